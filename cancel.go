@@ -1,0 +1,142 @@
+package watchdog
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A trip is a limit that was found exceeded: the run's end is decided, its event not yet recorded. Done is closed when
+// that is over, after the run has its stop, or runs on because it was given more time.
+type trip struct {
+	verdict verdict.Verdict
+	at      time.Time
+	done    chan struct{}
+}
+
+// A ruling is what the store says of a trip: the stop that counts, or that another process has extended the window.
+type ruling struct {
+	stop     *Stop
+	extended time.Duration
+}
+
+// carryOut records the trip and then ends the run, whatever the store says.
+func (w *Watchdog) carryOut(t *trip) {
+	event, own := w.cancelEvent(t)
+	ruled, err := exchange(w, func(ctx context.Context) (ruling, error) { return w.recordTrip(ctx, event, own) })
+	if err != nil {
+		ruled = ruling{stop: own}
+	}
+	w.conclude(ruled, event, err)
+	close(t.done)
+	if ruled.stop != nil {
+		w.report(ruled.stop, err)
+	}
+}
+
+func (w *Watchdog) conclude(ruled ruling, event Event, recordErr error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trip = nil
+	if ruled.stop == nil {
+		w.phase = running
+		w.extendTo(ruled.extended)
+		return
+	}
+	if recordErr != nil {
+		w.unrecorded = &unrecorded{event, recordErr}
+	}
+	w.stop = ruled.stop
+	w.end(w.stop)
+}
+
+// cancelEvent returns the event of the trip and the stop that it says.
+func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
+	p := cancelPayload{
+		Reason: reasonOf(t.verdict.Limit), SessionStartedAt: stamp(w.startedAt), FiredAt: stamp(t.at),
+		ElapsedSeconds: wholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: t.verdict.Allowed.Seconds(), Parent: w.parentID,
+	}
+	return w.newEvent(EventCancel, t.at, once, p), p.stop(w.id)
+}
+
+// recordTrip appends the event, unless the store knows better, and returns what the store has then.
+func (w *Watchdog) recordTrip(ctx context.Context, event Event, own *Stop) (ruling, error) {
+	if ruled, known := w.consult(ctx); known {
+		return ruled, nil
+	}
+	if err := w.store.Append(ctx, event); err != nil {
+		return ruling{}, fmt.Errorf("append cancel event: %w", err)
+	}
+	w.recorded()
+	return ruling{stop: w.stored(ctx, event, own)}, nil
+}
+
+// consult looks for what other processes did to the window: stopped it, or extended it. What cannot be read
+// does not hold up the stop.
+func (w *Watchdog) consult(ctx context.Context) (ruling, bool) {
+	events, err := w.store.Read(ctx, AggregateType, w.id)
+	if err != nil {
+		return ruling{}, false
+	}
+	all, err := foldEvents(events)
+	if err != nil {
+		return ruling{}, false
+	}
+	win := all[w.startedAt]
+	switch {
+	case win == nil:
+		return ruling{}, false
+	case win.stop != nil:
+		return ruling{stop: win.stop}, true
+	}
+	return ruling{extended: win.extended}, win.extended > w.extension()
+}
+
+// stored returns the stop of the event that the store kept, which another process can have written first.
+func (w *Watchdog) stored(ctx context.Context, event Event, own *Stop) *Stop {
+	events, err := w.store.Read(ctx, AggregateType, w.id)
+	if err != nil {
+		return own
+	}
+	for _, e := range events {
+		if e.ID != event.ID || bytes.Equal(e.Payload, event.Payload) {
+			continue
+		}
+		if p, err := decodePayload(e); err == nil {
+			return p.(*cancelPayload).stop(w.id)
+		}
+	}
+	return own
+}
+
+// extendTo counts warnings anew and lets the timer look. The caller holds mu and has seen the run running.
+func (w *Watchdog) extendTo(extended time.Duration) {
+	w.seen = verdict.Snapshot{Extended: extended}
+	w.quietUntil.Store(0)
+	w.arm(0)
+}
+
+func (w *Watchdog) extension() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.seen.Extended
+}
+
+func (w *Watchdog) report(stop *Stop, recordErr error) {
+	if recordErr != nil {
+		w.log().Error("watchdog stopped a run and could not record it", "run", w.id, "reason", string(stop.Code), "error", recordErr)
+		return
+	}
+	w.log().Warn("watchdog stopped a run", "run", w.id, "reason", string(stop.Code), "elapsed", stop.Elapsed, "budget", stop.Budget)
+}
+
+func (w *Watchdog) log() *slog.Logger {
+	if w.logger == nil {
+		return slog.Default()
+	}
+	return w.logger
+}

@@ -1,0 +1,72 @@
+package watchdog
+
+import (
+	"context"
+	"time"
+)
+
+// runContext is the context of a run. It is not a child of its parent: what ends the run is decided in one place, under the
+// run's mutex, and a child would be ended from a second one. Whoever looks at it brings the parent's end in, and
+// those who only wait are told of it by [context.AfterFunc].
+type runContext struct {
+	context.Context
+	w *Watchdog
+}
+
+// newRunContext makes the inner context and hooks it to the parent.
+func (w *Watchdog) newRunContext(parent context.Context) {
+	if parent.Done() == nil {
+		w.inner, w.cancel = context.WithCancelCause(parent)
+		return
+	}
+	w.parent = parent
+	w.inner, w.cancel = context.WithCancelCause(context.WithoutCancel(parent))
+}
+
+// Deadline is the parent's.
+func (c runContext) Deadline() (time.Time, bool) {
+	if c.w.parent == nil {
+		return time.Time{}, false
+	}
+	return c.w.parent.Deadline()
+}
+
+// Done implements [context.Context].
+func (c runContext) Done() <-chan struct{} {
+	c.w.heedParent()
+	return c.Context.Done()
+}
+
+// Err implements [context.Context]. A run that its parent ended has the parent's error.
+func (c runContext) Err() error {
+	c.w.heedParent()
+	err := c.Context.Err()
+	if err != nil && c.w.parent != nil && context.Cause(c.Context) == context.Cause(c.w.parent) {
+		return c.w.parent.Err()
+	}
+	return err
+}
+
+// heedParent ends a running run whose parent has ended.
+func (w *Watchdog) heedParent() {
+	if w.parent == nil || w.parent.Err() == nil || w.inner.Err() != nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.endWithParent()
+}
+
+// endWithParent reports whether the parent has ended, and ends a running run with it. The caller holds mu.
+func (w *Watchdog) endWithParent() bool {
+	if w.parent == nil || w.parent.Err() == nil {
+		return false
+	}
+	if w.phase == running {
+		w.end(context.Cause(w.parent))
+		if w.recordsParent {
+			go w.recordParentEnd()
+		}
+	}
+	return true
+}

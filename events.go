@@ -1,0 +1,176 @@
+package watchdog
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// AggregateType is the aggregate type of every event that a guard writes; the aggregate ID is the run ID.
+const AggregateType = "runtime_control"
+
+// The kinds of event. The payload of each is described in docs/events.md and held by golden files.
+const (
+	// EventCancel says that a guard ended the run; its reason tells which limit. There is one per window.
+	EventCancel = "runtime.watchdog.cancel"
+	// EventResume says that a cancelled run was resumed and a fresh window opened.
+	EventResume = "runtime.watchdog.resume"
+	// EventExtend says that a running window was given more time.
+	EventExtend = "runtime.watchdog.extend"
+	// EventWarning says that a chosen fraction of the wall-clock budget was used up.
+	EventWarning = "runtime.watchdog.warning"
+	// EventInterrupt says that something outside ended the run, not the watchdog.
+	EventInterrupt = "runtime.watchdog.interrupt"
+)
+
+// The lengths, in characters, that the columns of the event table give: an [EventStore] refuses what is longer.
+const (
+	MaxEventID       = 36
+	MaxAggregateType = 100
+	MaxAggregateID   = 255
+	MaxEventType     = 200
+	MaxConsensusID   = 36
+)
+
+// An Event is one row of the event store. Its JSON form is part of the contract; times in it are UTC RFC 3339 with six digits.
+type Event struct {
+	// ID names the event. A store keeps the first event of an ID and ignores every later one.
+	ID string `json:"id"`
+	// AggregateType and AggregateID name what the event is about; see [AggregateType].
+	AggregateType string `json:"aggregate_type"`
+	AggregateID   string `json:"aggregate_id"`
+	// Type is the kind of event, such as [EventCancel]. A host may keep kinds of its own in the same store.
+	Type string `json:"event_type"`
+	// Payload is one JSON object.
+	Payload json.RawMessage `json:"payload"`
+	// Timestamp orders the events of an aggregate. Stores keep it in UTC, truncated to the microsecond.
+	Timestamp time.Time `json:"timestamp"`
+	// ConsensusID is a column that some hosts use; the watchdog leaves it empty, which is NULL in SQL.
+	ConsensusID string `json:"consensus_id,omitempty"`
+}
+
+// An EventStore keeps events durably. Package storetest says whether an implementation is right. Its methods are
+// called from several goroutines at once, and a call must return when its context ends.
+type EventStore interface {
+	// Append stores the events, all of them or, when it returns an error, none. An event whose ID is stored already
+	// is skipped and counts as success: the first one stays as it is, whatever the second one says. When Append returns
+	// nil the events are as durable as the store can make them. An event that fails [Event.Validate] is an
+	// error that wraps [ErrInvalidEvent]. Appending no events does nothing.
+	Append(ctx context.Context, events ...Event) error
+	// Read returns all events of one aggregate, ordered by Timestamp and where that is equal by ID, with
+	// timestamps in UTC truncated to the microsecond. An aggregate without events is an empty slice and no error.
+	// The caller may keep and change what it gets.
+	Read(ctx context.Context, aggregateType, aggregateID string) ([]Event, error)
+}
+
+// ErrInvalidEvent is wrapped by what [Event.Validate], and so every store's Append, returns for an event that
+// cannot be stored.
+var ErrInvalidEvent = errors.New("invalid event")
+
+// Validate reports whether the event fits the event table: every text within its column, not empty (ConsensusID may
+// be), valid UTF-8 and without control characters, the time between the years 1 and 9999 and not zero, the payload
+// one JSON object. The error wraps [ErrInvalidEvent] and names the field.
+func (e Event) Validate() error {
+	for _, column := range []struct {
+		name, value string
+		limit       int
+	}{
+		{"id", e.ID, MaxEventID},
+		{"aggregate_type", e.AggregateType, MaxAggregateType},
+		{"aggregate_id", e.AggregateID, MaxAggregateID},
+		{"event_type", e.Type, MaxEventType},
+		{"consensus_id", e.ConsensusID, MaxConsensusID},
+	} {
+		if column.value == "" && column.name == "consensus_id" {
+			continue
+		}
+		if flaw := textFlaw(column.value, column.limit); flaw != "" {
+			return fmt.Errorf("%w: %s %s", ErrInvalidEvent, column.name, flaw)
+		}
+	}
+	if year := e.Timestamp.UTC().Year(); e.Timestamp.IsZero() || year < 1 || year > 9999 {
+		return fmt.Errorf("%w: timestamp of event %s is zero or outside the years 1 to 9999", ErrInvalidEvent, e.ID)
+	}
+	if !json.Valid(e.Payload) || !bytes.HasPrefix(bytes.TrimLeft(e.Payload, " \t\r\n"), []byte("{")) {
+		return fmt.Errorf("%w: payload of event %s is not one JSON object", ErrInvalidEvent, e.ID)
+	}
+	return nil
+}
+
+// isEmpty is the flaw of a text that is empty or blank.
+const isEmpty = "is empty"
+
+// textFlaw says what keeps a text out of a column of limit characters, or nothing.
+func textFlaw(text string, limit int) string {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return isEmpty
+	case !utf8.ValidString(text):
+		return fmt.Sprintf("%q is not valid UTF-8", text)
+	case strings.ContainsFunc(text, unicode.IsControl):
+		return fmt.Sprintf("%q has a control character", text)
+	}
+	if n := utf8.RuneCountInString(text); n > limit {
+		return fmt.Sprintf("%q… has %d characters, at most %d fit", string([]rune(text)[:min(limit, 24)]), n, limit)
+	}
+	return ""
+}
+
+// Compare orders events as [EventStore.Read] returns them: by Timestamp, then by ID.
+func (e Event) Compare(other Event) int {
+	if c := e.Timestamp.Compare(other.Timestamp); c != 0 {
+		return c
+	}
+	return strings.Compare(e.ID, other.ID)
+}
+
+// MarshalJSON writes the timestamp in UTC with six digits.
+func (e Event) MarshalJSON() ([]byte, error) {
+	type plain Event
+	return json.Marshal(struct {
+		plain
+		Timestamp stamp `json:"timestamp"`
+	}{plain(e), stamp(e.Timestamp)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote and the timestamps of other writers: any offset, any number of digits.
+func (e *Event) UnmarshalJSON(text []byte) error {
+	type plain Event
+	read := struct {
+		*plain
+		Timestamp stamp `json:"timestamp"`
+	}{plain: (*plain)(e)}
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	e.Timestamp = time.Time(read.Timestamp)
+	return nil
+}
+
+// stamp is a time as events carry it: UTC, RFC 3339, truncated to the microsecond and written with all six digits,
+// which is what databases and other languages keep.
+type stamp time.Time
+
+const stampLayout = "2006-01-02T15:04:05.000000Z"
+
+// truncate makes a time comparable with == to one that went through a store.
+func truncate(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+func (s stamp) MarshalText() ([]byte, error) {
+	return truncate(time.Time(s)).AppendFormat(nil, stampLayout), nil
+}
+
+func (s *stamp) UnmarshalText(text []byte) error {
+	t, err := time.Parse(time.RFC3339Nano, string(text))
+	if err != nil {
+		return fmt.Errorf("time %q is not RFC 3339: %w", text, err)
+	}
+	*s = stamp(truncate(t))
+	return nil
+}

@@ -1,0 +1,64 @@
+package watchdog
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// ErrInvalidExtension is wrapped by what [Watchdog.Extend] returns for a length that is not positive, that makes the
+// budget longer than a duration can be, or for a run without a wall-clock limit.
+var ErrInvalidExtension = errors.New("invalid extension")
+
+// Extend gives the running window more time, by d, recorded as [EventExtend] before it counts. Other processes that watch the run
+// learn of it when they look at the store: at the latest when the old budget is used up there.
+//
+// It wraps [ErrInvalidExtension], [ErrEnded] where the run has ended (resume it instead), or the store's error; then
+// nothing has changed, unless the store was too slow to answer and keeps the event after all.
+func (w *Watchdog) Extend(d time.Duration) error {
+	if err := w.extend(d); err != nil {
+		return fmt.Errorf("extend run %s by %v: %w", w.id, d, err)
+	}
+	return nil
+}
+
+func (w *Watchdog) extend(d time.Duration) error {
+	event, err := w.extendEvent(d)
+	if err != nil {
+		return err
+	}
+	if err := w.append(event); err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.phase == running {
+		w.extendTo(verdict.Sum(w.seen.Extended, d))
+	}
+	return nil
+}
+
+// extendEvent checks the extension and returns its event.
+func (w *Watchdog) extendEvent(d time.Duration) (Event, error) {
+	w.poll()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	budget := verdict.Sum(w.limits.WallClock, w.seen.Extended)
+	switch {
+	case w.phase != running:
+		return Event{}, fmt.Errorf("%w: %w", ErrEnded, w.cause())
+	case d <= 0:
+		return Event{}, fmt.Errorf("%w: it is not positive", ErrInvalidExtension)
+	case budget == NoLimit:
+		return Event{}, fmt.Errorf("%w: the run has no wall-clock limit", ErrInvalidExtension)
+	case verdict.Sum(budget, d) == NoLimit:
+		return Event{}, fmt.Errorf("%w: %v and that is more than a duration can hold", ErrInvalidExtension, budget)
+	}
+	at := w.clock.now()
+	return w.newEvent(EventExtend, at, "", extendPayload{
+		SessionStartedAt: stamp(w.startedAt), ExtendedAt: stamp(at), ElapsedSeconds: wholeSeconds(w.clock.elapsed()),
+		ExtensionSeconds: d.Seconds(), ConfiguredBudgetSeconds: (budget + d).Seconds(), Parent: w.parentID,
+	}), nil
+}

@@ -1,0 +1,19 @@
+//go:build !linux
+
+package uptime
+
+import "time"
+
+// Exact says that sleep is counted exactly, and so that a [Mark] knows the machine's clock.
+const Exact = false
+
+// Start marks the moment now, which was just read with [time.Now].
+func Start(now time.Time) Mark { return Mark{at: now} }
+
+// Slept returns how long the machine slept since the mark.
+func (m Mark) Slept() time.Duration {
+	if ahead := gap(m.at, time.Now()); ahead > coarse {
+		return ahead
+	}
+	return 0
+}

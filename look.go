@@ -1,0 +1,138 @@
+package watchdog
+
+import (
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/alarm"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// findings are what a look asks to be done once the mutex is free.
+type findings struct {
+	trip     *trip
+	warnings []Warning
+}
+
+// quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's clock.
+func (w *Watchdog) quiet() bool {
+	until := w.quietUntil.Load()
+	return until > 0 && int64(w.clock.base.Since()) < until
+}
+
+// poll looks at the run and carries out what it finds. It returns the stop once there is one.
+func (w *Watchdog) poll() *Stop {
+	for first := true; ; first = false {
+		w.mu.Lock()
+		found, _ := w.look()
+		stop, underway := w.stop, w.trip
+		w.mu.Unlock()
+		w.deliver(found.warnings)
+		switch {
+		case stop != nil:
+			if first {
+				w.retry()
+			}
+			return stop
+		case found.trip != nil:
+			w.carryOut(found.trip)
+		case underway != nil:
+			<-underway.done
+		default:
+			return nil
+		}
+	}
+}
+
+// look judges the run at this moment. It notes when the next poll has to, and returns how long the timer may wait. The
+// caller holds mu.
+func (w *Watchdog) look() (f findings, wait time.Duration) {
+	if w.phase != running || w.endWithParent() {
+		return f, verdict.Never
+	}
+	for {
+		now := w.clock.elapsed()
+		v := verdict.Judge(w.limits, w.seen, now)
+		switch v.Action {
+		case verdict.Warn:
+			w.seen.Warned++
+			f.warnings = append(f.warnings, w.warning(v))
+		case verdict.Cancel:
+			f.trip = w.decide(v)
+			return f, verdict.Never
+		default:
+			w.beQuiet(v.Next)
+			return f, verdict.Until(v.Next, now)
+		}
+	}
+}
+
+// lookAndArm is the look of the timer, and the first. The caller holds mu.
+func (w *Watchdog) lookAndArm() findings {
+	found, wait := w.look()
+	w.arm(wait)
+	return found
+}
+
+// beQuiet lets polls pass until the instant next, or until it is time to see whether the machine slept.
+func (w *Watchdog) beQuiet(next time.Duration) {
+	if w.clock.other == nil {
+		soon := int64(w.clock.base.Since() + pollGlance)
+		w.quietUntil.Store(min(soon, int64(w.clock.sinceBase(next))))
+	}
+}
+
+// decide makes the verdict the run's end: from here on nothing else can end it. The caller holds mu.
+func (w *Watchdog) decide(v verdict.Verdict) *trip {
+	w.phase = recording
+	w.quietUntil.Store(0)
+	w.trip = &trip{verdict: v, at: truncate(w.clock.now()), done: make(chan struct{})}
+	return w.trip
+}
+
+// alarms is the one timer of all runs on the machine's clock.
+var alarms *alarm.Queue[Watchdog]
+
+func init() { alarms = alarm.New(ringAll) } // not where it is declared: ringing sets alarms
+
+func ringAll(due []*Watchdog) {
+	for _, w := range due {
+		w.ring()
+	}
+}
+
+// ring is the timer's look. It does not block.
+func (w *Watchdog) ring() {
+	w.mu.Lock()
+	found := w.lookAndArm()
+	w.mu.Unlock()
+	w.deliver(found.warnings)
+	if found.trip != nil {
+		go w.carryOut(found.trip)
+	}
+}
+
+// arm sets the timer. The caller holds mu.
+func (w *Watchdog) arm(wait time.Duration) {
+	switch {
+	case w.pollOnly || wait == verdict.Never:
+	case w.clock.base.Machine():
+		alarms.Set(&w.item, wait)
+	case w.timer == nil:
+		w.timer = w.clock.afterFunc(w.clock.patience(wait), w.ring)
+	default:
+		w.timer.Reset(w.clock.patience(wait))
+	}
+}
+
+// disarm lets go of the timer and the parent. The caller holds mu.
+func (w *Watchdog) disarm() {
+	w.quietUntil.Store(0)
+	if w.timer != nil {
+		w.timer.Stop()
+	} else {
+		alarms.Remove(&w.item)
+	}
+	if w.stopParent != nil {
+		w.stopParent()
+	}
+}

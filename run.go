@@ -1,0 +1,66 @@
+package watchdog
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// StartSkew is how far in the future a start may lie: hosts whose clocks differ a little can take runs over from each
+// other.
+const StartSkew = time.Minute
+
+// The errors that [New] and [Resume] wrap for a [Run] that cannot be guarded.
+var (
+	// ErrEmptyRunID says that the run has no ID, or a blank one.
+	ErrEmptyRunID = errors.New("empty run ID")
+	// ErrInvalidRunID says that the ID has control characters, is not UTF-8, or is longer than [MaxAggregateID].
+	ErrInvalidRunID = errors.New("invalid run ID")
+	// ErrZeroStart says that the run has no start: persist one when the run is created.
+	ErrZeroStart = errors.New("zero start")
+	// ErrFutureStart says that the start lies more than [StartSkew] ahead of the clock.
+	ErrFutureStart = errors.New("start in the future")
+	// ErrEarlyStart says that the start lies before 1970, which no running clock shows.
+	ErrEarlyStart = errors.New("start before 1970")
+)
+
+// A Run is what a watchdog guards.
+type Run struct {
+	// ID names the run; it is the aggregate ID of its events. At most [MaxAggregateID] characters, none of them a
+	// control character. (A table that a host brings may hold fewer.)
+	ID string
+	// StartedAt is when the run's window began, as the host persisted it: set once, when the run is created, and passed unchanged on
+	// every attach. Any time zone; it is kept in UTC, truncated to the microsecond.
+	StartedAt time.Time
+	// Parent is the ID of the run that this one is a layer of; empty for a run of its own.
+	Parent string
+}
+
+// check returns the run's flaw at the time now, nil if it has none.
+func (r Run) check(now time.Time) error {
+	switch flaw := textFlaw(r.ID, MaxAggregateID); flaw {
+	case "":
+	case isEmpty:
+		return fmt.Errorf("%w: give the run the ID that its session is stored under", ErrEmptyRunID)
+	default:
+		return fmt.Errorf("%w: it %s", ErrInvalidRunID, flaw)
+	}
+	if r.Parent != "" {
+		if flaw := textFlaw(r.Parent, MaxAggregateID); flaw != "" {
+			return fmt.Errorf("%w: the parent of run %s %s", ErrInvalidRunID, r.ID, flaw)
+		}
+	}
+	switch {
+	case r.StartedAt.IsZero():
+		return fmt.Errorf("%w: run %s needs the time at which it was created, kept with its session", ErrZeroStart, r.ID)
+	case r.StartedAt.Unix() < 0:
+		return fmt.Errorf("%w: run %s started at %s", ErrEarlyStart, r.ID, second(r.StartedAt))
+	case r.StartedAt.Sub(now) > StartSkew:
+		return fmt.Errorf("%w: run %s started at %s, the clock shows %s; check the clocks of both hosts",
+			ErrFutureStart, r.ID, second(r.StartedAt), second(now))
+	}
+	return nil
+}
+
+// second is a time as errors show it.
+func second(t time.Time) string { return t.UTC().Format(time.RFC3339) }

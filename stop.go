@@ -1,0 +1,65 @@
+package watchdog
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A Stop says why and when a watchdog ended a run. It is an error: the cause of the run's context, see
+// [context.Cause]. errors.Is finds its Code in it, errors.As the Stop. Every process that attaches to the run gets the same one,
+// read from the cancel event. It must not be changed.
+type Stop struct {
+	// Code is the stable code of the limit that was exceeded.
+	Code StopReason
+	// RunID is the run that was stopped; Parent the run that it is a layer of, or empty.
+	RunID, Parent string
+	// StartedAt is the start of the window, FiredAt when it ended, in UTC to the microsecond.
+	StartedAt, FiredAt time.Time
+	// Elapsed is what was used of the limit, Budget what there was.
+	Elapsed, Budget time.Duration
+}
+
+// Error says which run was stopped, by which limit, and what to do.
+func (s *Stop) Error() string {
+	return fmt.Sprintf("run %s stopped: %s: %v elapsed of %v, in the window that started at %s; resume the run to go on",
+		s.RunID, s.Code, s.Elapsed, s.Budget, second(s.StartedAt))
+}
+
+// Unwrap returns the Code, so that errors.Is(err, watchdog.WallClockExceeded) holds.
+func (s *Stop) Unwrap() error { return s.Code }
+
+// Timeout reports true: a stop is a timeout, as [net.Error] and os.IsTimeout have it.
+func (s *Stop) Timeout() bool { return true }
+
+// A reason of a cancel event is the name of the limit and "_exceeded"; its code has "watchdog_" before that.
+const (
+	exceeded   = "_exceeded"
+	codePrefix = "watchdog_"
+)
+
+func reasonOf(limit verdict.Limit) string { return string(limit) + exceeded }
+
+// codeOf is the code of a reason. One that this version does not know stays as it is.
+func codeOf(reason string) StopReason {
+	if code := StopReason(codePrefix + reason); code.Own() || strings.HasSuffix(reason, exceeded) {
+		return code
+	}
+	return StopReason(reason)
+}
+
+// stop reads the payload of the run's cancel event. What elapsed is floored in it; the two times tell it exactly, unless the
+// clock was set in between.
+func (p *cancelPayload) stop(runID string) *Stop {
+	s := &Stop{
+		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,
+		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
+		Elapsed: duration(p.ElapsedSeconds), Budget: duration(p.ConfiguredBudgetSeconds),
+	}
+	if exact := s.FiredAt.Sub(s.StartedAt); exact.Truncate(time.Second) == s.Elapsed {
+		s.Elapsed = exact
+	}
+	return s
+}

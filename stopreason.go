@@ -1,0 +1,56 @@
+package watchdog
+
+import "slices"
+
+// A StopReason is the stable code of why a run ended: snake_case, never renamed, written to events and session
+// rows and compared with ==. It is an error, so that errors.Is finds it in a [Stop] or in a context's cause.
+// The zero value is no reason.
+type StopReason string
+
+// The codes of the watchdog's own limits.
+const (
+	// WallClockExceeded says that the run's window lasted longer than its wall-clock budget.
+	WallClockExceeded StopReason = "watchdog_wall_clock_exceeded"
+)
+
+// The codes that hosts stand beside the watchdog's in their session rows. The watchdog never stops a run with one of them.
+const (
+	// InterviewMaxRoundsExhausted says that an interview asked as many rounds as it may.
+	InterviewMaxRoundsExhausted StopReason = "interview_max_rounds_exhausted"
+	// InterviewUnsafeGapsRemain says that an interview ended with questions that must not stay open.
+	InterviewUnsafeGapsRemain StopReason = "interview_unsafe_gaps_remain"
+	// InterviewPhaseDeadline says that the interview phase ran past its own deadline.
+	InterviewPhaseDeadline StopReason = "interview_phase_deadline"
+	// IterationTimeout says that one iteration of a loop took too long.
+	IterationTimeout StopReason = "iteration_timeout"
+	// WallClockExhausted says that a host's own loop used up its time between two iterations. It is the host's
+	// check at a boundary; [WallClockExceeded] is the watchdog's, which needs none.
+	WallClockExhausted StopReason = "wall_clock_exhausted"
+	// OscillationDetected says that a loop went back and forth between the same states.
+	OscillationDetected StopReason = "oscillation_detected"
+	// GradeRegressing says that a loop's results got worse from one iteration to the next.
+	GradeRegressing StopReason = "grade_regressing"
+	// MaxGenerationsReached says that a loop ran as many generations as it may.
+	MaxGenerationsReached StopReason = "max_generations_reached"
+)
+
+// hostReasons and ownReasons are the taxonomy, in the order in which [StopReasons] lists it.
+var (
+	hostReasons = []StopReason{
+		InterviewMaxRoundsExhausted, InterviewUnsafeGapsRemain, InterviewPhaseDeadline, IterationTimeout,
+		WallClockExhausted, OscillationDetected, GradeRegressing, MaxGenerationsReached,
+	}
+	ownReasons = []StopReason{WallClockExceeded}
+)
+
+// StopReasons returns every code of the taxonomy, the hosts' first, then the watchdog's own. The slice is the caller's.
+func StopReasons() []StopReason { return slices.Concat(hostReasons, ownReasons) }
+
+// Error returns the code.
+func (r StopReason) Error() string { return string(r) }
+
+// Known reports whether the code is one of [StopReasons].
+func (r StopReason) Known() bool { return slices.Contains(hostReasons, r) || r.Own() }
+
+// Own reports whether the code is one of the watchdog's own, so that a [Watchdog] may have stopped the run with it.
+func (r StopReason) Own() bool { return slices.Contains(ownReasons, r) }
