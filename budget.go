@@ -74,10 +74,9 @@ var defaultWarnAt = []float64{DefaultWarnAt}
 
 // limits are the budget as the decision takes it. The budget is valid.
 func (b Budget) limits() verdict.Limits {
-	b = b.withDefaults()
-	warnAt := b.WarnAt
-	if !slices.IsSorted(warnAt) {
-		warnAt = slices.Sorted(slices.Values(warnAt))
+	warnAt := defaultWarnAt
+	if b.WarnAt != nil {
+		warnAt = slices.Sorted(slices.Values(b.WarnAt))
 	}
-	return verdict.Limits{WallClock: b.WallClock, WarnAt: warnAt}
+	return verdict.Limits{WallClock: b.withDefaults().WallClock, WarnAt: warnAt}
 }

@@ -48,7 +48,7 @@ func (w *Watchdog) conclude(ruled ruling, event Event, recordErr error) {
 		return
 	}
 	if recordErr != nil {
-		w.unrecorded = &unrecorded{event, recordErr}
+		w.unrecorded = &unrecorded{event: event, err: recordErr}
 	}
 	w.stop = ruled.stop
 	w.end(w.stop)

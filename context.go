@@ -65,7 +65,7 @@ func (w *Watchdog) endWithParent() bool {
 	if w.phase == running {
 		w.end(context.Cause(w.parent))
 		if w.recordsParent {
-			go w.recordParentEnd()
+			w.background(w.recordParentEnd, func() {})
 		}
 	}
 	return true

@@ -163,7 +163,7 @@ const stampLayout = "2006-01-02T15:04:05.000000Z"
 func truncate(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 func (s stamp) MarshalText() ([]byte, error) {
-	return truncate(time.Time(s)).AppendFormat(nil, stampLayout), nil
+	return truncate(time.Time(s)).AppendFormat(make([]byte, 0, len(stampLayout)), stampLayout), nil
 }
 
 func (s *stamp) UnmarshalText(text []byte) error {

@@ -8,11 +8,11 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// ErrInvalidExtension is wrapped by what [Watchdog.Extend] returns for a length that is not positive, that makes the
+// ErrInvalidExtension is wrapped by what [Watchdog.Extend] returns for a length of less than a microsecond, that makes the
 // budget longer than a duration can be, or for a run without a wall-clock limit.
 var ErrInvalidExtension = errors.New("invalid extension")
 
-// Extend gives the running window more time, by d, recorded as [EventExtend] before it counts. Other processes that watch the run
+// Extend gives the running window more time, by d in whole microseconds, recorded as [EventExtend] before it counts. Other processes that watch the run
 // learn of it when they look at the store: at the latest when the old budget is used up there.
 //
 // It wraps [ErrInvalidExtension], [ErrEnded] where the run has ended (resume it instead), or the store's error; then
@@ -25,6 +25,7 @@ func (w *Watchdog) Extend(d time.Duration) error {
 }
 
 func (w *Watchdog) extend(d time.Duration) error {
+	d = d.Truncate(time.Microsecond) // as its event says it
 	event, err := w.extendEvent(d)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func (w *Watchdog) extendEvent(d time.Duration) (Event, error) {
 	case w.phase != running:
 		return Event{}, fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	case d <= 0:
-		return Event{}, fmt.Errorf("%w: it is not positive", ErrInvalidExtension)
+		return Event{}, fmt.Errorf("%w: it has to be a microsecond or more", ErrInvalidExtension)
 	case budget == NoLimit:
 		return Event{}, fmt.Errorf("%w: the run has no wall-clock limit", ErrInvalidExtension)
 	case verdict.Sum(budget, d) == NoLimit:

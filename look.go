@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
+	"github.com/seed62658d38/watchdog/internal/uptime"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -92,23 +93,33 @@ func (w *Watchdog) decide(v verdict.Verdict) *trip {
 // alarms is the one timer of all runs on the machine's clock.
 var alarms *alarm.Queue[Watchdog]
 
-func init() { alarms = alarm.New(ringAll) } // not where it is declared: ringing sets alarms
+// Not where it is declared, because ringing sets alarms.
+func init() { alarms = alarm.New(ringAll, uptime.Start(time.Now()).Slept) }
 
 func ringAll(due []*Watchdog) {
+	var quick batch
 	for _, w := range due {
-		w.ring()
+		if t := w.timerLook(); t != nil {
+			quick = quick.add(w, t)
+		}
+	}
+	quick.carryOut()
+}
+
+// ring is the look of a run's own timer.
+func (w *Watchdog) ring() {
+	if t := w.timerLook(); t != nil {
+		go w.carryOut(t)
 	}
 }
 
-// ring is the timer's look. It does not block.
-func (w *Watchdog) ring() {
+// timerLook is the timer's look. It does not block; it returns the trip that is left to carry out.
+func (w *Watchdog) timerLook() *trip {
 	w.mu.Lock()
 	found := w.lookAndArm()
 	w.mu.Unlock()
 	w.deliver(found.warnings)
-	if found.trip != nil {
-		go w.carryOut(found.trip)
-	}
+	return found.trip
 }
 
 // arm sets the timer. The caller holds mu.

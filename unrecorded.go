@@ -8,29 +8,28 @@ import (
 // unrecorded is a cancel event that the store does not have yet. The run has ended all the same; the append is tried
 // again at every poll and at Close, so that a stop is never lost silently.
 type unrecorded struct {
-	event Event
-	err   error // of the last try
+	event    Event
+	err      error // of the last try
+	retrying bool
 }
 
 // retry tries again, without holding up the poll that asks for it.
 func (w *Watchdog) retry() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.unrecorded == nil {
-		return
-	}
 	if w.pollOnly {
-		w.mu.Unlock()
-		defer w.mu.Lock()
 		w.appendAgain()
 		return
 	}
-	w.tasks.Go(w.appendAgain)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.unrecorded != nil && !w.unrecorded.retrying {
+		w.unrecorded.retrying = true
+		w.background(w.appendAgain, func() {})
+	}
 }
 
 // flush waits for what is being recorded, and makes the last try at a stop that could not be.
 func (w *Watchdog) flush() error {
-	w.tasks.Wait()
+	w.awaitBackground()
 	w.appendAgain()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,6 +76,6 @@ func (w *Watchdog) failedAgain(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unrecorded != nil {
-		w.unrecorded = &unrecorded{w.unrecorded.event, err}
+		w.unrecorded = &unrecorded{event: w.unrecorded.event, err: err}
 	}
 }

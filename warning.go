@@ -27,19 +27,18 @@ func (w *Watchdog) warning(v verdict.Verdict) Warning {
 
 // deliver records the warnings and then tells the host.
 func (w *Watchdog) deliver(warnings []Warning) {
-	switch {
-	case len(warnings) == 0:
-	case w.pollOnly:
-		w.recordWarnings(warnings)
-		w.tell(warnings)
-	default:
-		w.tasks.Add(1)
-		go func() {
-			w.recordWarnings(warnings)
-			w.tasks.Done() // Close waits for the record, not for the host
-			w.tell(warnings)
-		}()
+	if len(warnings) == 0 {
+		return
 	}
+	record, tell := func() { w.recordWarnings(warnings) }, func() { w.tell(warnings) }
+	if w.pollOnly {
+		record()
+		tell()
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.background(record, tell)
 }
 
 func (w *Watchdog) recordWarnings(warnings []Warning) {

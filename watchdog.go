@@ -87,11 +87,11 @@ type Watchdog struct {
 	clock      runClock
 	seen       verdict.Snapshot
 	phase      phase
-	trip       *trip          // while recording
-	stop       *Stop          // once fired
-	unrecorded *unrecorded    // its event, while the store does not have it
-	gate       chan struct{}  // held during an exchange with the store
-	tasks      sync.WaitGroup // recordings in the background, for Close
+	trip       *trip         // while recording
+	stop       *Stop         // once fired
+	unrecorded *unrecorded   // its event, while the store does not have it
+	gate       chan struct{} // held during an exchange with the store
+	underway   chan struct{} // closed when every recording in the background has ended
 	item       alarm.Item[Watchdog]
 	timer      timer // in place of item where the clock is not the machine's
 }

@@ -2,70 +2,159 @@ package watchdog_test
 
 import (
 	"context"
-	"log/slog"
+	"runtime"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	"github.com/benbjohnson/clock"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-func quietLog() *slog.Logger { return slog.New(slog.DiscardHandler) }
-
-func TestSmoke(t *testing.T) {
-	c := clock.NewMock()
-	c.Set(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	store := &watchdog.Memory{}
-	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: c.Now()}, watchdog.Config{Store: store, Clock: c, Logger: quietLog()})
-	require.NoError(t, err)
-	c.Add(4 * time.Hour)
-	_, fired := wd.Fired()
-	require.False(t, fired)
-	c.Add(1)
-	reason, fired := wd.Fired()
-	require.True(t, fired)
-	require.Equal(t, watchdog.WallClockExceeded, reason)
-	require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
-	events, _ := store.Read(t.Context(), watchdog.AggregateType, "s-1")
-	for _, e := range events {
-		b, _ := e.MarshalJSON()
-		t.Log(string(b))
-	}
-	t.Log(context.Cause(wd.Context()))
-	require.NoError(t, wd.Close())
+func TestWallClock(t *testing.T) {
+	t.Run("at the budget a run has not fired, one nanosecond later it has", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			b.pass(watchdog.DefaultWallClock)
+			b.live(wd)
+			b.pass(1)
+			stop := b.stopped(wd)
+			require.Equal(t, 4*time.Hour, stop.Budget)
+			require.Equal(t, noon, stop.StartedAt)
+		})
+	})
+	t.Run("elapsed seconds are floored", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.PollOnly = true
+			b.cfg.Budget.WallClock = time.Second
+			wd := b.attach()
+			b.pass(2*time.Second - 1)
+			b.stopped(wd)
+			require.Contains(t, string(b.events(watchdog.EventCancel)[0].Payload), `"elapsed_seconds":1,"configured_budget_seconds":1}`)
+		})
+	})
+	t.Run("it fires without a poll, and the event is there before the context ends", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			recorded := make(chan int, 1)
+			context.AfterFunc(wd.Context(), func() { recorded <- len(b.events(watchdog.EventCancel)) })
+			b.pass(watchdog.DefaultWallClock + 1)
+			require.Equal(t, 1, <-recorded)
+		})
+	})
+	t.Run("a run without limit does not fire", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.Budget.WallClock = watchdog.NoLimit
+			wd := b.attach()
+			b.pass(24 * 365 * time.Hour)
+			b.live(wd)
+			require.Equal(t, watchdog.NoLimit, wd.Remaining())
+			require.Empty(t, b.events(watchdog.EventWarning))
+		})
+	})
+	t.Run("a run that attaches beyond its budget fires before New returns", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.pass(5 * time.Hour)
+			b.stopped(b.attach())
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+			require.Empty(t, b.events(watchdog.EventWarning), "a warning that nobody can heed any more")
+		})
+	})
+	t.Run("in a synctest bubble the standard clock is enough", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Hour},
+			})
+			require.NoError(t, err)
+			defer wd.Close()
+			began := time.Now()
+			<-wd.Context().Done()
+			require.Equal(t, time.Hour+1, time.Since(began))
+		})
+	})
 }
 
-func BenchmarkNewClose(b *testing.B) {
-	b.ReportAllocs()
-	store := &watchdog.Memory{}
-	for b.Loop() {
-		wd, _ := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{Store: store})
-		wd.Close()
-	}
+func TestFiredInAPollOnlyMode(t *testing.T) {
+	inBed(t, func(b *bed) {
+		b.cfg.PollOnly = true
+		wd := b.attach()
+		b.pass(5 * time.Hour)
+		require.NoError(t, wd.Context().Err(), "it ended without a poll")
+		require.Zero(t, b.store.appends)
+		b.stopped(wd)
+		require.Len(t, b.events(watchdog.EventCancel), 1)
+	})
 }
-func BenchmarkDeadline(b *testing.B) {
-	b.ReportAllocs()
-	for b.Loop() {
-		_, c := context.WithDeadlineCause(context.Background(), time.Now().Add(time.Hour), nil)
-		c()
-	}
+
+func TestPollOnlyDoesEverythingOnTheCallersGoroutine(t *testing.T) {
+	b := newBed(t)
+	b.cfg.PollOnly, b.cfg.Store = true, &stackStore{EventStore: b.store}
+	b.clock.Add(5 * time.Hour)
+	before := runtime.NumGoroutine()
+	b.stopped(b.attach())
+	require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	require.True(t, b.cfg.Store.(*stackStore).onCaller, "the store was called from another goroutine")
 }
-func BenchmarkFired(b *testing.B) {
-	b.ReportAllocs()
-	wd, _ := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{Store: &watchdog.Memory{}})
-	defer wd.Close()
-	for b.Loop() {
-		wd.Fired()
-	}
+
+// stackStore looks whether it is called below the test itself.
+type stackStore struct {
+	watchdog.EventStore
+	onCaller bool
 }
-func BenchmarkSince(b *testing.B) {
-	t := time.Now()
-	for b.Loop() {
-		_ = time.Since(t)
-	}
+
+func (s *stackStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	stack := make([]byte, 1<<16)
+	s.onCaller = strings.Contains(string(stack[:runtime.Stack(stack, false)]), "TestPollOnlyDoesEverythingOnTheCallersGoroutine")
+	return s.EventStore.Append(ctx, events...)
+}
+
+func TestRemaining(t *testing.T) {
+	inBed(t, func(b *bed) {
+		b.cfg.Budget = watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute}
+		wd := b.attach()
+		require.Equal(t, 50*time.Minute, wd.Remaining())
+		b.pass(20 * time.Minute)
+		require.Equal(t, 30*time.Minute, wd.Remaining())
+		b.pass(35 * time.Minute)
+		require.Zero(t, wd.Remaining(), "the reserve is the host's")
+		b.live(wd)
+		b.pass(5*time.Minute + 1)
+		b.stopped(wd)
+		require.Zero(t, wd.Remaining())
+	})
+}
+
+func TestClose(t *testing.T) {
+	t.Run("it ends the run without an event and can be called again", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			require.NoError(t, wd.Close())
+			require.NoError(t, wd.Close())
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
+			b.pass(5 * time.Hour)
+			_, fired := wd.Fired()
+			require.False(t, fired)
+			require.Zero(t, wd.Remaining())
+			require.Empty(t, b.events(watchdog.EventCancel))
+		})
+	})
+	t.Run("a stop stays a stop", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			b.pass(5 * time.Hour)
+			require.NoError(t, wd.Close())
+			b.stopped(wd)
+		})
+	})
+	t.Run("a thousand armed watchdogs are no goroutine, and none is left behind them", func(t *testing.T) {
+		before := runtime.NumGoroutine()
+		for range 1000 {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{Store: &watchdog.Memory{}})
+			require.NoError(t, err)
+			defer wd.Close()
+		}
+		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	})
 }

@@ -68,7 +68,7 @@ func (all windows) latest(hostStart time.Time) window {
 // has none, later than what keeping whole seconds explains.
 func (w *window) endedBefore(hostStart time.Time) bool {
 	if w.stop != nil {
-		return hostStart.After(w.stop.FiredAt)
+		return hostStart.After(w.stop.FiredAt) && hostStart.After(w.startedAt)
 	}
 	return hostStart.Sub(w.startedAt) >= sameStart
 }

@@ -11,8 +11,6 @@ import (
 	"container/heap"
 	"sync"
 	"time"
-
-	"github.com/seed62658d38/watchdog/internal/uptime"
 )
 
 // Glance is how long a queue waits at most before it looks whether the machine slept.
@@ -29,20 +27,20 @@ type Item[T any] struct {
 // A Queue rings items when they are due. Safe for concurrent use.
 type Queue[T any] struct {
 	ring  func(due []*T)
+	sleep func() time.Duration
 	base  time.Time
 	mu    sync.Mutex
 	items places[T]
 	timer *time.Timer
 	armed time.Duration // when the timer is due; 0 if it is not set
-	mark  uptime.Mark
 	slept time.Duration
 }
 
 // New returns a queue that calls ring, on a goroutine of its own, with all owners that are due at one time, earliest first. An item
-// that rang is no longer set. Ring must not block; it may set and remove items.
-func New[T any](ring func(due []*T)) *Queue[T] {
-	now := time.Now()
-	return &Queue[T]{ring: ring, base: now, mark: uptime.Start(now)}
+// that rang is no longer set. Ring must not block; it may set and remove items. Slept tells how long the machine has slept
+// so far; when that grew, all items ring, for their owners to look for themselves.
+func New[T any](ring func(due []*T), slept func() time.Duration) *Queue[T] {
+	return &Queue[T]{ring: ring, sleep: slept, base: time.Now()}
 }
 
 // Set makes the item due after d, in place of when it was due before. At zero or less it rings at once.
@@ -95,7 +93,7 @@ func (q *Queue[T]) fire() {
 	}
 }
 
-// take removes what is due and arms the timer for the rest. After the machine slept everything is due: owners measure for themselves.
+// take removes what is due and arms the timer for the rest. After the machine slept everything is due.
 func (q *Queue[T]) take() []*T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -116,7 +114,7 @@ func (q *Queue[T]) take() []*T {
 
 func (q *Queue[T]) wokeUp() bool {
 	before := q.slept
-	q.slept = q.mark.Slept()
+	q.slept = q.sleep()
 	return q.slept > before
 }
 

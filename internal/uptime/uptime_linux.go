@@ -37,21 +37,25 @@ var (
 
 // Start marks the moment now, which was just read with [time.Now].
 func Start(now time.Time) Mark {
+	if now == now.Round(0) { // a bubble's time has no monotonic reading
+		return At(now)
+	}
 	drift := gap(origin, now)
 	if s := last.Load(); s != nil && (drift-s.drift).Abs() < noise/2 {
 		return Mark{at: now, slept: s.slept, machine: true}
 	}
 	if now.Sub(time.Unix(0, read(clockRealtime))).Abs() > near {
-		return Mark{at: now, slept: total()}
+		return At(now)
 	}
 	s := &sample{drift, total()}
 	last.Store(s)
 	return Mark{at: now, slept: s.slept, machine: true}
 }
 
-// Slept returns how long the machine slept since the mark. A mark that is newer than what two clocks can tell apart has not slept.
+// Slept returns how long the machine slept since the mark. A mark of another clock, and one
+// that is newer than what two clocks can tell apart, has not slept.
 func (m Mark) Slept() time.Duration {
-	if m.Since() < noise {
+	if !m.machine || m.Since() < noise {
 		return 0
 	}
 	if d := total() - m.slept; d > noise {

@@ -1,0 +1,122 @@
+package watchdog_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// golden compares text with a file in testdata, to the byte.
+func golden(t *testing.T, name string, text []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, text, 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run go test -update to write it")
+	require.Equal(t, string(want), string(text))
+}
+
+func TestTheJSONOfEventsIsAContract(t *testing.T) {
+	cancelled := func(b *bed) { b.attach(); b.pass(4*time.Hour + 1234567*time.Microsecond) }
+	for name, c := range map[string]struct {
+		kind   string
+		happen func(b *bed)
+	}{
+		"cancel": {watchdog.EventCancel, func(b *bed) {
+			b.cfg.PollOnly = true
+			wd := b.attach()
+			b.pass(4*time.Hour + 1234567*time.Microsecond)
+			b.stopped(wd)
+		}},
+		"cancel_layer": {watchdog.EventCancel, func(b *bed) {
+			b.run.ID, b.run.Parent = "s-1/build", "s-1"
+			cancelled(b)
+		}},
+		"resume":  {watchdog.EventResume, func(b *bed) { cancelled(b); b.resume() }},
+		"warning": {watchdog.EventWarning, func(b *bed) { b.cfg.Budget.Reserve = time.Minute; b.attach(); b.pass(192 * time.Minute) }},
+		"extend": {watchdog.EventExtend, func(b *bed) {
+			wd := b.attach()
+			b.pass(90 * time.Second)
+			require.NoError(t, wd.Extend(90*time.Minute+500*time.Millisecond))
+		}},
+		"interrupt": {watchdog.EventInterrupt, func(b *bed) {
+			wd := b.attach()
+			b.pass(90 * time.Second)
+			require.NoError(t, wd.Interrupt("SIGTERM"))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(b *bed) {
+				c.happen(b)
+				event := b.events(c.kind)[0]
+				require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, event.ID)
+				if event.ID[14] == '4' {
+					event.ID = "random"
+				}
+				text, err := json.Marshal(event)
+				require.NoError(t, err)
+				golden(t, "events/"+name+".json", append(text, '\n'))
+			})
+		})
+	}
+}
+
+func TestAnEventGoesThroughJSONUnchanged(t *testing.T) {
+	event := watchdog.Event{
+		ID: "e-1", AggregateType: "session", AggregateID: "s-1", Type: "session.created", ConsensusID: "c-1",
+		Payload: json.RawMessage(`{"n":9007199254740993}`), Timestamp: noon.Add(time.Microsecond),
+	}
+	text, err := json.Marshal(event)
+	require.NoError(t, err)
+	var back watchdog.Event
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, event, back)
+	require.ErrorContains(t, json.Unmarshal([]byte(`{"timestamp":"noon"}`), &back), `"noon"`)
+}
+
+func TestValidate(t *testing.T) {
+	valid := watchdog.Event{
+		ID: "e-1", AggregateType: "session", AggregateID: "s-1", Type: "session.created", Payload: json.RawMessage(` {"n":1}`), Timestamp: noon,
+	}
+	require.NoError(t, valid.Validate())
+	for name, spoil := range map[string]func(e *watchdog.Event){
+		"id":             func(e *watchdog.Event) { e.ID = strings.Repeat("x", watchdog.MaxEventID+1) },
+		"aggregate_type": func(e *watchdog.Event) { e.AggregateType = "" },
+		"aggregate_id":   func(e *watchdog.Event) { e.AggregateID = "a\x7fb" },
+		"event_type":     func(e *watchdog.Event) { e.Type = strings.Repeat("x", watchdog.MaxEventType+1) },
+		"consensus_id":   func(e *watchdog.Event) { e.ConsensusID = "\xff" },
+		"timestamp":      func(e *watchdog.Event) { e.Timestamp = time.Time{} },
+		"payload":        func(e *watchdog.Event) { e.Payload = json.RawMessage(`[1]`) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			event := valid
+			spoil(&event)
+			require.ErrorIs(t, event.Validate(), watchdog.ErrInvalidEvent)
+			require.ErrorContains(t, event.Validate(), name)
+		})
+	}
+	t.Run("a payload that is no JSON, nothing or two values", func(t *testing.T) {
+		for _, payload := range []string{"", "null", "{", "{} {}", "7"} {
+			event := valid
+			event.Payload = json.RawMessage(payload)
+			require.ErrorIs(t, event.Validate(), watchdog.ErrInvalidEvent, payload)
+		}
+	})
+	t.Run("a year that RFC 3339 cannot write", func(t *testing.T) {
+		event := valid
+		event.Timestamp = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
+		require.ErrorIs(t, event.Validate(), watchdog.ErrInvalidEvent)
+	})
+}

@@ -1,0 +1,103 @@
+package watchdog_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+func TestBadInputIsAnErrorThatNamesItAndWritesNothing(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(b *bed)
+		want  error
+		says  string
+	}{
+		{"an empty ID", func(b *bed) { b.run.ID = "" }, watchdog.ErrEmptyRunID, ""},
+		{"a blank ID", func(b *bed) { b.run.ID = " \t" }, watchdog.ErrEmptyRunID, ""},
+		{"an ID beyond the column", func(b *bed) { b.run.ID = strings.Repeat("é", 256) }, watchdog.ErrInvalidRunID, "256"},
+		{"a control character in the ID", func(b *bed) { b.run.ID = "a\x00b" }, watchdog.ErrInvalidRunID, `"a\x00b"`},
+		{"an ID that is not UTF-8", func(b *bed) { b.run.ID = "a\xff" }, watchdog.ErrInvalidRunID, "UTF-8"},
+		{"a control character in the parent", func(b *bed) { b.run.Parent = "a\nb" }, watchdog.ErrInvalidRunID, "parent"},
+		{"a zero start", func(b *bed) { b.run.StartedAt = time.Time{} }, watchdog.ErrZeroStart, "s-1"},
+		{"a start in the future", func(b *bed) { b.run.StartedAt = noon.Add(watchdog.StartSkew + 1) }, watchdog.ErrFutureStart, "2026-05-01T12:01:00Z"},
+		{"a start before 1970", func(b *bed) { b.run.StartedAt = time.Unix(-1, 0) }, watchdog.ErrEarlyStart, "1969"},
+		{"a negative wall clock", func(b *bed) { b.cfg.Budget.WallClock = -time.Second }, watchdog.ErrInvalidBudget, "-1s"},
+		{"a negative reserve", func(b *bed) { b.cfg.Budget.Reserve = -time.Second }, watchdog.ErrInvalidBudget, "-1s"},
+		{"a reserve that leaves nothing", func(b *bed) { b.cfg.Budget.Reserve = 4 * time.Hour }, watchdog.ErrInvalidBudget, "4h0m0s"},
+		{"a warning at nothing", func(b *bed) { b.cfg.Budget.WarnAt = []float64{0} }, watchdog.ErrInvalidBudget, "WarnAt"},
+		{"a warning at the end", func(b *bed) { b.cfg.Budget.WarnAt = []float64{1} }, watchdog.ErrInvalidBudget, "WarnAt"},
+		{"a warning at no number", func(b *bed) { b.cfg.Budget.WarnAt = []float64{math.NaN()} }, watchdog.ErrInvalidBudget, "NaN"},
+		{"a warning twice", func(b *bed) { b.cfg.Budget.WarnAt = []float64{0.5, 0.5} }, watchdog.ErrInvalidBudget, "twice"},
+		{"a negative record timeout", func(b *bed) { b.cfg.RecordTimeout = -1 }, watchdog.ErrInvalidConfig, "RecordTimeout"},
+		{"no store", func(b *bed) { b.cfg.Store = nil }, watchdog.ErrNoStore, "Store"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBed(t)
+			c.spoil(b)
+			for _, attach := range []attachFunc{watchdog.New, watchdog.Resume} {
+				wd, err := attach(t.Context(), b.run, b.cfg)
+				require.Nil(t, wd)
+				require.ErrorIs(t, err, c.want)
+				require.ErrorContains(t, err, c.says)
+			}
+			require.Zero(t, b.store.appends)
+		})
+	}
+	t.Run("a parent that has ended already", func(t *testing.T) {
+		b := newBed(t)
+		parent, end := context.WithCancelCause(t.Context())
+		end(errHostGone)
+		_, err := watchdog.New(parent, b.run, b.cfg)
+		require.ErrorIs(t, err, watchdog.ErrParentEnded)
+		require.ErrorIs(t, err, errHostGone)
+		require.Zero(t, b.store.appends)
+	})
+}
+
+func TestInputThatIsAccepted(t *testing.T) {
+	t.Run("a start in another zone is kept in UTC, to the microsecond", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.run.StartedAt = noon.Add(-1001).In(time.FixedZone("", 2*3600))
+			require.Equal(t, noon.Add(-2*time.Microsecond), b.attach().StartedAt())
+		})
+	})
+	t.Run("a start a little ahead counts from now", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.run.StartedAt = noon.Add(watchdog.StartSkew)
+			wd := b.attach()
+			require.Zero(t, wd.Elapsed())
+			b.pass(over)
+			b.stopped(wd)
+		})
+	})
+	t.Run("the longest ID there may be", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.run.ID = strings.Repeat("é", watchdog.MaxAggregateID)
+			b.attach()
+			b.pass(over)
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+	t.Run("the longest budget there may be", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.Budget.WallClock = watchdog.NoLimit - 1
+			b.live(b.attach())
+		})
+	})
+	t.Run("a config that is changed later changes nothing", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.Budget.WarnAt = []float64{0.5}
+			b.attach()
+			b.cfg.Budget.WarnAt[0] = 0.1
+			b.pass(time.Hour)
+			require.Empty(t, b.events(watchdog.EventWarning))
+		})
+	})
+}

@@ -1,0 +1,145 @@
+package alarm_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/internal/alarm"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+type owner struct {
+	alarm.Item[owner]
+	name int
+}
+
+func newOwner(name int) *owner {
+	o := &owner{name: name}
+	o.Owner = o
+	return o
+}
+
+// A bell notes who was rung and when.
+type bell struct {
+	mu    sync.Mutex
+	began time.Time
+	rings []ring
+	slept time.Duration // of the machine
+}
+
+type ring struct {
+	name  int
+	after time.Duration
+}
+
+func (b *bell) ring(due []*owner) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, o := range due {
+		b.rings = append(b.rings, ring{o.name, time.Since(b.began)})
+	}
+}
+
+func inBubble(t *testing.T, test func(t *testing.T, q *alarm.Queue[owner], b *bell)) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &bell{began: time.Now()}
+		test(t, alarm.New(b.ring, func() time.Duration { return b.slept }), b)
+	})
+}
+
+func TestQueue(t *testing.T) {
+	t.Run("items ring when they are due, earliest first", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+			for name, d := range []time.Duration{3 * time.Hour, time.Second, time.Hour, 0} {
+				q.Set(&newOwner(name).Item, d)
+			}
+			time.Sleep(4 * time.Hour)
+			require.Equal(t, []ring{{3, 0}, {1, time.Second}, {2, time.Hour}, {0, 3 * time.Hour}}, b.rings)
+		})
+	})
+	t.Run("setting an item again replaces when it was due", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+			sooner, later := newOwner(1), newOwner(2)
+			q.Set(&sooner.Item, time.Hour)
+			q.Set(&later.Item, time.Minute)
+			q.Set(&sooner.Item, time.Second)
+			q.Set(&later.Item, 2*time.Minute)
+			time.Sleep(time.Hour)
+			require.Equal(t, []ring{{1, time.Second}, {2, 2 * time.Minute}}, b.rings)
+		})
+	})
+	t.Run("what is removed does not ring, and a queue that is empty has no timer", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+			one, other := newOwner(1), newOwner(2)
+			q.Set(&one.Item, time.Second)
+			q.Set(&other.Item, 2*time.Second)
+			q.Remove(&one.Item)
+			q.Remove(&one.Item)
+			q.Remove(&other.Item)
+			time.Sleep(time.Hour)
+			require.Empty(t, b.rings)
+			q.Set(&one.Item, time.Second)
+			time.Sleep(time.Hour)
+			require.Len(t, b.rings, 1)
+		})
+	})
+	t.Run("after the machine slept all ring within a minute, once", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+			one, other := newOwner(1), newOwner(2)
+			q.Set(&one.Item, time.Hour)
+			q.Set(&other.Item, 2*time.Hour)
+			time.Sleep(90 * time.Second)
+			require.Empty(t, b.rings)
+			b.slept = 8 * time.Hour
+			time.Sleep(time.Hour)
+			require.Equal(t, []ring{{1, 2 * time.Minute}, {2, 2 * time.Minute}}, b.rings)
+		})
+	})
+	t.Run("a wait too long for the clock never rings", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+			o := newOwner(1)
+			time.Sleep(time.Second)
+			q.Set(&o.Item, 1<<63-1)
+			time.Sleep(1000 * time.Hour)
+			require.Empty(t, b.rings)
+			q.Remove(&o.Item)
+		})
+	})
+}
+
+func TestRandomDeadlinesAgreeWithASortedList(t *testing.T) {
+	for seed := range uint64(50) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+			rng := rand.New(rand.NewPCG(seed, 1))
+			due := map[int]time.Duration{}
+			owners := make([]*owner, 40)
+			for i := range owners {
+				owners[i] = newOwner(i)
+			}
+			for range 200 {
+				i, d := rng.IntN(len(owners)), time.Duration(rng.IntN(1e9))
+				if rng.IntN(4) == 0 {
+					q.Remove(&owners[i].Item)
+					delete(due, i)
+					continue
+				}
+				q.Set(&owners[i].Item, d)
+				due[i] = d
+			}
+			time.Sleep(time.Second)
+			require.Len(t, b.rings, len(due))
+			require.True(t, slices.IsSortedFunc(b.rings, func(x, y ring) int { return int(x.after - y.after) }))
+			for _, r := range b.rings {
+				require.Equal(t, due[r.name], r.after)
+			}
+		})
+	}
+}

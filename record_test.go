@@ -1,0 +1,136 @@
+package watchdog_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// over is the default budget and one nanosecond.
+const over = watchdog.DefaultWallClock + 1
+
+func TestAStoreThatFailsDoesNotPreventTheCancel(t *testing.T) {
+	t.Run("the run ends, every poll tries again, and Close says that it never succeeded", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			b.pass(over)
+			b.stopped(wd)
+			synctest.Wait()
+			tried := b.store.appends
+			wd.Fired()
+			synctest.Wait()
+			require.Greater(t, b.store.appends, tried)
+			err := wd.Close()
+			require.ErrorIs(t, err, errDiskFull)
+			require.ErrorContains(t, err, "s-1")
+			require.Empty(t, b.events(watchdog.EventCancel))
+		})
+	})
+	t.Run("a store that recovers has the event after the next poll, once", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			b.pass(over)
+			b.store.set(func(s *flakyStore) { s.fail = nil })
+			b.stopped(wd)
+			synctest.Wait()
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+			require.NoError(t, wd.Close())
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+	t.Run("a store that recovers after the last poll has the event after Close", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			b.pass(over)
+			require.Error(t, wd.Close())
+			b.store.set(func(s *flakyStore) { s.fail = nil })
+			require.NoError(t, wd.Close())
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+	t.Run("a store that panics is a store that fails", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
+			wd := b.attach()
+			b.pass(over)
+			b.stopped(wd)
+			require.ErrorContains(t, wd.Close(), "nil map")
+		})
+	})
+	t.Run("reads that fail do not hold up the stop", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
+			b.pass(over)
+			b.stopped(wd)
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+	t.Run("a store that cannot be read at the attach is an error: nobody knows whether the run may go on", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
+			_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+			require.ErrorIs(t, err, errDiskFull)
+		})
+	})
+}
+
+func TestAStoreThatHangsDelaysTheCancelByTheRecordTimeout(t *testing.T) {
+	for name, deaf := range map[string]bool{"and heeds its context": false, "and heeds nothing": true} {
+		t.Run(name, func(t *testing.T) {
+			inBed(t, func(b *bed) {
+				b.cfg.Budget.WarnAt = []float64{}
+				wd := b.attach()
+				hang := make(chan struct{})
+				b.store.set(func(s *flakyStore) { s.hang, s.deaf = hang, deaf })
+				b.pass(over)
+				b.pass(watchdog.DefaultRecordTimeout - 1)
+				require.NoError(t, wd.Context().Err(), "record, then cancel")
+				b.pass(1)
+				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+				b.store.set(func(s *flakyStore) { s.hang = nil })
+				close(hang)
+				synctest.Wait()
+				b.stopped(wd)
+				require.NoError(t, wd.Close())
+				require.Len(t, b.events(watchdog.EventCancel), 1)
+			})
+		})
+	}
+	t.Run("a poll waits for the record, so that every reader sees one stop", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.Budget.WarnAt = []float64{}
+			wd := b.attach()
+			hang := make(chan struct{})
+			b.store.set(func(s *flakyStore) { s.hang = hang })
+			b.pass(over)
+			polled := make(chan *watchdog.Stop, 1)
+			go func() { polled <- wd.Stop() }()
+			synctest.Wait()
+			require.Empty(t, polled)
+			close(hang)
+			require.Same(t, <-polled, b.stopped(wd))
+		})
+	})
+	t.Run("Close waits for the record and not much longer", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			hang := make(chan struct{})
+			b.store.set(func(s *flakyStore) { s.hang, s.deaf = hang, true })
+			b.pass(over)
+			closed := make(chan error, 1)
+			go func() { closed <- wd.Close() }()
+			synctest.Wait()
+			b.pass(3 * watchdog.DefaultRecordTimeout)
+			require.ErrorIs(t, <-closed, context.DeadlineExceeded)
+			close(hang)
+		})
+	})
+}

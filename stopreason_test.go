@@ -1,0 +1,52 @@
+package watchdog_test
+
+import (
+	"os"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+func TestStopReasons(t *testing.T) {
+	t.Run("codes are snake_case, known, and there once", func(t *testing.T) {
+		seen := map[watchdog.StopReason]bool{}
+		for _, reason := range watchdog.StopReasons() {
+			require.Regexp(t, `^[a-z]+(_[a-z]+)+$`, string(reason))
+			require.True(t, reason.Known())
+			require.False(t, seen[reason], reason)
+			seen[reason] = true
+		}
+		require.False(t, watchdog.StopReason("").Known())
+		require.False(t, watchdog.StopReason("other_reason").Known())
+	})
+	t.Run("the host's eight come first, then the watchdog's own", func(t *testing.T) {
+		require.Equal(t, []watchdog.StopReason{
+			"interview_max_rounds_exhausted", "interview_unsafe_gaps_remain", "interview_phase_deadline", "iteration_timeout",
+			"wall_clock_exhausted", "oscillation_detected", "grade_regressing", "max_generations_reached", "watchdog_wall_clock_exceeded",
+		}, watchdog.StopReasons()[:9])
+		for i, reason := range watchdog.StopReasons() {
+			require.Equal(t, i >= 8, reason.Own(), reason)
+		}
+	})
+	t.Run("docs/events.md lists the set and nothing else", func(t *testing.T) {
+		text, err := os.ReadFile("docs/events.md")
+		require.NoError(t, err)
+		var listed []watchdog.StopReason
+		for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (?:host|watchdog) \\|").FindAllSubmatch(text, -1) {
+			listed = append(listed, watchdog.StopReason(row[1]))
+		}
+		require.Equal(t, watchdog.StopReasons(), listed)
+	})
+	t.Run("docs/events.md lists every kind of event", func(t *testing.T) {
+		text, err := os.ReadFile("docs/events.md")
+		require.NoError(t, err)
+		for _, kind := range []string{
+			watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, watchdog.EventWarning, watchdog.EventInterrupt,
+		} {
+			require.Contains(t, string(text), "`"+kind+"`")
+		}
+	})
+}
