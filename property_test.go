@@ -67,7 +67,7 @@ type history struct {
 func TestRandomHistoriesAgreeWithTheNaiveModel(t *testing.T) {
 	for name, pollOnly := range map[string]bool{"polling": true, "with a timer": false} {
 		t.Run(name, func(t *testing.T) {
-			for seed := range uint64(300) {
+			for seed := range uint64(100) {
 				synctest.Test(t, func(t *testing.T) {
 					h := &history{bed: newBed(t), model: &model{budget: propertyBudget}, rng: rand.New(rand.NewPCG(seed, 7))}
 					h.cfg.PollOnly, h.cfg.Budget.WallClock = pollOnly, propertyBudget

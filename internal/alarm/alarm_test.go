@@ -48,10 +48,32 @@ func (b *bell) ring(due []*owner) {
 	}
 }
 
+// wait lets time pass and returns who was rung by then.
+func (b *bell) wait(d time.Duration) []ring {
+	time.Sleep(d)
+	synctest.Wait()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.rings)
+}
+
+// sleep lets the machine sleep.
+func (b *bell) sleep(d time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.slept += d
+}
+
+func (b *bell) sleptSoFar() time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.slept
+}
+
 func inBubble(t *testing.T, test func(t *testing.T, q *alarm.Queue[owner], b *bell)) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &bell{began: time.Now()}
-		test(t, alarm.New(b.ring, func() time.Duration { return b.slept }), b)
+		test(t, alarm.New(b.ring, b.sleptSoFar), b)
 	})
 }
 
@@ -61,8 +83,7 @@ func TestQueue(t *testing.T) {
 			for name, d := range []time.Duration{3 * time.Hour, time.Second, time.Hour, 0} {
 				q.Set(&newOwner(name).Item, d)
 			}
-			time.Sleep(4 * time.Hour)
-			require.Equal(t, []ring{{3, 0}, {1, time.Second}, {2, time.Hour}, {0, 3 * time.Hour}}, b.rings)
+			require.Equal(t, []ring{{3, 0}, {1, time.Second}, {2, time.Hour}, {0, 3 * time.Hour}}, b.wait(4 * time.Hour))
 		})
 	})
 	t.Run("setting an item again replaces when it was due", func(t *testing.T) {
@@ -72,8 +93,7 @@ func TestQueue(t *testing.T) {
 			q.Set(&later.Item, time.Minute)
 			q.Set(&sooner.Item, time.Second)
 			q.Set(&later.Item, 2*time.Minute)
-			time.Sleep(time.Hour)
-			require.Equal(t, []ring{{1, time.Second}, {2, 2 * time.Minute}}, b.rings)
+			require.Equal(t, []ring{{1, time.Second}, {2, 2 * time.Minute}}, b.wait(time.Hour))
 		})
 	})
 	t.Run("what is removed does not ring, and a queue that is empty has no timer", func(t *testing.T) {
@@ -84,11 +104,9 @@ func TestQueue(t *testing.T) {
 			q.Remove(&one.Item)
 			q.Remove(&one.Item)
 			q.Remove(&other.Item)
-			time.Sleep(time.Hour)
-			require.Empty(t, b.rings)
+			require.Empty(t, b.wait(time.Hour))
 			q.Set(&one.Item, time.Second)
-			time.Sleep(time.Hour)
-			require.Len(t, b.rings, 1)
+			require.Len(t, b.wait(time.Hour), 1)
 		})
 	})
 	t.Run("after the machine slept all ring within a minute, once", func(t *testing.T) {
@@ -96,11 +114,9 @@ func TestQueue(t *testing.T) {
 			one, other := newOwner(1), newOwner(2)
 			q.Set(&one.Item, time.Hour)
 			q.Set(&other.Item, 2*time.Hour)
-			time.Sleep(90 * time.Second)
-			require.Empty(t, b.rings)
-			b.slept = 8 * time.Hour
-			time.Sleep(time.Hour)
-			require.Equal(t, []ring{{1, 2 * time.Minute}, {2, 2 * time.Minute}}, b.rings)
+			require.Empty(t, b.wait(90 * time.Second))
+			b.sleep(8 * time.Hour)
+			require.Equal(t, []ring{{1, 2 * time.Minute}, {2, 2 * time.Minute}}, b.wait(time.Hour))
 		})
 	})
 	t.Run("a wait too long for the clock never rings", func(t *testing.T) {
@@ -108,8 +124,7 @@ func TestQueue(t *testing.T) {
 			o := newOwner(1)
 			time.Sleep(time.Second)
 			q.Set(&o.Item, 1<<63-1)
-			time.Sleep(1000 * time.Hour)
-			require.Empty(t, b.rings)
+			require.Empty(t, b.wait(1000 * time.Hour))
 			q.Remove(&o.Item)
 		})
 	})
@@ -134,10 +149,10 @@ func TestRandomDeadlinesAgreeWithASortedList(t *testing.T) {
 				q.Set(&owners[i].Item, d)
 				due[i] = d
 			}
-			time.Sleep(time.Second)
-			require.Len(t, b.rings, len(due))
-			require.True(t, slices.IsSortedFunc(b.rings, func(x, y ring) int { return int(x.after - y.after) }))
-			for _, r := range b.rings {
+			rings := b.wait(time.Second)
+			require.Len(t, rings, len(due))
+			require.True(t, slices.IsSortedFunc(rings, func(x, y ring) int { return int(x.after - y.after) }))
+			for _, r := range rings {
 				require.Equal(t, due[r.name], r.after)
 			}
 		})
