@@ -79,7 +79,7 @@ func (w *Watchdog) recordTrip(ctx context.Context, event Event, own *Stop) (ruli
 // does not hold up the stop.
 func (w *Watchdog) consult(ctx context.Context) (ruling, bool) {
 	events, err := w.store.Read(ctx, AggregateType, w.id)
-	if err != nil {
+	if err != nil || len(events) == 0 {
 		return ruling{}, false
 	}
 	all, err := foldEvents(events)
@@ -126,7 +126,11 @@ func (w *Watchdog) extension() time.Duration {
 	return w.seen.Extended
 }
 
+// report tells the log of a stop. It spares a log that does not listen: ten thousand runs can stop at once.
 func (w *Watchdog) report(stop *Stop, recordErr error) {
+	if !w.log().Enabled(context.Background(), slog.LevelWarn) {
+		return
+	}
 	if recordErr != nil {
 		w.log().Error("watchdog stopped a run and could not record it", "run", w.id, "reason", string(stop.Code), "error", recordErr)
 		return

@@ -108,19 +108,25 @@ const isEmpty = "is empty"
 
 // textFlaw says what keeps a text out of a column of limit characters, or nothing.
 func textFlaw(text string, limit int) string {
-	switch {
-	case strings.TrimSpace(text) == "":
+	blank := true
+	for _, r := range text {
+		if unicode.IsControl(r) && !isBlank(text) {
+			return fmt.Sprintf("%q has a control character", text)
+		}
+		blank = blank && unicode.IsSpace(r)
+	}
+	switch n := utf8.RuneCountInString(text); {
+	case blank:
 		return isEmpty
 	case !utf8.ValidString(text):
 		return fmt.Sprintf("%q is not valid UTF-8", text)
-	case strings.ContainsFunc(text, unicode.IsControl):
-		return fmt.Sprintf("%q has a control character", text)
-	}
-	if n := utf8.RuneCountInString(text); n > limit {
+	case n > limit:
 		return fmt.Sprintf("%q… has %d characters, at most %d fit", string([]rune(text)[:min(limit, 24)]), n, limit)
 	}
 	return ""
 }
+
+func isBlank(text string) bool { return strings.TrimSpace(text) == "" }
 
 // Compare orders events as [EventStore.Read] returns them: by Timestamp, then by ID.
 func (e Event) Compare(other Event) int {
@@ -163,7 +169,7 @@ const stampLayout = "2006-01-02T15:04:05.000000Z"
 func truncate(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 func (s stamp) MarshalText() ([]byte, error) {
-	return truncate(time.Time(s)).AppendFormat(make([]byte, 0, len(stampLayout)), stampLayout), nil
+	return truncate(time.Time(s)).AppendFormat(make([]byte, 0, 32), stampLayout), nil
 }
 
 func (s *stamp) UnmarshalText(text []byte) error {

@@ -11,7 +11,7 @@ import (
 // restart why a run ended. The zero value is ready; it must not be copied after its first use. Safe for
 // concurrent use.
 type Memory struct {
-	mu     sync.RWMutex
+	mu     sync.Mutex
 	ids    map[string]struct{}
 	events map[aggregate][]Event
 }
@@ -56,8 +56,8 @@ func (m *Memory) Read(ctx context.Context, aggregateType, aggregateID string) ([
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	m.mu.RLock()
-	defer m.mu.RUnlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	events := slices.Clone(m.events[aggregate{aggregateType, aggregateID}])
 	for i := range events {
 		events[i].Payload = bytes.Clone(events[i].Payload)

@@ -3,10 +3,9 @@ package watchdog
 import (
 	"crypto/rand"
 	"crypto/sha1"
+	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"math"
-	"strings"
 	"time"
 )
 
@@ -68,19 +67,26 @@ func duration(seconds float64) time.Duration {
 // whichever process makes them; an empty name makes an event of its own.
 func (w *Watchdog) newEvent(kind string, at time.Time, name string, payload any) Event {
 	text, _ := json.Marshal(payload) // strings, numbers and times: it cannot fail, and if it did, no store would take the event
-	id := randomID()
-	if name != "" {
-		id = derivedID(w.id, w.startedAt.Format(stampLayout), kind, name)
-	}
-	return Event{ID: id, AggregateType: AggregateType, AggregateID: w.id, Type: kind, Payload: text, Timestamp: truncate(at)}
+	return Event{ID: w.eventID(kind, name), AggregateType: AggregateType, AggregateID: w.id, Type: kind, Payload: text, Timestamp: truncate(at)}
 }
 
 // once names the one event of its kind in a window.
 const once = "once"
 
+func (w *Watchdog) eventID(kind, name string) string {
+	if name == "" {
+		return randomID()
+	}
+	return derivedID(w.id, w.startedAt.Format(stampLayout), kind, name)
+}
+
 // derivedID is a name-based UUID (RFC 9562, version 5) of what an event is about.
 func derivedID(parts ...string) string {
-	sum := sha1.Sum([]byte("watchdog\x00" + strings.Join(parts, "\x00")))
+	name := make([]byte, 0, 160)
+	for _, part := range parts {
+		name = append(append(name, part...), 0)
+	}
+	sum := sha1.Sum(name)
 	return formatUUID([16]byte(sum[:16]), 5)
 }
 
@@ -94,5 +100,12 @@ func randomID() string {
 func formatUUID(id [16]byte, version byte) string {
 	id[6] = id[6]&0x0f | version<<4
 	id[8] = id[8]&0x3f | 0x80
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
+	text := make([]byte, 0, MaxEventID)
+	for i, group := range [][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
+		if i > 0 {
+			text = append(text, '-')
+		}
+		text = hex.AppendEncode(text, group)
+	}
+	return string(text)
 }

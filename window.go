@@ -32,7 +32,7 @@ type warningKey struct{ fraction, budgetSeconds float64 }
 type windows map[time.Time]*window
 
 func foldEvents(events []Event) (windows, error) {
-	all := windows{}
+	all := make(windows, min(len(events), 1))
 	for _, e := range events {
 		payload, err := decodePayload(e)
 		if err != nil {

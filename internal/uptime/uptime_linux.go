@@ -24,7 +24,8 @@ const (
 // Exact says that sleep is counted exactly, and so that a [Mark] knows the machine's clock.
 const Exact = true
 
-// sample is one comparison of the clocks, kept because the system calls cost more than all the rest of a new run.
+// A sample is what the machine had slept when its wall clock was ahead of its monotonic one by drift. Sleep moves the
+// two apart, so that while the drift is the same there is no need for system calls, which cost more than all the rest of a new run.
 type sample struct {
 	drift time.Duration
 	slept time.Duration
@@ -37,31 +38,39 @@ var (
 
 // Start marks the moment now, which was just read with [time.Now].
 func Start(now time.Time) Mark {
-	if now == now.Round(0) { // a bubble's time has no monotonic reading
+	s := look(now)
+	if s == nil {
 		return At(now)
 	}
-	drift := gap(origin, now)
-	if s := last.Load(); s != nil && (drift-s.drift).Abs() < noise/2 {
-		return Mark{at: now, slept: s.slept, machine: true}
-	}
-	if now.Sub(time.Unix(0, read(clockRealtime))).Abs() > near {
-		return At(now)
-	}
-	s := &sample{drift, total()}
-	last.Store(s)
 	return Mark{at: now, slept: s.slept, machine: true}
 }
 
-// Slept returns how long the machine slept since the mark. A mark of another clock, and one
-// that is newer than what two clocks can tell apart, has not slept.
+// Slept returns how long the machine slept since the mark. A mark of another clock has not slept.
 func (m Mark) Slept() time.Duration {
-	if !m.machine || m.Since() < noise {
+	if !m.machine {
 		return 0
 	}
-	if d := total() - m.slept; d > noise {
-		return d
+	if s := look(time.Now()); s != nil && s.slept-m.slept > noise {
+		return s.slept - m.slept
 	}
 	return 0
+}
+
+// look returns the sample of the moment now, nil where that is not the machine's time.
+func look(now time.Time) *sample {
+	if now == now.Round(0) { // a bubble's time has no monotonic reading
+		return nil
+	}
+	drift := gap(origin, now)
+	if s := last.Load(); s != nil && (drift-s.drift).Abs() < noise/2 {
+		return s
+	}
+	if now.Sub(time.Unix(0, read(clockRealtime))).Abs() > near {
+		return nil
+	}
+	s := &sample{drift, total()}
+	last.Store(s)
+	return s
 }
 
 // total returns how long the machine slept since it was started: the least of a few comparisons, since a goroutine that is

@@ -1,0 +1,82 @@
+package bench
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+var quiet = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 1}))
+
+// arm attaches a watchdog that is as good as never due.
+func arm(b *testing.B, id string, store watchdog.EventStore, start time.Time, budget time.Duration) *watchdog.Watchdog {
+	b.Helper()
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: id, StartedAt: start}, watchdog.Config{
+		Store: store, Budget: watchdog.Budget{WallClock: budget, WarnAt: []float64{}}, Logger: quiet,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return wd
+}
+
+func BenchmarkFired(b *testing.B) {
+	wd := arm(b, "s-1", &watchdog.Memory{}, time.Now(), time.Hour)
+	defer wd.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	defer cancel()
+	base := time.Now()
+	for _, c := range []struct {
+		name string
+		ask  func()
+	}{
+		{"with=watchdog", func() { wd.Fired() }},
+		{"with=time.Since", func() { _ = time.Since(base) }},
+		{"with=ctx.Err", func() { _ = ctx.Err() }},
+	} {
+		b.Run(c.name+"/goroutines=1", func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				c.ask()
+			}
+		})
+		b.Run(c.name+"/goroutines=all", func(b *testing.B) {
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					c.ask()
+				}
+			})
+		})
+	}
+}
+
+func BenchmarkNewAndClose(b *testing.B) {
+	b.Run("with=watchdog", func(b *testing.B) {
+		b.ReportAllocs()
+		store := &watchdog.Memory{}
+		for b.Loop() {
+			arm(b, "s-1", store, time.Now(), time.Hour).Close()
+		}
+	})
+	b.Run("with=WithDeadlineCause", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			_, cancel := context.WithDeadlineCause(context.Background(), time.Now().Add(time.Hour), watchdog.WallClockExceeded)
+			cancel()
+		}
+	})
+}
+
+// BenchmarkFire is one whole stop: found, recorded, told.
+func BenchmarkFire(b *testing.B) {
+	b.ReportAllocs()
+	start := time.Now().Add(-2 * time.Hour)
+	for i := 0; b.Loop(); i++ {
+		arm(b, strconv.Itoa(i), &watchdog.Memory{}, start, time.Hour).Close()
+	}
+}

@@ -1,0 +1,111 @@
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A session's main loop, guarded. The mock clock makes the second phase take five hours.
+func Example() {
+	machine := clock.NewMock()
+	machine.Set(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
+
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
+		Store:  &watchdog.Memory{},
+		Budget: watchdog.Budget{WallClock: 4 * time.Hour},
+		Clock:  machine,
+		Logger: quiet,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer wd.Close()
+
+	for _, phase := range []string{"plan", "build", "test"} {
+		if reason, fired := wd.Fired(); fired {
+			fmt.Println("blocked before", phase+":", reason)
+			return
+		}
+		fmt.Println("running", phase)
+		if phase == "build" {
+			machine.Add(5 * time.Hour)
+		}
+	}
+	// Output:
+	// running plan
+	// running build
+	// blocked before test: watchdog_wall_clock_exceeded
+}
+
+// A run that was cancelled is fired from the start when it is attached again, until someone asks to resume it.
+func ExampleResume() {
+	machine := clock.NewMock()
+	store := &watchdog.Memory{}
+	run := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
+	cfg := watchdog.Config{Store: store, Clock: machine, Logger: quiet, PollOnly: true}
+
+	first, _ := watchdog.New(context.Background(), run, cfg)
+	machine.Add(5 * time.Hour)
+	fmt.Println(first.Fired())
+	first.Close()
+
+	attached, _ := watchdog.New(context.Background(), run, cfg)
+	fmt.Println(attached.Fired())
+	attached.Close()
+
+	resumed, _ := watchdog.Resume(context.Background(), run, cfg)
+	defer resumed.Close()
+	_, fired := resumed.Fired()
+	fmt.Println(fired, resumed.Remaining(), resumed.StartedAt().Format(time.TimeOnly))
+	// Output:
+	// watchdog_wall_clock_exceeded true
+	// watchdog_wall_clock_exceeded true
+	// false 4h0m0s 05:00:00
+}
+
+// The stop is the cause of the run's context, and an error of its own.
+func ExampleStop() {
+	machine := clock.NewMock()
+	wd, _ := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{}, Clock: machine, Logger: quiet, PollOnly: true,
+	})
+	defer wd.Close()
+	machine.Add(4*time.Hour + 90*time.Second)
+	wd.Fired()
+
+	cause := context.Cause(wd.Context())
+	var stop *watchdog.Stop
+	fmt.Println(errors.Is(cause, watchdog.WallClockExceeded), errors.As(cause, &stop))
+	fmt.Println(stop.Code, stop.Elapsed, "of", stop.Budget)
+	// Output:
+	// true true
+	// watchdog_wall_clock_exceeded 4h1m30s of 4h0m0s
+}
+
+// An agent that knows how long it has can wrap up in time.
+func ExampleWatchdog_Remaining() {
+	machine := clock.NewMock()
+	wd, _ := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
+		Store:  &watchdog.Memory{},
+		Budget: watchdog.Budget{WallClock: time.Hour, Reserve: 5 * time.Minute},
+		Clock:  machine, PollOnly: true,
+		OnWarning: func(w watchdog.Warning) { fmt.Printf("%.0f %% used, %v left\n", w.Fraction*100, w.Remaining) },
+	})
+	defer wd.Close()
+	fmt.Println(wd.Remaining())
+	machine.Add(50 * time.Minute)
+	wd.Fired()
+	wd.Extend(30 * time.Minute)
+	fmt.Println(wd.Remaining())
+	// Output:
+	// 55m0s
+	// 80 % used, 5m0s left
+	// 35m0s
+}

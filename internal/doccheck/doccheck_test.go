@@ -1,0 +1,152 @@
+package doccheck_test
+
+import (
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/internal/doccheck"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var standard = fstest.MapFS{
+	"os/os.go":       {Data: []byte("package os\n\nfunc Open() {}\n")},
+	"io/fs/fs.go":    {Data: []byte("package fs\n\nvar ErrNotExist error\n")},
+	"embed/embed.go": {Data: []byte("package embed\n")},
+}
+
+// right is a small module in which everything that is named exists.
+func right() fstest.MapFS {
+	return fstest.MapFS{
+		"go.mod": {Data: []byte("module example.com/guard\n\ngo 1.25.0\n")},
+		"guard.go": {Data: []byte(`// Package guard is a sample; see docs/guide.md.
+package guard
+
+import "os"
+
+// A Guard has a [Guard.Limit], is made by [New] and stopped by [Guard.Stop]; see [os.Open].
+//
+//   - [Options] are embedded: [Guard.Quiet].
+type Guard struct {
+	Limit int
+	Options
+}
+
+func lower() {}
+
+// Options is a [*Guard]'s.
+type Options struct{ Quiet bool }
+
+// Stopper is what [Stopper.Stop] is asked of.
+type Stopper interface{ Stop() }
+
+// New opens.
+func New() *Guard { os.Open(); return nil }
+
+// Stop stops.
+func (g *Guard) Stop() {
+	// Inside of a function [New] is checked too; values[Index] and [a-z] are no links;
+	// [lower] and [os] are.
+}
+`)},
+		"sub/sub.go": {Data: []byte(`// Package sub uses [guard.New], [guard.Guard.Stop], [io/fs.ErrNotExist] and [yaml.Unseen].
+package sub
+
+import (
+	"example.com/guard"
+	"go.example.com/yaml/v4"
+)
+`)},
+		"guard_test.go": {Data: []byte("package guard_test\n\n// helper makes a [Bed] for [New].\nfunc helper() {}\n\ntype Bed struct{}\n")},
+		"docs/guide.md": {Data: []byte("Use `guard.New` or `guard.Guard.Limit`, as [here](../guard.go) and `os.Whatever`.\n\n" +
+			"```go\nguard.New().Whatever()\n```\n\n```\nguard.Output\n```\n\n[place](#below) [other](https://example.com/x.md)\n")},
+	}
+}
+
+func TestATreeInWhichEveryNameExists(t *testing.T) {
+	problems, err := doccheck.Check(right(), standard)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+func TestNamesThatDoNotExistAreFound(t *testing.T) {
+	const file = "wrong.go"
+	for sentence, test := range map[string]struct {
+		file, text, want string
+	}{
+		"a linked name": {
+			file, "package guard\n\n// F is not\n// a [Nothing].\nfunc F() {}\n", "wrong.go:4: [Nothing] does not exist",
+		},
+		"a linked name that is not exported": {
+			file, "package guard\n\n// F is not\n// [upper].\nfunc F() {}\n", "wrong.go:4: [upper] does not exist",
+		},
+		"a linked method": {
+			file, "package guard\n\n// F is not [Guard.Start].\nfunc F() {}\n", "wrong.go:3: [Guard.Start] does not exist",
+		},
+		"a linked name in the body of a function": {
+			file, "package guard\n\nfunc f() {\n\t// See [Nothing].\n}\n", "wrong.go:4: [Nothing] does not exist",
+		},
+		"a linked name in a list": {
+			file, "package guard\n\n// F is not:\n//   - a [Nothing].\nfunc F() {}\n", "wrong.go:4: [Nothing] does not exist",
+		},
+		"a linked name of a test": {
+			file, "package guard\n\n// F is not a [Bed].\nfunc F() {}\n", "wrong.go:3: [Bed] does not exist",
+		},
+		"a linked name of the standard library": {
+			file, "package guard\n\n// F is not [os.Close].\nfunc F() {}\n", "wrong.go:3: [os.Close] does not exist",
+		},
+		"a linked name of another package": {
+			"sub/wrong.go", "package sub\n\n// F is not [guard.Old].\nfunc F() {}\n", "sub/wrong.go:3: [guard.Old] does not exist",
+		},
+		"a linked name of a package that is not imported": {
+			file, "package guard\n\n// F is not [sub.F].\nfunc F() {}\n", "wrong.go:3: [sub.F] does not exist",
+		},
+		"a linked name of a package that is gone": {
+			file, "package guard\n\nimport \"example.com/guard/gone\"\n\n// F is not [gone.F].\nfunc F() {}\n", "wrong.go:5: [gone.F] does not exist",
+		},
+		"a document in a comment": {
+			file, "package guard\n\n// F is in docs/gone.md.\nfunc F() {}\n", "wrong.go:3: docs/gone.md does not exist",
+		},
+		"a quoted name": {
+			"README.md", "Use\n`guard.Old`.\n", "README.md:2: guard.Old does not exist",
+		},
+		"a quoted field": {
+			"README.md", "Use `guard.Guard.Length`.\n", "README.md:1: guard.Guard.Length does not exist",
+		},
+		"a name in a block of code": {
+			"README.md", "```go\ng := guard.Make()\n```\n", "README.md:2: guard.Make does not exist",
+		},
+		"a document that is linked": {
+			"docs/more.md", "See [more](gone.md#there).\n", "docs/more.md:1: gone.md does not exist",
+		},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			tree := right()
+			tree[test.file] = &fstest.MapFile{Data: []byte(test.text)}
+			problems, err := doccheck.Check(tree, standard)
+			require.NoError(t, err)
+			require.Len(t, problems, 1)
+			require.Equal(t, test.want, problems[0].String())
+		})
+	}
+}
+
+func TestFoldersThatAreNotOursAreNotRead(t *testing.T) {
+	tree := right()
+	for _, name := range []string{"testdata/wrong.go", "bin/wrong.go", ".git/wrong.go", "sub/vendor/wrong.go"} {
+		tree[name] = &fstest.MapFile{Data: []byte("this is not Go")}
+	}
+	problems, err := doccheck.Check(tree, standard)
+	require.NoError(t, err)
+	require.Empty(t, problems)
+}
+
+func TestAFileThatIsNotGoIsAnError(t *testing.T) {
+	tree := right()
+	tree["wrong.go"] = &fstest.MapFile{Data: []byte("this is not Go")}
+	_, err := doccheck.Check(tree, standard)
+	require.ErrorContains(t, err, "wrong.go:1:1")
+}

@@ -1,0 +1,130 @@
+package doccheck
+
+import (
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+)
+
+var (
+	quoted    = regexp.MustCompile("`[^`]+`")
+	qualified = regexp.MustCompile(`(?:^|[^\w./])([a-z]\w*)\.([A-Z]\w*)(?:\.([A-Z]\w*))?`)
+	linked    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+)
+
+// document checks a Markdown file: Go names of our packages in quotes and in blocks of Go code, and the files that it links.
+func (c *checker) document(name string) error {
+	text, err := fs.ReadFile(c.tree, name)
+	if err != nil {
+		return err
+	}
+	fence := "" // the language of the block of code that a line is in
+	for i, line := range strings.Split(string(text), "\n") {
+		if language, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {
+			fence = toggle(fence, language)
+			continue
+		}
+		if err := c.line(name, i+1, line, fence); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// toggle enters a block of code, or leaves it.
+func toggle(fence, language string) string {
+	if fence != "" {
+		return ""
+	}
+	return "in " + language
+}
+
+func (c *checker) line(file string, number int, line, fence string) error {
+	switch fence {
+	case "in go":
+		return c.code(file, number, line)
+	case "":
+		c.targets(file, number, line)
+		c.mentioned(file, number, line)
+		for _, span := range quoted.FindAllString(line, -1) {
+			if err := c.code(file, number, strings.Trim(span, "`")); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// code checks the names of our packages in a piece of Go.
+func (c *checker) code(file string, line int, code string) error {
+	packages, err := c.packages()
+	if err != nil {
+		return err
+	}
+	for _, match := range qualified.FindAllStringSubmatch(code, -1) {
+		inPackage, name, member := match[1], match[2], match[3]
+		targets := packages[inPackage]
+		if len(targets) > 0 && !anyHas(targets, name, member) {
+			c.report(file, line, "%s does not exist", strings.TrimSuffix(inPackage+"."+name+"."+member, "."))
+		}
+	}
+	return nil
+}
+
+// anyHas reports whether one of the packages of a name has what is quoted. What follows a variable, a constant or a function is
+// not looked at.
+func anyHas(packages []*source, name, member string) bool {
+	for _, p := range packages {
+		if !p.names.has(name) {
+			continue
+		}
+		if member == "" || !p.names.types[name] || p.names.has(name+"."+member) {
+			return true
+		}
+	}
+	return false
+}
+
+// packages are those of the tree by their names.
+func (c *checker) packages() (map[string][]*source, error) {
+	if c.byName != nil {
+		return c.byName, nil
+	}
+	byName := map[string][]*source{}
+	err := fs.WalkDir(c.tree, ".", func(dir string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case !entry.IsDir():
+			return nil
+		case skipped(dir):
+			return fs.SkipDir
+		}
+		s, err := c.library.folder(folder{dir: dir})
+		if s != nil && s.name != "" && s.name != "main" {
+			byName[s.name] = append(byName[s.name], s)
+		}
+		return err
+	})
+	c.byName = byName
+	return byName, err
+}
+
+// targets checks the files that a line links; places in other documents and on other machines are not looked at.
+func (c *checker) targets(file string, number int, line string) {
+	for _, match := range linked.FindAllStringSubmatch(line, -1) {
+		target, _, _ := strings.Cut(match[1], "#")
+		if target == "" || strings.Contains(target, ":") {
+			continue
+		}
+		if !c.isThere(path.Join(path.Dir(file), target)) {
+			c.report(file, number, "%s does not exist", target)
+		}
+	}
+}
+
+func (c *checker) isThere(name string) bool {
+	_, err := fs.Stat(c.tree, name)
+	return err == nil
+}
