@@ -35,6 +35,15 @@ func TestWallClock(t *testing.T) {
 			require.Contains(t, string(b.events(watchdog.EventCancel)[0].Payload), `"elapsed_seconds":1,"configured_budget_seconds":1}`)
 		})
 	})
+	t.Run("the stop tells what elapsed to the microsecond, as read from the store", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.PollOnly = true
+			wd := b.attach()
+			b.pass(4*time.Hour + 1234567*time.Microsecond)
+			require.Equal(t, 4*time.Hour+1234567*time.Microsecond, b.stopped(wd).Elapsed)
+			require.Equal(t, wd.Stop(), b.attach().Stop())
+		})
+	})
 	t.Run("it fires without a poll, and the event is there before the context ends", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			wd := b.attach()

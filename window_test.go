@@ -46,6 +46,42 @@ func TestAttaching(t *testing.T) {
 			require.Len(t, b.events(watchdog.EventCancel), 1)
 		})
 	})
+	t.Run("the process whose append comes second reports the stop that was stored first", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.PollOnly = true
+			one := b.attach()
+			b.pass(5 * time.Hour)
+			var first *watchdog.Stop
+			b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
+				b.pass(time.Minute)
+				first = b.stopped(one)
+			}}
+			other := b.attach() // it fires here, and has read the events before one appends
+			require.Equal(t, first, b.stopped(other))
+		})
+	})
+	t.Run("a cancel that something else wrote under an ID of its own is the window's", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			b.put(1, watchdog.EventCancel, `{"reason":"user_cancelled","session_started_at":"2026-05-01T12:00:00Z","fired_at":"2026-05-01T13:00:00Z"}`)
+			b.pass(over)
+			reason, fired := wd.Fired()
+			require.True(t, fired)
+			require.Equal(t, watchdog.StopReason("user_cancelled"), reason)
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+	t.Run("a run whose clock was set back behind its start stays cancelled", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.attach()
+			b.clock.step(-8 * time.Hour)
+			b.pass(over)
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+			b.clock.step(8 * time.Hour)
+			b.cfg.Budget.WallClock = 24 * time.Hour
+			b.stopped(b.attach())
+		})
+	})
 	t.Run("a crash between append and block loses nothing", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			b.attach()
