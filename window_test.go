@@ -53,7 +53,7 @@ func TestAttaching(t *testing.T) {
 			b.pass(5 * time.Hour)
 			var first *watchdog.Stop
 			b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
-				b.pass(time.Minute)
+				b.pass(time.Second)
 				first = b.stopped(one)
 			}}
 			other := b.attach() // it fires here, and has read the events before one appends
