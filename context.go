@@ -41,7 +41,7 @@ func (c runContext) Done() <-chan struct{} {
 func (c runContext) Err() error {
 	c.w.heedParent()
 	err := c.Context.Err()
-	if err != nil && c.w.parent != nil && context.Cause(c.Context) == context.Cause(c.w.parent) {
+	if err != nil && c.w.endedByParent() {
 		return c.w.parent.Err()
 	}
 	return err
@@ -55,6 +55,14 @@ func (w *Watchdog) heedParent() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.endWithParent()
+}
+
+// endedByParent reports whether the run's end is its parent's.
+func (w *Watchdog) endedByParent() bool {
+	if w.parent == nil || w.parent.Err() == nil {
+		return false
+	}
+	return context.Cause(w.inner) == context.Cause(w.parent) //nolint:errorlint // the same value, not one of its kind
 }
 
 // endWithParent reports whether the parent has ended, and ends a running run with it. The caller holds mu.

@@ -1,4 +1,4 @@
-package bench
+package bench_test
 
 import (
 	"context"
@@ -51,6 +51,7 @@ func BenchmarkArmed(b *testing.B) {
 
 // hold arms and measures. What is kept to stop them again, a function each, counts for all alike.
 func hold(b *testing.B, arm func(i int) (stop func())) {
+	b.Helper()
 	for b.Loop() {
 		stops := make([]func(), armed)
 		bytes, goroutines := used()

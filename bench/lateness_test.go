@@ -1,4 +1,4 @@
-package bench
+package bench_test
 
 import (
 	"context"
@@ -55,6 +55,7 @@ func BenchmarkLateness(b *testing.B) {
 
 // recordByHand is what a host would write that wants its stop in the store before the context ends.
 func recordByHand(b *testing.B, store watchdog.EventStore, run string) {
+	b.Helper()
 	payload, err := json.Marshal(map[string]any{
 		"reason": "wall_clock_exceeded", "session_started_at": time.Now().UTC(), "fired_at": time.Now().UTC(),
 		"elapsed_seconds": 3600, "configured_budget_seconds": 3600,
@@ -71,6 +72,7 @@ func recordByHand(b *testing.B, store watchdog.EventStore, run string) {
 }
 
 func lateness(b *testing.B, arm func(at time.Time, i int, served func()) (stop func())) {
+	b.Helper()
 	var late []time.Duration
 	for b.Loop() {
 		late = append(late, oneInstant(arm)...)

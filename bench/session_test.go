@@ -1,8 +1,7 @@
-package bench
+package bench_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"strconv"
 	"testing"
@@ -11,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-var quiet = slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError + 1}))
+var quiet = slog.New(slog.DiscardHandler)
 
 // arm attaches a watchdog that is as good as never due.
 func arm(b *testing.B, id string, store watchdog.EventStore, start time.Time, budget time.Duration) *watchdog.Watchdog {

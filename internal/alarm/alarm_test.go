@@ -83,7 +83,7 @@ func TestQueue(t *testing.T) {
 			for name, d := range []time.Duration{3 * time.Hour, time.Second, time.Hour, 0} {
 				q.Set(&newOwner(name).Item, d)
 			}
-			require.Equal(t, []ring{{3, 0}, {1, time.Second}, {2, time.Hour}, {0, 3 * time.Hour}}, b.wait(4 * time.Hour))
+			require.Equal(t, []ring{{3, 0}, {1, time.Second}, {2, time.Hour}, {0, 3 * time.Hour}}, b.wait(4*time.Hour))
 		})
 	})
 	t.Run("setting an item again replaces when it was due", func(t *testing.T) {
@@ -114,7 +114,7 @@ func TestQueue(t *testing.T) {
 			one, other := newOwner(1), newOwner(2)
 			q.Set(&one.Item, time.Hour)
 			q.Set(&other.Item, 2*time.Hour)
-			require.Empty(t, b.wait(90 * time.Second))
+			require.Empty(t, b.wait(90*time.Second))
 			b.sleep(8 * time.Hour)
 			require.Equal(t, []ring{{1, 2 * time.Minute}, {2, 2 * time.Minute}}, b.wait(time.Hour))
 		})
@@ -124,7 +124,7 @@ func TestQueue(t *testing.T) {
 			o := newOwner(1)
 			time.Sleep(time.Second)
 			q.Set(&o.Item, 1<<63-1)
-			require.Empty(t, b.wait(1000 * time.Hour))
+			require.Empty(t, b.wait(1000*time.Hour))
 			q.Remove(&o.Item)
 		})
 	})

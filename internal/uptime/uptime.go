@@ -2,15 +2,12 @@
 // that was suspended with its machine for eight hours has used eight hours of its budget.
 //
 // On Linux the count is exact, the difference of two kernel clocks that no one can set. Elsewhere a wall clock that
-// ran ahead of the monotonic one by more than [coarse] is taken for sleep, so that a clock set forward counts as sleep too.
+// ran ahead of the monotonic one by more than ten seconds is taken for sleep, so that a clock set forward counts as sleep too.
 //
 // The package does not measure elapsed time: that is the monotonic clock's, to which the caller adds what it finds here.
 package uptime
 
 import "time"
-
-// coarse is the least difference of wall and monotonic clock that is taken for sleep where there is no better source.
-const coarse = 10 * time.Second
 
 // A Mark remembers a moment, to tell how long the machine slept since. Methods may be called concurrently.
 type Mark struct {

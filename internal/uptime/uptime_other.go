@@ -7,6 +7,9 @@ import "time"
 // Exact says that sleep is counted exactly, and so that a [Mark] knows the machine's clock.
 const Exact = false
 
+// coarse is the least difference of wall and monotonic clock that is taken for sleep.
+const coarse = 10 * time.Second
+
 // Start marks the moment now, which was just read with [time.Now].
 func Start(now time.Time) Mark { return Mark{at: now} }
 

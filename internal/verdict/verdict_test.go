@@ -108,7 +108,7 @@ func TestNextIsTheFirstInstantAtWhichTheAnswerChanges(t *testing.T) {
 		limits := verdict.Limits{WallClock: time.Duration(1 + rng.Int64N(200)), WarnAt: []float64{0.25, 0.5, 0.8}[:rng.IntN(4)]}
 		extended := time.Duration(rng.Int64N(50))
 		next, seen := time.Duration(0), verdict.Snapshot{Extended: extended}
-		for now := time.Duration(0); now < 300; now++ {
+		for now := range time.Duration(300) {
 			if now < next {
 				requireStill(t, limits, extended, now, seen.Warned)
 				continue

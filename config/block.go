@@ -1,0 +1,101 @@
+package config
+
+import (
+	"fmt"
+	"iter"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// block reads the settings of one block, every key of which is ours.
+func (f *file) block(name string, content *yaml.Node) {
+	switch {
+	case isNull(content):
+	case content.Kind == yaml.AliasNode:
+		f.blockFault(name, content.Line, content, "is an alias; write the block itself")
+	case content.Kind != yaml.MappingNode:
+		f.blockFault(name, content.Line, content, "is not a mapping; allowed: the keys "+strings.Join(names(name), ", "))
+	case content.Style&yaml.TaggedStyle != 0:
+		f.blockFault(name, content.Line, content, "has a tag; write the block without it")
+	default:
+		lines := map[string]int{}
+		for key, v := range pairs(content) {
+			f.setting(name, key, v, lines)
+		}
+	}
+}
+
+func (f *file) blockFault(block string, line int, content *yaml.Node, problem string) {
+	f.faults = append(f.faults, &Error{File: f.name, Line: line, Key: block, Value: show(content), Problem: problem})
+}
+
+// setting takes over one key of a block. The lines are those of the keys before it.
+func (f *file) setting(block string, node, content *yaml.Node, lines map[string]int) {
+	k, known := keyNamed(block, nameOf(node))
+	if !known {
+		f.unknown(block, node, content)
+		return
+	}
+	from := source{file: f.name, line: node.Line}
+	if line, twice := lines[k.name]; twice {
+		f.faults = append(f.faults, from.fault(k, show(content), fmt.Sprintf("is a second value; the first is in line %d; write one", line)))
+		return
+	}
+	lines[k.name] = node.Line
+	if isNull(content) {
+		return
+	}
+	f.config.sources[k.path()] = from
+	if flaw := k.kind.set(f.config, fromNode(content)); flaw != nil {
+		from.line = flaw.value.line
+		f.faults = append(f.faults, from.fault(k, flaw.value.show, flaw.what+k.allows()))
+	}
+}
+
+// unknown explains a key that is not in the table.
+func (f *file) unknown(block string, node, content *yaml.Node) {
+	fault := &Error{File: f.name, Line: node.Line, Key: block, Value: show(node)}
+	f.faults = append(f.faults, fault)
+	name, known := nameOf(node), names(block)
+	switch meant := near(name, known); {
+	case isMerge(node):
+		fault.Problem = "is a merge key; write the keys themselves;"
+	case name == "":
+		fault.Problem = "is not the name of a key;"
+	case meant != "":
+		fault.Key, fault.Value = block+"."+shown(name, maxShown), show(content)
+		fault.Problem = "stands under an unknown key; did you mean " + meant + "?"
+	default:
+		fault.Key, fault.Value = block+"."+shown(name, maxShown), show(content)
+		fault.Problem = "stands under an unknown key;"
+	}
+	fault.Problem += " allowed: the keys " + strings.Join(known, ", ")
+}
+
+// nameOf is the text of a key, or nothing when it is not a text.
+func nameOf(node *yaml.Node) string {
+	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" {
+		return node.Value
+	}
+	return ""
+}
+
+func isNull(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.Tag == "!!null" && node.Style&yaml.TaggedStyle == 0
+}
+
+func isMerge(node *yaml.Node) bool {
+	return node.Kind == yaml.ScalarNode && node.Tag == "!!merge"
+}
+
+// pairs are the keys of a mapping and what stands behind each.
+func pairs(mapping *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
+	return func(yield func(key, content *yaml.Node) bool) {
+		for i := 0; i+1 < len(mapping.Content); i += 2 {
+			if !yield(mapping.Content[i], mapping.Content[i+1]) {
+				return
+			}
+		}
+	}
+}

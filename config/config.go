@@ -1,0 +1,89 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A Config holds the limits that a file and the environment set. The zero value is the default of every limit. It is
+// not safe for use while another goroutine changes it.
+type Config struct {
+	// Budget is ready for [watchdog.New]. A limit that was not set is its zero value, which means its default; one that
+	// was set to 0 is switched off.
+	Budget watchdog.Budget
+
+	sources map[string]source // by the path of the key; a key that is missing has its default
+}
+
+// Load reads the limits from the YAML file at path and then from the environment, which overrides the file. An empty
+// path means no file. Everything wrong in either is reported together, each part as an [*Error], first the file's in
+// the order of its lines. A file that cannot be read is an error of the operating system, such as [os.ErrNotExist].
+// Load returns no Config together with an error.
+func Load(path string, environment Lookup) (*Config, error) {
+	if path == "" {
+		return Parse("", nil, environment)
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("load limits: %w", err)
+	}
+	return Parse(path, text, environment)
+}
+
+// maxText is more than any file of limits needs, and little enough to read from whatever a path leads to.
+const maxText = 1 << 20
+
+func readFile(path string) (text []byte, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return io.ReadAll(io.LimitReader(file, maxText+1))
+}
+
+// Parse is [Load] for a text that is in memory; name stands for its file in errors and sources.
+func Parse(name string, text []byte, environment Lookup) (*Config, error) {
+	c := &Config{sources: map[string]source{}}
+	faults := append(c.readText(name, text), c.readEnvironment(environment)...)
+	if len(faults) == 0 {
+		faults = c.check()
+	}
+	if len(faults) > 0 {
+		return nil, join(faults)
+	}
+	return c, nil
+}
+
+// check holds the settings against each other, now that each by itself is right.
+func (c *Config) check() []*Error {
+	var faults []*Error
+	for _, k := range keys {
+		if fault := c.checkEffect(k); fault != nil {
+			faults = append(faults, fault)
+		}
+	}
+	if err := c.Budget.Validate(); err != nil {
+		faults = append(faults, &Error{Problem: fmt.Sprintf("%v (%s)", err, c.origins()), Err: err})
+	}
+	return faults
+}
+
+// checkEffect finds a setting that can never take effect because the limit it belongs to is off. A variable may switch
+// off a limit that the file tunes: that is what variables are for.
+func (c *Config) checkEffect(k key) *Error {
+	own, set := c.sources[k.path()]
+	limit, ok := keyAt(k.needs)
+	if !set || !ok || k.kind.off(c) || !limit.kind.off(c) {
+		return nil
+	}
+	other := c.sources[limit.path()]
+	if other.variable != "" && own.variable == "" {
+		return nil
+	}
+	return own.fault(k, k.kind.show(c), fmt.Sprintf("can never take effect: %s is switched off by %s", limit.path(), other))
+}

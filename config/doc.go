@@ -1,0 +1,26 @@
+// Package config reads the limits of a run from a YAML file and from the environment, as strictly as a limit deserves:
+// what is not understood is an error that names the place, the value and what is allowed, never a default in silence.
+//
+// # The file
+//
+//	runtime_controls:
+//	  session_wall_clock_seconds: 14400   # 0 disables; absent means 4 h
+//
+// The file may be the host's own: other blocks at its top level are left alone. Inside runtime_controls every key is
+// ours, and an unknown one is an error. [Load] reads a file, [Parse] a text that is in memory already.
+//
+// # The environment
+//
+// Each key has a variable, such as WATCHDOG_SESSION_WALL_CLOCK_SECONDS, which overrides the file and is read as
+// strictly. Where the environment comes from is the host's choice: see [Lookup] and [NoEnvironment].
+//
+// # What is in force
+//
+// A [Config] holds limits ready for the watchdog, and prints itself as a table of every limit and where it came from;
+// [Config.Limits] gives the same as data. Every key, variable, default and error is described in docs/configuration.md.
+//
+// # What it does not do
+//
+// It does not watch files for changes, look for files in well-known places, expand variables inside of values,
+// or look at variables that it does not know.
+package config

@@ -1,0 +1,29 @@
+package config_test
+
+import (
+	"fmt"
+
+	"github.com/seed62658d38/watchdog/config"
+)
+
+func ExampleLoad() {
+	limits, err := config.Load("testdata/limits.yaml", config.NoEnvironment)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("A session may take", limits.Budget.WallClock)
+	fmt.Print(limits)
+	// Output:
+	// A session may take 1h30m0s
+	// runtime_controls.session_wall_clock_seconds  1h30m0s    testdata/limits.yaml:5
+	// runtime_controls.warn_at                     0.5, 0.75  testdata/limits.yaml:6
+	// runtime_controls.reserve_seconds             30.5s      testdata/limits.yaml:7
+}
+
+func ExampleParse_errors() {
+	_, err := config.Parse("limits.yaml", []byte("runtime_controls:\n  session_wall_clock_seconds: \"60\"\n"), config.NoEnvironment)
+	fmt.Println(err)
+	// Output:
+	// limits.yaml:2: runtime_controls.session_wall_clock_seconds: "60" is quoted; write the number without quotes; allowed: a number of seconds such as 14400 or 0.5, or 0 for no limit
+}

@@ -1,0 +1,125 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// readText takes over the settings of a YAML text and returns what is wrong in it, in the order of its lines.
+func (c *Config) readText(name string, text []byte) []*Error {
+	f := &file{name: name, config: c}
+	if f.readable(text) {
+		f.read(text)
+	}
+	slices.SortStableFunc(f.faults, func(a, b *Error) int { return a.Line - b.Line })
+	return f.faults
+}
+
+// A file is one text while it is read.
+type file struct {
+	name   string
+	config *Config
+	faults []*Error
+}
+
+func (f *file) fault(line int, problem string) {
+	f.faults = append(f.faults, &Error{File: f.name, Line: line, Problem: problem})
+}
+
+func (f *file) readable(text []byte) bool {
+	if len(text) > maxText {
+		f.fault(0, "is larger than 1 MiB; this is not a file of limits")
+		return false
+	}
+	line := 1
+	for part := range bytes.Lines(text) {
+		if problem := badText(part); problem != "" {
+			f.fault(line, problem)
+			return false
+		}
+		line++
+	}
+	return true
+}
+
+// badText says what YAML cannot hold; its parser would not say in which line.
+func badText(line []byte) string {
+	if !utf8.Valid(line) {
+		return "is not UTF-8 text; save the file as UTF-8"
+	}
+	for _, r := range string(line) {
+		if r < ' ' && !strings.ContainsRune("\t\n\r", r) || r == '\ufffe' || r == '\uffff' {
+			return fmt.Sprintf("has the control character %U; remove it", r)
+		}
+	}
+	return ""
+}
+
+// read parses the text itself: nodes, not structs, so that line numbers and strictness are ours.
+func (f *file) read(text []byte) {
+	var documents []yaml.Node
+	if err := yaml.Load(text, &documents, yaml.WithAllDocuments()); err != nil {
+		f.broken(err)
+		return
+	}
+	switch len(documents) {
+	case 0:
+	case 1:
+		f.document(documents[0].Content[0])
+	default:
+		f.fault(documents[1].Line, "a second document begins; allowed: one document in a file")
+	}
+}
+
+// maxReason is how much of its parser's message an error repeats: the message can hold a name of any length.
+const maxReason = 120
+
+func (f *file) broken(err error) {
+	fault := &Error{File: f.name, Problem: "broken YAML: " + shown(err.Error(), maxReason), Err: err}
+	var at *yaml.LoadError
+	if errors.As(err, &at) {
+		fault.Line, fault.Problem = at.Mark.Line, "broken YAML: "+shown(at.Message, maxReason)
+		if at.ContextMsg != "" && at.ContextMark.Line != at.Mark.Line {
+			fault.Problem += fmt.Sprintf(" %s that began in line %d", at.ContextMsg, at.ContextMark.Line)
+		}
+	}
+	f.faults = append(f.faults, fault)
+}
+
+// document reads our blocks and leaves the others alone.
+func (f *file) document(root *yaml.Node) {
+	if isNull(root) {
+		return
+	}
+	if root.Kind != yaml.MappingNode {
+		f.fault(root.Line, show(root)+" is not a mapping; allowed: blocks such as "+controls+":")
+		return
+	}
+	for _, name := range blocks() {
+		f.topLevel(name, root)
+	}
+}
+
+// topLevel finds one block and reads it. Only where it is missing are the others looked at for what was meant to be it.
+func (f *file) topLevel(name string, root *yaml.Node) {
+	line := 0
+	for key, content := range pairs(root) {
+		switch {
+		case nameOf(key) != name:
+		case line > 0:
+			f.blockFault(name, key.Line, content, fmt.Sprintf("is a second block; the first is in line %d; write one", line))
+		default:
+			line = key.Line
+			f.block(name, content)
+		}
+	}
+	if line == 0 {
+		f.missing(name, root)
+	}
+}

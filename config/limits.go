@@ -1,0 +1,48 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+)
+
+// A Setting is one limit in force.
+type Setting struct {
+	// Key is the block and the name in a file, such as runtime_controls.warn_at.
+	Key string
+	// Variable is the environment variable that overrides the file.
+	Variable string
+	// Allowed says in words what the value may be.
+	Allowed string
+	// Value is what is in force, for people: a duration such as 4h0m0s, fractions such as 0.5, 0.8, or off.
+	Value string
+	// Source is where the value came from: "default", the file and line, or "environment" and the variable.
+	Source string
+}
+
+// Limits returns every setting there is, in the order of docs/configuration.md. A limit that the host changed since
+// it was read has its new value, and its old source.
+func (c *Config) Limits() []Setting {
+	settings := make([]Setting, len(keys))
+	for i, k := range keys {
+		settings[i] = Setting{
+			Key:      k.path(),
+			Variable: k.variable,
+			Allowed:  k.allowed,
+			Value:    k.kind.show(c),
+			Source:   c.sources[k.path()].String(),
+		}
+	}
+	return settings
+}
+
+// String is the limits in force and where each came from, a line each.
+func (c *Config) String() string {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, s := range c.Limits() {
+		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Key, s.Value, s.Source)
+	}
+	table.Flush()
+	return text.String()
+}

@@ -1,0 +1,92 @@
+package config_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/config"
+)
+
+func TestWhatIsInForceIsPrinted(t *testing.T) {
+	const path = "testdata/limits.yaml"
+	for sentence, test := range map[string]struct {
+		golden, path string
+		variables    map[string]string
+	}{
+		"every limit is the default":                   {"limits_default.golden", "", nil},
+		"limits of a file name their lines":            {"limits_file.golden", path, nil},
+		"a variable that overrides a file is named":    {"limits_variable.golden", path, map[string]string{"WATCHDOG_WARN_AT": "0.9", "WATCHDOG_RESERVE_SECONDS": "0"}},
+		"a limit that is switched off says so":         {"limits_off.golden", "", map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": "0", "WATCHDOG_WARN_AT": "0"}},
+		"a variable may repeat the default in its way": {"limits_repeated.golden", "", map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": "14400"}},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c, err := config.Load(test.path, environment(test.variables))
+			require.NoError(t, err)
+			golden(t, test.golden, c.String())
+		})
+	}
+}
+
+func TestAZeroConfigIsTheDefault(t *testing.T) {
+	var c config.Config
+	loaded, err := config.Load("", config.NoEnvironment)
+	require.NoError(t, err)
+	require.Equal(t, loaded.Limits(), c.Limits())
+	require.Equal(t, loaded.String(), c.String())
+}
+
+func TestALimitThatTheHostChangedIsPrinted(t *testing.T) {
+	c, err := config.Load("testdata/limits.yaml", config.NoEnvironment)
+	require.NoError(t, err)
+	c.Budget.WallClock = time.Minute
+	require.Equal(t, "1m0s", c.Limits()[0].Value)
+}
+
+// The rows of the table in the documentation are those of the table in the code, column by column.
+func TestTheDocumentationListsExactlyTheKeysThereAre(t *testing.T) {
+	text, err := os.ReadFile("../docs/configuration.md")
+	require.NoError(t, err)
+	var documented []string
+	for line := range strings.Lines(string(text)) {
+		if strings.HasPrefix(line, "| `") {
+			documented = append(documented, strings.TrimSpace(line))
+		}
+	}
+	var c config.Config
+	var listed []string
+	for _, s := range c.Limits() {
+		listed = append(listed, "| `"+strings.Join([]string{s.Key + "`", "`" + s.Variable + "`", s.Value, s.Allowed}, " | ")+" |")
+	}
+	require.Equal(t, listed, documented)
+}
+
+func TestTheExamplesOfTheDocumentationAreReal(t *testing.T) {
+	text, err := os.ReadFile("../docs/configuration.md")
+	require.NoError(t, err)
+	documentation := string(text)
+
+	t.Run("the file is read", func(t *testing.T) {
+		_, example, found := strings.Cut(documentation, "```yaml\n")
+		require.True(t, found)
+		example, _, _ = strings.Cut(example, "```")
+		c, err := config.Parse("configuration.md", []byte(example), config.NoEnvironment)
+		require.NoError(t, err)
+		require.Equal(t, watchdog.DefaultWallClock, c.Budget.WallClock)
+	})
+	t.Run("the errors are what is returned", func(t *testing.T) {
+		text := "runtime_controls:\n  session_wall_clock_seconds: \"14400\"\n  reserve_second: 60\n"
+		_, err := config.Parse("limits.yaml", []byte(text), environment(map[string]string{"WATCHDOG_WARN_AT": "0.5,80"}))
+		require.Contains(t, documentation, "```\n"+err.Error()+"\n```")
+	})
+	t.Run("the limits in force are what is printed", func(t *testing.T) {
+		text := "agents:\n  model: local\n\nruntime_controls:\n  session_wall_clock_seconds: 5400\n"
+		c, err := config.Parse("limits.yaml", []byte(text), environment(map[string]string{"WATCHDOG_WARN_AT": "0.9"}))
+		require.NoError(t, err)
+		require.Contains(t, documentation, "```\n"+c.String()+"```")
+	})
+}

@@ -1,0 +1,42 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+var (
+	decimal  = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+	booleans = []string{"true", "false", "yes", "no", "on", "off"}
+	endless  = []string{".inf", "inf", "infinity", ".nan", "nan"}
+)
+
+// numberProblem says why a value is not a number as we take it: digits, and perhaps a point and digits. That is the part of YAML's
+// numbers, of its version 1.1 and 1.2, of JSON's and of people's on which all agree; hexadecimal and octal numbers,
+// exponents, underscores and signs are not.
+func numberProblem(v value) string {
+	unsigned := strings.TrimLeft(v.text, "+-")
+	word := strings.ToLower(unsigned)
+	switch {
+	case v.odd != "":
+		return v.odd
+	case v.list:
+		return "is a list"
+	case v.text == "":
+		return "is empty"
+	case slices.Contains(booleans, word):
+		return "is a boolean"
+	case slices.Contains(endless, word):
+		return "is not a finite number"
+	case !decimal.MatchString(unsigned):
+		return "is not a plain decimal number"
+	case strings.HasPrefix(v.text, "-"):
+		return "is negative"
+	case unsigned != v.text:
+		return "has a sign; write the digits only"
+	case len(v.text) > 1 && v.text[0] == '0' && v.text[1] != '.':
+		return "starts with a 0, which some read as octal; write the number without it"
+	}
+	return ""
+}

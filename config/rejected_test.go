@@ -1,0 +1,264 @@
+package config_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/config"
+)
+
+const file = "limits.yaml"
+
+// A rejected text has one thing wrong; the golden file holds the whole sentence about it.
+type rejected struct {
+	sentence string
+	text     string
+	line     int
+	key      string
+	value    string
+}
+
+const wallClockKey = "runtime_controls.session_wall_clock_seconds"
+
+// badSeconds puts a value where a number of seconds belongs.
+func badSeconds(sentence, written, value string) rejected {
+	return rejected{sentence, "runtime_controls:\n  session_wall_clock_seconds: " + written + "\n", 2, wallClockKey, value}
+}
+
+// badWarnings puts a value where a list of fractions belongs.
+func badWarnings(sentence, written, value string) rejected {
+	return rejected{sentence, "runtime_controls:\n  warn_at: " + written + "\n", 2, "runtime_controls.warn_at", value}
+}
+
+var rejectedFiles = []rejected{
+	badSeconds("a number in double quotes", `"14400"`, `"14400"`),
+	badSeconds("a number in single quotes", `'14400'`, `"14400"`),
+	badSeconds("a boolean", "true", "true"),
+	badSeconds("a boolean of YAML 1.1", "off", "off"),
+	badSeconds("a negative number", "-1", "-1"),
+	badSeconds("a negative zero", "-0", "-0"),
+	badSeconds("a number with a plus", "+5", "+5"),
+	badSeconds("not a number", ".nan", ".nan"),
+	badSeconds("infinity", "-.inf", "-.inf"),
+	badSeconds("an exponent", "1e3", "1e3"),
+	badSeconds("a hexadecimal number", "0x10", "0x10"),
+	badSeconds("an octal number of YAML 1.2", "0o17", "0o17"),
+	badSeconds("an octal number of YAML 1.1", "017", "017"),
+	badSeconds("a number with underscores", "14_400", "14_400"),
+	badSeconds("a base-60 number", "4:00:00", "4:00:00"),
+	badSeconds("a date", "2026-01-02", "2026-01-02"),
+	badSeconds("a Go duration", "4h", "4h"),
+	badSeconds("a decimal comma", "0,5", "0,5"),
+	badSeconds("a point without digits after it", "5.", "5."),
+	badSeconds("a point without digits before it", ".5", ".5"),
+	badSeconds("digits that are not ASCII", "١٢", "١٢"),
+	badSeconds("finer than a nanosecond", "0.0000000001", "0.0000000001"),
+	badSeconds("longer than a duration", "9223372037", "9223372037"),
+	badSeconds("exactly the value that Go code says no limit with", "9223372036.854775807", "9223372036.854775807"),
+	badSeconds("far longer than a duration", strings.Repeat("9", 100), strings.Repeat("9", 60)+"…"),
+	badSeconds("a list", "[14400]", "[…]"),
+	badSeconds("a mapping", "{value: 14400}", "{…}"),
+	badSeconds("an empty text", `""`, `""`),
+	badSeconds("a literal block of text", "|\n    14400", `"14400\n"`),
+	badSeconds("a folded block of text", ">-\n    14400", "14400"),
+	badSeconds("a tag on a number", "!!int 14400", "14400"),
+	badSeconds("a tag on nothing", "!!null", `""`),
+	badSeconds("a tag of the host's", "!seconds 14400", "14400"),
+	{"an alias for a value", "limit: &limit 60\nruntime_controls:\n  session_wall_clock_seconds: *limit\n", 3, wallClockKey, "*limit"},
+	{"a key twice", "runtime_controls:\n  session_wall_clock_seconds: 60\n  session_wall_clock_seconds: 60\n", 3, wallClockKey, "60"},
+	{"a key twice where the first is null", "runtime_controls:\n  warn_at:\n  warn_at: [0.5]\n", 3, "runtime_controls.warn_at", "[…]"},
+
+	badWarnings("a fraction by itself", "0.5", "0.5"),
+	badWarnings("fractions that are not a list", "0.5,0.8", "0.5,0.8"),
+	badWarnings("a fraction of one", "[1]", "1"),
+	badWarnings("a fraction of zero", "[0]", "0"),
+	badWarnings("a fraction that rounds to one", "[0.99999999999999999999]", "0.99999999999999999999"),
+	badWarnings("a percentage", "[80%]", "80%"),
+	badWarnings("a fraction in quotes", `["0.8"]`, `"0.8"`),
+	badWarnings("a fraction that is null", "[0.5, null]", "null"),
+	badWarnings("a fraction twice", "[0.5, 0.8, 0.50]", "0.50"),
+	badWarnings("a list in a list", "[[0.5]]", "[…]"),
+	badWarnings("a mapping of fractions", "{a: 0.5}", "{…}"),
+	badWarnings("more warnings than anyone reads", "["+strings.Repeat("0.5, ", 101)+"]", "[…]"),
+	{"a fraction in a line of its own", "runtime_controls:\n  warn_at:\n  - 0.5\n  - 1.5\n", 4, "runtime_controls.warn_at", "1.5"},
+	{"an alias for a fraction", "limit: &limit 0.5\nruntime_controls:\n  warn_at: [*limit]\n", 3, "runtime_controls.warn_at", "*limit"},
+
+	{"an unknown key that is nearly one of ours", "runtime_controls:\n  session_wallclock_seconds: 60\n", 2, "runtime_controls.session_wallclock_seconds", `60`},
+	{"an unknown key in another style", "runtime_controls:\n  Warn-At: [0.5]\n", 2, "runtime_controls.Warn-At", `[…]`},
+	{"an unknown key that is like none of ours", "runtime_controls:\n  budget: 60\n", 2, "runtime_controls.budget", `60`},
+	{"an unknown key that is null", "runtime_controls:\n  budget:\n", 2, "runtime_controls.budget", `""`},
+	{"an unknown key too long to repeat", "runtime_controls:\n  " + strings.Repeat("k", 100) + ": 1\n", 2, "runtime_controls." + strings.Repeat("k", 60) + "…", "1"},
+	{"an unknown key with a control character", "runtime_controls:\n  \"a\\e[2Jb\": 1\n", 2, `runtime_controls."a\x1b[2Jb"`, "1"},
+	{"an empty key", "runtime_controls:\n  \"\": 1\n", 2, "runtime_controls", `""`},
+	{"a key that is a number", "runtime_controls:\n  5: 1\n", 2, "runtime_controls", "5"},
+	{"a key that is a list", "runtime_controls:\n  ? [a]\n  : 1\n", 2, "runtime_controls", "[…]"},
+	{"a merge key in the block", "base: &base {warn_at: [0.5]}\nruntime_controls:\n  <<: *base\n", 3, "runtime_controls", "<<"},
+
+	{"a block that is a list", "runtime_controls:\n- session_wall_clock_seconds: 60\n", 2, "runtime_controls", "[…]"},
+	{"a block that is a number", "runtime_controls: 14400\n", 1, "runtime_controls", "14400"},
+	{"a block that is an empty text", `runtime_controls: ""`, 1, "runtime_controls", `""`},
+	{"a block that is an alias", "base: &base {warn_at: [0.5]}\nruntime_controls: *base\n", 2, "runtime_controls", "*base"},
+	{"a block with a tag", "runtime_controls: !!set {warn_at: [0.5]}\n", 1, "runtime_controls", "{…}"},
+	{"a block twice", "runtime_controls: {}\nagents: {}\nruntime_controls: {}\n", 3, "runtime_controls", "{…}"},
+	{"a block under a name that is nearly ours", "agents: {}\nRuntime-Control: {warn_at: [0.5]}\n", 2, "", ""},
+	{"a key outside of the block", "session_wall_clock_seconds: 60\n", 1, "", ""},
+	{"a block that a merge brings in", "base: &base {runtime_controls: {warn_at: [0.5]}}\nmore: &more\n  <<: *base\n<<: [*more]\n", 4, "", ""},
+
+	{"a file that is a list", "- runtime_controls\n", 1, "", ""},
+	{"a file that is a number", "\n14400\n", 2, "", ""},
+	{"several documents", "runtime_controls: {}\n---\nruntime_controls: {}\n", 2, "", ""},
+	{"a document that ends and another that is empty", "runtime_controls: {}\n...\n---\n", 3, "", ""},
+	{"broken YAML: a list that is not closed", "runtime_controls:\n  warn_at: [0.5\nagents: {}\n", 3, "", ""},
+	{"broken YAML: a tab", "runtime_controls:\n\twarn_at: [0.5]\n", 2, "", ""},
+	{"broken YAML: a colon too many", "runtime_controls: warn_at: [0.5]\n", 1, "", ""},
+	{"broken YAML: an unknown anchor", "runtime_controls: *base\n", 1, "", ""},
+	{"broken YAML: an unknown anchor with a long name", "runtime_controls: *" + strings.Repeat("n", 1000) + "\n", 1, "", ""},
+	{"a control character", "runtime_controls:\n  \x01\n", 2, "", ""},
+	{"a byte that is not UTF-8", "runtime_controls:\n  warn_at: [0.5] # \xff\n", 2, "", ""},
+	{"UTF-16", "\xff\xfer\x00u\x00n\x00", 1, "", ""},
+	{"a file that is too large", strings.Repeat("#", 1<<20+1), 0, "", ""},
+}
+
+func TestFilesThatAreRejected(t *testing.T) {
+	var all strings.Builder
+	for _, test := range rejectedFiles {
+		t.Run(test.sentence, func(t *testing.T) {
+			c, err := config.Parse(file, []byte(test.text), config.NoEnvironment)
+			require.Nil(t, c)
+			fault := only(t, err)
+			require.Equal(t, file, fault.File)
+			require.Equal(t, test.line, fault.Line)
+			require.Equal(t, test.key, fault.Key)
+			require.Equal(t, test.value, fault.Value)
+			require.Empty(t, fault.Variable)
+			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
+		})
+	}
+	golden(t, "rejected_files.golden", all.String())
+}
+
+func TestVariablesThatAreRejected(t *testing.T) {
+	const wallClock, warnAt = "WATCHDOG_SESSION_WALL_CLOCK_SECONDS", "WATCHDOG_WARN_AT"
+	var all strings.Builder
+	for _, test := range []struct{ sentence, variable, text, value string }{
+		{"an empty variable", wallClock, "", `""`},
+		{"a space before the number", wallClock, " 5", `" 5"`},
+		{"a line end after the number", wallClock, "5\n", `"5\n"`},
+		{"a Go duration", wallClock, "5s", `"5s"`},
+		{"a boolean", wallClock, "true", `"true"`},
+		{"a plus", wallClock, "+5", `"+5"`},
+		{"a negative number", wallClock, "-5", `"-5"`},
+		{"an exponent", wallClock, "1e3", `"1e3"`},
+		{"a hexadecimal number", wallClock, "0x10", `"0x10"`},
+		{"a leading zero", wallClock, "010", `"010"`},
+		{"an underscore", wallClock, "1_000", `"1_000"`},
+		{"a thousands separator", wallClock, "1,000", `"1,000"`},
+		{"a quoted number", wallClock, `"5"`, `"\"5\""`},
+		{"null", wallClock, "null", `"null"`},
+		{"infinity", wallClock, "inf", `"inf"`},
+		{"longer than a duration", wallClock, "9223372037", `"9223372037"`},
+		{"not UTF-8", wallClock, "5\xff", `"5\xff"`},
+		{"too long to repeat", wallClock, strings.Repeat("x", 100), `"` + strings.Repeat("x", 60) + `…"`},
+		{"an empty list", warnAt, "", `""`},
+		{"a list as in a file", warnAt, "[0.5]", `"[0.5]"`},
+		{"a space in a list", warnAt, "0.5, 0.8", `" 0.8"`},
+		{"a comma too many", warnAt, "0.5,", `""`},
+		{"a fraction that is none", warnAt, "0.5,80", `"80"`},
+		{"zero among fractions", warnAt, "0,0.5", `"0"`},
+	} {
+		t.Run(test.sentence, func(t *testing.T) {
+			c, err := config.Load("", environment(map[string]string{test.variable: test.text}))
+			require.Nil(t, c)
+			fault := only(t, err)
+			require.Equal(t, test.variable, fault.Variable)
+			require.Equal(t, test.value, fault.Value)
+			require.Empty(t, fault.File)
+			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
+		})
+	}
+	golden(t, "rejected_variables.golden", all.String())
+}
+
+// only returns the one thing that is wrong.
+func only(t *testing.T, err error) *config.Error {
+	t.Helper()
+	faults := faults(t, err)
+	require.Len(t, faults, 1, "%v", err)
+	return faults[0]
+}
+
+func faults(t *testing.T, err error) []*config.Error {
+	t.Helper()
+	require.Error(t, err)
+	joined, ok := err.(interface{ Unwrap() []error })
+	require.True(t, ok)
+	var faults []*config.Error
+	for _, err := range joined.Unwrap() {
+		var fault *config.Error
+		require.ErrorAs(t, err, &fault)
+		faults = append(faults, fault)
+	}
+	return faults
+}
+
+func TestEverythingWrongIsReportedTogether(t *testing.T) {
+	text := strings.Join([]string{
+		"runtime_controls:",
+		"  warn_at: [0.5, 2]",
+		"  reserve_seconds: -1",
+		"  sesion_wall_clock_seconds: 60",
+		"  session_wall_clock_seconds: true",
+		"runtime_controls: {}",
+	}, "\n")
+	_, err := config.Parse(file, []byte(text), environment(map[string]string{
+		"WATCHDOG_RESERVE_SECONDS": "1m",
+		"WATCHDOG_WARN_AT":         "none",
+	}))
+	golden(t, "rejected_together.golden", err.Error()+"\n")
+
+	var lines []int
+	for _, fault := range faults(t, err) {
+		lines = append(lines, fault.Line)
+	}
+	require.Equal(t, []int{2, 3, 4, 5, 6, 0, 0}, lines)
+}
+
+func TestLimitsThatContradictEachOther(t *testing.T) {
+	var all strings.Builder
+	for _, test := range []struct {
+		sentence  string
+		text      string
+		variables map[string]string
+	}{
+		{"a reserve as long as the wall clock", "session_wall_clock_seconds: 60\n  reserve_seconds: 60", nil},
+		{"a reserve longer than the default wall clock", "reserve_seconds: 14401", nil},
+		{"a reserve longer than the wall clock of a variable", "reserve_seconds: 60", map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": "30"}},
+		{"a reserve of a limit that is off", "session_wall_clock_seconds: 0\n  reserve_seconds: 60", nil},
+		{"warnings of a limit that is off", "warn_at: [0.5]\n  session_wall_clock_seconds: 0", nil},
+		{"warnings of a variable for a limit that is off", "session_wall_clock_seconds: 0", map[string]string{"WATCHDOG_WARN_AT": "0.5"}},
+		{"variables that contradict each other", "", map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": "0", "WATCHDOG_WARN_AT": "0.5"}},
+	} {
+		t.Run(test.sentence, func(t *testing.T) {
+			c, err := config.Parse(file, []byte("runtime_controls:\n  "+test.text+"\n"), environment(test.variables))
+			require.Nil(t, c)
+			only(t, err)
+			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
+		})
+	}
+	golden(t, "rejected_contradictions.golden", all.String())
+}
+
+func TestAnInvalidBudgetIsItsOwnError(t *testing.T) {
+	_, err := config.Parse(file, []byte("runtime_controls: {reserve_seconds: 14401}"), config.NoEnvironment)
+	require.ErrorIs(t, err, watchdog.ErrInvalidBudget)
+}
+
+func TestBrokenYAMLKeepsTheErrorOfItsParser(t *testing.T) {
+	_, err := config.Parse(file, []byte("{"), config.NoEnvironment)
+	require.Error(t, errors.Unwrap(only(t, err)))
+}

@@ -1,0 +1,66 @@
+package config
+
+import (
+	"cmp"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// seconds is the kind of a duration: a plain decimal number of seconds, exact to the nanosecond.
+type seconds struct {
+	field    func(*Config) *time.Duration
+	standard time.Duration // the default
+	zero     time.Duration // what 0 stands for
+}
+
+func (s seconds) fromVariable(text string) value { return written(text) }
+
+func (s seconds) set(c *Config, v value) *flaw {
+	duration, problem := parseSeconds(v)
+	if problem != "" {
+		return v.flaw(problem)
+	}
+	if duration == 0 {
+		duration = s.zero
+	}
+	*s.field(c) = duration
+	return nil
+}
+
+func (s seconds) show(c *Config) string {
+	if s.off(c) {
+		return "off"
+	}
+	return s.inForce(c).String()
+}
+
+func (s seconds) off(c *Config) bool {
+	duration := s.inForce(c)
+	return duration == 0 || duration == s.zero
+}
+
+func (s seconds) inForce(c *Config) time.Duration {
+	return cmp.Or(*s.field(c), s.standard)
+}
+
+// nanosecondDigits is how many decimals of a second a [time.Duration] holds.
+const nanosecondDigits = 9
+
+func parseSeconds(v value) (duration time.Duration, problem string) {
+	if problem := numberProblem(v); problem != "" {
+		return 0, problem
+	}
+	whole, decimals, _ := strings.Cut(v.text, ".")
+	if len(decimals) > nanosecondDigits {
+		return 0, "is finer than a nanosecond; write at most 9 decimals"
+	}
+	digits := whole + decimals + strings.Repeat("0", nanosecondDigits-len(decimals))
+	nanoseconds, err := strconv.ParseInt(digits, 10, 64)
+	// The largest duration is not a number of seconds: it is how Go code says that there is no limit.
+	if err != nil || nanoseconds == math.MaxInt64 {
+		return 0, "is too long; at most 9223372036 seconds fit"
+	}
+	return time.Duration(nanoseconds), ""
+}

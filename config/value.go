@@ -1,0 +1,78 @@
+package config
+
+import (
+	"strconv"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// A value is what stands behind a key before it is known what it means: one plain text or a list.
+type value struct {
+	text  string
+	list  bool
+	items []value
+
+	line int    // where it stands in a file
+	show string // how errors repeat it
+	odd  string // why it is neither a plain text nor a list, if it is not
+}
+
+// A flaw is what is wrong with a value or with one of its items.
+type flaw struct {
+	value value
+	what  string
+}
+
+func (v value) flaw(what string) *flaw { return &flaw{value: v, what: what} }
+
+// written takes over a text of the environment.
+func written(text string) value {
+	return value{text: text, show: strconv.Quote(shorten(text, maxShown))}
+}
+
+// fromNode takes over a value as YAML parsed it.
+func fromNode(node *yaml.Node) value {
+	v := value{line: node.Line, show: show(node), odd: oddity(node)}
+	switch node.Kind {
+	case yaml.ScalarNode:
+		v.text = node.Value
+	case yaml.SequenceNode:
+		v.list = true
+		for _, item := range node.Content {
+			v.items = append(v.items, fromNode(item))
+		}
+	}
+	return v
+}
+
+// oddity says what makes a node more than a plain value. An anchor is none: the host may use the value elsewhere.
+func oddity(node *yaml.Node) string {
+	switch {
+	case node.Kind == yaml.AliasNode:
+		return "is an alias; write the value itself"
+	case node.Style&yaml.TaggedStyle != 0:
+		return "has a tag; write the value without it"
+	case node.Kind == yaml.MappingNode:
+		return "is a mapping"
+	case node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
+		return "is quoted; write the number without quotes"
+	case node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return "is a block of text"
+	}
+	return ""
+}
+
+func show(node *yaml.Node) string {
+	switch node.Kind {
+	case yaml.AliasNode:
+		return "*" + shown(node.Value, maxShown)
+	case yaml.MappingNode:
+		return "{…}"
+	case yaml.SequenceNode:
+		return "[…]"
+	}
+	if node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
+		return strconv.Quote(shorten(node.Value, maxShown))
+	}
+	return shown(node.Value, maxShown)
+}
