@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/examples/autosession/internal/phase"
+	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// findState returns the state directory that the options name.
+func findState(opts options) (state.Dir, error) {
+	if opts.state != "" {
+		return state.At(opts.state)
+	}
+	path, err := state.Default()
+	if err != nil {
+		return state.Dir{}, err
+	}
+	return state.At(path)
+}
+
+// find creates the session or loads it, and holds it until it is released.
+func (s *session) find() (release func(), err error) {
+	if s.opts.attaches() {
+		return s.load()
+	}
+	return s.create()
+}
+
+// create makes a new session. Everything that can be wrong is looked at before anything of it is written.
+func (s *session) create() (release func(), err error) {
+	path, err := absolute(s.opts.project)
+	if err != nil {
+		return nil, err
+	}
+	if s.limits, err = findLimits(s.opts.config, s.opts.budget, nil); err != nil {
+		return nil, err
+	}
+	if err := s.dir.Make(); err != nil {
+		return nil, err
+	}
+	store, err := s.openStore()
+	if err != nil {
+		return nil, err
+	}
+	if err := store.Close(); err != nil {
+		return nil, err
+	}
+	now := state.Time{Time: time.Now()}
+	kept := &state.Session{
+		ID: state.NewID(now.Time), StartedAt: now, CreatedAt: now, Status: state.Running, Phase: phase.Pipeline[0].Name,
+		Completed: []string{}, Budget: state.KeepBudget(s.limits.budget), Project: path,
+	}
+	if err := s.dir.Create(kept); err != nil {
+		return nil, err
+	}
+	s.kept = kept
+	return s.hold(kept.ID)
+}
+
+// load takes up the session that the options name, or the last one.
+func (s *session) load() (release func(), err error) {
+	id := s.opts.session
+	if id == "" {
+		if id, err = s.dir.Latest(); err != nil {
+			return nil, err
+		}
+	}
+	if release, err = s.hold(id); err != nil {
+		return nil, err
+	}
+	if err := s.takeUp(id); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+func (s *session) takeUp(id string) error {
+	kept, err := s.dir.Load(id)
+	if err != nil {
+		return err
+	}
+	path, err := absolute(s.opts.project)
+	if err != nil {
+		return err
+	}
+	if s.opts.project != "" && path != kept.Project {
+		return fmt.Errorf("session %s is about another project, %s; leave out -project, or start a new session", id, projectName(kept))
+	}
+	budget := kept.Budget.Limits()
+	s.limits, err = findLimits(s.opts.config, s.opts.budget, &budget)
+	s.kept = kept
+	return err
+}
+
+// hold takes the session for this process and makes it the last one.
+func (s *session) hold(id string) (release func(), err error) {
+	release, err = s.dir.Lock(id)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.dir.SetLatest(id); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
+}
+
+func (s *session) openStore() (*sqlite.Store, error) {
+	return sqlite.Open(context.Background(), s.dir.Events())
+}
+
+// attach makes the watchdog and keeps the window that it is in, which is another one than before after a resume: also after one in a process
+// that was killed before it could keep it.
+func (s *session) attach(store watchdog.EventStore) (*watchdog.Watchdog, error) {
+	wd, err := s.guard(store)
+	if err != nil {
+		return nil, err
+	}
+	s.kept.StartedAt = state.Time{Time: wd.StartedAt()}
+	s.kept.StopReason, s.kept.Budget = "", state.KeepBudget(s.limits.budget)
+	s.reportAttached(wd)
+	return wd, nil
+}
+
+// guard attaches to the session's run, or resumes it.
+func (s *session) guard(store watchdog.EventStore) (*watchdog.Watchdog, error) {
+	run := watchdog.Run{ID: s.kept.ID, StartedAt: s.kept.StartedAt.Time}
+	cfg := watchdog.Config{
+		Store:     store,
+		Budget:    s.limits.budget,
+		OnWarning: s.reportWarning,
+		Logger:    slog.New(slog.NewTextHandler(s.show, &slog.HandlerOptions{Level: slog.LevelError})), // the rest is reported
+	}
+	if !s.opts.resume {
+		return watchdog.New(context.Background(), run, cfg)
+	}
+	wd, err := watchdog.Resume(context.Background(), run, cfg)
+	if err != nil || wd.Stop() == nil {
+		return wd, err
+	}
+	// The old window ran out while no process was there to say so. It is cancelled only now, and this is the resume that was asked for.
+	if err := wd.Close(); err != nil {
+		return nil, err
+	}
+	return watchdog.Resume(context.Background(), run, cfg)
+}

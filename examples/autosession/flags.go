@@ -1,0 +1,113 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/examples/autosession/internal/phase"
+	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
+)
+
+// options are what the command line asks for.
+type options struct {
+	state, project, config, session, hang string
+	// budget is nil where the flag is absent; 0 is no limit, as in files and in the environment.
+	budget               *time.Duration
+	resume, events, json bool
+}
+
+// attaches reports whether the options are about a session that is there already.
+func (o options) attaches() bool { return o.session != "" || o.resume || o.events }
+
+// parse reads the command line. It looks at nothing else, so that an error means that nothing was done.
+func parse(args []string) (options, error) {
+	var o options
+	flags := o.flags()
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%q is no flag; everything is said with flags", flags.Arg(0))
+	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	return o, o.check(given)
+}
+
+func (o *options) flags() *flag.FlagSet {
+	flags := flag.NewFlagSet("autosession", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.state, "state", "", "keep sessions in `DIR` (default: a directory in the user's cache, which is printed)")
+	flags.StringVar(&o.project, "project", "", "work on the Go project in `DIR` (default: the one that is shipped)")
+	flags.StringVar(&o.config, "config", "", "read limits from the YAML `FILE`; the environment overrides it")
+	flags.Func("budget", "let the session run for `DURATION`, such as 90s or 4h; 0 is no limit; overrides file and environment", o.setBudget)
+	flags.StringVar(&o.session, "session", "", "attach to the earlier session `ID`: go on in its window")
+	flags.BoolVar(&o.resume, "resume", false, "go on with a blocked session in a fresh window; without -session, the last one")
+	flags.StringVar(&o.hang, "hang", "", "make `PHASE` hang and ignore interrupts; one of "+phase.Names())
+	flags.BoolVar(&o.events, "events", false, "print the session's events, one JSON object a line, and do nothing else")
+	flags.BoolVar(&o.json, "json", false, "print the result as one JSON object, and progress on standard error")
+	return flags
+}
+
+func (o *options) setBudget(text string) error {
+	budget, err := time.ParseDuration(text)
+	switch {
+	case err != nil:
+		return errors.New("write a duration such as 90s or 4h, or 0 for no limit")
+	case budget < 0:
+		return errors.New("it is negative; write 0 for no limit")
+	}
+	o.budget = &budget
+	return nil
+}
+
+// check finds what cannot be meant.
+func (o *options) check(given map[string]bool) error {
+	for _, name := range []string{"state", "project", "config", "session", "hang"} {
+		if given[name] && o.text(name) == "" {
+			return fmt.Errorf("-%s is empty", name)
+		}
+	}
+	switch {
+	case o.session != "" && !state.ValidID(o.session):
+		return fmt.Errorf("-session %q cannot be an ID: at most 36 letters, digits, dots, dashes and underscores", o.session)
+	case o.hang != "" && !phase.Named(o.hang):
+		return fmt.Errorf("-hang %q is no phase; the phases are %s", o.hang, phase.Names())
+	}
+	return o.checkEvents(given)
+}
+
+// checkEvents refuses, beside -events, what it would ignore.
+func (o *options) checkEvents(given map[string]bool) error {
+	if !o.events {
+		return nil
+	}
+	for name := range given {
+		if name != "events" && name != "state" && name != "session" {
+			return fmt.Errorf("-events prints events and does nothing else; leave out -%s", name)
+		}
+	}
+	return nil
+}
+
+func (o *options) text(name string) string {
+	return map[string]string{
+		"state": o.state, "project": o.project, "config": o.config, "session": o.session, "hang": o.hang,
+	}[name]
+}
+
+// usage is the help text.
+func usage() string {
+	var o options
+	var text strings.Builder
+	text.WriteString("Autosession runs the phases " + phase.Names() + " over a Go project, within a wall-clock budget.\n\n")
+	flags := o.flags()
+	flags.SetOutput(&text)
+	flags.PrintDefaults()
+	text.WriteString("\nExit status: 0 complete, 3 blocked, 1 error, 2 wrong command line.\n")
+	return text.String()
+}

@@ -1,0 +1,65 @@
+package phase_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+)
+
+// commands are what this test binary can be in a phase.
+var commands = map[string]func() int{
+	"speak": func() int {
+		fmt.Println("out")
+		fmt.Fprintln(os.Stderr, "err")
+		return 0
+	},
+	"where": func() int {
+		dir, _ := os.Getwd()
+		fmt.Print(dir)
+		return 0
+	},
+	"fail": func() int {
+		fmt.Println("secret")
+		return 7
+	},
+	"obey":   obey,
+	"family": func() int { startChild(); return hang() },
+	"leave":  func() int { startChild(); return 0 },
+	"hang":   hang,
+}
+
+// obey ends when it is interrupted, and is done with what it does.
+func obey() int {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, os.Interrupt)
+	fmt.Println("process", os.Getpid(), "waits")
+	<-heard
+	return 0
+}
+
+// hang ignores the interrupt.
+func hang() int {
+	heard := make(chan os.Signal, 1)
+	signal.Notify(heard, os.Interrupt)
+	fmt.Println("process", os.Getpid(), "waits")
+	for {
+		<-heard
+	}
+}
+
+// startChild starts a process that hangs, in the same group, and returns once it does.
+func startChild() {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), asCommand+"=hang")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		panic(err)
+	}
+	if err := cmd.Start(); err != nil {
+		panic(err)
+	}
+	var pid int
+	fmt.Fscanf(out, "process %d waits", &pid)
+	fmt.Println("process", pid, "waits")
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/config"
+)
+
+// wallClock is the limit that -budget sets.
+const wallClock = "runtime_controls.session_wall_clock_seconds"
+
+// ownLimits are the limits that a session keeps, by their keys.
+var ownLimits = map[string]func(to *watchdog.Budget, from watchdog.Budget){
+	wallClock:                          func(to *watchdog.Budget, from watchdog.Budget) { to.WallClock = from.WallClock },
+	"runtime_controls.warn_at":         func(to *watchdog.Budget, from watchdog.Budget) { to.WarnAt = from.WarnAt },
+	"runtime_controls.reserve_seconds": func(to *watchdog.Budget, from watchdog.Budget) { to.Reserve = from.Reserve },
+}
+
+// limits are those in force, and where each came from: the flag, the environment, the file, the session, the default.
+type limits struct {
+	budget watchdog.Budget
+	table  []config.Setting
+}
+
+// findLimits puts the sources together. Kept is what an earlier session had, nil for a new one.
+func findLimits(file string, budget *time.Duration, kept *watchdog.Budget) (limits, error) {
+	found, err := config.Load(file, nil)
+	if err != nil {
+		return limits{}, err
+	}
+	sources := map[string]string{}
+	if kept != nil {
+		keepLimits(found, *kept, sources)
+	}
+	if budget != nil {
+		found.Budget.WallClock = *budget
+		if *budget == 0 {
+			found.Budget.WallClock = watchdog.NoLimit
+		}
+		sources[wallClock] = "flag -budget"
+	}
+	in := limits{found.Budget, found.Limits()}
+	for i, setting := range in.table {
+		if source, ok := sources[setting.Key]; ok {
+			in.table[i].Source = source
+		}
+	}
+	return in, in.check()
+}
+
+// keepLimits takes from the session what neither the file nor the environment sets.
+func keepLimits(found *config.Config, kept watchdog.Budget, sources map[string]string) {
+	for _, setting := range found.Limits() {
+		if keep := ownLimits[setting.Key]; keep != nil && setting.Source == "default" {
+			keep(&found.Budget, kept)
+			sources[setting.Key] = "session"
+		}
+	}
+}
+
+// check holds against each other what came from different sources.
+func (l limits) check() error {
+	if err := l.budget.Validate(); err != nil {
+		return fmt.Errorf("%w; the limits are\n%s", err, l)
+	}
+	return nil
+}
+
+// String is a line for each limit.
+func (l limits) String() string {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, setting := range l.table {
+		fmt.Fprintf(table, "  %s\t%s\t%s\n", setting.Key, setting.Value, setting.Source)
+	}
+	table.Flush()
+	return strings.TrimRight(text.String(), "\n")
+}

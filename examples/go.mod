@@ -1,0 +1,35 @@
+module github.com/seed62658d38/watchdog/examples
+
+go 1.25.0
+
+require (
+	github.com/seed62658d38/watchdog v0.0.0-00010101000000-000000000000
+	github.com/seed62658d38/watchdog/config v0.0.0-00010101000000-000000000000
+	github.com/seed62658d38/watchdog/store/sqlite v0.0.0-00010101000000-000000000000
+	golang.org/x/sys v0.47.0
+	golang.org/x/term v0.45.0
+)
+
+require go.yaml.in/yaml/v3 v3.0.6 // indirect
+
+require (
+	github.com/benbjohnson/clock v1.3.5 // indirect
+	github.com/dustin/go-humanize v1.0.1 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+	github.com/mattn/go-isatty v0.0.24 // indirect
+	github.com/ncruces/go-strftime v1.0.0 // indirect
+	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/stretchr/testify v1.12.1
+	go.uber.org/goleak v1.3.0
+	go.yaml.in/yaml/v4 v4.0.0 // indirect
+	modernc.org/libc v1.75.6 // indirect
+	modernc.org/mathutil v1.7.1 // indirect
+	modernc.org/memory v1.12.1 // indirect
+	modernc.org/sqlite v1.58.0 // indirect
+)
+
+replace (
+	github.com/seed62658d38/watchdog => ..
+	github.com/seed62658d38/watchdog/config => ../config
+	github.com/seed62658d38/watchdog/store/sqlite => ../store/sqlite
+)

@@ -1,0 +1,89 @@
+package crashtest_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// A history is what the events of one run say, read without the library.
+type history struct {
+	events  []watchdog.Event
+	cancels map[string]int    // how many there are, by the start of the window
+	opened  map[string]string // the start of the window that followed, by the start of the window before it
+	stops   map[string]string // the payload of the cancel, by the start of the window
+}
+
+// readHistory opens the database anew, which must always succeed, and closes it again.
+func readHistory(t *testing.T, path, id string) *history {
+	t.Helper()
+	store, err := sqlite.Open(context.Background(), path)
+	require.NoError(t, err, "the database opens")
+	events, err := store.Read(context.Background(), watchdog.AggregateType, id)
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	h := &history{events, map[string]int{}, map[string]string{}, map[string]string{}}
+	for _, e := range events {
+		h.add(t, e)
+	}
+	return h
+}
+
+func (h *history) add(t *testing.T, e watchdog.Event) {
+	t.Helper()
+	var payload struct {
+		Start    string `json:"session_started_at"`
+		Previous string `json:"previous_started_at"`
+	}
+	require.NoError(t, json.Unmarshal(e.Payload, &payload))
+	switch e.Type {
+	case watchdog.EventCancel:
+		h.cancels[payload.Start]++
+		h.stops[payload.Start] = string(e.Payload)
+	case watchdog.EventResume:
+		require.NotContains(t, h.opened, payload.Previous, "a window is followed by one window")
+		h.opened[payload.Previous] = payload.Start
+	}
+}
+
+// check walks through the windows from the first: each was cancelled exactly once, the last one at most
+// once, or exactly once when it is over. It returns the start of the last.
+func (h *history) check(t *testing.T, first string, over bool) (last string) {
+	t.Helper()
+	windows, start := 0, first
+	for ; h.opened[start] != ""; start = h.opened[start] {
+		require.Equalf(t, 1, h.cancels[start], "cancels of the window since %s, which was followed by another", start)
+		windows++
+	}
+	if over {
+		require.Equalf(t, 1, h.cancels[start], "cancels of the last window, since %s, which is over", start)
+	}
+	require.LessOrEqual(t, h.cancels[start], 1, "cancels of the last window, since %s", start)
+	assert.Len(t, h.opened, windows, "every resume follows a window of this run")
+	assert.Len(t, h.cancels, windows+h.cancels[start], "every cancel is of a window of this run")
+	return start
+}
+
+// continues checks that nothing that was there before is lost or different.
+func (h *history) continues(t *testing.T, before *history) {
+	t.Helper()
+	if before == nil {
+		return
+	}
+	for _, e := range before.events {
+		i := slices.IndexFunc(h.events, func(other watchdog.Event) bool { return other.ID == e.ID })
+		require.GreaterOrEqual(t, i, 0, "event %s (%s) is still there", e.ID, e.Type)
+		require.JSONEq(t, string(e.Payload), string(h.events[i].Payload))
+	}
+}
+
+// written is a time as events write it.
+func written(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

@@ -1,0 +1,90 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// BenchmarkAppend appends one event a call, durably, beside the same insert written by hand: prepared once, one
+// row a transaction, the same driver and the same pragmas. Compare within one run; a disk's sync is most of it.
+func BenchmarkAppend(b *testing.B) {
+	for _, writers := range []int{1, 16} {
+		b.Run(fmt.Sprintf("by hand/writers=%d", writers), func(b *testing.B) {
+			insert := byHand(b)
+			eachWriter(b, writers, func(n int64) error { return insert(b.Context(), numbered(n)) })
+		})
+		b.Run(fmt.Sprintf("opened/writers=%d", writers), func(b *testing.B) {
+			s := openNew(b)
+			eachWriter(b, writers, func(n int64) error { return s.Append(b.Context(), numbered(n)) })
+		})
+		b.Run(fmt.Sprintf("host's database/writers=%d", writers), func(b *testing.B) {
+			s := newStore(b, hostDatabase(b, filepath.Join(b.TempDir(), "host.db")))
+			eachWriter(b, writers, func(n int64) error { return s.Append(b.Context(), numbered(n)) })
+		})
+	}
+}
+
+// BenchmarkRead reads a run's ten events.
+func BenchmarkRead(b *testing.B) {
+	s := openNew(b)
+	for n := range int64(10) {
+		if err := s.Append(b.Context(), numbered(n)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if events, err := s.Read(b.Context(), watchdog.AggregateType, "run-1"); err != nil || len(events) != 10 {
+			b.Fatal(len(events), err)
+		}
+	}
+}
+
+// eachWriter divides b.N calls among the writers.
+func eachWriter(b *testing.B, writers int, call func(n int64) error) {
+	var all sync.WaitGroup
+	var calls atomic.Int64
+	b.ResetTimer()
+	for range writers {
+		all.Go(func() {
+			for n := calls.Add(1); n <= int64(b.N); n = calls.Add(1) {
+				if err := call(n); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	b.StopTimer()
+}
+
+// byHand makes the table as Open does and returns the insert that a program without this package would write.
+func byHand(b *testing.B) func(context.Context, watchdog.Event) error {
+	file := filepath.Join(b.TempDir(), "events.db")
+	s, err := sqlite.Open(b.Context(), file)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		b.Fatal(err)
+	}
+	db := hostDatabase(b, file)
+	insert, err := db.PrepareContext(b.Context(), `INSERT INTO events
+		(id, aggregate_type, aggregate_id, event_type, payload, timestamp, consensus_id) VALUES (?, ?, ?, ?, ?, ?, ?)`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { insert.Close() })
+	return func(ctx context.Context, e watchdog.Event) error {
+		_, err := insert.ExecContext(ctx, e.ID, e.AggregateType, e.AggregateID, e.Type, string(e.Payload),
+			e.Timestamp.UTC().Format("2006-01-02 15:04:05.000000"), nil)
+		return err
+	}
+}

@@ -1,0 +1,156 @@
+package sqlite_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+func TestADamagedFile(t *testing.T) {
+	whole := fileWithEvents(t, 200)
+	for name, test := range map[string]struct {
+		content []byte
+		says    string
+	}{
+		"of garbage":                       {bytes.Repeat([]byte("garbage!"), 1024), "file is not a database"},
+		"that is another file":             {[]byte("#!/bin/sh\necho hello\n"), "file is not a database"},
+		"that ends in its first page":      {whole[:1000], "it is damaged"},
+		"that ends in its header":          {whole[:50], "it is damaged"},
+		"that ends half way":               {whole[:len(whole)/8192*4096], "malformed"},
+		"whose header says another format": {append([]byte("SQLite format 9\x00"), whole[16:]...), "file is not a database"},
+	} {
+		t.Run(name+" is an error that says what to do, and is left as it is", func(t *testing.T) {
+			file := newFile(t)
+			if err := os.WriteFile(file, test.content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s, err := sqlite.Open(t.Context(), file)
+			if err == nil {
+				s.Close()
+				t.Fatal("Open returned nil")
+			}
+			for _, want := range []string{test.says, file, "restore it from a backup"} {
+				if !strings.Contains(err.Error(), want) {
+					t.Errorf("Open returned %v, want %q in it", err, want)
+				}
+			}
+			if after, _ := os.ReadFile(file); !bytes.Equal(after, test.content) {
+				t.Error("the file was changed")
+			}
+			if found := files(t, file); !slices.Equal(found, []string{"events.db"}) {
+				t.Errorf("the folder holds %q", found)
+			}
+		})
+	}
+	t.Run("whose damage is in the middle is an error when it is met", func(t *testing.T) {
+		file := newFile(t)
+		damaged := slices.Clone(whole)
+		for page := 8 * 4096; page < len(damaged); page += 4096 {
+			copy(damaged[page:], bytes.Repeat([]byte{0xff}, 512))
+		}
+		if err := os.WriteFile(file, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := openAt(t, file)
+		_, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
+		if err == nil || !strings.Contains(err.Error(), "malformed") || !strings.Contains(err.Error(), file) {
+			t.Errorf("Read returned %v", err)
+		}
+	})
+	t.Run("that is empty is a new database", func(t *testing.T) {
+		file := newFile(t)
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := openAt(t, file).Append(t.Context(), numbered(1)); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAReadOnlyDatabase(t *testing.T) {
+	for name, parameters := range map[string]string{
+		"mode=ro":    "?mode=ro",
+		"immutable":  "?immutable=1",
+		"query_only": "?_pragma=query_only(1)",
+	} {
+		for what, prepare := range map[string]func(t *testing.T, file string){
+			"that is new":  func(t *testing.T, file string) { mustExec(t, openPlain(t, file), "CREATE TABLE of_the_host (n)") },
+			"that is ours": func(t *testing.T, file string) { openAt(t, file).Close() },
+		} {
+			t.Run(name+" "+what+" is an error that says so, and nothing is written", func(t *testing.T) {
+				file := newFile(t)
+				prepare(t, file)
+				db := openPlain(t, file)
+				before := queryAll(t, db, "SELECT name FROM sqlite_master")
+				_, err := sqlite.New(t.Context(), openSource(t, "file:"+file+parameters))
+				if err == nil || !strings.Contains(err.Error(), "make the file and its folder writable") || !strings.Contains(err.Error(), file) {
+					t.Errorf("New returned %v", err)
+				}
+				if after := queryAll(t, db, "SELECT name FROM sqlite_master"); !slices.Equal(after, before) {
+					t.Errorf("there are %q, there were %q", after, before)
+				}
+			})
+		}
+	}
+}
+
+func TestAFullDatabase(t *testing.T) {
+	t.Run("is an error for New, and nothing is written", func(t *testing.T) {
+		db := openPlain(t, newFile(t))
+		db.SetMaxOpenConns(1)
+		mustExec(t, db, "CREATE TABLE of_the_host (n)", "PRAGMA max_page_count = 2")
+		_, err := sqlite.New(t.Context(), db)
+		if err == nil || !strings.Contains(err.Error(), "make room on the disk") {
+			t.Errorf("New returned %v", err)
+		}
+		if got := queryAll(t, db, "SELECT name FROM sqlite_master"); !slices.Equal(got, []string{"of_the_host"}) {
+			t.Errorf("the database holds %q", got)
+		}
+	})
+	t.Run("is an error for the batch that does not fit, and a later one that does is stored", func(t *testing.T) {
+		db := openPlain(t, newFile(t))
+		db.SetMaxOpenConns(1)
+		s := newStore(t, db)
+		mustExec(t, db, "PRAGMA max_page_count = 20")
+		large := numbered(2)
+		large.Payload = []byte(`{"large":"` + strings.Repeat("x", 200_000) + `"}`)
+		err := s.Append(t.Context(), numbered(1), large)
+		if err == nil || !strings.Contains(err.Error(), "database or disk is full") || !strings.Contains(err.Error(), "make room on the disk") {
+			t.Errorf("Append returned %v", err)
+		}
+		if got := read(t, s); len(got) != 0 {
+			t.Errorf("stored are %q", ids(got))
+		}
+		if err := s.Append(t.Context(), numbered(3)); err != nil {
+			t.Errorf("an event that fits: %v", err)
+		}
+	})
+}
+
+// fileWithEvents returns the content of a closed database.
+func fileWithEvents(t *testing.T, n int64) []byte {
+	t.Helper()
+	file := newFile(t)
+	s := openAt(t, file)
+	var events []watchdog.Event
+	for i := range n {
+		events = append(events, numbered(i))
+	}
+	if err := s.Append(t.Context(), events...); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil || len(content) < 8*4096 {
+		t.Fatal(len(content), err)
+	}
+	return content
+}

@@ -1,0 +1,52 @@
+package sqlite_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// A run's events, stored and read back. The second append of an ID changes nothing and succeeds.
+func Example() {
+	folder, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	ctx := context.Background()
+
+	store, err := sqlite.Open(ctx, filepath.Join(folder, "events.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer store.Close()
+
+	cancel := watchdog.Event{
+		ID:            "5f1c0f3a-7a1e-5b6e-9a53-0d8c6f1c2b7a",
+		AggregateType: watchdog.AggregateType,
+		AggregateID:   "session-1",
+		Type:          watchdog.EventCancel,
+		Payload:       []byte(`{"reason":"wall_clock_exceeded"}`),
+		Timestamp:     time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC),
+	}
+	for range 2 {
+		if err := store.Append(ctx, cancel); err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	events, err := store.Read(ctx, watchdog.AggregateType, "session-1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, e := range events {
+		fmt.Println(e.Timestamp.Format(time.RFC3339), e.Type, string(e.Payload))
+	}
+	// Output: 2026-03-04T12:00:00Z runtime.watchdog.cancel {"reason":"wall_clock_exceeded"}
+}

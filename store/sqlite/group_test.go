@@ -1,0 +1,235 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// The tests here run in synctest bubbles: a commit is held at a gate, and synctest.Wait says when every other call has come as
+// far as it can.
+
+// A gate counts the commits and holds them while it is shut.
+type gate struct {
+	commits atomic.Int64
+	shut    atomic.Bool
+	open    chan struct{}
+	fail    atomic.Pointer[error] // the next commit's
+}
+
+func (g *gate) before(statement string) error {
+	if statement != "COMMIT" {
+		return nil
+	}
+	g.commits.Add(1)
+	if g.shut.Load() {
+		<-g.open
+	}
+	if err := g.fail.Swap(nil); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// release opens the gate for good.
+func (g *gate) release() {
+	g.shut.Store(false)
+	close(g.open)
+}
+
+// throughGate runs a test with a store whose first commit is held at the gate, for event 0.
+func throughGate(t *testing.T, test func(t *testing.T, s *sqlite.Store, g *gate)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{open: make(chan struct{})}
+		db := hookedDatabase(t, newFile(t), g.before)
+		mustExec(t, db, strings.Replace(foreignTable, "event_type TEXT NOT NULL", "event_type TEXT NOT NULL CHECK (event_type <> 'unwanted')", 1))
+		s := newStore(t, db)
+		g.commits.Store(0)
+		g.shut.Store(true)
+		first := appendLater(t.Context(), s, numbered(0))
+		synctest.Wait()
+		test(t, s, g)
+		if err := <-first; err != nil {
+			t.Errorf("the append whose commit was held: %v", err)
+		}
+	})
+}
+
+// appendLater appends in a goroutine and returns where its error comes.
+func appendLater(ctx context.Context, s *sqlite.Store, events ...watchdog.Event) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- s.Append(ctx, events...) }()
+	return done
+}
+
+func TestAppendsThatComeDuringACommitShareTheNextOne(t *testing.T) {
+	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
+		var results []<-chan error
+		for n := range int64(10) {
+			results = append(results, appendLater(t.Context(), s, numbered(n+1)))
+		}
+		synctest.Wait()
+		g.release()
+		for _, result := range results {
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		}
+		if commits := g.commits.Load(); commits != 2 || len(read(t, s)) != 11 {
+			t.Errorf("11 appends took %d commits, want 2, and stored %d events", commits, len(read(t, s)))
+		}
+	})
+}
+
+func TestASharedTransactionIsBounded(t *testing.T) {
+	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
+		var results []<-chan error
+		for batch := range int64(3) {
+			var events []watchdog.Event
+			for n := range int64(sqlite.MaxRows/2 - 1) {
+				events = append(events, numbered(1+batch*sqlite.MaxRows+n))
+			}
+			results = append(results, appendLater(t.Context(), s, events...))
+		}
+		synctest.Wait()
+		g.release()
+		for _, result := range results {
+			if err := <-result; err != nil {
+				t.Error(err)
+			}
+		}
+		if commits := g.commits.Load(); commits != 3 {
+			t.Errorf("one row and three batches of nearly half a transaction took %d commits, want 3", commits)
+		}
+	})
+}
+
+func TestOneCallersBadBatchDoesNotFailTheOthers(t *testing.T) {
+	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
+		bad := numbered(3)
+		bad.Type = "unwanted"
+		before := appendLater(t.Context(), s, numbered(1))
+		refused := appendLater(t.Context(), s, numbered(2), bad)
+		after := appendLater(t.Context(), s, numbered(4))
+		synctest.Wait()
+		g.release()
+		if err := errors.Join(<-before, <-after); err != nil {
+			t.Errorf("the others' appends: %v", err)
+		}
+		if err := <-refused; err == nil || !strings.Contains(err.Error(), "CHECK constraint failed") {
+			t.Errorf("the bad batch: %v", err)
+		}
+		if got, want := ids(read(t, s)), []string{"event-0", "event-1", "event-4"}; !slices.Equal(got, want) {
+			t.Errorf("stored are %q, want %q", got, want)
+		}
+	})
+}
+
+func TestAnAppendWhoseContextEndsWhileItWaitsIsWithdrawn(t *testing.T) {
+	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
+		ctx, cancel := context.WithCancel(t.Context())
+		withdrawn := appendLater(ctx, s, numbered(1))
+		synctest.Wait()
+		cancel()
+		err := <-withdrawn
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was written") {
+			t.Errorf("Append returned %v", err)
+		}
+		g.release()
+		synctest.Wait()
+		if got := ids(read(t, s)); !slices.Equal(got, []string{"event-0"}) {
+			t.Errorf("stored are %q, want only event-0", got)
+		}
+	})
+}
+
+func TestAnAppendWhoseContextEndsDuringItsCommitSaysThatItMayBeStored(t *testing.T) {
+	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
+		g.release()
+		synctest.Wait()
+		g.open, g.commits = make(chan struct{}), atomic.Int64{}
+		g.shut.Store(true)
+		ctx, cancel := context.WithCancel(t.Context())
+		left := appendLater(ctx, s, numbered(1))
+		synctest.Wait()
+		cancel()
+		err := <-left
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "may still be stored") {
+			t.Errorf("Append returned %v", err)
+		}
+		g.release()
+		synctest.Wait()
+		if got := ids(read(t, s)); !slices.Equal(got, []string{"event-0", "event-1"}) {
+			t.Errorf("stored are %q, want both", got)
+		}
+	})
+}
+
+func TestCloseWaitsForTheCommitsThatWereAskedFor(t *testing.T) {
+	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
+		second := appendLater(t.Context(), s, numbered(1))
+		synctest.Wait()
+		closed := make(chan error, 1)
+		go func() { closed <- s.Close() }()
+		synctest.Wait()
+		select {
+		case err := <-closed:
+			t.Errorf("Close returned %v while a commit was under way", err)
+		default:
+		}
+		if err := s.Append(t.Context(), numbered(2)); !errors.Is(err, sqlite.ErrClosed) {
+			t.Errorf("Append after Close returned %v", err)
+		}
+		g.release()
+		if err := errors.Join(<-second, <-closed); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestACommitThatFailsIsToldAndTheNextOneWorks(t *testing.T) {
+	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
+		g.release()
+		synctest.Wait()
+		flaw := errors.New("disk I/O error")
+		g.fail.Store(&flaw)
+		err := s.Append(t.Context(), numbered(1))
+		if !errors.Is(err, flaw) || !strings.Contains(err.Error(), "events.db") {
+			t.Errorf("Append returned %v", err)
+		}
+		if got := ids(read(t, s)); !slices.Equal(got, []string{"event-0"}) {
+			t.Errorf("stored are %q, want only event-0", got)
+		}
+		if err := s.Append(t.Context(), numbered(2)); err != nil {
+			t.Errorf("the append after it: %v", err)
+		}
+	})
+}
+
+func TestAnIdleStoreRunsNoGoroutine(t *testing.T) {
+	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
+		if !strings.Contains(stacks(), "commitWaiting") {
+			t.Error("no committer is seen during a commit, so this test would not see one later")
+		}
+		g.release()
+		synctest.Wait()
+		if all := stacks(); strings.Contains(all, "commitWaiting") {
+			t.Errorf("the committer is still there:\n%s", all)
+		}
+	})
+}
+
+func stacks() string {
+	text := make([]byte, 1<<20)
+	return fmt.Sprintf("%s", text[:runtime.Stack(text, true)])
+}

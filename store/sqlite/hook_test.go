@@ -1,0 +1,133 @@
+package sqlite_test
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"net/url"
+	"testing"
+
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// hostDatabase opens a database as a careful host does: in WAL mode, with 16 connections.
+func hostDatabase(tb testing.TB, file string) *sql.DB {
+	tb.Helper()
+	db := openPlain(tb, file, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)")
+	db.SetMaxOpenConns(16)
+	db.SetMaxIdleConns(16)
+	return db
+}
+
+// openPlain opens a database with these pragmas and no others.
+func openPlain(tb testing.TB, file string, pragmas ...string) *sql.DB {
+	tb.Helper()
+	return openSource(tb, "file:"+file+"?"+url.Values{"_pragma": pragmas}.Encode())
+}
+
+// newStore makes a store in a host's database, and closes it at the end of the test.
+func newStore(tb testing.TB, db *sql.DB) *sqlite.Store {
+	tb.Helper()
+	s, err := sqlite.New(tb.Context(), db)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return s
+}
+
+func mustExec(tb testing.TB, db *sql.DB, statements ...string) {
+	tb.Helper()
+	for _, statement := range statements {
+		if _, err := db.ExecContext(tb.Context(), statement); err != nil {
+			tb.Fatalf("%s: %v", statement, err)
+		}
+	}
+}
+
+// queryAll returns the values of a query, row after row, as text.
+func queryAll(tb testing.TB, db *sql.DB, query string) (values []string) {
+	tb.Helper()
+	rows, err := db.QueryContext(tb.Context(), query)
+	if err != nil {
+		tb.Fatalf("%s: %v", query, err)
+	}
+	defer rows.Close()
+	columns, _ := rows.Columns()
+	for rows.Next() {
+		row, into := make([]sql.NullString, len(columns)), make([]any, len(columns))
+		for i := range row {
+			into[i] = &row[i]
+		}
+		if err := rows.Scan(into...); err != nil {
+			tb.Fatal(err)
+		}
+		for _, value := range row {
+			if !value.Valid {
+				value.String = "NULL"
+			}
+			values = append(values, value.String)
+		}
+	}
+	return values
+}
+
+// hookedDatabase opens a database whose driver calls before ahead of every statement, which fails if before does. It has
+// the least that a driver can have: no contexts, no execution without preparation.
+func hookedDatabase(tb testing.TB, file string, before func(statement string) error) *sql.DB {
+	tb.Helper()
+	base := openPlain(tb, file)
+	db := sql.OpenDB(hook{base.Driver(), "file:" + file, before})
+	tb.Cleanup(func() { db.Close() })
+	return db
+}
+
+type hook struct {
+	base   driver.Driver
+	source string
+	before func(string) error
+}
+
+func (h hook) Connect(context.Context) (driver.Conn, error) {
+	conn, err := h.base.Open(h.source)
+	return hookedConn{conn, h.before}, err
+}
+
+func (h hook) Driver() driver.Driver { return h.base }
+
+type hookedConn struct {
+	driver.Conn
+	before func(string) error
+}
+
+func (c hookedConn) Prepare(statement string) (driver.Stmt, error) {
+	prepared, err := c.Conn.Prepare(statement)
+	return hookedStmt{prepared, statement, c.before}, err
+}
+
+type hookedStmt struct {
+	driver.Stmt
+	statement string
+	before    func(string) error
+}
+
+func (s hookedStmt) Exec(arguments []driver.Value) (driver.Result, error) {
+	if err := s.before(s.statement); err != nil {
+		return nil, err
+	}
+	return s.Stmt.Exec(arguments) //nolint:staticcheck // the old interface is what is tested
+}
+
+func openSource(tb testing.TB, source string) *sql.DB {
+	tb.Helper()
+	db, err := sql.Open("sqlite", source)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { db.Close() })
+	return db
+}

@@ -1,0 +1,149 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+func TestALockHeldByAnotherWriter(t *testing.T) {
+	t.Run("is waited for, and then an error that says so", func(t *testing.T) {
+		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+			began := time.Now()
+			err := s.Append(t.Context(), numbered(1))
+			waited := time.Since(began)
+			for _, want := range []string{"locked by another writer", "events.db", "another program is writing to it"} {
+				if err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("Append returned %v, want %q in it", err, want)
+				}
+			}
+			if waited < sqlite.LockWait || waited > 2*sqlite.LockWait {
+				t.Errorf("waited %v for the lock, want %v", waited, sqlite.LockWait)
+			}
+			unlock()
+			if err := s.Append(t.Context(), numbered(1)); err != nil {
+				t.Errorf("Append after the lock was let go: %v", err)
+			}
+		})
+	})
+	t.Run("delays an append that waits long enough", func(t *testing.T) {
+		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+			time.AfterFunc(sqlite.LockWait/2, unlock)
+			if err := s.Append(t.Context(), numbered(1)); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+	t.Run("does not keep a caller whose context ends, and nothing is written", func(t *testing.T) {
+		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			err := s.Append(ctx, numbered(1))
+			if waited := time.Since(began); waited != time.Second || !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Append returned after %v: %v", waited, err)
+			}
+			unlock()
+			if err := s.Append(t.Context(), numbered(2)); err != nil || len(read(t, s)) != 1 {
+				t.Errorf("stored are %q, want only event-2; %v", ids(read(t, s)), err)
+			}
+		})
+	})
+	t.Run("does not keep a reader in WAL mode", func(t *testing.T) {
+		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+			defer unlock()
+			if events := read(t, s); len(events) != 0 {
+				t.Errorf("read %q", ids(events))
+			}
+		})
+	})
+	t.Run("keeps a new store from opening, which says so", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			file := newFile(t)
+			holder := openPlain(t, file)
+			mustExec(t, holder, "CREATE TABLE of_the_host (n)", "BEGIN EXCLUSIVE")
+			_, err := sqlite.Open(t.Context(), file)
+			if err == nil || !strings.Contains(err.Error(), "locked by another writer") {
+				t.Errorf("Open returned %v", err)
+			}
+		})
+	})
+}
+
+// withLock runs a test with a store, in a bubble, while another connection holds the write lock.
+func withLock(t *testing.T, test func(t *testing.T, s *sqlite.Store, unlock func())) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		file := newFile(t)
+		s := openAt(t, file)
+		holder := openPlain(t, file)
+		holder.SetMaxOpenConns(1)
+		mustExec(t, holder, "BEGIN IMMEDIATE")
+		test(t, s, func() { mustExec(t, holder, "ROLLBACK") })
+	})
+}
+
+func TestAPoolWhoseOnlyConnectionIsInUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		db := openPlain(t, newFile(t))
+		db.SetMaxOpenConns(1)
+		s := newStore(t, db)
+		transaction, err := db.BeginTx(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = s.Append(t.Context(), numbered(1))
+		if err == nil || !strings.Contains(err.Error(), "no connection of the pool came free") {
+			t.Errorf("Append inside a transaction of the host's only connection returned %v", err)
+		}
+		if err := transaction.Rollback(); err != nil {
+			t.Error(err)
+		}
+		if err := s.Append(t.Context(), numbered(1)); err != nil {
+			t.Errorf("Append after it: %v", err)
+		}
+	})
+}
+
+func TestAReaderThatKeepsARollbackJournalBusyIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := newFile(t)
+		s := newStore(t, openPlain(t, file, "journal_mode(DELETE)"))
+		if err := s.Append(t.Context(), numbered(1)); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := openPlain(t, file).QueryContext(t.Context(), "SELECT id FROM events UNION ALL SELECT id FROM events")
+		if err != nil || !rows.Next() {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second, func() { rows.Close() })
+		if err := s.Append(t.Context(), numbered(2)); err != nil {
+			t.Errorf("Append while a reader was there for a second: %v", err)
+		}
+		if err := rows.Err(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAContextThatHasEnded(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	file := newFile(t)
+	if _, err := sqlite.Open(ctx, file); !errors.Is(err, context.Canceled) {
+		t.Errorf("Open returned %v", err)
+	}
+	if found := files(t, file); len(found) != 0 {
+		t.Errorf("Open left %q behind", found)
+	}
+	s := openAt(t, file)
+	if _, err := s.Read(ctx, watchdog.AggregateType, "run-1"); !errors.Is(err, context.Canceled) {
+		t.Errorf("Read returned %v", err)
+	}
+}

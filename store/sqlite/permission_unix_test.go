@@ -1,0 +1,142 @@
+//go:build unix
+
+package sqlite_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// TestAFileThatThisUserMayNotWrite runs the opening as a child, and as another user when the tests run as root, for whom no
+// permission counts.
+func TestAFileThatThisUserMayNotWrite(t *testing.T) {
+	for name, test := range map[string]struct {
+		file, folder os.FileMode // a file of mode 0 is not there yet
+		says         string
+	}{
+		"a read-only file":                {0o444, 0o777, "make the file writable"},
+		"a file of another user":          {0o644, 0o777, "make the file and its folder writable"},
+		"a file that may not be read":     {0o600, 0o777, "check the permissions"},
+		"a file in a read-only folder":    {0o666, 0o555, "make the folder writable"},
+		"a file in another user's folder": {0o666, 0o755, "make the file and its folder writable"},
+		"a new file in such a folder":     {0, 0o755, "check the permissions"},
+	} {
+		t.Run(name+" is an error that says so, and nothing is written", func(t *testing.T) {
+			if os.Geteuid() != 0 && (test.file == 0o644 || test.folder == 0o755) {
+				t.Skip("there is no other user")
+			}
+			folder := sharedFolder(t)
+			file := filepath.Join(folder, "events.db")
+			if test.file != 0 {
+				if err := openAt(t, file).Close(); err != nil {
+					t.Fatal(err)
+				}
+				chmod(t, file, test.file)
+			}
+			before := contents(t, folder)
+			chmod(t, folder, test.folder)
+			output, err := asAnotherUser(t, child(t, "open and append", file, "1")).CombinedOutput()
+			chmod(t, folder, 0o777)
+			for _, want := range []string{file, test.says} {
+				if err == nil || !strings.Contains(string(output), want) {
+					t.Errorf("the child ended with %v, want %q in\n%s", err, want, output)
+				}
+			}
+			if after := contents(t, folder); after != before {
+				t.Errorf("the folder holds\n%s, it held\n%s", after, before)
+			}
+		})
+	}
+}
+
+func TestAFileThatNobodyMayWriteIsRefusedForRootToo(t *testing.T) {
+	file := newFile(t)
+	if err := openAt(t, file).Close(); err != nil {
+		t.Fatal(err)
+	}
+	chmod(t, file, 0o400)
+	if _, err := sqlite.Open(t.Context(), file); err == nil || !strings.Contains(err.Error(), "is read-only") {
+		t.Errorf("Open returned %v", err)
+	}
+	chmod(t, file, 0o600)
+	chmod(t, filepath.Dir(file), 0o500)
+	defer chmod(t, filepath.Dir(file), 0o700)
+	if _, err := sqlite.Open(t.Context(), file); err == nil || !strings.Contains(err.Error(), "its folder is read-only") {
+		t.Errorf("Open returned %v", err)
+	}
+}
+
+// contents digests the files of a folder that have something in them, and leaves out the index of the log (-shm), which
+// SQLite makes to read and which has no data of its own.
+func contents(t *testing.T, folder string) string {
+	t.Helper()
+	var found strings.Builder
+	for _, name := range files(t, filepath.Join(folder, "any")) {
+		content, err := os.ReadFile(filepath.Join(folder, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(content) > 0 && !strings.HasSuffix(name, "-shm") {
+			fmt.Fprintf(&found, "%s %x\n", name, sha256.Sum256(content))
+		}
+	}
+	return found.String()
+}
+
+// sharedFolder returns a folder that other users can reach, in one that t.TempDir keeps for its own user.
+func sharedFolder(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	chmod(t, filepath.Dir(folder), 0o755)
+	chmod(t, folder, 0o777)
+	return folder
+}
+
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func asAnotherUser(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return cmd
+	}
+	const nobody = 65534
+	cmd.Path = copyOf(t, os.Args[0])
+	cmd.Dir = filepath.Dir(cmd.Path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	return cmd
+}
+
+// copyOf puts the test binary where the other user may run it: go test builds it in a folder of its own user's.
+func copyOf(t *testing.T, program string) string {
+	t.Helper()
+	from, err := os.Open(program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer from.Close()
+	to, err := os.OpenFile(filepath.Join(sharedFolder(t), "program"), os.O_CREATE|os.O_WRONLY, 0o755)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(to, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return to.Name()
+}

@@ -1,0 +1,255 @@
+package sqlite_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// The test binary, run again with this variable, is the other process of these tests: its job, then its arguments.
+const childVariable = "WATCHDOG_SQLITE_CHILD"
+
+// runChild does a job and returns the exit code.
+func runChild(job string) int {
+	arguments := strings.Split(job, "\n")
+	var err error
+	switch file := arguments[1]; arguments[0] {
+	case "append until killed":
+		err = appendUntilKilled(file, arguments[2])
+	case "race":
+		err = raceForIDs(file, arguments[2])
+	case "open and append":
+		err = openAndAppend(file, arguments[2])
+	default:
+		err = fmt.Errorf("no such job: %q", job)
+	}
+	if err != nil {
+		fmt.Println("error:", err)
+		return 1
+	}
+	return 0
+}
+
+// appendUntilKilled appends from four goroutines and prints each ID whose append returned.
+func appendUntilKilled(file, round string) error {
+	s, err := sqlite.Open(context.Background(), file)
+	if err != nil {
+		return err
+	}
+	failed := make(chan error)
+	for writer := range 4 {
+		go func() {
+			for n := range int64(1 << 40) {
+				e := numbered(n)
+				e.ID = fmt.Sprintf("%s-%d-%d", round, writer, n)
+				if err := s.Append(context.Background(), e); err != nil {
+					failed <- err
+				}
+				fmt.Println(e.ID)
+			}
+		}()
+	}
+	return <-failed
+}
+
+const contested = 40
+
+// raceForIDs appends events whose IDs other processes append too, and prints whose event it then reads.
+func raceForIDs(file, name string) error {
+	waitForStart()
+	s, err := sqlite.Open(context.Background(), file)
+	if err != nil {
+		return err
+	}
+	for n := range int64(contested) {
+		e := numbered(n)
+		e.AggregateID, e.Payload = e.ID, fmt.Appendf(nil, `{"by":%q}`, name)
+		if err := s.Append(context.Background(), e); err != nil {
+			return err
+		}
+		stored, err := s.Read(context.Background(), e.AggregateType, e.AggregateID)
+		if err != nil {
+			return err
+		}
+		fmt.Println(len(stored), stored[0].ID, string(stored[0].Payload))
+	}
+	return s.Close()
+}
+
+func openAndAppend(file, name string) error {
+	waitForStart()
+	s, err := sqlite.Open(context.Background(), file)
+	if err != nil {
+		return err
+	}
+	n, _ := strconv.ParseInt(name, 10, 64)
+	if err := s.Append(context.Background(), numbered(n)); err != nil {
+		return err
+	}
+	return s.Close()
+}
+
+// waitForStart returns when the parent closes the pipe that all children have as their input.
+func waitForStart() { _, _ = io.Copy(io.Discard, os.Stdin) }
+
+func child(t *testing.T, job ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), childVariable+"="+strings.Join(job, "\n"))
+	return cmd
+}
+
+// together runs children that start their work at one moment and returns what each printed.
+func together(t *testing.T, children []*exec.Cmd) []string {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all sync.WaitGroup
+	outputs := make([]string, len(children))
+	for i, cmd := range children {
+		cmd.Stdin = read
+		all.Go(func() {
+			output, err := cmd.CombinedOutput()
+			if outputs[i] = string(output); err != nil {
+				t.Errorf("child %d: %v: %s", i, err, output)
+			}
+		})
+	}
+	write.Close()
+	all.Wait()
+	read.Close()
+	return outputs
+}
+
+func TestEveryAcknowledgedAppendSurvivesSIGKILL(t *testing.T) {
+	const rounds = 20
+	file := newFile(t)
+	var acknowledged []string
+	for round := range rounds {
+		acknowledged = append(acknowledged, appendAndKill(t, file, round)...)
+		stored := ids(read(t, openAt(t, file)))
+		slices.Sort(stored)
+		for _, id := range acknowledged {
+			if _, there := slices.BinarySearch(stored, id); !there {
+				t.Fatalf("round %d: Append of %s returned nil, and after the kill it is not among %d events", round, id, len(stored))
+			}
+		}
+	}
+	if got := queryAll(t, openPlain(t, file), "PRAGMA integrity_check"); !slices.Equal(got, []string{"ok"}) {
+		t.Errorf("the database after %d kills: %q", rounds, got)
+	}
+	t.Logf("%d acknowledged appends in %d rounds", len(acknowledged), rounds)
+}
+
+// appendAndKill kills a child after a random number of acknowledged appends and returns all that it acknowledged.
+func appendAndKill(t *testing.T, file string, round int) (acknowledged []string) {
+	t.Helper()
+	cmd := child(t, "append until killed", file, strconv.Itoa(round))
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	last := 1 + rand.IntN(60)
+	lines := bufio.NewReader(output)
+	for line, err := lines.ReadString('\n'); err == nil; line, err = lines.ReadString('\n') {
+		if strings.HasPrefix(line, "error:") {
+			t.Error(line)
+		}
+		if acknowledged = append(acknowledged, strings.TrimSpace(line)); len(acknowledged) == last {
+			_ = cmd.Process.Kill()
+		}
+	}
+	if err := cmd.Wait(); err == nil || len(acknowledged) < last {
+		t.Fatalf("the child ended by itself after %d appends: %v", len(acknowledged), err)
+	}
+	return acknowledged
+}
+
+func TestProcessesThatAppendOneIDKeepOneEvent(t *testing.T) {
+	const processes = 4
+	file := newFile(t)
+	var children []*exec.Cmd
+	for n := range processes {
+		children = append(children, child(t, "race", file, strconv.Itoa(n)))
+	}
+	outputs := together(t, children)
+	for i, output := range outputs {
+		if lines := strings.Count(output, "\n1 event-"); output != outputs[0] || lines != contested-1 {
+			t.Errorf("process %d read\n%s\nand process 0\n%s", i, output, outputs[0])
+		}
+	}
+	db := openPlain(t, file)
+	if got := queryAll(t, db, "SELECT count(*), count(DISTINCT id) FROM events"); !slices.Equal(got, []string{"40", "40"}) {
+		t.Errorf("rows and IDs: %q", got)
+	}
+	winners := queryAll(t, db, "SELECT DISTINCT json_extract(payload, '$.by') FROM events")
+	t.Logf("%d of %d processes won an ID", len(winners), processes)
+}
+
+func TestProcessesThatCreateOneDatabaseAtOnce(t *testing.T) {
+	const processes, rounds = 6, 3
+	for round := range rounds {
+		file := newFile(t)
+		if round == 1 {
+			mustExec(t, openPlain(t, file), tableWith("tenant TEXT"))
+		}
+		var children []*exec.Cmd
+		for n := range processes {
+			children = append(children, child(t, "open and append", file, strconv.Itoa(n)))
+		}
+		together(t, children)
+		if events := read(t, openAt(t, file)); len(events) != processes {
+			t.Errorf("stored are %q, want one event of each of %d processes", ids(events), processes)
+		}
+		db := openPlain(t, file)
+		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1"}) {
+			t.Errorf("the versions are %q", got)
+		}
+		if got := indexes(t, db); len(got) != 2 {
+			t.Errorf("the indexes are %q", got)
+		}
+	}
+}
+
+func TestStoresOfOneProcessThatCreateOneDatabaseAtOnce(t *testing.T) {
+	file := newFile(t)
+	var all sync.WaitGroup
+	for n := range int64(8) {
+		all.Go(func() {
+			s, err := sqlite.Open(t.Context(), file)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := s.Append(t.Context(), numbered(n)); err != nil {
+				t.Error(err)
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if events := read(t, openAt(t, file)); len(events) != 8 {
+		t.Errorf("stored are %q", ids(events))
+	}
+}
+
+var _ watchdog.EventStore = (*sqlite.Store)(nil)

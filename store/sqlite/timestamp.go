@@ -1,0 +1,65 @@
+package sqlite
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// timeLayout is the form of a timestamp in the table; such texts sort as the times do.
+const timeLayout = "2006-01-02 15:04:05.000000"
+
+// formatTime writes UTC and cuts off what is below a microsecond.
+func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
+
+// The forms that other writers use: a clock time with or without seconds, then a zone, where none means UTC. Digits
+// after the seconds need no layout of their own, time.Parse takes any number of them.
+var (
+	clocks = []string{"2006-01-02T15:04:05", "2006-01-02T15:04"}
+	zones  = []string{"", "Z07:00", "-0700", "-07", "-0700 MST"}
+)
+
+// parseTime reads a timestamp whoever wrote it: with T or a space, any number of digits, Z, an offset or no zone, and
+// the form that drivers for Go make of a time.Time. It returns UTC, truncated to the microsecond.
+func parseTime(text string) (time.Time, error) {
+	plain := normalize(text)
+	for _, clock := range clocks {
+		for _, zone := range zones {
+			t, err := time.Parse(clock+zone, plain)
+			if err != nil {
+				continue
+			}
+			if t = t.UTC().Truncate(time.Microsecond); t.Year() >= 1 && t.Year() <= 9999 {
+				return t, nil
+			}
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q is not a time such as %q", clip(text), timeLayout)
+}
+
+// normalize brings a timestamp to a T between date and clock, and to no space before a numeric zone.
+func normalize(text string) string {
+	text, _, _ = strings.Cut(strings.TrimSpace(text), " m=") // the monotonic clock reading of time.Time.String
+	const date = len("2006-01-02")
+	if len(text) <= date {
+		return text
+	}
+	day, clock := text[:date], strings.ToUpper(text[date+1:])
+	if !strings.ContainsRune(" Tt", rune(text[date])) {
+		return text
+	}
+	clock = strings.TrimSuffix(clock, " UTC")
+	for _, sign := range []string{"+", "-"} {
+		clock = strings.Replace(clock, " "+sign, sign, 1)
+	}
+	return day + "T" + clock
+}
+
+// clip keeps an error readable, whatever a foreign column holds.
+func clip(text string) string {
+	const enough = 64
+	if len(text) <= enough {
+		return text
+	}
+	return text[:enough] + "…"
+}

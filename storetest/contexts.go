@@ -1,0 +1,55 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+var contextRules = []rule{
+	{
+		"an append under a context that has ended stores nothing and returns the context's error",
+		"a watchdog gives a store its record timeout and no more: what was reported as not stored must not turn up later",
+		func(ctx context.Context, store watchdog.EventStore) error {
+			if err := put(ctx, store, numbered("witness", 0)); err != nil {
+				return err
+			}
+			return underEnded(ctx, func(ended context.Context) error {
+				err := store.Append(ended, numbered("late", 1))
+				return errors.Join(
+					isOf(ended, "Append", err),
+					refused(ctx, store, err, "witness", "append under a context that has ended"),
+				)
+			})
+		},
+	},
+	{
+		"a read under a context that has ended returns the context's error",
+		"whoever asked has gone: an answer that looks like an empty run, or a wait, is worse than the error",
+		func(ctx context.Context, store watchdog.EventStore) error {
+			return underEnded(ctx, func(ended context.Context) error {
+				_, err := store.Read(ended, watchdog.AggregateType, home)
+				return isOf(ended, "Read", err)
+			})
+		},
+	},
+}
+
+// underEnded runs a call under a cancelled context and under one whose deadline has passed.
+func underEnded(ctx context.Context, call func(context.Context) error) error {
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	expired, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	return errors.Join(call(cancelled), call(expired))
+}
+
+func isOf(ended context.Context, call string, err error) error {
+	if !errors.Is(err, ended.Err()) {
+		return fmt.Errorf("%s returned %v, want an error that wraps %q", call, err, ended.Err())
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMemoryKeepsEveryRule(t *testing.T) {
+	storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(watchdog.Memory) })
+	if err := storetest.Test(func() (watchdog.EventStore, error) { return new(watchdog.Memory), nil }); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAStoreBrokenOnPurposeFailsItsRuleAndNoOther(t *testing.T) {
+	for _, b := range brokenStores() {
+		t.Run(b.flaw, func(t *testing.T) {
+			t.Parallel()
+			err := storetest.Test(func() (watchdog.EventStore, error) { return b.open(), nil })
+			if got := violated(t, err); !slices.Equal(got, []string{b.breaks}) {
+				t.Errorf("a store that %s breaks\n\t%q, want only\n\t%q\n%v", b.flaw, got, b.breaks, err)
+			}
+		})
+	}
+}
+
+func TestADurableStoreBrokenOnPurposeFailsItsRuleAndNoOther(t *testing.T) {
+	for _, b := range brokenPlaces() {
+		t.Run(b.flaw, func(t *testing.T) {
+			t.Parallel()
+			err := storetest.TestDurable(b.place)
+			if got := violated(t, err); !slices.Equal(got, []string{b.breaks}) {
+				t.Errorf("a store that %s breaks\n\t%q, want only\n\t%q\n%v", b.flaw, got, b.breaks, err)
+			}
+		})
+	}
+}
+
+func TestEveryRuleHasABrokenStore(t *testing.T) {
+	var broken []string
+	for _, b := range brokenStores() {
+		broken = append(broken, b.breaks)
+	}
+	for _, b := range brokenPlaces() {
+		broken = append(broken, b.breaks)
+	}
+	for _, name := range slices.Concat(storetest.RuleNames(), storetest.DurableRuleNames()) {
+		if !slices.Contains(broken, name) {
+			t.Errorf("no store is broken on purpose for the rule %q", name)
+		}
+	}
+}
+
+func TestRuleNamesAreUnique(t *testing.T) {
+	names := slices.Concat(storetest.RuleNames(), storetest.DurableRuleNames())
+	slices.Sort(names)
+	if unique := slices.Compact(slices.Clone(names)); len(unique) != len(names) {
+		t.Errorf("some rules have one name: %q", names)
+	}
+}
+
+func TestAStoreThatHangsIsReported(t *testing.T) {
+	defer storetest.SetPatience(20 * time.Millisecond)()
+	release := make(chan struct{})
+	defer close(release)
+	err := storetest.Test(func() (watchdog.EventStore, error) {
+		return &altered{read: func(*watchdog.Memory, context.Context, string, string) ([]watchdog.Event, error) {
+			<-release
+			return nil, nil
+		}}, nil
+	})
+	if !slices.Contains(violated(t, err), "an aggregate without events is empty, and no error") {
+		t.Errorf("a Read that hangs is reported as\n%v", err)
+	}
+	if !strings.Contains(err.Error(), "did not return within") {
+		t.Errorf("the error does not say that a call hung:\n%v", err)
+	}
+}
+
+func TestAStoreThatDoesNotOpenOrCloseIsReported(t *testing.T) {
+	flaw := errors.New("no such place")
+	if err := storetest.Test(func() (watchdog.EventStore, error) { return nil, flaw }); !errors.Is(err, flaw) {
+		t.Errorf("a store that does not open: %v", err)
+	}
+	place := func() func() (watchdog.EventStore, error) {
+		return func() (watchdog.EventStore, error) { return nil, flaw }
+	}
+	if err := storetest.TestDurable(place); !errors.Is(err, flaw) {
+		t.Errorf("a durable store that does not open: %v", err)
+	}
+	err := storetest.Test(func() (watchdog.EventStore, error) { return closing{new(watchdog.Memory), flaw}, nil })
+	if !errors.Is(err, flaw) || len(violated(t, err)) != len(storetest.RuleNames()) {
+		t.Errorf("a store that does not close: %v", err)
+	}
+}
+
+type closing struct {
+	watchdog.EventStore
+	err error
+}
+
+func (c closing) Close() error { return c.err }
+
+// TestRunFailsTheSubtestNamedByTheRule runs this test binary as a child in which Run meets a broken store.
+func TestRunFailsTheSubtestNamedByTheRule(t *testing.T) {
+	const childVariable = "STORETEST_RUN_BROKEN"
+	if os.Getenv(childVariable) != "" {
+		storetest.Run(t, func(*testing.T) watchdog.EventStore { return brokenStores()[0].open() })
+		storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) { return brokenPlaces()[0].place() })
+		return
+	}
+	child := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), childVariable+"=1")
+	output, err := child.CombinedOutput()
+	if exit := new(exec.ExitError); !errors.As(err, &exit) {
+		t.Fatalf("the child with a broken store ended with %v:\n%s", err, output)
+	}
+	for _, rule := range []string{brokenStores()[0].breaks, brokenPlaces()[0].breaks} {
+		if want := "--- FAIL: " + t.Name() + "/" + strings.ReplaceAll(rule, " ", "_"); !strings.Contains(string(output), want) {
+			t.Errorf("the output has no line %q:\n%s", want, output)
+		}
+	}
+	if n := strings.Count(string(output), "why it matters: "); n != 2 {
+		t.Errorf("why is given %d times, want twice:\n%s", n, output)
+	}
+}
+
+// violated returns the names of the rules that the error of Test is about.
+func violated(t *testing.T, err error) (names []string) {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("not a joined error: %v", err)
+	}
+	for _, part := range joined.Unwrap() {
+		var v *storetest.Violation
+		if !errors.As(part, &v) {
+			t.Fatalf("not a violation: %v", part)
+		}
+		if v.Why == "" || !strings.Contains(v.Error(), v.Why) || !strings.Contains(v.Error(), v.Rule) {
+			t.Errorf("the violation does not say what and why: %v", v)
+		}
+		names = append(names, v.Rule)
+	}
+	return names
+}
