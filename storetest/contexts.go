@@ -48,8 +48,11 @@ func underEnded(ctx context.Context, call func(context.Context) error) error {
 }
 
 func isOf(ended context.Context, call string, err error) error {
-	if !errors.Is(err, ended.Err()) {
-		return fmt.Errorf("%s returned %v, want an error that wraps %q", call, err, ended.Err())
+	switch {
+	case err == nil:
+		return fmt.Errorf("%s returned nil", call)
+	case !errors.Is(err, ended.Err()):
+		return fmt.Errorf("%s returned an error that does not wrap the context's: %w", call, err)
 	}
 	return nil
 }

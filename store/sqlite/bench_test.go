@@ -48,6 +48,7 @@ func BenchmarkRead(b *testing.B) {
 
 // eachWriter divides b.N calls among the writers.
 func eachWriter(b *testing.B, writers int, call func(n int64) error) {
+	b.Helper()
 	var all sync.WaitGroup
 	var calls atomic.Int64
 	b.ResetTimer()
@@ -67,6 +68,7 @@ func eachWriter(b *testing.B, writers int, call func(n int64) error) {
 
 // byHand makes the table as Open does and returns the insert that a program without this package would write.
 func byHand(b *testing.B) func(context.Context, watchdog.Event) error {
+	b.Helper()
 	file := filepath.Join(b.TempDir(), "events.db")
 	s, err := sqlite.Open(b.Context(), file)
 	if err != nil {

@@ -25,26 +25,7 @@ func TestADamagedFile(t *testing.T) {
 		"whose header says another format": {append([]byte("SQLite format 9\x00"), whole[16:]...), "file is not a database"},
 	} {
 		t.Run(name+" is an error that says what to do, and is left as it is", func(t *testing.T) {
-			file := newFile(t)
-			if err := os.WriteFile(file, test.content, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			s, err := sqlite.Open(t.Context(), file)
-			if err == nil {
-				s.Close()
-				t.Fatal("Open returned nil")
-			}
-			for _, want := range []string{test.says, file, "restore it from a backup"} {
-				if !strings.Contains(err.Error(), want) {
-					t.Errorf("Open returned %v, want %q in it", err, want)
-				}
-			}
-			if after, _ := os.ReadFile(file); !bytes.Equal(after, test.content) {
-				t.Error("the file was changed")
-			}
-			if found := files(t, file); !slices.Equal(found, []string{"events.db"}) {
-				t.Errorf("the folder holds %q", found)
-			}
+			refusesDamaged(t, test.content, test.says)
 		})
 	}
 	t.Run("whose damage is in the middle is an error when it is met", func(t *testing.T) {
@@ -71,6 +52,31 @@ func TestADamagedFile(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// refusesDamaged opens a file of this content, which must fail and change nothing.
+func refusesDamaged(t *testing.T, content []byte, says string) {
+	t.Helper()
+	file := newFile(t)
+	if err := os.WriteFile(file, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s, err := sqlite.Open(t.Context(), file)
+	if err == nil {
+		s.Close()
+		t.Fatal("Open returned nil")
+	}
+	for _, want := range []string{says, file, "restore it from a backup"} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("Open returned %v, want %q in it", err, want)
+		}
+	}
+	if after, _ := os.ReadFile(file); !bytes.Equal(after, content) {
+		t.Error("the file was changed")
+	}
+	if found := files(t, file); !slices.Equal(found, []string{"events.db"}) {
+		t.Errorf("the folder holds %q", found)
+	}
 }
 
 func TestAReadOnlyDatabase(t *testing.T) {

@@ -21,17 +21,18 @@
 //
 // with indexes on (aggregate_type, aggregate_id, timestamp) and (event_type). A timestamp is UTC text of the form
 // "2006-01-02 15:04:05.000000". A payload is JSON text whose last key is "event_version":1, added when it is written and
-// taken away when it is read; a payload that has an event_version of its own keeps that one. A table of that name that is there
-// already is used in place: columns it has beyond these are left alone, and rows that other programs wrote are read,
-// whatever of the common forms their timestamps have. [ErrForeignTable] says which columns stand in the way.
+// taken away when it is read; a payload that has an event_version of its own keeps that one. A table of that name
+// that is there already is used in place: columns it has beyond these are left alone, and rows that other programs
+// wrote are read, whatever of the common forms their timestamps have. [ErrForeignTable] says which columns stand in
+// the way.
 // The version of the schema is in a table named watchdog_schema.
 //
 // # Durable, and still fast
 //
 // When Append returns nil the events are on disk: a file that [Open] opened is in WAL mode with synchronous=FULL, and on
-// a host's connection synchronous is raised for the length of our transaction. Calls that come while a
-// transaction is being written share the next one, so that many writers pay for one sync together. One caller's failure stays
-// its own. Several processes may use one file; each waits for the write lock, five seconds at most.
+// a host's connection synchronous is raised for the length of our transaction. Calls that come while a transaction is
+// being written share the next one, so that many writers pay for one sync together. One caller's failure stays its
+// own. Several processes may use one file; each waits for the write lock, four seconds at most.
 //
 // Between calls a store runs no goroutine of its own. One that [Open] opened has the one that every sql.DB has.
 //

@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"context"
 	"fmt"
-	"log"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,14 +15,14 @@ import (
 func Example() {
 	folder, err := os.MkdirTemp("", "example")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer os.RemoveAll(folder)
 	ctx := context.Background()
 
 	store, err := sqlite.Open(ctx, filepath.Join(folder, "events.db"))
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	defer store.Close()
 
@@ -37,13 +36,13 @@ func Example() {
 	}
 	for range 2 {
 		if err := store.Append(ctx, cancel); err != nil {
-			log.Fatal(err)
+			panic(err)
 		}
 	}
 
 	events, err := store.Read(ctx, watchdog.AggregateType, "session-1")
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 	for _, e := range events {
 		fmt.Println(e.Timestamp.Format(time.RFC3339), e.Type, string(e.Payload))

@@ -58,31 +58,40 @@ func TestAnEventsTableOfTheHost(t *testing.T) {
 		"that has a primary key of two more columns": {strings.Replace(tableWith("a INTEGER NOT NULL", "b INTEGER NOT NULL", "PRIMARY KEY (a, b)"), "PRIMARY KEY", "UNIQUE", 1), "a b"},
 	} {
 		t.Run(name+" is refused, named and left as it is", func(t *testing.T) {
-			file := newFile(t)
-			db := openPlain(t, file)
-			mustExec(t, db, test.table)
-			before := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master")
-			_, err := sqlite.New(t.Context(), db)
-			_, openErr := sqlite.Open(t.Context(), file)
-			for _, err := range []error{err, openErr} {
-				if !errors.Is(err, sqlite.ErrForeignTable) || !strings.Contains(err.Error(), file) {
-					t.Fatalf("got %v", err)
-				}
-				for _, column := range strings.Fields(test.names) {
-					if !strings.Contains(err.Error(), column) {
-						t.Errorf("%v\ndoes not name %s", err, column)
-					}
-				}
-			}
-			if after := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"); !slices.Equal(before, after) {
-				t.Errorf("the schema was %q and is %q", before, after)
-			}
-			if mode := queryAll(t, db, "PRAGMA journal_mode"); mode[0] != "delete" {
-				t.Errorf("the journal mode is %s, which was written to the file", mode)
-			}
+			refusesForeign(t, test.table, test.names)
 		})
 	}
-	t.Run("that has equivalent indexes gets no second ones", func(t *testing.T) {
+}
+
+// refusesForeign opens a database with this table, both ways, which must fail, name the columns and change nothing.
+func refusesForeign(t *testing.T, table, names string) {
+	t.Helper()
+	file := newFile(t)
+	db := openPlain(t, file)
+	mustExec(t, db, table)
+	before := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master")
+	_, err := sqlite.New(t.Context(), db)
+	_, openErr := sqlite.Open(t.Context(), file)
+	for _, err := range []error{err, openErr} {
+		if !errors.Is(err, sqlite.ErrForeignTable) || !strings.Contains(err.Error(), file) {
+			t.Fatalf("got %v", err)
+		}
+		for column := range strings.FieldsSeq(names) {
+			if !strings.Contains(err.Error(), column) {
+				t.Errorf("%v\ndoes not name %s", err, column)
+			}
+		}
+	}
+	if after := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"); !slices.Equal(before, after) {
+		t.Errorf("the schema was %q and is %q", before, after)
+	}
+	if mode := queryAll(t, db, "PRAGMA journal_mode"); mode[0] != "delete" {
+		t.Errorf("the journal mode is %s, which was written to the file", mode)
+	}
+}
+
+func TestTheIndexesOfAHostsTable(t *testing.T) {
+	t.Run("are used where they are equivalent", func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		mustExec(t, db, tableWith(),
 			"CREATE INDEX theirs ON events (aggregate_type, aggregate_id, timestamp, id)",
@@ -92,7 +101,7 @@ func TestAnEventsTableOfTheHost(t *testing.T) {
 			t.Errorf("the indexes are %q", got)
 		}
 	})
-	t.Run("that has other indexes gets ours", func(t *testing.T) {
+	t.Run("stand beside ours where they are not", func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		mustExec(t, db, tableWith(),
 			"CREATE INDEX partial ON events (aggregate_type, aggregate_id, timestamp) WHERE event_type = 'x'",

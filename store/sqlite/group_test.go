@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
 	"strings"
@@ -231,5 +230,5 @@ func TestAnIdleStoreRunsNoGoroutine(t *testing.T) {
 
 func stacks() string {
 	text := make([]byte, 1<<20)
-	return fmt.Sprintf("%s", text[:runtime.Stack(text, true)])
+	return string(text[:runtime.Stack(text, true)])
 }

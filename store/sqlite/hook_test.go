@@ -73,6 +73,9 @@ func queryAll(tb testing.TB, db *sql.DB, query string) (values []string) {
 			values = append(values, value.String)
 		}
 	}
+	if err := rows.Err(); err != nil {
+		tb.Fatalf("%s: %v", query, err)
+	}
 	return values
 }
 

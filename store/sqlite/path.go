@@ -61,7 +61,8 @@ func checkFolder(file, folder string) error {
 	case !info.IsDir():
 		return fmt.Errorf("%s: %s is not a directory", file, folder)
 	case isReadOnly(info):
-		return fmt.Errorf("%s: its folder is read-only (%v), and files beside the database are made in it: make the folder writable", file, info.Mode())
+		return fmt.Errorf("%s: its folder is read-only (%v), and files beside the database are made in it: make the folder writable",
+			file, info.Mode())
 	}
 	return nil
 }

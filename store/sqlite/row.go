@@ -19,7 +19,10 @@ func encode(events []watchdog.Event) ([]row, error) {
 		if err := e.Validate(); err != nil {
 			return nil, fmt.Errorf("append event %d of %d: %w", i+1, len(events), err)
 		}
-		rows[i] = row{e.ID, e.AggregateType, e.AggregateID, e.Type, mark(e.Payload), formatTime(e.Timestamp), nullable(e.ConsensusID)}
+		rows[i] = row{
+			e.ID, e.AggregateType, e.AggregateID, e.Type,
+			mark(e.Payload), formatTime(e.Timestamp), nullable(e.ConsensusID),
+		}
 	}
 	return rows, nil
 }

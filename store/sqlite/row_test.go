@@ -68,13 +68,16 @@ func TestRowsOfOtherWriters(t *testing.T) {
 			t.Errorf("read %v", events)
 		}
 	})
+}
+
+func TestARowOfAnotherWriterThatIsNoEvent(t *testing.T) {
 	for name, test := range map[string]struct{ timestamp, payload, says string }{
 		"with a timestamp that cannot be read":  {"last Tuesday", "{}", `"last Tuesday"`},
 		"with a timestamp that is NULL":         {"", "{}", `""`},
 		"with a payload that is not JSON":       {"2026-03-04 12:00:00", "canary", "payload"},
 		"with a long text where a time belongs": {strings.Repeat("x", 500), "{}", "…"},
 	} {
-		t.Run(name+" are an error that names the event", func(t *testing.T) {
+		t.Run(name+" is an error that names the event", func(t *testing.T) {
 			db := hostDatabase(t, newFile(t))
 			mustExec(t, db, tableWith(), `INSERT INTO events (id, aggregate_type, aggregate_id, timestamp, payload)
 				VALUES ('the-event', 'runtime_control', 'run-1', nullif('`+test.timestamp+`', ''), '`+test.payload+`')`)

@@ -8,7 +8,8 @@ import (
 )
 
 // ErrNewerSchema is returned by [Open] and [New] for a database that a newer version of this package has migrated.
-var ErrNewerSchema = errors.New("the database was written by a newer version of this program, and this one does not know its schema: use the newer one")
+var ErrNewerSchema = errors.New(
+	"the database was written by a newer version of this program, and this one does not know its schema: use the newer one")
 
 // A migration takes the schema from one version to the next, in one transaction. The first also takes over a table that
 // is there already, and every one must bear being run where its work is done, because an events table that

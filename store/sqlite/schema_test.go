@@ -73,7 +73,10 @@ func TestAnExistingDatabase(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("keeps its journal mode when it is the host's", func(t *testing.T) {
+}
+
+func TestADatabaseOfTheHost(t *testing.T) {
+	t.Run("keeps its journal mode", func(t *testing.T) {
 		db := openPlain(t, newFile(t), "journal_mode(DELETE)")
 		s := newStore(t, db)
 		if err := s.Append(t.Context(), numbered(1)); err != nil {

@@ -34,8 +34,8 @@ type Store struct {
 }
 
 // Open opens the database file at path, which need not exist while its folder does, and creates or migrates the
-// schema. The error names the file and says what to do; a file that is not ours to use, because it is damaged, read-only, of a newer
-// version ([ErrNewerSchema]) or has another events table ([ErrForeignTable]), is left as it is.
+// schema. The error names the file and says what to do; a file that is not ours to use, because it is damaged,
+// read-only, of a newer version ([ErrNewerSchema]) or has another events table ([ErrForeignTable]), is left as it is.
 // The context bounds the opening only. Close the store when it is no longer needed.
 func Open(ctx context.Context, path string) (*Store, error) {
 	file, err := checkPath(path)
@@ -159,7 +159,7 @@ func (s *Store) query(ctx context.Context, aggregateType, aggregateID string) ([
 	if err != nil {
 		return nil, err
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
 	events := []watchdog.Event{}
 	for rows.Next() {
 		e, err := scan(rows)

@@ -99,24 +99,25 @@ func TestAClosedStore(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	t.Run("has answered every call that was under way", func(t *testing.T) {
-		s := openNew(t)
-		var calls sync.WaitGroup
-		for n := range int64(32) {
-			calls.Go(func() {
-				_, readErr := s.Read(t.Context(), watchdog.AggregateType, "run-1")
-				for _, err := range []error{readErr, s.Append(t.Context(), numbered(n))} {
-					if err != nil && !errors.Is(err, sqlite.ErrClosed) {
-						t.Errorf("a call while the store closes: %v", err)
-					}
+}
+
+func TestCloseWaitsForTheCallsThatAreUnderWay(t *testing.T) {
+	s := openNew(t)
+	var calls sync.WaitGroup
+	for n := range int64(32) {
+		calls.Go(func() {
+			_, readErr := s.Read(t.Context(), watchdog.AggregateType, "run-1")
+			for _, err := range []error{readErr, s.Append(t.Context(), numbered(n))} {
+				if err != nil && !errors.Is(err, sqlite.ErrClosed) {
+					t.Errorf("a call while the store closes: %v", err)
 				}
-			})
-		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-		calls.Wait()
-	})
+			}
+		})
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+	calls.Wait()
 }
 
 func TestConcurrentAppendsAndReadsFromManyGoroutines(t *testing.T) {
@@ -149,9 +150,15 @@ func TestANilDatabaseIsAnError(t *testing.T) {
 }
 
 // newFile names a file that does not exist yet.
-func newFile(tb testing.TB) string { return filepath.Join(tb.TempDir(), "events.db") }
+func newFile(tb testing.TB) string {
+	tb.Helper()
+	return filepath.Join(tb.TempDir(), "events.db")
+}
 
-func openNew(tb testing.TB) *sqlite.Store { return openAt(tb, newFile(tb)) }
+func openNew(tb testing.TB) *sqlite.Store {
+	tb.Helper()
+	return openAt(tb, newFile(tb))
+}
 
 func openAt(tb testing.TB, file string) *sqlite.Store {
 	tb.Helper()

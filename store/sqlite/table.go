@@ -10,7 +10,8 @@ import (
 
 // ErrForeignTable is returned by [Open] and [New] for a database whose table named events is not one that this package can
 // append to. The error names the columns that are missing or in the way, and nothing was written.
-var ErrForeignTable = errors.New("its events table cannot hold watchdog events: change the table, or keep the events in a database of their own")
+var ErrForeignTable = errors.New(
+	"its events table cannot hold watchdog events: change the table, or keep the events in a database of their own")
 
 // textColumns are compared as text; payload and timestamp are only kept.
 var (
@@ -30,7 +31,9 @@ type column struct {
 // checkTable says whether there is an events table, and fails if there is one that cannot be used in place.
 func (t *transaction) checkTable() (exists bool, err error) {
 	var kind string
-	err = t.queryValue(&kind, `SELECT coalesce(max(type), '') FROM main.sqlite_master WHERE lower(name) = 'events' AND type IN ('table', 'view')`)
+	err = t.queryValue(&kind, `
+		SELECT coalesce(max(type), '') FROM main.sqlite_master
+		WHERE lower(name) = 'events' AND type IN ('table', 'view')`)
 	if err != nil || kind == "" {
 		return false, err
 	}
@@ -86,7 +89,7 @@ func (c column) flaw() string {
 func (c column) affinity() string {
 	for _, rule := range []struct{ word, affinity string }{
 		{"INT", "INTEGER"}, {"CHAR", "TEXT"}, {"CLOB", "TEXT"}, {"TEXT", "TEXT"},
-		{"BLOB", "BLOB"}, {"REAL", "REAL"}, {"FLOA", "REAL"}, {"DOUB", "REAL"},
+		{"BLOB", "BLOB"}, {"REAL", "REAL"}, {"FLOA", "REAL"}, {"DOUB", "REAL"}, //nolint:misspell // the beginning of DOUBLE
 	} {
 		if strings.Contains(strings.ToUpper(c.declared), rule.word) {
 			return rule.affinity
@@ -115,7 +118,7 @@ func isRowID(c column, columns []column) bool {
 // keyFlaws says whether IDs are unique, which is what makes an append idempotent.
 func keyFlaws(columns []column, indexes []index) []string {
 	there := slices.ContainsFunc(columns, func(c column) bool { return c.name == "id" })
-	unique := slices.ContainsFunc(indexes, func(i index) bool { return i.unique && len(i.columns) == 1 && i.leads([]string{"id"}) })
+	unique := slices.ContainsFunc(indexes, func(i index) bool { return i.unique && slices.Equal(i.columns, []string{"id"}) })
 	if there && !unique {
 		return []string{"column id is not the primary key, nor unique with case counting"}
 	}
@@ -130,7 +133,7 @@ func (t *transaction) columns() (columns []column, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the columns of events: %w", err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
 	for rows.Next() {
 		var c column
 		if err := rows.Scan(&c.name, &c.declared, &c.notNull, &c.hasDefault, &c.key, &c.generated); err != nil {
@@ -161,7 +164,7 @@ func (t *transaction) indexes() (indexes []index, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the indexes of events: %w", err)
 	}
-	defer rows.Close()
+	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
 	for rows.Next() {
 		var i index
 		var column string

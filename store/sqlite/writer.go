@@ -63,8 +63,8 @@ func (w *writer) exec(statement string, arguments ...any) error {
 	return err
 }
 
-func (w *writer) queryValue(into any, query string, arguments ...any) error {
-	return w.conn.QueryRowContext(context.Background(), query, arguments...).Scan(into)
+func (w *writer) queryValue(into any, query string) error {
+	return w.conn.QueryRowContext(context.Background(), query).Scan(into)
 }
 
 // close gives the connection back to the pool.
