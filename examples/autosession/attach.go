@@ -94,7 +94,10 @@ func (s *session) takeUp(id string) error {
 		return fmt.Errorf("session %s is about another project, %s; leave out -project, or start a new session", id, projectName(kept))
 	}
 	budget := kept.Budget.Limits()
-	s.limits, err = findLimits(s.opts.config, s.opts.budget, &budget)
+	if s.limits, err = findLimits(s.opts.config, s.opts.budget, &budget); err != nil {
+		return err
+	}
+	s.fresh, err = findLimits(s.opts.config, s.opts.budget, nil)
 	s.kept = kept
 	return err
 }
@@ -129,25 +132,33 @@ func (s *session) attach(store watchdog.EventStore) (*watchdog.Watchdog, error) 
 	return wd, nil
 }
 
-// guard attaches to the session's run, or resumes it.
+// guard attaches to the session's run and, where that is blocked and the user asks to go on, resumes it. It is also blocked when its window
+// ran out while no process was there to say so.
 func (s *session) guard(store watchdog.EventStore) (*watchdog.Watchdog, error) {
+	wd, err := s.watch(watchdog.New, store)
+	if err != nil || !s.opts.resume || wd.Stop() == nil {
+		return wd, err
+	}
+	if err := wd.Close(); err != nil {
+		return nil, err
+	}
+	s.limits = s.fresh
+	s.kept.Budget = state.KeepBudget(s.limits.budget)
+	if err := s.dir.Save(s.kept); err != nil { // before the window opens: whoever attaches to it then knows its limits
+		return nil, err
+	}
+	return s.watch(watchdog.Resume, store)
+}
+
+// watch makes a watchdog with [watchdog.New] or [watchdog.Resume].
+func (s *session) watch(guard guard, store watchdog.EventStore) (*watchdog.Watchdog, error) {
 	run := watchdog.Run{ID: s.kept.ID, StartedAt: s.kept.StartedAt.Time}
-	cfg := watchdog.Config{
+	return guard(context.Background(), run, watchdog.Config{
 		Store:     store,
 		Budget:    s.limits.budget,
 		OnWarning: s.reportWarning,
 		Logger:    slog.New(slog.NewTextHandler(s.show, &slog.HandlerOptions{Level: slog.LevelError})), // the rest is reported
-	}
-	if !s.opts.resume {
-		return watchdog.New(context.Background(), run, cfg)
-	}
-	wd, err := watchdog.Resume(context.Background(), run, cfg)
-	if err != nil || wd.Stop() == nil {
-		return wd, err
-	}
-	// The old window ran out while no process was there to say so. It is cancelled only now, and this is the resume that was asked for.
-	if err := wd.Close(); err != nil {
-		return nil, err
-	}
-	return watchdog.Resume(context.Background(), run, cfg)
+	})
 }
+
+type guard func(context.Context, watchdog.Run, watchdog.Config) (*watchdog.Watchdog, error)

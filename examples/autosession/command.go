@@ -18,6 +18,18 @@ func (s *session) command(flags ...string) string {
 	return strings.Join(words, " ")
 }
 
+// resume are the flags that resume the session under the limits of the same file.
+func (s *session) resume() []string {
+	if s.opts.config == "" {
+		return []string{"-resume"}
+	}
+	file, err := filepath.Abs(s.opts.config)
+	if err != nil {
+		file = s.opts.config
+	}
+	return []string{"-resume", "-config", file}
+}
+
 // builtByRun are the places in which go run leaves a program: one that is deleted, and the build cache.
 var builtByRun = regexp.MustCompile(`/go-build\d+/b\d+/exe/|/[0-9a-f]{2}/[0-9a-f]{64}-d/`)
 

@@ -97,8 +97,8 @@ func TestWindows(t *testing.T) {
 		t.Parallel()
 		b := newBed(t)
 		b.run("-budget", "50ms", "-hang", "plan").must(t, 3)
-		b.run("-resume", "-hang", "plan").must(t, 3)
-		b.run("-resume", "-hang", "plan").must(t, 3)
+		b.run("-resume", "-budget", "50ms", "-hang", "plan").must(t, 3)
+		b.run("-resume", "-budget", "50ms", "-hang", "plan").must(t, 3)
 		assert.Equal(t, []string{"cancel", "resume", "cancel", "resume", "cancel"}, b.turns())
 	})
 	t.Run("a resume of a session that ran out of its window unseen opens a fresh one", func(t *testing.T) {

@@ -26,7 +26,7 @@ type limits struct {
 	table  []config.Setting
 }
 
-// findLimits puts the sources together. Kept is what an earlier session had, nil for a new one.
+// findLimits puts the sources together. Kept is what the window was opened with, nil for a new one.
 func findLimits(file string, budget *time.Duration, kept *watchdog.Budget) (limits, error) {
 	found, err := config.Load(file, nil)
 	if err != nil {
@@ -52,7 +52,7 @@ func findLimits(file string, budget *time.Duration, kept *watchdog.Budget) (limi
 	return in, in.check()
 }
 
-// keepLimits takes from the session what neither the file nor the environment sets.
+// keepLimits takes from the window what neither the file nor the environment sets.
 func keepLimits(found *config.Config, kept watchdog.Budget, sources map[string]string) {
 	for _, setting := range found.Limits() {
 		if keep := ownLimits[setting.Key]; keep != nil && setting.Source == "default" {

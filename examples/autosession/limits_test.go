@@ -13,6 +13,8 @@ func TestLimits(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "limits.yaml")
 	require.NoError(t, os.WriteFile(file, []byte("runtime_controls:\n  session_wall_clock_seconds: 7200\n  reserve_seconds: 60\n"), 0o600))
+	short := filepath.Join(t.TempDir(), "short.yaml")
+	require.NoError(t, os.WriteFile(short, []byte("runtime_controls:\n  session_wall_clock_seconds: 0.05\n"), 0o600))
 	const variable = "WATCHDOG_SESSION_WALL_CLOCK_SECONDS"
 
 	for _, c := range []struct {
@@ -34,7 +36,7 @@ func TestLimits(t *testing.T) {
 			assert.Regexp(t, c.want, b.run(c.flags...).must(t, 0).stdout)
 		})
 	}
-	t.Run("a session keeps its limits until something else is said", func(t *testing.T) {
+	t.Run("a window keeps its limits until something else is said", func(t *testing.T) {
 		t.Parallel()
 		b := newBed(t)
 		b.env = append(b.env, goFails+"=build")
@@ -45,6 +47,28 @@ func TestLimits(t *testing.T) {
 		assert.Regexp(t, `warn_at +0.8 +session`, kept)
 		assert.Regexp(t, `reserve_seconds +1m0s +session`, b.run("-session", b.session().ID, "-budget", "3h").must(t, 1).stdout)
 		assert.Regexp(t, `session_wall_clock_seconds +3h0m0s +session`, b.run("-session", b.session().ID).must(t, 1).stdout)
+	})
+	t.Run("a resume takes the limits anew, and who attaches to its window keeps those", func(t *testing.T) {
+		t.Parallel()
+		b := newBed(t)
+		b.env = append(b.env, goFails+"=build")
+		b.run("-config", short, "-hang", "plan").must(t, 3)
+		b.run("-session", b.session().ID).must(t, 3)
+		assert.Regexp(t, `session_wall_clock_seconds +4h0m0s +default`, b.run("-resume").must(t, 1).stdout)
+		assert.Regexp(t, `session_wall_clock_seconds +4h0m0s +session`, b.run("-session", b.session().ID).must(t, 1).stdout)
+	})
+	t.Run("a resume of a session that is not blocked keeps its window and so its limits", func(t *testing.T) {
+		t.Parallel()
+		b := newBed(t)
+		b.env = append(b.env, goFails+"=build")
+		b.run("-config", file).must(t, 1)
+		assert.Regexp(t, `session_wall_clock_seconds +2h0m0s +session`, b.run("-resume").must(t, 1).stdout)
+	})
+	t.Run("the command that resumes names the file of limits", func(t *testing.T) {
+		t.Parallel()
+		b := newBed(t)
+		blocked := b.run("-config", short, "-hang", "plan").must(t, 3)
+		assert.Contains(t, printed(t, blocked.stdout, "to go on:"), "-resume -config "+short)
 	})
 	t.Run("without a limit it says that nothing stops it, also when attached", func(t *testing.T) {
 		t.Parallel()

@@ -12,8 +12,11 @@
 // A session lives in a state directory (-state), which can hold any number of them: session.json is the one that ran
 // last, events.db has the events of all. -session ID attaches to an earlier session: it goes on at the first phase that was not completed, in the
 // same window, whether its process was interrupted, killed or failed in a phase. A session that was stopped stays BLOCKED until -resume opens
-// a fresh window for it. -resume and -events without -session mean the session that ran last. A session keeps its limits
-// where neither the flag, the environment nor the file says otherwise. One process runs a session at a time; a second one is refused.
+// a fresh window for it. -resume and -events without -session mean the session that ran last. One process runs a session
+// at a time; a second one is refused.
+//
+// Limits come from the flag, the environment, the file or the defaults, in this order. A window keeps those that it was opened
+// with: attaching to it puts them before the defaults. A resume begins anew.
 //
 // # Exit status
 //

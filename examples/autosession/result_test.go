@@ -44,7 +44,7 @@ func TestResultOfAStop(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	b.run("-budget", "10ms", "-hang", "plan").must(t, 3)
-	before := b.run("-resume", "-hang", "plan", "-json").must(t, 3).result(t)
+	before := b.run("-resume", "-budget", "20ms", "-hang", "plan", "-json").must(t, 3).result(t)
 
 	t.Run("it is the same however often it is attached, under whatever budget", func(t *testing.T) {
 		assert.Equal(t, before, b.run("-session", b.session().ID, "-budget", "2h", "-json").must(t, 3).result(t))

@@ -16,7 +16,8 @@ type session struct {
 	opts   options
 	show   *progress.Display
 	dir    state.Dir
-	limits limits
+	limits limits         // those of the window
+	fresh  limits         // those of a window that a resume would open
 	kept   *state.Session // nil until there is one
 	stop   *watchdog.Stop // why it is blocked, once it is
 }
