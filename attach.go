@@ -9,12 +9,17 @@ import (
 )
 
 // attach makes a watchdog, for a run that may be cancelled only where it is to be resumed.
-func attach(ctx context.Context, run Run, cfg Config, resume bool) (*Watchdog, error) {
-	at := now(cfg.Clock)
-	if err := check(ctx, run, cfg, at); err != nil {
+func attach(ctx context.Context, run Run, cfg Config, outer *Watchdog, resume bool) (*Watchdog, error) {
+	err := check(ctx, run, cfg, now(cfg.Clock))
+	if err != nil {
 		return nil, err
 	}
 	w := newWatchdog(run, cfg)
+	if w.outer = outer; outer != nil {
+		w.classes = outer.classes
+	} else if w.classes, err = cfg.Kinds.classes(); err != nil {
+		return nil, err
+	}
 	w.newRunContext(ctx)
 	found, err := w.findWindow(ctx, cfg, resume)
 	if err != nil {
@@ -48,10 +53,14 @@ func check(ctx context.Context, run Run, cfg Config, now time.Time) error {
 func newWatchdog(run Run, cfg Config) *Watchdog {
 	w := &Watchdog{
 		id: run.ID, parentID: run.Parent, startedAt: truncate(run.StartedAt),
-		limits: cfg.Budget.limits(), reserve: cfg.Budget.Reserve,
+		limits: cfg.Budget.shared(), reserve: cfg.Budget.Reserve, holdCap: off(cfg.Budget.Hold),
 		store: cfg.Store, recordTimeout: cfg.RecordTimeout,
 		logger: cfg.Logger, onWarning: cfg.OnWarning,
 		pollOnly: cfg.PollOnly, recordsParent: cfg.RecordInterrupts,
+		observeOnly: cfg.ObserveOnly, onSignal: cfg.OnSignal,
+	}
+	if cfg.Budget.heedsSignals() || cfg.OnSignal != nil {
+		w.pulse, w.seen.Signs = &pulse{}, &verdict.Signs{}
 	}
 	if w.recordTimeout == 0 {
 		w.recordTimeout = DefaultRecordTimeout
@@ -107,6 +116,7 @@ func (w *Watchdog) takeUp(found window, cfg Config) {
 	at := now(cfg.Clock)
 	w.startedAt = found.startedAt
 	w.clock = newRunClock(cfg.Clock, at, at.Sub(found.startedAt))
+	w.seen.Attached = w.clock.elapsed()
 	w.seen.Extended = found.extended
 	w.seen.Warned = found.warnedOf(w.limits.WarnAt, verdict.Sum(w.limits.WallClock, found.extended))
 	if found.stop != nil {
@@ -122,13 +132,20 @@ func (w *Watchdog) start() {
 	if w.phase == running && w.parent != nil {
 		w.stopParent = context.AfterFunc(w.parent, w.heedParent)
 	}
+	w.traceOf(Signal{Kind: SignalAttach, Length: w.seen.Extended, Warned: w.seen.Warned})
 	found := w.lookAndArm()
 	w.mu.Unlock()
-	w.deliver(found.warnings)
+	w.deliver(found)
 	if found.trip != nil {
 		w.carryOut(found.trip)
 	}
-	if w.limits.WallClock == NoLimit {
+	if w.harmless() {
 		w.log().Warn("watchdog has no limit and can never fire", "run", w.id)
 	}
+}
+
+// harmless reports whether nothing can end the run but a hold that brings its own cap.
+func (w *Watchdog) harmless() bool {
+	l := w.limits
+	return min(l.WallClock, l.Safety, l.Idle, l.NoProgress, w.holdCap) == NoLimit && (!l.FromFirstSign || l.FirstSign == NoLimit)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -24,7 +25,7 @@ const NoLimit time.Duration = math.MaxInt64
 var ErrInvalidBudget = errors.New("invalid budget")
 
 // A Budget holds the limits of a run. A limit is exceeded when more than it was used: at the limit itself the run has
-// not fired, one nanosecond later it has. The zero value is the default of every limit.
+// not fired, one nanosecond later it has. The zero value is the default of every limit: a wall clock of four hours and no other.
 type Budget struct {
 	// WallClock is how long a window may last in real time, across restarts and with the time that the machine slept.
 	// Zero means [DefaultWallClock], [NoLimit] no limit.
@@ -35,20 +36,63 @@ type Budget struct {
 	// Reserve is the part of WallClock that the host keeps for saving its state: [Watchdog.Remaining], and whatever is
 	// bounded inside the run, ends that much earlier. The run itself fires at WallClock. Zero means no reserve.
 	Reserve time.Duration
+	// Safety is how long the run may last from this attach, whatever happens: nothing resets, suspends or extends it.
+	// Zero and [NoLimit] mean no limit.
+	Safety time.Duration
+	// Idle is how long the run may give no sign of life, see [Watchdog.Activity]. Zero and [NoLimit] mean no limit.
+	Idle time.Duration
+	// NoProgress is how long the run may go on without getting anywhere, however active it is, see
+	// [Watchdog.Progress]. Zero and [NoLimit] mean no limit.
+	NoProgress time.Duration
+	// Hold is the cap of a hold that names none, see [Watchdog.Hold]. Zero and [NoLimit] mean no cap.
+	Hold time.Duration
+	// FromFirstSign has Idle and NoProgress begin at the first signal of this attach instead of at the attach itself.
+	FromFirstSign bool
+	// FirstSign is how long the run may take to its first signal where FromFirstSign is set. Zero and [NoLimit]
+	// mean no limit.
+	FirstSign time.Duration
+	// Ladders say what the trips of a limit ask for, one after the other. The zero value ends the run at once.
+	Ladders Ladders
+}
+
+// Ladders hold the directives of a limit's trips, in order. After its last one comes [Cancel], so that an empty ladder
+// ends the run at once. Progress puts a ladder back to its first rung. The wall clock and safety have none.
+type Ladders struct {
+	Idle, NoProgress, Hold []DirectiveKind
 }
 
 // Validate returns an error that wraps [ErrInvalidBudget] and names the field when a limit is negative, the reserve leaves no time
-// to work, or a warning lies outside 0 to 1 or is named twice.
+// to work, a warning lies outside 0 to 1 or is named twice, or a setting can never take effect: a ladder of a
+// limit that is off, a rung after [Cancel], FirstSign without FromFirstSign or that without a limit to begin.
 func (b Budget) Validate() error {
-	b = b.withDefaults()
-	switch {
-	case b.WallClock < 0:
-		return fmt.Errorf("%w: WallClock is %v; use a positive duration, 0 for %v or NoLimit", ErrInvalidBudget, b.WallClock, DefaultWallClock)
-	case b.Reserve < 0:
-		return fmt.Errorf("%w: Reserve is %v; use 0 or a positive duration", ErrInvalidBudget, b.Reserve)
-	case b.Reserve >= b.WallClock:
-		return fmt.Errorf("%w: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalidBudget, b.Reserve, b.WallClock)
+	return errors.Join(b.checkLengths(), b.checkWarnings(), b.checkFirstSign(), b.checkLadders())
+}
+
+func (b Budget) checkLengths() error {
+	for _, limit := range []struct {
+		name   string
+		length time.Duration
+		zero   string
+	}{
+		{"WallClock", b.WallClock, DefaultWallClock.String()},
+		{"Reserve", b.Reserve, "no reserve"},
+		{"Safety", b.Safety, "no limit"},
+		{"Idle", b.Idle, "no limit"},
+		{"NoProgress", b.NoProgress, "no limit"},
+		{"Hold", b.Hold, "no limit"},
+		{"FirstSign", b.FirstSign, "no limit"},
+	} {
+		if limit.length < 0 {
+			return fmt.Errorf("%w: %s is %v; use a positive duration, or 0 for %s", ErrInvalidBudget, limit.name, limit.length, limit.zero)
+		}
 	}
+	if wall := b.wallClock(); b.Reserve >= wall {
+		return fmt.Errorf("%w: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalidBudget, b.Reserve, wall)
+	}
+	return nil
+}
+
+func (b Budget) checkWarnings() error {
 	for i, fraction := range b.WarnAt {
 		if !(fraction > 0 && fraction < 1) {
 			return fmt.Errorf("%w: WarnAt has %v; a warning comes at more than 0 and less than 1 of WallClock", ErrInvalidBudget, fraction)
@@ -60,14 +104,29 @@ func (b Budget) Validate() error {
 	return nil
 }
 
-func (b Budget) withDefaults() Budget {
+func (b Budget) checkFirstSign() error {
+	switch {
+	case !b.FromFirstSign && b.FirstSign != 0:
+		return fmt.Errorf("%w: FirstSign is %v and takes effect only with FromFirstSign", ErrInvalidBudget, b.FirstSign)
+	case b.FromFirstSign && off(b.Idle) == NoLimit && off(b.NoProgress) == NoLimit:
+		return fmt.Errorf("%w: FromFirstSign takes effect only with Idle or NoProgress", ErrInvalidBudget)
+	}
+	return nil
+}
+
+func (b Budget) wallClock() time.Duration {
 	if b.WallClock == 0 {
-		b.WallClock = DefaultWallClock
+		return DefaultWallClock
 	}
-	if b.WarnAt == nil {
-		b.WarnAt = defaultWarnAt
+	return b.WallClock
+}
+
+// off is the length of a limit whose default is none.
+func off(limit time.Duration) time.Duration {
+	if limit == 0 {
+		return NoLimit
 	}
-	return b
+	return limit
 }
 
 var defaultWarnAt = []float64{DefaultWarnAt}
@@ -78,5 +137,30 @@ func (b Budget) limits() verdict.Limits {
 	if b.WarnAt != nil {
 		warnAt = slices.Sorted(slices.Values(b.WarnAt))
 	}
-	return verdict.Limits{WallClock: b.withDefaults().WallClock, WarnAt: warnAt}
+	return verdict.Limits{
+		WallClock: b.wallClock(), WarnAt: warnAt, Safety: off(b.Safety), Idle: off(b.Idle), NoProgress: off(b.NoProgress),
+		FromFirstSign: b.FromFirstSign, FirstSign: off(b.FirstSign), Ladders: b.Ladders.rungs(),
+	}
+}
+
+// heedsSignals reports whether the budget has a limit that signals reset.
+func (b Budget) heedsSignals() bool { return off(b.Idle) != NoLimit || off(b.NoProgress) != NoLimit }
+
+// lastLimits are those of the last run, for the next one: hosts give most of their runs the same budget.
+var lastLimits atomic.Pointer[verdict.Limits]
+
+// shared is limits without a copy for each run.
+func (b Budget) shared() *verdict.Limits {
+	limits := b.limits()
+	if last := lastLimits.Load(); last != nil && sameLimits(*last, limits) {
+		return last
+	}
+	lastLimits.Store(&limits)
+	return &limits
+}
+
+func sameLimits(a, b verdict.Limits) bool {
+	return a.Ladders == nil && b.Ladders == nil && slices.Equal(a.WarnAt, b.WarnAt) &&
+		a.WallClock == b.WallClock && a.Safety == b.Safety && a.Idle == b.Idle && a.NoProgress == b.NoProgress &&
+		a.FromFirstSign == b.FromFirstSign && a.FirstSign == b.FirstSign
 }

@@ -15,6 +15,7 @@ import (
 type trip struct {
 	verdict verdict.Verdict
 	at      time.Time
+	note    string
 	done    chan struct{}
 }
 
@@ -32,10 +33,11 @@ func (w *Watchdog) carryOut(t *trip) {
 		ruled = ruling{stop: own}
 	}
 	w.conclude(ruled, event, err)
-	close(t.done)
 	if ruled.stop != nil {
+		w.publish(w.stopDirective(ruled.stop, t))
 		w.report(ruled.stop, err)
 	}
+	close(t.done)
 }
 
 func (w *Watchdog) conclude(ruled ruling, event Event, recordErr error) {
@@ -48,10 +50,18 @@ func (w *Watchdog) conclude(ruled ruling, event Event, recordErr error) {
 		return
 	}
 	if recordErr != nil {
-		w.unrecorded = &unrecorded{event: event, err: recordErr}
+		w.keepLocked(recordErr, event)
 	}
 	w.stop = ruled.stop
 	w.end(w.stop)
+}
+
+// stopDirective is the directive of a stop, which another process can have written.
+func (w *Watchdog) stopDirective(stop *Stop, t *trip) Directive {
+	return Directive{
+		Kind: Cancel, RunID: w.id, Reason: stop.Code, Attempt: t.verdict.Attempt, Used: stop.Elapsed, Allowed: stop.Budget,
+		Hold: stop.Hold, Note: stop.Note, At: stop.FiredAt,
+	}
 }
 
 // cancelEvent returns the event of the trip and the stop that it says.
@@ -59,6 +69,10 @@ func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 	p := cancelPayload{
 		Reason: reasonOf(t.verdict.Limit), SessionStartedAt: stamp(w.startedAt), FiredAt: stamp(t.at),
 		ElapsedSeconds: wholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: t.verdict.Allowed.Seconds(), Parent: w.parentID,
+		Hold: t.verdict.Hold, Note: t.note,
+	}
+	if t.verdict.Attempt > 1 {
+		p.Attempt = t.verdict.Attempt
 	}
 	return w.newEvent(EventCancel, t.at, once, p), p.stop(w.id)
 }
@@ -71,7 +85,7 @@ func (w *Watchdog) recordTrip(ctx context.Context, event Event, own *Stop) (ruli
 	if err := w.store.Append(ctx, event); err != nil {
 		return ruling{}, fmt.Errorf("append cancel event: %w", err)
 	}
-	w.recorded()
+	w.recorded(event)
 	return ruling{stop: w.stored(ctx, event, own)}, nil
 }
 
@@ -115,7 +129,8 @@ func (w *Watchdog) stored(ctx context.Context, event Event, own *Stop) *Stop {
 
 // extendTo counts warnings anew and lets the timer look. The caller holds mu and has seen the run running.
 func (w *Watchdog) extendTo(extended time.Duration) {
-	w.seen = verdict.Snapshot{Extended: extended}
+	w.traceOf(Signal{Kind: SignalExtend, Length: extended - w.seen.Extended})
+	w.seen.Extended, w.seen.Warned = extended, 0
 	w.quietUntil.Store(0)
 	w.arm(0)
 }

@@ -31,6 +31,14 @@ func (c runContext) Deadline() (time.Time, bool) {
 	return c.w.parent.Deadline()
 }
 
+// Value finds the run's watchdog besides what the parent carries.
+func (c runContext) Value(key any) any {
+	if key == (runKey{}) {
+		return c.w
+	}
+	return c.Context.Value(key)
+}
+
 // Done implements [context.Context].
 func (c runContext) Done() <-chan struct{} {
 	c.w.heedParent()

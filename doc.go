@@ -29,6 +29,32 @@
 // it counts real time, across restarts, with the time the machine slept, whatever is done to the clock. [Watchdog.Remaining]
 // tells how much is left, a [Warning] that it gets scarce, and [Watchdog.Extend] gives more.
 //
+// Besides it a run can be limited in how long it is silent (Idle), busy without getting anywhere (NoProgress), in one hold, and from this
+// attach whatever happens (Safety). All are decided by one function and share one timer.
+//
+// # Signals
+//
+// The run gives signs of life where it has them: [Watchdog.Activity] per token, [Watchdog.Progress] or
+// [Watchdog.ProgressDigest] where the work moved forward, [Watchdog.Observe] for a stream of the host's own events, and a
+// [Transport] for the chunks of an HTTP response. Deep code finds the watchdog in its context with [FromContext]. Where silence is
+// expected, in a tool call or a person's approval, [Watchdog.During] holds the two limits that heed signals.
+//
+// # Directives
+//
+// A limit can ask for less than a cancel first. Its ladder ([Ladders]) says what each trip gives: [Wait], [Retry],
+// [Unstuck], and past its end [Cancel]. The host takes directives with [Watchdog.Poll] at its phase boundaries, or as they come with
+// [Watchdog.Subscribe].
+//
+// # Layers and single calls
+//
+// [Watchdog.Layer] guards a phase, a step or a tool inside the run, within what is left of it. [Bound] runs one call that may
+// ignore its context: past a soft limit and a grace the caller has its answer.
+//
+// # Tuning
+//
+// With [Config].ObserveOnly everything is decided and recorded and nothing is cancelled; [Config].OnSignal keeps a trace, and
+// [Replay] decides it again under other limits.
+//
 // # What happens at a limit
 //
 // The event is appended first, then the context ends, with a [Stop] as its cause: also while the host is stuck, without a poll. A

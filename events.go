@@ -15,6 +15,9 @@ import (
 // AggregateType is the aggregate type of every event that a guard writes; the aggregate ID is the run ID.
 const AggregateType = "runtime_control"
 
+// eventPrefix begins every kind of the watchdog's own, which are never a signal.
+const eventPrefix = "runtime.watchdog."
+
 // The kinds of event. The payload of each is described in docs/events.md and held by golden files.
 const (
 	// EventCancel says that a guard ended the run; its reason tells which limit. There is one per window.
@@ -23,8 +26,13 @@ const (
 	EventResume = "runtime.watchdog.resume"
 	// EventExtend says that a running window was given more time.
 	EventExtend = "runtime.watchdog.extend"
-	// EventWarning says that a chosen fraction of the wall-clock budget was used up.
+	// EventWarning says that a chosen fraction of the wall-clock budget was used up, or that a limit was exceeded that asks for
+	// a directive.
 	EventWarning = "runtime.watchdog.warning"
+	// EventWait, EventRetry and EventUnstuck say that a limit was exceeded and the host was asked for that.
+	EventWait    = "runtime.watchdog.wait"
+	EventRetry   = "runtime.watchdog.retry"
+	EventUnstuck = "runtime.watchdog.unstuck"
 	// EventInterrupt says that something outside ended the run, not the watchdog.
 	EventInterrupt = "runtime.watchdog.interrupt"
 )
@@ -75,7 +83,7 @@ var ErrInvalidEvent = errors.New("invalid event")
 
 // Validate reports whether the event fits the event table: every text within its column, not empty (ConsensusID may
 // be), valid UTF-8 and without control characters, the time between the years 1 and 9999 and not zero, the payload
-// one JSON object. The error wraps [ErrInvalidEvent] and names the field.
+// one JSON object in UTF-8. The error wraps [ErrInvalidEvent] and names the field.
 func (e Event) Validate() error {
 	for _, column := range []struct {
 		name, value string
@@ -97,8 +105,8 @@ func (e Event) Validate() error {
 	if year := e.Timestamp.UTC().Year(); e.Timestamp.IsZero() || year < 1 || year > 9999 {
 		return fmt.Errorf("%w: timestamp of event %s is zero or outside the years 1 to 9999", ErrInvalidEvent, e.ID)
 	}
-	if !json.Valid(e.Payload) || !bytes.HasPrefix(bytes.TrimLeft(e.Payload, " \t\r\n"), []byte("{")) {
-		return fmt.Errorf("%w: payload of event %s is not one JSON object", ErrInvalidEvent, e.ID)
+	if !json.Valid(e.Payload) || !utf8.Valid(e.Payload) || !bytes.HasPrefix(bytes.TrimLeft(e.Payload, " \t\r\n"), []byte("{")) {
+		return fmt.Errorf("%w: payload of event %s is not one JSON object in UTF-8", ErrInvalidEvent, e.ID)
 	}
 	return nil
 }

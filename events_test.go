@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"os"
@@ -46,6 +47,21 @@ func TestTheJSONOfEventsIsAContract(t *testing.T) {
 		}},
 		"resume":  {watchdog.EventResume, func(b *bed) { cancelled(b); b.resume() }},
 		"warning": {watchdog.EventWarning, func(b *bed) { b.cfg.Budget.Reserve = time.Minute; b.attach(); b.pass(192 * time.Minute) }},
+		"cancel_hold": {watchdog.EventCancel, func(b *bed) {
+			wd := b.attach()
+			wd.Note("tool: grep")
+			_, err := wd.Hold(context.Background(), "grep", 2*time.Minute)
+			require.NoError(t, err)
+			b.pass(3 * time.Minute)
+		}},
+		"retry":    {watchdog.EventRetry, func(b *bed) { b.cfg.Budget = laddered.Budget; b.attach().Note("tool: grep"); b.pass(11 * time.Minute) }},
+		"decision": {watchdog.EventWarning, func(b *bed) { b.cfg.Budget = laddered.Budget; b.attach(); b.pass(11 * time.Minute) }},
+		"observed": {watchdog.EventWarning, func(b *bed) {
+			b.cfg.ObserveOnly = true
+			b.cfg.Budget.Idle = 10 * time.Minute
+			b.attach()
+			b.pass(11 * time.Minute)
+		}},
 		"extend": {watchdog.EventExtend, func(b *bed) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
@@ -108,7 +124,7 @@ func TestValidate(t *testing.T) {
 		})
 	}
 	t.Run("a payload that is no JSON, nothing or two values", func(t *testing.T) {
-		for _, payload := range []string{"", "null", "{", "{} {}", "7"} {
+		for _, payload := range []string{"", "null", "{", "{} {}", "7", `{"a":"` + "\xff" + `"}`} {
 			event := valid
 			event.Payload = json.RawMessage(payload)
 			require.ErrorIs(t, event.Validate(), watchdog.ErrInvalidEvent, payload)

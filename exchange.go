@@ -91,10 +91,10 @@ func protect[T any](ctx context.Context, talk func(context.Context) (T, error)) 
 // nothing is the value of an exchange that only succeeds or fails.
 type nothing = struct{}
 
-// append stores one event of the run.
-func (w *Watchdog) append(e Event) error {
+// append stores events of the run, all or none.
+func (w *Watchdog) append(events ...Event) error {
 	_, err := exchange(w, func(ctx context.Context) (nothing, error) {
-		return nothing{}, w.store.Append(ctx, e)
+		return nothing{}, w.store.Append(ctx, events...)
 	})
 	return err
 }

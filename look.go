@@ -10,8 +10,9 @@ import (
 
 // findings are what a look asks to be done once the mutex is free.
 type findings struct {
-	trip     *trip
-	warnings []Warning
+	trip       *trip
+	warnings   []Warning
+	directives []Directive
 }
 
 // quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's clock.
@@ -22,17 +23,15 @@ func (w *Watchdog) quiet() bool {
 
 // poll looks at the run and carries out what it finds. It returns the stop once there is one.
 func (w *Watchdog) poll() *Stop {
-	for first := true; ; first = false {
+	w.retry()
+	for {
 		w.mu.Lock()
 		found, _ := w.look()
 		stop, underway := w.stop, w.trip
 		w.mu.Unlock()
-		w.deliver(found.warnings)
+		w.deliver(found)
 		switch {
 		case stop != nil:
-			if first {
-				w.retry()
-			}
 			return stop
 		case found.trip != nil:
 			w.carryOut(found.trip)
@@ -52,18 +51,21 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 	}
 	for {
 		now := w.clock.elapsed()
-		v := verdict.Judge(w.limits, w.seen, now)
-		switch v.Action {
-		case verdict.Warn:
-			w.seen.Warned++
+		w.takePulse()
+		v := verdict.Judge(*w.limits, w.seen, now)
+		switch {
+		case v.Action == verdict.Continue:
+			w.beQuiet(v.Next)
+			return f, verdict.Until(v.Next, now)
+		case v.Action == verdict.Warn:
 			f.warnings = append(f.warnings, w.warning(v))
-		case verdict.Cancel:
+		case v.Action == verdict.Cancel && !w.observeOnly:
 			f.trip = w.decide(v)
 			return f, verdict.Never
 		default:
-			w.beQuiet(v.Next)
-			return f, verdict.Until(v.Next, now)
+			f.directives = append(f.directives, w.directive(v))
 		}
+		w.seen.Apply(v, now)
 	}
 }
 
@@ -72,6 +74,29 @@ func (w *Watchdog) lookAndArm() findings {
 	found, wait := w.look()
 	w.arm(wait)
 	return found
+}
+
+// change makes a change that can bring a limit nearer, holding mu: it looks before, for what was exceeded by then, and sets
+// the timer anew.
+func (w *Watchdog) change(change func()) {
+	_ = w.poll()
+	w.mu.Lock()
+	change()
+	found := w.lookAndArm()
+	w.mu.Unlock()
+	w.settle(found)
+}
+
+// settle does what a look found, without making the caller wait for the store where there is another goroutine to.
+func (w *Watchdog) settle(found findings) {
+	w.deliver(found)
+	switch {
+	case found.trip == nil:
+	case w.pollOnly:
+		w.carryOut(found.trip)
+	default:
+		go w.carryOut(found.trip)
+	}
 }
 
 // beQuiet lets polls pass until the instant next, or until it is time to see whether the machine slept.
@@ -86,7 +111,7 @@ func (w *Watchdog) beQuiet(next time.Duration) {
 func (w *Watchdog) decide(v verdict.Verdict) *trip {
 	w.phase = recording
 	w.quietUntil.Store(0)
-	w.trip = &trip{verdict: v, at: truncate(w.clock.now()), done: make(chan struct{})}
+	w.trip = &trip{verdict: v, at: truncate(w.clock.now()), note: w.LastNote(), done: make(chan struct{})}
 	return w.trip
 }
 
@@ -118,7 +143,7 @@ func (w *Watchdog) timerLook() *trip {
 	w.mu.Lock()
 	found := w.lookAndArm()
 	w.mu.Unlock()
-	w.deliver(found.warnings)
+	w.deliver(found)
 	return found.trip
 }
 

@@ -19,6 +19,22 @@ type (
 		ElapsedSeconds          float64 `json:"elapsed_seconds"`
 		ConfiguredBudgetSeconds float64 `json:"configured_budget_seconds"`
 		Parent                  string  `json:"parent,omitempty"`
+		Hold                    string  `json:"hold,omitempty"`
+		Note                    string  `json:"note,omitempty"`
+		Attempt                 int     `json:"attempt,omitempty"` // left out where the limit has no ladder
+	}
+	tripPayload struct {
+		Reason                  string  `json:"reason"`
+		SessionStartedAt        stamp   `json:"session_started_at"`
+		FiredAt                 stamp   `json:"fired_at"`
+		ElapsedSeconds          float64 `json:"elapsed_seconds"`
+		ConfiguredBudgetSeconds float64 `json:"configured_budget_seconds"`
+		Directive               string  `json:"directive"`
+		Attempt                 int     `json:"attempt"`
+		Hold                    string  `json:"hold,omitempty"`
+		Note                    string  `json:"note,omitempty"`
+		ObserveOnly             bool    `json:"observe_only,omitempty"`
+		Parent                  string  `json:"parent,omitempty"`
 	}
 	resumePayload struct {
 		SessionStartedAt  stamp  `json:"session_started_at"`

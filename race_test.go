@@ -22,12 +22,15 @@ var endings = map[string]func(r *race){
 	"interrupt": func(r *race) { r.wd.Interrupt("SIGINT") },
 	"poll":      func(r *race) { r.wd.Fired() },
 	"extend":    func(r *race) { r.wd.Extend(time.Hour) },
+	"hold end":  func(r *race) { r.hold.Close() },
+	"hold cap":  func(r *race) { r.wd.Poll() },
 }
 
 type race struct {
 	wd        *watchdog.Watchdog
 	store     *flakyStore
 	endParent context.CancelCauseFunc
+	hold      *watchdog.Hold
 }
 
 func TestOfSeveralCausesOneEndsTheRunForEveryReader(t *testing.T) {
@@ -56,6 +59,8 @@ func runRace(t *testing.T, seed uint64, causes ...func(*race)) {
 		Store: r.store, Budget: watchdog.Budget{WallClock: time.Minute}, Logger: quiet,
 	})
 	require.NoError(t, err)
+	r.hold, err = r.wd.Hold(context.Background(), "tool", time.Minute)
+	require.NoError(t, err)
 	var all sync.WaitGroup
 	for _, cause := range causes {
 		wait := time.Minute + time.Duration(rng.IntN(3))
@@ -78,8 +83,9 @@ func checkOneEnd(t *testing.T, r *race) {
 	if before != nil {
 		require.Equal(t, before, cause, "the cause changed")
 	}
-	require.Equal(t, fired, errors.Is(cause, watchdog.WallClockExceeded), "Fired and the context disagree: %v", cause)
-	require.Equal(t, fired, r.wd.Stop() != nil)
+	var stop *watchdog.Stop
+	require.Equal(t, fired, errors.As(cause, &stop), "Fired and the context disagree: %v", cause)
+	require.Equal(t, stop, r.wd.Stop())
 	require.Equal(t, fired, countEvents(t, r.store, watchdog.EventCancel) == 1, "Fired and the events disagree")
 	var interruption *watchdog.Interruption
 	require.Equal(t, errors.As(cause, &interruption), countEvents(t, r.store, watchdog.EventInterrupt) == 1)

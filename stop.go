@@ -20,12 +20,21 @@ type Stop struct {
 	StartedAt, FiredAt time.Time
 	// Elapsed is what was used of the limit, Budget what there was.
 	Elapsed, Budget time.Duration
+	// Hold is the key of the hold whose cap was exceeded, Note the last thing noted before, see [Watchdog.Note].
+	Hold, Note string
 }
 
-// Error says which run was stopped, by which limit, and what to do.
+// Error says which run was stopped, by which limit, what it was doing, and what to do.
 func (s *Stop) Error() string {
-	return fmt.Sprintf("run %s stopped: %s: %v elapsed of %v, in the window that started at %s; resume the run to go on",
-		s.RunID, s.Code, s.Elapsed, s.Budget, second(s.StartedAt))
+	doing := ""
+	if s.Hold != "" {
+		doing += fmt.Sprintf(", in hold %q", s.Hold)
+	}
+	if s.Note != "" {
+		doing += fmt.Sprintf(", last noted %q", s.Note)
+	}
+	return fmt.Sprintf("run %s stopped: %s: %v elapsed of %v%s, in the window that started at %s; resume the run to go on",
+		s.RunID, s.Code, s.Elapsed, s.Budget, doing, second(s.StartedAt))
 }
 
 // Unwrap returns the Code, so that errors.Is(err, watchdog.WallClockExceeded) holds.
@@ -42,6 +51,8 @@ const (
 
 func reasonOf(limit verdict.Limit) string { return string(limit) + exceeded }
 
+func reasonOfCode(code StopReason) string { return strings.TrimPrefix(string(code), codePrefix) }
+
 // codeOf is the code of a reason. One that this version does not know stays as it is.
 func codeOf(reason string) StopReason {
 	if code := StopReason(codePrefix + reason); code.Own() || strings.HasSuffix(reason, exceeded) {
@@ -56,7 +67,10 @@ func (p *cancelPayload) stop(runID string) *Stop {
 	s := &Stop{
 		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,
 		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
-		Elapsed: duration(p.ElapsedSeconds), Budget: duration(p.ConfiguredBudgetSeconds),
+		Elapsed: duration(p.ElapsedSeconds), Budget: duration(p.ConfiguredBudgetSeconds), Hold: p.Hold, Note: p.Note,
+	}
+	if p.Reason != reasonOf(verdict.WallClock) {
+		return s
 	}
 	if exact := s.FiredAt.Sub(s.StartedAt); exact.Truncate(time.Second) == s.Elapsed {
 		s.Elapsed = exact

@@ -11,6 +11,14 @@ type StopReason string
 const (
 	// WallClockExceeded says that the run's window lasted longer than its wall-clock budget.
 	WallClockExceeded StopReason = "watchdog_wall_clock_exceeded"
+	// SafetyExceeded says that the run lasted longer than its hard cap allows, from this attach.
+	SafetyExceeded StopReason = "watchdog_safety_exceeded"
+	// IdleExceeded says that the run gave no sign of life for too long.
+	IdleExceeded StopReason = "watchdog_idle_exceeded"
+	// NoProgressExceeded says that the run got nowhere for too long, however active it was.
+	NoProgressExceeded StopReason = "watchdog_no_progress_exceeded"
+	// HoldExceeded says that a stretch in which silence was expected, such as a tool call, lasted longer than its cap.
+	HoldExceeded StopReason = "watchdog_hold_exceeded"
 )
 
 // The codes that hosts stand beside the watchdog's in their session rows. The watchdog never stops a run with one of them.
@@ -40,7 +48,7 @@ var (
 		InterviewMaxRoundsExhausted, InterviewUnsafeGapsRemain, InterviewPhaseDeadline, IterationTimeout,
 		WallClockExhausted, OscillationDetected, GradeRegressing, MaxGenerationsReached,
 	}
-	ownReasons = []StopReason{WallClockExceeded}
+	ownReasons = []StopReason{WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded}
 )
 
 // StopReasons returns every code of the taxonomy, the hosts' first, then the watchdog's own. The slice is the caller's.

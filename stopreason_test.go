@@ -44,7 +44,7 @@ func TestStopReasons(t *testing.T) {
 		text, err := os.ReadFile("docs/events.md")
 		require.NoError(t, err)
 		for _, kind := range []string{
-			watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, watchdog.EventWarning, watchdog.EventInterrupt,
+			watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, watchdog.EventWarning, watchdog.EventInterrupt, watchdog.EventWait,
 		} {
 			require.Contains(t, string(text), "`"+kind+"`")
 		}

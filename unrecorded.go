@@ -3,31 +3,52 @@ package watchdog
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
-// unrecorded is a cancel event that the store does not have yet. The run has ended all the same; the append is tried
-// again at every poll and at Close, so that a stop is never lost silently.
+// maxUnrecorded is how many events wait for a store that does not take them.
+const maxUnrecorded = 64
+
+// unrecorded are the stop and the directives that the store does not have yet. The run has ended, and the host was told, all the
+// same; the append is tried again at every poll and at Close, so that a stop is never lost silently.
 type unrecorded struct {
-	event    Event
+	events   []Event
 	err      error // of the last try
 	retrying bool
 }
 
-// retry tries again, without holding up the poll that asks for it.
-func (w *Watchdog) retry() {
-	if w.pollOnly {
-		w.appendAgain()
-		return
-	}
+// keepUnrecorded keeps events for another try, the newest where there are too many. Run's stop is its last event, so it is never dropped.
+func (w *Watchdog) keepUnrecorded(err error, events ...Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.unrecorded != nil && !w.unrecorded.retrying {
+	w.keepLocked(err, events...)
+}
+
+func (w *Watchdog) keepLocked(err error, events ...Event) {
+	if w.unrecorded == nil {
+		w.unrecorded = &unrecorded{}
+	}
+	all := append(w.unrecorded.events, events...)
+	w.unrecorded.events, w.unrecorded.err = all[max(len(all)-maxUnrecorded, 0):], err
+}
+
+// retry tries again, without holding up the poll that asks for it.
+func (w *Watchdog) retry() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case w.unrecorded == nil || w.unrecorded.retrying:
+	case w.pollOnly:
+		w.mu.Unlock()
+		defer w.mu.Lock()
+		w.appendAgain()
+	default:
 		w.unrecorded.retrying = true
 		w.background(w.appendAgain, func() {})
 	}
 }
 
-// flush waits for what is being recorded, and makes the last try at a stop that could not be.
+// flush waits for what is being recorded, and makes the last try at what could not be.
 func (w *Watchdog) flush() error {
 	w.awaitBackground()
 	w.appendAgain()
@@ -36,22 +57,21 @@ func (w *Watchdog) flush() error {
 	if w.unrecorded == nil {
 		return nil
 	}
-	return fmt.Errorf("close watchdog of run %s: its stop is not recorded: %w", w.id, w.unrecorded.err)
+	last := w.unrecorded.events[len(w.unrecorded.events)-1]
+	return fmt.Errorf("close watchdog of run %s: %d of its events are not recorded, the last a %s: %w",
+		w.id, len(w.unrecorded.events), last.Type, w.unrecorded.err)
 }
 
 func (w *Watchdog) appendAgain() {
-	missing := w.missing()
-	if missing == nil {
+	if len(w.missing()) == 0 {
 		return
 	}
 	_, err := exchange(w, func(ctx context.Context) (nothing, error) {
-		if w.missing() == nil {
-			return nothing{}, nil
+		events := w.missing()
+		if err := w.store.Append(ctx, events...); err != nil {
+			return nothing{}, fmt.Errorf("append events: %w", err)
 		}
-		if err := w.store.Append(ctx, missing.event); err != nil {
-			return nothing{}, fmt.Errorf("append cancel event: %w", err)
-		}
-		w.recorded()
+		w.recorded(events...)
 		return nothing{}, nil
 	})
 	if err != nil {
@@ -59,23 +79,34 @@ func (w *Watchdog) appendAgain() {
 	}
 }
 
-func (w *Watchdog) missing() *unrecorded {
+func (w *Watchdog) missing() []Event {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.unrecorded
+	if w.unrecorded == nil {
+		return nil
+	}
+	return slices.Clone(w.unrecorded.events)
 }
 
-// recorded notes that the store has the run's stop, also when it says so late.
-func (w *Watchdog) recorded() {
+// recorded notes that the store has the events, also when it says so late.
+func (w *Watchdog) recorded(events ...Event) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.unrecorded = nil
+	if w.unrecorded == nil {
+		return
+	}
+	w.unrecorded.events = slices.DeleteFunc(w.unrecorded.events, func(missing Event) bool {
+		return slices.ContainsFunc(events, func(e Event) bool { return e.ID == missing.ID })
+	})
+	if w.unrecorded.retrying = false; len(w.unrecorded.events) == 0 {
+		w.unrecorded = nil
+	}
 }
 
 func (w *Watchdog) failedAgain(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.unrecorded != nil {
-		w.unrecorded = &unrecorded{event: w.unrecorded.event, err: err}
+		w.unrecorded.err, w.unrecorded.retrying = err, false
 	}
 }

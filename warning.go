@@ -25,22 +25,6 @@ func (w *Watchdog) warning(v verdict.Verdict) Warning {
 	}
 }
 
-// deliver records the warnings and then tells the host.
-func (w *Watchdog) deliver(warnings []Warning) {
-	if len(warnings) == 0 {
-		return
-	}
-	record, tell := func() { w.recordWarnings(warnings) }, func() { w.tell(warnings) }
-	if w.pollOnly {
-		record()
-		tell()
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.background(record, tell)
-}
-
 func (w *Watchdog) recordWarnings(warnings []Warning) {
 	for _, warning := range warnings {
 		if err := w.recordWarning(warning); err != nil {
@@ -58,17 +42,11 @@ func (w *Watchdog) recordWarning(warning Warning) error {
 	}))
 }
 
-// tell calls the host, whose panic must not end the process from a timer's goroutine.
 func (w *Watchdog) tell(warnings []Warning) {
 	if w.onWarning == nil {
 		return
 	}
-	defer func() {
-		if p := recover(); p != nil {
-			w.log().Error("OnWarning panicked", "run", w.id, "panic", p)
-		}
-	}()
 	for _, warning := range warnings {
-		w.onWarning(warning)
+		w.callHost("OnWarning", func() { w.onWarning(warning) })
 	}
 }

@@ -45,6 +45,14 @@ type Config struct {
 	// PollOnly makes the watchdog do everything on the goroutine that calls it: no timer is set, and limits are looked at only
 	// when [Watchdog.Fired] or another method is called. A store that does not return when its context ends then holds its caller.
 	PollOnly bool
+	// ObserveOnly makes the watchdog decide and record everything and cancel nothing: what would have been a cancel is an
+	// [EventWarning] and a [Directive] that say so, and the run goes on.
+	ObserveOnly bool
+	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
+	Kinds Kinds
+	// OnSignal is called with everything that the decision heeds, in its order, for a trace that [Replay] takes. It is called under a lock: it must be quick
+	// and must not call the watchdog. With it signals cost a lock each. Nil keeps no trace.
+	OnSignal func(Signal)
 	// RecordInterrupts makes the end of the parent context an [EventInterrupt], recorded after the run has ended.
 	RecordInterrupts bool
 	// OnWarning is called once for each warning of this watchdog, after its event was recorded or failed to be: on a
@@ -66,14 +74,22 @@ type Config struct {
 type Watchdog struct {
 	id, parentID  string
 	startedAt     time.Time
-	limits        verdict.Limits
+	limits        *verdict.Limits // shared by runs of the same budget
 	reserve       time.Duration
+	holdCap       time.Duration
 	recordTimeout time.Duration
 	store         EventStore
 	logger        *slog.Logger
 	onWarning     func(Warning)
 	pollOnly      bool
 	recordsParent bool
+	observeOnly   bool
+	outer         *Watchdog // the run around a layer
+	classes       *classes  // of the host's events
+	onSignal      func(Signal)
+	pulse         *pulse // nil where nothing heeds signals
+	note          atomic.Pointer[string]
+	readers       atomic.Pointer[readers]
 
 	parent     context.Context
 	inner      context.Context
@@ -115,7 +131,7 @@ const (
 //
 // A watchdog without any limit can never fire; New logs a warning when it makes one.
 func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
-	w, err := attach(ctx, run, cfg, false)
+	w, err := attach(ctx, run, cfg, nil, false)
 	if err != nil {
 		return nil, fmt.Errorf("attach watchdog: %w", err)
 	}
@@ -129,7 +145,7 @@ func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 //
 // Besides the errors of New it returns the store's error when the event cannot be recorded; the run is then still cancelled.
 func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
-	w, err := attach(ctx, run, cfg, true)
+	w, err := attach(ctx, run, cfg, nil, true)
 	if err != nil {
 		return nil, fmt.Errorf("resume run: %w", err)
 	}
@@ -183,7 +199,7 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w.phase != running {
 		return 0
 	}
-	left := verdict.Remaining(w.limits, w.seen, w.clock.elapsed())
+	left := verdict.Remaining(*w.limits, w.seen, w.clock.elapsed())
 	if left == NoLimit {
 		return NoLimit
 	}
@@ -216,6 +232,7 @@ func (w *Watchdog) endRunning(cause error) bool {
 
 // end moves a run that is not fired to its end. The caller holds mu and has seen it running.
 func (w *Watchdog) end(cause error) {
+	w.traceOf(Signal{Kind: SignalEnd})
 	w.phase = ended
 	w.disarm()
 	w.cancel(cause)

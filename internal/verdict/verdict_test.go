@@ -15,6 +15,16 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const hour = time.Hour
 
+// others switches off the limits that a case does not name.
+func others(l verdict.Limits) verdict.Limits {
+	for _, limit := range []*time.Duration{&l.WallClock, &l.Safety, &l.Idle, &l.NoProgress, &l.FirstSign} {
+		if *limit == 0 {
+			*limit = verdict.Never
+		}
+	}
+	return l
+}
+
 func TestJudge(t *testing.T) {
 	eighty := []float64{0.8}
 	for _, c := range []struct {
@@ -52,13 +62,13 @@ func TestJudge(t *testing.T) {
 			name:   "one nanosecond later it is",
 			limits: verdict.Limits{WallClock: hour},
 			now:    hour + 1,
-			want:   verdict.Verdict{Action: verdict.Cancel, Limit: verdict.WallClock, Used: hour + 1, Allowed: hour, Next: verdict.Never},
+			want:   verdict.Verdict{Action: verdict.Cancel, Limit: verdict.WallClock, Used: hour + 1, Allowed: hour, Directive: verdict.DirectCancel, Attempt: 1, Next: verdict.Never},
 		},
 		{
 			name:   "a run that is exceeded is not warned any more",
 			limits: verdict.Limits{WallClock: hour, WarnAt: eighty},
 			now:    2 * hour,
-			want:   verdict.Verdict{Action: verdict.Cancel, Limit: verdict.WallClock, Used: 2 * hour, Allowed: hour, Next: verdict.Never},
+			want:   verdict.Verdict{Action: verdict.Cancel, Limit: verdict.WallClock, Used: 2 * hour, Allowed: hour, Directive: verdict.DirectCancel, Attempt: 1, Next: verdict.Never},
 		},
 		{
 			name:   "an extension moves the limit and the warnings",
@@ -83,7 +93,7 @@ func TestJudge(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			require.Equal(t, c.want, verdict.Judge(c.limits, c.seen, c.now))
+			require.Equal(t, c.want, verdict.Judge(others(c.limits), c.seen, c.now))
 		})
 	}
 }
@@ -105,7 +115,7 @@ func naive(limits verdict.Limits, extended, now time.Duration) (warned int, canc
 func TestNextIsTheFirstInstantAtWhichTheAnswerChanges(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		limits := verdict.Limits{WallClock: time.Duration(1 + rng.Int64N(200)), WarnAt: []float64{0.25, 0.5, 0.8}[:rng.IntN(4)]}
+		limits := others(verdict.Limits{WallClock: time.Duration(1 + rng.Int64N(200)), WarnAt: []float64{0.25, 0.5, 0.8}[:rng.IntN(4)]})
 		extended := time.Duration(rng.Int64N(50))
 		next, seen := time.Duration(0), verdict.Snapshot{Extended: extended}
 		for now := range time.Duration(300) {

@@ -1,0 +1,97 @@
+package watchdog
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A DirectiveKind is what the watchdog asks of the host. Its text is the last word of the kind of its event.
+type DirectiveKind string
+
+// The directives. Only Cancel ends the run.
+const (
+	// Wait asks the host to note it and go on.
+	Wait = DirectiveKind(verdict.DirectWait)
+	// Retry asks the host to do the step again that does not come back.
+	Retry = DirectiveKind(verdict.DirectRetry)
+	// Unstuck asks the host to change its approach.
+	Unstuck = DirectiveKind(verdict.DirectUnstick)
+	// Cancel says that the run has ended.
+	Cancel = DirectiveKind(verdict.DirectCancel)
+)
+
+// Directives returns every kind, in the order of their force. The slice is the caller's.
+func Directives() []DirectiveKind { return []DirectiveKind{Wait, Retry, Unstuck, Cancel} }
+
+// A Directive is what one trip of a limit asks of the host: exactly one for each trip.
+type Directive struct {
+	Kind DirectiveKind
+	// RunID is the run that tripped.
+	RunID string
+	// Reason is the code of the limit that was exceeded.
+	Reason StopReason
+	// Attempt is which trip of the limit's ladder this is, from 1, since the last progress.
+	Attempt int
+	// Used is what was used of the limit, Allowed what there was.
+	Used, Allowed time.Duration
+	// Hold is the key of the hold whose cap was exceeded; Note the last thing noted, see [Watchdog.Note].
+	Hold, Note string
+	// At is when the trip was found, in UTC to the microsecond.
+	At time.Time
+	// ObserveOnly tells a Cancel that was recorded and not carried out, see [Config].
+	ObserveOnly bool
+	// Dropped is how many directives this reader lost before this one, because it did not come for them.
+	Dropped int
+}
+
+// checkLadders finds what can never take effect.
+func (b Budget) checkLadders() error {
+	for _, ladder := range []struct {
+		name  string
+		rungs []DirectiveKind
+		dead  bool
+	}{
+		{"Idle", b.Ladders.Idle, off(b.Idle) == NoLimit && off(b.FirstSign) == NoLimit},
+		{"NoProgress", b.Ladders.NoProgress, off(b.NoProgress) == NoLimit},
+		{"Hold", b.Ladders.Hold, false}, // a hold may bring its own cap
+	} {
+		if ladder.dead && len(ladder.rungs) > 0 {
+			return fmt.Errorf("%w: Ladders.%s has rungs and the limit is off", ErrInvalidBudget, ladder.name)
+		}
+		if err := checkRungs(ladder.name, ladder.rungs); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkRungs(name string, rungs []DirectiveKind) error {
+	for i, rung := range rungs {
+		if !slices.Contains(Directives(), rung) {
+			return fmt.Errorf("%w: Ladders.%s has %q; a rung is one of %v", ErrInvalidBudget, name, rung, Directives())
+		}
+		if rung == Cancel && i < len(rungs)-1 {
+			return fmt.Errorf("%w: Ladders.%s has a rung after %v, which ends the run", ErrInvalidBudget, name, Cancel)
+		}
+	}
+	return nil
+}
+
+// rungs are the ladders as the decision takes them, nil where there is none.
+func (l Ladders) rungs() *verdict.Ladders {
+	if len(l.Idle)+len(l.NoProgress)+len(l.Hold) == 0 {
+		return nil
+	}
+	return &verdict.Ladders{Idle: directives(l.Idle), NoProgress: directives(l.NoProgress), Hold: directives(l.Hold)}
+}
+
+func directives(kinds []DirectiveKind) []verdict.Directive {
+	all := make([]verdict.Directive, len(kinds))
+	for i, kind := range kinds {
+		all[i] = verdict.Directive(kind)
+	}
+	return all
+}

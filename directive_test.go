@@ -1,0 +1,229 @@
+package watchdog_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// laddered is a run that is asked twice to retry before it is cancelled for its silence.
+var laddered = watchdog.Config{Budget: watchdog.Budget{
+	Idle: 10 * minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.Retry, watchdog.Unstuck}},
+}}
+
+func TestLadder(t *testing.T) {
+	t.Run("each trip gives one directive, in order, and only a cancel ends the run", func(t *testing.T) {
+		inBubble(t, laddered, func(wd *watchdog.Watchdog, store *flakyStore) {
+			for attempt, want := range []watchdog.DirectiveKind{watchdog.Retry, watchdog.Unstuck} {
+				after(10*minute + 1)
+				requireRunning(t, wd)
+				d, ok := wd.Poll()
+				require.True(t, ok)
+				require.Equal(t, want, d.Kind)
+				require.Equal(t, attempt+1, d.Attempt)
+				require.Equal(t, watchdog.IdleExceeded, d.Reason)
+				_, ok = wd.Poll()
+				require.False(t, ok, "one for each trip")
+			}
+			after(10*minute + 1)
+			requireStop(t, wd, watchdog.IdleExceeded)
+			d, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, watchdog.Cancel, d.Kind)
+			require.Equal(t, 3, d.Attempt)
+			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"attempt":3`)
+		})
+	})
+	t.Run("the decision and the directive of a trip are one atomic append", func(t *testing.T) {
+		inBubble(t, laddered, func(wd *watchdog.Watchdog, store *flakyStore) {
+			wd.Note("tool: grep")
+			after(10*minute + 1)
+			require.Equal(t, 1, store.appends)
+			decision := payloads(t, store, watchdog.EventWarning)
+			require.Equal(t, decision, payloads(t, store, watchdog.EventRetry))
+			require.Contains(t, decision, `"reason":"idle_exceeded"`)
+			require.Contains(t, decision, `"directive":"retry","attempt":1,"note":"tool: grep"}`)
+		})
+	})
+	t.Run("progress puts it back to its first rung, activity does not", func(t *testing.T) {
+		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			next := func(signal func()) watchdog.DirectiveKind {
+				signal()
+				after(10*minute + 1)
+				d, _ := wd.Poll()
+				return d.Kind
+			}
+			require.Equal(t, watchdog.Retry, next(wd.Activity))
+			require.Equal(t, watchdog.Unstuck, next(wd.Activity))
+			require.Equal(t, watchdog.Retry, next(wd.Progress))
+		})
+	})
+	t.Run("a hold that trips names itself each time", func(t *testing.T) {
+		cfg := watchdog.Config{Budget: watchdog.Budget{Ladders: watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.Wait}}}}
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			_, err := wd.Hold(context.Background(), "tool", minute)
+			require.NoError(t, err)
+			after(minute + 1)
+			d, _ := wd.Poll()
+			require.Equal(t, watchdog.Wait, d.Kind)
+			require.Equal(t, "tool", d.Hold)
+			after(minute + 1)
+			requireStop(t, wd, watchdog.HoldExceeded)
+		})
+	})
+	t.Run("a directive that cannot be recorded reaches the host, and the store when it is back", func(t *testing.T) {
+		inBubble(t, laddered, func(wd *watchdog.Watchdog, store *flakyStore) {
+			store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			after(10*minute + 1)
+			d, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, watchdog.Retry, d.Kind)
+			require.ErrorIs(t, wd.Close(), errDiskFull)
+			store.set(func(s *flakyStore) { s.fail = nil })
+			require.NoError(t, wd.Close())
+			require.Equal(t, 1, countEvents(t, store, watchdog.EventRetry))
+			require.Equal(t, 1, countEvents(t, store, watchdog.EventWarning))
+		})
+	})
+	t.Run("in a poll-only mode a directive is found, recorded and told by the poll", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.PollOnly, b.cfg.Budget = true, laddered.Budget
+			wd := b.attach()
+			told := 0
+			wd.Subscribe(func(watchdog.Directive) { told++ })
+			b.pass(10*minute + 1)
+			require.Zero(t, told)
+			d, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, watchdog.Retry, d.Kind)
+			require.Equal(t, 1, told)
+		})
+	})
+}
+
+func TestSubscribe(t *testing.T) {
+	t.Run("every subscriber gets every directive, the cancel too, in order", func(t *testing.T) {
+		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			got := make(chan watchdog.DirectiveKind, 16)
+			wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
+			after(31 * minute)
+			require.Equal(t, []watchdog.DirectiveKind{watchdog.Retry, watchdog.Unstuck, watchdog.Cancel}, drain(got))
+		})
+	})
+	t.Run("one that blocks or panics harms neither the watchdog nor the others", func(t *testing.T) {
+		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			block, got := make(chan struct{}), make(chan watchdog.DirectiveKind, 16)
+			wd.Subscribe(func(watchdog.Directive) { <-block })
+			wd.Subscribe(func(watchdog.Directive) { panic("host") })
+			wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
+			after(31 * minute)
+			requireStop(t, wd, watchdog.IdleExceeded)
+			require.Len(t, drain(got), 3)
+			require.NoError(t, wd.Close())
+			close(block)
+		})
+	})
+	t.Run("one that does not come loses the oldest and is told how many", func(t *testing.T) {
+		cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.Wait, 30)}}}
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			block, got := make(chan struct{}), make(chan watchdog.Directive, 64)
+			wd.Subscribe(func(d watchdog.Directive) { <-block; got <- d })
+			after(20*minute + 20)
+			close(block)
+			synctest.Wait()
+			require.Equal(t, []int{1, 5}, []int{(<-got).Attempt, (<-got).Attempt}, "16 of 19 have waited")
+			polled, _ := wd.Poll()
+			require.Equal(t, 5, polled.Attempt)
+			require.Equal(t, 4, polled.Dropped)
+		})
+	})
+	t.Run("after it unsubscribed one gets nothing more", func(t *testing.T) {
+		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			got := make(chan watchdog.DirectiveKind, 16)
+			unsubscribe := wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
+			after(11 * minute)
+			unsubscribe()
+			unsubscribe()
+			after(time.Hour)
+			require.Len(t, drain(got), 1)
+		})
+	})
+}
+
+func drain(from chan watchdog.DirectiveKind) (all []watchdog.DirectiveKind) {
+	for len(from) > 0 {
+		all = append(all, <-from)
+	}
+	return all
+}
+
+func many(kind watchdog.DirectiveKind, n int) (all []watchdog.DirectiveKind) {
+	for range n {
+		all = append(all, kind)
+	}
+	return all
+}
+
+func TestObserveOnly(t *testing.T) {
+	cfg := laddered
+	cfg.ObserveOnly = true
+	cfg.Budget.WallClock = time.Hour
+	t.Run("everything is decided and recorded, nothing is cancelled", func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
+			after(45 * minute)
+			requireRunning(t, wd)
+			var kinds []watchdog.DirectiveKind
+			for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
+				kinds = append(kinds, d.Kind)
+				require.Equal(t, d.Kind == watchdog.Cancel, d.ObserveOnly)
+			}
+			require.Equal(t, []watchdog.DirectiveKind{watchdog.Retry, watchdog.Unstuck, watchdog.Cancel, watchdog.Cancel}, kinds)
+			require.Zero(t, countEvents(t, store, watchdog.EventCancel))
+			require.Contains(t, payloads(t, store, watchdog.EventWarning), `"directive":"cancel","attempt":3,"observe_only":true`)
+		})
+	})
+	t.Run("an observed run is not cancelled for the next attach, and is found over its wall clock once", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.ObserveOnly, b.cfg.PollOnly = true, true
+			wd := b.attach()
+			b.pass(over)
+			b.live(wd)
+			b.pass(time.Hour)
+			b.live(wd)
+			require.Equal(t, 1, strings.Count(payloads(t, b.store, watchdog.EventWarning), `"observe_only":true`))
+			b.live(b.attach())
+		})
+	})
+}
+
+func TestBudgetsThatCanNeverTakeEffectAreErrors(t *testing.T) {
+	retry := []watchdog.DirectiveKind{watchdog.Retry}
+	for name, c := range map[string]struct {
+		budget watchdog.Budget
+		says   string
+	}{
+		"a ladder for idle, which is off":     {watchdog.Budget{Ladders: watchdog.Ladders{Idle: retry}}, "Ladders.Idle"},
+		"a ladder for progress, which is off": {watchdog.Budget{Ladders: watchdog.Ladders{NoProgress: retry}}, "Ladders.NoProgress"},
+		"a rung after the cancel":             {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.Cancel, watchdog.Wait}}}, "after cancel"},
+		"a rung that is no directive":         {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{"stop"}}}, `"stop"`},
+		"a first sign that nothing waits for": {watchdog.Budget{Idle: 1, FirstSign: 1}, "FromFirstSign"},
+		"limits from the first sign, all off": {watchdog.Budget{FromFirstSign: true, FirstSign: 1}, "Idle or NoProgress"},
+		"a negative idle":                     {watchdog.Budget{Idle: -1}, "Idle"},
+		"a negative safety":                   {watchdog.Budget{Safety: -1}, "Safety"},
+		"a negative cap":                      {watchdog.Budget{Hold: -1}, "Hold"},
+		"a negative no-progress":              {watchdog.Budget{NoProgress: -1}, "NoProgress"},
+		"a negative first sign":               {watchdog.Budget{Idle: 1, FromFirstSign: true, FirstSign: -1}, "FirstSign"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := c.budget.Validate()
+			require.ErrorIs(t, err, watchdog.ErrInvalidBudget)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}

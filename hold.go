@@ -1,0 +1,117 @@
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// The errors of a hold.
+var (
+	// ErrInvalidHold is wrapped by what [Watchdog.Hold] and [Watchdog.During] return for a key that is empty, too long or has control characters,
+	// and for a negative cap.
+	ErrInvalidHold = errors.New("invalid hold")
+	// ErrHeld is wrapped by what they return for a key that is held already.
+	ErrHeld = errors.New("already held")
+)
+
+// A Hold is a stretch in which silence is expected: a tool call in flight, a person's approval. While any hold is open, idle
+// and no-progress do not run; when the last one closes they begin again from zero. Its cap trips by itself and names its key.
+type Hold struct {
+	w           *Watchdog
+	key         string
+	closed      bool  // guarded by w.mu
+	outer       *Hold // the same on the run around a layer
+	stopContext func() bool
+}
+
+// Hold opens a hold under a key, for as long as limit: zero means [Budget].Hold, [NoLimit] no cap. It is closed by [Hold.Close] or with
+// the context, whichever comes first. Prefer [Watchdog.During], which closes it whatever happens.
+//
+// It wraps [ErrInvalidHold], [ErrHeld], or [ErrEnded] where the run has ended. On a nil Watchdog it does nothing.
+func (w *Watchdog) Hold(ctx context.Context, key string, limit time.Duration) (*Hold, error) {
+	h, err := w.open(key, limit)
+	if err != nil {
+		return nil, fmt.Errorf("hold %q: %w", key, err)
+	}
+	if h != nil && ctx.Done() != nil {
+		h.stopContext = context.AfterFunc(ctx, func() { h.release() })
+	}
+	return h, nil
+}
+
+// During runs the work under a hold, which is closed when it returns or panics. The error is the work's, or that of
+// [Watchdog.Hold], and then the work was not begun.
+func (w *Watchdog) During(ctx context.Context, key string, limit time.Duration, work func(context.Context) error) error {
+	h, err := w.Hold(ctx, key, limit)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return work(ctx)
+}
+
+// Close closes the hold, exactly once: it reports whether this call did. A hold is also closed with its context and with
+// its run. Closing a nil Hold does nothing.
+func (h *Hold) Close() bool {
+	if h == nil {
+		return false
+	}
+	if h.stopContext != nil {
+		h.stopContext()
+	}
+	return h.release()
+}
+
+func (h *Hold) release() bool {
+	if h.outer != nil {
+		h.outer.release()
+	}
+	released := false
+	h.w.change(func() {
+		released = h.w.phase == running && !h.closed
+		if h.closed = true; released {
+			h.w.take(Signal{Kind: SignalRelease, Key: h.key})
+		}
+	})
+	return released
+}
+
+// open checks the hold and opens it, on the runs around a layer as well.
+func (w *Watchdog) open(key string, limit time.Duration) (*Hold, error) {
+	if w == nil {
+		return nil, nil
+	}
+	if flaw := textFlaw(key, MaxAggregateID); flaw != "" {
+		return nil, fmt.Errorf("%w: its key %s", ErrInvalidHold, flaw)
+	}
+	if limit < 0 {
+		return nil, fmt.Errorf("%w: its cap is %v; use a positive duration, 0 for the budget's or NoLimit", ErrInvalidHold, limit)
+	}
+	if limit == 0 {
+		limit = w.holdCap
+	}
+	return w.openHere(key, limit)
+}
+
+func (w *Watchdog) openHere(key string, limit time.Duration) (*Hold, error) {
+	h, err := &Hold{w: w, key: key}, error(nil)
+	w.change(func() {
+		switch {
+		case w.phase != running:
+			err = fmt.Errorf("%w: %w", ErrEnded, w.cause())
+		case w.signs().Held(key):
+			err = fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
+		default:
+			w.take(Signal{Kind: SignalHold, Key: key, Length: limit})
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	if w.outer != nil {
+		h.outer, _ = w.outer.openHere(w.id+"/"+key, NoLimit) // the outer run need not have one: this one ends with it
+	}
+	return h, nil
+}

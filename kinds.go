@@ -1,0 +1,100 @@
+package watchdog
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// ErrInvalidKinds is wrapped by what [New] and [Resume] return for [Kinds] that name a kind twice, empty, or one of the watchdog's own.
+var ErrInvalidKinds = errors.New("invalid event kinds")
+
+// A Class is what an event of the host's own means to the watchdog.
+type Class string
+
+// The classes.
+const (
+	// Material events are progress.
+	Material Class = "material"
+	// Active events are activity.
+	Active Class = "activity"
+	// Ignored events are no signal.
+	Ignored Class = "ignored"
+)
+
+// Kinds classify the host's own kinds of event, once, so that its event stream can be fed to [Watchdog.Observe] and no
+// method need be called by hand. The zero value ignores every kind.
+type Kinds struct {
+	// Material, Activity and Ignored are the kinds of each class, by their exact names.
+	Material, Activity, Ignored []string
+	// Unknown is the class of every other kind. Empty means [Ignored].
+	Unknown Class
+}
+
+// classes are the kinds as they are looked up, nil where all are ignored.
+type classes struct {
+	of      map[string]Class
+	unknown Class
+}
+
+func (k Kinds) classes() (*classes, error) {
+	c := &classes{map[string]Class{}, k.Unknown}
+	for _, set := range []struct {
+		class Class
+		kinds []string
+	}{{Material, k.Material}, {Active, k.Activity}, {Ignored, k.Ignored}} {
+		for _, kind := range set.kinds {
+			if err := c.add(kind, set.class); err != nil {
+				return nil, err
+			}
+		}
+	}
+	switch k.Unknown {
+	case "", Material, Active, Ignored:
+	default:
+		return nil, fmt.Errorf("%w: Unknown is %q; use %s, %s or %s", ErrInvalidKinds, k.Unknown, Material, Active, Ignored)
+	}
+	if len(c.of) == 0 && (k.Unknown == "" || k.Unknown == Ignored) {
+		return nil, nil
+	}
+	return c, nil
+}
+
+func (c *classes) add(kind string, class Class) error {
+	switch before, twice := c.of[kind]; {
+	case strings.TrimSpace(kind) == "":
+		return fmt.Errorf("%w: an empty kind is %s", ErrInvalidKinds, class)
+	case strings.HasPrefix(kind, eventPrefix):
+		return fmt.Errorf("%w: %s is the watchdog's own and never a signal", ErrInvalidKinds, kind)
+	case twice:
+		return fmt.Errorf("%w: %s is %s and %s", ErrInvalidKinds, kind, before, class)
+	}
+	c.of[kind] = class
+	return nil
+}
+
+// Observe takes an event of the host's own, by its kind, for the signal that [Config].Kinds say it is, and returns its
+// class. The watchdog's own events are never a signal.
+func (w *Watchdog) Observe(kind string) Class {
+	class := w.classOf(kind)
+	switch class {
+	case Material:
+		w.Progress()
+	case Active:
+		w.Activity()
+	}
+	return class
+}
+
+func (w *Watchdog) classOf(kind string) Class {
+	if w == nil || w.classes == nil || strings.HasPrefix(kind, eventPrefix) {
+		return Ignored
+	}
+	if class, known := w.classes.of[kind]; known {
+		return class
+	}
+	if w.classes.unknown == "" {
+		return Ignored
+	}
+	return w.classes.unknown
+}

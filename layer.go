@@ -1,0 +1,61 @@
+package watchdog
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ErrInvalidLayer is wrapped by what [Watchdog.Layer] returns for a name that is empty, has a slash or a control
+// character, or makes the layer's run ID too long.
+var ErrInvalidLayer = errors.New("invalid layer name")
+
+// Layer guards a part of the run, such as a phase, a step or a tool: a run of its own, "<run ID>/<name>", that begins now, inside
+// this one's context and with its store and clock. Its wall clock is never more than what is left of this run less the
+// reserve; where the budget names none it is that. Everything else of the budget is the layer's own. What it signals
+// are signals of this run too, and its holds hold this run as well. Its end leaves this run as it is; a cause
+// names the run that ended the work.
+//
+// A layer is closed as any [Watchdog]. The error wraps [ErrInvalidLayer], [ErrInvalidBudget], or [ErrEnded] where nothing is left of this
+// run, or is one of [New].
+func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
+	layer, err := w.layer(name, budget)
+	if err != nil {
+		return nil, fmt.Errorf("layer %q of run %s: %w", name, w.id, err)
+	}
+	return layer, nil
+}
+
+func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
+	if flaw := textFlaw(name, MaxAggregateID); flaw != "" {
+		return nil, fmt.Errorf("%w: it %s", ErrInvalidLayer, flaw)
+	}
+	if strings.Contains(name, "/") {
+		return nil, fmt.Errorf("%w: a slash stands between a run and its layer; make a layer of the layer instead", ErrInvalidLayer)
+	}
+	left := w.Remaining()
+	if left <= 0 {
+		return nil, fmt.Errorf("%w: nothing is left of it: %w", ErrEnded, w.cause())
+	}
+	if left != NoLimit || budget.WallClock == 0 {
+		budget.WallClock = min(off(budget.WallClock), left)
+	}
+	return attach(w.Context(), Run{ID: w.id + "/" + name, StartedAt: w.clock.now(), Parent: w.id}, w.layerConfig(budget), w, false)
+}
+
+// layerConfig is the config of this run with another budget.
+func (w *Watchdog) layerConfig(budget Budget) Config {
+	return Config{
+		Store: w.store, Budget: budget, RecordTimeout: w.recordTimeout, PollOnly: w.pollOnly, ObserveOnly: w.observeOnly,
+		OnWarning: w.onWarning, OnSignal: w.onSignal, Logger: w.logger, Clock: w.clock.other,
+	}
+}
+
+// left is how long the work inside a run may last, for what is bounded inside it.
+func (w *Watchdog) left() time.Duration {
+	if w == nil {
+		return NoLimit
+	}
+	return w.Remaining()
+}

@@ -1,0 +1,115 @@
+package watchdog_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+func TestLayer(t *testing.T) {
+	session := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour, Reserve: 5 * minute, Idle: 20 * minute}}
+	layer := func(t *testing.T, wd *watchdog.Watchdog, name string, budget watchdog.Budget) *watchdog.Watchdog {
+		t.Helper()
+		l, err := wd.Layer(name, budget)
+		require.NoError(t, err)
+		return l
+	}
+	t.Run("a layer's stop is its own: an aggregate of its own that names its parent, and the run goes on", func(t *testing.T) {
+		inBubble(t, session, func(wd *watchdog.Watchdog, store *flakyStore) {
+			step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
+			defer step.Close()
+			after(minute + 1)
+			stop := requireStop(t, step, watchdog.WallClockExceeded)
+			require.Equal(t, "s-1/build", stop.RunID)
+			require.Equal(t, "s-1", stop.Parent)
+			requireRunning(t, wd)
+			require.Zero(t, countEvents(t, store, watchdog.EventCancel))
+			events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
+			require.NoError(t, err)
+			require.Contains(t, string(events[len(events)-1].Payload), `"parent":"s-1"`)
+		})
+	})
+	t.Run("it gets at most what is left of the run, less the reserve", func(t *testing.T) {
+		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			after(15 * minute)
+			wd.Activity()
+			for _, budget := range []time.Duration{0, 2 * time.Hour, watchdog.NoLimit} {
+				step := layer(t, wd, "build", watchdog.Budget{WallClock: budget})
+				require.Equal(t, 40*minute, step.Remaining())
+				require.NoError(t, step.Close())
+			}
+			step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
+			require.Equal(t, minute, step.Remaining())
+			require.NoError(t, step.Close())
+		})
+	})
+	t.Run("the cause says which layer ended the work", func(t *testing.T) {
+		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			step := layer(t, wd, "build", watchdog.Budget{})
+			defer step.Close()
+			tool := layer(t, step, "grep", watchdog.Budget{Idle: minute})
+			defer tool.Close()
+			after(minute + 1)
+			require.Equal(t, "s-1/build/grep", requireStop(t, tool, watchdog.IdleExceeded).RunID)
+			requireRunning(t, step)
+			after(19 * minute)
+			requireStop(t, wd, watchdog.IdleExceeded)
+			require.ErrorIs(t, context.Cause(step.Context()), watchdog.IdleExceeded)
+			var stop *watchdog.Stop
+			require.ErrorAs(t, context.Cause(step.Context()), &stop)
+			require.Equal(t, "s-1", stop.RunID, "the session's idle limit ended the step")
+			_, fired := step.Fired()
+			require.False(t, fired)
+		})
+	})
+	t.Run("its signals and its holds are the run's too, and reach it through the context", func(t *testing.T) {
+		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			step := layer(t, wd, "build", watchdog.Budget{})
+			defer step.Close()
+			type key struct{}
+			ctx := context.WithValue(step.Context(), key{}, 1)
+			after(15 * minute)
+			watchdog.FromContext(ctx).Activity()
+			watchdog.FromContext(ctx).Note("grep")
+			after(15 * minute)
+			requireRunning(t, wd)
+			require.Equal(t, "grep", wd.LastNote())
+			hold, err := watchdog.FromContext(ctx).Hold(ctx, "tool", watchdog.NoLimit)
+			require.NoError(t, err)
+			after(25*minute - 1)
+			requireRunning(t, wd)
+			require.True(t, hold.Close())
+		})
+	})
+	t.Run("the same step again is a window of its own", func(t *testing.T) {
+		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			for range 3 {
+				step := layer(t, wd, "build", watchdog.Budget{WallClock: minute})
+				requireRunning(t, step)
+				after(minute + time.Second)
+				requireStop(t, step, watchdog.WallClockExceeded)
+				require.NoError(t, step.Close())
+			}
+		})
+	})
+	t.Run("names that make no sense and runs that have ended are refused", func(t *testing.T) {
+		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			for _, name := range []string{"", "a/b", "a\nb"} {
+				_, err := wd.Layer(name, watchdog.Budget{})
+				require.ErrorIs(t, err, watchdog.ErrInvalidLayer)
+			}
+			_, err := wd.Layer(strings.Repeat("x", 252), watchdog.Budget{})
+			require.ErrorIs(t, err, watchdog.ErrInvalidRunID)
+			_, err = wd.Layer("build", watchdog.Budget{WallClock: -1})
+			require.ErrorIs(t, err, watchdog.ErrInvalidBudget)
+			require.NoError(t, wd.Close())
+			_, err = wd.Layer("build", watchdog.Budget{})
+			require.ErrorIs(t, err, watchdog.ErrEnded)
+		})
+	})
+}

@@ -1,0 +1,122 @@
+package watchdog
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// coalesced is how close two signs have to be to count as one.
+const coalesced = time.Millisecond
+
+// A pulse takes the signs of life on the machine's clock, without a lock. What it holds is brought into the decision at
+// the next look; a signal sets no timer, because it only ever puts a limit off. It stands on cache lines of its own, so that signals do not
+// slow down who polls.
+type pulse struct {
+	_                         [64]byte
+	first, activity, progress beat
+	_                         [64]byte
+	digests                   digests
+}
+
+// A beat is the last time of something, in monotonic nanoseconds since the run's base plus one; in its lowest bit,
+// whether more came within [coalesced] of it. Zero is never.
+type beat struct{ atomic.Int64 }
+
+// at notes the time, unless a newer one is there. A second sign that is close to the first is only marked: cores that signal
+// at once then read the same cache line instead of fighting for it.
+func (b *beat) at(now time.Duration) {
+	for {
+		old := b.Load()
+		age := int64(now) + 1 - old>>1
+		next := (int64(now) + 1) << 1
+		switch {
+		case old != 0 && age <= 0:
+			return
+		case old != 0 && age < int64(coalesced):
+			if next = old | 1; next == old {
+				return
+			}
+		}
+		if b.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+// last returns the time, and not later than now; one with more close behind it counts as the latest of those there can be.
+func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
+	v := b.Load()
+	at = time.Duration(v>>1 - 1)
+	if v&1 == 1 {
+		at = min(at+coalesced, now)
+	}
+	return at, v != 0
+}
+
+// signal notes a sign of life of this run alone.
+func (w *Watchdog) signal(progress bool) {
+	if w.pulse == nil {
+		return
+	}
+	if w.clock.other != nil || w.onSignal != nil {
+		w.signalLocked(progress)
+		return
+	}
+	now := w.clock.base.Since()
+	w.pulse.activity.at(now)
+	if progress {
+		w.pulse.progress.at(now)
+	}
+	if w.pulse.first.Load() == 0 && w.pulse.first.CompareAndSwap(0, (int64(now)+1)<<1) && w.limits.FromFirstSign {
+		w.change(func() {}) // the limits that begin now are nearer than what the timer is set for
+	}
+}
+
+func (w *Watchdog) signalLocked(progress bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.phase != running {
+		return
+	}
+	first := !w.seen.Signs.Signalled
+	w.take(Signal{Kind: kindOf(progress)})
+	if first && w.limits.FromFirstSign {
+		w.arm(0)
+	}
+}
+
+func kindOf(progress bool) SignalKind {
+	if progress {
+		return SignalProgress
+	}
+	return SignalActivity
+}
+
+// takePulse brings the signs of life into the decision. What the machine slept does not count as silence: it is taken to lie before
+// them. The caller holds mu.
+func (w *Watchdog) takePulse() {
+	if w.pulse == nil || w.clock.other != nil {
+		return
+	}
+	now, offset := w.clock.base.Since(), w.clock.atBase+w.clock.slept
+	signs := w.seen.Signs
+	if at, ever := w.pulse.first.last(now); ever && !signs.Signalled {
+		signs.Signal(false, at+offset)
+	}
+	if at, ever := w.pulse.activity.last(now); ever {
+		signs.Signal(false, at+offset)
+	}
+	if at, ever := w.pulse.progress.last(now); ever {
+		signs.Signal(true, at+offset)
+	}
+}
+
+// signs are the run's signs, made at the first need. The caller holds mu.
+func (w *Watchdog) signs() *verdict.Signs {
+	if w.seen.Signs == nil {
+		w.seen.Signs = &verdict.Signs{}
+	}
+	return w.seen.Signs
+}

@@ -1,0 +1,86 @@
+package watchdog
+
+import (
+	"context"
+	"strings"
+	"unicode"
+)
+
+// maxNote is how many characters of a note are kept.
+const maxNote = 200
+
+// runKey is the key under which a run's context carries its watchdog.
+type runKey struct{}
+
+// FromContext returns the watchdog of the innermost run that the context belongs to, nil where there is none. Signals may
+// be given to a nil Watchdog: they are dropped, so that deep code need not know whether it is watched.
+func FromContext(ctx context.Context) *Watchdog {
+	w, _ := ctx.Value(runKey{}).(*Watchdog)
+	return w
+}
+
+// Activity is a sign of life: it begins [Budget].Idle anew, also that of the runs around a layer. It is cheap enough to be called per token from
+// many goroutines: about what reading the clock costs, no lock and no allocation. Signs within the same millisecond may count as one at its
+// end, so that a limit is never found exceeded too early.
+func (w *Watchdog) Activity() {
+	for ; w != nil; w = w.outer {
+		w.signal(false)
+	}
+}
+
+// Progress is a sign that the work moved forward: it begins [Budget].NoProgress anew, puts the ladders back to their
+// first rungs, and is activity too. A heartbeat is none.
+func (w *Watchdog) Progress() {
+	for ; w != nil; w = w.outer {
+		w.signal(true)
+	}
+}
+
+// ProgressDigest is [Watchdog.Progress] where the digest, such as a hash of the state reached, was not given before in this
+// attach, and activity where it was: a status that flaps between two values is not progress. It reports whether it was
+// new, and true where nothing heeds it. The last 1,024 digests are remembered; an older one counts as new again.
+func (w *Watchdog) ProgressDigest(digest string) bool {
+	for w != nil && w.pulse == nil {
+		w = w.outer
+	}
+	if w == nil {
+		return true
+	}
+	if !w.pulse.digests.add(digest) {
+		w.Activity()
+		return false
+	}
+	w.Progress()
+	return true
+}
+
+// Note says what the run is doing, such as the name of a tool, for diagnosis: the last note stands in the [Stop], in
+// directives and in their events, so it must not hold anything secret. At most 200 characters of it are kept, control characters as
+// spaces. It is not a sign of life.
+func (w *Watchdog) Note(what string) {
+	if w == nil {
+		return
+	}
+	kept := []rune(strings.ToValidUTF8(what, "\uFFFD"))
+	kept = kept[:min(len(kept), maxNote)]
+	for i, r := range kept {
+		if unicode.IsControl(r) {
+			kept[i] = ' '
+		}
+	}
+	note := string(kept)
+	for ; w != nil; w = w.outer {
+		w.note.Store(&note)
+	}
+}
+
+// LastNote returns the last note of the run, empty where there was none.
+func (w *Watchdog) LastNote() string {
+	if w == nil {
+		return ""
+	}
+	if note := w.note.Load(); note != nil {
+		return *note
+	}
+	return ""
+}

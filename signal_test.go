@@ -1,0 +1,283 @@
+package watchdog_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// inBubble guards a run on the bubble's own clock, which is that of a host.
+func inBubble(t *testing.T, cfg watchdog.Config, test func(wd *watchdog.Watchdog, store *flakyStore)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store := &flakyStore{}
+		cfg.Store, cfg.Logger = store, quiet
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+		require.NoError(t, err)
+		defer wd.Close()
+		test(wd, store)
+	})
+}
+
+// after lets time pass and everything happen that it sets off.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func requireRunning(t *testing.T, wd *watchdog.Watchdog) {
+	t.Helper()
+	require.NoError(t, wd.Context().Err(), "%v", context.Cause(wd.Context()))
+	_, fired := wd.Fired()
+	require.False(t, fired)
+}
+
+func requireStop(t *testing.T, wd *watchdog.Watchdog, want watchdog.StopReason) *watchdog.Stop {
+	t.Helper()
+	require.ErrorIs(t, context.Cause(wd.Context()), want)
+	reason, fired := wd.Fired()
+	require.True(t, fired)
+	require.Equal(t, want, reason)
+	return wd.Stop()
+}
+
+const minute = time.Minute
+
+func TestIdle(t *testing.T) {
+	idle := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute}}
+	t.Run("a run that gives no sign of life ends, one nanosecond after the limit", func(t *testing.T) {
+		inBubble(t, idle, func(wd *watchdog.Watchdog, store *flakyStore) {
+			after(10 * minute)
+			requireRunning(t, wd)
+			after(1)
+			require.Equal(t, 10*minute, requireStop(t, wd, watchdog.IdleExceeded).Budget)
+			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"reason":"idle_exceeded"`)
+		})
+	})
+	t.Run("activity begins it anew, without a timer for each", func(t *testing.T) {
+		inBubble(t, idle, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			for range 100 {
+				after(9 * time.Second)
+				watchdog.FromContext(wd.Context()).Activity()
+			}
+			requireRunning(t, wd)
+			after(10 * minute)
+			requireRunning(t, wd)
+			after(1)
+			requireStop(t, wd, watchdog.IdleExceeded)
+		})
+	})
+	t.Run("signs within a millisecond of the first never make it fire early", func(t *testing.T) {
+		inBubble(t, idle, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			wd.Activity()
+			after(900 * time.Microsecond)
+			wd.Activity()
+			after(10 * minute)
+			requireRunning(t, wd)
+			after(100 * time.Microsecond)
+			requireRunning(t, wd)
+			after(1)
+			requireStop(t, wd, watchdog.IdleExceeded)
+		})
+	})
+	t.Run("it may begin at the first sign of life", func(t *testing.T) {
+		cfg := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute, FromFirstSign: true}}
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			after(time.Hour)
+			wd.Activity()
+			after(10 * minute)
+			requireRunning(t, wd)
+			after(1)
+			requireStop(t, wd, watchdog.IdleExceeded)
+		})
+	})
+	t.Run("with a limit of its own for a run that never gives one", func(t *testing.T) {
+		cfg := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute, FromFirstSign: true, FirstSign: time.Hour}}
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			after(time.Hour)
+			requireRunning(t, wd)
+			after(1)
+			require.Equal(t, time.Hour, requireStop(t, wd, watchdog.IdleExceeded).Budget)
+		})
+	})
+	t.Run("what happened before the attach is neither silence nor activity", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.Budget.Idle = 10 * minute
+			b.pass(3 * time.Hour)
+			wd := b.attach()
+			b.pass(10 * minute)
+			b.live(wd)
+			b.pass(1)
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded)
+		})
+	})
+	t.Run("signals on a clock of the host's are heeded too", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.Budget.Idle = 10 * minute
+			wd := b.attach()
+			b.pass(6 * minute)
+			wd.Activity()
+			b.pass(10 * minute)
+			b.live(wd)
+			b.pass(1)
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded)
+		})
+	})
+	t.Run("signals to a run without such a limit, to one that has ended and to none at all do nothing", func(t *testing.T) {
+		inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			for _, w := range []*watchdog.Watchdog{wd, watchdog.FromContext(context.Background())} {
+				w.Activity()
+				w.Progress()
+				require.True(t, w.ProgressDigest("d"))
+				w.Note("n")
+				w.Observe("k")
+			}
+			require.NoError(t, wd.Close())
+			wd.Activity()
+		})
+	})
+}
+
+func TestNoProgress(t *testing.T) {
+	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute, NoProgress: 10 * minute}}
+	heartbeats := func(wd *watchdog.Watchdog, d time.Duration, beat func()) {
+		for ; d > 0; d -= 30 * time.Second {
+			after(30 * time.Second)
+			beat()
+		}
+	}
+	t.Run("a heartbeat does not keep a run alive past it", func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			heartbeats(wd, 10*minute, wd.Activity)
+			requireRunning(t, wd)
+			after(1)
+			requireStop(t, wd, watchdog.NoProgressExceeded)
+		})
+	})
+	t.Run("progress begins it anew, and is activity", func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			heartbeats(wd, time.Hour, wd.Progress)
+			requireRunning(t, wd)
+		})
+	})
+	t.Run("a status that flaps between two values is not progress", func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			i := 0
+			heartbeats(wd, 12*minute, func() {
+				i++
+				require.Equal(t, i <= 2, wd.ProgressDigest([]string{"red", "green"}[i%2]))
+			})
+			requireStop(t, wd, watchdog.NoProgressExceeded)
+		})
+	})
+	t.Run("the memory for digests is bounded: the oldest are forgotten", func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			for i := range 1025 {
+				require.True(t, wd.ProgressDigest(fmt.Sprint(i)))
+			}
+			require.False(t, wd.ProgressDigest("1"), "of 1,025 only the first is forgotten")
+			require.True(t, wd.ProgressDigest("0"))
+		})
+	})
+}
+
+func TestSafety(t *testing.T) {
+	t.Run("nothing resets, suspends or extends it", func(t *testing.T) {
+		cfg := watchdog.Config{Budget: watchdog.Budget{Safety: time.Hour}}
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			_, err := wd.Hold(context.Background(), "tool", watchdog.NoLimit)
+			require.NoError(t, err)
+			require.NoError(t, wd.Extend(10*time.Hour))
+			after(time.Hour)
+			wd.Progress()
+			requireRunning(t, wd)
+			after(1)
+			requireStop(t, wd, watchdog.SafetyExceeded)
+		})
+	})
+	t.Run("it is measured from the attach", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.Budget.Safety = time.Hour
+			require.NoError(t, b.attach().Close())
+			b.pass(2 * time.Hour)
+			wd := b.attach()
+			b.pass(time.Hour)
+			b.live(wd)
+			b.pass(1)
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.SafetyExceeded)
+		})
+	})
+}
+
+func TestOfSeveralLimitsTheOneThatWasExceededFirstIsNamed(t *testing.T) {
+	inBed(t, func(b *bed) {
+		b.cfg.PollOnly = true
+		b.cfg.Budget = watchdog.Budget{WallClock: 3 * time.Hour, Idle: 2 * time.Hour, NoProgress: time.Hour, Safety: 90 * minute}
+		wd := b.attach()
+		b.pass(5 * time.Hour)
+		reason, _ := wd.Fired()
+		require.Equal(t, watchdog.NoProgressExceeded, reason)
+	})
+}
+
+func TestNote(t *testing.T) {
+	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute}}
+	t.Run("the last one stands in the stop, its error and its event", func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
+			wd.Note("plan")
+			wd.Note("tool: grep")
+			after(2 * minute)
+			stop := requireStop(t, wd, watchdog.IdleExceeded)
+			require.Equal(t, "tool: grep", stop.Note)
+			require.ErrorContains(t, stop, "tool: grep")
+			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"note":"tool: grep"`)
+		})
+	})
+	t.Run("it is kept short and on one line", func(t *testing.T) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			wd.Note("a\nb\x00\xff" + strings.Repeat("x", 500))
+			require.Equal(t, "a b \uFFFD"+strings.Repeat("x", 195), wd.LastNote())
+		})
+	})
+}
+
+func TestSignalsFromManyGoroutines(t *testing.T) {
+	inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: minute, NoProgress: time.Hour}}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		var all sync.WaitGroup
+		for i := range 8 {
+			all.Go(func() {
+				for j := range 1000 {
+					wd.Activity()
+					wd.Note("n")
+					wd.ProgressDigest(fmt.Sprint(i, j))
+					time.Sleep(time.Second)
+				}
+			})
+		}
+		all.Wait()
+		requireRunning(t, wd)
+		after(minute + 1)
+		requireStop(t, wd, watchdog.IdleExceeded)
+	})
+}
+
+// payloads returns the payloads of the run's events of one kind.
+func payloads(t *testing.T, store watchdog.EventStore, kind string) (all string) {
+	t.Helper()
+	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1")
+	require.NoError(t, err)
+	for _, e := range events {
+		if e.Type == kind {
+			all += string(e.Payload) + "\n"
+		}
+	}
+	return all
+}

@@ -1,0 +1,96 @@
+package watchdog_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+func TestReplayDecidesTheSame(t *testing.T) {
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		cfg := watchdog.Config{ObserveOnly: rng.IntN(2) == 0, Budget: watchdog.Budget{
+			WallClock: time.Hour, Idle: 5 * minute, NoProgress: 12 * minute, Safety: 55 * minute, Hold: 7 * minute,
+			FromFirstSign: rng.IntN(2) == 0, Ladders: watchdog.Ladders{
+				Idle: many(watchdog.Retry, rng.IntN(3)), NoProgress: many(watchdog.Unstuck, rng.IntN(3)), Hold: many(watchdog.Wait, rng.IntN(3)),
+			},
+		}}
+		var trace []watchdog.Signal
+		cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
+		var lived []string
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			wd.Subscribe(func(d watchdog.Directive) {
+				lived = append(lived, fmt.Sprint(d.Kind, d.Reason, d.Attempt, d.Hold, d.Allowed))
+			})
+			liveRandomly(t, rng, wd)
+		})
+		require.Equal(t, lived, replayed(t, cfg, trace), "seed %d", seed)
+	}
+}
+
+func liveRandomly(t *testing.T, rng *rand.Rand, wd *watchdog.Watchdog) {
+	t.Helper()
+	var holds []*watchdog.Hold
+	for i := range 60 {
+		after(time.Duration(rng.IntN(200))*time.Second + time.Millisecond)
+		switch rng.IntN(6) {
+		case 0, 1, 2:
+			wd.Activity()
+		case 3:
+			wd.ProgressDigest(fmt.Sprint(rng.IntN(6)))
+		case 4:
+			if h, err := wd.Hold(context.Background(), fmt.Sprint(i), 0); err == nil {
+				holds = append(holds, h)
+			}
+		case 5:
+			for _, h := range holds {
+				h.Close()
+			}
+		}
+	}
+	synctest.Wait()
+}
+
+// replayed decides the trace again, after it went through JSON.
+func replayed(t *testing.T, cfg watchdog.Config, trace []watchdog.Signal) (all []string) {
+	t.Helper()
+	text, err := json.Marshal(trace)
+	require.NoError(t, err)
+	var back []watchdog.Signal
+	require.NoError(t, json.Unmarshal(text, &back))
+	decisions, err := watchdog.Replay(cfg.Budget, back, cfg.ObserveOnly)
+	require.NoError(t, err)
+	for _, d := range decisions {
+		if d.Kind != "" {
+			all = append(all, fmt.Sprint(d.Kind, d.Reason, d.Attempt, d.Hold, d.Allowed))
+		}
+	}
+	return all
+}
+
+func TestReplayUnderOtherLimits(t *testing.T) {
+	trace := []watchdog.Signal{
+		{Kind: watchdog.SignalAttach},
+		{Kind: watchdog.SignalActivity, At: 4 * minute},
+		{Kind: watchdog.SignalActivity, At: 20 * minute},
+		{Kind: watchdog.SignalEnd, At: 30 * minute},
+	}
+	for idle, want := range map[time.Duration][]watchdog.Decision{
+		15 * minute: {{At: 19*minute + 1, Kind: watchdog.Cancel, Reason: watchdog.IdleExceeded, Attempt: 1, Used: 15*minute + 1, Allowed: 15 * minute}},
+		16 * minute: nil,
+	} {
+		got, err := watchdog.Replay(watchdog.Budget{Idle: idle}, trace, false)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := watchdog.Replay(watchdog.Budget{Idle: -1}, trace, false)
+	require.ErrorIs(t, err, watchdog.ErrInvalidBudget)
+}
