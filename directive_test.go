@@ -143,6 +143,17 @@ func TestSubscribe(t *testing.T) {
 			require.Equal(t, 4, polled.Dropped)
 		})
 	})
+	t.Run("what waited for one that unsubscribes is not given to it", func(t *testing.T) {
+		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			block, got := make(chan struct{}), make(chan watchdog.DirectiveKind, 16)
+			unsubscribe := wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind; <-block })
+			after(31 * minute)
+			unsubscribe()
+			close(block)
+			synctest.Wait()
+			require.Equal(t, []watchdog.DirectiveKind{watchdog.Retry}, drain(got))
+		})
+	})
 	t.Run("after it unsubscribed one gets nothing more", func(t *testing.T) {
 		inBubble(t, laddered, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			got := make(chan watchdog.DirectiveKind, 16)

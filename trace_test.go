@@ -94,3 +94,13 @@ func TestReplayUnderOtherLimits(t *testing.T) {
 	_, err := watchdog.Replay(watchdog.Budget{Idle: -1}, trace, false)
 	require.ErrorIs(t, err, watchdog.ErrInvalidBudget)
 }
+
+func TestReplayOfALateAttach(t *testing.T) {
+	trace := []watchdog.Signal{
+		{Kind: watchdog.SignalAttach, At: 3 * time.Hour, Length: time.Hour, Warned: 1},
+		{Kind: watchdog.SignalEnd, At: 3*time.Hour + 10*minute},
+	}
+	got, err := watchdog.Replay(watchdog.Budget{WallClock: 3 * time.Hour, Idle: 10 * minute}, trace, false)
+	require.NoError(t, err)
+	require.Empty(t, got, "what was before the attach is no silence, the window was extended, and its warning given")
+}
