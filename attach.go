@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // attach makes a watchdog, for a run that may be cancelled only where it is to be resumed.
 func attach(ctx context.Context, run Run, cfg Config, outer *Watchdog, resume bool) (*Watchdog, error) {
-	err := check(ctx, run, cfg, now(cfg.Clock))
+	at := now(cfg.Clock)
+	err := check(ctx, run, cfg, at)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +29,10 @@ func attach(ctx context.Context, run Run, cfg Config, outer *Watchdog, resume bo
 		w.cancel(err)
 		return nil, err
 	}
-	w.takeUp(found, cfg)
+	if found.startedAt.After(at) { // it was resumed just now
+		at = now(cfg.Clock)
+	}
+	w.takeUp(found, cfg.Clock, at)
 	w.start()
 	return w, nil
 }
@@ -112,11 +118,10 @@ func (w *Watchdog) resumeEvent(at time.Time) Event {
 }
 
 // takeUp puts the watchdog where the window stands.
-func (w *Watchdog) takeUp(found window, cfg Config) {
-	at := now(cfg.Clock)
+func (w *Watchdog) takeUp(found window, other clock.Clock, at time.Time) {
 	w.startedAt = found.startedAt
-	w.clock = newRunClock(cfg.Clock, at, at.Sub(found.startedAt))
-	w.seen.Attached = w.clock.elapsed()
+	w.clock = newRunClock(other, at, at.Sub(found.startedAt))
+	w.seen.Attached = max(at.Sub(found.startedAt), 0)
 	w.seen.Extended = found.extended
 	w.seen.Warned = found.warnedOf(w.limits.WarnAt, verdict.Sum(w.limits.WallClock, found.extended))
 	if found.stop != nil {

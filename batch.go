@@ -5,7 +5,10 @@ const batchSize = 128
 
 // A batch are trips of one moment whose stores answer at once. A goroutine for each would cost more than what it does;
 // trips that have to wait for their store get one each, so that a store that hangs holds up only its own runs.
-type batch []struct {
+type batch []tripOf
+
+// A tripOf is a run and its trip.
+type tripOf struct {
 	w *Watchdog
 	t *trip
 }
@@ -16,11 +19,7 @@ func (b batch) add(w *Watchdog, t *trip) batch {
 		go w.carryOut(t)
 		return b
 	}
-	b = append(b, struct {
-		w *Watchdog
-		t *trip
-	}{w, t})
-	if len(b) < batchSize {
+	if b = append(b, tripOf{w, t}); len(b) < batchSize {
 		return b
 	}
 	go b.carryOut()
@@ -28,7 +27,7 @@ func (b batch) add(w *Watchdog, t *trip) batch {
 }
 
 func (b batch) carryOut() {
-	for _, trip := range b {
-		trip.w.carryOut(trip.t)
+	for _, run := range b {
+		run.w.carryOut(run.t)
 	}
 }

@@ -69,27 +69,34 @@ func (b Budget) Validate() error {
 }
 
 func (b Budget) checkLengths() error {
-	for _, limit := range []struct {
-		name   string
-		length time.Duration
-		zero   string
+	for _, limit := range [...]struct {
+		name         string
+		length, zero time.Duration
 	}{
-		{"WallClock", b.WallClock, DefaultWallClock.String()},
-		{"Reserve", b.Reserve, "no reserve"},
-		{"Safety", b.Safety, "no limit"},
-		{"Idle", b.Idle, "no limit"},
-		{"NoProgress", b.NoProgress, "no limit"},
-		{"Hold", b.Hold, "no limit"},
-		{"FirstSign", b.FirstSign, "no limit"},
+		{"WallClock", b.WallClock, DefaultWallClock},
+		{"Reserve", b.Reserve, 0},
+		{"Safety", b.Safety, NoLimit},
+		{"Idle", b.Idle, NoLimit},
+		{"NoProgress", b.NoProgress, NoLimit},
+		{"Hold", b.Hold, NoLimit},
+		{"FirstSign", b.FirstSign, NoLimit},
 	} {
 		if limit.length < 0 {
-			return fmt.Errorf("%w: %s is %v; use a positive duration, or 0 for %s", ErrInvalidBudget, limit.name, limit.length, limit.zero)
+			return fmt.Errorf("%w: %s is %v; use a positive duration, or 0 for %s", ErrInvalidBudget, limit.name, limit.length, length(limit.zero))
 		}
 	}
 	if wall := b.wallClock(); b.Reserve >= wall {
 		return fmt.Errorf("%w: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalidBudget, b.Reserve, wall)
 	}
 	return nil
+}
+
+// length is a limit as errors show it.
+func length(d time.Duration) string {
+	if d == NoLimit {
+		return "no limit"
+	}
+	return d.String()
 }
 
 func (b Budget) checkWarnings() error {
@@ -133,14 +140,21 @@ var defaultWarnAt = []float64{DefaultWarnAt}
 
 // limits are the budget as the decision takes it. The budget is valid.
 func (b Budget) limits() verdict.Limits {
-	warnAt := defaultWarnAt
+	warnAt := b.warnAt()
 	if b.WarnAt != nil {
-		warnAt = slices.Sorted(slices.Values(b.WarnAt))
+		warnAt = slices.Sorted(slices.Values(warnAt)) // a copy: the host may change its own
 	}
 	return verdict.Limits{
 		WallClock: b.wallClock(), WarnAt: warnAt, Safety: off(b.Safety), Idle: off(b.Idle), NoProgress: off(b.NoProgress),
 		FromFirstSign: b.FromFirstSign, FirstSign: off(b.FirstSign), Ladders: b.Ladders.rungs(),
 	}
+}
+
+func (b Budget) warnAt() []float64 {
+	if b.WarnAt == nil {
+		return defaultWarnAt
+	}
+	return b.WarnAt
 }
 
 // heedsSignals reports whether the budget has a limit that signals reset.
@@ -151,16 +165,18 @@ var lastLimits atomic.Pointer[verdict.Limits]
 
 // shared is limits without a copy for each run.
 func (b Budget) shared() *verdict.Limits {
-	limits := b.limits()
-	if last := lastLimits.Load(); last != nil && sameLimits(*last, limits) {
+	if last := lastLimits.Load(); last != nil && b.same(last) {
 		return last
 	}
+	limits := b.limits()
 	lastLimits.Store(&limits)
 	return &limits
 }
 
-func sameLimits(a, b verdict.Limits) bool {
-	return a.Ladders == nil && b.Ladders == nil && slices.Equal(a.WarnAt, b.WarnAt) &&
-		a.WallClock == b.WallClock && a.Safety == b.Safety && a.Idle == b.Idle && a.NoProgress == b.NoProgress &&
-		a.FromFirstSign == b.FromFirstSign && a.FirstSign == b.FirstSign
+// same reports whether limits of the budget are these. Those with ladders are not looked into.
+func (b Budget) same(l *verdict.Limits) bool {
+	return l.Ladders == nil && len(b.Ladders.Idle)+len(b.Ladders.NoProgress)+len(b.Ladders.Hold) == 0 &&
+		slices.Equal(l.WarnAt, b.warnAt()) && l.WallClock == b.wallClock() && l.Safety == off(b.Safety) &&
+		l.Idle == off(b.Idle) && l.NoProgress == off(b.NoProgress) &&
+		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign)
 }

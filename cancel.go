@@ -32,28 +32,31 @@ func (w *Watchdog) carryOut(t *trip) {
 	if err != nil {
 		ruled = ruling{stop: own}
 	}
-	w.conclude(ruled, event, err)
+	asleep := w.conclude(t, ruled, event, err)
+	close(t.done)
+	w.wake(asleep)
 	if ruled.stop != nil {
-		w.publish(w.stopDirective(ruled.stop, t))
 		w.report(ruled.stop, err)
 	}
-	close(t.done)
 }
 
-func (w *Watchdog) conclude(ruled ruling, event Event, recordErr error) {
+// conclude makes the ruling what every reader sees, at once. It returns the subscribers that have to be told of a stop.
+func (w *Watchdog) conclude(t *trip, ruled ruling, event Event, recordErr error) (asleep []*subscriber) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trip = nil
 	if ruled.stop == nil {
 		w.phase = running
 		w.extendTo(ruled.extended)
-		return
+		return nil
 	}
 	if recordErr != nil {
 		w.keepLocked(recordErr, event)
 	}
 	w.stop = ruled.stop
+	asleep = w.enqueue(w.stopDirective(ruled.stop, t))
 	w.end(w.stop)
+	return asleep
 }
 
 // stopDirective is the directive of a stop, which another process can have written.
@@ -70,6 +73,9 @@ func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 		Reason: reasonOf(t.verdict.Limit), SessionStartedAt: stamp(w.startedAt), FiredAt: stamp(t.at),
 		ElapsedSeconds: wholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: t.verdict.Allowed.Seconds(), Parent: w.parentID,
 		Hold: t.verdict.Hold, Note: t.note,
+	}
+	if t.verdict.Limit != verdict.WallClock {
+		p.MeasuredSeconds = exactSeconds(t.verdict.Used)
 	}
 	if t.verdict.Attempt > 1 {
 		p.Attempt = t.verdict.Attempt

@@ -5,13 +5,10 @@ import (
 	"time"
 )
 
-// runContext is the context of a run. It is not a child of its parent: what ends the run is decided in one place, under the
-// run's mutex, and a child would be ended from a second one. Whoever looks at it brings the parent's end in, and
-// those who only wait are told of it by [context.AfterFunc].
-type runContext struct {
-	context.Context
-	w *Watchdog
-}
+// A runContext is the watchdog as the context of its run. It is not a child of its parent: what ends the run is decided in
+// one place, under the run's mutex, and a child would be ended from a second one. Whoever looks at it brings the
+// parent's end in, and those who only wait are told of it by [context.AfterFunc].
+type runContext Watchdog
 
 // newRunContext makes the inner context and hooks it to the parent.
 func (w *Watchdog) newRunContext(parent context.Context) {
@@ -24,33 +21,33 @@ func (w *Watchdog) newRunContext(parent context.Context) {
 }
 
 // Deadline is the parent's.
-func (c runContext) Deadline() (time.Time, bool) {
-	if c.w.parent == nil {
+func (c *runContext) Deadline() (time.Time, bool) {
+	if c.parent == nil {
 		return time.Time{}, false
 	}
-	return c.w.parent.Deadline()
+	return c.parent.Deadline()
 }
 
 // Value finds the run's watchdog besides what the parent carries.
-func (c runContext) Value(key any) any {
+func (c *runContext) Value(key any) any {
 	if key == (runKey{}) {
-		return c.w
+		return (*Watchdog)(c)
 	}
-	return c.Context.Value(key)
+	return c.inner.Value(key)
 }
 
 // Done implements [context.Context].
-func (c runContext) Done() <-chan struct{} {
-	c.w.heedParent()
-	return c.Context.Done()
+func (c *runContext) Done() <-chan struct{} {
+	(*Watchdog)(c).heedParent()
+	return c.inner.Done()
 }
 
 // Err implements [context.Context]. A run that its parent ended has the parent's error.
-func (c runContext) Err() error {
-	c.w.heedParent()
-	err := c.Context.Err()
-	if err != nil && c.w.endedByParent() {
-		return c.w.parent.Err()
+func (c *runContext) Err() error {
+	(*Watchdog)(c).heedParent()
+	err := c.inner.Err()
+	if err != nil && (*Watchdog)(c).endedByParent() {
+		return c.parent.Err()
 	}
 	return err
 }

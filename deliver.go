@@ -93,25 +93,32 @@ func (w *Watchdog) readersOf() *readers {
 }
 
 // publish gives a directive to everyone.
-func (w *Watchdog) publish(d Directive) {
+func (w *Watchdog) publish(d Directive) { w.wake(w.enqueue(d)) }
+
+// enqueue puts a directive where everyone finds it, and returns the subscribers that have to be woken.
+func (w *Watchdog) enqueue(d Directive) (asleep []*subscriber) {
 	r := w.readersOf()
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.poll.put(d)
-	var idle []*subscriber
 	for _, s := range r.subscribers {
 		s.box.put(d)
 		if !s.calling {
 			s.calling = true
-			idle = append(idle, s)
+			asleep = append(asleep, s)
 		}
 	}
-	r.mu.Unlock()
-	for _, s := range idle {
+	return asleep
+}
+
+// wake calls the subscribers: with PollOnly on this goroutine, else each on one of its own.
+func (w *Watchdog) wake(asleep []*subscriber) {
+	for _, s := range asleep {
 		if w.pollOnly {
-			w.drain(r, s)
+			w.drain(w.readersOf(), s)
 			continue
 		}
-		go w.drain(r, s)
+		go w.drain(w.readersOf(), s)
 	}
 }
 
@@ -138,6 +145,13 @@ func (w *Watchdog) callHost(onPanic string, call func()) {
 		}
 	}()
 	call()
+}
+
+// inOrder has events of one moment, with random IDs, read in the order they have here.
+func inOrder(events []Event) {
+	if events[1].ID < events[0].ID {
+		events[0].ID, events[1].ID = events[1].ID, events[0].ID
+	}
 }
 
 func (w *Watchdog) directive(v verdict.Verdict) Directive {
@@ -175,11 +189,12 @@ func (w *Watchdog) recordDirective(d Directive) {
 	p := tripPayload{
 		Reason: reasonOfCode(d.Reason), SessionStartedAt: stamp(w.startedAt), FiredAt: stamp(d.At),
 		ElapsedSeconds: wholeSeconds(d.Used), ConfiguredBudgetSeconds: d.Allowed.Seconds(),
-		Directive: string(d.Kind), Attempt: d.Attempt, Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly, Parent: w.parentID,
+		Directive: string(d.Kind), Attempt: d.Attempt, Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly, Parent: w.parentID, MeasuredSeconds: exactSeconds(d.Used),
 	}
 	events := []Event{w.newEvent(EventWarning, d.At, "", p)}
 	if !d.ObserveOnly {
 		events = append(events, w.newEvent(eventPrefix+string(d.Kind), d.At, "", p))
+		inOrder(events)
 	}
 	if err := w.append(events...); err != nil {
 		w.log().Error("watchdog could not record a directive", "run", w.id, "directive", string(d.Kind), "reason", string(d.Reason), "error", err)

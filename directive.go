@@ -49,7 +49,7 @@ type Directive struct {
 
 // checkLadders finds what can never take effect.
 func (b Budget) checkLadders() error {
-	for _, ladder := range []struct {
+	for _, ladder := range [...]struct {
 		name  string
 		rungs []DirectiveKind
 		dead  bool

@@ -48,7 +48,10 @@ func TestLadder(t *testing.T) {
 			decision := payloads(t, store, watchdog.EventWarning)
 			require.Equal(t, decision, payloads(t, store, watchdog.EventRetry))
 			require.Contains(t, decision, `"reason":"idle_exceeded"`)
-			require.Contains(t, decision, `"directive":"retry","attempt":1,"note":"tool: grep"}`)
+			require.Contains(t, decision, `"directive":"retry","attempt":1,"note":"tool: grep","measured_seconds":600}`)
+			events, err := store.Read(context.Background(), watchdog.AggregateType, wd.ID())
+			require.NoError(t, err)
+			require.Equal(t, watchdog.EventWarning, events[0].Type, "the decision is read before its directive")
 		})
 	})
 	t.Run("progress puts it back to its first rung, activity does not", func(t *testing.T) {
@@ -62,6 +65,23 @@ func TestLadder(t *testing.T) {
 			require.Equal(t, watchdog.Retry, next(wd.Activity))
 			require.Equal(t, watchdog.Unstuck, next(wd.Activity))
 			require.Equal(t, watchdog.Retry, next(wd.Progress))
+		})
+	})
+	t.Run("who sees the context end finds the cancel at the next poll", func(t *testing.T) {
+		inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: minute}}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			found := make(chan bool, 1)
+			context.AfterFunc(wd.Context(), func() {
+				_, ok := wd.Poll()
+				found <- ok
+			})
+			after(minute + 1)
+			require.True(t, <-found)
+		})
+	})
+	t.Run("a stop tells what was used of its limit, not floored", func(t *testing.T) {
+		inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: 700 * time.Millisecond}}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			after(time.Second)
+			require.Equal(t, 700*time.Millisecond, requireStop(t, wd, watchdog.IdleExceeded).Elapsed)
 		})
 	})
 	t.Run("a hold that trips names itself each time", func(t *testing.T) {

@@ -38,6 +38,9 @@ type classes struct {
 }
 
 func (k Kinds) classes() (*classes, error) {
+	if len(k.Material)+len(k.Activity)+len(k.Ignored) == 0 && k.Unknown == "" {
+		return nil, nil
+	}
 	c := &classes{map[string]Class{}, k.Unknown}
 	for _, set := range []struct {
 		class Class
@@ -53,9 +56,6 @@ func (k Kinds) classes() (*classes, error) {
 	case "", Material, Active, Ignored:
 	default:
 		return nil, fmt.Errorf("%w: Unknown is %q; use %s, %s or %s", ErrInvalidKinds, k.Unknown, Material, Active, Ignored)
-	}
-	if len(c.of) == 0 && (k.Unknown == "" || k.Unknown == Ignored) {
-		return nil, nil
 	}
 	return c, nil
 }

@@ -51,11 +51,11 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 	}
 	for {
 		now := w.clock.elapsed()
-		w.takePulse()
+		w.takePulse(now)
 		v := verdict.Judge(*w.limits, w.seen, now)
 		switch {
 		case v.Action == verdict.Continue:
-			w.beQuiet(v.Next)
+			w.beQuiet(now, v.Next)
 			return f, verdict.Until(v.Next, now)
 		case v.Action == verdict.Warn:
 			f.warnings = append(f.warnings, w.warning(v))
@@ -100,10 +100,9 @@ func (w *Watchdog) settle(found findings) {
 }
 
 // beQuiet lets polls pass until the instant next, or until it is time to see whether the machine slept.
-func (w *Watchdog) beQuiet(next time.Duration) {
+func (w *Watchdog) beQuiet(now, next time.Duration) {
 	if w.clock.other == nil {
-		soon := int64(w.clock.base.Since() + pollGlance)
-		w.quietUntil.Store(min(soon, int64(w.clock.sinceBase(next))))
+		w.quietUntil.Store(int64(min(w.clock.sinceBase(now)+pollGlance, w.clock.sinceBase(next))))
 	}
 }
 
@@ -119,7 +118,10 @@ func (w *Watchdog) decide(v verdict.Verdict) *trip {
 var alarms *alarm.Queue[Watchdog]
 
 // Not where it is declared, because ringing sets alarms.
-func init() { alarms = alarm.New(ringAll, uptime.Start(time.Now()).Slept) }
+func init() {
+	began := uptime.Start(time.Now())
+	alarms = alarm.New(ringAll, func() time.Duration { return began.Slept(time.Now()) })
+}
 
 func ringAll(due []*Watchdog) {
 	var quick batch

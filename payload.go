@@ -21,7 +21,8 @@ type (
 		Parent                  string  `json:"parent,omitempty"`
 		Hold                    string  `json:"hold,omitempty"`
 		Note                    string  `json:"note,omitempty"`
-		Attempt                 int     `json:"attempt,omitempty"` // left out where the limit has no ladder
+		Attempt                 int     `json:"attempt,omitempty"`          // left out where the limit has no ladder
+		MeasuredSeconds         float64 `json:"measured_seconds,omitempty"` // what elapsed, not floored; of the wall clock the times tell it
 	}
 	tripPayload struct {
 		Reason                  string  `json:"reason"`
@@ -35,6 +36,7 @@ type (
 		Note                    string  `json:"note,omitempty"`
 		ObserveOnly             bool    `json:"observe_only,omitempty"`
 		Parent                  string  `json:"parent,omitempty"`
+		MeasuredSeconds         float64 `json:"measured_seconds"`
 	}
 	resumePayload struct {
 		SessionStartedAt  stamp  `json:"session_started_at"`
@@ -70,6 +72,9 @@ type (
 
 // wholeSeconds floors, as elapsed_seconds must be.
 func wholeSeconds(d time.Duration) float64 { return float64(d / time.Second) }
+
+// exactSeconds are to the microsecond, as times are.
+func exactSeconds(d time.Duration) float64 { return d.Truncate(time.Microsecond).Seconds() }
 
 // duration is the length that a payload's seconds stand for.
 func duration(seconds float64) time.Duration {

@@ -96,11 +96,11 @@ func kindOf(progress bool) SignalKind {
 
 // takePulse brings the signs of life into the decision. What the machine slept does not count as silence: it is taken to lie before
 // them. The caller holds mu.
-func (w *Watchdog) takePulse() {
+func (w *Watchdog) takePulse(elapsed time.Duration) {
 	if w.pulse == nil || w.clock.other != nil {
 		return
 	}
-	now, offset := w.clock.base.Since(), w.clock.atBase+w.clock.slept
+	now, offset := w.clock.sinceBase(elapsed), w.clock.atBase+w.clock.slept
 	signs := w.seen.Signs
 	if at, ever := w.pulse.first.last(now); ever && !signs.Signalled {
 		signs.Signal(false, at+offset)

@@ -55,8 +55,9 @@ func (c *runClock) elapsed() time.Duration {
 	if c.other != nil {
 		return c.meter.Read(c.reading())
 	}
-	c.slept = max(c.slept, c.base.Slept())
-	return c.atBase + c.base.Since() + c.slept
+	now := time.Now()
+	c.slept = max(c.slept, c.base.Slept(now))
+	return c.atBase + now.Sub(c.base.Time()) + c.slept
 }
 
 func (c *runClock) reading() time.Duration {

@@ -69,6 +69,9 @@ func (p *cancelPayload) stop(runID string) *Stop {
 		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
 		Elapsed: duration(p.ElapsedSeconds), Budget: duration(p.ConfiguredBudgetSeconds), Hold: p.Hold, Note: p.Note,
 	}
+	if p.MeasuredSeconds != 0 {
+		s.Elapsed = duration(p.MeasuredSeconds)
+	}
 	if p.Reason != reasonOf(verdict.WallClock) {
 		return s
 	}

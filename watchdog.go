@@ -155,7 +155,10 @@ func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 // Context returns the run's context, for everything that is done in the run. It ends when a limit is exceeded, with
 // the [Stop] as its cause; when the parent ends, with the parent's cause; after [Watchdog.Interrupt], with the
 // [Interruption]; and after [Watchdog.Close], with [ErrClosed]. Its deadline is the parent's: that of the run may be extended.
-func (w *Watchdog) Context() context.Context { return runContext{w.inner, w} }
+func (w *Watchdog) Context() context.Context { return (*runContext)(w) }
+
+// ID returns the run's ID.
+func (w *Watchdog) ID() string { return w.id }
 
 // StartedAt returns the start of the window, in UTC to the microsecond. After [Resume] it can be later than what the
 // host passed: persist it.

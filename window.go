@@ -32,7 +32,10 @@ type warningKey struct{ fraction, budgetSeconds float64 }
 type windows map[time.Time]*window
 
 func foldEvents(events []Event) (windows, error) {
-	all := make(windows, min(len(events), 1))
+	if len(events) == 0 {
+		return nil, nil
+	}
+	all := windows{}
 	for _, e := range events {
 		payload, err := decodePayload(e)
 		if err != nil {

@@ -43,6 +43,7 @@ func TestFilesThatAreAccepted(t *testing.T) {
 		"a reserve is seconds":                             {"runtime_controls: {reserve_seconds: 30}\n", watchdog.Budget{Reserve: 30 * time.Second}},
 		"a reserve of zero is none":                        {"runtime_controls: {reserve_seconds: 0}\n", none},
 		"warnings switched off suit a limit switched off":  {wallClock + "0\n  warn_at: []\n", watchdog.Budget{WallClock: watchdog.NoLimit, WarnAt: []float64{}}},
+		"a host may have events and ladders of its own":    {"events: {created: 5}\nladders: [high]\n", none},
 		"an empty block says that near keys are the hosts": {"runtime_controls:\nruntime_control: {a: 1}\nwarn_at: noon\n", none},
 		"the host may merge what has none of our blocks":   {"base: &base {model: x}\n<<: [*base]\n", none},
 		"a block overrides one that a merge brings":        {"base: &base {runtime_controls: {warn_at: []}}\n<<: *base\n" + wallClock + "60\n", wall(time.Minute)},
@@ -69,7 +70,7 @@ func TestVariablesThatAreAccepted(t *testing.T) {
 		"a decimal number of seconds overrides the file":     {"WATCHDOG_RESERVE_SECONDS", "0.25", func(b *watchdog.Budget) { b.Reserve = time.Second / 4 }},
 		"fractions are divided by commas":                    {"WATCHDOG_WARN_AT", "0.25,0.75", func(b *watchdog.Budget) { b.WarnAt = []float64{0.25, 0.75} }},
 		"zero is no warnings":                                {"WATCHDOG_WARN_AT", "0", func(b *watchdog.Budget) { b.WarnAt = []float64{} }},
-		"zero switches off a limit that the file tunes":      {"WATCHDOG_SESSION_WALL_CLOCK_SECONDS", "0", func(b *watchdog.Budget) { b.WallClock = watchdog.NoLimit }},
+		"zero switches off a limit and what the file tunes":  {"WATCHDOG_SESSION_WALL_CLOCK_SECONDS", "0", func(b *watchdog.Budget) { *b = watchdog.Budget{WallClock: watchdog.NoLimit, WarnAt: []float64{}} }},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c, err := config.Parse("limits.yaml", []byte(file), environment(map[string]string{test.variable: test.value}))

@@ -3,12 +3,13 @@ package config
 import (
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
 
-// block reads the settings of one block, every key of which is ours.
+// block reads the settings of one block, or of one inside of it, every key of which is ours.
 func (f *file) block(name string, content *yaml.Node) {
 	switch {
 	case isNull(content):
@@ -21,7 +22,7 @@ func (f *file) block(name string, content *yaml.Node) {
 	default:
 		lines := map[string]int{}
 		for key, v := range pairs(content) {
-			f.setting(name, key, v, lines)
+			f.entry(name, key, v, lines)
 		}
 	}
 }
@@ -30,22 +31,32 @@ func (f *file) blockFault(block string, line int, content *yaml.Node, problem st
 	f.faults = append(f.faults, &Error{File: f.name, Line: line, Key: block, Value: show(content), Problem: problem})
 }
 
-// setting takes over one key of a block. The lines are those of the keys before it.
-func (f *file) setting(block string, node, content *yaml.Node, lines map[string]int) {
-	k, known := keyNamed(block, nameOf(node))
-	if !known {
+// entry takes over what stands under one key of a block. The lines are those of the keys before it.
+func (f *file) entry(block string, node, content *yaml.Node, lines map[string]int) {
+	name := nameOf(node)
+	if !slices.Contains(names(block), name) {
 		f.unknown(block, node, content)
 		return
 	}
-	from := source{file: f.name, line: node.Line}
-	if line, twice := lines[k.name]; twice {
-		f.faults = append(f.faults, from.fault(k, show(content), fmt.Sprintf("is a second value; the first is in line %d; write one", line)))
+	path := block + "." + name
+	if line, twice := lines[name]; twice {
+		f.blockFault(path, node.Line, content, fmt.Sprintf("is a second value; the first is in line %d; write one", line))
 		return
 	}
-	lines[k.name] = node.Line
+	lines[name] = node.Line
+	if k, known := keyAt(path); known {
+		f.setting(k, node, content)
+	} else {
+		f.block(path, content)
+	}
+}
+
+// setting takes over the value of a key.
+func (f *file) setting(k key, node, content *yaml.Node) {
 	if isNull(content) {
 		return
 	}
+	from := source{file: f.name, line: node.Line}
 	f.config.sources[k.path()] = from
 	if flaw := k.kind.set(f.config, fromNode(content)); flaw != nil {
 		from.line = flaw.value.line

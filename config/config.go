@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -15,6 +16,10 @@ type Config struct {
 	// Budget is ready for [watchdog.New]. A limit that was not set is its zero value, which means its default; one that
 	// was set to 0 is switched off.
 	Budget watchdog.Budget
+	// Kinds classify the host's own kinds of event, ready for [watchdog.New].
+	Kinds watchdog.Kinds
+	// Tick is the limit of a bounded call.
+	Tick Tick
 
 	sources map[string]source // by the path of the key; a key that is missing has its default
 }
@@ -46,6 +51,14 @@ func readFile(path string) (text []byte, err error) {
 	return io.ReadAll(io.LimitReader(file, maxText+1))
 }
 
+// A Tick holds the limits of a [watchdog.Call], whose fields have the same names. The zero value of each is its default.
+type Tick struct {
+	// Limit is how long a call may take, from [watchdog.MinTick] to [watchdog.MaxTick]. Zero means [watchdog.DefaultTick].
+	Limit time.Duration
+	// Grace is how long it then has to return, at most Limit. Zero means [watchdog.DefaultGrace].
+	Grace time.Duration
+}
+
 // Parse is [Load] for a text that is in memory; name stands for its file in errors and sources.
 func Parse(name string, text []byte, environment Lookup) (*Config, error) {
 	c := &Config{sources: map[string]source{}}
@@ -57,33 +70,4 @@ func Parse(name string, text []byte, environment Lookup) (*Config, error) {
 		return nil, join(faults)
 	}
 	return c, nil
-}
-
-// check holds the settings against each other, now that each by itself is right.
-func (c *Config) check() []*Error {
-	var faults []*Error
-	for _, k := range keys {
-		if fault := c.checkEffect(k); fault != nil {
-			faults = append(faults, fault)
-		}
-	}
-	if err := c.Budget.Validate(); err != nil {
-		faults = append(faults, &Error{Problem: fmt.Sprintf("%v (%s)", err, c.origins()), Err: err})
-	}
-	return faults
-}
-
-// checkEffect finds a setting that can never take effect because the limit it belongs to is off. A variable may switch
-// off a limit that the file tunes: that is what variables are for.
-func (c *Config) checkEffect(k key) *Error {
-	own, set := c.sources[k.path()]
-	limit, ok := keyAt(k.needs)
-	if !set || !ok || k.kind.off(c) || !limit.kind.off(c) {
-		return nil
-	}
-	other := c.sources[limit.path()]
-	if other.variable != "" && own.variable == "" {
-		return nil
-	}
-	return own.fault(k, k.kind.show(c), fmt.Sprintf("can never take effect: %s is switched off by %s", limit.path(), other))
 }

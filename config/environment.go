@@ -16,6 +16,9 @@ func (c *Config) readEnvironment(lookup Lookup) []*Error {
 	}
 	var faults []*Error
 	for _, k := range keys {
+		if k.variable == "" {
+			continue
+		}
 		text, set := lookup(k.variable)
 		if !set {
 			continue

@@ -16,9 +16,24 @@ func ExampleLoad() {
 	fmt.Print(limits)
 	// Output:
 	// A session may take 1h30m0s
-	// runtime_controls.session_wall_clock_seconds  1h30m0s    testdata/limits.yaml:5
-	// runtime_controls.warn_at                     0.5, 0.75  testdata/limits.yaml:6
-	// runtime_controls.reserve_seconds             30.5s      testdata/limits.yaml:7
+	// runtime_controls.session_wall_clock_seconds   1h30m0s    testdata/limits.yaml:5
+	// runtime_controls.warn_at                      0.5, 0.75  testdata/limits.yaml:6
+	// runtime_controls.reserve_seconds              30.5s      testdata/limits.yaml:7
+	// runtime_controls.safety_timeout_seconds       off        default
+	// runtime_controls.no_progress_timeout_seconds  off        default
+	// runtime_controls.idle_timeout_seconds         off        default
+	// runtime_controls.hold_timeout_seconds         off        default
+	// runtime_controls.from_first_sign              false      default
+	// runtime_controls.first_sign_timeout_seconds   off        default
+	// runtime_controls.ladders.idle                 cancel     default
+	// runtime_controls.ladders.no_progress          cancel     default
+	// runtime_controls.ladders.hold                 cancel     default
+	// runtime_controls.events.material              none       default
+	// runtime_controls.events.activity              none       default
+	// runtime_controls.events.ignored               none       default
+	// runtime_controls.events.unknown               ignored    default
+	// runtime_controls.max_tick_duration_minutes    30m0s      default
+	// runtime_controls.tick_grace_seconds           30s        default
 }
 
 func ExampleParse_errors() {

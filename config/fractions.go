@@ -15,22 +15,20 @@ type fractions struct {
 // maxFractions is more warnings than anyone reads.
 const maxFractions = 100
 
-// fromVariable splits at commas. 0 by itself stays as it is: it says that there are none.
+// fromVariable leaves 0 by itself as it is: it says that there are none.
 func (f fractions) fromVariable(text string) value {
 	if text == "0" {
 		return written(text)
 	}
-	v := value{list: true}
-	for item := range strings.SplitSeq(text, ",") {
-		v.items = append(v.items, written(item))
-	}
-	return v
+	return separated(text)
 }
 
 func (f fractions) set(c *Config, v value) *flaw {
 	switch {
 	case v.odd != "":
 		return v.flaw(v.odd)
+	case v.quoted:
+		return v.flaw("is quoted; write the number without quotes")
 	case !v.list && v.text != "0":
 		return v.flaw("is not a list")
 	case len(v.items) > maxFractions:
@@ -76,6 +74,8 @@ func (f fractions) show(c *Config) string {
 	}
 	return strings.Join(items, ", ")
 }
+
+func (f fractions) rest(c *Config) { *f.field(c) = []float64{} }
 
 func (f fractions) off(c *Config) bool {
 	list := *f.field(c)

@@ -1,6 +1,8 @@
 package config_test
 
 import (
+	"cmp"
+	"log/slog"
 	"math"
 	"math/big"
 	"regexp"
@@ -22,6 +24,10 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Add([]byte("runtime_controls:\n  session_wall_clock_seconds: 60\n  warn_at: [0.5]\n  reserve_seconds: 0.5\n"))
+	f.Add([]byte(everySetting))
+	for _, test := range contradictions {
+		f.Add([]byte("runtime_controls:\n  " + test.text + "\n"))
+	}
 	f.Fuzz(func(t *testing.T, text []byte) {
 		c, err := config.Parse(file, text, config.NoEnvironment)
 		if err != nil {
@@ -31,7 +37,25 @@ func FuzzParse(f *testing.F) {
 		}
 		require.NoError(t, c.Budget.Validate())
 		require.NotEmpty(t, c.String())
+		requireUsable(t, c)
 	})
+}
+
+// requireUsable checks that a watchdog takes all that was read, and that a tick is one.
+func requireUsable(t *testing.T, c *config.Config) {
+	t.Helper()
+	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NotErrorIs(t, err, watchdog.ErrInvalidBudget)
+	require.NotErrorIs(t, err, watchdog.ErrInvalidKinds)
+	if err == nil {
+		require.NoError(t, wd.Close())
+	}
+	limit := cmp.Or(c.Tick.Limit, watchdog.DefaultTick)
+	require.GreaterOrEqual(t, limit, watchdog.MinTick)
+	require.LessOrEqual(t, limit, watchdog.MaxTick)
+	require.LessOrEqual(t, cmp.Or(c.Tick.Grace, watchdog.DefaultGrace), limit)
 }
 
 // requireSensible checks that errors come in the order of their lines and that none is empty.
@@ -39,7 +63,7 @@ func requireSensible(t *testing.T, faults []*config.Error) {
 	t.Helper()
 	for i, fault := range faults {
 		require.NotEmpty(t, fault.Problem)
-		require.Less(t, len(fault.Error()), 1000)
+		require.Less(t, len(fault.Error()), 2500)
 		if i > 0 {
 			require.LessOrEqual(t, faults[i-1].Line, fault.Line)
 		}

@@ -1,17 +1,39 @@
 package config
 
 import (
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 )
 
-// controls is the block of the session watchdog.
-const controls = "runtime_controls"
+// The blocks of a file that are ours, and those within them.
+const (
+	controls = "runtime_controls"
+	ladders  = controls + ".ladders"
+	events   = controls + ".events"
+)
+
+// The paths of what other settings depend on.
+const (
+	wallClockPath     = controls + ".session_wall_clock_seconds"
+	idlePath          = controls + ".idle_timeout_seconds"
+	noProgressPath    = controls + ".no_progress_timeout_seconds"
+	safetyPath        = controls + ".safety_timeout_seconds"
+	fromFirstSignPath = controls + ".from_first_sign"
+	firstSignPath     = controls + ".first_sign_timeout_seconds"
+	tickPath          = controls + ".max_tick_duration_minutes"
+	gracePath         = controls + ".tick_grace_seconds"
+)
+
+// What the values of several keys may be.
+const (
+	allowedTimeout = "a number of seconds such as 600 or 0.5, or 0 for no limit"
+	allowedLadder  = "wait, retry, unstuck and cancel in any number, cancel only as the last, in a file such as [retry, retry, cancel], in the environment such as retry,retry,cancel"
+	allowedKinds   = "a list of the host's own kinds of event such as [tool.result, commit], each in one list only"
+)
 
 // keys is every setting there is. A new one is a new row here and its line in docs/configuration.md; the file, the
-// environment, the errors and what is printed follow.
+// environment, the errors and what is printed follow. What a row needs, and what it has to be shorter than, stands above it.
 var keys = []key{
 	{
 		block: controls, name: "session_wall_clock_seconds", variable: "WATCHDOG_SESSION_WALL_CLOCK_SECONDS",
@@ -23,7 +45,7 @@ var keys = []key{
 		},
 	},
 	{
-		block: controls, name: "warn_at", variable: "WATCHDOG_WARN_AT", needs: controls + ".session_wall_clock_seconds",
+		block: controls, name: "warn_at", variable: "WATCHDOG_WARN_AT", needs: []string{wallClockPath},
 		allowed: "different fractions between 0 and 1, in a file such as [0.5, 0.8], in the environment such as 0.5,0.8, or 0 for none",
 		kind: fractions{
 			field:    func(c *Config) *[]float64 { return &c.Budget.WarnAt },
@@ -31,70 +53,93 @@ var keys = []key{
 		},
 	},
 	{
-		block: controls, name: "reserve_seconds", variable: "WATCHDOG_RESERVE_SECONDS", needs: controls + ".session_wall_clock_seconds",
+		block: controls, name: "reserve_seconds", variable: "WATCHDOG_RESERVE_SECONDS", needs: []string{wallClockPath},
 		allowed: "a number of seconds less than the wall clock, such as 60 or 0.5, or 0 for none",
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.Reserve }},
 	},
-}
-
-// A key is one setting: what it is called, and what it may be.
-type key struct {
-	block    string // the block of the file it stands in
-	name     string // what it is called there
-	variable string // what it is called in the environment
-	needs    string // the path of the limit without which it has no effect, if there is one
-	allowed  string // what its value may be, for people
-	kind     kind
-}
-
-// A kind knows how a value is read, kept in a Config and shown.
-type kind interface {
-	// fromVariable takes the text of a variable apart, as YAML did for the value in a file.
-	fromVariable(text string) value
-	// set keeps the value, or says what is wrong with it.
-	set(c *Config, v value) *flaw
-	// show is the value in force.
-	show(c *Config) string
-	// off reports whether the value in force switches the setting off.
-	off(c *Config) bool
-}
-
-func (k key) path() string   { return k.block + "." + k.name }
-func (k key) allows() string { return "; allowed: " + k.allowed }
-
-func keyAt(path string) (key, bool) {
-	return first(func(k key) bool { return k.path() == path })
-}
-
-func keyNamed(block, name string) (key, bool) {
-	return first(func(k key) bool { return k.block == block && k.name == name })
-}
-
-func first(match func(key) bool) (key, bool) {
-	if i := slices.IndexFunc(keys, match); i >= 0 {
-		return keys[i], true
-	}
-	return key{}, false
-}
-
-// names are the keys of a block, in the order of the table.
-func names(block string) []string {
-	var names []string
-	for _, k := range keys {
-		if k.block == block {
-			names = append(names, k.name)
-		}
-	}
-	return names
-}
-
-// blocks are the top-level keys of a file that are ours.
-func blocks() []string {
-	var blocks []string
-	for _, k := range keys {
-		if !slices.Contains(blocks, k.block) {
-			blocks = append(blocks, k.block)
-		}
-	}
-	return blocks
+	{
+		block: controls, name: "safety_timeout_seconds", variable: "WATCHDOG_SAFETY_TIMEOUT_SECONDS",
+		allowed: allowedTimeout,
+		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.Safety }},
+	},
+	{
+		block: controls, name: "no_progress_timeout_seconds", variable: "WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS",
+		within:  []string{wallClockPath, safetyPath},
+		allowed: allowedTimeout,
+		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.NoProgress }},
+	},
+	{
+		block: controls, name: "idle_timeout_seconds", variable: "WATCHDOG_IDLE_TIMEOUT_SECONDS",
+		within:  []string{wallClockPath, safetyPath, noProgressPath},
+		allowed: allowedTimeout,
+		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.Idle }},
+	},
+	{
+		block: controls, name: "hold_timeout_seconds", variable: "WATCHDOG_HOLD_TIMEOUT_SECONDS",
+		within:  []string{wallClockPath, safetyPath},
+		allowed: "a number of seconds such as 600 or 0.5, or 0 for no cap",
+		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.Hold }},
+	},
+	{
+		block: controls, name: "from_first_sign", variable: "WATCHDOG_FROM_FIRST_SIGN",
+		needs:   []string{idlePath, noProgressPath},
+		allowed: "true or false",
+		kind:    flag{field: func(c *Config) *bool { return &c.Budget.FromFirstSign }},
+	},
+	{
+		block: controls, name: "first_sign_timeout_seconds", variable: "WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS",
+		needs:   []string{fromFirstSignPath},
+		within:  []string{wallClockPath, safetyPath},
+		allowed: allowedTimeout,
+		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.FirstSign }},
+	},
+	{
+		block: ladders, name: "idle", variable: "WATCHDOG_LADDERS_IDLE", needs: []string{idlePath, firstSignPath},
+		allowed: allowedLadder,
+		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Idle }},
+	},
+	{
+		block: ladders, name: "no_progress", variable: "WATCHDOG_LADDERS_NO_PROGRESS", needs: []string{noProgressPath},
+		allowed: allowedLadder,
+		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.NoProgress }},
+	},
+	{
+		block: ladders, name: "hold", variable: "WATCHDOG_LADDERS_HOLD", // needs nothing: a hold may bring its own cap
+		allowed: allowedLadder,
+		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Hold }},
+	},
+	{
+		block: events, name: "material",
+		allowed: allowedKinds,
+		kind:    eventSet{class: watchdog.Material, field: func(c *Config) *[]string { return &c.Kinds.Material }},
+	},
+	{
+		block: events, name: "activity",
+		allowed: allowedKinds,
+		kind:    eventSet{class: watchdog.Active, field: func(c *Config) *[]string { return &c.Kinds.Activity }},
+	},
+	{
+		block: events, name: "ignored",
+		allowed: allowedKinds,
+		kind:    eventSet{class: watchdog.Ignored, field: func(c *Config) *[]string { return &c.Kinds.Ignored }},
+	},
+	{
+		block: events, name: "unknown", variable: "WATCHDOG_EVENTS_UNKNOWN",
+		allowed: "material, activity or ignored",
+		kind:    class{field: func(c *Config) *watchdog.Class { return &c.Kinds.Unknown }},
+	},
+	{
+		block: controls, name: "max_tick_duration_minutes", variable: "WATCHDOG_MAX_TICK_DURATION_MINUTES",
+		allowed: "a number of minutes from 1 to 60, such as 30 or 7.5",
+		kind:    minutes{field: func(c *Config) *time.Duration { return &c.Tick.Limit }},
+	},
+	{
+		block: controls, name: "tick_grace_seconds", variable: "WATCHDOG_TICK_GRACE_SECONDS",
+		allowed: "a number of seconds more than 0 and at most the tick itself, such as 30 or 0.5",
+		kind: seconds{
+			field:    func(c *Config) *time.Duration { return &c.Tick.Grace },
+			standard: watchdog.DefaultGrace,
+			nonzero:  "does not say whether a call that does not return is abandoned at once or never",
+		},
+	},
 }

@@ -10,13 +10,15 @@ import (
 type Setting struct {
 	// Key is the block and the name in a file, such as runtime_controls.warn_at.
 	Key string
-	// Variable is the environment variable that overrides the file.
+	// Variable is the environment variable that overrides the file. It is empty for what only a file can set.
 	Variable string
 	// Allowed says in words what the value may be.
 	Allowed string
-	// Value is what is in force, for people: a duration such as 4h0m0s, fractions such as 0.5, 0.8, or off.
+	// Value is what is in force, for people: a duration such as 4h0m0s, fractions such as 0.5, 0.8, words such as
+	// retry, cancel, or off. A list that is long is shortened.
 	Value string
-	// Source is where the value came from: "default", the file and line, or "environment" and the variable.
+	// Source is where the value came from: "default", the file and line, or "environment" and the variable, also that
+	// which left the setting without effect.
 	Source string
 }
 

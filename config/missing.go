@@ -13,7 +13,7 @@ func (f *file) missing(block string, root *yaml.Node) {
 	for key, content := range pairs(root) {
 		name := nameOf(key)
 		switch {
-		case slices.Contains(names(block), name):
+		case slices.Contains(names(block), name) && looksOurs(block+"."+name, content):
 			f.fault(key.Line, fmt.Sprintf("%s stands at the top level; write it inside of %s:%s", name, block, notOurs(block)))
 		case isMerge(key) && mergesIn(block, content, map[*yaml.Node]bool{}):
 			f.fault(key.Line, fmt.Sprintf("a merge key brings in %s, which is not read; write the block itself%s", block, notOurs(block)))
@@ -21,6 +21,23 @@ func (f *file) missing(block string, root *yaml.Node) {
 			f.fault(key.Line, fmt.Sprintf("unknown block %s; did you mean %s?%s", shown(name, maxShown), block, notOurs(block)))
 		}
 	}
+}
+
+// looksOurs reports whether what stands under a name of ours is ours. The name of a setting is proof enough; that of a block
+// within the block, such as events, is a common word, and one of its keys has to stand in it.
+func looksOurs(path string, content *yaml.Node) bool {
+	within := names(path)
+	if len(within) == 0 {
+		return true
+	}
+	if content.Kind == yaml.MappingNode {
+		for key := range pairs(content) {
+			if slices.Contains(within, nameOf(key)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 func notOurs(block string) string {

@@ -16,15 +16,15 @@ var (
 // numbers, of its version 1.1 and 1.2, of JSON's and of people's on which all agree; hexadecimal and octal numbers,
 // exponents, underscores and signs are not.
 func numberProblem(v value) string {
+	if v.quoted && v.odd == "" {
+		return "is quoted; write the number without quotes"
+	}
+	if problem := wordProblem(v); problem != "" {
+		return problem
+	}
 	unsigned := strings.TrimLeft(v.text, "+-")
 	word := strings.ToLower(unsigned)
 	switch {
-	case v.odd != "":
-		return v.odd
-	case v.list:
-		return "is a list"
-	case v.text == "":
-		return "is empty"
 	case slices.Contains(booleans, word):
 		return "is a boolean"
 	case slices.Contains(endless, word):

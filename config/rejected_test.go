@@ -35,6 +35,21 @@ func badWarnings(sentence, written, value string) rejected {
 	return rejected{sentence, "runtime_controls:\n  warn_at: " + written + "\n", 2, "runtime_controls.warn_at", value}
 }
 
+// badKey puts a value behind a key.
+func badKey(sentence, key, written, value string) rejected {
+	return rejected{sentence, "runtime_controls:\n  " + key + ": " + written + "\n", 2, "runtime_controls." + key, value}
+}
+
+// badLadder puts a value where a list of directives belongs, for a limit that is on.
+func badLadder(sentence, written, value string) rejected {
+	return rejected{sentence, "runtime_controls:\n  ladders: {hold: " + written + "}\n", 2, "runtime_controls.ladders.hold", value}
+}
+
+// badEvents puts a value where a list of kinds belongs.
+func badEvents(sentence, written, value string) rejected {
+	return rejected{sentence, "runtime_controls:\n  events: {material: " + written + "}\n", 2, "runtime_controls.events.material", value}
+}
+
 var rejectedFiles = []rejected{
 	badSeconds("a number in double quotes", `"14400"`, `"14400"`),
 	badSeconds("a number in single quotes", `'14400'`, `"14400"`),
@@ -87,6 +102,67 @@ var rejectedFiles = []rejected{
 	badWarnings("more warnings than anyone reads", "["+strings.Repeat("0.5, ", 101)+"]", "[…]"),
 	{"a fraction in a line of its own", "runtime_controls:\n  warn_at:\n  - 0.5\n  - 1.5\n", 4, "runtime_controls.warn_at", "1.5"},
 	{"an alias for a fraction", "limit: &limit 0.5\nruntime_controls:\n  warn_at: [*limit]\n", 3, "runtime_controls.warn_at", "*limit"},
+
+	badKey("a tick shorter than the least", "max_tick_duration_minutes", "0.999999999", "0.999999999"),
+	badKey("a tick of zero", "max_tick_duration_minutes", "0", "0"),
+	badKey("a tick longer than the longest", "max_tick_duration_minutes", "60.000000001", "60.000000001"),
+	badKey("a tick that rounds to the longest", "max_tick_duration_minutes", "60.0000000000000000001", "60.0000000000000000001"),
+	badKey("a tick of minutes beyond counting", "max_tick_duration_minutes", strings.Repeat("9", 400), strings.Repeat("9", 60)+"…"),
+	badKey("a negative tick", "max_tick_duration_minutes", "-5", "-5"),
+	badKey("a tick with a unit", "max_tick_duration_minutes", "30m", "30m"),
+	badKey("a grace of zero", "tick_grace_seconds", "0", "0"),
+	badKey("a negative timeout", "idle_timeout_seconds", "-1", "-1"),
+
+	badKey("a flag of YAML 1.1", "from_first_sign", "yes", "yes"),
+	badKey("a flag in quotes", "from_first_sign", `"true"`, `"true"`),
+	badKey("a flag that is a number", "from_first_sign", "1", "1"),
+	badKey("a flag in capitals", "from_first_sign", "True", "True"),
+	badKey("a flag in a list", "from_first_sign", "[true]", "[…]"),
+
+	badKey("ladders that are a list", "ladders", "[retry]", "[…]"),
+	badKey("ladders with a tag", "ladders", "!!map {idle: [retry]}", "{…}"),
+	badKey("ladders that are text", "ladders", "retry", "retry"),
+	badLadder("a directive by itself", "retry", "retry"),
+	badLadder("directives that are not a list", `"retry,cancel"`, `"retry,cancel"`),
+	badLadder("a directive that is nearly one", "[retri]", "retri"),
+	badLadder("a directive in capitals", "[RETRY]", "RETRY"),
+	badLadder("a directive that is none", "[restart]", "restart"),
+	badLadder("a directive that is nothing", "[retry, ~]", "~"),
+	badLadder("a directive that is empty", `[""]`, `""`),
+	badLadder("a directive in a list", "[[retry]]", "[…]"),
+	badLadder("a directive with a count", "[{retry: 2}]", "{…}"),
+	badLadder("a rung after a cancel", "[retry, cancel, retry]", "retry"),
+	badLadder("a second cancel", "[cancel, cancel]", "cancel"),
+	badLadder("more rungs than any limit trips", "["+strings.Repeat("retry, ", 101)+"]", "[…]"),
+	{"a rung in a line of its own", "runtime_controls:\n  ladders:\n    idle:\n    - retry\n    - abort\n", 5, "runtime_controls.ladders.idle", "abort"},
+	{"a ladder twice", "runtime_controls:\n  ladders:\n    idle: [retry]\n    idle: [wait]\n", 4, "runtime_controls.ladders.idle", "[…]"},
+	{"ladders twice", "runtime_controls:\n  ladders: {hold: [retry]}\n  ladders: {hold: [retry]}\n", 3, "runtime_controls.ladders", "{…}"},
+	{"an alias for ladders", "a: &a {hold: [retry]}\nruntime_controls:\n  ladders: *a\n", 3, "runtime_controls.ladders", "*a"},
+	{"an alias for a directive", "a: &a retry\nruntime_controls:\n  ladders: {hold: [*a]}\n", 3, "runtime_controls.ladders.hold", "*a"},
+	{"a ladder for a limit that has none", "runtime_controls:\n  ladders: {wall_clock: [retry]}\n", 2, "runtime_controls.ladders.wall_clock", "[…]"},
+	{"a ladder whose name is nearly one", "runtime_controls:\n  ladders: {no-progres: [retry]}\n", 2, "runtime_controls.ladders.no-progres", "[…]"},
+
+	badKey("events that are a list", "events", "[commit]", "[…]"),
+	badEvents("kinds that are not a list", "commit", "commit"),
+	badEvents("a kind that is a number", "[5]", "5"),
+	badEvents("a kind that is a boolean to some", "[On]", "On"),
+	badEvents("a kind that is nothing", "[null]", "null"),
+	badEvents("a kind that is empty", `[""]`, `""`),
+	badEvents("a kind of white space", `[" "]`, `" "`),
+	badEvents("a kind with white space around it", `["commit "]`, `"commit "`),
+	badEvents("a kind with a line end", `["com\nmit"]`, `"com\nmit"`),
+	badEvents("a kind in a list", "[[commit]]", "[…]"),
+	badEvents("a kind with a tag", "[!!str commit]", "commit"),
+	badEvents("a kind of the watchdog's own", "[runtime.watchdog.retry]", "runtime.watchdog.retry"),
+	badEvents("a kind twice in a list", "[commit, 'commit']", `"commit"`),
+	badEvents("more kinds than any program has", "["+strings.Repeat("a, ", 1001)+"]", "[…]"),
+	{"a kind in two lists", "runtime_controls:\n  events:\n    ignored: [tick]\n    activity: [token, tick]\n", 4, "runtime_controls.events.activity", "tick"},
+	{"a list of kinds under a name that is nearly one", "runtime_controls:\n  events: {materials: [commit]}\n", 2, "runtime_controls.events.materials", "[…]"},
+	{"a class that is nearly one", "runtime_controls:\n  events: {unknown: ignore}\n", 2, "runtime_controls.events.unknown", "ignore"},
+	{"a class that is none", "runtime_controls:\n  events: {unknown: heartbeat}\n", 2, "runtime_controls.events.unknown", "heartbeat"},
+	{"a class in a list", "runtime_controls:\n  events: {unknown: [activity]}\n", 2, "runtime_controls.events.unknown", "[…]"},
+	{"events outside of the block", "events:\n  material: [commit]\n", 1, "", ""},
+	{"ladders outside of the block", "agents: {}\nladders: {idle: [retry]}\n", 2, "", ""},
 
 	{"an unknown key that is nearly one of ours", "runtime_controls:\n  session_wallclock_seconds: 60\n", 2, "runtime_controls.session_wallclock_seconds", `60`},
 	{"an unknown key in another style", "runtime_controls:\n  Warn-At: [0.5]\n", 2, "runtime_controls.Warn-At", `[…]`},
@@ -170,6 +246,17 @@ func TestVariablesThatAreRejected(t *testing.T) {
 		{"a comma too many", warnAt, "0.5,", `""`},
 		{"a fraction that is none", warnAt, "0.5,80", `"80"`},
 		{"zero among fractions", warnAt, "0,0.5", `"0"`},
+		{"a flag of a number", "WATCHDOG_FROM_FIRST_SIGN", "1", `"1"`},
+		{"an empty ladder", "WATCHDOG_LADDERS_HOLD", "", `""`},
+		{"zero for a ladder", "WATCHDOG_LADDERS_HOLD", "0", `"0"`},
+		{"a ladder as in a file", "WATCHDOG_LADDERS_HOLD", "[retry]", `"[retry]"`},
+		{"a space in a ladder", "WATCHDOG_LADDERS_HOLD", "wait, retry", `" retry"`},
+		{"a ladder that goes on after a cancel", "WATCHDOG_LADDERS_HOLD", "cancel,retry", `"retry"`},
+		{"more rungs than any limit trips", "WATCHDOG_LADDERS_HOLD", strings.Repeat("wait,", 100) + "wait", `"` + strings.Repeat("wait,", 12) + `…"`},
+		{"a class that is nearly one", "WATCHDOG_EVENTS_UNKNOWN", "Activity", `"Activity"`},
+		{"an empty class", "WATCHDOG_EVENTS_UNKNOWN", "", `""`},
+		{"a tick longer than there is", "WATCHDOG_MAX_TICK_DURATION_MINUTES", "61", `"61"`},
+		{"a grace of zero", "WATCHDOG_TICK_GRACE_SECONDS", "0.0", `"0.0"`},
 	} {
 		t.Run(test.sentence, func(t *testing.T) {
 			c, err := config.Load("", environment(map[string]string{test.variable: test.text}))
@@ -226,31 +313,6 @@ func TestEverythingWrongIsReportedTogether(t *testing.T) {
 		lines = append(lines, fault.Line)
 	}
 	require.Equal(t, []int{2, 3, 4, 5, 6, 0, 0}, lines)
-}
-
-func TestLimitsThatContradictEachOther(t *testing.T) {
-	var all strings.Builder
-	for _, test := range []struct {
-		sentence  string
-		text      string
-		variables map[string]string
-	}{
-		{"a reserve as long as the wall clock", "session_wall_clock_seconds: 60\n  reserve_seconds: 60", nil},
-		{"a reserve longer than the default wall clock", "reserve_seconds: 14401", nil},
-		{"a reserve longer than the wall clock of a variable", "reserve_seconds: 60", map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": "30"}},
-		{"a reserve of a limit that is off", "session_wall_clock_seconds: 0\n  reserve_seconds: 60", nil},
-		{"warnings of a limit that is off", "warn_at: [0.5]\n  session_wall_clock_seconds: 0", nil},
-		{"warnings of a variable for a limit that is off", "session_wall_clock_seconds: 0", map[string]string{"WATCHDOG_WARN_AT": "0.5"}},
-		{"variables that contradict each other", "", map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": "0", "WATCHDOG_WARN_AT": "0.5"}},
-	} {
-		t.Run(test.sentence, func(t *testing.T) {
-			c, err := config.Parse(file, []byte("runtime_controls:\n  "+test.text+"\n"), environment(test.variables))
-			require.Nil(t, c)
-			only(t, err)
-			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
-		})
-	}
-	golden(t, "rejected_contradictions.golden", all.String())
 }
 
 func TestAnInvalidBudgetIsItsOwnError(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/seed62658d38/watchdog"
 )
 
 // seconds is the kind of a duration: a plain decimal number of seconds, exact to the nanosecond.
@@ -13,6 +15,7 @@ type seconds struct {
 	field    func(*Config) *time.Duration
 	standard time.Duration // the default
 	zero     time.Duration // what 0 stands for
+	nonzero  string        // why 0 is refused, where it is
 }
 
 func (s seconds) fromVariable(text string) value { return written(text) }
@@ -23,6 +26,9 @@ func (s seconds) set(c *Config, v value) *flaw {
 		return v.flaw(problem)
 	}
 	if duration == 0 {
+		if s.nonzero != "" {
+			return v.flaw(s.nonzero)
+		}
 		duration = s.zero
 	}
 	*s.field(c) = duration
@@ -38,8 +44,10 @@ func (s seconds) show(c *Config) string {
 
 func (s seconds) off(c *Config) bool {
 	duration := s.inForce(c)
-	return duration == 0 || duration == s.zero
+	return duration == 0 || duration == watchdog.NoLimit
 }
+
+func (s seconds) rest(c *Config) { *s.field(c) = s.zero }
 
 func (s seconds) inForce(c *Config) time.Duration {
 	return cmp.Or(*s.field(c), s.standard)

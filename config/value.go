@@ -2,6 +2,7 @@ package config
 
 import (
 	"strconv"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -11,6 +12,8 @@ type value struct {
 	text  string
 	list  bool
 	items []value
+
+	quoted bool // whether it was written in quotes, in a file
 
 	line int    // where it stands in a file
 	show string // how errors repeat it
@@ -30,9 +33,21 @@ func written(text string) value {
 	return value{text: text, show: strconv.Quote(shorten(text, maxShown))}
 }
 
+// separated takes over a text of the environment that is a list, its items divided by commas.
+func separated(text string) value {
+	v := written(text)
+	v.list = true
+	for item := range strings.SplitSeq(text, ",") {
+		v.items = append(v.items, written(item))
+	}
+	return v
+}
+
+const quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
+
 // fromNode takes over a value as YAML parsed it.
 func fromNode(node *yaml.Node) value {
-	v := value{line: node.Line, show: show(node), odd: oddity(node)}
+	v := value{line: node.Line, show: show(node), odd: oddity(node), quoted: node.Style&quotes != 0}
 	switch node.Kind {
 	case yaml.ScalarNode:
 		v.text = node.Value
@@ -54,8 +69,6 @@ func oddity(node *yaml.Node) string {
 		return "has a tag; write the value without it"
 	case node.Kind == yaml.MappingNode:
 		return "is a mapping"
-	case node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0:
-		return "is quoted; write the number without quotes"
 	case node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
 		return "is a block of text"
 	}
@@ -71,7 +84,7 @@ func show(node *yaml.Node) string {
 	case yaml.SequenceNode:
 		return "[…]"
 	}
-	if node.Style&(yaml.SingleQuotedStyle|yaml.DoubleQuotedStyle) != 0 {
+	if node.Style&quotes != 0 {
 		return strconv.Quote(shorten(node.Value, maxShown))
 	}
 	return shown(node.Value, maxShown)

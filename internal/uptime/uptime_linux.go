@@ -45,12 +45,13 @@ func Start(now time.Time) Mark {
 	return Mark{at: now, slept: s.slept, machine: true}
 }
 
-// Slept returns how long the machine slept since the mark. A mark of another clock has not slept.
-func (m Mark) Slept() time.Duration {
+// Slept returns how long the machine slept from the mark to now, which was just read with [time.Now]. A mark of another
+// clock has not slept.
+func (m Mark) Slept(now time.Time) time.Duration {
 	if !m.machine {
 		return 0
 	}
-	if s := look(time.Now()); s != nil && s.slept-m.slept > noise {
+	if s := look(now); s != nil && s.slept-m.slept > noise {
 		return s.slept - m.slept
 	}
 	return 0

@@ -13,9 +13,9 @@ const coarse = 10 * time.Second
 // Start marks the moment now, which was just read with [time.Now].
 func Start(now time.Time) Mark { return Mark{at: now} }
 
-// Slept returns how long the machine slept since the mark.
-func (m Mark) Slept() time.Duration {
-	if ahead := gap(m.at, time.Now()); ahead > coarse {
+// Slept returns how long the machine slept from the mark to now, which was just read with [time.Now].
+func (m Mark) Slept(now time.Time) time.Duration {
+	if ahead := gap(m.at, now); ahead > coarse {
 		return ahead
 	}
 	return 0

@@ -1,0 +1,171 @@
+package config_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/config"
+)
+
+// everySetting is a file in which nothing has its default.
+const everySetting = `runtime_controls:
+  session_wall_clock_seconds: 3600
+  warn_at: [0.5, 0.75]
+  reserve_seconds: 60
+  safety_timeout_seconds: 7200
+  no_progress_timeout_seconds: 900
+  idle_timeout_seconds: 90.5
+  hold_timeout_seconds: 300
+  from_first_sign: true
+  first_sign_timeout_seconds: 120
+  ladders:
+    idle: [retry, "retry", cancel]
+    no_progress: [unstuck]
+    hold:
+    - wait
+    - cancel
+  events:
+    material: [tool.result, commit, "404"]
+    activity: [token]
+    ignored: ["on"]
+    unknown: activity
+  max_tick_duration_minutes: 7.5
+  tick_grace_seconds: 10
+`
+
+var everyBudget = watchdog.Budget{
+	WallClock: time.Hour, WarnAt: []float64{0.5, 0.75}, Reserve: time.Minute, Safety: 2 * time.Hour,
+	NoProgress: 15 * time.Minute, Idle: 90*time.Second + time.Second/2, Hold: 5 * time.Minute,
+	FromFirstSign: true, FirstSign: 2 * time.Minute,
+	Ladders: watchdog.Ladders{
+		Idle:       []watchdog.DirectiveKind{watchdog.Retry, watchdog.Retry, watchdog.Cancel},
+		NoProgress: []watchdog.DirectiveKind{watchdog.Unstuck},
+		Hold:       []watchdog.DirectiveKind{watchdog.Wait, watchdog.Cancel},
+	},
+}
+
+func TestEverySettingOfAFileIsTakenOver(t *testing.T) {
+	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
+	require.NoError(t, err)
+	require.Equal(t, everyBudget, c.Budget)
+	require.Equal(t, watchdog.Kinds{
+		Material: []string{"tool.result", "commit", "404"}, Activity: []string{"token"}, Ignored: []string{"on"}, Unknown: watchdog.Active,
+	}, c.Kinds)
+	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
+	golden(t, "limits_every.golden", c.String())
+	requireUsable(t, c)
+}
+
+func TestEverySettingWithAVariableIsTakenOver(t *testing.T) {
+	c, err := config.Load("", environment(variables{
+		wallClockVariable: "3600", "WATCHDOG_WARN_AT": "0.5,0.75", "WATCHDOG_RESERVE_SECONDS": "60",
+		"WATCHDOG_SAFETY_TIMEOUT_SECONDS": "7200", noProgressVariable: "900", idleVariable: "90.5",
+		"WATCHDOG_HOLD_TIMEOUT_SECONDS": "300", "WATCHDOG_FROM_FIRST_SIGN": "true", "WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS": "120",
+		"WATCHDOG_LADDERS_IDLE": "retry,retry,cancel", "WATCHDOG_LADDERS_NO_PROGRESS": "unstuck", "WATCHDOG_LADDERS_HOLD": "wait,cancel",
+		"WATCHDOG_EVENTS_UNKNOWN": "activity", "WATCHDOG_MAX_TICK_DURATION_MINUTES": "7.5", "WATCHDOG_TICK_GRACE_SECONDS": "10",
+	}))
+	require.NoError(t, err)
+	require.Equal(t, everyBudget, c.Budget)
+	require.Equal(t, watchdog.Kinds{Unknown: watchdog.Active}, c.Kinds)
+	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
+	for _, s := range c.Limits() {
+		if s.Variable == "" {
+			require.Equal(t, "default", s.Source, s.Key)
+		} else {
+			require.Equal(t, "environment "+s.Variable, s.Source, s.Key)
+		}
+	}
+}
+
+func TestAVariableOverridesEachSettingOfAFile(t *testing.T) {
+	for variable, want := range map[string]struct{ value, key, shown string }{
+		"WATCHDOG_SAFETY_TIMEOUT_SECONDS":      {"1800", "safety_timeout_seconds", "30m0s"},
+		"WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS": {"600", "no_progress_timeout_seconds", "10m0s"},
+		"WATCHDOG_IDLE_TIMEOUT_SECONDS":        {"0", "idle_timeout_seconds", "off"},
+		"WATCHDOG_HOLD_TIMEOUT_SECONDS":        {"0", "hold_timeout_seconds", "off"},
+		"WATCHDOG_FROM_FIRST_SIGN":             {"false", "from_first_sign", "false"},
+		"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS":  {"0", "first_sign_timeout_seconds", "off"},
+		"WATCHDOG_LADDERS_IDLE":                {"cancel", "ladders.idle", "cancel"},
+		"WATCHDOG_LADDERS_NO_PROGRESS":         {"wait", "ladders.no_progress", "wait, cancel"},
+		"WATCHDOG_LADDERS_HOLD":                {"unstuck", "ladders.hold", "unstuck, cancel"},
+		"WATCHDOG_EVENTS_UNKNOWN":              {"material", "events.unknown", "material"},
+		"WATCHDOG_MAX_TICK_DURATION_MINUTES":   {"60", "max_tick_duration_minutes", "1h0m0s"},
+		"WATCHDOG_TICK_GRACE_SECONDS":          {"450", "tick_grace_seconds", "7m30s"},
+	} {
+		t.Run(variable, func(t *testing.T) {
+			c, err := config.Parse(file, []byte(everySetting), environment(variables{variable: want.value}))
+			require.NoError(t, err)
+			require.Contains(t, settings(c), [3]string{"runtime_controls." + want.key, want.shown, "environment " + variable})
+		})
+	}
+}
+
+func settings(c *config.Config) [][3]string {
+	var settings [][3]string
+	for _, s := range c.Limits() {
+		settings = append(settings, [3]string{s.Key, s.Value, s.Source})
+	}
+	return settings
+}
+
+func TestTheDefaultsOfWhatIsAbsent(t *testing.T) {
+	for sentence, text := range map[string]string{
+		"no file at all":               "",
+		"blocks without anything":      "runtime_controls:\n  ladders:\n  events:\n",
+		"blocks of no keys":            "runtime_controls: {ladders: {}, events: {}}\n",
+		"keys without values":          "runtime_controls:\n  idle_timeout_seconds:\n  from_first_sign:\n  ladders: {idle: , hold: ~}\n  events: {material: null, unknown: }\n  max_tick_duration_minutes:\n",
+		"zeros for what is off anyway": "runtime_controls: {idle_timeout_seconds: 0, no_progress_timeout_seconds: 0, safety_timeout_seconds: 0, hold_timeout_seconds: 0, first_sign_timeout_seconds: 0}\n",
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
+			require.NoError(t, err)
+			require.Equal(t, watchdog.Budget{}, c.Budget)
+			require.Equal(t, watchdog.Kinds{}, c.Kinds)
+			require.Equal(t, config.Tick{}, c.Tick)
+		})
+	}
+}
+
+func TestATickIsExactBetweenItsBounds(t *testing.T) {
+	for written, want := range map[string]time.Duration{
+		"1": watchdog.MinTick, "60": watchdog.MaxTick, "60.000": watchdog.MaxTick, "1.000000001": time.Minute + 60, "30": watchdog.DefaultTick,
+	} {
+		t.Run(written, func(t *testing.T) {
+			c, err := config.Load("", environment(variables{"WATCHDOG_MAX_TICK_DURATION_MINUTES": written}))
+			require.NoError(t, err)
+			require.Equal(t, want, c.Tick.Limit)
+		})
+	}
+}
+
+func TestALimitThatTheHostSwitchedOffIsPrintedAsOff(t *testing.T) {
+	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
+	require.NoError(t, err)
+	c.Budget.Idle = watchdog.NoLimit
+	require.Contains(t, settings(c), [3]string{"runtime_controls.idle_timeout_seconds", "off", "limits.yaml:7"})
+}
+
+func TestEventsThatAreReadAreObserved(t *testing.T) {
+	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
+	require.NoError(t, err)
+	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, PollOnly: true,
+	})
+	require.NoError(t, err)
+	defer wd.Close()
+	require.Equal(t, watchdog.Material, wd.Observe("commit"))
+	require.Equal(t, watchdog.Active, wd.Observe("token"))
+	require.Equal(t, watchdog.Ignored, wd.Observe("on"))
+	require.Equal(t, watchdog.Active, wd.Observe("anything else"))
+}
+
+func TestALookupIsNeverAskedForAVariableWithoutAName(t *testing.T) {
+	_, err := config.Load("", func(name string) (string, bool) {
+		require.NotEmpty(t, name)
+		return "", false
+	})
+	require.NoError(t, err)
+}

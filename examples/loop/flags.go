@@ -1,0 +1,63 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// all is the name of every scenario together.
+const all = "all"
+
+// options are what the command line asks for.
+type options struct {
+	scenario, state string
+	scenarios       []scenario
+	events, json    bool
+}
+
+// parse reads the command line. It looks at nothing else, so that an error means that nothing was done.
+func parse(args []string) (options, error) {
+	var o options
+	flags := o.flags()
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("%q is no flag; everything is said with flags", flags.Arg(0))
+	case o.events && o.json:
+		return o, fmt.Errorf("-json has the events already; leave out -events")
+	}
+	if o.scenarios = named(o.scenario); o.scenarios == nil {
+		return o, fmt.Errorf("-scenario %q is none; use %s or %s", o.scenario, all, names())
+	}
+	return o, nil
+}
+
+func (o *options) flags() *flag.FlagSet {
+	flags := flag.NewFlagSet("loop", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.scenario, "scenario", all, "play the scenario `NAME`, or all")
+	flags.StringVar(&o.state, "state", "", "keep the events in events.db in `DIR` (default: in memory, until the end)")
+	flags.BoolVar(&o.events, "events", false, "print the events of each run as they are stored, one JSON object a line")
+	flags.BoolVar(&o.json, "json", false, "print the results, with all events, as one JSON array, and what happens on standard error")
+	return flags
+}
+
+// usage is the help text.
+func usage() string {
+	var o options
+	var text strings.Builder
+	text.WriteString("Loop runs an agent loop against a model that goes wrong, under the limits of a watchdog.\n\n")
+	flags := o.flags()
+	flags.SetOutput(&text)
+	flags.PrintDefaults()
+	text.WriteString("\nThe scenarios:\n")
+	for _, s := range scenarios {
+		fmt.Fprintf(&text, "  %-10s %s\n", s.name, s.what)
+	}
+	text.WriteString("\nExit status: 0 every run ended as it should, 1 one did not, 2 wrong command line.\n")
+	return text.String()
+}

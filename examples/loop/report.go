@@ -1,0 +1,96 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A report is what is printed of one run.
+type report struct {
+	scenario scenario
+	run      watchdog.Run
+	out      io.Writer
+}
+
+func newReport(s scenario, run watchdog.Run, out io.Writer) report {
+	_, _ = fmt.Fprintf(out, "== %s: %s\n", s.name, s.what)
+	return report{s, run, out}
+}
+
+// say prints a line with the time since the run's start. What cannot be printed is not worth ending a run for.
+func (r report) say(format string, args ...any) { r.line(time.Now(), format, args...) }
+
+func (r report) line(at time.Time, format string, args ...any) {
+	_, _ = fmt.Fprintf(r.out, "%6.2fs  %s\n", at.Sub(r.run.StartedAt).Seconds(), fmt.Sprintf(format, args...))
+}
+
+// result says how the run ended and prints it.
+func (r report) result(directives []watchdog.DirectiveKind, stop *watchdog.Stop, err error) result {
+	found := result{
+		Scenario: r.scenario.name, RunID: r.run.ID, Expected: completed, Ended: completed, Directives: append([]watchdog.DirectiveKind{}, directives...),
+	}
+	if want := r.scenario.want.stop; want != "" {
+		found.Expected = string(want)
+	}
+	was := ending{directives: directives}
+	switch {
+	case stop != nil:
+		was.stop, found.Ended = stop.Code, string(stop.Code)
+		r.say("stopped: %s, which is %v, while at %q", stop.Code, stop.Budget, stop.Note)
+	case err != nil:
+		found.Ended, found.Error = failed, err.Error()
+		r.say("failed: %v", err)
+	default:
+		r.say("completed")
+	}
+	found.AsExpected = found.Ended != failed && was.is(r.scenario.want)
+	return found
+}
+
+// end adds the events that are stored and prints what they say.
+func (r report) end(found result, events []watchdog.Event, raw bool) result {
+	found.Events = append([]watchdog.Event{}, events...) // none is a list too
+	for _, e := range events {
+		if raw {
+			text, err := json.Marshal(e)
+			_, _ = fmt.Fprintf(r.out, "%s\n", text)
+			found.AsExpected = found.AsExpected && err == nil
+			continue
+		}
+		r.line(e.Timestamp, "event: %s%s", kind(e), why(e))
+	}
+	_, _ = fmt.Fprintln(r.out)
+	return found
+}
+
+// why is what an event says of its reason, for people.
+func why(e watchdog.Event) string {
+	var p struct {
+		Reason   string  `json:"reason"`
+		Fraction float64 `json:"fraction"`
+		Attempt  int     `json:"attempt"`
+		Hold     string  `json:"hold"`
+		Note     string  `json:"note"`
+	}
+	if err := json.Unmarshal(e.Payload, &p); err != nil {
+		return ", which cannot be read: " + err.Error()
+	}
+	text := " " + p.Reason
+	if p.Fraction > 0 {
+		text += fmt.Sprintf(", %v%% used", p.Fraction*100)
+	}
+	if p.Attempt > 0 {
+		text += fmt.Sprintf(", attempt %d", p.Attempt)
+	}
+	if p.Hold != "" {
+		text += fmt.Sprintf(", in hold %q", p.Hold)
+	}
+	if p.Note != "" {
+		text += fmt.Sprintf(", while at %q", p.Note)
+	}
+	return text
+}

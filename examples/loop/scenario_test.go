@@ -1,0 +1,131 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	loop "github.com/seed62658d38/watchdog/examples/loop"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+// played is what became of all scenarios, and what was printed.
+type played struct {
+	results []loop.Result
+	text    string
+}
+
+// play plays scenarios in a bubble, in which time passes only while everyone waits for it.
+func play(t *testing.T, name string, raw bool) (p played) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var network pipes
+		var out bytes.Buffer
+		results, err := loop.Play(t.Context(), name, &watchdog.Memory{}, raw, network.listen, network.dial, &out)
+		require.NoError(t, err)
+		require.NoError(t, loop.PrintTable(&out, results))
+		p = played{results, out.String()}
+	})
+	return p
+}
+
+func TestScenarios(t *testing.T) {
+	p := play(t, "all", false)
+	for _, r := range p.results {
+		t.Run(r.Scenario+" ends as it should, and its events say why", func(t *testing.T) {
+			assert.True(t, r.AsExpected, "%+v", r)
+			assert.Equal(t, r.Expected, r.Ended)
+			assert.ElementsMatch(t, kindsOf(r), r.Kinds())
+			if r.Ended != "completed" {
+				cancel := r.Events[len(r.Events)-1]
+				assert.Equal(t, watchdog.EventCancel, cancel.Type)
+				assert.Equal(t, r.Ended, "watchdog_"+field(t, cancel, "reason"))
+			}
+		})
+	}
+	t.Run("what is printed, to the hundredth of a second, is what was printed before", func(t *testing.T) {
+		const golden = "testdata/all.golden"
+		got := inOrder(p.text)
+		if *update {
+			require.NoError(t, os.WriteFile(golden, []byte(got), 0o600))
+		}
+		want, err := os.ReadFile(golden)
+		require.NoError(t, err)
+		assert.Equal(t, string(want), got)
+	})
+	require.NoError(t, loop.Judge(p.results))
+}
+
+// kindsOf are the events that a run's directives have: each its own and, unless it is a cancel, its decision's. The wall clock is
+// warned of besides.
+func kindsOf(r loop.Result) (kinds []string) {
+	for _, d := range r.Directives {
+		if d != watchdog.Cancel || r.Ended == string(watchdog.WallClockExceeded) {
+			kinds = append(kinds, "warning")
+		}
+		kinds = append(kinds, string(d))
+	}
+	return kinds
+}
+
+func field(t *testing.T, e watchdog.Event, name string) string {
+	t.Helper()
+	var payload map[string]any
+	require.NoError(t, json.Unmarshal(e.Payload, &payload))
+	text, _ := payload[name].(string)
+	return text
+}
+
+// directiveFirst is a directive whose decision, of the same instant, stands after it: a store orders the two by their random IDs.
+var directiveFirst = regexp.MustCompile(`(?m)(^ *\S+  event: (?:retry|unstuck) .*\n)(^ *\S+  event: warning .*\n)|\b(retry|unstuck), warning`)
+
+func inOrder(text string) string {
+	return directiveFirst.ReplaceAllStringFunc(text, func(found string) string {
+		if lines := strings.SplitAfter(found, "\n"); len(lines) > 1 {
+			return lines[1] + lines[0]
+		}
+		return "warning, " + strings.TrimSuffix(found, ", warning")
+	})
+}
+
+func TestNoEventHoldsWhatWasSaid(t *testing.T) {
+	for _, name := range []string{"dead", "stuck", "mute"} {
+		p := play(t, name, true)
+		stored, err := json.Marshal(p.results[0].Events)
+		require.NoError(t, err)
+		require.Contains(t, string(stored), "model: turn 2")
+		for _, said := range []string{"looking", "Perhaps", "Fix the bug", "do not get anywhere", "apply"} {
+			assert.NotContains(t, string(stored), said, "prompts and replies are not the events' business")
+		}
+	}
+}
+
+func TestEventsArePrintedAsStored(t *testing.T) {
+	p := play(t, "hung-tool", true)
+	stored, err := json.Marshal(p.results[0].Events[0])
+	require.NoError(t, err)
+	assert.Contains(t, p.text, "\n"+string(stored)+"\n")
+	assert.Contains(t, string(stored), `"hold":"tool: read_file"`)
+}
+
+func TestJudge(t *testing.T) {
+	fine := loop.Result{AsExpected: true}
+	require.NoError(t, loop.Judge([]loop.Result{fine, fine}))
+	require.Error(t, loop.Judge([]loop.Result{fine, {Scenario: "dead"}}))
+	var table bytes.Buffer
+	require.NoError(t, loop.PrintTable(&table, []loop.Result{fine, {Scenario: "dead"}}))
+	lines := slices.Collect(strings.Lines(table.String()))
+	assert.Contains(t, lines[1], " yes\n")
+	assert.Contains(t, lines[2], " NO\n")
+}

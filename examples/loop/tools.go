@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A toolbox stands in for tools and for a person: they do nothing, for as long as they are told to.
+type toolbox struct{ tool, person time.Duration }
+
+// atOnce is what takes no time to speak of.
+const atOnce = 100 * time.Millisecond
+
+// call runs a tool under a hold with the budget's cap: it may be silent for that long.
+func (t toolbox) call(ctx context.Context, name string, say say) error {
+	say("tool: %s", name)
+	return expectSilence(ctx, "tool: "+name, 0, t.tool)
+}
+
+// approve waits for a person under a hold without a cap: only the wall clock ends that.
+func (t toolbox) approve(ctx context.Context, what string, say say) error {
+	say("a person is asked: %s?", what)
+	err := expectSilence(ctx, "approval", watchdog.NoLimit, t.person)
+	if err == nil {
+		say("approved")
+	}
+	return err
+}
+
+// expectSilence waits under a hold, and for the run: what came of it is progress.
+func expectSilence(ctx context.Context, key string, limit, length time.Duration) error {
+	wd := watchdog.FromContext(ctx)
+	wd.Note(key)
+	err := wd.During(ctx, key, limit, func(ctx context.Context) error { return wait(ctx, max(length, atOnce)) })
+	if err != nil {
+		return fmt.Errorf("%s: %w", key, err)
+	}
+	wd.Progress()
+	return nil
+}
+
+// wait waits, or returns why the context ended.
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
+	}
+}
