@@ -11,7 +11,7 @@ import (
 )
 
 // attach makes a watchdog, for a run that may be cancelled only where it is to be resumed.
-func attach(ctx context.Context, run Run, cfg Config, outer *Watchdog, resume bool) (*Watchdog, error) {
+func attach(ctx context.Context, run Run, cfg *Config, outer *Watchdog, resume bool) (*Watchdog, error) {
 	at := now(cfg.Clock)
 	err := check(ctx, run, cfg, at)
 	if err != nil {
@@ -38,11 +38,11 @@ func attach(ctx context.Context, run Run, cfg Config, outer *Watchdog, resume bo
 }
 
 // check returns the first flaw of what a watchdog is made of.
-func check(ctx context.Context, run Run, cfg Config, now time.Time) error {
+func check(ctx context.Context, run Run, cfg *Config, now time.Time) error {
 	if err := run.check(now); err != nil {
 		return err
 	}
-	if err := cfg.Budget.Validate(); err != nil {
+	if err := cfg.Budget.check(); err != nil {
 		return err
 	}
 	switch {
@@ -56,7 +56,7 @@ func check(ctx context.Context, run Run, cfg Config, now time.Time) error {
 	return nil
 }
 
-func newWatchdog(run Run, cfg Config) *Watchdog {
+func newWatchdog(run Run, cfg *Config) *Watchdog {
 	w := &Watchdog{
 		id: run.ID, parentID: run.Parent, startedAt: truncate(run.StartedAt),
 		limits: cfg.Budget.shared(), reserve: cfg.Budget.Reserve, holdCap: off(cfg.Budget.Hold),
@@ -77,7 +77,7 @@ func newWatchdog(run Run, cfg Config) *Watchdog {
 
 // findWindow reads the window that the run is in and, where asked to, resumes a cancelled one. It talks to the store on
 // the caller's goroutine, for at most the record timeout.
-func (w *Watchdog) findWindow(ctx context.Context, cfg Config, resume bool) (window, error) {
+func (w *Watchdog) findWindow(ctx context.Context, cfg *Config, resume bool) (window, error) {
 	if !w.instant() {
 		var cancel context.CancelFunc
 		ctx, cancel = timeout(ctx, cfg.Clock, w.recordTimeout)

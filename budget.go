@@ -65,10 +65,14 @@ type Ladders struct {
 // to work, a warning lies outside 0 to 1 or is named twice, or a setting can never take effect: a ladder of a
 // limit that is off, a rung after [Cancel], FirstSign without FromFirstSign or that without a limit to begin.
 func (b Budget) Validate() error {
+	return b.check()
+}
+
+func (b *Budget) check() error {
 	return errors.Join(b.checkLengths(), b.checkWarnings(), b.checkFirstSign(), b.checkLadders())
 }
 
-func (b Budget) checkLengths() error {
+func (b *Budget) checkLengths() error {
 	for _, limit := range [...]struct {
 		name         string
 		length, zero time.Duration
@@ -99,7 +103,7 @@ func length(d time.Duration) string {
 	return d.String()
 }
 
-func (b Budget) checkWarnings() error {
+func (b *Budget) checkWarnings() error {
 	for i, fraction := range b.WarnAt {
 		if !(fraction > 0 && fraction < 1) {
 			return fmt.Errorf("%w: WarnAt has %v; a warning comes at more than 0 and less than 1 of WallClock", ErrInvalidBudget, fraction)
@@ -111,7 +115,7 @@ func (b Budget) checkWarnings() error {
 	return nil
 }
 
-func (b Budget) checkFirstSign() error {
+func (b *Budget) checkFirstSign() error {
 	switch {
 	case !b.FromFirstSign && b.FirstSign != 0:
 		return fmt.Errorf("%w: FirstSign is %v and takes effect only with FromFirstSign", ErrInvalidBudget, b.FirstSign)
@@ -121,7 +125,7 @@ func (b Budget) checkFirstSign() error {
 	return nil
 }
 
-func (b Budget) wallClock() time.Duration {
+func (b *Budget) wallClock() time.Duration {
 	if b.WallClock == 0 {
 		return DefaultWallClock
 	}
@@ -139,7 +143,7 @@ func off(limit time.Duration) time.Duration {
 var defaultWarnAt = []float64{DefaultWarnAt}
 
 // limits are the budget as the decision takes it. The budget is valid.
-func (b Budget) limits() verdict.Limits {
+func (b *Budget) limits() verdict.Limits {
 	warnAt := b.warnAt()
 	if b.WarnAt != nil {
 		warnAt = slices.Sorted(slices.Values(warnAt)) // a copy: the host may change its own
@@ -150,7 +154,7 @@ func (b Budget) limits() verdict.Limits {
 	}
 }
 
-func (b Budget) warnAt() []float64 {
+func (b *Budget) warnAt() []float64 {
 	if b.WarnAt == nil {
 		return defaultWarnAt
 	}
@@ -158,13 +162,13 @@ func (b Budget) warnAt() []float64 {
 }
 
 // heedsSignals reports whether the budget has a limit that signals reset.
-func (b Budget) heedsSignals() bool { return off(b.Idle) != NoLimit || off(b.NoProgress) != NoLimit }
+func (b *Budget) heedsSignals() bool { return off(b.Idle) != NoLimit || off(b.NoProgress) != NoLimit }
 
 // lastLimits are those of the last run, for the next one: hosts give most of their runs the same budget.
 var lastLimits atomic.Pointer[verdict.Limits]
 
 // shared is limits without a copy for each run.
-func (b Budget) shared() *verdict.Limits {
+func (b *Budget) shared() *verdict.Limits {
 	if last := lastLimits.Load(); last != nil && b.same(last) {
 		return last
 	}
@@ -174,7 +178,7 @@ func (b Budget) shared() *verdict.Limits {
 }
 
 // same reports whether limits of the budget are these. Those with ladders are not looked into.
-func (b Budget) same(l *verdict.Limits) bool {
+func (b *Budget) same(l *verdict.Limits) bool {
 	return l.Ladders == nil && len(b.Ladders.Idle)+len(b.Ladders.NoProgress)+len(b.Ladders.Hold) == 0 &&
 		slices.Equal(l.WarnAt, b.warnAt()) && l.WallClock == b.wallClock() && l.Safety == off(b.Safety) &&
 		l.Idle == off(b.Idle) && l.NoProgress == off(b.NoProgress) &&

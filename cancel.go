@@ -32,7 +32,7 @@ func (w *Watchdog) carryOut(t *trip) {
 	if err != nil {
 		ruled = ruling{stop: own}
 	}
-	asleep := w.conclude(t, ruled, event, err)
+	asleep := w.conclude(ruled, event, err)
 	close(t.done)
 	w.wake(asleep)
 	if ruled.stop != nil {
@@ -41,7 +41,7 @@ func (w *Watchdog) carryOut(t *trip) {
 }
 
 // conclude makes the ruling what every reader sees, at once. It returns the subscribers that have to be told of a stop.
-func (w *Watchdog) conclude(t *trip, ruled ruling, event Event, recordErr error) (asleep []*subscriber) {
+func (w *Watchdog) conclude(ruled ruling, event Event, recordErr error) (asleep []*subscriber) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trip = nil
@@ -54,16 +54,16 @@ func (w *Watchdog) conclude(t *trip, ruled ruling, event Event, recordErr error)
 		w.keepLocked(recordErr, event)
 	}
 	w.stop = ruled.stop
-	asleep = w.enqueue(w.stopDirective(ruled.stop, t))
+	asleep = w.enqueueStop()
 	w.end(w.stop)
 	return asleep
 }
 
-// stopDirective is the directive of a stop, which another process can have written.
-func (w *Watchdog) stopDirective(stop *Stop, t *trip) Directive {
+// directive is the directive of a stop.
+func (s *Stop) directive() Directive {
 	return Directive{
-		Kind: Cancel, RunID: w.id, Reason: stop.Code, Attempt: t.verdict.Attempt, Used: stop.Elapsed, Allowed: stop.Budget,
-		Hold: stop.Hold, Note: stop.Note, At: stop.FiredAt,
+		Kind: Cancel, RunID: s.RunID, Reason: s.Code, Attempt: s.Attempt, Used: s.Elapsed, Allowed: s.Budget,
+		Hold: s.Hold, Note: s.Note, At: s.FiredAt,
 	}
 }
 

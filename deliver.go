@@ -37,6 +37,7 @@ func (m *mailbox) take() (d Directive, ok bool) {
 type readers struct {
 	mu          sync.Mutex
 	poll        mailbox
+	stopped     bool // the cancel was put where everyone finds it
 	subscribers []*subscriber
 }
 
@@ -72,7 +73,10 @@ func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
 // counted in [Directive].Dropped. It is [Watchdog.Fired] besides, and costs the same.
 func (w *Watchdog) Poll() (Directive, bool) {
 	if !w.quiet() {
-		_ = w.poll()
+		if w.poll() != nil {
+			w.readersOf()
+			w.wake(w.enqueueStop()) // nobody was there to take it, or it was stored before this attach
+		}
 		w.awaitBackground() // for the record of a directive that this look found
 	}
 	r := w.readers.Load()
@@ -100,6 +104,26 @@ func (w *Watchdog) enqueue(d Directive) (asleep []*subscriber) {
 	r := w.readersOf()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.put(d)
+}
+
+// enqueueStop does so with the cancel of a run that was stopped, once; where there are no readers the first one finds it.
+func (w *Watchdog) enqueueStop() (asleep []*subscriber) {
+	r := w.readers.Load()
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped {
+		return nil
+	}
+	r.stopped = true
+	return r.put(w.stop.directive())
+}
+
+// put fills every mailbox. The caller holds mu.
+func (r *readers) put(d Directive) (asleep []*subscriber) {
 	r.poll.put(d)
 	for _, s := range r.subscribers {
 		s.box.put(d)

@@ -48,7 +48,7 @@ type Directive struct {
 }
 
 // checkLadders finds what can never take effect.
-func (b Budget) checkLadders() error {
+func (b *Budget) checkLadders() error {
 	for _, ladder := range [...]struct {
 		name  string
 		rungs []DirectiveKind

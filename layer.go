@@ -41,7 +41,8 @@ func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
 	if left != NoLimit || budget.WallClock == 0 {
 		budget.WallClock = min(off(budget.WallClock), left)
 	}
-	return attach(w.Context(), Run{ID: w.id + "/" + name, StartedAt: w.clock.now(), Parent: w.id}, w.layerConfig(budget), w, false)
+	cfg := w.layerConfig(budget)
+	return attach(w.Context(), Run{ID: w.id + "/" + name, StartedAt: w.clock.now(), Parent: w.id}, &cfg, w, false)
 }
 
 // layerConfig is the config of this run with another budget.

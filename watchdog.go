@@ -131,7 +131,7 @@ const (
 //
 // A watchdog without any limit can never fire; New logs a warning when it makes one.
 func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
-	w, err := attach(ctx, run, cfg, nil, false)
+	w, err := attach(ctx, run, &cfg, nil, false)
 	if err != nil {
 		return nil, fmt.Errorf("attach watchdog: %w", err)
 	}
@@ -145,7 +145,7 @@ func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 //
 // Besides the errors of New it returns the store's error when the event cannot be recorded; the run is then still cancelled.
 func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
-	w, err := attach(ctx, run, cfg, nil, true)
+	w, err := attach(ctx, run, &cfg, nil, true)
 	if err != nil {
 		return nil, fmt.Errorf("resume run: %w", err)
 	}
