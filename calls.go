@@ -1,0 +1,161 @@
+package watchdog
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+)
+
+// ErrKeyInUse is what a [KeyInUse] unwraps to.
+var ErrKeyInUse = errors.New("key in use")
+
+// A KeyInUse is wrapped by the error of an [Outcome] whose call was refused, because one with its key is in flight. It
+// unwraps to [ErrKeyInUse].
+type KeyInUse struct {
+	// Key is that of both calls.
+	Key string
+	// Since is when the call in flight began.
+	Since time.Time
+}
+
+// Error names the key and since when it is in use.
+func (e *KeyInUse) Error() string {
+	return fmt.Sprintf("%v: a call %q is in flight since %s; wait for it or let this one pass", ErrKeyInUse, e.Key, second(e.Since))
+}
+
+// Unwrap returns [ErrKeyInUse].
+func (e *KeyInUse) Unwrap() error { return ErrKeyInUse }
+
+// maxLateEnds is how many ends of abandoned calls are remembered.
+const maxLateEnds = 32
+
+// Calls keeps the keys of the calls in flight and the account of the abandoned ones. The zero value is ready; it must not be
+// copied once it is in use. All methods are safe for concurrent use.
+type Calls struct {
+	mu        sync.Mutex
+	inFlight  map[string]*flight
+	abandoned []leftBehind
+	late      []LateEnd
+	counts    CallCounts
+}
+
+// CallCounts count what happened to the calls of a [Calls] since the first one.
+type CallCounts struct {
+	// Abandoned is how many calls were abandoned, Ended how many of them have ended since, and Panicked how many of those in a panic.
+	Abandoned, Ended, Panicked uint64
+}
+
+// An AbandonedCall is a call that had not returned when its grace was over.
+type AbandonedCall struct {
+	// Key is that of the [Call]; it may be empty.
+	Key string
+	// StartedAt is when the call began, AbandonedAt when its caller was let go.
+	StartedAt, AbandonedAt time.Time
+	// Note is the last note, by then, of the run in the call's context.
+	Note string
+}
+
+// A LateEnd is the end of an abandoned call. Its result was dropped.
+type LateEnd struct {
+	AbandonedCall
+	// EndedAt is when the call ended.
+	EndedAt time.Time
+	// Panic is what it panicked with; nil where it returned.
+	Panic *CallPanic
+}
+
+// leftBehind is an abandoned call and its flight.
+type leftBehind struct {
+	AbandonedCall
+	flight *flight
+}
+
+// Abandoned returns the abandoned calls that have not ended, in the order in which they were abandoned. The slice is the caller's.
+func (c *Calls) Abandoned() []AbandonedCall {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]AbandonedCall, len(c.abandoned))
+	for i, l := range c.abandoned {
+		all[i] = l.AbandonedCall
+	}
+	return all
+}
+
+// LateEnds returns the last 32 ends of abandoned calls, oldest first. The slice is the caller's.
+func (c *Calls) LateEnds() []LateEnd {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.late)
+}
+
+// Counts returns how many calls were abandoned and what became of them.
+func (c *Calls) Counts() CallCounts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts
+}
+
+// take makes the flight the one of its key. A call without a key takes none.
+func (c *Calls) take(f *flight) error {
+	if f.call.Key == "" {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if other := c.inFlight[f.call.Key]; other != nil {
+		return &KeyInUse{Key: f.call.Key, Since: other.start}
+	}
+	if c.inFlight == nil {
+		c.inFlight = map[string]*flight{}
+	}
+	c.inFlight[f.call.Key] = f
+	return nil
+}
+
+// free lets go of the key, if it is still this flight's.
+func (c *Calls) free(f *flight) {
+	if f.call.Key == "" {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.inFlight[f.call.Key] == f {
+		delete(c.inFlight, f.call.Key)
+	}
+}
+
+// abandon lists the flight, until it ends.
+func (c *Calls) abandon(f *flight, a AbandonedCall) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts.Abandoned++
+	c.abandoned = append(c.abandoned, leftBehind{a, f})
+}
+
+// end takes an abandoned flight from the list. It does not touch the key, which may be a newer call's.
+func (c *Calls) end(f *flight, endedAt time.Time) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.IndexFunc(c.abandoned, func(l leftBehind) bool { return l.flight == f })
+	c.remember(LateEnd{c.abandoned[i].AbandonedCall, endedAt, f.panicked})
+	c.abandoned = slices.Delete(c.abandoned, i, i+1)
+}
+
+func (c *Calls) remember(end LateEnd) {
+	c.counts.Ended++
+	if end.Panic != nil {
+		c.counts.Panicked++
+	}
+	if len(c.late) == maxLateEnds {
+		c.late = slices.Delete(c.late, 0, 1)
+	}
+	c.late = append(c.late, end)
+}
