@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -96,6 +97,9 @@ func overBoth(t *testing.T, handler http.HandlerFunc, test func(o *online)) {
 	t.Helper()
 	for _, name := range []string{"HTTP/1.1", "HTTP/2"} {
 		t.Run("over "+name, func(t *testing.T) {
+			if name == "HTTP/2" && strings.HasPrefix(runtime.Version(), "go1.25") {
+				t.Skip("net/http of Go 1.25 shares HTTP/2's channels between bubbles; over a real connection it is tested all the same")
+			}
 			synctest.Test(t, func(t *testing.T) { overPipes(t, name == "HTTP/2", handler, test) })
 		})
 	}
