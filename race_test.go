@@ -40,7 +40,7 @@ func TestOfSeveralCausesOneEndsTheRunForEveryReader(t *testing.T) {
 				continue
 			}
 			t.Run(one+" against "+other, func(t *testing.T) {
-				for seed := range uint64(100) {
+				for seed := range uint64(200) {
 					synctest.Test(t, func(t *testing.T) { runRace(t, seed, begin, join) })
 				}
 			})
