@@ -1,0 +1,42 @@
+package main
+
+import (
+	"bytes"
+	"testing"
+	"testing/synctest"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestTicks(t *testing.T) {
+	for call, says := range map[string][]string{
+		"ignores": {
+			`first tick: layer hard after 800ms, result "", overran true`, "released what the call held", "abandoned: tick, since",
+			`second tick: layer none after 0s, result "done", overran false`, "ended 1.2s after its caller had left, and its result went to nobody",
+		},
+		"heeds":    {`first tick: layer soft after 500ms, result "partial", overran true`, "overran its limit of 500ms"},
+		"finishes": {`first tick: layer none after 0s, result "done", overran false`},
+		"panics":   {"layer hard", "in a panic that went to nobody: after everybody left"},
+	} {
+		t.Run(call, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out, errs bytes.Buffer
+				require.Zero(t, run([]string{"-call", call}, &out, &errs), errs.String())
+				for _, line := range says {
+					require.Contains(t, out.String(), line)
+				}
+			})
+		})
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"-call", "other"}, {"-limit", "0s"}, {"-unknown"}} {
+		var out, errs bytes.Buffer
+		require.Equal(t, 2, run(args, &out, &errs), args)
+		require.NotEmpty(t, errs.String())
+	}
+}
