@@ -93,7 +93,9 @@ func TestTheContextOfACall(t *testing.T) {
 			outer := context.WithValue(t.Context(), key{}, "v")
 			sooner, stop := context.WithTimeout(outer, time.Second)
 			defer stop()
-			for ctx, want := range map[context.Context]time.Duration{outer: time.Minute, sooner: time.Second} {
+			later, stop := context.WithTimeout(outer, time.Hour)
+			defer stop()
+			for ctx, want := range map[context.Context]time.Duration{outer: time.Minute, sooner: time.Second, later: time.Minute} {
 				watchdog.Bound(ctx, tick, func(ctx context.Context) (string, error) {
 					deadline, ok := ctx.Deadline()
 					require.True(t, ok)

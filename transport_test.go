@@ -191,6 +191,8 @@ func TestASilentServer(t *testing.T) {
 			_, err = resp.Body.Read(make([]byte, 64))
 			require.Same(o, silence, silenceOf(o.T, err), "it stays so")
 			require.NoError(o, resp.Body.Close())
+			_, err = resp.Body.Read(make([]byte, 64))
+			require.Same(o, silence, silenceOf(o.T, err), "also when it is closed")
 		})
 	})
 	t.Run("is told of with its host and without what may be secret", func(t *testing.T) {
