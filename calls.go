@@ -114,16 +114,14 @@ func (c *Calls) take(f *flight) error {
 	return nil
 }
 
-// free lets go of the key, if it is still this flight's.
+// free lets go of the key. It is called once for each flight that took one, while that is still the key's.
 func (c *Calls) free(f *flight) {
 	if f.call.Key == "" {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.inFlight[f.call.Key] == f {
-		delete(c.inFlight, f.call.Key)
-	}
+	delete(c.inFlight, f.call.Key)
 }
 
 // abandon lists the flight, until it ends.
