@@ -10,16 +10,18 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A trip is a limit that was found exceeded: the run's end is decided, its event not yet recorded. Done is closed when
+// A trip is a limit that was found exceeded, or another guard's cancel: the run's end is decided, its event not yet recorded. Done is closed when
 // that is over, after the run has its stop, or runs on because it was given more time.
 type trip struct {
-	verdict verdict.Verdict
+	verdict verdict.Verdict // without a limit where another guard decided
+	reason  string
 	at      time.Time
+	elapsed time.Duration // of the window
 	note    string
 	done    chan struct{}
 }
 
-// A ruling is what the store says of a trip: the stop that counts, or that another process has extended the window.
+// A ruling is what the store says of a window: the stop that counts, and how much it was extended.
 type ruling struct {
 	stop     *Stop
 	extended time.Duration
@@ -28,7 +30,7 @@ type ruling struct {
 // carryOut records the trip and then ends the run, whatever the store says.
 func (w *Watchdog) carryOut(t *trip) {
 	event, own := w.cancelEvent(t)
-	ruled, err := exchange(w, func(ctx context.Context) (ruling, error) { return w.recordTrip(ctx, event, own) })
+	ruled, err := exchange(w, func(ctx context.Context) (ruling, error) { return w.recordTrip(ctx, t, event, own) })
 	if err != nil {
 		ruled = ruling{stop: own}
 	}
@@ -44,18 +46,24 @@ func (w *Watchdog) carryOut(t *trip) {
 func (w *Watchdog) conclude(ruled ruling, event Event, recordErr error) (asleep []*subscriber) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.trip = nil
 	if ruled.stop == nil {
-		w.phase = running
+		w.trip, w.phase = nil, running
 		w.extendTo(ruled.extended)
 		return nil
 	}
 	if recordErr != nil {
 		w.keepLocked(recordErr, event)
 	}
-	w.stop = ruled.stop
+	asleep = w.endStopped(ruled.stop)
+	w.trip = nil
+	return asleep
+}
+
+// endStopped ends the run with its stop, and returns the subscribers that have to be told. The caller holds mu.
+func (w *Watchdog) endStopped(stop *Stop) (asleep []*subscriber) {
+	w.stop = stop
 	asleep = w.enqueueStop()
-	w.end(w.stop)
+	w.end(stop)
 	return asleep
 }
 
@@ -70,7 +78,7 @@ func (s *Stop) directive() Directive {
 // cancelEvent returns the event of the trip and the stop that it says.
 func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 	p := cancelPayload{
-		Reason: reasonOf(t.verdict.Limit), SessionStartedAt: stamp(w.startedAt), FiredAt: stamp(t.at),
+		Reason: t.reason, SessionStartedAt: stamp(w.startedAt), FiredAt: stamp(t.at),
 		ElapsedSeconds: wholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: t.verdict.Allowed.Seconds(), Parent: w.parentID,
 		Hold: t.verdict.Hold, Note: t.note,
 	}
@@ -83,10 +91,17 @@ func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 	return w.newEvent(EventCancel, t.at, once, p), p.stop(w.id)
 }
 
-// recordTrip appends the event, unless the store knows better, and returns what the store has then.
-func (w *Watchdog) recordTrip(ctx context.Context, event Event, own *Stop) (ruling, error) {
-	if ruled, known := w.consult(ctx); known {
-		return ruled, nil
+// yieldsTo reports whether the store knows better than the trip. An extension takes back what it gives more of, the wall clock's
+// end, and nothing else.
+func (t *trip) yieldsTo(known ruling, extended time.Duration) bool {
+	return known.stop != nil || t.verdict.Limit == verdict.WallClock && known.extended > extended
+}
+
+// recordTrip appends the event, unless the store knows better, and returns what the store has then. What cannot be read does
+// not hold up the stop.
+func (w *Watchdog) recordTrip(ctx context.Context, t *trip, event Event, own *Stop) (ruling, error) {
+	if known, err := w.consult(ctx); err == nil && t.yieldsTo(known, w.extension()) {
+		return known, nil
 	}
 	if err := w.store.Append(ctx, event); err != nil {
 		return ruling{}, fmt.Errorf("append cancel event: %w", err)
@@ -95,25 +110,21 @@ func (w *Watchdog) recordTrip(ctx context.Context, event Event, own *Stop) (ruli
 	return ruling{stop: w.stored(ctx, event, own)}, nil
 }
 
-// consult looks for what other processes did to the window: stopped it, or extended it. What cannot be read
-// does not hold up the stop.
-func (w *Watchdog) consult(ctx context.Context) (ruling, bool) {
+// consult reads what was done to the window, by whatever process: stopped it, or extended it.
+func (w *Watchdog) consult(ctx context.Context) (ruling, error) {
 	events, err := w.store.Read(ctx, AggregateType, w.id)
-	if err != nil || len(events) == 0 {
-		return ruling{}, false
+	if err != nil {
+		return ruling{}, fmt.Errorf("read events: %w", err)
 	}
 	all, err := foldEvents(events)
 	if err != nil {
-		return ruling{}, false
+		return ruling{}, err
 	}
 	win := all[w.startedAt]
-	switch {
-	case win == nil:
-		return ruling{}, false
-	case win.stop != nil:
-		return ruling{stop: win.stop}, true
+	if win == nil {
+		return ruling{}, nil
 	}
-	return ruling{extended: win.extended}, win.extended > w.extension()
+	return ruling{win.stop, win.extended}, nil
 }
 
 // stored returns the stop of the event that the store kept, which another process can have written first.

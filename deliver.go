@@ -178,9 +178,9 @@ func inOrder(events []Event) {
 	}
 }
 
-func (w *Watchdog) directive(v verdict.Verdict) Directive {
+func (w *Watchdog) directive(v verdict.Verdict, reason string) Directive {
 	return Directive{
-		Kind: DirectiveKind(v.Directive), RunID: w.id, Reason: codeOf(reasonOf(v.Limit)), Attempt: v.Attempt,
+		Kind: DirectiveKind(v.Directive), RunID: w.id, Reason: codeOf(reason), Attempt: v.Attempt,
 		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: w.LastNote(), At: truncate(w.clock.now()),
 		ObserveOnly: v.Action == verdict.Cancel,
 	}

@@ -31,7 +31,7 @@ type Directive struct {
 	Kind DirectiveKind
 	// RunID is the run that tripped.
 	RunID string
-	// Reason is the code of the limit that was exceeded.
+	// Reason is the code of the limit that was exceeded, or that another guard cancelled the run with.
 	Reason StopReason
 	// Attempt is which trip of the limit's ladder this is, from 1, since the last progress.
 	Attempt int

@@ -61,6 +61,11 @@
 // store that fails or hangs delays that by at most the record timeout; what could not be recorded is tried again until
 // [Watchdog.Close], which returns the error if it never was.
 //
+// # Other guards
+//
+// [Watchdog.Cancel] ends the run for what another guard has decided, such as that of a command that hangs or the host's own, in the same way:
+// recorded first, exactly once. What was decided in another process reaches a live run by [Watchdog.Heed].
+//
 // # Two ways back
 //
 // Attaching again, after a crash or a restart, keeps the window: a run that was cancelled is fired from the start, with the

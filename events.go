@@ -20,7 +20,7 @@ const eventPrefix = "runtime.watchdog."
 
 // The kinds of event. The payload of each is described in docs/events.md and held by golden files.
 const (
-	// EventCancel says that a guard ended the run; its reason tells which limit. There is one per window.
+	// EventCancel says that a guard ended the run; its reason tells which limit or guard. There is one per window.
 	EventCancel = "runtime.watchdog.cancel"
 	// EventResume says that a cancelled run was resumed and a fresh window opened.
 	EventResume = "runtime.watchdog.resume"

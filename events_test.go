@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -31,10 +32,28 @@ func golden(t *testing.T, name string, text []byte) {
 
 func TestTheJSONOfEventsIsAContract(t *testing.T) {
 	cancelled := func(b *bed) { b.attach(); b.pass(4*time.Hour + 1234567*time.Microsecond) }
+	by := func(c watchdog.Cancellation) func(b *bed) {
+		return func(b *bed) {
+			wd := b.attach()
+			b.pass(90 * time.Second)
+			_, err := wd.Cancel(c)
+			require.NoError(b.t, err)
+			synctest.Wait()
+		}
+	}
 	for name, c := range map[string]struct {
 		kind   string
 		happen func(b *bed)
 	}{
+		"cancel_no_output": {watchdog.EventCancel, by(noOutput)},
+		"cancel_no_progress": {watchdog.EventCancel, func(b *bed) {
+			b.run.ID, b.run.Parent = "s-1/build", "s-1"
+			by(watchdog.Cancellation{Reason: watchdog.NoProgress, Elapsed: time.Minute, Budget: 30 * time.Second})(b)
+		}},
+		"cancel_terminal":     {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.Terminal})},
+		"cancel_idle_timeout": {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.IdleTimeout, Elapsed: 12 * time.Minute, Budget: 10 * time.Minute})},
+		"cancel_host":         {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.GradeRegressing})},
+		"observed_no_output":  {watchdog.EventWarning, func(b *bed) { b.cfg.ObserveOnly = true; by(noOutput)(b) }},
 		"cancel": {watchdog.EventCancel, func(b *bed) {
 			b.cfg.PollOnly = true
 			wd := b.attach()

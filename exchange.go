@@ -19,14 +19,19 @@ type answer[T any] struct {
 // overlap, so that a store that hangs is not asked again while it does. A conversation that ignores its context is left
 // behind on its goroutine; what it says later is dropped.
 func exchange[T any](w *Watchdog, talk func(context.Context) (T, error)) (T, error) {
+	return exchangeWithin(w.storeContext(), w, talk)
+}
+
+// exchangeWithin is exchange that a caller can end earlier.
+func exchangeWithin[T any](caller context.Context, w *Watchdog, talk func(context.Context) (T, error)) (T, error) {
 	if w.instant() {
-		return protect(w.storeContext(), talk)
+		return protect(caller, talk)
 	}
-	ctx, cancel := timeout(w.storeContext(), w.clock.other, w.recordTimeout)
+	ctx, cancel := timeout(caller, w.clock.other, w.recordTimeout)
 	defer cancel()
-	if err := w.enter(ctx); err != nil {
+	if !w.enter(ctx) {
 		var none T
-		return none, err
+		return none, w.noAnswer(caller)
 	}
 	if w.pollOnly {
 		defer w.leave()
@@ -43,7 +48,7 @@ func exchange[T any](w *Watchdog, talk func(context.Context) (T, error)) (T, err
 		return a.value, a.err
 	case <-ctx.Done():
 		var none T
-		return none, w.noAnswer()
+		return none, w.noAnswer(caller)
 	}
 }
 
@@ -53,8 +58,8 @@ func (w *Watchdog) instant() bool {
 	return memory
 }
 
-// enter waits for the run's other conversation to end.
-func (w *Watchdog) enter(ctx context.Context) error {
+// enter waits for the run's other conversation to end, and reports whether it did before the context.
+func (w *Watchdog) enter(ctx context.Context) bool {
 	w.mu.Lock()
 	if w.gate == nil {
 		w.gate = make(chan struct{}, 1)
@@ -63,15 +68,19 @@ func (w *Watchdog) enter(ctx context.Context) error {
 	w.mu.Unlock()
 	select {
 	case gate <- struct{}{}:
-		return nil
+		return true
 	case <-ctx.Done():
-		return w.noAnswer()
+		return false
 	}
 }
 
 func (w *Watchdog) leave() { <-w.gate }
 
-func (w *Watchdog) noAnswer() error {
+// noAnswer is the error of an exchange that came to nothing: its caller ended it, or the record timeout did.
+func (w *Watchdog) noAnswer(caller context.Context) error {
+	if caller.Err() != nil {
+		return fmt.Errorf("wait for the event store: %w", outsideCause(caller))
+	}
 	return fmt.Errorf("%w (%v): %w", errNoAnswer, w.recordTimeout, context.DeadlineExceeded)
 }
 

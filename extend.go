@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -30,15 +31,27 @@ func (w *Watchdog) extend(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if err := w.append(event); err != nil {
+	extended, err := exchange(w, func(ctx context.Context) (time.Duration, error) { return w.recordExtension(ctx, event, d) })
+	if err != nil {
 		return err
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.phase == running {
-		w.extendTo(verdict.Sum(w.seen.Extended, d))
+	if w.phase == running && extended > w.seen.Extended {
+		w.extendTo(extended)
 	}
 	return nil
+}
+
+// recordExtension appends the event and returns how much the window is extended then. It asks the store, because a trip or [Watchdog.Heed] may have
+// found the event there and counted it already.
+func (w *Watchdog) recordExtension(ctx context.Context, event Event, d time.Duration) (time.Duration, error) {
+	before := w.extension()
+	if err := w.store.Append(ctx, event); err != nil {
+		return 0, err
+	}
+	stored, _ := w.consult(ctx)
+	return max(stored.extended, verdict.Sum(before, d)), nil
 }
 
 // extendEvent checks the extension and returns its event.

@@ -22,11 +22,17 @@ func (w *Watchdog) quiet() bool {
 }
 
 // poll looks at the run and carries out what it finds. It returns the stop once there is one.
-func (w *Watchdog) poll() *Stop {
+func (w *Watchdog) poll() *Stop { return w.pollFor(nil) }
+
+// pollFor is poll for another guard, which adds to what the look found, while the mutex is held.
+func (w *Watchdog) pollFor(guard func(findings) findings) *Stop {
 	w.retry()
 	for {
 		w.mu.Lock()
 		found, _ := w.look()
+		if guard != nil {
+			found = guard(found)
+		}
 		stop, underway := w.stop, w.trip
 		w.mu.Unlock()
 		w.deliver(found)
@@ -60,10 +66,10 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 		case v.Action == verdict.Warn:
 			f.warnings = append(f.warnings, w.warning(v))
 		case v.Action == verdict.Cancel && !w.observeOnly:
-			f.trip = w.decide(v)
+			f.trip = w.decide(v, reasonOf(v.Limit), now)
 			return f, verdict.Never
 		default:
-			f.directives = append(f.directives, w.directive(v))
+			f.directives = append(f.directives, w.directive(v, reasonOf(v.Limit)))
 		}
 		w.seen.Apply(v, now)
 	}
@@ -107,10 +113,12 @@ func (w *Watchdog) beQuiet(now, next time.Duration) {
 }
 
 // decide makes the verdict the run's end: from here on nothing else can end it. The caller holds mu.
-func (w *Watchdog) decide(v verdict.Verdict) *trip {
+func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duration) *trip {
 	w.phase = recording
 	w.quietUntil.Store(0)
-	w.trip = &trip{verdict: v, at: truncate(w.clock.now()), note: w.LastNote(), done: make(chan struct{})}
+	w.trip = &trip{
+		verdict: v, reason: reason, at: truncate(w.clock.now()), elapsed: elapsed, note: w.LastNote(), done: make(chan struct{}),
+	}
 	return w.trip
 }
 

@@ -22,6 +22,7 @@ var endings = map[string]func(r *race){
 	"interrupt": func(r *race) { r.wd.Interrupt("SIGINT") },
 	"poll":      func(r *race) { r.wd.Fired() },
 	"extend":    func(r *race) { r.wd.Extend(time.Hour) },
+	"cancel":    func(r *race) { r.wd.Cancel(noOutput) },
 	"hold end":  func(r *race) { r.hold.Close() },
 	"hold cap":  func(r *race) { r.wd.Poll() },
 }

@@ -12,13 +12,13 @@ import (
 // [context.Cause]. errors.Is finds its Code in it, errors.As the Stop. Every process that attaches to the run gets the same one,
 // read from the cancel event. It must not be changed.
 type Stop struct {
-	// Code is the stable code of the limit that was exceeded.
+	// Code is the stable code of the limit that was exceeded, or that another guard cancelled the run with, see [Watchdog.Cancel].
 	Code StopReason
 	// RunID is the run that was stopped; Parent the run that it is a layer of, or empty.
 	RunID, Parent string
 	// StartedAt is the start of the window, FiredAt when it ended, in UTC to the microsecond.
 	StartedAt, FiredAt time.Time
-	// Elapsed is what was used of the limit, Budget what there was.
+	// Elapsed is what was used of the limit, Budget what there was; 0 where the guard that cancelled the run has none.
 	Elapsed, Budget time.Duration
 	// Hold is the key of the hold whose cap was exceeded, Note the last thing noted before, see [Watchdog.Note].
 	Hold, Note string
@@ -26,26 +26,43 @@ type Stop struct {
 	Attempt int
 }
 
-// Error says which run was stopped, by which limit, what it was doing, and what to do.
+// Error says which run was stopped, by which limit or guard, what it was doing, and what to do.
 func (s *Stop) Error() string {
-	doing := ""
+	doing := s.usage()
 	if s.Hold != "" {
 		doing += fmt.Sprintf(", in hold %q", s.Hold)
 	}
 	if s.Note != "" {
 		doing += fmt.Sprintf(", last noted %q", s.Note)
 	}
-	return fmt.Sprintf("run %s stopped: %s: %v elapsed of %v%s, in the window that started at %s; resume the run to go on",
-		s.RunID, s.Code, s.Elapsed, s.Budget, doing, second(s.StartedAt))
+	return fmt.Sprintf("run %s stopped: %s%s, in the window that started at %s; resume the run to go on",
+		s.RunID, s.Code, doing, second(s.StartedAt))
+}
+
+// usage says how much was used of how much, as far as the stop has either.
+func (s *Stop) usage() string {
+	switch {
+	case s.Elapsed == 0 && s.Budget == 0:
+		return ""
+	case s.Budget == 0:
+		return fmt.Sprintf(": %v elapsed", s.Elapsed)
+	}
+	return fmt.Sprintf(": %v elapsed of %v", s.Elapsed, s.Budget)
 }
 
 // Unwrap returns the Code, so that errors.Is(err, watchdog.WallClockExceeded) holds.
 func (s *Stop) Unwrap() error { return s.Code }
 
+// EventID is the ID of the cancel event that says so, as every watchdog derives it from the run and its window.
+func (s *Stop) EventID() string {
+	return derivedID(s.RunID, s.StartedAt.Format(stampLayout), EventCancel, once)
+}
+
 // Timeout reports true: a stop is a timeout, as [net.Error] and os.IsTimeout have it.
 func (s *Stop) Timeout() bool { return true }
 
-// A reason of a cancel event is the name of the limit and "_exceeded"; its code has "watchdog_" before that.
+// A reason of a cancel event is the name of the limit and "_exceeded", or another guard's; its code has "watchdog_" before that, but for
+// a host's own, which are the same in both.
 const (
 	exceeded   = "_exceeded"
 	codePrefix = "watchdog_"

@@ -21,7 +21,20 @@ const (
 	HoldExceeded StopReason = "watchdog_hold_exceeded"
 )
 
-// The codes that hosts stand beside the watchdog's in their session rows. The watchdog never stops a run with one of them.
+// The codes of the guards of commands and of sessions in a database, which end a run by [Watchdog.Cancel] or write its cancel themselves.
+const (
+	// NoOutput says that a command wrote nothing for too long.
+	NoOutput StopReason = "watchdog_no_output"
+	// NoProgress says that what a command works on did not change for too many probes.
+	NoProgress StopReason = "watchdog_no_progress"
+	// Terminal says that a command came to a state that it cannot get out of.
+	Terminal StopReason = "watchdog_terminal"
+	// IdleTimeout says that a session in a database had nothing new for too long, whoever ran it.
+	IdleTimeout StopReason = "watchdog_idle_timeout"
+)
+
+// The codes that hosts stand beside the watchdog's in their session rows. The watchdog stops a run with one of them only where the host asks
+// it to, see [Watchdog.Cancel].
 const (
 	// InterviewMaxRoundsExhausted says that an interview asked as many rounds as it may.
 	InterviewMaxRoundsExhausted StopReason = "interview_max_rounds_exhausted"
@@ -48,7 +61,10 @@ var (
 		InterviewMaxRoundsExhausted, InterviewUnsafeGapsRemain, InterviewPhaseDeadline, IterationTimeout,
 		WallClockExhausted, OscillationDetected, GradeRegressing, MaxGenerationsReached,
 	}
-	ownReasons = []StopReason{WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded}
+	ownReasons = []StopReason{
+		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
+		NoOutput, NoProgress, Terminal, IdleTimeout,
+	}
 )
 
 // StopReasons returns every code of the taxonomy, the hosts' first, then the watchdog's own. The slice is the caller's.
@@ -60,5 +76,5 @@ func (r StopReason) Error() string { return string(r) }
 // Known reports whether the code is one of [StopReasons].
 func (r StopReason) Known() bool { return slices.Contains(hostReasons, r) || r.Own() }
 
-// Own reports whether the code is one of the watchdog's own, so that a [Watchdog] may have stopped the run with it.
+// Own reports whether the code is one of the watchdog's own: of its limits, or of another guard of this module.
 func (r StopReason) Own() bool { return slices.Contains(ownReasons, r) }

@@ -3,6 +3,7 @@ package watchdog_test
 import (
 	"os"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,6 +28,9 @@ func TestStopReasons(t *testing.T) {
 			"interview_max_rounds_exhausted", "interview_unsafe_gaps_remain", "interview_phase_deadline", "iteration_timeout",
 			"wall_clock_exhausted", "oscillation_detected", "grade_regressing", "max_generations_reached", "watchdog_wall_clock_exceeded",
 		}, watchdog.StopReasons()[:9])
+		require.Equal(t, []watchdog.StopReason{
+			"watchdog_no_output", "watchdog_no_progress", "watchdog_terminal", "watchdog_idle_timeout",
+		}, watchdog.StopReasons()[13:])
 		for i, reason := range watchdog.StopReasons() {
 			require.Equal(t, i >= 8, reason.Own(), reason)
 		}
@@ -39,6 +43,13 @@ func TestStopReasons(t *testing.T) {
 			listed = append(listed, watchdog.StopReason(row[1]))
 		}
 		require.Equal(t, watchdog.StopReasons(), listed)
+	})
+	t.Run("docs/events.md lists the reason of each of the watchdog's own", func(t *testing.T) {
+		text, err := os.ReadFile("docs/events.md")
+		require.NoError(t, err)
+		for _, reason := range watchdog.StopReasons()[8:] {
+			require.Contains(t, string(text), "| `"+strings.TrimPrefix(string(reason), "watchdog_")+"` | `"+string(reason)+"` |")
+		}
 	})
 	t.Run("docs/events.md lists every kind of event", func(t *testing.T) {
 		text, err := os.ReadFile("docs/events.md")

@@ -11,7 +11,8 @@ type SignalKind string
 
 // The kinds of signal.
 const (
-	// SignalAttach is where the trace of an attach begins, SignalExtend more time for the window, SignalEnd where it ends.
+	// SignalAttach is where the trace of an attach begins, SignalExtend more time for the window, SignalEnd where it ends:
+	// when the run's end was decided, by whatever limit, guard or call.
 	SignalAttach SignalKind = "attach"
 	SignalExtend SignalKind = "extend"
 	SignalEnd    SignalKind = "end"
@@ -132,5 +133,16 @@ func (w *Watchdog) traceOf(s Signal) {
 	if w.onSignal != nil {
 		s.At = w.clock.elapsed()
 		w.onSignal(s)
+	}
+}
+
+// traceEnd tells it of the run's end, which was when it was decided, however long its record took. The caller holds mu.
+func (w *Watchdog) traceEnd() {
+	switch {
+	case w.onSignal == nil:
+	case w.trip != nil:
+		w.onSignal(Signal{Kind: SignalEnd, At: w.trip.elapsed})
+	default:
+		w.traceOf(Signal{Kind: SignalEnd})
 	}
 }

@@ -26,8 +26,8 @@ var (
 	ErrInvalidConfig = errors.New("invalid config")
 	// ErrParentEnded is wrapped, with the parent's cause, by what [New] and [Resume] return when the context has ended already.
 	ErrParentEnded = errors.New("parent context has ended")
-	// ErrEnded is wrapped, with the cause of the end, by what [Watchdog.Extend] and [Watchdog.Interrupt] return when
-	// the run has ended.
+	// ErrEnded is wrapped, with the cause of the end, by what [Watchdog.Extend], [Watchdog.Interrupt], [Watchdog.Hold] and [Watchdog.Layer]
+	// return when the run has ended, and [Watchdog.Cancel] and [Watchdog.Heed] when it has ended otherwise than by a stop.
 	ErrEnded = errors.New("run has ended")
 	// ErrClosed is the cause of the run's context after [Watchdog.Close] ended it.
 	ErrClosed = errors.New("watchdog closed")
@@ -152,8 +152,8 @@ func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 	return w, nil
 }
 
-// Context returns the run's context, for everything that is done in the run. It ends when a limit is exceeded, with
-// the [Stop] as its cause; when the parent ends, with the parent's cause; after [Watchdog.Interrupt], with the
+// Context returns the run's context, for everything that is done in the run. It ends when a limit is exceeded
+// or another guard cancels the run, with the [Stop] as its cause; when the parent ends, with the parent's cause; after [Watchdog.Interrupt], with the
 // [Interruption]; and after [Watchdog.Close], with [ErrClosed]. Its deadline is the parent's: that of the run may be extended.
 func (w *Watchdog) Context() context.Context { return (*runContext)(w) }
 
@@ -164,7 +164,7 @@ func (w *Watchdog) ID() string { return w.id }
 // host passed: persist it.
 func (w *Watchdog) StartedAt() time.Time { return w.startedAt }
 
-// Fired reports whether a limit of the run was exceeded, and which: the host asks at its phase boundaries. It looks at
+// Fired reports whether the run was stopped, by one of its limits or another guard, and by which: the host asks at its phase boundaries. It looks at
 // the clock, so that it is right also where no timer is (see [Config].PollOnly). While a stop is being recorded
 // it waits for that, at most the record timeout; it tries again to record what could not be. A run that ended in another way
 // has not fired. Not fired costs little more than reading the clock, and no allocation.
@@ -217,13 +217,18 @@ func (w *Watchdog) Close() error {
 	return w.flush()
 }
 
-// endRunning ends the run with the cause unless it has ended, waiting for a stop that is being recorded. It reports whether it did.
+// endRunning ends the run with the cause unless it has ended, and reports whether it did.
 func (w *Watchdog) endRunning(cause error) bool {
+	return w.whileRunning(func() { w.end(cause) })
+}
+
+// whileRunning makes the change, holding mu, unless the run has ended, waiting for a stop that is being recorded. It reports whether it did.
+func (w *Watchdog) whileRunning(change func()) bool {
 	for {
 		w.mu.Lock()
 		underway, open := w.trip, w.phase == running && !w.endWithParent()
 		if open {
-			w.end(cause)
+			change()
 		}
 		w.mu.Unlock()
 		if underway == nil {
@@ -235,7 +240,7 @@ func (w *Watchdog) endRunning(cause error) bool {
 
 // end moves a run that is not fired to its end. The caller holds mu and has seen it running.
 func (w *Watchdog) end(cause error) {
-	w.traceOf(Signal{Kind: SignalEnd})
+	w.traceEnd()
 	w.phase = ended
 	w.disarm()
 	w.cancel(cause)

@@ -1,0 +1,54 @@
+package watchdog
+
+import (
+	"context"
+	"fmt"
+)
+
+// Heed looks in the store for what others did to the run's window, such as a sweeper on another host, and takes it up: a cancel ends the
+// run, with the stored stop as the cause, an extension counts. Nothing is recorded. A run that is only observed ends as well: what is stored
+// was carried out, and the next attach finds it so.
+//
+// It returns the run's stop, nil while it goes on. It takes at most the record timeout, or as long as the context lasts; the
+// run's limits go on meanwhile. The error wraps the store's, the context's or [ErrUnreadableEvent], and then nothing has changed; or
+// [ErrEnded], where the run has ended otherwise than by a stop.
+func (w *Watchdog) Heed(ctx context.Context) (*Stop, error) {
+	stop, err := w.heed(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("heed the events of run %s: %w", w.id, err)
+	}
+	return stop, nil
+}
+
+func (w *Watchdog) heed(ctx context.Context) (*Stop, error) {
+	_ = w.poll() // a run that is late has ended
+	if w.inner.Err() != nil {
+		return w.ending()
+	}
+	found, err := exchangeWithin(ctx, w, w.consult)
+	if err != nil {
+		return nil, err
+	}
+	return w.obey(found)
+}
+
+// obey does what the store says, unless the run has ended meanwhile.
+func (w *Watchdog) obey(found ruling) (*Stop, error) {
+	var asleep []*subscriber
+	obeyed := w.whileRunning(func() {
+		switch {
+		case found.stop != nil:
+			asleep = w.endStopped(found.stop)
+		case found.extended > w.seen.Extended:
+			w.extendTo(found.extended)
+		}
+	})
+	if !obeyed {
+		return w.ending()
+	}
+	w.wake(asleep)
+	if found.stop != nil {
+		w.report(found.stop, nil)
+	}
+	return found.stop, nil
+}
