@@ -44,7 +44,9 @@ func TestFilesThatAreAccepted(t *testing.T) {
 		"a reserve of zero is none":                        {"runtime_controls: {reserve_seconds: 0}\n", none},
 		"warnings switched off suit a limit switched off":  {wallClock + "0\n  warn_at: []\n", watchdog.Budget{WallClock: watchdog.NoLimit, WarnAt: []float64{}}},
 		"a host may have events and ladders of its own":    {"events: {created: 5}\nladders: [high]\n", none},
-		"an empty block says that near keys are the hosts": {"runtime_controls:\nruntime_control: {a: 1}\nwarn_at: noon\n", none},
+		"a host may have a probe of its own":               {"probe: {command: [id], interval: 5, timeout: 1}\n", none},
+		"a host may have words that are nearly stall":      {"install: {on_error: fail}\nstate: off\nshell: [sh]\nstale: {probe: {interval: 5}}\n", none},
+		"an empty block says that near keys are the hosts": {"runtime_controls:\nstall:\nruntime_control: {a: 1}\nwarn_at: noon\nstalls: {on_stall: x}\non_stall: x\n", none},
 		"the host may merge what has none of our blocks":   {"base: &base {model: x}\n<<: [*base]\n", none},
 		"a block overrides one that a merge brings":        {"base: &base {runtime_controls: {warn_at: []}}\n<<: *base\n" + wallClock + "60\n", wall(time.Minute)},
 	} {

@@ -28,7 +28,11 @@ func (f *file) block(name string, content *yaml.Node) {
 }
 
 func (f *file) blockFault(block string, line int, content *yaml.Node, problem string) {
-	f.faults = append(f.faults, &Error{File: f.name, Line: line, Key: block, Value: show(content), Problem: problem})
+	repeated := show(content)
+	if hides(block) {
+		repeated = veil(content)
+	}
+	f.faults = append(f.faults, &Error{File: f.name, Line: line, Key: block, Value: repeated, Problem: problem})
 }
 
 // entry takes over what stands under one key of a block. The lines are those of the keys before it.
@@ -58,7 +62,11 @@ func (f *file) setting(k key, node, content *yaml.Node) {
 	}
 	from := source{file: f.name, line: node.Line}
 	f.config.sources[k.path()] = from
-	if flaw := k.kind.set(f.config, fromNode(content)); flaw != nil {
+	v := fromNode(content)
+	if k.secret {
+		v = v.veiled()
+	}
+	if flaw := k.kind.set(f.config, v); flaw != nil {
 		from.line = flaw.value.line
 		f.faults = append(f.faults, from.fault(k, flaw.value.show, flaw.what+k.allows()))
 	}
@@ -69,19 +77,28 @@ func (f *file) unknown(block string, node, content *yaml.Node) {
 	fault := &Error{File: f.name, Line: node.Line, Key: block, Value: show(node)}
 	f.faults = append(f.faults, fault)
 	name, known := nameOf(node), names(block)
-	switch meant := near(name, known); {
+	meant := near(name, known)
+	switch {
 	case isMerge(node):
 		fault.Problem = "is a merge key; write the keys themselves;"
 	case name == "":
 		fault.Problem = "is not the name of a key;"
-	case meant != "":
-		fault.Key, fault.Value = block+"."+shown(name, maxShown), show(content)
-		fault.Problem = "stands under an unknown key; did you mean " + meant + "?"
 	default:
-		fault.Key, fault.Value = block+"."+shown(name, maxShown), show(content)
+		fault.Key, fault.Value = block+"."+shown(name, maxShown), repeated(block, meant, content)
 		fault.Problem = "stands under an unknown key;"
+		if meant != "" {
+			fault.Problem += " did you mean " + meant + "?"
+		}
 	}
 	fault.Problem += " allowed: the keys " + strings.Join(known, ", ")
+}
+
+// repeated is the value of an unknown key as its error repeats it. Where it could be that of a secret key it is hidden.
+func repeated(block, meant string, content *yaml.Node) string {
+	if k, known := keyAt(block + "." + meant); known && !k.secret || !hides(block) {
+		return show(content)
+	}
+	return veil(content)
 }
 
 // nameOf is the text of a key, or nothing when it is not a text.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
 )
 
 // A Config holds the limits that a file and the environment set. The zero value is the default of every limit. It is
@@ -20,7 +21,10 @@ type Config struct {
 	Kinds watchdog.Kinds
 	// Tick is the limit of a bounded call.
 	Tick Tick
+	// Stall says when a command is stuck, ready for the host to add what a file cannot say, such as Step. Its Probe is nil where there is none.
+	Stall stall.Config
 
+	unrun   stall.Probe       // what was read about a probe, until it is known that there is one
 	sources map[string]source // by the path of the key; a key that is missing has its default
 }
 
@@ -69,5 +73,6 @@ func Parse(name string, text []byte, environment Lookup) (*Config, error) {
 	if len(faults) > 0 {
 		return nil, join(faults)
 	}
+	c.adoptProbe()
 	return c, nil
 }

@@ -1,4 +1,4 @@
-// Package config reads the limits of a run from a YAML file and from the environment, as strictly as a limit deserves:
+// Package config reads the limits of runs and of commands from a YAML file and from the environment, as strictly as a limit deserves:
 // what is not understood is an error that names the place, the value and what is allowed, never a default in silence.
 //
 // # The file
@@ -8,13 +8,16 @@
 //	  idle_timeout_seconds: 600           # 0 disables; absent means off
 //	  ladders:
 //	    idle: [retry, cancel]
+//	stall:
+//	  no_output_timeout: 5m
+//	  terminal_patterns: ['^fatal: ']
 //
-// The file may be the host's own: other blocks at its top level are left alone. Inside runtime_controls every key is
-// ours, and an unknown one is an error. [Load] reads a file, [Parse] a text that is in memory already.
+// The file may be the host's own: other blocks at its top level are left alone. Inside runtime_controls and stall every key
+// is ours, and an unknown one is an error. [Load] reads a file, [Parse] a text that is in memory already.
 //
 // # The environment
 //
-// Each key but the sets of events has a variable, such as WATCHDOG_SESSION_WALL_CLOCK_SECONDS, which overrides the
+// Each key but the sets of events, the command of a probe and the patterns has a variable, such as WATCHDOG_SESSION_WALL_CLOCK_SECONDS, which overrides the
 // file and is read as strictly. Where the environment comes from is the host's choice: see [Lookup] and [NoEnvironment].
 //
 // # What is in force
@@ -24,7 +27,7 @@
 //
 // # What can never take effect
 //
-// A ladder for a limit that is off, an idle limit as long as the whole session: such a setting is an error too. Only a
+// A ladder for a limit that is off, an idle limit as long as the whole session, a sentinel without a signal: such a setting is an error too. Only a
 // variable may leave without effect what the file says.
 //
 // # What it does not do

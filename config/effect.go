@@ -57,7 +57,7 @@ func (c *Config) checkKey(k key) *Error {
 func (s source) yieldsTo(other source) bool { return other.variable != "" && s.variable == "" }
 
 // needless says why a setting can never take effect: all that it tunes is off. If a variable switched that off, the
-// setting rests: it goes off by the same variable.
+// setting rests: it goes off by the same variable, unless it is of use besides.
 func (c *Config) needless(k key, own source) string {
 	var off []string
 	var rests *source
@@ -70,7 +70,10 @@ func (c *Config) needless(k key, own source) string {
 		if rests == nil && own.yieldsTo(from) {
 			rests = &from
 		}
-		off = append(off, fmt.Sprintf("%s is switched off by %s", path, from))
+		off = append(off, from.switchedOff(path))
+	}
+	if rests != nil && k.stays {
+		return ""
 	}
 	if rests != nil {
 		k.kind.(tuning).rest(c)

@@ -18,7 +18,7 @@ type Error struct {
 	Variable string
 	// Key is the block and the name of the key, such as runtime_controls.warn_at. It is empty when the error is not about one.
 	Key string
-	// Value is what was written, shortened when it is long.
+	// Value is what was written, shortened when it is long. Of a command it is at most which item is wrong: arguments can hold secrets.
 	Value string
 	// Problem says what is wrong and what is allowed.
 	Problem string

@@ -3,6 +3,7 @@ package config_test
 import (
 	"fmt"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
 )
 
@@ -34,6 +35,22 @@ func ExampleLoad() {
 	// runtime_controls.events.unknown               ignored    default
 	// runtime_controls.max_tick_duration_minutes    30m0s      default
 	// runtime_controls.tick_grace_seconds           30s        default
+	// stall.no_output_timeout                       off        default
+	// stall.activity_source                         output     default
+	// stall.probe.command                           none       default
+	// stall.probe.interval                          30s        default
+	// stall.probe.timeout                           5s         default
+	// stall.probe.require_zero_exit                 true       default
+	// stall.probe.on_probe_error                    ignore     default
+	// stall.probe.probe_error_threshold             3          default
+	// stall.stall_threshold                         3          default
+	// stall.terminal_patterns                       none       default
+	// stall.on_stall                                interrupt  default
+	// stall.on_terminal                             interrupt  default
+	// stall.interrupt_grace                         10s        default
+	// stall.terminate_grace                         20s        default
+	// stall.keep_background                         false      default
+	// stall.fingerprint_prefix                      none       default
 }
 
 func ExampleParse_errors() {
@@ -41,4 +58,26 @@ func ExampleParse_errors() {
 	fmt.Println(err)
 	// Output:
 	// limits.yaml:2: runtime_controls.session_wall_clock_seconds: "60" is quoted; write the number without quotes; allowed: a number of seconds such as 14400 or 0.5, or 0 for no limit
+}
+
+func ExampleConfig_stall() {
+	const text = `
+stall:
+  no_output_timeout: 5m
+  probe:
+    command: [kubectl, get, deployment/web, -o, json]
+    interval: 10s
+  stall_threshold: 6
+`
+	c, err := config.Parse("limits.yaml", []byte(text), config.NoEnvironment)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sentinel := c.Stall // the host adds what a file cannot say
+	sentinel.Step = "rollout"
+	sentinel.Store = &watchdog.Memory{}
+	fmt.Println("silent for", sentinel.NoOutput, "or the same", sentinel.Probe.StallThreshold, "times, one every", sentinel.Probe.Interval)
+	// Output:
+	// silent for 5m0s or the same 6 times, one every 10s
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/stall"
 )
 
 // FuzzParse holds what is true of every text: no panic, a Config or an error and never both, a budget that the
@@ -25,6 +26,15 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("runtime_controls:\n  session_wall_clock_seconds: 60\n  warn_at: [0.5]\n  reserve_seconds: 0.5\n"))
 	f.Add([]byte(everySetting))
+	f.Add([]byte(everyStall))
+	for _, test := range rejectedStall {
+		if len(test.text) < 1<<12 {
+			f.Add([]byte(test.text))
+		}
+	}
+	for _, test := range stallContradictions {
+		f.Add([]byte("stall:\n  " + test.text + "\n"))
+	}
 	for _, test := range contradictions {
 		f.Add([]byte("runtime_controls:\n  " + test.text + "\n"))
 	}
@@ -56,6 +66,28 @@ func requireUsable(t *testing.T, c *config.Config) {
 	require.GreaterOrEqual(t, limit, watchdog.MinTick)
 	require.LessOrEqual(t, limit, watchdog.MaxTick)
 	require.LessOrEqual(t, cmp.Or(c.Tick.Grace, watchdog.DefaultGrace), limit)
+	requireSentinel(t, c.Stall)
+}
+
+// requireSentinel checks that what was read about a sentinel is nothing, or something that fires.
+func requireSentinel(t *testing.T, s stall.Config) {
+	t.Helper()
+	if s.NoOutput == 0 && s.Probe == nil && len(s.Terminal) == 0 {
+		require.Equal(t, stall.Config{}, s)
+	}
+	require.GreaterOrEqual(t, s.NoOutput, time.Duration(0))
+	require.GreaterOrEqual(t, s.Grace.Interrupt, stall.Now)
+	require.GreaterOrEqual(t, s.Grace.Terminate, stall.Now)
+	for _, pattern := range s.Terminal {
+		require.NotNil(t, pattern)
+	}
+	if p := s.Probe; p != nil {
+		require.NotEmpty(t, p.Command[0])
+		require.GreaterOrEqual(t, p.Interval, time.Duration(0))
+		require.GreaterOrEqual(t, p.Timeout, time.Duration(0))
+		require.GreaterOrEqual(t, cmp.Or(p.StallThreshold, 2), 2)
+		require.GreaterOrEqual(t, p.ErrorThreshold, 0)
+	}
 }
 
 // requireSensible checks that errors come in the order of their lines and that none is empty.
@@ -100,4 +132,40 @@ func naiveSeconds(text string) (time.Duration, bool) {
 		return watchdog.NoLimit, true
 	}
 	return time.Duration(nanoseconds.Int64()), true
+}
+
+// FuzzLength checks the reading of a length against that of the standard library: whatever is taken is what Go says it is.
+func FuzzLength(f *testing.F) {
+	for _, text := range []string{
+		"0", "0s", "5m", "90s", "1h30m", "1.5h", "0.1s", "1h2m3s4ms5us6ns", "5µs", "7μs", "2562047h47m16s854ms775us806ns", "2562047h47m16.854775807s",
+		"9999999h", "5", "-5m", "+5m", "0.1ns", "0.0000000001s", "30m1h", "1h1h", "5 m", "5min", ".5s", "5.s", "1d", "true", "",
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := config.Load("", environment(variables{"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": text}))
+		if err != nil {
+			require.Nil(t, c)
+			return
+		}
+		want, err := time.ParseDuration(text)
+		require.NoError(t, err, "%q", text)
+		require.Equal(t, want, c.Stall.NoOutput, "%q", text)
+	})
+}
+
+// What Go prints of a duration that a file can set is read back.
+func FuzzLengthAsPrinted(f *testing.F) {
+	for _, length := range []int64{0, 1, 1500, 90e9, 5400e9, math.MaxInt64 - 1} {
+		f.Add(length)
+	}
+	f.Fuzz(func(t *testing.T, nanoseconds int64) {
+		if nanoseconds < 0 || nanoseconds == math.MaxInt64 {
+			return
+		}
+		want := time.Duration(nanoseconds)
+		c, err := config.Load("", environment(variables{"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": want.String()}))
+		require.NoError(t, err)
+		require.Equal(t, want, c.Stall.NoOutput)
+	})
 }

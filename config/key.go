@@ -6,6 +6,10 @@ import (
 	"time"
 )
 
+// keys is every setting there is. A new one is a new row in the table of its block and its line in docs/configuration.md; the file, the
+// environment, the errors and what is printed follow. What a row needs, and what it has to be shorter than, stands above it.
+var keys = slices.Concat(controlKeys, stallKeys)
+
 // A key is one setting: what it is called, and what it may be.
 type key struct {
 	block    string   // the block of the file it stands in, or the path of one within it
@@ -15,6 +19,10 @@ type key struct {
 	needs    []string // the paths of the settings without which it has no effect: one of them has to be on
 	within   []string // the paths of the limits that it has to be shorter than to be exceeded at all
 	kind     kind
+
+	stays  bool // whether it is of use besides what it needs: it does not rest when a variable switches that off
+	common bool // whether other programs have such a key too: where it stands outside of its block it is taken for theirs
+	secret bool // whether it can hold what errors must not repeat
 }
 
 // A kind knows how a value is read, kept in a Config and shown.
@@ -44,6 +52,11 @@ func (c *Config) length(k key) time.Duration { return k.kind.(lasting).inForce(c
 
 func (k key) path() string   { return k.block + "." + k.name }
 func (k key) allows() string { return "; allowed: " + k.allowed }
+
+// hides reports whether what stands at a path may be the value of a secret key, or have been meant to be.
+func hides(path string) bool {
+	return slices.ContainsFunc(keys, func(k key) bool { return k.secret && strings.HasPrefix(k.path()+".", path+".") })
+}
 
 func keyAt(path string) (k key, known bool) {
 	i := slices.IndexFunc(keys, func(k key) bool { return k.path() == path })

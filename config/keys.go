@@ -32,9 +32,8 @@ const (
 	allowedKinds   = "a list of the host's own kinds of event such as [tool.result, commit], each in one list only"
 )
 
-// keys is every setting there is. A new one is a new row here and its line in docs/configuration.md; the file, the
-// environment, the errors and what is printed follow. What a row needs, and what it has to be shorter than, stands above it.
-var keys = []key{
+// controlKeys are the settings of a run.
+var controlKeys = []key{
 	{
 		block: controls, name: "session_wall_clock_seconds", variable: "WATCHDOG_SESSION_WALL_CLOCK_SECONDS",
 		allowed: "a number of seconds such as 14400 or 0.5, or 0 for no limit",
@@ -126,7 +125,10 @@ var keys = []key{
 	{
 		block: events, name: "unknown", variable: "WATCHDOG_EVENTS_UNKNOWN",
 		allowed: "material, activity or ignored",
-		kind:    class{field: func(c *Config) *watchdog.Class { return &c.Kinds.Unknown }},
+		kind: choice[watchdog.Class]{
+			field: func(c *Config) *watchdog.Class { return &c.Kinds.Unknown },
+			what:  "a class", known: []watchdog.Class{watchdog.Material, watchdog.Active, watchdog.Ignored}, standard: watchdog.Ignored,
+		},
 	},
 	{
 		block: controls, name: "max_tick_duration_minutes", variable: "WATCHDOG_MAX_TICK_DURATION_MINUTES",

@@ -62,11 +62,3 @@ func (l ladder) show(c *Config) string {
 
 func (l ladder) off(c *Config) bool { return len(*l.field(c)) == 0 }
 func (l ladder) rest(c *Config)     { *l.field(c) = nil }
-
-func words(kinds []watchdog.DirectiveKind) []string {
-	words := make([]string, len(kinds))
-	for i, kind := range kinds {
-		words[i] = string(kind)
-	}
-	return words
-}

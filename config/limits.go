@@ -15,7 +15,7 @@ type Setting struct {
 	// Allowed says in words what the value may be.
 	Allowed string
 	// Value is what is in force, for people: a duration such as 4h0m0s, fractions such as 0.5, 0.8, words such as
-	// retry, cancel, or off. A list that is long is shortened.
+	// retry, cancel, or off. A list that is long is shortened; a command is its program and how many arguments it has.
 	Value string
 	// Source is where the value came from: "default", the file and line, or "environment" and the variable, also that
 	// which left the setting without effect.

@@ -81,6 +81,7 @@ func TestTheExamplesOfTheDocumentationAreReal(t *testing.T) {
 		c, err := config.Parse("configuration.md", []byte(example), config.NoEnvironment)
 		require.NoError(t, err)
 		require.Equal(t, watchdog.DefaultWallClock, c.Budget.WallClock)
+		require.NotNil(t, c.Stall.Probe)
 	})
 	t.Run("the errors are what is returned", func(t *testing.T) {
 		text := "runtime_controls:\n  session_wall_clock_seconds: \"14400\"\n  reserve_second: 60\n"

@@ -17,22 +17,29 @@ func (f *file) missing(block string, root *yaml.Node) {
 			f.fault(key.Line, fmt.Sprintf("%s stands at the top level; write it inside of %s:%s", name, block, notOurs(block)))
 		case isMerge(key) && mergesIn(block, content, map[*yaml.Node]bool{}):
 			f.fault(key.Line, fmt.Sprintf("a merge key brings in %s, which is not read; write the block itself%s", block, notOurs(block)))
-		case distance(name, block) <= maxTypos:
+		case nearly(block, name, content):
 			f.fault(key.Line, fmt.Sprintf("unknown block %s; did you mean %s?%s", shown(name, maxShown), block, notOurs(block)))
 		}
 	}
 }
 
-// looksOurs reports whether what stands under a name of ours is ours. The name of a setting is proof enough; that of a block
-// within the block, such as events, is a common word, and one of its keys has to stand in it.
+// aWord is how short a name is that is taken for a word of the host's: many words are nearly stall, such as shell or state.
+const aWord = 8
+
+// nearly reports whether a name was most likely meant to be that of our block. A long one is proof enough.
+func nearly(block, name string, content *yaml.Node) bool {
+	return distance(name, block) <= maxTypos && (len(block) > aWord || looksOurs(block, content))
+}
+
+// looksOurs reports whether what stands under a name of ours is ours. The name of a setting is proof enough, unless it is a common
+// one; that of a block, such as events, is a common word, and one of its settings has to stand in it.
 func looksOurs(path string, content *yaml.Node) bool {
-	within := names(path)
-	if len(within) == 0 {
-		return true
+	if k, known := keyAt(path); known {
+		return !k.common
 	}
 	if content.Kind == yaml.MappingNode {
-		for key := range pairs(content) {
-			if slices.Contains(within, nameOf(key)) {
+		for key, inner := range pairs(content) {
+			if name := nameOf(key); slices.Contains(names(path), name) && looksOurs(path+"."+name, inner) {
 				return true
 			}
 		}

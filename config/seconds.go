@@ -20,8 +20,10 @@ type seconds struct {
 
 func (s seconds) fromVariable(text string) value { return written(text) }
 
-func (s seconds) set(c *Config, v value) *flaw {
-	duration, problem := parseSeconds(v)
+func (s seconds) set(c *Config, v value) *flaw { return s.take(c, v, parseSeconds) }
+
+func (s seconds) take(c *Config, v value, parse func(value) (time.Duration, string)) *flaw {
+	duration, problem := parse(v)
 	if problem != "" {
 		return v.flaw(problem)
 	}

@@ -24,6 +24,14 @@ func (s source) String() string {
 	}
 }
 
+// switchedOff says why a setting that comes from the source is off.
+func (s source) switchedOff(path string) string {
+	if s == (source{}) {
+		return path + " is not set"
+	}
+	return fmt.Sprintf("%s is switched off by %s", path, s)
+}
+
 // fault is an error about what the source says of a key.
 func (s source) fault(k key, value, problem string) *Error {
 	return &Error{File: s.file, Line: s.line, Variable: s.variable, Key: k.path(), Value: value, Problem: problem}

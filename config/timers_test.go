@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/stall"
 )
 
 // everySetting is a file in which nothing has its default.
@@ -72,7 +74,7 @@ func TestEverySettingWithAVariableIsTakenOver(t *testing.T) {
 	require.Equal(t, watchdog.Kinds{Unknown: watchdog.Active}, c.Kinds)
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
 	for _, s := range c.Limits() {
-		if s.Variable == "" {
+		if s.Variable == "" || strings.HasPrefix(s.Key, "stall.") {
 			require.Equal(t, "default", s.Source, s.Key)
 		} else {
 			require.Equal(t, "environment "+s.Variable, s.Source, s.Key)
@@ -118,6 +120,8 @@ func TestTheDefaultsOfWhatIsAbsent(t *testing.T) {
 		"blocks of no keys":            "runtime_controls: {ladders: {}, events: {}}\n",
 		"keys without values":          "runtime_controls:\n  idle_timeout_seconds:\n  from_first_sign:\n  ladders: {idle: , hold: ~}\n  events: {material: null, unknown: }\n  max_tick_duration_minutes:\n",
 		"zeros for what is off anyway": "runtime_controls: {idle_timeout_seconds: 0, no_progress_timeout_seconds: 0, safety_timeout_seconds: 0, hold_timeout_seconds: 0, first_sign_timeout_seconds: 0}\n",
+		"a sentinel of no settings":    "stall:\n  probe: {}\n",
+		"a sentinel that is off":       "stall: {no_output_timeout: 0, keep_background: false, terminal_patterns: [], probe: {interval: , command: ~, on_probe_error: ignore}}\n",
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
@@ -125,6 +129,7 @@ func TestTheDefaultsOfWhatIsAbsent(t *testing.T) {
 			require.Equal(t, watchdog.Budget{}, c.Budget)
 			require.Equal(t, watchdog.Kinds{}, c.Kinds)
 			require.Equal(t, config.Tick{}, c.Tick)
+			require.Equal(t, stall.Config{}, c.Stall)
 		})
 	}
 }

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,6 +75,29 @@ func oddity(node *yaml.Node) string {
 		return "is a block of text"
 	}
 	return ""
+}
+
+// hidden stands for a text that errors must not repeat.
+const hidden = "…"
+
+// veil is what errors repeat of a node whose text may be a secret.
+func veil(node *yaml.Node) string {
+	if node.Kind == yaml.ScalarNode {
+		return hidden
+	}
+	return show(node)
+}
+
+// veiled has errors repeat no text of the value; they name an item by its number.
+func (v value) veiled() value {
+	if v.text != "" {
+		v.show = hidden
+	}
+	v.items = slices.Clone(v.items)
+	for i := range v.items {
+		v.items[i].show = fmt.Sprintf("item %d", i+1)
+	}
+	return v
 }
 
 func show(node *yaml.Node) string {

@@ -15,6 +15,14 @@ func wordProblem(v value) string {
 	return ""
 }
 
+func words[T ~string](known []T) []string {
+	words := make([]string, len(known))
+	for i, word := range known {
+		words[i] = string(word)
+	}
+	return words
+}
+
 // unknownWord says that a word is none of those there are, and which was most likely meant.
 func unknownWord(word, what string, known []string) string {
 	if meant := near(word, known); meant != "" {

@@ -1,0 +1,63 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+)
+
+// command is the kind of a program and its arguments, each a text. Neither an error nor what is in force repeats an
+// argument: it can hold a secret. It has no variable, because a list divided by commas is no command line.
+type command struct {
+	field func(*Config) *[]string
+}
+
+// maxArguments is more than any probe needs.
+const maxArguments = 1000
+
+func (k command) fromVariable(text string) value { return written(text) }
+
+func (k command) set(c *Config, v value) *flaw {
+	switch {
+	case v.odd != "":
+		return v.flaw(v.odd)
+	case !v.list:
+		return v.flaw(`is not a list; write the program and each argument as an item, or [sh, -c, "..."] for a line of the shell`)
+	case len(v.items) == 0:
+		return v.flaw("is empty; write the program")
+	case len(v.items) > maxArguments:
+		return v.flaw("has more than 1000 items")
+	}
+	arguments := make([]string, len(v.items))
+	for i, item := range v.items {
+		problem := textProblem(item)
+		switch {
+		case problem != "":
+		case i == 0 && item.text == "":
+			problem = "is empty; write the program"
+		case strings.ContainsRune(item.text, 0):
+			problem = "has the control character U+0000; remove it"
+		}
+		if problem != "" {
+			return item.flaw(problem)
+		}
+		arguments[i] = item.text
+	}
+	*k.field(c) = arguments
+	return nil
+}
+
+func (k command) show(c *Config) string {
+	line := *k.field(c)
+	switch len(line) {
+	case 0:
+		return "none"
+	case 1:
+		return shown(line[0], maxShown)
+	case 2:
+		return shown(line[0], maxShown) + " and 1 argument"
+	default:
+		return fmt.Sprintf("%s and %d arguments", shown(line[0], maxShown), len(line)-1)
+	}
+}
+
+func (k command) off(c *Config) bool { return len(*k.field(c)) == 0 }

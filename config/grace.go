@@ -1,0 +1,15 @@
+package config
+
+import "github.com/seed62658d38/watchdog/stall"
+
+// grace is the kind of the time after a signal. 0 is a length like the others: the next signal follows at once.
+type grace struct{ length }
+
+func (g grace) show(c *Config) string {
+	if *g.field(c) == stall.Now {
+		return "none"
+	}
+	return g.inForce(c).String()
+}
+
+func (g grace) off(*Config) bool { return false }

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"cmp"
+	"regexp"
+	"strings"
+)
+
+// prefix is the kind of what comes before a fingerprint, which is one word of a log and a part of a path.
+type prefix struct {
+	field func(*Config) *string
+}
+
+// maxPrefix keeps fingerprints short.
+const maxPrefix = 100
+
+var prefixForm = regexp.MustCompile(`^[A-Za-z0-9._:/@=+-]+$`)
+
+func (p prefix) fromVariable(text string) value { return written(text) }
+
+func (p prefix) set(c *Config, v value) *flaw {
+	problem := textProblem(v)
+	switch {
+	case problem != "":
+	case v.text == "":
+		problem = "is empty"
+	case len(v.text) > maxPrefix:
+		problem = "is longer than 100 characters"
+	case !prefixForm.MatchString(v.text):
+		problem = "has a character that fingerprints do not have"
+	case strings.HasPrefix(v.text, "/") || strings.HasSuffix(v.text, "/"):
+		problem = "has a slash at its beginning or end; the one after it is added"
+	}
+	if problem != "" {
+		return v.flaw(problem)
+	}
+	*p.field(c) = v.text
+	return nil
+}
+
+func (p prefix) show(c *Config) string { return shown(cmp.Or(*p.field(c), "none"), maxShown) }
+func (p prefix) off(c *Config) bool    { return *p.field(c) == "" }
+func (p prefix) rest(c *Config)        { *p.field(c) = "" }

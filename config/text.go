@@ -1,0 +1,29 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// numberLike begins what some reader of YAML takes for a number, a time or a date.
+var numberLike = regexp.MustCompile(`^[-+]?\.?[0-9]`)
+
+// textProblem says why a value is not the same text to every reader of YAML. A variable is always text.
+func textProblem(v value) string {
+	if v.text == "" && v.quoted {
+		return ""
+	}
+	if problem := wordProblem(v); problem != "" {
+		return problem
+	}
+	if v.line > 0 && !v.quoted && ambiguous(v.text) {
+		return "is not a text to every reader; write it in quotes"
+	}
+	return ""
+}
+
+func ambiguous(text string) bool {
+	word := strings.ToLower(text)
+	return text == "~" || numberLike.MatchString(text) || slices.Contains(nothings, word) || slices.Contains(endless, strings.TrimLeft(word, "+-"))
+}

@@ -1,0 +1,95 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree_test
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/proctree"
+)
+
+func BenchmarkStartToFinish(b *testing.B) {
+	path, err := exec.LookPath("true")
+	require.NoError(b, err)
+	b.Run("exec", func(b *testing.B) {
+		for b.Loop() {
+			require.NoError(b, exec.Command(path).Run())
+		}
+	})
+	b.Run("tree", func(b *testing.B) {
+		nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		require.NoError(b, err)
+		defer nothing.Close()
+		for b.Loop() {
+			tree, err := proctree.Start(proctree.Command{Path: path, Args: []string{"true"}, Env: os.Environ(), Files: []*os.File{nothing, nothing, nothing}})
+			require.NoError(b, err)
+			<-tree.Gone()
+		}
+	})
+}
+
+// BenchmarkKill measures from the kill until all is gone. Beside it stands a group that is killed and whose leader is waited for, which proves nothing of the others.
+func BenchmarkKill(b *testing.B) {
+	for _, size := range []int{1, 200} {
+		b.Run(strconv.Itoa(size), func(b *testing.B) {
+			b.Run("group", func(b *testing.B) { measure(b, size, startGroup) })
+			b.Run("group until gone", func(b *testing.B) { measure(b, size, startGroupProven) })
+			b.Run("tree", func(b *testing.B) { measure(b, size, startTree) })
+		})
+	}
+}
+
+func measure(b *testing.B, size int, start func(*testing.B, escape.Scenario) func()) {
+	folder := b.TempDir()
+	var took time.Duration
+	for range b.N {
+		s := escape.Crowd(size - 1).In(folder)
+		end := start(b, s)
+		require.NoError(b, s.Ready(20*time.Second))
+		time.Sleep(5 * time.Millisecond) // let what was started come to rest
+		began := time.Now()
+		end()
+		took += time.Since(began)
+		s.End()
+	}
+	b.ReportMetric(float64(took.Microseconds())/float64(b.N), "µs/kill")
+}
+
+func startGroup(b *testing.B, s escape.Scenario) func() {
+	path, args, env := s.Command()
+	cmd := &exec.Cmd{Path: path, Args: args, Env: env, SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
+	require.NoError(b, cmd.Start())
+	return func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	}
+}
+
+// startGroupProven also looks, as closely as can be, until the others are gone too.
+func startGroupProven(b *testing.B, s escape.Scenario) func() {
+	end := startGroup(b, s)
+	return func() {
+		end()
+		for len(escape.Alive(s.Registry())) > 0 {
+			time.Sleep(50 * time.Microsecond)
+		}
+	}
+}
+
+func startTree(b *testing.B, s escape.Scenario) func() {
+	path, args, env := s.Command()
+	tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env})
+	require.NoError(b, err)
+	return func() {
+		_ = tree.Kill()
+		<-tree.Gone()
+	}
+}

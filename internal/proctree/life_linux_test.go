@@ -1,0 +1,252 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/proctree"
+)
+
+// countSignals writes each USR1 that comes to the standard output, which is nobody else's, until TERM.
+func countSignals() int {
+	coming := make(chan os.Signal, 100)
+	signal.Notify(coming, syscall.SIGUSR1, syscall.SIGTERM)
+	fmt.Println("ready")
+	for sig := range coming {
+		fmt.Println(sig == syscall.SIGUSR1)
+		if sig == syscall.SIGTERM {
+			break
+		}
+	}
+	return 0
+}
+
+func TestSignalReachesEachOnce(t *testing.T) {
+	out, theirs, err := os.Pipe()
+	require.NoError(t, err)
+	defer out.Close()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	c := command(t, "sh", "-c", `"$0" & setsid "$0" & trap : USR1; wait; wait; wait; wait`, self)
+	c.Env = append(c.Env, roleVariable+"=counter")
+	c.Files[1] = theirs
+	tree, err := proctree.Start(c)
+	require.NoError(t, err)
+	theirs.Close()
+	lines := bufio.NewScanner(out)
+	next := func() string { lines.Scan(); return lines.Text() }
+	assert.Equal(t, []string{"ready", "ready"}, []string{next(), next()})
+	for range 3 {
+		reached, err := tree.Signal(syscall.SIGUSR1)
+		require.NoError(t, err)
+		assert.Equal(t, 3, reached, "the leader and two below it")
+		assert.Equal(t, []string{"true", "true"}, []string{next(), next()})
+	}
+	signalAll(t, tree, syscall.SIGTERM)
+	assert.Equal(t, []string{"false", "false"}, []string{next(), next()}, "no signal came twice")
+	gone(t, tree)
+	assert.False(t, lines.Scan())
+}
+
+func TestSignalContinuesWhatIsStopped(t *testing.T) {
+	for _, name := range []string{"a stopped child", "a stopped leader"} {
+		tree, s := begin(t, scenario(t, name))
+		require.Eventually(t, func() bool { return stopped(s) == 1 }, 5*time.Second, time.Millisecond)
+		reached, err := tree.Signal(syscall.SIGTERM)
+		require.NoError(t, err)
+		assert.Equal(t, 2, reached)
+		gone(t, tree)
+		assert.Empty(t, s.Survivors())
+	}
+}
+
+func stopped(s escape.Scenario) int {
+	n := 0
+	for _, p := range s.Survivors() {
+		if state(p.PID) == 'T' {
+			n++
+		}
+	}
+	return n
+}
+
+// TestSignalOfARespawner would not come back if the signal went on to whatever is started because of it.
+func TestSignalOfARespawner(t *testing.T) {
+	tree, _ := begin(t, scenario(t, "a respawner"))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20 {
+			_, _ = tree.Signal(syscall.SIGTERM)
+		}
+	}()
+	within(t, 10*time.Second, done, "the signals have not been sent")
+	endNow(t, tree)
+}
+
+func TestReleaseLetsTheRestLive(t *testing.T) {
+	tree, s := begin(t, scenario(t, "nohup and exit"))
+	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
+	require.NoError(t, tree.Release())
+	gone(t, tree)
+	assert.NoError(t, tree.Err())
+	other, others := begin(t, scenario(t, "a tree of background children"))
+	endNow(t, other)
+	assert.Empty(t, others.Survivors())
+	assert.Len(t, s.Survivors(), 1, "nor is it counted to another tree")
+	_, err := tree.Signal(syscall.SIGKILL)
+	assert.ErrorIs(t, err, proctree.ErrEnded)
+	assert.NoError(t, tree.Kill())
+	assert.Len(t, s.Survivors(), 1)
+	s.End()
+}
+
+func TestReleaseBeforeTheEndDoesNothing(t *testing.T) {
+	tree, s := begin(t, scenario(t, "a tree of background children"))
+	require.NoError(t, tree.Release())
+	assert.Len(t, s.Survivors(), s.Processes)
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+}
+
+func TestManyTreesAtOnce(t *testing.T) {
+	shapes := escape.Scenarios()
+	var all sync.WaitGroup
+	for i := range 64 {
+		shape := shapes[i%len(shapes)]
+		if shape.Processes > 100 || shape.Name == "an orphan that set its limit of file locks" { // which is told from others by being alone
+			shape = escape.Crowd(3)
+		}
+		all.Go(func() {
+			tree, s := begin(t, shape)
+			signalAll(t, tree, syscall.SIGINT)
+			endNow(t, tree)
+			assert.Empty(t, s.Survivors(), s.Name)
+		})
+	}
+	all.Wait()
+}
+
+func TestOrphanWithItsOwnLimitIsToldByItsGroup(t *testing.T) {
+	neighbour := start(t, "sleep", "100")
+	tree := start(t, "sh", "-c", "(ulimit -S -x 77; exec sleep 100) & exit 0")
+	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
+	select {
+	case <-tree.Gone():
+		assert.Fail(t, "gone while its orphan is alive")
+	case <-time.After(100 * time.Millisecond):
+	}
+	endNow(t, tree)
+	assert.True(t, running(neighbour.PID()))
+	endNow(t, neighbour)
+}
+
+func TestHostsOwnChildrenAreItsOwn(t *testing.T) {
+	mine := exec.Command("sleep", "100")
+	require.NoError(t, mine.Start())
+	short := exec.Command("sh", "-c", "exit 5")
+	require.NoError(t, short.Start())
+	for range 20 {
+		tree, _ := begin(t, escape.Crowd(2))
+		signalAll(t, tree, syscall.SIGTERM)
+		endNow(t, tree)
+	}
+	assert.True(t, running(mine.Process.Pid))
+	require.NoError(t, mine.Process.Signal(syscall.SIGUSR2))
+	assert.EqualError(t, mine.Wait(), "signal: user defined signal 2")
+	assert.EqualError(t, short.Wait(), "exit status 5", "its end was left for the host to see")
+}
+
+func TestGuardWithstandsSignals(t *testing.T) {
+	tree, s := begin(t, escape.Crowd(1))
+	guard := guardOf(t, os.Getpid())
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGUSR1} {
+		require.NoError(t, syscall.Kill(guard, sig))
+	}
+	assert.Len(t, s.Survivors(), 2)
+	endNow(t, tree)
+	assert.NoError(t, tree.Err())
+	assert.Equal(t, guard, guardOf(t, os.Getpid()))
+}
+
+func TestGuardKilled(t *testing.T) {
+	for range times() {
+		tree, s := begin(t, scenario(t, "a child that cleared its environment"))
+		ended, others := begin(t, scenario(t, "a daemon whose leader exits"))
+		within(t, 10*time.Second, ended.Exited(), "the leader has not ended")
+		guard := guardOf(t, os.Getpid())
+		require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+		gone(t, tree)
+		gone(t, ended)
+		assert.ErrorIs(t, tree.Err(), proctree.ErrGuard)
+		assert.ErrorIs(t, ended.Err(), proctree.ErrGuard)
+		assert.Equal(t, -1, tree.Status().ExitCode)
+		assert.Equal(t, 0, ended.Status().ExitCode, "what was known stays known")
+		assert.Empty(t, s.Survivors())
+		assert.Empty(t, others.Survivors())
+		next := start(t, "true")
+		gone(t, next)
+		assert.NoError(t, next.Err())
+		assert.NotEqual(t, guard, guardOf(t, os.Getpid()))
+	}
+}
+
+// TestRefusedRequestLeavesTheGuardAlone protects the trees that run from one that cannot be asked for.
+func TestRefusedRequestLeavesTheGuardAlone(t *testing.T) {
+	tree := start(t, "sleep", "100")
+	guard := guardOf(t, os.Getpid())
+	var before syscall.Rlimit
+	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before))
+	less := before
+	less.Cur = 3 // no descriptor can be opened
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &less))
+	_, err := proctree.Start(proctree.Command{Path: "/bin/true", Args: []string{"true"}})
+	require.NoError(t, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before))
+	require.ErrorIs(t, err, syscall.EMFILE)
+	assert.Equal(t, guard, guardOf(t, os.Getpid()))
+	assert.True(t, running(tree.PID()))
+	endNow(t, tree)
+	assert.NoError(t, tree.Err())
+}
+
+func TestNothingLeaks(t *testing.T) {
+	commands := 1000
+	if testing.Short() {
+		commands = 100
+	}
+	gone(t, start(t, "true"))
+	guard := guardOf(t, os.Getpid())
+	count := func() [2]int { return [2]int{descriptors(t, os.Getpid()), descriptors(t, guard)} }
+	before := count()
+	for range commands {
+		tree := start(t, "true")
+		gone(t, tree)
+		_, err := proctree.Start(proctree.Command{Path: "/no/such"})
+		require.ErrorIs(t, err, syscall.ENOENT)
+	}
+	assert.Eventually(t, func() bool { return count() == before }, 5*time.Second, 10*time.Millisecond, "%v, then %v descriptors of host and guard", before, count())
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", guard, guard))
+	require.NoError(t, err)
+	assert.Empty(t, strings.TrimSpace(string(children)), "no zombie either")
+}
+
+func descriptors(t *testing.T, pid int) int {
+	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	require.NoError(t, err)
+	return len(all)
+}

@@ -1,0 +1,147 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A hostLink is the host's side of a tree's socket.
+type hostLink struct {
+	socket  *os.File
+	raw     syscall.RawConn
+	answers chan int
+
+	asking sync.Mutex // held by the one who waits for an answer
+
+	mu       sync.Mutex
+	mark     mark
+	tree     *Tree
+	resisted []int
+}
+
+func newHostLink(fd int) *hostLink {
+	_ = syscall.SetNonblock(fd, true)
+	socket := os.NewFile(uintptr(fd), "tree")
+	raw, _ := socket.SyscallConn() // it fails on a closed file only
+	return &hostLink{socket: socket, raw: raw, answers: make(chan int, 1)}
+}
+
+// started waits for the guard's answer to a request.
+func (l *hostLink) started(path string, m mark) (*Tree, error) {
+	n, err := l.read()
+	if err == nil && n.Started > 0 {
+		t := newTree(n.Started)
+		t.link, l.tree, l.mark = l, t, m
+		go l.follow(t)
+		return t, nil
+	}
+	_ = l.socket.Close()
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: it died before it could start %s: %w", ErrGuard, path, err)
+	case n.Failed != 0:
+		return nil, &os.PathError{Op: "fork/exec", Path: path, Err: n.Failed}
+	default:
+		return nil, fmt.Errorf("%w: start %s: %s", ErrGuard, path, n.Problem)
+	}
+}
+
+// follow takes the news of the tree until it is gone.
+func (l *hostLink) follow(t *Tree) {
+	defer l.socket.Close() //nolint:errcheck // nothing is left to say
+	for {
+		n, err := l.read()
+		if err != nil {
+			l.lost(t, err)
+			return
+		}
+		switch {
+		case n.Answer:
+			l.answers <- n.Reached
+		case len(n.Survivors) > 0:
+			l.mu.Lock()
+			l.resisted = n.Survivors
+			l.mu.Unlock()
+		}
+		if n.Exited != nil {
+			t.ended(n.Exited.status())
+		}
+		if n.Gone {
+			close(l.answers)
+			t.finish(nil)
+			return
+		}
+	}
+}
+
+// lost ends what can be found of a tree whose guard died. The leader died with it.
+func (l *hostLink) lost(t *Tree, err error) {
+	close(l.answers)
+	err = fmt.Errorf("%w: it died while %d was running: %w", ErrGuard, t.pid, err)
+	until := time.Now().Add(patience)
+	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		alive = false
+		everywhere(l.mark, func(m member) {
+			_, _ = m.signal(syscall.SIGKILL)
+			alive = true
+		})
+	}
+	t.finish(err)
+}
+
+func (l *hostLink) read() (n news, err error) {
+	text := make([]byte, maxMessage)
+	length := 0
+	var failed error
+	err = l.raw.Read(func(fd uintptr) bool {
+		length, failed = syscall.Read(int(fd), text)
+		return !errors.Is(failed, syscall.EAGAIN) && !errors.Is(failed, syscall.EINTR)
+	})
+	if err = errors.Join(err, failed); err != nil {
+		return news{}, err
+	}
+	if length == 0 {
+		return news{}, errHostGone
+	}
+	return n, json.Unmarshal(text[:length], &n)
+}
+
+func (l *hostLink) tell(o order) error {
+	text, _ := json.Marshal(o) // numbers and booleans: it cannot fail
+	if _, err := l.socket.Write(text); err != nil {
+		if errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE) {
+			return nil // the tree is gone, which is told to whoever waits for it
+		}
+		return fmt.Errorf("%w: %w", ErrGuard, err)
+	}
+	return nil
+}
+
+func (l *hostLink) signal(sig syscall.Signal) (int, error) {
+	l.asking.Lock()
+	defer l.asking.Unlock()
+	if err := l.tell(order{Signal: sig}); err != nil {
+		return 0, err
+	}
+	reached, ok := <-l.answers
+	if !ok || reached == 0 {
+		return 0, ErrEnded
+	}
+	return reached, nil
+}
+
+func (l *hostLink) kill() error    { return l.tell(order{Kill: true}) }
+func (l *hostLink) release() error { return l.tell(order{Release: true}) }
+
+func (l *hostLink) survivors() []int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.resisted
+}

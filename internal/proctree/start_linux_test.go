@@ -1,0 +1,260 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/proctree"
+)
+
+// What a process of the show role tells of itself.
+type shown struct {
+	Dir        string
+	Umask      int
+	Args       []byte // joined by NUL, because JSON would mend them
+	Env        []byte
+	Open       []bool // descriptors 0 to 19, of which it has opened some itself
+	Group, SID int
+	PPID, UID  int
+	Fourth     string // what could be read from descriptor 4
+}
+
+// show writes to descriptor 3 what this process is.
+func show() {
+	var s shown
+	for fd := range 20 {
+		var st syscall.Stat_t
+		s.Open = append(s.Open, fd < 3 || syscall.Fstat(fd, &st) == nil)
+	}
+	s.Dir, _ = os.Readlink("/proc/self/cwd")
+	s.Umask = syscall.Umask(0)
+	s.Args, s.Env = []byte(strings.Join(os.Args, "\x00")), []byte(strings.Join(os.Environ(), "\x00"))
+	s.Group, s.PPID, s.UID = syscall.Getpgrp(), os.Getppid(), os.Getuid()
+	sid, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0)
+	s.SID = int(sid)
+	if s.Open[4] && len(os.Args) > 1 && os.Args[1] == "read" {
+		text, _ := io.ReadAll(os.NewFile(4, ""))
+		s.Fourth = string(text)
+	}
+	text, err := json.Marshal(s)
+	if err == nil {
+		_, err = os.NewFile(3, "answer").Write(text)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// shownBy starts this program in the show role and returns what it shows, and its number.
+func shownBy(t *testing.T, change func(*proctree.Command)) (shown, int) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	answer, theirs, err := os.Pipe()
+	require.NoError(t, err)
+	defer answer.Close()
+	c := proctree.Command{Path: self, Args: []string{"show"}, Env: append(os.Environ(), roleVariable+"=show"), Files: []*os.File{nil, nil, nil, theirs}}
+	change(&c)
+	tree, err := proctree.Start(c)
+	require.NoError(t, err)
+	theirs.Close()
+	text, err := io.ReadAll(answer)
+	require.NoError(t, err)
+	gone(t, tree)
+	require.Equal(t, 0, tree.Status().ExitCode)
+	var s shown
+	require.NoError(t, json.Unmarshal(text, &s))
+	return s, tree.PID()
+}
+
+func TestFolder(t *testing.T) {
+	here, err := os.Getwd()
+	require.NoError(t, err)
+	other, err := filepath.EvalSymlinks(t.TempDir())
+	require.NoError(t, err)
+	require.NoError(t, os.Mkdir(filepath.Join(other, "below"), 0o700))
+	folder := func(dir string) string {
+		s, _ := shownBy(t, func(c *proctree.Command) { c.Dir = dir })
+		return s.Dir
+	}
+	assert.Equal(t, here, folder(""), "the host's where none is given")
+	assert.Equal(t, other, folder(other))
+	t.Chdir(other)
+	assert.Equal(t, other, folder(""), "the host's of now, not of the guard's start")
+	assert.Equal(t, filepath.Join(other, "below"), folder("below"), "a relative one is below the host's")
+
+	removed := filepath.Join(other, "removed")
+	require.NoError(t, os.Mkdir(removed, 0o700))
+	t.Chdir(removed)
+	require.NoError(t, os.Remove(removed))
+	assert.Equal(t, removed+" (deleted)", folder(""), "a host's folder that is gone is the command's too")
+
+	_, err = proctree.Start(proctree.Command{Path: "/bin/true", Args: []string{"true"}, Dir: "/no/such"})
+	var path *os.PathError
+	require.ErrorAs(t, err, &path)
+	assert.Equal(t, os.PathError{Op: "chdir", Path: "/no/such", Err: syscall.ENOENT}, *path, "and it is the folder that is named")
+}
+
+func TestWhatACommandGets(t *testing.T) {
+	t.Run("the host's umask of now", func(t *testing.T) {
+		start(t, "true")
+		before := syscall.Umask(0o027)
+		defer syscall.Umask(before)
+		s, _ := shownBy(t, func(*proctree.Command) {})
+		assert.Equal(t, 0o027, s.Umask)
+	})
+	t.Run("arguments and environment with any byte but NUL", func(t *testing.T) {
+		odd := "\xff\xfe<&>\"\n\u2028 \x01"
+		s, _ := shownBy(t, func(c *proctree.Command) {
+			c.Args = []string{odd, "", odd}
+			c.Env = []string{roleVariable + "=show", "ODD=" + odd, "EMPTY="}
+		})
+		assert.Equal(t, odd+"\x00\x00"+odd, string(s.Args))
+		assert.Equal(t, roleVariable+"=show\x00ODD="+odd+"\x00EMPTY=", string(s.Env))
+	})
+	t.Run("an environment of 1 MiB", func(t *testing.T) {
+		var env []string
+		for i := range 16 {
+			env = append(env, fmt.Sprintf("LONG%d=%s", i, strings.Repeat("x", 64<<10)))
+		}
+		env = append(env, roleVariable+"=show")
+		s, _ := shownBy(t, func(c *proctree.Command) { c.Env = env })
+		assert.Equal(t, strings.Join(env, "\x00"), string(s.Env))
+	})
+	t.Run("the descriptors that are given and no others", func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "fourth")
+		require.NoError(t, os.WriteFile(file, []byte("what is in it"), 0o600))
+		fourth, err := os.Open(file)
+		require.NoError(t, err)
+		defer fourth.Close()
+		closed, err := os.Open(file)
+		require.NoError(t, err)
+		closed.Close()
+		given := make([]*os.File, 16) // from 4
+		given[0], given[14], given[15] = fourth, fourth, closed
+		s, _ := shownBy(t, func(c *proctree.Command) { c.Files = append(c.Files, given...); c.Args = []string{"show", "read"} })
+		assert.Equal(t, "what is in it", s.Fourth)
+		assert.Equal(t, []bool{false, true, false}, s.Open[17:], "a nil file is none, nor is one that was closed")
+	})
+	t.Run("a group of its own", func(t *testing.T) {
+		s, pid := shownBy(t, func(*proctree.Command) {})
+		assert.Equal(t, pid, s.Group)
+		assert.Equal(t, guardOf(t, os.Getpid()), s.PPID)
+	})
+	t.Run("the host's group", func(t *testing.T) {
+		s, _ := shownBy(t, func(c *proctree.Command) { c.SameGroup = true })
+		assert.Equal(t, syscall.Getpgrp(), s.Group)
+	})
+	t.Run("a session of its own", func(t *testing.T) {
+		s, pid := shownBy(t, func(c *proctree.Command) { c.Attr = &syscall.SysProcAttr{Setsid: true} })
+		assert.Equal(t, []int{pid, pid}, []int{s.SID, s.Group})
+	})
+	t.Run("another user", func(t *testing.T) {
+		if os.Getuid() != 0 {
+			t.Skip("only root can be somebody else")
+		}
+		tree, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "100"}, Dir: "/",
+			Attr: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}})
+		require.NoError(t, err)
+		info, err := os.Stat(fmt.Sprintf("/proc/%d", tree.PID()))
+		require.NoError(t, err)
+		assert.EqualValues(t, 65534, info.Sys().(*syscall.Stat_t).Uid)
+		endNow(t, tree)
+	})
+}
+
+func TestStatus(t *testing.T) {
+	t.Run("an exit status", func(t *testing.T) {
+		tree := start(t, "sh", "-c", "exit 7")
+		gone(t, tree)
+		assert.Equal(t, 7, tree.Status().ExitCode)
+		assert.Zero(t, tree.Status().Signal)
+	})
+	t.Run("a signal", func(t *testing.T) {
+		tree := start(t, "sleep", "100")
+		assert.Equal(t, -1, tree.Status().ExitCode)
+		reached, err := tree.Signal(syscall.SIGUSR1)
+		require.NoError(t, err)
+		assert.Equal(t, 1, reached)
+		gone(t, tree)
+		assert.Equal(t, -1, tree.Status().ExitCode)
+		assert.Equal(t, syscall.SIGUSR1, tree.Status().Signal)
+		_, err = tree.Signal(syscall.SIGTERM)
+		assert.ErrorIs(t, err, proctree.ErrEnded)
+		assert.NoError(t, tree.Kill())
+	})
+	t.Run("what was used", func(t *testing.T) {
+		tree := start(t, "sh", "-c", "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done")
+		gone(t, tree)
+		assert.Positive(t, tree.Status().User+tree.Status().System)
+		assert.Greater(t, tree.Status().MaxRSS, int64(100<<10), "in bytes")
+	})
+}
+
+// TestRefusals compares with what package os says to the same.
+func TestRefusals(t *testing.T) {
+	folder := t.TempDir()
+	plain, empty := filepath.Join(folder, "plain"), filepath.Join(folder, "empty")
+	require.NoError(t, os.WriteFile(plain, []byte("#!/bin/true\n"), 0o600))
+	require.NoError(t, os.WriteFile(empty, []byte("\x00\x00"), 0o700))
+	long := []string{"LONG=" + strings.Repeat("x", 3<<20)}
+	for name, c := range map[string]struct {
+		path string
+		env  []string
+		want syscall.Errno
+	}{
+		"no such program":    {"/no/such", nil, syscall.ENOENT},
+		"not executable":     {plain, nil, syscall.EACCES},
+		"not a program":      {empty, nil, syscall.ENOEXEC},
+		"too long":           {"/bin/true", long, syscall.E2BIG},
+		"a NUL in it":        {"/bin/true", []string{"A=\x00"}, syscall.EINVAL},
+		"a folder":           {folder, nil, syscall.EACCES},
+		"below a plain file": {plain + "/x", nil, syscall.ENOTDIR},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, theirs := os.StartProcess(c.path, []string{"x"}, &os.ProcAttr{Env: c.env})
+			tree, ours := proctree.Start(proctree.Command{Path: c.path, Args: []string{"x"}, Env: c.env})
+			assert.Nil(t, tree)
+			assert.Equal(t, &os.PathError{Op: "fork/exec", Path: c.path, Err: c.want}, ours)
+			assert.Equal(t, theirs, ours)
+			assert.False(t, errors.Is(ours, proctree.ErrGuard))
+		})
+	}
+}
+
+func TestUnsupported(t *testing.T) {
+	fd := 0
+	for name, attr := range map[string]*syscall.SysProcAttr{
+		"Pgid": {Pgid: 1}, "Foreground": {Foreground: true}, "Ptrace": {Ptrace: true}, "PidFD": {PidFD: &fd}, "UseCgroupFD": {UseCgroupFD: true}, "Chroot": {Chroot: "/"},
+	} {
+		_, err := proctree.Start(proctree.Command{Path: "/bin/true", Args: []string{"true"}, Attr: attr})
+		require.ErrorIs(t, err, proctree.ErrUnsupported)
+		assert.ErrorContains(t, err, "SysProcAttr."+name)
+	}
+	_, err := proctree.Start(proctree.Command{Path: "/bin/true", Args: []string{"true"}, Files: make([]*os.File, 251)})
+	assert.ErrorIs(t, err, proctree.ErrUnsupported)
+}
+
+func TestNewRoot(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can have another root")
+	}
+	path, err := exec.LookPath("true")
+	require.NoError(t, err)
+	_, err = proctree.Start(proctree.Command{Path: path, Args: []string{"true"}, Dir: "/", Attr: &syscall.SysProcAttr{Chroot: t.TempDir()}})
+	assert.ErrorIs(t, err, syscall.ENOENT, "the program is looked for below the new root")
+}

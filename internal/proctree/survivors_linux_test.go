@@ -1,0 +1,104 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree_test
+
+import (
+	"encoding/json"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/proctree"
+)
+
+const shortGrace = 20 * time.Millisecond
+
+// times is how often each scenario is ended in each way.
+func times() int {
+	if os.Getenv("WATCHDOG_LONG") != "" {
+		return 20
+	}
+	return 3
+}
+
+func TestNothingSurvives(t *testing.T) {
+	endings := []struct {
+		name string
+		end  func(*testing.T, escape.Scenario)
+	}{
+		{"a kill", endedByKill},
+		{"INT, TERM and KILL", endedInSteps},
+		{"the end of the leader", endedByLeader},
+		{"SIGKILL to the host", endedByHost},
+	}
+	for _, s := range escape.Scenarios() {
+		for _, ending := range endings {
+			t.Run(s.Name+" after "+ending.name, func(t *testing.T) {
+				for range times() {
+					ending.end(t, s)
+				}
+			})
+		}
+	}
+}
+
+func endedByKill(t *testing.T, s escape.Scenario) {
+	tree, s := begin(t, s)
+	before := s.Survivors()
+	assert.NotEmpty(t, before, "there was something to end")
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+	assert.NoError(t, tree.Err())
+}
+
+func endedInSteps(t *testing.T, s escape.Scenario) {
+	tree, s := begin(t, s)
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
+		signalAll(t, tree, sig)
+		select {
+		case <-tree.Gone():
+		case <-time.After(shortGrace):
+		}
+	}
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+}
+
+func endedByLeader(t *testing.T, s escape.Scenario) {
+	if s.Deaf {
+		t.Skip("its leader ends by a kill only")
+	}
+	tree, s := begin(t, s)
+	if !s.Ends {
+		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGTERM))
+	}
+	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
+	if s.Ends {
+		assert.Equal(t, 0, tree.Status().ExitCode)
+	}
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+}
+
+func endedByHost(t *testing.T, s escape.Scenario) {
+	s = s.In(t.TempDir())
+	path, args, env := s.Command()
+	text, err := json.Marshal(proctree.Command{Path: path, Args: args, Env: env})
+	require.NoError(t, err)
+	host := again(t, "host", commandVariable+"="+string(text))
+	require.NoError(t, host.Start())
+	t.Cleanup(s.End)
+	defer host.Wait()
+	defer host.Process.Kill()
+	require.NoError(t, s.Ready(20*time.Second))
+	guard := guardOf(t, host.Process.Pid)
+	require.NoError(t, host.Process.Kill())
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, 5*time.Second, time.Millisecond)
+	assert.Eventually(t, func() bool { return !running(guard) }, 5*time.Second, time.Millisecond, "the guard ends when its work is done")
+	assert.Empty(t, s.Survivors(), "and nothing came back")
+}

@@ -1,0 +1,86 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree
+
+import (
+	"errors"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// What package syscall does not name. The numbers of calls from 424 on are the same on every architecture this file is built for.
+const (
+	sysPidfdSendSignal  = 424
+	sysPidfdOpen        = 434
+	prSetChildSubreaper = 36
+	prSetName           = 15
+	rlimitLocks         = 10
+	pollIn              = 1
+	pollErr, pollHangup = 8, 16
+	unlimited           = ^uint64(0)
+)
+
+// pidfdOpen returns a descriptor of the process that has the number now.
+func pidfdOpen(pid int) (int, error) {
+	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
+	if errno != 0 {
+		return -1, errno
+	}
+	return int(fd), nil
+}
+
+func pidfdSignal(fd int, sig syscall.Signal) error {
+	_, _, errno := syscall.Syscall6(sysPidfdSendSignal, uintptr(fd), uintptr(sig), 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+func prctl(option int, value uintptr) error {
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, uintptr(option), value, 0, 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// lockLimit returns the soft limit of RLIMIT_LOCKS of a process, 0 being the own.
+func lockLimit(pid int) (uint64, error) {
+	var limit struct{ soft, hard uint64 }
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), rlimitLocks, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
+	if errno != 0 {
+		return 0, errno
+	}
+	return limit.soft, nil
+}
+
+// A waiting is a descriptor to wait for, as ppoll takes it.
+type waiting struct {
+	fd      int32
+	events  int16
+	happens int16
+}
+
+// ready reports that there is something to read, or an end.
+func (w waiting) ready() bool { return w.happens&(pollIn|pollErr|pollHangup) != 0 }
+
+// poll waits until one of the descriptors can be read, for at most that long; a negative time is for ever.
+func poll(fds []waiting, most time.Duration) error {
+	until := time.Now().Add(most)
+	for {
+		var limit *syscall.Timespec
+		if most >= 0 {
+			left := syscall.NsecToTimespec(int64(max(time.Until(until), 0)))
+			limit = &left
+		}
+		_, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(limit)), 0, 0, 0)
+		switch {
+		case errno == 0:
+			return nil
+		case !errors.Is(errno, syscall.EINTR):
+			return errno
+		}
+	}
+}

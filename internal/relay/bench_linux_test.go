@@ -1,0 +1,118 @@
+package relay_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/relay"
+)
+
+// BenchmarkOutput is the way of 1 GiB, in blocks of 1 MiB, from a child to /dev/null and to a process that reads a pipe.
+func BenchmarkOutput(b *testing.B) {
+	ways := []struct {
+		name string
+		run  func(*testing.B, *exec.Cmd, *os.File)
+	}{
+		{"relay", spliced},
+		{"relay, looked at", looked},
+		{"relay to a writer", written},
+		{"cmd.Stdout = io.Writer", assigned},
+		{"splice alone", spliceAlone},
+	}
+	for _, way := range ways {
+		b.Run("to null/"+way.name, func(b *testing.B) {
+			null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+			require.NoError(b, err)
+			defer null.Close()
+			outputs(b, func(cmd *exec.Cmd) { way.run(b, cmd, null) })
+		})
+		b.Run("to a pipe/"+way.name, func(b *testing.B) {
+			r, w := blockingPipe(b)
+			drain := child(b, "drain", 0)
+			drain.Stdin = r
+			require.NoError(b, drain.Start())
+			require.NoError(b, r.Close())
+			outputs(b, func(cmd *exec.Cmd) { way.run(b, cmd, w) })
+			require.NoError(b, w.Close())
+			require.NoError(b, drain.Wait())
+		})
+	}
+}
+
+func outputs(b *testing.B, run func(cmd *exec.Cmd)) {
+	b.Helper()
+	const size = 1 << 30
+	b.SetBytes(size)
+	for b.Loop() {
+		run(child(b, "blocks", size))
+	}
+}
+
+func stream(b *testing.B, cmd *exec.Cmd, cfg relay.Config) {
+	b.Helper()
+	s := relayed(b, cmd, cfg)
+	require.NoError(b, cmd.Wait())
+	require.NoError(b, s.Finish(patience))
+}
+
+func spliced(b *testing.B, cmd *exec.Cmd, to *os.File) {
+	b.Helper()
+	stream(b, cmd, relay.Config{To: to})
+}
+
+func looked(b *testing.B, cmd *exec.Cmd, to *os.File) {
+	b.Helper()
+	stream(b, cmd, relay.Config{To: to, Look: func([]byte) {}})
+}
+
+func written(b *testing.B, cmd *exec.Cmd, to *os.File) {
+	b.Helper()
+	stream(b, cmd, relay.Config{To: struct{ io.Writer }{to}})
+}
+
+func assigned(b *testing.B, cmd *exec.Cmd, to *os.File) {
+	b.Helper()
+	cmd.Stdout = struct{ io.Writer }{to}
+	require.NoError(b, cmd.Run())
+}
+
+// spliceAlone is the limit: the same pipe, and a loop that does nothing else.
+func spliceAlone(b *testing.B, cmd *exec.Cmd, to *os.File) {
+	b.Helper()
+	r, w := blockingPipe(b)
+	const setPipeSize = 1031
+	_, _, errno := syscall.Syscall(syscall.SYS_FCNTL, r.Fd(), setPipeSize, 1<<20)
+	require.Zero(b, errno)
+	cmd.Stdout = w
+	require.NoError(b, cmd.Start())
+	require.NoError(b, w.Close())
+	for {
+		n, err := syscall.Splice(int(r.Fd()), nil, int(to.Fd()), nil, 1<<20, 0)
+		if errors.Is(err, syscall.EINTR) {
+			continue
+		}
+		require.NoError(b, err)
+		if n == 0 {
+			break
+		}
+	}
+	require.NoError(b, cmd.Wait())
+	require.NoError(b, r.Close())
+}
+
+// BenchmarkStream is what a stream costs that passes nothing on.
+func BenchmarkStream(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		s, err := relay.Open(relay.Config{})
+		require.NoError(b, err)
+		s.Start()
+		require.NoError(b, s.Finish(patience))
+	}
+}

@@ -1,0 +1,167 @@
+package relay_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/internal/relay"
+)
+
+// role names the environment variable that makes the test binary a child, which does what roles has under that name.
+const role = "RELAY_TEST_ROLE"
+
+// long asks for sizes that take minutes.
+var long = os.Getenv("WATCHDOG_LONG") != ""
+
+var roles = map[string]func(n int){
+	"count":      func(n int) { count(n, 64<<10) },
+	"dribble":    func(n int) { count(n, 61) },
+	"line":       line,
+	"blocks":     blocks,
+	"drain":      func(int) { io.Copy(io.Discard, os.Stdin) },
+	"wait":       func(int) { io.Copy(io.Discard, os.Stdin) },
+	"background": func(int) { background("wait") },
+	"flooding":   func(int) { background("flood") },
+	"flood":      func(int) { blocks(1 << 60) },
+}
+
+func TestMain(m *testing.M) {
+	if do, ok := roles[os.Getenv(role)]; ok {
+		n, _ := strconv.Atoi(os.Args[1])
+		do(n)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// child is this test binary in a role, killed with the test if need be.
+func child(tb testing.TB, name string, n int) *exec.Cmd {
+	tb.Helper()
+	self, err := os.Executable()
+	require.NoError(tb, err)
+	cmd := exec.CommandContext(tb.Context(), self, strconv.Itoa(n))
+	cmd.Env = append(os.Environ(), role+"="+name)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// relayed starts a child whose output goes through a stream.
+func relayed(tb testing.TB, cmd *exec.Cmd, cfg relay.Config) *relay.Stream {
+	tb.Helper()
+	s, err := relay.Open(cfg)
+	require.NoError(tb, err)
+	cmd.Stdout = s.Child()
+	require.NoError(tb, cmd.Start())
+	s.Start()
+	return s
+}
+
+// count writes n bytes in which each 8 say where they are.
+func count(n, size int) {
+	block := make([]byte, max(size, 8)*8)
+	for at := 0; at < n; {
+		for i := 0; i < len(block); i += 8 {
+			binary.LittleEndian.PutUint64(block[i:], uint64(at+i))
+		}
+		length := min(len(block), n-at)
+		for p := block[:length]; len(p) > 0; p = p[min(size, len(p)):] {
+			write(p[:min(size, len(p))])
+		}
+		at += length
+	}
+}
+
+// line writes one line of n bytes, its newline included.
+func line(n int) {
+	block := bytes.Repeat([]byte{'x'}, 1<<20)
+	for n--; n > 0; n -= len(block) {
+		write(block[:min(len(block), n)])
+	}
+	write([]byte{'\n'})
+}
+
+func blocks(n int) {
+	block := make([]byte, 1<<20)
+	for ; n > 0; n -= len(block) {
+		write(block[:min(len(block), n)])
+	}
+}
+
+func write(p []byte) {
+	if _, err := os.Stdout.Write(p); err != nil {
+		os.Exit(3)
+	}
+}
+
+// background leaves a process behind that has its output.
+func background(name string) {
+	self, _ := os.Executable()
+	cmd := exec.Command(self, "0")
+	cmd.Env = append(os.Environ(), role+"="+name)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	if err := cmd.Start(); err != nil {
+		os.Exit(4)
+	}
+	write([]byte("left behind\n"))
+}
+
+// A checker checks that it is written what count writes.
+type checker struct {
+	at  int
+	err error
+}
+
+func (c *checker) Write(p []byte) (int, error) {
+	for i := 0; i < len(p) && c.err == nil; {
+		want, rest := uint64(c.at&^7), p[i:]
+		if c.at%8 == 0 && len(rest) >= 8 {
+			if got := binary.LittleEndian.Uint64(rest); got != want {
+				c.err = fmt.Errorf("at byte %d: got %d", c.at, got)
+			}
+			i, c.at = i+8, c.at+8
+			continue
+		}
+		if got := rest[0]; got != byte(want>>(8*(c.at%8))) {
+			c.err = fmt.Errorf("at byte %d: got %d", c.at, got)
+		}
+		i, c.at = i+1, c.at+1
+	}
+	return len(p), c.err
+}
+
+// A reader takes all of a file in a goroutine of its own.
+type reader struct {
+	done sync.WaitGroup
+	err  error
+}
+
+func read(from io.Reader, to io.Writer) *reader {
+	r := &reader{}
+	r.done.Go(func() {
+		_, r.err = io.CopyBuffer(struct{ io.Writer }{to}, struct{ io.Reader }{from}, make([]byte, 256<<10))
+	})
+	return r
+}
+
+func (r *reader) wait(tb testing.TB) {
+	tb.Helper()
+	r.done.Wait()
+	require.NoError(tb, r.err)
+}
+
+// eventually is for what happens in another process.
+func eventually(tb testing.TB, condition func() bool, what string) {
+	tb.Helper()
+	require.Eventually(tb, condition, 30*time.Second, time.Millisecond, what)
+}

@@ -1,0 +1,119 @@
+package relay_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/relay"
+)
+
+func TestWatchFile(t *testing.T) {
+	open := func(t *testing.T) (*os.File, *relay.File) {
+		t.Helper()
+		f, err := os.Create(filepath.Join(t.TempDir(), "log"))
+		require.NoError(t, err)
+		t.Cleanup(func() { f.Close() })
+		watched, ok := relay.WatchFile(f)
+		require.True(t, ok)
+		t.Cleanup(func() { require.NoError(t, watched.Close()) })
+		return f, watched
+	}
+	requireUnchanged := func(t *testing.T, watched *relay.File) {
+		t.Helper()
+		at, changed := watched.Changed()
+		require.False(t, changed)
+		require.Zero(t, at)
+	}
+	set := func(t *testing.T, f *os.File, at time.Time) {
+		t.Helper()
+		require.NoError(t, os.Chtimes(f.Name(), at, at))
+	}
+	t.Run("a file that grew has changed, once", func(t *testing.T) {
+		f, watched := open(t)
+		requireUnchanged(t, watched)
+		begin := time.Now()
+		_, err := f.WriteString("x")
+		require.NoError(t, err)
+		at, changed := watched.Changed()
+		assert.True(t, changed)
+		assert.WithinRange(t, at, begin, time.Now())
+		requireUnchanged(t, watched)
+	})
+	t.Run("so has one that a child writes to by itself", func(t *testing.T) {
+		f, watched := open(t)
+		cmd := child(t, "count", 1<<20)
+		cmd.Stdout = f
+		require.NoError(t, cmd.Run())
+		_, changed := watched.Changed()
+		assert.True(t, changed)
+	})
+	t.Run("the time of the change is the file's where that lies between the looks", func(t *testing.T) {
+		f, watched := open(t)
+		written := time.Now()
+		set(t, f, written)
+		eventually(t, func() bool { return time.Since(written) > 20*time.Millisecond }, "time passes")
+		at, changed := watched.Changed()
+		assert.True(t, changed)
+		assert.WithinDuration(t, written, at, time.Millisecond)
+	})
+	t.Run("and now where it does not", func(t *testing.T) {
+		f, watched := open(t)
+		for _, off := range []time.Duration{-time.Hour, time.Hour} {
+			begin := time.Now()
+			set(t, f, begin.Add(off))
+			at, changed := watched.Changed()
+			assert.True(t, changed)
+			assert.WithinRange(t, at, begin, time.Now())
+		}
+	})
+	t.Run("one that was cut has changed", func(t *testing.T) {
+		f, watched := open(t)
+		_, err := f.WriteString("xx")
+		require.NoError(t, err)
+		_, changed := watched.Changed()
+		require.True(t, changed)
+		require.NoError(t, f.Truncate(1))
+		_, changed = watched.Changed()
+		assert.True(t, changed)
+	})
+	t.Run("a host may close its file", func(t *testing.T) {
+		f, watched := open(t)
+		require.NoError(t, f.Close())
+		require.NoError(t, os.WriteFile(f.Name(), []byte("x"), 0o600))
+		_, changed := watched.Changed()
+		assert.True(t, changed)
+	})
+	t.Run("what is no regular file is not watched", func(t *testing.T) {
+		r, w, err := os.Pipe()
+		require.NoError(t, err)
+		defer w.Close()
+		null, err := os.Open(os.DevNull)
+		require.NoError(t, err)
+		defer null.Close()
+		folder, err := os.Open(t.TempDir())
+		require.NoError(t, err)
+		defer folder.Close()
+		require.NoError(t, r.Close())
+		for _, f := range []*os.File{nil, r, w, null, folder} {
+			_, ok := relay.WatchFile(f)
+			assert.False(t, ok)
+		}
+	})
+}
+
+func BenchmarkChanged(b *testing.B) {
+	f, err := os.Create(filepath.Join(b.TempDir(), "log"))
+	require.NoError(b, err)
+	defer f.Close()
+	watched, ok := relay.WatchFile(f)
+	require.True(b, ok)
+	defer watched.Close()
+	for b.Loop() {
+		watched.Changed()
+	}
+}

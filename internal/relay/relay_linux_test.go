@@ -1,0 +1,316 @@
+package relay_test
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/relay"
+)
+
+func init() {
+	roles["host"], roles["deaf"] = host, deaf
+	destinations = append(destinations, destination{"a pipe that blocks", openBlocking}, destination{"a socket", openSocket})
+}
+
+func openBlocking(tb testing.TB, to io.Writer) (io.Writer, func()) {
+	tb.Helper()
+	r, w := blockingPipe(tb)
+	return w, drained(tb, r, w, to)
+}
+
+func openSocket(tb testing.TB, to io.Writer) (io.Writer, func()) {
+	tb.Helper()
+	r, w := sockets(tb)
+	return w, drained(tb, r, w, to)
+}
+
+func appendNull(tb testing.TB, _ io.Writer) (io.Writer, func()) {
+	tb.Helper()
+	f, err := os.OpenFile(os.DevNull, os.O_WRONLY|os.O_APPEND, 0)
+	require.NoError(tb, err)
+	return f, func() { require.NoError(tb, f.Close()) }
+}
+
+// blockingPipe is a pipe as a shell makes it.
+func blockingPipe(tb testing.TB) (r, w *os.File) {
+	tb.Helper()
+	var fds [2]int
+	require.NoError(tb, syscall.Pipe2(fds[:], syscall.O_CLOEXEC))
+	return os.NewFile(uintptr(fds[0]), "r"), os.NewFile(uintptr(fds[1]), "w")
+}
+
+func sockets(tb testing.TB) (r, w *os.File) {
+	tb.Helper()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	require.NoError(tb, err)
+	return os.NewFile(uintptr(fds[0]), "r"), os.NewFile(uintptr(fds[1]), "w")
+}
+
+func fcntl(tb testing.TB, f *os.File, command uintptr) int {
+	tb.Helper()
+	raw, err := f.SyscallConn()
+	require.NoError(tb, err)
+	var n uintptr
+	require.NoError(tb, raw.Control(func(fd uintptr) {
+		var errno syscall.Errno
+		n, _, errno = syscall.Syscall(syscall.SYS_FCNTL, fd, command, 0)
+		require.Zero(tb, errno)
+	}))
+	return int(n)
+}
+
+func TestStreamOnLinux(t *testing.T) {
+	t.Run("the host's pipe is left as it is", func(t *testing.T) {
+		const getPipeSize = 1032
+		for _, open := range []func() (r, w *os.File){
+			func() (r, w *os.File) { return blockingPipe(t) },
+			func() (r, w *os.File) { r, w, _ = os.Pipe(); return r, w },
+		} {
+			r, w := open()
+			flags, size := fcntl(t, w, syscall.F_GETFL), fcntl(t, w, getPipeSize)
+			reading := read(r, io.Discard)
+			cmd := child(t, "count", 4<<20)
+			s := relayed(t, cmd, relay.Config{To: w})
+			assert.Equal(t, flags, fcntl(t, w, syscall.F_GETFL))
+			require.NoError(t, cmd.Wait())
+			require.NoError(t, s.Finish(patience))
+			assert.Equal(t, flags, fcntl(t, w, syscall.F_GETFL))
+			assert.Equal(t, size, fcntl(t, w, getPipeSize))
+			require.NoError(t, w.Close())
+			reading.wait(t)
+			require.NoError(t, r.Close())
+		}
+	})
+	t.Run("the child's end blocks, and no child has an end that it was not given", func(t *testing.T) {
+		s, err := relay.Open(relay.Config{})
+		require.NoError(t, err)
+		assert.Zero(t, fcntl(t, s.Child(), syscall.F_GETFL)&syscall.O_NONBLOCK)
+		assert.Equal(t, syscall.FD_CLOEXEC, fcntl(t, s.Child(), syscall.F_GETFD))
+		require.NoError(t, s.Finish(0))
+	})
+	t.Run("/dev/null opened for appending cannot be spliced to", func(t *testing.T) {
+		for _, looked := range []bool{false, true} {
+			passes(t, destination{open: appendNull}, looked, child(t, "count", 8<<20), 8<<20, nil)
+		}
+	})
+	t.Run("a terminal", func(t *testing.T) {
+		ours, terminal := pty(t)
+		defer ours.Close()
+		defer terminal.Close()
+		cmd := child(t, "line", 11)
+		s := relayed(t, cmd, relay.Config{To: terminal})
+		got := make([]byte, 12)
+		_, err := io.ReadFull(ours, got)
+		require.NoError(t, err)
+		assert.Equal(t, "xxxxxxxxxx\r\n", string(got))
+		require.NoError(t, cmd.Wait())
+		require.NoError(t, s.Finish(patience))
+	})
+	t.Run("a terminal that somebody made non-blocking loses nothing", func(t *testing.T) {
+		ours, terminal := pty(t)
+		defer ours.Close()
+		raw, err := terminal.SyscallConn()
+		require.NoError(t, err)
+		require.NoError(t, raw.Control(func(fd uintptr) { require.NoError(t, syscall.SetNonblock(int(fd), true)) }))
+		cmd := child(t, "line", 1<<20)
+		s := relayed(t, cmd, relay.Config{To: terminal})
+		eventually(t, func() bool { _, blocked := s.Blocked(); return blocked }, "blocked")
+		got, err := io.ReadFull(ours, make([]byte, 1<<20+1))
+		require.NoError(t, err, "after %d bytes", got)
+		require.NoError(t, cmd.Wait())
+		require.NoError(t, s.Finish(patience))
+		require.NoError(t, terminal.Close())
+	})
+	t.Run("a full disk", func(t *testing.T) {
+		full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+		require.NoError(t, err)
+		defer full.Close()
+		cmd := child(t, "flood", 0)
+		s := relayed(t, cmd, relay.Config{To: full})
+		requireSIGPIPE(t, cmd)
+		require.ErrorIs(t, s.Finish(patience), syscall.ENOSPC)
+	})
+	t.Run("a socket whose reader is gone", func(t *testing.T) {
+		r, w := sockets(t)
+		defer w.Close()
+		require.NoError(t, r.Close())
+		cmd := child(t, "flood", 0)
+		s := relayed(t, cmd, relay.Config{To: w})
+		requireSIGPIPE(t, cmd)
+		require.ErrorIs(t, s.Finish(patience), relay.ErrReaderGone)
+	})
+	t.Run("a socket that nobody reads is given up, and the goroutine ends", func(t *testing.T) {
+		r, w := sockets(t)
+		defer r.Close()
+		defer w.Close()
+		cmd := child(t, "count", 1<<20)
+		s := relayed(t, cmd, relay.Config{To: w})
+		require.NoError(t, cmd.Wait())
+		err := s.Finish(50 * time.Millisecond)
+		require.ErrorIs(t, err, relay.ErrAbandoned)
+		require.NotContains(t, err.Error(), "left behind")
+		<-s.Done()
+	})
+	t.Run("no descriptor is left open", func(t *testing.T) {
+		before := descriptors(t)
+		for _, d := range destinations {
+			for _, looked := range []bool{false, true} {
+				passes(t, d, looked, child(t, "count", 100), 100, &checker{})
+			}
+		}
+		s, err := relay.Open(relay.Config{To: os.Stdout})
+		require.NoError(t, err)
+		require.NoError(t, s.Finish(0))
+		assert.Equal(t, before, descriptors(t))
+	})
+}
+
+// pty is a pseudo-terminal and its other end.
+func pty(t *testing.T) (ours, terminal *os.File) {
+	t.Helper()
+	fd, err := syscall.Open("/dev/ptmx", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+	require.NoError(t, err)
+	var number, locked int32
+	for request, value := range map[uintptr]*int32{syscall.TIOCSPTLCK: &locked, syscall.TIOCGPTN: &number} {
+		_, _, errno := syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), request, uintptr(unsafe.Pointer(value)))
+		require.Zero(t, errno)
+	}
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	require.NoError(t, err)
+	return os.NewFile(uintptr(fd), "ptmx"), terminal
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	all, err := os.ReadDir("/proc/self/fd")
+	require.NoError(t, err)
+	return len(all)
+}
+
+func TestHost(t *testing.T) {
+	t.Run("a host whose standard output is closed by its reader lives on", func(t *testing.T) {
+		r, w := blockingPipe(t)
+		cmd := child(t, "deaf", 0)
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = w, &said
+		require.NoError(t, cmd.Start())
+		require.NoError(t, w.Close())
+		require.NoError(t, r.Close())
+		require.NoError(t, cmd.Wait())
+		assert.Equal(t, "alive: true", said.String())
+	})
+	t.Run("a host that relays 1 GiB needs less than 32 MiB for it", func(t *testing.T) {
+		size := 1 << 30
+		if long {
+			size = 10 << 30
+		}
+		for _, to := range []string{"", "look", "writer"} {
+			r, w := blockingPipe(t)
+			reading := read(r, io.Discard)
+			cmd := child(t, "host", size)
+			cmd.Env = append(cmd.Env, hostTo+"="+to)
+			var said bytes.Buffer
+			cmd.Stdout, cmd.Stderr = w, &said
+			require.NoError(t, cmd.Run())
+			require.NoError(t, w.Close())
+			reading.wait(t)
+			require.NoError(t, r.Close())
+			more, err := strconv.Atoi(said.String())
+			require.NoError(t, err)
+			t.Logf("to %q: %d KiB", to, more)
+			assert.Less(t, more, 32<<10, "KiB, to %q", to)
+		}
+	})
+	t.Run("nor does it for a reader that is slow", func(t *testing.T) {
+		r, w := blockingPipe(t)
+		defer r.Close()
+		cmd := child(t, "host", 100<<20)
+		cmd.Env = append(cmd.Env, hostTo+"=look")
+		var said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = w, &said
+		require.NoError(t, cmd.Start())
+		require.NoError(t, w.Close())
+		slow := make([]byte, 4096)
+		for range 1000 {
+			_, err := io.ReadFull(r, slow)
+			require.NoError(t, err)
+		}
+		read(r, io.Discard).wait(t)
+		require.NoError(t, cmd.Wait())
+		more, err := strconv.Atoi(said.String())
+		require.NoError(t, err)
+		assert.Less(t, more, 32<<10, "KiB")
+	})
+}
+
+// hostTo says how a host relays.
+const hostTo = "RELAY_TEST_TO"
+
+// host relays n bytes to its standard output, and writes to its standard error by how many KiB it grew at most.
+func host(n int) {
+	cfg := relay.Config{To: os.Stdout}
+	switch os.Getenv(hostTo) {
+	case "look":
+		cfg.Look = func([]byte) {}
+	case "writer":
+		cfg.To = struct{ io.Writer }{os.Stdout}
+	}
+	before := status("VmRSS")
+	if err := run("count", n, cfg); err != nil {
+		fmt.Fprint(os.Stderr, err)
+		return
+	}
+	fmt.Fprint(os.Stderr, status("VmHWM")-before)
+}
+
+// deaf relays to its standard output, which nobody reads.
+func deaf(int) {
+	err := run("flood", 0, relay.Config{To: os.Stdout})
+	fmt.Fprint(os.Stderr, "alive: ", errors.Is(err, relay.ErrReaderGone))
+}
+
+func run(name string, n int, cfg relay.Config) error {
+	s, err := relay.Open(cfg)
+	if err != nil {
+		return err
+	}
+	cmd := exec.Command("/proc/self/exe", strconv.Itoa(n))
+	cmd.Env = append(os.Environ(), role+"="+name)
+	cmd.Stdout = s.Child()
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	s.Start()
+	_ = cmd.Wait() // by SIGPIPE, if nobody reads
+	return s.Finish(patience)
+}
+
+// status reads a line in KiB of this process's status.
+func status(name string) int {
+	f, err := os.Open("/proc/self/status")
+	if err != nil {
+		return -1
+	}
+	defer f.Close()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if value, ok := strings.CutPrefix(lines.Text(), name+":"); ok {
+			n, _ := strconv.Atoi(strings.TrimSuffix(strings.TrimSpace(value), " kB"))
+			return n
+		}
+	}
+	return -1
+}

@@ -1,0 +1,4 @@
+package artifact
+
+// TempPrefix begins the names of files that are being written.
+const TempPrefix = tempPrefix

@@ -1,0 +1,85 @@
+package probe
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The domains of the digest. Neither begins with the other, so that nothing hashed in one is ever hashed in the other.
+const (
+	domainGiven  = "stall probe digest, given\x00"
+	domainObject = "stall probe digest, of the object\x00"
+)
+
+// digestOf is the digest of an object of which the probe gave a digest of its own, or an empty one.
+func digestOf(object map[string]any, given string) string {
+	if given != "" {
+		return sum(append([]byte(domainGiven), given...))
+	}
+	return sum(appendCanonical([]byte(domainObject), object))
+}
+
+func sum(text []byte) string {
+	hash := sha256.Sum256(text)
+	return hex.EncodeToString(hash[:])
+}
+
+// appendCanonical appends a form that is the same for equal values and for no others. It is our own and not JSON, because how strings
+// and numbers are spelled there is up to the writer: each string has its length before it, each object its keys in the order of their bytes.
+func appendCanonical(form []byte, value any) []byte {
+	switch v := value.(type) {
+	case nil:
+		return append(form, 'n')
+	case bool:
+		return append(form, strconv.FormatBool(v)[0])
+	case json.Number:
+		return append(append(append(form, '#'), canonicalNumber(string(v))...), ';')
+	case string:
+		return append(append(strconv.AppendInt(form, int64(len(v)), 10), ':'), v...)
+	case []any:
+		form = append(form, '[')
+		for _, item := range v {
+			form = appendCanonical(form, item)
+		}
+		return append(form, ']')
+	default:
+		return appendObject(form, value.(map[string]any))
+	}
+}
+
+func appendObject(form []byte, object map[string]any) []byte {
+	form = append(form, '{')
+	for _, key := range slices.Sorted(maps.Keys(object)) {
+		form = appendCanonical(form, key)
+		form = appendCanonical(form, object[key])
+	}
+	return append(form, '}')
+}
+
+// canonicalNumber writes a number of JSON as its digits without a zero at either end, times a power of ten: -12.50 is -125e-1. Zero is 0.
+func canonicalNumber(literal string) string {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
+	mantissa, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(mantissa, ".")
+	digits := whole + fraction
+	significant := strings.TrimRight(digits, "0")
+	power := new(big.Int) // an exponent may have as many digits as the output has room for
+	if exponent != "" {
+		power.SetString(exponent, 10)
+	}
+	power.Add(power, big.NewInt(int64(len(digits)-len(significant)-len(fraction))))
+	significant = strings.TrimLeft(significant, "0")
+	switch {
+	case significant == "":
+		return "0"
+	case negative:
+		significant = "-" + significant
+	}
+	return significant + "e" + power.String()
+}

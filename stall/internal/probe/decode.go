@@ -1,0 +1,132 @@
+package probe
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"unicode/utf8"
+)
+
+// A decoder reads JSON more strictly than encoding/json does: one object, no key twice, no string that is not text, and numbers as they are written.
+// The errors of encoding/json quote what they read, so none of them leaves it.
+type decoder struct{ *json.Decoder }
+
+// decode returns the object: values are nil, bool, string, [json.Number], []any and map[string]any.
+func decode(output []byte) (map[string]any, error) {
+	if !utf8.Valid(output) {
+		return nil, ErrNotText
+	}
+	d := decoder{json.NewDecoder(bytes.NewReader(output))}
+	d.UseNumber()
+	start, err := d.Token()
+	if errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: it printed nothing", ErrNotObject)
+	}
+	if err != nil || start != json.Delim('{') {
+		return nil, fmt.Errorf("%w: it printed something else", ErrNotObject)
+	}
+	object, err := d.object(1)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("%w: there is more after it", ErrNotObject)
+	}
+	if halfCharacter(output) {
+		return nil, ErrNotText
+	}
+	return object, nil
+}
+
+func (d decoder) value(depth int) (any, error) {
+	token, err := d.Token()
+	switch {
+	case err != nil:
+		return nil, d.at(ErrNotObject)
+	case token == json.Delim('{'):
+		return d.object(depth + 1)
+	case token == json.Delim('['):
+		return d.array(depth + 1)
+	}
+	return token, nil
+}
+
+// object reads what follows the brace.
+func (d decoder) object(depth int) (map[string]any, error) {
+	if depth > MaxDepth {
+		return nil, d.at(ErrTooDeep)
+	}
+	object := map[string]any{}
+	for d.More() {
+		token, err := d.Token()
+		key, ok := token.(string)
+		if err != nil || !ok {
+			return nil, d.at(ErrNotObject)
+		}
+		if _, twice := object[key]; twice {
+			return nil, d.at(ErrDuplicateKey)
+		}
+		if object[key], err = d.value(depth); err != nil {
+			return nil, err
+		}
+	}
+	return object, d.end()
+}
+
+// array reads what follows the bracket.
+func (d decoder) array(depth int) ([]any, error) {
+	if depth > MaxDepth {
+		return nil, d.at(ErrTooDeep)
+	}
+	array := []any{}
+	for d.More() {
+		value, err := d.value(depth)
+		if err != nil {
+			return nil, err
+		}
+		array = append(array, value)
+	}
+	return array, d.end()
+}
+
+func (d decoder) end() error {
+	if _, err := d.Token(); err != nil {
+		return d.at(ErrNotObject)
+	}
+	return nil
+}
+
+func (d decoder) at(err error) error {
+	return fmt.Errorf("%w (near byte %d)", err, d.InputOffset())
+}
+
+// halfCharacter reports whether valid JSON has an escape that is one half of a surrogate pair without the other. The decoder makes the same
+// character of all of them.
+func halfCharacter(text []byte) bool {
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' {
+			continue
+		}
+		i++ // to what is escaped
+		switch {
+		case !inRange(text[i:], 0xD800, 0xDFFF):
+		case inRange(text[i:], 0xD800, 0xDBFF) && text[i+5] == '\\' && inRange(text[i+6:], 0xDC00, 0xDFFF):
+			i += 6
+		default:
+			return true
+		}
+	}
+	return false
+}
+
+// inRange reports whether the text begins with the rest of an escape \uXXXX of a code in the range.
+func inRange(text []byte, first, last uint64) bool {
+	if len(text) < 5 || text[0] != 'u' {
+		return false
+	}
+	code, err := strconv.ParseUint(string(text[1:5]), 16, 16)
+	return err == nil && first <= code && code <= last
+}

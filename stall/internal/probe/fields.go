@@ -1,0 +1,101 @@
+package probe
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// fields reads the known fields of an object. The first error stays; what was read after it means nothing.
+type fields struct {
+	object map[string]any
+	err    error
+}
+
+func (f *fields) class() verdict.Class {
+	class := verdict.Class(f.text("class"))
+	known := []verdict.Class{"", verdict.ClassProgressing, verdict.ClassStalled, verdict.ClassTerminal}
+	if !slices.Contains(known, class) {
+		f.wrong("class is none of progressing, stalled and terminal")
+	}
+	return class
+}
+
+// text is the string of a field, and empty where it is missing or null.
+func (f *fields) text(name string) string {
+	value := f.object[name]
+	if value == nil {
+		return ""
+	}
+	text, ok := value.(string)
+	if !ok {
+		f.wrong(name + " is not a string")
+	}
+	return text
+}
+
+// list is the strings of a field, nil where there are none. The check says what is wrong with one of them, without quoting it.
+func (f *fields) list(name string, most int, check func(string) string) []string {
+	value := f.object[name]
+	if value == nil {
+		return nil
+	}
+	items, ok := value.([]any)
+	if !ok {
+		f.wrong(name + " is not an array")
+		return nil
+	}
+	if len(items) > most {
+		f.wrong(fmt.Sprintf("%s has %d elements, at most %d are allowed", name, len(items), most))
+		return nil
+	}
+	var texts []string
+	for i, item := range items {
+		text, ok := item.(string)
+		switch wrong := check(text); {
+		case !ok:
+			f.wrong(fmt.Sprintf("%s[%d] is not a string", name, i))
+		case wrong != "":
+			f.wrong(fmt.Sprintf("%s[%d] %s", name, i, wrong))
+		}
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func (f *fields) wrong(what string) {
+	if f.err == nil {
+		f.err = fmt.Errorf("%w: %s", ErrField, what)
+	}
+}
+
+func wrongFingerprint(text string) string {
+	switch {
+	case text == "":
+		return "is empty"
+	case len(text) > MaxFingerprint:
+		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), MaxFingerprint)
+	case strings.ContainsFunc(text, foreign):
+		return "has a character other than A-Z, a-z, 0-9 and . _ : / @ = + -"
+	}
+	return ""
+}
+
+// foreign reports whether a fingerprint cannot have the character.
+func foreign(r rune) bool {
+	switch {
+	case 'A' <= r && r <= 'Z', 'a' <= r && r <= 'z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("._:/@=+-", r)
+}
+
+func wrongReason(text string) string {
+	if n := utf8.RuneCountInString(text); n > MaxReason {
+		return fmt.Sprintf("has %d characters, at most %d are allowed", n, MaxReason)
+	}
+	return ""
+}

@@ -1,0 +1,12 @@
+package probe_test
+
+import (
+	"flag"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -1,0 +1,123 @@
+package tail_test
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/stall/internal/tail"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestTheEndOfWhatWasWritten(t *testing.T) {
+	for name, c := range map[string]struct {
+		n       int
+		written []string
+		want    string
+	}{
+		"nothing":                                      {8, nil, ""},
+		"less than there is room for":                  {8, []string{"a\n", "b"}, "a\nb"},
+		"as much as there is room for":                 {4, []string{"a\nb\n"}, "a\nb\n"},
+		"a line that lost its start is left out":       {8, []string{"first\nlast\n"}, "last\n"},
+		"a line that was not cut stays":                {5, []string{"first\nlast\n"}, "last\n"},
+		"a line that was not cut stays, byte by byte":  {5, strings.Split("first\nlast\n", ""), "last\n"},
+		"a giant line stays as it is":                  {4, []string{"abcdefgh"}, "efgh"},
+		"a giant line with its newline":                {4, []string{"abcdefg\n"}, "efg\n"},
+		"a giant line gives way to a short one":        {4, []string{"abcdef\nh"}, "h"},
+		"a giant line gives way to the next one":       {4, []string{"ab\ncdefgh"}, "efgh"},
+		"one write of more than there is":              {6, []string{"x", "one\ntwo\nthree\n"}, "three\n"},
+		"a write that ends where the ring does":        {4, []string{"abc", "de"}, "bcde"},
+		"a write that begins where the ring does":      {3, []string{"abcd", "e\nf"}, "f"},
+		"a write as long as the ring":                  {3, []string{"zz", "abcd"}, "bcd"},
+		"one byte of room":                             {1, []string{"abc"}, "c"},
+		"no room":                                      {0, []string{"abc"}, ""},
+		"less than no room":                            {-1, []string{"abc"}, ""},
+		"an empty write in between":                    {3, []string{"ab", "", "c"}, "abc"},
+		"blank lines count as lines":                   {3, []string{"a\n\n\n\n"}, "\n\n\n"},
+		"carriage returns are part of their line":      {7, []string{"one\r\ntwo\r\n"}, "two\r\n"},
+		"bytes that are no text are kept as they come": {3, []string{"\xff\x00\xfe"}, "\xff\x00\xfe"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := tail.New(c.n)
+			for _, text := range c.written {
+				n, err := b.Write([]byte(text))
+				require.NoError(t, err)
+				require.Equal(t, len(text), n)
+			}
+			require.Equal(t, c.want, string(b.Bytes()))
+		})
+	}
+}
+
+// naive is the rule, for a text that is all there.
+func naive(text []byte, n int) []byte {
+	if len(text) <= n {
+		return text
+	}
+	before, kept := text[len(text)-n-1], text[len(text)-n:]
+	if _, rest, found := bytes.Cut(kept, []byte("\n")); found && before != '\n' && len(rest) > 0 {
+		return rest
+	}
+	return kept
+}
+
+func TestItIsTheEndHoweverTheTextIsCut(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		n, all := random.IntN(20), []byte{}
+		b := tail.New(n)
+		for range random.IntN(12) {
+			text := make([]byte, random.IntN(30))
+			for i := range text {
+				text[i] = "abc\n"[random.IntN(4)]
+			}
+			_, _ = b.Write(text)
+			all = append(all, text...)
+			clear(text) // the caller may use it again
+			require.Equal(t, string(naive(all, n)), string(b.Bytes()), "the last %d of %q", n, all)
+		}
+	}
+}
+
+func TestWhatIsReturnedIsACopy(t *testing.T) {
+	b := tail.New(4)
+	for _, text := range []string{"ab", "cdef"} {
+		_, _ = b.Write([]byte(text))
+		got := b.Bytes()
+		want := string(got)
+		clear(b.Bytes())
+		require.Equal(t, want, string(b.Bytes()))
+		_, _ = b.Write([]byte("zz"))
+		require.Equal(t, want, string(got))
+	}
+}
+
+func TestManyWritersAndReaders(t *testing.T) {
+	b := tail.New(64)
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 500 {
+				_, _ = b.Write([]byte("a line of 16 by\n"))
+			}
+		})
+		all.Go(func() {
+			for range 500 {
+				_ = b.Bytes()
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, strings.Repeat("a line of 16 by\n", 4), string(b.Bytes()))
+}
+
+func TestWritingAllocatesNothing(t *testing.T) {
+	b, text := tail.New(1<<20), bytes.Repeat([]byte("x"), 1000)
+	require.Zero(t, testing.AllocsPerRun(5000, func() { _, _ = b.Write(text) }))
+}
