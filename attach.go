@@ -34,6 +34,9 @@ func attach(ctx context.Context, run Run, cfg *Config, outer *Watchdog, resume b
 	}
 	w.takeUp(found, cfg.Clock, at)
 	w.start()
+	if err := w.keep(ctx, cfg.Keeper); err != nil {
+		return nil, err
+	}
 	return w, nil
 }
 
@@ -65,7 +68,7 @@ func newWatchdog(run Run, cfg *Config) *Watchdog {
 		pollOnly: cfg.PollOnly, recordsParent: cfg.RecordInterrupts,
 		observeOnly: cfg.ObserveOnly, onSignal: cfg.OnSignal,
 	}
-	if cfg.Budget.heedsSignals() || cfg.OnSignal != nil {
+	if cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil {
 		w.pulse, w.seen.Signs = &pulse{}, &verdict.Signs{}
 	}
 	if w.recordTimeout == 0 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // maxSignal is how long the name of a signal may be.
@@ -63,10 +64,14 @@ func (w *Watchdog) interruptEvent(signal string) Event {
 	w.mu.Lock()
 	at, elapsed := w.clock.now(), w.clock.elapsed()
 	w.mu.Unlock()
-	return w.newEvent(EventInterrupt, at, "", interruptPayload{
+	return w.newEvent(EventInterrupt, at, "", w.interrupted(signal, at, elapsed))
+}
+
+func (w *Watchdog) interrupted(signal string, at time.Time, elapsed time.Duration) interruptPayload {
+	return interruptPayload{
 		Signal: signal, SessionStartedAt: stamp(w.startedAt), InterruptedAt: stamp(at),
 		ElapsedSeconds: wholeSeconds(elapsed), Parent: w.parentID,
-	})
+	}
 }
 
 // recordParentEnd records that the parent ended the run, by its error and not by its cause, whose text is the host's.

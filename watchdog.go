@@ -53,6 +53,8 @@ type Config struct {
 	// OnSignal is called with everything that the decision heeds, in its order, for a trace that [Replay] takes. It is called under a lock: it must be quick
 	// and must not call the watchdog. With it signals cost a lock each. Nil keeps no trace.
 	OnSignal func(Signal)
+	// Keeper, where set, keeps the run where others can see that it lives, such as a [github.com/seed62658d38/watchdog/session.Keeper]. Layers are not kept.
+	Keeper Keeper
 	// RecordInterrupts makes the end of the parent context an [EventInterrupt], recorded after the run has ended.
 	RecordInterrupts bool
 	// OnWarning is called once for each warning of this watchdog, after its event was recorded or failed to be: on a
@@ -88,6 +90,7 @@ type Watchdog struct {
 	classes       *classes  // of the host's events
 	onSignal      func(Signal)
 	pulse         *pulse // nil where nothing heeds signals
+	attempt       Attempt
 	note          atomic.Pointer[string]
 	readers       atomic.Pointer[readers]
 
