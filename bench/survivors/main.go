@@ -1,0 +1,184 @@
+//go:build linux
+
+// Survivors makes the table of what outlives a command: shapes of process trees, ways to end them, and tools to do so.
+//
+//	go run ./bench/survivors            every shape once
+//	go run ./bench/survivors -times 20  the most that was left of twenty times
+//
+// It prints how many processes are alive one second after the tool was done, as Markdown. It needs Linux and the command timeout of coreutils.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/escape"
+)
+
+// An ending is a way in which a command comes to its end.
+type ending string
+
+const (
+	atLimit   ending = "limit"
+	cancelled ending = "cancel"
+	byItself  ending = "exit"
+	hostDies  ending = "SIGKILL to the host"
+)
+
+var endings = []ending{atLimit, cancelled, byItself, hostDies}
+
+const (
+	limit   = 4 * time.Second // more than any shape takes to be there
+	grace   = time.Second     // of timeout -k, and of what the others have in its place
+	later   = time.Second
+	patient = 30 * time.Second
+	workers = 6
+)
+
+// A job is one shape, ended once in one way by one tool.
+type job struct {
+	scenario escape.Scenario
+	tool     tool
+	ending   ending
+	left     int // -1 where the shape does not end in that way
+	err      error
+}
+
+func main() {
+	escape.Main()
+	if len(os.Args) == 2 && strings.HasPrefix(os.Args[1], hostRole) {
+		os.Exit(beHost(strings.TrimPrefix(os.Args[1], hostRole)))
+	}
+	times := flag.Int("times", 1, "end each shape that often in each way, and show the most that was left")
+	flag.Parse()
+	jobs := plan()
+	for range *times {
+		run(jobs)
+	}
+	if err := printTable(os.Stdout, jobs); err != nil {
+		fmt.Fprintln(os.Stderr, "survivors:", err)
+		os.Exit(1)
+	}
+}
+
+func plan() (jobs []*job) {
+	for _, s := range escape.Scenarios() {
+		for _, tool := range tools {
+			for _, e := range endings {
+				jobs = append(jobs, &job{scenario: s, tool: tool, ending: e})
+			}
+		}
+	}
+	return jobs
+}
+
+// run does all jobs, a few at a time.
+func run(jobs []*job) {
+	var all sync.WaitGroup
+	room := make(chan struct{}, workers)
+	for _, j := range jobs {
+		room <- struct{}{}
+		all.Go(func() {
+			defer func() { <-room }()
+			left, err := j.once()
+			j.left, j.err = max(j.left, left), errors.Join(j.err, err)
+			if left < 0 {
+				j.left = left
+			}
+		})
+	}
+	all.Wait()
+}
+
+// once starts the shape with the tool, ends it, and counts.
+func (j *job) once() (left int, err error) {
+	if j.ending == byItself && j.scenario.Deaf {
+		return -1, nil
+	}
+	folder, err := os.MkdirTemp("", "survivors")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder) //nolint:errcheck // a folder of a program that ends
+	s := j.scenario.In(folder)
+	defer s.End()
+	path, args, env := s.Command()
+	text, err := json.Marshal(task{Tool: j.tool.name, Path: path, Args: args})
+	if err != nil {
+		return 0, err
+	}
+	host := exec.Command(path, hostRole+string(text)) //nolint:noctx // its end is what is measured
+	host.Env = env
+	orders, err := host.StdinPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := host.Start(); err != nil {
+		return 0, err
+	}
+	if err := j.ready(s); err != nil {
+		return 0, errors.Join(err, host.Process.Kill(), host.Wait())
+	}
+	if err := j.end(s, host, orders); err != nil {
+		return 0, err
+	}
+	time.Sleep(later)
+	return len(s.Survivors()), nil
+}
+
+// ready waits until the shape is there. One whose first process ends at once may be ended before it is.
+func (j *job) ready(s escape.Scenario) error {
+	if s.Ends {
+		_ = s.Ready(limit / 2)
+		return nil
+	}
+	return s.Ready(patient)
+}
+
+// end brings the command to its end, and waits for the tool.
+func (j *job) end(s escape.Scenario, host *exec.Cmd, orders io.WriteCloser) error {
+	var err error
+	switch j.ending {
+	case cancelled:
+		if j.tool.signalled {
+			err = host.Process.Signal(syscall.SIGTERM)
+		} else {
+			err = orders.Close()
+		}
+	case byItself:
+		err = endLeader(s)
+	case hostDies:
+		err = host.Process.Kill()
+	}
+	ended := make(chan struct{})
+	go func() {
+		_ = host.Wait() // however it ended
+		close(ended)
+	}()
+	select {
+	case <-ended:
+		return err
+	case <-time.After(patient):
+		return errors.Join(err, fmt.Errorf("%s has not ended after %v", j.tool.name, patient), host.Process.Kill())
+	}
+}
+
+// endLeader ends the first process alone, where it does not end by itself.
+func endLeader(s escape.Scenario) error {
+	if s.Ends {
+		return nil
+	}
+	if first := escape.Alive(s.Registry()); len(first) > 0 {
+		return syscall.Kill(first[0].PID, syscall.SIGTERM)
+	}
+	return nil
+}

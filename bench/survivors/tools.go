@@ -1,0 +1,111 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// hostRole begins the argument of the process that runs a command with a tool, so that it can be killed.
+const hostRole = "survivors-host:"
+
+// A task is what that process is to run.
+type task struct {
+	Tool, Path string
+	Args       []string
+}
+
+// A tool runs a command until its limit or until the context ends.
+type tool struct {
+	name      string
+	signalled bool // it is a program, which a signal ends
+	run       func(context.Context, *exec.Cmd) error
+}
+
+var tools = []tool{
+	{name: "watchdog/stall", run: underStall},
+	{name: "timeout -k 1", signalled: true, run: underTimeout},
+	{name: "exec.CommandContext", run: underContext},
+	{name: "its own group and WaitDelay", run: underGroup},
+}
+
+// beHost runs the task. The end of its input cancels it.
+func beHost(text string) int {
+	var t task
+	if err := json.Unmarshal([]byte(text), &t); err != nil {
+		return 2
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for _, tool := range tools {
+		if tool.name != t.Tool {
+			continue
+		}
+		if !tool.signalled {
+			go func() {
+				_, _ = io.Copy(io.Discard, os.Stdin) // its end is all it says
+				cancel()
+			}()
+		}
+		if err := tool.run(ctx, &exec.Cmd{Path: t.Path, Args: t.Args}); err != nil {
+			return 1
+		}
+	}
+	return 0
+}
+
+func underStall(ctx context.Context, cmd *exec.Cmd) error {
+	_, err := stall.Run(ctx, cmd, stall.Config{
+		Step: "shape", Store: &watchdog.Memory{}, NoOutput: limit, Grace: stall.Grace{Interrupt: grace / 2, Terminate: grace / 2},
+	})
+	return err
+}
+
+// underTimeout becomes the program timeout.
+func underTimeout(_ context.Context, cmd *exec.Cmd) error {
+	path, err := exec.LookPath("timeout")
+	if err != nil {
+		return err
+	}
+	args := append([]string{"timeout", "-k", "1", "4", cmd.Path}, cmd.Args[1:]...)
+	return syscall.Exec(path, args, os.Environ())
+}
+
+func underContext(ctx context.Context, cmd *exec.Cmd) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	bound := exec.CommandContext(ctx, cmd.Path)
+	bound.Args, bound.WaitDelay = cmd.Args, grace
+	bound.Stdout = notAFile{} // as a host that reads the output has it
+	return bound.Run()
+}
+
+func underGroup(ctx context.Context, cmd *exec.Cmd) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	bound := exec.CommandContext(ctx, cmd.Path)
+	bound.Args, bound.WaitDelay = cmd.Args, grace
+	bound.Stdout = notAFile{}
+	bound.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	bound.Cancel = func() error { return syscall.Kill(-bound.Process.Pid, syscall.SIGTERM) }
+	err := bound.Run()
+	if errors.Is(err, exec.ErrWaitDelay) {
+		time.Sleep(0) // the leader was killed; its group was not, because its number may be somebody else's by now
+	}
+	return err
+}
+
+// notAFile is a writer that takes everything.
+type notAFile struct{}
+
+func (notAFile) Write(p []byte) (int, error) { return len(p), nil }

@@ -1,0 +1,71 @@
+package converge
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The largest that an iteration may end with.
+const (
+	MaxFingerprint  = 200  // bytes of one
+	MaxFingerprints = 1000 // of one iteration
+)
+
+// ErrInvalidFingerprint is wrapped by what [Tracker.Observe] returns for a fingerprint that is empty, longer than [MaxFingerprint] or has a character
+// other than an ASCII letter, a digit or one of ._:/@=+- and for more than [MaxFingerprints] of them.
+var ErrInvalidFingerprint = errors.New("invalid fingerprint")
+
+// normalise checks the fingerprints of an iteration and returns them sorted, each once.
+func normalise(fingerprints []string) ([]string, error) {
+	if len(fingerprints) > MaxFingerprints {
+		return nil, fmt.Errorf("%w: there are %d; an iteration ends with at most %d", ErrInvalidFingerprint, len(fingerprints), MaxFingerprints)
+	}
+	for i, fingerprint := range fingerprints {
+		if flaw := fingerprintFlaw(fingerprint); flaw != "" {
+			return nil, fmt.Errorf("%w: number %d of %d %s", ErrInvalidFingerprint, i+1, len(fingerprints), flaw)
+		}
+	}
+	set := slices.Clone(fingerprints)
+	slices.Sort(set)
+	return slices.Compact(set), nil
+}
+
+// fingerprintFlaw does not quote the fingerprint: what is not one may be anything.
+func fingerprintFlaw(fingerprint string) string {
+	switch at := strings.IndexFunc(fingerprint, foreign); {
+	case fingerprint == "":
+		return "is empty"
+	case len(fingerprint) > MaxFingerprint:
+		return fmt.Sprintf("has %d bytes; use at most %d", len(fingerprint), MaxFingerprint)
+	case at >= 0:
+		return fmt.Sprintf("has a character at byte %d that none may have; use letters, digits and ._:/@=+-", at)
+	}
+	return ""
+}
+
+func foreign(r rune) bool {
+	switch {
+	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
+		return false
+	}
+	return !strings.ContainsRune("._:/@=+-", r)
+}
+
+// compare splits what two sets have into what only the newer has, what only the older has and what both have.
+func compare(older, newer []string) (added, gone, same []string) {
+	for _, fingerprint := range newer {
+		if _, found := slices.BinarySearch(older, fingerprint); found {
+			same = append(same, fingerprint)
+		} else {
+			added = append(added, fingerprint)
+		}
+	}
+	for _, fingerprint := range older {
+		if _, found := slices.BinarySearch(newer, fingerprint); !found {
+			gone = append(gone, fingerprint)
+		}
+	}
+	return added, gone, same
+}

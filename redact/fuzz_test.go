@@ -1,0 +1,30 @@
+package redact_test
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// FuzzBytes takes any bytes: the patterns do not fail, the result is bounded, and what was named is gone.
+func FuzzBytes(f *testing.F) {
+	for _, c := range canaries(1) {
+		f.Add([]byte(c.line))
+		f.Add([]byte("\n\n" + c.line + "\n"))
+		f.Add([]byte(c.line + c.line[len(c.line)/2:]))
+	}
+	f.Add([]byte("%61%70%69_key=%41%4b\xff\n6768705f"))
+	const secret = "canary-in-the-mine"
+	r, err := newRedactor(f).Also(secret)
+	require.NoError(f, err)
+	f.Fuzz(func(t *testing.T, p []byte) {
+		p = slices.Concat(p, []byte(secret), p)
+		got := r.Bytes(p)
+		require.NotContains(t, string(got), secret)
+		require.NotEqual(t, "[REDACTED:all]", string(got), "a pattern failed")
+		require.LessOrEqual(t, len(got), 16*len(p))
+		require.False(t, len(got) > 0 && bytes.Equal(got, p))
+	})
+}

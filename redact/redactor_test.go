@@ -1,0 +1,212 @@
+package redact_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/spf13/viper"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/redact"
+)
+
+// shared is made once: its patterns take a while to compile.
+var shared = sync.OnceValues(redact.New)
+
+func newRedactor(tb testing.TB) *redact.Redactor {
+	tb.Helper()
+	r, err := shared()
+	require.NoError(tb, err)
+	return r
+}
+
+func TestACredentialIsRemoved(t *testing.T) {
+	r := newRedactor(t)
+	for name, c := range canaries(1) {
+		t.Run(name, func(t *testing.T) {
+			input := []byte("before it\n" + c.line + "\nafter it\n")
+			kept := bytes.Clone(input)
+			got := string(r.Bytes(input))
+			assert.NotContains(t, got, c.secret)
+			assert.Equal(t, 1, strings.Count(got, "[REDACTED:"), got)
+			assert.Contains(t, got, "[REDACTED:"+c.rule+"]")
+			assert.True(t, strings.HasPrefix(got, "before it\n"), got)
+			assert.True(t, strings.HasSuffix(got, " it\n"), got) // a pattern for wrapped text takes the next word for a part of it
+			assert.Equal(t, kept, input, "the input is not changed")
+		})
+	}
+}
+
+func TestWhatIsNotRemoved(t *testing.T) {
+	r := newRedactor(t)
+	cut := canaries(1)["a GitHub token"].secret[8:]
+	for name, text := range map[string]string{
+		"nothing":                       "",
+		"plain output":                  "2026-01-01T00:00:00Z INFO waiting for crd/widgets.example.com, attempt 12 of 99\n",
+		"a word as a password":          "password: correct horse",
+		"a password that stands alone":  "hunter2-Zk81\n",
+		"a random text without context": canaries(1)["a generic key"].secret,
+		"a token cut at its beginning":  cut,
+		"a token over two lines":        "gh" + "p_0123456789abcdef\n0123456789abcdefghij",
+		"an example":                    "AK" + "IAIOSFODNN7EXAMPLE",
+		"a key that is only mentioned":  "expected -----BEGIN PRIVATE KEY----- but got EOF\nand went on\n",
+		"bytes that are no text":        "\x00\x01\xff\xfe" + strings.Repeat("\x80\xbf", 20),
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, text, string(r.Bytes([]byte(text))))
+		})
+	}
+}
+
+func TestACredentialIsRemovedWhereverItStands(t *testing.T) {
+	secret := canaries(1)["a generic key"].secret
+	got := newRedactor(t).Bytes([]byte("using " + secret + "\napi_key=" + secret + "\nagain: x" + secret + "y"))
+	require.Equal(t, "using [REDACTED:generic-api-key]\napi_key=[REDACTED:generic-api-key]\nagain: x[REDACTED:generic-api-key]y", string(got))
+}
+
+func TestATokenInBase64IsRemovedOnAnyLine(t *testing.T) {
+	c := canaries(1)["a token in base64"]
+	for name, text := range map[string]string{
+		"the first":                           c.line + "\nsecond\n",
+		"the only, without a break":           c.line,
+		"the second":                          "first\n" + c.line + "\n",
+		"the second, after an empty one":      "\n" + c.line + "\nthird",
+		"the third, after two empty ones":     "\n\n" + c.line + "\n",
+		"the last, without a break":           "first\nsecond\n" + c.line,
+		"the last, without a break, after \r": "first\r\nsecond\r\n" + c.line,
+	} {
+		t.Run(name, func(t *testing.T) {
+			want := strings.ReplaceAll(text, c.secret, "[REDACTED:gitlab-pat]")
+			require.Equal(t, want, string(newRedactor(t).Bytes([]byte(text))))
+		})
+	}
+}
+
+func TestAnEncodedSecretOnTheLineAfterItsNameIsRemoved(t *testing.T) {
+	var encoded strings.Builder
+	for _, c := range []byte(canaries(1)["a generic key"].secret) {
+		fmt.Fprintf(&encoded, "%%%02x", c)
+	}
+	for name, after := range map[string]string{"with a break": "\n", "without": ""} {
+		t.Run(name, func(t *testing.T) {
+			got := string(newRedactor(t).Bytes([]byte("first\npassword:\n" + encoded.String() + after)))
+			require.Regexp(t, `^first\n(password:\n)?\[REDACTED:generic-api-key\]\n?$`, got)
+		})
+	}
+}
+
+func TestThePartsOfAPrivateKeyAreRemoved(t *testing.T) {
+	key := canaries(1)["a private key"]
+	oneLine := strings.ReplaceAll(key.line, "\n", `\n`)
+	for name, test := range map[string]struct{ text, want string }{
+		"without its beginning":             {key.line[200:] + "\nafter\n", "[REDACTED:private-key]\nafter\n"},
+		"without its end":                   {"before\n" + key.line[:300], "before\n[REDACTED:private-key]"},
+		"its first line alone":              {"before\n" + begin, "before\n[REDACTED:private-key]"},
+		"one half after the other":          {key.line[200:] + "\n" + key.line[:300], "[REDACTED:private-key]\n[REDACTED:private-key]"},
+		"in a string, without its end":      {`{"key":"` + oneLine[:300], `{"key":"[REDACTED:private-key]`},
+		"broken off by another":             {key.line[:300] + "\n" + key.line + "\nafter\n", "[REDACTED:private-key]\nafter\n"},
+		"whole, after one was mentioned":    {"no " + begin + " in it\n" + key.line + "\nafter\n", "no [REDACTED:private-key]\nafter\n"},
+		"without a beginning, after others": {"before\n" + key.line + "\nand\n" + key.line[200:] + "\nafter\n", "before\n[REDACTED:private-key]\nafter\n"},
+		"whole, on one line":                {"key: " + strings.ReplaceAll(key.line, "\n", " ") + " after", "key: [REDACTED:private-key] after"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := string(newRedactor(t).Bytes([]byte(test.text)))
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+// TestNoCanaryIsLeft plants some of each kind among output, binary output and broken characters.
+func TestNoCanaryIsLeft(t *testing.T) {
+	redactor := newRedactor(t)
+	for seed := range uint64(20) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		var input strings.Builder
+		var planted []canary
+		for range 1 + r.IntN(3) {
+			for _, c := range canaries(r.Uint64()) {
+				input.WriteString(noise(r) + "\n" + c.line + "\n")
+				planted = append(planted, c)
+			}
+		}
+		input.WriteString(noise(r))
+		got := redactor.Bytes([]byte(input.String()))
+		for _, c := range planted {
+			require.NotContains(t, string(got), c.secret, "seed %d, %s", seed, c.rule)
+		}
+		require.Equal(t, string(got), string(redactor.Bytes(got)), "what was redacted stays as it is")
+	}
+}
+
+func noise(r *rand.Rand) string {
+	line := make([]byte, r.IntN(200))
+	for i := range line {
+		line[i] = byte(r.IntN(256))
+	}
+	return []string{"waiting for the API server (attempt 3)", "\xff\xfe\x00", string(line), "", "-- héllo \xc3"}[r.IntN(5)]
+}
+
+func TestPatternsThatFail(t *testing.T) {
+	const all = "[REDACTED:all]"
+	t.Run("remove everything", func(t *testing.T) {
+		require.Equal(t, all, string(redact.Broken().Bytes([]byte("anything"))))
+	})
+	t.Run("as no patterns at all do", func(t *testing.T) {
+		require.Equal(t, all, string(new(redact.Redactor).Bytes([]byte("anything"))))
+	})
+}
+
+func TestManyRedactAtOnce(t *testing.T) {
+	base := newRedactor(t)
+	var group sync.WaitGroup
+	for seed := range uint64(8) {
+		group.Go(func() {
+			r, err := base.Also("named by this one")
+			if !assert.NoError(t, err) {
+				return
+			}
+			for _, c := range canaries(seed) {
+				got := string(r.Bytes([]byte(c.line + " named by this one")))
+				assert.NotContains(t, got, c.secret)
+				assert.NotContains(t, got, "by this")
+			}
+		})
+	}
+	group.Wait()
+}
+
+func TestTheHostIsLeftAlone(t *testing.T) {
+	viper.Set("mine", "kept")
+	output := capture(t, func() {
+		r, err := redact.New()
+		if assert.NoError(t, err) {
+			for _, c := range canaries(3) {
+				r.Bytes([]byte(c.line))
+			}
+		}
+	})
+	assert.Empty(t, output, "nothing is written")
+	assert.Equal(t, map[string]any{"mine": "kept"}, viper.AllSettings(), "the host's viper is the host's")
+}
+
+// capture returns what was written to the standard output and error meanwhile. The logger of gitleaks has held on to os.Stderr since the process
+// began, so what is changed is the file behind it.
+func capture(t *testing.T, during func()) string {
+	t.Helper()
+	file, err := os.CreateTemp(t.TempDir(), "output")
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, file.Close()) }()
+	stdout, stderr := *os.Stdout, *os.Stderr
+	*os.Stdout, *os.Stderr = *file, *file
+	during()
+	*os.Stdout, *os.Stderr = stdout, stderr
+	written, err := os.ReadFile(file.Name())
+	require.NoError(t, err)
+	return string(written)
+}

@@ -1,0 +1,51 @@
+package redact
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// A span is where a text has a credential, and what found it.
+type span struct {
+	start, end int
+	name       string
+}
+
+// merge sorts the spans and makes one of those that overlap or touch, under the name of the first.
+func merge(spans []span) []span {
+	slices.SortFunc(spans, func(a, b span) int {
+		return cmp.Or(a.start-b.start, b.end-a.end, strings.Compare(a.name, b.name))
+	})
+	var merged []span
+	for _, s := range spans {
+		if last := len(merged) - 1; last >= 0 && s.start <= merged[last].end {
+			merged[last].end = max(merged[last].end, s.end)
+		} else {
+			merged = append(merged, s)
+		}
+	}
+	return merged
+}
+
+// occurrences returns every place of a text that has one of the secrets, which are mapped to what found them. It goes through the text once, however many
+// secrets there are.
+func occurrences(text string, secrets map[string]string) []span {
+	shortest := len(text) + 1
+	for secret := range secrets {
+		shortest = min(shortest, len(secret))
+	}
+	beginnings := make(map[string][]string, len(secrets))
+	for secret := range secrets {
+		beginnings[secret[:shortest]] = append(beginnings[secret[:shortest]], secret)
+	}
+	var found []span
+	for at := 0; at+shortest <= len(text); at++ {
+		for _, secret := range beginnings[text[at:at+shortest]] {
+			if strings.HasPrefix(text[at:], secret) {
+				found = append(found, span{at, at + len(secret), secrets[secret]})
+			}
+		}
+	}
+	return found
+}
