@@ -53,6 +53,9 @@ func Scenarios() []Scenario {
 			{Session: true, Children: []part{{Closed: true}}, Then: leaves},
 		}}},
 		{Name: "a host of its own", Processes: 5, leader: part{Then: hosts}},
+		{Name: "an orphan in the group that set its limit of file locks", Processes: 2, Ends: true, leader: part{
+			Children: []part{{Limit: true}}, Then: leaves,
+		}},
 		{Name: "an orphan that set its limit of file locks", Processes: 3, leader: part{Children: []part{
 			{Session: true, Children: []part{{Limit: true}}, Then: leaves},
 		}}},
@@ -66,5 +69,9 @@ func Churn() Scenario {
 
 // Crowd is a leader and as many processes below it.
 func Crowd(below int) Scenario {
-	return Scenario{Name: "a crowd", Processes: below + 1, leader: part{Children: []part{{Copies: below}}}}
+	s := Scenario{Name: "a crowd", Processes: below + 1}
+	if below > 0 {
+		s.leader.Children = []part{{Copies: below}}
+	}
+	return s
 }

@@ -48,6 +48,7 @@ func BenchmarkKill(b *testing.B) {
 }
 
 func measure(b *testing.B, size int, start func(*testing.B, escape.Scenario) func()) {
+	b.Helper()
 	folder := b.TempDir()
 	var took time.Duration
 	for range b.N {
@@ -64,6 +65,7 @@ func measure(b *testing.B, size int, start func(*testing.B, escape.Scenario) fun
 }
 
 func startGroup(b *testing.B, s escape.Scenario) func() {
+	b.Helper()
 	path, args, env := s.Command()
 	cmd := &exec.Cmd{Path: path, Args: args, Env: env, SysProcAttr: &syscall.SysProcAttr{Setpgid: true}}
 	require.NoError(b, cmd.Start())
@@ -75,6 +77,7 @@ func startGroup(b *testing.B, s escape.Scenario) func() {
 
 // startGroupProven also looks, as closely as can be, until the others are gone too.
 func startGroupProven(b *testing.B, s escape.Scenario) func() {
+	b.Helper()
 	end := startGroup(b, s)
 	return func() {
 		end()
@@ -85,6 +88,7 @@ func startGroupProven(b *testing.B, s escape.Scenario) func() {
 }
 
 func startTree(b *testing.B, s escape.Scenario) func() {
+	b.Helper()
 	path, args, env := s.Command()
 	tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env})
 	require.NoError(b, err)

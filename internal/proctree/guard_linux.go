@@ -40,7 +40,8 @@ type guard struct {
 	pid   int
 	mu    sync.Mutex    // held while processes are started, waited for, or looked at to be signalled: nobody's number changes hands then
 	live  map[int]*ward // by their leaders that were not waited for
-	left  []mark        // of trees whose rest was released
+	own   syscall.Rlimit
+	left  []mark // of trees whose rest was released
 	trees int
 	done  sync.WaitGroup
 }
@@ -54,6 +55,9 @@ func beGuard() int {
 		return 1
 	}
 	g := &guard{pid: os.Getpid(), live: map[int]*ward{}}
+	if err := syscall.Getrlimit(rlimitLocks, &g.own); err != nil {
+		return 1
+	}
 	if err := tell(guardSocket, news{Started: g.pid}); err != nil {
 		return 1
 	}
@@ -129,6 +133,7 @@ func (g *guard) start(socket int, text []byte, files []int) (*ward, error) {
 	if err := ask.Mark.set(); err != nil {
 		return nil, err
 	}
+	defer syscall.Setrlimit(rlimitLocks, &g.own) //nolint:errcheck // it was so before; and the guard is not to be taken for one of the tree
 	fd := -1
 	pid, err := syscall.ForkExec(ask.Path, ask.Args, &syscall.ProcAttr{Dir: dir, Env: ask.Env, Files: ask.childFiles(files), Sys: ask.attr(&fd)})
 	if err != nil {
@@ -142,9 +147,12 @@ func (g *guard) start(socket int, text []byte, files []int) (*ward, error) {
 
 // whole returns a request that was too long for its message, and of which only the length was in it.
 func whole(socket int, text []byte) ([]byte, error) {
+	if text[0] == '{' {
+		return text, nil
+	}
 	length, err := strconv.Atoi(string(text))
 	if err != nil {
-		return text, nil
+		return nil, fmt.Errorf("read the length of a request: %w", err)
 	}
 	all := make([]byte, 0, length)
 	part := make([]byte, maxMessage)

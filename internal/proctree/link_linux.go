@@ -96,13 +96,18 @@ func (l *hostLink) lost(t *Tree, err error) {
 	t.finish(err)
 }
 
+// read returns the next news. A guard that closed its side before it took an order resets the connection, which is told once and before the news that it had
+// sent: they are still to come.
 func (l *hostLink) read() (n news, err error) {
 	text := make([]byte, maxMessage)
 	length := 0
 	var failed error
 	err = l.raw.Read(func(fd uintptr) bool {
 		length, failed = syscall.Read(int(fd), text)
-		return !errors.Is(failed, syscall.EAGAIN) && !errors.Is(failed, syscall.EINTR)
+		for errors.Is(failed, syscall.ECONNRESET) || errors.Is(failed, syscall.EINTR) {
+			length, failed = syscall.Read(int(fd), text)
+		}
+		return !errors.Is(failed, syscall.EAGAIN)
 	})
 	if err = errors.Join(err, failed); err != nil {
 		return news{}, err
@@ -116,7 +121,7 @@ func (l *hostLink) read() (n news, err error) {
 func (l *hostLink) tell(o order) error {
 	text, _ := json.Marshal(o) // numbers and booleans: it cannot fail
 	if _, err := l.socket.Write(text); err != nil {
-		if errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE) {
+		if errors.Is(err, os.ErrClosed) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 			return nil // the tree is gone, which is told to whoever waits for it
 		}
 		return fmt.Errorf("%w: %w", ErrGuard, err)

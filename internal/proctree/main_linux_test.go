@@ -57,9 +57,10 @@ func beHost() {
 }
 
 // again is this program executed again in a role.
-func again(t testing.TB, role string, extra ...string) *exec.Cmd {
+func again(tb testing.TB, role string, extra ...string) *exec.Cmd {
+	tb.Helper()
 	self, err := os.Executable()
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(append(os.Environ(), roleVariable+"="+role), extra...)
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
@@ -67,71 +68,79 @@ func again(t testing.TB, role string, extra ...string) *exec.Cmd {
 }
 
 // command is one without descriptors.
-func command(t testing.TB, args ...string) proctree.Command {
+func command(tb testing.TB, args ...string) proctree.Command {
+	tb.Helper()
 	path, err := exec.LookPath(args[0])
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return proctree.Command{Path: path, Args: args, Env: os.Environ(), Files: []*os.File{nil, nil, nil}}
 }
 
-func start(t testing.TB, args ...string) *proctree.Tree {
-	tree, err := proctree.Start(command(t, args...))
-	require.NoError(t, err)
+func start(tb testing.TB, args ...string) *proctree.Tree {
+	tb.Helper()
+	tree, err := proctree.Start(command(tb, args...))
+	require.NoError(tb, err)
 	return tree
 }
 
 // begin starts a scenario and waits until all of it is there. What a failed test leaves is ended.
-func begin(t testing.TB, s escape.Scenario) (*proctree.Tree, escape.Scenario) {
-	s = s.In(t.TempDir())
+func begin(tb testing.TB, s escape.Scenario) (*proctree.Tree, escape.Scenario) {
+	tb.Helper()
+	s = s.In(tb.TempDir())
 	path, args, env := s.Command()
 	tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env, Files: []*os.File{nil, nil, os.Stderr}})
-	require.NoError(t, err)
-	t.Cleanup(s.End)
-	require.NoError(t, s.Ready(20*time.Second))
+	require.NoError(tb, err)
+	tb.Cleanup(s.End)
+	require.NoError(tb, s.Ready(20*time.Second))
 	return tree, s
 }
 
-func within(t testing.TB, most time.Duration, done <-chan struct{}, what string) {
+func within(tb testing.TB, most time.Duration, done <-chan struct{}, what string) {
+	tb.Helper()
 	select {
 	case <-done:
 	case <-time.After(most):
-		require.FailNow(t, "too late", "%s after %v", what, most)
+		require.FailNow(tb, "too late", "%s after %v", what, most)
 	}
 }
 
-func gone(t testing.TB, tree *proctree.Tree) {
-	within(t, 10*time.Second, tree.Gone(), "not gone")
+func gone(tb testing.TB, tree *proctree.Tree) {
+	tb.Helper()
+	within(tb, 10*time.Second, tree.Gone(), "not gone")
 }
 
-func scenario(t testing.TB, name string) escape.Scenario {
+func scenario(tb testing.TB, name string) escape.Scenario {
+	tb.Helper()
 	for _, s := range escape.Scenarios() {
 		if s.Name == name {
 			return s
 		}
 	}
-	require.FailNow(t, "no scenario "+name)
+	require.FailNow(tb, "no scenario "+name)
 	return escape.Scenario{}
 }
 
 // guardOf returns the number of the guard of a host.
-func guardOf(t testing.TB, host int) int {
+func guardOf(tb testing.TB, host int) int {
+	tb.Helper()
 	threads, err := filepath.Glob("/proc/" + strconv.Itoa(host) + "/task/*/children")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	for _, thread := range threads {
 		text, _ := os.ReadFile(thread)
-		for _, child := range strings.Fields(string(text)) {
+		for child := range strings.FieldsSeq(string(text)) {
 			name, _ := os.ReadFile("/proc/" + child + "/comm")
-			if string(bytes.TrimSpace(name)) == "watchdog-guard" && running(atoi(t, child)) {
-				return atoi(t, child)
+			if string(bytes.TrimSpace(name)) == "watchdog-guard" && running(atoi(tb, child)) {
+				return atoi(tb, child)
 			}
 		}
 	}
-	require.FailNow(t, "the host has no guard")
+	require.FailNow(tb, "the host has no guard")
 	return 0
 }
 
-func atoi(t testing.TB, text string) int {
+func atoi(tb testing.TB, text string) int {
+	tb.Helper()
 	n, err := strconv.Atoi(strings.TrimSpace(text))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return n
 }
 
@@ -146,13 +155,15 @@ func state(pid int) byte {
 	return text[bytes.LastIndexByte(text, ')')+2]
 }
 
-func endNow(t testing.TB, tree *proctree.Tree) {
-	assert.NoError(t, tree.Kill())
-	gone(t, tree)
+func endNow(tb testing.TB, tree *proctree.Tree) {
+	tb.Helper()
+	assert.NoError(tb, tree.Kill())
+	gone(tb, tree)
 }
 
-func signalAll(t testing.TB, tree *proctree.Tree, sig syscall.Signal) {
+func signalAll(tb testing.TB, tree *proctree.Tree, sig syscall.Signal) {
+	tb.Helper()
 	if _, err := tree.Signal(sig); err != nil {
-		assert.ErrorIs(t, err, proctree.ErrEnded)
+		assert.ErrorIs(tb, err, proctree.ErrEnded)
 	}
 }

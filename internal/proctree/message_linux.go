@@ -105,12 +105,12 @@ const maxMessage = 64 << 10
 var errHostGone = errors.New("the other side is gone")
 
 // tell sends one message.
-func tell(fd int, what any, files ...int) error {
+func tell(fd int, what any) error {
 	text, err := json.Marshal(what)
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
-	return send(fd, text, files...)
+	return send(fd, text)
 }
 
 func send(fd int, text []byte, files ...int) error {

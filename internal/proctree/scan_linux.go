@@ -66,7 +66,7 @@ func childrenOf(pid int) []int {
 func childrenOfThread(pid, thread int) []int {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(thread) + "/children")
 	var all []int
-	for _, field := range bytes.Fields(text) {
+	for field := range bytes.FieldsSeq(text) {
 		if child, err := strconv.Atoi(string(field)); err == nil {
 			all = append(all, child)
 		}

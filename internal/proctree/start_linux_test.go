@@ -4,7 +4,6 @@ package proctree_test
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -231,7 +230,7 @@ func TestRefusals(t *testing.T) {
 			assert.Nil(t, tree)
 			assert.Equal(t, &os.PathError{Op: "fork/exec", Path: c.path, Err: c.want}, ours)
 			assert.Equal(t, theirs, ours)
-			assert.False(t, errors.Is(ours, proctree.ErrGuard))
+			assert.NotErrorIs(t, ours, proctree.ErrGuard)
 		})
 	}
 }

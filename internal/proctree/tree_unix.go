@@ -183,7 +183,10 @@ func statusFrom(status syscall.WaitStatus, used *syscall.Rusage) Status {
 	}
 	if used != nil {
 		s.User, s.System = time.Duration(used.Utime.Nano()), time.Duration(used.Stime.Nano())
-		s.MaxRSS = int64(used.Maxrss) * maxRSSUnit //nolint:unconvert // its size is the system's
+		s.MaxRSS = wide(used.Maxrss) * maxRSSUnit
 	}
 	return s
 }
+
+// wide takes a number of the size that the system gives it.
+func wide[N int32 | int64](n N) int64 { return int64(n) }

@@ -67,6 +67,9 @@ func (w *ward) await(pause *time.Duration) {
 	if w.killing || w.fd < 0 {
 		most = *pause
 		*pause = min(*pause*2, longestPause)
+		if w.fd >= 0 && time.Since(w.struck) < dying { // its descriptor tells
+			most = dying
+		}
 	}
 	if len(fds) == 0 {
 		time.Sleep(most)

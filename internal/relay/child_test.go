@@ -2,9 +2,9 @@ package relay_test
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strconv"
@@ -51,7 +51,7 @@ func child(tb testing.TB, name string, n int) *exec.Cmd {
 	self, err := os.Executable()
 	require.NoError(tb, err)
 	cmd := exec.CommandContext(tb.Context(), self, strconv.Itoa(n))
-	cmd.Env = append(os.Environ(), role+"="+name)
+	cmd.Env = append(os.Environ(), role+"="+name, "GORACE=atexit_sleep_ms=0") // which is a second
 	cmd.Stderr = os.Stderr
 	return cmd
 }
@@ -67,18 +67,21 @@ func relayed(tb testing.TB, cmd *exec.Cmd, cfg relay.Config) *relay.Stream {
 	return s
 }
 
-// count writes n bytes in which each 8 say where they are.
+// period is a prime, so that nothing of a round size can be lost or moved without a trace.
+const period = 1<<20 - 3
+
+// pattern is what count writes again and again: random bytes, here twice for every period of them to be in one piece.
+var pattern = sync.OnceValue(func() []byte {
+	once := make([]byte, period)
+	rand.NewChaCha8([32]byte{}).Read(once)
+	return append(once, once...)
+})
+
+// count writes n bytes of the pattern, size at a time.
 func count(n, size int) {
-	block := make([]byte, max(size, 8)*8)
-	for at := 0; at < n; {
-		for i := 0; i < len(block); i += 8 {
-			binary.LittleEndian.PutUint64(block[i:], uint64(at+i))
-		}
-		length := min(len(block), n-at)
-		for p := block[:length]; len(p) > 0; p = p[min(size, len(p)):] {
-			write(p[:min(size, len(p))])
-		}
-		at += length
+	for at := 0; at < n; at += size {
+		begin := at % period
+		write(pattern()[begin : begin+min(size, n-at)])
 	}
 }
 
@@ -123,19 +126,12 @@ type checker struct {
 }
 
 func (c *checker) Write(p []byte) (int, error) {
-	for i := 0; i < len(p) && c.err == nil; {
-		want, rest := uint64(c.at&^7), p[i:]
-		if c.at%8 == 0 && len(rest) >= 8 {
-			if got := binary.LittleEndian.Uint64(rest); got != want {
-				c.err = fmt.Errorf("at byte %d: got %d", c.at, got)
-			}
-			i, c.at = i+8, c.at+8
-			continue
+	for rest := p; len(rest) > 0 && c.err == nil; {
+		begin, n := c.at%period, min(len(rest), period)
+		if !bytes.Equal(rest[:n], pattern()[begin:begin+n]) {
+			c.err = fmt.Errorf("other bytes than were written, from %d to %d", c.at, c.at+n)
 		}
-		if got := rest[0]; got != byte(want>>(8*(c.at%8))) {
-			c.err = fmt.Errorf("at byte %d: got %d", c.at, got)
-		}
-		i, c.at = i+1, c.at+1
+		c.at, rest = c.at+n, rest[n:]
 	}
 	return len(p), c.err
 }

@@ -81,6 +81,18 @@ func TestWatchFile(t *testing.T) {
 		_, changed = watched.Changed()
 		assert.True(t, changed)
 	})
+	t.Run("one that grew within a tick of the file system's clock has changed", func(t *testing.T) {
+		f, watched := open(t)
+		tick := time.Now().Add(-time.Hour)
+		set(t, f, tick)
+		_, changed := watched.Changed()
+		require.True(t, changed)
+		_, err := f.WriteString("x")
+		require.NoError(t, err)
+		set(t, f, tick)
+		_, changed = watched.Changed()
+		assert.True(t, changed)
+	})
 	t.Run("a host may close its file", func(t *testing.T) {
 		f, watched := open(t)
 		require.NoError(t, f.Close())

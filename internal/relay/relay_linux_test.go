@@ -179,6 +179,36 @@ func TestStreamOnLinux(t *testing.T) {
 	})
 }
 
+func TestFinishOnLinux(t *testing.T) {
+	t.Run("only what was in the pipe is still passed on, also if it is never empty", func(t *testing.T) {
+		for _, d := range destinations {
+			for _, looked := range []bool{false, true} {
+				w, finish := d.open(t, io.Discard)
+				var refilled *os.File
+				cfg := relay.Config{To: w, Seen: func(n int) { refilled.Write(make([]byte, n)) }}
+				if looked {
+					cfg.Look = func([]byte) {}
+				}
+				s, err := relay.Open(cfg)
+				require.NoError(t, err)
+				fd, err := syscall.Dup(int(s.Child().Fd()))
+				require.NoError(t, err)
+				refilled = os.NewFile(uintptr(fd), "held")
+				_, err = refilled.Write(make([]byte, 4096))
+				require.NoError(t, err)
+				s.Start()
+				started := time.Now()
+				require.NoError(t, s.Finish(patience), d.name)
+				assert.Less(t, time.Since(started), patience/2)
+				_, err = refilled.Write([]byte("x"))
+				require.ErrorIs(t, err, syscall.EPIPE)
+				require.NoError(t, refilled.Close())
+				finish()
+			}
+		}
+	})
+}
+
 // pty is a pseudo-terminal and its other end.
 func pty(t *testing.T) (ours, terminal *os.File) {
 	t.Helper()
