@@ -1,0 +1,173 @@
+package bench_test
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// outputMiB is how much a child writes in one operation.
+const outputMiB = 4096
+
+// writer is a child that writes as fast as a pipe takes it.
+func writer(mib int) *exec.Cmd {
+	return exec.Command("dd", "if=/dev/zero", "bs=1M", "count="+strconv.Itoa(mib), "status=none")
+}
+
+// underStall runs a command as a host would that wants to know when it is silent.
+func underStall(cmd *exec.Cmd) error {
+	_, err := stall.Run(context.Background(), cmd, stall.Config{Step: "step", Store: &watchdog.Memory{}, NoOutput: time.Minute})
+	return err
+}
+
+// notAFile is a destination that os/exec has to copy to.
+type notAFile struct{ io.Writer }
+
+func BenchmarkOutput(b *testing.B) {
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(b, err)
+	defer null.Close()
+	for _, to := range []struct {
+		name string
+		open func(b *testing.B) *os.File
+	}{
+		{"null", func(*testing.B) *os.File { return null }},
+		{"pipe", drainedPipe},
+	} {
+		for _, way := range []struct {
+			name string
+			run  func(b *testing.B, to *os.File)
+		}{
+			{"stall", func(b *testing.B, to *os.File) {
+				cmd := writer(outputMiB)
+				cmd.Stdout = to
+				require.NoError(b, underStall(cmd))
+			}},
+			{"exec with a writer", func(b *testing.B, to *os.File) {
+				cmd := writer(outputMiB)
+				cmd.Stdout = notAFile{to}
+				require.NoError(b, cmd.Run())
+			}},
+			{"cat", throughCat},
+			{"splice", throughSplice},
+		} {
+			b.Run("to="+to.name+"/"+way.name, func(b *testing.B) {
+				f := to.open(b)
+				b.SetBytes(outputMiB << 20)
+				for b.Loop() {
+					way.run(b, f)
+				}
+			})
+		}
+	}
+}
+
+// drainedPipe is a pipe of 1 MiB whose reader takes what comes.
+func drainedPipe(b *testing.B) *os.File {
+	b.Helper()
+	r, w := bigPipe(b)
+	null, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	require.NoError(b, err)
+	go func() {
+		splice(int(r.Fd()), int(null.Fd()))
+		_ = null.Close()
+		_ = r.Close()
+	}()
+	b.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+func bigPipe(b *testing.B) (r, w *os.File) {
+	b.Helper()
+	const setPipeSize = 1031
+	r, w, err := os.Pipe()
+	require.NoError(b, err)
+	_, _, errno := syscall.Syscall(syscall.SYS_FCNTL, w.Fd(), setPipeSize, 1<<20)
+	require.Zero(b, errno)
+	return r, w
+}
+
+func throughCat(b *testing.B, to *os.File) {
+	r, w := bigPipe(b)
+	cmd, cat := writer(outputMiB), exec.Command("cat")
+	cmd.Stdout, cat.Stdin, cat.Stdout = w, r, to
+	require.NoError(b, cat.Start())
+	require.NoError(b, cmd.Start())
+	_, _ = w.Close(), r.Close()
+	require.NoError(b, cmd.Wait())
+	require.NoError(b, cat.Wait())
+}
+
+// throughSplice is the limit: nothing else is done than to move the pages.
+func throughSplice(b *testing.B, to *os.File) {
+	r, w := bigPipe(b)
+	cmd := writer(outputMiB)
+	cmd.Stdout = w
+	require.NoError(b, cmd.Start())
+	_ = w.Close()
+	splice(int(r.Fd()), int(to.Fd()))
+	_ = r.Close()
+	require.NoError(b, cmd.Wait())
+}
+
+// splice moves everything until the end.
+func splice(from, to int) {
+	for {
+		if n, err := syscall.Splice(from, nil, to, nil, 1<<20, 1); err != nil && err != syscall.EINTR || n == 0 {
+			return
+		}
+	}
+}
+
+// BenchmarkOutputIsAFile is a command whose output is a file: it is watched, not copied.
+func BenchmarkOutputIsAFile(b *testing.B) {
+	const mib = 512
+	for _, way := range []struct {
+		name string
+		run  func(*exec.Cmd) error
+	}{
+		{"stall", underStall},
+		{"exec", (*exec.Cmd).Run},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "output")
+			b.SetBytes(mib << 20)
+			for b.Loop() {
+				f, err := os.Create(path)
+				require.NoError(b, err)
+				cmd := writer(mib)
+				cmd.Stdout = f
+				require.NoError(b, way.run(cmd))
+				require.NoError(b, f.Close())
+			}
+		})
+	}
+}
+
+// BenchmarkShortCommand is from start to finish of a command that does nothing.
+func BenchmarkShortCommand(b *testing.B) {
+	for _, way := range []struct {
+		name string
+		run  func(*exec.Cmd) error
+	}{
+		{"stall", underStall},
+		{"exec", (*exec.Cmd).Run},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			for b.Loop() {
+				require.NoError(b, way.run(exec.Command("true")))
+			}
+		})
+	}
+}
