@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -24,6 +25,9 @@ const role = "RELAY_TEST_ROLE"
 // long asks for sizes that take minutes.
 var long = os.Getenv("WATCHDOG_LONG") != ""
 
+// gib is a variable for the tests to compile where an int is too small for the long ones.
+var gib = 1 << 30
+
 var roles = map[string]func(n int){
 	"count":      func(n int) { count(n, 64<<10) },
 	"dribble":    func(n int) { count(n, 61) },
@@ -33,7 +37,7 @@ var roles = map[string]func(n int){
 	"wait":       func(int) { io.Copy(io.Discard, os.Stdin) },
 	"background": func(int) { background("wait") },
 	"flooding":   func(int) { background("flood") },
-	"flood":      func(int) { blocks(1 << 60) },
+	"flood":      func(int) { blocks(math.MaxInt) },
 }
 
 func TestMain(m *testing.M) {

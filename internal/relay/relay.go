@@ -1,11 +1,11 @@
 // Package relay passes what a child process writes on to where the host wants it: unchanged, in order, none lost, and at
 // the speed of a pipe. Whoever watches the child is told that bytes flowed and, where it asks for them, sees them.
 //
-// The child writes into a pipe of ours, of 1 MiB on Linux. Where the destination is a pipe or /dev/null, Linux moves
+// The child writes into a pipe of ours, of 1 MiB on Linux once much comes at a time. Where the destination is a pipe or /dev/null, Linux moves
 // the pages from the one to the other by splice(2), and nobody reads them; what is to be looked at is read from a
 // second reference to the pages, by tee(2), so that nothing is ever written that could block. Everywhere else 256 KiB
-// at a time are read and written. Splicing is a quarter slower than that for a flood of writes of 64 bytes, and at
-// least as fast from 1 KiB on: as the time of such a flood is the child's own, there is no second way for it.
+// at a time are read and written. Splicing is a quarter slower than that for a flood of writes of 64 bytes, and to a pipe as fast
+// from 1 KiB on: as the time of such a flood is the child's own, there is no second way for it.
 //
 // Memory is bounded by the pipe and one buffer: a destination that is slow slows the child. A destination that is a
 // regular file needs no relay, the child can be given the file itself: see [WatchFile].

@@ -246,7 +246,7 @@ func TestHost(t *testing.T) {
 	t.Run("a host that relays 1 GiB needs less than 32 MiB for it", func(t *testing.T) {
 		size := 1 << 30
 		if long {
-			size = 10 << 30
+			size = 10 * gib
 		}
 		for _, to := range []string{"", "look", "writer"} {
 			r, w := blockingPipe(t)

@@ -41,7 +41,7 @@ func (d destination) size() int {
 	case isFile:
 		return 64<<20 + 5
 	case long:
-		return 10<<30 + 5
+		return 10*gib + 5
 	}
 	return 256<<20 + 5
 }

@@ -15,6 +15,7 @@ import (
 type source struct {
 	file     *os.File
 	raw      syscall.RawConn
+	large    bool // as large as it can be
 	draining bool
 	left     int // how much is still taken; while draining
 }
@@ -87,6 +88,7 @@ func (r *source) limit(n int) int {
 }
 
 func (r *source) took(n int) {
+	r.enlarge(n)
 	if r.draining {
 		r.left -= n
 	}
