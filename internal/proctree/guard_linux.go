@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
 	"unsafe"
@@ -35,16 +34,21 @@ func init() {
 	syscall.Exit(beGuard())
 }
 
-// A guard is the process that starts the commands of a host and outlives it for as long as it takes to end them.
+// A guard is the process that starts the commands of a host and outlives it for as long as it takes to end them. All that it does is done by one thread, one thing
+// after the other: no number of a child of its changes hands while it looks, and nobody has to be woken on the way from a command's end to the host.
 type guard struct {
-	pid   int
-	mu    sync.Mutex    // held while processes are started, waited for, or looked at to be signalled: nobody's number changes hands then
-	live  map[int]*ward // by their leaders that were not waited for
-	own   syscall.Rlimit
-	left  []mark // of trees whose rest was released
-	trees int
-	done  sync.WaitGroup
+	pid    int
+	live   map[int]*ward // by their leaders that were not waited for
+	wards  []*ward
+	own    syscall.Rlimit
+	left   []mark // of trees whose rest was released
+	orphan bool   // the host is gone
+	fds    []waiting
+	tidied time.Time
 }
+
+// tidying is how often the guard waits for orphans that end while their trees live on.
+const tidying = time.Second
 
 func beGuard() int {
 	syscall.CloseOnExec(guardSocket)
@@ -61,9 +65,7 @@ func beGuard() int {
 	if err := tell(guardSocket, news{Started: g.pid}); err != nil {
 		return 1
 	}
-	go g.reapForever()
-	g.listen()
-	g.done.Wait()
+	g.run()
 	return 0
 }
 
@@ -82,16 +84,67 @@ func withstand() {
 	}
 }
 
-// listen starts what is asked for until the host is gone.
-func (g *guard) listen() {
+// run starts what is asked for and serves the trees, until the host and all of them are gone.
+func (g *guard) run() {
 	text := make([]byte, maxMessage)
-	for {
-		got, files, err := hear(guardSocket, text, 253)
-		if err != nil || len(files) == 0 {
-			return
+	for !g.orphan || len(g.wards) > 0 {
+		asked := g.await()
+		if asked {
+			g.listen(text)
 		}
-		g.begin(got, files)
+		for _, w := range slices.Clone(g.wards) {
+			w.serve()
+		}
+		g.tidy()
 	}
+}
+
+// tidy waits for the orphans that have ended while others of their tree live.
+func (g *guard) tidy() {
+	if time.Since(g.tidied) >= tidying && len(g.wards)+len(g.left) > 0 {
+		g.tidied = time.Now()
+		g.adopted()
+	}
+}
+
+// await waits until there is something to do, and reports that the host asked for something.
+func (g *guard) await() (asked bool) {
+	g.fds = g.fds[:0]
+	g.add(guardSocket, g.orphan)
+	most := time.Duration(-1)
+	if len(g.wards)+len(g.left) > 0 {
+		most = tidying
+	}
+	for _, w := range g.wards {
+		g.add(w.fd, w.fd < 0)
+		g.add(w.socket, w.orphaned)
+		most = min(most, w.patience())
+	}
+	if poll(g.fds, most) != nil {
+		time.Sleep(longestPause) // there is no memory for it
+	}
+	for i, w := range g.wards {
+		w.ended, w.told = g.fds[1+2*i].ready(), g.fds[2+2*i].ready()
+	}
+	return g.fds[0].ready()
+}
+
+// add adds a descriptor to what is waited for, or nothing in its place.
+func (g *guard) add(fd int, not bool) {
+	if not {
+		fd = -1
+	}
+	g.fds = append(g.fds, waiting{fd: int32(fd), events: pollIn})
+}
+
+// listen starts what is asked for.
+func (g *guard) listen(text []byte) {
+	got, files, err := hear(guardSocket, text, 253)
+	if err != nil || len(files) == 0 {
+		g.orphan = true
+		return
+	}
+	g.begin(got, files)
 }
 
 // begin starts a command. The first descriptor is the tree's socket.
@@ -110,7 +163,7 @@ func (g *guard) begin(text []byte, files []int) {
 		return
 	}
 	_ = tell(socket, news{Started: w.leader})
-	g.done.Go(w.serve)
+	g.wards = append(g.wards, w)
 }
 
 func (g *guard) start(socket int, text []byte, files []int) (*ward, error) {
@@ -127,8 +180,6 @@ func (g *guard) start(socket int, text []byte, files []int) (*ward, error) {
 		dir = "/proc/self/fd/" + strconv.Itoa(files[0])
 		files = files[1:]
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
 	syscall.Umask(ask.Umask)
 	if err := ask.Mark.set(); err != nil {
 		return nil, err
@@ -141,7 +192,6 @@ func (g *guard) start(socket int, text []byte, files []int) (*ward, error) {
 	}
 	w := &ward{guard: g, mark: ask.Mark, leader: pid, fd: fd, socket: socket, grouped: !ask.SameGroup}
 	g.live[pid] = w
-	g.trees++
 	return w, nil
 }
 
@@ -208,17 +258,8 @@ func closeAll(files []int) {
 	}
 }
 
-// reapForever waits for the orphans that end while their trees live on.
-func (g *guard) reapForever() {
-	for range time.Tick(time.Second) {
-		g.mu.Lock()
-		g.adopted()
-		g.mu.Unlock()
-	}
-}
-
 // adopted waits for the orphans that have ended and returns the others. What one of them started may have become the guard's child after the guard looked:
-// only where nothing was waited for since, which settled reports, are those all. The caller holds mu.
+// only where nothing was waited for since, which settled reports, are those all.
 func (g *guard) adopted() (alive []int, settled bool) {
 	for range 4 {
 		if g.childless() {
@@ -251,7 +292,7 @@ func (g *guard) childless() bool {
 }
 
 // orphansOf returns the adopted processes that are of the tree, and whether those are all. One with no mark that is known, because it set the limit that carries
-// it, is told by its group and counted to the tree that is alone otherwise. The caller holds mu.
+// it, is told by its group and counted to the tree that is alone otherwise.
 func (g *guard) orphansOf(w *ward) (alive []int, settled bool) {
 	alive, settled = g.adopted()
 	return slices.DeleteFunc(alive, func(pid int) bool { return !g.belongs(pid, w) }), settled
@@ -262,11 +303,11 @@ func (g *guard) belongs(pid int, w *ward) bool {
 	case w.mark.covers(m):
 		return true
 	case m != 0:
-		return g.trees == 1 && !g.wasReleased(m)
+		return len(g.wards) == 1 && !g.wasReleased(m)
 	default:
 		p, _ := look(pid)
 		// A number stays taken while a group has it, also when its first process was waited for.
-		return w.grouped && p.group == w.leader || g.trees == 1
+		return w.grouped && p.group == w.leader || len(g.wards) == 1
 	}
 }
 

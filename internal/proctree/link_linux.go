@@ -85,7 +85,7 @@ func (l *hostLink) follow(t *Tree) {
 func (l *hostLink) lost(t *Tree, err error) {
 	close(l.answers)
 	err = fmt.Errorf("%w: it died while %d was running: %w", ErrGuard, t.pid, err)
-	until := time.Now().Add(patience)
+	until := time.Now().Add(lasting)
 	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
 		alive = false
 		everywhere(l.mark, func(m member) {

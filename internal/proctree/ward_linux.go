@@ -4,6 +4,7 @@ package proctree
 
 import (
 	"encoding/json"
+	"slices"
 	"syscall"
 	"time"
 )
@@ -14,11 +15,11 @@ const (
 	longestPause  = 20 * time.Millisecond
 	// dying is how long a group that was killed is left to it.
 	dying = 2 * time.Millisecond
-	// patience is how long a kill may take before what resists it is told.
-	patience = 500 * time.Millisecond
+	// lasting is how long a kill may take before what resists it is told.
+	lasting = 500 * time.Millisecond
 )
 
-// A ward is a tree as the guard sees it. It is served by one goroutine.
+// A ward is a tree as the guard sees it.
 type ward struct {
 	guard   *guard
 	mark    mark
@@ -27,59 +28,59 @@ type ward struct {
 	socket  int
 	grouped bool // the leader's group is the tree's
 
+	ended, told bool // its leader and its host, as the last wait found
+	pause       time.Duration
+	lookAt      time.Time // again, where nothing tells
+
 	killing, released, orphaned bool
 	killedAt                    time.Time
 	struck                      time.Time // the group
-	told                        bool      // of survivors
+	complained                  bool      // of survivors
 }
 
-// serve carries out the host's orders until nothing is left of the tree.
+// serve carries out what is to be done now. A tree of which nothing is left is served no more.
 func (w *ward) serve() {
-	pause := shortestPause
-	for {
-		w.await(&pause)
-		ended := w.reap()
-		if w.killing {
-			w.killRound()
-		}
-		gone := w.fd < 0 && (w.released || w.empty())
-		if ended != nil || gone {
-			w.tell(news{Exited: ended, Gone: gone})
-		}
-		if gone {
-			w.end()
-			return
-		}
-		w.tellOfSurvivors()
-	}
-}
-
-// await waits for an order, for the leader's end or, where something is to be looked at again, for a pause.
-func (w *ward) await(pause *time.Duration) {
-	fds := make([]waiting, 0, 2)
-	if w.fd >= 0 {
-		fds = append(fds, waiting{fd: int32(w.fd), events: pollIn})
-	}
-	if !w.orphaned {
-		fds = append(fds, waiting{fd: int32(w.socket), events: pollIn})
-	}
-	most := time.Duration(-1)
-	if w.killing || w.fd < 0 {
-		most = *pause
-		*pause = min(*pause*2, longestPause)
-		if w.fd >= 0 && time.Since(w.struck) < dying { // its descriptor tells
-			most = dying
-		}
-	}
-	if len(fds) == 0 {
-		time.Sleep(most)
+	if w.told {
+		w.heed()
+		w.pause = shortestPause
+	} else if !w.ended && w.patience() > 0 {
 		return
 	}
-	_ = poll(fds, most)
-	if last := fds[len(fds)-1]; last.fd == int32(w.socket) && last.ready() {
-		w.heed()
-		*pause = shortestPause
+	ended := w.reap()
+	if w.killing {
+		w.killRound()
 	}
+	gone := w.fd < 0 && (w.released || w.empty())
+	if ended != nil || gone {
+		w.tell(news{Exited: ended, Gone: gone})
+	}
+	if gone {
+		w.end()
+		return
+	}
+	w.tellOfSurvivors()
+	w.rest()
+}
+
+// rest says when to look again at a tree whose leader has ended or that is being killed.
+func (w *ward) rest() {
+	if !w.killing && w.fd >= 0 {
+		return
+	}
+	most := max(w.pause, shortestPause)
+	w.pause = min(most*2, longestPause)
+	if w.fd >= 0 && time.Since(w.struck) < dying { // its descriptor tells
+		most = dying
+	}
+	w.lookAt = time.Now().Add(most)
+}
+
+// patience is how long the guard may wait before it looks at the tree again without having been told to.
+func (w *ward) patience() time.Duration {
+	if w.lookAt.IsZero() {
+		return tidying
+	}
+	return max(time.Until(w.lookAt), 0)
 }
 
 // heed takes one order.
@@ -104,8 +105,6 @@ func (w *ward) release() {
 	if w.fd >= 0 {
 		return
 	}
-	w.guard.mu.Lock()
-	defer w.guard.mu.Unlock()
 	w.released = true
 	w.guard.left = append(w.guard.left, w.mark)
 }
@@ -117,8 +116,6 @@ func (w *ward) reap() *ending {
 	}
 	var status syscall.WaitStatus
 	var used syscall.Rusage
-	w.guard.mu.Lock()
-	defer w.guard.mu.Unlock()
 	if ended, err := syscall.Wait4(w.leader, &status, syscall.WNOHANG, &used); ended != w.leader && err == nil {
 		return nil
 	}
@@ -130,8 +127,6 @@ func (w *ward) reap() *ending {
 
 // empty reports that the leader's orphans are gone too, and so everything.
 func (w *ward) empty() bool {
-	w.guard.mu.Lock()
-	defer w.guard.mu.Unlock()
 	alive, settled := w.guard.orphansOf(w)
 	return settled && len(alive) == 0
 }
@@ -172,8 +167,6 @@ func (w *ward) killRound() {
 
 // visit visits everything that is alive of the tree.
 func (w *ward) visit(visit func(member)) {
-	w.guard.mu.Lock()
-	defer w.guard.mu.Unlock()
 	var first []member
 	if w.fd >= 0 {
 		if m, ok := hold(w.leader, func(process) bool { return true }); ok {
@@ -182,7 +175,7 @@ func (w *ward) visit(visit func(member)) {
 	}
 	orphans, _ := w.guard.orphansOf(w)
 	for _, pid := range orphans {
-		if m, ok := hold(pid, func(process) bool { return true }); ok { // the guard's children keep their numbers while mu is held
+		if m, ok := hold(pid, func(process) bool { return true }); ok { // the guard's children keep their numbers until it waits for them
 			first = append(first, m)
 		}
 	}
@@ -191,10 +184,10 @@ func (w *ward) visit(visit func(member)) {
 
 // tellOfSurvivors tells the host, once, what a kill did not end in time.
 func (w *ward) tellOfSurvivors() {
-	if !w.killing || w.told || time.Since(w.killedAt) < patience {
+	if !w.killing || w.complained || time.Since(w.killedAt) < lasting {
 		return
 	}
-	w.told = true
+	w.complained = true
 	var alive []int
 	w.visit(func(m member) { alive = append(alive, m.pid) })
 	w.tell(news{Survivors: alive})
@@ -209,7 +202,5 @@ func (w *ward) tell(n news) {
 
 func (w *ward) end() {
 	_ = syscall.Close(w.socket)
-	w.guard.mu.Lock()
-	defer w.guard.mu.Unlock()
-	w.guard.trees--
+	w.guard.wards = slices.DeleteFunc(w.guard.wards, func(other *ward) bool { return other == w })
 }
