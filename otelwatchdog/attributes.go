@@ -1,0 +1,103 @@
+package otelwatchdog
+
+import (
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// The names of the span and of its event.
+const (
+	spanName  = "watchdog.run"
+	eventName = "watchdog.trip"
+)
+
+// The attributes.
+const (
+	runKey     = attribute.Key("watchdog.run.id")
+	parentKey  = attribute.Key("watchdog.run.parent")
+	attemptKey = attribute.Key("watchdog.run.attempt")
+	endKey     = attribute.Key("watchdog.run.end")
+
+	reasonKey    = attribute.Key("watchdog.reason")
+	directiveKey = attribute.Key("watchdog.directive")
+	observedKey  = attribute.Key("watchdog.observe_only")
+	layerKey     = attribute.Key("watchdog.layer")
+
+	tripKey    = attribute.Key("watchdog.trip.attempt")
+	usedKey    = attribute.Key("watchdog.used.ms")
+	allowedKey = attribute.Key("watchdog.allowed.ms")
+)
+
+// How a run can end.
+const (
+	endStopped     = "stopped"
+	endClosed      = "closed"
+	endInterrupted = "interrupted"
+	endParent      = "parent"
+)
+
+// MaxHostReasons is how many codes that are not of the taxonomy an [Instrument] keeps apart; any further one is [OtherReason].
+const MaxHostReasons = 50
+
+// OtherReason stands for the codes past [MaxHostReasons].
+const OtherReason watchdog.StopReason = "other"
+
+// reasons are the hosts' own codes that were met.
+type reasons struct {
+	mu  sync.Mutex
+	met map[watchdog.StopReason]struct{}
+}
+
+// bounded is the code, or [OtherReason] where too many others were met before.
+func (r *reasons) bounded(code watchdog.StopReason) watchdog.StopReason {
+	if code.Known() {
+		return code
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, met := r.met[code]; met {
+		return code
+	}
+	if len(r.met) == MaxHostReasons {
+		return OtherReason
+	}
+	if r.met == nil {
+		r.met = map[watchdog.StopReason]struct{}{}
+	}
+	r.met[code] = struct{}{}
+	return code
+}
+
+// identity says which run a span is of.
+func identity(wd *watchdog.Watchdog) []attribute.KeyValue {
+	attributes := make([]attribute.KeyValue, 1, 3)
+	attributes[0] = runKey.String(wd.ID())
+	if parent := wd.Parent(); parent != "" {
+		attributes = append(attributes, parentKey.String(parent))
+	}
+	if number := wd.Attempt().Number; number > 0 {
+		attributes = append(attributes, attemptKey.Int(number))
+	}
+	return attributes
+}
+
+// tripAttributes are those of a trip's metrics, and the first ones of its event.
+func (i *Instrument) tripAttributes(d watchdog.Directive, layer bool) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		reasonKey.String(string(i.reasons.bounded(d.Reason))), directiveKey.String(string(d.Kind)),
+		observedKey.Bool(d.ObserveOnly), layerKey.Bool(layer),
+	}
+}
+
+// usage says how much was used of how much.
+func usage(d watchdog.Directive) []attribute.KeyValue {
+	return []attribute.KeyValue{
+		tripKey.Int(d.Attempt), usedKey.Float64(milliseconds(d.Used)), allowedKey.Float64(milliseconds(d.Allowed)),
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
