@@ -3,6 +3,7 @@ module github.com/seed62658d38/watchdog/examples
 go 1.25.0
 
 require (
+	github.com/jackc/pgx/v5 v5.12.0
 	github.com/seed62658d38/watchdog v0.0.0-00010101000000-000000000000
 	github.com/seed62658d38/watchdog/config v0.0.0-00010101000000-000000000000
 	github.com/seed62658d38/watchdog/store/sqlite v0.0.0-00010101000000-000000000000
@@ -10,7 +11,14 @@ require (
 	golang.org/x/term v0.45.0
 )
 
-require go.yaml.in/yaml/v3 v3.0.6 // indirect
+require (
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	go.yaml.in/yaml/v3 v3.0.6 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
+)
 
 require (
 	github.com/benbjohnson/clock v1.3.5 // indirect
@@ -19,6 +27,7 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
+	github.com/seed62658d38/watchdog/store/postgres v0.0.0-00010101000000-000000000000
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0 // indirect
@@ -33,3 +42,5 @@ replace (
 	github.com/seed62658d38/watchdog/config => ../config
 	github.com/seed62658d38/watchdog/store/sqlite => ../store/sqlite
 )
+
+replace github.com/seed62658d38/watchdog/store/postgres => ../store/postgres

@@ -26,8 +26,8 @@
 //
 // # What it does not do
 //
-// It does not keep the output of commands in events: that is in a log for each phase, beside the session's file. It ends
-// a phase with its process group; what leaves that group is out of its reach.
+// It does not keep the output of commands in events: that is in a log for each phase, beside the session's file. It does not look
+// whether a phase gets anywhere: ../guard does that for any command.
 package main
 
 import (

@@ -96,15 +96,25 @@ func grace(d time.Duration) time.Duration {
 func (l *line) needs(given map[string]bool) error {
 	actions := []string{string(stall.Interrupt), string(stall.Fail), string(stall.Ignore)}
 	switch {
+	case l.config.NoOutput < 0 || l.config.WallClock < 0:
+		return fmt.Errorf("-no-output %v, -budget %v: use positive durations, or 0 for none", l.config.NoOutput, l.config.WallClock)
 	case l.graceInt < 0 || l.graceTerm < 0:
 		return fmt.Errorf("-grace-int %v, -grace-term %v: use positive durations, or 0 for none", l.graceInt, l.graceTerm)
 	case !slices.Contains(actions, l.onStall):
-		return fmt.Errorf("-on-stall %q: use %s", l.onStall, strings.Join(actions, ", "))
+		return fmt.Errorf("-on-stall %q: use one of %s", l.onStall, strings.Join(actions, ", "))
 	case l.probe == "" && (given["probe-interval"] || given["stall-threshold"]):
 		return errors.New("-probe-interval and -stall-threshold are about a probe; give one with -probe")
-	case l.probe != "" && l.interval <= 0:
+	case l.probe != "":
+		return l.needsOfProbe()
+	}
+	return nil
+}
+
+func (l *line) needsOfProbe() error {
+	switch {
+	case l.interval <= 0:
 		return fmt.Errorf("-probe-interval %v: use a positive duration", l.interval)
-	case l.probe != "" && l.threshold < 2:
+	case l.threshold < 2:
 		return fmt.Errorf("-stall-threshold %d: use at least 2, because one probe alone shows no lack of change", l.threshold)
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"syscall"
 )
 
 // commands are what this test binary can be in a phase.
@@ -24,8 +25,8 @@ var commands = map[string]func() int{
 		return 7
 	},
 	"obey":   obey,
-	"family": func() int { startChild(); return hang() },
-	"leave":  func() int { startChild(); return 0 },
+	"family": func() int { startChild(nil); return hang() },
+	"leave":  func() int { startChild(nil); return 0 },
 	"hang":   hang,
 }
 
@@ -38,20 +39,21 @@ func obey() int {
 	return 0
 }
 
-// hang ignores the interrupt.
+// hang ignores what asks a process to end.
 func hang() int {
 	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, os.Interrupt)
+	signal.Notify(heard, os.Interrupt, syscall.SIGTERM)
 	fmt.Println("process", os.Getpid(), "waits")
 	for {
 		<-heard
 	}
 }
 
-// startChild starts a process that hangs, in the same group, and returns once it does.
-func startChild() {
+// startChild starts a process that hangs and returns once it does.
+func startChild(attr *syscall.SysProcAttr) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asCommand+"=hang")
+	cmd.SysProcAttr = attr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		panic(err)

@@ -1,6 +1,6 @@
-// Package phase runs the commands of a session: each in a process group of its own, with its output in a log, and
-// ended with its group when its context ends.
+// Package phase runs the commands of a session: each under the stall sentinel, with its output in a log, and ended with everything
+// that it started when its context ends.
 //
-// What is left of a group when its first process is gone is killed, so that a phase is over when it returns. What leaves the group with setsid, or is
-// started by somebody else on its behalf, is out of reach; a host that must end that too wants a process tree, not a group.
+// What a command left behind is ended when it has ended, so that a phase is over when it returns, and on Linux a command does not outlive this program either. See
+// package stall for what other systems can do. The package looks for no signs of life: how long a phase may take is its context's to say.
 package phase

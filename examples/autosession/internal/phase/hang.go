@@ -1,7 +1,6 @@
 package phase
 
 import (
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -35,7 +34,7 @@ func hanging(dir string) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find this program to hang in its place: %w", err)
 	}
-	cmd := exec.CommandContext(context.Background(), self) // runGroup ends it
+	cmd := exec.Command(self) //nolint:noctx // the context is given to runTree
 	cmd.Dir, cmd.Env = dir, append(os.Environ(), hangVariable+"=1")
 	return cmd, nil
 }

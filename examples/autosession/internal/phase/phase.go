@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/seed62658d38/watchdog/stall"
 )
 
 // A Phase is one step of a session.
@@ -61,21 +63,33 @@ type Failure struct {
 	Phase Phase
 	// Log is the path of what the command printed.
 	Log string
-	// Err is an [*exec.ExitError] where the command was started.
+	// Err is a [*stall.ExitError] where the command was started.
 	Err error
 }
 
 // Error names the phase and the command, and never what the command printed.
 func (f *Failure) Error() string {
-	return fmt.Sprintf("phase %s: %s: %v", f.Phase.Name, f.Phase, f.Err)
+	return fmt.Sprintf("phase %s: %s: %s", f.Phase.Name, f.Phase, f.why())
+}
+
+// why is the error as package exec words it.
+func (f *Failure) why() string {
+	var exit *stall.ExitError
+	switch {
+	case !errors.As(f.Err, &exit):
+		return f.Err.Error()
+	case exit.Signal != 0:
+		return "signal: " + exit.Signal.String()
+	default:
+		return fmt.Sprintf("exit status %d", exit.Code)
+	}
 }
 
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Run runs the phase and returns when nothing of its process group is left. When the context ends, the group is
-// interrupted, and killed after [Grace]; Run then returns the [*Failure] that came of it, or nil if the command was done all
-// the same.
+// Run runs the phase and returns when nothing that its command started is alive. When the context ends, all of that is interrupted, and after [Grace] killed; Run then
+// returns the [*Failure] that came of it, or nil if the command was done all the same.
 func (r *Runner) Run(ctx context.Context, p Phase) error {
 	path := r.Log(p.Name)
 	log, err := os.Create(path)
@@ -96,14 +110,14 @@ func (r *Runner) run(ctx context.Context, p Phase, log *os.File) error {
 		return err
 	}
 	cmd.Stdout, cmd.Stderr = log, log
-	return runGroup(ctx, cmd)
+	return runTree(ctx, p.Name, cmd)
 }
 
 func (r *Runner) command(p Phase) (*exec.Cmd, error) {
 	if r.Hang == p.Name {
 		return hanging(r.Dir)
 	}
-	cmd := exec.CommandContext(context.Background(), p.Command[0], p.Command[1:]...) // runGroup ends it
+	cmd := exec.Command(p.Command[0], p.Command[1:]...) //nolint:noctx // the context is given to runTree
 	cmd.Dir, cmd.Env = r.Dir, r.Env
 	return cmd, nil
 }

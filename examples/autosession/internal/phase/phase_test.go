@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/phase"
+	"github.com/seed62658d38/watchdog/stall"
 )
 
 // asCommand makes this test binary the command of a phase; see commands_test.go.
@@ -79,11 +80,11 @@ func TestRun(t *testing.T) {
 		var failed *phase.Failure
 		require.ErrorAs(t, err, &failed)
 		assert.Equal(t, b.runner.Log("step"), failed.Log)
-		var exit *exec.ExitError
+		var exit *stall.ExitError
 		require.ErrorAs(t, err, &exit)
-		assert.Equal(t, 7, exit.ExitCode())
+		assert.Equal(t, 7, exit.Code)
 		assert.NotContains(t, err.Error(), "secret")
-		assert.Contains(t, err.Error(), "phase step: ")
+		assert.Equal(t, "phase step: "+b.phase.String()+": exit status 7", err.Error())
 	})
 	t.Run("a command that is not there is a failure", func(t *testing.T) {
 		b := newBed(t, "speak")

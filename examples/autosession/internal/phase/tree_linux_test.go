@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -13,10 +12,18 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/seed62658d38/watchdog/examples/autosession/internal/phase"
 )
 
 // patience is how long a test waits for what takes no time on a machine that is not busy.
 const patience = time.Minute
+
+func init() {
+	session := &unix.SysProcAttr{Setsid: true}
+	commands["scattered family"] = func() int { startChild(session); return hang() }
+	commands["leave a daemon"] = func() int { startChild(session); return 0 }
+}
 
 func TestEnd(t *testing.T) {
 	t.Parallel()
@@ -26,20 +33,24 @@ func TestEnd(t *testing.T) {
 		require.NoError(t, b.endWhen(1), "it was done all the same")
 		assertGone(t, b.processes())
 	})
-	t.Run("a command that ignores it is killed with its group", func(t *testing.T) {
-		t.Parallel()
-		b := newBed(t, "family")
-		var exit *exec.ExitError
-		require.ErrorAs(t, b.endWhen(2), &exit)
-		assert.Equal(t, "signal: killed", exit.Error())
-		assertGone(t, b.processes())
-	})
-	t.Run("what a command leaves behind in its group is gone when the phase is over", func(t *testing.T) {
-		t.Parallel()
-		b := newBed(t, "leave")
-		require.NoError(t, b.run(t.Context()))
-		assertGone(t, b.processes())
-	})
+	for _, family := range []string{"family", "scattered family"} {
+		t.Run("a command that ignores it is killed with its "+family, func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, family)
+			var failed *phase.Failure
+			require.ErrorAs(t, b.endWhen(2), &failed)
+			assert.Equal(t, "phase step: "+b.phase.String()+": signal: killed", failed.Error())
+			assertGone(t, b.processes())
+		})
+	}
+	for command, what := range map[string]string{"leave": "what a command leaves behind", "leave a daemon": "what it leaves behind in a session of its own"} {
+		t.Run(what+" is gone when the phase is over", func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t, command)
+			require.NoError(t, b.run(t.Context()))
+			assertGone(t, b.processes())
+		})
+	}
 	t.Run("the command that hangs on purpose is killed", func(t *testing.T) {
 		t.Parallel()
 		b := newBed(t, "")

@@ -1,0 +1,126 @@
+package main_test
+
+import (
+	"bufio"
+	"io"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/escape"
+)
+
+// A live program is one that is running.
+type live struct {
+	*testing.T
+	cmd    *exec.Cmd
+	lines  *bufio.Reader
+	stderr *strings.Builder
+}
+
+// start starts a program and waits until its command has printed that it is ready.
+func start(t *testing.T, cmd *exec.Cmd) *live {
+	t.Helper()
+	p := &live{T: t, cmd: cmd, stderr: &strings.Builder{}}
+	cmd.Stderr = p.stderr
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	p.lines = bufio.NewReader(out)
+	line, err := p.lines.ReadString('\n')
+	require.NoErrorf(t, err, "it printed %q and %q", line, p.stderr)
+	require.Equal(t, "ready\n", line)
+	return p
+}
+
+func (p *live) signal(sig syscall.Signal) {
+	p.Helper()
+	require.NoError(p, p.cmd.Process.Signal(sig))
+}
+
+func (p *live) end() outcome {
+	p.Helper()
+	rest, err := io.ReadAll(p.lines)
+	require.NoError(p, err)
+	p.cmd.Wait() // its error is in the status
+	return outcome{p.cmd.ProcessState.ExitCode(), string(rest), p.stderr.String()}
+}
+
+func TestSignals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		sig  syscall.Signal
+		says string
+	}{
+		{syscall.SIGINT, "guard: the guard got SIGINT: the command was ended by SIGINT\n"},
+		{syscall.SIGTERM, "guard: the guard got SIGTERM: the command was ended by SIGINT\n"},
+		{syscall.SIGHUP, "guard: the guard got SIGHUP: the command was ended by SIGINT\n"},
+	} {
+		t.Run("the command ends with "+c.sig.String(), func(t *testing.T) {
+			t.Parallel()
+			b := newBed(t)
+			p := start(t, b.guard("-no-output 5m", b.play("leave", "say:ready", "stay")...))
+			p.signal(c.sig)
+			o := p.end().must(t, 128+int(c.sig))
+			assert.Equal(t, c.says, o.stderr)
+			assert.Empty(t, escape.Holding(b.token))
+		})
+	}
+	t.Run("a second one ends the guard and all of the command", func(t *testing.T) {
+		t.Parallel()
+		b := newBed(t)
+		p := start(t, b.guard("-grace-int 5m", b.play("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
+		p.signal(syscall.SIGTERM)
+		eventually(t, "what obeys has ended", func() bool { return len(escape.Holding(b.token)) == 1 })
+		p.signal(syscall.SIGTERM)
+		p.end()
+		assert.Equal(t, syscall.SIGTERM, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
+		eventually(t, "nothing is left", func() bool { return len(escape.Holding(b.token)) == 0 })
+	})
+	t.Run("a command that was done before the first signal is done", func(t *testing.T) {
+		t.Parallel()
+		b := newBed(t)
+		p := start(t, b.guard("", b.play("say:ready", "exit:6")...))
+		p.end().must(t, 6)
+	})
+}
+
+func TestNohup(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	nohup := func(cmd *exec.Cmd) *exec.Cmd {
+		under := exec.Command("nohup", append([]string{cmd.Path}, cmd.Args[1:]...)...)
+		under.Dir, under.Env = cmd.Dir, cmd.Env
+		return under
+	}
+	p := start(t, nohup(b.guard("-no-output 5m", b.play("kill:HUP", "say:ready", "await:"+b.path("go"), "exit:4")...)))
+	p.signal(syscall.SIGHUP)
+	require.NoError(t, acts["touch"](b.path("go")))
+	o := p.end().must(t, 4)
+	assert.NotContains(t, o.stderr, "guard:")
+}
+
+func TestAGuardThatIsKilledLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, shape := range escape.Scenarios() {
+		if shape.Processes > 100 || shape.Ends {
+			continue // the sentinel's own tests have the crowds, and what ends by itself has no guard to kill
+		}
+		t.Run(shape.Name, func(t *testing.T) {
+			t.Parallel()
+			shape := shape.In(t.TempDir())
+			t.Cleanup(shape.End)
+			cmd := guardOf(t, shape)
+			require.NoError(t, cmd.Start())
+			require.NoError(t, shape.Ready(patience))
+			require.NoError(t, cmd.Process.Kill())
+			require.Error(t, cmd.Wait())
+			eventually(t, "nothing is left", func() bool { return len(shape.Survivors()) == 0 })
+		})
+	}
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// The exit statuses that are not the command's.
+const (
+	exitStuck         = 124
+	exitError         = 125
+	exitNotExecutable = 126
+	exitNotFound      = 127
+	exitSignalled     = 128
+)
+
+// conclude says what is to be said of a command that was started, and returns the exit status.
+func conclude(stderr io.Writer, result *stall.Result, err error) int {
+	if result.ArtifactErr != nil {
+		say(stderr, result.ArtifactErr.Error())
+	}
+	if p := result.Probes; p.BlindFor > 0 {
+		say(stderr, fmt.Sprintf("the last %d of %d probes saw nothing: %s", p.BlindFor, p.Count, p.Why))
+	}
+	var stalled *stall.Stalled
+	var stop *watchdog.Stop
+	var outside signalError
+	switch {
+	case errors.Is(err, stall.ErrSurvivors):
+		return complain(stderr, err)
+	case errors.As(err, &stalled):
+		say(stderr, stalled.Trip.Reason+": "+outcome(result))
+		return exitStuck
+	case errors.As(err, &stop):
+		say(stderr, fmt.Sprintf("the budget of %v is used up: %s", stop.Budget, outcome(result)))
+		return exitStuck
+	case errors.As(err, &outside):
+		say(stderr, outside.Error()+": "+outcome(result))
+		return exitSignalled + int(outside.signal)
+	case result.Signal != 0:
+		return exitSignalled + int(result.Signal)
+	case result.Finished:
+		return result.ExitCode
+	default:
+		return complain(stderr, err)
+	}
+}
+
+// outcome says what was done and what it came to, and where it is described.
+func outcome(result *stall.Result) string {
+	text := "the command was ended by " + signalName(result.EndedBy)
+	if result.Trip != nil && len(result.Trip.Fingerprints) > 0 {
+		text += " [" + strings.Join(result.Trip.Fingerprints, " ") + "]"
+	}
+	if result.Artifacts != "" {
+		text += ", see " + result.Artifacts
+	}
+	return text
+}
+
+// notStarted says why the command was not started, and returns the exit status.
+func notStarted(stderr io.Writer, err error) int {
+	var ours *fs.PathError // of the guard's own files: stall.Run has no path in the error of a command
+	status := complain(stderr, err)
+	switch {
+	case errors.As(err, &ours):
+		return status
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return exitNotFound
+	case slices.ContainsFunc(notExecutable, func(flaw error) bool { return errors.Is(err, flaw) }):
+		return exitNotExecutable
+	default:
+		return status
+	}
+}
+
+// notExecutable are the errors of a command that is there.
+var notExecutable = []error{
+	exec.ErrDot, fs.ErrPermission,
+	syscall.ENOEXEC, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.E2BIG, syscall.ETXTBSY,
+}
+
+// say prints a line of the guard's own, which stays one line where several errors were joined.
+func say(stderr io.Writer, text string) {
+	_, _ = fmt.Fprintln(stderr, "guard: "+strings.ReplaceAll(text, "\n", "; ")) // there is nowhere else to say it
+}

@@ -1,0 +1,93 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// options are the command line.
+type options struct {
+	resource     resource
+	appearsAfter time.Duration
+	interval     time.Duration
+	threshold    int
+	attempts     int
+	artifacts    string
+	server       string // of a role
+}
+
+// parse reads the command line of a role, "" for the host. It looks at nothing else, so that an error means that nothing was done.
+func parse(role string, args []string) (options, error) {
+	o := options{interval: defaultInterval, threshold: defaultThreshold}
+	flags := o.flags(role)
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%q is no flag; everything is said with flags", flags.Arg(0))
+	}
+	return o, cmp.Or(o.check(role), o.resource.check())
+}
+
+// check refuses what nothing can be done with. The flags that a role does not have are at their defaults.
+func (o *options) check(role string) error {
+	switch {
+	case o.interval <= 0:
+		return fmt.Errorf("-interval %v: use a positive duration", o.interval)
+	case role != "" && o.server == "":
+		return errors.New("-server is missing: say where the API is, such as http://127.0.0.1:8001 of kubectl proxy")
+	case o.appearsAfter < 0:
+		return fmt.Errorf("-appears-after %v: use a positive duration, or 0 for never", o.appearsAfter)
+	case o.threshold < 2:
+		return fmt.Errorf("-threshold %d: use at least 2, because one probe alone shows no lack of change", o.threshold)
+	case o.attempts < 0:
+		return fmt.Errorf("-attempts %d: use a positive number, or 0 for no limit", o.attempts)
+	}
+	return nil
+}
+
+// The defaults.
+const (
+	defaultInterval  = 150 * time.Millisecond
+	defaultThreshold = 3
+)
+
+func (o *options) flags(role string) *flag.FlagSet {
+	flags := flag.NewFlagSet("kubewait", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.resource.kind, "kind", "crd", "wait for a `KIND` of resource: crd or deployment")
+	flags.StringVar(&o.resource.name, "name", "widgets.example.com", "wait for the resource `NAME`")
+	if role != probeRole {
+		flags.DurationVar(&o.interval, "interval", defaultInterval, "the time from one probe to the next, and from one look of the wait to the next")
+	}
+	if role != "" {
+		flags.StringVar(&o.server, "server", "", "ask the API at `URL`")
+		return flags
+	}
+	flags.DurationVar(&o.appearsAfter, "appears-after", 0, "when the resource appears (0: never)")
+	flags.IntVar(&o.threshold, "threshold", defaultThreshold, "end an attempt when that many probes in a row saw the same, at least 2")
+	flags.IntVar(&o.attempts, "attempts", 0, "make at most that many attempts (0: until it is given up)")
+	flags.StringVar(&o.artifacts, "artifacts", "", "describe the attempts that were ended in files under `DIR`")
+	return flags
+}
+
+// usage is the help text.
+func usage() string {
+	var text strings.Builder
+	text.WriteString("Kubewait waits for a resource of a small Kubernetes API that it starts itself, until a probe says that this gets nowhere.\n\n")
+	for _, role := range []string{"", waitRole, probeRole} {
+		var o options
+		flags := o.flags(role)
+		flags.SetOutput(&text)
+		text.WriteString(strings.TrimSpace("kubewait "+role) + " [FLAGS]\n")
+		flags.PrintDefaults()
+		text.WriteString("\n")
+	}
+	text.WriteString("Exit status: 0 the resource is ready, 3 it was given up, 2 wrong command line, 1 everything else.\n")
+	return text.String()
+}
