@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -43,13 +44,18 @@ func findLimits(file string, budget *time.Duration, kept *watchdog.Budget) (limi
 		}
 		sources[wallClock] = "flag -budget"
 	}
-	in := limits{found.Budget, found.Limits()}
+	in := limits{found.Budget, ofSessions(found.Limits())}
 	for i, setting := range in.table {
 		if source, ok := sources[setting.Key]; ok {
 			in.table[i].Source = source
 		}
 	}
 	return in, in.check()
+}
+
+// ofSessions are the settings that a session heeds: a file can have those of commands and sweepers too.
+func ofSessions(all []config.Setting) []config.Setting {
+	return slices.DeleteFunc(all, func(s config.Setting) bool { return !strings.HasPrefix(s.Key, "runtime_controls.") })
 }
 
 // keepLimits takes from the window what neither the file nor the environment sets.
