@@ -60,6 +60,10 @@ func init() {
 		"daemon": func(steps string) error { return child(steps, false) },
 		"count":  count,
 		"env":    func(name string) error { return acts["print"](os.Getenv(name)) },
+		"lines":  awaitLines,
+		"full":   fullDisk,
+		"host":   host,
+		"gauge":  gauge,
 		"pwd":    func(string) error { dir, _ := os.Getwd(); return acts["print"](dir) },
 	}
 }
@@ -207,3 +211,14 @@ func count(about string) error {
 
 // floodSize is more than what pipes hold.
 const floodSize = "8388608"
+
+// lines:FILE:N waits until a file has so many lines.
+func awaitLines(about string) error {
+	path, lines, _ := strings.Cut(about, ":")
+	for {
+		if text, _ := os.ReadFile(path); bytes.Count(text, []byte("\n")) >= number(lines) {
+			return nil
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -28,22 +28,24 @@ func (w *trigger) Write(p []byte) (int, error) {
 }
 
 // outer is a run around a command; its context.
-func outer(t testing.TB, store watchdog.EventStore, budget watchdog.Budget, observeOnly bool) (*watchdog.Watchdog, context.Context) {
-	t.Helper()
-	w, err := watchdog.New(t.Context(), watchdog.Run{ID: "run", StartedAt: time.Now()}, watchdog.Config{Store: store, Budget: budget, ObserveOnly: observeOnly})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = w.Close() })
+func outer(tb testing.TB, store watchdog.EventStore, budget watchdog.Budget, observeOnly bool) (*watchdog.Watchdog, context.Context) {
+	tb.Helper()
+	w, err := watchdog.New(tb.Context(), watchdog.Run{ID: "run", StartedAt: time.Now()}, watchdog.Config{Store: store, Budget: budget, ObserveOnly: observeOnly, Logger: quiet})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { _ = w.Close() })
 	return w, w.Context()
 }
 
 // inside is a bed for commands inside a run.
-func inside(t testing.TB) *bed {
-	b := newBed(t)
+func inside(tb testing.TB) *bed {
+	tb.Helper()
+	b := newBed(tb)
 	b.cfg.Store, b.cfg.RunID = nil, ""
 	return b
 }
 
 func TestAnOutsideCancel(t *testing.T) {
+	t.Parallel()
 	t.Run("by the context ends the command with the graces, and the error has its cause", func(t *testing.T) {
 		t.Parallel()
 		b := newBed(t)
@@ -107,6 +109,7 @@ func TestAnOutsideCancel(t *testing.T) {
 }
 
 func TestInsideARun(t *testing.T) {
+	t.Parallel()
 	t.Run("a stall ends the command and not the run", func(t *testing.T) {
 		t.Parallel()
 		b := inside(t)
@@ -114,44 +117,54 @@ func TestInsideARun(t *testing.T) {
 		b.cfg.Terminal = readyLine
 		_, err := stall.Run(ctx, play(t, "print:"+ready, "stay"), b.cfg)
 		require.ErrorIs(t, err, watchdog.Terminal)
-		require.NoError(t, w.Fired())
+		require.Nil(t, w.Stop())
 		require.Equal(t, []payload{{"terminal", "run"}}, b.events(watchdog.EventCancel))
 	})
 	t.Run("output is the run's activity, and silence is not", func(t *testing.T) {
 		t.Parallel()
 		b := inside(t)
-		w, ctx := outer(t, b.store, watchdog.Budget{Idle: time.Second}, false)
-		result, err := stall.Run(ctx, play(t, "every:100ms:x:20"), b.cfg)
-		require.NoError(t, err, "it printed for two seconds")
+		w, ctx := outer(t, b.store, watchdog.Budget{Idle: 2500 * time.Millisecond}, false)
+		result, err := stall.Run(ctx, play(t, "every:100ms:x:40"), b.cfg)
+		require.NoError(t, err, "it printed for four seconds")
 		require.True(t, result.Finished)
-		require.NoError(t, w.Fired())
+		require.Nil(t, w.Stop())
 		_, err = stall.Run(ctx, play(t, "stay"), b.cfg)
 		require.ErrorIs(t, err, watchdog.IdleExceeded)
 	})
 	t.Run("a probe's change is its progress, and sameness is not", func(t *testing.T) {
-		t.Parallel()
 		for _, c := range []struct {
 			words string
 			stuck bool
 		}{{"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,1,2,3,4,5,6,7,8,9", false}, {"=progressing", false}, {"a,a", true}} {
-			b := inside(t)
-			_, ctx := outer(t, b.store, watchdog.Budget{NoProgress: 1500 * time.Millisecond}, false)
-			b.cfg.Probe = b.probe(c.words)
-			b.cfg.Probe.StallThreshold = 1000
-			b.cfg.Probe.Interval = 200 * time.Millisecond
-			_, err := stall.Run(ctx, play(t, "every:20ms:x:150"), b.cfg)
-			require.Equal(t, c.stuck, errors.Is(err, watchdog.NoProgressExceeded), "%s: %v", c.words, err)
+			t.Run(c.words[:3], func(t *testing.T) {
+				t.Parallel()
+				b := inside(t)
+				_, ctx := outer(t, b.store, watchdog.Budget{NoProgress: 2500 * time.Millisecond}, false)
+				b.cfg.Probe = b.probe(c.words)
+				b.cfg.Probe.StallThreshold = 1000
+				b.cfg.Probe.Interval = 200 * time.Millisecond
+				_, err := stall.Run(ctx, play(t, "every:20ms:x:220"), b.cfg)
+				require.Equal(t, c.stuck, errors.Is(err, watchdog.NoProgressExceeded), "%s: %v", c.words, err)
+			})
 		}
 	})
 	t.Run("a slow reader holds the run too", func(t *testing.T) {
 		t.Parallel()
 		b := inside(t)
-		w, ctx := outer(t, b.store, watchdog.Budget{Idle: time.Second}, false)
+		w, ctx := outer(t, b.store, watchdog.Budget{Idle: 500 * time.Millisecond, FromFirstSign: true}, false)
 		cmd := play(t, "flood:"+floodSize)
-		cmd.Stdout = &trigger{func() { time.Sleep(3 * time.Second) }}
+		cmd.Stdout = &trigger{func() { time.Sleep(2 * time.Second) }}
 		_, err := stall.Run(ctx, cmd, b.cfg)
 		require.NoError(t, err)
-		require.NoError(t, w.Fired())
+		require.Nil(t, w.Stop())
+		require.NoError(t, w.Close())
+		b = inside(t)
+		w, ctx = outer(t, b.store, watchdog.Budget{Idle: 500 * time.Millisecond, FromFirstSign: true}, false)
+		cmd = play(t, "print:"+ready)
+		cmd.Stdout = &trigger{func() { time.Sleep(2 * time.Second) }}
+		_, err = stall.Run(ctx, cmd, b.cfg)
+		require.NoError(t, err, "also one that is slow after the command's end")
+		require.Nil(t, w.Stop())
 	})
 	t.Run("that only observes, a trip is recorded and the command goes on", func(t *testing.T) {
 		t.Parallel()
@@ -198,6 +211,7 @@ func (s *sickStore) Append(ctx context.Context, _ ...watchdog.Event) error {
 }
 
 func TestAStoreThatIsSickDoesNotKeepACommandAlive(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		fails error
@@ -238,14 +252,17 @@ func TestAStoreThatIsSickDoesNotKeepACommandAlive(t *testing.T) {
 
 type unreadable struct{ watchdog.EventStore }
 
-func (unreadable) Read(context.Context, string, string) ([]watchdog.Event, error) { return nil, errEnough }
+func (unreadable) Read(context.Context, string, string) ([]watchdog.Event, error) {
+	return nil, errEnough
+}
 
-// Deaf is a command that only a SIGKILL ends, and a child of it that holds the output.
-func deaf(t testing.TB) []string {
+// deaf is a command that only a SIGKILL ends, and a child of it that holds the output.
+func deaf() []string {
 	return []string{"ignore:INT,TERM", "daemon:ignore:INT,TERM;print:" + ready + ";stay", "print:" + ready, "stay"}
 }
 
 func TestRunReturnsWithinTheGracesAndASecond(t *testing.T) {
+	t.Parallel()
 	graces := stall.Grace{Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}
 	for _, c := range []struct {
 		name string
@@ -260,7 +277,7 @@ func TestRunReturnsWithinTheGracesAndASecond(t *testing.T) {
 			b.cfg.Grace, b.cfg.NoOutput, b.cfg.WallClock = graces, patient, 2*time.Second
 			release := make(chan struct{})
 			defer close(release)
-			cmd := play(t, deaf(t)...)
+			cmd := play(t, deaf()...)
 			var out strings.Builder
 			cmd.Stdout = &out
 			if c.to != nil {
@@ -277,7 +294,7 @@ func TestRunReturnsWithinTheGracesAndASecond(t *testing.T) {
 	t.Run("where a command has ended and a Writer never returns, until the context ends", func(t *testing.T) {
 		t.Parallel()
 		b := newBed(t)
-		b.cfg.WallClock = time.Second
+		b.cfg.WallClock = 3 * time.Second
 		release := make(chan struct{})
 		defer close(release)
 		cmd := play(t, "print:"+ready)

@@ -2,7 +2,6 @@ package stall
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"os/exec"
@@ -19,7 +18,7 @@ const maxTail = 1 << 20
 // check returns the first flaw of the config.
 func (c *Config) check() error {
 	if err := artifact.CheckStep(c.Step); err != nil {
-		return errors.Join(ErrInvalidConfig, err)
+		return fmt.Errorf("%w: %w", ErrInvalidConfig, err)
 	}
 	for _, length := range []struct {
 		field string

@@ -132,10 +132,10 @@ func (j *judge) probed(o observed, now time.Duration) (*finding, verdict.SeriesV
 
 // word says what the probe's trip is.
 func (j *judge) word(f *finding, v verdict.SeriesVerdict, o observed) {
-	own := ""
+	var own string
 	switch {
 	case v.FromBlind:
-		f.reason = fmt.Sprintf("%d probes in a row saw nothing: %v", v.Blind, o.blind)
+		f.reason = fmt.Sprintf("%s saw nothing: %v", inARow(v.Blind), o.blind)
 		own = artifact.BlindFingerprint(string(o.blind))
 	case f.kind == Terminal:
 		f.reason = "the probe says that the state is terminal"
@@ -147,6 +147,13 @@ func (j *judge) word(f *finding, v verdict.SeriesVerdict, o observed) {
 	if len(f.fingerprints) == 0 {
 		f.fingerprints = j.own(own)
 	}
+}
+
+func inARow(probes int) string {
+	if probes == 1 {
+		return "the probe"
+	}
+	return fmt.Sprintf("%d probes in a row", probes)
 }
 
 func onBlind(e ProbeError) verdict.Trip {

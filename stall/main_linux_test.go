@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -33,6 +34,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == actor {
 		act(os.Args[2:])
 	}
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // or all that is executed again ends a second late
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // they wait for other processes, most of the time
 	goleak.VerifyTestMain(m)
 }
 
@@ -49,27 +53,27 @@ const (
 const tokenVariable = "STALL_TEST_TOKEN"
 
 // play is this program executed again, to do the steps. The test fails if anything of it is alive at its end.
-func play(t testing.TB, steps ...string) *exec.Cmd {
-	t.Helper()
-	cmd := exec.Command(self(t), append([]string{actor}, steps...)...)
+func play(tb testing.TB, steps ...string) *exec.Cmd {
+	tb.Helper()
+	cmd := exec.Command(self(tb), append([]string{actor}, steps...)...)
 	token := tokenVariable + "=" + strconv.FormatUint(rand.Uint64(), 36)
 	cmd.Env = append(os.Environ(), token)
-	t.Cleanup(func() { nothingLeft(t, token) })
+	tb.Cleanup(func() { nothingLeft(tb, token) })
 	return cmd
 }
 
-func self(t testing.TB) string {
-	t.Helper()
+func self(tb testing.TB) string {
+	tb.Helper()
 	path, err := os.Executable()
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return path
 }
 
-func nothingLeft(t testing.TB, token string) {
-	t.Helper()
+func nothingLeft(tb testing.TB, token string) {
+	tb.Helper()
 	for _, pid := range holding(token) {
 		args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		assert.Fail(t, "a process is left", "%d: %s", pid, bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
+		assert.Fail(tb, "a process is left", "%d: %s", pid, bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
@@ -88,6 +92,8 @@ func holding(token string) (pids []int) {
 
 func tokenOf(cmd *exec.Cmd) string { return cmd.Env[len(cmd.Env)-1] }
 
+var quiet = slog.New(slog.DiscardHandler)
+
 // A bed is where a test runs a command.
 type bed struct {
 	testing.TB
@@ -96,10 +102,10 @@ type bed struct {
 }
 
 // newBed has a config with a store and artifacts and without a signal.
-func newBed(t testing.TB) *bed {
-	t.Helper()
+func newBed(tb testing.TB) *bed {
+	tb.Helper()
 	store := &watchdog.Memory{}
-	return &bed{t, store, stall.Config{Step: "step", RunID: "run", Store: store, Artifacts: filepath.Join(t.TempDir(), "state")}}
+	return &bed{tb, store, stall.Config{Step: "step", RunID: "run", Store: store, Artifacts: filepath.Join(tb.TempDir(), "state"), Logger: quiet}}
 }
 
 func (b *bed) run(cmd *exec.Cmd) (*stall.Result, error) {
@@ -192,15 +198,15 @@ func signals(r *stall.Result) (all []syscall.Signal) {
 	return all
 }
 
-func within(t testing.TB, most time.Duration, began time.Time) {
-	t.Helper()
-	require.Less(t, time.Since(began), most)
+func within(tb testing.TB, most time.Duration, began time.Time) {
+	tb.Helper()
+	require.Less(tb, time.Since(began), most)
 }
 
 // eventually waits for something that another process does.
-func eventually(t testing.TB, what string, done func() bool) {
-	t.Helper()
-	require.Eventually(t, done, 20*time.Second, time.Millisecond, what)
+func eventually(tb testing.TB, what string, done func() bool) {
+	tb.Helper()
+	require.Eventually(tb, done, 20*time.Second, time.Millisecond, what)
 }
 
 func exists(path string) bool {
@@ -208,16 +214,16 @@ func exists(path string) bool {
 	return !errors.Is(err, os.ErrNotExist)
 }
 
-func golden(t testing.TB, name, got string) {
-	t.Helper()
+func golden(tb testing.TB, name, got string) {
+	tb.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		require.NoError(t, os.MkdirAll("testdata", 0o755))
-		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+		require.NoError(tb, os.MkdirAll("testdata", 0o755))
+		require.NoError(tb, os.WriteFile(path, []byte(got), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	require.NoError(t, err)
-	require.Equal(t, string(want), got, "run the test with -update to write %s", path)
+	require.NoError(tb, err)
+	require.Equal(tb, string(want), got, "run the test with -update to write %s", path)
 }
 
 func words(text string) []string { return strings.Fields(text) }

@@ -41,6 +41,7 @@ func (b *bed) seen() (all []seenLine) {
 }
 
 func TestWhatAProbeSees(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, words string
 		change      func(*stall.Probe)
@@ -77,7 +78,7 @@ func TestWhatAProbeSees(t *testing.T) {
 			require.True(t, strings.HasPrefix(result.Trip.Fingerprints[0], c.print), result.Trip.Fingerprints)
 			lines := b.seen()
 			require.Len(t, lines, c.probes)
-			if blind := strings.TrimPrefix(c.print, "stall/probe_blind:"); blind != c.print {
+			if blind, ok := strings.CutPrefix(c.print, "stall/probe_blind:"); ok {
 				require.Equal(t, blind, result.Probes.Why)
 				require.Equal(t, c.probes, result.Probes.BlindFor)
 				require.Equal(t, c.probes, result.Probes.Blind)
@@ -124,6 +125,7 @@ func TestTheFirstProbeRunsAtOnce(t *testing.T) {
 }
 
 func TestAProbeIsEndedWhole(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		steps []string

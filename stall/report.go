@@ -39,20 +39,29 @@ func (r *report) do(write func() error) {
 	if r.hangs {
 		return
 	}
+	ended, err := r.bounded(write)
+	switch {
+	case !ended:
+		r.hangs = true
+		r.errs = append(r.errs, fmt.Errorf("write artifacts: the disk did not answer in %v", r.cfg.RecordTimeout))
+	case err != nil:
+		r.errs = append(r.errs, err)
+	default:
+		r.wrote = true
+	}
+}
+
+// bounded does some work for at most the record timeout, and reports whether it ended. It leaves behind what did not.
+func (r *report) bounded(work func() error) (ended bool, err error) {
 	done := make(chan error, 1)
-	go func() { done <- write() }()
+	go func() { done <- work() }()
 	timer := time.NewTimer(r.cfg.RecordTimeout)
 	defer timer.Stop()
 	select {
-	case err := <-done:
-		if err == nil {
-			r.wrote = true
-			return
-		}
-		r.errs = append(r.errs, err)
+	case err = <-done:
+		return true, err
 	case <-timer.C:
-		r.hangs = true
-		r.errs = append(r.errs, fmt.Errorf("write artifacts: the disk did not answer in %v", r.cfg.RecordTimeout))
+		return false, nil
 	}
 }
 
@@ -132,12 +141,19 @@ func (r *report) writeTail(s *sentinel) {
 	if s.cfg.Tail == nil {
 		return
 	}
-	text, err := redacted(s.cfg.Tail.Redact, s.io.tail.Bytes())
-	if err != nil {
+	var text []byte
+	ended, err := r.bounded(func() (err error) {
+		text, err = redacted(s.cfg.Tail.Redact, s.io.tail.Bytes())
+		return err
+	})
+	switch {
+	case !ended:
+		r.errs = append(r.errs, fmt.Errorf("write the tail of standard error: Tail.Redact did not return in %v; the tail was not written", r.cfg.RecordTimeout))
+	case err != nil:
 		r.errs = append(r.errs, err)
-		return
+	default:
+		r.do(func() error { return r.dir.WriteTail(text) })
 	}
-	r.do(func() error { return r.dir.WriteTail(text) })
 }
 
 func redacted(redact func([]byte) []byte, tail []byte) (text []byte, err error) {

@@ -14,7 +14,7 @@ import (
 // context ended. It is the command's Start and Wait; nothing else may start it. Several Runs may go on at once.
 //
 // What the command's Path, Args, Env, Dir, Stdin, Stdout, Stderr, ExtraFiles and SysProcAttr mean is as in package exec, with these differences. A nil output is read and
-// dropped where silence is a signal. Standard output and error that are the same are one pipe. A file is the command's own, and is watched; what
+// dropped where silence is a signal. Standard output and error that are the same, also as two files of one pipe or terminal, are one pipe. A file is the command's own, and is watched; what
 // StdoutPipe and StderrPipe return is not closed by anybody: use a writer, or an os.Pipe. An input that is no file is read ahead, and a Read of it that does not
 // return is left behind. On Linux the command's parent is the guard process.
 //

@@ -40,6 +40,7 @@ func provocations(t *testing.T) []provocation {
 }
 
 func TestEverySignalAndEveryAction(t *testing.T) {
+	t.Parallel()
 	for _, p := range provocations(t) {
 		for _, action := range []stall.Action{stall.Interrupt, stall.Fail, stall.Ignore} {
 			t.Run(string(p.kind)+" and "+string(action), func(t *testing.T) {
@@ -103,6 +104,7 @@ func ignored(b *bed, p provocation) {
 }
 
 func TestGraces(t *testing.T) {
+	t.Parallel()
 	all := []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL}
 	for _, c := range []struct {
 		name    string
@@ -176,6 +178,7 @@ func (s *endsCommand) Append(ctx context.Context, events ...watchdog.Event) erro
 }
 
 func TestACommandThatEndsBeforeTheFirstSignalIsFinished(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name string
 		code string

@@ -13,11 +13,13 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/proctree"
 	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
 // The pace of looks at a command whose output is not all passed through here.
 const (
 	slowestLook  = time.Second
+	insideLook   = 100 * time.Millisecond // inside a run, whose limits are not known here
 	quickestLook = 10 * time.Millisecond
 )
 
@@ -143,10 +145,14 @@ func (s *sentinel) look() (*finding, time.Duration) {
 
 // pace is how often a file, or a reader, is looked at.
 func (s *sentinel) pace() time.Duration {
-	if s.cfg.NoOutput == 0 {
-		return slowestLook
+	slowest := slowestLook
+	if s.inside {
+		slowest = insideLook
 	}
-	return min(max(s.cfg.NoOutput/8, quickestLook), slowestLook)
+	if s.cfg.NoOutput == 0 {
+		return slowest
+	}
+	return min(max(s.cfg.NoOutput/8, quickestLook), slowest)
 }
 
 // holdRun keeps the run around the command from counting the reader's slowness as silence.
@@ -190,7 +196,7 @@ func (s *sentinel) trip(f *finding) error {
 	}
 	action := s.cfg.action(f.kind)
 	t := Trip{
-		Kind: f.kind, Reason: f.reason, ObservedAt: now(), Action: action, Fingerprints: f.fingerprints, Reasons: f.published, Summary: f.summary,
+		Kind: f.kind, Reason: f.reason, ObservedAt: now(), Action: action, Fingerprints: artifact.Set(f.fingerprints), Reasons: f.published, Summary: f.summary,
 	}
 	stop, err := s.run.Cancel(watchdog.Cancellation{Reason: f.code(), Elapsed: f.used, Budget: f.allowed, ObserveOnly: action == Ignore})
 	switch {
@@ -220,7 +226,7 @@ func (s *sentinel) conclude(cause error) {
 	case cause == nil:
 		s.result.Finished = true
 		s.endLeftBehind()
-		s.io.drain(s.run.Context())
+		s.io.drain(s.run.Context(), func() { s.holdRun(true) })
 	case s.result.Trip != nil && isStalled(cause):
 		s.end(s.result.Trip.Action)
 	default:

@@ -64,8 +64,24 @@ func (o *stdio) open(cmd *exec.Cmd, watched bool) error {
 
 // same reports that both outputs go to one place, so that one pipe keeps their order.
 func same(a, b io.Writer) (same bool) {
+	if one, ok := a.(*os.File); ok {
+		if other, ok := b.(*os.File); ok {
+			return one == other || sameStream(one, other)
+		}
+	}
 	defer func() { _ = recover() }() // writers of a kind that cannot be compared are not the same
 	return a != nil && a == b
+}
+
+// sameStream reports that two files are one pipe or terminal, as a host's own outputs are after 2>&1. Two descriptors of one regular file may stand at different
+// places, and stay two.
+func sameStream(a, b *os.File) bool {
+	one, err := a.Stat()
+	if err != nil || one.Mode().IsRegular() {
+		return false
+	}
+	other, err := b.Stat()
+	return err == nil && os.SameFile(one, other)
 }
 
 // input is the command's standard input. A reader that is no file is copied into a pipe by a goroutine, which ends with the reader or, if it is not reading then, with
@@ -180,14 +196,21 @@ func (o *stdio) look() (last time.Duration, blocked bool) {
 	return time.Duration(o.last.Load()), blocked
 }
 
-// drain waits until all output of a command that is gone was passed on, however slowly it is read, or until the context ends.
-func (o *stdio) drain(ctx context.Context) {
+// drain waits until all output of a command that is gone was passed on, however slowly it is read, or until the context ends. It calls slow where it has to wait.
+func (o *stdio) drain(ctx context.Context, slow func()) {
+	timer := time.NewTimer(quickestLook)
+	defer timer.Stop()
 	for _, s := range o.streams {
 		s.Drain()
-		select {
-		case <-s.Done():
-		case <-ctx.Done():
-			return
+		for waits := true; waits; {
+			select {
+			case <-timer.C:
+				slow()
+			case <-s.Done():
+				waits = false
+			case <-ctx.Done():
+				return
+			}
 		}
 	}
 }

@@ -65,21 +65,7 @@ func run(args []string, stdin, stdout, stderr *os.File) int {
 func command(words []string, stdin, stdout, stderr *os.File) *exec.Cmd {
 	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // the context is given to stall.Run
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
-	if sameStream(stdout, stderr) {
-		cmd.Stderr = stdout
-	}
 	return cmd
-}
-
-// sameStream reports that both outputs are one pipe or terminal, as after 2>&1. Then they are passed on as one, which keeps their order. Two descriptors of one
-// regular file may stand at different places, and stay two.
-func sameStream(a, b *os.File) bool {
-	one, err := a.Stat()
-	if err != nil || one.Mode().IsRegular() {
-		return false
-	}
-	other, err := b.Stat()
-	return err == nil && os.SameFile(one, other)
 }
 
 // complain prints an error of the guard's own, if there is one, and returns the exit status.

@@ -92,7 +92,7 @@ func TestExitStatus(t *testing.T) {
 		{"125 for a command line that cannot be meant", "-on-stall explode", b.play("touch:started"), 125,
 			"guard: -on-stall \"explode\": use one of interrupt, fail, ignore\nguard -h lists the flags\n"},
 		{"125 for a step that is a path", "-artifacts state -step ../../x", b.play("touch:started"), 125,
-			"guard: run step \"../../x\": invalid stall config; invalid step: \"../../x\" has a slash, a backslash or a colon; use a plain name, such as build or check-2\n"},
+			"guard: run step \"../../x\": invalid stall config: invalid step: \"../../x\" has a slash, a backslash or a colon; use a plain name, such as build or check-2\n"},
 		{"125 for artifacts that have no place, which is not a command that is not there", "-artifacts /proc/none", b.play("touch:started"), 125,
 			"guard: run step command: open stall artifacts: make the root folder: mkdir /proc/none: no such file or directory\n"},
 		{"126 for a file that is no program", "", []string{"./text"}, 126, "guard: run step command: start the command: permission denied\n"},

@@ -258,3 +258,17 @@ func descriptors(t *testing.T, pid int) int {
 	require.NoError(t, err)
 	return len(all)
 }
+
+func TestAGuardThatDoesNotAnswerKeepsNobodyFromSignalling(t *testing.T) {
+	tree, s := begin(t, scenario(t, "a tree of background children"))
+	guard := guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	defer syscall.Kill(guard, syscall.SIGCONT)
+	reached, err := tree.Signal(syscall.SIGTERM)
+	require.NoError(t, err)
+	assert.Equal(t, s.Processes, reached)
+	assert.NoError(t, tree.Kill())
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	gone(t, tree)
+}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -18,7 +19,8 @@ type hostLink struct {
 	raw     syscall.RawConn
 	answers chan int
 
-	asking sync.Mutex // held by the one who waits for an answer
+	asking sync.Mutex  // held by the one who waits for an answer
+	silent atomic.Bool // the guard did not answer in time
 
 	mu       sync.Mutex
 	mark     mark
@@ -64,7 +66,10 @@ func (l *hostLink) follow(t *Tree) {
 		}
 		switch {
 		case n.Answer:
-			l.answers <- n.Reached
+			select {
+			case l.answers <- n.Reached:
+			default: // nobody waits for it any more
+			}
 		case len(n.Survivors) > 0:
 			l.mu.Lock()
 			l.resisted = n.Survivors
@@ -129,23 +134,64 @@ func (l *hostLink) tell(o order) error {
 	return nil
 }
 
+// answering is how long the guard has to answer: it works through a thousand processes in less.
+const answering = 400 * time.Millisecond
+
 func (l *hostLink) signal(sig syscall.Signal) (int, error) {
 	l.asking.Lock()
 	defer l.asking.Unlock()
+	if l.silent.Load() {
+		return l.signalMarked(sig)
+	}
 	if err := l.tell(order{Signal: sig}); err != nil {
 		return 0, err
 	}
-	reached, ok := <-l.answers
-	if !ok || reached == 0 {
+	timer := time.NewTimer(answering)
+	defer timer.Stop()
+	select {
+	case reached, ok := <-l.answers:
+		if !ok || reached == 0 {
+			return 0, ErrEnded
+		}
+		return reached, nil
+	case <-timer.C: // the guard was stopped, or the machine is
+		l.silent.Store(true)
+		return l.signalMarked(sig)
+	}
+}
+
+// signalMarked signals what can be found without the guard.
+func (l *hostLink) signalMarked(sig syscall.Signal) (reached int, err error) {
+	everywhere(l.mark, func(m member) {
+		if ok, _ := m.signal(sig); ok {
+			reached++
+		}
+		if m.stopped() && sig != 0 {
+			_, _ = m.signal(syscall.SIGCONT)
+		}
+	})
+	if reached == 0 {
 		return 0, ErrEnded
 	}
 	return reached, nil
 }
 
-func (l *hostLink) kill() error    { return l.tell(order{Kill: true}) }
+func (l *hostLink) kill() error {
+	err := l.tell(order{Kill: true})
+	if l.silent.Load() {
+		_, _ = l.signalMarked(syscall.SIGKILL)
+	}
+	return err
+}
+
 func (l *hostLink) release() error { return l.tell(order{Release: true}) }
 
 func (l *hostLink) survivors() []int {
+	if l.silent.Load() {
+		var alive []int
+		everywhere(l.mark, func(m member) { alive = append(alive, m.pid) })
+		return alive
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.resisted

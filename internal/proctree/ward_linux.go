@@ -145,7 +145,7 @@ func (w *ward) signal(sig syscall.Signal) int {
 			if ok, _ := m.signal(sig); ok {
 				reached[m.name()] = true
 			}
-			if m.stopped() { // or the signal would wait
+			if m.stopped() && sig != 0 { // or the signal would wait
 				_, _ = m.signal(syscall.SIGCONT)
 			}
 		})

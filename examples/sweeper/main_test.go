@@ -1,0 +1,273 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	main "github.com/seed62658d38/watchdog/examples/sweeper"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+)
+
+// asProgram makes this test binary the program itself.
+const asProgram = "SWEEPER_PROGRAM"
+
+var update = flag.Bool("update", false, "write the golden files")
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main.Main()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// What differs from run to run.
+var volatile = []struct {
+	pattern *regexp.Regexp
+	to      string
+}{
+	{regexp.MustCompile(`seed-[0-9a-f]{11}-`), "seed-XXXXXXXXXXX-"},
+	{regexp.MustCompile(`\([0-9.]+(µs|ms|s)\)|\(\d+m[0-9.]+s\)`), "(TIME)"},
+	{regexp.MustCompile(`(\d+m)\d(s +10m0s)`), "${1}X$2"},
+}
+
+func normal(out string) string {
+	for _, v := range volatile {
+		out = v.pattern.ReplaceAllString(out, v.to)
+	}
+	return out
+}
+
+// sweep runs the program in this process.
+func sweep(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	status = main.Run(t.Context(), args, &out, &errs)
+	return status, out.String(), errs.String()
+}
+
+func requireGolden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", name+".golden")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got)
+}
+
+func TestWhatItPrints(t *testing.T) {
+	for name, args := range map[string][]string{
+		"once":        {"-seed", "50", "-stalled", "4", "-once"},
+		"capped":      {"-seed", "50", "-stalled", "25", "-once"},
+		"dry-run":     {"-seed", "50", "-stalled", "3", "-once", "-dry-run"},
+		"nothing":     {"-seed", "50", "-stalled", "0", "-once"},
+		"no sessions": {"-seed", "0", "-stalled", "0", "-once"},
+		"help":        {"-h"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := t.TempDir()
+			t.Setenv("TMPDIR", folder)
+			status, out, errs := sweep(t, args...)
+			require.Zero(t, status, errs)
+			require.Empty(t, errs)
+			requireGolden(t, strings.ReplaceAll(name, " ", "-"), normal(out))
+			left, err := os.ReadDir(folder)
+			require.NoError(t, err)
+			require.Empty(t, left, "the folder of the database is removed")
+		})
+	}
+}
+
+func TestCommandLinesThatCannotBeMeant(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		says string
+	}{
+		"an unknown flag":               {[]string{"-sed", "1"}, "-sed"},
+		"an argument":                   {[]string{"postgres://u:geheim@h/db"}, "no flag"},
+		"too few sessions":              {[]string{"-seed", "-1"}, "-seed -1"},
+		"more stalled than there are":   {[]string{"-seed", "3", "-stalled", "4"}, "not above the first"},
+		"stalled ones below none":       {[]string{"-stalled", "-1"}, "-stalled -1"},
+		"no number":                     {[]string{"-seed", "many"}, "many"},
+		"health of a program that ends": {[]string{"-once", "-http", "127.0.0.1:0"}, "leave out -once"},
+		"another kind of database":      {[]string{"-dsn", "mysql://u:geheim@h/db"}, "neither sqlite:PATH nor postgres"},
+		"a database without a path":     {[]string{"-dsn", "sqlite:"}, "neither sqlite:PATH nor postgres"},
+		"a file that is not there":      {[]string{"-config", "none.yaml"}, "none.yaml"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, out, errs := sweep(t, c.args...)
+			require.Equal(t, 2, status)
+			require.Contains(t, errs, c.says)
+			require.Contains(t, errs, "sweeper -h lists the flags")
+			require.Empty(t, out)
+			require.NotContains(t, errs, "geheim")
+		})
+	}
+}
+
+func TestADatabaseThatCannotBeOpened(t *testing.T) {
+	for name, c := range map[string]struct{ dsn, says string }{
+		"a folder that is not there":        {"sqlite:" + filepath.Join(t.TempDir(), "none", "s.db"), "its folder is not there"},
+		"a server that does not listen":     {"postgres://u:geheim@127.0.0.1:1/db?sslmode=disable", "no server listens there"},
+		"a port that is none":               {"postgres://u:geheim@h:port/db", "-dsn cannot be understood"},
+		"a password with marks not escaped": {"postgres://u:geheim%@h/db", "-dsn cannot be understood"},
+		"a parameter that is none":          {"postgres://u:geheim@h/db?pool_max_conns=geheim", "-dsn cannot be understood"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			status, out, errs := sweep(t, "-dsn", c.dsn, "-once")
+			require.Equal(t, 1, status)
+			require.Contains(t, errs, c.says)
+			require.NotContains(t, out+errs, "geheim")
+		})
+	}
+}
+
+func TestADatabaseThatIsKept(t *testing.T) {
+	t.Run("in SQLite, whatever the file is called", func(t *testing.T) {
+		sweepTwice(t, "sqlite:"+filepath.Join(t.TempDir(), "a file? with #marks%20.db"))
+	})
+	t.Run("in PostgreSQL", func(t *testing.T) {
+		server := pgtest.Start(t, pgtest.Options{})
+		sweepTwice(t, server.DSN(server.Database(t)))
+	})
+}
+
+// sweepTwice has the second run find what the first one has left.
+func sweepTwice(t *testing.T, dsn string) {
+	t.Helper()
+	status, out, errs := sweep(t, "-dsn", dsn, "-seed", "20", "-stalled", "12", "-once")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, " 10 cancelled, 0 spared, 0 failed")
+	status, out, errs = sweep(t, "-dsn", dsn, "-seed", "20", "-stalled", "1", "-once")
+	require.Zero(t, status, errs)
+	require.Contains(t, out, "3 stalled, 3 cancelled, 0 spared, 0 failed")
+	require.Regexp(t, `by reason: idle_timeout 13\n`, out)
+}
+
+func TestTheEnvironmentSaysTheLimits(t *testing.T) {
+	t.Setenv("WATCHDOG_MAX_CANCELLATIONS", "2")
+	_, out, _ := sweep(t, "-seed", "20", "-stalled", "5", "-once")
+	require.Contains(t, out, " 2 cancelled")
+}
+
+func TestAnInterrupt(t *testing.T) {
+	t.Run("before the database is filled is no failure", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var errs bytes.Buffer
+		require.Zero(t, main.Run(ctx, []string{"-once"}, io.Discard, &errs), errs.String())
+		require.Empty(t, errs.String())
+	})
+	t.Run("ends what sweeps and serves, once the session in hand is done", func(t *testing.T) {
+		p := start(t, "-http", "127.0.0.1:0", "-seed", "20", "-stalled", "3")
+		p.until("3 cancelled")
+		p.until("host-1 1 host-2 1", func() { require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM)) })
+		require.NoError(t, p.cmd.Wait(), p.stderr.String())
+		require.Empty(t, p.stderr.String())
+		left, err := os.ReadDir(p.folder)
+		require.NoError(t, err)
+		require.Empty(t, left, "the folder of the database is removed")
+	})
+}
+
+func TestHealth(t *testing.T) {
+	t.Setenv("WATCHDOG_INTERVAL_MS", "20")
+	p := start(t, "-http", "127.0.0.1:0", "-seed", "20", "-stalled", "3")
+	p.until("3 cancelled")
+	address := regexp.MustCompile(`health is at (\S+)`).FindStringSubmatch(p.text())
+	require.NotNil(t, address)
+	get := func() (page struct {
+		Status            string
+		Passes, Cancelled int
+	}) {
+		response, err := http.Get(address[1])
+		require.NoError(t, err)
+		defer response.Body.Close()
+		require.Equal(t, http.StatusOK, response.StatusCode)
+		require.Equal(t, "application/json", response.Header.Get("Content-Type"))
+		require.NoError(t, json.NewDecoder(response.Body).Decode(&page))
+		return page
+	}
+	page := get()
+	require.Equal(t, "ok", page.Status)
+	require.Equal(t, 3, page.Cancelled)
+	require.Eventually(t, func() bool { return get().Passes > 5 }, time.Minute, 10*time.Millisecond)
+	http.DefaultClient.CloseIdleConnections()
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
+	require.NoError(t, p.cmd.Wait(), p.stderr.String())
+	require.LessOrEqual(t, strings.Count(p.text(), "pass "), 3, "of passes that find nothing only the first is told:\n%s", p.text())
+}
+
+func TestAnAddressThatIsTaken(t *testing.T) {
+	status, _, errs := sweep(t, "-http", "127.0.0.1:-1")
+	require.Equal(t, 1, status)
+	require.NotEmpty(t, errs)
+}
+
+// A program is this one in a process of its own.
+type program struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	folder string
+	stderr bytes.Buffer
+
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+// Write implements [io.Writer] for what the program prints.
+func (p *program) Write(text []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.Write(text)
+}
+
+func (p *program) text() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+// until waits for the program to print something, after some steps.
+func (p *program) until(text string, steps ...func()) {
+	p.t.Helper()
+	for _, step := range steps {
+		step()
+	}
+	require.Eventually(p.t, func() bool { return strings.Contains(p.text(), text) }, time.Minute, 5*time.Millisecond, "waiting for %q", text)
+}
+
+func start(t *testing.T, args ...string) *program {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	p := &program{t: t, cmd: exec.Command(self, args...), folder: t.TempDir()}
+	p.cmd.Env = append(os.Environ(), asProgram+"=1", "TMPDIR="+p.folder, "GORACE=atexit_sleep_ms=0")
+	p.cmd.Stdout, p.cmd.Stderr = p, &p.stderr
+	require.NoError(t, p.cmd.Start())
+	t.Cleanup(func() {
+		if err := p.cmd.Process.Kill(); !errors.Is(err, os.ErrProcessDone) {
+			_ = p.cmd.Wait()
+		}
+	})
+	return p
+}

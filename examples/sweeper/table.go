@@ -1,0 +1,64 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+// A table prints what passes did.
+type table struct {
+	mu     sync.Mutex
+	out    io.Writer
+	passes int
+	quiet  bool // the last pass had nothing to tell
+}
+
+// pass prints one pass. One that found nothing is a line, and only the first of several in a row.
+func (t *table) pass(p sweep.Pass) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.passes++
+	wasQuiet := t.quiet
+	t.quiet = p.Found == 0 && p.Errors == 0
+	if t.quiet && wasQuiet {
+		return
+	}
+	_, _ = fmt.Fprintf(t.out, "\npass %d: %d checked, %d stalled, %d cancelled, %d spared, %d failed (%v)\n",
+		t.passes, p.Checked, p.Found, p.Cancelled, p.Spared, p.Failed, p.Duration.Round(10*time.Microsecond))
+	if len(p.Cases) == 0 {
+		return
+	}
+	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "SESSION\tHOST\tSILENT FOR\tALLOWED\tWHAT\tWHY")
+	for _, c := range p.Cases {
+		fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%s\t%s\n", c.Session.RunID, c.Session.Host, c.Silence.Round(time.Second), c.Threshold, c.Outcome, watchdog.IdleTimeout)
+	}
+	w.Flush()
+}
+
+// history prints how many cancels there were today, by reason and by host: one query each.
+func (t *table) history(ctx context.Context, store session.Store) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	now := time.Now()
+	for _, by := range []session.Dimension{session.ByReason, session.ByHost} {
+		counts, err := store.History(ctx, session.History{From: now.Add(-24 * time.Hour), To: now.Add(time.Minute), By: by})
+		if err != nil {
+			return err
+		}
+		_, _ = fmt.Fprintf(t.out, "\ncancels of the last day by %s:", by)
+		for _, c := range counts {
+			_, _ = fmt.Fprintf(t.out, " %s %d", c.Key, c.Count)
+		}
+	}
+	_, _ = fmt.Fprintln(t.out)
+	return nil
+}

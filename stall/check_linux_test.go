@@ -1,0 +1,148 @@
+package stall_test
+
+import (
+	"context"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+func TestAConfigThatCannotBeUsedStartsNothing(t *testing.T) {
+	probe := func(change func(*stall.Probe)) func(*stall.Config) {
+		return func(c *stall.Config) {
+			c.Probe = &stall.Probe{Command: []string{"true"}}
+			change(c.Probe)
+		}
+	}
+	keep := func(p []byte) []byte { return p }
+	for _, c := range []struct {
+		name   string
+		change func(*stall.Config)
+		field  string
+		value  string
+	}{
+		{"no step", func(c *stall.Config) { c.Step = "" }, "step", "empty"},
+		{"a step that leaves the root", func(c *stall.Config) { c.Step = "../../x" }, "step", `"../../x"`},
+		{"a step that is absolute", func(c *stall.Config) { c.Step = "/etc" }, "step", `"/etc"`},
+		{"a step with a NUL", func(c *stall.Config) { c.Step = "a\x00b" }, "step", `"a\x00b"`},
+		{"a negative NoOutput", func(c *stall.Config) { c.NoOutput = -1 }, "NoOutput", "-1ns"},
+		{"a negative WallClock", func(c *stall.Config) { c.WallClock = -2 }, "WallClock", "-2ns"},
+		{"a negative RecordTimeout", func(c *stall.Config) { c.RecordTimeout = -3 }, "RecordTimeout", "-3ns"},
+		{"a negative grace", func(c *stall.Config) { c.Grace.Interrupt = -2 }, "Grace", "-2ns"},
+		{"another negative grace", func(c *stall.Config) { c.Grace.Terminate = -5 }, "Grace", "-5ns"},
+		{"an unknown activity", func(c *stall.Config) { c.Activity = "cpu" }, "Activity", `"cpu"`},
+		{"an unknown action", func(c *stall.Config) { c.OnStall = "pray" }, "action", `"pray"`},
+		{"an unknown terminal action", func(c *stall.Config) { c.OnTerminal = "wish" }, "action", `"wish"`},
+		{"a prefix that is no fingerprint", func(c *stall.Config) { c.FingerprintPrefix = "a b" }, "FingerprintPrefix", `"a b"`},
+		{"a prefix with a slash at its end", func(c *stall.Config) { c.FingerprintPrefix = "a/" }, "FingerprintPrefix", `"a/"`},
+		{"a pattern that is nil", func(c *stall.Config) { c.Terminal = []*regexp.Regexp{readyLine[0], nil} }, "Terminal", "pattern 2"},
+		{"a probe without a command", probe(func(p *stall.Probe) { p.Command = nil }), "Probe.Command", "empty"},
+		{"a probe with a negative interval", probe(func(p *stall.Probe) { p.Interval = -4 }), "Interval", "-4ns"},
+		{"a probe with a negative timeout", probe(func(p *stall.Probe) { p.Timeout = -4 }), "Timeout", "-4ns"},
+		{"a threshold of one probe", probe(func(p *stall.Probe) { p.StallThreshold = 1 }), "Probe.StallThreshold", "1"},
+		{"a negative threshold", probe(func(p *stall.Probe) { p.StallThreshold = -7 }), "Probe.StallThreshold", "-7"},
+		{"a negative threshold of errors", probe(func(p *stall.Probe) { p.ErrorThreshold = -7 }), "Probe.ErrorThreshold", "-7"},
+		{"an unknown meaning of errors", probe(func(p *stall.Probe) { p.OnError = "panic" }), "Probe.OnError", `"panic"`},
+		{"a tail of no bytes", func(c *stall.Config) { c.Tail = &stall.Tail{Redact: keep} }, "Tail.Bytes", "0"},
+		{"a tail of too many bytes", func(c *stall.Config) { c.Tail = &stall.Tail{Redact: keep, Bytes: 1<<20 + 1} }, "Tail.Bytes", "1048577"},
+		{"a tail that nobody redacts", func(c *stall.Config) { c.Tail = &stall.Tail{Bytes: 1} }, "Tail.Redact", "not set"},
+		{"a tail that is written nowhere", func(c *stall.Config) { c.Tail, c.Artifacts = &stall.Tail{Bytes: 1, Redact: keep}, "" }, "Artifacts", "not"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBed(t)
+			c.change(&b.cfg)
+			err := startsNothing(b, func(cmd *exec.Cmd) *exec.Cmd { return cmd })
+			require.ErrorIs(t, err, stall.ErrInvalidConfig)
+			require.ErrorContains(t, err, c.field)
+			require.ErrorContains(t, err, c.value)
+		})
+	}
+	t.Run("without a store", func(t *testing.T) {
+		b := newBed(t)
+		b.cfg.Store = nil
+		require.ErrorIs(t, startsNothing(b, func(cmd *exec.Cmd) *exec.Cmd { return cmd }), watchdog.ErrNoStore)
+	})
+}
+
+// startsNothing runs a command that would leave a file, and shows that nothing was started, written or stored.
+func startsNothing(b *bed, change func(*exec.Cmd) *exec.Cmd) error {
+	b.Helper()
+	touched := filepath.Join(b.TempDir(), "touched")
+	result, err := stall.Run(b.Context(), change(play(b, "touch:"+touched)), b.cfg)
+	require.Nil(b, result)
+	require.Error(b, err)
+	require.False(b, exists(touched))
+	require.Empty(b, b.artifacts())
+	require.Empty(b, b.events(watchdog.EventCancel))
+	return err
+}
+
+func TestACommandThatCannotBeRun(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*exec.Cmd) *exec.Cmd
+		is     error
+		says   string
+	}{
+		{"none", func(*exec.Cmd) *exec.Cmd { return nil }, stall.ErrInvalidCommand, "nil"},
+		{"one with a context", func(cmd *exec.Cmd) *exec.Cmd {
+			return exec.CommandContext(context.Background(), cmd.Path, cmd.Args[1:]...)
+		}, stall.ErrInvalidCommand, "CommandContext"},
+		{"one with a WaitDelay", func(cmd *exec.Cmd) *exec.Cmd { cmd.WaitDelay = 1; return cmd }, stall.ErrInvalidCommand, "WaitDelay"},
+		{"one that was started", func(cmd *exec.Cmd) *exec.Cmd { cmd.Process = &os.Process{Pid: math.MaxInt32}; return cmd }, stall.ErrInvalidCommand, "started already"},
+		{"too many files", func(cmd *exec.Cmd) *exec.Cmd { cmd.ExtraFiles = make([]*os.File, 200); return cmd }, stall.ErrInvalidCommand, "200"},
+		{"one that is not there", func(*exec.Cmd) *exec.Cmd { return exec.Command("no-such-program") }, exec.ErrNotFound, "no-such-program"},
+		{"a path that is not there", func(*exec.Cmd) *exec.Cmd { return exec.Command("/no/such/program", "argument") }, os.ErrNotExist, "start the command"},
+		{"a folder that is not there", func(cmd *exec.Cmd) *exec.Cmd { cmd.Dir = "/no/such/folder"; return cmd }, os.ErrNotExist, "start the command"},
+		{"an attribute that the tree needs", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
+			return cmd
+		}, stall.ErrInvalidCommand, "Ptrace"},
+		{"a NUL in an argument", func(cmd *exec.Cmd) *exec.Cmd { cmd.Args = append(cmd.Args, "a\x00b"); return cmd }, syscall.EINVAL, "start the command"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBed(t)
+			b.cfg.NoOutput, b.cfg.Probe = time.Second, &stall.Probe{Command: []string{"true"}}
+			err := startsNothing(b, c.change)
+			require.ErrorIs(t, err, c.is)
+			require.ErrorContains(t, err, c.says)
+			require.True(t, strings.HasPrefix(err.Error(), "run step"), err)
+		})
+	}
+}
+
+func TestASymlinkInTheWayStartsNothing(t *testing.T) {
+	for _, place := range []string{"step", "step/_stall", "step/_stall/event.json"} {
+		t.Run(place, func(t *testing.T) {
+			b := newBed(t)
+			outside := t.TempDir()
+			link := filepath.Join(b.cfg.Artifacts, place)
+			require.NoError(t, os.MkdirAll(filepath.Dir(link), 0o700))
+			target := outside
+			if strings.HasSuffix(place, ".json") {
+				target = filepath.Join(outside, "file")
+				require.NoError(t, os.WriteFile(target, []byte("theirs"), 0o600))
+			}
+			require.NoError(t, os.Symlink(target, link))
+			touched := filepath.Join(t.TempDir(), "touched")
+			result, err := stall.Run(t.Context(), play(t, "touch:"+touched), b.cfg)
+			require.Nil(t, result)
+			require.ErrorContains(t, err, "symbolic link")
+			require.False(t, exists(touched))
+			left, err := os.ReadDir(outside)
+			require.NoError(t, err)
+			require.Len(t, left, strings.Count(place, ".json"))
+		})
+	}
+}

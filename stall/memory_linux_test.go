@@ -1,0 +1,106 @@
+package stall_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// mostMemory is what a host may need more than it needed before, in bytes.
+const mostMemory = 32 << 20
+
+func TestOutputNeedsNoMemory(t *testing.T) {
+	t.Parallel()
+	size, line := 256<<20, 256<<20
+	if long {
+		size, line = 10_000_000_000, 1<<30
+	}
+	for _, c := range []struct {
+		name, to string
+		bytes    int
+	}{
+		{"much of it", "writer", size},
+		{"one line, looked at for patterns and kept as a tail", "looked", line},
+		{"much of it, to a reader that pauses", "slow", 64 << 20},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := play(t, "gauge:"+c.to+":"+strconv.Itoa(c.bytes))
+			out, err := cmd.CombinedOutput()
+			require.NoError(t, err, string(out))
+		})
+	}
+}
+
+// gauge:TO:BYTES runs a command that prints so much, in a host of its own, and fails where the host needed too much memory or did not get all of it.
+func gauge(about string) error {
+	to, size, _ := strings.Cut(about, ":")
+	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: quiet, NoOutput: patient}
+	var got int64
+	cmd := exec.Command(os.Args[0], actor, "flood:"+size)
+	cmd.Stdout = counter{&got, 0}
+	switch to {
+	case "slow":
+		cmd.Stdout = counter{&got, 10 * time.Millisecond}
+	case "looked":
+		cfg.Terminal = []*regexp.Regexp{regexp.MustCompile("FATAL")}
+		cfg.Artifacts, cfg.Tail = os.TempDir(), &stall.Tail{Bytes: 1 << 20, Redact: func(p []byte) []byte { return p }}
+	}
+	warm := exec.Command(os.Args[0], actor, "flood:1048576")
+	warm.Stdout = counter{new(int64), 0}
+	if _, err := stall.Run(context.Background(), warm, cfg); err != nil {
+		return err
+	}
+	debug.FreeOSMemory()
+	before := highWater()
+	if _, err := stall.Run(context.Background(), cmd, cfg); err != nil {
+		return err
+	}
+	after := highWater()
+	if want, _ := strconv.ParseInt(size, 10, 64); got != want {
+		return fmt.Errorf("%d bytes of %d came", got, want)
+	}
+	if before == 0 || after-before > mostMemory {
+		return fmt.Errorf("the host grew from %d to %d bytes", before, after)
+	}
+	return nil
+}
+
+// A counter counts what it is given, after a pause.
+type counter struct {
+	n     *int64
+	pause time.Duration
+}
+
+func (c counter) Write(p []byte) (int, error) {
+	time.Sleep(c.pause)
+	for _, b := range p {
+		if b != 0 {
+			return 0, errors.New("a byte was changed")
+		}
+	}
+	*c.n += int64(len(p))
+	return len(p), nil
+}
+
+// highWater is the most memory that this process had, in bytes.
+func highWater() int64 {
+	text, _ := os.ReadFile("/proc/self/status")
+	_, rest, _ := strings.Cut(string(text), "VmHWM:")
+	var kilobytes int64
+	_, _ = fmt.Sscan(rest, &kilobytes)
+	return kilobytes << 10
+}

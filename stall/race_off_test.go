@@ -1,0 +1,5 @@
+//go:build !race
+
+package stall_test
+
+const underRace = false
