@@ -22,9 +22,10 @@ func TestEveryNameInTheDocumentationExists(t *testing.T) {
 func TestTheLayoutIsTheOneOfTheDesign(t *testing.T) {
 	for _, name := range []string{
 		"LICENSE", "README.md", "CHANGELOG.md", "Makefile", "go.work", ".golangci.yml", ".ci/run", "tools/go.mod",
-		"doc.go", "watchdog.go", "budget.go", "events.go", "cancel.go", "stopreason.go", "internal/verdict", "storetest",
-		"store/sqlite/go.mod", "config/go.mod", "examples/go.mod", "bench/go.mod", "bench/README.md",
-		"docs/configuration.md", "docs/events.md", "testdata",
+		"doc.go", "watchdog.go", "budget.go", "events.go", "cancel.go", "stopreason.go", "internal/verdict", "internal/proctree", "storetest",
+		"stall", "sweep", "converge", "session", "sessiontest", "redact/go.mod", "otelwatchdog/go.mod",
+		"store/sqlite/go.mod", "store/postgres/go.mod", "config/go.mod", "examples/go.mod", "bench/go.mod", "bench/README.md",
+		"docs/configuration.md", "docs/events.md", "docs/stall.md", "testdata",
 	} {
 		t.Run("there is "+name, func(t *testing.T) {
 			_, err := os.Stat(name)
