@@ -23,6 +23,8 @@ type (
 		Note                    string  `json:"note,omitempty"`
 		Attempt                 int     `json:"attempt,omitempty"`          // left out where the limit has no ladder
 		MeasuredSeconds         float64 `json:"measured_seconds,omitempty"` // what elapsed, not floored; of the wall clock the times tell it
+		Author                  string  `json:"author,omitempty"`           // who wrote it, where that is not the run's own process
+		LastEventAt             stamp   `json:"last_event_at,omitzero"`
 	}
 	tripPayload struct {
 		Reason                  string  `json:"reason"`
@@ -37,6 +39,8 @@ type (
 		ObserveOnly             bool    `json:"observe_only,omitempty"`
 		Parent                  string  `json:"parent,omitempty"`
 		MeasuredSeconds         float64 `json:"measured_seconds"`
+		Author                  string  `json:"author,omitempty"`
+		LastEventAt             stamp   `json:"last_event_at,omitzero"`
 	}
 	resumePayload struct {
 		SessionStartedAt  stamp  `json:"session_started_at"`
@@ -87,8 +91,12 @@ func duration(seconds float64) time.Duration {
 // newEvent returns the event of one kind about a run. Events of the same name, window and run have the same ID,
 // whichever process makes them; an empty name makes an event of its own.
 func (w *Watchdog) newEvent(kind string, at time.Time, name string, payload any) Event {
+	return eventOf(w.id, w.eventID(kind, name), kind, at, payload)
+}
+
+func eventOf(runID, id, kind string, at time.Time, payload any) Event {
 	text, _ := json.Marshal(payload) // strings, numbers and times: it cannot fail, and if it did, no store would take the event
-	return Event{ID: w.eventID(kind, name), AggregateType: AggregateType, AggregateID: w.id, Type: kind, Payload: text, Timestamp: truncate(at)}
+	return Event{ID: id, AggregateType: AggregateType, AggregateID: runID, Type: kind, Payload: text, Timestamp: truncate(at)}
 }
 
 // once names the one event of its kind in a window.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/stall"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // A Config holds the limits that a file and the environment set. The zero value is the default of every limit. It is
@@ -23,6 +24,8 @@ type Config struct {
 	Tick Tick
 	// Stall says when a command is stuck, ready for the host to add what a file cannot say, such as Step. Its Probe is nil where there is none.
 	Stall stall.Config
+	// Sweep says when sessions in a database are cancelled, ready for the host to add what a file cannot say, such as a StopHook.
+	Sweep sweep.Config
 
 	unrun   stall.Probe       // what was read about a probe, until it is known that there is one
 	sources map[string]source // by the path of the key; a key that is missing has its default

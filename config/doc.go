@@ -1,4 +1,4 @@
-// Package config reads the limits of runs and of commands from a YAML file and from the environment, as strictly as a limit deserves:
+// Package config reads the limits of runs, of commands and of sessions from a YAML file and from the environment, as strictly as a limit deserves:
 // what is not understood is an error that names the place, the value and what is allowed, never a default in silence.
 //
 // # The file
@@ -11,8 +11,10 @@
 //	stall:
 //	  no_output_timeout: 5m
 //	  terminal_patterns: ['^fatal: ']
+//	sweep:
+//	  stalled_threshold: 10m
 //
-// The file may be the host's own: other blocks at its top level are left alone. Inside runtime_controls and stall every key
+// The file may be the host's own: other blocks at its top level are left alone. Inside runtime_controls, stall and sweep every key
 // is ours, and an unknown one is an error. [Load] reads a file, [Parse] a text that is in memory already.
 //
 // # The environment

@@ -5,6 +5,8 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 func ExampleLoad() {
@@ -51,6 +53,14 @@ func ExampleLoad() {
 	// stall.terminate_grace                         20s        default
 	// stall.keep_background                         false      default
 	// stall.fingerprint_prefix                      none       default
+	// sweep.enabled                                 true       default
+	// sweep.interval                                5m0s       default
+	// sweep.stalled_threshold                       10m0s      default
+	// sweep.min_age                                 2m0s       default
+	// sweep.startup_delay                           30s        default
+	// sweep.max_cancellations_per_run               10         default
+	// sweep.grace                                   none       default
+	// sweep.stop_timeout                            30s        default
 }
 
 func ExampleParse_errors() {
@@ -80,4 +90,23 @@ stall:
 	fmt.Println("silent for", sentinel.NoOutput, "or the same", sentinel.Probe.StallThreshold, "times, one every", sentinel.Probe.Interval)
 	// Output:
 	// silent for 5m0s or the same 6 times, one every 10s
+}
+
+func ExampleConfig_sweep() {
+	const text = `
+sweep:
+  stalled_threshold: 20m
+  startup_delay: 0
+`
+	c, err := config.Parse("limits.yaml", []byte(text), config.NoEnvironment)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	store := &session.Memory{} // or that of store/sqlite or store/postgres
+	c.Sweep.DryRun = true      // the host adds what a file cannot say
+	_, err = sweep.New(store, store, c.Sweep)
+	fmt.Println("stalled after", c.Sweep.StalledThreshold, err)
+	// Output:
+	// stalled after 20m0s <nil>
 }

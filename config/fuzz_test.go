@@ -13,7 +13,9 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // FuzzParse holds what is true of every text: no panic, a Config or an error and never both, a budget that the
@@ -31,6 +33,10 @@ func FuzzParse(f *testing.F) {
 		if len(test.text) < 1<<12 {
 			f.Add([]byte(test.text))
 		}
+	}
+	f.Add([]byte(everySweep))
+	for _, test := range rejectedSweep {
+		f.Add([]byte(test.text))
 	}
 	for _, test := range stallContradictions {
 		f.Add([]byte("stall:\n  " + test.text + "\n"))
@@ -67,6 +73,8 @@ func requireUsable(t *testing.T, c *config.Config) {
 	require.LessOrEqual(t, limit, watchdog.MaxTick)
 	require.LessOrEqual(t, cmp.Or(c.Tick.Grace, watchdog.DefaultGrace), limit)
 	requireSentinel(t, c.Stall)
+	_, err = sweep.New(&session.Memory{}, &session.Memory{}, c.Sweep)
+	require.NoError(t, err)
 }
 
 // requireSentinel checks that what was read about a sentinel is nothing, or something that fires.

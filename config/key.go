@@ -8,7 +8,7 @@ import (
 
 // keys is every setting there is. A new one is a new row in the table of its block and its line in docs/configuration.md; the file, the
 // environment, the errors and what is printed follow. What a row needs, and what it has to be shorter than, stands above it.
-var keys = slices.Concat(controlKeys, stallKeys)
+var keys = slices.Concat(controlKeys, stallKeys, sweepKeys)
 
 // A key is one setting: what it is called, and what it may be.
 type key struct {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 func TestWhatIsInForceIsPrinted(t *testing.T) {
@@ -82,6 +83,7 @@ func TestTheExamplesOfTheDocumentationAreReal(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, watchdog.DefaultWallClock, c.Budget.WallClock)
 		require.NotNil(t, c.Stall.Probe)
+		require.Equal(t, sweep.DefaultInterval, c.Sweep.Interval)
 	})
 	t.Run("the errors are what is returned", func(t *testing.T) {
 		text := "runtime_controls:\n  session_wall_clock_seconds: \"14400\"\n  reserve_second: 60\n"

@@ -207,5 +207,6 @@ func ofSentinel(c *config.Config) []config.Setting {
 // sentinel is the part of what is printed that is about the sentinel.
 func sentinel(c *config.Config) string {
 	_, own, _ := strings.Cut(c.String(), "stall.")
+	own, _, _ = strings.Cut(own, "sweep.")
 	return "stall." + own
 }

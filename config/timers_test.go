@@ -74,7 +74,7 @@ func TestEverySettingWithAVariableIsTakenOver(t *testing.T) {
 	require.Equal(t, watchdog.Kinds{Unknown: watchdog.Active}, c.Kinds)
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
 	for _, s := range c.Limits() {
-		if s.Variable == "" || strings.HasPrefix(s.Key, "stall.") {
+		if s.Variable == "" || !strings.HasPrefix(s.Key, "runtime_controls.") {
 			require.Equal(t, "default", s.Source, s.Key)
 		} else {
 			require.Equal(t, "environment "+s.Variable, s.Source, s.Key)

@@ -1,0 +1,199 @@
+package config_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+// everySweep is a file in which no setting of the sweeper has its default.
+const everySweep = `sweep:
+  enabled: false
+  interval: 90s
+  stalled_threshold: 1h30m
+  min_age: 0
+  startup_delay: 250ms
+  max_cancellations_per_run: 25
+  grace: 2m
+  stop_timeout: 1.5s
+`
+
+func everySweeper() sweep.Config {
+	return sweep.Config{
+		Disabled: true, Interval: 90 * time.Second, StalledThreshold: 90 * time.Minute, MinAge: sweep.None, StartupDelay: 250 * time.Millisecond,
+		MaxCancellationsPerRun: 25, Grace: 2 * time.Minute, StopTimeout: 1500 * time.Millisecond,
+	}
+}
+
+// sweeper is the part of what is printed that is about the sweeper.
+func sweeper(c *config.Config) string {
+	_, own, _ := strings.Cut(c.String(), "sweep.")
+	return "sweep." + own
+}
+
+func TestEverySettingOfASweeperIsTakenOver(t *testing.T) {
+	c, err := config.Parse(file, []byte(everySweep), config.NoEnvironment)
+	require.NoError(t, err)
+	require.Equal(t, everySweeper(), c.Sweep)
+	golden(t, "sweep_every.golden", sweeper(c))
+}
+
+func TestEverySettingOfASweeperHasAVariableInMilliseconds(t *testing.T) {
+	c, err := config.Parse(file, nil, environment(variables{
+		"WATCHDOG_ENABLED": "false", "WATCHDOG_INTERVAL_MS": "90000", "WATCHDOG_STALLED_THRESHOLD_MS": "5400000", "WATCHDOG_MIN_AGE_MS": "0",
+		"WATCHDOG_STARTUP_DELAY_MS": "250", "WATCHDOG_MAX_CANCELLATIONS": "25", "WATCHDOG_GRACE_MS": "120000", "WATCHDOG_STOP_TIMEOUT_MS": "1500",
+	}))
+	require.NoError(t, err)
+	require.Equal(t, everySweeper(), c.Sweep)
+	golden(t, "sweep_variables.golden", sweeper(c))
+}
+
+func TestAVariableOverridesEachSettingOfASweeper(t *testing.T) {
+	for variable, want := range map[string]struct{ value, key, shown string }{
+		"WATCHDOG_ENABLED":              {"true", "enabled", "true"},
+		"WATCHDOG_INTERVAL_MS":          {"1", "interval", "1ms"},
+		"WATCHDOG_STALLED_THRESHOLD_MS": {"0", "stalled_threshold", "off"},
+		"WATCHDOG_MIN_AGE_MS":           {"1000", "min_age", "1s"},
+		"WATCHDOG_STARTUP_DELAY_MS":     {"0", "startup_delay", "none"},
+		"WATCHDOG_MAX_CANCELLATIONS":    {"1", "max_cancellations_per_run", "1"},
+		"WATCHDOG_GRACE_MS":             {"0", "grace", "none"},
+		"WATCHDOG_STOP_TIMEOUT_MS":      {"9223372036854", "stop_timeout", "2562047h47m16.854s"},
+	} {
+		t.Run(variable, func(t *testing.T) {
+			c, err := config.Parse(file, []byte(everySweep), environment(variables{variable: want.value}))
+			require.NoError(t, err)
+			require.Contains(t, settings(c), [3]string{"sweep." + want.key, want.shown, "environment " + variable})
+		})
+	}
+}
+
+func TestAPartOfASweeperLeavesTheRestToTheDefaults(t *testing.T) {
+	for text, want := range map[string]sweep.Config{
+		"":                              {},
+		"sweep:":                        {},
+		"sweep: {}":                     {},
+		"sweep: {enabled: true}":        {},
+		"sweep: {interval: ~}":          {},
+		"sweep: {interval: 1m}":         {Interval: time.Minute},
+		"sweep: {startup_delay: 0}":     {StartupDelay: sweep.None},
+		"sweep: {min_age: 0s}":          {MinAge: sweep.None},
+		"sweep: {grace: 0}":             {},
+		"sweep: {stalled_threshold: 0}": {StalledThreshold: watchdog.NoLimit},
+	} {
+		t.Run(text, func(t *testing.T) {
+			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
+			require.NoError(t, err)
+			require.Equal(t, want, c.Sweep)
+		})
+	}
+}
+
+func badSweep(sentence, key, written, value string) rejected {
+	return rejected{sentence, "sweep:\n  " + key + ": " + written + "\n", 2, "sweep." + key, value}
+}
+
+var rejectedSweep = []rejected{
+	badSweep("an interval of zero", "interval", "0", "0"),
+	badSweep("an interval without a unit", "interval", "300000", "300000"),
+	badSweep("a negative interval", "interval", "-5m", "-5m"),
+	badSweep("a negative threshold", "stalled_threshold", "-1ns", "-1ns"),
+	badSweep("a threshold that is a word", "stalled_threshold", "never", "never"),
+	badSweep("a minimum age of none in nanoseconds", "min_age", "-1ns", "-1ns"),
+	badSweep("a delay without a unit", "startup_delay", "30", "30"),
+	badSweep("a delay in quotes without a unit", "startup_delay", `"0"`, `"0"`),
+	badSweep("no cancel at all", "max_cancellations_per_run", "0", "0"),
+	badSweep("a negative number of cancels", "max_cancellations_per_run", "-1", "-1"),
+	badSweep("half a cancel", "max_cancellations_per_run", "0.5", "0.5"),
+	badSweep("more cancels than anyone has", "max_cancellations_per_run", "1000001", "1000001"),
+	badSweep("a negative grace", "grace", "-1m", "-1m"),
+	badSweep("a hook without time", "stop_timeout", "0s", "0s"),
+	badSweep("a flag of YAML 1.1", "enabled", "yes", "yes"),
+	badSweep("a flag in quotes", "enabled", `"true"`, `"true"`),
+	{"a sweeper that is a flag", "sweep: true\n", 1, "sweep", "true"},
+	{"a sweeper twice", "sweep: {}\nsweep: {}\n", 2, "sweep", "{…}"},
+	{"an unknown key that is nearly one of ours", "sweep:\n  stalled_treshold: 5m\n", 2, "sweep.stalled_treshold", "5m"},
+	{"an unknown key that is like none of ours", "sweep:\n  table: sessions\n", 2, "sweep.table", "sessions"},
+	{"a key in milliseconds", "sweep:\n  interval_ms: 5\n", 2, "sweep.interval_ms", "5"},
+	{"a sweeper under a name that is nearly its own", "sweeps:\n  stalled_threshold: 5m\n", 1, "", ""},
+	{"a key of the sweeper outside of the block", "stalled_threshold: 5m\n", 1, "", ""},
+	{"a cap of cancels outside of the block", "max_cancellations_per_run: 5\n", 1, "", ""},
+	{"a sweeper that a merge brings in", "base: &base {sweep: {interval: 5m}}\n<<: *base\n", 2, "", ""},
+}
+
+func TestFilesOfASweeperThatAreRejected(t *testing.T) {
+	var all strings.Builder
+	for _, test := range rejectedSweep {
+		t.Run(test.sentence, func(t *testing.T) {
+			c, err := config.Parse(file, []byte(test.text), config.NoEnvironment)
+			require.Nil(t, c)
+			fault := only(t, err)
+			require.Equal(t, test.line, fault.Line)
+			require.Equal(t, test.key, fault.Key)
+			require.Equal(t, test.value, fault.Value)
+			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
+		})
+	}
+	golden(t, "rejected_sweep.golden", all.String())
+}
+
+func TestVariablesOfASweeperThatAreRejected(t *testing.T) {
+	const interval = "WATCHDOG_INTERVAL_MS"
+	var all strings.Builder
+	for _, test := range []struct{ sentence, variable, text string }{
+		{"an empty interval", interval, ""},
+		{"an interval with a unit", interval, "5m"},
+		{"an interval in milliseconds with a unit", interval, "300000ms"},
+		{"an interval of zero", interval, "0"},
+		{"a negative interval", interval, "-1"},
+		{"an interval with a plus", interval, "+300000"},
+		{"an interval with a space", interval, "300000 "},
+		{"an interval in quotes", interval, `"300000"`},
+		{"a fraction of a millisecond", interval, "0.5"},
+		{"a whole number with decimals", interval, "300000.0"},
+		{"an exponent", interval, "3e5"},
+		{"a number that is octal to some", interval, "0300000"},
+		{"a number that is too long", interval, "9223372036855"},
+		{"a number that is far too long", interval, strings.Repeat("9", 100)},
+		{"a threshold that is off", "WATCHDOG_STALLED_THRESHOLD_MS", "off"},
+		{"a negative minimum age", "WATCHDOG_MIN_AGE_MS", "-1"},
+		{"a negative delay", "WATCHDOG_STARTUP_DELAY_MS", "-30000"},
+		{"no cancel at all", "WATCHDOG_MAX_CANCELLATIONS", "0"},
+		{"half a cancel", "WATCHDOG_MAX_CANCELLATIONS", "1.5"},
+		{"a negative grace", "WATCHDOG_GRACE_MS", "-1"},
+		{"a hook without time", "WATCHDOG_STOP_TIMEOUT_MS", "0"},
+		{"a flag of a number", "WATCHDOG_ENABLED", "1"},
+		{"a flag in capitals", "WATCHDOG_ENABLED", "FALSE"},
+	} {
+		t.Run(test.sentence, func(t *testing.T) {
+			c, err := config.Load("", environment(variables{test.variable: test.text}))
+			require.Nil(t, c)
+			require.Equal(t, test.variable, only(t, err).Variable)
+			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
+		})
+	}
+	golden(t, "rejected_sweep_variables.golden", all.String())
+}
+
+func TestWhatOtherProgramsHaveIsNoSignOfASweeper(t *testing.T) {
+	for _, text := range []string{
+		"enabled: true", "interval: 5m", "min_age: 1", "startup_delay: 5s", "grace: 5s", "stop_timeout: 1", "sleep: {interval: 5}", "sweet: {enabled: true}",
+	} {
+		_, err := config.Parse(file, []byte(text), config.NoEnvironment)
+		require.NoError(t, err, text)
+	}
+}
+
+func TestADurationOfASweeperNeverMeansMoreThanItSays(t *testing.T) {
+	c, err := config.Load("", environment(variables{"WATCHDOG_INTERVAL_MS": "9223372036854"}))
+	require.NoError(t, err)
+	require.Less(t, c.Sweep.Interval, time.Duration(math.MaxInt64))
+	require.Equal(t, 9223372036854*time.Millisecond, c.Sweep.Interval)
+}
