@@ -29,7 +29,11 @@ type Attempt struct {
 const lostAttempt = "attempt_lost"
 
 // Attempt returns which attempt at the run this watchdog is, as far as a [Config].Keeper counts them.
-func (w *Watchdog) Attempt() Attempt { return w.attempt }
+func (w *Watchdog) Attempt() Attempt {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.attempt
+}
 
 // Parent returns the ID of the run that this one is a layer of, empty for a run of its own.
 func (w *Watchdog) Parent() string { return w.parentID }
@@ -59,8 +63,11 @@ func (w *Watchdog) keep(ctx context.Context, keeper Keeper) error {
 		_ = w.Close() // the error counts; nothing was stopped
 		return fmt.Errorf("keep the run for others to see: %w", err)
 	}
-	if w.attempt = attempt; attempt.Lost {
-		w.recordLost()
+	w.mu.Lock()
+	w.attempt = attempt
+	w.mu.Unlock()
+	if attempt.Lost {
+		w.recordLost(attempt)
 	}
 	return nil
 }
@@ -68,15 +75,15 @@ func (w *Watchdog) keep(ctx context.Context, keeper Keeper) error {
 func (w *Watchdog) ended() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.phase != running
+	return w.phase == ended // a trip that is being recorded can still be taken back
 }
 
 // recordLost records the end of the attempt before, which its own process could not. There is one such event for each attempt.
-func (w *Watchdog) recordLost() {
+func (w *Watchdog) recordLost(attempt Attempt) {
 	w.mu.Lock()
 	at, elapsed := w.clock.now(), w.clock.elapsed()
 	w.mu.Unlock()
-	e := w.newEvent(EventInterrupt, at, "attempt "+strconv.Itoa(w.attempt.Number-1), w.interrupted(lostAttempt, at, elapsed))
+	e := w.newEvent(EventInterrupt, at, "attempt "+strconv.Itoa(attempt.Number-1), w.interrupted(lostAttempt, at, elapsed))
 	if err := w.append(e); err != nil {
 		w.log().Error("watchdog could not record an interrupt", "run", w.id, "signal", lostAttempt, "error", err)
 		w.keepUnrecorded(err, e)

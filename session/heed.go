@@ -2,7 +2,9 @@ package session
 
 import (
 	"context"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -11,66 +13,47 @@ import (
 // maxHeeding is how many runs look into the store at once for why they were cancelled.
 const maxHeeding = 16
 
+// whileListening is how much less often the store is asked while it is listened to: to find what was not told, and to keep short what is to be asked for when the
+// connection is lost.
+const whileListening = 30
+
 // The times between tries to listen again.
 const (
 	shortestRetry = time.Second
 	longestRetry  = 30 * time.Second
 )
 
-// hear passes on which sessions were cancelled, by listening where the store can be listened to and by polling where or while it cannot.
-func (k *Keeper) hear(ctx context.Context, told chan<- string) {
-	defer close(told)
-	tell := func(runID string) {
-		select {
-		case told <- runID:
-		case <-ctx.Done():
-		}
-	}
-	p := &poller{k: k, tell: tell}
+// hear asks runs whose sessions have ended to look why, by listening where the store can be listened to and by polling where or while it cannot.
+func (k *Keeper) hear(ctx context.Context) {
+	p := &poller{k: k, ready: make(chan struct{}, 1)}
+	var listening sync.WaitGroup
+	defer listening.Wait()
 	if listener, ok := k.cfg.Store.(Listener); ok {
-		p.listen(ctx, listener)
-		return
+		listening.Go(func() { p.listen(ctx, listener) })
 	}
-	p.poll(ctx, 0)
+	p.poll(ctx)
 }
 
-// A poller asks for what has ended since it last asked.
+// A poller asks the store for what has ended since it was last asked.
 type poller struct {
-	k    *Keeper
-	tell func(runID string)
-	mark string
+	k         *Keeper
+	mark      string
+	listening atomic.Bool
+	ready     chan struct{} // says that listening has begun; has room for one
 }
 
-// listen listens, and polls while it cannot.
-func (p *poller) listen(ctx context.Context, listener Listener) {
-	retry := shortestRetry
-	p.ask(ctx)
-	for ctx.Err() == nil {
-		err := listener.Listen(ctx, func() {
-			retry = shortestRetry
-			p.ask(ctx) // for what was missed meanwhile
-		}, p.tell)
-		if ctx.Err() != nil {
-			return
-		}
-		p.k.log().Warn("cancels of sessions cannot be listened to, polling for them", "error", err)
-		p.poll(ctx, retry)
-		retry = min(2*retry, longestRetry)
-	}
-}
-
-// poll asks again and again, for a time or, where that is 0, until the context ends.
-func (p *poller) poll(ctx context.Context, most time.Duration) {
-	if most > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, most)
-		defer cancel()
-	}
+// poll asks again and again until the context ends.
+func (p *poller) poll(ctx context.Context) {
 	tick := time.NewTicker(p.k.cfg.Poll)
 	defer tick.Stop()
-	for {
-		p.ask(ctx)
+	for left := 0; ; left-- {
+		if left <= 0 || !p.listening.Load() {
+			p.ask(ctx)
+			left = whileListening
+		}
 		select {
+		case <-p.ready:
+			left = 0 // what ended before that is not told
 		case <-tick.C:
 		case <-ctx.Done():
 			return
@@ -78,74 +61,150 @@ func (p *poller) poll(ctx context.Context, most time.Duration) {
 	}
 }
 
-// ask asks once. What fails is asked again with the next, from the same mark; the outage is told where rows are written.
+// ask asks once. What fails is asked again with the next, from the same mark.
 func (p *poller) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, p.k.cfg.RecordTimeout)
 	defer cancel()
 	ended, next, err := p.k.cfg.Store.Ended(ctx, p.mark)
 	if err != nil {
-		return
+		return // where rows cannot be written either, that is told
+	}
+	if p.mark == "" {
+		p.k.doubt()
 	}
 	p.mark = next
-	for _, runID := range ended {
-		p.tell(runID)
+	p.k.ask(ended...)
+}
+
+// listen listens, again and again until the context ends.
+func (p *poller) listen(ctx context.Context, listener Listener) {
+	deaf, retry := false, shortestRetry
+	for {
+		err := listener.Listen(ctx, func() {
+			p.listening.Store(true)
+			signal(p.ready)
+			if deaf {
+				p.k.log().Info("cancels of sessions are listened to again")
+			}
+			deaf, retry = false, shortestRetry
+		}, func(runID string) { p.k.ask(runID) })
+		p.listening.Store(false)
+		if ctx.Err() == nil && !deaf {
+			p.k.log().Warn("cancels of sessions cannot be listened to, polling for them", "error", err)
+			deaf = true
+		}
+		select {
+		case <-time.After(retry):
+		case <-ctx.Done():
+			return
+		}
+		retry = min(2*retry, longestRetry)
 	}
 }
 
-// obey has the runs that were cancelled look why.
-func (k *Keeper) obey(ctx context.Context, told <-chan string) {
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// doubt has the next look ask of every row whether it is still its run's: nobody listened so far.
+func (k *Keeper) doubt() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.kept {
+		r.unsure = true
+	}
+}
+
+// ask has runs look for their cancels, as far as they are this process's.
+func (k *Keeper) ask(runIDs ...string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, runID := range runIDs {
+		k.asked[runID] = true
+		signal(k.wake)
+	}
+}
+
+// obey has the runs look that were asked, and those again that could not.
+func (k *Keeper) obey(ctx context.Context) {
 	var heeding sync.WaitGroup
 	defer heeding.Wait()
 	room := make(chan struct{}, maxHeeding)
-	for runID := range told {
-		if k.live(runID) == nil {
-			continue // another host's
+	again := time.NewTicker(k.cfg.Pace)
+	defer again.Stop()
+	for {
+		for _, r := range k.take() {
+			room <- struct{}{}
+			heeding.Go(func() {
+				defer func() { <-room }()
+				k.heed(ctx, r)
+			})
 		}
-		room <- struct{}{}
-		heeding.Go(func() {
-			defer func() { <-room }()
-			k.heed(ctx, runID)
-		})
+		select {
+		case <-k.wake:
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
 	}
+}
+
+// take returns the runs that were asked.
+func (k *Keeper) take() (all []*kept) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for runID := range k.asked {
+		if r := k.kept[runID]; r != nil {
+			all = append(all, r)
+		}
+	}
+	clear(k.asked)
+	return all
 }
 
 // heed has a run whose row says that it has ended, or is another attempt's, look into the store. One that was not cancelled is not kept any
-// longer: another host has taken it over.
-func (k *Keeper) heed(ctx context.Context, runID string) {
-	r := k.live(runID)
-	if r == nil {
-		return
-	}
+// longer if another host has taken it over.
+func (k *Keeper) heed(ctx context.Context, r *kept) {
 	stop, err := r.run.Heed(ctx)
-	if err != nil && r.run.Context().Err() == nil {
-		k.log().Error("a run cannot look for its cancel", "run", runID, "error", err)
-		return
+	if stop == nil && err == nil {
+		err = k.yield(ctx, r)
 	}
-	if stop == nil && err == nil && k.lost(ctx, runID, r) {
-		k.log().Warn("a run is not kept any longer, because another attempt at it was begun", "run", runID, "attempt", r.attempt)
+	if r.run.Context().Err() != nil {
+		err = nil // the next look writes how it ended
 	}
+	k.heeded(ctx, r, err)
 }
 
-// lost drops a run whose row is another attempt's.
-func (k *Keeper) lost(ctx context.Context, runID string, r *kept) bool {
+// yield drops a run whose row is another attempt's.
+func (k *Keeper) yield(ctx context.Context, r *kept) error {
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
 	defer cancel()
-	s, err := k.cfg.Store.Session(ctx, runID)
-	if err != nil || s.Attempt == r.attempt {
-		return false
+	s, err := k.cfg.Store.Session(ctx, r.run.ID())
+	if err == nil && s.Attempt != r.attempt {
+		k.drop(r.run.ID(), r.attempt)
+		k.log().Warn("a run is not kept any longer, because another attempt at it was begun", "run", r.run.ID(), "attempt", r.attempt)
 	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.kept[runID] == r {
-		delete(k.kept, runID)
-	}
-	return true
+	return err
 }
 
-func (k *Keeper) live(runID string) *kept {
+// heeded notes that a run has looked. One that could not looks again, unless what is stored is at fault; the log tells of the first time.
+func (k *Keeper) heeded(ctx context.Context, r *kept, err error) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.kept[runID]
+	was := r.failing
+	r.failing = err != nil
+	if err != nil && !lasting(err) {
+		k.asked[r.run.ID()] = true
+	}
+	k.mu.Unlock()
+	if err != nil && !was && ctx.Err() == nil {
+		k.log().Error("a run cannot look for its cancel", "run", r.run.ID(), "error", err)
+	}
 }
 
-var _ watchdog.Keeper = (*Keeper)(nil)
+// lasting reports whether an error is of what is stored, and not of the store.
+func lasting(err error) bool {
+	return errors.Is(err, ErrNotFound) || errors.Is(err, ErrUnreadable) || errors.Is(err, watchdog.ErrUnreadableEvent)
+}

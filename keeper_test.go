@@ -1,0 +1,274 @@
+package watchdog_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// fakeKeeper answers what it is told to.
+type fakeKeeper struct {
+	attempt watchdog.Attempt
+	keep    func(ctx context.Context, w *watchdog.Watchdog) error
+
+	mu   sync.Mutex
+	kept []*watchdog.Watchdog
+}
+
+func (k *fakeKeeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attempt, error) {
+	k.mu.Lock()
+	k.kept = append(k.kept, w)
+	k.mu.Unlock()
+	if k.keep != nil {
+		if err := k.keep(ctx, w); err != nil {
+			return watchdog.Attempt{Number: 7, Lost: true}, err
+		}
+	}
+	return k.attempt, nil
+}
+
+// inKeepersBed is inBed with a keeper.
+func inKeepersBed(t *testing.T, test func(b *bed, k *fakeKeeper)) {
+	t.Helper()
+	inBed(t, func(b *bed) {
+		k := &fakeKeeper{attempt: watchdog.Attempt{Number: 1}}
+		b.cfg.Keeper = k
+		test(b, k)
+	})
+}
+
+func TestAKeeperIsGivenTheRun(t *testing.T) {
+	t.Run("by New, guarded, and counts the attempt", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			b.run.Parent = "p-1"
+			k.attempt.Number = 3
+			k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
+				b.live(w)
+				require.Equal(t, "p-1", w.Parent())
+				require.Equal(t, noon, w.StartedAt())
+				require.Zero(t, w.Attempt())
+				return nil
+			}
+			wd := b.attach()
+			require.Equal(t, []*watchdog.Watchdog{wd}, k.kept)
+			require.Equal(t, watchdog.Attempt{Number: 3}, wd.Attempt())
+			require.Empty(t, b.events(watchdog.EventInterrupt))
+		})
+	})
+	t.Run("by Resume, in its fresh window", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			b.attach()
+			b.pass(over)
+			b.pass(time.Hour)
+			k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
+				require.Equal(t, noon.Add(over+time.Hour).Truncate(time.Microsecond), w.StartedAt())
+				return nil
+			}
+			b.live(b.resume())
+			require.Len(t, k.kept, 2)
+		})
+	})
+	t.Run("also where it is only polled", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			b.cfg.PollOnly = true
+			k.attempt = watchdog.Attempt{Number: 2, Lost: true}
+			wd := b.attach()
+			require.Equal(t, 2, wd.Attempt().Number)
+			require.Len(t, b.events(watchdog.EventInterrupt), 1)
+			b.pass(minute)
+			require.Equal(t, minute, wd.Silence())
+			wd.Activity()
+			require.Zero(t, wd.Silence())
+		})
+	})
+	t.Run("not where it is fired from the start", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			b.attach()
+			b.pass(over)
+			wd := b.attach()
+			b.stopped(wd)
+			require.Len(t, k.kept, 1)
+			require.Zero(t, wd.Attempt())
+		})
+	})
+	t.Run("nor where its budget is used up", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			b.pass(over)
+			b.stopped(b.attach())
+			require.Empty(t, k.kept)
+		})
+	})
+	t.Run("nor where it is a layer, whose signs are the run's", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			wd := b.attach()
+			layer, err := wd.Layer("step", watchdog.Budget{})
+			require.NoError(t, err)
+			defer layer.Close()
+			require.Len(t, k.kept, 1)
+			require.Zero(t, layer.Attempt())
+			b.pass(minute)
+			layer.Activity()
+			require.Zero(t, wd.Silence())
+		})
+	})
+}
+
+func TestAnAttemptThatWasLostIsRecorded(t *testing.T) {
+	t.Run("once, whoever sees it", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			k.attempt = watchdog.Attempt{Number: 2, Lost: true}
+			b.pass(minute)
+			wd := b.attach()
+			require.True(t, wd.Attempt().Lost)
+			b.pass(minute)
+			b.attach()
+			events := b.events(watchdog.EventInterrupt)
+			require.Len(t, events, 1)
+			var payload map[string]any
+			require.NoError(t, json.Unmarshal(events[0].Payload, &payload))
+			require.Equal(t, map[string]any{
+				"signal": "attempt_lost", "session_started_at": "2026-05-01T12:00:00.000000Z", "interrupted_at": "2026-05-01T12:01:00.000000Z",
+				"elapsed_seconds": 60.0,
+			}, payload)
+			b.live(wd)
+		})
+	})
+	t.Run("for each attempt", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			for n := 2; n < 5; n++ {
+				k.attempt = watchdog.Attempt{Number: n, Lost: true}
+				b.attach()
+			}
+			require.Len(t, b.events(watchdog.EventInterrupt), 3)
+		})
+	})
+	t.Run("later, where the store fails just then", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			k.attempt = watchdog.Attempt{Number: 2, Lost: true}
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			wd := b.attach()
+			require.Empty(t, b.events(watchdog.EventInterrupt))
+			require.ErrorIs(t, wd.Close(), errDiskFull)
+			b.store.set(func(s *flakyStore) { s.fail = nil })
+			require.NoError(t, wd.Close())
+			require.Len(t, b.events(watchdog.EventInterrupt), 1)
+		})
+	})
+}
+
+func TestAKeeperThatFailsMakesNewFail(t *testing.T) {
+	attaches := map[string]attachFunc{"New": watchdog.New, "Resume": watchdog.Resume}
+	for name, attach := range attaches {
+		t.Run(name+" wraps its error, and leaves nothing armed or recorded", func(t *testing.T) {
+			inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+				k.keep = func(context.Context, *watchdog.Watchdog) error { return errDiskFull }
+				_, err := attach(b.t.Context(), b.run, b.cfg)
+				require.ErrorIs(t, err, errDiskFull)
+				require.ErrorContains(t, err, "keep the run for others to see")
+				require.ErrorIs(t, context.Cause(k.kept[0].Context()), watchdog.ErrClosed)
+				require.Zero(t, k.kept[0].Attempt())
+				b.pass(over)
+				require.Zero(t, b.store.appends)
+			})
+		})
+	}
+	t.Run("one that hangs is given up after the record timeout", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { <-ctx.Done(); return context.Cause(ctx) }
+			failed := make(chan error, 1)
+			go func() {
+				_, err := watchdog.New(context.Background(), b.run, b.cfg)
+				failed <- err
+			}()
+			synctest.Wait()
+			b.pass(watchdog.DefaultRecordTimeout - 1)
+			require.Empty(t, failed)
+			b.pass(1)
+			require.ErrorIs(t, <-failed, context.DeadlineExceeded)
+			require.Zero(t, b.store.appends)
+		})
+	})
+	t.Run("one that fails with the host's context does not wait", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			ctx, end := context.WithCancelCause(b.t.Context())
+			k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { end(errHostGone); return context.Cause(ctx) }
+			_, err := watchdog.New(ctx, b.run, b.cfg)
+			require.ErrorIs(t, err, errHostGone)
+		})
+	})
+}
+
+func TestARunThatEndsWhileItIsKeptIsReturned(t *testing.T) {
+	inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		b.cfg.Budget.WarnAt = []float64{}
+		b.pass(watchdog.DefaultWallClock)
+		k.keep = func(context.Context, *watchdog.Watchdog) error { b.pass(1); return nil }
+		wd := b.attach()
+		b.stopped(wd)
+		require.Equal(t, 1, wd.Attempt().Number)
+	})
+}
+
+func TestSilence(t *testing.T) {
+	t.Run("counts signals though no limit heeds them", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, _ *fakeKeeper) {
+			wd := b.attach()
+			requireSilences(t, wd, b.pass)
+		})
+	})
+	t.Run("counts them on the machine's clock, where they take no lock", func(t *testing.T) {
+		inBubble(t, watchdog.Config{Keeper: &fakeKeeper{}}, func(wd *watchdog.Watchdog, _ *flakyStore) { requireSilences(t, wd, after) })
+	})
+	t.Run("begins with the attach, and not with the window", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, _ *fakeKeeper) {
+			b.pass(time.Hour)
+			wd := b.attach()
+			require.Zero(t, wd.Silence())
+			b.pass(minute)
+			require.Equal(t, minute, wd.Silence())
+		})
+	})
+	t.Run("is 0 where nothing heeds signals", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			wd := b.attach()
+			b.pass(minute)
+			require.Zero(t, wd.Silence())
+		})
+	})
+	t.Run("is known where a limit heeds them, without a keeper", func(t *testing.T) {
+		inBed(t, func(b *bed) {
+			b.cfg.Budget.Idle = time.Hour
+			wd := b.attach()
+			requireSilences(t, wd, b.pass)
+		})
+	})
+}
+
+// requireSilences says that the silence is since the last sign, and 0 during a hold.
+func requireSilences(t *testing.T, wd *watchdog.Watchdog, pass func(time.Duration)) {
+	t.Helper()
+	require.Zero(t, wd.Silence())
+	pass(minute)
+	require.Equal(t, minute, wd.Silence())
+	wd.Activity()
+	require.Zero(t, wd.Silence())
+	pass(minute)
+	wd.Progress()
+	pass(2 * minute)
+	require.Equal(t, 2*minute, wd.Silence())
+	hold, err := wd.Hold(context.Background(), "build", time.Hour)
+	require.NoError(t, err)
+	pass(3 * minute)
+	require.Zero(t, wd.Silence())
+	hold.Close()
+	require.Zero(t, wd.Silence())
+	pass(minute)
+	require.Equal(t, minute, wd.Silence())
+}

@@ -1,0 +1,38 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// BenchmarkKeeper is one second of 10,000 live runs each: a sign of life of every run, a look at all, and once in 60 seconds, a tenth of the default
+// threshold, all their rows. What the database does besides is its own.
+func BenchmarkKeeper(b *testing.B) {
+	const runs = 10_000
+	store := &session.Memory{}
+	k, err := session.NewKeeper(session.KeeperConfig{Store: store})
+	require.NoError(b, err)
+	all := make([]*watchdog.Watchdog, runs)
+	for i := range all {
+		all[i], err = watchdog.New(context.Background(), watchdog.Run{ID: name(i), StartedAt: time.Now()}, watchdog.Config{Store: store, Keeper: k})
+		require.NoError(b, err)
+		b.Cleanup(func() { all[i].Close() })
+	}
+	second := 0
+	for b.Loop() {
+		for _, wd := range all {
+			wd.Activity()
+		}
+		if second++; second%60 == 0 {
+			k.Doubt()
+		}
+		k.Look(context.Background())
+	}
+	b.ReportMetric(float64(b.Elapsed())/float64(b.N)/float64(time.Second)*100, "%core")
+}

@@ -1,0 +1,160 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// Stalled implements [Store]. Of sessions that exceeded their thresholds at one time, those come first whose run ID does.
+func (m *Memory) Stalled(ctx context.Context, q Query) (Page, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return Page{}, err
+	}
+	if err := q.Validate(); err != nil {
+		return Page{}, err
+	}
+	page := Page{Now: m.now()}
+	for _, runID := range slices.Sorted(maps.Keys(m.rows)) {
+		switch r := m.rows[runID]; {
+		case r.Status != Active:
+		case r.spoiled:
+			_, err := r.read()
+			page.Unreadable = append(page.Unreadable, err)
+		case r.stalled(q, page.Now):
+			page.Sessions = append(page.Sessions, r.Session)
+		}
+	}
+	slices.SortFunc(page.Sessions, func(a, b Session) int { return q.place(a).compare(q.place(b)) })
+	if q.After != "" {
+		last, err := parsePlace(q.After)
+		if err != nil {
+			return Page{}, err
+		}
+		page.Sessions = slices.DeleteFunc(page.Sessions, func(s Session) bool { return q.place(s).compare(last) <= 0 })
+		page.Unreadable = nil // the first page had them
+	}
+	if len(page.Sessions) > q.Limit {
+		page.Sessions = slices.Clip(page.Sessions[:q.Limit])
+		page.Next = q.place(page.Sessions[q.Limit-1]).String()
+	}
+	return page, nil
+}
+
+func (r *memoryRow) stalled(q Query, now time.Time) bool {
+	return now.Sub(r.SilentSince()) > cmp.Or(r.Threshold, q.Threshold) && now.Sub(r.CreatedAt) >= q.MinAge
+}
+
+// A place is where a session stands among those that are stalled: by when it exceeded its threshold.
+type place struct {
+	due   int64 // in microseconds since 1970
+	runID string
+}
+
+func (q Query) place(s Session) place {
+	return place{s.SilentSince().Add(cmp.Or(s.Threshold, q.Threshold)).UnixMicro(), s.RunID}
+}
+
+func (p place) compare(other place) int {
+	return cmp.Or(cmp.Compare(p.due, other.due), strings.Compare(p.runID, other.runID))
+}
+
+// String is the form in which a place begins the next page.
+func (p place) String() string { return strconv.FormatInt(p.due, 10) + " " + p.runID }
+
+func parsePlace(text string) (place, error) {
+	due, runID, found := strings.Cut(text, " ")
+	at, err := strconv.ParseInt(due, 10, 64)
+	if err != nil || !found {
+		return place{}, fmt.Errorf("find stalled sessions: %q is not where a page ended; pass the Next of the page before", text)
+	}
+	return place{at, runID}, nil
+}
+
+// Ended implements [Store].
+func (m *Memory) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, "", err
+	}
+	next = strconv.Itoa(m.endings)
+	if mark == "" {
+		return nil, next, nil
+	}
+	since, err := strconv.Atoi(mark)
+	if err != nil {
+		return nil, "", fmt.Errorf("ask for sessions that ended: %q is not a mark; pass what the call before returned, or nothing", mark)
+	}
+	for runID, r := range m.rows {
+		if r.ending > since {
+			runIDs = append(runIDs, runID)
+		}
+	}
+	slices.Sort(runIDs)
+	return runIDs, next, nil
+}
+
+// History implements [Store]. The counts are ordered by their keys.
+func (m *Memory) History(ctx context.Context, h History) ([]Count, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	counts := map[string]int{}
+	for of := range m.aggregates {
+		events, err := m.events.Read(ctx, of.kind, of.id)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range events {
+			if !counted(e, h) {
+				continue
+			}
+			key, err := m.key(e, h.By)
+			if err != nil {
+				return nil, err
+			}
+			counts[key]++
+		}
+	}
+	var all []Count
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		all = append(all, Count{key, counts[key]})
+	}
+	return all, nil
+}
+
+func counted(e watchdog.Event, h History) bool {
+	return e.AggregateType == watchdog.AggregateType && e.Type == watchdog.EventCancel &&
+		!e.Timestamp.Before(h.From) && e.Timestamp.Before(h.To)
+}
+
+func (m *Memory) key(e watchdog.Event, by Dimension) (string, error) {
+	switch by {
+	case ByReason:
+		var payload struct{ Reason string }
+		_ = json.Unmarshal(e.Payload, &payload) // a cancel of another writer may have no reason
+		return payload.Reason, nil
+	case ByDay:
+		return e.Timestamp.Format(time.DateOnly), nil
+	case ByHost:
+		if r := m.rows[e.AggregateID]; r != nil {
+			return r.Host, nil
+		}
+		return "", nil
+	default:
+		return "", fmt.Errorf("count cancels: there is no dimension %q", by)
+	}
+}

@@ -1,0 +1,118 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/storetest"
+)
+
+func TestMemoryKeepsEveryRule(t *testing.T) {
+	t.Run("of sessions", func(t *testing.T) {
+		sessiontest.Run(t, func(*testing.T) session.Store { return new(session.Memory) })
+	})
+	t.Run("of events", func(t *testing.T) {
+		storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(session.Memory) })
+	})
+}
+
+// A standing clock is moved by hand.
+type standing struct{ now time.Time }
+
+func (c *standing) Now() time.Time { return c.now }
+
+func TestMemoryJudgesByItsClock(t *testing.T) {
+	clock := &standing{time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
+	m := &session.Memory{Clock: clock.Now}
+	_, attached, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
+	require.NoError(t, err)
+	assert.Equal(t, clock.now, attached.CreatedAt)
+	q := session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 1}
+
+	for _, at := range []struct {
+		name    string
+		silence time.Duration
+		stalled int
+	}{
+		{"is not stalled at its threshold", 10 * time.Minute, 0},
+		{"is stalled a microsecond later", 10*time.Minute + time.Microsecond, 1},
+	} {
+		t.Run(at.name, func(t *testing.T) {
+			clock.now = attached.CreatedAt.Add(at.silence)
+			page, err := m.Stalled(t.Context(), q)
+			require.NoError(t, err)
+			assert.Len(t, page.Sessions, at.stalled)
+			assert.Equal(t, clock.now, page.Now)
+		})
+	}
+	t.Run("is old enough at its minimal age", func(t *testing.T) {
+		q.MinAge = 10*time.Minute + time.Microsecond
+		page, err := m.Stalled(t.Context(), q)
+		require.NoError(t, err)
+		assert.Len(t, page.Sessions, 1)
+		q.MinAge++
+		page, err = m.Stalled(t.Context(), q)
+		require.NoError(t, err)
+		assert.Empty(t, page.Sessions)
+	})
+}
+
+func TestMemoryRefusesWhatMakesNoSense(t *testing.T) {
+	m := new(session.Memory)
+	_, err := m.Stalled(t.Context(), session.Query{})
+	require.ErrorContains(t, err, "ask for at least 1")
+	_, err = m.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
+	require.ErrorContains(t, err, "nowhere")
+	_, _, err = m.Ended(t.Context(), "yesterday")
+	require.ErrorContains(t, err, "yesterday")
+	err = m.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Active}})
+	require.ErrorContains(t, err, `"active" is not how an attempt ends`)
+	require.NoError(t, m.Append(t.Context(), watchdog.Event{
+		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel, Payload: []byte("{}"), Timestamp: time.Unix(0, 0),
+	}))
+	_, err = m.History(t.Context(), session.History{To: time.Unix(1, 0), By: "weather"})
+	require.ErrorContains(t, err, "weather")
+}
+
+func TestMemoryDoesNotTakeOverARowThatCannotBeRead(t *testing.T) {
+	m := new(session.Memory)
+	require.NoError(t, m.Put(t.Context(), session.Session{RunID: "run-1", Status: session.Active, Attempt: 1}))
+	require.NoError(t, m.Spoil(t.Context(), "run-1"))
+	_, _, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
+	require.ErrorIs(t, err, session.ErrUnreadable)
+	done, err := m.Cancel(t.Context(), session.Session{RunID: "run-1", Attempt: 1}, session.Cancel{})
+	require.NoError(t, err)
+	assert.False(t, done)
+}
+
+func TestMemoryTellsEveryListenerOfEachCancel(t *testing.T) {
+	m := new(session.Memory)
+	ctx, stop := context.WithCancel(t.Context())
+	const listeners = 3
+	ready, told, ended := make(chan struct{}), make(chan string, 10), make(chan error)
+	for range listeners {
+		go func() {
+			ended <- m.Listen(ctx, func() { ready <- struct{}{} }, func(runID string) { told <- runID })
+		}()
+		<-ready
+	}
+	_, s, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
+	require.NoError(t, err)
+	done, err := m.Cancel(t.Context(), s, session.Cancel{Reason: "watchdog_idle_timeout"})
+	require.NoError(t, err)
+	require.True(t, done)
+	for range listeners {
+		assert.Equal(t, "run-1", <-told)
+	}
+	stop()
+	for range listeners {
+		require.NoError(t, <-ended)
+	}
+}
