@@ -33,10 +33,10 @@ func attach(ctx context.Context, run Run, cfg *Config, outer *Watchdog, resume b
 		at = now(cfg.Clock)
 	}
 	w.takeUp(found, cfg.Clock, at)
-	w.start()
 	if err := w.keep(ctx, cfg.Keeper); err != nil {
 		return nil, err
 	}
+	w.start()
 	return w, nil
 }
 
@@ -132,6 +132,9 @@ func (w *Watchdog) takeUp(found window, other clock.Clock, at time.Time) {
 		w.phase = ended
 		w.cancel(found.stop)
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.traceOf(Signal{Kind: SignalAttach, Length: w.seen.Extended, Warned: w.seen.Warned})
 }
 
 // start arms a watchdog that has not fired, and fires it if it is late.
@@ -140,7 +143,6 @@ func (w *Watchdog) start() {
 	if w.phase == running && w.parent != nil {
 		w.stopParent = context.AfterFunc(w.parent, w.heedParent)
 	}
-	w.traceOf(Signal{Kind: SignalAttach, Length: w.seen.Extended, Warned: w.seen.Warned})
 	found := w.lookAndArm()
 	w.mu.Unlock()
 	w.deliver(found)

@@ -12,8 +12,8 @@ import (
 // A Keeper keeps something about live runs outside of their process, so that others can see that they live: package session has one that keeps
 // their rows in a database. See [Config].Keeper.
 type Keeper interface {
-	// Keep begins to keep the run, until its context ends. It is called by [New] and [Resume] once the run is guarded, unless it has stopped already, and must
-	// not wait for longer than the context. After an error nothing is kept.
+	// Keep begins to keep the run, until its context ends. It is called by [New] and [Resume] before the run's limits are looked at, unless it was stopped already, and
+	// must not wait for longer than the context. After an error nothing is kept.
 	Keep(ctx context.Context, w *Watchdog) (Attempt, error)
 }
 

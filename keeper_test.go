@@ -3,6 +3,7 @@ package watchdog_test
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -98,11 +99,21 @@ func TestAKeeperIsGivenTheRun(t *testing.T) {
 			require.Zero(t, wd.Attempt())
 		})
 	})
-	t.Run("nor where its budget is used up", func(t *testing.T) {
+	t.Run("one whose budget is used up is kept, so that its row says how it ended", func(t *testing.T) {
 		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
 			b.pass(over)
 			b.stopped(b.attach())
-			require.Empty(t, k.kept)
+			require.Len(t, k.kept, 1)
+		})
+	})
+	t.Run("a late one that cannot be kept has nothing recorded", func(t *testing.T) {
+		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			b.pass(over)
+			k.keep = func(context.Context, *watchdog.Watchdog) error { return io.ErrUnexpectedEOF }
+			_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+			require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+			require.Empty(t, b.events(watchdog.EventCancel))
+			require.Empty(t, b.events(watchdog.EventWarning))
 		})
 	})
 	t.Run("nor where it is a layer, whose signs are the run's", func(t *testing.T) {
