@@ -41,11 +41,11 @@ func (s *Store) commitNext() {
 	}
 }
 
-// write puts the requests' rows into the transaction and ends it.
+// write carries out the requests in the transaction and ends it.
 func (s *Store) write(t *transaction, requests []*request) error {
 	defer t.end()
 	for _, r := range requests {
-		if err := t.insert(r.rows); err != nil {
+		if err := r.write(t); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-// Package sqlite is the embedded [watchdog.EventStore]: one SQLite file, a driver in pure Go, no server.
+// Package sqlite is the embedded [watchdog.EventStore] and [session.Store]: one SQLite file, a driver in pure Go, no server.
 //
 // # Opening
 //
@@ -26,6 +26,17 @@
 // wrote are read, whatever of the common forms their timestamps have. [ErrForeignTable] says which columns stand in
 // the way.
 // The version of the schema is in a table named watchdog_schema.
+//
+// # Sessions
+//
+// Sessions are rows of a table named watchdog_sessions, for a host may well have a table named sessions:
+//
+//	run_id VARCHAR(255) PRIMARY KEY, parent VARCHAR(255), status VARCHAR(20), created_at TEXT, last_event_at TEXT NULL, threshold INTEGER,
+//	started_at TEXT, host TEXT, attempt INTEGER, resumes INTEGER, reason TEXT, ended INTEGER NULL
+//
+// Times have the form of an event's timestamp and no other: a row in which one has not is unreadable. A threshold is in nanoseconds, 0 for the sweeper's. Generated columns and partial
+// indexes lead to what is stalled without a look at what is active. The clock is the one of the machine, asked for through SQLite, and shows milliseconds; ages count to the microsecond. ended grows
+// with each end, and is the mark of [Store.Ended]. Nobody can listen to SQLite: a cancel is told by polling.
 //
 // # Durable, and still fast
 //

@@ -11,4 +11,17 @@ var (
 const (
 	LockWait = lockWait
 	MaxRows  = maxRows
+
+	MaxUnreadable = maxUnreadable
+)
+
+// The statements whose plans are held.
+var SelectStalled = selectStalled
+
+const (
+	SelectEnded = selectEnded
+	FreshenRows = freshenRows
+	SelectGone  = selectGone
+	CancelRow   = cancelRow
+	EndRow      = endRow
 )

@@ -13,8 +13,8 @@ import (
 var advice = []struct{ text, advice string }{
 	{"database is locked", "another program is writing to it or has it open for itself: end its transaction, or try again"},
 	{"locking protocol", "other programs keep it busy: try again"},
-	{"attempt to write a readonly database", "events cannot be stored in it: make the file and its folder writable, or name another file"},
-	{"database or disk is full", "make room on the disk, or raise max_page_count; what was appended is not stored"},
+	{"attempt to write a readonly database", "nothing can be stored in it: make the file and its folder writable, or name another file"},
+	{"database or disk is full", "make room on the disk, or raise max_page_count; what was to be written is not stored"},
 	{"file is not a database", "it is damaged, encrypted or no SQLite file: restore it from a backup, or move it away and begin with a new one"},
 	{"database disk image is malformed", "it is damaged: restore it from a backup or with the sqlite3 command's .recover, or move it away and begin with a new one"},
 	{"unable to open database file", "the file or its folder cannot be written or read by this user, or a folder is missing: check the permissions"},

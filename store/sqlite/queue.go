@@ -10,11 +10,26 @@ import (
 // maxRows bounds a shared transaction, so that nobody waits long for others' rows. A larger batch has one to itself.
 const maxRows = 1024
 
-// A request is an Append that waits for its commit.
+// A request is a write that waits for its commit.
 type request struct {
-	rows  []row
-	taken bool       // into a transaction; guarded by the queue's lock
-	done  chan error // gets the result; has room for it, so that nobody has to be waiting
+	write func(*transaction) error // may be called again, in another transaction, when the first one failed
+	size  int                      // in rows
+	taken bool                     // into a transaction; guarded by the queue's lock
+	done  chan error               // gets the result; has room for it, so that nobody has to be waiting
+}
+
+// commit has a write committed, and waits for that until ctx ends. What the write leaves behind may be looked at only if there is no error.
+func (s *Store) commit(ctx context.Context, size int, write func(*transaction) error) error {
+	r := &request{write: write, size: size, done: make(chan error, 1)}
+	if err := s.enqueue(r); err != nil {
+		return err
+	}
+	select {
+	case err := <-r.done:
+		return s.fault("write to", err)
+	case <-ctx.Done():
+		return s.fault("write to", s.queue.leave(ctx, r))
+	}
 }
 
 // A queue holds the requests that no transaction has taken yet. The goroutine that takes them, the committer, lives
@@ -34,7 +49,7 @@ func (s *Store) enqueue(r *request) error {
 	if q.closed {
 		return ErrClosed
 	}
-	if len(r.rows) == 0 {
+	if r.size == 0 {
 		r.done <- nil
 		return nil
 	}
@@ -56,7 +71,7 @@ func (q *queue) leave(ctx context.Context, r *request) error {
 	default:
 	}
 	if r.taken {
-		return fmt.Errorf("the events were being written when the caller stopped waiting, and may still be stored: %w", ctx.Err())
+		return fmt.Errorf("it was being written when the caller stopped waiting, and may still be stored: %w", ctx.Err())
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(other *request) bool { return other == r })
 	return fmt.Errorf("nothing was written: %w", ctx.Err())
@@ -82,7 +97,7 @@ func (q *queue) take() []*request {
 	defer q.mu.Unlock()
 	n, rows := 0, 0
 	for ; n < len(q.waiting); n++ {
-		if rows += len(q.waiting[n].rows); n > 0 && rows > maxRows {
+		if rows += q.waiting[n].size; n > 0 && rows > maxRows {
 			break
 		}
 		q.waiting[n].taken = true

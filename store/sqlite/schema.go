@@ -12,9 +12,9 @@ var ErrNewerSchema = errors.New(
 	"the database was written by a newer version of this program, and this one does not know its schema: use the newer one")
 
 // A migration takes the schema from one version to the next, in one transaction. The first also takes over a table that
-// is there already, and every one must bear being run where its work is done, because an events table that
-// the host has dropped is made again from the beginning.
-var migrations = []func(*transaction) error{createEvents}
+// is there already, and every one must bear being run where its work is done, because a table that
+// the host has dropped is made again.
+var migrations = []func(*transaction) error{createEvents, createSessions}
 
 // migrate brings the schema to the newest version. Several processes may do this at once: each step looks and writes
 // under the write lock. A database that cannot be used is found out before anything is written to it.
@@ -41,12 +41,8 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 	if version > len(migrations) {
 		return false, fmt.Errorf("%w (its version is %d, the newest known here %d)", ErrNewerSchema, version, len(migrations))
 	}
-	exists, err := t.checkTable()
-	if err != nil {
+	if version, err = t.usableVersion(version); err != nil {
 		return false, err
-	}
-	if !exists {
-		version = 0
 	}
 	if version == len(migrations) {
 		return true, t.checkWritable()
@@ -58,6 +54,26 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 		return false, err
 	}
 	return false, t.commit()
+}
+
+// usableVersion is what is left of a version whose tables the host may have dropped. Tables of those names that are not ours are an error.
+func (t *transaction) usableVersion(version int) (int, error) {
+	events, err := t.checkTable()
+	if err != nil {
+		return 0, err
+	}
+	sessions, err := t.checkSessionTable()
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case !events:
+		return 0, nil
+	case !sessions:
+		return min(version, 1), nil
+	default:
+		return version, nil
+	}
 }
 
 // schemaVersion returns 0 for a database that has no schema of ours.

@@ -14,14 +14,14 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// ErrClosed is returned by Append and Read of a [Store] that was closed.
+// ErrClosed is wrapped by what every call of a [Store] that was closed returns.
 var ErrClosed = errors.New("the event store is closed")
 
 // lockWait is how long a call waits for a connection and for a lock that another writer holds: less than the record
 // timeout of a watchdog, so that its error says what stood in the way.
 const lockWait = 4 * time.Second
 
-// A Store is a [watchdog.EventStore] in a SQLite database; see the package comment for its table. [Open] and [New]
+// A Store is a [session.Store] in a SQLite database; see the package comment for its tables. [Open] and [New]
 // make one. It is safe for concurrent use, also by several processes on one file.
 type Store struct {
 	db       *sql.DB
@@ -31,6 +31,7 @@ type Store struct {
 	queue    queue
 	kept     *writer // between commits, by a store that owns its database; only the committer touches it
 	reads    sync.WaitGroup
+	finding  finding
 }
 
 // Open opens the database file at path, which need not exist while its folder does, and creates or migrates the
@@ -88,40 +89,44 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	if err != nil {
 		return err
 	}
-	a := &request{rows: rows, done: make(chan error, 1)}
-	if err := s.enqueue(a); err != nil {
+	err = s.commit(ctx, len(rows), func(t *transaction) error { return t.insert(rows) })
+	if errors.Is(err, ErrClosed) {
 		return fmt.Errorf("append %d events: %w", len(events), err)
 	}
-	select {
-	case err := <-a.done:
-		return s.fault("append to", err)
-	case <-ctx.Done():
-		return s.fault("append to", s.queue.leave(ctx, a))
-	}
+	return err
 }
 
 // Read implements [watchdog.EventStore]. A row that another program wrote and that is no event, because its timestamp
 // or its payload cannot be read, is an error that names the row.
 func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("read events: %w", err)
-	}
-	if err := s.startRead(); err != nil {
-		return nil, fmt.Errorf("read events: %w", err)
-	}
-	defer s.reads.Done()
 	var events []watchdog.Event
-	err := s.patiently(ctx, func() (err error) {
+	err := s.read(ctx, "events", func() (err error) {
 		events, err = s.query(ctx, aggregateType, aggregateID)
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	return events, nil
+}
+
+// read asks the database something, again where it is locked.
+func (s *Store) read(ctx context.Context, what string, query func() error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("read %s: %w", what, err)
+	}
+	if err := s.startRead(); err != nil {
+		return fmt.Errorf("read %s: %w", what, err)
+	}
+	defer s.reads.Done()
+	err := s.patiently(ctx, query)
 	if err == nil {
-		return events, nil
+		return nil
 	}
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		err = errors.Join(ended, err) // a driver may call it "interrupted"
 	}
-	return nil, s.fault("read", err)
+	return s.fault("read", err)
 }
 
 // Close waits for the appends and reads that are under way and then ends the store; later ones return [ErrClosed].
@@ -129,6 +134,7 @@ func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]
 func (s *Store) Close() error {
 	first := s.queue.close()
 	s.reads.Wait()
+	s.finding.close()
 	if !first || !s.owned {
 		return nil
 	}

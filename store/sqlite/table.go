@@ -9,9 +9,9 @@ import (
 )
 
 // ErrForeignTable is returned by [Open] and [New] for a database whose table named events is not one that this package can
-// append to. The error names the columns that are missing or in the way, and nothing was written.
+// append to, or whose table named watchdog_sessions is another. The error names the columns that are missing or in the way, and nothing was written.
 var ErrForeignTable = errors.New(
-	"its events table cannot hold watchdog events: change the table, or keep the events in a database of their own")
+	"a table in it cannot hold what the watchdog writes: change that table, or keep events and sessions in a database of their own")
 
 // textColumns are compared as text; payload and timestamp are only kept.
 var (

@@ -44,17 +44,36 @@ func (s *Store) release(w *writer) {
 	w.close()
 }
 
-// run executes a statement that is run often, and prepares it the first time.
-func (w *writer) run(statement string, arguments ...any) (err error) {
-	prepared := w.prepared[statement]
-	if prepared == nil {
-		if prepared, err = w.conn.PrepareContext(context.Background(), statement); err != nil {
-			return err
-		}
-		w.prepared[statement] = prepared
+// prepare prepares a statement that is run often, the first time.
+func (w *writer) prepare(statement string) (*sql.Stmt, error) {
+	if prepared := w.prepared[statement]; prepared != nil {
+		return prepared, nil
 	}
-	_, err = prepared.ExecContext(context.Background(), arguments...)
+	prepared, err := w.conn.PrepareContext(context.Background(), statement)
+	if err != nil {
+		return nil, err
+	}
+	w.prepared[statement] = prepared
+	return prepared, nil
+}
+
+// run executes a prepared statement.
+func (w *writer) run(statement string, arguments ...any) error {
+	_, err := w.change(statement, arguments...)
 	return err
+}
+
+// change executes a prepared statement and returns how many rows it changed.
+func (w *writer) change(statement string, arguments ...any) (rows int64, err error) {
+	prepared, err := w.prepare(statement) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return 0, err
+	}
+	result, err := prepared.ExecContext(context.Background(), arguments...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
 }
 
 // exec executes a statement that is run once.

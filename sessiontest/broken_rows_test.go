@@ -1,0 +1,320 @@
+package sessiontest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// attaches breaks a store in the row that an attach leaves, and returns.
+func attaches(change func(before, s session.Session, after *session.Session)) func() session.Store {
+	return with(func(a *altered) {
+		a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (session.Session, session.Session, error) {
+			before, after, err := m.Attach(ctx, s)
+			if err != nil {
+				return before, after, err
+			}
+			change(before, s, &after)
+			return before, after, m.Put(ctx, after)
+		}
+	})
+}
+
+var brokenAttaches = []broken{
+	{
+		"begins a row in the year 1", "a new run gets a row that is active, made now and last active now, with its first attempt",
+		attaches(func(before, _ session.Session, after *session.Session) {
+			if before.Attempt == 0 && after.RunID == "run-1" && after.Parent == "" {
+				after.CreatedAt = after.CreatedAt.Add(-time.Second)
+			}
+		}),
+	},
+	{
+		"returns the new row as the old one too", "a run without a row has attempt 0 before it is attached",
+		with(func(a *altered) {
+			a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (session.Session, session.Session, error) {
+				before, after, err := m.Attach(ctx, s)
+				if before.Attempt == 0 {
+					before = after
+				}
+				return before, after, err
+			}
+		}),
+	},
+	{
+		"swaps two attempts", "attaching again counts the attempt",
+		with(func(a *altered) {
+			a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (session.Session, session.Session, error) {
+				before, after, err := m.Attach(ctx, s)
+				if before.Status == session.Active && (after.Attempt == 2 || after.Attempt == 3) {
+					after.Attempt = 5 - after.Attempt
+				}
+				return before, after, err
+			}
+		}),
+	},
+	{
+		"returns the row that it wrote as the one that was", "attaching again returns the row as it was",
+		with(func(a *altered) {
+			a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (session.Session, session.Session, error) {
+				before, after, err := m.Attach(ctx, s)
+				if before.Attempt > 0 {
+					before = after
+				}
+				return before, after, err
+			}
+		}),
+	},
+	{
+		"keeps the reason of the attempt before", "attaching again makes a session active that had ended, without its reason",
+		attaches(func(before, _ session.Session, after *session.Session) { after.Reason = before.Reason }),
+	},
+	{
+		"makes the row anew", "attaching again keeps when the row was made, and how often the run was resumed",
+		attaches(func(_, _ session.Session, after *session.Session) { after.Resumes = 0 }),
+	},
+	{
+		"keeps the host of the first attempt", "attaching again takes parent, threshold, window and host anew, and the time as the last event",
+		attaches(func(before, _ session.Session, after *session.Session) {
+			if before.Attempt > 0 {
+				after.Host = before.Host
+			}
+		}),
+	},
+	{
+		"has room for three attempts", "many that attach to one run at once have an attempt each",
+		attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = min(after.Attempt, 3) }),
+	},
+}
+
+// looks breaks a store in the rows that it returns.
+func looks(change func(s *session.Session)) func() session.Store {
+	return with(func(a *altered) {
+		a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {
+			s, err := m.Session(ctx, runID)
+			change(&s)
+			return s, err
+		}
+	})
+}
+
+var brokenRows = []broken{
+	{
+		"takes a threshold of its own for milliseconds", "a row is read as it was written",
+		looks(func(s *session.Session) {
+			if s.Threshold != session.Off {
+				s.Threshold = s.Threshold.Truncate(time.Millisecond)
+			}
+		}),
+	},
+	{
+		"keeps thresholds in seconds", "a threshold that is off is read as that",
+		looks(func(s *session.Session) {
+			if s.Threshold == session.Off && s.Parent == "" && s.Host == "" {
+				s.Threshold = s.Threshold.Truncate(time.Second)
+			}
+		}),
+	},
+	{
+		"returns the zone of its server", "times are read in UTC",
+		looks(func(s *session.Session) { s.CreatedAt = s.CreatedAt.In(time.FixedZone("server", 3600)) }),
+	},
+	{
+		"takes the clock time of any zone for UTC", "the start of a window is the same moment in every zone, cut off below the microsecond",
+		with(func(a *altered) {
+			a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (session.Session, session.Session, error) {
+				_, offset := s.StartedAt.Zone()
+				s.StartedAt = s.StartedAt.Add(time.Duration(offset) * time.Second)
+				return m.Attach(ctx, s)
+			}
+		}),
+	},
+	{
+		"has no name for a run that is not there", "a run that has no row is not found",
+		with(func(a *altered) {
+			a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {
+				s, err := m.Session(ctx, runID)
+				if errors.Is(err, session.ErrNotFound) {
+					err = errors.New("sql: no rows in result set")
+				}
+				return s, err
+			}
+		}),
+	},
+	{
+		"reads a time that is none as the year 1", "a row that cannot be read is an error that says so and names the run",
+		with(func(a *altered) {
+			a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {
+				s, err := m.Session(ctx, runID)
+				if errors.Is(err, session.ErrUnreadable) {
+					err = nil
+				}
+				return s, err
+			}
+		}),
+	},
+	{
+		"folds the case of run IDs", "nothing in a run ID is more than a character",
+		with(func(a *altered) {
+			a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {
+				return m.Session(ctx, strings.Replace(runID, "RUN", "run", 1))
+			}
+		}),
+	},
+}
+
+// freshens breaks a store in what it is told.
+func freshens(change func(m *session.Memory, f *session.Fresh)) func() session.Store {
+	return with(func(a *altered) {
+		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
+			var changed []session.Fresh
+			for _, f := range fresh {
+				change(m, &f)
+				changed = append(changed, f)
+			}
+			return m.Freshen(ctx, changed)
+		}
+	})
+}
+
+// forces breaks a store in the rows that it should have left alone, which it changes and tells.
+func forces(which func(s session.Session, f session.Fresh) bool) func() session.Store {
+	return with(func(a *altered) {
+		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
+			gone, err := m.Freshen(ctx, fresh)
+			for _, f := range fresh {
+				if s := row(m, f.RunID); err == nil && s.Attempt > 0 && which(s, f) {
+					s.LastEventAt = m.Clock().Add(-f.Age)
+					err = m.Put(ctx, s)
+				}
+			}
+			return gone, err
+		}
+	})
+}
+
+var brokenFreshens = []broken{
+	{
+		"takes the time of the call for that of the event", "a session had its last event as long ago as it is told, by the clock of the store",
+		freshens(func(_ *session.Memory, f *session.Fresh) {
+			if f.Age == 90*time.Minute {
+				f.Age = 0
+			}
+		}),
+	},
+	{
+		"cuts ages to milliseconds", "an age counts to the microsecond",
+		freshens(func(_ *session.Memory, f *session.Fresh) { f.Age = f.Age.Truncate(time.Millisecond) }),
+	},
+	{
+		"writes whatever comes", "a last event is never put back",
+		forces(func(s session.Session, f session.Fresh) bool {
+			return s.Status == session.Active && s.Attempt == f.Attempt
+		}),
+	},
+	{
+		"compares with a last event that is not there", "a session without an event gets its first",
+		with(func(a *altered) {
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
+				var compared []session.Fresh
+				for _, f := range fresh {
+					if s := row(m, f.RunID); s.Attempt == 0 || !s.LastEventAt.IsZero() || f.Age == 0 {
+						compared = append(compared, f)
+					}
+				}
+				return m.Freshen(ctx, compared)
+			}
+		}),
+	},
+	{
+		"does not look at the attempt", "another attempt's session is left alone and told as gone",
+		forces(func(s session.Session, f session.Fresh) bool {
+			return s.Status == session.Active && s.Attempt != f.Attempt
+		}),
+	},
+	{
+		"does not look at the status", "a session that has ended is left alone and told as gone",
+		forces(func(s session.Session, _ session.Fresh) bool { return s.Status != session.Active }),
+	},
+	{
+		"says nothing of a run that it does not know", "a run that has no row is told as gone",
+		with(func(a *altered) {
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
+				gone, err := m.Freshen(ctx, fresh)
+				if len(gone) == 1 && row(m, gone[0]).Attempt == 0 {
+					gone = nil
+				}
+				return gone, err
+			}
+		}),
+	},
+	{
+		"has room for a thousand parameters", "ten thousand sessions are freshened in one call, and none else",
+		with(func(a *altered) {
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
+				if len(fresh) > 1000 {
+					return nil, fmt.Errorf("too many SQL variables: %d", len(fresh))
+				}
+				return m.Freshen(ctx, fresh)
+			}
+		}),
+	},
+	{
+		"joins run IDs with commas and quotes", "odd run IDs are freshened like others",
+		freshens(func(_ *session.Memory, f *session.Fresh) { f.RunID = strings.ReplaceAll(f.RunID, "'", "") }),
+	},
+	{
+		"cannot write an empty list", "freshening nothing does nothing",
+		with(func(a *altered) {
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
+				if len(fresh) == 0 {
+					return nil, errors.New("syntax error near )")
+				}
+				return m.Freshen(ctx, fresh)
+			}
+		}),
+	},
+}
+
+// endsWith breaks a store in what it is told.
+func endsWith(change func(m *session.Memory, e *session.Ending)) func() session.Store {
+	return with(func(a *altered) {
+		a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) error {
+			var changed []session.Ending
+			for _, e := range ends {
+				change(m, &e)
+				changed = append(changed, e)
+			}
+			return m.End(ctx, changed)
+		}
+	})
+}
+
+var brokenEnds = []broken{
+	{
+		"forgets the reason", "an attempt ends as it is told to",
+		endsWith(func(_ *session.Memory, e *session.Ending) { e.Reason = "" }),
+	},
+	{
+		"does not look at the attempt of an end", "another attempt than the row's ends nothing",
+		endsWith(func(m *session.Memory, e *session.Ending) { e.Attempt = row(m, e.RunID).Attempt }),
+	},
+	{
+		"overwrites an end", "a session that has ended keeps its end",
+		with(func(a *altered) {
+			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) error {
+				for _, e := range ends {
+					if s := row(m, e.RunID); s.Status != session.Active && s.Attempt == e.Attempt && ctx.Err() == nil {
+						s.Status, s.Reason = e.Status, e.Reason
+						return m.Put(ctx, s)
+					}
+				}
+				return m.End(ctx, ends)
+			}
+		}),
+	},
+}

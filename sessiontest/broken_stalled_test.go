@@ -1,0 +1,176 @@
+package sessiontest_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// asks breaks a store in what it is asked.
+func asks(change func(q *session.Query)) func() session.Store {
+	return with(func(a *altered) {
+		a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
+			change(&q)
+			return m.Stalled(ctx, q)
+		}
+	})
+}
+
+// answers breaks a store in what it answers.
+func answers(change func(m *session.Memory, q session.Query, page *session.Page)) func() session.Store {
+	return with(func(a *altered) {
+		a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
+			page, err := m.Stalled(ctx, q)
+			if err == nil {
+				change(m, q, &page)
+			}
+			return page, err
+		}
+	})
+}
+
+// misses breaks a store in sessions that it does not find.
+func misses(which func(page session.Page, s session.Session) bool) func() session.Store {
+	return answers(func(_ *session.Memory, _ session.Query, page *session.Page) {
+		page.Sessions = slices.DeleteFunc(page.Sessions, func(s session.Session) bool { return which(*page, s) })
+	})
+}
+
+// all is every stalled session whatever it is asked for.
+func all(m *session.Memory, q session.Query) []session.Session {
+	page, _ := m.Stalled(context.Background(), session.Query{Threshold: q.Threshold, MinAge: q.MinAge, Limit: math.MaxInt32})
+	return page.Sessions
+}
+
+var brokenStalled = []broken{
+	{
+		"takes the threshold itself for too long", "a session is stalled after more than the threshold, to the microsecond",
+		asks(func(q *session.Query) { q.Threshold = max(q.Threshold-time.Microsecond, 0) }),
+	},
+	{
+		"wants a session to be older than its minimal age", "a session is old enough from its minimal age on",
+		asks(func(q *session.Query) { q.MinAge += time.Microsecond }),
+	},
+	{
+		"does not find what has no last event", "a session without events is silent since its creation",
+		misses(func(_ session.Page, s session.Session) bool { return s.LastEventAt.IsZero() }),
+	},
+	{
+		"asks each session for the sweeper's threshold too", "a session with a threshold of its own is judged by that",
+		misses(func(page session.Page, s session.Session) bool {
+			return s.RunID == "short and silent" && page.Now.Sub(s.SilentSince()) <= 10*time.Minute
+		}),
+	},
+	{
+		"takes off for a long threshold", "a session whose threshold is off is never stalled",
+		answers(func(m *session.Memory, q session.Query, page *session.Page) {
+			if s := row(m, "off"); s.Threshold == session.Off && q.Threshold != session.Off {
+				page.Sessions = append(page.Sessions, s)
+			}
+		}),
+	},
+	{
+		"finds what has ended", "only active sessions are stalled",
+		answers(func(m *session.Memory, q session.Query, page *session.Page) {
+			if s := row(m, "interrupted"); s.Status == session.Interrupted && q.Threshold != session.Off {
+				page.Sessions = append(page.Sessions, s)
+			}
+		}),
+	},
+	{
+		"orders by the last event", "those come first that exceeded their thresholds first",
+		answers(func(_ *session.Memory, _ session.Query, page *session.Page) {
+			if page.Next == "" {
+				slices.SortStableFunc(page.Sessions, func(a, b session.Session) int { return a.SilentSince().Compare(b.SilentSince()) })
+			}
+		}),
+	},
+	{
+		"returns the ID and the time of what is stalled", "a stalled session is returned as its row is",
+		answers(func(_ *session.Memory, _ session.Query, page *session.Page) {
+			for i := range page.Sessions {
+				page.Sessions[i].Parent = ""
+			}
+		}),
+	},
+	{
+		"fails where it cannot read a row", "a session that cannot be read is told, is not stalled and hides no other",
+		with(func(a *altered) {
+			a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
+				page, err := m.Stalled(ctx, q)
+				return page, errors.Join(append(page.Unreadable, err)...)
+			}
+		}),
+	},
+}
+
+var brokenPages = []broken{
+	{
+		"goes on behind the moment and not behind the session", "pages follow each other without a gap and without a repeat",
+		with(func(a *altered) {
+			a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
+				page, err := m.Stalled(ctx, q)
+				if page.Next != "" && q.Limit == 5 && page.Sessions[0].RunID[:4] == "run " {
+					at, _, _ := strings.Cut(page.Next, " ")
+					page.Next = at + " \U0010ffff"
+				}
+				return page, err
+			}
+		}),
+	},
+	{
+		"returns one session more", "a page is as long as its limit where there is more",
+		with(func(a *altered) {
+			a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
+				if q.Limit == 3 {
+					q.Limit++
+				}
+				return m.Stalled(ctx, q)
+			}
+		}),
+	},
+	{
+		"has a next page after each full one", "the last page has no next one, and each before it has",
+		answers(func(_ *session.Memory, q session.Query, page *session.Page) {
+			if n := len(page.Sessions); n == q.Limit && page.Next == "" {
+				page.Next = fmt.Sprint(math.MaxInt64, " \U0010ffff")
+			}
+		}),
+	},
+	{
+		"counts how many rows came before", "a page goes on behind its last session when that is cancelled meanwhile",
+		with(func(a *altered) {
+			a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
+				from, _ := strconv.Atoi(cmp.Or(q.After, "0"))
+				q.After = ""
+				page, err := m.Stalled(ctx, q)
+				if err != nil {
+					return page, err
+				}
+				found := all(m, q)
+				found = found[min(from, len(found)):]
+				page.Sessions, page.Next = found[:min(q.Limit, len(found))], ""
+				if len(found) > q.Limit {
+					page.Next = strconv.Itoa(from + q.Limit)
+				}
+				return page, nil
+			}
+		}),
+	},
+	{
+		"has the time in its rows only", "a page without a session still has the time",
+		answers(func(_ *session.Memory, q session.Query, page *session.Page) {
+			if len(page.Sessions) == 0 && q.Threshold != session.Off {
+				page.Now = time.Time{}
+			}
+		}),
+	},
+}

@@ -1,0 +1,71 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog/session"
+)
+
+var contextRules = []rule{
+	{
+		"a write under a context that has ended changes nothing and returns the context's error",
+		"a keeper that gave up writes the same again: what was reported as not written must not turn up later",
+		func(ctx context.Context, store session.Store) error {
+			s, err := putSilent(ctx, store, home, time.Hour)
+			if err != nil {
+				return err
+			}
+			for name, write := range map[string]func(context.Context) error{
+				"Attach": func(ctx context.Context) error { _, _, err := store.Attach(ctx, of(home)); return err },
+				"Freshen": func(ctx context.Context) error {
+					_, err := store.Freshen(ctx, []session.Fresh{{RunID: home, Attempt: 1}})
+					return err
+				},
+				"End": func(ctx context.Context) error {
+					return store.End(ctx, []session.Ending{{RunID: home, Attempt: 1, Status: session.Finished}})
+				},
+				"Cancel": func(ctx context.Context) error { _, err := store.Cancel(ctx, s, cancelOf(home)); return err },
+			} {
+				if err := errors.Join(underEnded(ctx, name, write), looksLike(ctx, store, s), recorded(ctx, store, home)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	},
+	{
+		"a question under a context that has ended returns the context's error",
+		"an answer that looks like nothing stalled is worse than the error",
+		func(ctx context.Context, store session.Store) error {
+			if _, err := attach(ctx, store, of(home)); err != nil {
+				return err
+			}
+			return errors.Join(
+				underEnded(ctx, "Session", func(ctx context.Context) error { _, err := store.Session(ctx, home); return err }),
+				underEnded(ctx, "Stalled", func(ctx context.Context) error { _, err := store.Stalled(ctx, session.Query{Limit: 1}); return err }),
+				underEnded(ctx, "Ended", func(ctx context.Context) error { _, _, err := store.Ended(ctx, ""); return err }),
+				underEnded(ctx, "History", func(ctx context.Context) error {
+					_, err := store.History(ctx, session.History{By: session.ByDay})
+					return err
+				}),
+			)
+		},
+	},
+}
+
+// underEnded runs a call under a cancelled context and under one whose deadline has passed.
+func underEnded(ctx context.Context, name string, call func(context.Context) error) error {
+	cancelled, cancel := context.WithCancel(ctx)
+	cancel()
+	expired, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	return each([]context.Context{cancelled, expired}, func(ended context.Context) error {
+		if err := call(ended); !errors.Is(err, ended.Err()) {
+			return fmt.Errorf("%s returned %w, want an error that wraps %w", name, err, ended.Err())
+		}
+		return nil
+	})
+}

@@ -1,0 +1,210 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog/session"
+)
+
+var freshRules = []rule{
+	{
+		"a session had its last event as long ago as it is told, by the clock of the store",
+		"a host whose clock is two minutes off would have its sessions cancelled two minutes early",
+		func(ctx context.Context, store session.Store) error { return freshens(ctx, store, 90*time.Minute) },
+	},
+	{
+		"an age counts to the microsecond",
+		"ages cut to seconds put each row up to a second behind its run",
+		func(ctx context.Context, store session.Store) error {
+			const apart = 123_457 * time.Microsecond
+			now, err := clockOf(ctx, store)
+			if err != nil {
+				return err
+			}
+			if err := put(ctx, store, silent("a", now, day), silent("b", now, day)); err != nil {
+				return err
+			}
+			if _, err := freshen(ctx, store, session.Fresh{RunID: "a", Attempt: 1, Age: time.Hour}, session.Fresh{RunID: "b", Attempt: 1, Age: time.Hour + apart}); err != nil {
+				return err
+			}
+			a, err := look(ctx, store, "a")
+			if err != nil {
+				return err
+			}
+			b, err := look(ctx, store, "b")
+			if got := a.LastEventAt.Sub(b.LastEventAt); err == nil && got != apart {
+				err = fmt.Errorf("ages that are %v apart in one call make times that are %v apart", apart, got)
+			}
+			return err
+		},
+	},
+	{
+		"a last event is never put back",
+		"two writers that come in the wrong order would make a live session old",
+		func(ctx context.Context, store session.Store) error {
+			s, err := attach(ctx, store, of(home))
+			if err != nil {
+				return err
+			}
+			gone, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1, Age: time.Hour})
+			if err == nil && len(gone) > 0 {
+				err = fmt.Errorf("gone are %q", gone)
+			}
+			return errors.Join(err, looksLike(ctx, store, s))
+		},
+	},
+	{
+		"a session without an event gets its first",
+		"a row that another program made has no last event, and is as alive as its run says",
+		func(ctx context.Context, store session.Store) error {
+			now, err := clockOf(ctx, store)
+			if err != nil {
+				return err
+			}
+			s := silent(home, now, 0)
+			s.LastEventAt = time.Time{}
+			if err := put(ctx, store, s); err != nil {
+				return err
+			}
+			if _, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1, Age: time.Minute}); err != nil {
+				return err
+			}
+			got, err := look(ctx, store, home)
+			return errors.Join(err, within("LastEventAt", got.LastEventAt, now.Add(-time.Minute), now.Add(time.Minute)))
+		},
+	},
+	{
+		"another attempt's session is left alone and told as gone",
+		"a host that was thought dead would keep the row of the one that took over fresh for ever",
+		func(ctx context.Context, store session.Store) error { return isGone(ctx, store, session.Active, 2) },
+	},
+	{
+		"a session that has ended is left alone and told as gone",
+		"this is how a keeper learns that its run was cancelled",
+		func(ctx context.Context, store session.Store) error {
+			return each([]session.Status{session.Cancelled, session.Interrupted, session.Finished}, func(status session.Status) error {
+				return isGone(ctx, store, status, 1)
+			})
+		},
+	},
+	{
+		"a run that has no row is told as gone",
+		"a row that somebody deleted guards nothing, and its keeper should know",
+		func(ctx context.Context, store session.Store) error {
+			gone, err := freshen(ctx, store, session.Fresh{RunID: "never heard of", Attempt: 1})
+			if err == nil && !slices.Equal(gone, []string{"never heard of"}) {
+				err = fmt.Errorf("gone are %q", gone)
+			}
+			return err
+		},
+	},
+	{
+		"ten thousand sessions are freshened in one call, and none else",
+		"a process writes the rows of all its runs at once; the limit on a statement's parameters is the store's to work around",
+		freshensMany,
+	},
+	{
+		"odd run IDs are freshened like others",
+		"a list of IDs that is sent as one text is where quotes and brackets get lost",
+		func(ctx context.Context, store session.Store) error {
+			var fresh []session.Fresh
+			for _, runID := range oddIDs {
+				if _, err := attach(ctx, store, of(runID)); err != nil {
+					return err
+				}
+				fresh = append(fresh, session.Fresh{RunID: runID, Attempt: 1})
+			}
+			gone, err := freshen(ctx, store, fresh...)
+			if err == nil && len(gone) > 0 {
+				err = fmt.Errorf("gone are %q", gone)
+			}
+			return err
+		},
+	},
+	{
+		"freshening nothing does nothing",
+		"a caller that collected nothing need not look before it writes",
+		func(ctx context.Context, store session.Store) error {
+			gone, err := freshen(ctx, store)
+			if err == nil && len(gone) > 0 {
+				err = fmt.Errorf("gone are %q", gone)
+			}
+			return err
+		},
+	},
+}
+
+// freshens checks one session that was silent for a day.
+func freshens(ctx context.Context, store session.Store, age time.Duration) error {
+	if _, err := putSilent(ctx, store, home, day); err != nil {
+		return err
+	}
+	from, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	if _, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1, Age: age}); err != nil {
+		return err
+	}
+	to, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	s, err := look(ctx, store, home)
+	return errors.Join(err, within("LastEventAt", s.LastEventAt, from.Add(-age), to.Add(-age)))
+}
+
+// isGone freshens attempt 1 of a session that is not as it thinks.
+func isGone(ctx context.Context, store session.Store, status session.Status, attempt int) error {
+	now, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	s := silent(home, now, time.Hour)
+	s.Status, s.Attempt = status, attempt
+	if err := put(ctx, store, s); err != nil {
+		return err
+	}
+	gone, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1})
+	if err == nil && !slices.Equal(gone, []string{home}) {
+		err = fmt.Errorf("gone are %q, want the one that is %s in attempt %d", gone, status, attempt)
+	}
+	return errors.Join(err, looksLike(ctx, store, s))
+}
+
+// freshensMany freshens every row but each hundredth, and some that are not there.
+func freshensMany(ctx context.Context, store session.Store) error {
+	const many = 10_000
+	now, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	var rows []session.Session
+	var fresh []session.Fresh
+	var want, still []string
+	for i := range many {
+		s := silent(fmt.Sprintf("run-%05d", i), now, day)
+		rows = append(rows, s)
+		if i%100 == 0 {
+			still = append(still, s.RunID)
+			continue
+		}
+		fresh = append(fresh, session.Fresh{RunID: s.RunID, Attempt: 1})
+	}
+	for i := range 50 {
+		want = append(want, fmt.Sprintf("strange-%02d", i))
+		fresh = append(fresh, session.Fresh{RunID: want[i], Attempt: 1})
+	}
+	if err := put(ctx, store, rows...); err != nil {
+		return err
+	}
+	gone, err := freshen(ctx, store, fresh...)
+	if err == nil && !slices.Equal(gone, want) {
+		err = fmt.Errorf("gone are %s, want %s", shorten(gone), shorten(want))
+	}
+	return errors.Join(err, findsOnly(ctx, store, still...))
+}

@@ -1,0 +1,107 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog/session"
+)
+
+var listenRules = []rule{
+	{
+		"whoever listens is told of each cancel",
+		"a live run on another host is to end when it is cancelled, and not when that host next looks",
+		func(ctx context.Context, store session.Store) error {
+			return listening(ctx, store, func(told <-chan string) error {
+				for _, runID := range oddIDs {
+					s, err := putSilent(ctx, store, runID, time.Hour)
+					if err != nil {
+						return err
+					}
+					if _, err := store.Cancel(ctx, s, session.Cancel{Reason: why}); err != nil {
+						return err
+					}
+					if err := hears(ctx, told, runID); err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+		},
+	},
+	{
+		"whoever listens is not told of a cancel that was none",
+		"a run that woke up would be disturbed for nothing, with every pass",
+		func(ctx context.Context, store session.Store) error {
+			return listening(ctx, store, func(told <-chan string) error {
+				now, err := clockOf(ctx, store)
+				if err != nil {
+					return err
+				}
+				awake, stalled := silent("awake", now, time.Minute), silent("stalled", now, time.Hour)
+				if err := put(ctx, store, awake, stalled); err != nil {
+					return err
+				}
+				awake.Attempt++
+				return inOrder(
+					func() error { return cancels(ctx, store, awake, false) },
+					func() error { return cancels(ctx, store, stalled, true) },
+					func() error { return hears(ctx, told, "stalled") },
+				)
+			})
+		},
+	},
+	{
+		"listening ends with its context",
+		"a process that stops must not wait for a cancel to do so",
+		func(ctx context.Context, store session.Store) error {
+			return listening(ctx, store, func(<-chan string) error { return nil })
+		},
+	},
+}
+
+// listening runs a check while somebody listens, and then ends the listening.
+func listening(ctx context.Context, store session.Store, check func(told <-chan string) error) error {
+	listener, ok := store.(session.Listener)
+	if !ok {
+		return fmt.Errorf("%w: the store is no session.Listener", errCannot)
+	}
+	listenCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 2*len(oddIDs))
+	go func() {
+		ended <- listener.Listen(listenCtx, func() { close(ready) }, func(runID string) { told <- runID })
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		return fmt.Errorf("listening ended before it was ready: %w", err)
+	case <-ctx.Done():
+		return errors.New("listening never became ready")
+	}
+	err := check(told)
+	cancel()
+	select {
+	case ending := <-ended:
+		if ending != nil && !errors.Is(ending, context.Canceled) {
+			err = errors.Join(err, fmt.Errorf("listening ended with %w", ending))
+		}
+	case <-ctx.Done():
+		err = errors.Join(err, errors.New("listening did not end with its context"))
+	}
+	return err
+}
+
+func hears(ctx context.Context, told <-chan string, want string) error {
+	select {
+	case runID := <-told:
+		if runID != want {
+			return fmt.Errorf("told was %q, want %q", runID, want)
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("nobody told of the cancel of %q", want)
+	}
+}

@@ -1,0 +1,230 @@
+package sessiontest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// What rows and queries have where it is not what a check is about.
+const (
+	home      = "run-1"
+	host      = "host-1"
+	threshold = 10 * time.Minute
+	minAge    = 2 * time.Minute
+	day       = 24 * time.Hour
+)
+
+// noon is when the windows and the events of checks begin.
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+func of(runID string) session.Session {
+	return session.Session{RunID: runID, StartedAt: noon, Host: host}
+}
+
+func attach(ctx context.Context, store session.Store, s session.Session) (session.Session, error) {
+	_, after, err := store.Attach(ctx, s)
+	if err != nil {
+		return session.Session{}, fmt.Errorf("attach to %q: %w", s.RunID, err)
+	}
+	return after, nil
+}
+
+func look(ctx context.Context, store session.Store, runID string) (session.Session, error) {
+	s, err := store.Session(ctx, runID)
+	if err != nil {
+		return session.Session{}, fmt.Errorf("look at the session of %q: %w", runID, err)
+	}
+	return s, nil
+}
+
+// looksLike checks what the store has of a run.
+func looksLike(ctx context.Context, store session.Store, want session.Session) error {
+	got, err := look(ctx, store, want.RunID)
+	if err != nil {
+		return err
+	}
+	return differs(got, want)
+}
+
+// differs compares moments, and not the zones that they are in.
+func differs(got, want session.Session) error {
+	if inUTC(got) != inUTC(want) {
+		return fmt.Errorf("the session is\n\t%+v, want\n\t%+v", inUTC(got), inUTC(want))
+	}
+	return nil
+}
+
+func inUTC(s session.Session) session.Session {
+	s.CreatedAt, s.LastEventAt, s.StartedAt = s.CreatedAt.UTC(), s.LastEventAt.UTC(), s.StartedAt.UTC()
+	return s
+}
+
+// clockOf asks for the time of the store.
+func clockOf(ctx context.Context, store session.Store) (time.Time, error) {
+	page, err := store.Stalled(ctx, session.Query{Threshold: session.Off, Limit: 1})
+	if err != nil {
+		return time.Time{}, fmt.Errorf("ask for the time: %w", err)
+	}
+	return page.Now, nil
+}
+
+// silent is an active session, a day old, that had its last event so long before a time.
+func silent(runID string, now time.Time, silence time.Duration) session.Session {
+	return session.Session{
+		RunID: runID, Status: session.Active, CreatedAt: now.Add(-day), LastEventAt: now.Add(-silence), StartedAt: noon, Host: host, Attempt: 1,
+	}
+}
+
+// put writes rows as another program would.
+func put(ctx context.Context, store session.Store, rows ...session.Session) error {
+	putter, ok := store.(Putter)
+	if !ok {
+		return fmt.Errorf("%w: the store is no sessiontest.Putter", errCannot)
+	}
+	if err := putter.Put(ctx, rows...); err != nil {
+		return fmt.Errorf("put %d rows: %w", len(rows), err)
+	}
+	return nil
+}
+
+// putSilent writes one row and returns it.
+func putSilent(ctx context.Context, store session.Store, runID string, silence time.Duration) (session.Session, error) {
+	now, err := clockOf(ctx, store)
+	if err != nil {
+		return session.Session{}, err
+	}
+	s := silent(runID, now, silence)
+	return s, put(ctx, store, s)
+}
+
+func freshen(ctx context.Context, store session.Store, fresh ...session.Fresh) (gone []string, err error) {
+	if gone, err = store.Freshen(ctx, fresh); err != nil {
+		return nil, fmt.Errorf("freshen %d sessions: %w", len(fresh), err)
+	}
+	slices.Sort(gone)
+	return gone, nil
+}
+
+func end(ctx context.Context, store session.Store, ends ...session.Ending) error {
+	if err := store.End(ctx, ends); err != nil {
+		return fmt.Errorf("end %d sessions: %w", len(ends), err)
+	}
+	return nil
+}
+
+func find(ctx context.Context, store session.Store, q session.Query) (session.Page, error) {
+	page, err := store.Stalled(ctx, q)
+	if err != nil {
+		return session.Page{}, fmt.Errorf("find stalled sessions: %w", err)
+	}
+	return page, nil
+}
+
+// findsOnly checks which sessions are stalled, and their order.
+func findsOnly(ctx context.Context, store session.Store, want ...string) error {
+	page, err := find(ctx, store, session.Query{Threshold: threshold, MinAge: minAge, Limit: 100})
+	if err == nil && !slices.Equal(names(page.Sessions), want) {
+		err = fmt.Errorf("stalled are %s, want %s", shorten(names(page.Sessions)), shorten(want))
+	}
+	return err
+}
+
+func names(sessions []session.Session) []string {
+	all := make([]string, len(sessions))
+	for i, s := range sessions {
+		all[i] = s.RunID
+	}
+	return all
+}
+
+// why is the reason of a cancel that is not about reasons.
+const why = watchdog.StopReason("watchdog_idle_timeout")
+
+func cancelOf(runID string) session.Cancel {
+	return session.Cancel{Reason: why, Events: []watchdog.Event{cancelEvent("cancel of "+runID, runID, noon)}}
+}
+
+func cancelEvent(id, runID string, at time.Time) watchdog.Event {
+	return watchdog.Event{
+		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
+		Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: at,
+	}
+}
+
+// cancels checks what a cancel reports.
+func cancels(ctx context.Context, store session.Store, judged session.Session, want bool) error {
+	done, err := store.Cancel(ctx, judged, cancelOf(judged.RunID))
+	if err != nil {
+		return fmt.Errorf("cancel %q: %w", judged.RunID, err)
+	}
+	if done != want {
+		return fmt.Errorf("the cancel of %q reported %v", judged.RunID, done)
+	}
+	return nil
+}
+
+// recorded checks which events a run has.
+func recorded(ctx context.Context, store session.Store, runID string, want ...string) error {
+	events, err := store.Read(ctx, watchdog.AggregateType, runID)
+	if err != nil {
+		return fmt.Errorf("read the events of %q: %w", runID, err)
+	}
+	var got []string
+	for _, e := range events {
+		got = append(got, e.ID)
+	}
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("the run %q has the events %q, want %q", runID, got, want)
+	}
+	return nil
+}
+
+// atOnce runs the call in callers' goroutines, which start together, and returns one of their errors.
+func atOnce(callers int, call func(caller int) error) error {
+	var all sync.WaitGroup
+	start, errs := make(chan struct{}), make([]error, callers)
+	for caller := range callers {
+		all.Go(func() {
+			<-start
+			errs[caller] = call(caller)
+		})
+	}
+	close(start)
+	all.Wait()
+	return cmp.Or(errs...)
+}
+
+// inOrder runs steps until one fails.
+func inOrder(steps ...func() error) error {
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func each[T any](things []T, check func(T) error) error {
+	var failed []error
+	for _, thing := range things {
+		failed = append(failed, check(thing))
+	}
+	return errors.Join(failed...)
+}
+
+// shorten keeps a failure that is about thousands of rows readable.
+func shorten(names []string) string {
+	const enough = 20
+	if len(names) <= enough {
+		return fmt.Sprintf("%q", names)
+	}
+	return fmt.Sprintf("%q and %d more", names[:enough], len(names)-enough)
+}

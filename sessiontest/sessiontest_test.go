@@ -1,0 +1,127 @@
+package sessiontest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestMemoryKeepsEveryRule(t *testing.T) {
+	sessiontest.Run(t, func(*testing.T) session.Store { return new(session.Memory) })
+	require.NoError(t, sessiontest.Test(func() (session.Store, error) { return standing(), nil }))
+}
+
+func TestAStoreBrokenOnPurposeFailsItsRuleAndNoOther(t *testing.T) {
+	for _, b := range brokenStores() {
+		t.Run(b.flaw, func(t *testing.T) {
+			t.Parallel()
+			err := sessiontest.Test(func() (session.Store, error) { return b.open(), nil })
+			assert.Equal(t, []string{b.breaks}, violated(t, err), "%v", err)
+		})
+	}
+}
+
+func TestEveryRuleHasABrokenStore(t *testing.T) {
+	var broken []string
+	for _, b := range brokenStores() {
+		broken = append(broken, b.breaks)
+	}
+	for _, name := range sessiontest.RuleNames() {
+		assert.Contains(t, broken, name, "no store is broken on purpose for this rule")
+	}
+}
+
+func TestRuleNamesAreUnique(t *testing.T) {
+	names := sessiontest.RuleNames()
+	slices.Sort(names)
+	assert.Len(t, slices.Compact(slices.Clone(names)), len(names))
+}
+
+// plain is a store that is neither a Putter nor a Listener.
+type plain struct{ session.Store }
+
+func TestRulesThatNeedMoreThanAStoreAreLeftOutWithoutIt(t *testing.T) {
+	require.NoError(t, sessiontest.Test(func() (session.Store, error) { return plain{standing()}, nil }))
+	err := sessiontest.Test(func() (session.Store, error) {
+		return plain{attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = 1 })()}, nil
+	})
+	assert.Contains(t, violated(t, err), "attaching again counts the attempt")
+}
+
+func TestAStoreThatHangsIsReported(t *testing.T) {
+	defer sessiontest.SetPatience(20 * time.Millisecond)()
+	release := make(chan struct{})
+	defer close(release)
+	err := sessiontest.Test(func() (session.Store, error) {
+		return with(func(a *altered) {
+			a.session = func(*session.Memory, context.Context, string) (session.Session, error) {
+				<-release
+				return session.Session{}, nil
+			}
+		})(), nil
+	})
+	assert.Contains(t, violated(t, err), "a run that has no row is not found")
+	assert.ErrorContains(t, err, "did not return within")
+}
+
+func TestAStoreThatDoesNotOpenOrCloseIsReported(t *testing.T) {
+	flaw := errors.New("no such place")
+	require.ErrorIs(t, sessiontest.Test(func() (session.Store, error) { return nil, flaw }), flaw)
+	err := sessiontest.Test(func() (session.Store, error) { return closing{standing(), flaw}, nil })
+	require.ErrorIs(t, err, flaw)
+	assert.Len(t, violated(t, err), len(sessiontest.RuleNames()))
+}
+
+type closing struct {
+	*session.Memory
+	err error
+}
+
+func (c closing) Close() error { return c.err }
+
+// TestRunFailsTheSubtestNamedByTheRule runs this test binary as a child in which Run meets a broken store.
+func TestRunFailsTheSubtestNamedByTheRule(t *testing.T) {
+	const childVariable = "SESSIONTEST_RUN_BROKEN"
+	if os.Getenv(childVariable) != "" {
+		sessiontest.Run(t, func(*testing.T) session.Store { return brokenStores()[0].open() })
+		return
+	}
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	child.Env = append(os.Environ(), childVariable+"=1")
+	output, err := child.CombinedOutput()
+	require.Error(t, err)
+	assert.Contains(t, string(output), "--- FAIL: "+t.Name()+"/"+strings.ReplaceAll(brokenStores()[0].breaks, " ", "_"))
+	assert.Equal(t, 1, strings.Count(string(output), "why it matters: "))
+}
+
+// violated returns the names of the rules that the error of Test is about.
+func violated(t *testing.T, err error) (names []string) {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	require.True(t, ok, "not a joined error: %v", err)
+	for _, part := range joined.Unwrap() {
+		var v *storetest.Violation
+		require.ErrorAs(t, part, &v)
+		assert.NotEmpty(t, v.Why)
+		names = append(names, v.Rule)
+	}
+	return names
+}

@@ -1,0 +1,201 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog/session"
+)
+
+var stalledRules = []rule{
+	{
+		"a session is stalled after more than the threshold, to the microsecond",
+		"exceeded means more than: at ten minutes and nothing a session is not stalled",
+		func(ctx context.Context, store session.Store) error {
+			return stalledAround(ctx, store, "threshold", func(runID string, now time.Time, beyond time.Duration) session.Session {
+				return silent(runID, now, threshold+beyond)
+			}, func(s session.Session, now time.Time) bool { return now.Sub(s.LastEventAt) > threshold })
+		},
+	},
+	{
+		"a session is old enough from its minimal age on",
+		"eligible age includes the minimum",
+		func(ctx context.Context, store session.Store) error {
+			return stalledAround(ctx, store, "minimal age", func(runID string, now time.Time, beyond time.Duration) session.Session {
+				s := silent(runID, now, time.Hour)
+				s.CreatedAt = now.Add(-minAge - beyond)
+				return s
+			}, func(s session.Session, now time.Time) bool { return now.Sub(s.CreatedAt) >= minAge })
+		},
+	},
+	{
+		"a session without events is silent since its creation",
+		"a run that never gave a sign of life is the one that nobody else finds",
+		func(ctx context.Context, store session.Store) error {
+			return finds(ctx, store, []string{"old"}, func(now time.Time) []session.Session {
+				old, fresh := silent("old", now, 0), silent("new", now, 0)
+				old.LastEventAt, fresh.LastEventAt = time.Time{}, time.Time{}
+				old.CreatedAt, fresh.CreatedAt = now.Add(-threshold-time.Minute), now.Add(-threshold+time.Minute)
+				return []session.Session{old, fresh}
+			})
+		},
+	},
+	{
+		"a session with a threshold of its own is judged by that",
+		"a run that is expected to be silent for an hour would be cancelled after ten minutes",
+		func(ctx context.Context, store session.Store) error {
+			return finds(ctx, store, []string{"long and silent", "short and silent"}, func(now time.Time) []session.Session {
+				return []session.Session{
+					owning(silent("long", now, 50*time.Minute), time.Hour), owning(silent("long and silent", now, 70*time.Minute), time.Hour),
+					owning(silent("short", now, 30*time.Second), time.Minute), owning(silent("short and silent", now, 5*time.Minute), time.Minute),
+				}
+			})
+		},
+	},
+	{
+		"a session whose threshold is off is never stalled",
+		"who switches the sweeper off for a session means it",
+		func(ctx context.Context, store session.Store) error {
+			return finds(ctx, store, nil, func(now time.Time) []session.Session {
+				never := owning(silent("off", now, 1000*day), session.Off)
+				never.CreatedAt = now.Add(-2000 * day)
+				return []session.Session{never}
+			})
+		},
+	},
+	{
+		"only active sessions are stalled",
+		"what has ended has no events any more, and would be cancelled by every pass for ever",
+		func(ctx context.Context, store session.Store) error {
+			return finds(ctx, store, []string{"active"}, func(now time.Time) []session.Session {
+				rows := []session.Session{silent("active", now, time.Hour)}
+				for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
+					s := silent(string(status), now, time.Hour)
+					s.Status = status
+					rows = append(rows, s)
+					s.RunID += " of its own"
+					rows = append(rows, owning(s, time.Minute))
+				}
+				return rows
+			})
+		},
+	},
+	{
+		"those come first that exceeded their thresholds first",
+		"with ten cancels a pass, whoever comes last has to wait: it must not always be the same one",
+		func(ctx context.Context, store session.Store) error {
+			return finds(ctx, store, []string{"60", "50 own", "40", "30 own", "20", "10 own", "1"}, func(now time.Time) []session.Session {
+				beyond := func(runID string, minutes time.Duration, own time.Duration) session.Session {
+					if own == 0 {
+						return silent(runID, now, threshold+minutes*time.Minute)
+					}
+					return owning(silent(runID, now, own+minutes*time.Minute), own)
+				}
+				return []session.Session{
+					beyond("1", 1, 0), beyond("40", 40, 0), beyond("20", 20, 0), beyond("60", 60, 0),
+					beyond("10 own", 10, 3*time.Hour), beyond("50 own", 50, time.Minute), beyond("30 own", 30, time.Hour),
+				}
+			})
+		},
+	},
+	{
+		"a stalled session is returned as its row is",
+		"the cancel is guarded by what was judged: a row that lost a digit on the way can never be cancelled",
+		func(ctx context.Context, store session.Store) error {
+			s, err := putSilent(ctx, store, home, time.Hour+123_457*time.Microsecond)
+			if err != nil {
+				return err
+			}
+			s.Parent, s.Attempt, s.Threshold = "parent", 7, time.Minute
+			if err := put(ctx, store, s); err != nil {
+				return err
+			}
+			page, err := find(ctx, store, session.Query{Threshold: threshold, MinAge: minAge, Limit: 10})
+			if err == nil && len(page.Sessions) != 1 {
+				err = fmt.Errorf("stalled are %q", names(page.Sessions))
+			}
+			if err != nil {
+				return err
+			}
+			return errors.Join(differs(page.Sessions[0], s), looksLike(ctx, store, s))
+		},
+	},
+	{
+		"a session that cannot be read is told, is not stalled and hides no other",
+		"an error while judging is never a cancel, and one bad row never stops a pass",
+		func(ctx context.Context, store session.Store) error {
+			err := finds(ctx, store, []string{"before", "spoilt", "after"}, func(now time.Time) []session.Session {
+				return []session.Session{silent("before", now, 3*time.Hour), silent("spoilt", now, 2*time.Hour), silent("after", now, time.Hour)}
+			})
+			if err != nil {
+				return err
+			}
+			if err := store.(Putter).Spoil(ctx, "spoilt"); err != nil {
+				return err
+			}
+			page, err := find(ctx, store, session.Query{Threshold: threshold, MinAge: minAge, Limit: 10})
+			if err != nil {
+				return err
+			}
+			if got := names(page.Sessions); !slices.Equal(got, []string{"before", "after"}) || len(page.Unreadable) != 1 {
+				return fmt.Errorf("stalled are %q, and unreadable %q", got, page.Unreadable)
+			}
+			return unreadable(page.Unreadable[0], "spoilt")
+		},
+	},
+}
+
+func owning(s session.Session, own time.Duration) session.Session {
+	s.Threshold = own
+	return s
+}
+
+// finds puts the rows and checks which of them are stalled.
+func finds(ctx context.Context, store session.Store, want []string, rows func(now time.Time) []session.Session) error {
+	now, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	if err := put(ctx, store, rows(now)...); err != nil {
+		return err
+	}
+	return findsOnly(ctx, store, want...)
+}
+
+// stalledAround puts rows on both sides of a limit, close to each other, with the query's threshold and with their own, and judges each by the time that the page was made at: so that a store whose clock shows
+// milliseconds, or stands still, meets the limit itself.
+func stalledAround(ctx context.Context, store session.Store, what string, row func(runID string, now time.Time, beyond time.Duration) session.Session,
+	stalled func(s session.Session, now time.Time) bool) error {
+	now, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	var rows []session.Session
+	for n := -2000; n <= 50; n++ {
+		s := row(fmt.Sprintf("%+d ms", n), now, time.Duration(n)*time.Millisecond)
+		rows = append(rows, s)
+		s.RunID += " of its own"
+		rows = append(rows, owning(s, threshold))
+	}
+	rows = append(rows, row("+1 µs", now, time.Microsecond), row("-1 µs", now, -time.Microsecond))
+	if err := put(ctx, store, rows...); err != nil {
+		return err
+	}
+	page, err := find(ctx, store, session.Query{Threshold: threshold, MinAge: minAge, Limit: len(rows)})
+	if err != nil {
+		return err
+	}
+	found := map[string]bool{}
+	for _, s := range page.Sessions {
+		found[s.RunID] = true
+	}
+	return each(rows, func(s session.Session) error {
+		if want := stalled(s, page.Now); found[s.RunID] != want {
+			return fmt.Errorf("%v: made at %v, last active at %v: stalled is %v, want %v (%s)", page.Now, s.CreatedAt, s.LastEventAt, !want, want, what)
+		}
+		return nil
+	})
+}

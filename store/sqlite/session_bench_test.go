@@ -1,0 +1,166 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// active is how many sessions there are: with WATCHDOG_LONG set, as many as the design promises.
+func active() int {
+	if os.Getenv("WATCHDOG_LONG") != "" {
+		return 1_000_000
+	}
+	return 100_000
+}
+
+var benched = session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 10}
+
+// BenchmarkStalled finds 10 of 50 stalled sessions, and none, among the active ones. Beside it stand the query that a program without this package would write at its best,
+// prepared, against a column of text; and what such programs do, which is to list what is active and to judge each.
+func BenchmarkStalled(b *testing.B) {
+	for _, stalled := range []int{50, 0} {
+		s, db := crowded(b, active(), stalled)
+		want := min(stalled, benched.Limit)
+		b.Run(fmt.Sprintf("active=%d/stalled=%d/bare query", active(), stalled), func(b *testing.B) {
+			mustExec(b, db, "CREATE INDEX IF NOT EXISTS bare ON watchdog_sessions (status, last_event_at)")
+			bare, err := db.PrepareContext(b.Context(), `SELECT run_id, last_event_at FROM watchdog_sessions
+				WHERE status = 'active' AND last_event_at < ? ORDER BY last_event_at LIMIT 10`)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer bare.Close()
+			for b.Loop() {
+				rows, err := bare.QueryContext(b.Context(), sqlite.FormatTime(time.Now().Add(-benched.Threshold)))
+				countRows(b, rows, err, want)
+			}
+			mustExec(b, db, "DROP INDEX bare")
+		})
+		b.Run(fmt.Sprintf("active=%d/stalled=%d/Stalled", active(), stalled), func(b *testing.B) {
+			for b.Loop() {
+				if page, err := s.Stalled(b.Context(), benched); err != nil || len(page.Sessions) != want || len(page.Unreadable) > 0 {
+					b.Fatal(len(page.Sessions), page.Unreadable, err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("active=%d/stalled=%d/listing all", active(), stalled), func(b *testing.B) {
+			for b.Loop() {
+				if found := judgeAll(b, db); found != stalled {
+					b.Fatal(found)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFreshen freshens 10,000 of the active sessions in one call.
+func BenchmarkFreshen(b *testing.B) {
+	s, _ := crowded(b, active(), 0)
+	var fresh []session.Fresh
+	for i := range 10_000 {
+		fresh = append(fresh, session.Fresh{RunID: runNumber(i * (active() / 10_000)), Attempt: 1})
+	}
+	for b.Loop() {
+		if gone, err := s.Freshen(b.Context(), fresh); err != nil || len(gone) > 0 {
+			b.Fatal(len(gone), err)
+		}
+	}
+}
+
+// BenchmarkCancel cancels one session after another, each with two events.
+func BenchmarkCancel(b *testing.B) {
+	s, db := crowded(b, active(), 0)
+	now := time.Now()
+	for n := 0; b.Loop(); n++ {
+		b.StopTimer()
+		stalled := silentSince(runNumber(n%active()), now.Add(-time.Hour))
+		if err := (putting{s, db}).Put(b.Context(), stalled); err != nil {
+			b.Fatal(err)
+		}
+		advisory, terminal := numbered(int64(2*n)), numbered(int64(2*n+1))
+		b.StartTimer()
+		done, err := s.Cancel(b.Context(), stalled, session.Cancel{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{advisory, terminal}})
+		if err != nil || !done {
+			b.Fatal(done, err)
+		}
+	}
+}
+
+// crowded makes a store with active sessions, some of which are stalled.
+func crowded(b *testing.B, active, stalled int) (*sqlite.Store, *sql.DB) {
+	b.Helper()
+	file := newFile(b)
+	s := openAt(b, file)
+	db := openPlain(b, file, "busy_timeout(10000)", "synchronous(OFF)")
+	b.Cleanup(func() { db.Close() })
+	now := time.Now()
+	rows := make([]session.Session, active)
+	for i := range rows {
+		at := now.Add(24*time.Hour + time.Duration(i)*time.Microsecond) // stays fresh for as long as the benchmark takes
+		if i >= active-stalled {
+			at = now.Add(-time.Hour)
+		}
+		rows[i] = silentSince(runNumber(i), at)
+	}
+	if err := (putting{s, db}).Put(b.Context(), rows...); err != nil {
+		b.Fatal(err)
+	}
+	return s, db
+}
+
+func runNumber(n int) string { return fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", n) }
+
+func silentSince(runID string, at time.Time) session.Session {
+	return session.Session{RunID: runID, Status: session.Active, CreatedAt: at.Add(-time.Hour), LastEventAt: at, StartedAt: at, Host: "host-1", Attempt: 1}
+}
+
+func countRows(b *testing.B, rows *sql.Rows, err error, want int) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rows.Close()
+	n := 0
+	for ; rows.Next(); n++ {
+		var runID, at string
+		if err := rows.Scan(&runID, &at); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if rows.Err() != nil || n != want {
+		b.Fatal(n, rows.Err())
+	}
+}
+
+// judgeAll is the loop that hosts write.
+func judgeAll(b *testing.B, db *sql.DB) (stalled int) {
+	b.Helper()
+	rows, err := db.QueryContext(b.Context(), "SELECT run_id, last_event_at FROM watchdog_sessions WHERE status = 'active'")
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer rows.Close()
+	for now := time.Now(); rows.Next(); {
+		var runID, text string
+		if err := rows.Scan(&runID, &text); err != nil {
+			b.Fatal(err)
+		}
+		at, err := time.Parse("2006-01-02 15:04:05.000000", text)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if now.Sub(at) > benched.Threshold {
+			stalled++
+		}
+	}
+	if err := rows.Err(); err != nil {
+		b.Fatal(err)
+	}
+	return stalled
+}

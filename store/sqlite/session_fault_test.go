@@ -1,0 +1,288 @@
+package sqlite_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+func TestARowThatCannotBeRead(t *testing.T) {
+	for name, spoil := range map[string]string{
+		"for a last event in words":                  "last_event_at = 'yesterday'",
+		"for a last event that is empty":             "last_event_at = ''",
+		"for a last event in another form":           "last_event_at = '2020-01-01T00:00:00Z'",
+		"for a last event of too few digits":         "last_event_at = '2020-01-01 00:00:00.000'",
+		"for a last event on the 31st of February":   "last_event_at = '2020-02-31 00:00:00.000000'",
+		"for a last event at 25 o'clock":             "last_event_at = '2020-02-01 25:00:00.000000'",
+		"for a last event in a BLOB":                 "last_event_at = x'00ff'",
+		"for a creation in words":                    "created_at = 'now'",
+		"for a threshold below zero":                 "threshold = -1",
+		"for the start of its window, while stalled": "started_at = 'noon'",
+		"for its attempt, while stalled":             "attempt = 'first'",
+	} {
+		t.Run(name+" is told, never stalled and hides no other", func(t *testing.T) {
+			db := openPlain(t, newFile(t))
+			s := newStore(t, db)
+			old := time.Now().Add(-24 * time.Hour)
+			if err := (putting{s, db}).Put(t.Context(), silentSince("before", old), silentSince("spoilt", old), silentSince("x after", old)); err != nil {
+				t.Fatal(err)
+			}
+			mustExec(t, db, "UPDATE watchdog_sessions SET "+spoil+" WHERE run_id = 'spoilt'")
+			page, err := s.Stalled(t.Context(), benched)
+			if err != nil || len(page.Sessions) != 2 || page.Sessions[0].RunID != "before" || page.Sessions[1].RunID != "x after" {
+				t.Errorf("stalled are %+v; %v", page.Sessions, err)
+			}
+			if len(page.Unreadable) != 1 || !unreadable(page.Unreadable[0], "spoilt") {
+				t.Errorf("unreadable are %q", page.Unreadable)
+			}
+			if _, err := s.Session(t.Context(), "spoilt"); !unreadable(err, "spoilt") {
+				t.Errorf("Session returned %v", err)
+			}
+			if _, _, err := s.Attach(t.Context(), session.Session{RunID: "spoilt"}); !unreadable(err, "spoilt") {
+				t.Errorf("Attach returned %v", err)
+			}
+		})
+	}
+}
+
+func unreadable(err error, runID string) bool {
+	return errors.Is(err, session.ErrUnreadable) && strings.Contains(err.Error(), runID)
+}
+
+func TestPagesTellOfUnreadableRowsOnce(t *testing.T) {
+	db := openPlain(t, newFile(t))
+	s := newStore(t, db)
+	var rows []session.Session
+	old := time.Now().Add(-24 * time.Hour)
+	for i := range 150 {
+		rows = append(rows, silentSince(runNumber(i), old))
+	}
+	if err := (putting{s, db}).Put(t.Context(), rows...); err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, db, "UPDATE watchdog_sessions SET last_event_at = 'never' WHERE run_id >= '"+runNumber(20)+"'")
+	first, err := s.Stalled(t.Context(), benched)
+	if err != nil || len(first.Sessions) != 10 || len(first.Unreadable) != sqlite.MaxUnreadable {
+		t.Fatalf("%d sessions and %d unreadable; %v", len(first.Sessions), len(first.Unreadable), err)
+	}
+	q := benched
+	q.After = first.Next
+	second, err := s.Stalled(t.Context(), q)
+	if err != nil || len(second.Sessions) != 10 || len(second.Unreadable) != 0 || second.Next != "" {
+		t.Errorf("%d sessions, %d unreadable and %q; %v", len(second.Sessions), len(second.Unreadable), second.Next, err)
+	}
+}
+
+// calls are all that a store can be asked about sessions.
+var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
+	"Attach": func(ctx context.Context, s *sqlite.Store) error {
+		_, _, err := s.Attach(ctx, session.Session{RunID: "run-1"})
+		return err
+	},
+	"Freshen": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.Freshen(ctx, []session.Fresh{{RunID: "run-1"}})
+		return err
+	},
+	"End": func(ctx context.Context, s *sqlite.Store) error {
+		return s.End(ctx, []session.Ending{{RunID: "run-1", Status: session.Finished}})
+	},
+	"Cancel": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.Cancel{})
+		return err
+	},
+	"Session": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.Session(ctx, "run-1")
+		if errors.Is(err, session.ErrNotFound) {
+			err = nil
+		}
+		return err
+	},
+	"Stalled": func(ctx context.Context, s *sqlite.Store) error { _, err := s.Stalled(ctx, benched); return err },
+	"Ended":   func(ctx context.Context, s *sqlite.Store) error { _, _, err := s.Ended(ctx, "1"); return err },
+	"History": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.History(ctx, session.History{By: session.ByHost})
+		return err
+	},
+}
+
+var writes = []string{"Attach", "Freshen", "End", "Cancel"}
+
+func TestAClosedStoreRefusesSessions(t *testing.T) {
+	s := openNew(t)
+	if err := calls["Stalled"](t.Context(), s); err != nil { // which keeps a statement
+		t.Fatal(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range calls {
+		if err := call(t.Context(), s); !errors.Is(err, sqlite.ErrClosed) {
+			t.Errorf("%s returned %v", name, err)
+		}
+	}
+}
+
+func TestSessionsUnderALockHeldByAnotherWriter(t *testing.T) {
+	t.Run("are written late, or not at all with an error that says so", func(t *testing.T) {
+		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+			for _, name := range writes {
+				if err := calls[name](t.Context(), s); err == nil || !strings.Contains(err.Error(), "locked by another writer") {
+					t.Errorf("%s returned %v", name, err)
+				}
+			}
+			time.AfterFunc(sqlite.LockWait/2, unlock)
+			if _, after, err := s.Attach(t.Context(), session.Session{RunID: "run-1"}); err != nil || after.Attempt != 1 {
+				t.Errorf("Attach returned attempt %d and %v", after.Attempt, err)
+			}
+		})
+	})
+	t.Run("can be read", func(t *testing.T) {
+		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+			defer unlock()
+			for name, call := range calls {
+				if !slices.Contains(writes, name) && call(t.Context(), s) != nil {
+					t.Errorf("%s returned %v", name, call(t.Context(), s))
+				}
+			}
+		})
+	})
+	t.Run("are not written for a caller whose context ends", func(t *testing.T) {
+		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			if err := calls["Attach"](ctx, s); !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Attach returned %v", err)
+			}
+			unlock()
+			synctest.Wait()
+			if _, err := s.Session(t.Context(), "run-1"); !errors.Is(err, session.ErrNotFound) {
+				t.Errorf("Session returned %v", err)
+			}
+		})
+	})
+}
+
+func TestSessionsInADatabaseThatBecameReadOnly(t *testing.T) {
+	db := openPlain(t, newFile(t))
+	db.SetMaxOpenConns(1)
+	s := newStore(t, db)
+	mustExec(t, db, "PRAGMA query_only = 1")
+	for _, name := range writes {
+		if err := calls[name](t.Context(), s); err == nil || !strings.Contains(err.Error(), "nothing can be stored in it") {
+			t.Errorf("%s returned %v", name, err)
+		}
+	}
+}
+
+// TestACancelWhoseEventsCannotBeStoredChangesNothing breaks the transaction behind the guard.
+func TestACancelWhoseEventsCannotBeStoredChangesNothing(t *testing.T) {
+	db := openPlain(t, newFile(t))
+	s := newStore(t, db)
+	_, run, err := s.Attach(t.Context(), session.Session{RunID: "run-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustExec(t, db, "CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no more events'); END")
+	done, err := s.Cancel(t.Context(), run, session.Cancel{Reason: "watchdog_idle_timeout", Events: append(read(t, s), numbered(1))})
+	if done || err == nil || !strings.Contains(err.Error(), "no more events") {
+		t.Errorf("Cancel reported %v and %v", done, err)
+	}
+	if after, err := s.Session(t.Context(), "run-1"); err != nil || after != run {
+		t.Errorf("the session is %+v, was %+v; %v", after, run, err)
+	}
+}
+
+func TestAStoreRefusesWhatMakesNoSenseOfSessions(t *testing.T) {
+	s := openNew(t)
+	_, none := s.Stalled(t.Context(), session.Query{})
+	_, nowhere := s.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
+	_, _, mark := s.Ended(t.Context(), "yesterday")
+	_, weather := s.History(t.Context(), session.History{By: "weather"})
+	live := s.End(t.Context(), []session.Ending{{RunID: "run-1", Status: session.Active}})
+	for want, err := range map[string]error{"ask for at least 1": none, "nowhere": nowhere, "yesterday": mark, "weather": weather, "is not how an attempt ends": live} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q in it", err, want)
+		}
+	}
+}
+
+func TestMarksStayGoodWhenTheRowOfTheLastEndIsDeletedOrTheClockPutBack(t *testing.T) {
+	db := openPlain(t, newFile(t))
+	s := newStore(t, db)
+	endOne := func(runID string) {
+		t.Helper()
+		_, run, err := s.Attach(t.Context(), session.Session{RunID: runID})
+		if err == nil {
+			err = s.End(t.Context(), []session.Ending{{RunID: runID, Attempt: run.Attempt, Status: session.Finished}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	endOne("deleted")
+	mustExec(t, db, "INSERT INTO watchdog_sessions (run_id, status, created_at, started_at, attempt, ended) VALUES ('future', 'finished', '', '', 1, 9000000000000000)")
+	_, mark, err := s.Ended(t.Context(), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	endOne("after the clock was put back")
+	runIDs, mark, err := s.Ended(t.Context(), mark)
+	if err != nil || !slices.Equal(runIDs, []string{"after the clock was put back"}) {
+		t.Errorf("ended are %q; %v", runIDs, err)
+	}
+	endOne("last")
+	if runIDs, _, err = s.Ended(t.Context(), mark); err != nil || !slices.Equal(runIDs, []string{"last"}) {
+		t.Errorf("ended are %q; %v", runIDs, err)
+	}
+}
+
+func TestAHistoryOfEventsOfOtherWriters(t *testing.T) {
+	db := openPlain(t, newFile(t))
+	s := newStore(t, db)
+	for id, values := range map[string]string{
+		"zone":   `'{"reason":"a"}', '2026-03-04T01:00:00+02:00'`,
+		"digits": `'{"reason":"a"}', '2026-03-03 23:00:00'`,
+		"none":   `'{}', '2026-03-04 12:00:00.000000'`,
+		"broken": `'not JSON', '2026-03-04 12:00:00.000000'`,
+		"when":   `'{"reason":"a"}', 'yesterday'`,
+	} {
+		mustExec(t, db, `INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp)
+			VALUES ('`+id+`', 'runtime_control', 'run-1', 'runtime.watchdog.cancel', `+values+`)`)
+	}
+	stretch := session.History{From: noon.Add(-24 * time.Hour), To: noon.Add(24 * time.Hour), By: session.ByReason}
+	got, err := s.History(t.Context(), stretch)
+	if want := []session.Count{{Key: "", Count: 2}, {Key: "a", Count: 2}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("counted are %+v, want %+v; %v", got, want, err)
+	}
+	stretch.By = session.ByDay
+	got, err = s.History(t.Context(), stretch)
+	if want := []session.Count{{Key: "2026-03-03", Count: 2}, {Key: "2026-03-04", Count: 2}}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("counted are %+v, want %+v; %v", got, want, err)
+	}
+}
+
+func TestTheLatestOfSeveralAgesOfOneSessionCounts(t *testing.T) {
+	db := openPlain(t, newFile(t))
+	s := newStore(t, db)
+	if err := (putting{s, db}).Put(t.Context(), silentSince("run-1", time.Now().Add(-24*time.Hour))); err != nil {
+		t.Fatal(err)
+	}
+	gone, err := s.Freshen(t.Context(), []session.Fresh{
+		{RunID: "run-1", Attempt: 1, Age: 2 * time.Hour}, {RunID: "run-1", Attempt: 1, Age: time.Hour}, {RunID: "run-1", Attempt: 1, Age: 3 * time.Hour},
+		{RunID: "run-1", Attempt: 2},
+	})
+	if err != nil || !slices.Equal(gone, []string{"run-1"}) {
+		t.Errorf("gone are %q; %v", gone, err)
+	}
+	after, err := s.Session(t.Context(), "run-1")
+	if silence := time.Since(after.LastEventAt); err != nil || silence < time.Hour || silence > 90*time.Minute {
+		t.Errorf("the last event was %v ago; %v", silence, err)
+	}
+}

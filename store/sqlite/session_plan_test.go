@@ -1,0 +1,88 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+
+// TestTheQueryPlans holds the plans of the statements that have to be cheap whatever is active. None of them may scan the sessions; the index of the unreadable ones, which is scanned
+// whole, holds no others.
+func TestTheQueryPlans(t *testing.T) {
+	file := newFile(t)
+	openAt(t, file)
+	db := openPlain(t, file)
+	for name, test := range map[string]struct {
+		statement string
+		arguments []any
+	}{
+		"stalled": {sqlite.SelectStalled, []any{1, 2, 3, 4, 5, "run", 7}},
+		"ended":   {sqlite.SelectEnded, []any{1}},
+		"freshen": {sqlite.FreshenRows, []any{"[]"}},
+		"gone":    {sqlite.SelectGone, []any{"[]"}},
+		"cancel":  {sqlite.CancelRow, []any{"run", 1, "", "reason", 0, 1}},
+		"end":     {sqlite.EndRow, []any{"run", 1, "finished", "", 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := planOf(t, db, test.statement, test.arguments)
+			for line := range strings.Lines(plan) {
+				if strings.Contains(line, "SCAN main.watchdog_sessions") && !strings.Contains(line, "USING INDEX watchdog_sessions_unreadable") ||
+					strings.Contains(line, "SCAN s") {
+					t.Errorf("the plan scans the sessions: %s", line)
+				}
+			}
+			compareGolden(t, filepath.Join("testdata", "plans", name+".txt"), plan)
+		})
+	}
+}
+
+// planOf returns the plan as indented text, without the numbers, which change with each version of SQLite.
+func planOf(t *testing.T, db *sql.DB, statement string, arguments []any) string {
+	t.Helper()
+	rows, err := db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	var plan strings.Builder
+	depths := map[int]int{}
+	for rows.Next() {
+		var id, parent, unused int
+		var detail string
+		if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+			t.Fatal(err)
+		}
+		depths[id] = depths[parent] + 1
+		plan.WriteString(strings.Repeat("  ", depths[id]-1) + detail + "\n")
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
+	}
+	return plan.String()
+}
+
+func compareGolden(t *testing.T, file, got string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("the plan is\n%s, want\n%s", got, want)
+	}
+}
