@@ -55,7 +55,7 @@ func parse(args []string) (options, error) {
 	case flags.NArg() > 0:
 		return o, errors.New("there is an argument that is no flag; everything is said with flags, such as -dsn") // not which: it may be a password
 	case !understood(o.dsn):
-		return o, errors.New("-dsn is neither sqlite:PATH nor postgres://...")
+		return o, errors.New("-dsn is neither sqlite:PATH nor postgres://USER@HOST/DATABASE")
 	case o.seed < 0 || o.stalled < 0 || o.stalled > o.seed:
 		return o, fmt.Errorf("-seed %d, -stalled %d: use numbers from 0, the second not above the first", o.seed, o.stalled)
 	case o.once && o.http != "":

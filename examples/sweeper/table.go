@@ -37,7 +37,7 @@ func (t *table) pass(p sweep.Pass) {
 		return
 	}
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "SESSION\tHOST\tSILENT FOR\tALLOWED\tWHAT\tWHY")
+	fmt.Fprintf(w, "SESSION\tHOST\tSILENT FOR\tALLOWED\tWHAT\tWHY\n")
 	for _, c := range p.Cases {
 		fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%s\t%s\n", c.Session.RunID, c.Session.Host, c.Silence.Round(time.Second), c.Threshold, c.Outcome, watchdog.IdleTimeout)
 	}

@@ -1,0 +1,211 @@
+//go:build unix
+
+package bench_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+const (
+	liveRuns = 10_000
+	// oneCycle is how long it takes for every row to be written once, with the default threshold.
+	oneCycle = session.DefaultThreshold / 10
+)
+
+// BenchmarkKept is what 10,000 live runs with an activity a second cost in a minute, in which each of their rows is written once: without rows, and with them. It takes five minutes. What the server of PostgreSQL does is in its own
+// processes and not in the %core; SQLite is in this one.
+func BenchmarkKept(b *testing.B) {
+	var without float64
+	b.Run("in=nothing", func(b *testing.B) { without = live(b, nil, nil) })
+	b.Run("in=SQLite", func(b *testing.B) {
+		store, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "sessions.db"))
+		must(b, err)
+		b.Cleanup(func() { must(b, store.Close()) })
+		var statements atomic.Int64
+		b.ReportMetric(live(b, counted{store, &statements}, &statements)-without, "%core-more")
+	})
+	b.Run("in=PostgreSQL", func(b *testing.B) {
+		server := pgtest.Start(b, pgtest.Options{Fsync: true})
+		config, err := pgxpool.ParseConfig(server.DSN(server.Database(b)))
+		must(b, err)
+		var statements atomic.Int64
+		config.ConnConfig.Tracer = tracer{&statements}
+		pool, err := pgxpool.NewWithConfig(b.Context(), config)
+		must(b, err)
+		b.Cleanup(pool.Close)
+		store, err := postgres.New(b.Context(), pool, postgres.Config{})
+		must(b, err)
+		b.Cleanup(func() { must(b, store.Close()) })
+		b.ReportMetric(live(b, store, &statements)-without, "%core-more")
+	})
+}
+
+// live has the runs live for a minute, and returns how much of a core they took.
+func live(b *testing.B, store session.Store, statements *atomic.Int64) (share float64) {
+	b.Helper()
+	cfg, within := watchdog.Config{Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: time.Hour}, Logger: quiet}, time.Duration(0)
+	if store != nil {
+		cfg.Keeper, within = keep(b, store), oneCycle
+	}
+	all := attachAll(b, cfg, within)
+	for b.Loop() {
+		began, used := time.Now(), processorTime(b)
+		before := int64(0)
+		if statements != nil {
+			before = statements.Load()
+		}
+		beActive(all, began)
+		wall := time.Since(began)
+		share = 100 * (processorTime(b) - used).Seconds() / wall.Seconds()
+		b.ReportMetric(share, "%core")
+		if statements != nil {
+			b.ReportMetric(float64(statements.Load()-before)/wall.Seconds(), "statements/s")
+		}
+	}
+	return share
+}
+
+// beActive has each run have an activity a second, in ten portions, for a cycle.
+func beActive(all []*watchdog.Watchdog, began time.Time) {
+	portions := time.NewTicker(100 * time.Millisecond)
+	defer portions.Stop()
+	for n := 0; time.Since(began) < oneCycle; n++ {
+		for i := n % 10; i < len(all); i += 10 {
+			all[i].Activity()
+		}
+		<-portions.C
+	}
+}
+
+// keep has a keeper run until the benchmark ends.
+func keep(b *testing.B, store session.Store) *session.Keeper {
+	b.Helper()
+	keeper, err := session.NewKeeper(session.KeeperConfig{Store: store, Logger: quiet})
+	must(b, err)
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	running.Go(func() { _ = keeper.Run(ctx) })
+	b.Cleanup(func() {
+		stop()
+		running.Wait()
+	})
+	return keeper
+}
+
+// attachAll begins the runs within a time, so that their rows are not all due at one instant.
+func attachAll(b *testing.B, cfg watchdog.Config, within time.Duration) []*watchdog.Watchdog {
+	b.Helper()
+	all := make([]*watchdog.Watchdog, liveRuns)
+	b.Cleanup(func() {
+		for _, wd := range all {
+			if wd != nil {
+				wd.Close()
+			}
+		}
+	})
+	began := time.Now()
+	for i := range all {
+		time.Sleep(time.Until(began.Add(within * time.Duration(i) / liveRuns)))
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: fmt.Sprintf("run-%07d", i), StartedAt: time.Now()}, cfg)
+		must(b, err)
+		all[i] = wd
+	}
+	return all
+}
+
+// processorTime is what this process took so far.
+func processorTime(b *testing.B) time.Duration {
+	b.Helper()
+	var usage syscall.Rusage
+	must(b, syscall.Getrusage(syscall.RUSAGE_SELF, &usage))
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}
+
+// counted counts what a keeper has SQLite do, a transaction with its beginning, its end and the time as four statements.
+type counted struct {
+	session.Store
+	statements *atomic.Int64
+}
+
+func (s counted) Freshen(ctx context.Context, fresh []session.Fresh) ([]string, error) {
+	s.statements.Add(4)
+	return s.Store.Freshen(ctx, fresh)
+}
+
+func (s counted) Ended(ctx context.Context, mark string) ([]string, string, error) {
+	s.statements.Add(1)
+	return s.Store.Ended(ctx, mark)
+}
+
+// A tracer counts the statements of a pool.
+type tracer struct{ statements *atomic.Int64 }
+
+// TraceQueryStart implements [pgx.QueryTracer].
+func (t tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData) context.Context {
+	t.statements.Add(1)
+	return ctx
+}
+
+// TraceQueryEnd implements [pgx.QueryTracer].
+func (tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// BenchmarkCancelElsewhere cancels sessions on one host, fifty at a time, one after the other, until each one's run on another host has ended.
+func BenchmarkCancelElsewhere(b *testing.B) {
+	const atATime = 50
+	server := pgtest.Start(b, pgtest.Options{Fsync: true})
+	dsn := server.DSN(server.Database(b))
+	var hosts [2]*postgres.Store
+	for i := range hosts {
+		store, err := postgres.Open(b.Context(), dsn, postgres.Config{})
+		must(b, err)
+		b.Cleanup(func() { must(b, store.Close()) })
+		hosts[i] = store
+	}
+	cfg := watchdog.Config{Store: hosts[0], Keeper: keep(b, hosts[0]), Logger: quiet}
+	var took []time.Duration
+	for b.Loop() {
+		for range atATime {
+			took = append(took, cancelElsewhere(b, cfg, hosts[1], len(took)))
+		}
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-median")
+	b.ReportMetric(float64(took[len(took)-1].Microseconds())/1000, "ms-max")
+}
+
+func cancelElsewhere(b *testing.B, cfg watchdog.Config, elsewhere session.Store, number int) time.Duration {
+	b.Helper()
+	ctx := context.Background()
+	wd, err := watchdog.New(ctx, watchdog.Run{ID: fmt.Sprintf("run-%07d", number), StartedAt: time.Now()}, cfg)
+	must(b, err)
+	defer wd.Close()
+	for {
+		row, err := elsewhere.Session(ctx, wd.ID())
+		must(b, err)
+		decided := time.Now()
+		swept := watchdog.Swept{RunID: row.RunID, StartedAt: row.StartedAt, LastEventAt: row.LastEventAt, At: decided, Silence: time.Hour, Threshold: time.Minute}
+		done, err := elsewhere.Cancel(ctx, row, session.Cancel{Reason: watchdog.IdleTimeout, Events: swept.Cancel()})
+		must(b, err)
+		if done {
+			<-wd.Context().Done()
+			return time.Since(decided)
+		}
+	}
+}

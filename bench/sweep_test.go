@@ -1,0 +1,223 @@
+package bench_test
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+const stalledAtFirst = 50
+
+var (
+	smallCrowds = []int{10_000, 100_000}
+	// With WATCHDOG_LONG set there are as many as the design promises.
+	largeCrowd = 1_000_000
+)
+
+// BenchmarkSweep looks for what is stalled among many active sessions. Beside it stand the bare query, prepared and with an index of its own, and what hosts write, which is to list what
+// is active and to judge each.
+func BenchmarkSweep(b *testing.B) {
+	crowds := smallCrowds
+	if os.Getenv("WATCHDOG_LONG") != "" {
+		crowds = append(crowds, largeCrowd)
+	}
+	for _, active := range crowds {
+		b.Run(fmt.Sprintf("in=SQLite/active=%d", active), func(b *testing.B) { newSQLite(b).bench(b, active) })
+	}
+	b.Run("in=PostgreSQL", func(b *testing.B) {
+		server := pgtest.Start(b, pgtest.Options{Fsync: true})
+		for _, active := range crowds {
+			b.Run(fmt.Sprintf("active=%d", active), func(b *testing.B) { newPostgres(b, server).bench(b, active) })
+		}
+	})
+}
+
+// A crowd is a database with many active sessions.
+type crowd struct {
+	store interface {
+		session.Store
+		io.Closer
+	}
+	db      *sql.DB
+	dialect dialect
+}
+
+// A dialect is what the databases do not have in common. The rows are fresh for as long as a benchmark takes, but for those that are stalled.
+type dialect struct {
+	rows, bare, tidy string
+}
+
+var inSQLite = dialect{
+	rows: `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1),
+		times(i, at) AS (SELECT i, CASE WHEN i <= ?2 THEN strftime('%Y-%m-%d %H:%M:%f000', 'now', -(900 + 60 * i) || ' seconds')
+			ELSE strftime('%Y-%m-%d %H:%M:%f000', 'now', '1 day', (i / 1000.0) || ' seconds') END FROM n)
+		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
+		SELECT printf('run-%07d', i), 'active', '2026-01-01 00:00:00.000000', at, '2026-01-01 00:00:00.000000', 'host-' || (i % 3), 1 FROM times`,
+	bare: `SELECT run_id, last_event_at FROM watchdog_sessions WHERE status = 'active' AND last_event_at < strftime('%Y-%m-%d %H:%M:%f000', 'now', '-600 seconds')
+		ORDER BY last_event_at LIMIT 10`,
+	tidy: `ANALYZE watchdog_sessions`,
+}
+
+var inPostgres = dialect{
+	rows: `INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
+		SELECT format('run-%s', lpad(i::text, 7, '0')), 'active', '2026-01-01Z', CASE WHEN i <= $2::int THEN now() - (900 + 60 * i) * interval '1 second'
+			ELSE now() + interval '1 day' + i * interval '1 millisecond' END, '2026-01-01Z', 'host-' || (i % 3), 1 FROM generate_series(1, $1::int) AS n(i)`,
+	bare: `SELECT run_id, last_event_at FROM watchdog_sessions WHERE status = 'active' AND last_event_at < now() - interval '600 seconds' ORDER BY last_event_at LIMIT 10`,
+	tidy: `VACUUM ANALYZE watchdog_sessions`,
+}
+
+const listing = `SELECT run_id, last_event_at FROM watchdog_sessions WHERE status = 'active'`
+
+func newSQLite(b *testing.B) *crowd {
+	b.Helper()
+	file := filepath.Join(b.TempDir(), "sessions.db")
+	store, err := sqlite.Open(b.Context(), file)
+	must(b, err)
+	return (&crowd{store: store, dialect: inSQLite}).open(b, "sqlite", "file:"+file+"?_pragma=busy_timeout(20000)&_pragma=synchronous(OFF)")
+}
+
+func newPostgres(b *testing.B, server *pgtest.Server) *crowd {
+	b.Helper()
+	dsn := server.DSN(server.Database(b))
+	store, err := postgres.Open(b.Context(), dsn, postgres.Config{})
+	must(b, err)
+	return (&crowd{store: store, dialect: inPostgres}).open(b, "pgx", dsn)
+}
+
+func (c *crowd) open(b *testing.B, driver, source string) *crowd {
+	b.Helper()
+	db, err := sql.Open(driver, source)
+	must(b, err)
+	c.db = db
+	b.Cleanup(func() { must(b, cmp.Or(db.Close(), c.store.Close())) })
+	return c
+}
+
+func (c *crowd) exec(b *testing.B, statement string, arguments ...any) {
+	b.Helper()
+	_, err := c.db.ExecContext(b.Context(), statement, arguments...)
+	must(b, err)
+}
+
+func (c *crowd) bench(b *testing.B, active int) {
+	b.Helper()
+	c.exec(b, c.dialect.rows, active, stalledAtFirst)
+	c.exec(b, c.dialect.tidy)
+	c.find(b, 10, stalledAtFirst)
+	b.Run("pass=cancels 10", c.pass)
+	c.exec(b, "UPDATE watchdog_sessions SET status = 'finished' WHERE run_id <= $1", fmt.Sprintf("run-%07d", stalledAtFirst))
+	c.exec(b, c.dialect.tidy)
+	c.find(b, 0, 0)
+}
+
+// find asks for ten of those that are stalled.
+func (c *crowd) find(b *testing.B, want, stalled int) {
+	b.Helper()
+	q := session.Query{Threshold: sweep.DefaultStalledThreshold, MinAge: sweep.DefaultMinAge, Limit: 10}
+	b.Run(fmt.Sprintf("find=%d of %d/with=Stalled", want, stalled), func(b *testing.B) {
+		for b.Loop() {
+			page, err := c.store.Stalled(b.Context(), q)
+			mustBe(b, want, len(page.Sessions), err)
+		}
+	})
+	b.Run(fmt.Sprintf("find=%d of %d/with=bare query", want, stalled), func(b *testing.B) {
+		c.exec(b, "CREATE INDEX bare ON watchdog_sessions (status, last_event_at)")
+		c.exec(b, c.dialect.tidy)
+		defer c.exec(b, "DROP INDEX bare")
+		bare, err := c.db.PrepareContext(b.Context(), c.dialect.bare)
+		must(b, err)
+		defer bare.Close()
+		for b.Loop() {
+			found, err := each(bare.QueryContext(b.Context()))(always)
+			mustBe(b, want, found, err)
+		}
+	})
+	b.Run(fmt.Sprintf("find=%d of %d/with=listing", want, stalled), func(b *testing.B) {
+		for b.Loop() {
+			found, err := each(c.db.QueryContext(b.Context(), listing))(isStalled)
+			mustBe(b, stalled, found, err)
+		}
+	})
+}
+
+// pass is one whole pass of a sweeper.
+func (c *crowd) pass(b *testing.B) {
+	sweeper, err := sweep.New(c.store, c.store, sweep.Config{Logger: quiet})
+	must(b, err)
+	for b.Loop() {
+		p, err := sweeper.Sweep(context.Background())
+		mustBe(b, 10, p.Cancelled, err)
+		b.StopTimer()
+		c.exec(b, "UPDATE watchdog_sessions SET status = 'active', reason = '', ended = NULL WHERE status = 'cancelled'")
+		c.exec(b, "DELETE FROM events")
+		b.StartTimer()
+	}
+}
+
+// each counts the rows of a query, of a run and a time each, for which something is true.
+func each(rows *sql.Rows, err error) func(counts func(lastEventAt any) bool) (int, error) {
+	return func(counts func(lastEventAt any) bool) (n int, _ error) {
+		if err != nil {
+			return 0, err
+		}
+		defer rows.Close()
+		var runID string
+		var lastEventAt any
+		for rows.Next() {
+			if err := rows.Scan(&runID, &lastEventAt); err != nil {
+				return 0, err
+			}
+			if counts(lastEventAt) {
+				n++
+			}
+		}
+		return n, rows.Err()
+	}
+}
+
+func always(any) bool { return true }
+
+// isStalled judges as a host would.
+func isStalled(lastEventAt any) bool {
+	return time.Since(timeOf(lastEventAt)) > sweep.DefaultStalledThreshold
+}
+
+// timeOf understands what the driver has, which for SQLite is a text.
+func timeOf(value any) time.Time {
+	if at, ok := value.(time.Time); ok {
+		return at
+	}
+	at, err := time.Parse("2006-01-02 15:04:05.000000", value.(string))
+	if err != nil {
+		panic(err)
+	}
+	return at
+}
+
+func must(b *testing.B, err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+func mustBe(b *testing.B, want, got int, err error) {
+	b.Helper()
+	if err != nil || got != want {
+		b.Fatal(got, "instead of", want, err)
+	}
+}

@@ -1,0 +1,128 @@
+package sweeptest_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+// A job is what a child does until its input ends: it sweeps or, with a run, it is the run's host.
+type job struct {
+	DSN string
+	// Interval is that between passes, Cap how many sessions each cancels.
+	Interval time.Duration
+	Cap      int
+
+	Run       string
+	StartedAt time.Time
+	Host      string
+	Resume    bool
+	Poll      time.Duration
+}
+
+// A line is what a child says.
+type line struct {
+	// Cancelled are the sessions that a pass has cancelled.
+	Cancelled []string `json:",omitempty"`
+	// Attempt is what the host's attempt at the run is, Cause why the run's context ended and EndedAt when.
+	Attempt watchdog.Attempt    `json:",omitzero"`
+	Cause   watchdog.StopReason `json:",omitempty"`
+	EndedAt time.Time           `json:",omitzero"`
+}
+
+var quiet = slog.New(slog.DiscardHandler)
+
+// work is the child.
+func work(text string, in io.Reader, out io.Writer) error {
+	var j job
+	if err := json.Unmarshal([]byte(text), &j); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		stop()
+	}()
+	s, err := openStore(ctx, j.DSN)
+	for began := time.Now(); err != nil && ctx.Err() == nil && time.Since(began) < patience; s, err = openStore(ctx, j.DSN) {
+		time.Sleep(20 * time.Millisecond) // as whoever starts a program again and again while the server is down
+	}
+	if err != nil {
+		return err
+	}
+	if j.Run == "" {
+		err = j.sweep(ctx, s, json.NewEncoder(out))
+	} else {
+		err = j.host(ctx, s, json.NewEncoder(out))
+	}
+	return errors.Join(err, s.Close())
+}
+
+func (j job) sweep(ctx context.Context, s store, lines *json.Encoder) error {
+	sweeper, err := sweep.New(s, s, sweep.Config{
+		Interval: j.Interval, StartupDelay: sweep.None, MaxCancellationsPerRun: j.Cap, Logger: quiet,
+		OnPass: func(p sweep.Pass) {
+			if said := (line{Cancelled: cancelledIn(p)}); said.Cancelled != nil {
+				_ = lines.Encode(said) // a parent that is gone hears nothing
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return sweeper.Run(ctx)
+}
+
+func cancelledIn(p sweep.Pass) (runIDs []string) {
+	for _, c := range p.Cases {
+		if c.Outcome == sweep.Cancelled {
+			runIDs = append(runIDs, c.Session.RunID)
+		}
+	}
+	return runIDs
+}
+
+// host has a live run, says how it is attached and how it ended, and then waits for the end of the input.
+func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
+	keeper, err := j.keeper(s)
+	if err != nil {
+		return err
+	}
+	keeping, stop := context.WithCancel(context.Background())
+	var kept sync.WaitGroup
+	kept.Go(func() { _ = keeper.Run(keeping) })
+	defer kept.Wait()
+	defer stop()
+	attach := watchdog.New
+	if j.Resume {
+		attach = watchdog.Resume
+	}
+	wd, err := attach(context.Background(), watchdog.Run{ID: j.Run, StartedAt: j.StartedAt}, watchdog.Config{Store: s, Keeper: keeper, Logger: quiet})
+	if err != nil {
+		return err
+	}
+	err = lines.Encode(line{Attempt: wd.Attempt()})
+	select {
+	case <-wd.Context().Done():
+		said := line{EndedAt: time.Now()}
+		if stopped := (*watchdog.Stop)(nil); errors.As(context.Cause(wd.Context()), &stopped) {
+			said.Cause = stopped.Code
+		}
+		err = errors.Join(err, lines.Encode(said))
+		<-ctx.Done()
+	case <-ctx.Done():
+	}
+	return errors.Join(err, wd.Close())
+}
+
+func (j job) keeper(s session.Store) (*session.Keeper, error) {
+	return session.NewKeeper(session.KeeperConfig{Store: s, Host: j.Host, Pace: 50 * time.Millisecond, Poll: j.Poll, Logger: quiet})
+}

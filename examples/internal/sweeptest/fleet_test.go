@@ -1,0 +1,181 @@
+package sweeptest_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+)
+
+// manySweepers has processes sweep one database while a part of its stalled sessions wakes up.
+func manySweepers(t *testing.T, db *database) {
+	f := newFleet(t, db)
+	waking := f.wakeUp()
+	f.finish(waking)
+	for runID, times := range f.reported {
+		require.Equal(t, 1, times, "the processes that say they cancelled %s", runID)
+	}
+	require.Len(t, f.reported, db.cancelled(), "each cancel is some process's")
+}
+
+func TestSweepersThatAreKilledAndAServerThatCrashes(t *testing.T) {
+	server := pgtest.Start(t, pgtest.Options{})
+	f := newFleet(t, newPostgres(t, server))
+	waking := f.wakeUp()
+	all := f.db.stalled - f.db.woken
+	for round := 1; round <= 10; round++ {
+		f.await(round * all / 12)
+		f.replaceOne()
+		if round == 5 {
+			server.Kill()
+			require.NoError(t, server.Restart())
+		}
+	}
+	f.finish(waking)
+}
+
+// A fleet are sweepers in processes of their own.
+type fleet struct {
+	t       *testing.T
+	db      *database
+	members []*process
+	reading sync.WaitGroup
+
+	mu       sync.Mutex
+	reported map[string]int // how many processes said that they cancelled a run
+}
+
+func newFleet(t *testing.T, db *database) *fleet {
+	t.Helper()
+	db.seed(t, db.stalled+100, db.stalled)
+	f := &fleet{t: t, db: db, reported: map[string]int{}}
+	for range db.processes {
+		f.members = append(f.members, f.start())
+	}
+	return f
+}
+
+func (f *fleet) start() *process {
+	f.t.Helper()
+	p := start(f.t, job{DSN: f.db.dsn, Interval: 20 * time.Millisecond, Cap: 20})
+	f.reading.Go(func() {
+		for said := range p.said {
+			f.mu.Lock()
+			for _, runID := range said.Cancelled {
+				f.reported[runID]++
+			}
+			f.mu.Unlock()
+		}
+	})
+	return p
+}
+
+// replaceOne kills one of the sweepers with SIGKILL, whatever it does just now, and starts another.
+func (f *fleet) replaceOne() {
+	f.t.Helper()
+	at := rand.IntN(len(f.members))
+	f.members[at].kill()
+	f.members[at] = f.start()
+}
+
+// await waits until so many sessions are cancelled.
+func (f *fleet) await(n int) {
+	f.t.Helper()
+	require.Eventually(f.t, func() bool { return f.db.cancelled() >= n }, patience, 5*time.Millisecond, "waiting for %d cancels", n)
+}
+
+// A wakening is what became of the sessions that woke up: whether they were gone by then.
+type wakening struct {
+	gone  map[string]bool
+	ended chan struct{}
+}
+
+// wakeUp has a host write that sessions had events, in step with the sweepers: some are cancelled already, some just now, some are not.
+func (f *fleet) wakeUp() *wakening {
+	f.t.Helper()
+	const batch = 5
+	w := &wakening{map[string]bool{}, make(chan struct{})}
+	host, ctx := f.db.store(f.t), f.t.Context()
+	waking := rand.Perm(f.db.stalled)[:f.db.woken]
+	others := f.db.stalled - f.db.woken
+	go func() {
+		defer close(w.ended)
+		for n := 0; n < len(waking) && ctx.Err() == nil; n += batch {
+			for f.db.cancelled() < others*n/len(waking)*3/4 && ctx.Err() == nil {
+				time.Sleep(time.Millisecond)
+			}
+			w.freshen(ctx, host, waking[n:n+batch])
+		}
+	}()
+	f.t.Cleanup(func() { <-w.ended })
+	return w
+}
+
+// freshen writes until it is written: an error leaves open whether it is, and then it is written again.
+func (w *wakening) freshen(ctx context.Context, host session.Store, numbers []int) {
+	var fresh []session.Fresh
+	for _, n := range numbers {
+		fresh = append(fresh, session.Fresh{RunID: runNumber(n + 1), Attempt: 1})
+		w.gone[runNumber(n+1)] = false
+	}
+	gone, err := host.Freshen(ctx, fresh)
+	for err != nil && ctx.Err() == nil {
+		time.Sleep(10 * time.Millisecond)
+		gone, err = host.Freshen(ctx, fresh)
+	}
+	for _, runID := range gone {
+		w.gone[runID] = true
+	}
+}
+
+// finish waits until all that is to be cancelled is, ends the sweepers, and looks at what they did.
+func (f *fleet) finish(w *wakening) {
+	f.t.Helper()
+	select {
+	case <-w.ended:
+	case <-time.After(patience):
+		require.Fail(f.t, "the sweepers do not come to an end")
+	}
+	awake := 0
+	for _, gone := range w.gone {
+		if !gone {
+			awake++
+		}
+	}
+	f.t.Logf("%d of %d sessions woke up in time", awake, len(w.gone))
+	require.Positive(f.t, awake)
+	f.await(f.db.stalled - awake)
+	for _, p := range f.members {
+		p.end()
+	}
+	f.reading.Wait()
+	for _, p := range f.members {
+		p.wait()
+	}
+	f.check(w)
+}
+
+// check looks at every row: what was awake is active and has no cancel, what was stalled is cancelled once.
+func (f *fleet) check(w *wakening) {
+	f.t.Helper()
+	statuses, cancels := f.db.statuses(f.t), f.db.cancels(f.t)
+	require.Len(f.t, statuses, f.db.stalled+100)
+	for i := 1; i <= len(statuses); i++ {
+		runID := runNumber(i)
+		gone, woken := w.gone[runID]
+		if i > f.db.stalled || woken && !gone {
+			assert.Equal(f.t, "active", statuses[runID], "%s, which is awake", runID)
+			assert.Zero(f.t, cancels[runID], "the cancels of %s, which is awake", runID)
+			continue
+		}
+		assert.Equal(f.t, "cancelled", statuses[runID], "%s, which is stalled", runID)
+		assert.Equal(f.t, 1, cancels[runID], "the cancels of %s", runID)
+	}
+}

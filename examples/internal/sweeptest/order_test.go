@@ -1,0 +1,99 @@
+package sweeptest_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+const (
+	stalled = 50
+	passes  = 5
+)
+
+// active is how many sessions there are: with WATCHDOG_LONG set, as many as the design promises.
+func active() int {
+	if os.Getenv("WATCHDOG_LONG") != "" {
+		return 1_000_000
+	}
+	return 100_000
+}
+
+func inOrder(t *testing.T, db *database) {
+	db.seed(t, active(), stalled)
+	s := db.store(t)
+	sweeper := newSweeper(t, s, s, sweep.Config{})
+	var all []string
+	for range passes {
+		p, err := sweeper.Sweep(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 10, p.Cancelled)
+		all = append(all, cancelledIn(p)...)
+	}
+	require.Equal(t, oldestFirst(stalled), all)
+	p, err := sweeper.Sweep(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, p.Found, "nothing is left")
+	require.Equal(t, stalled, db.cancelled())
+	require.Len(t, db.cancels(t), stalled)
+}
+
+func poisonedSession(t *testing.T, db *database) {
+	db.seed(t, 1000, stalled)
+	s := db.store(t)
+	oldest := oldestFirst(stalled)[0]
+	sweeper := newSweeper(t, s, poisoned{s, oldest}, sweep.Config{Interval: time.Millisecond})
+	var all []string
+	failed := 0
+	for range passes {
+		p, err := sweeper.Sweep(t.Context())
+		failed += p.Failed
+		if p.Failed > 0 {
+			require.ErrorIs(t, err, errPoisoned)
+		}
+		require.NoError(t, p.Err, "the pass goes on")
+		all = append(all, cancelledIn(p)...)
+	}
+	require.Equal(t, oldestFirst(stalled)[1:], all)
+	require.Greater(t, failed, 1, "it is tried again")
+	require.Equal(t, "active", db.statuses(t)[oldest])
+	require.Zero(t, db.cancels(t)[oldest])
+}
+
+func newSweeper(t *testing.T, source sweep.Source, canceller sweep.Canceller, cfg sweep.Config) *sweep.Sweeper {
+	t.Helper()
+	cfg.Logger = quiet
+	sweeper, err := sweep.New(source, canceller, cfg)
+	require.NoError(t, err)
+	return sweeper
+}
+
+// oldestFirst are the runs that were seeded as stalled.
+func oldestFirst(n int) (runIDs []string) {
+	for i := n; i > 0; i-- {
+		runIDs = append(runIDs, runNumber(i))
+	}
+	return runIDs
+}
+
+var errPoisoned = errors.New("poisoned")
+
+// poisoned is a store in which one session cannot be cancelled.
+type poisoned struct {
+	session.Store
+	runID string
+}
+
+func (p poisoned) Cancel(ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+	if judged.RunID == p.runID {
+		return false, errPoisoned
+	}
+	return p.Store.Cancel(ctx, judged, c)
+}

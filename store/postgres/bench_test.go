@@ -1,0 +1,163 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+)
+
+// durable is a server that writes to the disk, with a store on it.
+func durable(b *testing.B, parameters string) (*postgres.Store, *pgxpool.Pool) {
+	b.Helper()
+	own := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: []string{"shared_buffers=1GB"}})
+	dsn := own.DSN(own.Database(b))
+	return openAt(b, dsn+parameters, postgres.Config{}), hostPool(b, dsn+parameters)
+}
+
+// BenchmarkAppend appends one event a call, durably, beside the same insert written by hand, which pgx prepares once for each connection.
+func BenchmarkAppend(b *testing.B) {
+	s, pool := durable(b, "&pool_max_conns=16")
+	for _, writers := range []int{1, 16, 256} {
+		b.Run(fmt.Sprintf("by hand/writers=%d", writers), func(b *testing.B) {
+			mustExec(b, pool, "TRUNCATE events")
+			eachWriter(b, writers, func(n int64) error {
+				e := numbered(n)
+				_, err := pool.Exec(b.Context(), `INSERT INTO events VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT DO NOTHING`,
+					e.ID, e.AggregateType, e.AggregateID, e.Type, string(e.Payload), e.Timestamp, nil)
+				return err
+			})
+		})
+		b.Run(fmt.Sprintf("opened/writers=%d", writers), func(b *testing.B) {
+			mustExec(b, pool, "TRUNCATE events")
+			eachWriter(b, writers, func(n int64) error { return s.Append(b.Context(), numbered(n)) })
+		})
+	}
+}
+
+// BenchmarkStalled finds ten of fifty stalled sessions, and none, among those that are active: beside the bare query, prepared, that an index answers, and beside what hosts write.
+func BenchmarkStalled(b *testing.B) {
+	active := 100_000
+	if os.Getenv("WATCHDOG_LONG") != "" {
+		active = 1_000_000
+	}
+	s, pool := durable(b, "&pool_max_conns=1")
+	fill(b, pool, active, 50)
+	for _, want := range []int{10, 0} {
+		if want == 0 {
+			mustExec(b, pool, "DELETE FROM watchdog_sessions WHERE run_id LIKE 'stalled%'", "VACUUM ANALYZE watchdog_sessions")
+		}
+		name := fmt.Sprintf("active=%d/found=%d", active, want)
+		b.Run(name+"/the bare query", func(b *testing.B) {
+			finds(b, want, func() int { return bareQuery(b, pool) })
+		})
+		b.Run(name+"/Stalled", func(b *testing.B) {
+			finds(b, want, func() int {
+				page, err := s.Stalled(b.Context(), session.Query{Threshold: threshold, MinAge: minAge, Limit: 10})
+				require.NoError(b, err)
+				return len(page.Sessions)
+			})
+		})
+		b.Run(name+"/all of them, judged in Go", func(b *testing.B) {
+			finds(b, want, func() int { return min(10, judgeAll(b, pool)) })
+		})
+	}
+}
+
+func finds(b *testing.B, want int, find func() int) {
+	b.Helper()
+	for b.Loop() {
+		require.Equal(b, want, find())
+	}
+}
+
+func bareQuery(b *testing.B, pool *pgxpool.Pool) (found int) {
+	b.Helper()
+	rows, err := pool.Query(b.Context(), `SELECT run_id, silent FROM watchdog_sessions
+		WHERE status = 'active' AND readable AND threshold = 0 AND silent < $1 ORDER BY silent, run_id LIMIT 10`, time.Now().Add(-threshold))
+	require.NoError(b, err)
+	defer rows.Close()
+	for rows.Next() {
+		found++
+	}
+	return found
+}
+
+func judgeAll(b *testing.B, pool *pgxpool.Pool) (found int) {
+	b.Helper()
+	rows, err := pool.Query(b.Context(), `SELECT run_id, created_at, last_event_at, threshold FROM watchdog_sessions WHERE status = 'active'`)
+	require.NoError(b, err)
+	defer rows.Close()
+	for rows.Next() {
+		var runID string
+		var created, last time.Time
+		var own time.Duration
+		require.NoError(b, rows.Scan(&runID, &created, &last, &own))
+		if time.Since(last) > max(own, threshold) && time.Since(created) >= minAge {
+			found++
+		}
+	}
+	return found
+}
+
+// BenchmarkFreshen freshens ten thousand sessions among a hundred thousand.
+func BenchmarkFreshen(b *testing.B) {
+	s, pool := durable(b, "")
+	fill(b, pool, 100_000, 0)
+	fresh := make([]session.Fresh, 10_000)
+	for i := range fresh {
+		fresh[i] = session.Fresh{RunID: fmt.Sprintf("run-%08d", i*10+1), Attempt: 1}
+	}
+	for b.Loop() {
+		gone, err := s.Freshen(b.Context(), fresh)
+		require.NoError(b, err)
+		require.Empty(b, gone)
+	}
+}
+
+// BenchmarkCancel cancels sessions that were attached before, with an event each.
+func BenchmarkCancel(b *testing.B) {
+	s, _ := durable(b, "&pool_max_conns=16")
+	for _, writers := range []int{1, 16} {
+		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
+			judged := make([]session.Session, b.N+1)
+			for i := range judged {
+				judged[i] = attach(b, s, fmt.Sprintf("%d-%d-%d", writers, b.N, i))
+			}
+			eachWriter(b, writers, func(n int64) error {
+				_, err := s.Cancel(context.WithoutCancel(b.Context()), judged[n], cancelOf("c"+judged[n].RunID, judged[n].RunID))
+				return err
+			})
+		})
+	}
+}
+
+// eachWriter divides b.N calls among the writers.
+func eachWriter(b *testing.B, writers int, call func(n int64) error) {
+	b.Helper()
+	var all sync.WaitGroup
+	var calls atomic.Int64
+	b.ResetTimer()
+	for range writers {
+		all.Go(func() {
+			for n := calls.Add(1); n <= int64(b.N); n = calls.Add(1) {
+				if err := call(n); err != nil {
+					b.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	b.StopTimer()
+}

@@ -1,0 +1,113 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+)
+
+func cancelOf(id, runID string) session.Cancel {
+	e := watchdog.Event{
+		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
+		Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: noon,
+	}
+	return session.Cancel{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{e}}
+}
+
+func attach(t testing.TB, s session.Store, runID string) session.Session {
+	t.Helper()
+	_, after, err := s.Attach(t.Context(), session.Session{RunID: runID, StartedAt: noon, Host: "host-1"})
+	require.NoError(t, err)
+	return after
+}
+
+// cancelsAtOnce has sixteen goroutines cancel each of ten sessions.
+func cancelsAtOnce(t *testing.T, s session.Store) {
+	t.Helper()
+	var sessions []session.Session
+	for i := range 10 {
+		sessions = append(sessions, attach(t, s, fmt.Sprint("run-", i)))
+	}
+	var all sync.WaitGroup
+	var won atomic.Int64
+	for caller := range 16 {
+		all.Go(func() {
+			for i, judged := range sessions {
+				done, err := s.Cancel(t.Context(), judged, cancelOf(fmt.Sprint(caller, " ", i), judged.RunID))
+				assert.NoError(t, err)
+				if done {
+					won.Add(1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	assert.EqualValues(t, 10, won.Load())
+	for _, judged := range sessions {
+		events, err := s.Read(t.Context(), watchdog.AggregateType, judged.RunID)
+		require.NoError(t, err)
+		assert.Len(t, events, 1)
+	}
+}
+
+// hearsCancels cancels sessions while somebody listens, and returns how long each took to be heard of.
+func hearsCancels(t *testing.T, s session.Store) (latencies []time.Duration) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string)
+	go func() {
+		ended <- s.(session.Listener).Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID })
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		require.NoError(t, err, "listening ended before it was ready")
+	}
+	for i := range 100 {
+		judged := attach(t, s, fmt.Sprint("run-", i))
+		began := time.Now()
+		done, err := s.Cancel(t.Context(), judged, cancelOf(fmt.Sprint(i), judged.RunID))
+		require.NoError(t, err)
+		require.True(t, done)
+		require.Equal(t, judged.RunID, <-told)
+		latencies = append(latencies, time.Since(began))
+	}
+	stop()
+	require.NoError(t, <-ended)
+	slices.Sort(latencies)
+	return latencies
+}
+
+func TestACancelIsHeardAtOnce(t *testing.T) {
+	latencies := hearsCancels(t, openAt(t, newDSN(t), postgres.Config{}))
+	t.Logf("from before the cancel until it is told: median %v, worst of 100 %v", latencies[50], latencies[99])
+	assert.Less(t, latencies[50], 100*time.Millisecond)
+}
+
+func TestWhoListensInOneSchemaHearsNothingOfAnother(t *testing.T) {
+	dsn := newDSN(t)
+	here, there := openAt(t, dsn, postgres.Config{Schema: "here"}), openAt(t, dsn, postgres.Config{Schema: "there"})
+	ctx, stop := context.WithCancel(t.Context())
+	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 2)
+	go func() { ended <- here.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID }) }()
+	<-ready
+	for _, s := range []*postgres.Store{there, here} {
+		judged := attach(t, s, fmt.Sprint("of ", s == here))
+		_, err := s.Cancel(t.Context(), judged, cancelOf("c", judged.RunID))
+		require.NoError(t, err)
+	}
+	require.Equal(t, "of true", <-told)
+	stop()
+	require.NoError(t, <-ended)
+}

@@ -1,0 +1,86 @@
+package pgtest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+)
+
+// A process is a program that runs beside the test.
+type process struct {
+	cmd    *exec.Cmd
+	output tail
+	ended  chan struct{} // closed when it has ended and was waited for
+}
+
+func startProcess(as *account, folder, program string, arguments ...string) (*process, error) {
+	p := &process{cmd: exec.Command(program, arguments...), ended: make(chan struct{})} //nolint:noctx // it ends with the server, not with a call
+	p.cmd.Dir, p.cmd.SysProcAttr = folder, as.attributes()
+	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
+	if err := p.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", program, err)
+	}
+	go func() {
+		defer close(p.ended)
+		_ = p.cmd.Wait() // how it ended is in its output
+	}()
+	return p, nil
+}
+
+// end sends a signal and waits, and sends SIGKILL if that takes too long.
+func (p *process) end(signal os.Signal, most time.Duration) {
+	_ = p.cmd.Process.Signal(signal) // one that has ended is what we want
+	select {
+	case <-p.ended:
+	case <-time.After(most):
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	}
+}
+
+// until tries something until it works, the process ends, or it takes too long.
+func (p *process) until(most time.Duration, try func() error) error {
+	const pause = 10 * time.Millisecond
+	for began := time.Now(); ; {
+		err := try()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return fmt.Errorf("%s ended: %s", filepath.Base(p.cmd.Path), p.output.String())
+		case <-time.After(pause):
+		}
+		if time.Since(began) > most {
+			return fmt.Errorf("%s is not there after %v: %w\n%s", filepath.Base(p.cmd.Path), most, err, p.output.String())
+		}
+	}
+}
+
+// A tail keeps the last lines of an output.
+type tail struct {
+	mu   sync.Mutex
+	kept []byte
+}
+
+// Write implements [io.Writer].
+func (t *tail) Write(p []byte) (int, error) {
+	const most = 8 << 10
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kept = append(t.kept, p...)
+	t.kept = t.kept[max(0, len(t.kept)-most):]
+	return len(p), nil
+}
+
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return string(bytes.TrimSpace(t.kept))
+}
+
+func (t *tail) has(text string) bool { return bytes.Contains([]byte(t.String()), []byte(text)) }

@@ -1,0 +1,117 @@
+package postgres_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+// fill makes so many active sessions that had an event in the last five minutes, one in ten of them with a threshold of its own, and so many that are stalled.
+func fill(t testing.TB, pool *pgxpool.Pool, active, stalled int) {
+	t.Helper()
+	mustExec(t, pool, fmt.Sprintf(`
+		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, threshold, started_at, host, attempt)
+		SELECT 'run-' || lpad(n::text, 8, '0'), 'active', now() - interval '1 day', now() - random() * interval '5 minutes',
+			CASE WHEN n %% 10 = 0 THEN 3600000000000 ELSE 0 END, now() - interval '1 day', 'host-' || n %% 7, 1 FROM generate_series(1, %d) AS n`, active),
+		fmt.Sprintf(`
+		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, threshold, started_at, host, attempt)
+		SELECT 'stalled-' || n, 'active', now() - interval '1 day', now() - interval '2 hours' - n * interval '1 second',
+			CASE WHEN n %% 10 = 0 THEN 3600000000000 ELSE 0 END, now() - interval '1 day', 'host-1', 1 FROM generate_series(1, %d) AS n`, stalled),
+		// The sample is the whole table: the same statistics and so the same plans each time.
+		"ALTER TABLE watchdog_sessions ALTER COLUMN silent SET STATISTICS 10000", "VACUUM ANALYZE watchdog_sessions")
+}
+
+// explain returns how a statement is done, without what differs from run to run.
+func explain(t testing.TB, pool *pgxpool.Pool, statement string, arguments []any) string {
+	t.Helper()
+	plan := strings.Join(texts(t, pool, "EXPLAIN (COSTS OFF) "+statement, append([]any{pgx.QueryExecModeCacheDescribe}, arguments...)...), "\n") + "\n"
+	return moment.ReplaceAllString(plan, "'<time>'")
+}
+
+var moment = regexp.MustCompile(`'\d{4}-[^']*'`)
+
+func TestNoStatementScansWhatIsActive(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	many := make([]string, 10_000)
+	for i := range many {
+		many[i] = fmt.Sprintf("run-%08d", i)
+	}
+	fill(t, pool, 100_000, 50)
+	mustExec(t, pool, "INSERT INTO events SELECT n::text, 'runtime_control', 'run-' || n, 'x', '{}', now() FROM generate_series(1, 10000) AS n", "VACUUM ANALYZE events")
+	page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
+	require.NoError(t, err)
+	ten := session.Query{Threshold: threshold, MinAge: minAge, Limit: 10}
+	next := ten
+	next.After = page.Next
+	statements := []struct {
+		name string
+		of   func() (string, []any)
+		long bool // a list in it
+	}{
+		{name: "the time, and what cannot be read", of: s.ClockStatement},
+		{name: "find ten of fifty", of: func() (string, []any) { return s.SharedStatement(ten, page.Now) }},
+		{name: "find ten with a threshold of their own", of: func() (string, []any) { return s.OwnStatement(ten, page.Now) }},
+		{name: "find ten more", of: func() (string, []any) { return s.SharedStatement(next, page.Now) }},
+		{name: "cancel one", of: func() (string, []any) {
+			return s.CancelStatement(session.Session{RunID: "stalled-1", Attempt: 1, LastEventAt: noon})
+		}},
+		{name: "attach to one", of: func() (string, []any) { return s.AttachStatement("stalled-1", noon) }},
+		{name: "ask for what ended", of: func() (string, []any) { return s.EndedStatement("900000000") }},
+		{name: "freshen ten", long: true, of: func() (string, []any) { return s.FreshenStatement(many[:10]) }},
+		{name: "freshen ten thousand", long: true, of: func() (string, []any) { return s.FreshenStatement(many) }},
+		{name: "end ten thousand", long: true, of: func() (string, []any) { return s.EndStatement(many) }},
+		{name: "read the events of one", of: func() (string, []any) { return s.ReadStatement(watchdog.AggregateType, "stalled-1") }},
+	}
+	var all strings.Builder
+	for _, statement := range statements {
+		plan := explain(t, pool, first(statement.of()), second(statement.of()))
+		if !statement.long {
+			fmt.Fprintf(&all, "-- %s\n%s\n", statement.name, plan)
+		}
+		assert.NotContains(t, plan, "Seq Scan", statement.name)
+	}
+	mustExec(t, pool, "DELETE FROM watchdog_sessions WHERE run_id LIKE 'stalled%'", "VACUUM ANALYZE watchdog_sessions")
+	plan := explain(t, pool, first(s.SharedStatement(ten, page.Now)), second(s.SharedStatement(ten, page.Now)))
+	fmt.Fprintf(&all, "-- find none\n%s", plan)
+	assert.Contains(t, plan, "watchdog_sessions_silent")
+	assertGolden(t, pool, all.String())
+}
+
+func first(statement string, _ []any) string { return statement }
+func second(_ string, arguments []any) []any { return arguments }
+
+// assertGolden compares with the plans of a server of the same version, if there are any: others spell them differently.
+func assertGolden(t *testing.T, pool *pgxpool.Pool, got string) {
+	t.Helper()
+	major := texts(t, pool, "SELECT (current_setting('server_version_num')::int / 10000)::text")[0]
+	file := filepath.Join("testdata", "plans-"+major+".txt")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		t.Logf("there are no plans of PostgreSQL %s to compare with:\n%s", major, got)
+		return
+	}
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got)
+}

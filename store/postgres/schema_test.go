@@ -1,0 +1,97 @@
+package postgres_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+)
+
+func TestTheSchemaOfANewDatabase(t *testing.T) {
+	dsn := newDSN(t)
+	openAt(t, dsn, postgres.Config{})
+	pool := hostPool(t, dsn)
+	columns := texts(t, pool, `SELECT concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END)
+		FROM pg_attribute a WHERE a.attrelid = 'events'::regclass AND a.attnum > 0 ORDER BY a.attnum`)
+	assert.Equal(t, []string{
+		"id character varying(36) NOT NULL", "aggregate_type character varying(100) NOT NULL", "aggregate_id character varying(255) NOT NULL",
+		"event_type character varying(200) NOT NULL", "payload json NOT NULL", "timestamp timestamp with time zone NOT NULL", "consensus_id character varying(36)",
+	}, columns)
+	assert.Equal(t, []string{"events_pkey", "watchdog_events_aggregate", "watchdog_events_type"}, indexes(t, dsn))
+	assert.Equal(t, []string{"1", "2"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+}
+
+func TestAnExistingDatabase(t *testing.T) {
+	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn)
+		mustExec(t, pool, "CREATE TABLE watchdog_schema (version integer PRIMARY KEY)", "INSERT INTO watchdog_schema VALUES (1), (99)")
+		before := texts(t, pool, everything)
+		_, err := postgres.Open(t.Context(), dsn, postgres.Config{})
+		require.ErrorIs(t, err, postgres.ErrNewerSchema)
+		require.ErrorContains(t, err, "99")
+		assert.Equal(t, before, texts(t, pool, everything))
+	})
+	t.Run("of the first version gets its sessions", func(t *testing.T) {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn)
+		require.NoError(t, openAt(t, dsn, postgres.Config{}).Append(t.Context(), numbered(1)))
+		mustExec(t, pool, "DROP TABLE watchdog_sessions", "DELETE FROM watchdog_schema WHERE version > 1")
+		s := openAt(t, dsn, postgres.Config{})
+		attach(t, s, "run-1")
+		assert.Equal(t, []string{"event-1"}, read(t, s))
+	})
+	for _, table := range []string{"events", "watchdog_sessions"} {
+		t.Run("whose "+table+" were dropped gets them again", func(t *testing.T) {
+			dsn := newDSN(t)
+			openAt(t, dsn, postgres.Config{})
+			mustExec(t, hostPool(t, dsn), "DROP TABLE "+table)
+			cancelsAtOnce(t, openAt(t, dsn, postgres.Config{}))
+		})
+	}
+}
+
+func TestSeveralSchemasOfOneDatabase(t *testing.T) {
+	dsn := newDSN(t)
+	pool := hostPool(t, dsn)
+	mustExec(t, pool, `CREATE SCHEMA "search path"`)
+	var stores []*postgres.Store
+	for _, schema := range []string{"", "a", "A", `o'brien "x"; DROP SCHEMA a CASCADE; --`, "日本語", "SCHEMA.events"} {
+		stores = append(stores, openAt(t, dsn, postgres.Config{Schema: schema}))
+	}
+	stores = append(stores, openAt(t, dsn+"&search_path="+"%22search%20path%22", postgres.Config{}))
+	for i, s := range stores {
+		require.NoError(t, s.Append(t.Context(), numbered(int64(i))))
+		judged := attach(t, s, "run-1")
+		assert.Equal(t, 1, judged.Attempt)
+		_, err := s.Freshen(t.Context(), []session.Fresh{{RunID: "run-1", Attempt: 1}})
+		require.NoError(t, err)
+	}
+	for i, s := range stores {
+		assert.Equal(t, []string{fmt.Sprint("event-", i)}, read(t, s))
+	}
+	t.Run("of which none is in the search path are no place to begin", func(t *testing.T) {
+		_, err := postgres.Open(t.Context(), dsn+"&search_path=nowhere", postgres.Config{})
+		require.ErrorContains(t, err, "Config.Schema")
+	})
+}
+
+func TestEightGoroutinesThatOpenOneNewSchemaAtOnce(t *testing.T) {
+	dsn := newDSN(t)
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			s, err := postgres.Open(t.Context(), dsn, postgres.Config{Schema: "fresh"})
+			if assert.NoError(t, err) {
+				assert.NoError(t, s.Close())
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, []string{"1", "2"}, texts(t, hostPool(t, dsn), "SELECT version::text FROM fresh.watchdog_schema ORDER BY version"))
+}

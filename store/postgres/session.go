@@ -1,0 +1,83 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// sessionFields are what a session is made of. An infinite time, or one that Go has no year for, never leaves the server.
+const sessionFields = ` run_id, parent, status, CASE WHEN readable THEN created_at END, CASE WHEN readable THEN last_event_at END,
+	threshold, CASE WHEN readable THEN started_at END, host, attempt, resumes, reason, readable `
+
+// A sessionRow is a row of sessionFields, all of which are NULL where a join has found none.
+type sessionRow struct {
+	runID, parent, status, host, reason pgtype.Text
+	created, lastEvent, started         pgtype.Timestamptz
+	threshold, attempt, resumes         pgtype.Int8
+	readable                            pgtype.Bool
+}
+
+// into is where a row is scanned to, behind other things.
+func (r *sessionRow) into(first ...any) []any {
+	return append(first, &r.runID, &r.parent, &r.status, &r.created, &r.lastEvent, &r.threshold, &r.started,
+		&r.host, &r.attempt, &r.resumes, &r.reason, &r.readable)
+}
+
+// session understands the row. Its error wraps [session.ErrUnreadable].
+func (r *sessionRow) session() (session.Session, error) {
+	if !r.readable.Bool {
+		return session.Session{}, unreadable(r.runID.String)
+	}
+	s := session.Session{
+		RunID: r.runID.String, Parent: r.parent.String, Status: session.Status(r.status.String), Host: r.host.String,
+		CreatedAt: r.created.Time.UTC(), StartedAt: r.started.Time.UTC(), Threshold: time.Duration(r.threshold.Int64),
+		Attempt: int(r.attempt.Int64), Resumes: int(r.resumes.Int64), Reason: watchdog.StopReason(r.reason.String),
+	}
+	if r.lastEvent.Valid {
+		s.LastEventAt = r.lastEvent.Time.UTC()
+	}
+	return s, nil
+}
+
+func unreadable(runID string) error {
+	return fmt.Errorf("%w: run %s: its times have to be in the years 1 to 9999, its numbers 0 or more, and its status a known one", session.ErrUnreadable, runID)
+}
+
+const selectSession = `SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions WHERE run_id = $1`
+
+// Session implements [session.Store].
+func (s *Store) Session(ctx context.Context, runID string) (found session.Session, err error) {
+	err = s.do(ctx, "look for session "+runID+" in", func(ctx context.Context) error {
+		rows, err := query(ctx, s, scanSession, selectSession, runID)
+		switch {
+		case err != nil:
+			return err
+		case len(rows) == 0:
+			return fmt.Errorf("%w: run %s", session.ErrNotFound, runID)
+		}
+		found, err = rows[0].session()
+		return err
+	})
+	return found, err
+}
+
+func scanSession(row pgx.CollectableRow) (r sessionRow, err error) {
+	err = row.Scan(r.into()...)
+	return r, err
+}
+
+// maybe is a time that may be none.
+func maybe(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = micro(t)
+	return &t
+}

@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// attach locks the row as it is, and changes that one. The row of another that attaches for the first time at this moment is in its way but not yet to be seen: then nothing is changed,
+// and the statement is repeated.
+const attach = `
+	WITH before AS MATERIALIZED (
+		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id = $1 FOR UPDATE
+	), after AS (
+		INSERT INTO SCHEMA.watchdog_sessions AS s (run_id, parent, threshold, started_at, host, status, created_at, last_event_at, attempt)
+		SELECT $1, $2, $3::bigint, $4::timestamptz, $5, 'active', statement_timestamp(), statement_timestamp(), 1
+		FROM (SELECT count(*) FROM before) AS locked
+		ON CONFLICT (run_id) DO UPDATE SET parent = excluded.parent, threshold = excluded.threshold, started_at = excluded.started_at, host = excluded.host,
+			status = 'active', reason = '', last_event_at = excluded.last_event_at, attempt = s.attempt + 1
+		WHERE s.readable AND EXISTS (SELECT FROM before)
+		RETURNING *
+	)
+	SELECT b.*, a.* FROM (VALUES (1)) AS one
+	LEFT JOIN (SELECT` + sessionFields + `FROM before) AS b ON true
+	LEFT JOIN (SELECT` + sessionFields + `FROM after) AS a ON true`
+
+// Attach implements [session.Store]. A row that cannot be read is an error that wraps [session.ErrUnreadable], and is left as it is.
+func (s *Store) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
+	err = s.do(ctx, "attach to session "+run.RunID+" in", func(ctx context.Context) error {
+		if run.Threshold < 0 {
+			return fmt.Errorf("the threshold is %v; use a positive duration, 0 for the sweeper's, or session.Off", run.Threshold)
+		}
+		was, is, err := s.attach(ctx, run)
+		if err != nil {
+			return err
+		}
+		if was.runID.Valid {
+			before, err = was.session()
+		}
+		if err == nil {
+			after, err = is.session()
+		}
+		return err
+	})
+	return before, after, err
+}
+
+func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessionRow, err error) {
+	for !is.runID.Valid && err == nil {
+		err = s.pool.QueryRow(ctx, s.in(attach), s.arguments(
+			run.RunID, run.Parent, int64(run.Threshold), micro(run.StartedAt), run.Host)...).Scan(is.into(was.into()...)...)
+		if err == nil && was.runID.Valid && !was.readable.Bool {
+			err = unreadable(run.RunID)
+		}
+	}
+	return was, is, err
+}
+
+// freshen writes what is newer and tells what is gone. A row of the table is looked up for each, whatever the planner thinks of ten thousand of them: to it the list is one that it knows nothing of.
+const freshen = `
+	WITH fresh AS MATERIALIZED (
+		SELECT f.run_id, f.attempt, min(f.age) AS age FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS f (run_id, attempt, age) GROUP BY 1, 2
+	), kept AS (
+		UPDATE SCHEMA.watchdog_sessions AS s
+		SET last_event_at = greatest(s.last_event_at, statement_timestamp() - f.age * interval '1 microsecond')
+		FROM fresh AS f
+		WHERE s.run_id = ANY (ARRAY(SELECT run_id FROM fresh)) AND s.run_id = f.run_id AND s.attempt = f.attempt AND s.status = 'active'
+		RETURNING s.run_id, s.attempt
+	)
+	SELECT DISTINCT run_id FROM fresh LEFT JOIN kept USING (run_id, attempt) WHERE kept.run_id IS NULL`
+
+// Freshen implements [session.Store], in one round trip.
+func (s *Store) Freshen(ctx context.Context, fresh []session.Fresh) (gone []string, err error) {
+	runIDs, attempts, ages := make([]string, len(fresh)), make([]int64, len(fresh)), make([]int64, len(fresh))
+	for i, f := range fresh {
+		runIDs[i], attempts[i], ages[i] = f.RunID, int64(f.Attempt), f.Age.Microseconds()
+	}
+	err = s.do(ctx, fmt.Sprintf("freshen %d sessions in", len(fresh)), func(ctx context.Context) (err error) {
+		if len(fresh) > 0 {
+			gone, err = query(ctx, s, pgx.RowTo[string], freshen, runIDs, attempts, ages)
+		}
+		return err
+	})
+	return gone, err
+}
+
+const end = `
+	UPDATE SCHEMA.watchdog_sessions AS s SET status = e.status, reason = e.reason, ended_at = statement_timestamp(), ended = pg_current_xact_id()
+	FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) AS e (run_id, attempt, status, reason)
+	WHERE s.run_id = ANY (ARRAY(SELECT unnest($1::text[]))) AND s.run_id = e.run_id AND s.attempt = e.attempt AND s.status = 'active'`
+
+// End implements [session.Store], in one round trip. An ending that is none ([session.Ending.Validate]) is an error, and nothing is written.
+func (s *Store) End(ctx context.Context, ends []session.Ending) error {
+	runIDs, attempts := make([]string, len(ends)), make([]int64, len(ends))
+	statuses, reasons := make([]string, len(ends)), make([]string, len(ends))
+	for i, e := range ends {
+		if err := e.Validate(); err != nil {
+			return err
+		}
+		runIDs[i], attempts[i], statuses[i], reasons[i] = e.RunID, int64(e.Attempt), string(e.Status), string(e.Reason)
+	}
+	return s.do(ctx, fmt.Sprintf("end %d sessions in", len(ends)), func(ctx context.Context) error {
+		if len(ends) == 0 {
+			return nil
+		}
+		_, err := s.pool.Exec(ctx, s.in(end), s.arguments(runIDs, attempts, statuses, reasons)...)
+		return err
+	})
+}
+
+// cancel is one statement and so one transaction: what it tells listeners they hear when it is committed.
+const cancel = `
+	WITH cancelled AS (
+		UPDATE SCHEMA.watchdog_sessions
+		SET status = 'cancelled', reason = $11, resumes = $12, ended_at = statement_timestamp(), ended = pg_current_xact_id()
+		WHERE run_id = $8 AND attempt = $9 AND last_event_at IS NOT DISTINCT FROM $10::timestamptz AND status = 'active' AND readable
+		RETURNING run_id
+	), recorded AS (` + insertRows + ` WHERE EXISTS (SELECT FROM cancelled)` + insertOrder + `)
+	SELECT pg_notify($13, run_id) FROM cancelled`
+
+// Cancel implements [session.Store], in one round trip. A cancel whose context ends or whose connection breaks may have been done nevertheless; repeated, it then reports false.
+func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Cancel) (cancelled bool, err error) {
+	columns, err := encode(c.Events)
+	if err != nil {
+		return false, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
+	}
+	err = s.do(ctx, "cancel session "+judged.RunID+" in", func(ctx context.Context) error {
+		told, err := s.pool.Exec(ctx, s.in(cancel), s.arguments(append(columns[:],
+			judged.RunID, judged.Attempt, maybe(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)...)
+		cancelled = told.RowsAffected() == 1
+		return err
+	})
+	return cancelled && err == nil, err
+}

@@ -1,0 +1,163 @@
+package postgres_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/store/postgres"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+	"github.com/seed62658d38/watchdog/storetest"
+)
+
+// places are the ways to a store, each of which keeps all rules.
+var places = map[string]func(t *testing.T) putter{
+	"opened": func(t *testing.T) putter {
+		dsn := newDSN(t)
+		return newPutter(t, dsn, dsn)
+	},
+	"in a host's table": func(t *testing.T) putter {
+		dsn := newDSN(t)
+		mustExec(t, hostPool(t, dsn), foreignTable)
+		return newPutter(t, dsn, dsn)
+	},
+	"in a host's pool of one connection, without a cache, in another zone": func(t *testing.T) putter {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn, func(c *pgxpool.Config) {
+			c.MaxConns, c.ConnConfig.StatementCacheCapacity, c.ConnConfig.DescriptionCacheCapacity = 1, 0, 0
+			c.ConnConfig.RuntimeParams["TimeZone"] = "Asia/Kolkata"
+		})
+		return putter{newStore(t, pool), hostPool(t, dsn)}
+	},
+	"under serializable transactions and German dates": func(t *testing.T) putter {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn, func(c *pgxpool.Config) {
+			c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
+			c.ConnConfig.RuntimeParams["DateStyle"] = "German"
+		})
+		return putter{newStore(t, pool), hostPool(t, dsn)}
+	},
+}
+
+func TestAStoreKeepsEveryRuleOfEvents(t *testing.T) {
+	for name, open := range places {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+		})
+	}
+}
+
+func TestAStoreKeepsEveryRuleOfSessions(t *testing.T) {
+	for name, open := range places {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })
+		})
+	}
+}
+
+func TestAStoreIsDurable(t *testing.T) {
+	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
+		dsn := newDSN(t)
+		return func() (watchdog.EventStore, error) { return postgres.Open(t.Context(), dsn, postgres.Config{}) }
+	})
+}
+
+// deaf hides Listen, which no pooler in transaction mode lets through.
+type deaf struct {
+	session.Store
+	sessiontest.Putter
+}
+
+func TestAStoreBehindAPoolerInTransactionMode(t *testing.T) {
+	pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
+	name := server(t).Database(t)
+	s := newPutter(t, pooler.DSN(name), server(t).DSN(name))
+	t.Run("keeps every rule of events", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+	})
+	t.Run("keeps every rule of sessions but those of listening", func(t *testing.T) {
+		sessiontest.Run(t, func(t *testing.T) session.Store { return deaf{s.emptied(t), s} })
+	})
+	t.Run("says that it cannot listen", func(t *testing.T) {
+		began := time.Now()
+		err := s.Listen(t.Context(), func() { t.Error("it says that it listens") }, func(string) {})
+		require.ErrorIs(t, err, postgres.ErrNotHeard)
+		assert.Less(t, time.Since(began), 30*time.Second)
+	})
+	t.Run("keeps the cancels of sixteen goroutines apart", func(t *testing.T) { cancelsAtOnce(t, s.emptied(t)) })
+}
+
+func TestAStoreBehindAPoolerInSessionModeListens(t *testing.T) {
+	pooler := pgtest.StartPooler(t, server(t), pgtest.SessionMode)
+	name := server(t).Database(t)
+	hearsCancels(t, newPutter(t, pooler.DSN(name)+"&pool_max_conns=1", server(t).DSN(name)))
+}
+
+func TestAClosedStore(t *testing.T) {
+	t.Run("refuses every call", func(t *testing.T) {
+		s := openAt(t, newDSN(t), postgres.Config{})
+		require.NoError(t, s.Close())
+		for name, err := range eachCall(t.Context(), s) {
+			require.ErrorIs(t, err, postgres.ErrClosed, name)
+		}
+		require.NoError(t, s.Close())
+	})
+	t.Run("ends those who listen", func(t *testing.T) {
+		s := openAt(t, newDSN(t), postgres.Config{})
+		ready, ended := make(chan struct{}), make(chan error)
+		go func() { ended <- s.Listen(t.Context(), func() { close(ready) }, func(string) {}) }()
+		<-ready
+		require.NoError(t, s.Close())
+		require.ErrorIs(t, <-ended, postgres.ErrClosed)
+	})
+	t.Run("leaves the host's pool open", func(t *testing.T) {
+		pool := hostPool(t, newDSN(t))
+		require.NoError(t, newStore(t, pool).Close())
+		require.NoError(t, pool.Ping(t.Context()))
+	})
+}
+
+// eachCall makes every call of a store and returns the errors.
+func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
+	errs := map[string]error{"Append": s.Append(ctx, numbered(1))}
+	_, errs["Read"] = s.Read(ctx, watchdog.AggregateType, "run-1")
+	_, _, errs["Attach"] = s.Attach(ctx, session.Session{RunID: "run-1", StartedAt: noon})
+	_, errs["Freshen"] = s.Freshen(ctx, []session.Fresh{{RunID: "run-1", Attempt: 1}})
+	errs["End"] = s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
+	_, errs["Session"] = s.Session(ctx, "run-1")
+	_, errs["Stalled"] = s.Stalled(ctx, session.Query{Threshold: time.Hour, Limit: 1})
+	_, errs["Cancel"] = s.Cancel(ctx, session.Session{RunID: "run-1", Attempt: 1}, session.Cancel{Reason: "r", Events: []watchdog.Event{numbered(2)}})
+	_, _, errs["Ended"] = s.Ended(ctx, "")
+	_, errs["History"] = s.History(ctx, session.History{To: noon, By: session.ByDay})
+	errs["Listen"] = s.Listen(ctx, func() {}, func(string) {})
+	return errs
+}
+
+func TestAnArgumentThatCannotBeMeant(t *testing.T) {
+	ctx, dsn := t.Context(), newDSN(t)
+	_, err := postgres.New(ctx, nil, postgres.Config{})
+	require.ErrorContains(t, err, "nil")
+	for name, schema := range map[string]string{"has 64 bytes": strings.Repeat("s", 64), "NUL": "a\x00b"} {
+		_, err := postgres.Open(ctx, dsn, postgres.Config{Schema: schema})
+		require.ErrorContains(t, err, name)
+	}
+	s := openAt(t, dsn, postgres.Config{})
+	_, _, err = s.Attach(ctx, session.Session{RunID: "run-1", Threshold: -1})
+	require.ErrorContains(t, err, "threshold")
+	_, err = s.Stalled(ctx, session.Query{Limit: 1, After: "nonsense"})
+	require.ErrorContains(t, err, "nonsense")
+	_, _, err = s.Ended(ctx, "nonsense")
+	require.ErrorContains(t, err, "nonsense")
+	_, err = s.History(ctx, session.History{By: "weather"})
+	require.ErrorContains(t, err, "weather")
+}
