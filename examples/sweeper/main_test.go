@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -86,6 +87,7 @@ func TestWhatItPrints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			t.Setenv("TMPDIR", folder)
+			t.Setenv("TMP", folder) // as Windows calls it
 			status, out, errs := sweep(t, args...)
 			require.Zero(t, status, errs)
 			require.Empty(t, errs)
@@ -256,8 +258,12 @@ func (p *program) until(text string, steps ...func()) {
 	require.Eventually(p.t, func() bool { return strings.Contains(p.text(), text) }, time.Minute, 5*time.Millisecond, "waiting for %q", text)
 }
 
+// start starts the program. It ends by a signal, which Windows has not.
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no SIGTERM")
+	}
 	self, err := os.Executable()
 	require.NoError(t, err)
 	p := &program{t: t, cmd: exec.Command(self, args...), folder: t.TempDir()}
