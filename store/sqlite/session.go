@@ -66,11 +66,6 @@ const (
 	databaseMicros = `CAST(strftime('%s', 'now') AS INTEGER) * 1000000 + CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000`
 )
 
-// databaseText is the SQL for the timestamp that a number of microseconds is.
-func databaseText(micros string) string {
-	return `strftime('%Y-%m-%d %H:%M:%S', (` + micros + `) / 1000000, 'unixepoch') || printf('.%06d', (` + micros + `) % 1000000)`
-}
-
 // nullTime is a time that may be none.
 func nullTime(t time.Time) any {
 	if t.IsZero() {

@@ -23,22 +23,22 @@ const maxUnreadable = 100
 //
 // ?1 is the threshold and ?2 the minimal age, in microseconds; ?3 the limit; ?4 when the last session of the page before fell silent if it has no threshold of its own, ?5 when
 // it exceeded its threshold, ?6 its run ID; ?7 how many unreadable rows there may be. A limit that is a bare parameter has SQLite prepare the statement again whenever it is bound, which
-// costs fifteen times as much as the rest: hence the + 0.
+// costs fifteen times as much as the rest: hence the + 0. The indexes are named, because an index that a host adds, on the status for instance, would be taken for a better one.
 var selectStalled = `
 	WITH clock (now) AS (SELECT ` + databaseMicros + `)
 	SELECT 'clock', now, '' FROM clock
 	UNION ALL SELECT * FROM (
-		SELECT 'stalled', silent + ?1, ` + sessionText + ` FROM main.watchdog_sessions
+		SELECT 'stalled', silent + ?1, ` + sessionText + ` FROM main.watchdog_sessions INDEXED BY watchdog_sessions_silent
 		WHERE ` + isShared + ` AND (silent, run_id) > (?4, ?6)
 			AND silent < (SELECT now FROM clock) - ?1 AND created <= (SELECT now FROM clock) - ?2
 		ORDER BY silent, run_id LIMIT ?3 + 0)
 	UNION ALL SELECT * FROM (
-		SELECT 'stalled', due, ` + sessionText + ` FROM main.watchdog_sessions
+		SELECT 'stalled', due, ` + sessionText + ` FROM main.watchdog_sessions INDEXED BY watchdog_sessions_due
 		WHERE ` + isOwn + ` AND (due, run_id) > (?5, ?6)
 			AND due < (SELECT now FROM clock) AND created <= (SELECT now FROM clock) - ?2
 		ORDER BY due, run_id LIMIT ?3 + 0)
 	UNION ALL SELECT * FROM (
-		SELECT 'unreadable', 0, ` + sessionText + ` FROM main.watchdog_sessions
+		SELECT 'unreadable', 0, ` + sessionText + ` FROM main.watchdog_sessions INDEXED BY watchdog_sessions_unreadable
 		WHERE ` + isUnreadable + ` LIMIT ?7 + 0)`
 
 // A finding keeps selectStalled prepared: preparing it takes longer than the rest.
