@@ -13,6 +13,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -23,7 +24,7 @@ func times(s escape.Scenario) int {
 	switch {
 	case long:
 		return 20
-	case s.Processes > 100 || underRace: // it takes a while to start them
+	case s.Processes > 100 || racing.Enabled: // it takes a while to start them
 		return 1
 	}
 	return 2

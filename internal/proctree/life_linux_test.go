@@ -20,6 +20,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // countSignals writes each USR1 that comes to the standard output, which is nobody else's, until TERM.
@@ -113,7 +114,11 @@ func TestReleaseBeforeTheEndDoesNothing(t *testing.T) {
 func TestManyTreesAtOnce(t *testing.T) {
 	shapes := escape.Scenarios()
 	var all sync.WaitGroup
-	for i := range 64 {
+	trees := 64
+	if racing.Enabled {
+		trees = 16
+	}
+	for i := range trees {
 		shape := shapes[i%len(shapes)]
 		if shape.Processes > 100 || shape.Name == "an orphan that set its limit of file locks" { // which is told from others by being alone
 			shape = escape.Crowd(3)
@@ -211,7 +216,11 @@ func TestRefusedRequestLeavesTheGuardAlone(t *testing.T) {
 func TestKillOfATreeThatIsEnding(t *testing.T) {
 	other := start(t, "sleep", "100")
 	guard := guardOf(t, os.Getpid())
-	for range 500 {
+	kills := 500
+	if racing.Enabled {
+		kills = 100
+	}
+	for range kills {
 		tree := start(t, "true")
 		for ended := false; !ended; {
 			select {

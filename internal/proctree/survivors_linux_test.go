@@ -14,6 +14,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 const shortGrace = 20 * time.Millisecond
@@ -22,6 +23,9 @@ const shortGrace = 20 * time.Millisecond
 func times() int {
 	if os.Getenv("WATCHDOG_LONG") != "" {
 		return 20
+	}
+	if racing.Enabled {
+		return 1
 	}
 	return 3
 }

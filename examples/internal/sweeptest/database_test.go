@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
@@ -53,7 +54,11 @@ func newSQLite(t *testing.T) *database {
 func newPostgres(t *testing.T, server *pgtest.Server) *database {
 	t.Helper()
 	dsn := server.DSN(server.Database(t))
-	return (&database{dsn: dsn, rows: postgresRows, processes: 5, stalled: 2000, woken: 500}).open(t, "pgx", dsn)
+	db := &database{dsn: dsn, rows: postgresRows, processes: 5, stalled: 2000, woken: 500}
+	if racing.Enabled {
+		db.stalled, db.woken = 400, 100
+	}
+	return db.open(t, "pgx", dsn)
 }
 
 // open has the tables made, and opens the database for the test.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -22,6 +23,9 @@ const (
 func active() int {
 	if os.Getenv("WATCHDOG_LONG") != "" {
 		return 1_000_000
+	}
+	if racing.Enabled {
+		return 10_000
 	}
 	return 100_000
 }

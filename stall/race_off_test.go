@@ -1,5 +1,0 @@
-//go:build !race
-
-package stall_test
-
-const underRace = false
