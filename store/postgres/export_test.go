@@ -6,29 +6,13 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// ClockStatement is the first that Stalled asks.
-func (s *Store) ClockStatement() (statement string, arguments []any) {
-	return s.in(selectClock), []any{maxUnreadable}
-}
-
-// SharedStatement is the second of them.
-func (s *Store) SharedStatement(q session.Query, now time.Time) (statement string, arguments []any) {
+// StalledStatement is what Stalled asks.
+func (s *Store) StalledStatement(q session.Query) (statement string, arguments []any) {
 	last, err := parsePlace(q.After)
 	if err != nil {
 		panic(err)
 	}
-	shared, _ := halves(q, last, now)
-	return s.in(selectShared), shared
-}
-
-// OwnStatement is the third.
-func (s *Store) OwnStatement(q session.Query, now time.Time) (statement string, arguments []any) {
-	last, err := parsePlace(q.After)
-	if err != nil {
-		panic(err)
-	}
-	_, own := halves(q, last, now)
-	return s.in(selectOwn), own
+	return s.in(selectStalled), stalledArguments(q, last)
 }
 
 // FreshenStatement is what Freshen does to so many sessions.

@@ -25,10 +25,10 @@ func cancelOf(id, runID string) session.Cancel {
 	return session.Cancel{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{e}}
 }
 
-func attach(t testing.TB, s session.Store, runID string) session.Session {
-	t.Helper()
-	_, after, err := s.Attach(t.Context(), session.Session{RunID: runID, StartedAt: noon, Host: "host-1"})
-	require.NoError(t, err)
+func attach(tb testing.TB, s session.Store, runID string) session.Session {
+	tb.Helper()
+	_, after, err := s.Attach(tb.Context(), session.Session{RunID: runID, StartedAt: noon, Host: "host-1"})
+	require.NoError(tb, err)
 	return after
 }
 

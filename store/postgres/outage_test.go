@@ -62,7 +62,7 @@ func TestAServerThatHasNoConnectionLeft(t *testing.T) {
 	for range 3 {
 		conn, err := hog.Acquire(t.Context())
 		require.NoError(t, err)
-		defer conn.Release()
+		t.Cleanup(conn.Release)
 	}
 	_, err := postgres.Open(t.Context(), dsn, postgres.Config{})
 	require.ErrorContains(t, err, "max_connections")

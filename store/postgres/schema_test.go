@@ -82,16 +82,20 @@ func TestSeveralSchemasOfOneDatabase(t *testing.T) {
 }
 
 func TestEightGoroutinesThatOpenOneNewSchemaAtOnce(t *testing.T) {
-	dsn := newDSN(t)
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			s, err := postgres.Open(t.Context(), dsn, postgres.Config{Schema: "fresh"})
-			if assert.NoError(t, err) {
-				assert.NoError(t, s.Close())
+	for name, schema := range map[string]string{"that is there": "public", "that is not": "fresh"} {
+		t.Run(name, func(t *testing.T) {
+			dsn := newDSN(t)
+			var all sync.WaitGroup
+			for range 8 {
+				all.Go(func() {
+					s, err := postgres.Open(t.Context(), dsn, postgres.Config{Schema: schema})
+					if assert.NoError(t, err) {
+						assert.NoError(t, s.Close())
+					}
+				})
 			}
+			all.Wait()
+			assert.Equal(t, []string{"1", "2"}, texts(t, hostPool(t, dsn), "SELECT version::text FROM "+schema+".watchdog_schema ORDER BY version"))
 		})
 	}
-	all.Wait()
-	assert.Equal(t, []string{"1", "2"}, texts(t, hostPool(t, dsn), "SELECT version::text FROM fresh.watchdog_schema ORDER BY version"))
 }

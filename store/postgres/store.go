@@ -48,7 +48,7 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Store, error) {
 	if err != nil {
 		// The parser's error quotes the string, and can only guess where in a wrong one the password is.
 		return nil, errors.New("open event database: the connection string cannot be understood: " +
-			"write postgres://user:password@host:5432/database with marks in the password escaped, or host=... user=... dbname=...")
+			"write postgres://user:password@host:5432/database with marks in the password escaped, or host=db.internal user=app dbname=agents")
 	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {

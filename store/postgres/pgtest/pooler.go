@@ -31,20 +31,20 @@ type Pooler struct {
 
 // StartPooler starts a pooler, with two connections to the server for each database, that is stopped when the test ends. It skips the test, saying so, where PgBouncer is not
 // installed.
-func StartPooler(t testing.TB, s *Server, mode string) *Pooler {
-	t.Helper()
+func StartPooler(tb testing.TB, s *Server, mode string) *Pooler {
+	tb.Helper()
 	program, err := findPooler()
 	if err != nil {
-		t.Skip("there is no PgBouncer to test with:", err)
+		tb.Skip("there is no PgBouncer to test with:", err)
 	}
 	p, err := s.pool(program, mode)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
-		p.running.end(syscall.SIGTERM, patience)
+	tb.Cleanup(func() {
+		p.running.end(syscall.SIGTERM)
 		if err := os.RemoveAll(p.folder); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return p
@@ -89,11 +89,11 @@ func (s *Server) pool(program, mode string) (*Pooler, error) {
 		p.running, err = startProcess(s.as, folder, program, config)
 	}
 	if err == nil {
-		err = p.running.until(patience, p.answers)
+		err = p.running.until(p.answers)
 	}
 	if err != nil {
 		if p.running != nil {
-			p.running.end(syscall.SIGKILL, patience)
+			p.running.end(syscall.SIGKILL)
 		}
 		return nil, errors.Join(err, os.RemoveAll(folder))
 	}

@@ -32,18 +32,18 @@ func startProcess(as *account, folder, program string, arguments ...string) (*pr
 }
 
 // end sends a signal and waits, and sends SIGKILL if that takes too long.
-func (p *process) end(signal os.Signal, most time.Duration) {
+func (p *process) end(signal os.Signal) {
 	_ = p.cmd.Process.Signal(signal) // one that has ended is what we want
 	select {
 	case <-p.ended:
-	case <-time.After(most):
+	case <-time.After(patience):
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}
 }
 
 // until tries something until it works, the process ends, or it takes too long.
-func (p *process) until(most time.Duration, try func() error) error {
+func (p *process) until(try func() error) error {
 	const pause = 10 * time.Millisecond
 	for began := time.Now(); ; {
 		err := try()
@@ -55,8 +55,8 @@ func (p *process) until(most time.Duration, try func() error) error {
 			return fmt.Errorf("%s ended: %s", filepath.Base(p.cmd.Path), p.output.String())
 		case <-time.After(pause):
 		}
-		if time.Since(began) > most {
-			return fmt.Errorf("%s is not there after %v: %w\n%s", filepath.Base(p.cmd.Path), most, err, p.output.String())
+		if time.Since(began) > patience {
+			return fmt.Errorf("%s is not there after %v: %w\n%s", filepath.Base(p.cmd.Path), patience, err, p.output.String())
 		}
 	}
 }

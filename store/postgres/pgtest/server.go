@@ -41,18 +41,18 @@ type Server struct {
 }
 
 // Start starts a server that is closed when the test ends. It skips the test, saying so, where PostgreSQL is not installed, and fails it where the server does not start.
-func Start(t testing.TB, options Options) *Server {
-	t.Helper()
-	s, err := New(t.Context(), options)
+func Start(tb testing.TB, options Options) *Server {
+	tb.Helper()
+	s, err := New(tb.Context(), options)
 	switch {
 	case errors.Is(err, ErrNotInstalled):
-		t.Skip("there is no PostgreSQL to test with:", err)
+		tb.Skip("there is no PostgreSQL to test with:", err)
 	case err != nil:
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
-	t.Cleanup(func() {
+	tb.Cleanup(func() {
 		if err := s.Close(); err != nil {
-			t.Error(err)
+			tb.Error(err)
 		}
 	})
 	return s
@@ -117,11 +117,11 @@ func dsn(folder, port, database string) string {
 }
 
 // Database creates an empty database and returns its name.
-func (s *Server) Database(t testing.TB) string {
-	t.Helper()
+func (s *Server) Database(tb testing.TB) string {
+	tb.Helper()
 	name := "test_" + strconv.FormatInt(s.databases.Add(1), 10)
-	if err := s.exec(context.WithoutCancel(t.Context()), "CREATE DATABASE "+name); err != nil {
-		t.Fatal(err)
+	if err := s.exec(context.WithoutCancel(tb.Context()), "CREATE DATABASE "+name); err != nil {
+		tb.Fatal(err)
 	}
 	return name
 }
@@ -146,7 +146,7 @@ func (s *Server) Restart() error {
 			return err
 		}
 		s.running = running
-		err = running.until(patience, func() error { return s.exec(context.Background(), "SELECT 1") })
+		err = running.until(func() error { return s.exec(context.Background(), "SELECT 1") })
 		if err == nil || time.Since(began) > patience || !leftovers(running) {
 			return err
 		}
@@ -172,7 +172,7 @@ func (s *Server) Stop(immediate bool) {
 	if immediate {
 		signal = syscall.SIGQUIT
 	}
-	s.running.end(signal, patience)
+	s.running.end(signal)
 	s.running = nil
 	waitForProcesses(s.data())
 }
@@ -182,7 +182,7 @@ func (s *Server) Kill() {
 	if s.running == nil {
 		return
 	}
-	s.running.end(syscall.SIGKILL, patience)
+	s.running.end(syscall.SIGKILL)
 	s.running = nil
 	waitForProcesses(s.data())
 }

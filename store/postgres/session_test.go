@@ -1,0 +1,111 @@
+package postgres_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+)
+
+// Hosts that attach to one new run at once wait for a row that none of them could see when it began.
+func TestOfManyThatAttachToANewRunAtOnceEachSeesTheOneBefore(t *testing.T) {
+	s := openAt(t, newDSN(t)+"&pool_max_conns=8", postgres.Config{})
+	for run := range 30 {
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var befores []int
+		for range 8 {
+			all.Go(func() {
+				before, after, err := s.Attach(t.Context(), session.Session{RunID: fmt.Sprint(run), StartedAt: noon})
+				assert.NoError(t, err)
+				assert.Equal(t, before.Attempt+1, after.Attempt)
+				mu.Lock()
+				defer mu.Unlock()
+				befores = append(befores, before.Attempt)
+			})
+		}
+		all.Wait()
+		slices.Sort(befores)
+		require.Equal(t, []int{0, 1, 2, 3, 4, 5, 6, 7}, befores)
+	}
+}
+
+func TestWhatEnded(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	t.Run("in a transaction that was open at the mark is returned after it", func(t *testing.T) {
+		attach(t, s, "slow")
+		tx, err := pool.Begin(t.Context())
+		require.NoError(t, err)
+		defer tx.Rollback(t.Context())
+		_, err = tx.Exec(t.Context(), "UPDATE watchdog_sessions SET status = 'finished', ended = pg_current_xact_id() WHERE run_id = 'slow'")
+		require.NoError(t, err)
+		attach(t, s, "quick")
+		_, mark, err := s.Ended(t.Context(), "")
+		require.NoError(t, err)
+		require.NoError(t, tx.Commit(t.Context()))
+		runIDs, _, err := s.Ended(t.Context(), mark)
+		require.NoError(t, err)
+		assert.Equal(t, []string{"slow"}, runIDs)
+	})
+	t.Run("on another server, whose transactions had higher numbers, is not returned", func(t *testing.T) {
+		_, mark, err := s.Ended(t.Context(), "")
+		require.NoError(t, err)
+		number, err := strconv.Atoi(mark)
+		require.NoError(t, err)
+		mustExec(t, pool, fmt.Sprintf("UPDATE watchdog_sessions SET ended = '%d'", number+1_000_000))
+		runIDs, _, err := s.Ended(t.Context(), mark)
+		require.NoError(t, err)
+		assert.Empty(t, runIDs)
+	})
+}
+
+// Batches with the same events in opposite orders, and sessions that are freshened in opposite orders, are where transactions wait in a circle.
+func TestWritersOfTheSameRowsDoNotStandInEachOthersWay(t *testing.T) {
+	dsn := newDSN(t)
+	s := openAt(t, dsn+"&pool_max_conns=8", postgres.Config{})
+	var forth, back []session.Fresh
+	for n := range 200 {
+		attach(t, s, fmt.Sprint("run-", n))
+		forth = append(forth, session.Fresh{RunID: fmt.Sprint("run-", n), Attempt: 1})
+	}
+	back = slices.Clone(forth)
+	slices.Reverse(back)
+	var all sync.WaitGroup
+	for caller := range 8 {
+		all.Go(func() {
+			fresh := forth
+			if caller%2 == 0 {
+				fresh = back
+			}
+			for round := range 20 {
+				_, err := s.Freshen(t.Context(), fresh)
+				assert.NoError(t, err)
+				events := []int64{int64(round * 2), int64(round*2 + 1)}
+				if caller%2 == 0 {
+					slices.Reverse(events)
+				}
+				assert.NoError(t, s.Append(t.Context(), numbered(events[0]), numbered(events[1])))
+			}
+		})
+	}
+	all.Wait()
+	assert.Len(t, read(t, s), 40)
+}
+
+func TestAFreshenedRowThatIsSearchedForIsFoundByItsNewTime(t *testing.T) {
+	s := openAt(t, newDSN(t), postgres.Config{})
+	judged := attach(t, s, "run-1")
+	_, err := s.Freshen(t.Context(), []session.Fresh{{RunID: "run-1", Attempt: 1}})
+	require.NoError(t, err)
+	done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
+	require.NoError(t, err)
+	assert.False(t, done, "it was judged by its old time")
+}

@@ -1,0 +1,63 @@
+package postgres_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/store/postgres"
+)
+
+// somebodyWaits returns when a statement in the database waits for a lock.
+func somebodyWaits(t *testing.T, pool *pgxpool.Pool) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		return len(texts(t, pool, "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")) > 0
+	}, 30*time.Second, time.Millisecond)
+}
+
+func TestACancelThatTheServerUndoesIsJudgedAgain(t *testing.T) {
+	dsn := newDSN(t)
+	s := openAt(t, dsn+"&default_transaction_isolation=serializable", postgres.Config{})
+	pool := hostPool(t, dsn)
+	judged := attach(t, s, "run-1")
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	_, err = tx.Exec(t.Context(), "UPDATE watchdog_sessions SET last_event_at = now() + interval '1 second'")
+	require.NoError(t, err)
+	result := make(chan error, 1)
+	go func() {
+		done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
+		assert.False(t, done, "it woke up")
+		result <- err
+	}()
+	somebodyWaits(t, pool)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-result, "that it could not be serialized is no matter of the caller's")
+}
+
+func TestABatchThatWaitsForAnEventHoldsNoneOfALaterID(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-1', 'x', '{}', now()`
+	_, err = tx.Exec(t.Context(), insert, "event-1")
+	require.NoError(t, err)
+	result := make(chan error, 1)
+	go func() { result <- s.Append(t.Context(), numbered(2), numbered(1)) }()
+	somebodyWaits(t, pool)
+	_, err = tx.Exec(t.Context(), "SET LOCAL lock_timeout = '100ms'")
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), insert, "event-2")
+	require.NoError(t, err, "the batch holds it, and waits for us")
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-result)
+	assert.Len(t, read(t, s), 2)
+}
