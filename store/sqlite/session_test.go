@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -26,7 +27,16 @@ func TestAStoreInAHostsDatabaseKeepsEveryRuleOfSessions(t *testing.T) {
 	})
 }
 
+// notUnderRace skips a way of opening that runs the same Go code as those before, which the race detector has seen.
+func notUnderRace(t *testing.T) {
+	t.Helper()
+	if racing.Enabled {
+		t.Skip("takes a minute under the race detector, and runs in the plain tests")
+	}
+}
+
 func TestAStoreInAPoolOfOneConnectionKeepsEveryRuleOfSessions(t *testing.T) {
+	notUnderRace(t)
 	sessiontest.Run(t, func(t *testing.T) session.Store {
 		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(DELETE)")
 		db.SetMaxOpenConns(1)
@@ -35,6 +45,7 @@ func TestAStoreInAPoolOfOneConnectionKeepsEveryRuleOfSessions(t *testing.T) {
 }
 
 func TestAStoreInAForeignTableKeepsEveryRuleOfSessions(t *testing.T) {
+	notUnderRace(t)
 	sessiontest.Run(t, func(t *testing.T) session.Store {
 		db := hostDatabase(t, newFile(t))
 		mustExec(t, db, foreignTable)
@@ -43,6 +54,7 @@ func TestAStoreInAForeignTableKeepsEveryRuleOfSessions(t *testing.T) {
 }
 
 func TestAStoreUnderADriverWithoutContextsKeepsEveryRuleOfSessions(t *testing.T) {
+	notUnderRace(t)
 	sessiontest.Run(t, func(t *testing.T) session.Store {
 		file := newFile(t)
 		db := hookedDatabase(t, file, func(string) error { return nil })
