@@ -70,6 +70,7 @@ type Store interface {
 
 	// Attach begins an attempt of a run: it makes the row, or takes the one that is there, sets Status to [Active], LastEventAt to now, and counts Attempt up. Of the argument it
 	// takes RunID, Parent, Threshold, StartedAt and Host. It returns the row as it was before, with Attempt 0 where there was none, and as it is.
+	// Resumes stays as it was. A row that cannot be read is an error that wraps [ErrUnreadable], and stays as it is.
 	Attach(ctx context.Context, s Session) (before, after Session, err error)
 	// Freshen notes when sessions last had an event. It never puts LastEventAt back, and leaves alone a row that is not [Active] or has another Attempt: their run IDs are
 	// returned. It is one statement for all.
@@ -80,7 +81,8 @@ type Store interface {
 	Session(ctx context.Context, runID string) (Session, error)
 
 	// Stalled returns sessions that have had no event for longer than they may, those first that exceeded it first; in time that depends on how many it returns and not on how many are
-	// active. Rows that cannot be read are in the page's Unreadable.
+	// active. Of those that exceeded it at once the run IDs
+	// decide. Rows that cannot be read are in the Unreadable of the first page, a hundred of them at most.
 	Stalled(ctx context.Context, q Query) (Page, error)
 	// Cancel ends a session that is as it was judged: Active, with the same Attempt and LastEventAt. It sets Status to [Cancelled] and Reason, and Resumes as given, and appends the events, all
 	// in one transaction, and has those told who [Listener.Listen]. It reports false, and has done nothing, where the session is not like that any more.
@@ -88,13 +90,14 @@ type Store interface {
 	// Ended returns the runs whose sessions ended since a mark, and the mark for the next call: a light poll for stores that nobody can listen to. An empty mark is now: no run is
 	// returned. A run can be returned again.
 	Ended(ctx context.Context, mark string) (runIDs []string, next string, err error)
-	// History counts the cancels of a stretch of time, in one query.
+	// History counts the cancels of a stretch of time, in one query. The counts are ordered by their keys.
 	History(ctx context.Context, h History) ([]Count, error)
 }
 
 // A Listener is a [Store] that tells at once of sessions that are cancelled.
 type Listener interface {
-	// Listen calls told with the run ID of every session that is cancelled, until the context ends or the connection is lost, which is an error. It first calls ready, once it
+	// Listen calls told with the run ID of every session that is cancelled, until the context ends, which may be an error that wraps the context's, or the connection is
+	// lost, which is one. It first calls ready, once it
 	// listens: what was cancelled before that is not told.
 	Listen(ctx context.Context, ready func(), told func(runID string)) error
 }
