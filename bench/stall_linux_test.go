@@ -49,16 +49,8 @@ func BenchmarkOutput(b *testing.B) {
 			name string
 			run  func(b *testing.B, to *os.File)
 		}{
-			{"stall", func(b *testing.B, to *os.File) {
-				cmd := writer(outputMiB)
-				cmd.Stdout = to
-				require.NoError(b, underStall(cmd))
-			}},
-			{"exec with a writer", func(b *testing.B, to *os.File) {
-				cmd := writer(outputMiB)
-				cmd.Stdout = notAFile{to}
-				require.NoError(b, cmd.Run())
-			}},
+			{"stall", throughStall},
+			{"exec with a writer", throughWriter},
 			{"cat", throughCat},
 			{"splice", throughSplice},
 		} {
@@ -98,7 +90,22 @@ func bigPipe(b *testing.B) (r, w *os.File) {
 	return r, w
 }
 
+func throughStall(b *testing.B, to *os.File) {
+	b.Helper()
+	cmd := writer(outputMiB)
+	cmd.Stdout = to
+	require.NoError(b, underStall(cmd))
+}
+
+func throughWriter(b *testing.B, to *os.File) {
+	b.Helper()
+	cmd := writer(outputMiB)
+	cmd.Stdout = notAFile{to}
+	require.NoError(b, cmd.Run())
+}
+
 func throughCat(b *testing.B, to *os.File) {
+	b.Helper()
 	r, w := bigPipe(b)
 	cmd, cat := writer(outputMiB), exec.Command("cat")
 	cmd.Stdout, cat.Stdin, cat.Stdout = w, r, to
@@ -111,6 +118,7 @@ func throughCat(b *testing.B, to *os.File) {
 
 // throughSplice is the limit: nothing else is done than to move the pages.
 func throughSplice(b *testing.B, to *os.File) {
+	b.Helper()
 	r, w := bigPipe(b)
 	cmd := writer(outputMiB)
 	cmd.Stdout = w
