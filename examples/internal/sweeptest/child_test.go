@@ -55,7 +55,10 @@ func work(text string, in io.Reader, out io.Writer) error {
 	for began := time.Now(); err != nil && ctx.Err() == nil && time.Since(began) < patience; s, err = openStore(ctx, j.DSN) {
 		time.Sleep(20 * time.Millisecond) // as whoever starts a program again and again while the server is down
 	}
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil // it was asked to end before the server was back
+	case err != nil:
 		return err
 	}
 	if j.Run == "" {
