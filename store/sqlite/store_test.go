@@ -34,6 +34,7 @@ func TestAStoreInAHostsDatabaseKeepsEveryRule(t *testing.T) {
 }
 
 func TestAStoreInAPoolOfOneConnectionKeepsEveryRule(t *testing.T) {
+	notUnderRace(t)
 	storetest.Run(t, func(t *testing.T) watchdog.EventStore {
 		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(DELETE)")
 		db.SetMaxOpenConns(1)
@@ -42,6 +43,7 @@ func TestAStoreInAPoolOfOneConnectionKeepsEveryRule(t *testing.T) {
 }
 
 func TestAStoreInAForeignTableKeepsEveryRule(t *testing.T) {
+	notUnderRace(t)
 	storetest.Run(t, func(t *testing.T) watchdog.EventStore {
 		db := hostDatabase(t, newFile(t))
 		mustExec(t, db, foreignTable)
@@ -50,6 +52,7 @@ func TestAStoreInAForeignTableKeepsEveryRule(t *testing.T) {
 }
 
 func TestAStoreUnderADriverWithoutContextsKeepsEveryRule(t *testing.T) {
+	notUnderRace(t)
 	storetest.Run(t, func(t *testing.T) watchdog.EventStore {
 		db := hookedDatabase(t, newFile(t), func(string) error { return nil })
 		mustExec(t, db, "PRAGMA journal_mode = WAL")
