@@ -17,9 +17,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog/examples/guard"
+	guard "github.com/seed62658d38/watchdog/examples/guard"
 	"github.com/seed62658d38/watchdog/internal/escape"
-	guard "github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // asProgram is the variable that makes this test binary the program, where its arguments do not make it a command.
