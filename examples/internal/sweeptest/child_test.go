@@ -55,11 +55,8 @@ func work(text string, in io.Reader, out io.Writer) error {
 	for began := time.Now(); err != nil && ctx.Err() == nil && time.Since(began) < patience; s, err = openStore(ctx, j.DSN) {
 		time.Sleep(20 * time.Millisecond) // as whoever starts a program again and again while the server is down
 	}
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil // it was asked to end before the server was back
-	case err != nil:
-		return err
+	if err != nil {
+		return unlessEnded(ctx, err)
 	}
 	if j.Run == "" {
 		err = j.sweep(ctx, s, json.NewEncoder(out))
@@ -67,6 +64,14 @@ func work(text string, in io.Reader, out io.Writer) error {
 		err = j.host(ctx, s, json.NewEncoder(out))
 	}
 	return errors.Join(err, s.Close())
+}
+
+// unlessEnded is the error, and none where the child was asked to end before the server was back.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 func (j job) sweep(ctx context.Context, s store, lines *json.Encoder) error {
