@@ -68,10 +68,12 @@ func work(text string, in io.Reader, out io.Writer) error {
 
 // unlessEnded is the error, and none where the child was asked to end before the server was back.
 func unlessEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 func (j job) sweep(ctx context.Context, s store, lines *json.Encoder) error {
