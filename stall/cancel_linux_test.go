@@ -3,6 +3,7 @@ package stall_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -165,6 +166,30 @@ func TestInsideARun(t *testing.T) {
 		_, err = stall.Run(ctx, cmd, b.cfg)
 		require.NoError(t, err, "also one that is slow after the command's end")
 		require.Nil(t, w.Stop())
+	})
+	t.Run("a caller that gives up waits for no reader, though the run goes on", func(t *testing.T) {
+		t.Parallel()
+		b := inside(t)
+		w, ctx := outer(t, b.store, watchdog.Budget{}, false)
+		ctx, giveUp := context.WithCancel(ctx)
+		release := make(chan struct{})
+		t.Cleanup(func() { close(release) })
+		ended, w1, err := os.Pipe()
+		require.NoError(t, err)
+		cmd := play(t, "print:"+ready)
+		cmd.ExtraFiles = []*os.File{w1}
+		cmd.Stdout = &trigger{func() {
+			_ = w1.Close()
+			_, _ = ended.Read(make([]byte, 1)) // the command's end
+			time.AfterFunc(300*time.Millisecond, giveUp)
+			<-release
+		}}
+		began := time.Now()
+		result, err := stall.Run(ctx, cmd, b.cfg)
+		require.Less(t, time.Since(began), patient)
+		require.NoError(t, err)
+		require.Error(t, result.OutputErr)
+		require.NoError(t, w.Context().Err())
 	})
 	t.Run("that only observes, a trip is recorded and the command goes on", func(t *testing.T) {
 		t.Parallel()

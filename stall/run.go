@@ -41,7 +41,7 @@ func run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {
 		return nil, errors.Join(err, s.close())
 	}
 	cause := s.watch(ctx)
-	s.conclude(cause)
+	s.conclude(ctx, cause)
 	err := s.verdict(cause)
 	return s.result, errors.Join(err, s.close())
 }

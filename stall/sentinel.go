@@ -218,15 +218,15 @@ func (s *sentinel) trip(f *finding) error {
 }
 
 // conclude ends what is left and waits until all is done.
-func (s *sentinel) conclude(cause error) {
+func (s *sentinel) conclude(ctx context.Context, cause error) {
 	if s.hush != nil {
 		s.hush()
 	}
 	switch {
 	case cause == nil:
-		s.result.Finished = true
+		s.result.Finished = s.tree.Err() == nil
 		s.endLeftBehind()
-		s.io.drain(s.run.Context(), func() { s.holdRun(true) })
+		s.io.drain(func() { s.holdRun(true) }, ctx.Done(), s.run.Context().Done())
 	case s.result.Trip != nil && isStalled(cause):
 		s.end(s.result.Trip.Action)
 	default:
@@ -253,8 +253,8 @@ func (s *sentinel) take() {
 // verdict is the error that Run returns.
 func (s *sentinel) verdict(cause error) error {
 	switch {
-	case s.result.Finished && s.tree.Err() != nil:
-		cause = s.tree.Err()
+	case s.tree.Err() != nil:
+		cause = errors.Join(cause, s.tree.Err())
 	case s.result.Finished:
 		cause = s.exitError()
 	case s.result.Incomplete:

@@ -1,7 +1,6 @@
 package stall
 
 import (
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -196,8 +195,9 @@ func (o *stdio) look() (last time.Duration, blocked bool) {
 	return time.Duration(o.last.Load()), blocked
 }
 
-// drain waits until all output of a command that is gone was passed on, however slowly it is read, or until the context ends. It calls slow where it has to wait.
-func (o *stdio) drain(ctx context.Context, slow func()) {
+// drain waits until all output of a command that is gone was passed on, however slowly it is read, or until the caller or the run gives up. It calls slow where it has to
+// wait.
+func (o *stdio) drain(slow func(), caller, run <-chan struct{}) {
 	timer := time.NewTimer(quickestLook)
 	defer timer.Stop()
 	for _, s := range o.streams {
@@ -208,7 +208,9 @@ func (o *stdio) drain(ctx context.Context, slow func()) {
 				slow()
 			case <-s.Done():
 				waits = false
-			case <-ctx.Done():
+			case <-caller:
+				return
+			case <-run:
 				return
 			}
 		}
