@@ -22,8 +22,10 @@
 //   - A guard for each command: starting a Go program costs more than most commands.
 //   - A guard that is a program of its own: a library cannot install one.
 //
-// The command's parent is the guard. It gets the host's folder, umask, descriptors and environment as they are at its start; other properties, such as resource
-// limits, priority, control group and namespaces, are those that the host had at its first command.
+// The command's parent is the guard. It gets the host's folder, umask, descriptors and environment as they are at its start. Everything else that it inherits
+// (users, groups, capabilities, limits, priority, namespaces, control group, root folder, session) is the guard's. Before each start the calling thread's is
+// compared with it: where they differ the old guard takes no more commands, and a new one is started, so that a host that dropped its privileges
+// does not have them back in what it starts.
 //
 // # Elsewhere
 //

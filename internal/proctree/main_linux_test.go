@@ -39,6 +39,10 @@ func TestMain(m *testing.M) {
 		os.Exit(countSignals())
 	case "show":
 		show()
+	case "changing":
+		os.Exit(beChanging())
+	case "may":
+		whatItMay()
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -15,6 +15,7 @@ const (
 	sysPidfdOpen        = 434
 	prSetChildSubreaper = 36
 	prSetName           = 15
+	prGetSecurebits     = 27
 	rlimitLocks         = 10
 	pollIn              = 1
 	pollErr, pollHangup = 8, 16

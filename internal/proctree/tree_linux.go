@@ -130,15 +130,18 @@ type guardian struct {
 	mu      sync.Mutex
 	process *os.Process
 	socket  int
-	mark    mark // of the host itself
+	profile profile // of the thread that started it, and so the guard's
+	mark    mark    // of the host itself
 }
 
 var theGuard guardian
 
-// begin has the guard start a command; if the guard was killed meanwhile, a new one.
+// begin has the guard start a command; if the guard was killed meanwhile, or may do more or less than the calling thread, a new one.
 func (g *guardian) begin(ask *request, files []int) (*hostLink, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	runtime.LockOSThread() // the profile is this thread's
+	defer runtime.UnlockOSThread()
 	for tries := 0; ; tries++ {
 		if err := g.ensure(); err != nil {
 			return nil, err
@@ -202,11 +205,32 @@ func chunks(text []byte) func(func([]byte) bool) {
 	}
 }
 
-// ensure starts the guard if there is none.
+// ensure starts the guard if there is none with the profile of the calling thread.
 func (g *guardian) ensure() error {
-	if g.process != nil {
-		return nil
+	own, err := ownProfile()
+	if err != nil {
+		return err
 	}
+	if g.process != nil {
+		if g.profile == own {
+			return nil
+		}
+		g.retire()
+	}
+	if err := g.start(); err != nil {
+		return err
+	}
+	if g.profile, err = ownProfile(); err == nil && g.profile != own { // it changed while the guard was started, before or after
+		err = fmt.Errorf("%w: what the host may do changed while its guard was started; try again", ErrGuard)
+	}
+	if err != nil {
+		g.bury()
+	}
+	return err
+}
+
+// start starts the guard.
+func (g *guardian) start() error {
 	g.mark = ownMark()
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -229,7 +253,14 @@ func (g *guardian) ensure() error {
 		return fmt.Errorf("%w: start the host's program again: %w", ErrGuard, err)
 	}
 	g.process, g.socket = process, ours
-	return g.greet()
+	if err := g.greet(); err != nil {
+		return err
+	}
+	if err := sameUser(process.Pid); err != nil {
+		g.bury()
+		return err
+	}
+	return nil
 }
 
 // greet waits until the guard has said that it is one.
@@ -250,6 +281,13 @@ func (g *guardian) greet() error {
 	g.bury()
 	return fmt.Errorf("%w: the host's program, started again, did not become the guard; is it a Go program that links this package itself? %w",
 		ErrGuard, errors.Join(err))
+}
+
+// retire lets go of a guard that can be asked for nothing more: it ends with the last of its trees.
+func (g *guardian) retire() {
+	_ = syscall.Close(g.socket)
+	go g.process.Wait() //nolint:errcheck // only so that it does not stay a zombie
+	g.process = nil
 }
 
 // bury waits for a guard that has died.

@@ -1,0 +1,205 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/proctree"
+)
+
+const (
+	changeVariable = "PROCTREE_TEST_CHANGE"
+	nobody         = 65534
+)
+
+// changes are what a host of the changing role does to itself between two commands.
+var changes = map[string]func() error{
+	"nothing": func() error { return nil },
+	"drops root": func() error {
+		if err := syscall.Setgroups([]int{nobody}); err != nil {
+			return err
+		}
+		if err := syscall.Setresgid(nobody, nobody, nobody); err != nil {
+			return err
+		}
+		return syscall.Setresuid(nobody, nobody, nobody)
+	},
+	"drops root for a thread": func() error {
+		runtime.LockOSThread() // and for good
+		_, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody)
+		return asError(errno)
+	},
+	"joins a group":            func() error { return syscall.Setgroups([]int{nobody}) },
+	"takes no new privileges":  func() error { return prctlOfThread(38, 1) },
+	"drops a capability":       func() error { return prctlOfThread(24, 12) }, // CAP_NET_ADMIN, from the bounding set
+	"sets securebits":          func() error { return prctlOfThread(28, 1) },  // SECBIT_NOROOT
+	"lowers a limit":           func() error { return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 0, Max: 4096}) },
+	"lowers its priority":      func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, 7) },
+	"leaves its host name":     func() error { runtime.LockOSThread(); return syscall.Unshare(syscall.CLONE_NEWUTS) },
+	"begins a session":         func() error { _, err := syscall.Setsid(); return err },
+	"is the first to be ended": func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) },
+}
+
+// prctlOfThread changes the calling thread, which the goroutine keeps for good.
+func prctlOfThread(option, value uintptr) error {
+	runtime.LockOSThread()
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, option, value, 0, 0, 0, 0)
+	return asError(errno)
+}
+
+func asError(errno syscall.Errno) error {
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// whatItMay prints what this process may do, for a command to be compared with another.
+func whatItMay() {
+	status, _ := os.ReadFile("/proc/self/status")
+	for line := range strings.Lines(string(status)) {
+		field, _, _ := strings.Cut(line, ":")
+		if slices.Contains([]string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "SigIgn", "Cpus_allowed"}, field) {
+			fmt.Print(line)
+		}
+	}
+	securebits, _, _ := syscall.RawSyscall(syscall.SYS_PRCTL, 27, 0, 0)
+	priority, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	session, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0)
+	host, _ := os.Readlink("/proc/self/ns/uts")
+	killed, _ := os.ReadFile("/proc/self/oom_score_adj")
+	limits, _ := os.ReadFile("/proc/self/limits")
+	for line := range strings.Lines(string(limits)) {
+		if !strings.HasPrefix(line, "Max file locks") { // that is the mark
+			fmt.Print(line)
+		}
+	}
+	_, shadow := os.ReadFile("/etc/shadow")
+	fmt.Println(securebits, priority, session, host, string(killed), shadow == nil)
+	os.Exit(0)
+}
+
+// beChanging starts a guarded command, changes itself, and compares what a guarded command has then with what one of os/exec has.
+func beChanging() int {
+	if err := exec.Command("/bin/true").Run(); err != nil {
+		return failed(err)
+	}
+	if _, err := guardedOutput("/bin/true"); err != nil {
+		return failed(err)
+	}
+	if err := changes[os.Getenv(changeVariable)](); err != nil {
+		return failed(err)
+	}
+	self, env := "/proc/self/exe", []string{roleVariable + "=may"}
+	plain := exec.Command(self)
+	plain.Env, plain.Dir = env, "/"
+	want, err := plain.CombinedOutput()
+	if err != nil {
+		return failed(fmt.Errorf("by os/exec: %w: %s", err, want))
+	}
+	for range 2 {
+		got, err := guardedOutput(self, env...)
+		if err != nil {
+			return failed(err)
+		}
+		text, _ := json.Marshal([2]string{string(want), got})
+		fmt.Println(string(text))
+	}
+	return 0
+}
+
+func failed(err error) int {
+	fmt.Println(err)
+	return 1
+}
+
+func guardedOutput(path string, env ...string) (string, error) {
+	out, theirs, err := os.Pipe()
+	if err != nil {
+		return "", err
+	}
+	defer out.Close()
+	tree, err := proctree.Start(proctree.Command{Path: path, Args: []string{path}, Env: env, Dir: "/", Files: []*os.File{nil, theirs, theirs}})
+	theirs.Close()
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(out)
+	<-tree.Gone()
+	if err == nil && tree.Status().ExitCode != 0 {
+		err = fmt.Errorf("exit status %d: %s", tree.Status().ExitCode, text)
+	}
+	return string(text), err
+}
+
+// TestPrivileges protects a host that drops what it may: a command has what its host has at its start, as with os/exec, and nothing more.
+func TestPrivileges(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can drop anything")
+	}
+	self := forEveryone(t, 0o755)
+	for name := range changes {
+		t.Run("a host that "+name, func(t *testing.T) {
+			cmd := exec.Command(self)
+			cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"="+name)
+			text, err := cmd.Output()
+			require.NoError(t, err, "%s", text)
+			lines := 0
+			for line := range strings.Lines(string(text)) {
+				var both [2]string
+				require.NoError(t, json.Unmarshal([]byte(line), &both), "%s", line)
+				assert.Equal(t, both[0], both[1])
+				if strings.HasPrefix(name, "drops root") {
+					assert.Contains(t, both[1], "Uid:\t65534\t65534\t65534\t65534\n")
+					assert.Contains(t, both[1], "false", "nor can it read what only root may")
+				}
+				lines++
+			}
+			assert.Equal(t, 2, lines)
+		})
+	}
+	t.Run("a program that a host which dropped root may not execute is an error before the start", func(t *testing.T) {
+		cmd := exec.Command(forEveryone(t, 0o700))
+		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=drops root")
+		text, err := cmd.Output()
+		require.Error(t, err)
+		assert.Contains(t, string(text), "permission denied")
+	})
+	t.Run("a set-user-ID program that dropped root does not get it back", func(t *testing.T) {
+		cmd := exec.Command(forEveryone(t, 0o755|os.ModeSetuid))
+		cmd.Env = []string{roleVariable + "=changing", changeVariable + "=drops root"}
+		text, err := cmd.Output()
+		require.Error(t, err)
+		assert.Contains(t, string(text), "clear its set-user-ID")
+	})
+}
+
+// forEveryone is a copy of this program with the mode, where every user can reach it.
+func forEveryone(t *testing.T, mode os.FileMode) string {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	text, err := os.ReadFile(self)
+	require.NoError(t, err)
+	folder, err := os.MkdirTemp("", "privileges")
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	require.NoError(t, os.Chmod(folder, 0o755))
+	path := filepath.Join(folder, "program")
+	require.NoError(t, os.WriteFile(path, text, 0o700))
+	require.NoError(t, os.Chmod(path, mode))
+	return path
+}
