@@ -50,9 +50,9 @@ func check(ctx context.Context, run Run, cfg *Config, now time.Time) error {
 	}
 	switch {
 	case cfg.Store == nil:
-		return fmt.Errorf("%w: set Config.Store; &watchdog.Memory{} is one", ErrNoStore)
+		return fmt.Errorf("%w config: Store is nil; set Config.Store; &watchdog.Memory{} is one", ErrInvalid)
 	case cfg.RecordTimeout < 0:
-		return fmt.Errorf("%w: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalidConfig, cfg.RecordTimeout, DefaultRecordTimeout)
+		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid, cfg.RecordTimeout, DefaultRecordTimeout)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrParentEnded, context.Cause(ctx))
 	}

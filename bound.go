@@ -21,8 +21,6 @@ const (
 
 // The errors of a bounded call, besides the [Overrun].
 var (
-	// ErrInvalidCall is wrapped by the error of an [Outcome] for a Call with a negative duration, or with a key that nothing keeps.
-	ErrInvalidCall = errors.New("invalid call")
 	// ErrCallExited is the error of a call that ended its goroutine instead of returning, with runtime.Goexit.
 	ErrCallExited = errors.New("the call ended its goroutine with runtime.Goexit; let it return instead (t.FailNow calls Goexit too)")
 )
@@ -139,11 +137,11 @@ func (f *flight) applyDefaults() {
 func (f *flight) check(call Call) error {
 	switch {
 	case call.Limit < 0:
-		return fmt.Errorf("%w: Limit is %v; use a positive duration, 0 for %v, or NoLimit", ErrInvalidCall, call.Limit, DefaultTick)
+		return fmt.Errorf("%w call: Limit is %v; use a positive duration, 0 for %v, or NoLimit", ErrInvalid, call.Limit, DefaultTick)
 	case call.Grace < 0:
-		return fmt.Errorf("%w: Grace is %v; use a positive duration, 0 for %v, or NoLimit", ErrInvalidCall, call.Grace, DefaultGrace)
+		return fmt.Errorf("%w call: Grace is %v; use a positive duration, 0 for %v, or NoLimit", ErrInvalid, call.Grace, DefaultGrace)
 	case call.Key != "" && call.Calls == nil:
-		return fmt.Errorf("%w: no one keeps its key; set Call.Calls, to the same *watchdog.Calls for all that share keys", ErrInvalidCall)
+		return fmt.Errorf("%w call: no one keeps its key; set Call.Calls, to the same *watchdog.Calls for all that share keys", ErrInvalid)
 	}
 	return nil
 }

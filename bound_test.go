@@ -276,7 +276,7 @@ func TestTheLimitsOfACall(t *testing.T) {
 			"Limit": {Limit: -1}, "Grace": {Grace: -1}, "Call.Calls": {Key: "tick"},
 		} {
 			out := watchdog.Bound(t.Context(), call, func(context.Context) (string, error) { panic("begun") })
-			require.ErrorIs(t, out.Err, watchdog.ErrInvalidCall)
+			require.ErrorIs(t, out.Err, watchdog.ErrInvalid)
 			require.ErrorContains(t, out.Err, name)
 			require.Equal(t, watchdog.LayerNone, out.Layer)
 		}

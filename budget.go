@@ -17,12 +17,12 @@ const DefaultWallClock = 4 * time.Hour
 // DefaultWarnAt is the fraction of the wall-clock budget at which a run is warned where the [Budget] names none.
 const DefaultWarnAt = 0.8
 
-// NoLimit switches a limit of a [Budget] off. (In files and in the environment 0 does; in Go the zero value of a
-// limit is its default.)
-const NoLimit time.Duration = math.MaxInt64
+// NoLimit is how "no limit" is spelled in every package, for lengths of time and for counts. It has no type, so that it fits both. (In files and
+// in the environment 0 switches a limit off; in Go the zero value of a field is its documented default.)
+const NoLimit = math.MaxInt64
 
-// ErrInvalidBudget is wrapped by what [Budget.Validate], and so [New] and [Resume], returns for limits that cannot be kept.
-var ErrInvalidBudget = errors.New("invalid budget")
+// None is how a length of zero is spelled where the zero value is a default: no grace, no delay, no minimum age. The field says that it takes it.
+const None = -1
 
 // A Budget holds the limits of a run. A limit is exceeded when more than it was used: at the limit itself the run has
 // not fired, one nanosecond later it has. The zero value is the default of every limit: a wall clock of four hours and no other.
@@ -55,15 +55,15 @@ type Budget struct {
 	Ladders Ladders
 }
 
-// Ladders hold the directives of a limit's trips, in order. After its last one comes [Cancel], so that an empty ladder
+// Ladders hold the directives of a limit's trips, in order. After its last one comes [DirectiveCancel], so that an empty ladder
 // ends the run at once. Progress puts a ladder back to its first rung. The wall clock and safety have none.
 type Ladders struct {
 	Idle, NoProgress, Hold []DirectiveKind
 }
 
-// Validate returns an error that wraps [ErrInvalidBudget] and names the field when a limit is negative, the reserve leaves no time
+// Validate returns an error that wraps [ErrInvalid] and names the field when a limit is negative, the reserve leaves no time
 // to work, a warning lies outside 0 to 1 or is named twice, or a setting can never take effect: a ladder of a
-// limit that is off, a rung after [Cancel], FirstSign without FromFirstSign or that without a limit to begin.
+// limit that is off, a rung after [DirectiveCancel], FirstSign without FromFirstSign or that without a limit to begin.
 func (b Budget) Validate() error {
 	return b.check()
 }
@@ -86,11 +86,11 @@ func (b *Budget) checkLengths() error {
 		{"FirstSign", b.FirstSign, NoLimit},
 	} {
 		if limit.length < 0 {
-			return fmt.Errorf("%w: %s is %v; use a positive duration, or 0 for %s", ErrInvalidBudget, limit.name, limit.length, length(limit.zero))
+			return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %s", ErrInvalid, limit.name, limit.length, length(limit.zero))
 		}
 	}
 	if wall := b.wallClock(); b.Reserve >= wall {
-		return fmt.Errorf("%w: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalidBudget, b.Reserve, wall)
+		return fmt.Errorf("%w budget: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalid, b.Reserve, wall)
 	}
 	return nil
 }
@@ -106,10 +106,10 @@ func length(d time.Duration) string {
 func (b *Budget) checkWarnings() error {
 	for i, fraction := range b.WarnAt {
 		if !(fraction > 0 && fraction < 1) {
-			return fmt.Errorf("%w: WarnAt has %v; a warning comes at more than 0 and less than 1 of WallClock", ErrInvalidBudget, fraction)
+			return fmt.Errorf("%w budget: WarnAt has %v; a warning comes at more than 0 and less than 1 of WallClock", ErrInvalid, fraction)
 		}
 		if slices.Contains(b.WarnAt[:i], fraction) {
-			return fmt.Errorf("%w: WarnAt has %v twice", ErrInvalidBudget, fraction)
+			return fmt.Errorf("%w budget: WarnAt has %v twice", ErrInvalid, fraction)
 		}
 	}
 	return nil
@@ -118,9 +118,9 @@ func (b *Budget) checkWarnings() error {
 func (b *Budget) checkFirstSign() error {
 	switch {
 	case !b.FromFirstSign && b.FirstSign != 0:
-		return fmt.Errorf("%w: FirstSign is %v and takes effect only with FromFirstSign", ErrInvalidBudget, b.FirstSign)
+		return fmt.Errorf("%w budget: FirstSign is %v and takes effect only with FromFirstSign", ErrInvalid, b.FirstSign)
 	case b.FromFirstSign && off(b.Idle) == NoLimit && off(b.NoProgress) == NoLimit:
-		return fmt.Errorf("%w: FromFirstSign takes effect only with Idle or NoProgress", ErrInvalidBudget)
+		return fmt.Errorf("%w budget: FromFirstSign takes effect only with Idle or NoProgress", ErrInvalid)
 	}
 	return nil
 }

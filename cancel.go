@@ -70,7 +70,7 @@ func (w *Watchdog) endStopped(stop *Stop) (asleep []*subscriber) {
 // directive is the directive of a stop.
 func (s *Stop) directive() Directive {
 	return Directive{
-		Kind: Cancel, RunID: s.RunID, Reason: s.Code, Attempt: s.Attempt, Used: s.Elapsed, Allowed: s.Budget,
+		Kind: DirectiveCancel, RunID: s.RunID, Reason: s.Code, Rung: s.Rung, Used: s.Elapsed, Allowed: s.Budget,
 		Hold: s.Hold, Note: s.Note, At: s.FiredAt,
 	}
 }
@@ -85,8 +85,8 @@ func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 	if t.verdict.Limit != verdict.WallClock {
 		p.MeasuredSeconds = exactSeconds(t.verdict.Used)
 	}
-	if t.verdict.Attempt > 1 {
-		p.Attempt = t.verdict.Attempt
+	if t.verdict.Rung > 1 {
+		p.Attempt = t.verdict.Rung
 	}
 	return w.newEvent(EventCancel, t.at, once, p), p.stop(w.id)
 }

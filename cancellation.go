@@ -1,7 +1,6 @@
 package watchdog
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,10 +10,6 @@ import (
 
 // maxReason is how many characters the code of a cancellation may have.
 const maxReason = 100
-
-// ErrInvalidCancellation is wrapped by what [Watchdog.Cancel] returns for a [Cancellation] without a Reason, with one that is not a
-// code or would be read back as another, or with a negative length.
-var ErrInvalidCancellation = errors.New("invalid cancellation")
 
 // A Cancellation is a cancel that another guard than the watchdog's own limits has decided: that of a command, that of the sessions in
 // a database, or the host's.
@@ -36,7 +31,7 @@ type Cancellation struct {
 // run was stopped already, or another process was first. It returns nil where the run is only observed: then the cancel is recorded as a
 // warning and given as a [Directive], once for each call, and the run goes on.
 //
-// The error wraps [ErrInvalidCancellation], or [ErrEnded] where the run has ended otherwise than by a stop; nothing is recorded then.
+// The error wraps [ErrInvalid], or [ErrEnded] where the run has ended otherwise than by a stop; nothing is recorded then.
 func (w *Watchdog) Cancel(c Cancellation) (*Stop, error) {
 	stop, err := w.cancelFor(c)
 	if err != nil {
@@ -47,7 +42,7 @@ func (w *Watchdog) Cancel(c Cancellation) (*Stop, error) {
 
 func (w *Watchdog) cancelFor(c Cancellation) (*Stop, error) {
 	if flaw := c.flaw(); flaw != "" {
-		return nil, fmt.Errorf("%w: %s", ErrInvalidCancellation, flaw)
+		return nil, fmt.Errorf("%w cancellation: %s", ErrInvalid, flaw)
 	}
 	observed := false
 	_ = w.pollFor(func(found findings) findings {
@@ -79,7 +74,7 @@ func (w *Watchdog) ending() (*Stop, error) {
 
 // verdict is the cancellation as a trip has it, of no limit.
 func (c Cancellation) verdict() verdict.Verdict {
-	return verdict.Verdict{Action: verdict.Cancel, Directive: verdict.DirectCancel, Attempt: 1, Used: c.Elapsed, Allowed: c.Budget}
+	return verdict.Verdict{Action: verdict.Cancel, Directive: verdict.DirectCancel, Rung: 1, Used: c.Elapsed, Allowed: c.Budget}
 }
 
 // reason is the code as events have it.

@@ -16,7 +16,7 @@ import (
 )
 
 // noOutput is the cancel that a command's guard decides.
-var noOutput = watchdog.Cancellation{Reason: watchdog.NoOutput, Elapsed: 5*minute + 250*time.Millisecond, Budget: 5 * minute}
+var noOutput = watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Elapsed: 5*minute + 250*time.Millisecond, Budget: 5 * minute}
 
 // cancelled cancels the run and reports that it has ended by that.
 func (b *bed) cancelled(wd *watchdog.Watchdog, c watchdog.Cancellation) *watchdog.Stop {
@@ -35,8 +35,8 @@ func TestCancel(t *testing.T) {
 			wd.Note("tool: make")
 			b.pass(time.Hour)
 			require.Equal(t, &watchdog.Stop{
-				Code: watchdog.NoOutput, RunID: "s-1", StartedAt: noon, FiredAt: noon.Add(time.Hour),
-				Elapsed: noOutput.Elapsed, Budget: noOutput.Budget, Note: "tool: make", Attempt: 1,
+				Code: watchdog.CommandNoOutput, RunID: "s-1", StartedAt: noon, FiredAt: noon.Add(time.Hour),
+				Elapsed: noOutput.Elapsed, Budget: noOutput.Budget, Note: "tool: make", Rung: 1,
 			}, b.cancelled(wd, noOutput))
 			require.Len(t, b.events(watchdog.EventCancel), 1)
 			require.NoError(t, wd.Close())
@@ -68,12 +68,12 @@ func TestCancel(t *testing.T) {
 	})
 	t.Run("a guard without a limit leaves the lengths out", func(t *testing.T) {
 		inBed(t, func(b *bed) {
-			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.Terminal})
+			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal})
 			require.EqualError(t, stop, "run s-1 stopped: watchdog_terminal, in the window that started at 2026-05-01T12:00:00Z; resume the run to go on")
 			require.NotContains(t, payloads(t, b.store, watchdog.EventCancel), "measured_seconds")
 		})
 		inBed(t, func(b *bed) {
-			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.Terminal, Elapsed: minute})
+			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal, Elapsed: minute})
 			require.ErrorContains(t, stop, "watchdog_terminal: 1m0s elapsed, in the window")
 		})
 	})
@@ -84,7 +84,7 @@ func TestCancel(t *testing.T) {
 			wd := b.resume()
 			b.live(wd)
 			require.Equal(t, noon.Add(time.Hour), wd.StartedAt())
-			b.cancelled(wd, watchdog.Cancellation{Reason: watchdog.Terminal})
+			b.cancelled(wd, watchdog.Cancellation{Reason: watchdog.CommandTerminal})
 			require.Len(t, b.events(watchdog.EventCancel), 2, "one for each window")
 		})
 	})
@@ -107,7 +107,7 @@ func TestCancel(t *testing.T) {
 			var told []watchdog.StopReason
 			wd.Subscribe(func(d watchdog.Directive) { told = append(told, d.Reason) })
 			b.cancelled(wd, noOutput)
-			require.Equal(t, []watchdog.StopReason{watchdog.NoOutput}, told)
+			require.Equal(t, []watchdog.StopReason{watchdog.CommandNoOutput}, told)
 			require.Len(t, b.events(watchdog.EventCancel), 1)
 		})
 	})
@@ -124,7 +124,7 @@ func TestCancel(t *testing.T) {
 			require.Len(t, told, 1)
 			require.Equal(t, polled, <-told)
 			require.Equal(t, watchdog.Directive{
-				Kind: watchdog.Cancel, RunID: "s-1", Reason: watchdog.NoOutput, Attempt: 1, Used: noOutput.Elapsed, Allowed: noOutput.Budget, At: noon,
+				Kind: watchdog.DirectiveCancel, RunID: "s-1", Reason: watchdog.CommandNoOutput, Rung: 1, Used: noOutput.Elapsed, Allowed: noOutput.Budget, At: noon,
 			}, polled)
 		})
 	})
@@ -141,7 +141,7 @@ func TestCancel(t *testing.T) {
 					d, ok := wd.Poll()
 					require.True(t, ok)
 					require.True(t, d.ObserveOnly)
-					require.Equal(t, watchdog.NoOutput, d.Reason)
+					require.Equal(t, watchdog.CommandNoOutput, d.Reason)
 				}
 				require.Len(t, b.events(watchdog.EventWarning), 2)
 				require.Empty(t, b.events(watchdog.EventCancel))
@@ -168,14 +168,14 @@ func TestACancellationThatMakesNoSenseIsRefusedAndChangesNothing(t *testing.T) {
 		"one that reads as a limit's":        {watchdog.Cancellation{Reason: "quota_exceeded"}, `"watchdog_quota_exceeded"`},
 		"the watchdog's beginning":           {watchdog.Cancellation{Reason: "watchdog_quota"}, "begin"},
 		"the watchdog's beginning and end":   {watchdog.Cancellation{Reason: "watchdog_quota_exceeded"}, "begin"},
-		"a time before it began":             {watchdog.Cancellation{Reason: watchdog.NoOutput, Elapsed: -1}, "Elapsed"},
-		"a limit that was over at its begin": {watchdog.Cancellation{Reason: watchdog.NoOutput, Budget: math.MinInt64}, "Budget"},
+		"a time before it began":             {watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Elapsed: -1}, "Elapsed"},
+		"a limit that was over at its begin": {watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Budget: math.MinInt64}, "Budget"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBed(t, func(b *bed) {
 				wd := b.attach()
 				stop, err := wd.Cancel(c.cancellation)
-				require.ErrorIs(t, err, watchdog.ErrInvalidCancellation)
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
 				require.ErrorContains(t, err, c.says)
 				require.ErrorContains(t, err, "s-1")
 				require.Nil(t, stop)
@@ -187,7 +187,7 @@ func TestACancellationThatMakesNoSenseIsRefusedAndChangesNothing(t *testing.T) {
 	t.Run("the longest code and the longest lengths are taken", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			longest := watchdog.Cancellation{Reason: watchdog.StopReason(strings.Repeat("x", 100)), Elapsed: math.MaxInt64, Budget: watchdog.NoLimit}
-			require.Equal(t, watchdog.NoLimit, b.cancelled(b.attach(), longest).Budget)
+			require.EqualValues(t, watchdog.NoLimit, b.cancelled(b.attach(), longest).Budget)
 		})
 	})
 }
@@ -226,7 +226,7 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 		inBed(t, func(b *bed) {
 			wd := b.attach()
 			first := b.cancelled(wd, noOutput)
-			again, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.Terminal})
+			again, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
 			require.NoError(t, err)
 			require.Same(t, first, again)
 			require.Equal(t, 1, b.store.appends)
@@ -237,10 +237,10 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 			one, other := b.attach(), b.attach()
 			first := b.cancelled(one, noOutput)
 			b.pass(minute)
-			second, err := other.Cancel(watchdog.Cancellation{Reason: watchdog.Terminal})
+			second, err := other.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
 			require.NoError(t, err)
 			require.Equal(t, first, second)
-			require.Same(t, second, requireStop(t, other, watchdog.NoOutput))
+			require.Same(t, second, requireStop(t, other, watchdog.CommandNoOutput))
 			require.Equal(t, 1, b.store.appends)
 		})
 	})
@@ -250,7 +250,7 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 			var first *watchdog.Stop
 			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { first = b.cancelled(one, noOutput) }}
 			other := b.attach()
-			second, err := other.Cancel(watchdog.Cancellation{Reason: watchdog.Terminal})
+			second, err := other.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
 			require.NoError(t, err)
 			require.Equal(t, first, second)
 			require.Len(t, b.events(watchdog.EventCancel), 1)
@@ -341,7 +341,7 @@ func TestACancelThatCannotBeRecorded(t *testing.T) {
 				stop, err := wd.Cancel(noOutput)
 				require.NoError(t, err)
 				require.Equal(t, 1, b.store.appends)
-				require.Same(t, stop, requireStop(t, wd, watchdog.NoOutput))
+				require.Same(t, stop, requireStop(t, wd, watchdog.CommandNoOutput))
 				require.ErrorIs(t, wd.Close(), errDiskFull)
 				require.Greater(t, b.store.appends, 2)
 				b.store.set(func(s *flakyStore) { s.fail = nil })
@@ -373,7 +373,7 @@ func TestACancelThatCannotBeRecorded(t *testing.T) {
 				b.pass(watchdog.DefaultRecordTimeout - 1)
 				require.NoError(t, wd.Context().Err(), "record, then cancel")
 				b.pass(1)
-				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.NoOutput)
+				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.CommandNoOutput)
 				require.Equal(t, noon, (<-returned).FiredAt, "when it was decided")
 				b.store.set(func(s *flakyStore) { s.hang = nil })
 				close(hang)

@@ -69,7 +69,7 @@ func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
 }
 
 // Poll looks at the run and returns the oldest directive that was not polled yet: the host asks at its phase boundaries, until there is
-// none. After a stop the last one is the [Cancel]. Up to 16 wait; then the oldest is dropped and
+// none. After a stop the last one is the [DirectiveCancel]. Up to 16 wait; then the oldest is dropped and
 // counted in [Directive].Dropped. It is [Watchdog.Fired] besides, and costs the same.
 func (w *Watchdog) Poll() (Directive, bool) {
 	if !w.quiet() {
@@ -180,7 +180,7 @@ func inOrder(events []Event) {
 
 func (w *Watchdog) directive(v verdict.Verdict, reason string) Directive {
 	return Directive{
-		Kind: DirectiveKind(v.Directive), RunID: w.id, Reason: codeOf(reason), Attempt: v.Attempt,
+		Kind: DirectiveKind(v.Directive), RunID: w.id, Reason: codeOf(reason), Rung: v.Rung,
 		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: w.LastNote(), At: truncate(w.clock.now()),
 		ObserveOnly: v.Action == verdict.Cancel,
 	}
@@ -213,7 +213,7 @@ func (w *Watchdog) recordDirective(d Directive) {
 	p := tripPayload{
 		Reason: reasonOfCode(d.Reason), SessionStartedAt: stamp(w.startedAt), FiredAt: stamp(d.At),
 		ElapsedSeconds: wholeSeconds(d.Used), ConfiguredBudgetSeconds: d.Allowed.Seconds(),
-		Directive: string(d.Kind), Attempt: d.Attempt, Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly, Parent: w.parentID, MeasuredSeconds: exactSeconds(d.Used),
+		Directive: string(d.Kind), Attempt: d.Rung, Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly, Parent: w.parentID, MeasuredSeconds: exactSeconds(d.Used),
 	}
 	events := []Event{w.newEvent(EventWarning, d.At, "", p)}
 	if !d.ObserveOnly {

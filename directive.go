@@ -14,17 +14,19 @@ type DirectiveKind string
 // The directives. Only Cancel ends the run.
 const (
 	// Wait asks the host to note it and go on.
-	Wait = DirectiveKind(verdict.DirectWait)
+	DirectiveWait = DirectiveKind(verdict.DirectWait)
 	// Retry asks the host to do the step again that does not come back.
-	Retry = DirectiveKind(verdict.DirectRetry)
+	DirectiveRetry = DirectiveKind(verdict.DirectRetry)
 	// Unstuck asks the host to change its approach.
-	Unstuck = DirectiveKind(verdict.DirectUnstick)
+	DirectiveUnstuck = DirectiveKind(verdict.DirectUnstick)
 	// Cancel says that the run has ended.
-	Cancel = DirectiveKind(verdict.DirectCancel)
+	DirectiveCancel = DirectiveKind(verdict.DirectCancel)
 )
 
 // Directives returns every kind, in the order of their force. The slice is the caller's.
-func Directives() []DirectiveKind { return []DirectiveKind{Wait, Retry, Unstuck, Cancel} }
+func Directives() []DirectiveKind {
+	return []DirectiveKind{DirectiveWait, DirectiveRetry, DirectiveUnstuck, DirectiveCancel}
+}
 
 // A Directive is what one trip of a limit asks of the host: exactly one for each trip.
 type Directive struct {
@@ -34,7 +36,7 @@ type Directive struct {
 	// Reason is the code of the limit that was exceeded, or that another guard cancelled the run with.
 	Reason StopReason
 	// Attempt is which trip of the limit's ladder this is, from 1, since the last progress.
-	Attempt int
+	Rung int
 	// Used is what was used of the limit, Allowed what there was.
 	Used, Allowed time.Duration
 	// Hold is the key of the hold whose cap was exceeded; Note the last thing noted, see [Watchdog.Note].
@@ -59,7 +61,7 @@ func (b *Budget) checkLadders() error {
 		{"Hold", b.Ladders.Hold, false}, // a hold may bring its own cap
 	} {
 		if ladder.dead && len(ladder.rungs) > 0 {
-			return fmt.Errorf("%w: Ladders.%s has rungs and the limit is off", ErrInvalidBudget, ladder.name)
+			return fmt.Errorf("%w budget: Ladders.%s has rungs and the limit is off", ErrInvalid, ladder.name)
 		}
 		if err := checkRungs(ladder.name, ladder.rungs); err != nil {
 			return err
@@ -71,10 +73,10 @@ func (b *Budget) checkLadders() error {
 func checkRungs(name string, rungs []DirectiveKind) error {
 	for i, rung := range rungs {
 		if !slices.Contains(Directives(), rung) {
-			return fmt.Errorf("%w: Ladders.%s has %q; a rung is one of %v", ErrInvalidBudget, name, rung, Directives())
+			return fmt.Errorf("%w budget: Ladders.%s has %q; a rung is one of %v", ErrInvalid, name, rung, Directives())
 		}
-		if rung == Cancel && i < len(rungs)-1 {
-			return fmt.Errorf("%w: Ladders.%s has a rung after %v, which ends the run", ErrInvalidBudget, name, Cancel)
+		if rung == DirectiveCancel && i < len(rungs)-1 {
+			return fmt.Errorf("%w budget: Ladders.%s has a rung after %v, which ends the run", ErrInvalid, name, DirectiveCancel)
 		}
 	}
 	return nil

@@ -14,19 +14,19 @@ import (
 
 // laddered is a run that is asked twice to retry before it is cancelled for its silence.
 var laddered = watchdog.Config{Budget: watchdog.Budget{
-	Idle: 10 * minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.Retry, watchdog.Unstuck}},
+	Idle: 10 * minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck}},
 }}
 
 func TestLadder(t *testing.T) {
 	t.Run("each trip gives one directive, in order, and only a cancel ends the run", func(t *testing.T) {
 		inBubble(t, laddered, func(wd *watchdog.Watchdog, store *flakyStore) {
-			for attempt, want := range []watchdog.DirectiveKind{watchdog.Retry, watchdog.Unstuck} {
+			for attempt, want := range []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck} {
 				after(10*minute + 1)
 				requireRunning(t, wd)
 				d, ok := wd.Poll()
 				require.True(t, ok)
 				require.Equal(t, want, d.Kind)
-				require.Equal(t, attempt+1, d.Attempt)
+				require.Equal(t, attempt+1, d.Rung)
 				require.Equal(t, watchdog.IdleExceeded, d.Reason)
 				_, ok = wd.Poll()
 				require.False(t, ok, "one for each trip")
@@ -35,8 +35,8 @@ func TestLadder(t *testing.T) {
 			requireStop(t, wd, watchdog.IdleExceeded)
 			d, ok := wd.Poll()
 			require.True(t, ok)
-			require.Equal(t, watchdog.Cancel, d.Kind)
-			require.Equal(t, 3, d.Attempt)
+			require.Equal(t, watchdog.DirectiveCancel, d.Kind)
+			require.Equal(t, 3, d.Rung)
 			require.Contains(t, payloads(t, store, watchdog.EventCancel), `"attempt":3`)
 		})
 	})
@@ -62,9 +62,9 @@ func TestLadder(t *testing.T) {
 				d, _ := wd.Poll()
 				return d.Kind
 			}
-			require.Equal(t, watchdog.Retry, next(wd.Activity))
-			require.Equal(t, watchdog.Unstuck, next(wd.Activity))
-			require.Equal(t, watchdog.Retry, next(wd.Progress))
+			require.Equal(t, watchdog.DirectiveRetry, next(wd.Activity))
+			require.Equal(t, watchdog.DirectiveUnstuck, next(wd.Activity))
+			require.Equal(t, watchdog.DirectiveRetry, next(wd.Progress))
 		})
 	})
 	t.Run("who sees the context end finds the cancel at the next poll", func(t *testing.T) {
@@ -85,13 +85,13 @@ func TestLadder(t *testing.T) {
 		})
 	})
 	t.Run("a hold that trips names itself each time", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Ladders: watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.Wait}}}}
+		cfg := watchdog.Config{Budget: watchdog.Budget{Ladders: watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveWait}}}}
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			_, err := wd.Hold(context.Background(), "tool", minute)
 			require.NoError(t, err)
 			after(minute + 1)
 			d, _ := wd.Poll()
-			require.Equal(t, watchdog.Wait, d.Kind)
+			require.Equal(t, watchdog.DirectiveWait, d.Kind)
 			require.Equal(t, "tool", d.Hold)
 			after(minute + 1)
 			requireStop(t, wd, watchdog.HoldExceeded)
@@ -103,7 +103,7 @@ func TestLadder(t *testing.T) {
 			after(10*minute + 1)
 			d, ok := wd.Poll()
 			require.True(t, ok)
-			require.Equal(t, watchdog.Retry, d.Kind)
+			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
 			require.ErrorIs(t, wd.Close(), errDiskFull)
 			store.set(func(s *flakyStore) { s.fail = nil })
 			require.NoError(t, wd.Close())
@@ -121,7 +121,7 @@ func TestLadder(t *testing.T) {
 			require.Zero(t, told)
 			d, ok := wd.Poll()
 			require.True(t, ok)
-			require.Equal(t, watchdog.Retry, d.Kind)
+			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
 			require.Equal(t, 1, told)
 		})
 	})
@@ -133,7 +133,7 @@ func TestSubscribe(t *testing.T) {
 			got := make(chan watchdog.DirectiveKind, 16)
 			wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
 			after(31 * minute)
-			require.Equal(t, []watchdog.DirectiveKind{watchdog.Retry, watchdog.Unstuck, watchdog.Cancel}, drain(got))
+			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, drain(got))
 		})
 	})
 	t.Run("one that blocks or panics harms neither the watchdog nor the others", func(t *testing.T) {
@@ -150,16 +150,16 @@ func TestSubscribe(t *testing.T) {
 		})
 	})
 	t.Run("one that does not come loses the oldest and is told how many", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.Wait, 30)}}}
+		cfg := watchdog.Config{Budget: watchdog.Budget{Idle: minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 30)}}}
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			block, got := make(chan struct{}), make(chan watchdog.Directive, 64)
 			wd.Subscribe(func(d watchdog.Directive) { <-block; got <- d })
 			after(20*minute + 20)
 			close(block)
 			synctest.Wait()
-			require.Equal(t, []int{1, 5}, []int{(<-got).Attempt, (<-got).Attempt}, "16 of 19 have waited")
+			require.Equal(t, []int{1, 5}, []int{(<-got).Rung, (<-got).Rung}, "16 of 19 have waited")
 			polled, _ := wd.Poll()
-			require.Equal(t, 5, polled.Attempt)
+			require.Equal(t, 5, polled.Rung)
 			require.Equal(t, 4, polled.Dropped)
 		})
 	})
@@ -171,7 +171,7 @@ func TestSubscribe(t *testing.T) {
 			unsubscribe()
 			close(block)
 			synctest.Wait()
-			require.Equal(t, []watchdog.DirectiveKind{watchdog.Retry}, drain(got))
+			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry}, drain(got))
 		})
 	})
 	t.Run("after it unsubscribed one gets nothing more", func(t *testing.T) {
@@ -212,9 +212,9 @@ func TestObserveOnly(t *testing.T) {
 			var kinds []watchdog.DirectiveKind
 			for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
 				kinds = append(kinds, d.Kind)
-				require.Equal(t, d.Kind == watchdog.Cancel, d.ObserveOnly)
+				require.Equal(t, d.Kind == watchdog.DirectiveCancel, d.ObserveOnly)
 			}
-			require.Equal(t, []watchdog.DirectiveKind{watchdog.Retry, watchdog.Unstuck, watchdog.Cancel, watchdog.Cancel}, kinds)
+			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel, watchdog.DirectiveCancel}, kinds)
 			require.Zero(t, countEvents(t, store, watchdog.EventCancel))
 			require.Contains(t, payloads(t, store, watchdog.EventWarning), `"directive":"cancel","attempt":3,"observe_only":true`)
 		})
@@ -234,14 +234,14 @@ func TestObserveOnly(t *testing.T) {
 }
 
 func TestBudgetsThatCanNeverTakeEffectAreErrors(t *testing.T) {
-	retry := []watchdog.DirectiveKind{watchdog.Retry}
+	retry := []watchdog.DirectiveKind{watchdog.DirectiveRetry}
 	for name, c := range map[string]struct {
 		budget watchdog.Budget
 		says   string
 	}{
 		"a ladder for idle, which is off":     {watchdog.Budget{Ladders: watchdog.Ladders{Idle: retry}}, "Ladders.Idle"},
 		"a ladder for progress, which is off": {watchdog.Budget{Ladders: watchdog.Ladders{NoProgress: retry}}, "Ladders.NoProgress"},
-		"a rung after the cancel":             {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.Cancel, watchdog.Wait}}}, "after cancel"},
+		"a rung after the cancel":             {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveCancel, watchdog.DirectiveWait}}}, "after cancel"},
 		"a rung that is no directive":         {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{"stop"}}}, `"stop"`},
 		"a first sign that nothing waits for": {watchdog.Budget{Idle: 1, FirstSign: 1}, "FromFirstSign"},
 		"limits from the first sign, all off": {watchdog.Budget{FromFirstSign: true, FirstSign: 1}, "Idle or NoProgress"},
@@ -253,7 +253,7 @@ func TestBudgetsThatCanNeverTakeEffectAreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.budget.Validate()
-			require.ErrorIs(t, err, watchdog.ErrInvalidBudget)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, c.says)
 		})
 	}

@@ -41,8 +41,8 @@
 //
 // # Directives
 //
-// A limit can ask for less than a cancel first. Its ladder ([Ladders]) says what each trip gives: [Wait], [Retry],
-// [Unstuck], and past its end [Cancel]. The host takes directives with [Watchdog.Poll] at its phase boundaries, or as they come with
+// A limit can ask for less than a cancel first. Its ladder ([Ladders]) says what each trip gives: [DirectiveWait], [DirectiveRetry],
+// [DirectiveUnstuck], and past its end [DirectiveCancel]. The host takes directives with [Watchdog.Poll] at its phase boundaries, or as they come with
 // [Watchdog.Subscribe].
 //
 // # Layers and single calls
@@ -64,7 +64,7 @@
 // # Other guards
 //
 // [Watchdog.Cancel] ends the run for what another guard has decided, such as that of a command that hangs or the host's own, in the same way:
-// recorded first, exactly once. What was decided in another process reaches a live run by [Watchdog.Heed].
+// recorded first, exactly once. What was decided in another process reaches a live run by [Watchdog.Sync].
 //
 // # Two ways back
 //

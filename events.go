@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -69,7 +68,7 @@ type EventStore interface {
 	// Append stores the events, all of them or, when it returns an error, none. An event whose ID is stored already
 	// is skipped and counts as success: the first one stays as it is, whatever the second one says. When Append returns
 	// nil the events are as durable as the store can make them. An event that fails [Event.Validate] is an
-	// error that wraps [ErrInvalidEvent]. Appending no events does nothing.
+	// error that wraps [ErrInvalid]. Appending no events does nothing.
 	Append(ctx context.Context, events ...Event) error
 	// Read returns all events of one aggregate, ordered by Timestamp and where that is equal by ID, with
 	// timestamps in UTC truncated to the microsecond. An aggregate without events is an empty slice and no error.
@@ -77,13 +76,9 @@ type EventStore interface {
 	Read(ctx context.Context, aggregateType, aggregateID string) ([]Event, error)
 }
 
-// ErrInvalidEvent is wrapped by what [Event.Validate], and so every store's Append, returns for an event that
-// cannot be stored.
-var ErrInvalidEvent = errors.New("invalid event")
-
 // Validate reports whether the event fits the event table: every text within its column, not empty (ConsensusID may
 // be), valid UTF-8 and without control characters, the time between the years 1 and 9999 and not zero, the payload
-// one JSON object in UTF-8. The error wraps [ErrInvalidEvent] and names the field.
+// one JSON object in UTF-8. The error wraps [ErrInvalid] and names the field.
 func (e Event) Validate() error {
 	for _, column := range []struct {
 		name, value string
@@ -99,14 +94,14 @@ func (e Event) Validate() error {
 			continue
 		}
 		if flaw := textFlaw(column.value, column.limit); flaw != "" {
-			return fmt.Errorf("%w: %s %s", ErrInvalidEvent, column.name, flaw)
+			return fmt.Errorf("%w event: %s %s", ErrInvalid, column.name, flaw)
 		}
 	}
 	if year := e.Timestamp.UTC().Year(); e.Timestamp.IsZero() || year < 1 || year > 9999 {
-		return fmt.Errorf("%w: timestamp of event %s is zero or outside the years 1 to 9999", ErrInvalidEvent, e.ID)
+		return fmt.Errorf("%w event: timestamp of event %s is zero or outside the years 1 to 9999", ErrInvalid, e.ID)
 	}
 	if !json.Valid(e.Payload) || !utf8.Valid(e.Payload) || !bytes.HasPrefix(bytes.TrimLeft(e.Payload, " \t\r\n"), []byte("{")) {
-		return fmt.Errorf("%w: payload of event %s is not one JSON object in UTF-8", ErrInvalidEvent, e.ID)
+		return fmt.Errorf("%w event: payload of event %s is not one JSON object in UTF-8", ErrInvalid, e.ID)
 	}
 	return nil
 }

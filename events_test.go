@@ -48,10 +48,10 @@ func TestTheJSONOfEventsIsAContract(t *testing.T) {
 		"cancel_no_output": {watchdog.EventCancel, by(noOutput)},
 		"cancel_no_progress": {watchdog.EventCancel, func(b *bed) {
 			b.run.ID, b.run.Parent = "s-1/build", "s-1"
-			by(watchdog.Cancellation{Reason: watchdog.NoProgress, Elapsed: time.Minute, Budget: 30 * time.Second})(b)
+			by(watchdog.Cancellation{Reason: watchdog.CommandNoProgress, Elapsed: time.Minute, Budget: 30 * time.Second})(b)
 		}},
-		"cancel_terminal":     {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.Terminal})},
-		"cancel_idle_timeout": {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.IdleTimeout, Elapsed: 12 * time.Minute, Budget: 10 * time.Minute})},
+		"cancel_terminal":     {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.CommandTerminal})},
+		"cancel_idle_timeout": {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: 12 * time.Minute, Budget: 10 * time.Minute})},
 		"cancel_host":         {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.GradeRegressing})},
 		"observed_no_output":  {watchdog.EventWarning, func(b *bed) { b.cfg.ObserveOnly = true; by(noOutput)(b) }},
 		"cancel": {watchdog.EventCancel, func(b *bed) {
@@ -138,7 +138,7 @@ func TestValidate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			event := valid
 			spoil(&event)
-			require.ErrorIs(t, event.Validate(), watchdog.ErrInvalidEvent)
+			require.ErrorIs(t, event.Validate(), watchdog.ErrInvalid)
 			require.ErrorContains(t, event.Validate(), name)
 		})
 	}
@@ -146,12 +146,12 @@ func TestValidate(t *testing.T) {
 		for _, payload := range []string{"", "null", "{", "{} {}", "7", `{"a":"` + "\xff" + `"}`} {
 			event := valid
 			event.Payload = json.RawMessage(payload)
-			require.ErrorIs(t, event.Validate(), watchdog.ErrInvalidEvent, payload)
+			require.ErrorIs(t, event.Validate(), watchdog.ErrInvalid, payload)
 		}
 	})
 	t.Run("a year that RFC 3339 cannot write", func(t *testing.T) {
 		event := valid
 		event.Timestamp = time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)
-		require.ErrorIs(t, event.Validate(), watchdog.ErrInvalidEvent)
+		require.ErrorIs(t, event.Validate(), watchdog.ErrInvalid)
 	})
 }

@@ -24,7 +24,7 @@ func ExampleWatchdog_Cancel() {
 	fmt.Println(stop.Code, stop.Elapsed, err)
 	fmt.Println(errors.Is(context.Cause(wd.Context()), watchdog.StopReason("cost_limit_reached")))
 
-	heeded, err := elsewhere.Heed(context.Background())
+	heeded, err := elsewhere.Sync(context.Background())
 	fmt.Println(heeded.Code, err)
 	// Output:
 	// cost_limit_reached 42m0s <nil>

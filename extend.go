@@ -2,21 +2,16 @@ package watchdog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// ErrInvalidExtension is wrapped by what [Watchdog.Extend] returns for a length of less than a microsecond, that makes the
-// budget longer than a duration can be, or for a run without a wall-clock limit.
-var ErrInvalidExtension = errors.New("invalid extension")
-
 // Extend gives the running window more time, by d in whole microseconds, recorded as [EventExtend] before it counts. Other processes that watch the run
 // learn of it when they look at the store: at the latest when the old budget is used up there.
 //
-// It wraps [ErrInvalidExtension], [ErrEnded] where the run has ended (resume it instead), or the store's error; then
+// It wraps [ErrInvalid], [ErrEnded] where the run has ended (resume it instead), or the store's error; then
 // nothing has changed, unless the store was too slow to answer and keeps the event after all.
 func (w *Watchdog) Extend(d time.Duration) error {
 	if err := w.extend(d); err != nil {
@@ -43,7 +38,7 @@ func (w *Watchdog) extend(d time.Duration) error {
 	return nil
 }
 
-// recordExtension appends the event and returns how much the window is extended then. It asks the store, because a trip or [Watchdog.Heed] may have
+// recordExtension appends the event and returns how much the window is extended then. It asks the store, because a trip or [Watchdog.Sync] may have
 // found the event there and counted it already.
 func (w *Watchdog) recordExtension(ctx context.Context, event Event, d time.Duration) (time.Duration, error) {
 	before := w.extension()
@@ -64,11 +59,11 @@ func (w *Watchdog) extendEvent(d time.Duration) (Event, error) {
 	case w.phase != running:
 		return Event{}, fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	case d <= 0:
-		return Event{}, fmt.Errorf("%w: it has to be a microsecond or more", ErrInvalidExtension)
+		return Event{}, fmt.Errorf("%w extension: it has to be a microsecond or more", ErrInvalid)
 	case budget == NoLimit:
-		return Event{}, fmt.Errorf("%w: the run has no wall-clock limit", ErrInvalidExtension)
+		return Event{}, fmt.Errorf("%w extension: the run has no wall-clock limit", ErrInvalid)
 	case verdict.Sum(budget, d) == NoLimit:
-		return Event{}, fmt.Errorf("%w: %v and that is more than a duration can hold", ErrInvalidExtension, budget)
+		return Event{}, fmt.Errorf("%w extension: %v and that is more than a duration can hold", ErrInvalid, budget)
 	}
 	at := w.clock.now()
 	return w.newEvent(EventExtend, at, "", extendPayload{

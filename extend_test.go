@@ -68,10 +68,10 @@ func TestExtend(t *testing.T) {
 		inBed(t, func(b *bed) {
 			wd := b.attach()
 			for _, d := range []time.Duration{0, 999, -time.Hour, math.MaxInt64, math.MaxInt64 - time.Hour} {
-				require.ErrorIs(t, wd.Extend(d), watchdog.ErrInvalidExtension, d)
+				require.ErrorIs(t, wd.Extend(d), watchdog.ErrInvalid, d)
 			}
 			b.cfg.Budget.WallClock = watchdog.NoLimit
-			require.ErrorIs(t, b.attach().Extend(time.Hour), watchdog.ErrInvalidExtension)
+			require.ErrorIs(t, b.attach().Extend(time.Hour), watchdog.ErrInvalid)
 			require.Empty(t, b.events(watchdog.EventExtend))
 		})
 	})

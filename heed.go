@@ -12,15 +12,15 @@ import (
 // It returns the run's stop, nil while it goes on. It takes at most the record timeout, or as long as the context lasts; the
 // run's limits go on meanwhile. The error wraps the store's, the context's or [ErrUnreadableEvent], and then nothing has changed; or
 // [ErrEnded], where the run has ended otherwise than by a stop.
-func (w *Watchdog) Heed(ctx context.Context) (*Stop, error) {
-	stop, err := w.heed(ctx)
+func (w *Watchdog) Sync(ctx context.Context) (*Stop, error) {
+	stop, err := w.sync(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("heed the events of run %s: %w", w.id, err)
 	}
 	return stop, nil
 }
 
-func (w *Watchdog) heed(ctx context.Context) (*Stop, error) {
+func (w *Watchdog) sync(ctx context.Context) (*Stop, error) {
 	_ = w.poll() // a run that is late has ended
 	if w.inner.Err() != nil {
 		return w.ending()
@@ -29,11 +29,11 @@ func (w *Watchdog) heed(ctx context.Context) (*Stop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.obey(found)
+	return w.adopt(found)
 }
 
 // obey does what the store says, unless the run has ended meanwhile.
-func (w *Watchdog) obey(found ruling) (*Stop, error) {
+func (w *Watchdog) adopt(found ruling) (*Stop, error) {
 	var asleep []*subscriber
 	obeyed := w.whileRunning(func() {
 		switch {

@@ -38,17 +38,17 @@ func TestHeed(t *testing.T) {
 			inBed(t, func(b *bed) {
 				b.cfg.Store = store(b)
 				wd, sweeper := b.attach(), b.attach()
-				stop, err := wd.Heed(b.t.Context())
+				stop, err := wd.Sync(b.t.Context())
 				require.NoError(t, err)
 				require.Nil(t, stop)
 				b.live(wd)
-				first := b.cancelled(sweeper, watchdog.Cancellation{Reason: watchdog.IdleTimeout, Elapsed: time.Hour, Budget: 10 * minute})
+				first := b.cancelled(sweeper, watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: time.Hour, Budget: 10 * minute})
 				b.pass(minute)
-				stop, err = wd.Heed(b.t.Context())
+				stop, err = wd.Sync(b.t.Context())
 				require.NoError(t, err)
 				require.Equal(t, first, stop)
-				require.Same(t, stop, requireStop(t, wd, watchdog.IdleTimeout))
-				again, err := wd.Heed(b.t.Context())
+				require.Same(t, stop, requireStop(t, wd, watchdog.SessionIdleTimeout))
+				again, err := wd.Sync(b.t.Context())
 				require.NoError(t, err)
 				require.Same(t, stop, again)
 				require.NoError(t, wd.Close())
@@ -63,15 +63,15 @@ func TestHeed(t *testing.T) {
 			wd.Subscribe(func(d watchdog.Directive) { told <- d.Reason })
 			b.cancelled(sweeper, noOutput)
 			for range 2 {
-				_, err := wd.Heed(b.t.Context())
+				_, err := wd.Sync(b.t.Context())
 				require.NoError(t, err)
 			}
 			synctest.Wait()
-			require.Equal(t, watchdog.NoOutput, <-told)
+			require.Equal(t, watchdog.CommandNoOutput, <-told)
 			require.Empty(t, told)
 			d, ok := wd.Poll()
 			require.True(t, ok)
-			require.Equal(t, watchdog.Cancel, d.Kind)
+			require.Equal(t, watchdog.DirectiveCancel, d.Kind)
 		})
 	})
 	t.Run("a run that is only observed ends by it too, as the next attach would", func(t *testing.T) {
@@ -80,10 +80,10 @@ func TestHeed(t *testing.T) {
 			b.cfg.ObserveOnly = true
 			wd := b.attach()
 			b.cancelled(sweeper, noOutput)
-			_, err := wd.Heed(b.t.Context())
+			_, err := wd.Sync(b.t.Context())
 			require.NoError(t, err)
-			requireStop(t, wd, watchdog.NoOutput)
-			requireStop(t, b.attach(), watchdog.NoOutput)
+			requireStop(t, wd, watchdog.CommandNoOutput)
+			requireStop(t, b.attach(), watchdog.CommandNoOutput)
 		})
 	})
 	t.Run("another process's extension counts from then on, once", func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestHeed(t *testing.T) {
 			require.NoError(t, operator.Extend(time.Hour))
 			require.Equal(t, 4*time.Hour, wd.Remaining())
 			for range 2 {
-				stop, err := wd.Heed(b.t.Context())
+				stop, err := wd.Sync(b.t.Context())
 				require.NoError(t, err)
 				require.Nil(t, stop)
 				require.Equal(t, 5*time.Hour, wd.Remaining())
@@ -110,7 +110,7 @@ func TestHeed(t *testing.T) {
 			b.cancelled(b.attach(), noOutput)
 			b.pass(time.Hour)
 			wd := b.resume()
-			stop, err := wd.Heed(b.t.Context())
+			stop, err := wd.Sync(b.t.Context())
 			require.NoError(t, err)
 			require.Nil(t, stop)
 			b.live(wd)
@@ -121,7 +121,7 @@ func TestHeed(t *testing.T) {
 			b.cfg.PollOnly = true
 			wd := b.attach()
 			b.pass(over)
-			stop, err := wd.Heed(b.t.Context())
+			stop, err := wd.Sync(b.t.Context())
 			require.NoError(t, err)
 			require.Same(t, b.stopped(wd), stop)
 		})
@@ -132,7 +132,7 @@ func TestHeed(t *testing.T) {
 			require.NoError(t, wd.Close())
 			b.cancelled(sweeper, noOutput)
 			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			stop, err := wd.Heed(b.t.Context())
+			stop, err := wd.Sync(b.t.Context())
 			require.ErrorIs(t, err, watchdog.ErrEnded)
 			require.ErrorIs(t, err, watchdog.ErrClosed)
 			require.Nil(t, stop)
@@ -145,7 +145,7 @@ func TestHeed(t *testing.T) {
 			wd, sweeper := b.attach(), b.attach()
 			b.cancelled(sweeper, noOutput)
 			hook.before = func(context.Context) error { return wd.Close() }
-			_, err := wd.Heed(b.t.Context())
+			_, err := wd.Sync(b.t.Context())
 			require.ErrorIs(t, err, watchdog.ErrEnded)
 			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
 			_, fired := wd.Fired()
@@ -160,23 +160,23 @@ func TestHeedOfAStoreThatFailsIsAnErrorAndChangesNothing(t *testing.T) {
 			wd, other := b.attach(), b.attach()
 			b.cancelled(other, noOutput)
 			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
-			stop, err := wd.Heed(b.t.Context())
+			stop, err := wd.Sync(b.t.Context())
 			require.ErrorIs(t, err, errDiskFull)
 			require.ErrorContains(t, err, "s-1")
 			require.Nil(t, stop)
 			b.live(wd)
 			require.Equal(t, 4*time.Hour, wd.Remaining())
 			b.store.set(func(s *flakyStore) { s.failGet = nil })
-			_, err = wd.Heed(b.t.Context())
+			_, err = wd.Sync(b.t.Context())
 			require.NoError(t, err)
-			requireStop(t, wd, watchdog.NoOutput)
+			requireStop(t, wd, watchdog.CommandNoOutput)
 		})
 	})
 	t.Run("where an event cannot be understood", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			wd := b.attach()
 			b.put(7, watchdog.EventCancel, `{"session_started_at":"yesterday"}`)
-			_, err := wd.Heed(b.t.Context())
+			_, err := wd.Sync(b.t.Context())
 			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
 			b.live(wd)
 		})
@@ -189,7 +189,7 @@ func TestHeedOfAStoreThatFailsIsAnErrorAndChangesNothing(t *testing.T) {
 			hook.before = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
 			failed := make(chan error, 1)
 			heed := func(ctx context.Context) {
-				_, err := wd.Heed(ctx)
+				_, err := wd.Sync(ctx)
 				failed <- err
 			}
 			go heed(context.Background())
@@ -220,7 +220,7 @@ func TestHeedOfAStoreThatFailsIsAnErrorAndChangesNothing(t *testing.T) {
 			ctx, end := context.WithCancelCause(context.Background())
 			failed := make(chan error, 1)
 			go func() {
-				_, err := wd.Heed(ctx)
+				_, err := wd.Sync(ctx)
 				failed <- err
 			}()
 			synctest.Wait()
@@ -243,7 +243,7 @@ func TestHeedOfAStoreThatFailsIsAnErrorAndChangesNothing(t *testing.T) {
 			hook.before = func(context.Context) error { <-hang; return nil }
 			heeded := make(chan *watchdog.Stop, 1)
 			go func() {
-				stop, _ := wd.Heed(context.Background())
+				stop, _ := wd.Sync(context.Background())
 				heeded <- stop
 			}()
 			synctest.Wait()
@@ -265,7 +265,7 @@ func TestAnExtensionThatIsFoundInTheStoreIsNotCountedTwice(t *testing.T) {
 			var all sync.WaitGroup
 			for range 100 {
 				all.Go(func() { wd.Extend(minute) })
-				all.Go(func() { wd.Heed(context.Background()) })
+				all.Go(func() { wd.Sync(context.Background()) })
 			}
 			all.Wait()
 			require.Equal(t, 4*time.Hour+100*minute, wd.Remaining())
@@ -291,7 +291,7 @@ func TestHeedOfAStoreThatReadsAnOlderStateTakesNothingBack(t *testing.T) {
 		b.cfg.Store = staleStore{b.store}
 		wd := b.attach()
 		require.NoError(t, wd.Extend(time.Hour))
-		_, err := wd.Heed(b.t.Context())
+		_, err := wd.Sync(b.t.Context())
 		require.NoError(t, err)
 		require.Equal(t, 5*time.Hour, wd.Remaining())
 	})
@@ -301,9 +301,9 @@ func TestHeedAgainstTheOtherEnds(t *testing.T) {
 	for name, end := range map[string]func(wd *watchdog.Watchdog){
 		"close":     func(wd *watchdog.Watchdog) { wd.Close() },
 		"interrupt": func(wd *watchdog.Watchdog) { wd.Interrupt("SIGINT") },
-		"cancel":    func(wd *watchdog.Watchdog) { wd.Cancel(watchdog.Cancellation{Reason: watchdog.Terminal}) },
+		"cancel":    func(wd *watchdog.Watchdog) { wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal}) },
 		"limit":     func(wd *watchdog.Watchdog) { wd.Fired() },
-		"heed":      func(wd *watchdog.Watchdog) { wd.Heed(context.Background()) },
+		"heed":      func(wd *watchdog.Watchdog) { wd.Sync(context.Background()) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 50 {
@@ -331,7 +331,7 @@ func heedRace(t *testing.T, end func(*watchdog.Watchdog)) {
 	require.NoError(t, err)
 	time.Sleep(time.Nanosecond)
 	var both sync.WaitGroup
-	both.Go(func() { wd.Heed(context.Background()) })
+	both.Go(func() { wd.Sync(context.Background()) })
 	both.Go(func() { end(wd) })
 	both.Wait()
 	cause := context.Cause(wd.Context())

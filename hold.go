@@ -9,9 +9,6 @@ import (
 
 // The errors of a hold.
 var (
-	// ErrInvalidHold is wrapped by what [Watchdog.Hold] and [Watchdog.During] return for a key that is empty, too long or has control characters,
-	// and for a negative cap.
-	ErrInvalidHold = errors.New("invalid hold")
 	// ErrHeld is wrapped by what they return for a key that is held already.
 	ErrHeld = errors.New("already held")
 )
@@ -29,7 +26,7 @@ type Hold struct {
 // Hold opens a hold under a key, for as long as limit: zero means [Budget].Hold, [NoLimit] no cap. It is closed by [Hold.Close] or with
 // the context, whichever comes first. Prefer [Watchdog.During], which closes it whatever happens.
 //
-// It wraps [ErrInvalidHold], [ErrHeld], or [ErrEnded] where the run has ended. On a nil Watchdog it does nothing.
+// It wraps [ErrInvalid], [ErrHeld], or [ErrEnded] where the run has ended. On a nil Watchdog it does nothing.
 func (w *Watchdog) Hold(ctx context.Context, key string, limit time.Duration) (*Hold, error) {
 	h, err := w.open(key, limit)
 	if err != nil {
@@ -84,10 +81,10 @@ func (w *Watchdog) open(key string, limit time.Duration) (*Hold, error) {
 		return nil, nil
 	}
 	if flaw := textFlaw(key, MaxAggregateID); flaw != "" {
-		return nil, fmt.Errorf("%w: its key %s", ErrInvalidHold, flaw)
+		return nil, fmt.Errorf("%w hold: its key %s", ErrInvalid, flaw)
 	}
 	if limit < 0 {
-		return nil, fmt.Errorf("%w: its cap is %v; use a positive duration, 0 for the budget's or NoLimit", ErrInvalidHold, limit)
+		return nil, fmt.Errorf("%w hold: its cap is %v; use a positive duration, 0 for the budget's or NoLimit", ErrInvalid, limit)
 	}
 	if limit == 0 {
 		limit = w.holdCap

@@ -105,10 +105,10 @@ func TestHold(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			for _, key := range []string{"", "a\nb", strings.Repeat("x", 256)} {
 				_, err := wd.Hold(context.Background(), key, 0)
-				require.ErrorIs(t, err, watchdog.ErrInvalidHold)
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
 			}
 			_, err := wd.Hold(context.Background(), "tool", -1)
-			require.ErrorIs(t, err, watchdog.ErrInvalidHold)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 		})
 	})
 }

@@ -10,10 +10,6 @@ import (
 // maxSignal is how long the name of a signal may be.
 const maxSignal = 100
 
-// ErrInvalidSignal is wrapped by what [Watchdog.Interrupt] returns for a signal without a name, with a control character in it, or
-// of more than 100 characters.
-var ErrInvalidSignal = errors.New("invalid signal")
-
 // An Interruption is the cause of a run's context after [Watchdog.Interrupt]. It must not be changed.
 type Interruption struct {
 	// RunID is the run, Signal what the host said had ended it.
@@ -29,7 +25,7 @@ func (i *Interruption) Error() string {
 // the cause of its context, then recorded as [EventInterrupt]. It is not a stop: the run has not fired, and attaching again goes on with its
 // window. The signal is written to the event; it must not hold anything secret.
 //
-// It wraps [ErrInvalidSignal], [ErrEnded] where the run has ended already (nothing is recorded then), or the store's
+// It wraps [ErrInvalid], [ErrEnded] where the run has ended already (nothing is recorded then), or the store's
 // error, with the run ended.
 func (w *Watchdog) Interrupt(signal string) error {
 	if err := w.interrupt(signal); err != nil {
@@ -40,7 +36,7 @@ func (w *Watchdog) Interrupt(signal string) error {
 
 func (w *Watchdog) interrupt(signal string) error {
 	if flaw := textFlaw(signal, maxSignal); flaw != "" {
-		return fmt.Errorf("%w: it %s", ErrInvalidSignal, flaw)
+		return fmt.Errorf("%w signal: it %s", ErrInvalid, flaw)
 	}
 	if !w.endRunning(&Interruption{w.id, signal}) {
 		return fmt.Errorf("%w: %w", ErrEnded, w.cause())

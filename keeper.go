@@ -40,7 +40,7 @@ func (w *Watchdog) Parent() string { return w.parentID }
 
 // Silence returns how long ago the run had its last activity, or was attached if there was none since; with a hold open it is 0, because
 // silence is expected then. It is 0 for a run whose config has neither a Keeper nor a limit that heeds signals.
-func (w *Watchdog) Silence() time.Duration {
+func (w *Watchdog) SinceActivity() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen.Signs == nil {

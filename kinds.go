@@ -1,13 +1,9 @@
 package watchdog
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
-
-// ErrInvalidKinds is wrapped by what [New] and [Resume] return for [Kinds] that name a kind twice, empty, or one of the watchdog's own.
-var ErrInvalidKinds = errors.New("invalid event kinds")
 
 // A Class is what an event of the host's own means to the watchdog.
 type Class string
@@ -15,11 +11,11 @@ type Class string
 // The classes.
 const (
 	// Material events are progress.
-	Material Class = "material"
+	ClassMaterial Class = "material"
 	// Active events are activity.
-	Active Class = "activity"
+	ClassActivity Class = "activity"
 	// Ignored events are no signal.
-	Ignored Class = "ignored"
+	ClassIgnored Class = "ignored"
 )
 
 // Kinds classify the host's own kinds of event, once, so that its event stream can be fed to [Watchdog.Observe] and no
@@ -27,7 +23,7 @@ const (
 type Kinds struct {
 	// Material, Activity and Ignored are the kinds of each class, by their exact names.
 	Material, Activity, Ignored []string
-	// Unknown is the class of every other kind. Empty means [Ignored].
+	// Unknown is the class of every other kind. Empty means [ClassIgnored].
 	Unknown Class
 }
 
@@ -45,7 +41,7 @@ func (k Kinds) classes() (*classes, error) {
 	for _, set := range []struct {
 		class Class
 		kinds []string
-	}{{Material, k.Material}, {Active, k.Activity}, {Ignored, k.Ignored}} {
+	}{{ClassMaterial, k.Material}, {ClassActivity, k.Activity}, {ClassIgnored, k.Ignored}} {
 		for _, kind := range set.kinds {
 			if err := c.add(kind, set.class); err != nil {
 				return nil, err
@@ -53,9 +49,9 @@ func (k Kinds) classes() (*classes, error) {
 		}
 	}
 	switch k.Unknown {
-	case "", Material, Active, Ignored:
+	case "", ClassMaterial, ClassActivity, ClassIgnored:
 	default:
-		return nil, fmt.Errorf("%w: Unknown is %q; use %s, %s or %s", ErrInvalidKinds, k.Unknown, Material, Active, Ignored)
+		return nil, fmt.Errorf("%w event kinds: Unknown is %q; use %s, %s or %s", ErrInvalid, k.Unknown, ClassMaterial, ClassActivity, ClassIgnored)
 	}
 	return c, nil
 }
@@ -63,11 +59,11 @@ func (k Kinds) classes() (*classes, error) {
 func (c *classes) add(kind string, class Class) error {
 	switch before, twice := c.of[kind]; {
 	case strings.TrimSpace(kind) == "":
-		return fmt.Errorf("%w: an empty kind is %s", ErrInvalidKinds, class)
+		return fmt.Errorf("%w event kinds: an empty kind is %s", ErrInvalid, class)
 	case strings.HasPrefix(kind, eventPrefix):
-		return fmt.Errorf("%w: %s is the watchdog's own and never a signal", ErrInvalidKinds, kind)
+		return fmt.Errorf("%w event kinds: %s is the watchdog's own and never a signal", ErrInvalid, kind)
 	case twice:
-		return fmt.Errorf("%w: %s is %s and %s", ErrInvalidKinds, kind, before, class)
+		return fmt.Errorf("%w event kinds: %s is %s and %s", ErrInvalid, kind, before, class)
 	}
 	c.of[kind] = class
 	return nil
@@ -78,9 +74,9 @@ func (c *classes) add(kind string, class Class) error {
 func (w *Watchdog) Observe(kind string) Class {
 	class := w.classOf(kind)
 	switch class {
-	case Material:
+	case ClassMaterial:
 		w.Progress()
-	case Active:
+	case ClassActivity:
 		w.Activity()
 	}
 	return class
@@ -88,13 +84,13 @@ func (w *Watchdog) Observe(kind string) Class {
 
 func (w *Watchdog) classOf(kind string) Class {
 	if w == nil || w.classes == nil || strings.HasPrefix(kind, eventPrefix) {
-		return Ignored
+		return ClassIgnored
 	}
 	if class, known := w.classes.of[kind]; known {
 		return class
 	}
 	if w.classes.unknown == "" {
-		return Ignored
+		return ClassIgnored
 	}
 	return w.classes.unknown
 }

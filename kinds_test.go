@@ -25,24 +25,24 @@ func TestObserve(t *testing.T) {
 			requireRunning(t, wd)
 			feed(wd, "token", 8*minute)
 			requireRunning(t, wd)
-			require.Equal(t, watchdog.Ignored, wd.Observe("metrics"))
+			require.Equal(t, watchdog.ClassIgnored, wd.Observe("metrics"))
 			after(minute + 1)
 			requireStop(t, wd, watchdog.IdleExceeded)
 		})
 	})
 	t.Run("unknown kinds get what the host chose", func(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			require.Equal(t, watchdog.Ignored, wd.Observe("other"))
+			require.Equal(t, watchdog.ClassIgnored, wd.Observe("other"))
 		})
 		chosen := cfg
-		chosen.Kinds.Unknown = watchdog.Material
+		chosen.Kinds.Unknown = watchdog.ClassMaterial
 		inBubble(t, chosen, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			require.Equal(t, watchdog.Material, wd.Observe("other"))
+			require.Equal(t, watchdog.ClassMaterial, wd.Observe("other"))
 		})
 	})
 	t.Run("the watchdog's own events are never a signal", func(t *testing.T) {
 		chosen := cfg
-		chosen.Kinds.Unknown = watchdog.Material
+		chosen.Kinds.Unknown = watchdog.ClassMaterial
 		inBubble(t, chosen, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			feed(wd, watchdog.EventWarning, 2*minute)
 			requireStop(t, wd, watchdog.IdleExceeded)
@@ -58,7 +58,7 @@ func TestObserve(t *testing.T) {
 			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
 				Store: &watchdog.Memory{}, Kinds: kinds,
 			})
-			require.ErrorIs(t, err, watchdog.ErrInvalidKinds, name)
+			require.ErrorIs(t, err, watchdog.ErrInvalid, name)
 		}
 	})
 }

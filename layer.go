@@ -1,15 +1,10 @@
 package watchdog
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 )
-
-// ErrInvalidLayer is wrapped by what [Watchdog.Layer] returns for a name that is empty, has a slash or a control
-// character, or makes the layer's run ID too long.
-var ErrInvalidLayer = errors.New("invalid layer name")
 
 // Layer guards a part of the run, such as a phase, a step or a tool: a run of its own, "<run ID>/<name>", that begins now, inside
 // this one's context and with its store and clock. Its wall clock is never more than what is left of this run less the
@@ -17,7 +12,7 @@ var ErrInvalidLayer = errors.New("invalid layer name")
 // are signals of this run too, and its holds hold this run as well. Its end leaves this run as it is; a cause
 // names the run that ended the work.
 //
-// A layer is closed as any [Watchdog]. The error wraps [ErrInvalidLayer], [ErrInvalidBudget], or [ErrEnded] where nothing is left of this
+// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid], [ErrInvalid], or [ErrEnded] where nothing is left of this
 // run, or is one of [New].
 func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
 	layer, err := w.layer(name, budget)
@@ -29,10 +24,10 @@ func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
 
 func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
 	if flaw := textFlaw(name, MaxAggregateID); flaw != "" {
-		return nil, fmt.Errorf("%w: it %s", ErrInvalidLayer, flaw)
+		return nil, fmt.Errorf("%w layer name: it %s", ErrInvalid, flaw)
 	}
 	if strings.Contains(name, "/") {
-		return nil, fmt.Errorf("%w: a slash stands between a run and its layer; make a layer of the layer instead", ErrInvalidLayer)
+		return nil, fmt.Errorf("%w layer name: a slash stands between a run and its layer; make a layer of the layer instead", ErrInvalid)
 	}
 	left := w.Remaining()
 	if left <= 0 {

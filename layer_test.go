@@ -101,12 +101,12 @@ func TestLayer(t *testing.T) {
 		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			for _, name := range []string{"", "a/b", "a\nb"} {
 				_, err := wd.Layer(name, watchdog.Budget{})
-				require.ErrorIs(t, err, watchdog.ErrInvalidLayer)
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
 			}
 			_, err := wd.Layer(strings.Repeat("x", 252), watchdog.Budget{})
-			require.ErrorIs(t, err, watchdog.ErrInvalidRunID)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			_, err = wd.Layer("build", watchdog.Budget{WallClock: -1})
-			require.ErrorIs(t, err, watchdog.ErrInvalidBudget)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.NoError(t, wd.Close())
 			_, err = wd.Layer("build", watchdog.Budget{})
 			require.ErrorIs(t, err, watchdog.ErrEnded)

@@ -31,7 +31,7 @@ type Outcome[T any] struct {
 	ResultErr error
 	// Err is nil exactly where the call returned in time and without an error. Otherwise it is: the error that the call returned
 	// in time, as it is; an [*Overrun], which wraps ResultErr; for an outside cancel an error that wraps the cause, the context's
-	// error and ResultErr; or, for a call that was not begun, one that wraps [ErrInvalidCall] or a [*KeyInUse], or one of those above.
+	// error and ResultErr; or, for a call that was not begun, one that wraps [ErrInvalid] or a [*KeyInUse], or one of those above.
 	Err error
 	// Layer is what ended the call.
 	Layer BoundLayer

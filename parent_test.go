@@ -128,7 +128,7 @@ func TestInterrupt(t *testing.T) {
 		inBed(t, func(b *bed) {
 			wd := b.attach()
 			for _, signal := range []string{"", "  ", "a\nb", strings.Repeat("x", 101)} {
-				require.ErrorIs(t, wd.Interrupt(signal), watchdog.ErrInvalidSignal)
+				require.ErrorIs(t, wd.Interrupt(signal), watchdog.ErrInvalid)
 			}
 			b.live(wd)
 		})

@@ -135,7 +135,7 @@ func (h *history) restart(d time.Duration, attach attachFunc, model func()) {
 	h.wall += d
 	if early := h.run.StartedAt.Sub(h.clock.Now()) - watchdog.StartSkew; early > 0 {
 		_, err := attach(h.t.Context(), h.run, h.cfg)
-		require.ErrorIs(h.t, err, watchdog.ErrFutureStart)
+		require.ErrorIs(h.t, err, watchdog.ErrInvalid)
 		h.clock.step(early)
 		h.step(early)
 	}

@@ -1,7 +1,6 @@
 package watchdog
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -9,20 +8,6 @@ import (
 // StartSkew is how far in the future a start may lie: hosts whose clocks differ a little can take runs over from each
 // other.
 const StartSkew = time.Minute
-
-// The errors that [New] and [Resume] wrap for a [Run] that cannot be guarded.
-var (
-	// ErrEmptyRunID says that the run has no ID, or a blank one.
-	ErrEmptyRunID = errors.New("empty run ID")
-	// ErrInvalidRunID says that the ID has control characters, is not UTF-8, or is longer than [MaxAggregateID].
-	ErrInvalidRunID = errors.New("invalid run ID")
-	// ErrZeroStart says that the run has no start: persist one when the run is created.
-	ErrZeroStart = errors.New("zero start")
-	// ErrFutureStart says that the start lies more than [StartSkew] ahead of the clock.
-	ErrFutureStart = errors.New("start in the future")
-	// ErrEarlyStart says that the start lies before 1970, which no running clock shows.
-	ErrEarlyStart = errors.New("start before 1970")
-)
 
 // A Run is what a watchdog guards.
 type Run struct {
@@ -41,23 +26,23 @@ func (r Run) check(now time.Time) error {
 	switch flaw := textFlaw(r.ID, MaxAggregateID); flaw {
 	case "":
 	case isEmpty:
-		return fmt.Errorf("%w: give the run the ID that its session is stored under", ErrEmptyRunID)
+		return fmt.Errorf("%w run ID: it is empty; give the run the ID that its session is stored under", ErrInvalid)
 	default:
-		return fmt.Errorf("%w: it %s", ErrInvalidRunID, flaw)
+		return fmt.Errorf("%w run ID: it %s", ErrInvalid, flaw)
 	}
 	if r.Parent != "" {
 		if flaw := textFlaw(r.Parent, MaxAggregateID); flaw != "" {
-			return fmt.Errorf("%w: the parent of run %s %s", ErrInvalidRunID, r.ID, flaw)
+			return fmt.Errorf("%w run ID: the parent of run %s %s", ErrInvalid, r.ID, flaw)
 		}
 	}
 	switch {
 	case r.StartedAt.IsZero():
-		return fmt.Errorf("%w: run %s needs the time at which it was created, kept with its session", ErrZeroStart, r.ID)
+		return fmt.Errorf("%w start: it is zero; run %s needs the time at which it was created, kept with its session", ErrInvalid, r.ID)
 	case r.StartedAt.Unix() < 0:
-		return fmt.Errorf("%w: run %s started at %s", ErrEarlyStart, r.ID, second(r.StartedAt))
+		return fmt.Errorf("%w start: it is before 1970; run %s started at %s", ErrInvalid, r.ID, second(r.StartedAt))
 	case r.StartedAt.Sub(now) > StartSkew:
-		return fmt.Errorf("%w: run %s started at %s, the clock shows %s; check the clocks of both hosts",
-			ErrFutureStart, r.ID, second(r.StartedAt), second(now))
+		return fmt.Errorf("%w start: it is in the future; run %s started at %s, the clock shows %s; check the clocks of both hosts",
+			ErrInvalid, r.ID, second(r.StartedAt), second(now))
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ type Stop struct {
 	// Hold is the key of the hold whose cap was exceeded, Note the last thing noted before, see [Watchdog.Note].
 	Hold, Note string
 	// Attempt is which trip of the limit's ladder it was, from 1.
-	Attempt int
+	Rung int
 }
 
 // Error says which run was stopped, by which limit or guard, what it was doing, and what to do.
@@ -87,7 +87,7 @@ func (p *cancelPayload) stop(runID string) *Stop {
 		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,
 		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
 		Elapsed: duration(p.ElapsedSeconds), Budget: duration(p.ConfiguredBudgetSeconds), Hold: p.Hold, Note: p.Note,
-		Attempt: max(p.Attempt, 1),
+		Rung: max(p.Attempt, 1),
 	}
 	if p.MeasuredSeconds != 0 {
 		s.Elapsed = duration(p.MeasuredSeconds)

@@ -24,13 +24,13 @@ const (
 // The codes of the guards of commands and of sessions in a database, which end a run by [Watchdog.Cancel] or write its cancel themselves.
 const (
 	// NoOutput says that a command wrote nothing for too long.
-	NoOutput StopReason = "watchdog_no_output"
+	CommandNoOutput StopReason = "watchdog_no_output"
 	// NoProgress says that what a command works on did not change for too many probes.
-	NoProgress StopReason = "watchdog_no_progress"
+	CommandNoProgress StopReason = "watchdog_no_progress"
 	// Terminal says that a command came to a state that it cannot get out of.
-	Terminal StopReason = "watchdog_terminal"
+	CommandTerminal StopReason = "watchdog_terminal"
 	// IdleTimeout says that a session in a database had nothing new for too long, whoever ran it.
-	IdleTimeout StopReason = "watchdog_idle_timeout"
+	SessionIdleTimeout StopReason = "watchdog_idle_timeout"
 )
 
 // The codes that hosts stand beside the watchdog's in their session rows. The watchdog stops a run with one of them only where the host asks
@@ -63,7 +63,7 @@ var (
 	}
 	ownReasons = []StopReason{
 		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
-		NoOutput, NoProgress, Terminal, IdleTimeout,
+		CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout,
 	}
 )
 

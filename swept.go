@@ -25,13 +25,13 @@ type Swept struct {
 // Warning is the event that warns of the cancel before a grace: the directive wait. It is the same, and so stored once, whoever warns of this
 // silence.
 func (s Swept) Warning() Event {
-	return s.advisory(Wait, 1, s.At)
+	return s.advisory(DirectiveWait, 1, s.At)
 }
 
-// Cancel are the two events of the cancel, to be stored together: an advisory, and the cancel itself with the reason [IdleTimeout].
+// Cancel are the two events of the cancel, to be stored together: an advisory, and the cancel itself with the reason [SessionIdleTimeout].
 func (s Swept) Cancel() []Event {
 	p := cancelPayload{
-		Reason: reasonOfCode(IdleTimeout), SessionStartedAt: stamp(s.StartedAt), FiredAt: stamp(s.At),
+		Reason: reasonOfCode(SessionIdleTimeout), SessionStartedAt: stamp(s.StartedAt), FiredAt: stamp(s.At),
 		ElapsedSeconds: wholeSeconds(s.Silence), ConfiguredBudgetSeconds: s.Threshold.Seconds(), Parent: s.Parent,
 		MeasuredSeconds: exactSeconds(s.Silence), Author: SweepAuthor, LastEventAt: stamp(s.LastEventAt),
 	}
@@ -40,12 +40,12 @@ func (s Swept) Cancel() []Event {
 		attempt, p.Attempt = 2, 2
 	}
 	before := s.At.Add(-time.Microsecond) // so that it is read first: neither ID can be chosen
-	return []Event{s.advisory(Cancel, attempt, before), eventOf(s.RunID, s.eventID(EventCancel, once), EventCancel, s.At, p)}
+	return []Event{s.advisory(DirectiveCancel, attempt, before), eventOf(s.RunID, s.eventID(EventCancel, once), EventCancel, s.At, p)}
 }
 
 // advisory is the warning that tells of a directive, which is one for each silence.
 func (s Swept) advisory(directive DirectiveKind, attempt int, at time.Time) Event {
-	reason := reasonOfCode(IdleTimeout)
+	reason := reasonOfCode(SessionIdleTimeout)
 	return eventOf(s.RunID, s.eventID(EventWarning, reason+" "+string(directive)+" "+stampText(s.LastEventAt)), EventWarning, at, tripPayload{
 		Reason: reason, SessionStartedAt: stamp(s.StartedAt), FiredAt: stamp(s.At),
 		ElapsedSeconds: wholeSeconds(s.Silence), ConfiguredBudgetSeconds: s.Threshold.Seconds(),

@@ -46,13 +46,13 @@ type Decision struct {
 	Fraction float64
 	// Reason is the code of the limit; Attempt, Hold, Used and Allowed are as in a [Directive].
 	Reason        StopReason
-	Attempt       int
+	Rung          int
 	Hold          string
 	Used, Allowed time.Duration
 }
 
 // Replay decides a recorded trace again under a budget: the same decisions, at the same instants, as a watchdog with a timer made for
-// it, or those that other limits would have made. It ends at the first [Cancel]; with observeOnly it
+// it, or those that other limits would have made. It ends at the first [DirectiveCancel]; with observeOnly it
 // goes on, as a run does that is only observed. The trace is in the order of its times, as recorded.
 //
 // The error is that of [Budget.Validate].
@@ -100,7 +100,7 @@ func (r *replay) until(end time.Duration) bool {
 func decision(v verdict.Verdict, now time.Duration) Decision {
 	return Decision{
 		At: now, Kind: DirectiveKind(v.Directive), Fraction: v.Fraction, Reason: codeOf(reasonOf(v.Limit)),
-		Attempt: v.Attempt, Hold: v.Hold, Used: v.Used, Allowed: v.Allowed,
+		Rung: v.Rung, Hold: v.Hold, Used: v.Used, Allowed: v.Allowed,
 	}
 }
 

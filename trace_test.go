@@ -20,7 +20,7 @@ func TestReplayDecidesTheSame(t *testing.T) {
 		cfg := watchdog.Config{ObserveOnly: rng.IntN(2) == 0, Budget: watchdog.Budget{
 			WallClock: time.Hour, Idle: 5 * minute, NoProgress: 12 * minute, Safety: 55 * minute, Hold: 7 * minute,
 			FromFirstSign: rng.IntN(2) == 0, Ladders: watchdog.Ladders{
-				Idle: many(watchdog.Retry, rng.IntN(3)), NoProgress: many(watchdog.Unstuck, rng.IntN(3)), Hold: many(watchdog.Wait, rng.IntN(3)),
+				Idle: many(watchdog.DirectiveRetry, rng.IntN(3)), NoProgress: many(watchdog.DirectiveUnstuck, rng.IntN(3)), Hold: many(watchdog.DirectiveWait, rng.IntN(3)),
 			},
 		}}
 		var trace []watchdog.Signal
@@ -28,7 +28,7 @@ func TestReplayDecidesTheSame(t *testing.T) {
 		var lived []string
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			wd.Subscribe(func(d watchdog.Directive) {
-				lived = append(lived, fmt.Sprint(d.Kind, d.Reason, d.Attempt, d.Hold, d.Allowed))
+				lived = append(lived, fmt.Sprint(d.Kind, d.Reason, d.Rung, d.Hold, d.Allowed))
 			})
 			liveRandomly(t, rng, wd)
 		})
@@ -70,7 +70,7 @@ func replayed(t *testing.T, cfg watchdog.Config, trace []watchdog.Signal) (all [
 	require.NoError(t, err)
 	for _, d := range decisions {
 		if d.Kind != "" {
-			all = append(all, fmt.Sprint(d.Kind, d.Reason, d.Attempt, d.Hold, d.Allowed))
+			all = append(all, fmt.Sprint(d.Kind, d.Reason, d.Rung, d.Hold, d.Allowed))
 		}
 	}
 	return all
@@ -84,7 +84,7 @@ func TestReplayUnderOtherLimits(t *testing.T) {
 		{Kind: watchdog.SignalEnd, At: 30 * minute},
 	}
 	for idle, want := range map[time.Duration][]watchdog.Decision{
-		15 * minute: {{At: 19*minute + 1, Kind: watchdog.Cancel, Reason: watchdog.IdleExceeded, Attempt: 1, Used: 15*minute + 1, Allowed: 15 * minute}},
+		15 * minute: {{At: 19*minute + 1, Kind: watchdog.DirectiveCancel, Reason: watchdog.IdleExceeded, Rung: 1, Used: 15*minute + 1, Allowed: 15 * minute}},
 		16 * minute: nil,
 	} {
 		got, err := watchdog.Replay(watchdog.Budget{Idle: idle}, trace, false)
@@ -92,7 +92,7 @@ func TestReplayUnderOtherLimits(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	_, err := watchdog.Replay(watchdog.Budget{Idle: -1}, trace, false)
-	require.ErrorIs(t, err, watchdog.ErrInvalidBudget)
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
 }
 
 func TestReplayOfALateAttach(t *testing.T) {

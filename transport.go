@@ -1,7 +1,6 @@
 package watchdog
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,9 +10,6 @@ import (
 // DefaultSilence is how long a server may be silent where the [Transport] does not say: a model that thinks before it answers
 // may be so for minutes.
 const DefaultSilence = 5 * time.Minute
-
-// ErrInvalidTransport is wrapped by what [Transport.RoundTrip] returns for a negative Silence.
-var ErrInvalidTransport = errors.New("invalid transport")
 
 // A Transport makes an HTTP exchange part of the run in the request's context (see [FromContext]): the answer's header and every chunk
 // of its body are activity of the run, as is every chunk of the request's. And it ends an exchange in which the
@@ -41,13 +37,13 @@ type Transport struct {
 }
 
 // RoundTrip implements [http.RoundTripper]. Besides the errors of the base it returns a [*Silence] for a server that did not
-// answer in time, and an error that wraps [ErrInvalidTransport].
+// answer in time, and an error that wraps [ErrInvalid].
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	limit := t.Silence
 	switch {
 	case limit < 0:
 		closeBody(req.Body)
-		return nil, fmt.Errorf("%w: Silence is %v; use a positive duration, 0 for %v, or NoLimit", ErrInvalidTransport, limit, DefaultSilence)
+		return nil, fmt.Errorf("%w transport: Silence is %v; use a positive duration, 0 for %v, or NoLimit", ErrInvalid, limit, DefaultSilence)
 	case limit == 0:
 		limit = DefaultSilence
 	}

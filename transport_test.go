@@ -348,10 +348,10 @@ func TestATransportThatIsSetUpWrong(t *testing.T) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://example.org/", body)
 		require.NoError(t, err)
 		_, err = fetch(t, (&watchdog.Transport{Silence: -1}).RoundTrip, req)
-		require.ErrorIs(t, err, watchdog.ErrInvalidTransport)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
 		require.Equal(t, 1, body.times)
 		_, err = trip(t, &watchdog.Transport{Silence: -1})
-		require.ErrorIs(t, err, watchdog.ErrInvalidTransport)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
 	})
 	t.Run("or with a base that fails has the base's error", func(t *testing.T) {
 		_, err := trip(t, &watchdog.Transport{Base: based(func(*http.Request) (*http.Response, error) { return nil, errDiskFull })})

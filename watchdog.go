@@ -20,14 +20,13 @@ const DefaultRecordTimeout = 5 * time.Second
 
 // The errors of a [Watchdog] and of what makes one.
 var (
-	// ErrNoStore is returned by [New] and [Resume] for a Config without a Store.
-	ErrNoStore = errors.New("no event store")
-	// ErrInvalidConfig is wrapped by what [New] and [Resume] return for a negative RecordTimeout.
-	ErrInvalidConfig = errors.New("invalid config")
+	// ErrInvalid is wrapped by every error about what the caller passed: a run, a config, a budget, an event, a name. The text says which field
+	// is wrong, with which value, and what to use. Nothing was changed. The other packages of this module wrap it, too.
+	ErrInvalid = errors.New("invalid")
 	// ErrParentEnded is wrapped, with the parent's cause, by what [New] and [Resume] return when the context has ended already.
 	ErrParentEnded = errors.New("parent context has ended")
 	// ErrEnded is wrapped, with the cause of the end, by what [Watchdog.Extend], [Watchdog.Interrupt], [Watchdog.Hold] and [Watchdog.Layer]
-	// return when the run has ended, and [Watchdog.Cancel] and [Watchdog.Heed] when it has ended otherwise than by a stop.
+	// return when the run has ended, and [Watchdog.Cancel] and [Watchdog.Sync] when it has ended otherwise than by a stop.
 	ErrEnded = errors.New("run has ended")
 	// ErrClosed is the cause of the run's context after [Watchdog.Close] ended it.
 	ErrClosed = errors.New("watchdog closed")

@@ -59,7 +59,7 @@ func TestWallClock(t *testing.T) {
 			wd := b.attach()
 			b.pass(24 * 365 * time.Hour)
 			b.live(wd)
-			require.Equal(t, watchdog.NoLimit, wd.Remaining())
+			require.EqualValues(t, watchdog.NoLimit, wd.Remaining())
 			require.Empty(t, b.events(watchdog.EventWarning))
 		})
 	})

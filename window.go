@@ -9,7 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// ErrUnreadableEvent is wrapped by what [New], [Resume] and [Watchdog.Heed] return when an event of the run has a payload that cannot
+// ErrUnreadableEvent is wrapped by what [New], [Resume] and [Watchdog.Sync] return when an event of the run has a payload that cannot
 // be understood, so that it is not known whether the run may go on. The error names the event.
 var ErrUnreadableEvent = errors.New("unreadable event")
 

@@ -201,7 +201,7 @@ func cancelElsewhere(b *testing.B, cfg watchdog.Config, elsewhere session.Store,
 		must(b, err)
 		decided := time.Now()
 		swept := watchdog.Swept{RunID: row.RunID, StartedAt: row.StartedAt, LastEventAt: row.LastEventAt, At: decided, Silence: time.Hour, Threshold: time.Minute}
-		done, err := elsewhere.Cancel(ctx, row, session.Cancel{Reason: watchdog.IdleTimeout, Events: swept.Cancel()})
+		done, err := elsewhere.Cancel(ctx, row, session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Events: swept.Cancel()})
 		must(b, err)
 		if done {
 			<-wd.Context().Done()

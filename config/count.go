@@ -7,8 +7,8 @@ import (
 )
 
 // count is the kind of how often something has to happen.
-type count struct {
-	field    func(*Config) *int
+type count[T int | int64] struct {
+	field    func(*Config) *T
 	standard int // the default
 	least    int
 }
@@ -16,9 +16,9 @@ type count struct {
 // maxCount is more often than anything here happens.
 const maxCount = 1_000_000
 
-func (n count) fromVariable(text string) value { return written(text) }
+func (n count[T]) fromVariable(text string) value { return written(text) }
 
-func (n count) set(c *Config, v value) *flaw {
+func (n count[T]) set(c *Config, v value) *flaw {
 	if problem := numberProblem(v); problem != "" {
 		return v.flaw(problem)
 	}
@@ -29,10 +29,10 @@ func (n count) set(c *Config, v value) *flaw {
 	if err != nil || number < n.least || number > maxCount {
 		return v.flaw("is out of range")
 	}
-	*n.field(c) = number
+	*n.field(c) = T(number)
 	return nil
 }
 
-func (n count) show(c *Config) string { return strconv.Itoa(cmp.Or(*n.field(c), n.standard)) }
-func (n count) off(*Config) bool      { return false }
-func (n count) rest(c *Config)        { *n.field(c) = 0 }
+func (n count[T]) show(c *Config) string { return strconv.FormatInt(cmp.Or(int64(*n.field(c)), int64(n.standard)), 10) }
+func (n count[T]) off(*Config) bool      { return false }
+func (n count[T]) rest(c *Config)        { *n.field(c) = 0 }

@@ -103,7 +103,7 @@ func (c *Config) unreachable(k key, own source) string {
 // less; the others that a key is within have none.
 func (c *Config) ends(limit key) bool {
 	rungs := c.Budget.Ladders.NoProgress
-	gentle := limit.path() == noProgressPath && len(rungs) > 0 && rungs[0] != watchdog.Cancel
+	gentle := limit.path() == noProgressPath && len(rungs) > 0 && rungs[0] != watchdog.DirectiveCancel
 	return !limit.kind.off(c) && !gentle
 }
 

@@ -63,8 +63,8 @@ func requireUsable(t *testing.T, c *config.Config) {
 	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
 		Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
 	})
-	require.NotErrorIs(t, err, watchdog.ErrInvalidBudget)
-	require.NotErrorIs(t, err, watchdog.ErrInvalidKinds)
+	require.NotErrorIs(t, err, watchdog.ErrInvalid)
+	require.NotErrorIs(t, err, watchdog.ErrInvalid)
 	if err == nil {
 		require.NoError(t, wd.Close())
 	}
@@ -84,8 +84,8 @@ func requireSentinel(t *testing.T, s stall.Config) {
 		require.Equal(t, stall.Config{}, s)
 	}
 	require.GreaterOrEqual(t, s.NoOutput, time.Duration(0))
-	require.GreaterOrEqual(t, s.Grace.Interrupt, stall.Now)
-	require.GreaterOrEqual(t, s.Grace.Terminate, stall.Now)
+	require.GreaterOrEqual(t, s.Grace.Interrupt, time.Duration(watchdog.None))
+	require.GreaterOrEqual(t, s.Grace.Terminate, time.Duration(watchdog.None))
 	for _, pattern := range s.Terminal {
 		require.NotNil(t, pattern)
 	}

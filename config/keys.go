@@ -110,24 +110,24 @@ var controlKeys = []key{
 	{
 		block: events, name: "material",
 		allowed: allowedKinds,
-		kind:    eventSet{class: watchdog.Material, field: func(c *Config) *[]string { return &c.Kinds.Material }},
+		kind:    eventSet{class: watchdog.ClassMaterial, field: func(c *Config) *[]string { return &c.Kinds.Material }},
 	},
 	{
 		block: events, name: "activity",
 		allowed: allowedKinds,
-		kind:    eventSet{class: watchdog.Active, field: func(c *Config) *[]string { return &c.Kinds.Activity }},
+		kind:    eventSet{class: watchdog.ClassActivity, field: func(c *Config) *[]string { return &c.Kinds.Activity }},
 	},
 	{
 		block: events, name: "ignored",
 		allowed: allowedKinds,
-		kind:    eventSet{class: watchdog.Ignored, field: func(c *Config) *[]string { return &c.Kinds.Ignored }},
+		kind:    eventSet{class: watchdog.ClassIgnored, field: func(c *Config) *[]string { return &c.Kinds.Ignored }},
 	},
 	{
 		block: events, name: "unknown", variable: "WATCHDOG_EVENTS_UNKNOWN",
 		allowed: "material, activity or ignored",
 		kind: choice[watchdog.Class]{
 			field: func(c *Config) *watchdog.Class { return &c.Kinds.Unknown },
-			what:  "a class", known: []watchdog.Class{watchdog.Material, watchdog.Active, watchdog.Ignored}, standard: watchdog.Ignored,
+			what:  "a class", known: []watchdog.Class{watchdog.ClassMaterial, watchdog.ClassActivity, watchdog.ClassIgnored}, standard: watchdog.ClassIgnored,
 		},
 	},
 	{

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -87,12 +88,12 @@ var stallKeys = []key{
 	{
 		block: probed, name: "probe_error_threshold", variable: "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD", needs: []string{onProbeErrorPath},
 		allowed: "a whole number from 1 to 1000000",
-		kind:    count{field: func(c *Config) *int { return &c.probe().ErrorThreshold }, standard: stall.DefaultProbeErrorThreshold, least: 1},
+		kind:    count[int]{field: func(c *Config) *int { return &c.probe().ErrorThreshold }, standard: stall.DefaultProbeErrorThreshold, least: 1},
 	},
 	{
 		block: stalled, name: "stall_threshold", variable: "WATCHDOG_STALL_STALL_THRESHOLD", needs: []string{commandPath},
 		allowed: "a whole number from 2 to 1000000",
-		kind:    count{field: func(c *Config) *int { return &c.probe().StallThreshold }, standard: stall.DefaultStallThreshold, least: 2},
+		kind:    count[int]{field: func(c *Config) *int { return &c.probe().StallThreshold }, standard: stall.DefaultStallThreshold, least: 2},
 	},
 	{
 		block: stalled, name: "terminal_patterns",
@@ -121,7 +122,7 @@ var stallKeys = []key{
 		kind: grace{length{seconds{
 			field:    func(c *Config) *time.Duration { return &c.Stall.Grace.Interrupt },
 			standard: stall.DefaultInterruptGrace,
-			zero:     stall.Now,
+			zero:     watchdog.None,
 		}}},
 	},
 	{
@@ -130,7 +131,7 @@ var stallKeys = []key{
 		kind: grace{length{seconds{
 			field:    func(c *Config) *time.Duration { return &c.Stall.Grace.Terminate },
 			standard: stall.DefaultTerminateGrace,
-			zero:     stall.Now,
+			zero:     watchdog.None,
 		}}},
 	},
 	{ // So is this: it is about commands that end by themselves.

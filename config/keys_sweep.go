@@ -3,6 +3,7 @@ package config
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -34,7 +35,7 @@ var sweepKeys = []key{
 		kind: milliseconds{length{seconds{
 			field:    func(c *Config) *time.Duration { return &c.Sweep.StalledThreshold },
 			standard: sweep.DefaultStalledThreshold,
-			zero:     sweep.Off,
+			zero:     watchdog.NoLimit,
 		}}},
 	},
 	{
@@ -43,7 +44,7 @@ var sweepKeys = []key{
 		kind: delay{milliseconds{length{seconds{
 			field:    func(c *Config) *time.Duration { return &c.Sweep.MinAge },
 			standard: sweep.DefaultMinAge,
-			zero:     sweep.None,
+			zero:     watchdog.None,
 		}}}},
 	},
 	{
@@ -52,14 +53,14 @@ var sweepKeys = []key{
 		kind: delay{milliseconds{length{seconds{
 			field:    func(c *Config) *time.Duration { return &c.Sweep.StartupDelay },
 			standard: sweep.DefaultStartupDelay,
-			zero:     sweep.None,
+			zero:     watchdog.None,
 		}}}},
 	},
 	{
 		block: swept, name: "max_cancellations_per_run", variable: "WATCHDOG_MAX_CANCELLATIONS",
 		allowed: "a whole number from 1 to 1000000",
-		kind: count{
-			field:    func(c *Config) *int { return &c.Sweep.MaxCancellationsPerRun },
+		kind: count[int64]{
+			field:    func(c *Config) *int64 { return &c.Sweep.MaxCancellationsPerRun },
 			standard: sweep.DefaultMaxCancellations, least: 1,
 		},
 	},

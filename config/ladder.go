@@ -29,7 +29,7 @@ func (l ladder) set(c *Config, v value) *flaw {
 	rungs := make([]watchdog.DirectiveKind, 0, len(v.items))
 	for _, item := range v.items {
 		problem := rungProblem(item)
-		if problem == "" && slices.Contains(rungs, watchdog.Cancel) {
+		if problem == "" && slices.Contains(rungs, watchdog.DirectiveCancel) {
 			problem = "comes after cancel, which ends the run"
 		}
 		if problem != "" {
@@ -54,7 +54,7 @@ func rungProblem(v value) string {
 // show has the cancel that comes after the last rung, also where it was left out.
 func (l ladder) show(c *Config) string {
 	rungs := words(*l.field(c))
-	if last := string(watchdog.Cancel); len(rungs) == 0 || rungs[len(rungs)-1] != last {
+	if last := string(watchdog.DirectiveCancel); len(rungs) == 0 || rungs[len(rungs)-1] != last {
 		rungs = append(rungs, last)
 	}
 	return strings.Join(rungs, ", ")

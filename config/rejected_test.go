@@ -317,7 +317,7 @@ func TestEverythingWrongIsReportedTogether(t *testing.T) {
 
 func TestAnInvalidBudgetIsItsOwnError(t *testing.T) {
 	_, err := config.Parse(file, []byte("runtime_controls: {reserve_seconds: 14401}"), config.NoEnvironment)
-	require.ErrorIs(t, err, watchdog.ErrInvalidBudget)
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
 }
 
 func TestBrokenYAMLKeepsTheErrorOfItsParser(t *testing.T) {

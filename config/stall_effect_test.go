@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -101,7 +102,7 @@ func TestAVariableMayTakeTheEffectFromWhatASentinelHas(t *testing.T) {
 	t.Run("silence that is no signal takes along what tunes it, and leaves what is of use besides", func(t *testing.T) {
 		c, err := config.Parse(file, []byte(silent), environment(variables{noOutputVariable: "0"}))
 		require.NoError(t, err)
-		require.Equal(t, stall.Config{KeepBackground: true, Grace: stall.Grace{Interrupt: time.Second, Terminate: stall.Now}}, c.Stall)
+		require.Equal(t, stall.Config{KeepBackground: true, Grace: stall.Grace{Interrupt: time.Second, Terminate: watchdog.None}}, c.Stall)
 		golden(t, "resting_stall.golden", sentinel(c))
 	})
 	t.Run("a probe is a signal still", func(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -45,7 +46,7 @@ func everySentinel() stall.Config {
 		},
 		Terminal: []*regexp.Regexp{regexp.MustCompile("^fatal: "), regexp.MustCompile("out of memory")},
 		OnStall:  stall.Fail, OnTerminal: stall.Ignore,
-		Grace:          stall.Grace{Interrupt: stall.Now, Terminate: 250 * time.Millisecond},
+		Grace:          stall.Grace{Interrupt: watchdog.None, Terminate: 250 * time.Millisecond},
 		KeepBackground: true, FingerprintPrefix: "ci/build_1.2:a@b=c+d-e",
 	}
 }

@@ -28,7 +28,7 @@ const everySweep = `sweep:
 
 func everySweeper() sweep.Config {
 	return sweep.Config{
-		Disabled: true, Interval: 90 * time.Second, StalledThreshold: 90 * time.Minute, MinAge: sweep.None, StartupDelay: 250 * time.Millisecond,
+		Disabled: true, Interval: 90 * time.Second, StalledThreshold: 90 * time.Minute, MinAge: watchdog.None, StartupDelay: 250 * time.Millisecond,
 		MaxCancellationsPerRun: 25, Grace: 2 * time.Minute, StopTimeout: 1500 * time.Millisecond,
 	}
 }
@@ -83,8 +83,8 @@ func TestAPartOfASweeperLeavesTheRestToTheDefaults(t *testing.T) {
 		"sweep: {enabled: true}":        {},
 		"sweep: {interval: ~}":          {},
 		"sweep: {interval: 1m}":         {Interval: time.Minute},
-		"sweep: {startup_delay: 0}":     {StartupDelay: sweep.None},
-		"sweep: {min_age: 0s}":          {MinAge: sweep.None},
+		"sweep: {startup_delay: 0}":     {StartupDelay: watchdog.None},
+		"sweep: {min_age: 0s}":          {MinAge: watchdog.None},
 		"sweep: {grace: 0}":             {},
 		"sweep: {stalled_threshold: 0}": {StalledThreshold: watchdog.NoLimit},
 	} {

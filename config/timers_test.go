@@ -43,9 +43,9 @@ var everyBudget = watchdog.Budget{
 	NoProgress: 15 * time.Minute, Idle: 90*time.Second + time.Second/2, Hold: 5 * time.Minute,
 	FromFirstSign: true, FirstSign: 2 * time.Minute,
 	Ladders: watchdog.Ladders{
-		Idle:       []watchdog.DirectiveKind{watchdog.Retry, watchdog.Retry, watchdog.Cancel},
-		NoProgress: []watchdog.DirectiveKind{watchdog.Unstuck},
-		Hold:       []watchdog.DirectiveKind{watchdog.Wait, watchdog.Cancel},
+		Idle:       []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveRetry, watchdog.DirectiveCancel},
+		NoProgress: []watchdog.DirectiveKind{watchdog.DirectiveUnstuck},
+		Hold:       []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveCancel},
 	},
 }
 
@@ -54,7 +54,7 @@ func TestEverySettingOfAFileIsTakenOver(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, everyBudget, c.Budget)
 	require.Equal(t, watchdog.Kinds{
-		Material: []string{"tool.result", "commit", "404"}, Activity: []string{"token"}, Ignored: []string{"on"}, Unknown: watchdog.Active,
+		Material: []string{"tool.result", "commit", "404"}, Activity: []string{"token"}, Ignored: []string{"on"}, Unknown: watchdog.ClassActivity,
 	}, c.Kinds)
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
 	golden(t, "limits_every.golden", c.String())
@@ -71,7 +71,7 @@ func TestEverySettingWithAVariableIsTakenOver(t *testing.T) {
 	}))
 	require.NoError(t, err)
 	require.Equal(t, everyBudget, c.Budget)
-	require.Equal(t, watchdog.Kinds{Unknown: watchdog.Active}, c.Kinds)
+	require.Equal(t, watchdog.Kinds{Unknown: watchdog.ClassActivity}, c.Kinds)
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
 	for _, s := range c.Limits() {
 		if s.Variable == "" || !strings.HasPrefix(s.Key, "runtime_controls.") {
@@ -161,10 +161,10 @@ func TestEventsThatAreReadAreObserved(t *testing.T) {
 	})
 	require.NoError(t, err)
 	defer wd.Close()
-	require.Equal(t, watchdog.Material, wd.Observe("commit"))
-	require.Equal(t, watchdog.Active, wd.Observe("token"))
-	require.Equal(t, watchdog.Ignored, wd.Observe("on"))
-	require.Equal(t, watchdog.Active, wd.Observe("anything else"))
+	require.Equal(t, watchdog.ClassMaterial, wd.Observe("commit"))
+	require.Equal(t, watchdog.ClassActivity, wd.Observe("token"))
+	require.Equal(t, watchdog.ClassIgnored, wd.Observe("on"))
+	require.Equal(t, watchdog.ClassActivity, wd.Observe("anything else"))
 }
 
 func TestALookupIsNeverAskedForAVariableWithoutAName(t *testing.T) {

@@ -1,12 +1,13 @@
 package converge
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed62658d38/watchdog"
 )
 
 // DefaultAfter is how often in a row the same set leaves a stage that does not say.
@@ -17,9 +18,6 @@ const (
 	MaxMemory    = 16
 	MaxStageName = 100 // bytes
 )
-
-// ErrInvalidConfig is wrapped by what [New] and [Restore] return for a [Config] that is not one.
-var ErrInvalidConfig = errors.New("invalid config")
 
 // A Stage is a way of trying: what the next attempts are told as long as the loop is in it.
 type Stage struct {
@@ -52,7 +50,7 @@ func DefaultStages() []Stage {
 // complete checks the config and returns a copy with the defaults filled in.
 func (c Config) complete() (Config, error) {
 	if c.Memory < 0 || c.Memory > MaxMemory {
-		return Config{}, fmt.Errorf("%w: Memory is %d; use 0 for the iteration before, or up to %d", ErrInvalidConfig, c.Memory, MaxMemory)
+		return Config{}, fmt.Errorf("%w config: Memory is %d; use 0 for the iteration before, or up to %d", watchdog.ErrInvalid, c.Memory, MaxMemory)
 	}
 	c.Memory = max(c.Memory, 1)
 	if c.Stages = slices.Clone(c.Stages); len(c.Stages) == 0 {
@@ -60,7 +58,7 @@ func (c Config) complete() (Config, error) {
 	}
 	for i := range c.Stages {
 		if err := c.completeStage(i); err != nil {
-			return Config{}, fmt.Errorf("%w: stage %d of %d: %w", ErrInvalidConfig, i+1, len(c.Stages), err)
+			return Config{}, fmt.Errorf("%w config: stage %d of %d: %w", watchdog.ErrInvalid, i+1, len(c.Stages), err)
 		}
 	}
 	return c, nil

@@ -1,10 +1,11 @@
 package converge
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/seed62658d38/watchdog"
 )
 
 // The largest that an iteration may end with.
@@ -13,18 +14,14 @@ const (
 	MaxFingerprints = 1000 // of one iteration
 )
 
-// ErrInvalidFingerprint is wrapped by what [Tracker.Observe] returns for a fingerprint that is empty, longer than [MaxFingerprint] or has a character
-// other than an ASCII letter, a digit or one of ._:/@=+- and for more than [MaxFingerprints] of them.
-var ErrInvalidFingerprint = errors.New("invalid fingerprint")
-
 // normalise checks the fingerprints of an iteration and returns them sorted, each once.
 func normalise(fingerprints []string) ([]string, error) {
 	if len(fingerprints) > MaxFingerprints {
-		return nil, fmt.Errorf("%w: there are %d; an iteration ends with at most %d", ErrInvalidFingerprint, len(fingerprints), MaxFingerprints)
+		return nil, fmt.Errorf("%w fingerprint: there are %d; an iteration ends with at most %d", watchdog.ErrInvalid, len(fingerprints), MaxFingerprints)
 	}
 	for i, fingerprint := range fingerprints {
 		if flaw := fingerprintFlaw(fingerprint); flaw != "" {
-			return nil, fmt.Errorf("%w: number %d of %d %s", ErrInvalidFingerprint, i+1, len(fingerprints), flaw)
+			return nil, fmt.Errorf("%w fingerprint: number %d of %d %s", watchdog.ErrInvalid, i+1, len(fingerprints), flaw)
 		}
 	}
 	set := slices.Clone(fingerprints)

@@ -1,17 +1,15 @@
 package converge
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/seed62658d38/watchdog"
 )
 
 // StateVersion is the version of the states that [Tracker.State] returns and [Restore] takes.
 const StateVersion = 1
-
-// ErrInvalidState is wrapped by what [Restore] returns for a [State] that no tracker of that [Config] was in.
-var ErrInvalidState = errors.New("invalid state")
 
 // A State is all that a [Tracker] knows, as JSON that a host can store. Its stage is kept by name, so that stages can be added to a config; a
 // changed After or Memory counts from the next iteration on.
@@ -35,7 +33,7 @@ func (t *Tracker) State() State {
 	}
 }
 
-// Restore returns a Tracker that goes on where the state was taken. It wraps [ErrInvalidConfig] and [ErrInvalidState]; a host that cannot go on with its
+// Restore returns a Tracker that goes on where the state was taken. It wraps [watchdog.ErrInvalid] and [watchdog.ErrInvalid]; a host that cannot go on with its
 // stored state begins again with [New].
 func Restore(config Config, state State) (*Tracker, error) {
 	t, err := New(config)
@@ -43,7 +41,7 @@ func Restore(config Config, state State) (*Tracker, error) {
 		return nil, err
 	}
 	if flaw := state.flaw(t.config); flaw != "" {
-		return nil, fmt.Errorf("%w: %s", ErrInvalidState, flaw)
+		return nil, fmt.Errorf("%w state: %s", watchdog.ErrInvalid, flaw)
 	}
 	t.stage, t.count, t.inRow = t.config.index(state.Stage), state.Count, state.InRow
 	t.oscillates, t.gaveUp = state.Oscillates, state.GaveUp

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/converge"
 )
 
@@ -59,12 +60,12 @@ func TestAStateOfAnotherConfig(t *testing.T) {
 	})
 	t.Run("a stage that went away is an error", func(t *testing.T) {
 		_, err := converge.Restore(converge.Config{}, state)
-		require.ErrorIs(t, err, converge.ErrInvalidState)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
 		require.ErrorContains(t, err, `the config has no stage "one"`)
 	})
 	t.Run("a config that is none is an error of its own", func(t *testing.T) {
 		_, err := converge.Restore(converge.Config{Memory: -1}, state)
-		require.ErrorIs(t, err, converge.ErrInvalidConfig)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
 	})
 }
 
@@ -97,7 +98,7 @@ func TestAStateIsChecked(t *testing.T) {
 			state := tracker.State()
 			test.change(&state)
 			_, err := converge.Restore(converge.Config{}, state)
-			require.ErrorIs(t, err, converge.ErrInvalidState)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, test.says)
 		})
 	}
@@ -116,7 +117,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		tracker, err := converge.Restore(config, state)
 		if err != nil {
-			require.ErrorIs(t, err, converge.ErrInvalidState)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			return
 		}
 		if len(state.Recent) == 0 {

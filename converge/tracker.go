@@ -14,7 +14,7 @@ type Tracker struct {
 	recent     [][]string // the last sets, the newest at the end; at most config.Memory, none of them empty
 }
 
-// New returns a Tracker in its first stage. It wraps [ErrInvalidConfig].
+// New returns a Tracker in its first stage. It wraps [watchdog.ErrInvalid].
 func New(config Config) (*Tracker, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -26,7 +26,7 @@ func New(config Config) (*Tracker, error) {
 // Observe takes in the fingerprints that an iteration ended with, in any order, and says how to go on. None means that it ended well. Once it gave up
 // it takes in nothing more, whatever the fingerprints, and answers [GiveUp] with those that it gave up on.
 //
-// It wraps [ErrInvalidFingerprint], and then nothing has changed.
+// It wraps [watchdog.ErrInvalid], and then nothing has changed.
 func (t *Tracker) Observe(fingerprints []string) (Decision, error) {
 	set, err := normalise(fingerprints)
 	if err != nil {

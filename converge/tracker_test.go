@@ -209,7 +209,7 @@ func TestWhatIsNoFingerprintChangesNothing(t *testing.T) {
 			before := tracker.State()
 
 			_, err := tracker.Observe(set)
-			require.ErrorIs(t, err, converge.ErrInvalidFingerprint)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			assert.NotContains(t, err.Error(), "Ignore", "what it is is not said")
 			assert.Equal(t, before, tracker.State())
 		})
@@ -240,7 +240,7 @@ func TestAConfigIsChecked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := converge.New(test.config)
-			require.ErrorIs(t, err, converge.ErrInvalidConfig)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, test.says)
 		})
 	}

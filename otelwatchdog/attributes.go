@@ -96,7 +96,7 @@ func (i *Instrument) tripAttributes(d watchdog.Directive, layer bool) []attribut
 // usage says how much was used of how much.
 func usage(d watchdog.Directive) []attribute.KeyValue {
 	return []attribute.KeyValue{
-		tripKey.Int(d.Attempt), usedKey.Float64(milliseconds(d.Used)), allowedKey.Float64(milliseconds(d.Allowed)),
+		tripKey.Int(d.Rung), usedKey.Float64(milliseconds(d.Used)), allowedKey.Float64(milliseconds(d.Allowed)),
 	}
 }
 

@@ -151,5 +151,5 @@ func directive(kind watchdog.DirectiveKind) attribute.KeyValue {
 
 // laddered is a run that is asked to retry before it is cancelled for its silence.
 var laddered = watchdog.Config{Budget: watchdog.Budget{
-	Idle: 10 * minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.Retry}},
+	Idle: 10 * minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
 }}

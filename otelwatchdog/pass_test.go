@@ -73,6 +73,6 @@ func (broken) Stalled(context.Context, session.Query) (session.Page, error) {
 	return session.Page{}, errBroken
 }
 
-func (broken) Cancel(context.Context, session.Session, session.Cancel) (bool, error) {
+func (broken) Cancel(context.Context, session.Session, session.CancelRequest) (bool, error) {
 	return false, errBroken
 }

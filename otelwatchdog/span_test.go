@@ -253,7 +253,7 @@ func TestNothingOfTheRunsContentIsTold(t *testing.T) {
 	inBed(t, func(b *bed) {
 		ctx, cancel := context.WithCancelCause(context.Background())
 		cfg := laddered
-		cfg.Budget.Ladders.Hold = []watchdog.DirectiveKind{watchdog.Unstuck}
+		cfg.Budget.Ladders.Hold = []watchdog.DirectiveKind{watchdog.DirectiveUnstuck}
 		wd := b.attachIn(ctx, "s-1", cfg)
 		wd.Note(canary + " is what the tool was called with")
 		_, err := wd.Hold(wd.Context(), canary+" hold", minute)

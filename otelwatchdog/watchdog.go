@@ -61,7 +61,7 @@ func (w *Watchdog) Close() error {
 
 // heed takes a directive. That of a stop is told by the end of the run, which knows as much and comes also to runs that are stopped already.
 func (w *Watchdog) heed(d watchdog.Directive) {
-	if d.Kind != watchdog.Cancel || d.ObserveOnly {
+	if d.Kind != watchdog.DirectiveCancel || d.ObserveOnly {
 		w.trip(d)
 	}
 }
@@ -83,7 +83,7 @@ func (w *Watchdog) finish() {
 		}
 		if stop != nil && !stop.FiredAt.Before(w.attached) {
 			w.trip(watchdog.Directive{
-				Kind: watchdog.Cancel, Reason: stop.Code, Attempt: stop.Attempt, Used: stop.Elapsed, Allowed: stop.Budget, At: stop.FiredAt,
+				Kind: watchdog.DirectiveCancel, Reason: stop.Code, Rung: stop.Rung, Used: stop.Elapsed, Allowed: stop.Budget, At: stop.FiredAt,
 			})
 		}
 		w.span.SetAttributes(endKey.String(end))

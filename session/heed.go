@@ -168,7 +168,7 @@ func (k *Keeper) take() (all []*kept) {
 // heed has a run whose row says that it has ended, or is another attempt's, look into the store. One that was not cancelled is not kept any
 // longer if another host has taken it over.
 func (k *Keeper) heed(ctx context.Context, r *kept) {
-	stop, err := r.run.Heed(ctx)
+	stop, err := r.run.Sync(ctx)
 	if stop == nil && err == nil {
 		err = k.yield(ctx, r)
 	}

@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -23,10 +22,6 @@ const (
 // paces is how many looks there are in a threshold, at least, for the rows of live runs never to be as old as that.
 const paces = 4
 
-// ErrInvalidConfig is wrapped by what [NewKeeper] returns for a [KeeperConfig] without a Store, with a negative length or with a Pace that is too long for its
-// Threshold, and [Keeper.Keep] where Own returns such a threshold.
-var ErrInvalidConfig = errors.New("invalid keeper config")
-
 // A KeeperConfig says how rows are kept. It is copied.
 type KeeperConfig struct {
 	// Store keeps the rows. It must be set.
@@ -36,7 +31,7 @@ type KeeperConfig struct {
 	// Threshold is after which silence the sweepers of this database end a session. What a row shows is never for longer than Pace behind its run by more than a tenth
 	// of it. Zero means [DefaultThreshold].
 	Threshold time.Duration
-	// Own, where set, has the rows of this process carry a threshold of their own, for a sweeper to judge them by: Threshold, [Off] for never, or 0 for none.
+	// Own, where set, has the rows of this process carry a threshold of their own, for a sweeper to judge them by: Threshold, [watchdog.NoLimit] for never, or 0 for none.
 	Own func(runID string) time.Duration
 	// Pace is how often the runs are looked at, and so how late a row can be that wakes up: at most a quarter of each threshold. Zero means [DefaultPace].
 	Pace time.Duration
@@ -74,13 +69,13 @@ type kept struct {
 	failing   bool          // it could not look for its cancel at the last try
 }
 
-// NewKeeper makes a keeper of a config, whose flaw is an error that wraps [ErrInvalidConfig].
+// NewKeeper makes a keeper of a config, whose flaw is an error that wraps [watchdog.ErrInvalid].
 func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	switch {
 	case cfg.Store == nil:
-		return nil, fmt.Errorf("%w: set Store", ErrInvalidConfig)
+		return nil, fmt.Errorf("%w keeper config: set Store", watchdog.ErrInvalid)
 	case min(cfg.Threshold, cfg.Pace, cfg.Poll, cfg.RecordTimeout) < 0:
-		return nil, fmt.Errorf("%w: a length is negative; use a positive duration, or 0 for the default", ErrInvalidConfig)
+		return nil, fmt.Errorf("%w keeper config: a length is negative; use a positive duration, or 0 for the default", watchdog.ErrInvalid)
 	}
 	if cfg.Host == "" {
 		cfg.Host, _ = os.Hostname() // an unnamed machine has no name in its rows
@@ -89,7 +84,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	cfg.Pace, cfg.Poll = cmp.Or(cfg.Pace, DefaultPace), cmp.Or(cfg.Poll, DefaultPoll)
 	cfg.RecordTimeout = cmp.Or(cfg.RecordTimeout, watchdog.DefaultRecordTimeout)
 	if cfg.Threshold/paces < cfg.Pace {
-		return nil, fmt.Errorf("%w: Pace is %v, and Threshold only %v; use at most a quarter of it", ErrInvalidConfig, cfg.Pace, cfg.Threshold)
+		return nil, fmt.Errorf("%w keeper config: Pace is %v, and Threshold only %v; use at most a quarter of it", watchdog.ErrInvalid, cfg.Pace, cfg.Threshold)
 	}
 	return &Keeper{cfg: cfg, began: time.Now(), wake: make(chan struct{}, 1), kept: map[string]*kept{}, asked: map[string]bool{}}, nil
 }
@@ -120,7 +115,7 @@ func (k *Keeper) own(runID string) (time.Duration, error) {
 	}
 	own := k.cfg.Own(runID)
 	if own < 0 || own > 0 && own/paces < k.cfg.Pace {
-		return 0, fmt.Errorf("%w: Own says %v for run %s; use 0, or at least four times the Pace, which is %v", ErrInvalidConfig, own, runID, k.cfg.Pace)
+		return 0, fmt.Errorf("%w keeper config: Own says %v for run %s; use 0, or at least four times the Pace, which is %v", watchdog.ErrInvalid, own, runID, k.cfg.Pace)
 	}
 	return own, nil
 }

@@ -213,7 +213,7 @@ func (b *bed) sweep(judged session.Session) bool {
 		RunID: judged.RunID, StartedAt: judged.StartedAt, LastEventAt: judged.LastEventAt,
 		At: time.Now(), Silence: 11 * time.Minute, Threshold: 10 * time.Minute,
 	}
-	cancelled, err := b.db.Cancel(context.Background(), judged, session.Cancel{Reason: watchdog.IdleTimeout, Events: swept.Cancel()})
+	cancelled, err := b.db.Cancel(context.Background(), judged, session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Events: swept.Cancel()})
 	require.NoError(b, err)
 	return cancelled
 }
@@ -233,7 +233,7 @@ func (b *bed) requireRunning(wd *watchdog.Watchdog) {
 func (b *bed) requireSwept(wd *watchdog.Watchdog) {
 	b.Helper()
 	require.Error(b, wd.Context().Err(), "run %s goes on", wd.ID())
-	require.ErrorIs(b, context.Cause(wd.Context()), watchdog.IdleTimeout)
+	require.ErrorIs(b, context.Cause(wd.Context()), watchdog.SessionIdleTimeout)
 	require.Equal(b, 10*time.Minute, wd.Stop().Budget)
 	require.Equal(b, session.Cancelled, b.row(wd.ID()).Status)
 }

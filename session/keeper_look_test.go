@@ -69,7 +69,7 @@ func TestARowIsKeptFresh(t *testing.T) {
 		inBed(t, func(b *bed) {
 			b.running()
 			b.cfg.Own = func(runID string) time.Duration {
-				return map[string]time.Duration{"s-1": time.Minute, "s-2": session.Off}[runID]
+				return map[string]time.Duration{"s-1": time.Minute, "s-2": watchdog.NoLimit}[runID]
 			}
 			k := b.another("here")
 			defer b.run(k)()

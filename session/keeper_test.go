@@ -25,11 +25,11 @@ func TestAKeepersConfig(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := session.NewKeeper(cfg)
-			require.ErrorIs(t, err, session.ErrInvalidConfig)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 		})
 	}
 	t.Run("may have a threshold that is off, or a pace of a quarter of it", func(t *testing.T) {
-		for _, cfg := range []session.KeeperConfig{{Store: store, Threshold: session.Off}, {Store: store, Threshold: time.Minute, Pace: 15 * time.Second}} {
+		for _, cfg := range []session.KeeperConfig{{Store: store, Threshold: watchdog.NoLimit}, {Store: store, Threshold: time.Minute, Pace: 15 * time.Second}} {
 			_, err := session.NewKeeper(cfg)
 			require.NoError(t, err)
 		}
@@ -63,7 +63,7 @@ func TestARowBeginsWithTheAttach(t *testing.T) {
 	t.Run("under a parent, and with a threshold of its own", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			b.cfg.Own = func(runID string) time.Duration {
-				return map[string]time.Duration{"s-1": time.Hour, "s-2": session.Off}[runID]
+				return map[string]time.Duration{"s-1": time.Hour, "s-2": watchdog.NoLimit}[runID]
 			}
 			for i := range 3 {
 				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: name(i), StartedAt: time.Now(), Parent: "p"}, b.watched(b.the()))
@@ -73,7 +73,7 @@ func TestARowBeginsWithTheAttach(t *testing.T) {
 			require.Equal(t, "p", b.row("s-0").Parent)
 			require.Zero(t, b.row("s-0").Threshold)
 			require.Equal(t, time.Hour, b.row("s-1").Threshold)
-			require.Equal(t, session.Off, b.row("s-2").Threshold)
+			require.EqualValues(t, watchdog.NoLimit, b.row("s-2").Threshold)
 		})
 	})
 	for name, own := range map[string]time.Duration{"negative": -1, "too short for the pace": 4*time.Second - 1} {
@@ -81,7 +81,7 @@ func TestARowBeginsWithTheAttach(t *testing.T) {
 			inBed(t, func(b *bed) {
 				b.cfg.Own = func(string) time.Duration { return own }
 				_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, b.watched(b.the()))
-				require.ErrorIs(t, err, session.ErrInvalidConfig)
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
 				require.Zero(t, b.the().Live())
 			})
 		})
@@ -139,8 +139,8 @@ func TestARowSaysHowTheRunEnded(t *testing.T) {
 		},
 		"stopped by a guard": {
 			func(_ *bed, wd *watchdog.Watchdog, _ context.CancelFunc) {
-				_, _ = wd.Cancel(watchdog.Cancellation{Reason: watchdog.NoOutput})
-			}, session.Cancelled, watchdog.NoOutput,
+				_, _ = wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
+			}, session.Cancelled, watchdog.CommandNoOutput,
 		},
 		"interrupted":                {func(_ *bed, wd *watchdog.Watchdog, _ context.CancelFunc) { _ = wd.Interrupt("SIGINT") }, session.Interrupted, ""},
 		"with its parent":            {func(_ *bed, _ *watchdog.Watchdog, endParent context.CancelFunc) { endParent() }, session.Interrupted, ""},
@@ -169,7 +169,7 @@ func TestARowSaysHowTheRunEnded(t *testing.T) {
 			inner, err := watchdog.New(outer.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, b.watched(b.the()))
 			require.NoError(t, err)
 			defer inner.Close()
-			_, err = outer.Cancel(watchdog.Cancellation{Reason: watchdog.NoOutput})
+			_, err = outer.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
 			require.NoError(t, err)
 			b.after(time.Second)
 			require.Equal(t, session.Cancelled, b.row("s-1").Status)

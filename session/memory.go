@@ -173,7 +173,7 @@ func (m *Memory) Session(ctx context.Context, runID string) (Session, error) {
 }
 
 // Cancel implements [Store].
-func (m *Memory) Cancel(ctx context.Context, judged Session, c Cancel) (cancelled bool, err error) {
+func (m *Memory) Cancel(ctx context.Context, judged Session, c CancelRequest) (cancelled bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {

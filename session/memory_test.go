@@ -87,7 +87,7 @@ func TestMemoryDoesNotTakeOverARowThatCannotBeRead(t *testing.T) {
 	require.NoError(t, m.Spoil(t.Context(), "run-1"))
 	_, _, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
 	require.ErrorIs(t, err, session.ErrUnreadable)
-	done, err := m.Cancel(t.Context(), session.Session{RunID: "run-1", Attempt: 1}, session.Cancel{})
+	done, err := m.Cancel(t.Context(), session.Session{RunID: "run-1", Attempt: 1}, session.CancelRequest{})
 	require.NoError(t, err)
 	assert.False(t, done)
 }
@@ -105,7 +105,7 @@ func TestMemoryTellsEveryListenerOfEachCancel(t *testing.T) {
 	}
 	_, s, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
 	require.NoError(t, err)
-	done, err := m.Cancel(t.Context(), s, session.Cancel{Reason: "watchdog_idle_timeout"})
+	done, err := m.Cancel(t.Context(), s, session.CancelRequest{Reason: "watchdog_idle_timeout"})
 	require.NoError(t, err)
 	require.True(t, done)
 	for range listeners {

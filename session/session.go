@@ -23,9 +23,6 @@ const (
 	Finished Status = "finished"
 )
 
-// Off as the Threshold of a session keeps it from ever being stalled.
-const Off = watchdog.NoLimit
-
 // A Session is one row. Times are UTC to the microsecond, by the database's clock.
 type Session struct {
 	// RunID names the run, Parent the run that it is a layer of.
@@ -33,7 +30,7 @@ type Session struct {
 	Status        Status
 	// CreatedAt is when the row was made, LastEventAt when the run had its last event: zero if it had none yet.
 	CreatedAt, LastEventAt time.Time
-	// Threshold is how long the run may be without an event; zero is the sweeper's, [Off] for ever.
+	// Threshold is how long the run may be without an event; zero is the sweeper's, [watchdog.NoLimit] for ever.
 	Threshold time.Duration
 	// StartedAt is the start of the run's window, as its watchdog has it.
 	StartedAt time.Time
@@ -86,7 +83,7 @@ type Store interface {
 	Stalled(ctx context.Context, q Query) (Page, error)
 	// Cancel ends a session that is as it was judged: Active, with the same Attempt and LastEventAt. It sets Status to [Cancelled] and Reason, and Resumes as given, and appends the events, all
 	// in one transaction, and has those told who [Listener.Listen]. It reports false, and has done nothing, where the session is not like that any more.
-	Cancel(ctx context.Context, judged Session, c Cancel) (cancelled bool, err error)
+	Cancel(ctx context.Context, judged Session, c CancelRequest) (cancelled bool, err error)
 	// Ended returns the runs whose sessions ended since a mark, and the mark for the next call: a light poll for stores that nobody can listen to. An empty mark is now: no run is
 	// returned. A run can be returned again.
 	Ended(ctx context.Context, mark string) (runIDs []string, next string, err error)
@@ -140,7 +137,7 @@ type Page struct {
 }
 
 // A Cancel is how a session is ended: see [Store.Cancel].
-type Cancel struct {
+type CancelRequest struct {
 	Reason  watchdog.StopReason
 	Resumes int
 	Events  []watchdog.Event

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -95,7 +96,7 @@ var attachRules = []rule{
 			if err != nil {
 				return err
 			}
-			if _, err := store.Cancel(ctx, s, session.Cancel{Reason: why, Resumes: 2}); err != nil {
+			if _, err := store.Cancel(ctx, s, session.CancelRequest{Reason: why, Resumes: 2}); err != nil {
 				return err
 			}
 			after, err := attach(ctx, store, of(home))
@@ -113,7 +114,7 @@ var attachRules = []rule{
 			if err != nil {
 				return err
 			}
-			want := session.Session{RunID: home, Parent: "other", Threshold: session.Off, StartedAt: noon.Add(time.Hour), Host: "host-2"}
+			want := session.Session{RunID: home, Parent: "other", Threshold: watchdog.NoLimit, StartedAt: noon.Add(time.Hour), Host: "host-2"}
 			got, err := attach(ctx, store, want)
 			if err != nil {
 				return err

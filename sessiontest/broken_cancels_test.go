@@ -13,9 +13,9 @@ import (
 )
 
 // cancelsWith breaks a store in what it cancels, or with what.
-func cancelsWith(change func(m *session.Memory, judged *session.Session, c *session.Cancel)) func() session.Store {
+func cancelsWith(change func(m *session.Memory, judged *session.Session, c *session.CancelRequest)) func() session.Store {
 	return with(func(a *altered) {
-		a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+		a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
 			change(m, &judged, &c)
 			return m.Cancel(ctx, judged, c)
 		}
@@ -25,7 +25,7 @@ func cancelsWith(change func(m *session.Memory, judged *session.Session, c *sess
 // claims breaks a store in what it reports.
 func claims(which func(m *session.Memory, judged session.Session) bool) func() session.Store {
 	return with(func(a *altered) {
-		a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+		a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
 			claimed := which(m, judged)
 			done, err := m.Cancel(ctx, judged, c)
 			return done || err == nil && claimed, err
@@ -36,7 +36,7 @@ func claims(which func(m *session.Memory, judged session.Session) bool) func() s
 var brokenCancels = []broken{
 	{
 		"forgets how often a run was resumed", "a session that is as it was judged is cancelled, with its reason and its resumes",
-		cancelsWith(func(_ *session.Memory, _ *session.Session, c *session.Cancel) {
+		cancelsWith(func(_ *session.Memory, _ *session.Session, c *session.CancelRequest) {
 			if c.Resumes == 3 {
 				c.Resumes = 0
 			}
@@ -44,7 +44,7 @@ var brokenCancels = []broken{
 	},
 	{
 		"stores the last event only", "the events of a cancel are stored with it",
-		cancelsWith(func(_ *session.Memory, _ *session.Session, c *session.Cancel) {
+		cancelsWith(func(_ *session.Memory, _ *session.Session, c *session.CancelRequest) {
 			if len(c.Events) == 2 && c.Events[1].ID == "terminal" {
 				c.Events = c.Events[1:]
 			}
@@ -53,9 +53,9 @@ var brokenCancels = []broken{
 	{
 		"changes the row before it looks at the events", "a cancel with an invalid event is an error and changes nothing",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
 				done, err := m.Cancel(ctx, judged, c)
-				if errors.Is(err, watchdog.ErrInvalidEvent) {
+				if errors.Is(err, watchdog.ErrInvalid) {
 					judged.Status = session.Cancelled
 					err = errors.Join(err, m.Put(ctx, judged))
 				}
@@ -66,7 +66,7 @@ var brokenCancels = []broken{
 	{
 		"wants each event to be new", "an event of a cancel that is stored already does not stand in its way",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
 				for _, e := range c.Events {
 					stored, _ := m.Read(ctx, e.AggregateType, e.AggregateID)
 					if slices.ContainsFunc(stored, func(s watchdog.Event) bool { return s.ID == e.ID }) && row(m, judged.RunID).Status == session.Active {
@@ -80,7 +80,7 @@ var brokenCancels = []broken{
 	{
 		"finds nothing and nothing different", "a session without events is cancelled like others",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
 				if judged.LastEventAt.IsZero() {
 					return false, ctx.Err()
 				}
@@ -90,7 +90,7 @@ var brokenCancels = []broken{
 	},
 	{
 		"does not look at the last event", "a session that woke up is not cancelled, and nothing is written",
-		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.Cancel) {
+		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.CancelRequest) {
 			if !judged.LastEventAt.IsZero() {
 				judged.LastEventAt = row(m, judged.RunID).LastEventAt
 			}
@@ -98,7 +98,7 @@ var brokenCancels = []broken{
 	},
 	{
 		"takes nothing for any last event", "a session that had its first event meanwhile is not cancelled, and nothing is written",
-		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.Cancel) {
+		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.CancelRequest) {
 			if judged.LastEventAt.IsZero() {
 				judged.LastEventAt = row(m, judged.RunID).LastEventAt
 			}
@@ -106,7 +106,7 @@ var brokenCancels = []broken{
 	},
 	{
 		"does not look at the attempt of a cancel", "a session in another attempt is not cancelled, and nothing is written",
-		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.Cancel) {
+		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.CancelRequest) {
 			if judged.RunID == "run-1" {
 				judged.Attempt = row(m, judged.RunID).Attempt
 			}
@@ -115,7 +115,7 @@ var brokenCancels = []broken{
 	{
 		"cancels what has finished", "a session that has ended is not cancelled, and nothing is written",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
 				if s := row(m, judged.RunID); s.Status == session.Finished {
 					s.Status = session.Active
 					_ = m.Put(ctx, s)
@@ -133,7 +133,7 @@ var brokenCancels = []broken{
 		func() session.Store {
 			var under atomic.Int32
 			return with(func(a *altered) {
-				a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+				a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
 					done, err := m.Cancel(ctx, judged, c)
 					again := under.Add(1) > 1 && c.Reason == "another"
 					return done || again, err
@@ -144,7 +144,7 @@ var brokenCancels = []broken{
 	{
 		"writes the events of a cancel that came too late", "of eight cancels at once one counts, and its events are there alone",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
 				done, err := m.Cancel(ctx, judged, c)
 				if !done && err == nil && strings.HasPrefix(c.Events[0].ID, "of caller") {
 					err = m.Append(ctx, c.Events...)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -106,7 +107,7 @@ var brokenRows = []broken{
 	{
 		"takes a threshold of its own for milliseconds", "a row is read as it was written",
 		looks(func(s *session.Session) {
-			if s.Threshold != session.Off {
+			if s.Threshold != watchdog.NoLimit {
 				s.Threshold = s.Threshold.Truncate(time.Millisecond)
 			}
 		}),
@@ -114,7 +115,7 @@ var brokenRows = []broken{
 	{
 		"keeps thresholds in seconds", "a threshold that is off is read as that",
 		looks(func(s *session.Session) {
-			if s.Threshold == session.Off && s.Parent == "" && s.Host == "" {
+			if s.Threshold == watchdog.NoLimit && s.Parent == "" && s.Host == "" {
 				s.Threshold = s.Threshold.Truncate(time.Second)
 			}
 		}),

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -72,7 +73,7 @@ var brokenStalled = []broken{
 	{
 		"takes off for a long threshold", "a session whose threshold is off is never stalled",
 		answers(func(m *session.Memory, q session.Query, page *session.Page) {
-			if s := row(m, "off"); s.Threshold == session.Off && q.Threshold != session.Off {
+			if s := row(m, "off"); s.Threshold == watchdog.NoLimit && q.Threshold != watchdog.NoLimit {
 				page.Sessions = append(page.Sessions, s)
 			}
 		}),
@@ -80,7 +81,7 @@ var brokenStalled = []broken{
 	{
 		"finds what has ended", "only active sessions are stalled",
 		answers(func(m *session.Memory, q session.Query, page *session.Page) {
-			if s := row(m, "interrupted"); s.Status == session.Interrupted && q.Threshold != session.Off {
+			if s := row(m, "interrupted"); s.Status == session.Interrupted && q.Threshold != watchdog.NoLimit {
 				page.Sessions = append(page.Sessions, s)
 			}
 		}),
@@ -168,7 +169,7 @@ var brokenPages = []broken{
 	{
 		"has the time in its rows only", "a page without a session still has the time",
 		answers(func(_ *session.Memory, q session.Query, page *session.Page) {
-			if len(page.Sessions) == 0 && q.Threshold != session.Off {
+			if len(page.Sessions) == 0 && q.Threshold != watchdog.NoLimit {
 				page.Now = time.Time{}
 			}
 		}),

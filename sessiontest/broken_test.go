@@ -33,7 +33,7 @@ type altered struct {
 	end     func(m *session.Memory, ctx context.Context, ends []session.Ending) error
 	session func(m *session.Memory, ctx context.Context, runID string) (session.Session, error)
 	stalled func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error)
-	cancel  func(m *session.Memory, ctx context.Context, judged session.Session, c session.Cancel) (bool, error)
+	cancel  func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error)
 	ended   func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error)
 	history func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error)
 	listen  func(m *session.Memory, ctx context.Context, ready func(), told func(string)) error
@@ -83,7 +83,7 @@ func (a *altered) Stalled(ctx context.Context, q session.Query) (session.Page, e
 	return a.Memory.Stalled(ctx, q)
 }
 
-func (a *altered) Cancel(ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+func (a *altered) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
 	if a.cancel != nil {
 		return a.cancel(a.Memory, ctx, judged, c)
 	}

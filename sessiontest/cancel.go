@@ -19,7 +19,7 @@ var cancelRules = []rule{
 			if err != nil {
 				return err
 			}
-			done, err := store.Cancel(ctx, s, session.Cancel{Reason: "watchdog_idle_timeout", Resumes: 3})
+			done, err := store.Cancel(ctx, s, session.CancelRequest{Reason: "watchdog_idle_timeout", Resumes: 3})
 			if err == nil && !done {
 				err = errors.New("the cancel reported false")
 			}
@@ -37,7 +37,7 @@ var cancelRules = []rule{
 			}
 			advisory := cancelEvent("advisory", home, noon)
 			advisory.Type = watchdog.EventWarning
-			_, err = store.Cancel(ctx, s, session.Cancel{Reason: why, Events: []watchdog.Event{advisory, cancelEvent("terminal", home, noon.Add(time.Second))}})
+			_, err = store.Cancel(ctx, s, session.CancelRequest{Reason: why, Events: []watchdog.Event{advisory, cancelEvent("terminal", home, noon.Add(time.Second))}})
 			return errors.Join(err, recorded(ctx, store, home, "advisory", "terminal"))
 		},
 	},
@@ -52,8 +52,8 @@ var cancelRules = []rule{
 			c := cancelOf(home)
 			c.Events = append(c.Events, cancelEvent("", home, noon))
 			done, err := store.Cancel(ctx, s, c)
-			if done || !errors.Is(err, watchdog.ErrInvalidEvent) {
-				return fmt.Errorf("the cancel reported %v and the error %w, want ErrInvalidEvent", done, err)
+			if done || !errors.Is(err, watchdog.ErrInvalid) {
+				return fmt.Errorf("the cancel reported %v and the error %w, want watchdog.ErrInvalid", done, err)
 			}
 			return errors.Join(looksLike(ctx, store, s), recorded(ctx, store, home))
 		},

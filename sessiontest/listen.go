@@ -20,7 +20,7 @@ var listenRules = []rule{
 					if err != nil {
 						return err
 					}
-					if _, err := store.Cancel(ctx, s, session.Cancel{Reason: why}); err != nil {
+					if _, err := store.Cancel(ctx, s, session.CancelRequest{Reason: why}); err != nil {
 						return err
 					}
 					if err := hears(ctx, told, runID); err != nil {

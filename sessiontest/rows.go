@@ -32,13 +32,13 @@ var rowRules = []rule{
 		"a threshold that is off is read as that",
 		"the longest duration there is, in a unit that rounds it, becomes one that passes",
 		func(ctx context.Context, store session.Store) error {
-			s, err := attach(ctx, store, session.Session{RunID: home, Threshold: session.Off, StartedAt: noon})
+			s, err := attach(ctx, store, session.Session{RunID: home, Threshold: watchdog.NoLimit, StartedAt: noon})
 			if err != nil {
 				return err
 			}
 			read, err := look(ctx, store, home)
-			if err == nil && (s.Threshold != session.Off || read.Threshold != session.Off) {
-				err = fmt.Errorf("the thresholds are %v and %v, want %v", s.Threshold, read.Threshold, session.Off)
+			if err == nil && (s.Threshold != watchdog.NoLimit || read.Threshold != watchdog.NoLimit) {
+				err = fmt.Errorf("the thresholds are %v and %v, want %v", s.Threshold, read.Threshold, time.Duration(watchdog.NoLimit))
 			}
 			return err
 		},

@@ -69,7 +69,7 @@ func inUTC(s session.Session) session.Session {
 
 // clockOf asks for the time of the store.
 func clockOf(ctx context.Context, store session.Store) (time.Time, error) {
-	page, err := store.Stalled(ctx, session.Query{Threshold: session.Off, Limit: 1})
+	page, err := store.Stalled(ctx, session.Query{Threshold: watchdog.NoLimit, Limit: 1})
 	if err != nil {
 		return time.Time{}, fmt.Errorf("ask for the time: %w", err)
 	}
@@ -148,8 +148,8 @@ func names(sessions []session.Session) []string {
 // why is the reason of a cancel that is not about reasons.
 const why = watchdog.StopReason("watchdog_idle_timeout")
 
-func cancelOf(runID string) session.Cancel {
-	return session.Cancel{Reason: why, Events: []watchdog.Event{cancelEvent("cancel of "+runID, runID, noon)}}
+func cancelOf(runID string) session.CancelRequest {
+	return session.CancelRequest{Reason: why, Events: []watchdog.Event{cancelEvent("cancel of "+runID, runID, noon)}}
 }
 
 func cancelEvent(id, runID string, at time.Time) watchdog.Event {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -60,7 +61,7 @@ var stalledRules = []rule{
 		"who switches the sweeper off for a session means it",
 		func(ctx context.Context, store session.Store) error {
 			return finds(ctx, store, nil, func(now time.Time) []session.Session {
-				never := owning(silent("off", now, 1000*day), session.Off)
+				never := owning(silent("off", now, 1000*day), watchdog.NoLimit)
 				never.CreatedAt = now.Add(-2000 * day)
 				return []session.Session{never}
 			})

@@ -117,7 +117,7 @@ func TestInsideARun(t *testing.T) {
 		w, ctx := outer(t, b.store, watchdog.Budget{}, false)
 		b.cfg.Terminal = readyLine
 		_, err := stall.Run(ctx, play(t, "print:"+ready, "stay"), b.cfg)
-		require.ErrorIs(t, err, watchdog.Terminal)
+		require.ErrorIs(t, err, watchdog.CommandTerminal)
 		require.Nil(t, w.Stop())
 		require.Equal(t, []payload{{"terminal", "run"}}, b.events(watchdog.EventCancel))
 	})
@@ -199,7 +199,7 @@ func TestInsideARun(t *testing.T) {
 		result, err := stall.Run(ctx, play(t, "print:"+ready, "sleep:300ms"), b.cfg)
 		require.NoError(t, err)
 		require.True(t, result.Finished)
-		require.Equal(t, stall.Terminal, result.Trip.Kind)
+		require.Equal(t, stall.KindTerminal, result.Trip.Kind)
 		require.Equal(t, stall.Ignore, result.Trip.Action)
 		require.Empty(t, b.events(watchdog.EventCancel))
 		require.Len(t, b.events(watchdog.EventWarning), 1)
@@ -213,7 +213,7 @@ func TestInsideARun(t *testing.T) {
 			cfg := b.cfg
 			change(&cfg)
 			result, err := stall.Run(ctx, play(t), cfg)
-			require.ErrorIs(t, err, stall.ErrInvalidConfig)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, "run")
 			require.Nil(t, result)
 			require.False(t, exists(b.cfg.Artifacts))

@@ -18,7 +18,7 @@ const maxTail = 1 << 20
 // check returns the first flaw of the config.
 func (c *Config) check() error {
 	if err := artifact.CheckStep(c.Step); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+		return fmt.Errorf("%w stall config: %w", watchdog.ErrInvalid, err)
 	}
 	for _, length := range []struct {
 		field string
@@ -28,14 +28,14 @@ func (c *Config) check() error {
 			return flaw("%s is %v; use a positive duration, or 0 for none", length.field, length.value)
 		}
 	}
-	if c.Grace.Interrupt < Now || c.Grace.Terminate < Now {
-		return flaw("Grace is %v and %v; use positive durations, 0 for the defaults, or stall.Now for none", c.Grace.Interrupt, c.Grace.Terminate)
+	if c.Grace.Interrupt < watchdog.None || c.Grace.Terminate < watchdog.None {
+		return flaw("Grace is %v and %v; use positive durations, 0 for the defaults, or watchdog.None for none", c.Grace.Interrupt, c.Grace.Terminate)
 	}
 	return cmp.Or(c.checkWords(), c.Probe.check(), c.checkTail())
 }
 
 func flaw(format string, args ...any) error {
-	return fmt.Errorf("%w: %s", ErrInvalidConfig, fmt.Sprintf(format, args...))
+	return fmt.Errorf("%w stall config: %s", watchdog.ErrInvalid, fmt.Sprintf(format, args...))
 }
 
 func (c *Config) checkWords() error {
@@ -119,7 +119,7 @@ func (c *Config) harmless() bool { return c.NoOutput == 0 && c.Probe == nil && l
 
 // action is what a trip of the kind does.
 func (c *Config) action(k Kind) Action {
-	if k == Terminal {
+	if k == KindTerminal {
 		return c.OnTerminal
 	}
 	return c.OnStall
@@ -129,17 +129,17 @@ func (c *Config) action(k Kind) Action {
 func checkCommand(cmd *exec.Cmd) error {
 	switch {
 	case cmd == nil:
-		return fmt.Errorf("%w: it is nil", ErrInvalidCommand)
+		return fmt.Errorf("%w command: it is nil", watchdog.ErrInvalid)
 	case cmd.Err != nil:
 		return cmd.Err
 	case cmd.Process != nil:
-		return fmt.Errorf("%w: it was started already; make a new one for each run", ErrInvalidCommand)
+		return fmt.Errorf("%w command: it was started already; make a new one for each run", watchdog.ErrInvalid)
 	case cmd.Cancel != nil:
-		return fmt.Errorf("%w: it was made by exec.CommandContext; give the context to Run and make the command by exec.Command", ErrInvalidCommand)
+		return fmt.Errorf("%w command: it was made by exec.CommandContext; give the context to Run and make the command by exec.Command", watchdog.ErrInvalid)
 	case cmd.WaitDelay != 0:
-		return fmt.Errorf("%w: its WaitDelay is set; use Config.Grace", ErrInvalidCommand)
+		return fmt.Errorf("%w command: its WaitDelay is set; use Config.Grace", watchdog.ErrInvalid)
 	case len(cmd.ExtraFiles) > math.MaxUint8/2:
-		return fmt.Errorf("%w: it has %d ExtraFiles, at most %d can be passed on", ErrInvalidCommand, len(cmd.ExtraFiles), math.MaxUint8/2)
+		return fmt.Errorf("%w command: it has %d ExtraFiles, at most %d can be passed on", watchdog.ErrInvalid, len(cmd.ExtraFiles), math.MaxUint8/2)
 	}
 	return nil
 }

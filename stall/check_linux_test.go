@@ -63,7 +63,7 @@ func TestAConfigThatCannotBeUsedStartsNothing(t *testing.T) {
 			b := newBed(t)
 			c.change(&b.cfg)
 			err := startsNothing(b, func(cmd *exec.Cmd) *exec.Cmd { return cmd })
-			require.ErrorIs(t, err, stall.ErrInvalidConfig)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, c.field)
 			require.ErrorContains(t, err, c.value)
 		})
@@ -71,7 +71,7 @@ func TestAConfigThatCannotBeUsedStartsNothing(t *testing.T) {
 	t.Run("without a store", func(t *testing.T) {
 		b := newBed(t)
 		b.cfg.Store = nil
-		require.ErrorIs(t, startsNothing(b, func(cmd *exec.Cmd) *exec.Cmd { return cmd }), watchdog.ErrNoStore)
+		require.ErrorIs(t, startsNothing(b, func(cmd *exec.Cmd) *exec.Cmd { return cmd }), watchdog.ErrInvalid)
 	})
 }
 
@@ -95,20 +95,20 @@ func TestACommandThatCannotBeRun(t *testing.T) {
 		is     error
 		says   string
 	}{
-		{"none", func(*exec.Cmd) *exec.Cmd { return nil }, stall.ErrInvalidCommand, "nil"},
+		{"none", func(*exec.Cmd) *exec.Cmd { return nil }, watchdog.ErrInvalid, "nil"},
 		{"one with a context", func(cmd *exec.Cmd) *exec.Cmd {
 			return exec.CommandContext(context.Background(), cmd.Path, cmd.Args[1:]...)
-		}, stall.ErrInvalidCommand, "CommandContext"},
-		{"one with a WaitDelay", func(cmd *exec.Cmd) *exec.Cmd { cmd.WaitDelay = 1; return cmd }, stall.ErrInvalidCommand, "WaitDelay"},
-		{"one that was started", func(cmd *exec.Cmd) *exec.Cmd { cmd.Process = &os.Process{Pid: math.MaxInt32}; return cmd }, stall.ErrInvalidCommand, "started already"},
-		{"too many files", func(cmd *exec.Cmd) *exec.Cmd { cmd.ExtraFiles = make([]*os.File, 200); return cmd }, stall.ErrInvalidCommand, "200"},
+		}, watchdog.ErrInvalid, "CommandContext"},
+		{"one with a WaitDelay", func(cmd *exec.Cmd) *exec.Cmd { cmd.WaitDelay = 1; return cmd }, watchdog.ErrInvalid, "WaitDelay"},
+		{"one that was started", func(cmd *exec.Cmd) *exec.Cmd { cmd.Process = &os.Process{Pid: math.MaxInt32}; return cmd }, watchdog.ErrInvalid, "started already"},
+		{"too many files", func(cmd *exec.Cmd) *exec.Cmd { cmd.ExtraFiles = make([]*os.File, 200); return cmd }, watchdog.ErrInvalid, "200"},
 		{"one that is not there", func(*exec.Cmd) *exec.Cmd { return exec.Command("no-such-program") }, exec.ErrNotFound, "no-such-program"},
 		{"a path that is not there", func(*exec.Cmd) *exec.Cmd { return exec.Command("/no/such/program", "argument") }, os.ErrNotExist, "start the command"},
 		{"a folder that is not there", func(cmd *exec.Cmd) *exec.Cmd { cmd.Dir = "/no/such/folder"; return cmd }, os.ErrNotExist, "start the command"},
 		{"an attribute that the tree needs", func(cmd *exec.Cmd) *exec.Cmd {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 			return cmd
-		}, stall.ErrInvalidCommand, "Ptrace"},
+		}, watchdog.ErrInvalid, "Ptrace"},
 		{"a NUL in an argument", func(cmd *exec.Cmd) *exec.Cmd { cmd.Args = append(cmd.Args, "a\x00b"); return cmd }, syscall.EINVAL, "start the command"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

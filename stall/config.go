@@ -14,9 +14,6 @@ const (
 	DefaultTerminateGrace = 20 * time.Second
 )
 
-// Now is a grace of no time: the next signal follows at once.
-const Now time.Duration = -1
-
 // An Action is what a trip does.
 type Action string
 
@@ -92,7 +89,8 @@ type Config struct {
 
 // A Grace is how long each signal may take before the next is sent.
 type Grace struct {
-	// Interrupt is the time after SIGINT, Terminate that after SIGTERM. Zero means [DefaultInterruptGrace] and [DefaultTerminateGrace], [Now] none.
+	// Interrupt is the time after SIGINT, Terminate that after SIGTERM. Zero means [DefaultInterruptGrace] and [DefaultTerminateGrace], [watchdog.None] that
+	// the next signal follows at once.
 	Interrupt, Terminate time.Duration
 }
 

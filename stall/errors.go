@@ -10,15 +10,11 @@ import (
 
 // The errors of [Run].
 var (
-	// ErrInvalidConfig is wrapped by what Run returns for a [Config] that cannot be used. The command was not started then.
-	ErrInvalidConfig = errors.New("invalid stall config")
-	// ErrInvalidCommand is wrapped by what it returns for a command that it cannot run. The command was not started then.
-	ErrInvalidCommand = errors.New("invalid command")
 	// ErrSurvivors is wrapped by what it returns where a process could not be ended, such as one of another user. The error has the numbers.
 	ErrSurvivors = errors.New("processes survived")
 )
 
-// Stalled is the error of a command that was ended because it was stuck. errors.Is finds the code of its [watchdog.Stop], such as [watchdog.NoOutput].
+// Stalled is the error of a command that was ended because it was stuck. errors.Is finds the code of its [watchdog.Stop], such as [watchdog.CommandNoOutput].
 type Stalled struct {
 	// Trip is what was seen.
 	Trip Trip

@@ -21,7 +21,7 @@ func ExampleRun() {
 		Step: "build", RunID: "s-1", Store: store, NoOutput: 200 * time.Millisecond,
 		Logger: slog.New(slog.DiscardHandler),
 	})
-	fmt.Println(errors.Is(err, watchdog.NoOutput), result.EndedBy, result.Trip.Fingerprints)
+	fmt.Println(errors.Is(err, watchdog.CommandNoOutput), result.EndedBy, result.Trip.Fingerprints)
 	events, _ := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
 	fmt.Println(len(events), events[0].Type)
 	// Output:

@@ -44,12 +44,12 @@ type finding struct {
 // code is the finding's in the run's stop.
 func (f *finding) code() watchdog.StopReason {
 	switch f.kind {
-	case NoOutput:
-		return watchdog.NoOutput
-	case NoProgress:
-		return watchdog.NoProgress
+	case KindNoOutput:
+		return watchdog.CommandNoOutput
+	case KindNoProgress:
+		return watchdog.CommandNoProgress
 	default:
-		return watchdog.Terminal
+		return watchdog.CommandTerminal
 	}
 }
 
@@ -71,7 +71,7 @@ func (j *judge) silence(now, last time.Duration, blocked bool) (*finding, time.D
 		return nil, verdict.Until(v.Next, now)
 	}
 	j.seen.Apply(v, now)
-	f := &finding{kind: NoOutput, used: v.Used, allowed: v.Allowed, reason: fmt.Sprintf("no output for %v", v.Used.Truncate(time.Millisecond))}
+	f := &finding{kind: KindNoOutput, used: v.Used, allowed: v.Allowed, reason: fmt.Sprintf("no output for %v", v.Used.Truncate(time.Millisecond))}
 	fingerprint := artifact.NoOutputFingerprint
 	if !signs.Signalled {
 		fingerprint = artifact.NeverOutputFingerprint
@@ -98,7 +98,7 @@ func (j *judge) unlessTold(f *finding) *finding {
 // pattern is the finding of a line that matches the nth terminal pattern, from 0.
 func (j *judge) pattern(n int) *finding {
 	return j.unlessTold(&finding{
-		kind: Terminal, reason: fmt.Sprintf("the output has a line of terminal pattern %d", n+1), fingerprints: j.own(artifact.PatternFingerprint(n + 1)),
+		kind: KindTerminal, reason: fmt.Sprintf("the output has a line of terminal pattern %d", n+1), fingerprints: j.own(artifact.PatternFingerprint(n + 1)),
 	})
 }
 
@@ -119,9 +119,9 @@ func (j *judge) probed(o observed, now time.Duration) (*finding, verdict.SeriesV
 	if v.Trip == "" {
 		return nil, v
 	}
-	f := &finding{kind: NoProgress, fingerprints: o.Fingerprints, used: now}
+	f := &finding{kind: KindNoProgress, fingerprints: o.Fingerprints, used: now}
 	if v.Trip == verdict.TripTerminal {
-		f.kind = Terminal
+		f.kind = KindTerminal
 	}
 	if p.Publish {
 		f.published, f.summary = o.Reasons, o.Summary
@@ -137,7 +137,7 @@ func (j *judge) word(f *finding, v verdict.SeriesVerdict, o observed) {
 	case v.FromBlind:
 		f.reason = fmt.Sprintf("%s saw nothing: %v", inARow(v.Blind), o.blind)
 		own = artifact.BlindFingerprint(string(o.blind))
-	case f.kind == Terminal:
+	case f.kind == KindTerminal:
 		f.reason = "the probe says that the state is terminal"
 		own = artifact.TerminalProbeFingerprint
 	default:

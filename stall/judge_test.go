@@ -29,8 +29,8 @@ func TestSilence(t *testing.T) {
 		require.Equal(t, time.Nanosecond, wait)
 		f, _ = j.Silence(limit+1, 0, false)
 		require.NotNil(t, f)
-		require.Equal(t, stall.NoOutput, f.Kind)
-		require.Equal(t, watchdog.NoOutput, f.Code)
+		require.Equal(t, stall.KindNoOutput, f.Kind)
+		require.Equal(t, watchdog.CommandNoOutput, f.Code)
 		require.Equal(t, limit+1, f.Used)
 		require.Equal(t, limit, f.Allowed)
 	})
@@ -89,7 +89,7 @@ func TestATripThatIsIgnoredIsToldOnceForEachKind(t *testing.T) {
 		note(j.Probed(stall.Look{Digest: "same"}, 0))
 		note(j.Pattern(i % 2))
 	}
-	require.Equal(t, map[stall.Kind]int{stall.NoOutput: 1, stall.NoProgress: 1, stall.Terminal: 1}, count)
+	require.Equal(t, map[stall.Kind]int{stall.KindNoOutput: 1, stall.KindNoProgress: 1, stall.KindTerminal: 1}, count)
 }
 
 func TestProbes(t *testing.T) {
@@ -103,18 +103,18 @@ func TestProbes(t *testing.T) {
 		reason string
 		print  string
 	}{
-		{"three equal ones are no progress", stall.Probe{}, []stall.Look{same, same, same}, stall.NoProgress, "3 probes in a row saw the same", "ci/stall/no_progress:0123456789ab"},
+		{"three equal ones are no progress", stall.Probe{}, []stall.Look{same, same, same}, stall.KindNoProgress, "3 probes in a row saw the same", "ci/stall/no_progress:0123456789ab"},
 		{"two are not", stall.Probe{}, []stall.Look{same, same}, "", "", ""},
-		{"two are where that is the threshold", stall.Probe{StallThreshold: 2}, []stall.Look{same, same}, stall.NoProgress, "2 probes in a row saw the same", "ci/stall/no_progress:0123456789ab"},
+		{"two are where that is the threshold", stall.Probe{StallThreshold: 2}, []stall.Look{same, same}, stall.KindNoProgress, "2 probes in a row saw the same", "ci/stall/no_progress:0123456789ab"},
 		{"progressing begins anew", stall.Probe{}, []stall.Look{same, same, {Class: "progressing", Digest: digest}, same, same}, "", "", ""},
 		{"a change begins anew", stall.Probe{}, []stall.Look{same, same, {Digest: "other"}, same, same}, "", "", ""},
 		{"a blind one is no change and breaks the series", stall.Probe{}, []stall.Look{same, same, blind, same, same}, "", "", ""},
-		{"a terminal one trips at once", stall.Probe{}, []stall.Look{{Class: "terminal", Digest: digest}}, stall.Terminal, "the probe says that the state is terminal", "ci/stall/terminal:probe"},
+		{"a terminal one trips at once", stall.Probe{}, []stall.Look{{Class: "terminal", Digest: digest}}, stall.KindTerminal, "the probe says that the state is terminal", "ci/stall/terminal:probe"},
 		{"blind ones alone mean nothing", stall.Probe{}, []stall.Look{blind, blind, blind, blind, blind}, "", "", ""},
-		{"blind ones can mean a stall", stall.Probe{OnError: stall.ErrorStall}, []stall.Look{blind, blind, blind}, stall.NoProgress, "3 probes in a row saw nothing: the probe did not end within its timeout", "ci/stall/probe_blind:timeout"},
-		{"blind ones can mean the end", stall.Probe{OnError: stall.ErrorTerminal, ErrorThreshold: 1}, []stall.Look{blind}, stall.Terminal, "the probe saw nothing: the probe did not end within its timeout", "ci/stall/probe_blind:timeout"},
+		{"blind ones can mean a stall", stall.Probe{OnError: stall.ErrorStall}, []stall.Look{blind, blind, blind}, stall.KindNoProgress, "3 probes in a row saw nothing: the probe did not end within its timeout", "ci/stall/probe_blind:timeout"},
+		{"blind ones can mean the end", stall.Probe{OnError: stall.ErrorTerminal, ErrorThreshold: 1}, []stall.Look{blind}, stall.KindTerminal, "the probe saw nothing: the probe did not end within its timeout", "ci/stall/probe_blind:timeout"},
 		{"blind ones that see in between do not add up", stall.Probe{OnError: stall.ErrorStall}, []stall.Look{blind, blind, same, blind, blind}, "", "", ""},
-		{"fingerprints of a probe are its own, without a prefix", stall.Probe{}, []stall.Look{{Class: "terminal", Fingerprints: []string{"k8s/crd/missing:x"}}}, stall.Terminal, "the probe says that the state is terminal", "k8s/crd/missing:x"},
+		{"fingerprints of a probe are its own, without a prefix", stall.Probe{}, []stall.Look{{Class: "terminal", Fingerprints: []string{"k8s/crd/missing:x"}}}, stall.KindTerminal, "the probe says that the state is terminal", "k8s/crd/missing:x"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := stall.NewJudge(stall.Config{Probe: &c.probe, FingerprintPrefix: "ci"})
@@ -144,7 +144,7 @@ func TestProbes(t *testing.T) {
 func TestAPattern(t *testing.T) {
 	f := stall.NewJudge(stall.Config{FingerprintPrefix: "ci/nightly"}).Pattern(2)
 	require.Equal(t, []string{"ci/nightly/stall/terminal:pattern-3"}, f.Fingerprints)
-	require.Equal(t, watchdog.Terminal, f.Code)
+	require.Equal(t, watchdog.CommandTerminal, f.Code)
 	require.Equal(t, "the output has a line of terminal pattern 3", f.Reason)
 }
 
@@ -212,7 +212,7 @@ func look(letter byte) stall.Look {
 }
 
 func naive(seen string) stall.Kind {
-	for end, kind := range map[string]stall.Kind{"aaa": stall.NoProgress, "bbb": stall.NoProgress, "xx": stall.NoProgress, "T": stall.Terminal} {
+	for end, kind := range map[string]stall.Kind{"aaa": stall.KindNoProgress, "bbb": stall.KindNoProgress, "xx": stall.KindNoProgress, "T": stall.KindTerminal} {
 		if strings.HasSuffix(seen, end) {
 			return kind
 		}

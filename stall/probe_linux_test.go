@@ -49,20 +49,20 @@ func TestWhatAProbeSees(t *testing.T) {
 		probes      int
 		print       string
 	}{
-		{"the same three times", "a", nil, stall.NoProgress, 3, "stall/no_progress:"},
-		{"a change at some depth, then the same", "a,a,b", nil, stall.NoProgress, 5, "stall/no_progress:"},
-		{"that it gets somewhere, then the same", "=progressing,=progressing,=progressing,a", nil, stall.NoProgress, 6, "stall/no_progress:"},
-		{"a terminal state", "=terminal", nil, stall.Terminal, 1, "stall/terminal:probe"},
-		{"the same with a failure between", "a,a,fail,a", nil, stall.NoProgress, 6, "stall/no_progress:"},
-		{"nothing, as a stall: it fails", "fail", func(p *stall.Probe) { p.OnError = stall.ErrorStall }, stall.NoProgress, 3, "stall/probe_blind:exit"},
-		{"nothing, as the end: it prints no object", "text", func(p *stall.Probe) { p.OnError, p.ErrorThreshold = stall.ErrorTerminal, 2 }, stall.Terminal, 2, "stall/probe_blind:output"},
-		{"nothing: it prints too much", "long", func(p *stall.Probe) { p.OnError, p.ErrorThreshold = stall.ErrorStall, 1 }, stall.NoProgress, 1, "stall/probe_blind:output"},
+		{"the same three times", "a", nil, stall.KindNoProgress, 3, "stall/no_progress:"},
+		{"a change at some depth, then the same", "a,a,b", nil, stall.KindNoProgress, 5, "stall/no_progress:"},
+		{"that it gets somewhere, then the same", "=progressing,=progressing,=progressing,a", nil, stall.KindNoProgress, 6, "stall/no_progress:"},
+		{"a terminal state", "=terminal", nil, stall.KindTerminal, 1, "stall/terminal:probe"},
+		{"the same with a failure between", "a,a,fail,a", nil, stall.KindNoProgress, 6, "stall/no_progress:"},
+		{"nothing, as a stall: it fails", "fail", func(p *stall.Probe) { p.OnError = stall.ErrorStall }, stall.KindNoProgress, 3, "stall/probe_blind:exit"},
+		{"nothing, as the end: it prints no object", "text", func(p *stall.Probe) { p.OnError, p.ErrorThreshold = stall.ErrorTerminal, 2 }, stall.KindTerminal, 2, "stall/probe_blind:output"},
+		{"nothing: it prints too much", "long", func(p *stall.Probe) { p.OnError, p.ErrorThreshold = stall.ErrorStall, 1 }, stall.KindNoProgress, 1, "stall/probe_blind:output"},
 		{"nothing: it hangs", "hang", func(p *stall.Probe) {
 			p.OnError, p.ErrorThreshold, p.Timeout = stall.ErrorStall, 2, 300*time.Millisecond
-		}, stall.NoProgress, 2, "stall/probe_blind:timeout"},
+		}, stall.KindNoProgress, 2, "stall/probe_blind:timeout"},
 		{"nothing: it cannot be started", "", func(p *stall.Probe) {
 			p.OnError, p.ErrorThreshold, p.Command = stall.ErrorTerminal, 2, []string{"/does/not/exist"}
-		}, stall.Terminal, 2, "stall/probe_blind:start"},
+		}, stall.KindTerminal, 2, "stall/probe_blind:start"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -110,7 +110,7 @@ func TestAProbeWhoseStatusDoesNotMatter(t *testing.T) {
 	b := newBed(t)
 	b.cfg.Probe = &stall.Probe{Command: []string{self(t), actor, "print:{}", "exit:1"}, Interval: time.Millisecond, Timeout: patient, AnyExit: true}
 	result, _ := b.stalled(play(t, "stay"))
-	require.Equal(t, stall.NoProgress, result.Trip.Kind)
+	require.Equal(t, stall.KindNoProgress, result.Trip.Kind)
 	require.Zero(t, result.Probes.Blind)
 }
 

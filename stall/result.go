@@ -10,9 +10,9 @@ type Kind string
 
 // The kinds.
 const (
-	NoOutput   Kind = "no_output"
-	NoProgress Kind = "no_progress"
-	Terminal   Kind = "terminal"
+	KindNoOutput   Kind = "no_output"
+	KindNoProgress Kind = "no_progress"
+	KindTerminal   Kind = "terminal"
 )
 
 // A Trip is a command that was seen to be stuck.

@@ -20,8 +20,8 @@ import (
 //
 // The Result is nil where the command was not started. The error is nil for a command that ended by itself with status 0, whatever tripped before. Otherwise it wraps
 // an [*ExitError]; a [*Stalled] for one that was ended because it was stuck; the cause of the context or of the run around it, such as a [*watchdog.Stop], where that
-// ended it; [ErrSurvivors] besides, where a process was left; and the store's error where the cancel was never recorded. Before the start it wraps [ErrInvalidConfig],
-// [ErrInvalidCommand], an error of [watchdog.New], or the system's.
+// ended it; [ErrSurvivors] besides, where a process was left; and the store's error where the cancel was never recorded. Before the start it wraps [watchdog.ErrInvalid],
+// [watchdog.ErrInvalid], an error of [watchdog.New], or the system's.
 //
 // A command that starts and ends at once takes about half as long again as with package exec.
 func Run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {

@@ -31,11 +31,11 @@ type provocation struct {
 func provocations(t *testing.T) []provocation {
 	probe := []string{self(t), actor, "print:{}"}
 	return []provocation{
-		{stall.NoOutput, watchdog.NoOutput, "no_output", func(c *stall.Config) { c.NoOutput = time.Second }},
-		{stall.NoProgress, watchdog.NoProgress, "no_progress", func(c *stall.Config) {
+		{stall.KindNoOutput, watchdog.CommandNoOutput, "no_output", func(c *stall.Config) { c.NoOutput = time.Second }},
+		{stall.KindNoProgress, watchdog.CommandNoProgress, "no_progress", func(c *stall.Config) {
 			c.Probe = &stall.Probe{Command: probe, Interval: 300 * time.Millisecond, Timeout: patient}
 		}},
-		{stall.Terminal, watchdog.Terminal, "terminal", func(c *stall.Config) { c.Terminal = readyLine }},
+		{stall.KindTerminal, watchdog.CommandTerminal, "terminal", func(c *stall.Config) { c.Terminal = readyLine }},
 	}
 }
 
@@ -150,7 +150,7 @@ func TestGraces(t *testing.T) {
 	t.Run("of no time are none", func(t *testing.T) {
 		t.Parallel()
 		b := newBed(t)
-		b.cfg.Terminal, b.cfg.Grace = readyLine, stall.Grace{Interrupt: stall.Now, Terminate: stall.Now}
+		b.cfg.Terminal, b.cfg.Grace = readyLine, stall.Grace{Interrupt: watchdog.None, Terminate: watchdog.None}
 		result, _ := b.stalled(play(t, "ignore:INT,TERM", "print:"+ready, "stay"))
 		require.Less(t, result.Sent[len(result.Sent)-1].At.Sub(result.Trip.ObservedAt), late)
 		require.Equal(t, syscall.SIGKILL, result.EndedBy)

@@ -92,7 +92,7 @@ func startError(err error) error {
 	var path *os.PathError
 	switch {
 	case errors.Is(err, proctree.ErrUnsupported):
-		return fmt.Errorf("%w: %w", ErrInvalidCommand, err)
+		return fmt.Errorf("%w command: %w", watchdog.ErrInvalid, err)
 	case errors.As(err, &path):
 		return fmt.Errorf("start the command: %w", path.Err)
 	default:

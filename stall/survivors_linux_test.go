@@ -80,9 +80,9 @@ func endedByTrip(t *testing.T, s escape.Scenario) {
 	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Grace: shortly, Logger: quiet, KeepBackground: true}
 	cfg.KeepBackground = !s.Ends // one that ends by itself may have before the probe's answer
 	cfg.Probe = &stall.Probe{Command: []string{self(t), actor, "lines:" + s.Registry() + ":" + strconv.Itoa(there(s)), `print:{"class": "terminal"}`}, Timeout: patient}
-	code := watchdog.Terminal
+	code := watchdog.CommandTerminal
 	if s.Name == unmarked {
-		cfg.Probe, cfg.NoOutput, code = nil, 500*time.Millisecond, watchdog.NoOutput
+		cfg.Probe, cfg.NoOutput, code = nil, 500*time.Millisecond, watchdog.CommandNoOutput
 	}
 	result, err := stall.Run(t.Context(), scenarioCommand(s), cfg)
 	require.NotNil(t, result, "%v", err)

@@ -24,7 +24,7 @@ var brokenFields = []broken{
 		refuses(func(events []watchdog.Event) error {
 			for _, e := range events {
 				if len(e.AggregateID) > watchdog.MaxAggregateID {
-					return watchdog.ErrInvalidEvent
+					return watchdog.ErrInvalid
 				}
 			}
 			return nil
@@ -50,7 +50,7 @@ var brokenFields = []broken{
 
 var brokenRefusals = []broken{
 	{
-		"takes a payload that is an array", "an event with a flaw is refused as ErrInvalidEvent",
+		"takes a payload that is an array", "an event with a flaw is refused as ErrInvalid",
 		writesChanged(func(e *watchdog.Event) {
 			if strings.HasPrefix(string(e.Payload), "[") {
 				e.Payload = []byte(`{"list":` + string(e.Payload) + `}`)
@@ -58,10 +58,10 @@ var brokenRefusals = []broken{
 		}),
 	},
 	{
-		"returns an error of its own for an invalid event", "an event with a flaw is refused as ErrInvalidEvent",
+		"returns an error of its own for an invalid event", "an event with a flaw is refused as ErrInvalid",
 		writes(func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error {
 			err := m.Append(ctx, events...)
-			if errors.Is(err, watchdog.ErrInvalidEvent) {
+			if errors.Is(err, watchdog.ErrInvalid) {
 				return errors.New("constraint failed")
 			}
 			return err

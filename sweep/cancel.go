@@ -35,7 +35,7 @@ func (p *sweeping) cancel(ctx context.Context, c Case, m pending, now time.Time)
 	took := time.Since(began)
 	c.Silence += took
 	resume := p.cfg.Resume.Max > c.Session.Resumes
-	end := session.Cancel{Reason: watchdog.IdleTimeout, Resumes: c.Session.Resumes, Events: c.swept(now.Add(took), !m.warnedAt.IsZero()).Cancel()}
+	end := session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Resumes: c.Session.Resumes, Events: c.swept(now.Add(took), !m.warnedAt.IsZero()).Cancel()}
 	if resume {
 		end.Resumes++
 	}
@@ -113,7 +113,7 @@ func (p *sweeping) done(c Case, outcome Outcome) {
 
 func (c Case) attrs() []any {
 	return []any{
-		"run", c.Session.RunID, "reason", string(watchdog.IdleTimeout), "silence", c.Silence, "threshold", c.Threshold,
+		"run", c.Session.RunID, "reason", string(watchdog.SessionIdleTimeout), "silence", c.Silence, "threshold", c.Threshold,
 		"host", c.Session.Host, "attempt", c.Session.Attempt,
 	}
 }

@@ -3,7 +3,6 @@ package sweep
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"math"
@@ -23,32 +22,22 @@ const (
 	DefaultStopTimeout      = 30 * time.Second
 )
 
-const (
-	// None as a MinAge or a StartupDelay is none at all: their zero values are defaults.
-	None time.Duration = -1
-	// Off as the StalledThreshold leaves only those sessions to be judged that have a threshold of their own.
-	Off = session.Off
-	// NoCap as the MaxCancellationsPerRun is no cap.
-	NoCap = math.MaxInt
-)
-
-// ErrInvalidConfig is wrapped by what [New] returns for a [Config] that cannot be used.
-var ErrInvalidConfig = errors.New("invalid sweeper config")
-
 // A Config says how sessions are swept. Its zero value sweeps with every default. It is copied.
 type Config struct {
 	// Disabled has [Sweeper.Run] do nothing but wait, and [Sweeper.Sweep] refuse.
 	Disabled bool
 	// Interval is the time from the end of a pass to the beginning of the next. Zero means [DefaultInterval].
 	Interval time.Duration
-	// StalledThreshold is how long a session may be without an event that has no threshold of its own. Zero means [DefaultStalledThreshold]; see [Off].
+	// StalledThreshold is how long a session may be without an event that has no threshold of its own. Zero means [DefaultStalledThreshold].
+	// With [watchdog.NoLimit] only sessions that have a threshold of their own are judged.
 	StalledThreshold time.Duration
-	// MinAge is how old a session has to be, at least. Zero means [DefaultMinAge]; see [None].
+	// MinAge is how old a session has to be, at least. Zero means [DefaultMinAge], [watchdog.None] no age.
 	MinAge time.Duration
-	// StartupDelay is how long Run waits before its first pass. Zero means [DefaultStartupDelay]; see [None].
+	// StartupDelay is how long Run waits before its first pass. Zero means [DefaultStartupDelay], [watchdog.None] no delay.
 	StartupDelay time.Duration
-	// MaxCancellationsPerRun is how many sessions a pass cancels at most, and how many it warns. Zero means [DefaultMaxCancellations]; see [NoCap].
-	MaxCancellationsPerRun int
+	// MaxCancellationsPerRun is how many sessions a pass cancels at most, and how many it warns. Zero means
+	// [DefaultMaxCancellations], [watchdog.NoLimit] no cap.
+	MaxCancellationsPerRun int64
 	// Grace has a session warned by an event first, and cancelled only if it has had none when a pass comes back that long after. The [Canceller] has to append events then, as a
 	// [session.Store] does. Zero means no warning and no grace.
 	Grace time.Duration
@@ -101,6 +90,9 @@ func (c Config) merged() Config {
 	return c
 }
 
+// most is how many sessions a pass cancels at most.
+func (c Config) most() int { return int(min(c.MaxCancellationsPerRun, math.MaxInt)) }
+
 // flaw says what is wrong with a config that is merged, or nothing.
 func (c Config) flaw() string {
 	for _, length := range []struct {
@@ -114,9 +106,9 @@ func (c Config) flaw() string {
 	} {
 		switch {
 		case length.value >= 0:
-		case length.noneIsOK && length.value == None:
+		case length.noneIsOK && length.value == watchdog.None:
 		case length.noneIsOK:
-			return fmt.Sprintf("%s is %v; use a positive duration, 0 for the default, or None", length.name, length.value)
+			return fmt.Sprintf("%s is %v; use a positive duration, 0 for the default, or watchdog.None", length.name, length.value)
 		default:
 			return fmt.Sprintf("%s is %v; use a positive duration, or 0", length.name, length.value)
 		}
@@ -127,8 +119,8 @@ func (c Config) flaw() string {
 func (c Config) countFlaw() string {
 	for _, count := range []struct {
 		name  string
-		value int
-	}{{"MaxCancellationsPerRun", c.MaxCancellationsPerRun}, {"Resume.Max", c.Resume.Max}, {"Alert.Count", c.Alert.Count}} {
+		value int64
+	}{{"MaxCancellationsPerRun", c.MaxCancellationsPerRun}, {"Resume.Max", int64(c.Resume.Max)}, {"Alert.Count", int64(c.Alert.Count)}} {
 		if count.value < 0 {
 			return fmt.Sprintf("%s is %d; use a positive number, or 0", count.name, count.value)
 		}

@@ -20,15 +20,15 @@ func TestTheDefaultsOfAConfig(t *testing.T) {
 	}, sweep.Config{}.Merged())
 	t.Run("what is set stays as it is", func(t *testing.T) {
 		set := sweep.Config{
-			Disabled: true, Interval: 1, StalledThreshold: 2, MinAge: sweep.None, StartupDelay: sweep.None,
-			MaxCancellationsPerRun: sweep.NoCap, Grace: 3, StopTimeout: 4, RecordTimeout: 5, DryRun: true,
+			Disabled: true, Interval: 1, StalledThreshold: 2, MinAge: watchdog.None, StartupDelay: watchdog.None,
+			MaxCancellationsPerRun: watchdog.NoLimit, Grace: 3, StopTimeout: 4, RecordTimeout: 5, DryRun: true,
 		}
 		require.Equal(t, set, set.Merged())
 	})
 	t.Run("a part of a config is merged with them before it is checked", func(t *testing.T) {
 		for _, part := range []sweep.Config{
-			{}, {Interval: time.Minute}, {StalledThreshold: time.Nanosecond}, {StalledThreshold: sweep.Off}, {MinAge: sweep.None}, {StartupDelay: sweep.None},
-			{MaxCancellationsPerRun: 1}, {MaxCancellationsPerRun: sweep.NoCap}, {Grace: time.Second}, {StopTimeout: 1}, {RecordTimeout: 1}, {DryRun: true},
+			{}, {Interval: time.Minute}, {StalledThreshold: time.Nanosecond}, {StalledThreshold: watchdog.NoLimit}, {MinAge: watchdog.None}, {StartupDelay: watchdog.None},
+			{MaxCancellationsPerRun: 1}, {MaxCancellationsPerRun: watchdog.NoLimit}, {Grace: time.Second}, {StopTimeout: 1}, {RecordTimeout: 1}, {DryRun: true},
 		} {
 			_, err := sweep.New(&session.Memory{}, &session.Memory{}, part)
 			require.NoError(t, err)
@@ -44,11 +44,11 @@ func TestAConfigThatCannotBeUsedIsAnError(t *testing.T) {
 	alert := func(context.Context, int) {}
 	for says, cfg := range map[string]sweep.Config{
 		"Interval is -1ns":                          {Interval: -1},
-		"StalledThreshold is -1ns":                  {StalledThreshold: sweep.None},
+		"StalledThreshold is -1ns":                  {StalledThreshold: watchdog.None},
 		"MinAge is -2ns":                            {MinAge: -2},
 		"MinAge is without limit":                   {MinAge: watchdog.NoLimit},
 		"StartupDelay is -1s":                       {StartupDelay: -time.Second},
-		"Grace is -1ns":                             {Grace: sweep.None},
+		"Grace is -1ns":                             {Grace: watchdog.None},
 		"StopTimeout is -1ns":                       {StopTimeout: -1},
 		"RecordTimeout is -2562047h47m16.854775808": {RecordTimeout: math.MinInt64},
 		"MaxCancellationsPerRun is -1":              {MaxCancellationsPerRun: -1},
@@ -63,19 +63,19 @@ func TestAConfigThatCannotBeUsedIsAnError(t *testing.T) {
 	} {
 		t.Run(says, func(t *testing.T) {
 			_, err := sweep.New(&session.Memory{}, &session.Memory{}, cfg)
-			require.ErrorIs(t, err, sweep.ErrInvalidConfig)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, says)
 		})
 	}
 	t.Run("without a source or a canceller", func(t *testing.T) {
 		_, err := sweep.New(nil, &session.Memory{}, sweep.Config{})
-		require.ErrorIs(t, err, sweep.ErrInvalidConfig)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
 		_, err = sweep.New(&session.Memory{}, nil, sweep.Config{})
 		require.ErrorContains(t, err, "pass both")
 	})
 	t.Run("with a grace and a canceller that cannot warn", func(t *testing.T) {
 		_, err := sweep.New(&session.Memory{}, bare{&session.Memory{}}, sweep.Config{Grace: 1})
-		require.ErrorIs(t, err, sweep.ErrInvalidConfig)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
 		require.ErrorContains(t, err, "no method Append")
 		_, err = sweep.New(&session.Memory{}, bare{&session.Memory{}}, sweep.Config{})
 		require.NoError(t, err)

@@ -11,7 +11,7 @@
 // # What is stalled
 //
 // A session that is active, at least [Config].MinAge old, and without an event for more than [Config].StalledThreshold, counted from its creation before its first one. A
-// session can have a threshold of its own, or [session.Off] for none. The database finds them, the longest stalled first, and each is judged again by the clock of the database,
+// session can have a threshold of its own, or [watchdog.NoLimit] for none. The database finds them, the longest stalled first, and each is judged again by the clock of the database,
 // which is why hosts whose clocks differ agree. What cannot be read is an error, counted, and never a cancel.
 //
 // # A pass

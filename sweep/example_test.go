@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -64,7 +65,7 @@ func ExampleSweeper_Run() {
 	stalledSession(store)
 	ctx, stop := context.WithCancel(context.Background())
 	sweeper, err := sweep.New(store, store, sweep.Config{
-		StartupDelay: sweep.None,
+		StartupDelay: watchdog.None,
 		OnPass: func(p sweep.Pass) {
 			fmt.Println("cancelled", p.Cancelled)
 			stop()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -37,7 +38,7 @@ func TestHealth(t *testing.T) {
 		"waiting":  {http.StatusOK, func(b *bed) { b.Cleanup(b.run()) }},
 		"healthy": {http.StatusOK, func(b *bed) {
 			b.putStalled(12)
-			b.cfg.StartupDelay, b.cfg.Resume = sweep.None, sweep.Resume{Max: 1, Start: func(context.Context, session.Session) error { return nil }}
+			b.cfg.StartupDelay, b.cfg.Resume = watchdog.None, sweep.Resume{Max: 1, Start: func(context.Context, session.Session) error { return nil }}
 			b.cfg.StopHook = func(_ context.Context, s session.Session) error {
 				time.Sleep(1500 * time.Microsecond) // the bubble's
 				if s.RunID == "s-03" {
@@ -65,7 +66,7 @@ func TestHealth(t *testing.T) {
 			require.Error(b, err)
 		}},
 		"overdue": {http.StatusServiceUnavailable, func(b *bed) {
-			b.cfg.StartupDelay, b.cfg.RecordTimeout = sweep.None, time.Hour
+			b.cfg.StartupDelay, b.cfg.RecordTimeout = watchdog.None, time.Hour
 			b.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
 			b.Cleanup(b.run())
 			b.after(5 * time.Minute)
@@ -74,7 +75,7 @@ func TestHealth(t *testing.T) {
 			b.after(1)
 		}},
 		"stopped": {http.StatusOK, func(b *bed) {
-			b.cfg.StartupDelay = sweep.None
+			b.cfg.StartupDelay = watchdog.None
 			b.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
 			b.run()()
 			b.after(time.Hour)
@@ -110,7 +111,7 @@ func TestHealth(t *testing.T) {
 func TestTheLogHasStableKeysAndNoContent(t *testing.T) {
 	inBed(t, func(b *bed) {
 		b.putStalled(2)
-		b.cfg.StartupDelay, b.cfg.Grace = sweep.None, time.Minute
+		b.cfg.StartupDelay, b.cfg.Grace = watchdog.None, time.Minute
 		b.cfg.StopHook = func(_ context.Context, s session.Session) error {
 			if s.RunID == "s-01" {
 				b.wake(s.RunID)
@@ -130,7 +131,7 @@ func TestTheLogHasStableKeysAndNoContent(t *testing.T) {
 func TestStatsCanBeReadWhileAPassIsUnderWay(t *testing.T) {
 	inBed(t, func(b *bed) {
 		b.putStalled(3)
-		b.cfg.StartupDelay = sweep.None
+		b.cfg.StartupDelay = watchdog.None
 		b.cfg.StopHook = func(context.Context, session.Session) error {
 			require.True(b, b.the().Stats().Running)
 			_, _ = b.health()

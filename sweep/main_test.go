@@ -68,7 +68,7 @@ func (b *bed) Stalled(ctx context.Context, q session.Query) (session.Page, error
 	return page, err
 }
 
-func (b *bed) Cancel(ctx context.Context, s session.Session, c session.Cancel) (bool, error) {
+func (b *bed) Cancel(ctx context.Context, s session.Session, c session.CancelRequest) (bool, error) {
 	if b.onCancel != nil {
 		if err := b.onCancel(ctx, s); err != nil {
 			return false, err

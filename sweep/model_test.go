@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -31,7 +32,7 @@ func newWorld(b *bed, seed uint64) *world {
 		bed: b, random: rand.New(rand.NewPCG(seed, 5)), last: map[string]time.Time{}, threshold: map[string]time.Duration{},
 		poisoned: map[string]bool{}, cancelled: map[string]int{}, stopped: map[string]time.Time{},
 	}
-	b.cfg.MaxCancellationsPerRun = 1 + w.random.IntN(8)
+	b.cfg.MaxCancellationsPerRun = 1 + w.random.Int64N(8)
 	if w.random.IntN(2) == 0 {
 		b.cfg.Grace = time.Duration(w.random.IntN(10)) * time.Minute
 	}
@@ -48,7 +49,7 @@ func (w *world) add(runID string) {
 	s := session.Session{RunID: runID, Status: session.Active, CreatedAt: time.Now(), Attempt: 1}
 	switch w.random.IntN(6) {
 	case 0:
-		s.Threshold = session.Off
+		s.Threshold = watchdog.NoLimit
 	case 1:
 		s.Threshold = time.Duration(1+w.random.IntN(30)) * time.Minute
 	case 2:
@@ -93,7 +94,7 @@ func (w *world) stop(_ context.Context, s session.Session) error {
 }
 
 func (w *world) stalled(runID string) bool {
-	return w.threshold[runID] != session.Off && time.Since(w.last[runID]) > w.threshold[runID]
+	return w.threshold[runID] != watchdog.NoLimit && time.Since(w.last[runID]) > w.threshold[runID]
 }
 
 // check is what has to be so when a session is to be cancelled, which the guard may yet refuse.
@@ -124,8 +125,8 @@ func TestWhateverHappensNobodyAwakeIsCancelledNobodyTwiceAndNobodyForgotten(t *t
 						w.anyone()
 					}
 					p, _ := b.the().Sweep(b.Context())
-					require.LessOrEqual(b, p.Cancelled, b.cfg.MaxCancellationsPerRun)
-					require.LessOrEqual(b, p.Warned, b.cfg.MaxCancellationsPerRun)
+					require.LessOrEqual(b, int64(p.Cancelled), b.cfg.MaxCancellationsPerRun)
+					require.LessOrEqual(b, int64(p.Warned), b.cfg.MaxCancellationsPerRun)
 				}
 				w.flaky, b.cfg.StopHook = 0, nil
 				w.settle()
@@ -146,7 +147,7 @@ func (w *world) settle() {
 func (w *world) compare() {
 	for runID := range w.last {
 		want := session.Cancelled
-		if w.poisoned[runID] || w.threshold[runID] == session.Off {
+		if w.poisoned[runID] || w.threshold[runID] == watchdog.NoLimit {
 			want = session.Active
 		}
 		require.Equal(w, want, w.status(runID), runID)

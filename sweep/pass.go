@@ -234,12 +234,12 @@ func (p *sweeping) act(ctx context.Context, c Case, now time.Time) error {
 	case time.Now().Before(m.next):
 		p.pass.Deferred++
 	case p.cfg.Grace > 0 && m.warnedAt.IsZero():
-		if p.pass.Warned >= p.cfg.MaxCancellationsPerRun {
+		if p.pass.Warned >= p.cfg.most() {
 			p.pass.Deferred++
 			return nil
 		}
 		return p.warn(ctx, c, m, now)
-	case p.pass.Cancelled >= p.cfg.MaxCancellationsPerRun:
+	case p.pass.Cancelled >= p.cfg.most():
 		p.pass.Deferred++
 	default:
 		return p.cancel(ctx, c, m, now)
@@ -249,7 +249,7 @@ func (p *sweeping) act(ctx context.Context, c Case, now time.Time) error {
 
 // room is how many more sessions may be cancelled, or warned.
 func (p *sweeping) room() int {
-	used, most := p.pass.Cancelled, p.cfg.MaxCancellationsPerRun
+	used, most := p.pass.Cancelled, p.cfg.most()
 	switch {
 	case p.pass.DryRun:
 		used = len(p.pass.Cases)
@@ -266,7 +266,7 @@ func (p *sweeping) dueLeft() bool {
 	now := time.Now()
 	for _, m := range p.pending {
 		if !m.warnedAt.IsZero() && m.pass != p.number && !now.Before(m.next) {
-			return p.pass.Cancelled < p.cfg.MaxCancellationsPerRun
+			return p.pass.Cancelled < p.cfg.most()
 		}
 	}
 	return false

@@ -51,7 +51,7 @@ func TestAPass(t *testing.T) {
 			require.InDelta(b, 720, payload["measured_seconds"], 0)
 			row, err := b.Session(b.Context(), "s-1")
 			require.NoError(b, err)
-			require.Equal(b, watchdog.IdleTimeout, row.Reason)
+			require.Equal(b, watchdog.SessionIdleTimeout, row.Reason)
 			require.Zero(b, row.Resumes)
 		})
 	})
@@ -161,7 +161,7 @@ func TestWhatIsStalled(t *testing.T) {
 		}, true},
 		"at the minimum age it is old enough":             {func(s *session.Session) { s.Threshold, s.CreatedAt = time.Minute, ago(2*time.Minute) }, true},
 		"a microsecond younger is not":                    {func(s *session.Session) { s.Threshold, s.CreatedAt = time.Minute, ago(2*time.Minute-time.Microsecond) }, false},
-		"one that is switched off never is":               {func(s *session.Session) { s.Threshold = session.Off }, false},
+		"one that is switched off never is":               {func(s *session.Session) { s.Threshold = watchdog.NoLimit }, false},
 		"at its own threshold it is not":                  {func(s *session.Session) { s.Threshold = time.Hour }, false},
 		"beyond its own threshold it is":                  {func(s *session.Session) { s.Threshold = time.Hour - time.Microsecond }, true},
 		"one that was cancelled is not":                   {func(s *session.Session) { s.Status = session.Cancelled }, false},
@@ -191,7 +191,7 @@ func TestWhatIsStalled(t *testing.T) {
 		inBed(t, func(b *bed) {
 			b.put("s-1", time.Hour)
 			b.row(session.Session{RunID: "s-2", Status: session.Active, CreatedAt: ago(time.Hour), Threshold: time.Minute, Attempt: 1})
-			b.cfg.StalledThreshold = sweep.Off
+			b.cfg.StalledThreshold = watchdog.NoLimit
 			require.Equal(b, []string{"s-2 cancelled"}, outcomes(b.pass()))
 		})
 	})
@@ -200,7 +200,7 @@ func TestWhatIsStalled(t *testing.T) {
 			b.row(session.Session{RunID: "s-1", Status: session.Active, CreatedAt: ago(time.Second), Attempt: 1})
 			b.cfg.StalledThreshold = time.Second - time.Microsecond
 			require.Empty(b, b.pass().Cases)
-			b.sweeper, b.cfg.MinAge = nil, sweep.None
+			b.sweeper, b.cfg.MinAge = nil, watchdog.None
 			b.onStalled = func(_ context.Context, q session.Query) error { require.Zero(b, q.MinAge); return nil }
 			require.Equal(b, []string{"s-1 cancelled"}, outcomes(b.pass()))
 		})
@@ -300,7 +300,7 @@ func TestAPoisonedSession(t *testing.T) {
 			names := b.putStalled(31)
 			var tries []time.Duration
 			began := time.Now()
-			b.cfg.StartupDelay, b.cfg.Interval = sweep.None, time.Hour
+			b.cfg.StartupDelay, b.cfg.Interval = watchdog.None, time.Hour
 			b.onCancel = func(_ context.Context, s session.Session) error {
 				if s.RunID != "s-00" {
 					return nil
@@ -371,7 +371,7 @@ func TestAPoisonedSession(t *testing.T) {
 	t.Run("is not the database's matter while others can be cancelled", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			b.putStalled(36)
-			b.cfg.MaxCancellationsPerRun = sweep.NoCap
+			b.cfg.MaxCancellationsPerRun = watchdog.NoLimit
 			b.onCancel = func(_ context.Context, s session.Session) error {
 				if s.RunID[3]%2 == 0 {
 					return errors.New("poisoned")
@@ -388,7 +388,7 @@ func TestAPoisonedSession(t *testing.T) {
 	t.Run("is the database's matter when ten in a row fail: the pass ends, and all the others have their turn all the same", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			names := b.putStalled(40)
-			b.cfg.StartupDelay = sweep.None
+			b.cfg.StartupDelay = watchdog.None
 			b.onCancel = func(_ context.Context, s session.Session) error {
 				if s.RunID < "s-25" {
 					return errors.New("poisoned")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -41,7 +42,7 @@ func TestRun(t *testing.T) {
 	})
 	t.Run("begins at once without a delay", func(t *testing.T) {
 		inBed(t, func(b *bed) {
-			b.cfg.StartupDelay = sweep.None
+			b.cfg.StartupDelay = watchdog.None
 			began := time.Now()
 			b.run()()
 			require.Equal(b, []time.Duration{0}, b.since(began))
@@ -49,7 +50,7 @@ func TestRun(t *testing.T) {
 	})
 	t.Run("puts off the next pass when one takes longer than the interval", func(t *testing.T) {
 		inBed(t, func(b *bed) {
-			b.cfg.StartupDelay, b.cfg.Interval, b.cfg.RecordTimeout = sweep.None, time.Minute, time.Hour
+			b.cfg.StartupDelay, b.cfg.Interval, b.cfg.RecordTimeout = watchdog.None, time.Minute, time.Hour
 			b.onStalled = func(context.Context, session.Query) error { time.Sleep(7 * time.Minute); return nil }
 			began := time.Now()
 			stop := b.run()
@@ -88,7 +89,7 @@ func TestRun(t *testing.T) {
 			_, err := b.the().Sweep(b.Context())
 			require.Error(b, err)
 			require.NotContains(b, b.log.String(), "poisoned")
-			b.cfg.StartupDelay, b.sweeper = sweep.None, nil
+			b.cfg.StartupDelay, b.sweeper = watchdog.None, nil
 			b.run()()
 			require.Contains(b, b.log.String(), "cancel run s-00: poisoned")
 		})
@@ -99,7 +100,7 @@ func TestStopping(t *testing.T) {
 	t.Run("finishes the session in hand and begins no other", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			b.putStalled(5)
-			b.cfg.StartupDelay = sweep.None
+			b.cfg.StartupDelay = watchdog.None
 			b.cfg.StopHook = func(ctx context.Context, _ session.Session) error {
 				time.Sleep(10 * time.Second) // the bubble's
 				return ctx.Err()
@@ -122,7 +123,7 @@ func TestStopping(t *testing.T) {
 		inBed(t, func(b *bed) {
 			b.putStalled(5)
 			free := make(chan struct{})
-			b.cfg.StartupDelay = sweep.None
+			b.cfg.StartupDelay = watchdog.None
 			b.cfg.StopHook = func(context.Context, session.Session) error { <-free; return nil }
 			b.onCancel = func(context.Context, session.Session) error { <-free; return errors.New("late") }
 			stop := b.run()
@@ -136,7 +137,7 @@ func TestStopping(t *testing.T) {
 	})
 	t.Run("does not wait for a page", func(t *testing.T) {
 		inBed(t, func(b *bed) {
-			b.cfg.StartupDelay = sweep.None
+			b.cfg.StartupDelay = watchdog.None
 			b.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
 			stop := b.run()
 			began := time.Now()
@@ -160,7 +161,7 @@ func TestAPassThatIsAskedFor(t *testing.T) {
 	})
 	t.Run("waits for the one that is under way, and for no longer than its context lasts", func(t *testing.T) {
 		inBed(t, func(b *bed) {
-			b.cfg.StartupDelay = sweep.None
+			b.cfg.StartupDelay = watchdog.None
 			b.onStalled = func(context.Context, session.Query) error { time.Sleep(3 * time.Second); return nil }
 			began := time.Now()
 			stop := b.run()
@@ -225,7 +226,7 @@ func TestADatabaseThatFails(t *testing.T) {
 				b.putStalled(3)
 				var down atomic.Bool
 				down.Store(true)
-				b.cfg.StartupDelay, b.cfg.RecordTimeout = sweep.None, time.Millisecond
+				b.cfg.StartupDelay, b.cfg.RecordTimeout = watchdog.None, time.Millisecond
 				b.onStalled = func(ctx context.Context, _ session.Query) error {
 					if down.Load() {
 						return failing(ctx)
@@ -252,7 +253,7 @@ func TestADatabaseThatFails(t *testing.T) {
 	t.Run("comes back a second later, and the interval is as ever", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			var once sync.Once
-			b.cfg.StartupDelay = sweep.None
+			b.cfg.StartupDelay = watchdog.None
 			b.onStalled = func(context.Context, session.Query) (err error) {
 				once.Do(func() { err = errors.New("fails over") })
 				return err
@@ -269,7 +270,7 @@ func TestADatabaseThatFails(t *testing.T) {
 	t.Run("while cancels time out: the pass ends after ten, and they are not lost", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			names := b.putStalled(30)
-			b.cfg.MaxCancellationsPerRun = sweep.NoCap
+			b.cfg.MaxCancellationsPerRun = watchdog.NoLimit
 			b.onCancel = func(ctx context.Context, _ session.Session) error { <-ctx.Done(); return ctx.Err() }
 			p, err := b.the().Sweep(b.Context())
 			require.ErrorIs(b, p.Err, context.DeadlineExceeded)
@@ -288,7 +289,7 @@ func TestADatabaseThatFails(t *testing.T) {
 			for i := range 99 {
 				b.put("later-"+names[i], 30*time.Minute)
 			}
-			b.cfg.MaxCancellationsPerRun = sweep.NoCap
+			b.cfg.MaxCancellationsPerRun = watchdog.NoLimit
 			b.onStalled = func(_ context.Context, q session.Query) error {
 				if q.After != "" {
 					return errors.New("connection lost")

@@ -70,7 +70,7 @@ func TestAStopHook(t *testing.T) {
 }
 
 func TestAGrace(t *testing.T) {
-	warned := func(b *bed) { b.cfg.Grace, b.cfg.StartupDelay = time.Minute, sweep.None }
+	warned := func(b *bed) { b.cfg.Grace, b.cfg.StartupDelay = time.Minute, watchdog.None }
 	t.Run("begins with a warning, and ends with the cancel, to the moment", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			warned(b)
@@ -285,7 +285,7 @@ func TestAnObserverIsGivenEveryPass(t *testing.T) {
 	})
 	t.Run("also that which a stop ended, and is waited for", func(t *testing.T) {
 		inBed(t, func(b *bed) {
-			b.cfg.StartupDelay = sweep.None
+			b.cfg.StartupDelay = watchdog.None
 			b.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
 			told := false
 			b.cfg.OnPass = func(sweep.Pass) { time.Sleep(10 * time.Second); told = true }

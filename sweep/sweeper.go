@@ -22,7 +22,7 @@ type Source interface {
 
 // A Canceller ends a session that is still as it was judged, as the method of a [session.Store] does.
 type Canceller interface {
-	Cancel(ctx context.Context, judged session.Session, c session.Cancel) (cancelled bool, err error)
+	Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (cancelled bool, err error)
 }
 
 // An appender is the part of a [watchdog.EventStore] that warnings need.
@@ -60,7 +60,7 @@ type Sweeper struct {
 	due   time.Time // when the first session's grace is over; zero where there is none
 }
 
-// New makes a sweeper. A [session.Store] is both a source and a canceller. A config that cannot be used is an error that wraps [ErrInvalidConfig].
+// New makes a sweeper. A [session.Store] is both a source and a canceller. A config that cannot be used is an error that wraps [watchdog.ErrInvalid].
 func New(source Source, canceller Canceller, cfg Config) (*Sweeper, error) {
 	cfg = cfg.merged()
 	flaw := cfg.flaw()
@@ -72,7 +72,7 @@ func New(source Source, canceller Canceller, cfg Config) (*Sweeper, error) {
 		flaw = "Grace is set, and the canceller has no method Append for the warning; add it, or set Grace to 0"
 	}
 	if flaw != "" {
-		return nil, fmt.Errorf("%w: %s", ErrInvalidConfig, flaw)
+		return nil, fmt.Errorf("%w sweeper config: %s", watchdog.ErrInvalid, flaw)
 	}
 	return &Sweeper{
 		source: source, canceller: canceller, cfg: cfg,

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -87,7 +88,7 @@ func (l *line) complete(given map[string]bool) error {
 // grace is a grace as the config has it, where 0 would be the default.
 func grace(d time.Duration) time.Duration {
 	if d == 0 {
-		return stall.Now
+		return watchdog.None
 	}
 	return d
 }

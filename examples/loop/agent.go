@@ -28,7 +28,7 @@ func (a *agent) work() error {
 	cancelled := make(chan struct{})
 	defer a.wd.Subscribe(func(d watchdog.Directive) {
 		a.steering.tell(d)
-		if d.Kind == watchdog.Cancel {
+		if d.Kind == watchdog.DirectiveCancel {
 			close(cancelled)
 		}
 	})()
@@ -70,9 +70,9 @@ func (a *agent) heed(ctx context.Context) error {
 		a.steering.heeded(d)
 		a.directives = append(a.directives, d.Kind)
 		switch d.Kind {
-		case watchdog.Retry:
+		case watchdog.DirectiveRetry:
 			a.say("%s: asking for turn %d again", d.Kind, a.turn)
-		case watchdog.Unstuck:
+		case watchdog.DirectiveUnstuck:
 			a.approach++
 			a.say("%s: trying approach %d", d.Kind, a.approach)
 		}

@@ -14,7 +14,7 @@ var limits = watchdog.Budget{
 	NoProgress: 1800 * time.Millisecond,
 	Hold:       1500 * time.Millisecond, // of a tool; a person's approval has no cap
 	Ladders: watchdog.Ladders{
-		Idle:       []watchdog.DirectiveKind{watchdog.Retry, watchdog.Cancel},
-		NoProgress: []watchdog.DirectiveKind{watchdog.Unstuck, watchdog.Cancel},
+		Idle:       []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveCancel},
+		NoProgress: []watchdog.DirectiveKind{watchdog.DirectiveUnstuck, watchdog.DirectiveCancel},
 	},
 }

@@ -34,17 +34,17 @@ var scenarios = []scenario{
 	{
 		name: "mute", what: "the model does not answer a request, and answers the next",
 		model: model.Character{Fault: model.Mute, Cure: model.Retried},
-		want:  ending{directives: did(watchdog.Retry)},
+		want:  ending{directives: did(watchdog.DirectiveRetry)},
 	},
 	{
 		name: "stall", what: "the stream goes silent in the middle, and not when it is asked for again",
 		model: model.Character{Fault: model.Stall, Cure: model.Retried},
-		want:  ending{directives: did(watchdog.Retry)},
+		want:  ending{directives: did(watchdog.DirectiveRetry)},
 	},
 	{
 		name: "dead", what: "the stream goes silent every time",
 		model: model.Character{Fault: model.Stall},
-		want:  ending{watchdog.IdleExceeded, did(watchdog.Retry, watchdog.Cancel)},
+		want:  ending{watchdog.IdleExceeded, did(watchdog.DirectiveRetry, watchdog.DirectiveCancel)},
 	},
 	{
 		name: "trickle", what: "the stream is slow and never silent: left alone",
@@ -53,17 +53,17 @@ var scenarios = []scenario{
 	{
 		name: "heartbeat", what: "the stream is alive and says nothing, until another approach is tried",
 		model: model.Character{Fault: model.Heartbeat, Cure: model.Approached},
-		want:  ending{directives: did(watchdog.Unstuck)},
+		want:  ending{directives: did(watchdog.DirectiveUnstuck)},
 	},
 	{
 		name: "repeat", what: "busy without progress: two statuses in turn, until another approach is tried",
 		model: model.Character{Fault: model.Repeat, Cure: model.Approached},
-		want:  ending{directives: did(watchdog.Unstuck)},
+		want:  ending{directives: did(watchdog.DirectiveUnstuck)},
 	},
 	{
 		name: "stuck", what: "the same, and no approach helps",
 		model: model.Character{Fault: model.Repeat},
-		want:  ending{watchdog.NoProgressExceeded, did(watchdog.Unstuck, watchdog.Cancel)},
+		want:  ending{watchdog.NoProgressExceeded, did(watchdog.DirectiveUnstuck, watchdog.DirectiveCancel)},
 	},
 	{
 		name: "slow-tool", what: "a tool is silent for longer than a stream may be: left alone",
@@ -72,7 +72,7 @@ var scenarios = []scenario{
 	{
 		name: "hung-tool", what: "a tool never returns",
 		tool: forever,
-		want: ending{watchdog.HoldExceeded, did(watchdog.Cancel)},
+		want: ending{watchdog.HoldExceeded, did(watchdog.DirectiveCancel)},
 	},
 	{
 		name: "approval", what: "a person takes longer than any silence may last: left alone",
@@ -81,7 +81,7 @@ var scenarios = []scenario{
 	{
 		name: "absent", what: "a person never comes; the wall clock still ends the run",
 		person: forever,
-		want:   ending{watchdog.WallClockExceeded, did(watchdog.Cancel)},
+		want:   ending{watchdog.WallClockExceeded, did(watchdog.DirectiveCancel)},
 	},
 }
 

@@ -71,7 +71,7 @@ func TestScenarios(t *testing.T) {
 // warned of besides.
 func kindsOf(r loop.Result) (kinds []string) {
 	for _, d := range r.Directives {
-		if d != watchdog.Cancel || r.Ended == string(watchdog.WallClockExceeded) {
+		if d != watchdog.DirectiveCancel || r.Ended == string(watchdog.WallClockExceeded) {
 			kinds = append(kinds, "warning")
 		}
 		kinds = append(kinds, string(d))

@@ -21,7 +21,7 @@ type steering struct {
 
 // tell is the subscriber of the run's directives.
 func (s *steering) tell(d watchdog.Directive) {
-	if d.Kind == watchdog.Cancel { // the run's context has ended already
+	if d.Kind == watchdog.DirectiveCancel { // the run's context has ended already
 		return
 	}
 	s.mu.Lock()

@@ -11,7 +11,7 @@ import (
 )
 
 func TestSteering(t *testing.T) {
-	retry := watchdog.Directive{Kind: watchdog.Retry}
+	retry := watchdog.Directive{Kind: watchdog.DirectiveRetry}
 	t.Run("a directive ends the request under way", func(t *testing.T) {
 		var s loop.Steering
 		ctx, done := s.Steer(t.Context())
@@ -43,7 +43,7 @@ func TestSteering(t *testing.T) {
 		var s loop.Steering
 		s.Tell(retry)
 		s.Tell(retry)
-		s.Heeded(watchdog.Directive{Kind: watchdog.Retry, Dropped: 1})
+		s.Heeded(watchdog.Directive{Kind: watchdog.DirectiveRetry, Dropped: 1})
 		ctx, done := s.Steer(t.Context())
 		defer done()
 		require.NoError(t, ctx.Err())
@@ -52,7 +52,7 @@ func TestSteering(t *testing.T) {
 		var s loop.Steering
 		ctx, done := s.Steer(t.Context())
 		defer done()
-		s.Tell(watchdog.Directive{Kind: watchdog.Cancel})
+		s.Tell(watchdog.Directive{Kind: watchdog.DirectiveCancel})
 		require.NoError(t, ctx.Err())
 	})
 }

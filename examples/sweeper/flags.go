@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -16,7 +17,7 @@ import (
 // The interval and the startup delay where neither the file nor the environment says.
 const (
 	shownInterval = 2 * time.Second
-	shownDelay    = sweep.None
+	shownDelay    = watchdog.None
 )
 
 // options are what the command line asks for.

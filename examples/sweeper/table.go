@@ -39,7 +39,7 @@ func (t *table) pass(p sweep.Pass) {
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "SESSION\tHOST\tSILENT FOR\tALLOWED\tWHAT\tWHY\n")
 	for _, c := range p.Cases {
-		fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%s\t%s\n", c.Session.RunID, c.Session.Host, c.Silence.Round(time.Second), c.Threshold, c.Outcome, watchdog.IdleTimeout)
+		fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%s\t%s\n", c.Session.RunID, c.Session.Host, c.Silence.Round(time.Second), c.Threshold, c.Outcome, watchdog.SessionIdleTimeout)
 	}
 	w.Flush()
 }

@@ -175,7 +175,7 @@ func (r *fastRun) decide(now int) {
 		if v.Action == verdict.Continue || len(r.decisions) > 0 && v.Action == verdict.Cancel && r.cancelled() {
 			return
 		}
-		r.decisions = append(r.decisions, fmt.Sprint(now, " ", v.Limit, " ", v.Directive, " ", v.Attempt))
+		r.decisions = append(r.decisions, fmt.Sprint(now, " ", v.Limit, " ", v.Directive, " ", v.Rung))
 		if v.Action == verdict.Cancel {
 			return
 		}

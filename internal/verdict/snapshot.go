@@ -66,7 +66,7 @@ func (s *Snapshot) Apply(v Verdict, now time.Duration) {
 	case v.Limit == Safety:
 		s.SafetySpent = true
 	default:
-		s.Signs.rung(v.Limit, v.Hold, Rung{v.Attempt, now})
+		s.Signs.rung(v.Limit, v.Hold, Rung{v.Rung, now})
 	}
 }
 

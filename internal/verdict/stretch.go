@@ -18,7 +18,7 @@ func (s stretch) exceededAt() time.Duration { return Sum(s.from, Sum(s.allowed, 
 func (s stretch) exceeded(limits Limits, now time.Duration) Verdict {
 	v := Verdict{
 		Action: Direct, Limit: s.limit, Used: now - s.from, Allowed: s.allowed,
-		Directive: limits.Ladders.rung(s.limit, s.attempts), Attempt: s.attempts + 1, Hold: s.hold, Next: now,
+		Directive: limits.Ladders.rung(s.limit, s.attempts), Rung: s.attempts + 1, Hold: s.hold, Next: now,
 	}
 	if v.Directive == DirectCancel {
 		v.Action, v.Next = Cancel, Never

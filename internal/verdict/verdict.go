@@ -63,7 +63,7 @@ type Verdict struct {
 	Fraction float64
 	// Directive is what a Direct or a Cancel asks for, Attempt which trip of its ladder it is, from 1.
 	Directive Directive
-	Attempt   int
+	Rung      int
 	// Hold is the key of the hold whose cap was exceeded.
 	Hold string
 	// Next is the first instant at which the answer can change by itself: [Never] after a Cancel, or where nothing is limited.

@@ -62,13 +62,13 @@ func TestJudge(t *testing.T) {
 			name:   "one nanosecond later it is",
 			limits: verdict.Limits{WallClock: hour},
 			now:    hour + 1,
-			want:   verdict.Verdict{Action: verdict.Cancel, Limit: verdict.WallClock, Used: hour + 1, Allowed: hour, Directive: verdict.DirectCancel, Attempt: 1, Next: verdict.Never},
+			want:   verdict.Verdict{Action: verdict.Cancel, Limit: verdict.WallClock, Used: hour + 1, Allowed: hour, Directive: verdict.DirectCancel, Rung: 1, Next: verdict.Never},
 		},
 		{
 			name:   "a run that is exceeded is not warned any more",
 			limits: verdict.Limits{WallClock: hour, WarnAt: eighty},
 			now:    2 * hour,
-			want:   verdict.Verdict{Action: verdict.Cancel, Limit: verdict.WallClock, Used: 2 * hour, Allowed: hour, Directive: verdict.DirectCancel, Attempt: 1, Next: verdict.Never},
+			want:   verdict.Verdict{Action: verdict.Cancel, Limit: verdict.WallClock, Used: 2 * hour, Allowed: hour, Directive: verdict.DirectCancel, Rung: 1, Next: verdict.Never},
 		},
 		{
 			name:   "an extension moves the limit and the warnings",

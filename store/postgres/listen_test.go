@@ -17,12 +17,12 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
-func cancelOf(id, runID string) session.Cancel {
+func cancelOf(id, runID string) session.CancelRequest {
 	e := watchdog.Event{
 		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID, Type: watchdog.EventCancel,
 		Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: noon,
 	}
-	return session.Cancel{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{e}}
+	return session.CancelRequest{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{e}}
 }
 
 func attach(tb testing.TB, s session.Store, runID string) session.Session {

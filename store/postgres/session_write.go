@@ -31,7 +31,7 @@ const attach = `
 func (s *Store) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
 	err = s.do(ctx, "attach to session "+run.RunID+" in", func(ctx context.Context) error {
 		if run.Threshold < 0 {
-			return fmt.Errorf("the threshold is %v; use a positive duration, 0 for the sweeper's, or session.Off", run.Threshold)
+			return fmt.Errorf("the threshold is %v; use a positive duration, 0 for the sweeper's, or watchdog.NoLimit", run.Threshold)
 		}
 		was, is, err := s.attach(ctx, run)
 		if err != nil {
@@ -128,7 +128,7 @@ const cancel = `
 	SELECT pg_notify($13, run_id) FROM cancelled`
 
 // Cancel implements [session.Store], in one round trip. A cancel whose context ends or whose connection breaks may have been done nevertheless; repeated, it then reports false.
-func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Cancel) (cancelled bool, err error) {
+func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (cancelled bool, err error) {
 	columns, err := encode(c.Events)
 	if err != nil {
 		return false, fmt.Errorf("cancel session %s: %w", judged.RunID, err)

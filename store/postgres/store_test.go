@@ -136,7 +136,7 @@ func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
 	errs["End"] = s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
 	_, errs["Session"] = s.Session(ctx, "run-1")
 	_, errs["Stalled"] = s.Stalled(ctx, session.Query{Threshold: time.Hour, Limit: 1})
-	_, errs["Cancel"] = s.Cancel(ctx, session.Session{RunID: "run-1", Attempt: 1}, session.Cancel{Reason: "r", Events: []watchdog.Event{numbered(2)}})
+	_, errs["Cancel"] = s.Cancel(ctx, session.Session{RunID: "run-1", Attempt: 1}, session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}})
 	_, _, errs["Ended"] = s.Ended(ctx, "")
 	_, errs["History"] = s.History(ctx, session.History{To: noon, By: session.ByDay})
 	errs["Listen"] = s.Listen(ctx, func() {}, func(string) {})

@@ -93,7 +93,7 @@ func BenchmarkCancel(b *testing.B) {
 		}
 		advisory, terminal := numbered(int64(2*n)), numbered(int64(2*n+1))
 		b.StartTimer()
-		done, err := s.Cancel(b.Context(), stalled, session.Cancel{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{advisory, terminal}})
+		done, err := s.Cancel(b.Context(), stalled, session.CancelRequest{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{advisory, terminal}})
 		if err != nil || !done {
 			b.Fatal(done, err)
 		}

@@ -94,7 +94,7 @@ var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 		return s.End(ctx, []session.Ending{{RunID: "run-1", Status: session.Finished}})
 	},
 	"Cancel": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.Cancel{})
+		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{})
 		return err
 	},
 	"Session": func(ctx context.Context, s *sqlite.Store) error {
@@ -190,7 +190,7 @@ func TestACancelWhoseEventsCannotBeStoredChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustExec(t, db, "CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no more events'); END")
-	done, err := s.Cancel(t.Context(), run, session.Cancel{Reason: "watchdog_idle_timeout", Events: append(read(t, s), numbered(1))})
+	done, err := s.Cancel(t.Context(), run, session.CancelRequest{Reason: "watchdog_idle_timeout", Events: append(read(t, s), numbered(1))})
 	if done || err == nil || !strings.Contains(err.Error(), "no more events") {
 		t.Errorf("Cancel reported %v and %v", done, err)
 	}

@@ -141,7 +141,7 @@ const cancelRow = `
 	WHERE run_id = ?1 AND attempt = ?2 AND last_event_at IS ?3 AND +status = 'active'`
 
 // Cancel implements [session.Store]. It waits for the transaction that it shares with other writes, as Append does.
-func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Cancel) (cancelled bool, err error) {
+func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (cancelled bool, err error) {
 	rows, err := encode(c.Events)
 	if err != nil {
 		return false, fmt.Errorf("cancel session %s: %w", judged.RunID, err)

@@ -78,7 +78,7 @@ func unlessEnded(ctx context.Context, err error) error {
 
 func (j job) sweep(ctx context.Context, s store, lines *json.Encoder) error {
 	sweeper, err := sweep.New(s, s, sweep.Config{
-		Interval: j.Interval, StartupDelay: sweep.None, MaxCancellationsPerRun: j.Cap, Logger: quiet,
+		Interval: j.Interval, StartupDelay: watchdog.None, MaxCancellationsPerRun: int64(j.Cap), Logger: quiet,
 		OnPass: func(p sweep.Pass) {
 			if said := (line{Cancelled: cancelledIn(p)}); said.Cancelled != nil {
 				_ = lines.Encode(said) // a parent that is gone hears nothing

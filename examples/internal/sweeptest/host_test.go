@@ -24,11 +24,11 @@ func liveRun(t *testing.T, db *database) {
 	decided := time.Now()
 	ended := first.must()
 	t.Logf("the context ended %v after the cancel was seen here", ended.EndedAt.Sub(decided))
-	require.Equal(t, watchdog.IdleTimeout, ended.Cause)
-	requireRow(t, db, j.Run, session.Session{Status: session.Cancelled, Attempt: 1, Host: "host-a", Reason: watchdog.IdleTimeout})
+	require.Equal(t, watchdog.SessionIdleTimeout, ended.Cause)
+	requireRow(t, db, j.Run, session.Session{Status: session.Cancelled, Attempt: 1, Host: "host-a", Reason: watchdog.SessionIdleTimeout})
 	first.end()
 	first.wait()
-	requireRow(t, db, j.Run, session.Session{Status: session.Cancelled, Attempt: 1, Host: "host-a", Reason: watchdog.IdleTimeout})
+	requireRow(t, db, j.Run, session.Session{Status: session.Cancelled, Attempt: 1, Host: "host-a", Reason: watchdog.SessionIdleTimeout})
 
 	j.Resume, j.Host = true, "host-b"
 	second := start(t, j)
@@ -54,7 +54,7 @@ func killedHost(t *testing.T, db *database) {
 	crash(watchdog.Attempt{Number: 1})
 	crash(watchdog.Attempt{Number: 2, Lost: true})
 	sweepUntilCancelled(t, db)
-	requireRow(t, db, j.Run, session.Session{Status: session.Cancelled, Attempt: 2, Host: "host-a", Reason: watchdog.IdleTimeout})
+	requireRow(t, db, j.Run, session.Session{Status: session.Cancelled, Attempt: 2, Host: "host-a", Reason: watchdog.SessionIdleTimeout})
 	require.Equal(t, map[string]int{j.Run: 1}, db.cancels(t))
 	j.Resume = true
 	crash(watchdog.Attempt{Number: 3}) // the sweeper has said how the one before ended
@@ -73,7 +73,7 @@ func newHost(db *database) job {
 func sweepUntilCancelled(t *testing.T, db *database) {
 	t.Helper()
 	s := db.store(t)
-	sweeper := newSweeper(t, s, s, sweep.Config{StalledThreshold: 300 * time.Millisecond, MinAge: sweep.None})
+	sweeper := newSweeper(t, s, s, sweep.Config{StalledThreshold: 300 * time.Millisecond, MinAge: watchdog.None})
 	require.Eventually(t, func() bool {
 		p, err := sweeper.Sweep(t.Context())
 		return assert.NoError(t, err) && p.Cancelled == 1
@@ -104,7 +104,7 @@ func skewedHosts(t *testing.T, db *database) {
 	const threshold = 4 * time.Second
 	hosts := []*watchdog.Watchdog{skewedHost(t, db, "ahead", 2*time.Minute), skewedHost(t, db, "behind", -2*time.Minute)}
 	s := db.store(t)
-	sweeper := newSweeper(t, s, s, sweep.Config{StalledThreshold: threshold, MinAge: sweep.None})
+	sweeper := newSweeper(t, s, s, sweep.Config{StalledThreshold: threshold, MinAge: watchdog.None})
 	awake := time.NewTicker(20 * time.Millisecond)
 	defer awake.Stop()
 	for began := time.Now(); time.Since(began) < time.Second; <-awake.C {
@@ -133,7 +133,7 @@ func skewedHosts(t *testing.T, db *database) {
 		}
 		var stop *watchdog.Stop
 		require.ErrorAs(t, context.Cause(wd.Context()), &stop)
-		require.Equal(t, watchdog.IdleTimeout, stop.Code)
+		require.Equal(t, watchdog.SessionIdleTimeout, stop.Code)
 	}
 }
 

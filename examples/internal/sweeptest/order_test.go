@@ -95,7 +95,7 @@ type poisoned struct {
 	runID string
 }
 
-func (p poisoned) Cancel(ctx context.Context, judged session.Session, c session.Cancel) (bool, error) {
+func (p poisoned) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
 	if judged.RunID == p.runID {
 		return false, errPoisoned
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -19,7 +20,7 @@ func TestADatabaseThatIsDownForAWhile(t *testing.T) {
 	s := db.store(t)
 	down, up := make(chan struct{}), make(chan struct{})
 	sweeper := newSweeper(t, s, s, sweep.Config{
-		Interval: 20 * time.Millisecond, StartupDelay: sweep.None, RecordTimeout: time.Minute,
+		Interval: 20 * time.Millisecond, StartupDelay: watchdog.None, RecordTimeout: time.Minute,
 		OnPass: func(p sweep.Pass) {
 			if p.Cancelled > 0 && down != nil {
 				close(down)

@@ -24,7 +24,7 @@ func runTree(ctx context.Context, step string, cmd *exec.Cmd) error {
 	defer release()
 	result, err := stall.Run(ctx, cmd, stall.Config{
 		Step: step, Store: &watchdog.Memory{}, Logger: quiet, // without a signal of its own it records nothing
-		Grace: stall.Grace{Interrupt: Grace, Terminate: stall.Now},
+		Grace: stall.Grace{Interrupt: Grace, Terminate: watchdog.None},
 	})
 	switch {
 	case result == nil || errors.Is(err, stall.ErrSurvivors):
