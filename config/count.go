@@ -33,6 +33,8 @@ func (n count[T]) set(c *Config, v value) *flaw {
 	return nil
 }
 
-func (n count[T]) show(c *Config) string { return strconv.FormatInt(cmp.Or(int64(*n.field(c)), int64(n.standard)), 10) }
-func (n count[T]) off(*Config) bool      { return false }
-func (n count[T]) rest(c *Config)        { *n.field(c) = 0 }
+func (n count[T]) show(c *Config) string {
+	return strconv.FormatInt(cmp.Or(int64(*n.field(c)), int64(n.standard)), 10)
+}
+func (n count[T]) off(*Config) bool { return false }
+func (n count[T]) rest(c *Config)   { *n.field(c) = 0 }

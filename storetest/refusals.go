@@ -12,12 +12,12 @@ import (
 
 var refusalRules = []rule{
 	{
-		"an event with a flaw is refused as watchdog.ErrInvalid",
+		"an event with a flaw is refused as ErrInvalid",
 		"a caller tells an event that can never be stored from a store that fails today by errors.Is, and retries only the second",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return refusesEach(ctx, store, flaws, func(err error) error {
 				if !errors.Is(err, watchdog.ErrInvalid) {
-					return fmt.Errorf("the error does not wrap watchdog.ErrInvalid: %w", err)
+					return fmt.Errorf("the error does not wrap ErrInvalid: %w", err)
 				}
 				return nil
 			})
