@@ -3,7 +3,7 @@ module github.com/seed62658d38/watchdog/store/sqlite
 go 1.25.0
 
 require (
-	github.com/seed62658d38/watchdog v0.0.0-00010101000000-000000000000
+	github.com/seed62658d38/watchdog v0.1.0
 	go.uber.org/goleak v1.3.0
 	modernc.org/sqlite v1.58.0
 )
@@ -21,5 +21,3 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
-
-replace github.com/seed62658d38/watchdog => ../..
