@@ -10,4 +10,4 @@ require (
 	go.yaml.in/yaml/v4 v4.0.0
 )
 
-require go.yaml.in/yaml/v3 v3.0.5 // indirect
+require go.yaml.in/yaml/v3 v3.0.6 // indirect
