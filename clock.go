@@ -23,11 +23,11 @@ type uptimeClock interface{ Uptime() time.Duration }
 // machine's clock it is the monotonic clock plus what the machine slept; on any other it is what the clock shows, without steps back.
 // The run's mutex guards all but base and other.
 type runClock struct {
-	base   uptime.Mark   // the reading at which the run was attached
-	atBase time.Duration // what had elapsed by then
-	slept  time.Duration // what the machine slept since
-	other  clock.Clock   // the host's; nil is the machine's
-	meter  verdict.Meter // of other
+	base   uptime.Mark    // the reading at which the run was attached
+	atBase time.Duration  // what had elapsed by then
+	slept  time.Duration  // what the machine slept since
+	other  clock.Clock    // the host's; nil is the machine's
+	meter  *verdict.Meter // of other
 }
 
 // newRunClock starts at now, elapsed after the window's start.
@@ -36,7 +36,8 @@ func newRunClock(other clock.Clock, now time.Time, elapsed time.Duration) runClo
 		return runClock{base: uptime.Start(now), atBase: max(elapsed, 0)}
 	}
 	c := runClock{base: uptime.At(now), other: other}
-	c.meter = verdict.MeterAt(elapsed, c.reading())
+	meter := verdict.MeterAt(elapsed, c.reading())
+	c.meter = &meter
 	return c
 }
 

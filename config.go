@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // DefaultRecordTimeout is how long a call to the store may take if the [Config] does not say.
@@ -70,9 +69,7 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 
 // settings are what a watchdog keeps of its config. They do not change.
 type settings struct {
-	limits        *verdict.Limits // shared by runs of the same budget
-	reserve       time.Duration
-	holdCap       time.Duration
+	limits        *sharedLimits
 	logger        *slog.Logger
 	onWarning     func(Warning)
 	classes       *classes // of the host's events
@@ -83,8 +80,7 @@ type settings struct {
 
 func (cfg *Config) settings(classes *classes) settings {
 	return settings{
-		limits: cfg.Budget.shared(), reserve: cfg.Budget.Reserve, holdCap: off(cfg.Budget.Hold),
-		logger: cfg.Logger, onWarning: cfg.OnWarning, classes: classes,
+		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, classes: classes,
 		pollOnly: cfg.PollOnly, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
 	}
 }

@@ -81,7 +81,7 @@ func (w *Watchdog) open(key string, limit time.Duration) (*Hold, error) {
 		return nil, fmt.Errorf("%w hold: its cap is %v; use a positive duration, 0 for the budget's or NoLimit", ErrInvalid, limit)
 	}
 	if limit == 0 {
-		limit = w.holdCap
+		limit = w.limits.holdCap
 	}
 	return w.openHere(key, limit)
 }

@@ -24,7 +24,7 @@ func (w *Watchdog) poll() *Stop { return w.pollFor(nil) }
 
 // pollFor is poll for another guard, which adds to what the look found while the mutex is held.
 func (w *Watchdog) pollFor(guard func(findings) findings) *Stop {
-	w.recorder.retry(w.storeContext())
+	w.recorder.retry(w.inner)
 	for {
 		w.mu.Lock()
 		found, _ := w.look()
@@ -56,7 +56,7 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 	for {
 		now := w.clock.elapsed()
 		w.takePulse(now)
-		v := verdict.Judge(*w.limits, w.seen, now)
+		v := verdict.Judge(w.limits.Limits, w.seen, now)
 		switch {
 		case v.Action == verdict.Continue:
 			w.beQuiet(now, v.Next)

@@ -168,7 +168,7 @@ func (r *recorder) keep(err error, events ...Event) {
 	r.pending.events, r.pending.err = all[max(len(all)-maxPending, 0):], err
 }
 
-// retry appends again what is pending, without holding up the poll that asks for it.
+// retry appends again what is pending, without holding up the poll that asks for it. It takes the values of the context and not its end.
 func (r *recorder) retry(ctx context.Context) {
 	r.mu.Lock()
 	due := r.pending != nil && !r.pending.retrying
@@ -185,7 +185,7 @@ func (r *recorder) retry(ctx context.Context) {
 	}
 }
 
-// flush waits for what is being recorded, and makes the last try at what could not be.
+// flush waits for what is being recorded, and makes the last try at what could not be. It takes the values of the context and not its end.
 func (r *recorder) flush(ctx context.Context) error {
 	r.await()
 	r.appendPending(ctx)
@@ -202,7 +202,7 @@ func (r *recorder) appendPending(ctx context.Context) {
 	if len(r.missing()) == 0 {
 		return
 	}
-	_, err := exchange(ctx, r, func(ctx context.Context) (nothing, error) {
+	_, err := exchange(context.WithoutCancel(ctx), r, func(ctx context.Context) (nothing, error) {
 		events := r.missing()
 		if err := r.store.Append(ctx, events...); err != nil {
 			return nothing{}, fmt.Errorf("append events: %w", err)

@@ -21,7 +21,7 @@ type Warning struct {
 func (w *Watchdog) warning(v verdict.Verdict) Warning {
 	return Warning{
 		RunID: w.id, Fraction: v.Fraction, Elapsed: v.Used, Budget: v.Allowed,
-		Remaining: max(v.Allowed-v.Used-w.reserve, 0), At: record.Truncate(w.clock.now()),
+		Remaining: max(v.Allowed-v.Used-w.limits.reserve, 0), At: record.Truncate(w.clock.now()),
 	}
 }
 

@@ -152,11 +152,11 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w.phase != running {
 		return 0
 	}
-	left := verdict.Remaining(*w.limits, w.seen, w.clock.elapsed())
+	left := verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsed())
 	if left == NoLimit {
 		return NoLimit
 	}
-	return max(left-w.reserve, 0)
+	return max(left-w.limits.reserve, 0)
 }
 
 // Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is [ErrClosed]. If an event
@@ -164,7 +164,7 @@ func (w *Watchdog) Remaining() time.Duration {
 // Otherwise it returns nil. It waits at most twice the record timeout.
 func (w *Watchdog) Close() error {
 	w.endRunning(ErrClosed)
-	if err := w.recorder.flush(w.storeContext()); err != nil {
+	if err := w.recorder.flush(w.inner); err != nil {
 		return fmt.Errorf("close watchdog of run %s: %w", w.id, err)
 	}
 	return nil
