@@ -11,7 +11,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/doccheck"
 )
 
-func TestEveryNameInTheDocumentationExists(t *testing.T) {
+func TestEveryNameExists(t *testing.T) {
 	problems, err := doccheck.Check(os.DirFS("."), os.DirFS(filepath.Join(build.Default.GOROOT, "src")))
 	require.NoError(t, err)
 	for _, problem := range problems {
@@ -19,7 +19,7 @@ func TestEveryNameInTheDocumentationExists(t *testing.T) {
 	}
 }
 
-func TestTheLayoutIsTheOneOfTheDesign(t *testing.T) {
+func TestLayout(t *testing.T) {
 	for _, name := range []string{
 		"LICENSE", "README.md", "CHANGELOG.md", "Makefile", "go.work", ".golangci.yml", ".ci/run", "tools/go.mod",
 		"doc.go", "watchdog.go", "budget.go", "events.go", "cancel.go", "stopreason.go", "internal/verdict", "internal/proctree", "storetest",

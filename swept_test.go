@@ -21,7 +21,7 @@ func silent() watchdog.Swept {
 	}
 }
 
-func TestTheEventsOfASweeperAreAContract(t *testing.T) {
+func TestSweptGoldens(t *testing.T) {
 	layer := silent()
 	layer.RunID, layer.Parent, layer.LastEventAt, layer.Warned = "s-1/build", "s-1", time.Time{}, true
 	for name, events := range map[string][]watchdog.Event{
@@ -40,9 +40,9 @@ func TestTheEventsOfASweeperAreAContract(t *testing.T) {
 	}
 }
 
-func TestACancelOfASweeper(t *testing.T) {
+func TestSwept(t *testing.T) {
 	t.Run("is the window's one cancel: a live watchdog that is first keeps it, and takes it up where it is second", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.run.StartedAt = b.run.StartedAt.Add(789 * time.Nanosecond) // which no store keeps
 			wd := b.attach()
 			swept := silent()
@@ -63,7 +63,7 @@ func TestACancelOfASweeper(t *testing.T) {
 		require.Equal(t, silent().Cancel()[1].ID, swept.Cancel()[1].ID)
 	})
 	t.Run("is taken up by a live run on another host, with the silence and the threshold", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			swept := silent()
 			swept.RunID, swept.StartedAt = wd.ID(), wd.StartedAt()

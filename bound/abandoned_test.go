@@ -49,12 +49,12 @@ func keyed() (bound.Call, *bound.Calls, *journal) {
 	return call, calls, log
 }
 
-func TestAbandonedCalls(t *testing.T) {
+func TestAbandoned(t *testing.T) {
 	t.Run("are counted and listed until they end", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, calls, log := keyed()
 			start := time.Now()
-			bound.Do(t.Context(), call, deaf(time.Hour, nil))
+			bound.Do(t.Context(), call, ignoring(time.Hour, nil))
 			entry := bound.AbandonedCall{Key: "tick", StartedAt: start, AbandonedAt: start.Add(70*time.Second + 2)}
 			require.Equal(t, []bound.AbandonedCall{entry}, calls.Abandoned())
 			require.Equal(t, bound.Counts{Abandoned: 1}, calls.Counts())
@@ -75,7 +75,7 @@ func TestAbandonedCalls(t *testing.T) {
 			require.NoError(t, err)
 			defer wd.Close()
 			wd.Note("read_file")
-			bound.Do(wd.Context(), call, deaf(time.Hour, nil))
+			bound.Do(wd.Context(), call, ignoring(time.Hour, nil))
 			require.Equal(t, "read_file", calls.Abandoned()[0].Note)
 			time.Sleep(time.Hour)
 		})
@@ -85,7 +85,7 @@ func TestAbandonedCalls(t *testing.T) {
 			call, calls, _ := keyed()
 			for _, key := range []string{"b", "", "a"} {
 				call.Key = key
-				bound.Do(t.Context(), call, deaf(time.Hour, nil))
+				bound.Do(t.Context(), call, ignoring(time.Hour, nil))
 			}
 			listed := calls.Abandoned()
 			require.Len(t, listed, 3)
@@ -97,7 +97,7 @@ func TestAbandonedCalls(t *testing.T) {
 	t.Run("leave no result to the next call", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, _, _ := keyed()
-			late := bound.Do(t.Context(), call, deaf(80*time.Second, nil))
+			late := bound.Do(t.Context(), call, ignoring(80*time.Second, nil))
 			next := bound.Do(t.Context(), call, func(context.Context) (string, error) {
 				time.Sleep(30 * time.Second) // the first call ends meanwhile
 				return "mine", nil
@@ -108,7 +108,7 @@ func TestAbandonedCalls(t *testing.T) {
 	})
 	t.Run("leave nothing but their own goroutine", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			bound.Do(t.Context(), tick, deaf(time.Hour, nil))
+			bound.Do(t.Context(), tick, ignoring(time.Hour, nil))
 			synctest.Wait()
 			require.Equal(t, 1, ownGoroutines())
 			time.Sleep(time.Hour)
@@ -121,7 +121,7 @@ func TestAbandonedCalls(t *testing.T) {
 			call, calls, _ := keyed()
 			for i := range 40 {
 				call.Key = fmt.Sprint(i)
-				bound.Do(t.Context(), call, deaf(71*time.Second, nil))
+				bound.Do(t.Context(), call, ignoring(71*time.Second, nil))
 			}
 			time.Sleep(time.Minute)
 			ends := calls.LateEnds()
@@ -139,7 +139,7 @@ func ownGoroutines() int {
 	return bytes.Count(stacks, []byte("\ncreated by github.com/seed62658d38/watchdog/bound."))
 }
 
-func TestTheLatePanicOfAnAbandonedCall(t *testing.T) {
+func TestLatePanic(t *testing.T) {
 	t.Run("harms nobody, and is counted, listed and logged without what it says", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, calls, log := keyed()
@@ -152,7 +152,7 @@ func TestTheLatePanicOfAnAbandonedCall(t *testing.T) {
 			require.Equal(t, bound.Counts{Abandoned: 1, Ended: 1, Panicked: 1}, calls.Counts())
 			end := calls.LateEnds()[0]
 			require.Equal(t, canaryPanic, end.Panic.Value)
-			require.Contains(t, string(end.Panic.Stack), "TestTheLatePanicOfAnAbandonedCall")
+			require.Contains(t, string(end.Panic.Stack), "TestLatePanic")
 			require.Contains(t, log.String(), `"level":"ERROR","msg":"abandoned call panicked","key":"tick"`)
 			require.Contains(t, log.String(), `"panic_type":"string"`)
 			require.NotContains(t, log.String(), canaryPanic)
@@ -200,16 +200,16 @@ func TestTheLatePanicOfAnAbandonedCall(t *testing.T) {
 	})
 }
 
-func TestTheReleaseHook(t *testing.T) {
+func TestRelease(t *testing.T) {
 	t.Run("runs once, when the call is abandoned, before the caller has its answer", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, released := tick, 0
 			call.Release = func() { released++ }
-			bound.Do(t.Context(), call, deaf(time.Hour, nil))
+			bound.Do(t.Context(), call, ignoring(time.Hour, nil))
 			require.Equal(t, 1, released)
 			time.Sleep(time.Hour)
 			require.Equal(t, 1, released, "the late end is not the hard path")
-			bound.Do(cutAfter(t, time.Second), call, deaf(time.Hour, nil))
+			bound.Do(cutAfter(t, time.Second), call, ignoring(time.Hour, nil))
 			require.Equal(t, 2, released)
 			time.Sleep(time.Hour)
 		})
@@ -218,10 +218,10 @@ func TestTheReleaseHook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, _, _ := keyed()
 			call.Release = func() { t.Error("released") }
-			bound.Do(t.Context(), call, deaf(0, nil))
-			bound.Do(t.Context(), call, deaf(65*time.Second, nil))
+			bound.Do(t.Context(), call, ignoring(0, nil))
+			bound.Do(t.Context(), call, ignoring(65*time.Second, nil))
 			bound.Do(t.Context(), call, func(context.Context) (string, error) {
-				require.Error(t, bound.Do(t.Context(), call, heedful).Err)
+				require.Error(t, bound.Do(t.Context(), call, obeying).Err)
 				return "", nil
 			})
 			require.Panics(t, func() {
@@ -233,11 +233,11 @@ func TestTheReleaseHook(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, calls, log := keyed()
 			call.Release = func() { panic(canaryPanic) }
-			out := bound.Do(t.Context(), call, deaf(time.Hour, nil))
+			out := bound.Do(t.Context(), call, ignoring(time.Hour, nil))
 			require.Equal(t, bound.LayerHard, out.Layer)
 			require.Contains(t, log.String(), "release hook of an abandoned call panicked")
 			require.NotContains(t, log.String(), canaryPanic)
-			require.NoError(t, bound.Do(t.Context(), call, deaf(0, nil)).Err, "the key is free")
+			require.NoError(t, bound.Do(t.Context(), call, ignoring(0, nil)).Err, "the key is free")
 			require.Len(t, calls.Abandoned(), 1)
 			time.Sleep(time.Hour)
 		})
@@ -247,7 +247,7 @@ func TestTheReleaseHook(t *testing.T) {
 			call, _, log := keyed()
 			call.Release = func() { time.Sleep(time.Hour) }
 			start := time.Now()
-			out := bound.Do(t.Context(), call, deaf(time.Hour, nil))
+			out := bound.Do(t.Context(), call, ignoring(time.Hour, nil))
 			require.Equal(t, 80*time.Second+2, time.Since(start))
 			require.Equal(t, 70*time.Second+2, out.Elapsed)
 			require.Equal(t, 1, strings.Count(log.String(), "has not returned"))
@@ -260,9 +260,9 @@ func TestTheReleaseHook(t *testing.T) {
 			call.Release = func() {
 				next := call
 				next.Release = nil
-				require.ErrorIs(t, bound.Do(t.Context(), next, deaf(0, nil)).Err, bound.ErrKeyInUse)
+				require.ErrorIs(t, bound.Do(t.Context(), next, ignoring(0, nil)).Err, bound.ErrKeyInUse)
 			}
-			bound.Do(t.Context(), call, deaf(time.Hour, nil))
+			bound.Do(t.Context(), call, ignoring(time.Hour, nil))
 			time.Sleep(time.Hour)
 		})
 	})

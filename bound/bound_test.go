@@ -24,16 +24,16 @@ var quiet = slog.New(slog.DiscardHandler)
 // tick is a call under small limits.
 var tick = bound.Call{Limit: time.Minute, Grace: 10 * time.Second, Logger: quiet}
 
-// deaf is work that takes a time, whatever happens to its context, and returns the result and the error.
-func deaf(d time.Duration, err error) func(context.Context) (string, error) {
+// ignoring is work that takes a time, whatever happens to its context, and returns the result and the error.
+func ignoring(d time.Duration, err error) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
 		time.Sleep(d)
 		return "done", err
 	}
 }
 
-// heedful is work that returns with its context's error when that ends.
-func heedful(ctx context.Context) (string, error) {
+// obeying is work that returns with its context's error when that ends.
+func obeying(ctx context.Context) (string, error) {
 	<-ctx.Done()
 	return "half done", ctx.Err()
 }
@@ -46,10 +46,10 @@ func overrunOf(t *testing.T, err error) *bound.Overrun {
 	return overrun
 }
 
-func TestACallThatReturnsInTime(t *testing.T) {
+func TestInTime(t *testing.T) {
 	t.Run("its result is the outcome, and no layer acted", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, deaf(time.Second, nil))
+			out := bound.Do(t.Context(), tick, ignoring(time.Second, nil))
 			require.Equal(t, bound.Outcome[string]{
 				Result: "done", Layer: bound.LayerNone, Elapsed: time.Second, Limit: time.Minute, Grace: 10 * time.Second,
 			}, out)
@@ -58,7 +58,7 @@ func TestACallThatReturnsInTime(t *testing.T) {
 	})
 	t.Run("its error stays that error", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, deaf(time.Second, errTick))
+			out := bound.Do(t.Context(), tick, ignoring(time.Second, errTick))
 			require.Equal(t, errTick, out.Err)
 			require.Equal(t, errTick, out.ResultErr)
 			require.Equal(t, "done", out.Result)
@@ -67,7 +67,7 @@ func TestACallThatReturnsInTime(t *testing.T) {
 	})
 	t.Run("exactly its limit is in time", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, deaf(time.Minute, nil))
+			out := bound.Do(t.Context(), tick, ignoring(time.Minute, nil))
 			require.NoError(t, out.Err)
 			require.Equal(t, bound.LayerNone, out.Layer)
 			require.Equal(t, time.Minute, out.Elapsed)
@@ -85,13 +85,13 @@ func TestACallThatReturnsInTime(t *testing.T) {
 	t.Run("it leaves no goroutine and no timer behind", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { // the bubble fails if a goroutine is left
 			start := time.Now()
-			bound.Do(context.Background(), tick, deaf(0, nil))
+			bound.Do(context.Background(), tick, ignoring(0, nil))
 			require.Zero(t, time.Since(start))
 		})
 	})
 }
 
-func TestTheContextOfACall(t *testing.T) {
+func TestContext(t *testing.T) {
 	t.Run("has the values of the one outside and the sooner of two deadlines", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			type key struct{}
@@ -125,7 +125,7 @@ func TestTheContextOfACall(t *testing.T) {
 	})
 }
 
-func TestTheSoftLimit(t *testing.T) {
+func TestSoftLimit(t *testing.T) {
 	t.Run("ends the context a nanosecond after the limit, and says why in its cause", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {
@@ -142,7 +142,7 @@ func TestTheSoftLimit(t *testing.T) {
 	})
 	t.Run("makes a timeout of a call that then returns its context's error", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, heedful)
+			out := bound.Do(t.Context(), tick, obeying)
 			require.Equal(t, bound.LayerSoft, out.Layer)
 			require.Equal(t, time.Minute+1, out.Elapsed)
 			require.Equal(t, context.DeadlineExceeded, out.ResultErr)
@@ -155,7 +155,7 @@ func TestTheSoftLimit(t *testing.T) {
 	})
 	t.Run("makes a timeout of a call that then returns without an error, whose result is kept", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, deaf(time.Minute+5*time.Second, nil))
+			out := bound.Do(t.Context(), tick, ignoring(time.Minute+5*time.Second, nil))
 			require.True(t, out.Overran())
 			require.Equal(t, "done", out.Result)
 			require.NoError(t, out.ResultErr)
@@ -165,7 +165,7 @@ func TestTheSoftLimit(t *testing.T) {
 	})
 	t.Run("wraps the error of a call that returns it later", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, deaf(time.Minute+1, errTick))
+			out := bound.Do(t.Context(), tick, ignoring(time.Minute+1, errTick))
 			require.ErrorIs(t, out.Err, errTick)
 			require.ErrorIs(t, out.Err, context.DeadlineExceeded)
 			require.ErrorContains(t, out.Err, "it returned: tick failed")
@@ -198,10 +198,10 @@ func (c *lateTimers) AfterFunc(_ time.Duration, f func()) *clock.Timer {
 	return c.Mock.AfterFunc(watchdog.NoLimit, f)
 }
 
-func TestTheHardLimit(t *testing.T) {
+func TestHardLimit(t *testing.T) {
 	t.Run("gives the caller its answer though the call never returned", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, deaf(time.Hour, nil))
+			out := bound.Do(t.Context(), tick, ignoring(time.Hour, nil))
 			require.Equal(t, bound.LayerHard, out.Layer)
 			require.True(t, out.Abandoned)
 			require.True(t, out.Overran())
@@ -215,7 +215,7 @@ func TestTheHardLimit(t *testing.T) {
 	})
 	t.Run("is not exceeded by a call that takes exactly the grace", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), tick, deaf(70*time.Second, nil))
+			out := bound.Do(t.Context(), tick, ignoring(70*time.Second, nil))
 			require.Equal(t, bound.LayerSoft, out.Layer)
 			require.Equal(t, "done", out.Result)
 		})
@@ -224,7 +224,7 @@ func TestTheHardLimit(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call := tick
 			call.Grace = watchdog.NoLimit
-			out := bound.Do(t.Context(), call, deaf(1000*time.Hour, nil))
+			out := bound.Do(t.Context(), call, ignoring(1000*time.Hour, nil))
 			require.Equal(t, bound.LayerSoft, out.Layer)
 			require.Equal(t, 1000*time.Hour, out.Elapsed)
 		})
@@ -252,10 +252,10 @@ func TestTheHardLimit(t *testing.T) {
 	})
 }
 
-func TestTheLimitsOfACall(t *testing.T) {
+func TestLimits(t *testing.T) {
 	t.Run("are 30 minutes and 30 seconds where the call does not say", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(t.Context(), bound.Call{Logger: quiet}, deaf(time.Hour, nil))
+			out := bound.Do(t.Context(), bound.Call{Logger: quiet}, ignoring(time.Hour, nil))
 			require.Equal(t, 30*time.Minute, out.Limit)
 			require.Equal(t, 30*time.Second, out.Grace)
 			require.Equal(t, 30*time.Minute+30*time.Second+2, out.Elapsed)
@@ -265,7 +265,7 @@ func TestTheLimitsOfACall(t *testing.T) {
 	t.Run("may be any positive duration", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			for _, limit := range []time.Duration{1, time.Second, 1000 * time.Hour, watchdog.NoLimit - 1} {
-				out := bound.Do(t.Context(), bound.Call{Limit: limit}, deaf(0, nil))
+				out := bound.Do(t.Context(), bound.Call{Limit: limit}, ignoring(0, nil))
 				require.NoError(t, out.Err)
 				require.Equal(t, limit, out.Limit)
 			}

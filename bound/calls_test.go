@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheKeyOfACall(t *testing.T) {
+func TestKey(t *testing.T) {
 	t.Run("is refused to a second call while one is in flight, by name", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, _, _ := keyed()
@@ -36,7 +36,7 @@ func TestTheKeyOfACall(t *testing.T) {
 		other.Key, elsewhere.Calls, none.Key = "tock", &bound.Calls{}, ""
 		bound.Do(t.Context(), call, func(ctx context.Context) (string, error) {
 			for _, c := range []bound.Call{other, elsewhere, none} {
-				require.NoError(t, bound.Do(ctx, c, deaf(0, nil)).Err)
+				require.NoError(t, bound.Do(ctx, c, ignoring(0, nil)).Err)
 			}
 			return "", nil
 		})
@@ -45,7 +45,7 @@ func TestTheKeyOfACall(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, _, _ := keyed()
 			for _, work := range []func(context.Context) (string, error){
-				deaf(0, nil), deaf(0, errTick), heedful,
+				ignoring(0, nil), ignoring(0, errTick), obeying,
 				func(context.Context) (string, error) { panic(canaryPanic) },
 				func(context.Context) (string, error) { runtime.Goexit(); return "", nil },
 			} {
@@ -53,15 +53,15 @@ func TestTheKeyOfACall(t *testing.T) {
 					defer func() { _ = recover() }()
 					bound.Do(t.Context(), call, work)
 				}()
-				require.NoError(t, bound.Do(t.Context(), call, deaf(0, nil)).Err)
+				require.NoError(t, bound.Do(t.Context(), call, ignoring(0, nil)).Err)
 			}
 		})
 	})
 	t.Run("is free again after the hard cancel, though the call runs on", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, calls, _ := keyed()
-			bound.Do(t.Context(), call, deaf(time.Hour, nil))
-			require.NoError(t, bound.Do(t.Context(), call, deaf(0, nil)).Err)
+			bound.Do(t.Context(), call, ignoring(time.Hour, nil))
+			require.NoError(t, bound.Do(t.Context(), call, ignoring(0, nil)).Err)
 			require.Len(t, calls.Abandoned(), 1)
 			time.Sleep(time.Hour)
 		})
@@ -69,11 +69,11 @@ func TestTheKeyOfACall(t *testing.T) {
 	t.Run("stays a newer call's when an abandoned one ends", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			call, calls, _ := keyed()
-			bound.Do(t.Context(), call, deaf(80*time.Second, nil))
+			bound.Do(t.Context(), call, ignoring(80*time.Second, nil))
 			bound.Do(t.Context(), call, func(ctx context.Context) (string, error) {
 				time.Sleep(30 * time.Second)
 				require.Empty(t, calls.Abandoned(), "the first one has ended")
-				require.ErrorIs(t, bound.Do(ctx, call, deaf(0, nil)).Err, bound.ErrKeyInUse)
+				require.ErrorIs(t, bound.Do(ctx, call, ignoring(0, nil)).Err, bound.ErrKeyInUse)
 				return "", nil
 			})
 		})
@@ -83,7 +83,7 @@ func TestTheKeyOfACall(t *testing.T) {
 			call, _, _ := keyed()
 			errs := make(chan error, 64)
 			for range cap(errs) {
-				go func() { errs <- bound.Do(t.Context(), call, deaf(time.Second, nil)).Err }()
+				go func() { errs <- bound.Do(t.Context(), call, ignoring(time.Second, nil)).Err }()
 			}
 			refused := 0
 			for range cap(errs) {
@@ -96,7 +96,7 @@ func TestTheKeyOfACall(t *testing.T) {
 	})
 }
 
-func TestAPanicOfACall(t *testing.T) {
+func TestPanic(t *testing.T) {
 	// panicOf returns what the call panics with, on the goroutine of its caller.
 	panicOf := func(ctx context.Context, call bound.Call, work func(context.Context) (string, error)) (p *bound.CallPanic) {
 		defer func() { p, _ = recover().(*bound.CallPanic) }()
@@ -106,7 +106,7 @@ func TestAPanicOfACall(t *testing.T) {
 	t.Run("reaches the caller as a panic, with its value and its stack", func(t *testing.T) {
 		p := panicOf(t.Context(), tick, func(context.Context) (string, error) { panic(canaryPanic) })
 		require.Equal(t, canaryPanic, p.Value)
-		require.Contains(t, string(p.Stack), "TestAPanicOfACall")
+		require.Contains(t, string(p.Stack), "TestPanic")
 		require.NoError(t, p.Unwrap())
 		require.Contains(t, p.Error(), canaryPanic)
 		require.Contains(t, p.Error(), string(p.Stack))

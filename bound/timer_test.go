@@ -15,7 +15,7 @@ func TestTimer(t *testing.T) {
 		timers := &spiedTimers{Mock: clock.NewMock()}
 		call := tick
 		call.Clock = timers
-		bound.Do(t.Context(), call, deaf(0, nil))
+		bound.Do(t.Context(), call, ignoring(0, nil))
 		require.Len(t, timers.made, 1)
 		require.False(t, timers.made[0].Stop(), "it was stopped before")
 	})

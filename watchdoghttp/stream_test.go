@@ -21,7 +21,7 @@ import (
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
-func TestABodyIsAsItsServerSentIt(t *testing.T) {
+func TestBody(t *testing.T) {
 	t.Run("with its trailers, and its connection is used again", func(t *testing.T) {
 		overBoth(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Trailer", "Tokens")
@@ -97,7 +97,7 @@ func TestABodyIsAsItsServerSentIt(t *testing.T) {
 	})
 }
 
-func TestABodyThatIsClosedEarly(t *testing.T) {
+func TestBodyClosed(t *testing.T) {
 	t.Run("lets its server go, before and after a read", func(t *testing.T) {
 		var gone atomic.Int32
 		overBoth(t, func(w http.ResponseWriter, r *http.Request) {
@@ -156,7 +156,7 @@ func echo(t *testing.T) http.HandlerFunc {
 	}
 }
 
-func TestAnUpgradedConnection(t *testing.T) {
+func TestUpgrade(t *testing.T) {
 	// upgrade returns the connection as its user has it.
 	upgrade := func(o *online, ctx context.Context) io.ReadWriteCloser {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://example.org/", nil)
@@ -230,7 +230,7 @@ func through(t *testing.T, silence time.Duration, body io.ReadCloser) page {
 	return resp
 }
 
-func TestABaseThatDoesNotHeedItsContext(t *testing.T) {
+func TestBaseIgnoresContext(t *testing.T) {
 	t.Run("is ended by closing its body", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			read, _ := io.Pipe()
@@ -263,14 +263,14 @@ type endless struct{}
 func (endless) Read(p []byte) (int, error) { return len(p), nil }
 func (endless) Close() error               { return nil }
 
-func TestAChunkCostsNoAllocation(t *testing.T) {
+func TestChunkAllocations(t *testing.T) {
 	resp := through(t, time.Hour, endless{})
 	defer resp.Body.Close()
 	chunk := make([]byte, 4096)
 	require.Zero(t, testing.AllocsPerRun(1000, func() { resp.Body.Read(chunk) }))
 }
 
-func TestOfDataSilenceAndCloseOneEndsTheBody(t *testing.T) {
+func TestBodyRace(t *testing.T) {
 	for seed := range uint64(500) {
 		synctest.Test(t, func(t *testing.T) { endBody(t, rand.New(rand.NewPCG(seed, 7))) })
 	}

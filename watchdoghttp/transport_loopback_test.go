@@ -45,7 +45,7 @@ func get(t *testing.T, client *http.Client, url string) (page, error) {
 	return fetch(t, client.Do, req)
 }
 
-func TestOnARealNetwork(t *testing.T) {
+func TestLoopback(t *testing.T) {
 	t.Run("a server that trickles is heard to its end", func(t *testing.T) {
 		loopback(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Protocol", r.Proto)

@@ -165,7 +165,7 @@ func stall(w http.ResponseWriter, r *http.Request) {
 	<-r.Context().Done()
 }
 
-func TestASilentServer(t *testing.T) {
+func TestSilentServer(t *testing.T) {
 	t.Run("that never answers is given up after the limit", func(t *testing.T) {
 		var gone atomic.Int32
 		overBoth(t, func(_ http.ResponseWriter, r *http.Request) {
@@ -266,7 +266,7 @@ func TestASilentServer(t *testing.T) {
 	})
 }
 
-func TestTheAnswerIsActivityOfTheRun(t *testing.T) {
+func TestActivity(t *testing.T) {
 	// inRun gives the request a run that is stopped when it was idle for 10 seconds.
 	inRun := func(o *online, test func(wd *watchdog.Watchdog)) {
 		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
@@ -352,7 +352,7 @@ func trickle(chunks int, each time.Duration) io.Reader {
 	return read
 }
 
-func TestATransportThatIsSetUpWrong(t *testing.T) {
+func TestTransportInvalid(t *testing.T) {
 	t.Run("says so and closes the request's body", func(t *testing.T) {
 		body := &closed{Reader: strings.NewReader("hello")}
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://example.org/", body)

@@ -25,10 +25,10 @@ func cutAfter(t *testing.T, d time.Duration) context.Context {
 	return ctx
 }
 
-func TestACallWhoseContextEndsOutside(t *testing.T) {
+func TestOutside(t *testing.T) {
 	t.Run("is cancelled and not timed out", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(cutAfter(t, time.Second), tick, heedful)
+			out := bound.Do(cutAfter(t, time.Second), tick, obeying)
 			require.Equal(t, bound.LayerOutside, out.Layer)
 			require.False(t, out.Overran())
 			require.False(t, out.Abandoned)
@@ -42,7 +42,7 @@ func TestACallWhoseContextEndsOutside(t *testing.T) {
 	})
 	t.Run("has a grace to return, in which its limit does not count", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(cutAfter(t, 55*time.Second), tick, deaf(63*time.Second, errTick))
+			out := bound.Do(cutAfter(t, 55*time.Second), tick, ignoring(63*time.Second, errTick))
 			require.Equal(t, bound.LayerOutside, out.Layer)
 			require.False(t, out.Abandoned)
 			require.Equal(t, "done", out.Result)
@@ -52,7 +52,7 @@ func TestACallWhoseContextEndsOutside(t *testing.T) {
 	})
 	t.Run("is abandoned a grace later", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(cutAfter(t, time.Second), tick, deaf(time.Hour, nil))
+			out := bound.Do(cutAfter(t, time.Second), tick, ignoring(time.Hour, nil))
 			require.Equal(t, bound.LayerOutside, out.Layer)
 			require.True(t, out.Abandoned)
 			require.Empty(t, out.Result)
@@ -64,7 +64,7 @@ func TestACallWhoseContextEndsOutside(t *testing.T) {
 	})
 	t.Run("has overrun where the limit came first", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			out := bound.Do(cutAfter(t, time.Minute+2), tick, deaf(65*time.Second, nil))
+			out := bound.Do(cutAfter(t, time.Minute+2), tick, ignoring(65*time.Second, nil))
 			require.Equal(t, bound.LayerSoft, out.Layer)
 			require.NotErrorIs(t, out.Err, errHostGone)
 		})
@@ -73,7 +73,7 @@ func TestACallWhoseContextEndsOutside(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Second)
 			defer stop()
-			out := bound.Do(ctx, tick, heedful)
+			out := bound.Do(ctx, tick, obeying)
 			require.Equal(t, bound.LayerOutside, out.Layer)
 			require.ErrorIs(t, out.Err, context.DeadlineExceeded)
 		})
@@ -89,7 +89,7 @@ func TestACallWhoseContextEndsOutside(t *testing.T) {
 	t.Run("inside another call has not overrun itself when that one did", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			outer := bound.Do(t.Context(), tick, func(ctx context.Context) (string, error) {
-				inner := bound.Do(ctx, bound.Call{}, heedful)
+				inner := bound.Do(ctx, bound.Call{}, obeying)
 				require.Equal(t, bound.LayerOutside, inner.Layer)
 				require.Equal(t, time.Minute, overrunOf(t, inner.Err).Limit)
 				return inner.Result, inner.Err
@@ -99,7 +99,7 @@ func TestACallWhoseContextEndsOutside(t *testing.T) {
 	})
 }
 
-func TestACallInARun(t *testing.T) {
+func TestInRun(t *testing.T) {
 	inRun := func(t *testing.T, budget watchdog.Budget, test func(t *testing.T, wd *watchdog.Watchdog)) {
 		synctest.Test(t, func(t *testing.T) {
 			budget.WarnAt = []float64{}
@@ -114,7 +114,7 @@ func TestACallInARun(t *testing.T) {
 	t.Run("has no more than what is left of it less the reserve, and says whose limit that was", func(t *testing.T) {
 		inRun(t, watchdog.Budget{WallClock: time.Minute, Reserve: 10 * time.Second}, func(t *testing.T, wd *watchdog.Watchdog) {
 			time.Sleep(20 * time.Second)
-			out := bound.Do(wd.Context(), tick, heedful)
+			out := bound.Do(wd.Context(), tick, obeying)
 			require.Equal(t, 30*time.Second, out.Limit)
 			require.Equal(t, bound.LayerSoft, out.Layer)
 			require.Equal(t, "s-1", overrunOf(t, out.Err).Run)
@@ -125,7 +125,7 @@ func TestACallInARun(t *testing.T) {
 	})
 	t.Run("has its own limit where that is less", func(t *testing.T) {
 		inRun(t, watchdog.Budget{WallClock: time.Hour}, func(t *testing.T, wd *watchdog.Watchdog) {
-			out := bound.Do(wd.Context(), tick, heedful)
+			out := bound.Do(wd.Context(), tick, obeying)
 			require.Equal(t, time.Minute, out.Limit)
 			require.Empty(t, overrunOf(t, out.Err).Run)
 		})
@@ -141,7 +141,7 @@ func TestACallInARun(t *testing.T) {
 	})
 	t.Run("that is stopped by another limit is cancelled from outside, by the stop", func(t *testing.T) {
 		inRun(t, watchdog.Budget{WallClock: time.Hour, Idle: 5 * time.Second}, func(t *testing.T, wd *watchdog.Watchdog) {
-			out := bound.Do(wd.Context(), tick, heedful)
+			out := bound.Do(wd.Context(), tick, obeying)
 			require.Equal(t, bound.LayerOutside, out.Layer)
 			require.Same(t, wd.Stop(), stopOf(t, out.Err))
 		})
@@ -157,14 +157,14 @@ func TestACallInARun(t *testing.T) {
 			})
 			require.Equal(t, "write_file", out.Note)
 			require.ErrorContains(t, out.Err, "last noted: write_file")
-			out = bound.Do(wd.Context(), tick, deaf(0, nil))
+			out = bound.Do(wd.Context(), tick, ignoring(0, nil))
 			require.Equal(t, "write_file", out.Note)
 		})
 	})
 	t.Run("that has ended is bounded by its own limit, to clean up in a detached context", func(t *testing.T) {
 		inRun(t, watchdog.Budget{WallClock: time.Minute}, func(t *testing.T, wd *watchdog.Watchdog) {
 			<-wd.Context().Done()
-			out := bound.Do(context.WithoutCancel(wd.Context()), tick, deaf(time.Second, nil))
+			out := bound.Do(context.WithoutCancel(wd.Context()), tick, ignoring(time.Second, nil))
 			require.NoError(t, out.Err)
 			require.Equal(t, "done", out.Result)
 		})
@@ -178,7 +178,7 @@ func stopOf(t *testing.T, err error) *watchdog.Stop {
 	return stop
 }
 
-func TestACallInARunThatOnlyObserves(t *testing.T) {
+func TestInObservedRun(t *testing.T) {
 	t.Run("is not bounded by that run", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
@@ -186,7 +186,7 @@ func TestACallInARunThatOnlyObserves(t *testing.T) {
 			})
 			require.NoError(t, err)
 			defer wd.Close()
-			out := bound.Do(wd.Context(), tick, deaf(30*time.Second, nil))
+			out := bound.Do(wd.Context(), tick, ignoring(30*time.Second, nil))
 			require.NoError(t, out.Err)
 			require.Equal(t, time.Minute, out.Limit)
 		})
@@ -200,7 +200,7 @@ func TestACallInARunThatOnlyObserves(t *testing.T) {
 			require.NoError(t, err)
 			defer wd.Close()
 			done := make(chan bound.Outcome[string], 1)
-			go func() { done <- bound.Do(wd.Context(), tick, heedful) }()
+			go func() { done <- bound.Do(wd.Context(), tick, obeying) }()
 			synctest.Wait()
 			time.Sleep(time.Hour)
 			require.Empty(t, done)

@@ -36,8 +36,8 @@ func (m *machine) step(d time.Duration) { m.ahead += d }
 // suspend lets the machine sleep: real time and the wall clock go on, timers do not.
 func (m *machine) suspend(d time.Duration) { m.slept += d }
 
-// A bed is what a test of a run lies in: a fake machine, a store, and a run that started at noon.
-type bed struct {
+// A fixture is what a test of a run needs: a fake machine, a store, and a run that started at noon.
+type fixture struct {
 	t     *testing.T
 	clock *machine
 	store *flakyStore
@@ -45,14 +45,14 @@ type bed struct {
 	cfg   watchdog.Config
 }
 
-// inBed runs the test in a synctest bubble, where pass waits for all that a passing moment sets off.
-func inBed(t *testing.T, test func(b *bed)) {
+// inFixture runs the test in a synctest bubble, where pass waits for all that a passing moment sets off.
+func inFixture(t *testing.T, test func(b *fixture)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(newBed(t)) })
+	synctest.Test(t, func(t *testing.T) { test(newFixture(t)) })
 }
 
-func newBed(t *testing.T) *bed {
-	b := &bed{t: t, clock: &machine{Mock: clock.NewMock()}, store: &flakyStore{}}
+func newFixture(t *testing.T) *fixture {
+	b := &fixture{t: t, clock: &machine{Mock: clock.NewMock()}, store: &flakyStore{}}
 	b.clock.Set(noon)
 	b.run = watchdog.Run{ID: "s-1", StartedAt: noon}
 	b.cfg = watchdog.Config{Store: b.store, Clock: b.clock, Logger: quiet}
@@ -60,7 +60,7 @@ func newBed(t *testing.T) *bed {
 }
 
 // attach makes a watchdog that the test's end closes.
-func (b *bed) attach() *watchdog.Watchdog {
+func (b *fixture) attach() *watchdog.Watchdog {
 	b.t.Helper()
 	wd, err := watchdog.New(context.Background(), b.run, b.cfg)
 	require.NoError(b.t, err)
@@ -68,7 +68,7 @@ func (b *bed) attach() *watchdog.Watchdog {
 	return wd
 }
 
-func (b *bed) resume() *watchdog.Watchdog {
+func (b *fixture) resume() *watchdog.Watchdog {
 	b.t.Helper()
 	wd, err := watchdog.Resume(context.Background(), b.run, b.cfg)
 	require.NoError(b.t, err)
@@ -77,13 +77,13 @@ func (b *bed) resume() *watchdog.Watchdog {
 }
 
 // pass lets time pass and everything happen that it sets off.
-func (b *bed) pass(d time.Duration) {
+func (b *fixture) pass(d time.Duration) {
 	b.clock.Add(d)
 	synctest.Wait()
 }
 
 // events returns the run's events of one kind.
-func (b *bed) events(kind string) []watchdog.Event {
+func (b *fixture) events(kind string) []watchdog.Event {
 	b.t.Helper()
 	all, err := b.store.Memory.Read(context.Background(), watchdog.AggregateType, b.run.ID)
 	require.NoError(b.t, err)
@@ -97,7 +97,7 @@ func (b *bed) events(kind string) []watchdog.Event {
 }
 
 // live reports that the run goes on: not fired, and its context not ended.
-func (b *bed) live(wd *watchdog.Watchdog) {
+func (b *fixture) live(wd *watchdog.Watchdog) {
 	b.t.Helper()
 	_, fired := wd.Fired()
 	require.False(b.t, fired, "the run has fired: %v", wd.Stop())
@@ -105,7 +105,7 @@ func (b *bed) live(wd *watchdog.Watchdog) {
 }
 
 // stopped reports that the run has fired, that its context says the same, and returns the stop.
-func (b *bed) stopped(wd *watchdog.Watchdog) *watchdog.Stop {
+func (b *fixture) stopped(wd *watchdog.Watchdog) *watchdog.Stop {
 	b.t.Helper()
 	reason, fired := wd.Fired()
 	require.True(b.t, fired, "the run has not fired after %v", wd.Elapsed())

@@ -14,12 +14,12 @@ var errDiskFull = errors.New("disk full")
 type flakyStore struct {
 	Memory watchdog.Memory
 
-	mu      sync.Mutex
-	fail    error         // what Append returns
-	hang    chan struct{} // what Append waits for
-	deaf    bool          // whether it waits on when its context ends
-	failGet error         // what Read returns
-	appends int           // how often Append was called
+	mu             sync.Mutex
+	fail           error         // what Append returns
+	hang           chan struct{} // what Append waits for
+	ignoresContext bool          // whether it waits on when its context ends
+	failGet        error         // what Read returns
+	appends        int           // how often Append was called
 }
 
 func (s *flakyStore) set(change func(s *flakyStore)) {
@@ -30,11 +30,11 @@ func (s *flakyStore) set(change func(s *flakyStore)) {
 
 func (s *flakyStore) Append(ctx context.Context, events ...watchdog.Event) error {
 	s.mu.Lock()
-	fail, hang, deaf := s.fail, s.hang, s.deaf
+	fail, hang, ignoresContext := s.fail, s.hang, s.ignoresContext
 	s.appends++
 	s.mu.Unlock()
 	if hang != nil {
-		if err := wait(ctx, hang, deaf); err != nil {
+		if err := wait(ctx, hang, ignoresContext); err != nil {
 			return err
 		}
 		ctx = context.WithoutCancel(ctx)
@@ -45,8 +45,8 @@ func (s *flakyStore) Append(ctx context.Context, events ...watchdog.Event) error
 	return s.Memory.Append(ctx, events...)
 }
 
-func wait(ctx context.Context, hang chan struct{}, deaf bool) error {
-	if deaf {
+func wait(ctx context.Context, hang chan struct{}, ignoresContext bool) error {
+	if ignoresContext {
 		<-hang
 		return nil
 	}

@@ -38,7 +38,7 @@ var collisions = map[string]collision{
 	"all at once":                            {finish: raceLimit, panics: raceLimit, outside: raceLimit, grace: 1},
 }
 
-func TestOfSeveralEndsOfACallOneIsSeenByEveryone(t *testing.T) {
+func TestOneEnd(t *testing.T) {
 	for name, c := range collisions {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(200) {
@@ -79,7 +79,7 @@ func collide(t *testing.T, seed uint64, c collision) {
 	}()
 	left.context = <-begun
 	decided := context.Cause(left.context)
-	require.NoError(t, bound.Do(t.Context(), bound.Call{Key: call.Key, Calls: calls}, deaf(0, nil)).Err, "the key is free")
+	require.NoError(t, bound.Do(t.Context(), bound.Call{Key: call.Key, Calls: calls}, ignoring(0, nil)).Err, "the key is free")
 	time.Sleep(2 * never)
 	require.Equal(t, decided, context.Cause(left.context), "the cause changed")
 	left.check(t, panics)

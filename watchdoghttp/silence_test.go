@@ -21,7 +21,7 @@ import (
 
 var errDiskFull = errors.New("disk full")
 
-func TestAnExchangeThatIsOver(t *testing.T) {
+func TestExchangeOver(t *testing.T) {
 	// contextOf exchanges with a base that answers with the body and the error, lets the reader end it, and returns the context
 	// that the base had.
 	contextOf := func(t *testing.T, body io.ReadCloser, fail error, end func(io.ReadCloser)) context.Context {
@@ -70,7 +70,7 @@ type broken struct{}
 
 func (*broken) Read([]byte) (int, error) { return 0, errDiskFull }
 
-func TestWhatIsOverIsHeldByNoTimer(t *testing.T) {
+func TestTimerLetsGo(t *testing.T) {
 	t.Run("of a transport", func(t *testing.T) {
 		held := readAndForget(t)
 		require.Eventually(t, func() bool { runtime.GC(); return held.Value() == nil }, time.Minute, time.Millisecond)
@@ -93,7 +93,7 @@ func readAndForget(t *testing.T) weak.Pointer[closed] {
 	return weak.Make(body)
 }
 
-func TestTheTimerOfASilence(t *testing.T) {
+func TestTimer(t *testing.T) {
 	t.Run("does not trip a wait that it finds at exactly its limit", func(t *testing.T) {
 		for range 50 { // the timer and the server come at the same moment, in either order
 			synctest.Test(t, func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestTheTimerOfASilence(t *testing.T) {
 	})
 }
 
-func TestTheBodyOfARequest(t *testing.T) {
+func TestRequestBody(t *testing.T) {
 	// sentAs returns the body that the base was given for one of that length.
 	sentAs := func(t *testing.T, body io.Reader) (original, sent io.ReadCloser) {
 		t.Helper()

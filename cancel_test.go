@@ -20,7 +20,7 @@ import (
 var noOutput = watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Elapsed: 5*minute + 250*time.Millisecond, Budget: 5 * minute}
 
 // cancelled cancels the run and reports that it has ended by that.
-func (b *bed) cancelled(wd *watchdog.Watchdog, c watchdog.Cancellation) *watchdog.Stop {
+func (b *fixture) cancelled(wd *watchdog.Watchdog, c watchdog.Cancellation) *watchdog.Stop {
 	b.t.Helper()
 	stop, err := wd.Cancel(c)
 	require.NoError(b.t, err)
@@ -31,7 +31,7 @@ func (b *bed) cancelled(wd *watchdog.Watchdog, c watchdog.Cancellation) *watchdo
 
 func TestCancel(t *testing.T) {
 	t.Run("it ends the run with the guard's code, what it measured and the last note, recorded", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			wd.Note("tool: make")
 			b.pass(time.Hour)
@@ -44,7 +44,7 @@ func TestCancel(t *testing.T) {
 		})
 	})
 	t.Run("the event is stored before the context ends", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			var wd *watchdog.Watchdog
 			recorded := 0
 			b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
@@ -58,7 +58,7 @@ func TestCancel(t *testing.T) {
 	})
 	t.Run("every code of the taxonomy and a host's own come back as they were given, also to the next attach", func(t *testing.T) {
 		for _, reason := range append(watchdog.StopReasons(), "deploy_failed", "2nd_try") {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: reason, Elapsed: 1500 * time.Millisecond, Budget: time.Second})
 				require.Equal(t, 1500*time.Millisecond, stop.Elapsed)
 				b.pass(time.Hour)
@@ -68,18 +68,18 @@ func TestCancel(t *testing.T) {
 		}
 	})
 	t.Run("a guard without a limit leaves the lengths out", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal})
 			require.EqualError(t, stop, "run s-1 stopped: watchdog_terminal, in the window that started at 2026-05-01T12:00:00Z; resume the run to go on")
 			require.NotContains(t, payloads(t, b.store, watchdog.EventCancel), "measured_seconds")
 		})
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal, Elapsed: minute})
 			require.ErrorContains(t, stop, "watchdog_terminal: 1m0s elapsed, in the window")
 		})
 	})
 	t.Run("resuming opens a fresh window, which can be cancelled again", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cancelled(b.attach(), noOutput)
 			b.pass(time.Hour)
 			wd := b.resume()
@@ -90,7 +90,7 @@ func TestCancel(t *testing.T) {
 		})
 	})
 	t.Run("a layer's leaves the run around it as it is", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			step, err := wd.Layer("build", watchdog.Budget{})
 			require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestCancel(t *testing.T) {
 		})
 	})
 	t.Run("with polling alone it is done when the call returns", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly = true
 			wd := b.attach()
 			var told []watchdog.StopReason
@@ -113,7 +113,7 @@ func TestCancel(t *testing.T) {
 		})
 	})
 	t.Run("its directive reaches a poll and a subscriber, once", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			told := make(chan watchdog.Directive, 16)
 			wd.Subscribe(func(d watchdog.Directive) { told <- d })
@@ -131,7 +131,7 @@ func TestCancel(t *testing.T) {
 	})
 	t.Run("of a run that is only observed it is recorded and told each time, and the run goes on", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				b.cfg.ObserveOnly, b.cfg.PollOnly = true, pollOnly
 				wd := b.attach()
 				for range 2 {
@@ -153,7 +153,7 @@ func TestCancel(t *testing.T) {
 	})
 }
 
-func TestACancellationThatMakesNoSenseIsRefusedAndChangesNothing(t *testing.T) {
+func TestCancelInvalid(t *testing.T) {
 	for name, c := range map[string]struct {
 		cancellation watchdog.Cancellation
 		says         string
@@ -173,7 +173,7 @@ func TestACancellationThatMakesNoSenseIsRefusedAndChangesNothing(t *testing.T) {
 		"a limit that was over at its begin": {watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Budget: math.MinInt64}, "Budget"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				wd := b.attach()
 				stop, err := wd.Cancel(c.cancellation)
 				require.ErrorIs(t, err, watchdog.ErrInvalid)
@@ -186,16 +186,16 @@ func TestACancellationThatMakesNoSenseIsRefusedAndChangesNothing(t *testing.T) {
 		})
 	}
 	t.Run("the longest code and the longest lengths are taken", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			longest := watchdog.Cancellation{Reason: watchdog.StopReason(strings.Repeat("x", 100)), Elapsed: math.MaxInt64, Budget: watchdog.NoLimit}
 			require.EqualValues(t, watchdog.NoLimit, b.cancelled(b.attach(), longest).Budget)
 		})
 	})
 }
 
-func TestTheFirstCauseWinsOverACancel(t *testing.T) {
+func TestCancelFirstCause(t *testing.T) {
 	t.Run("a limit that was exceeded before", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly = true
 			wd := b.attach()
 			b.pass(over)
@@ -206,7 +206,7 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 		})
 	})
 	t.Run("a stop that is being recorded", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.WarnAt = []float64{}
 			wd := b.attach()
 			hang := make(chan struct{})
@@ -224,7 +224,7 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 		})
 	})
 	t.Run("an earlier cancel, with another code", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			first := b.cancelled(wd, noOutput)
 			again, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
@@ -234,7 +234,7 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 		})
 	})
 	t.Run("another process's cancel that is stored", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			one, other := b.attach(), b.attach()
 			first := b.cancelled(one, noOutput)
 			b.pass(minute)
@@ -246,7 +246,7 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 		})
 	})
 	t.Run("another process's cancel that is stored between the look and the append", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			one := b.attach()
 			var first *watchdog.Stop
 			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { first = b.cancelled(one, noOutput) }}
@@ -263,7 +263,7 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 			func(wd *watchdog.Watchdog, _ context.CancelFunc) error { return wd.Interrupt("SIGINT") },
 			func(_ *watchdog.Watchdog, endParent context.CancelFunc) error { endParent(); return nil },
 		} {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				parent, endParent := context.WithCancel(context.Background())
 				defer endParent()
 				wd, err := watchdog.New(parent, b.run, b.cfg)
@@ -279,7 +279,7 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 		}
 	})
 	t.Run("but not an extension: it takes back the wall clock's end and no other", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			operator := b.attach()
 			var trace []watchdog.SignalKind
 			b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s.Kind) }
@@ -291,7 +291,7 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 		})
 	})
 	t.Run("nor the wall clock's end that an extension took back", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly = true
 			wd, operator := b.attach(), b.attach()
 			require.NoError(t, operator.Extend(time.Hour))
@@ -302,7 +302,7 @@ func TestTheFirstCauseWinsOverACancel(t *testing.T) {
 	})
 }
 
-func TestOfManyGuardsThatCancelAtOnceOneIsStoredAndAllReportIt(t *testing.T) {
+func TestCancelRace(t *testing.T) {
 	const runs, guards = 8, 4
 	synctest.Test(t, func(t *testing.T) {
 		store := &flakyStore{}
@@ -332,10 +332,10 @@ func TestOfManyGuardsThatCancelAtOnceOneIsStoredAndAllReportIt(t *testing.T) {
 	})
 }
 
-func TestACancelThatCannotBeRecorded(t *testing.T) {
+func TestCancelUnrecorded(t *testing.T) {
 	t.Run("ends the run, is tried again, and Close returns the error", func(t *testing.T) {
 		for _, pollOnly := range []bool{false, true} {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				b.cfg.PollOnly = pollOnly
 				wd := b.attach()
 				b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
@@ -352,19 +352,19 @@ func TestACancelThatCannotBeRecorded(t *testing.T) {
 		}
 	})
 	t.Run("because nothing can be read is appended all the same", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
 			b.cancelled(wd, noOutput)
 			require.Len(t, b.events(watchdog.EventCancel), 1)
 		})
 	})
-	for name, deaf := range map[string]bool{"because the store hangs": false, "because the store hangs and heeds nothing": true} {
+	for name, ignoresContext := range map[string]bool{"because the store hangs": false, "because the store hangs and heeds nothing": true} {
 		t.Run(name+" ends the run after the record timeout", func(t *testing.T) {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				wd := b.attach()
 				hang := make(chan struct{})
-				b.store.set(func(s *flakyStore) { s.hang, s.deaf = hang, deaf })
+				b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
 				returned := make(chan *watchdog.Stop, 1)
 				go func() {
 					stop, _ := wd.Cancel(noOutput)
@@ -384,7 +384,7 @@ func TestACancelThatCannotBeRecorded(t *testing.T) {
 		})
 	}
 	t.Run("and a store that panics is a store that fails", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
 			wd := b.attach()
 			b.cancelled(wd, noOutput)
@@ -393,8 +393,8 @@ func TestACancelThatCannotBeRecorded(t *testing.T) {
 	})
 }
 
-func TestATraceEndsWhereACancelWasDecided(t *testing.T) {
-	inBed(t, func(b *bed) {
+func TestTraceEnd(t *testing.T) {
+	inFixture(t, func(b *fixture) {
 		var trace []watchdog.Signal
 		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
 		b.cfg.Budget.Idle = 10 * minute

@@ -28,14 +28,14 @@ func (s *readHook) Read(ctx context.Context, aggregateType, aggregateID string) 
 	return s.EventStore.Read(ctx, aggregateType, aggregateID)
 }
 
-func TestHeed(t *testing.T) {
-	for name, store := range map[string]func(b *bed) watchdog.EventStore{
-		"in memory":               func(*bed) watchdog.EventStore { return &watchdog.Memory{} },
-		"that is waited for":      func(b *bed) watchdog.EventStore { return b.store },
-		"of a run that is polled": func(b *bed) watchdog.EventStore { b.cfg.PollOnly = true; return b.store },
+func TestSync(t *testing.T) {
+	for name, store := range map[string]func(b *fixture) watchdog.EventStore{
+		"in memory":               func(*fixture) watchdog.EventStore { return &watchdog.Memory{} },
+		"that is waited for":      func(b *fixture) watchdog.EventStore { return b.store },
+		"of a run that is polled": func(b *fixture) watchdog.EventStore { b.cfg.PollOnly = true; return b.store },
 	} {
 		t.Run("another process's cancel ends the run with the stored stop, from a store "+name, func(t *testing.T) {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				b.cfg.Store = store(b)
 				wd, sweeper := b.attach(), b.attach()
 				stop, err := wd.Sync(b.t.Context())
@@ -57,7 +57,7 @@ func TestHeed(t *testing.T) {
 		})
 	}
 	t.Run("the readers of directives are told, once", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd, sweeper := b.attach(), b.attach()
 			told := make(chan watchdog.StopReason, 16)
 			wd.Subscribe(func(d watchdog.Directive) { told <- d.Reason })
@@ -75,7 +75,7 @@ func TestHeed(t *testing.T) {
 		})
 	})
 	t.Run("a run that is only observed ends by it too, as the next attach would", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			sweeper := b.attach()
 			b.cfg.ObserveOnly = true
 			wd := b.attach()
@@ -87,7 +87,7 @@ func TestHeed(t *testing.T) {
 		})
 	})
 	t.Run("another process's extension counts from then on, once", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd, operator := b.attach(), b.attach()
 			require.NoError(t, operator.Extend(time.Hour))
 			require.Equal(t, 4*time.Hour, wd.Remaining())
@@ -106,7 +106,7 @@ func TestHeed(t *testing.T) {
 		})
 	})
 	t.Run("what happened to an older window is no concern of this one", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cancelled(b.attach(), noOutput)
 			b.pass(time.Hour)
 			wd := b.resume()
@@ -117,7 +117,7 @@ func TestHeed(t *testing.T) {
 		})
 	})
 	t.Run("a limit that was exceeded before is found first", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly = true
 			wd := b.attach()
 			b.pass(over)
@@ -127,7 +127,7 @@ func TestHeed(t *testing.T) {
 		})
 	})
 	t.Run("a run that has ended otherwise stays so, and the store is not asked", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd, sweeper := b.attach(), b.attach()
 			require.NoError(t, wd.Close())
 			b.cancelled(sweeper, noOutput)
@@ -139,7 +139,7 @@ func TestHeed(t *testing.T) {
 		})
 	})
 	t.Run("nor is one that ends while the store is read", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			hook := &readHook{EventStore: b.store}
 			b.cfg.Store = hook
 			wd, sweeper := b.attach(), b.attach()
@@ -154,9 +154,9 @@ func TestHeed(t *testing.T) {
 	})
 }
 
-func TestHeedOfAStoreThatFailsIsAnErrorAndChangesNothing(t *testing.T) {
+func TestSyncStoreFails(t *testing.T) {
 	t.Run("where it cannot be read", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd, other := b.attach(), b.attach()
 			b.cancelled(other, noOutput)
 			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
@@ -173,7 +173,7 @@ func TestHeedOfAStoreThatFailsIsAnErrorAndChangesNothing(t *testing.T) {
 		})
 	})
 	t.Run("where an event cannot be understood", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.put(7, watchdog.EventCancel, `{"session_started_at":"yesterday"}`)
 			_, err := wd.Sync(b.t.Context())
@@ -182,7 +182,7 @@ func TestHeedOfAStoreThatFailsIsAnErrorAndChangesNothing(t *testing.T) {
 		})
 	})
 	t.Run("where it hangs: after the record timeout, or when the caller's context ends", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			hook := &readHook{EventStore: b.store}
 			b.cfg.Store = hook
 			wd := b.attach()
@@ -210,8 +210,8 @@ func TestHeedOfAStoreThatFailsIsAnErrorAndChangesNothing(t *testing.T) {
 			require.NoError(t, wd.Close())
 		})
 	})
-	t.Run("where it is deaf besides, the caller's context ends the wait for it", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+	t.Run("where it ignores its context besides, the caller's context ends the wait for it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
 			hang := make(chan struct{})
 			hook := &readHook{EventStore: b.store}
 			b.cfg.Store = hook
@@ -233,7 +233,7 @@ func TestHeedOfAStoreThatFailsIsAnErrorAndChangesNothing(t *testing.T) {
 		})
 	})
 	t.Run("and the run's limits go on while it hangs", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.RecordTimeout, b.cfg.Budget.WarnAt = minute, []float64{}
 			hook := &readHook{EventStore: b.store}
 			b.cfg.Store = hook
@@ -255,9 +255,9 @@ func TestHeedOfAStoreThatFailsIsAnErrorAndChangesNothing(t *testing.T) {
 	})
 }
 
-func TestAnExtensionThatIsFoundInTheStoreIsNotCountedTwice(t *testing.T) {
+func TestSyncExtension(t *testing.T) {
 	t.Run("by a heed that comes between its append and its return", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			var wd *watchdog.Watchdog
 			b.cfg.PollOnly = true
 			b.cfg.Store = &watchdog.Memory{}
@@ -272,7 +272,7 @@ func TestAnExtensionThatIsFoundInTheStoreIsNotCountedTwice(t *testing.T) {
 		})
 	})
 	t.Run("nor lost where the store cannot be read", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
 			require.NoError(t, wd.Extend(time.Hour))
@@ -286,8 +286,8 @@ type staleStore struct{ watchdog.EventStore }
 
 func (staleStore) Read(context.Context, string, string) ([]watchdog.Event, error) { return nil, nil }
 
-func TestHeedOfAStoreThatReadsAnOlderStateTakesNothingBack(t *testing.T) {
-	inBed(t, func(b *bed) {
+func TestSyncOlderState(t *testing.T) {
+	inFixture(t, func(b *fixture) {
 		b.cfg.Store = staleStore{b.store}
 		wd := b.attach()
 		require.NoError(t, wd.Extend(time.Hour))
@@ -297,7 +297,7 @@ func TestHeedOfAStoreThatReadsAnOlderStateTakesNothingBack(t *testing.T) {
 	})
 }
 
-func TestHeedAgainstTheOtherEnds(t *testing.T) {
+func TestSyncRace(t *testing.T) {
 	for name, end := range map[string]func(wd *watchdog.Watchdog){
 		"close":     func(wd *watchdog.Watchdog) { wd.Close() },
 		"interrupt": func(wd *watchdog.Watchdog) { wd.Interrupt("SIGINT") },
