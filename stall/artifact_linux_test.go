@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -109,6 +110,18 @@ func TestTheTail(t *testing.T) {
 		require.NotContains(t, result.ArtifactErr.Error(), "oops")
 		require.True(t, b.record().Complete)
 	})
+}
+
+func TestTailRedactThatExits(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	b.cfg.Terminal, b.cfg.RecordTimeout = readyLine, patient
+	b.cfg.Tail = &stall.Tail{Bytes: 100, Redact: func([]byte) []byte { runtime.Goexit(); return nil }}
+	began := time.Now()
+	result, _ := b.stalled(play(t, "warn:oops", "print:"+ready, "stay"))
+	within(t, late+late, began)
+	require.ErrorContains(t, result.ArtifactErr, "Tail.Redact ended its goroutine; the tail was not written")
+	require.Equal(t, []string{"event.json"}, b.artifacts())
 }
 
 func TestADiskThatIsFullDoesNotKeepACommandAlive(t *testing.T) {

@@ -1,6 +1,7 @@
 package stall
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
@@ -39,9 +41,9 @@ func (r *report) do(write func() error) {
 	if r.hangs {
 		return
 	}
-	ended, err := r.bounded(write)
+	_, err := inTime(r.cfg.RecordTimeout, func() (struct{}, error) { return struct{}{}, write() })
 	switch {
-	case !ended:
+	case errors.Is(err, bounded.ErrLeftBehind):
 		r.hangs = true
 		r.errs = append(r.errs, fmt.Errorf("write artifacts: the disk did not answer in %v", r.cfg.RecordTimeout))
 	case err != nil:
@@ -51,18 +53,11 @@ func (r *report) do(write func() error) {
 	}
 }
 
-// bounded does some work for at most the record timeout, and reports whether it ended. It leaves behind what did not.
-func (r *report) bounded(work func() error) (ended bool, err error) {
-	done := make(chan error, 1)
-	go func() { done <- work() }()
-	timer := time.NewTimer(r.cfg.RecordTimeout)
-	defer timer.Stop()
-	select {
-	case err = <-done:
-		return true, err
-	case <-timer.C:
-		return false, nil
-	}
+// inTime makes a call and waits at most the timeout for it.
+func inTime[T any](timeout time.Duration, call func() (T, error)) (T, error) {
+	wait, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return bounded.Do(wait, call)
 }
 
 // probe adds a line about a probe.
@@ -141,28 +136,19 @@ func (r *report) writeTail(s *sentinel) {
 	if s.cfg.Tail == nil {
 		return
 	}
-	var text []byte
-	ended, err := r.bounded(func() (err error) {
-		text, err = redacted(s.cfg.Tail.Redact, s.io.tail.Bytes())
-		return err
-	})
-	switch {
-	case !ended:
-		r.errs = append(r.errs, fmt.Errorf("write the tail of standard error: Tail.Redact did not return in %v; the tail was not written", r.cfg.RecordTimeout))
-	case err != nil:
-		r.errs = append(r.errs, err)
-	default:
+	text, err := inTime(r.cfg.RecordTimeout, func() ([]byte, error) { return s.cfg.Tail.Redact(s.io.tail.Bytes()), nil })
+	if err == nil {
 		r.do(func() error { return r.dir.WriteTail(text) })
+		return
 	}
-}
-
-func redacted(redact func([]byte) []byte, tail []byte) (text []byte, err error) {
-	defer func() {
-		if recover() != nil { // what it says may hold what it could not redact
-			err = errors.New("write the tail of standard error: Tail.Redact panicked; the tail was not written")
-		}
-	}()
-	return redact(tail), nil
+	reason := "Tail.Redact panicked"
+	switch {
+	case errors.Is(err, bounded.ErrLeftBehind):
+		reason = fmt.Sprintf("Tail.Redact did not return in %v", r.cfg.RecordTimeout)
+	case errors.Is(err, bounded.ErrExited):
+		reason = "Tail.Redact ended its goroutine"
+	}
+	r.errs = append(r.errs, fmt.Errorf("write the tail of standard error: %s; the tail was not written", reason))
 }
 
 func (r *report) outcome() (folder string, err error) {
