@@ -97,7 +97,7 @@ func TestAnOutsideCancel(t *testing.T) {
 	t.Run("after an ignored trip is no stall, and no decision", func(t *testing.T) {
 		t.Parallel()
 		b := newBed(t)
-		b.cfg.OnTerminal, b.cfg.Terminal, b.cfg.AsIncomplete = stall.Ignore, readyLine, true
+		b.cfg.OnTerminal, b.cfg.Terminal, b.cfg.AsIncomplete = stall.ActionIgnore, readyLine, true
 		b.cfg.WallClock = time.Second
 		result, err := b.run(play(t, "print:"+ready, "stay"))
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
@@ -200,7 +200,7 @@ func TestInsideARun(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, result.Finished)
 		require.Equal(t, stall.KindTerminal, result.Trip.Kind)
-		require.Equal(t, stall.Ignore, result.Trip.Action)
+		require.Equal(t, stall.ActionIgnore, result.Trip.Action)
 		require.Empty(t, b.events(watchdog.EventCancel))
 		require.Len(t, b.events(watchdog.EventWarning), 1)
 		require.True(t, b.record().Complete)

@@ -39,16 +39,16 @@ func flaw(format string, args ...any) error {
 }
 
 func (c *Config) checkWords() error {
-	switch c.Activity {
-	case "", AnyOutput, Stdout, Stderr:
+	switch c.ActivitySource {
+	case "", ActivityAny, ActivityStdout, ActivityStderr:
 	default:
-		return flaw("Activity is %q; use AnyOutput, Stdout or Stderr", c.Activity)
+		return flaw("ActivitySource is %q; use ActivityAny, ActivityStdout or ActivityStderr", c.ActivitySource)
 	}
-	for _, action := range []Action{c.OnStall, c.OnTerminal} {
+	for _, action := range []TripAction{c.OnStall, c.OnTerminal} {
 		switch action {
-		case "", Interrupt, Fail, Ignore:
+		case "", ActionInterrupt, ActionFail, ActionIgnore:
 		default:
-			return flaw("the action %q is none; use Interrupt, Fail or Ignore", action)
+			return flaw("the action %q is none; use ActionInterrupt, ActionFail or ActionIgnore", action)
 		}
 	}
 	if p := c.FingerprintPrefix; p != "" && (!artifact.ValidFingerprint(p) || strings.HasPrefix(p, "/") || strings.HasSuffix(p, "/")) {
@@ -99,8 +99,8 @@ func (p *Probe) check() error {
 
 // complete is the config with its defaults in place of zero values.
 func (c Config) complete() Config {
-	c.Activity = cmp.Or(c.Activity, AnyOutput)
-	c.OnStall, c.OnTerminal = cmp.Or(c.OnStall, Interrupt), cmp.Or(c.OnTerminal, Interrupt)
+	c.ActivitySource = cmp.Or(c.ActivitySource, ActivityAny)
+	c.OnStall, c.OnTerminal = cmp.Or(c.OnStall, ActionInterrupt), cmp.Or(c.OnTerminal, ActionInterrupt)
 	c.RecordTimeout = cmp.Or(c.RecordTimeout, watchdog.DefaultRecordTimeout)
 	c.Grace.Interrupt = max(cmp.Or(c.Grace.Interrupt, DefaultInterruptGrace), 0)
 	c.Grace.Terminate = max(cmp.Or(c.Grace.Terminate, DefaultTerminateGrace), 0)
@@ -118,7 +118,7 @@ func (c Config) complete() Config {
 func (c *Config) harmless() bool { return c.NoOutput == 0 && c.Probe == nil && len(c.Terminal) == 0 }
 
 // action is what a trip of the kind does.
-func (c *Config) action(k Kind) Action {
+func (c *Config) action(k TripKind) TripAction {
 	if k == KindTerminal {
 		return c.OnTerminal
 	}

@@ -41,7 +41,7 @@ func TestAConfigThatCannotBeUsedStartsNothing(t *testing.T) {
 		{"a negative RecordTimeout", func(c *stall.Config) { c.RecordTimeout = -3 }, "RecordTimeout", "-3ns"},
 		{"a negative grace", func(c *stall.Config) { c.Grace.Interrupt = -2 }, "Grace", "-2ns"},
 		{"another negative grace", func(c *stall.Config) { c.Grace.Terminate = -5 }, "Grace", "-5ns"},
-		{"an unknown activity", func(c *stall.Config) { c.Activity = "cpu" }, "Activity", `"cpu"`},
+		{"an unknown activity", func(c *stall.Config) { c.ActivitySource = "cpu" }, "Activity", `"cpu"`},
 		{"an unknown action", func(c *stall.Config) { c.OnStall = "pray" }, "action", `"pray"`},
 		{"an unknown terminal action", func(c *stall.Config) { c.OnTerminal = "wish" }, "action", `"wish"`},
 		{"a prefix that is no fingerprint", func(c *stall.Config) { c.FingerprintPrefix = "a b" }, "FingerprintPrefix", `"a b"`},

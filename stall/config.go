@@ -14,27 +14,27 @@ const (
 	DefaultTerminateGrace = 20 * time.Second
 )
 
-// An Action is what a trip does.
-type Action string
+// A TripAction is what a trip does.
+type TripAction string
 
-// The actions. The zero value is Interrupt.
+// The actions. The zero value is ActionInterrupt.
 const (
-	// Interrupt ends the command: SIGINT, SIGTERM and SIGKILL to everything it started, a [Grace] between them.
-	Interrupt Action = "interrupt"
-	// Fail ends it with SIGKILL at once.
-	Fail Action = "fail"
-	// Ignore records the first trip and watches on.
-	Ignore Action = "ignore"
+	// ActionInterrupt ends the command: SIGINT, SIGTERM and SIGKILL to everything it started, a [Grace] between them.
+	ActionInterrupt TripAction = "interrupt"
+	// ActionFail ends it with SIGKILL at once.
+	ActionFail TripAction = "fail"
+	// ActionIgnore records the first trip and watches on.
+	ActionIgnore TripAction = "ignore"
 )
 
-// An Activity names the output that counts as a sign of life.
-type Activity string
+// An ActivitySource names the output that counts as a sign of life.
+type ActivitySource string
 
-// The activities. The zero value is AnyOutput.
+// The sources. The zero value is ActivityAny.
 const (
-	AnyOutput Activity = "output"
-	Stdout    Activity = "stdout"
-	Stderr    Activity = "stderr"
+	ActivityAny    ActivitySource = "output"
+	ActivityStdout ActivitySource = "stdout"
+	ActivityStderr ActivitySource = "stderr"
 )
 
 // A Config says when a command is stuck and what is done then. It is copied; changing it later changes nothing.
@@ -58,16 +58,16 @@ type Config struct {
 	// NoOutput is how long the command may be silent; zero means that silence is no signal. A reader of the output that does not take it is not
 	// the command's silence.
 	NoOutput time.Duration
-	// Activity says which output counts against NoOutput; both do where they are one writer. Zero means AnyOutput.
-	Activity Activity
+	// ActivitySource says which output counts against NoOutput; both do where they are one writer. Zero means ActivityAny.
+	ActivitySource ActivitySource
 	// Probe, where set, asks a second command whether the first gets anywhere.
 	Probe *Probe
 	// Terminal are patterns of lines of output after which nothing good can come, such as a fatal error that is retried for ever. None is the default. A line
 	// is looked at in its first 64 KiB.
 	Terminal []*regexp.Regexp
 
-	// OnStall is what no output and no progress do, OnTerminal what a terminal state does. Zero means Interrupt.
-	OnStall, OnTerminal Action
+	// OnStall is what no output and no progress do, OnTerminal what a terminal state does. Zero means ActionInterrupt.
+	OnStall, OnTerminal TripAction
 	// Grace are the times between the signals.
 	Grace Grace
 	// KeepBackground leaves alone what a command that ended by itself left running. Without it everything that the command started is ended.

@@ -25,11 +25,11 @@ type step struct {
 }
 
 // steps are what an action does to a tree.
-func (c *Config) steps(a Action) []step {
+func (c *Config) steps(a TripAction) []step {
 	switch a {
-	case Ignore:
+	case ActionIgnore:
 		return nil
-	case Fail:
+	case ActionFail:
 		return []step{{syscall.SIGKILL, killBound}}
 	default:
 		return []step{{syscall.SIGINT, c.Grace.Interrupt}, {syscall.SIGTERM, c.Grace.Terminate}, {syscall.SIGKILL, killBound}}
@@ -37,7 +37,7 @@ func (c *Config) steps(a Action) []step {
 }
 
 // end ends the tree and notes what was sent. A command that has ended before the first signal is finished.
-func (s *sentinel) end(action Action) {
+func (s *sentinel) end(action TripAction) {
 	steps := s.cfg.steps(action)
 	for _, step := range steps {
 		s.result.Requested = append(s.result.Requested, step.signal)

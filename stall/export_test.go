@@ -19,7 +19,7 @@ func NewJudge(cfg Config) *Judge {
 
 // Found is what a judge found.
 type Found struct {
-	Kind                    Kind
+	Kind                    TripKind
 	Code                    watchdog.StopReason
 	Reason, Summary         string
 	Fingerprints, Published []string

@@ -19,7 +19,7 @@ type judge struct {
 	limits verdict.Limits
 	seen   verdict.Snapshot
 	series verdict.Series
-	told   map[Kind]bool
+	told   map[TripKind]bool
 }
 
 func newJudge(cfg *Config) judge {
@@ -28,12 +28,12 @@ func newJudge(cfg *Config) judge {
 	if cfg.NoOutput > 0 {
 		limits.Idle = cfg.NoOutput
 	}
-	return judge{cfg: cfg, limits: limits, seen: verdict.Snapshot{Signs: &verdict.Signs{}}, told: map[Kind]bool{}}
+	return judge{cfg: cfg, limits: limits, seen: verdict.Snapshot{Signs: &verdict.Signs{}}, told: map[TripKind]bool{}}
 }
 
 // A finding is what a judge found: what tripped, and how much of which limit was used.
 type finding struct {
-	kind          Kind
+	kind          TripKind
 	reason        string
 	fingerprints  []string
 	published     []string // reasons

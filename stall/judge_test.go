@@ -76,7 +76,7 @@ func TestATripThatIsIgnoredIsToldOnceForEachKind(t *testing.T) {
 	cfg.Probe = &stall.Probe{StallThreshold: 2}
 	cfg.Terminal = []*regexp.Regexp{regexp.MustCompile("a"), regexp.MustCompile("b")}
 	j := stall.NewJudge(cfg)
-	count := map[stall.Kind]int{}
+	count := map[stall.TripKind]int{}
 	note := func(f *stall.Found) {
 		if f != nil {
 			count[f.Kind]++
@@ -89,7 +89,7 @@ func TestATripThatIsIgnoredIsToldOnceForEachKind(t *testing.T) {
 		note(j.Probed(stall.Look{Digest: "same"}, 0))
 		note(j.Pattern(i % 2))
 	}
-	require.Equal(t, map[stall.Kind]int{stall.KindNoOutput: 1, stall.KindNoProgress: 1, stall.KindTerminal: 1}, count)
+	require.Equal(t, map[stall.TripKind]int{stall.KindNoOutput: 1, stall.KindNoProgress: 1, stall.KindTerminal: 1}, count)
 }
 
 func TestProbes(t *testing.T) {
@@ -99,7 +99,7 @@ func TestProbes(t *testing.T) {
 		name   string
 		probe  stall.Probe
 		looks  []stall.Look
-		kind   stall.Kind // of the last look; none before it
+		kind   stall.TripKind // of the last look; none before it
 		reason string
 		print  string
 	}{
@@ -181,7 +181,7 @@ func TestProbesAreAsTheModelSaysWhateverTheySee(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 2))
 		j := stall.NewJudge(stall.Config{Probe: &stall.Probe{StallThreshold: 3, OnError: stall.ErrorStall, ErrorThreshold: 2}})
-		seen, told := "", map[stall.Kind]bool{}
+		seen, told := "", map[stall.TripKind]bool{}
 		for range 12 {
 			letter := letters[random.IntN(len(letters))]
 			seen += string(letter)
@@ -190,7 +190,7 @@ func TestProbesAreAsTheModelSaysWhateverTheySee(t *testing.T) {
 				want = ""
 			}
 			told[want] = want != ""
-			got := stall.Kind("")
+			got := stall.TripKind("")
 			if f := j.Probed(look(letter), 0); f != nil {
 				got = f.Kind
 			}
@@ -211,8 +211,8 @@ func look(letter byte) stall.Look {
 	return stall.Look{Class: "stalled", Digest: string(letter)}
 }
 
-func naive(seen string) stall.Kind {
-	for end, kind := range map[string]stall.Kind{"aaa": stall.KindNoProgress, "bbb": stall.KindNoProgress, "xx": stall.KindNoProgress, "T": stall.KindTerminal} {
+func naive(seen string) stall.TripKind {
+	for end, kind := range map[string]stall.TripKind{"aaa": stall.KindNoProgress, "bbb": stall.KindNoProgress, "xx": stall.KindNoProgress, "T": stall.KindTerminal} {
 		if strings.HasSuffix(seen, end) {
 			return kind
 		}

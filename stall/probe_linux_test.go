@@ -45,7 +45,7 @@ func TestWhatAProbeSees(t *testing.T) {
 	for _, c := range []struct {
 		name, words string
 		change      func(*stall.Probe)
-		kind        stall.Kind
+		kind        stall.TripKind
 		probes      int
 		print       string
 	}{

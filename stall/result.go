@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// A Kind is what tripped.
-type Kind string
+// A TripKind is what tripped.
+type TripKind string
 
 // The kinds.
 const (
-	KindNoOutput   Kind = "no_output"
-	KindNoProgress Kind = "no_progress"
-	KindTerminal   Kind = "terminal"
+	KindNoOutput   TripKind = "no_output"
+	KindNoProgress TripKind = "no_progress"
+	KindTerminal   TripKind = "terminal"
 )
 
 // A Trip is a command that was seen to be stuck.
 type Trip struct {
-	Kind Kind
+	Kind TripKind
 	// Reason says it for people, without anything of the command's.
 	Reason string
 	// ObservedAt is when it was seen.
 	ObservedAt time.Time
 	// Action is what was done about it.
-	Action Action
+	Action TripAction
 	// Fingerprints are short, stable names of what is wrong, sorted, each once; at most 32. The same ones in two attempts mean that the second
 	// failed like the first.
 	Fingerprints []string
@@ -53,7 +53,7 @@ type Result struct {
 	User, System time.Duration
 	MaxRSS       int64
 
-	// Trip is the first trip, nil where there was none. With the action Ignore the command went on.
+	// Trip is the first trip, nil where there was none. With ActionIgnore the command went on.
 	Trip *Trip
 	// Requested are the signals that the action has, Sent those that were sent, in order. Terminated tells that the command was alive before the first and nothing of it
 	// after the last; EndedBy is the signal that it took.

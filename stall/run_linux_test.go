@@ -22,7 +22,7 @@ var readyLine = []*regexp.Regexp{regexp.MustCompile("^" + ready + "$")}
 
 // A provocation makes one of the three signals of a command that printed that it is ready.
 type provocation struct {
-	kind    stall.Kind
+	kind    stall.TripKind
 	code    watchdog.StopReason
 	reason  string // of the event
 	prepare func(*stall.Config)
@@ -42,13 +42,13 @@ func provocations(t *testing.T) []provocation {
 func TestEverySignalAndEveryAction(t *testing.T) {
 	t.Parallel()
 	for _, p := range provocations(t) {
-		for _, action := range []stall.Action{stall.Interrupt, stall.Fail, stall.Ignore} {
+		for _, action := range []stall.TripAction{stall.ActionInterrupt, stall.ActionFail, stall.ActionIgnore} {
 			t.Run(string(p.kind)+" and "+string(action), func(t *testing.T) {
 				t.Parallel()
 				b := newBed(t)
 				b.cfg.OnStall, b.cfg.OnTerminal = action, action
 				p.prepare(&b.cfg)
-				if action == stall.Ignore {
+				if action == stall.ActionIgnore {
 					ignored(b, p)
 				} else {
 					acted(b, p, action)
@@ -58,7 +58,7 @@ func TestEverySignalAndEveryAction(t *testing.T) {
 	}
 }
 
-func acted(b *bed, p provocation, action stall.Action) {
+func acted(b *bed, p provocation, action stall.TripAction) {
 	result, err := b.stalled(play(b, "print:"+ready, "stay"))
 	require.ErrorIs(b, err, p.code)
 	require.Equal(b, p.code, err.Stop.Code)
@@ -67,7 +67,7 @@ func acted(b *bed, p provocation, action stall.Action) {
 	require.Equal(b, p.kind, result.Trip.Kind)
 	require.Equal(b, action, result.Trip.Action)
 	require.Equal(b, []payload{{p.reason, "run"}}, b.events(watchdog.EventCancel), "exactly one, with its parent")
-	ended := map[stall.Action]syscall.Signal{stall.Interrupt: syscall.SIGINT, stall.Fail: syscall.SIGKILL}[action]
+	ended := map[stall.TripAction]syscall.Signal{stall.ActionInterrupt: syscall.SIGINT, stall.ActionFail: syscall.SIGKILL}[action]
 	require.Equal(b, ended, result.EndedBy)
 	require.Equal(b, ended, result.Signal)
 	require.Equal(b, -1, result.ExitCode)
@@ -92,7 +92,7 @@ func ignored(b *bed, p provocation) {
 	require.True(b, result.Finished)
 	require.Empty(b, result.Sent)
 	require.Equal(b, p.kind, result.Trip.Kind)
-	require.Equal(b, stall.Ignore, result.Trip.Action)
+	require.Equal(b, stall.ActionIgnore, result.Trip.Action)
 	require.Empty(b, b.events(watchdog.EventCancel))
 	require.Len(b, b.events(watchdog.EventWarning), 1)
 	r := b.record()

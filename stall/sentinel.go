@@ -198,14 +198,14 @@ func (s *sentinel) trip(f *finding) error {
 	t := Trip{
 		Kind: f.kind, Reason: f.reason, ObservedAt: now(), Action: action, Fingerprints: artifact.Set(f.fingerprints), Reasons: f.published, Summary: f.summary,
 	}
-	stop, err := s.run.Cancel(watchdog.Cancellation{Reason: f.code(), Elapsed: f.used, Budget: f.allowed, ObserveOnly: action == Ignore})
+	stop, err := s.run.Cancel(watchdog.Cancellation{Reason: f.code(), Elapsed: f.used, Budget: f.allowed, ObserveOnly: action == ActionIgnore})
 	switch {
 	case err != nil: // the run has ended in another way, and that is the cause
 		return err
 	case stop != nil && stop.Code != f.code():
 		return stop
 	case stop == nil:
-		t.Action = Ignore // the host only observes
+		t.Action = ActionIgnore // the host only observes
 	}
 	if s.result.Trip == nil || stop != nil {
 		s.result.Trip = &t
@@ -230,7 +230,7 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	case s.result.Trip != nil && isStalled(cause):
 		s.end(s.result.Trip.Action)
 	default:
-		s.end(Interrupt)
+		s.end(ActionInterrupt)
 	}
 	s.asking.Wait()
 	s.result.OutputErr = s.io.close(drainBound)

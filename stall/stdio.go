@@ -47,15 +47,17 @@ func (o *stdio) open(cmd *exec.Cmd, watched bool) error {
 	if err != nil {
 		return err
 	}
-	counts := func(a Activity) bool { return watched && (o.cfg.Activity == AnyOutput || o.cfg.Activity == a) }
+	counts := func(a ActivitySource) bool {
+		return watched && (o.cfg.ActivitySource == ActivityAny || o.cfg.ActivitySource == a)
+	}
 	one := same(cmd.Stdout, cmd.Stderr) // then nothing tells which of the two it is
-	out, err := o.output(cmd.Stdout, counts(Stdout) || one && counts(Stderr), one && o.tail != nil)
+	out, err := o.output(cmd.Stdout, counts(ActivityStdout) || one && counts(ActivityStderr), one && o.tail != nil)
 	if err != nil {
 		return err
 	}
 	errs := out
 	if !one {
-		errs, err = o.output(cmd.Stderr, counts(Stderr), o.tail != nil)
+		errs, err = o.output(cmd.Stderr, counts(ActivityStderr), o.tail != nil)
 	}
 	o.files = append([]*os.File{in, out, errs}, cmd.ExtraFiles...)
 	return err

@@ -115,14 +115,14 @@ func TestASlowReaderIsNoStall(t *testing.T) {
 func TestOnlyTheOutputThatCountsIsASignOfLife(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		activity stall.Activity
+		activity stall.ActivitySource
 		one      bool
 		stalls   bool
-	}{{stall.Stdout, false, false}, {stall.Stderr, false, true}, {stall.Stderr, true, false}, {stall.AnyOutput, false, false}} {
+	}{{stall.ActivityStdout, false, false}, {stall.ActivityStderr, false, true}, {stall.ActivityStderr, true, false}, {stall.ActivityAny, false, false}} {
 		t.Run(fmt.Sprintf("%s, one writer %v", c.activity, c.one), func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t)
-			b.cfg.Activity, b.cfg.NoOutput = c.activity, 2*time.Second
+			b.cfg.ActivitySource, b.cfg.NoOutput = c.activity, 2*time.Second
 			cmd := play(t, "every:50ms:x:60")
 			if c.one {
 				var out strings.Builder
