@@ -130,13 +130,13 @@ func TestProbes(t *testing.T) {
 			require.NotNil(t, f)
 			require.Equal(t, []string{string(c.kind), c.reason, c.print}, []string{string(f.Kind), f.Reason, f.Fingerprints[0]})
 			require.Equal(t, second, f.Used)
-			require.Empty(t, f.Published, "what a probe says for people is not published")
+			require.Empty(t, f.Reasons, "what a probe says for people is not published")
 			require.Empty(t, f.Summary)
 		})
 	}
 	t.Run("what a probe says for people is published where that was asked for", func(t *testing.T) {
 		f := stall.NewJudge(stall.Config{Probe: &stall.Probe{Publish: true}}).Probed(stall.Look{Class: "terminal"}, 0)
-		require.Equal(t, []string{"reason"}, f.Published)
+		require.Equal(t, []string{"reason"}, f.Reasons)
 		require.Equal(t, "summary", f.Summary)
 	})
 }
