@@ -54,7 +54,7 @@ func encode(v any, indent string) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// list returns a list that JSON shows as [] if it is empty, and not as null.
+// list returns an empty list in place of nil, which JSON would show as null.
 func list[T any](values []T) []T {
 	if values == nil {
 		return []T{}
