@@ -25,13 +25,13 @@ const maxGrowth = 32 << 20
 // TestOutputMemory checks that the memory of a host does not grow with the output.
 func TestOutputMemory(t *testing.T) {
 	t.Parallel()
-	size, line := 256<<20, 256<<20
+	size, line := int64(256<<20), int64(256<<20)
 	if long {
 		size, line = 10_000_000_000, 1<<30
 	}
 	for _, c := range []struct {
 		name, to string
-		bytes    int
+		bytes    int64
 	}{
 		{"much of it", "writer", size},
 		{"one line, matched with patterns and kept as a tail", "matched", line},
@@ -39,7 +39,7 @@ func TestOutputMemory(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := command(t, "memory:"+c.to+":"+strconv.Itoa(c.bytes))
+			cmd := command(t, "memory:"+c.to+":"+strconv.FormatInt(c.bytes, 10))
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, string(out))
 		})

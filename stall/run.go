@@ -33,8 +33,8 @@ import (
 //   - the cause of ctx or of the run around the command, such as a [*watchdog.Stop], if that ended the command
 //   - [watchdog.ErrInvalid], an error of [watchdog.New] or one of the operating system if the command was not started
 //
-// Besides, Run wraps [ErrSurvivors] if a process could not be ended, and the error of the store if the cancel could not
-// be recorded.
+// In addition, Run wraps [ErrSurvivors] if a process could not be ended, and the error of the store if the cancel
+// could not be recorded.
 //
 // A command that exits at once takes about one and a half times as long as with package exec.
 func Run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {

@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
-// link makes a symbolic link, or skips the test where that is not allowed.
+// link makes a symbolic link, or skips the test if that is not allowed.
 func (f *fixture) link(target, path string) {
 	f.t.Helper()
 	require.NoError(f.t, os.MkdirAll(filepath.Dir(path), 0o700))
