@@ -31,7 +31,7 @@ const (
 // signals are what a sentinel fires by. Without one of them it never does.
 var signals = []string{noOutputPath, commandPath, patternsPath}
 
-var actions = []stall.Action{stall.Interrupt, stall.Fail, stall.Ignore}
+var actions = []stall.TripAction{stall.ActionInterrupt, stall.ActionFail, stall.ActionIgnore}
 
 // stallKeys are the settings of the stall sentinel. The tail is not among them: it needs a func that redacts.
 var stallKeys = []key{
@@ -43,9 +43,9 @@ var stallKeys = []key{
 	{
 		block: stalled, name: "activity_source", variable: "WATCHDOG_STALL_ACTIVITY_SOURCE", needs: []string{noOutputPath},
 		allowed: "output, stdout or stderr",
-		kind: choice[stall.Activity]{
-			field: func(c *Config) *stall.Activity { return &c.Stall.Activity },
-			what:  "an output", known: []stall.Activity{stall.AnyOutput, stall.Stdout, stall.Stderr}, standard: stall.AnyOutput,
+		kind: choice[stall.ActivitySource]{
+			field: func(c *Config) *stall.ActivitySource { return &c.Stall.ActivitySource },
+			what:  "an output", known: []stall.ActivitySource{stall.ActivityAny, stall.ActivityStdout, stall.ActivityStderr}, standard: stall.ActivityAny,
 		},
 	},
 	{
@@ -103,17 +103,17 @@ var stallKeys = []key{
 	{
 		block: stalled, name: "on_stall", variable: "WATCHDOG_STALL_ON_STALL", needs: []string{noOutputPath, commandPath},
 		allowed: allowedAction,
-		kind: choice[stall.Action]{
-			field: func(c *Config) *stall.Action { return &c.Stall.OnStall },
-			what:  "an action", known: actions, standard: stall.Interrupt,
+		kind: choice[stall.TripAction]{
+			field: func(c *Config) *stall.TripAction { return &c.Stall.OnStall },
+			what:  "an action", known: actions, standard: stall.ActionInterrupt,
 		},
 	},
 	{
 		block: stalled, name: "on_terminal", variable: "WATCHDOG_STALL_ON_TERMINAL", needs: []string{commandPath, patternsPath},
 		allowed: allowedAction,
-		kind: choice[stall.Action]{
-			field: func(c *Config) *stall.Action { return &c.Stall.OnTerminal },
-			what:  "an action", known: actions, standard: stall.Interrupt,
+		kind: choice[stall.TripAction]{
+			field: func(c *Config) *stall.TripAction { return &c.Stall.OnTerminal },
+			what:  "an action", known: actions, standard: stall.ActionInterrupt,
 		},
 	},
 	{ // The graces are of use besides: a command can also be ended from outside.

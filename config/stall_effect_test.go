@@ -119,6 +119,6 @@ func TestAVariableMayTakeTheEffectFromWhatASentinelHas(t *testing.T) {
 	t.Run("a variable may be the signal of what the file has", func(t *testing.T) {
 		c, err := config.Parse(file, []byte("stall: {on_stall: fail}"), environment(variables{noOutputVariable: "5m"}))
 		require.NoError(t, err)
-		require.Equal(t, stall.Fail, c.Stall.OnStall)
+		require.Equal(t, stall.ActionFail, c.Stall.OnStall)
 	})
 }

@@ -38,14 +38,14 @@ const everyStall = `stall:
 
 func everySentinel() stall.Config {
 	return stall.Config{
-		NoOutput: 90 * time.Minute, Activity: stall.Stderr,
+		NoOutput: 90 * time.Minute, ActivitySource: stall.ActivityStderr,
 		Probe: &stall.Probe{
 			Command:  []string{"kubectl", "get", "-o", "json", "5", "", " two words "},
 			Interval: 90 * time.Second, Timeout: 1500 * time.Millisecond, StallThreshold: 2,
 			AnyExit: true, OnError: stall.ErrorTerminal, ErrorThreshold: 1,
 		},
 		Terminal: []*regexp.Regexp{regexp.MustCompile("^fatal: "), regexp.MustCompile("out of memory")},
-		OnStall:  stall.Fail, OnTerminal: stall.Ignore,
+		OnStall:  stall.ActionFail, OnTerminal: stall.ActionIgnore,
 		Grace:          stall.Grace{Interrupt: watchdog.None, Terminate: 250 * time.Millisecond},
 		KeepBackground: true, FingerprintPrefix: "ci/build_1.2:a@b=c+d-e",
 	}

@@ -37,7 +37,7 @@ func (l *line) flags() *flag.FlagSet {
 	flags.DurationVar(&l.interval, "probe-interval", stall.DefaultProbeInterval, "the time from one probe to the next")
 	flags.IntVar(&l.threshold, "stall-threshold", stall.DefaultStallThreshold, "end the command when that many probes in a row saw the same, at least 2")
 	flags.StringVar(&l.terminal, "terminal", "", "end the command when it prints a line that `REGEXP` matches")
-	flags.StringVar(&l.onStall, "on-stall", string(stall.Interrupt), "what to do then: interrupt, fail (SIGKILL at once) or ignore (only record it)")
+	flags.StringVar(&l.onStall, "on-stall", string(stall.ActionInterrupt), "what to do then: interrupt, fail (SIGKILL at once) or ignore (only record it)")
 	flags.DurationVar(&l.graceInt, "grace-int", stall.DefaultInterruptGrace, "how long a SIGINT may take")
 	flags.DurationVar(&l.graceTerm, "grace-term", stall.DefaultTerminateGrace, "how long a SIGTERM may take")
 	flags.DurationVar(&l.config.WallClock, "budget", 0, "end the command after that long, whatever it does (0: never)")
@@ -80,7 +80,7 @@ func (l *line) complete(given map[string]bool) error {
 		}
 		l.config.Terminal = []*regexp.Regexp{pattern}
 	}
-	l.config.OnStall, l.config.OnTerminal = stall.Action(l.onStall), stall.Action(l.onStall)
+	l.config.OnStall, l.config.OnTerminal = stall.TripAction(l.onStall), stall.TripAction(l.onStall)
 	l.config.Grace = stall.Grace{Interrupt: grace(l.graceInt), Terminate: grace(l.graceTerm)}
 	return nil
 }
@@ -95,7 +95,7 @@ func grace(d time.Duration) time.Duration {
 
 // needs refuses what the config would take for something else, or what would do nothing.
 func (l *line) needs(given map[string]bool) error {
-	actions := []string{string(stall.Interrupt), string(stall.Fail), string(stall.Ignore)}
+	actions := []string{string(stall.ActionInterrupt), string(stall.ActionFail), string(stall.ActionIgnore)}
 	switch {
 	case l.config.NoOutput < 0 || l.config.WallClock < 0:
 		return fmt.Errorf("-no-output %v, -budget %v: use positive durations, or 0 for none", l.config.NoOutput, l.config.WallClock)

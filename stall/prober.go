@@ -11,16 +11,27 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
 
-// A prober runs the probes of one command, one at a time, each as a process tree of its own that is ended whole.
+// A prober runs the probes of one command, one at a time. Each probe is a process tree of its own, and no process of it
+// outlives it.
 type prober struct {
-	cfg   *Probe
-	env   []string
-	dir   string
-	began time.Time
-	seen  chan observed
+	cfg     *Probe
+	env     []string
+	dir     string
+	began   time.Time
+	results chan probeResult
 }
 
-// run asks at every interval until the context ends. The next probe is not begun before the one before it was taken.
+// A probeResult is what one probe reported.
+type probeResult struct {
+	probe.Observation
+	blind probe.Blind
+	began time.Duration
+	took  time.Duration
+	exit  *int
+}
+
+// run runs a probe at every interval until ctx ends. It starts the next probe only after the result of the previous one
+// was received.
 func (p *prober) run(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -31,12 +42,12 @@ func (p *prober) run(ctx context.Context) {
 		case <-timer.C:
 		}
 		started := time.Now()
-		o := p.ask(ctx)
+		result := p.probe(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		select {
-		case p.seen <- o:
+		case p.results <- result:
 		case <-ctx.Done():
 			return
 		}
@@ -44,16 +55,16 @@ func (p *prober) run(ctx context.Context) {
 	}
 }
 
-// ask runs one probe.
-func (p *prober) ask(ctx context.Context) observed {
+// probe runs one probe.
+func (p *prober) probe(ctx context.Context) probeResult {
 	started := time.Now()
 	outcome := p.outcome(ctx)
-	o := observed{began: started.Sub(p.began), took: time.Since(started)}
-	o.Observation, o.blind, _ = probe.Read(outcome, p.cfg.AnyExit)
+	r := probeResult{began: started.Sub(p.began), took: time.Since(started)}
+	r.Observation, r.blind, _ = probe.Read(outcome, p.cfg.AnyExit)
 	if outcome.StartErr == nil && !outcome.TimedOut {
-		o.exit = &outcome.ExitStatus
+		r.exit = &outcome.ExitStatus
 	}
-	return o
+	return r
 }
 
 func (p *prober) outcome(ctx context.Context) probe.Outcome {
@@ -76,20 +87,22 @@ func (p *prober) outcome(ctx context.Context) probe.Outcome {
 }
 
 func (p *prober) start(output *os.File) (*proctree.Tree, error) {
-	cmd := exec.Command(p.cfg.Command[0], p.cfg.Command[1:]...) //nolint:noctx // it is not started by package exec
+	cmd := exec.Command(p.cfg.Command[0], p.cfg.Command[1:]...) //nolint:noctx // package exec does not start it
 	cmd.Env, cmd.Dir = p.env, p.dir
 	if cmd.Err != nil {
 		return nil, cmd.Err
 	}
-	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	defer nothing.Close() //nolint:errcheck // nothing was written
-	return proctree.Start(proctree.Command{Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ(), Dir: cmd.Dir, Files: []*os.File{nothing, output, nothing}})
+	defer null.Close() //nolint:errcheck // nothing was written
+	return proctree.Start(proctree.Command{
+		Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ(), Dir: cmd.Dir, Files: []*os.File{null, output, null},
+	})
 }
 
-// await waits for the probe's end, and reports that it had to be ended at its timeout.
+// await waits until the probe exits. It reports true if the timeout or ctx ended first.
 func (p *prober) await(ctx context.Context, tree *proctree.Tree) (timedOut bool) {
 	timer := time.NewTimer(p.cfg.Timeout)
 	defer timer.Stop()

@@ -15,20 +15,22 @@ import (
 	"time"
 )
 
-// actor is the first argument of this program where it plays a command; the others are its steps, one after the other.
-const actor = "stall-test-actor"
+// childArg is the first argument of this program if it is a child of a test. The other arguments are the steps that it
+// does, one after the other.
+const childArg = "stall-test-child"
 
-// act does the steps. A step is a word and, after a colon, what it is about; steps of a child are divided by semicolons.
-func act(steps []string) {
+// runChild does the steps. A step is a word, and after a colon its argument. The steps of a child of the child are
+// separated by semicolons.
+func runChild(steps []string) {
 	time.AfterFunc(5*time.Minute, func() { os.Exit(98) })
 	for _, step := range steps {
-		word, about, _ := strings.Cut(step, ":")
-		do, known := acts[word]
+		word, argument, _ := strings.Cut(step, ":")
+		do, known := childSteps[word]
 		if !known {
 			fmt.Fprintln(os.Stderr, "no such step:", word)
 			os.Exit(97)
 		}
-		if err := do(about); err != nil {
+		if err := do(argument); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(96)
 		}
@@ -36,10 +38,11 @@ func act(steps []string) {
 	os.Exit(0)
 }
 
-var acts map[string]func(about string) error
+// childSteps is set in init to break an initialization cycle.
+var childSteps map[string]func(argument string) error
 
 func init() {
-	acts = map[string]func(string) error{
+	childSteps = map[string]func(string) error{
 		"print":  func(text string) error { _, err := fmt.Println(text); return err },
 		"warn":   func(text string) error { _, err := fmt.Fprintln(os.Stderr, text); return err },
 		"exit":   func(code string) error { os.Exit(number(code)); return nil },
@@ -50,7 +53,7 @@ func init() {
 		"obey":   obey,
 		"kill":   func(name string) error { return syscall.Kill(os.Getpid(), signalsNamed(name)[0].(syscall.Signal)) },
 		"every":  every,
-		"orders": orders,
+		"number": numberLines,
 		"flood":  flood,
 		"keep":   keep,
 		"copy":   copyOnInterrupt,
@@ -59,12 +62,12 @@ func init() {
 		"child":  func(steps string) error { return child(steps, true) },
 		"daemon": func(steps string) error { return child(steps, false) },
 		"count":  count,
-		"env":    func(name string) error { return acts["print"](os.Getenv(name)) },
+		"env":    func(name string) error { return childSteps["print"](os.Getenv(name)) },
 		"lines":  awaitLines,
 		"full":   fullDisk,
 		"host":   host,
-		"gauge":  gauge,
-		"pwd":    func(string) error { dir, _ := os.Getwd(); return acts["print"](dir) },
+		"memory": memory,
+		"pwd":    func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }
 
@@ -72,16 +75,18 @@ func number(text string) int { n, _ := strconv.Atoi(text); return n }
 
 func duration(text string) time.Duration { d, _ := time.ParseDuration(text); return d }
 
+var signalNames = map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}
+
 func signalsNamed(names string) (all []os.Signal) {
 	for name := range strings.SplitSeq(names, ",") {
-		all = append(all, map[string]syscall.Signal{"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "KILL": syscall.SIGKILL}[name])
+		all = append(all, signalNames[name])
 	}
 	return all
 }
 
-// obey:TERM:3 ends with a status at a signal.
-func obey(about string) error {
-	name, code, _ := strings.Cut(about, ":")
+// obey:TERM:3 exits with a status at a signal.
+func obey(argument string) error {
+	name, code, _ := strings.Cut(argument, ":")
 	got := make(chan os.Signal, 1)
 	signal.Notify(got, signalsNamed(name)...)
 	go func() {
@@ -91,9 +96,9 @@ func obey(about string) error {
 	return nil
 }
 
-// every:10ms:TEXT prints for ever, every:10ms:TEXT:20 twenty times.
-func every(about string) error {
-	parts := append(strings.Split(about, ":"), "")
+// every:10ms:TEXT prints forever, every:10ms:TEXT:20 twenty times.
+func every(argument string) error {
+	parts := append(strings.Split(argument, ":"), "")
 	for n := 0; parts[2] == "" || n < number(parts[2]); n++ {
 		if _, err := fmt.Println(parts[1]); err != nil {
 			return err
@@ -103,9 +108,9 @@ func every(about string) error {
 	return nil
 }
 
-// orders:N prints numbered lines to both outputs in turn.
-func orders(about string) error {
-	for n := range number(about) {
+// number:N prints N numbered lines, alternating between the two outputs.
+func numberLines(argument string) error {
+	for n := range number(argument) {
 		file := os.Stdout
 		if n%2 == 1 {
 			file = os.Stderr
@@ -118,9 +123,9 @@ func orders(about string) error {
 }
 
 // flood:BYTES writes zeros, without a newline.
-func flood(about string) error {
+func flood(argument string) error {
 	block := make([]byte, 1<<20)
-	for left := number(about); left > 0; left -= len(block) {
+	for left := number(argument); left > 0; left -= len(block) {
 		if _, err := os.Stdout.Write(block[:min(left, len(block))]); err != nil {
 			return err
 		}
@@ -128,7 +133,7 @@ func flood(about string) error {
 	return nil
 }
 
-// keep:FILE appends to a file of its own for ever.
+// keep:FILE appends to a file of its own forever.
 func keep(path string) error {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	for ; err == nil; time.Sleep(10 * time.Millisecond) {
@@ -137,9 +142,9 @@ func keep(path string) error {
 	return err
 }
 
-// copy:FROM:TO copies a file at the first SIGINT and ends.
-func copyOnInterrupt(about string) error {
-	from, to, _ := strings.Cut(about, ":")
+// copy:FROM:TO copies a file at the first SIGINT and exits.
+func copyOnInterrupt(argument string) error {
+	from, to, _ := strings.Cut(argument, ":")
 	got := make(chan os.Signal, 1)
 	signal.Notify(got, syscall.SIGINT)
 	go func() {
@@ -165,13 +170,13 @@ func awaitFile(path string) error {
 	}
 }
 
-// child starts this program again, and waits until it has printed a line to a pipe of its own.
+// child starts this program again, in a session of its own unless here is set, and waits until it has printed a line.
 func child(steps string, here bool) error {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(os.Args[0], append([]string{actor}, strings.Split(steps, ";")...)...)
+	cmd := exec.Command(os.Args[0], append([]string{childArg}, strings.Split(steps, ";")...)...)
 	cmd.Stdout, cmd.Stderr = w, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: !here}
 	if err := cmd.Start(); err != nil {
@@ -182,9 +187,9 @@ func child(steps string, here bool) error {
 	return err
 }
 
-// count:FILE:A,B,C prints the words one after the other, one at each run, then the last for ever.
-func count(about string) error {
-	path, list, _ := strings.Cut(about, ":")
+// count:FILE:A,B,C prints one of the words at each run, one after the other, and then always the last.
+func count(argument string) error {
+	path, list, _ := strings.Cut(argument, ":")
 	text, _ := os.ReadFile(path)
 	all := strings.Split(list, ",")
 	turn := min(bytes.Count(text, []byte("\n")), len(all)-1)
@@ -206,15 +211,15 @@ func count(about string) error {
 	default:
 		word = `{"state": {"at": "` + word + `"}}`
 	}
-	return acts["print"](word)
+	return childSteps["print"](word)
 }
 
 // floodSize is more than what pipes hold.
 const floodSize = "8388608"
 
-// lines:FILE:N waits until a file has so many lines.
-func awaitLines(about string) error {
-	path, lines, _ := strings.Cut(about, ":")
+// lines:FILE:N waits until a file has N lines.
+func awaitLines(argument string) error {
+	path, lines, _ := strings.Cut(argument, ":")
 	for {
 		if text, _ := os.ReadFile(path); bytes.Count(text, []byte("\n")) >= number(lines) {
 			return nil
