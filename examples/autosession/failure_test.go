@@ -84,12 +84,13 @@ func TestRefused(t *testing.T) {
 	})
 	for problem, text := range map[string]string{
 		"a session file that is no JSON":         `{"id": "`,
-		"a session file of another session":      `{"id":"other","started_at":"2026-01-01T00:00:00Z","status":"running"}`,
+		"a session file of another session":      `{"id":"other","session_started_at":"2026-01-01T00:00:00Z","status":"running"}`,
 		"a session file without a start":         `{"id":"ID","status":"running"}`,
-		"a session file with a strange status":   `{"id":"ID","started_at":"2026-01-01T00:00:00Z","status":"weird"}`,
-		"a session file with a budget below 0":   `{"id":"ID","started_at":"2026-01-01T00:00:00Z","status":"running","budget":{"wall_clock_seconds":-1}}`,
+		"a session file with a strange status":   `{"id":"ID","session_started_at":"2026-01-01T00:00:00Z","status":"weird"}`,
+		"a session file with a budget below 0":   `{"id":"ID","session_started_at":"2026-01-01T00:00:00Z","status":"running","budget":{"wall_clock_seconds":-1}}`,
 		"a session file that was emptied":        ``,
-		"a session file whose start is in words": `{"id":"ID","started_at":"yesterday","status":"running"}`,
+		"a session file whose start is in words": `{"id":"ID","session_started_at":"yesterday","status":"running"}`,
+		"an older file whose start is in words":  `{"id":"ID","started_at":"yesterday","status":"running"}`,
 	} {
 		t.Run(problem, func(t *testing.T) {
 			t.Parallel()

@@ -142,7 +142,7 @@ func (p *live) end() outcome {
 // A sessionFile is session.json as another program reads it.
 type sessionFile struct {
 	ID             string         `json:"id"`
-	StartedAt      time.Time      `json:"started_at"`
+	StartedAt      time.Time      `json:"session_started_at"`
 	Status         string         `json:"status"`
 	Phase          string         `json:"phase"`
 	Completed      []string       `json:"completed_phases"`

@@ -32,7 +32,7 @@ var statuses = []Status{Running, Complete, Blocked, Failed, Interrupted}
 type Session struct {
 	ID string `json:"id"`
 	// StartedAt is the start of the window that the budget is measured over.
-	StartedAt Time   `json:"started_at"`
+	StartedAt Time   `json:"session_started_at"`
 	Status    Status `json:"status"`
 	// Phase is the phase that the session is in or stopped in; empty once it is complete.
 	Phase     string   `json:"phase"`
@@ -75,14 +75,24 @@ func (s *Session) encode() []byte {
 	return append(text, '\n')
 }
 
+// decode reads a session file. Older versions wrote the window's start as started_at: decode still reads that key.
 func decode(text []byte) (*Session, error) {
 	s := &Session{}
 	if err := json.Unmarshal(text, s); err != nil {
 		return nil, err
 	}
+	if s.StartedAt.IsZero() {
+		var older struct {
+			StartedAt Time `json:"started_at"`
+		}
+		if err := json.Unmarshal(text, &older); err != nil {
+			return nil, err
+		}
+		s.StartedAt = older.StartedAt
+	}
 	switch {
 	case s.StartedAt.IsZero():
-		return nil, errors.New("started_at is missing")
+		return nil, errors.New("session_started_at is missing")
 	case !slices.Contains(statuses, s.Status):
 		return nil, fmt.Errorf("status %q is none of %v", s.Status, statuses)
 	}
