@@ -37,7 +37,7 @@ func newSession(t *testing.T, dir state.Dir) *state.Session {
 }
 
 func TestSession(t *testing.T) {
-	t.Run("what was kept is loaded, times in UTC to the microsecond", func(t *testing.T) {
+	t.Run("a saved session is loaded, times in UTC to the microsecond", func(t *testing.T) {
 		dir := newDir(t)
 		s := newSession(t, dir)
 		loaded, err := dir.Load(s.ID)
@@ -59,7 +59,7 @@ func TestSession(t *testing.T) {
 		dir := newDir(t)
 		require.ErrorIs(t, dir.Create(newSession(t, dir)), os.ErrExist)
 	})
-	t.Run("files and directories are the user's alone", func(t *testing.T) {
+	t.Run("only the user can read the files and directories", func(t *testing.T) {
 		dir := newDir(t)
 		s := newSession(t, dir)
 		for path, want := range map[string]os.FileMode{
