@@ -70,9 +70,9 @@ func (f *fixture) killUntilComplete(id string, random *rand.Rand) (kills int) {
 	for longest := 50 * time.Millisecond; ; longest += 10 * time.Millisecond {
 		cmd := f.command("-session", id)
 		require.NoError(f.t, cmd.Start())
-		bomb := time.AfterFunc(time.Duration(random.Int64N(int64(longest))), func() { cmd.Process.Kill() })
+		kill := time.AfterFunc(time.Duration(random.Int64N(int64(longest))), func() { cmd.Process.Kill() })
 		cmd.Wait() // the status is checked below
-		if bomb.Stop(); cmd.ProcessState.Exited() {
+		if kill.Stop(); cmd.ProcessState.Exited() {
 			require.Zero(f.t, cmd.ProcessState.ExitCode())
 			return kills
 		}

@@ -82,12 +82,14 @@ func TestRefused(t *testing.T) {
 		f.run().must(t, 0)
 		assert.Contains(t, f.run("-session", "none").must(t, 1).stderr, f.session().ID, "it names the existing sessions")
 	})
+	const negative = `{"wall_clock_seconds":-1}`
+	const start = `"session_started_at":"2026-01-01T00:00:00Z"`
 	for problem, text := range map[string]string{
 		"a session file without JSON":            `{"id": "`,
-		"a session file of another session":      `{"id":"other","session_started_at":"2026-01-01T00:00:00Z","status":"running"}`,
+		"a session file of another session":      `{"id":"other",` + start + `,"status":"running"}`,
 		"a session file without a start":         `{"id":"ID","status":"running"}`,
-		"a session file with a strange status":   `{"id":"ID","session_started_at":"2026-01-01T00:00:00Z","status":"weird"}`,
-		"a session file with a budget below 0":   `{"id":"ID","session_started_at":"2026-01-01T00:00:00Z","status":"running","budget":{"wall_clock_seconds":-1}}`,
+		"a session file with a strange status":   `{"id":"ID",` + start + `,"status":"weird"}`,
+		"a session file with a budget below 0":   `{"id":"ID",` + start + `,"status":"running","budget":` + negative + `}`,
 		"a session file that was emptied":        ``,
 		"a session file whose start is in words": `{"id":"ID","session_started_at":"yesterday","status":"running"}`,
 		"an older file whose start is in words":  `{"id":"ID","started_at":"yesterday","status":"running"}`,
@@ -113,7 +115,8 @@ func TestRefused(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		require.NoError(t, os.Mkdir(f.state, 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(f.state, "events.db"), []byte("this is not a database, it is a text"), 0o600))
+		notADatabase := []byte("this is not a database, it is a text")
+		require.NoError(t, os.WriteFile(filepath.Join(f.state, "events.db"), notADatabase, 0o600))
 		assert.Contains(t, f.run().must(t, 1).stderr, "events.db")
 		assert.NoFileExists(t, filepath.Join(f.state, "session.json"))
 	})

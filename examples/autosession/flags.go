@@ -47,7 +47,8 @@ func (o *options) flags() *flag.FlagSet {
 	flags.Func("budget", "let the session run for `DURATION`, such as 90s or 4h; 0 is no limit; "+
 		"overrides file and environment", o.setBudget)
 	flags.StringVar(&o.session, "session", "", "attach to the session `ID` and continue its window")
-	flags.BoolVar(&o.resume, "resume", false, "continue a blocked session in a fresh window; without -session, the last one")
+	flags.BoolVar(&o.resume, "resume", false,
+		"continue a blocked session in a fresh window; without -session, the last one")
 	flags.StringVar(&o.hang, "hang", "", "make `PHASE` hang and ignore interrupts; one of "+phase.Names())
 	flags.BoolVar(&o.events, "events", false, "print the session's events, one JSON object a line, and do nothing else")
 	flags.BoolVar(&o.json, "json", false, "print the result as one JSON object, and progress on standard error")
@@ -75,7 +76,8 @@ func (o *options) check(given map[string]bool) error {
 	}
 	switch {
 	case o.session != "" && !state.ValidID(o.session):
-		return fmt.Errorf("-session %q is not a valid ID: use at most 36 letters, digits, dots, dashes and underscores", o.session)
+		return fmt.Errorf("-session %q is not a valid ID: use at most 36 letters, digits, dots, dashes and underscores",
+			o.session)
 	case o.hang != "" && !phase.Named(o.hang):
 		return fmt.Errorf("-hang %q is not a phase; use one of %s", o.hang, phase.Names())
 	}
@@ -105,7 +107,8 @@ func (o *options) text(name string) string {
 func usage() string {
 	var o options
 	var text strings.Builder
-	text.WriteString("Autosession runs the phases " + phase.Names() + " over a Go project, within a wall-clock budget.\n\n")
+	text.WriteString("Autosession runs the phases " + phase.Names() + " over a Go project, " +
+		"within a wall-clock budget.\n\n")
 	flags := o.flags()
 	flags.SetOutput(&text)
 	flags.PrintDefaults()

@@ -22,8 +22,8 @@ type signalListener struct {
 	waiting  sync.WaitGroup
 }
 
-// listenForSignals starts to listen. It keeps a signal that comes before there is a watchdog. A signal that this process was
-// started to ignore, as with nohup, stays ignored.
+// listenForSignals starts to listen. It keeps a signal that comes before there is a watchdog. A signal that this
+// process was started to ignore, as with nohup, stays ignored.
 func listenForSignals() *signalListener {
 	e := &signalListener{received: make(chan os.Signal, 1), stopped: make(chan struct{})}
 	for s := range signals {

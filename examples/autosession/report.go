@@ -50,7 +50,8 @@ func (s *session) reportComplete() {
 
 func (s *session) reportBlocked() {
 	s.show.Say("BLOCKED in phase %s: %s", s.kept.Phase, s.stop.Code)
-	s.show.Say("  %s of %s were used in the window since %s", brief(s.stop.Elapsed), s.stop.Budget, clockTime(s.stop.StartedAt))
+	s.show.Say("  %s of %s were used in the window since %s",
+		brief(s.stop.Elapsed), s.stop.Budget, clockTime(s.stop.StartedAt))
 	s.show.Say("  its events:  %s", s.command("-events"))
 	s.show.Say("  to go on:    %s", s.command(s.resume()...))
 	s.show.Say("               which opens a fresh window; -budget sets how long it may last")

@@ -56,7 +56,10 @@ func TestUsage(t *testing.T) {
 
 func TestQuote(t *testing.T) {
 	t.Parallel()
-	for _, word := range []string{"plain", "", "two words", "it's", `"`, `a\b`, "$HOME", "`id`", "new\nline", "*", "~", "#", "!!", "-x", "ü", "a;b", "=x"} {
+	for _, word := range []string{
+		"plain", "", "two words", "it's", `"`, `a\b`, "$HOME", "`id`", "new\nline", "*", "~", "#", "!!",
+		"-x", "ü", "a;b", "=x",
+	} {
 		t.Run("a shell gives back "+word, func(t *testing.T) {
 			t.Parallel()
 			got, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+autosession.Quote(word)).Output()

@@ -128,8 +128,12 @@ func TestUsageErrors(t *testing.T) {
 
 func TestOpenErrors(t *testing.T) {
 	for name, c := range map[string]struct{ dsn, says string }{
-		"a missing folder":                  {"sqlite:" + filepath.Join(t.TempDir(), "none", "s.db"), "its folder is not there"},
-		"a server that does not listen":     {"postgres://u:geheim@127.0.0.1:1/db?sslmode=disable", "no server listens there"},
+		"a missing folder": {
+			"sqlite:" + filepath.Join(t.TempDir(), "none", "s.db"), "its folder is not there",
+		},
+		"a server that does not listen": {
+			"postgres://u:geheim@127.0.0.1:1/db?sslmode=disable", "no server listens there",
+		},
 		"an invalid port":                   {"postgres://u:geheim@h:port/db", "-dsn cannot be parsed"},
 		"a password with marks not escaped": {"postgres://u:geheim%@h/db", "-dsn cannot be parsed"},
 		"an invalid parameter":              {"postgres://u:geheim@h/db?pool_max_conns=geheim", "-dsn cannot be parsed"},
@@ -256,7 +260,8 @@ func (p *program) until(text string, steps ...func()) {
 	for _, step := range steps {
 		step()
 	}
-	require.Eventually(p.t, func() bool { return strings.Contains(p.text(), text) }, time.Minute, 5*time.Millisecond, "waiting for %q", text)
+	printed := func() bool { return strings.Contains(p.text(), text) }
+	require.Eventually(p.t, printed, time.Minute, 5*time.Millisecond, "waiting for %q", text)
 }
 
 // start starts the program. It ends by a signal, which Windows does not have.

@@ -36,8 +36,8 @@ func runTree(ctx context.Context, step string, cmd *exec.Cmd) error {
 	return &stall.ExitError{Code: result.ExitCode, Signal: result.Signal}
 }
 
-// outsideRun returns a context that ends with ctx and is in no run. In the session's run the command would be a layer: with
-// warnings of its own, and ended before the session by the reserve.
+// outsideRun returns a context that ends with ctx and is in no run. In the session's run the command would be a
+// layer: with warnings of its own, and ended before the session by the reserve.
 func outsideRun(ctx context.Context) (alone context.Context, release func() bool) {
 	alone, end := context.WithCancelCause(context.Background())
 	return alone, context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
