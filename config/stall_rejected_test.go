@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/config"
 )
 
-// badStall puts a value behind a key of the sentinel.
+// badStall writes a value for a stall key.
 func badStall(sentence, key, written, value string) rejected {
 	return rejected{sentence, "stall:\n  " + key + ": " + written + "\n", 2, "stall." + key, value}
 }
@@ -19,9 +19,10 @@ func badLength(sentence, written, value string) rejected {
 	return badStall(sentence, "no_output_timeout", written, value)
 }
 
-// badProbe puts a value behind a key of a probe that has a command.
+// badProbe writes a value for a key of a probe that has a command.
 func badProbe(sentence, key, written, value string) rejected {
-	return rejected{sentence, "stall:\n  probe:\n    command: [x]\n    " + key + ": " + written + "\n", 4, "stall.probe." + key, value}
+	text := "stall:\n  probe:\n    command: [x]\n    " + key + ": " + written + "\n"
+	return rejected{sentence, text, 4, "stall.probe." + key, value}
 }
 
 func badCommand(sentence, written, value string) rejected {
@@ -64,7 +65,9 @@ var rejectedStall = []rejected{
 	badLength("finer than a nanosecond", "0.0000000001s", "0.0000000001s"),
 	badLength("a fraction of a nanosecond", "0.5ns", "0.5ns"),
 	badLength("longer than a duration", "2562048h", "2562048h"),
-	badLength("exactly the value that Go code says no limit with", "2562047h47m16s854ms775us807ns", "2562047h47m16s854ms775us807ns"),
+	badLength(
+		"exactly the value that Go code says no limit with", "2562047h47m16s854ms775us807ns", "2562047h47m16s854ms775us807ns",
+	),
 	badLength("far longer than a duration", strings.Repeat("9", 100)+"h", strings.Repeat("9", 60)+"…"),
 	badLength("a boolean of YAML 1.1", "off", "off"),
 	badLength("a word", "never", "never"),
@@ -89,7 +92,9 @@ var rejectedStall = []rejected{
 	badProbe("a threshold in quotes", "probe_error_threshold", `"3"`, `"3"`),
 	badProbe("a threshold that is not whole", "probe_error_threshold", "2.0", "2.0"),
 	badProbe("a threshold that is never reached", "probe_error_threshold", "1000001", "1000001"),
-	badProbe("a threshold beyond counting", "probe_error_threshold", strings.Repeat("9", 100), strings.Repeat("9", 60)+"…"),
+	badProbe(
+		"a threshold beyond counting", "probe_error_threshold", strings.Repeat("9", 100), strings.Repeat("9", 60)+"…",
+	),
 	badStall("a threshold of one probe", "stall_threshold", "1", "1"),
 	badStall("a threshold of none", "stall_threshold", "0", "0"),
 	badStall("a threshold with a unit", "stall_threshold", "3x", "3x"),
@@ -120,12 +125,18 @@ var rejectedStall = []rejected{
 	badCommand("an argument with a tag", "[x, !!str 5]", "item 2"),
 	badCommand("an argument with a NUL", `[x, "a\0b"]`, "item 2"),
 	badCommand("more arguments than any probe needs", "["+strings.Repeat("x, ", 1001)+"]", "[…]"),
-	{"an argument that is wrong in a line of its own", "stall:\n  probe:\n    command:\n    - sleep\n    - 5\n", 5, "stall.probe.command", "item 2"},
+	{
+		"an argument that is wrong in a line of its own", "stall:\n  probe:\n    command:\n    - sleep\n    - 5\n", 5,
+		"stall.probe.command", "item 2",
+	},
 	{"an alias for an argument", "a: &a x\nstall:\n  probe: {command: [x, *a]}\n", 3, "stall.probe.command", "item 2"},
 	{"an alias for a command", "a: &a [x]\nstall:\n  probe: {command: *a}\n", 3, "stall.probe.command", "*a"},
 	{"a command twice", "stall:\n  probe:\n    command: [x]\n    command: y\n", 4, "stall.probe.command", "…"},
 	{"a probe that is its command", "stall:\n  probe: kubectl get\n", 2, "stall.probe", "…"},
-	{"a command under a name that is nearly its own", "stall:\n  probe:\n    comand: kubectl get\n", 3, "stall.probe.comand", "…"},
+	{
+		"a command under a name that is nearly its own", "stall:\n  probe:\n    comand: kubectl get\n", 3,
+		"stall.probe.comand", "…",
+	},
 	{"a command outside of the probe", "stall:\n  command: kubectl get\n", 2, "stall.command", "…"},
 
 	badPattern("a pattern that is not in a list", "fatal", "fatal"),
@@ -141,7 +152,10 @@ var rejectedStall = []rejected{
 	badPattern("a pattern with an empty alternative", "['error|']", `"error|"`),
 	badPattern("a pattern twice", "[a, b, 'a']", `"a"`),
 	badPattern("more patterns than anyone looks for", "["+strings.Repeat("x, ", 101)+"]", "[…]"),
-	{"a pattern that is wrong in a line of its own", "stall:\n  terminal_patterns:\n  - fatal\n  - 'a['\n", 4, "stall.terminal_patterns", `"a["`},
+	{
+		"a pattern that is wrong in a line of its own", "stall:\n  terminal_patterns:\n  - fatal\n  - 'a['\n", 4,
+		"stall.terminal_patterns", `"a["`,
+	},
 
 	badPrefix("a prefix with a space", "ci build", "ci build"),
 	badPrefix("a prefix that begins with a slash", "/ci", "/ci"),
@@ -167,7 +181,7 @@ var rejectedStall = []rejected{
 	{"a sentinel that a merge brings in", "base: &base {stall: {no_output_timeout: 5m}}\n<<: *base\n", 2, "", ""},
 }
 
-func TestFilesOfASentinelThatAreRejected(t *testing.T) {
+func TestRejectedStallFiles(t *testing.T) {
 	var all strings.Builder
 	for _, test := range rejectedStall {
 		t.Run(test.sentence, func(t *testing.T) {
@@ -183,7 +197,7 @@ func TestFilesOfASentinelThatAreRejected(t *testing.T) {
 	golden(t, "rejected_stall.golden", all.String())
 }
 
-func TestVariablesOfASentinelThatAreRejected(t *testing.T) {
+func TestRejectedStallVariables(t *testing.T) {
 	const noOutput = "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT"
 	var all strings.Builder
 	for _, test := range []struct{ sentence, variable, text, value string }{
@@ -214,8 +228,8 @@ func TestVariablesOfASentinelThatAreRejected(t *testing.T) {
 	golden(t, "rejected_stall_variables.golden", all.String())
 }
 
-// Whatever is wrong around a command, and when nothing is, its arguments are repeated nowhere.
-func TestTheArgumentsOfAProbeAreRepeatedNowhere(t *testing.T) {
+// TestProbeArgumentsHidden searches errors and the printed limits for an argument: it can hold a secret.
+func TestProbeArgumentsHidden(t *testing.T) {
 	const canary = "canary-5f2c"
 	for sentence, text := range map[string]string{
 		"a command that is right":         "stall: {probe: {command: [curl, -H, " + canary + "]}}",
