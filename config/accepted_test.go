@@ -63,7 +63,7 @@ func TestAcceptedFiles(t *testing.T) {
 		},
 		"a host may have events and ladders of its own": {"events: {created: 5}\nladders: [high]\n", none},
 		"a host may have a probe of its own":            {"probe: {command: [id], interval: 5, timeout: 1}\n", none},
-		"a host may have words that are nearly stall": {
+		"a host may have words close to stall": {
 			"install: {on_error: fail}\nstate: off\nshell: [sh]\nstale: {probe: {interval: 5}}\n", none,
 		},
 		"an empty block says that near keys are the host's": {

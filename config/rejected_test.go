@@ -76,7 +76,7 @@ var rejectedFiles = []rejected{
 	badSeconds("digits that are not ASCII", "١٢", "١٢"),
 	badSeconds("finer than a nanosecond", "0.0000000001", "0.0000000001"),
 	badSeconds("longer than a duration", "9223372037", "9223372037"),
-	badSeconds("exactly the value that Go code says no limit with", "9223372036.854775807", "9223372036.854775807"),
+	badSeconds("exactly the value of NoLimit", "9223372036.854775807", "9223372036.854775807"),
 	badSeconds("far longer than a duration", strings.Repeat("9", 100), strings.Repeat("9", 60)+"…"),
 	badSeconds("a list", "[14400]", "[…]"),
 	badSeconds("a mapping", "{value: 14400}", "{…}"),
@@ -110,7 +110,7 @@ var rejectedFiles = []rejected{
 	badWarnings("a fraction twice", "[0.5, 0.8, 0.50]", "0.50"),
 	badWarnings("a list in a list", "[[0.5]]", "[…]"),
 	badWarnings("a mapping of fractions", "{a: 0.5}", "{…}"),
-	badWarnings("more warnings than anyone reads", "["+strings.Repeat("0.5, ", 101)+"]", "[…]"),
+	badWarnings("more than 100 warnings", "["+strings.Repeat("0.5, ", 101)+"]", "[…]"),
 	{
 		"a fraction in a line of its own", "runtime_controls:\n  warn_at:\n  - 0.5\n  - 1.5\n", 4, "runtime_controls.warn_at",
 		"1.5",
@@ -127,7 +127,7 @@ var rejectedFiles = []rejected{
 		"a tick that rounds to the longest", "max_tick_duration_minutes", "60.0000000000000000001", "60.0000000000000000001",
 	),
 	badKey(
-		"a tick of minutes beyond counting", "max_tick_duration_minutes", strings.Repeat("9", 400),
+		"a tick too long for a number", "max_tick_duration_minutes", strings.Repeat("9", 400),
 		strings.Repeat("9", 60)+"…",
 	),
 	badKey("a negative tick", "max_tick_duration_minutes", "-5", "-5"),
@@ -146,16 +146,16 @@ var rejectedFiles = []rejected{
 	badKey("ladders that are text", "ladders", "retry", "retry"),
 	badLadder("a directive by itself", "retry", "retry"),
 	badLadder("directives that are not a list", `"retry,cancel"`, `"retry,cancel"`),
-	badLadder("a directive that is nearly one", "[retri]", "retri"),
+	badLadder("a mistyped directive", "[retri]", "retri"),
 	badLadder("a directive in capitals", "[RETRY]", "RETRY"),
-	badLadder("a directive that is none", "[restart]", "restart"),
-	badLadder("a directive that is nothing", "[retry, ~]", "~"),
+	badLadder("an unknown directive", "[restart]", "restart"),
+	badLadder("a directive that is null", "[retry, ~]", "~"),
 	badLadder("a directive that is empty", `[""]`, `""`),
 	badLadder("a directive in a list", "[[retry]]", "[…]"),
 	badLadder("a directive with a count", "[{retry: 2}]", "{…}"),
 	badLadder("a rung after a cancel", "[retry, cancel, retry]", "retry"),
 	badLadder("a second cancel", "[cancel, cancel]", "cancel"),
-	badLadder("more rungs than any limit trips", "["+strings.Repeat("retry, ", 101)+"]", "[…]"),
+	badLadder("more than 100 rungs", "["+strings.Repeat("retry, ", 101)+"]", "[…]"),
 	{
 		"a rung in a line of its own", "runtime_controls:\n  ladders:\n    idle:\n    - retry\n    - abort\n", 5,
 		"runtime_controls.ladders.idle", "abort",
@@ -181,7 +181,7 @@ var rejectedFiles = []rejected{
 		"runtime_controls.ladders.wall_clock", "[…]",
 	},
 	{
-		"a ladder whose name is nearly one", "runtime_controls:\n  ladders: {no-progres: [retry]}\n", 2,
+		"a ladder under a mistyped name", "runtime_controls:\n  ladders: {no-progres: [retry]}\n", 2,
 		"runtime_controls.ladders.no-progres", "[…]",
 	},
 
@@ -189,7 +189,7 @@ var rejectedFiles = []rejected{
 	badEvents("kinds that are not a list", "commit", "commit"),
 	badEvents("a kind that is a number", "[5]", "5"),
 	badEvents("a kind that is a boolean to some", "[On]", "On"),
-	badEvents("a kind that is nothing", "[null]", "null"),
+	badEvents("a kind that is null", "[null]", "null"),
 	badEvents("a kind that is empty", `[""]`, `""`),
 	badEvents("a kind of white space", `[" "]`, `" "`),
 	badEvents("a kind with white space around it", `["commit "]`, `"commit "`),
@@ -198,21 +198,21 @@ var rejectedFiles = []rejected{
 	badEvents("a kind with a tag", "[!!str commit]", "commit"),
 	badEvents("a kind of the watchdog's own", "[runtime.watchdog.retry]", "runtime.watchdog.retry"),
 	badEvents("a kind twice in a list", "[commit, 'commit']", `"commit"`),
-	badEvents("more kinds than any program has", "["+strings.Repeat("a, ", 1001)+"]", "[…]"),
+	badEvents("more than 1000 kinds", "["+strings.Repeat("a, ", 1001)+"]", "[…]"),
 	{
 		"a kind in two lists", "runtime_controls:\n  events:\n    ignored: [tick]\n    activity: [token, tick]\n", 4,
 		"runtime_controls.events.activity", "tick",
 	},
 	{
-		"a list of kinds under a name that is nearly one", "runtime_controls:\n  events: {materials: [commit]}\n", 2,
+		"a list of kinds under a mistyped name", "runtime_controls:\n  events: {materials: [commit]}\n", 2,
 		"runtime_controls.events.materials", "[…]",
 	},
 	{
-		"a class that is nearly one", "runtime_controls:\n  events: {unknown: ignore}\n", 2,
+		"a mistyped class", "runtime_controls:\n  events: {unknown: ignore}\n", 2,
 		"runtime_controls.events.unknown", "ignore",
 	},
 	{
-		"a class that is none", "runtime_controls:\n  events: {unknown: heartbeat}\n", 2, "runtime_controls.events.unknown",
+		"an unknown class", "runtime_controls:\n  events: {unknown: heartbeat}\n", 2, "runtime_controls.events.unknown",
 		"heartbeat",
 	},
 	{
@@ -223,11 +223,11 @@ var rejectedFiles = []rejected{
 	{"ladders outside of the block", "agents: {}\nladders: {idle: [retry]}\n", 2, "", ""},
 
 	{
-		"an unknown key that is nearly one of ours", "runtime_controls:\n  session_wallclock_seconds: 60\n", 2,
+		"a mistyped key", "runtime_controls:\n  session_wallclock_seconds: 60\n", 2,
 		"runtime_controls.session_wallclock_seconds", `60`,
 	},
 	{"an unknown key in another style", "runtime_controls:\n  Warn-At: [0.5]\n", 2, "runtime_controls.Warn-At", `[…]`},
-	{"an unknown key that is like none of ours", "runtime_controls:\n  budget: 60\n", 2, "runtime_controls.budget", `60`},
+	{"an unknown key that is unlike any of ours", "runtime_controls:\n  budget: 60\n", 2, "runtime_controls.budget", `60`},
 	{"an unknown key that is null", "runtime_controls:\n  budget:\n", 2, "runtime_controls.budget", `""`},
 	{
 		"an unknown key too long to repeat", "runtime_controls:\n  " + strings.Repeat("k", 100) + ": 1\n", 2,
@@ -253,7 +253,7 @@ var rejectedFiles = []rejected{
 	},
 	{"a block with a tag", "runtime_controls: !!set {warn_at: [0.5]}\n", 1, "runtime_controls", "{…}"},
 	{"a block twice", "runtime_controls: {}\nagents: {}\nruntime_controls: {}\n", 3, "runtime_controls", "{…}"},
-	{"a block under a name that is nearly ours", "agents: {}\nRuntime-Control: {warn_at: [0.5]}\n", 2, "", ""},
+	{"a block under a mistyped name", "agents: {}\nRuntime-Control: {warn_at: [0.5]}\n", 2, "", ""},
 	{"a key outside of the block", "session_wall_clock_seconds: 60\n", 1, "", ""},
 	{
 		"a block that a merge brings in",

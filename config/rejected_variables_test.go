@@ -36,7 +36,7 @@ func TestRejectedVariables(t *testing.T) {
 		{"a list as in a file", warnAt, "[0.5]", `"[0.5]"`},
 		{"a space in a list", warnAt, "0.5, 0.8", `" 0.8"`},
 		{"a comma too many", warnAt, "0.5,", `""`},
-		{"a fraction that is none", warnAt, "0.5,80", `"80"`},
+		{"a fraction of 80", warnAt, "0.5,80", `"80"`},
 		{"zero among fractions", warnAt, "0,0.5", `"0"`},
 		{"a flag of a number", "WATCHDOG_FROM_FIRST_SIGN", "1", `"1"`},
 		{"an empty ladder", "WATCHDOG_LADDERS_HOLD", "", `""`},
@@ -45,12 +45,12 @@ func TestRejectedVariables(t *testing.T) {
 		{"a space in a ladder", "WATCHDOG_LADDERS_HOLD", "wait, retry", `" retry"`},
 		{"a ladder that goes on after a cancel", "WATCHDOG_LADDERS_HOLD", "cancel,retry", `"retry"`},
 		{
-			"more rungs than any limit trips", "WATCHDOG_LADDERS_HOLD", strings.Repeat("wait,", 100) + "wait",
+			"more than 100 rungs", "WATCHDOG_LADDERS_HOLD", strings.Repeat("wait,", 100) + "wait",
 			`"` + strings.Repeat("wait,", 12) + `…"`,
 		},
-		{"a class that is nearly one", "WATCHDOG_EVENTS_UNKNOWN", "Activity", `"Activity"`},
+		{"a mistyped class", "WATCHDOG_EVENTS_UNKNOWN", "Activity", `"Activity"`},
 		{"an empty class", "WATCHDOG_EVENTS_UNKNOWN", "", `""`},
-		{"a tick longer than there is", "WATCHDOG_MAX_TICK_DURATION_MINUTES", "61", `"61"`},
+		{"a tick longer than the longest", "WATCHDOG_MAX_TICK_DURATION_MINUTES", "61", `"61"`},
 		{"a grace of zero", "WATCHDOG_TICK_GRACE_SECONDS", "0.0", `"0.0"`},
 	} {
 		t.Run(test.sentence, func(t *testing.T) {
