@@ -1,6 +1,10 @@
 package watchdog
 
-import "time"
+import (
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/record"
+)
 
 // SweepAuthor is the author that the events of a sweeper name.
 const SweepAuthor = "system-watchdog"
@@ -30,32 +34,36 @@ func (s Swept) Warning() Event {
 
 // Cancel are the two events of the cancel, to be stored together: an advisory, and the cancel itself with the reason [SessionIdleTimeout].
 func (s Swept) Cancel() []Event {
-	p := cancelPayload{
-		Reason: reasonOfCode(SessionIdleTimeout), SessionStartedAt: stamp(s.StartedAt), FiredAt: stamp(s.At),
-		ElapsedSeconds: wholeSeconds(s.Silence), ConfiguredBudgetSeconds: s.Threshold.Seconds(), Parent: s.Parent,
-		MeasuredSeconds: exactSeconds(s.Silence), Author: SweepAuthor, LastEventAt: stamp(s.LastEventAt),
+	p := record.Cancel{
+		Reason: reasonOfCode(SessionIdleTimeout), SessionStartedAt: record.Stamp(s.StartedAt), FiredAt: record.Stamp(s.At),
+		ElapsedSeconds: record.WholeSeconds(s.Silence), ConfiguredBudgetSeconds: s.Threshold.Seconds(), Parent: s.Parent,
+		MeasuredSeconds: record.ExactSeconds(s.Silence), Author: SweepAuthor, LastEventAt: record.Stamp(s.LastEventAt),
 	}
 	attempt := 1
 	if s.Warned {
-		attempt, p.Attempt = 2, 2
+		attempt, p.Rung = 2, 2
 	}
 	before := s.At.Add(-time.Microsecond) // so that it is read first: neither ID can be chosen
-	return []Event{s.advisory(DirectiveCancel, attempt, before), eventOf(s.RunID, s.eventID(EventCancel, once), EventCancel, s.At, p)}
+	return []Event{s.advisory(DirectiveCancel, attempt, before), eventOf(s.RunID, s.eventID(EventCancel, record.Once), EventCancel, s.At, p)}
 }
 
 // advisory is the warning that tells of a directive, which is one for each silence.
 func (s Swept) advisory(directive DirectiveKind, attempt int, at time.Time) Event {
 	reason := reasonOfCode(SessionIdleTimeout)
-	return eventOf(s.RunID, s.eventID(EventWarning, reason+" "+string(directive)+" "+stampText(s.LastEventAt)), EventWarning, at, tripPayload{
-		Reason: reason, SessionStartedAt: stamp(s.StartedAt), FiredAt: stamp(s.At),
-		ElapsedSeconds: wholeSeconds(s.Silence), ConfiguredBudgetSeconds: s.Threshold.Seconds(),
-		Directive: string(directive), Attempt: attempt, Parent: s.Parent, MeasuredSeconds: exactSeconds(s.Silence),
-		Author: SweepAuthor, LastEventAt: stamp(s.LastEventAt),
+	return eventOf(s.RunID, s.eventID(EventWarning, reason+" "+string(directive)+" "+stampText(s.LastEventAt)), EventWarning, at, record.Trip{
+		Reason: reason, SessionStartedAt: record.Stamp(s.StartedAt), FiredAt: record.Stamp(s.At),
+		ElapsedSeconds: record.WholeSeconds(s.Silence), ConfiguredBudgetSeconds: s.Threshold.Seconds(),
+		Directive: string(directive), Rung: attempt, Parent: s.Parent, MeasuredSeconds: record.ExactSeconds(s.Silence),
+		Author: SweepAuthor, LastEventAt: record.Stamp(s.LastEventAt),
 	})
 }
 
 func (s Swept) eventID(kind, name string) string {
-	return derivedID(s.RunID, stampText(s.StartedAt), kind, name)
+	return record.EventID(s.RunID, s.StartedAt, kind, name)
 }
 
-func stampText(t time.Time) string { return truncate(t).Format(stampLayout) }
+func stampText(t time.Time) string { return record.Stamp(t).String() }
+
+func eventOf(runID, id, kind string, at time.Time, payload any) Event {
+	return Event{ID: id, AggregateType: AggregateType, AggregateID: runID, Type: kind, Payload: record.JSON(payload), Timestamp: record.Truncate(at)}
+}

@@ -59,12 +59,11 @@ func readFile(path string) (text []byte, err error) {
 	return io.ReadAll(io.LimitReader(file, maxText+1))
 }
 
-// A Tick holds the limits of a [watchdog.Call]. The zero value of each is its default.
+// A Tick holds the limits of a [bound.Call]. The zero value of each is its default.
 type Tick struct {
-	// Limit is how long a call may take, from [watchdog.MinTick] to [watchdog.MaxTick]. Zero means
-	// [watchdog.DefaultTick].
+	// Limit is how long a call may take, from [bound.MinTick] to [bound.MaxTick]. Zero means [bound.DefaultTick].
 	Limit time.Duration
-	// Grace is how long it may then take to return, at most Limit. Zero means [watchdog.DefaultGrace].
+	// Grace is how long it may then take to return, at most Limit. Zero means [bound.DefaultGrace].
 	Grace time.Duration
 }
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
 // minutes is the kind of a tick's length: a plain decimal number of minutes in the range of ticks.
@@ -20,7 +20,7 @@ func (m minutes) set(c *Config, v value) *invalidValue {
 		return v.invalid(problem)
 	}
 	number, err := strconv.ParseFloat(v.text, 64)
-	if err != nil || number < watchdog.MinTick.Minutes() || number > watchdog.MaxTick.Minutes() {
+	if err != nil || number < bound.MinTick.Minutes() || number > bound.MaxTick.Minutes() {
 		return v.invalid("is out of range")
 	}
 	count, problem := parseSeconds(v) // parseSeconds reads the minutes as seconds
@@ -33,4 +33,4 @@ func (m minutes) set(c *Config, v value) *invalidValue {
 
 func (m minutes) show(c *Config) string             { return m.effective(c).String() }
 func (m minutes) off(*Config) bool                  { return false }
-func (m minutes) effective(c *Config) time.Duration { return cmp.Or(*m.field(c), watchdog.DefaultTick) }
+func (m minutes) effective(c *Config) time.Duration { return cmp.Or(*m.field(c), bound.DefaultTick) }

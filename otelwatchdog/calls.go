@@ -7,7 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
 // calls measures the accounts of abandoned calls, in one sum.
@@ -16,12 +16,12 @@ type calls struct {
 	outstanding metric.Int64ObservableUpDownCounter
 
 	mu  sync.Mutex
-	all []*watchdog.Calls
+	all []*bound.Calls
 }
 
 // Calls adds an account of calls to the metrics, for the life of the instrument. Its counts are added to those of the
 // other accounts. Nil, and an account that was added before, change nothing.
-func (i *Instrument) Calls(c *watchdog.Calls) {
+func (i *Instrument) Calls(c *bound.Calls) {
 	i.calls.mu.Lock()
 	defer i.calls.mu.Unlock()
 	if c != nil && !slices.Contains(i.calls.all, c) {

@@ -16,7 +16,7 @@
 //	defer wd.Close()
 //
 // [Instrument.Resume] replaces [watchdog.Resume], [Watchdog.Layer] measures a layer, [Instrument.Calls] the calls that
-// [watchdog.Bound] abandons, and [Instrument.Pass] the passes of a sweeper.
+// [bound.Do] abandons, and [Instrument.Pass] the passes of a sweeper.
 //
 // # Metrics
 //

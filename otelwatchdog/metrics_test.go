@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 )
 
@@ -41,19 +42,19 @@ func TestMetricNames(t *testing.T) {
 func recordEverything(f *fixture) {
 	f.attach(laddered)
 	after(20*minute + 2)
-	abandon(f, &watchdog.Calls{})
+	abandon(f, &bound.Calls{})
 	recordPass(f)
 }
 
 // abandon abandons a call that ends later.
-func abandon(f *fixture, calls *watchdog.Calls) {
+func abandon(f *fixture, calls *bound.Calls) {
 	f.instrument.Calls(calls)
 	abandonOne(calls)
 }
 
-func abandonOne(calls *watchdog.Calls) {
+func abandonOne(calls *bound.Calls) {
 	end := make(chan struct{})
-	watchdog.Bound(context.Background(), watchdog.Call{Calls: calls, Limit: minute, Grace: minute, Logger: quiet},
+	bound.Do(context.Background(), bound.Call{Calls: calls, Limit: minute, Grace: minute, Logger: quiet},
 		func(context.Context) (int, error) { <-end; return 0, nil })
 	close(end)
 	synctest.Wait()
@@ -288,7 +289,7 @@ func TestLateness(t *testing.T) {
 func TestAbandonedCalls(t *testing.T) {
 	t.Run("the calls of all accounts are one count", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
-			var one, other watchdog.Calls
+			var one, other bound.Calls
 			abandon(f, &one)
 			abandon(f, &other)
 			abandon(f, &other) // a second time: it changes nothing
@@ -299,10 +300,10 @@ func TestAbandonedCalls(t *testing.T) {
 	})
 	t.Run("calls that have not ended are outstanding", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
-			var calls watchdog.Calls
+			var calls bound.Calls
 			f.instrument.Calls(&calls)
 			end := make(chan struct{})
-			watchdog.Bound(context.Background(), watchdog.Call{Calls: &calls, Limit: minute, Grace: minute, Logger: quiet},
+			bound.Do(context.Background(), bound.Call{Calls: &calls, Limit: minute, Grace: minute, Logger: quiet},
 				func(context.Context) (int, error) { <-end; return 0, nil })
 			require.EqualValues(t, 1, f.count("watchdog.calls.outstanding"))
 			close(end)
@@ -319,7 +320,7 @@ func TestAbandonedCalls(t *testing.T) {
 func TestProviders(t *testing.T) {
 	t.Run("a run goes on unmeasured after their shutdown", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
-			var calls watchdog.Calls
+			var calls bound.Calls
 			f.instrument.Calls(&calls)
 			wd := f.attach(laddered)
 			require.NoError(t, f.meters.Shutdown(context.Background()))
@@ -369,7 +370,7 @@ func TestProviders(t *testing.T) {
 			instrument, err := otelwatchdog.New(otelwatchdog.Config{MeterProvider: f.meters, TracerProvider: f.tracers})
 			require.NoError(t, err)
 			f.instrument = instrument
-			var calls watchdog.Calls
+			var calls bound.Calls
 			abandon(f, &calls)
 			require.EqualValues(t, 1, f.count("watchdog.calls.abandoned"))
 			require.Zero(t, f.count("watchdog.calls.abandoned"))

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
 // A network connects the client to the model's server.
@@ -46,8 +47,8 @@ func (n network) serve(ctx context.Context, handler http.Handler) (url string, s
 // client returns an HTTP client. Each chunk of a stream is a sign of life of the run in the request's context. The
 // transport has no limit of its own: the run's idle limit and its ladder decide about a silent stream.
 func (n network) client() *http.Client {
-	return &http.Client{Transport: &watchdog.Transport{
-		Base:    &http.Transport{DialContext: n.dial},
-		Silence: watchdog.NoLimit,
+	return &http.Client{Transport: &watchdoghttp.Transport{
+		Base: &http.Transport{DialContext: n.dial},
+		Idle: watchdog.NoLimit,
 	}}
 }

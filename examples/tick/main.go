@@ -1,4 +1,4 @@
-// Tick runs two ticks, and the call of the first one does not return in time. It shows what [watchdog.Bound] does for
+// Tick runs two ticks, and the call of the first one does not return in time. It shows what [bound.Do] does for
 // work that may ignore its context: the caller gets its answer after the limit and the grace, the next tick runs under
 // the same key, and the abandoned call is listed until it ends.
 //
@@ -22,7 +22,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
 // options are the parsed command line.
@@ -89,7 +89,7 @@ var calls = map[string]func(ctx context.Context, late time.Duration) (string, er
 type loop struct {
 	opts  options
 	out   io.Writer
-	calls watchdog.Calls
+	calls bound.Calls
 }
 
 func (l *loop) tickTwice() {
@@ -107,7 +107,7 @@ func (l *loop) tickTwice() {
 
 // tick makes one bounded call and prints its outcome.
 func (l *loop) tick(name string, work func(context.Context, time.Duration) (string, error)) {
-	out := watchdog.Bound(context.Background(), watchdog.Call{
+	out := bound.Do(context.Background(), bound.Call{
 		Key: "tick", Limit: l.opts.limit, Grace: l.opts.grace, Calls: &l.calls,
 		Release: func() { l.say("  released what the call held\n") },
 	}, func(ctx context.Context) (string, error) { return work(ctx, l.opts.late) })
@@ -127,7 +127,7 @@ func (l *loop) list() {
 	}
 }
 
-func how(end watchdog.LateEnd) string {
+func how(end bound.LateEnd) string {
 	if end.Panic == nil {
 		return "; its result was dropped"
 	}
