@@ -120,7 +120,7 @@ func (s *session) openStore() (*sqlite.Store, error) {
 	return sqlite.Open(context.Background(), s.dir.Events())
 }
 
-// attach makes the watchdog and keeps the start of its window. That start can differ from the file's: after a resume,
+// attach makes the watchdog and sets the start of its window in s.kept. It can differ from the file's after a resume,
 // also when the resuming process was killed before it could save it.
 func (s *session) attach(store watchdog.EventStore) (*watchdog.Watchdog, error) {
 	wd, err := s.attachOrResume(store)
@@ -133,8 +133,8 @@ func (s *session) attach(store watchdog.EventStore) (*watchdog.Watchdog, error) 
 	return wd, nil
 }
 
-// attachOrResume attaches to the session's run. If the run is blocked and the user asked for -resume, guard resumes it.
-// A run whose window ended while no process ran is blocked too.
+// attachOrResume attaches to the session's run. It resumes a blocked run if the user asked for -resume. A run
+// whose window ended while no process ran is blocked too.
 func (s *session) attachOrResume(store watchdog.EventStore) (*watchdog.Watchdog, error) {
 	wd, err := s.newWatchdog(watchdog.New, store)
 	if err != nil || !s.opts.resume || wd.Stop() == nil {

@@ -15,7 +15,7 @@ import (
 const (
 	// asProgram makes it autosession.
 	asProgram = "AUTOSESSION_TEST_PROGRAM"
-	// goFails names the go command that fails, goDiary the file that lists the go commands.
+	// goFails names the go command that fails, goCallLog the file that lists the go commands.
 	goFails   = "AUTOSESSION_TEST_GO_FAILS"
 	goCallLog = "AUTOSESSION_TEST_GO_DIARY"
 )

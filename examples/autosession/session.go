@@ -46,16 +46,16 @@ func (s *session) runGuarded() (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	heard := listenForSignals()
-	defer heard.stop()
+	listener := listenForSignals()
+	defer listener.stop()
 
 	wd, err := s.attach(store)
 	if err != nil {
 		return err
 	}
-	heard.interrupt(wd, s.show)
+	listener.interrupt(wd, s.show)
 	phaseErr := s.runPhases(wd)
-	heard.stop()
+	listener.stop()
 	closeErr := wd.Close() // this ends the run, so that its first cause is final
 	return errors.Join(s.conclude(wd, phaseErr), closeErr)
 }

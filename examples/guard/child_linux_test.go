@@ -98,12 +98,12 @@ func echoLine(string) error {
 
 // countInterrupts waits for an interrupt and, after another line of input, prints how many came.
 func countInterrupts(string) error {
-	heard := make(chan os.Signal, 10)
-	signal.Notify(heard, syscall.SIGINT)
+	received := make(chan os.Signal, 10)
+	signal.Notify(received, syscall.SIGINT)
 	fmt.Println("counting")
 	var interrupts atomic.Int32
 	go func() {
-		for range heard {
+		for range received {
 			interrupts.Add(1)
 			fmt.Println("interrupted")
 		}

@@ -58,7 +58,7 @@ func run(args []string, stdin, stdout, stderr *os.File) int {
 	ctx, stop := signalled(stdin)
 	defer stop()
 	opts.config.Store = &watchdog.Memory{}
-	opts.config.Logger = slog.New(slog.DiscardHandler) // conclude prints the outcome
+	opts.config.Logger = slog.New(slog.DiscardHandler) // printOutcome reports it
 	result, err := stall.Run(ctx, command(opts.command, stdin, stdout, stderr), opts.config)
 	if result == nil {
 		return notStarted(stderr, err)

@@ -68,7 +68,7 @@ func self(t *testing.T) string {
 	return path
 }
 
-// child returns a command that runs the steps; see act.
+// child returns a command that runs the steps; see runSteps.
 func (f *fixture) child(steps ...string) []string {
 	f.Helper()
 	return append([]string{self(f.T), f.token}, steps...)

@@ -19,32 +19,32 @@ func (e signalError) Error() string { return "the guard got " + signalName(e.sig
 // second signal kills the guard. A signal that the guard was started to ignore stays ignored, for the command too.
 func signalled(stdin *os.File) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	heard := make(chan os.Signal, 1)
+	received := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) {
-			signal.Notify(heard, sig)
+			signal.Notify(received, sig)
 		}
 	}
 	go func() {
-		if sig := firstSignal(ctx, heard, sharesTerminal(stdin)); sig != 0 {
-			signal.Stop(heard)
+		if sig := firstSignal(ctx, received, sharesTerminal(stdin)); sig != 0 {
+			signal.Stop(received)
 			cancel(signalError{sig})
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(heard)
+		signal.Stop(received)
 		cancel(nil)
 	}
 }
 
 // firstSignal returns the first signal for the guard, 0 when the context has ended. On a terminal that the guard
 // shares with the command it skips interrupts: the command gets them itself.
-func firstSignal(ctx context.Context, heard <-chan os.Signal, shared bool) syscall.Signal {
+func firstSignal(ctx context.Context, received <-chan os.Signal, shared bool) syscall.Signal {
 	for {
 		select {
 		case <-ctx.Done():
 			return 0
-		case sig := <-heard:
+		case sig := <-received:
 			if sig != syscall.SIGINT || !shared {
 				return sig.(syscall.Signal)
 			}

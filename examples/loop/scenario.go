@@ -18,7 +18,7 @@ type scenario struct {
 	want         outcome
 }
 
-// An outcome is the outcome of a run: the code of its stop, empty without one, and its directives.
+// An outcome is how a run ended: the code of its stop, empty without one, and its directives.
 type outcome struct {
 	stop       watchdog.StopReason
 	directives []watchdog.DirectiveKind

@@ -11,7 +11,7 @@ import (
 // A toolbox replaces tools and a person: each call waits for a given time.
 type toolbox struct{ tool, person time.Duration }
 
-// instant is the time of an instant call.
+// instant is the shortest time of a tool call or an approval.
 const instant = 100 * time.Millisecond
 
 // call runs a tool under a hold with the budget's cap: the tool may be silent until then.

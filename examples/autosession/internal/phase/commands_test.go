@@ -32,20 +32,20 @@ var commands = map[string]func() int{
 
 // obey ends successfully when it is interrupted.
 func obey() int {
-	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, os.Interrupt)
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, os.Interrupt)
 	fmt.Println("process", os.Getpid(), "waits")
-	<-heard
+	<-received
 	return 0
 }
 
 // hang ignores interrupts and SIGTERM.
 func hang() int {
-	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, os.Interrupt, syscall.SIGTERM)
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
 	fmt.Println("process", os.Getpid(), "waits")
 	for {
-		<-heard
+		<-received
 	}
 }
 

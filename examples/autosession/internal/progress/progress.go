@@ -59,7 +59,7 @@ func On(file *os.File) *Display {
 	})
 }
 
-// New returns a display that writes to out. If width is not nil, out is a terminal, and New asks for its width before
+// New returns a display that writes to out. If width is not nil, out is a terminal, and the display calls width before
 // each drawing. Close the display after use: one with a terminal costs one goroutine.
 func New(out io.Writer, width func() int) *Display {
 	d := &Display{out: out, width: width, over: make(chan struct{})}
