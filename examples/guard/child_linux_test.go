@@ -15,15 +15,16 @@ import (
 	"time"
 )
 
-// actor begins the first argument of this program where it plays a command; the others are its steps, one after the other.
-const actor = "guard-test-actor-"
+// childPrefix begins the first argument of a process that this test binary runs as a command. The other arguments are
+// its steps.
+const childPrefix = "guard-test-child-"
 
-// act does the steps. A step is a word and, after a colon, what it is about.
-func act(steps []string) {
+// runSteps runs the steps. A step is a word and, after a colon, its argument.
+func runSteps(steps []string) {
 	time.AfterFunc(5*time.Minute, func() { os.Exit(98) })
 	for _, step := range steps {
 		word, about, _ := strings.Cut(step, ":")
-		if err := acts[word](about); err != nil {
+		if err := stepFuncs[word](about); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(96)
 		}
@@ -31,7 +32,7 @@ func act(steps []string) {
 	os.Exit(0)
 }
 
-var acts = map[string]func(about string) error{
+var stepFuncs = map[string]func(about string) error{
 	"say":       func(text string) error { _, err := fmt.Println(text); return err },
 	"warn":      func(text string) error { _, err := fmt.Fprintln(os.Stderr, text); return err },
 	"alternate": alternate,
@@ -42,9 +43,9 @@ var acts = map[string]func(about string) error{
 	"stay":      func(string) error { time.Sleep(time.Hour); return nil },
 	"touch":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
 	"await":     await,
-	"leave":     leave,
-	"answer":    answer,
-	"count":     count,
+	"leave":     startBackground,
+	"answer":    echoLine,
+	"count":     countInterrupts,
 }
 
 var signals = map[string]syscall.Signal{
@@ -76,8 +77,8 @@ func await(path string) error {
 	}
 }
 
-// leave starts a process that stays, in a session of its own.
-func leave(string) error {
+// startBackground starts a background process in a session of its own.
+func startBackground(string) error {
 	cmd := exec.Command(os.Args[0], os.Args[1], "stay")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd.Start()
@@ -85,8 +86,8 @@ func leave(string) error {
 
 var input = bufio.NewReader(os.Stdin)
 
-// answer reads a line and prints it.
-func answer(string) error {
+// echoLine reads a line and prints it.
+func echoLine(string) error {
 	line, err := input.ReadString('\n')
 	if err != nil {
 		return err
@@ -95,14 +96,14 @@ func answer(string) error {
 	return err
 }
 
-// count says that it was interrupted, and after another line of input how often.
-func count(string) error {
-	heard := make(chan os.Signal, 10)
-	signal.Notify(heard, syscall.SIGINT)
+// countInterrupts waits for an interrupt and, after another line of input, prints how many came.
+func countInterrupts(string) error {
+	received := make(chan os.Signal, 10)
+	signal.Notify(received, syscall.SIGINT)
 	fmt.Println("counting")
 	var interrupts atomic.Int32
 	go func() {
-		for range heard {
+		for range received {
 			interrupts.Add(1)
 			fmt.Println("interrupted")
 		}
