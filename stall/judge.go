@@ -115,7 +115,7 @@ type observed struct {
 func (j *judge) probed(o observed, now time.Duration) (*finding, verdict.SeriesVerdict) {
 	p := j.cfg.Probe
 	limits := verdict.SeriesLimits{Same: p.StallThreshold, Blind: p.ErrorThreshold, OnBlind: onBlind(p.OnError)}
-	v := j.series.Observe(limits, verdict.Look{Class: o.Class, Digest: o.Digest, Blind: o.blind != ""})
+	v := j.series.Observe(limits, verdict.Observation{Class: o.Class, Digest: o.Digest, Blind: o.blind != ""})
 	if v.Trip == "" {
 		return nil, v
 	}

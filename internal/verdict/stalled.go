@@ -2,16 +2,16 @@ package verdict
 
 import "time"
 
-// SessionLimits say when a session of which only a row is known is stalled.
+// SessionLimits say when a session that is known only from its row is stalled.
 type SessionLimits struct {
-	// Threshold is how long it may have nothing new; [Never] switches it off.
+	// Threshold is how long it may be silent; [Never] switches the check off.
 	Threshold time.Duration
-	// MinAge is how old it has to be, at least.
+	// MinAge is the age from which on it can be stalled.
 	MinAge time.Duration
 }
 
-// Stalled reports whether a session of an age had nothing new for longer than it may. At its minimum age it is old enough; at its threshold it
-// is not stalled yet.
+// Stalled reports whether a session of that age was silent for longer than its threshold. At the minimum age it is old
+// enough; at the threshold it is not stalled yet.
 func Stalled(limits SessionLimits, age, silence time.Duration) bool {
 	return age >= limits.MinAge && silence > limits.Threshold // nothing is longer than Never
 }

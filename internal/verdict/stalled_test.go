@@ -19,18 +19,18 @@ func TestStalled(t *testing.T) {
 		age, silence time.Duration
 		want         bool
 	}{
-		{"at its threshold it is not", limits, time.Hour, 10 * time.Minute, false},
-		{"a nanosecond later it is", limits, time.Hour, 10*time.Minute + 1, true},
-		{"one that never had an event is silent since it was made", limits, 10*time.Minute + 1, 10*time.Minute + 1, true},
-		{"at the minimum age it is old enough", young, 2 * time.Minute, 2 * time.Minute, true},
-		{"a nanosecond before it is not", young, 2*time.Minute - 1, 2*time.Minute - 1, false},
-		{"without a minimum age it is at once old enough", verdict.SessionLimits{Threshold: time.Minute}, 0, time.Minute + 1, true},
-		{"one made in the future is too young", young, -time.Second, time.Hour, false},
-		{"one whose last event is in the future is not silent", limits, time.Hour, -time.Hour, false},
+		{"at its threshold a session is not stalled", limits, time.Hour, 10 * time.Minute, false},
+		{"a nanosecond after its threshold it is stalled", limits, time.Hour, 10*time.Minute + 1, true},
+		{"a session without events is silent since its creation", limits, 10*time.Minute + 1, 10*time.Minute + 1, true},
+		{"at the minimum age a session is old enough", young, 2 * time.Minute, 2 * time.Minute, true},
+		{"a nanosecond before the minimum age it is too young", young, 2*time.Minute - 1, 2*time.Minute - 1, false},
+		{"no minimum age means old enough at once", verdict.SessionLimits{Threshold: time.Minute}, 0, time.Minute + 1, true},
+		{"a session created in the future is too young", young, -time.Second, time.Hour, false},
+		{"a session whose last event is in the future is not silent", limits, time.Hour, -time.Hour, false},
 		{"a threshold that is off is never exceeded", off, verdict.Never, verdict.Never, false},
-		{"a silence as long as can be told is longer than any threshold", limits, verdict.Never, verdict.Never, true},
-		{"a threshold of nothing is exceeded by a nanosecond", verdict.SessionLimits{}, 1, 1, true},
-		{"and not by nothing", verdict.SessionLimits{}, 1, 0, false},
+		{"the longest silence is longer than any threshold", limits, verdict.Never, verdict.Never, true},
+		{"a threshold of 0 is exceeded by a nanosecond", verdict.SessionLimits{}, 1, 1, true},
+		{"a threshold of 0 is not exceeded by 0", verdict.SessionLimits{}, 1, 0, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, verdict.Stalled(c.limits, c.age, c.silence))
