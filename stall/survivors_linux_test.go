@@ -42,7 +42,7 @@ func TestNothingSurvives(t *testing.T) {
 				if s.Name != unmarked {
 					t.Parallel()
 				}
-				if ending.name == "its normal exit" && !s.Ends {
+				if ending.name == "its normal exit" && !s.LeaderExits {
 					t.Skip("its leader does not end by itself")
 				}
 				for range times(s) {
@@ -58,7 +58,7 @@ func TestNothingSurvives(t *testing.T) {
 
 // there is how many processes an ending may wait for: where the leader ends by itself the others may be ended before they are written down.
 func there(s escape.Scenario) int {
-	if s.Ends {
+	if s.LeaderExits {
 		return 1
 	}
 	return s.Processes
@@ -78,7 +78,7 @@ func scenarioCommand(s escape.Scenario) *exec.Cmd {
 // endedByTrip trips by a probe, which waits until all of the scenario is there.
 func endedByTrip(t *testing.T, s escape.Scenario) {
 	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Grace: shortly, Logger: quiet, KeepBackground: true}
-	cfg.KeepBackground = !s.Ends // one that ends by itself may have before the probe's answer
+	cfg.KeepBackground = !s.LeaderExits // one that ends by itself may have before the probe's answer
 	cfg.Probe = &stall.Probe{Command: []string{self(t), actor, "lines:" + s.Registry() + ":" + strconv.Itoa(there(s)), `print:{"class": "terminal"}`}, Timeout: patient}
 	code := watchdog.CommandTerminal
 	if s.Name == unmarked {

@@ -101,7 +101,7 @@ func run(jobs []*job) {
 
 // once starts the shape with the tool, ends it, and counts.
 func (j *job) once() (left int, err error) {
-	if j.ending == byItself && j.scenario.Deaf {
+	if j.ending == byItself && j.scenario.SurvivesTERM {
 		return -1, nil
 	}
 	folder, err := os.MkdirTemp("", "survivors")
@@ -137,7 +137,7 @@ func (j *job) once() (left int, err error) {
 
 // ready waits until the shape is there. One whose first process ends at once may be ended before it is.
 func (j *job) ready(s escape.Scenario) error {
-	if s.Ends {
+	if s.LeaderExits {
 		_ = s.Ready(limit / 2)
 		return nil
 	}
@@ -174,7 +174,7 @@ func (j *job) end(s escape.Scenario, host *exec.Cmd, orders io.WriteCloser) erro
 
 // endLeader ends the first process alone, where it does not end by itself.
 func endLeader(s escape.Scenario) error {
-	if s.Ends {
+	if s.LeaderExits {
 		return nil
 	}
 	if first := escape.Alive(s.Registry()); len(first) > 0 {

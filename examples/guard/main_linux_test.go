@@ -53,7 +53,7 @@ func newBed(t *testing.T) *bed {
 	t.Helper()
 	b := &bed{T: t, dir: t.TempDir(), token: fmt.Sprintf("%s%d", actor, rand.Uint64())}
 	t.Cleanup(func() {
-		for _, left := range escape.Holding(b.token) {
+		for _, left := range escape.WithToken(b.token) {
 			assert.Fail(t, "a process is left", "%+v", left)
 			_ = syscall.Kill(left.PID, syscall.SIGKILL)
 		}
@@ -111,7 +111,7 @@ func finish(t *testing.T, cmd *exec.Cmd) outcome {
 func (b *bed) run(flags string, command ...string) outcome {
 	b.Helper()
 	o := finish(b.T, b.guard(flags, command...))
-	assert.Empty(b, escape.Holding(b.token), "nothing is left when the program ends")
+	assert.Empty(b, escape.WithToken(b.token), "nothing is left when the program ends")
 	return o
 }
 

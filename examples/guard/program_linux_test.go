@@ -155,7 +155,7 @@ func TestReasons(t *testing.T) {
 				t.Parallel()
 				b := newBed(t)
 				o := finish(t, b.program(append(append(c.flags, "--"), b.play(c.steps...)...)...)).must(t, 124)
-				assert.Empty(t, escape.Holding(b.token), "nothing is left when the program ends")
+				assert.Empty(t, escape.WithToken(b.token), "nothing is left when the program ends")
 				text := counts.ReplaceAllString(lengths.ReplaceAllString(o.stderr, "$1 TIME"), "the last N of N probes")
 				said[i] = c.name + "\n\t" + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n\t") + "\n"
 			})
@@ -215,10 +215,10 @@ func TestWhatACommandLeavesBehind(t *testing.T) {
 		t.Parallel()
 		b := newBed(t)
 		finish(t, b.guard("-keep-background", b.play("leave", "exit:3")...)).must(t, 3)
-		left := escape.Holding(b.token)
+		left := escape.WithToken(b.token)
 		require.Len(t, left, 1)
 		require.NoError(t, syscall.Kill(left[0].PID, syscall.SIGKILL))
-		eventually(t, "it ends", func() bool { return len(escape.Holding(b.token)) == 0 })
+		eventually(t, "it ends", func() bool { return len(escape.WithToken(b.token)) == 0 })
 	})
 	t.Run("does not stay after a stall", func(t *testing.T) {
 		t.Parallel()
@@ -240,7 +240,7 @@ func TestEveryShapeOfATreeIsEnded(t *testing.T) {
 			cmd := guardOf(t, shape, "-budget", "2s", "-grace-int", "100ms", "-grace-term", "100ms")
 			o := finish(t, cmd)
 			assert.Contains(t, []int{0, 124}, o.code, o.stderr)
-			assert.Equal(t, shape.Ends, o.code == 0, o.stderr)
+			assert.Equal(t, shape.LeaderExits, o.code == 0, o.stderr)
 			assert.Empty(t, shape.Survivors())
 		})
 	}

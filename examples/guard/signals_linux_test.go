@@ -68,7 +68,7 @@ func TestSignals(t *testing.T) {
 			p.signal(c.sig)
 			o := p.end().must(t, 128+int(c.sig))
 			assert.Equal(t, c.says, o.stderr)
-			assert.Empty(t, escape.Holding(b.token))
+			assert.Empty(t, escape.WithToken(b.token))
 		})
 	}
 	t.Run("a second one ends the guard and all of the command", func(t *testing.T) {
@@ -76,11 +76,11 @@ func TestSignals(t *testing.T) {
 		b := newBed(t)
 		p := start(t, b.guard("-grace-int 5m", b.play("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
 		p.signal(syscall.SIGTERM)
-		eventually(t, "what obeys has ended", func() bool { return len(escape.Holding(b.token)) == 1 })
+		eventually(t, "what obeys has ended", func() bool { return len(escape.WithToken(b.token)) == 1 })
 		p.signal(syscall.SIGTERM)
 		p.end()
 		assert.Equal(t, syscall.SIGTERM, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
-		eventually(t, "nothing is left", func() bool { return len(escape.Holding(b.token)) == 0 })
+		eventually(t, "nothing is left", func() bool { return len(escape.WithToken(b.token)) == 0 })
 	})
 	t.Run("a command that was done before the first signal is done", func(t *testing.T) {
 		t.Parallel()
@@ -108,7 +108,7 @@ func TestNohup(t *testing.T) {
 func TestAGuardThatIsKilledLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, shape := range escape.Scenarios() {
-		if shape.Processes > 100 || shape.Ends {
+		if shape.Processes > 100 || shape.LeaderExits {
 			continue // the sentinel's own tests have the crowds, and what ends by itself has no guard to kill
 		}
 		t.Run(shape.Name, func(t *testing.T) {

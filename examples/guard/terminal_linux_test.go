@@ -45,7 +45,7 @@ func TestTerminal(t *testing.T) {
 				s.reads("ready")
 				s.types(ctrlC)
 				s.end(128 + int(syscall.SIGINT))
-				assert.Empty(t, escape.Holding(b.token))
+				assert.Empty(t, escape.WithToken(b.token))
 			})
 			t.Run("SIGTERM to the guard ends a command that reads from it", func(t *testing.T) {
 				b := newBed(t)
@@ -53,7 +53,7 @@ func TestTerminal(t *testing.T) {
 				s.reads("ready")
 				require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 				assert.Contains(t, s.end(128+int(syscall.SIGTERM)), "guard: the guard got SIGTERM: the command was ended by SIGINT")
-				assert.Empty(t, escape.Holding(b.token))
+				assert.Empty(t, escape.WithToken(b.token))
 			})
 		})
 	}

@@ -77,15 +77,15 @@ func endedInSteps(t *testing.T, s escape.Scenario) {
 }
 
 func endedByLeader(t *testing.T, s escape.Scenario) {
-	if s.Deaf {
+	if s.SurvivesTERM {
 		t.Skip("only a kill ends its leader")
 	}
 	tree, s := begin(t, s)
-	if !s.Ends {
+	if !s.LeaderExits {
 		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGTERM))
 	}
 	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
-	if s.Ends {
+	if s.LeaderExits {
 		assert.Equal(t, 0, tree.Status().ExitCode)
 	}
 	endNow(t, tree)
