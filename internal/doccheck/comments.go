@@ -10,7 +10,7 @@ import (
 
 // checkComments checks every comment of the Go files in a directory, also inside functions.
 func (c *checker) checkComments(dir string) error {
-	s, err := c.library.folder(folder{dir: dir})
+	s, err := c.library.readDir(location{dir: dir})
 	if err != nil || s == nil {
 		return err
 	}

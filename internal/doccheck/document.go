@@ -101,7 +101,7 @@ func (c *checker) packages() (map[string][]*source, error) {
 		case skipped(dir):
 			return fs.SkipDir
 		}
-		s, err := c.library.folder(folder{dir: dir})
+		s, err := c.library.readDir(location{dir: dir})
 		if s != nil && s.name != "" && s.name != "main" {
 			byName[s.name] = append(byName[s.name], s)
 		}

@@ -15,11 +15,11 @@ import (
 type library struct {
 	tree, standard fs.FS
 	module         string // the path of the module at the top of the tree; the paths of nested modules begin with it
-	sources        map[folder]*source
+	sources        map[location]*source
 }
 
-// A folder is a directory of the tree or of the standard library.
-type folder struct {
+// A location is a directory of the tree or of the standard library.
+type location struct {
 	standard bool
 	dir      string
 }
@@ -35,7 +35,7 @@ type source struct {
 }
 
 func newLibrary(tree, standard fs.FS) *library {
-	l := &library{tree: tree, standard: standard, sources: map[folder]*source{}}
+	l := &library{tree: tree, standard: standard, sources: map[location]*source{}}
 	if text, err := fs.ReadFile(tree, "go.mod"); err == nil {
 		_, after, _ := strings.Cut("\n"+string(text), "\nmodule ")
 		l.module, _, _ = strings.Cut(after, "\n")
@@ -47,16 +47,16 @@ func newLibrary(tree, standard fs.FS) *library {
 // find returns the package of an import path. It returns nil if the package is in another module or does not exist.
 func (l *library) find(importPath string) (*source, error) {
 	if importPath == l.module {
-		return l.folder(folder{dir: "."})
+		return l.readDir(location{dir: "."})
 	}
 	if dir, ours := strings.CutPrefix(importPath, l.module+"/"); ours && l.module != "" {
-		return l.folder(folder{dir: dir})
+		return l.readDir(location{dir: dir})
 	}
-	return l.folder(folder{standard: true, dir: importPath})
+	return l.readDir(location{standard: true, dir: importPath})
 }
 
-// folder reads the Go files of a directory. It returns nil if there are none.
-func (l *library) folder(at folder) (*source, error) {
+// readDir reads the Go files of a directory. It returns nil if there are none.
+func (l *library) readDir(at location) (*source, error) {
 	if known, ok := l.sources[at]; ok {
 		return known, nil
 	}
@@ -67,7 +67,7 @@ func (l *library) folder(at folder) (*source, error) {
 	return s, err
 }
 
-func (l *library) parse(at folder) (*source, error) {
+func (l *library) parse(at location) (*source, error) {
 	from := l.tree
 	if at.standard {
 		from = l.standard
