@@ -36,7 +36,7 @@ const (
 
 var (
 	// ErrReaderGone is wrapped by [Stream.Finish] if the destination's reader closed it. The child then gets SIGPIPE or
-	// EPIPE, as it would without the relay but one write later, so its failure is not its own.
+	// EPIPE, as it would without the relay, but one write later. That is not a failure of the child itself.
 	ErrReaderGone = errors.New("the reader is gone")
 	// ErrAbandoned is wrapped by [Stream.Finish] if the destination did not take the child's output in time.
 	ErrAbandoned = errors.New("the reader does not read")
@@ -105,8 +105,8 @@ func (s *Stream) Start() {
 // Bytes returns how many bytes the destination has taken.
 func (s *Stream) Bytes() int64 { return s.bytes.Load() }
 
-// Blocked reports whether the stream waits for its destination, and since when. Then the reader is slow, and the child
-// may not be silent. A write to a fast destination counts too, for as long as it takes.
+// Blocked reports whether the stream waits for its destination, and since when. Then the reader is slow; it
+// does not mean that the child is silent. A write to a fast destination counts too, for as long as it takes.
 func (s *Stream) Blocked() (since time.Time, blocked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
