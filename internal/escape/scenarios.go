@@ -2,7 +2,10 @@
 
 package escape
 
-import "syscall"
+import (
+	"slices"
+	"syscall"
+)
 
 const (
 	hup  = syscall.SIGHUP
@@ -15,6 +18,11 @@ var sleeper = part{}
 
 // Scenarios returns all scenarios but Churn and Crowd.
 func Scenarios() []Scenario {
+	return slices.Concat(signalScenarios(), daemonScenarios(), otherScenarios())
+}
+
+// signalScenarios are trees whose processes differ in the signals that they ignore.
+func signalScenarios() []Scenario {
 	return []Scenario{
 		{Name: "a cooperative command", Processes: 1, leader: part{ExitsOnSignal: true}},
 		{Name: "a tree of background children", Processes: 8, leader: part{Children: []part{
@@ -39,6 +47,12 @@ func Scenarios() []Scenario {
 			Name: "only a grandchild ignores TERM", Processes: 3,
 			leader: part{Children: []part{{Children: []part{{Ignore: []syscall.Signal{term}}}}}},
 		},
+	}
+}
+
+// daemonScenarios are trees with processes that leave their session or their parent.
+func daemonScenarios() []Scenario {
+	return []Scenario{
 		{Name: "setsid with a waiting leader", Processes: 2, leader: part{Children: []part{{Setsid: true}}}},
 		{
 			Name: "setsid without a waiting leader", Processes: 2, LeaderExits: true,
@@ -58,6 +72,11 @@ func Scenarios() []Scenario {
 			Name: "nohup and exit", Processes: 2, LeaderExits: true,
 			leader: part{Children: []part{{Ignore: []syscall.Signal{hup}}}, Then: exits},
 		},
+	}
+}
+
+func otherScenarios() []Scenario {
+	return []Scenario{
 		{Name: "a stopped child", Processes: 2, leader: part{Children: []part{{StopsItself: true}}}},
 		{
 			Name: "a stopped leader", Processes: 2, SurvivesTERM: true,

@@ -206,7 +206,7 @@ func forEveryone(t *testing.T, mode os.FileMode) string {
 	require.NoError(t, err)
 	text, err := os.ReadFile(self)
 	require.NoError(t, err)
-	folder, err := os.MkdirTemp("", "privileges")
+	folder, err := os.MkdirTemp("", "privileges") //nolint:usetesting // only its owner can reach t.TempDir
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	require.NoError(t, os.Chmod(folder, 0o755))
