@@ -27,7 +27,7 @@ type runClock struct {
 	atBase time.Duration  // what had elapsed by then
 	slept  time.Duration  // what the machine slept since
 	other  clock.Clock    // the host's; nil is the machine's
-	meter  *verdict.Meter // of other
+	meter  *verdict.MonotonicClock // of other
 }
 
 // newRunClock starts at now, elapsed after the window's start.
@@ -36,7 +36,7 @@ func newRunClock(other clock.Clock, now time.Time, elapsed time.Duration) runClo
 		return runClock{base: uptime.Start(now), atBase: max(elapsed, 0)}
 	}
 	c := runClock{base: uptime.At(now), other: other}
-	meter := verdict.MeterAt(elapsed, c.reading())
+	meter := verdict.NewMonotonicClock(elapsed, c.reading())
 	c.meter = &meter
 	return c
 }

@@ -29,7 +29,7 @@ func (k *Keeper) changes() (fresh []Fresh, ends []Ending, at time.Duration) {
 		}
 		now := k.now() // before the silence: a run that is silent must not seem to have given a sign meanwhile
 		silence := r.run.SinceActivity()
-		if r.unsure || verdict.Freshen(r.threshold, r.shown, now-silence, now) {
+		if r.unsure || verdict.ShouldWriteRow(r.threshold, r.shown, now-silence, now) {
 			r.unsure = false
 			fresh = append(fresh, Fresh{RunID: runID, Attempt: r.attempt, Age: silence})
 		}

@@ -117,7 +117,7 @@ func (j *judge) pattern(n int) *finding {
 func (j *judge) probed(r probeResult, now time.Duration) (*finding, verdict.SeriesVerdict) {
 	p := j.cfg.Probe
 	limits := verdict.SeriesLimits{Same: p.StallThreshold, Blind: p.ErrorThreshold, OnBlind: onBlind(p.OnError)}
-	v := j.series.Observe(limits, verdict.Look{Class: r.Class, Digest: r.Digest, Blind: r.blind != ""})
+	v := j.series.Observe(limits, verdict.Observation{Class: r.Class, Digest: r.Digest, Blind: r.blind != ""})
 	if v.Trip == "" {
 		return nil, v
 	}

@@ -46,7 +46,7 @@ func TestSurvivors(t *testing.T) {
 				if s.Name != onlyScenario {
 					t.Parallel()
 				}
-				if ending.name == "its normal exit" && !s.Ends {
+				if ending.name == "its normal exit" && !s.LeaderExits {
 					t.Skip("its first process does not exit by itself")
 				}
 				for range repeats(s) {
@@ -63,7 +63,7 @@ func TestSurvivors(t *testing.T) {
 // minProcesses returns how many processes a test can wait for. If the first process exits by itself, the others may be
 // ended before they are registered.
 func minProcesses(s escape.Scenario) int {
-	if s.Ends {
+	if s.LeaderExits {
 		return 1
 	}
 	return s.Processes
@@ -83,7 +83,7 @@ func scenarioCommand(s escape.Scenario) *exec.Cmd {
 // endedByTrip trips by a probe, which waits until all processes of the scenario have started.
 func endedByTrip(t *testing.T, s escape.Scenario) {
 	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Grace: shortGrace, Logger: discard, KeepBackground: true}
-	cfg.KeepBackground = !s.Ends // a scenario that exits by itself may do so before the probe answers
+	cfg.KeepBackground = !s.LeaderExits // a scenario that exits by itself may do so before the probe answers
 	cfg.Probe = &stall.Probe{Timeout: longTime, Command: childCommand(t,
 		"lines:"+s.Registry()+":"+strconv.Itoa(minProcesses(s)), `print:{"class": "terminal"}`)}
 	code := watchdog.CommandTerminal

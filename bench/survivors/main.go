@@ -102,7 +102,7 @@ func run(jobs []*job) {
 
 // once starts the shape with the tool, ends it, and counts the processes that are left.
 func (j *job) once() (left int, err error) {
-	if j.ending == byItself && j.scenario.Deaf {
+	if j.ending == byItself && j.scenario.SurvivesTERM {
 		return -1, nil
 	}
 	folder, err := os.MkdirTemp("", "survivors")
@@ -138,7 +138,7 @@ func (j *job) once() (left int, err error) {
 
 // ready waits until the shape has started. A shape whose first process exits at once may end before.
 func (j *job) ready(s escape.Scenario) error {
-	if s.Ends {
+	if s.LeaderExits {
 		_ = s.Ready(limit / 2)
 		return nil
 	}
@@ -175,7 +175,7 @@ func (j *job) end(s escape.Scenario, host *exec.Cmd, orders io.WriteCloser) erro
 
 // endLeader ends the first process, unless it ends by itself.
 func endLeader(s escape.Scenario) error {
-	if s.Ends {
+	if s.LeaderExits {
 		return nil
 	}
 	if first := escape.Alive(s.Registry()); len(first) > 0 {

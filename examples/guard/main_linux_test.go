@@ -53,7 +53,7 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{T: t, dir: t.TempDir(), token: fmt.Sprintf("%s%d", childPrefix, rand.Uint64())}
 	t.Cleanup(func() {
-		for _, left := range escape.Holding(f.token) {
+		for _, left := range escape.WithToken(f.token) {
 			assert.Fail(t, "a process is left", "%+v", left)
 			_ = syscall.Kill(left.PID, syscall.SIGKILL)
 		}
@@ -111,7 +111,7 @@ func finish(t *testing.T, cmd *exec.Cmd) outcome {
 func (f *fixture) run(flags string, command ...string) outcome {
 	f.Helper()
 	o := finish(f.T, f.guard(flags, command...))
-	assert.Empty(f, escape.Holding(f.token), "a process outlives the program")
+	assert.Empty(f, escape.WithToken(f.token), "a process outlives the program")
 	return o
 }
 

@@ -172,7 +172,7 @@ func TestReasons(t *testing.T) {
 				t.Parallel()
 				f := newFixture(t)
 				o := finish(t, f.program(append(append(c.flags, "--"), f.child(c.steps...)...)...)).must(t, 124)
-				assert.Empty(t, escape.Holding(f.token), "a process outlives the program")
+				assert.Empty(t, escape.WithToken(f.token), "a process outlives the program")
 				text := counts.ReplaceAllString(lengths.ReplaceAllString(o.stderr, "$1 TIME"), "the last N of N probes")
 				said[i] = c.name + "\n\t" + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n\t") + "\n"
 			})
@@ -234,10 +234,10 @@ func TestBackground(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		finish(t, f.guard("-keep-background", f.child("leave", "exit:3")...)).must(t, 3)
-		left := escape.Holding(f.token)
+		left := escape.WithToken(f.token)
 		require.Len(t, left, 1)
 		require.NoError(t, syscall.Kill(left[0].PID, syscall.SIGKILL))
-		eventually(t, "it ends", func() bool { return len(escape.Holding(f.token)) == 0 })
+		eventually(t, "it ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
 	})
 	t.Run("does not stay after a stall", func(t *testing.T) {
 		t.Parallel()
@@ -259,7 +259,7 @@ func TestProcessTrees(t *testing.T) {
 			cmd := guardOf(t, shape, "-budget", "2s", "-grace-int", "100ms", "-grace-term", "100ms")
 			o := finish(t, cmd)
 			assert.Contains(t, []int{0, 124}, o.code, o.stderr)
-			assert.Equal(t, shape.Ends, o.code == 0, o.stderr)
+			assert.Equal(t, shape.LeaderExits, o.code == 0, o.stderr)
 			assert.Empty(t, shape.Survivors())
 		})
 	}

@@ -68,7 +68,7 @@ func TestSignals(t *testing.T) {
 			p.signal(c.sig)
 			o := p.end().must(t, 128+int(c.sig))
 			assert.Equal(t, c.says, o.stderr)
-			assert.Empty(t, escape.Holding(f.token))
+			assert.Empty(t, escape.WithToken(f.token))
 		})
 	}
 	t.Run("a second signal ends the guard and every process of the command", func(t *testing.T) {
@@ -76,11 +76,11 @@ func TestSignals(t *testing.T) {
 		f := newFixture(t)
 		p := start(t, f.guard("-grace-int 5m", f.child("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
 		p.signal(syscall.SIGTERM)
-		eventually(t, "the obeying processes have ended", func() bool { return len(escape.Holding(f.token)) == 1 })
+		eventually(t, "the obeying processes have ended", func() bool { return len(escape.WithToken(f.token)) == 1 })
 		p.signal(syscall.SIGTERM)
 		p.end()
 		assert.Equal(t, syscall.SIGTERM, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
-		eventually(t, "nothing is left", func() bool { return len(escape.Holding(f.token)) == 0 })
+		eventually(t, "nothing is left", func() bool { return len(escape.WithToken(f.token)) == 0 })
 	})
 	t.Run("a command that finished before a signal keeps its status", func(t *testing.T) {
 		t.Parallel()
@@ -108,7 +108,7 @@ func TestNohup(t *testing.T) {
 func TestKilledGuard(t *testing.T) {
 	t.Parallel()
 	for _, shape := range escape.Scenarios() {
-		if shape.Processes > 100 || shape.Ends {
+		if shape.Processes > 100 || shape.LeaderExits {
 			continue // the tests of stall cover the large trees; a tree that ends by itself has no guard to kill
 		}
 		t.Run(shape.Name, func(t *testing.T) {

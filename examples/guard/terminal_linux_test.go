@@ -45,7 +45,7 @@ func TestTerminal(t *testing.T) {
 				s.reads("ready")
 				s.types(ctrlC)
 				s.end(128 + int(syscall.SIGINT))
-				assert.Empty(t, escape.Holding(f.token))
+				assert.Empty(t, escape.WithToken(f.token))
 			})
 			t.Run("SIGTERM to the guard ends a command that reads from it", func(t *testing.T) {
 				f := newFixture(t)
@@ -54,7 +54,7 @@ func TestTerminal(t *testing.T) {
 				require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 				shown := s.end(128 + int(syscall.SIGTERM))
 				assert.Contains(t, shown, "guard: the guard got SIGTERM: the command was ended by SIGINT")
-				assert.Empty(t, escape.Holding(f.token))
+				assert.Empty(t, escape.WithToken(f.token))
 			})
 		})
 	}

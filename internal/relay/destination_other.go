@@ -8,15 +8,15 @@ import (
 	"os"
 )
 
-func openDiscard() *sink { return &sink{w: io.Discard} }
+func openDiscard() *destination { return &destination{w: io.Discard} }
 
-func openFile(f *os.File) (*sink, error) {
+func openFile(f *os.File) (*destination, error) {
 	file, err := duplicate(f)
 	if err != nil {
 		return nil, err
 	}
-	return &sink{w: file, file: file}, nil
+	return &destination{w: file, file: file}, nil
 }
 
-// splice is for Linux.
+// splice exists only on Linux.
 func (s *Stream) splice() error { return errors.ErrUnsupported }

@@ -23,12 +23,12 @@ import (
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
-// countSignals writes each USR1 that comes to the standard output, which is nobody else's, until TERM.
+// countSignals writes a line for each USR1 and TERM to its standard output, and returns after TERM.
 func countSignals() int {
-	coming := make(chan os.Signal, 100)
-	signal.Notify(coming, syscall.SIGUSR1, syscall.SIGTERM)
+	signals := make(chan os.Signal, 100)
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGTERM)
 	fmt.Println("ready")
-	for sig := range coming {
+	for sig := range signals {
 		fmt.Println(sig == syscall.SIGUSR1)
 		if sig == syscall.SIGTERM {
 			break
@@ -37,7 +37,8 @@ func countSignals() int {
 	return 0
 }
 
-func TestSignalReachesEachOnce(t *testing.T) {
+// TestSignalOnce checks that a signal reaches each process once.
+func TestSignalOnce(t *testing.T) {
 	out, theirs, err := os.Pipe()
 	require.NoError(t, err)
 	defer out.Close()
@@ -64,7 +65,7 @@ func TestSignalReachesEachOnce(t *testing.T) {
 	assert.False(t, lines.Scan())
 }
 
-func TestSignalContinuesWhatIsStopped(t *testing.T) {
+func TestSignalStopped(t *testing.T) {
 	for _, name := range []string{"a stopped child", "a stopped leader"} {
 		tree, s := begin(t, scenario(t, name))
 		require.Eventually(t, func() bool { return stopped(s) == 1 }, 5*time.Second, time.Millisecond)
@@ -86,7 +87,8 @@ func stopped(s escape.Scenario) int {
 	return n
 }
 
-func TestReleaseLetsTheRestLive(t *testing.T) {
+// TestRelease checks that the rest of a released tree lives on.
+func TestRelease(t *testing.T) {
 	tree, s := begin(t, scenario(t, "nohup and exit"))
 	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
 	require.NoError(t, tree.Release())
@@ -95,7 +97,7 @@ func TestReleaseLetsTheRestLive(t *testing.T) {
 	other, others := begin(t, scenario(t, "a tree of background children"))
 	endNow(t, other)
 	assert.Empty(t, others.Survivors())
-	assert.Len(t, s.Survivors(), 1, "nor is it counted to another tree")
+	assert.Len(t, s.Survivors(), 1, "it does not count as part of another tree")
 	_, err := tree.Signal(syscall.SIGKILL)
 	assert.ErrorIs(t, err, proctree.ErrEnded)
 	assert.NoError(t, tree.Kill())
@@ -103,7 +105,8 @@ func TestReleaseLetsTheRestLive(t *testing.T) {
 	s.End()
 }
 
-func TestReleaseBeforeTheEndDoesNothing(t *testing.T) {
+// TestReleaseEarly checks that Release does nothing before the leader has exited.
+func TestReleaseEarly(t *testing.T) {
 	tree, s := begin(t, scenario(t, "a tree of background children"))
 	require.NoError(t, tree.Release())
 	assert.Len(t, s.Survivors(), s.Processes)
@@ -111,7 +114,7 @@ func TestReleaseBeforeTheEndDoesNothing(t *testing.T) {
 	assert.Empty(t, s.Survivors())
 }
 
-func TestManyTreesAtOnce(t *testing.T) {
+func TestConcurrentTrees(t *testing.T) {
 	shapes := escape.Scenarios()
 	var all sync.WaitGroup
 	trees := 64
@@ -120,7 +123,9 @@ func TestManyTreesAtOnce(t *testing.T) {
 	}
 	for i := range trees {
 		shape := shapes[i%len(shapes)]
-		if shape.Processes > 100 || shape.Name == "an orphan that set its limit of file locks" { // which is told from others by being alone
+		// The guard finds such an orphan only if no other tree runs.
+		alone := shape.Name == "an orphan that set its limit of file locks"
+		if shape.Processes > 100 || alone {
 			shape = escape.Crowd(3)
 		}
 		all.Go(func() {
@@ -133,7 +138,8 @@ func TestManyTreesAtOnce(t *testing.T) {
 	all.Wait()
 }
 
-func TestOrphanWithItsOwnLimitIsToldByItsGroup(t *testing.T) {
+// TestOrphanWithoutMark checks that the guard finds an orphan that changed its limit by its process group.
+func TestOrphanWithoutMark(t *testing.T) {
 	neighbour := start(t, "sleep", "100")
 	tree, s := begin(t, scenario(t, "an orphan in the group that set its limit of file locks"))
 	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
@@ -148,7 +154,8 @@ func TestOrphanWithItsOwnLimitIsToldByItsGroup(t *testing.T) {
 	endNow(t, neighbour)
 }
 
-func TestHostsOwnChildrenAreItsOwn(t *testing.T) {
+// TestHostChildren checks that the host keeps and reaps its own children.
+func TestHostChildren(t *testing.T) {
 	mine := exec.Command("sleep", "100")
 	require.NoError(t, mine.Start())
 	short := exec.Command("sh", "-c", "exit 5")
@@ -161,13 +168,16 @@ func TestHostsOwnChildrenAreItsOwn(t *testing.T) {
 	assert.True(t, running(mine.Process.Pid))
 	require.NoError(t, mine.Process.Signal(syscall.SIGUSR2))
 	assert.EqualError(t, mine.Wait(), "signal: user defined signal 2")
-	assert.EqualError(t, short.Wait(), "exit status 5", "its end was left for the host to see")
+	assert.EqualError(t, short.Wait(), "exit status 5", "the host reaps it")
 }
 
-func TestGuardWithstandsSignals(t *testing.T) {
+// TestGuardSignals checks that signals for the host do not end the guard.
+func TestGuardSignals(t *testing.T) {
 	tree, s := begin(t, escape.Crowd(1))
 	guard := guardOf(t, os.Getpid())
-	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGUSR1} {
+	for _, sig := range []syscall.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGUSR1,
+	} {
 		require.NoError(t, syscall.Kill(guard, sig))
 	}
 	assert.Len(t, s.Survivors(), 2)
@@ -188,7 +198,7 @@ func TestGuardKilled(t *testing.T) {
 		assert.ErrorIs(t, tree.Err(), proctree.ErrGuard)
 		assert.ErrorIs(t, ended.Err(), proctree.ErrGuard)
 		assert.Equal(t, -1, tree.Status().ExitCode)
-		assert.Equal(t, 0, ended.Status().ExitCode, "what was known stays known")
+		assert.Equal(t, 0, ended.Status().ExitCode, "the known status stays")
 		assert.Empty(t, s.Survivors())
 		assert.Empty(t, others.Survivors())
 		next := start(t, "true")
@@ -198,8 +208,8 @@ func TestGuardKilled(t *testing.T) {
 	}
 }
 
-// TestRefusedRequestLeavesTheGuardAlone protects the trees that run from one that cannot be asked for.
-func TestRefusedRequestLeavesTheGuardAlone(t *testing.T) {
+// TestRefusedRequest checks that a request that cannot be sent leaves the guard and its trees alone.
+func TestRefusedRequest(t *testing.T) {
 	tree := start(t, "sleep", "100")
 	guard := guardOf(t, os.Getpid())
 	none := os.NewFile(9999, "no such descriptor")
@@ -212,8 +222,9 @@ func TestRefusedRequestLeavesTheGuardAlone(t *testing.T) {
 	assert.NoError(t, tree.Err())
 }
 
-// TestKillOfATreeThatIsEnding protects the guard, and with it the other trees, from an order that crosses the news that there is nothing left.
-func TestKillOfATreeThatIsEnding(t *testing.T) {
+// TestKillWhileEnding checks that an order for a tree whose last report is on its way harms neither the guard nor other
+// trees.
+func TestKillWhileEnding(t *testing.T) {
 	other := start(t, "sleep", "100")
 	guard := guardOf(t, os.Getpid())
 	kills := 500
@@ -238,7 +249,8 @@ func TestKillOfATreeThatIsEnding(t *testing.T) {
 	assert.NoError(t, other.Err())
 }
 
-func TestNothingLeaks(t *testing.T) {
+// TestLeaks checks that commands leave no descriptors and no zombies behind.
+func TestLeaks(t *testing.T) {
 	commands := 1000
 	if testing.Short() {
 		commands = 100
@@ -255,11 +267,11 @@ func TestNothingLeaks(t *testing.T) {
 	}
 	assert.Eventually(t, func() bool {
 		now := count()
-		return now[0] <= before[0] && now[1] <= before[1] // the first tree's may have been counted still
+		return now[0] <= before[0] && now[1] <= before[1] // before may have counted those of the first tree
 	}, 5*time.Second, 10*time.Millisecond, "%v, then %v descriptors of host and guard", before, count())
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", guard, guard))
 	require.NoError(t, err)
-	assert.Empty(t, strings.TrimSpace(string(children)), "no zombie either")
+	assert.Empty(t, strings.TrimSpace(string(children)), "no zombies")
 }
 
 func descriptors(t *testing.T, pid int) int {
@@ -268,7 +280,8 @@ func descriptors(t *testing.T, pid int) int {
 	return len(all)
 }
 
-func TestAGuardThatDoesNotAnswerKeepsNobodyFromSignalling(t *testing.T) {
+// TestSilentGuard checks that Signal and Kill work if the guard does not answer.
+func TestSilentGuard(t *testing.T) {
 	tree, s := begin(t, scenario(t, "a tree of background children"))
 	guard := guardOf(t, os.Getpid())
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
