@@ -31,8 +31,8 @@ type KeeperConfig struct {
 	// Threshold is after which silence the sweepers of this database end a session. What a row shows is never for longer than Pace behind its run by more than a tenth
 	// of it. Zero means [DefaultThreshold].
 	Threshold time.Duration
-	// Own, where set, has the rows of this process carry a threshold of their own, for a sweeper to judge them by: Threshold, [watchdog.NoLimit] for never, or 0 for none.
-	Own func(runID string) time.Duration
+	// RunThreshold, where set, has the rows of this process carry a threshold of their own, for a sweeper to judge them by: Threshold, [watchdog.NoLimit] for never, or 0 for none.
+	RunThreshold func(runID string) time.Duration
 	// Pace is how often the runs are looked at, and so how late a row can be that wakes up: at most a quarter of each threshold. Zero means [DefaultPace].
 	Pace time.Duration
 	// Poll is how often a store is asked for cancels; one that is listened to is asked thirty times less often. Zero means [DefaultPoll].
@@ -110,12 +110,12 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attem
 
 // own is the threshold that a run's row carries.
 func (k *Keeper) own(runID string) (time.Duration, error) {
-	if k.cfg.Own == nil {
+	if k.cfg.RunThreshold == nil {
 		return 0, nil
 	}
-	own := k.cfg.Own(runID)
+	own := k.cfg.RunThreshold(runID)
 	if own < 0 || own > 0 && own/paces < k.cfg.Pace {
-		return 0, fmt.Errorf("%w keeper config: Own says %v for run %s; use 0, or at least four times the Pace, which is %v", watchdog.ErrInvalid, own, runID, k.cfg.Pace)
+		return 0, fmt.Errorf("%w keeper config: RunThreshold says %v for run %s; use 0, or at least four times the Pace, which is %v", watchdog.ErrInvalid, own, runID, k.cfg.Pace)
 	}
 	return own, nil
 }

@@ -75,7 +75,7 @@ func (d *database) Attach(ctx context.Context, s session.Session) (before, after
 	return d.Memory.Attach(ctx, s)
 }
 
-func (d *database) Freshen(ctx context.Context, fresh []session.Fresh) ([]string, error) {
+func (d *database) Freshen(ctx context.Context, fresh []session.Freshness) ([]string, error) {
 	if err := d.called(ctx, "Freshen"); err != nil {
 		return nil, err
 	}

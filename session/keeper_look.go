@@ -19,7 +19,7 @@ func (k *Keeper) look(ctx context.Context) {
 }
 
 // changes are the runs that gave signs of life which their rows do not show, those that have ended, and when they were looked at.
-func (k *Keeper) changes() (fresh []Fresh, ends []Ending, at time.Duration) {
+func (k *Keeper) changes() (fresh []Freshness, ends []Ending, at time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for runID, r := range k.kept {
@@ -31,7 +31,7 @@ func (k *Keeper) changes() (fresh []Fresh, ends []Ending, at time.Duration) {
 		silence := r.run.SinceActivity()
 		if r.unsure || verdict.Freshen(r.threshold, r.shown, now-silence, now) {
 			r.unsure = false
-			fresh = append(fresh, Fresh{RunID: runID, Attempt: r.attempt, Age: silence})
+			fresh = append(fresh, Freshness{RunID: runID, Attempt: r.attempt, Age: silence})
 		}
 	}
 	return fresh, ends, k.now()
@@ -52,7 +52,7 @@ func (r *kept) ending(runID string) Ending {
 }
 
 // freshen writes the rows of live runs, and returns those that are no longer theirs.
-func (k *Keeper) freshen(ctx context.Context, fresh []Fresh, at time.Duration) (gone []string, err error) {
+func (k *Keeper) freshen(ctx context.Context, fresh []Freshness, at time.Duration) (gone []string, err error) {
 	if len(fresh) == 0 {
 		return nil, nil
 	}

@@ -68,7 +68,7 @@ func TestARowIsKeptFresh(t *testing.T) {
 	t.Run("by a threshold of its own where that is shorter, and by the keeper's where it is longer", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			b.running()
-			b.cfg.Own = func(runID string) time.Duration {
+			b.cfg.RunThreshold = func(runID string) time.Duration {
 				return map[string]time.Duration{"s-1": time.Minute, "s-2": watchdog.NoLimit}[runID]
 			}
 			k := b.another("here")
@@ -106,7 +106,7 @@ func TestARowIsKeptFresh(t *testing.T) {
 // lateStore has written rows long before it says so.
 type lateStore struct{ session.Store }
 
-func (s lateStore) Freshen(ctx context.Context, fresh []session.Fresh) ([]string, error) {
+func (s lateStore) Freshen(ctx context.Context, fresh []session.Freshness) ([]string, error) {
 	gone, err := s.Store.Freshen(ctx, fresh)
 	time.Sleep(4 * time.Second) // the bubble's
 	return gone, err

@@ -62,7 +62,7 @@ func TestARowBeginsWithTheAttach(t *testing.T) {
 	})
 	t.Run("under a parent, and with a threshold of its own", func(t *testing.T) {
 		inBed(t, func(b *bed) {
-			b.cfg.Own = func(runID string) time.Duration {
+			b.cfg.RunThreshold = func(runID string) time.Duration {
 				return map[string]time.Duration{"s-1": time.Hour, "s-2": watchdog.NoLimit}[runID]
 			}
 			for i := range 3 {
@@ -79,7 +79,7 @@ func TestARowBeginsWithTheAttach(t *testing.T) {
 	for name, own := range map[string]time.Duration{"negative": -1, "too short for the pace": 4*time.Second - 1} {
 		t.Run("not with a threshold that is "+name, func(t *testing.T) {
 			inBed(t, func(b *bed) {
-				b.cfg.Own = func(string) time.Duration { return own }
+				b.cfg.RunThreshold = func(string) time.Duration { return own }
 				_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, b.watched(b.the()))
 				require.ErrorIs(t, err, watchdog.ErrInvalid)
 				require.Zero(t, b.the().Live())

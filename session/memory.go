@@ -113,7 +113,7 @@ func (m *Memory) Attach(ctx context.Context, s Session) (before, after Session, 
 }
 
 // Freshen implements [Store].
-func (m *Memory) Freshen(ctx context.Context, fresh []Fresh) (gone []string, err error) {
+func (m *Memory) Freshen(ctx context.Context, fresh []Freshness) (gone []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {

@@ -106,7 +106,7 @@ func (m *Memory) Ended(ctx context.Context, mark string) (runIDs []string, next 
 }
 
 // History implements [Store]. The counts are ordered by their keys.
-func (m *Memory) History(ctx context.Context, h History) ([]Count, error) {
+func (m *Memory) History(ctx context.Context, h HistoryQuery) ([]CancelCount, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -129,14 +129,14 @@ func (m *Memory) History(ctx context.Context, h History) ([]Count, error) {
 			counts[key]++
 		}
 	}
-	var all []Count
+	var all []CancelCount
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		all = append(all, Count{key, counts[key]})
+		all = append(all, CancelCount{key, counts[key]})
 	}
 	return all, nil
 }
 
-func counted(e watchdog.Event, h History) bool {
+func counted(e watchdog.Event, h HistoryQuery) bool {
 	return e.AggregateType == watchdog.AggregateType && e.Type == watchdog.EventCancel &&
 		!e.Timestamp.Before(h.From) && e.Timestamp.Before(h.To)
 }

@@ -77,7 +77,7 @@ func TestMemoryRefusesWhatMakesNoSense(t *testing.T) {
 	require.NoError(t, m.Append(t.Context(), watchdog.Event{
 		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel, Payload: []byte("{}"), Timestamp: time.Unix(0, 0),
 	}))
-	_, err = m.History(t.Context(), session.History{To: time.Unix(1, 0), By: "weather"})
+	_, err = m.History(t.Context(), session.HistoryQuery{To: time.Unix(1, 0), By: "weather"})
 	require.ErrorContains(t, err, "weather")
 }
 

@@ -71,7 +71,7 @@ type Store interface {
 	Attach(ctx context.Context, s Session) (before, after Session, err error)
 	// Freshen notes when sessions last had an event. It never puts LastEventAt back, and leaves alone a row that is not [Active] or has another Attempt: their run IDs are
 	// returned. It is one statement for all.
-	Freshen(ctx context.Context, fresh []Fresh) (gone []string, err error)
+	Freshen(ctx context.Context, fresh []Freshness) (gone []string, err error)
 	// End notes how attempts ended. It leaves alone a row that is not [Active] or has another Attempt.
 	End(ctx context.Context, ends []Ending) error
 	// Session returns the row of a run. The error wraps [ErrNotFound] or [ErrUnreadable].
@@ -88,7 +88,7 @@ type Store interface {
 	// returned. A run can be returned again.
 	Ended(ctx context.Context, mark string) (runIDs []string, next string, err error)
 	// History counts the cancels of a stretch of time, in one query. The counts are ordered by their keys.
-	History(ctx context.Context, h History) ([]Count, error)
+	History(ctx context.Context, h HistoryQuery) ([]CancelCount, error)
 }
 
 // A Listener is a [Store] that tells at once of sessions that are cancelled.
@@ -99,8 +99,8 @@ type Listener interface {
 	Listen(ctx context.Context, ready func(), told func(runID string)) error
 }
 
-// A Fresh is when a run had its last event: how long ago.
-type Fresh struct {
+// A Freshness is when a run had its last event: how long ago.
+type Freshness struct {
 	RunID   string
 	Attempt int
 	Age     time.Duration
@@ -153,14 +153,14 @@ const (
 	ByHost   Dimension = "host"   // of the session's row, as it is now; empty for a run that has none
 )
 
-// A History asks for the counts of cancels, by whatever guard, from one time to before another, by the timestamps of their events.
-type History struct {
+// A HistoryQuery asks for the counts of cancels, by whatever guard, from one time to before another, by the timestamps of their events.
+type HistoryQuery struct {
 	From, To time.Time
 	By       Dimension
 }
 
-// A Count is how many cancels there were.
-type Count struct {
+// A CancelCount is how many cancels there were.
+type CancelCount struct {
 	Key   string
 	Count int
 }

@@ -23,7 +23,7 @@ func (p *sweeping) warn(ctx context.Context, c Case, m pending, now time.Time) e
 	p.pending.keep(c.Session.RunID, m)
 	p.inARow = 0
 	p.pass.Warned++
-	p.done(c, Warned)
+	p.done(c, CaseWarned)
 	p.logger().Warn("a session is stalled and was warned", append(c.attrs(), "grace", p.cfg.Grace)...)
 	return nil
 }
@@ -47,14 +47,14 @@ func (p *sweeping) cancel(ctx context.Context, c Case, m pending, now time.Time)
 	p.pending.drop(c.Session.RunID)
 	if !cancelled {
 		p.pass.Spared++
-		p.done(c, Spared)
+		p.done(c, CaseSpared)
 		p.logger().Info("a stalled session has woken up or ended and was spared", c.attrs()...)
 		return nil
 	}
 	p.pass.Cancelled++
 	p.logger().Warn("a stalled session was cancelled", c.attrs()...)
 	c.Resumed = resume && p.resume(ctx, c.Session)
-	p.done(c, Cancelled)
+	p.done(c, CaseCancelled)
 	p.alert(ctx)
 	return nil
 }
@@ -98,7 +98,7 @@ func (p *sweeping) failed(c Case, m pending, err error) error {
 	m.pass = p.number
 	p.pending.keep(c.Session.RunID, m)
 	p.pass.Failed++
-	p.done(c, Failed)
+	p.done(c, CaseFailed)
 	p.fault(err)
 	if p.inARow++; p.inARow < maxFailuresInARow {
 		return nil
@@ -106,8 +106,8 @@ func (p *sweeping) failed(c Case, m pending, err error) error {
 	return fmt.Errorf("%d sessions in a row failed, the last: %w", p.inARow, err)
 }
 
-func (p *sweeping) done(c Case, outcome Outcome) {
-	c.Outcome = outcome
+func (p *sweeping) done(c Case, outcome Handling) {
+	c.Handling = outcome
 	p.pass.Cases = append(p.pass.Cases, c)
 }
 

@@ -46,10 +46,10 @@ type Config struct {
 	StopHook func(ctx context.Context, s session.Session) error
 	// StopTimeout bounds each call of a func of the host's: the context ends then, and a second later the call is left behind. Zero means [DefaultStopTimeout].
 	StopTimeout time.Duration
-	// RecordTimeout bounds each call of the [Source] and the [Canceller] in the same way. Zero means [watchdog.DefaultRecordTimeout].
+	// RecordTimeout bounds each call of the [Finder] and the [Canceller] in the same way. Zero means [watchdog.DefaultRecordTimeout].
 	RecordTimeout time.Duration
 	// Resume has cancelled sessions resumed.
-	Resume Resume
+	Resume ResumePolicy
 	// Alert tells of many cancels.
 	Alert Alert
 	// DryRun judges and changes nothing: no hook, no warning, no cancel.
@@ -60,8 +60,8 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Resume is a policy. The zero value resumes nothing.
-type Resume struct {
+// A ResumePolicy says what is resumed. The zero value resumes nothing.
+type ResumePolicy struct {
 	// Max is how often a run is resumed at most, by whatever sweeper: its [session.Session].Resumes.
 	Max int
 	// Start resumes a run that was cancelled a moment ago, such as by having a worker call [watchdog.Resume]. What it starts must not need the context longer. If it fails, that was one of the

@@ -22,7 +22,7 @@
 //   - The [Config].StopHook stops what works on the session. That it fails, hangs or panics is counted and does not keep the session from being cancelled.
 //   - The [Canceller] ends the session, with the events of [watchdog.Swept], only if the session still is as it was judged. A session that woke up, or that another sweeper
 //     was faster with, is spared. A live run on another host sees the event and ends: see [session.Keeper].
-//   - A [Resume] policy has it started again, up to a number of times for each run.
+//   - A [ResumePolicy] has it started again, up to a number of times for each run.
 //
 // One bad session never stops a pass: it is tried again in later and later passes, and the others have their turn. There are never two passes at once; a pass that takes
 // long puts off the next. When the database fails the pass ends, and the next ones come after longer and longer times, up to the interval.
@@ -34,7 +34,7 @@
 //
 // # A host's own tables
 //
-// [Source] and [Canceller] have one method each; a [session.Store] is both. A source that cannot judge may return every active session, at the price of reading all of
+// [Finder] and [Canceller] have one method each; a [session.Store] is both. A source that cannot judge may return every active session, at the price of reading all of
 // them.
 //
 // The package keeps no rows and knows no database; it does not decide what a session's event is, and never touches a session that is not active.

@@ -38,7 +38,7 @@ func TestHealth(t *testing.T) {
 		"waiting":  {http.StatusOK, func(b *bed) { b.Cleanup(b.run()) }},
 		"healthy": {http.StatusOK, func(b *bed) {
 			b.putStalled(12)
-			b.cfg.StartupDelay, b.cfg.Resume = watchdog.None, sweep.Resume{Max: 1, Start: func(context.Context, session.Session) error { return nil }}
+			b.cfg.StartupDelay, b.cfg.Resume = watchdog.None, sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error { return nil }}
 			b.cfg.StopHook = func(_ context.Context, s session.Session) error {
 				time.Sleep(1500 * time.Microsecond) // the bubble's
 				if s.RunID == "s-03" {

@@ -105,7 +105,7 @@ func (b *bed) putStalled(count int) (names []string) {
 
 // wake gives a session an event.
 func (b *bed) wake(runID string) {
-	_, err := b.Freshen(context.Background(), []session.Fresh{{RunID: runID, Attempt: 1}})
+	_, err := b.Freshen(context.Background(), []session.Freshness{{RunID: runID, Attempt: 1}})
 	require.NoError(b, err)
 }
 
@@ -169,7 +169,7 @@ func (b *bed) status(runID string) session.Status {
 // outcomes are what became of the sessions of a pass.
 func outcomes(p sweep.Pass) (all []string) {
 	for _, c := range p.Cases {
-		all = append(all, c.Session.RunID+" "+string(c.Outcome))
+		all = append(all, c.Session.RunID+" "+string(c.Handling))
 	}
 	return all
 }

@@ -67,21 +67,21 @@ type Pass struct {
 // failure is all that went wrong.
 func (p Pass) failure() error { return errors.Join(append(slices.Clip(p.Errs), p.Err)...) }
 
-// An Outcome is what became of a session.
-type Outcome string
+// A Handling is what became of a session.
+type Handling string
 
-// The outcomes.
+// The handlings.
 const (
-	// Cancelled sessions were ended.
-	Cancelled Outcome = "cancelled"
-	// Spared ones were not as they had been judged any more.
-	Spared Outcome = "spared"
-	// Failed ones could not be warned or cancelled: it is tried again, in later and later passes.
-	Failed Outcome = "failed"
-	// Warned ones have their grace.
-	Warned Outcome = "warned"
-	// WouldCancel is what a dry run says instead of acting.
-	WouldCancel Outcome = "would_cancel"
+	// CaseCancelled sessions were ended.
+	CaseCancelled Handling = "cancelled"
+	// CaseSpared ones were not as they had been judged any more.
+	CaseSpared Handling = "spared"
+	// CaseFailed ones could not be warned or cancelled: it is tried again, in later and later passes.
+	CaseFailed Handling = "failed"
+	// CaseWarned ones have their grace.
+	CaseWarned Handling = "warned"
+	// CaseWouldCancel is what a dry run says instead of acting.
+	CaseWouldCancel Handling = "would_cancel"
 )
 
 // A Case is one stalled session in a pass.
@@ -90,7 +90,7 @@ type Case struct {
 	Session session.Session
 	// Silence is how long it had nothing new, by the database's clock, and Threshold how long it may.
 	Silence, Threshold time.Duration
-	Outcome            Outcome
+	Handling           Handling
 	// Resumed tells that the policy had it started again.
 	Resumed bool
 }
@@ -159,7 +159,7 @@ func (p *sweeping) pages(ctx context.Context) error {
 func (p *sweeping) page(ctx context.Context, after string) (page, error) {
 	q := p.query
 	q.After, q.Limit = after, min(min(p.room(), maxPage)+len(p.pending), maxPage)
-	found, err := bounded(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (session.Page, error) { return p.source.Stalled(ctx, q) })
+	found, err := bounded(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (session.Page, error) { return p.finder.Stalled(ctx, q) })
 	switch {
 	case err != nil:
 		return page{}, fmt.Errorf("ask for stalled sessions: %w", err)
@@ -229,7 +229,7 @@ func (p *sweeping) act(ctx context.Context, c Case, now time.Time) error {
 	m := p.pending.of(c.Session)
 	switch {
 	case p.pass.DryRun:
-		p.done(c, WouldCancel)
+		p.done(c, CaseWouldCancel)
 		p.logger().Info("a stalled session would be cancelled", c.attrs()...)
 	case time.Now().Before(m.next):
 		p.pass.Deferred++

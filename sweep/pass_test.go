@@ -219,7 +219,7 @@ func TestWhatIsStalled(t *testing.T) {
 				require.Empty(b, b.pass().Cases)
 				b.after(time.Microsecond)
 				c := b.pass().Cases[0]
-				require.Equal(b, sweep.Cancelled, c.Outcome)
+				require.Equal(b, sweep.CaseCancelled, c.Handling)
 				require.Equal(b, 10*time.Minute+time.Microsecond, c.Silence)
 				events, err := b.Read(b.Context(), watchdog.AggregateType, "s-1")
 				require.NoError(b, err)

@@ -105,7 +105,7 @@ func TestStopping(t *testing.T) {
 				time.Sleep(10 * time.Second) // the bubble's
 				return ctx.Err()
 			}
-			b.cfg.Resume = sweep.Resume{Max: 1, Start: func(ctx context.Context, _ session.Session) error { return ctx.Err() }}
+			b.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(ctx context.Context, _ session.Session) error { return ctx.Err() }}
 			stop := b.run()
 			b.after(5 * time.Second)
 			began := time.Now()

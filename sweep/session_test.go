@@ -196,7 +196,7 @@ func TestAPolicyResumes(t *testing.T) {
 		inBed(t, func(b *bed) {
 			b.put("s-1", time.Hour)
 			var resumes []int
-			b.cfg.Resume = sweep.Resume{Max: 2, Start: func(ctx context.Context, s session.Session) error {
+			b.cfg.Resume = sweep.ResumePolicy{Max: 2, Start: func(ctx context.Context, s session.Session) error {
 				require.Equal(b, session.Cancelled, b.status(s.RunID))
 				resumes = append(resumes, s.Resumes)
 				_, _, err := b.Attach(ctx, session.Session{RunID: s.RunID, StartedAt: time.Now()})
@@ -218,7 +218,7 @@ func TestAPolicyResumes(t *testing.T) {
 	t.Run("and one that cannot be started has used one of its times", func(t *testing.T) {
 		inBed(t, func(b *bed) {
 			b.put("s-1", time.Hour)
-			b.cfg.Resume = sweep.Resume{Max: 1, Start: func(context.Context, session.Session) error { panic("no worker") }}
+			b.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error { panic("no worker") }}
 			p, err := b.the().Sweep(b.Context())
 			require.ErrorContains(b, err, "resume run s-1: it panicked with a string")
 			require.Equal(b, sweep.Tally{Checked: 1, Found: 1, Cancelled: 1, Errors: 1}, p.Tally)
@@ -231,7 +231,7 @@ func TestAPolicyResumes(t *testing.T) {
 			b.onCancel = func(context.Context, session.Session) error {
 				return b.End(b.Context(), []session.Ending{{RunID: "s-1", Attempt: 1, Status: session.Finished}})
 			}
-			b.cfg.Resume = sweep.Resume{Max: 1, Start: func(context.Context, session.Session) error { b.Error("resumed"); return nil }}
+			b.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error { b.Error("resumed"); return nil }}
 			require.Equal(b, []string{"s-1 spared"}, outcomes(b.pass()))
 		})
 	})

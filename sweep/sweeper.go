@@ -14,9 +14,9 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// A Source finds stalled sessions, as the method of a [session.Store] does. What it returns is judged again, and only
+// A Finder finds stalled sessions, as the method of a [session.Store] does. What it returns is judged again, and only
 // what is [session.Active] can be stalled: a host whose database cannot judge may return all that are.
-type Source interface {
+type Finder interface {
 	Stalled(ctx context.Context, q session.Query) (session.Page, error)
 }
 
@@ -43,7 +43,7 @@ const shortestRetry = time.Second
 
 // A Sweeper cancels stalled sessions. Any number of them, in any number of processes, can sweep one database. All methods are safe for concurrent use.
 type Sweeper struct {
-	source    Source
+	finder    Finder
 	canceller Canceller
 	cfg       Config
 	query     session.Query
@@ -61,7 +61,7 @@ type Sweeper struct {
 }
 
 // New makes a sweeper. A [session.Store] is both a source and a canceller. A config that cannot be used is an error that wraps [watchdog.ErrInvalid].
-func New(source Source, canceller Canceller, cfg Config) (*Sweeper, error) {
+func New(source Finder, canceller Canceller, cfg Config) (*Sweeper, error) {
 	cfg = cfg.merged()
 	flaw := cfg.flaw()
 	_, appends := canceller.(appender)
@@ -75,7 +75,7 @@ func New(source Source, canceller Canceller, cfg Config) (*Sweeper, error) {
 		return nil, fmt.Errorf("%w sweeper config: %s", watchdog.ErrInvalid, flaw)
 	}
 	return &Sweeper{
-		source: source, canceller: canceller, cfg: cfg,
+		finder: source, canceller: canceller, cfg: cfg,
 		query: session.Query{Threshold: cfg.StalledThreshold, MinAge: max(cfg.MinAge, 0)},
 		asked: make(chan struct{}, 1), turn: make(chan struct{}, 1),
 		pending: pendings{}, rate: rate{Alert: cfg.Alert},

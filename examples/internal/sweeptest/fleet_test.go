@@ -120,9 +120,9 @@ func (f *fleet) wakeUp() *wakening {
 
 // freshen writes until it is written: an error leaves open whether it is, and then it is written again.
 func (w *wakening) freshen(ctx context.Context, host session.Store, numbers []int) {
-	var fresh []session.Fresh
+	var fresh []session.Freshness
 	for _, n := range numbers {
-		fresh = append(fresh, session.Fresh{RunID: runNumber(n + 1), Attempt: 1})
+		fresh = append(fresh, session.Freshness{RunID: runNumber(n + 1), Attempt: 1})
 		w.gone[runNumber(n+1)] = false
 	}
 	gone, err := host.Freshen(ctx, fresh)
