@@ -21,6 +21,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 const (
@@ -200,8 +201,13 @@ func cancelElsewhere(b *testing.B, cfg watchdog.Config, elsewhere session.Store,
 		row, err := elsewhere.Session(ctx, wd.ID())
 		must(b, err)
 		decided := time.Now()
-		swept := watchdog.Swept{RunID: row.RunID, StartedAt: row.StartedAt, LastEventAt: row.LastEventAt, At: decided, Silence: time.Hour, Threshold: time.Minute}
-		done, err := elsewhere.Cancel(ctx, row, session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Events: swept.Cancel()})
+		run := sweep.StalledRun{
+			RunID: row.RunID, StartedAt: row.StartedAt, LastEventAt: row.LastEventAt, DecidedAt: decided,
+			Silence: time.Hour, Threshold: time.Minute,
+		}
+		done, err := elsewhere.Cancel(ctx, row, session.CancelRequest{
+			Reason: watchdog.SessionIdleTimeout, Events: run.CancelEvents(),
+		})
 		must(b, err)
 		if done {
 			<-wd.Context().Done()

@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 var errDown = errors.New("database is down")
@@ -209,11 +210,13 @@ func (b *bed) row(runID string) session.Session {
 // sweep cancels a session as it was judged, as a sweeper would, and reports whether it was still so.
 func (b *bed) sweep(judged session.Session) bool {
 	b.Helper()
-	swept := watchdog.Swept{
+	run := sweep.StalledRun{
 		RunID: judged.RunID, StartedAt: judged.StartedAt, LastEventAt: judged.LastEventAt,
-		At: time.Now(), Silence: 11 * time.Minute, Threshold: 10 * time.Minute,
+		DecidedAt: time.Now(), Silence: 11 * time.Minute, Threshold: 10 * time.Minute,
 	}
-	cancelled, err := b.db.Cancel(context.Background(), judged, session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Events: swept.Cancel()})
+	cancelled, err := b.db.Cancel(context.Background(), judged, session.CancelRequest{
+		Reason: watchdog.SessionIdleTimeout, Events: run.CancelEvents(),
+	})
 	require.NoError(b, err)
 	return cancelled
 }

@@ -11,7 +11,7 @@ import (
 
 // warn appends the event that warns of the cancel, and lets the session have its grace.
 func (p *sweeping) warn(ctx context.Context, c Case, m pending, now time.Time) error {
-	event := c.swept(now, false).Warning()
+	event := c.stalledRun(now, false).WarningEvent()
 	_, err := bounded(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, p.canceller.(appender).Append(ctx, event)
 	})
@@ -35,7 +35,7 @@ func (p *sweeping) cancel(ctx context.Context, c Case, m pending, now time.Time)
 	took := time.Since(began)
 	c.Silence += took
 	resume := p.cfg.Resume.Max > c.Session.Resumes
-	end := session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Resumes: c.Session.Resumes, Events: c.swept(now.Add(took), !m.warnedAt.IsZero()).Cancel()}
+	end := session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Resumes: c.Session.Resumes, Events: c.stalledRun(now.Add(took), !m.warnedAt.IsZero()).CancelEvents()}
 	if resume {
 		end.Resumes++
 	}

@@ -20,7 +20,7 @@
 //
 //   - With a [Config].Grace it appends a warning, and comes back after the grace. A session that has had an event by then has its peace.
 //   - The [Config].StopHook stops what works on the session. That it fails, hangs or panics is counted and does not keep the session from being cancelled.
-//   - The [Canceller] ends the session, with the events of [watchdog.Swept], only if the session still is as it was judged. A session that woke up, or that another sweeper
+//   - The [Canceller] ends the session, with the events of [StalledRun], only if the session still is as it was judged. A session that woke up, or that another sweeper
 //     was faster with, is spared. A live run on another host sees the event and ends: see [session.Keeper].
 //   - A [ResumePolicy] has it started again, up to a number of times for each run.
 //

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -293,15 +292,15 @@ func (p *sweeping) fault(err error) {
 	}
 }
 
-// swept is the case as its events have it.
-func (c Case) swept(at time.Time, warned bool) watchdog.Swept {
+// stalledRun returns the case as its events have it.
+func (c Case) stalledRun(at time.Time, warned bool) StalledRun {
 	s := c.Session
 	start := s.StartedAt
 	if start.IsZero() {
-		start = s.CreatedAt // a session that no watchdog ever had
+		start = s.CreatedAt // no watchdog ever ran this session
 	}
-	return watchdog.Swept{
+	return StalledRun{
 		RunID: s.RunID, Parent: s.Parent, StartedAt: start, LastEventAt: s.LastEventAt,
-		At: at, Silence: c.Silence, Threshold: c.Threshold, Warned: warned,
+		DecidedAt: at, Silence: c.Silence, Threshold: c.Threshold, Warned: warned,
 	}
 }
