@@ -12,7 +12,7 @@ import (
 // warn appends the event that warns of the cancel, and lets the session have its grace.
 func (p *sweeping) warn(ctx context.Context, c Case, m pending, now time.Time) error {
 	event := c.stalledRun(now, false).WarningEvent()
-	_, err := bounded(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (struct{}, error) {
+	_, err := limited(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, p.canceller.(appender).Append(ctx, event)
 	})
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *sweeping) cancel(ctx context.Context, c Case, m pending, now time.Time)
 	if resume {
 		end.Resumes++
 	}
-	cancelled, err := bounded(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (bool, error) { return p.canceller.Cancel(ctx, c.Session, end) })
+	cancelled, err := limited(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (bool, error) { return p.canceller.Cancel(ctx, c.Session, end) })
 	if err != nil {
 		return p.failed(c, m, fmt.Errorf("cancel run %s: %w", c.Session.RunID, err))
 	}
@@ -64,14 +64,14 @@ func (p *sweeping) stop(ctx context.Context, s session.Session) {
 	if p.cfg.StopHook == nil {
 		return
 	}
-	if err := p.ask(ctx, func(ctx context.Context) error { return p.cfg.StopHook(ctx, s) }); err != nil {
+	if err := p.callHost(ctx, func(ctx context.Context) error { return p.cfg.StopHook(ctx, s) }); err != nil {
 		p.fault(fmt.Errorf("stop what works on run %s: %w", s.RunID, err))
 	}
 }
 
 // resume has a session that was cancelled started again.
 func (p *sweeping) resume(ctx context.Context, s session.Session) bool {
-	if err := p.ask(ctx, func(ctx context.Context) error { return p.cfg.Resume.Start(ctx, s) }); err != nil {
+	if err := p.callHost(ctx, func(ctx context.Context) error { return p.cfg.Resume.Start(ctx, s) }); err != nil {
 		p.fault(fmt.Errorf("resume run %s: %w", s.RunID, err))
 		return false
 	}
@@ -87,7 +87,7 @@ func (p *sweeping) alert(ctx context.Context) {
 		return
 	}
 	p.logger().Warn("many sessions were cancelled", "cancels", cancels, "within", p.rate.Within)
-	if err := p.ask(ctx, func(ctx context.Context) error { p.rate.Func(ctx, cancels); return nil }); err != nil {
+	if err := p.callHost(ctx, func(ctx context.Context) error { p.rate.Func(ctx, cancels); return nil }); err != nil {
 		p.fault(fmt.Errorf("alert of %d cancels: %w", cancels, err))
 	}
 }

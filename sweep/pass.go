@@ -158,7 +158,7 @@ func (p *sweeping) pages(ctx context.Context) error {
 func (p *sweeping) page(ctx context.Context, after string) (page, error) {
 	q := p.query
 	q.After, q.Limit = after, min(min(p.room(), maxPage)+len(p.pending), maxPage)
-	found, err := bounded(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (session.Page, error) { return p.finder.Stalled(ctx, q) })
+	found, err := limited(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (session.Page, error) { return p.finder.Stalled(ctx, q) })
 	switch {
 	case err != nil:
 		return page{}, fmt.Errorf("ask for stalled sessions: %w", err)

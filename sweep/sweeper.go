@@ -135,7 +135,7 @@ func (s *Sweeper) pass(ctx context.Context) (Pass, error) {
 	p := s.sweep(ctx)
 	s.count(p, ctx.Err() != nil)
 	if s.cfg.OnPass != nil {
-		if err := s.ask(ctx, func(context.Context) error { s.cfg.OnPass(p); return nil }); err != nil {
+		if err := s.callHost(ctx, func(context.Context) error { s.cfg.OnPass(p); return nil }); err != nil {
 			s.logger().Error("a callback of the sweeper failed", "callback", "OnPass", "error", err)
 		}
 	}
