@@ -17,13 +17,13 @@ func TestTheDefaultsOfAConfig(t *testing.T) {
 	require.Equal(t, sweep.Config{
 		Interval: 5 * time.Minute, StalledThreshold: 10 * time.Minute, MinAge: 2 * time.Minute, StartupDelay: 30 * time.Second,
 		MaxCancellationsPerRun: 10, StopTimeout: 30 * time.Second, RecordTimeout: 5 * time.Second,
-	}, sweep.Config{}.Merged())
+	}, sweep.Config{}.WithDefaults())
 	t.Run("what is set stays as it is", func(t *testing.T) {
 		set := sweep.Config{
 			Disabled: true, Interval: 1, StalledThreshold: 2, MinAge: watchdog.None, StartupDelay: watchdog.None,
 			MaxCancellationsPerRun: watchdog.NoLimit, Grace: 3, StopTimeout: 4, RecordTimeout: 5, DryRun: true,
 		}
-		require.Equal(t, set, set.Merged())
+		require.Equal(t, set, set.WithDefaults())
 	})
 	t.Run("a part of a config is merged with them before it is checked", func(t *testing.T) {
 		for _, part := range []sweep.Config{
