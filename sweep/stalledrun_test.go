@@ -19,8 +19,9 @@ var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 // stalledRun had its last event a minute after noon, and none for 12 minutes and a half second.
 func stalledRun() sweep.StalledRun {
 	return sweep.StalledRun{
-		RunID: "s-1", StartedAt: noon, LastEventAt: noon.Add(time.Minute), DecidedAt: noon.Add(13*time.Minute + 500*time.Millisecond),
-		Silence: 12*time.Minute + 500*time.Millisecond, Threshold: 10 * time.Minute,
+		RunID: "s-1", StartedAt: noon, LastEventAt: noon.Add(time.Minute),
+		DecidedAt: noon.Add(13*time.Minute + 500*time.Millisecond),
+		Silence:   12*time.Minute + 500*time.Millisecond, Threshold: 10 * time.Minute,
 	}
 }
 
@@ -35,7 +36,9 @@ func TestStalledRunGolden(t *testing.T) {
 	layer := stalledRun()
 	layer.RunID, layer.Parent, layer.LastEventAt, layer.Warned = "s-1/build", "s-1", time.Time{}, true
 	for name, events := range map[string][]watchdog.Event{
-		"cancel": stalledRun().CancelEvents(), "cancel_warned_layer": layer.CancelEvents(), "warning": {stalledRun().WarningEvent()},
+		"cancel":              stalledRun().CancelEvents(),
+		"cancel_warned_layer": layer.CancelEvents(),
+		"warning":             {stalledRun().WarningEvent()},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var all strings.Builder
@@ -88,40 +91,41 @@ func TestStalledRun(t *testing.T) {
 func TestStalledRunLive(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		test func(b *bed, wd *watchdog.Watchdog, swept sweep.StalledRun)
+		test func(f *fixture, wd *watchdog.Watchdog, swept sweep.StalledRun)
 	}{
 		{
 			"a watchdog whose limit trips after the cancel keeps the stored one",
-			func(b *bed, wd *watchdog.Watchdog, _ sweep.StalledRun) {
-				b.after(5 * time.Hour)
+			func(f *fixture, wd *watchdog.Watchdog, _ sweep.StalledRun) {
+				f.advance(5 * time.Hour)
 				reason, fired := wd.Fired()
-				require.True(b, fired)
-				require.Equal(b, watchdog.SessionIdleTimeout, reason)
-				kinds := b.events(wd.ID())
-				require.Len(b, slices.DeleteFunc(kinds, func(kind string) bool { return kind != watchdog.EventCancel }), 1)
+				require.True(f, fired)
+				require.Equal(f, watchdog.SessionIdleTimeout, reason)
+				kinds := f.events(wd.ID())
+				require.Len(f, slices.DeleteFunc(kinds, func(kind string) bool { return kind != watchdog.EventCancel }), 1)
 			},
 		},
 		{
 			"a live run takes up the cancel, with the silence and the threshold",
-			func(b *bed, wd *watchdog.Watchdog, swept sweep.StalledRun) {
+			func(f *fixture, wd *watchdog.Watchdog, swept sweep.StalledRun) {
 				stop, err := wd.Sync(context.Background())
-				require.NoError(b, err)
-				require.Equal(b, watchdog.SessionIdleTimeout, stop.Code)
-				require.Equal(b, swept.Silence, stop.Elapsed)
-				require.Equal(b, swept.Threshold, stop.Budget)
-				require.Equal(b, swept.DecidedAt.UTC(), stop.FiredAt)
+				require.NoError(f, err)
+				require.Equal(f, watchdog.SessionIdleTimeout, stop.Code)
+				require.Equal(f, swept.Silence, stop.Elapsed)
+				require.Equal(f, swept.Threshold, stop.Budget)
+				require.Equal(f, swept.DecidedAt.UTC(), stop.FiredAt)
 			},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBed(t, func(b *bed) {
+			inBubble(t, func(f *fixture) {
 				start := time.Now().Add(789 * time.Nanosecond) // no store keeps nanoseconds
-				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: start}, watchdog.Config{Store: b.Memory, Logger: b.cfg.Logger})
-				require.NoError(b, err)
+				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: start},
+					watchdog.Config{Store: f.Memory, Logger: f.cfg.Logger})
+				require.NoError(f, err)
 				defer wd.Close()
 				swept := stalled(wd)
-				require.NoError(b, b.Append(context.Background(), swept.CancelEvents()...))
-				c.test(b, wd, swept)
+				require.NoError(f, f.Append(context.Background(), swept.CancelEvents()...))
+				c.test(f, wd, swept)
 			})
 		})
 	}
