@@ -9,36 +9,36 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// look writes what has changed since the last look. The one does not wait for the other to succeed: an end that cannot be written must not let the rows of
-// live runs go stale.
-func (k *Keeper) look(ctx context.Context) {
+// flush writes what has changed since the last flush. The rows of live runs are written also if the ends of others
+// cannot be: they must not go stale.
+func (k *Keeper) flush(ctx context.Context) {
 	fresh, ends, at := k.changes()
 	gone, err := k.freshen(ctx, fresh, at)
-	k.tellOutage(ctx, errors.Join(err, k.end(ctx, ends)))
-	k.ask(gone...)
+	k.logOutage(ctx, errors.Join(err, k.end(ctx, ends)))
+	k.requestSync(gone...)
 }
 
-// changes are the runs that gave signs of life which their rows do not show, those that have ended, and when they were looked at.
+// changes returns the runs with activity that their rows do not show, those that have ended, and when it looked.
 func (k *Keeper) changes() (fresh []Freshness, ends []Ending, at time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for runID, r := range k.kept {
+	for runID, r := range k.runs {
 		if r.run.Context().Err() != nil {
 			ends = append(ends, r.ending(runID))
 			continue
 		}
-		now := k.now() // before the silence: a run that is silent must not seem to have given a sign meanwhile
+		now := k.now() // before SinceActivity: else a silent run would seem to have been active in between
 		silence := r.run.SinceActivity()
-		if r.unsure || verdict.Freshen(r.threshold, r.shown, now-silence, now) {
-			r.unsure = false
+		if r.recheck || verdict.Freshen(r.threshold, r.written, now-silence, now) {
+			r.recheck = false
 			fresh = append(fresh, Freshness{RunID: runID, Attempt: r.attempt, Age: silence})
 		}
 	}
 	return fresh, ends, k.now()
 }
 
-// ending is how a run that has ended did.
-func (r *kept) ending(runID string) Ending {
+// ending returns how a run that has ended did so.
+func (r *keptRun) ending(runID string) Ending {
 	e := Ending{RunID: runID, Attempt: r.attempt, Status: Interrupted}
 	cause := context.Cause(r.run.Context())
 	var stop *watchdog.Stop
@@ -51,7 +51,7 @@ func (r *kept) ending(runID string) Ending {
 	return e
 }
 
-// freshen writes the rows of live runs, and returns those that are no longer theirs.
+// freshen writes the rows of live runs, and returns the runs whose rows are not theirs any more.
 func (k *Keeper) freshen(ctx context.Context, fresh []Freshness, at time.Duration) (gone []string, err error) {
 	if len(fresh) == 0 {
 		return nil, nil
@@ -62,19 +62,19 @@ func (k *Keeper) freshen(ctx context.Context, fresh []Freshness, at time.Duratio
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, f := range fresh {
-		r := k.kept[f.RunID]
+		r := k.runs[f.RunID]
 		switch {
 		case r == nil:
 		case err != nil:
-			r.unsure = true
+			r.recheck = true
 		default:
-			r.shown = at - f.Age // by when the row was written it is later, by what the call took
+			r.written = at - f.Age // the row shows a later time, by as much as the call took
 		}
 	}
 	return gone, err
 }
 
-// end writes the rows of runs that have ended, and keeps them no longer.
+// end writes the rows of runs that have ended, and then drops the runs.
 func (k *Keeper) end(ctx context.Context, ends []Ending) error {
 	if len(ends) == 0 {
 		return nil
@@ -90,28 +90,19 @@ func (k *Keeper) end(ctx context.Context, ends []Ending) error {
 	return nil
 }
 
-// drop keeps an attempt no longer.
-func (k *Keeper) drop(runID string, attempt int) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if r := k.kept[runID]; r != nil && r.attempt == attempt {
-		delete(k.kept, runID)
-	}
-}
-
-// tellOutage tells the log when the store begins to fail, and when it stops.
-func (k *Keeper) tellOutage(ctx context.Context, err error) {
+// logOutage logs when the store begins to fail, and when it works again.
+func (k *Keeper) logOutage(ctx context.Context, err error) {
 	if ctx.Err() != nil {
-		return // it was not the store's
+		return // the keeper was stopped in the middle of a call
 	}
 	k.mu.Lock()
-	was, runs := k.down, len(k.kept)
+	was, runs := k.down, len(k.runs)
 	k.down = err != nil
 	k.mu.Unlock()
 	switch {
 	case err != nil && !was:
-		k.log().Error("session rows cannot be kept fresh", "runs", runs, "error", err)
+		k.logger().Error("session rows cannot be kept fresh", "runs", runs, "error", err)
 	case err == nil && was:
-		k.log().Info("session rows are kept fresh again", "runs", runs)
+		k.logger().Info("session rows are kept fresh again", "runs", runs)
 	}
 }
