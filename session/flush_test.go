@@ -11,7 +11,6 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// TestFreshRows: a row is kept fresh.
 func TestFreshRows(t *testing.T) {
 	t.Run("within a tenth of the threshold and a pace", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {

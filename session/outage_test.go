@@ -11,7 +11,6 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// TestDatabaseDown: the database is down.
 func TestDatabaseDown(t *testing.T) {
 	for name, fail := range map[string]func(ctx context.Context, call string) error{
 		"and says so": func(context.Context, string) error { return errDown },

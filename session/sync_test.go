@@ -130,7 +130,6 @@ func TestCancelFromElsewhere(t *testing.T) {
 	})
 }
 
-// TestSyncFails: a sync that fails.
 func TestSyncFails(t *testing.T) {
 	t.Run("is tried again until it succeeds, and logged once", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {

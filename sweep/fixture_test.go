@@ -92,7 +92,6 @@ func (f *fixture) put(runID string, silence time.Duration) {
 	})
 }
 
-// row adds a session.
 func (f *fixture) row(s session.Session) { require.NoError(f, f.Put(context.Background(), s)) }
 
 // putStalled adds sessions s-00, s-01 and so on. All are stalled, the first for the longest time.

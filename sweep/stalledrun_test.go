@@ -16,7 +16,7 @@ import (
 
 var noon = time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 
-// stalledRun had its last event a minute after noon, and none for 12 minutes and a half second.
+// stalledRun had its last event a minute after noon, and was then silent for twelve minutes and half a second.
 func stalledRun() sweep.StalledRun {
 	return sweep.StalledRun{
 		RunID: "s-1", StartedAt: noon, LastEventAt: noon.Add(time.Minute),
