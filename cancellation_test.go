@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/replay"
 )
 
 // noOutput is the cancel that a command's guard decides.
@@ -410,7 +411,7 @@ func TestATraceEndsWhereACancelWasDecided(t *testing.T) {
 		require.Equal(t, []watchdog.Signal{
 			{Kind: watchdog.SignalAttach}, {Kind: watchdog.SignalEnd, At: 10*minute - time.Second},
 		}, trace)
-		decisions, err := watchdog.Replay(b.cfg.Budget, trace, false)
+		decisions, err := replay.Run(b.cfg.Budget, trace, false)
 		require.NoError(t, err)
 		require.Empty(t, decisions)
 	})

@@ -9,8 +9,7 @@ import (
 	"github.com/eapache/go-resiliency/deadline"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/timeout"
-
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
 // BenchmarkBound is one empty call under a limit that is never exceeded: what the guard itself costs.
@@ -26,14 +25,14 @@ func BenchmarkBound(b *testing.B) {
 			}
 		})
 	}
-	ctx, tick := context.Background(), watchdog.Call{Limit: time.Minute}
+	ctx, tick := context.Background(), bound.Call{Limit: time.Minute}
 	measure("watchdog", func() (int, error) {
-		out := watchdog.Bound(ctx, tick, work)
+		out := bound.Do(ctx, tick, work)
 		return out.Result, out.Err
 	})
-	keyed := watchdog.Call{Key: "tick", Limit: time.Minute, Calls: &watchdog.Calls{}}
+	keyed := bound.Call{Key: "tick", Limit: time.Minute, Calls: &bound.Calls{}}
 	measure("watchdog,key", func() (int, error) {
-		out := watchdog.Bound(ctx, keyed, work)
+		out := bound.Do(ctx, keyed, work)
 		return out.Result, out.Err
 	})
 	measure("hand", func() (int, error) { return boundByHand(ctx, time.Minute, work) })

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
 // The streamed body: 1 GiB, in the chunks that a server flushes; and how much of it is read in one turn.
@@ -31,8 +32,8 @@ func BenchmarkStream(b *testing.B) {
 	for b.Loop() {
 		streams := []io.ReadCloser{
 			open(context.Background(), b, base, server.URL),
-			open(context.Background(), b, &watchdog.Transport{Base: base}, server.URL),
-			open(wd.Context(), b, &watchdog.Transport{Base: base}, server.URL),
+			open(context.Background(), b, &watchdoghttp.Transport{Base: base}, server.URL),
+			open(wd.Context(), b, &watchdoghttp.Transport{Base: base}, server.URL),
 		}
 		for turn := range len(streams) * streamLength / turnLength {
 			took[turn%len(streams)] += drain(b, streams[turn%len(streams)])
@@ -69,7 +70,7 @@ func BenchmarkChunk(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			resp, err := (&watchdog.Transport{Base: instant{}}).RoundTrip(req)
+			resp, err := (&watchdoghttp.Transport{Base: instant{}}).RoundTrip(req)
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -58,11 +58,11 @@ func readFile(path string) (text []byte, err error) {
 	return io.ReadAll(io.LimitReader(file, maxText+1))
 }
 
-// A Tick holds the limits of a [watchdog.Call], whose fields have the same names. The zero value of each is its default.
+// A Tick holds the limits of a [github.com/seed62658d38/watchdog/bound.Call], whose fields have the same names. The zero value of each is its default.
 type Tick struct {
-	// Limit is how long a call may take, from [watchdog.MinTick] to [watchdog.MaxTick]. Zero means [watchdog.DefaultTick].
+	// Limit is how long a call may take, from [github.com/seed62658d38/watchdog/bound.MinTick] to [github.com/seed62658d38/watchdog/bound.MaxTick]. Zero means [github.com/seed62658d38/watchdog/bound.DefaultTick].
 	Limit time.Duration
-	// Grace is how long it then has to return, at most Limit. Zero means [watchdog.DefaultGrace].
+	// Grace is how long it then has to return, at most Limit. Zero means [github.com/seed62658d38/watchdog/bound.DefaultGrace].
 	Grace time.Duration
 }
 

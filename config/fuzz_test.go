@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
@@ -68,10 +69,10 @@ func requireUsable(t *testing.T, c *config.Config) {
 	if err == nil {
 		require.NoError(t, wd.Close())
 	}
-	limit := cmp.Or(c.Tick.Limit, watchdog.DefaultTick)
-	require.GreaterOrEqual(t, limit, watchdog.MinTick)
-	require.LessOrEqual(t, limit, watchdog.MaxTick)
-	require.LessOrEqual(t, cmp.Or(c.Tick.Grace, watchdog.DefaultGrace), limit)
+	limit := cmp.Or(c.Tick.Limit, bound.DefaultTick)
+	require.GreaterOrEqual(t, limit, bound.MinTick)
+	require.LessOrEqual(t, limit, bound.MaxTick)
+	require.LessOrEqual(t, cmp.Or(c.Tick.Grace, bound.DefaultGrace), limit)
 	requireSentinel(t, c.Stall)
 	_, err = sweep.New(&session.Memory{}, &session.Memory{}, c.Sweep)
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
 // The blocks of a file that are ours, and those within them.
@@ -140,7 +141,7 @@ var controlKeys = []key{
 		allowed: "a number of seconds more than 0 and at most the tick itself, such as 30 or 0.5",
 		kind: seconds{
 			field:    func(c *Config) *time.Duration { return &c.Tick.Grace },
-			standard: watchdog.DefaultGrace,
+			standard: bound.DefaultGrace,
 			nonzero:  "does not say whether a call that does not return is abandoned at once or never",
 		},
 	},

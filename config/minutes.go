@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
 // minutes is the kind of a tick's length: a plain decimal number of minutes in the range there is for ticks.
@@ -20,7 +20,7 @@ func (m minutes) set(c *Config, v value) *flaw {
 		return v.flaw(problem)
 	}
 	number, err := strconv.ParseFloat(v.text, 64)
-	if err != nil || number < watchdog.MinTick.Minutes() || number > watchdog.MaxTick.Minutes() {
+	if err != nil || number < bound.MinTick.Minutes() || number > bound.MaxTick.Minutes() {
 		return v.flaw("is out of range")
 	}
 	count, problem := parseSeconds(v) // one second stands for one minute
@@ -33,4 +33,4 @@ func (m minutes) set(c *Config, v value) *flaw {
 
 func (m minutes) show(c *Config) string           { return m.inForce(c).String() }
 func (m minutes) off(*Config) bool                { return false }
-func (m minutes) inForce(c *Config) time.Duration { return cmp.Or(*m.field(c), watchdog.DefaultTick) }
+func (m minutes) inForce(c *Config) time.Duration { return cmp.Or(*m.field(c), bound.DefaultTick) }

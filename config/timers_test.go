@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -136,7 +137,7 @@ func TestTheDefaultsOfWhatIsAbsent(t *testing.T) {
 
 func TestATickIsExactBetweenItsBounds(t *testing.T) {
 	for written, want := range map[string]time.Duration{
-		"1": watchdog.MinTick, "60": watchdog.MaxTick, "60.000": watchdog.MaxTick, "1.000000001": time.Minute + 60, "30": watchdog.DefaultTick,
+		"1": bound.MinTick, "60": bound.MaxTick, "60.000": bound.MaxTick, "1.000000001": time.Minute + 60, "30": bound.DefaultTick,
 	} {
 		t.Run(written, func(t *testing.T) {
 			c, err := config.Load("", environment(variables{"WATCHDOG_MAX_TICK_DURATION_MINUTES": written}))

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/seed62658d38/watchdog/bound"
 	"go.opentelemetry.io/otel/metric"
-
-	"github.com/seed62658d38/watchdog"
 )
 
 // calls are the accounts of abandoned calls that are told of, as one.
@@ -16,12 +15,12 @@ type calls struct {
 	outstanding metric.Int64ObservableUpDownCounter
 
 	mu  sync.Mutex
-	all []*watchdog.Calls
+	all []*bound.Calls
 }
 
 // Calls has the calls of an account measured, with those of every other that was given, for as long as there is the instrument. One that was given already, and nil,
 // changes nothing.
-func (i *Instrument) Calls(c *watchdog.Calls) {
+func (i *Instrument) Calls(c *bound.Calls) {
 	i.calls.mu.Lock()
 	defer i.calls.mu.Unlock()
 	if c != nil && !slices.Contains(i.calls.all, c) {

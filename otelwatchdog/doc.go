@@ -13,7 +13,7 @@
 //	}
 //	defer wd.Close()
 //
-// [Instrument.Resume] stands for [watchdog.Resume], [Watchdog.Layer] measures a layer, [Instrument.Calls] the calls that [watchdog.Bound] abandons, and [Instrument.Pass] the
+// [Instrument.Resume] stands for [watchdog.Resume], [Watchdog.Layer] measures a layer, [Instrument.Calls] the calls that [bound.Do] abandons, and [Instrument.Pass] the
 // passes of a sweeper.
 //
 // # Metrics

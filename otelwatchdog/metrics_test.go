@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 )
 
@@ -40,19 +41,19 @@ func TestTheMetricsHaveTheirNamesUnitsAndAttributes(t *testing.T) {
 func tellEverything(b *bed) {
 	b.attach(laddered)
 	after(20*minute + 2)
-	abandon(b, &watchdog.Calls{})
+	abandon(b, &bound.Calls{})
 	tellPass(b)
 }
 
 // abandon has a call abandoned that ends afterwards.
-func abandon(b *bed, calls *watchdog.Calls) {
+func abandon(b *bed, calls *bound.Calls) {
 	b.instrument.Calls(calls)
 	abandonOne(calls)
 }
 
-func abandonOne(calls *watchdog.Calls) {
+func abandonOne(calls *bound.Calls) {
 	end := make(chan struct{})
-	watchdog.Bound(context.Background(), watchdog.Call{Calls: calls, Limit: minute, Grace: minute, Logger: quiet},
+	bound.Do(context.Background(), bound.Call{Calls: calls, Limit: minute, Grace: minute, Logger: quiet},
 		func(context.Context) (int, error) { <-end; return 0, nil })
 	close(end)
 	synctest.Wait()
@@ -285,7 +286,7 @@ func TestLateness(t *testing.T) {
 func TestAbandonedCalls(t *testing.T) {
 	t.Run("those of all accounts are one count", func(t *testing.T) {
 		inBed(t, func(b *bed) {
-			var one, other watchdog.Calls
+			var one, other bound.Calls
 			abandon(b, &one)
 			abandon(b, &other)
 			abandon(b, &other) // again, which changes nothing
@@ -296,10 +297,10 @@ func TestAbandonedCalls(t *testing.T) {
 	})
 	t.Run("those that have not ended are outstanding", func(t *testing.T) {
 		inBed(t, func(b *bed) {
-			var calls watchdog.Calls
+			var calls bound.Calls
 			b.instrument.Calls(&calls)
 			end := make(chan struct{})
-			watchdog.Bound(context.Background(), watchdog.Call{Calls: &calls, Limit: minute, Grace: minute, Logger: quiet},
+			bound.Do(context.Background(), bound.Call{Calls: &calls, Limit: minute, Grace: minute, Logger: quiet},
 				func(context.Context) (int, error) { <-end; return 0, nil })
 			require.EqualValues(t, 1, b.count("watchdog.calls.outstanding"))
 			close(end)
@@ -316,7 +317,7 @@ func TestAbandonedCalls(t *testing.T) {
 func TestProviders(t *testing.T) {
 	t.Run("a run that outlives them goes on untold", func(t *testing.T) {
 		inBed(t, func(b *bed) {
-			var calls watchdog.Calls
+			var calls bound.Calls
 			b.instrument.Calls(&calls)
 			wd := b.attach(laddered)
 			require.NoError(t, b.meters.Shutdown(context.Background()))
@@ -365,7 +366,7 @@ func TestProviders(t *testing.T) {
 			instrument, err := otelwatchdog.New(otelwatchdog.Config{MeterProvider: b.meters, TracerProvider: b.tracers})
 			require.NoError(t, err)
 			b.instrument = instrument
-			var calls watchdog.Calls
+			var calls bound.Calls
 			abandon(b, &calls)
 			require.EqualValues(t, 1, b.count("watchdog.calls.abandoned"))
 			require.Zero(t, b.count("watchdog.calls.abandoned"))

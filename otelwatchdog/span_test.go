@@ -20,6 +20,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 )
 
@@ -258,9 +259,9 @@ func TestNothingOfTheRunsContentIsTold(t *testing.T) {
 		wd.Note(canary + " is what the tool was called with")
 		_, err := wd.Hold(wd.Context(), canary+" hold", minute)
 		require.NoError(t, err)
-		var calls watchdog.Calls
+		var calls bound.Calls
 		b.instrument.Calls(&calls)
-		watchdog.Bound(wd.Context(), watchdog.Call{Key: canary, Calls: &calls, Limit: time.Second, Grace: time.Second, Logger: quiet},
+		bound.Do(wd.Context(), bound.Call{Key: canary, Calls: &calls, Limit: time.Second, Grace: time.Second, Logger: quiet},
 			func(ctx context.Context) (string, error) {
 				<-ctx.Done()
 				time.Sleep(time.Hour)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
 // A network is where the model is: a listener for its server, and a way to reach that.
@@ -46,8 +47,8 @@ func (n network) serve(ctx context.Context, handler http.Handler) (url string, s
 // client is an HTTP client of its own. The chunks of its streams are signs of life of the run whose context a request has, and that is also
 // what limits how long they may be silent: its ladder says what to do then.
 func (n network) client() *http.Client {
-	return &http.Client{Transport: &watchdog.Transport{
-		Base:    &http.Transport{DialContext: n.dial},
-		Silence: watchdog.NoLimit,
+	return &http.Client{Transport: &watchdoghttp.Transport{
+		Base: &http.Transport{DialContext: n.dial},
+		Idle: watchdog.NoLimit,
 	}}
 }

@@ -1,4 +1,4 @@
-// Tick is a loop of ticks, one of whose calls does not come back: what [watchdog.Bound] does for a host whose work may ignore its
+// Tick is a loop of ticks, one of whose calls does not come back: what [bound.Do] does for a host whose work may ignore its
 // context. The tick's caller has its answer when the limit and the grace are over, the next tick runs under the same key, and the call that was
 // abandoned is listed until it ends.
 //
@@ -22,7 +22,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
 // options are the command line.
@@ -89,7 +89,7 @@ var calls = map[string]func(ctx context.Context, late time.Duration) (string, er
 type loop struct {
 	opts  options
 	out   io.Writer
-	calls watchdog.Calls
+	calls bound.Calls
 }
 
 func (l *loop) tickTwice() {
@@ -107,7 +107,7 @@ func (l *loop) tickTwice() {
 
 // tick makes one bounded call and says what became of it.
 func (l *loop) tick(name string, work func(context.Context, time.Duration) (string, error)) {
-	out := watchdog.Bound(context.Background(), watchdog.Call{
+	out := bound.Do(context.Background(), bound.Call{
 		Key: "tick", Limit: l.opts.limit, Grace: l.opts.grace, Calls: &l.calls,
 		Release: func() { l.say("  released what the call held\n") },
 	}, func(ctx context.Context) (string, error) { return work(ctx, l.opts.late) })
@@ -127,7 +127,7 @@ func (l *loop) list() {
 	}
 }
 
-func how(end watchdog.LateEnd) string {
+func how(end bound.LateEnd) string {
 	if end.Panic == nil {
 		return ", and its result went to nobody"
 	}

@@ -47,3 +47,6 @@ func WithTimeout(parent context.Context, c clock.Clock, d time.Duration) (contex
 	t := c.AfterFunc(d, func() { cancel(context.DeadlineExceeded) })
 	return ctx, func() { t.Stop(); cancel(nil) }
 }
+
+// Text is a time as errors show it.
+func Text(t time.Time) string { return t.UTC().Format(time.RFC3339) }
