@@ -21,6 +21,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 const (
@@ -148,7 +149,7 @@ type counted struct {
 	statements *atomic.Int64
 }
 
-func (s counted) Freshen(ctx context.Context, fresh []session.Fresh) ([]string, error) {
+func (s counted) Freshen(ctx context.Context, fresh []session.Freshness) ([]string, error) {
 	s.statements.Add(4)
 	return s.Store.Freshen(ctx, fresh)
 }
@@ -205,12 +206,13 @@ func cancelElsewhere(b *testing.B, cfg watchdog.Config, elsewhere session.Store,
 		row, err := elsewhere.Session(ctx, wd.ID())
 		must(b, err)
 		decided := time.Now()
-		swept := watchdog.Swept{
-			RunID: row.RunID, StartedAt: row.StartedAt, LastEventAt: row.LastEventAt,
-			At: decided, Silence: time.Hour, Threshold: time.Minute,
+		run := sweep.StalledRun{
+			RunID: row.RunID, StartedAt: row.StartedAt, LastEventAt: row.LastEventAt, DecidedAt: decided,
+			Silence: time.Hour, Threshold: time.Minute,
 		}
-		request := session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Events: swept.Cancel()}
-		done, err := elsewhere.Cancel(ctx, row, request)
+		done, err := elsewhere.Cancel(ctx, row, session.CancelRequest{
+			Reason: watchdog.SessionIdleTimeout, Events: run.CancelEvents(),
+		})
 		must(b, err)
 		if done {
 			<-wd.Context().Done()

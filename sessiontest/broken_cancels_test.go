@@ -234,9 +234,9 @@ var brokenEnded = []broken{
 }
 
 // counted breaks a store in what it is asked for.
-func counted(change func(h *session.History)) func() session.Store {
+func counted(change func(h *session.HistoryQuery)) func() session.Store {
 	return with(func(a *altered) {
-		a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
+		a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 			change(&h)
 			return m.History(ctx, h)
 		}
@@ -244,9 +244,9 @@ func counted(change func(h *session.History)) func() session.Store {
 }
 
 // counts breaks a store in what it answers.
-func counts(change func(h session.History, counts []session.Count) []session.Count) func() session.Store {
+func counts(change func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount) func() session.Store {
 	return with(func(a *altered) {
-		a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
+		a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 			counts, err := m.History(ctx, h)
 			return change(h, counts), err
 		}
@@ -256,7 +256,7 @@ func counts(change func(h session.History, counts []session.Count) []session.Cou
 var brokenHistories = []broken{
 	{
 		"looks for a reason anywhere in the payload", "cancels are counted by their reasons",
-		counts(func(h session.History, counts []session.Count) []session.Count {
+		counts(func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount {
 			if h.By == session.ByReason && len(counts) == 2 && counts[0].Key == "hold_exceeded" {
 				counts[0].Key = "reason"
 			}
@@ -265,7 +265,7 @@ var brokenHistories = []broken{
 	},
 	{
 		"counts days of its own zone", "cancels are counted by days of UTC",
-		counts(func(h session.History, counts []session.Count) []session.Count {
+		counts(func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount {
 			if h.By == session.ByDay && len(counts) == 2 {
 				counts[0].Count, counts[1].Count = counts[0].Count+1, counts[1].Count-1
 			}
@@ -274,21 +274,21 @@ var brokenHistories = []broken{
 	},
 	{
 		"joins the rows, and loses the events that have none", "cancels are counted by the hosts of their sessions, and those without a session by none",
-		counts(func(h session.History, counts []session.Count) []session.Count {
+		counts(func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount {
 			if h.By == session.ByHost {
-				counts = slices.DeleteFunc(counts, func(c session.Count) bool { return c.Key == "" })
+				counts = slices.DeleteFunc(counts, func(c session.CancelCount) bool { return c.Key == "" })
 			}
 			return counts
 		}),
 	},
 	{
 		"counts the end of a stretch too", "a stretch of time has its beginning and not its end",
-		counted(func(h *session.History) { h.To = h.To.Add(time.Microsecond) }),
+		counted(func(h *session.HistoryQuery) { h.To = h.To.Add(time.Microsecond) }),
 	},
 	{
 		"counts every kind of event", "only cancels are counted",
 		with(func(a *altered) {
-			a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
+			a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 				counts, err := m.History(ctx, h)
 				events, _ := m.Read(ctx, watchdog.AggregateType, "run-1")
 				for i := range events {
@@ -303,7 +303,7 @@ var brokenHistories = []broken{
 	{
 		"finds no rows an error", "a stretch without cancels has no counts, and no error",
 		with(func(a *altered) {
-			a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
+			a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 				counts, err := m.History(ctx, h)
 				if len(counts) == 0 && err == nil {
 					err = errors.New("sql: no rows in result set")
@@ -371,7 +371,7 @@ var brokenContexts = []broken{
 	{
 		"answers whoever has gone", "a question under a context that has ended returns the context's error",
 		with(func(a *altered) {
-			a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
+			a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 				return m.History(context.WithoutCancel(ctx), h)
 			}
 		}),

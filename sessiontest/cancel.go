@@ -93,7 +93,7 @@ var guardRules = []rule{
 		"between the judgement and the cancel a run may come back to life",
 		func(ctx context.Context, store session.Store) error {
 			return spares(ctx, store, func(s session.Session) (session.Session, error) {
-				_, err := freshen(ctx, store, session.Fresh{RunID: s.RunID, Attempt: s.Attempt, Age: time.Minute})
+				_, err := freshen(ctx, store, session.Freshness{RunID: s.RunID, Attempt: s.Attempt, Age: time.Minute})
 				return s, err
 			})
 		},
@@ -106,7 +106,7 @@ var guardRules = []rule{
 			if err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1}); err != nil {
+			if _, err := freshen(ctx, store, session.Freshness{RunID: home, Attempt: 1}); err != nil {
 				return err
 			}
 			return untouched(ctx, store, s)

@@ -21,7 +21,7 @@ var contextRules = []rule{
 			for name, write := range map[string]func(context.Context) error{
 				"Attach": func(ctx context.Context) error { _, _, err := store.Attach(ctx, of(home)); return err },
 				"Freshen": func(ctx context.Context) error {
-					_, err := store.Freshen(ctx, []session.Fresh{{RunID: home, Attempt: 1}})
+					_, err := store.Freshen(ctx, []session.Freshness{{RunID: home, Attempt: 1}})
 					return err
 				},
 				"End": func(ctx context.Context) error {
@@ -48,7 +48,7 @@ var contextRules = []rule{
 				underEnded(ctx, "Stalled", func(ctx context.Context) error { _, err := store.Stalled(ctx, session.Query{Limit: 1}); return err }),
 				underEnded(ctx, "Ended", func(ctx context.Context) error { _, _, err := store.Ended(ctx, ""); return err }),
 				underEnded(ctx, "History", func(ctx context.Context) error {
-					_, err := store.History(ctx, session.History{By: session.ByDay})
+					_, err := store.History(ctx, session.HistoryQuery{By: session.ByDay})
 					return err
 				}),
 			)

@@ -29,7 +29,7 @@ var freshRules = []rule{
 			if err := put(ctx, store, silent("a", now, day), silent("b", now, day)); err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Fresh{RunID: "a", Attempt: 1, Age: time.Hour}, session.Fresh{RunID: "b", Attempt: 1, Age: time.Hour + apart}); err != nil {
+			if _, err := freshen(ctx, store, session.Freshness{RunID: "a", Attempt: 1, Age: time.Hour}, session.Freshness{RunID: "b", Attempt: 1, Age: time.Hour + apart}); err != nil {
 				return err
 			}
 			a, err := look(ctx, store, "a")
@@ -51,7 +51,7 @@ var freshRules = []rule{
 			if err != nil {
 				return err
 			}
-			gone, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1, Age: time.Hour})
+			gone, err := freshen(ctx, store, session.Freshness{RunID: home, Attempt: 1, Age: time.Hour})
 			if err == nil && len(gone) > 0 {
 				err = fmt.Errorf("gone are %q", gone)
 			}
@@ -71,7 +71,7 @@ var freshRules = []rule{
 			if err := put(ctx, store, s); err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1, Age: time.Minute}); err != nil {
+			if _, err := freshen(ctx, store, session.Freshness{RunID: home, Attempt: 1, Age: time.Minute}); err != nil {
 				return err
 			}
 			got, err := look(ctx, store, home)
@@ -96,7 +96,7 @@ var freshRules = []rule{
 		"a run that has no row is told as gone",
 		"a row that somebody deleted guards nothing, and its keeper should know",
 		func(ctx context.Context, store session.Store) error {
-			gone, err := freshen(ctx, store, session.Fresh{RunID: "never heard of", Attempt: 1})
+			gone, err := freshen(ctx, store, session.Freshness{RunID: "never heard of", Attempt: 1})
 			if err == nil && !slices.Equal(gone, []string{"never heard of"}) {
 				err = fmt.Errorf("gone are %q", gone)
 			}
@@ -112,12 +112,12 @@ var freshRules = []rule{
 		"odd run IDs are freshened like others",
 		"a list of IDs that is sent as one text is where quotes and brackets get lost",
 		func(ctx context.Context, store session.Store) error {
-			var fresh []session.Fresh
+			var fresh []session.Freshness
 			for _, runID := range oddIDs {
 				if _, err := attach(ctx, store, of(runID)); err != nil {
 					return err
 				}
-				fresh = append(fresh, session.Fresh{RunID: runID, Attempt: 1})
+				fresh = append(fresh, session.Freshness{RunID: runID, Attempt: 1})
 			}
 			gone, err := freshen(ctx, store, fresh...)
 			if err == nil && len(gone) > 0 {
@@ -148,7 +148,7 @@ func freshens(ctx context.Context, store session.Store, age time.Duration) error
 	if err != nil {
 		return err
 	}
-	if _, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1, Age: age}); err != nil {
+	if _, err := freshen(ctx, store, session.Freshness{RunID: home, Attempt: 1, Age: age}); err != nil {
 		return err
 	}
 	to, err := clockOf(ctx, store)
@@ -170,7 +170,7 @@ func isGone(ctx context.Context, store session.Store, status session.Status, att
 	if err := put(ctx, store, s); err != nil {
 		return err
 	}
-	gone, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1})
+	gone, err := freshen(ctx, store, session.Freshness{RunID: home, Attempt: 1})
 	if err == nil && !slices.Equal(gone, []string{home}) {
 		err = fmt.Errorf("gone are %q, want the one that is %s in attempt %d", gone, status, attempt)
 	}
@@ -188,7 +188,7 @@ func freshensMany(ctx context.Context, store session.Store) error {
 		return err
 	}
 	var rows []session.Session
-	var fresh []session.Fresh
+	var fresh []session.Freshness
 	var want, still []string
 	for i := range many {
 		s := silent(fmt.Sprintf("run-%05d", i), now, day)
@@ -197,11 +197,11 @@ func freshensMany(ctx context.Context, store session.Store) error {
 			still = append(still, s.RunID)
 			continue
 		}
-		fresh = append(fresh, session.Fresh{RunID: s.RunID, Attempt: 1})
+		fresh = append(fresh, session.Freshness{RunID: s.RunID, Attempt: 1})
 	}
 	for i := range 50 {
 		want = append(want, fmt.Sprintf("strange-%02d", i))
-		fresh = append(fresh, session.Fresh{RunID: want[i], Attempt: 1})
+		fresh = append(fresh, session.Freshness{RunID: want[i], Attempt: 1})
 	}
 	if err := put(ctx, store, rows...); err != nil {
 		return err

@@ -40,7 +40,7 @@ func (t *table) pass(p sweep.Pass) {
 	fmt.Fprintf(w, "SESSION\tHOST\tSILENT FOR\tALLOWED\tWHAT\tWHY\n")
 	for _, c := range p.Cases {
 		fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%s\t%s\n", c.Session.RunID, c.Session.Host,
-			c.Silence.Round(time.Second), c.Threshold, c.Outcome, watchdog.SessionIdleTimeout)
+			c.Silence.Round(time.Second), c.Threshold, c.Handling, watchdog.SessionIdleTimeout)
 	}
 	w.Flush()
 }
@@ -51,7 +51,7 @@ func (t *table) history(ctx context.Context, store session.Store) error {
 	defer t.mu.Unlock()
 	now := time.Now()
 	for _, by := range []session.Dimension{session.ByReason, session.ByHost} {
-		counts, err := store.History(ctx, session.History{From: now.Add(-24 * time.Hour), To: now.Add(time.Minute), By: by})
+		counts, err := store.History(ctx, session.HistoryQuery{From: now.Add(-24 * time.Hour), To: now.Add(time.Minute), By: by})
 		if err != nil {
 			return err
 		}

@@ -169,32 +169,32 @@ const selectHistory = `
 	WHERE e.event_type = $1 AND e.aggregate_type = $2 AND e."timestamp" >= $3 AND e."timestamp" < $4 GROUP BY 1`
 
 // History implements [session.Store]. The counts are ordered by their keys.
-func (s *Store) History(ctx context.Context, h session.History) ([]session.Count, error) {
+func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 	key, there := dimensions[h.By]
 	if !there {
 		return nil, fmt.Errorf("count cancels: there is no dimension %q", h.By)
 	}
-	var counts []session.Count
+	var counts []session.CancelCount
 	err := s.do(ctx, "count cancels in", func(ctx context.Context) (err error) {
-		counts, err = query(ctx, s, pgx.RowToStructByPos[session.Count], fmt.Sprintf(selectHistory, key),
+		counts, err = query(ctx, s, pgx.RowToStructByPos[session.CancelCount], fmt.Sprintf(selectHistory, key),
 			watchdog.EventCancel, watchdog.AggregateType, h.From, h.To)
 		return err
 	})
 	if h.By == session.ByReason {
 		counts = spelled(counts)
 	}
-	slices.SortFunc(counts, func(a, b session.Count) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(counts, func(a, b session.CancelCount) int { return strings.Compare(a.Key, b.Key) })
 	return counts, err
 }
 
 // spelled reads keys that are JSON. A cancel of another writer may have a reason that is no text.
-func spelled(counts []session.Count) (all []session.Count) {
+func spelled(counts []session.CancelCount) (all []session.CancelCount) {
 	for _, c := range counts {
 		var text string
 		_ = json.Unmarshal([]byte(c.Key), &text)
-		at := slices.IndexFunc(all, func(other session.Count) bool { return other.Key == text })
+		at := slices.IndexFunc(all, func(other session.CancelCount) bool { return other.Key == text })
 		if at < 0 {
-			all = append(all, session.Count{Key: text, Count: c.Count})
+			all = append(all, session.CancelCount{Key: text, Count: c.Count})
 			continue
 		}
 		all[at].Count += c.Count

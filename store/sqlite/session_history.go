@@ -70,7 +70,7 @@ const selectHistory = `
 
 // History implements [session.Store]. The counts are ordered by their keys. Events of other writers whose times SQLite does not understand are not counted. It reads all
 // cancels there are.
-func (s *Store) History(ctx context.Context, h session.History) (counts []session.Count, err error) {
+func (s *Store) History(ctx context.Context, h session.HistoryQuery) (counts []session.CancelCount, err error) {
 	key, known := historyKeys[h.By]
 	if !known {
 		return nil, fmt.Errorf("count cancels: there is no dimension %q", h.By)
@@ -80,7 +80,7 @@ func (s *Store) History(ctx context.Context, h session.History) (counts []sessio
 	err = s.read(ctx, "the history of cancels", func() error {
 		counts = nil
 		return s.each(ctx, query, arguments, func(scan func(...any) error) error {
-			var c session.Count
+			var c session.CancelCount
 			counts = append(counts, c)
 			return scan(&counts[len(counts)-1].Key, &counts[len(counts)-1].Count)
 		})

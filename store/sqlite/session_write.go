@@ -58,7 +58,7 @@ const (
 )
 
 // Freshen implements [session.Store]. It takes a second statement only where something is gone.
-func (s *Store) Freshen(ctx context.Context, fresh []session.Fresh) (gone []string, err error) {
+func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (gone []string, err error) {
 	latest := latestOf(fresh)
 	err = s.change(ctx, fmt.Sprintf("freshen %d sessions", len(fresh)), len(latest), func(t *transaction) error {
 		gone = nil
@@ -83,13 +83,13 @@ func (s *Store) Freshen(ctx context.Context, fresh []session.Fresh) (gone []stri
 }
 
 // latestOf keeps one for each attempt: the row that a join changes twice is changed to either.
-func latestOf(fresh []session.Fresh) []session.Fresh {
+func latestOf(fresh []session.Freshness) []session.Freshness {
 	type attempt struct {
 		runID  string
 		number int
 	}
 	places := make(map[attempt]int, len(fresh))
-	var latest []session.Fresh
+	var latest []session.Freshness
 	for _, f := range fresh {
 		at, there := places[attempt{f.RunID, f.Attempt}]
 		if !there {
@@ -102,7 +102,7 @@ func latestOf(fresh []session.Fresh) []session.Fresh {
 	return latest
 }
 
-func freshList(fresh []session.Fresh, now time.Time) (string, error) {
+func freshList(fresh []session.Freshness, now time.Time) (string, error) {
 	texts := make([]string, len(fresh))
 	for i, f := range fresh {
 		texts[i] = fmt.Sprintf("%s%010d%s", formatTime(now.Add(-f.Age)), f.Attempt, f.RunID)

@@ -94,7 +94,7 @@ func (j job) sweep(ctx context.Context, s store, lines *json.Encoder) error {
 
 func cancelledIn(p sweep.Pass) (runIDs []string) {
 	for _, c := range p.Cases {
-		if c.Outcome == sweep.Cancelled {
+		if c.Handling == sweep.CaseCancelled {
 			runIDs = append(runIDs, c.Session.RunID)
 		}
 	}

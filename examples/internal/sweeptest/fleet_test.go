@@ -122,9 +122,9 @@ func (f *fleet) wakeUp() *wokenSessions {
 
 // writeEvents writes until it succeeds: after an error it is unknown whether the write happened.
 func (w *wokenSessions) writeEvents(ctx context.Context, host session.Store, numbers []int) {
-	var fresh []session.Fresh
+	var fresh []session.Freshness
 	for _, n := range numbers {
-		fresh = append(fresh, session.Fresh{RunID: runNumber(n + 1), Attempt: 1})
+		fresh = append(fresh, session.Freshness{RunID: runNumber(n + 1), Attempt: 1})
 		w.gone[runNumber(n+1)] = false
 	}
 	gone, err := host.Freshen(ctx, fresh)

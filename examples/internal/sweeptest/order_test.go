@@ -71,7 +71,7 @@ func poisonedSession(t *testing.T, db *database) {
 	require.Zero(t, db.cancels(t)[oldest])
 }
 
-func newSweeper(t *testing.T, source sweep.Source, canceller sweep.Canceller, cfg sweep.Config) *sweep.Sweeper {
+func newSweeper(t *testing.T, source sweep.Finder, canceller sweep.Canceller, cfg sweep.Config) *sweep.Sweeper {
 	t.Helper()
 	cfg.Logger = quiet
 	sweeper, err := sweep.New(source, canceller, cfg)
