@@ -2,7 +2,6 @@ package importcheck_test
 
 import (
 	"encoding/xml"
-	"errors"
 	"io"
 	"strings"
 	"testing"
@@ -18,7 +17,8 @@ const module = "example.com/guard"
 const list = `
 # The packages of a guard.
 [Programs]
-tool: db guard idle
+tool: db guard
+  idle # and this
 
 [Stores] left
 db: guard   # a module of its own
@@ -92,7 +92,7 @@ func TestWhatTheListDoesNotHave(t *testing.T) {
 			"idle/more.go:5: idle may not import db, which stands above it in docs/packages.txt: move what both need into a package below both",
 		}},
 		"an import of the layer beside": {"db/more.go", []string{"idle"}, []string{
-			"db/more.go:5: db may not import idle, whose layer [Tools] stands beside its own: move what both need into a package below both",
+			"db/more.go:5: db may not import idle, whose layer [Tools] is beside its own: move what both need into a package below both",
 		}},
 		"a package": {"page/page.go", []string{"", "internal/rule"}, []string{
 			`page/page.go: package page has no line in docs/packages.txt: ` +
@@ -115,28 +115,28 @@ func TestWhatTheListDoesNotHave(t *testing.T) {
 func TestWhatTheListHasInVain(t *testing.T) {
 	for sentence, test := range map[string]struct{ from, to, want string }{
 		"a package": {
-			"[Guard]", "[Guard]\npage: guard", "docs/packages.txt:12: there is no package page: remove its line",
+			"[Guard]", "[Guard]\npage: guard", "docs/packages.txt:13: there is no package page: remove its line",
 		},
 		"an import": {
 			"idle: guard", "idle: guard internal/rule",
-			"docs/packages.txt:9: idle does not import internal/rule any more: remove it from the line",
+			"docs/packages.txt:10: idle does not import internal/rule any more: remove it from the line",
 		},
 		"an import of a package without a line": {
-			"idle: guard", "idle: guard gone", "docs/packages.txt:9: idle imports gone, which has no line: add one, or correct the name",
+			"idle: guard", "idle: guard gone", "docs/packages.txt:10: idle imports gone, which has no line: add one, or correct the name",
 		},
 		"an arrow that points up": {
 			"internal/rule/half:", "internal/rule/half: guard",
-			"docs/packages.txt:15: internal/rule/half may not import guard, which stands above it in docs/packages.txt: " +
+			"docs/packages.txt:16: internal/rule/half may not import guard, which stands above it in docs/packages.txt: " +
 				"move what both need into a package below both",
 		},
 		"an arrow to itself": {
 			"internal/rule/half:", "internal/rule/half: internal/rule/half",
-			"docs/packages.txt:15: internal/rule/half may not import internal/rule/half, which stands above it in docs/packages.txt: " +
+			"docs/packages.txt:16: internal/rule/half may not import internal/rule/half, which stands above it in docs/packages.txt: " +
 				"move what both need into a package below both",
 		},
 		"an arrow to the layer beside": {
 			"db: guard", "db: guard idle",
-			"docs/packages.txt:7: db may not import idle, whose layer [Tools] stands beside its own: move what both need into a package below both",
+			"docs/packages.txt:8: db may not import idle, whose layer [Tools] is beside its own: move what both need into a package below both",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -149,13 +149,14 @@ func TestWhatTheListHasInVain(t *testing.T) {
 
 func TestAListThatCannotBeUnderstood(t *testing.T) {
 	for sentence, test := range map[string]struct{ from, to, want string }{
-		"a line without a colon":         {"idle: guard", "idle guard", `docs/packages.txt:9: "idle guard" is no line`},
-		"a package twice":                {"idle: guard", "db: guard", "docs/packages.txt:9: db has a line already: line 7"},
+		"a line without a colon":         {"idle: guard", "idle guard", `docs/packages.txt:10: "idle guard" is no line`},
+		"a package twice":                {"idle: guard", "db: guard", "docs/packages.txt:10: db has a line already: line 8"},
 		"a package above all layers":     {"[Programs]", "", "docs/packages.txt:4: tool is in no layer"},
-		"a layer that is not closed":     {"[Guard]", "[Guard", "docs/packages.txt:11: this is no layer"},
-		"a layer on a side that is none": {"[Guard]", "[Guard] below", "docs/packages.txt:11: this is no layer"},
-		"a left layer alone":             {"[Tools] right", "[Tools]", "docs/packages.txt:8: nothing stands to the right of [Stores]"},
-		"a right layer alone":            {"[Stores] left", "[Stores]", "docs/packages.txt:8: nothing stands to the left of this layer"},
+		"a line that continues none":     {"[Programs]", "  guard", "docs/packages.txt:3: there is no line that this one could continue"},
+		"a layer that is not closed":     {"[Guard]", "[Guard", "docs/packages.txt:12: this is no layer"},
+		"a layer on a side that is none": {"[Guard]", "[Guard] below", "docs/packages.txt:12: this is no layer"},
+		"a left layer alone":             {"[Tools] right", "[Tools]", "docs/packages.txt:9: nothing stands to the right of [Stores]"},
+		"a right layer alone":            {"[Stores] left", "[Stores]", "docs/packages.txt:9: nothing stands to the left of this layer"},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, err := importcheck.Check(listed(test.from, test.to))
@@ -199,7 +200,7 @@ func TestThePicture(t *testing.T) {
 		for ; err == nil; _, err = decoder.Token() {
 			continue
 		}
-		require.True(t, errors.Is(err, io.EOF), err)
+		require.ErrorIs(t, err, io.EOF)
 	})
 	t.Run("has every layer, and every package but those inside of others", func(t *testing.T) {
 		for _, text := range []string{">Programs ", ">Stores ", ">Guard ", ">tool<", ">db<", ">idle<", ">guard<", ">rule<"} {

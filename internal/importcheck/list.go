@@ -48,7 +48,7 @@ func ReadList(tree fs.FS) (*List, error) {
 	}
 	for i, line := range strings.Split(string(text), "\n") {
 		line, _, _ = strings.Cut(line, "#")
-		if line = strings.TrimSpace(line); line == "" {
+		if strings.TrimSpace(line) == "" {
 			continue
 		}
 		if flaw := list.add(i+1, line); flaw != "" {
@@ -62,6 +62,9 @@ func ReadList(tree fs.FS) (*List, error) {
 func (l *List) add(number int, text string) (flaw string) {
 	if title, ok := strings.CutPrefix(text, "["); ok {
 		return l.addLayer(title)
+	}
+	if strings.TrimSpace(text[:1]) == "" {
+		return l.addMore(text)
 	}
 	name, imports, ok := strings.Cut(text, ":")
 	switch {
@@ -79,6 +82,17 @@ func (l *List) add(number int, text string) (flaw string) {
 	return ""
 }
 
+// addMore takes over a line that continues the one before it.
+func (l *List) addMore(imports string) (flaw string) {
+	all := l.lines()
+	if len(all) == 0 {
+		return "there is no line that this one could continue: begin it without a space"
+	}
+	last := all[len(all)-1]
+	last.imports = append(last.imports, strings.Fields(imports)...)
+	return ""
+}
+
 // addLayer begins a layer, whose title is without the bracket before it.
 func (l *List) addLayer(title string) (flaw string) {
 	title, side, ok := strings.Cut(title, "]")
@@ -92,7 +106,7 @@ func (l *List) addLayer(title string) (flaw string) {
 	case !ok || added.side != "" && added.side != "left" && added.side != "right":
 		return `this is no layer: write [title], [title] left, or [title] right`
 	case last.side == "left" && added.side != "right":
-		return fmt.Sprintf("nothing stands to the right of [%s]: mark this layer right, or the other with nothing", last.title)
+		return fmt.Sprintf("nothing stands to the right of [%s]: mark this layer right, or unmark that one", last.title)
 	case added.side == "right" && last.side != "left":
 		return "nothing stands to the left of this layer: mark the one before it left"
 	case added.side == "right":
@@ -113,15 +127,24 @@ func (l *List) lines() (all []*line) {
 // at is the line's place for people.
 func (l *line) at() string { return fmt.Sprintf("%s:%d", ListFile, l.number) }
 
+const moveDown = "move what both need into a package below both"
+
 // flaw says why a package can never import another, whatever its line says, or nothing.
 func (l *line) flaw(to *line) string {
 	switch {
 	case to.number <= l.number:
-		return fmt.Sprintf("%s may not import %s, which stands above it in %s: move what both need into a package below both",
-			l.name, to.name, ListFile)
+		return fmt.Sprintf("%s may not import %s, which stands above it in %s: %s", l.name, to.name, ListFile, moveDown)
 	case to.layer != l.layer && to.layer.row == l.layer.row:
-		return fmt.Sprintf("%s may not import %s, whose layer [%s] stands beside its own: move what both need into a package below both",
-			l.name, to.name, to.layer.title)
+		return fmt.Sprintf("%s may not import %s, whose layer [%s] is beside its own: %s",
+			l.name, to.name, to.layer.title, moveDown)
 	}
 	return ""
+}
+
+// Packages are the names in the list, from the top to the bottom. The slice is the caller's.
+func (l *List) Packages() (names []string) {
+	for _, line := range l.lines() {
+		names = append(names, line.name)
+	}
+	return names
 }

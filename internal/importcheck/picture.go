@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// The measures of the picture, in pixels. It is as wide as a phone, and its text as large as that of the page around it.
+// The measures of the picture, in pixels. It is as wide as a phone, and its text as large as that around it.
 const (
 	width      = 420
 	margin     = 8
@@ -31,15 +31,15 @@ var legend = []string{
 }
 
 // Picture draws the list as an SVG: each layer a box with its packages, an arrow for what a layer imports of the row
-// below it. Imports inside of a layer, and those that no chain of arrows shows, are written into the box. A module beside
-// the root is one chip, and so is a package of the root with those inside of it.
+// below it. Imports inside of a layer, and those that no chain of arrows shows, are written into the box. A module
+// beside the root is one chip, and so is a package of the root with those inside of it.
 func (l *List) Picture() []byte {
 	p := &picture{list: l}
 	for _, layer := range l.layers {
 		p.boxes = append(p.boxes, p.box(layer))
 	}
 	height := p.place() + len(legend)*noteHeight + padding
-	p.out.WriteString(strings.ReplaceAll(strings.ReplaceAll(head, "WIDTH", fmt.Sprint(width)), "HEIGHT", fmt.Sprint(height)))
+	p.out.WriteString(strings.NewReplacer("WIDTH", fmt.Sprint(width), "HEIGHT", fmt.Sprint(height)).Replace(head))
 	for _, b := range p.boxes {
 		p.drawBox(b)
 	}
@@ -49,15 +49,16 @@ func (l *List) Picture() []byte {
 		}
 	}
 	for i, text := range legend {
-		p.draw(`<text class="note" x="%d" y="%d">%s</text>`, margin+padding, height-margin-(len(legend)-1-i)*noteHeight, text)
+		p.text("note", margin+padding, height-margin-(len(legend)-1-i)*noteHeight, text)
 	}
 	p.out.WriteString("</svg>\n")
 	return p.out.Bytes()
 }
 
-const head = `<svg xmlns="http://www.w3.org/2000/svg" width="WIDTH" height="HEIGHT" viewBox="0 0 WIDTH HEIGHT" role="img" aria-labelledby="t d">
+const head = `<svg xmlns="http://www.w3.org/2000/svg" width="WIDTH" height="HEIGHT" viewBox="0 0 WIDTH HEIGHT"
+  role="img" aria-labelledby="t d">
 <title id="t">The packages in their layers</title>
-<desc id="d">Drawn from packages.txt, which says the same as text: an arrow is an import, and all arrows point down.</desc>
+<desc id="d">Drawn from packages.txt, which says the same as text. An arrow is an import; all point down.</desc>
 <style>
 .box { fill: #f3f5f8; stroke: #c3cad5; }
 .chip { fill: #ffffff; stroke: #8f9bae; }
@@ -76,7 +77,8 @@ const head = `<svg xmlns="http://www.w3.org/2000/svg" width="WIDTH" height="HEIG
 .note { fill: #a9b6ca; }
 }
 </style>
-<defs><marker id="tip" markerWidth="5" markerHeight="5" refX="3.5" refY="2.5" orient="auto"><path class="tip" d="M0 0 5 2.5 0 5z"/></marker></defs>
+<defs><marker id="tip" markerWidth="5" markerHeight="5" refX="3.5" refY="2.5" orient="auto">
+<path class="tip" d="M0 0 5 2.5 0 5z"/></marker></defs>
 `
 
 // A picture is one that is being drawn.
@@ -139,7 +141,7 @@ func (p *picture) drawn(of *layer) (names []string) {
 	return names
 }
 
-// part is what a package of the layer is drawn as: itself, or the outermost module or package of the layer that it is in.
+// part is what a package of the layer is drawn as: itself, or the outermost module or package that it is in.
 func (p *picture) part(name string, of *layer) string {
 	outermost := name
 	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
@@ -210,7 +212,7 @@ func imports(from, to *layer) bool {
 // label is the name of a package in its box.
 func label(name string, of *layer) string { return strings.TrimPrefix(name, folder(of)) }
 
-// folder is the one in which all packages of a layer are, with a slash, or empty. The title says it, and the chips do not.
+// folder is the one in which all packages of a layer are, with a slash, or empty. The title says it, not the chips.
 func folder(of *layer) string {
 	if len(of.lines) == 0 {
 		return ""
@@ -249,7 +251,7 @@ func (p *picture) place() int {
 }
 
 func (p *picture) drawBox(b *box) {
-	p.draw(`<rect class="box" x="%d" y="%d" width="%d" height="%d" rx="10"/>`, b.x, b.y, b.w, b.h)
+	p.rect("box", b.x, b.y, b.w, b.h)
 	p.draw(`<text class="title" x="%d" y="%d">%s <tspan class="note">%s</tspan></text>`,
 		b.x+padding, b.y+padding+titleSize-3, html.EscapeString(b.layer.title), html.EscapeString(folder(b.layer)))
 	bottom := 0
@@ -258,17 +260,17 @@ func (p *picture) drawBox(b *box) {
 		if c.own {
 			class = "chip own"
 		}
-		p.draw(`<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="6"/>`, class, b.x+c.x, b.y+c.y, c.w, chipHeight)
-		p.draw(`<text class="name" x="%d" y="%d">%s</text>`, b.x+c.x+c.w/2, b.y+c.y+chipHeight/2+5, html.EscapeString(c.name))
+		p.rect(class, b.x+c.x, b.y+c.y, c.w, chipHeight)
+		p.text("name", b.x+c.x+c.w/2, b.y+c.y+chipHeight/2+5, c.name)
 		bottom = c.y + chipHeight
 	}
 	for i, note := range b.notes {
-		p.draw(`<text class="note" x="%d" y="%d">%s</text>`, b.x+padding, b.y+bottom+padding/2+(i+1)*noteHeight-3, html.EscapeString(note))
+		p.text("note", b.x+padding, b.y+bottom+padding/2+(i+1)*noteHeight-3, note)
 	}
 }
 
-// drawArrow draws the arrow from a box to one of the next row, if its packages import any of those. What goes to the other
-// side begins and ends beside the arrows that go straight down.
+// drawArrow draws the arrow from a box to one of the next row, if its packages import any of those. One that goes to
+// the other side begins and ends beside those that go straight down.
 func (p *picture) drawArrow(from, to *box) {
 	if to.layer.row != from.layer.row+1 || !imports(from.layer, to.layer) {
 		return
@@ -285,6 +287,14 @@ func (p *picture) drawArrow(from, to *box) {
 		x1, x2 = x1-from.w/4, x2+to.w/4
 	}
 	p.draw(`<path class="arrow" marker-end="url(#tip)" d="M%d %d L%d %d"/>`, x1, from.y+from.h, x2, to.y-5)
+}
+
+func (p *picture) rect(class string, x, y, w, h int) {
+	p.draw(`<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="8"/>`, class, x, y, w, h)
+}
+
+func (p *picture) text(class string, x, y int, text string) {
+	p.draw(`<text class="%s" x="%d" y="%d">%s</text>`, class, x, y, html.EscapeString(text))
 }
 
 func (p *picture) draw(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }
