@@ -24,7 +24,7 @@ func readText(t *testing.T, name string) string {
 // placed is a name in quotes and, in parentheses after it, the link to the Go file that declares it.
 var placed = regexp.MustCompile("`([\\w.]+)`\\s+\\(\\[[^\\]]+\\]\\(\\.\\./([^)]+\\.go)\\)\\)")
 
-func TestEveryNameOfTheWalksIsInItsFile(t *testing.T) {
+func TestArchitectureNames(t *testing.T) {
 	names := placed.FindAllStringSubmatch(readText(t, architecture), -1)
 	require.Greater(t, len(names), 30)
 	for _, match := range names {
@@ -36,7 +36,7 @@ func TestEveryNameOfTheWalksIsInItsFile(t *testing.T) {
 	}
 }
 
-func TestTheArchitectureSaysWhatEveryPackageIsFor(t *testing.T) {
+func TestArchitecturePackages(t *testing.T) {
 	list, err := importcheck.ReadList(os.DirFS("."))
 	require.NoError(t, err)
 	table := readText(t, architecture)
@@ -47,7 +47,7 @@ func TestTheArchitectureSaysWhatEveryPackageIsFor(t *testing.T) {
 	}
 }
 
-func TestTheArchitectureHasTheStatesAndLocksOfTheCode(t *testing.T) {
+func TestArchitectureLifecycle(t *testing.T) {
 	const file = "lifecycle.go"
 	comment, _, _ := strings.Cut(readText(t, file), "\ntype phase ")
 	var blocks []string // the indented parts of the comment

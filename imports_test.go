@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/importcheck"
 )
 
-func TestImportsAreThoseOfTheList(t *testing.T) {
+func TestImports(t *testing.T) {
 	problems, err := importcheck.Check(os.DirFS("."))
 	require.NoError(t, err)
 	for _, problem := range problems {
@@ -18,7 +18,7 @@ func TestImportsAreThoseOfTheList(t *testing.T) {
 	}
 }
 
-func TestImportsAreDrawnAsTheListHasThem(t *testing.T) {
+func TestImportsPicture(t *testing.T) {
 	const picture = "docs/packages.svg"
 	list, err := importcheck.ReadList(os.DirFS("."))
 	require.NoError(t, err)

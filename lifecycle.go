@@ -36,7 +36,7 @@ import (
 //	  trace.mu         what the host's OnSignal is still to be told
 //	digests.mu         the digests of progress; alone
 //
-// The host's code (callbacks, loggers, hooks, stores) runs under none of them.
+// The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock and its parent context are read under mu.
 type phase uint8
 
 const (

@@ -18,11 +18,11 @@ func (k *Keeper) flush(ctx context.Context) {
 	k.requestSync(gone...)
 }
 
-// changes returns the runs with activity that their rows do not show, those that have ended, and when it looked.
+// changes returns the runs with activity that their rows do not show, those that have ended, and when it looked. It asks
+// the runs without the mutex: a question can end a run with its parent, and so call the host.
 func (k *Keeper) changes() (fresh []Freshness, ends []Ending, at time.Duration) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for runID, r := range k.runs {
+	for _, r := range k.snapshot() {
+		runID := r.run.ID()
 		if r.run.Context().Err() != nil {
 			ends = append(ends, r.ending(runID))
 			continue
@@ -30,11 +30,22 @@ func (k *Keeper) changes() (fresh []Freshness, ends []Ending, at time.Duration) 
 		now := k.now() // before SinceActivity: else a silent run would seem to have been active in between
 		silence := r.run.SinceActivity()
 		if r.recheck || verdict.ShouldWriteRow(r.threshold, r.written, now-silence, now) {
-			r.recheck = false
 			fresh = append(fresh, Freshness{RunID: runID, Attempt: r.attempt, Age: silence})
 		}
 	}
 	return fresh, ends, k.now()
+}
+
+// snapshot returns copies of the runs that are kept, and clears their rechecks.
+func (k *Keeper) snapshot() []keptRun {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := make([]keptRun, 0, len(k.runs))
+	for _, r := range k.runs {
+		all = append(all, *r)
+		r.recheck = false
+	}
+	return all
 }
 
 // ending returns how a run that has ended did so.

@@ -66,13 +66,13 @@ func source(name string, imports ...string) *fstest.MapFile {
 	return &fstest.MapFile{Data: []byte(text + "\nvar _ = fmt.Sprint\n")}
 }
 
-func TestATreeAsItsListHasIt(t *testing.T) {
+func TestTree(t *testing.T) {
 	problems, err := importcheck.Check(guard())
 	require.NoError(t, err)
 	require.Empty(t, problems)
 }
 
-func TestWhatTheListDoesNotHave(t *testing.T) {
+func TestMissing(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		file    string
 		imports []string
@@ -112,7 +112,7 @@ func TestWhatTheListDoesNotHave(t *testing.T) {
 	}
 }
 
-func TestWhatTheListHasInVain(t *testing.T) {
+func TestUnused(t *testing.T) {
 	for sentence, test := range map[string]struct{ from, to, want string }{
 		"a package": {
 			"[Guard]", "[Guard]\npage: guard", "docs/packages.txt:13: there is no package page: remove its line",
@@ -147,7 +147,7 @@ func TestWhatTheListHasInVain(t *testing.T) {
 	}
 }
 
-func TestAListThatCannotBeUnderstood(t *testing.T) {
+func TestBadList(t *testing.T) {
 	for sentence, test := range map[string]struct{ from, to, want string }{
 		"a line without a colon":         {"idle: guard", "idle guard", `docs/packages.txt:10: "idle guard" is no line`},
 		"a package twice":                {"idle: guard", "db: guard", "docs/packages.txt:10: db has a line already: line 8"},
@@ -165,7 +165,7 @@ func TestAListThatCannotBeUnderstood(t *testing.T) {
 	}
 }
 
-func TestATreeThatCannotBeRead(t *testing.T) {
+func TestBadTree(t *testing.T) {
 	for file, text := range map[string]string{
 		"go.work": "", "go.mod": "", "db/go.mod": "", importcheck.ListFile: "",
 		"db/db.go":    "this is not Go",
@@ -190,7 +190,7 @@ func listed(from, to string) fstest.MapFS {
 	return tree
 }
 
-func TestThePicture(t *testing.T) {
+func TestPicture(t *testing.T) {
 	read, err := importcheck.ReadList(guard())
 	require.NoError(t, err)
 	picture := string(read.Picture())
