@@ -7,13 +7,13 @@ const maxSignal = 100
 
 // An Interruption is the cause of a run's context after [Watchdog.Interrupt]. It must not be changed.
 type Interruption struct {
-	// RunID is the run, Signal what the host said had ended it.
-	RunID, Signal string
+	// RunID is the run, By what the host said had ended it.
+	RunID, By string
 }
 
 // Error says which run was interrupted and by what.
 func (i *Interruption) Error() string {
-	return fmt.Sprintf("run %s interrupted by %s", i.RunID, i.Signal)
+	return fmt.Sprintf("run %s interrupted by %s", i.RunID, i.By)
 }
 
 // Interrupt ends the run for a reason from outside, such as "SIGINT" or "shutdown": at once, with an [Interruption] as

@@ -100,7 +100,7 @@ func TestInterrupt(t *testing.T) {
 			require.NoError(t, wd.Interrupt("SIGINT"))
 			var interruption *watchdog.Interruption
 			require.ErrorAs(t, context.Cause(wd.Context()), &interruption)
-			require.Equal(t, "SIGINT", interruption.Signal)
+			require.Equal(t, "SIGINT", interruption.By)
 			_, fired := wd.Fired()
 			require.False(t, fired)
 			require.Len(t, b.events(watchdog.EventInterrupt), 1)

@@ -2,22 +2,22 @@ package converge
 
 import "github.com/seed62658d38/watchdog"
 
-// An Action is what a [Decision] asks the loop to do.
-type Action string
+// An Advice is what a [Decision] asks the loop to do.
+type Advice string
 
 // The actions.
 const (
 	// Continue goes on in the same stage.
-	Continue Action = "continue"
+	Continue Advice = "continue"
 	// Move goes on in the next stage.
-	Move Action = "move"
+	Move Advice = "move"
 	// GiveUp ends the loop.
-	GiveUp Action = "give_up"
+	GiveUp Advice = "give_up"
 )
 
 // A Decision is the answer to one iteration. It shares no memory with its [Tracker].
 type Decision struct {
-	Action Action
+	Advice Advice
 	// Stage is the stage of the next attempt. After giving up it is the last stage.
 	Stage Stage
 	// InRow is how many iterations in a row, this one included, ended with the same set, or with one of those that the
@@ -35,7 +35,7 @@ type Decision struct {
 // loop that went back and forth. It is empty for every other decision: there is no code for a loop that keeps ending
 // the same.
 func (d Decision) StopReason() watchdog.StopReason {
-	if d.Action == GiveUp && d.Oscillates {
+	if d.Advice == GiveUp && d.Oscillates {
 		return watchdog.OscillationDetected
 	}
 	return ""

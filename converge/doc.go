@@ -9,7 +9,7 @@
 //	t, err := converge.New(converge.Config{})
 //	...
 //	decision, err := t.Observe(result.Fingerprints)
-//	if decision.Action == converge.GiveUp {
+//	if decision.Advice == converge.GiveUp {
 //		return errStuck
 //	}
 //	prompt = task + decision.Text()

@@ -24,11 +24,11 @@ func Example() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Println(iteration, decision.Action, "-", decision.Stage.Name)
-		if decision.Action == converge.GiveUp {
+		fmt.Println(iteration, decision.Advice, "-", decision.Stage.Name)
+		if decision.Advice == converge.GiveUp {
 			break
 		}
-		if decision.Action == converge.Move {
+		if decision.Advice == converge.Move {
 			fmt.Print(decision.Text())
 		}
 	}
@@ -61,7 +61,7 @@ func ExampleConfig_backAndForth() {
 			fmt.Println(err)
 			return
 		}
-		fmt.Printf("%d %s %q\n", decision.InRow, decision.Action, decision.StopReason())
+		fmt.Printf("%d %s %q\n", decision.InRow, decision.Advice, decision.StopReason())
 	}
 	// Output:
 	// 1 continue ""
@@ -104,6 +104,6 @@ func ExampleRestore() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(decision.Action, "-", decision.Stage.Name)
+	fmt.Println(decision.Advice, "-", decision.Stage.Name)
 	// Output: move - change approach
 }

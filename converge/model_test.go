@@ -88,8 +88,8 @@ func TestTrackerModel(t *testing.T) {
 			require.Equal(t, want, word(d), "seed %d, step %d", seed, step)
 			require.Equal(t, inRow, d.InRow, "seed %d, step %d", seed, step)
 			require.Equal(t, m.oscillates(), d.Oscillates, "seed %d, step %d", seed, step)
-			seen[string(d.Action)]++
-			if d.Oscillates && d.Action == converge.GiveUp {
+			seen[string(d.Advice)]++
+			if d.Oscillates && d.Advice == converge.GiveUp {
 				seen["oscillation"]++
 			}
 		}

@@ -141,7 +141,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		require.Equal(t, state, tracker.State())
 		d := observe(t, tracker, a)
-		require.Equal(t, state.GaveUp, d.Action == converge.GiveUp && d.InRow == state.InRow)
+		require.Equal(t, state.GaveUp, d.Advice == converge.GiveUp && d.InRow == state.InRow)
 		stored(t, config, tracker)
 	})
 }

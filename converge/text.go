@@ -44,7 +44,7 @@ func (d Decision) headline() string {
 
 func (d Decision) advice() string {
 	lines := "Stage: " + d.Stage.Name + "\n"
-	if d.Action == GiveUp {
+	if d.Advice == GiveUp {
 		lines = "Given up: every stage was tried.\n"
 	}
 	if d.Stage.Instructions != "" {

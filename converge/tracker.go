@@ -39,7 +39,7 @@ func (t *Tracker) Observe(fingerprints []string) (Decision, error) {
 	}
 	action := t.add(set)
 	d := Decision{
-		Action: action, Stage: t.config.Stages[t.stage], InRow: t.inRow, Oscillates: t.oscillates, Fingerprints: set,
+		Advice: action, Stage: t.config.Stages[t.stage], InRow: t.inRow, Oscillates: t.oscillates, Fingerprints: set,
 	}
 	d.New, d.Gone, d.Same = compare(before, set)
 	return d, nil
@@ -48,7 +48,7 @@ func (t *Tracker) Observe(fingerprints []string) (Decision, error) {
 // Reset puts the tracker back to the start, even after it gave up.
 func (t *Tracker) Reset() { *t = Tracker{config: t.config} }
 
-func (t *Tracker) add(set []string) Action {
+func (t *Tracker) add(set []string) Advice {
 	switch {
 	case t.gaveUp:
 		return GiveUp
@@ -73,7 +73,7 @@ func (t *Tracker) follow(set []string) {
 }
 
 // judge leaves the stage if the count is reached. A stored count can be greater than an After that was lowered since.
-func (t *Tracker) judge() Action {
+func (t *Tracker) judge() Advice {
 	switch {
 	case t.count < t.config.Stages[t.stage].After:
 		return Continue

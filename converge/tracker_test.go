@@ -22,7 +22,7 @@ var (
 
 // word formats a decision as its action and its stage.
 func word(d converge.Decision) string {
-	return string(d.Action) + " " + d.Stage.Name
+	return string(d.Advice) + " " + d.Stage.Name
 }
 
 func TestObserve(t *testing.T) {
@@ -160,20 +160,20 @@ func TestStopReason(t *testing.T) {
 	t.Run("back and forth is an oscillation", func(t *testing.T) {
 		tracker := newTracker(t, converge.Config{Stages: once, Memory: 2})
 		d := observe(t, tracker, a, b, a)
-		require.Equal(t, converge.Continue, d.Action)
+		require.Equal(t, converge.Continue, d.Advice)
 		require.Empty(t, d.StopReason(), "it goes on")
 		d = observe(t, tracker, b)
-		require.Equal(t, converge.GiveUp, d.Action)
+		require.Equal(t, converge.GiveUp, d.Advice)
 		require.Equal(t, watchdog.OscillationDetected, d.StopReason())
 	})
 	t.Run("the same again and again has no code", func(t *testing.T) {
 		d := observe(t, newTracker(t, converge.Config{Stages: once, Memory: 2}), a, a, a)
-		require.Equal(t, converge.GiveUp, d.Action)
+		require.Equal(t, converge.GiveUp, d.Advice)
 		require.Empty(t, d.StopReason())
 	})
 	t.Run("an oscillation that ended is forgotten", func(t *testing.T) {
 		d := observe(t, newTracker(t, converge.Config{Stages: once, Memory: 2}), a, b, a, c, c, c)
-		require.Equal(t, converge.GiveUp, d.Action)
+		require.Equal(t, converge.GiveUp, d.Advice)
 		require.Empty(t, d.StopReason())
 	})
 }
@@ -181,7 +181,7 @@ func TestStopReason(t *testing.T) {
 func TestAfterGivingUp(t *testing.T) {
 	tracker := newTracker(t, converge.Config{Stages: []converge.Stage{{Name: "only"}}})
 	gaveUp := observe(t, tracker, a, a)
-	require.Equal(t, converge.GiveUp, gaveUp.Action)
+	require.Equal(t, converge.GiveUp, gaveUp.Advice)
 
 	t.Run("the answer names the set that it gave up on", func(t *testing.T) {
 		d := observe(t, tracker, b)

@@ -105,7 +105,7 @@ func (s *session) conclude(wd *watchdog.Watchdog, phaseErr error) error {
 	case stop != nil:
 		return s.blocked(stop)
 	case errors.As(cause, &interrupted):
-		return s.end(state.Interrupted, func() { s.reportInterrupted(interrupted.Signal) })
+		return s.end(state.Interrupted, func() { s.reportInterrupted(interrupted.By) })
 	case errors.As(phaseErr, &failed):
 		return s.end(state.Failed, func() { s.reportFailed(failed) })
 	case phaseErr != nil:

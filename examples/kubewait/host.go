@@ -72,7 +72,7 @@ func attempts(ctx context.Context, opts options, out io.Writer) error {
 		if err := r.stalled(ctx, a, decision); err != nil {
 			return err
 		}
-		if decision.Action == converge.GiveUp || n == opts.attempts {
+		if decision.Advice == converge.GiveUp || n == opts.attempts {
 			r.givenUp(a)
 			return errGivenUp
 		}

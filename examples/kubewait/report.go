@@ -54,7 +54,7 @@ func (r *report) stalled(ctx context.Context, a attempt, d converge.Decision) er
 			return err
 		}
 	}
-	r.say("  decision      %s", d.Action)
+	r.say("  decision      %s", d.Advice)
 	for line := range strings.Lines(d.Text()) {
 		r.say("    | %s", strings.TrimSuffix(line, "\n"))
 	}
