@@ -1,10 +1,10 @@
-// Package watchdog ends runs that hang: it guards a session's main loop, cancels it when it exceeds its limits, records why,
-// durably and exactly once, and lets it be resumed.
+// Package watchdog ends runs that hang. It guards the main loop of a session: it cancels the run when it exceeds a
+// limit, records why, durably and exactly once, and lets the host resume it.
 //
 // # A guarded run
 //
-// [New] attaches a [Watchdog] to a run and gives it a context. The host passes that context to everything it does in the run
-// and asks [Watchdog.Fired] at its phase boundaries:
+// [New] attaches a [Watchdog] to a run and gives it a context. The host passes that context to everything that it does
+// in the run, and asks [Watchdog.Fired] at its phase boundaries:
 //
 //	wd, err := watchdog.New(ctx, watchdog.Run{ID: s.ID, StartedAt: s.StartedAt}, watchdog.Config{Store: store})
 //	if err != nil {
@@ -25,60 +25,84 @@
 //
 // # Limits
 //
-// A [Budget] holds them. Exceeded means more than. The wall clock is measured over a window that begins at the run's persisted start;
-// it counts real time, across restarts, with the time the machine slept, whatever is done to the clock. [Watchdog.Remaining]
-// tells how much is left, a [Warning] that it gets scarce, and [Watchdog.Extend] gives more.
+// A [Budget] holds the limits of a run. Exceeded means more than: at the limit itself the run has not fired. The wall
+// clock is measured over a window that begins at the run's persisted start. It counts real time, across restarts and
+// while the machine sleeps, and setting the clock does not change it. [Watchdog.Remaining] tells how much is left, a
+// [Warning] that little is left, and [Watchdog.Extend] gives more.
 //
-// Besides it a run can be limited in how long it is silent (Idle), busy without getting anywhere (NoProgress), in one hold, and from this
-// attach whatever happens (Safety). All are decided by one function and share one timer.
+// The other limits are off unless the budget sets them: how long the run may be silent (Idle), how long it may be busy
+// and get nowhere (NoProgress), how long one hold may last (Hold), and how long the run may last from this attach,
+// whatever happens (Safety). One function decides all of them, and one timer serves them.
 //
 // # Signals
 //
-// The run gives signs of life where it has them: [Watchdog.Activity] per token, [Watchdog.Progress] or
-// [Watchdog.ProgressDigest] where the work moved forward, [Watchdog.Observe] for a stream of the host's own events, and package
-// watchdoghttp for the chunks of an HTTP response. Deep code finds the watchdog in its context with [FromContext]. Where silence is
-// expected, in a tool call or a person's approval, [Watchdog.During] holds the two limits that heed signals.
+// A run gives signs of life where it has them. Call [Watchdog.Activity] for each token, and [Watchdog.Progress] or
+// [Watchdog.ProgressDigest] where the work moved forward. [Watchdog.Observe] takes the host's own events instead. Deep
+// code finds the watchdog in its context, with [FromContext]. Package watchdoghttp makes every chunk of an HTTP
+// response activity.
+//
+// Where silence is expected, as in a tool call or a person's approval, [Watchdog.During] suspends Idle and NoProgress.
 //
 // # Directives
 //
-// A limit can ask for less than a cancel first. Its ladder ([Ladders]) says what each trip gives: [DirectiveWait], [DirectiveRetry],
-// [DirectiveUnstuck], and past its end [DirectiveCancel]. The host takes directives with [Watchdog.Poll] at its phase boundaries, or as they come with
-// [Watchdog.Subscribe].
+// A limit can ask for something before it cancels. Its ladder, in [Ladders], says what each trip asks:
+// [DirectiveWait], [DirectiveRetry] or [DirectiveUnstuck], and past the end of the ladder [DirectiveCancel]. The host
+// takes directives with [Watchdog.Poll] at its phase boundaries, or as they come with [Watchdog.Subscribe].
 //
 // # Layers and single calls
 //
-// [Watchdog.Layer] guards a phase, a step or a tool inside the run, within what is left of it. Package bound runs one call that may
-// ignore its context: past a soft limit and a grace the caller has its answer.
+// [Watchdog.Layer] guards a phase, a step or a tool in the run, within what is left of the run. Package bound runs one
+// call that may ignore its context: after a limit and a grace its caller goes on without it.
 //
 // # Tuning
 //
-// With [Config].ObserveOnly everything is decided and recorded and nothing is cancelled; [Config].OnSignal keeps a trace, and
-// package replay decides it again under other limits.
+// With ObserveOnly in the [Config] everything is decided and recorded, and nothing is cancelled. [Config].OnSignal
+// records a trace, and package replay decides that trace again under other limits.
 //
 // # What happens at a limit
 //
-// The event is appended first, then the context ends, with a [Stop] as its cause: also while the host is stuck, without a poll. A
-// store that fails or hangs delays that by at most the record timeout; what could not be recorded is tried again until
-// [Watchdog.Close], which returns the error if it never was.
+// The watchdog appends the event first. Then it ends the context, with a [Stop] as its cause. It does so at the limit,
+// also while the host is stuck and nobody polls. A store that fails or hangs delays this by at most the record
+// timeout. An event that could not be recorded is appended again at each poll and by [Watchdog.Close], which returns
+// the error if that never succeeded.
 //
 // # Other guards
 //
-// [Watchdog.Cancel] ends the run for what another guard has decided, such as that of a command that hangs or the host's own, in the same way:
-// recorded first, exactly once. What was decided in another process reaches a live run by [Watchdog.Sync].
+// Another guard, such as the host's own, ends the run with [Watchdog.Cancel]. The rules are those of a limit: recorded
+// first, exactly once. [Watchdog.Sync] reads from the store what other processes did to the run, such as a sweeper of
+// package sweep, and adopts it: a cancel ends the run, an extension counts. A keeper of package session calls it when
+// the database shows a cancel.
 //
 // # Two ways back
 //
-// Attaching again, after a crash or a restart, keeps the window: a run that was cancelled is fired from the start, with the
-// stored stop. [Resume], which the host calls when a person asks for it, opens a fresh window. Both are folded from the events, so that
-// they are right also where the host crashed before it persisted anything.
+// Attaching again, after a crash or a restart, keeps the window. A run that was cancelled is fired from the start,
+// with the stored stop. [Resume], which the host calls when a person asks to go on, opens a fresh window. Both read
+// the events of the run, so they are right even if the host crashed before it persisted anything.
 //
 // # Testing a host
 //
-// Everything runs on fake time: on the clock of a testing/synctest bubble as it is, or on a mock clock in [Config]. A [Memory] is the
-// store of a test; package storetest proves a store of one's own.
+// Everything runs on fake time. In a bubble of testing/synctest the config needs no change:
+//
+//	func TestHangingPhase(t *testing.T) {
+//		synctest.Test(t, func(t *testing.T) {
+//			run := watchdog.Run{ID: "session-1", StartedAt: time.Now()}
+//			wd, err := watchdog.New(t.Context(), run, watchdog.Config{Store: &watchdog.Memory{}})
+//			if err != nil {
+//				t.Fatal(err)
+//			}
+//			defer wd.Close()
+//			<-wd.Context().Done() // four hours of fake time
+//			if reason, _ := wd.Fired(); reason != watchdog.WallClockExceeded {
+//				t.Error("the run ended with", reason)
+//			}
+//		})
+//	}
+//
+// Or set Clock in the [Config] to a mock clock, with PollOnly, and move the time by hand. A [Memory] is a store for
+// tests. Package storetest tests a store of your own.
 //
 // # What it does not do
 //
-// A watchdog does not stop goroutines or processes: it ends a context, and work that does not look at its context goes on.
-// It keeps no output, arguments, environment, prompt or message. It does not restart or retry anything.
+// A watchdog does not stop goroutines or processes: it ends a context, and work that ignores its context goes on. It
+// keeps no output, arguments, environment, prompt or message. It does not restart or retry anything.
 package watchdog

@@ -12,9 +12,12 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// A guard of the host's own, here one of what a run costs, ends it as a limit does; another process that runs it learns of that.
+// A guard of the host's own, here one of what a run costs, ends the run as a limit does. Another process learns of it
+// from the store.
 func ExampleWatchdog_Cancel() {
-	cfg := watchdog.Config{Store: &watchdog.Memory{}, Clock: clock.NewMock(), Logger: slog.New(slog.DiscardHandler), PollOnly: true}
+	cfg := watchdog.Config{
+		Store: &watchdog.Memory{}, Clock: clock.NewMock(), PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	}
 	run := watchdog.Run{ID: "session-1", StartedAt: cfg.Clock.Now()}
 	wd, _ := watchdog.New(context.Background(), run, cfg)
 	defer wd.Close()

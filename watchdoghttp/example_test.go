@@ -14,19 +14,19 @@ import (
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
-// stalledModel stands in for a server that streams two tokens and then says nothing more.
-func stalledModel(*http.Request) (*http.Response, error) {
+// A stalledModel stands in for a server that streams two tokens and then says nothing more.
+type stalledModel struct{}
+
+func (stalledModel) RoundTrip(*http.Request) (*http.Response, error) {
 	read, write := io.Pipe()
-	go func() {
-		io.WriteString(write, "data: Hello\n\ndata: wor\n\n")
-	}()
+	go io.WriteString(write, "data: Hello\n\ndata: wor\n\n")
 	return &http.Response{StatusCode: http.StatusOK, Body: read}, nil
 }
 
-// A client whose responses are activity of the run in the request's context, and that does not wait for a silent server.
+// Responses are activity of the run in the request's context, and the client does not wait for a silent server.
 func ExampleTransport() {
 	client := &http.Client{Transport: &watchdoghttp.Transport{
-		Base: based(stalledModel),   // nil is the network
+		Base: stalledModel{},        // nil is the network
 		Idle: 20 * time.Millisecond, // minutes, elsewhere
 	}}
 	wd, _ := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: time.Now()}, watchdog.Config{

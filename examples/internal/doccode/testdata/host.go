@@ -1,0 +1,61 @@
+// Package host stands for the program that the documents' snippets are part of: what they use and do not declare.
+package host
+
+import (
+	"context"
+	"os/exec"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/converge"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+var (
+	ctx      context.Context
+	cmd      *exec.Cmd
+	store    session.Store // and so a watchdog.EventStore
+	sessions session.Store
+	keeper   *session.Keeper
+	wd       *watchdog.Watchdog
+	run      watchdog.Run
+	budget   watchdog.Budget
+	result   *stall.Result
+	tracker  *converge.Tracker
+	trace    []watchdog.Signal
+)
+
+// s is the host's own row of a session.
+var s struct {
+	ID        string
+	StartedAt time.Time
+	Block     func(watchdog.StopReason) error
+}
+
+var phases []struct {
+	Run func(context.Context) error
+}
+
+var agents struct {
+	Stop func(context.Context, session.Session) error
+}
+
+// What the host does: with a directive, for an approval, at a tick.
+var (
+	act  func(watchdog.Directive)
+	ask  func(context.Context) error
+	tick func(context.Context) (int, error)
+)
+
+// What the watchdog by hand reads.
+var (
+	start              time.Time
+	limit, idleLimit   time.Duration
+	waitingForApproval atomic.Bool
+)
+
+// openEmpty opens a store of the host's own in its tests.
+var openEmpty func(*testing.T) session.Store

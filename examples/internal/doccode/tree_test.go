@@ -1,0 +1,138 @@
+package doccode_test
+
+import (
+	"go/doc"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/examples/internal/doccode"
+)
+
+const module = "github.com/seed62658d38/watchdog"
+
+// packages are those that the snippets of documents use. Only a whole program has imports of its own.
+var packages = map[string]string{
+	"atomic":       "sync/atomic",
+	"bound":        module + "/bound",
+	"clock":        "github.com/benbjohnson/clock",
+	"config":       module + "/config",
+	"context":      "context",
+	"converge":     module + "/converge",
+	"errors":       "errors",
+	"exec":         "os/exec",
+	"fmt":          "fmt",
+	"http":         "net/http",
+	"otelwatchdog": module + "/otelwatchdog",
+	"postgres":     module + "/store/postgres",
+	"redact":       module + "/redact",
+	"replay":       module + "/replay",
+	"session":      module + "/session",
+	"sessiontest":  module + "/sessiontest",
+	"slog":         "log/slog",
+	"sqlite":       module + "/store/sqlite",
+	"stall":        module + "/stall",
+	"storetest":    module + "/storetest",
+	"sweep":        module + "/sweep",
+	"synctest":     "testing/synctest",
+	"testing":      "testing",
+	"time":         "time",
+	"watchdog":     module,
+	"watchdoghttp": module + "/watchdoghttp",
+}
+
+// If a snippet needs a name of its host, declare it in testdata/host.go.
+func TestCodeInDocuments(t *testing.T) {
+	root := checkout(t)
+	host, err := os.ReadFile("testdata/host.go")
+	require.NoError(t, err)
+	checker, err := doccode.New(root, packages, "testdata/host.go", string(host))
+	require.NoError(t, err)
+
+	snippets := readAll(t, root, ".md", doccode.Markdown)
+	require.Greater(t, len(snippets), 8, "the README alone has more")
+	comments := readAll(t, root, "doc.go", doccode.Comment)
+	require.Greater(t, len(comments), 4, "that of the main package has two")
+	require.NoError(t, checker.Check(t.Context(), append(snippets, comments...)))
+}
+
+// pkg.go.dev shows an example as a program: the function, and what it uses of its file. It does not show names from the
+// other files of the test package.
+func TestExamplesAreWhole(t *testing.T) {
+	root := checkout(t)
+	checker, err := doccode.New(root, nil, "host.go", "package host")
+	require.NoError(t, err)
+	programs := readAll(t, root, "_test.go", func(name, text string) []doccode.Snippet { return examples(t, name, text) })
+	require.Greater(t, len(programs), 20)
+	require.NoError(t, checker.Check(t.Context(), programs))
+}
+
+// examples returns the examples of a file as programs. An error in one is at its place in the program.
+func examples(t *testing.T, name, text string) []doccode.Snippet {
+	t.Helper()
+	if !strings.HasPrefix(path.Base(name), "example") {
+		return nil
+	}
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, text, parser.ParseComments)
+	require.NoError(t, err)
+	var programs []doccode.Snippet
+	for _, example := range doc.Examples(file) {
+		where := name + " (Example" + example.Name + ")"
+		require.NotNil(t, example.Play, "%s uses a name of another file: move it into this one", where)
+		var program strings.Builder
+		require.NoError(t, format.Node(&program, files, example.Play))
+		programs = append(programs, doccode.Snippet{File: where, Line: 1, Code: program.String()})
+	}
+	return programs
+}
+
+// checkout is the root of the repository, without which there are no documents to check.
+func checkout(t *testing.T) string {
+	t.Helper()
+	root := filepath.Join("..", "..", "..")
+	if _, err := os.Stat(filepath.Join(root, "go.work")); err != nil {
+		t.Skip("not in a checkout of the repository:", err)
+	}
+	return root
+}
+
+// readAll cuts every document whose name ends like that.
+func readAll(t *testing.T, root, end string, cut func(file, text string) []doccode.Snippet) []doccode.Snippet {
+	t.Helper()
+	var snippets []doccode.Snippet
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() && skipped(name) {
+			return skip(err)
+		}
+		if !strings.HasSuffix(name, end) {
+			return nil
+		}
+		text, err := os.ReadFile(filepath.Join(root, name))
+		snippets = append(snippets, cut(name, string(text))...)
+		return err
+	})
+	require.NoError(t, err)
+	return snippets
+}
+
+func skip(err error) error {
+	if err != nil {
+		return err
+	}
+	return fs.SkipDir
+}
+
+// skipped reports whether a folder holds no documents: testdata, built tools, and what begins with a dot.
+func skipped(dir string) bool {
+	base := path.Base(dir)
+	return base == "testdata" || base == "bin" || dir != "." && strings.HasPrefix(base, ".")
+}
