@@ -23,10 +23,10 @@ type uptimeClock interface{ Uptime() time.Duration }
 // machine's clock it is the monotonic clock plus what the machine slept; on any other it is what the clock shows, without steps back.
 // The run's mutex guards all but base and other.
 type runClock struct {
-	base   uptime.Mark    // the reading at which the run was attached
-	atBase time.Duration  // what had elapsed by then
-	slept  time.Duration  // what the machine slept since
-	other  clock.Clock    // the host's; nil is the machine's
+	base   uptime.Mark             // the reading at which the run was attached
+	atBase time.Duration           // what had elapsed by then
+	slept  time.Duration           // what the machine slept since
+	other  clock.Clock             // the host's; nil is the machine's
 	meter  *verdict.MonotonicClock // of other
 }
 

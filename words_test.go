@@ -23,7 +23,7 @@ func TestWords(t *testing.T) {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && (slices.Contains([]string{"internal", "testdata", "examples", "bench", "tools", "bin", "docs"}, entry.Name()) ||
+		case entry.IsDir() && (slices.Contains([]string{"internal", "testdata", "pgtest", "examples", "bench", "tools", "bin", "docs"}, entry.Name()) ||
 			len(entry.Name()) > 1 && strings.HasPrefix(entry.Name(), ".")):
 			return fs.SkipDir
 		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
@@ -66,6 +66,7 @@ var sameMeaning = map[string]string{
 	"Result":   "what came of what was run",
 	"Stalled":  "what got stuck: a command, sessions",
 	"Signal":   "what is sent to a process, and what a run sends; each is the standard word",
+	"Run":      "a guarded run; as a method, what the standard library names so",
 	"Error":    "an error and its text",
 	"Calls":    "an account of calls, and the method that has it measured",
 	"Pass":     "a pass of a sweeper, and the method that has it measured",

@@ -159,7 +159,7 @@ func (i *invocation) shorten() error {
 	}
 	i.call.Limit, i.limitedBy = left, i.run.ID()
 	if left <= 0 {
-		return &Overrun{Key: i.call.Key, Run: i.limitedBy, Layer: LayerSoft, Grace: i.call.Grace, Note: i.note()}
+		return &Overrun{Key: i.call.Key, RunID: i.limitedBy, Layer: LayerSoft, Grace: i.call.Grace, Note: i.note()}
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func (i *invocation) arm(ctx context.Context) {
 // exceed ends the context for its limit. It stores the overrun first, so that whoever finds it as the cause can tell whose it is.
 func (i *invocation) exceed() {
 	overrun := &Overrun{
-		Key: i.call.Key, Run: i.limitedBy, Layer: LayerSoft, Limit: i.call.Limit, Grace: i.call.Grace,
+		Key: i.call.Key, RunID: i.limitedBy, Layer: LayerSoft, Limit: i.call.Limit, Grace: i.call.Grace,
 		Elapsed: i.since(), Note: i.note(),
 	}
 	if i.overrun.CompareAndSwap(nil, overrun) {

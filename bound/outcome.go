@@ -40,7 +40,7 @@ type Outcome[T any] struct {
 	Abandoned bool
 	// Elapsed is how long the call took; of an abandoned one, how long the caller waited. It is 0 for a call that was not begun.
 	Elapsed time.Duration
-	// Limit and Grace are those that were in force; see [Overrun].Run for a limit that was a run's.
+	// Limit and Grace are those that were in force; see [Overrun].RunID for a limit that was a run's.
 	Limit, Grace time.Duration
 	// Note is the last note of the run in the call's context, see [watchdog.Watchdog.Note]; empty where there is none.
 	Note string
@@ -58,7 +58,7 @@ func (i *invocation) verdict(how ending, resultErr error, note string) error {
 		return i.cutShort(how, resultErr)
 	}
 	return &Overrun{
-		Key: i.call.Key, Run: i.limitedBy, Layer: how.layer, Limit: i.call.Limit, Grace: i.call.Grace,
+		Key: i.call.Key, RunID: i.limitedBy, Layer: how.layer, Limit: i.call.Limit, Grace: i.call.Grace,
 		Elapsed: how.elapsed, Note: note, Err: resultErr,
 	}
 }

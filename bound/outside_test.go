@@ -117,7 +117,7 @@ func TestInRun(t *testing.T) {
 			out := bound.Do(wd.Context(), tick, obeying)
 			require.Equal(t, 30*time.Second, out.Limit)
 			require.Equal(t, bound.LayerSoft, out.Layer)
-			require.Equal(t, "s-1", overrunOf(t, out.Err).Run)
+			require.Equal(t, "s-1", overrunOf(t, out.Err).RunID)
 			require.ErrorContains(t, out.Err, "all that run s-1 had left")
 			_, fired := wd.Fired()
 			require.False(t, fired)
@@ -127,7 +127,7 @@ func TestInRun(t *testing.T) {
 		inRun(t, watchdog.Budget{WallClock: time.Hour}, func(t *testing.T, wd *watchdog.Watchdog) {
 			out := bound.Do(wd.Context(), tick, obeying)
 			require.Equal(t, time.Minute, out.Limit)
-			require.Empty(t, overrunOf(t, out.Err).Run)
+			require.Empty(t, overrunOf(t, out.Err).RunID)
 		})
 	})
 	t.Run("is not begun where there is nothing left", func(t *testing.T) {

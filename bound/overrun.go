@@ -11,8 +11,8 @@ import (
 type Overrun struct {
 	// Key is that of the [Call].
 	Key string
-	// Run is the ID of the run whose remaining time was the limit; empty where the limit was the call's own.
-	Run string
+	// RunID is the ID of the run whose remaining time was the limit; empty where the limit was the call's own.
+	RunID string
 	// Layer is [LayerSoft], or [LayerHard] for a call that was abandoned.
 	Layer LayerKind
 	// Limit and Grace are those that were in force. Limit is 0 for a call that was not begun because its run had no time left.
@@ -41,7 +41,7 @@ func (o *Overrun) Error() string {
 func (o *Overrun) what() string {
 	switch {
 	case o.Limit == 0:
-		return "was not begun: run " + o.Run + " has no time left; extend the run or resume it"
+		return "was not begun: run " + o.RunID + " has no time left; extend the run or resume it"
 	case o.Layer == LayerHard:
 		return fmt.Sprintf("was abandoned after %v, a grace of %v after its limit of %s; it runs on until it heeds its context",
 			o.Elapsed, o.Grace, o.limit())
@@ -50,10 +50,10 @@ func (o *Overrun) what() string {
 }
 
 func (o *Overrun) limit() string {
-	if o.Run == "" {
+	if o.RunID == "" {
 		return o.Limit.String()
 	}
-	return fmt.Sprintf("%v, all that run %s had left", o.Limit, o.Run)
+	return fmt.Sprintf("%v, all that run %s had left", o.Limit, o.RunID)
 }
 
 // Unwrap returns [context.DeadlineExceeded] and the error that the call returned.
