@@ -108,5 +108,6 @@ func (w *Watchdog) start() {
 // neverFires reports whether nothing can end the run but a hold that brings its own cap.
 func (w *Watchdog) neverFires() bool {
 	l := w.limits
-	return min(l.WallClock, l.Safety, l.Idle, l.NoProgress, w.limits.holdCap) == NoLimit && (!l.FromFirstSign || l.FirstSign == NoLimit)
+	return min(l.WallClock, l.Safety, l.Idle, l.NoProgress,
+		w.limits.holdCap) == NoLimit && (!l.FromFirstSign || l.FirstSign == NoLimit)
 }

@@ -17,15 +17,18 @@ const DefaultWallClock = 4 * time.Hour
 // DefaultWarnAt is the fraction of the wall-clock budget at which a run is warned where the [Budget] names none.
 const DefaultWarnAt = 0.8
 
-// NoLimit is how "no limit" is spelled in every package, for lengths of time and for counts. It has no type, so that it fits both. (In files and
-// in the environment 0 switches a limit off; in Go the zero value of a field is its documented default.)
+// NoLimit is how "no limit" is spelled in every package, for lengths of time and for counts. It has no type, so that it
+// fits both. (In files and in the environment 0 switches a limit off; in Go the zero value of a field is its documented
+// default.)
 const NoLimit = math.MaxInt64
 
-// None is how a length of zero is spelled where the zero value is a default: no grace, no delay, no minimum age. The field says that it takes it.
+// None is how a length of zero is spelled where the zero value is a default: no grace, no delay, no minimum age. The
+// field says that it takes it.
 const None = -1
 
 // A Budget holds the limits of a run. A limit is exceeded when more than it was used: at the limit itself the run has
-// not fired, one nanosecond later it has. The zero value is the default of every limit: a wall clock of four hours and no other.
+// not fired, one nanosecond later it has. The zero value is the default of every limit: a wall clock of four hours and
+// no other.
 type Budget struct {
 	// WallClock is how long a window may last in real time, across restarts and with the time that the machine slept.
 	// Zero means [DefaultWallClock], [NoLimit] no limit.
@@ -55,14 +58,15 @@ type Budget struct {
 	Ladders Ladders
 }
 
-// Ladders hold the directives of a limit's trips, in order. After its last one comes [DirectiveCancel], so that an empty ladder
-// ends the run at once. Progress puts a ladder back to its first rung. The wall clock and safety have none.
+// Ladders hold the directives of a limit's trips, in order. After its last one comes [DirectiveCancel], so that an
+// empty ladder ends the run at once. Progress puts a ladder back to its first rung. The wall clock and safety have
+// none.
 type Ladders struct {
 	Idle, NoProgress, Hold []DirectiveKind
 }
 
-// Validate returns an error that wraps [ErrInvalid] and names the field when a limit is negative, the reserve leaves no time
-// to work, a warning lies outside 0 to 1 or is named twice, or a setting can never take effect: a ladder of a
+// Validate returns an error that wraps [ErrInvalid] and names the field when a limit is negative, the reserve leaves no
+// time to work, a warning lies outside 0 to 1 or is named twice, or a setting can never take effect: a ladder of a
 // limit that is off, a rung after [DirectiveCancel], FirstSign without FromFirstSign or that without a limit to begin.
 func (b Budget) Validate() error {
 	return b.check()
@@ -86,7 +90,8 @@ func (b *Budget) checkLengths() error {
 		{"FirstSign", b.FirstSign, NoLimit},
 	} {
 		if limit.length < 0 {
-			return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %s", ErrInvalid, limit.name, limit.length, length(limit.zero))
+			return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %s", ErrInvalid, limit.name, limit.length,
+				length(limit.zero))
 		}
 	}
 	if wall := b.wallClock(); b.Reserve >= wall {
@@ -106,7 +111,8 @@ func length(d time.Duration) string {
 func (b *Budget) checkWarnings() error {
 	for i, fraction := range b.WarnAt {
 		if !(fraction > 0 && fraction < 1) {
-			return fmt.Errorf("%w budget: WarnAt has %v; a warning comes at more than 0 and less than 1 of WallClock", ErrInvalid, fraction)
+			return fmt.Errorf("%w budget: WarnAt has %v; a warning comes at more than 0 and less than 1 of WallClock",
+				ErrInvalid, fraction)
 		}
 		if slices.Contains(b.WarnAt[:i], fraction) {
 			return fmt.Errorf("%w budget: WarnAt has %v twice", ErrInvalid, fraction)
@@ -188,5 +194,6 @@ func (b *Budget) same(l *sharedLimits) bool {
 	return l.Ladders == nil && len(b.Ladders.Idle)+len(b.Ladders.NoProgress)+len(b.Ladders.Hold) == 0 &&
 		slices.Equal(l.WarnAt, b.warnAt()) && l.WallClock == b.wallClock() && l.Safety == off(b.Safety) &&
 		l.Idle == off(b.Idle) && l.NoProgress == off(b.NoProgress) &&
-		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign) && l.reserve == b.Reserve && l.holdCap == off(b.Hold)
+		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign) &&
+		l.reserve == b.Reserve && l.holdCap == off(b.Hold)
 }

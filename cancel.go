@@ -12,11 +12,12 @@ import (
 // maxReason is how many characters the code of a cancellation may have.
 const maxReason = 100
 
-// A Cancellation is a cancel that another guard than the watchdog's own limits has decided: that of a command, that of the sessions in
-// a database, or the host's.
+// A Cancellation is a cancel that another guard than the watchdog's own limits has decided: that of a command, that of
+// the sessions in a database, or the host's.
 type Cancellation struct {
-	// Reason is the code: one of the watchdog's own, or a host's, of at most 100 characters a to z, 0 to 9 and _. A host's code does not
-	// begin with "watchdog_", does not end with "_exceeded", and is none of the watchdog's own without its beginning.
+	// Reason is the code: one of the watchdog's own, or a host's, of at most 100 characters a to z, 0 to 9 and _. A host's
+	// code does not begin with "watchdog_", does not end with "_exceeded", and is none of the watchdog's own without its
+	// beginning.
 	Reason StopReason
 	// Elapsed is what was used of the guard's limit, Budget what there was; zero if it has none.
 	Elapsed, Budget time.Duration
@@ -24,16 +25,16 @@ type Cancellation struct {
 	ObserveOnly bool
 }
 
-// Cancel ends the run as a limit does: the event is recorded first, then the context ends with the [Stop] as its cause. A store that fails
-// or hangs delays that by at most the record timeout, and Close returns its error if the event was never recorded. A
-// layer's cancel leaves the run around it as it is.
+// Cancel ends the run as a limit does: the event is recorded first, then the context ends with the [Stop] as its cause.
+// A store that fails or hangs delays that by at most the record timeout, and Close returns its error if the event was
+// never recorded. A layer's cancel leaves the run around it as it is.
 //
-// The first cause wins: Cancel returns the stop that counts, which is another one if a limit was exceeded before, if the
-// run was stopped already, or if another process was first. It returns nil for a run that is only observed: then the cancel is recorded as a
-// warning and given as a [Directive], once for each call, and the run goes on.
+// The first cause wins: Cancel returns the stop that counts, which is another one if a limit was exceeded before, if
+// the run was stopped already, or if another process was first. It returns nil for a run that is only observed: then
+// the cancel is recorded as a warning and given as a [Directive], once for each call, and the run goes on.
 //
-// The error wraps [ErrInvalid] if the Reason is empty, is no code or would be read back as another, or if a length is negative; and
-// [ErrEnded] if the run has ended without a stop. Nothing is recorded then.
+// The error wraps [ErrInvalid] if the Reason is empty, is no code or would be read back as another, or if a length is
+// negative; and [ErrEnded] if the run has ended without a stop. Nothing is recorded then.
 func (w *Watchdog) Cancel(c Cancellation) (*Stop, error) {
 	stop, err := w.cancelFor(c)
 	if err != nil {
@@ -76,7 +77,9 @@ func (w *Watchdog) ending() (*Stop, error) {
 
 // verdict is the cancellation as a trip has it, of no limit.
 func (c Cancellation) verdict() verdict.Verdict {
-	return verdict.Verdict{Action: verdict.Cancel, Directive: verdict.DirectCancel, Rung: 1, Used: c.Elapsed, Allowed: c.Budget}
+	return verdict.Verdict{
+		Action: verdict.Cancel, Directive: verdict.DirectCancel, Rung: 1, Used: c.Elapsed, Allowed: c.Budget,
+	}
 }
 
 // reason is the code as events have it.

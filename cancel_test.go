@@ -59,7 +59,8 @@ func TestCancel(t *testing.T) {
 	t.Run("every code of the taxonomy and a host's own come back as they were given, also to the next attach", func(t *testing.T) {
 		for _, reason := range append(watchdog.StopReasons(), "deploy_failed", "2nd_try") {
 			inFixture(t, func(b *fixture) {
-				stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: reason, Elapsed: 1500 * time.Millisecond, Budget: time.Second})
+				stop := b.cancelled(b.attach(),
+					watchdog.Cancellation{Reason: reason, Elapsed: 1500 * time.Millisecond, Budget: time.Second})
 				require.Equal(t, 1500*time.Millisecond, stop.Elapsed)
 				b.pass(time.Hour)
 				require.Equal(t, stop, requireStop(t, b.attach(), reason))
@@ -70,7 +71,8 @@ func TestCancel(t *testing.T) {
 	t.Run("a guard without a limit leaves the lengths out", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal})
-			require.EqualError(t, stop, "run s-1 stopped: watchdog_terminal, in the window that started at 2026-05-01T12:00:00Z; resume the run to go on")
+			require.EqualError(t, stop,
+				"run s-1 stopped: watchdog_terminal, in the window that started at 2026-05-01T12:00:00Z; resume the run to go on")
 			require.NotContains(t, payloads(t, b.store, watchdog.EventCancel), "measured_seconds")
 		})
 		inFixture(t, func(b *fixture) {
@@ -309,7 +311,8 @@ func TestCancelRace(t *testing.T) {
 		stops := make(chan *watchdog.Stop, runs*guards)
 		var all sync.WaitGroup
 		for i := range runs {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{Store: store, Logger: quiet})
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
+				watchdog.Config{Store: store, Logger: quiet})
 			require.NoError(t, err)
 			defer wd.Close()
 			for j := range guards {

@@ -16,12 +16,13 @@ const (
 	pollGlance = time.Second
 )
 
-// uptimeClock is what a [Config].Clock may have besides: a count that only goes forward and goes on while the machine sleeps.
+// uptimeClock is what a [Config].Clock may have besides: a count that only goes forward and goes on while the machine
+// sleeps.
 type uptimeClock interface{ Uptime() time.Duration }
 
-// A runClock tells how much real time of the window has elapsed. It never runs backwards and includes the time that the machine slept. On the
-// machine's clock it is the monotonic clock plus what the machine slept; on any other it is what the clock shows, without steps back.
-// The run's mutex guards all but base and other.
+// A runClock tells how much real time of the window has elapsed. It never runs backwards and includes the time that the
+// machine slept. On the machine's clock it is the monotonic clock plus what the machine slept; on any other it is what
+// the clock shows, without steps back. The run's mutex guards all but base and other.
 type runClock struct {
 	base   uptime.Mark             // the reading at which the run was attached
 	atBase time.Duration           // what had elapsed by then
@@ -69,8 +70,8 @@ func (c *runClock) sinceBase(at time.Duration) time.Duration {
 	return at - c.atBase - c.slept
 }
 
-// patience is how long a timer of the run's own may wait. Where the machine's sleep shows in the clock but not in the timer, it waits no longer
-// than until the next glance.
+// patience is how long a timer of the run's own may wait. Where the machine's sleep shows in the clock but not in the
+// timer, it waits no longer than until the next glance.
 func (c *runClock) patience(wait time.Duration) time.Duration {
 	_, counts := c.other.(uptimeClock)
 	if counts || c.other == nil && !uptime.Exact {

@@ -18,20 +18,22 @@ type Config struct {
 	Store EventStore
 	// Budget holds the limits. The zero value is the default of each.
 	Budget Budget
-	// RecordTimeout bounds each exchange with the store, and so how much later than its limit a run ends when the store hangs. Zero
-	// means [DefaultRecordTimeout].
+	// RecordTimeout bounds each exchange with the store, and so how much later than its limit a run ends when the store
+	// hangs. Zero means [DefaultRecordTimeout].
 	RecordTimeout time.Duration
 	// PollOnly makes the watchdog do everything on the goroutine that calls it: it sets no timer, and looks at limits only
-	// when [Watchdog.Fired] or another method is called. A store that does not return when its context ends then holds its caller.
+	// when [Watchdog.Fired] or another method is called. A store that does not return when its context ends then holds its
+	// caller.
 	PollOnly bool
 	// ObserveOnly makes the watchdog decide and record everything and cancel nothing. What would have been a cancel is an
 	// [EventWarning] and a [Directive] that say so, and the run goes on.
 	ObserveOnly bool
 	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
 	Kinds Kinds
-	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace that package replay takes. It is
-	// called on the goroutine of whoever gave the signal, or of another that gave one at the same time, with no lock held: it may call
-	// the watchdog. With it a signal costs two locks. A panic in it is logged. Nil keeps no trace.
+	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace that package
+	// replay takes. It is called on the goroutine of whoever gave the signal, or of another that gave one at the same
+	// time, with no lock held: it may call the watchdog. With it a signal costs two locks. A panic in it is logged. Nil
+	// keeps no trace.
 	OnSignal func(Signal)
 	// Keeper, if set, keeps the run where others can see that it lives, such as a
 	// [github.com/seed62658d38/watchdog/session.Keeper]. Layers are not kept.
@@ -41,10 +43,12 @@ type Config struct {
 	// OnWarning is called once for each warning of this watchdog, after its event was recorded or could not be: on a
 	// goroutine of its own, or with PollOnly on the caller's. A panic in it is logged.
 	OnWarning func(Warning)
-	// Logger gets what no caller is returned: stops, warnings, and events that could not be recorded. Nil means [slog.Default].
+	// Logger gets what no caller is returned: stops, warnings, and events that could not be recorded. Nil means
+	// [slog.Default].
 	Logger *slog.Logger
-	// Clock tells the time and sets the timer; nil is the machine's. It is for tests. If it has a method Uptime() time.Duration, a count that
-	// never goes back and goes on while the machine sleeps, elapsed time is taken from that; otherwise from Now, without steps back.
+	// Clock tells the time and sets the timer; nil is the machine's. It is for tests. If it has a method Uptime()
+	// time.Duration, a count that never goes back and goes on while the machine sleeps, elapsed time is taken from that;
+	// otherwise from Now, without steps back.
 	Clock clock.Clock
 }
 
@@ -60,7 +64,8 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	case cfg.Store == nil:
 		return fmt.Errorf("%w config: Store is nil; set Config.Store; &watchdog.Memory{} is one", ErrInvalid)
 	case cfg.RecordTimeout < 0:
-		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid, cfg.RecordTimeout, DefaultRecordTimeout)
+		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
+			cfg.RecordTimeout, DefaultRecordTimeout)
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %w", ErrParentEnded, context.Cause(ctx))
 	}

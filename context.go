@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A runContext is the watchdog as the context of its run. It is not a child of its parent: what ends the run is decided in
-// one place, under the run's mutex, and a child would be ended from a second one. Whoever looks at it first checks the
-// parent, and [context.AfterFunc] tells those who only wait.
+// A runContext is the watchdog as the context of its run. It is not a child of its parent: what ends the run is decided
+// in one place, under the run's mutex, and a child would be ended from a second one. Whoever looks at it first checks
+// the parent, and [context.AfterFunc] tells those who only wait.
 type runContext Watchdog
 
 // newRunContext makes the inner context and hooks it to the parent.

@@ -133,7 +133,8 @@ func TestSubscribe(t *testing.T) {
 			got := make(chan watchdog.DirectiveKind, 16)
 			wd.Subscribe(func(d watchdog.Directive) { got <- d.Kind })
 			after(31 * minute)
-			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, drain(got))
+			require.Equal(t,
+				[]watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, drain(got))
 		})
 	})
 	t.Run("one that blocks or panics harms neither the watchdog nor the others", func(t *testing.T) {
@@ -216,7 +217,8 @@ func TestObserveOnly(t *testing.T) {
 			}
 			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel, watchdog.DirectiveCancel}, kinds)
 			require.Zero(t, countEvents(t, store, watchdog.EventCancel))
-			require.Contains(t, payloads(t, store, watchdog.EventWarning), `"directive":"cancel","attempt":3,"observe_only":true`)
+			require.Contains(t, payloads(t, store, watchdog.EventWarning),
+				`"directive":"cancel","attempt":3,"observe_only":true`)
 		})
 	})
 	t.Run("an observed run is not cancelled for the next attach, and is found over its wall clock once", func(t *testing.T) {

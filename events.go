@@ -27,8 +27,8 @@ const (
 	EventResume = "runtime.watchdog.resume"
 	// EventExtend says that a running window was given more time.
 	EventExtend = "runtime.watchdog.extend"
-	// EventWarning says that a chosen fraction of the wall-clock budget was used up, or that a limit was exceeded that asks for
-	// a directive.
+	// EventWarning says that a chosen fraction of the wall-clock budget was used up, or that a limit was exceeded that
+	// asks for a directive.
 	EventWarning = "runtime.watchdog.warning"
 	// EventWait, EventRetry and EventUnstuck say that a limit was exceeded and the host was asked for that.
 	EventWait    = "runtime.watchdog.wait"
@@ -47,7 +47,8 @@ const (
 	MaxConsensusID   = 36
 )
 
-// An Event is one row of the event store. Its JSON form is part of the contract; times in it are UTC RFC 3339 with six digits.
+// An Event is one row of the event store. Its JSON form is part of the contract; times in it are UTC RFC 3339 with six
+// digits.
 type Event struct {
 	// ID names the event. A store keeps the first event of an ID and ignores every later one.
 	ID string `json:"id"`
@@ -102,7 +103,8 @@ func (e Event) Validate() error {
 	if year := e.Timestamp.UTC().Year(); e.Timestamp.IsZero() || year < 1 || year > 9999 {
 		return fmt.Errorf("%w event: timestamp of event %s is zero or outside the years 1 to 9999", ErrInvalid, e.ID)
 	}
-	if !json.Valid(e.Payload) || !utf8.Valid(e.Payload) || !bytes.HasPrefix(bytes.TrimLeft(e.Payload, " \t\r\n"), []byte("{")) {
+	isObject := bytes.HasPrefix(bytes.TrimLeft(e.Payload, " \t\r\n"), []byte("{"))
+	if !isObject || !json.Valid(e.Payload) || !utf8.Valid(e.Payload) {
 		return fmt.Errorf("%w event: payload of event %s is not one JSON object in UTF-8", ErrInvalid, e.ID)
 	}
 	return nil

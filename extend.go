@@ -7,12 +7,13 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// Extend gives the running window d more, in whole microseconds, recorded as [EventExtend] before it counts. Other processes that watch the
-// run learn of it when they look at the store: at the latest when the old budget is used up there.
+// Extend gives the running window d more, in whole microseconds, recorded as [EventExtend] before it counts. Other
+// processes that watch the run learn of it when they look at the store: at the latest when the old budget is used up
+// there.
 //
-// The error wraps [ErrInvalid] if d is less than a microsecond, if the budget gets longer than a duration can be, or if the run has no
-// wall-clock limit; [ErrEnded] if the run has ended (resume it instead); or the store's error. Then nothing has changed, unless the store was
-// too slow to answer and keeps the event after all.
+// The error wraps [ErrInvalid] if d is less than a microsecond, if the budget gets longer than a duration can be, or if
+// the run has no wall-clock limit; [ErrEnded] if the run has ended (resume it instead); or the store's error. Then
+// nothing has changed, unless the store was too slow to answer and keeps the event after all.
 func (w *Watchdog) Extend(d time.Duration) error {
 	if err := w.extend(d); err != nil {
 		return fmt.Errorf("extend run %s by %v: %w", w.id, d, err)

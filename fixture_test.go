@@ -13,8 +13,8 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// machine is a mock clock that can be set and suspended: the wall clock, the count of real time and the timers move apart
-// as on a real machine.
+// machine is a mock clock that can be set and suspended: the wall clock, the count of real time and the timers move
+// apart as on a real machine.
 type machine struct {
 	*clock.Mock
 	ahead time.Duration // the wall clock of real time

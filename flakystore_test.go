@@ -10,7 +10,8 @@ import (
 
 var errDiskFull = errors.New("disk full")
 
-// flakyStore is a Memory that can be told to fail or to hang. It is not a *Memory to the watchdog, so that it is waited for.
+// flakyStore is a Memory that can be told to fail or to hang. It is not a *Memory to the watchdog, so that it is waited
+// for.
 type flakyStore struct {
 	Memory watchdog.Memory
 

@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// A Hold is a stretch in which silence is expected: a tool call in flight, a person's approval. While any hold is open, idle
-// and no-progress do not run; when the last one closes they begin again from zero. Its cap trips by itself and names its key.
+// A Hold is a stretch in which silence is expected: a tool call in flight, a person's approval. While any hold is open,
+// idle and no-progress do not run; when the last one closes they begin again from zero. Its cap trips by itself and
+// names its key.
 type Hold struct {
 	w           *Watchdog
 	key         string
@@ -16,11 +17,11 @@ type Hold struct {
 	stopContext func() bool
 }
 
-// Hold opens a hold under a key. Its cap is limit: zero means [Budget].Hold, [NoLimit] no cap. [Hold.Close] closes it, or the end of the
-// context, whichever comes first. Prefer [Watchdog.During], which closes it whatever happens.
+// Hold opens a hold under a key. Its cap is limit: zero means [Budget].Hold, [NoLimit] no cap. [Hold.Close] closes it,
+// or the end of the context, whichever comes first. Prefer [Watchdog.During], which closes it whatever happens.
 //
-// The error wraps [ErrInvalid] for a key that is empty, too long or has control characters, and for a negative limit; [ErrHeld] if a hold
-// with that key is open; or [ErrEnded] if the run has ended. On a nil Watchdog it does nothing.
+// The error wraps [ErrInvalid] for a key that is empty, too long or has control characters, and for a negative limit;
+// [ErrHeld] if a hold with that key is open; or [ErrEnded] if the run has ended. On a nil Watchdog it does nothing.
 func (w *Watchdog) Hold(ctx context.Context, key string, limit time.Duration) (*Hold, error) {
 	h, err := w.open(key, limit)
 	if err != nil {
@@ -34,7 +35,9 @@ func (w *Watchdog) Hold(ctx context.Context, key string, limit time.Duration) (*
 
 // During runs the work under a hold, which is closed when it returns or panics. The error is the work's, or that of
 // [Watchdog.Hold], and then the work was not begun.
-func (w *Watchdog) During(ctx context.Context, key string, limit time.Duration, work func(context.Context) error) error {
+func (w *Watchdog) During(
+	ctx context.Context, key string, limit time.Duration, work func(context.Context) error,
+) error {
 	h, err := w.Hold(ctx, key, limit)
 	if err != nil {
 		return err
@@ -43,8 +46,8 @@ func (w *Watchdog) During(ctx context.Context, key string, limit time.Duration, 
 	return work(ctx)
 }
 
-// Close closes the hold, exactly once: it reports whether this call did. A hold is also closed with its context and with
-// its run. Closing a nil Hold does nothing.
+// Close closes the hold, exactly once: it reports whether this call did. A hold is also closed with its context and
+// with its run. Closing a nil Hold does nothing.
 func (h *Hold) Close() bool {
 	if h == nil {
 		return false
@@ -78,7 +81,8 @@ func (w *Watchdog) open(key string, limit time.Duration) (*Hold, error) {
 		return nil, fmt.Errorf("%w hold: its key %s", ErrInvalid, flaw)
 	}
 	if limit < 0 {
-		return nil, fmt.Errorf("%w hold: its cap is %v; use a positive duration, 0 for the budget's or NoLimit", ErrInvalid, limit)
+		return nil, fmt.Errorf("%w hold: its cap is %v; use a positive duration, 0 for the budget's or NoLimit", ErrInvalid,
+			limit)
 	}
 	if limit == 0 {
 		limit = w.limits.holdCap

@@ -138,7 +138,8 @@ func TestDuring(t *testing.T) {
 	t.Run("without a watchdog the work is done all the same", func(t *testing.T) {
 		done := false
 		none := watchdog.FromContext(context.Background())
-		require.NoError(t, none.During(context.Background(), "tool", 0, func(context.Context) error { done = true; return nil }))
+		require.NoError(t,
+			none.During(context.Background(), "tool", 0, func(context.Context) error { done = true; return nil }))
 		require.True(t, done)
 	})
 }

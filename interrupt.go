@@ -17,11 +17,11 @@ func (i *Interruption) Error() string {
 }
 
 // Interrupt ends the run for a reason from outside, such as "SIGINT" or "shutdown": at once, with an [Interruption] as
-// the cause of its context. Then it records that as [EventInterrupt]. It is not a stop: the run has not fired, and attaching again continues
-// its window. The signal is written to the event; it must not hold anything secret.
+// the cause of its context. Then it records that as [EventInterrupt]. It is not a stop: the run has not fired, and
+// attaching again continues its window. The signal is written to the event; it must not hold anything secret.
 //
-// The error wraps [ErrInvalid] for a signal that is empty, has control characters or more than 100 characters; [ErrEnded] if the run has ended
-// already (nothing is recorded then); or the store's error, with the run ended.
+// The error wraps [ErrInvalid] for a signal that is empty, has control characters or more than 100 characters;
+// [ErrEnded] if the run has ended already (nothing is recorded then); or the store's error, with the run ended.
 func (w *Watchdog) Interrupt(signal string) error {
 	if err := w.interrupt(signal); err != nil {
 		return fmt.Errorf("interrupt run %s: %w", w.id, err)

@@ -9,11 +9,11 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A Keeper keeps something about live runs outside of their process, so that others can see that they live: package session has one that keeps
-// their rows in a database. See [Config].Keeper.
+// A Keeper keeps something about live runs outside of their process, so that others can see that they live: package
+// session has one that keeps their rows in a database. See [Config].Keeper.
 type Keeper interface {
-	// Keep begins to keep the run, until its context ends. New and Resume call it before they look at the run's limits, unless the run
-	// was stopped already. It must return when ctx ends. After an error nothing is kept.
+	// Keep begins to keep the run, until its context ends. New and Resume call it before they look at the run's limits,
+	// unless the run was stopped already. It must return when ctx ends. After an error nothing is kept.
 	Keep(ctx context.Context, w *Watchdog) (Attempt, error)
 }
 
@@ -21,7 +21,8 @@ type Keeper interface {
 type Attempt struct {
 	// Number counts the attempts from 1; zero is unknown.
 	Number int
-	// Lost tells that the process of the attempt before ended without recording anything: it was killed, or its host went down.
+	// Lost tells that the process of the attempt before ended without recording anything: it was killed, or its host went
+	// down.
 	Lost bool
 }
 
@@ -32,8 +33,9 @@ func (w *Watchdog) Attempt() Attempt {
 	return w.attempt
 }
 
-// SinceActivity returns how long ago the run had its last activity, or was attached if there was none since. With a hold open it is 0,
-// because silence is expected then. It is 0 for a run whose config has neither a Keeper nor a limit that heeds signals.
+// SinceActivity returns how long ago the run had its last activity, or was attached if there was none since. With a
+// hold open it is 0, because silence is expected then. It is 0 for a run whose config has neither a Keeper nor a limit
+// that heeds signals.
 func (w *Watchdog) SinceActivity() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

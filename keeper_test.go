@@ -235,7 +235,8 @@ func TestSinceActivity(t *testing.T) {
 		})
 	})
 	t.Run("counts them on the machine's clock, where they take no lock", func(t *testing.T) {
-		inBubble(t, watchdog.Config{Keeper: &fakeKeeper{}}, func(wd *watchdog.Watchdog, _ *flakyStore) { requireSilences(t, wd, after) })
+		inBubble(t, watchdog.Config{Keeper: &fakeKeeper{}},
+			func(wd *watchdog.Watchdog, _ *flakyStore) { requireSilences(t, wd, after) })
 	})
 	t.Run("begins with the attach, and not with the window", func(t *testing.T) {
 		inKeepersBed(t, func(b *fixture, _ *fakeKeeper) {

@@ -5,14 +5,15 @@ import (
 	"strings"
 )
 
-// Layer guards a part of the run, such as a phase, a step or a tool: a run of its own, "<run ID>/<name>", that begins now, inside
-// this one's context and with its store and clock. Its wall clock is never more than what is left of this run less the
-// reserve; a budget that names none gets all of that. Everything else of the budget is the layer's own. What it signals
-// are signals of this run too, and its holds hold this run as well. Its end leaves this run as it is; a cause
-// names the run that ended the work.
+// Layer guards a part of the run, such as a phase, a step or a tool: a run of its own, "<run ID>/<name>", that begins
+// now, inside this one's context and with its store and clock. Its wall clock is never more than what is left of this
+// run less the reserve; a budget that names none gets all of that. Everything else of the budget is the layer's own.
+// What it signals are signals of this run too, and its holds hold this run as well. Its end leaves this run as it is; a
+// cause names the run that ended the work.
 //
-// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a control character, or makes the
-// layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of this run; or it is one of [New].
+// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a control
+// character, or makes the layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of this run; or
+// it is one of [New].
 func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
 	layer, err := w.layer(name, budget)
 	if err != nil {
@@ -26,7 +27,8 @@ func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
 		return nil, fmt.Errorf("%w layer name: it %s", ErrInvalid, flaw)
 	}
 	if strings.Contains(name, "/") {
-		return nil, fmt.Errorf("%w layer name: a slash stands between a run and its layer; make a layer of the layer instead", ErrInvalid)
+		return nil, fmt.Errorf("%w layer name: a slash stands between a run and its layer; make a layer of the layer instead",
+			ErrInvalid)
 	}
 	left := w.Remaining()
 	if left <= 0 {

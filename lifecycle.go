@@ -24,8 +24,8 @@ import (
 //	▼             ▼
 //	     ended  ◀──── New, of a window that has its stop already
 //
-// The first cause wins: each arrow is taken under mu, once, and whoever looks afterwards sees the same stop or the same cause. While a
-// stop is recorded no lock is held; who wants to end the run meanwhile waits for trip.done.
+// The first cause wins: each arrow is taken under mu, once, and whoever looks afterwards sees the same stop or the same
+// cause. While a stop is recorded no lock is held; who wants to end the run meanwhile waits for trip.done.
 //
 // The order of the locks. Who holds one may take those below it, and none of another run:
 //
@@ -36,7 +36,8 @@ import (
 //	  trace.mu         what the host's OnSignal is still to be told
 //	digests.mu         the digests of progress; alone
 //
-// The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock and its parent context are read under mu.
+// The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock and its parent context are
+// read under mu.
 type phase uint8
 
 const (
@@ -136,8 +137,8 @@ func (w *Watchdog) endRunning(cause error) bool {
 	return w.whileRunning(func() { w.end(cause) })
 }
 
-// whileRunning makes the change, holding mu, unless the run has ended. It waits for a stop that is being recorded. It reports whether it
-// made the change.
+// whileRunning makes the change, holding mu, unless the run has ended. It waits for a stop that is being recorded. It
+// reports whether it made the change.
 func (w *Watchdog) whileRunning(change func()) bool {
 	for {
 		w.mu.Lock()
@@ -197,8 +198,10 @@ func (w *Watchdog) report(stop *Stop, recordErr error) {
 		return
 	}
 	if recordErr != nil {
-		log.Error("watchdog stopped a run and could not record it", "run", w.id, "reason", string(stop.Code), "error", recordErr)
+		log.Error("watchdog stopped a run and could not record it", "run", w.id, "reason", string(stop.Code), "error",
+			recordErr)
 		return
 	}
-	log.Warn("watchdog stopped a run", "run", w.id, "reason", string(stop.Code), "elapsed", stop.Elapsed, "budget", stop.Budget)
+	log.Warn("watchdog stopped a run", "run", w.id, "reason", string(stop.Code), "elapsed", stop.Elapsed, "budget",
+		stop.Budget)
 }

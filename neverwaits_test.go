@@ -13,7 +13,8 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// TestSignalsNeverWait protects code that signals per token from a store that is slow: a signal never polls, records or waits.
+// TestSignalsNeverWait protects code that signals per token from a store that is slow: a signal never polls, records or
+// waits.
 func TestSignalsNeverWait(t *testing.T) {
 	signals := map[string]func(*watchdog.Watchdog){
 		"activity": (*watchdog.Watchdog).Activity,

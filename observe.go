@@ -51,7 +51,8 @@ func (k Kinds) classes() (*classes, error) {
 	switch k.Unknown {
 	case "", ClassMaterial, ClassActivity, ClassIgnored:
 	default:
-		return nil, fmt.Errorf("%w event kinds: Unknown is %q; use %s, %s or %s", ErrInvalid, k.Unknown, ClassMaterial, ClassActivity, ClassIgnored)
+		return nil, fmt.Errorf("%w event kinds: Unknown is %q; use %s, %s or %s", ErrInvalid, k.Unknown, ClassMaterial,
+			ClassActivity, ClassIgnored)
 	}
 	return c, nil
 }

@@ -63,7 +63,8 @@ func TestParent(t *testing.T) {
 			type key struct{}
 			parent, stop := context.WithTimeout(context.WithValue(context.Background(), key{}, "v"), time.Minute)
 			defer stop()
-			wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{Store: &watchdog.Memory{}})
+			wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()},
+				watchdog.Config{Store: &watchdog.Memory{}})
 			require.NoError(t, err)
 			defer wd.Close()
 			require.Equal(t, "v", wd.Context().Value(key{}))

@@ -22,8 +22,8 @@ func (w *Watchdog) newEvent(kind string, at time.Time, name string, payload any)
 func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 	p := record.Cancel{
 		Reason: t.reason, SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(t.at),
-		ElapsedSeconds: record.WholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: t.verdict.Allowed.Seconds(), Parent: w.parentID,
-		Hold: t.verdict.Hold, Note: t.note,
+		ElapsedSeconds: record.WholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: t.verdict.Allowed.Seconds(),
+		Parent: w.parentID, Hold: t.verdict.Hold, Note: t.note,
 	}
 	if t.verdict.Limit != verdict.WallClock {
 		p.MeasuredSeconds = record.ExactSeconds(t.verdict.Used)
@@ -62,7 +62,8 @@ func (w *Watchdog) warningEvent(warning Warning) Event {
 	})
 }
 
-// resumeEvent opens the window after the one that w is in. Its name is that window's, so that it has one successor whoever resumes.
+// resumeEvent opens the window after the one that w is in. Its name is that window's, so that it has one successor
+// whoever resumes.
 func (w *Watchdog) resumeEvent(at time.Time) Event {
 	fresh := record.Truncate(at)
 	if !fresh.After(w.startedAt) {
@@ -102,13 +103,14 @@ func (w *Watchdog) lostEvent(attempt Attempt) Event {
 	return w.interruptEvent(lostAttempt, "attempt "+strconv.Itoa(attempt.Number-1))
 }
 
-// stopOf reads the payload of the run's cancel event. What elapsed is floored in it; the two times tell it exactly, unless the
-// clock was set in between.
+// stopOf reads the payload of the run's cancel event. What elapsed is floored in it; the two times tell it exactly,
+// unless the clock was set in between.
 func stopOf(p *record.Cancel, runID string) *Stop {
 	s := &Stop{
 		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,
 		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
-		Elapsed: record.Duration(p.ElapsedSeconds), Budget: record.Duration(p.ConfiguredBudgetSeconds), Hold: p.Hold, Note: p.Note,
+		Elapsed: record.Duration(p.ElapsedSeconds), Budget: record.Duration(p.ConfiguredBudgetSeconds),
+		Hold: p.Hold, Note: p.Note,
 		Rung: max(p.Rung, 1),
 	}
 	if p.MeasuredSeconds != 0 {

@@ -13,7 +13,8 @@ type findings struct {
 	directives []Directive
 }
 
-// quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's clock.
+// quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's
+// clock.
 func (w *Watchdog) quiet() bool {
 	until := w.quietUntil.Load()
 	return until > 0 && int64(w.clock.base.Since()) < until
@@ -80,8 +81,8 @@ func (w *Watchdog) beQuiet(now, next time.Duration) {
 	}
 }
 
-// change makes a change that can bring a limit nearer, holding mu. It looks before, for what was exceeded by then, and sets
-// the timer afterwards.
+// change makes a change that can bring a limit nearer, holding mu. It looks before, for what was exceeded by then, and
+// sets the timer afterwards.
 func (w *Watchdog) change(change func()) {
 	_ = w.poll()
 	w.mu.Lock()

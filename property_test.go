@@ -13,8 +13,8 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// A model is the watchdog of one run as one would explain it: what the clock on the wall shows, how long the window has really
-// lasted, and whether it was cancelled.
+// A model is the watchdog of one run as one would explain it: what the clock on the wall shows, how long the window has
+// really lasted, and whether it was cancelled.
 type model struct {
 	wall    time.Duration // since noon
 	window  time.Duration // its start, by the clock on the wall
@@ -125,7 +125,8 @@ func (h *history) happen() {
 
 func (h *history) say(what string, d time.Duration) { h.log = append(h.log, fmt.Sprint(what, " ", d)) }
 
-// restart lets the process go, and another one come after d. Hosts whose clock shows a time before the run's start are refused.
+// restart lets the process go, and another one come after d. Hosts whose clock shows a time before the run's start are
+// refused.
 func (h *history) restart(d time.Duration, attach attachFunc, model func()) {
 	require.NoError(h.t, h.wd.Close())
 	if h.rng.IntN(2) == 0 {

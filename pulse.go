@@ -12,9 +12,9 @@ import (
 // coalesced is how close two signs have to be to count as one.
 const coalesced = time.Millisecond
 
-// A pulse takes the signs of life on the machine's clock, without a lock. The next look brings what it holds into the decision. A signal
-// sets no timer, because it only ever puts a limit off. The pulse stands on cache lines of its own, so that signals do not slow
-// down who polls.
+// A pulse takes the signs of life on the machine's clock, without a lock. The next look brings what it holds into the
+// decision. A signal sets no timer, because it only ever puts a limit off. The pulse stands on cache lines of its own,
+// so that signals do not slow down who polls.
 type pulse struct {
 	_                         [64]byte
 	first, activity, progress beat
@@ -26,8 +26,8 @@ type pulse struct {
 // whether more came within [coalesced] of it. Zero is never.
 type beat struct{ atomic.Int64 }
 
-// at notes the time, unless a newer one is there. A second sign that is close to the first is only marked: cores that signal
-// at once then read the same cache line instead of fighting for it.
+// at notes the time, unless a newer one is there. A second sign that is close to the first is only marked: cores that
+// signal at once then read the same cache line instead of fighting for it.
 func (b *beat) at(now time.Duration) {
 	for {
 		old := b.Load()
@@ -47,7 +47,8 @@ func (b *beat) at(now time.Duration) {
 	}
 }
 
-// last returns the time, and not later than now; one with more close behind it counts as the latest of those there can be.
+// last returns the time, and not later than now; one with more close behind it counts as the latest of those there can
+// be.
 func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
 	v := b.Load()
 	at = time.Duration(v>>1 - 1)
@@ -57,8 +58,8 @@ func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
 	return at, v != 0
 }
 
-// signal notes a sign of life of this run alone. It never polls, records or waits: a limit that begins at the first sign is nearer than what
-// the timer is set for, so that the first sign sets the timer.
+// signal notes a sign of life of this run alone. It never polls, records or waits: a limit that begins at the first
+// sign is nearer than what the timer is set for, so that the first sign sets the timer.
 func (w *Watchdog) signal(progress bool) {
 	if w.pulse == nil {
 		return
@@ -98,8 +99,8 @@ func (w *Watchdog) signalLocked(progress bool) {
 	}
 }
 
-// takePulse brings the signs of life into the decision. What the machine slept does not count as silence: it is taken to lie before
-// them. The caller holds mu.
+// takePulse brings the signs of life into the decision. What the machine slept does not count as silence: it is taken
+// to lie before them. The caller holds mu.
 func (w *Watchdog) takePulse(elapsed time.Duration) {
 	if w.pulse == nil || w.clock.other != nil {
 		return

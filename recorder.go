@@ -23,8 +23,8 @@ const maxPending = 64
 // errNoAnswer says that the record timeout ended an exchange.
 var errNoAnswer = errors.New("event store did not answer in time")
 
-// A recorder is all that a run has to do with its store. Its exchanges do not overlap, so that a store that hangs is not asked again while
-// it does, and each lasts at most the timeout.
+// A recorder is all that a run has to do with its store. Its exchanges do not overlap, so that a store that hangs is
+// not asked again while it does, and each lasts at most the timeout.
 type recorder struct {
 	store   EventStore
 	timeout time.Duration
@@ -37,8 +37,8 @@ type recorder struct {
 	pending *pending      // nil if the store has everything
 }
 
-// pending are the stop and the directives that the store does not have yet. The run has ended, and the host was told, all the
-// same. They are appended again at every poll and at Close, so that a stop is never lost silently.
+// pending are the stop and the directives that the store does not have yet. The run has ended, and the host was told,
+// all the same. They are appended again at every poll and at Close, so that a stop is never lost silently.
 type pending struct {
 	events   []Event
 	err      error // of the last try
@@ -52,8 +52,8 @@ func (r *recorder) configure(cfg *Config) {
 	}
 }
 
-// exchange has one conversation with the store, for at most the timeout or as long as the caller's context lasts. A conversation that
-// ignores its context is left behind; what it says later is dropped.
+// exchange has one conversation with the store, for at most the timeout or as long as the caller's context lasts. A
+// conversation that ignores its context is left behind; what it says later is dropped.
 func exchange[T any](caller context.Context, r *recorder, talk func(context.Context) (T, error)) (T, error) {
 	if r.instant() {
 		return storeErr(bounded.Here(func() (T, error) { return talk(caller) }))
@@ -131,7 +131,8 @@ func (r *recorder) append(ctx context.Context, events ...Event) error {
 	return err
 }
 
-// background runs the task on a goroutine of its own, which Close waits for, and then what comes after it, which Close does not wait for.
+// background runs the task on a goroutine of its own, which Close waits for, and then what comes after it, which Close
+// does not wait for.
 func (r *recorder) background(task, after func()) {
 	r.mu.Lock()
 	earlier, done := r.tasks, make(chan struct{})
@@ -157,7 +158,8 @@ func (r *recorder) await() {
 	}
 }
 
-// keep keeps events for another try, the newest if there are too many. A run's stop is its last event and so never dropped.
+// keep keeps events for another try, the newest if there are too many. A run's stop is its last event and so never
+// dropped.
 func (r *recorder) keep(err error, events ...Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +170,8 @@ func (r *recorder) keep(err error, events ...Event) {
 	r.pending.events, r.pending.err = all[max(len(all)-maxPending, 0):], err
 }
 
-// retry appends again what is pending, without holding up the poll that asks for it. It takes the values of the context and not its end.
+// retry appends again what is pending, without holding up the poll that asks for it. It takes the values of the context
+// and not its end.
 func (r *recorder) retry(ctx context.Context) {
 	r.mu.Lock()
 	due := r.pending != nil && !r.pending.retrying
@@ -185,7 +188,8 @@ func (r *recorder) retry(ctx context.Context) {
 	}
 }
 
-// flush waits for what is being recorded, and makes the last try at what could not be. It takes the values of the context and not its end.
+// flush waits for what is being recorded, and makes the last try at what could not be. It takes the values of the
+// context and not its end.
 func (r *recorder) flush(ctx context.Context) error {
 	r.await()
 	r.appendPending(ctx)
@@ -195,7 +199,8 @@ func (r *recorder) flush(ctx context.Context) error {
 		return nil
 	}
 	last := r.pending.events[len(r.pending.events)-1]
-	return fmt.Errorf("%d of its events are not recorded, the last a %s: %w", len(r.pending.events), last.Type, r.pending.err)
+	return fmt.Errorf("%d of its events are not recorded, the last a %s: %w", len(r.pending.events), last.Type,
+		r.pending.err)
 }
 
 func (r *recorder) appendPending(ctx context.Context) {
@@ -260,8 +265,8 @@ type ruling struct {
 	extended time.Duration
 }
 
-// recordTrip appends the cancel event, unless the store knows better, and returns what the store has then. What cannot be read does
-// not hold up the stop.
+// recordTrip appends the cancel event, unless the store knows better, and returns what the store has then. What cannot
+// be read does not hold up the stop.
 func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop) (ruling, error) {
 	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (ruling, error) {
 		if known, err := w.consult(ctx); err == nil && t.yieldsTo(known, w.extension()) {
@@ -275,8 +280,8 @@ func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop) (ruling, error) {
 	})
 }
 
-// yieldsTo reports whether the store knows better than the trip. An extension takes back what it gives more of, the wall clock's
-// end, and nothing else.
+// yieldsTo reports whether the store knows better than the trip. An extension takes back what it gives more of, the
+// wall clock's end, and nothing else.
 func (t *trip) yieldsTo(known ruling, extended time.Duration) bool {
 	return known.stop != nil || t.verdict.Limit == verdict.WallClock && known.extended > extended
 }
@@ -315,8 +320,8 @@ func (w *Watchdog) stored(ctx context.Context, event Event, own *Stop) *Stop {
 	return own
 }
 
-// recordExtension appends the event and returns how much the window is extended then. It asks the store, because a trip or [Watchdog.Sync]
-// may have found the event there and counted it already.
+// recordExtension appends the event and returns how much the window is extended then. It asks the store, because a trip
+// or [Watchdog.Sync] may have found the event there and counted it already.
 func (w *Watchdog) recordExtension(event Event, d time.Duration) (time.Duration, error) {
 	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (time.Duration, error) {
 		before := w.extension()
@@ -328,7 +333,8 @@ func (w *Watchdog) recordExtension(event Event, d time.Duration) (time.Duration,
 	})
 }
 
-// recordDirective appends the decision and the directive of one trip, atomically. What cannot be recorded is tried again.
+// recordDirective appends the decision and the directive of one trip, atomically. What cannot be recorded is tried
+// again.
 func (w *Watchdog) recordDirective(d Directive) {
 	events := w.directiveEvents(d)
 	if err := w.append(events...); err != nil {
@@ -357,7 +363,8 @@ func (w *Watchdog) recordParentEnd() {
 	}
 }
 
-// recordLost records the end of the attempt before, which its own process could not. There is one such event for each attempt.
+// recordLost records the end of the attempt before, which its own process could not. There is one such event for each
+// attempt.
 func (w *Watchdog) recordLost(attempt Attempt) {
 	e := w.lostEvent(attempt)
 	if err := w.append(e); err != nil {

@@ -16,8 +16,8 @@ type Run struct {
 	// ID names the run; it is the aggregate ID of its events. At most [MaxAggregateID] characters, none of them a
 	// control character. (A table that a host brings may hold fewer.)
 	ID string
-	// StartedAt is when the run's window began, as the host persisted it: set once, when the run is created, and passed unchanged on
-	// every attach. Any time zone; it is kept in UTC, truncated to the microsecond.
+	// StartedAt is when the run's window began, as the host persisted it: set once, when the run is created, and passed
+	// unchanged on every attach. Any time zone; it is kept in UTC, truncated to the microsecond.
 	StartedAt time.Time
 	// Parent is the ID of the run that this one is a layer of; empty for a run of its own.
 	Parent string
@@ -39,12 +39,14 @@ func (r Run) check(now time.Time) error {
 	}
 	switch {
 	case r.StartedAt.IsZero():
-		return fmt.Errorf("%w start: it is zero; run %s needs the time at which it was created, kept with its session", ErrInvalid, r.ID)
+		return fmt.Errorf("%w start: it is zero; run %s needs the time at which it was created, kept with its session",
+			ErrInvalid, r.ID)
 	case r.StartedAt.Unix() < 0:
 		return fmt.Errorf("%w start: it is before 1970, which no running clock shows; run %s started at %s",
 			ErrInvalid, r.ID, clocks.Text(r.StartedAt))
 	case r.StartedAt.Sub(now) > StartSkew:
-		return fmt.Errorf("%w start: it is in the future; run %s started at %s, the clock shows %s; check the clocks of both hosts",
+		return fmt.Errorf("%w start: it is in the future; run %s started at %s, the clock shows %s; "+
+			"check the clocks of both hosts",
 			ErrInvalid, r.ID, clocks.Text(r.StartedAt), clocks.Text(now))
 	}
 	return nil

@@ -12,17 +12,18 @@ const maxNote = 200
 // runKey is the key under which a run's context carries its watchdog.
 type runKey struct{}
 
-// FromContext returns the watchdog of the innermost run that the context belongs to, nil if there is none. A nil Watchdog drops
-// signals, so that deep code need not know whether it is watched.
+// FromContext returns the watchdog of the innermost run that the context belongs to, nil if there is none. A nil
+// Watchdog drops signals, so that deep code need not know whether it is watched.
 func FromContext(ctx context.Context) *Watchdog {
 	w, _ := ctx.Value(runKey{}).(*Watchdog)
 	return w
 }
 
-// Activity is a sign of life: it restarts [Budget].Idle, also that of the runs around a layer. It never polls, records or waits for the store.
-// It is cheap enough to be called per token from many goroutines: about what reading the clock costs, no lock and no allocation. (The first
-// sign of a budget with FromFirstSign takes a lock to set the timer; so does each with [Config].OnSignal or a clock of the host's.) Signs
-// within the same millisecond may count as one at its end, so that a limit is never found exceeded too early.
+// Activity is a sign of life: it restarts [Budget].Idle, also that of the runs around a layer. It never polls, records
+// or waits for the store. It is cheap enough to be called per token from many goroutines: about what reading the clock
+// costs, no lock and no allocation. (The first sign of a budget with FromFirstSign takes a lock to set the timer; so
+// does each with [Config].OnSignal or a clock of the host's.) Signs within the same millisecond may count as one at its
+// end, so that a limit is never found exceeded too early.
 func (w *Watchdog) Activity() {
 	for ; w != nil; w = w.outer {
 		w.signal(false)
@@ -37,9 +38,10 @@ func (w *Watchdog) Progress() {
 	}
 }
 
-// ProgressDigest is [Watchdog.Progress] if the digest, such as a hash of the state reached, was not given before in this
-// attach, and activity if it was: a status that flaps between two values is not progress. It reports whether the digest was
-// new, and true if nothing heeds it. The last 1,024 digests are remembered; an older one counts as new again.
+// ProgressDigest is [Watchdog.Progress] if the digest, such as a hash of the state reached, was not given before in
+// this attach, and activity if it was: a status that flaps between two values is not progress. It reports whether the
+// digest was new, and true if nothing heeds it. The last 1,024 digests are remembered; an older one counts as new
+// again.
 func (w *Watchdog) ProgressDigest(digest string) bool {
 	for w != nil && w.pulse == nil {
 		w = w.outer
@@ -56,8 +58,8 @@ func (w *Watchdog) ProgressDigest(digest string) bool {
 }
 
 // Note says what the run is doing, such as the name of a tool, for diagnosis: the last note stands in the [Stop], in
-// directives and in their events, so it must not hold anything secret. At most 200 characters of it are kept, control characters as
-// spaces. It is not a sign of life.
+// directives and in their events, so it must not hold anything secret. At most 200 characters of it are kept, control
+// characters as spaces. It is not a sign of life.
 func (w *Watchdog) Note(what string) {
 	if w == nil {
 		return

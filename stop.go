@@ -10,11 +10,12 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A Stop says why and when a watchdog ended a run. It is an error: the cause of the run's context, see
-// [context.Cause]. errors.Is finds its Code in it, errors.As the Stop. Every process that attaches to the run gets the same one,
-// read from the cancel event. It must not be changed.
+// A Stop says why and when a watchdog ended a run. It is an error: the cause of the run's context, see [context.Cause].
+// errors.Is finds its Code in it, errors.As the Stop. Every process that attaches to the run gets the same one, read
+// from the cancel event. It must not be changed.
 type Stop struct {
-	// Code is the stable code of the limit that was exceeded, or that another guard cancelled the run with, see [Watchdog.Cancel].
+	// Code is the stable code of the limit that was exceeded, or that another guard cancelled the run with, see
+	// [Watchdog.Cancel].
 	Code StopReason
 	// RunID is the run that was stopped; Parent the run that it is a layer of, or empty.
 	RunID, Parent string

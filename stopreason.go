@@ -21,7 +21,8 @@ const (
 	HoldExceeded StopReason = "watchdog_hold_exceeded"
 )
 
-// The codes of the guards of commands and of sessions in a database, which end a run by [Watchdog.Cancel] or write its cancel themselves.
+// The codes of the guards of commands and of sessions in a database, which end a run by [Watchdog.Cancel] or write its
+// cancel themselves.
 const (
 	// NoOutput says that a command wrote nothing for too long.
 	CommandNoOutput StopReason = "watchdog_no_output"
@@ -33,8 +34,8 @@ const (
 	SessionIdleTimeout StopReason = "watchdog_idle_timeout"
 )
 
-// The codes that hosts stand beside the watchdog's in their session rows. The watchdog stops a run with one of them only where the host asks
-// it to, see [Watchdog.Cancel].
+// The codes that hosts stand beside the watchdog's in their session rows. The watchdog stops a run with one of them
+// only where the host asks it to, see [Watchdog.Cancel].
 const (
 	// InterviewMaxRoundsExhausted says that an interview asked as many rounds as it may.
 	InterviewMaxRoundsExhausted StopReason = "interview_max_rounds_exhausted"

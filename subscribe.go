@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// maxQueued is how many directives wait for a reader that does not come. The oldest is dropped, and counted in the next.
+// maxQueued is how many directives wait for a reader that does not come. The oldest is dropped, and counted in the
+// next.
 const maxQueued = 16
 
 // A mailbox holds the directives that one reader has not read. Its owner guards it.
@@ -48,10 +49,11 @@ type subscriber struct {
 	gone    bool
 }
 
-// Subscribe has every later directive given to call, in order, on a goroutine of its own that ends when there is none left; with PollOnly on the
-// caller's of whatever method found it. A subscriber that blocks or panics harms neither the watchdog nor the
-// others: up to 16 directives wait for it, then the oldest is dropped and counted in [Directive].Dropped; a panic is logged and the next directive comes all
-// the same. The returned function ends the subscription and does not wait for a call that is under way.
+// Subscribe has every later directive given to call, in order, on a goroutine of its own that ends when there is none
+// left; with PollOnly on the caller's of whatever method found it. A subscriber that blocks or panics harms neither the
+// watchdog nor the others: up to 16 directives wait for it, then the oldest is dropped and counted in
+// [Directive].Dropped; a panic is logged and the next directive comes all the same. The returned function ends the
+// subscription and does not wait for a call that is under way.
 func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
 	r := w.readersOf()
 	s := &subscriber{call: call}
@@ -66,9 +68,9 @@ func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
 	}
 }
 
-// Poll looks at the run and returns the oldest directive that was not polled yet: the host asks at its phase boundaries, until there is
-// none. After a stop the last one is the [DirectiveCancel]. Up to 16 wait; then the oldest is dropped and
-// counted in [Directive].Dropped. It is [Watchdog.Fired] besides, and costs the same.
+// Poll looks at the run and returns the oldest directive that was not polled yet: the host asks at its phase
+// boundaries, until there is none. After a stop the last one is the [DirectiveCancel]. Up to 16 wait; then the oldest
+// is dropped and counted in [Directive].Dropped. It is [Watchdog.Fired] besides, and costs the same.
 func (w *Watchdog) Poll() (Directive, bool) {
 	if !w.quiet() {
 		if w.poll() != nil {
@@ -105,7 +107,8 @@ func (w *Watchdog) enqueue(d Directive) (asleep []*subscriber) {
 	return r.put(d)
 }
 
-// enqueueStop does so with the cancel of a run that was stopped, once; where there are no readers the first one finds it.
+// enqueueStop does so with the cancel of a run that was stopped, once; where there are no readers the first one finds
+// it.
 func (w *Watchdog) enqueueStop() (asleep []*subscriber) {
 	r := w.readers.Load()
 	if r == nil {

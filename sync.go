@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Sync reads from the store what others did to the run's window, such as a sweeper on another host, and adopts it: a cancel ends the
-// run, with the stored stop as the cause, an extension counts. Nothing is recorded. A run that is only observed ends as well, because the
-// stored cancel was carried out, and the next attach finds it so.
+// Sync reads from the store what others did to the run's window, such as a sweeper on another host, and adopts it: a
+// cancel ends the run, with the stored stop as the cause, an extension counts. Nothing is recorded. A run that is only
+// observed ends as well, because the stored cancel was carried out, and the next attach finds it so.
 //
-// Sync returns the run's stop, nil while it goes on. It takes at most the record timeout, or as long as the context lasts; the
-// run's limits go on meanwhile. The error wraps the store's, the context's or [ErrUnreadableEvent], and then nothing has changed; or
-// [ErrEnded], if the run has ended without a stop.
+// Sync returns the run's stop, nil while it goes on. It takes at most the record timeout, or as long as the context
+// lasts; the run's limits go on meanwhile. The error wraps the store's, the context's or [ErrUnreadableEvent], and then
+// nothing has changed; or [ErrEnded], if the run has ended without a stop.
 func (w *Watchdog) Sync(ctx context.Context) (*Stop, error) {
 	stop, err := w.sync(ctx)
 	if err != nil {

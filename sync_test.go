@@ -42,7 +42,8 @@ func TestSync(t *testing.T) {
 				require.NoError(t, err)
 				require.Nil(t, stop)
 				b.live(wd)
-				first := b.cancelled(sweeper, watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: time.Hour, Budget: 10 * minute})
+				first := b.cancelled(sweeper,
+					watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: time.Hour, Budget: 10 * minute})
 				b.pass(minute)
 				stop, err = wd.Sync(b.t.Context())
 				require.NoError(t, err)
@@ -313,7 +314,8 @@ func TestSyncRace(t *testing.T) {
 	}
 }
 
-// heedRace heeds a cancel of the first nanosecond over the budget, when the run's own timer rings and something else ends it.
+// heedRace heeds a cancel of the first nanosecond over the budget, when the run's own timer rings and something else
+// ends it.
 func heedRace(t *testing.T, end func(*watchdog.Watchdog)) {
 	t.Helper()
 	store := &flakyStore{}

@@ -36,8 +36,8 @@ func (w *Watchdog) ring() {
 	}
 }
 
-// timerLook is the timer's look. It returns the trip that is left to carry out. It does not block: what the host traces is told on another
-// goroutine.
+// timerLook is the timer's look. It returns the trip that is left to carry out. It does not block: what the host traces
+// is told on another goroutine.
 func (w *Watchdog) timerLook() *trip {
 	w.mu.Lock()
 	found := w.lookAndArm()

@@ -25,8 +25,8 @@ const (
 	SignalRelease = SignalKind(verdict.SignalRelease)
 )
 
-// A Signal is one thing that the decision heeds, as [Config].OnSignal gets it and package replay takes it. Its JSON form is the
-// line of a recorded trace; durations are nanoseconds.
+// A Signal is one thing that the decision heeds, as [Config].OnSignal gets it and package replay takes it. Its JSON
+// form is the line of a recorded trace; durations are nanoseconds.
 type Signal struct {
 	Kind SignalKind `json:"kind"`
 	// At is when it came: what had elapsed of the window.
@@ -38,8 +38,9 @@ type Signal struct {
 	Warned int           `json:"warned,omitempty"`
 }
 
-// A trace tells the host's OnSignal of every signal in order, one at a time and with no lock held. Signals are queued while mu of the run is
-// held and delivered by whoever unlocks it; if somebody delivers already, that one takes the newer ones, too.
+// A trace tells the host's OnSignal of every signal in order, one at a time and with no lock held. Signals are queued
+// while mu of the run is held and delivered by whoever unlocks it; if somebody delivers already, that one takes the
+// newer ones, too.
 type trace struct {
 	tell func(Signal)
 

@@ -7,8 +7,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A Warning says that a run has used up a chosen fraction of its wall clock ([Budget].WarnAt), so that it can wrap up. After
-// an extension the fractions count anew, of the longer budget.
+// A Warning says that a run has used up a chosen fraction of its wall clock ([Budget].WarnAt), so that it can wrap up.
+// After an extension the fractions count anew, of the longer budget.
 type Warning struct {
 	RunID    string
 	Fraction float64

@@ -15,26 +15,27 @@ import (
 
 // The errors of the package. Each method says which of them it wraps.
 var (
-	// ErrInvalid is in every error about what the caller passed: a run, a config, a budget, an event, a name. The text says which field
-	// is wrong, with which value, and what to use. Nothing was changed. The other packages of this module wrap it, too.
+	// ErrInvalid is in every error about what the caller passed: a run, a config, a budget, an event, a name. The text
+	// says which field is wrong, with which value, and what to use. Nothing was changed. The other packages of this module
+	// wrap it, too.
 	ErrInvalid = errors.New("invalid")
 	// ErrParentEnded is wrapped by New and Resume, with the parent's cause, if their context is done.
 	ErrParentEnded = errors.New("parent context has ended")
-	// ErrEnded is wrapped by Extend, Interrupt, Hold and Layer, with the cause of the end, if the run has ended, and by Cancel and Sync if it
-	// has ended without a stop.
+	// ErrEnded is wrapped by Extend, Interrupt, Hold and Layer, with the cause of the end, if the run has ended, and by
+	// Cancel and Sync if it has ended without a stop.
 	ErrEnded = errors.New("run has ended")
 	// ErrClosed is the cause of the run's context after Close ended it.
 	ErrClosed = errors.New("watchdog closed")
 	// ErrHeld is wrapped by Hold and During if the key is held already.
 	ErrHeld = errors.New("already held")
-	// ErrUnreadableEvent is wrapped by New, Resume and Sync if the payload of one of the run's events cannot be understood, because then
-	// they cannot tell whether the run may continue. The text names the event.
+	// ErrUnreadableEvent is wrapped by New, Resume and Sync if the payload of one of the run's events cannot be
+	// understood, because then they cannot tell whether the run may continue. The text names the event.
 	ErrUnreadableEvent = errors.New("unreadable event")
 )
 
-// A Watchdog guards one run in this process. It ends the run's context when a limit is exceeded, also while the host is stuck, records why,
-// and tells the host at its next poll. Make one with [New] or [Resume] and end it with [Watchdog.Close]. While armed it is one entry in
-// a timer's list and no goroutine.
+// A Watchdog guards one run in this process. It ends the run's context when a limit is exceeded, also while the host is
+// stuck, records why, and tells the host at its next poll. Make one with [New] or [Resume] and end it with
+// [Watchdog.Close]. While armed it is one entry in a timer's list and no goroutine.
 //
 // All methods are safe for concurrent use.
 type Watchdog struct {
@@ -69,12 +70,12 @@ type Watchdog struct {
 }
 
 // New attaches to a run: it reads the run's events, continues its window where it stands, and guards the run until
-// [Watchdog.Close]. If the window has its cancel event already, the watchdog is fired from the start, with the stored stop; if its
-// budget is used up, it fires before New returns.
+// [Watchdog.Close]. If the window has its cancel event already, the watchdog is fired from the start, with the stored
+// stop; if its budget is used up, it fires before New returns.
 //
-// The context is the run's parent: [Watchdog.Context] ends when it ends, which is not a stop. New wraps [ErrInvalid], [ErrParentEnded] or
-// [ErrUnreadableEvent], or the store's error if the events cannot be read, because then New cannot tell whether the run may continue. After
-// an error nothing is guarded and nothing was written.
+// The context is the run's parent: [Watchdog.Context] ends when it ends, which is not a stop. New wraps [ErrInvalid],
+// [ErrParentEnded] or [ErrUnreadableEvent], or the store's error if the events cannot be read, because then New cannot
+// tell whether the run may continue. After an error nothing is guarded and nothing was written.
 //
 // A watchdog without any limit can never fire; New logs a warning when it makes one.
 func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
@@ -85,12 +86,14 @@ func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 	return w, nil
 }
 
-// Resume is [New] for when the user asks to go on with a run that a guard cancelled. It opens a fresh window at this moment, recorded as
-// [EventResume] before Resume returns, so that the run does not stop at once for its old window. [Watchdog.StartedAt] is the new start, for
-// the host to persist; a host that crashes before that still attaches to the new window. A run that was not cancelled continues its
-// window, as with New. If several processes resume at once, all get the same window.
+// Resume is [New] for when the user asks to go on with a run that a guard cancelled. It opens a fresh window at this
+// moment, recorded as [EventResume] before Resume returns, so that the run does not stop at once for its old window.
+// [Watchdog.StartedAt] is the new start, for the host to persist; a host that crashes before that still attaches to the
+// new window. A run that was not cancelled continues its window, as with New. If several processes resume at once, all
+// get the same window.
 //
-// Resume returns the errors of New, and the store's error if the event cannot be recorded; then the run is still cancelled.
+// Resume returns the errors of New, and the store's error if the event cannot be recorded; then the run is still
+// cancelled.
 func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 	w, err := attach(ctx, run, &cfg, nil, true)
 	if err != nil {
@@ -99,9 +102,10 @@ func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 	return w, nil
 }
 
-// Context returns the run's context, for everything that is done in the run. It ends when a limit is exceeded or another guard cancels the
-// run, with the [Stop] as its cause; when the parent ends, with the parent's cause; after [Watchdog.Interrupt], with the [Interruption]; and
-// after [Watchdog.Close], with [ErrClosed]. Its deadline is the parent's, because that of the run can be extended.
+// Context returns the run's context, for everything that is done in the run. It ends when a limit is exceeded or
+// another guard cancels the run, with the [Stop] as its cause; when the parent ends, with the parent's cause; after
+// [Watchdog.Interrupt], with the [Interruption]; and after [Watchdog.Close], with [ErrClosed]. Its deadline is the
+// parent's, because that of the run can be extended.
 func (w *Watchdog) Context() context.Context { return (*runContext)(w) }
 
 // ID returns the run's ID.
@@ -114,10 +118,10 @@ func (w *Watchdog) Parent() string { return w.parentID }
 // host passed: persist it.
 func (w *Watchdog) StartedAt() time.Time { return w.startedAt }
 
-// Fired reports whether a limit or another guard stopped the run, and which: the host asks at its phase boundaries. It reads the clock, so
-// that it is right also without a timer (see [Config].PollOnly). While a stop is being recorded it waits for that, at most the record
-// timeout, and it tries again to record what could not be. A run that ended in another way has not fired. A run that has not fired costs
-// little more than reading the clock, and no allocation.
+// Fired reports whether a limit or another guard stopped the run, and which: the host asks at its phase boundaries. It
+// reads the clock, so that it is right also without a timer (see [Config].PollOnly). While a stop is being recorded it
+// waits for that, at most the record timeout, and it tries again to record what could not be. A run that ended in
+// another way has not fired. A run that has not fired costs little more than reading the clock, and no allocation.
 func (w *Watchdog) Fired() (StopReason, bool) {
 	if w.quiet() {
 		return "", false
@@ -159,9 +163,9 @@ func (w *Watchdog) Remaining() time.Duration {
 	return max(left-w.limits.reserve, 0)
 }
 
-// Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is [ErrClosed]. If an event
-// of the run could not be recorded yet, Close tries once more and returns the error if that fails; it can be called again to try again.
-// Otherwise it returns nil. It waits at most twice the record timeout.
+// Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is
+// [ErrClosed]. If an event of the run could not be recorded yet, Close tries once more and returns the error if that
+// fails; it can be called again to try again. Otherwise it returns nil. It waits at most twice the record timeout.
 func (w *Watchdog) Close() error {
 	w.endRunning(ErrClosed)
 	if err := w.recorder.flush(w.inner); err != nil {

@@ -32,7 +32,8 @@ func TestWallClock(t *testing.T) {
 			wd := b.attach()
 			b.pass(2*time.Second - 1)
 			b.stopped(wd)
-			require.Contains(t, string(b.events(watchdog.EventCancel)[0].Payload), `"elapsed_seconds":1,"configured_budget_seconds":1}`)
+			require.Contains(t, string(b.events(watchdog.EventCancel)[0].Payload),
+				`"elapsed_seconds":1,"configured_budget_seconds":1}`)
 		})
 	})
 	t.Run("the stop tells what elapsed to the microsecond, as read from the store", func(t *testing.T) {
@@ -160,7 +161,8 @@ func TestClose(t *testing.T) {
 	t.Run("a thousand armed watchdogs are no goroutine, and none is left behind them", func(t *testing.T) {
 		before := runtime.NumGoroutine()
 		for range 1000 {
-			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{Store: &watchdog.Memory{}})
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
+				watchdog.Config{Store: &watchdog.Memory{}})
 			require.NoError(t, err)
 			defer wd.Close()
 		}

@@ -115,7 +115,8 @@ func decodePayload(e Event) (payload, error) {
 		return nil, fmt.Errorf("%w %s (%s) of run %s: %w", ErrUnreadableEvent, e.ID, e.Type, e.AggregateID, err)
 	}
 	if p.start().IsZero() {
-		return nil, fmt.Errorf("%w %s (%s) of run %s: it has no session_started_at", ErrUnreadableEvent, e.ID, e.Type, e.AggregateID)
+		return nil, fmt.Errorf("%w %s (%s) of run %s: it has no session_started_at", ErrUnreadableEvent, e.ID, e.Type,
+			e.AggregateID)
 	}
 	return p, nil
 }

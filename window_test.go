@@ -63,7 +63,8 @@ func TestAttach(t *testing.T) {
 	t.Run("a cancel that something else wrote under an ID of its own is the window's", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			wd := b.attach()
-			b.put(1, watchdog.EventCancel, `{"reason":"user_cancelled","session_started_at":"2026-05-01T12:00:00Z","fired_at":"2026-05-01T13:00:00Z"}`)
+			b.put(1, watchdog.EventCancel,
+				`{"reason":"user_cancelled","session_started_at":"2026-05-01T12:00:00Z","fired_at":"2026-05-01T13:00:00Z"}`)
 			b.pass(over)
 			reason, fired := wd.Fired()
 			require.True(t, fired)

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestWords protects readers from a word with two meanings: the name of an exported type is nowhere the name of a field or a method, or of
-// another package's type, that is about something else. It looks at the packages that hosts import.
+// TestWords protects readers from a word with two meanings: the name of an exported type is nowhere the name of a field
+// or a method, or of another package's type, that is about something else. It looks at the packages that hosts import.
 func TestWords(t *testing.T) {
 	types, members := map[string][]string{}, map[string][]member{}
 	require.NoError(t, fs.WalkDir(os.DirFS("."), ".", func(name string, entry fs.DirEntry, err error) error {
@@ -40,7 +40,8 @@ func TestWords(t *testing.T) {
 	for word, packages := range types {
 		slices.Sort(packages)
 		if where := slices.Compact(packages); len(where) > 1 && sameMeaning[word] == "" {
-			t.Errorf("%s is a type in %v: give each a name of its own, or say in sameMeaning that they mean the same", word, where)
+			t.Errorf("%s is a type in %v: give each a name of its own, or say in sameMeaning that they mean the same", word,
+				where)
 		}
 		for _, m := range members[word] {
 			if !m.of(word) && sameMeaning[word] == "" {

@@ -11,7 +11,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/clocks"
 )
 
-// abandon leaves the call behind unless it has settled, and reports whether it did. The call is listed before it can end.
+// abandon leaves the call behind unless it has settled, and reports whether it did. The call is listed before it can
+// end.
 func (i *invocation) abandon() bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()

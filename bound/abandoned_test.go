@@ -132,7 +132,8 @@ func TestAbandoned(t *testing.T) {
 	})
 }
 
-// ownGoroutines counts the goroutines that the library began. (How many the process has, other tests change at any moment.)
+// ownGoroutines counts the goroutines that the library began. (How many the process has, other tests change at any
+// moment.)
 func ownGoroutines() int {
 	stacks := make([]byte, 1<<20)
 	stacks = stacks[:runtime.Stack(stacks, true)]

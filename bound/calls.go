@@ -24,7 +24,8 @@ type KeyInUse struct {
 
 // Error names the key and since when it is in use.
 func (e *KeyInUse) Error() string {
-	return fmt.Sprintf("%v: a call %q is in flight since %s; wait for it or let this one pass", ErrKeyInUse, e.Key, clocks.Text(e.Since))
+	return fmt.Sprintf("%v: a call %q is in flight since %s; wait for it or let this one pass", ErrKeyInUse, e.Key,
+		clocks.Text(e.Since))
 }
 
 // Unwrap returns [ErrKeyInUse].
@@ -33,8 +34,8 @@ func (e *KeyInUse) Unwrap() error { return ErrKeyInUse }
 // maxLateEnds is how many ends of abandoned calls are remembered.
 const maxLateEnds = 32
 
-// Calls keeps the keys of the calls in flight and the account of the abandoned ones. The zero value is ready; it must not be
-// copied once it is in use. All methods are safe for concurrent use.
+// Calls keeps the keys of the calls in flight and the account of the abandoned ones. The zero value is ready; it must
+// not be copied once it is in use. All methods are safe for concurrent use.
 type Calls struct {
 	mu        sync.Mutex
 	inFlight  map[string]*invocation
@@ -45,7 +46,8 @@ type Calls struct {
 
 // Counts count what happened to the calls of a [Calls] since the first one.
 type Counts struct {
-	// Abandoned is how many calls were abandoned, Ended how many of them have ended since, and Panicked how many of those in a panic.
+	// Abandoned is how many calls were abandoned, Ended how many of them have ended since, and Panicked how many of those
+	// in a panic.
 	Abandoned, Ended, Panicked uint64
 }
 
@@ -74,7 +76,8 @@ type listed struct {
 	invocation *invocation
 }
 
-// Abandoned returns the abandoned calls that have not ended, in the order in which they were abandoned. The slice is the caller's.
+// Abandoned returns the abandoned calls that have not ended, in the order in which they were abandoned. The slice is
+// the caller's.
 func (c *Calls) Abandoned() []AbandonedCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -30,7 +30,8 @@ func ExampleDo() {
 	// true true
 }
 
-// A call that ignores its context does not take its caller with it. It is listed until it ends; its key is free at once.
+// A call that ignores its context does not take its caller with it. It is listed until it ends; its key is free at
+// once.
 func ExampleCalls() {
 	var calls bound.Calls
 	tick := bound.Call{

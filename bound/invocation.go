@@ -13,9 +13,10 @@ import (
 
 // An invocation is a call that is in flight, and the call's context.
 //
-// Two things are decided in it, each in one place. The inner context decides what ended it: the call's return, its limit, or the context
-// outside. The first cancel wins there, and its cause tells which one it was. (An atomic of our own beside it could disagree with what the
-// call reads in its context.) The mutex decides whether the call was abandoned.
+// Two things are decided in it, each in one place. The inner context decides what ended it: the call's return, its
+// limit, or the context outside. The first cancel wins there, and its cause tells which one it was. (An atomic of our
+// own beside it could disagree with what the call reads in its context.) The mutex decides whether the call was
+// abandoned.
 type invocation struct {
 	context.Context
 	cancel    context.CancelCauseFunc
@@ -53,7 +54,8 @@ type ending struct {
 	elapsed   time.Duration
 }
 
-// A returnedCause is the cause with which a returning call ends its context, so that the context itself knows which came first.
+// A returnedCause is the cause with which a returning call ends its context, so that the context itself knows which
+// came first.
 type returnedCause invocation
 
 // Error says that the call has returned, for those who still use its context.
@@ -72,7 +74,8 @@ func (i *invocation) arm(ctx context.Context) {
 	}
 }
 
-// exceed ends the context for its limit. It stores the overrun first, so that whoever finds it as the cause can tell whose it is.
+// exceed ends the context for its limit. It stores the overrun first, so that whoever finds it as the cause can tell
+// whose it is.
 func (i *invocation) exceed() {
 	overrun := &Overrun{
 		Key: i.call.Key, RunID: i.limitedBy, Layer: LayerSoft, Limit: i.call.Limit, Grace: i.call.Grace,
@@ -83,7 +86,8 @@ func (i *invocation) exceed() {
 	}
 }
 
-// settle ends the call's goroutine: the call has returned, panicked or exited. A limit whose timer is late was exceeded all the same.
+// settle ends the call's goroutine: the call has returned, panicked or exited. A limit whose timer is late was exceeded
+// all the same.
 func (i *invocation) settle(recovered any) {
 	switch {
 	case recovered != nil:
@@ -181,7 +185,8 @@ func (i *invocation) settles() bool {
 // since is how long the call has taken.
 func (i *invocation) since() time.Duration { return clocks.Since(i.call.Clock, i.start) }
 
-// Deadline is that of the limit, if it comes before those outside. The time of a clock for tests is nobody else's deadline.
+// Deadline is that of the limit, if it comes before those outside. The time of a clock for tests is nobody else's
+// deadline.
 func (i *invocation) Deadline() (time.Time, bool) {
 	outer, ok := i.Context.Deadline()
 	if i.call.Clock != nil || i.call.Limit == watchdog.NoLimit {

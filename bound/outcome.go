@@ -19,8 +19,8 @@ const (
 	LayerSoft LayerKind = "soft"
 	// LayerHard says that it did not, and was abandoned.
 	LayerHard LayerKind = "hard"
-	// LayerOutside says that the context in which the call was made ended before the limit; [Outcome].Abandoned says whether the call
-	// returned within the grace.
+	// LayerOutside says that the context in which the call was made ended before the limit; [Outcome].Abandoned says
+	// whether the call returned within the grace.
 	LayerOutside LayerKind = "outside"
 )
 
@@ -30,15 +30,17 @@ type Outcome[T any] struct {
 	// Both are zero where it did not return; ResultErr is then [ErrExited] if it ended its goroutine.
 	Result    T
 	ResultErr error
-	// Err is nil only if the call returned in time and without an error. Otherwise it is the error that the call returned in time, as it
-	// is; or an [*Overrun], which wraps ResultErr; or, after a cancel from outside, an error that wraps the cause, the context's error and
-	// ResultErr. For a call that was not begun it wraps [watchdog.ErrInvalid] or a [*KeyInUse], or is one of those above.
+	// Err is nil only if the call returned in time and without an error. Otherwise it is the error that the call returned
+	// in time, as it is; or an [*Overrun], which wraps ResultErr; or, after a cancel from outside, an error that wraps the
+	// cause, the context's error and ResultErr. For a call that was not begun it wraps [watchdog.ErrInvalid] or a
+	// [*KeyInUse], or is one of those above.
 	Err error
 	// Layer is what ended the call.
 	Layer LayerKind
 	// Abandoned says that the call had not returned when its grace was over. It may still run.
 	Abandoned bool
-	// Elapsed is how long the call took; of an abandoned one, how long the caller waited. It is 0 for a call that was not begun.
+	// Elapsed is how long the call took; of an abandoned one, how long the caller waited. It is 0 for a call that was not
+	// begun.
 	Elapsed time.Duration
 	// Limit and Grace are those that were in force; see [Overrun].RunID for a limit that was a run's.
 	Limit, Grace time.Duration
@@ -73,5 +75,6 @@ func (i *invocation) cutShort(how ending, resultErr error) error {
 	case resultErr == nil || errors.Is(cause, resultErr):
 		return fmt.Errorf("%s was cancelled from outside and ended after %v: %w", i.name(), how.elapsed, cause)
 	}
-	return fmt.Errorf("%s was cancelled from outside and ended after %v with an error (%w): %w", i.name(), how.elapsed, resultErr, cause)
+	return fmt.Errorf("%s was cancelled from outside and ended after %v with an error (%w): %w", i.name(), how.elapsed,
+		resultErr, cause)
 }

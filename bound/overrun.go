@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// An Overrun says that a bounded call took longer than it may. It is the cause of the call's context from the limit on, and
-// the error of its [Outcome], there with how it ended. It wraps [context.DeadlineExceeded]. It must not be changed.
+// An Overrun says that a bounded call took longer than it may. It is the cause of the call's context from the limit on,
+// and the error of its [Outcome], there with how it ended. It wraps [context.DeadlineExceeded]. It must not be changed.
 type Overrun struct {
 	// Key is that of the [Call].
 	Key string
@@ -15,10 +15,11 @@ type Overrun struct {
 	RunID string
 	// Layer is [LayerSoft], or [LayerHard] for a call that was abandoned.
 	Layer LayerKind
-	// Limit and Grace are those that were in force. Limit is 0 for a call that was not begun because its run had no time left.
+	// Limit and Grace are those that were in force. Limit is 0 for a call that was not begun because its run had no time
+	// left.
 	Limit, Grace time.Duration
-	// Elapsed is how long the call had taken: in the context's cause when its limit ended it, in the outcome's error when it ended or
-	// was abandoned.
+	// Elapsed is how long the call had taken: in the context's cause when its limit ended it, in the outcome's error when
+	// it ended or was abandoned.
 	Elapsed time.Duration
 	// Note is the last note of the run in the call's context.
 	Note string
@@ -43,7 +44,8 @@ func (o *Overrun) what() string {
 	case o.Limit == 0:
 		return "was not begun: run " + o.RunID + " has no time left; extend the run or resume it"
 	case o.Layer == LayerHard:
-		return fmt.Sprintf("was abandoned after %v, a grace of %v after its limit of %s; it runs on until it heeds its context",
+		return fmt.Sprintf(
+			"was abandoned after %v, a grace of %v after its limit of %s; it runs on until it heeds its context",
 			o.Elapsed, o.Grace, o.limit())
 	}
 	return fmt.Sprintf("overran its limit of %s: %v elapsed", o.limit(), o.Elapsed)

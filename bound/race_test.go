@@ -18,7 +18,8 @@ const (
 	never     = time.Hour
 )
 
-// A collision is when what can end a call happens, give or take a nanosecond. What is never to happen is put off to after the end.
+// A collision is when what can end a call happens, give or take a nanosecond. What is never to happen is put off to
+// after the end.
 type collision struct {
 	finish, panics, outside, grace time.Duration
 }
@@ -79,7 +80,8 @@ func collide(t *testing.T, seed uint64, c collision) {
 	}()
 	left.context = <-begun
 	decided := context.Cause(left.context)
-	require.NoError(t, bound.Do(t.Context(), bound.Call{Key: call.Key, Calls: calls}, ignoring(0, nil)).Err, "the key is free")
+	require.NoError(t, bound.Do(t.Context(), bound.Call{Key: call.Key, Calls: calls}, ignoring(0, nil)).Err,
+		"the key is free")
 	time.Sleep(2 * never)
 	require.Equal(t, decided, context.Cause(left.context), "the cause changed")
 	left.check(t, panics)

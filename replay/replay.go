@@ -1,7 +1,8 @@
-// Package replay decides a run's recorded trace again under other limits, to tune them on what has happened before they cancel anything.
+// Package replay decides a run's recorded trace again under other limits, to tune them on what has happened before they
+// cancel anything.
 //
-// [github.com/seed62658d38/watchdog.Config].OnSignal records a trace. The decision is the watchdog's own, so that a replay under the budget
-// that the run had gives what the run was given, at the same instants.
+// [github.com/seed62658d38/watchdog.Config].OnSignal records a trace. The decision is the watchdog's own, so that a
+// replay under the budget that the run had gives what the run was given, at the same instants.
 //
 // It reads no store and has no clock: the time of a replay is its trace's.
 package replay
@@ -30,9 +31,9 @@ type Decision struct {
 	Used, Allowed time.Duration
 }
 
-// Run decides the trace of one run under a budget: what a watchdog with a timer made for it, or would have made under these limits. It ends
-// at the first [watchdog.DirectiveCancel]; with observeOnly it goes on, as a run does that is only observed. The trace must be in the
-// order of its times, as recorded.
+// Run decides the trace of one run under a budget: what a watchdog with a timer made for it, or would have made under
+// these limits. It ends at the first [watchdog.DirectiveCancel]; with observeOnly it goes on, as a run does that is
+// only observed. The trace must be in the order of its times, as recorded.
 //
 // The error is that of [watchdog.Budget.Validate].
 func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]Decision, error) {
@@ -45,7 +46,8 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 		if s.Kind != watchdog.SignalAttach && !r.until(s.At) {
 			break
 		}
-		r.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Length: s.Length, Warned: s.Warned})
+		r.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Length: s.Length,
+			Warned: s.Warned})
 	}
 	return r.decisions, nil
 }
@@ -58,8 +60,8 @@ type run struct {
 	decisions   []Decision
 }
 
-// until decides all that is due up to the instant, which it leaves open, and reports whether the run goes on. Each decision comes when it is
-// due, as by a timer that is never late.
+// until decides all that is due up to the instant, which it leaves open, and reports whether the run goes on. Each
+// decision comes when it is due, as by a timer that is never late.
 func (r *run) until(end time.Duration) bool {
 	for now := r.seen.Attached; ; {
 		v := verdict.Judge(r.limits, r.seen, now)

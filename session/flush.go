@@ -18,8 +18,8 @@ func (k *Keeper) flush(ctx context.Context) {
 	k.requestSync(gone...)
 }
 
-// changes returns the runs with activity that their rows do not show, those that have ended, and when it looked. It asks
-// the runs without the mutex: a question can end a run with its parent, and so call the host.
+// changes returns the runs with activity that their rows do not show, those that have ended, and when it looked. It
+// asks the runs without the mutex: a question can end a run with its parent, and so call the host.
 func (k *Keeper) changes() (fresh []Freshness, ends []Ending, at time.Duration) {
 	for _, r := range k.snapshot() {
 		runID := r.run.ID()

@@ -10,8 +10,9 @@ import (
 // ErrSilent is found by errors.Is in every [SilenceError].
 var ErrSilent = errors.New("server is silent")
 
-// A SilenceError says that a [Transport] ended an HTTP exchange because the server was silent for too long. It is the cause of the
-// request's context. It wraps [ErrSilent] and [os.ErrDeadlineExceeded], and errors.As finds a [net.Error] in it. It must not be changed.
+// A SilenceError says that a [Transport] ended an HTTP exchange because the server was silent for too long. It is the
+// cause of the request's context. It wraps [ErrSilent] and [os.ErrDeadlineExceeded], and errors.As finds a [net.Error]
+// in it. It must not be changed.
 type SilenceError struct {
 	// Host is the host of the request, with the port if there is one. Nothing else of the URL is kept: it can be secret.
 	Host string

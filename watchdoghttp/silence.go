@@ -14,8 +14,9 @@ const (
 	overNow     int64 = -2
 )
 
-// A silence measures how long somebody has waited. Its one timer is never set while signs of life come: it looks when it fires, and
-// then sets itself to when the present wait will be too long. While nobody waits it sleeps, and the next wait wakes it.
+// A silence measures how long somebody has waited. Its one timer is never set while signs of life come: it looks when
+// it fires, and then sets itself to when the present wait will be too long. While nobody waits it sleeps, and the next
+// wait wakes it.
 type silence struct {
 	limit    time.Duration
 	host     string
@@ -44,7 +45,10 @@ func (s *silence) elapsed() int64 { return int64(time.Since(s.base)) + 1 }
 
 // await begins a wait.
 func (s *silence) await() {
-	if s.limit != watchdog.NoLimit && s.since.CompareAndSwap(nobodyWaits, s.elapsed()) && s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
+	if s.limit == watchdog.NoLimit || !s.since.CompareAndSwap(nobodyWaits, s.elapsed()) {
+		return
+	}
+	if s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
 		s.timer.Reset(s.limit + 1)
 	}
 }
@@ -102,7 +106,8 @@ func (s *silence) sleep() bool {
 	return s.since.Load() == nobodyWaits || !s.asleep.CompareAndSwap(true, false)
 }
 
-// wait sets the timer to the end of a wait, or ends the exchange if that is past. It reports false where the wait was over by then.
+// wait sets the timer to the end of a wait, or ends the exchange if that is past. It reports false where the wait was
+// over by then.
 func (s *silence) wait(since int64) bool {
 	quiet := time.Duration(s.elapsed() - since)
 	if quiet <= s.limit {

@@ -22,8 +22,8 @@ import (
 var errDiskFull = errors.New("disk full")
 
 func TestExchangeOver(t *testing.T) {
-	// contextOf exchanges with a base that answers with the body and the error, lets the reader end it, and returns the context
-	// that the base had.
+	// contextOf exchanges with a base that answers with the body and the error, lets the reader end it, and returns the
+	// context that the base had.
 	contextOf := func(t *testing.T, body io.ReadCloser, fail error, end func(io.ReadCloser)) context.Context {
 		t.Helper()
 		var had context.Context

@@ -9,8 +9,8 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// smallBody is the length up to which a request's body is not watched as it is sent, where the request has a copy of it in memory:
-// it is gone in an instant, and sends itself in one packet with the header if it is left as it is.
+// smallBody is the length up to which a request's body is not watched as it is sent, where the request has a copy of it
+// in memory: it is gone in an instant, and sends itself in one packet with the header if it is left as it is.
 const smallBody = 1 << 20
 
 // A stream is one HTTP exchange, and the body of its response. Its silence has tripped or is over by the end; each

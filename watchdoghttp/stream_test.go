@@ -302,6 +302,7 @@ func endBody(t *testing.T, rng *rand.Rand) {
 		require.ErrorIs(t, err, io.ErrClosedPipe)
 	}
 	_, again := resp.Body.Read(make([]byte, 1))
-	require.Equal(t, errors.Is(err, watchdoghttp.ErrSilent), errors.Is(again, watchdoghttp.ErrSilent), "the end changed: %v, then %v", err, again)
+	require.Equal(t, errors.Is(err, watchdoghttp.ErrSilent), errors.Is(again, watchdoghttp.ErrSilent),
+		"the end changed: %v, then %v", err, again)
 	time.Sleep(2 * time.Hour)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
-// loopback runs the test against a real server: plain HTTP/1.1, and HTTP/2 over TLS. Its time is real, so that what it expects
-// of it has wide bounds.
+// loopback runs the test against a real server: plain HTTP/1.1, and HTTP/2 over TLS. Its time is real, so that what it
+// expects of it has wide bounds.
 func loopback(t *testing.T, handler http.HandlerFunc, silence time.Duration, test func(t *testing.T, client *http.Client, url string)) {
 	t.Helper()
 	for _, two := range []bool{false, true} {

@@ -175,7 +175,8 @@ func TestSilentServer(t *testing.T) {
 			gone.Store(0)
 			start := time.Now()
 			_, err := o.get(o.Context(), "/canary-path")
-			require.Equal(o, &watchdoghttp.SilenceError{Host: "example.org", Limit: silenceLimit, Elapsed: silenceLimit + 1}, silenceOf(o.T, err))
+			require.Equal(o, &watchdoghttp.SilenceError{Host: "example.org", Limit: silenceLimit, Elapsed: silenceLimit + 1},
+				silenceOf(o.T, err))
 			require.Equal(o, silenceLimit+1, time.Since(start))
 			synctest.Wait()
 			require.Equal(o, int32(1), gone.Load(), "the server was not told")
@@ -364,7 +365,8 @@ func TestTransportInvalid(t *testing.T) {
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
 	})
 	t.Run("or with a base that fails has the base's error", func(t *testing.T) {
-		_, err := trip(t, &watchdoghttp.Transport{Base: based(func(*http.Request) (*http.Response, error) { return nil, errDiskFull })})
+		_, err := trip(t,
+			&watchdoghttp.Transport{Base: based(func(*http.Request) (*http.Response, error) { return nil, errDiskFull })})
 		require.Equal(t, errDiskFull, err)
 	})
 }

@@ -51,7 +51,8 @@ func (t *table) history(ctx context.Context, store session.Store) error {
 	defer t.mu.Unlock()
 	now := time.Now()
 	for _, by := range []session.Dimension{session.ByReason, session.ByHost} {
-		counts, err := store.History(ctx, session.HistoryQuery{From: now.Add(-24 * time.Hour), To: now.Add(time.Minute), By: by})
+		counts, err := store.History(ctx,
+			session.HistoryQuery{From: now.Add(-24 * time.Hour), To: now.Add(time.Minute), By: by})
 		if err != nil {
 			return err
 		}

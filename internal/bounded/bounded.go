@@ -1,7 +1,8 @@
-// Package bounded makes calls that somebody has to be able to give up waiting for: of a store that hangs, a disk that does not answer, a hook of the
-// host's that never returns.
+// Package bounded makes calls that somebody has to be able to give up waiting for: of a store that hangs, a disk that
+// does not answer, a hook of the host's that never returns.
 //
-// It cannot stop such a call. What is left behind keeps its goroutine until it returns, and what it says then is dropped.
+// It cannot stop such a call. What is left behind keeps its goroutine until it returns, and what it says then is
+// dropped.
 package bounded
 
 import (
@@ -19,7 +20,8 @@ var (
 	ErrExited = errors.New("it ended its goroutine")
 )
 
-// A PanicError says that the call panicked. Its text has the type of the value only, because what the value says may be a secret.
+// A PanicError says that the call panicked. Its text has the type of the value only, because what the value says may be
+// a secret.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -33,9 +35,9 @@ type result[T any] struct {
 	err   error
 }
 
-// Do makes the call on a goroutine of its own and returns what it returned: a panic as a [*PanicError], runtime.Goexit as [ErrExited]. When
-// wait ends first, it returns [ErrLeftBehind] with the wait's cause at once. The wait is not the call's context: a caller that gives a call
-// time to return after its context has ended passes two.
+// Do makes the call on a goroutine of its own and returns what it returned: a panic as a [*PanicError], runtime.Goexit
+// as [ErrExited]. When wait ends first, it returns [ErrLeftBehind] with the wait's cause at once. The wait is not the
+// call's context: a caller that gives a call time to return after its context has ended passes two.
 func Do[T any](wait context.Context, call func() (T, error)) (T, error) {
 	done := make(chan result[T], 1)
 	go func() {
@@ -62,7 +64,8 @@ func Do[T any](wait context.Context, call func() (T, error)) (T, error) {
 	}
 }
 
-// Here makes the call on the caller's goroutine, which waits for it as long as it takes. Panics are errors as with [Do].
+// Here makes the call on the caller's goroutine, which waits for it as long as it takes. Panics are errors as with
+// [Do].
 func Here[T any](call func() (T, error)) (value T, err error) {
 	defer func() {
 		if p := recover(); p != nil {

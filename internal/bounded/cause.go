@@ -5,7 +5,8 @@ import (
 	"errors"
 )
 
-// Cause is why a context has ended. errors.Is finds the context's own error in it, also where the cause does not wrap that.
+// Cause is why a context has ended. errors.Is finds the context's own error in it, also where the cause does not wrap
+// that.
 func Cause(ctx context.Context) error {
 	cause, err := context.Cause(ctx), ctx.Err()
 	if errors.Is(cause, err) {

@@ -212,7 +212,8 @@ func TestPicture(t *testing.T) {
 		require.Equal(t, 5, strings.Count(picture, `class="arrow"`))
 	})
 	t.Run("writes down what arrows do not show", func(t *testing.T) {
-		read, err := importcheck.ReadList(listed("[Tools] right\nidle: guard", "[Tools] right\nidle: internal/rule\nmore: idle"))
+		read, err := importcheck.ReadList(listed("[Tools] right\nidle: guard",
+			"[Tools] right\nidle: internal/rule\nmore: idle"))
 		require.NoError(t, err)
 		picture := string(read.Picture())
 		require.Contains(t, picture, ">more → idle<")

@@ -2,8 +2,8 @@ package record
 
 import "strings"
 
-// A reason of a cancel event is the name of the limit and "_exceeded", or another guard's. Its stop code has "watchdog_" before that. A host's
-// own code is its reason, too.
+// A reason of a cancel event is the name of the limit and "_exceeded", or another guard's. Its stop code has
+// "watchdog_" before that. A host's own code is its reason, too.
 const (
 	// Exceeded ends the reasons of limits.
 	Exceeded = "_exceeded"

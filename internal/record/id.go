@@ -10,8 +10,8 @@ import (
 // Once is the name of the one event of its kind in a window.
 const Once = "once"
 
-// EventID is the ID of the event of a kind and a name in a window of a run: the same, whichever process makes it. An empty name gives an
-// ID that no other event has.
+// EventID is the ID of the event of a kind and a name in a window of a run: the same, whichever process makes it. An
+// empty name gives an ID that no other event has.
 func EventID(runID string, startedAt time.Time, kind, name string) string {
 	if name == "" {
 		return randomID()

@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 )
 
-// The payloads of the events. The order of the fields is the order in the JSON text. A field is added at the end and never renamed. Whatever
-// else stands in a payload that is read is left alone.
+// The payloads of the events. The order of the fields is the order in the JSON text. A field is added at the end and
+// never renamed. Whatever else stands in a payload that is read is left alone.
 type (
 	// Cancel says that a guard ended the run.
 	Cancel struct {
@@ -18,7 +18,7 @@ type (
 		Hold                    string  `json:"hold,omitempty"`
 		Note                    string  `json:"note,omitempty"`
 		Rung                    int     `json:"attempt,omitempty"`          // left out where the limit has no ladder
-		MeasuredSeconds         float64 `json:"measured_seconds,omitempty"` // elapsed, not floored; left out for the wall clock
+		MeasuredSeconds         float64 `json:"measured_seconds,omitempty"` // not floored; left out for the wall clock
 		Author                  string  `json:"author,omitempty"`           // who wrote it, if not the run's own process
 		LastEventAt             Stamp   `json:"last_event_at,omitzero"`
 	}
@@ -75,7 +75,8 @@ type (
 	}
 )
 
-// JSON is the text of a payload. Payloads hold strings, numbers and times, so that it cannot fail; if it did, no store would take the event.
+// JSON is the text of a payload. Payloads hold strings, numbers and times, so that it cannot fail; if it did, no store
+// would take the event.
 func JSON(payload any) json.RawMessage {
 	text, _ := json.Marshal(payload)
 	return text

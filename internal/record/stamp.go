@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Stamp is a time as events carry it: UTC, RFC 3339, truncated to the microsecond and written with all six digits. Databases and other
-// languages keep no more.
+// A Stamp is a time as events carry it: UTC, RFC 3339, truncated to the microsecond and written with all six digits.
+// Databases and other languages keep no more.
 type Stamp time.Time
 
 const stampLayout = "2006-01-02T15:04:05.000000Z"

@@ -1,6 +1,6 @@
-// Package seam is how the packages beside the root reach what they need of a run and a host need not see: its clock, its log, how long the
-// work in it may last. The root registers itself here when it is initialized, so that it exports none of this, and the packages import the
-// root so that it has.
+// Package seam is how the packages beside the root reach what they need of a run and a host need not see: its clock,
+// its log, how long the work in it may last. The root registers itself here when it is initialized, so that it exports
+// none of this, and the packages import the root so that it has.
 package seam
 
 import (
@@ -22,8 +22,8 @@ type Run interface {
 	Clock() clock.Clock
 	// Logger is never nil.
 	Logger() *slog.Logger
-	// Left is how long the work inside the run may last, 0 for none. It is no limit for a run that ends nothing: one that is only
-	// observed, or that has ended and whose context was detached for cleaning up.
+	// Left is how long the work inside the run may last, 0 for none. It is no limit for a run that ends nothing: one that
+	// is only observed, or that has ended and whose context was detached for cleaning up.
 	Left() time.Duration
 }
 

@@ -16,8 +16,8 @@ const (
 	SignalRelease  SignalKind = "release"
 )
 
-// A Signal is one thing that the decision heeds, at an instant of the window. Length is the cap of a hold, the length of an extension or, of an
-// attach, how much the window was extended before; Warned how many warnings it had.
+// A Signal is one thing that the decision heeds, at an instant of the window. Length is the cap of a hold, the length
+// of an extension or, of an attach, how much the window was extended before; Warned how many warnings it had.
 type Signal struct {
 	Kind   SignalKind
 	At     time.Duration
