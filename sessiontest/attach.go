@@ -20,7 +20,7 @@ var attachRules = []rule{
 			if err != nil {
 				return err
 			}
-			s, err := attach(ctx, store, of(home))
+			s, err := attach(ctx, store, newSession(homeRun))
 			if err != nil {
 				return err
 			}
@@ -35,7 +35,7 @@ var attachRules = []rule{
 		"a run without a row has attempt 0 before it is attached",
 		"a watchdog records that the attempt before was lost where there was one and it did not end",
 		func(ctx context.Context, store session.Store) error {
-			before, _, err := store.Attach(ctx, of(home))
+			before, _, err := store.Attach(ctx, newSession(homeRun))
 			if err == nil && before.Attempt != 0 {
 				err = fmt.Errorf("before the first attempt there was %+v", before)
 			}
@@ -47,7 +47,7 @@ var attachRules = []rule{
 		"what a lost attempt still says must not be taken for what the new one does",
 		func(ctx context.Context, store session.Store) error {
 			for n := range 3 {
-				s, err := attach(ctx, store, of(home))
+				s, err := attach(ctx, store, newSession(homeRun))
 				if err == nil && s.Attempt != n+1 {
 					err = fmt.Errorf("attempt %d has the number %d", n+1, s.Attempt)
 				}
@@ -62,11 +62,11 @@ var attachRules = []rule{
 		"attaching again returns the row as it was",
 		"a row that was still active belongs to an attempt that ended without a word: nobody else can tell",
 		func(ctx context.Context, store session.Store) error {
-			first, err := attach(ctx, store, session.Session{RunID: home, Parent: "p", Threshold: time.Hour, StartedAt: noon, Host: "first"})
+			first, err := attach(ctx, store, session.Session{RunID: homeRun, Parent: "p", Threshold: time.Hour, StartedAt: noon, Host: "first"})
 			if err != nil {
 				return err
 			}
-			before, _, err := store.Attach(ctx, of(home))
+			before, _, err := store.Attach(ctx, newSession(homeRun))
 			return errors.Join(err, differs(before, first))
 		},
 	},
@@ -74,14 +74,14 @@ var attachRules = []rule{
 		"attaching again makes a session active that had ended, without its reason",
 		"a run that was resumed and whose row stays cancelled is ended again by its own watchdog",
 		func(ctx context.Context, store session.Store) error {
-			s, err := attach(ctx, store, of(home))
+			s, err := attach(ctx, store, newSession(homeRun))
 			if err != nil {
 				return err
 			}
-			if err := end(ctx, store, session.Ending{RunID: home, Attempt: s.Attempt, Status: session.Cancelled, Reason: why}); err != nil {
+			if err := end(ctx, store, session.Ending{RunID: homeRun, Attempt: s.Attempt, Status: session.Cancelled, Reason: why}); err != nil {
 				return err
 			}
-			s, err = attach(ctx, store, of(home))
+			s, err = attach(ctx, store, newSession(homeRun))
 			if err == nil && (s.Status != session.Active || s.Reason != "") {
 				err = fmt.Errorf("it is %s with the reason %q", s.Status, string(s.Reason))
 			}
@@ -92,14 +92,14 @@ var attachRules = []rule{
 		"attaching again keeps when the row was made, and how often the run was resumed",
 		"the policy that resumes a run three times and no more counts in its row",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
 			if _, err := store.Cancel(ctx, s, session.CancelRequest{Reason: why, Resumes: 2}); err != nil {
 				return err
 			}
-			after, err := attach(ctx, store, of(home))
+			after, err := attach(ctx, store, newSession(homeRun))
 			if err == nil && (!after.CreatedAt.Equal(s.CreatedAt) || after.Resumes != 2) {
 				err = fmt.Errorf("it was made at %v and resumed %d times, want %v and 2", after.CreatedAt, after.Resumes, s.CreatedAt)
 			}
@@ -110,11 +110,11 @@ var attachRules = []rule{
 		"attaching again takes parent, threshold, window and host anew, and the time as the last event",
 		"a run that moved to another host is looked for there, and is not stalled because the host before was",
 		func(ctx context.Context, store session.Store) error {
-			old, err := putSilent(ctx, store, home, time.Hour)
+			old, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			want := session.Session{RunID: home, Parent: "other", Threshold: watchdog.NoLimit, StartedAt: noon.Add(time.Hour), Host: "host-2"}
+			want := session.Session{RunID: homeRun, Parent: "other", Threshold: watchdog.NoLimit, StartedAt: noon.Add(time.Hour), Host: "host-2"}
 			got, err := attach(ctx, store, want)
 			if err != nil {
 				return err
@@ -132,7 +132,7 @@ var attachRules = []rule{
 			const callers = 8
 			attempts := make([]int, callers)
 			err := atOnce(callers, func(caller int) error {
-				s, err := attach(ctx, store, of(home))
+				s, err := attach(ctx, store, newSession(homeRun))
 				attempts[caller] = s.Attempt
 				return err
 			})

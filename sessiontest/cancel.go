@@ -15,7 +15,7 @@ var cancelRules = []rule{
 		"a session that is as it was judged is cancelled, with its reason and its resumes",
 		"the row is what its own watchdog and the operators look at",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
@@ -31,47 +31,47 @@ var cancelRules = []rule{
 		"the events of a cancel are stored with it",
 		"a session that ended and whose run has no cancel is resumed as if nothing had been",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			advisory := cancelEvent("advisory", home, noon)
+			advisory := cancelEvent("advisory", homeRun, noon)
 			advisory.Type = watchdog.EventWarning
-			_, err = store.Cancel(ctx, s, session.CancelRequest{Reason: why, Events: []watchdog.Event{advisory, cancelEvent("terminal", home, noon.Add(time.Second))}})
-			return errors.Join(err, recorded(ctx, store, home, "advisory", "terminal"))
+			_, err = store.Cancel(ctx, s, session.CancelRequest{Reason: why, Events: []watchdog.Event{advisory, cancelEvent("terminal", homeRun, noon.Add(time.Second))}})
+			return errors.Join(err, recorded(ctx, store, homeRun, "advisory", "terminal"))
 		},
 	},
 	{
 		"a cancel with an invalid event is an error and changes nothing",
 		"it is one transaction: a row that is cancelled without its events has no reason that anybody could find",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			c := cancelOf(home)
-			c.Events = append(c.Events, cancelEvent("", home, noon))
+			c := cancelOf(homeRun)
+			c.Events = append(c.Events, cancelEvent("", homeRun, noon))
 			done, err := store.Cancel(ctx, s, c)
 			if done || !errors.Is(err, watchdog.ErrInvalid) {
 				return fmt.Errorf("the cancel reported %v and the error %w, want watchdog.ErrInvalid", done, err)
 			}
-			return errors.Join(looksLike(ctx, store, s), recorded(ctx, store, home))
+			return errors.Join(looksLike(ctx, store, s), recorded(ctx, store, homeRun))
 		},
 	},
 	{
 		"an event of a cancel that is stored already does not stand in its way",
 		"the watchdog of the run and the sweeper may both record the one cancel of a window",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			if err := store.Append(ctx, cancelOf(home).Events...); err != nil {
+			if err := store.Append(ctx, cancelOf(homeRun).Events...); err != nil {
 				return err
 			}
 			err = cancels(ctx, store, s, true)
 			s.Status, s.Reason = session.Cancelled, why
-			return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, home, "cancel of "+home))
+			return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, homeRun, "cancel of "+homeRun))
 		},
 	},
 	{
@@ -106,7 +106,7 @@ var guardRules = []rule{
 			if err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1}); err != nil {
+			if _, err := freshen(ctx, store, session.Fresh{RunID: homeRun, Attempt: 1}); err != nil {
 				return err
 			}
 			return untouched(ctx, store, s)
@@ -138,7 +138,7 @@ var guardRules = []rule{
 		"a run without a row is not cancelled, and nothing is written",
 		"somebody deleted the row while it was judged",
 		func(ctx context.Context, store session.Store) error {
-			s := silent("never heard of", noon, time.Hour)
+			s := silentSession("never heard of", noon, time.Hour)
 			return errors.Join(cancels(ctx, store, s, false), recorded(ctx, store, s.RunID))
 		},
 	},
@@ -146,35 +146,35 @@ var guardRules = []rule{
 		"of two cancels of one session one counts",
 		"a pass that is done again after an error must not cancel again",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
 			if err := cancels(ctx, store, s, true); err != nil {
 				return err
 			}
-			second := cancelOf(home)
+			second := cancelOf(homeRun)
 			second.Reason, second.Events[0].ID = "another", "another"
 			done, err := store.Cancel(ctx, s, second)
 			if err == nil && done {
 				err = errors.New("the second cancel reported true")
 			}
 			s.Status, s.Reason = session.Cancelled, why
-			return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, home, "cancel of "+home))
+			return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, homeRun, "cancel of "+homeRun))
 		},
 	},
 	{
 		"of eight cancels at once one counts, and its events are there alone",
 		"several sweepers on several hosts judge one session in the same second",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
 			const callers = 8
 			won := make([]bool, callers)
 			err = atOnce(callers, func(caller int) (err error) {
-				c := cancelOf(home)
+				c := cancelOf(homeRun)
 				c.Events[0].ID = fmt.Sprint("of caller ", caller)
 				won[caller], err = store.Cancel(ctx, s, c)
 				return err
@@ -191,7 +191,7 @@ var guardRules = []rule{
 			if len(winners) != 1 {
 				err = fmt.Errorf("the cancels of %q reported true", winners)
 			}
-			return errors.Join(err, recorded(ctx, store, home, winners...))
+			return errors.Join(err, recorded(ctx, store, homeRun, winners...))
 		},
 	},
 }
@@ -202,14 +202,14 @@ func putEventless(ctx context.Context, store session.Store) (session.Session, er
 	if err != nil {
 		return session.Session{}, err
 	}
-	s := silent(home, now, 0)
+	s := silentSession(homeRun, now, 0)
 	s.LastEventAt = time.Time{}
 	return s, put(ctx, store, s)
 }
 
 // spares changes something about a session before it is cancelled.
 func spares(ctx context.Context, store session.Store, change func(session.Session) (judged session.Session, err error)) error {
-	s, err := putSilent(ctx, store, home, time.Hour)
+	s, err := putSilent(ctx, store, homeRun, time.Hour)
 	if err != nil {
 		return err
 	}

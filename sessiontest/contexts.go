@@ -14,22 +14,22 @@ var contextRules = []rule{
 		"a write under a context that has ended changes nothing and returns the context's error",
 		"a keeper that gave up writes the same again: what was reported as not written must not turn up later",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
 			for name, write := range map[string]func(context.Context) error{
-				"Attach": func(ctx context.Context) error { _, _, err := store.Attach(ctx, of(home)); return err },
+				"Attach": func(ctx context.Context) error { _, _, err := store.Attach(ctx, newSession(homeRun)); return err },
 				"Freshen": func(ctx context.Context) error {
-					_, err := store.Freshen(ctx, []session.Fresh{{RunID: home, Attempt: 1}})
+					_, err := store.Freshen(ctx, []session.Fresh{{RunID: homeRun, Attempt: 1}})
 					return err
 				},
 				"End": func(ctx context.Context) error {
-					return store.End(ctx, []session.Ending{{RunID: home, Attempt: 1, Status: session.Finished}})
+					return store.End(ctx, []session.Ending{{RunID: homeRun, Attempt: 1, Status: session.Finished}})
 				},
-				"Cancel": func(ctx context.Context) error { _, err := store.Cancel(ctx, s, cancelOf(home)); return err },
+				"Cancel": func(ctx context.Context) error { _, err := store.Cancel(ctx, s, cancelOf(homeRun)); return err },
 			} {
-				if err := errors.Join(underEnded(ctx, name, write), looksLike(ctx, store, s), recorded(ctx, store, home)); err != nil {
+				if err := errors.Join(withDoneContexts(ctx, name, write), looksLike(ctx, store, s), recorded(ctx, store, homeRun)); err != nil {
 					return err
 				}
 			}
@@ -40,14 +40,14 @@ var contextRules = []rule{
 		"a question under a context that has ended returns the context's error",
 		"an answer that looks like nothing stalled is worse than the error",
 		func(ctx context.Context, store session.Store) error {
-			if _, err := attach(ctx, store, of(home)); err != nil {
+			if _, err := attach(ctx, store, newSession(homeRun)); err != nil {
 				return err
 			}
 			return errors.Join(
-				underEnded(ctx, "Session", func(ctx context.Context) error { _, err := store.Session(ctx, home); return err }),
-				underEnded(ctx, "Stalled", func(ctx context.Context) error { _, err := store.Stalled(ctx, session.Query{Limit: 1}); return err }),
-				underEnded(ctx, "Ended", func(ctx context.Context) error { _, _, err := store.Ended(ctx, ""); return err }),
-				underEnded(ctx, "History", func(ctx context.Context) error {
+				withDoneContexts(ctx, "Session", func(ctx context.Context) error { _, err := store.Session(ctx, homeRun); return err }),
+				withDoneContexts(ctx, "Stalled", func(ctx context.Context) error { _, err := store.Stalled(ctx, session.Query{Limit: 1}); return err }),
+				withDoneContexts(ctx, "Ended", func(ctx context.Context) error { _, _, err := store.Ended(ctx, ""); return err }),
+				withDoneContexts(ctx, "History", func(ctx context.Context) error {
 					_, err := store.History(ctx, session.History{By: session.ByDay})
 					return err
 				}),
@@ -57,7 +57,7 @@ var contextRules = []rule{
 }
 
 // underEnded runs a call under a cancelled context and under one whose deadline has passed.
-func underEnded(ctx context.Context, name string, call func(context.Context) error) error {
+func withDoneContexts(ctx context.Context, name string, call func(context.Context) error) error {
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	expired, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))

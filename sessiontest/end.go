@@ -30,7 +30,7 @@ var endRules = []rule{
 		"a session that has ended keeps its end",
 		"of cancel and finish the first counts: a cancel that its own watchdog overwrites has no reason any more",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
@@ -38,7 +38,7 @@ var endRules = []rule{
 			if err := put(ctx, store, s); err != nil {
 				return err
 			}
-			err = end(ctx, store, session.Ending{RunID: home, Attempt: 1, Status: session.Finished})
+			err = end(ctx, store, session.Ending{RunID: homeRun, Attempt: 1, Status: session.Finished})
 			return errors.Join(err, looksLike(ctx, store, s))
 		},
 	},
@@ -49,7 +49,7 @@ func endsEach(ctx context.Context, store session.Store, becomes func(session.Ses
 	var ends []session.Ending
 	var want []session.Session
 	for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
-		s, err := attach(ctx, store, of(string(status)))
+		s, err := attach(ctx, store, newSession(string(status)))
 		if err != nil {
 			return err
 		}

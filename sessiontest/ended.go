@@ -42,11 +42,11 @@ var endedRules = []rule{
 		"what was cancelled since a mark is returned",
 		"this is how a cancel reaches a live run on another host",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			return since(ctx, store, func() error { return cancels(ctx, store, s, true) }, home)
+			return since(ctx, store, func() error { return cancels(ctx, store, s, true) }, homeRun)
 		},
 	},
 	{
@@ -57,7 +57,7 @@ var endedRules = []rule{
 			if err != nil {
 				return err
 			}
-			if _, err := attach(ctx, store, of("live")); err != nil {
+			if _, err := attach(ctx, store, newSession("live")); err != nil {
 				return err
 			}
 			if _, err := freshen(ctx, store, session.Fresh{RunID: "live", Attempt: 1}); err != nil {
@@ -103,7 +103,7 @@ var endedRules = []rule{
 				return err
 			}
 			return since(ctx, store, func() error {
-				if _, err := attach(ctx, store, of("first")); err != nil {
+				if _, err := attach(ctx, store, newSession("first")); err != nil {
 					return err
 				}
 				return finish(ctx, store, "second")
@@ -114,10 +114,10 @@ var endedRules = []rule{
 		"a run that ends again is returned again",
 		"a run that is cancelled, resumed and cancelled is to be told each time",
 		func(ctx context.Context, store session.Store) error {
-			if err := finish(ctx, store, home); err != nil {
+			if err := finish(ctx, store, homeRun); err != nil {
 				return err
 			}
-			return since(ctx, store, func() error { return finish(ctx, store, home) }, home)
+			return since(ctx, store, func() error { return finish(ctx, store, homeRun) }, homeRun)
 		},
 	},
 }
@@ -133,7 +133,7 @@ func finish(ctx context.Context, store session.Store, runIDs ...string) error {
 }
 
 func endAs(ctx context.Context, store session.Store, runID string, status session.Status) error {
-	s, err := attach(ctx, store, of(runID))
+	s, err := attach(ctx, store, newSession(runID))
 	if err != nil {
 		return err
 	}

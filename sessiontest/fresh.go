@@ -26,7 +26,7 @@ var freshRules = []rule{
 			if err != nil {
 				return err
 			}
-			if err := put(ctx, store, silent("a", now, day), silent("b", now, day)); err != nil {
+			if err := put(ctx, store, silentSession("a", now, day), silentSession("b", now, day)); err != nil {
 				return err
 			}
 			if _, err := freshen(ctx, store, session.Fresh{RunID: "a", Attempt: 1, Age: time.Hour}, session.Fresh{RunID: "b", Attempt: 1, Age: time.Hour + apart}); err != nil {
@@ -47,11 +47,11 @@ var freshRules = []rule{
 		"a last event is never put back",
 		"two writers that come in the wrong order would make a live session old",
 		func(ctx context.Context, store session.Store) error {
-			s, err := attach(ctx, store, of(home))
+			s, err := attach(ctx, store, newSession(homeRun))
 			if err != nil {
 				return err
 			}
-			gone, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1, Age: time.Hour})
+			gone, err := freshen(ctx, store, session.Fresh{RunID: homeRun, Attempt: 1, Age: time.Hour})
 			if err == nil && len(gone) > 0 {
 				err = fmt.Errorf("gone are %q", gone)
 			}
@@ -66,29 +66,31 @@ var freshRules = []rule{
 			if err != nil {
 				return err
 			}
-			s := silent(home, now, 0)
+			s := silentSession(homeRun, now, 0)
 			s.LastEventAt = time.Time{}
 			if err := put(ctx, store, s); err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1, Age: time.Minute}); err != nil {
+			if _, err := freshen(ctx, store, session.Fresh{RunID: homeRun, Attempt: 1, Age: time.Minute}); err != nil {
 				return err
 			}
-			got, err := look(ctx, store, home)
+			got, err := look(ctx, store, homeRun)
 			return errors.Join(err, within("LastEventAt", got.LastEventAt, now.Add(-time.Minute), now.Add(time.Minute)))
 		},
 	},
 	{
 		"another attempt's session is left alone and told as gone",
 		"a host that was thought dead would keep the row of the one that took over fresh for ever",
-		func(ctx context.Context, store session.Store) error { return isGone(ctx, store, session.Active, 2) },
+		func(ctx context.Context, store session.Store) error {
+			return freshensNothing(ctx, store, session.Active, 2)
+		},
 	},
 	{
 		"a session that has ended is left alone and told as gone",
 		"this is how a keeper learns that its run was cancelled",
 		func(ctx context.Context, store session.Store) error {
 			return each([]session.Status{session.Cancelled, session.Interrupted, session.Finished}, func(status session.Status) error {
-				return isGone(ctx, store, status, 1)
+				return freshensNothing(ctx, store, status, 1)
 			})
 		},
 	},
@@ -114,7 +116,7 @@ var freshRules = []rule{
 		func(ctx context.Context, store session.Store) error {
 			var fresh []session.Fresh
 			for _, runID := range oddIDs {
-				if _, err := attach(ctx, store, of(runID)); err != nil {
+				if _, err := attach(ctx, store, newSession(runID)); err != nil {
 					return err
 				}
 				fresh = append(fresh, session.Fresh{RunID: runID, Attempt: 1})
@@ -141,37 +143,37 @@ var freshRules = []rule{
 
 // freshens checks one session that was silent for a day.
 func freshens(ctx context.Context, store session.Store, age time.Duration) error {
-	if _, err := putSilent(ctx, store, home, day); err != nil {
+	if _, err := putSilent(ctx, store, homeRun, day); err != nil {
 		return err
 	}
 	from, err := clockOf(ctx, store)
 	if err != nil {
 		return err
 	}
-	if _, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1, Age: age}); err != nil {
+	if _, err := freshen(ctx, store, session.Fresh{RunID: homeRun, Attempt: 1, Age: age}); err != nil {
 		return err
 	}
 	to, err := clockOf(ctx, store)
 	if err != nil {
 		return err
 	}
-	s, err := look(ctx, store, home)
+	s, err := look(ctx, store, homeRun)
 	return errors.Join(err, within("LastEventAt", s.LastEventAt, from.Add(-age), to.Add(-age)))
 }
 
 // isGone freshens attempt 1 of a session that is not as it thinks.
-func isGone(ctx context.Context, store session.Store, status session.Status, attempt int) error {
+func freshensNothing(ctx context.Context, store session.Store, status session.Status, attempt int) error {
 	now, err := clockOf(ctx, store)
 	if err != nil {
 		return err
 	}
-	s := silent(home, now, time.Hour)
+	s := silentSession(homeRun, now, time.Hour)
 	s.Status, s.Attempt = status, attempt
 	if err := put(ctx, store, s); err != nil {
 		return err
 	}
-	gone, err := freshen(ctx, store, session.Fresh{RunID: home, Attempt: 1})
-	if err == nil && !slices.Equal(gone, []string{home}) {
+	gone, err := freshen(ctx, store, session.Fresh{RunID: homeRun, Attempt: 1})
+	if err == nil && !slices.Equal(gone, []string{homeRun}) {
 		err = fmt.Errorf("gone are %q, want the one that is %s in attempt %d", gone, status, attempt)
 	}
 	return errors.Join(err, looksLike(ctx, store, s))
@@ -191,7 +193,7 @@ func freshensMany(ctx context.Context, store session.Store) error {
 	var fresh []session.Fresh
 	var want, still []string
 	for i := range many {
-		s := silent(fmt.Sprintf("run-%05d", i), now, day)
+		s := silentSession(fmt.Sprintf("run-%05d", i), now, day)
 		rows = append(rows, s)
 		if i%100 == 0 {
 			still = append(still, s.RunID)

@@ -23,7 +23,7 @@ var listenRules = []rule{
 					if _, err := store.Cancel(ctx, s, session.CancelRequest{Reason: why}); err != nil {
 						return err
 					}
-					if err := hears(ctx, told, runID); err != nil {
+					if err := receives(ctx, told, runID); err != nil {
 						return err
 					}
 				}
@@ -40,7 +40,7 @@ var listenRules = []rule{
 				if err != nil {
 					return err
 				}
-				awake, stalled := silent("awake", now, time.Minute), silent("stalled", now, time.Hour)
+				awake, stalled := silentSession("awake", now, time.Minute), silentSession("stalled", now, time.Hour)
 				if err := put(ctx, store, awake, stalled); err != nil {
 					return err
 				}
@@ -48,7 +48,7 @@ var listenRules = []rule{
 				return inOrder(
 					func() error { return cancels(ctx, store, awake, false) },
 					func() error { return cancels(ctx, store, stalled, true) },
-					func() error { return hears(ctx, told, "stalled") },
+					func() error { return receives(ctx, told, "stalled") },
 				)
 			})
 		},
@@ -66,7 +66,7 @@ var listenRules = []rule{
 func listening(ctx context.Context, store session.Store, check func(told <-chan string) error) error {
 	listener, ok := store.(session.Listener)
 	if !ok {
-		return fmt.Errorf("%w: the store is no session.Listener", errCannot)
+		return fmt.Errorf("%w: the store is no session.Listener", errNotCheckable)
 	}
 	listenCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -94,7 +94,7 @@ func listening(ctx context.Context, store session.Store, check func(told <-chan 
 	return err
 }
 
-func hears(ctx context.Context, told <-chan string, want string) error {
+func receives(ctx context.Context, told <-chan string, want string) error {
 	select {
 	case runID := <-told:
 		if runID != want {

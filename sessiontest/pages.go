@@ -69,7 +69,7 @@ var pageRules = []rule{
 		"a page without a session still has the time",
 		"whether a host's clock is off can be seen only against the database's",
 		func(ctx context.Context, store session.Store) error {
-			s, err := attach(ctx, store, of(home))
+			s, err := attach(ctx, store, newSession(homeRun))
 			if err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func aPage(ctx context.Context, store session.Store, limit int, check func(sessi
 		return err
 	}
 	for i := range 5 {
-		if err := put(ctx, store, silent(fmt.Sprint("run-", i), now, time.Hour-time.Duration(i)*time.Minute)); err != nil {
+		if err := put(ctx, store, silentSession(fmt.Sprint("run-", i), now, time.Hour-time.Duration(i)*time.Minute)); err != nil {
 			return err
 		}
 	}
@@ -113,9 +113,9 @@ func pages(ctx context.Context, store session.Store, limit int) error {
 	var rows []session.Session
 	for i := range 24 {
 		beyond := time.Hour + time.Duration(i/4)*time.Minute
-		s := silent(fmt.Sprintf("run %02d", i), now, threshold+beyond)
+		s := silentSession(fmt.Sprintf("run %02d", i), now, threshold+beyond)
 		if i%2 == 1 {
-			s = owning(silent(s.RunID, now, 5*time.Minute+beyond), 5*time.Minute)
+			s = withThreshold(silentSession(s.RunID, now, 5*time.Minute+beyond), 5*time.Minute)
 		}
 		rows = append(rows, s)
 	}

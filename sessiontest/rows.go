@@ -32,11 +32,11 @@ var rowRules = []rule{
 		"a threshold that is off is read as that",
 		"the longest duration there is, in a unit that rounds it, becomes one that passes",
 		func(ctx context.Context, store session.Store) error {
-			s, err := attach(ctx, store, session.Session{RunID: home, Threshold: watchdog.NoLimit, StartedAt: noon})
+			s, err := attach(ctx, store, session.Session{RunID: homeRun, Threshold: watchdog.NoLimit, StartedAt: noon})
 			if err != nil {
 				return err
 			}
-			read, err := look(ctx, store, home)
+			read, err := look(ctx, store, homeRun)
 			if err == nil && (s.Threshold != watchdog.NoLimit || read.Threshold != watchdog.NoLimit) {
 				err = fmt.Errorf("the thresholds are %v and %v, want %v", s.Threshold, read.Threshold, time.Duration(watchdog.NoLimit))
 			}
@@ -47,10 +47,10 @@ var rowRules = []rule{
 		"times are read in UTC",
 		"rows are compared and printed as they are read: a local zone makes one moment two texts on two machines",
 		func(ctx context.Context, store session.Store) error {
-			if _, err := attach(ctx, store, of(home)); err != nil {
+			if _, err := attach(ctx, store, newSession(homeRun)); err != nil {
 				return err
 			}
-			s, err := look(ctx, store, home)
+			s, err := look(ctx, store, homeRun)
 			if err == nil && (s.CreatedAt.Location() != time.UTC || s.LastEventAt.Location() != time.UTC || s.StartedAt.Location() != time.UTC) {
 				err = fmt.Errorf("the times are %v, %v and %v", s.CreatedAt, s.LastEventAt, s.StartedAt)
 			}
@@ -61,7 +61,7 @@ var rowRules = []rule{
 		"the start of a window is the same moment in every zone, cut off below the microsecond",
 		"a window is known by its start: one that lost digits or moved by hours is another window",
 		func(ctx context.Context, store session.Store) error {
-			s := of(home)
+			s := newSession(homeRun)
 			s.StartedAt = noon.Add(1_234_567 * time.Nanosecond).In(time.FixedZone("east", 5*3600+1800))
 			after, err := attach(ctx, store, s)
 			if want := noon.Add(1234 * time.Microsecond); err == nil && !after.StartedAt.Equal(want) {

@@ -15,7 +15,7 @@ import (
 
 // What rows and queries have where it is not what a check is about.
 const (
-	home      = "run-1"
+	homeRun   = "run-1"
 	host      = "host-1"
 	threshold = 10 * time.Minute
 	minAge    = 2 * time.Minute
@@ -25,7 +25,7 @@ const (
 // noon is when the windows and the events of checks begin.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-func of(runID string) session.Session {
+func newSession(runID string) session.Session {
 	return session.Session{RunID: runID, StartedAt: noon, Host: host}
 }
 
@@ -77,7 +77,7 @@ func clockOf(ctx context.Context, store session.Store) (time.Time, error) {
 }
 
 // silent is an active session, a day old, that had its last event so long before a time.
-func silent(runID string, now time.Time, silence time.Duration) session.Session {
+func silentSession(runID string, now time.Time, silence time.Duration) session.Session {
 	return session.Session{
 		RunID: runID, Status: session.Active, CreatedAt: now.Add(-day), LastEventAt: now.Add(-silence), StartedAt: noon, Host: host, Attempt: 1,
 	}
@@ -87,7 +87,7 @@ func silent(runID string, now time.Time, silence time.Duration) session.Session 
 func put(ctx context.Context, store session.Store, rows ...session.Session) error {
 	putter, ok := store.(Putter)
 	if !ok {
-		return fmt.Errorf("%w: the store is no sessiontest.Putter", errCannot)
+		return fmt.Errorf("%w: the store is no sessiontest.Putter", errNotCheckable)
 	}
 	if err := putter.Put(ctx, rows...); err != nil {
 		return fmt.Errorf("put %d rows: %w", len(rows), err)
@@ -101,7 +101,7 @@ func putSilent(ctx context.Context, store session.Store, runID string, silence t
 	if err != nil {
 		return session.Session{}, err
 	}
-	s := silent(runID, now, silence)
+	s := silentSession(runID, now, silence)
 	return s, put(ctx, store, s)
 }
 

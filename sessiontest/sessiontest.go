@@ -27,9 +27,9 @@ func Run(t *testing.T, open func(t *testing.T) session.Store) {
 	t.Helper()
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {
-			err := r.on(t.Context(), open(t))
+			err := r.checkOn(t.Context(), open(t))
 			switch {
-			case errors.Is(err, errCannot):
+			case errors.Is(err, errNotCheckable):
 				t.Skip(err)
 			case err != nil:
 				t.Errorf("%v\nwhy it matters: %s", err, r.why)
@@ -46,7 +46,7 @@ func Test(open func() (session.Store, error)) error {
 		if err != nil {
 			return fmt.Errorf("open a store: %w", err)
 		}
-		if err := r.on(context.Background(), store); err != nil && !errors.Is(err, errCannot) {
+		if err := r.checkOn(context.Background(), store); err != nil && !errors.Is(err, errNotCheckable) {
 			violations = append(violations, &storetest.Violation{Rule: r.name, Why: r.why, Err: err})
 		}
 	}
@@ -54,7 +54,7 @@ func Test(open func() (session.Store, error)) error {
 }
 
 // errCannot is a rule's answer to a store that it cannot be checked with.
-var errCannot = errors.New("the rule cannot be checked here")
+var errNotCheckable = errors.New("the rule cannot be checked here")
 
 // A rule is one promise of the contract. Rules are cut so that a store with one flaw breaks one rule: a check looks only at what its own rule promises, and the tests
 // hold it to that.
@@ -74,11 +74,11 @@ func rules() []rule {
 }
 
 // patience bounds a check. Only a store that hangs, or a machine that is far too busy, needs it.
-var patience = time.Minute
+var checkTimeout = time.Minute
 
 // on runs the check against a store that nobody else uses, and closes the store. A check whose calls hang is abandoned, and its goroutine stays behind.
-func (r rule) on(ctx context.Context, store session.Store) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func (r rule) checkOn(ctx context.Context, store session.Store) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	result := make(chan error, 1)
 	go func() {
@@ -89,8 +89,8 @@ func (r rule) on(ctx context.Context, store session.Store) error {
 	select {
 	case err := <-result:
 		return errors.Join(err, closeStore(store))
-	case <-time.After(patience + patience/10):
-		return fmt.Errorf("a call did not return within %v, although its context had ended", patience)
+	case <-time.After(checkTimeout + checkTimeout/10):
+		return fmt.Errorf("a call did not return within %v, although its context had ended", checkTimeout)
 	}
 }
 

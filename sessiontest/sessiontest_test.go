@@ -64,7 +64,7 @@ func TestRulesThatNeedMoreThanAStoreAreLeftOutWithoutIt(t *testing.T) {
 }
 
 func TestAStoreThatHangsIsReported(t *testing.T) {
-	defer sessiontest.SetPatience(20 * time.Millisecond)()
+	defer sessiontest.SetCheckTimeout(20 * time.Millisecond)()
 	release := make(chan struct{})
 	defer close(release)
 	err := sessiontest.Test(func() (session.Store, error) {

@@ -17,7 +17,7 @@ var stalledRules = []rule{
 		"exceeded means more than: at ten minutes and nothing a session is not stalled",
 		func(ctx context.Context, store session.Store) error {
 			return stalledAround(ctx, store, "threshold", func(runID string, now time.Time, beyond time.Duration) session.Session {
-				return silent(runID, now, threshold+beyond)
+				return silentSession(runID, now, threshold+beyond)
 			}, func(s session.Session, now time.Time) bool { return now.Sub(s.LastEventAt) > threshold })
 		},
 	},
@@ -26,7 +26,7 @@ var stalledRules = []rule{
 		"eligible age includes the minimum",
 		func(ctx context.Context, store session.Store) error {
 			return stalledAround(ctx, store, "minimal age", func(runID string, now time.Time, beyond time.Duration) session.Session {
-				s := silent(runID, now, time.Hour)
+				s := silentSession(runID, now, time.Hour)
 				s.CreatedAt = now.Add(-minAge - beyond)
 				return s
 			}, func(s session.Session, now time.Time) bool { return now.Sub(s.CreatedAt) >= minAge })
@@ -37,7 +37,7 @@ var stalledRules = []rule{
 		"a run that never gave a sign of life is the one that nobody else finds",
 		func(ctx context.Context, store session.Store) error {
 			return finds(ctx, store, []string{"old"}, func(now time.Time) []session.Session {
-				old, fresh := silent("old", now, 0), silent("new", now, 0)
+				old, fresh := silentSession("old", now, 0), silentSession("new", now, 0)
 				old.LastEventAt, fresh.LastEventAt = time.Time{}, time.Time{}
 				old.CreatedAt, fresh.CreatedAt = now.Add(-threshold-time.Minute), now.Add(-threshold+time.Minute)
 				return []session.Session{old, fresh}
@@ -50,8 +50,8 @@ var stalledRules = []rule{
 		func(ctx context.Context, store session.Store) error {
 			return finds(ctx, store, []string{"long and silent", "short and silent"}, func(now time.Time) []session.Session {
 				return []session.Session{
-					owning(silent("long", now, 50*time.Minute), time.Hour), owning(silent("long and silent", now, 70*time.Minute), time.Hour),
-					owning(silent("short", now, 30*time.Second), time.Minute), owning(silent("short and silent", now, 5*time.Minute), time.Minute),
+					withThreshold(silentSession("long", now, 50*time.Minute), time.Hour), withThreshold(silentSession("long and silent", now, 70*time.Minute), time.Hour),
+					withThreshold(silentSession("short", now, 30*time.Second), time.Minute), withThreshold(silentSession("short and silent", now, 5*time.Minute), time.Minute),
 				}
 			})
 		},
@@ -61,7 +61,7 @@ var stalledRules = []rule{
 		"who switches the sweeper off for a session means it",
 		func(ctx context.Context, store session.Store) error {
 			return finds(ctx, store, nil, func(now time.Time) []session.Session {
-				never := owning(silent("off", now, 1000*day), watchdog.NoLimit)
+				never := withThreshold(silentSession("off", now, 1000*day), watchdog.NoLimit)
 				never.CreatedAt = now.Add(-2000 * day)
 				return []session.Session{never}
 			})
@@ -72,13 +72,13 @@ var stalledRules = []rule{
 		"what has ended has no events any more, and would be cancelled by every pass for ever",
 		func(ctx context.Context, store session.Store) error {
 			return finds(ctx, store, []string{"active"}, func(now time.Time) []session.Session {
-				rows := []session.Session{silent("active", now, time.Hour)}
+				rows := []session.Session{silentSession("active", now, time.Hour)}
 				for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
-					s := silent(string(status), now, time.Hour)
+					s := silentSession(string(status), now, time.Hour)
 					s.Status = status
 					rows = append(rows, s)
 					s.RunID += " of its own"
-					rows = append(rows, owning(s, time.Minute))
+					rows = append(rows, withThreshold(s, time.Minute))
 				}
 				return rows
 			})
@@ -91,9 +91,9 @@ var stalledRules = []rule{
 			return finds(ctx, store, []string{"60", "50 own", "40", "30 own", "20", "10 own", "1"}, func(now time.Time) []session.Session {
 				beyond := func(runID string, minutes time.Duration, own time.Duration) session.Session {
 					if own == 0 {
-						return silent(runID, now, threshold+minutes*time.Minute)
+						return silentSession(runID, now, threshold+minutes*time.Minute)
 					}
-					return owning(silent(runID, now, own+minutes*time.Minute), own)
+					return withThreshold(silentSession(runID, now, own+minutes*time.Minute), own)
 				}
 				return []session.Session{
 					beyond("1", 1, 0), beyond("40", 40, 0), beyond("20", 20, 0), beyond("60", 60, 0),
@@ -106,7 +106,7 @@ var stalledRules = []rule{
 		"a stalled session is returned as its row is",
 		"the cancel is guarded by what was judged: a row that lost a digit on the way can never be cancelled",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour+123_457*time.Microsecond)
+			s, err := putSilent(ctx, store, homeRun, time.Hour+123_457*time.Microsecond)
 			if err != nil {
 				return err
 			}
@@ -129,7 +129,7 @@ var stalledRules = []rule{
 		"an error while judging is never a cancel, and one bad row never stops a pass",
 		func(ctx context.Context, store session.Store) error {
 			err := finds(ctx, store, []string{"before", "spoilt", "after"}, func(now time.Time) []session.Session {
-				return []session.Session{silent("before", now, 3*time.Hour), silent("spoilt", now, 2*time.Hour), silent("after", now, time.Hour)}
+				return []session.Session{silentSession("before", now, 3*time.Hour), silentSession("spoilt", now, 2*time.Hour), silentSession("after", now, time.Hour)}
 			})
 			if err != nil {
 				return err
@@ -149,7 +149,7 @@ var stalledRules = []rule{
 	},
 }
 
-func owning(s session.Session, own time.Duration) session.Session {
+func withThreshold(s session.Session, own time.Duration) session.Session {
 	s.Threshold = own
 	return s
 }
@@ -179,7 +179,7 @@ func stalledAround(ctx context.Context, store session.Store, what string, row fu
 		s := row(fmt.Sprintf("%+d ms", n), now, time.Duration(n)*time.Millisecond)
 		rows = append(rows, s)
 		s.RunID += " of its own"
-		rows = append(rows, owning(s, threshold))
+		rows = append(rows, withThreshold(s, threshold))
 	}
 	rows = append(rows, row("+1 µs", now, time.Microsecond), row("-1 µs", now, -time.Microsecond))
 	if err := put(ctx, store, rows...); err != nil {

@@ -66,7 +66,7 @@ var aggregateRules = []rule{
 // keptApart files an event under each aggregate ID and checks that each finds its own and no other.
 func keptApart(ctx context.Context, store watchdog.EventStore, aggregates ...string) error {
 	for i, aggregate := range aggregates {
-		if err := put(ctx, store, of(numbered(fmt.Sprint(i), i), aggregate)); err != nil {
+		if err := put(ctx, store, inAggregate(numbered(fmt.Sprint(i), i), aggregate)); err != nil {
 			return fmt.Errorf("aggregate %q: %w", aggregate, err)
 		}
 	}

@@ -35,7 +35,7 @@ var batchRules = []rule{
 		"a run and its layers are recorded in one batch, each under its own ID",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
-				put(ctx, store, of(numbered("1", 1), "x"), of(numbered("2", 2), "y"), of(numbered("3", 3), "x")),
+				put(ctx, store, inAggregate(numbered("1", 1), "x"), inAggregate(numbered("2", 2), "y"), inAggregate(numbered("3", 3), "x")),
 				holdsAt(ctx, store, "x", "1", "3"),
 				holdsAt(ctx, store, "y", "2"),
 			)

@@ -55,7 +55,7 @@ func raceForOneID(ctx context.Context, stores ...watchdog.EventStore) error {
 	err := atOnce(func(caller int) error {
 		store, e := stores[caller%len(stores)], numbered("contested", 1)
 		e.Payload = fmt.Appendf(nil, `{"caller":%d}`, caller)
-		got, err := keep(ctx, store, e)
+		got, err := roundTrip(ctx, store, e)
 		seen[caller] = string(got.Payload)
 		return err
 	})

@@ -17,10 +17,10 @@ var contextRules = []rule{
 			if err := put(ctx, store, numbered("witness", 0)); err != nil {
 				return err
 			}
-			return underEnded(ctx, func(ended context.Context) error {
+			return withDoneContexts(ctx, func(ended context.Context) error {
 				err := store.Append(ended, numbered("late", 1))
 				return errors.Join(
-					isOf(ended, "Append", err),
+					wrapsContextError(ended, "Append", err),
 					refused(ctx, store, err, "witness", "append under a context that has ended"),
 				)
 			})
@@ -30,16 +30,16 @@ var contextRules = []rule{
 		"a read under a context that has ended returns the context's error",
 		"whoever asked has gone: an answer that looks like an empty run, or a wait, is worse than the error",
 		func(ctx context.Context, store watchdog.EventStore) error {
-			return underEnded(ctx, func(ended context.Context) error {
-				_, err := store.Read(ended, watchdog.AggregateType, home)
-				return isOf(ended, "Read", err)
+			return withDoneContexts(ctx, func(ended context.Context) error {
+				_, err := store.Read(ended, watchdog.AggregateType, runID)
+				return wrapsContextError(ended, "Read", err)
 			})
 		},
 	},
 }
 
 // underEnded runs a call under a cancelled context and under one whose deadline has passed.
-func underEnded(ctx context.Context, call func(context.Context) error) error {
+func withDoneContexts(ctx context.Context, call func(context.Context) error) error {
 	cancelled, cancel := context.WithCancel(ctx)
 	cancel()
 	expired, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
@@ -47,7 +47,7 @@ func underEnded(ctx context.Context, call func(context.Context) error) error {
 	return errors.Join(call(cancelled), call(expired))
 }
 
-func isOf(ended context.Context, call string, err error) error {
+func wrapsContextError(ended context.Context, call string, err error) error {
 	switch {
 	case err == nil:
 		return fmt.Errorf("%s returned nil", call)

@@ -18,7 +18,7 @@ func RunDurable(t *testing.T, place func(t *testing.T) (open func() (watchdog.Ev
 	for _, r := range durableRules {
 		t.Run(r.name, func(t *testing.T) {
 			at := place(t)
-			r.report(t, inTime(t.Context(), func(ctx context.Context) error { return r.check(ctx, at) }))
+			r.report(t, withTimeout(t.Context(), func(ctx context.Context) error { return r.check(ctx, at) }))
 		})
 	}
 }
@@ -29,7 +29,7 @@ func TestDurable(place func() (open func() (watchdog.EventStore, error))) error 
 	var violations []error
 	for _, r := range durableRules {
 		at := place()
-		err := inTime(context.Background(), func(ctx context.Context) error { return r.check(ctx, at) })
+		err := withTimeout(context.Background(), func(ctx context.Context) error { return r.check(ctx, at) })
 		if err != nil {
 			violations = append(violations, r.violation(err))
 		}

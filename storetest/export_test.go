@@ -18,8 +18,8 @@ func DurableRuleNames() (names []string) {
 }
 
 // SetPatience shortens the time a check may take and returns what puts it back.
-func SetPatience(d time.Duration) (restore func()) {
-	before := patience
-	patience = d
-	return func() { patience = before }
+func SetCheckTimeout(d time.Duration) (restore func()) {
+	before := checkTimeout
+	checkTimeout = d
+	return func() { checkTimeout = before }
 }

@@ -18,7 +18,7 @@ var fieldRules = []rule{
 					ID: "full", AggregateType: "runtime_control", AggregateID: "run-full", Type: watchdog.EventResume,
 					Payload: []byte(`{"reason":"on request"}`), Timestamp: noon, ConsensusID: "consensus-1",
 				}),
-				comesBack(ctx, store, of(numbered("without a consensus ID", 1), "run-plain")),
+				comesBack(ctx, store, inAggregate(numbered("without a consensus ID", 1), "run-plain")),
 			)
 		},
 	},

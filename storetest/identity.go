@@ -50,9 +50,9 @@ var identityRules = []rule{
 		"the ID is the primary key of the table; a store that asks only within an aggregate keeps two events under one name",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
-				put(ctx, store, of(numbered("a", 1), "x")),
-				put(ctx, store, of(numbered("b", 2), "y")),
-				put(ctx, store, of(numbered("a", 1), "y")),
+				put(ctx, store, inAggregate(numbered("a", 1), "x")),
+				put(ctx, store, inAggregate(numbered("b", 2), "y")),
+				put(ctx, store, inAggregate(numbered("a", 1), "y")),
 				holdsAt(ctx, store, "x", "a"),
 				holdsAt(ctx, store, "y", "b"),
 			)

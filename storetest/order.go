@@ -41,7 +41,7 @@ var orderRules = []rule{
 }
 
 func isOrdered(ctx context.Context, store watchdog.EventStore, want ...string) error {
-	events, err := get(ctx, store, home)
+	events, err := get(ctx, store, runID)
 	if err != nil {
 		return err
 	}

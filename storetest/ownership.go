@@ -18,7 +18,7 @@ var ownershipRules = []rule{
 			if err := put(ctx, store, want); err != nil {
 				return err
 			}
-			got, err := getOne(ctx, store, home)
+			got, err := getOne(ctx, store, runID)
 			if err != nil {
 				return err
 			}
@@ -45,7 +45,7 @@ var ownershipRules = []rule{
 
 // spoilRead writes into everything that two reads returned.
 func spoilRead(ctx context.Context, store watchdog.EventStore, before watchdog.Event) error {
-	again, err := get(ctx, store, home)
+	again, err := get(ctx, store, runID)
 	if err != nil || len(again) != 1 {
 		return errors.Join(err, fmt.Errorf("read %s the second time", list(again)))
 	}

@@ -65,7 +65,7 @@ var payloadRules = []rule{
 func payloadsStay(payloads ...string) func(context.Context, watchdog.EventStore) error {
 	return func(ctx context.Context, store watchdog.EventStore) error {
 		return each(payloads, func(payload string) error {
-			got, err := keepPayload(ctx, store, payload)
+			got, err := roundTripPayload(ctx, store, payload)
 			if err != nil {
 				return err
 			}
@@ -75,7 +75,7 @@ func payloadsStay(payloads ...string) func(context.Context, watchdog.EventStore)
 }
 
 func hasNoMoreKeys(ctx context.Context, store watchdog.EventStore, payload string) error {
-	got, err := keepPayload(ctx, store, payload)
+	got, err := roundTripPayload(ctx, store, payload)
 	if err != nil {
 		return err
 	}
@@ -88,11 +88,11 @@ func hasNoMoreKeys(ctx context.Context, store watchdog.EventStore, payload strin
 }
 
 // keepPayload appends an event with the payload, in an aggregate of its own, and reads the payload back.
-func keepPayload(ctx context.Context, store watchdog.EventStore, payload string) (json.RawMessage, error) {
+func roundTripPayload(ctx context.Context, store watchdog.EventStore, payload string) (json.RawMessage, error) {
 	name := fmt.Sprintf("payload-%08x", crc32.ChecksumIEEE([]byte(payload)))
-	e := of(numbered(name, 1), name)
+	e := inAggregate(numbered(name, 1), name)
 	e.Payload = json.RawMessage(payload)
-	got, err := keep(ctx, store, e)
+	got, err := roundTrip(ctx, store, e)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("payload %s", brief(e.Payload)), err)
 	}

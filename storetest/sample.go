@@ -11,7 +11,7 @@ import (
 )
 
 // home is the aggregate ID of the events that checks use when the aggregate is not what they are about.
-const home = "run-1"
+const runID = "run-1"
 
 // noon is the second that numbered counts from.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
@@ -22,7 +22,7 @@ func numbered(id string, n int) watchdog.Event {
 	return watchdog.Event{
 		ID:            id,
 		AggregateType: watchdog.AggregateType,
-		AggregateID:   home,
+		AggregateID:   runID,
 		Type:          watchdog.EventCancel,
 		Payload:       fmt.Appendf(nil, `{"n":%d}`, n),
 		Timestamp:     noon.Add(time.Duration(n) * time.Second),
@@ -30,7 +30,7 @@ func numbered(id string, n int) watchdog.Event {
 }
 
 // of returns the event moved to another aggregate ID.
-func of(e watchdog.Event, aggregateID string) watchdog.Event {
+func inAggregate(e watchdog.Event, aggregateID string) watchdog.Event {
 	e.AggregateID = aggregateID
 	return e
 }
@@ -63,7 +63,7 @@ func getOne(ctx context.Context, store watchdog.EventStore, aggregateID string) 
 }
 
 // keep appends one event and reads it back from its aggregate, which must be empty before.
-func keep(ctx context.Context, store watchdog.EventStore, e watchdog.Event) (watchdog.Event, error) {
+func roundTrip(ctx context.Context, store watchdog.EventStore, e watchdog.Event) (watchdog.Event, error) {
 	if err := put(ctx, store, e); err != nil {
 		return watchdog.Event{}, err
 	}
@@ -72,7 +72,7 @@ func keep(ctx context.Context, store watchdog.EventStore, e watchdog.Event) (wat
 
 // holds checks that the home aggregate has the events with these IDs, each once and in any order.
 func holds(ctx context.Context, store watchdog.EventStore, want ...string) error {
-	return holdsAt(ctx, store, home, want...)
+	return holdsAt(ctx, store, runID, want...)
 }
 
 func holdsAt(ctx context.Context, store watchdog.EventStore, aggregateID string, want ...string) error {

@@ -18,7 +18,7 @@ func Run(t *testing.T, open func(t *testing.T) watchdog.EventStore) {
 	t.Helper()
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {
-			r.report(t, r.on(t.Context(), open(t)))
+			r.report(t, r.checkOn(t.Context(), open(t)))
 		})
 	}
 }
@@ -32,7 +32,7 @@ func Test(open func() (watchdog.EventStore, error)) error {
 		if err != nil {
 			return fmt.Errorf("open a store: %w", err)
 		}
-		if err := r.on(context.Background(), store); err != nil {
+		if err := r.checkOn(context.Background(), store); err != nil {
 			violations = append(violations, r.violation(err))
 		}
 	}
@@ -76,8 +76,8 @@ func rules() []rule {
 }
 
 // on runs the check against a store that nobody else uses, and closes the store.
-func (r rule) on(ctx context.Context, store watchdog.EventStore) error {
-	err := inTime(ctx, func(ctx context.Context) error { return r.check(ctx, store) })
+func (r rule) checkOn(ctx context.Context, store watchdog.EventStore) error {
+	err := withTimeout(ctx, func(ctx context.Context) error { return r.check(ctx, store) })
 	return errors.Join(err, closeStore(store))
 }
 
@@ -91,11 +91,11 @@ func (r rule) report(t *testing.T, err error) {
 }
 
 // patience bounds a check. Only a store that hangs, or a machine that is far too busy, needs it.
-var patience = time.Minute
+var checkTimeout = time.Minute
 
 // inTime runs a check whose calls may hang: then the check is abandoned and its goroutine stays behind.
-func inTime(ctx context.Context, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+func withTimeout(ctx context.Context, check func(context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	result := make(chan error, 1)
 	go func() {
@@ -106,8 +106,8 @@ func inTime(ctx context.Context, check func(context.Context) error) error {
 	select {
 	case err := <-result:
 		return err
-	case <-time.After(patience + patience/10):
-		return fmt.Errorf("a call did not return within %v, although its context had ended", patience)
+	case <-time.After(checkTimeout + checkTimeout/10):
+		return fmt.Errorf("a call did not return within %v, although its context had ended", checkTimeout)
 	}
 }
 

@@ -73,7 +73,7 @@ func TestRuleNamesAreUnique(t *testing.T) {
 }
 
 func TestAStoreThatHangsIsReported(t *testing.T) {
-	defer storetest.SetPatience(20 * time.Millisecond)()
+	defer storetest.SetCheckTimeout(20 * time.Millisecond)()
 	release := make(chan struct{})
 	defer close(release)
 	err := storetest.Test(func() (watchdog.EventStore, error) {

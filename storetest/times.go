@@ -37,7 +37,7 @@ var timeRules = []rule{
 		"times come back in UTC",
 		"events are compared, printed and sent on as they are read: a local zone makes the same event two texts on two machines",
 		func(ctx context.Context, store watchdog.EventStore) error {
-			got, err := keep(ctx, store, numbered("a", 1))
+			got, err := roundTrip(ctx, store, numbered("a", 1))
 			if err == nil && got.Timestamp.Location() != time.UTC {
 				err = fmt.Errorf("read %v, in %v", got.Timestamp, got.Timestamp.Location())
 			}
@@ -70,9 +70,9 @@ var timeRules = []rule{
 
 // timeBecomes keeps an event with the time in an aggregate of its own and checks the time that comes back.
 func timeBecomes(ctx context.Context, store watchdog.EventStore, name string, appended, want time.Time) error {
-	e := of(numbered(name, 0), name)
+	e := inAggregate(numbered(name, 0), name)
 	e.Timestamp = appended
-	got, err := keep(ctx, store, e)
+	got, err := roundTrip(ctx, store, e)
 	if err == nil && !got.Timestamp.Equal(want) {
 		err = fmt.Errorf("appended %s, read %s, want %s", appended.Format(time.RFC3339Nano),
 			got.Timestamp.Format(time.RFC3339Nano), want.Format(time.RFC3339Nano))

@@ -132,7 +132,7 @@ func BenchmarkCancel(b *testing.B) {
 		b.Run(fmt.Sprintf("writers=%d", writers), func(b *testing.B) {
 			judged := make([]session.Session, b.N+1)
 			for i := range judged {
-				judged[i] = attach(b, s, fmt.Sprintf("%d-%d-%d", writers, b.N, i))
+				judged[i] = attachRow(b, s, fmt.Sprintf("%d-%d-%d", writers, b.N, i))
 			}
 			eachWriter(b, writers, func(n int64) error {
 				_, err := s.Cancel(context.WithoutCancel(b.Context()), judged[n], cancelOf("c"+judged[n].RunID, judged[n].RunID))

@@ -12,7 +12,7 @@ func (s *Store) StalledStatement(q session.Query) (statement string, arguments [
 	if err != nil {
 		panic(err)
 	}
-	return s.in(selectStalled), stalledArguments(q, last)
+	return s.qualify(selectStalled), stalledArguments(q, last)
 }
 
 // FreshenStatement is what Freshen does to so many sessions.
@@ -21,7 +21,7 @@ func (s *Store) FreshenStatement(runIDs []string) (statement string, arguments [
 	for i := range runIDs {
 		attempts[i] = 1
 	}
-	return s.in(freshen), []any{runIDs, attempts, ages}
+	return s.qualify(freshenRows), []any{runIDs, attempts, ages}
 }
 
 // EndStatement is what End does to so many sessions.
@@ -30,7 +30,7 @@ func (s *Store) EndStatement(runIDs []string) (statement string, arguments []any
 	for i := range runIDs {
 		attempts[i], statuses[i] = 1, string(session.Finished)
 	}
-	return s.in(end), []any{runIDs, attempts, statuses, make([]string, len(runIDs))}
+	return s.qualify(endRows), []any{runIDs, attempts, statuses, make([]string, len(runIDs))}
 }
 
 // CancelStatement is what Cancel does, without events.
@@ -39,20 +39,20 @@ func (s *Store) CancelStatement(judged session.Session) (statement string, argum
 	if err != nil {
 		panic(err)
 	}
-	return s.in(cancel), append(columns[:], judged.RunID, judged.Attempt, maybe(judged.LastEventAt), "reason", 0, s.channel())
+	return s.qualify(cancelRow), append(columns[:], judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), "reason", 0, s.channel())
 }
 
 // AttachStatement is what Attach does.
 func (s *Store) AttachStatement(runID string, at time.Time) (statement string, arguments []any) {
-	return s.in(attach), []any{runID, "", int64(0), at, ""}
+	return s.qualify(attachRow), []any{runID, "", int64(0), at, ""}
 }
 
 // EndedStatement is what Ended asks.
 func (s *Store) EndedStatement(mark string) (statement string, arguments []any) {
-	return s.in(selectEnded), []any{mark}
+	return s.qualify(selectEnded), []any{mark}
 }
 
 // ReadStatement is what Read asks.
 func (s *Store) ReadStatement(aggregateType, aggregateID string) (statement string, arguments []any) {
-	return s.in(selectEvents), []any{aggregateType, aggregateID}
+	return s.qualify(selectEvents), []any{aggregateType, aggregateID}
 }

@@ -13,14 +13,14 @@ import (
 )
 
 // ErrNotHeard is returned by [Store.Listen] where a pooler in transaction mode, or another thing between us and the server, keeps back what the server has to say.
-var ErrNotHeard = errors.New(
+var ErrNoNotifications = errors.New(
 	"what the server tells does not arrive, there seems to be a pooler in transaction mode in between: connect to the server itself, or poll with Ended")
 
 // beat is after how long a connection on which nothing is told is asked whether it still is one.
-const beat = 30 * time.Second
+const pingInterval = 30 * time.Second
 
 // probeTime is how long a connection through a pooler has to hear itself.
-const probeTime = 5 * time.Second
+const probeTimeout = 5 * time.Second
 
 // channel is where cancels of our schema are told. Its name fits, however long the schema's is.
 func (s *Store) channel() string {
@@ -43,25 +43,25 @@ func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string
 			}
 			cancel()
 		}()
-		return s.hear(ctx, ready, told)
+		return s.receive(ctx, ready, told)
 	})
 	switch {
 	case outer.Err() != nil:
 		return nil
 	case ctx.Err() != nil:
-		return s.fault(outer, "listen to", ErrClosed)
+		return s.wrapError(outer, "listen to", ErrClosed)
 	default:
 		return err
 	}
 }
 
 // hear returns when the context ends or the connection is lost.
-func (s *Store) hear(ctx context.Context, ready func(), told func(runID string)) error {
+func (s *Store) receive(ctx context.Context, ready func(), told func(runID string)) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer hangUp(ctx, conn)
+	defer closeConn(ctx, conn)
 	if _, err := conn.Exec(ctx, "LISTEN "+s.channel()); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (s *Store) hear(ctx context.Context, ready func(), told func(runID string))
 	}
 	ready()
 	for {
-		heard, err := next(ctx, conn, beat)
+		heard, err := waitForNotification(ctx, conn, pingInterval)
 		switch {
 		case err != nil:
 			return err
@@ -98,14 +98,14 @@ func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
 		return conn, err
 	}
 	if err := config.AfterConnect(ctx, conn); err != nil {
-		hangUp(ctx, conn)
+		closeConn(ctx, conn)
 		return nil, err
 	}
 	return conn, nil
 }
 
 // hangUp returns when nothing of the connection is left, also when the context has ended.
-func hangUp(ctx context.Context, conn *pgx.Conn) {
+func closeConn(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx) // it is of no use any more
@@ -126,17 +126,17 @@ func (s *Store) probe(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return err
 	}
-	if _, err := s.pool.Exec(ctx, "SELECT pg_notify($1, '')", s.once([]any{channel})...); err != nil {
+	if _, err := s.pool.Exec(ctx, "SELECT pg_notify($1, '')", s.unprepared([]any{channel})...); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for {
-		heard, err := next(ctx, conn, 2*probeTime)
+		heard, err := waitForNotification(ctx, conn, 2*probeTimeout)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			_, _ = conn.Exec(context.WithoutCancel(ctx), "UNLISTEN *") // with luck on the same connection
-			return ErrNotHeard
+			return ErrNoNotifications
 		case err != nil:
 			return err
 		case heard.Channel == channel:
@@ -146,7 +146,7 @@ func (s *Store) probe(ctx context.Context, conn *pgx.Conn) error {
 }
 
 // next waits for what is told, and returns nil where nothing is for a time.
-func next(ctx context.Context, conn *pgx.Conn, most time.Duration) (*pgconn.Notification, error) {
+func waitForNotification(ctx context.Context, conn *pgx.Conn, most time.Duration) (*pgconn.Notification, error) {
 	limited, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	heard, err := conn.WaitForNotification(limited)

@@ -25,7 +25,7 @@ func cancelOf(id, runID string) session.CancelRequest {
 	return session.CancelRequest{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{e}}
 }
 
-func attach(tb testing.TB, s session.Store, runID string) session.Session {
+func attachRow(tb testing.TB, s session.Store, runID string) session.Session {
 	tb.Helper()
 	_, after, err := s.Attach(tb.Context(), session.Session{RunID: runID, StartedAt: noon, Host: "host-1"})
 	require.NoError(tb, err)
@@ -37,7 +37,7 @@ func cancelsAtOnce(t *testing.T, s session.Store) {
 	t.Helper()
 	var sessions []session.Session
 	for i := range 10 {
-		sessions = append(sessions, attach(t, s, fmt.Sprint("run-", i)))
+		sessions = append(sessions, attachRow(t, s, fmt.Sprint("run-", i)))
 	}
 	var all sync.WaitGroup
 	var won atomic.Int64
@@ -75,7 +75,7 @@ func hearsCancels(t *testing.T, s session.Store) (latencies []time.Duration) {
 		require.NoError(t, err, "listening ended before it was ready")
 	}
 	for i := range 100 {
-		judged := attach(t, s, fmt.Sprint("run-", i))
+		judged := attachRow(t, s, fmt.Sprint("run-", i))
 		began := time.Now()
 		done, err := s.Cancel(t.Context(), judged, cancelOf(fmt.Sprint(i), judged.RunID))
 		require.NoError(t, err)
@@ -103,7 +103,7 @@ func TestWhoListensInOneSchemaHearsNothingOfAnother(t *testing.T) {
 	go func() { ended <- here.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID }) }()
 	<-ready
 	for _, s := range []*postgres.Store{there, here} {
-		judged := attach(t, s, fmt.Sprint("of ", s == here))
+		judged := attachRow(t, s, fmt.Sprint("of ", s == here))
 		_, err := s.Cancel(t.Context(), judged, cancelOf("c", judged.RunID))
 		require.NoError(t, err)
 	}

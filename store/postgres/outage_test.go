@@ -20,7 +20,7 @@ import (
 func TestAServerThatComesAndGoes(t *testing.T) {
 	own := pgtest.Start(t, pgtest.Options{})
 	s := openAt(t, own.DSN(own.Database(t)), postgres.Config{})
-	judged := attach(t, s, "run-1")
+	judged := attachRow(t, s, "run-1")
 	for name, stop := range map[string]func(){
 		"that is stopped":         func() { own.Stop(false) },
 		"that is stopped at once": func() { own.Stop(true) },
@@ -73,7 +73,7 @@ func TestAServerThatHasNoConnectionLeft(t *testing.T) {
 func TestAServerThatDoesNotAnswer(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	judged := attach(t, s, "run-1")
+	judged := attachRow(t, s, "run-1")
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))

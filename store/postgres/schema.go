@@ -35,10 +35,10 @@ func (s *Store) migrate(ctx context.Context) error {
 		if err := t.checkServer(); err != nil {
 			return err
 		}
-		if err := t.findSchema(); err != nil {
+		if err := t.ensureSchema(); err != nil {
 			return err
 		}
-		if err := t.exec("SELECT pg_advisory_xact_lock($1)", lockOf(s.schema)); err != nil {
+		if err := t.exec("SELECT pg_advisory_xact_lock($1)", advisoryLock(s.schema)); err != nil {
 			return err
 		}
 		return t.migrate()
@@ -46,7 +46,7 @@ func (s *Store) migrate(ctx context.Context) error {
 }
 
 // lockOf is the advisory lock for a schema.
-func lockOf(schema string) int64 {
+func advisoryLock(schema string) int64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte("watchdog_schema " + schema)) // never fails
 	return int64(h.Sum64())                             //nolint:gosec // any number will do
@@ -73,7 +73,7 @@ func (t *transaction) checkServer() error {
 }
 
 // findSchema finds out which schema is ours, and makes the one that is asked for.
-func (t *transaction) findSchema() error {
+func (t *transaction) ensureSchema() error {
 	if t.store.schema == "" {
 		err := t.values(`SELECT coalesce(current_schema(), '')`, nil, &t.store.schema)
 		if err == nil && t.store.schema == "" {
@@ -87,7 +87,7 @@ func (t *transaction) findSchema() error {
 		return err
 	}
 	// Two that create one schema at once are one too many, IF NOT EXISTS or not.
-	if err := t.exec("SELECT pg_advisory_xact_lock($1)", lockOf(t.store.schema)); err != nil {
+	if err := t.exec("SELECT pg_advisory_xact_lock($1)", advisoryLock(t.store.schema)); err != nil {
 		return err
 	}
 	_, err = t.Exec(t.ctx, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{t.store.schema}.Sanitize())
@@ -114,7 +114,7 @@ func (t *transaction) migrate() error {
 		if err := migrations[version](t); err != nil {
 			return err
 		}
-		if err := t.keepVersion(version + 1); err != nil {
+		if err := t.storeVersion(version + 1); err != nil {
 			return err
 		}
 	}
@@ -131,7 +131,7 @@ func (t *transaction) schemaVersion() (version int, err error) {
 	return version, err
 }
 
-func (t *transaction) keepVersion(version int) error {
+func (t *transaction) storeVersion(version int) error {
 	if err := t.exec(`CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_schema (version integer PRIMARY KEY)`); err != nil {
 		return err
 	}
@@ -189,15 +189,15 @@ func (t *transaction) createIndex(name string, columns ...string) error {
 
 // exec and values run a statement that runs once, prepared under no name.
 func (t *transaction) exec(statement string, arguments ...any) error {
-	_, err := t.Exec(t.ctx, t.store.in(statement), t.store.once(arguments)...)
+	_, err := t.Exec(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...)
 	return err
 }
 
 func (t *transaction) values(statement string, arguments []any, into ...any) error {
-	return t.QueryRow(t.ctx, t.store.in(statement), t.store.once(arguments)...).Scan(into...)
+	return t.QueryRow(t.ctx, t.store.qualify(statement), t.store.unprepared(arguments)...).Scan(into...)
 }
 
 // once is the mode for what need not be remembered.
-func (s *Store) once(arguments []any) []any {
+func (s *Store) unprepared(arguments []any) []any {
 	return append([]any{pgx.QueryExecModeExec}, arguments...)
 }

@@ -43,7 +43,7 @@ func TestAnExistingDatabase(t *testing.T) {
 		require.NoError(t, openAt(t, dsn, postgres.Config{}).Append(t.Context(), numbered(1)))
 		mustExec(t, pool, "DROP TABLE watchdog_sessions", "DELETE FROM watchdog_schema WHERE version > 1")
 		s := openAt(t, dsn, postgres.Config{})
-		attach(t, s, "run-1")
+		attachRow(t, s, "run-1")
 		assert.Equal(t, []string{"event-1"}, read(t, s))
 	})
 	for _, table := range []string{"events", "watchdog_sessions"} {
@@ -67,7 +67,7 @@ func TestSeveralSchemasOfOneDatabase(t *testing.T) {
 	stores = append(stores, openAt(t, dsn+"&search_path="+"%22search%20path%22", postgres.Config{}))
 	for i, s := range stores {
 		require.NoError(t, s.Append(t.Context(), numbered(int64(i))))
-		judged := attach(t, s, "run-1")
+		judged := attachRow(t, s, "run-1")
 		assert.Equal(t, 1, judged.Attempt)
 		_, err := s.Freshen(t.Context(), []session.Fresh{{RunID: "run-1", Attempt: 1}})
 		require.NoError(t, err)

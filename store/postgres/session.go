@@ -25,7 +25,7 @@ type sessionRow struct {
 }
 
 // into is where a row is scanned to, behind other things.
-func (r *sessionRow) into(first ...any) []any {
+func (r *sessionRow) scanInto(first ...any) []any {
 	return append(first, &r.runID, &r.parent, &r.status, &r.created, &r.lastEvent, &r.threshold, &r.started,
 		&r.host, &r.attempt, &r.resumes, &r.reason, &r.readable)
 }
@@ -69,12 +69,12 @@ func (s *Store) Session(ctx context.Context, runID string) (found session.Sessio
 }
 
 func scanSession(row pgx.CollectableRow) (r sessionRow, err error) {
-	err = row.Scan(r.into()...)
+	err = row.Scan(r.scanInto()...)
 	return r, err
 }
 
 // maybe is a time that may be none.
-func maybe(t time.Time) *time.Time {
+func nullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}

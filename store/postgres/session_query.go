@@ -29,13 +29,13 @@ const selectStalled = `
 	SELECT statement_timestamp(), ARRAY(SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + isUnreadable + ` LIMIT (SELECT $7::bigint)), found.*
 	FROM (VALUES (1)) AS one LEFT JOIN (
 		(SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions
-		WHERE ` + isShared + ` AND (silent, run_id) > ((SELECT $4::timestamptz), $6::text)
+		WHERE ` + hasDefaultThreshold + ` AND (silent, run_id) > ((SELECT $4::timestamptz), $6::text)
 			AND silent < (SELECT statement_timestamp() - $1::bigint * interval '1 microsecond')
 			AND created_at <= (SELECT statement_timestamp() - $2::bigint * interval '1 microsecond')
 		ORDER BY silent, run_id LIMIT (SELECT $3::bigint))
 		UNION ALL
 		(SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions
-		WHERE ` + isOwn + ` AND (due, run_id) > ((SELECT $5::timestamptz), $6::text)
+		WHERE ` + hasOwnThreshold + ` AND (due, run_id) > ((SELECT $5::timestamptz), $6::text)
 			AND due < (SELECT statement_timestamp())
 			AND created_at <= (SELECT statement_timestamp() - $2::bigint * interval '1 microsecond')
 		ORDER BY due, run_id LIMIT (SELECT $3::bigint))
@@ -81,7 +81,7 @@ type stalledRow struct {
 }
 
 func scanStalled(row pgx.CollectableRow) (r stalledRow, err error) {
-	err = row.Scan(r.into(&r.now, &r.unreadable)...)
+	err = row.Scan(r.scanInto(&r.now, &r.unreadable)...)
 	return r, err
 }
 
@@ -152,7 +152,7 @@ func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next s
 		return nil, "", fmt.Errorf("ask for sessions that ended: %q is not a mark; pass what the call before returned, or nothing", mark)
 	}
 	err = s.do(ctx, "ask for sessions that ended in", func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, s.in(selectEnded), s.arguments(mark)...).Scan(&next, &runIDs)
+		return s.pool.QueryRow(ctx, s.qualify(selectEnded), s.withMode(mark)...).Scan(&next, &runIDs)
 	})
 	return runIDs, next, err
 }
@@ -181,14 +181,14 @@ func (s *Store) History(ctx context.Context, h session.History) ([]session.Count
 		return err
 	})
 	if h.By == session.ByReason {
-		counts = spelled(counts)
+		counts = decodeReasons(counts)
 	}
 	slices.SortFunc(counts, func(a, b session.Count) int { return strings.Compare(a.Key, b.Key) })
 	return counts, err
 }
 
 // spelled reads keys that are JSON. A cancel of another writer may have a reason that is no text.
-func spelled(counts []session.Count) (all []session.Count) {
+func decodeReasons(counts []session.Count) (all []session.Count) {
 	for _, c := range counts {
 		var text string
 		_ = json.Unmarshal([]byte(c.Key), &text)

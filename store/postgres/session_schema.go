@@ -47,18 +47,18 @@ const readableTimes = `
 
 // The conditions of the partial indexes; a query that has one of them word for word can use its index.
 const (
-	isShared     = `status = 'active' AND readable AND threshold = 0`
-	isOwn        = `status = 'active' AND readable AND threshold > 0`
-	isUnreadable = `status = 'active' AND NOT readable`
-	hasEnded     = `ended IS NOT NULL`
+	hasDefaultThreshold = `status = 'active' AND readable AND threshold = 0`
+	hasOwnThreshold     = `status = 'active' AND readable AND threshold > 0`
+	isUnreadable        = `status = 'active' AND NOT readable`
+	hasEnded            = `ended IS NOT NULL`
 )
 
 // createSessions is version 2.
 func createSessions(t *transaction) error {
 	for _, statement := range []string{
 		createSessionTable,
-		`CREATE INDEX IF NOT EXISTS watchdog_sessions_silent ON SCHEMA.watchdog_sessions (silent, run_id) WHERE ` + isShared,
-		`CREATE INDEX IF NOT EXISTS watchdog_sessions_due ON SCHEMA.watchdog_sessions (due, run_id) WHERE ` + isOwn,
+		`CREATE INDEX IF NOT EXISTS watchdog_sessions_silent ON SCHEMA.watchdog_sessions (silent, run_id) WHERE ` + hasDefaultThreshold,
+		`CREATE INDEX IF NOT EXISTS watchdog_sessions_due ON SCHEMA.watchdog_sessions (due, run_id) WHERE ` + hasOwnThreshold,
 		`CREATE INDEX IF NOT EXISTS watchdog_sessions_unreadable ON SCHEMA.watchdog_sessions (run_id) WHERE ` + isUnreadable,
 		`CREATE INDEX IF NOT EXISTS watchdog_sessions_ended ON SCHEMA.watchdog_sessions (ended) WHERE ` + hasEnded,
 	} {

@@ -41,13 +41,13 @@ func TestWhatEnded(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	t.Run("in a transaction that was open at the mark is returned after it", func(t *testing.T) {
-		attach(t, s, "slow")
+		attachRow(t, s, "slow")
 		tx, err := pool.Begin(t.Context())
 		require.NoError(t, err)
 		defer tx.Rollback(t.Context())
 		_, err = tx.Exec(t.Context(), "UPDATE watchdog_sessions SET status = 'finished', ended = pg_current_xact_id() WHERE run_id = 'slow'")
 		require.NoError(t, err)
-		attach(t, s, "quick")
+		attachRow(t, s, "quick")
 		_, mark, err := s.Ended(t.Context(), "")
 		require.NoError(t, err)
 		require.NoError(t, tx.Commit(t.Context()))
@@ -73,7 +73,7 @@ func TestWritersOfTheSameRowsDoNotStandInEachOthersWay(t *testing.T) {
 	s := openAt(t, dsn+"&pool_max_conns=8", postgres.Config{})
 	var forth, back []session.Fresh
 	for n := range 200 {
-		attach(t, s, fmt.Sprint("run-", n))
+		attachRow(t, s, fmt.Sprint("run-", n))
 		forth = append(forth, session.Fresh{RunID: fmt.Sprint("run-", n), Attempt: 1})
 	}
 	back = slices.Clone(forth)
@@ -102,7 +102,7 @@ func TestWritersOfTheSameRowsDoNotStandInEachOthersWay(t *testing.T) {
 
 func TestAFreshenedRowThatIsSearchedForIsFoundByItsNewTime(t *testing.T) {
 	s := openAt(t, newDSN(t), postgres.Config{})
-	judged := attach(t, s, "run-1")
+	judged := attachRow(t, s, "run-1")
 	_, err := s.Freshen(t.Context(), []session.Fresh{{RunID: "run-1", Attempt: 1}})
 	require.NoError(t, err)
 	done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))

@@ -11,7 +11,7 @@ import (
 
 // attach locks the row as it is, and changes that one. The row of another that attaches for the first time at this moment is in its way but not yet to be seen: then nothing is changed,
 // and the statement is repeated.
-const attach = `
+const attachRow = `
 	WITH before AS MATERIALIZED (
 		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id = $1 FOR UPDATE
 	), after AS (
@@ -50,8 +50,8 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 
 func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessionRow, err error) {
 	for !is.runID.Valid && err == nil {
-		err = s.pool.QueryRow(ctx, s.in(attach), s.arguments(
-			run.RunID, run.Parent, int64(run.Threshold), micro(run.StartedAt), run.Host)...).Scan(is.into(was.into()...)...)
+		err = s.pool.QueryRow(ctx, s.qualify(attachRow), s.withMode(
+			run.RunID, run.Parent, int64(run.Threshold), micro(run.StartedAt), run.Host)...).Scan(is.scanInto(was.scanInto()...)...)
 		if err == nil && was.runID.Valid && !was.readable.Bool {
 			err = unreadable(run.RunID)
 		}
@@ -61,7 +61,7 @@ func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessio
 
 // freshen writes what is newer and tells what is gone. It is put so that the planner looks a row up for each, whatever it thinks of the list or the table: it takes groups for few, and it knows nothing of what is in
 // coalesce. Where it knew that few rows are of attempt 1, which it takes for granted before a table is analyzed, it went through the whole list for each row, 40 s for ten thousand.
-const freshen = `
+const freshenRows = `
 	WITH fresh AS MATERIALIZED (
 		SELECT f.run_id, f.attempt, min(f.age) AS age FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS f (run_id, attempt, age) GROUP BY 1, 2
 	), kept AS (
@@ -81,7 +81,7 @@ func (s *Store) Freshen(ctx context.Context, fresh []session.Fresh) (gone []stri
 	}
 	err = s.do(ctx, fmt.Sprintf("freshen %d sessions in", len(fresh)), func(ctx context.Context) (err error) {
 		if len(fresh) > 0 {
-			gone, err = query(ctx, s, pgx.RowTo[string], freshen, runIDs, attempts, ages)
+			gone, err = query(ctx, s, pgx.RowTo[string], freshenRows, runIDs, attempts, ages)
 		}
 		return err
 	})
@@ -89,7 +89,7 @@ func (s *Store) Freshen(ctx context.Context, fresh []session.Fresh) (gone []stri
 }
 
 // end is put like freshen.
-const end = `
+const endRows = `
 	UPDATE SCHEMA.watchdog_sessions AS s SET status = e.status, reason = e.reason, ended_at = statement_timestamp(), ended = pg_current_xact_id()
 	FROM (
 		SELECT DISTINCT ON (run_id, attempt) *
@@ -112,13 +112,13 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) error {
 		if len(ends) == 0 {
 			return nil
 		}
-		_, err := s.pool.Exec(ctx, s.in(end), s.arguments(runIDs, attempts, statuses, reasons)...)
+		_, err := s.pool.Exec(ctx, s.qualify(endRows), s.withMode(runIDs, attempts, statuses, reasons)...)
 		return err
 	})
 }
 
 // cancel is one statement and so one transaction: what it tells listeners they hear when it is committed.
-const cancel = `
+const cancelRow = `
 	WITH cancelled AS (
 		UPDATE SCHEMA.watchdog_sessions
 		SET status = 'cancelled', reason = $11, resumes = $12, ended_at = statement_timestamp(), ended = pg_current_xact_id()
@@ -134,8 +134,8 @@ func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.Ca
 		return false, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
 	}
 	err = s.do(ctx, "cancel session "+judged.RunID+" in", func(ctx context.Context) error {
-		told, err := s.pool.Exec(ctx, s.in(cancel), s.arguments(append(columns[:],
-			judged.RunID, judged.Attempt, maybe(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)...)
+		told, err := s.pool.Exec(ctx, s.qualify(cancelRow), s.withMode(append(columns[:],
+			judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)...)
 		cancelled = told.RowsAffected() == 1
 		return err
 	})

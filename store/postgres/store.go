@@ -28,11 +28,11 @@ type Config struct {
 // A Store is a [watchdog.EventStore], a [session.Store] and a [session.Listener] in a PostgreSQL database; see the package comment for its tables. [Open] and [New] make
 // one. It is safe for concurrent use, also by several processes on one database.
 type Store struct {
-	pool   *pgxpool.Pool
-	owned  bool // by us: opened by Open, closed by Close
-	mode   pgx.QueryExecMode
-	place  string // for errors
-	schema string // as in Config, or as found
+	pool    *pgxpool.Pool
+	owned   bool // by us: opened by Open, closed by Close
+	mode    pgx.QueryExecMode
+	address string // for errors
+	schema  string // as in Config, or as found
 
 	mu      sync.Mutex
 	closed  bool
@@ -52,7 +52,7 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Store, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
-		return nil, fmt.Errorf("open event database %s: %w", placeOf(config), err)
+		return nil, fmt.Errorf("open event database %s: %w", addressOf(config), err)
 	}
 	s, err := open(ctx, pool, cfg)
 	if err != nil {
@@ -74,9 +74,9 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 
 func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
-	s := &Store{pool: pool, schema: cfg.Schema, place: placeOf(config), mode: modeOf(config.ConnConfig), closing: make(chan struct{})}
+	s := &Store{pool: pool, schema: cfg.Schema, address: addressOf(config), mode: modeOf(config.ConnConfig), closing: make(chan struct{})}
 	if flaw := schemaFlaw(cfg.Schema); flaw != "" {
-		return nil, fmt.Errorf("open event database %s: the schema name %q %s", s.place, cfg.Schema, flaw)
+		return nil, fmt.Errorf("open event database %s: the schema name %q %s", s.address, cfg.Schema, flaw)
 	}
 	if err := s.do(ctx, "open", s.migrate); err != nil {
 		return nil, err
@@ -120,7 +120,7 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 		if len(events) == 0 {
 			return nil
 		}
-		_, err := s.pool.Exec(ctx, s.in(insertEvents), s.arguments(columns[:]...)...)
+		_, err := s.pool.Exec(ctx, s.qualify(insertEvents), s.withMode(columns[:]...)...)
 		return err
 	})
 }
@@ -171,18 +171,18 @@ func (s *Store) begin() error {
 }
 
 // in puts the tables of a statement into the schema.
-func (s *Store) in(statement string) string {
+func (s *Store) qualify(statement string) string {
 	return strings.ReplaceAll(statement, "SCHEMA.", pgx.Identifier{s.schema}.Sanitize()+".")
 }
 
 // arguments puts the mode in front of a statement's arguments.
-func (s *Store) arguments(arguments ...any) []any {
+func (s *Store) withMode(arguments ...any) []any {
 	return append([]any{s.mode}, arguments...)
 }
 
 // query returns what scan makes of the rows; an empty slice where there are none.
 func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any) ([]T, error) {
-	rows, err := s.pool.Query(ctx, s.in(statement), s.arguments(arguments...)...)
+	rows, err := s.pool.Query(ctx, s.qualify(statement), s.withMode(arguments...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func TestAStoreBehindAPoolerInTransactionMode(t *testing.T) {
 	t.Run("says that it cannot listen", func(t *testing.T) {
 		began := time.Now()
 		err := s.Listen(t.Context(), func() { t.Error("it says that it listens") }, func(string) {})
-		require.ErrorIs(t, err, postgres.ErrNotHeard)
+		require.ErrorIs(t, err, postgres.ErrNoNotifications)
 		assert.Less(t, time.Since(began), 30*time.Second)
 	})
 	t.Run("keeps the cancels of sixteen goroutines apart", func(t *testing.T) { cancelsAtOnce(t, s.emptied(t)) })

@@ -151,7 +151,7 @@ func (t *transaction) columns(table string) ([]column, error) {
 		JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 		JOIN pg_type y ON y.oid = a.atttypid LEFT JOIN pg_collation l ON l.oid = a.attcollation
 		WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
-		t.store.once([]any{t.store.schema, table})...)
+		t.store.unprepared([]any{t.store.schema, table})...)
 	if err != nil {
 		return nil, fmt.Errorf("list the columns of %s: %w", table, err)
 	}
@@ -184,7 +184,7 @@ func (t *transaction) indexes() ([]index, error) {
 		LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number AND k.number > 0
 		WHERE n.nspname = $1 AND c.relname = 'events' AND m.amname = 'btree' AND i.indpred IS NULL AND i.indisvalid AND k.place <= i.indnkeyatts
 		GROUP BY i.indexrelid, i.indisunique, i.indimmediate`,
-		t.store.once([]any{t.store.schema})...)
+		t.store.unprepared([]any{t.store.schema})...)
 	if err != nil {
 		return nil, fmt.Errorf("list the indexes of events: %w", err)
 	}

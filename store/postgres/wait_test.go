@@ -24,7 +24,7 @@ func TestACancelThatTheServerUndoesIsJudgedAgain(t *testing.T) {
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&default_transaction_isolation=serializable", postgres.Config{})
 	pool := hostPool(t, dsn)
-	judged := attach(t, s, "run-1")
+	judged := attachRow(t, s, "run-1")
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -69,7 +70,7 @@ func TestPagesTellOfUnreadableRowsOnce(t *testing.T) {
 	}
 	mustExec(t, db, "UPDATE watchdog_sessions SET last_event_at = 'never' WHERE run_id >= '"+runNumber(20)+"'")
 	first, err := s.Stalled(t.Context(), benched)
-	if err != nil || len(first.Sessions) != 10 || len(first.Unreadable) != sqlite.MaxUnreadable {
+	if err != nil || len(first.Sessions) != 10 || len(first.Unreadable) != sqlstore.MaxUnreadable {
 		t.Fatalf("%d sessions and %d unreadable; %v", len(first.Sessions), len(first.Unreadable), err)
 	}
 	q := benched

@@ -101,7 +101,7 @@ func (s *Server) pool(program, mode string) (*Pooler, error) {
 }
 
 func (p *Pooler) answers() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, p.DSN("postgres"))
 	if err != nil {

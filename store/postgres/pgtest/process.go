@@ -36,7 +36,7 @@ func (p *process) end(signal os.Signal) {
 	_ = p.cmd.Process.Signal(signal) // one that has ended is what we want
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}
@@ -55,8 +55,8 @@ func (p *process) until(try func() error) error {
 			return fmt.Errorf("%s ended: %s", filepath.Base(p.cmd.Path), p.output.String())
 		case <-time.After(pause):
 		}
-		if time.Since(began) > patience {
-			return fmt.Errorf("%s is not there after %v: %w\n%s", filepath.Base(p.cmd.Path), patience, err, p.output.String())
+		if time.Since(began) > timeout {
+			return fmt.Errorf("%s is not there after %v: %w\n%s", filepath.Base(p.cmd.Path), timeout, err, p.output.String())
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // patience bounds what a server does, on a machine that is far too busy.
-const patience = time.Minute
+const timeout = time.Minute
 
 const port = "5432"
 
@@ -127,7 +127,7 @@ func (s *Server) Database(tb testing.TB) string {
 }
 
 func (s *Server) exec(ctx context.Context, statement string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
 	if err != nil {
@@ -147,7 +147,7 @@ func (s *Server) Restart() error {
 		}
 		s.running = running
 		err = running.until(func() error { return s.exec(context.Background(), "SELECT 1") })
-		if err == nil || time.Since(began) > patience || !leftovers(running) {
+		if err == nil || time.Since(began) > timeout || !leftovers(running) {
 			return err
 		}
 	}

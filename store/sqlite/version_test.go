@@ -25,11 +25,11 @@ func TestEveryPayloadInTheTableHasAnEventVersion(t *testing.T) {
 		{`{"Event_Version":3}`, `{"Event_Version":3,"event_version":1}`, `{"Event_Version":3}`},
 		{`{"a":"\\"}`, `{"a":"\\","event_version":1}`, `{"a":"\\"}`},
 	} {
-		stored := sqlite.Mark([]byte(test.appended))
+		stored := sqlite.AddVersion([]byte(test.appended))
 		if stored != test.stored {
 			t.Errorf("%s is stored as %s, want %s", test.appended, stored, test.stored)
 		}
-		if read := string(sqlite.Unmark(stored)); read != test.read {
+		if read := string(sqlite.StripVersion(stored)); read != test.read {
 			t.Errorf("%s is read as %s, want %s", test.appended, read, test.read)
 		}
 	}
@@ -47,11 +47,11 @@ func FuzzMark(f *testing.F) {
 		if e.Payload = payload; e.Validate() != nil {
 			return
 		}
-		stored := sqlite.Mark(payload)
+		stored := sqlite.AddVersion(payload)
 		if _, there := decode(t, []byte(stored))["event_version"]; !there {
 			t.Fatalf("%q is stored without an event_version: %q", payload, stored)
 		}
-		if read := sqlite.Unmark(stored); !reflect.DeepEqual(decode(t, read), decode(t, payload)) {
+		if read := sqlite.StripVersion(stored); !reflect.DeepEqual(decode(t, read), decode(t, payload)) {
 			t.Fatalf("%q is stored as %q and read as %q", payload, stored, read)
 		}
 	})
@@ -66,7 +66,7 @@ func FuzzUnmark(f *testing.F) {
 		if !json.Valid([]byte(stored)) || stored[0] != '{' {
 			return
 		}
-		read := string(sqlite.Unmark(stored))
+		read := string(sqlite.StripVersion(stored))
 		marked := stored == `{"event_version":1}` || read[:len(read)-1]+`,"event_version":1}` == stored
 		if !json.Valid([]byte(read)) || read != stored && !marked {
 			t.Fatalf("%q is read as %q", stored, read)

@@ -40,7 +40,7 @@ var advice = map[string]string{
 }
 
 // placeOf is where a pool connects to, as an error may tell.
-func placeOf(config *pgxpool.Config) string {
+func addressOf(config *pgxpool.Config) string {
 	c := config.ConnConfig
 	if len(c.Host) > 0 && c.Host[0] == '/' {
 		return fmt.Sprintf("%s in %s", c.Database, c.Host)
@@ -56,13 +56,13 @@ func (s *Store) do(ctx context.Context, doing string, call func(context.Context)
 	}
 	if err == nil {
 		defer s.calls.Done()
-		err = again(ctx, call)
+		err = retryUndone(ctx, call)
 	}
-	return s.fault(ctx, doing, err)
+	return s.wrapError(ctx, doing, err)
 }
 
 // again repeats a call that the server has undone so that another one could go on, which a database can be configured to do at any time.
-func again(ctx context.Context, call func(context.Context) error) error {
+func retryUndone(ctx context.Context, call func(context.Context) error) error {
 	const most = 10
 	err := call(ctx)
 	for range most {
@@ -82,7 +82,7 @@ func codeOf(err error) string {
 	return ""
 }
 
-func (s *Store) fault(ctx context.Context, doing string, err error) error {
+func (s *Store) wrapError(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -93,9 +93,9 @@ func (s *Store) fault(ctx context.Context, doing string, err error) error {
 		err = errors.Join(ended, err) // the server may call it "canceling statement"
 	}
 	if known := adviceFor(err); known != "" && ctx.Err() == nil {
-		return fmt.Errorf("%s event database %s: %w (%s)", doing, s.place, err, known)
+		return fmt.Errorf("%s event database %s: %w (%s)", doing, s.address, err, known)
 	}
-	return fmt.Errorf("%s event database %s: %w", doing, s.place, err)
+	return fmt.Errorf("%s event database %s: %w", doing, s.address, err)
 }
 
 func adviceFor(err error) string {
