@@ -11,7 +11,8 @@ var (
 	ErrClosed = errors.New("the event store is closed")
 	// ErrNewerSchema is the ErrNewerSchema of each store. [CheckVersion] returns it.
 	ErrNewerSchema = errors.New(
-		"the database was written by a newer version of this program, and this one does not know its schema: use the newer one")
+		"the database was written by a newer version of this program, and this one does not know its schema: " +
+			"use the newer one")
 )
 
 // CheckVersion returns an error that wraps [ErrNewerSchema] if the schema's version is above the newest known one.
@@ -46,7 +47,8 @@ func JoinContext(ctx context.Context, err error) error {
 
 // MarkError is the error of Ended for a mark that no call returned.
 func MarkError(mark string) error {
-	return fmt.Errorf("ask for sessions that ended: %q is not a mark; pass what the call before returned, or nothing", mark)
+	return fmt.Errorf("ask for sessions that ended: %q is not a mark; pass what the call before returned, or nothing",
+		mark)
 }
 
 // DimensionError is the error of History for an unknown dimension.

@@ -70,7 +70,9 @@ func otherColumnProblems(columns []Column) (problems []string) {
 // keyProblems checks that IDs are unique: this makes an append idempotent.
 func keyProblems(columns []Column, indexes []Index) []string {
 	exists := slices.ContainsFunc(columns, func(c Column) bool { return c.Name == "id" })
-	unique := slices.ContainsFunc(indexes, func(i Index) bool { return i.Unique && slices.Equal(i.Columns, []string{"id"}) })
+	unique := slices.ContainsFunc(indexes, func(i Index) bool {
+		return i.Unique && slices.Equal(i.Columns, []string{"id"})
+	})
 	if exists && !unique {
 		return []string{"column id is not unique: make it the primary key, compared byte by byte and not deferrable"}
 	}
