@@ -12,20 +12,26 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// cancelsWith breaks a store in what it cancels, or with what.
-func cancelsWith(change func(m *session.Memory, judged *session.Session, c *session.CancelRequest)) func() session.Store {
+// cancelsWith returns a store that changes the arguments of Cancel.
+func cancelsWith(
+	change func(m *session.Memory, judged *session.Session, c *session.CancelRequest),
+) func() session.Store {
 	return with(func(a *altered) {
-		a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+		a.cancel = func(
+			m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+		) (bool, error) {
 			change(m, &judged, &c)
 			return m.Cancel(ctx, judged, c)
 		}
 	})
 }
 
-// claims breaks a store in what it reports.
+// claims returns a store whose Cancel returns true for some sessions that it did not cancel.
 func claims(which func(m *session.Memory, judged session.Session) bool) func() session.Store {
 	return with(func(a *altered) {
-		a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+		a.cancel = func(
+			m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+		) (bool, error) {
 			claimed := which(m, judged)
 			done, err := m.Cancel(ctx, judged, c)
 			return done || err == nil && claimed, err
@@ -35,7 +41,7 @@ func claims(which func(m *session.Memory, judged session.Session) bool) func() s
 
 var brokenCancels = []broken{
 	{
-		"forgets how often a run was resumed", "a session that is as it was judged is cancelled, with its reason and its resumes",
+		"forgets how often a run was resumed", "a session that has not changed is cancelled, with its reason and its resumes",
 		cancelsWith(func(_ *session.Memory, _ *session.Session, c *session.CancelRequest) {
 			if c.Resumes == 3 {
 				c.Resumes = 0
@@ -51,9 +57,11 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"changes the row before it looks at the events", "a cancel with an invalid event is an error and changes nothing",
+		"changes the row before it validates the events", "a cancel with an invalid event is an error and changes nothing",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (bool, error) {
 				done, err := m.Cancel(ctx, judged, c)
 				if errors.Is(err, watchdog.ErrInvalid) {
 					judged.Status = session.Cancelled
@@ -64,12 +72,15 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"wants each event to be new", "an event of a cancel that is stored already does not stand in its way",
+		"refuses an event that is already stored", "a cancel succeeds if its event is already stored",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (bool, error) {
 				for _, e := range c.Events {
 					stored, _ := m.Read(ctx, e.AggregateType, e.AggregateID)
-					if slices.ContainsFunc(stored, func(s watchdog.Event) bool { return s.ID == e.ID }) && row(m, judged.RunID).Status == session.Active {
+					known := slices.ContainsFunc(stored, func(s watchdog.Event) bool { return s.ID == e.ID })
+					if known && row(m, judged.RunID).Status == session.Active {
 						return false, errors.New("UNIQUE constraint failed")
 					}
 				}
@@ -78,9 +89,11 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"finds nothing and nothing different", "a session without events is cancelled like others",
+		"finds NULL different from NULL", "a session without events is cancelled like others",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (bool, error) {
 				if judged.LastEventAt.IsZero() {
 					return false, ctx.Err()
 				}
@@ -89,7 +102,7 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"does not look at the last event", "a session that woke up is not cancelled, and nothing is written",
+		"does not compare the last event", "a session that woke up is not cancelled, and nothing is written",
 		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.CancelRequest) {
 			if !judged.LastEventAt.IsZero() {
 				judged.LastEventAt = row(m, judged.RunID).LastEventAt
@@ -97,7 +110,8 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"takes nothing for any last event", "a session that had its first event meanwhile is not cancelled, and nothing is written",
+		"takes NULL for any last event",
+		"a session that had its first event meanwhile is not cancelled, and nothing is written",
 		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.CancelRequest) {
 			if judged.LastEventAt.IsZero() {
 				judged.LastEventAt = row(m, judged.RunID).LastEventAt
@@ -105,7 +119,7 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"does not look at the attempt of a cancel", "a session in another attempt is not cancelled, and nothing is written",
+		"does not compare the attempt of a cancel", "a session in another attempt is not cancelled, and nothing is written",
 		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.CancelRequest) {
 			if judged.RunID == "run-1" {
 				judged.Attempt = row(m, judged.RunID).Attempt
@@ -115,7 +129,9 @@ var brokenCancels = []broken{
 	{
 		"cancels what has finished", "a session that has ended is not cancelled, and nothing is written",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (bool, error) {
 				if s := row(m, judged.RunID); s.Status == session.Finished {
 					s.Status = session.Active
 					_ = m.Put(ctx, s)
@@ -125,15 +141,17 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"reports the cancel of a run that it does not know", "a run without a row is not cancelled, and nothing is written",
+		"returns true for a run that it does not know", "a run without a row is not cancelled, and nothing is written",
 		claims(func(m *session.Memory, judged session.Session) bool { return row(m, judged.RunID).Attempt == 0 }),
 	},
 	{
-		"reports a cancel that was before", "of two cancels of one session one counts",
+		"returns true for a repeated cancel", "of two cancels of one session the first counts",
 		func() session.Store {
 			var under atomic.Int32
 			return with(func(a *altered) {
-				a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+				a.cancel = func(
+					m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+				) (bool, error) {
 					done, err := m.Cancel(ctx, judged, c)
 					again := under.Add(1) > 1 && c.Reason == "another"
 					return done || again, err
@@ -142,9 +160,12 @@ var brokenCancels = []broken{
 		},
 	},
 	{
-		"writes the events of a cancel that came too late", "of eight cancels at once one counts, and its events are there alone",
+		"stores the events of a cancel that came too late",
+		"of eight cancels at once one counts, and only its events are stored",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (bool, error) {
 				done, err := m.Cancel(ctx, judged, c)
 				if !done && err == nil && strings.HasPrefix(c.Events[0].ID, "of caller") {
 					err = m.Append(ctx, c.Events...)
@@ -155,7 +176,7 @@ var brokenCancels = []broken{
 	},
 }
 
-// since breaks a store in what it returns for a mark that is not empty.
+// since returns a store that changes the result of Ended for a mark.
 func since(change func(m *session.Memory, mark string, runIDs []string) []string) func() session.Store {
 	return with(func(a *altered) {
 		a.ended = func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error) {
@@ -170,7 +191,7 @@ func since(change func(m *session.Memory, mark string, runIDs []string) []string
 
 var brokenEnded = []broken{
 	{
-		"takes no mark for the first", "an empty mark is now: no run is returned",
+		"takes an empty mark for the first one", "an empty mark is now: no run is returned",
 		with(func(a *altered) {
 			a.ended = func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error) {
 				if mark != "" {
@@ -202,7 +223,7 @@ var brokenEnded = []broken{
 		}),
 	},
 	{
-		"moves its mark one too far", "each mark goes on from where it was returned",
+		"moves its mark one too far", "each mark continues where the one before ended",
 		func() session.Store {
 			asked := 0
 			return with(func(a *altered) {
@@ -217,7 +238,8 @@ var brokenEnded = []broken{
 		},
 	},
 	{
-		"forgets the end of a run that is attached again", "a mark stays good when the run that ended last is attached again",
+		"forgets the end of a run that is attached again",
+		"a mark stays valid when the run that ended last is attached again",
 		since(func(m *session.Memory, _ string, runIDs []string) []string {
 			if row(m, "first").Status == session.Active {
 				return nil
@@ -233,7 +255,7 @@ var brokenEnded = []broken{
 	},
 }
 
-// counted breaks a store in what it is asked for.
+// counted returns a store that changes the argument of History.
 func counted(change func(h *session.History)) func() session.Store {
 	return with(func(a *altered) {
 		a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
@@ -243,7 +265,7 @@ func counted(change func(h *session.History)) func() session.Store {
 	})
 }
 
-// counts breaks a store in what it answers.
+// counts returns a store that changes the result of History.
 func counts(change func(h session.History, counts []session.Count) []session.Count) func() session.Store {
 	return with(func(a *altered) {
 		a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
@@ -273,7 +295,8 @@ var brokenHistories = []broken{
 		}),
 	},
 	{
-		"joins the rows, and loses the events that have none", "cancels are counted by the hosts of their sessions, and those without a session by none",
+		"joins the rows, and loses the events without one",
+		"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
 		counts(func(h session.History, counts []session.Count) []session.Count {
 			if h.By == session.ByHost {
 				counts = slices.DeleteFunc(counts, func(c session.Count) bool { return c.Key == "" })
@@ -282,7 +305,7 @@ var brokenHistories = []broken{
 		}),
 	},
 	{
-		"counts the end of a stretch too", "a stretch of time has its beginning and not its end",
+		"includes the end of a period", "a period of time includes its start and not its end",
 		counted(func(h *session.History) { h.To = h.To.Add(time.Microsecond) }),
 	},
 	{
@@ -301,7 +324,7 @@ var brokenHistories = []broken{
 		}),
 	},
 	{
-		"finds no rows an error", "a stretch without cancels has no counts, and no error",
+		"takes no rows for an error", "a period without cancels has no counts, and no error",
 		with(func(a *altered) {
 			a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
 				counts, err := m.History(ctx, h)
@@ -316,7 +339,7 @@ var brokenHistories = []broken{
 
 var brokenListens = []broken{
 	{
-		"tells one cancel at most", "whoever listens is told of each cancel",
+		"notifies of one cancel at most", "a listener is notified of each cancel",
 		with(func(a *altered) {
 			a.listen = func(m *session.Memory, ctx context.Context, ready func(), told func(string)) error {
 				n := 0
@@ -330,7 +353,7 @@ var brokenListens = []broken{
 		}),
 	},
 	{
-		"tells of each try", "whoever listens is not told of a cancel that was none",
+		"notifies of each attempt to cancel", "a listener is not notified of a cancel that changed nothing",
 		with(func(a *altered) {
 			a.listen = func(m *session.Memory, ctx context.Context, ready func(), told func(string)) error {
 				return m.Listen(ctx, ready, func(runID string) {
@@ -343,7 +366,7 @@ var brokenListens = []broken{
 		}),
 	},
 	{
-		"fails when it is to end", "listening ends with its context",
+		"returns an error when its context ends", "listening ends with its context",
 		func() session.Store {
 			told := false
 			return with(func(a *altered) {
@@ -361,7 +384,7 @@ var brokenListens = []broken{
 
 var brokenContexts = []broken{
 	{
-		"does not look at the context of an end", "a write under a context that has ended changes nothing and returns the context's error",
+		"ignores the context of an end", "a write with a done context changes nothing and returns the context's error",
 		with(func(a *altered) {
 			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) error {
 				return m.End(context.WithoutCancel(ctx), ends)
@@ -369,7 +392,7 @@ var brokenContexts = []broken{
 		}),
 	},
 	{
-		"answers whoever has gone", "a question under a context that has ended returns the context's error",
+		"ignores the context of a read", "a read with a done context returns the context's error",
 		with(func(a *altered) {
 			a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
 				return m.History(context.WithoutCancel(ctx), h)

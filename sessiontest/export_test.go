@@ -2,7 +2,7 @@ package sessiontest
 
 import "time"
 
-// RuleNames lists the rules of Run.
+// RuleNames returns the names of the rules.
 func RuleNames() (names []string) {
 	for _, r := range rules() {
 		names = append(names, r.name)
@@ -10,7 +10,7 @@ func RuleNames() (names []string) {
 	return names
 }
 
-// SetPatience shortens the time a check may take and returns what puts it back.
+// SetCheckTimeout sets the timeout of a check, and returns a function that restores it.
 func SetCheckTimeout(d time.Duration) (restore func()) {
 	before := checkTimeout
 	checkTimeout = d
