@@ -25,7 +25,7 @@ const foreignTable = `CREATE TABLE events (
 	note text
 )`
 
-func TestAnEventsTableOfTheHost(t *testing.T) {
+func TestForeignTable(t *testing.T) {
 	t.Run("is used in place and its other columns are left alone", func(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
@@ -82,7 +82,7 @@ func refusesForeign(t *testing.T, table, names string) {
 	assert.Equal(t, before, texts(t, pool, everything))
 }
 
-func TestTheIndexesOfAHostsTable(t *testing.T) {
+func TestForeignIndexes(t *testing.T) {
 	t.Run("are used where they are equivalent", func(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)

@@ -89,13 +89,15 @@ func hearsCancels(t *testing.T, s session.Store) (latencies []time.Duration) {
 	return latencies
 }
 
-func TestACancelIsHeardAtOnce(t *testing.T) {
+// A listener is notified of a cancel at once.
+func TestListenLatency(t *testing.T) {
 	latencies := hearsCancels(t, openAt(t, newDSN(t), postgres.Config{}))
 	t.Logf("from before the cancel until it is told: median %v, worst of 100 %v", latencies[50], latencies[99])
 	assert.Less(t, latencies[50], 100*time.Millisecond)
 }
 
-func TestWhoListensInOneSchemaHearsNothingOfAnother(t *testing.T) {
+// A listener gets no notifications of another schema.
+func TestListenSchemas(t *testing.T) {
 	dsn := newDSN(t)
 	here, there := openAt(t, dsn, postgres.Config{Schema: "here"}), openAt(t, dsn, postgres.Config{Schema: "there"})
 	ctx, stop := context.WithCancel(t.Context())

@@ -17,7 +17,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
-func TestAServerThatComesAndGoes(t *testing.T) {
+func TestOutage(t *testing.T) {
 	own := pgtest.Start(t, pgtest.Options{})
 	s := openAt(t, own.DSN(own.Database(t)), postgres.Config{})
 	judged := attachRow(t, s, "run-1")
@@ -54,7 +54,7 @@ func TestAServerThatComesAndGoes(t *testing.T) {
 	}
 }
 
-func TestAServerThatHasNoConnectionLeft(t *testing.T) {
+func TestTooManyConnections(t *testing.T) {
 	own := pgtest.Start(t, pgtest.Options{Settings: []string{"max_connections=4", "superuser_reserved_connections=0", "max_wal_senders=0", "autovacuum=off"}})
 	dsn := own.DSN(own.Database(t))
 	s := openAt(t, dsn, postgres.Config{})
@@ -70,7 +70,7 @@ func TestAServerThatHasNoConnectionLeft(t *testing.T) {
 	require.NoError(t, s.Append(t.Context(), numbered(1)), "the connection of the pool is there")
 }
 
-func TestAServerThatDoesNotAnswer(t *testing.T) {
+func TestBlockedServer(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	judged := attachRow(t, s, "run-1")
@@ -119,14 +119,14 @@ func newHurried(t *testing.T, dsn, setting, value string) *postgres.Store {
 	return s
 }
 
-func TestADatabaseThatTakesNoWrites(t *testing.T) {
+func TestReadOnlyDatabase(t *testing.T) {
 	dsn := newDSN(t)
 	_, err := postgres.Open(t.Context(), dsn+"&default_transaction_read_only=on", postgres.Config{})
 	require.ErrorContains(t, err, "read-only")
 	assert.Empty(t, texts(t, hostPool(t, dsn), everything))
 }
 
-func TestARoleWithoutRights(t *testing.T) {
+func TestMissingRights(t *testing.T) {
 	dsn := newDSN(t)
 	pool := hostPool(t, dsn)
 	mustExec(t, pool, "DROP ROLE IF EXISTS guest", "CREATE ROLE guest LOGIN", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
@@ -149,7 +149,7 @@ func TestARoleWithoutRights(t *testing.T) {
 	})
 }
 
-func TestNoErrorHasThePassword(t *testing.T) {
+func TestNoPasswordInErrors(t *testing.T) {
 	folder := t.TempDir()
 	for name, dsn := range map[string]string{
 		"nobody listens":            "postgres://app:" + canary + "@127.0.0.1:1/db",

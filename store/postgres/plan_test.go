@@ -46,7 +46,8 @@ func explain(tb testing.TB, pool *pgxpool.Pool, statement string, arguments []an
 
 var moment = regexp.MustCompile(`'\d{4}-[^']*'`)
 
-func TestNoStatementScansWhatIsActive(t *testing.T) {
+// No statement scans the active sessions.
+func TestQueryPlans(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	many := make([]string, 10_000)

@@ -12,7 +12,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
-func TestTheSchemaOfANewDatabase(t *testing.T) {
+func TestNewSchema(t *testing.T) {
 	dsn := newDSN(t)
 	openAt(t, dsn, postgres.Config{})
 	pool := hostPool(t, dsn)
@@ -26,7 +26,7 @@ func TestTheSchemaOfANewDatabase(t *testing.T) {
 	assert.Equal(t, []string{"1", "2"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 }
 
-func TestAnExistingDatabase(t *testing.T) {
+func TestExistingDatabase(t *testing.T) {
 	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
@@ -56,7 +56,7 @@ func TestAnExistingDatabase(t *testing.T) {
 	}
 }
 
-func TestSeveralSchemasOfOneDatabase(t *testing.T) {
+func TestSchemas(t *testing.T) {
 	dsn := newDSN(t)
 	pool := hostPool(t, dsn)
 	mustExec(t, pool, `CREATE SCHEMA "search path"`)
@@ -81,7 +81,8 @@ func TestSeveralSchemasOfOneDatabase(t *testing.T) {
 	})
 }
 
-func TestEightGoroutinesThatOpenOneNewSchemaAtOnce(t *testing.T) {
+// Several stores of one process may create one schema at once.
+func TestStoresOpenAtOnce(t *testing.T) {
 	for name, schema := range map[string]string{"that is there": "public", "that is not": "fresh"} {
 		t.Run(name, func(t *testing.T) {
 			dsn := newDSN(t)

@@ -15,7 +15,7 @@ import (
 )
 
 // Hosts that attach to one new run at once wait for a row that none of them could see when it began.
-func TestOfManyThatAttachToANewRunAtOnceEachSeesTheOneBefore(t *testing.T) {
+func TestAttachAtOnce(t *testing.T) {
 	s := openAt(t, newDSN(t)+"&pool_max_conns=8", postgres.Config{})
 	for run := range 30 {
 		var all sync.WaitGroup
@@ -37,7 +37,7 @@ func TestOfManyThatAttachToANewRunAtOnceEachSeesTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestWhatEnded(t *testing.T) {
+func TestEnded(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	t.Run("in a transaction that was open at the mark is returned after it", func(t *testing.T) {
@@ -68,7 +68,7 @@ func TestWhatEnded(t *testing.T) {
 }
 
 // Batches with the same events in opposite orders, and sessions that are freshened in opposite orders, are where transactions wait in a circle.
-func TestWritersOfTheSameRowsDoNotStandInEachOthersWay(t *testing.T) {
+func TestDeadlocks(t *testing.T) {
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&pool_max_conns=8", postgres.Config{})
 	var forth, back []session.Fresh
@@ -100,7 +100,8 @@ func TestWritersOfTheSameRowsDoNotStandInEachOthersWay(t *testing.T) {
 	assert.Len(t, read(t, s), 40)
 }
 
-func TestAFreshenedRowThatIsSearchedForIsFoundByItsNewTime(t *testing.T) {
+// A cancel of a session that was freshened after it was judged does nothing.
+func TestFreshenThenCancel(t *testing.T) {
 	s := openAt(t, newDSN(t), postgres.Config{})
 	judged := attachRow(t, s, "run-1")
 	_, err := s.Freshen(t.Context(), []session.Fresh{{RunID: "run-1", Attempt: 1}})

@@ -47,7 +47,7 @@ var places = map[string]func(t *testing.T) putter{
 	},
 }
 
-func TestAStoreKeepsEveryRuleOfEvents(t *testing.T) {
+func TestEvents(t *testing.T) {
 	for name, open := range places {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
@@ -56,7 +56,7 @@ func TestAStoreKeepsEveryRuleOfEvents(t *testing.T) {
 	}
 }
 
-func TestAStoreKeepsEveryRuleOfSessions(t *testing.T) {
+func TestSessions(t *testing.T) {
 	for name, open := range places {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
@@ -65,7 +65,7 @@ func TestAStoreKeepsEveryRuleOfSessions(t *testing.T) {
 	}
 }
 
-func TestAStoreIsDurable(t *testing.T) {
+func TestDurable(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		dsn := newDSN(t)
 		return func() (watchdog.EventStore, error) { return postgres.Open(t.Context(), dsn, postgres.Config{}) }
@@ -78,7 +78,7 @@ type deaf struct {
 	sessiontest.Putter
 }
 
-func TestAStoreBehindAPoolerInTransactionMode(t *testing.T) {
+func TestTransactionPooler(t *testing.T) {
 	pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
 	name := server(t).Database(t)
 	s := newPutter(t, pooler.DSN(name), server(t).DSN(name))
@@ -97,13 +97,13 @@ func TestAStoreBehindAPoolerInTransactionMode(t *testing.T) {
 	t.Run("keeps the cancels of sixteen goroutines apart", func(t *testing.T) { cancelsAtOnce(t, s.emptied(t)) })
 }
 
-func TestAStoreBehindAPoolerInSessionModeListens(t *testing.T) {
+func TestSessionPooler(t *testing.T) {
 	pooler := pgtest.StartPooler(t, server(t), pgtest.SessionMode)
 	name := server(t).Database(t)
 	hearsCancels(t, newPutter(t, pooler.DSN(name)+"&pool_max_conns=1", server(t).DSN(name)))
 }
 
-func TestAClosedStore(t *testing.T) {
+func TestClosedStore(t *testing.T) {
 	t.Run("refuses every call", func(t *testing.T) {
 		s := openAt(t, newDSN(t), postgres.Config{})
 		require.NoError(t, s.Close())
@@ -143,7 +143,7 @@ func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
 	return errs
 }
 
-func TestAnArgumentThatCannotBeMeant(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	ctx, dsn := t.Context(), newDSN(t)
 	_, err := postgres.New(ctx, nil, postgres.Config{})
 	require.ErrorContains(t, err, "nil")

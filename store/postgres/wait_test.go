@@ -20,7 +20,8 @@ func somebodyWaits(t *testing.T, pool *pgxpool.Pool) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-func TestACancelThatTheServerUndoesIsJudgedAgain(t *testing.T) {
+// A cancel that the server rolls back is repeated, and judged again.
+func TestSerializationFailure(t *testing.T) {
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&default_transaction_isolation=serializable", postgres.Config{})
 	pool := hostPool(t, dsn)
@@ -41,7 +42,8 @@ func TestACancelThatTheServerUndoesIsJudgedAgain(t *testing.T) {
 	require.NoError(t, <-result, "that it could not be serialized is no matter of the caller's")
 }
 
-func TestABatchThatWaitsForAnEventHoldsNoneOfALaterID(t *testing.T) {
+// A batch that waits for the lock of an event holds no lock of a later ID.
+func TestInsertOrder(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	tx, err := pool.Begin(t.Context())

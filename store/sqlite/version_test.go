@@ -8,7 +8,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-func TestEveryPayloadInTheTableHasAnEventVersion(t *testing.T) {
+func TestAddVersion(t *testing.T) {
 	for _, test := range []struct{ appended, stored, read string }{
 		{`{}`, `{"event_version":1}`, `{}`},
 		{" { }\n", `{"event_version":1}`, `{}`},
@@ -19,7 +19,11 @@ func TestEveryPayloadInTheTableHasAnEventVersion(t *testing.T) {
 		{`{"a":1, "event_version":1}`, `{"a":1, "event_version":1}`, `{"a":1, "event_version":1}`},
 		{`{"event_version":2,"a":1}`, `{"event_version":2,"a":1}`, `{"event_version":2,"a":1}`},
 		{`{"a":{"event_version":1}}`, `{"a":{"event_version":1},"event_version":1}`, `{"a":{"event_version":1}}`},
-		{`{"a":[{"b":0,"event_version":1}]}`, `{"a":[{"b":0,"event_version":1}],"event_version":1}`, `{"a":[{"b":0,"event_version":1}]}`},
+		{
+			`{"a":[{"b":0,"event_version":1}]}`,
+			`{"a":[{"b":0,"event_version":1}],"event_version":1}`,
+			`{"a":[{"b":0,"event_version":1}]}`,
+		},
 		{`{"event_versio\u006e":3}`, `{"event_versio\u006e":3}`, `{"event_versio\u006e":3}`},
 		{`{"a":"event_version"}`, `{"a":"event_version","event_version":1}`, `{"a":"event_version"}`},
 		{`{"Event_Version":3}`, `{"Event_Version":3,"event_version":1}`, `{"Event_Version":3}`},
@@ -35,10 +39,11 @@ func TestEveryPayloadInTheTableHasAnEventVersion(t *testing.T) {
 	}
 }
 
-// FuzzMark holds that every payload of an event is stored as JSON with an event_version, and read as it was appended.
-func FuzzMark(f *testing.F) {
+// FuzzAddVersion checks that every payload is stored as JSON with an event_version, and read as appended.
+func FuzzAddVersion(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `{"a":1}`, `{"event_version":1}`, `{"a":1,"event_version":1}`, ` { "a" : [ {"event_version":1} ] } `, `{"event_versio\u006e":1}`, `{"":",\"event_version\":1}"}`,
+		`{}`, `{"a":1}`, `{"event_version":1}`, `{"a":1,"event_version":1}`,
+		` { "a" : [ {"event_version":1} ] } `, `{"event_versio\u006e":1}`, `{"":",\"event_version\":1}"}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -48,7 +53,7 @@ func FuzzMark(f *testing.F) {
 			return
 		}
 		stored := sqlite.AddVersion(payload)
-		if _, there := decode(t, []byte(stored))["event_version"]; !there {
+		if _, exists := decode(t, []byte(stored))["event_version"]; !exists {
 			t.Fatalf("%q is stored without an event_version: %q", payload, stored)
 		}
 		if read := sqlite.StripVersion(stored); !reflect.DeepEqual(decode(t, read), decode(t, payload)) {
@@ -57,8 +62,8 @@ func FuzzMark(f *testing.F) {
 	})
 }
 
-// FuzzUnmark holds that of whatever another writer stored only the mark is cut off, and that what is left is JSON.
-func FuzzUnmark(f *testing.F) {
+// FuzzStripVersion checks that stripVersion removes only the added key from a foreign payload, and leaves JSON.
+func FuzzStripVersion(f *testing.F) {
 	f.Add(`{"a":1,"event_version":1}`)
 	f.Add(`{"a":"x,\"event_version\":1}`)
 	f.Add(`{"event_version":1}`)

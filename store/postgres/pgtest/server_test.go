@@ -26,7 +26,7 @@ func one(t *testing.T, dsn, statement string) (text string, err error) {
 	return text, err
 }
 
-func TestAServer(t *testing.T) {
+func TestServer(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{Settings: []string{"max_connections=7"}})
 	name := s.Database(t)
 	dsn := s.DSN(name)
@@ -62,13 +62,14 @@ func TestAServer(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-func TestAServerThatDoesNotStartIsAnErrorThatSaysWhy(t *testing.T) {
+// New says why a server does not start.
+func TestServerError(t *testing.T) {
 	pgtest.Start(t, pgtest.Options{}) // which skips where there is none
 	_, err := pgtest.New(t.Context(), pgtest.Options{Settings: []string{"no_such_setting=1"}})
 	require.ErrorContains(t, err, "no_such_setting")
 }
 
-func TestAPooler(t *testing.T) {
+func TestPooler(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{})
 	name := s.Database(t)
 	for _, mode := range []string{pgtest.SessionMode, pgtest.TransactionMode} {
