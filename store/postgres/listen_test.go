@@ -25,19 +25,19 @@ func cancelOf(id, runID string) session.CancelRequest {
 	return session.CancelRequest{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{e}}
 }
 
-func attachRow(tb testing.TB, s session.Store, runID string) session.Session {
+func attach(tb testing.TB, s session.Store, runID string) session.Session {
 	tb.Helper()
 	_, after, err := s.Attach(tb.Context(), session.Session{RunID: runID, StartedAt: noon, Host: "host-1"})
 	require.NoError(tb, err)
 	return after
 }
 
-// cancelsAtOnce has sixteen goroutines cancel each of ten sessions.
+// cancelsAtOnce cancels each of ten sessions in sixteen goroutines. Each session must be cancelled once.
 func cancelsAtOnce(t *testing.T, s session.Store) {
 	t.Helper()
 	var sessions []session.Session
 	for i := range 10 {
-		sessions = append(sessions, attachRow(t, s, fmt.Sprint("run-", i)))
+		sessions = append(sessions, attach(t, s, fmt.Sprint("run-", i)))
 	}
 	var all sync.WaitGroup
 	var won atomic.Int64
@@ -61,8 +61,8 @@ func cancelsAtOnce(t *testing.T, s session.Store) {
 	}
 }
 
-// hearsCancels cancels sessions while somebody listens, and returns how long each took to be heard of.
-func hearsCancels(t *testing.T, s session.Store) (latencies []time.Duration) {
+// listenLatencies cancels sessions while the store listens, and returns how long each notification took.
+func listenLatencies(t *testing.T, s session.Store) (latencies []time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string)
@@ -75,7 +75,7 @@ func hearsCancels(t *testing.T, s session.Store) (latencies []time.Duration) {
 		require.NoError(t, err, "listening ended before it was ready")
 	}
 	for i := range 100 {
-		judged := attachRow(t, s, fmt.Sprint("run-", i))
+		judged := attach(t, s, fmt.Sprint("run-", i))
 		began := time.Now()
 		done, err := s.Cancel(t.Context(), judged, cancelOf(fmt.Sprint(i), judged.RunID))
 		require.NoError(t, err)
@@ -91,21 +91,22 @@ func hearsCancels(t *testing.T, s session.Store) (latencies []time.Duration) {
 
 // A listener is notified of a cancel at once.
 func TestListenLatency(t *testing.T) {
-	latencies := hearsCancels(t, openAt(t, newDSN(t), postgres.Config{}))
-	t.Logf("from before the cancel until it is told: median %v, worst of 100 %v", latencies[50], latencies[99])
+	latencies := listenLatencies(t, openAt(t, newDSN(t), postgres.Config{}))
+	t.Logf("from before the cancel until its notification: median %v, worst of 100 %v", latencies[50], latencies[99])
 	assert.Less(t, latencies[50], 100*time.Millisecond)
 }
 
 // A listener gets no notifications of another schema.
 func TestListenSchemas(t *testing.T) {
 	dsn := newDSN(t)
-	here, there := openAt(t, dsn, postgres.Config{Schema: "here"}), openAt(t, dsn, postgres.Config{Schema: "there"})
+	here := openAt(t, dsn, postgres.Config{Schema: "here"})
+	there := openAt(t, dsn, postgres.Config{Schema: "there"})
 	ctx, stop := context.WithCancel(t.Context())
 	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 2)
 	go func() { ended <- here.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID }) }()
 	<-ready
 	for _, s := range []*postgres.Store{there, here} {
-		judged := attachRow(t, s, fmt.Sprint("of ", s == here))
+		judged := attach(t, s, fmt.Sprint("of ", s == here))
 		_, err := s.Cancel(t.Context(), judged, cancelOf("c", judged.RunID))
 		require.NoError(t, err)
 	}

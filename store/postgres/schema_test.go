@@ -16,11 +16,13 @@ func TestNewSchema(t *testing.T) {
 	dsn := newDSN(t)
 	openAt(t, dsn, postgres.Config{})
 	pool := hostPool(t, dsn)
-	columns := texts(t, pool, `SELECT concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END)
+	columns := texts(t, pool, `SELECT
+			concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END)
 		FROM pg_attribute a WHERE a.attrelid = 'events'::regclass AND a.attnum > 0 ORDER BY a.attnum`)
 	assert.Equal(t, []string{
-		"id character varying(36) NOT NULL", "aggregate_type character varying(100) NOT NULL", "aggregate_id character varying(255) NOT NULL",
-		"event_type character varying(200) NOT NULL", "payload json NOT NULL", "timestamp timestamp with time zone NOT NULL", "consensus_id character varying(36)",
+		"id character varying(36) NOT NULL", "aggregate_type character varying(100) NOT NULL",
+		"aggregate_id character varying(255) NOT NULL", "event_type character varying(200) NOT NULL",
+		"payload json NOT NULL", "timestamp timestamp with time zone NOT NULL", "consensus_id character varying(36)",
 	}, columns)
 	assert.Equal(t, []string{"events_pkey", "watchdog_events_aggregate", "watchdog_events_type"}, indexes(t, dsn))
 	assert.Equal(t, []string{"1", "2"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
@@ -30,7 +32,8 @@ func TestExistingDatabase(t *testing.T) {
 	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
-		mustExec(t, pool, "CREATE TABLE watchdog_schema (version integer PRIMARY KEY)", "INSERT INTO watchdog_schema VALUES (1), (99)")
+		mustExec(t, pool, "CREATE TABLE watchdog_schema (version integer PRIMARY KEY)",
+			"INSERT INTO watchdog_schema VALUES (1), (99)")
 		before := texts(t, pool, everything)
 		_, err := postgres.Open(t.Context(), dsn, postgres.Config{})
 		require.ErrorIs(t, err, postgres.ErrNewerSchema)
@@ -43,7 +46,7 @@ func TestExistingDatabase(t *testing.T) {
 		require.NoError(t, openAt(t, dsn, postgres.Config{}).Append(t.Context(), numbered(1)))
 		mustExec(t, pool, "DROP TABLE watchdog_sessions", "DELETE FROM watchdog_schema WHERE version > 1")
 		s := openAt(t, dsn, postgres.Config{})
-		attachRow(t, s, "run-1")
+		attach(t, s, "run-1")
 		assert.Equal(t, []string{"event-1"}, read(t, s))
 	})
 	for _, table := range []string{"events", "watchdog_sessions"} {
@@ -67,7 +70,7 @@ func TestSchemas(t *testing.T) {
 	stores = append(stores, openAt(t, dsn+"&search_path="+"%22search%20path%22", postgres.Config{}))
 	for i, s := range stores {
 		require.NoError(t, s.Append(t.Context(), numbered(int64(i))))
-		judged := attachRow(t, s, "run-1")
+		judged := attach(t, s, "run-1")
 		assert.Equal(t, 1, judged.Attempt)
 		_, err := s.Freshen(t.Context(), []session.Fresh{{RunID: "run-1", Attempt: 1}})
 		require.NoError(t, err)
@@ -75,7 +78,7 @@ func TestSchemas(t *testing.T) {
 	for i, s := range stores {
 		assert.Equal(t, []string{fmt.Sprint("event-", i)}, read(t, s))
 	}
-	t.Run("of which none is in the search path are no place to begin", func(t *testing.T) {
+	t.Run("are an error if none of them is in the search path", func(t *testing.T) {
 		_, err := postgres.Open(t.Context(), dsn+"&search_path=nowhere", postgres.Config{})
 		require.ErrorContains(t, err, "Config.Schema")
 	})
@@ -83,7 +86,7 @@ func TestSchemas(t *testing.T) {
 
 // Several stores of one process may create one schema at once.
 func TestStoresOpenAtOnce(t *testing.T) {
-	for name, schema := range map[string]string{"that is there": "public", "that is not": "fresh"} {
+	for name, schema := range map[string]string{"that exists": "public", "that does not exist": "fresh"} {
 		t.Run(name, func(t *testing.T) {
 			dsn := newDSN(t)
 			var all sync.WaitGroup
@@ -96,7 +99,8 @@ func TestStoresOpenAtOnce(t *testing.T) {
 				})
 			}
 			all.Wait()
-			assert.Equal(t, []string{"1", "2"}, texts(t, hostPool(t, dsn), "SELECT version::text FROM "+schema+".watchdog_schema ORDER BY version"))
+			versions := "SELECT version::text FROM " + schema + ".watchdog_schema ORDER BY version"
+			assert.Equal(t, []string{"1", "2"}, texts(t, hostPool(t, dsn), versions))
 		})
 	}
 }
