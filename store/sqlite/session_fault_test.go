@@ -32,7 +32,7 @@ func TestUnreadableRow(t *testing.T) {
 			db := openPlain(t, newFile(t))
 			s := newStore(t, db)
 			old := time.Now().Add(-24 * time.Hour)
-			err := (putting{s, db}).Put(t.Context(),
+			err := (putter{s, db}).Put(t.Context(),
 				silentSince("before", old), silentSince("spoilt", old), silentSince("x after", old))
 			if err != nil {
 				t.Fatal(err)
@@ -69,7 +69,7 @@ func TestUnreadableRowsOnce(t *testing.T) {
 	for i := range 150 {
 		rows = append(rows, silentSince(runNumber(i), old))
 	}
-	if err := (putting{s, db}).Put(t.Context(), rows...); err != nil {
+	if err := (putter{s, db}).Put(t.Context(), rows...); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, db, "UPDATE watchdog_sessions SET last_event_at = 'never' WHERE run_id >= '"+runNumber(20)+"'")
@@ -288,7 +288,7 @@ func TestForeignHistory(t *testing.T) {
 func TestFreshenTwice(t *testing.T) {
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
-	if err := (putting{s, db}).Put(t.Context(), silentSince("run-1", time.Now().Add(-24*time.Hour))); err != nil {
+	if err := (putter{s, db}).Put(t.Context(), silentSince("run-1", time.Now().Add(-24*time.Hour))); err != nil {
 		t.Fatal(err)
 	}
 	gone, err := s.Freshen(t.Context(), []session.Fresh{

@@ -30,38 +30,38 @@ func TestMain(m *testing.M) {
 
 // setups are the ways to open a store. A store keeps every rule in each of them.
 var setups = map[string]struct {
-	open func(t *testing.T) putting
+	open func(t *testing.T) putter
 	slow bool // under the race detector: it takes a minute, and runs the same Go code as the others
 }{
-	"opened from a path": {open: func(t *testing.T) putting {
+	"opened from a path": {open: func(t *testing.T) putter {
 		file := newFile(t)
 		s := openAt(t, file)
-		return putting{s, openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
+		return putter{s, openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
-	"in a host's database": {open: func(t *testing.T) putting {
+	"in a host's database": {open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
-		return putting{newStore(t, db), db}
+		return putter{newStore(t, db), db}
 	}},
-	"in a pool of one connection": {slow: true, open: func(t *testing.T) putting {
+	"in a pool of one connection": {slow: true, open: func(t *testing.T) putter {
 		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(DELETE)")
 		db.SetMaxOpenConns(1)
-		return putting{newStore(t, db), db}
+		return putter{newStore(t, db), db}
 	}},
-	"in a host's table": {slow: true, open: func(t *testing.T) putting {
+	"in a host's table": {slow: true, open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
 		mustExec(t, db, foreignTable)
-		return putting{newStore(t, db), db}
+		return putter{newStore(t, db), db}
 	}},
-	"with a driver without contexts": {slow: true, open: func(t *testing.T) putting {
+	"with a driver without contexts": {slow: true, open: func(t *testing.T) putter {
 		file := newFile(t)
 		db := hookedDatabase(t, file, func(string) error { return nil })
 		mustExec(t, db, "PRAGMA journal_mode = WAL")
-		return putting{newStore(t, db), openPlain(t, file, "busy_timeout(10000)")}
+		return putter{newStore(t, db), openPlain(t, file, "busy_timeout(10000)")}
 	}},
 }
 
 // inEachSetup runs a test with each way to open a store.
-func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) putting)) {
+func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) putter)) {
 	t.Helper()
 	for name, setup := range setups {
 		t.Run(name, func(t *testing.T) {
@@ -74,13 +74,13 @@ func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) p
 }
 
 func TestEvents(t *testing.T) {
-	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putting) {
+	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return open(t) })
 	})
 }
 
 func TestSessions(t *testing.T) {
-	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putting) {
+	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
 		sessiontest.Run(t, func(t *testing.T) session.Store { return open(t) })
 	})
 }

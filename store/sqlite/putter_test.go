@@ -9,8 +9,8 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// A putting is a store with a connection of another program, which writes to the store's tables directly.
-type putting struct {
+// A putter is a store with a connection of another program, which writes to the store's tables directly.
+type putter struct {
 	*sqlite.Store
 	other *sql.DB
 }
@@ -19,7 +19,7 @@ const putRow = `INSERT OR REPLACE INTO watchdog_sessions
 	(run_id, parent, status, created_at, last_event_at, threshold, started_at, host, attempt, resumes, reason)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-func (p putting) Put(ctx context.Context, rows ...session.Session) error {
+func (p putter) Put(ctx context.Context, rows ...session.Session) error {
 	tx, err := p.other.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func (p putting) Put(ctx context.Context, rows ...session.Session) error {
 	return tx.Commit()
 }
 
-func (p putting) Spoil(ctx context.Context, runID string) error {
+func (p putter) Spoil(ctx context.Context, runID string) error {
 	_, err := p.other.ExecContext(ctx, "UPDATE watchdog_sessions SET last_event_at = 'yesterday' WHERE run_id = ?", runID)
 	return err
 }
