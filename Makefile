@@ -7,13 +7,21 @@ FUZZTIME ?= 30s
 modules = $(shell go list -m -f '{{.Dir}}')
 each    = @set -e; for dir in $(modules); do (echo "== $$dir"; cd "$$dir"; $(1)); done
 
+# The modules require each other at a version that cannot be fetched before it is tagged. A target that needs them
+# without go.work runs tools/release, which works on a copy of the checkout and serves them at that version.
+release = cd tools && GOWORK=off go run ./release -root ..
+
 .PHONY: help
 help: ## print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: test
 test: ## run the tests of every module
 	go test work
+
+.PHONY: test-tools
+test-tools: ## run the tests of the tools
+	cd tools && GOWORK=off go test ./...
 
 .PHONY: race
 race: ## run them under the race detector
@@ -44,22 +52,37 @@ format: ## say which files gofmt would change
 .PHONY: vet
 vet: ## run go vet on every module
 	go vet work
+	cd tools && GOWORK=off go vet ./...
 
 .PHONY: lint
 lint: bin/golangci-lint ## run the linters of .golangci.yml on every module
 	$(call each,"$(CURDIR)/bin/golangci-lint" run ./...)
+	cd tools && GOWORK=off ../bin/golangci-lint run ./...
 
 .PHONY: tidy
-tidy: ## bring every go.mod and go.sum in order
-	$(call each,GOWORK=off go mod tidy)
+tidy: ## tidy every go.mod and go.sum
+	go work sync
+	@$(release) tidy
+	cd tools && GOWORK=off go mod tidy
 
 .PHONY: tidy-check
-tidy-check: ## say which of them are not
-	$(call each,GOWORK=off go mod tidy -diff)
+tidy-check: ## print what tidy would change, and fail if that is anything
+	@$(release) tidy -diff
+	cd tools && GOWORK=off go mod tidy -diff
 
 .PHONY: build
-build: ## build every module by itself, as the modules that require it do
-	$(call each,GOWORK=off go build -o /dev/null ./... && GOWORK=off go vet ./...)
+build: ## build and vet every module by itself, without go.work
+	@$(release) build
+
+# A release is: set the version, head its part of CHANGELOG.md, commit, let CI pass, and push the tags that this lists,
+# in this order, all for that commit.
+.PHONY: release
+release: ## set VERSION=vX.Y.Z in every module, and list the tags to make
+	@$(if $(VERSION),,echo "usage: make release VERSION=vX.Y.Z"; exit 2;) $(release) version $(VERSION)
+
+.PHONY: release-check
+release-check: ## get, build and install every module as its users will, from zips of this checkout
+	@$(release) check
 
 .PHONY: ci
 ci: ## do all that CI does

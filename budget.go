@@ -164,23 +164,29 @@ func (b *Budget) warnAt() []float64 {
 // heedsSignals reports whether the budget has a limit that signals reset.
 func (b *Budget) heedsSignals() bool { return off(b.Idle) != NoLimit || off(b.NoProgress) != NoLimit }
 
+// sharedLimits are what runs of one budget have in common. They do not change.
+type sharedLimits struct {
+	verdict.Limits
+	reserve, holdCap time.Duration
+}
+
 // lastLimits are those of the last run, for the next one: hosts give most of their runs the same budget.
-var lastLimits atomic.Pointer[verdict.Limits]
+var lastLimits atomic.Pointer[sharedLimits]
 
 // shared is limits without a copy for each run.
-func (b *Budget) shared() *verdict.Limits {
+func (b *Budget) shared() *sharedLimits {
 	if last := lastLimits.Load(); last != nil && b.same(last) {
 		return last
 	}
-	limits := b.limits()
-	lastLimits.Store(&limits)
-	return &limits
+	limits := &sharedLimits{b.limits(), b.Reserve, off(b.Hold)}
+	lastLimits.Store(limits)
+	return limits
 }
 
 // same reports whether limits of the budget are these. Those with ladders are not looked into.
-func (b *Budget) same(l *verdict.Limits) bool {
+func (b *Budget) same(l *sharedLimits) bool {
 	return l.Ladders == nil && len(b.Ladders.Idle)+len(b.Ladders.NoProgress)+len(b.Ladders.Hold) == 0 &&
 		slices.Equal(l.WarnAt, b.warnAt()) && l.WallClock == b.wallClock() && l.Safety == off(b.Safety) &&
 		l.Idle == off(b.Idle) && l.NoProgress == off(b.NoProgress) &&
-		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign)
+		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign) && l.reserve == b.Reserve && l.holdCap == off(b.Hold)
 }

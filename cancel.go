@@ -1,178 +1,107 @@
 package watchdog
 
 import (
-	"bytes"
-	"context"
 	"fmt"
-	"log/slog"
+	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A trip is a limit that was found exceeded, or another guard's cancel: the run's end is decided, its event not yet recorded. Done is closed when
-// that is over, after the run has its stop, or runs on because it was given more time.
-type trip struct {
-	verdict verdict.Verdict // without a limit where another guard decided
-	reason  string
-	at      time.Time
-	elapsed time.Duration // of the window
-	note    string
-	done    chan struct{}
+// maxReason is how many characters the code of a cancellation may have.
+const maxReason = 100
+
+// A Cancellation is a cancel that another guard than the watchdog's own limits has decided: that of a command, that of the sessions in
+// a database, or the host's.
+type Cancellation struct {
+	// Reason is the code: one of the watchdog's own, or a host's, of at most 100 characters a to z, 0 to 9 and _. A host's code does not
+	// begin with "watchdog_", does not end with "_exceeded", and is none of the watchdog's own without its beginning.
+	Reason StopReason
+	// Elapsed is what was used of the guard's limit, Budget what there was; zero if it has none.
+	Elapsed, Budget time.Duration
+	// ObserveOnly records the cancel and does not carry it out, as for a run that is only observed.
+	ObserveOnly bool
 }
 
-// A ruling is what the store says of a window: the stop that counts, and how much it was extended.
-type ruling struct {
-	stop     *Stop
-	extended time.Duration
-}
-
-// carryOut records the trip and then ends the run, whatever the store says.
-func (w *Watchdog) carryOut(t *trip) {
-	event, own := w.cancelEvent(t)
-	ruled, err := exchange(w, func(ctx context.Context) (ruling, error) { return w.recordTrip(ctx, t, event, own) })
+// Cancel ends the run as a limit does: the event is recorded first, then the context ends with the [Stop] as its cause. A store that fails
+// or hangs delays that by at most the record timeout, and Close returns its error if the event was never recorded. A
+// layer's cancel leaves the run around it as it is.
+//
+// The first cause wins: Cancel returns the stop that counts, which is another one if a limit was exceeded before, if the
+// run was stopped already, or if another process was first. It returns nil for a run that is only observed: then the cancel is recorded as a
+// warning and given as a [Directive], once for each call, and the run goes on.
+//
+// The error wraps [ErrInvalid] if the Reason is empty, is no code or would be read back as another, or if a length is negative; and
+// [ErrEnded] if the run has ended without a stop. Nothing is recorded then.
+func (w *Watchdog) Cancel(c Cancellation) (*Stop, error) {
+	stop, err := w.cancelFor(c)
 	if err != nil {
-		ruled = ruling{stop: own}
+		return nil, fmt.Errorf("cancel run %s: %w", w.id, err)
 	}
-	asleep := w.conclude(ruled, event, err)
-	close(t.done)
-	w.wake(asleep)
-	if ruled.stop != nil {
-		w.report(ruled.stop, err)
-	}
+	return stop, nil
 }
 
-// conclude makes the ruling what every reader sees, at once. It returns the subscribers that have to be told of a stop.
-func (w *Watchdog) conclude(ruled ruling, event Event, recordErr error) (asleep []*subscriber) {
+func (w *Watchdog) cancelFor(c Cancellation) (*Stop, error) {
+	if flaw := c.flaw(); flaw != "" {
+		return nil, fmt.Errorf("%w cancellation: %s", ErrInvalid, flaw)
+	}
+	observed := false
+	_ = w.pollFor(func(found findings) findings {
+		switch {
+		case w.phase != running:
+		case w.observeOnly || c.ObserveOnly:
+			observed = true
+			found.directives = append(found.directives, w.directive(c.verdict(), c.reason()))
+		default:
+			found.trip = w.decide(c.verdict(), c.reason(), w.clock.elapsed())
+		}
+		return found
+	})
+	if observed {
+		return nil, nil
+	}
+	return w.ending()
+}
+
+// ending is the stop of a run that has ended, or an error that says how it ended.
+func (w *Watchdog) ending() (*Stop, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if ruled.stop == nil {
-		w.trip, w.phase = nil, running
-		w.extendTo(ruled.extended)
-		return nil
+	if w.stop == nil {
+		return nil, fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	}
-	if recordErr != nil {
-		w.keepLocked(recordErr, event)
-	}
-	asleep = w.endStopped(ruled.stop)
-	w.trip = nil
-	return asleep
+	return w.stop, nil
 }
 
-// endStopped ends the run with its stop, and returns the subscribers that have to be told. The caller holds mu.
-func (w *Watchdog) endStopped(stop *Stop) (asleep []*subscriber) {
-	w.stop = stop
-	asleep = w.enqueueStop()
-	w.end(stop)
-	return asleep
+// verdict is the cancellation as a trip has it, of no limit.
+func (c Cancellation) verdict() verdict.Verdict {
+	return verdict.Verdict{Action: verdict.Cancel, Directive: verdict.DirectCancel, Rung: 1, Used: c.Elapsed, Allowed: c.Budget}
 }
 
-// directive is the directive of a stop.
-func (s *Stop) directive() Directive {
-	return Directive{
-		Kind: DirectiveCancel, RunID: s.RunID, Reason: s.Code, Rung: s.Rung, Used: s.Elapsed, Allowed: s.Budget,
-		Hold: s.Hold, Note: s.Note, At: s.FiredAt,
+// reason is the code as events have it.
+func (c Cancellation) reason() string { return reasonOfCode(c.Reason) }
+
+// flaw says what is wrong with the cancellation, or nothing.
+func (c Cancellation) flaw() string {
+	if flaw := textFlaw(string(c.Reason), maxReason); flaw != "" {
+		return "its Reason " + flaw
 	}
+	switch read := codeOf(c.reason()); {
+	case strings.ContainsFunc(string(c.Reason), notOfCodes):
+		return fmt.Sprintf("its Reason is %q; use the characters a to z, 0 to 9 and _", c.Reason)
+	case strings.HasPrefix(string(c.Reason), record.CodePrefix) && !c.Reason.Own():
+		return fmt.Sprintf("its Reason is %q; only the watchdog's own codes begin with %q", c.Reason, record.CodePrefix)
+	case read != c.Reason:
+		return fmt.Sprintf("its Reason is %q and would be read back as %q; use that, or another name", c.Reason, read)
+	case c.Elapsed < 0:
+		return fmt.Sprintf("its Elapsed is %v; use a positive duration, or 0 for none", c.Elapsed)
+	case c.Budget < 0:
+		return fmt.Sprintf("its Budget is %v; use a positive duration, or 0 for none", c.Budget)
+	}
+	return ""
 }
 
-// cancelEvent returns the event of the trip and the stop that it says.
-func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
-	p := cancelPayload{
-		Reason: t.reason, SessionStartedAt: stamp(w.startedAt), FiredAt: stamp(t.at),
-		ElapsedSeconds: wholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: t.verdict.Allowed.Seconds(), Parent: w.parentID,
-		Hold: t.verdict.Hold, Note: t.note,
-	}
-	if t.verdict.Limit != verdict.WallClock {
-		p.MeasuredSeconds = exactSeconds(t.verdict.Used)
-	}
-	if t.verdict.Rung > 1 {
-		p.Attempt = t.verdict.Rung
-	}
-	return w.newEvent(EventCancel, t.at, once, p), p.stop(w.id)
-}
-
-// yieldsTo reports whether the store knows better than the trip. An extension takes back what it gives more of, the wall clock's
-// end, and nothing else.
-func (t *trip) yieldsTo(known ruling, extended time.Duration) bool {
-	return known.stop != nil || t.verdict.Limit == verdict.WallClock && known.extended > extended
-}
-
-// recordTrip appends the event, unless the store knows better, and returns what the store has then. What cannot be read does
-// not hold up the stop.
-func (w *Watchdog) recordTrip(ctx context.Context, t *trip, event Event, own *Stop) (ruling, error) {
-	if known, err := w.consult(ctx); err == nil && t.yieldsTo(known, w.extension()) {
-		return known, nil
-	}
-	if err := w.store.Append(ctx, event); err != nil {
-		return ruling{}, fmt.Errorf("append cancel event: %w", err)
-	}
-	w.recorded(event)
-	return ruling{stop: w.stored(ctx, event, own)}, nil
-}
-
-// consult reads what was done to the window, by whatever process: stopped it, or extended it.
-func (w *Watchdog) consult(ctx context.Context) (ruling, error) {
-	events, err := w.store.Read(ctx, AggregateType, w.id)
-	if err != nil {
-		return ruling{}, fmt.Errorf("read events: %w", err)
-	}
-	all, err := foldEvents(events)
-	if err != nil {
-		return ruling{}, err
-	}
-	win := all[w.startedAt]
-	if win == nil {
-		return ruling{}, nil
-	}
-	return ruling{win.stop, win.extended}, nil
-}
-
-// stored returns the stop of the event that the store kept, which another process can have written first.
-func (w *Watchdog) stored(ctx context.Context, event Event, own *Stop) *Stop {
-	events, err := w.store.Read(ctx, AggregateType, w.id)
-	if err != nil {
-		return own
-	}
-	for _, e := range events {
-		if e.ID != event.ID || bytes.Equal(e.Payload, event.Payload) {
-			continue
-		}
-		if p, err := decodePayload(e); err == nil {
-			return p.(*cancelPayload).stop(w.id)
-		}
-	}
-	return own
-}
-
-// extendTo counts warnings anew and lets the timer look. The caller holds mu and has seen the run running.
-func (w *Watchdog) extendTo(extended time.Duration) {
-	w.traceOf(Signal{Kind: SignalExtend, Length: extended - w.seen.Extended})
-	w.seen.Extended, w.seen.Warned = extended, 0
-	w.quietUntil.Store(0)
-	w.arm(0)
-}
-
-func (w *Watchdog) extension() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.seen.Extended
-}
-
-// report tells the log of a stop. It spares a log that does not listen: ten thousand runs can stop at once.
-func (w *Watchdog) report(stop *Stop, recordErr error) {
-	if !w.log().Enabled(context.Background(), slog.LevelWarn) {
-		return
-	}
-	if recordErr != nil {
-		w.log().Error("watchdog stopped a run and could not record it", "run", w.id, "reason", string(stop.Code), "error", recordErr)
-		return
-	}
-	w.log().Warn("watchdog stopped a run", "run", w.id, "reason", string(stop.Code), "elapsed", stop.Elapsed, "budget", stop.Budget)
-}
-
-func (w *Watchdog) log() *slog.Logger {
-	if w.logger == nil {
-		return slog.Default()
-	}
-	return w.logger
+func notOfCodes(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '_'
 }

@@ -7,10 +7,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheClockMayBeSet(t *testing.T) {
+func TestClockSet(t *testing.T) {
 	for _, step := range []time.Duration{2 * time.Hour, -2 * time.Hour} {
 		t.Run("by "+step.String(), func(t *testing.T) {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				wd := b.attach()
 				b.pass(time.Hour)
 				b.clock.step(step)
@@ -23,7 +23,7 @@ func TestTheClockMayBeSet(t *testing.T) {
 		})
 	}
 	t.Run("on a clock that only shows the time a step back stops nothing and loses nothing", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Clock, b.cfg.PollOnly = b.clock.Mock, true
 			wd := b.attach()
 			b.pass(time.Hour)
@@ -38,9 +38,9 @@ func TestTheClockMayBeSet(t *testing.T) {
 	})
 }
 
-func TestTheMachineMaySleep(t *testing.T) {
+func TestClockSleep(t *testing.T) {
 	t.Run("a deadline that passed in a sleep is seen within a minute, without a poll", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.pass(time.Hour)
 			b.clock.suspend(8 * time.Hour)
@@ -50,7 +50,7 @@ func TestTheMachineMaySleep(t *testing.T) {
 		})
 	})
 	t.Run("a poll sees it at once", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly = true
 			wd := b.attach()
 			b.clock.suspend(8 * time.Hour)
@@ -58,7 +58,7 @@ func TestTheMachineMaySleep(t *testing.T) {
 		})
 	})
 	t.Run("a sleep within the budget is only time used", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.clock.suspend(2 * time.Hour)
 			b.pass(2 * time.Hour)

@@ -6,8 +6,8 @@ import (
 )
 
 // A runContext is the watchdog as the context of its run. It is not a child of its parent: what ends the run is decided in
-// one place, under the run's mutex, and a child would be ended from a second one. Whoever looks at it brings the
-// parent's end in, and those who only wait are told of it by [context.AfterFunc].
+// one place, under the run's mutex, and a child would be ended from a second one. Whoever looks at it first checks the
+// parent, and [context.AfterFunc] tells those who only wait.
 type runContext Watchdog
 
 // newRunContext makes the inner context and hooks it to the parent.
@@ -58,7 +58,7 @@ func (w *Watchdog) heedParent() {
 		return
 	}
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.unlock()
 	w.endWithParent()
 }
 
@@ -68,18 +68,4 @@ func (w *Watchdog) endedByParent() bool {
 		return false
 	}
 	return context.Cause(w.inner) == context.Cause(w.parent) //nolint:errorlint // the same value, not one of its kind
-}
-
-// endWithParent reports whether the parent has ended, and ends a running run with it. The caller holds mu.
-func (w *Watchdog) endWithParent() bool {
-	if w.parent == nil || w.parent.Err() == nil {
-		return false
-	}
-	if w.phase == running {
-		w.end(context.Cause(w.parent))
-		if w.recordsParent {
-			w.background(w.recordParentEnd, func() {})
-		}
-	}
-	return true
 }

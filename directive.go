@@ -5,21 +5,22 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A DirectiveKind is what the watchdog asks of the host. Its text is the last word of the kind of its event.
 type DirectiveKind string
 
-// The directives. Only Cancel ends the run.
+// The directives. Only DirectiveCancel ends the run.
 const (
-	// Wait asks the host to note it and go on.
+	// DirectiveWait asks the host to note it and go on.
 	DirectiveWait = DirectiveKind(verdict.DirectWait)
-	// Retry asks the host to do the step again that does not come back.
+	// DirectiveRetry asks the host to do the step again that does not come back.
 	DirectiveRetry = DirectiveKind(verdict.DirectRetry)
-	// Unstuck asks the host to change its approach.
+	// DirectiveUnstuck asks the host to change its approach.
 	DirectiveUnstuck = DirectiveKind(verdict.DirectUnstick)
-	// Cancel says that the run has ended.
+	// DirectiveCancel says that the run has ended.
 	DirectiveCancel = DirectiveKind(verdict.DirectCancel)
 )
 
@@ -35,7 +36,7 @@ type Directive struct {
 	RunID string
 	// Reason is the code of the limit that was exceeded, or that another guard cancelled the run with.
 	Reason StopReason
-	// Attempt is which trip of the limit's ladder this is, from 1, since the last progress.
+	// Rung is which trip of the limit's ladder this is, from 1, since the last progress.
 	Rung int
 	// Used is what was used of the limit, Allowed what there was.
 	Used, Allowed time.Duration
@@ -47,6 +48,22 @@ type Directive struct {
 	ObserveOnly bool
 	// Dropped is how many directives this reader lost before this one, because it did not come for them.
 	Dropped int
+}
+
+func (w *Watchdog) directive(v verdict.Verdict, reason string) Directive {
+	return Directive{
+		Kind: DirectiveKind(v.Directive), RunID: w.id, Reason: codeOf(reason), Rung: v.Rung,
+		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: w.LastNote(), At: record.Truncate(w.clock.now()),
+		ObserveOnly: v.Action == verdict.Cancel,
+	}
+}
+
+// directive is the directive of a stop.
+func (s *Stop) directive() Directive {
+	return Directive{
+		Kind: DirectiveCancel, RunID: s.RunID, Reason: s.Code, Rung: s.Rung, Used: s.Elapsed, Allowed: s.Budget,
+		Hold: s.Hold, Note: s.Note, At: s.FiredAt,
+	}
 }
 
 // checkLadders finds what can never take effect.

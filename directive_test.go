@@ -112,7 +112,7 @@ func TestLadder(t *testing.T) {
 		})
 	})
 	t.Run("in a poll-only mode a directive is found, recorded and told by the poll", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly, b.cfg.Budget = true, laddered.Budget
 			wd := b.attach()
 			told := 0
@@ -220,7 +220,7 @@ func TestObserveOnly(t *testing.T) {
 		})
 	})
 	t.Run("an observed run is not cancelled for the next attach, and is found over its wall clock once", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.ObserveOnly, b.cfg.PollOnly = true, true
 			wd := b.attach()
 			b.pass(over)
@@ -233,7 +233,7 @@ func TestObserveOnly(t *testing.T) {
 	})
 }
 
-func TestBudgetsThatCanNeverTakeEffectAreErrors(t *testing.T) {
+func TestBudgetInvalid(t *testing.T) {
 	retry := []watchdog.DirectiveKind{watchdog.DirectiveRetry}
 	for name, c := range map[string]struct {
 		budget watchdog.Budget

@@ -35,8 +35,8 @@
 // # Signals
 //
 // The run gives signs of life where it has them: [Watchdog.Activity] per token, [Watchdog.Progress] or
-// [Watchdog.ProgressDigest] where the work moved forward, [Watchdog.Observe] for a stream of the host's own events, and a
-// [Transport] for the chunks of an HTTP response. Deep code finds the watchdog in its context with [FromContext]. Where silence is
+// [Watchdog.ProgressDigest] where the work moved forward, [Watchdog.Observe] for a stream of the host's own events, and package
+// watchdoghttp for the chunks of an HTTP response. Deep code finds the watchdog in its context with [FromContext]. Where silence is
 // expected, in a tool call or a person's approval, [Watchdog.During] holds the two limits that heed signals.
 //
 // # Directives
@@ -47,13 +47,13 @@
 //
 // # Layers and single calls
 //
-// [Watchdog.Layer] guards a phase, a step or a tool inside the run, within what is left of it. [Bound] runs one call that may
+// [Watchdog.Layer] guards a phase, a step or a tool inside the run, within what is left of it. Package bound runs one call that may
 // ignore its context: past a soft limit and a grace the caller has its answer.
 //
 // # Tuning
 //
 // With [Config].ObserveOnly everything is decided and recorded and nothing is cancelled; [Config].OnSignal keeps a trace, and
-// [Replay] decides it again under other limits.
+// package replay decides it again under other limits.
 //
 // # What happens at a limit
 //

@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // AggregateType is the aggregate type of every event that a guard writes; the aggregate ID is the run ID.
@@ -144,8 +146,8 @@ func (e Event) MarshalJSON() ([]byte, error) {
 	type plain Event
 	return json.Marshal(struct {
 		plain
-		Timestamp stamp `json:"timestamp"`
-	}{plain(e), stamp(e.Timestamp)})
+		Timestamp record.Stamp `json:"timestamp"`
+	}{plain(e), record.Stamp(e.Timestamp)})
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote and the timestamps of other writers: any offset, any number of digits.
@@ -153,33 +155,11 @@ func (e *Event) UnmarshalJSON(text []byte) error {
 	type plain Event
 	read := struct {
 		*plain
-		Timestamp stamp `json:"timestamp"`
+		Timestamp record.Stamp `json:"timestamp"`
 	}{plain: (*plain)(e)}
 	if err := json.Unmarshal(text, &read); err != nil {
 		return err
 	}
 	e.Timestamp = time.Time(read.Timestamp)
-	return nil
-}
-
-// stamp is a time as events carry it: UTC, RFC 3339, truncated to the microsecond and written with all six digits,
-// which is what databases and other languages keep.
-type stamp time.Time
-
-const stampLayout = "2006-01-02T15:04:05.000000Z"
-
-// truncate makes a time comparable with == to one that went through a store.
-func truncate(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
-
-func (s stamp) MarshalText() ([]byte, error) {
-	return truncate(time.Time(s)).AppendFormat(make([]byte, 0, 32), stampLayout), nil
-}
-
-func (s *stamp) UnmarshalText(text []byte) error {
-	t, err := time.Parse(time.RFC3339Nano, string(text))
-	if err != nil {
-		return fmt.Errorf("time %q is not RFC 3339: %w", text, err)
-	}
-	*s = stamp(truncate(t))
 	return nil
 }

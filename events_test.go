@@ -30,10 +30,10 @@ func golden(t *testing.T, name string, text []byte) {
 	require.Equal(t, string(want), string(text))
 }
 
-func TestTheJSONOfEventsIsAContract(t *testing.T) {
-	cancelled := func(b *bed) { b.attach(); b.pass(4*time.Hour + 1234567*time.Microsecond) }
-	by := func(c watchdog.Cancellation) func(b *bed) {
-		return func(b *bed) {
+func TestEventGoldens(t *testing.T) {
+	cancelled := func(b *fixture) { b.attach(); b.pass(4*time.Hour + 1234567*time.Microsecond) }
+	by := func(c watchdog.Cancellation) func(b *fixture) {
+		return func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
 			_, err := wd.Cancel(c)
@@ -43,57 +43,61 @@ func TestTheJSONOfEventsIsAContract(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		kind   string
-		happen func(b *bed)
+		happen func(b *fixture)
 	}{
 		"cancel_no_output": {watchdog.EventCancel, by(noOutput)},
-		"cancel_no_progress": {watchdog.EventCancel, func(b *bed) {
+		"cancel_no_progress": {watchdog.EventCancel, func(b *fixture) {
 			b.run.ID, b.run.Parent = "s-1/build", "s-1"
 			by(watchdog.Cancellation{Reason: watchdog.CommandNoProgress, Elapsed: time.Minute, Budget: 30 * time.Second})(b)
 		}},
 		"cancel_terminal":     {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.CommandTerminal})},
 		"cancel_idle_timeout": {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: 12 * time.Minute, Budget: 10 * time.Minute})},
 		"cancel_host":         {watchdog.EventCancel, by(watchdog.Cancellation{Reason: watchdog.GradeRegressing})},
-		"observed_no_output":  {watchdog.EventWarning, func(b *bed) { b.cfg.ObserveOnly = true; by(noOutput)(b) }},
-		"cancel": {watchdog.EventCancel, func(b *bed) {
+		"observed_no_output":  {watchdog.EventWarning, func(b *fixture) { b.cfg.ObserveOnly = true; by(noOutput)(b) }},
+		"cancel": {watchdog.EventCancel, func(b *fixture) {
 			b.cfg.PollOnly = true
 			wd := b.attach()
 			b.pass(4*time.Hour + 1234567*time.Microsecond)
 			b.stopped(wd)
 		}},
-		"cancel_layer": {watchdog.EventCancel, func(b *bed) {
+		"cancel_layer": {watchdog.EventCancel, func(b *fixture) {
 			b.run.ID, b.run.Parent = "s-1/build", "s-1"
 			cancelled(b)
 		}},
-		"resume":  {watchdog.EventResume, func(b *bed) { cancelled(b); b.resume() }},
-		"warning": {watchdog.EventWarning, func(b *bed) { b.cfg.Budget.Reserve = time.Minute; b.attach(); b.pass(192 * time.Minute) }},
-		"cancel_hold": {watchdog.EventCancel, func(b *bed) {
+		"resume":  {watchdog.EventResume, func(b *fixture) { cancelled(b); b.resume() }},
+		"warning": {watchdog.EventWarning, func(b *fixture) { b.cfg.Budget.Reserve = time.Minute; b.attach(); b.pass(192 * time.Minute) }},
+		"cancel_hold": {watchdog.EventCancel, func(b *fixture) {
 			wd := b.attach()
 			wd.Note("tool: grep")
 			_, err := wd.Hold(context.Background(), "grep", 2*time.Minute)
 			require.NoError(t, err)
 			b.pass(3 * time.Minute)
 		}},
-		"retry":    {watchdog.EventRetry, func(b *bed) { b.cfg.Budget = laddered.Budget; b.attach().Note("tool: grep"); b.pass(11 * time.Minute) }},
-		"decision": {watchdog.EventWarning, func(b *bed) { b.cfg.Budget = laddered.Budget; b.attach(); b.pass(11 * time.Minute) }},
-		"observed": {watchdog.EventWarning, func(b *bed) {
+		"retry": {watchdog.EventRetry, func(b *fixture) {
+			b.cfg.Budget = laddered.Budget
+			b.attach().Note("tool: grep")
+			b.pass(11 * time.Minute)
+		}},
+		"decision": {watchdog.EventWarning, func(b *fixture) { b.cfg.Budget = laddered.Budget; b.attach(); b.pass(11 * time.Minute) }},
+		"observed": {watchdog.EventWarning, func(b *fixture) {
 			b.cfg.ObserveOnly = true
 			b.cfg.Budget.Idle = 10 * time.Minute
 			b.attach()
 			b.pass(11 * time.Minute)
 		}},
-		"extend": {watchdog.EventExtend, func(b *bed) {
+		"extend": {watchdog.EventExtend, func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
 			require.NoError(t, wd.Extend(90*time.Minute+500*time.Millisecond))
 		}},
-		"interrupt": {watchdog.EventInterrupt, func(b *bed) {
+		"interrupt": {watchdog.EventInterrupt, func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
 			require.NoError(t, wd.Interrupt("SIGTERM"))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				c.happen(b)
 				event := b.events(c.kind)[0]
 				require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, event.ID)
@@ -108,7 +112,7 @@ func TestTheJSONOfEventsIsAContract(t *testing.T) {
 	}
 }
 
-func TestAnEventGoesThroughJSONUnchanged(t *testing.T) {
+func TestEventJSON(t *testing.T) {
 	event := watchdog.Event{
 		ID: "e-1", AggregateType: "session", AggregateID: "s-1", Type: "session.created", ConsensusID: "c-1",
 		Payload: json.RawMessage(`{"n":9007199254740993}`), Timestamp: noon.Add(time.Microsecond),
@@ -121,7 +125,7 @@ func TestAnEventGoesThroughJSONUnchanged(t *testing.T) {
 	require.ErrorContains(t, json.Unmarshal([]byte(`{"timestamp":"noon"}`), &back), `"noon"`)
 }
 
-func TestValidate(t *testing.T) {
+func TestEventValidate(t *testing.T) {
 	valid := watchdog.Event{
 		ID: "e-1", AggregateType: "session", AggregateID: "s-1", Type: "session.created", Payload: json.RawMessage(` {"n":1}`), Timestamp: noon,
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -13,7 +14,7 @@ import (
 
 // A guard of the host's own, here one of what a run costs, ends it as a limit does; another process that runs it learns of that.
 func ExampleWatchdog_Cancel() {
-	cfg := watchdog.Config{Store: &watchdog.Memory{}, Clock: clock.NewMock(), Logger: quiet, PollOnly: true}
+	cfg := watchdog.Config{Store: &watchdog.Memory{}, Clock: clock.NewMock(), Logger: slog.New(slog.DiscardHandler), PollOnly: true}
 	run := watchdog.Run{ID: "session-1", StartedAt: cfg.Clock.Now()}
 	wd, _ := watchdog.New(context.Background(), run, cfg)
 	defer wd.Close()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -20,7 +21,7 @@ func Example() {
 		Store:  &watchdog.Memory{},
 		Budget: watchdog.Budget{WallClock: 4 * time.Hour},
 		Clock:  machine,
-		Logger: quiet,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		fmt.Println(err)
@@ -49,7 +50,7 @@ func ExampleResume() {
 	machine := clock.NewMock()
 	store := &watchdog.Memory{}
 	run := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
-	cfg := watchdog.Config{Store: store, Clock: machine, Logger: quiet, PollOnly: true}
+	cfg := watchdog.Config{Store: store, Clock: machine, Logger: slog.New(slog.DiscardHandler), PollOnly: true}
 
 	first, _ := watchdog.New(context.Background(), run, cfg)
 	machine.Add(5 * time.Hour)
@@ -74,7 +75,7 @@ func ExampleResume() {
 func ExampleStop() {
 	machine := clock.NewMock()
 	wd, _ := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Clock: machine, Logger: quiet, PollOnly: true,
+		Store: &watchdog.Memory{}, Clock: machine, Logger: slog.New(slog.DiscardHandler), PollOnly: true,
 	})
 	defer wd.Close()
 	machine.Add(4*time.Hour + 90*time.Second)

@@ -13,7 +13,7 @@ import (
 
 func TestExtend(t *testing.T) {
 	t.Run("it gives a running window more time, recorded", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.pass(3 * time.Hour)
 			require.NoError(t, wd.Extend(2*time.Hour))
@@ -26,7 +26,7 @@ func TestExtend(t *testing.T) {
 		})
 	})
 	t.Run("it outlives the process", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			require.NoError(t, wd.Extend(2*time.Hour))
 			require.NoError(t, wd.Extend(time.Hour))
@@ -35,7 +35,7 @@ func TestExtend(t *testing.T) {
 		})
 	})
 	t.Run("another process learns of it when its own budget is used up", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd, operator := b.attach(), b.attach()
 			require.NoError(t, operator.Extend(time.Hour))
 			b.pass(over)
@@ -47,7 +47,7 @@ func TestExtend(t *testing.T) {
 		})
 	})
 	t.Run("an extension that cannot be recorded does not count", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
 			require.ErrorIs(t, wd.Extend(time.Hour), errDiskFull)
@@ -55,7 +55,7 @@ func TestExtend(t *testing.T) {
 		})
 	})
 	t.Run("a run that has ended is resumed, not extended", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.pass(over)
 			err := wd.Extend(time.Hour)
@@ -65,7 +65,7 @@ func TestExtend(t *testing.T) {
 		})
 	})
 	t.Run("lengths that make no sense are refused and nothing is written", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			for _, d := range []time.Duration{0, 999, -time.Hour, math.MaxInt64, math.MaxInt64 - time.Hour} {
 				require.ErrorIs(t, wd.Extend(d), watchdog.ErrInvalid, d)
@@ -78,7 +78,7 @@ func TestExtend(t *testing.T) {
 }
 
 func TestWarnings(t *testing.T) {
-	warned := func(b *bed) func() []float64 {
+	warned := func(b *fixture) func() []float64 {
 		told := make(chan float64, 16)
 		b.cfg.OnWarning = func(w watchdog.Warning) { told <- w.Fraction }
 		return func() (fractions []float64) {
@@ -90,7 +90,7 @@ func TestWarnings(t *testing.T) {
 		}
 	}
 	t.Run("one comes when 80 % are used, recorded, once for all processes", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			told := warned(b)
 			b.attach()
 			other := b.attach()
@@ -105,7 +105,7 @@ func TestWarnings(t *testing.T) {
 		})
 	})
 	t.Run("each fraction gives one, in order, also when a sleep passed several", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.WarnAt = []float64{0.9, 0.25, 0.5}
 			told := warned(b)
 			b.attach()
@@ -118,7 +118,7 @@ func TestWarnings(t *testing.T) {
 		})
 	})
 	t.Run("after an extension they count anew", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			told := warned(b)
 			wd := b.attach()
 			b.pass(193 * time.Minute)
@@ -132,7 +132,7 @@ func TestWarnings(t *testing.T) {
 		})
 	})
 	t.Run("they tell what is left, less the reserve", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.Reserve = 8 * time.Minute
 			var got watchdog.Warning
 			b.cfg.PollOnly, b.cfg.OnWarning = true, func(w watchdog.Warning) { got = w }
@@ -146,7 +146,7 @@ func TestWarnings(t *testing.T) {
 		})
 	})
 	t.Run("a host that panics, hangs or has a full disk is told and does no harm", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.OnWarning = func(watchdog.Warning) { panic("host") }
 			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
 			b.attach()

@@ -2,15 +2,8 @@ package watchdog
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
-)
-
-// The errors of a hold.
-var (
-	// ErrHeld is wrapped by what they return for a key that is held already.
-	ErrHeld = errors.New("already held")
 )
 
 // A Hold is a stretch in which silence is expected: a tool call in flight, a person's approval. While any hold is open, idle
@@ -23,10 +16,11 @@ type Hold struct {
 	stopContext func() bool
 }
 
-// Hold opens a hold under a key, for as long as limit: zero means [Budget].Hold, [NoLimit] no cap. It is closed by [Hold.Close] or with
-// the context, whichever comes first. Prefer [Watchdog.During], which closes it whatever happens.
+// Hold opens a hold under a key. Its cap is limit: zero means [Budget].Hold, [NoLimit] no cap. [Hold.Close] closes it, or the end of the
+// context, whichever comes first. Prefer [Watchdog.During], which closes it whatever happens.
 //
-// It wraps [ErrInvalid], [ErrHeld], or [ErrEnded] where the run has ended. On a nil Watchdog it does nothing.
+// The error wraps [ErrInvalid] for a key that is empty, too long or has control characters, and for a negative limit; [ErrHeld] if a hold
+// with that key is open; or [ErrEnded] if the run has ended. On a nil Watchdog it does nothing.
 func (w *Watchdog) Hold(ctx context.Context, key string, limit time.Duration) (*Hold, error) {
 	h, err := w.open(key, limit)
 	if err != nil {
@@ -69,7 +63,7 @@ func (h *Hold) release() bool {
 	h.w.change(func() {
 		released = h.w.phase == running && !h.closed
 		if h.closed = true; released {
-			h.w.take(Signal{Kind: SignalRelease, Key: h.key})
+			h.w.signalTaken(Signal{Kind: SignalRelease, Key: h.key})
 		}
 	})
 	return released
@@ -87,7 +81,7 @@ func (w *Watchdog) open(key string, limit time.Duration) (*Hold, error) {
 		return nil, fmt.Errorf("%w hold: its cap is %v; use a positive duration, 0 for the budget's or NoLimit", ErrInvalid, limit)
 	}
 	if limit == 0 {
-		limit = w.holdCap
+		limit = w.limits.holdCap
 	}
 	return w.openHere(key, limit)
 }
@@ -101,7 +95,7 @@ func (w *Watchdog) openHere(key string, limit time.Duration) (*Hold, error) {
 		case w.signs().Held(key):
 			err = fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
 		default:
-			w.take(Signal{Kind: SignalHold, Key: key, Length: limit})
+			w.signalTaken(Signal{Kind: SignalHold, Key: key, Length: limit})
 		}
 	})
 	if err != nil {

@@ -92,7 +92,7 @@ func TestHold(t *testing.T) {
 		})
 	})
 	t.Run("silence that was too long by then is not forgiven", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly, b.cfg.Budget.Idle = true, 10*minute
 			wd := b.attach()
 			b.pass(time.Hour)

@@ -12,34 +12,34 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-func TestBadInputIsAnErrorThatNamesItAndWritesNothing(t *testing.T) {
+func TestInputInvalid(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		spoil func(b *bed)
+		spoil func(b *fixture)
 		want  error
 		says  string
 	}{
-		{"an empty ID", func(b *bed) { b.run.ID = "" }, watchdog.ErrInvalid, ""},
-		{"a blank ID", func(b *bed) { b.run.ID = " \t" }, watchdog.ErrInvalid, ""},
-		{"an ID beyond the column", func(b *bed) { b.run.ID = strings.Repeat("é", 256) }, watchdog.ErrInvalid, "256"},
-		{"a control character in the ID", func(b *bed) { b.run.ID = "a\x00b" }, watchdog.ErrInvalid, `"a\x00b"`},
-		{"an ID that is not UTF-8", func(b *bed) { b.run.ID = "a\xff" }, watchdog.ErrInvalid, "UTF-8"},
-		{"a control character in the parent", func(b *bed) { b.run.Parent = "a\nb" }, watchdog.ErrInvalid, "parent"},
-		{"a zero start", func(b *bed) { b.run.StartedAt = time.Time{} }, watchdog.ErrInvalid, "s-1"},
-		{"a start in the future", func(b *bed) { b.run.StartedAt = noon.Add(watchdog.StartSkew + 1) }, watchdog.ErrInvalid, "2026-05-01T12:01:00Z"},
-		{"a start before 1970", func(b *bed) { b.run.StartedAt = time.Unix(-1, 0) }, watchdog.ErrInvalid, "1969"},
-		{"a negative wall clock", func(b *bed) { b.cfg.Budget.WallClock = -time.Second }, watchdog.ErrInvalid, "-1s"},
-		{"a negative reserve", func(b *bed) { b.cfg.Budget.Reserve = -time.Second }, watchdog.ErrInvalid, "-1s"},
-		{"a reserve that leaves nothing", func(b *bed) { b.cfg.Budget.Reserve = 4 * time.Hour }, watchdog.ErrInvalid, "4h0m0s"},
-		{"a warning at nothing", func(b *bed) { b.cfg.Budget.WarnAt = []float64{0} }, watchdog.ErrInvalid, "WarnAt"},
-		{"a warning at the end", func(b *bed) { b.cfg.Budget.WarnAt = []float64{1} }, watchdog.ErrInvalid, "WarnAt"},
-		{"a warning at no number", func(b *bed) { b.cfg.Budget.WarnAt = []float64{math.NaN()} }, watchdog.ErrInvalid, "NaN"},
-		{"a warning twice", func(b *bed) { b.cfg.Budget.WarnAt = []float64{0.5, 0.5} }, watchdog.ErrInvalid, "twice"},
-		{"a negative record timeout", func(b *bed) { b.cfg.RecordTimeout = -1 }, watchdog.ErrInvalid, "RecordTimeout"},
-		{"no store", func(b *bed) { b.cfg.Store = nil }, watchdog.ErrInvalid, "Store"},
+		{"an empty ID", func(b *fixture) { b.run.ID = "" }, watchdog.ErrInvalid, ""},
+		{"a blank ID", func(b *fixture) { b.run.ID = " \t" }, watchdog.ErrInvalid, ""},
+		{"an ID beyond the column", func(b *fixture) { b.run.ID = strings.Repeat("é", 256) }, watchdog.ErrInvalid, "256"},
+		{"a control character in the ID", func(b *fixture) { b.run.ID = "a\x00b" }, watchdog.ErrInvalid, `"a\x00b"`},
+		{"an ID that is not UTF-8", func(b *fixture) { b.run.ID = "a\xff" }, watchdog.ErrInvalid, "UTF-8"},
+		{"a control character in the parent", func(b *fixture) { b.run.Parent = "a\nb" }, watchdog.ErrInvalid, "parent"},
+		{"a zero start", func(b *fixture) { b.run.StartedAt = time.Time{} }, watchdog.ErrInvalid, "s-1"},
+		{"a start in the future", func(b *fixture) { b.run.StartedAt = noon.Add(watchdog.StartSkew + 1) }, watchdog.ErrInvalid, "2026-05-01T12:01:00Z"},
+		{"a start before 1970", func(b *fixture) { b.run.StartedAt = time.Unix(-1, 0) }, watchdog.ErrInvalid, "1969"},
+		{"a negative wall clock", func(b *fixture) { b.cfg.Budget.WallClock = -time.Second }, watchdog.ErrInvalid, "-1s"},
+		{"a negative reserve", func(b *fixture) { b.cfg.Budget.Reserve = -time.Second }, watchdog.ErrInvalid, "-1s"},
+		{"a reserve that leaves nothing", func(b *fixture) { b.cfg.Budget.Reserve = 4 * time.Hour }, watchdog.ErrInvalid, "4h0m0s"},
+		{"a warning at nothing", func(b *fixture) { b.cfg.Budget.WarnAt = []float64{0} }, watchdog.ErrInvalid, "WarnAt"},
+		{"a warning at the end", func(b *fixture) { b.cfg.Budget.WarnAt = []float64{1} }, watchdog.ErrInvalid, "WarnAt"},
+		{"a warning at no number", func(b *fixture) { b.cfg.Budget.WarnAt = []float64{math.NaN()} }, watchdog.ErrInvalid, "NaN"},
+		{"a warning twice", func(b *fixture) { b.cfg.Budget.WarnAt = []float64{0.5, 0.5} }, watchdog.ErrInvalid, "twice"},
+		{"a negative record timeout", func(b *fixture) { b.cfg.RecordTimeout = -1 }, watchdog.ErrInvalid, "RecordTimeout"},
+		{"no store", func(b *fixture) { b.cfg.Store = nil }, watchdog.ErrInvalid, "Store"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBed(t)
+			b := newFixture(t)
 			c.spoil(b)
 			for _, attach := range []attachFunc{watchdog.New, watchdog.Resume} {
 				wd, err := attach(t.Context(), b.run, b.cfg)
@@ -51,7 +51,7 @@ func TestBadInputIsAnErrorThatNamesItAndWritesNothing(t *testing.T) {
 		})
 	}
 	t.Run("a parent that has ended already", func(t *testing.T) {
-		b := newBed(t)
+		b := newFixture(t)
 		parent, end := context.WithCancelCause(t.Context())
 		end(errHostGone)
 		_, err := watchdog.New(parent, b.run, b.cfg)
@@ -61,15 +61,15 @@ func TestBadInputIsAnErrorThatNamesItAndWritesNothing(t *testing.T) {
 	})
 }
 
-func TestInputThatIsAccepted(t *testing.T) {
+func TestInputAccepted(t *testing.T) {
 	t.Run("a start in another zone is kept in UTC, to the microsecond", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.run.StartedAt = noon.Add(-1001).In(time.FixedZone("", 2*3600))
 			require.Equal(t, noon.Add(-2*time.Microsecond), b.attach().StartedAt())
 		})
 	})
 	t.Run("a start a little ahead counts from now", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.run.StartedAt = noon.Add(watchdog.StartSkew)
 			wd := b.attach()
 			require.Zero(t, wd.Elapsed())
@@ -78,7 +78,7 @@ func TestInputThatIsAccepted(t *testing.T) {
 		})
 	})
 	t.Run("the longest ID there may be", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.run.ID = strings.Repeat("é", watchdog.MaxAggregateID)
 			b.attach()
 			b.pass(over)
@@ -86,13 +86,13 @@ func TestInputThatIsAccepted(t *testing.T) {
 		})
 	})
 	t.Run("the longest budget there may be", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.WallClock = watchdog.NoLimit - 1
 			b.live(b.attach())
 		})
 	})
 	t.Run("a config that is changed later changes nothing", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.WarnAt = []float64{0.5}
 			b.attach()
 			b.cfg.Budget.WarnAt[0] = 0.1

@@ -3,17 +3,17 @@ package watchdog
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A Keeper keeps something about live runs outside of their process, so that others can see that they live: package session has one that keeps
 // their rows in a database. See [Config].Keeper.
 type Keeper interface {
-	// Keep begins to keep the run, until its context ends. It is called by [New] and [Resume] before the run's limits are looked at, unless it was stopped already, and
-	// must not wait for longer than the context. After an error nothing is kept.
+	// Keep begins to keep the run, until its context ends. New and Resume call it before they look at the run's limits, unless the run
+	// was stopped already. It must return when ctx ends. After an error nothing is kept.
 	Keep(ctx context.Context, w *Watchdog) (Attempt, error)
 }
 
@@ -21,12 +21,9 @@ type Keeper interface {
 type Attempt struct {
 	// Number counts the attempts from 1; zero is unknown.
 	Number int
-	// Lost tells that the attempt before ended without a word: its process was killed, or its host went down.
+	// Lost tells that the process of the attempt before ended without recording anything: it was killed, or its host went down.
 	Lost bool
 }
-
-// lostAttempt is the signal of the interrupt of an attempt that ended without a word.
-const lostAttempt = "attempt_lost"
 
 // Attempt returns which attempt at the run this watchdog is, as far as a [Config].Keeper counts them.
 func (w *Watchdog) Attempt() Attempt {
@@ -35,11 +32,8 @@ func (w *Watchdog) Attempt() Attempt {
 	return w.attempt
 }
 
-// Parent returns the ID of the run that this one is a layer of, empty for a run of its own.
-func (w *Watchdog) Parent() string { return w.parentID }
-
-// Silence returns how long ago the run had its last activity, or was attached if there was none since; with a hold open it is 0, because
-// silence is expected then. It is 0 for a run whose config has neither a Keeper nor a limit that heeds signals.
+// SinceActivity returns how long ago the run had its last activity, or was attached if there was none since. With a hold open it is 0,
+// because silence is expected then. It is 0 for a run whose config has neither a Keeper nor a limit that heeds signals.
 func (w *Watchdog) SinceActivity() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,10 +47,10 @@ func (w *Watchdog) SinceActivity() time.Duration {
 
 // keep has the host's keeper keep the run.
 func (w *Watchdog) keep(ctx context.Context, keeper Keeper) error {
-	if keeper == nil || w.ended() {
+	if keeper == nil || w.hasEnded() {
 		return nil
 	}
-	ctx, cancel := timeout(ctx, w.clock.other, w.recordTimeout)
+	ctx, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
 	defer cancel()
 	attempt, err := keeper.Keep(ctx, w)
 	if err != nil {
@@ -70,22 +64,4 @@ func (w *Watchdog) keep(ctx context.Context, keeper Keeper) error {
 		w.recordLost(attempt)
 	}
 	return nil
-}
-
-func (w *Watchdog) ended() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.phase == ended // a trip that is being recorded can still be taken back
-}
-
-// recordLost records the end of the attempt before, which its own process could not. There is one such event for each attempt.
-func (w *Watchdog) recordLost(attempt Attempt) {
-	w.mu.Lock()
-	at, elapsed := w.clock.now(), w.clock.elapsed()
-	w.mu.Unlock()
-	e := w.newEvent(EventInterrupt, at, "attempt "+strconv.Itoa(attempt.Number-1), w.interrupted(lostAttempt, at, elapsed))
-	if err := w.append(e); err != nil {
-		w.log().Error("watchdog could not record an interrupt", "run", w.id, "signal", lostAttempt, "error", err)
-		w.keepUnrecorded(err, e)
-	}
 }

@@ -35,19 +35,19 @@ func (k *fakeKeeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.A
 	return k.attempt, nil
 }
 
-// inKeepersBed is inBed with a keeper.
-func inKeepersBed(t *testing.T, test func(b *bed, k *fakeKeeper)) {
+// inKeepersBed is inFixture with a keeper.
+func inKeepersBed(t *testing.T, test func(b *fixture, k *fakeKeeper)) {
 	t.Helper()
-	inBed(t, func(b *bed) {
+	inFixture(t, func(b *fixture) {
 		k := &fakeKeeper{attempt: watchdog.Attempt{Number: 1}}
 		b.cfg.Keeper = k
 		test(b, k)
 	})
 }
 
-func TestAKeeperIsGivenTheRun(t *testing.T) {
+func TestKeeper(t *testing.T) {
 	t.Run("by New, guarded, and counts the attempt", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			b.run.Parent = "p-1"
 			k.attempt.Number = 3
 			k.keep = func(_ context.Context, w *watchdog.Watchdog) error {
@@ -64,7 +64,7 @@ func TestAKeeperIsGivenTheRun(t *testing.T) {
 		})
 	})
 	t.Run("by Resume, in its fresh window", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			b.attach()
 			b.pass(over)
 			b.pass(time.Hour)
@@ -77,7 +77,7 @@ func TestAKeeperIsGivenTheRun(t *testing.T) {
 		})
 	})
 	t.Run("also where it is only polled", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			b.cfg.PollOnly = true
 			k.attempt = watchdog.Attempt{Number: 2, Lost: true}
 			wd := b.attach()
@@ -90,7 +90,7 @@ func TestAKeeperIsGivenTheRun(t *testing.T) {
 		})
 	})
 	t.Run("not where it is fired from the start", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			b.attach()
 			b.pass(over)
 			wd := b.attach()
@@ -100,14 +100,14 @@ func TestAKeeperIsGivenTheRun(t *testing.T) {
 		})
 	})
 	t.Run("one whose budget is used up is kept, so that its row says how it ended", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			b.pass(over)
 			b.stopped(b.attach())
 			require.Len(t, k.kept, 1)
 		})
 	})
 	t.Run("a late one that cannot be kept has nothing recorded", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			b.pass(over)
 			k.keep = func(context.Context, *watchdog.Watchdog) error { return io.ErrUnexpectedEOF }
 			_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
@@ -117,7 +117,7 @@ func TestAKeeperIsGivenTheRun(t *testing.T) {
 		})
 	})
 	t.Run("nor where it is a layer, whose signs are the run's", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			wd := b.attach()
 			layer, err := wd.Layer("step", watchdog.Budget{})
 			require.NoError(t, err)
@@ -131,9 +131,9 @@ func TestAKeeperIsGivenTheRun(t *testing.T) {
 	})
 }
 
-func TestAnAttemptThatWasLostIsRecorded(t *testing.T) {
+func TestKeeperLostAttempt(t *testing.T) {
 	t.Run("once, whoever sees it", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			k.attempt = watchdog.Attempt{Number: 2, Lost: true}
 			b.pass(minute)
 			wd := b.attach()
@@ -152,7 +152,7 @@ func TestAnAttemptThatWasLostIsRecorded(t *testing.T) {
 		})
 	})
 	t.Run("for each attempt", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			for n := 2; n < 5; n++ {
 				k.attempt = watchdog.Attempt{Number: n, Lost: true}
 				b.attach()
@@ -161,7 +161,7 @@ func TestAnAttemptThatWasLostIsRecorded(t *testing.T) {
 		})
 	})
 	t.Run("later, where the store fails just then", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			k.attempt = watchdog.Attempt{Number: 2, Lost: true}
 			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
 			wd := b.attach()
@@ -174,11 +174,11 @@ func TestAnAttemptThatWasLostIsRecorded(t *testing.T) {
 	})
 }
 
-func TestAKeeperThatFailsMakesNewFail(t *testing.T) {
+func TestKeeperFails(t *testing.T) {
 	attaches := map[string]attachFunc{"New": watchdog.New, "Resume": watchdog.Resume}
 	for name, attach := range attaches {
 		t.Run(name+" wraps its error, and leaves nothing armed or recorded", func(t *testing.T) {
-			inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+			inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 				k.keep = func(context.Context, *watchdog.Watchdog) error { return errDiskFull }
 				_, err := attach(b.t.Context(), b.run, b.cfg)
 				require.ErrorIs(t, err, errDiskFull)
@@ -191,7 +191,7 @@ func TestAKeeperThatFailsMakesNewFail(t *testing.T) {
 		})
 	}
 	t.Run("one that hangs is given up after the record timeout", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { <-ctx.Done(); return context.Cause(ctx) }
 			failed := make(chan error, 1)
 			go func() {
@@ -207,7 +207,7 @@ func TestAKeeperThatFailsMakesNewFail(t *testing.T) {
 		})
 	})
 	t.Run("one that fails with the host's context does not wait", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 			ctx, end := context.WithCancelCause(b.t.Context())
 			k.keep = func(ctx context.Context, _ *watchdog.Watchdog) error { end(errHostGone); return context.Cause(ctx) }
 			_, err := watchdog.New(ctx, b.run, b.cfg)
@@ -216,8 +216,8 @@ func TestAKeeperThatFailsMakesNewFail(t *testing.T) {
 	})
 }
 
-func TestARunThatEndsWhileItIsKeptIsReturned(t *testing.T) {
-	inKeepersBed(t, func(b *bed, k *fakeKeeper) {
+func TestKeeperEndedRun(t *testing.T) {
+	inKeepersBed(t, func(b *fixture, k *fakeKeeper) {
 		b.cfg.Budget.WarnAt = []float64{}
 		b.pass(watchdog.DefaultWallClock)
 		k.keep = func(context.Context, *watchdog.Watchdog) error { b.pass(1); return nil }
@@ -227,9 +227,9 @@ func TestARunThatEndsWhileItIsKeptIsReturned(t *testing.T) {
 	})
 }
 
-func TestSilence(t *testing.T) {
+func TestSinceActivity(t *testing.T) {
 	t.Run("counts signals though no limit heeds them", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, _ *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, _ *fakeKeeper) {
 			wd := b.attach()
 			requireSilences(t, wd, b.pass)
 		})
@@ -238,7 +238,7 @@ func TestSilence(t *testing.T) {
 		inBubble(t, watchdog.Config{Keeper: &fakeKeeper{}}, func(wd *watchdog.Watchdog, _ *flakyStore) { requireSilences(t, wd, after) })
 	})
 	t.Run("begins with the attach, and not with the window", func(t *testing.T) {
-		inKeepersBed(t, func(b *bed, _ *fakeKeeper) {
+		inKeepersBed(t, func(b *fixture, _ *fakeKeeper) {
 			b.pass(time.Hour)
 			wd := b.attach()
 			require.Zero(t, wd.SinceActivity())
@@ -247,14 +247,14 @@ func TestSilence(t *testing.T) {
 		})
 	})
 	t.Run("is 0 where nothing heeds signals", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.pass(minute)
 			require.Zero(t, wd.SinceActivity())
 		})
 	})
 	t.Run("is known where a limit heeds them, without a keeper", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.Idle = time.Hour
 			wd := b.attach()
 			requireSilences(t, wd, b.pass)

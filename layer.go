@@ -3,17 +3,16 @@ package watchdog
 import (
 	"fmt"
 	"strings"
-	"time"
 )
 
 // Layer guards a part of the run, such as a phase, a step or a tool: a run of its own, "<run ID>/<name>", that begins now, inside
 // this one's context and with its store and clock. Its wall clock is never more than what is left of this run less the
-// reserve; where the budget names none it is that. Everything else of the budget is the layer's own. What it signals
+// reserve; a budget that names none gets all of that. Everything else of the budget is the layer's own. What it signals
 // are signals of this run too, and its holds hold this run as well. Its end leaves this run as it is; a cause
 // names the run that ended the work.
 //
-// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid], [ErrInvalid], or [ErrEnded] where nothing is left of this
-// run, or is one of [New].
+// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a control character, or makes the
+// layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of this run; or it is one of [New].
 func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
 	layer, err := w.layer(name, budget)
 	if err != nil {
@@ -42,16 +41,12 @@ func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
 
 // layerConfig is the config of this run with another budget.
 func (w *Watchdog) layerConfig(budget Budget) Config {
-	return Config{
-		Store: w.store, Budget: budget, RecordTimeout: w.recordTimeout, PollOnly: w.pollOnly, ObserveOnly: w.observeOnly,
-		OnWarning: w.onWarning, OnSignal: w.onSignal, Logger: w.logger, Clock: w.clock.other,
+	cfg := Config{
+		Store: w.recorder.store, Budget: budget, RecordTimeout: w.recorder.timeout, PollOnly: w.pollOnly,
+		ObserveOnly: w.observeOnly, OnWarning: w.onWarning, Logger: w.logger, Clock: w.clock.other,
 	}
-}
-
-// left is how long the work inside a run may last, for what is bounded inside it.
-func (w *Watchdog) left() time.Duration {
-	if w == nil {
-		return NoLimit
+	if w.trace != nil {
+		cfg.OnSignal = w.trace.tell
 	}
-	return w.Remaining()
+	return cfg
 }

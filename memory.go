@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"sync"
+
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // A Memory is an [EventStore] that keeps its events in memory: for tests, and for hosts that do not need to know after a
@@ -43,7 +45,7 @@ func (m *Memory) keep(e Event) {
 	if m.ids == nil {
 		m.ids, m.events = map[string]struct{}{}, map[aggregate][]Event{}
 	}
-	e.Timestamp, e.Payload = truncate(e.Timestamp), bytes.Clone(e.Payload)
+	e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
 	m.ids[e.ID] = struct{}{}
 	of := aggregate{e.AggregateType, e.AggregateID}
 	list := m.events[of]

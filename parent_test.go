@@ -15,9 +15,9 @@ import (
 
 var errHostGone = errors.New("host gone")
 
-func TestTheParentIsNotTheWatchdog(t *testing.T) {
+func TestParent(t *testing.T) {
 	t.Run("a run whose parent ended first has not fired, whatever comes later", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			parent, end := context.WithCancelCause(context.Background())
 			wd, err := watchdog.New(parent, b.run, b.cfg)
 			require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestTheParentIsNotTheWatchdog(t *testing.T) {
 		})
 	})
 	t.Run("nor has it where the poll comes before anyone was told of the parent's end", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly = true
 			parent, end := context.WithCancelCause(context.Background())
 			wd, err := watchdog.New(parent, b.run, b.cfg)
@@ -47,7 +47,7 @@ func TestTheParentIsNotTheWatchdog(t *testing.T) {
 		})
 	})
 	t.Run("those who wait on a child of the run's context are told", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			parent, end := context.WithCancel(context.Background())
 			wd, err := watchdog.New(parent, b.run, b.cfg)
 			require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestTheParentIsNotTheWatchdog(t *testing.T) {
 		})
 	})
 	t.Run("its end is recorded as an interrupt where the host asks for it, without its text", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.RecordInterrupts = true
 			parent, end := context.WithCancelCause(context.Background())
 			wd, err := watchdog.New(parent, b.run, b.cfg)
@@ -94,7 +94,7 @@ func TestTheParentIsNotTheWatchdog(t *testing.T) {
 
 func TestInterrupt(t *testing.T) {
 	t.Run("it ends the run, is recorded, and the window goes on with the next attach", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.pass(time.Hour)
 			require.NoError(t, wd.Interrupt("SIGINT"))
@@ -109,7 +109,7 @@ func TestInterrupt(t *testing.T) {
 		})
 	})
 	t.Run("a run that has ended cannot be interrupted any more", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.pass(over)
 			require.ErrorIs(t, wd.Interrupt("SIGINT"), watchdog.ErrEnded)
@@ -117,7 +117,7 @@ func TestInterrupt(t *testing.T) {
 		})
 	})
 	t.Run("the run ends also where the interrupt cannot be recorded", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
 			require.ErrorIs(t, wd.Interrupt("SIGINT"), errDiskFull)
@@ -125,7 +125,7 @@ func TestInterrupt(t *testing.T) {
 		})
 	})
 	t.Run("a signal without a name is refused and changes nothing", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			for _, signal := range []string{"", "  ", "a\nb", strings.Repeat("x", 101)} {
 				require.ErrorIs(t, wd.Interrupt(signal), watchdog.ErrInvalid)

@@ -1,140 +1,124 @@
 package watchdog
 
 import (
-	"crypto/rand"
-	"crypto/sha1"
-	"encoding/hex"
-	"encoding/json"
-	"math"
+	"fmt"
+	"strconv"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// The payloads of the events. The order of the fields is the order in the JSON text; a field is added at the end and
-// never renamed. Whatever else stands in a payload that is read is left alone.
-type (
-	cancelPayload struct {
-		Reason                  string  `json:"reason"`
-		SessionStartedAt        stamp   `json:"session_started_at"`
-		FiredAt                 stamp   `json:"fired_at"`
-		ElapsedSeconds          float64 `json:"elapsed_seconds"`
-		ConfiguredBudgetSeconds float64 `json:"configured_budget_seconds"`
-		Parent                  string  `json:"parent,omitempty"`
-		Hold                    string  `json:"hold,omitempty"`
-		Note                    string  `json:"note,omitempty"`
-		Attempt                 int     `json:"attempt,omitempty"`          // left out where the limit has no ladder
-		MeasuredSeconds         float64 `json:"measured_seconds,omitempty"` // what elapsed, not floored; of the wall clock the times tell it
-		Author                  string  `json:"author,omitempty"`           // who wrote it, where that is not the run's own process
-		LastEventAt             stamp   `json:"last_event_at,omitzero"`
-	}
-	tripPayload struct {
-		Reason                  string  `json:"reason"`
-		SessionStartedAt        stamp   `json:"session_started_at"`
-		FiredAt                 stamp   `json:"fired_at"`
-		ElapsedSeconds          float64 `json:"elapsed_seconds"`
-		ConfiguredBudgetSeconds float64 `json:"configured_budget_seconds"`
-		Directive               string  `json:"directive"`
-		Attempt                 int     `json:"attempt"`
-		Hold                    string  `json:"hold,omitempty"`
-		Note                    string  `json:"note,omitempty"`
-		ObserveOnly             bool    `json:"observe_only,omitempty"`
-		Parent                  string  `json:"parent,omitempty"`
-		MeasuredSeconds         float64 `json:"measured_seconds"`
-		Author                  string  `json:"author,omitempty"`
-		LastEventAt             stamp   `json:"last_event_at,omitzero"`
-	}
-	resumePayload struct {
-		SessionStartedAt  stamp  `json:"session_started_at"`
-		PreviousStartedAt stamp  `json:"previous_started_at"`
-		Parent            string `json:"parent,omitempty"`
-	}
-	extendPayload struct {
-		SessionStartedAt        stamp   `json:"session_started_at"`
-		ExtendedAt              stamp   `json:"extended_at"`
-		ElapsedSeconds          float64 `json:"elapsed_seconds"`
-		ExtensionSeconds        float64 `json:"extension_seconds"`
-		ConfiguredBudgetSeconds float64 `json:"configured_budget_seconds"`
-		Parent                  string  `json:"parent,omitempty"`
-	}
-	warningPayload struct {
-		Reason                  string  `json:"reason"`
-		SessionStartedAt        stamp   `json:"session_started_at"`
-		WarnedAt                stamp   `json:"warned_at"`
-		ElapsedSeconds          float64 `json:"elapsed_seconds"`
-		ConfiguredBudgetSeconds float64 `json:"configured_budget_seconds"`
-		Fraction                float64 `json:"fraction"`
-		RemainingSeconds        float64 `json:"remaining_seconds"`
-		Parent                  string  `json:"parent,omitempty"`
-	}
-	interruptPayload struct {
-		Signal           string  `json:"signal"`
-		SessionStartedAt stamp   `json:"session_started_at"`
-		InterruptedAt    stamp   `json:"interrupted_at"`
-		ElapsedSeconds   float64 `json:"elapsed_seconds"`
-		Parent           string  `json:"parent,omitempty"`
-	}
-)
-
-// wholeSeconds floors, as elapsed_seconds must be.
-func wholeSeconds(d time.Duration) float64 { return float64(d / time.Second) }
-
-// exactSeconds are to the microsecond, as times are.
-func exactSeconds(d time.Duration) float64 { return d.Truncate(time.Microsecond).Seconds() }
-
-// duration is the length that a payload's seconds stand for.
-func duration(seconds float64) time.Duration {
-	if seconds >= math.MaxInt64/float64(time.Second) {
-		return NoLimit
-	}
-	return time.Duration(math.Round(seconds*1e6)) * time.Microsecond
-}
-
-// newEvent returns the event of one kind about a run. Events of the same name, window and run have the same ID,
+// newEvent returns the event of one kind about the run. Events of the same name, window and run have the same ID,
 // whichever process makes them; an empty name makes an event of its own.
 func (w *Watchdog) newEvent(kind string, at time.Time, name string, payload any) Event {
-	return eventOf(w.id, w.eventID(kind, name), kind, at, payload)
-}
-
-func eventOf(runID, id, kind string, at time.Time, payload any) Event {
-	text, _ := json.Marshal(payload) // strings, numbers and times: it cannot fail, and if it did, no store would take the event
-	return Event{ID: id, AggregateType: AggregateType, AggregateID: runID, Type: kind, Payload: text, Timestamp: truncate(at)}
-}
-
-// once names the one event of its kind in a window.
-const once = "once"
-
-func (w *Watchdog) eventID(kind, name string) string {
-	if name == "" {
-		return randomID()
+	return Event{
+		ID: record.EventID(w.id, w.startedAt, kind, name), AggregateType: AggregateType, AggregateID: w.id,
+		Type: kind, Payload: record.JSON(payload), Timestamp: record.Truncate(at),
 	}
-	return derivedID(w.id, w.startedAt.Format(stampLayout), kind, name)
 }
 
-// derivedID is a name-based UUID (RFC 9562, version 5) of what an event is about.
-func derivedID(parts ...string) string {
-	name := make([]byte, 0, 160)
-	for _, part := range parts {
-		name = append(append(name, part...), 0)
+// cancelEvent returns the event of the trip and the stop that it says.
+func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
+	p := record.Cancel{
+		Reason: t.reason, SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(t.at),
+		ElapsedSeconds: record.WholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: t.verdict.Allowed.Seconds(), Parent: w.parentID,
+		Hold: t.verdict.Hold, Note: t.note,
 	}
-	sum := sha1.Sum(name)
-	return formatUUID([16]byte(sum[:16]), 5)
-}
-
-// randomID is a random UUID (RFC 9562, version 4).
-func randomID() string {
-	var id [16]byte
-	rand.Read(id[:]) // never fails
-	return formatUUID(id, 4)
-}
-
-func formatUUID(id [16]byte, version byte) string {
-	id[6] = id[6]&0x0f | version<<4
-	id[8] = id[8]&0x3f | 0x80
-	text := make([]byte, 0, MaxEventID)
-	for i, group := range [][]byte{id[:4], id[4:6], id[6:8], id[8:10], id[10:]} {
-		if i > 0 {
-			text = append(text, '-')
-		}
-		text = hex.AppendEncode(text, group)
+	if t.verdict.Limit != verdict.WallClock {
+		p.MeasuredSeconds = record.ExactSeconds(t.verdict.Used)
 	}
-	return string(text)
+	if t.verdict.Rung > 1 {
+		p.Rung = t.verdict.Rung
+	}
+	return w.newEvent(EventCancel, t.at, record.Once, p), stopOf(&p, w.id)
+}
+
+// directiveEvents are the decision and the directive of one trip.
+func (w *Watchdog) directiveEvents(d Directive) []Event {
+	p := record.Trip{
+		Reason: reasonOfCode(d.Reason), SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(d.At),
+		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: d.Allowed.Seconds(),
+		Directive: string(d.Kind), Rung: d.Rung, Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly, Parent: w.parentID,
+		MeasuredSeconds: record.ExactSeconds(d.Used),
+	}
+	decision := w.newEvent(EventWarning, d.At, "", p)
+	if d.ObserveOnly {
+		return []Event{decision}
+	}
+	directive := w.newEvent(eventPrefix+string(d.Kind), d.At, "", p)
+	if directive.ID < decision.ID { // events of one moment are read in the order of their IDs, which are random here
+		decision.ID, directive.ID = directive.ID, decision.ID
+	}
+	return []Event{decision, directive}
+}
+
+func (w *Watchdog) warningEvent(warning Warning) Event {
+	name := fmt.Sprintf("%v of %v", warning.Fraction, warning.Budget)
+	return w.newEvent(EventWarning, warning.At, name, record.Warning{
+		Reason: string(verdict.WallClock), SessionStartedAt: record.Stamp(w.startedAt), WarnedAt: record.Stamp(warning.At),
+		ElapsedSeconds: record.WholeSeconds(warning.Elapsed), ConfiguredBudgetSeconds: warning.Budget.Seconds(),
+		Fraction: warning.Fraction, RemainingSeconds: record.WholeSeconds(warning.Remaining), Parent: w.parentID,
+	})
+}
+
+// resumeEvent opens the window after the one that w is in. Its name is that window's, so that it has one successor whoever resumes.
+func (w *Watchdog) resumeEvent(at time.Time) Event {
+	fresh := record.Truncate(at)
+	if !fresh.After(w.startedAt) {
+		fresh = w.startedAt.Add(time.Microsecond)
+	}
+	return w.newEvent(EventResume, at, record.Once, record.Resume{
+		SessionStartedAt: record.Stamp(fresh), PreviousStartedAt: record.Stamp(w.startedAt), Parent: w.parentID,
+	})
+}
+
+// extendEvent gives the window d more, of a budget that has the length so far. The caller holds mu.
+func (w *Watchdog) extendEvent(d, budget time.Duration) Event {
+	at := w.clock.now()
+	return w.newEvent(EventExtend, at, "", record.Extend{
+		SessionStartedAt: record.Stamp(w.startedAt), ExtendedAt: record.Stamp(at),
+		ElapsedSeconds: record.WholeSeconds(w.clock.elapsed()), ExtensionSeconds: d.Seconds(),
+		ConfiguredBudgetSeconds: (budget + d).Seconds(), Parent: w.parentID,
+	})
+}
+
+// interruptEvent says that the signal ended the run now. An empty name makes an event of its own.
+func (w *Watchdog) interruptEvent(signal, name string) Event {
+	w.mu.Lock()
+	at, elapsed := w.clock.now(), w.clock.elapsed()
+	w.mu.Unlock()
+	return w.newEvent(EventInterrupt, at, name, record.Interrupt{
+		Signal: signal, SessionStartedAt: record.Stamp(w.startedAt), InterruptedAt: record.Stamp(at),
+		ElapsedSeconds: record.WholeSeconds(elapsed), Parent: w.parentID,
+	})
+}
+
+// lostAttempt is the signal of the interrupt of an attempt whose process ended without recording anything.
+const lostAttempt = "attempt_lost"
+
+// lostEvent is the one event about the attempt before this one.
+func (w *Watchdog) lostEvent(attempt Attempt) Event {
+	return w.interruptEvent(lostAttempt, "attempt "+strconv.Itoa(attempt.Number-1))
+}
+
+// stopOf reads the payload of the run's cancel event. What elapsed is floored in it; the two times tell it exactly, unless the
+// clock was set in between.
+func stopOf(p *record.Cancel, runID string) *Stop {
+	s := &Stop{
+		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,
+		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
+		Elapsed: record.Duration(p.ElapsedSeconds), Budget: record.Duration(p.ConfiguredBudgetSeconds), Hold: p.Hold, Note: p.Note,
+		Rung: max(p.Rung, 1),
+	}
+	if p.MeasuredSeconds != 0 {
+		s.Elapsed = record.Duration(p.MeasuredSeconds)
+	}
+	if p.Reason != reasonOf(verdict.WallClock) {
+		return s
+	}
+	if exact := s.FiredAt.Sub(s.StartedAt); exact.Truncate(time.Second) == s.Elapsed {
+		s.Elapsed = exact
+	}
+	return s
 }

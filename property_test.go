@@ -57,19 +57,19 @@ func (m *model) extend(d time.Duration) {
 
 // a history is a random life of one run: its watchdog and the model live through it side by side.
 type history struct {
-	*bed
+	*fixture
 	*model
 	rng *rand.Rand
 	wd  *watchdog.Watchdog
 	log []string
 }
 
-func TestRandomHistoriesAgreeWithTheNaiveModel(t *testing.T) {
+func TestModel(t *testing.T) {
 	for name, pollOnly := range map[string]bool{"polling": true, "with a timer": false} {
 		t.Run(name, func(t *testing.T) {
 			for seed := range uint64(100) {
 				synctest.Test(t, func(t *testing.T) {
-					h := &history{bed: newBed(t), model: &model{budget: propertyBudget}, rng: rand.New(rand.NewPCG(seed, 7))}
+					h := &history{fixture: newFixture(t), model: &model{budget: propertyBudget}, rng: rand.New(rand.NewPCG(seed, 7))}
 					h.cfg.PollOnly, h.cfg.Budget.WallClock = pollOnly, propertyBudget
 					h.live(80)
 				})
@@ -79,7 +79,7 @@ func TestRandomHistoriesAgreeWithTheNaiveModel(t *testing.T) {
 }
 
 func (h *history) live(steps int) {
-	h.wd = h.bed.attach()
+	h.wd = h.fixture.attach()
 	h.model.attach()
 	for range steps {
 		h.happen()
@@ -95,7 +95,7 @@ func (h *history) happen() {
 	switch h.rng.IntN(9) {
 	case 0, 1, 2:
 		h.say("pass", d)
-		h.bed.pass(d)
+		h.fixture.pass(d)
 		h.model.pass(d)
 	case 3:
 		d -= 12 * time.Minute
@@ -106,7 +106,7 @@ func (h *history) happen() {
 		h.say("suspend", d)
 		h.clock.suspend(d)
 		h.model.pass(d)
-		h.bed.pass(time.Minute)
+		h.fixture.pass(time.Minute)
 		h.model.pass(time.Minute)
 	case 5:
 		h.say("extend", d)
@@ -131,7 +131,7 @@ func (h *history) restart(d time.Duration, attach attachFunc, model func()) {
 	if h.rng.IntN(2) == 0 {
 		h.run.StartedAt = h.wd.StartedAt()
 	}
-	h.bed.pass(d)
+	h.fixture.pass(d)
 	h.wall += d
 	if early := h.run.StartedAt.Sub(h.clock.Now()) - watchdog.StartSkew; early > 0 {
 		_, err := attach(h.t.Context(), h.run, h.cfg)

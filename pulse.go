@@ -1,6 +1,8 @@
 package watchdog
 
 import (
+	"hash/maphash"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,9 +12,9 @@ import (
 // coalesced is how close two signs have to be to count as one.
 const coalesced = time.Millisecond
 
-// A pulse takes the signs of life on the machine's clock, without a lock. What it holds is brought into the decision at
-// the next look; a signal sets no timer, because it only ever puts a limit off. It stands on cache lines of its own, so that signals do not
-// slow down who polls.
+// A pulse takes the signs of life on the machine's clock, without a lock. The next look brings what it holds into the decision. A signal
+// sets no timer, because it only ever puts a limit off. The pulse stands on cache lines of its own, so that signals do not slow
+// down who polls.
 type pulse struct {
 	_                         [64]byte
 	first, activity, progress beat
@@ -55,12 +57,13 @@ func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
 	return at, v != 0
 }
 
-// signal notes a sign of life of this run alone.
+// signal notes a sign of life of this run alone. It never polls, records or waits: a limit that begins at the first sign is nearer than what
+// the timer is set for, so that the first sign sets the timer.
 func (w *Watchdog) signal(progress bool) {
 	if w.pulse == nil {
 		return
 	}
-	if w.clock.other != nil || w.onSignal != nil {
+	if w.clock.other != nil || w.trace != nil {
 		w.signalLocked(progress)
 		return
 	}
@@ -70,28 +73,29 @@ func (w *Watchdog) signal(progress bool) {
 		w.pulse.progress.at(now)
 	}
 	if w.pulse.first.Load() == 0 && w.pulse.first.CompareAndSwap(0, (int64(now)+1)<<1) && w.limits.FromFirstSign {
-		w.change(func() {}) // the limits that begin now are nearer than what the timer is set for
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.phase == running {
+			w.lookSoon()
+		}
 	}
 }
 
 func (w *Watchdog) signalLocked(progress bool) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	defer w.unlock()
 	if w.phase != running {
 		return
 	}
 	first := !w.seen.Signs.Signalled
-	w.take(Signal{Kind: kindOf(progress)})
-	if first && w.limits.FromFirstSign {
-		w.arm(0)
-	}
-}
-
-func kindOf(progress bool) SignalKind {
+	kind := SignalActivity
 	if progress {
-		return SignalProgress
+		kind = SignalProgress
 	}
-	return SignalActivity
+	w.signalTaken(Signal{Kind: kind})
+	if first && w.limits.FromFirstSign {
+		w.lookSoon()
+	}
 }
 
 // takePulse brings the signs of life into the decision. What the machine slept does not count as silence: it is taken to lie before
@@ -119,4 +123,39 @@ func (w *Watchdog) signs() *verdict.Signs {
 		w.seen.Signs = &verdict.Signs{}
 	}
 	return w.seen.Signs
+}
+
+// maxDigests is how many digests of progress are remembered.
+const maxDigests = 1024
+
+// digests remembers what progress was seen, the oldest forgotten first. It keeps hashes, so that a digest may be as
+// long as it likes.
+type digests struct {
+	mu   sync.Mutex
+	seen map[uint64]struct{}
+	ring []uint64
+	next int
+}
+
+var digestSeed = maphash.MakeSeed()
+
+// add reports whether the digest was not remembered, and remembers it.
+func (d *digests) add(digest string) bool {
+	hash := maphash.String(digestSeed, digest)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if _, known := d.seen[hash]; known {
+		return false
+	}
+	if d.seen == nil {
+		d.seen = map[uint64]struct{}{}
+	}
+	d.seen[hash] = struct{}{}
+	if len(d.ring) < maxDigests {
+		d.ring = append(d.ring, hash)
+		return true
+	}
+	delete(d.seen, d.ring[d.next])
+	d.ring[d.next], d.next = hash, (d.next+1)%maxDigests
+	return true
 }

@@ -34,7 +34,7 @@ type race struct {
 	hold      *watchdog.Hold
 }
 
-func TestOfSeveralCausesOneEndsTheRunForEveryReader(t *testing.T) {
+func TestOneCause(t *testing.T) {
 	for one, begin := range endings {
 		for other, join := range endings {
 			if one >= other {
@@ -104,7 +104,7 @@ func countEvents(t *testing.T, store watchdog.EventStore, kind string) (n int) {
 	return n
 }
 
-func TestManyWatchdogsOnOneRunFireOnce(t *testing.T) {
+func TestOneCancel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &flakyStore{}
 		var all []*watchdog.Watchdog

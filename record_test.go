@@ -13,9 +13,9 @@ import (
 // over is the default budget and one nanosecond.
 const over = watchdog.DefaultWallClock + 1
 
-func TestAStoreThatFailsDoesNotPreventTheCancel(t *testing.T) {
+func TestStoreFails(t *testing.T) {
 	t.Run("the run ends, every poll tries again, and Close says that it never succeeded", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
 			b.pass(over)
@@ -32,7 +32,7 @@ func TestAStoreThatFailsDoesNotPreventTheCancel(t *testing.T) {
 		})
 	})
 	t.Run("a store that recovers has the event after the next poll, once", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
 			b.pass(over)
@@ -45,7 +45,7 @@ func TestAStoreThatFailsDoesNotPreventTheCancel(t *testing.T) {
 		})
 	})
 	t.Run("a store that recovers after the last poll has the event after Close", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
 			b.pass(over)
@@ -56,7 +56,7 @@ func TestAStoreThatFailsDoesNotPreventTheCancel(t *testing.T) {
 		})
 	})
 	t.Run("a store that panics is a store that fails", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
 			wd := b.attach()
 			b.pass(over)
@@ -65,7 +65,7 @@ func TestAStoreThatFailsDoesNotPreventTheCancel(t *testing.T) {
 		})
 	})
 	t.Run("reads that fail do not hold up the stop", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
 			b.pass(over)
@@ -74,7 +74,7 @@ func TestAStoreThatFailsDoesNotPreventTheCancel(t *testing.T) {
 		})
 	})
 	t.Run("a store that cannot be read at the attach is an error: nobody knows whether the run may go on", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
 			_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
 			require.ErrorIs(t, err, errDiskFull)
@@ -82,14 +82,14 @@ func TestAStoreThatFailsDoesNotPreventTheCancel(t *testing.T) {
 	})
 }
 
-func TestAStoreThatHangsDelaysTheCancelByTheRecordTimeout(t *testing.T) {
-	for name, deaf := range map[string]bool{"and heeds its context": false, "and heeds nothing": true} {
+func TestStoreHangs(t *testing.T) {
+	for name, ignoresContext := range map[string]bool{"and heeds its context": false, "and heeds nothing": true} {
 		t.Run(name, func(t *testing.T) {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				b.cfg.Budget.WarnAt = []float64{}
 				wd := b.attach()
 				hang := make(chan struct{})
-				b.store.set(func(s *flakyStore) { s.hang, s.deaf = hang, deaf })
+				b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
 				b.pass(over)
 				b.pass(watchdog.DefaultRecordTimeout - 1)
 				require.NoError(t, wd.Context().Err(), "record, then cancel")
@@ -105,7 +105,7 @@ func TestAStoreThatHangsDelaysTheCancelByTheRecordTimeout(t *testing.T) {
 		})
 	}
 	t.Run("a poll waits for the record, so that every reader sees one stop", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.WarnAt = []float64{}
 			wd := b.attach()
 			hang := make(chan struct{})
@@ -120,10 +120,10 @@ func TestAStoreThatHangsDelaysTheCancelByTheRecordTimeout(t *testing.T) {
 		})
 	})
 	t.Run("Close waits for the record and not much longer", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			hang := make(chan struct{})
-			b.store.set(func(s *flakyStore) { s.hang, s.deaf = hang, true })
+			b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, true })
 			b.pass(over)
 			closed := make(chan error, 1)
 			go func() { closed <- wd.Close() }()

@@ -3,6 +3,8 @@ package watchdog
 import (
 	"fmt"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/clocks"
 )
 
 // StartSkew is how far in the future a start may lie: hosts whose clocks differ a little can take runs over from each
@@ -39,13 +41,11 @@ func (r Run) check(now time.Time) error {
 	case r.StartedAt.IsZero():
 		return fmt.Errorf("%w start: it is zero; run %s needs the time at which it was created, kept with its session", ErrInvalid, r.ID)
 	case r.StartedAt.Unix() < 0:
-		return fmt.Errorf("%w start: it is before 1970; run %s started at %s", ErrInvalid, r.ID, second(r.StartedAt))
+		return fmt.Errorf("%w start: it is before 1970, which no running clock shows; run %s started at %s",
+			ErrInvalid, r.ID, clocks.Text(r.StartedAt))
 	case r.StartedAt.Sub(now) > StartSkew:
 		return fmt.Errorf("%w start: it is in the future; run %s started at %s, the clock shows %s; check the clocks of both hosts",
-			ErrInvalid, r.ID, second(r.StartedAt), second(now))
+			ErrInvalid, r.ID, clocks.Text(r.StartedAt), clocks.Text(now))
 	}
 	return nil
 }
-
-// second is a time as errors show it.
-func second(t time.Time) string { return t.UTC().Format(time.RFC3339) }

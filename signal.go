@@ -12,33 +12,34 @@ const maxNote = 200
 // runKey is the key under which a run's context carries its watchdog.
 type runKey struct{}
 
-// FromContext returns the watchdog of the innermost run that the context belongs to, nil where there is none. Signals may
-// be given to a nil Watchdog: they are dropped, so that deep code need not know whether it is watched.
+// FromContext returns the watchdog of the innermost run that the context belongs to, nil if there is none. A nil Watchdog drops
+// signals, so that deep code need not know whether it is watched.
 func FromContext(ctx context.Context) *Watchdog {
 	w, _ := ctx.Value(runKey{}).(*Watchdog)
 	return w
 }
 
-// Activity is a sign of life: it begins [Budget].Idle anew, also that of the runs around a layer. It is cheap enough to be called per token from
-// many goroutines: about what reading the clock costs, no lock and no allocation. Signs within the same millisecond may count as one at its
-// end, so that a limit is never found exceeded too early.
+// Activity is a sign of life: it restarts [Budget].Idle, also that of the runs around a layer. It never polls, records or waits for the store.
+// It is cheap enough to be called per token from many goroutines: about what reading the clock costs, no lock and no allocation. (The first
+// sign of a budget with FromFirstSign takes a lock to set the timer; so does each with [Config].OnSignal or a clock of the host's.) Signs
+// within the same millisecond may count as one at its end, so that a limit is never found exceeded too early.
 func (w *Watchdog) Activity() {
 	for ; w != nil; w = w.outer {
 		w.signal(false)
 	}
 }
 
-// Progress is a sign that the work moved forward: it begins [Budget].NoProgress anew, puts the ladders back to their
-// first rungs, and is activity too. A heartbeat is none.
+// Progress is a sign that the work moved forward: it restarts [Budget].NoProgress, puts the ladders back to their
+// first rungs, and is activity too. A heartbeat is not progress.
 func (w *Watchdog) Progress() {
 	for ; w != nil; w = w.outer {
 		w.signal(true)
 	}
 }
 
-// ProgressDigest is [Watchdog.Progress] where the digest, such as a hash of the state reached, was not given before in this
-// attach, and activity where it was: a status that flaps between two values is not progress. It reports whether it was
-// new, and true where nothing heeds it. The last 1,024 digests are remembered; an older one counts as new again.
+// ProgressDigest is [Watchdog.Progress] if the digest, such as a hash of the state reached, was not given before in this
+// attach, and activity if it was: a status that flaps between two values is not progress. It reports whether the digest was
+// new, and true if nothing heeds it. The last 1,024 digests are remembered; an older one counts as new again.
 func (w *Watchdog) ProgressDigest(digest string) bool {
 	for w != nil && w.pulse == nil {
 		w = w.outer

@@ -109,7 +109,7 @@ func TestIdle(t *testing.T) {
 		})
 	})
 	t.Run("what happened before the attach is neither silence nor activity", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.Idle = 10 * minute
 			b.pass(3 * time.Hour)
 			wd := b.attach()
@@ -120,7 +120,7 @@ func TestIdle(t *testing.T) {
 		})
 	})
 	t.Run("signals on a clock of the host's are heeded too", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.Idle = 10 * minute
 			wd := b.attach()
 			b.pass(6 * minute)
@@ -204,7 +204,7 @@ func TestSafety(t *testing.T) {
 		})
 	})
 	t.Run("it is measured from the attach", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.Safety = time.Hour
 			require.NoError(t, b.attach().Close())
 			b.pass(2 * time.Hour)
@@ -217,8 +217,8 @@ func TestSafety(t *testing.T) {
 	})
 }
 
-func TestOfSeveralLimitsTheOneThatWasExceededFirstIsNamed(t *testing.T) {
-	inBed(t, func(b *bed) {
+func TestFirstExceededIsNamed(t *testing.T) {
+	inFixture(t, func(b *fixture) {
 		b.cfg.PollOnly = true
 		b.cfg.Budget = watchdog.Budget{WallClock: 3 * time.Hour, Idle: 2 * time.Hour, NoProgress: time.Hour, Safety: 90 * minute}
 		wd := b.attach()
@@ -249,7 +249,7 @@ func TestNote(t *testing.T) {
 	})
 }
 
-func TestSignalsFromManyGoroutines(t *testing.T) {
+func TestSignalsConcurrent(t *testing.T) {
 	inBubble(t, watchdog.Config{Budget: watchdog.Budget{Idle: minute, NoProgress: time.Hour}}, func(wd *watchdog.Watchdog, _ *flakyStore) {
 		var all sync.WaitGroup
 		for i := range 8 {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -22,7 +24,7 @@ type Stop struct {
 	Elapsed, Budget time.Duration
 	// Hold is the key of the hold whose cap was exceeded, Note the last thing noted before, see [Watchdog.Note].
 	Hold, Note string
-	// Attempt is which trip of the limit's ladder it was, from 1.
+	// Rung is which trip of the limit's ladder it was, from 1.
 	Rung int
 }
 
@@ -36,7 +38,7 @@ func (s *Stop) Error() string {
 		doing += fmt.Sprintf(", last noted %q", s.Note)
 	}
 	return fmt.Sprintf("run %s stopped: %s%s, in the window that started at %s; resume the run to go on",
-		s.RunID, s.Code, doing, second(s.StartedAt))
+		s.RunID, s.Code, doing, clocks.Text(s.StartedAt))
 }
 
 // usage says how much was used of how much, as far as the stop has either.
@@ -55,48 +57,20 @@ func (s *Stop) Unwrap() error { return s.Code }
 
 // EventID is the ID of the cancel event that says so, as every watchdog derives it from the run and its window.
 func (s *Stop) EventID() string {
-	return derivedID(s.RunID, s.StartedAt.Format(stampLayout), EventCancel, once)
+	return record.EventID(s.RunID, s.StartedAt, EventCancel, record.Once)
 }
 
 // Timeout reports true: a stop is a timeout, as [net.Error] and os.IsTimeout have it.
 func (s *Stop) Timeout() bool { return true }
 
-// A reason of a cancel event is the name of the limit and "_exceeded", or another guard's; its code has "watchdog_" before that, but for
-// a host's own, which are the same in both.
-const (
-	exceeded   = "_exceeded"
-	codePrefix = "watchdog_"
-)
+func reasonOf(limit verdict.Limit) string { return record.LimitReason(string(limit)) }
 
-func reasonOf(limit verdict.Limit) string { return string(limit) + exceeded }
-
-func reasonOfCode(code StopReason) string { return strings.TrimPrefix(string(code), codePrefix) }
+func reasonOfCode(code StopReason) string { return record.Reason(string(code)) }
 
 // codeOf is the code of a reason. One that this version does not know stays as it is.
 func codeOf(reason string) StopReason {
-	if code := StopReason(codePrefix + reason); code.Own() || strings.HasSuffix(reason, exceeded) {
+	if code := StopReason(record.CodePrefix + reason); code.Own() || strings.HasSuffix(reason, record.Exceeded) {
 		return code
 	}
 	return StopReason(reason)
-}
-
-// stop reads the payload of the run's cancel event. What elapsed is floored in it; the two times tell it exactly, unless the
-// clock was set in between.
-func (p *cancelPayload) stop(runID string) *Stop {
-	s := &Stop{
-		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,
-		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
-		Elapsed: duration(p.ElapsedSeconds), Budget: duration(p.ConfiguredBudgetSeconds), Hold: p.Hold, Note: p.Note,
-		Rung: max(p.Attempt, 1),
-	}
-	if p.MeasuredSeconds != 0 {
-		s.Elapsed = duration(p.MeasuredSeconds)
-	}
-	if p.Reason != reasonOf(verdict.WallClock) {
-		return s
-	}
-	if exact := s.FiredAt.Sub(s.StartedAt); exact.Truncate(time.Second) == s.Elapsed {
-		s.Elapsed = exact
-	}
-	return s
 }

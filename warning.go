@@ -1,9 +1,9 @@
 package watchdog
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -21,25 +21,8 @@ type Warning struct {
 func (w *Watchdog) warning(v verdict.Verdict) Warning {
 	return Warning{
 		RunID: w.id, Fraction: v.Fraction, Elapsed: v.Used, Budget: v.Allowed,
-		Remaining: max(v.Allowed-v.Used-w.reserve, 0), At: truncate(w.clock.now()),
+		Remaining: max(v.Allowed-v.Used-w.limits.reserve, 0), At: record.Truncate(w.clock.now()),
 	}
-}
-
-func (w *Watchdog) recordWarnings(warnings []Warning) {
-	for _, warning := range warnings {
-		if err := w.recordWarning(warning); err != nil {
-			w.log().Error("watchdog could not record a warning", "run", w.id, "fraction", warning.Fraction, "error", err)
-		}
-	}
-}
-
-func (w *Watchdog) recordWarning(warning Warning) error {
-	name := fmt.Sprintf("%v of %v", warning.Fraction, warning.Budget)
-	return w.append(w.newEvent(EventWarning, warning.At, name, warningPayload{
-		Reason: string(verdict.WallClock), SessionStartedAt: stamp(w.startedAt), WarnedAt: stamp(warning.At),
-		ElapsedSeconds: wholeSeconds(warning.Elapsed), ConfiguredBudgetSeconds: warning.Budget.Seconds(),
-		Fraction: warning.Fraction, RemainingSeconds: wholeSeconds(warning.Remaining), Parent: w.parentID,
-	}))
 }
 
 func (w *Watchdog) tell(warnings []Warning) {

@@ -15,7 +15,7 @@ import (
 
 func TestWallClock(t *testing.T) {
 	t.Run("at the budget a run has not fired, one nanosecond later it has", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.pass(watchdog.DefaultWallClock)
 			b.live(wd)
@@ -26,7 +26,7 @@ func TestWallClock(t *testing.T) {
 		})
 	})
 	t.Run("elapsed seconds are floored", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly = true
 			b.cfg.Budget.WallClock = time.Second
 			wd := b.attach()
@@ -36,7 +36,7 @@ func TestWallClock(t *testing.T) {
 		})
 	})
 	t.Run("the stop tells what elapsed to the microsecond, as read from the store", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly = true
 			wd := b.attach()
 			b.pass(4*time.Hour + 1234567*time.Microsecond)
@@ -45,7 +45,7 @@ func TestWallClock(t *testing.T) {
 		})
 	})
 	t.Run("it fires without a poll, and the event is there before the context ends", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			recorded := make(chan int, 1)
 			context.AfterFunc(wd.Context(), func() { recorded <- len(b.events(watchdog.EventCancel)) })
@@ -54,7 +54,7 @@ func TestWallClock(t *testing.T) {
 		})
 	})
 	t.Run("a run without limit does not fire", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.WallClock = watchdog.NoLimit
 			wd := b.attach()
 			b.pass(24 * 365 * time.Hour)
@@ -64,7 +64,7 @@ func TestWallClock(t *testing.T) {
 		})
 	})
 	t.Run("a run that attaches beyond its budget fires before New returns", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.pass(5 * time.Hour)
 			b.stopped(b.attach())
 			require.Len(t, b.events(watchdog.EventCancel), 1)
@@ -85,8 +85,8 @@ func TestWallClock(t *testing.T) {
 	})
 }
 
-func TestFiredInAPollOnlyMode(t *testing.T) {
-	inBed(t, func(b *bed) {
+func TestPollOnlyFired(t *testing.T) {
+	inFixture(t, func(b *fixture) {
 		b.cfg.PollOnly = true
 		wd := b.attach()
 		b.pass(5 * time.Hour)
@@ -97,8 +97,8 @@ func TestFiredInAPollOnlyMode(t *testing.T) {
 	})
 }
 
-func TestPollOnlyDoesEverythingOnTheCallersGoroutine(t *testing.T) {
-	b := newBed(t)
+func TestPollOnly(t *testing.T) {
+	b := newFixture(t)
 	b.cfg.PollOnly, b.cfg.Store = true, &stackStore{EventStore: b.store}
 	b.clock.Add(5 * time.Hour)
 	before := runtime.NumGoroutine()
@@ -115,12 +115,12 @@ type stackStore struct {
 
 func (s *stackStore) Append(ctx context.Context, events ...watchdog.Event) error {
 	stack := make([]byte, 1<<16)
-	s.onCaller = strings.Contains(string(stack[:runtime.Stack(stack, false)]), "TestPollOnlyDoesEverythingOnTheCallersGoroutine")
+	s.onCaller = strings.Contains(string(stack[:runtime.Stack(stack, false)]), "TestPollOnly")
 	return s.EventStore.Append(ctx, events...)
 }
 
 func TestRemaining(t *testing.T) {
-	inBed(t, func(b *bed) {
+	inFixture(t, func(b *fixture) {
 		b.cfg.Budget = watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute}
 		wd := b.attach()
 		require.Equal(t, 50*time.Minute, wd.Remaining())
@@ -137,7 +137,7 @@ func TestRemaining(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	t.Run("it ends the run without an event and can be called again", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			require.NoError(t, wd.Close())
 			require.NoError(t, wd.Close())
@@ -150,7 +150,7 @@ func TestClose(t *testing.T) {
 		})
 	})
 	t.Run("a stop stays a stop", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.pass(5 * time.Hour)
 			require.NoError(t, wd.Close())

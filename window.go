@@ -2,16 +2,12 @@ package watchdog
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
-
-// ErrUnreadableEvent is wrapped by what [New], [Resume] and [Watchdog.Sync] return when an event of the run has a payload that cannot
-// be understood, so that it is not known whether the run may go on. The error names the event.
-var ErrUnreadableEvent = errors.New("unreadable event")
 
 // sameStart bounds how far a host's start may lie after the recorded one and still be the same, kept in whole seconds.
 const sameStart = time.Second
@@ -92,6 +88,14 @@ type payload interface {
 	applyTo(w *window, e Event)
 }
 
+// The payloads that tell of a window.
+type (
+	cancelPayload  record.Cancel
+	resumePayload  record.Resume
+	extendPayload  record.Extend
+	warningPayload record.Warning
+)
+
 // decodePayload reads the payload of an event that tells of a window; for every other kind it returns nil.
 func decodePayload(e Event) (payload, error) {
 	var p payload
@@ -123,14 +127,14 @@ func (p *warningPayload) start() time.Time { return time.Time(p.SessionStartedAt
 
 func (p *cancelPayload) applyTo(w *window, e Event) {
 	if w.stop == nil {
-		w.stop = p.stop(e.AggregateID)
+		w.stop = stopOf((*record.Cancel)(p), e.AggregateID)
 	}
 }
 
 func (p *resumePayload) applyTo(*window, Event) {}
 
 func (p *extendPayload) applyTo(w *window, _ Event) {
-	w.extended = verdict.Sum(w.extended, max(duration(p.ExtensionSeconds), 0))
+	w.extended = verdict.Sum(w.extended, max(record.Duration(p.ExtensionSeconds), 0))
 }
 
 func (p *warningPayload) applyTo(w *window, _ Event) {

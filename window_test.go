@@ -12,9 +12,9 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-func TestAttaching(t *testing.T) {
+func TestAttach(t *testing.T) {
 	t.Run("a restart keeps the window: the time the process was gone counts", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			require.NoError(t, b.attach().Close())
 			b.pass(3 * time.Hour)
 			wd := b.attach()
@@ -25,7 +25,7 @@ func TestAttaching(t *testing.T) {
 		})
 	})
 	t.Run("a window that has its cancel event is fired from the start, with the stored stop", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.pass(5 * time.Hour)
 			first := b.stopped(wd)
@@ -36,7 +36,7 @@ func TestAttaching(t *testing.T) {
 		})
 	})
 	t.Run("of two processes on one run both report the stop that was stored", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly = true
 			one, other := b.attach(), b.attach()
 			b.pass(5 * time.Hour)
@@ -47,7 +47,7 @@ func TestAttaching(t *testing.T) {
 		})
 	})
 	t.Run("the process whose append comes second reports the stop that was stored first", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.cfg.PollOnly = true
 			one := b.attach()
 			b.pass(5 * time.Hour)
@@ -61,7 +61,7 @@ func TestAttaching(t *testing.T) {
 		})
 	})
 	t.Run("a cancel that something else wrote under an ID of its own is the window's", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			wd := b.attach()
 			b.put(1, watchdog.EventCancel, `{"reason":"user_cancelled","session_started_at":"2026-05-01T12:00:00Z","fired_at":"2026-05-01T13:00:00Z"}`)
 			b.pass(over)
@@ -72,7 +72,7 @@ func TestAttaching(t *testing.T) {
 		})
 	})
 	t.Run("a run whose clock was set back behind its start stays cancelled", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.attach()
 			b.clock.step(-8 * time.Hour)
 			b.pass(over)
@@ -83,7 +83,7 @@ func TestAttaching(t *testing.T) {
 		})
 	})
 	t.Run("a crash between append and block loses nothing", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.attach()
 			b.pass(5 * time.Hour) // the host is killed here, before it could persist anything
 			require.Len(t, b.events(watchdog.EventCancel), 1)
@@ -92,9 +92,9 @@ func TestAttaching(t *testing.T) {
 	})
 }
 
-func TestResuming(t *testing.T) {
+func TestResume(t *testing.T) {
 	t.Run("a run resumed after its cancel gets a fresh window, recorded", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.attach()
 			b.pass(5 * time.Hour)
 			wd := b.resume()
@@ -109,7 +109,7 @@ func TestResuming(t *testing.T) {
 		})
 	})
 	t.Run("a host that crashed before it persisted the new start attaches to the fresh window", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.attach()
 			b.pass(5 * time.Hour)
 			require.NoError(t, b.resume().Close())
@@ -120,7 +120,7 @@ func TestResuming(t *testing.T) {
 		})
 	})
 	t.Run("a run that was not cancelled continues its window", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.pass(3 * time.Hour)
 			wd := b.resume()
 			require.Equal(t, time.Hour, wd.Remaining())
@@ -128,7 +128,7 @@ func TestResuming(t *testing.T) {
 		})
 	})
 	t.Run("two processes that resume at once share one window", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.attach()
 			b.pass(5 * time.Hour)
 			late := &lateReader{EventStore: b.store}
@@ -145,7 +145,7 @@ func TestResuming(t *testing.T) {
 		})
 	})
 	t.Run("a resume that cannot be recorded is an error, and the run stays cancelled", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.attach()
 			b.pass(5 * time.Hour)
 			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
@@ -155,7 +155,7 @@ func TestResuming(t *testing.T) {
 		})
 	})
 	t.Run("with the clock set back behind the old window the fresh one still comes after it", func(t *testing.T) {
-		inBed(t, func(b *bed) {
+		inFixture(t, func(b *fixture) {
 			b.attach()
 			b.pass(5 * time.Hour)
 			b.clock.step(-8 * time.Hour)
@@ -182,7 +182,7 @@ func (s *lateReader) Append(ctx context.Context, events ...watchdog.Event) error
 	return s.EventStore.Append(ctx, events...)
 }
 
-func TestTheWindowIsFoldedFromTheEvents(t *testing.T) {
+func TestWindow(t *testing.T) {
 	at := func(d time.Duration) string { return noon.Add(d).Format(time.RFC3339Nano) }
 	cancel := func(start, fired string) string {
 		return fmt.Sprintf(`{"reason":"wall_clock_exceeded","session_started_at":%q,"fired_at":%q,"elapsed_seconds":14400,"configured_budget_seconds":14400,"by":"someone"}`, start, fired)
@@ -235,7 +235,7 @@ func TestTheWindowIsFoldedFromTheEvents(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				b.clock.Add(6 * time.Hour)
 				b.cfg.Budget.WallClock = 48 * time.Hour
 				for i, e := range c.events {
@@ -252,7 +252,7 @@ func TestTheWindowIsFoldedFromTheEvents(t *testing.T) {
 }
 
 // put stores an event as another writer would.
-func (b *bed) put(i int, kind, payload string) {
+func (b *fixture) put(i int, kind, payload string) {
 	b.t.Helper()
 	require.NoError(b.t, b.store.Memory.Append(context.Background(), watchdog.Event{
 		ID: fmt.Sprintf("other-%d", i), AggregateType: watchdog.AggregateType, AggregateID: b.run.ID, Type: kind,
@@ -260,14 +260,14 @@ func (b *bed) put(i int, kind, payload string) {
 	}))
 }
 
-func TestAnUnreadableEventIsAnErrorThatNamesIt(t *testing.T) {
+func TestUnreadableEvent(t *testing.T) {
 	for name, payload := range map[string]string{
 		"a time that is none": `{"session_started_at":"yesterday"}`,
 		"no start":            `{"reason":"wall_clock_exceeded"}`,
 		"a number as text":    `{"session_started_at":"2026-05-01T12:00:00Z","elapsed_seconds":"14400"}`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBed(t, func(b *bed) {
+			inFixture(t, func(b *fixture) {
 				b.put(7, watchdog.EventCancel, payload)
 				_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
 				require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)

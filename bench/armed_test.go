@@ -10,10 +10,10 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// armed is how many are armed at once.
+// armed is the number of armed deadlines.
 const armed = 1_000_000
 
-// BenchmarkArmed tells what a million armed deadlines hold: bytes and goroutines each. It is run once: -benchtime=1x.
+// BenchmarkArmed measures the bytes and goroutines of each of a million armed deadlines. Run it once: -benchtime=1x.
 func BenchmarkArmed(b *testing.B) {
 	b.Run("with=watchdog", func(b *testing.B) {
 		store, start := &watchdog.Memory{}, time.Now()
@@ -49,7 +49,7 @@ func BenchmarkArmed(b *testing.B) {
 	})
 }
 
-// hold arms and measures. What is kept to stop them again, a function each, counts for all alike.
+// hold arms all deadlines and measures. It also keeps a stop function for each, the same for all variants.
 func hold(b *testing.B, arm func(i int) (stop func())) {
 	b.Helper()
 	for b.Loop() {

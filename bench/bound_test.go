@@ -9,11 +9,10 @@ import (
 	"github.com/eapache/go-resiliency/deadline"
 	"github.com/failsafe-go/failsafe-go"
 	"github.com/failsafe-go/failsafe-go/timeout"
-
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
-// BenchmarkBound is one empty call under a limit that is never exceeded: what the guard itself costs.
+// BenchmarkBound measures an empty call under a limit that it never exceeds: the cost of the guard itself.
 func BenchmarkBound(b *testing.B) {
 	work := func(context.Context) (int, error) { return 1, nil }
 	measure := func(name string, call func() (int, error)) {
@@ -26,21 +25,23 @@ func BenchmarkBound(b *testing.B) {
 			}
 		})
 	}
-	ctx, tick := context.Background(), watchdog.Call{Limit: time.Minute}
+	ctx, tick := context.Background(), bound.Call{Limit: time.Minute}
 	measure("watchdog", func() (int, error) {
-		out := watchdog.Bound(ctx, tick, work)
+		out := bound.Do(ctx, tick, work)
 		return out.Result, out.Err
 	})
-	keyed := watchdog.Call{Key: "tick", Limit: time.Minute, Calls: &watchdog.Calls{}}
+	keyed := bound.Call{Key: "tick", Limit: time.Minute, Calls: &bound.Calls{}}
 	measure("watchdog,key", func() (int, error) {
-		out := watchdog.Bound(ctx, keyed, work)
+		out := bound.Do(ctx, keyed, work)
 		return out.Result, out.Err
 	})
 	measure("hand", func() (int, error) { return boundByHand(ctx, time.Minute, work) })
 	measure("hand,timer", func() (int, error) { return timedByHand(ctx, time.Minute, work) })
 	policy := failsafe.With(timeout.New[int](time.Minute))
 	measure("failsafe", func() (int, error) {
-		return policy.WithContext(ctx).GetWithExecution(func(e failsafe.Execution[int]) (int, error) { return work(e.Context()) })
+		return policy.WithContext(ctx).GetWithExecution(func(e failsafe.Execution[int]) (int, error) {
+			return work(e.Context())
+		})
 	})
 	line := deadline.New(time.Minute)
 	measure("eapache", func() (n int, err error) {
@@ -54,8 +55,8 @@ func BenchmarkBound(b *testing.B) {
 
 var errTimeout = errors.New("timeout")
 
-// boundByHand is what a host writes: the call on a goroutine, its context under a timeout, and a select. It abandons a call, but it
-// has no grace, no key, no account of what it abandoned, and a panic ends the process.
+// boundByHand is what a host would write: the call on a goroutine, its context under a timeout, and a select. It
+// abandons a call, but has no grace, no key and no list of abandoned calls, and a panic ends the process.
 func boundByHand(ctx context.Context, limit time.Duration, work func(context.Context) (int, error)) (int, error) {
 	type result struct {
 		n   int
@@ -76,7 +77,7 @@ func boundByHand(ctx context.Context, limit time.Duration, work func(context.Con
 	}
 }
 
-// timedByHand is the least that lets go of a call: nothing tells the call that its time is up.
+// timedByHand is the least that abandons a call: the call does not learn that its time is up.
 func timedByHand(ctx context.Context, limit time.Duration, work func(context.Context) (int, error)) (int, error) {
 	type result struct {
 		n   int

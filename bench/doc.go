@@ -1,3 +1,3 @@
-// Package bench holds the benchmarks that put the library beside what one would use instead, both in one run. What they
-// measured, and on what, stands in README.md.
+// Package bench holds the benchmarks that compare the library with its alternatives, both in one run. README.md has the
+// results and the machine.
 package bench

@@ -2,19 +2,13 @@ module github.com/seed62658d38/watchdog/bench
 
 go 1.25.0
 
-replace (
-	github.com/seed62658d38/watchdog => ..
-	github.com/seed62658d38/watchdog/store/postgres => ../store/postgres
-	github.com/seed62658d38/watchdog/store/sqlite => ../store/sqlite
-)
-
 require (
 	github.com/eapache/go-resiliency v1.7.0
 	github.com/failsafe-go/failsafe-go v0.9.8
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/seed62658d38/watchdog v0.0.0-00010101000000-000000000000
-	github.com/seed62658d38/watchdog/store/postgres v0.0.0-00010101000000-000000000000
-	github.com/seed62658d38/watchdog/store/sqlite v0.0.0-00010101000000-000000000000
+	github.com/seed62658d38/watchdog v0.1.0
+	github.com/seed62658d38/watchdog/store/postgres v0.1.0
+	github.com/seed62658d38/watchdog/store/sqlite v0.1.0
 	github.com/stretchr/testify v1.12.1
 )
 

@@ -12,11 +12,11 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// deadlines is how many fall on one instant.
+// deadlines is the number of deadlines at one instant.
 const deadlines = 10_000
 
-// BenchmarkLateness tells how much later than its deadline each of 10,000 is served: a function called, or a context
-// seen to end by a function that waits for it. The watchdog has recorded its event by then.
+// BenchmarkLateness measures how late each of 10,000 deadlines is served: a function is called, or a function that
+// waits for a context sees its end. The watchdog has recorded its event by then.
 func BenchmarkLateness(b *testing.B) {
 	b.Run("with=AfterFunc", func(b *testing.B) {
 		lateness(b, func(at time.Time, _ int, served func()) (stop func()) {
@@ -53,7 +53,7 @@ func BenchmarkLateness(b *testing.B) {
 	})
 }
 
-// recordByHand is what a host would write that wants its stop in the store before the context ends.
+// recordByHand is what a host would write to have its stop in the store before the context ends.
 func recordByHand(b *testing.B, store watchdog.EventStore, run string) {
 	b.Helper()
 	payload, err := json.Marshal(map[string]any{

@@ -12,7 +12,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// arm attaches a watchdog that is as good as never due.
+// arm attaches a watchdog with a budget.
 func arm(b *testing.B, id string, store watchdog.EventStore, start time.Time, budget time.Duration) *watchdog.Watchdog {
 	b.Helper()
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: id, StartedAt: start}, watchdog.Config{
@@ -71,7 +71,7 @@ func BenchmarkNewAndClose(b *testing.B) {
 	})
 }
 
-// BenchmarkFire is one whole stop: found, recorded, told.
+// BenchmarkFire measures one whole stop: it is found, recorded and delivered.
 func BenchmarkFire(b *testing.B) {
 	b.ReportAllocs()
 	start := time.Now().Add(-2 * time.Hour)

@@ -9,7 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// BenchmarkActivity is a sign of life, per token, from one goroutine and from all cores at once.
+// BenchmarkActivity measures a sign of life, as for each token, on one goroutine and on all cores.
 func BenchmarkActivity(b *testing.B) {
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
 		Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: time.Hour}, Logger: quiet,
@@ -53,7 +53,7 @@ func BenchmarkActivity(b *testing.B) {
 	}
 }
 
-// deepContext is the context five values deep.
+// deepContext wraps the context in five values.
 func deepContext(ctx context.Context) context.Context {
 	type key int
 	for i := range 5 {

@@ -17,21 +17,23 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// outputMiB is how much a child writes in one operation.
+// outputMiB is the size of a child's output.
 const outputMiB = 4096
 
-// writer is a child that writes as fast as a pipe takes it.
+// writer returns a child that writes as fast as a pipe accepts it.
 func writer(mib int) *exec.Cmd {
 	return exec.Command("dd", "if=/dev/zero", "bs=1M", "count="+strconv.Itoa(mib), "status=none")
 }
 
-// underStall runs a command as a host would that wants to know when it is silent.
+// underStall runs a command under a limit for its silence.
 func underStall(cmd *exec.Cmd) error {
-	_, err := stall.Run(context.Background(), cmd, stall.Config{Step: "step", Store: &watchdog.Memory{}, NoOutput: time.Minute})
+	_, err := stall.Run(context.Background(), cmd, stall.Config{
+		Step: "step", Store: &watchdog.Memory{}, NoOutput: time.Minute,
+	})
 	return err
 }
 
-// notAFile is a destination that os/exec has to copy to.
+// notAFile is a destination that os/exec must copy to.
 type notAFile struct{ io.Writer }
 
 func BenchmarkOutput(b *testing.B) {
@@ -65,7 +67,7 @@ func BenchmarkOutput(b *testing.B) {
 	}
 }
 
-// drainedPipe is a pipe of 1 MiB whose reader takes what comes.
+// drainedPipe returns a pipe of 1 MiB whose reader discards everything.
 func drainedPipe(b *testing.B) *os.File {
 	b.Helper()
 	r, w := bigPipe(b)
@@ -116,7 +118,7 @@ func throughCat(b *testing.B, to *os.File) {
 	require.NoError(b, cat.Wait())
 }
 
-// throughSplice is the limit: nothing else is done than to move the pages.
+// throughSplice only moves the pages: nothing can be faster.
 func throughSplice(b *testing.B, to *os.File) {
 	b.Helper()
 	r, w := bigPipe(b)
@@ -129,7 +131,7 @@ func throughSplice(b *testing.B, to *os.File) {
 	require.NoError(b, cmd.Wait())
 }
 
-// splice moves everything until the end.
+// splice moves everything to the end of the input.
 func splice(from, to int) {
 	for {
 		if n, err := syscall.Splice(from, nil, to, nil, 1<<20, 1); err != nil && err != syscall.EINTR || n == 0 {
@@ -138,8 +140,9 @@ func splice(from, to int) {
 	}
 }
 
-// BenchmarkOutputIsAFile is a command whose output is a file: it is watched, not copied. Both ways are taken in turns, because the disk's speed drifts by more
-// than they differ. The file has its pages already, for the same reason.
+// BenchmarkOutputIsAFile measures a command whose output is a file, which is watched and not copied. It runs both
+// variants in turns, because the disk's speed drifts by more than they differ. For the same reason the file has its
+// pages already.
 func BenchmarkOutputIsAFile(b *testing.B) {
 	const mib = 512
 	ways := []func(*exec.Cmd) error{(*exec.Cmd).Run, underStall}
@@ -167,11 +170,11 @@ func BenchmarkOutputIsAFile(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkShortCommand is from start to finish of a command that does nothing, in turns.
+// BenchmarkShortCommand measures a command that does nothing, from start to finish, in turns.
 func BenchmarkShortCommand(b *testing.B) {
 	ways := []func(*exec.Cmd) error{(*exec.Cmd).Run, underStall}
 	var took [2]time.Duration
-	require.NoError(b, underStall(exec.Command("true"))) // the guard is there
+	require.NoError(b, underStall(exec.Command("true"))) // starts the guard process
 	for b.Loop() {
 		for i, run := range ways {
 			started := time.Now()

@@ -21,16 +21,18 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 const (
 	liveRuns = 10_000
-	// oneCycle is how long it takes for every row to be written once, with the default threshold.
+	// oneCycle is the time in which every row is written once, with the default threshold.
 	oneCycle = session.DefaultThreshold / 10
 )
 
-// BenchmarkKept is what 10,000 live runs with an activity a second cost in a minute, in which each of their rows is written once: without rows, and with them. It takes five minutes. What the server of PostgreSQL does is in its own
-// processes and not in the %core; SQLite is in this one.
+// BenchmarkKept measures 10,000 live runs with one activity a second, with rows and without, for a minute in which each
+// row is written once. It takes five minutes. SQLite works in this process; the PostgreSQL server has processes of its
+// own, which %core does not include.
 func BenchmarkKept(b *testing.B) {
 	var without float64
 	b.Run("in=nothing", func(b *testing.B) { without = live(b, nil, nil) })
@@ -57,10 +59,11 @@ func BenchmarkKept(b *testing.B) {
 	})
 }
 
-// live has the runs live for a minute, and returns how much of a core they took.
+// live keeps the runs live for a minute and returns the share of a core that they took.
 func live(b *testing.B, store session.Store, statements *atomic.Int64) (share float64) {
 	b.Helper()
-	cfg, within := watchdog.Config{Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: time.Hour}, Logger: quiet}, time.Duration(0)
+	cfg := watchdog.Config{Store: &watchdog.Memory{}, Budget: watchdog.Budget{Idle: time.Hour}, Logger: quiet}
+	within := time.Duration(0)
 	if store != nil {
 		cfg.Keeper, within = keep(b, store), oneCycle
 	}
@@ -82,7 +85,7 @@ func live(b *testing.B, store session.Store, statements *atomic.Int64) (share fl
 	return share
 }
 
-// beActive has each run have an activity a second, in ten portions, for a cycle.
+// beActive gives each run one activity a second, in ten portions, for a cycle.
 func beActive(all []*watchdog.Watchdog, began time.Time) {
 	portions := time.NewTicker(100 * time.Millisecond)
 	defer portions.Stop()
@@ -94,7 +97,7 @@ func beActive(all []*watchdog.Watchdog, began time.Time) {
 	}
 }
 
-// keep has a keeper run until the benchmark ends.
+// keep runs a keeper until the benchmark ends.
 func keep(b *testing.B, store session.Store) *session.Keeper {
 	b.Helper()
 	keeper, err := session.NewKeeper(session.KeeperConfig{Store: store, Logger: quiet})
@@ -109,7 +112,7 @@ func keep(b *testing.B, store session.Store) *session.Keeper {
 	return keeper
 }
 
-// attachAll begins the runs within a time, so that their rows are not all due at one instant.
+// attachAll attaches the runs spread over a time, so that their rows are not all due at one instant.
 func attachAll(b *testing.B, cfg watchdog.Config, within time.Duration) []*watchdog.Watchdog {
 	b.Helper()
 	all := make([]*watchdog.Watchdog, liveRuns)
@@ -123,14 +126,15 @@ func attachAll(b *testing.B, cfg watchdog.Config, within time.Duration) []*watch
 	began := time.Now()
 	for i := range all {
 		time.Sleep(time.Until(began.Add(within * time.Duration(i) / liveRuns)))
-		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: fmt.Sprintf("run-%07d", i), StartedAt: time.Now()}, cfg)
+		run := watchdog.Run{ID: fmt.Sprintf("run-%07d", i), StartedAt: time.Now()}
+		wd, err := watchdog.New(context.Background(), run, cfg)
 		must(b, err)
 		all[i] = wd
 	}
 	return all
 }
 
-// processorTime is what this process took so far.
+// processorTime returns the processor time of this process.
 func processorTime(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -138,13 +142,14 @@ func processorTime(b *testing.B) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// counted counts what a keeper has SQLite do, a transaction with its beginning, its end and the time as four statements.
+// counted counts the statements of a keeper in SQLite. A transaction counts as four: its begin, the time, the write and
+// its commit.
 type counted struct {
 	session.Store
 	statements *atomic.Int64
 }
 
-func (s counted) Freshen(ctx context.Context, fresh []session.Fresh) ([]string, error) {
+func (s counted) Freshen(ctx context.Context, fresh []session.Freshness) ([]string, error) {
 	s.statements.Add(4)
 	return s.Store.Freshen(ctx, fresh)
 }
@@ -166,7 +171,8 @@ func (t tracer) TraceQueryStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceQue
 // TraceQueryEnd implements [pgx.QueryTracer].
 func (tracer) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
 
-// BenchmarkCancelElsewhere cancels sessions on one host, fifty at a time, one after the other, until each one's run on another host has ended.
+// BenchmarkCancelElsewhere cancels sessions on one host and waits until each one's run on another host has ended: fifty
+// sessions, one after the other.
 func BenchmarkCancelElsewhere(b *testing.B) {
 	const atATime = 50
 	server := pgtest.Start(b, pgtest.Options{Fsync: true})
@@ -200,8 +206,13 @@ func cancelElsewhere(b *testing.B, cfg watchdog.Config, elsewhere session.Store,
 		row, err := elsewhere.Session(ctx, wd.ID())
 		must(b, err)
 		decided := time.Now()
-		swept := watchdog.Swept{RunID: row.RunID, StartedAt: row.StartedAt, LastEventAt: row.LastEventAt, At: decided, Silence: time.Hour, Threshold: time.Minute}
-		done, err := elsewhere.Cancel(ctx, row, session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Events: swept.Cancel()})
+		run := sweep.StalledRun{
+			RunID: row.RunID, StartedAt: row.StartedAt, LastEventAt: row.LastEventAt, DecidedAt: decided,
+			Silence: time.Hour, Threshold: time.Minute,
+		}
+		done, err := elsewhere.Cancel(ctx, row, session.CancelRequest{
+			Reason: watchdog.SessionIdleTimeout, Events: run.CancelEvents(),
+		})
 		must(b, err)
 		if done {
 			<-wd.Context().Done()

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
 
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
@@ -24,12 +24,12 @@ const stalledAtFirst = 50
 
 var (
 	smallCrowds = []int{10_000, 100_000}
-	// With WATCHDOG_LONG set there are as many as the design promises.
+	// largeCrowd is the number of active sessions with WATCHDOG_LONG set.
 	largeCrowd = 1_000_000
 )
 
-// BenchmarkSweep looks for what is stalled among many active sessions. Beside it stand the bare query, prepared and with an index of its own, and what hosts write, which is to list what
-// is active and to judge each.
+// BenchmarkSweep finds stalled sessions among many active ones. It compares the sweeper with the bare query, prepared
+// and with an index of its own, and with what hosts write: list all active sessions and judge each.
 func BenchmarkSweep(b *testing.B) {
 	crowds := smallCrowds
 	if os.Getenv("WATCHDOG_LONG") != "" {
@@ -56,27 +56,33 @@ type crowd struct {
 	dialect dialect
 }
 
-// A dialect is what the databases do not have in common. The rows are fresh for as long as a benchmark takes, but for those that are stalled.
+// A dialect has the SQL that differs between the databases. Rows that are not stalled stay fresh during a benchmark.
 type dialect struct {
 	rows, bare, tidy string
 }
 
 var inSQLite = dialect{
 	rows: `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1),
-		times(i, at) AS (SELECT i, CASE WHEN i <= ?2 THEN strftime('%Y-%m-%d %H:%M:%f000', 'now', -(900 + 60 * i) || ' seconds')
+			times(i, at) AS (SELECT i, CASE
+				WHEN i <= ?2 THEN strftime('%Y-%m-%d %H:%M:%f000', 'now', -(900 + 60 * i) || ' seconds')
 			ELSE strftime('%Y-%m-%d %H:%M:%f000', 'now', '1 day', (i / 1000.0) || ' seconds') END FROM n)
 		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
-		SELECT printf('run-%07d', i), 'active', '2026-01-01 00:00:00.000000', at, '2026-01-01 00:00:00.000000', 'host-' || (i % 3), 1 FROM times`,
-	bare: `SELECT run_id, last_event_at FROM watchdog_sessions WHERE status = 'active' AND last_event_at < strftime('%Y-%m-%d %H:%M:%f000', 'now', '-600 seconds')
+			SELECT printf('run-%07d', i), 'active', '2026-01-01 00:00:00.000000', at, '2026-01-01 00:00:00.000000',
+				'host-' || (i % 3), 1 FROM times`,
+	bare: `SELECT run_id, last_event_at FROM watchdog_sessions
+		WHERE status = 'active' AND last_event_at < strftime('%Y-%m-%d %H:%M:%f000', 'now', '-600 seconds')
 		ORDER BY last_event_at LIMIT 10`,
 	tidy: `ANALYZE watchdog_sessions`,
 }
 
 var inPostgres = dialect{
 	rows: `INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
-		SELECT format('run-%s', lpad(i::text, 7, '0')), 'active', '2026-01-01Z', CASE WHEN i <= $2::int THEN now() - (900 + 60 * i) * interval '1 second'
-			ELSE now() + interval '1 day' + i * interval '1 millisecond' END, '2026-01-01Z', 'host-' || (i % 3), 1 FROM generate_series(1, $1::int) AS n(i)`,
-	bare: `SELECT run_id, last_event_at FROM watchdog_sessions WHERE status = 'active' AND last_event_at < now() - interval '600 seconds' ORDER BY last_event_at LIMIT 10`,
+			SELECT format('run-%s', lpad(i::text, 7, '0')), 'active', '2026-01-01Z',
+				CASE WHEN i <= $2::int THEN now() - (900 + 60 * i) * interval '1 second'
+					ELSE now() + interval '1 day' + i * interval '1 millisecond' END, '2026-01-01Z', 'host-' || (i % 3), 1
+				FROM generate_series(1, $1::int) AS n(i)`,
+	bare: `SELECT run_id, last_event_at FROM watchdog_sessions
+		WHERE status = 'active' AND last_event_at < now() - interval '600 seconds' ORDER BY last_event_at LIMIT 10`,
 	tidy: `VACUUM ANALYZE watchdog_sessions`,
 }
 
@@ -87,7 +93,8 @@ func newSQLite(b *testing.B) *crowd {
 	file := filepath.Join(b.TempDir(), "sessions.db")
 	store, err := sqlite.Open(b.Context(), file)
 	must(b, err)
-	return (&crowd{store: store, dialect: inSQLite}).open(b, "sqlite", "file:"+file+"?_pragma=busy_timeout(20000)&_pragma=synchronous(OFF)")
+	db := &crowd{store: store, dialect: inSQLite}
+	return db.open(b, "sqlite", "file:"+file+"?_pragma=busy_timeout(20000)&_pragma=synchronous(OFF)")
 }
 
 func newPostgres(b *testing.B, server *pgtest.Server) *crowd {
@@ -119,12 +126,13 @@ func (c *crowd) bench(b *testing.B, active int) {
 	c.exec(b, c.dialect.tidy)
 	c.find(b, 10, stalledAtFirst)
 	b.Run("pass=cancels 10", c.pass)
-	c.exec(b, "UPDATE watchdog_sessions SET status = 'finished' WHERE run_id <= $1", fmt.Sprintf("run-%07d", stalledAtFirst))
+	lastStalled := fmt.Sprintf("run-%07d", stalledAtFirst)
+	c.exec(b, "UPDATE watchdog_sessions SET status = 'finished' WHERE run_id <= $1", lastStalled)
 	c.exec(b, c.dialect.tidy)
 	c.find(b, 0, 0)
 }
 
-// find asks for ten of those that are stalled.
+// find asks for ten stalled sessions.
 func (c *crowd) find(b *testing.B, want, stalled int) {
 	b.Helper()
 	q := session.Query{Threshold: sweep.DefaultStalledThreshold, MinAge: sweep.DefaultMinAge, Limit: 10}
@@ -154,7 +162,7 @@ func (c *crowd) find(b *testing.B, want, stalled int) {
 	})
 }
 
-// pass is one whole pass of a sweeper.
+// pass measures a whole pass of a sweeper.
 func (c *crowd) pass(b *testing.B) {
 	sweeper, err := sweep.New(c.store, c.store, sweep.Config{Logger: quiet})
 	must(b, err)
@@ -168,7 +176,7 @@ func (c *crowd) pass(b *testing.B) {
 	}
 }
 
-// each counts the rows of a query, of a run and a time each, for which something is true.
+// each returns a function that counts the rows of a query, each a run and a time, that satisfy a condition.
 func each(rows *sql.Rows, err error) func(counts func(lastEventAt any) bool) (int, error) {
 	return func(counts func(lastEventAt any) bool) (n int, _ error) {
 		if err != nil {
@@ -191,12 +199,12 @@ func each(rows *sql.Rows, err error) func(counts func(lastEventAt any) bool) (in
 
 func always(any) bool { return true }
 
-// isStalled judges as a host would.
+// isStalled judges a session as a host would.
 func isStalled(lastEventAt any) bool {
 	return time.Since(timeOf(lastEventAt)) > sweep.DefaultStalledThreshold
 }
 
-// timeOf understands what the driver has, which for SQLite is a text.
+// timeOf converts the driver's value, which is a text for SQLite.
 func timeOf(value any) time.Time {
 	if at, ok := value.(time.Time); ok {
 		return at

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
 // The streamed body: 1 GiB, in the chunks that a server flushes; and how much of it is read in one turn.
@@ -18,9 +19,9 @@ const (
 	turnLength   = 16 << 20
 )
 
-// BenchmarkStream reads bodies of 1 GiB from a server on the loopback, which flushes every 4 KiB: without the Transport, with it,
-// and with it in a run that heeds signs of life. The three are read in turns of 16 MiB, because the machine's speed drifts by more
-// than they differ. It is run once: -benchtime=1x -count=6.
+// BenchmarkStream reads bodies of 1 GiB from a server on the loopback interface, which flushes every 4 KiB: without the
+// Transport, with it, and with it in a run with an idle limit. It reads the three in turns of 16 MiB, because the
+// machine's speed drifts by more than they differ. Run it once: -benchtime=1x -count=6.
 func BenchmarkStream(b *testing.B) {
 	server := httptest.NewServer(http.HandlerFunc(serveStream))
 	b.Cleanup(func() { server.CloseClientConnections(); server.Close() })
@@ -31,8 +32,8 @@ func BenchmarkStream(b *testing.B) {
 	for b.Loop() {
 		streams := []io.ReadCloser{
 			open(context.Background(), b, base, server.URL),
-			open(context.Background(), b, &watchdog.Transport{Base: base}, server.URL),
-			open(wd.Context(), b, &watchdog.Transport{Base: base}, server.URL),
+			open(context.Background(), b, &watchdoghttp.Transport{Base: base}, server.URL),
+			open(wd.Context(), b, &watchdoghttp.Transport{Base: base}, server.URL),
 		}
 		for turn := range len(streams) * streamLength / turnLength {
 			took[turn%len(streams)] += drain(b, streams[turn%len(streams)])
@@ -59,7 +60,7 @@ func serveStream(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// BenchmarkChunk is one Read of a body whose next chunk is always there: what the Transport itself adds to it.
+// BenchmarkChunk measures one Read of a body whose next chunk is always there: what the Transport adds to it.
 func BenchmarkChunk(b *testing.B) {
 	wd := armIdle(b)
 	b.Cleanup(func() { wd.Close() })
@@ -69,7 +70,7 @@ func BenchmarkChunk(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			resp, err := (&watchdog.Transport{Base: instant{}}).RoundTrip(req)
+			resp, err := (&watchdoghttp.Transport{Base: instant{}}).RoundTrip(req)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -83,7 +84,7 @@ func BenchmarkChunk(b *testing.B) {
 	}
 }
 
-// armIdle attaches a watchdog that heeds signs of life.
+// armIdle attaches a watchdog with an idle limit.
 func armIdle(b *testing.B) *watchdog.Watchdog {
 	b.Helper()
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
@@ -95,7 +96,7 @@ func armIdle(b *testing.B) *watchdog.Watchdog {
 	return wd
 }
 
-// open asks for the body.
+// open requests the body.
 func open(ctx context.Context, b *testing.B, transport http.RoundTripper, url string) io.ReadCloser {
 	b.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
@@ -109,7 +110,7 @@ func open(ctx context.Context, b *testing.B, transport http.RoundTripper, url st
 	return resp.Body
 }
 
-// drain reads one turn of a body, in chunks, and returns how long that took.
+// drain reads one turn of a body in chunks and returns how long that took.
 func drain(b *testing.B, body io.Reader) time.Duration {
 	b.Helper()
 	began, chunk := time.Now(), make([]byte, chunkLength)
@@ -123,7 +124,7 @@ func drain(b *testing.B, body io.Reader) time.Duration {
 	return time.Since(began)
 }
 
-// instant is a base that answers at once, with a body that never ends.
+// instant is a base that answers at once with an endless body.
 type instant struct{}
 
 func (instant) RoundTrip(req *http.Request) (*http.Response, error) {

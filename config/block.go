@@ -9,7 +9,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// block reads the settings of one block, or of one inside of it, every key of which is ours.
+// block reads the settings of one of our blocks or inner blocks. An unknown key in it is an error.
 func (f *file) block(name string, content *yaml.Node) {
 	switch {
 	case isNull(content):
@@ -30,12 +30,12 @@ func (f *file) block(name string, content *yaml.Node) {
 func (f *file) blockFault(block string, line int, content *yaml.Node, problem string) {
 	repeated := show(content)
 	if hides(block) {
-		repeated = veil(content)
+		repeated = mask(content)
 	}
 	f.faults = append(f.faults, &Error{File: f.name, Line: line, Key: block, Value: repeated, Problem: problem})
 }
 
-// entry takes over what stands under one key of a block. The lines are those of the keys before it.
+// entry reads one key of a block. Lines has the lines of the keys before it.
 func (f *file) entry(block string, node, content *yaml.Node, lines map[string]int) {
 	name := nameOf(node)
 	if !slices.Contains(names(block), name) {
@@ -55,7 +55,7 @@ func (f *file) entry(block string, node, content *yaml.Node, lines map[string]in
 	}
 }
 
-// setting takes over the value of a key.
+// setting reads the value of a key.
 func (f *file) setting(k key, node, content *yaml.Node) {
 	if isNull(content) {
 		return
@@ -64,27 +64,27 @@ func (f *file) setting(k key, node, content *yaml.Node) {
 	f.config.sources[k.path()] = from
 	v := fromNode(content)
 	if k.secret {
-		v = v.veiled()
+		v = v.masked()
 	}
-	if flaw := k.kind.set(f.config, v); flaw != nil {
-		from.line = flaw.value.line
-		f.faults = append(f.faults, from.fault(k, flaw.value.show, flaw.what+k.allows()))
+	if invalid := k.kind.set(f.config, v); invalid != nil {
+		from.line = invalid.value.line
+		f.faults = append(f.faults, from.fault(k, invalid.value.show, invalid.problem+k.allows()))
 	}
 }
 
-// unknown explains a key that is not in the table.
+// unknown reports a key that is not in the table.
 func (f *file) unknown(block string, node, content *yaml.Node) {
 	fault := &Error{File: f.name, Line: node.Line, Key: block, Value: show(node)}
 	f.faults = append(f.faults, fault)
 	name, known := nameOf(node), names(block)
-	meant := near(name, known)
+	meant := closest(name, known)
 	switch {
 	case isMerge(node):
 		fault.Problem = "is a merge key; write the keys themselves;"
 	case name == "":
 		fault.Problem = "is not the name of a key;"
 	default:
-		fault.Key, fault.Value = block+"."+shown(name, maxShown), repeated(block, meant, content)
+		fault.Key, fault.Value = block+"."+shown(name, maxShown), shownValue(block, meant, content)
 		fault.Problem = "stands under an unknown key;"
 		if meant != "" {
 			fault.Problem += " did you mean " + meant + "?"
@@ -93,15 +93,15 @@ func (f *file) unknown(block string, node, content *yaml.Node) {
 	fault.Problem += " allowed: the keys " + strings.Join(known, ", ")
 }
 
-// repeated is the value of an unknown key as its error repeats it. Where it could be that of a secret key it is hidden.
-func repeated(block, meant string, content *yaml.Node) string {
+// shownValue returns the value of an unknown key for its error. It hides what may be the value of a secret key.
+func shownValue(block, meant string, content *yaml.Node) string {
 	if k, known := keyAt(block + "." + meant); known && !k.secret || !hides(block) {
 		return show(content)
 	}
-	return veil(content)
+	return mask(content)
 }
 
-// nameOf is the text of a key, or nothing when it is not a text.
+// nameOf returns the text of a key, or "" if the key is not a text.
 func nameOf(node *yaml.Node) string {
 	if node.Kind == yaml.ScalarNode && node.Tag == "!!str" {
 		return node.Value
@@ -117,7 +117,7 @@ func isMerge(node *yaml.Node) bool {
 	return node.Kind == yaml.ScalarNode && node.Tag == "!!merge"
 }
 
-// pairs are the keys of a mapping and what stands behind each.
+// pairs iterates over the keys and values of a mapping.
 func pairs(mapping *yaml.Node) iter.Seq2[*yaml.Node, *yaml.Node] {
 	return func(yield func(key, content *yaml.Node) bool) {
 		for i := 0; i+1 < len(mapping.Content); i += 2 {

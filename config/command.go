@@ -5,27 +5,28 @@ import (
 	"strings"
 )
 
-// command is the kind of a program and its arguments, each a text. Neither an error nor what is in force repeats an
-// argument: it can hold a secret. It has no variable, because a list divided by commas is no command line.
+// command is the kind of a program and its arguments, each a text. Errors and the printed limits never show an
+// argument: it can hold a secret. It has no variable, because a list divided by commas is not a command line.
 type command struct {
 	field func(*Config) *[]string
 }
 
-// maxArguments is more than any probe needs.
+// maxArguments is more than a probe needs.
 const maxArguments = 1000
 
-func (k command) fromVariable(text string) value { return written(text) }
+func (k command) fromVariable(text string) value { return fromText(text) }
 
-func (k command) set(c *Config, v value) *flaw {
+func (k command) set(c *Config, v value) *invalidValue {
 	switch {
-	case v.odd != "":
-		return v.flaw(v.odd)
+	case v.unsupported != "":
+		return v.invalid(v.unsupported)
 	case !v.list:
-		return v.flaw(`is not a list; write the program and each argument as an item, or [sh, -c, "..."] for a line of the shell`)
+		return v.invalid("is not a list; write the program and each argument as an item, " +
+			`or [sh, -c, "..."] for a line of the shell`)
 	case len(v.items) == 0:
-		return v.flaw("is empty; write the program")
+		return v.invalid("is empty; write the program")
 	case len(v.items) > maxArguments:
-		return v.flaw("has more than 1000 items")
+		return v.invalid("has more than 1000 items")
 	}
 	arguments := make([]string, len(v.items))
 	for i, item := range v.items {
@@ -38,7 +39,7 @@ func (k command) set(c *Config, v value) *flaw {
 			problem = "has the control character U+0000; remove it"
 		}
 		if problem != "" {
-			return item.flaw(problem)
+			return item.invalid(problem)
 		}
 		arguments[i] = item.text
 	}

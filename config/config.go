@@ -12,29 +12,30 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// A Config holds the limits that a file and the environment set. The zero value is the default of every limit. It is
-// not safe for use while another goroutine changes it.
+// A Config holds the limits from a file and the environment. The zero value has the default of every limit. No
+// goroutine may change a Config while another uses it.
 type Config struct {
-	// Budget is ready for [watchdog.New]. A limit that was not set is its zero value, which means its default; one that
-	// was set to 0 is switched off.
+	// Budget is ready for [watchdog.New]. A limit that was not set is zero, which means its default; a limit that was
+	// set to 0 is off.
 	Budget watchdog.Budget
-	// Kinds classify the host's own kinds of event, ready for [watchdog.New].
+	// Kinds classifies the host's own kinds of event, ready for [watchdog.New].
 	Kinds watchdog.Kinds
 	// Tick is the limit of a bounded call.
 	Tick Tick
-	// Stall says when a command is stuck, ready for the host to add what a file cannot say, such as Step. Its Probe is nil where there is none.
+	// Stall is ready for [stall.Run] once the host has added what a file cannot hold, such as Step. Its Probe is nil
+	// without a command.
 	Stall stall.Config
-	// Sweep says when sessions in a database are cancelled, ready for the host to add what a file cannot say, such as a StopHook.
+	// Sweep is ready for [sweep.New] once the host has added what a file cannot hold, such as a StopHook.
 	Sweep sweep.Config
 
-	unrun   stall.Probe       // what was read about a probe, until it is known that there is one
-	sources map[string]source // by the path of the key; a key that is missing has its default
+	unusedProbe stall.Probe       // the probe's settings, until a command is read
+	sources     map[string]source // by key path; a missing key has its default
 }
 
 // Load reads the limits from the YAML file at path and then from the environment, which overrides the file. An empty
-// path means no file. Everything wrong in either is reported together, each part as an [*Error], first the file's in
-// the order of its lines. A file that cannot be read is an error of the operating system, such as [os.ErrNotExist].
-// Load returns no Config together with an error.
+// path means no file. Load reports all errors together, each as an [*Error], those of the file first, in the order of
+// its lines. If it cannot read the file it wraps the error of the operating system, such as [os.ErrNotExist]. With an
+// error it returns no Config.
 func Load(path string, environment Lookup) (*Config, error) {
 	if path == "" {
 		return Parse("", nil, environment)
@@ -46,7 +47,7 @@ func Load(path string, environment Lookup) (*Config, error) {
 	return Parse(path, text, environment)
 }
 
-// maxText is more than any file of limits needs, and little enough to read from whatever a path leads to.
+// maxText limits what Load reads. No file of limits is larger.
 const maxText = 1 << 20
 
 func readFile(path string) (text []byte, err error) {
@@ -58,15 +59,15 @@ func readFile(path string) (text []byte, err error) {
 	return io.ReadAll(io.LimitReader(file, maxText+1))
 }
 
-// A Tick holds the limits of a [watchdog.Call], whose fields have the same names. The zero value of each is its default.
+// A Tick holds the limits of a [bound.Call]. The zero value of each is its default.
 type Tick struct {
-	// Limit is how long a call may take, from [watchdog.MinTick] to [watchdog.MaxTick]. Zero means [watchdog.DefaultTick].
+	// Limit is how long a call may take, from [bound.MinTick] to [bound.MaxTick]. Zero means [bound.DefaultTick].
 	Limit time.Duration
-	// Grace is how long it then has to return, at most Limit. Zero means [watchdog.DefaultGrace].
+	// Grace is how long it may then take to return, at most Limit. Zero means [bound.DefaultGrace].
 	Grace time.Duration
 }
 
-// Parse is [Load] for a text that is in memory; name stands for its file in errors and sources.
+// Parse is [Load] for a text in memory; name is the name of the file in errors and sources.
 func Parse(name string, text []byte, environment Lookup) (*Config, error) {
 	c := &Config{sources: map[string]source{}}
 	faults := append(c.readText(name, text), c.readEnvironment(environment)...)

@@ -1,5 +1,6 @@
-// Package config reads the limits of runs, of commands and of sessions from a YAML file and from the environment, as strictly as a limit deserves:
-// what is not understood is an error that names the place, the value and what is allowed, never a default in silence.
+// Package config reads the limits of runs, commands and sessions from a YAML file and from the environment. It is
+// strict: a value that it does not understand is an error with the place, the value and what is allowed, and never
+// becomes a default.
 //
 // # The file
 //
@@ -14,26 +15,27 @@
 //	sweep:
 //	  stalled_threshold: 10m
 //
-// The file may be the host's own: other blocks at its top level are left alone. Inside runtime_controls, stall and sweep every key
-// is ours, and an unknown one is an error. [Load] reads a file, [Parse] a text that is in memory already.
+// The file may be the host's own: package config ignores other blocks at its top level. In runtime_controls, stall and
+// sweep an unknown key is an error. [Load] reads a file, [Parse] a text in memory.
 //
 // # The environment
 //
-// Each key but the sets of events, the command of a probe and the patterns has a variable, such as WATCHDOG_SESSION_WALL_CLOCK_SECONDS, which overrides the
-// file and is read as strictly. Where the environment comes from is the host's choice: see [Lookup] and [NoEnvironment].
+// Each key but the sets of events, the command of a probe and the patterns has a variable, such as
+// WATCHDOG_SESSION_WALL_CLOCK_SECONDS. It overrides the file, and the same rules apply. The host chooses where
+// variables come from: see [Lookup] and [NoEnvironment].
 //
-// # What is in force
+// # The limits in force
 //
-// A [Config] holds limits ready for the watchdog, and prints itself as a table of every limit and where it came from;
-// [Config.Limits] gives the same as data. Every key, variable, default and error is described in docs/configuration.md.
+// A [Config] holds limits ready for the watchdog. It prints itself as a table of every limit and its source;
+// [Config.Limits] returns the same as data. docs/configuration.md describes every key, variable, default and error.
 //
-// # What can never take effect
+// # Settings without effect
 //
-// A ladder for a limit that is off, an idle limit as long as the whole session, a sentinel without a signal: such a setting is an error too. Only a
-// variable may leave without effect what the file says.
+// A setting that can never take effect is an error: a ladder for a limit that is off, an idle limit as long as the
+// whole session, a stall block without a signal. Only a variable may leave a setting of the file without effect.
 //
 // # What it does not do
 //
-// It does not watch files for changes, look for files in well-known places, expand variables inside of values,
-// or look at variables that it does not know.
+// It does not watch files for changes, look for files in well-known places, expand variables in values, or read
+// variables that it does not know.
 package config

@@ -10,8 +10,8 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// check holds the settings against each other, now that each by itself is right, in the order of the table: a setting
-// that a variable has put to rest is not in force when those that need it are looked at.
+// check compares the settings with each other, after each was read, in the order of the table: a setting that a
+// variable has disabled is off when later settings that need it are checked.
 func (c *Config) check() []*Error {
 	var faults []*Error
 	for _, k := range keys {
@@ -26,7 +26,7 @@ func (c *Config) check() []*Error {
 	return faults
 }
 
-// rank puts the lines of the file before the variables.
+// rank sorts the lines of the file before the variables.
 func (e *Error) rank() int {
 	if e.Line == 0 {
 		return math.MaxInt
@@ -39,12 +39,12 @@ func (c *Config) checkKey(k key) *Error {
 	if !set || k.kind.off(c) {
 		return nil
 	}
-	problem := c.needless(k, own)
+	problem := c.unused(k, own)
 	if problem == "" {
 		problem = c.unreachable(k, own)
 	}
 	if problem == "" && k.path() == gracePath {
-		problem = c.excessive(k)
+		problem = c.tooLong(k)
 	}
 	if problem == "" {
 		return nil
@@ -52,32 +52,31 @@ func (c *Config) checkKey(k key) *Error {
 	return own.fault(k, k.kind.show(c), problem)
 }
 
-// yieldsTo reports whether a setting of the file gives way to a variable: it may take the effect from what the file
-// tunes. That is what variables are for.
-func (s source) yieldsTo(other source) bool { return other.variable != "" && s.variable == "" }
+// overriddenBy reports whether a variable may leave this setting of the file without effect.
+func (s source) overriddenBy(other source) bool { return other.variable != "" && s.variable == "" }
 
-// needless says why a setting can never take effect: all that it tunes is off. If a variable switched that off, the
-// setting rests: it goes off by the same variable, unless it is of use besides.
-func (c *Config) needless(k key, own source) string {
+// unused returns why a setting can never take effect: everything that it needs is off. If a variable switched that
+// off, unused disables the setting by the same variable, unless the setting has another use.
+func (c *Config) unused(k key, own source) string {
 	var off []string
-	var rests *source
+	var override *source
 	for _, path := range k.needs {
 		needed, _ := keyAt(path)
 		if !needed.kind.off(c) {
 			return ""
 		}
 		from := c.sources[path]
-		if rests == nil && own.yieldsTo(from) {
-			rests = &from
+		if override == nil && own.overriddenBy(from) {
+			override = &from
 		}
 		off = append(off, from.switchedOff(path))
 	}
-	if rests != nil && k.stays {
+	if override != nil && k.independent {
 		return ""
 	}
-	if rests != nil {
-		k.kind.(tuning).rest(c)
-		c.sources[k.path()] = *rests
+	if override != nil {
+		k.kind.(dependent).disable(c)
+		c.sources[k.path()] = *override
 		return ""
 	}
 	if len(off) == 0 {
@@ -86,12 +85,12 @@ func (c *Config) needless(k key, own source) string {
 	return "can never take effect: " + strings.Join(off, " and ")
 }
 
-// unreachable says why a limit can never be exceeded: another that runs at least as long as it ends the run no later.
+// unreachable returns why a limit can never be exceeded: another limit, at most as long, ends the run first.
 func (c *Config) unreachable(k key, own source) string {
 	for _, path := range k.within {
 		outer, _ := keyAt(path)
 		from := c.sources[path]
-		if !c.ends(outer) || own.yieldsTo(from) || c.length(k) < c.length(outer) {
+		if !c.ends(outer) || own.overriddenBy(from) || c.length(k) < c.length(outer) {
 			continue
 		}
 		return fmt.Sprintf("can never take effect: %s ends the run after %s by %s", path, outer.kind.show(c), from)
@@ -99,16 +98,16 @@ func (c *Config) unreachable(k key, own source) string {
 	return ""
 }
 
-// ends reports whether the first trip of a limit ends the run. No progress may have a ladder that asks for something
-// less; the others that a key is within have none.
+// ends reports whether the first trip of a limit ends the run. Only no progress may have a ladder that begins with
+// another directive.
 func (c *Config) ends(limit key) bool {
 	rungs := c.Budget.Ladders.NoProgress
 	gentle := limit.path() == noProgressPath && len(rungs) > 0 && rungs[0] != watchdog.DirectiveCancel
 	return !limit.kind.off(c) && !gentle
 }
 
-// excessive says that a grace is longer than what it is the grace of.
-func (c *Config) excessive(grace key) string {
+// tooLong returns why a grace is longer than its tick.
+func (c *Config) tooLong(grace key) string {
 	tick, _ := keyAt(tickPath)
 	if c.length(grace) <= c.length(tick) {
 		return ""

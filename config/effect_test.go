@@ -22,8 +22,8 @@ const (
 
 type variables map[string]string
 
-// Contradictions are settings of which each by itself is right. The text stands in the block, from line 2; the error is about the
-// line, or about the first of the variables where it is 0.
+// contradictions are settings that are valid alone and not together. The text stands in the block, from line 2; the
+// error has this line, or names the first variable if it is 0.
 var contradictions = []struct {
 	sentence  string
 	text      string
@@ -35,38 +35,75 @@ var contradictions = []struct {
 	{"a reserve longer than the wall clock of a variable", "reserve_seconds: 60", variables{wallClockVariable: "30"}, 0},
 	{"a reserve of a limit that is off", "session_wall_clock_seconds: 0\n  reserve_seconds: 60", nil, 3},
 	{"warnings of a limit that is off", "warn_at: [0.5]\n  session_wall_clock_seconds: 0", nil, 2},
-	{"warnings of a variable for a limit that is off", "session_wall_clock_seconds: 0", variables{"WATCHDOG_WARN_AT": "0.5"}, 0},
+	{
+		"warnings of a variable for a limit that is off", "session_wall_clock_seconds: 0",
+		variables{"WATCHDOG_WARN_AT": "0.5"}, 0,
+	},
 	{"variables that contradict each other", "", variables{wallClockVariable: "0", "WATCHDOG_WARN_AT": "0.5"}, 0},
 
 	{"a ladder of an idle limit that is off", "ladders:\n    idle: [retry]", nil, 3},
 	{"a ladder of only a cancel for a limit that is off", "ladders:\n    idle: [cancel]", nil, 3},
-	{"a ladder of a limit that is switched off", "no_progress_timeout_seconds: 0\n  ladders: {no_progress: [retry]}", nil, 3},
-	{"a ladder of a variable for a limit that is off", "idle_timeout_seconds: 0", variables{"WATCHDOG_LADDERS_IDLE": "retry"}, 0},
+	{
+		"a ladder of a limit that is switched off", "no_progress_timeout_seconds: 0\n  ladders: {no_progress: [retry]}", nil,
+		3,
+	},
+	{
+		"a ladder of a variable for a limit that is off", "idle_timeout_seconds: 0",
+		variables{"WATCHDOG_LADDERS_IDLE": "retry"}, 0,
+	},
 	{"a first sign without a limit that begins with it", "hold_timeout_seconds: 60\n  from_first_sign: true", nil, 3},
-	{"a limit of the first sign where nothing begins with it", "idle_timeout_seconds: 60\n  first_sign_timeout_seconds: 60", nil, 3},
-	{"a limit of the first sign where it is said that nothing begins with it", "idle_timeout_seconds: 60\n  from_first_sign: false\n  first_sign_timeout_seconds: 60", nil, 4},
+	{
+		"a limit of the first sign where nothing begins with it",
+		"idle_timeout_seconds: 60\n  first_sign_timeout_seconds: 60", nil, 3,
+	},
+	{
+		"a limit of the first sign where it is said that nothing begins with it",
+		"idle_timeout_seconds: 60\n  from_first_sign: false\n  first_sign_timeout_seconds: 60", nil, 4,
+	},
 
 	{"idle as long as the default wall clock", "idle_timeout_seconds: 14400", nil, 2},
 	{"idle as long as the wall clock", "idle_timeout_seconds: 60\n  session_wall_clock_seconds: 60", nil, 2},
 	{"idle of a variable longer than the wall clock", "session_wall_clock_seconds: 60", variables{idleVariable: "61"}, 0},
 	{"idle as long as safety", "safety_timeout_seconds: 60\n  idle_timeout_seconds: 60", nil, 3},
 	{"idle as long as no progress", "no_progress_timeout_seconds: 60\n  idle_timeout_seconds: 60", nil, 3},
-	{"idle as long as no progress, which is said to cancel", "no_progress_timeout_seconds: 60\n  idle_timeout_seconds: 60\n  ladders: {no_progress: [cancel]}", nil, 3},
+	{
+		"idle as long as no progress, which is said to cancel",
+		"no_progress_timeout_seconds: 60\n  idle_timeout_seconds: 60\n  ladders: {no_progress: [cancel]}", nil, 3,
+	},
 	{"no progress as long as the wall clock", "session_wall_clock_seconds: 60\n  no_progress_timeout_seconds: 60", nil, 3},
-	{"no progress with a ladder as long as the wall clock", "session_wall_clock_seconds: 60\n  no_progress_timeout_seconds: 60\n  ladders: {no_progress: [retry]}", nil, 3},
+	{
+		"no progress with a ladder as long as the wall clock",
+		"session_wall_clock_seconds: 60\n  no_progress_timeout_seconds: 60\n  ladders: {no_progress: [retry]}", nil, 3,
+	},
 	{"no progress as long as safety", "safety_timeout_seconds: 60\n  no_progress_timeout_seconds: 60", nil, 3},
 	{"the cap of holds as long as the wall clock", "hold_timeout_seconds: 14400", nil, 2},
-	{"the cap of holds as long as safety", "session_wall_clock_seconds: 0\n  safety_timeout_seconds: 60\n  hold_timeout_seconds: 60", nil, 4},
-	{"the first sign as late as the wall clock", "idle_timeout_seconds: 60\n  from_first_sign: true\n  first_sign_timeout_seconds: 14400", nil, 4},
-	{"the first sign as late as safety", "idle_timeout_seconds: 60\n  from_first_sign: true\n  first_sign_timeout_seconds: 90\n  safety_timeout_seconds: 90", nil, 4},
+	{
+		"the cap of holds as long as safety",
+		"session_wall_clock_seconds: 0\n  safety_timeout_seconds: 60\n  hold_timeout_seconds: 60", nil, 4,
+	},
+	{
+		"the first sign as late as the wall clock",
+		"idle_timeout_seconds: 60\n  from_first_sign: true\n  first_sign_timeout_seconds: 14400", nil, 4,
+	},
+	{
+		"the first sign as late as safety",
+		"idle_timeout_seconds: 60\n  from_first_sign: true\n  first_sign_timeout_seconds: 90\n  safety_timeout_seconds: 90",
+		nil, 4,
+	},
 
 	{"a grace longer than its tick", "max_tick_duration_minutes: 1\n  tick_grace_seconds: 61", nil, 3},
 	{"a grace longer than the default tick", "tick_grace_seconds: 1801", nil, 2},
-	{"a grace longer than the tick of a variable", "tick_grace_seconds: 61", variables{"WATCHDOG_MAX_TICK_DURATION_MINUTES": "1"}, 2},
-	{"a grace of a variable longer than its tick", "max_tick_duration_minutes: 1", variables{"WATCHDOG_TICK_GRACE_SECONDS": "61"}, 0},
+	{
+		"a grace longer than the tick of a variable", "tick_grace_seconds: 61",
+		variables{"WATCHDOG_MAX_TICK_DURATION_MINUTES": "1"}, 2,
+	},
+	{
+		"a grace of a variable longer than its tick", "max_tick_duration_minutes: 1",
+		variables{"WATCHDOG_TICK_GRACE_SECONDS": "61"}, 0,
+	},
 }
 
-func TestLimitsThatContradictEachOther(t *testing.T) {
+func TestContradictions(t *testing.T) {
 	var all strings.Builder
 	for _, test := range contradictions {
 		t.Run(test.sentence, func(t *testing.T) {
@@ -79,7 +116,8 @@ func TestLimitsThatContradictEachOther(t *testing.T) {
 	golden(t, "rejected_contradictions.golden", all.String())
 }
 
-func TestContradictionsAreReportedTogether(t *testing.T) {
+// TestContradictionsTogether expects all contradictions of a file and the environment in one error.
+func TestContradictionsTogether(t *testing.T) {
 	text := strings.Join([]string{
 		"runtime_controls:",
 		"  ladders:",
@@ -94,23 +132,31 @@ func TestContradictionsAreReportedTogether(t *testing.T) {
 	for _, fault := range faults(t, err) {
 		lines = append(lines, fault.Line)
 	}
-	require.Equal(t, []int{3, 4, 6, 0}, lines, "the file's in the order of its lines, then the variables'")
+	require.Equal(t, []int{3, 4, 6, 0}, lines, "first the lines of the file in order, then the variables")
 }
 
-func TestSettingsThatCanTakeEffectAreAccepted(t *testing.T) {
+func TestEffectiveSettings(t *testing.T) {
 	for sentence, text := range map[string]string{
-		"idle may be as long as no progress whose ladder asks for less first": "no_progress_timeout_seconds: 60\n  idle_timeout_seconds: 60\n  ladders: {no_progress: [retry]}",
-		"safety may be longer than the wall clock, which can be extended":     "session_wall_clock_seconds: 60\n  safety_timeout_seconds: 120",
-		"safety may be as long as the wall clock, which a restart goes on":    "session_wall_clock_seconds: 60\n  safety_timeout_seconds: 60",
-		"a ladder of holds needs no cap, because a hold may bring its own":    "ladders: {hold: [retry]}",
-		"a ladder of idle may be one of the first sign":                       "no_progress_timeout_seconds: 60\n  from_first_sign: true\n  first_sign_timeout_seconds: 30\n  ladders: {idle: [retry]}",
-		"a first sign may take longer than idle allows afterwards":            "idle_timeout_seconds: 60\n  from_first_sign: true\n  first_sign_timeout_seconds: 300",
-		"events need no limit, because a layer may have one":                  "events: {material: [commit], unknown: activity}",
-		"a kind may be said to be what unknown kinds are":                     "events: {ignored: [token], unknown: ignored}",
-		"a tick may be longer than a session, because it need not be in one":  "session_wall_clock_seconds: 60\n  max_tick_duration_minutes: 30",
-		"a grace may be as long as its tick":                                  "max_tick_duration_minutes: 1\n  tick_grace_seconds: 60",
-		"without a wall clock idle may have any length":                       "session_wall_clock_seconds: 0\n  idle_timeout_seconds: 9223372036",
-		"what is switched off tunes nothing":                                  "from_first_sign: false\n  first_sign_timeout_seconds: 0\n  ladders: {idle: [], no_progress: []}",
+		"idle may equal no progress with another first directive": "no_progress_timeout_seconds: 60\n" +
+			"  idle_timeout_seconds: 60\n  ladders: {no_progress: [retry]}",
+		"safety may exceed the wall clock, which can be extended": "session_wall_clock_seconds: 60\n" +
+			"  safety_timeout_seconds: 120",
+		"safety may equal the wall clock, which survives a restart": "session_wall_clock_seconds: 60\n" +
+			"  safety_timeout_seconds: 60",
+		"a ladder of holds needs no cap, because a hold may bring its own": "ladders: {hold: [retry]}",
+		"a ladder of idle may be one of the first sign": "no_progress_timeout_seconds: 60\n  from_first_sign: true\n" +
+			"  first_sign_timeout_seconds: 30\n  ladders: {idle: [retry]}",
+		"a first sign may take longer than idle allows afterwards": "idle_timeout_seconds: 60\n" +
+			"  from_first_sign: true\n  first_sign_timeout_seconds: 300",
+		"events need no limit, because a layer may have one": "events: {material: [commit], unknown: activity}",
+		"a kind may be said to be what unknown kinds are":    "events: {ignored: [token], unknown: ignored}",
+		"a tick may be longer than a session: it need not be in one": "session_wall_clock_seconds: 60\n" +
+			"  max_tick_duration_minutes: 30",
+		"a grace may be as long as its tick": "max_tick_duration_minutes: 1\n  tick_grace_seconds: 60",
+		"without a wall clock idle may have any length": "session_wall_clock_seconds: 0\n" +
+			"  idle_timeout_seconds: 9223372036",
+		"settings that are switched off need nothing": "from_first_sign: false\n" +
+			"  first_sign_timeout_seconds: 0\n  ladders: {idle: [], no_progress: []}",
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, err := config.Parse(file, []byte("runtime_controls:\n  "+text+"\n"), config.NoEnvironment)
@@ -119,7 +165,7 @@ func TestSettingsThatCanTakeEffectAreAccepted(t *testing.T) {
 	}
 }
 
-// tuned has a setting for everything that can be left without effect.
+// tuned has every setting that can be without effect.
 const tuned = `runtime_controls:
   session_wall_clock_seconds: 3600
   warn_at: [0.5]
@@ -131,18 +177,30 @@ const tuned = `runtime_controls:
   ladders: {idle: [retry], no_progress: [unstuck]}
 `
 
-func TestAVariableMayTakeTheEffectFromWhatTheFileTunes(t *testing.T) {
+func TestVariableDisablesFile(t *testing.T) {
 	for _, test := range []struct {
 		sentence, golden string
 		variables        variables
 	}{
-		{"a wall clock that is off takes its warnings and reserve along", "resting_wall_clock.golden", variables{wallClockVariable: "0"}},
-		{"a limit that is off takes its ladder along", "resting_no_progress.golden", variables{noProgressVariable: "0"}},
-		{"an idle limit that is off leaves its ladder to the first sign", "resting_idle.golden", variables{idleVariable: "0"}},
-		{"two limits that are off take along all that began with the first sign", "resting_first_sign.golden", variables{idleVariable: "0", noProgressVariable: "0"}},
-		{"a flag that is off takes its limit along", "resting_flag.golden", variables{"WATCHDOG_FROM_FIRST_SIGN": "false"}},
-		{"a wall clock that is shorter leaves the longer limits as they are", "resting_short.golden", variables{wallClockVariable: "90"}},
-		{"no progress that is shorter leaves idle as it is", "resting_shorter.golden", variables{noProgressVariable: "90", "WATCHDOG_LADDERS_NO_PROGRESS": "cancel"}},
+		{
+			"a wall clock that is off disables its warnings and reserve", "disabled_wall_clock.golden",
+			variables{wallClockVariable: "0"},
+		},
+		{"a limit that is off disables its ladder", "disabled_no_progress.golden", variables{noProgressVariable: "0"}},
+		{
+			"an idle limit that is off leaves its ladder to the first sign", "disabled_idle.golden",
+			variables{idleVariable: "0"},
+		},
+		{
+			"two limits that are off disable the first sign", "disabled_first_sign.golden",
+			variables{idleVariable: "0", noProgressVariable: "0"},
+		},
+		{"a flag that is off disables its limit", "disabled_flag.golden", variables{"WATCHDOG_FROM_FIRST_SIGN": "false"}},
+		{"a shorter wall clock keeps the longer limits", "disabled_short.golden", variables{wallClockVariable: "90"}},
+		{
+			"a shorter no progress keeps idle", "disabled_shorter.golden",
+			variables{noProgressVariable: "90", "WATCHDOG_LADDERS_NO_PROGRESS": "cancel"},
+		},
 	} {
 		t.Run(test.sentence, func(t *testing.T) {
 			c, err := config.Parse(file, []byte(tuned), environment(test.variables))
@@ -153,19 +211,30 @@ func TestAVariableMayTakeTheEffectFromWhatTheFileTunes(t *testing.T) {
 	}
 }
 
-// The rules say which of two limits a run can exceed. A watchdog under both shows that they are right: with the shorter
-// one a moment shorter it is the one that ends the run, and with both the same it never is.
-func TestWhatIsRefusedAsUnreachableIs(t *testing.T) {
+// TestUnreachable checks the rule that says which of two limits a run can exceed, with a watchdog under both: the limit
+// that is a moment shorter ends the run, and of two equal limits the refused one never does.
+func TestUnreachable(t *testing.T) {
 	const length = time.Minute
 	for name, inner := range map[string]struct {
 		set    func(*watchdog.Budget, time.Duration)
 		reason watchdog.StopReason
 		outers []string
 	}{
-		"idle":           {func(b *watchdog.Budget, d time.Duration) { b.Idle = d }, watchdog.IdleExceeded, []string{"wall clock", "safety", "no progress"}},
-		"no progress":    {func(b *watchdog.Budget, d time.Duration) { b.NoProgress = d }, watchdog.NoProgressExceeded, []string{"wall clock", "safety"}},
-		"hold":           {func(b *watchdog.Budget, d time.Duration) { b.Hold = d }, watchdog.HoldExceeded, []string{"wall clock", "safety"}},
-		"the first sign": {func(b *watchdog.Budget, d time.Duration) { b.Idle, b.FromFirstSign, b.FirstSign = 2*length, true, d }, watchdog.IdleExceeded, []string{"wall clock", "safety"}},
+		"idle": {
+			func(b *watchdog.Budget, d time.Duration) { b.Idle = d }, watchdog.IdleExceeded,
+			[]string{"wall clock", "safety", "no progress"},
+		},
+		"no progress": {
+			func(b *watchdog.Budget, d time.Duration) { b.NoProgress = d }, watchdog.NoProgressExceeded,
+			[]string{"wall clock", "safety"},
+		},
+		"hold": {
+			func(b *watchdog.Budget, d time.Duration) { b.Hold = d }, watchdog.HoldExceeded, []string{"wall clock", "safety"},
+		},
+		"the first sign": {
+			func(b *watchdog.Budget, d time.Duration) { b.Idle, b.FromFirstSign, b.FirstSign = 2*length, true, d },
+			watchdog.IdleExceeded, []string{"wall clock", "safety"},
+		},
 	} {
 		for _, outer := range inner.outers {
 			t.Run(name+" against "+outer, func(t *testing.T) {
@@ -183,7 +252,7 @@ func TestWhatIsRefusedAsUnreachableIs(t *testing.T) {
 	}
 }
 
-// endOf is why a silent run ends that is looked at a moment after a length of time.
+// endOf returns why a silent run ends when it is polled this long after its start.
 func endOf(t *testing.T, budget watchdog.Budget, held bool, after time.Duration) watchdog.StopReason {
 	t.Helper()
 	machine := clock.NewMock()

@@ -2,14 +2,13 @@ package config
 
 import "os"
 
-// A Lookup returns the value of an environment variable and whether it is set, as [os.LookupEnv] does. Nil means
-// [os.LookupEnv].
+// A Lookup returns the value of an environment variable and whether it is set. Nil means [os.LookupEnv].
 type Lookup func(variable string) (value string, set bool)
 
-// NoEnvironment is the [Lookup] of an environment in which nothing is set.
+// NoEnvironment is a [Lookup] without any variable.
 func NoEnvironment(string) (value string, set bool) { return "", false }
 
-// readEnvironment takes over every variable that is set.
+// readEnvironment reads every variable that is set.
 func (c *Config) readEnvironment(lookup Lookup) []*Error {
 	if lookup == nil {
 		lookup = os.LookupEnv
@@ -24,8 +23,8 @@ func (c *Config) readEnvironment(lookup Lookup) []*Error {
 			continue
 		}
 		from := source{variable: k.variable}
-		if flaw := k.kind.set(c, k.kind.fromVariable(text)); flaw != nil {
-			faults = append(faults, from.fault(k, flaw.value.show, flaw.what+k.allows()))
+		if invalid := k.kind.set(c, k.kind.fromVariable(text)); invalid != nil {
+			faults = append(faults, from.fault(k, invalid.value.show, invalid.problem+k.allows()))
 		}
 		c.sources[k.path()] = from
 	}

@@ -8,31 +8,31 @@ import (
 	"unicode"
 )
 
-// An Error is one thing wrong in a file or in a variable, as [Load] and [Parse] return it, several of them joined. Its
-// text names the place, the key, the value and what is allowed.
+// An Error is one error in a file or a variable. [Load] and [Parse] join all of them. Its text has the place, the key,
+// the value and what is allowed.
 type Error struct {
-	// File and Line say where in a file. Line is 0 when the error is about the file as a whole.
+	// File and Line are the place in a file. Line is 0 for an error of the whole file.
 	File string
 	Line int
-	// Variable names the environment variable, when the value came from one.
+	// Variable is the environment variable that the value came from, if it did.
 	Variable string
-	// Key is the block and the name of the key, such as runtime_controls.warn_at. It is empty when the error is not about one.
+	// Key is the block and the name of the key, such as runtime_controls.warn_at, if the error is about a key.
 	Key string
-	// Value is what was written, shortened when it is long. Of a command it is at most which item is wrong: arguments can hold secrets.
+	// Value is the wrong value, shortened. For a command it only says which item is wrong: arguments can hold secrets.
 	Value string
 	// Problem says what is wrong and what is allowed.
 	Problem string
-	// Err is the cause, if there is one: of the YAML parser, or of [watchdog.Budget.Validate].
+	// Err is the cause, if there is one: an error of the YAML parser, or of [watchdog.Budget.Validate].
 	Err error
 }
 
-// Error puts the parts into one line.
+// Error formats the error as one line.
 func (e *Error) Error() string {
 	var parts []string
 	if e.Variable != "" {
 		parts = append(parts, "environment "+e.Variable)
 	} else {
-		if where := place(e.File, e.Line); where != "" {
+		if where := position(e.File, e.Line); where != "" {
 			parts = append(parts, where)
 		}
 		if e.Key != "" {
@@ -45,8 +45,8 @@ func (e *Error) Error() string {
 // Unwrap returns the cause, or nil.
 func (e *Error) Unwrap() error { return e.Err }
 
-// place names a line of a file as editors and compilers do.
-func place(file string, line int) string {
+// position formats a line of a file as editors and compilers do.
+func position(file string, line int) string {
 	switch {
 	case line == 0:
 		return file
@@ -65,7 +65,7 @@ func join(faults []*Error) error {
 	return errors.Join(errs...)
 }
 
-// maxShown is how many characters of a wrong value an error repeats.
+// maxShown is how many characters of a wrong value an error shows.
 const maxShown = 60
 
 func shorten(text string, limit int) string {
@@ -75,7 +75,7 @@ func shorten(text string, limit int) string {
 	return text
 }
 
-// shown is a text as an error repeats it: short, on one line, and quoted when it would be unreadable otherwise.
+// shown formats a text for an error: short, on one line, and quoted if it is unreadable otherwise.
 func shown(text string, limit int) string {
 	text = shorten(text, limit)
 	if text == "" || strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {

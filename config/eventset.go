@@ -10,45 +10,45 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// eventSet is the kind of a list of the host's own kinds of event. It has no variable: the sets describe the host's
-// program, not the place where it runs.
+// eventSet is the kind of a list of the host's own kinds of event. It has no variable: the sets depend on the host's
+// program, not on its environment.
 type eventSet struct {
 	class watchdog.Class
 	field func(*Config) *[]string
 }
 
-// maxKinds is more kinds of event than any program has.
+// maxKinds is more than a program has.
 const maxKinds = 1000
 
-// ownKinds begins the kinds of the watchdog's own events, which are never a signal.
+// ownKinds is the prefix of the watchdog's own events, which are never signals.
 var ownKinds = strings.TrimSuffix(watchdog.EventCancel, "cancel")
 
-func (e eventSet) fromVariable(text string) value { return written(text) }
+func (e eventSet) fromVariable(text string) value { return fromText(text) }
 
-func (e eventSet) set(c *Config, v value) *flaw {
+func (e eventSet) set(c *Config, v value) *invalidValue {
 	switch {
-	case v.odd != "":
-		return v.flaw(v.odd)
+	case v.unsupported != "":
+		return v.invalid(v.unsupported)
 	case !v.list:
-		return v.flaw("is not a list")
+		return v.invalid("is not a list")
 	case len(v.items) > maxKinds:
-		return v.flaw("has more than 1000 kinds")
+		return v.invalid("has more than 1000 kinds")
 	}
 	*e.field(c) = make([]string, 0, len(v.items))
 	for _, item := range v.items {
 		problem := kindProblem(item)
 		if before := classOf(c, item.text); problem == "" && before != "" {
-			problem = fmt.Sprintf("is there twice; it is %s already", before)
+			problem = fmt.Sprintf("is a duplicate; it is %s already", before)
 		}
 		if problem != "" {
-			return item.flaw(problem)
+			return item.invalid(problem)
 		}
 		*e.field(c) = append(*e.field(c), item.text)
 	}
 	return nil
 }
 
-// classOf is the class of the set that has a kind already, if there is one.
+// classOf returns the class of the set that has the kind already, or "".
 func classOf(c *Config, kind string) watchdog.Class {
 	for _, k := range keys {
 		if set, ok := k.kind.(eventSet); ok && slices.Contains(*set.field(c), kind) {
@@ -58,8 +58,8 @@ func classOf(c *Config, kind string) watchdog.Class {
 	return ""
 }
 
-// nothings are the words that are a boolean or nothing to some readers of YAML.
-var nothings = append([]string{"y", "n", "null"}, booleans...)
+// ambiguousWords are the words that some readers of YAML take for a boolean or for null.
+var ambiguousWords = append([]string{"y", "n", "null"}, booleans...)
 
 var plainKind = regexp.MustCompile(`^[A-Za-z_]`)
 
@@ -68,14 +68,14 @@ func kindProblem(v value) string {
 		return problem
 	}
 	switch {
-	case !v.quoted && (!plainKind.MatchString(v.text) || slices.Contains(nothings, strings.ToLower(v.text))):
+	case !v.quoted && (!plainKind.MatchString(v.text) || slices.Contains(ambiguousWords, strings.ToLower(v.text))):
 		return "is not a text to every reader; write it in quotes"
 	case strings.ContainsFunc(v.text, func(r rune) bool { return !unicode.IsPrint(r) }):
 		return "has a character that cannot be seen"
 	case strings.TrimSpace(v.text) != v.text:
 		return "has white space around it"
 	case strings.HasPrefix(v.text, ownKinds):
-		return "is the watchdog's own, which is never a signal"
+		return "is a kind of the watchdog's own events, which are never signals"
 	}
 	return ""
 }

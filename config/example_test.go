@@ -64,10 +64,11 @@ func ExampleLoad() {
 }
 
 func ExampleParse_errors() {
-	_, err := config.Parse("limits.yaml", []byte("runtime_controls:\n  session_wall_clock_seconds: \"60\"\n"), config.NoEnvironment)
+	const text = "runtime_controls:\n  from_first_sign: yes\n"
+	_, err := config.Parse("limits.yaml", []byte(text), config.NoEnvironment)
 	fmt.Println(err)
 	// Output:
-	// limits.yaml:2: runtime_controls.session_wall_clock_seconds: "60" is quoted; write the number without quotes; allowed: a number of seconds such as 14400 or 0.5, or 0 for no limit
+	// limits.yaml:2: runtime_controls.from_first_sign: yes is neither true nor false; allowed: true or false
 }
 
 func ExampleConfig_stall() {
@@ -84,10 +85,11 @@ stall:
 		fmt.Println(err)
 		return
 	}
-	sentinel := c.Stall // the host adds what a file cannot say
+	sentinel := c.Stall // the host adds what a file cannot hold
 	sentinel.Step = "rollout"
 	sentinel.Store = &watchdog.Memory{}
-	fmt.Println("silent for", sentinel.NoOutput, "or the same", sentinel.Probe.StallThreshold, "times, one every", sentinel.Probe.Interval)
+	probe := sentinel.Probe
+	fmt.Println("silent for", sentinel.NoOutput, "or the same", probe.StallThreshold, "times, one every", probe.Interval)
 	// Output:
 	// silent for 5m0s or the same 6 times, one every 10s
 }
@@ -103,8 +105,8 @@ sweep:
 		fmt.Println(err)
 		return
 	}
-	store := &session.Memory{} // or that of store/sqlite or store/postgres
-	c.Sweep.DryRun = true      // the host adds what a file cannot say
+	store := &session.Memory{} // or a store of store/sqlite or store/postgres
+	c.Sweep.DryRun = true      // the host adds what a file cannot hold
 	_, err = sweep.New(store, store, c.Sweep)
 	fmt.Println("stalled after", c.Sweep.StalledThreshold, err)
 	// Output:

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// readText takes over the settings of a YAML text and returns what is wrong in it, in the order of its lines.
+// readText reads the settings of a YAML text and returns its errors in the order of the lines.
 func (c *Config) readText(name string, text []byte) []*Error {
 	f := &file{name: name, config: c}
 	if f.readable(text) {
@@ -21,7 +21,7 @@ func (c *Config) readText(name string, text []byte) []*Error {
 	return f.faults
 }
 
-// A file is one text while it is read.
+// A file is one text while it is parsed.
 type file struct {
 	name   string
 	config *Config
@@ -48,7 +48,7 @@ func (f *file) readable(text []byte) bool {
 	return true
 }
 
-// badText says what YAML cannot hold; its parser would not say in which line.
+// badText returns what a line has that YAML does not allow. The parser's own error has no line.
 func badText(line []byte) string {
 	if !utf8.Valid(line) {
 		return "is not UTF-8 text; save the file as UTF-8"
@@ -61,11 +61,11 @@ func badText(line []byte) string {
 	return ""
 }
 
-// read parses the text itself: nodes, not structs, so that line numbers and strictness are ours.
+// read parses the text into nodes, not structs: the nodes have line numbers and hide no duplicate or unknown key.
 func (f *file) read(text []byte) {
 	var documents []yaml.Node
 	if err := yaml.Load(text, &documents, yaml.WithAllDocuments()); err != nil {
-		f.broken(err)
+		f.parserError(err)
 		return
 	}
 	switch len(documents) {
@@ -77,10 +77,10 @@ func (f *file) read(text []byte) {
 	}
 }
 
-// maxReason is how much of its parser's message an error repeats: the message can hold a name of any length.
+// maxReason is how much of the parser's message an error shows: the message can contain a name of any length.
 const maxReason = 120
 
-func (f *file) broken(err error) {
+func (f *file) parserError(err error) {
 	fault := &Error{File: f.name, Problem: "broken YAML: " + shown(err.Error(), maxReason), Err: err}
 	var at *yaml.LoadError
 	if errors.As(err, &at) {
@@ -92,13 +92,13 @@ func (f *file) broken(err error) {
 	f.faults = append(f.faults, fault)
 }
 
-// document reads our blocks and leaves the others alone.
+// document reads our blocks and ignores the others.
 func (f *file) document(root *yaml.Node) {
 	if isNull(root) {
 		return
 	}
 	if root.Kind != yaml.MappingNode {
-		f.fault(root.Line, show(root)+" is not a mapping; allowed: blocks such as "+controls+":")
+		f.fault(root.Line, show(root)+" is not a mapping; allowed: blocks such as "+controlsBlock+":")
 		return
 	}
 	for _, name := range blocks() {
@@ -106,7 +106,7 @@ func (f *file) document(root *yaml.Node) {
 	}
 }
 
-// topLevel finds one block and reads it. Only where it is missing are the others looked at for what was meant to be it.
+// topLevel finds one block and reads it. If it is missing, the other keys are checked for a mistyped one.
 func (f *file) topLevel(name string, root *yaml.Node) {
 	line := 0
 	for key, content := range pairs(root) {

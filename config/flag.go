@@ -2,15 +2,15 @@ package config
 
 import "strconv"
 
-// flag is the kind of a setting that is on or off.
+// flag is the kind of a setting that is true or false.
 type flag struct {
 	field    func(*Config) *bool
-	inverted bool // whether the field says the opposite; such a flag is on by default, and false is a setting too
+	inverted bool // the field has the opposite meaning: the flag is true by default
 }
 
-func (f flag) fromVariable(text string) value { return written(text) }
+func (f flag) fromVariable(text string) value { return fromText(text) }
 
-func (f flag) set(c *Config, v value) *flaw {
+func (f flag) set(c *Config, v value) *invalidValue {
 	problem := wordProblem(v)
 	switch {
 	case problem != "":
@@ -20,7 +20,7 @@ func (f flag) set(c *Config, v value) *flaw {
 		problem = "is neither true nor false"
 	}
 	if problem != "" {
-		return v.flaw(problem)
+		return v.invalid(problem)
 	}
 	*f.field(c) = (v.text == "true") != f.inverted
 	return nil
@@ -28,4 +28,4 @@ func (f flag) set(c *Config, v value) *flaw {
 
 func (f flag) show(c *Config) string { return strconv.FormatBool(*f.field(c) != f.inverted) }
 func (f flag) off(c *Config) bool    { return !*f.field(c) && !f.inverted }
-func (f flag) rest(c *Config)        { *f.field(c) = false }
+func (f flag) disable(c *Config)     { *f.field(c) = false }

@@ -6,42 +6,42 @@ import (
 	"strings"
 )
 
-// fractions is the kind of a list of fractions, each more than 0 and less than 1 and none twice.
+// fractions is the kind of a list of different fractions between 0 and 1.
 type fractions struct {
 	field    func(*Config) *[]float64
-	standard []float64 // the default
+	fallback []float64 // the default
 }
 
 // maxFractions is more warnings than anyone reads.
 const maxFractions = 100
 
-// fromVariable leaves 0 by itself as it is: it says that there are none.
+// fromVariable does not split a single 0: it means no fractions.
 func (f fractions) fromVariable(text string) value {
 	if text == "0" {
-		return written(text)
+		return fromText(text)
 	}
-	return separated(text)
+	return fromList(text)
 }
 
-func (f fractions) set(c *Config, v value) *flaw {
+func (f fractions) set(c *Config, v value) *invalidValue {
 	switch {
-	case v.odd != "":
-		return v.flaw(v.odd)
+	case v.unsupported != "":
+		return v.invalid(v.unsupported)
 	case v.quoted:
-		return v.flaw("is quoted; write the number without quotes")
+		return v.invalid("is quoted; write the number without quotes")
 	case !v.list && v.text != "0":
-		return v.flaw("is not a list")
+		return v.invalid("is not a list")
 	case len(v.items) > maxFractions:
-		return v.flaw("has more than 100 fractions")
+		return v.invalid("has more than 100 fractions")
 	}
 	list := make([]float64, 0, len(v.items))
 	for _, item := range v.items {
 		fraction, problem := parseFraction(item)
 		if problem == "" && slices.Contains(list, fraction) {
-			problem = "is there twice"
+			problem = "is a duplicate"
 		}
 		if problem != "" {
-			return item.flaw(problem)
+			return item.invalid(problem)
 		}
 		list = append(list, fraction)
 	}
@@ -66,7 +66,7 @@ func (f fractions) show(c *Config) string {
 	case f.off(c):
 		return "off"
 	case list == nil:
-		list = f.standard
+		list = f.fallback
 	}
 	var items []string
 	for _, fraction := range list {
@@ -75,7 +75,7 @@ func (f fractions) show(c *Config) string {
 	return strings.Join(items, ", ")
 }
 
-func (f fractions) rest(c *Config) { *f.field(c) = []float64{} }
+func (f fractions) disable(c *Config) { *f.field(c) = []float64{} }
 
 func (f fractions) off(c *Config) bool {
 	list := *f.field(c)

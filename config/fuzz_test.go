@@ -12,14 +12,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// FuzzParse holds what is true of every text: no panic, a Config or an error and never both, a budget that the
-// watchdog takes, and errors that say something.
+// FuzzParse checks what holds for every text: no panic, a Config or an error but never both, a budget that the watchdog
+// accepts, and no empty error.
 func FuzzParse(f *testing.F) {
 	for _, test := range rejectedFiles {
 		if len(test.text) < 1<<12 {
@@ -57,27 +58,28 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// requireUsable checks that a watchdog takes all that was read, and that a tick is one.
+// requireUsable checks that a watchdog accepts the limits, and that the tick is in its range.
 func requireUsable(t *testing.T, c *config.Config) {
 	t.Helper()
 	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+		Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, PollOnly: true,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NotErrorIs(t, err, watchdog.ErrInvalid)
 	require.NotErrorIs(t, err, watchdog.ErrInvalid)
 	if err == nil {
 		require.NoError(t, wd.Close())
 	}
-	limit := cmp.Or(c.Tick.Limit, watchdog.DefaultTick)
-	require.GreaterOrEqual(t, limit, watchdog.MinTick)
-	require.LessOrEqual(t, limit, watchdog.MaxTick)
-	require.LessOrEqual(t, cmp.Or(c.Tick.Grace, watchdog.DefaultGrace), limit)
+	limit := cmp.Or(c.Tick.Limit, bound.DefaultTick)
+	require.GreaterOrEqual(t, limit, bound.MinTick)
+	require.LessOrEqual(t, limit, bound.MaxTick)
+	require.LessOrEqual(t, cmp.Or(c.Tick.Grace, bound.DefaultGrace), limit)
 	requireSentinel(t, c.Stall)
 	_, err = sweep.New(&session.Memory{}, &session.Memory{}, c.Sweep)
 	require.NoError(t, err)
 }
 
-// requireSentinel checks that what was read about a sentinel is nothing, or something that fires.
+// requireSentinel checks that the stall settings are empty or can fire.
 func requireSentinel(t *testing.T, s stall.Config) {
 	t.Helper()
 	if s.NoOutput == 0 && s.Probe == nil && len(s.Terminal) == 0 {
@@ -98,7 +100,7 @@ func requireSentinel(t *testing.T, s stall.Config) {
 	}
 }
 
-// requireSensible checks that errors come in the order of their lines and that none is empty.
+// requireSensible checks that errors are in the order of their lines and that none is empty.
 func requireSensible(t *testing.T, faults []*config.Error) {
 	t.Helper()
 	for i, fault := range faults {
@@ -110,9 +112,12 @@ func requireSensible(t *testing.T, faults []*config.Error) {
 	}
 }
 
-// FuzzSeconds checks the reading of a number against exact arithmetic.
+// FuzzSeconds compares the parsing of numbers with exact arithmetic.
 func FuzzSeconds(f *testing.F) {
-	for _, text := range []string{"0", "14400", "0.5", "1.000000001", "9223372036.854775806", "9223372036.854775807", "-1", "1e3", "007", "0.0000000000"} {
+	for _, text := range []string{
+		"0", "14400", "0.5", "1.000000001", "9223372036.854775806", "9223372036.854775807", "-1", "1e3", "007",
+		"0.0000000000",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -142,11 +147,13 @@ func naiveSeconds(text string) (time.Duration, bool) {
 	return time.Duration(nanoseconds.Int64()), true
 }
 
-// FuzzLength checks the reading of a length against that of the standard library: whatever is taken is what Go says it is.
+// FuzzLength compares the parsing of lengths with time.ParseDuration: every accepted text has the same value.
 func FuzzLength(f *testing.F) {
 	for _, text := range []string{
-		"0", "0s", "5m", "90s", "1h30m", "1.5h", "0.1s", "1h2m3s4ms5us6ns", "5µs", "7μs", "2562047h47m16s854ms775us806ns", "2562047h47m16.854775807s",
-		"9999999h", "5", "-5m", "+5m", "0.1ns", "0.0000000001s", "30m1h", "1h1h", "5 m", "5min", ".5s", "5.s", "1d", "true", "",
+		"0", "0s", "5m", "90s", "1h30m", "1.5h", "0.1s", "1h2m3s4ms5us6ns", "5µs", "7μs",
+		"2562047h47m16s854ms775us806ns", "2562047h47m16.854775807s",
+		"9999999h", "5", "-5m", "+5m", "0.1ns", "0.0000000001s", "30m1h", "1h1h", "5 m", "5min", ".5s", "5.s", "1d",
+		"true", "",
 	} {
 		f.Add(text)
 	}
@@ -162,8 +169,8 @@ func FuzzLength(f *testing.F) {
 	})
 }
 
-// What Go prints of a duration that a file can set is read back.
-func FuzzLengthAsPrinted(f *testing.F) {
+// FuzzPrintedLength checks that every duration is parsed back from its printed form.
+func FuzzPrintedLength(f *testing.F) {
 	for _, length := range []int64{0, 1, 1500, 90e9, 5400e9, math.MaxInt64 - 1} {
 		f.Add(length)
 	}

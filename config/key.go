@@ -6,54 +6,54 @@ import (
 	"time"
 )
 
-// keys is every setting there is. A new one is a new row in the table of its block and its line in docs/configuration.md; the file, the
-// environment, the errors and what is printed follow. What a row needs, and what it has to be shorter than, stands above it.
+// keys lists all settings. A new one is a new row in the table of its block and a line in docs/configuration.md; the
+// file, the environment, the errors and the output follow. A row comes after the rows that it needs or must be below.
 var keys = slices.Concat(controlKeys, stallKeys, sweepKeys)
 
-// A key is one setting: what it is called, and what it may be.
+// A key is one setting: its names and its values.
 type key struct {
-	block    string   // the block of the file it stands in, or the path of one within it
-	name     string   // what it is called there
-	variable string   // what it is called in the environment, if it can be set there
-	allowed  string   // what its value may be, for people
-	needs    []string // the paths of the settings without which it has no effect: one of them has to be on
-	within   []string // the paths of the limits that it has to be shorter than to be exceeded at all
+	block    string   // the block in the file, or the path of an inner block
+	name     string   // the name in the block
+	variable string   // the environment variable, if there is one
+	allowed  string   // describes the allowed values
+	needs    []string // paths of settings, one of which must be on for an effect
+	within   []string // paths of limits that it must be shorter than, or it is never exceeded
 	kind     kind
 
-	stays  bool // whether it is of use besides what it needs: it does not rest when a variable switches that off
-	common bool // whether other programs have such a key too: where it stands outside of its block it is taken for theirs
-	secret bool // whether it can hold what errors must not repeat
+	independent bool // it has another use too, so it is not disabled when a variable switches off what it needs
+	common      bool // other programs use this name too: outside of its block it is taken for theirs
+	secret      bool // errors must not show its value
 }
 
-// A kind knows how a value is read, kept in a Config and shown.
+// A kind reads a value, keeps it in a Config and prints it.
 type kind interface {
-	// fromVariable takes the text of a variable apart, as YAML did for the value in a file.
+	// fromVariable splits the text of a variable, as YAML splits the value in a file.
 	fromVariable(text string) value
-	// set keeps the value, or says what is wrong with it.
-	set(c *Config, v value) *flaw
-	// show is the value in force.
+	// set keeps the value, or returns what is wrong with it.
+	set(c *Config, v value) *invalidValue
+	// show returns the value in force.
 	show(c *Config) string
 	// off reports whether the value in force switches the setting off.
 	off(c *Config) bool
 }
 
-// tuning is the kind of a setting that other settings can leave without effect.
-type tuning interface {
-	// rest switches the setting off.
-	rest(c *Config)
+// dependent is the kind of a setting that has no effect without others.
+type dependent interface {
+	// disable switches the setting off.
+	disable(c *Config)
 }
 
-// lasting is the kind of a length of time.
-type lasting interface {
-	inForce(c *Config) time.Duration
+// durationKind is the kind of a duration.
+type durationKind interface {
+	effective(c *Config) time.Duration
 }
 
-func (c *Config) length(k key) time.Duration { return k.kind.(lasting).inForce(c) }
+func (c *Config) length(k key) time.Duration { return k.kind.(durationKind).effective(c) }
 
 func (k key) path() string   { return k.block + "." + k.name }
 func (k key) allows() string { return "; allowed: " + k.allowed }
 
-// hides reports whether what stands at a path may be the value of a secret key, or have been meant to be.
+// hides reports whether the value at a path may be the value of a secret key, or meant to be one.
 func hides(path string) bool {
 	return slices.ContainsFunc(keys, func(k key) bool { return k.secret && strings.HasPrefix(k.path()+".", path+".") })
 }
@@ -66,7 +66,7 @@ func keyAt(path string) (k key, known bool) {
 	return keys[i], true
 }
 
-// names are what may stand in a block, keys and blocks within it, in the order of the table. Only a block has any.
+// names returns the keys and inner blocks of a block, in the order of the table.
 func names(block string) []string {
 	var names []string
 	for _, k := range keys {
@@ -79,7 +79,7 @@ func names(block string) []string {
 	return names
 }
 
-// blocks are the top-level keys of a file that are ours.
+// blocks returns our top-level keys.
 func blocks() []string {
 	var blocks []string
 	for _, k := range keys {

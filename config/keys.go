@@ -4,143 +4,148 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
-// The blocks of a file that are ours, and those within them.
+// Our blocks of a file, and the inner ones.
 const (
-	controls = "runtime_controls"
-	ladders  = controls + ".ladders"
-	events   = controls + ".events"
+	controlsBlock = "runtime_controls"
+	laddersBlock  = controlsBlock + ".ladders"
+	eventsBlock   = controlsBlock + ".events"
 )
 
-// The paths of what other settings depend on.
+// The paths of settings on which others depend.
 const (
-	wallClockPath     = controls + ".session_wall_clock_seconds"
-	idlePath          = controls + ".idle_timeout_seconds"
-	noProgressPath    = controls + ".no_progress_timeout_seconds"
-	safetyPath        = controls + ".safety_timeout_seconds"
-	fromFirstSignPath = controls + ".from_first_sign"
-	firstSignPath     = controls + ".first_sign_timeout_seconds"
-	tickPath          = controls + ".max_tick_duration_minutes"
-	gracePath         = controls + ".tick_grace_seconds"
+	wallClockPath     = controlsBlock + ".session_wall_clock_seconds"
+	idlePath          = controlsBlock + ".idle_timeout_seconds"
+	noProgressPath    = controlsBlock + ".no_progress_timeout_seconds"
+	safetyPath        = controlsBlock + ".safety_timeout_seconds"
+	fromFirstSignPath = controlsBlock + ".from_first_sign"
+	firstSignPath     = controlsBlock + ".first_sign_timeout_seconds"
+	tickPath          = controlsBlock + ".max_tick_duration_minutes"
+	gracePath         = controlsBlock + ".tick_grace_seconds"
 )
 
-// What the values of several keys may be.
+// The allowed values of several keys.
 const (
 	allowedTimeout = "a number of seconds such as 600 or 0.5, or 0 for no limit"
-	allowedLadder  = "wait, retry, unstuck and cancel in any number, cancel only as the last, in a file such as [retry, retry, cancel], in the environment such as retry,retry,cancel"
-	allowedKinds   = "a list of the host's own kinds of event such as [tool.result, commit], each in one list only"
+	allowedLadder  = "wait, retry, unstuck and cancel in any number, cancel only as the last, " +
+		"in a file such as [retry, retry, cancel], in the environment such as retry,retry,cancel"
+	allowedKinds = "a list of the host's own kinds of event such as [tool.result, commit], each in one list only"
 )
 
 // controlKeys are the settings of a run.
 var controlKeys = []key{
 	{
-		block: controls, name: "session_wall_clock_seconds", variable: "WATCHDOG_SESSION_WALL_CLOCK_SECONDS",
+		block: controlsBlock, name: "session_wall_clock_seconds", variable: "WATCHDOG_SESSION_WALL_CLOCK_SECONDS",
 		allowed: "a number of seconds such as 14400 or 0.5, or 0 for no limit",
 		kind: seconds{
 			field:    func(c *Config) *time.Duration { return &c.Budget.WallClock },
-			standard: watchdog.DefaultWallClock,
+			fallback: watchdog.DefaultWallClock,
 			zero:     watchdog.NoLimit,
 		},
 	},
 	{
-		block: controls, name: "warn_at", variable: "WATCHDOG_WARN_AT", needs: []string{wallClockPath},
-		allowed: "different fractions between 0 and 1, in a file such as [0.5, 0.8], in the environment such as 0.5,0.8, or 0 for none",
+		block: controlsBlock, name: "warn_at", variable: "WATCHDOG_WARN_AT", needs: []string{wallClockPath},
+		allowed: "different fractions between 0 and 1, in a file such as [0.5, 0.8], " +
+			"in the environment such as 0.5,0.8, or 0 for none",
 		kind: fractions{
 			field:    func(c *Config) *[]float64 { return &c.Budget.WarnAt },
-			standard: []float64{watchdog.DefaultWarnAt},
+			fallback: []float64{watchdog.DefaultWarnAt},
 		},
 	},
 	{
-		block: controls, name: "reserve_seconds", variable: "WATCHDOG_RESERVE_SECONDS", needs: []string{wallClockPath},
+		block: controlsBlock, name: "reserve_seconds", variable: "WATCHDOG_RESERVE_SECONDS", needs: []string{wallClockPath},
 		allowed: "a number of seconds less than the wall clock, such as 60 or 0.5, or 0 for none",
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.Reserve }},
 	},
 	{
-		block: controls, name: "safety_timeout_seconds", variable: "WATCHDOG_SAFETY_TIMEOUT_SECONDS",
+		block: controlsBlock, name: "safety_timeout_seconds", variable: "WATCHDOG_SAFETY_TIMEOUT_SECONDS",
 		allowed: allowedTimeout,
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.Safety }},
 	},
 	{
-		block: controls, name: "no_progress_timeout_seconds", variable: "WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS",
+		block: controlsBlock, name: "no_progress_timeout_seconds", variable: "WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS",
 		within:  []string{wallClockPath, safetyPath},
 		allowed: allowedTimeout,
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.NoProgress }},
 	},
 	{
-		block: controls, name: "idle_timeout_seconds", variable: "WATCHDOG_IDLE_TIMEOUT_SECONDS",
+		block: controlsBlock, name: "idle_timeout_seconds", variable: "WATCHDOG_IDLE_TIMEOUT_SECONDS",
 		within:  []string{wallClockPath, safetyPath, noProgressPath},
 		allowed: allowedTimeout,
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.Idle }},
 	},
 	{
-		block: controls, name: "hold_timeout_seconds", variable: "WATCHDOG_HOLD_TIMEOUT_SECONDS",
+		block: controlsBlock, name: "hold_timeout_seconds", variable: "WATCHDOG_HOLD_TIMEOUT_SECONDS",
 		within:  []string{wallClockPath, safetyPath},
 		allowed: "a number of seconds such as 600 or 0.5, or 0 for no cap",
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.Hold }},
 	},
 	{
-		block: controls, name: "from_first_sign", variable: "WATCHDOG_FROM_FIRST_SIGN",
+		block: controlsBlock, name: "from_first_sign", variable: "WATCHDOG_FROM_FIRST_SIGN",
 		needs:   []string{idlePath, noProgressPath},
 		allowed: "true or false",
 		kind:    flag{field: func(c *Config) *bool { return &c.Budget.FromFirstSign }},
 	},
 	{
-		block: controls, name: "first_sign_timeout_seconds", variable: "WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS",
+		block: controlsBlock, name: "first_sign_timeout_seconds", variable: "WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS",
 		needs:   []string{fromFirstSignPath},
 		within:  []string{wallClockPath, safetyPath},
 		allowed: allowedTimeout,
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.FirstSign }},
 	},
 	{
-		block: ladders, name: "idle", variable: "WATCHDOG_LADDERS_IDLE", needs: []string{idlePath, firstSignPath},
+		block: laddersBlock, name: "idle", variable: "WATCHDOG_LADDERS_IDLE", needs: []string{idlePath, firstSignPath},
 		allowed: allowedLadder,
 		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Idle }},
 	},
 	{
-		block: ladders, name: "no_progress", variable: "WATCHDOG_LADDERS_NO_PROGRESS", needs: []string{noProgressPath},
+		block: laddersBlock, name: "no_progress", variable: "WATCHDOG_LADDERS_NO_PROGRESS", needs: []string{noProgressPath},
 		allowed: allowedLadder,
 		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.NoProgress }},
 	},
 	{
-		block: ladders, name: "hold", variable: "WATCHDOG_LADDERS_HOLD", // needs nothing: a hold may bring its own cap
+		block: laddersBlock, name: "hold", variable: "WATCHDOG_LADDERS_HOLD", // needs nothing: a hold may have its own cap
 		allowed: allowedLadder,
 		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Hold }},
 	},
 	{
-		block: events, name: "material",
+		block: eventsBlock, name: "material",
 		allowed: allowedKinds,
 		kind:    eventSet{class: watchdog.ClassMaterial, field: func(c *Config) *[]string { return &c.Kinds.Material }},
 	},
 	{
-		block: events, name: "activity",
+		block: eventsBlock, name: "activity",
 		allowed: allowedKinds,
 		kind:    eventSet{class: watchdog.ClassActivity, field: func(c *Config) *[]string { return &c.Kinds.Activity }},
 	},
 	{
-		block: events, name: "ignored",
+		block: eventsBlock, name: "ignored",
 		allowed: allowedKinds,
 		kind:    eventSet{class: watchdog.ClassIgnored, field: func(c *Config) *[]string { return &c.Kinds.Ignored }},
 	},
 	{
-		block: events, name: "unknown", variable: "WATCHDOG_EVENTS_UNKNOWN",
+		block: eventsBlock, name: "unknown", variable: "WATCHDOG_EVENTS_UNKNOWN",
 		allowed: "material, activity or ignored",
 		kind: choice[watchdog.Class]{
-			field: func(c *Config) *watchdog.Class { return &c.Kinds.Unknown },
-			what:  "a class", known: []watchdog.Class{watchdog.ClassMaterial, watchdog.ClassActivity, watchdog.ClassIgnored}, standard: watchdog.ClassIgnored,
+			field:    func(c *Config) *watchdog.Class { return &c.Kinds.Unknown },
+			what:     "a class",
+			known:    []watchdog.Class{watchdog.ClassMaterial, watchdog.ClassActivity, watchdog.ClassIgnored},
+			fallback: watchdog.ClassIgnored,
 		},
 	},
 	{
-		block: controls, name: "max_tick_duration_minutes", variable: "WATCHDOG_MAX_TICK_DURATION_MINUTES",
+		block: controlsBlock, name: "max_tick_duration_minutes", variable: "WATCHDOG_MAX_TICK_DURATION_MINUTES",
 		allowed: "a number of minutes from 1 to 60, such as 30 or 7.5",
 		kind:    minutes{field: func(c *Config) *time.Duration { return &c.Tick.Limit }},
 	},
 	{
-		block: controls, name: "tick_grace_seconds", variable: "WATCHDOG_TICK_GRACE_SECONDS",
+		block: controlsBlock, name: "tick_grace_seconds", variable: "WATCHDOG_TICK_GRACE_SECONDS",
 		allowed: "a number of seconds more than 0 and at most the tick itself, such as 30 or 0.5",
 		kind: seconds{
 			field:    func(c *Config) *time.Duration { return &c.Tick.Grace },
-			standard: watchdog.DefaultGrace,
+			fallback: bound.DefaultGrace,
 			nonzero:  "does not say whether a call that does not return is abandoned at once or never",
 		},
 	},

@@ -10,138 +10,156 @@ import (
 
 // The blocks of the stall sentinel.
 const (
-	stalled = "stall"
-	probed  = stalled + ".probe"
+	stallBlock = "stall"
+	probeBlock = stallBlock + ".probe"
 )
 
-// The paths of what other settings of the sentinel depend on.
+// The paths of stall settings on which others depend.
 const (
-	noOutputPath     = stalled + ".no_output_timeout"
-	commandPath      = probed + ".command"
-	onProbeErrorPath = probed + ".on_probe_error"
-	patternsPath     = stalled + ".terminal_patterns"
+	noOutputPath     = stallBlock + ".no_output_timeout"
+	commandPath      = probeBlock + ".command"
+	onProbeErrorPath = probeBlock + ".on_probe_error"
+	patternsPath     = stallBlock + ".terminal_patterns"
 )
 
-// What the values of several keys of the sentinel may be.
+// The allowed values of several stall keys.
 const (
 	allowedLength = "a length of time such as 30s, 5m or 1h30m"
 	allowedAction = "interrupt, fail or ignore"
 )
 
-// signals are what a sentinel fires by. Without one of them it never does.
+// signals are the paths of what can make a sentinel fire.
 var signals = []string{noOutputPath, commandPath, patternsPath}
 
-var actions = []stall.Action{stall.Interrupt, stall.Fail, stall.Ignore}
+var actions = []stall.TripAction{stall.ActionInterrupt, stall.ActionFail, stall.ActionIgnore}
 
 // stallKeys are the settings of the stall sentinel. The tail is not among them: it needs a func that redacts.
 var stallKeys = []key{
 	{
-		block: stalled, name: "no_output_timeout", variable: "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT",
+		block: stallBlock, name: "no_output_timeout", variable: "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT",
 		allowed: allowedLength + ", or 0 for no limit",
 		kind:    length{seconds{field: func(c *Config) *time.Duration { return &c.Stall.NoOutput }}},
 	},
 	{
-		block: stalled, name: "activity_source", variable: "WATCHDOG_STALL_ACTIVITY_SOURCE", needs: []string{noOutputPath},
+		block: stallBlock, name: "activity_source", variable: "WATCHDOG_STALL_ACTIVITY_SOURCE", needs: []string{noOutputPath},
 		allowed: "output, stdout or stderr",
-		kind: choice[stall.Activity]{
-			field: func(c *Config) *stall.Activity { return &c.Stall.Activity },
-			what:  "an output", known: []stall.Activity{stall.AnyOutput, stall.Stdout, stall.Stderr}, standard: stall.AnyOutput,
+		kind: choice[stall.ActivitySource]{
+			field:    func(c *Config) *stall.ActivitySource { return &c.Stall.ActivitySource },
+			what:     "an output",
+			known:    []stall.ActivitySource{stall.ActivityAny, stall.ActivityStdout, stall.ActivityStderr},
+			fallback: stall.ActivityAny,
 		},
 	},
 	{
-		block: probed, name: "command", common: true, secret: true,
+		block: probeBlock, name: "command", common: true, secret: true,
 		allowed: "a list of the program and its arguments such as [kubectl, get, pods, -o, json], or [sh, -c, \"...\"]",
 		kind:    command{field: func(c *Config) *[]string { return &c.probe().Command }},
 	},
 	{
-		block: probed, name: "interval", variable: "WATCHDOG_STALL_PROBE_INTERVAL", needs: []string{commandPath}, common: true,
+		block: probeBlock, name: "interval", variable: "WATCHDOG_STALL_PROBE_INTERVAL",
+		needs: []string{commandPath}, common: true,
 		allowed: allowedLength,
 		kind: length{seconds{
 			field:    func(c *Config) *time.Duration { return &c.probe().Interval },
-			standard: stall.DefaultProbeInterval,
+			fallback: stall.DefaultProbeInterval,
 			nonzero:  "does not say whether the probe runs without a pause or never",
 		}},
 	},
 	{
-		block: probed, name: "timeout", variable: "WATCHDOG_STALL_PROBE_TIMEOUT", needs: []string{commandPath}, common: true,
+		block: probeBlock, name: "timeout", variable: "WATCHDOG_STALL_PROBE_TIMEOUT",
+		needs: []string{commandPath}, common: true,
 		allowed: allowedLength,
 		kind: length{seconds{
 			field:    func(c *Config) *time.Duration { return &c.probe().Timeout },
-			standard: stall.DefaultProbeTimeout,
+			fallback: stall.DefaultProbeTimeout,
 			nonzero:  "does not say whether a probe is ended at once or never",
 		}},
 	},
 	{
-		block: probed, name: "require_zero_exit", variable: "WATCHDOG_STALL_PROBE_REQUIRE_ZERO_EXIT", needs: []string{commandPath},
+		block: probeBlock, name: "require_zero_exit", variable: "WATCHDOG_STALL_PROBE_REQUIRE_ZERO_EXIT",
+		needs:   []string{commandPath},
 		allowed: "true or false",
 		kind:    flag{field: func(c *Config) *bool { return &c.probe().AnyExit }, inverted: true},
 	},
 	{
-		block: probed, name: "on_probe_error", variable: "WATCHDOG_STALL_PROBE_ON_PROBE_ERROR", needs: []string{commandPath},
+		block: probeBlock, name: "on_probe_error", variable: "WATCHDOG_STALL_PROBE_ON_PROBE_ERROR",
+		needs:   []string{commandPath},
 		allowed: "ignore, stall or terminal",
 		kind: choice[stall.ProbeError]{
 			field: func(c *Config) *stall.ProbeError { return &c.probe().OnError },
 			what:  "a meaning of errors", known: []stall.ProbeError{stall.ErrorIgnored, stall.ErrorStall, stall.ErrorTerminal},
-			standard: stall.ErrorIgnored, none: stall.ErrorIgnored,
+			fallback: stall.ErrorIgnored, offWord: stall.ErrorIgnored,
 		},
 	},
 	{
-		block: probed, name: "probe_error_threshold", variable: "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD", needs: []string{onProbeErrorPath},
+		block: probeBlock, name: "probe_error_threshold", variable: "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD",
+		needs:   []string{onProbeErrorPath},
 		allowed: "a whole number from 1 to 1000000",
-		kind:    count[int]{field: func(c *Config) *int { return &c.probe().ErrorThreshold }, standard: stall.DefaultProbeErrorThreshold, least: 1},
+		kind: count[int]{
+			field: func(c *Config) *int { return &c.probe().ErrorThreshold }, fallback: stall.DefaultProbeErrorThreshold,
+			least: 1,
+		},
 	},
 	{
-		block: stalled, name: "stall_threshold", variable: "WATCHDOG_STALL_STALL_THRESHOLD", needs: []string{commandPath},
+		block: stallBlock, name: "stall_threshold", variable: "WATCHDOG_STALL_STALL_THRESHOLD", needs: []string{commandPath},
 		allowed: "a whole number from 2 to 1000000",
-		kind:    count[int]{field: func(c *Config) *int { return &c.probe().StallThreshold }, standard: stall.DefaultStallThreshold, least: 2},
+		kind: count[int]{
+			field: func(c *Config) *int { return &c.probe().StallThreshold }, fallback: stall.DefaultStallThreshold,
+			least: 2,
+		},
 	},
 	{
-		block: stalled, name: "terminal_patterns",
+		block: stallBlock, name: "terminal_patterns",
 		allowed: "a list of different regular expressions of Go such as ['^fatal: ', 'out of memory']",
 		kind:    patterns{field: func(c *Config) *[]*regexp.Regexp { return &c.Stall.Terminal }},
 	},
 	{
-		block: stalled, name: "on_stall", variable: "WATCHDOG_STALL_ON_STALL", needs: []string{noOutputPath, commandPath},
+		block: stallBlock, name: "on_stall", variable: "WATCHDOG_STALL_ON_STALL", needs: []string{noOutputPath, commandPath},
 		allowed: allowedAction,
-		kind: choice[stall.Action]{
-			field: func(c *Config) *stall.Action { return &c.Stall.OnStall },
-			what:  "an action", known: actions, standard: stall.Interrupt,
+		kind: choice[stall.TripAction]{
+			field: func(c *Config) *stall.TripAction { return &c.Stall.OnStall },
+			what:  "an action", known: actions, fallback: stall.ActionInterrupt,
 		},
 	},
 	{
-		block: stalled, name: "on_terminal", variable: "WATCHDOG_STALL_ON_TERMINAL", needs: []string{commandPath, patternsPath},
+		block: stallBlock, name: "on_terminal", variable: "WATCHDOG_STALL_ON_TERMINAL",
+		needs:   []string{commandPath, patternsPath},
 		allowed: allowedAction,
-		kind: choice[stall.Action]{
-			field: func(c *Config) *stall.Action { return &c.Stall.OnTerminal },
-			what:  "an action", known: actions, standard: stall.Interrupt,
+		kind: choice[stall.TripAction]{
+			field: func(c *Config) *stall.TripAction { return &c.Stall.OnTerminal },
+			what:  "an action", known: actions, fallback: stall.ActionInterrupt,
 		},
 	},
-	{ // The graces are of use besides: a command can also be ended from outside.
-		block: stalled, name: "interrupt_grace", variable: "WATCHDOG_STALL_INTERRUPT_GRACE", needs: signals, stays: true,
+	{ // The graces have another use: a command can also be ended from outside.
+		block: stallBlock, name: "interrupt_grace", variable: "WATCHDOG_STALL_INTERRUPT_GRACE",
+		needs: signals, independent: true,
 		allowed: allowedLength + ", or 0 for none",
 		kind: grace{length{seconds{
 			field:    func(c *Config) *time.Duration { return &c.Stall.Grace.Interrupt },
-			standard: stall.DefaultInterruptGrace,
+			fallback: stall.DefaultInterruptGrace,
 			zero:     watchdog.None,
 		}}},
 	},
 	{
-		block: stalled, name: "terminate_grace", variable: "WATCHDOG_STALL_TERMINATE_GRACE", needs: signals, stays: true,
+		block: stallBlock, name: "terminate_grace", variable: "WATCHDOG_STALL_TERMINATE_GRACE",
+		needs: signals, independent: true,
 		allowed: allowedLength + ", or 0 for none",
 		kind: grace{length{seconds{
 			field:    func(c *Config) *time.Duration { return &c.Stall.Grace.Terminate },
-			standard: stall.DefaultTerminateGrace,
+			fallback: stall.DefaultTerminateGrace,
 			zero:     watchdog.None,
 		}}},
 	},
-	{ // So is this: it is about commands that end by themselves.
-		block: stalled, name: "keep_background", variable: "WATCHDOG_STALL_KEEP_BACKGROUND", needs: signals, stays: true,
+	{ // This has another use: it is for commands that end by themselves.
+		block: stallBlock, name: "keep_background", variable: "WATCHDOG_STALL_KEEP_BACKGROUND",
+		needs: signals, independent: true,
 		allowed: "true or false",
 		kind:    flag{field: func(c *Config) *bool { return &c.Stall.KeepBackground }},
 	},
 	{
-		block: stalled, name: "fingerprint_prefix", variable: "WATCHDOG_STALL_FINGERPRINT_PREFIX", needs: signals,
-		allowed: "at most 100 letters, digits and characters of ._:/@=+- without a slash at the beginning or end, such as ci/build",
-		kind:    prefix{field: func(c *Config) *string { return &c.Stall.FingerprintPrefix }},
+		block: stallBlock, name: "fingerprint_prefix", variable: "WATCHDOG_STALL_FINGERPRINT_PREFIX", needs: signals,
+		allowed: "at most 100 letters, digits and characters of ._:/@=+- without a slash at the beginning or end, " +
+			"such as ci/build",
+		kind: prefix{field: func(c *Config) *string { return &c.Stall.FingerprintPrefix }},
 	},
 }

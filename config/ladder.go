@@ -12,19 +12,19 @@ type ladder struct {
 	field func(*Config) *[]watchdog.DirectiveKind
 }
 
-// maxRungs is more than any limit trips.
+// maxRungs is more than a limit trips.
 const maxRungs = 100
 
-func (l ladder) fromVariable(text string) value { return separated(text) }
+func (l ladder) fromVariable(text string) value { return fromList(text) }
 
-func (l ladder) set(c *Config, v value) *flaw {
+func (l ladder) set(c *Config, v value) *invalidValue {
 	switch {
-	case v.odd != "":
-		return v.flaw(v.odd)
+	case v.unsupported != "":
+		return v.invalid(v.unsupported)
 	case !v.list:
-		return v.flaw("is not a list")
+		return v.invalid("is not a list")
 	case len(v.items) > maxRungs:
-		return v.flaw("has more than 100 rungs")
+		return v.invalid("has more than 100 rungs")
 	}
 	rungs := make([]watchdog.DirectiveKind, 0, len(v.items))
 	for _, item := range v.items {
@@ -33,7 +33,7 @@ func (l ladder) set(c *Config, v value) *flaw {
 			problem = "comes after cancel, which ends the run"
 		}
 		if problem != "" {
-			return item.flaw(problem)
+			return item.invalid(problem)
 		}
 		rungs = append(rungs, watchdog.DirectiveKind(item.text))
 	}
@@ -51,7 +51,7 @@ func rungProblem(v value) string {
 	return ""
 }
 
-// show has the cancel that comes after the last rung, also where it was left out.
+// show includes the cancel after the last rung, also if it was left out.
 func (l ladder) show(c *Config) string {
 	rungs := words(*l.field(c))
 	if last := string(watchdog.DirectiveCancel); len(rungs) == 0 || rungs[len(rungs)-1] != last {
@@ -61,4 +61,4 @@ func (l ladder) show(c *Config) string {
 }
 
 func (l ladder) off(c *Config) bool { return len(*l.field(c)) == 0 }
-func (l ladder) rest(c *Config)     { *l.field(c) = nil }
+func (l ladder) disable(c *Config)  { *l.field(c) = nil }

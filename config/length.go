@@ -9,17 +9,18 @@ import (
 	"time"
 )
 
-// length is the kind of a duration that is written with its units, as Go writes one.
+// length is the kind of a duration with units, as Go writes it.
 type length struct{ seconds }
 
-func (l length) set(c *Config, v value) *flaw { return l.take(c, v, parseLength) }
+func (l length) set(c *Config, v value) *invalidValue { return l.take(c, v, parseLength) }
 
-// units are those of a duration, in the order in which they are written.
+// units are the units of a duration, in the order in which they are written.
 var units = []time.Duration{time.Hour, time.Minute, time.Second, time.Millisecond, time.Microsecond, time.Nanosecond}
 
-// unitForm has a group for the number of each of the units, each at most once, as Go prints them. That is less than
-// [time.ParseDuration] takes, and what a person reads in one way only.
-var unitForm = regexp.MustCompile(strings.ReplaceAll(`^(?:(N)h)?(?:(N)m)?(?:(N)s)?(?:(N)ms)?(?:(N)[uµμ]s)?(?:(N)ns)?$`, "N", `[0-9]+(?:\.[0-9]+)?`))
+// unitForm has a group for the number of each unit. Each unit comes at most once, as Go prints them: this is less than
+// [time.ParseDuration] accepts, and people read it in one way only.
+var unitForm = regexp.MustCompile(strings.ReplaceAll(
+	`^(?:(N)h)?(?:(N)m)?(?:(N)s)?(?:(N)ms)?(?:(N)[uµμ]s)?(?:(N)ns)?$`, "N", `[0-9]+(?:\.[0-9]+)?`))
 
 func parseLength(v value) (duration time.Duration, problem string) {
 	if problem := lengthProblem(v); problem != "" || v.text == "0" {
@@ -41,7 +42,7 @@ func parseLength(v value) (duration time.Duration, problem string) {
 	}
 }
 
-// lengthProblem says why a value is not a length in its form.
+// lengthProblem returns why a value is not a length.
 func lengthProblem(v value) string {
 	if problem := wordProblem(v); problem != "" {
 		return problem
@@ -60,13 +61,13 @@ func lengthProblem(v value) string {
 	case unsigned != v.text:
 		return "has a sign; write the length without it"
 	case number:
-		return bareProblem(v)
+		return unitProblem(v)
 	}
 	return ""
 }
 
-// bareProblem says why a number without a unit is no length. Only 0 means the same in every unit.
-func bareProblem(v value) string {
+// unitProblem returns why a number without a unit is not a length. Only 0 has the same meaning in every unit.
+func unitProblem(v value) string {
 	switch {
 	case v.text != "0":
 		return "has no unit; write one, such as " + v.text + "s for seconds"

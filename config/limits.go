@@ -10,20 +10,20 @@ import (
 type Setting struct {
 	// Key is the block and the name in a file, such as runtime_controls.warn_at.
 	Key string
-	// Variable is the environment variable that overrides the file. It is empty for what only a file can set.
+	// Variable is the environment variable that overrides the file. It is empty if only a file can set the limit.
 	Variable string
-	// Allowed says in words what the value may be.
+	// Allowed describes the allowed values.
 	Allowed string
-	// Value is what is in force, for people: a duration such as 4h0m0s, fractions such as 0.5, 0.8, words such as
-	// retry, cancel, or off. A list that is long is shortened; a command is its program and how many arguments it has.
+	// Value is the value in force, for people: a duration such as 4h0m0s, fractions such as 0.5, 0.8, words such as
+	// retry, cancel, or off. A long list is shortened; a command is its program and the number of its arguments.
 	Value string
-	// Source is where the value came from: "default", the file and line, or "environment" and the variable, also that
-	// which left the setting without effect.
+	// Source is where the value came from: "default", the file and line, or "environment" and the variable, which may
+	// be the one that left the setting without effect.
 	Source string
 }
 
-// Limits returns every setting there is, in the order of docs/configuration.md. A limit that the host changed since
-// it was read has its new value, and its old source.
+// Limits returns every setting, in the order of docs/configuration.md. A limit that the host changed after Load has its
+// new value and its old source.
 func (c *Config) Limits() []Setting {
 	settings := make([]Setting, len(keys))
 	for i, k := range keys {
@@ -38,7 +38,7 @@ func (c *Config) Limits() []Setting {
 	return settings
 }
 
-// String is the limits in force and where each came from, a line each.
+// String returns one line for each limit, with its value and its source.
 func (c *Config) String() string {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

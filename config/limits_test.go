@@ -13,17 +13,23 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-func TestWhatIsInForceIsPrinted(t *testing.T) {
+func TestString(t *testing.T) {
 	const path = "testdata/limits.yaml"
 	for sentence, test := range map[string]struct {
 		golden, path string
 		variables    map[string]string
 	}{
-		"every limit is the default":                   {"limits_default.golden", "", nil},
-		"limits of a file name their lines":            {"limits_file.golden", path, nil},
-		"a variable that overrides a file is named":    {"limits_variable.golden", path, map[string]string{"WATCHDOG_WARN_AT": "0.9", "WATCHDOG_RESERVE_SECONDS": "0"}},
-		"a limit that is switched off says so":         {"limits_off.golden", "", map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": "0", "WATCHDOG_WARN_AT": "0"}},
-		"a variable may repeat the default in its way": {"limits_repeated.golden", "", map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": "14400"}},
+		"every limit is the default":        {"limits_default.golden", "", nil},
+		"limits of a file name their lines": {"limits_file.golden", path, nil},
+		"a variable that overrides a file is named": {
+			"limits_variable.golden", path, map[string]string{"WATCHDOG_WARN_AT": "0.9", "WATCHDOG_RESERVE_SECONDS": "0"},
+		},
+		"a limit that is switched off says so": {
+			"limits_off.golden", "", map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": "0", "WATCHDOG_WARN_AT": "0"},
+		},
+		"a variable may repeat the default in its way": {
+			"limits_repeated.golden", "", map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": "14400"},
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c, err := config.Load(test.path, environment(test.variables))
@@ -33,7 +39,8 @@ func TestWhatIsInForceIsPrinted(t *testing.T) {
 	}
 }
 
-func TestAZeroConfigIsTheDefault(t *testing.T) {
+// TestZeroConfig expects the defaults of a Config that nobody read.
+func TestZeroConfig(t *testing.T) {
 	var c config.Config
 	loaded, err := config.Load("", config.NoEnvironment)
 	require.NoError(t, err)
@@ -41,15 +48,16 @@ func TestAZeroConfigIsTheDefault(t *testing.T) {
 	require.Equal(t, loaded.String(), c.String())
 }
 
-func TestALimitThatTheHostChangedIsPrinted(t *testing.T) {
+// TestChangedLimit expects the new value of a limit that the host changed.
+func TestChangedLimit(t *testing.T) {
 	c, err := config.Load("testdata/limits.yaml", config.NoEnvironment)
 	require.NoError(t, err)
 	c.Budget.WallClock = time.Minute
 	require.Equal(t, "1m0s", c.Limits()[0].Value)
 }
 
-// The rows of the table in the documentation are those of the table in the code, column by column.
-func TestTheDocumentationListsExactlyTheKeysThereAre(t *testing.T) {
+// TestDocumentedKeys compares the table in the documentation with the one in the code.
+func TestDocumentedKeys(t *testing.T) {
 	text, err := os.ReadFile("../docs/configuration.md")
 	require.NoError(t, err)
 	var documented []string
@@ -70,7 +78,7 @@ func TestTheDocumentationListsExactlyTheKeysThereAre(t *testing.T) {
 	require.Equal(t, listed, documented)
 }
 
-func TestTheExamplesOfTheDocumentationAreReal(t *testing.T) {
+func TestDocumentedExamples(t *testing.T) {
 	text, err := os.ReadFile("../docs/configuration.md")
 	require.NoError(t, err)
 	documentation := string(text)
@@ -85,12 +93,12 @@ func TestTheExamplesOfTheDocumentationAreReal(t *testing.T) {
 		require.NotNil(t, c.Stall.Probe)
 		require.Equal(t, sweep.DefaultInterval, c.Sweep.Interval)
 	})
-	t.Run("the errors are what is returned", func(t *testing.T) {
+	t.Run("Parse returns the errors", func(t *testing.T) {
 		text := "runtime_controls:\n  session_wall_clock_seconds: \"14400\"\n  reserve_second: 60\n"
 		_, err := config.Parse("limits.yaml", []byte(text), environment(map[string]string{"WATCHDOG_WARN_AT": "0.5,80"}))
 		require.Contains(t, documentation, "```\n"+err.Error()+"\n```")
 	})
-	t.Run("the limits in force are what is printed", func(t *testing.T) {
+	t.Run("String prints the limits", func(t *testing.T) {
 		text := "agents:\n  model: local\n\nruntime_controls:\n  session_wall_clock_seconds: 5400\n"
 		c, err := config.Parse("limits.yaml", []byte(text), environment(map[string]string{"WATCHDOG_WARN_AT": "0.9"}))
 		require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 )
 
 func TestLoad(t *testing.T) {
-	t.Run("no path is no file", func(t *testing.T) {
+	t.Run("an empty path means no file", func(t *testing.T) {
 		c, err := config.Load("", config.NoEnvironment)
 		require.NoError(t, err)
 		require.Equal(t, watchdog.Budget{}, c.Budget)
@@ -48,7 +48,7 @@ func TestLoad(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 90*time.Second, c.Budget.WallClock)
 	})
-	t.Run("a text without a name is named by its lines", func(t *testing.T) {
+	t.Run("errors of a text without a name have the line", func(t *testing.T) {
 		_, err := config.Parse("", []byte("runtime_controls: 5\n"), config.NoEnvironment)
 		require.ErrorContains(t, err, "line 1: runtime_controls: 5 is not a mapping")
 	})

@@ -14,7 +14,7 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// golden compares a text with a file that a person reads in the diff.
+// golden compares a text with a golden file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -26,7 +26,7 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got, "run the test with -update to write %s", path)
 }
 
-// environment is a lookup in a map.
+// environment returns a Lookup in a map.
 func environment(variables map[string]string) func(string) (string, bool) {
 	return func(name string) (string, bool) {
 		value, set := variables[name]

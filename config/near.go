@@ -2,11 +2,11 @@ package config
 
 import "strings"
 
-// maxTypos is how far a name of the host's may be from one of ours before it is taken for a mistake.
+// maxTypos is the distance up to which a name is taken for a mistyped one of ours.
 const maxTypos = 2
 
-// near returns the candidate that a mistyped name was most likely meant to be, or nothing.
-func near(name string, candidates []string) string {
+// closest returns the candidate that is nearest to a mistyped name, or "".
+func closest(name string, candidates []string) string {
 	best, least := "", 0
 	for _, candidate := range candidates {
 		d := distance(name, candidate)
@@ -17,7 +17,7 @@ func near(name string, candidates []string) string {
 	return best
 }
 
-// distance counts the letters in which a name differs from one of ours, whatever its case and its hyphens.
+// distance counts the letters in which a name differs from ours, ignoring case and hyphens.
 func distance(name, ours string) int {
 	if tooLong := len(ours) + len(ours)/2; len(name) > tooLong {
 		return tooLong
@@ -25,7 +25,7 @@ func distance(name, ours string) int {
 	return edits(strings.ReplaceAll(strings.ToLower(name), "-", "_"), ours)
 }
 
-// edits counts the letters to insert, delete or replace to make one word of the other.
+// edits counts the letters to insert, delete or replace to turn one word into the other.
 func edits(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -7,16 +7,15 @@ import (
 )
 
 var (
-	decimal  = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
-	booleans = []string{"true", "false", "yes", "no", "on", "off"}
-	endless  = []string{".inf", "inf", "infinity", ".nan", "nan"}
+	decimal    = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+	booleans   = []string{"true", "false", "yes", "no", "on", "off"}
+	infinities = []string{".inf", "inf", "infinity", ".nan", "nan"}
 )
 
-// numberProblem says why a value is not a number as we take it: digits, and perhaps a point and digits. That is the part of YAML's
-// numbers, of its version 1.1 and 1.2, of JSON's and of people's on which all agree; hexadecimal and octal numbers,
-// exponents, underscores and signs are not.
+// numberProblem returns why a value is not a number: digits, and perhaps a point and digits. All versions of YAML, JSON
+// and people agree on these numbers; they disagree on hexadecimal and octal numbers, exponents, underscores and signs.
 func numberProblem(v value) string {
-	if v.quoted && v.odd == "" {
+	if v.quoted && v.unsupported == "" {
 		return "is quoted; write the number without quotes"
 	}
 	if problem := wordProblem(v); problem != "" {
@@ -27,7 +26,7 @@ func numberProblem(v value) string {
 	switch {
 	case slices.Contains(booleans, word):
 		return "is a boolean"
-	case slices.Contains(endless, word):
+	case slices.Contains(infinities, word):
 		return "is not a finite number"
 	case !decimal.MatchString(unsigned):
 		return "is not a plain decimal number"

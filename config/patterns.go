@@ -8,33 +8,33 @@ import (
 	"strings"
 )
 
-// patterns is the kind of a list of regular expressions. It has no variable, because commas are a part of patterns.
+// patterns is the kind of a list of regular expressions. It has no variable, because a pattern can contain commas.
 type patterns struct {
 	field func(*Config) *[]*regexp.Regexp
 }
 
-// maxPatterns is more than anyone looks for in every line.
+// maxPatterns is more than anyone needs in every line.
 const maxPatterns = 100
 
-func (p patterns) fromVariable(text string) value { return written(text) }
+func (p patterns) fromVariable(text string) value { return fromText(text) }
 
-func (p patterns) set(c *Config, v value) *flaw {
+func (p patterns) set(c *Config, v value) *invalidValue {
 	switch {
-	case v.odd != "":
-		return v.flaw(v.odd)
+	case v.unsupported != "":
+		return v.invalid(v.unsupported)
 	case !v.list:
-		return v.flaw("is not a list")
+		return v.invalid("is not a list")
 	case len(v.items) > maxPatterns:
-		return v.flaw("has more than 100 patterns")
+		return v.invalid("has more than 100 patterns")
 	}
 	var list []*regexp.Regexp
 	for _, item := range v.items {
 		pattern, problem := parsePattern(item)
 		if problem == "" && slices.ContainsFunc(list, func(p *regexp.Regexp) bool { return p.String() == item.text }) {
-			problem = "is there twice"
+			problem = "is a duplicate"
 		}
 		if problem != "" {
-			return item.flaw(problem)
+			return item.invalid(problem)
 		}
 		list = append(list, pattern)
 	}
@@ -43,7 +43,7 @@ func (p patterns) set(c *Config, v value) *flaw {
 }
 
 func parsePattern(v value) (pattern *regexp.Regexp, problem string) {
-	if v.odd != "" || v.list {
+	if v.unsupported != "" || v.list {
 		return nil, "is not a text; write the pattern in single quotes"
 	}
 	if v.text == "" {
@@ -60,12 +60,12 @@ func parsePattern(v value) (pattern *regexp.Regexp, problem string) {
 	case err != nil:
 		return nil, "is not a regular expression: " + shown(err.Error(), maxReason)
 	case matchesAll(pattern):
-		return nil, "is in every line, and would end every command; look for an alternative that is empty"
+		return nil, "matches every line, and would end every command; check it for an empty alternative"
 	}
 	return pattern, ""
 }
 
-// matchesAll reports whether a pattern finds what lines have in common, which is nothing.
+// matchesAll reports whether a pattern matches lines that have nothing in common.
 func matchesAll(pattern *regexp.Regexp) bool {
 	return pattern.MatchString("") && pattern.MatchString("\x00") && pattern.MatchString("a line")
 }

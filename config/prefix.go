@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// prefix is the kind of what comes before a fingerprint, which is one word of a log and a part of a path.
+// prefix is the kind of a fingerprint's prefix, which is one word of a log and a part of a path.
 type prefix struct {
 	field func(*Config) *string
 }
@@ -16,9 +16,9 @@ const maxPrefix = 100
 
 var prefixForm = regexp.MustCompile(`^[A-Za-z0-9._:/@=+-]+$`)
 
-func (p prefix) fromVariable(text string) value { return written(text) }
+func (p prefix) fromVariable(text string) value { return fromText(text) }
 
-func (p prefix) set(c *Config, v value) *flaw {
+func (p prefix) set(c *Config, v value) *invalidValue {
 	problem := textProblem(v)
 	switch {
 	case problem != "":
@@ -27,12 +27,12 @@ func (p prefix) set(c *Config, v value) *flaw {
 	case len(v.text) > maxPrefix:
 		problem = "is longer than 100 characters"
 	case !prefixForm.MatchString(v.text):
-		problem = "has a character that fingerprints do not have"
+		problem = "has a character that fingerprints must not have"
 	case strings.HasPrefix(v.text, "/") || strings.HasSuffix(v.text, "/"):
 		problem = "has a slash at its beginning or end; the one after it is added"
 	}
 	if problem != "" {
-		return v.flaw(problem)
+		return v.invalid(problem)
 	}
 	*p.field(c) = v.text
 	return nil
@@ -40,4 +40,4 @@ func (p prefix) set(c *Config, v value) *flaw {
 
 func (p prefix) show(c *Config) string { return shown(cmp.Or(*p.field(c), "none"), maxShown) }
 func (p prefix) off(c *Config) bool    { return *p.field(c) == "" }
-func (p prefix) rest(c *Config)        { *p.field(c) = "" }
+func (p prefix) disable(c *Config)     { *p.field(c) = "" }

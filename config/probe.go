@@ -6,14 +6,14 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// probe is what the settings of a probe are read into and shown from: the one there is, or one that never runs.
-func (c *Config) probe() *stall.Probe { return cmp.Or(c.Stall.Probe, &c.unrun) }
+// probe returns the probe's settings: those of the probe in force, or of one that never runs.
+func (c *Config) probe() *stall.Probe { return cmp.Or(c.Stall.Probe, &c.unusedProbe) }
 
-// adoptProbe takes the probe that was read for the one there is. Without a command there is none.
+// adoptProbe keeps the settings that were read as the probe, if they have a command.
 func (c *Config) adoptProbe() {
-	if len(c.unrun.Command) == 0 {
+	if len(c.unusedProbe.Command) == 0 {
 		return
 	}
-	probe := c.unrun
-	c.Stall.Probe, c.unrun = &probe, stall.Probe{}
+	probe := c.unusedProbe
+	c.Stall.Probe, c.unusedProbe = &probe, stall.Probe{}
 }

@@ -14,7 +14,7 @@ import (
 
 const file = "limits.yaml"
 
-// A rejected text has one thing wrong; the golden file holds the whole sentence about it.
+// A rejected text has one error. The golden file has the error's text.
 type rejected struct {
 	sentence string
 	text     string
@@ -25,29 +25,31 @@ type rejected struct {
 
 const wallClockKey = "runtime_controls.session_wall_clock_seconds"
 
-// badSeconds puts a value where a number of seconds belongs.
+// badSeconds writes a value for a number of seconds.
 func badSeconds(sentence, written, value string) rejected {
 	return rejected{sentence, "runtime_controls:\n  session_wall_clock_seconds: " + written + "\n", 2, wallClockKey, value}
 }
 
-// badWarnings puts a value where a list of fractions belongs.
+// badWarnings writes a value for a list of fractions.
 func badWarnings(sentence, written, value string) rejected {
 	return rejected{sentence, "runtime_controls:\n  warn_at: " + written + "\n", 2, "runtime_controls.warn_at", value}
 }
 
-// badKey puts a value behind a key.
+// badKey writes a value for a key.
 func badKey(sentence, key, written, value string) rejected {
 	return rejected{sentence, "runtime_controls:\n  " + key + ": " + written + "\n", 2, "runtime_controls." + key, value}
 }
 
-// badLadder puts a value where a list of directives belongs, for a limit that is on.
+// badLadder writes a value for a list of directives, for a limit that is on.
 func badLadder(sentence, written, value string) rejected {
-	return rejected{sentence, "runtime_controls:\n  ladders: {hold: " + written + "}\n", 2, "runtime_controls.ladders.hold", value}
+	text := "runtime_controls:\n  ladders: {hold: " + written + "}\n"
+	return rejected{sentence, text, 2, "runtime_controls.ladders.hold", value}
 }
 
-// badEvents puts a value where a list of kinds belongs.
+// badEvents writes a value for a list of kinds.
 func badEvents(sentence, written, value string) rejected {
-	return rejected{sentence, "runtime_controls:\n  events: {material: " + written + "}\n", 2, "runtime_controls.events.material", value}
+	text := "runtime_controls:\n  events: {material: " + written + "}\n"
+	return rejected{sentence, text, 2, "runtime_controls.events.material", value}
 }
 
 var rejectedFiles = []rejected{
@@ -74,7 +76,7 @@ var rejectedFiles = []rejected{
 	badSeconds("digits that are not ASCII", "١٢", "١٢"),
 	badSeconds("finer than a nanosecond", "0.0000000001", "0.0000000001"),
 	badSeconds("longer than a duration", "9223372037", "9223372037"),
-	badSeconds("exactly the value that Go code says no limit with", "9223372036.854775807", "9223372036.854775807"),
+	badSeconds("exactly the value of NoLimit", "9223372036.854775807", "9223372036.854775807"),
 	badSeconds("far longer than a duration", strings.Repeat("9", 100), strings.Repeat("9", 60)+"…"),
 	badSeconds("a list", "[14400]", "[…]"),
 	badSeconds("a mapping", "{value: 14400}", "{…}"),
@@ -84,9 +86,18 @@ var rejectedFiles = []rejected{
 	badSeconds("a tag on a number", "!!int 14400", "14400"),
 	badSeconds("a tag on nothing", "!!null", `""`),
 	badSeconds("a tag of the host's", "!seconds 14400", "14400"),
-	{"an alias for a value", "limit: &limit 60\nruntime_controls:\n  session_wall_clock_seconds: *limit\n", 3, wallClockKey, "*limit"},
-	{"a key twice", "runtime_controls:\n  session_wall_clock_seconds: 60\n  session_wall_clock_seconds: 60\n", 3, wallClockKey, "60"},
-	{"a key twice where the first is null", "runtime_controls:\n  warn_at:\n  warn_at: [0.5]\n", 3, "runtime_controls.warn_at", "[…]"},
+	{
+		"an alias for a value", "limit: &limit 60\nruntime_controls:\n  session_wall_clock_seconds: *limit\n", 3,
+		wallClockKey, "*limit",
+	},
+	{
+		"a key twice", "runtime_controls:\n  session_wall_clock_seconds: 60\n  session_wall_clock_seconds: 60\n", 3,
+		wallClockKey, "60",
+	},
+	{
+		"a key twice where the first is null", "runtime_controls:\n  warn_at:\n  warn_at: [0.5]\n", 3,
+		"runtime_controls.warn_at", "[…]",
+	},
 
 	badWarnings("a fraction by itself", "0.5", "0.5"),
 	badWarnings("fractions that are not a list", "0.5,0.8", "0.5,0.8"),
@@ -99,15 +110,26 @@ var rejectedFiles = []rejected{
 	badWarnings("a fraction twice", "[0.5, 0.8, 0.50]", "0.50"),
 	badWarnings("a list in a list", "[[0.5]]", "[…]"),
 	badWarnings("a mapping of fractions", "{a: 0.5}", "{…}"),
-	badWarnings("more warnings than anyone reads", "["+strings.Repeat("0.5, ", 101)+"]", "[…]"),
-	{"a fraction in a line of its own", "runtime_controls:\n  warn_at:\n  - 0.5\n  - 1.5\n", 4, "runtime_controls.warn_at", "1.5"},
-	{"an alias for a fraction", "limit: &limit 0.5\nruntime_controls:\n  warn_at: [*limit]\n", 3, "runtime_controls.warn_at", "*limit"},
+	badWarnings("more than 100 warnings", "["+strings.Repeat("0.5, ", 101)+"]", "[…]"),
+	{
+		"a fraction in a line of its own", "runtime_controls:\n  warn_at:\n  - 0.5\n  - 1.5\n", 4, "runtime_controls.warn_at",
+		"1.5",
+	},
+	{
+		"an alias for a fraction", "limit: &limit 0.5\nruntime_controls:\n  warn_at: [*limit]\n", 3,
+		"runtime_controls.warn_at", "*limit",
+	},
 
 	badKey("a tick shorter than the least", "max_tick_duration_minutes", "0.999999999", "0.999999999"),
 	badKey("a tick of zero", "max_tick_duration_minutes", "0", "0"),
 	badKey("a tick longer than the longest", "max_tick_duration_minutes", "60.000000001", "60.000000001"),
-	badKey("a tick that rounds to the longest", "max_tick_duration_minutes", "60.0000000000000000001", "60.0000000000000000001"),
-	badKey("a tick of minutes beyond counting", "max_tick_duration_minutes", strings.Repeat("9", 400), strings.Repeat("9", 60)+"…"),
+	badKey(
+		"a tick that rounds to the longest", "max_tick_duration_minutes", "60.0000000000000000001", "60.0000000000000000001",
+	),
+	badKey(
+		"a tick too long for a number", "max_tick_duration_minutes", strings.Repeat("9", 400),
+		strings.Repeat("9", 60)+"…",
+	),
 	badKey("a negative tick", "max_tick_duration_minutes", "-5", "-5"),
 	badKey("a tick with a unit", "max_tick_duration_minutes", "30m", "30m"),
 	badKey("a grace of zero", "tick_grace_seconds", "0", "0"),
@@ -124,29 +146,50 @@ var rejectedFiles = []rejected{
 	badKey("ladders that are text", "ladders", "retry", "retry"),
 	badLadder("a directive by itself", "retry", "retry"),
 	badLadder("directives that are not a list", `"retry,cancel"`, `"retry,cancel"`),
-	badLadder("a directive that is nearly one", "[retri]", "retri"),
+	badLadder("a mistyped directive", "[retri]", "retri"),
 	badLadder("a directive in capitals", "[RETRY]", "RETRY"),
-	badLadder("a directive that is none", "[restart]", "restart"),
-	badLadder("a directive that is nothing", "[retry, ~]", "~"),
+	badLadder("an unknown directive", "[restart]", "restart"),
+	badLadder("a directive that is null", "[retry, ~]", "~"),
 	badLadder("a directive that is empty", `[""]`, `""`),
 	badLadder("a directive in a list", "[[retry]]", "[…]"),
 	badLadder("a directive with a count", "[{retry: 2}]", "{…}"),
 	badLadder("a rung after a cancel", "[retry, cancel, retry]", "retry"),
 	badLadder("a second cancel", "[cancel, cancel]", "cancel"),
-	badLadder("more rungs than any limit trips", "["+strings.Repeat("retry, ", 101)+"]", "[…]"),
-	{"a rung in a line of its own", "runtime_controls:\n  ladders:\n    idle:\n    - retry\n    - abort\n", 5, "runtime_controls.ladders.idle", "abort"},
-	{"a ladder twice", "runtime_controls:\n  ladders:\n    idle: [retry]\n    idle: [wait]\n", 4, "runtime_controls.ladders.idle", "[…]"},
-	{"ladders twice", "runtime_controls:\n  ladders: {hold: [retry]}\n  ladders: {hold: [retry]}\n", 3, "runtime_controls.ladders", "{…}"},
-	{"an alias for ladders", "a: &a {hold: [retry]}\nruntime_controls:\n  ladders: *a\n", 3, "runtime_controls.ladders", "*a"},
-	{"an alias for a directive", "a: &a retry\nruntime_controls:\n  ladders: {hold: [*a]}\n", 3, "runtime_controls.ladders.hold", "*a"},
-	{"a ladder for a limit that has none", "runtime_controls:\n  ladders: {wall_clock: [retry]}\n", 2, "runtime_controls.ladders.wall_clock", "[…]"},
-	{"a ladder whose name is nearly one", "runtime_controls:\n  ladders: {no-progres: [retry]}\n", 2, "runtime_controls.ladders.no-progres", "[…]"},
+	badLadder("more than 100 rungs", "["+strings.Repeat("retry, ", 101)+"]", "[…]"),
+	{
+		"a rung in a line of its own", "runtime_controls:\n  ladders:\n    idle:\n    - retry\n    - abort\n", 5,
+		"runtime_controls.ladders.idle", "abort",
+	},
+	{
+		"a ladder twice", "runtime_controls:\n  ladders:\n    idle: [retry]\n    idle: [wait]\n", 4,
+		"runtime_controls.ladders.idle", "[…]",
+	},
+	{
+		"ladders twice", "runtime_controls:\n  ladders: {hold: [retry]}\n  ladders: {hold: [retry]}\n", 3,
+		"runtime_controls.ladders", "{…}",
+	},
+	{
+		"an alias for ladders", "a: &a {hold: [retry]}\nruntime_controls:\n  ladders: *a\n", 3, "runtime_controls.ladders",
+		"*a",
+	},
+	{
+		"an alias for a directive", "a: &a retry\nruntime_controls:\n  ladders: {hold: [*a]}\n", 3,
+		"runtime_controls.ladders.hold", "*a",
+	},
+	{
+		"a ladder for a limit that has none", "runtime_controls:\n  ladders: {wall_clock: [retry]}\n", 2,
+		"runtime_controls.ladders.wall_clock", "[…]",
+	},
+	{
+		"a ladder under a mistyped name", "runtime_controls:\n  ladders: {no-progres: [retry]}\n", 2,
+		"runtime_controls.ladders.no-progres", "[…]",
+	},
 
 	badKey("events that are a list", "events", "[commit]", "[…]"),
 	badEvents("kinds that are not a list", "commit", "commit"),
 	badEvents("a kind that is a number", "[5]", "5"),
 	badEvents("a kind that is a boolean to some", "[On]", "On"),
-	badEvents("a kind that is nothing", "[null]", "null"),
+	badEvents("a kind that is null", "[null]", "null"),
 	badEvents("a kind that is empty", `[""]`, `""`),
 	badEvents("a kind of white space", `[" "]`, `" "`),
 	badEvents("a kind with white space around it", `["commit "]`, `"commit "`),
@@ -155,35 +198,67 @@ var rejectedFiles = []rejected{
 	badEvents("a kind with a tag", "[!!str commit]", "commit"),
 	badEvents("a kind of the watchdog's own", "[runtime.watchdog.retry]", "runtime.watchdog.retry"),
 	badEvents("a kind twice in a list", "[commit, 'commit']", `"commit"`),
-	badEvents("more kinds than any program has", "["+strings.Repeat("a, ", 1001)+"]", "[…]"),
-	{"a kind in two lists", "runtime_controls:\n  events:\n    ignored: [tick]\n    activity: [token, tick]\n", 4, "runtime_controls.events.activity", "tick"},
-	{"a list of kinds under a name that is nearly one", "runtime_controls:\n  events: {materials: [commit]}\n", 2, "runtime_controls.events.materials", "[…]"},
-	{"a class that is nearly one", "runtime_controls:\n  events: {unknown: ignore}\n", 2, "runtime_controls.events.unknown", "ignore"},
-	{"a class that is none", "runtime_controls:\n  events: {unknown: heartbeat}\n", 2, "runtime_controls.events.unknown", "heartbeat"},
-	{"a class in a list", "runtime_controls:\n  events: {unknown: [activity]}\n", 2, "runtime_controls.events.unknown", "[…]"},
+	badEvents("more than 1000 kinds", "["+strings.Repeat("a, ", 1001)+"]", "[…]"),
+	{
+		"a kind in two lists", "runtime_controls:\n  events:\n    ignored: [tick]\n    activity: [token, tick]\n", 4,
+		"runtime_controls.events.activity", "tick",
+	},
+	{
+		"a list of kinds under a mistyped name", "runtime_controls:\n  events: {materials: [commit]}\n", 2,
+		"runtime_controls.events.materials", "[…]",
+	},
+	{
+		"a mistyped class", "runtime_controls:\n  events: {unknown: ignore}\n", 2,
+		"runtime_controls.events.unknown", "ignore",
+	},
+	{
+		"an unknown class", "runtime_controls:\n  events: {unknown: heartbeat}\n", 2, "runtime_controls.events.unknown",
+		"heartbeat",
+	},
+	{
+		"a class in a list", "runtime_controls:\n  events: {unknown: [activity]}\n", 2, "runtime_controls.events.unknown",
+		"[…]",
+	},
 	{"events outside of the block", "events:\n  material: [commit]\n", 1, "", ""},
 	{"ladders outside of the block", "agents: {}\nladders: {idle: [retry]}\n", 2, "", ""},
 
-	{"an unknown key that is nearly one of ours", "runtime_controls:\n  session_wallclock_seconds: 60\n", 2, "runtime_controls.session_wallclock_seconds", `60`},
+	{
+		"a mistyped key", "runtime_controls:\n  session_wallclock_seconds: 60\n", 2,
+		"runtime_controls.session_wallclock_seconds", `60`,
+	},
 	{"an unknown key in another style", "runtime_controls:\n  Warn-At: [0.5]\n", 2, "runtime_controls.Warn-At", `[…]`},
-	{"an unknown key that is like none of ours", "runtime_controls:\n  budget: 60\n", 2, "runtime_controls.budget", `60`},
+	{"an unknown key that is unlike any of ours", "runtime_controls:\n  budget: 60\n", 2, "runtime_controls.budget", `60`},
 	{"an unknown key that is null", "runtime_controls:\n  budget:\n", 2, "runtime_controls.budget", `""`},
-	{"an unknown key too long to repeat", "runtime_controls:\n  " + strings.Repeat("k", 100) + ": 1\n", 2, "runtime_controls." + strings.Repeat("k", 60) + "…", "1"},
-	{"an unknown key with a control character", "runtime_controls:\n  \"a\\e[2Jb\": 1\n", 2, `runtime_controls."a\x1b[2Jb"`, "1"},
+	{
+		"an unknown key too long to repeat", "runtime_controls:\n  " + strings.Repeat("k", 100) + ": 1\n", 2,
+		"runtime_controls." + strings.Repeat("k", 60) + "…", "1",
+	},
+	{
+		"an unknown key with a control character", "runtime_controls:\n  \"a\\e[2Jb\": 1\n", 2,
+		`runtime_controls."a\x1b[2Jb"`, "1",
+	},
 	{"an empty key", "runtime_controls:\n  \"\": 1\n", 2, "runtime_controls", `""`},
 	{"a key that is a number", "runtime_controls:\n  5: 1\n", 2, "runtime_controls", "5"},
 	{"a key that is a list", "runtime_controls:\n  ? [a]\n  : 1\n", 2, "runtime_controls", "[…]"},
-	{"a merge key in the block", "base: &base {warn_at: [0.5]}\nruntime_controls:\n  <<: *base\n", 3, "runtime_controls", "<<"},
+	{
+		"a merge key in the block", "base: &base {warn_at: [0.5]}\nruntime_controls:\n  <<: *base\n", 3, "runtime_controls",
+		"<<",
+	},
 
 	{"a block that is a list", "runtime_controls:\n- session_wall_clock_seconds: 60\n", 2, "runtime_controls", "[…]"},
 	{"a block that is a number", "runtime_controls: 14400\n", 1, "runtime_controls", "14400"},
 	{"a block that is an empty text", `runtime_controls: ""`, 1, "runtime_controls", `""`},
-	{"a block that is an alias", "base: &base {warn_at: [0.5]}\nruntime_controls: *base\n", 2, "runtime_controls", "*base"},
+	{
+		"a block that is an alias", "base: &base {warn_at: [0.5]}\nruntime_controls: *base\n", 2, "runtime_controls", "*base",
+	},
 	{"a block with a tag", "runtime_controls: !!set {warn_at: [0.5]}\n", 1, "runtime_controls", "{…}"},
 	{"a block twice", "runtime_controls: {}\nagents: {}\nruntime_controls: {}\n", 3, "runtime_controls", "{…}"},
-	{"a block under a name that is nearly ours", "agents: {}\nRuntime-Control: {warn_at: [0.5]}\n", 2, "", ""},
+	{"a block under a mistyped name", "agents: {}\nRuntime-Control: {warn_at: [0.5]}\n", 2, "", ""},
 	{"a key outside of the block", "session_wall_clock_seconds: 60\n", 1, "", ""},
-	{"a block that a merge brings in", "base: &base {runtime_controls: {warn_at: [0.5]}}\nmore: &more\n  <<: *base\n<<: [*more]\n", 4, "", ""},
+	{
+		"a block that a merge brings in",
+		"base: &base {runtime_controls: {warn_at: [0.5]}}\nmore: &more\n  <<: *base\n<<: [*more]\n", 4, "", "",
+	},
 
 	{"a file that is a list", "- runtime_controls\n", 1, "", ""},
 	{"a file that is a number", "\n14400\n", 2, "", ""},
@@ -193,14 +268,17 @@ var rejectedFiles = []rejected{
 	{"broken YAML: a tab", "runtime_controls:\n\twarn_at: [0.5]\n", 2, "", ""},
 	{"broken YAML: a colon too many", "runtime_controls: warn_at: [0.5]\n", 1, "", ""},
 	{"broken YAML: an unknown anchor", "runtime_controls: *base\n", 1, "", ""},
-	{"broken YAML: an unknown anchor with a long name", "runtime_controls: *" + strings.Repeat("n", 1000) + "\n", 1, "", ""},
+	{
+		"broken YAML: an unknown anchor with a long name", "runtime_controls: *" + strings.Repeat("n", 1000) + "\n", 1, "",
+		"",
+	},
 	{"a control character", "runtime_controls:\n  \x01\n", 2, "", ""},
 	{"a byte that is not UTF-8", "runtime_controls:\n  warn_at: [0.5] # \xff\n", 2, "", ""},
 	{"UTF-16", "\xff\xfer\x00u\x00n\x00", 1, "", ""},
 	{"a file that is too large", strings.Repeat("#", 1<<20+1), 0, "", ""},
 }
 
-func TestFilesThatAreRejected(t *testing.T) {
+func TestRejectedFiles(t *testing.T) {
 	var all strings.Builder
 	for _, test := range rejectedFiles {
 		t.Run(test.sentence, func(t *testing.T) {
@@ -218,60 +296,7 @@ func TestFilesThatAreRejected(t *testing.T) {
 	golden(t, "rejected_files.golden", all.String())
 }
 
-func TestVariablesThatAreRejected(t *testing.T) {
-	const wallClock, warnAt = "WATCHDOG_SESSION_WALL_CLOCK_SECONDS", "WATCHDOG_WARN_AT"
-	var all strings.Builder
-	for _, test := range []struct{ sentence, variable, text, value string }{
-		{"an empty variable", wallClock, "", `""`},
-		{"a space before the number", wallClock, " 5", `" 5"`},
-		{"a line end after the number", wallClock, "5\n", `"5\n"`},
-		{"a Go duration", wallClock, "5s", `"5s"`},
-		{"a boolean", wallClock, "true", `"true"`},
-		{"a plus", wallClock, "+5", `"+5"`},
-		{"a negative number", wallClock, "-5", `"-5"`},
-		{"an exponent", wallClock, "1e3", `"1e3"`},
-		{"a hexadecimal number", wallClock, "0x10", `"0x10"`},
-		{"a leading zero", wallClock, "010", `"010"`},
-		{"an underscore", wallClock, "1_000", `"1_000"`},
-		{"a thousands separator", wallClock, "1,000", `"1,000"`},
-		{"a quoted number", wallClock, `"5"`, `"\"5\""`},
-		{"null", wallClock, "null", `"null"`},
-		{"infinity", wallClock, "inf", `"inf"`},
-		{"longer than a duration", wallClock, "9223372037", `"9223372037"`},
-		{"not UTF-8", wallClock, "5\xff", `"5\xff"`},
-		{"too long to repeat", wallClock, strings.Repeat("x", 100), `"` + strings.Repeat("x", 60) + `…"`},
-		{"an empty list", warnAt, "", `""`},
-		{"a list as in a file", warnAt, "[0.5]", `"[0.5]"`},
-		{"a space in a list", warnAt, "0.5, 0.8", `" 0.8"`},
-		{"a comma too many", warnAt, "0.5,", `""`},
-		{"a fraction that is none", warnAt, "0.5,80", `"80"`},
-		{"zero among fractions", warnAt, "0,0.5", `"0"`},
-		{"a flag of a number", "WATCHDOG_FROM_FIRST_SIGN", "1", `"1"`},
-		{"an empty ladder", "WATCHDOG_LADDERS_HOLD", "", `""`},
-		{"zero for a ladder", "WATCHDOG_LADDERS_HOLD", "0", `"0"`},
-		{"a ladder as in a file", "WATCHDOG_LADDERS_HOLD", "[retry]", `"[retry]"`},
-		{"a space in a ladder", "WATCHDOG_LADDERS_HOLD", "wait, retry", `" retry"`},
-		{"a ladder that goes on after a cancel", "WATCHDOG_LADDERS_HOLD", "cancel,retry", `"retry"`},
-		{"more rungs than any limit trips", "WATCHDOG_LADDERS_HOLD", strings.Repeat("wait,", 100) + "wait", `"` + strings.Repeat("wait,", 12) + `…"`},
-		{"a class that is nearly one", "WATCHDOG_EVENTS_UNKNOWN", "Activity", `"Activity"`},
-		{"an empty class", "WATCHDOG_EVENTS_UNKNOWN", "", `""`},
-		{"a tick longer than there is", "WATCHDOG_MAX_TICK_DURATION_MINUTES", "61", `"61"`},
-		{"a grace of zero", "WATCHDOG_TICK_GRACE_SECONDS", "0.0", `"0.0"`},
-	} {
-		t.Run(test.sentence, func(t *testing.T) {
-			c, err := config.Load("", environment(map[string]string{test.variable: test.text}))
-			require.Nil(t, c)
-			fault := only(t, err)
-			require.Equal(t, test.variable, fault.Variable)
-			require.Equal(t, test.value, fault.Value)
-			require.Empty(t, fault.File)
-			fmt.Fprintf(&all, "%s:\n\t%v\n", test.sentence, err)
-		})
-	}
-	golden(t, "rejected_variables.golden", all.String())
-}
-
-// only returns the one thing that is wrong.
+// only returns the single error.
 func only(t *testing.T, err error) *config.Error {
 	t.Helper()
 	faults := faults(t, err)
@@ -293,7 +318,8 @@ func faults(t *testing.T, err error) []*config.Error {
 	return faults
 }
 
-func TestEverythingWrongIsReportedTogether(t *testing.T) {
+// TestErrorsTogether expects all errors of a file and the environment in one error.
+func TestErrorsTogether(t *testing.T) {
 	text := strings.Join([]string{
 		"runtime_controls:",
 		"  warn_at: [0.5, 2]",
@@ -315,12 +341,14 @@ func TestEverythingWrongIsReportedTogether(t *testing.T) {
 	require.Equal(t, []int{2, 3, 4, 5, 6, 0, 0}, lines)
 }
 
-func TestAnInvalidBudgetIsItsOwnError(t *testing.T) {
+// TestInvalidBudget finds the error of Budget.Validate in the chain.
+func TestInvalidBudget(t *testing.T) {
 	_, err := config.Parse(file, []byte("runtime_controls: {reserve_seconds: 14401}"), config.NoEnvironment)
 	require.ErrorIs(t, err, watchdog.ErrInvalid)
 }
 
-func TestBrokenYAMLKeepsTheErrorOfItsParser(t *testing.T) {
+// TestParserError finds the error of the YAML parser in the chain.
+func TestParserError(t *testing.T) {
 	_, err := config.Parse(file, []byte("{"), config.NoEnvironment)
 	require.Error(t, errors.Unwrap(only(t, err)))
 }

@@ -13,23 +13,23 @@ import (
 // seconds is the kind of a duration: a plain decimal number of seconds, exact to the nanosecond.
 type seconds struct {
 	field    func(*Config) *time.Duration
-	standard time.Duration // the default
-	zero     time.Duration // what 0 stands for
-	nonzero  string        // why 0 is refused, where it is
+	fallback time.Duration // the default
+	zero     time.Duration // the meaning of 0
+	nonzero  string        // why 0 is refused, if it is
 }
 
-func (s seconds) fromVariable(text string) value { return written(text) }
+func (s seconds) fromVariable(text string) value { return fromText(text) }
 
-func (s seconds) set(c *Config, v value) *flaw { return s.take(c, v, parseSeconds) }
+func (s seconds) set(c *Config, v value) *invalidValue { return s.take(c, v, parseSeconds) }
 
-func (s seconds) take(c *Config, v value, parse func(value) (time.Duration, string)) *flaw {
+func (s seconds) take(c *Config, v value, parse func(value) (time.Duration, string)) *invalidValue {
 	duration, problem := parse(v)
 	if problem != "" {
-		return v.flaw(problem)
+		return v.invalid(problem)
 	}
 	if duration == 0 {
 		if s.nonzero != "" {
-			return v.flaw(s.nonzero)
+			return v.invalid(s.nonzero)
 		}
 		duration = s.zero
 	}
@@ -41,21 +41,21 @@ func (s seconds) show(c *Config) string {
 	if s.off(c) {
 		return "off"
 	}
-	return s.inForce(c).String()
+	return s.effective(c).String()
 }
 
 func (s seconds) off(c *Config) bool {
-	duration := s.inForce(c)
+	duration := s.effective(c)
 	return duration == 0 || duration == watchdog.NoLimit
 }
 
-func (s seconds) rest(c *Config) { *s.field(c) = s.zero }
+func (s seconds) disable(c *Config) { *s.field(c) = s.zero }
 
-func (s seconds) inForce(c *Config) time.Duration {
-	return cmp.Or(*s.field(c), s.standard)
+func (s seconds) effective(c *Config) time.Duration {
+	return cmp.Or(*s.field(c), s.fallback)
 }
 
-// nanosecondDigits is how many decimals of a second a [time.Duration] holds.
+// nanosecondDigits is how many decimals of a second a [time.Duration] has.
 const nanosecondDigits = 9
 
 func parseSeconds(v value) (duration time.Duration, problem string) {
@@ -68,7 +68,7 @@ func parseSeconds(v value) (duration time.Duration, problem string) {
 	}
 	digits := whole + decimals + strings.Repeat("0", nanosecondDigits-len(decimals))
 	nanoseconds, err := strconv.ParseInt(digits, 10, 64)
-	// The largest duration is not a number of seconds: it is how Go code says that there is no limit.
+	// The largest duration is not valid: in Go code it means no limit.
 	if err != nil || nanoseconds == math.MaxInt64 {
 		return 0, "is too long; at most 9223372036 seconds fit"
 	}

@@ -12,19 +12,19 @@ type source struct {
 	variable string
 }
 
-// String names the source for people.
+// String describes the source.
 func (s source) String() string {
 	switch {
 	case s.variable != "":
 		return "environment " + s.variable
 	case s.line > 0:
-		return place(s.file, s.line)
+		return position(s.file, s.line)
 	default:
 		return "default"
 	}
 }
 
-// switchedOff says why a setting that comes from the source is off.
+// switchedOff returns why a setting from this source is off.
 func (s source) switchedOff(path string) string {
 	if s == (source{}) {
 		return path + " is not set"
@@ -32,12 +32,12 @@ func (s source) switchedOff(path string) string {
 	return fmt.Sprintf("%s is switched off by %s", path, s)
 }
 
-// fault is an error about what the source says of a key.
+// fault returns an error about the key's value from this source.
 func (s source) fault(k key, value, problem string) *Error {
 	return &Error{File: s.file, Line: s.line, Variable: s.variable, Key: k.path(), Value: value, Problem: problem}
 }
 
-// origins says where each setting came from that is not the default.
+// origins lists the source of every setting that is not the default.
 func (c *Config) origins() string {
 	var set []string
 	for _, k := range keys {

@@ -15,7 +15,8 @@ import (
 
 const noOutputVariable = "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT"
 
-// Settings of the sentinel of which each by itself is right. The text stands in its block, from line 2.
+// stallContradictions are stall settings that are valid alone and not together. The text stands in the block, from line
+// 2.
 var stallContradictions = []struct {
 	sentence  string
 	text      string
@@ -27,26 +28,40 @@ var stallContradictions = []struct {
 	{"an interval without a command", "no_output_timeout: 5m\n  probe: {interval: 10s}", nil, 3},
 	{"a timeout without a command", "no_output_timeout: 5m\n  probe: {timeout: 10s}", nil, 3},
 	{"an exit status without a command", "no_output_timeout: 5m\n  probe: {require_zero_exit: false}", nil, 3},
-	{"an exit status that is the default without a command", "no_output_timeout: 5m\n  probe: {require_zero_exit: true}", nil, 3},
+	{
+		"an exit status that is the default without a command", "no_output_timeout: 5m\n  probe: {require_zero_exit: true}",
+		nil, 3,
+	},
 	{"errors without a command", "no_output_timeout: 5m\n  probe: {on_probe_error: stall}", nil, 3},
 	{"a threshold of errors without a command", "no_output_timeout: 5m\n  probe: {probe_error_threshold: 2}", nil, 3},
 	{"a threshold of errors that mean nothing", "probe:\n    command: [x]\n    probe_error_threshold: 2", nil, 4},
-	{"a threshold of errors that are said to mean nothing", "probe:\n    command: [x]\n    on_probe_error: ignore\n    probe_error_threshold: 2", nil, 5},
+	{
+		"a threshold of errors that are said to mean nothing",
+		"probe:\n    command: [x]\n    on_probe_error: ignore\n    probe_error_threshold: 2", nil, 5,
+	},
 	{"a threshold without a probe", "no_output_timeout: 5m\n  stall_threshold: 3", nil, 3},
 	{"an action for a stall that nothing sees", "on_stall: interrupt\n  terminal_patterns: [x]", nil, 2},
 	{"an action for a terminal state that nothing sees", "on_terminal: fail\n  no_output_timeout: 5m", nil, 2},
-	{"an action for patterns that are none", "no_output_timeout: 5m\n  terminal_patterns: []\n  on_terminal: fail", nil, 4},
+	{
+		"an action for patterns that are none", "no_output_timeout: 5m\n  terminal_patterns: []\n  on_terminal: fail", nil, 4,
+	},
 	{"a grace without a signal", "interrupt_grace: 5s", nil, 2},
 	{"no grace without a signal", "terminate_grace: 0", nil, 2},
 	{"background processes without a signal", "keep_background: true", nil, 2},
 	{"background processes with a signal that is switched off", "no_output_timeout: 0\n  keep_background: true", nil, 3},
 	{"a prefix without a signal", "fingerprint_prefix: ci", nil, 2},
 	{"a variable without a signal", "", variables{"WATCHDOG_STALL_ON_STALL": "fail"}, 0},
-	{"an interval of a variable without a command", "no_output_timeout: 5m", variables{"WATCHDOG_STALL_PROBE_INTERVAL": "5s"}, 0},
-	{"variables that contradict each other", "", variables{noOutputVariable: "0", "WATCHDOG_STALL_ACTIVITY_SOURCE": "stderr"}, 0},
+	{
+		"an interval of a variable without a command", "no_output_timeout: 5m",
+		variables{"WATCHDOG_STALL_PROBE_INTERVAL": "5s"}, 0,
+	},
+	{
+		"variables that contradict each other", "",
+		variables{noOutputVariable: "0", "WATCHDOG_STALL_ACTIVITY_SOURCE": "stderr"}, 0,
+	},
 }
 
-func TestSettingsOfASentinelThatContradictEachOther(t *testing.T) {
+func TestStallContradictions(t *testing.T) {
 	var all strings.Builder
 	for _, test := range stallContradictions {
 		t.Run(test.sentence, func(t *testing.T) {
@@ -59,7 +74,8 @@ func TestSettingsOfASentinelThatContradictEachOther(t *testing.T) {
 	golden(t, "rejected_stall_contradictions.golden", all.String())
 }
 
-func TestEverySettingOfASentinelThatNeverFiresIsReported(t *testing.T) {
+// TestStallNeverFires expects an error for every setting of a stall block without a signal.
+func TestStallNeverFires(t *testing.T) {
 	text := "stall:\n  on_stall: fail\n  probe:\n    interval: 5s\n    timeout: 1s\n  keep_background: true\n"
 	_, err := config.Parse(file, []byte(text), config.NoEnvironment)
 	var lines []int
@@ -69,16 +85,21 @@ func TestEverySettingOfASentinelThatNeverFiresIsReported(t *testing.T) {
 	require.Equal(t, []int{2, 4, 5, 6}, lines)
 }
 
-func TestSettingsOfASentinelThatCanTakeEffectAreAccepted(t *testing.T) {
+func TestEffectiveStallSettings(t *testing.T) {
 	for sentence, text := range map[string]string{
-		"one signal is enough: silence":                   "no_output_timeout: 5m\n  on_stall: fail\n  interrupt_grace: 1s\n  keep_background: true\n  fingerprint_prefix: ci",
-		"one signal is enough: a probe":                   "probe: {command: [x]}\n  on_stall: fail\n  on_terminal: fail\n  stall_threshold: 2\n  terminate_grace: 0\n  keep_background: true\n  fingerprint_prefix: ci",
-		"one signal is enough: a pattern":                 "terminal_patterns: [x]\n  on_terminal: ignore\n  keep_background: true\n  fingerprint_prefix: ci",
-		"a grace may be there where nothing is asked":     "no_output_timeout: 5m\n  on_stall: fail\n  interrupt_grace: 1s",
-		"a probe may be one that takes its whole time":    "probe: {command: [x], interval: 5s, timeout: 5s}",
-		"what is switched off tunes nothing":              "no_output_timeout: 0\n  keep_background: false\n  terminal_patterns: []",
-		"errors that mean nothing need no probe":          "no_output_timeout: 5m\n  probe: {on_probe_error: ignore}",
-		"a stall of a probe needs no limit of its output": "no_output_timeout: 0\n  probe: {command: [x]}\n  on_stall: ignore",
+		"one signal is enough: silence": "no_output_timeout: 5m\n  on_stall: fail\n  interrupt_grace: 1s\n" +
+			"  keep_background: true\n  fingerprint_prefix: ci",
+		"one signal is enough: a probe": "probe: {command: [x]}\n  on_stall: fail\n  on_terminal: fail\n" +
+			"  stall_threshold: 2\n  terminate_grace: 0\n  keep_background: true\n  fingerprint_prefix: ci",
+		"one signal is enough: a pattern": "terminal_patterns: [x]\n  on_terminal: ignore\n" +
+			"  keep_background: true\n  fingerprint_prefix: ci",
+		"a grace may be there where nothing is asked":  "no_output_timeout: 5m\n  on_stall: fail\n  interrupt_grace: 1s",
+		"a probe may be one that takes its whole time": "probe: {command: [x], interval: 5s, timeout: 5s}",
+		"settings that are switched off need nothing": "no_output_timeout: 0\n" +
+			"  keep_background: false\n  terminal_patterns: []",
+		"errors that mean nothing need no probe": "no_output_timeout: 5m\n  probe: {on_probe_error: ignore}",
+		"a stall of a probe needs no limit of its output": "no_output_timeout: 0\n" +
+			"  probe: {command: [x]}\n  on_stall: ignore",
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			_, err := config.Parse(file, []byte("stall:\n  "+text+"\n"), config.NoEnvironment)
@@ -87,8 +108,8 @@ func TestSettingsOfASentinelThatCanTakeEffectAreAccepted(t *testing.T) {
 	}
 }
 
-// silent is a sentinel of one signal, with all that tunes it.
-const silent = `stall:
+// tunedStall is a sentinel with one signal and all settings that need it.
+const tunedStall = `stall:
   no_output_timeout: 5m
   activity_source: stderr
   on_stall: fail
@@ -98,27 +119,29 @@ const silent = `stall:
   fingerprint_prefix: ci
 `
 
-func TestAVariableMayTakeTheEffectFromWhatASentinelHas(t *testing.T) {
-	t.Run("silence that is no signal takes along what tunes it, and leaves what is of use besides", func(t *testing.T) {
-		c, err := config.Parse(file, []byte(silent), environment(variables{noOutputVariable: "0"}))
+func TestVariableDisablesStall(t *testing.T) {
+	t.Run("a signal that is off disables its settings, but not those with another use", func(t *testing.T) {
+		c, err := config.Parse(file, []byte(tunedStall), environment(variables{noOutputVariable: "0"}))
 		require.NoError(t, err)
-		require.Equal(t, stall.Config{KeepBackground: true, Grace: stall.Grace{Interrupt: time.Second, Terminate: watchdog.None}}, c.Stall)
-		golden(t, "resting_stall.golden", sentinel(c))
+		grace := stall.Grace{Interrupt: time.Second, Terminate: watchdog.None}
+		require.Equal(t, stall.Config{KeepBackground: true, Grace: grace}, c.Stall)
+		golden(t, "disabled_stall.golden", sentinel(c))
 	})
-	t.Run("a probe is a signal still", func(t *testing.T) {
+	t.Run("a probe is another signal", func(t *testing.T) {
 		c, err := config.Parse(file, []byte(everyStall), environment(variables{noOutputVariable: "0"}))
 		require.NoError(t, err)
-		golden(t, "resting_stall_probe.golden", sentinel(c))
+		golden(t, "disabled_stall_probe.golden", sentinel(c))
 	})
-	t.Run("errors that mean nothing take their threshold along", func(t *testing.T) {
-		c, err := config.Parse(file, []byte(everyStall), environment(variables{"WATCHDOG_STALL_PROBE_ON_PROBE_ERROR": "ignore"}))
+	t.Run("ignored probe errors disable their threshold", func(t *testing.T) {
+		const variable = "WATCHDOG_STALL_PROBE_ON_PROBE_ERROR"
+		c, err := config.Parse(file, []byte(everyStall), environment(variables{variable: "ignore"}))
 		require.NoError(t, err)
 		require.Zero(t, c.Stall.Probe.ErrorThreshold)
-		require.Contains(t, settings(c), [3]string{"stall.probe.probe_error_threshold", "3", "environment WATCHDOG_STALL_PROBE_ON_PROBE_ERROR"})
+		require.Contains(t, settings(c), [3]string{"stall.probe.probe_error_threshold", "3", "environment " + variable})
 	})
-	t.Run("a variable may be the signal of what the file has", func(t *testing.T) {
+	t.Run("a variable may be the signal that the file's settings need", func(t *testing.T) {
 		c, err := config.Parse(file, []byte("stall: {on_stall: fail}"), environment(variables{noOutputVariable: "5m"}))
 		require.NoError(t, err)
-		require.Equal(t, stall.Fail, c.Stall.OnStall)
+		require.Equal(t, stall.ActionFail, c.Stall.OnStall)
 	})
 }

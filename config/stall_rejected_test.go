@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/config"
 )
 
-// badStall puts a value behind a key of the sentinel.
+// badStall writes a value for a stall key.
 func badStall(sentence, key, written, value string) rejected {
 	return rejected{sentence, "stall:\n  " + key + ": " + written + "\n", 2, "stall." + key, value}
 }
@@ -19,9 +19,10 @@ func badLength(sentence, written, value string) rejected {
 	return badStall(sentence, "no_output_timeout", written, value)
 }
 
-// badProbe puts a value behind a key of a probe that has a command.
+// badProbe writes a value for a key of a probe that has a command.
 func badProbe(sentence, key, written, value string) rejected {
-	return rejected{sentence, "stall:\n  probe:\n    command: [x]\n    " + key + ": " + written + "\n", 4, "stall.probe." + key, value}
+	text := "stall:\n  probe:\n    command: [x]\n    " + key + ": " + written + "\n"
+	return rejected{sentence, text, 4, "stall.probe." + key, value}
 }
 
 func badCommand(sentence, written, value string) rejected {
@@ -64,7 +65,9 @@ var rejectedStall = []rejected{
 	badLength("finer than a nanosecond", "0.0000000001s", "0.0000000001s"),
 	badLength("a fraction of a nanosecond", "0.5ns", "0.5ns"),
 	badLength("longer than a duration", "2562048h", "2562048h"),
-	badLength("exactly the value that Go code says no limit with", "2562047h47m16s854ms775us807ns", "2562047h47m16s854ms775us807ns"),
+	badLength(
+		"exactly the value of NoLimit", "2562047h47m16s854ms775us807ns", "2562047h47m16s854ms775us807ns",
+	),
 	badLength("far longer than a duration", strings.Repeat("9", 100)+"h", strings.Repeat("9", 60)+"…"),
 	badLength("a boolean of YAML 1.1", "off", "off"),
 	badLength("a word", "never", "never"),
@@ -82,22 +85,25 @@ var rejectedStall = []rejected{
 	badProbe("a timeout without a unit", "timeout", "5", "5"),
 
 	badProbe("a flag of YAML 1.1", "require_zero_exit", "no", "no"),
-	badProbe("a meaning of errors that is nearly one", "on_probe_error", "ignored", "ignored"),
-	badProbe("a meaning of errors that is none", "on_probe_error", "interrupt", "interrupt"),
+	badProbe("a mistyped meaning of errors", "on_probe_error", "ignored", "ignored"),
+	badProbe("an unknown meaning of errors", "on_probe_error", "interrupt", "interrupt"),
 	badProbe("no error for a threshold", "probe_error_threshold", "0", "0"),
 	badProbe("a negative threshold", "probe_error_threshold", "-3", "-3"),
 	badProbe("a threshold in quotes", "probe_error_threshold", `"3"`, `"3"`),
 	badProbe("a threshold that is not whole", "probe_error_threshold", "2.0", "2.0"),
 	badProbe("a threshold that is never reached", "probe_error_threshold", "1000001", "1000001"),
-	badProbe("a threshold beyond counting", "probe_error_threshold", strings.Repeat("9", 100), strings.Repeat("9", 60)+"…"),
+	badProbe(
+		"a threshold too large for an integer", "probe_error_threshold",
+		strings.Repeat("9", 100), strings.Repeat("9", 60)+"…",
+	),
 	badStall("a threshold of one probe", "stall_threshold", "1", "1"),
 	badStall("a threshold of none", "stall_threshold", "0", "0"),
 	badStall("a threshold with a unit", "stall_threshold", "3x", "3x"),
 
-	badStall("an output that is nearly one", "activity_source", "Stdout", "Stdout"),
-	badStall("an output that is none", "activity_source", "both", "both"),
-	badStall("an action that is nearly one", "on_stall", "interrupts", "interrupts"),
-	badStall("an action that is none", "on_terminal", "kill", "kill"),
+	badStall("a mistyped output", "activity_source", "Stdout", "Stdout"),
+	badStall("an unknown output", "activity_source", "both", "both"),
+	badStall("a mistyped action", "on_stall", "interrupts", "interrupts"),
+	badStall("an unknown action", "on_terminal", "kill", "kill"),
 	badStall("an action in a list", "on_stall", "[fail]", "[…]"),
 	badStall("background processes that are kept by a word", "keep_background", "all", "all"),
 
@@ -108,8 +114,8 @@ var rejectedStall = []rejected{
 	badCommand("a command with a tag", "!!seq [x]", "[…]"),
 	badCommand("a command of nothing", "[]", "[…]"),
 	badCommand("a program that is empty", `["", x]`, "item 1"),
-	badCommand("a program that is nothing", "[null]", "item 1"),
-	badCommand("an argument that is nothing", "[x, ~]", "item 2"),
+	badCommand("a program that is null", "[null]", "item 1"),
+	badCommand("an argument that is null", "[x, ~]", "item 2"),
 	badCommand("an argument that is a number", "[sleep, 5]", "item 2"),
 	badCommand("an argument that is a negative number", "[x, -n, -1]", "item 3"),
 	badCommand("an argument that is a boolean to some", "[x, On]", "item 2"),
@@ -119,13 +125,19 @@ var rejectedStall = []rejected{
 	badCommand("an argument that is a mapping", "[x, {a: b}]", "item 2"),
 	badCommand("an argument with a tag", "[x, !!str 5]", "item 2"),
 	badCommand("an argument with a NUL", `[x, "a\0b"]`, "item 2"),
-	badCommand("more arguments than any probe needs", "["+strings.Repeat("x, ", 1001)+"]", "[…]"),
-	{"an argument that is wrong in a line of its own", "stall:\n  probe:\n    command:\n    - sleep\n    - 5\n", 5, "stall.probe.command", "item 2"},
+	badCommand("more than 1000 arguments", "["+strings.Repeat("x, ", 1001)+"]", "[…]"),
+	{
+		"an argument that is wrong in a line of its own", "stall:\n  probe:\n    command:\n    - sleep\n    - 5\n", 5,
+		"stall.probe.command", "item 2",
+	},
 	{"an alias for an argument", "a: &a x\nstall:\n  probe: {command: [x, *a]}\n", 3, "stall.probe.command", "item 2"},
 	{"an alias for a command", "a: &a [x]\nstall:\n  probe: {command: *a}\n", 3, "stall.probe.command", "*a"},
 	{"a command twice", "stall:\n  probe:\n    command: [x]\n    command: y\n", 4, "stall.probe.command", "…"},
 	{"a probe that is its command", "stall:\n  probe: kubectl get\n", 2, "stall.probe", "…"},
-	{"a command under a name that is nearly its own", "stall:\n  probe:\n    comand: kubectl get\n", 3, "stall.probe.comand", "…"},
+	{
+		"a command under a mistyped name", "stall:\n  probe:\n    comand: kubectl get\n", 3,
+		"stall.probe.comand", "…",
+	},
 	{"a command outside of the probe", "stall:\n  command: kubectl get\n", 2, "stall.command", "…"},
 
 	badPattern("a pattern that is not in a list", "fatal", "fatal"),
@@ -133,15 +145,18 @@ var rejectedStall = []rejected{
 	badPattern("a pattern that repeats nothing", `["*"]`, `"*"`),
 	badPattern("a pattern that looks back", `['(?<=a)b']`, `"(?<=a)b"`),
 	badPattern("a pattern that is empty", `[""]`, `""`),
-	badPattern("a pattern that is nothing", "[~]", "~"),
+	badPattern("a pattern that is null", "[~]", "~"),
 	badPattern("a pattern that is a number", "[404]", "404"),
 	badPattern("a pattern that YAML reads as a mapping", "[fatal: x]", "{…}"),
 	badPattern("a pattern that YAML reads as a list", "[[a-z]]", "[…]"),
 	badPattern("a pattern that every line matches", "['.*']", `".*"`),
 	badPattern("a pattern with an empty alternative", "['error|']", `"error|"`),
 	badPattern("a pattern twice", "[a, b, 'a']", `"a"`),
-	badPattern("more patterns than anyone looks for", "["+strings.Repeat("x, ", 101)+"]", "[…]"),
-	{"a pattern that is wrong in a line of its own", "stall:\n  terminal_patterns:\n  - fatal\n  - 'a['\n", 4, "stall.terminal_patterns", `"a["`},
+	badPattern("more than 100 patterns", "["+strings.Repeat("x, ", 101)+"]", "[…]"),
+	{
+		"a pattern that is wrong in a line of its own", "stall:\n  terminal_patterns:\n  - fatal\n  - 'a['\n", 4,
+		"stall.terminal_patterns", `"a["`,
+	},
 
 	badPrefix("a prefix with a space", "ci build", "ci build"),
 	badPrefix("a prefix that begins with a slash", "/ci", "/ci"),
@@ -157,17 +172,17 @@ var rejectedStall = []rejected{
 	{"a probe that is a list", "stall:\n  probe: [x]\n", 2, "stall.probe", "[…]"},
 	{"a sentinel that is a length", "stall: 5m\n", 1, "stall", "…"},
 	{"a sentinel twice", "stall: {}\nstall: {}\n", 2, "stall", "{…}"},
-	{"an unknown key that is nearly one of ours", "stall:\n  no_output_timout: 5m\n", 2, "stall.no_output_timout", "5m"},
-	{"an unknown key that is like none of ours", "stall:\n  tail: 5\n", 2, "stall.tail", "…"},
+	{"a mistyped key", "stall:\n  no_output_timout: 5m\n", 2, "stall.no_output_timout", "5m"},
+	{"an unknown key that is unlike any of ours", "stall:\n  tail: 5\n", 2, "stall.tail", "…"},
 	{"a key in seconds", "stall:\n  no_output_timeout_seconds: 5\n", 2, "stall.no_output_timeout_seconds", "…"},
-	{"a sentinel under a name that is nearly its own", "stalls:\n  no_output_timeout: 5m\n", 1, "", ""},
-	{"a sentinel of a probe under a name that is nearly its own", "Stall:\n  probe: {on_probe_error: stall}\n", 1, "", ""},
+	{"a sentinel under a mistyped name", "stalls:\n  no_output_timeout: 5m\n", 1, "", ""},
+	{"a sentinel of a probe under a mistyped name", "Stall:\n  probe: {on_probe_error: stall}\n", 1, "", ""},
 	{"a key of the sentinel outside of the block", "agents: {}\nno_output_timeout: 5m\n", 2, "", ""},
 	{"a probe outside of the block", "probe:\n  command: [x]\n  on_probe_error: stall\n", 1, "", ""},
 	{"a sentinel that a merge brings in", "base: &base {stall: {no_output_timeout: 5m}}\n<<: *base\n", 2, "", ""},
 }
 
-func TestFilesOfASentinelThatAreRejected(t *testing.T) {
+func TestRejectedStallFiles(t *testing.T) {
 	var all strings.Builder
 	for _, test := range rejectedStall {
 		t.Run(test.sentence, func(t *testing.T) {
@@ -183,7 +198,7 @@ func TestFilesOfASentinelThatAreRejected(t *testing.T) {
 	golden(t, "rejected_stall.golden", all.String())
 }
 
-func TestVariablesOfASentinelThatAreRejected(t *testing.T) {
+func TestRejectedStallVariables(t *testing.T) {
 	const noOutput = "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT"
 	var all strings.Builder
 	for _, test := range []struct{ sentence, variable, text, value string }{
@@ -196,7 +211,7 @@ func TestVariablesOfASentinelThatAreRejected(t *testing.T) {
 		{"an interval of zero", "WATCHDOG_STALL_PROBE_INTERVAL", "0", `"0"`},
 		{"a threshold of one probe", "WATCHDOG_STALL_STALL_THRESHOLD", "1", `"1"`},
 		{"a threshold with a sign", "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD", "+3", `"+3"`},
-		{"an output that is none", "WATCHDOG_STALL_ACTIVITY_SOURCE", "all", `"all"`},
+		{"an unknown output", "WATCHDOG_STALL_ACTIVITY_SOURCE", "all", `"all"`},
 		{"an action in capitals", "WATCHDOG_STALL_ON_STALL", "FAIL", `"FAIL"`},
 		{"a flag of a number", "WATCHDOG_STALL_KEEP_BACKGROUND", "1", `"1"`},
 		{"a prefix that is empty", "WATCHDOG_STALL_FINGERPRINT_PREFIX", "", `""`},
@@ -214,8 +229,8 @@ func TestVariablesOfASentinelThatAreRejected(t *testing.T) {
 	golden(t, "rejected_stall_variables.golden", all.String())
 }
 
-// Whatever is wrong around a command, and when nothing is, its arguments are repeated nowhere.
-func TestTheArgumentsOfAProbeAreRepeatedNowhere(t *testing.T) {
+// TestProbeArgumentsHidden searches errors and the printed limits for an argument: it can hold a secret.
+func TestProbeArgumentsHidden(t *testing.T) {
 	const canary = "canary-5f2c"
 	for sentence, text := range map[string]string{
 		"a command that is right":         "stall: {probe: {command: [curl, -H, " + canary + "]}}",

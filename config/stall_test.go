@@ -13,7 +13,7 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// everyStall is a file in which no setting of the sentinel has its default.
+// everyStall is a file in which no stall setting has its default.
 const everyStall = `stall:
   no_output_timeout: 1h30m
   activity_source: stderr
@@ -38,34 +38,39 @@ const everyStall = `stall:
 
 func everySentinel() stall.Config {
 	return stall.Config{
-		NoOutput: 90 * time.Minute, Activity: stall.Stderr,
+		NoOutput: 90 * time.Minute, ActivitySource: stall.ActivityStderr,
 		Probe: &stall.Probe{
 			Command:  []string{"kubectl", "get", "-o", "json", "5", "", " two words "},
 			Interval: 90 * time.Second, Timeout: 1500 * time.Millisecond, StallThreshold: 2,
 			AnyExit: true, OnError: stall.ErrorTerminal, ErrorThreshold: 1,
 		},
 		Terminal: []*regexp.Regexp{regexp.MustCompile("^fatal: "), regexp.MustCompile("out of memory")},
-		OnStall:  stall.Fail, OnTerminal: stall.Ignore,
+		OnStall:  stall.ActionFail, OnTerminal: stall.ActionIgnore,
 		Grace:          stall.Grace{Interrupt: watchdog.None, Terminate: 250 * time.Millisecond},
 		KeepBackground: true, FingerprintPrefix: "ci/build_1.2:a@b=c+d-e",
 	}
 }
 
-func TestEverySettingOfASentinelIsTakenOver(t *testing.T) {
+// TestStallFile reads a file in which no stall setting has its default.
+func TestStallFile(t *testing.T) {
 	c, err := config.Parse(file, []byte(everyStall), config.NoEnvironment)
 	require.NoError(t, err)
 	require.Equal(t, everySentinel(), c.Stall)
 	golden(t, "stall_every.golden", sentinel(c))
 }
 
-func TestEverySettingOfASentinelWithAVariableIsTakenOver(t *testing.T) {
-	const text = "stall:\n  probe: {command: [kubectl, get, '-o', json, '5', '', ' two words ']}\n  terminal_patterns: ['^fatal: ', out of memory]\n"
+// TestStallVariables sets every stall setting that has a variable.
+func TestStallVariables(t *testing.T) {
+	const text = "stall:\n  probe: {command: [kubectl, get, '-o', json, '5', '', ' two words ']}\n" +
+		"  terminal_patterns: ['^fatal: ', out of memory]\n"
 	c, err := config.Parse(file, []byte(text), environment(variables{
 		"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": "1h30m", "WATCHDOG_STALL_ACTIVITY_SOURCE": "stderr",
-		"WATCHDOG_STALL_PROBE_INTERVAL": "90s", "WATCHDOG_STALL_PROBE_TIMEOUT": "1500ms", "WATCHDOG_STALL_PROBE_REQUIRE_ZERO_EXIT": "false",
-		"WATCHDOG_STALL_PROBE_ON_PROBE_ERROR": "terminal", "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD": "1",
+		"WATCHDOG_STALL_PROBE_INTERVAL": "90s", "WATCHDOG_STALL_PROBE_TIMEOUT": "1500ms",
+		"WATCHDOG_STALL_PROBE_REQUIRE_ZERO_EXIT": "false",
+		"WATCHDOG_STALL_PROBE_ON_PROBE_ERROR":    "terminal", "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD": "1",
 		"WATCHDOG_STALL_STALL_THRESHOLD": "2", "WATCHDOG_STALL_ON_STALL": "fail", "WATCHDOG_STALL_ON_TERMINAL": "ignore",
-		"WATCHDOG_STALL_INTERRUPT_GRACE": "0", "WATCHDOG_STALL_TERMINATE_GRACE": "0.25s", "WATCHDOG_STALL_KEEP_BACKGROUND": "true",
+		"WATCHDOG_STALL_INTERRUPT_GRACE": "0", "WATCHDOG_STALL_TERMINATE_GRACE": "0.25s",
+		"WATCHDOG_STALL_KEEP_BACKGROUND":    "true",
 		"WATCHDOG_STALL_FINGERPRINT_PREFIX": "ci/build_1.2:a@b=c+d-e",
 	}))
 	require.NoError(t, err)
@@ -77,7 +82,8 @@ func TestEverySettingOfASentinelWithAVariableIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestAVariableIsCalledAsItsKey(t *testing.T) {
+// TestStallVariableNames derives the name of each stall variable from its key.
+func TestStallVariableNames(t *testing.T) {
 	var c config.Config
 	for _, s := range ofSentinel(&c) {
 		if s.Variable != "" {
@@ -86,7 +92,7 @@ func TestAVariableIsCalledAsItsKey(t *testing.T) {
 	}
 }
 
-func TestAVariableOverridesEachSettingOfASentinel(t *testing.T) {
+func TestStallOverrides(t *testing.T) {
 	for variable, want := range map[string]struct{ value, key, shown string }{
 		"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT":           {"0", "no_output_timeout", "off"},
 		"WATCHDOG_STALL_ACTIVITY_SOURCE":             {"output", "activity_source", "output"},
@@ -111,11 +117,13 @@ func TestAVariableOverridesEachSettingOfASentinel(t *testing.T) {
 	}
 }
 
-func TestLengthsThatAreAccepted(t *testing.T) {
+func TestAcceptedLengths(t *testing.T) {
 	for written, want := range map[string]time.Duration{
-		"5m": 5 * time.Minute, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute, "0.5s": time.Second / 2,
-		"1h2m3s4ms5us6ns": time.Hour + 2*time.Minute + 3*time.Second + 4*time.Millisecond + 5*time.Microsecond + 6, "1h0m0s": time.Hour,
-		"1.000000001s": time.Second + 1, "5µs": 5 * time.Microsecond, "90m": 90 * time.Minute, "05m": 5 * time.Minute,
+		"5m": 5 * time.Minute, "90s": 90 * time.Second, "1h30m": 90 * time.Minute, "1.5h": 90 * time.Minute,
+		"0.5s":            time.Second / 2,
+		"1h2m3s4ms5us6ns": time.Hour + 2*time.Minute + 3*time.Second + 4*time.Millisecond + 5*time.Microsecond + 6,
+		"1h0m0s":          time.Hour,
+		"1.000000001s":    time.Second + 1, "5µs": 5 * time.Microsecond, "90m": 90 * time.Minute, "05m": 5 * time.Minute,
 		`"5m"`: 5 * time.Minute, `'90s'`: 90 * time.Second, "0": 0, "0s": 0, "0h0m": 0, "~": 0, "": 0,
 		"2562047h47m16s854ms775us806ns": 1<<63 - 2,
 	} {
@@ -127,17 +135,22 @@ func TestLengthsThatAreAccepted(t *testing.T) {
 	}
 }
 
-func TestCommandsThatAreAccepted(t *testing.T) {
+func TestAcceptedCommands(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		written string
 		want    []string
 	}{
-		"a program by itself":                         {"[probe]", []string{"probe"}},
-		"a program in a folder":                       {"[./probe, --all, -v, ../x, .hidden, a=b, /etc]", []string{"./probe", "--all", "-v", "../x", ".hidden", "a=b", "/etc"}},
-		"a line of the shell":                         {`[sh, -c, "a | b"]`, []string{"sh", "-c", "a | b"}},
-		"a script of several lines in quotes":         {`[sh, -c, "a\nb"]`, []string{"sh", "-c", "a\nb"}},
-		"an argument in a line of its own":            {"\n    - probe\n    - two words\n", []string{"probe", "two words"}},
-		"in quotes what some would take for a number": {`[probe, "5", '017', "on", "null", ".inf"]`, []string{"probe", "5", "017", "on", "null", ".inf"}},
+		"a program by itself": {"[probe]", []string{"probe"}},
+		"a program in a folder": {
+			"[./probe, --all, -v, ../x, .hidden, a=b, /etc]",
+			[]string{"./probe", "--all", "-v", "../x", ".hidden", "a=b", "/etc"},
+		},
+		"a line of the shell":                 {`[sh, -c, "a | b"]`, []string{"sh", "-c", "a | b"}},
+		"a script of several lines in quotes": {`[sh, -c, "a\nb"]`, []string{"sh", "-c", "a\nb"}},
+		"an argument in a line of its own":    {"\n    - probe\n    - two words\n", []string{"probe", "two words"}},
+		"in quotes what some would take for a number": {
+			`[probe, "5", '017', "on", "null", ".inf"]`, []string{"probe", "5", "017", "on", "null", ".inf"},
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c, err := config.Parse(file, []byte("stall:\n  probe:\n    command: "+test.written+"\n"), config.NoEnvironment)
@@ -147,7 +160,7 @@ func TestCommandsThatAreAccepted(t *testing.T) {
 	}
 }
 
-func TestPatternsThatAreAccepted(t *testing.T) {
+func TestAcceptedPatterns(t *testing.T) {
 	for sentence, test := range map[string]struct{ written, line string }{
 		"a word":                     {"[panic]", "panic: x"},
 		"a line that is empty":       {"['^$']", ""},
@@ -166,16 +179,20 @@ func TestPatternsThatAreAccepted(t *testing.T) {
 	}
 }
 
-func TestAProbeIsThereOnlyWithACommand(t *testing.T) {
+func TestProbeNeedsCommand(t *testing.T) {
 	for sentence, test := range map[string]struct {
 		text string
 		want *stall.Probe
 	}{
-		"without a block":               {"stall: {no_output_timeout: 5m}", nil},
-		"with an empty block":           {"stall: {no_output_timeout: 5m, probe: {}}", nil},
-		"with a command":                {"stall: {probe: {command: [x]}}", &stall.Probe{Command: []string{"x"}}},
-		"with a threshold and no block": {"stall: {probe: {command: [x]}, stall_threshold: 4}", &stall.Probe{Command: []string{"x"}, StallThreshold: 4}},
-		"with the default said":         {"stall: {probe: {command: [x], require_zero_exit: true}}", &stall.Probe{Command: []string{"x"}}},
+		"without a block":     {"stall: {no_output_timeout: 5m}", nil},
+		"with an empty block": {"stall: {no_output_timeout: 5m, probe: {}}", nil},
+		"with a command":      {"stall: {probe: {command: [x]}}", &stall.Probe{Command: []string{"x"}}},
+		"with a threshold and no block": {
+			"stall: {probe: {command: [x]}, stall_threshold: 4}", &stall.Probe{Command: []string{"x"}, StallThreshold: 4},
+		},
+		"with the default said": {
+			"stall: {probe: {command: [x], require_zero_exit: true}}", &stall.Probe{Command: []string{"x"}},
+		},
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c, err := config.Parse(file, []byte(test.text), config.NoEnvironment)
@@ -185,7 +202,8 @@ func TestAProbeIsThereOnlyWithACommand(t *testing.T) {
 	}
 }
 
-func TestAProbeThatTheHostChangedIsPrinted(t *testing.T) {
+// TestChangedProbe expects the new values of a probe that the host changed.
+func TestChangedProbe(t *testing.T) {
 	c, err := config.Parse(file, []byte(everyStall), config.NoEnvironment)
 	require.NoError(t, err)
 	c.Stall.Probe.Interval = time.Second
@@ -205,7 +223,7 @@ func ofSentinel(c *config.Config) []config.Setting {
 	return own
 }
 
-// sentinel is the part of what is printed that is about the sentinel.
+// sentinel returns the printed stall settings.
 func sentinel(c *config.Config) string {
 	_, own, _ := strings.Cut(c.String(), "stall.")
 	own, _, _ = strings.Cut(own, "sweep.")

@@ -14,7 +14,7 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// everySweep is a file in which no setting of the sweeper has its default.
+// everySweep is a file in which no sweep setting has its default.
 const everySweep = `sweep:
   enabled: false
   interval: 90s
@@ -28,35 +28,40 @@ const everySweep = `sweep:
 
 func everySweeper() sweep.Config {
 	return sweep.Config{
-		Disabled: true, Interval: 90 * time.Second, StalledThreshold: 90 * time.Minute, MinAge: watchdog.None, StartupDelay: 250 * time.Millisecond,
+		Disabled: true, Interval: 90 * time.Second, StalledThreshold: 90 * time.Minute, MinAge: watchdog.None,
+		StartupDelay:           250 * time.Millisecond,
 		MaxCancellationsPerRun: 25, Grace: 2 * time.Minute, StopTimeout: 1500 * time.Millisecond,
 	}
 }
 
-// sweeper is the part of what is printed that is about the sweeper.
+// sweeper returns the printed sweep settings.
 func sweeper(c *config.Config) string {
 	_, own, _ := strings.Cut(c.String(), "sweep.")
 	return "sweep." + own
 }
 
-func TestEverySettingOfASweeperIsTakenOver(t *testing.T) {
+// TestSweepFile reads a file in which no sweep setting has its default.
+func TestSweepFile(t *testing.T) {
 	c, err := config.Parse(file, []byte(everySweep), config.NoEnvironment)
 	require.NoError(t, err)
 	require.Equal(t, everySweeper(), c.Sweep)
 	golden(t, "sweep_every.golden", sweeper(c))
 }
 
-func TestEverySettingOfASweeperHasAVariableInMilliseconds(t *testing.T) {
+// TestSweepVariables sets every sweep setting by its variable, lengths in milliseconds.
+func TestSweepVariables(t *testing.T) {
 	c, err := config.Parse(file, nil, environment(variables{
-		"WATCHDOG_ENABLED": "false", "WATCHDOG_INTERVAL_MS": "90000", "WATCHDOG_STALLED_THRESHOLD_MS": "5400000", "WATCHDOG_MIN_AGE_MS": "0",
-		"WATCHDOG_STARTUP_DELAY_MS": "250", "WATCHDOG_MAX_CANCELLATIONS": "25", "WATCHDOG_GRACE_MS": "120000", "WATCHDOG_STOP_TIMEOUT_MS": "1500",
+		"WATCHDOG_ENABLED": "false", "WATCHDOG_INTERVAL_MS": "90000", "WATCHDOG_STALLED_THRESHOLD_MS": "5400000",
+		"WATCHDOG_MIN_AGE_MS":       "0",
+		"WATCHDOG_STARTUP_DELAY_MS": "250", "WATCHDOG_MAX_CANCELLATIONS": "25", "WATCHDOG_GRACE_MS": "120000",
+		"WATCHDOG_STOP_TIMEOUT_MS": "1500",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, everySweeper(), c.Sweep)
 	golden(t, "sweep_variables.golden", sweeper(c))
 }
 
-func TestAVariableOverridesEachSettingOfASweeper(t *testing.T) {
+func TestSweepOverrides(t *testing.T) {
 	for variable, want := range map[string]struct{ value, key, shown string }{
 		"WATCHDOG_ENABLED":              {"true", "enabled", "true"},
 		"WATCHDOG_INTERVAL_MS":          {"1", "interval", "1ms"},
@@ -75,7 +80,8 @@ func TestAVariableOverridesEachSettingOfASweeper(t *testing.T) {
 	}
 }
 
-func TestAPartOfASweeperLeavesTheRestToTheDefaults(t *testing.T) {
+// TestPartialSweep expects the defaults of all sweep settings that a file leaves out.
+func TestPartialSweep(t *testing.T) {
 	for text, want := range map[string]sweep.Config{
 		"":                              {},
 		"sweep:":                        {},
@@ -112,23 +118,23 @@ var rejectedSweep = []rejected{
 	badSweep("no cancel at all", "max_cancellations_per_run", "0", "0"),
 	badSweep("a negative number of cancels", "max_cancellations_per_run", "-1", "-1"),
 	badSweep("half a cancel", "max_cancellations_per_run", "0.5", "0.5"),
-	badSweep("more cancels than anyone has", "max_cancellations_per_run", "1000001", "1000001"),
+	badSweep("more than 1000000 cancels", "max_cancellations_per_run", "1000001", "1000001"),
 	badSweep("a negative grace", "grace", "-1m", "-1m"),
 	badSweep("a hook without time", "stop_timeout", "0s", "0s"),
 	badSweep("a flag of YAML 1.1", "enabled", "yes", "yes"),
 	badSweep("a flag in quotes", "enabled", `"true"`, `"true"`),
 	{"a sweeper that is a flag", "sweep: true\n", 1, "sweep", "true"},
 	{"a sweeper twice", "sweep: {}\nsweep: {}\n", 2, "sweep", "{…}"},
-	{"an unknown key that is nearly one of ours", "sweep:\n  stalled_treshold: 5m\n", 2, "sweep.stalled_treshold", "5m"},
-	{"an unknown key that is like none of ours", "sweep:\n  table: sessions\n", 2, "sweep.table", "sessions"},
+	{"a mistyped key", "sweep:\n  stalled_treshold: 5m\n", 2, "sweep.stalled_treshold", "5m"},
+	{"an unknown key that is unlike any of ours", "sweep:\n  table: sessions\n", 2, "sweep.table", "sessions"},
 	{"a key in milliseconds", "sweep:\n  interval_ms: 5\n", 2, "sweep.interval_ms", "5"},
-	{"a sweeper under a name that is nearly its own", "sweeps:\n  stalled_threshold: 5m\n", 1, "", ""},
+	{"a sweeper under a mistyped name", "sweeps:\n  stalled_threshold: 5m\n", 1, "", ""},
 	{"a key of the sweeper outside of the block", "stalled_threshold: 5m\n", 1, "", ""},
 	{"a cap of cancels outside of the block", "max_cancellations_per_run: 5\n", 1, "", ""},
 	{"a sweeper that a merge brings in", "base: &base {sweep: {interval: 5m}}\n<<: *base\n", 2, "", ""},
 }
 
-func TestFilesOfASweeperThatAreRejected(t *testing.T) {
+func TestRejectedSweepFiles(t *testing.T) {
 	var all strings.Builder
 	for _, test := range rejectedSweep {
 		t.Run(test.sentence, func(t *testing.T) {
@@ -144,7 +150,7 @@ func TestFilesOfASweeperThatAreRejected(t *testing.T) {
 	golden(t, "rejected_sweep.golden", all.String())
 }
 
-func TestVariablesOfASweeperThatAreRejected(t *testing.T) {
+func TestRejectedSweepVariables(t *testing.T) {
 	const interval = "WATCHDOG_INTERVAL_MS"
 	var all strings.Builder
 	for _, test := range []struct{ sentence, variable, text string }{
@@ -182,16 +188,19 @@ func TestVariablesOfASweeperThatAreRejected(t *testing.T) {
 	golden(t, "rejected_sweep_variables.golden", all.String())
 }
 
-func TestWhatOtherProgramsHaveIsNoSignOfASweeper(t *testing.T) {
+// TestForeignKeys accepts keys of other programs that resemble those of the sweep block.
+func TestForeignKeys(t *testing.T) {
 	for _, text := range []string{
-		"enabled: true", "interval: 5m", "min_age: 1", "startup_delay: 5s", "grace: 5s", "stop_timeout: 1", "sleep: {interval: 5}", "sweet: {enabled: true}",
+		"enabled: true", "interval: 5m", "min_age: 1", "startup_delay: 5s", "grace: 5s", "stop_timeout: 1",
+		"sleep: {interval: 5}", "sweet: {enabled: true}",
 	} {
 		_, err := config.Parse(file, []byte(text), config.NoEnvironment)
 		require.NoError(t, err, text)
 	}
 }
 
-func TestADurationOfASweeperNeverMeansMoreThanItSays(t *testing.T) {
+// TestLongestMilliseconds reads the largest number of milliseconds that a duration can hold.
+func TestLongestMilliseconds(t *testing.T) {
 	c, err := config.Load("", environment(variables{"WATCHDOG_INTERVAL_MS": "9223372036854"}))
 	require.NoError(t, err)
 	require.Less(t, c.Sweep.Interval, time.Duration(math.MaxInt64))

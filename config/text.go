@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// numberLike begins what some reader of YAML takes for a number, a time or a date.
+// numberLike matches the start of what some reader of YAML takes for a number, a time or a date.
 var numberLike = regexp.MustCompile(`^[-+]?\.?[0-9]`)
 
-// textProblem says why a value is not the same text to every reader of YAML. A variable is always text.
+// textProblem returns why a value is not text to every reader of YAML. A variable is always text.
 func textProblem(v value) string {
 	if v.text == "" && v.quoted {
 		return ""
@@ -25,5 +25,6 @@ func textProblem(v value) string {
 
 func ambiguous(text string) bool {
 	word := strings.ToLower(text)
-	return text == "~" || numberLike.MatchString(text) || slices.Contains(nothings, word) || slices.Contains(endless, strings.TrimLeft(word, "+-"))
+	return text == "~" || numberLike.MatchString(text) || slices.Contains(ambiguousWords, word) ||
+		slices.Contains(infinities, strings.TrimLeft(word, "+-"))
 }

@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// everySetting is a file in which nothing has its default.
+// everySetting is a file in which no setting of runtime_controls has its default.
 const everySetting = `runtime_controls:
   session_wall_clock_seconds: 3600
   warn_at: [0.5, 0.75]
@@ -49,25 +50,31 @@ var everyBudget = watchdog.Budget{
 	},
 }
 
-func TestEverySettingOfAFileIsTakenOver(t *testing.T) {
+// TestControlsFile reads a file in which no setting of runtime_controls has its default.
+func TestControlsFile(t *testing.T) {
 	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
 	require.NoError(t, err)
 	require.Equal(t, everyBudget, c.Budget)
 	require.Equal(t, watchdog.Kinds{
-		Material: []string{"tool.result", "commit", "404"}, Activity: []string{"token"}, Ignored: []string{"on"}, Unknown: watchdog.ClassActivity,
+		Material: []string{"tool.result", "commit", "404"}, Activity: []string{"token"}, Ignored: []string{"on"},
+		Unknown: watchdog.ClassActivity,
 	}, c.Kinds)
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
 	golden(t, "limits_every.golden", c.String())
 	requireUsable(t, c)
 }
 
-func TestEverySettingWithAVariableIsTakenOver(t *testing.T) {
+// TestControlsVariables sets every setting of runtime_controls that has a variable.
+func TestControlsVariables(t *testing.T) {
 	c, err := config.Load("", environment(variables{
 		wallClockVariable: "3600", "WATCHDOG_WARN_AT": "0.5,0.75", "WATCHDOG_RESERVE_SECONDS": "60",
 		"WATCHDOG_SAFETY_TIMEOUT_SECONDS": "7200", noProgressVariable: "900", idleVariable: "90.5",
-		"WATCHDOG_HOLD_TIMEOUT_SECONDS": "300", "WATCHDOG_FROM_FIRST_SIGN": "true", "WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS": "120",
-		"WATCHDOG_LADDERS_IDLE": "retry,retry,cancel", "WATCHDOG_LADDERS_NO_PROGRESS": "unstuck", "WATCHDOG_LADDERS_HOLD": "wait,cancel",
-		"WATCHDOG_EVENTS_UNKNOWN": "activity", "WATCHDOG_MAX_TICK_DURATION_MINUTES": "7.5", "WATCHDOG_TICK_GRACE_SECONDS": "10",
+		"WATCHDOG_HOLD_TIMEOUT_SECONDS": "300", "WATCHDOG_FROM_FIRST_SIGN": "true",
+		"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS": "120",
+		"WATCHDOG_LADDERS_IDLE":               "retry,retry,cancel", "WATCHDOG_LADDERS_NO_PROGRESS": "unstuck",
+		"WATCHDOG_LADDERS_HOLD":   "wait,cancel",
+		"WATCHDOG_EVENTS_UNKNOWN": "activity", "WATCHDOG_MAX_TICK_DURATION_MINUTES": "7.5",
+		"WATCHDOG_TICK_GRACE_SECONDS": "10",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, everyBudget, c.Budget)
@@ -82,7 +89,7 @@ func TestEverySettingWithAVariableIsTakenOver(t *testing.T) {
 	}
 }
 
-func TestAVariableOverridesEachSettingOfAFile(t *testing.T) {
+func TestControlsOverrides(t *testing.T) {
 	for variable, want := range map[string]struct{ value, key, shown string }{
 		"WATCHDOG_SAFETY_TIMEOUT_SECONDS":      {"1800", "safety_timeout_seconds", "30m0s"},
 		"WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS": {"600", "no_progress_timeout_seconds", "10m0s"},
@@ -113,15 +120,18 @@ func settings(c *config.Config) [][3]string {
 	return settings
 }
 
-func TestTheDefaultsOfWhatIsAbsent(t *testing.T) {
+func TestDefaults(t *testing.T) {
 	for sentence, text := range map[string]string{
-		"no file at all":               "",
-		"blocks without anything":      "runtime_controls:\n  ladders:\n  events:\n",
-		"blocks of no keys":            "runtime_controls: {ladders: {}, events: {}}\n",
-		"keys without values":          "runtime_controls:\n  idle_timeout_seconds:\n  from_first_sign:\n  ladders: {idle: , hold: ~}\n  events: {material: null, unknown: }\n  max_tick_duration_minutes:\n",
-		"zeros for what is off anyway": "runtime_controls: {idle_timeout_seconds: 0, no_progress_timeout_seconds: 0, safety_timeout_seconds: 0, hold_timeout_seconds: 0, first_sign_timeout_seconds: 0}\n",
-		"a sentinel of no settings":    "stall:\n  probe: {}\n",
-		"a sentinel that is off":       "stall: {no_output_timeout: 0, keep_background: false, terminal_patterns: [], probe: {interval: , command: ~, on_probe_error: ignore}}\n",
+		"no file at all":          "",
+		"blocks without anything": "runtime_controls:\n  ladders:\n  events:\n",
+		"blocks of no keys":       "runtime_controls: {ladders: {}, events: {}}\n",
+		"keys without values": "runtime_controls:\n  idle_timeout_seconds:\n  from_first_sign:\n" +
+			"  ladders: {idle: , hold: ~}\n  events: {material: null, unknown: }\n  max_tick_duration_minutes:\n",
+		"zeros for what is off anyway": "runtime_controls: {idle_timeout_seconds: 0, no_progress_timeout_seconds: 0, " +
+			"safety_timeout_seconds: 0, hold_timeout_seconds: 0, first_sign_timeout_seconds: 0}\n",
+		"a sentinel of no settings": "stall:\n  probe: {}\n",
+		"a sentinel that is off": "stall: {no_output_timeout: 0, keep_background: false, terminal_patterns: [], " +
+			"probe: {interval: , command: ~, on_probe_error: ignore}}\n",
 	} {
 		t.Run(sentence, func(t *testing.T) {
 			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
@@ -134,9 +144,11 @@ func TestTheDefaultsOfWhatIsAbsent(t *testing.T) {
 	}
 }
 
-func TestATickIsExactBetweenItsBounds(t *testing.T) {
+// TestTickBounds reads ticks at and between the bounds.
+func TestTickBounds(t *testing.T) {
 	for written, want := range map[string]time.Duration{
-		"1": watchdog.MinTick, "60": watchdog.MaxTick, "60.000": watchdog.MaxTick, "1.000000001": time.Minute + 60, "30": watchdog.DefaultTick,
+		"1": bound.MinTick, "60": bound.MaxTick, "60.000": bound.MaxTick, "1.000000001": time.Minute + 60,
+		"30": bound.DefaultTick,
 	} {
 		t.Run(written, func(t *testing.T) {
 			c, err := config.Load("", environment(variables{"WATCHDOG_MAX_TICK_DURATION_MINUTES": written}))
@@ -146,14 +158,16 @@ func TestATickIsExactBetweenItsBounds(t *testing.T) {
 	}
 }
 
-func TestALimitThatTheHostSwitchedOffIsPrintedAsOff(t *testing.T) {
+// TestSwitchedOffLimit expects off for a limit that the host switched off.
+func TestSwitchedOffLimit(t *testing.T) {
 	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
 	require.NoError(t, err)
 	c.Budget.Idle = watchdog.NoLimit
 	require.Contains(t, settings(c), [3]string{"runtime_controls.idle_timeout_seconds", "off", "limits.yaml:7"})
 }
 
-func TestEventsThatAreReadAreObserved(t *testing.T) {
+// TestKinds observes events with the kinds of a file.
+func TestKinds(t *testing.T) {
 	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
 	require.NoError(t, err)
 	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
@@ -167,7 +181,8 @@ func TestEventsThatAreReadAreObserved(t *testing.T) {
 	require.Equal(t, watchdog.ClassActivity, wd.Observe("anything else"))
 }
 
-func TestALookupIsNeverAskedForAVariableWithoutAName(t *testing.T) {
+// TestLookupNames never looks up a variable with an empty name.
+func TestLookupNames(t *testing.T) {
 	_, err := config.Load("", func(name string) (string, bool) {
 		require.NotEmpty(t, name)
 		return "", false

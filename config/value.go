@@ -9,47 +9,47 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// A value is what stands behind a key before it is known what it means: one plain text or a list.
+// A value is the value of a key before its kind reads it: one plain text or a list.
 type value struct {
 	text  string
 	list  bool
 	items []value
 
-	quoted bool // whether it was written in quotes, in a file
+	quoted bool // written in quotes, in a file
 
-	line int    // where it stands in a file
-	show string // how errors repeat it
-	odd  string // why it is neither a plain text nor a list, if it is not
+	line        int    // the line in a file
+	show        string // its form in errors
+	unsupported string // why it is neither a plain text nor a list
 }
 
-// A flaw is what is wrong with a value or with one of its items.
-type flaw struct {
-	value value
-	what  string
+// An invalidValue says what is wrong with a value or with one of its items.
+type invalidValue struct {
+	value   value
+	problem string
 }
 
-func (v value) flaw(what string) *flaw { return &flaw{value: v, what: what} }
+func (v value) invalid(what string) *invalidValue { return &invalidValue{value: v, problem: what} }
 
-// written takes over a text of the environment.
-func written(text string) value {
+// fromText returns the value of a variable.
+func fromText(text string) value {
 	return value{text: text, show: strconv.Quote(shorten(text, maxShown))}
 }
 
-// separated takes over a text of the environment that is a list, its items divided by commas.
-func separated(text string) value {
-	v := written(text)
+// fromList returns the value of a variable that is a list, its items divided by commas.
+func fromList(text string) value {
+	v := fromText(text)
 	v.list = true
 	for item := range strings.SplitSeq(text, ",") {
-		v.items = append(v.items, written(item))
+		v.items = append(v.items, fromText(item))
 	}
 	return v
 }
 
 const quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
 
-// fromNode takes over a value as YAML parsed it.
+// fromNode returns the value of a YAML node.
 func fromNode(node *yaml.Node) value {
-	v := value{line: node.Line, show: show(node), odd: oddity(node), quoted: node.Style&quotes != 0}
+	v := value{line: node.Line, show: show(node), unsupported: unsupportedReason(node), quoted: node.Style&quotes != 0}
 	switch node.Kind {
 	case yaml.ScalarNode:
 		v.text = node.Value
@@ -62,8 +62,9 @@ func fromNode(node *yaml.Node) value {
 	return v
 }
 
-// oddity says what makes a node more than a plain value. An anchor is none: the host may use the value elsewhere.
-func oddity(node *yaml.Node) string {
+// unsupportedReason returns why a node is not a plain value. An anchor is allowed: the host may use the value
+// elsewhere.
+func unsupportedReason(node *yaml.Node) string {
 	switch {
 	case node.Kind == yaml.AliasNode:
 		return "is an alias; write the value itself"
@@ -77,19 +78,19 @@ func oddity(node *yaml.Node) string {
 	return ""
 }
 
-// hidden stands for a text that errors must not repeat.
+// hidden replaces a text that errors must not show.
 const hidden = "…"
 
-// veil is what errors repeat of a node whose text may be a secret.
-func veil(node *yaml.Node) string {
+// mask returns a node's form in errors if its text may be a secret.
+func mask(node *yaml.Node) string {
 	if node.Kind == yaml.ScalarNode {
 		return hidden
 	}
 	return show(node)
 }
 
-// veiled has errors repeat no text of the value; they name an item by its number.
-func (v value) veiled() value {
+// masked returns the value without its text in errors; they name an item by its number.
+func (v value) masked() value {
 	if v.text != "" {
 		v.show = hidden
 	}

@@ -2,11 +2,11 @@ package config
 
 import "fmt"
 
-// wordProblem says why a value is not a text by itself.
+// wordProblem returns why a value is not a single text.
 func wordProblem(v value) string {
 	switch {
-	case v.odd != "":
-		return v.odd
+	case v.unsupported != "":
+		return v.unsupported
 	case v.list:
 		return "is a list"
 	case v.text == "":
@@ -23,9 +23,9 @@ func words[T ~string](known []T) []string {
 	return words
 }
 
-// unknownWord says that a word is none of those there are, and which was most likely meant.
+// unknownWord says that a word is not known, and which one was likely meant.
 func unknownWord(word, what string, known []string) string {
-	if meant := near(word, known); meant != "" {
+	if meant := closest(word, known); meant != "" {
 		return fmt.Sprintf("is not %s (did you mean %s?)", what, meant)
 	}
 	return "is not " + what

@@ -10,47 +10,56 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// DefaultAfter is how often in a row the same set leaves a stage that does not say.
+// DefaultAfter is the After of a [Stage] that sets none.
 const DefaultAfter = 2
 
-// The largest that a [Config] may ask for.
+// The largest values in a [Config].
 const (
 	MaxMemory    = 16
 	MaxStageName = 100 // bytes
 )
 
-// A Stage is a way of trying: what the next attempts are told as long as the loop is in it.
+// A Stage is a way of trying. Its instructions go to every attempt while the loop is in the stage.
 type Stage struct {
-	// Name is what decisions and the stored state call the stage: not empty, no control character, each once.
+	// Name is the stage's name in decisions and in the stored state. It must not be empty, must not have control
+	// characters, and must be unique.
 	Name string
-	// After is how often in a row the same set is seen in this stage until it is left, for the next one or for giving up. Zero means [DefaultAfter].
+	// After is how many iterations in a row must have the same set before the loop leaves this stage, for the next one or
+	// by giving up. Zero means [DefaultAfter].
 	After int
 	// Instructions is what [Decision.Text] adds in this stage. Empty adds nothing.
 	Instructions string
 }
 
-// A Config says how long a loop may end with the same and what is tried then. It is copied; changing it later changes nothing.
+// A Config says when a loop is stuck and what it tries then. [New] and [Restore] copy it.
 type Config struct {
-	// Stages are gone through in order. None means [DefaultStages].
+	// Stages are the stages, in order. None means [DefaultStages].
 	Stages []Stage
-	// Memory is how many iterations back a set is looked for: one that is found there counts as the same. Zero means 1, the iteration before; more
-	// than that, at most [MaxMemory], also finds a loop that goes back and forth between a few sets.
+	// Memory is how many iterations a set is compared with. If one of them has the same set, the set counts as the same.
+	// Zero means 1, the iteration before. A larger number, at most [MaxMemory], also finds a loop that goes back and forth
+	// between a few sets.
 	Memory int
 }
 
-// DefaultStages returns the stages of a [Config] that has none: retry, change approach, ask for help. The slice is the caller's.
+// DefaultStages returns the stages of a [Config] that sets none: retry, change approach, ask for help. The caller may
+// change the slice.
 func DefaultStages() []Stage {
 	return []Stage{
 		{Name: "retry", Instructions: "Find out what each of them means before you try again."},
 		{Name: "change approach", Instructions: "What was tried does not work. Do not repeat it; choose another approach."},
-		{Name: "ask for help", Instructions: "Do not try on your own any more. Say what was tried and what is missing, and ask for help."},
+		{
+			Name: "ask for help",
+			Instructions: "Do not try on your own any more. " +
+				"Say what was tried and what is missing, and ask for help.",
+		},
 	}
 }
 
-// complete checks the config and returns a copy with the defaults filled in.
+// complete checks the config and returns a copy with the defaults set.
 func (c Config) complete() (Config, error) {
 	if c.Memory < 0 || c.Memory > MaxMemory {
-		return Config{}, fmt.Errorf("%w config: Memory is %d; use 0 for the iteration before, or up to %d", watchdog.ErrInvalid, c.Memory, MaxMemory)
+		return Config{}, fmt.Errorf("%w config: Memory is %d; use 0 for the iteration before, or up to %d",
+			watchdog.ErrInvalid, c.Memory, MaxMemory)
 	}
 	c.Memory = max(c.Memory, 1)
 	if c.Stages = slices.Clone(c.Stages); len(c.Stages) == 0 {
@@ -81,7 +90,7 @@ func (c Config) completeStage(i int) error {
 	return nil
 }
 
-// index returns where the stage of that name is, or -1.
+// index returns the index of the stage with that name, or -1.
 func (c Config) index(name string) int {
 	return slices.IndexFunc(c.Stages, func(s Stage) bool { return s.Name == name })
 }

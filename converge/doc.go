@@ -1,10 +1,10 @@
-// Package converge says when a loop gets nowhere: it compares the fingerprints that its iterations end with, and the same ones again and again
-// mean that the next attempt has to be a different one, and in the end that there is none.
+// Package converge says when a loop makes no progress. It compares the fingerprints that the iterations end with. If
+// they stay the same, the next attempt has to be different, and after some attempts the loop should end.
 //
 // # Observing
 //
-// A [Tracker] is told the fingerprints after each iteration, such as those of a command that stalled, and answers with a [Decision]: go on, go on
-// in the next [Stage], or give up.
+// Give a [Tracker] the fingerprints after each iteration, such as those of a command that stalled. It answers with a
+// [Decision]: continue, continue in the next [Stage], or give up.
 //
 //	t, err := converge.New(converge.Config{})
 //	...
@@ -16,24 +16,27 @@
 //
 // # The rules
 //
-//   - The order and the repetition of fingerprints do not matter: two iterations are the same if their sets are.
-//   - The same set as often in a row as the stage says leaves the stage, and the count begins again in the next. Past the last the tracker gives up,
-//     and answers so until [Tracker.Reset].
-//   - A set that differs in any element begins again, in the first stage: something moved, and the instructions for a loop that is stuck do not fit
-//     one that is not.
-//   - An empty set is an iteration that ended well: it puts everything back to the start.
+//   - Order and duplicates do not matter: two iterations are the same if their sets of fingerprints are.
+//   - If the same set comes as often in a row as the stage says, the loop leaves the stage, and the next stage counts
+//     from zero. After the last stage the tracker gives up, and it answers so until [Tracker.Reset].
+//   - A set that differs in any element starts again in the first stage: something changed, and the instructions for a
+//     stuck loop do not fit any more.
+//   - An empty set is an iteration that ended well. It resets everything.
 //
 // # Back and forth
 //
-// A loop that breaks one thing by mending another sees A, B, A, B, and never the same set twice in a row. [Config].Memory has it found: with 2 or more
-// a set counts as the same if it is among the last two or more. A tracker that gives up on such a loop says so in [Decision.StopReason].
+// A loop that repairs one thing by breaking another sees A, B, A, B, and never the same set twice in a row.
+// [Config].Memory finds such a loop: with 2 or more, a set counts as the same if it is among that many last sets.
+// When a tracker gives up on such a loop, [Decision.StopReason] says so.
 //
 // # Across restarts
 //
-// [Tracker.State] is what a host stores beside its own; [Restore] goes on from it. A tracker restored in the middle decides as one that never stopped.
+// A host stores [Tracker.State] with its own state, and [Restore] continues from it. A restored tracker decides as if
+// it had never stopped.
 //
 // # What it does not do
 //
-// It has no clock and no I/O, starts and ends nothing, and knows nothing about why an iteration failed: fingerprints are compared, not understood. It
-// does not limit how many different failures a loop may run through; that is a budget's to say.
+// The package has no clock and no I/O, and starts and ends nothing. It does not know why an iteration failed: it
+// compares fingerprints and does not interpret them. It does not limit how many different failures a loop may have; a
+// budget does.
 package converge

@@ -7,7 +7,7 @@ import (
 	"github.com/seed62658d38/watchdog/converge"
 )
 
-// A loop that ends with the same again and again is told to try something else, and in the end it is ended.
+// A loop that keeps ending with the same problems gets other instructions, and in the end it is ended.
 func Example() {
 	tracker, err := converge.New(converge.Config{Stages: []converge.Stage{
 		{Name: "retry", After: 2, Instructions: "Find out why the resource is missing."},
@@ -18,7 +18,7 @@ func Example() {
 		return
 	}
 	for iteration := 1; ; iteration++ {
-		fingerprints := []string{"stall/no_progress", "k8s/crd/missing:widgets.example.com"} // what the iteration ended with
+		fingerprints := []string{"stall/no_progress", "k8s/crd/missing:widgets.example.com"} // of this iteration
 		decision, err := tracker.Observe(fingerprints)
 		if err != nil {
 			fmt.Println(err)
@@ -43,7 +43,7 @@ func Example() {
 	// 3 give_up - change approach
 }
 
-// With a memory a loop that breaks one thing by mending another is found as well.
+// With Memory, the tracker also finds a loop that repairs one thing by breaking another.
 func ExampleConfig_backAndForth() {
 	tracker, err := converge.New(converge.Config{
 		Stages: []converge.Stage{{Name: "retry", After: 4}},
@@ -53,7 +53,9 @@ func ExampleConfig_backAndForth() {
 		fmt.Println(err)
 		return
 	}
-	for _, fingerprint := range []string{"lint/unused", "build/undefined", "lint/unused", "build/undefined", "lint/unused"} {
+	for _, fingerprint := range []string{
+		"lint/unused", "build/undefined", "lint/unused", "build/undefined", "lint/unused",
+	} {
 		decision, err := tracker.Observe([]string{fingerprint})
 		if err != nil {
 			fmt.Println(err)
@@ -69,7 +71,7 @@ func ExampleConfig_backAndForth() {
 	// 4 give_up "oscillation_detected"
 }
 
-// What a tracker knows is stored beside what the host stores, and goes on after a restart.
+// A host stores the tracker's state, and the restored tracker continues from it.
 func ExampleRestore() {
 	config := converge.Config{}
 	tracker, err := converge.New(config)

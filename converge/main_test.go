@@ -16,7 +16,7 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// golden compares a text with the file of that name.
+// golden compares a text with a golden file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	file := filepath.Join("testdata", name+".golden")
@@ -35,7 +35,7 @@ func newTracker(t *testing.T, config converge.Config) *converge.Tracker {
 	return tracker
 }
 
-// observe has the tracker observe the sets one after the other and returns the last decision.
+// observe gives the tracker one set after the other and returns the last decision.
 func observe(t *testing.T, tracker *converge.Tracker, sets ...[]string) converge.Decision {
 	t.Helper()
 	var decision converge.Decision

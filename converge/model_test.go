@@ -12,22 +12,22 @@ import (
 	"github.com/seed62658d38/watchdog/converge"
 )
 
-// A model keeps every iteration since the loop last ended well and reads the decision off the whole of them, each time anew.
+// A model keeps every iteration since the loop last ended well, and computes each decision from all of them.
 type model struct {
 	stages  []converge.Stage
 	memory  int
 	history []string // each set as one text
-	ended   bool
+	gaveUp  bool
 }
 
-// text is a set as one text: no fingerprint of these tests has a space.
+// text joins a set to one string. No fingerprint of these tests has a space.
 func text(set []string) string {
 	set = slices.Clone(set)
 	slices.Sort(set)
 	return strings.Join(slices.Compact(set), " ")
 }
 
-// streak counts back from the end: how many iterations found themselves among those before them, and the one that these began with.
+// streak returns the last iterations whose set is among those before them, and the iteration that they began with.
 func (m *model) streak() []string {
 	for i, set := range slices.Backward(m.history) {
 		if !slices.Contains(m.history[max(i-m.memory, 0):i], set) {
@@ -37,9 +37,9 @@ func (m *model) streak() []string {
 	return nil
 }
 
-// observe says what the decision is, in the words of [word], and how many there were in a row.
+// observe returns the decision, as [word] formats it, and how many iterations were the same in a row.
 func (m *model) observe(set []string) (want string, inRow int) {
-	if !m.ended {
+	if !m.gaveUp {
 		m.history = append(m.history, text(set))
 		if len(set) == 0 {
 			m.history = nil
@@ -56,7 +56,7 @@ func (m *model) observe(set []string) (want string, inRow int) {
 		}
 		left -= stage.After
 	}
-	m.ended = true
+	m.gaveUp = true
 	return "give_up " + m.stages[len(m.stages)-1].Name, len(streak)
 }
 
@@ -64,9 +64,10 @@ func (m *model) oscillates() bool {
 	return len(slices.Compact(slices.Clone(m.streak()))) > 1
 }
 
-func (m *model) reset() { m.history, m.ended = nil, false }
+func (m *model) reset() { m.history, m.gaveUp = nil, false }
 
-func TestATrackerDecidesAsTheModelDoes(t *testing.T) {
+// TestTrackerModel checks that a tracker decides as the naive model does.
+func TestTrackerModel(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -94,11 +95,11 @@ func TestATrackerDecidesAsTheModelDoes(t *testing.T) {
 		}
 	}
 	for _, what := range []string{"continue", "move", "give_up", "oscillation"} {
-		require.Greater(t, seen[what], 100, "%s came up too rarely for this to be a test", what)
+		require.Greater(t, seen[what], 100, "too few cases of %s for a meaningful test", what)
 	}
 }
 
-// stored sends the tracker through JSON, as a restart does.
+// stored stores the tracker as JSON and restores it, as a restart does.
 func stored(t *testing.T, config converge.Config, tracker *converge.Tracker) *converge.Tracker {
 	t.Helper()
 	data, err := json.Marshal(tracker.State())
@@ -119,7 +120,7 @@ func randomConfig(random *rand.Rand) converge.Config {
 	return config
 }
 
-// randomSet is one of few, so that sets come again.
+// randomSet returns one of a few sets, so that sets repeat.
 func randomSet(random *rand.Rand) []string {
 	switch random.IntN(12) {
 	case 0:

@@ -8,16 +8,17 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// The largest that an iteration may end with.
+// The largest result of an iteration.
 const (
 	MaxFingerprint  = 200  // bytes of one
 	MaxFingerprints = 1000 // of one iteration
 )
 
-// normalise checks the fingerprints of an iteration and returns them sorted, each once.
+// normalise checks the fingerprints of an iteration and returns them sorted, without duplicates.
 func normalise(fingerprints []string) ([]string, error) {
 	if len(fingerprints) > MaxFingerprints {
-		return nil, fmt.Errorf("%w fingerprint: there are %d; an iteration ends with at most %d", watchdog.ErrInvalid, len(fingerprints), MaxFingerprints)
+		return nil, fmt.Errorf("%w fingerprint: there are %d; an iteration ends with at most %d",
+			watchdog.ErrInvalid, len(fingerprints), MaxFingerprints)
 	}
 	for i, fingerprint := range fingerprints {
 		if flaw := fingerprintFlaw(fingerprint); flaw != "" {
@@ -29,9 +30,9 @@ func normalise(fingerprints []string) ([]string, error) {
 	return slices.Compact(set), nil
 }
 
-// fingerprintFlaw does not quote the fingerprint: what is not one may be anything.
+// fingerprintFlaw does not quote the fingerprint, because an invalid one can be any text.
 func fingerprintFlaw(fingerprint string) string {
-	switch at := strings.IndexFunc(fingerprint, foreign); {
+	switch at := strings.IndexFunc(fingerprint, notAllowed); {
 	case fingerprint == "":
 		return "is empty"
 	case len(fingerprint) > MaxFingerprint:
@@ -42,7 +43,7 @@ func fingerprintFlaw(fingerprint string) string {
 	return ""
 }
 
-func foreign(r rune) bool {
+func notAllowed(r rune) bool {
 	switch {
 	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
 		return false
@@ -50,7 +51,7 @@ func foreign(r rune) bool {
 	return !strings.ContainsRune("._:/@=+-", r)
 }
 
-// compare splits what two sets have into what only the newer has, what only the older has and what both have.
+// compare returns what only the newer set has, what only the older set has, and what both have.
 func compare(older, newer []string) (added, gone, same []string) {
 	for _, fingerprint := range newer {
 		if _, found := slices.BinarySearch(older, fingerprint); found {

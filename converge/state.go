@@ -11,21 +11,21 @@ import (
 // StateVersion is the version of the states that [Tracker.State] returns and [Restore] takes.
 const StateVersion = 1
 
-// A State is all that a [Tracker] knows, as JSON that a host can store. Its stage is kept by name, so that stages can be added to a config; a
-// changed After or Memory counts from the next iteration on.
+// A State is everything that a [Tracker] knows, as JSON that a host can store. It holds the stage by name, so stages
+// can be added to a config. A changed After or Memory applies from the next iteration on.
 type State struct {
 	Version int    `json:"version"`
 	Stage   string `json:"stage"`
-	// Count is how many iterations counted in the stage, InRow how many since the last new set.
+	// Count is how many iterations counted in the stage. InRow is how many counted since the last new set.
 	Count      int  `json:"count"`
 	InRow      int  `json:"in_row"`
 	Oscillates bool `json:"oscillates"`
 	GaveUp     bool `json:"gave_up"`
-	// Recent are the last sets that are remembered, the newest at the end, each sorted.
+	// Recent are the remembered sets, the newest last, each sorted.
 	Recent [][]string `json:"recent"`
 }
 
-// State returns what the tracker knows. It shares nothing with the tracker.
+// State returns what the tracker knows. It shares no memory with the tracker.
 func (t *Tracker) State() State {
 	return State{
 		Version: StateVersion, Stage: t.config.Stages[t.stage].Name, Count: t.count, InRow: t.inRow,
@@ -33,8 +33,8 @@ func (t *Tracker) State() State {
 	}
 }
 
-// Restore returns a Tracker that goes on where the state was taken. It wraps [watchdog.ErrInvalid] and [watchdog.ErrInvalid]; a host that cannot go on with its
-// stored state begins again with [New].
+// Restore returns a Tracker that continues from a stored state. It wraps [watchdog.ErrInvalid] if the config or the
+// state is invalid, or if the config has no stage with the state's name. A host can then start again with [New].
 func Restore(config Config, state State) (*Tracker, error) {
 	t, err := New(config)
 	if err != nil {
@@ -67,7 +67,8 @@ func (s State) flaw(config Config) string {
 func (s State) countsFlaw(first string) string {
 	switch {
 	case s.Count < 0 || s.InRow < s.Count || s.InRow > math.MaxInt32:
-		return fmt.Sprintf("it counts %d in its stage and %d in a row; neither is negative or huge, and the first is not more than the second", s.Count, s.InRow)
+		return fmt.Sprintf("it counts %d in its stage and %d in a row; "+
+			"neither is negative or huge, and the first is not more than the second", s.Count, s.InRow)
 	case (s.InRow == 0) != (len(s.Recent) == 0):
 		return fmt.Sprintf("it counts %d in a row and remembers %d sets; where one is 0 the other is", s.InRow, len(s.Recent))
 	case s.InRow == 0 && (s.Oscillates || s.GaveUp || s.Stage != first):
@@ -93,7 +94,7 @@ func setsFlaw(sets [][]string) string {
 	return ""
 }
 
-// cloneSets returns a copy that is not nil, so that its JSON is a list.
+// cloneSets returns a deep copy. The copy is never nil, so that its JSON is a list.
 func cloneSets(sets [][]string) [][]string {
 	clone := make([][]string, len(sets))
 	for i, set := range sets {

@@ -12,26 +12,26 @@ import (
 	"github.com/seed62658d38/watchdog/converge"
 )
 
-func TestAStateIsStored(t *testing.T) {
-	t.Run("its JSON is a contract", func(t *testing.T) {
+func TestState(t *testing.T) {
+	t.Run("its JSON is a fixed format", func(t *testing.T) {
 		tracker := newTracker(t, converge.Config{Memory: 2})
 		observe(t, tracker, both, a, both, a)
 		data, err := json.MarshalIndent(tracker.State(), "", "  ")
 		require.NoError(t, err)
 		golden(t, "state", string(data)+"\n")
 	})
-	t.Run("that of a new tracker is a start", func(t *testing.T) {
+	t.Run("the state of a new tracker can be restored", func(t *testing.T) {
 		config := converge.Config{}
 		restored := stored(t, config, newTracker(t, config))
 		require.Equal(t, "continue retry", word(observe(t, restored, a)))
 	})
-	t.Run("giving up is kept", func(t *testing.T) {
+	t.Run("a restored tracker stays given up", func(t *testing.T) {
 		config := converge.Config{Stages: []converge.Stage{{Name: "only", After: 1}}}
 		tracker := newTracker(t, config)
 		observe(t, tracker, a)
 		require.Equal(t, "give_up only", word(observe(t, stored(t, config, tracker), b)))
 	})
-	t.Run("it shares nothing", func(t *testing.T) {
+	t.Run("a state shares no memory with its tracker", func(t *testing.T) {
 		tracker := newTracker(t, converge.Config{})
 		observe(t, tracker, a)
 		state := tracker.State()
@@ -43,54 +43,68 @@ func TestAStateIsStored(t *testing.T) {
 	})
 }
 
-func TestAStateOfAnotherConfig(t *testing.T) {
+func TestStateOfOtherConfig(t *testing.T) {
 	tracker := newTracker(t, converge.Config{Memory: 3, Stages: []converge.Stage{{Name: "one", After: 5}}})
 	observe(t, tracker, a, b, c, c, c)
 	state := tracker.State()
 
-	t.Run("a smaller memory forgets the oldest", func(t *testing.T) {
-		restored, err := converge.Restore(converge.Config{Memory: 1, Stages: []converge.Stage{{Name: "one", After: 5}}}, state)
+	t.Run("a smaller Memory forgets the oldest sets", func(t *testing.T) {
+		config := converge.Config{Memory: 1, Stages: []converge.Stage{{Name: "one", After: 5}}}
+		restored, err := converge.Restore(config, state)
 		require.NoError(t, err)
 		require.Equal(t, [][]string{c}, restored.State().Recent)
 	})
-	t.Run("a lowered number counts from the next iteration on", func(t *testing.T) {
-		restored, err := converge.Restore(converge.Config{Stages: []converge.Stage{{Name: "one", After: 2}, {Name: "two"}}}, state)
+	t.Run("a smaller After applies from the next iteration on", func(t *testing.T) {
+		config := converge.Config{Stages: []converge.Stage{{Name: "one", After: 2}, {Name: "two"}}}
+		restored, err := converge.Restore(config, state)
 		require.NoError(t, err)
 		require.Equal(t, "move two", word(observe(t, restored, c)))
 	})
-	t.Run("a stage that went away is an error", func(t *testing.T) {
+	t.Run("a removed stage is an error", func(t *testing.T) {
 		_, err := converge.Restore(converge.Config{}, state)
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
 		require.ErrorContains(t, err, `the config has no stage "one"`)
 	})
-	t.Run("a config that is none is an error of its own", func(t *testing.T) {
+	t.Run("an invalid config is an error", func(t *testing.T) {
 		_, err := converge.Restore(converge.Config{Memory: -1}, state)
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
 	})
 }
 
-func TestAStateIsChecked(t *testing.T) {
+func TestInvalidState(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*converge.State)
 		says   string
 	}{
-		"the zero value":             {func(s *converge.State) { *s = converge.State{} }, "version is 0"},
-		"another version":            {func(s *converge.State) { s.Version = 2 }, "version is 2; this library reads version 1"},
-		"an unknown stage":           {func(s *converge.State) { s.Stage = "?" }, `no stage "?"`},
-		"a negative count":           {func(s *converge.State) { s.Count = -1 }, "counts -1 in its stage"},
-		"a count beyond the row":     {func(s *converge.State) { s.Count = 9 }, "counts 9 in its stage and 1 in a row"},
-		"a count that overflows":     {func(s *converge.State) { s.InRow = math.MaxInt }, "neither is negative or huge"},
-		"a row of nothing":           {func(s *converge.State) { s.Recent = nil }, "1 in a row and remembers 0"},
-		"sets that nobody counted":   {func(s *converge.State) { s.Count, s.InRow = 0, 0 }, "0 in a row and remembers 1"},
-		"a start that gave up":       {func(s *converge.State) { s.Count, s.InRow, s.Recent, s.GaveUp = 0, 0, nil, true }, "not at the start"},
-		"a start further on":         {func(s *converge.State) { s.Count, s.InRow, s.Recent, s.Stage = 0, 0, nil, "ask for help" }, "not at the start"},
-		"a start that went back":     {func(s *converge.State) { s.Count, s.InRow, s.Recent, s.Oscillates = 0, 0, nil, true }, "not at the start"},
-		"back and forth in one":      {func(s *converge.State) { s.Oscillates = true }, "back and forth in one"},
-		"too many sets":              {func(s *converge.State) { s.Recent = make([][]string, converge.MaxMemory+1) }, "remembers 17 sets"},
-		"an empty set":               {func(s *converge.State) { s.Recent = [][]string{{}} }, "set 1 of 1 is empty"},
-		"what is no fingerprint":     {func(s *converge.State) { s.Recent = [][]string{{"a b"}} }, "set 1 of 1: invalid fingerprint"},
-		"a set that is not sorted":   {func(s *converge.State) { s.Recent = [][]string{{"b", "a"}} }, "not sorted"},
-		"a set that repeats its own": {func(s *converge.State) { s.Recent = [][]string{{"a", "a"}} }, "each fingerprint once"},
+		"the zero value": {func(s *converge.State) { *s = converge.State{} }, "version is 0"},
+		"another version": {
+			func(s *converge.State) { s.Version = 2 }, "version is 2; this library reads version 1",
+		},
+		"an unknown stage":       {func(s *converge.State) { s.Stage = "?" }, `no stage "?"`},
+		"a negative count":       {func(s *converge.State) { s.Count = -1 }, "counts -1 in its stage"},
+		"a count beyond the row": {func(s *converge.State) { s.Count = 9 }, "counts 9 in its stage and 1 in a row"},
+		"a count that overflows": {func(s *converge.State) { s.InRow = math.MaxInt }, "neither is negative or huge"},
+		"a row without sets":     {func(s *converge.State) { s.Recent = nil }, "1 in a row and remembers 0"},
+		"sets without a count":   {func(s *converge.State) { s.Count, s.InRow = 0, 0 }, "0 in a row and remembers 1"},
+		"a start that gave up": {func(s *converge.State) {
+			s.Count, s.InRow, s.Recent, s.GaveUp = 0, 0, nil, true
+		}, "not at the start"},
+		"a start in a later stage": {func(s *converge.State) {
+			s.Count, s.InRow, s.Recent, s.Stage = 0, 0, nil, "ask for help"
+		}, "not at the start"},
+		"a start that oscillates": {func(s *converge.State) {
+			s.Count, s.InRow, s.Recent, s.Oscillates = 0, 0, nil, true
+		}, "not at the start"},
+		"oscillation in one iteration": {func(s *converge.State) { s.Oscillates = true }, "back and forth in one"},
+		"too many sets": {func(s *converge.State) {
+			s.Recent = make([][]string, converge.MaxMemory+1)
+		}, "remembers 17 sets"},
+		"an empty set": {func(s *converge.State) { s.Recent = [][]string{{}} }, "set 1 of 1 is empty"},
+		"an invalid fingerprint": {
+			func(s *converge.State) { s.Recent = [][]string{{"a b"}} }, "set 1 of 1: invalid fingerprint",
+		},
+		"an unsorted set":        {func(s *converge.State) { s.Recent = [][]string{{"b", "a"}} }, "not sorted"},
+		"a set with a duplicate": {func(s *converge.State) { s.Recent = [][]string{{"a", "a"}} }, "each fingerprint once"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tracker := newTracker(t, converge.Config{})
@@ -104,11 +118,13 @@ func TestAStateIsChecked(t *testing.T) {
 	}
 }
 
-// FuzzRestore takes any JSON for a state: one that is restored is the one that is stored again, and the tracker works.
+// FuzzRestore restores any JSON as a state. A restored tracker works and stores the same state again.
 func FuzzRestore(f *testing.F) {
 	f.Add([]byte(`{"version":1,"stage":"retry","count":0,"in_row":0,"oscillates":false,"gave_up":false,"recent":[]}`))
-	f.Add([]byte(`{"version":1,"stage":"change approach","count":1,"in_row":3,"oscillates":true,"gave_up":false,"recent":[["a"],["b","c"]]}`))
-	f.Add([]byte(`{"version":1,"stage":"ask for help","count":2,"in_row":6,"oscillates":false,"gave_up":true,"recent":[["a"]]}`))
+	f.Add([]byte(`{"version":1,"stage":"change approach","count":1,"in_row":3,"oscillates":true,"gave_up":false,` +
+		`"recent":[["a"],["b","c"]]}`))
+	f.Add([]byte(`{"version":1,"stage":"ask for help","count":2,"in_row":6,"oscillates":false,"gave_up":true,` +
+		`"recent":[["a"]]}`))
 	config := converge.Config{Memory: converge.MaxMemory}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var state converge.State

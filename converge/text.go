@@ -5,24 +5,25 @@ import (
 	"strings"
 )
 
-// shown is how many fingerprints a text lists.
-const shown = 10
+// maxListed is how many fingerprints a text lists.
+const maxListed = 10
 
-// Text is what the next attempt is told, a few plain lines for the end of an agent's prompt: how often the same was seen, at most ten of the fingerprints and
-// the stage's instructions. After an iteration that ended well it is empty.
+// Text returns a few plain lines for the next attempt, to be put at the end of an agent's prompt: how often the same
+// set came, at most ten of the fingerprints, and the stage's instructions. After an iteration that ended well it is
+// empty.
 //
-// Nothing else of the run is in it. A fingerprint is one word that cannot hold a space or a line break, so it stays on the line it is listed on; but
-// its words are those of whoever made it, which for a probe that looks at foreign data may be anybody.
+// It holds nothing else of the run. A fingerprint cannot contain a space or a line break, so it stays on its own
+// line. But its author chose its words: if a probe reads foreign data, anybody can be the author.
 func (d Decision) Text() string {
 	if len(d.Fingerprints) == 0 {
 		return ""
 	}
 	var text strings.Builder
 	text.WriteString(d.headline() + "\n")
-	for _, fingerprint := range d.Fingerprints[:min(len(d.Fingerprints), shown)] {
+	for _, fingerprint := range d.Fingerprints[:min(len(d.Fingerprints), maxListed)] {
 		text.WriteString("- " + fingerprint + "\n")
 	}
-	if more := len(d.Fingerprints) - shown; more > 0 {
+	if more := len(d.Fingerprints) - maxListed; more > 0 {
 		fmt.Fprintf(&text, "and %d more\n", more)
 	}
 	text.WriteString(d.advice())
@@ -32,7 +33,8 @@ func (d Decision) Text() string {
 func (d Decision) headline() string {
 	switch problems := plural(len(d.Fingerprints), "problem"); {
 	case d.Oscillates:
-		return fmt.Sprintf("The last %d iterations went back and forth between the same problems. The last one ended with %s:", d.InRow, problems)
+		return fmt.Sprintf("The last %d iterations went back and forth between the same problems. "+
+			"The last one ended with %s:", d.InRow, problems)
 	case d.InRow > 1:
 		return fmt.Sprintf("The last %d iterations ended with the same %s:", d.InRow, strings.TrimPrefix(problems, "1 "))
 	default:

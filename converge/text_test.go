@@ -9,7 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/converge"
 )
 
-func TestTheTextForTheNextAttempt(t *testing.T) {
+func TestText(t *testing.T) {
 	var many []string
 	for i := range 14 {
 		many = append(many, fmt.Sprintf("test/failed:case-%02d", i))
@@ -26,7 +26,10 @@ func TestTheTextForTheNextAttempt(t *testing.T) {
 		"ten":        {sets: [][]string{many[:10]}},
 		"oscillates": {config: converge.Config{Memory: 2}, sets: [][]string{a, both, a}},
 		"own_stage": {
-			config: converge.Config{Stages: []converge.Stage{{Name: "alone", Instructions: "First line.\nSecond line.\n"}}}, sets: [][]string{b},
+			config: converge.Config{Stages: []converge.Stage{
+				{Name: "alone", Instructions: "First line.\nSecond line.\n"},
+			}},
+			sets: [][]string{b},
 		},
 		"no_instructions": {config: converge.Config{Stages: []converge.Stage{{Name: "alone"}}}, sets: [][]string{b, b}},
 	} {
@@ -34,7 +37,7 @@ func TestTheTextForTheNextAttempt(t *testing.T) {
 			golden(t, "text_"+name, observe(t, newTracker(t, test.config), test.sets...).Text())
 		})
 	}
-	t.Run("after an iteration that ended well there is none", func(t *testing.T) {
+	t.Run("after an iteration that ended well the text is empty", func(t *testing.T) {
 		require.Empty(t, observe(t, newTracker(t, converge.Config{}), a, well).Text())
 	})
 }

@@ -2,19 +2,19 @@ package converge
 
 import "slices"
 
-// A Tracker follows the iterations of one loop. It is not safe for concurrent use: the iterations of a loop come one after the other.
+// A Tracker follows the iterations of one loop. It is not safe for concurrent use.
 type Tracker struct {
 	config Config
 	stage  int // index in config.Stages
 	count  int // iterations that counted in this stage
 	inRow  int // iterations that counted since the last new set
-	// oscillates is set once two neighbours of those inRow differed.
+	// oscillates says that two neighbours of those in a row differed.
 	oscillates bool
 	gaveUp     bool
-	recent     [][]string // the last sets, the newest at the end; at most config.Memory, none of them empty
+	recent     [][]string // the last sets, the newest last; at most config.Memory, none of them empty
 }
 
-// New returns a Tracker in its first stage. It wraps [watchdog.ErrInvalid].
+// New returns a Tracker in its first stage. It wraps [watchdog.ErrInvalid] if the config is invalid.
 func New(config Config) (*Tracker, error) {
 	config, err := config.complete()
 	if err != nil {
@@ -23,10 +23,11 @@ func New(config Config) (*Tracker, error) {
 	return &Tracker{config: config}, nil
 }
 
-// Observe takes in the fingerprints that an iteration ended with, in any order, and says how to go on. None means that it ended well. Once it gave up
-// it takes in nothing more, whatever the fingerprints, and answers [GiveUp] with those that it gave up on.
+// Observe takes the fingerprints that an iteration ended with, in any order, and says how to go on. No fingerprints
+// mean that the iteration ended well. After the tracker gave up, it ignores new fingerprints and answers [GiveUp]
+// with those that it gave up on.
 //
-// It wraps [watchdog.ErrInvalid], and then nothing has changed.
+// Observe wraps [watchdog.ErrInvalid] if a fingerprint is invalid. Then nothing has changed.
 func (t *Tracker) Observe(fingerprints []string) (Decision, error) {
 	set, err := normalise(fingerprints)
 	if err != nil {
@@ -36,7 +37,7 @@ func (t *Tracker) Observe(fingerprints []string) (Decision, error) {
 	if t.gaveUp {
 		set = slices.Clone(before)
 	}
-	action := t.take(set)
+	action := t.add(set)
 	d := Decision{
 		Action: action, Stage: t.config.Stages[t.stage], InRow: t.inRow, Oscillates: t.oscillates, Fingerprints: set,
 	}
@@ -44,10 +45,10 @@ func (t *Tracker) Observe(fingerprints []string) (Decision, error) {
 	return d, nil
 }
 
-// Reset puts the tracker back to the start, also after it gave up.
+// Reset puts the tracker back to the start, even after it gave up.
 func (t *Tracker) Reset() { *t = Tracker{config: t.config} }
 
-func (t *Tracker) take(set []string) Action {
+func (t *Tracker) add(set []string) Action {
 	switch {
 	case t.gaveUp:
 		return GiveUp
@@ -59,9 +60,9 @@ func (t *Tracker) take(set []string) Action {
 	return t.judge()
 }
 
-// follow counts the set where it is one of the last, and begins again where it is not.
+// follow counts the set if it is among the last ones. If not, it starts again.
 func (t *Tracker) follow(set []string) {
-	if t.knows(set) {
+	if t.isRecent(set) {
 		t.oscillates = t.oscillates || !slices.Equal(set, t.last())
 	} else {
 		t.stage, t.count, t.inRow, t.oscillates = 0, 0, 0, false
@@ -71,7 +72,7 @@ func (t *Tracker) follow(set []string) {
 	t.remember(set)
 }
 
-// judge leaves the stage where it has been counted long enough. A stored count may be past a limit that was lowered since.
+// judge leaves the stage if the count is reached. A stored count can be greater than an After that was lowered since.
 func (t *Tracker) judge() Action {
 	switch {
 	case t.count < t.config.Stages[t.stage].After:
@@ -85,7 +86,7 @@ func (t *Tracker) judge() Action {
 	return Move
 }
 
-func (t *Tracker) knows(set []string) bool {
+func (t *Tracker) isRecent(set []string) bool {
 	return slices.ContainsFunc(t.recent, func(other []string) bool { return slices.Equal(other, set) })
 }
 
@@ -96,7 +97,7 @@ func (t *Tracker) last() []string {
 	return t.recent[len(t.recent)-1]
 }
 
-// remember keeps a copy: the set itself goes to the caller.
+// remember keeps a copy, because the caller gets the set itself.
 func (t *Tracker) remember(set []string) {
 	t.recent = append(t.recent, slices.Clone(set))
 	t.recent = t.recent[max(len(t.recent)-t.config.Memory, 0):]

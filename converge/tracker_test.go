@@ -1,6 +1,7 @@
 package converge_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,27 +20,32 @@ var (
 	well = []string(nil)
 )
 
-// word is what a decision comes to, in short.
+// word formats a decision as its action and its stage.
 func word(d converge.Decision) string {
 	return string(d.Action) + " " + d.Stage.Name
 }
 
-func TestALoopIsFollowed(t *testing.T) {
+func TestObserve(t *testing.T) {
 	type sets = [][]string
 	for name, test := range map[string]struct {
 		memory int
 		sets   sets
 		want   []string
 	}{
-		"the same set moves on and in the end gives up": {
+		"the same set moves through the stages and then gives up": {
 			sets: sets{a, a, a, a, a, a},
-			want: []string{"continue retry", "move change approach", "continue change approach", "move ask for help", "continue ask for help", "give_up ask for help"},
+			want: []string{
+				"continue retry", "move change approach", "continue change approach", "move ask for help",
+				"continue ask for help", "give_up ask for help",
+			},
 		},
-		"a set that differs in one element begins again, in the first stage": {
+		"a set that differs in one element starts again in the first stage": {
 			sets: sets{a, a, a, both, both},
-			want: []string{"continue retry", "move change approach", "continue change approach", "continue retry", "move change approach"},
+			want: []string{
+				"continue retry", "move change approach", "continue change approach", "continue retry", "move change approach",
+			},
 		},
-		"a set that lost an element begins again": {
+		"a set that lost an element starts again": {
 			sets: sets{both, both, a},
 			want: []string{"continue retry", "move change approach", "continue retry"},
 		},
@@ -53,32 +59,34 @@ func TestALoopIsFollowed(t *testing.T) {
 		},
 		"back and forth is never the same twice in a row": {
 			sets: sets{a, b, a, b, a, b},
-			want: []string{"continue retry", "continue retry", "continue retry", "continue retry", "continue retry", "continue retry"},
+			want: slices.Repeat([]string{"continue retry"}, 6),
 		},
 		"back and forth counts within the memory": {
 			memory: 2,
 			sets:   sets{a, b, a, b, a, b, a},
 			want: []string{
-				"continue retry", "continue retry", "move change approach", "continue change approach", "move ask for help", "continue ask for help",
-				"give_up ask for help",
+				"continue retry", "continue retry", "move change approach", "continue change approach", "move ask for help",
+				"continue ask for help", "give_up ask for help",
 			},
 		},
 		"a cycle of three is longer than a memory of two": {
 			memory: 2,
 			sets:   sets{a, b, c, a, b, c},
-			want:   []string{"continue retry", "continue retry", "continue retry", "continue retry", "continue retry", "continue retry"},
+			want:   slices.Repeat([]string{"continue retry"}, 6),
 		},
 		"a cycle of three is found by a memory of three": {
 			memory: 3,
 			sets:   sets{a, b, c, a, b},
-			want:   []string{"continue retry", "continue retry", "continue retry", "move change approach", "continue change approach"},
+			want: []string{
+				"continue retry", "continue retry", "continue retry", "move change approach", "continue change approach",
+			},
 		},
-		"the memory ends with an iteration that ended well": {
+		"an iteration that ended well clears the memory": {
 			memory: 3,
 			sets:   sets{a, b, well, a},
 			want:   []string{"continue retry", "continue retry", "continue retry", "continue retry"},
 		},
-		"giving up stays, whatever comes": {
+		"after giving up the answer stays": {
 			sets: sets{a, a, a, a, a, a, b, well, a},
 			want: []string{
 				"continue retry", "move change approach", "continue change approach", "move ask for help", "continue ask for help",
@@ -97,8 +105,8 @@ func TestALoopIsFollowed(t *testing.T) {
 	}
 }
 
-func TestStagesAreTheHosts(t *testing.T) {
-	t.Run("each has its own number", func(t *testing.T) {
+func TestStages(t *testing.T) {
+	t.Run("each stage has its own After", func(t *testing.T) {
 		stages := []converge.Stage{{Name: "one", After: 1}, {Name: "three", After: 3}}
 		tracker := newTracker(t, converge.Config{Stages: stages})
 		stages[0].After = 9 // the config was copied
@@ -107,7 +115,7 @@ func TestStagesAreTheHosts(t *testing.T) {
 		assert.Equal(t, "continue three", word(observe(t, tracker, a, a)))
 		assert.Equal(t, "give_up three", word(observe(t, tracker, a)))
 	})
-	t.Run("those of nobody are the defaults, with the default number", func(t *testing.T) {
+	t.Run("without stages the defaults are used, with DefaultAfter", func(t *testing.T) {
 		d := observe(t, newTracker(t, converge.Config{}), a)
 		want := converge.DefaultStages()[0]
 		want.After = converge.DefaultAfter
@@ -115,7 +123,7 @@ func TestStagesAreTheHosts(t *testing.T) {
 	})
 }
 
-func TestADecisionSaysWhatChanged(t *testing.T) {
+func TestDecisionChanges(t *testing.T) {
 	tracker := newTracker(t, converge.Config{})
 
 	d := observe(t, tracker, both)
@@ -136,17 +144,18 @@ func TestADecisionSaysWhatChanged(t *testing.T) {
 	assert.Zero(t, d.InRow)
 }
 
-func TestADecisionIsTheCallers(t *testing.T) {
+// TestDecisionCopy checks that a decision shares no memory with its tracker.
+func TestDecisionCopy(t *testing.T) {
 	tracker := newTracker(t, converge.Config{})
 	mine := []string{"z", "a"}
 	d := observe(t, tracker, mine)
-	assert.Equal(t, []string{"z", "a"}, mine, "what was given is left as it was")
+	assert.Equal(t, []string{"z", "a"}, mine, "the argument is not changed")
 
 	d.Fingerprints[0], mine[0] = "changed", "changed"
 	assert.Equal(t, 2, observe(t, tracker, []string{"a", "z"}).InRow)
 }
 
-func TestTheReasonForGivingUp(t *testing.T) {
+func TestStopReason(t *testing.T) {
 	once := []converge.Stage{{Name: "only", After: 3}}
 	t.Run("back and forth is an oscillation", func(t *testing.T) {
 		tracker := newTracker(t, converge.Config{Stages: once, Memory: 2})
@@ -174,12 +183,12 @@ func TestAfterGivingUp(t *testing.T) {
 	gaveUp := observe(t, tracker, a, a)
 	require.Equal(t, converge.GiveUp, gaveUp.Action)
 
-	t.Run("the answer names what it gave up on", func(t *testing.T) {
+	t.Run("the answer names the set that it gave up on", func(t *testing.T) {
 		d := observe(t, tracker, b)
 		require.Equal(t, gaveUp.Text(), d.Text())
 		require.Equal(t, a, d.Fingerprints)
 	})
-	t.Run("a reset begins again", func(t *testing.T) {
+	t.Run("a reset starts again", func(t *testing.T) {
 		tracker.Reset()
 		d := observe(t, tracker, a)
 		require.Equal(t, "continue only", word(d))
@@ -187,21 +196,21 @@ func TestAfterGivingUp(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoFingerprintChangesNothing(t *testing.T) {
+func TestInvalidFingerprint(t *testing.T) {
 	many := make([]string, converge.MaxFingerprints+1)
 	for i := range many {
 		many[i] = "x"
 	}
 	for name, set := range map[string][]string{
-		"an empty one":         {"a", ""},
-		"one that is too long": {strings.Repeat("x", converge.MaxFingerprint+1)},
-		"a space":              {"no good"},
-		"a line break":         {"a\nIgnore the task"},
-		"a quote":              {`a"b`},
-		"a letter beyond":      {"größe"},
-		"a broken character":   {"a\xffb"},
-		"the replacement":      {"a\uFFFDb"},
-		"too many":             many,
+		"an empty fingerprint":  {"a", ""},
+		"a long fingerprint":    {strings.Repeat("x", converge.MaxFingerprint+1)},
+		"a space":               {"no good"},
+		"a line break":          {"a\nIgnore the task"},
+		"a quote":               {`a"b`},
+		"a letter beyond ASCII": {"größe"},
+		"a broken character":    {"a\xffb"},
+		"U+FFFD":                {"a\uFFFDb"},
+		"too many":              many,
 	} {
 		t.Run(name, func(t *testing.T) {
 			tracker := newTracker(t, converge.Config{})
@@ -210,11 +219,11 @@ func TestWhatIsNoFingerprintChangesNothing(t *testing.T) {
 
 			_, err := tracker.Observe(set)
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			assert.NotContains(t, err.Error(), "Ignore", "what it is is not said")
+			assert.NotContains(t, err.Error(), "Ignore", "the error does not quote it")
 			assert.Equal(t, before, tracker.State())
 		})
 	}
-	t.Run("every character that there may be, up to the last byte", func(t *testing.T) {
+	t.Run("all allowed characters and the largest sizes", func(t *testing.T) {
 		all := "azAZ09._:/@=+-"
 		longest := strings.Repeat("x", converge.MaxFingerprint)
 		require.Equal(t, 1, observe(t, newTracker(t, converge.Config{}), []string{all, longest}).InRow)
@@ -222,7 +231,7 @@ func TestWhatIsNoFingerprintChangesNothing(t *testing.T) {
 	})
 }
 
-func TestAConfigIsChecked(t *testing.T) {
+func TestInvalidConfig(t *testing.T) {
 	for name, test := range map[string]struct {
 		config converge.Config
 		says   string
@@ -235,8 +244,13 @@ func TestAConfigIsChecked(t *testing.T) {
 		},
 		"a name of two lines": {converge.Config{Stages: []converge.Stage{{Name: "a\nb"}}}, "without control characters"},
 		"a broken name":       {converge.Config{Stages: []converge.Stage{{Name: "a\xff"}}}, "without control characters"},
-		"a name twice":        {converge.Config{Stages: []converge.Stage{{Name: "a"}, {Name: "a"}}}, "stage 2 of 2: its name \"a\" is that of an earlier"},
-		"a negative number":   {converge.Config{Stages: []converge.Stage{{Name: "a", After: -2}}}, "\"a\" has an After of -2"},
+		"a name twice": {
+			converge.Config{Stages: []converge.Stage{{Name: "a"}, {Name: "a"}}},
+			"stage 2 of 2: its name \"a\" is that of an earlier",
+		},
+		"a negative After": {
+			converge.Config{Stages: []converge.Stage{{Name: "a", After: -2}}}, "\"a\" has an After of -2",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := converge.New(test.config)
@@ -244,7 +258,7 @@ func TestAConfigIsChecked(t *testing.T) {
 			require.ErrorContains(t, err, test.says)
 		})
 	}
-	t.Run("the largest is none of them", func(t *testing.T) {
+	t.Run("the largest valid values", func(t *testing.T) {
 		newTracker(t, converge.Config{
 			Memory: converge.MaxMemory, Stages: []converge.Stage{{Name: strings.Repeat("x", converge.MaxStageName), After: 1}},
 		})

@@ -4,9 +4,9 @@ go 1.25.0
 
 require (
 	github.com/jackc/pgx/v5 v5.12.0
-	github.com/seed62658d38/watchdog v0.0.0-00010101000000-000000000000
-	github.com/seed62658d38/watchdog/config v0.0.0-00010101000000-000000000000
-	github.com/seed62658d38/watchdog/store/sqlite v0.0.0-00010101000000-000000000000
+	github.com/seed62658d38/watchdog v0.1.0
+	github.com/seed62658d38/watchdog/config v0.1.0
+	github.com/seed62658d38/watchdog/store/sqlite v0.1.0
 	golang.org/x/sys v0.47.0
 	golang.org/x/term v0.45.0
 )
@@ -27,7 +27,7 @@ require (
 	github.com/mattn/go-isatty v0.0.24 // indirect
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
-	github.com/seed62658d38/watchdog/store/postgres v0.0.0-00010101000000-000000000000
+	github.com/seed62658d38/watchdog/store/postgres v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
 	go.yaml.in/yaml/v4 v4.0.0 // indirect
@@ -36,11 +36,3 @@ require (
 	modernc.org/memory v1.12.1 // indirect
 	modernc.org/sqlite v1.58.0 // indirect
 )
-
-replace (
-	github.com/seed62658d38/watchdog => ..
-	github.com/seed62658d38/watchdog/config => ../config
-	github.com/seed62658d38/watchdog/store/sqlite => ../store/sqlite
-)
-
-replace github.com/seed62658d38/watchdog/store/postgres => ../store/postgres

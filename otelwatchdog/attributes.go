@@ -9,13 +9,13 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// The names of the span and of its event.
+// The names of the span and of its events.
 const (
 	spanName  = "watchdog.run"
 	eventName = "watchdog.trip"
 )
 
-// The attributes.
+// The attribute keys.
 const (
 	runKey     = attribute.Key("watchdog.run.id")
 	parentKey  = attribute.Key("watchdog.run.parent")
@@ -32,7 +32,7 @@ const (
 	allowedKey = attribute.Key("watchdog.allowed.ms")
 )
 
-// How a run can end.
+// The values of watchdog.run.end.
 const (
 	endStopped     = "stopped"
 	endClosed      = "closed"
@@ -40,19 +40,20 @@ const (
 	endParent      = "parent"
 )
 
-// MaxHostReasons is how many codes that are not of the taxonomy an [Instrument] keeps apart; any further one is [OtherReason].
+// MaxHostReasons is how many codes of the host's own an [Instrument] reports by name; it reports any further one as
+// [OtherReason].
 const MaxHostReasons = 50
 
-// OtherReason stands for the codes past [MaxHostReasons].
+// OtherReason replaces the codes past [MaxHostReasons].
 const OtherReason watchdog.StopReason = "other"
 
-// reasons are the hosts' own codes that were met.
+// reasons holds the host's own codes so far.
 type reasons struct {
 	mu  sync.Mutex
 	met map[watchdog.StopReason]struct{}
 }
 
-// bounded is the code, or [OtherReason] where too many others were met before.
+// bounded returns the code, or [OtherReason] if there are too many others already.
 func (r *reasons) bounded(code watchdog.StopReason) watchdog.StopReason {
 	if code.Known() {
 		return code
@@ -72,7 +73,7 @@ func (r *reasons) bounded(code watchdog.StopReason) watchdog.StopReason {
 	return code
 }
 
-// identity says which run a span is of.
+// identity returns the attributes that identify a span's run.
 func identity(wd *watchdog.Watchdog) []attribute.KeyValue {
 	attributes := make([]attribute.KeyValue, 1, 3)
 	attributes[0] = runKey.String(wd.ID())
@@ -85,7 +86,7 @@ func identity(wd *watchdog.Watchdog) []attribute.KeyValue {
 	return attributes
 }
 
-// tripAttributes are those of a trip's metrics, and the first ones of its event.
+// tripAttributes returns the attributes of a trip's metrics, which are also the first ones of its event.
 func (i *Instrument) tripAttributes(d watchdog.Directive, layer bool) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		reasonKey.String(string(i.reasons.bounded(d.Reason))), directiveKey.String(string(d.Kind)),
@@ -93,7 +94,7 @@ func (i *Instrument) tripAttributes(d watchdog.Directive, layer bool) []attribut
 	}
 }
 
-// usage says how much was used of how much.
+// usage returns the attributes for the used and the allowed time.
 func usage(d watchdog.Directive) []attribute.KeyValue {
 	return []attribute.KeyValue{
 		tripKey.Int(d.Rung), usedKey.Float64(milliseconds(d.Used)), allowedKey.Float64(milliseconds(d.Allowed)),

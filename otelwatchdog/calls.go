@@ -7,21 +7,21 @@ import (
 
 	"go.opentelemetry.io/otel/metric"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
-// calls are the accounts of abandoned calls that are told of, as one.
+// calls measures the accounts of abandoned calls, in one sum.
 type calls struct {
 	abandoned   metric.Int64ObservableCounter
 	outstanding metric.Int64ObservableUpDownCounter
 
 	mu  sync.Mutex
-	all []*watchdog.Calls
+	all []*bound.Calls
 }
 
-// Calls has the calls of an account measured, with those of every other that was given, for as long as there is the instrument. One that was given already, and nil,
-// changes nothing.
-func (i *Instrument) Calls(c *watchdog.Calls) {
+// Calls adds an account of calls to the metrics, for the life of the instrument. Its counts are added to those of the
+// other accounts. Nil, and an account that was added before, change nothing.
+func (i *Instrument) Calls(c *bound.Calls) {
 	i.calls.mu.Lock()
 	defer i.calls.mu.Unlock()
 	if c != nil && !slices.Contains(i.calls.all, c) {
@@ -42,7 +42,7 @@ func (c *calls) register(meter metric.Meter) (err error) {
 	return err
 }
 
-// observe tells nothing where there is no account.
+// observe reports nothing without an account.
 func (c *calls) observe(_ context.Context, o metric.Observer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

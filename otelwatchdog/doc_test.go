@@ -8,13 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestTheTourHasEveryMetricAndAttribute(t *testing.T) {
+// TestDocumented looks up every metric and attribute in the package comment.
+func TestDocumented(t *testing.T) {
 	source, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	tour := strings.Join(strings.Fields(string(source)), " ")
-	told, err := os.ReadFile("testdata/metrics.tsv")
+	golden, err := os.ReadFile("testdata/metrics.tsv")
 	require.NoError(t, err)
-	for line := range strings.Lines(string(told)) {
+	for line := range strings.Lines(string(golden)) {
 		columns := strings.Split(line, "\t") // name, kind, unit, attributes
 		require.Contains(t, tour, strings.Join(columns[:3], " "))
 		for key := range strings.FieldsSeq(columns[3]) {

@@ -12,21 +12,24 @@ import (
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 )
 
-// A run is attached through the instrument; otherwise nothing changes.
+// Attach a run with the instrument instead of watchdog.New.
 func Example() {
-	spans := tracetest.NewInMemoryExporter() // what the host exports to
-	instrument, err := otelwatchdog.New(otelwatchdog.Config{TracerProvider: trace.NewTracerProvider(trace.WithSyncer(spans))})
+	spans := tracetest.NewInMemoryExporter() // the host's exporter
+	instrument, err := otelwatchdog.New(otelwatchdog.Config{
+		TracerProvider: trace.NewTracerProvider(trace.WithSyncer(spans)),
+	})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	session := func(ctx context.Context) error {
-		wd, err := instrument.Attach(ctx, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{Store: &watchdog.Memory{}})
+		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+		wd, err := instrument.Attach(ctx, run, watchdog.Config{Store: &watchdog.Memory{}})
 		if err != nil {
 			return err
 		}
 		defer wd.Close()
-		return phases(wd.Context()) // spans begun in it are children of the run's
+		return phases(wd.Context()) // spans in it are children of the run's span
 	}
 	if err := session(context.Background()); err != nil {
 		fmt.Println(err)

@@ -13,19 +13,20 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// scope is the name under which everything is told.
+// scope is the instrumentation scope of all metrics and spans.
 const scope = "github.com/seed62658d38/watchdog/otelwatchdog"
 
-// A Config says whom an [Instrument] tells.
+// A Config has the providers of an [Instrument].
 type Config struct {
-	// MeterProvider gets the metrics. Nil means the global one, see [otel.GetMeterProvider], also where the host sets that later.
+	// MeterProvider gets the metrics. Nil means the global one, also if the host sets it later; see
+	// [otel.GetMeterProvider].
 	MeterProvider metric.MeterProvider
-	// TracerProvider gets the spans. Nil means the global one, see [otel.GetTracerProvider].
+	// TracerProvider gets the spans. Nil means the global one; see [otel.GetTracerProvider].
 	TracerProvider trace.TracerProvider
 }
 
-// An Instrument tells OpenTelemetry of all runs of a process. Make one with [New], for the life of the process; it holds no goroutine and needs no end. All methods
-// are safe for concurrent use.
+// An Instrument measures all runs of a process. Make one with [New] for the life of the process: it has no goroutine
+// and need not be closed. All methods are safe for concurrent use.
 type Instrument struct {
 	tracer  trace.Tracer
 	metrics metrics
@@ -34,7 +35,7 @@ type Instrument struct {
 	reasons reasons
 }
 
-// New makes the instrument. The error joins those of the meter provider, which refused a metric.
+// New makes an instrument. It joins the errors of a meter provider that refuses metrics.
 func New(cfg Config) (*Instrument, error) {
 	if cfg.MeterProvider == nil {
 		cfg.MeterProvider = otel.GetMeterProvider()
@@ -54,12 +55,12 @@ func New(cfg Config) (*Instrument, error) {
 	return i, nil
 }
 
-// Attach is [watchdog.New] for a run that is measured. Its errors are those of New; nothing is told of a run that is not guarded.
+// Attach is [watchdog.New] for a measured run. It returns the errors of New; after an error it exports nothing.
 func (i *Instrument) Attach(ctx context.Context, run watchdog.Run, cfg watchdog.Config) (*Watchdog, error) {
 	return i.attach(ctx, run, cfg, watchdog.New)
 }
 
-// Resume is [watchdog.Resume] for a run that is measured. Its errors are those of Resume.
+// Resume is [watchdog.Resume] for a measured run. It returns the errors of Resume.
 func (i *Instrument) Resume(ctx context.Context, run watchdog.Run, cfg watchdog.Config) (*Watchdog, error) {
 	return i.attach(ctx, run, cfg, watchdog.Resume)
 }

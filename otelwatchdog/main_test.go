@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

@@ -9,33 +9,39 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// durations are the bounds of the histogram of passes, in milliseconds.
+// durations are the bounds of the pass histogram in milliseconds.
 var durations = []float64{1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000}
 
-// passes are the instruments of the sweepers.
+// passes measures the sweepers.
 type passes struct {
 	checks   metric.Int64Counter
 	duration metric.Float64Histogram
-	// tallies are the counters of what a pass came to.
+	// tallies are the counters of the outcome of passes.
 	tallies [len(tallies)]metric.Int64Counter
 }
 
-// tallies are what is counted of a pass.
+// tallies lists the counts of a pass.
 var tallies = [...]struct {
 	name, unit, description string
 	of                      func(sweep.Tally) int
 }{
 	{"watchdog.sessions.checked", "{session}", "Sessions that were judged.", func(t sweep.Tally) int { return t.Checked }},
-	{"watchdog.sessions.found", "{session}", "Judged sessions that are stalled.", func(t sweep.Tally) int { return t.Found }},
-	{"watchdog.sessions.canceled", "{session}", "Stalled sessions that were cancelled.", func(t sweep.Tally) int { return t.Cancelled }},
-	{"watchdog.sessions.spared", "{session}", "Stalled sessions that had woken up or ended when they were to be cancelled.", func(t sweep.Tally) int { return t.Spared }},
-	{"watchdog.sessions.failed", "{session}", "Stalled sessions that could not be warned or cancelled.", func(t sweep.Tally) int { return t.Failed }},
-	{"watchdog.sessions.warned", "{session}", "Stalled sessions that were warned first.", func(t sweep.Tally) int { return t.Warned }},
-	{"watchdog.sessions.resumed", "{session}", "Cancelled sessions that were started again.", func(t sweep.Tally) int { return t.Resumed }},
-	{"watchdog.errors.total", "{error}", "Everything that went wrong in passes.", func(t sweep.Tally) int { return t.Errors }},
+	{"watchdog.sessions.found", "{session}", "Judged sessions that are stalled.",
+		func(t sweep.Tally) int { return t.Found }},
+	{"watchdog.sessions.canceled", "{session}", "Stalled sessions that were cancelled.",
+		func(t sweep.Tally) int { return t.Cancelled }},
+	{"watchdog.sessions.spared", "{session}", "Stalled sessions that woke up or ended before their cancel.",
+		func(t sweep.Tally) int { return t.Spared }},
+	{"watchdog.sessions.failed", "{session}", "Stalled sessions that could not be warned or cancelled.",
+		func(t sweep.Tally) int { return t.Failed }},
+	{"watchdog.sessions.warned", "{session}", "Stalled sessions that were warned first.",
+		func(t sweep.Tally) int { return t.Warned }},
+	{"watchdog.sessions.resumed", "{session}", "Cancelled sessions that were started again.",
+		func(t sweep.Tally) int { return t.Resumed }},
+	{"watchdog.errors.total", "{error}", "Errors in passes.", func(t sweep.Tally) int { return t.Errors }},
 }
 
-// Pass tells of a pass of a sweeper: it is the [sweep.Config].OnPass. Those of several sweepers are counted together.
+// Pass measures a pass of a sweeper: use it as [sweep.Config].OnPass. The counts of several sweepers are added.
 func (i *Instrument) Pass(p sweep.Pass) {
 	ctx := context.Background()
 	i.passes.checks.Add(ctx, 1)
@@ -48,10 +54,13 @@ func (i *Instrument) Pass(p sweep.Pass) {
 func newPasses(meter metric.Meter) (p passes, err error) {
 	var errs [len(tallies) + 2]error
 	for n, tally := range tallies {
-		p.tallies[n], errs[n] = meter.Int64Counter(tally.name, metric.WithUnit(tally.unit), metric.WithDescription(tally.description))
+		p.tallies[n], errs[n] = meter.Int64Counter(tally.name,
+			metric.WithUnit(tally.unit), metric.WithDescription(tally.description))
 	}
-	p.checks, errs[len(tallies)] = meter.Int64Counter("watchdog.checks.total", metric.WithUnit("{pass}"), metric.WithDescription("Passes of the sweepers."))
+	p.checks, errs[len(tallies)] = meter.Int64Counter("watchdog.checks.total",
+		metric.WithUnit("{pass}"), metric.WithDescription("Passes of the sweepers."))
 	p.duration, errs[len(tallies)+1] = meter.Float64Histogram("watchdog.duration.ms",
-		metric.WithUnit("ms"), metric.WithDescription("How long a pass took."), metric.WithExplicitBucketBoundaries(durations...))
+		metric.WithUnit("ms"), metric.WithDescription("How long a pass took."),
+		metric.WithExplicitBucketBoundaries(durations...))
 	return p, errors.Join(errs[:]...)
 }

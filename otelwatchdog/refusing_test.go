@@ -9,19 +9,19 @@ import (
 
 var errRefused = errors.New("refused")
 
-// A refusing provider refuses one metric.
-type refusing struct {
+// refusingProvider is a meter provider that refuses one metric.
+type refusingProvider struct {
 	noop.MeterProvider
 	name string
 }
 
-// A refusingMeter is its meter.
+// refusingMeter is its meter.
 type refusingMeter struct {
 	noop.Meter
 	name string
 }
 
-func (r *refusing) Meter(string, ...metric.MeterOption) metric.Meter {
+func (r *refusingProvider) Meter(string, ...metric.MeterOption) metric.Meter {
 	return &refusingMeter{name: r.name}
 }
 
@@ -32,7 +32,9 @@ func (r *refusingMeter) refuse(name string) error {
 	return nil
 }
 
-func (r *refusingMeter) Int64UpDownCounter(name string, _ ...metric.Int64UpDownCounterOption) (metric.Int64UpDownCounter, error) {
+func (r *refusingMeter) Int64UpDownCounter(
+	name string, _ ...metric.Int64UpDownCounterOption,
+) (metric.Int64UpDownCounter, error) {
 	return noop.Int64UpDownCounter{}, r.refuse(name)
 }
 
@@ -40,11 +42,15 @@ func (r *refusingMeter) Int64Counter(name string, _ ...metric.Int64CounterOption
 	return noop.Int64Counter{}, r.refuse(name)
 }
 
-func (r *refusingMeter) Float64Histogram(name string, _ ...metric.Float64HistogramOption) (metric.Float64Histogram, error) {
+func (r *refusingMeter) Float64Histogram(
+	name string, _ ...metric.Float64HistogramOption,
+) (metric.Float64Histogram, error) {
 	return noop.Float64Histogram{}, r.refuse(name)
 }
 
-func (r *refusingMeter) Int64ObservableCounter(name string, _ ...metric.Int64ObservableCounterOption) (metric.Int64ObservableCounter, error) {
+func (r *refusingMeter) Int64ObservableCounter(
+	name string, _ ...metric.Int64ObservableCounterOption,
+) (metric.Int64ObservableCounter, error) {
 	return noop.Int64ObservableCounter{}, r.refuse(name)
 }
 

@@ -14,7 +14,8 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// A Watchdog is a [watchdog.Watchdog] whose run is measured. What takes that one is given the field. All methods are safe for concurrent use.
+// A Watchdog is a [watchdog.Watchdog] whose run is measured. Pass the field to functions that take that type. All
+// methods are safe for concurrent use.
 type Watchdog struct {
 	*watchdog.Watchdog
 
@@ -26,48 +27,53 @@ type Watchdog struct {
 	finished   sync.Once
 }
 
-// watch measures a run that was attached in the parent context, from when that began, by the machine's clock and by the run's. Its span is begun in ctx, which is the run's.
+// watch measures a run that was attached in the context parent, at began by the machine's clock and at attached by the
+// run's. It begins the span in ctx, the run's context.
 func (i *Instrument) watch(parent, ctx context.Context, wd *watchdog.Watchdog, began, attached time.Time) *Watchdog {
 	ctx, span := i.tracer.Start(ctx, spanName, trace.WithTimestamp(began), trace.WithAttributes(identity(wd)...))
 	w := &Watchdog{
 		Watchdog: wd, instrument: i, parent: parent, ctx: ctx, span: span,
-		attached: attached.Truncate(time.Microsecond), // as a stop's time is
+		attached: attached.Truncate(time.Microsecond), // like the time of a stop
 	}
 	i.metrics.live(w.layer(), 1)
-	wd.Subscribe(w.heed)
+	wd.Subscribe(w.onDirective)
 	context.AfterFunc(wd.Context(), w.finish)
 	return w
 }
 
-// Context is [watchdog.Watchdog.Context] with the run's span in it, as the parent of what is done in the run. That of the field has no such span.
+// Context is [watchdog.Watchdog.Context] with the run's span, which becomes the parent of spans in the run. The context
+// of the field has no such span.
 func (w *Watchdog) Context() context.Context { return w.ctx }
 
-// Layer is [watchdog.Watchdog.Layer] for a layer that is measured; its span is a child of this run's. Its errors are those of Layer.
+// Layer is [watchdog.Watchdog.Layer] for a measured layer; its span is a child of this run's. It returns the errors of
+// Layer.
 func (w *Watchdog) Layer(name string, budget watchdog.Budget) (*Watchdog, error) {
 	began := time.Now()
 	layer, err := w.Watchdog.Layer(name, budget)
 	if err != nil {
 		return nil, err
 	}
-	return w.instrument.watch(w.ctx, trace.ContextWithSpan(layer.Context(), w.span), layer, began, layer.StartedAt()), nil
+	return w.instrument.watch(w.ctx, trace.ContextWithSpan(layer.Context(), w.span), layer, began, layer.StartedAt()),
+		nil
 }
 
-// Close is [watchdog.Watchdog.Close]. When it returns the run's span has ended, so that a host can shut down its tracer provider next.
+// Close is [watchdog.Watchdog.Close]. It also ends the run's span: after Close a host can shut down its tracer
+// provider.
 func (w *Watchdog) Close() error {
 	err := w.Watchdog.Close()
 	w.finish()
 	return err
 }
 
-// heed takes a directive. That of a stop is told by the end of the run, which knows as much and comes also to runs that are stopped already.
-func (w *Watchdog) heed(d watchdog.Directive) {
+// onDirective records a directive. It skips a cancel: finish records the stop, also of a run that was stopped before.
+func (w *Watchdog) onDirective(d watchdog.Directive) {
 	if d.Kind != watchdog.DirectiveCancel || d.ObserveOnly {
 		w.trip(d)
 	}
 }
 
-// finish tells of the end of the run, once. Whoever else calls it waits until that was told. A processor of the host's spans that panics must not end the process from
-// a goroutine that is not the host's.
+// finish records the end of the run, once; other callers wait for that. A span processor of the host that panics must
+// not end the process from a goroutine that is not the host's.
 func (w *Watchdog) finish() {
 	w.finished.Do(func() {
 		defer func() {
@@ -83,7 +89,8 @@ func (w *Watchdog) finish() {
 		}
 		if stop != nil && !stop.FiredAt.Before(w.attached) {
 			w.trip(watchdog.Directive{
-				Kind: watchdog.DirectiveCancel, Reason: stop.Code, Rung: stop.Rung, Used: stop.Elapsed, Allowed: stop.Budget, At: stop.FiredAt,
+				Kind: watchdog.DirectiveCancel, Reason: stop.Code, Rung: stop.Rung,
+				Used: stop.Elapsed, Allowed: stop.Budget, At: stop.FiredAt,
 			})
 		}
 		w.span.SetAttributes(endKey.String(end))
@@ -91,7 +98,8 @@ func (w *Watchdog) finish() {
 	})
 }
 
-// end is how the run ended, and its stop where that was one of its own: a layer ends with the stop of the run around it as well.
+// end returns how the run ended, and its stop if it was its own: a layer can also end with the stop of the run around
+// it.
 func (w *Watchdog) end() (*watchdog.Stop, string) {
 	cause := context.Cause(w.ctx)
 	var stop *watchdog.Stop
@@ -107,10 +115,10 @@ func (w *Watchdog) end() (*watchdog.Stop, string) {
 	return nil, endParent
 }
 
-// trip tells of a trip.
+// trip records a trip.
 func (w *Watchdog) trip(d watchdog.Directive) {
 	attributes := w.instrument.tripAttributes(d, w.layer())
-	w.instrument.metrics.trip(w.ctx, d, attributes) // its span is for exemplars
+	w.instrument.metrics.trip(w.ctx, d, attributes) // the context has the span for exemplars
 	if w.span.IsRecording() {
 		w.span.AddEvent(eventName, trace.WithTimestamp(d.At), trace.WithAttributes(append(attributes, usage(d)...)...))
 	}

@@ -1,5 +1,5 @@
-// Package redact removes what looks like a credential from a command's output before it is kept. It is a module of its own, so that its patterns
-// never enter the go.mod of a host that keeps no output.
+// Package redact removes what looks like a credential from a command's output before it is kept. It is its own
+// module, so that a host that keeps no output never has the module of the patterns in its go.mod.
 //
 // # Use
 //
@@ -9,31 +9,39 @@
 //	...
 //	config.Tail = &stall.Tail{Bytes: 64 << 10, Redact: redactor.Bytes}
 //
-// A credential becomes [REDACTED:aws-access-token], with the name of the pattern that found it; what was named by [Redactor.Also] becomes
-// [REDACTED:named].
+// A credential becomes [REDACTED:aws-access-token], with the name of the pattern that found it. A secret of
+// [Redactor.Also] becomes [REDACTED:named].
 //
 // # The patterns
 //
-// They are those of gitleaks (github.com/zricethezav/gitleaks/v8), which knows some 220 kinds of credentials, as it ships them: keys and tokens of
-// services, private keys, JSON web tokens, and whatever random text follows a word such as api_key, token or password. They also look into what is
-// encoded as base64, hex or percent signs. A credential that was found once is removed wherever else it stands in the same bytes. Comments that tell gitleaks to look
-// away are not obeyed, and patterns that it keeps for files of one name are applied to all output.
+// The patterns are those of gitleaks (github.com/zricethezav/gitleaks/v8), as it ships them. They know some 220 kinds
+// of credentials: keys and tokens of services, private keys, JSON web tokens, and random text after a word such as
+// api_key, token or password. They also look into text encoded as base64, hex or percent signs. If they find a
+// credential once, the package removes it everywhere in the same bytes. It ignores comments that tell gitleaks to
+// skip a line, and it applies patterns for certain file names to all output.
 //
-// To these comes what a tail needs: of a private key whose beginning or end was cut off the rest is removed too, up to the end or from the beginning that is there.
+// The package adds what a tail needs: if a private key lost its beginning or its end, the remaining part is removed
+// too.
 //
 // # What it costs
 //
-// New compiles the patterns once, some tens of milliseconds and 14 MiB; the redactors that [Redactor.Also] makes of it share them. Redacting 64 KiB
-// takes some tens of milliseconds, and some hundreds where they hold little but credentials: it is for the end of an output, not for all of it,
-// and not for the way of anything urgent. The benchmarks of the package measure both.
+// New compiles the patterns once, in some tens of milliseconds and 14 MiB. The redactors that [Redactor.Also] makes
+// share them. Redacting 64 KiB takes some tens of milliseconds, or some hundreds if the text is mostly credentials.
+// So use it for the end of an output, not for all of it, and not where time matters. The benchmarks of the package
+// measure both.
 //
 // # What it does not do
 //
-// It is a net, not a proof. It does not see a password that stands alone, one of few different characters or with letters that make a word, examples that
-// gitleaks knows to be harmless (AKIAIOSFODNN7EXAMPLE), the rest of a token whose beginning was cut off, a credential that is wrapped over two lines, compressed, encrypted or in UTF-16,
-// or kinds that nobody wrote a pattern for. What must not be kept in any case is named by [Redactor.Also], which does not see it encoded either;
-// and what is not kept at all needs no redaction.
+// The package cannot prove that no credential is left. It does not see:
+//   - a password without a word before it, one with few different characters, or one with letters that make a word
+//   - examples that gitleaks knows to be harmless (AKIAIOSFODNN7EXAMPLE)
+//   - the rest of a token that lost its beginning
+//   - a credential that is wrapped over two lines, compressed, encrypted or in UTF-16
+//   - a kind of credential without a pattern
 //
-// It writes nothing and logs nothing. The logger of gitleaks (its package logging) is left as it is: a host that lowers its level to debug or trace
-// finds there what gitleaks finds.
+// Name what must never be kept with [Redactor.Also], which does not see it encoded either. What is not kept at all
+// needs no redaction.
+//
+// The package writes and logs nothing. It leaves the logger of gitleaks (its package logging) as it is: if a host
+// lowers its level to debug or trace, gitleaks logs there what it finds.
 package redact

@@ -6,7 +6,7 @@ import (
 	"github.com/seed62658d38/watchdog/redact"
 )
 
-// The end of a command's output is redacted before it is kept; the value of a variable that the host knows to be secret is named.
+// The host redacts the end of a command's output before it keeps it, and names a value that it knows to be secret.
 func Example() {
 	redactor, err := redact.New()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// FuzzBytes takes any bytes: the patterns do not fail, the result is bounded, and what was named is gone.
+// FuzzBytes checks for any bytes that no pattern fails, the size of the result is bounded, and a named secret is gone.
 func FuzzBytes(f *testing.F) {
 	for _, c := range canaries(1) {
 		f.Add([]byte(c.line))

@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// keyRule is what gitleaks calls its pattern for private keys.
+// keyRule is gitleaks' name of its pattern for private keys.
 const keyRule = "private-key"
 
-// keyMark is a line that begins or ends a private key, as it stands in a file or in a string of one line.
+// keyMark matches a line that begins or ends a private key, in a file or in a string literal.
 var keyMark = regexp.MustCompile(`(?i)-----(BEGIN|END)[ A-Z0-9_-]{0,100}PRIVATE KEY(?: BLOCK)?-----`)
 
-// keys finds private keys, and what is left of those that were cut: up to an end without a beginning, and from a beginning without an end. A
-// beginning counts only where its line ends with it: a message may quote it. The pattern of gitleaks finds neither half, and takes a second beginning for
-// the end of the first.
+// keys finds private keys, and the rest of those that were cut: up to an end without a beginning, and from a
+// beginning without an end. A beginning counts only if nothing follows on its line, because a message can quote one.
+// The pattern of gitleaks finds neither half, and takes a second beginning for the end of the first.
 func keys(text string) []span {
 	var found []span
-	after, begin := 0, -1 // where the last whole key ended, and where the one begins that has not
+	after, begin := 0, -1 // the end of the last whole key, and the beginning of an unfinished one
 	until := func(end int) {
 		if begin >= 0 && beginsKey(text[begin:end]) {
 			found = append(found, span{begin, end, keyRule})

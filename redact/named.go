@@ -7,24 +7,27 @@ import (
 	"strings"
 )
 
-// MinNamed is the fewest bytes that [Redactor.Also] takes for a secret: fewer stand everywhere.
+// MinNamed is the smallest size in bytes of a secret for [Redactor.Also]: shorter ones occur everywhere.
 const MinNamed = 4
 
-// ErrShortSecret is wrapped by what [Redactor.Also] returns for a secret with fewer bytes than [MinNamed].
+// ErrShortSecret is wrapped by [Redactor.Also] for a secret shorter than [MinNamed].
 var ErrShortSecret = errors.New("short secret")
 
-// Also returns a Redactor that removes these secrets too, exactly as they are and wherever they stand, such as the values of the command's environment that are
-// none of anybody's business. An empty one is passed over, so that a variable that is not set needs no case of its own. The receiver stays as it is.
+// Also returns a Redactor that also removes these secrets, wherever they stand and exactly as they are. They can be,
+// for example, values of the command's environment. Also ignores empty secrets, so a variable that is not set needs
+// no special case. The receiver stays as it is.
 //
-// Of a secret that was cut off by the beginning or the end of the bytes, what is left is removed, down to [MinNamed] bytes. It wraps [ErrShortSecret], and does
-// not name the secret.
+// If a secret was cut by the beginning or the end of the bytes, its rest is removed, down to [MinNamed] bytes.
+//
+// Also wraps [ErrShortSecret] if a secret is too short. The error does not contain the secret.
 func (r *Redactor) Also(secrets ...string) (*Redactor, error) {
 	all := slices.Clone(r.named)
 	for i, secret := range secrets {
 		switch {
 		case secret == "":
 		case len(secret) < MinNamed:
-			return nil, fmt.Errorf("%w: number %d of %d has %d bytes; name only what has %d or more", ErrShortSecret, i+1, len(secrets), len(secret), MinNamed)
+			return nil, fmt.Errorf("%w: number %d of %d has %d bytes; name only what has %d or more",
+				ErrShortSecret, i+1, len(secrets), len(secret), MinNamed)
 		default:
 			all = append(all, secret)
 		}
@@ -32,7 +35,7 @@ func (r *Redactor) Also(secrets ...string) (*Redactor, error) {
 	return &Redactor{patterns: r.patterns, named: all}, nil
 }
 
-// named finds the secrets that the host named, whole and at the edges.
+// named finds the host's secrets, whole or cut at the edges of the text.
 func named(secrets []string, text string) []span {
 	all := make(map[string]string, len(secrets))
 	var found []span
@@ -48,7 +51,7 @@ func named(secrets []string, text string) []span {
 	return append(found, occurrences(text, all)...)
 }
 
-// overlap is how many bytes, at least MinNamed, the end of one text and the beginning of another have in common.
+// overlap returns how many bytes the end of one text shares with the beginning of another, 0 if fewer than MinNamed.
 func overlap(ends, begins string) int {
 	for n := min(len(ends), len(begins)); n >= MinNamed; n-- {
 		if strings.HasSuffix(ends, begins[:n]) {

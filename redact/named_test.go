@@ -10,23 +10,25 @@ import (
 	"github.com/seed62658d38/watchdog/redact"
 )
 
-func TestANamedSecretIsRemoved(t *testing.T) {
+func TestAlso(t *testing.T) {
 	const secret = "correct horse battery"
 	r, err := newRedactor(t).Also(secret, "", "tiny", "horse\nback")
 	require.NoError(t, err)
 	for name, test := range map[string]struct{ text, want string }{
-		"anywhere":                       {"a correct horse battery and\ncorrect horse battery", "a [REDACTED:named] and\n[REDACTED:named]"},
+		"anywhere": {
+			"a correct horse battery and\ncorrect horse battery", "a [REDACTED:named] and\n[REDACTED:named]",
+		},
 		"inside a word":                  {"xcorrect horse batteryx", "x[REDACTED:named]x"},
 		"over lines":                     {"a horse\nback", "a [REDACTED:named]"},
 		"cut at its beginning":           {"horse battery staple", "[REDACTED:named] staple"},
 		"cut at its end":                 {"is correct hor", "is [REDACTED:named]"},
-		"the last bytes that count":      {"tery staple", "[REDACTED:named] staple"},
-		"the first bytes that count":     {"is corr", "is [REDACTED:named]"},
+		"the fewest bytes at its end":    {"tery staple", "[REDACTED:named] staple"},
+		"the fewest bytes at its start":  {"is corr", "is [REDACTED:named]"},
 		"too few bytes at the beginning": {"ery staple", "ery staple"},
 		"too few bytes at the end":       {"is cor", "is cor"},
 		"one after the other":            {"tinytinytiny", "[REDACTED:named]"},
-		"not in other letters":           {"Correct Horse Battery", "Correct Horse Battery"},
-		"next to bytes that are no text": {"\xfftiny\xff", "\xff[REDACTED:named]\xff"},
+		"not in another case":            {"Correct Horse Battery", "Correct Horse Battery"},
+		"next to invalid UTF-8":          {"\xfftiny\xff", "\xff[REDACTED:named]\xff"},
 		"shorter than the text":          {"tin", "tin"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -35,14 +37,15 @@ func TestANamedSecretIsRemoved(t *testing.T) {
 	}
 }
 
-func TestANamedSecretThatAPatternFindsTooIsRemovedWhole(t *testing.T) {
+// TestAlsoWithPattern checks that a named secret is removed whole if a pattern finds a part of it too.
+func TestAlsoWithPattern(t *testing.T) {
 	token := canaries(1)["a GitHub token"].secret
 	for name, secret := range map[string]string{
-		"it holds the credential":    "x:" + token + "@host",
-		"it overlaps its beginning":  "x:" + token[:20],
-		"it overlaps its end":        token[20:] + "@host",
-		"it is within":               token[10:20],
-		"it is the credential alone": token,
+		"it holds the credential":   "x:" + token + "@host",
+		"it overlaps its beginning": "x:" + token[:20],
+		"it overlaps its end":       token[20:] + "@host",
+		"it is within":              token[10:20],
+		"it is just the credential": token,
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := newRedactor(t).Also(secret)
@@ -56,7 +59,8 @@ func TestANamedSecretThatAPatternFindsTooIsRemovedWhole(t *testing.T) {
 	}
 }
 
-func TestNamingLeavesTheReceiverAsItWas(t *testing.T) {
+// TestAlsoReceiver checks that Also does not change its receiver.
+func TestAlsoReceiver(t *testing.T) {
 	first, err := newRedactor(t).Also("first secret")
 	require.NoError(t, err)
 	second, err := first.Also("second secret")
@@ -68,7 +72,7 @@ func TestNamingLeavesTheReceiverAsItWas(t *testing.T) {
 	assert.Equal(t, string(text), string(newRedactor(t).Bytes(text)))
 }
 
-func TestAShortSecretIsAnError(t *testing.T) {
+func TestShortSecret(t *testing.T) {
 	_, err := newRedactor(t).Also("long enough", "pin")
 	require.ErrorIs(t, err, redact.ErrShortSecret)
 	assert.ErrorContains(t, err, "number 2 of 2 has 3 bytes")

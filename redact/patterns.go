@@ -9,15 +9,17 @@ import (
 	"github.com/zricethezav/gitleaks/v8/report"
 )
 
-// decodeDepth is how often gitleaks decodes what it decoded, the default of its command.
+// decodeDepth is how often gitleaks decodes its own result. It is the default of the gitleaks command.
 const decodeDepth = 5
 
-// patterns are those of gitleaks. Its detector is used by many goroutines at once in its own command too.
+// patterns are the patterns of gitleaks. A detector is safe for concurrent use: the gitleaks command relies on that
+// too.
 type patterns struct {
 	detector *detect.Detector
 }
 
-// newPatterns reads the patterns as detect.NewDetectorDefaultConfig does, but not by way of the one viper of the process, which is the host's.
+// newPatterns reads the patterns as detect.NewDetectorDefaultConfig does, but without the global viper of the process,
+// which belongs to the host.
 func newPatterns() (*patterns, error) {
 	reader := viper.New()
 	reader.SetConfigType("toml")
@@ -35,11 +37,11 @@ func newPatterns() (*patterns, error) {
 	forgetPaths(rules.Rules)
 	detector := detect.NewDetector(rules)
 	detector.MaxDecodeDepth = decodeDepth
-	detector.IgnoreGitleaksAllow = true // the output of a command does not decide what is kept of it
+	detector.IgnoreGitleaksAllow = true // the command's output must not decide what is redacted
 	return &patterns{detector: detector}, nil
 }
 
-// forgetPaths has the rules that ask for a file's name too go by the text alone: output has no name.
+// forgetPaths removes the condition on a file name from the rules, because output has no name.
 func forgetPaths(rules map[string]config.Rule) {
 	for id, rule := range rules {
 		if rule.Path != nil && rule.Regex != nil {
@@ -54,7 +56,7 @@ func (p *patterns) find(text string) []span {
 	secrets := make(map[string]string)
 	for _, finding := range p.detector.DetectString(text) {
 		if decoded(finding) {
-			found = append(found, place(text, finding))
+			found = append(found, findingSpan(text, finding))
 		} else if secret := p.secret(finding); secret != "" {
 			secrets[secret] = finding.RuleID
 		}
@@ -62,8 +64,8 @@ func (p *patterns) find(text string) []span {
 	return append(found, occurrences(text, secrets)...)
 }
 
-// secret is what a finding has to hide. Of several groups gitleaks takes the first that is not empty, which may be as little as the header of a token: then
-// it is the whole match.
+// secret returns what to hide for a finding. If a pattern has several groups, gitleaks takes the first that is not
+// empty, which can be just the header of a token. Then secret returns the whole match.
 func (p *patterns) secret(finding report.Finding) string {
 	rule := p.detector.Config.Rules[finding.RuleID]
 	if rule.SecretGroup == 0 && rule.Regex.NumSubexp() > 1 {
@@ -72,7 +74,7 @@ func (p *patterns) secret(finding report.Finding) string {
 	return finding.Secret
 }
 
-// decoded reports whether the finding is in what was decoded, so that its text is not in the input.
+// decoded reports whether the finding is in decoded text, which is not in the input.
 func decoded(finding report.Finding) bool {
 	for _, tag := range finding.Tags {
 		if strings.HasPrefix(tag, "decode-depth:") {
@@ -82,9 +84,10 @@ func decoded(finding report.Finding) bool {
 	return false
 }
 
-// place is where a finding is: gitleaks says lines from 0 and columns from 1, where the break before a line is its column 0 and the first line has none.
-// One that ends on a last line without a break has no end there: it is taken to the end of the text.
-func place(text string, finding report.Finding) span {
+// findingSpan returns where a finding is. Gitleaks counts lines from 0 and columns from 1. The line break before a
+// line is its column 0; the first line has none. A finding that ends on a last line without a line break has no end
+// there, so it goes to the end of the text.
+func findingSpan(text string, finding report.Finding) span {
 	start := lineStart(text, finding.StartLine) + finding.StartColumn - 1
 	end := lineStart(text, finding.EndLine) + finding.EndColumn
 	if end <= start {
@@ -93,7 +96,7 @@ func place(text string, finding report.Finding) span {
 	return span{start, end, finding.RuleID}
 }
 
-// lineStart is where gitleaks counts the columns of a line from: the break before it.
+// lineStart returns where gitleaks starts to count the columns of a line: at the line break before it.
 func lineStart(text string, line int) int {
 	at, from := 0, 0
 	for range line {

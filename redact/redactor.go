@@ -6,10 +6,11 @@ import (
 	"slices"
 )
 
-// redacted is what a credential is replaced by, given the name of what found it.
+// redacted is the format of the text that replaces a credential, with the name of what found it.
 const redacted = "[REDACTED:%s]"
 
-// A Redactor removes credentials from bytes. [New] makes one; the zero value removes everything. It is safe for concurrent use.
+// A Redactor removes credentials from bytes. [New] makes one; the zero value removes everything. It is safe for
+// concurrent use.
 type Redactor struct {
 	patterns finder
 	named    []string
@@ -20,7 +21,8 @@ type finder interface {
 	find(text string) []span
 }
 
-// New returns a Redactor with the patterns of gitleaks. The error says that they could not be read, which no input can cause.
+// New returns a Redactor with the patterns of gitleaks. It fails only if those patterns cannot be read, which does not
+// depend on any input.
 func New() (*Redactor, error) {
 	patterns, err := newPatterns()
 	if err != nil {
@@ -29,13 +31,15 @@ func New() (*Redactor, error) {
 	return &Redactor{patterns: patterns}, nil
 }
 
-// Bytes returns a copy of p without what looks like a credential, as the tail of a stalled command asks for. The p is not changed, need not be text, and may begin and
-// end anywhere. Where a pattern itself fails, all of it is removed.
+// Bytes returns a copy of p without what looks like a credential. It has the signature that the tail of a stalled
+// command needs. It does not change p, which can be any bytes and can begin and end anywhere. If a pattern itself
+// fails, Bytes removes everything.
 //
-// The result is at most some times as long as p: a credential has a few bytes at least, and what replaces it a few dozen at most.
+// The result can be a few times as long as p: a credential has at least a few bytes, its replacement at most a few
+// dozen.
 func (r *Redactor) Bytes(p []byte) (out []byte) {
 	defer func() {
-		if recover() != nil { // the output of a command must not end the host that looks at it
+		if recover() != nil { // a command's output must not end the host
 			out = fmt.Appendf(nil, redacted, "all")
 		}
 	}()
@@ -43,7 +47,7 @@ func (r *Redactor) Bytes(p []byte) (out []byte) {
 	return replace(p, slices.Concat(named(r.named, text), keys(text), r.patterns.find(text)))
 }
 
-// replace returns a copy of p with a word in place of each span, and one for those that overlap or touch.
+// replace returns a copy of p with a replacement for each span. Spans that overlap or touch get one replacement.
 func replace(p []byte, spans []span) []byte {
 	var out bytes.Buffer
 	at := 0

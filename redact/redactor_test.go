@@ -16,7 +16,7 @@ import (
 	"github.com/seed62658d38/watchdog/redact"
 )
 
-// shared is made once: its patterns take a while to compile.
+// shared is made once, because the patterns take a while to compile.
 var shared = sync.OnceValues(redact.New)
 
 func newRedactor(tb testing.TB) *redact.Redactor {
@@ -26,7 +26,7 @@ func newRedactor(tb testing.TB) *redact.Redactor {
 	return r
 }
 
-func TestACredentialIsRemoved(t *testing.T) {
+func TestBytes(t *testing.T) {
 	r := newRedactor(t)
 	for name, c := range canaries(1) {
 		t.Run(name, func(t *testing.T) {
@@ -37,26 +37,27 @@ func TestACredentialIsRemoved(t *testing.T) {
 			assert.Equal(t, 1, strings.Count(got, "[REDACTED:"), got)
 			assert.Contains(t, got, "[REDACTED:"+c.rule+"]")
 			assert.True(t, strings.HasPrefix(got, "before it\n"), got)
-			assert.True(t, strings.HasSuffix(got, " it\n"), got) // a pattern for wrapped text takes the next word for a part of it
+			// A pattern for wrapped text takes the next word as a part of it.
+			assert.True(t, strings.HasSuffix(got, " it\n"), got)
 			assert.Equal(t, kept, input, "the input is not changed")
 		})
 	}
 }
 
-func TestWhatIsNotRemoved(t *testing.T) {
+func TestNotRemoved(t *testing.T) {
 	r := newRedactor(t)
 	cut := canaries(1)["a GitHub token"].secret[8:]
 	for name, text := range map[string]string{
 		"nothing":                       "",
 		"plain output":                  "2026-01-01T00:00:00Z INFO waiting for crd/widgets.example.com, attempt 12 of 99\n",
 		"a word as a password":          "password: correct horse",
-		"a password that stands alone":  "hunter2-Zk81\n",
+		"a password without context":    "hunter2-Zk81\n",
 		"a random text without context": canaries(1)["a generic key"].secret,
 		"a token cut at its beginning":  cut,
 		"a token over two lines":        "gh" + "p_0123456789abcdef\n0123456789abcdefghij",
 		"an example":                    "AK" + "IAIOSFODNN7EXAMPLE",
 		"a key that is only mentioned":  "expected -----BEGIN PRIVATE KEY----- but got EOF\nand went on\n",
-		"bytes that are no text":        "\x00\x01\xff\xfe" + strings.Repeat("\x80\xbf", 20),
+		"invalid UTF-8":                 "\x00\x01\xff\xfe" + strings.Repeat("\x80\xbf", 20),
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, text, string(r.Bytes([]byte(text))))
@@ -64,13 +65,16 @@ func TestWhatIsNotRemoved(t *testing.T) {
 	}
 }
 
-func TestACredentialIsRemovedWhereverItStands(t *testing.T) {
+// TestEverywhere checks that a credential found once is removed everywhere.
+func TestEverywhere(t *testing.T) {
 	secret := canaries(1)["a generic key"].secret
 	got := newRedactor(t).Bytes([]byte("using " + secret + "\napi_key=" + secret + "\nagain: x" + secret + "y"))
-	require.Equal(t, "using [REDACTED:generic-api-key]\napi_key=[REDACTED:generic-api-key]\nagain: x[REDACTED:generic-api-key]y", string(got))
+	const redacted = "[REDACTED:generic-api-key]"
+	require.Equal(t, "using "+redacted+"\napi_key="+redacted+"\nagain: x"+redacted+"y", string(got))
 }
 
-func TestATokenInBase64IsRemovedOnAnyLine(t *testing.T) {
+// TestBase64 checks that a token in base64 is removed on any line.
+func TestBase64(t *testing.T) {
 	c := canaries(1)["a token in base64"]
 	for name, text := range map[string]string{
 		"the first":                           c.line + "\nsecond\n",
@@ -88,7 +92,8 @@ func TestATokenInBase64IsRemovedOnAnyLine(t *testing.T) {
 	}
 }
 
-func TestAnEncodedSecretOnTheLineAfterItsNameIsRemoved(t *testing.T) {
+// TestEncodedNextLine checks that an encoded secret is removed on the line after its name.
+func TestEncodedNextLine(t *testing.T) {
 	var encoded strings.Builder
 	for _, c := range []byte(canaries(1)["a generic key"].secret) {
 		fmt.Fprintf(&encoded, "%%%02x", c)
@@ -101,19 +106,30 @@ func TestAnEncodedSecretOnTheLineAfterItsNameIsRemoved(t *testing.T) {
 	}
 }
 
-func TestThePartsOfAPrivateKeyAreRemoved(t *testing.T) {
+func TestPrivateKeyParts(t *testing.T) {
 	key := canaries(1)["a private key"]
 	oneLine := strings.ReplaceAll(key.line, "\n", `\n`)
 	for name, test := range map[string]struct{ text, want string }{
-		"without its beginning":             {key.line[200:] + "\nafter\n", "[REDACTED:private-key]\nafter\n"},
-		"without its end":                   {"before\n" + key.line[:300], "before\n[REDACTED:private-key]"},
-		"its first line alone":              {"before\n" + begin, "before\n[REDACTED:private-key]"},
-		"one half after the other":          {key.line[200:] + "\n" + key.line[:300], "[REDACTED:private-key]\n[REDACTED:private-key]"},
-		"in a string, without its end":      {`{"key":"` + oneLine[:300], `{"key":"[REDACTED:private-key]`},
-		"broken off by another":             {key.line[:300] + "\n" + key.line + "\nafter\n", "[REDACTED:private-key]\nafter\n"},
-		"whole, after one was mentioned":    {"no " + begin + " in it\n" + key.line + "\nafter\n", "no [REDACTED:private-key]\nafter\n"},
-		"without a beginning, after others": {"before\n" + key.line + "\nand\n" + key.line[200:] + "\nafter\n", "before\n[REDACTED:private-key]\nafter\n"},
-		"whole, on one line":                {"key: " + strings.ReplaceAll(key.line, "\n", " ") + " after", "key: [REDACTED:private-key] after"},
+		"without its beginning": {key.line[200:] + "\nafter\n", "[REDACTED:private-key]\nafter\n"},
+		"without its end":       {"before\n" + key.line[:300], "before\n[REDACTED:private-key]"},
+		"its first line alone":  {"before\n" + begin, "before\n[REDACTED:private-key]"},
+		"one half after the other": {
+			key.line[200:] + "\n" + key.line[:300], "[REDACTED:private-key]\n[REDACTED:private-key]",
+		},
+		"in a string, without its end": {`{"key":"` + oneLine[:300], `{"key":"[REDACTED:private-key]`},
+		"broken off by another": {
+			key.line[:300] + "\n" + key.line + "\nafter\n", "[REDACTED:private-key]\nafter\n",
+		},
+		"whole, after one was mentioned": {
+			"no " + begin + " in it\n" + key.line + "\nafter\n", "no [REDACTED:private-key]\nafter\n",
+		},
+		"without a beginning, after others": {
+			"before\n" + key.line + "\nand\n" + key.line[200:] + "\nafter\n",
+			"before\n[REDACTED:private-key]\nafter\n",
+		},
+		"whole, on one line": {
+			"key: " + strings.ReplaceAll(key.line, "\n", " ") + " after", "key: [REDACTED:private-key] after",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := string(newRedactor(t).Bytes([]byte(test.text)))
@@ -122,8 +138,8 @@ func TestThePartsOfAPrivateKeyAreRemoved(t *testing.T) {
 	}
 }
 
-// TestNoCanaryIsLeft plants some of each kind among output, binary output and broken characters.
-func TestNoCanaryIsLeft(t *testing.T) {
+// TestCanaries plants some of each kind among text, binary output and invalid UTF-8, and checks that none is left.
+func TestCanaries(t *testing.T) {
 	redactor := newRedactor(t)
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -140,7 +156,7 @@ func TestNoCanaryIsLeft(t *testing.T) {
 		for _, c := range planted {
 			require.NotContains(t, string(got), c.secret, "seed %d, %s", seed, c.rule)
 		}
-		require.Equal(t, string(got), string(redactor.Bytes(got)), "what was redacted stays as it is")
+		require.Equal(t, string(got), string(redactor.Bytes(got)), "redacting again changes nothing")
 	}
 }
 
@@ -149,20 +165,22 @@ func noise(r *rand.Rand) string {
 	for i := range line {
 		line[i] = byte(r.IntN(256))
 	}
-	return []string{"waiting for the API server (attempt 3)", "\xff\xfe\x00", string(line), "", "-- héllo \xc3"}[r.IntN(5)]
+	return []string{
+		"waiting for the API server (attempt 3)", "\xff\xfe\x00", string(line), "", "-- héllo \xc3",
+	}[r.IntN(5)]
 }
 
-func TestPatternsThatFail(t *testing.T) {
+func TestFailingPatterns(t *testing.T) {
 	const all = "[REDACTED:all]"
-	t.Run("remove everything", func(t *testing.T) {
+	t.Run("a pattern that panics removes everything", func(t *testing.T) {
 		require.Equal(t, all, string(redact.Broken().Bytes([]byte("anything"))))
 	})
-	t.Run("as no patterns at all do", func(t *testing.T) {
+	t.Run("the zero value removes everything", func(t *testing.T) {
 		require.Equal(t, all, string(new(redact.Redactor).Bytes([]byte("anything"))))
 	})
 }
 
-func TestManyRedactAtOnce(t *testing.T) {
+func TestConcurrentUse(t *testing.T) {
 	base := newRedactor(t)
 	var group sync.WaitGroup
 	for seed := range uint64(8) {
@@ -181,7 +199,8 @@ func TestManyRedactAtOnce(t *testing.T) {
 	group.Wait()
 }
 
-func TestTheHostIsLeftAlone(t *testing.T) {
+// TestHostUnchanged checks that nothing is written, and that the host's viper keeps its settings.
+func TestHostUnchanged(t *testing.T) {
 	viper.Set("mine", "kept")
 	output := capture(t, func() {
 		r, err := redact.New()
@@ -192,11 +211,11 @@ func TestTheHostIsLeftAlone(t *testing.T) {
 		}
 	})
 	assert.Empty(t, output, "nothing is written")
-	assert.Equal(t, map[string]any{"mine": "kept"}, viper.AllSettings(), "the host's viper is the host's")
+	assert.Equal(t, map[string]any{"mine": "kept"}, viper.AllSettings(), "the host's viper is unchanged")
 }
 
-// capture returns what was written to the standard output and error meanwhile. The logger of gitleaks has held on to os.Stderr since the process
-// began, so what is changed is the file behind it.
+// capture returns what was written to the standard output and error meanwhile. The logger of gitleaks has kept
+// os.Stderr since the process began, so capture replaces the file behind it.
 func capture(t *testing.T, during func()) string {
 	t.Helper()
 	file, err := os.CreateTemp(t.TempDir(), "output")

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// A span is where a text has a credential, and what found it.
+// A span is where a text has a credential, and the name of what found it.
 type span struct {
 	start, end int
 	name       string
 }
 
-// merge sorts the spans and makes one of those that overlap or touch, under the name of the first.
+// merge sorts the spans and joins those that overlap or touch, under the name of the first.
 func merge(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int {
 		return cmp.Or(a.start-b.start, b.end-a.end, strings.Compare(a.name, b.name))
@@ -28,8 +28,8 @@ func merge(spans []span) []span {
 	return merged
 }
 
-// occurrences returns every place of a text that has one of the secrets, which are mapped to what found them. It goes through the text once, however many
-// secrets there are.
+// occurrences returns every place where a text has one of the secrets. The map's values are the names of what found
+// them. It goes through the text once, however many secrets there are.
 func occurrences(text string, secrets map[string]string) []span {
 	shortest := len(text) + 1
 	for secret := range secrets {

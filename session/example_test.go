@@ -21,14 +21,15 @@ func ExampleKeeper() {
 	var running sync.WaitGroup
 	running.Go(func() { _ = keeper.Run(ctx) })
 
-	wd, err := watchdog.New(ctx, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{Store: store, Keeper: keeper})
+	run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+	wd, err := watchdog.New(ctx, run, watchdog.Config{Store: store, Keeper: keeper})
 	if err != nil {
 		panic(err)
 	}
 	row, _ := store.Session(ctx, "s-1")
 	fmt.Println(row.Status, "on", row.Host, "in attempt", row.Attempt)
 
-	wd.Close() // before the keeper ends, which writes it down
+	wd.Close() // before the keeper ends, so that it writes the end
 	stop()
 	running.Wait()
 	row, _ = store.Session(context.Background(), "s-1")

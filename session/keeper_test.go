@@ -12,215 +12,232 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-func TestAKeepersConfig(t *testing.T) {
+func TestKeeperConfig(t *testing.T) {
 	store := &session.Memory{}
 	for name, cfg := range map[string]session.KeeperConfig{
-		"has a store":                                    {},
-		"has no negative threshold":                      {Store: store, Threshold: -1},
-		"has no negative pace":                           {Store: store, Pace: -1},
-		"has no negative poll":                           {Store: store, Poll: -1},
-		"has no negative record timeout":                 {Store: store, RecordTimeout: -1},
-		"looks four times in a threshold":                {Store: store, Threshold: time.Minute, Pace: 15*time.Second + 1},
-		"has no threshold shorter than the default pace": {Store: store, Threshold: time.Second},
+		"without a store":                         {},
+		"negative threshold":                      {Store: store, Threshold: -1},
+		"negative pace":                           {Store: store, Pace: -1},
+		"negative poll":                           {Store: store, Poll: -1},
+		"negative record timeout":                 {Store: store, RecordTimeout: -1},
+		"fewer than four paces in a threshold":    {Store: store, Threshold: time.Minute, Pace: 15*time.Second + 1},
+		"threshold shorter than the default pace": {Store: store, Threshold: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := session.NewKeeper(cfg)
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
 		})
 	}
-	t.Run("may have a threshold that is off, or a pace of a quarter of it", func(t *testing.T) {
-		for _, cfg := range []session.KeeperConfig{{Store: store, Threshold: watchdog.NoLimit}, {Store: store, Threshold: time.Minute, Pace: 15 * time.Second}} {
+	t.Run("no threshold and a pace of a quarter of it are valid", func(t *testing.T) {
+		for _, cfg := range []session.KeeperConfig{
+			{Store: store, Threshold: watchdog.NoLimit}, {Store: store, Threshold: time.Minute, Pace: 15 * time.Second},
+		} {
 			_, err := session.NewKeeper(cfg)
 			require.NoError(t, err)
 		}
 	})
 }
 
-func TestARowBeginsWithTheAttach(t *testing.T) {
-	t.Run("and says which run it is, where, and when", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.attach("s-1")
+// TestAttach: an attach begins an attempt in the row.
+func TestAttach(t *testing.T) {
+	t.Run("makes a row with the run, the host and the time", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.attach("s-1")
 			now := time.Now().UTC()
 			require.Equal(t, session.Session{
 				RunID: "s-1", Status: session.Active, CreatedAt: now, LastEventAt: now, StartedAt: now, Host: "here", Attempt: 1,
-			}, b.row("s-1"))
-			require.Equal(t, 1, b.the().Live())
+			}, f.row("s-1"))
+			require.Equal(t, 1, f.keeper().Live())
 		})
 	})
-	t.Run("and is not written again before it is behind", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.running()
-			b.after(time.Hour)
-			b.db.counted()
-			wd := b.attach("s-1")
-			b.after(time.Minute - time.Second)
+	t.Run("the new row is not written again before it is behind", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.advance(time.Hour)
+			f.db.takeCounts()
+			wd := f.attach("s-1")
+			f.advance(time.Minute - time.Second)
 			wd.Activity()
-			b.after(time.Second)
-			calls, _ := b.db.counted()
+			f.advance(time.Second)
+			calls, _ := f.db.takeCounts()
 			require.Zero(t, calls["Freshen"])
 		})
 	})
-	t.Run("under a parent, and with a threshold of its own", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.cfg.Own = func(runID string) time.Duration {
+	t.Run("the row has the parent and the run's own threshold", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.RunThreshold = func(runID string) time.Duration {
 				return map[string]time.Duration{"s-1": time.Hour, "s-2": watchdog.NoLimit}[runID]
 			}
 			for i := range 3 {
-				wd, err := watchdog.New(context.Background(), watchdog.Run{ID: name(i), StartedAt: time.Now(), Parent: "p"}, b.watched(b.the()))
+				run := watchdog.Run{ID: name(i), StartedAt: time.Now(), Parent: "p"}
+				wd, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
 				require.NoError(t, err)
 				defer wd.Close()
 			}
-			require.Equal(t, "p", b.row("s-0").Parent)
-			require.Zero(t, b.row("s-0").Threshold)
-			require.Equal(t, time.Hour, b.row("s-1").Threshold)
-			require.EqualValues(t, watchdog.NoLimit, b.row("s-2").Threshold)
+			require.Equal(t, "p", f.row("s-0").Parent)
+			require.Zero(t, f.row("s-0").Threshold)
+			require.Equal(t, time.Hour, f.row("s-1").Threshold)
+			require.EqualValues(t, watchdog.NoLimit, f.row("s-2").Threshold)
 		})
 	})
 	for name, own := range map[string]time.Duration{"negative": -1, "too short for the pace": 4*time.Second - 1} {
-		t.Run("not with a threshold that is "+name, func(t *testing.T) {
-			inBed(t, func(b *bed) {
-				b.cfg.Own = func(string) time.Duration { return own }
-				_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, b.watched(b.the()))
+		t.Run("fails if the run's own threshold is "+name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.cfg.RunThreshold = func(string) time.Duration { return own }
+				_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
 				require.ErrorIs(t, err, watchdog.ErrInvalid)
-				require.Zero(t, b.the().Live())
+				require.Zero(t, f.keeper().Live())
 			})
 		})
 	}
-	t.Run("in the window that a resume opens", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.running()
-			wd := b.attach("s-1")
+	t.Run("a resume writes the start of its fresh window", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
 			start := wd.StartedAt()
-			b.after(time.Minute)
-			b.swept("s-1")
-			b.after(time.Minute)
-			b.requireSwept(wd)
-			resumed, err := watchdog.Resume(context.Background(), watchdog.Run{ID: "s-1", StartedAt: start}, b.watched(b.the()))
+			f.advance(time.Minute)
+			f.cancel("s-1")
+			f.advance(time.Minute)
+			f.requireCancelled(wd)
+			run := watchdog.Run{ID: "s-1", StartedAt: start}
+			resumed, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
 			require.NoError(t, err)
 			defer resumed.Close()
-			row := b.row("s-1")
+			row := f.row("s-1")
 			require.Equal(t, start.Add(2*time.Minute), row.StartedAt)
 			require.Equal(t, start, row.CreatedAt)
 			require.Equal(t, session.Active, row.Status)
 			require.Empty(t, row.Reason)
 			require.Equal(t, watchdog.Attempt{Number: 2}, resumed.Attempt())
-			b.after(time.Minute)
-			b.requireRunning(resumed)
+			f.advance(time.Minute)
+			f.requireRunning(resumed)
 		})
 	})
-	t.Run("or the watchdog is not made, where the database is down or hangs", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.db.spoil(func(ctx context.Context, call string) error {
+	t.Run("fails if the database hangs", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.db.onCall(func(ctx context.Context, call string) error {
 				if call == "Attach" {
 					<-ctx.Done()
 				}
 				return ctx.Err()
 			})
-			b.cfg.RecordTimeout = time.Second
+			f.cfg.RecordTimeout = time.Second
 			begun := time.Now()
-			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: begun}, b.watched(b.the()))
+			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: begun}, f.config(f.keeper()))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			require.ErrorContains(t, err, "begin an attempt of run s-1")
 			require.Equal(t, time.Second, time.Since(begun))
-			require.Zero(t, b.the().Live())
+			require.Zero(t, f.keeper().Live())
 		})
 	})
 }
 
-func TestARowSaysHowTheRunEnded(t *testing.T) {
+// TestEnd: the row says how the run ended.
+func TestEnd(t *testing.T) {
 	for name, c := range map[string]struct {
-		end    func(b *bed, wd *watchdog.Watchdog, endParent context.CancelFunc)
+		end    func(f *fixture, wd *watchdog.Watchdog, endParent context.CancelFunc)
 		status session.Status
 		reason watchdog.StopReason
 	}{
-		"closed": {func(_ *bed, wd *watchdog.Watchdog, _ context.CancelFunc) { wd.Close() }, session.Finished, ""},
+		"closed": {
+			func(_ *fixture, wd *watchdog.Watchdog, _ context.CancelFunc) { wd.Close() }, session.Finished, "",
+		},
 		"stopped by a limit": {
-			func(b *bed, _ *watchdog.Watchdog, _ context.CancelFunc) { b.after(watchdog.DefaultWallClock + 1) }, session.Cancelled, watchdog.WallClockExceeded,
+			func(f *fixture, _ *watchdog.Watchdog, _ context.CancelFunc) { f.advance(watchdog.DefaultWallClock + 1) },
+			session.Cancelled, watchdog.WallClockExceeded,
 		},
 		"stopped by a guard": {
-			func(_ *bed, wd *watchdog.Watchdog, _ context.CancelFunc) {
+			func(_ *fixture, wd *watchdog.Watchdog, _ context.CancelFunc) {
 				_, _ = wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
 			}, session.Cancelled, watchdog.CommandNoOutput,
 		},
-		"interrupted":                {func(_ *bed, wd *watchdog.Watchdog, _ context.CancelFunc) { _ = wd.Interrupt("SIGINT") }, session.Interrupted, ""},
-		"with its parent":            {func(_ *bed, _ *watchdog.Watchdog, endParent context.CancelFunc) { endParent() }, session.Interrupted, ""},
-		"not, as long as it goes on": {func(b *bed, _ *watchdog.Watchdog, _ context.CancelFunc) { b.after(time.Hour) }, session.Active, ""},
+		"interrupted": {
+			func(_ *fixture, wd *watchdog.Watchdog, _ context.CancelFunc) { _ = wd.Interrupt("SIGINT") },
+			session.Interrupted, "",
+		},
+		"with its parent": {
+			func(_ *fixture, _ *watchdog.Watchdog, endParent context.CancelFunc) { endParent() },
+			session.Interrupted, "",
+		},
+		"not, while it is live": {
+			func(f *fixture, _ *watchdog.Watchdog, _ context.CancelFunc) { f.advance(time.Hour) }, session.Active, "",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBed(t, func(b *bed) {
-				b.running()
+			inBubble(t, func(f *fixture) {
+				f.start()
 				ctx, endParent := context.WithCancel(context.Background())
 				defer endParent()
-				wd, err := watchdog.New(ctx, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, b.watched(b.the()))
+				wd, err := watchdog.New(ctx, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
 				require.NoError(t, err)
 				defer wd.Close()
-				c.end(b, wd, endParent)
-				b.after(time.Second)
-				require.Equal(t, c.status, b.row("s-1").Status)
-				require.Equal(t, c.reason, b.row("s-1").Reason)
-				require.Equal(t, c.status == session.Active, b.the().Live() == 1)
+				c.end(f, wd, endParent)
+				f.advance(time.Second)
+				require.Equal(t, c.status, f.row("s-1").Status)
+				require.Equal(t, c.reason, f.row("s-1").Reason)
+				require.Equal(t, c.status == session.Active, f.keeper().Live() == 1)
 			})
 		})
 	}
-	t.Run("with a run around it that was stopped: that is not its own stop", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.running()
-			outer := b.attach("s-1")
-			inner, err := watchdog.New(outer.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, b.watched(b.the()))
+	t.Run("the stop of a run around it is not its own stop", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			outer := f.attach("s-1")
+			inner, err := watchdog.New(outer.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
 			require.NoError(t, err)
 			defer inner.Close()
 			_, err = outer.Cancel(watchdog.Cancellation{Reason: watchdog.CommandNoOutput})
 			require.NoError(t, err)
-			b.after(time.Second)
-			require.Equal(t, session.Cancelled, b.row("s-1").Status)
-			require.Equal(t, session.Interrupted, b.row("s-2").Status)
-			require.Empty(t, b.row("s-2").Reason)
+			f.advance(time.Second)
+			require.Equal(t, session.Cancelled, f.row("s-1").Status)
+			require.Equal(t, session.Interrupted, f.row("s-2").Status)
+			require.Empty(t, f.row("s-2").Reason)
 		})
 	})
-	t.Run("also where the keeper ends right after it", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			stop := b.run(b.the())
-			require.NoError(t, b.attach("s-1").Close())
+	t.Run("is written also if the keeper ends right after it", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			stop := f.run(f.keeper())
+			require.NoError(t, f.attach("s-1").Close())
 			stop()
-			require.Equal(t, session.Finished, b.row("s-1").Status)
+			require.Equal(t, session.Finished, f.row("s-1").Status)
 		})
 	})
-	t.Run("but for a keeper whose database does not answer any more", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			stop := b.run(b.the())
-			wd := b.attach("s-1")
-			b.after(2 * time.Minute)
-			b.db.spoil(func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) })
+	t.Run("is not waited for long if the database does not answer any more", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			stop := f.run(f.keeper())
+			wd := f.attach("s-1")
+			f.advance(2 * time.Minute)
+			f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) })
 			require.NoError(t, wd.Close())
 			begun := time.Now()
 			stop()
 			require.LessOrEqual(t, time.Since(begun), 2*watchdog.DefaultRecordTimeout)
-			require.Equal(t, session.Active, b.row("s-1").Status)
-			require.Equal(t, 1, b.log.count("level=ERROR"))
+			require.Equal(t, session.Active, f.row("s-1").Status)
+			require.Equal(t, 1, f.log.count("level=ERROR"))
 		})
 	})
 }
 
-// overtaken is a database whose first attach answers late.
-type overtaken struct {
+// slowAttach is a database whose first attach answers late.
+type slowAttach struct {
 	*database
 	attached bool
 }
 
-func (s *overtaken) Attach(ctx context.Context, row session.Session) (before, after session.Session, err error) {
+func (s *slowAttach) Attach(ctx context.Context, row session.Session) (before, after session.Session, err error) {
 	first := !s.attached
 	s.attached = true
 	before, after, err = s.database.Attach(ctx, row)
 	if first {
-		time.Sleep(time.Second) // the bubble's
+		time.Sleep(time.Second) // fake time
 	}
 	return before, after, err
 }
 
-func TestAttemptsAreCounted(t *testing.T) {
-	lost := func(b *bed) (n int) {
-		events, err := b.db.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
-		require.NoError(b, err)
+func TestAttempts(t *testing.T) {
+	lost := func(f *fixture) (n int) {
+		events, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
+		require.NoError(f, err)
 		for _, e := range events {
 			if e.Type == watchdog.EventInterrupt {
 				n++
@@ -228,97 +245,97 @@ func TestAttemptsAreCounted(t *testing.T) {
 		}
 		return n
 	}
-	t.Run("from one that was finished to the next", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.running()
+	t.Run("one after the other", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
 			for n := 1; n < 4; n++ {
-				wd := b.attach("s-1")
+				wd := f.attach("s-1")
 				require.Equal(t, watchdog.Attempt{Number: n}, wd.Attempt())
 				wd.Close()
-				b.after(time.Minute)
+				f.advance(time.Minute)
 			}
-			require.Equal(t, 3, b.row("s-1").Attempt)
-			require.Zero(t, lost(b))
+			require.Equal(t, 3, f.row("s-1").Attempt)
+			require.Zero(t, lost(f))
 		})
 	})
-	t.Run("and none was lost of those that this process ended and has not written down yet, or still runs", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.running()
-			b.attach("s-1").Close()
-			require.Equal(t, watchdog.Attempt{Number: 2}, b.attach("s-1").Attempt())
-			wd := b.attach("s-1")
+	t.Run("no attempt of this process is lost, whether its end is written or not", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-1").Close()
+			require.Equal(t, watchdog.Attempt{Number: 2}, f.attach("s-1").Attempt())
+			wd := f.attach("s-1")
 			require.Equal(t, watchdog.Attempt{Number: 3}, wd.Attempt())
-			b.after(time.Minute)
-			require.Equal(t, 1, b.the().Live(), "the latest")
-			require.Equal(t, session.Active, b.row("s-1").Status)
+			f.advance(time.Minute)
+			require.Equal(t, 1, f.keeper().Live(), "the latest")
+			require.Equal(t, session.Active, f.row("s-1").Status)
 			wd.Close()
-			b.after(time.Second)
-			require.Equal(t, session.Finished, b.row("s-1").Status)
-			require.Zero(t, lost(b))
+			f.advance(time.Second)
+			require.Equal(t, session.Finished, f.row("s-1").Status)
+			require.Zero(t, lost(f))
 		})
 	})
-	t.Run("the next is kept also where it begins while the end of the one before is written", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.running()
-			b.attach("s-1").Close()
-			b.db.spoil(func(_ context.Context, call string) error {
+	t.Run("an attempt that begins while the end of the one before is written is kept", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-1").Close()
+			f.db.onCall(func(_ context.Context, call string) error {
 				if call == "End" {
-					time.Sleep(2 * time.Second) // the bubble's
+					time.Sleep(2 * time.Second) // fake time
 				}
 				return nil
 			})
-			b.after(time.Second)
-			require.Equal(t, watchdog.Attempt{Number: 2}, b.attach("s-1").Attempt())
-			b.after(time.Minute)
-			require.Equal(t, 1, b.the().Live())
+			f.advance(time.Second)
+			require.Equal(t, watchdog.Attempt{Number: 2}, f.attach("s-1").Attempt())
+			f.advance(time.Minute)
+			require.Equal(t, 1, f.keeper().Live())
 		})
 	})
-	t.Run("of two that begin at once the later is kept", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.cfg.Store = &overtaken{database: b.db}
-			b.running()
+	t.Run("of two that begin at once, the later is kept", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.Store = &slowAttach{database: f.db}
+			f.start()
 			first := make(chan *watchdog.Watchdog)
-			go func() { first <- b.attach("s-1") }()
+			go func() { first <- f.attach("s-1") }()
 			synctest.Wait()
-			second := b.attach("s-1")
+			second := f.attach("s-1")
 			require.Equal(t, 1, (<-first).Attempt().Number)
 			require.Equal(t, 2, second.Attempt().Number)
 			second.Close()
-			b.after(time.Second)
-			require.Equal(t, session.Finished, b.row("s-1").Status)
+			f.advance(time.Second)
+			require.Equal(t, session.Finished, f.row("s-1").Status)
 		})
 	})
-	t.Run("a host that died has lost its own, and the next attach says so", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.attach("s-1") // its keeper never runs
-			b.after(time.Hour)
-			stop := b.run(b.another("there"))
+	t.Run("the attempt of a host that died is lost, and the next attach reports it", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.attach("s-1") // its keeper never runs
+			f.advance(time.Hour)
+			stop := f.run(f.newKeeper("there"))
 			defer stop()
-			k := b.another("there")
-			wd := b.attachTo(k, "s-1")
+			k := f.newKeeper("there")
+			wd := f.attachTo(k, "s-1")
 			require.Equal(t, watchdog.Attempt{Number: 2, Lost: true}, wd.Attempt())
-			require.Equal(t, 1, lost(b))
-			require.Equal(t, "there", b.row("s-1").Host)
+			require.Equal(t, 1, lost(f))
+			require.Equal(t, "there", f.row("s-1").Host)
 		})
 	})
-	t.Run("a run that another attempt took over is not kept any longer, and its end is not the other's", func(t *testing.T) {
-		inBed(t, func(b *bed) {
-			b.running()
-			wd := b.attach("s-1")
-			b.after(time.Minute)
-			other := b.attachTo(b.another("there"), "s-1")
+	t.Run("a run that another host took over is dropped, and its end is not written", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			f.advance(time.Minute)
+			other := f.attachTo(f.newKeeper("there"), "s-1")
 			require.True(t, other.Attempt().Lost)
 			wd.Activity()
-			b.after(time.Minute)
+			f.advance(time.Minute)
 			wd.Activity()
-			b.after(time.Second)
-			require.Zero(t, b.the().Live())
-			require.Equal(t, 1, b.log.count("another attempt at it was begun"))
-			b.requireRunning(wd)
+			f.advance(time.Second)
+			require.Zero(t, f.keeper().Live())
+			require.Equal(t, 1, f.log.count("another attempt at it was begun"))
+			f.requireRunning(wd)
 			wd.Close()
-			b.after(time.Minute)
-			require.Equal(t, session.Active, b.row("s-1").Status)
-			require.Equal(t, 2, b.row("s-1").Attempt)
+			f.advance(time.Minute)
+			require.Equal(t, session.Active, f.row("s-1").Status)
+			require.Equal(t, 2, f.row("s-1").Attempt)
 		})
 	})
 }

@@ -7,32 +7,34 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// A Memory is a [Store] and a [Listener] that keeps its sessions and events in memory: for tests, and as the plain form of what the other stores do. Every call looks at
-// every row. The zero value is ready; it must not be copied after its first use. Safe for concurrent use.
+// A Memory is a [Store] and a [Listener] that keeps its sessions and events in memory: for tests, and as the plain form
+// of what the other stores do. A call may look at every row. The zero value is ready for use. A Memory must not be
+// copied after its first use. It is safe for concurrent use.
 type Memory struct {
 	// Clock is the clock of the database; nil means [time.Now]. Set it before the first call.
 	Clock func() time.Time
 
-	mu         sync.Mutex
-	events     watchdog.Memory
-	aggregates map[aggregate]bool
-	rows       map[string]*memoryRow
-	endings    int
-	listeners  map[*ear]bool
+	mu            sync.Mutex
+	events        watchdog.Memory
+	aggregates    map[aggregate]bool
+	rows          map[string]*memoryRow
+	endings       int
+	subscriptions map[*subscription]bool
 }
 
 type aggregate struct{ kind, id string }
 
-// A memoryRow is a session with what only the store knows of it.
+// A memoryRow is a session with the store's own columns.
 type memoryRow struct {
 	Session
-	spoiled bool
-	ending  int // the number of its latest end, from 1
+	spoiled bool // unreadable
+	ending  int  // the number of its latest end, from 1
 }
 
-// current reports whether the row is that of an attempt which has not ended.
+// current reports whether the row is of an attempt that has not ended.
 func (r *memoryRow) current(attempt int) bool {
 	return r != nil && r.Status == Active && r.Attempt == attempt
 }
@@ -62,7 +64,7 @@ func (m *Memory) Read(ctx context.Context, aggregateType, aggregateID string) ([
 	return m.events.Read(ctx, aggregateType, aggregateID)
 }
 
-// Put writes rows as another program would: as they are, with times of its choice. It returns nil.
+// Put writes rows unchanged, as another program would, with the times that they have. It returns nil.
 func (m *Memory) Put(_ context.Context, rows ...Session) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -86,7 +88,9 @@ func (m *Memory) put(r *memoryRow) {
 	if m.rows == nil {
 		m.rows = map[string]*memoryRow{}
 	}
-	r.CreatedAt, r.LastEventAt, r.StartedAt = micro(r.CreatedAt), micro(r.LastEventAt), micro(r.StartedAt)
+	for _, at := range []*time.Time{&r.CreatedAt, &r.LastEventAt, &r.StartedAt} {
+		*at = record.Truncate(*at)
+	}
 	m.rows[r.RunID] = r
 }
 
@@ -113,7 +117,7 @@ func (m *Memory) Attach(ctx context.Context, s Session) (before, after Session, 
 }
 
 // Freshen implements [Store].
-func (m *Memory) Freshen(ctx context.Context, fresh []Fresh) (gone []string, err error) {
+func (m *Memory) Freshen(ctx context.Context, fresh []Freshness) (gone []string, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -126,7 +130,7 @@ func (m *Memory) Freshen(ctx context.Context, fresh []Fresh) (gone []string, err
 			gone = append(gone, f.RunID)
 			continue
 		}
-		if at := micro(now.Add(-f.Age)); at.After(r.LastEventAt) {
+		if at := record.Truncate(now.Add(-f.Age)); at.After(r.LastEventAt) {
 			r.LastEventAt = at
 		}
 	}
@@ -185,7 +189,7 @@ func (m *Memory) Cancel(ctx context.Context, judged Session, c CancelRequest) (c
 		}
 	}
 	r := m.rows[judged.RunID]
-	if !r.current(judged.Attempt) || r.spoiled || !r.LastEventAt.Equal(micro(judged.LastEventAt)) {
+	if !r.current(judged.Attempt) || r.spoiled || !r.LastEventAt.Equal(record.Truncate(judged.LastEventAt)) {
 		return false, nil
 	}
 	if err := m.append(ctx, c.Events); err != nil {
@@ -193,7 +197,7 @@ func (m *Memory) Cancel(ctx context.Context, judged Session, c CancelRequest) (c
 	}
 	m.end(r, Cancelled, c.Reason)
 	r.Resumes = c.Resumes
-	m.tell(r.RunID)
+	m.notify(r.RunID)
 	return true, nil
 }
 
@@ -206,13 +210,10 @@ func (r *memoryRow) read() (Session, error) {
 
 func (m *Memory) now() time.Time {
 	if m.Clock == nil {
-		return micro(time.Now())
+		return record.Truncate(time.Now())
 	}
-	return micro(m.Clock())
+	return record.Truncate(m.Clock())
 }
-
-// micro is a time as rows have it.
-func micro(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
 
 var (
 	_ Store    = (*Memory)(nil)

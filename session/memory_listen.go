@@ -2,58 +2,59 @@ package session
 
 import "context"
 
-// An ear is somebody who listens. What it was told waits in it until it is passed on; it belongs to the memory's mutex.
-type ear struct {
-	waiting []string
-	wake    chan struct{} // has room for one
+// A subscription is one call of Listen. The memory's mutex guards it.
+type subscription struct {
+	cancelled []string      // run IDs that Listen has not passed on yet
+	wake      chan struct{} // has room for one
 }
 
 // Listen implements [Listener]. It returns nil when the context ends.
 func (m *Memory) Listen(ctx context.Context, ready func(), told func(runID string)) error {
-	e := &ear{wake: make(chan struct{}, 1)}
-	m.hear(e, true)
-	defer m.hear(e, false)
+	s := m.subscribe()
+	defer m.unsubscribe(s)
 	ready()
 	for {
 		select {
-		case <-e.wake:
+		case <-s.wake:
 		case <-ctx.Done():
 			return nil
 		}
-		for _, runID := range m.heard(e) {
+		for _, runID := range m.take(s) {
 			told(runID)
 		}
 	}
 }
 
-func (m *Memory) hear(e *ear, on bool) {
+func (m *Memory) subscribe() *subscription {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.listeners == nil {
-		m.listeners = map[*ear]bool{}
+	if m.subscriptions == nil {
+		m.subscriptions = map[*subscription]bool{}
 	}
-	if on {
-		m.listeners[e] = true
-	} else {
-		delete(m.listeners, e)
-	}
+	s := &subscription{wake: make(chan struct{}, 1)}
+	m.subscriptions[s] = true
+	return s
 }
 
-func (m *Memory) heard(e *ear) []string {
+func (m *Memory) unsubscribe(s *subscription) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	waiting := e.waiting
-	e.waiting = nil
-	return waiting
+	delete(m.subscriptions, s)
 }
 
-// tell is called under the lock, and waits for nobody.
-func (m *Memory) tell(runID string) {
-	for e := range m.listeners {
-		e.waiting = append(e.waiting, runID)
-		select {
-		case e.wake <- struct{}{}:
-		default:
-		}
+// take returns the run IDs that wait to be passed on, and clears them.
+func (m *Memory) take(s *subscription) []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	cancelled := s.cancelled
+	s.cancelled = nil
+	return cancelled
+}
+
+// notify tells every subscription of a cancel, without waiting for one. The caller holds the mutex.
+func (m *Memory) notify(runID string) {
+	for s := range m.subscriptions {
+		s.cancelled = append(s.cancelled, runID)
+		wake(s.wake)
 	}
 }

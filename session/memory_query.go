@@ -14,7 +14,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// Stalled implements [Store]. Of sessions that exceeded their thresholds at one time, those come first whose run ID does.
+// Stalled implements [Store].
 func (m *Memory) Stalled(ctx context.Context, q Query) (Page, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *memoryRow) stalled(q Query, now time.Time) bool {
 	return now.Sub(r.SilentSince()) > cmp.Or(r.Threshold, q.Threshold) && now.Sub(r.CreatedAt) >= q.MinAge
 }
 
-// A place is where a session stands among those that are stalled: by when it exceeded its threshold.
+// A place is the position of a session among the stalled ones: when it exceeded its threshold, then its run ID.
 type place struct {
 	due   int64 // in microseconds since 1970
 	runID string
@@ -69,14 +69,15 @@ func (p place) compare(other place) int {
 	return cmp.Or(cmp.Compare(p.due, other.due), strings.Compare(p.runID, other.runID))
 }
 
-// String is the form in which a place begins the next page.
+// String returns the place as the [Page].Next that begins after it.
 func (p place) String() string { return strconv.FormatInt(p.due, 10) + " " + p.runID }
 
 func parsePlace(text string) (place, error) {
 	due, runID, found := strings.Cut(text, " ")
 	at, err := strconv.ParseInt(due, 10, 64)
 	if err != nil || !found {
-		return place{}, fmt.Errorf("find stalled sessions: %q is not where a page ended; pass the Next of the page before", text)
+		return place{}, fmt.Errorf("find stalled sessions: %q is not the end of a page; pass the Next of the page before",
+			text)
 	}
 	return place{at, runID}, nil
 }
@@ -94,7 +95,8 @@ func (m *Memory) Ended(ctx context.Context, mark string) (runIDs []string, next 
 	}
 	since, err := strconv.Atoi(mark)
 	if err != nil {
-		return nil, "", fmt.Errorf("ask for sessions that ended: %q is not a mark; pass what the call before returned, or nothing", mark)
+		return nil, "", fmt.Errorf("ask for sessions that ended: %q is not a mark; "+
+			"pass what the call before returned, or nothing", mark)
 	}
 	for runID, r := range m.rows {
 		if r.ending > since {
@@ -105,8 +107,8 @@ func (m *Memory) Ended(ctx context.Context, mark string) (runIDs []string, next 
 	return runIDs, next, nil
 }
 
-// History implements [Store]. The counts are ordered by their keys.
-func (m *Memory) History(ctx context.Context, h History) ([]Count, error) {
+// History implements [Store].
+func (m *Memory) History(ctx context.Context, h HistoryQuery) ([]CancelCount, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -129,14 +131,14 @@ func (m *Memory) History(ctx context.Context, h History) ([]Count, error) {
 			counts[key]++
 		}
 	}
-	var all []Count
+	var all []CancelCount
 	for _, key := range slices.Sorted(maps.Keys(counts)) {
-		all = append(all, Count{key, counts[key]})
+		all = append(all, CancelCount{key, counts[key]})
 	}
 	return all, nil
 }
 
-func counted(e watchdog.Event, h History) bool {
+func counted(e watchdog.Event, h HistoryQuery) bool {
 	return e.AggregateType == watchdog.AggregateType && e.Type == watchdog.EventCancel &&
 		!e.Timestamp.Before(h.From) && e.Timestamp.Before(h.To)
 }
@@ -145,7 +147,7 @@ func (m *Memory) key(e watchdog.Event, by Dimension) (string, error) {
 	switch by {
 	case ByReason:
 		var payload struct{ Reason string }
-		_ = json.Unmarshal(e.Payload, &payload) // a cancel of another writer may have no reason
+		_ = json.Unmarshal(e.Payload, &payload) // another writer's cancel may have no reason
 		return payload.Reason, nil
 	case ByDay:
 		return e.Timestamp.Format(time.DateOnly), nil

@@ -14,7 +14,7 @@ import (
 	"github.com/seed62658d38/watchdog/storetest"
 )
 
-func TestMemoryKeepsEveryRule(t *testing.T) {
+func TestMemory(t *testing.T) {
 	t.Run("of sessions", func(t *testing.T) {
 		sessiontest.Run(t, func(*testing.T) session.Store { return new(session.Memory) })
 	})
@@ -23,12 +23,12 @@ func TestMemoryKeepsEveryRule(t *testing.T) {
 	})
 }
 
-// A standing clock is moved by hand.
+// A standing clock shows the time that a test sets.
 type standing struct{ now time.Time }
 
 func (c *standing) Now() time.Time { return c.now }
 
-func TestMemoryJudgesByItsClock(t *testing.T) {
+func TestMemoryClock(t *testing.T) {
 	clock := &standing{time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
 	m := &session.Memory{Clock: clock.Now}
 	_, attached, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
@@ -64,7 +64,7 @@ func TestMemoryJudgesByItsClock(t *testing.T) {
 	})
 }
 
-func TestMemoryRefusesWhatMakesNoSense(t *testing.T) {
+func TestMemoryInvalid(t *testing.T) {
 	m := new(session.Memory)
 	_, err := m.Stalled(t.Context(), session.Query{})
 	require.ErrorContains(t, err, "ask for at least 1")
@@ -75,13 +75,14 @@ func TestMemoryRefusesWhatMakesNoSense(t *testing.T) {
 	err = m.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Active}})
 	require.ErrorContains(t, err, `"active" is not how an attempt ends`)
 	require.NoError(t, m.Append(t.Context(), watchdog.Event{
-		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel, Payload: []byte("{}"), Timestamp: time.Unix(0, 0),
+		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+		Payload: []byte("{}"), Timestamp: time.Unix(0, 0),
 	}))
-	_, err = m.History(t.Context(), session.History{To: time.Unix(1, 0), By: "weather"})
+	_, err = m.History(t.Context(), session.HistoryQuery{To: time.Unix(1, 0), By: "weather"})
 	require.ErrorContains(t, err, "weather")
 }
 
-func TestMemoryDoesNotTakeOverARowThatCannotBeRead(t *testing.T) {
+func TestMemoryUnreadable(t *testing.T) {
 	m := new(session.Memory)
 	require.NoError(t, m.Put(t.Context(), session.Session{RunID: "run-1", Status: session.Active, Attempt: 1}))
 	require.NoError(t, m.Spoil(t.Context(), "run-1"))
@@ -92,7 +93,7 @@ func TestMemoryDoesNotTakeOverARowThatCannotBeRead(t *testing.T) {
 	assert.False(t, done)
 }
 
-func TestMemoryTellsEveryListenerOfEachCancel(t *testing.T) {
+func TestMemoryListen(t *testing.T) {
 	m := new(session.Memory)
 	ctx, stop := context.WithCancel(t.Context())
 	const listeners = 3

@@ -11,9 +11,9 @@ import (
 )
 
 // counted returns a store that changes the argument of History.
-func counted(change func(h *session.History)) func() session.Store {
+func counted(change func(h *session.HistoryQuery)) func() session.Store {
 	return with(func(a *altered) {
-		a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
+		a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 			change(&h)
 			return m.History(ctx, h)
 		}
@@ -21,9 +21,11 @@ func counted(change func(h *session.History)) func() session.Store {
 }
 
 // counts returns a store that changes the result of History.
-func counts(change func(h session.History, counts []session.Count) []session.Count) func() session.Store {
+func counts(
+	change func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount,
+) func() session.Store {
 	return with(func(a *altered) {
-		a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
+		a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 			counts, err := m.History(ctx, h)
 			return change(h, counts), err
 		}
@@ -33,7 +35,7 @@ func counts(change func(h session.History, counts []session.Count) []session.Cou
 var brokenHistories = []broken{
 	{
 		"looks for a reason anywhere in the payload", "cancels are counted by their reasons",
-		counts(func(h session.History, counts []session.Count) []session.Count {
+		counts(func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount {
 			if h.By == session.ByReason && len(counts) == 2 && counts[0].Key == "hold_exceeded" {
 				counts[0].Key = "reason"
 			}
@@ -42,7 +44,7 @@ var brokenHistories = []broken{
 	},
 	{
 		"counts days of its own zone", "cancels are counted by days of UTC",
-		counts(func(h session.History, counts []session.Count) []session.Count {
+		counts(func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount {
 			if h.By == session.ByDay && len(counts) == 2 {
 				counts[0].Count, counts[1].Count = counts[0].Count+1, counts[1].Count-1
 			}
@@ -52,21 +54,21 @@ var brokenHistories = []broken{
 	{
 		"joins the rows, and loses the events without one",
 		"cancels are counted by the hosts of their sessions, and under an empty host if there is no session",
-		counts(func(h session.History, counts []session.Count) []session.Count {
+		counts(func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount {
 			if h.By == session.ByHost {
-				counts = slices.DeleteFunc(counts, func(c session.Count) bool { return c.Key == "" })
+				counts = slices.DeleteFunc(counts, func(c session.CancelCount) bool { return c.Key == "" })
 			}
 			return counts
 		}),
 	},
 	{
 		"includes the end of a period", "a period of time includes its start and not its end",
-		counted(func(h *session.History) { h.To = h.To.Add(time.Microsecond) }),
+		counted(func(h *session.HistoryQuery) { h.To = h.To.Add(time.Microsecond) }),
 	},
 	{
 		"counts every kind of event", "only cancels are counted",
 		with(func(a *altered) {
-			a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
+			a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 				counts, err := m.History(ctx, h)
 				events, _ := m.Read(ctx, watchdog.AggregateType, "run-1")
 				for i := range events {
@@ -81,7 +83,7 @@ var brokenHistories = []broken{
 	{
 		"takes no rows for an error", "a period without cancels has no counts, and no error",
 		with(func(a *altered) {
-			a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
+			a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 				counts, err := m.History(ctx, h)
 				if len(counts) == 0 && err == nil {
 					err = errors.New("sql: no rows in result set")
@@ -149,7 +151,7 @@ var brokenContexts = []broken{
 	{
 		"ignores the context of a read", "a read with a done context returns the context's error",
 		with(func(a *altered) {
-			a.history = func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error) {
+			a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 				return m.History(context.WithoutCancel(ctx), h)
 			}
 		}),

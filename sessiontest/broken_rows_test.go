@@ -179,10 +179,10 @@ var brokenRows = []broken{
 }
 
 // freshens returns a store that changes the arguments of Freshen.
-func freshens(change func(m *session.Memory, f *session.Fresh)) func() session.Store {
+func freshens(change func(m *session.Memory, f *session.Freshness)) func() session.Store {
 	return with(func(a *altered) {
-		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
-			var changed []session.Fresh
+		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
+			var changed []session.Freshness
 			for _, f := range fresh {
 				change(m, &f)
 				changed = append(changed, f)
@@ -193,9 +193,9 @@ func freshens(change func(m *session.Memory, f *session.Fresh)) func() session.S
 }
 
 // forces returns a store that freshens some rows that it must leave alone.
-func forces(which func(s session.Session, f session.Fresh) bool) func() session.Store {
+func forces(which func(s session.Session, f session.Freshness) bool) func() session.Store {
 	return with(func(a *altered) {
-		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
+		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
 			gone, err := m.Freshen(ctx, fresh)
 			for _, f := range fresh {
 				if s := row(m, f.RunID); err == nil && s.Attempt > 0 && which(s, f) {
@@ -212,7 +212,7 @@ var brokenFreshens = []broken{
 	{
 		"takes the time of the call for that of the event",
 		"the last event is as old as the caller says, by the clock of the store",
-		freshens(func(_ *session.Memory, f *session.Fresh) {
+		freshens(func(_ *session.Memory, f *session.Freshness) {
 			if f.Age == 90*time.Minute {
 				f.Age = 0
 			}
@@ -220,19 +220,19 @@ var brokenFreshens = []broken{
 	},
 	{
 		"cuts ages to milliseconds", "an age counts to the microsecond",
-		freshens(func(_ *session.Memory, f *session.Fresh) { f.Age = f.Age.Truncate(time.Millisecond) }),
+		freshens(func(_ *session.Memory, f *session.Freshness) { f.Age = f.Age.Truncate(time.Millisecond) }),
 	},
 	{
 		"writes older times as well", "freshening never moves the last event back",
-		forces(func(s session.Session, f session.Fresh) bool {
+		forces(func(s session.Session, f session.Freshness) bool {
 			return s.Status == session.Active && s.Attempt == f.Attempt
 		}),
 	},
 	{
 		"compares with NULL", "a session without an event gets its first",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
-				var compared []session.Fresh
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
+				var compared []session.Freshness
 				for _, f := range fresh {
 					if s := row(m, f.RunID); s.Attempt == 0 || !s.LastEventAt.IsZero() || f.Age == 0 {
 						compared = append(compared, f)
@@ -244,18 +244,18 @@ var brokenFreshens = []broken{
 	},
 	{
 		"does not compare the attempt", "a session in another attempt is left alone and returned as gone",
-		forces(func(s session.Session, f session.Fresh) bool {
+		forces(func(s session.Session, f session.Freshness) bool {
 			return s.Status == session.Active && s.Attempt != f.Attempt
 		}),
 	},
 	{
 		"does not compare the status", "a session that has ended is left alone and returned as gone",
-		forces(func(s session.Session, _ session.Fresh) bool { return s.Status != session.Active }),
+		forces(func(s session.Session, _ session.Freshness) bool { return s.Status != session.Active }),
 	},
 	{
 		"does not return runs that it does not know", "a run that has no row is returned as gone",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
 				gone, err := m.Freshen(ctx, fresh)
 				if len(gone) == 1 && row(m, gone[0]).Attempt == 0 {
 					gone = nil
@@ -267,7 +267,7 @@ var brokenFreshens = []broken{
 	{
 		"has a limit of a thousand parameters", "ten thousand sessions are freshened in one call, and no others",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
 				if len(fresh) > 1000 {
 					return nil, fmt.Errorf("too many SQL variables: %d", len(fresh))
 				}
@@ -277,12 +277,12 @@ var brokenFreshens = []broken{
 	},
 	{
 		"joins run IDs with commas and quotes", "unusual run IDs are freshened like others",
-		freshens(func(_ *session.Memory, f *session.Fresh) { f.RunID = strings.ReplaceAll(f.RunID, "'", "") }),
+		freshens(func(_ *session.Memory, f *session.Freshness) { f.RunID = strings.ReplaceAll(f.RunID, "'", "") }),
 	},
 	{
 		"cannot write an empty list", "freshening nothing does nothing",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error) {
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
 				if len(fresh) == 0 {
 					return nil, errors.New("syntax error near )")
 				}

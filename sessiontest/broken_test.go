@@ -30,13 +30,13 @@ func frozen() *session.Memory {
 type altered struct {
 	*session.Memory
 	attach  func(m *session.Memory, ctx context.Context, s session.Session) (before, after session.Session, err error)
-	freshen func(m *session.Memory, ctx context.Context, fresh []session.Fresh) ([]string, error)
+	freshen func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error)
 	end     func(m *session.Memory, ctx context.Context, ends []session.Ending) error
 	session func(m *session.Memory, ctx context.Context, runID string) (session.Session, error)
 	stalled func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error)
 	cancel  func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error)
 	ended   func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error)
-	history func(m *session.Memory, ctx context.Context, h session.History) ([]session.Count, error)
+	history func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error)
 	listen  func(m *session.Memory, ctx context.Context, ready func(), told func(string)) error
 }
 
@@ -56,7 +56,7 @@ func (a *altered) Attach(ctx context.Context, s session.Session) (before, after 
 	return a.Memory.Attach(ctx, s)
 }
 
-func (a *altered) Freshen(ctx context.Context, fresh []session.Fresh) ([]string, error) {
+func (a *altered) Freshen(ctx context.Context, fresh []session.Freshness) ([]string, error) {
 	if a.freshen != nil {
 		return a.freshen(a.Memory, ctx, fresh)
 	}
@@ -98,7 +98,7 @@ func (a *altered) Ended(ctx context.Context, mark string) ([]string, string, err
 	return a.Memory.Ended(ctx, mark)
 }
 
-func (a *altered) History(ctx context.Context, h session.History) ([]session.Count, error) {
+func (a *altered) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 	if a.history != nil {
 		return a.history(a.Memory, ctx, h)
 	}

@@ -95,7 +95,7 @@ var guardRules = []rule{
 		"between the judgement and the cancel a run may continue",
 		func(ctx context.Context, store session.Store) error {
 			return spares(ctx, store, func(s session.Session) (session.Session, error) {
-				_, err := freshen(ctx, store, session.Fresh{RunID: s.RunID, Attempt: s.Attempt, Age: time.Minute})
+				_, err := freshen(ctx, store, session.Freshness{RunID: s.RunID, Attempt: s.Attempt, Age: time.Minute})
 				return s, err
 			})
 		},
@@ -108,7 +108,7 @@ var guardRules = []rule{
 			if err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Fresh{RunID: homeRun, Attempt: 1}); err != nil {
+			if _, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1}); err != nil {
 				return err
 			}
 			return untouched(ctx, store, s)

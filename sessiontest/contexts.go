@@ -22,7 +22,7 @@ var contextRules = []rule{
 			for name, write := range map[string]func(context.Context) error{
 				"Attach": func(ctx context.Context) error { _, _, err := store.Attach(ctx, newSession(homeRun)); return err },
 				"Freshen": func(ctx context.Context) error {
-					_, err := store.Freshen(ctx, []session.Fresh{{RunID: homeRun, Attempt: 1}})
+					_, err := store.Freshen(ctx, []session.Freshness{{RunID: homeRun, Attempt: 1}})
 					return err
 				},
 				"End": func(ctx context.Context) error {
@@ -57,7 +57,7 @@ var contextRules = []rule{
 				}),
 				withDoneContexts(ctx, "Ended", func(ctx context.Context) error { _, _, err := store.Ended(ctx, ""); return err }),
 				withDoneContexts(ctx, "History", func(ctx context.Context) error {
-					_, err := store.History(ctx, session.History{By: session.ByDay})
+					_, err := store.History(ctx, session.HistoryQuery{By: session.ByDay})
 					return err
 				}),
 			)

@@ -61,7 +61,7 @@ var endedRules = []rule{
 			if _, err := attach(ctx, store, newSession("live")); err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Fresh{RunID: "live", Attempt: 1}); err != nil {
+			if _, err := freshen(ctx, store, session.Freshness{RunID: "live", Attempt: 1}); err != nil {
 				return err
 			}
 			runIDs, _, err := store.Ended(ctx, mark)

@@ -31,8 +31,8 @@ var freshRules = []rule{
 				return err
 			}
 			_, err = freshen(ctx, store,
-				session.Fresh{RunID: "a", Attempt: 1, Age: time.Hour},
-				session.Fresh{RunID: "b", Attempt: 1, Age: time.Hour + apart})
+				session.Freshness{RunID: "a", Attempt: 1, Age: time.Hour},
+				session.Freshness{RunID: "b", Attempt: 1, Age: time.Hour + apart})
 			if err != nil {
 				return err
 			}
@@ -55,7 +55,7 @@ var freshRules = []rule{
 			if err != nil {
 				return err
 			}
-			gone, err := freshen(ctx, store, session.Fresh{RunID: homeRun, Attempt: 1, Age: time.Hour})
+			gone, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1, Age: time.Hour})
 			if err == nil && len(gone) > 0 {
 				err = fmt.Errorf("gone are %q", gone)
 			}
@@ -75,7 +75,7 @@ var freshRules = []rule{
 			if err := put(ctx, store, s); err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Fresh{RunID: homeRun, Attempt: 1, Age: time.Minute}); err != nil {
+			if _, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1, Age: time.Minute}); err != nil {
 				return err
 			}
 			got, err := look(ctx, store, homeRun)
@@ -103,7 +103,7 @@ var freshRules = []rule{
 		"a run that has no row is returned as gone",
 		"a deleted row guards nothing, and its keeper must know",
 		func(ctx context.Context, store session.Store) error {
-			gone, err := freshen(ctx, store, session.Fresh{RunID: "unknown", Attempt: 1})
+			gone, err := freshen(ctx, store, session.Freshness{RunID: "unknown", Attempt: 1})
 			if err == nil && !slices.Equal(gone, []string{"unknown"}) {
 				err = fmt.Errorf("gone are %q", gone)
 			}
@@ -119,12 +119,12 @@ var freshRules = []rule{
 		"unusual run IDs are freshened like others",
 		"a store that sends a list of IDs as one text may lose quotes and brackets",
 		func(ctx context.Context, store session.Store) error {
-			var fresh []session.Fresh
+			var fresh []session.Freshness
 			for _, runID := range oddIDs {
 				if _, err := attach(ctx, store, newSession(runID)); err != nil {
 					return err
 				}
-				fresh = append(fresh, session.Fresh{RunID: runID, Attempt: 1})
+				fresh = append(fresh, session.Freshness{RunID: runID, Attempt: 1})
 			}
 			gone, err := freshen(ctx, store, fresh...)
 			if err == nil && len(gone) > 0 {
@@ -155,7 +155,7 @@ func freshens(ctx context.Context, store session.Store, age time.Duration) error
 	if err != nil {
 		return err
 	}
-	if _, err := freshen(ctx, store, session.Fresh{RunID: homeRun, Attempt: 1, Age: age}); err != nil {
+	if _, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1, Age: age}); err != nil {
 		return err
 	}
 	to, err := clockOf(ctx, store)
@@ -177,7 +177,7 @@ func freshensNothing(ctx context.Context, store session.Store, status session.St
 	if err := put(ctx, store, s); err != nil {
 		return err
 	}
-	gone, err := freshen(ctx, store, session.Fresh{RunID: homeRun, Attempt: 1})
+	gone, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1})
 	if err == nil && !slices.Equal(gone, []string{homeRun}) {
 		err = fmt.Errorf("gone are %q, want the one that is %s in attempt %d", gone, status, attempt)
 	}
@@ -195,7 +195,7 @@ func freshensMany(ctx context.Context, store session.Store) error {
 		return err
 	}
 	var rows []session.Session
-	var fresh []session.Fresh
+	var fresh []session.Freshness
 	var want, untouched []string
 	for i := range many {
 		s := silentSession(fmt.Sprintf("run-%05d", i), now, day)
@@ -204,11 +204,11 @@ func freshensMany(ctx context.Context, store session.Store) error {
 			untouched = append(untouched, s.RunID)
 			continue
 		}
-		fresh = append(fresh, session.Fresh{RunID: s.RunID, Attempt: 1})
+		fresh = append(fresh, session.Freshness{RunID: s.RunID, Attempt: 1})
 	}
 	for i := range 50 {
 		want = append(want, fmt.Sprintf("unknown-%02d", i))
-		fresh = append(fresh, session.Fresh{RunID: want[i], Attempt: 1})
+		fresh = append(fresh, session.Freshness{RunID: want[i], Attempt: 1})
 	}
 	if err := put(ctx, store, rows...); err != nil {
 		return err

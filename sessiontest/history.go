@@ -20,7 +20,7 @@ var historyRules = []rule{
 			events := cancelEvents(noon, noon, noon)
 			events[1].Payload = []byte(`{"reason":"hold_exceeded","hold":"reason"}`)
 			return counts(ctx, store, session.ByReason, events,
-				session.Count{Key: "hold_exceeded", Count: 1}, session.Count{Key: "idle_timeout", Count: 2})
+				session.CancelCount{Key: "hold_exceeded", Count: 1}, session.CancelCount{Key: "idle_timeout", Count: 2})
 		},
 	},
 	{
@@ -31,7 +31,7 @@ var historyRules = []rule{
 			events := cancelEvents(midnight.Add(-time.Microsecond), midnight, midnight.Add(day-time.Microsecond))
 			events[2].Timestamp = events[2].Timestamp.In(time.FixedZone("east", 5*3600))
 			return counts(ctx, store, session.ByDay, events,
-				session.Count{Key: "2026-03-03", Count: 1}, session.Count{Key: "2026-03-04", Count: 2})
+				session.CancelCount{Key: "2026-03-03", Count: 1}, session.CancelCount{Key: "2026-03-04", Count: 2})
 		},
 	},
 	{
@@ -46,7 +46,9 @@ var historyRules = []rule{
 				}
 			}
 			return counts(ctx, store, session.ByHost, events,
-				session.Count{Key: "", Count: 1}, session.Count{Key: "host-1", Count: 1}, session.Count{Key: "host-2", Count: 2})
+				session.CancelCount{Key: "", Count: 1},
+				session.CancelCount{Key: "host-1", Count: 1},
+				session.CancelCount{Key: "host-2", Count: 2})
 		},
 	},
 	{
@@ -59,7 +61,7 @@ var historyRules = []rule{
 				events[i].Payload = fmt.Appendf(nil, `{"reason":"%d"}`, i)
 			}
 			return counts(ctx, store, session.ByReason, events,
-				session.Count{Key: "1", Count: 1}, session.Count{Key: "2", Count: 1})
+				session.CancelCount{Key: "1", Count: 1}, session.CancelCount{Key: "2", Count: 1})
 		},
 	},
 	{
@@ -69,7 +71,7 @@ var historyRules = []rule{
 			events := cancelEvents(noon, noon, noon)
 			events[1].Type = watchdog.EventWarning
 			events[2].AggregateType = "session"
-			return counts(ctx, store, session.ByReason, events, session.Count{Key: "idle_timeout", Count: 1})
+			return counts(ctx, store, session.ByReason, events, session.CancelCount{Key: "idle_timeout", Count: 1})
 		},
 	},
 	{
@@ -97,16 +99,18 @@ func cancelEvents(times ...time.Time) []watchdog.Event {
 
 // counts appends the events and checks the history of two days around noon.
 func counts(
-	ctx context.Context, store session.Store, by session.Dimension, events []watchdog.Event, want ...session.Count,
+	ctx context.Context, store session.Store, by session.Dimension, events []watchdog.Event, want ...session.CancelCount,
 ) error {
 	if err := store.Append(ctx, events...); err != nil {
 		return err
 	}
-	got, err := store.History(ctx, session.History{From: noon.Add(-day), To: noon.Add(day), By: by})
+	got, err := store.History(ctx, session.HistoryQuery{From: noon.Add(-day), To: noon.Add(day), By: by})
 	if err != nil {
 		return fmt.Errorf("count by %s: %w", by, err)
 	}
-	slices.SortFunc(got, func(a, b session.Count) int { return cmp.Or(strings.Compare(a.Key, b.Key), a.Count-b.Count) })
+	slices.SortFunc(got, func(a, b session.CancelCount) int {
+		return cmp.Or(strings.Compare(a.Key, b.Key), a.Count-b.Count)
+	})
 	if !slices.Equal(got, want) {
 		return fmt.Errorf("counted by %s there are %+v, want %+v", by, got, want)
 	}

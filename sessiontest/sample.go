@@ -104,7 +104,7 @@ func putSilent(ctx context.Context, store session.Store, runID string, silence t
 	return s, put(ctx, store, s)
 }
 
-func freshen(ctx context.Context, store session.Store, fresh ...session.Fresh) (gone []string, err error) {
+func freshen(ctx context.Context, store session.Store, fresh ...session.Freshness) (gone []string, err error) {
 	if gone, err = store.Freshen(ctx, fresh); err != nil {
 		return nil, fmt.Errorf("freshen %d sessions: %w", len(fresh), err)
 	}

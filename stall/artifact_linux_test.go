@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,42 +22,49 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// What differs from run to run.
-var variable = regexp.MustCompile(`("(?:observed_at_unix|sent_at_unix_ms|at_unix_ms|duration_ms|decided_at_unix)": ?)\d+|("event_id": ")[0-9a-f-]+`)
+// variable matches what differs from run to run.
+var variable = regexp.MustCompile(
+	`("(?:observed_at_unix|sent_at_unix_ms|at_unix_ms|duration_ms|decided_at_unix)": ?)\d+|("event_id": ")[0-9a-f-]+`)
 
 func normal(text string) string { return variable.ReplaceAllString(text, "${1}${2}0") }
 
-func TestTheArtifactsOfATrip(t *testing.T) {
+// terminalProbe is the output of a probe that trips at once.
+const terminalProbe = `{"class": "terminal", "fingerprints": ["k8s/crd/missing:widgets"], "reasons": ["waits"]}`
+
+// TestArtifacts compares the artifacts of a trip with golden files.
+func TestArtifacts(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.cfg.CheckID, b.cfg.Workflow, b.cfg.Iteration, b.cfg.AsIncomplete = "tests-pass", "release", 3, true
-	b.cfg.Probe = &stall.Probe{
-		Command: []string{self(t), actor, `print:{"class": "terminal", "fingerprints": ["k8s/crd/missing:widgets"], "reasons": ["waits"]}`}, Publish: true, Timeout: patient,
+	f := newFixture(t)
+	f.cfg.CheckID, f.cfg.Workflow, f.cfg.Iteration, f.cfg.AsIncomplete = "tests-pass", "release", 3, true
+	f.cfg.Tail = &stall.Tail{Bytes: 1000, Redact: func(p []byte) []byte {
+		return bytes.ReplaceAll(p, []byte("hunter2"), []byte("***"))
+	}}
+	printed := filepath.Join(t.TempDir(), "printed")
+	f.cfg.Probe = &stall.Probe{
+		Command: childCommand(t, "await:"+printed, "print:"+terminalProbe), Publish: true, Timeout: longTime,
 	}
-	b.cfg.Tail = &stall.Tail{Bytes: 1000, Redact: func(p []byte) []byte { return bytes.ReplaceAll(p, []byte("hunter2"), []byte("***")) }}
-	said := filepath.Join(t.TempDir(), "said")
-	b.cfg.Probe.Command = append(b.cfg.Probe.Command[:2:2], "await:"+said, b.cfg.Probe.Command[2])
-	result, err := b.run(play(t, "obey:INT:7", "warn:password hunter2", "touch:"+said, "stay"))
+	result, err := f.run(command(t, "obey:INT:7", "warn:password hunter2", "touch:"+printed, "stay"))
 	require.NoError(t, err, "an incomplete check is no error")
 	require.True(t, result.Incomplete)
-	require.Equal(t, filepath.Join(b.cfg.Artifacts, "step", "_stall"), result.Artifacts)
+	require.Equal(t, filepath.Join(f.cfg.Artifacts, "step", "_stall"), result.Artifacts)
 	require.NoError(t, result.ArtifactErr)
-	require.ElementsMatch(t, words("event.json decision.json probe.jsonl stderr.tail.log"), b.artifacts())
-	require.Equal(t, "password ***\n", b.artifact("stderr.tail.log"))
+	require.ElementsMatch(t, words("event.json decision.json probe.jsonl stderr.tail.log"), f.artifacts())
+	require.Equal(t, "password ***\n", f.artifact("stderr.tail.log"))
 	for _, name := range words("event.json decision.json probe.jsonl") {
-		golden(t, name, normal(b.artifact(name)))
+		golden(t, name, normal(f.artifact(name)))
 	}
 }
 
-func TestTheEventIsThereBeforeTheFirstSignal(t *testing.T) {
+// TestEventBeforeSignal checks that event.json is there before the first signal.
+func TestEventBeforeSignal(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.cfg.Terminal = readyLine
-	seen := filepath.Join(t.TempDir(), "seen")
-	event := filepath.Join(b.cfg.Artifacts, "step", "_stall", "event.json")
-	result, _ := b.stalled(play(t, "copy:"+event+":"+seen, "print:"+ready, "stay"))
-	require.Zero(t, result.ExitCode, "its handler found the file")
-	text, err := os.ReadFile(seen)
+	f := newFixture(t)
+	f.cfg.Terminal = readyLine
+	copied := filepath.Join(t.TempDir(), "copied")
+	event := filepath.Join(f.cfg.Artifacts, "step", "_stall", "event.json")
+	result, _ := f.stalled(command(t, "copy:"+event+":"+copied, "print:"+ready, "stay"))
+	require.Zero(t, result.ExitCode, "its signal handler found the file")
+	text, err := os.ReadFile(copied)
 	require.NoError(t, err)
 	var before record
 	require.NoError(t, json.Unmarshal(text, &before))
@@ -64,67 +72,94 @@ func TestTheEventIsThereBeforeTheFirstSignal(t *testing.T) {
 	require.Equal(t, words("SIGINT SIGTERM SIGKILL"), before.Action.Requested)
 	require.Empty(t, before.Action.Sent)
 	require.NotEmpty(t, before.EventID)
-	after := b.record()
+	after := f.record()
 	require.True(t, after.Complete)
 	require.Equal(t, before.EventID, after.EventID)
 	require.Len(t, after.Action.Sent, 1)
 }
 
-func TestTheTail(t *testing.T) {
+func TestTail(t *testing.T) {
 	t.Parallel()
-	run := func(t *testing.T, tail *stall.Tail, one bool) (*bed, *stall.Result) {
+	run := func(t *testing.T, tail *stall.Tail, one bool) (*fixture, *stall.Result) {
 		t.Helper()
-		b := newBed(t)
-		b.cfg.Terminal, b.cfg.Tail = readyLine, tail
-		cmd := play(t, "warn:oops", "print:"+ready, "stay")
+		f := newFixture(t)
+		f.cfg.Terminal, f.cfg.Tail = readyLine, tail
+		cmd := command(t, "warn:oops", "print:"+ready, "stay")
 		if one {
 			var out strings.Builder
 			cmd.Stdout, cmd.Stderr = &out, &out
 		}
-		result, _ := b.stalled(cmd)
-		return b, result
+		result, _ := f.stalled(cmd)
+		return f, result
 	}
 	same := func(p []byte) []byte { return p }
-	t.Run("is off unless asked for", func(t *testing.T) {
+	t.Run("is not written without Config.Tail", func(t *testing.T) {
 		t.Parallel()
-		b, _ := run(t, nil, false)
-		require.Equal(t, []string{"event.json"}, b.artifacts())
+		f, _ := run(t, nil, false)
+		require.Equal(t, []string{"event.json"}, f.artifacts())
 	})
-	t.Run("is of standard error", func(t *testing.T) {
+	t.Run("is the end of standard error", func(t *testing.T) {
 		t.Parallel()
-		b, _ := run(t, &stall.Tail{Bytes: 100, Redact: same}, false)
-		require.Equal(t, "oops\n", b.artifact("stderr.tail.log"))
-		require.Equal(t, map[string]string{"stderr_tail": "stderr.tail.log"}, b.record().Pointers)
+		f, _ := run(t, &stall.Tail{Bytes: 100, Redact: same}, false)
+		require.Equal(t, "oops\n", f.artifact("stderr.tail.log"))
+		require.Equal(t, map[string]string{"stderr_tail": "stderr.tail.log"}, f.record().Pointers)
 	})
-	t.Run("is of both where they are one writer", func(t *testing.T) {
+	t.Run("is the end of both outputs if they are one writer", func(t *testing.T) {
 		t.Parallel()
-		b, _ := run(t, &stall.Tail{Bytes: 100, Redact: same}, true)
-		require.Equal(t, "oops\nready\n", b.artifact("stderr.tail.log"))
+		f, _ := run(t, &stall.Tail{Bytes: 100, Redact: same}, true)
+		require.Equal(t, "oops\nready\n", f.artifact("stderr.tail.log"))
 	})
-	t.Run("is not written where it could not be redacted", func(t *testing.T) {
+	t.Run("is not written if Redact panics", func(t *testing.T) {
 		t.Parallel()
-		b, result := run(t, &stall.Tail{Bytes: 100, Redact: func(p []byte) []byte { panic(string(p)) }}, false)
-		require.Equal(t, []string{"event.json"}, b.artifacts())
+		f, result := run(t, &stall.Tail{Bytes: 100, Redact: func(p []byte) []byte { panic(string(p)) }}, false)
+		require.Equal(t, []string{"event.json"}, f.artifacts())
 		require.ErrorContains(t, result.ArtifactErr, "Redact panicked")
 		require.NotContains(t, result.ArtifactErr.Error(), "oops")
-		require.True(t, b.record().Complete)
+		require.True(t, f.record().Complete)
+	})
+	t.Run("is not written if Redact ends its goroutine", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		f.cfg.Terminal, f.cfg.RecordTimeout = readyLine, longTime
+		f.cfg.Tail = &stall.Tail{Bytes: 100, Redact: func([]byte) []byte { runtime.Goexit(); return nil }}
+		began := time.Now()
+		result, _ := f.stalled(command(t, "warn:oops", "print:"+ready, "stay"))
+		within(t, slack+slack, began)
+		require.ErrorContains(t, result.ArtifactErr, "Tail.Redact ended its goroutine; the tail was not written")
+		require.Equal(t, []string{"event.json"}, f.artifacts())
+	})
+	t.Run("is not written if Redact hangs, and Run does not wait for it", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		f.cfg.Terminal = readyLine
+		f.cfg.RecordTimeout = 300 * time.Millisecond
+		release := make(chan struct{})
+		defer close(release)
+		f.cfg.Tail = &stall.Tail{Bytes: 10, Redact: func(p []byte) []byte { <-release; return p }}
+		began := time.Now()
+		result, _ := f.stalled(command(t, "print:"+ready, "stay"))
+		within(t, slack+slack, began)
+		require.ErrorContains(t, result.ArtifactErr, "Tail.Redact did not return")
+		require.True(t, f.record().Complete, "and nothing else is missing")
+		require.Equal(t, []string{"event.json"}, f.artifacts())
 	})
 }
 
-func TestADiskThatIsFullDoesNotKeepACommandAlive(t *testing.T) {
+// TestFullDisk checks that a full disk does not keep a command alive.
+func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	out, err := play(t, "full:"+filepath.Join(t.TempDir(), "state")).CombinedOutput()
+	out, err := command(t, "full:"+filepath.Join(t.TempDir(), "state")).CombinedOutput()
 	require.NoError(t, err, string(out))
 }
 
-// full:ROOT runs a command in a host that may write no file of more than 100 bytes.
+// full:ROOT runs a command in a host that may not write a file of more than 100 bytes.
 func fullDisk(root string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 100, Max: 100}); err != nil {
 		return err
 	}
-	cmd := exec.Command(os.Args[0], actor, "print:"+ready, "stay")
-	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: quiet, Terminal: readyLine, Artifacts: root}
+	cmd := exec.Command(os.Args[0], childArg, "print:"+ready, "stay")
+	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: discard, Terminal: readyLine, Artifacts: root}
 	result, _ := stall.Run(context.Background(), cmd, cfg)
 	if result == nil || !result.Terminated || result.EndedBy != syscall.SIGINT {
 		return fmt.Errorf("the command was not ended: %+v", result)
@@ -136,20 +171,4 @@ func fullDisk(root string) error {
 		return fmt.Errorf("there are artifacts: %s", result.Artifacts)
 	}
 	return nil
-}
-
-func TestARedactionThatHangsDoesNotKeepRun(t *testing.T) {
-	t.Parallel()
-	b := newBed(t)
-	b.cfg.Terminal = readyLine
-	b.cfg.RecordTimeout = 300 * time.Millisecond
-	release := make(chan struct{})
-	defer close(release)
-	b.cfg.Tail = &stall.Tail{Bytes: 10, Redact: func(p []byte) []byte { <-release; return p }}
-	began := time.Now()
-	result, _ := b.stalled(play(t, "print:"+ready, "stay"))
-	within(t, late+late, began)
-	require.ErrorContains(t, result.ArtifactErr, "Tail.Redact did not return")
-	require.True(t, b.record().Complete, "and nothing else is missing")
-	require.Equal(t, []string{"event.json"}, b.artifacts())
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// From the start to the finish of a command that does nothing.
+// BenchmarkTrue runs a command that does nothing, with package exec and with Run.
 func BenchmarkTrue(b *testing.B) {
 	b.Run("exec", func(b *testing.B) {
 		for b.Loop() {
@@ -22,7 +22,9 @@ func BenchmarkTrue(b *testing.B) {
 		}
 	})
 	b.Run("stall", func(b *testing.B) {
-		cfg := stall.Config{Step: "a", Store: &watchdog.Memory{}, NoOutput: time.Minute, Logger: slog.New(slog.DiscardHandler)}
+		cfg := stall.Config{
+			Step: "a", Store: &watchdog.Memory{}, NoOutput: time.Minute, Logger: slog.New(slog.DiscardHandler),
+		}
 		for b.Loop() {
 			_, err := stall.Run(b.Context(), exec.Command("true"), cfg)
 			require.NoError(b, err)

@@ -17,10 +17,10 @@ import (
 
 var errEnough = errors.New("enough")
 
-// A trigger is a writer that does something at the first output.
-type trigger struct{ do func() }
+// An onFirstWrite is a writer that calls a function at the first output.
+type onFirstWrite struct{ do func() }
 
-func (w *trigger) Write(p []byte) (int, error) {
+func (w *onFirstWrite) Write(p []byte) (int, error) {
 	if w.do != nil {
 		w.do()
 		w.do = nil
@@ -28,206 +28,217 @@ func (w *trigger) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// outer is a run around a command; its context.
-func outer(tb testing.TB, store watchdog.EventStore, budget watchdog.Budget, observeOnly bool) (*watchdog.Watchdog, context.Context) {
+// outerRun returns a run for a command to run inside of, and its context.
+func outerRun(
+	tb testing.TB, store watchdog.EventStore, budget watchdog.Budget, observeOnly bool,
+) (*watchdog.Watchdog, context.Context) {
 	tb.Helper()
-	w, err := watchdog.New(tb.Context(), watchdog.Run{ID: "run", StartedAt: time.Now()}, watchdog.Config{Store: store, Budget: budget, ObserveOnly: observeOnly, Logger: quiet})
+	w, err := watchdog.New(tb.Context(), watchdog.Run{ID: "run", StartedAt: time.Now()}, watchdog.Config{
+		Store: store, Budget: budget, ObserveOnly: observeOnly, Logger: discard,
+	})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { _ = w.Close() })
 	return w, w.Context()
 }
 
-// inside is a bed for commands inside a run.
-func inside(tb testing.TB) *bed {
+// newInsideFixture returns a fixture for commands inside a run.
+func newInsideFixture(tb testing.TB) *fixture {
 	tb.Helper()
-	b := newBed(tb)
-	b.cfg.Store, b.cfg.RunID = nil, ""
-	return b
+	f := newFixture(tb)
+	f.cfg.Store, f.cfg.RunID = nil, ""
+	return f
 }
 
-func TestAnOutsideCancel(t *testing.T) {
+func TestCancel(t *testing.T) {
 	t.Parallel()
-	t.Run("by the context ends the command with the graces, and the error has its cause", func(t *testing.T) {
+	t.Run("of the context ends the command with the graces, and the error has its cause", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.cfg.Grace = stall.Grace{Interrupt: 200 * time.Millisecond, Terminate: patient}
+		f := newFixture(t)
+		f.cfg.Grace = stall.Grace{Interrupt: 200 * time.Millisecond, Terminate: longTime}
 		ctx, cancel := context.WithCancelCause(t.Context())
-		cmd := play(t, "ignore:INT", "obey:TERM:9", "print:"+ready, "stay")
-		cmd.Stdout = &trigger{func() { cancel(errEnough) }}
-		result, err := stall.Run(ctx, cmd, b.cfg)
+		cmd := command(t, "ignore:INT", "obey:TERM:9", "print:"+ready, "stay")
+		cmd.Stdout = &onFirstWrite{func() { cancel(errEnough) }}
+		result, err := stall.Run(ctx, cmd, f.cfg)
 		require.ErrorIs(t, err, errEnough)
 		require.Equal(t, []syscall.Signal{syscall.SIGINT, syscall.SIGTERM}, signals(result))
 		require.Equal(t, syscall.SIGTERM, result.EndedBy)
 		require.Equal(t, 9, result.ExitCode)
 		require.True(t, result.Terminated)
 		require.Nil(t, result.Trip)
-		require.Empty(t, b.artifacts(), "it was not stuck")
-		require.Empty(t, b.events(watchdog.EventCancel))
+		require.Empty(t, f.artifacts(), "it was not stuck")
+		require.Empty(t, f.events(watchdog.EventCancel))
 	})
-	t.Run("by its own wall clock", func(t *testing.T) {
+	t.Run("of its own wall clock", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.cfg.WallClock = 500 * time.Millisecond
+		f := newFixture(t)
+		f.cfg.WallClock = 500 * time.Millisecond
 		began := time.Now()
-		_, err := b.run(play(t, "every:20ms:x"))
+		_, err := f.run(command(t, "every:20ms:x"))
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
-		require.Equal(t, []payload{{"wall_clock_exceeded", "run"}}, b.events(watchdog.EventCancel))
-		within(t, late, began)
+		require.Equal(t, []payload{{"wall_clock_exceeded", "run"}}, f.events(watchdog.EventCancel))
+		within(t, slack, began)
 	})
-	t.Run("by the run around it", func(t *testing.T) {
+	t.Run("of the run around it", func(t *testing.T) {
 		t.Parallel()
-		b := inside(t)
-		_, ctx := outer(t, b.store, watchdog.Budget{WallClock: 500 * time.Millisecond}, false)
-		result, err := stall.Run(ctx, play(t, "every:20ms:x"), b.cfg)
+		f := newInsideFixture(t)
+		_, ctx := outerRun(t, f.store, watchdog.Budget{WallClock: 500 * time.Millisecond}, false)
+		result, err := stall.Run(ctx, command(t, "every:20ms:x"), f.cfg)
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
 		require.True(t, result.Terminated)
 		require.Equal(t, "run/step", result.RunID)
 	})
 	t.Run("before the start starts nothing", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
+		f := newFixture(t)
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(errEnough)
 		touched := t.TempDir() + "/touched"
-		result, err := stall.Run(ctx, play(t, "touch:"+touched), b.cfg)
+		result, err := stall.Run(ctx, command(t, "touch:"+touched), f.cfg)
 		require.ErrorIs(t, err, errEnough)
 		require.Nil(t, result)
 		require.False(t, exists(touched))
 	})
 	t.Run("after an ignored trip is no stall, and no decision", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.cfg.OnTerminal, b.cfg.Terminal, b.cfg.AsIncomplete = stall.Ignore, readyLine, true
-		b.cfg.WallClock = time.Second
-		result, err := b.run(play(t, "print:"+ready, "stay"))
+		f := newFixture(t)
+		f.cfg.OnTerminal, f.cfg.Terminal, f.cfg.AsIncomplete = stall.ActionIgnore, readyLine, true
+		f.cfg.WallClock = time.Second
+		result, err := f.run(command(t, "print:"+ready, "stay"))
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
 		require.False(t, result.Incomplete)
-		require.Equal(t, []string{"event.json"}, b.artifacts())
-		r := b.record()
+		require.Equal(t, []string{"event.json"}, f.artifacts())
+		r := f.record()
 		require.Equal(t, words("SIGINT SIGTERM SIGKILL"), r.Action.Requested)
 		require.Equal(t, "SIGINT", r.Action.EndedBy)
 	})
 }
 
-func TestInsideARun(t *testing.T) {
+func TestInsideRun(t *testing.T) {
 	t.Parallel()
 	t.Run("a stall ends the command and not the run", func(t *testing.T) {
 		t.Parallel()
-		b := inside(t)
-		w, ctx := outer(t, b.store, watchdog.Budget{}, false)
-		b.cfg.Terminal = readyLine
-		_, err := stall.Run(ctx, play(t, "print:"+ready, "stay"), b.cfg)
+		f := newInsideFixture(t)
+		w, ctx := outerRun(t, f.store, watchdog.Budget{}, false)
+		f.cfg.Terminal = readyLine
+		_, err := stall.Run(ctx, command(t, "print:"+ready, "stay"), f.cfg)
 		require.ErrorIs(t, err, watchdog.CommandTerminal)
 		require.Nil(t, w.Stop())
-		require.Equal(t, []payload{{"terminal", "run"}}, b.events(watchdog.EventCancel))
+		require.Equal(t, []payload{{"terminal", "run"}}, f.events(watchdog.EventCancel))
 	})
 	t.Run("output is the run's activity, and silence is not", func(t *testing.T) {
 		t.Parallel()
-		b := inside(t)
-		w, ctx := outer(t, b.store, watchdog.Budget{Idle: 2500 * time.Millisecond}, false)
-		result, err := stall.Run(ctx, play(t, "every:100ms:x:40"), b.cfg)
+		f := newInsideFixture(t)
+		w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 2500 * time.Millisecond}, false)
+		result, err := stall.Run(ctx, command(t, "every:100ms:x:40"), f.cfg)
 		require.NoError(t, err, "it printed for four seconds")
 		require.True(t, result.Finished)
 		require.Nil(t, w.Stop())
-		_, err = stall.Run(ctx, play(t, "stay"), b.cfg)
+		_, err = stall.Run(ctx, command(t, "stay"), f.cfg)
 		require.ErrorIs(t, err, watchdog.IdleExceeded)
 	})
 	t.Run("a probe's change is its progress, and sameness is not", func(t *testing.T) {
 		for _, c := range []struct {
 			words string
 			stuck bool
-		}{{"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,1,2,3,4,5,6,7,8,9", false}, {"=progressing", false}, {"a,a", true}} {
+		}{
+			{"a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,1,2,3,4,5,6,7,8,9", false},
+			{"=progressing", false},
+			{"a,a", true},
+		} {
 			t.Run(c.words[:3], func(t *testing.T) {
 				t.Parallel()
-				b := inside(t)
-				_, ctx := outer(t, b.store, watchdog.Budget{NoProgress: 2500 * time.Millisecond}, false)
-				b.cfg.Probe = b.probe(c.words)
-				b.cfg.Probe.StallThreshold = 1000
-				b.cfg.Probe.Interval = 200 * time.Millisecond
-				_, err := stall.Run(ctx, play(t, "every:20ms:x:220"), b.cfg)
+				f := newInsideFixture(t)
+				_, ctx := outerRun(t, f.store, watchdog.Budget{NoProgress: 2500 * time.Millisecond}, false)
+				f.cfg.Probe = f.probe(c.words)
+				f.cfg.Probe.StallThreshold = 1000
+				f.cfg.Probe.Interval = 200 * time.Millisecond
+				_, err := stall.Run(ctx, command(t, "every:20ms:x:220"), f.cfg)
 				require.Equal(t, c.stuck, errors.Is(err, watchdog.NoProgressExceeded), "%s: %v", c.words, err)
 			})
 		}
 	})
-	t.Run("a slow reader holds the run too", func(t *testing.T) {
+	t.Run("a slow reader opens a hold on the run", func(t *testing.T) {
 		t.Parallel()
-		b := inside(t)
-		w, ctx := outer(t, b.store, watchdog.Budget{Idle: 500 * time.Millisecond, FromFirstSign: true}, false)
-		cmd := play(t, "flood:"+floodSize)
-		cmd.Stdout = &trigger{func() { time.Sleep(2 * time.Second) }}
-		_, err := stall.Run(ctx, cmd, b.cfg)
+		f := newInsideFixture(t)
+		w, ctx := outerRun(t, f.store, watchdog.Budget{Idle: 500 * time.Millisecond, FromFirstSign: true}, false)
+		cmd := command(t, "flood:"+floodSize)
+		cmd.Stdout = &onFirstWrite{func() { time.Sleep(2 * time.Second) }}
+		_, err := stall.Run(ctx, cmd, f.cfg)
 		require.NoError(t, err)
 		require.Nil(t, w.Stop())
 		require.NoError(t, w.Close())
-		b = inside(t)
-		w, ctx = outer(t, b.store, watchdog.Budget{Idle: 500 * time.Millisecond, FromFirstSign: true}, false)
-		cmd = play(t, "print:"+ready)
-		cmd.Stdout = &trigger{func() { time.Sleep(2 * time.Second) }}
-		_, err = stall.Run(ctx, cmd, b.cfg)
-		require.NoError(t, err, "also one that is slow after the command's end")
+		f = newInsideFixture(t)
+		w, ctx = outerRun(t, f.store, watchdog.Budget{Idle: 500 * time.Millisecond, FromFirstSign: true}, false)
+		cmd = command(t, "print:"+ready)
+		cmd.Stdout = &onFirstWrite{func() { time.Sleep(2 * time.Second) }}
+		_, err = stall.Run(ctx, cmd, f.cfg)
+		require.NoError(t, err, "even one that is slow after the command's end")
 		require.Nil(t, w.Stop())
 	})
-	t.Run("a caller that gives up waits for no reader, though the run goes on", func(t *testing.T) {
+	t.Run("a caller that gives up does not wait for a reader, though the run goes on", func(t *testing.T) {
 		t.Parallel()
-		b := inside(t)
-		w, ctx := outer(t, b.store, watchdog.Budget{}, false)
+		f := newInsideFixture(t)
+		w, ctx := outerRun(t, f.store, watchdog.Budget{}, false)
 		ctx, giveUp := context.WithCancel(ctx)
 		release := make(chan struct{})
 		t.Cleanup(func() { close(release) })
 		ended, w1, err := os.Pipe()
 		require.NoError(t, err)
-		cmd := play(t, "print:"+ready)
+		cmd := command(t, "print:"+ready)
 		cmd.ExtraFiles = []*os.File{w1}
-		cmd.Stdout = &trigger{func() {
+		cmd.Stdout = &onFirstWrite{func() {
 			_ = w1.Close()
 			_, _ = ended.Read(make([]byte, 1)) // the command's end
 			time.AfterFunc(300*time.Millisecond, giveUp)
 			<-release
 		}}
 		began := time.Now()
-		result, err := stall.Run(ctx, cmd, b.cfg)
-		require.Less(t, time.Since(began), patient)
+		result, err := stall.Run(ctx, cmd, f.cfg)
+		require.Less(t, time.Since(began), longTime)
 		require.NoError(t, err)
 		require.Error(t, result.OutputErr)
 		require.NoError(t, w.Context().Err())
 	})
-	t.Run("that only observes, a trip is recorded and the command goes on", func(t *testing.T) {
+	t.Run("if the run only observes, a trip is recorded and the command goes on", func(t *testing.T) {
 		t.Parallel()
-		b := inside(t)
-		_, ctx := outer(t, b.store, watchdog.Budget{}, true)
-		b.cfg.Terminal = readyLine
-		result, err := stall.Run(ctx, play(t, "print:"+ready, "sleep:300ms"), b.cfg)
+		f := newInsideFixture(t)
+		_, ctx := outerRun(t, f.store, watchdog.Budget{}, true)
+		f.cfg.Terminal = readyLine
+		result, err := stall.Run(ctx, command(t, "print:"+ready, "sleep:300ms"), f.cfg)
 		require.NoError(t, err)
 		require.True(t, result.Finished)
 		require.Equal(t, stall.KindTerminal, result.Trip.Kind)
-		require.Equal(t, stall.Ignore, result.Trip.Action)
-		require.Empty(t, b.events(watchdog.EventCancel))
-		require.Len(t, b.events(watchdog.EventWarning), 1)
-		require.True(t, b.record().Complete)
+		require.Equal(t, stall.ActionIgnore, result.Trip.Action)
+		require.Empty(t, f.events(watchdog.EventCancel))
+		require.Len(t, f.events(watchdog.EventWarning), 1)
+		require.True(t, f.record().Complete)
 	})
-	t.Run("a store or a run ID of its own is an error before anything was done", func(t *testing.T) {
+	t.Run("a store or a run ID in the config is an error before anything happens", func(t *testing.T) {
 		t.Parallel()
-		b := inside(t)
-		_, ctx := outer(t, b.store, watchdog.Budget{}, false)
-		for _, change := range []func(*stall.Config){func(c *stall.Config) { c.Store = b.store }, func(c *stall.Config) { c.RunID = "other" }} {
-			cfg := b.cfg
+		f := newInsideFixture(t)
+		_, ctx := outerRun(t, f.store, watchdog.Budget{}, false)
+		for _, change := range []func(*stall.Config){
+			func(c *stall.Config) { c.Store = f.store },
+			func(c *stall.Config) { c.RunID = "other" },
+		} {
+			cfg := f.cfg
 			change(&cfg)
-			result, err := stall.Run(ctx, play(t), cfg)
+			result, err := stall.Run(ctx, command(t), cfg)
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, "run")
 			require.Nil(t, result)
-			require.False(t, exists(b.cfg.Artifacts))
+			require.False(t, exists(f.cfg.Artifacts))
 		}
 	})
 }
 
-// A sickStore reads, and hangs or fails where it is to append.
-type sickStore struct {
+// A faultyStore can read, but fails or hangs when it appends.
+type faultyStore struct {
 	watchdog.EventStore
 	fails error
 }
 
-func (s *sickStore) Append(ctx context.Context, _ ...watchdog.Event) error {
+func (s *faultyStore) Append(ctx context.Context, _ ...watchdog.Event) error {
 	if s.fails != nil {
 		return s.fails
 	}
@@ -235,7 +246,8 @@ func (s *sickStore) Append(ctx context.Context, _ ...watchdog.Event) error {
 	return ctx.Err()
 }
 
-func TestAStoreThatIsSickDoesNotKeepACommandAlive(t *testing.T) {
+// TestFaultyStore checks that a faulty store does not keep a command alive.
+func TestFaultyStore(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -243,21 +255,21 @@ func TestAStoreThatIsSickDoesNotKeepACommandAlive(t *testing.T) {
 		bound time.Duration
 	}{
 		{"one that hangs delays the first signal by the record timeout", nil, 500 * time.Millisecond},
-		{"one that fails does not delay it", errEnough, patient},
+		{"one that fails does not delay it", errEnough, longTime},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
-			b.cfg.Store, b.cfg.RecordTimeout, b.cfg.Terminal = &sickStore{b.store, c.fails}, c.bound, readyLine
-			result, err := b.stalled(play(t, "print:"+ready, "stay"))
+			f := newFixture(t)
+			f.cfg.Store, f.cfg.RecordTimeout, f.cfg.Terminal = &faultyStore{f.store, c.fails}, c.bound, readyLine
+			result, err := f.stalled(command(t, "print:"+ready, "stay"))
 			first := result.Sent[0].At.Sub(result.Trip.ObservedAt)
 			if c.fails == nil {
 				require.GreaterOrEqual(t, first, c.bound)
 			}
-			require.Less(t, first, min(c.bound, time.Second)+late)
+			require.Less(t, first, min(c.bound, time.Second)+slack)
 			require.NotNil(t, err)
 			require.True(t, result.Terminated)
-			_, whole := stall.Run(t.Context(), play(t, "print:"+ready, "stay"), b.cfg)
+			_, whole := stall.Run(t.Context(), command(t, "print:"+ready, "stay"), f.cfg)
 			if c.fails != nil {
 				require.ErrorIs(t, whole, c.fails)
 			} else {
@@ -267,9 +279,9 @@ func TestAStoreThatIsSickDoesNotKeepACommandAlive(t *testing.T) {
 	}
 	t.Run("one that cannot be read starts nothing", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.cfg.Store = unreadable{b.store}
-		result, err := stall.Run(t.Context(), play(t), b.cfg)
+		f := newFixture(t)
+		f.cfg.Store = unreadable{f.store}
+		result, err := stall.Run(t.Context(), command(t), f.cfg)
 		require.ErrorIs(t, err, errEnough)
 		require.Nil(t, result)
 	})
@@ -281,50 +293,53 @@ func (unreadable) Read(context.Context, string, string) ([]watchdog.Event, error
 	return nil, errEnough
 }
 
-// deaf is a command that only a SIGKILL ends, and a child of it that holds the output.
-func deaf() []string {
+// ignoringSignals are the steps of a command that only SIGKILL ends, and that has a child which keeps the output open.
+func ignoringSignals() []string {
 	return []string{"ignore:INT,TERM", "daemon:ignore:INT,TERM;print:" + ready + ";stay", "print:" + ready, "stay"}
 }
 
-func TestRunReturnsWithinTheGracesAndASecond(t *testing.T) {
+// TestRunInTime checks that Run returns within the graces and a second.
+func TestRunInTime(t *testing.T) {
 	t.Parallel()
 	graces := stall.Grace{Interrupt: 200 * time.Millisecond, Terminate: 200 * time.Millisecond}
 	for _, c := range []struct {
 		name string
 		to   func(release <-chan struct{}) *blocking
 	}{
-		{"where all ignore the signals and a child holds the output", nil},
-		{"where a Writer of the host's never returns", func(release <-chan struct{}) *blocking { return &blocking{release: release} }},
+		{"if all processes ignore the signals and a child keeps the output open", nil},
+		{"if a Writer of the host never returns", func(release <-chan struct{}) *blocking {
+			return &blocking{release: release}
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
-			b.cfg.Grace, b.cfg.NoOutput, b.cfg.WallClock = graces, patient, 2*time.Second
+			f := newFixture(t)
+			f.cfg.Grace, f.cfg.NoOutput, f.cfg.WallClock = graces, longTime, 2*time.Second
 			release := make(chan struct{})
 			defer close(release)
-			cmd := play(t, deaf()...)
+			cmd := command(t, ignoringSignals()...)
 			var out strings.Builder
 			cmd.Stdout = &out
 			if c.to != nil {
 				cmd.Stdout = c.to(release)
 			}
 			began := time.Now()
-			result, err := b.run(cmd)
+			result, err := f.run(cmd)
 			require.ErrorIs(t, err, watchdog.WallClockExceeded)
 			require.Equal(t, syscall.SIGKILL, result.EndedBy)
 			require.Equal(t, c.to != nil, result.OutputErr != nil, "%v", result.OutputErr)
-			within(t, b.cfg.WallClock+400*time.Millisecond+time.Second+time.Second/2, began)
+			within(t, f.cfg.WallClock+400*time.Millisecond+time.Second+time.Second/2, began)
 		})
 	}
-	t.Run("where a command has ended and a Writer never returns, until the context ends", func(t *testing.T) {
+	t.Run("if the command has ended and a Writer never returns, when the context ends", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.cfg.WallClock = 3 * time.Second
+		f := newFixture(t)
+		f.cfg.WallClock = 3 * time.Second
 		release := make(chan struct{})
 		defer close(release)
-		cmd := play(t, "print:"+ready)
+		cmd := command(t, "print:"+ready)
 		cmd.Stdout = &blocking{release: release}
-		result, err := b.run(cmd)
+		result, err := f.run(cmd)
 		require.NoError(t, err)
 		require.True(t, result.Finished)
 		require.Error(t, result.OutputErr)

@@ -18,13 +18,15 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-func TestAConfigThatCannotBeUsedStartsNothing(t *testing.T) {
+// TestInvalidConfig checks that Run starts nothing with a config that cannot be used.
+func TestInvalidConfig(t *testing.T) {
 	probe := func(change func(*stall.Probe)) func(*stall.Config) {
 		return func(c *stall.Config) {
 			c.Probe = &stall.Probe{Command: []string{"true"}}
 			change(c.Probe)
 		}
 	}
+	prefix := func(text string) func(*stall.Config) { return func(c *stall.Config) { c.FingerprintPrefix = text } }
 	keep := func(p []byte) []byte { return p }
 	for _, c := range []struct {
 		name   string
@@ -41,54 +43,61 @@ func TestAConfigThatCannotBeUsedStartsNothing(t *testing.T) {
 		{"a negative RecordTimeout", func(c *stall.Config) { c.RecordTimeout = -3 }, "RecordTimeout", "-3ns"},
 		{"a negative grace", func(c *stall.Config) { c.Grace.Interrupt = -2 }, "Grace", "-2ns"},
 		{"another negative grace", func(c *stall.Config) { c.Grace.Terminate = -5 }, "Grace", "-5ns"},
-		{"an unknown activity", func(c *stall.Config) { c.Activity = "cpu" }, "Activity", `"cpu"`},
+		{"an unknown activity source", func(c *stall.Config) { c.ActivitySource = "cpu" }, "ActivitySource", `"cpu"`},
 		{"an unknown action", func(c *stall.Config) { c.OnStall = "pray" }, "action", `"pray"`},
 		{"an unknown terminal action", func(c *stall.Config) { c.OnTerminal = "wish" }, "action", `"wish"`},
-		{"a prefix that is no fingerprint", func(c *stall.Config) { c.FingerprintPrefix = "a b" }, "FingerprintPrefix", `"a b"`},
-		{"a prefix with a slash at its end", func(c *stall.Config) { c.FingerprintPrefix = "a/" }, "FingerprintPrefix", `"a/"`},
-		{"a pattern that is nil", func(c *stall.Config) { c.Terminal = []*regexp.Regexp{readyLine[0], nil} }, "Terminal", "pattern 2"},
+		{"a prefix with a space", prefix("a b"), "FingerprintPrefix", `"a b"`},
+		{"a prefix with a slash at its end", prefix("a/"), "FingerprintPrefix", `"a/"`},
+		{"a prefix with a slash at its start", prefix("/a"), "FingerprintPrefix", `"/a"`},
+		{"a pattern that is nil", func(c *stall.Config) {
+			c.Terminal = []*regexp.Regexp{readyLine[0], nil}
+		}, "Terminal", "pattern 2"},
 		{"a probe without a command", probe(func(p *stall.Probe) { p.Command = nil }), "Probe.Command", "empty"},
 		{"a probe with a negative interval", probe(func(p *stall.Probe) { p.Interval = -4 }), "Interval", "-4ns"},
 		{"a probe with a negative timeout", probe(func(p *stall.Probe) { p.Timeout = -4 }), "Timeout", "-4ns"},
 		{"a threshold of one probe", probe(func(p *stall.Probe) { p.StallThreshold = 1 }), "Probe.StallThreshold", "1"},
 		{"a negative threshold", probe(func(p *stall.Probe) { p.StallThreshold = -7 }), "Probe.StallThreshold", "-7"},
-		{"a negative threshold of errors", probe(func(p *stall.Probe) { p.ErrorThreshold = -7 }), "Probe.ErrorThreshold", "-7"},
+		{"a negative error threshold", probe(func(p *stall.Probe) { p.ErrorThreshold = -7 }), "Probe.ErrorThreshold", "-7"},
 		{"an unknown meaning of errors", probe(func(p *stall.Probe) { p.OnError = "panic" }), "Probe.OnError", `"panic"`},
 		{"a tail of no bytes", func(c *stall.Config) { c.Tail = &stall.Tail{Redact: keep} }, "Tail.Bytes", "0"},
-		{"a tail of too many bytes", func(c *stall.Config) { c.Tail = &stall.Tail{Redact: keep, Bytes: 1<<20 + 1} }, "Tail.Bytes", "1048577"},
+		{"a tail of too many bytes", func(c *stall.Config) {
+			c.Tail = &stall.Tail{Redact: keep, Bytes: 1<<20 + 1}
+		}, "Tail.Bytes", "1048577"},
 		{"a tail that nobody redacts", func(c *stall.Config) { c.Tail = &stall.Tail{Bytes: 1} }, "Tail.Redact", "not set"},
-		{"a tail that is written nowhere", func(c *stall.Config) { c.Tail, c.Artifacts = &stall.Tail{Bytes: 1, Redact: keep}, "" }, "Artifacts", "not"},
+		{"a tail without a folder", func(c *stall.Config) {
+			c.Tail, c.Artifacts = &stall.Tail{Bytes: 1, Redact: keep}, ""
+		}, "Artifacts", "not"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBed(t)
-			c.change(&b.cfg)
-			err := startsNothing(b, func(cmd *exec.Cmd) *exec.Cmd { return cmd })
+			f := newFixture(t)
+			c.change(&f.cfg)
+			err := startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd { return cmd })
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
 			require.ErrorContains(t, err, c.field)
 			require.ErrorContains(t, err, c.value)
 		})
 	}
 	t.Run("without a store", func(t *testing.T) {
-		b := newBed(t)
-		b.cfg.Store = nil
-		require.ErrorIs(t, startsNothing(b, func(cmd *exec.Cmd) *exec.Cmd { return cmd }), watchdog.ErrInvalid)
+		f := newFixture(t)
+		f.cfg.Store = nil
+		require.ErrorIs(t, startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd { return cmd }), watchdog.ErrInvalid)
 	})
 }
 
-// startsNothing runs a command that would leave a file, and shows that nothing was started, written or stored.
-func startsNothing(b *bed, change func(*exec.Cmd) *exec.Cmd) error {
-	b.Helper()
-	touched := filepath.Join(b.TempDir(), "touched")
-	result, err := stall.Run(b.Context(), change(play(b, "touch:"+touched)), b.cfg)
-	require.Nil(b, result)
-	require.Error(b, err)
-	require.False(b, exists(touched))
-	require.Empty(b, b.artifacts())
-	require.Empty(b, b.events(watchdog.EventCancel))
+// startsNothing runs a command that would leave a file, and checks that nothing was started, written or stored.
+func startsNothing(f *fixture, change func(*exec.Cmd) *exec.Cmd) error {
+	f.Helper()
+	touched := filepath.Join(f.TempDir(), "touched")
+	result, err := stall.Run(f.Context(), change(command(f, "touch:"+touched)), f.cfg)
+	require.Nil(f, result)
+	require.Error(f, err)
+	require.False(f, exists(touched))
+	require.Empty(f, f.artifacts())
+	require.Empty(f, f.events(watchdog.EventCancel))
 	return err
 }
 
-func TestACommandThatCannotBeRun(t *testing.T) {
+func TestInvalidCommand(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*exec.Cmd) *exec.Cmd
@@ -99,22 +108,41 @@ func TestACommandThatCannotBeRun(t *testing.T) {
 		{"one with a context", func(cmd *exec.Cmd) *exec.Cmd {
 			return exec.CommandContext(context.Background(), cmd.Path, cmd.Args[1:]...)
 		}, watchdog.ErrInvalid, "CommandContext"},
-		{"one with a WaitDelay", func(cmd *exec.Cmd) *exec.Cmd { cmd.WaitDelay = 1; return cmd }, watchdog.ErrInvalid, "WaitDelay"},
-		{"one that was started", func(cmd *exec.Cmd) *exec.Cmd { cmd.Process = &os.Process{Pid: math.MaxInt32}; return cmd }, watchdog.ErrInvalid, "started already"},
-		{"too many files", func(cmd *exec.Cmd) *exec.Cmd { cmd.ExtraFiles = make([]*os.File, 200); return cmd }, watchdog.ErrInvalid, "200"},
-		{"one that is not there", func(*exec.Cmd) *exec.Cmd { return exec.Command("no-such-program") }, exec.ErrNotFound, "no-such-program"},
-		{"a path that is not there", func(*exec.Cmd) *exec.Cmd { return exec.Command("/no/such/program", "argument") }, os.ErrNotExist, "start the command"},
-		{"a folder that is not there", func(cmd *exec.Cmd) *exec.Cmd { cmd.Dir = "/no/such/folder"; return cmd }, os.ErrNotExist, "start the command"},
+		{"one with a WaitDelay", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.WaitDelay = 1
+			return cmd
+		}, watchdog.ErrInvalid, "WaitDelay"},
+		{"one that was started", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.Process = &os.Process{Pid: math.MaxInt32}
+			return cmd
+		}, watchdog.ErrInvalid, "started already"},
+		{"too many files", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.ExtraFiles = make([]*os.File, 200)
+			return cmd
+		}, watchdog.ErrInvalid, "200"},
+		{"one that is not there", func(*exec.Cmd) *exec.Cmd {
+			return exec.Command("no-such-program")
+		}, exec.ErrNotFound, "no-such-program"},
+		{"a path that is not there", func(*exec.Cmd) *exec.Cmd {
+			return exec.Command("/no/such/program", "argument")
+		}, os.ErrNotExist, "start the command"},
+		{"a folder that is not there", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.Dir = "/no/such/folder"
+			return cmd
+		}, os.ErrNotExist, "start the command"},
 		{"an attribute that the tree needs", func(cmd *exec.Cmd) *exec.Cmd {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 			return cmd
 		}, watchdog.ErrInvalid, "Ptrace"},
-		{"a NUL in an argument", func(cmd *exec.Cmd) *exec.Cmd { cmd.Args = append(cmd.Args, "a\x00b"); return cmd }, syscall.EINVAL, "start the command"},
+		{"a NUL in an argument", func(cmd *exec.Cmd) *exec.Cmd {
+			cmd.Args = append(cmd.Args, "a\x00b")
+			return cmd
+		}, syscall.EINVAL, "start the command"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBed(t)
-			b.cfg.NoOutput, b.cfg.Probe = time.Second, &stall.Probe{Command: []string{"true"}}
-			err := startsNothing(b, c.change)
+			f := newFixture(t)
+			f.cfg.NoOutput, f.cfg.Probe = time.Second, &stall.Probe{Command: []string{"true"}}
+			err := startsNothing(f, c.change)
 			require.ErrorIs(t, err, c.is)
 			require.ErrorContains(t, err, c.says)
 			require.True(t, strings.HasPrefix(err.Error(), "run step"), err)
@@ -122,12 +150,13 @@ func TestACommandThatCannotBeRun(t *testing.T) {
 	}
 }
 
-func TestASymlinkInTheWayStartsNothing(t *testing.T) {
+// TestSymlink checks that Run starts nothing if a symbolic link is in the place of an artifact.
+func TestSymlink(t *testing.T) {
 	for _, place := range []string{"step", "step/_stall", "step/_stall/event.json"} {
 		t.Run(place, func(t *testing.T) {
-			b := newBed(t)
+			f := newFixture(t)
 			outside := t.TempDir()
-			link := filepath.Join(b.cfg.Artifacts, place)
+			link := filepath.Join(f.cfg.Artifacts, place)
 			require.NoError(t, os.MkdirAll(filepath.Dir(link), 0o700))
 			target := outside
 			if strings.HasSuffix(place, ".json") {
@@ -136,7 +165,7 @@ func TestASymlinkInTheWayStartsNothing(t *testing.T) {
 			}
 			require.NoError(t, os.Symlink(target, link))
 			touched := filepath.Join(t.TempDir(), "touched")
-			result, err := stall.Run(t.Context(), play(t, "touch:"+touched), b.cfg)
+			result, err := stall.Run(t.Context(), command(t, "touch:"+touched), f.cfg)
 			require.Nil(t, result)
 			require.ErrorContains(t, err, "symbolic link")
 			require.False(t, exists(touched))

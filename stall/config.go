@@ -8,96 +8,110 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// The graces where [Grace] does not say.
+// The defaults of [Grace].
 const (
 	DefaultInterruptGrace = 10 * time.Second
 	DefaultTerminateGrace = 20 * time.Second
 )
 
-// An Action is what a trip does.
-type Action string
+// A TripAction is what [Run] does about a [Trip].
+type TripAction string
 
-// The actions. The zero value is Interrupt.
+// The actions. The zero value means ActionInterrupt.
 const (
-	// Interrupt ends the command: SIGINT, SIGTERM and SIGKILL to everything it started, a [Grace] between them.
-	Interrupt Action = "interrupt"
-	// Fail ends it with SIGKILL at once.
-	Fail Action = "fail"
-	// Ignore records the first trip and watches on.
-	Ignore Action = "ignore"
+	// ActionInterrupt ends the command: it sends SIGINT, SIGTERM and SIGKILL to everything that the command started,
+	// and waits a [Grace] after each of the first two.
+	ActionInterrupt TripAction = "interrupt"
+	// ActionFail ends the command with SIGKILL at once.
+	ActionFail TripAction = "fail"
+	// ActionIgnore records the first trip and lets the command go on.
+	ActionIgnore TripAction = "ignore"
 )
 
-// An Activity names the output that counts as a sign of life.
-type Activity string
+// An ActivitySource is the output of a command that counts as a sign of life.
+type ActivitySource string
 
-// The activities. The zero value is AnyOutput.
+// The sources. The zero value means ActivityAny.
 const (
-	AnyOutput Activity = "output"
-	Stdout    Activity = "stdout"
-	Stderr    Activity = "stderr"
+	// ActivityAny counts standard output and standard error.
+	ActivityAny ActivitySource = "output"
+	// ActivityStdout counts standard output only.
+	ActivityStdout ActivitySource = "stdout"
+	// ActivityStderr counts standard error only.
+	ActivityStderr ActivitySource = "stderr"
 )
 
-// A Config says when a command is stuck and what is done then. It is copied; changing it later changes nothing.
+// A Config says when a command is stuck and what to do about it. [Run] copies it.
 type Config struct {
-	// Step names the command: its run is "<RunID>/<Step>", its artifacts are in "<Artifacts>/<Step>/_stall". One path element of at most 100
-	// characters, without a slash, a backslash or a control character. It must be set.
+	// Step names the command: its run is "<RunID>/<Step>", its artifacts are in "<Artifacts>/<Step>/_stall". It is
+	// one path element of at most 100 characters, without a slash, a backslash, a colon or a control character.
+	// It is required.
 	Step string
-	// CheckID, Workflow and Iteration are written to the artifacts as they are.
+	// CheckID, Workflow and Iteration are copied to the artifacts.
 	CheckID, Workflow string
 	Iteration         int
 
-	// RunID and Store are for a command outside of a watchdog's context: the run that the command is a layer of, and where its cancel is recorded. Inside one they are that run's
-	// and must not be set. An empty RunID makes the command a run of its own, named Step; the Store must be set.
+	// RunID and Store are for a command outside of a watchdog's context: the run that the command is a layer of, and
+	// where its cancel is recorded. Inside a watchdog's context the command uses that run and its store, and both
+	// fields must be empty. Outside, Store is required, and an empty RunID makes the command a run of its own, named
+	// Step.
 	RunID string
 	Store watchdog.EventStore
-	// WallClock limits how long the command may take; zero means no limit of its own.
+	// WallClock limits how long the command may take. Zero means no limit.
 	WallClock time.Duration
-	// RecordTimeout bounds how long a store that hangs delays a signal. Zero means [watchdog.DefaultRecordTimeout].
+	// RecordTimeout bounds how long a store or a disk that hangs delays a signal.
+	// Zero means [watchdog.DefaultRecordTimeout].
 	RecordTimeout time.Duration
 
-	// NoOutput is how long the command may be silent; zero means that silence is no signal. A reader of the output that does not take it is not
-	// the command's silence.
+	// NoOutput is how long the command may print nothing. Zero means no limit. Time in which a reader does not take
+	// the output does not count.
 	NoOutput time.Duration
-	// Activity says which output counts against NoOutput; both do where they are one writer. Zero means AnyOutput.
-	Activity Activity
-	// Probe, where set, asks a second command whether the first gets anywhere.
+	// ActivitySource says which output resets NoOutput. If standard output and standard error are one writer, both
+	// do. Zero means ActivityAny.
+	ActivitySource ActivitySource
+	// Probe is a second command that says whether the first one makes progress. Nil means none.
 	Probe *Probe
-	// Terminal are patterns of lines of output after which nothing good can come, such as a fatal error that is retried for ever. None is the default. A line
-	// is looked at in its first 64 KiB.
+	// Terminal are patterns of output lines after which the command cannot succeed, such as a fatal error that it
+	// retries forever. Empty means none. Only the first 64 KiB of a line are matched.
 	Terminal []*regexp.Regexp
 
-	// OnStall is what no output and no progress do, OnTerminal what a terminal state does. Zero means Interrupt.
-	OnStall, OnTerminal Action
-	// Grace are the times between the signals.
+	// OnStall is the action for no output and no progress, OnTerminal the one for a terminal state. Zero means
+	// ActionInterrupt.
+	OnStall, OnTerminal TripAction
+	// Grace is how long to wait between the signals.
 	Grace Grace
-	// KeepBackground leaves alone what a command that ended by itself left running. Without it everything that the command started is ended.
+	// KeepBackground leaves processes running that a command started and left behind when it exited by itself. Without
+	// it, Run ends them.
 	KeepBackground bool
 
-	// Artifacts is the folder under which a trip is described; empty means that nothing is written.
+	// Artifacts is the folder for the files that describe a trip. Empty means that none are written.
 	Artifacts string
-	// FingerprintPrefix comes before the fingerprints of the sentinel's own, and a slash between; those of a probe stay as they are.
+	// FingerprintPrefix, followed by a slash, comes before the fingerprints that this package makes. It is not added
+	// to those of a probe.
 	FingerprintPrefix string
-	// AsIncomplete is for a command that checks whether a task is complete: if it stalls, the answer is "incomplete". That is no error of [Run]; it is written to
-	// decision.json, and [Result].Incomplete tells it.
+	// AsIncomplete is for a command that checks whether a task is complete. If it stalls, the answer is "incomplete":
+	// Run sets [Result].Incomplete and writes decision.json, and returns no error.
 	AsIncomplete bool
-	// Tail, where set, keeps the end of standard error among the artifacts.
+	// Tail says how much of the end of standard error to keep among the artifacts. Nil means none.
 	Tail *Tail
 
-	// Logger gets what no caller is returned. Nil means [slog.Default].
+	// Logger gets what Run does not return to its caller. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 
-// A Grace is how long each signal may take before the next is sent.
+// A Grace is how long to wait after a signal before the next one is sent.
 type Grace struct {
-	// Interrupt is the time after SIGINT, Terminate that after SIGTERM. Zero means [DefaultInterruptGrace] and [DefaultTerminateGrace], [watchdog.None] that
-	// the next signal follows at once.
+	// Interrupt is the time after SIGINT, Terminate the time after SIGTERM. Zero means [DefaultInterruptGrace] and
+	// [DefaultTerminateGrace]. With [watchdog.None] the next signal follows at once.
 	Interrupt, Terminate time.Duration
 }
 
-// A Tail is the end of standard error, kept for diagnosis; of both outputs where they are one writer.
+// A Tail says how to keep the end of standard error for diagnosis. If standard output and standard error are one
+// writer, it is the end of both.
 type Tail struct {
-	// Bytes is how much is kept, from 1 to 1 MiB.
+	// Bytes is how much to keep, from 1 to 1 MiB.
 	Bytes int
-	// Redact removes secrets from what is written. It must be set: package redact, a module of its own, has one.
+	// Redact removes secrets from the text before it is written. It is required; package redact, a module of its own,
+	// has one. If it panics, or does not return within the record timeout, the tail is not written.
 	Redact func([]byte) []byte
 }

@@ -1,42 +1,60 @@
-// Package stall runs one command and ends it early when it is stuck, with everything that it started.
+// Package stall runs a command and ends it early, with everything that it started, if it is stuck.
 //
 //	result, err := stall.Run(ctx, exec.Command("make", "test"), stall.Config{
 //		Step: "test", Store: store, NoOutput: 5 * time.Minute, Artifacts: "state",
 //	})
 //
-// # What says that a command is stuck
+// # When a command is stuck
 //
-// Three signals, alone or together: no output for a time ([Config].NoOutput); a [Probe], a second command whose findings do not change or say that nothing good
-// can come; and patterns of output ([Config].Terminal). Inside a watchdog's context the command is a layer of that run besides: its output is the run's activity,
-// what is new to its probe the run's progress, and it ends with the run.
+// Three signals, alone or together, say that a command is stuck:
+//
+//   - It prints nothing for too long: [Config].NoOutput.
+//   - A second command, the [Probe], reports the same state several times in a row, or reports a state from which the
+//     command cannot recover.
+//   - It prints a line that matches a pattern of [Config].Terminal.
+//
+// Inside a watchdog's context the command is also a layer of that run: its output is activity of the run, a new probe
+// result is progress of the run, and the command ends when the run ends.
 //
 // # What a probe prints
 //
-// One JSON object of at most 64 KiB. All of its keys are optional:
+// A probe prints one JSON object of at most 64 KiB. All keys are optional:
 //
-//	class         "progressing": it gets somewhere. "terminal": nothing good can come. "stalled", or none: equal findings count.
-//	digest        what to compare with the probe before. Without it that is the whole object, at any depth, in any order of keys.
+//	class         "progressing", "terminal" or "stalled": see below
+//	digest        the text to compare with the previous probe; without it the whole object is compared, at any depth,
+//	              and the order of keys does not matter
 //	fingerprints  short names of what is wrong, such as "k8s/crd/missing:NAME"
 //	reasons       lines for people
-//	summary       one more
+//	summary       one more line for people
 //
-// A probe that cannot observe, because it fails, hangs or prints something else, is blind: that is reported, is not "no change", and begins the count of equal ones anew.
+// "progressing" resets the count of equal results. "terminal" trips at once. With "stalled", or without a class, equal
+// results count.
 //
-// # What is done
+// A probe that fails, hangs or prints something else is blind. A blind probe is reported, does not count as "no
+// change", and resets the count of equal results.
 //
-// The cancel is recorded in the [watchdog.EventStore], then in event.json, and then the signals are sent: SIGINT, after a [Grace] SIGTERM, after another SIGKILL, each to
-// every living process that descends from the command. When Run returns none is alive: not one that left the process group, became a daemon, was stopped or ignored
-// the signals, nor one that a command left behind that ended by itself, unless [Config].KeepBackground. What was asked, what was sent and what
-// it came to stand apart in the [Result] and in event.json, with fingerprints that tell whether the next attempt fails in the same way: see package converge.
+// # What happens then
 //
-// On Linux the command dies with its host too, however that dies. For it the first Run starts a second process of the host's own program, the guard, which is the parent of all
-// commands and ends with the host. On other systems only what stays in the command's process group is reached, and on Windows only the command itself; see the package comment of
-// internal/proctree.
+// Run records the cancel in the [watchdog.EventStore] and in event.json. Then it sends the signals to every living
+// process that descends from the command: SIGINT, after a [Grace] SIGTERM, after another one SIGKILL. When Run returns,
+// none of these processes is alive, even if it left the process group, became a daemon, was stopped or ignored the
+// signals. Run also ends the processes that a command left behind when it exited by itself, unless
+// [Config].KeepBackground is set.
+//
+// The [Result] and event.json say what was requested, what was sent and what ended the command. Their fingerprints say
+// whether the next attempt fails in the same way: see package converge.
+//
+// On Linux the command also dies if its host process dies, even by SIGKILL. For this the first Run starts a second
+// process of the host's own program, the guard. It is the parent of all commands and ends with the host. On other Unix
+// systems Run reaches only the command's process group, and on Windows only the command itself. The package comment of
+// internal/proctree has the details.
 //
 // # Secrets
 //
-// Neither the output, the arguments and the environment of a command nor the output of a probe are in any event, artifact, log or error. The exceptions are asked for one by
-// one: a [Tail], which is redacted, a probe's Publish, and a probe's fingerprints, which are what it is asked for.
+// No event, artifact, log or error holds the output, the arguments or the environment of a command, or the output of a
+// probe. There are three exceptions, and each has to be turned on: a [Tail], which is redacted, the reasons and the
+// summary of a probe with [Probe].Publish, and a probe's fingerprints, which it prints in order to be published.
 //
-// The package does not retry and does not limit what a command uses; [Run] is for one command, and what it should do next is the host's.
+// The package does not retry a command and does not limit the memory, processor time or disk space that it uses. [Run]
+// runs one command, and the host decides what to do next.
 package stall

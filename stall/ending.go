@@ -8,36 +8,38 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
-// The bounds of what comes after the last grace. Together they are less than a second.
+// How long Run may take after the last grace. The first two together are less than a second.
 const (
-	// killBound is how long a SIGKILL may take.
+	// killBound is how long SIGKILL may take.
 	killBound = 700 * time.Millisecond
-	// drainBound is how long the readers of the output have after it.
+	// drainBound is how long the readers then have to take the rest of the output.
 	drainBound = 200 * time.Millisecond
-	// leftBehindGrace is how long what a command left behind may take after a SIGTERM.
+	// leftBehindGrace is how long the processes that an exited command left behind have after SIGTERM.
 	leftBehindGrace = time.Second
 )
 
-// A step is a signal of an ending and how long it may take.
+// A step of an ending is a signal, and how long to wait after it.
 type step struct {
 	signal syscall.Signal
 	grace  time.Duration
 }
 
-// steps are what an action does to a tree.
-func (c *Config) steps(a Action) []step {
+// steps returns what an action does to a process tree.
+func (c *Config) steps(a TripAction) []step {
 	switch a {
-	case Ignore:
+	case ActionIgnore:
 		return nil
-	case Fail:
+	case ActionFail:
 		return []step{{syscall.SIGKILL, killBound}}
 	default:
-		return []step{{syscall.SIGINT, c.Grace.Interrupt}, {syscall.SIGTERM, c.Grace.Terminate}, {syscall.SIGKILL, killBound}}
+		return []step{
+			{syscall.SIGINT, c.Grace.Interrupt}, {syscall.SIGTERM, c.Grace.Terminate}, {syscall.SIGKILL, killBound},
+		}
 	}
 }
 
-// end ends the tree and notes what was sent. A command that has ended before the first signal is finished.
-func (s *sentinel) end(action Action) {
+// end ends the tree and notes what was sent. A command that exited before the first signal has finished.
+func (s *sentinel) end(action TripAction) {
 	steps := s.cfg.steps(action)
 	for _, step := range steps {
 		s.result.Requested = append(s.result.Requested, step.signal)
@@ -57,12 +59,12 @@ func (s *sentinel) end(action Action) {
 	}
 }
 
-// send sends a signal to all that is alive.
+// send sends a signal to every living process of the tree.
 func (s *sentinel) send(sig syscall.Signal) {
 	at := time.Now()
 	var reached int
 	if sig == syscall.SIGKILL {
-		reached, _ = s.tree.Signal(0) // who is there, for the record
+		reached, _ = s.tree.Signal(0) // only to count the processes: Kill does not say how many it reached
 		_ = s.tree.Kill()
 	} else {
 		reached, _ = s.tree.Signal(sig)
@@ -79,7 +81,8 @@ func (s *sentinel) lastSent() syscall.Signal {
 	return 0
 }
 
-// endLeftBehind ends, or leaves, what is alive after the command ended by itself.
+// endLeftBehind ends the processes that are alive after the command exited by itself, or releases them if the config
+// keeps them.
 func (s *sentinel) endLeftBehind() {
 	if gone(s.tree) {
 		return
@@ -116,12 +119,12 @@ func gone(t *proctree.Tree) bool {
 	}
 }
 
-// awaitGone waits until nothing of a tree is alive, and reports whether that came.
-func awaitGone(t *proctree.Tree, most time.Duration) bool {
+// awaitGone waits until no process of the tree is alive, for at most the timeout. It reports whether none is.
+func awaitGone(t *proctree.Tree, timeout time.Duration) bool {
 	if gone(t) {
 		return true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), most)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	select {
 	case <-t.Gone():

@@ -8,17 +8,16 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// The errors of [Run].
-var (
-	// ErrSurvivors is wrapped by what it returns where a process could not be ended, such as one of another user. The error has the numbers.
-	ErrSurvivors = errors.New("processes survived")
-)
+// ErrSurvivors says that processes of a command are still alive. [Run] wraps it if it could not end a process, such as
+// one of another user. The text of Run's error lists the process IDs, as [Result].Survivors does.
+var ErrSurvivors = errors.New("processes survived")
 
-// Stalled is the error of a command that was ended because it was stuck. errors.Is finds the code of its [watchdog.Stop], such as [watchdog.CommandNoOutput].
+// Stalled is the error of [Run] for a command that it ended because the command was stuck. [errors.Is] finds the code
+// of its [watchdog.Stop], such as [watchdog.CommandNoOutput].
 type Stalled struct {
-	// Trip is what was seen.
+	// Trip says why the command was stuck.
 	Trip Trip
-	// Stop is the stop of the command's run, as every reader of the store sees it.
+	// Stop is why the command's run ended, as it is in the store.
 	Stop *watchdog.Stop
 }
 
@@ -30,11 +29,11 @@ func (s *Stalled) Error() string {
 // Unwrap returns the Stop.
 func (s *Stalled) Unwrap() error { return s.Stop }
 
-// An ExitError is the error of a command that ended by itself and failed, as [os/exec.ExitError] is.
+// An ExitError is the error of [Run] for a command that exited by itself and failed. It is like [os/exec.ExitError].
 type ExitError struct {
-	// Code is the exit status, -1 where a signal ended the command.
+	// Code is the exit status, or -1 if a signal ended the command.
 	Code int
-	// Signal is that signal, 0 where none did.
+	// Signal is the signal that ended the command, or 0.
 	Signal syscall.Signal
 }
 

@@ -6,20 +6,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os/exec"
+	"regexp"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// A command that prints nothing is ended, and the error says why.
+// Run ends a command that prints nothing, and the error says why.
 func ExampleRun() {
 	store := &watchdog.Memory{}
 	result, err := stall.Run(context.Background(), exec.Command("sleep", "600"), stall.Config{
 		Step: "build", RunID: "s-1", Store: store, NoOutput: 200 * time.Millisecond,
-		Logger: slog.New(slog.DiscardHandler),
 	})
 	fmt.Println(errors.Is(err, watchdog.CommandNoOutput), result.EndedBy, result.Trip.Fingerprints)
 	events, _ := store.Read(context.Background(), watchdog.AggregateType, "s-1/build")
@@ -29,10 +28,28 @@ func ExampleRun() {
 	// 1 runtime.watchdog.cancel
 }
 
-// A probe tells that a command gets nowhere, however much that prints; what it names is what the next attempt is compared with.
+// Inside a watchdog's context the command is a layer of that run: its output is activity of the run, and the command
+// ends with the run.
+func ExampleRun_insideARun() {
+	run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+	wd, err := watchdog.New(context.Background(), run, watchdog.Config{
+		Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: 200 * time.Millisecond},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer wd.Close()
+	result, err := stall.Run(wd.Context(), exec.Command("sleep", "600"), stall.Config{Step: "build"})
+	fmt.Println(result.RunID, errors.Is(err, watchdog.WallClockExceeded), result.EndedBy)
+	// Output: s-1/build true interrupt
+}
+
+// A probe says that a command makes no progress, however much the command prints. Package converge compares the probe's
+// fingerprints with those of the next attempt.
 func ExampleProbe() {
 	_, err := stall.Run(context.Background(), exec.Command("sleep", "600"), stall.Config{
-		Step: "wait", Store: &watchdog.Memory{}, Logger: slog.New(slog.DiscardHandler),
+		Step: "wait", Store: &watchdog.Memory{},
 		Probe: &stall.Probe{Command: []string{"echo", `{"class": "terminal", "fingerprints": ["k8s/crd/missing:widgets"]}`}},
 	})
 	var stalled *stall.Stalled
@@ -40,4 +57,34 @@ func ExampleProbe() {
 		fmt.Println(stalled.Trip.Kind, stalled.Trip.Fingerprints)
 	}
 	// Output: terminal [k8s/crd/missing:widgets]
+}
+
+// A line that matches a pattern of Terminal ends the command at once. This helps with a command that would retry
+// forever.
+func ExampleConfig_terminal() {
+	deploy := exec.Command("sh", "-c", "echo 'fatal: access denied'; exec sleep 600")
+	_, err := stall.Run(context.Background(), deploy, stall.Config{
+		Step: "deploy", Store: &watchdog.Memory{},
+		Terminal: []*regexp.Regexp{regexp.MustCompile(`^fatal: .*denied$`)},
+	})
+	fmt.Println(err)
+	// Output: run step deploy: step deploy was ended: the output has a line of terminal pattern 1
+}
+
+// A completion check that stalls has an answer, and no error: the task is incomplete.
+func ExampleConfig_asIncomplete() {
+	result, err := stall.Run(context.Background(), exec.Command("sleep", "600"), stall.Config{
+		Step: "check", Store: &watchdog.Memory{}, NoOutput: 200 * time.Millisecond, AsIncomplete: true,
+	})
+	fmt.Println(result.Incomplete, err)
+	// Output: true <nil>
+}
+
+// ActionIgnore only records the trip. This is a way to find good limits before they end any command.
+func ExampleTripAction() {
+	result, err := stall.Run(context.Background(), exec.Command("sleep", "0.5"), stall.Config{
+		Step: "build", Store: &watchdog.Memory{}, NoOutput: 100 * time.Millisecond, OnStall: stall.ActionIgnore,
+	})
+	fmt.Println(result.Trip.Kind, result.Trip.Action, result.Finished, err)
+	// Output: no_output ignore true <nil>
 }

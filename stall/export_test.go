@@ -8,51 +8,52 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
 
-// A Judge is the judge of a config, to be given instants of a test.
+// A Judge is the judge of a config, for tests that choose the times.
 type Judge struct{ judge }
 
-// NewJudge makes one.
+// NewJudge makes the judge of a config.
 func NewJudge(cfg Config) *Judge {
 	cfg = cfg.complete()
 	return &Judge{newJudge(&cfg)}
 }
 
-// Found is what a judge found.
+// Found is a finding of a judge.
 type Found struct {
-	Kind                    Kind
-	Code                    watchdog.StopReason
-	Reason, Summary         string
-	Fingerprints, Published []string
-	Used, Allowed           time.Duration
+	Kind                  TripKind
+	Code                  watchdog.StopReason
+	Reason, Summary       string
+	Fingerprints, Reasons []string
+	Used, Allowed         time.Duration
 }
 
-func shown(f *finding) *Found {
+func found(f *finding) *Found {
 	if f == nil {
 		return nil
 	}
-	return &Found{f.kind, f.code(), f.reason, f.summary, f.fingerprints, f.published, f.used, f.allowed}
+	return &Found{f.kind, f.code(), f.reason, f.summary, f.fingerprints, f.reasons, f.used, f.allowed}
 }
 
-// Silence judges the output.
+// Silence judges the command's output.
 func (j *Judge) Silence(now, last time.Duration, blocked bool) (*Found, time.Duration) {
 	f, wait := j.silence(now, last, blocked)
-	return shown(f), wait
+	return found(f), wait
 }
 
-// Pattern judges a line that matched.
-func (j *Judge) Pattern(n int) *Found { return shown(j.pattern(n)) }
+// Pattern judges a line that matches Terminal[n].
+func (j *Judge) Pattern(n int) *Found { return found(j.pattern(n)) }
 
-// A Look is what a probe of a test saw.
+// A Look is what a probe reported.
 type Look struct {
 	Class, Digest, Blind string
 	Fingerprints         []string
 }
 
-// Probed judges a look.
+// Probed judges the result of a probe.
 func (j *Judge) Probed(l Look, now time.Duration) *Found {
-	o := observed{blind: probe.Blind(l.Blind), Observation: probe.Observation{
-		Class: verdict.Class(l.Class), Digest: l.Digest, Fingerprints: l.Fingerprints, Reasons: []string{"reason"}, Summary: "summary",
+	r := probeResult{blind: probe.Blind(l.Blind), Observation: probe.Observation{
+		Class: verdict.Class(l.Class), Digest: l.Digest, Fingerprints: l.Fingerprints,
+		Reasons: []string{"reason"}, Summary: "summary",
 	}}
-	f, _ := j.probed(o, now)
-	return shown(f)
+	f, _ := j.probed(r, now)
+	return found(f)
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
-	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
 
-// readerSlow is the hold of a reader that does not take the command's output.
-const readerSlow = "output not taken"
+// slowReader labels the hold that is open while a reader does not take the command's output.
+const slowReader = "output not taken"
 
-// A judge decides about one command. It has no clock: instants are those since the command began. It only gathers what package verdict judges.
+// A judge decides whether a command is stuck. It has no clock: all times are since the start of the command. The rules
+// are in package verdict; a judge only collects what they need.
 type judge struct {
-	cfg    *Config
-	limits verdict.Limits
-	seen   verdict.Snapshot
-	series verdict.Series
-	told   map[Kind]bool
+	cfg      *Config
+	limits   verdict.Limits
+	seen     verdict.Snapshot
+	series   verdict.Series
+	reported map[TripKind]bool
 }
 
 func newJudge(cfg *Config) judge {
@@ -28,20 +28,22 @@ func newJudge(cfg *Config) judge {
 	if cfg.NoOutput > 0 {
 		limits.Idle = cfg.NoOutput
 	}
-	return judge{cfg: cfg, limits: limits, seen: verdict.Snapshot{Signs: &verdict.Signs{}}, told: map[Kind]bool{}}
+	return judge{
+		cfg: cfg, limits: limits, seen: verdict.Snapshot{Signs: &verdict.Signs{}}, reported: map[TripKind]bool{},
+	}
 }
 
-// A finding is what a judge found: what tripped, and how much of which limit was used.
+// A finding says what tripped, and how much of which limit was used.
 type finding struct {
-	kind          Kind
+	kind          TripKind
 	reason        string
 	fingerprints  []string
-	published     []string // reasons
+	reasons       []string // of the probe, if it publishes them
 	summary       string
 	used, allowed time.Duration
 }
 
-// code is the finding's in the run's stop.
+// code returns the stop code for the finding.
 func (f *finding) code() watchdog.StopReason {
 	switch f.kind {
 	case KindNoOutput:
@@ -53,99 +55,99 @@ func (f *finding) code() watchdog.StopReason {
 	}
 }
 
-// silence judges the command's output: when the last came, 0 for never, and whether a reader holds it up. It returns how long it may wait for the
-// next look.
+// silence judges the command's output: last is when the last output came, or 0 if none ever did, and blocked says
+// whether a reader does not take the output. It also returns when to call it again.
 func (j *judge) silence(now, last time.Duration, blocked bool) (*finding, time.Duration) {
 	signs := j.seen.Signs
 	if last > signs.Activity {
 		signs.Signal(false, last)
 	}
-	switch held := signs.Held(readerSlow); {
+	switch held := signs.Held(slowReader); {
 	case blocked && !held:
-		signs.Open(readerSlow, verdict.Never, now)
+		signs.Open(slowReader, verdict.Never, now)
 	case !blocked && held:
-		signs.Close(readerSlow, now)
+		signs.Close(slowReader, now)
 	}
 	v := verdict.Judge(j.limits, j.seen, now)
 	if v.Action != verdict.Cancel {
 		return nil, verdict.Until(v.Next, now)
 	}
 	j.seen.Apply(v, now)
-	f := &finding{kind: KindNoOutput, used: v.Used, allowed: v.Allowed, reason: fmt.Sprintf("no output for %v", v.Used.Truncate(time.Millisecond))}
-	fingerprint := artifact.NoOutputFingerprint
-	if !signs.Signalled {
-		fingerprint = artifact.NeverOutputFingerprint
-		f.reason = fmt.Sprintf("no output at all in %v", v.Used.Truncate(time.Millisecond))
-	}
-	f.fingerprints = j.own(fingerprint)
-	return j.unlessTold(f), 0
+	return j.once(j.noOutput(v.Used, v.Allowed, signs.Signalled)), 0
 }
 
-// own are fingerprints of the sentinel's own.
-func (j *judge) own(text string) []string {
-	return []string{artifact.Fingerprint(j.cfg.FingerprintPrefix, text)}
-}
-
-// unlessTold keeps a kind whose trip is ignored from being told twice.
-func (j *judge) unlessTold(f *finding) *finding {
-	if j.told[f.kind] {
-		return nil
+// noOutput describes a silence. A command that never printed anything has a fingerprint of its own.
+func (j *judge) noOutput(used, allowed time.Duration, printed bool) *finding {
+	length := used.Truncate(time.Millisecond)
+	f := &finding{kind: KindNoOutput, used: used, allowed: allowed}
+	if printed {
+		f.reason = fmt.Sprintf("no output for %v", length)
+		f.fingerprints = j.fingerprint(artifact.NoOutputFingerprint)
+	} else {
+		f.reason = fmt.Sprintf("no output at all in %v", length)
+		f.fingerprints = j.fingerprint(artifact.NeverOutputFingerprint)
 	}
-	j.told[f.kind] = true
 	return f
 }
 
-// pattern is the finding of a line that matches the nth terminal pattern, from 0.
+// fingerprint returns the text as a fingerprint with the configured prefix.
+func (j *judge) fingerprint(text string) []string {
+	return []string{artifact.Fingerprint(j.cfg.FingerprintPrefix, text)}
+}
+
+// once returns the first finding of each kind. An ignored trip must not be reported again.
+func (j *judge) once(f *finding) *finding {
+	if j.reported[f.kind] {
+		return nil
+	}
+	j.reported[f.kind] = true
+	return f
+}
+
+// pattern returns the finding for a line that matches Terminal[n].
 func (j *judge) pattern(n int) *finding {
-	return j.unlessTold(&finding{
-		kind: KindTerminal, reason: fmt.Sprintf("the output has a line of terminal pattern %d", n+1), fingerprints: j.own(artifact.PatternFingerprint(n + 1)),
+	return j.once(&finding{
+		kind: KindTerminal, reason: fmt.Sprintf("the output has a line of terminal pattern %d", n+1),
+		fingerprints: j.fingerprint(artifact.PatternFingerprint(n + 1)),
 	})
 }
 
-// An observed probe is what one probe came to.
-type observed struct {
-	probe.Observation
-	blind probe.Blind
-	began time.Duration
-	took  time.Duration
-	exit  *int
-}
-
-// probed judges what a probe saw. The verdict tells whether it was progress and where the counts stand.
-func (j *judge) probed(o observed, now time.Duration) (*finding, verdict.SeriesVerdict) {
+// probed judges the result of a probe. The verdict says whether it was progress, and how many results in a row were
+// equal or blind.
+func (j *judge) probed(r probeResult, now time.Duration) (*finding, verdict.SeriesVerdict) {
 	p := j.cfg.Probe
 	limits := verdict.SeriesLimits{Same: p.StallThreshold, Blind: p.ErrorThreshold, OnBlind: onBlind(p.OnError)}
-	v := j.series.Observe(limits, verdict.Look{Class: o.Class, Digest: o.Digest, Blind: o.blind != ""})
+	v := j.series.Observe(limits, verdict.Observation{Class: r.Class, Digest: r.Digest, Blind: r.blind != ""})
 	if v.Trip == "" {
 		return nil, v
 	}
-	f := &finding{kind: KindNoProgress, fingerprints: o.Fingerprints, used: now}
+	f := &finding{kind: KindNoProgress, fingerprints: r.Fingerprints, used: now}
 	if v.Trip == verdict.TripTerminal {
 		f.kind = KindTerminal
 	}
 	if p.Publish {
-		f.published, f.summary = o.Reasons, o.Summary
+		f.reasons, f.summary = r.Reasons, r.Summary
 	}
-	j.word(f, v, o)
-	return j.unlessTold(f), v
+	j.describe(f, v, r)
+	return j.once(f), v
 }
 
-// word says what the probe's trip is.
-func (j *judge) word(f *finding, v verdict.SeriesVerdict, o observed) {
-	var own string
+// describe sets the reason of a probe's finding, and its fingerprint if the probe gave none.
+func (j *judge) describe(f *finding, v verdict.SeriesVerdict, r probeResult) {
+	var fingerprint string
 	switch {
 	case v.FromBlind:
-		f.reason = fmt.Sprintf("%s saw nothing: %v", inARow(v.Blind), o.blind)
-		own = artifact.BlindFingerprint(string(o.blind))
+		f.reason = fmt.Sprintf("%s saw nothing: %v", inARow(v.Blind), r.blind)
+		fingerprint = artifact.BlindFingerprint(string(r.blind))
 	case f.kind == KindTerminal:
 		f.reason = "the probe says that the state is terminal"
-		own = artifact.TerminalProbeFingerprint
+		fingerprint = artifact.TerminalProbeFingerprint
 	default:
 		f.reason = fmt.Sprintf("%d probes in a row saw the same", v.Equal)
-		own = artifact.NoProgressFingerprint(o.Digest)
+		fingerprint = artifact.NoProgressFingerprint(r.Digest)
 	}
 	if len(f.fingerprints) == 0 {
-		f.fingerprints = j.own(own)
+		f.fingerprints = j.fingerprint(fingerprint)
 	}
 }
 

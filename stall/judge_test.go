@@ -21,7 +21,7 @@ const (
 
 var silent = stall.Config{NoOutput: limit}
 
-func TestSilence(t *testing.T) {
+func TestJudgeSilence(t *testing.T) {
 	t.Run("of exactly the limit is not exceeded, and a nanosecond later is", func(t *testing.T) {
 		j := stall.NewJudge(silent)
 		f, wait := j.Silence(limit, 0, false)
@@ -34,7 +34,7 @@ func TestSilence(t *testing.T) {
 		require.Equal(t, limit+1, f.Used)
 		require.Equal(t, limit, f.Allowed)
 	})
-	t.Run("begins at the last output, and the next look is when the limit can be exceeded", func(t *testing.T) {
+	t.Run("starts at the last output, and the next look is when the limit can be exceeded", func(t *testing.T) {
 		j := stall.NewJudge(silent)
 		f, wait := j.Silence(4*second, 3*second, false)
 		require.Nil(t, f)
@@ -44,7 +44,7 @@ func TestSilence(t *testing.T) {
 		f, _ = j.Silence(13*second+1, 3*second, false)
 		require.NotNil(t, f)
 	})
-	t.Run("from the beginning has a fingerprint of its own", func(t *testing.T) {
+	t.Run("from the start has a fingerprint of its own", func(t *testing.T) {
 		never, _ := stall.NewJudge(silent).Silence(limit+1, 0, false)
 		require.Equal(t, []string{"stall/no_output:never"}, never.Fingerprints)
 		require.Equal(t, "no output at all in 10s", never.Reason)
@@ -56,7 +56,7 @@ func TestSilence(t *testing.T) {
 		f, _ := stall.NewJudge(stall.Config{}).Silence(1e6*time.Hour, 0, false)
 		require.Nil(t, f)
 	})
-	t.Run("while a reader takes nothing is the reader's, and begins again after it", func(t *testing.T) {
+	t.Run("does not count while a reader blocks the output, and starts again after that", func(t *testing.T) {
 		j := stall.NewJudge(silent)
 		f, _ := j.Silence(second, 1, true)
 		require.Nil(t, f)
@@ -71,12 +71,13 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-func TestATripThatIsIgnoredIsToldOnceForEachKind(t *testing.T) {
+// TestJudgeOnce checks that an ignored trip is reported once for each kind.
+func TestJudgeOnce(t *testing.T) {
 	cfg := silent
 	cfg.Probe = &stall.Probe{StallThreshold: 2}
 	cfg.Terminal = []*regexp.Regexp{regexp.MustCompile("a"), regexp.MustCompile("b")}
 	j := stall.NewJudge(cfg)
-	count := map[stall.Kind]int{}
+	count := map[stall.TripKind]int{}
 	note := func(f *stall.Found) {
 		if f != nil {
 			count[f.Kind]++
@@ -89,32 +90,57 @@ func TestATripThatIsIgnoredIsToldOnceForEachKind(t *testing.T) {
 		note(j.Probed(stall.Look{Digest: "same"}, 0))
 		note(j.Pattern(i % 2))
 	}
-	require.Equal(t, map[stall.Kind]int{stall.KindNoOutput: 1, stall.KindNoProgress: 1, stall.KindTerminal: 1}, count)
+	require.Equal(t, map[stall.TripKind]int{stall.KindNoOutput: 1, stall.KindNoProgress: 1, stall.KindTerminal: 1}, count)
 }
 
-func TestProbes(t *testing.T) {
-	const digest = "0123456789abcdef"
-	same, blind := stall.Look{Digest: digest}, stall.Look{Blind: "timeout"}
+func TestJudgeProbes(t *testing.T) {
+	const digest, timedOut = "0123456789abcdef", "the probe did not end within its timeout"
+	same, other, blind := stall.Look{Digest: digest}, stall.Look{Digest: "other"}, stall.Look{Blind: "timeout"}
+	progressing := stall.Look{Class: "progressing", Digest: digest}
+	terminal := stall.Look{Class: "terminal", Digest: digest}
+	looks := func(all ...stall.Look) []stall.Look { return all }
 	for _, c := range []struct {
 		name   string
 		probe  stall.Probe
 		looks  []stall.Look
-		kind   stall.Kind // of the last look; none before it
+		kind   stall.TripKind // of the last look; the others find nothing
 		reason string
 		print  string
 	}{
-		{"three equal ones are no progress", stall.Probe{}, []stall.Look{same, same, same}, stall.KindNoProgress, "3 probes in a row saw the same", "ci/stall/no_progress:0123456789ab"},
-		{"two are not", stall.Probe{}, []stall.Look{same, same}, "", "", ""},
-		{"two are where that is the threshold", stall.Probe{StallThreshold: 2}, []stall.Look{same, same}, stall.KindNoProgress, "2 probes in a row saw the same", "ci/stall/no_progress:0123456789ab"},
-		{"progressing begins anew", stall.Probe{}, []stall.Look{same, same, {Class: "progressing", Digest: digest}, same, same}, "", "", ""},
-		{"a change begins anew", stall.Probe{}, []stall.Look{same, same, {Digest: "other"}, same, same}, "", "", ""},
-		{"a blind one is no change and breaks the series", stall.Probe{}, []stall.Look{same, same, blind, same, same}, "", "", ""},
-		{"a terminal one trips at once", stall.Probe{}, []stall.Look{{Class: "terminal", Digest: digest}}, stall.KindTerminal, "the probe says that the state is terminal", "ci/stall/terminal:probe"},
-		{"blind ones alone mean nothing", stall.Probe{}, []stall.Look{blind, blind, blind, blind, blind}, "", "", ""},
-		{"blind ones can mean a stall", stall.Probe{OnError: stall.ErrorStall}, []stall.Look{blind, blind, blind}, stall.KindNoProgress, "3 probes in a row saw nothing: the probe did not end within its timeout", "ci/stall/probe_blind:timeout"},
-		{"blind ones can mean the end", stall.Probe{OnError: stall.ErrorTerminal, ErrorThreshold: 1}, []stall.Look{blind}, stall.KindTerminal, "the probe saw nothing: the probe did not end within its timeout", "ci/stall/probe_blind:timeout"},
-		{"blind ones that see in between do not add up", stall.Probe{OnError: stall.ErrorStall}, []stall.Look{blind, blind, same, blind, blind}, "", "", ""},
-		{"fingerprints of a probe are its own, without a prefix", stall.Probe{}, []stall.Look{{Class: "terminal", Fingerprints: []string{"k8s/crd/missing:x"}}}, stall.KindTerminal, "the probe says that the state is terminal", "k8s/crd/missing:x"},
+		{
+			"three equal ones are no progress", stall.Probe{}, looks(same, same, same),
+			stall.KindNoProgress, "3 probes in a row saw the same", "ci/stall/no_progress:0123456789ab",
+		},
+		{"two equal ones are not", stall.Probe{}, looks(same, same), "", "", ""},
+		{
+			"two equal ones are with a threshold of two", stall.Probe{StallThreshold: 2}, looks(same, same),
+			stall.KindNoProgress, "2 probes in a row saw the same", "ci/stall/no_progress:0123456789ab",
+		},
+		{"progressing starts again", stall.Probe{}, looks(same, same, progressing, same, same), "", "", ""},
+		{"a change starts again", stall.Probe{}, looks(same, same, other, same, same), "", "", ""},
+		{"a blind one is no change and starts again", stall.Probe{}, looks(same, same, blind, same, same), "", "", ""},
+		{
+			"a terminal one trips at once", stall.Probe{}, looks(terminal),
+			stall.KindTerminal, "the probe says that the state is terminal", "ci/stall/terminal:probe",
+		},
+		{"blind ones mean nothing by default", stall.Probe{}, looks(blind, blind, blind, blind, blind), "", "", ""},
+		{
+			"blind ones can mean a stall", stall.Probe{OnError: stall.ErrorStall}, looks(blind, blind, blind),
+			stall.KindNoProgress, "3 probes in a row saw nothing: " + timedOut, "ci/stall/probe_blind:timeout",
+		},
+		{
+			"blind ones can mean a terminal state", stall.Probe{OnError: stall.ErrorTerminal, ErrorThreshold: 1}, looks(blind),
+			stall.KindTerminal, "the probe saw nothing: " + timedOut, "ci/stall/probe_blind:timeout",
+		},
+		{
+			"blind ones that are not in a row do not add up", stall.Probe{OnError: stall.ErrorStall},
+			looks(blind, blind, same, blind, blind), "", "", "",
+		},
+		{
+			"the fingerprints of a probe have no prefix", stall.Probe{},
+			looks(stall.Look{Class: "terminal", Fingerprints: []string{"k8s/crd/missing:x"}}),
+			stall.KindTerminal, "the probe says that the state is terminal", "k8s/crd/missing:x",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			j := stall.NewJudge(stall.Config{Probe: &c.probe, FingerprintPrefix: "ci"})
@@ -130,31 +156,31 @@ func TestProbes(t *testing.T) {
 			require.NotNil(t, f)
 			require.Equal(t, []string{string(c.kind), c.reason, c.print}, []string{string(f.Kind), f.Reason, f.Fingerprints[0]})
 			require.Equal(t, second, f.Used)
-			require.Empty(t, f.Published, "what a probe says for people is not published")
+			require.Empty(t, f.Reasons, "the probe's texts for people are not published")
 			require.Empty(t, f.Summary)
 		})
 	}
-	t.Run("what a probe says for people is published where that was asked for", func(t *testing.T) {
+	t.Run("the texts of a probe for people are published on request", func(t *testing.T) {
 		f := stall.NewJudge(stall.Config{Probe: &stall.Probe{Publish: true}}).Probed(stall.Look{Class: "terminal"}, 0)
-		require.Equal(t, []string{"reason"}, f.Published)
+		require.Equal(t, []string{"reason"}, f.Reasons)
 		require.Equal(t, "summary", f.Summary)
 	})
 }
 
-func TestAPattern(t *testing.T) {
+func TestJudgePattern(t *testing.T) {
 	f := stall.NewJudge(stall.Config{FingerprintPrefix: "ci/nightly"}).Pattern(2)
 	require.Equal(t, []string{"ci/nightly/stall/terminal:pattern-3"}, f.Fingerprints)
 	require.Equal(t, watchdog.CommandTerminal, f.Code)
 	require.Equal(t, "the output has a line of terminal pattern 3", f.Reason)
 }
 
-// The judge against a model that keeps one instant.
-func TestSilenceIsAsTheModelSaysWhateverHappens(t *testing.T) {
+// TestJudgeSilenceModel compares the judge with a model that keeps one time.
+func TestJudgeSilenceModel(t *testing.T) {
 	for seed := range uint64(500) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		j := stall.NewJudge(silent)
 		var now, last, since time.Duration
-		was, told := false, false
+		was, reported := false, false
 		for range 60 {
 			before := now
 			now += time.Duration(random.Int64N(int64(limit))) + 1
@@ -167,30 +193,32 @@ func TestSilenceIsAsTheModelSaysWhateverHappens(t *testing.T) {
 				since = now
 			}
 			was = blocked
-			want := !blocked && !told && now-since > limit
+			want := !blocked && !reported && now-since > limit
 			f, _ := j.Silence(now, last, blocked)
 			require.Equal(t, want, f != nil, "seed %d at %v", seed, now)
-			told = told || want
+			reported = reported || want
 		}
 	}
 }
 
-// The judge against a model that looks back over all that was seen.
-func TestProbesAreAsTheModelSaysWhateverTheySee(t *testing.T) {
+// TestJudgeProbesModel compares the judge with a model that looks back at all results.
+func TestJudgeProbesModel(t *testing.T) {
 	const letters = "aabbbPTx" // digests a and b, progressing, terminal, blind
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 2))
-		j := stall.NewJudge(stall.Config{Probe: &stall.Probe{StallThreshold: 3, OnError: stall.ErrorStall, ErrorThreshold: 2}})
-		seen, told := "", map[stall.Kind]bool{}
+		j := stall.NewJudge(stall.Config{
+			Probe: &stall.Probe{StallThreshold: 3, OnError: stall.ErrorStall, ErrorThreshold: 2},
+		})
+		seen, reported := "", map[stall.TripKind]bool{}
 		for range 12 {
 			letter := letters[random.IntN(len(letters))]
 			seen += string(letter)
 			want := naive(seen)
-			if told[want] {
+			if reported[want] {
 				want = ""
 			}
-			told[want] = want != ""
-			got := stall.Kind("")
+			reported[want] = want != ""
+			got := stall.TripKind("")
 			if f := j.Probed(look(letter), 0); f != nil {
 				got = f.Kind
 			}
@@ -211,8 +239,10 @@ func look(letter byte) stall.Look {
 	return stall.Look{Class: "stalled", Digest: string(letter)}
 }
 
-func naive(seen string) stall.Kind {
-	for end, kind := range map[string]stall.Kind{"aaa": stall.KindNoProgress, "bbb": stall.KindNoProgress, "xx": stall.KindNoProgress, "T": stall.KindTerminal} {
+func naive(seen string) stall.TripKind {
+	for end, kind := range map[string]stall.TripKind{
+		"aaa": stall.KindNoProgress, "bbb": stall.KindNoProgress, "xx": stall.KindNoProgress, "T": stall.KindTerminal,
+	} {
 		if strings.HasSuffix(seen, end) {
 			return kind
 		}

@@ -31,55 +31,58 @@ var update = flag.Bool("update", false, "write the golden files instead of compa
 
 func TestMain(m *testing.M) {
 	escape.Main()
-	if len(os.Args) > 1 && os.Args[1] == actor {
-		act(os.Args[2:])
+	if len(os.Args) > 1 && os.Args[1] == childArg {
+		runChild(os.Args[2:])
 	}
-	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // or all that is executed again ends a second late
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every child process ends a second late
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // they wait for other processes, most of the time
+	_ = flag.Set("test.parallel", "8") // most of the time the tests wait for other processes
 	goleak.VerifyTestMain(m)
 }
 
-// ready is a line that a command prints when it has made its preparations.
+// ready is the line that a command prints when it is set up.
 const ready = "ready"
 
-// patient is a limit that no test waits for; late is how much later than it should be something may be on a machine that is busy.
+// longTime is a limit that no test waits for. On a busy machine something may happen slack later than it should.
 const (
-	patient = 5 * time.Minute
-	late    = 5 * time.Second
+	longTime = 5 * time.Minute
+	slack    = 5 * time.Second
 )
 
-// tokenVariable is in the environment of all that a test starts.
+// tokenVariable is in the environment of every process that a test starts.
 const tokenVariable = "STALL_TEST_TOKEN"
 
-// play is this program executed again, to do the steps. The test fails if anything of it is alive at its end.
-func play(tb testing.TB, steps ...string) *exec.Cmd {
+// command returns this program as a child process that does the steps. The test fails if any process of it is alive at
+// the end.
+func command(tb testing.TB, steps ...string) *exec.Cmd {
 	tb.Helper()
-	cmd := exec.Command(self(tb), append([]string{actor}, steps...)...)
+	line := childCommand(tb, steps...)
+	cmd := exec.Command(line[0], line[1:]...)
 	token := tokenVariable + "=" + strconv.FormatUint(rand.Uint64(), 36)
 	cmd.Env = append(os.Environ(), token)
-	tb.Cleanup(func() { nothingLeft(tb, token) })
+	tb.Cleanup(func() { checkNothingLeft(tb, token) })
 	return cmd
 }
 
-func self(tb testing.TB) string {
+// childCommand returns the program and arguments of such a child process.
+func childCommand(tb testing.TB, steps ...string) []string {
 	tb.Helper()
 	path, err := os.Executable()
 	require.NoError(tb, err)
-	return path
+	return append([]string{path, childArg}, steps...)
 }
 
-func nothingLeft(tb testing.TB, token string) {
+func checkNothingLeft(tb testing.TB, token string) {
 	tb.Helper()
-	for _, pid := range holding(token) {
+	for _, pid := range processesWith(token) {
 		args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 		assert.Fail(tb, "a process is left", "%d: %s", pid, bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
-// holding are the living processes that have the token in their environment.
-func holding(token string) (pids []int) {
+// processesWith returns the living processes that have the token in their environment.
+func processesWith(token string) (pids []int) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, name := range all {
 		if text, _ := os.ReadFile(name); bytes.Contains(text, []byte(token)) {
@@ -92,62 +95,64 @@ func holding(token string) (pids []int) {
 
 func tokenOf(cmd *exec.Cmd) string { return cmd.Env[len(cmd.Env)-1] }
 
-var quiet = slog.New(slog.DiscardHandler)
+var discard = slog.New(slog.DiscardHandler)
 
-// A bed is where a test runs a command.
-type bed struct {
+// A fixture runs commands with a config.
+type fixture struct {
 	testing.TB
 	store *watchdog.Memory
 	cfg   stall.Config
 }
 
-// newBed has a config with a store and artifacts and without a signal.
-func newBed(tb testing.TB) *bed {
+// newFixture has a config with a store and artifacts, and without a signal.
+func newFixture(tb testing.TB) *fixture {
 	tb.Helper()
 	store := &watchdog.Memory{}
-	return &bed{tb, store, stall.Config{Step: "step", RunID: "run", Store: store, Artifacts: filepath.Join(tb.TempDir(), "state"), Logger: quiet}}
+	return &fixture{tb, store, stall.Config{
+		Step: "step", RunID: "run", Store: store, Artifacts: filepath.Join(tb.TempDir(), "state"), Logger: discard,
+	}}
 }
 
-func (b *bed) run(cmd *exec.Cmd) (*stall.Result, error) {
-	b.Helper()
-	result, err := stall.Run(b.Context(), cmd, b.cfg)
-	require.NotNil(b, result, "%v", err)
-	require.Empty(b, result.Survivors)
+func (f *fixture) run(cmd *exec.Cmd) (*stall.Result, error) {
+	f.Helper()
+	result, err := stall.Run(f.Context(), cmd, f.cfg)
+	require.NotNil(f, result, "%v", err)
+	require.Empty(f, result.Survivors)
 	return result, err
 }
 
 // stalled runs a command that is ended because it is stuck.
-func (b *bed) stalled(cmd *exec.Cmd) (*stall.Result, *stall.Stalled) {
-	b.Helper()
-	result, err := b.run(cmd)
+func (f *fixture) stalled(cmd *exec.Cmd) (*stall.Result, *stall.Stalled) {
+	f.Helper()
+	result, err := f.run(cmd)
 	var stalled *stall.Stalled
-	require.ErrorAs(b, err, &stalled)
-	require.Equal(b, stalled.Trip, *result.Trip)
-	require.False(b, result.Finished)
+	require.ErrorAs(f, err, &stalled)
+	require.Equal(f, stalled.Trip, *result.Trip)
+	require.False(f, result.Finished)
 	return result, stalled
 }
 
-// A payload is what an event says.
+// A payload is the part of an event that tests check.
 type payload struct {
 	Reason, Parent string
 }
 
-func (b *bed) events(kind string) []payload {
-	b.Helper()
-	events, err := b.store.Read(context.Background(), watchdog.AggregateType, "run/step")
-	require.NoError(b, err)
+func (f *fixture) events(kind string) []payload {
+	f.Helper()
+	events, err := f.store.Read(context.Background(), watchdog.AggregateType, "run/step")
+	require.NoError(f, err)
 	var all []payload
 	for _, e := range events {
 		if e.Type == kind {
 			var p payload
-			require.NoError(b, json.Unmarshal(e.Payload, &p))
+			require.NoError(f, json.Unmarshal(e.Payload, &p))
 			all = append(all, p)
 		}
 	}
 	return all
 }
 
-// A record is event.json, as far as tests look at it.
+// A record is the part of event.json that tests check.
 type record struct {
 	Trigger struct{ Kind, Reason string }
 	Action  struct {
@@ -164,24 +169,24 @@ type record struct {
 	Complete              bool
 }
 
-func (b *bed) record() (r record) {
-	b.Helper()
-	require.NoError(b, json.Unmarshal([]byte(b.artifact("event.json")), &r))
+func (f *fixture) record() (r record) {
+	f.Helper()
+	require.NoError(f, json.Unmarshal([]byte(f.artifact("event.json")), &r))
 	return r
 }
 
-func (b *bed) artifact(name string) string {
-	b.Helper()
-	text, err := os.ReadFile(filepath.Join(b.cfg.Artifacts, b.cfg.Step, "_stall", name))
-	require.NoError(b, err)
+func (f *fixture) artifact(name string) string {
+	f.Helper()
+	text, err := os.ReadFile(filepath.Join(f.cfg.Artifacts, f.cfg.Step, "_stall", name))
+	require.NoError(f, err)
 	return string(text)
 }
 
-// artifacts are the names of all files under the root.
-func (b *bed) artifacts() []string {
-	b.Helper()
+// artifacts returns the names of all files under the root.
+func (f *fixture) artifacts() []string {
+	f.Helper()
 	names := []string{}
-	_ = filepath.WalkDir(b.cfg.Artifacts, func(path string, entry os.DirEntry, err error) error {
+	_ = filepath.WalkDir(f.cfg.Artifacts, func(path string, entry os.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
 			names = append(names, filepath.Base(path))
 		}
@@ -190,7 +195,7 @@ func (b *bed) artifacts() []string {
 	return names
 }
 
-// signals are those that were sent, in order.
+// signals returns the signals that were sent, in order.
 func signals(r *stall.Result) (all []syscall.Signal) {
 	for _, sent := range r.Sent {
 		all = append(all, sent.Signal)
@@ -203,7 +208,7 @@ func within(tb testing.TB, most time.Duration, began time.Time) {
 	require.Less(tb, time.Since(began), most)
 }
 
-// eventually waits for something that another process does.
+// eventually waits for another process to do something.
 func eventually(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
 	require.Eventually(tb, done, 20*time.Second, time.Millisecond, what)

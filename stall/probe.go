@@ -10,33 +10,39 @@ const (
 	DefaultProbeErrorThreshold = 3
 )
 
-// A ProbeError says what it means that a probe could not observe.
+// A ProbeError says what it means if a probe cannot observe. It is a setting, not an error.
 type ProbeError string
 
-// What the failures of a probe mean. The zero value is ErrorIgnored.
+// The meanings. The zero value means ErrorIgnored.
 const (
-	ErrorIgnored  ProbeError = "ignore"
-	ErrorStall    ProbeError = "stall"
+	// ErrorIgnored means nothing: the command goes on.
+	ErrorIgnored ProbeError = "ignore"
+	// ErrorStall means that the command makes no progress.
+	ErrorStall ProbeError = "stall"
+	// ErrorTerminal means that the command cannot succeed.
 	ErrorTerminal ProbeError = "terminal"
 )
 
-// A Probe is a second command that is run again and again to see whether the first gets anywhere: it prints one JSON object of at most 64 KiB, see the
-// package comment.
+// A Probe is a second command that [Run] executes again and again to see whether the first one makes progress. Each
+// time it prints one JSON object of at most 64 KiB: see the package comment.
 type Probe struct {
-	// Command is the probe's program and its arguments; no shell is involved. It runs in the command's folder and environment.
+	// Command is the probe's program and its arguments. No shell is involved. The probe runs in the command's folder and
+	// environment.
 	Command []string
-	// Interval is from the start of one probe to that of the next; the first runs at once. Zero means [DefaultProbeInterval].
+	// Interval is the time from the start of one probe to the start of the next. The first one runs at once.
+	// Zero means [DefaultProbeInterval].
 	Interval time.Duration
 	// Timeout is how long one probe may take. Zero means [DefaultProbeTimeout].
 	Timeout time.Duration
-	// StallThreshold is how many probes in a row have to see the same, at least 2. Zero means [DefaultStallThreshold].
+	// StallThreshold is how many probes in a row must see the same for a trip. It is at least 2.
+	// Zero means [DefaultStallThreshold].
 	StallThreshold int
-	// AnyExit takes the output of a probe whose exit status is not 0. Without it that probe is blind.
+	// AnyExit accepts the output of a probe whose exit status is not 0. Without it such a probe is blind.
 	AnyExit bool
 	// OnError says what ErrorThreshold blind probes in a row mean. Zero means ErrorIgnored.
 	OnError ProbeError
-	// ErrorThreshold zero means [DefaultProbeErrorThreshold].
+	// ErrorThreshold is how many blind probes in a row OnError needs. Zero means [DefaultProbeErrorThreshold].
 	ErrorThreshold int
-	// Publish has the probe's reasons and summary written to the artifacts. Its fingerprints always are: they are what it is asked for.
+	// Publish writes the probe's reasons and summary to the artifacts. Its fingerprints are always written.
 	Publish bool
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// probe prints words one after the other, see count.
-func (b *bed) probe(words string) *stall.Probe {
-	b.Helper()
+// probe returns a probe that prints one of the words at each run: see the step count.
+func (f *fixture) probe(words string) *stall.Probe {
+	f.Helper()
 	return &stall.Probe{
-		Command:  []string{self(b), actor, "count:" + filepath.Join(b.TempDir(), "count") + ":" + words},
-		Interval: 20 * time.Millisecond, Timeout: patient,
+		Command:  childCommand(f, "count:"+filepath.Join(f.TempDir(), "count")+":"+words),
+		Interval: 20 * time.Millisecond, Timeout: longTime,
 	}
 }
 
-// A seen line is one of probe.jsonl.
-type seenLine struct {
+// A probeLine is a line of probe.jsonl.
+type probeLine struct {
 	Class, Digest, Blind, Summary string
 	Same                          int
 	Reasons, Fingerprints         []string
@@ -30,53 +30,62 @@ type seenLine struct {
 	AtUnixMS                      int64 `json:"at_unix_ms"`
 }
 
-func (b *bed) seen() (all []seenLine) {
-	b.Helper()
-	for text := range strings.Lines(b.artifact("probe.jsonl")) {
-		var l seenLine
-		require.NoError(b, json.Unmarshal([]byte(text), &l))
+func (f *fixture) probeLines() (all []probeLine) {
+	f.Helper()
+	for text := range strings.Lines(f.artifact("probe.jsonl")) {
+		var l probeLine
+		require.NoError(f, json.Unmarshal([]byte(text), &l))
 		all = append(all, l)
 	}
 	return all
 }
 
-func TestWhatAProbeSees(t *testing.T) {
+func TestProbe(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, words string
 		change      func(*stall.Probe)
-		kind        stall.Kind
+		kind        stall.TripKind
 		probes      int
 		print       string
 	}{
-		{"the same three times", "a", nil, stall.KindNoProgress, 3, "stall/no_progress:"},
-		{"a change at some depth, then the same", "a,a,b", nil, stall.KindNoProgress, 5, "stall/no_progress:"},
-		{"that it gets somewhere, then the same", "=progressing,=progressing,=progressing,a", nil, stall.KindNoProgress, 6, "stall/no_progress:"},
+		{"equal results", "a", nil, stall.KindNoProgress, 3, "stall/no_progress:"},
+		{"a change at some depth, then equal results", "a,a,b", nil, stall.KindNoProgress, 5, "stall/no_progress:"},
+		{
+			"progress, then equal results", "=progressing,=progressing,=progressing,a", nil,
+			stall.KindNoProgress, 6, "stall/no_progress:",
+		},
 		{"a terminal state", "=terminal", nil, stall.KindTerminal, 1, "stall/terminal:probe"},
-		{"the same with a failure between", "a,a,fail,a", nil, stall.KindNoProgress, 6, "stall/no_progress:"},
-		{"nothing, as a stall: it fails", "fail", func(p *stall.Probe) { p.OnError = stall.ErrorStall }, stall.KindNoProgress, 3, "stall/probe_blind:exit"},
-		{"nothing, as the end: it prints no object", "text", func(p *stall.Probe) { p.OnError, p.ErrorThreshold = stall.ErrorTerminal, 2 }, stall.KindTerminal, 2, "stall/probe_blind:output"},
-		{"nothing: it prints too much", "long", func(p *stall.Probe) { p.OnError, p.ErrorThreshold = stall.ErrorStall, 1 }, stall.KindNoProgress, 1, "stall/probe_blind:output"},
-		{"nothing: it hangs", "hang", func(p *stall.Probe) {
+		{"equal results with a failure between", "a,a,fail,a", nil, stall.KindNoProgress, 6, "stall/no_progress:"},
+		{"a probe that fails, as a stall", "fail", func(p *stall.Probe) {
+			p.OnError = stall.ErrorStall
+		}, stall.KindNoProgress, 3, "stall/probe_blind:exit"},
+		{"a probe that prints no object, as a terminal state", "text", func(p *stall.Probe) {
+			p.OnError, p.ErrorThreshold = stall.ErrorTerminal, 2
+		}, stall.KindTerminal, 2, "stall/probe_blind:output"},
+		{"a probe that prints too much", "long", func(p *stall.Probe) {
+			p.OnError, p.ErrorThreshold = stall.ErrorStall, 1
+		}, stall.KindNoProgress, 1, "stall/probe_blind:output"},
+		{"a probe that hangs", "hang", func(p *stall.Probe) {
 			p.OnError, p.ErrorThreshold, p.Timeout = stall.ErrorStall, 2, 300*time.Millisecond
 		}, stall.KindNoProgress, 2, "stall/probe_blind:timeout"},
-		{"nothing: it cannot be started", "", func(p *stall.Probe) {
+		{"a probe that cannot be started", "", func(p *stall.Probe) {
 			p.OnError, p.ErrorThreshold, p.Command = stall.ErrorTerminal, 2, []string{"/does/not/exist"}
 		}, stall.KindTerminal, 2, "stall/probe_blind:start"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
-			b.cfg.Probe = b.probe(c.words)
+			f := newFixture(t)
+			f.cfg.Probe = f.probe(c.words)
 			if c.change != nil {
-				c.change(b.cfg.Probe)
+				c.change(f.cfg.Probe)
 			}
-			result, _ := b.stalled(play(t, "every:20ms:x"))
+			result, _ := f.stalled(command(t, "every:20ms:x"))
 			require.Equal(t, c.kind, result.Trip.Kind)
 			require.Equal(t, c.probes, result.Probes.Count)
 			require.Len(t, result.Trip.Fingerprints, 1)
 			require.True(t, strings.HasPrefix(result.Trip.Fingerprints[0], c.print), result.Trip.Fingerprints)
-			lines := b.seen()
+			lines := f.probeLines()
 			require.Len(t, lines, c.probes)
 			if blind, ok := strings.CutPrefix(c.print, "stall/probe_blind:"); ok {
 				require.Equal(t, blind, result.Probes.Why)
@@ -89,42 +98,48 @@ func TestWhatAProbeSees(t *testing.T) {
 	}
 }
 
-func TestABlindProbeIsReportedAndTripsNothing(t *testing.T) {
+// TestBlindProbe checks that a blind probe is reported and does not trip.
+func TestBlindProbe(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.cfg.Probe = b.probe("fail")
-	b.cfg.Probe.StallThreshold = 2
-	seen := filepath.Join(b.cfg.Artifacts, "step", "_stall", "probe.jsonl")
-	result, err := b.run(play(t, "await:"+seen, "sleep:500ms"))
+	f := newFixture(t)
+	f.cfg.Probe = f.probe("fail")
+	f.cfg.Probe.StallThreshold = 2
+	lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
+	result, err := f.run(command(t, "await:"+lines, "sleep:500ms"))
 	require.NoError(t, err)
 	require.Nil(t, result.Trip)
 	require.Positive(t, result.Probes.Count)
 	require.Equal(t, result.Probes.Count, result.Probes.BlindFor)
 	require.Equal(t, "exit", result.Probes.Why)
-	require.Equal(t, 3, *b.seen()[0].ExitCode)
-	require.False(t, exists(filepath.Join(filepath.Dir(seen), "event.json")))
+	require.Equal(t, 3, *f.probeLines()[0].ExitCode)
+	require.False(t, exists(filepath.Join(filepath.Dir(lines), "event.json")))
 }
 
-func TestAProbeWhoseStatusDoesNotMatter(t *testing.T) {
+// TestProbeAnyExit checks that a failed probe can count.
+func TestProbeAnyExit(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.cfg.Probe = &stall.Probe{Command: []string{self(t), actor, "print:{}", "exit:1"}, Interval: time.Millisecond, Timeout: patient, AnyExit: true}
-	result, _ := b.stalled(play(t, "stay"))
+	f := newFixture(t)
+	f.cfg.Probe = &stall.Probe{
+		Command: childCommand(t, "print:{}", "exit:1"), Interval: time.Millisecond, Timeout: longTime, AnyExit: true,
+	}
+	result, _ := f.stalled(command(t, "stay"))
 	require.Equal(t, stall.KindNoProgress, result.Trip.Kind)
 	require.Zero(t, result.Probes.Blind)
 }
 
-func TestTheFirstProbeRunsAtOnce(t *testing.T) {
+// TestFirstProbe checks that the first probe runs at once.
+func TestFirstProbe(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.cfg.Probe = b.probe("=terminal")
-	b.cfg.Probe.Interval = patient
+	f := newFixture(t)
+	f.cfg.Probe = f.probe("=terminal")
+	f.cfg.Probe.Interval = longTime
 	began := time.Now()
-	b.stalled(play(t, "stay"))
-	within(t, late, began)
+	f.stalled(command(t, "stay"))
+	within(t, slack, began)
 }
 
-func TestAProbeIsEndedWhole(t *testing.T) {
+// TestProbeTree checks that no process of a probe is left.
+func TestProbeTree(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
@@ -135,39 +150,41 @@ func TestAProbeIsEndedWhole(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
-			b.cfg.Probe = &stall.Probe{
-				Command:  append([]string{self(t), actor}, c.steps...),
+			f := newFixture(t)
+			f.cfg.Probe = &stall.Probe{
+				Command:  childCommand(t, c.steps...),
 				Interval: time.Millisecond, Timeout: time.Second, OnError: stall.ErrorStall, StallThreshold: 2, ErrorThreshold: 2,
 			}
-			b.stalled(play(t, "stay")) // its environment has the token, and so has that of the probe
+			f.stalled(command(t, "stay")) // the probe has the command's environment, and so the token
 		})
 	}
 	t.Run("when the command ends while it runs", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
+		f := newFixture(t)
 		began := filepath.Join(t.TempDir(), "began")
-		b.cfg.Probe = &stall.Probe{Command: []string{self(t), actor, "ignore:INT,TERM", "touch:" + began, "stay"}, Timeout: patient}
+		f.cfg.Probe = &stall.Probe{Command: childCommand(t, "ignore:INT,TERM", "touch:"+began, "stay"), Timeout: longTime}
 		at := time.Now()
-		_, err := b.run(play(t, "await:"+began))
+		_, err := f.run(command(t, "await:"+began))
 		require.NoError(t, err)
-		within(t, 2*late, at)
+		within(t, 2*slack, at)
 	})
 }
 
-func TestWhatAProbeSaysForPeopleIsPublishedOnRequest(t *testing.T) {
+// TestProbePublish checks that a probe's texts for people are published only on request.
+func TestProbePublish(t *testing.T) {
 	for _, publish := range []bool{false, true} {
-		b := newBed(t)
-		b.cfg.Probe = &stall.Probe{
-			Command: []string{self(t), actor, `print:{"class": "terminal", "reasons": ["no such zone"], "summary": "0 of 3", "fingerprints": ["dns/b", "dns/a", "dns/b"]}`},
-			Publish: publish, Timeout: patient,
+		f := newFixture(t)
+		f.cfg.Probe = &stall.Probe{
+			Command: childCommand(t, `print:{"class": "terminal", "reasons": ["no such zone"], "summary": "0 of 3", `+
+				`"fingerprints": ["dns/b", "dns/a", "dns/b"]}`),
+			Publish: publish, Timeout: longTime,
 		}
-		b.cfg.FingerprintPrefix = "ci"
-		result, _ := b.stalled(play(t, "stay"))
-		line, record := b.seen()[0], b.record()
+		f.cfg.FingerprintPrefix = "ci"
+		result, _ := f.stalled(command(t, "stay"))
+		line, record := f.probeLines()[0], f.record()
 		require.Equal(t, []string{"dns/a", "dns/b"}, line.Fingerprints)
 		require.Equal(t, []string{"dns/a", "dns/b"}, record.Fingerprints)
-		require.Equal(t, []string{"dns/a", "dns/b"}, result.Trip.Fingerprints, "sorted, each once")
+		require.Equal(t, []string{"dns/a", "dns/b"}, result.Trip.Fingerprints, "sorted, without duplicates")
 		if publish {
 			require.Equal(t, []string{"no such zone"}, line.Reasons)
 			require.Equal(t, "0 of 3", line.Summary)

@@ -1,6 +1,7 @@
 package stall
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -8,18 +9,19 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
-// A report writes the artifacts of one command. A nil one writes nothing. What cannot be written is kept for the result and holds nothing up for longer than the
-// record timeout, also where a disk hangs.
+// A report writes the artifacts of one command. A nil report writes nothing. Errors are kept for the result. If a disk
+// hangs, it delays the command's end by at most the record timeout.
 type report struct {
 	cfg   *Config
 	dir   *artifact.Dir
 	wrote bool
-	hangs bool
-	begun artifact.Event
+	hangs bool           // a write did not return; no other write is tried
+	first artifact.Event // event.json as it was before the first signal
 	errs  []error
 }
 
@@ -34,14 +36,14 @@ func openReport(cfg *Config) (*report, error) {
 	return &report{cfg: cfg, dir: dir}, nil
 }
 
-// do writes one artifact.
+// do writes one artifact and keeps its error.
 func (r *report) do(write func() error) {
 	if r.hangs {
 		return
 	}
-	ended, err := r.bounded(write)
+	_, err := inTime(r.cfg.RecordTimeout, func() (struct{}, error) { return struct{}{}, write() })
 	switch {
-	case !ended:
+	case errors.Is(err, bounded.ErrLeftBehind):
 		r.hangs = true
 		r.errs = append(r.errs, fmt.Errorf("write artifacts: the disk did not answer in %v", r.cfg.RecordTimeout))
 	case err != nil:
@@ -51,76 +53,75 @@ func (r *report) do(write func() error) {
 	}
 }
 
-// bounded does some work for at most the record timeout, and reports whether it ended. It leaves behind what did not.
-func (r *report) bounded(work func() error) (ended bool, err error) {
-	done := make(chan error, 1)
-	go func() { done <- work() }()
-	timer := time.NewTimer(r.cfg.RecordTimeout)
-	defer timer.Stop()
-	select {
-	case err = <-done:
-		return true, err
-	case <-timer.C:
-		return false, nil
-	}
+// inTime makes a call and waits for it, but not longer than the timeout.
+func inTime[T any](timeout time.Duration, call func() (T, error)) (T, error) {
+	wait, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return bounded.Do(wait, call)
 }
 
-// probe adds a line about a probe.
-func (r *report) probe(s *sentinel, o observed, v verdict.SeriesVerdict) {
+// probe appends a line to probe.jsonl.
+func (r *report) probe(s *sentinel, p probeResult, v verdict.SeriesVerdict) {
 	if r == nil {
 		return
 	}
 	line := artifact.Probe{
-		AtUnixMS: s.began.Add(o.began).UnixMilli(), DurationMS: o.took.Milliseconds(), ExitCode: o.exit,
-		Class: string(o.Class), Digest: o.Digest, Same: v.Equal, Blind: string(o.blind), Fingerprints: o.Fingerprints,
+		AtUnixMS: s.began.Add(p.began).UnixMilli(), DurationMS: p.took.Milliseconds(), ExitCode: p.exit,
+		Class: string(p.Class), Digest: p.Digest, Same: v.Equal, Blind: string(p.blind), Fingerprints: p.Fingerprints,
 	}
 	if s.cfg.Probe.Publish {
-		line.Reasons, line.Summary = o.Reasons, o.Summary
+		line.Reasons, line.Summary = p.Reasons, p.Summary
 	}
 	r.do(func() error { return r.dir.AppendProbe(line) })
 }
 
-// event writes event.json before the first signal. The stop is nil where none will be sent.
+// event writes event.json before the first signal. The stop is nil if no signal will be sent.
 func (r *report) event(s *sentinel, stop *watchdog.Stop) {
 	if r == nil {
 		return
 	}
 	t := s.result.Trip
-	r.begun = artifact.Event{
+	r.first = artifact.Event{
 		CheckID: s.cfg.CheckID, Workflow: s.cfg.Workflow, Iteration: s.cfg.Iteration, RunID: s.run.ID(),
 		Trigger: artifact.Trigger{Kind: string(t.Kind), Reason: t.Reason, ObservedAtUnix: t.ObservedAt.Unix()},
 		Action:  artifact.Action{Kind: string(t.Action)},
 		Reasons: t.Reasons, Fingerprints: t.Fingerprints, Complete: stop == nil,
 	}
 	if stop != nil {
-		r.begun.EventID = stop.EventID()
+		r.first.EventID = stop.EventID()
 	}
 	for _, step := range s.cfg.steps(t.Action) {
-		r.begun.Action.Requested = append(r.begun.Action.Requested, signalName(step.signal))
+		r.first.Action.Requested = append(r.first.Action.Requested, signalName(step.signal))
 	}
-	e := r.begun
+	e := r.first
 	r.do(func() error { return r.dir.WriteEvent(e) })
 }
 
-// complete writes what came of a trip after the last signal.
+// complete writes the other artifacts after the last signal, and event.json again with what happened. Without a trip
+// there is nothing to write.
 func (r *report) complete(s *sentinel) {
-	if r == nil || s.result.Trip == nil {
-		s.result.Artifacts, s.result.ArtifactErr = r.outcome()
+	if r == nil {
 		return
 	}
-	r.writeTail(s)
-	if s.result.Incomplete {
-		t := s.result.Trip
-		d := artifact.Decision{
-			CheckID: s.cfg.CheckID, Workflow: s.cfg.Workflow, Iteration: s.cfg.Iteration, Reasons: t.Reasons, Fingerprints: t.Fingerprints, DecidedAtUnix: now().Unix(),
-		}
-		r.do(func() error { return r.dir.WriteDecision(d) })
+	if s.result.Trip != nil {
+		r.writeTail(s)
+		r.writeDecision(s)
+		e := r.completed(s)
+		r.do(func() error { return r.dir.WriteEvent(e) })
 	}
-	e := r.begun
+	if r.wrote {
+		s.result.Artifacts = filepath.Join(r.cfg.Artifacts, r.cfg.Step, artifact.Folder)
+	}
+	s.result.ArtifactErr = errors.Join(r.errs...)
+}
+
+// completed returns the first event with what was sent and how the command ended.
+func (r *report) completed(s *sentinel) artifact.Event {
+	e := r.first
 	e.Complete = true
-	if requested := s.result.Requested; len(requested) > 0 { // also of a command that was ended for another reason than an ignored trip
+	if len(s.result.Requested) > 0 { // an ignored trip requests none, but the command may be ended later, by its run
 		e.Action.Requested = nil
-		for _, sig := range requested {
+		for _, sig := range s.result.Requested {
 			e.Action.Requested = append(e.Action.Requested, signalName(sig))
 		}
 	}
@@ -130,58 +131,55 @@ func (r *report) complete(s *sentinel) {
 		e.Action.ExitCode = &code
 	}
 	for _, sent := range s.result.Sent {
-		e.Action.Sent = append(e.Action.Sent, artifact.Sent{Signal: signalName(sent.Signal), SentAtUnixMS: sent.At.UnixMilli(), Processes: sent.Processes})
+		e.Action.Sent = append(e.Action.Sent, artifact.Sent{
+			Signal: signalName(sent.Signal), SentAtUnixMS: sent.At.UnixMilli(), Processes: sent.Processes,
+		})
 	}
-	r.do(func() error { return r.dir.WriteEvent(e) })
-	s.result.Artifacts, s.result.ArtifactErr = r.outcome()
+	return e
 }
 
-// writeTail writes the redacted end of standard error. What could not be redacted is not written.
+// writeDecision writes decision.json if the command was a completion check that stalled.
+func (r *report) writeDecision(s *sentinel) {
+	if !s.result.Incomplete {
+		return
+	}
+	t := s.result.Trip
+	d := artifact.Decision{
+		CheckID: s.cfg.CheckID, Workflow: s.cfg.Workflow, Iteration: s.cfg.Iteration,
+		Reasons: t.Reasons, Fingerprints: t.Fingerprints, DecidedAtUnix: now().Unix(),
+	}
+	r.do(func() error { return r.dir.WriteDecision(d) })
+}
+
+// writeTail writes the redacted end of standard error. If the redaction fails, it writes nothing.
 func (r *report) writeTail(s *sentinel) {
 	if s.cfg.Tail == nil {
 		return
 	}
-	var text []byte
-	ended, err := r.bounded(func() (err error) {
-		text, err = redacted(s.cfg.Tail.Redact, s.io.tail.Bytes())
-		return err
+	text, err := inTime(r.cfg.RecordTimeout, func() ([]byte, error) {
+		return s.cfg.Tail.Redact(s.io.tail.Bytes()), nil
 	})
-	switch {
-	case !ended:
-		r.errs = append(r.errs, fmt.Errorf("write the tail of standard error: Tail.Redact did not return in %v; the tail was not written", r.cfg.RecordTimeout))
-	case err != nil:
-		r.errs = append(r.errs, err)
-	default:
+	if err == nil {
 		r.do(func() error { return r.dir.WriteTail(text) })
+		return
 	}
-}
-
-func redacted(redact func([]byte) []byte, tail []byte) (text []byte, err error) {
-	defer func() {
-		if recover() != nil { // what it says may hold what it could not redact
-			err = errors.New("write the tail of standard error: Tail.Redact panicked; the tail was not written")
-		}
-	}()
-	return redact(tail), nil
-}
-
-func (r *report) outcome() (folder string, err error) {
-	if r == nil {
-		return "", nil
+	reason := "Tail.Redact panicked" // without the panic's value, which may hold what was to be redacted
+	switch {
+	case errors.Is(err, bounded.ErrLeftBehind):
+		reason = fmt.Sprintf("Tail.Redact did not return in %v", r.cfg.RecordTimeout)
+	case errors.Is(err, bounded.ErrExited):
+		reason = "Tail.Redact ended its goroutine"
 	}
-	if r.wrote {
-		folder = filepath.Join(r.cfg.Artifacts, r.cfg.Step, artifact.Folder)
-	}
-	return folder, errors.Join(r.errs...)
+	r.errs = append(r.errs, fmt.Errorf("write the tail of standard error: %s; the tail was not written", reason))
 }
 
 func (r *report) close() {
 	if r != nil && !r.hangs {
-		_ = r.dir.Close() // it is only a folder
+		_ = r.dir.Close() // only a folder: nothing is lost
 	}
 }
 
-// signalName is a signal as artifacts have it.
+// signalName returns the name of a signal in artifacts.
 func signalName(sig syscall.Signal) string {
 	switch sig {
 	case 0:

@@ -5,29 +5,33 @@ import (
 	"time"
 )
 
-// A Kind is what tripped.
-type Kind string
+// A TripKind is the kind of signal that said that a command is stuck.
+type TripKind string
 
-// The kinds.
+// The kinds of trip.
 const (
-	KindNoOutput   Kind = "no_output"
-	KindNoProgress Kind = "no_progress"
-	KindTerminal   Kind = "terminal"
+	// KindNoOutput means that the command printed nothing for [Config].NoOutput.
+	KindNoOutput TripKind = "no_output"
+	// KindNoProgress means that probes saw no change, or that they could not observe and [Probe].OnError is ErrorStall.
+	KindNoProgress TripKind = "no_progress"
+	// KindTerminal means that a probe or an output line said that the command cannot succeed, or that probes could not
+	// observe and [Probe].OnError is ErrorTerminal.
+	KindTerminal TripKind = "terminal"
 )
 
-// A Trip is a command that was seen to be stuck.
+// A Trip says that a command was stuck.
 type Trip struct {
-	Kind Kind
-	// Reason says it for people, without anything of the command's.
+	Kind TripKind
+	// Reason says for people why the command is stuck. It holds no output of the command or the probe.
 	Reason string
-	// ObservedAt is when it was seen.
+	// ObservedAt is when it was noticed.
 	ObservedAt time.Time
 	// Action is what was done about it.
-	Action Action
-	// Fingerprints are short, stable names of what is wrong, sorted, each once; at most 32. The same ones in two attempts mean that the second
-	// failed like the first.
+	Action TripAction
+	// Fingerprints are short, stable names of what is wrong: at most 32, sorted, without duplicates. If two attempts
+	// have the same ones, the second attempt failed like the first.
 	Fingerprints []string
-	// Reasons and Summary are the probe's, where [Probe].Publish is set.
+	// Reasons and Summary are the probe's. They are empty unless [Probe].Publish is set.
 	Reasons []string
 	Summary string
 }
@@ -36,54 +40,57 @@ type Trip struct {
 type Sent struct {
 	Signal syscall.Signal
 	At     time.Time
-	// Processes is how many it reached.
+	// Processes is how many processes it reached.
 	Processes int
 }
 
-// A Result is what came of a command. It is the caller's.
+// A Result says how a command ended. [Run] does not use it after it has returned.
 type Result struct {
-	// RunID is the run that the command was: "<run>/<step>".
+	// RunID is the ID of the command's run, "<run>/<step>".
 	RunID string
-	// ExitCode is the exit status, -1 where a signal ended the command; Signal is that signal.
+	// ExitCode is the exit status, or -1 if a signal ended the command. Signal is that signal, or 0.
 	ExitCode int
 	Signal   syscall.Signal
-	// Elapsed is how long it took, until nothing of it was alive. User and System are the processor times of the command and those it waited for, MaxRSS their largest
-	// memory in bytes; MaxRSS is 0 where the system does not tell.
+	// Elapsed is the time from the start until none of the command's processes was alive. User and System are the
+	// processor times of the command and of the children that it waited for. MaxRSS is their peak memory in bytes, or 0
+	// if the operating system does not say.
 	Elapsed      time.Duration
 	User, System time.Duration
 	MaxRSS       int64
 
-	// Trip is the first trip, nil where there was none. With the action Ignore the command went on.
+	// Trip is the first trip, or nil. With ActionIgnore the command went on after it.
 	Trip *Trip
-	// Requested are the signals that the action has, Sent those that were sent, in order. Terminated tells that the command was alive before the first and nothing of it
-	// after the last; EndedBy is the signal that it took.
+	// Requested are the signals of the action, Sent those of them that were sent, in order. Terminated says that the
+	// command was alive before the first signal and that none of its processes was alive after the last. EndedBy is the
+	// signal after which none was alive, or 0.
 	Requested  []syscall.Signal
 	Sent       []Sent
 	Terminated bool
 	EndedBy    syscall.Signal
-	// Finished tells that the command ended by itself before the first signal: it is finished, also where it had tripped.
+	// Finished says that the command exited by itself before the first signal, even if it had tripped.
 	Finished bool
-	// LeftBehind is how many processes were alive when the command had ended by itself.
+	// LeftBehind is how many processes were alive after the command exited by itself.
 	LeftBehind int
-	// Survivors are the numbers of processes that could not be ended.
+	// Survivors are the IDs of the processes that could not be ended.
 	Survivors []int
 
-	// Probes are what the probe came to.
+	// Probes counts the probes.
 	Probes Probes
-	// Incomplete tells that the command was a completion check that stalled: see [Config].AsIncomplete.
+	// Incomplete says that the command was a completion check that stalled: see [Config].AsIncomplete.
 	Incomplete bool
-	// Artifacts is the folder that describes the trip; empty where nothing was written.
+	// Artifacts is the folder with the files that were written, or empty if none were.
 	Artifacts string
-	// ArtifactErr is why an artifact could not be written, OutputErr why output could not be passed on, nil for all is well. Neither is an error of Run.
+	// ArtifactErr is why an artifact could not be written, OutputErr why output could not be passed on. Both are nil if
+	// nothing failed. Run does not return them as its error.
 	ArtifactErr, OutputErr error
 }
 
-// Probes count what a probe saw.
+// Probes counts the probes of a command.
 type Probes struct {
-	// Count is how many there were, Blind how many of them saw nothing.
+	// Count is the number of probes, Blind the number of those that could not observe.
 	Count, Blind int
-	// BlindFor is how many in a row the last ones were blind, and Why in which way: "start", "timeout", "exit" or "output". While BlindFor is not 0 nobody
-	// knows whether the command gets anywhere.
+	// BlindFor is how many of the last probes in a row were blind. Why is the cause for the last of them: "start",
+	// "timeout", "exit" or "output". While BlindFor is not 0, it is unknown whether the command makes progress.
 	BlindFor int
 	Why      string
 }

@@ -10,20 +10,33 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// Run runs the command until it ends or is ended, and returns when nothing that it started is alive: at most the graces and a second after a trip, or after the
-// context ended. It is the command's Start and Wait; nothing else may start it. Several Runs may go on at once.
+// Run runs the command until it exits or has to be ended. It returns when no process that the command started is alive:
+// at most the graces and one second after a trip, or after ctx ended. Run replaces the command's Start and Wait, and
+// nothing else may start the command. Run may be called from several goroutines, each with a command of its own.
 //
-// What the command's Path, Args, Env, Dir, Stdin, Stdout, Stderr, ExtraFiles and SysProcAttr mean is as in package exec, with these differences. A nil output is read and
-// dropped where silence is a signal. Standard output and error that are the same, also as two files of one pipe or terminal, are one pipe. A file is the command's own, and is watched; what
-// StdoutPipe and StderrPipe return is not closed by anybody: use a writer, or an os.Pipe. An input that is no file is read ahead, and a Read of it that does not
-// return is left behind. On Linux the command's parent is the guard process.
+// Path, Args, Env, Dir, Stdin, Stdout, Stderr, ExtraFiles and SysProcAttr of the command mean the same as in package
+// exec, with these differences:
 //
-// The Result is nil where the command was not started. The error is nil for a command that ended by itself with status 0, whatever tripped before. Otherwise it wraps
-// an [*ExitError]; a [*Stalled] for one that was ended because it was stuck; the cause of the context or of the run around it, such as a [*watchdog.Stop], where that
-// ended it; [ErrSurvivors] besides, where a process was left; and the store's error where the cancel was never recorded. Before the start it wraps [watchdog.ErrInvalid],
-// [watchdog.ErrInvalid], an error of [watchdog.New], or the system's.
+//   - If silence is a signal, Run reads and drops an output that is nil.
+//   - If standard output and standard error are the same writer, or files of the same pipe or terminal, the command
+//     gets one pipe for both.
+//   - The command gets an output that is a file as its own file, and Run watches the file.
+//   - Nobody closes what StdoutPipe and StderrPipe return: use a writer, or an [os.Pipe].
+//   - Run reads ahead from an input that is not a file. If a Read of it does not return, Run leaves it behind.
+//   - On Linux the parent process of the command is the guard.
 //
-// A command that starts and ends at once takes about half as long again as with package exec.
+// The Result is nil if the command was not started. The error is nil if the command exited by itself with status 0,
+// even if it had tripped before. Otherwise Run wraps one of these:
+//
+//   - an [*ExitError] if the command exited by itself and failed
+//   - a [*Stalled] if Run ended the command because it was stuck
+//   - the cause of ctx or of the run around the command, such as a [*watchdog.Stop], if that ended the command
+//   - [watchdog.ErrInvalid], an error of [watchdog.New] or one of the operating system if the command was not started
+//
+// In addition, Run wraps [ErrSurvivors] if a process could not be ended, and the error of the store if the cancel
+// could not be recorded.
+//
+// A command that exits at once takes about one and a half times as long as with package exec.
 func Run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {
 	if err := cmp.Or(cfg.check(), checkCommand(cmd)); err != nil {
 		return nil, fmt.Errorf("run step %q: %w", cfg.Step, err)
@@ -46,12 +59,13 @@ func run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {
 	return s.result, errors.Join(err, s.close())
 }
 
-// attach makes the command's run: a layer of the one around it, or one of its own.
+// attach makes the command's run: a layer of the run in ctx, or else a run of its own.
 func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool, err error) {
 	budget := watchdog.Budget{WallClock: c.WallClock}
 	if outer := watchdog.FromContext(ctx); outer != nil {
 		if c.Store != nil || c.RunID != "" && c.RunID != outer.ID() {
-			return nil, true, flaw("Store or RunID is set and the context is that of run %s; the command is a layer of that run, leave them empty", outer.ID())
+			return nil, true, invalid("Store or RunID is set, but the command is a layer of run %s, the run of its context; "+
+				"leave both empty", outer.ID())
 		}
 		w, err = outer.Layer(c.Step, budget)
 		return w, true, err
@@ -63,8 +77,10 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 	logger := c.Logger
 	if c.WallClock == 0 {
 		budget.WallClock = watchdog.NoLimit
-		logger = quiet // the run has no limit because the sentinel has them
+		logger = discard // New would warn that the run has no limit; the sentinel has its own
 	}
-	w, err = watchdog.New(ctx, run, watchdog.Config{Store: c.Store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger})
+	w, err = watchdog.New(ctx, run, watchdog.Config{
+		Store: c.Store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
+	})
 	return w, false, err
 }

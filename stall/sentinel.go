@@ -16,14 +16,14 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
-// The pace of looks at a command whose output is not all passed through here.
+// How often a sentinel looks at output that does not pass through this process.
 const (
 	slowestLook  = time.Second
 	insideLook   = 100 * time.Millisecond // inside a run, whose limits are not known here
 	quickestLook = 10 * time.Millisecond
 )
 
-var quiet = slog.New(slog.DiscardHandler)
+var discard = slog.New(slog.DiscardHandler)
 
 func now() time.Time { return time.Now() }
 
@@ -31,7 +31,7 @@ func now() time.Time { return time.Now() }
 type sentinel struct {
 	cfg    Config
 	run    *watchdog.Watchdog
-	inside bool // a run
+	inside bool // inside another run
 	io     *stdio
 	tree   *proctree.Tree
 	began  time.Time
@@ -39,10 +39,10 @@ type sentinel struct {
 	report *report
 	result *Result
 
-	prober *prober
-	asking sync.WaitGroup
-	hush   context.CancelFunc // ends the probes
-	hold   *watchdog.Hold     // of the run, while a reader holds up the output
+	prober     *prober
+	stopProbes context.CancelFunc
+	probes     sync.WaitGroup
+	hold       *watchdog.Hold // open while a reader does not take the output
 }
 
 // open starts the command.
@@ -56,7 +56,7 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	if stop := s.run.Stop(); stop != nil {
 		return stop
 	}
-	if s.cfg.harmless() && !s.inside && s.cfg.WallClock == 0 {
+	if s.cfg.neverTrips() && !s.inside && s.cfg.WallClock == 0 {
 		s.log().Warn("stall sentinel has no signal and can never end its command", "run", s.run.ID())
 	}
 	s.judge = newJudge(&s.cfg)
@@ -72,22 +72,24 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	s.began = now()
 	s.io.began = s.began
 	s.tree, err = proctree.Start(proctree.Command{
-		Path: cmd.Path, Args: cmd.Args, Env: env, Dir: cmd.Dir, Files: s.io.files, Attr: cmd.SysProcAttr, SameGroup: isTerminal(cmd.Stdin),
+		Path: cmd.Path, Args: cmd.Args, Env: env, Dir: cmd.Dir, Files: s.io.files, Attr: cmd.SysProcAttr,
+		SameGroup: isTerminal(cmd.Stdin),
 	})
 	if err != nil {
 		return startError(err)
 	}
 	s.io.start()
 	if s.cfg.Probe != nil {
-		s.prober = &prober{cfg: s.cfg.Probe, env: env, dir: cmd.Dir, began: s.began, seen: make(chan observed)}
-		asking, hush := context.WithCancel(context.WithoutCancel(ctx))
-		s.hush = hush
-		s.asking.Go(func() { s.prober.run(asking) })
+		s.prober = &prober{cfg: s.cfg.Probe, env: env, dir: cmd.Dir, began: s.began, results: make(chan probeResult)}
+		probing, stop := context.WithCancel(context.WithoutCancel(ctx))
+		s.stopProbes = stop
+		s.probes.Go(func() { s.prober.run(probing) })
 	}
 	return nil
 }
 
-// startError is the error of a command that could not be started, of its kind and without what it was called with.
+// startError returns the error of a command that could not be started. It leaves out the command's path, which a
+// [os.PathError] has and which may be a secret.
 func startError(err error) error {
 	var path *os.PathError
 	switch {
@@ -100,13 +102,13 @@ func startError(err error) error {
 	}
 }
 
-// watch looks on until the command has ended or has to be. It returns nil for the first, and the cause for the second.
+// watch returns nil when the command exits, or else why to end it.
 func (s *sentinel) watch(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var seen chan observed
+	var results chan probeResult
 	if s.prober != nil {
-		seen = s.prober.seen
+		results = s.prober.results
 	}
 	for {
 		var found *finding
@@ -119,8 +121,8 @@ func (s *sentinel) watch(ctx context.Context) error {
 			return context.Cause(s.run.Context())
 		case n := <-s.io.patterns:
 			found = s.judge.pattern(n)
-		case o := <-seen:
-			found = s.heed(o)
+		case r := <-results:
+			found = s.observe(r)
 		case <-timer.C:
 			var wait time.Duration
 			found, wait = s.look()
@@ -135,16 +137,16 @@ func (s *sentinel) watch(ctx context.Context) error {
 	}
 }
 
-// look judges the output, and returns how long to wait for the next look.
+// look judges the output and returns how long to wait for the next look.
 func (s *sentinel) look() (*finding, time.Duration) {
 	last, blocked := s.io.look()
 	s.holdRun(blocked)
 	found, wait := s.judge.silence(time.Since(s.began), last, blocked)
-	return found, min(max(wait, 0), s.pace())
+	return found, min(max(wait, 0), s.lookInterval())
 }
 
-// pace is how often a file, or a reader, is looked at.
-func (s *sentinel) pace() time.Duration {
+// lookInterval is the longest time between two looks at a watched file or at a reader.
+func (s *sentinel) lookInterval() time.Duration {
 	slowest := slowestLook
 	if s.inside {
 		slowest = insideLook
@@ -155,7 +157,8 @@ func (s *sentinel) pace() time.Duration {
 	return min(max(s.cfg.NoOutput/8, quickestLook), slowest)
 }
 
-// holdRun keeps the run around the command from counting the reader's slowness as silence.
+// holdRun opens a hold on the run around the command while a reader blocks the output, so that the run does not count
+// that time as silence.
 func (s *sentinel) holdRun(blocked bool) {
 	if !blocked {
 		s.hold.Close()
@@ -163,49 +166,52 @@ func (s *sentinel) holdRun(blocked bool) {
 		return
 	}
 	if s.hold == nil && s.inside {
-		s.hold, _ = s.run.Hold(context.Background(), readerSlow, watchdog.NoLimit) // it fails on a run that has ended
+		s.hold, _ = s.run.Hold(context.Background(), slowReader, watchdog.NoLimit) // fails if the run has ended
 	}
 }
 
-// heed takes what a probe saw.
-func (s *sentinel) heed(o observed) *finding {
-	found, v := s.judge.probed(o, time.Since(s.began))
+// observe counts, reports and judges the result of a probe.
+func (s *sentinel) observe(r probeResult) *finding {
+	found, v := s.judge.probed(r, time.Since(s.began))
 	probes := &s.result.Probes
 	probes.Count++
-	probes.BlindFor, probes.Why = v.Blind, string(o.blind)
-	if o.blind != "" {
+	probes.BlindFor, probes.Why = v.Blind, string(r.blind)
+	if r.blind != "" {
 		probes.Blind++
 	}
 	if v.Blind == 1 {
-		s.log().Warn("stall probe saw nothing", "run", s.run.ID(), "why", string(o.blind))
+		s.log().Warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind))
 	}
 	switch {
-	case o.Class == verdict.ClassProgressing:
+	case r.Class == verdict.ClassProgressing:
 		s.run.Progress()
 	case v.Progress:
-		s.run.ProgressDigest(o.Digest)
+		s.run.ProgressDigest(r.Digest)
 	}
-	s.report.probe(s, o, v)
+	s.report.probe(s, r, v)
 	return found
 }
 
-// trip records what was found, and returns why the command has to end, nil where it goes on.
+// trip records a finding. It returns why the command must end, or nil if it goes on.
 func (s *sentinel) trip(f *finding) error {
 	if exited(s.tree) {
-		return nil // it is finished
+		return nil // watch returns in its next round
 	}
 	action := s.cfg.action(f.kind)
 	t := Trip{
-		Kind: f.kind, Reason: f.reason, ObservedAt: now(), Action: action, Fingerprints: artifact.Set(f.fingerprints), Reasons: f.published, Summary: f.summary,
+		Kind: f.kind, Reason: f.reason, ObservedAt: now(), Action: action,
+		Fingerprints: artifact.Set(f.fingerprints), Reasons: f.reasons, Summary: f.summary,
 	}
-	stop, err := s.run.Cancel(watchdog.Cancellation{Reason: f.code(), Elapsed: f.used, Budget: f.allowed, ObserveOnly: action == Ignore})
+	stop, err := s.run.Cancel(watchdog.Cancellation{
+		Reason: f.code(), Elapsed: f.used, Budget: f.allowed, ObserveOnly: action == ActionIgnore,
+	})
 	switch {
-	case err != nil: // the run has ended in another way, and that is the cause
+	case err != nil: // the run ended for another reason
 		return err
 	case stop != nil && stop.Code != f.code():
 		return stop
 	case stop == nil:
-		t.Action = Ignore // the host only observes
+		t.Action = ActionIgnore // also if the config has another action, because the run only observes
 	}
 	if s.result.Trip == nil || stop != nil {
 		s.result.Trip = &t
@@ -217,10 +223,10 @@ func (s *sentinel) trip(f *finding) error {
 	return &Stalled{Trip: t, Stop: stop}
 }
 
-// conclude ends what is left and waits until all is done.
+// conclude ends what is left of the command and fills in the result.
 func (s *sentinel) conclude(ctx context.Context, cause error) {
-	if s.hush != nil {
-		s.hush()
+	if s.stopProbes != nil {
+		s.stopProbes()
 	}
 	switch {
 	case cause == nil:
@@ -230,17 +236,17 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	case s.result.Trip != nil && isStalled(cause):
 		s.end(s.result.Trip.Action)
 	default:
-		s.end(Interrupt)
+		s.end(ActionInterrupt)
 	}
-	s.asking.Wait()
+	s.probes.Wait()
 	s.result.OutputErr = s.io.close(drainBound)
-	s.take()
+	s.recordStatus()
 	s.result.Incomplete = s.cfg.AsIncomplete && !s.result.Finished && isStalled(cause)
 	s.report.complete(s)
 }
 
-// take notes how the command ended.
-func (s *sentinel) take() {
+// recordStatus copies how the command ended to the result.
+func (s *sentinel) recordStatus() {
 	status := s.tree.Status()
 	s.result.ExitCode, s.result.Signal = status.ExitCode, status.Signal
 	s.result.User, s.result.System, s.result.MaxRSS = status.User, status.System, status.MaxRSS
@@ -250,7 +256,7 @@ func (s *sentinel) take() {
 	}
 }
 
-// verdict is the error that Run returns.
+// verdict returns the error of [Run].
 func (s *sentinel) verdict(cause error) error {
 	switch {
 	case s.tree.Err() != nil:
@@ -261,7 +267,7 @@ func (s *sentinel) verdict(cause error) error {
 		cause = nil
 	}
 	if !gone(s.tree) {
-		cause = errors.Join(cause, fmt.Errorf("%w: their numbers are %v; end them by hand", ErrSurvivors, s.result.Survivors))
+		cause = errors.Join(cause, fmt.Errorf("%w: end the processes %v by hand", ErrSurvivors, s.result.Survivors))
 	}
 	return cause
 }
@@ -278,7 +284,7 @@ func isStalled(err error) bool {
 	return errors.As(err, &stalled)
 }
 
-// close ends the watching.
+// close releases what open opened, whether or not the command was started.
 func (s *sentinel) close() error {
 	s.hold.Close()
 	var err error

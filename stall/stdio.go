@@ -13,25 +13,27 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/tail"
 )
 
-// A stdio is a command's standard input and output, and what is known of the output.
+// A stdio connects a command's standard input and output, and notes when output comes.
 type stdio struct {
 	cfg      *Config
 	files    []*os.File // for the command
-	opened   []*os.File // by us, for the command
+	opened   []*os.File // those of files that are not the host's
 	streams  []*relay.Stream
 	watched  []*relay.File
 	scanners []*lines.Scanner
 	tail     *tail.Buffer
 
 	began    time.Time
-	alive    func()       // called at every output that counts
-	last     atomic.Int64 // when the last output that counts came, since began; 0 is never
-	patterns chan int     // terminal patterns that were found
+	activity func()       // called for every output that counts
+	last     atomic.Int64 // when the last output that counts came, since began; 0 for never
+	patterns chan int     // indexes of the terminal patterns that were found
 }
 
-// openStdio prepares what a command gets as its descriptors. Watched tells that somebody heeds its output.
-func openStdio(cmd *exec.Cmd, cfg *Config, watched bool, alive func()) (*stdio, error) {
-	o := &stdio{cfg: cfg, alive: alive, patterns: make(chan int, 2*len(cfg.Terminal))}
+// openStdio opens the files that the command gets as its descriptors. If watched is set, it calls activity for every
+// output that counts.
+func openStdio(cmd *exec.Cmd, cfg *Config, watched bool, activity func()) (*stdio, error) {
+	// Each of the two streams finds each pattern once, so that sending to patterns never blocks.
+	o := &stdio{cfg: cfg, activity: activity, patterns: make(chan int, 2*len(cfg.Terminal))}
 	if cfg.Tail != nil {
 		o.tail = tail.New(cfg.Tail.Bytes)
 	}
@@ -47,33 +49,35 @@ func (o *stdio) open(cmd *exec.Cmd, watched bool) error {
 	if err != nil {
 		return err
 	}
-	counts := func(a Activity) bool { return watched && (o.cfg.Activity == AnyOutput || o.cfg.Activity == a) }
-	one := same(cmd.Stdout, cmd.Stderr) // then nothing tells which of the two it is
-	out, err := o.output(cmd.Stdout, counts(Stdout) || one && counts(Stderr), one && o.tail != nil)
+	counts := func(source ActivitySource) bool {
+		return watched && (o.cfg.ActivitySource == ActivityAny || o.cfg.ActivitySource == source)
+	}
+	one := same(cmd.Stdout, cmd.Stderr) // then nothing says which of the two an output was written to
+	out, err := o.output(cmd.Stdout, counts(ActivityStdout) || one && counts(ActivityStderr), one && o.tail != nil)
 	if err != nil {
 		return err
 	}
 	errs := out
 	if !one {
-		errs, err = o.output(cmd.Stderr, counts(Stderr), o.tail != nil)
+		errs, err = o.output(cmd.Stderr, counts(ActivityStderr), o.tail != nil)
 	}
 	o.files = append([]*os.File{in, out, errs}, cmd.ExtraFiles...)
 	return err
 }
 
-// same reports that both outputs go to one place, so that one pipe keeps their order.
+// same reports whether both outputs go to the same writer. Then they share one pipe, which keeps their order.
 func same(a, b io.Writer) (same bool) {
 	if one, ok := a.(*os.File); ok {
 		if other, ok := b.(*os.File); ok {
 			return one == other || sameStream(one, other)
 		}
 	}
-	defer func() { _ = recover() }() // writers of a kind that cannot be compared are not the same
+	defer func() { _ = recover() }() // comparing writers panics if their type is not comparable; then they differ
 	return a != nil && a == b
 }
 
-// sameStream reports that two files are one pipe or terminal, as a host's own outputs are after 2>&1. Two descriptors of one regular file may stand at different
-// places, and stay two.
+// sameStream reports whether two files are the same pipe or terminal, as os.Stdout and os.Stderr are after 2>&1. It is
+// false for a regular file, because two descriptors of one file can have different offsets.
 func sameStream(a, b *os.File) bool {
 	one, err := a.Stat()
 	if err != nil || one.Mode().IsRegular() {
@@ -83,11 +87,11 @@ func sameStream(a, b *os.File) bool {
 	return err == nil && os.SameFile(one, other)
 }
 
-// input is the command's standard input. A reader that is no file is copied into a pipe by a goroutine, which ends with the reader or, if it is not reading then, with
-// the command.
+// input returns the command's standard input. A goroutine copies a reader that is not a file into a pipe. The goroutine
+// ends at the end of the reader, or with its first write after the command has ended.
 func (o *stdio) input(from io.Reader) (*os.File, error) {
 	if from == nil {
-		return o.nothing(os.O_RDONLY)
+		return o.devNull(os.O_RDONLY)
 	}
 	if f, ok := from.(*os.File); ok {
 		return f, nil
@@ -98,13 +102,13 @@ func (o *stdio) input(from io.Reader) (*os.File, error) {
 	}
 	o.opened = append(o.opened, r)
 	go func() {
-		_, _ = io.Copy(w, from) // a command need not read all of it
+		_, _ = io.Copy(w, from) // fails if the command does not read all of it, which is no error
 		_ = w.Close()
 	}()
 	return r, nil
 }
 
-func (o *stdio) nothing(flag int) (*os.File, error) {
+func (o *stdio) devNull(flag int) (*os.File, error) {
 	f, err := os.OpenFile(os.DevNull, flag, 0)
 	if err == nil {
 		o.opened = append(o.opened, f)
@@ -112,8 +116,8 @@ func (o *stdio) nothing(flag int) (*os.File, error) {
 	return f, err
 }
 
-// output is what the command writes to: the host's file itself where nobody has to see what goes there or where a file shows that it grows, and the pipe of a
-// stream elsewhere.
+// output returns the file that the command writes to. This is the host's own file if nobody needs to see the output, or
+// if the growth of the file shows it. Otherwise it is the pipe of a stream.
 func (o *stdio) output(to io.Writer, counts, tailed bool) (*os.File, error) {
 	read := tailed || len(o.cfg.Terminal) > 0
 	f, isFile := to.(*os.File)
@@ -126,7 +130,7 @@ func (o *stdio) output(to io.Writer, counts, tailed bool) (*os.File, error) {
 			return f, nil
 		}
 	case to == nil && !read && !counts:
-		return o.nothing(os.O_WRONLY)
+		return o.devNull(os.O_WRONLY)
 	}
 	return o.stream(to, counts, tailed)
 }
@@ -138,7 +142,7 @@ func (o *stdio) stream(to io.Writer, counts, tailed bool) (*os.File, error) {
 	}
 	var looks []func([]byte)
 	if len(o.cfg.Terminal) > 0 {
-		scanner := lines.New(o.cfg.Terminal, func(n int) { o.patterns <- n }) // there is room for each once a stream
+		scanner := lines.New(o.cfg.Terminal, func(n int) { o.patterns <- n })
 		o.scanners = append(o.scanners, scanner)
 		looks = append(looks, scanner.Look)
 	}
@@ -160,13 +164,14 @@ func (o *stdio) stream(to io.Writer, counts, tailed bool) (*os.File, error) {
 	return s.Child(), nil
 }
 
-// seen notes an output.
+// seen notes an output that counts.
 func (o *stdio) seen(at time.Time) {
 	o.last.Store(int64(max(at.Sub(o.began), 1)))
-	o.alive()
+	o.activity()
 }
 
-// start begins to pass on, after the command has its descriptors.
+// start starts to pass the output on. The command must have been started, because start closes the files that only the
+// command needs.
 func (o *stdio) start() {
 	for _, s := range o.streams {
 		s.Start()
@@ -176,12 +181,12 @@ func (o *stdio) start() {
 
 func (o *stdio) closeOpened() {
 	for _, f := range o.opened {
-		_ = f.Close() // nothing was written to it here
+		_ = f.Close() // this process wrote nothing to it
 	}
 	o.opened = nil
 }
 
-// look returns when the last output was, since the command began, and whether a reader holds it up.
+// look returns when the last output came, since the start of the command, and whether a reader blocks the output.
 func (o *stdio) look() (last time.Duration, blocked bool) {
 	for _, f := range o.watched {
 		if at, changed := f.Changed(); changed {
@@ -195,8 +200,8 @@ func (o *stdio) look() (last time.Duration, blocked bool) {
 	return time.Duration(o.last.Load()), blocked
 }
 
-// drain waits until all output of a command that is gone was passed on, however slowly it is read, or until the caller or the run gives up. It calls slow where it has to
-// wait.
+// drain waits until all output of an ended command is passed on, however slow its reader is, or until the caller's
+// context or the run ends. It calls slow if it has to wait.
 func (o *stdio) drain(slow func(), caller, run <-chan struct{}) {
 	timer := time.NewTimer(quickestLook)
 	defer timer.Stop()
@@ -217,18 +222,18 @@ func (o *stdio) drain(slow func(), caller, run <-chan struct{}) {
 	}
 }
 
-// close ends what was opened. The readers of the output have the time wait to take what is left.
+// close closes all files and streams. It gives the readers of the output at most wait to take the rest.
 func (o *stdio) close(wait time.Duration) error {
 	o.closeOpened()
 	for _, f := range o.watched {
-		_ = f.Close() // nothing was written to it here
+		_ = f.Close() // this process wrote nothing to it
 	}
 	until := time.Now().Add(wait)
 	var all error
 	for _, s := range o.streams {
 		all = errors.Join(all, s.Finish(max(time.Until(until), 0)))
 	}
-	if all == nil { // every stream has ended, and with it the last look
+	if all == nil { // every stream has ended, so that nothing calls the scanners any more
 		for _, s := range o.scanners {
 			s.End()
 		}

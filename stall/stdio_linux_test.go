@@ -15,15 +15,15 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-func TestStandardInput(t *testing.T) {
+func TestInput(t *testing.T) {
 	t.Parallel()
 	echo := func(t *testing.T, in io.Reader) string {
 		t.Helper()
-		cmd := play(t, "echo")
+		cmd := command(t, "echo")
 		cmd.Stdin = in
 		var out strings.Builder
 		cmd.Stdout = &out
-		_, err := newBed(t).run(cmd)
+		_, err := newFixture(t).run(cmd)
 		require.NoError(t, err)
 		return out.String()
 	}
@@ -37,12 +37,12 @@ func TestStandardInput(t *testing.T) {
 		require.NoError(t, err)
 		defer file.Close()
 		require.Equal(t, text, echo(t, file))
-		require.NoError(t, file.Close(), "it stays the host's")
+		require.NoError(t, file.Close(), "Run did not close it")
 	})
-	t.Run("that nobody reads keeps nothing", func(t *testing.T) {
-		cmd := play(t)
+	t.Run("that nobody reads does not delay Run", func(t *testing.T) {
+		cmd := command(t)
 		cmd.Stdin = strings.NewReader(text)
-		_, err := newBed(t).run(cmd)
+		_, err := newFixture(t).run(cmd)
 		require.NoError(t, err)
 	})
 }
@@ -50,12 +50,12 @@ func TestStandardInput(t *testing.T) {
 func TestOutput(t *testing.T) {
 	t.Parallel()
 	t.Run("to one writer keeps the order of both", func(t *testing.T) {
-		cmd := play(t, "orders:2000")
+		cmd := command(t, "number:2000")
 		var out, want bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &out
-		b := newBed(t)
-		b.cfg.NoOutput = patient
-		_, err := b.run(cmd)
+		f := newFixture(t)
+		f.cfg.NoOutput = longTime
+		_, err := f.run(cmd)
 		require.NoError(t, err)
 		for n := range 2000 {
 			fmt.Fprintln(&want, n)
@@ -63,32 +63,32 @@ func TestOutput(t *testing.T) {
 		require.Equal(t, want.String(), out.String())
 	})
 	t.Run("to two writers keeps them apart", func(t *testing.T) {
-		cmd := play(t, "print:a", "warn:b")
+		cmd := command(t, "print:a", "warn:b")
 		var out, errs strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &errs
-		_, err := newBed(t).run(cmd)
+		_, err := newFixture(t).run(cmd)
 		require.NoError(t, err)
 		require.Equal(t, "a\nb\n", out.String()+errs.String())
 		require.Equal(t, "a\n", out.String())
 	})
-	t.Run("to a reader that closed ends the command and no host", func(t *testing.T) {
+	t.Run("to a closed reader ends the command, and not the host", func(t *testing.T) {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
 		defer w.Close()
 		require.NoError(t, r.Close())
-		cmd := play(t, "flood:"+floodSize, "stay")
+		cmd := command(t, "flood:"+floodSize, "stay")
 		cmd.Stdout = w
-		b := newBed(t)
-		b.cfg.NoOutput = patient
-		result, err := b.run(cmd)
+		f := newFixture(t)
+		f.cfg.NoOutput = longTime
+		result, err := f.run(cmd)
 		require.Error(t, err)
 		require.True(t, result.Finished)
 		require.Error(t, result.OutputErr)
 	})
-	t.Run("to a writer that fails is told", func(t *testing.T) {
-		cmd := play(t, "print:a")
+	t.Run("to a writer that fails is reported", func(t *testing.T) {
+		cmd := command(t, "print:a")
 		cmd.Stdout = failing{}
-		result, err := newBed(t).run(cmd)
+		result, err := newFixture(t).run(cmd)
 		require.NoError(t, err)
 		require.ErrorIs(t, result.OutputErr, errEnough)
 	})
@@ -98,44 +98,52 @@ type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errEnough }
 
-func TestASlowReaderIsNoStall(t *testing.T) {
+// TestSlowReader checks that a slow reader is not a stall.
+func TestSlowReader(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.cfg.NoOutput = 1500 * time.Millisecond
-	cmd := play(t, "flood:"+floodSize)
+	f := newFixture(t)
+	f.cfg.NoOutput = 1500 * time.Millisecond
+	cmd := command(t, "flood:"+floodSize)
 	got := int64(0)
-	pause := &trigger{func() { time.Sleep(3500 * time.Millisecond) }}
+	pause := &onFirstWrite{func() { time.Sleep(3500 * time.Millisecond) }}
 	cmd.Stdout = io.MultiWriter(pause, counter{&got, 0})
-	result, err := b.run(cmd)
+	result, err := f.run(cmd)
 	require.NoError(t, err)
 	require.Nil(t, result.Trip)
 	require.Equal(t, floodSize, fmt.Sprint(got), "nothing was lost")
 }
 
-func TestOnlyTheOutputThatCountsIsASignOfLife(t *testing.T) {
+// TestActivitySource checks that only the output that counts is a sign of life.
+func TestActivitySource(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		activity stall.Activity
-		one      bool
-		stalls   bool
-	}{{stall.Stdout, false, false}, {stall.Stderr, false, true}, {stall.Stderr, true, false}, {stall.AnyOutput, false, false}} {
-		t.Run(fmt.Sprintf("%s, one writer %v", c.activity, c.one), func(t *testing.T) {
+		source stall.ActivitySource
+		one    bool
+		stalls bool
+	}{
+		{stall.ActivityStdout, false, false},
+		{stall.ActivityStderr, false, true},
+		{stall.ActivityStderr, true, false},
+		{stall.ActivityAny, false, false},
+	} {
+		t.Run(fmt.Sprintf("%s, one writer %v", c.source, c.one), func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
-			b.cfg.Activity, b.cfg.NoOutput = c.activity, 2*time.Second
-			cmd := play(t, "every:50ms:x:60")
+			f := newFixture(t)
+			f.cfg.ActivitySource, f.cfg.NoOutput = c.source, 2*time.Second
+			cmd := command(t, "every:50ms:x:60")
 			if c.one {
 				var out strings.Builder
 				cmd.Stdout, cmd.Stderr = &out, &out
 			}
-			result, err := b.run(cmd)
+			result, err := f.run(cmd)
 			require.Equal(t, c.stalls, err != nil, "%v", err)
 			require.Equal(t, c.stalls, !result.Finished)
 		})
 	}
 }
 
-func TestOutputToAFileIsWatched(t *testing.T) {
+// TestOutputFile checks that Run watches an output that is a file.
+func TestOutputFile(t *testing.T) {
 	t.Parallel()
 	open := func(t *testing.T) *os.File {
 		t.Helper()
@@ -144,41 +152,42 @@ func TestOutputToAFileIsWatched(t *testing.T) {
 		t.Cleanup(func() { _ = file.Close() })
 		return file
 	}
-	t.Run("one that grows is no stall", func(t *testing.T) {
+	t.Run("one that grows is not a stall", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.cfg.NoOutput = 2 * time.Second
-		cmd, file := play(t, "every:100ms:x:35"), open(t)
+		f := newFixture(t)
+		f.cfg.NoOutput = 2 * time.Second
+		cmd, file := command(t, "every:100ms:x:35"), open(t)
 		cmd.Stdout = file
-		_, err := b.run(cmd)
+		_, err := f.run(cmd)
 		require.NoError(t, err)
 		text, err := os.ReadFile(file.Name())
 		require.NoError(t, err)
 		require.Equal(t, strings.Repeat("x\n", 35), string(text))
 	})
-	t.Run("one that does not is, in time", func(t *testing.T) {
+	t.Run("one that does not grow is a stall, in time", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.cfg.NoOutput = time.Second
-		cmd := play(t, "print:x", "stay")
+		f := newFixture(t)
+		f.cfg.NoOutput = time.Second
+		cmd := command(t, "print:x", "stay")
 		cmd.Stdout = open(t)
 		began := time.Now()
-		result, _ := b.stalled(cmd)
+		result, _ := f.stalled(cmd)
 		require.Equal(t, []string{"stall/no_output"}, result.Trip.Fingerprints, "there was some")
-		require.Less(t, result.Trip.ObservedAt.Sub(began), 2*b.cfg.NoOutput+time.Second)
+		require.Less(t, result.Trip.ObservedAt.Sub(began), 2*f.cfg.NoOutput+time.Second)
 	})
 }
 
-func TestAFileThatWasWatchedIsLetGoOf(t *testing.T) {
+// TestOutputFileClosed checks that Run leaves no descriptors of watched files open.
+func TestOutputFileClosed(t *testing.T) {
 	before := descriptors(t)
 	for range 12 {
-		b := newBed(t)
-		b.cfg.NoOutput = patient
+		f := newFixture(t)
+		f.cfg.NoOutput = longTime
 		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 		require.NoError(t, err)
-		cmd := play(t)
+		cmd := command(t)
 		cmd.Stdout = file
-		_, err = b.run(cmd)
+		_, err = f.run(cmd)
 		require.NoError(t, err)
 		require.NoError(t, file.Close())
 	}
@@ -192,13 +201,14 @@ func descriptors(tb testing.TB) int {
 	return len(all)
 }
 
-func TestACommandThatPrintsNothingHasAFingerprintOfItsOwn(t *testing.T) {
+// TestNoOutputAtAll checks that a command that never prints anything has a fingerprint of its own.
+func TestNoOutputAtAll(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.cfg.NoOutput, b.cfg.FingerprintPrefix = 300*time.Millisecond, "ci/nightly"
-	result, err := b.stalled(play(t, "stay"))
+	f := newFixture(t)
+	f.cfg.NoOutput, f.cfg.FingerprintPrefix = 300*time.Millisecond, "ci/nightly"
+	result, err := f.stalled(command(t, "stay"))
 	require.Equal(t, []string{"ci/nightly/stall/no_output:never"}, result.Trip.Fingerprints)
-	require.GreaterOrEqual(t, err.Stop.Elapsed, b.cfg.NoOutput)
-	require.Equal(t, b.cfg.NoOutput, err.Stop.Budget)
+	require.GreaterOrEqual(t, err.Stop.Elapsed, f.cfg.NoOutput)
+	require.Equal(t, f.cfg.NoOutput, err.Stop.Budget)
 	require.NotErrorIs(t, err, stall.ErrSurvivors)
 }

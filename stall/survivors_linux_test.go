@@ -19,33 +19,37 @@ import (
 
 var long = os.Getenv("WATCHDOG_LONG") != ""
 
-// times is how often each scenario is ended in each way.
-func times(s escape.Scenario) int {
+// repeats returns how often to end each scenario in each way.
+func repeats(s escape.Scenario) int {
 	switch {
 	case long:
 		return 20
-	case s.Processes > 100 || racing.Enabled: // it takes a while to start them
+	case s.Processes > 100 || racing.Enabled: // they take a while to start
 		return 1
 	}
 	return 2
 }
 
-func TestNothingSurvives(t *testing.T) {
+// TestSurvivors checks that no process of a command survives, however it tries to escape.
+func TestSurvivors(t *testing.T) {
 	for _, ending := range []struct {
 		name string
 		end  func(*testing.T, escape.Scenario)
 	}{
-		{"a trip", endedByTrip}, {"an outside cancel", endedByCancel}, {"its normal exit", endedByItself}, {"SIGKILL to the host", endedByHost},
+		{"a trip", endedByTrip},
+		{"a cancel", endedByCancel},
+		{"its normal exit", endedByItself},
+		{"SIGKILL to the host", endedByHost},
 	} {
 		for _, s := range escape.Scenarios() {
 			t.Run(s.Name+" after "+ending.name, func(t *testing.T) {
-				if s.Name != unmarked {
+				if s.Name != onlyScenario {
 					t.Parallel()
 				}
-				if ending.name == "its normal exit" && !s.Ends {
-					t.Skip("its leader does not end by itself")
+				if ending.name == "its normal exit" && !s.LeaderExits {
+					t.Skip("its first process does not exit by itself")
 				}
-				for range times(s) {
+				for range repeats(s) {
 					one := s.In(t.TempDir())
 					t.Cleanup(one.End)
 					ending.end(t, one)
@@ -56,32 +60,34 @@ func TestNothingSurvives(t *testing.T) {
 	}
 }
 
-// there is how many processes an ending may wait for: where the leader ends by itself the others may be ended before they are written down.
-func there(s escape.Scenario) int {
-	if s.Ends {
+// minProcesses returns how many processes a test can wait for. If the first process exits by itself, the others may be
+// ended before they are registered.
+func minProcesses(s escape.Scenario) int {
+	if s.LeaderExits {
 		return 1
 	}
 	return s.Processes
 }
 
-// unmarked is the scenario that is told from others by being the only one: of the host, and of the command and its probe.
-const unmarked = "an orphan that set its limit of file locks"
+// onlyScenario is found only while its host runs no other command and no probe.
+const onlyScenario = "an orphan that set its limit of file locks"
 
-// shortly are the graces of a scenario.
-var shortly = stall.Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond}
+// shortGrace are the graces for a scenario.
+var shortGrace = stall.Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond}
 
 func scenarioCommand(s escape.Scenario) *exec.Cmd {
 	path, args, env := s.Command()
 	return &exec.Cmd{Path: path, Args: args, Env: env}
 }
 
-// endedByTrip trips by a probe, which waits until all of the scenario is there.
+// endedByTrip trips by a probe, which waits until all processes of the scenario have started.
 func endedByTrip(t *testing.T, s escape.Scenario) {
-	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Grace: shortly, Logger: quiet, KeepBackground: true}
-	cfg.KeepBackground = !s.Ends // one that ends by itself may have before the probe's answer
-	cfg.Probe = &stall.Probe{Command: []string{self(t), actor, "lines:" + s.Registry() + ":" + strconv.Itoa(there(s)), `print:{"class": "terminal"}`}, Timeout: patient}
+	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Grace: shortGrace, Logger: discard, KeepBackground: true}
+	cfg.KeepBackground = !s.LeaderExits // a scenario that exits by itself may do so before the probe answers
+	cfg.Probe = &stall.Probe{Timeout: longTime, Command: childCommand(t,
+		"lines:"+s.Registry()+":"+strconv.Itoa(minProcesses(s)), `print:{"class": "terminal"}`)}
 	code := watchdog.CommandTerminal
-	if s.Name == unmarked {
+	if s.Name == onlyScenario {
 		cfg.Probe, cfg.NoOutput, code = nil, 500*time.Millisecond, watchdog.CommandNoOutput
 	}
 	result, err := stall.Run(t.Context(), scenarioCommand(s), cfg)
@@ -95,12 +101,13 @@ func endedByTrip(t *testing.T, s escape.Scenario) {
 func endedByCancel(t *testing.T, s escape.Scenario) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cmd := scenarioCommand(s)
-	s.Processes = there(s)
+	s.Processes = minProcesses(s)
 	go func() {
 		_ = s.Ready(20 * time.Second)
 		cancel(errEnough)
 	}()
-	result, err := stall.Run(ctx, cmd, stall.Config{Step: "step", Store: &watchdog.Memory{}, Grace: shortly, Logger: quiet})
+	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Grace: shortGrace, Logger: discard}
+	result, err := stall.Run(ctx, cmd, cfg)
 	require.NotNil(t, result, "%v", err)
 	if !result.Finished {
 		require.ErrorIs(t, err, errEnough)
@@ -109,7 +116,8 @@ func endedByCancel(t *testing.T, s escape.Scenario) {
 }
 
 func endedByItself(t *testing.T, s escape.Scenario) {
-	result, err := stall.Run(t.Context(), scenarioCommand(s), stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: quiet})
+	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: discard}
+	result, err := stall.Run(t.Context(), scenarioCommand(s), cfg)
 	require.NoError(t, err)
 	require.True(t, result.Finished)
 	require.Positive(t, result.LeftBehind)
@@ -117,14 +125,15 @@ func endedByItself(t *testing.T, s escape.Scenario) {
 
 func endedByHost(t *testing.T, s escape.Scenario) {
 	_, args, _ := s.Command()
-	cmd := exec.Command(self(t), append([]string{actor, "host"}, args...)...)
+	line := append(childCommand(t, "host"), args...)
+	cmd := exec.Command(line[0], line[1:]...)
 	cmd.Stderr = os.Stderr
 	require.NoError(t, cmd.Start())
 	defer cmd.Wait()
-	s.Processes = there(s)
+	s.Processes = minProcesses(s)
 	require.NoError(t, s.Ready(20*time.Second))
 	require.NoError(t, cmd.Process.Kill())
-	none := 0 // how often in a row: a process that is just being started is not to be seen for a moment
+	none := 0 // how often in a row, because a process that is just starting is invisible for a moment
 	eventually(t, "all of it ends", func() bool {
 		if none++; len(s.Survivors()) > 0 {
 			none = 0
@@ -133,14 +142,15 @@ func endedByHost(t *testing.T, s escape.Scenario) {
 	})
 }
 
-// host runs what the arguments after it are, and what that leaves behind stays, until the host is killed.
+// host runs the command in its arguments. What the command leaves behind stays until the host is killed.
 func host(string) error {
 	args := os.Args[3:]
 	cmd := &exec.Cmd{Path: os.Args[0], Args: args}
-	cmd.Stdout, cmd.Stderr = &trigger{}, &trigger{}
+	cmd.Stdout, cmd.Stderr = &onFirstWrite{}, &onFirstWrite{}
 	go func() {
-		_, _ = stall.Run(context.Background(), cmd, stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: quiet, NoOutput: patient})
+		cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Logger: discard, NoOutput: longTime}
+		_, _ = stall.Run(context.Background(), cmd, cfg)
 	}()
-	time.Sleep(patient)
+	time.Sleep(longTime)
 	return nil
 }

@@ -7,7 +7,8 @@ import (
 	"unsafe"
 )
 
-// isTerminal reports that a command's input is a terminal: then it stays in the host's process group, because a terminal lets no other read.
+// isTerminal reports whether a command's input is a terminal. Then the command must stay in the host's process group,
+// because a terminal stops readers of other groups.
 func isTerminal(in io.Reader) bool {
 	f, ok := in.(*os.File)
 	if !ok {

@@ -4,5 +4,5 @@ package stall
 
 import "io"
 
-// isTerminal is not known here, so that a command that reads from a terminal is stopped by it.
+// isTerminal always returns false here. A command that reads from a terminal is therefore stopped by it.
 func isTerminal(io.Reader) bool { return false }

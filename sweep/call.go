@@ -2,55 +2,42 @@ package sweep
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/bounded"
 )
 
-// lateness is how long a call has to return after its context has ended, before it is left behind.
+// lateness is how long a call has to return after its context ended, before the sweeper gives up waiting for it.
 const lateness = time.Second
 
-// errExited is what a call comes to that ends its goroutine.
-var errExited = errors.New("it ended its goroutine")
-
-type result[T any] struct {
-	value T
-	err   error
-}
-
-// bounded makes a call that hangs or panics an error. One that does not return is left behind, with what it may still do.
-func bounded[T any](ctx context.Context, limit time.Duration, call func(context.Context) (T, error)) (T, error) {
+// limited makes a call whose context ends after limit. It returns an error if the call panics, or has not returned
+// lateness after its context ended.
+func limited[T any](
+	ctx context.Context, limit time.Duration, call func(context.Context) (T, error),
+) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	done := make(chan result[T], 1)
-	go func() {
-		r := result[T]{err: errExited}
-		defer func() {
-			if p := recover(); p != nil {
-				r.err = fmt.Errorf("it panicked with a %T", p) // what it says may be a secret
-			}
-			done <- r
-		}()
-		r.value, r.err = call(ctx)
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-	}
-	late := time.NewTimer(lateness)
-	defer late.Stop()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-late.C:
-		var none T
-		return none, fmt.Errorf("it has not returned and is left behind: %w", context.Cause(ctx))
+	wait, stop := endLater(ctx, lateness)
+	defer stop()
+	return bounded.Do(wait, func() (T, error) { return call(ctx) })
+}
+
+// endLater returns a context that ends a delay after ctx did, with the cause of ctx.
+func endLater(ctx context.Context, delay time.Duration) (later context.Context, stop func()) {
+	later, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	unregister := context.AfterFunc(ctx, func() {
+		time.AfterFunc(delay, func() { end(context.Cause(ctx)) })
+	})
+	return later, func() {
+		unregister()
+		end(nil)
 	}
 }
 
-// ask makes a call to the host, which is not ended by a stop.
-func (s *Sweeper) ask(ctx context.Context, call func(context.Context) error) error {
-	_, err := bounded(context.WithoutCancel(ctx), s.cfg.StopTimeout, func(ctx context.Context) (struct{}, error) { return struct{}{}, call(ctx) })
+// callHost makes a call of one of the host's funcs. It goes on when ctx ends, for the session in hand to be finished.
+func (s *Sweeper) callHost(ctx context.Context, call func(context.Context) error) error {
+	_, err := limited(context.WithoutCancel(ctx), s.cfg.StopTimeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, call(ctx)
+	})
 	return err
 }

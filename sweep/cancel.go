@@ -9,111 +9,96 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// warn appends the event that warns of the cancel, and lets the session have its grace.
-func (p *sweeping) warn(ctx context.Context, c Case, m pending, now time.Time) error {
-	event := c.swept(now, false).Warning()
-	_, err := bounded(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, p.canceller.(appender).Append(ctx, event)
+// maxFailuresInARow is how many sessions in a row may fail. After that the database is at fault, not the sessions.
+const maxFailuresInARow = 10
+
+// warn appends the event that warns of the cancel, and starts the grace of the session.
+func (w *walk) warn(ctx context.Context, c Case, m pending, now time.Time) error {
+	event := c.stalledRun(now, false).WarningEvent()
+	_, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, w.canceller.(appender).Append(ctx, event)
 	})
 	if err != nil {
-		return p.failed(c, m, fmt.Errorf("warn run %s: %w", c.Session.RunID, err))
+		return w.failed(c, m, fmt.Errorf("warn run %s: %w", c.Session.RunID, err))
 	}
 	m.warnedAt = time.Now()
-	m.failures, m.next, m.pass = 0, m.warnedAt.Add(p.cfg.Grace), p.number
-	p.pending.keep(c.Session.RunID, m)
-	p.inARow = 0
-	p.pass.Warned++
-	p.done(c, Warned)
-	p.logger().Warn("a session is stalled and was warned", append(c.attrs(), "grace", p.cfg.Grace)...)
+	m.failures, m.next, m.seenBy = 0, m.warnedAt.Add(w.cfg.Grace), w.number
+	w.pending.keep(c.Session.RunID, m)
+	w.failedInARow = 0
+	w.pass.Warned++
+	w.addCase(c, CaseWarned)
+	w.logger().Warn("a session is stalled and was warned", append(c.attrs(), "grace", w.cfg.Grace)...)
 	return nil
 }
 
-// cancel stops what works on a session and then ends the session, if it still is as it was judged.
-func (p *sweeping) cancel(ctx context.Context, c Case, m pending, now time.Time) error {
+// cancel stops what works on a session, and then ends the session if it is still as it was judged.
+func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) error {
 	began := time.Now()
-	p.stop(ctx, c.Session)
+	w.stop(ctx, c.Session)
 	took := time.Since(began)
 	c.Silence += took
-	resume := p.cfg.Resume.Max > c.Session.Resumes
-	end := session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Resumes: c.Session.Resumes, Events: c.swept(now.Add(took), !m.warnedAt.IsZero()).Cancel()}
+	resume := w.cfg.Resume.Max > c.Session.Resumes
+	request := session.CancelRequest{
+		Reason: watchdog.SessionIdleTimeout, Resumes: c.Session.Resumes,
+		Events: c.stalledRun(now.Add(took), !m.warnedAt.IsZero()).CancelEvents(),
+	}
 	if resume {
-		end.Resumes++
+		request.Resumes++
 	}
-	cancelled, err := bounded(ctx, p.cfg.RecordTimeout, func(ctx context.Context) (bool, error) { return p.canceller.Cancel(ctx, c.Session, end) })
+	cancelled, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (bool, error) {
+		return w.canceller.Cancel(ctx, c.Session, request)
+	})
 	if err != nil {
-		return p.failed(c, m, fmt.Errorf("cancel run %s: %w", c.Session.RunID, err))
+		return w.failed(c, m, fmt.Errorf("cancel run %s: %w", c.Session.RunID, err))
 	}
-	p.inARow = 0
-	p.pending.drop(c.Session.RunID)
+	w.failedInARow = 0
+	w.pending.drop(c.Session.RunID)
 	if !cancelled {
-		p.pass.Spared++
-		p.done(c, Spared)
-		p.logger().Info("a stalled session has woken up or ended and was spared", c.attrs()...)
+		w.pass.Spared++
+		w.addCase(c, CaseSpared)
+		w.logger().Info("a stalled session has woken up or ended and was spared", c.attrs()...)
 		return nil
 	}
-	p.pass.Cancelled++
-	p.logger().Warn("a stalled session was cancelled", c.attrs()...)
-	c.Resumed = resume && p.resume(ctx, c.Session)
-	p.done(c, Cancelled)
-	p.alert(ctx)
+	w.pass.Cancelled++
+	w.logger().Warn("a stalled session was cancelled", c.attrs()...)
+	c.Resumed = resume && w.resume(ctx, c.Session)
+	w.addCase(c, CaseCancelled)
+	w.alert(ctx)
 	return nil
 }
 
-// stop stops what works on a session. What goes wrong there does not keep the session from being cancelled.
-func (p *sweeping) stop(ctx context.Context, s session.Session) {
-	if p.cfg.StopHook == nil {
+// stop calls the stop hook. The session is cancelled also if the hook fails.
+func (w *walk) stop(ctx context.Context, s session.Session) {
+	if w.cfg.StopHook == nil {
 		return
 	}
-	if err := p.ask(ctx, func(ctx context.Context) error { return p.cfg.StopHook(ctx, s) }); err != nil {
-		p.fault(fmt.Errorf("stop what works on run %s: %w", s.RunID, err))
+	if err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.StopHook(ctx, s) }); err != nil {
+		w.addError(fmt.Errorf("stop what works on run %s: %w", s.RunID, err))
 	}
 }
 
-// resume has a session that was cancelled started again.
-func (p *sweeping) resume(ctx context.Context, s session.Session) bool {
-	if err := p.ask(ctx, func(ctx context.Context) error { return p.cfg.Resume.Start(ctx, s) }); err != nil {
-		p.fault(fmt.Errorf("resume run %s: %w", s.RunID, err))
+// resume has a cancelled session started again, and reports whether that succeeded.
+func (w *walk) resume(ctx context.Context, s session.Session) bool {
+	if err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.Resume.Start(ctx, s) }); err != nil {
+		w.addError(fmt.Errorf("resume run %s: %w", s.RunID, err))
 		return false
 	}
-	p.pass.Resumed++
-	p.logger().Info("a cancelled session was resumed", "run", s.RunID, "resumes", s.Resumes+1, "max", p.cfg.Resume.Max)
+	w.pass.Resumed++
+	w.logger().Info("a cancelled session was resumed", "run", s.RunID, "resumes", s.Resumes+1, "max", w.cfg.Resume.Max)
 	return true
 }
 
-// alert counts a cancel, and tells the host when there are many.
-func (p *sweeping) alert(ctx context.Context) {
-	alert, cancels := p.rate.more(time.Now())
-	if !alert {
-		return
-	}
-	p.logger().Warn("many sessions were cancelled", "cancels", cancels, "within", p.rate.Within)
-	if err := p.ask(ctx, func(ctx context.Context) error { p.rate.Func(ctx, cancels); return nil }); err != nil {
-		p.fault(fmt.Errorf("alert of %d cancels: %w", cancels, err))
-	}
-}
-
-// failed puts a session off, and ends the pass after too many in a row.
-func (p *sweeping) failed(c Case, m pending, err error) error {
-	m = m.failed(p.cfg.Interval, time.Now())
-	m.pass = p.number
-	p.pending.keep(c.Session.RunID, m)
-	p.pass.Failed++
-	p.done(c, Failed)
-	p.fault(err)
-	if p.inARow++; p.inARow < maxFailuresInARow {
+// failed puts off the next try of a session. It returns an error, which ends the pass, after too many failures in a
+// row.
+func (w *walk) failed(c Case, m pending, err error) error {
+	m = m.failed(w.cfg.Interval, time.Now())
+	m.seenBy = w.number
+	w.pending.keep(c.Session.RunID, m)
+	w.pass.Failed++
+	w.addCase(c, CaseFailed)
+	w.addError(err)
+	if w.failedInARow++; w.failedInARow < maxFailuresInARow {
 		return nil
 	}
-	return fmt.Errorf("%d sessions in a row failed, the last: %w", p.inARow, err)
-}
-
-func (p *sweeping) done(c Case, outcome Outcome) {
-	c.Outcome = outcome
-	p.pass.Cases = append(p.pass.Cases, c)
-}
-
-func (c Case) attrs() []any {
-	return []any{
-		"run", c.Session.RunID, "reason", string(watchdog.SessionIdleTimeout), "silence", c.Silence, "threshold", c.Threshold,
-		"host", c.Session.Host, "attempt", c.Session.Attempt,
-	}
+	return fmt.Errorf("%d sessions in a row failed, the last: %w", w.failedInARow, err)
 }

@@ -22,64 +22,59 @@ const (
 	DefaultStopTimeout      = 30 * time.Second
 )
 
-// A Config says how sessions are swept. Its zero value sweeps with every default. It is copied.
+// A Config says how sessions are swept. The zero value has every default. [New] copies it.
 type Config struct {
-	// Disabled has [Sweeper.Run] do nothing but wait, and [Sweeper.Sweep] refuse.
+	// Disabled turns the sweeper off: [Sweeper.Run] only waits, and [Sweeper.Sweep] returns [ErrDisabled].
 	Disabled bool
-	// Interval is the time from the end of a pass to the beginning of the next. Zero means [DefaultInterval].
+	// Interval is the time from the end of a pass to the start of the next. Zero means [DefaultInterval].
 	Interval time.Duration
-	// StalledThreshold is how long a session may be without an event that has no threshold of its own. Zero means [DefaultStalledThreshold].
-	// With [watchdog.NoLimit] only sessions that have a threshold of their own are judged.
+	// StalledThreshold is how long a session without a threshold of its own may have no event. Zero means
+	// [DefaultStalledThreshold]. With [watchdog.NoLimit] only sessions with a threshold of their own are judged.
 	StalledThreshold time.Duration
-	// MinAge is how old a session has to be, at least. Zero means [DefaultMinAge], [watchdog.None] no age.
+	// MinAge is the age from which a session can be stalled. Zero means [DefaultMinAge], [watchdog.None] any age.
 	MinAge time.Duration
-	// StartupDelay is how long Run waits before its first pass. Zero means [DefaultStartupDelay], [watchdog.None] no delay.
+	// StartupDelay is how long Run waits before its first pass. Zero means [DefaultStartupDelay], [watchdog.None] no
+	// delay.
 	StartupDelay time.Duration
-	// MaxCancellationsPerRun is how many sessions a pass cancels at most, and how many it warns. Zero means
+	// MaxCancellationsPerRun is the largest number of sessions that a pass cancels, and that it warns. Zero means
 	// [DefaultMaxCancellations], [watchdog.NoLimit] no cap.
 	MaxCancellationsPerRun int64
-	// Grace has a session warned by an event first, and cancelled only if it has had none when a pass comes back that long after. The [Canceller] has to append events then, as a
-	// [session.Store] does. Zero means no warning and no grace.
+	// Grace is the time from a warning event to the cancel. A session that has an event in between is not cancelled.
+	// The [Canceller] must have the method Append of a [session.Store]. Zero means no warning and no grace.
 	Grace time.Duration
-	// StopHook stops what works on a session, right before its cancel; a session that wakes up after that is spared though its agents are stopped. Its error is reported and does not keep
-	// the session from being cancelled. Nil means that there is nothing to stop.
+	// StopHook stops what works on a session, right before the cancel. If the session wakes up after that, it is
+	// spared although its agents are stopped. An error of the hook is reported; the session is cancelled all the same.
+	// Nil means that there is nothing to stop.
 	StopHook func(ctx context.Context, s session.Session) error
-	// StopTimeout bounds each call of a func of the host's: the context ends then, and a second later the call is left behind. Zero means [DefaultStopTimeout].
+	// StopTimeout limits each call of a func of the host. The context ends then; a second later the sweeper gives up
+	// waiting and leaves the call behind. Zero means [DefaultStopTimeout].
 	StopTimeout time.Duration
-	// RecordTimeout bounds each call of the [Source] and the [Canceller] in the same way. Zero means [watchdog.DefaultRecordTimeout].
+	// RecordTimeout limits each call of the [Finder] and the [Canceller] in the same way. Zero means
+	// [watchdog.DefaultRecordTimeout].
 	RecordTimeout time.Duration
-	// Resume has cancelled sessions resumed.
-	Resume Resume
-	// Alert tells of many cancels.
+	// Resume says which cancelled sessions are started again.
+	Resume ResumePolicy
+	// Alert is called when there are many cancels.
 	Alert Alert
-	// DryRun judges and changes nothing: no hook, no warning, no cancel.
+	// DryRun judges sessions and changes nothing: no hook, no warning, no cancel.
 	DryRun bool
-	// OnPass is given every pass when it is over, before the next one can begin.
+	// OnPass gets every pass after its end and before the start of the next one.
 	OnPass func(p Pass)
-	// Logger gets what no caller is returned. Nil means [slog.Default].
+	// Logger gets what no call returns. Nil means [slog.Default].
 	Logger *slog.Logger
 }
 
-// A Resume is a policy. The zero value resumes nothing.
-type Resume struct {
-	// Max is how often a run is resumed at most, by whatever sweeper: its [session.Session].Resumes.
+// A ResumePolicy says which cancelled sessions are started again. The zero value starts none.
+type ResumePolicy struct {
+	// Max is how often one run is resumed, by all sweepers together: see [session.Session].Resumes.
 	Max int
-	// Start resumes a run that was cancelled a moment ago, such as by having a worker call [watchdog.Resume]. What it starts must not need the context longer. If it fails, that was one of the
-	// run's times.
+	// Start resumes a run that was just cancelled, for example by having a worker call [watchdog.Resume]. What it
+	// starts must outlive the context. A call that fails counts toward Max, too.
 	Start func(ctx context.Context, s session.Session) error
 }
 
-// An Alert tells of many cancels. The zero value never does.
-type Alert struct {
-	// Count is how many cancels of this sweeper are not worth an alert yet, Within the time in which they are counted, up to now.
-	Count  int
-	Within time.Duration
-	// Func is called when a cancel makes more than Count, with how many there are, and again only after there were no more than Count for a while.
-	Func func(ctx context.Context, cancels int)
-}
-
-// merged is the config with its defaults.
-func (c Config) merged() Config {
+// withDefaults returns the config with its defaults filled in.
+func (c Config) withDefaults() Config {
 	c.Interval = cmp.Or(c.Interval, DefaultInterval)
 	c.StalledThreshold = cmp.Or(c.StalledThreshold, DefaultStalledThreshold)
 	c.MinAge = cmp.Or(c.MinAge, DefaultMinAge)
@@ -90,10 +85,10 @@ func (c Config) merged() Config {
 	return c
 }
 
-// most is how many sessions a pass cancels at most.
-func (c Config) most() int { return int(min(c.MaxCancellationsPerRun, math.MaxInt)) }
+// maxCancellations is the cap of a pass as an int.
+func (c Config) maxCancellations() int { return int(min(c.MaxCancellationsPerRun, math.MaxInt)) }
 
-// flaw says what is wrong with a config that is merged, or nothing.
+// flaw says what is wrong with a config that has its defaults, or returns "".
 func (c Config) flaw() string {
 	for _, length := range []struct {
 		name     string
@@ -108,7 +103,8 @@ func (c Config) flaw() string {
 		case length.value >= 0:
 		case length.noneIsOK && length.value == watchdog.None:
 		case length.noneIsOK:
-			return fmt.Sprintf("%s is %v; use a positive duration, 0 for the default, or watchdog.None", length.name, length.value)
+			return fmt.Sprintf("%s is %v; use a positive duration, 0 for the default, or watchdog.None",
+				length.name, length.value)
 		default:
 			return fmt.Sprintf("%s is %v; use a positive duration, or 0", length.name, length.value)
 		}
@@ -120,7 +116,10 @@ func (c Config) countFlaw() string {
 	for _, count := range []struct {
 		name  string
 		value int64
-	}{{"MaxCancellationsPerRun", c.MaxCancellationsPerRun}, {"Resume.Max", int64(c.Resume.Max)}, {"Alert.Count", int64(c.Alert.Count)}} {
+	}{
+		{"MaxCancellationsPerRun", c.MaxCancellationsPerRun}, {"Resume.Max", int64(c.Resume.Max)},
+		{"Alert.Count", int64(c.Alert.Count)},
+	} {
 		if count.value < 0 {
 			return fmt.Sprintf("%s is %d; use a positive number, or 0", count.name, count.value)
 		}
@@ -128,7 +127,7 @@ func (c Config) countFlaw() string {
 	return ""
 }
 
-// pairFlaw says what could never take effect.
+// pairFlaw says which setting could never take effect.
 func (c Config) pairFlaw() string {
 	switch {
 	case c.MinAge == watchdog.NoLimit:

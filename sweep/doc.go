@@ -1,5 +1,5 @@
-// Package sweep finds sessions in a database that have stalled, whoever ran them, and cancels them: the process that should have ended one may be dead, stuck or on
-// another host.
+// Package sweep finds sessions in a database that have stalled, whoever ran them, and cancels them: the process that
+// should have ended one may be dead, stuck or on another host.
 //
 //	sweeper, err := sweep.New(store, store, sweep.Config{StopHook: agents.Stop})
 //	if err != nil {
@@ -10,32 +10,41 @@
 //
 // # What is stalled
 //
-// A session that is active, at least [Config].MinAge old, and without an event for more than [Config].StalledThreshold, counted from its creation before its first one. A
-// session can have a threshold of its own, or [watchdog.NoLimit] for none. The database finds them, the longest stalled first, and each is judged again by the clock of the database,
-// which is why hosts whose clocks differ agree. What cannot be read is an error, counted, and never a cancel.
+// A session is stalled if it is active, at least [Config].MinAge old, and has had no event for more than
+// [Config].StalledThreshold. Before its first event the time counts from its creation. A session can have a threshold
+// of its own, or [watchdog.NoLimit] for none. The database finds the sessions, the longest stalled first. The sweeper
+// judges each one again by the clock of the database, so that hosts whose clocks differ agree. A row that cannot be
+// read is an error, is counted, and is never cancelled.
 //
 // # A pass
 //
-// Every interval the sweeper takes what is stalled, at most [Config].MaxCancellationsPerRun, one after the other:
+// At every interval the sweeper has one pass. It takes the stalled sessions one after the other, and cancels at most
+// [Config].MaxCancellationsPerRun of them:
 //
-//   - With a [Config].Grace it appends a warning, and comes back after the grace. A session that has had an event by then has its peace.
-//   - The [Config].StopHook stops what works on the session. That it fails, hangs or panics is counted and does not keep the session from being cancelled.
-//   - The [Canceller] ends the session, with the events of [watchdog.Swept], only if the session still is as it was judged. A session that woke up, or that another sweeper
-//     was faster with, is spared. A live run on another host sees the event and ends: see [session.Keeper].
-//   - A [Resume] policy has it started again, up to a number of times for each run.
+//   - With a [Config].Grace it first appends a warning event, and comes back after the grace. A session that has had
+//     an event by then is left alone.
+//   - The [Config].StopHook stops what works on the session. If it fails, hangs or panics, that is counted, and the
+//     session is cancelled all the same.
+//   - The [Canceller] ends the session, with the events of a [StalledRun], if the session is still as it was judged.
+//     A session that woke up, or that another sweeper cancelled first, is spared. A live run on another host sees the
+//     event and ends: see [session.Keeper].
+//   - A [ResumePolicy] has the session started again, up to a number of times for each run.
 //
-// One bad session never stops a pass: it is tried again in later and later passes, and the others have their turn. There are never two passes at once; a pass that takes
-// long puts off the next. When the database fails the pass ends, and the next ones come after longer and longer times, up to the interval.
+// One bad session never stops a pass: the sweeper tries it again in later passes, at growing intervals, and goes on
+// to the others. There are never two passes at once; a long pass delays the next one. When the database fails the
+// pass ends, and the next passes come after growing waits, up to the interval.
 //
 // # What operators see
 //
-// [Sweeper.Stats] and [Sweeper.Handler] say what was done, [Config].OnPass is given every [Pass] with its cases, [Config].Alert tells of many cancels, and the log has the keys run,
-// reason, silence, threshold, host and attempt, and no content. [Config].DryRun only says what would be cancelled.
+// [Sweeper.Stats] and [Sweeper.Handler] say what was done. [Config].OnPass gets every [Pass] with its cases,
+// [Config].Alert is called when there are many cancels. The log has the keys run, reason, silence, threshold, host and
+// attempt, and no content. With [Config].DryRun the sweeper only says what it would cancel.
 //
 // # A host's own tables
 //
-// [Source] and [Canceller] have one method each; a [session.Store] is both. A source that cannot judge may return every active session, at the price of reading all of
-// them.
+// [Finder] and [Canceller] have one method each; a [session.Store] is both. A finder whose database cannot judge may
+// return every active session, at the price of reading them all.
 //
-// The package keeps no rows and knows no database; it does not decide what a session's event is, and never touches a session that is not active.
+// The package keeps no rows and knows no database. It does not decide what an event of a session is, and never
+// touches a session that is not active.
 package sweep

@@ -36,7 +36,7 @@ func ExampleSweeper_Sweep() {
 	}
 	pass, err := sweeper.Sweep(context.Background())
 	for _, c := range pass.Cases {
-		fmt.Println(c.Session.RunID, c.Outcome, "after", c.Silence.Truncate(time.Minute), "of", c.Threshold)
+		fmt.Println(c.Session.RunID, c.Handling, "after", c.Silence.Truncate(time.Minute), "of", c.Threshold)
 	}
 	fmt.Println(pass.Cancelled, err)
 	// Output:
@@ -55,7 +55,7 @@ func ExampleConfig_dryRun() {
 		return
 	}
 	pass, err := sweeper.Sweep(context.Background())
-	fmt.Println(pass.Cases[0].Session.RunID, pass.Cases[0].Outcome, pass.Cancelled, err)
+	fmt.Println(pass.Cases[0].Session.RunID, pass.Cases[0].Handling, pass.Cancelled, err)
 	// Output: s-1 would_cancel 0 <nil>
 }
 

@@ -1,7 +1,7 @@
 package sweep
 
-// Merged is the config with its defaults.
-func (c Config) Merged() Config { return c.merged() }
+// WithDefaults returns the config with its defaults filled in.
+func (c Config) WithDefaults() Config { return c.withDefaults() }
 
-// Remembered is how many sessions the sweeper remembers something of, between passes.
+// Remembered returns how many sessions the sweeper remembers between passes.
 func (s *Sweeper) Remembered() int { return len(s.pending) }

@@ -42,8 +42,9 @@ type (
 	}
 )
 
-// Handler serves the health of the sweeper as JSON, for GET and HEAD: with status 200, and with 503 when the last pass failed, or when the next should have been over an
-// interval ago. The page says of an error only whether it was a timeout, because it can be public; the log and [Sweeper.Stats] say more.
+// Handler serves the health of the sweeper as JSON, for GET and HEAD. The status is 503 if the last pass failed, or if
+// the next pass is more than an interval late, else 200. The page can be public, so that it names only the kind of an
+// error, such as a timeout. The log and [Sweeper.Stats] say more.
 func (s *Sweeper) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -52,24 +53,28 @@ func (s *Sweeper) Handler() http.Handler {
 			return
 		}
 		page := s.Stats().health(time.Now())
-		text, _ := json.MarshalIndent(page, "", "  ") // strings, numbers and times: it cannot fail
+		text, _ := json.MarshalIndent(page, "", "  ") // cannot fail: the page has strings, numbers and times only
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
 		if page.Status == statusFailing || page.Status == statusOverdue {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_, _ = w.Write(append(text, '\n')) // a client that is gone needs no page
+		_, _ = w.Write(append(text, '\n')) // nobody to tell: the client is gone
 	})
 }
 
 func (s Stats) health(now time.Time) health {
 	page := health{
 		Status: s.status(now), Running: s.Running, Passes: s.Passes,
-		Checked: s.Checked, Found: s.Found, Cancelled: s.Cancelled, Spared: s.Spared, Failed: s.Failed, Warned: s.Warned,
-		Deferred: s.Deferred, Resumed: s.Resumed, Errors: s.Errors, ConsecutiveFailures: s.ConsecutiveFailures,
+		Checked: s.Checked, Found: s.Found, Cancelled: s.Cancelled, Spared: s.Spared, Failed: s.Failed,
+		Warned: s.Warned, Deferred: s.Deferred, Resumed: s.Resumed, Errors: s.Errors,
+		ConsecutiveFailures: s.ConsecutiveFailures,
 	}
 	if s.Passes > 0 {
-		page.LastPass = &healthPass{StartedAt: s.Last.StartedAt.UTC(), DurationMS: float64(s.Last.Duration.Microseconds()) / 1000, Error: kindOf(s.Last.Err)}
+		page.LastPass = &healthPass{
+			StartedAt: s.Last.StartedAt.UTC(), DurationMS: float64(s.Last.Duration.Microseconds()) / 1000,
+			Error: kindOf(s.Last.Err),
+		}
 	}
 	if !s.Next.IsZero() {
 		next := s.Next.UTC()
@@ -90,7 +95,7 @@ func (s Stats) status(now time.Time) string {
 	return statusOK
 }
 
-// kindOf is what the page says of an error.
+// kindOf returns what the page says of an error.
 func kindOf(err error) string {
 	switch {
 	case err == nil:

@@ -18,85 +18,88 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// health is what the page says.
-func (b *bed) health() (code int, text string) {
-	b.Helper()
+// health returns what the page says.
+func (f *fixture) health() (code int, text string) {
+	f.Helper()
 	w := httptest.NewRecorder()
-	b.the().Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
-	require.Equal(b, "application/json", w.Header().Get("Content-Type"))
-	require.Equal(b, "no-store", w.Header().Get("Cache-Control"))
+	f.sweeper().Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+	require.Equal(f, "application/json", w.Header().Get("Content-Type"))
+	require.Equal(f, "no-store", w.Header().Get("Cache-Control"))
 	return w.Code, w.Body.String()
 }
 
 func TestHealth(t *testing.T) {
 	for name, c := range map[string]struct {
 		code   int
-		happen func(b *bed)
+		happen func(f *fixture)
 	}{
-		"before":   {http.StatusOK, func(*bed) {}},
-		"disabled": {http.StatusOK, func(b *bed) { b.cfg.Disabled = true }},
-		"waiting":  {http.StatusOK, func(b *bed) { b.Cleanup(b.run()) }},
-		"healthy": {http.StatusOK, func(b *bed) {
-			b.putStalled(12)
-			b.cfg.StartupDelay, b.cfg.Resume = watchdog.None, sweep.Resume{Max: 1, Start: func(context.Context, session.Session) error { return nil }}
-			b.cfg.StopHook = func(_ context.Context, s session.Session) error {
-				time.Sleep(1500 * time.Microsecond) // the bubble's
+		"before":   {http.StatusOK, func(*fixture) {}},
+		"disabled": {http.StatusOK, func(f *fixture) { f.cfg.Disabled = true }},
+		"waiting":  {http.StatusOK, func(f *fixture) { f.Cleanup(f.run()) }},
+		"healthy": {http.StatusOK, func(f *fixture) {
+			f.putStalled(12)
+			start := func(context.Context, session.Session) error { return nil }
+			f.cfg.StartupDelay, f.cfg.Resume = watchdog.None, sweep.ResumePolicy{Max: 1, Start: start}
+			f.cfg.StopHook = func(_ context.Context, s session.Session) error {
+				time.Sleep(1500 * time.Microsecond) // fake time
 				if s.RunID == "s-03" {
-					b.wake(s.RunID)
+					f.wake(s.RunID)
 				}
 				return nil
 			}
-			b.onCancel = func(_ context.Context, s session.Session) error {
+			f.onCancel = func(_ context.Context, s session.Session) error {
 				if s.RunID == "s-05" {
 					return errors.New("poisoned")
 				}
 				return nil
 			}
-			b.Cleanup(b.run())
-			b.after(time.Minute)
+			f.Cleanup(f.run())
+			f.advance(time.Minute)
 		}},
-		"failing": {http.StatusServiceUnavailable, func(b *bed) {
-			b.onStalled = func(context.Context, session.Query) error { return errors.New("password=canary refused") }
-			_, err := b.the().Sweep(b.Context())
-			require.Error(b, err)
+		"failing": {http.StatusServiceUnavailable, func(f *fixture) {
+			f.onStalled = func(context.Context, session.Query) error { return errors.New("password=canary refused") }
+			_, err := f.sweeper().Sweep(f.Context())
+			require.Error(f, err)
 		}},
-		"failing_slowly": {http.StatusServiceUnavailable, func(b *bed) {
-			b.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
-			_, err := b.the().Sweep(b.Context())
-			require.Error(b, err)
+		"failing_slowly": {http.StatusServiceUnavailable, func(f *fixture) {
+			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
+			_, err := f.sweeper().Sweep(f.Context())
+			require.Error(f, err)
 		}},
-		"overdue": {http.StatusServiceUnavailable, func(b *bed) {
-			b.cfg.StartupDelay, b.cfg.RecordTimeout = watchdog.None, time.Hour
-			b.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
-			b.Cleanup(b.run())
-			b.after(5 * time.Minute)
-			code, _ := b.health()
-			require.Equal(b, http.StatusOK, code, "not overdue yet")
-			b.after(1)
+		"overdue": {http.StatusServiceUnavailable, func(f *fixture) {
+			f.cfg.StartupDelay, f.cfg.RecordTimeout = watchdog.None, time.Hour
+			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
+			f.Cleanup(f.run())
+			f.advance(5 * time.Minute)
+			code, _ := f.health()
+			require.Equal(f, http.StatusOK, code, "not overdue yet")
+			f.advance(1)
 		}},
-		"stopped": {http.StatusOK, func(b *bed) {
-			b.cfg.StartupDelay = watchdog.None
-			b.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
-			b.run()()
-			b.after(time.Hour)
+		"stopped": {http.StatusOK, func(f *fixture) {
+			f.cfg.StartupDelay = watchdog.None
+			f.onStalled = func(ctx context.Context, _ session.Query) error { <-ctx.Done(); return ctx.Err() }
+			f.run()()
+			f.advance(time.Hour)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBed(t, func(b *bed) {
-				c.happen(b)
-				code, text := b.health()
-				require.Equal(b, c.code, code)
-				require.NotContains(b, text, "canary")
-				golden(b.T, "health_"+name+".json", text)
+			inBubble(t, func(f *fixture) {
+				c.happen(f)
+				code, text := f.health()
+				require.Equal(f, c.code, code)
+				require.NotContains(f, text, "canary")
+				golden(f.T, "health_"+name+".json", text)
 			})
 		})
 	}
-	t.Run("is for reading only", func(t *testing.T) {
+	t.Run("the page can only be read", func(t *testing.T) {
 		s, err := sweep.New(&session.Memory{}, &session.Memory{}, sweep.Config{})
 		require.NoError(t, err)
 		server := httptest.NewServer(s.Handler())
 		defer server.Close()
-		for method, code := range map[string]int{http.MethodGet: 200, http.MethodHead: 200, http.MethodPost: 405, http.MethodDelete: 405} {
+		for method, code := range map[string]int{
+			http.MethodGet: 200, http.MethodHead: 200, http.MethodPost: 405, http.MethodDelete: 405,
+		} {
 			r, err := http.NewRequestWithContext(t.Context(), method, server.URL, nil)
 			require.NoError(t, err)
 			resp, err := server.Client().Do(r)
@@ -108,41 +111,42 @@ func TestHealth(t *testing.T) {
 	})
 }
 
-func TestTheLogHasStableKeysAndNoContent(t *testing.T) {
-	inBed(t, func(b *bed) {
-		b.putStalled(2)
-		b.cfg.StartupDelay, b.cfg.Grace = watchdog.None, time.Minute
-		b.cfg.StopHook = func(_ context.Context, s session.Session) error {
+// TestLog pins the keys of the log, which has no content of a session.
+func TestLog(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.putStalled(2)
+		f.cfg.StartupDelay, f.cfg.Grace = watchdog.None, time.Minute
+		f.cfg.StopHook = func(_ context.Context, s session.Session) error {
 			if s.RunID == "s-01" {
-				b.wake(s.RunID)
+				f.wake(s.RunID)
 				panic("canary")
 			}
 			return nil
 		}
-		stop := b.run()
-		b.after(6 * time.Minute)
+		stop := f.run()
+		f.advance(6 * time.Minute)
 		stop()
 		synctest.Wait()
-		require.NotContains(b, b.log.String(), "canary")
-		golden(b.T, "log.golden", strings.ReplaceAll(b.log.String(), time.Now().Format("2006-01-02"), "day"))
+		require.NotContains(f, f.log.String(), "canary")
+		golden(f.T, "log.golden", strings.ReplaceAll(f.log.String(), time.Now().Format("2006-01-02"), "day"))
 	})
 }
 
-func TestStatsCanBeReadWhileAPassIsUnderWay(t *testing.T) {
-	inBed(t, func(b *bed) {
-		b.putStalled(3)
-		b.cfg.StartupDelay = watchdog.None
-		b.cfg.StopHook = func(context.Context, session.Session) error {
-			require.True(b, b.the().Stats().Running)
-			_, _ = b.health()
+func TestStatsDuringPass(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.putStalled(3)
+		f.cfg.StartupDelay = watchdog.None
+		f.cfg.StopHook = func(context.Context, session.Session) error {
+			require.True(f, f.sweeper().Stats().Running)
+			_, _ = f.health()
 			return nil
 		}
-		stop := b.run()
-		stats := b.the().Stats()
-		require.False(b, stats.Running)
-		require.Equal(b, 1, stats.Passes)
-		require.Equal(b, 3, stats.Last.Cancelled)
-		require.Empty(b, stats.Last.Cases)
+		stop := f.run()
+		stats := f.sweeper().Stats()
+		require.False(f, stats.Running)
+		require.Equal(f, 1, stats.Passes)
+		require.Equal(f, 3, stats.Last.Cancelled)
+		require.Empty(f, stats.Last.Cases)
 		stop()
 	})
 }

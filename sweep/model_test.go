@@ -15,37 +15,37 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// A world is a database whose sessions wake up, fail and hang at random, and what is so about each of them, kept in the plainest way.
-type world struct {
-	*bed
+// A model is a database whose sessions wake up, fail and hang at random. It also keeps what is true of each session,
+// in the plainest way.
+type model struct {
+	*fixture
 	random    *rand.Rand
 	last      map[string]time.Time // the last event, or the creation
 	threshold map[string]time.Duration
 	poisoned  map[string]bool
 	cancelled map[string]int
-	stopped   map[string]time.Time
 	flaky     float64 // how often a call fails
 }
 
-func newWorld(b *bed, seed uint64) *world {
-	w := &world{
-		bed: b, random: rand.New(rand.NewPCG(seed, 5)), last: map[string]time.Time{}, threshold: map[string]time.Duration{},
-		poisoned: map[string]bool{}, cancelled: map[string]int{}, stopped: map[string]time.Time{},
+func newModel(f *fixture, seed uint64) *model {
+	w := &model{
+		fixture: f, random: rand.New(rand.NewPCG(seed, 5)), last: map[string]time.Time{},
+		threshold: map[string]time.Duration{}, poisoned: map[string]bool{}, cancelled: map[string]int{},
 	}
-	b.cfg.MaxCancellationsPerRun = 1 + w.random.Int64N(8)
+	f.cfg.MaxCancellationsPerRun = 1 + w.random.Int64N(8)
 	if w.random.IntN(2) == 0 {
-		b.cfg.Grace = time.Duration(w.random.IntN(10)) * time.Minute
+		f.cfg.Grace = time.Duration(w.random.IntN(10)) * time.Minute
 	}
 	for i := range 40 {
 		w.add(fmt.Sprintf("s-%02d", i))
 	}
-	b.onStalled = func(context.Context, session.Query) error { return w.trouble() }
-	b.onCancel = w.check
-	b.cfg.StopHook = w.stop
+	f.onStalled = func(context.Context, session.Query) error { return w.randomError() }
+	f.onCancel = w.checkCancel
+	f.cfg.StopHook = w.stop
 	return w
 }
 
-func (w *world) add(runID string) {
+func (w *model) add(runID string) {
 	s := session.Session{RunID: runID, Status: session.Active, CreatedAt: time.Now(), Attempt: 1}
 	switch w.random.IntN(6) {
 	case 0:
@@ -62,48 +62,48 @@ func (w *world) add(runID string) {
 	w.row(s)
 }
 
-func (w *world) trouble() error {
+func (w *model) randomError() error {
 	if w.random.Float64() < w.flaky {
 		return errors.New("connection lost")
 	}
 	return nil
 }
 
-// anyone has a session do something that is alive.
-func (w *world) anyone() {
+// wakeOne gives a random session an event.
+func (w *model) wakeOne() {
 	runID := fmt.Sprintf("s-%02d", w.random.IntN(40))
 	if w.cancelled[runID] == 0 {
-		time.Sleep(time.Microsecond) // the bubble's, so that no two events are at one time
+		time.Sleep(time.Microsecond) // no two events have the same time
 		w.last[runID] = time.Now()
 		w.wake(runID)
 	}
 }
 
-// stop is the hook: it takes its time, fails at times, and meanwhile sessions wake up.
-func (w *world) stop(_ context.Context, s session.Session) error {
+// stop is the stop hook. It takes time, sometimes fails, and sessions wake up meanwhile.
+func (w *model) stop(_ context.Context, s session.Session) error {
 	require.True(w, w.stalled(s.RunID), "%s is not stalled, and was stopped", s.RunID)
 	if w.random.IntN(3) == 0 {
 		w.last[s.RunID] = time.Now()
 		w.wake(s.RunID)
 	}
-	time.Sleep(time.Duration(w.random.IntN(3)) * time.Second) // the bubble's
+	time.Sleep(time.Duration(w.random.IntN(3)) * time.Second) // fake time
 	if w.random.IntN(5) == 0 {
 		panic("hook")
 	}
-	return w.trouble()
+	return w.randomError()
 }
 
-func (w *world) stalled(runID string) bool {
+func (w *model) stalled(runID string) bool {
 	return w.threshold[runID] != watchdog.NoLimit && time.Since(w.last[runID]) > w.threshold[runID]
 }
 
-// check is what has to be so when a session is to be cancelled, which the guard may yet refuse.
-func (w *world) check(_ context.Context, s session.Session) error {
+// checkCancel checks that a session may be cancelled. The guard of the store may still refuse.
+func (w *model) checkCancel(_ context.Context, s session.Session) error {
 	require.Zero(w, w.cancelled[s.RunID], "%s was cancelled already", s.RunID)
 	if w.poisoned[s.RunID] {
 		return errors.New("poisoned")
 	}
-	if err := w.trouble(); err != nil {
+	if err := w.randomError(); err != nil {
 		return err
 	}
 	if s.LastEventAt.Equal(w.last[s.RunID]) || s.LastEventAt.IsZero() && s.CreatedAt.Equal(w.last[s.RunID]) {
@@ -113,38 +113,40 @@ func (w *world) check(_ context.Context, s session.Session) error {
 	return nil
 }
 
-func TestWhateverHappensNobodyAwakeIsCancelledNobodyTwiceAndNobodyForgotten(t *testing.T) {
+// TestSweepModel: whatever happens, no session that is awake is cancelled, none is cancelled twice, and none is
+// forgotten.
+func TestSweepModel(t *testing.T) {
 	for seed := range uint64(25) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			inBed(t, func(b *bed) {
-				w := newWorld(b, seed)
+			inBubble(t, func(f *fixture) {
+				w := newModel(f, seed)
 				w.flaky = w.random.Float64() / 2
 				for range 60 {
-					b.after(time.Duration(w.random.IntN(300)) * time.Second)
+					f.advance(time.Duration(w.random.IntN(300)) * time.Second)
 					for range w.random.IntN(15) {
-						w.anyone()
+						w.wakeOne()
 					}
-					p, _ := b.the().Sweep(b.Context())
-					require.LessOrEqual(b, int64(p.Cancelled), b.cfg.MaxCancellationsPerRun)
-					require.LessOrEqual(b, int64(p.Warned), b.cfg.MaxCancellationsPerRun)
+					p, _ := f.sweeper().Sweep(f.Context())
+					require.LessOrEqual(f, int64(p.Cancelled), f.cfg.MaxCancellationsPerRun)
+					require.LessOrEqual(f, int64(p.Warned), f.cfg.MaxCancellationsPerRun)
 				}
-				w.flaky, b.cfg.StopHook = 0, nil
+				w.flaky, f.cfg.StopHook = 0, nil
 				w.settle()
-				w.compare()
+				w.checkEnd()
 			})
 		})
 	}
 }
 
-// settle lets all be quiet for as long as it takes.
-func (w *world) settle() {
+// settle sweeps until every stalled session is cancelled.
+func (w *model) settle() {
 	for range 150 {
-		w.after(time.Hour)
-		_, _ = w.the().Sweep(w.Context())
+		w.advance(time.Hour)
+		_, _ = w.sweeper().Sweep(w.Context())
 	}
 }
 
-func (w *world) compare() {
+func (w *model) checkEnd() {
 	for runID := range w.last {
 		want := session.Cancelled
 		if w.poisoned[runID] || w.threshold[runID] == watchdog.NoLimit {
@@ -153,20 +155,22 @@ func (w *world) compare() {
 		require.Equal(w, want, w.status(runID), runID)
 		require.Equal(w, want == session.Cancelled, w.cancelled[runID] == 1, runID)
 	}
-	require.Equal(w, len(w.ended()), w.the().Stats().Cancelled)
+	require.Equal(w, len(w.ended()), w.sweeper().Stats().Cancelled)
 }
 
-func TestSeveralSweepersOfOneDatabase(t *testing.T) {
-	inBed(t, func(b *bed) {
-		names := b.putStalled(60)
+// TestSeveralSweepers: five sweepers of one database cancel each session once.
+func TestSeveralSweepers(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		names := f.putStalled(60)
 		sweepers := make([]*sweep.Sweeper, 5)
 		results := make(chan sweep.Pass, 100)
 		for i := range sweepers {
-			s, err := sweep.New(b, b, sweep.Config{MaxCancellationsPerRun: 7, Logger: b.cfg.Logger, StopHook: func(context.Context, session.Session) error {
-				time.Sleep(time.Duration(1+i) * time.Millisecond) // the bubble's
+			hook := func(context.Context, session.Session) error {
+				time.Sleep(time.Duration(1+i) * time.Millisecond) // fake time
 				return nil
-			}})
-			require.NoError(b, err)
+			}
+			s, err := sweep.New(f, f, sweep.Config{MaxCancellationsPerRun: 7, Logger: f.cfg.Logger, StopHook: hook})
+			require.NoError(f, err)
 			sweepers[i] = s
 			go func() {
 				for range 20 {
@@ -179,7 +183,7 @@ func TestSeveralSweepersOfOneDatabase(t *testing.T) {
 		for range cap(results) {
 			sum += (<-results).Cancelled
 		}
-		require.Equal(b, 60, sum)
-		require.ElementsMatch(b, names, b.ended())
+		require.Equal(f, 60, sum)
+		require.ElementsMatch(f, names, f.ended())
 	})
 }

@@ -6,26 +6,27 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// forgetAfter is how long after its time came something is remembered of a session that no pass sees.
+// forgetAfter is how long an entry is kept past its next time if no pass sees the session.
 const forgetAfter = 24 * time.Hour
 
-// gather is within what time graces end that are looked at together.
+// gather is the time within which graces end that one pass looks at together.
 const gather = time.Second
 
-// A pending is what a sweeper remembers, between passes, of a session that it could not cancel or has warned.
+// A pending is what a sweeper remembers, between passes, of a session that it warned or failed to cancel.
 type pending struct {
 	lastEventAt time.Time
 	attempt     int
-	warnedAt    time.Time // zero where it was not warned
+	warnedAt    time.Time // zero if it was not warned
 	failures    int       // in a row
-	next        time.Time // it is left alone until then
-	pass        int       // the last that saw it
+	next        time.Time // the session is left alone until then
+	seenBy      int       // number of the last pass that saw it
 }
 
-// pendings are what is remembered, by the run's ID.
+// pendings are the remembered sessions by run ID.
 type pendings map[string]*pending
 
-// of is what is remembered of a session. One that has had an event since, or another attempt, is a new matter.
+// of returns what is remembered of a session. A session that has had an event since, or is in another attempt, starts
+// from nothing.
 func (all pendings) of(s session.Session) pending {
 	if m := all[s.RunID]; m != nil && m.attempt == s.Attempt && m.lastEventAt.Equal(s.LastEventAt) {
 		return *m
@@ -40,21 +41,22 @@ func (all pendings) drop(runID string) { delete(all, runID) }
 // saw notes that a pass has seen a session.
 func (all pendings) saw(runID string, pass int) {
 	if m := all[runID]; m != nil {
-		m.pass = pass
+		m.seenBy = pass
 	}
 }
 
-// forget drops what a pass that saw every stalled session did not see, and what nobody saw for long.
+// forget drops the sessions that a complete pass did not see, and those that no pass saw for long.
 func (all pendings) forget(pass int, complete bool, now time.Time) {
 	for runID, m := range all {
-		if complete && m.pass != pass || now.Sub(m.next) > forgetAfter {
+		if complete && m.seenBy != pass || now.Sub(m.next) > forgetAfter {
 			delete(all, runID)
 		}
 	}
 }
 
-// due is when the next grace is over, and zero where there is none. What could have come in the pass before waits for the interval, and what is due a moment
-// later is waited for.
+// due returns when the next grace ends, or zero if none is running. Graces that end within [gather] of the first are
+// waited for. A grace that is over already does not count: its session was due in the pass before, and waits for the
+// interval.
 func (all pendings) due(now time.Time) time.Time {
 	var first, last time.Time
 	for _, m := range all {
@@ -73,7 +75,8 @@ func (all pendings) due(now time.Time) time.Time {
 	return last
 }
 
-// failed is what is remembered after one more failure: the next try comes with the next pass, then with the one after, and later and later.
+// failed returns what is remembered after one more failure. The first wait is half an interval, so that the next pass
+// tries again. It doubles with each failure, up to six hours or the interval, whichever is longer.
 func (m pending) failed(interval time.Duration, now time.Time) pending {
 	m.next = now.Add(doubled(interval/2, max(interval, forgetAfter/4), m.failures))
 	m.failures++

@@ -11,14 +11,16 @@ type Stats struct {
 	Interval time.Duration
 	// Running tells that a pass is under way.
 	Running bool
-	// Passes is how many there were; those that a stop ended early are counted, too.
+	// Passes is the number of passes, with those that ended early because their context ended.
 	Passes int
 	Tally
 	// Last is the last pass, without its Cases and Errs; zero before there was one.
 	Last Pass
-	// ConsecutiveFailures is how many passes in a row failed, up to the last: those whose Err is not their own context's.
+	// ConsecutiveFailures is how many passes in a row failed, up to the last. A pass that ended because its context
+	// did has not failed.
 	ConsecutiveFailures int
-	// Next is when Run has its next pass, or was to have the one under way, by this host's clock. It is zero while it does not run.
+	// Next is when Run has its next pass, or planned the one that is under way, by this host's clock. It is zero while
+	// Run does not run.
 	Next time.Time
 }
 
@@ -36,7 +38,7 @@ func (s *Sweeper) begin() {
 	s.stats.Running = true
 }
 
-// count notes what a pass came to.
+// count adds a pass that is over. It was stopped if its context ended.
 func (s *Sweeper) count(p Pass, stopped bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,37 +56,31 @@ func (s *Sweeper) count(p Pass, stopped bool) {
 	s.stats.Last = p
 }
 
-// plan notes when the next pass is, and zero for none.
-func (s *Sweeper) plan(next time.Time) {
+// setNext notes when Run has its next pass; zero means that it has none.
+func (s *Sweeper) setNext(next time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stats.Next = next
 }
 
-func (s *Sweeper) firstDue() time.Time {
+func (s *Sweeper) nextDue() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.due
 }
 
-// log tells of a pass that nobody is returned.
+// log writes the log of a pass of Run. A pass of Sweep is returned instead.
 func (s *Sweeper) log(ctx context.Context, p Pass) {
 	for _, err := range p.Errs {
 		s.logger().Error("something went wrong about a session", "error", err)
 	}
 	switch {
 	case p.Err != nil && ctx.Err() == nil:
-		s.logger().Error("a pass over the sessions failed", append(p.attrs(), "failures", s.Stats().ConsecutiveFailures, "error", p.Err)...)
+		failures := s.Stats().ConsecutiveFailures
+		s.logger().Error("a pass over the sessions failed", append(p.attrs(), "failures", failures, "error", p.Err)...)
 	case p.Found > 0 || p.Errors > 0:
 		s.logger().Info("a pass over the sessions is done", p.attrs()...)
 	default:
 		s.logger().Debug("a pass over the sessions found nothing", p.attrs()...)
-	}
-}
-
-func (p Pass) attrs() []any {
-	return []any{
-		"checked", p.Checked, "found", p.Found, "cancelled", p.Cancelled, "spared", p.Spared, "failed", p.Failed, "warned", p.Warned,
-		"deferred", p.Deferred, "resumed", p.Resumed, "errors", p.Errors, "duration", p.Duration, "dry_run", p.DryRun,
 	}
 }

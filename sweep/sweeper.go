@@ -14,9 +14,9 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// A Source finds stalled sessions, as the method of a [session.Store] does. What it returns is judged again, and only
-// what is [session.Active] can be stalled: a host whose database cannot judge may return all that are.
-type Source interface {
+// A Finder finds stalled sessions, as the method of a [session.Store] does. The sweeper judges again what it returns,
+// and only a session that is [session.Active] can be stalled: a host whose database cannot judge may return them all.
+type Finder interface {
 	Stalled(ctx context.Context, q session.Query) (session.Page, error)
 }
 
@@ -32,42 +32,44 @@ type appender interface {
 
 // The errors of a [Sweeper].
 var (
-	// ErrDisabled is returned by [Sweeper.Sweep] where [Config].Disabled is set.
+	// ErrDisabled is returned by [Sweeper.Sweep] if [Config].Disabled is set.
 	ErrDisabled = errors.New("the sweeper is disabled")
-	// ErrRunning is returned by a second [Sweeper.Run] while the first one lasts.
+	// ErrRunning is returned by [Sweeper.Run] if another call of Run has not returned yet.
 	ErrRunning = errors.New("the sweeper runs already")
 )
 
-// The time after a pass that failed: it doubles with each in a row, up to the interval.
+// shortestRetry is the wait after a pass that failed. It doubles with each failure in a row, up to the interval.
 const shortestRetry = time.Second
 
-// A Sweeper cancels stalled sessions. Any number of them, in any number of processes, can sweep one database. All methods are safe for concurrent use.
+// A Sweeper cancels stalled sessions. Any number of sweepers, in any number of processes, can sweep one database. All
+// methods are safe for concurrent use.
 type Sweeper struct {
-	source    Source
+	finder    Finder
 	canceller Canceller
 	cfg       Config
 	query     session.Query
 
 	running atomic.Bool
-	asked   chan struct{} // has room for one: a pass was asked for and is over
-	turn    chan struct{} // has room for one: who put it there has its pass
-	// What follows belongs to whose turn it is.
+	swept   chan struct{} // has room for one: a pass of Sweep is over
+	passing chan struct{} // has room for one: whoever fills it has its pass
+	// Only the goroutine whose pass it is uses these.
 	pending pendings
 	rate    rate
 
 	mu    sync.Mutex
 	stats Stats
-	due   time.Time // when the first session's grace is over; zero where there is none
+	due   time.Time // when the next grace ends; zero if none is running
 }
 
-// New makes a sweeper. A [session.Store] is both a source and a canceller. A config that cannot be used is an error that wraps [watchdog.ErrInvalid].
-func New(source Source, canceller Canceller, cfg Config) (*Sweeper, error) {
-	cfg = cfg.merged()
+// New makes a sweeper. A [session.Store] is both a finder and a canceller. New wraps [watchdog.ErrInvalid] if the
+// finder or the canceller is nil, or if the config cannot be used.
+func New(finder Finder, canceller Canceller, cfg Config) (*Sweeper, error) {
+	cfg = cfg.withDefaults()
 	flaw := cfg.flaw()
 	_, appends := canceller.(appender)
 	switch {
-	case source == nil || canceller == nil:
-		flaw = "there is no source or no canceller; pass both"
+	case finder == nil || canceller == nil:
+		flaw = "there is no finder or no canceller; pass both"
 	case flaw == "" && cfg.Grace > 0 && !appends:
 		flaw = "Grace is set, and the canceller has no method Append for the warning; add it, or set Grace to 0"
 	}
@@ -75,17 +77,19 @@ func New(source Source, canceller Canceller, cfg Config) (*Sweeper, error) {
 		return nil, fmt.Errorf("%w sweeper config: %s", watchdog.ErrInvalid, flaw)
 	}
 	return &Sweeper{
-		source: source, canceller: canceller, cfg: cfg,
+		finder: finder, canceller: canceller, cfg: cfg,
 		query: session.Query{Threshold: cfg.StalledThreshold, MinAge: max(cfg.MinAge, 0)},
-		asked: make(chan struct{}, 1), turn: make(chan struct{}, 1),
+		swept: make(chan struct{}, 1), passing: make(chan struct{}, 1),
 		pending: pendings{}, rate: rate{Alert: cfg.Alert},
 		stats: Stats{Enabled: !cfg.Disabled, Interval: cfg.Interval},
 	}, nil
 }
 
-// Run sweeps after the startup delay and then every interval, or sooner where the grace of a session is over, until the context ends, and returns nil. It then finishes the session
-// in hand and begins no other, which takes at most as long as the host's funcs and the canceller may. A pass that fails is in the log and in the [Stats]; the next
-// comes after a second, and then after twice as long each time, up to the interval. If the sweeper is disabled Run only waits. Of two at once the second returns [ErrRunning].
+// Run has a pass after the startup delay and then after every interval, or sooner if the grace of a session ends,
+// until ctx ends. It then finishes the session in hand, starts no other, and returns nil; that takes at most as long
+// as the host's funcs and the canceller may take. A pass that fails is in the log and in the [Stats]. The next pass
+// comes a second later, and then after a wait that doubles with each failure, up to the interval. A disabled sweeper
+// only waits. Run returns [ErrRunning] if another call of Run has not returned yet.
 func (s *Sweeper) Run(ctx context.Context) error {
 	if !s.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -95,58 +99,61 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	defer s.plan(time.Time{})
-	for wait := max(s.cfg.StartupDelay, 0); s.rest(ctx, wait); wait = s.pause() {
-		if p, err := s.pass(ctx); err == nil {
+	defer s.setNext(time.Time{})
+	for wait := max(s.cfg.StartupDelay, 0); s.wait(ctx, wait); wait = s.untilNext() {
+		if p, err := s.onePass(ctx); err == nil {
 			s.log(ctx, p)
 		}
 	}
 	return nil
 }
 
-// Sweep has one pass at once: while Run waits, after a pass that is under way, or without Run. It returns the pass and all that went wrong in it, joined; [ErrDisabled], or the error of
-// a context that ended before the pass began. A context that ends later ends the pass, after the session in hand.
+// Sweep has one pass now, beside Run or without it. It waits for a pass that is under way. It returns the pass, and
+// joins everything that went wrong in it. Sweep returns [ErrDisabled] if the sweeper is disabled, and wraps the cause
+// of ctx if that ends before the pass starts. If ctx ends later, the pass ends after the session in hand.
 func (s *Sweeper) Sweep(ctx context.Context) (Pass, error) {
 	if s.cfg.Disabled {
 		return Pass{}, ErrDisabled
 	}
-	p, err := s.pass(ctx)
+	p, err := s.onePass(ctx)
 	if err != nil {
 		return Pass{}, err
 	}
 	select {
-	case s.asked <- struct{}{}:
+	case s.swept <- struct{}{}:
 	default:
 	}
 	return p, p.failure()
 }
 
-// pass waits for its turn, and has a pass. The error is that of a context which ended before.
-func (s *Sweeper) pass(ctx context.Context) (Pass, error) {
+// onePass waits until no other pass is under way, and has a pass. It returns an error if ctx ends before the pass
+// starts.
+func (s *Sweeper) onePass(ctx context.Context) (Pass, error) {
 	select {
-	case s.turn <- struct{}{}:
+	case s.passing <- struct{}{}:
 	case <-ctx.Done():
 		return Pass{}, fmt.Errorf("wait for the pass before: %w", context.Cause(ctx))
 	}
-	defer func() { <-s.turn }()
+	defer func() { <-s.passing }()
 	if ctx.Err() != nil {
 		return Pass{}, fmt.Errorf("begin a pass: %w", context.Cause(ctx))
 	}
-	p := s.sweep(ctx)
+	p := s.walk(ctx)
 	s.count(p, ctx.Err() != nil)
 	if s.cfg.OnPass != nil {
-		if err := s.ask(ctx, func(context.Context) error { s.cfg.OnPass(p); return nil }); err != nil {
+		if err := s.callHost(ctx, func(context.Context) error { s.cfg.OnPass(p); return nil }); err != nil {
 			s.logger().Error("a callback of the sweeper failed", "callback", "OnPass", "error", err)
 		}
 	}
 	return p, nil
 }
 
-// rest waits for the next pass, and reports whether there is to be one.
-func (s *Sweeper) rest(ctx context.Context, wait time.Duration) bool {
+// wait waits for the next pass of Run, and reports whether there is one. The wait gets shorter if a pass of Sweep has
+// warned a session whose grace ends sooner.
+func (s *Sweeper) wait(ctx context.Context, wait time.Duration) bool {
 	next := time.Now().Add(wait)
 	for {
-		s.plan(next)
+		s.setNext(next)
 		timer := time.NewTimer(time.Until(next))
 		select {
 		case <-timer.C:
@@ -154,28 +161,28 @@ func (s *Sweeper) rest(ctx context.Context, wait time.Duration) bool {
 		case <-ctx.Done():
 			timer.Stop()
 			return false
-		case <-s.asked:
+		case <-s.swept:
 			timer.Stop()
-			if due := s.firstDue(); !due.IsZero() && due.Before(next) {
+			if due := s.nextDue(); !due.IsZero() && due.Before(next) {
 				next = due
 			}
 		}
 	}
 }
 
-// pause is the time until the next pass.
-func (s *Sweeper) pause() time.Duration {
+// untilNext returns the time until the next pass of Run.
+func (s *Sweeper) untilNext() time.Duration {
 	if failures := s.Stats().ConsecutiveFailures; failures > 0 {
 		wait := doubled(min(shortestRetry, s.cfg.Interval), s.cfg.Interval, failures-1)
-		return wait/2 + rand.N(wait/2+1) // so that the sweepers of a database that comes back do not come at once
+		return wait/2 + rand.N(wait/2+1) // spreads the sweepers of a database that comes back
 	}
-	if due := s.firstDue(); !due.IsZero() {
+	if due := s.nextDue(); !due.IsZero() {
 		return min(s.cfg.Interval, max(time.Until(due), 0))
 	}
 	return s.cfg.Interval
 }
 
-// doubled is a time that is doubled some times, up to another.
+// doubled doubles d a number of times, up to most.
 func doubled(d, most time.Duration, times int) time.Duration {
 	for range times {
 		if d >= most/2 {

@@ -1,11 +1,12 @@
 //go:build linux
 
-// Survivors makes the table of what outlives a command: shapes of process trees, ways to end them, and tools to do so.
+// Survivors measures which processes outlive a command, for shapes of process trees, ways to end them, and tools.
 //
 //	go run ./bench/survivors            every shape once
-//	go run ./bench/survivors -times 20  the most that was left of twenty times
+//	go run ./bench/survivors -times 20  the largest number of twenty runs
 //
-// It prints how many processes are alive one second after the tool was done, as Markdown. It needs Linux and the command timeout of coreutils.
+// It prints the number of processes that are alive one second after the tool has finished, as Markdown. It needs Linux
+// and the command timeout of coreutils.
 package main
 
 import (
@@ -24,7 +25,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/escape"
 )
 
-// An ending is a way in which a command comes to its end.
+// An ending is a way in which a command ends.
 type ending string
 
 const (
@@ -37,19 +38,19 @@ const (
 var endings = []ending{atLimit, cancelled, byItself, hostDies}
 
 const (
-	limit   = 4 * time.Second // more than any shape takes to be there
-	grace   = time.Second     // of timeout -k, and of what the others have in its place
+	limit   = 4 * time.Second // more than any shape takes to start
+	grace   = time.Second     // the time of timeout -k, and the same for the others
 	later   = time.Second
 	patient = 30 * time.Second
 	workers = 6
 )
 
-// A job is one shape, ended once in one way by one tool.
+// A job ends one shape in one way with one tool.
 type job struct {
 	scenario escape.Scenario
 	tool     tool
 	ending   ending
-	left     int // -1 where the shape does not end in that way
+	left     int // -1 if the shape does not end in that way
 	err      error
 }
 
@@ -81,7 +82,7 @@ func plan() (jobs []*job) {
 	return jobs
 }
 
-// run does all jobs, a few at a time.
+// run runs all jobs, a few at a time.
 func run(jobs []*job) {
 	var all sync.WaitGroup
 	room := make(chan struct{}, workers)
@@ -99,16 +100,16 @@ func run(jobs []*job) {
 	all.Wait()
 }
 
-// once starts the shape with the tool, ends it, and counts.
+// once starts the shape with the tool, ends it, and counts the processes that are left.
 func (j *job) once() (left int, err error) {
-	if j.ending == byItself && j.scenario.Deaf {
+	if j.ending == byItself && j.scenario.SurvivesTERM {
 		return -1, nil
 	}
 	folder, err := os.MkdirTemp("", "survivors")
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(folder) //nolint:errcheck // a folder of a program that ends
+	defer os.RemoveAll(folder) //nolint:errcheck // the program ends anyway
 	s := j.scenario.In(folder)
 	defer s.End()
 	path, args, env := s.Command()
@@ -116,7 +117,7 @@ func (j *job) once() (left int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	host := exec.Command(path, hostRole+string(text)) //nolint:noctx // its end is what is measured
+	host := exec.Command(path, hostRole+string(text)) //nolint:noctx // the program measures how it ends
 	host.Env = env
 	orders, err := host.StdinPipe()
 	if err != nil {
@@ -135,16 +136,16 @@ func (j *job) once() (left int, err error) {
 	return len(s.Survivors()), nil
 }
 
-// ready waits until the shape is there. One whose first process ends at once may be ended before it is.
+// ready waits until the shape has started. A shape whose first process exits at once may end before.
 func (j *job) ready(s escape.Scenario) error {
-	if s.Ends {
+	if s.LeaderExits {
 		_ = s.Ready(limit / 2)
 		return nil
 	}
 	return s.Ready(patient)
 }
 
-// end brings the command to its end, and waits for the tool.
+// end ends the command and waits for the tool.
 func (j *job) end(s escape.Scenario, host *exec.Cmd, orders io.WriteCloser) error {
 	var err error
 	switch j.ending {
@@ -161,7 +162,7 @@ func (j *job) end(s escape.Scenario, host *exec.Cmd, orders io.WriteCloser) erro
 	}
 	ended := make(chan struct{})
 	go func() {
-		_ = host.Wait() // however it ended
+		_ = host.Wait() // any result is fine
 		close(ended)
 	}()
 	select {
@@ -172,9 +173,9 @@ func (j *job) end(s escape.Scenario, host *exec.Cmd, orders io.WriteCloser) erro
 	}
 }
 
-// endLeader ends the first process alone, where it does not end by itself.
+// endLeader ends the first process, unless it ends by itself.
 func endLeader(s escape.Scenario) error {
-	if s.Ends {
+	if s.LeaderExits {
 		return nil
 	}
 	if first := escape.Alive(s.Registry()); len(first) > 0 {

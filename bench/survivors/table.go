@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// printTable prints the table: a row for each shape, and in it for each tool what was left after each ending.
+// printTable prints a row for each shape, with the number of processes left after each ending for each tool.
 func printTable(w io.Writer, jobs []*job) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "Processes alive a second later, after %s.\n\n| shape |", join(endings))

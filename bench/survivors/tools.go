@@ -16,10 +16,10 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// hostRole begins the argument of the process that runs a command with a tool, so that it can be killed.
+// hostRole begins the argument of the process that runs a command with a tool: the program can kill that process.
 const hostRole = "survivors-host:"
 
-// A task is what that process is to run.
+// A task is the command and the tool of that process.
 type task struct {
 	Tool, Path string
 	Args       []string
@@ -28,7 +28,7 @@ type task struct {
 // A tool runs a command until its limit or until the context ends.
 type tool struct {
 	name      string
-	signalled bool // it is a program, which a signal ends
+	signalled bool // the tool is a program that a signal ends
 	run       func(context.Context, *exec.Cmd) error
 }
 
@@ -39,7 +39,7 @@ var tools = []tool{
 	{name: "its own group and WaitDelay", run: underGroup},
 }
 
-// beHost runs the task. The end of its input cancels it.
+// beHost runs the task. It cancels the task when its input ends.
 func beHost(text string) int {
 	var t task
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
@@ -53,7 +53,7 @@ func beHost(text string) int {
 		}
 		if !tool.signalled {
 			go func() {
-				_, _ = io.Copy(io.Discard, os.Stdin) // its end is all it says
+				_, _ = io.Copy(io.Discard, os.Stdin) // only the end counts
 				cancel()
 			}()
 		}
@@ -66,12 +66,13 @@ func beHost(text string) int {
 
 func underStall(ctx context.Context, cmd *exec.Cmd) error {
 	_, err := stall.Run(ctx, cmd, stall.Config{
-		Step: "shape", Store: &watchdog.Memory{}, NoOutput: limit, Grace: stall.Grace{Interrupt: grace / 2, Terminate: grace / 2},
+		Step: "shape", Store: &watchdog.Memory{}, NoOutput: limit,
+		Grace: stall.Grace{Interrupt: grace / 2, Terminate: grace / 2},
 	})
 	return err
 }
 
-// underTimeout becomes the program timeout.
+// underTimeout replaces this process with the program timeout.
 func underTimeout(_ context.Context, cmd *exec.Cmd) error {
 	path, err := exec.LookPath("timeout")
 	if err != nil {
@@ -86,7 +87,7 @@ func underContext(ctx context.Context, cmd *exec.Cmd) error {
 	defer cancel()
 	bound := exec.CommandContext(ctx, cmd.Path)
 	bound.Args, bound.WaitDelay = cmd.Args, grace
-	bound.Stdout = notAFile{} // as a host that reads the output has it
+	bound.Stdout = notAFile{} // like a host that reads the output
 	return bound.Run()
 }
 
@@ -100,12 +101,12 @@ func underGroup(ctx context.Context, cmd *exec.Cmd) error {
 	bound.Cancel = func() error { return syscall.Kill(-bound.Process.Pid, syscall.SIGTERM) }
 	err := bound.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		time.Sleep(0) // the leader was killed; its group was not, because its number may be somebody else's by now
+		time.Sleep(0) // only the leader was killed: the group's number may belong to other processes by now
 	}
 	return err
 }
 
-// notAFile is a writer that takes everything.
+// notAFile is a writer that discards everything.
 type notAFile struct{}
 
 func (notAFile) Write(p []byte) (int, error) { return len(p), nil }

@@ -15,64 +15,65 @@ func TestKilled(t *testing.T) {
 	t.Parallel()
 	t.Run("a session that was killed in a phase goes on with that phase in the same window", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		p := b.start("build  2 of 4", "-budget", "1h", "-hang", "build")
-		hung := b.hung("build")
+		f := newFixture(t)
+		p := f.start("build  2 of 4", "-budget", "1h", "-hang", "build")
+		hung := f.hung("build")
 		p.signal(syscall.SIGKILL)
-		left := b.session()
+		left := f.session()
 		assert.Equal(t, "running", left.Status)
 		assert.Equal(t, []string{"plan"}, left.Completed)
 		assertGone(t, hung)
 
-		on := b.run("-session", left.ID).must(t, 0)
+		on := f.run("-session", left.ID).must(t, 0)
 		assert.Regexp(t, `session_wall_clock_seconds +1h0m0s +session`, on.stdout, "it keeps its budget")
-		after := b.session()
+		after := f.session()
 		assert.Equal(t, left.StartedAt, after.StartedAt)
-		assert.Equal(t, []string{"list", "build", "vet", "test"}, b.commands())
-		assert.Empty(t, b.events())
+		assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
+		assert.Empty(t, f.events())
 	})
-	t.Run("the time until it is attached counts", func(t *testing.T) {
+	t.Run("the time until the next attach counts", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.start("plan   1 of 4", "-budget", "30m", "-hang", "plan").signal(syscall.SIGKILL)
-		b.backdate(time.Hour)
-		b.run("-session", b.session().ID).must(t, 3)
-		assert.Equal(t, []string{"cancel"}, b.turns())
-		assert.GreaterOrEqual(t, b.session().ElapsedSeconds, 3600)
+		f := newFixture(t)
+		f.start("plan   1 of 4", "-budget", "30m", "-hang", "plan").signal(syscall.SIGKILL)
+		f.backdate(time.Hour)
+		f.run("-session", f.session().ID).must(t, 3)
+		assert.Equal(t, []string{"cancel"}, f.controlEvents())
+		assert.GreaterOrEqual(t, f.session().ElapsedSeconds, 3600)
 	})
-	t.Run("killed at any moment it can be attached again, and does what is left", killedAtAnyMoment)
+	t.Run("a session killed at any moment can be attached again and finishes", killedAtAnyMoment)
 }
 
-// killedAtAnyMoment kills sessions again and again until each got to its end.
+// killedAtAnyMoment kills sessions at random moments until each one completes.
 func killedAtAnyMoment(t *testing.T) {
 	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	b, kills, sessions := newBed(t), 0, 0
+	f, kills, sessions := newFixture(t), 0, 0
 	for ; kills < 60; sessions++ {
-		b.start("plan   1 of 4").signal(syscall.SIGKILL)
-		first := b.session()
-		kills += 1 + b.killUntilComplete(first.ID, random)
-		last := b.session()
+		f.start("plan   1 of 4").signal(syscall.SIGKILL)
+		first := f.session()
+		kills += 1 + f.killUntilComplete(first.ID, random)
+		last := f.session()
 		require.Equal(t, first.ID, last.ID)
 		assert.Equal(t, []string{"plan", "build", "vet", "test"}, last.Completed)
 		assert.Equal(t, first.StartedAt, last.StartedAt)
-		assert.Empty(t, b.events())
+		assert.Empty(t, f.events())
 	}
 	t.Logf("%d sessions were killed %d times", sessions, kills)
 }
 
-// killUntilComplete attaches to the session and kills the program, until it was too fast.
-func (b *bed) killUntilComplete(id string, random *rand.Rand) (kills int) {
-	b.t.Helper()
+// killUntilComplete attaches to the session and kills the program again and again, until a run finishes before the
+// kill. It returns the number of kills.
+func (f *fixture) killUntilComplete(id string, random *rand.Rand) (kills int) {
+	f.t.Helper()
 	for longest := 50 * time.Millisecond; ; longest += 10 * time.Millisecond {
-		cmd := b.command("-session", id)
-		require.NoError(b.t, cmd.Start())
-		bomb := time.AfterFunc(time.Duration(random.Int64N(int64(longest))), func() { cmd.Process.Kill() })
-		cmd.Wait() // its error is in the status
-		if bomb.Stop(); cmd.ProcessState.Exited() {
-			require.Zero(b.t, cmd.ProcessState.ExitCode())
+		cmd := f.command("-session", id)
+		require.NoError(f.t, cmd.Start())
+		kill := time.AfterFunc(time.Duration(random.Int64N(int64(longest))), func() { cmd.Process.Kill() })
+		cmd.Wait() // the status is checked below
+		if kill.Stop(); cmd.ProcessState.Exited() {
+			require.Zero(f.t, cmd.ProcessState.ExitCode())
 			return kills
 		}
 		kills++
@@ -86,58 +87,58 @@ func TestInterrupted(t *testing.T) {
 	} {
 		t.Run(name+" ends the session, which can be attached again", func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
-			p := b.start("build  2 of 4", "-hang", "build")
-			hung := b.hung("build")
+			f := newFixture(t)
+			p := f.start("build  2 of 4", "-hang", "build")
+			hung := f.hung("build")
 			ended := p.signal(signal).must(t, 1)
 			assert.Contains(t, ended.stdout, "INTERRUPTED by "+name+" in phase build")
 			assertGone(t, hung)
 
-			left := b.session()
+			left := f.session()
 			assert.Equal(t, "interrupted", left.Status)
 			assert.Empty(t, left.StopReason)
-			events := b.events()
+			events := f.events()
 			require.Equal(t, []string{"interrupt"}, kinds(events))
 			assert.Equal(t, name, events[0].Payload["signal"])
 
-			finish(t, b.shell(printed(t, ended.stdout, "to go on:"))).must(t, 0)
-			assert.Equal(t, left.StartedAt, b.session().StartedAt)
-			assert.Equal(t, []string{"list", "build", "vet", "test"}, b.commands())
+			finish(t, f.shell(printed(t, ended.stdout, "to go on:"))).must(t, 0)
+			assert.Equal(t, left.StartedAt, f.session().StartedAt)
+			assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
 		})
 	}
 }
 
 func TestNoHup(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	cmd := b.command("-hang", "plan")
-	shell := b.shell(`trap "" HUP; exec "$@"`)
+	f := newFixture(t)
+	cmd := f.command("-hang", "plan")
+	shell := f.shell(`trap "" HUP; exec "$@"`)
 	shell.Args = append(shell.Args, append([]string{"sh"}, cmd.Args...)...)
-	p := b.follow(shell, "plan   1 of 4")
+	p := f.follow(shell, "plan   1 of 4")
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGHUP))
 	ended := p.signal(syscall.SIGTERM).must(t, 1)
-	assert.Contains(t, ended.stdout, "INTERRUPTED by SIGTERM", "a signal that it was started to ignore stays ignored")
+	assert.Contains(t, ended.stdout, "INTERRUPTED by SIGTERM", "a signal ignored at the start stays ignored")
 }
 
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	p := b.start("plan   1 of 4", "-hang", "plan")
-	id := b.session().ID
+	f := newFixture(t)
+	p := f.start("plan   1 of 4", "-hang", "plan")
+	id := f.session().ID
 
-	t.Run("a second process on the same session is refused and says who has it", func(t *testing.T) {
-		refused := b.run("-session", id).must(t, 1)
+	t.Run("a second process on one session fails and names the first", func(t *testing.T) {
+		refused := f.run("-session", id).must(t, 1)
 		assert.Contains(t, refused.stderr, "is being run by process")
 		assert.Contains(t, refused.stderr, strconv.Itoa(p.cmd.Process.Pid))
 	})
-	t.Run("its events can be printed meanwhile", func(t *testing.T) {
-		assert.Empty(t, b.events("-session", id))
+	t.Run("-events works while the session runs", func(t *testing.T) {
+		assert.Empty(t, f.events("-session", id))
 	})
 	t.Run("another session runs beside it", func(t *testing.T) {
-		b.run().must(t, 0)
+		f.run().must(t, 0)
 	})
-	t.Run("the session is free once its process was killed", func(t *testing.T) {
+	t.Run("killing the process frees the session", func(t *testing.T) {
 		p.signal(syscall.SIGKILL)
-		b.run("-session", id).must(t, 0)
+		f.run("-session", id).must(t, 0)
 	})
 }

@@ -24,7 +24,7 @@ func findState(opts options) (state.Dir, error) {
 	return state.At(path)
 }
 
-// find creates the session or loads it, and holds it until it is released.
+// find creates the session or loads it. Both lock it until release is called.
 func (s *session) find() (release func(), err error) {
 	if s.opts.attaches() {
 		return s.load()
@@ -32,7 +32,7 @@ func (s *session) find() (release func(), err error) {
 	return s.create()
 }
 
-// create makes a new session. Everything that can be wrong is looked at before anything of it is written.
+// create makes a new session. It checks everything before it writes anything of the session.
 func (s *session) create() (release func(), err error) {
 	path, err := absolute(s.opts.project)
 	if err != nil {
@@ -60,10 +60,10 @@ func (s *session) create() (release func(), err error) {
 		return nil, err
 	}
 	s.kept = kept
-	return s.hold(kept.ID)
+	return s.lock(kept.ID)
 }
 
-// load takes up the session that the options name, or the last one.
+// load locks and reads the session that the options name, or the last one.
 func (s *session) load() (release func(), err error) {
 	id := s.opts.session
 	if id == "" {
@@ -71,17 +71,17 @@ func (s *session) load() (release func(), err error) {
 			return nil, err
 		}
 	}
-	if release, err = s.hold(id); err != nil {
+	if release, err = s.lock(id); err != nil {
 		return nil, err
 	}
-	if err := s.takeUp(id); err != nil {
+	if err := s.restore(id); err != nil {
 		release()
 		return nil, err
 	}
 	return release, nil
 }
 
-func (s *session) takeUp(id string) error {
+func (s *session) restore(id string) error {
 	kept, err := s.dir.Load(id)
 	if err != nil {
 		return err
@@ -91,7 +91,8 @@ func (s *session) takeUp(id string) error {
 		return err
 	}
 	if s.opts.project != "" && path != kept.Project {
-		return fmt.Errorf("session %s is about another project, %s; leave out -project, or start a new session", id, projectName(kept))
+		return fmt.Errorf("session %s belongs to another project, %s; leave out -project, or start a new session",
+			id, projectName(kept))
 	}
 	budget := kept.Budget.Limits()
 	if s.limits, err = findLimits(s.opts.config, s.opts.budget, &budget); err != nil {
@@ -102,8 +103,8 @@ func (s *session) takeUp(id string) error {
 	return err
 }
 
-// hold takes the session for this process and makes it the last one.
-func (s *session) hold(id string) (release func(), err error) {
+// lock locks the session for this process and makes it the last one.
+func (s *session) lock(id string) (release func(), err error) {
 	release, err = s.dir.Lock(id)
 	if err != nil {
 		return nil, err
@@ -119,10 +120,10 @@ func (s *session) openStore() (*sqlite.Store, error) {
 	return sqlite.Open(context.Background(), s.dir.Events())
 }
 
-// attach makes the watchdog and keeps the window that it is in, which is another one than before after a resume: also after one in a process
-// that was killed before it could keep it.
+// attach makes the watchdog and sets the start of its window in s.kept. It can differ from the file's after a resume,
+// also when the resuming process was killed before it could save it.
 func (s *session) attach(store watchdog.EventStore) (*watchdog.Watchdog, error) {
-	wd, err := s.guard(store)
+	wd, err := s.attachOrResume(store)
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +133,10 @@ func (s *session) attach(store watchdog.EventStore) (*watchdog.Watchdog, error) 
 	return wd, nil
 }
 
-// guard attaches to the session's run and, where that is blocked and the user asks to go on, resumes it. It is also blocked when its window
-// ran out while no process was there to say so.
-func (s *session) guard(store watchdog.EventStore) (*watchdog.Watchdog, error) {
-	wd, err := s.watch(watchdog.New, store)
+// attachOrResume attaches to the session's run. It resumes a blocked run if the user asked for -resume. A run
+// whose window ended while no process ran is blocked too.
+func (s *session) attachOrResume(store watchdog.EventStore) (*watchdog.Watchdog, error) {
+	wd, err := s.newWatchdog(watchdog.New, store)
 	if err != nil || !s.opts.resume || wd.Stop() == nil {
 		return wd, err
 	}
@@ -144,21 +145,22 @@ func (s *session) guard(store watchdog.EventStore) (*watchdog.Watchdog, error) {
 	}
 	s.limits = s.fresh
 	s.kept.Budget = state.KeepBudget(s.limits.budget)
-	if err := s.dir.Save(s.kept); err != nil { // before the window opens: whoever attaches to it then knows its limits
+	if err := s.dir.Save(s.kept); err != nil { // before the window opens, so that a later attach knows its limits
 		return nil, err
 	}
-	return s.watch(watchdog.Resume, store)
+	return s.newWatchdog(watchdog.Resume, store)
 }
 
-// watch makes a watchdog with [watchdog.New] or [watchdog.Resume].
-func (s *session) watch(guard guard, store watchdog.EventStore) (*watchdog.Watchdog, error) {
+// newWatchdog calls [watchdog.New] or [watchdog.Resume].
+func (s *session) newWatchdog(guard attachFunc, store watchdog.EventStore) (*watchdog.Watchdog, error) {
 	run := watchdog.Run{ID: s.kept.ID, StartedAt: s.kept.StartedAt.Time}
 	return guard(context.Background(), run, watchdog.Config{
 		Store:     store,
 		Budget:    s.limits.budget,
 		OnWarning: s.reportWarning,
-		Logger:    slog.New(slog.NewTextHandler(s.show, &slog.HandlerOptions{Level: slog.LevelError})), // the rest is reported
+		// The program reports everything below an error itself.
+		Logger: slog.New(slog.NewTextHandler(s.show, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 }
 
-type guard func(context.Context, watchdog.Run, watchdog.Config) (*watchdog.Watchdog, error)
+type attachFunc func(context.Context, watchdog.Run, watchdog.Config) (*watchdog.Watchdog, error)

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// command is what to type to do something with this session, from the same directory.
+// command returns the shell command that runs this program on this session with more flags.
 func (s *session) command(flags ...string) string {
 	words := slices.Concat(program(), []string{"-state", s.dir.Path(), "-session", s.kept.ID}, flags)
 	for i, word := range words {
@@ -18,7 +18,7 @@ func (s *session) command(flags ...string) string {
 	return strings.Join(words, " ")
 }
 
-// resume are the flags that resume the session under the limits of the same file.
+// resume returns the flags that resume the session with the same limits file.
 func (s *session) resume() []string {
 	if s.opts.config == "" {
 		return []string{"-resume"}
@@ -30,10 +30,10 @@ func (s *session) resume() []string {
 	return []string{"-resume", "-config", file}
 }
 
-// builtByRun are the places in which go run leaves a program: one that is deleted, and the build cache.
+// builtByRun matches the temporary and the cached binaries of go run.
 var builtByRun = regexp.MustCompile(`/go-build\d+/b\d+/exe/|/[0-9a-f]{2}/[0-9a-f]{64}-d/`)
 
-// program is how this program is started: by its name, its path, or with go run by its package.
+// program returns how to start this program: its name, its path, or go run with its package.
 func program() []string {
 	info, ok := debug.ReadBuildInfo()
 	path, err := os.Executable()
@@ -46,10 +46,10 @@ func program() []string {
 	return []string{os.Args[0]}
 }
 
-// plain are texts that no shell changes.
+// plain matches words that a shell does not change.
 var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// quote is a word as a POSIX shell takes it.
+// quote returns the word quoted for a POSIX shell.
 func quote(word string) string {
 	if plain.MatchString(word) {
 		return word

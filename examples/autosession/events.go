@@ -12,7 +12,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// printEvents prints the events of a session, whether it is running or not, oldest first.
+// printEvents prints the events of a session, oldest first. The session may be running.
 func printEvents(opts options, out io.Writer) error {
 	dir, err := findState(opts)
 	if err != nil {
@@ -35,7 +35,7 @@ func printEvents(opts options, out io.Writer) error {
 	return nil
 }
 
-// findID returns the ID of a session that is there. What its file says does not matter here.
+// findID returns the ID of an existing session. It does not read the session's file.
 func findID(dir state.Dir, id string) (string, error) {
 	if id == "" {
 		return dir.Latest()

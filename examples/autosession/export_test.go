@@ -1,7 +1,7 @@
 package main
 
-// Main is the program, for the test binary to be.
+// Main runs the program in the test binary.
 func Main() { main() }
 
-// Quote is a word as a POSIX shell takes it.
+// Quote quotes a word for a POSIX shell.
 var Quote = quote

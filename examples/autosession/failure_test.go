@@ -14,20 +14,20 @@ import (
 
 func TestFailed(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	healthy := b.env
-	b.env = append(b.env, goFails+"=vet")
-	failed := b.run().must(t, 1)
+	f := newFixture(t)
+	healthy := f.env
+	f.env = append(f.env, goFails+"=vet")
+	failed := f.run().must(t, 1)
 
-	t.Run("a phase that fails ends the session and shows what its command printed", func(t *testing.T) {
+	t.Run("a failing phase ends the session and shows its command's output", func(t *testing.T) {
 		assert.Contains(t, failed.stdout, "FAILED in phase vet: go vet ./...: exit status 1")
 		assert.Contains(t, failed.stdout, "undefined: everything")
-		assert.Equal(t, "failed", b.session().Status)
-		assert.Equal(t, "vet", b.session().Phase)
+		assert.Equal(t, "failed", f.session().Status)
+		assert.Equal(t, "vet", f.session().Phase)
 	})
-	t.Run("what it printed is in its log and in the log alone", func(t *testing.T) {
+	t.Run("the output is in the log and nowhere else", func(t *testing.T) {
 		logs := 0
-		for path, text := range filesIn(t, b.state) {
+		for path, text := range filesIn(t, f.state) {
 			if filepath.Ext(path) == ".log" {
 				logs++
 				continue
@@ -37,25 +37,25 @@ func TestFailed(t *testing.T) {
 		assert.Equal(t, 3, logs)
 	})
 	t.Run("attaching tries the phase again", func(t *testing.T) {
-		b.env = healthy
-		finish(t, b.shell(printed(t, failed.stdout, "to go on:"))).must(t, 0)
-		assert.Equal(t, []string{"list", "build", "vet", "vet", "test"}, b.commands())
+		f.env = healthy
+		finish(t, f.shell(printed(t, failed.stdout, "to go on:"))).must(t, 0)
+		assert.Equal(t, []string{"list", "build", "vet", "vet", "test"}, f.commands())
 	})
 	t.Run("a project that does not build fails in the real build", func(t *testing.T) {
-		genuine, project := newBed(t).withRealGo(), t.TempDir()
+		genuine, project := newFixture(t).withRealGo(), t.TempDir()
 		require.NoError(t, os.WriteFile(filepath.Join(project, "go.mod"), []byte("module broken\n"), 0o600))
 		require.NoError(t, os.WriteFile(filepath.Join(project, "a.go"), []byte("package broken\n\nvar A = B\n"), 0o600))
 		assert.Contains(t, genuine.run("-project", project).must(t, 1).stdout, "undefined: B")
 		assert.Equal(t, "build", genuine.session().Phase)
 	})
-	t.Run("a go command that is not there is an error that says so", func(t *testing.T) {
-		lost := newBed(t)
+	t.Run("a missing go command is named in the error", func(t *testing.T) {
+		lost := newFixture(t)
 		lost.env = append(lost.env, "PATH=")
 		assert.Contains(t, lost.run().must(t, 1).stdout, `FAILED in phase plan: go list ./...: exec: "go"`)
 	})
 }
 
-// filesIn are the contents of all files in a directory, by their paths.
+// filesIn returns the contents of all files under root by path.
 func filesIn(t *testing.T, root string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -72,64 +72,69 @@ func filesIn(t *testing.T, root string) map[string]string {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	t.Run("a session that is not there", func(t *testing.T) {
+	t.Run("a missing session", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
+		f := newFixture(t)
 		for _, flags := range [][]string{{"-resume"}, {"-events"}, {"-session", "none"}, {"-session", "none", "-events"}} {
-			assert.Contains(t, b.run(flags...).must(t, 1).stderr, "no such session")
+			assert.Contains(t, f.run(flags...).must(t, 1).stderr, "no such session")
 		}
-		assert.NoDirExists(t, b.state, "nothing is made for it")
-		b.run().must(t, 0)
-		assert.Contains(t, b.run("-session", "none").must(t, 1).stderr, b.session().ID, "it names those that there are")
+		assert.NoDirExists(t, f.state, "nothing was created")
+		f.run().must(t, 0)
+		assert.Contains(t, f.run("-session", "none").must(t, 1).stderr, f.session().ID, "it names the existing sessions")
 	})
+	const negative = `{"wall_clock_seconds":-1}`
+	const start = `"session_started_at":"2026-01-01T00:00:00Z"`
 	for problem, text := range map[string]string{
-		"a session file that is no JSON":         `{"id": "`,
-		"a session file of another session":      `{"id":"other","started_at":"2026-01-01T00:00:00Z","status":"running"}`,
+		"a session file without JSON":            `{"id": "`,
+		"a session file of another session":      `{"id":"other",` + start + `,"status":"running"}`,
 		"a session file without a start":         `{"id":"ID","status":"running"}`,
-		"a session file with a strange status":   `{"id":"ID","started_at":"2026-01-01T00:00:00Z","status":"weird"}`,
-		"a session file with a budget below 0":   `{"id":"ID","started_at":"2026-01-01T00:00:00Z","status":"running","budget":{"wall_clock_seconds":-1}}`,
+		"a session file with a strange status":   `{"id":"ID",` + start + `,"status":"weird"}`,
+		"a session file with a budget below 0":   `{"id":"ID",` + start + `,"status":"running","budget":` + negative + `}`,
 		"a session file that was emptied":        ``,
-		"a session file whose start is in words": `{"id":"ID","started_at":"yesterday","status":"running"}`,
+		"a session file whose start is in words": `{"id":"ID","session_started_at":"yesterday","status":"running"}`,
+		"an older file whose start is in words":  `{"id":"ID","started_at":"yesterday","status":"running"}`,
 	} {
 		t.Run(problem, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
-			b.run().must(t, 0)
-			id := b.session().ID
-			b.overwrite(text)
-			assert.Contains(t, b.run("-session", id).must(t, 1).stderr, "corrupt session file")
-			assert.Empty(t, b.events("-session", id), "its events can be printed all the same")
-			b.run().must(t, 0) // a new session does not care
+			f := newFixture(t)
+			f.run().must(t, 0)
+			id := f.session().ID
+			f.overwrite(text)
+			assert.Contains(t, f.run("-session", id).must(t, 1).stderr, "corrupt session file")
+			assert.Empty(t, f.events("-session", id), "its events can be printed all the same")
+			f.run().must(t, 0) // a new session is not affected
 		})
 	}
-	t.Run("a state directory that cannot be made", func(t *testing.T) {
+	t.Run("a state directory that cannot be created", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		require.NoError(t, os.WriteFile(b.state, nil, 0o600))
-		assert.Contains(t, b.run().must(t, 1).stderr, "create state directory")
+		f := newFixture(t)
+		require.NoError(t, os.WriteFile(f.state, nil, 0o600))
+		assert.Contains(t, f.run().must(t, 1).stderr, "create state directory")
 	})
-	t.Run("a database that is none", func(t *testing.T) {
+	t.Run("an invalid database file", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		require.NoError(t, os.Mkdir(b.state, 0o700))
-		require.NoError(t, os.WriteFile(filepath.Join(b.state, "events.db"), []byte("this is not a database, it is a text"), 0o600))
-		assert.Contains(t, b.run().must(t, 1).stderr, "events.db")
-		assert.NoFileExists(t, filepath.Join(b.state, "session.json"))
+		f := newFixture(t)
+		require.NoError(t, os.Mkdir(f.state, 0o700))
+		notADatabase := []byte("this is not a database, it is a text")
+		require.NoError(t, os.WriteFile(filepath.Join(f.state, "events.db"), notADatabase, 0o600))
+		assert.Contains(t, f.run().must(t, 1).stderr, "events.db")
+		assert.NoFileExists(t, filepath.Join(f.state, "session.json"))
 	})
-	t.Run("a project that is not there, or another one than the session's", func(t *testing.T) {
+	t.Run("a missing project, or not the session's", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		assert.Contains(t, b.run("-project", "nowhere").must(t, 1).stderr, "find project")
-		assert.NoDirExists(t, b.state)
-		b.run().must(t, 0)
-		assert.Contains(t, b.run("-resume", "-project", "demo").must(t, 1).stderr, "is about another project, the one that is shipped")
+		f := newFixture(t)
+		assert.Contains(t, f.run("-project", "nowhere").must(t, 1).stderr, "find project")
+		assert.NoDirExists(t, f.state)
+		f.run().must(t, 0)
+		const another = "belongs to another project, the built-in demo"
+		assert.Contains(t, f.run("-resume", "-project", "demo").must(t, 1).stderr, another)
 	})
 }
 
-// overwrite writes over the file of the last session.
-func (b *bed) overwrite(text string) {
-	b.t.Helper()
-	id := b.session().ID
+// overwrite replaces the content of the last session's file.
+func (f *fixture) overwrite(text string) {
+	f.t.Helper()
+	id := f.session().ID
 	text = strings.ReplaceAll(text, `"ID"`, strconv.Quote(id))
-	require.NoError(b.t, os.WriteFile(filepath.Join(b.state, "session.json"), []byte(text), 0o600))
+	require.NoError(f.t, os.WriteFile(filepath.Join(f.state, "session.json"), []byte(text), 0o600))
 }

@@ -12,18 +12,18 @@ import (
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
 )
 
-// options are what the command line asks for.
+// options are the parsed command line.
 type options struct {
 	state, project, config, session, hang string
-	// budget is nil where the flag is absent; 0 is no limit, as in files and in the environment.
+	// budget is nil without the flag; 0 is no limit, as in files and in the environment.
 	budget               *time.Duration
 	resume, events, json bool
 }
 
-// attaches reports whether the options are about a session that is there already.
+// attaches reports whether the options refer to an existing session.
 func (o options) attaches() bool { return o.session != "" || o.resume || o.events }
 
-// parse reads the command line. It looks at nothing else, so that an error means that nothing was done.
+// parse reads the command line. It reads nothing else: after an error nothing was done.
 func parse(args []string) (options, error) {
 	var o options
 	flags := o.flags()
@@ -31,7 +31,7 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%q is no flag; everything is said with flags", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q; use flags only", flags.Arg(0))
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
@@ -41,12 +41,14 @@ func parse(args []string) (options, error) {
 func (o *options) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("autosession", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.state, "state", "", "keep sessions in `DIR` (default: a directory in the user's cache, which is printed)")
-	flags.StringVar(&o.project, "project", "", "work on the Go project in `DIR` (default: the one that is shipped)")
+	flags.StringVar(&o.state, "state", "", "keep sessions in `DIR` (default: a printed directory in the user's cache)")
+	flags.StringVar(&o.project, "project", "", "work on the Go project in `DIR` (default: the built-in demo)")
 	flags.StringVar(&o.config, "config", "", "read limits from the YAML `FILE`; the environment overrides it")
-	flags.Func("budget", "let the session run for `DURATION`, such as 90s or 4h; 0 is no limit; overrides file and environment", o.setBudget)
-	flags.StringVar(&o.session, "session", "", "attach to the earlier session `ID`: go on in its window")
-	flags.BoolVar(&o.resume, "resume", false, "go on with a blocked session in a fresh window; without -session, the last one")
+	flags.Func("budget", "let the session run for `DURATION`, such as 90s or 4h; 0 is no limit; "+
+		"overrides file and environment", o.setBudget)
+	flags.StringVar(&o.session, "session", "", "attach to the session `ID` and continue its window")
+	flags.BoolVar(&o.resume, "resume", false,
+		"continue a blocked session in a fresh window; without -session, the last one")
 	flags.StringVar(&o.hang, "hang", "", "make `PHASE` hang and ignore interrupts; one of "+phase.Names())
 	flags.BoolVar(&o.events, "events", false, "print the session's events, one JSON object a line, and do nothing else")
 	flags.BoolVar(&o.json, "json", false, "print the result as one JSON object, and progress on standard error")
@@ -65,7 +67,7 @@ func (o *options) setBudget(text string) error {
 	return nil
 }
 
-// check finds what cannot be meant.
+// check refuses invalid values and combinations.
 func (o *options) check(given map[string]bool) error {
 	for _, name := range []string{"state", "project", "config", "session", "hang"} {
 		if given[name] && o.text(name) == "" {
@@ -74,14 +76,15 @@ func (o *options) check(given map[string]bool) error {
 	}
 	switch {
 	case o.session != "" && !state.ValidID(o.session):
-		return fmt.Errorf("-session %q cannot be an ID: at most 36 letters, digits, dots, dashes and underscores", o.session)
+		return fmt.Errorf("-session %q is not a valid ID: use at most 36 letters, digits, dots, dashes and underscores",
+			o.session)
 	case o.hang != "" && !phase.Named(o.hang):
-		return fmt.Errorf("-hang %q is no phase; the phases are %s", o.hang, phase.Names())
+		return fmt.Errorf("-hang %q is not a phase; use one of %s", o.hang, phase.Names())
 	}
 	return o.checkEvents(given)
 }
 
-// checkEvents refuses, beside -events, what it would ignore.
+// checkEvents refuses flags that -events would ignore.
 func (o *options) checkEvents(given map[string]bool) error {
 	if !o.events {
 		return nil
@@ -100,11 +103,12 @@ func (o *options) text(name string) string {
 	}[name]
 }
 
-// usage is the help text.
+// usage returns the help text.
 func usage() string {
 	var o options
 	var text strings.Builder
-	text.WriteString("Autosession runs the phases " + phase.Names() + " over a Go project, within a wall-clock budget.\n\n")
+	text.WriteString("Autosession runs the phases " + phase.Names() + " over a Go project, " +
+		"within a wall-clock budget.\n\n")
 	flags := o.flags()
 	flags.SetOutput(&text)
 	flags.PrintDefaults()

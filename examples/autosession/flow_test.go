@@ -14,42 +14,42 @@ import (
 
 func TestComplete(t *testing.T) {
 	t.Parallel()
-	t.Run("the shipped project is planned, built, vetted and tested by the real go command", func(t *testing.T) {
+	t.Run("the built-in project passes all phases of the real go command", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t).withRealGo()
-		done := b.run().must(t, 0)
+		f := newFixture(t).withRealGo()
+		done := f.run().must(t, 0)
 		assert.Contains(t, done.stdout, "COMPLETE: plan, build, vet, test")
-		assert.Contains(t, done.stdout, b.state, "where the state is")
-		assert.Empty(t, b.events())
-		assert.Contains(t, b.log("plan"), "autosession/demo/rpn")
-		assert.Contains(t, b.log("test"), "ok")
+		assert.Contains(t, done.stdout, f.state, "the state directory")
+		assert.Empty(t, f.events())
+		assert.Contains(t, f.log("plan"), "autosession/demo/rpn")
+		assert.Contains(t, f.log("test"), "ok")
 	})
 	t.Run("a complete session stays complete, attached or resumed", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.run().must(t, 0)
-		first := b.session()
+		f := newFixture(t)
+		f.run().must(t, 0)
+		first := f.session()
 		assert.Equal(t, "complete", first.Status)
 		for _, flags := range [][]string{{"-session", first.ID}, {"-resume"}, {"-session", first.ID, "-resume"}} {
-			assert.Contains(t, b.run(flags...).must(t, 0).stdout, "COMPLETE")
+			assert.Contains(t, f.run(flags...).must(t, 0).stdout, "COMPLETE")
 		}
-		assert.Equal(t, first, b.session())
-		assert.Equal(t, []string{"list", "build", "vet", "test"}, b.commands())
+		assert.Equal(t, first, f.session())
+		assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
 	})
-	t.Run("a project of the user's is worked on in its own directory", func(t *testing.T) {
+	t.Run("the phases of a user's project run in its directory", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t).withRealGo()
-		b.run("-project", "demo/rpn").must(t, 0)
-		assert.Contains(t, b.log("plan"), "examples/autosession/demo/rpn")
-		assert.NoDirExists(t, filepath.Join(b.state, "demo"))
+		f := newFixture(t).withRealGo()
+		f.run("-project", "demo/rpn").must(t, 0)
+		assert.Contains(t, f.log("plan"), "examples/autosession/demo/rpn")
+		assert.NoDirExists(t, filepath.Join(f.state, "demo"))
 	})
 }
 
 func TestBlocked(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	blocked := b.run("-budget", "5s", "-hang", "test").must(t, 3)
-	stopped := b.session()
+	f := newFixture(t)
+	blocked := f.run("-budget", "5s", "-hang", "test").must(t, 3)
+	stopped := f.session()
 
 	t.Run("a session whose last phase hangs is blocked with its reason", func(t *testing.T) {
 		assert.Contains(t, blocked.stdout, "BLOCKED in phase test: watchdog_wall_clock_exceeded")
@@ -59,32 +59,32 @@ func TestBlocked(t *testing.T) {
 		assert.Equal(t, "watchdog_wall_clock_exceeded", stopped.StopReason)
 		assert.GreaterOrEqual(t, stopped.ElapsedSeconds, 5)
 	})
-	t.Run("it was warned before", func(t *testing.T) {
+	t.Run("a warning came first", func(t *testing.T) {
 		assert.Contains(t, blocked.stdout, "warning: 80% of the budget of 5s is used")
-		assert.Equal(t, []string{"warning", "cancel"}, kinds(b.events()))
+		assert.Equal(t, []string{"warning", "cancel"}, kinds(f.events()))
 	})
-	t.Run("the phase that ignores interrupts is gone", func(t *testing.T) {
-		assertGone(t, b.hung("test"))
+	t.Run("the command that ignores interrupts has ended", func(t *testing.T) {
+		assertGone(t, f.hung("test"))
 	})
-	t.Run("attaching says the same again and records nothing", func(t *testing.T) {
-		before := b.events()
-		again := b.run("-session", stopped.ID).must(t, 3)
+	t.Run("attaching again prints the same and records nothing", func(t *testing.T) {
+		before := f.events()
+		again := f.run("-session", stopped.ID).must(t, 3)
 		assert.Contains(t, again.stdout, "BLOCKED in phase test: watchdog_wall_clock_exceeded")
-		assert.Equal(t, stopped, b.session())
-		assert.Equal(t, before, b.events())
+		assert.Equal(t, stopped, f.session())
+		assert.Equal(t, before, f.events())
 	})
-	t.Run("a larger budget does not lift the stop by itself", func(t *testing.T) {
-		b.run("-session", stopped.ID, "-budget", "1h").must(t, 3)
+	t.Run("a larger budget alone does not undo the stop", func(t *testing.T) {
+		f.run("-session", stopped.ID, "-budget", "1h").must(t, 3)
 	})
-	t.Run("the commands that it printed show the events and resume the session", func(t *testing.T) {
-		events := finish(t, b.shell(printed(t, blocked.stdout, "its events:"))).must(t, 0)
+	t.Run("the printed commands show the events and resume the session", func(t *testing.T) {
+		events := finish(t, f.shell(printed(t, blocked.stdout, "its events:"))).must(t, 0)
 		assert.Contains(t, events.stdout, "runtime.watchdog.cancel")
 
-		resumed := finish(t, b.shell(printed(t, blocked.stdout, "to go on:"))).must(t, 0)
+		resumed := finish(t, f.shell(printed(t, blocked.stdout, "to go on:"))).must(t, 0)
 		assert.Contains(t, resumed.stdout, "COMPLETE: plan, build, vet, test")
-		assert.Equal(t, []string{"list", "build", "vet", "test"}, b.commands(), "only what was left is done")
-		assert.Equal(t, []string{"warning", "cancel", "resume"}, kinds(b.events())[:3])
-		after := b.session()
+		assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands(), "only the unfinished phases run")
+		assert.Equal(t, []string{"warning", "cancel", "resume"}, kinds(f.events())[:3])
+		after := f.session()
 		assert.Equal(t, "complete", after.Status)
 		assert.Empty(t, after.StopReason)
 		assert.True(t, after.StartedAt.After(stopped.StartedAt), "the window is a fresh one")
@@ -95,34 +95,34 @@ func TestWindows(t *testing.T) {
 	t.Parallel()
 	t.Run("each window that ends has its own cancel", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.run("-budget", "50ms", "-hang", "plan").must(t, 3)
-		b.run("-resume", "-budget", "50ms", "-hang", "plan").must(t, 3)
-		b.run("-resume", "-budget", "50ms", "-hang", "plan").must(t, 3)
-		assert.Equal(t, []string{"cancel", "resume", "cancel", "resume", "cancel"}, b.turns())
+		f := newFixture(t)
+		f.run("-budget", "50ms", "-hang", "plan").must(t, 3)
+		f.run("-resume", "-budget", "50ms", "-hang", "plan").must(t, 3)
+		f.run("-resume", "-budget", "50ms", "-hang", "plan").must(t, 3)
+		assert.Equal(t, []string{"cancel", "resume", "cancel", "resume", "cancel"}, f.controlEvents())
 	})
-	t.Run("a resume of a session that ran out of its window unseen opens a fresh one", func(t *testing.T) {
+	t.Run("a resume opens a fresh window if the old one ended while no process ran", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.start("plan   1 of 4", "-budget", "30m", "-hang", "plan").signal(syscall.SIGKILL)
-		b.backdate(time.Hour)
-		b.run("-resume").must(t, 0)
-		assert.Equal(t, []string{"cancel", "resume"}, b.turns())
+		f := newFixture(t)
+		f.start("plan   1 of 4", "-budget", "30m", "-hang", "plan").signal(syscall.SIGKILL)
+		f.backdate(time.Hour)
+		f.run("-resume").must(t, 0)
+		assert.Equal(t, []string{"cancel", "resume"}, f.controlEvents())
 	})
-	t.Run("two sessions live in one directory, and the last one is meant where none is named", func(t *testing.T) {
+	t.Run("two sessions share a directory, and the last one is the default", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.run("-budget", "50ms", "-hang", "plan").must(t, 3)
-		first := b.session()
-		b.run().must(t, 0)
-		assert.NotEqual(t, first.ID, b.session().ID)
-		b.run("-session", first.ID, "-resume", "-budget", "1h").must(t, 0)
-		assert.Equal(t, first.ID, b.session().ID)
-		assert.Equal(t, b.events("-session", first.ID), b.events())
+		f := newFixture(t)
+		f.run("-budget", "50ms", "-hang", "plan").must(t, 3)
+		first := f.session()
+		f.run().must(t, 0)
+		assert.NotEqual(t, first.ID, f.session().ID)
+		f.run("-session", first.ID, "-resume", "-budget", "1h").must(t, 0)
+		assert.Equal(t, first.ID, f.session().ID)
+		assert.Equal(t, f.events("-session", first.ID), f.events())
 	})
 }
 
-// printed is what stands after a label in what the program printed.
+// printed returns the rest of the line after a label.
 func printed(t *testing.T, text, label string) string {
 	t.Helper()
 	found := regexp.MustCompile(`(?m)^ *` + label + ` +(.*)$`).FindStringSubmatch(text)
@@ -130,9 +130,9 @@ func printed(t *testing.T, text, label string) string {
 	return found[1]
 }
 
-// shell is a line as a person pastes it.
-func (b *bed) shell(line string) *exec.Cmd {
-	cmd := exec.CommandContext(b.t.Context(), "sh", "-c", line)
-	cmd.Env = b.command().Env
+// shell runs a line as a person pastes it into a shell.
+func (f *fixture) shell(line string) *exec.Cmd {
+	cmd := exec.CommandContext(f.t.Context(), "sh", "-c", line)
+	cmd.Env = f.command().Env
 	return cmd
 }

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// assertGone asserts that a process, which this one did not start, has ended or does so now.
+// assertGone waits until a process that is not a child of this one has ended.
 func assertGone(t *testing.T, pid int) {
 	t.Helper()
 	handle, err := unix.PidfdOpen(pid, 0)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// assertGone asserts that a process, which this one did not start, has ended or does so now.
+// assertGone waits until a process that is not a child of this one has ended.
 func assertGone(t *testing.T, pid int) {
 	t.Helper()
 	process, err := os.FindProcess(pid)

@@ -11,42 +11,42 @@ import (
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/progress"
 )
 
-// signals are what ends a session from outside, and how it is called in its events.
+// signals are the signals that end a session, and their names in its events.
 var signals = map[os.Signal]string{os.Interrupt: "SIGINT", syscall.SIGTERM: "SIGTERM", syscall.SIGHUP: "SIGHUP"}
 
-// An ear hears the signals of this process.
-type ear struct {
-	heard   chan os.Signal
-	over    chan struct{}
-	stop    func()
-	waiting sync.WaitGroup
+// A signalListener receives the signals of this process.
+type signalListener struct {
+	received chan os.Signal
+	stopped  chan struct{}
+	stop     func()
+	waiting  sync.WaitGroup
 }
 
-// hear starts to listen. A signal that comes before a watchdog is there is kept for it; one that this process was started to ignore, as nohup
-// does, stays ignored.
-func hear() *ear {
-	e := &ear{heard: make(chan os.Signal, 1), over: make(chan struct{})}
+// listenForSignals starts to listen. It keeps a signal that comes before there is a watchdog. A signal that this
+// process was started to ignore, as with nohup, stays ignored.
+func listenForSignals() *signalListener {
+	e := &signalListener{received: make(chan os.Signal, 1), stopped: make(chan struct{})}
 	for s := range signals {
 		if !signal.Ignored(s) {
-			signal.Notify(e.heard, s)
+			signal.Notify(e.received, s)
 		}
 	}
 	e.stop = sync.OnceFunc(func() {
-		signal.Stop(e.heard)
-		close(e.over)
+		signal.Stop(e.received)
+		close(e.stopped)
 		e.waiting.Wait()
 	})
 	return e
 }
 
-// interrupt ends the run at the first signal, until stop is called, which waits for that to be recorded. The next signal
-// ends the process, as if nothing had listened.
-func (e *ear) interrupt(wd *watchdog.Watchdog, show *progress.Display) {
+// interrupt ends the run at the first signal. Calling stop ends the listening and waits until the interrupt is
+// recorded. A second signal kills the process.
+func (e *signalListener) interrupt(wd *watchdog.Watchdog, show *progress.Display) {
 	e.waiting.Go(func() {
 		select {
-		case <-e.over:
-		case s := <-e.heard:
-			signal.Stop(e.heard)
+		case <-e.stopped:
+		case s := <-e.received:
+			signal.Stop(e.received)
 			if err := wd.Interrupt(signals[s]); err != nil && !errors.Is(err, watchdog.ErrEnded) {
 				show.Say("%v", err)
 			}

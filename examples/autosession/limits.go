@@ -14,20 +14,20 @@ import (
 // wallClock is the limit that -budget sets.
 const wallClock = "runtime_controls.session_wall_clock_seconds"
 
-// ownLimits are the limits that a session keeps, by their keys.
+// ownLimits are the limits that a session keeps, by key.
 var ownLimits = map[string]func(to *watchdog.Budget, from watchdog.Budget){
 	wallClock:                          func(to *watchdog.Budget, from watchdog.Budget) { to.WallClock = from.WallClock },
 	"runtime_controls.warn_at":         func(to *watchdog.Budget, from watchdog.Budget) { to.WarnAt = from.WarnAt },
 	"runtime_controls.reserve_seconds": func(to *watchdog.Budget, from watchdog.Budget) { to.Reserve = from.Reserve },
 }
 
-// limits are those in force, and where each came from: the flag, the environment, the file, the session, the default.
+// limits are the limits in force and the source of each: the flag, the environment, the file, the session, the default.
 type limits struct {
 	budget watchdog.Budget
 	table  []config.Setting
 }
 
-// findLimits puts the sources together. Kept is what the window was opened with, nil for a new one.
+// findLimits merges all sources. Kept are the limits that the window was opened with, nil for a new window.
 func findLimits(file string, budget *time.Duration, kept *watchdog.Budget) (limits, error) {
 	found, err := config.Load(file, nil)
 	if err != nil {
@@ -53,12 +53,12 @@ func findLimits(file string, budget *time.Duration, kept *watchdog.Budget) (limi
 	return in, in.check()
 }
 
-// ofSessions are the settings that a session heeds: a file can have those of commands and sweepers too.
+// ofSessions filters the settings of sessions: a file can also have those of commands and sweepers.
 func ofSessions(all []config.Setting) []config.Setting {
 	return slices.DeleteFunc(all, func(s config.Setting) bool { return !strings.HasPrefix(s.Key, "runtime_controls.") })
 }
 
-// keepLimits takes from the window what neither the file nor the environment sets.
+// keepLimits takes from the window the limits that neither the file nor the environment sets.
 func keepLimits(found *config.Config, kept watchdog.Budget, sources map[string]string) {
 	for _, setting := range found.Limits() {
 		if keep := ownLimits[setting.Key]; keep != nil && setting.Source == "default" {
@@ -68,7 +68,7 @@ func keepLimits(found *config.Config, kept watchdog.Budget, sources map[string]s
 	}
 }
 
-// check holds against each other what came from different sources.
+// check validates the merged limits.
 func (l limits) check() error {
 	if err := l.budget.Validate(); err != nil {
 		return fmt.Errorf("%w; the limits are\n%s", err, l)
@@ -76,7 +76,7 @@ func (l limits) check() error {
 	return nil
 }
 
-// String is a line for each limit.
+// String returns one line for each limit.
 func (l limits) String() string {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)

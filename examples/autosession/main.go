@@ -1,33 +1,33 @@
-// Autosession is the library's main job as a program: a session of several phases, each a real command, that ends when its
-// wall-clock budget does, that knows afterwards why, and that can be gone on with.
+// Autosession runs a session of several phases, each a real command, within a wall-clock budget. It shows the main use
+// of the library: the session ends with its budget, the reason is recorded, and the session can be continued.
 //
-//	go run ./examples/autosession                          plan, build, vet and test the project that is shipped
+//	go run ./examples/autosession                          plan, build, vet and test the built-in project
 //	go run ./examples/autosession -budget 5s -hang test    the same with a test that never ends: BLOCKED
 //
-// What BLOCKED prints ends with the command that resumes the session. It is a program of three parts: what the user asked for (flags.go, limits.go,
-// project.go), the session around its watchdog (session.go, attach.go, interrupt.go), and what the user is told (report.go, result.go, command.go, events.go).
+// The output of a blocked session ends with the command that resumes it. The program has three parts: what the user
+// asked for (flags.go, limits.go, project.go), the session around its watchdog (session.go, attach.go, interrupt.go),
+// and its output (report.go, result.go, command.go, events.go).
 //
 // # Sessions
 //
-// A session lives in a state directory (-state), which can hold any number of them: session.json is the one that ran
-// last, events.db has the events of all. -session ID attaches to an earlier session: it goes on at the first phase that was not completed, in the
-// same window, whether its process was interrupted, killed or failed in a phase. A session that was stopped stays BLOCKED until -resume opens
-// a fresh window for it. -resume and -events without -session mean the session that ran last. One process runs a session
-// at a time; a second one is refused.
+// A state directory (-state) holds any number of sessions: session.json is the last one, events.db has the events of
+// all. -session ID attaches to an earlier session: it continues with the first phase that is not completed, in the same
+// window, after an interrupt, a kill or a failed phase. A stopped session stays BLOCKED until -resume opens a fresh
+// window. Without -session, -resume and -events use the last session. Only one process can run a session at a time.
 //
-// Limits come from the flag, the environment, the file or the defaults, in this order. A window keeps those that it was opened
-// with: attaching to it puts them before the defaults. A resume begins anew.
+// Limits come from the flag, the environment, the file or the defaults, in this order. A window keeps its limits: an
+// attach uses them instead of the defaults. A resume does not.
 //
 // # Exit status
 //
-// It is 0 when the session is complete, 3 when it is blocked, 2 for a command line that cannot be meant, with nothing done, and 1 for
-// everything else: a phase that failed, an interrupt (SIGINT, SIGTERM or SIGHUP; a second one ends the program at once), a
-// state directory or a file of limits that cannot be used. Go run has an exit status of its own: build the program to see these.
+// It is 0 when the session is complete, 3 when it is blocked, 2 for a wrong command line, and 1 for everything else: a
+// phase that failed, an interrupt (SIGINT, SIGTERM or SIGHUP; a second signal ends the program at once), an unusable
+// state directory or limits file. go run has an exit status of its own: build the program to see these.
 //
 // # What it does not do
 //
-// It does not keep the output of commands in events: that is in a log for each phase, beside the session's file. It does not look
-// whether a phase gets anywhere: ../guard does that for any command.
+// It does not store the output of commands in events: each phase has a log beside the session's file. It does not
+// detect a stuck phase: ../guard does that for any command.
 package main
 
 import (
@@ -53,24 +53,24 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program, less what ends the process.
+// run is main without os.Exit.
 func run(args []string, stdout, stderr *os.File) int {
 	opts, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		_, err = fmt.Fprint(stdout, usage())
-		return complain(err, stderr, exitComplete)
+		return printError(err, stderr, exitComplete)
 	case err != nil:
-		return complain(fmt.Errorf("%w\nautosession -h lists the flags", err), stderr, exitUsage)
+		return printError(fmt.Errorf("%w\nautosession -h lists the flags", err), stderr, exitUsage)
 	}
 	if opts.events {
 		err = printEvents(opts, stdout)
-		return complain(err, stderr, exitComplete)
+		return printError(err, stderr, exitComplete)
 	}
 	return runSession(opts, stdout, stderr)
 }
 
-// runSession shows progress on standard output, or beside it where that is for the result.
+// runSession shows progress on standard output, or on standard error if the result goes to standard output.
 func runSession(opts options, stdout, stderr *os.File) int {
 	people := stdout
 	if opts.json {
@@ -83,15 +83,15 @@ func runSession(opts options, stdout, stderr *os.File) int {
 	if opts.json {
 		err = errors.Join(err, writeResult(stdout, s.result(err)))
 	}
-	return complain(err, stderr, s.exit())
+	return printError(err, stderr, s.exit())
 }
 
-// complain prints an error, if there is one, and returns the exit status: an error cannot be a success.
-func complain(err error, stderr *os.File, status int) int {
+// printError prints an error, if there is one, and returns the exit status. It never returns success for an error.
+func printError(err error, stderr *os.File, status int) int {
 	if err == nil {
 		return status
 	}
-	_, _ = fmt.Fprintf(stderr, "autosession: %v\n", err) // there is nowhere else to say it
+	_, _ = fmt.Fprintf(stderr, "autosession: %v\n", err)
 	if status == exitComplete {
 		return exitError
 	}

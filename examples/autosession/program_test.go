@@ -19,54 +19,55 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience is how long a test waits for what takes no time on a machine that is not busy.
+// patience bounds every wait in these tests; an idle machine needs milliseconds.
 const patience = time.Minute
 
-// A bed is a state directory and a way to run the program on it, with a go command that takes no time.
-type bed struct {
-	t     *testing.T
-	state string
-	diary string // what the go commands were
-	env   []string
+// A fixture runs the program on a state directory, with a go command that takes no time.
+type fixture struct {
+	t       *testing.T
+	state   string
+	callLog string // the list of go commands
+	env     []string
 }
 
-func newBed(t *testing.T) *bed {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	bin, dir := t.TempDir(), t.TempDir()
 	require.NoError(t, os.Symlink(self, filepath.Join(bin, "go")))
-	b := &bed{t: t, state: filepath.Join(dir, "it's a state"), diary: filepath.Join(dir, "diary")}
-	b.env = []string{asProgram + "=1", quickExit, goDiary + "=" + b.diary, "PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")}
-	return b
+	f := &fixture{t: t, state: filepath.Join(dir, "it's a state"), callLog: filepath.Join(dir, "go-calls")}
+	path := "PATH=" + bin + string(os.PathListSeparator) + os.Getenv("PATH")
+	f.env = []string{asProgram + "=1", quickExit, goCallLog + "=" + f.callLog, path}
+	return f
 }
 
-// withRealGo makes the bed use the go command there is.
-func (b *bed) withRealGo() *bed {
-	b.env = append(b.env, "PATH="+os.Getenv("PATH"))
-	return b
+// withRealGo uses the real go command.
+func (f *fixture) withRealGo() *fixture {
+	f.env = append(f.env, "PATH="+os.Getenv("PATH"))
+	return f
 }
 
-// command is the program with its flags.
-func (b *bed) command(flags ...string) *exec.Cmd {
-	b.t.Helper()
+// command returns the program with its flags.
+func (f *fixture) command(flags ...string) *exec.Cmd {
+	f.t.Helper()
 	self, err := os.Executable()
-	require.NoError(b.t, err)
-	cmd := exec.CommandContext(b.t.Context(), self, append([]string{"-state", b.state}, flags...)...)
-	cmd.Env = append(os.Environ(), b.env...)
+	require.NoError(f.t, err)
+	cmd := exec.CommandContext(f.t.Context(), self, append([]string{"-state", f.state}, flags...)...)
+	cmd.Env = append(os.Environ(), f.env...)
 	return cmd
 }
 
-// An outcome is what a run of the program came to.
+// An outcome is the exit status and the output of a run.
 type outcome struct {
 	code           int
 	stdout, stderr string
 }
 
 // run runs the program to its end.
-func (b *bed) run(flags ...string) outcome {
-	b.t.Helper()
-	return finish(b.t, b.command(flags...))
+func (f *fixture) run(flags ...string) outcome {
+	f.t.Helper()
+	return finish(f.t, f.command(flags...))
 }
 
 func finish(t *testing.T, cmd *exec.Cmd) outcome {
@@ -88,25 +89,25 @@ func (o outcome) must(t *testing.T, code int) outcome {
 	return o
 }
 
-// A live program is one that is running.
+// A live program is running.
 type live struct {
 	t     *testing.T
 	cmd   *exec.Cmd
 	lines *bufio.Reader
 }
 
-// start starts the program and reads what it prints up to a line that has the text.
-func (b *bed) start(until string, flags ...string) *live {
-	b.t.Helper()
-	return b.follow(b.command(flags...), until)
+// start starts the program and reads its output up to a line that contains the text.
+func (f *fixture) start(until string, flags ...string) *live {
+	f.t.Helper()
+	return f.follow(f.command(flags...), until)
 }
 
-func (b *bed) follow(cmd *exec.Cmd, until string) *live {
-	b.t.Helper()
+func (f *fixture) follow(cmd *exec.Cmd, until string) *live {
+	f.t.Helper()
 	out, err := cmd.StdoutPipe()
-	require.NoError(b.t, err)
-	require.NoError(b.t, cmd.Start())
-	p := &live{b.t, cmd, bufio.NewReader(out)}
+	require.NoError(f.t, err)
+	require.NoError(f.t, cmd.Start())
+	p := &live{f.t, cmd, bufio.NewReader(out)}
 	p.read(until)
 	return p
 }
@@ -124,7 +125,7 @@ func (p *live) read(until string) {
 	}
 }
 
-// signal sends a signal and returns what the program came to.
+// signal sends a signal and returns the outcome.
 func (p *live) signal(s syscall.Signal) outcome {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(s))
@@ -135,14 +136,14 @@ func (p *live) end() outcome {
 	p.t.Helper()
 	rest, err := io.ReadAll(p.lines)
 	require.NoError(p.t, err)
-	p.cmd.Wait() // its error is in the status
+	p.cmd.Wait() // the status is returned
 	return outcome{code: p.cmd.ProcessState.ExitCode(), stdout: string(rest)}
 }
 
 // A sessionFile is session.json as another program reads it.
 type sessionFile struct {
 	ID             string         `json:"id"`
-	StartedAt      time.Time      `json:"started_at"`
+	StartedAt      time.Time      `json:"session_started_at"`
 	Status         string         `json:"status"`
 	Phase          string         `json:"phase"`
 	Completed      []string       `json:"completed_phases"`
@@ -151,13 +152,13 @@ type sessionFile struct {
 	ElapsedSeconds int            `json:"elapsed_seconds"`
 }
 
-// session is the session that ran last.
-func (b *bed) session() sessionFile {
-	b.t.Helper()
-	text, err := os.ReadFile(filepath.Join(b.state, "session.json"))
-	require.NoError(b.t, err)
+// session returns the last session.
+func (f *fixture) session() sessionFile {
+	f.t.Helper()
+	text, err := os.ReadFile(filepath.Join(f.state, "session.json"))
+	require.NoError(f.t, err)
 	var s sessionFile
-	require.NoError(b.t, json.Unmarshal(text, &s), "session.json: %s", text)
+	require.NoError(f.t, json.Unmarshal(text, &s), "session.json: %s", text)
 	return s
 }
 
@@ -168,14 +169,14 @@ type event struct {
 	Payload map[string]any `json:"payload"`
 }
 
-// events are those of a session, of the last one without an ID.
-func (b *bed) events(flags ...string) []event {
-	b.t.Helper()
-	printed := b.run(append([]string{"-events"}, flags...)...).must(b.t, 0)
+// events returns the events of a session, without an ID of the last one.
+func (f *fixture) events(flags ...string) []event {
+	f.t.Helper()
+	printed := f.run(append([]string{"-events"}, flags...)...).must(f.t, 0)
 	var events []event
 	for line := range strings.Lines(printed.stdout) {
 		var e event
-		require.NoError(b.t, json.Unmarshal([]byte(line), &e), "a line of -events: %s", line)
+		require.NoError(f.t, json.Unmarshal([]byte(line), &e), "a line of -events: %s", line)
 		events = append(events, e)
 	}
 	return events
@@ -189,43 +190,43 @@ func kinds(events []event) []string {
 	return kinds
 }
 
-// turns are the kinds of a session's events that turn it, so all but its warnings.
-func (b *bed) turns() []string {
-	b.t.Helper()
-	return slices.DeleteFunc(kinds(b.events()), func(kind string) bool { return kind == "warning" })
+// controlEvents returns the kinds of the session's events without its warnings.
+func (f *fixture) controlEvents() []string {
+	f.t.Helper()
+	return slices.DeleteFunc(kinds(f.events()), func(kind string) bool { return kind == "warning" })
 }
 
-// backdate makes the last session's window begin earlier, as if time had gone by.
-func (b *bed) backdate(d time.Duration) {
-	b.t.Helper()
-	path, err := filepath.EvalSymlinks(filepath.Join(b.state, "session.json"))
-	require.NoError(b.t, err)
+// backdate moves the start of the last session's window into the past.
+func (f *fixture) backdate(d time.Duration) {
+	f.t.Helper()
+	path, err := filepath.EvalSymlinks(filepath.Join(f.state, "session.json"))
+	require.NoError(f.t, err)
 	text, err := os.ReadFile(path)
-	require.NoError(b.t, err)
+	require.NoError(f.t, err)
 	const layout = "2006-01-02T15:04:05"
-	startedAt := b.session().StartedAt
+	startedAt := f.session().StartedAt
 	old := strings.ReplaceAll(string(text), startedAt.Format(layout), startedAt.Add(-d).Format(layout))
-	require.NotEqual(b.t, string(text), old)
-	require.NoError(b.t, os.WriteFile(path, []byte(old), 0o600))
+	require.NotEqual(f.t, string(text), old)
+	require.NoError(f.t, os.WriteFile(path, []byte(old), 0o600))
 }
 
-// log is what the command of a phase printed in the last session.
-func (b *bed) log(phase string) string {
-	b.t.Helper()
-	text, err := os.ReadFile(b.logPath(phase))
-	require.NoError(b.t, err)
+// log returns the output of a phase's command in the last session.
+func (f *fixture) log(phase string) string {
+	f.t.Helper()
+	text, err := os.ReadFile(f.logPath(phase))
+	require.NoError(f.t, err)
 	return string(text)
 }
 
-func (b *bed) logPath(phase string) string {
-	return filepath.Join(b.state, "sessions", b.session().ID, phase+".log")
+func (f *fixture) logPath(phase string) string {
+	return filepath.Join(f.state, "sessions", f.session().ID, phase+".log")
 }
 
-// hung is the process that hangs in the place of a phase. It waits for it.
-func (b *bed) hung(phase string) (pid int) {
-	b.t.Helper()
-	path := b.logPath(phase)
-	require.Eventually(b.t, func() bool {
+// hung waits for the process that hangs in place of a phase and returns its ID.
+func (f *fixture) hung(phase string) (pid int) {
+	f.t.Helper()
+	path := f.logPath(phase)
+	require.Eventually(f.t, func() bool {
 		text, _ := os.ReadFile(path) // it may not be there yet
 		n, _ := fmt.Sscanf(string(text), "process %d hangs", &pid)
 		return n == 1
@@ -233,15 +234,15 @@ func (b *bed) hung(phase string) (pid int) {
 	return pid
 }
 
-// commands are the go commands that were run.
-func (b *bed) commands() []string {
-	b.t.Helper()
-	text, err := os.ReadFile(b.diary)
-	require.NoError(b.t, err)
+// commands returns the go commands that ran.
+func (f *fixture) commands() []string {
+	f.t.Helper()
+	text, err := os.ReadFile(f.callLog)
+	require.NoError(f.t, err)
 	return strings.Fields(string(text))
 }
 
-// result is the one object that -json printed.
+// result parses the one object that -json printed.
 func (o outcome) result(t *testing.T) map[string]any {
 	t.Helper()
 	var r map[string]any

@@ -10,63 +10,63 @@ import (
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
 )
 
-// shipped is the project that is worked on where the user names none. It is a part of this module, so that it is built and
-// tested with it, and a module of its own once it lies in a state directory, so that nothing around it matters.
+// demo is the default project. Here it is part of this module and tested with it; unpacked into a state directory it
+// is a module of its own, independent of the files around it.
 //
 //go:embed demo
-var shipped embed.FS
+var demo embed.FS
 
 const (
-	shippedDir    = "demo"
-	shippedModule = "module github.com/seed62658d38/watchdog/examples/autosession/demo\n\ngo 1.25.0\n"
+	demoDir    = "demo"
+	demoModule = "module github.com/seed62658d38/watchdog/examples/autosession/demo\n\ngo 1.25.0\n"
 )
 
-// A project is what the phases work on.
+// A project is a Go project that the phases work on.
 type project struct {
 	dir string
-	env []string // nil is the environment of this process
+	env []string // nil is this process's
 }
 
-// findProject returns the project of a session: the user's own, in the user's environment, or the one that is shipped,
-// in one in which Go needs neither a network nor anything that lies around it.
+// findProject returns the project of a session: the user's, in the user's environment, or the built-in demo, in an
+// environment in which Go uses no network and no file outside of it.
 func findProject(dir state.Dir, path string) (project, error) {
 	if path != "" {
 		return project{dir: path}, nil
 	}
-	place := filepath.Join(dir.Path(), shippedDir)
+	place := filepath.Join(dir.Path(), demoDir)
 	if err := unpack(dir.Path(), place); err != nil {
-		return project{}, fmt.Errorf("unpack the shipped project: %w", err)
+		return project{}, fmt.Errorf("unpack the built-in project: %w", err)
 	}
 	env := append(os.Environ(), "GOWORK=off", "GOFLAGS=-mod=mod -buildvcs=false", "GOPROXY=off", "GOTOOLCHAIN=local")
 	return project{place, env}, nil
 }
 
 func unpack(root, place string) error {
-	err := fs.WalkDir(shipped, shippedDir, func(path string, entry fs.DirEntry, err error) error {
+	err := fs.WalkDir(demo, demoDir, func(path string, entry fs.DirEntry, err error) error {
 		switch target := filepath.Join(root, filepath.FromSlash(path)); {
 		case err != nil:
 			return err
 		case entry.IsDir():
 			return os.MkdirAll(target, 0o700)
 		default:
-			return copyShipped(path, target)
+			return copyDemo(path, target)
 		}
 	})
 	if err != nil {
 		return err
 	}
-	return state.WriteFile(filepath.Join(place, "go.mod"), []byte(shippedModule))
+	return state.WriteFile(filepath.Join(place, "go.mod"), []byte(demoModule))
 }
 
-func copyShipped(path, target string) error {
-	content, err := shipped.ReadFile(path)
+func copyDemo(path, target string) error {
+	content, err := demo.ReadFile(path)
 	if err != nil {
 		return err
 	}
 	return state.WriteFile(target, content)
 }
 
-// absolute is the path of a project that the user named, so that it means the same from everywhere.
+// absolute returns the absolute path of a project.
 func absolute(path string) (string, error) {
 	if path == "" {
 		return "", nil

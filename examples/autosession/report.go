@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
 )
 
-// tailLines is how much of a failed command's output is shown.
+// tailLines is how many lines of a failed command's output are shown.
 const tailLines = 20
 
 func (s *session) reportAttached(wd *watchdog.Watchdog) {
@@ -27,7 +27,7 @@ func (s *session) reportAttached(wd *watchdog.Watchdog) {
 	}
 }
 
-// reportStart tells of a phase that begins: on a terminal by the live line, elsewhere by a line.
+// reportStart reports that a phase begins: in the live line on a terminal, elsewhere with a line.
 func (s *session) reportStart(wd *watchdog.Watchdog, p phase.Phase) {
 	what := p.String()
 	if s.opts.hang == p.Name {
@@ -50,7 +50,8 @@ func (s *session) reportComplete() {
 
 func (s *session) reportBlocked() {
 	s.show.Say("BLOCKED in phase %s: %s", s.kept.Phase, s.stop.Code)
-	s.show.Say("  %s of %s were used in the window since %s", brief(s.stop.Elapsed), s.stop.Budget, clockTime(s.stop.StartedAt))
+	s.show.Say("  %s of %s were used in the window since %s",
+		brief(s.stop.Elapsed), s.stop.Budget, clockTime(s.stop.StartedAt))
 	s.show.Say("  its events:  %s", s.command("-events"))
 	s.show.Say("  to go on:    %s", s.command(s.resume()...))
 	s.show.Say("               which opens a fresh window; -budget sets how long it may last")
@@ -79,7 +80,7 @@ func (s *session) reportFailed(failed *phase.Failure) {
 
 func projectName(kept *state.Session) string {
 	if kept.Project == "" {
-		return "the one that is shipped"
+		return "the built-in demo"
 	}
 	return kept.Project
 }
@@ -95,7 +96,7 @@ func leftOf(wd *watchdog.Watchdog) string {
 	return (left + time.Second - 1).Truncate(time.Second).String() + " left"
 }
 
-// brief is a length of time without the digits that no one reads.
+// brief formats a duration without insignificant digits.
 func brief(d time.Duration) string {
 	if d < time.Second {
 		return d.Truncate(time.Millisecond).String()

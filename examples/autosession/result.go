@@ -7,32 +7,32 @@ import (
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
 )
 
-// statusError is the status in a result that no session has: the program could not do its work.
+// statusError is a status of results only: the program itself failed.
 const statusError state.Status = "error"
 
-// A result is what -json prints. Every key is always there.
+// A result is the output of -json. Every key is always there.
 type result struct {
 	Status state.Status `json:"status"`
-	// Phase is the phase that the session is in or goes on with; null once it is complete, or where there is no session.
+	// Phase is the current or the next phase; null once the session is complete, or without a session.
 	Phase *string `json:"phase"`
-	// StopReasonCode is why the session is blocked; null where it is not.
+	// StopReasonCode is why the session is blocked; null if it is not.
 	StopReasonCode   *string     `json:"stop_reason_code"`
 	AutoSessionID    *string     `json:"auto_session_id"`
 	SessionStartedAt *state.Time `json:"session_started_at"`
-	// ElapsedSeconds is what was used of the window, floored; for a blocked session, when it was stopped.
+	// ElapsedSeconds is the used part of the window, floored; for a blocked session, at its stop.
 	ElapsedSeconds int64 `json:"elapsed_seconds"`
-	// BudgetSeconds is what the window was allowed; 0 is no limit.
+	// BudgetSeconds is the budget of the window; 0 is no limit.
 	BudgetSeconds float64 `json:"budget_seconds"`
 }
 
-// result tells how the session stands; err is what went wrong besides.
+// result returns the result of the session; err is a failure outside of its phases.
 func (s *session) result(err error) result {
 	if s.kept == nil {
 		return result{Status: statusError}
 	}
 	r := result{
-		Status: s.kept.Status, Phase: known(s.kept.Phase), StopReasonCode: known(string(s.kept.StopReason)),
-		AutoSessionID: known(s.kept.ID), SessionStartedAt: &s.kept.StartedAt,
+		Status: s.kept.Status, Phase: nullable(s.kept.Phase), StopReasonCode: nullable(string(s.kept.StopReason)),
+		AutoSessionID: nullable(s.kept.ID), SessionStartedAt: &s.kept.StartedAt,
 		ElapsedSeconds: s.kept.ElapsedSeconds, BudgetSeconds: s.kept.Budget.WallClockSeconds,
 	}
 	if s.stop != nil {
@@ -44,8 +44,8 @@ func (s *session) result(err error) result {
 	return r
 }
 
-// known is nil for what is empty, which JSON says as null.
-func known(text string) *string {
+// nullable returns nil, which is null in JSON, for an empty text.
+func nullable(text string) *string {
 	if text == "" {
 		return nil
 	}
@@ -56,7 +56,7 @@ func writeResult(out io.Writer, r result) error {
 	return json.NewEncoder(out).Encode(r)
 }
 
-// exit is the exit status for how the session stands.
+// exit returns the exit status for the session's status.
 func (s *session) exit() int {
 	switch {
 	case s.stop != nil:

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestResult(t *testing.T) {
 	t.Parallel()
@@ -30,31 +30,31 @@ func TestResult(t *testing.T) {
 		{"failed", 1, "build", []string{"-budget", "1h30m"}},
 		{"no session", 1, "", []string{"-session", "none"}},
 	} {
-		b := newBed(t)
-		b.env = append(b.env, goFails+"="+c.fails)
-		o := b.run(append(c.flags, "-json")...).must(t, c.code)
+		f := newFixture(t)
+		f.env = append(f.env, goFails+"="+c.fails)
+		o := f.run(append(c.flags, "-json")...).must(t, c.code)
 		assert.Equal(t, 1, strings.Count(o.stdout, "\n"), "%s: one line and nothing else on standard output", c.name)
 		assert.NotEmpty(t, o.stderr, "%s: progress is on standard error", c.name)
-		got.WriteString("# " + c.name + "\n" + anyone(o.stdout))
+		got.WriteString("# " + c.name + "\n" + normalize(o.stdout))
 	}
 	golden(t, "result.golden", got.String())
 }
 
-func TestResultOfAStop(t *testing.T) {
+func TestBlockedResult(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.run("-budget", "10ms", "-hang", "plan").must(t, 3)
-	before := b.run("-resume", "-budget", "20ms", "-hang", "plan", "-json").must(t, 3).result(t)
+	f := newFixture(t)
+	f.run("-budget", "10ms", "-hang", "plan").must(t, 3)
+	before := f.run("-resume", "-budget", "20ms", "-hang", "plan", "-json").must(t, 3).result(t)
 
-	t.Run("it is the same however often it is attached, under whatever budget", func(t *testing.T) {
-		assert.Equal(t, before, b.run("-session", b.session().ID, "-budget", "2h", "-json").must(t, 3).result(t))
+	t.Run("it stays the same after an attach with another budget", func(t *testing.T) {
+		assert.Equal(t, before, f.run("-session", f.session().ID, "-budget", "2h", "-json").must(t, 3).result(t))
 	})
 	t.Run("its session and its start are those of the session file", func(t *testing.T) {
-		assert.Equal(t, b.session().ID, before["auto_session_id"])
-		assert.Equal(t, b.session().StartedAt.Format("2006-01-02T15:04:05.000000Z"), before["session_started_at"])
+		assert.Equal(t, f.session().ID, before["auto_session_id"])
+		assert.Equal(t, f.session().StartedAt.Format("2006-01-02T15:04:05.000000Z"), before["session_started_at"])
 	})
 	t.Run("its events have the same start and the same budget", func(t *testing.T) {
-		events := b.events()
+		events := f.events()
 		last := events[len(events)-1].Payload
 		assert.Equal(t, before["session_started_at"], last["session_started_at"])
 		assert.Equal(t, before["budget_seconds"], last["configured_budget_seconds"])
@@ -67,8 +67,8 @@ var (
 	anyTime  = regexp.MustCompile(`"elapsed_seconds":( ?)\d+`)
 )
 
-// anyone is a text without what differs from session to session.
-func anyone(text string) string {
+// normalize replaces what differs from run to run.
+func normalize(text string) string {
 	text = anyStart.ReplaceAllString(anyID.ReplaceAllString(text, "ID"), "START")
 	return anyTime.ReplaceAllString(text, `"elapsed_seconds":${1}0`)
 }
@@ -87,10 +87,10 @@ func golden(t *testing.T, name, got string) {
 
 func TestSessionFile(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.run("-budget", "10ms", "-hang", "plan").must(t, 3)
-	text, err := os.ReadFile(filepath.Join(b.state, "session.json"))
+	f := newFixture(t)
+	f.run("-budget", "10ms", "-hang", "plan").must(t, 3)
+	text, err := os.ReadFile(filepath.Join(f.state, "session.json"))
 	require.NoError(t, err)
 	require.True(t, json.Valid(text))
-	golden(t, "session.golden", anyone(string(text)))
+	golden(t, "session.golden", normalize(string(text)))
 }

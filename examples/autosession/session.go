@@ -16,13 +16,13 @@ type session struct {
 	opts   options
 	show   *progress.Display
 	dir    state.Dir
-	limits limits         // those of the window
-	fresh  limits         // those of a window that a resume would open
+	limits limits         // of the current window
+	fresh  limits         // of the window that a resume would open
 	kept   *state.Session // nil until there is one
 	stop   *watchdog.Stop // why it is blocked, once it is
 }
 
-// run runs the session as far as it goes. How far that is, is in what was kept; an error is something else that went wrong.
+// run runs the session as far as possible. Its status is in s.kept; run returns an error for other failures.
 func (s *session) run() (err error) {
 	if s.dir, err = findState(s.opts); err != nil {
 		return err
@@ -39,28 +39,28 @@ func (s *session) run() (err error) {
 	return s.runGuarded()
 }
 
-// runGuarded attaches the watchdog, runs the phases under it, and then looks what ended the run.
+// runGuarded attaches the watchdog, runs the phases under it, and then records why the run ended.
 func (s *session) runGuarded() (err error) {
 	store, err := s.openStore()
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	heard := hear()
-	defer heard.stop()
+	listener := listenForSignals()
+	defer listener.stop()
 
 	wd, err := s.attach(store)
 	if err != nil {
 		return err
 	}
-	heard.interrupt(wd, s.show)
+	listener.interrupt(wd, s.show)
 	phaseErr := s.runPhases(wd)
-	heard.stop()
-	closeErr := wd.Close() // the run has ended now: whatever was first, stays
+	listener.stop()
+	closeErr := wd.Close() // this ends the run, so that its first cause is final
 	return errors.Join(s.conclude(wd, phaseErr), closeErr)
 }
 
-// runPhases runs the phases that are left, until one fails or the watchdog has fired.
+// runPhases runs the remaining phases until one fails or the watchdog fires.
 func (s *session) runPhases(wd *watchdog.Watchdog) error {
 	work, err := findProject(s.dir, s.kept.Project)
 	if err != nil {
@@ -69,7 +69,7 @@ func (s *session) runPhases(wd *watchdog.Watchdog) error {
 	runner := phase.Runner{Dir: work.dir, Env: work.env, Hang: s.opts.hang, Log: s.log}
 	for _, p := range s.left() {
 		if _, fired := wd.Fired(); fired {
-			return nil // conclude asks for the stop
+			return nil // conclude reads the stop
 		}
 		if err := s.runPhase(wd, runner, p); err != nil {
 			return err
@@ -78,7 +78,7 @@ func (s *session) runPhases(wd *watchdog.Watchdog) error {
 	return nil
 }
 
-// runPhase keeps where the session is and runs one phase in the watchdog's context. That it is completed is kept with the next.
+// runPhase saves the current phase and runs it in the watchdog's context. The next save records that it is completed.
 func (s *session) runPhase(wd *watchdog.Watchdog, runner phase.Runner, p phase.Phase) error {
 	s.kept.Phase, s.kept.Status = p.Name, state.Running
 	if err := s.dir.Save(s.kept); err != nil {
@@ -95,7 +95,7 @@ func (s *session) runPhase(wd *watchdog.Watchdog, runner phase.Runner, p phase.P
 	return nil
 }
 
-// conclude keeps and tells what ended the run: the stop, an interrupt, a phase that failed, or that nothing is left to do.
+// conclude saves and reports why the run ended: a stop, an interrupt, a failed phase, or the end of all phases.
 func (s *session) conclude(wd *watchdog.Watchdog, phaseErr error) error {
 	var interrupted *watchdog.Interruption
 	var failed *phase.Failure
@@ -114,14 +114,14 @@ func (s *session) conclude(wd *watchdog.Watchdog, phaseErr error) error {
 	return s.end(state.Complete, s.reportComplete)
 }
 
-// blocked keeps the stop, also where another process found it.
+// blocked saves the stop, also one that another process found.
 func (s *session) blocked(stop *watchdog.Stop) error {
 	s.stop, s.kept.StopReason = stop, stop.Code
 	s.kept.ElapsedSeconds = int64(stop.Elapsed / time.Second)
 	return s.end(state.Blocked, s.reportBlocked)
 }
 
-// end keeps the status, and tells of it also if it could not be kept.
+// end saves the status. It reports the status even if the save fails.
 func (s *session) end(status state.Status, report func()) error {
 	s.kept.Status, s.kept.Phase = status, ""
 	if left := s.left(); len(left) > 0 {
@@ -132,7 +132,7 @@ func (s *session) end(status state.Status, report func()) error {
 	return err
 }
 
-// left are the phases that were not completed.
+// left returns the phases that are not completed.
 func (s *session) left() []phase.Phase {
 	var left []phase.Phase
 	for _, p := range phase.Pipeline {

@@ -21,11 +21,11 @@ const eraseLine = "\r\x1b[K"
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	const width = 40
-	b := newBed(t)
-	b.env = append(b.env, "TERM=xterm")
-	shown := onTerminal(t, b, width, "-budget", "2500ms", "-hang", "plan")
+	f := newFixture(t)
+	f.env = append(f.env, "TERM=xterm")
+	shown := onTerminal(t, f, width, "-budget", "2500ms", "-hang", "plan")
 
-	t.Run("the live line is drawn anew each second and tells the phase, what elapsed and what is left", func(t *testing.T) {
+	t.Run("the live line shows the phase, the elapsed and the remaining time each second", func(t *testing.T) {
 		drawn := drawings(shown)
 		assert.GreaterOrEqual(t, len(drawn), 3)
 		assert.Regexp(t, `^plan +1 of 4, 0s elapsed, [1-3]s left`, drawn[0])
@@ -36,19 +36,19 @@ func TestTerminal(t *testing.T) {
 			assert.Less(t, utf8.RuneCountInString(line), width)
 		}
 	})
-	t.Run("it is gone at the end, and what stays is as elsewhere", func(t *testing.T) {
+	t.Run("it is erased at the end, and the permanent lines remain", func(t *testing.T) {
 		stays := onScreen(shown)
 		assert.NotContains(t, stays, "1 of 4")
 		assert.Contains(t, stays, "\nwarning: 80% of the budget of 2.5s is used")
 		assert.Contains(t, stays, "\nBLOCKED in phase plan: watchdog_wall_clock_exceeded\n")
 	})
 	t.Run("a terminal without a cursor gets plain lines", func(t *testing.T) {
-		b.env = append(b.env, "TERM=dumb")
-		assert.NotContains(t, onTerminal(t, b, width, "-resume", "-budget", "1h"), "\x1b")
+		f.env = append(f.env, "TERM=dumb")
+		assert.NotContains(t, onTerminal(t, f, width, "-resume", "-budget", "1h"), "\x1b")
 	})
 }
 
-// drawings are the live lines: what was erased again.
+// drawings returns the live lines: the text before each erase.
 func drawings(shown string) []string {
 	var drawn []string
 	for part := range strings.SplitSeq(shown, eraseLine) {
@@ -59,7 +59,7 @@ func drawings(shown string) []string {
 	return drawn
 }
 
-// onScreen is what is left to read: a line up to where it was erased is gone.
+// onScreen returns the text that remains on the screen, without erased lines.
 func onScreen(shown string) string {
 	var left strings.Builder
 	for line := range strings.Lines(shown) {
@@ -68,23 +68,23 @@ func onScreen(shown string) string {
 	return strings.ReplaceAll(left.String(), "\x1b[K", "")
 }
 
-// onTerminal runs the program on a terminal and returns all that it wrote there.
-func onTerminal(t *testing.T, b *bed, width uint16, flags ...string) string {
+// onTerminal runs the program on a terminal and returns everything it wrote there.
+func onTerminal(t *testing.T, f *fixture, width uint16, flags ...string) string {
 	t.Helper()
 	screen, line := openTerminal(t, width)
-	cmd := b.command(flags...)
+	cmd := f.command(flags...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = line, line, line
 	require.NoError(t, cmd.Start())
 	require.NoError(t, line.Close())
 	var shown bytes.Buffer
-	if _, err := io.Copy(&shown, screen); !errors.Is(err, syscall.EIO) { // which is how a terminal says that no one is left
+	if _, err := io.Copy(&shown, screen); !errors.Is(err, syscall.EIO) { // EIO: the last writer has closed the terminal
 		require.NoError(t, err)
 	}
-	cmd.Wait() // its error is in the status
+	cmd.Wait() // a blocked session exits with 3
 	return strings.ReplaceAll(shown.String(), "\r\n", "\n")
 }
 
-// openTerminal makes a terminal: what the program writes to line is read from screen.
+// openTerminal opens a pseudo-terminal: what the program writes to line is read from screen.
 func openTerminal(t *testing.T, width uint16) (screen, line *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

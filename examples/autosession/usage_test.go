@@ -13,41 +13,41 @@ import (
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for want, flags := range map[string][]string{
-		"write a duration such as 90s":           {"-budget", "5"},
-		"it is negative; write 0 for no limit":   {"-budget", "-5s"},
-		"flag needs an argument":                 {"-budget"},
-		"-hang \"deploy\" is no phase":           {"-hang", "deploy"},
-		"cannot be an ID":                        {"-session", "../elsewhere"},
-		"-session is empty":                      {"-session", ""},
-		"-project is empty":                      {"-project", ""},
-		"-config is empty":                       {"-config", ""},
-		"is no flag; everything is said with":    {"test"},
-		"flag provided but not defined: -budgte": {"-budgte", "5s"},
-		"does nothing else; leave out -resume":   {"-events", "-resume"},
-		"does nothing else; leave out -json":     {"-events", "-json"},
-		"does nothing else; leave out -budget":   {"-events", "-budget", "5s"},
+		"write a duration such as 90s":            {"-budget", "5"},
+		"it is negative; write 0 for no limit":    {"-budget", "-5s"},
+		"flag needs an argument":                  {"-budget"},
+		"-hang \"deploy\" is not a phase":         {"-hang", "deploy"},
+		"is not a valid ID":                       {"-session", "../elsewhere"},
+		"-session is empty":                       {"-session", ""},
+		"-project is empty":                       {"-project", ""},
+		"-config is empty":                        {"-config", ""},
+		"unexpected argument \"test\"; use flags": {"test"},
+		"flag provided but not defined: -budgte":  {"-budgte", "5s"},
+		"does nothing else; leave out -resume":    {"-events", "-resume"},
+		"does nothing else; leave out -json":      {"-events", "-json"},
+		"does nothing else; leave out -budget":    {"-events", "-budget", "5s"},
 	} {
 		t.Run("refused: "+want, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
-			refused := b.run(flags...).must(t, 2)
+			f := newFixture(t)
+			refused := f.run(flags...).must(t, 2)
 			assert.Contains(t, refused.stderr, want)
 			assert.Contains(t, refused.stderr, "autosession -h")
 			assert.Empty(t, refused.stdout)
-			assert.NoDirExists(t, b.state, "nothing is done")
+			assert.NoDirExists(t, f.state, "nothing was done")
 		})
 	}
-	t.Run("help is what was asked for", func(t *testing.T) {
+	t.Run("-h prints the help and succeeds", func(t *testing.T) {
 		t.Parallel()
-		help := newBed(t).run("-h").must(t, 0)
+		help := newFixture(t).run("-h").must(t, 0)
 		assert.Contains(t, help.stdout, "-budget DURATION")
 		assert.Empty(t, help.stderr)
 	})
 	t.Run("the default state directory is printed", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
+		f := newFixture(t)
 		home := t.TempDir()
-		cmd := b.command()
+		cmd := f.command()
 		cmd.Args = cmd.Args[:1]
 		cmd.Env = append(cmd.Env, "HOME="+home, "XDG_CACHE_HOME="+home, "LocalAppData="+home)
 		assert.Contains(t, finish(t, cmd).must(t, 0).stdout, home)
@@ -56,7 +56,10 @@ func TestUsage(t *testing.T) {
 
 func TestQuote(t *testing.T) {
 	t.Parallel()
-	for _, word := range []string{"plain", "", "two words", "it's", `"`, `a\b`, "$HOME", "`id`", "new\nline", "*", "~", "#", "!!", "-x", "ü", "a;b", "=x"} {
+	for _, word := range []string{
+		"plain", "", "two words", "it's", `"`, `a\b`, "$HOME", "`id`", "new\nline", "*", "~", "#", "!!",
+		"-x", "ü", "a;b", "=x",
+	} {
 		t.Run("a shell gives back "+word, func(t *testing.T) {
 			t.Parallel()
 			got, err := exec.CommandContext(t.Context(), "sh", "-c", "printf %s "+autosession.Quote(word)).Output()

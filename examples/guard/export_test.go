@@ -1,12 +1,12 @@
 package main
 
-// Main is the program, for the test binary to be.
+// Main runs the program in the test binary.
 func Main() { main() }
 
-// Usage is the help text.
+// Usage returns the help text.
 var Usage = usage
 
-// Refused is what the program says to a command line that cannot be meant, nil for one that can.
+// Refused returns the error for a command line, nil for a valid one.
 func Refused(args []string) error {
 	_, err := parse(args)
 	return err

@@ -12,9 +12,9 @@ import (
 	guard "github.com/seed62658d38/watchdog/examples/guard"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares a text with a file of testdata.
+// golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := "testdata/" + name + ".golden"
@@ -27,7 +27,7 @@ func golden(t *testing.T, name, got string) {
 }
 
 func TestFlags(t *testing.T) {
-	t.Run("command lines that cannot be meant are refused, and told why", func(t *testing.T) {
+	t.Run("an invalid command line is refused with a reason", func(t *testing.T) {
 		var said strings.Builder
 		for _, line := range []string{
 			"",
@@ -51,15 +51,16 @@ func TestFlags(t *testing.T) {
 		}
 		golden(t, "refused", said.String())
 	})
-	t.Run("command lines that can be meant are not", func(t *testing.T) {
+	t.Run("a valid command line is accepted", func(t *testing.T) {
 		for _, line := range []string{
-			"true", "-- true -no-outputs", "-no-output 0s true", "-grace-int 0s -grace-term 0s true", "-probe ./probe -stall-threshold 2 true",
+			"true", "-- true -no-outputs", "-no-output 0s true", "-grace-int 0s -grace-term 0s true",
+			"-probe ./probe -stall-threshold 2 true",
 			"-on-stall ignore -terminal fatal -budget 1h -artifacts state -step build -keep-background -- make",
 		} {
 			require.NoError(t, guard.Refused(strings.Fields(line)), line)
 		}
 	})
-	t.Run("help is what was asked for", func(t *testing.T) {
+	t.Run("-h prints the help and succeeds", func(t *testing.T) {
 		require.ErrorIs(t, guard.Refused([]string{"-h"}), flag.ErrHelp)
 		golden(t, "usage", guard.Usage())
 	})

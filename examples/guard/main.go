@@ -1,27 +1,31 @@
-// Guard runs any command under the stall sentinel: it ends the command when it is stuck, with everything that it started.
+// Guard runs any command under the stall sentinel. When the command is stuck, guard ends it and every process that it
+// started.
 //
 //	go run ./examples/guard -no-output 5m -- make test
-//	go run ./examples/guard -no-output 2s -grace-int 1s -grace-term 1s -artifacts state -- sh -c 'echo begun; sleep 600'
+//	go run ./examples/guard -no-output 2s -grace-int 1s -artifacts state -- sh -c 'echo started; sleep 600'
 //	go run ./examples/guard -probe './probe.sh' -probe-interval 30s -stall-threshold 3 -- ./deploy
 //
-// Standard input, output and error are the command's. What the guard itself has to say is one line on standard error, when it ended the command or could not run
-// it, and one more where the last probes saw nothing. Without -no-output, -probe, -terminal and -budget it never ends the command, and sees that nothing is left behind.
+// The command has the guard's standard input, output and error. The guard itself prints one line on standard error when
+// it ended the command or could not run it, and one more if the last probes failed. Without -no-output, -probe,
+// -terminal and -budget it never ends the command: it only ends the background processes that the command left.
 //
 // # Signals
 //
-// SIGINT, SIGTERM and SIGHUP to the guard end the command as a stall does; a second one ends the guard, and the command with it, at once. A signal that
-// the guard was started to ignore, as by nohup, stays ignored. A command whose input is a terminal is in the guard's process group there, so that Ctrl-C reaches
-// it from the terminal: what it does then is its own business, and the guard heeds no SIGINT.
+// On SIGINT, SIGTERM or SIGHUP the guard ends the command as on a stall; a second signal ends the guard and the
+// command at once. A signal that the guard was started to ignore, as with nohup, stays ignored. If standard input is
+// a terminal, the command is in the guard's process group: Ctrl-C reaches it from the terminal, and the guard ignores
+// SIGINT.
 //
 // # Exit status
 //
-// It is the command's own; 128 and the number of the signal that ended it, or that the guard got, as in a shell; 124 if it was stuck or its budget was used up; 125
-// for an error of the guard, such as a wrong command line; 126 for a command that cannot be executed and 127 for one that is not there. Go run has an exit status
-// of its own: build the program to see these.
+// It is the command's own; 128 plus the number of the signal that ended the command or that the guard got, as in a
+// shell; 124 if the command was stuck or out of budget; 125 for an error of the guard, such as a wrong command line;
+// 126 for a command that cannot be executed and 127 for a missing one. go run has an exit status of its own: build
+// the program to see these.
 //
 // # What it does not do
 //
-// It keeps the event of a cancel in memory only: a host that has a store gives it to [stall.Run]. It does not try again.
+// It keeps the cancel event in memory only; a host passes its store to [stall.Run]. It does not run the command again.
 package main
 
 import (
@@ -39,37 +43,37 @@ import (
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// run is the program, less what ends the process.
+// run is main without os.Exit.
 func run(args []string, stdin, stdout, stderr *os.File) int {
 	opts, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		_, err = fmt.Fprint(stdout, usage())
-		return complain(stderr, err)
+		return printError(stderr, err)
 	case err != nil:
-		status := complain(stderr, err)
+		status := printError(stderr, err)
 		_, _ = fmt.Fprintln(stderr, "guard -h lists the flags")
 		return status
 	}
 	ctx, stop := signalled(stdin)
 	defer stop()
 	opts.config.Store = &watchdog.Memory{}
-	opts.config.Logger = slog.New(slog.DiscardHandler) // conclude says it
+	opts.config.Logger = slog.New(slog.DiscardHandler) // printOutcome reports it
 	result, err := stall.Run(ctx, command(opts.command, stdin, stdout, stderr), opts.config)
 	if result == nil {
 		return notStarted(stderr, err)
 	}
-	return conclude(stderr, result, err)
+	return printOutcome(stderr, result, err)
 }
 
 func command(words []string, stdin, stdout, stderr *os.File) *exec.Cmd {
-	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // the context is given to stall.Run
+	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // stall.Run takes the context
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
 	return cmd
 }
 
-// complain prints an error of the guard's own, if there is one, and returns the exit status.
-func complain(stderr io.Writer, err error) int {
+// printError prints an error of the guard itself, if there is one, and returns the exit status.
+func printError(stderr io.Writer, err error) int {
 	if err == nil {
 		return 0
 	}

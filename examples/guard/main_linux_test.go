@@ -22,43 +22,43 @@ import (
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
-// asProgram is the variable that makes this test binary the program, where its arguments do not make it a command.
+// asProgram is the variable that makes this test binary the program, unless its arguments make it a command.
 const asProgram = "GUARD_TEST_PROGRAM"
 
-// patience is how long a test waits for what takes no time on a machine that is not busy.
+// patience bounds every wait in these tests; an idle machine needs milliseconds.
 const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	escape.Main()
 	switch {
-	case len(os.Args) > 1 && strings.HasPrefix(os.Args[1], actor):
-		act(os.Args[2:])
+	case len(os.Args) > 1 && strings.HasPrefix(os.Args[1], childPrefix):
+		runSteps(os.Args[2:])
 	case os.Getenv(asProgram) != "":
 		guard.Main()
 	case racing.Enabled:
-		fmt.Println("not under the race detector: the program is started hundreds of times, and package stall has been seen to by its own tests")
+		fmt.Println("skipped with the race detector: the tests start hundreds of processes")
 	default:
 		goleak.VerifyTestMain(m)
 	}
 }
 
-// A bed is a folder in which a test runs the program. Nothing of its commands may be alive at the end.
-type bed struct {
+// A fixture runs the program in a temporary folder. Its cleanup checks that no process of its commands is alive.
+type fixture struct {
 	*testing.T
 	dir   string
 	token string // the first argument of each of its commands
 }
 
-func newBed(t *testing.T) *bed {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	b := &bed{T: t, dir: t.TempDir(), token: fmt.Sprintf("%s%d", actor, rand.Uint64())}
+	f := &fixture{T: t, dir: t.TempDir(), token: fmt.Sprintf("%s%d", childPrefix, rand.Uint64())}
 	t.Cleanup(func() {
-		for _, left := range escape.Holding(b.token) {
+		for _, left := range escape.WithToken(f.token) {
 			assert.Fail(t, "a process is left", "%+v", left)
 			_ = syscall.Kill(left.PID, syscall.SIGKILL)
 		}
 	})
-	return b
+	return f
 }
 
 func self(t *testing.T) string {
@@ -68,28 +68,28 @@ func self(t *testing.T) string {
 	return path
 }
 
-// play is a command that does the steps, see act.
-func (b *bed) play(steps ...string) []string {
-	b.Helper()
-	return append([]string{self(b.T), b.token}, steps...)
+// child returns a command that runs the steps; see runSteps.
+func (f *fixture) child(steps ...string) []string {
+	f.Helper()
+	return append([]string{self(f.T), f.token}, steps...)
 }
 
-// guard is the program with its flags and a command.
-func (b *bed) guard(flags string, command ...string) *exec.Cmd {
-	b.Helper()
+// guard returns the program with its flags and a command.
+func (f *fixture) guard(flags string, command ...string) *exec.Cmd {
+	f.Helper()
 	args := append(strings.Fields(flags), "--")
-	return b.program(append(args, command...)...)
+	return f.program(append(args, command...)...)
 }
 
-func (b *bed) program(args ...string) *exec.Cmd {
-	b.Helper()
-	cmd := exec.Command(self(b.T), args...)
-	cmd.Dir = b.dir
+func (f *fixture) program(args ...string) *exec.Cmd {
+	f.Helper()
+	cmd := exec.Command(self(f.T), args...)
+	cmd.Dir = f.dir
 	cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
 	return cmd
 }
 
-// An outcome is what a run of the program came to.
+// An outcome is the exit status and the output of a run.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -107,11 +107,11 @@ func finish(t *testing.T, cmd *exec.Cmd) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// run runs the program to its end and looks for what is left of its command.
-func (b *bed) run(flags string, command ...string) outcome {
-	b.Helper()
-	o := finish(b.T, b.guard(flags, command...))
-	assert.Empty(b, escape.Holding(b.token), "nothing is left when the program ends")
+// run runs the program to its end and checks that no process of its command is alive.
+func (f *fixture) run(flags string, command ...string) outcome {
+	f.Helper()
+	o := finish(f.T, f.guard(flags, command...))
+	assert.Empty(f, escape.WithToken(f.token), "a process outlives the program")
 	return o
 }
 
@@ -122,10 +122,10 @@ func (o outcome) must(t *testing.T, code int) outcome {
 	return o
 }
 
-func (b *bed) path(name string) string { return filepath.Join(b.dir, name) }
+func (f *fixture) path(name string) string { return filepath.Join(f.dir, name) }
 
-func (b *bed) exists(name string) bool {
-	_, err := os.Lstat(b.path(name))
+func (f *fixture) exists(name string) bool {
+	_, err := os.Lstat(f.path(name))
 	return err == nil
 }
 

@@ -20,32 +20,33 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-func TestWhatPassesThrough(t *testing.T) {
+func TestPassThrough(t *testing.T) {
 	t.Parallel()
 	for _, flags := range []string{"", "-no-output 5m", "-terminal ^never$"} {
 		t.Run("with the flags "+flags, func(t *testing.T) {
 			t.Parallel()
-			t.Run("input and output, whatever is in it", func(t *testing.T) {
-				b := newBed(t)
+			t.Run("input and output pass unchanged", func(t *testing.T) {
+				f := newFixture(t)
 				sent := make([]byte, 1<<20)
 				for i := range sent {
 					sent[i] = byte(rand.Uint32())
 				}
-				cmd := b.guard(flags, b.play("echo")...)
+				cmd := f.guard(flags, f.child("echo")...)
 				cmd.Stdin = bytes.NewReader(sent)
 				o := finish(t, cmd).must(t, 0)
-				assert.True(t, bytes.Equal(sent, []byte(o.stdout)), "%d bytes went in, %d other ones came out", len(sent), len(o.stdout))
+				const differ = "%d bytes of input and %d bytes of output differ"
+				assert.True(t, bytes.Equal(sent, []byte(o.stdout)), differ, len(sent), len(o.stdout))
 				assert.Empty(t, o.stderr)
 			})
-			t.Run("each output by itself", func(t *testing.T) {
-				b := newBed(t)
-				o := b.run(flags, b.play("say:out", "warn:err", "say:more")...).must(t, 0)
+			t.Run("both outputs stay apart", func(t *testing.T) {
+				f := newFixture(t)
+				o := f.run(flags, f.child("say:out", "warn:err", "say:more")...).must(t, 0)
 				assert.Equal(t, outcome{0, "out\nmore\n", "err\n"}, o)
 			})
-			t.Run("both outputs that are one, in their order", func(t *testing.T) {
-				b := newBed(t)
+			t.Run("two outputs in one file keep their order", func(t *testing.T) {
+				f := newFixture(t)
 				var both, want bytes.Buffer
-				cmd := b.guard(flags, b.play("alternate:1000")...)
+				cmd := f.guard(flags, f.child("alternate:1000")...)
 				cmd.Stdout, cmd.Stderr = &both, &both
 				require.NoError(t, cmd.Run())
 				for n := range 1000 {
@@ -53,11 +54,11 @@ func TestWhatPassesThrough(t *testing.T) {
 				}
 				assert.Equal(t, want.String(), both.String())
 			})
-			t.Run("and a reader that goes ends the command as without the guard", func(t *testing.T) {
-				b := newBed(t)
+			t.Run("a closed reader ends the command as without the guard", func(t *testing.T) {
+				f := newFixture(t)
 				r, w, err := os.Pipe()
 				require.NoError(t, err)
-				cmd := b.guard(flags, b.play("alternate:100000000")...)
+				cmd := f.guard(flags, f.child("alternate:100000000")...)
 				cmd.Stdout = w
 				require.NoError(t, cmd.Start())
 				require.NoError(t, w.Close())
@@ -73,10 +74,11 @@ func TestWhatPassesThrough(t *testing.T) {
 
 func TestExitStatus(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	require.NoError(t, os.WriteFile(b.path("text"), []byte("text\n"), 0o600))
-	require.NoError(t, os.WriteFile(b.path("no-program"), []byte("\x00\x01"), 0o700)) //nolint:gosec // it is to be executable
-	require.NoError(t, os.Mkdir(b.path("folder"), 0o700))
+	f := newFixture(t)
+	require.NoError(t, os.WriteFile(f.path("text"), []byte("text\n"), 0o600))
+	noProgram := []byte("\x00\x01")
+	require.NoError(t, os.WriteFile(f.path("no-program"), noProgram, 0o700)) //nolint:gosec // it must be executable
+	require.NoError(t, os.Mkdir(f.path("folder"), 0o700))
 	for _, c := range []struct {
 		name    string
 		flags   string
@@ -84,41 +86,49 @@ func TestExitStatus(t *testing.T) {
 		code    int
 		says    string
 	}{
-		{"the command's own", "", b.play("exit:0"), 0, ""},
-		{"the command's own failure", "", b.play("exit:7"), 7, ""},
-		{"the command's own also where it is one of the guard's", "", b.play("exit:124"), 124, ""},
-		{"128 and the signal that ended it", "", b.play("kill:KILL"), 137, ""},
-		{"128 and another", "", b.play("kill:TERM"), 143, ""},
-		{"125 for a command line that cannot be meant", "-on-stall explode", b.play("touch:started"), 125,
+		{"the command's own", "", f.child("exit:0"), 0, ""},
+		{"the command's own failure", "", f.child("exit:7"), 7, ""},
+		{"the command's own even if it equals one of the guard's", "", f.child("exit:124"), 124, ""},
+		{"128 and the signal that ended it", "", f.child("kill:KILL"), 137, ""},
+		{"128 and another signal", "", f.child("kill:TERM"), 143, ""},
+		{"125 for a wrong command line", "-on-stall explode", f.child("touch:started"), 125,
 			"guard: -on-stall \"explode\": use one of interrupt, fail, ignore\nguard -h lists the flags\n"},
-		{"125 for a step that is a path", "-artifacts state -step ../../x", b.play("touch:started"), 125,
-			"guard: run step \"../../x\": invalid stall config: invalid step: \"../../x\" has a slash, a backslash or a colon; use a plain name, such as build or check-2\n"},
-		{"125 for artifacts that have no place, which is not a command that is not there", "-artifacts /proc/none", b.play("touch:started"), 125,
-			"guard: run step command: open stall artifacts: make the root folder: mkdir /proc/none: no such file or directory\n"},
-		{"126 for a file that is no program", "", []string{"./text"}, 126, "guard: run step command: start the command: permission denied\n"},
-		{"126 for a program of no known format", "", []string{"./no-program"}, 126, "guard: run step command: start the command: exec format error\n"},
-		{"126 for a folder", "", []string{"./folder"}, 126, "guard: run step command: start the command: permission denied\n"},
-		{"126 for a path through a file", "", []string{"./text/x"}, 126, "guard: run step command: start the command: not a directory\n"},
-		{"127 for a command that is not there", "", []string{"no-such-command"}, 127,
+		{"125 for a step that is a path", "-artifacts state -step ../../x", f.child("touch:started"), 125,
+			"guard: run step \"../../x\": invalid stall config: invalid step: " +
+				"\"../../x\" has a slash, a backslash or a colon; " +
+				"use a plain name, such as build or check-2\n"},
+		{"125 for an impossible artifacts folder, not 127", "-artifacts /proc/none", f.child("touch:started"), 125,
+			"guard: run step command: open stall artifacts: make the root folder: " +
+				"mkdir /proc/none: no such file or directory\n"},
+		{"126 for a file that is no program", "", []string{"./text"}, 126,
+			"guard: run step command: start the command: permission denied\n"},
+		{"126 for a program of no known format", "", []string{"./no-program"}, 126,
+			"guard: run step command: start the command: exec format error\n"},
+		{"126 for a folder", "", []string{"./folder"}, 126,
+			"guard: run step command: start the command: permission denied\n"},
+		{"126 for a path through a file", "", []string{"./text/x"}, 126,
+			"guard: run step command: start the command: not a directory\n"},
+		{"127 for a missing command", "", []string{"no-such-command"}, 127,
 			"guard: run step \"command\": exec: \"no-such-command\": executable file not found in $PATH\n"},
-		{"127 for a path that is not there", "", []string{"./no-such-command"}, 127, "guard: run step command: start the command: no such file or directory\n"},
+		{"127 for a missing path", "", []string{"./no-such-command"}, 127,
+			"guard: run step command: start the command: no such file or directory\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := b.run(c.flags, c.command...).must(t, c.code)
+			o := f.run(c.flags, c.command...).must(t, c.code)
 			assert.Equal(t, c.says, o.stderr)
 			assert.Empty(t, o.stdout)
-			assert.False(t, b.exists("started"), "nothing was started")
-			assert.False(t, b.exists("state"), "and nothing written")
+			assert.False(t, f.exists("started"), "the command started")
+			assert.False(t, f.exists("state"), "artifacts were written")
 		})
 	}
 	t.Run("0 for help", func(t *testing.T) {
-		o := finish(t, b.program("-h")).must(t, 0)
+		o := finish(t, f.program("-h")).must(t, 0)
 		assert.Contains(t, o.stdout, "guard [FLAGS] -- COMMAND")
 		assert.Empty(t, o.stderr)
 	})
 }
 
-// What is not the same twice.
+// What differs from run to run.
 var (
 	lengths = regexp.MustCompile(`(no output for|no output at all in) [0-9.ms]+`)
 	counts  = regexp.MustCompile(`the last \d+ of \d+ probes`)
@@ -136,16 +146,23 @@ func TestReasons(t *testing.T) {
 		{"no output at all", []string{"-no-output", "1s"}, []string{"stay"}},
 		{"a probe that sees the same", probing("echo '{}'"), stays},
 		{"a probe that sees the same and names it", probing(`echo '{"fingerprints": ["k8s/crd/missing:widgets"]}'`), stays},
-		{"a probe that sees the end of hope", probing(`echo '{"class": "terminal"}'`), stays},
+		{"a probe of class terminal", probing(`echo '{"class": "terminal"}'`), stays},
 		{"a line that matches", []string{"-terminal", "^ready$"}, stays},
 		{"a budget", []string{"-budget", "1500ms"}, stays},
 		{"a command that is killed at once", []string{"-terminal", "^ready$", "-on-stall", "fail"}, stays},
-		{"a command that ignores SIGINT", []string{"-terminal", "^ready$", "-grace-int", "0s"}, append([]string{"ignore:INT"}, stays...)},
-		{"a command that ignores both", []string{"-terminal", "^ready$", "-grace-int", "50ms", "-grace-term", "50ms"}, append([]string{"ignore:INT", "ignore:TERM"}, stays...)},
+		{
+			"a command that ignores SIGINT", []string{"-terminal", "^ready$", "-grace-int", "0s"},
+			append([]string{"ignore:INT"}, stays...),
+		},
+		{
+			"a command that ignores both", []string{"-terminal", "^ready$", "-grace-int", "50ms", "-grace-term", "50ms"},
+			append([]string{"ignore:INT", "ignore:TERM"}, stays...),
+		},
 		{"artifacts", []string{"-terminal", "^ready$", "-artifacts", "state", "-step", "build"}, stays},
 		{
-			"a probe that saw nothing, at least once before the command is ended",
-			append(probing("test -e first && touch go; touch first; exit 3"), "-terminal", "^ready$"), []string{"await:go", "say:ready", "stay"},
+			"a probe that failed at least once",
+			append(probing("test -e first && touch go; touch first; exit 3"), "-terminal", "^ready$"),
+			[]string{"await:go", "say:ready", "stay"},
 		},
 	}
 	said := make([]string, len(cases))
@@ -153,9 +170,9 @@ func TestReasons(t *testing.T) {
 		for i, c := range cases {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
-				b := newBed(t)
-				o := finish(t, b.program(append(append(c.flags, "--"), b.play(c.steps...)...)...)).must(t, 124)
-				assert.Empty(t, escape.Holding(b.token), "nothing is left when the program ends")
+				f := newFixture(t)
+				o := finish(t, f.program(append(append(c.flags, "--"), f.child(c.steps...)...)...)).must(t, 124)
+				assert.Empty(t, escape.WithToken(f.token), "a process outlives the program")
 				text := counts.ReplaceAllString(lengths.ReplaceAllString(o.stderr, "$1 TIME"), "the last N of N probes")
 				said[i] = c.name + "\n\t" + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n\t") + "\n"
 			})
@@ -164,22 +181,23 @@ func TestReasons(t *testing.T) {
 	golden(t, "reasons", strings.Join(said, ""))
 }
 
-// probing are the flags for a probe that is asked often.
+// probing returns the flags of a probe with a short interval.
 func probing(probe string) []string { return []string{"-probe-interval", "50ms", "-probe", probe} }
 
-func TestAGraceOfNoTimeIsNone(t *testing.T) {
+func TestZeroGrace(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	f := newFixture(t)
 	began := time.Now()
-	b.run("-terminal ^ready$ -grace-int 0s -grace-term 0s", b.play("ignore:INT", "ignore:TERM", "say:ready", "stay")...).must(t, 124)
+	steps := []string{"ignore:INT", "ignore:TERM", "say:ready", "stay"}
+	f.run("-terminal ^ready$ -grace-int 0s -grace-term 0s", f.child(steps...)...).must(t, 124)
 	assert.Less(t, time.Since(began), stall.DefaultInterruptGrace+stall.DefaultTerminateGrace)
 }
 
 func TestArtifacts(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	b.run("-terminal ^ready$ -artifacts state -step build", b.play("say:ready", "stay")...).must(t, 124)
-	text, err := os.ReadFile(b.path("state/build/_stall/event.json"))
+	f := newFixture(t)
+	f.run("-terminal ^ready$ -artifacts state -step build", f.child("say:ready", "stay")...).must(t, 124)
+	text, err := os.ReadFile(f.path("state/build/_stall/event.json"))
 	require.NoError(t, err)
 	var event struct {
 		Trigger  struct{ Kind string }
@@ -193,45 +211,46 @@ func TestArtifacts(t *testing.T) {
 	assert.True(t, event.Complete)
 }
 
-func TestAStallThatIsIgnored(t *testing.T) {
+func TestIgnoredStall(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
-	event := b.path("state/command/_stall/event.json")
-	o := b.run("-on-stall ignore -terminal ^ready$ -artifacts state", b.play("say:ready", "await:"+event, "exit:5")...).must(t, 5)
-	assert.Empty(t, o.stderr, "the guard did nothing, and says nothing")
+	f := newFixture(t)
+	event := f.path("state/command/_stall/event.json")
+	steps := []string{"say:ready", "await:" + event, "exit:5"}
+	o := f.run("-on-stall ignore -terminal ^ready$ -artifacts state", f.child(steps...)...).must(t, 5)
+	assert.Empty(t, o.stderr, "the guard prints nothing")
 	text, err := os.ReadFile(event)
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"ignore"`)
 }
 
-func TestWhatACommandLeavesBehind(t *testing.T) {
+func TestBackground(t *testing.T) {
 	t.Parallel()
 	t.Run("is ended", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.run("", b.play("leave", "exit:3")...).must(t, 3)
+		f := newFixture(t)
+		f.run("", f.child("leave", "exit:3")...).must(t, 3)
 	})
-	t.Run("stays where it is meant to", func(t *testing.T) {
+	t.Run("stays with -keep-background", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		finish(t, b.guard("-keep-background", b.play("leave", "exit:3")...)).must(t, 3)
-		left := escape.Holding(b.token)
+		f := newFixture(t)
+		finish(t, f.guard("-keep-background", f.child("leave", "exit:3")...)).must(t, 3)
+		left := escape.WithToken(f.token)
 		require.Len(t, left, 1)
 		require.NoError(t, syscall.Kill(left[0].PID, syscall.SIGKILL))
-		eventually(t, "it ends", func() bool { return len(escape.Holding(b.token)) == 0 })
+		eventually(t, "it ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
 	})
 	t.Run("does not stay after a stall", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		b.run("-keep-background -terminal ^ready$", b.play("leave", "say:ready", "stay")...).must(t, 124)
+		f := newFixture(t)
+		f.run("-keep-background -terminal ^ready$", f.child("leave", "say:ready", "stay")...).must(t, 124)
 	})
 }
 
-func TestEveryShapeOfATreeIsEnded(t *testing.T) {
+func TestProcessTrees(t *testing.T) {
 	t.Parallel()
 	for _, shape := range escape.Scenarios() {
 		if shape.Processes > 100 {
-			continue // the sentinel's own tests have them
+			continue // the tests of stall cover these
 		}
 		t.Run(shape.Name, func(t *testing.T) {
 			t.Parallel()
@@ -240,16 +259,16 @@ func TestEveryShapeOfATreeIsEnded(t *testing.T) {
 			cmd := guardOf(t, shape, "-budget", "2s", "-grace-int", "100ms", "-grace-term", "100ms")
 			o := finish(t, cmd)
 			assert.Contains(t, []int{0, 124}, o.code, o.stderr)
-			assert.Equal(t, shape.Ends, o.code == 0, o.stderr)
+			assert.Equal(t, shape.LeaderExits, o.code == 0, o.stderr)
 			assert.Empty(t, shape.Survivors())
 		})
 	}
 }
 
-// guardOf is the program with a shape of a tree as its command.
+// guardOf returns the program with a scenario's process tree as its command.
 func guardOf(t *testing.T, shape escape.Scenario, flags ...string) *exec.Cmd {
 	t.Helper()
 	path, args, _ := shape.Command()
-	b := newBed(t)
-	return b.program(append(append(append(flags, "--"), path), args[1:]...)...)
+	f := newFixture(t)
+	return f.program(append(append(append(flags, "--"), path), args[1:]...)...)
 }

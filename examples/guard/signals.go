@@ -10,40 +10,41 @@ import (
 	"golang.org/x/term"
 )
 
-// A signalError is the cause of a context that a signal to the guard ended.
+// A signalError is the cause of the context when the guard gets a signal.
 type signalError struct{ signal syscall.Signal }
 
 func (e signalError) Error() string { return "the guard got " + signalName(e.signal) }
 
-// signalled returns a context that ends at the first signal that asks the guard to end, and what calls that off. The second ends the guard, as if nothing had listened. One that this process
-// was started to ignore stays ignored, for the command too.
+// signalled returns a context that ends at the first signal to the guard, and a function that stops listening. The
+// second signal kills the guard. A signal that the guard was started to ignore stays ignored, for the command too.
 func signalled(stdin *os.File) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	heard := make(chan os.Signal, 1)
+	received := make(chan os.Signal, 1)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) {
-			signal.Notify(heard, sig)
+			signal.Notify(received, sig)
 		}
 	}
 	go func() {
-		if sig := first(ctx, heard, sharesTerminal(stdin)); sig != 0 {
-			signal.Stop(heard)
+		if sig := firstSignal(ctx, received, sharesTerminal(stdin)); sig != 0 {
+			signal.Stop(received)
 			cancel(signalError{sig})
 		}
 	}()
 	return ctx, func() {
-		signal.Stop(heard)
+		signal.Stop(received)
 		cancel(nil)
 	}
 }
 
-// first is the first signal that the guard heeds, 0 when the context has ended. Interrupts on a terminal that is shared with the command are the command's.
-func first(ctx context.Context, heard <-chan os.Signal, shared bool) syscall.Signal {
+// firstSignal returns the first signal for the guard, 0 when the context has ended. On a terminal that the guard
+// shares with the command it skips interrupts: the command gets them itself.
+func firstSignal(ctx context.Context, received <-chan os.Signal, shared bool) syscall.Signal {
 	for {
 		select {
 		case <-ctx.Done():
 			return 0
-		case sig := <-heard:
+		case sig := <-received:
 			if sig != syscall.SIGINT || !shared {
 				return sig.(syscall.Signal)
 			}
@@ -51,12 +52,13 @@ func first(ctx context.Context, heard <-chan os.Signal, shared bool) syscall.Sig
 	}
 }
 
-// sharesTerminal reports that the command is in the guard's process group, see [stall.Run]: then a terminal interrupts both.
+// sharesTerminal reports whether the command is in the guard's process group, so that a terminal interrupts both; see
+// [stall.Run].
 func sharesTerminal(stdin *os.File) bool {
 	return runtime.GOOS == "linux" && term.IsTerminal(int(stdin.Fd()))
 }
 
-// signalName is the signal as people write it.
+// signalName returns the usual name of the signal.
 func signalName(sig syscall.Signal) string {
 	switch sig {
 	case syscall.SIGINT:

@@ -14,7 +14,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/escape"
 )
 
-// A live program is one that is running.
+// A live program is running.
 type live struct {
 	*testing.T
 	cmd    *exec.Cmd
@@ -22,7 +22,7 @@ type live struct {
 	stderr *strings.Builder
 }
 
-// start starts a program and waits until its command has printed that it is ready.
+// start starts a program and waits until its command has printed ready.
 func start(t *testing.T, cmd *exec.Cmd) *live {
 	t.Helper()
 	p := &live{T: t, cmd: cmd, stderr: &strings.Builder{}}
@@ -47,7 +47,7 @@ func (p *live) end() outcome {
 	p.Helper()
 	rest, err := io.ReadAll(p.lines)
 	require.NoError(p, err)
-	p.cmd.Wait() // its error is in the status
+	p.cmd.Wait() // the status is returned
 	return outcome{p.cmd.ProcessState.ExitCode(), string(rest), p.stderr.String()}
 }
 
@@ -63,53 +63,53 @@ func TestSignals(t *testing.T) {
 	} {
 		t.Run("the command ends with "+c.sig.String(), func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t)
-			p := start(t, b.guard("-no-output 5m", b.play("leave", "say:ready", "stay")...))
+			f := newFixture(t)
+			p := start(t, f.guard("-no-output 5m", f.child("leave", "say:ready", "stay")...))
 			p.signal(c.sig)
 			o := p.end().must(t, 128+int(c.sig))
 			assert.Equal(t, c.says, o.stderr)
-			assert.Empty(t, escape.Holding(b.token))
+			assert.Empty(t, escape.WithToken(f.token))
 		})
 	}
-	t.Run("a second one ends the guard and all of the command", func(t *testing.T) {
+	t.Run("a second signal ends the guard and every process of the command", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		p := start(t, b.guard("-grace-int 5m", b.play("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
+		f := newFixture(t)
+		p := start(t, f.guard("-grace-int 5m", f.child("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
 		p.signal(syscall.SIGTERM)
-		eventually(t, "what obeys has ended", func() bool { return len(escape.Holding(b.token)) == 1 })
+		eventually(t, "the obeying processes have ended", func() bool { return len(escape.WithToken(f.token)) == 1 })
 		p.signal(syscall.SIGTERM)
 		p.end()
 		assert.Equal(t, syscall.SIGTERM, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
-		eventually(t, "nothing is left", func() bool { return len(escape.Holding(b.token)) == 0 })
+		eventually(t, "nothing is left", func() bool { return len(escape.WithToken(f.token)) == 0 })
 	})
-	t.Run("a command that was done before the first signal is done", func(t *testing.T) {
+	t.Run("a command that finished before a signal keeps its status", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		p := start(t, b.guard("", b.play("say:ready", "exit:6")...))
+		f := newFixture(t)
+		p := start(t, f.guard("", f.child("say:ready", "exit:6")...))
 		p.end().must(t, 6)
 	})
 }
 
 func TestNohup(t *testing.T) {
 	t.Parallel()
-	b := newBed(t)
+	f := newFixture(t)
 	nohup := func(cmd *exec.Cmd) *exec.Cmd {
 		under := exec.Command("nohup", append([]string{cmd.Path}, cmd.Args[1:]...)...)
 		under.Dir, under.Env = cmd.Dir, cmd.Env
 		return under
 	}
-	p := start(t, nohup(b.guard("-no-output 5m", b.play("kill:HUP", "say:ready", "await:"+b.path("go"), "exit:4")...)))
+	p := start(t, nohup(f.guard("-no-output 5m", f.child("kill:HUP", "say:ready", "await:"+f.path("go"), "exit:4")...)))
 	p.signal(syscall.SIGHUP)
-	require.NoError(t, acts["touch"](b.path("go")))
+	require.NoError(t, stepFuncs["touch"](f.path("go")))
 	o := p.end().must(t, 4)
 	assert.NotContains(t, o.stderr, "guard:")
 }
 
-func TestAGuardThatIsKilledLeavesNothing(t *testing.T) {
+func TestKilledGuard(t *testing.T) {
 	t.Parallel()
 	for _, shape := range escape.Scenarios() {
-		if shape.Processes > 100 || shape.Ends {
-			continue // the sentinel's own tests have the crowds, and what ends by itself has no guard to kill
+		if shape.Processes > 100 || shape.LeaderExits {
+			continue // the tests of stall cover the large trees; a tree that ends by itself has no guard to kill
 		}
 		t.Run(shape.Name, func(t *testing.T) {
 			t.Parallel()

@@ -14,7 +14,7 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// The exit statuses that are not the command's.
+// The exit statuses of the guard itself.
 const (
 	exitStuck         = 124
 	exitError         = 125
@@ -23,25 +23,25 @@ const (
 	exitSignalled     = 128
 )
 
-// conclude says what is to be said of a command that was started, and returns the exit status.
-func conclude(stderr io.Writer, result *stall.Result, err error) int {
+// printOutcome prints the outcome of a command that was started and returns the exit status.
+func printOutcome(stderr io.Writer, result *stall.Result, err error) int {
 	if result.ArtifactErr != nil {
 		say(stderr, result.ArtifactErr.Error())
 	}
 	if p := result.Probes; p.BlindFor > 0 {
-		say(stderr, fmt.Sprintf("the last %d of %d probes saw nothing: %s", p.BlindFor, p.Count, p.Why))
+		say(stderr, fmt.Sprintf("the last %d of %d probes failed: %s", p.BlindFor, p.Count, p.Why))
 	}
 	var stalled *stall.Stalled
 	var stop *watchdog.Stop
 	var outside signalError
 	switch {
 	case errors.Is(err, stall.ErrSurvivors):
-		return complain(stderr, err)
+		return printError(stderr, err)
 	case errors.As(err, &stalled):
 		say(stderr, stalled.Trip.Reason+": "+outcome(result))
 		return exitStuck
 	case errors.As(err, &stop):
-		say(stderr, fmt.Sprintf("the budget of %v is used up: %s", stop.Budget, outcome(result)))
+		say(stderr, fmt.Sprintf("the budget of %v is exhausted: %s", stop.Budget, outcome(result)))
 		return exitStuck
 	case errors.As(err, &outside):
 		say(stderr, outside.Error()+": "+outcome(result))
@@ -51,11 +51,11 @@ func conclude(stderr io.Writer, result *stall.Result, err error) int {
 	case result.Finished:
 		return result.ExitCode
 	default:
-		return complain(stderr, err)
+		return printError(stderr, err)
 	}
 }
 
-// outcome says what was done and what it came to, and where it is described.
+// outcome describes how the command ended, why, and where the artifacts are.
 func outcome(result *stall.Result) string {
 	text := "the command was ended by " + signalName(result.EndedBy)
 	if result.Trip != nil && len(result.Trip.Fingerprints) > 0 {
@@ -67,10 +67,10 @@ func outcome(result *stall.Result) string {
 	return text
 }
 
-// notStarted says why the command was not started, and returns the exit status.
+// notStarted prints why the command was not started and returns the exit status.
 func notStarted(stderr io.Writer, err error) int {
-	var ours *fs.PathError // of the guard's own files: stall.Run has no path in the error of a command
-	status := complain(stderr, err)
+	var ours *fs.PathError // from the guard's own files: for a command stall.Run returns no path
+	status := printError(stderr, err)
 	switch {
 	case errors.As(err, &ours):
 		return status
@@ -83,13 +83,13 @@ func notStarted(stderr io.Writer, err error) int {
 	}
 }
 
-// notExecutable are the errors of a command that is there.
+// notExecutable are the errors of a command that exists.
 var notExecutable = []error{
 	exec.ErrDot, fs.ErrPermission,
 	syscall.ENOEXEC, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.E2BIG, syscall.ETXTBSY,
 }
 
-// say prints a line of the guard's own, which stays one line where several errors were joined.
+// say prints one line of the guard; joined errors stay on it.
 func say(stderr io.Writer, text string) {
-	_, _ = fmt.Fprintln(stderr, "guard: "+strings.ReplaceAll(text, "\n", "; ")) // there is nowhere else to say it
+	_, _ = fmt.Fprintln(stderr, "guard: "+strings.ReplaceAll(text, "\n", "; "))
 }

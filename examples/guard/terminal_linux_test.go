@@ -25,9 +25,9 @@ func TestTerminal(t *testing.T) {
 	for _, flags := range []string{"", "-no-output 5m"} {
 		t.Run("with the flags "+flags, func(t *testing.T) {
 			t.Parallel()
-			t.Run("the command reads from it, and Ctrl-C reaches it once", func(t *testing.T) {
-				b := newBed(t)
-				s := onScreen(t, b.guard(flags, b.play("answer", "count", "exit:5")...))
+			t.Run("the command reads from it and gets one interrupt from Ctrl-C", func(t *testing.T) {
+				f := newFixture(t)
+				s := onScreen(t, f.guard(flags, f.child("answer", "count", "exit:5")...))
 				s.types("anybody\n")
 				s.reads("answer: anybody")
 				s.reads("counting")
@@ -37,41 +37,43 @@ func TestTerminal(t *testing.T) {
 				s.reads("interrupts: 1")
 				shown := s.end(5)
 				assert.NotContains(t, shown, "interrupted")
-				assert.NotContains(t, shown, "guard:", "it is the command's own business")
+				assert.NotContains(t, shown, "guard:", "the guard stays silent")
 			})
-			t.Run("Ctrl-C ends a command that does not heed it", func(t *testing.T) {
-				b := newBed(t)
-				s := onScreen(t, b.guard(flags, b.play("leave", "say:ready", "stay")...))
+			t.Run("Ctrl-C ends a command that does not handle SIGINT", func(t *testing.T) {
+				f := newFixture(t)
+				s := onScreen(t, f.guard(flags, f.child("leave", "say:ready", "stay")...))
 				s.reads("ready")
 				s.types(ctrlC)
 				s.end(128 + int(syscall.SIGINT))
-				assert.Empty(t, escape.Holding(b.token))
+				assert.Empty(t, escape.WithToken(f.token))
 			})
 			t.Run("SIGTERM to the guard ends a command that reads from it", func(t *testing.T) {
-				b := newBed(t)
-				s := onScreen(t, b.guard(flags, b.play("say:ready", "answer")...))
+				f := newFixture(t)
+				s := onScreen(t, f.guard(flags, f.child("say:ready", "answer")...))
 				s.reads("ready")
 				require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
-				assert.Contains(t, s.end(128+int(syscall.SIGTERM)), "guard: the guard got SIGTERM: the command was ended by SIGINT")
-				assert.Empty(t, escape.Holding(b.token))
+				shown := s.end(128 + int(syscall.SIGTERM))
+				assert.Contains(t, shown, "guard: the guard got SIGTERM: the command was ended by SIGINT")
+				assert.Empty(t, escape.WithToken(f.token))
 			})
 		})
 	}
-	t.Run("a terminal that only the guard is at interrupts the command through it", func(t *testing.T) {
+	t.Run("if only the guard is on the terminal, it passes Ctrl-C on", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t)
-		cmd := b.guard("", b.play("say:ready", "stay")...)
+		f := newFixture(t)
+		cmd := f.guard("", f.child("say:ready", "stay")...)
 		var err error
 		cmd.Stdin, err = os.Open(os.DevNull)
 		require.NoError(t, err)
 		s := onScreen(t, cmd)
 		s.reads("ready")
 		s.types(ctrlC)
-		assert.Contains(t, s.end(128+int(syscall.SIGINT)), "guard: the guard got SIGINT: the command was ended by SIGINT")
+		shown := s.end(128 + int(syscall.SIGINT))
+		assert.Contains(t, shown, "guard: the guard got SIGINT: the command was ended by SIGINT")
 	})
 }
 
-// A screen is a person at the terminal of a program.
+// A screen is the terminal of a program, as its user sees it.
 type screen struct {
 	*testing.T
 	cmd   *exec.Cmd
@@ -79,7 +81,7 @@ type screen struct {
 	lines *bufio.Reader
 }
 
-// onScreen starts a program at a terminal of its own. Its standard input is the terminal where it has no other.
+// onScreen starts a program on a new terminal, which is also its standard input unless cmd.Stdin is set.
 func onScreen(t *testing.T, cmd *exec.Cmd) *screen {
 	t.Helper()
 	file, line := openTerminal(t)
@@ -100,7 +102,7 @@ func (s *screen) types(text string) {
 	require.NoError(s, err)
 }
 
-// reads reads up to a line that has the text.
+// reads reads lines until one contains the text.
 func (s *screen) reads(text string) {
 	s.Helper()
 	var seen strings.Builder
@@ -111,19 +113,19 @@ func (s *screen) reads(text string) {
 	}
 }
 
-// end waits for the program's end with a status and returns what it printed since the last reading.
+// end waits until the program exits with the status, and returns its output since the last read.
 func (s *screen) end(code int) string {
 	s.Helper()
 	rest, err := io.ReadAll(s.lines)
-	if !errors.Is(err, syscall.EIO) { // which is how a terminal says that no one is left
+	if !errors.Is(err, syscall.EIO) { // EIO: the last writer has closed the terminal
 		require.NoError(s, err)
 	}
-	s.cmd.Wait() // its error is in the status
+	s.cmd.Wait() // the status is checked below
 	require.Equalf(s, code, s.cmd.ProcessState.ExitCode(), "exit status; it printed\n%s", rest)
 	return string(rest)
 }
 
-// openTerminal makes a terminal: what a program writes to line is read from the screen.
+// openTerminal opens a pseudo-terminal: what a program writes to line is read from screen.
 func openTerminal(t *testing.T) (screen, line *os.File) {
 	t.Helper()
 	screen, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)

@@ -15,7 +15,7 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// A listener is told what is printed and calls something once it has printed a text.
+// A listener records the output and calls a function once the output contains a text.
 type listener struct {
 	strings.Builder
 	text string
@@ -40,7 +40,7 @@ func start(t *testing.T, cfg fakeapi.Config) *fakeapi.Server {
 
 func TestAttempts(t *testing.T) {
 	t.Parallel()
-	t.Run("a resource that appears while the second attempt is told what to do is there for it", func(t *testing.T) {
+	t.Run("a resource that appears after the second attempt is found by the third", func(t *testing.T) {
 		t.Parallel()
 		api := start(t, fakeapi.Config{Kind: fakeapi.CRD, Name: "widgets.example.com"})
 		out := &listener{text: "Stage: look", call: api.Appear}
@@ -48,20 +48,22 @@ func TestAttempts(t *testing.T) {
 		assert.Contains(t, out.String(), "attempt 2\n")
 		assert.Contains(t, out.String(), "READY in attempt 3")
 	})
-	t.Run("a deployment that stays without replicas is another problem than one that is missing, and begins anew", func(t *testing.T) {
+	t.Run("a deployment without replicas is a new problem and restarts the count", func(t *testing.T) {
 		t.Parallel()
 		missing := start(t, fakeapi.Config{Kind: fakeapi.Deployment, Name: "shop"})
 		there := start(t, fakeapi.Config{Kind: fakeapi.Deployment, Name: "shop", Pace: 1 << 62})
 		there.Appear()
 		var at atomic.Pointer[fakeapi.Server]
 		at.Store(missing)
-		api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { at.Load().ServeHTTP(w, r) }))
+		handler := func(w http.ResponseWriter, r *http.Request) { at.Load().ServeHTTP(w, r) }
+		api := httptest.NewServer(http.HandlerFunc(handler))
 		defer api.Close()
 		out := &listener{text: "Stage: look", call: func() { at.Store(there) }}
-		require.ErrorIs(t, kubewait.Attempts(t.Context(), api.URL, "deployment", "shop", 3, out), kubewait.ErrGivenUp)
-		golden(t, "not_ready", normalised(out.String()))
+		err := kubewait.Attempts(t.Context(), api.URL, "deployment", "shop", 3, out)
+		require.ErrorIs(t, err, kubewait.ErrGivenUp)
+		golden(t, "not_ready", normalize(out.String()))
 	})
-	t.Run("an API that is not one is an error of the wait", func(t *testing.T) {
+	t.Run("an invalid API is an error of the wait", func(t *testing.T) {
 		t.Parallel()
 		api := httptest.NewServer(http.NotFoundHandler())
 		defer api.Close()
@@ -70,7 +72,8 @@ func TestAttempts(t *testing.T) {
 		var exit *stall.ExitError
 		require.ErrorAs(t, err, &exit)
 		assert.Equal(t, 1, exit.Code)
-		assert.Contains(t, out.String(), "kubewait: ask for crd widgets.example.com: the answer 404 Not Found: it is no object of the API: ")
+		const says = "kubewait: ask for crd widgets.example.com: the answer 404 Not Found: it is not an object of the API: "
+		assert.Contains(t, out.String(), says)
 	})
 }
 
@@ -88,7 +91,8 @@ func TestProbe(t *testing.T) {
 	probe := func(t *testing.T, url string) outcome {
 		t.Helper()
 		var out, errs strings.Builder
-		code := kubewait.Run(t.Context(), []string{"probe", "-server", url, "-kind", "deployment", "-name", "shop"}, &out, &errs)
+		args := []string{"probe", "-server", url, "-kind", "deployment", "-name", "shop"}
+		code := kubewait.Run(t.Context(), args, &out, &errs)
 		http.DefaultClient.CloseIdleConnections()
 		return outcome{code, out.String(), errs.String()}
 	}
@@ -99,19 +103,24 @@ func TestProbe(t *testing.T) {
 		want string
 	}{
 		{
-			"a resource that is missing", 404, `{"kind":"Status","status":"Failure","reason":"NotFound"}`,
-			`{"class":"stalled","digest":"missing","fingerprints":["k8s/deployment/missing:shop"],"summary":"deployment shop does not exist"}`,
+			"a missing resource", 404, `{"kind":"Status","status":"Failure","reason":"NotFound"}`,
+			`{"class":"stalled","digest":"missing","fingerprints":["k8s/deployment/missing:shop"],` +
+				`"summary":"deployment shop does not exist"}`,
 		},
 		{
-			"one that is not ready", 200, `{"metadata":{"resourceVersion":"7"},"status":{"conditions":[{"type":"Available","status":"False","message":"1 of 3"}]}}`,
-			`{"class":"stalled","digest":"7","fingerprints":["k8s/deployment/not-ready:shop"],"summary":"deployment shop is not ready: 1 of 3"}`,
+			"a resource that is not ready", 200, `{"metadata":{"resourceVersion":"7"},` +
+				`"status":{"conditions":[{"type":"Available","status":"False","message":"1 of 3"}]}}`,
+			`{"class":"stalled","digest":"7","fingerprints":["k8s/deployment/not-ready:shop"],` +
+				`"summary":"deployment shop is not ready: 1 of 3"}`,
 		},
 		{
-			"one that has no conditions yet", 200, `{"metadata":{"resourceVersion":"6"},"status":{}}`,
-			`{"class":"stalled","digest":"6","fingerprints":["k8s/deployment/not-ready:shop"],"summary":"deployment shop is not ready: "}`,
+			"a resource without conditions", 200, `{"metadata":{"resourceVersion":"6"},"status":{}}`,
+			`{"class":"stalled","digest":"6","fingerprints":["k8s/deployment/not-ready:shop"],` +
+				`"summary":"deployment shop is not ready: "}`,
 		},
 		{
-			"one that is ready", 200, `{"metadata":{"resourceVersion":"8"},"status":{"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"False"}]}}`,
+			"a resource that is ready", 200, `{"metadata":{"resourceVersion":"8"},` +
+				`"status":{"conditions":[{"type":"Available","status":"True"},{"type":"Progressing","status":"False"}]}}`,
 			`{"class":"progressing","digest":"8","summary":"deployment shop is ready"}`,
 		},
 	} {
@@ -127,19 +136,25 @@ func TestProbe(t *testing.T) {
 		text string
 		says string
 	}{
-		{"an answer that is not the API's", 404, "404 page not found\n", "the answer 404 Not Found: it is no object of the API: "},
+		{
+			"an answer that is not the API's", 404, "404 page not found\n",
+			"the answer 404 Not Found: it is not an object of the API: ",
+		},
 		{"a 404 for another reason", 404, `{"reason":"Gone"}`, `the answer 404 Not Found: its reason is "Gone"`},
-		{"an API that refuses", 403, `{"kind":"Status","status":"Failure","reason":"Forbidden"}`, `the answer 403 Forbidden: its reason is "Forbidden"`},
-		{"a status that is none", 200, `{"status":"Failure"}`, "the answer 200 OK: its status: "},
+		{
+			"an API that refuses", 403, `{"kind":"Status","status":"Failure","reason":"Forbidden"}`,
+			`the answer 403 Forbidden: its reason is "Forbidden"`,
+		},
+		{"an invalid status", 200, `{"status":"Failure"}`, "the answer 200 OK: its status: "},
 	} {
-		t.Run("is blind to "+c.name, func(t *testing.T) {
+		t.Run("fails on "+c.name, func(t *testing.T) {
 			o := probe(t, api(t, c.code, c.text))
 			assert.Equal(t, 1, o.code)
 			assert.Empty(t, o.stdout)
 			assert.Contains(t, o.stderr, "kubewait: ask for deployment shop: "+c.says)
 		})
 	}
-	t.Run("is blind to an API that is not there", func(t *testing.T) {
+	t.Run("fails without an API", func(t *testing.T) {
 		s := httptest.NewServer(nil)
 		s.Close()
 		o := probe(t, s.URL)

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// Main is the program, for the test binary to be.
+// Main runs the program in the test binary.
 func Main() { main() }
 
-// Run is the program with its arguments, less what ends the process.
+// Run runs the program with its arguments.
 var Run = run
 
-// Usage is the help text.
+// Usage returns the help text.
 var Usage = usage
 
-// ErrGivenUp is what Attempts returns where the resource did not get ready.
+// ErrGivenUp is the error of Attempts when the resource did not become ready.
 var ErrGivenUp = errGivenUp
 
-// Attempts waits for a resource of an API that the test has.
+// Attempts waits for a resource of the test's own API.
 func Attempts(ctx context.Context, server, kind, name string, most int, out io.Writer) error {
 	return attempts(ctx, options{
 		resource: resource{kind, name}, server: server, interval: 20 * time.Millisecond, threshold: 3, attempts: most,

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// options are the command line.
+// options are the parsed command line.
 type options struct {
 	resource     resource
 	appearsAfter time.Duration
@@ -18,10 +18,10 @@ type options struct {
 	threshold    int
 	attempts     int
 	artifacts    string
-	server       string // of a role
+	server       string // of the wait and the probe
 }
 
-// parse reads the command line of a role, "" for the host. It looks at nothing else, so that an error means that nothing was done.
+// parse reads the command line of a role, "" for the host. It reads nothing else: after an error nothing was done.
 func parse(role string, args []string) (options, error) {
 	o := options{interval: defaultInterval, threshold: defaultThreshold}
 	flags := o.flags(role)
@@ -29,18 +29,18 @@ func parse(role string, args []string) (options, error) {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, fmt.Errorf("%q is no flag; everything is said with flags", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q; use flags only", flags.Arg(0))
 	}
 	return o, cmp.Or(o.check(role), o.resource.check())
 }
 
-// check refuses what nothing can be done with. The flags that a role does not have are at their defaults.
+// check refuses invalid values. Flags that the role does not have are at their defaults.
 func (o *options) check(role string) error {
 	switch {
 	case o.interval <= 0:
 		return fmt.Errorf("-interval %v: use a positive duration", o.interval)
 	case role != "" && o.server == "":
-		return errors.New("-server is missing: say where the API is, such as http://127.0.0.1:8001 of kubectl proxy")
+		return errors.New("-server is missing; write the API's URL, such as http://127.0.0.1:8001 for kubectl proxy")
 	case o.appearsAfter < 0:
 		return fmt.Errorf("-appears-after %v: use a positive duration, or 0 for never", o.appearsAfter)
 	case o.threshold < 2:
@@ -63,23 +63,26 @@ func (o *options) flags(role string) *flag.FlagSet {
 	flags.StringVar(&o.resource.kind, "kind", "crd", "wait for a `KIND` of resource: crd or deployment")
 	flags.StringVar(&o.resource.name, "name", "widgets.example.com", "wait for the resource `NAME`")
 	if role != probeRole {
-		flags.DurationVar(&o.interval, "interval", defaultInterval, "the time from one probe to the next, and from one look of the wait to the next")
+		flags.DurationVar(&o.interval, "interval", defaultInterval,
+			"the time between two probes, and between two requests of the wait")
 	}
 	if role != "" {
 		flags.StringVar(&o.server, "server", "", "ask the API at `URL`")
 		return flags
 	}
-	flags.DurationVar(&o.appearsAfter, "appears-after", 0, "when the resource appears (0: never)")
-	flags.IntVar(&o.threshold, "threshold", defaultThreshold, "end an attempt when that many probes in a row saw the same, at least 2")
-	flags.IntVar(&o.attempts, "attempts", 0, "make at most that many attempts (0: until it is given up)")
-	flags.StringVar(&o.artifacts, "artifacts", "", "describe the attempts that were ended in files under `DIR`")
+	flags.DurationVar(&o.appearsAfter, "appears-after", 0, "create the resource after this long (0: never)")
+	flags.IntVar(&o.threshold, "threshold", defaultThreshold,
+		"end an attempt when this many probes in a row saw the same, at least 2")
+	flags.IntVar(&o.attempts, "attempts", 0, "make at most this many attempts (0: until it gives up)")
+	flags.StringVar(&o.artifacts, "artifacts", "", "write files about the ended attempts to `DIR`")
 	return flags
 }
 
-// usage is the help text.
+// usage returns the help text.
 func usage() string {
 	var text strings.Builder
-	text.WriteString("Kubewait waits for a resource of a small Kubernetes API that it starts itself, until a probe says that this gets nowhere.\n\n")
+	text.WriteString("Kubewait waits for a resource of a small Kubernetes API that it starts itself. " +
+		"A probe ends a wait that makes no progress.\n\n")
 	for _, role := range []string{"", waitRole, probeRole} {
 		var o options
 		flags := o.flags(role)
@@ -88,6 +91,6 @@ func usage() string {
 		flags.PrintDefaults()
 		text.WriteString("\n")
 	}
-	text.WriteString("Exit status: 0 the resource is ready, 3 it was given up, 2 wrong command line, 1 everything else.\n")
+	text.WriteString("Exit status: 0 the resource is ready, 3 given up, 2 wrong command line, 1 everything else.\n")
 	return text.String()
 }

@@ -17,20 +17,20 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// runID is the run that the attempts are layers of.
+// runID is the run whose layers are the attempts.
 const runID = "kubewait"
 
-// errGivenUp says that the resource did not get ready. It was told.
+// errGivenUp says that the resource did not become ready. The report has said so already.
 var errGivenUp = errors.New("given up")
 
-// stages are what the attempts are told, one after the other.
+// stages are the instructions for the attempts, in order.
 var stages = []converge.Stage{
 	{Name: "wait", After: 2, Instructions: "It may be slow. Wait once more."},
 	{Name: "look", After: 1, Instructions: "Waiting did not help. Find out who creates it, and whether that runs."},
 	{Name: "create", After: 1, Instructions: "Nobody creates it. Create it, and do not wait before you have."},
 }
 
-// host starts the API and waits for its resource, until it is interrupted.
+// host starts the API and waits for its resource, until an interrupt.
 func host(ctx context.Context, opts options, out io.Writer) (err error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -45,7 +45,7 @@ func host(ctx context.Context, opts options, out io.Writer) (err error) {
 	return attempts(ctx, opts, out)
 }
 
-// attempts makes attempts until the resource is ready or there is no more to try.
+// attempts makes attempts until the resource is ready or the last stage has failed.
 func attempts(ctx context.Context, opts options, out io.Writer) error {
 	tracker, err := converge.New(converge.Config{Stages: stages})
 	if err != nil {
@@ -79,7 +79,7 @@ func attempts(ctx context.Context, opts options, out io.Writer) error {
 	}
 }
 
-// An attempt is what came of one. The trip is nil where the wait came to its end.
+// An attempt is the outcome of one attempt. The trip is nil if the wait finished.
 type attempt struct {
 	n      int
 	result *stall.Result
@@ -98,12 +98,14 @@ func (r *report) attempt(ctx context.Context, n int) (attempt, error) {
 		return attempt{}, err
 	}
 	var printed counter
-	cmd := exec.Command(wait[0], wait[1:]...) //nolint:noctx // the context is given to stall.Run
+	cmd := exec.Command(wait[0], wait[1:]...) //nolint:noctx // stall.Run takes the context
 	cmd.Stdout, cmd.Stderr = &printed, r.out
 	result, err := stall.Run(ctx, cmd, stall.Config{
 		Step: fmt.Sprintf("attempt-%d", n), Workflow: runID, Iteration: n,
 		RunID: runID, Store: r.store,
-		Probe:     &stall.Probe{Command: probe, Interval: r.opts.interval, StallThreshold: r.opts.threshold, Publish: true},
+		Probe: &stall.Probe{
+			Command: probe, Interval: r.opts.interval, StallThreshold: r.opts.threshold, Publish: true,
+		},
 		Artifacts: r.opts.artifacts,
 	})
 	a := attempt{n: n, result: result, lines: printed.lines.Load()}

@@ -15,9 +15,10 @@ import (
 	kubewait "github.com/seed62658d38/watchdog/examples/kubewait"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// asProgram is the variable that makes this test binary the program. Without it the test binary is one of the program's roles where its first argument says so.
+// asProgram is the variable that makes this test binary the program. Without it the first argument can make the test
+// binary one of the program's roles.
 const asProgram = "KUBEWAIT_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -27,7 +28,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// program is the real program with its arguments.
+// program returns the real program with its arguments.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -38,7 +39,7 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// An outcome is what a run of the program came to.
+// An outcome is the exit status and the output of a run.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -56,7 +57,7 @@ func finish(t *testing.T, cmd *exec.Cmd) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// golden compares a text with a file of testdata.
+// golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := "testdata/" + name + ".golden"

@@ -16,8 +16,8 @@ import (
 	kubewait "github.com/seed62658d38/watchdog/examples/kubewait"
 )
 
-// What is not the same twice, and what it is in the golden files.
-var normal = []struct {
+// What differs from run to run, and its replacement in the golden files.
+var volatile = []struct {
 	pattern *regexp.Regexp
 	with    string
 }{
@@ -26,8 +26,8 @@ var normal = []struct {
 	{regexp.MustCompile(`printed \d+ lines`), "printed N lines"},
 }
 
-func normalised(text string) string {
-	for _, n := range normal {
+func normalize(text string) string {
+	for _, n := range volatile {
 		text = n.pattern.ReplaceAllString(text, n.with)
 	}
 	return text
@@ -40,7 +40,7 @@ func TestProgram(t *testing.T) {
 		cmd := program(t, "-artifacts", "state")
 		o := finish(t, cmd)
 		require.Equal(t, 3, o.code, o.stderr)
-		golden(t, "given_up", normalised(o.stdout))
+		golden(t, "given_up", normalize(o.stdout))
 		assert.Empty(t, o.stderr)
 		for _, attempt := range []string{"attempt-1", "attempt-2", "attempt-3", "attempt-4"} {
 			text, err := os.ReadFile(filepath.Join(cmd.Dir, "state", attempt, "_stall", "event.json"))
@@ -48,7 +48,7 @@ func TestProgram(t *testing.T) {
 			assert.Contains(t, string(text), "k8s/crd/missing:widgets.example.com")
 		}
 	})
-	t.Run("and the attempts may be fewer", func(t *testing.T) {
+	t.Run("-attempts limits the attempts", func(t *testing.T) {
 		t.Parallel()
 		o := finish(t, program(t, "-attempts", "1", "-threshold", "2", "-kind", "deployment", "-name", "shop"))
 		require.Equal(t, 3, o.code, o.stderr)
@@ -56,15 +56,16 @@ func TestProgram(t *testing.T) {
 		assert.Contains(t, o.stdout, "GIVEN UP after attempt 1: k8s/deployment/missing:shop\n")
 		assert.NotContains(t, o.stdout, "attempt 2")
 	})
-	t.Run("a definition that appears is waited for", func(t *testing.T) {
+	t.Run("the wait ends when the definition appears", func(t *testing.T) {
 		t.Parallel()
 		o := finish(t, program(t, "-appears-after", "1ns"))
 		require.Equal(t, 0, o.code, o.stderr)
-		golden(t, "ready", normalised(o.stdout))
+		golden(t, "ready", normalize(o.stdout))
 	})
-	t.Run("a deployment that gets its replicas is waited for", func(t *testing.T) {
+	t.Run("the wait ends when the deployment has its replicas", func(t *testing.T) {
 		t.Parallel()
-		o := finish(t, program(t, "-kind", "deployment", "-name", "shop", "-appears-after", "1ns", "-interval", "50ms", "-threshold", "100"))
+		o := finish(t, program(t, "-kind", "deployment", "-name", "shop", "-appears-after", "1ns",
+			"-interval", "50ms", "-threshold", "100"))
 		require.Equal(t, 0, o.code, o.stderr)
 		assert.Contains(t, o.stdout, "READY in attempt 1")
 		assert.NotContains(t, o.stdout, "tripped")
@@ -72,7 +73,7 @@ func TestProgram(t *testing.T) {
 	t.Run("an interrupt ends it", func(t *testing.T) {
 		t.Parallel()
 		if runtime.GOOS == "windows" {
-			t.Skip("there is no interrupt that a test could send")
+			t.Skip("a test cannot send an interrupt here")
 		}
 		cmd := program(t, "-threshold", "1000000")
 		out, err := cmd.StdoutPipe()
@@ -81,7 +82,7 @@ func TestProgram(t *testing.T) {
 		cmd.Stderr = &stderr
 		require.NoError(t, cmd.Start())
 		lines := bufio.NewReader(out)
-		for range 2 { // what comes before the first attempt
+		for range 2 { // the lines before the first attempt
 			_, err := lines.ReadString('\n')
 			require.NoError(t, err)
 		}
@@ -94,7 +95,7 @@ func TestProgram(t *testing.T) {
 
 func TestCommandLine(t *testing.T) {
 	t.Parallel()
-	t.Run("one that cannot be meant is refused, and told why", func(t *testing.T) {
+	t.Run("an invalid one is refused with a reason", func(t *testing.T) {
 		var said strings.Builder
 		for _, line := range []string{
 			"crd", "-names a", "-kind pod", "-name Widgets", "-name a/b", "-name " + strings.Repeat("a", 101),
@@ -104,31 +105,32 @@ func TestCommandLine(t *testing.T) {
 			var out, errs strings.Builder
 			assert.Equal(t, 2, kubewait.Run(t.Context(), strings.Fields(line), &out, &errs), line)
 			assert.Empty(t, out.String(), "nothing was done")
-			said.WriteString("kubewait " + line + "\n\t" + strings.ReplaceAll(strings.TrimSpace(errs.String()), "\n", "\n\t") + "\n")
+			text := strings.ReplaceAll(strings.TrimSpace(errs.String()), "\n", "\n\t")
+			said.WriteString("kubewait " + line + "\n\t" + text + "\n")
 		}
 		golden(t, "refused", said.String())
 	})
-	t.Run("help is what was asked for", func(t *testing.T) {
+	t.Run("-h prints the help and succeeds", func(t *testing.T) {
 		var out, errs strings.Builder
 		assert.Equal(t, 0, kubewait.Run(t.Context(), []string{"-h"}, &out, &errs))
 		assert.Empty(t, errs.String())
 		golden(t, "usage", out.String())
 	})
-	t.Run("artifacts that have no place are an error before anything is run", func(t *testing.T) {
+	t.Run("an impossible artifacts folder is an error before anything runs", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "file")
 		require.NoError(t, os.WriteFile(file, nil, 0o600))
 		o := finish(t, program(t, "-artifacts", file))
 		assert.Equal(t, 1, o.code)
 		assert.Contains(t, o.stderr, file)
 	})
-	t.Run("output that goes nowhere is an error", func(t *testing.T) {
+	t.Run("a write error is an error", func(t *testing.T) {
 		var errs strings.Builder
-		assert.Equal(t, 1, kubewait.Run(t.Context(), []string{"-h"}, gone{}, &errs))
+		assert.Equal(t, 1, kubewait.Run(t.Context(), []string{"-h"}, brokenWriter{}, &errs))
 		assert.Equal(t, "kubewait: gone\n", errs.String())
 	})
 }
 
-// gone is a reader that has gone.
-type gone struct{}
+// brokenWriter is a writer whose reader has gone.
+type brokenWriter struct{}
 
-func (gone) Write([]byte) (int, error) { return 0, errors.New("gone") }
+func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("gone") }

@@ -11,14 +11,14 @@ import (
 	"github.com/seed62658d38/watchdog/converge"
 )
 
-// A report is what is printed of all attempts, and where their events are.
+// A report prints all attempts and has the store of their events.
 type report struct {
 	out   io.Writer
 	opts  options
 	store *watchdog.Memory
 }
 
-// say prints a line. What cannot be printed is not worth ending an attempt for.
+// say prints a line. A write error must not end an attempt.
 func (r *report) say(format string, args ...any) { _, _ = fmt.Fprintf(r.out, format+"\n", args...) }
 
 func (r *report) begin() {
@@ -26,7 +26,7 @@ func (r *report) begin() {
 	r.say("an attempt ends when %d probes in a row, %v apart, see the same", r.opts.threshold, r.opts.interval)
 }
 
-// ready tells of the attempt that came to its end.
+// ready reports that an attempt found the resource ready.
 func (r *report) ready(a attempt) {
 	r.say("\nREADY in attempt %d, after %.2fs: %v", a.n, a.result.Elapsed.Seconds(), r.opts.resource)
 }
@@ -35,7 +35,7 @@ func (r *report) givenUp(a attempt) {
 	r.say("\nGIVEN UP after attempt %d: %s", a.n, strings.Join(a.trip.Fingerprints, " "))
 }
 
-// stalled tells of an attempt that was ended, with its events as they are in the store.
+// stalled reports an attempt that was ended, with its events in the store.
 func (r *report) stalled(ctx context.Context, a attempt, d converge.Decision) error {
 	r.say("\nattempt %d", a.n)
 	r.say("  tripped       %s after %.2fs: %s", a.trip.Kind, a.result.Elapsed.Seconds(), a.trip.Reason)

@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// A resource is what is waited for.
+// A resource is the resource to wait for.
 type resource struct{ kind, name string }
 
 func (r resource) String() string { return r.kind + " " + r.name }
 
-// A kind is where resources of it are and which condition says that one is ready.
+// A kind has the path of its resources and the condition of a ready one.
 type kind struct{ path, condition string }
 
 var kinds = map[string]kind{
@@ -25,7 +25,7 @@ var kinds = map[string]kind{
 	"deployment": {"/apis/apps/v1/namespaces/default/deployments/", "Available"},
 }
 
-// names are those that an object can have, as far as this program needs them.
+// names matches the object names that this program supports.
 var names = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,98}[a-z0-9])?$`)
 
 func (r resource) check() error {
@@ -38,71 +38,71 @@ func (r resource) check() error {
 	return nil
 }
 
-// A sight is what the API says of a resource.
-type sight struct {
+// A resourceState is the state of a resource in the API.
+type resourceState struct {
 	there, ready bool
 	version      string
-	message      string // of the condition that says whether it is ready
+	message      string // of the condition for readiness
 }
 
-// limit is how long an answer may take.
+// limit is the timeout of a request.
 const limit = 3 * time.Second
 
-// look asks the API. Whatever is neither the resource nor the API's own "not found" is an error.
-func (r resource) look(ctx context.Context, server string) (sight, error) {
+// get asks the API. Any answer but the resource or NotFound is an error.
+func (r resource) get(ctx context.Context, server string) (resourceState, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, server+kinds[r.kind].path+r.name, nil)
 	if err != nil {
-		return sight{}, err
+		return resourceState{}, err
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return sight{}, fmt.Errorf("ask for %v: %w", r, err)
+		return resourceState{}, fmt.Errorf("ask for %v: %w", r, err)
 	}
-	defer resp.Body.Close() //nolint:errcheck // it was only read
+	defer resp.Body.Close() //nolint:errcheck // an error after reading changes nothing
 	seen, err := r.read(resp)
 	if err != nil {
-		return sight{}, fmt.Errorf("ask for %v: the answer %s: %w", r, resp.Status, err)
+		return resourceState{}, fmt.Errorf("ask for %v: the answer %s: %w", r, resp.Status, err)
 	}
 	return seen, nil
 }
 
-// maxAnswer is how much of an answer is read.
+// maxAnswer is the most bytes read of an answer.
 const maxAnswer = 1 << 20
 
-func (r resource) read(resp *http.Response) (sight, error) {
+func (r resource) read(resp *http.Response) (resourceState, error) {
 	var answer struct {
 		Metadata struct {
 			ResourceVersion string `json:"resourceVersion"`
 		} `json:"metadata"`
 		Reason string          `json:"reason"`
-		Status json.RawMessage `json:"status"` // a text where the API says no
+		Status json.RawMessage `json:"status"` // a text in an error response
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
 	if err != nil {
-		return sight{}, err
+		return resourceState{}, err
 	}
 	if err := json.Unmarshal(text, &answer); err != nil {
-		return sight{}, fmt.Errorf("it is no object of the API: %w", err)
+		return resourceState{}, fmt.Errorf("it is not an object of the API: %w", err)
 	}
 	switch {
 	case resp.StatusCode == http.StatusNotFound && answer.Reason == "NotFound":
-		return sight{}, nil
+		return resourceState{}, nil
 	case resp.StatusCode != http.StatusOK:
-		return sight{}, fmt.Errorf("its reason is %q", answer.Reason)
+		return resourceState{}, fmt.Errorf("its reason is %q", answer.Reason)
 	}
 	return r.readStatus(answer.Metadata.ResourceVersion, answer.Status)
 }
 
-func (r resource) readStatus(version string, text json.RawMessage) (sight, error) {
+func (r resource) readStatus(version string, text json.RawMessage) (resourceState, error) {
 	var status struct {
 		Conditions []struct{ Type, Status, Message string } `json:"conditions"`
 	}
 	if err := json.Unmarshal(text, &status); err != nil {
-		return sight{}, fmt.Errorf("its status: %w", err)
+		return resourceState{}, fmt.Errorf("its status: %w", err)
 	}
-	seen := sight{there: true, version: version}
+	seen := resourceState{there: true, version: version}
 	for _, c := range status.Conditions {
 		if c.Type == kinds[r.kind].condition {
 			seen.ready, seen.message = c.Status == "True", c.Message

@@ -9,28 +9,29 @@ import (
 	"time"
 )
 
-// The roles that this program has beside the host's, as its first argument.
+// The roles of this program beside the host, as its first argument.
 const (
 	waitRole  = "wait"
 	probeRole = "probe"
 )
 
-// playRole is the command that is watched, or its probe.
-func playRole(ctx context.Context, role string, opts options, stdout io.Writer) error {
+// runRole runs the wait or its probe.
+func runRole(ctx context.Context, role string, opts options, stdout io.Writer) error {
 	if role == waitRole {
 		return wait(ctx, opts, stdout)
 	}
 	return probe(ctx, opts, stdout)
 }
 
-// wait returns when the resource is ready. It prints on and on, so that its silence is no signal, and has no limit of its own.
+// wait returns when the resource is ready. It prints all the time, so that silence cannot end it, and has no time
+// limit.
 func wait(ctx context.Context, opts options, stdout io.Writer) error {
 	for {
-		seen, err := opts.resource.look(ctx, opts.server)
+		seen, err := opts.resource.get(ctx, opts.server)
 		if err != nil {
 			return err
 		}
-		f := found(opts.resource, seen)
+		f := newProbeOutput(opts.resource, seen)
 		if _, err := fmt.Fprintf(stdout, "waiting: %s\n", f.Summary); err != nil || seen.ready {
 			return err
 		}
@@ -42,41 +43,47 @@ func wait(ctx context.Context, opts options, stdout io.Writer) error {
 	}
 }
 
-// probe prints what it sees as package stall reads it. An API that does not answer, or not as one does, is an error: then nobody knows whether the wait gets
-// anywhere, which is not the same as a resource that is missing.
+// probe prints the state for package stall. If the API does not answer, or answers nonsense, probe returns an error:
+// the progress of the wait is unknown then, which is not the same as a missing resource.
 func probe(ctx context.Context, opts options, stdout io.Writer) error {
-	seen, err := opts.resource.look(ctx, opts.server)
+	seen, err := opts.resource.get(ctx, opts.server)
 	if err != nil {
 		return err
 	}
-	return json.NewEncoder(stdout).Encode(found(opts.resource, seen))
+	return json.NewEncoder(stdout).Encode(newProbeOutput(opts.resource, seen))
 }
 
-// A finding is what the probe prints.
-type finding struct {
+// A probeOutput is the output of the probe.
+type probeOutput struct {
 	Class        string   `json:"class"`
 	Digest       string   `json:"digest"`
 	Fingerprints []string `json:"fingerprints,omitempty"`
 	Summary      string   `json:"summary"`
 }
 
-// found words what was seen. The digest is what the API has for one: the version of the resource.
-func found(r resource, seen sight) finding {
+// newProbeOutput describes a state. Its digest is the resource's version.
+func newProbeOutput(r resource, seen resourceState) probeOutput {
 	switch {
 	case !seen.there:
-		return finding{"stalled", "missing", []string{"k8s/" + r.kind + "/missing:" + r.name}, r.String() + " does not exist"}
+		return probeOutput{
+			"stalled", "missing", []string{"k8s/" + r.kind + "/missing:" + r.name}, r.String() + " does not exist",
+		}
 	case !seen.ready:
-		return finding{"stalled", seen.version, []string{"k8s/" + r.kind + "/not-ready:" + r.name}, r.String() + " is not ready: " + seen.message}
+		return probeOutput{
+			"stalled", seen.version, []string{"k8s/" + r.kind + "/not-ready:" + r.name},
+			r.String() + " is not ready: " + seen.message,
+		}
 	default:
-		return finding{"progressing", seen.version, nil, r.String() + " is ready"}
+		return probeOutput{"progressing", seen.version, nil, r.String() + " is ready"}
 	}
 }
 
-// self is this program, to be started in another role.
+// self returns the command line of this program in another role.
 func self(role string, opts options, flags ...string) ([]string, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program to start it in another role: %w", err)
 	}
-	return append([]string{path, role, "-server", opts.server, "-kind", opts.resource.kind, "-name", opts.resource.name}, flags...), nil
+	command := []string{path, role, "-server", opts.server, "-kind", opts.resource.kind, "-name", opts.resource.name}
+	return append(command, flags...), nil
 }

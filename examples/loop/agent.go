@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/examples/loop/internal/model"
 )
 
-// An agent asks the model, does what it wants, and asks again.
+// An agent asks the model, does what the reply asks for, and repeats.
 type agent struct {
 	wd       *watchdog.Watchdog
 	client   *http.Client
@@ -20,14 +20,14 @@ type agent struct {
 	say      say
 
 	turn, approach int
-	directives     []watchdog.DirectiveKind // that were polled
+	directives     []watchdog.DirectiveKind // the polled ones
 }
 
-// work runs the agent under its watchdog until it is done or stopped, and takes note of every directive.
+// work runs the agent under its watchdog until it finishes or is stopped, and records every directive.
 func (a *agent) work() error {
 	cancelled := make(chan struct{})
 	defer a.wd.Subscribe(func(d watchdog.Directive) {
-		a.steering.tell(d)
+		a.steering.notify(d)
 		if d.Kind == watchdog.DirectiveCancel {
 			close(cancelled)
 		}
@@ -35,16 +35,16 @@ func (a *agent) work() error {
 	ctx := a.wd.Context()
 	err := a.run(ctx)
 	if _, fired := a.wd.Fired(); fired {
-		<-cancelled // it comes a moment after the run's end
-		_ = a.heed(ctx)
+		<-cancelled // the directive comes shortly after the run's end
+		_ = a.handleDirectives(ctx)
 	}
 	return err
 }
 
-// run is the loop. It returns nil when the model says that the work is done, and the run's [watchdog.Stop] when it was stopped.
+// run is the loop. It returns nil when the model is done, and the run's [watchdog.Stop] when the run was stopped.
 func (a *agent) run(ctx context.Context) error {
 	for a.turn = 1; ; {
-		if err := a.heed(ctx); err != nil {
+		if err := a.handleDirectives(ctx); err != nil {
 			return err
 		}
 		reply, err := a.ask(ctx)
@@ -64,10 +64,10 @@ func (a *agent) run(ctx context.Context) error {
 	}
 }
 
-// heed does what the watchdog asks for: at each boundary, until there is nothing.
-func (a *agent) heed(ctx context.Context) error {
+// handleDirectives polls all directives and acts on them. The loop calls it at each boundary.
+func (a *agent) handleDirectives(ctx context.Context) error {
 	for d, ok := a.wd.Poll(); ok; d, ok = a.wd.Poll() {
-		a.steering.heeded(d)
+		a.steering.polled(d)
 		a.directives = append(a.directives, d.Kind)
 		switch d.Kind {
 		case watchdog.DirectiveRetry:
@@ -80,7 +80,7 @@ func (a *agent) heed(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// ask has the model reply, and ends the request when there is a directive to heed.
+// ask sends a request to the model. A directive ends the request.
 func (a *agent) ask(ctx context.Context) (reply, error) {
 	ctx, done := a.steering.steer(ctx)
 	defer done()
@@ -92,15 +92,16 @@ func (a *agent) ask(ctx context.Context) (reply, error) {
 	return r, err
 }
 
-// prompt is what the model is told: something else with each approach.
+// prompt returns the prompt, another one for each approach.
 func (a *agent) prompt() string {
 	if a.approach == 0 {
 		return "Fix the bug."
 	}
-	return fmt.Sprintf("You do not get anywhere. Leave that and start from the error message. This is approach %d.", a.approach)
+	return fmt.Sprintf("You do not get anywhere. Leave that and start from the error message. This is approach %d.",
+		a.approach)
 }
 
-// act does what the model wants and goes on to the next turn.
+// act does what the reply asks for and goes on to the next turn.
 func (a *agent) act(ctx context.Context, r reply) error {
 	var err error
 	switch r.kind {

@@ -8,38 +8,39 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// Main is the program, for the test binary to be.
+// Main runs the program in the test binary.
 func Main() { main() }
 
-// A Result is how a run went.
+// A Result is the result of a run.
 type Result = result
 
-// Kinds are those of its events.
+// Kinds returns the kinds of its events.
 func (r result) Kinds() []string { return r.kinds() }
 
-// Play plays the scenarios of a name over a network of the test's.
+// Play plays the scenarios with this name over the test's network.
 func Play(
 	ctx context.Context, name string, store watchdog.EventStore, raw bool,
-	listen func(context.Context) (net.Listener, error), dial func(context.Context, string, string) (net.Conn, error), out io.Writer,
+	listen func(context.Context) (net.Listener, error),
+	dial func(context.Context, string, string) (net.Conn, error), out io.Writer,
 ) ([]Result, error) {
 	return playEach(ctx, named(name), host{network{listen, dial}, store, raw}, out)
 }
 
-// What a test calls alone.
+// Functions that a test calls directly.
 var (
-	PrintTable = printTable
-	Judge      = judge
+	PrintTable   = printTable
+	CheckResults = checkResults
 )
 
-// A Steering is what brings directives to a loop that waits.
+// A Steering ends the request under way when a directive comes.
 type Steering = steering
 
-// ErrDirected is what it ends a request with.
+// ErrDirected is the cause of such an end.
 var ErrDirected = errDirected
 
 // The methods of a Steering.
-func (s *steering) Tell(d watchdog.Directive)   { s.tell(d) }
-func (s *steering) Heeded(d watchdog.Directive) { s.heeded(d) }
+func (s *steering) Notify(d watchdog.Directive) { s.notify(d) }
+func (s *steering) Polled(d watchdog.Directive) { s.polled(d) }
 func (s *steering) Steer(ctx context.Context) (context.Context, func()) {
 	return s.steer(ctx)
 }

@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// all is the name of every scenario together.
+// all is the name of all scenarios together.
 const all = "all"
 
-// options are what the command line asks for.
+// options are the parsed command line.
 type options struct {
 	scenario, state string
 	scenarios       []scenario
 	events, json    bool
 }
 
-// parse reads the command line. It looks at nothing else, so that an error means that nothing was done.
+// parse reads the command line. It reads nothing else: after an error nothing was done.
 func parse(args []string) (options, error) {
 	var o options
 	flags := o.flags()
@@ -26,12 +26,12 @@ func parse(args []string) (options, error) {
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("%q is no flag; everything is said with flags", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q; use flags only", flags.Arg(0))
 	case o.events && o.json:
-		return o, fmt.Errorf("-json has the events already; leave out -events")
+		return o, fmt.Errorf("-json prints the events already; leave out -events")
 	}
 	if o.scenarios = named(o.scenario); o.scenarios == nil {
-		return o, fmt.Errorf("-scenario %q is none; use %s or %s", o.scenario, all, names())
+		return o, fmt.Errorf("-scenario %q does not exist; use %s or %s", o.scenario, all, names())
 	}
 	return o, nil
 }
@@ -40,13 +40,14 @@ func (o *options) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("loop", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.scenario, "scenario", all, "play the scenario `NAME`, or all")
-	flags.StringVar(&o.state, "state", "", "keep the events in events.db in `DIR` (default: in memory, until the end)")
-	flags.BoolVar(&o.events, "events", false, "print the events of each run as they are stored, one JSON object a line")
-	flags.BoolVar(&o.json, "json", false, "print the results, with all events, as one JSON array, and what happens on standard error")
+	flags.StringVar(&o.state, "state", "", "keep the events in events.db in `DIR` (default: in memory only)")
+	flags.BoolVar(&o.events, "events", false, "print the stored events of each run, one JSON object a line")
+	flags.BoolVar(&o.json, "json", false,
+		"print the results, with all events, as one JSON array, and the progress on standard error")
 	return flags
 }
 
-// usage is the help text.
+// usage returns the help text.
 func usage() string {
 	var o options
 	var text strings.Builder

@@ -8,7 +8,7 @@ import (
 // say prints a line.
 type say func(format string, args ...any)
 
-// lines lets the loop, its watchdog's log and its subscriber print to one writer.
+// lines lets the loop, its watchdog's log and its subscriber write to one writer.
 type lines struct {
 	mu sync.Mutex
 	w  io.Writer

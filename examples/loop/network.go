@@ -8,9 +8,10 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
-// A network is where the model is: a listener for its server, and a way to reach that.
+// A network connects the client to the model's server.
 type network struct {
 	listen func(context.Context) (net.Listener, error)
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
@@ -25,7 +26,7 @@ var loopback = network{
 	dial: (&net.Dialer{Timeout: time.Second}).DialContext,
 }
 
-// serve starts a server and returns its URL. Stop ends it with everything that hangs in it.
+// serve starts a server and returns its URL. Stop closes it and its connections.
 func (n network) serve(ctx context.Context, handler http.Handler) (url string, stop func() error, err error) {
 	listener, err := n.listen(ctx)
 	if err != nil {
@@ -43,11 +44,11 @@ func (n network) serve(ctx context.Context, handler http.Handler) (url string, s
 	}, nil
 }
 
-// client is an HTTP client of its own. The chunks of its streams are signs of life of the run whose context a request has, and that is also
-// what limits how long they may be silent: its ladder says what to do then.
+// client returns an HTTP client. Each chunk of a stream is a sign of life of the run in the request's context. The
+// transport has no limit of its own: the run's idle limit and its ladder decide about a silent stream.
 func (n network) client() *http.Client {
-	return &http.Client{Transport: &watchdog.Transport{
-		Base:    &http.Transport{DialContext: n.dial},
-		Silence: watchdog.NoLimit,
+	return &http.Client{Transport: &watchdoghttp.Transport{
+		Base: &http.Transport{DialContext: n.dial},
+		Idle: watchdog.NoLimit,
 	}}
 }

@@ -6,7 +6,7 @@ import (
 	"sync"
 )
 
-// pipes are a network in memory, in which a bubble's time can pass: a listener for each server, by its address.
+// pipes is a network in memory, for tests with fake time. It has a listener for each server, by address.
 type pipes struct {
 	mu        sync.Mutex
 	listeners map[string]*pipeListener
@@ -18,7 +18,8 @@ func (p *pipes) listen(context.Context) (net.Listener, error) {
 	if p.listeners == nil {
 		p.listeners = map[string]*pipeListener{}
 	}
-	l := &pipeListener{pipeAddress(string(rune('a'+len(p.listeners))) + ".pipe:80"), make(chan net.Conn), make(chan struct{}), sync.Once{}}
+	address := pipeAddress(string(rune('a'+len(p.listeners))) + ".pipe:80")
+	l := &pipeListener{address, make(chan net.Conn), make(chan struct{}), sync.Once{}}
 	p.listeners[l.address.String()] = l
 	return l, nil
 }

@@ -15,15 +15,14 @@ import (
 	"github.com/seed62658d38/watchdog/examples/loop/internal/model"
 )
 
-// A host is what runs have in common.
+// A host has what all runs share.
 type host struct {
 	network network
 	store   watchdog.EventStore
-	raw     bool // print events as they are stored
+	raw     bool // print the stored events
 }
 
-// playEach plays scenarios at once and prints what happens in order: the first one that is not over as it happens, the
-// others when it is their turn.
+// playEach plays scenarios at once and prints them in order: the first unfinished one live, each other one in its turn.
 func playEach(ctx context.Context, scenarios []scenario, h host, out io.Writer) ([]result, error) {
 	type play struct {
 		printed bytes.Buffer
@@ -54,7 +53,7 @@ func playEach(ctx context.Context, scenarios []scenario, h host, out io.Writer) 
 	return results, errors.Join(errs...)
 }
 
-// play is one run, from its start to what is known of it afterwards.
+// play runs one scenario and returns its result.
 func (h host) play(ctx context.Context, s scenario, out io.Writer) (r result, err error) {
 	defer func() {
 		if err != nil {
@@ -76,7 +75,9 @@ func (h host) play(ctx context.Context, s scenario, out io.Writer) (r result, er
 		return r, err
 	}
 	report := newReport(s, run, out)
-	a := &agent{wd: wd, client: client, url: url, tools: toolbox{s.tool, s.person}, steering: &steering{}, say: report.say}
+	a := &agent{
+		wd: wd, client: client, url: url, tools: toolbox{s.tool, s.person}, steering: &steering{}, say: report.say,
+	}
 	err = a.work()
 	r = report.result(a.directives, wd.Stop(), err)
 	if err := wd.Close(); err != nil {
@@ -94,6 +95,7 @@ func (h host) watch(ctx context.Context, run watchdog.Run, out io.Writer) (*watc
 		Store:            h.store,
 		Budget:           limits,
 		RecordInterrupts: true,
-		Logger:           slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelError})), // the rest is reported
+		// The program reports everything below an error itself.
+		Logger: slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: slog.LevelError})),
 	})
 }

@@ -19,7 +19,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// program is the real program with its flags.
+// program returns the real program with its flags.
 func program(t *testing.T, flags ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -29,7 +29,7 @@ func program(t *testing.T, flags ...string) *exec.Cmd {
 	return cmd
 }
 
-// outcome is what a run of the program came to.
+// outcome is the exit status and the output of a run.
 type outcome struct {
 	code           int
 	stdout, stderr string
@@ -46,8 +46,8 @@ func finish(t *testing.T, cmd *exec.Cmd) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// TestProgram plays everything in real time over real connections, on a store in a file. When things happen is tested in the bubble:
-// a machine that stands still for half a second makes another story of it, so that it may tell it three times.
+// TestProgram plays everything in real time over real connections, on a store in a file. The tests with fake time check
+// when things happen. A machine that stops for half a second changes the outcome, so TestProgram has three attempts.
 func TestProgram(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "not there yet")
@@ -62,7 +62,7 @@ func TestProgram(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(done.stdout), &results), done.stdout)
 	require.Len(t, results, 12)
 	assert.NotContains(t, done.stdout, "null")
-	assert.Contains(t, done.stderr, "== healthy", "what happens is told beside the result")
+	assert.Contains(t, done.stderr, "== healthy", "the progress goes to standard error")
 
 	store, err := sqlite.Open(t.Context(), filepath.Join(state, "events.db"))
 	require.NoError(t, err)
@@ -98,10 +98,10 @@ func TestInterrupt(t *testing.T) {
 func TestUsage(t *testing.T) {
 	t.Parallel()
 	for want, flags := range map[string][]string{
-		`-scenario "nap" is none; use all or healthy`: {"-scenario", "nap"},
-		"is no flag; everything is said with flags":   {"stall"},
-		"leave out -events":                           {"-json", "-events"},
-		"flag provided but not defined: -evens":       {"-evens"},
+		`-scenario "nap" does not exist; use all or healthy`: {"-scenario", "nap"},
+		`unexpected argument "stall"; use flags only`:        {"stall"},
+		"leave out -events":                     {"-json", "-events"},
+		"flag provided but not defined: -evens": {"-evens"},
 	} {
 		t.Run("refused: "+want, func(t *testing.T) {
 			t.Parallel()
@@ -112,7 +112,7 @@ func TestUsage(t *testing.T) {
 			assert.Empty(t, refused.stdout)
 		})
 	}
-	t.Run("help is what was asked for, and names the scenarios", func(t *testing.T) {
+	t.Run("-h prints the help with the scenarios and succeeds", func(t *testing.T) {
 		t.Parallel()
 		help := finish(t, program(t, "-h"))
 		assert.Zero(t, help.code)
@@ -120,7 +120,7 @@ func TestUsage(t *testing.T) {
 		assert.Contains(t, help.stdout, "hung-tool")
 		assert.Empty(t, help.stderr)
 	})
-	t.Run("a state directory that cannot be one is an error", func(t *testing.T) {
+	t.Run("an impossible state directory is an error", func(t *testing.T) {
 		t.Parallel()
 		file := filepath.Join(t.TempDir(), "file")
 		require.NoError(t, os.WriteFile(file, nil, 0o600))

@@ -9,7 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// A report is what is printed of one run.
+// A report prints one run.
 type report struct {
 	scenario scenario
 	run      watchdog.Run
@@ -21,22 +21,23 @@ func newReport(s scenario, run watchdog.Run, out io.Writer) report {
 	return report{s, run, out}
 }
 
-// say prints a line with the time since the run's start. What cannot be printed is not worth ending a run for.
+// say prints a line with the time since the run's start. A write error must not end a run.
 func (r report) say(format string, args ...any) { r.line(time.Now(), format, args...) }
 
 func (r report) line(at time.Time, format string, args ...any) {
 	_, _ = fmt.Fprintf(r.out, "%6.2fs  %s\n", at.Sub(r.run.StartedAt).Seconds(), fmt.Sprintf(format, args...))
 }
 
-// result says how the run ended and prints it.
+// result returns the run's result and prints how it ended.
 func (r report) result(directives []watchdog.DirectiveKind, stop *watchdog.Stop, err error) result {
 	found := result{
-		Scenario: r.scenario.name, RunID: r.run.ID, Expected: completed, Ended: completed, Directives: append([]watchdog.DirectiveKind{}, directives...),
+		Scenario: r.scenario.name, RunID: r.run.ID, Expected: completed, Ended: completed,
+		Directives: append([]watchdog.DirectiveKind{}, directives...),
 	}
 	if want := r.scenario.want.stop; want != "" {
 		found.Expected = string(want)
 	}
-	was := ending{directives: directives}
+	was := outcome{directives: directives}
 	switch {
 	case stop != nil:
 		was.stop, found.Ended = stop.Code, string(stop.Code)
@@ -47,13 +48,13 @@ func (r report) result(directives []watchdog.DirectiveKind, stop *watchdog.Stop,
 	default:
 		r.say("completed")
 	}
-	found.AsExpected = found.Ended != failed && was.is(r.scenario.want)
+	found.AsExpected = found.Ended != failed && was.equal(r.scenario.want)
 	return found
 }
 
-// end adds the events that are stored and prints what they say.
+// end adds the stored events to the result and prints them.
 func (r report) end(found result, events []watchdog.Event, raw bool) result {
-	found.Events = append([]watchdog.Event{}, events...) // none is a list too
+	found.Events = append([]watchdog.Event{}, events...) // an empty list, not null
 	for _, e := range events {
 		if raw {
 			text, err := json.Marshal(e)
@@ -67,7 +68,7 @@ func (r report) end(found result, events []watchdog.Event, raw bool) result {
 	return found
 }
 
-// why is what an event says of its reason, for people.
+// why describes the reason in an event.
 func why(e watchdog.Event) string {
 	var p struct {
 		Reason   string  `json:"reason"`

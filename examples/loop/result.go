@@ -16,21 +16,21 @@ const (
 	failed    = "failed"
 )
 
-// A result is how a run went, as -json prints it. Every key but the last is always there.
+// A result is the output of -json for one run. Every key but error is always there.
 type result struct {
 	Scenario string `json:"scenario"`
 	RunID    string `json:"run_id"`
 	// Expected and Ended are the code of a stop, "completed", or "failed".
 	Expected string `json:"expected"`
 	Ended    string `json:"ended"`
-	// AsExpected tells whether both are the same, and the directives those that were to come.
+	// AsExpected reports whether Ended is Expected, and the directives are the scenario's.
 	AsExpected bool                     `json:"as_expected"`
 	Directives []watchdog.DirectiveKind `json:"directives"`
 	Events     []watchdog.Event         `json:"events"`
 	Error      string                   `json:"error,omitempty"`
 }
 
-// kinds are those of the events, without what all of them begin with.
+// kinds returns the events' kinds without their common prefix.
 func (r result) kinds() []string {
 	var kinds []string
 	for _, e := range r.Events {
@@ -53,12 +53,13 @@ func printTable(out io.Writer, results []result) error {
 		if !r.AsExpected {
 			verdict = "NO"
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Scenario, r.Expected, r.Ended, list(r.Directives), list(r.kinds()), verdict)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n",
+			r.Scenario, r.Expected, r.Ended, list(r.Directives), list(r.kinds()), verdict)
 	}
 	return table.Flush()
 }
 
-// list are words as a cell of the table.
+// list formats words as a cell of the table.
 func list[T ~string](words []T) string {
 	if len(words) == 0 {
 		return "-"

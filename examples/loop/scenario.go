@@ -9,17 +9,17 @@ import (
 	"github.com/seed62658d38/watchdog/examples/loop/internal/model"
 )
 
-// A scenario is one way for a run to go.
+// A scenario is one way in which a run can go.
 type scenario struct {
 	name, what string
 	model      model.Character
-	// tool and person are how long a tool call and a person's approval take; zero is no time to speak of, forever never.
+	// tool and person are how long a tool call and a person's approval take; zero is instant, forever never ends.
 	tool, person time.Duration
-	want         ending
+	want         outcome
 }
 
-// An ending is how a run went: why it was stopped, empty where it was not, and what was asked of it on the way.
-type ending struct {
+// An outcome is how a run ended: the code of its stop, empty without one, and its directives.
+type outcome struct {
 	stop       watchdog.StopReason
 	directives []watchdog.DirectiveKind
 }
@@ -33,18 +33,18 @@ var scenarios = []scenario{
 	},
 	{
 		name: "mute", what: "the model does not answer a request, and answers the next",
-		model: model.Character{Fault: model.Mute, Cure: model.Retried},
-		want:  ending{directives: did(watchdog.DirectiveRetry)},
+		model: model.Character{Fault: model.Mute, Recovery: model.OnRetry},
+		want:  outcome{directives: directives(watchdog.DirectiveRetry)},
 	},
 	{
 		name: "stall", what: "the stream goes silent in the middle, and not when it is asked for again",
-		model: model.Character{Fault: model.Stall, Cure: model.Retried},
-		want:  ending{directives: did(watchdog.DirectiveRetry)},
+		model: model.Character{Fault: model.Stall, Recovery: model.OnRetry},
+		want:  outcome{directives: directives(watchdog.DirectiveRetry)},
 	},
 	{
 		name: "dead", what: "the stream goes silent every time",
 		model: model.Character{Fault: model.Stall},
-		want:  ending{watchdog.IdleExceeded, did(watchdog.DirectiveRetry, watchdog.DirectiveCancel)},
+		want:  outcome{watchdog.IdleExceeded, directives(watchdog.DirectiveRetry, watchdog.DirectiveCancel)},
 	},
 	{
 		name: "trickle", what: "the stream is slow and never silent: left alone",
@@ -52,18 +52,18 @@ var scenarios = []scenario{
 	},
 	{
 		name: "heartbeat", what: "the stream is alive and says nothing, until another approach is tried",
-		model: model.Character{Fault: model.Heartbeat, Cure: model.Approached},
-		want:  ending{directives: did(watchdog.DirectiveUnstuck)},
+		model: model.Character{Fault: model.Heartbeat, Recovery: model.OnNewApproach},
+		want:  outcome{directives: directives(watchdog.DirectiveUnstuck)},
 	},
 	{
 		name: "repeat", what: "busy without progress: two statuses in turn, until another approach is tried",
-		model: model.Character{Fault: model.Repeat, Cure: model.Approached},
-		want:  ending{directives: did(watchdog.DirectiveUnstuck)},
+		model: model.Character{Fault: model.Repeat, Recovery: model.OnNewApproach},
+		want:  outcome{directives: directives(watchdog.DirectiveUnstuck)},
 	},
 	{
 		name: "stuck", what: "the same, and no approach helps",
 		model: model.Character{Fault: model.Repeat},
-		want:  ending{watchdog.NoProgressExceeded, did(watchdog.DirectiveUnstuck, watchdog.DirectiveCancel)},
+		want:  outcome{watchdog.NoProgressExceeded, directives(watchdog.DirectiveUnstuck, watchdog.DirectiveCancel)},
 	},
 	{
 		name: "slow-tool", what: "a tool is silent for longer than a stream may be: left alone",
@@ -72,7 +72,7 @@ var scenarios = []scenario{
 	{
 		name: "hung-tool", what: "a tool never returns",
 		tool: forever,
-		want: ending{watchdog.HoldExceeded, did(watchdog.DirectiveCancel)},
+		want: outcome{watchdog.HoldExceeded, directives(watchdog.DirectiveCancel)},
 	},
 	{
 		name: "approval", what: "a person takes longer than any silence may last: left alone",
@@ -81,18 +81,18 @@ var scenarios = []scenario{
 	{
 		name: "absent", what: "a person never comes; the wall clock still ends the run",
 		person: forever,
-		want:   ending{watchdog.WallClockExceeded, did(watchdog.DirectiveCancel)},
+		want:   outcome{watchdog.WallClockExceeded, directives(watchdog.DirectiveCancel)},
 	},
 }
 
-func did(kinds ...watchdog.DirectiveKind) []watchdog.DirectiveKind { return kinds }
+func directives(kinds ...watchdog.DirectiveKind) []watchdog.DirectiveKind { return kinds }
 
-// is reports whether a run went that way.
-func (e ending) is(other ending) bool {
+// equal reports whether both outcomes are the same.
+func (e outcome) equal(other outcome) bool {
 	return e.stop == other.stop && slices.Equal(e.directives, other.directives)
 }
 
-// named are the scenarios of a name, none where there is none.
+// named returns the scenarios with this name, nil if there is none.
 func named(name string) []scenario {
 	if name == all {
 		return scenarios

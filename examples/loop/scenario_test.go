@@ -18,15 +18,15 @@ import (
 	loop "github.com/seed62658d38/watchdog/examples/loop"
 )
 
-var update = flag.Bool("update", false, "write the golden file anew")
+var update = flag.Bool("update", false, "rewrite the golden file")
 
-// played is what became of all scenarios, and what was printed.
+// played holds the results and the output of all scenarios.
 type played struct {
 	results []loop.Result
 	text    string
 }
 
-// play plays scenarios in a bubble, in which time passes only while everyone waits for it.
+// play plays scenarios in a bubble with fake time.
 func play(t *testing.T, name string, raw bool) (p played) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -43,7 +43,7 @@ func play(t *testing.T, name string, raw bool) (p played) {
 func TestScenarios(t *testing.T) {
 	p := play(t, "all", false)
 	for _, r := range p.results {
-		t.Run(r.Scenario+" ends as it should, and its events say why", func(t *testing.T) {
+		t.Run(r.Scenario+" ends as expected, and its events say why", func(t *testing.T) {
 			assert.True(t, r.AsExpected, "%+v", r)
 			assert.Equal(t, r.Expected, r.Ended)
 			assert.ElementsMatch(t, kindsOf(r), r.Kinds())
@@ -54,7 +54,7 @@ func TestScenarios(t *testing.T) {
 			}
 		})
 	}
-	t.Run("what is printed, to the hundredth of a second, is what was printed before", func(t *testing.T) {
+	t.Run("the output matches the golden file to the hundredth of a second", func(t *testing.T) {
 		const golden = "testdata/all.golden"
 		got := inOrder(p.text)
 		if *update {
@@ -64,11 +64,11 @@ func TestScenarios(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, string(want), got)
 	})
-	require.NoError(t, loop.Judge(p.results))
+	require.NoError(t, loop.CheckResults(p.results))
 }
 
-// kindsOf are the events that a run's directives have: each its own and, unless it is a cancel, its decision's. The wall clock is
-// warned of besides.
+// kindsOf returns the events that a run's directives record: one for each directive and, unless it is a cancel, a
+// warning with its decision. The wall clock adds a warning.
 func kindsOf(r loop.Result) (kinds []string) {
 	for _, d := range r.Directives {
 		if d != watchdog.DirectiveCancel || r.Ended == string(watchdog.WallClockExceeded) {
@@ -87,8 +87,10 @@ func field(t *testing.T, e watchdog.Event, name string) string {
 	return text
 }
 
-// directiveFirst is a directive whose decision, of the same instant, stands after it: a store orders the two by their random IDs.
-var directiveFirst = regexp.MustCompile(`(?m)(^ *\S+  event: (?:retry|unstuck) .*\n)(^ *\S+  event: warning .*\n)|\b(retry|unstuck), warning`)
+// directiveFirst matches a directive printed before its warning. Both have the same time: the store orders them by
+// their random IDs.
+var directiveFirst = regexp.MustCompile(
+	`(?m)(^ *\S+  event: (?:retry|unstuck) .*\n)(^ *\S+  event: warning .*\n)|\b(retry|unstuck), warning`)
 
 func inOrder(text string) string {
 	return directiveFirst.ReplaceAllStringFunc(text, func(found string) string {
@@ -99,19 +101,19 @@ func inOrder(text string) string {
 	})
 }
 
-func TestNoEventHoldsWhatWasSaid(t *testing.T) {
+func TestNoTextInEvents(t *testing.T) {
 	for _, name := range []string{"dead", "stuck", "mute"} {
 		p := play(t, name, true)
 		stored, err := json.Marshal(p.results[0].Events)
 		require.NoError(t, err)
 		require.Contains(t, string(stored), "model: turn 2")
 		for _, said := range []string{"looking", "Perhaps", "Fix the bug", "do not get anywhere", "apply"} {
-			assert.NotContains(t, string(stored), said, "prompts and replies are not the events' business")
+			assert.NotContains(t, string(stored), said, "an event holds text of a prompt or a reply")
 		}
 	}
 }
 
-func TestEventsArePrintedAsStored(t *testing.T) {
+func TestRawEvents(t *testing.T) {
 	p := play(t, "hung-tool", true)
 	stored, err := json.Marshal(p.results[0].Events[0])
 	require.NoError(t, err)
@@ -121,8 +123,8 @@ func TestEventsArePrintedAsStored(t *testing.T) {
 
 func TestJudge(t *testing.T) {
 	fine := loop.Result{AsExpected: true}
-	require.NoError(t, loop.Judge([]loop.Result{fine, fine}))
-	require.Error(t, loop.Judge([]loop.Result{fine, {Scenario: "dead"}}))
+	require.NoError(t, loop.CheckResults([]loop.Result{fine, fine}))
+	require.Error(t, loop.CheckResults([]loop.Result{fine, {Scenario: "dead"}}))
 	var table bytes.Buffer
 	require.NoError(t, loop.PrintTable(&table, []loop.Result{fine, {Scenario: "dead"}}))
 	lines := slices.Collect(strings.Lines(table.String()))

@@ -8,36 +8,36 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// errDirected is the cause of a request's end when there is a directive to heed.
-var errDirected = errors.New("the watchdog asks for something else")
+// errDirected is the cause of a request's end when a directive came.
+var errDirected = errors.New("the watchdog gave a directive")
 
-// A steering ends the request that the loop waits in when a directive came that it has to heed: the loop polls at its boundaries,
-// and a stream that hangs has none. It does nothing else with directives. Methods are safe for concurrent use.
+// A steering ends the request under way when a directive comes: the loop polls directives at its boundaries, and a
+// stream that hangs has none. It does nothing else with directives. Its methods are safe for concurrent use.
 type steering struct {
-	mu         sync.Mutex
-	told, done int // directives that came and that the loop has heeded
-	end        context.CancelCauseFunc
+	mu                    sync.Mutex
+	received, polledCount int // the directives that came, and those that the loop has polled
+	end                   context.CancelCauseFunc
 }
 
-// tell is the subscriber of the run's directives.
-func (s *steering) tell(d watchdog.Directive) {
-	if d.Kind == watchdog.DirectiveCancel { // the run's context has ended already
+// notify subscribes to the run's directives.
+func (s *steering) notify(d watchdog.Directive) {
+	if d.Kind == watchdog.DirectiveCancel { // it has ended the run's context already
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.told += 1 + d.Dropped
+	s.received += 1 + d.Dropped
 	s.check()
 }
 
-// heeded notes a directive that the loop has polled, which the subscriber may be told of later.
-func (s *steering) heeded(d watchdog.Directive) {
+// polled counts a directive that the loop has polled. The subscriber may be notified of it later.
+func (s *steering) polled(d watchdog.Directive) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.done += 1 + d.Dropped
+	s.polledCount += 1 + d.Dropped
 }
 
-// steer returns the context for one request.
+// steer returns the context of one request.
 func (s *steering) steer(ctx context.Context) (_ context.Context, done func()) {
 	ctx, end := context.WithCancelCause(ctx)
 	s.mu.Lock()
@@ -54,9 +54,9 @@ func (s *steering) leave() {
 	s.end = nil
 }
 
-// check ends the request if there is something to heed. The caller holds mu.
+// check ends the request if the loop has not polled every directive. The caller holds mu.
 func (s *steering) check() {
-	if s.end != nil && s.told > s.done {
+	if s.end != nil && s.received > s.polledCount {
 		s.end(errDirected)
 	}
 }

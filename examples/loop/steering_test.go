@@ -17,42 +17,42 @@ func TestSteering(t *testing.T) {
 		ctx, done := s.Steer(t.Context())
 		defer done()
 		require.NoError(t, ctx.Err())
-		s.Tell(retry)
+		s.Notify(retry)
 		require.ErrorIs(t, context.Cause(ctx), loop.ErrDirected)
 	})
-	t.Run("one that came between two requests ends the next, until it is heeded", func(t *testing.T) {
+	t.Run("a directive between two requests ends the next ones until it is polled", func(t *testing.T) {
 		var s loop.Steering
-		s.Tell(retry)
+		s.Notify(retry)
 		ctx, done := s.Steer(t.Context())
 		require.ErrorIs(t, context.Cause(ctx), loop.ErrDirected)
 		done()
-		s.Heeded(retry)
+		s.Polled(retry)
 		ctx, done = s.Steer(t.Context())
 		defer done()
 		require.NoError(t, ctx.Err())
 	})
-	t.Run("one that was heeded before it was told does not end a request", func(t *testing.T) {
+	t.Run("a directive polled before its notification ends no request", func(t *testing.T) {
 		var s loop.Steering
-		s.Heeded(retry)
+		s.Polled(retry)
 		ctx, done := s.Steer(t.Context())
 		defer done()
-		s.Tell(retry)
+		s.Notify(retry)
 		require.NoError(t, ctx.Err())
 	})
-	t.Run("directives that one reader lost are made up for by what the other did not", func(t *testing.T) {
+	t.Run("a poll counts the directives that it reports as dropped", func(t *testing.T) {
 		var s loop.Steering
-		s.Tell(retry)
-		s.Tell(retry)
-		s.Heeded(watchdog.Directive{Kind: watchdog.DirectiveRetry, Dropped: 1})
+		s.Notify(retry)
+		s.Notify(retry)
+		s.Polled(watchdog.Directive{Kind: watchdog.DirectiveRetry, Dropped: 1})
 		ctx, done := s.Steer(t.Context())
 		defer done()
 		require.NoError(t, ctx.Err())
 	})
-	t.Run("a cancel is the run's own business", func(t *testing.T) {
+	t.Run("a cancel does not end a request: it ends the run", func(t *testing.T) {
 		var s loop.Steering
 		ctx, done := s.Steer(t.Context())
 		defer done()
-		s.Tell(watchdog.Directive{Kind: watchdog.DirectiveCancel})
+		s.Notify(watchdog.Directive{Kind: watchdog.DirectiveCancel})
 		require.NoError(t, ctx.Err())
 	})
 }

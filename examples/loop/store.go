@@ -9,7 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// openStore opens the events of a directory, or those that live until the program ends.
+// openStore opens the events in a directory, or without one a store in memory.
 func openStore(ctx context.Context, dir string) (watchdog.EventStore, func() error, error) {
 	if dir == "" {
 		return &watchdog.Memory{}, func() error { return nil }, nil

@@ -15,13 +15,13 @@ import (
 	"github.com/seed62658d38/watchdog/examples/loop/internal/model"
 )
 
-// A reply is how the model ended what it said: what it wants next.
+// A reply is the last event of the model's reply: the next step of the agent.
 type reply struct{ kind, text string }
 
-// errBrokenOff says that a stream ended before the model had said what it wants.
-var errBrokenOff = errors.New("the reply broke off")
+// errBrokenOff says that a stream ended without a next step.
+var errBrokenOff = errors.New("the reply ended early")
 
-// request posts a request and reads the reply as it is streamed.
+// request posts a request and reads the streamed reply.
 func request(ctx context.Context, client *http.Client, url string, r model.Request, say say) (reply, error) {
 	body, err := json.Marshal(r)
 	if err != nil {
@@ -35,15 +35,15 @@ func request(ctx context.Context, client *http.Client, url string, r model.Reque
 	if err != nil {
 		return reply{}, err
 	}
-	defer func() { _ = answer.Body.Close() }() // what is left of it no one needs
+	defer func() { _ = answer.Body.Close() }() // an error after reading changes nothing
 	if answer.StatusCode != http.StatusOK {
 		return reply{}, fmt.Errorf("the model answers %s", answer.Status)
 	}
 	return read(ctx, answer.Body, say)
 }
 
-// read takes the events of a reply up to the one that ends it. Its chunks are activity, by the client's transport; what
-// the model does is progress, unless it did the same before.
+// read reads the events of a reply to the one that ends it. The transport counts each chunk as activity; read reports
+// each new status as progress.
 func read(ctx context.Context, body io.Reader, say say) (reply, error) {
 	lines := bufio.NewScanner(body)
 	kind := ""
@@ -52,7 +52,7 @@ func read(ctx context.Context, body io.Reader, say say) (reply, error) {
 		switch {
 		case name == "event":
 			kind = text
-		case name != "data" || kind == model.Token: // words are for the user
+		case name != "data" || kind == model.Token: // text is for the user
 		case kind == model.Status:
 			fresh := watchdog.FromContext(ctx).ProgressDigest(text)
 			say("model: %s%s", text, map[bool]string{false: ", again"}[fresh])

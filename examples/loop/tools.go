@@ -8,19 +8,19 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// A toolbox stands in for tools and for a person: they do nothing, for as long as they are told to.
+// A toolbox replaces tools and a person: each call waits for a given time.
 type toolbox struct{ tool, person time.Duration }
 
-// atOnce is what takes no time to speak of.
-const atOnce = 100 * time.Millisecond
+// instant is the shortest time of a tool call or an approval.
+const instant = 100 * time.Millisecond
 
-// call runs a tool under a hold with the budget's cap: it may be silent for that long.
+// call runs a tool under a hold with the budget's cap: the tool may be silent until then.
 func (t toolbox) call(ctx context.Context, name string, say say) error {
 	say("tool: %s", name)
 	return expectSilence(ctx, "tool: "+name, 0, t.tool)
 }
 
-// approve waits for a person under a hold without a cap: only the wall clock ends that.
+// approve waits for a person under a hold without a cap: only the wall clock ends it.
 func (t toolbox) approve(ctx context.Context, what string, say say) error {
 	say("a person is asked: %s?", what)
 	err := expectSilence(ctx, "approval", watchdog.NoLimit, t.person)
@@ -30,11 +30,11 @@ func (t toolbox) approve(ctx context.Context, what string, say say) error {
 	return err
 }
 
-// expectSilence waits under a hold, and for the run: what came of it is progress.
+// expectSilence waits under a hold and reports progress at its end.
 func expectSilence(ctx context.Context, key string, limit, length time.Duration) error {
 	wd := watchdog.FromContext(ctx)
 	wd.Note(key)
-	err := wd.During(ctx, key, limit, func(ctx context.Context) error { return wait(ctx, max(length, atOnce)) })
+	err := wd.During(ctx, key, limit, func(ctx context.Context) error { return wait(ctx, max(length, instant)) })
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
@@ -42,7 +42,7 @@ func expectSilence(ctx context.Context, key string, limit, length time.Duration)
 	return nil
 }
 
-// wait waits, or returns why the context ended.
+// wait waits, or returns the cause of the context's end.
 func wait(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

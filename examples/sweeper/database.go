@@ -18,22 +18,23 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// A database is where the sessions are.
+// A database holds the sessions.
 type database struct {
 	name  string
 	store session.Store
-	// seed adds active sessions. They are written into the table itself, because no store lets a session begin in the past.
+	// seed inserts active sessions into the table itself, because no store can back-date a session.
 	seed  func(ctx context.Context, n, stalled int) error
 	close func() error
 }
 
-// understood reports whether -dsn says what kind of database it names.
-func understood(dsn string) bool {
+// validDSN reports whether -dsn names a known kind of database.
+func validDSN(dsn string) bool {
 	path, isSQLite := strings.CutPrefix(dsn, "sqlite:")
-	return dsn == "" || isSQLite && path != "" || strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+	return dsn == "" || isSQLite && path != "" ||
+		strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
-// open opens what -dsn names.
+// open opens the database that -dsn names.
 func open(ctx context.Context, dsn string) (*database, error) {
 	if dsn == "" {
 		return openTemporary(ctx)
@@ -68,21 +69,27 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 	return &database{name: path, store: store, seed: seed, close: store.Close}, nil
 }
 
-// The rows of both databases: the stalled ones first, a minute older each, then those that had an event within five minutes.
+// The rows of both databases: first the stalled ones, each a minute older, then those with an event in the last five
+// minutes.
 const (
 	sqliteRows = `
 		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1),
 		ages(i, age) AS (SELECT i, CASE WHEN i <= ?2 THEN 900 + 60 * i ELSE i % 300 END FROM n)
 		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
-		SELECT printf('%s-%07d', ?3, i), 'active', at(-7200 - age), at(-age), at(-7200 - age), 'host-' || (i % 3), 1 FROM ages`
+			SELECT printf('%s-%07d', ?3, i), 'active', at(-7200 - age), at(-age), at(-7200 - age), 'host-' || (i % 3), 1
+			FROM ages`
 	postgresRows = `
 		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
-		SELECT format('%s-%s', $3::text, lpad(i::text, 7, '0')), 'active', now() - (7200 + age) * interval '1 second', now() - age * interval '1 second',
+			SELECT format('%s-%s', $3::text, lpad(i::text, 7, '0')), 'active',
+				now() - (7200 + age) * interval '1 second', now() - age * interval '1 second',
 			now() - (7200 + age) * interval '1 second', 'host-' || (i % 3), 1
-		FROM (SELECT i, CASE WHEN i <= $2::int THEN 900 + 60 * i ELSE i % 300 END AS age FROM generate_series(1, $1::int) AS n(i)) AS ages`
+			FROM (
+				SELECT i, CASE WHEN i <= $2::int THEN 900 + 60 * i ELSE i % 300 END AS age
+				FROM generate_series(1, $1::int) AS n(i)
+			) AS ages`
 )
 
-// prefix begins the names of the sessions of this run.
+// prefix returns the start of the run IDs that this program inserts.
 func prefix() string { return fmt.Sprintf("seed-%x", time.Now().UnixMilli()) }
 
 func seedSQLite(ctx context.Context, path string, n, stalled int) error {
@@ -90,18 +97,23 @@ func seedSQLite(ctx context.Context, path string, n, stalled int) error {
 	if err != nil {
 		return err
 	}
-	// Other sweepers may write at the same time. As a URI, because a mark in the path would begin the driver's parameters.
-	source := url.URL{Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "_pragma=busy_timeout(10000)"}
+	// The timeout waits for other sweepers that write. The URI escapes the path: a question mark in it would begin the
+	// driver's parameters.
+	source := url.URL{
+		Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "_pragma=busy_timeout(10000)",
+	}
 	db, err := sql.Open("sqlite", source.String())
 	if err != nil {
 		return err
 	}
-	rows := strings.NewReplacer("at(-7200 - age)", sqliteTime("-7200 - age"), "at(-age)", sqliteTime("-age")).Replace(sqliteRows)
+	rows := strings.NewReplacer(
+		"at(-7200 - age)", sqliteTime("-7200 - age"), "at(-age)", sqliteTime("-age"),
+	).Replace(sqliteRows)
 	_, err = db.ExecContext(ctx, rows, n, stalled, prefix())
 	return errors.Join(err, db.Close())
 }
 
-// sqliteTime is the SQL of a time some seconds from now, in the format of the table.
+// sqliteTime returns the SQL of a time some seconds from now, in the format of the table.
 func sqliteTime(seconds string) string {
 	return "strftime('%Y-%m-%d %H:%M:%f000', 'now', (" + seconds + ") || ' seconds')"
 }
@@ -109,7 +121,8 @@ func sqliteTime(seconds string) string {
 func openPostgres(ctx context.Context, dsn string) (*database, error) {
 	pool, err := pgxpool.New(ctx, dsn)
 	if err != nil {
-		return nil, errors.New("-dsn cannot be understood: write postgres://user:password@host:5432/database") // the error may quote it
+		// pgx's own error may quote the password.
+		return nil, errors.New("-dsn cannot be parsed: write postgres://user:password@host:5432/database")
 	}
 	store, err := postgres.New(ctx, pool, postgres.Config{})
 	if err != nil {

@@ -1,6 +1,6 @@
 package main
 
-// What the tests run: the program, and the program less what ends the process.
+// The program, and main without os.Exit.
 var (
 	Main = main
 	Run  = run

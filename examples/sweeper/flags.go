@@ -14,13 +14,13 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// The interval and the startup delay where neither the file nor the environment says.
+// The defaults of this program, short enough to watch.
 const (
 	shownInterval = 2 * time.Second
 	shownDelay    = watchdog.None
 )
 
-// options are what the command line asks for.
+// options are the parsed command line.
 type options struct {
 	dsn           string
 	seed, stalled int
@@ -35,17 +35,17 @@ type options struct {
 func (o *options) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("sweeper", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.dsn, "dsn", "", "the database: sqlite:PATH or postgres://... (default: SQLite in a folder that is removed at the end)")
-	flags.IntVar(&o.seed, "seed", 1000, "add `N` active sessions first, or 0 for none")
-	flags.IntVar(&o.stalled, "stalled", 25, "have `K` of them stalled")
-	flags.BoolVar(&o.once, "once", false, "have one pass and end")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "only say what would be cancelled")
+	flags.StringVar(&o.dsn, "dsn", "", "use the database sqlite:PATH or postgres://... (default: a temporary SQLite file)")
+	flags.IntVar(&o.seed, "seed", 1000, "insert `N` active sessions first; 0 for none")
+	flags.IntVar(&o.stalled, "stalled", 25, "make `K` of them stalled")
+	flags.BoolVar(&o.once, "once", false, "run one pass and exit")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "only print what would be cancelled")
 	flags.StringVar(&o.http, "http", "", "serve the health of the sweeper at `ADDR`, such as 127.0.0.1:8080")
 	flags.StringVar(&o.file, "config", "", "read the sweep block of `FILE`")
 	return flags
 }
 
-// parse reads the command line, and the file and the environment that it tells of.
+// parse reads the command line, and the limits from the file and the environment.
 func parse(args []string) (options, error) {
 	var o options
 	flags := o.flags()
@@ -54,11 +54,12 @@ func parse(args []string) (options, error) {
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, errors.New("there is an argument that is no flag; everything is said with flags, such as -dsn") // not which: it may be a password
-	case !understood(o.dsn):
-		return o, errors.New("-dsn is neither sqlite:PATH nor postgres://USER@HOST/DATABASE")
+		// The argument is not repeated: it may be a password.
+		return o, errors.New("unexpected argument; use flags only, such as -dsn")
+	case !validDSN(o.dsn):
+		return o, errors.New("-dsn: use sqlite:PATH or postgres://USER@HOST/DATABASE")
 	case o.seed < 0 || o.stalled < 0 || o.stalled > o.seed:
-		return o, fmt.Errorf("-seed %d, -stalled %d: use numbers from 0, the second not above the first", o.seed, o.stalled)
+		return o, fmt.Errorf("-seed %d, -stalled %d: use numbers of at least 0, -stalled at most -seed", o.seed, o.stalled)
 	case o.once && o.http != "":
 		return o, errors.New("-http serves while the sweeper runs; leave out -once")
 	}
@@ -77,7 +78,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// usage is the help text.
+// usage returns the help text.
 func usage() string {
 	var o options
 	var text strings.Builder

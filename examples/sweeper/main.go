@@ -1,26 +1,28 @@
-// Sweeper looks for sessions in a database that have stalled, whoever ran them, and cancels them.
+// Sweeper finds stalled sessions in a database, whoever ran them, and cancels them.
 //
-//	go run ./examples/sweeper                             1,000 sessions in SQLite, 25 of them stalled, swept every two seconds
+//	go run ./examples/sweeper                             1,000 sessions in SQLite, 25 stalled, a pass every two seconds
 //	go run ./examples/sweeper -seed 100000 -stalled 50 -once
-//	go run ./examples/sweeper -dry-run -once              what would be cancelled
+//	go run ./examples/sweeper -dry-run -once              print what would be cancelled
 //	go run ./examples/sweeper -dsn postgres://user@/db -http 127.0.0.1:8080
 //
-// It fills the database with sessions first: -seed of them, of which -stalled have had no event for a quarter of an hour and more. Then it sweeps as a host
-// would, and prints after each pass what was cancelled and why. With -http the health of the sweeper is at /healthz. Several of it can sweep one database.
+// First it inserts -seed sessions, of which -stalled have had no event for at least fifteen minutes. Then it sweeps
+// as a host would, and prints after each pass what was cancelled and why. With -http it serves the sweeper's health
+// at /healthz. Several of these programs can sweep one database.
 //
 // # Configuration
 //
-// The limits are those of a sweep block in the file of -config, and of the environment: WATCHDOG_INTERVAL_MS, WATCHDOG_STALLED_THRESHOLD_MS, WATCHDOG_MAX_CANCELLATIONS and the
-// others in docs/configuration.md. What neither says has its default, but for the interval and the startup delay, which are short enough to be watched.
+// The limits are those of the sweep block in the file of -config, and of the environment: WATCHDOG_INTERVAL_MS,
+// WATCHDOG_STALLED_THRESHOLD_MS, WATCHDOG_MAX_CANCELLATIONS and the others in docs/configuration.md. The rest have
+// their defaults, except the interval and the startup delay, which are short enough to watch.
 //
 // # Exit status
 //
-// It is 0 after -once, and when it was interrupted; 1 when the database or a pass failed; and 2 for a command line that cannot be meant. Go run has an exit status of
-// its own.
+// It is 0 after -once and after an interrupt, 1 when the database or a pass failed, and 2 for a wrong command line. go
+// run has an exit status of its own.
 //
 // # What it does not do
 //
-// No agent works on these sessions: there is nothing to stop and nobody to resume them. That is what [sweep.Config].StopHook and Resume are for.
+// No agent works on these sessions, so it stops and resumes none: [sweep.Config].StopHook and Resume do that in a host.
 package main
 
 import (
@@ -54,32 +56,32 @@ func main() {
 	os.Exit(status)
 }
 
-// run is the program, less what ends the process.
+// run is main without os.Exit.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	opts, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
 		_, err = fmt.Fprint(stdout, usage())
-		return complain(stderr, err, exitError)
+		return printError(stderr, err, exitError)
 	case err != nil:
-		return complain(stderr, fmt.Errorf("%w\nsweeper -h lists the flags", err), exitUsage)
+		return printError(stderr, fmt.Errorf("%w\nsweeper -h lists the flags", err), exitUsage)
 	}
 	if err = sweepAll(ctx, opts, stdout, stderr); ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return exitDone // what an interrupt cut short is no failure
+		return exitDone // an interrupt is not a failure
 	}
-	return complain(stderr, err, exitError)
+	return printError(stderr, err, exitError)
 }
 
-// complain prints an error, if there is one, and returns the exit status.
-func complain(stderr io.Writer, err error, status int) int {
+// printError prints an error, if there is one, and returns the exit status.
+func printError(stderr io.Writer, err error, status int) int {
 	if err == nil {
 		return exitDone
 	}
-	_, _ = fmt.Fprintf(stderr, "sweeper: %v\n", err) // there is nowhere else to say it
+	_, _ = fmt.Fprintf(stderr, "sweeper: %v\n", err)
 	return status
 }
 
-// sweepAll fills the database and sweeps it.
+// sweepAll inserts the sessions and sweeps the database.
 func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err error) {
 	db, err := open(ctx, opts.dsn)
 	if err != nil {
@@ -89,9 +91,10 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 	if opts.seed > 0 {
 		began := time.Now()
 		if err := db.seed(ctx, opts.seed, opts.stalled); err != nil {
-			return fmt.Errorf("fill the database: %w", err)
+			return fmt.Errorf("insert sessions: %w", err)
 		}
-		_, _ = fmt.Fprintf(stdout, "%d active sessions in %s, %d of them stalled (%v)\n", opts.seed, db.name, opts.stalled, time.Since(began).Round(time.Millisecond))
+		_, _ = fmt.Fprintf(stdout, "%d active sessions in %s, %d of them stalled (%v)\n",
+			opts.seed, db.name, opts.stalled, time.Since(began).Round(time.Millisecond))
 	}
 	cfg := opts.config
 	cfg.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
@@ -114,7 +117,7 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 	return errors.Join(err, table.history(context.WithoutCancel(ctx), db.store))
 }
 
-// serve serves the sweeper's health, if there is an address to do so.
+// serve serves the sweeper's health at the address, if there is one.
 func serve(ctx context.Context, address string, sweeper *sweep.Sweeper, stdout io.Writer) (stop func(), err error) {
 	if address == "" {
 		return func() {}, nil
@@ -131,7 +134,7 @@ func serve(ctx context.Context, address string, sweeper *sweep.Sweeper, stdout i
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
-		_ = server.Serve(listener) // it ends by the Close below
+		_ = server.Serve(listener) // it returns after the Close below
 	}()
 	return func() {
 		_ = server.Close()

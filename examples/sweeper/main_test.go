@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// What differs from run to run.
+// volatile matches what differs from run to run.
 var volatile = []struct {
 	pattern *regexp.Regexp
 	to      string
@@ -75,7 +75,7 @@ func requireGolden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got)
 }
 
-func TestWhatItPrints(t *testing.T) {
+func TestOutput(t *testing.T) {
 	for name, args := range map[string][]string{
 		"once":        {"-seed", "50", "-stalled", "4", "-once"},
 		"capped":      {"-seed", "50", "-stalled", "25", "-once"},
@@ -87,33 +87,33 @@ func TestWhatItPrints(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			t.Setenv("TMPDIR", folder)
-			t.Setenv("TMP", folder) // as Windows calls it
+			t.Setenv("TMP", folder) // the name on Windows
 			status, out, errs := sweep(t, args...)
 			require.Zero(t, status, errs)
 			require.Empty(t, errs)
 			requireGolden(t, strings.ReplaceAll(name, " ", "-"), normal(out))
 			left, err := os.ReadDir(folder)
 			require.NoError(t, err)
-			require.Empty(t, left, "the folder of the database is removed")
+			require.Empty(t, left, "the temporary folder is removed")
 		})
 	}
 }
 
-func TestCommandLinesThatCannotBeMeant(t *testing.T) {
+func TestUsageErrors(t *testing.T) {
 	for name, c := range map[string]struct {
 		args []string
 		says string
 	}{
-		"an unknown flag":               {[]string{"-sed", "1"}, "-sed"},
-		"an argument":                   {[]string{"postgres://u:geheim@h/db"}, "no flag"},
-		"too few sessions":              {[]string{"-seed", "-1"}, "-seed -1"},
-		"more stalled than there are":   {[]string{"-seed", "3", "-stalled", "4"}, "not above the first"},
-		"stalled ones below none":       {[]string{"-stalled", "-1"}, "-stalled -1"},
-		"no number":                     {[]string{"-seed", "many"}, "many"},
-		"health of a program that ends": {[]string{"-once", "-http", "127.0.0.1:0"}, "leave out -once"},
-		"another kind of database":      {[]string{"-dsn", "mysql://u:geheim@h/db"}, "neither sqlite:PATH nor postgres"},
-		"a database without a path":     {[]string{"-dsn", "sqlite:"}, "neither sqlite:PATH nor postgres"},
-		"a file that is not there":      {[]string{"-config", "none.yaml"}, "none.yaml"},
+		"an unknown flag":                   {[]string{"-sed", "1"}, "-sed"},
+		"an argument":                       {[]string{"postgres://u:geheim@h/db"}, "unexpected argument; use flags only"},
+		"too few sessions":                  {[]string{"-seed", "-1"}, "-seed -1"},
+		"more stalled than there are":       {[]string{"-seed", "3", "-stalled", "4"}, "-stalled at most -seed"},
+		"a negative number of stalled ones": {[]string{"-stalled", "-1"}, "-stalled -1"},
+		"a number in words":                 {[]string{"-seed", "many"}, "many"},
+		"health of a single pass":           {[]string{"-once", "-http", "127.0.0.1:0"}, "leave out -once"},
+		"another kind of database":          {[]string{"-dsn", "mysql://u:geheim@h/db"}, "use sqlite:PATH or postgres"},
+		"a database without a path":         {[]string{"-dsn", "sqlite:"}, "use sqlite:PATH or postgres"},
+		"a missing file":                    {[]string{"-config", "none.yaml"}, "none.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, out, errs := sweep(t, c.args...)
@@ -126,13 +126,17 @@ func TestCommandLinesThatCannotBeMeant(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatCannotBeOpened(t *testing.T) {
+func TestOpenErrors(t *testing.T) {
 	for name, c := range map[string]struct{ dsn, says string }{
-		"a folder that is not there":        {"sqlite:" + filepath.Join(t.TempDir(), "none", "s.db"), "its folder is not there"},
-		"a server that does not listen":     {"postgres://u:geheim@127.0.0.1:1/db?sslmode=disable", "no server listens there"},
-		"a port that is none":               {"postgres://u:geheim@h:port/db", "-dsn cannot be understood"},
-		"a password with marks not escaped": {"postgres://u:geheim%@h/db", "-dsn cannot be understood"},
-		"a parameter that is none":          {"postgres://u:geheim@h/db?pool_max_conns=geheim", "-dsn cannot be understood"},
+		"a missing folder": {
+			"sqlite:" + filepath.Join(t.TempDir(), "none", "s.db"), "its folder is not there",
+		},
+		"a server that does not listen": {
+			"postgres://u:geheim@127.0.0.1:1/db?sslmode=disable", "no server listens there",
+		},
+		"an invalid port":                   {"postgres://u:geheim@h:port/db", "-dsn cannot be parsed"},
+		"a password with marks not escaped": {"postgres://u:geheim%@h/db", "-dsn cannot be parsed"},
+		"an invalid parameter":              {"postgres://u:geheim@h/db?pool_max_conns=geheim", "-dsn cannot be parsed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status, out, errs := sweep(t, "-dsn", c.dsn, "-once")
@@ -143,8 +147,8 @@ func TestADatabaseThatCannotBeOpened(t *testing.T) {
 	}
 }
 
-func TestADatabaseThatIsKept(t *testing.T) {
-	t.Run("in SQLite, whatever the file is called", func(t *testing.T) {
+func TestSecondRun(t *testing.T) {
+	t.Run("in an SQLite file with special characters in its name", func(t *testing.T) {
 		sweepTwice(t, "sqlite:"+filepath.Join(t.TempDir(), "a file? with #marks%20.db"))
 	})
 	t.Run("in PostgreSQL", func(t *testing.T) {
@@ -153,7 +157,7 @@ func TestADatabaseThatIsKept(t *testing.T) {
 	})
 }
 
-// sweepTwice has the second run find what the first one has left.
+// sweepTwice runs the program twice: the second run finds the sessions that the first one left.
 func sweepTwice(t *testing.T, dsn string) {
 	t.Helper()
 	status, out, errs := sweep(t, "-dsn", dsn, "-seed", "20", "-stalled", "12", "-once")
@@ -165,21 +169,21 @@ func sweepTwice(t *testing.T, dsn string) {
 	require.Regexp(t, `by reason: idle_timeout 13\n`, out)
 }
 
-func TestTheEnvironmentSaysTheLimits(t *testing.T) {
+func TestEnvironment(t *testing.T) {
 	t.Setenv("WATCHDOG_MAX_CANCELLATIONS", "2")
 	_, out, _ := sweep(t, "-seed", "20", "-stalled", "5", "-once")
 	require.Contains(t, out, " 2 cancelled")
 }
 
-func TestAnInterrupt(t *testing.T) {
-	t.Run("before the database is filled is no failure", func(t *testing.T) {
+func TestInterrupt(t *testing.T) {
+	t.Run("before the sessions are inserted is not a failure", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		var errs bytes.Buffer
 		require.Zero(t, main.Run(ctx, []string{"-once"}, io.Discard, &errs), errs.String())
 		require.Empty(t, errs.String())
 	})
-	t.Run("ends what sweeps and serves, once the session in hand is done", func(t *testing.T) {
+	t.Run("ends the sweeper and the server after the current session", func(t *testing.T) {
 		p := start(t, "-http", "127.0.0.1:0", "-seed", "20", "-stalled", "3")
 		p.until("3 cancelled")
 		p.until("host-1 1 host-2 1", func() { require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM)) })
@@ -187,7 +191,7 @@ func TestAnInterrupt(t *testing.T) {
 		require.Empty(t, p.stderr.String())
 		left, err := os.ReadDir(p.folder)
 		require.NoError(t, err)
-		require.Empty(t, left, "the folder of the database is removed")
+		require.Empty(t, left, "the temporary folder is removed")
 	})
 }
 
@@ -216,16 +220,17 @@ func TestHealth(t *testing.T) {
 	http.DefaultClient.CloseIdleConnections()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.cmd.Wait(), p.stderr.String())
-	require.LessOrEqual(t, strings.Count(p.text(), "pass "), 3, "of passes that find nothing only the first is told:\n%s", p.text())
+	require.LessOrEqual(t, strings.Count(p.text(), "pass "), 3, "only the first pass that finds nothing is printed:\n%s",
+		p.text())
 }
 
-func TestAnAddressThatIsTaken(t *testing.T) {
+func TestAddressInUse(t *testing.T) {
 	status, _, errs := sweep(t, "-http", "127.0.0.1:-1")
 	require.Equal(t, 1, status)
 	require.NotEmpty(t, errs)
 }
 
-// A program is this one in a process of its own.
+// A program is this program in a process of its own.
 type program struct {
 	t      *testing.T
 	cmd    *exec.Cmd
@@ -236,7 +241,7 @@ type program struct {
 	out bytes.Buffer
 }
 
-// Write implements [io.Writer] for what the program prints.
+// Write implements [io.Writer] for the program's output.
 func (p *program) Write(text []byte) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -249,16 +254,17 @@ func (p *program) text() string {
 	return p.out.String()
 }
 
-// until waits for the program to print something, after some steps.
+// until waits for a text in the output, after it ran some steps.
 func (p *program) until(text string, steps ...func()) {
 	p.t.Helper()
 	for _, step := range steps {
 		step()
 	}
-	require.Eventually(p.t, func() bool { return strings.Contains(p.text(), text) }, time.Minute, 5*time.Millisecond, "waiting for %q", text)
+	printed := func() bool { return strings.Contains(p.text(), text) }
+	require.Eventually(p.t, printed, time.Minute, 5*time.Millisecond, "waiting for %q", text)
 }
 
-// start starts the program. It ends by a signal, which Windows has not.
+// start starts the program. It ends by a signal, which Windows does not have.
 func start(t *testing.T, args ...string) *program {
 	t.Helper()
 	if runtime.GOOS == "windows" {

@@ -13,15 +13,15 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// A table prints what passes did.
+// A table prints the outcome of passes.
 type table struct {
 	mu     sync.Mutex
 	out    io.Writer
 	passes int
-	quiet  bool // the last pass had nothing to tell
+	quiet  bool // the last pass found nothing
 }
 
-// pass prints one pass. One that found nothing is a line, and only the first of several in a row.
+// pass prints one pass. Of several passes in a row that found nothing it prints only the first, in one line.
 func (t *table) pass(p sweep.Pass) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -39,18 +39,19 @@ func (t *table) pass(p sweep.Pass) {
 	w := tabwriter.NewWriter(t.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "SESSION\tHOST\tSILENT FOR\tALLOWED\tWHAT\tWHY\n")
 	for _, c := range p.Cases {
-		fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%s\t%s\n", c.Session.RunID, c.Session.Host, c.Silence.Round(time.Second), c.Threshold, c.Outcome, watchdog.SessionIdleTimeout)
+		fmt.Fprintf(w, "%s\t%s\t%v\t%v\t%s\t%s\n", c.Session.RunID, c.Session.Host,
+			c.Silence.Round(time.Second), c.Threshold, c.Handling, watchdog.SessionIdleTimeout)
 	}
 	w.Flush()
 }
 
-// history prints how many cancels there were today, by reason and by host: one query each.
+// history prints how many sessions were cancelled in the last day, by reason and by host, with one query each.
 func (t *table) history(ctx context.Context, store session.Store) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := time.Now()
 	for _, by := range []session.Dimension{session.ByReason, session.ByHost} {
-		counts, err := store.History(ctx, session.History{From: now.Add(-24 * time.Hour), To: now.Add(time.Minute), By: by})
+		counts, err := store.History(ctx, session.HistoryQuery{From: now.Add(-24 * time.Hour), To: now.Add(time.Minute), By: by})
 		if err != nil {
 			return err
 		}

@@ -1,16 +1,16 @@
-// Tick is a loop of ticks, one of whose calls does not come back: what [watchdog.Bound] does for a host whose work may ignore its
-// context. The tick's caller has its answer when the limit and the grace are over, the next tick runs under the same key, and the call that was
-// abandoned is listed until it ends.
+// Tick runs two ticks, and the call of the first one does not return in time. It shows what [bound.Do] does for
+// work that may ignore its context: the caller gets its answer after the limit and the grace, the next tick runs under
+// the same key, and the abandoned call is listed until it ends.
 //
-//	go run ./examples/tick                     a call that ignores its context, and ends late
-//	go run ./examples/tick -call heeds         one that returns when its context ends
-//	go run ./examples/tick -call finishes      one that is done in time
-//	go run ./examples/tick -call panics        one that panics after it was abandoned
+//	go run ./examples/tick                     a call that ignores its context and ends late
+//	go run ./examples/tick -call obeys         a call that returns when its context ends
+//	go run ./examples/tick -call finishes      a call that returns in time
+//	go run ./examples/tick -call panics        a call that panics after it was abandoned
 //
-// The limits are fractions of a second, so that it can be watched; real ones are minutes.
+// The limits are fractions of a second, short enough to watch; real ones are minutes.
 //
-// It exits with 0 when every tick was answered, and with 2 for a command line that cannot be meant. It does not stop
-// the abandoned call: nothing can.
+// It exits with 0 when every tick got an answer, and with 2 for a wrong command line. It does not stop the abandoned
+// call: nothing can.
 package main
 
 import (
@@ -22,10 +22,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
-// options are the command line.
+// options are the parsed command line.
 type options struct {
 	call         string
 	limit, grace time.Duration
@@ -34,7 +34,7 @@ type options struct {
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is the program, less what ends the process.
+// run is main without os.Exit.
 func run(args []string, stdout, stderr io.Writer) int {
 	opts, err := parse(args, stderr)
 	switch {
@@ -52,15 +52,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var opts options
 	flags := flag.NewFlagSet("tick", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.StringVar(&opts.call, "call", "ignores", "what the first call does: ignores, heeds, finishes or panics")
+	flags.StringVar(&opts.call, "call", "ignores", "what the first call does: ignores, obeys, finishes or panics")
 	flags.DurationVar(&opts.limit, "limit", 500*time.Millisecond, "how long a tick may take")
-	flags.DurationVar(&opts.grace, "grace", 300*time.Millisecond, "how long it has to return after that")
+	flags.DurationVar(&opts.grace, "grace", 300*time.Millisecond, "how long it may take to return after that")
 	flags.DurationVar(&opts.late, "late", 2*time.Second, "how long the first call really takes")
 	if err := flags.Parse(args); err != nil {
 		return opts, err
 	}
 	if calls[opts.call] == nil {
-		return opts, fmt.Errorf("-call %q: use ignores, heeds, finishes or panics", opts.call)
+		return opts, fmt.Errorf("-call %q: use ignores, obeys, finishes or panics", opts.call)
 	}
 	if opts.limit <= 0 || opts.grace <= 0 || opts.late <= 0 {
 		return opts, fmt.Errorf("-limit %v, -grace %v, -late %v: use positive durations", opts.limit, opts.grace, opts.late)
@@ -68,28 +68,28 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return opts, nil
 }
 
-// calls are what the first tick may do. Each returns what it found.
+// calls are the choices for the first tick's call.
 var calls = map[string]func(ctx context.Context, late time.Duration) (string, error){
 	"ignores": func(_ context.Context, late time.Duration) (string, error) {
 		time.Sleep(late)
 		return "too late", nil
 	},
-	"heeds": func(ctx context.Context, _ time.Duration) (string, error) {
+	"obeys": func(ctx context.Context, _ time.Duration) (string, error) {
 		<-ctx.Done()
 		return "partial", context.Cause(ctx)
 	},
 	"finishes": func(context.Context, time.Duration) (string, error) { return "done", nil },
 	"panics": func(_ context.Context, late time.Duration) (string, error) {
 		time.Sleep(late)
-		panic("after everybody left")
+		panic("after the caller left")
 	},
 }
 
-// loop is the host: it ticks under one key, so that two ticks never overlap unless one was abandoned.
+// loop is the host. All ticks have one key: two overlap only if the first was abandoned.
 type loop struct {
 	opts  options
 	out   io.Writer
-	calls watchdog.Calls
+	calls bound.Calls
 }
 
 func (l *loop) tickTwice() {
@@ -100,14 +100,14 @@ func (l *loop) tickTwice() {
 		time.Sleep(10 * time.Millisecond)
 	}
 	for _, end := range l.calls.LateEnds() {
-		l.say("the abandoned call ended %v after its caller had left%s\n",
+		l.say("the abandoned call ended %v after its caller left%s\n",
 			end.EndedAt.Sub(end.AbandonedAt).Round(100*time.Millisecond), how(end))
 	}
 }
 
-// tick makes one bounded call and says what became of it.
+// tick makes one bounded call and prints its outcome.
 func (l *loop) tick(name string, work func(context.Context, time.Duration) (string, error)) {
-	out := watchdog.Bound(context.Background(), watchdog.Call{
+	out := bound.Do(context.Background(), bound.Call{
 		Key: "tick", Limit: l.opts.limit, Grace: l.opts.grace, Calls: &l.calls,
 		Release: func() { l.say("  released what the call held\n") },
 	}, func(ctx context.Context) (string, error) { return work(ctx, l.opts.late) })
@@ -118,7 +118,7 @@ func (l *loop) tick(name string, work func(context.Context, time.Duration) (stri
 	}
 }
 
-// say prints; a reader that has gone changes nothing about the ticks.
+// say ignores write errors: they must not end a tick.
 func (l *loop) say(format string, args ...any) { _, _ = fmt.Fprintf(l.out, format, args...) }
 
 func (l *loop) list() {
@@ -127,9 +127,9 @@ func (l *loop) list() {
 	}
 }
 
-func how(end watchdog.LateEnd) string {
+func how(end bound.LateEnd) string {
 	if end.Panic == nil {
-		return ", and its result went to nobody"
+		return "; its result was dropped"
 	}
-	return fmt.Sprintf(", in a panic that went to nobody: %v", end.Panic.Value)
+	return fmt.Sprintf("; its panic was dropped: %v", end.Panic.Value)
 }

@@ -14,12 +14,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func TestTicks(t *testing.T) {
 	for call, says := range map[string][]string{
 		"ignores": {
-			`first tick: layer hard after 800ms, result "", overran true`, "released what the call held", "abandoned: tick, since",
-			`second tick: layer none after 0s, result "done", overran false`, "ended 1.2s after its caller had left, and its result went to nobody",
+			`first tick: layer hard after 800ms, result "", overran true`, "released what the call held",
+			"abandoned: tick, since",
+			`second tick: layer none after 0s, result "done", overran false`,
+			"ended 1.2s after its caller left; its result was dropped",
 		},
-		"heeds":    {`first tick: layer soft after 500ms, result "partial", overran true`, "overran its limit of 500ms"},
+		"obeys":    {`first tick: layer soft after 500ms, result "partial", overran true`, "overran its limit of 500ms"},
 		"finishes": {`first tick: layer none after 0s, result "done", overran false`},
-		"panics":   {"layer hard", "in a panic that went to nobody: after everybody left"},
+		"panics":   {"layer hard", "its panic was dropped: after the caller left"},
 	} {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

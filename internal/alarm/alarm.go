@@ -1,10 +1,10 @@
-// Package alarm rings many runs under one runtime timer: a deadline costs a slot in a heap instead of a timer, and
-// ten thousand that fall on one instant are rung by one goroutine instead of by as many.
+// Package alarm serves the deadlines of many runs with one runtime timer. A deadline costs a slot in a heap instead of
+// a timer. If ten thousand deadlines fall on one instant, one goroutine serves them instead of ten thousand.
 //
-// A queue has no goroutine while it waits and no timer while it is empty. It looks at the machine's sleep once a
-// minute, so that a deadline that passed while the machine slept rings within a minute of its waking.
+// A queue has no goroutine while it waits and no timer while it is empty. It checks once a minute whether the machine
+// slept, so a deadline that passed during sleep fires within a minute after the machine wakes.
 //
-// It does not know the fake time of a testing/synctest bubble: what runs in one needs a timer of its own.
+// The package does not know the fake time of a testing/synctest bubble: a run in a bubble needs its own timer.
 package alarm
 
 import (
@@ -13,37 +13,39 @@ import (
 	"time"
 )
 
-// Glance is how long a queue waits at most before it looks whether the machine slept.
-const Glance = time.Minute
+// CheckInterval is the longest time that a queue waits before it checks whether the machine slept.
+const CheckInterval = time.Minute
 
-// An Item is one place in a queue, embedded in the run that owns it. The zero value with its Owner set is ready; it
-// must not be copied once it was set, and belongs to one queue.
+// An Item is one deadline in a queue, embedded in the run that owns it. The zero value with its Owner set is ready to
+// use. An Item must not be copied after its first use, and must be used with one queue only.
 type Item[T any] struct {
 	Owner *T
 	due   time.Duration
-	place int // in the heap, from 1; 0 is nowhere
+	index int // in the heap, from 1; 0 means not in it
 }
 
-// A Queue rings items when they are due. Safe for concurrent use.
+// A Queue fires items when they are due. It is safe for concurrent use.
 type Queue[T any] struct {
-	ring  func(due []*T)
-	sleep func() time.Duration
-	base  time.Time
-	mu    sync.Mutex
-	items places[T]
-	timer *time.Timer
-	armed time.Duration // when the timer is due; 0 if it is not set
-	slept time.Duration
+	notify    func(due []*T)
+	readSlept func() time.Duration
+	base      time.Time
+	mu        sync.Mutex
+	items     itemHeap[T]
+	timer     *time.Timer
+	timerDue  time.Duration // 0 if the timer is not set
+	slept     time.Duration
 }
 
-// New returns a queue that calls ring, on a goroutine of its own, with all owners that are due at one time, earliest first. An item
-// that rang is no longer set. Ring must not block; it may set and remove items. Slept tells how long the machine has slept
-// so far; when that grew, all items ring, for their owners to look for themselves.
-func New[T any](ring func(due []*T), slept func() time.Duration) *Queue[T] {
-	return &Queue[T]{ring: ring, sleep: slept, base: time.Now()}
+// New returns a queue. When items are due, it calls notify on a new goroutine with all their owners, earliest first.
+// These items are no longer set. Notify must not block; it may set and remove items.
+//
+// Slept returns how long the machine has slept so far. If that has grown, all items fire, so that their owners can
+// check their deadlines.
+func New[T any](notify func(due []*T), slept func() time.Duration) *Queue[T] {
+	return &Queue[T]{notify: notify, readSlept: slept, base: time.Now()}
 }
 
-// Set makes the item due after d, in place of when it was due before. At zero or less it rings at once.
+// Set makes the item due after d, and replaces its former deadline. If d is zero or less, it fires at once.
 func (q *Queue[T]) Set(item *Item[T], d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -51,35 +53,35 @@ func (q *Queue[T]) Set(item *Item[T], d time.Duration) {
 	if item.due = now + d; item.due < now && d > 0 {
 		item.due = 1<<63 - 1
 	}
-	if item.place == 0 {
+	if item.index == 0 {
 		heap.Push(&q.items, item)
 	} else {
-		heap.Fix(&q.items, item.place-1)
+		heap.Fix(&q.items, item.index-1)
 	}
 	q.arm(now)
 }
 
-// Remove takes the item out. It may still ring if that has begun.
+// Remove removes the item. It can still fire if notify is already being called.
 func (q *Queue[T]) Remove(item *Item[T]) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if item.place == 0 {
+	if item.index == 0 {
 		return
 	}
-	heap.Remove(&q.items, item.place-1)
+	heap.Remove(&q.items, item.index-1)
 	if len(q.items) == 0 {
 		q.timer.Stop()
-		q.armed = 0
+		q.timerDue = 0
 	}
 }
 
-// arm sets the timer for the earliest item, unless it is set for then or earlier.
+// arm sets the timer for the earliest item, unless it is set for that time or earlier.
 func (q *Queue[T]) arm(now time.Duration) {
-	due := min(q.items[0].due, now+Glance)
-	if q.armed != 0 && q.armed <= due {
+	due := min(q.items[0].due, now+CheckInterval)
+	if q.timerDue != 0 && q.timerDue <= due {
 		return
 	}
-	q.armed = max(due, 1)
+	q.timerDue = max(due, 1)
 	if q.timer == nil {
 		q.timer = time.AfterFunc(due-now, q.fire)
 		return
@@ -88,19 +90,19 @@ func (q *Queue[T]) arm(now time.Duration) {
 }
 
 func (q *Queue[T]) fire() {
-	if due := q.take(); len(due) > 0 {
-		q.ring(due)
+	if due := q.takeDue(); len(due) > 0 {
+		q.notify(due)
 	}
 }
 
-// take removes what is due and arms the timer for the rest. After the machine slept everything is due.
-func (q *Queue[T]) take() []*T {
+// takeDue removes the due items and arms the timer for the rest. If the machine slept, all items are due.
+func (q *Queue[T]) takeDue() []*T {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.armed = 0
+	q.timerDue = 0
 	now := time.Since(q.base)
 	if q.wokeUp() {
-		return q.drain()
+		return q.takeAll()
 	}
 	var due []*T
 	for len(q.items) > 0 && q.items[0].due <= now {
@@ -114,44 +116,44 @@ func (q *Queue[T]) take() []*T {
 
 func (q *Queue[T]) wokeUp() bool {
 	before := q.slept
-	q.slept = q.sleep()
+	q.slept = q.readSlept()
 	return q.slept > before
 }
 
-func (q *Queue[T]) drain() []*T {
+func (q *Queue[T]) takeAll() []*T {
 	all := make([]*T, len(q.items))
 	for i, item := range q.items {
-		item.place = 0
+		item.index = 0
 		all[i] = item.Owner
 	}
 	q.items = nil
 	return all
 }
 
-// places is the heap of a queue's items, earliest first.
-type places[T any] []*Item[T]
+// An itemHeap holds a queue's items, earliest first.
+type itemHeap[T any] []*Item[T]
 
-func (p places[T]) Len() int           { return len(p) }
-func (p places[T]) Less(i, j int) bool { return p[i].due < p[j].due }
+func (p itemHeap[T]) Len() int           { return len(p) }
+func (p itemHeap[T]) Less(i, j int) bool { return p[i].due < p[j].due }
 
-func (p places[T]) Swap(i, j int) {
+func (p itemHeap[T]) Swap(i, j int) {
 	p[i], p[j] = p[j], p[i]
-	p[i].place, p[j].place = i+1, j+1
+	p[i].index, p[j].index = i+1, j+1
 }
 
 // Push implements [heap.Interface].
-func (p *places[T]) Push(item any) {
+func (p *itemHeap[T]) Push(item any) {
 	it := item.(*Item[T])
 	*p = append(*p, it)
-	it.place = len(*p)
+	it.index = len(*p)
 }
 
 // Pop implements [heap.Interface].
-func (p *places[T]) Pop() any {
+func (p *itemHeap[T]) Pop() any {
 	end := len(*p) - 1
 	it := (*p)[end]
 	(*p)[end] = nil
 	*p = (*p)[:end]
-	it.place = 0
+	it.index = 0
 	return it
 }

@@ -27,77 +27,77 @@ func newOwner(name int) *owner {
 	return o
 }
 
-// A bell notes who was rung and when.
-type bell struct {
+// A recorder records which items fired and when.
+type recorder struct {
 	mu    sync.Mutex
 	began time.Time
-	rings []ring
+	fired []firing
 	slept time.Duration // of the machine
 }
 
-type ring struct {
+type firing struct {
 	name  int
 	after time.Duration
 }
 
-func (b *bell) ring(due []*owner) {
+func (b *recorder) notify(due []*owner) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, o := range due {
-		b.rings = append(b.rings, ring{o.name, time.Since(b.began)})
+		b.fired = append(b.fired, firing{o.name, time.Since(b.began)})
 	}
 }
 
-// wait lets time pass and returns who was rung by then.
-func (b *bell) wait(d time.Duration) []ring {
+// wait lets time pass and returns what has fired by then.
+func (b *recorder) wait(d time.Duration) []firing {
 	time.Sleep(d)
 	synctest.Wait()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return slices.Clone(b.rings)
+	return slices.Clone(b.fired)
 }
 
-// sleep lets the machine sleep.
-func (b *bell) sleep(d time.Duration) {
+// sleep makes the machine sleep.
+func (b *recorder) sleep(d time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.slept += d
 }
 
-func (b *bell) sleptSoFar() time.Duration {
+func (b *recorder) sleptSoFar() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.slept
 }
 
-func inBubble(t *testing.T, test func(t *testing.T, q *alarm.Queue[owner], b *bell)) {
+func inBubble(t *testing.T, test func(t *testing.T, q *alarm.Queue[owner], b *recorder)) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &bell{began: time.Now()}
-		test(t, alarm.New(b.ring, b.sleptSoFar), b)
+		b := &recorder{began: time.Now()}
+		test(t, alarm.New(b.notify, b.sleptSoFar), b)
 	})
 }
 
 func TestQueue(t *testing.T) {
-	t.Run("items ring when they are due, earliest first", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+	t.Run("items fire when they are due, earliest first", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			for name, d := range []time.Duration{3 * time.Hour, time.Second, time.Hour, 0} {
 				q.Set(&newOwner(name).Item, d)
 			}
-			require.Equal(t, []ring{{3, 0}, {1, time.Second}, {2, time.Hour}, {0, 3 * time.Hour}}, b.wait(4*time.Hour))
+			require.Equal(t, []firing{{3, 0}, {1, time.Second}, {2, time.Hour}, {0, 3 * time.Hour}}, b.wait(4*time.Hour))
 		})
 	})
-	t.Run("setting an item again replaces when it was due", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+	t.Run("setting an item again replaces its deadline", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			sooner, later := newOwner(1), newOwner(2)
 			q.Set(&sooner.Item, time.Hour)
 			q.Set(&later.Item, time.Minute)
 			q.Set(&sooner.Item, time.Second)
 			q.Set(&later.Item, 2*time.Minute)
-			require.Equal(t, []ring{{1, time.Second}, {2, 2 * time.Minute}}, b.wait(time.Hour))
+			require.Equal(t, []firing{{1, time.Second}, {2, 2 * time.Minute}}, b.wait(time.Hour))
 		})
 	})
-	t.Run("what is removed does not ring, and a queue that is empty has no timer", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+	t.Run("a removed item does not fire, and an empty queue has no timer", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			one, other := newOwner(1), newOwner(2)
 			q.Set(&one.Item, time.Second)
 			q.Set(&other.Item, 2*time.Second)
@@ -109,18 +109,18 @@ func TestQueue(t *testing.T) {
 			require.Len(t, b.wait(time.Hour), 1)
 		})
 	})
-	t.Run("after the machine slept all ring within a minute, once", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+	t.Run("after the machine slept all items fire within a minute, once", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			one, other := newOwner(1), newOwner(2)
 			q.Set(&one.Item, time.Hour)
 			q.Set(&other.Item, 2*time.Hour)
 			require.Empty(t, b.wait(90*time.Second))
 			b.sleep(8 * time.Hour)
-			require.Equal(t, []ring{{1, 2 * time.Minute}, {2, 2 * time.Minute}}, b.wait(time.Hour))
+			require.Equal(t, []firing{{1, 2 * time.Minute}, {2, 2 * time.Minute}}, b.wait(time.Hour))
 		})
 	})
-	t.Run("a wait too long for the clock never rings", func(t *testing.T) {
-		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+	t.Run("a wait too long for the clock never fires", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			o := newOwner(1)
 			time.Sleep(time.Second)
 			q.Set(&o.Item, 1<<63-1)
@@ -130,9 +130,10 @@ func TestQueue(t *testing.T) {
 	})
 }
 
-func TestRandomDeadlinesAgreeWithASortedList(t *testing.T) {
+// TestQueueModel checks that random deadlines fire as in a sorted list.
+func TestQueueModel(t *testing.T) {
 	for seed := range uint64(50) {
-		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *bell) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			rng := rand.New(rand.NewPCG(seed, 1))
 			due := map[int]time.Duration{}
 			owners := make([]*owner, 40)
@@ -149,10 +150,10 @@ func TestRandomDeadlinesAgreeWithASortedList(t *testing.T) {
 				q.Set(&owners[i].Item, d)
 				due[i] = d
 			}
-			rings := b.wait(time.Second)
-			require.Len(t, rings, len(due))
-			require.True(t, slices.IsSortedFunc(rings, func(x, y ring) int { return int(x.after - y.after) }))
-			for _, r := range rings {
+			fired := b.wait(time.Second)
+			require.Len(t, fired, len(due))
+			require.True(t, slices.IsSortedFunc(fired, func(x, y firing) int { return int(x.after - y.after) }))
+			for _, r := range fired {
 				require.Equal(t, due[r.name], r.after)
 			}
 		})

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// comments checks every comment of the Go files in a folder, those inside of functions too.
-func (c *checker) comments(dir string) error {
-	s, err := c.library.folder(folder{dir: dir})
+// checkComments checks every comment of the Go files in a directory, also inside functions.
+func (c *checker) checkComments(dir string) error {
+	s, err := c.library.readDir(location{dir: dir})
 	if err != nil || s == nil {
 		return err
 	}
 	for file, syntax := range s.syntax {
 		for _, group := range syntax.Comments {
-			if err := c.comment(s, file, group); err != nil {
+			if err := c.checkComment(s, file, group); err != nil {
 				return err
 			}
 		}
@@ -26,30 +26,30 @@ func (c *checker) comments(dir string) error {
 
 var packagePath = regexp.MustCompile(`^[a-z]\w*(?:[./]\w+)*$`)
 
-// everything takes all that has the form of a link for one: whether there is such a name is checked afterwards.
-var everything = comment.Parser{
+// linkParser takes everything that looks like a link for one. Whether the name exists is checked later.
+var linkParser = comment.Parser{
 	LookupPackage: func(name string) (importPath string, ok bool) { return name, packagePath.MatchString(name) },
 	LookupSym:     func(recv, name string) (ok bool) { return true },
 }
 
-func (c *checker) comment(s *source, file string, group *ast.CommentGroup) error {
+func (c *checker) checkComment(s *source, file string, group *ast.CommentGroup) error {
 	line := s.files.Position(group.Pos()).Line
 	text := group.Text()
-	c.mentioned(file, line, text)
-	for _, link := range links(everything.Parse(text).Content) {
+	c.checkMentions(file, line, text)
+	for _, link := range links(linkParser.Parse(text).Content) {
 		ok, err := c.exists(s, file, link)
 		if err != nil {
 			return err
 		}
 		if !ok {
-			written := written(link)
+			written := linkText(link)
 			c.report(file, line+lineOf(text, "["+written+"]"), "[%s] does not exist", written)
 		}
 	}
 	return nil
 }
 
-// lineOf counts the lines before a word; a word that is not found is in the first one.
+// lineOf counts the lines before a word. If the word is not found, it returns 0.
 func lineOf(text, word string) int {
 	before, _, found := strings.Cut(text, word)
 	if !found {
@@ -58,7 +58,7 @@ func lineOf(text, word string) int {
 	return strings.Count(before, "\n")
 }
 
-// links are the names that a comment links.
+// links returns the links of a comment.
 func links(blocks []comment.Block) []*comment.DocLink {
 	var found []*comment.DocLink
 	for _, block := range blocks {
@@ -86,9 +86,10 @@ func linksIn(text []comment.Text) []*comment.DocLink {
 	return found
 }
 
-// written is a link as its author wrote it.
-func written(link *comment.DocLink) string {
-	return strings.Join(slices.DeleteFunc([]string{link.ImportPath, member(link)}, func(part string) bool { return part == "" }), ".")
+// linkText returns a link as its author wrote it.
+func linkText(link *comment.DocLink) string {
+	parts := []string{link.ImportPath, member(link)}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ".")
 }
 
 func member(link *comment.DocLink) string {
@@ -98,8 +99,8 @@ func member(link *comment.DocLink) string {
 	return link.Recv + "." + link.Name
 }
 
-// exists looks a linked name up. A package is meant by the name that the files import it under, or by its path; a word in
-// lower case by itself is a package or a name that is not exported.
+// exists reports whether a linked name exists. A link names a package by its name in the files' imports, or by its
+// path. A single lower-case word is a package or an unexported name.
 func (c *checker) exists(s *source, file string, link *comment.DocLink) (bool, error) {
 	switch {
 	case link.ImportPath == "":
@@ -121,22 +122,22 @@ func (c *checker) exists(s *source, file string, link *comment.DocLink) (bool, e
 	return link.Name == "" || target.names.has(member(link)), nil
 }
 
-// has reports whether a file of the package can mean a name by itself.
+// has reports whether a file of the package can use a name without a package before it.
 func (s *source) has(file, name string) bool {
-	return s.names.has(name) || isTest(file) && s.inTests.has(name)
+	return s.names.has(name) || isTest(file) && s.testNames.has(name)
 }
 
-// contains reports whether a package of that path would be in the tree.
+// contains reports whether a package of that path belongs to the tree.
 func (l *library) contains(importPath string) bool {
 	return importPath == l.module || strings.HasPrefix(importPath, l.module+"/")
 }
 
 var documents = regexp.MustCompile(`\bdocs/[\w.-]+\.md\b`)
 
-// mentioned checks the documents that a text sends its reader to.
-func (c *checker) mentioned(file string, line int, text string) {
+// checkMentions checks that the documents named in a text exist.
+func (c *checker) checkMentions(file string, line int, text string) {
 	for _, document := range documents.FindAllString(text, -1) {
-		if !c.isThere(document) {
+		if !c.hasFile(document) {
 			c.report(file, line+lineOf(text, document), "%s does not exist", document)
 		}
 	}

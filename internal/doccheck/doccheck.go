@@ -1,6 +1,6 @@
-// Package doccheck finds the places in comments and documents that name what does not exist (any more): a linked or
-// quoted Go name, a document, the target of a link. It looks at names only; whether what is said of them is true, a
-// reader has to find out, and a name without link or quotes is not seen.
+// Package doccheck finds places in comments and documents that name something that does not exist: a linked or quoted
+// Go name, a document, or the target of a link. It checks names only, not whether the text about them is true. It
+// does not see a name without link or quotes.
 package doccheck
 
 import (
@@ -19,12 +19,12 @@ type Problem struct {
 	Text string
 }
 
-// String puts the place before the text, as compilers do.
+// String returns the place and the text, in the format of compilers.
 func (p Problem) String() string { return fmt.Sprintf("%s:%d: %s", p.File, p.Line, p.Text) }
 
-// Check reads every Go file and every Markdown file of a source tree and returns what is wrong in them, ordered
-// by file and line. The standard library is a tree of its own: GOROOT/src. Names of modules that are in neither are not
-// checked. Folders named testdata, bin and vendor, and those that begin with a dot, are not read.
+// Check reads every Go file and every Markdown file of a source tree and returns the problems, sorted by file and line.
+// Standard is the tree of the standard library, GOROOT/src. Check does not check the names of other modules. It skips
+// directories named testdata, bin or vendor, and those that begin with a dot.
 func Check(tree, standard fs.FS) ([]Problem, error) {
 	c := &checker{tree: tree, library: newLibrary(tree, standard)}
 	err := fs.WalkDir(tree, ".", c.visit)
@@ -37,7 +37,7 @@ func Check(tree, standard fs.FS) ([]Problem, error) {
 type checker struct {
 	tree     fs.FS
 	library  *library
-	byName   map[string][]*source // what documents may quote; read when the first one does
+	byName   map[string][]*source // the packages of the tree by name; nil until the first document is checked
 	problems []Problem
 }
 
@@ -52,9 +52,9 @@ func (c *checker) visit(name string, entry fs.DirEntry, err error) error {
 	case entry.IsDir() && skipped(name):
 		return fs.SkipDir
 	case entry.IsDir():
-		return c.comments(name)
+		return c.checkComments(name)
 	case path.Ext(name) == ".md":
-		return c.document(name)
+		return c.checkDocument(name)
 	}
 	return nil
 }

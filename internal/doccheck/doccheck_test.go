@@ -18,7 +18,7 @@ var standard = fstest.MapFS{
 	"embed/embed.go": {Data: []byte("package embed\n")},
 }
 
-// right is a small module in which everything that is named exists.
+// right is a small module in which every name exists.
 func right() fstest.MapFS {
 	return fstest.MapFS{
 		"go.mod": {Data: []byte("module example.com/guard\n\ngo 1.25.0\n")},
@@ -52,7 +52,8 @@ func (g *Guard) Stop() {
 	// [lower] and [os] are.
 }
 `)},
-		"sub/sub.go": {Data: []byte(`// Package sub uses [guard.New], [guard.Guard.Stop], [io/fs.ErrNotExist] and [yaml.Unseen].
+		"sub/sub.go": {Data: []byte(`// Package sub uses [guard.New], [guard.Guard.Stop],
+// [io/fs.ErrNotExist] and [yaml.Unseen].
 package sub
 
 import (
@@ -60,19 +61,21 @@ import (
 	"go.example.com/yaml/v4"
 )
 `)},
-		"guard_test.go": {Data: []byte("package guard_test\n\n// helper makes a [Bed] for [New].\nfunc helper() {}\n\ntype Bed struct{}\n")},
-		"docs/guide.md": {Data: []byte("Use `guard.New` or `guard.Guard.Limit`, as [here](../guard.go) and `os.Whatever`.\n\n" +
-			"```go\nguard.New().Whatever()\n```\n\n```\nguard.Output\n```\n\n[place](#below) [other](https://example.com/x.md)\n")},
+		"guard_test.go": {Data: []byte("package guard_test\n\n// helper makes a [Fixture] for [New].\n" +
+			"func helper() {}\n\ntype Fixture struct{}\n")},
+		"docs/guide.md": {Data: []byte("Use `guard.New` or `guard.Guard.Limit`, as [here](../guard.go) and " +
+			"`os.Whatever`.\n\n```go\nguard.New().Whatever()\n```\n\n" +
+			"```\nguard.Output\n```\n\n[place](#below) [other](https://example.com/x.md)\n")},
 	}
 }
 
-func TestATreeInWhichEveryNameExists(t *testing.T) {
+func TestCorrectTree(t *testing.T) {
 	problems, err := doccheck.Check(right(), standard)
 	require.NoError(t, err)
 	require.Empty(t, problems)
 }
 
-func TestNamesThatDoNotExistAreFound(t *testing.T) {
+func TestProblems(t *testing.T) {
 	const file = "wrong.go"
 	for sentence, test := range map[string]struct {
 		file, text, want string
@@ -80,7 +83,7 @@ func TestNamesThatDoNotExistAreFound(t *testing.T) {
 		"a linked name": {
 			file, "package guard\n\n// F is not\n// a [Nothing].\nfunc F() {}\n", "wrong.go:4: [Nothing] does not exist",
 		},
-		"a linked name that is not exported": {
+		"a linked unexported name": {
 			file, "package guard\n\n// F is not\n// [upper].\nfunc F() {}\n", "wrong.go:4: [upper] does not exist",
 		},
 		"a linked method": {
@@ -93,19 +96,21 @@ func TestNamesThatDoNotExistAreFound(t *testing.T) {
 			file, "package guard\n\n// F is not:\n//   - a [Nothing].\nfunc F() {}\n", "wrong.go:4: [Nothing] does not exist",
 		},
 		"a linked name of a test": {
-			file, "package guard\n\n// F is not a [Bed].\nfunc F() {}\n", "wrong.go:3: [Bed] does not exist",
+			file, "package guard\n\n// F is not a [Fixture].\nfunc F() {}\n", "wrong.go:3: [Fixture] does not exist",
 		},
 		"a linked name of the standard library": {
 			file, "package guard\n\n// F is not [os.Close].\nfunc F() {}\n", "wrong.go:3: [os.Close] does not exist",
 		},
 		"a linked name of another package": {
-			"sub/wrong.go", "package sub\n\n// F is not [guard.Old].\nfunc F() {}\n", "sub/wrong.go:3: [guard.Old] does not exist",
+			"sub/wrong.go", "package sub\n\n// F is not [guard.Old].\nfunc F() {}\n",
+			"sub/wrong.go:3: [guard.Old] does not exist",
 		},
 		"a linked name of a package that is not imported": {
 			file, "package guard\n\n// F is not [sub.F].\nfunc F() {}\n", "wrong.go:3: [sub.F] does not exist",
 		},
-		"a linked name of a package that is gone": {
-			file, "package guard\n\nimport \"example.com/guard/gone\"\n\n// F is not [gone.F].\nfunc F() {}\n", "wrong.go:5: [gone.F] does not exist",
+		"a linked name of a removed package": {
+			file, "package guard\n\nimport \"example.com/guard/gone\"\n\n// F is not [gone.F].\nfunc F() {}\n",
+			"wrong.go:5: [gone.F] does not exist",
 		},
 		"a document in a comment": {
 			file, "package guard\n\n// F is in docs/gone.md.\nfunc F() {}\n", "wrong.go:3: docs/gone.md does not exist",
@@ -116,10 +121,10 @@ func TestNamesThatDoNotExistAreFound(t *testing.T) {
 		"a quoted field": {
 			"README.md", "Use `guard.Guard.Length`.\n", "README.md:1: guard.Guard.Length does not exist",
 		},
-		"a name in a block of code": {
+		"a name in a code block": {
 			"README.md", "```go\ng := guard.Make()\n```\n", "README.md:2: guard.Make does not exist",
 		},
-		"a document that is linked": {
+		"a linked document": {
 			"docs/more.md", "See [more](gone.md#there).\n", "docs/more.md:1: gone.md does not exist",
 		},
 	} {
@@ -134,7 +139,7 @@ func TestNamesThatDoNotExistAreFound(t *testing.T) {
 	}
 }
 
-func TestFoldersThatAreNotOursAreNotRead(t *testing.T) {
+func TestSkippedDirs(t *testing.T) {
 	tree := right()
 	for _, name := range []string{"testdata/wrong.go", "bin/wrong.go", ".git/wrong.go", "sub/vendor/wrong.go"} {
 		tree[name] = &fstest.MapFile{Data: []byte("this is not Go")}
@@ -144,7 +149,7 @@ func TestFoldersThatAreNotOursAreNotRead(t *testing.T) {
 	require.Empty(t, problems)
 }
 
-func TestAFileThatIsNotGoIsAnError(t *testing.T) {
+func TestSyntaxError(t *testing.T) {
 	tree := right()
 	tree["wrong.go"] = &fstest.MapFile{Data: []byte("this is not Go")}
 	_, err := doccheck.Check(tree, standard)

@@ -13,26 +13,27 @@ var (
 	linked    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// document checks a Markdown file: Go names of our packages in quotes and in blocks of Go code, and the files that it links.
-func (c *checker) document(name string) error {
+// checkDocument checks a Markdown file: the linked files, and the names of our packages in quotes and in Go code
+// blocks.
+func (c *checker) checkDocument(name string) error {
 	text, err := fs.ReadFile(c.tree, name)
 	if err != nil {
 		return err
 	}
-	fence := "" // the language of the block of code that a line is in
+	fence := "" // "" outside of code blocks, else "in " and the language
 	for i, line := range strings.Split(string(text), "\n") {
 		if language, ok := strings.CutPrefix(strings.TrimSpace(line), "```"); ok {
 			fence = toggle(fence, language)
 			continue
 		}
-		if err := c.line(name, i+1, line, fence); err != nil {
+		if err := c.checkLine(name, i+1, line, fence); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// toggle enters a block of code, or leaves it.
+// toggle enters or leaves a code block.
 func toggle(fence, language string) string {
 	if fence != "" {
 		return ""
@@ -40,15 +41,15 @@ func toggle(fence, language string) string {
 	return "in " + language
 }
 
-func (c *checker) line(file string, number int, line, fence string) error {
+func (c *checker) checkLine(file string, number int, line, fence string) error {
 	switch fence {
 	case "in go":
-		return c.code(file, number, line)
+		return c.checkCode(file, number, line)
 	case "":
-		c.targets(file, number, line)
-		c.mentioned(file, number, line)
+		c.checkTargets(file, number, line)
+		c.checkMentions(file, number, line)
 		for _, span := range quoted.FindAllString(line, -1) {
-			if err := c.code(file, number, strings.Trim(span, "`")); err != nil {
+			if err := c.checkCode(file, number, strings.Trim(span, "`")); err != nil {
 				return err
 			}
 		}
@@ -56,8 +57,8 @@ func (c *checker) line(file string, number int, line, fence string) error {
 	return nil
 }
 
-// code checks the names of our packages in a piece of Go.
-func (c *checker) code(file string, line int, code string) error {
+// checkCode checks the names of our packages in a piece of Go code.
+func (c *checker) checkCode(file string, line int, code string) error {
 	packages, err := c.packages()
 	if err != nil {
 		return err
@@ -72,8 +73,7 @@ func (c *checker) code(file string, line int, code string) error {
 	return nil
 }
 
-// anyHas reports whether one of the packages of a name has what is quoted. What follows a variable, a constant or a function is
-// not looked at.
+// anyHas reports whether one of the packages has the name. It checks the member only if the name is a type.
 func anyHas(packages []*source, name, member string) bool {
 	for _, p := range packages {
 		if !p.names.has(name) {
@@ -86,7 +86,7 @@ func anyHas(packages []*source, name, member string) bool {
 	return false
 }
 
-// packages are those of the tree by their names.
+// packages returns the packages of the tree by their names.
 func (c *checker) packages() (map[string][]*source, error) {
 	if c.byName != nil {
 		return c.byName, nil
@@ -101,7 +101,7 @@ func (c *checker) packages() (map[string][]*source, error) {
 		case skipped(dir):
 			return fs.SkipDir
 		}
-		s, err := c.library.folder(folder{dir: dir})
+		s, err := c.library.readDir(location{dir: dir})
 		if s != nil && s.name != "" && s.name != "main" {
 			byName[s.name] = append(byName[s.name], s)
 		}
@@ -111,20 +111,20 @@ func (c *checker) packages() (map[string][]*source, error) {
 	return byName, err
 }
 
-// targets checks the files that a line links; places in other documents and on other machines are not looked at.
-func (c *checker) targets(file string, number int, line string) {
+// checkTargets checks that the linked files of a line exist. It does not check anchors and URLs.
+func (c *checker) checkTargets(file string, number int, line string) {
 	for _, match := range linked.FindAllStringSubmatch(line, -1) {
 		target, _, _ := strings.Cut(match[1], "#")
 		if target == "" || strings.Contains(target, ":") {
 			continue
 		}
-		if !c.isThere(path.Join(path.Dir(file), target)) {
+		if !c.hasFile(path.Join(path.Dir(file), target)) {
 			c.report(file, number, "%s does not exist", target)
 		}
 	}
 }
 
-func (c *checker) isThere(name string) bool {
+func (c *checker) hasFile(name string) bool {
 	_, err := fs.Stat(c.tree, name)
 	return err == nil
 }

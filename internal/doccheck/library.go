@@ -11,31 +11,31 @@ import (
 	"strings"
 )
 
-// A library finds packages by their import path, in the tree and in the standard library, and reads each once.
+// A library finds packages by import path, in the tree and in the standard library. It reads each once.
 type library struct {
 	tree, standard fs.FS
-	module         string // the path of the module at the top of the tree; those below it continue it
-	read           map[folder]*source
+	module         string // the path of the module at the top of the tree; the paths of nested modules begin with it
+	sources        map[location]*source
 }
 
-// A folder is one in the tree, or one of the standard library.
-type folder struct {
+// A location is a directory of the tree or of the standard library.
+type location struct {
 	standard bool
 	dir      string
 }
 
-// A source is the Go files of one folder. Tests know more names than the package that they stand beside.
+// A source holds the Go files of one directory. Its tests can use more names than its package.
 type source struct {
-	name    string // of the package; empty when the folder has tests only
-	files   *token.FileSet
-	syntax  map[string]*ast.File
-	names   *names
-	inTests *names
-	imports map[string]string // by the name that the package's files use
+	name      string // of the package; empty if there are only tests
+	files     *token.FileSet
+	syntax    map[string]*ast.File
+	names     *names
+	testNames *names
+	imports   map[string]string // by the name that the package's files use
 }
 
 func newLibrary(tree, standard fs.FS) *library {
-	l := &library{tree: tree, standard: standard, read: map[folder]*source{}}
+	l := &library{tree: tree, standard: standard, sources: map[location]*source{}}
 	if text, err := fs.ReadFile(tree, "go.mod"); err == nil {
 		_, after, _ := strings.Cut("\n"+string(text), "\nmodule ")
 		l.module, _, _ = strings.Cut(after, "\n")
@@ -44,30 +44,30 @@ func newLibrary(tree, standard fs.FS) *library {
 	return l
 }
 
-// find returns the package of an import path, or nil when it is in another module or nowhere.
+// find returns the package of an import path. It returns nil if the package is in another module or does not exist.
 func (l *library) find(importPath string) (*source, error) {
 	if importPath == l.module {
-		return l.folder(folder{dir: "."})
+		return l.readDir(location{dir: "."})
 	}
 	if dir, ours := strings.CutPrefix(importPath, l.module+"/"); ours && l.module != "" {
-		return l.folder(folder{dir: dir})
+		return l.readDir(location{dir: dir})
 	}
-	return l.folder(folder{standard: true, dir: importPath})
+	return l.readDir(location{standard: true, dir: importPath})
 }
 
-// folder reads the Go files of a folder. One without any is nil.
-func (l *library) folder(at folder) (*source, error) {
-	if known, ok := l.read[at]; ok {
+// readDir reads the Go files of a directory. It returns nil if there are none.
+func (l *library) readDir(at location) (*source, error) {
+	if known, ok := l.sources[at]; ok {
 		return known, nil
 	}
 	s, err := l.parse(at)
 	if err == nil {
-		l.read[at] = s
+		l.sources[at] = s
 	}
 	return s, err
 }
 
-func (l *library) parse(at folder) (*source, error) {
+func (l *library) parse(at location) (*source, error) {
 	from := l.tree
 	if at.standard {
 		from = l.standard
@@ -99,7 +99,7 @@ func newSource() *source {
 	return &source{
 		files:  token.NewFileSet(),
 		syntax: map[string]*ast.File{},
-		names:  newNames(), inTests: newNames(),
+		names:  newNames(), testNames: newNames(),
 		imports: map[string]string{},
 	}
 }
@@ -115,7 +115,7 @@ func (s *source) add(from fs.FS, name string) error {
 	}
 	s.syntax[name] = syntax
 	s.addImports(syntax)
-	s.inTests.add(syntax)
+	s.testNames.add(syntax)
 	if !isTest(name) {
 		s.name = syntax.Name.Name
 		s.names.add(syntax)
@@ -137,7 +137,7 @@ func (s *source) addImports(syntax *ast.File) {
 	}
 }
 
-// packageName guesses the name of a package by its path: the last part that is not a version.
+// packageName guesses the name of a package from its path: the last part that is not a version.
 func packageName(importPath string) string {
 	base := path.Base(importPath)
 	if len(base) > 1 && base[0] == 'v' && strings.Trim(base[1:], "0123456789") == "" {

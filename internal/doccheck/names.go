@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// names are those that a package declares: Name, and Type.Member for methods, fields and what an interface asks for.
+// names are the names that a package declares: Name, and Type.Member for fields, methods and interface methods.
 type names struct {
 	declared map[string]bool
 	types    map[string]bool
-	embedded map[string][]string // what a type embeds; a type of another package is "?"
+	embedded map[string][]string // the types that a type embeds; "?" for one of another package
 }
 
 func newNames() *names {
 	return &names{declared: map[string]bool{}, types: map[string]bool{}, embedded: map[string][]string{}}
 }
 
-// has reports whether a name exists, Type.Member also when the member is promoted. Members of a type of another
-// package that is embedded are taken for existing.
+// has reports whether a name exists. Type.Member exists if the member is promoted too. If the type embeds a type of
+// another package, has assumes that every member exists.
 func (n *names) has(name string) bool {
 	if n.declared[name] {
 		return true
@@ -31,7 +31,7 @@ func (n *names) has(name string) bool {
 	return false
 }
 
-// add takes over what a file declares.
+// add adds the declarations of a file.
 func (n *names) add(file *ast.File) {
 	for _, decl := range file.Decls {
 		switch decl := decl.(type) {
@@ -71,7 +71,7 @@ func (n *names) addType(name string, expression ast.Expr) {
 		n.addMembers(name, expression.Fields)
 	case *ast.InterfaceType:
 		n.addMembers(name, expression.Methods)
-	default: // another type by this name, with its members
+	default: // defined by another type, and so has its members
 		n.embedded[name] = append(n.embedded[name], typeName(expression))
 	}
 }
@@ -88,7 +88,7 @@ func (n *names) addMembers(of string, fields *ast.FieldList) {
 	}
 }
 
-// typeName is the name of a type of the same package, "?" of one of another package, and nothing for one without name.
+// typeName returns the name of a type: "?" for a type of another package, "" for one without a name.
 func typeName(expression ast.Expr) string {
 	switch expression := expression.(type) {
 	case *ast.Ident:
@@ -107,7 +107,7 @@ func typeName(expression ast.Expr) string {
 	return ""
 }
 
-// lastName is how an embedded field is called.
+// lastName returns the name of an embedded field.
 func lastName(expression ast.Expr) string {
 	switch expression := expression.(type) {
 	case *ast.StarExpr:

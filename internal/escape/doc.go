@@ -1,11 +1,14 @@
-// Package escape has the shapes that a tree of processes can take to outlive the one who started it: children that ignore signals, daemons, respawners, crowds.
+// Package escape starts process trees that try to outlive whoever started them: children that ignore signals, daemons,
+// processes that restart each other, crowds.
 //
-// Each [Scenario] is a program to start, with arguments and an environment and nothing else, so that whatever starts commands can be tried on it. The program
-// is the caller's own, executed again: its main, or its TestMain, calls [Main] first, which plays the role that the arguments name.
+// Each [Scenario] is a program with arguments and an environment, so anything that starts commands can be tested with
+// it. The program is the caller's own, executed again: its main, or its TestMain, calls [Main] first, and Main plays
+// the role that the arguments name.
 //
-// What was started is found by two proofs that know nothing of each other. Every process writes its number and the time it was started into a registry, a
-// file, and [Alive] looks which of those processes are there. And every process has the scenario's token as its first argument, for which [Holding] searches
-// the whole system.
+// Two independent methods find what was started. Every process writes its PID and its start time to a registry file,
+// and [Alive] returns which of those are alive. And every process has the scenario's token as its first argument, and
+// [WithToken] searches the whole system for it.
 //
-// The package is for tests and measurements on Linux. It ends nothing that it finds, and every process of it ends by itself after five minutes.
+// The package is for tests and measurements on Linux. Its processes exit after five minutes. Only [Scenario.End] kills
+// them earlier.
 package escape

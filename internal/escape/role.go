@@ -18,7 +18,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
-// Main plays the role that the program's arguments name, and then does not return. It returns at once where they name none.
+// Main plays the role that the program's arguments name and does not return. If they name none, it returns at once.
 func Main() {
 	if len(os.Args) != 5 || !strings.HasPrefix(os.Args[1], tokenStart) || os.Args[2] != roleName {
 		return
@@ -27,7 +27,7 @@ func Main() {
 	r := role{token: os.Args[1], registry: os.Args[3]}
 	err := json.Unmarshal([]byte(os.Args[4]), &r.part)
 	if err == nil {
-		err = r.play()
+		err = r.run()
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "escape:", err)
@@ -42,12 +42,12 @@ type role struct {
 	token, registry string
 }
 
-func (r role) play() error {
+func (r role) run() error {
 	if err := r.prepare(); err != nil {
 		return err
 	}
-	if r.Then == revives {
-		return r.revive()
+	if r.Then == restartsParent {
+		return r.restartParent()
 	}
 	if err := r.register(os.Getpid()); err != nil {
 		return err
@@ -62,20 +62,20 @@ func (r role) play() error {
 			last = p
 		}
 	}
-	if r.Stopped {
+	if r.StopsItself {
 		if err := syscall.Kill(os.Getpid(), syscall.SIGSTOP); err != nil {
 			return err
 		}
 	}
-	return r.then(last)
+	return r.finish(last)
 }
 
-// prepare changes what is the process's own, before it is written down.
+// prepare sets up this process before it is registered.
 func (r role) prepare() error {
 	for _, sig := range r.Ignore {
 		signal.Ignore(sig)
 	}
-	if r.Polite {
+	if r.ExitsOnSignal {
 		asked := make(chan os.Signal, 1)
 		signal.Notify(asked, intr, term)
 		go func() {
@@ -83,7 +83,7 @@ func (r role) prepare() error {
 			os.Exit(0)
 		}()
 	}
-	if r.Limit {
+	if r.SetsLimit {
 		const locks = 10
 		var limit syscall.Rlimit
 		if err := syscall.Getrlimit(locks, &limit); err != nil {
@@ -95,37 +95,37 @@ func (r role) prepare() error {
 	return nil
 }
 
-func (r role) then(last *os.Process) error {
+func (r role) finish(last *os.Process) error {
 	switch r.Then {
-	case leaves:
+	case exits:
 		return nil
 	case respawns:
 		return r.respawn(last)
 	case churns:
 		return r.churn()
-	case hosts:
-		return r.host()
+	case startsTrees:
+		return r.startTrees()
 	}
-	if len(r.Children) == 0 && !r.Polite {
+	if len(r.Children) == 0 && !r.ExitsOnSignal {
 		return r.becomeSleeper()
 	}
-	for { // a parent that waits for its children
+	for { // reap the children
 		if _, err := syscall.Wait4(-1, nil, 0, nil); errors.Is(err, syscall.ECHILD) {
 			time.Sleep(time.Hour)
 		}
 	}
 }
 
-// start starts a child: a sleep where that is enough.
+// start starts a child. If the child only has to exist, it is a sleep command.
 func (r role) start(p part) (*os.Process, error) {
-	attr := &os.ProcAttr{Sys: &syscall.SysProcAttr{Setsid: p.Session}, Env: os.Environ(), Files: []*os.File{nil, nil, nil}}
-	if p.Pipes {
+	attr := &os.ProcAttr{Sys: &syscall.SysProcAttr{Setsid: p.Setsid}, Env: os.Environ(), Files: []*os.File{nil, nil, nil}}
+	if p.KeepsStdio {
 		attr.Files = []*os.File{os.Stdin, os.Stdout, os.Stderr}
 	}
-	if p.Bare {
+	if p.EmptyEnv {
 		attr.Env = []string{}
 	}
-	if !p.light() {
+	if !p.onlySleeps() {
 		p.Copies = 0
 		return os.StartProcess("/proc/self/exe", p.args(os.Args[0], r.token, r.registry), attr)
 	}
@@ -136,33 +136,33 @@ func (r role) start(p part) (*os.Process, error) {
 	return child, r.register(child.Pid)
 }
 
-// register writes a process down.
+// register writes a process to the registry file.
 func (r role) register(pid int) error {
 	file, err := os.OpenFile(r.registry, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
 		return err
 	}
-	defer file.Close() //nolint:errcheck // one write, whose error is looked at
-	began, _ := look(pid)
-	_, err = file.WriteString(strconv.Itoa(pid) + " " + strconv.FormatUint(began, 10) + "\n")
+	defer file.Close() //nolint:errcheck // the error of the only write is returned
+	startTicks, _ := readStat(pid)
+	_, err = file.WriteString(strconv.Itoa(pid) + " " + strconv.FormatUint(startTicks, 10) + "\n")
 	return err
 }
 
-// becomeSleeper goes on as a sleep, which keeps what is ignored, and weighs less.
+// becomeSleeper executes a sleep command, which needs less memory and keeps ignored signals.
 func (r role) becomeSleeper() error {
-	if r.Closed {
+	if r.ClosesFDs {
 		files, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
 			return err
 		}
 		for _, file := range files {
-			syscall.CloseOnExec(number(file.Name()))
+			syscall.CloseOnExec(atoi(file.Name()))
 		}
 	}
 	return syscall.Exec(sleepPath(), []string{"sleep", r.token}, os.Environ())
 }
 
-// sleepPath does without a path to look in where the environment is empty.
+// sleepPath also works with an empty environment, which has no PATH.
 func sleepPath() string {
 	if found, err := exec.LookPath("sleep"); err == nil {
 		return found
@@ -170,7 +170,7 @@ func sleepPath() string {
 	return "/bin/sleep"
 }
 
-// respawn starts the child again whenever it has ended.
+// respawn starts the child again whenever it exits.
 func (r role) respawn(child *os.Process) error {
 	for {
 		if _, err := child.Wait(); err != nil {
@@ -184,8 +184,9 @@ func (r role) respawn(child *os.Process) error {
 	}
 }
 
-// revive waits until the parent has ended, starts the like of it, with a child of the like of this, and leaves it alone.
-func (r role) revive() error {
+// restartParent waits until the parent has exited. Then it starts a copy of it, with a copy of this process as its
+// child.
+func (r role) restartParent() error {
 	parent := os.Getppid()
 	if err := r.register(os.Getpid()); err != nil {
 		return err
@@ -197,7 +198,7 @@ func (r role) revive() error {
 	return err
 }
 
-// churn starts processes that end at once, several at a time.
+// churn starts processes that exit at once, several at a time.
 func (r role) churn() error {
 	path, err := exec.LookPath("true")
 	if err != nil {
@@ -223,15 +224,18 @@ func (r role) churn() error {
 	return failed.Load().(error)
 }
 
-// host guards two commands of its own: what they start, and the guard itself, is written down as everything else is.
-func (r role) host() error {
-	daemon := part{Session: true, Children: []part{sleeper}, Then: leaves}
+// startTrees starts two commands as process trees. Their processes and the guard are registered like all others.
+func (r role) startTrees() error {
+	daemon := part{Setsid: true, Children: []part{sleeper}, Then: exits}
 	path, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	for _, args := range [][]string{sleeper.args(path, r.token, r.registry), daemon.args(path, r.token, r.registry)} {
-		if _, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: os.Environ(), Files: []*os.File{nil, nil, nil}}); err != nil {
+		_, err := proctree.Start(proctree.Command{
+			Path: path, Args: args, Env: os.Environ(), Files: []*os.File{nil, nil, nil},
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -254,8 +258,8 @@ func onlyChild() (int, error) {
 	for _, thread := range threads {
 		text, _ := os.ReadFile("/proc/self/task/" + thread.Name() + "/children")
 		if fields := strings.Fields(string(text)); len(fields) > 0 {
-			return number(fields[0]), nil
+			return atoi(fields[0]), nil
 		}
 	}
-	return 0, errors.New("look for the guard: this process has no child")
+	return 0, errors.New("find the guard: this process has no child")
 }

@@ -15,48 +15,49 @@ import (
 	"time"
 )
 
-// A Scenario is one shape of a tree, to be started once. It is not for concurrent use before [Scenario.In] has made it a tree of its own.
+// A Scenario describes one process tree. [Scenario.In] makes a copy that can be started once.
 type Scenario struct {
-	// Name says what the shape is, in a few words.
+	// Name describes the tree in a few words.
 	Name string
-	// Processes is how many lines the registry has when all of the tree has been started.
+	// Processes is how many processes register when the whole tree is started.
 	Processes int
-	// Ends says that the first process ends by itself, with status 0, once the others were started.
-	Ends bool
-	// Deaf says that the first process does not end on SIGTERM.
-	Deaf bool
+	// LeaderExits says that the first process exits with status 0 after it has started the others.
+	LeaderExits bool
+	// SurvivesTERM says that SIGTERM does not end the first process.
+	SurvivesTERM bool
 
 	leader   part
 	token    string
 	registry string
 }
 
-// In returns the scenario with a token of its own and a registry in the folder, which must be an absolute path.
-func (s Scenario) In(folder string) Scenario {
+// In returns the scenario with a new token and a registry file in the directory dir, an absolute path.
+func (s Scenario) In(dir string) Scenario {
 	s.token = fmt.Sprintf("%s%018d", tokenStart, rand.Uint64N(1e18))
-	s.registry = filepath.Join(folder, "registry-"+s.token)
+	s.registry = filepath.Join(dir, "registry-"+s.token)
 	return s
 }
 
-// Token is the first argument of each of the scenario's processes, and of no other process. It is a number of seconds, which a sleep can take too.
+// Token returns the first argument of all processes of the scenario. No other process has it. It is a number of
+// seconds, so that a sleep command accepts it.
 func (s Scenario) Token() string { return s.token }
 
-// Registry is the file in which the scenario's processes write themselves down.
+// Registry returns the path of the registry file.
 func (s Scenario) Registry() string { return s.registry }
 
-// Command returns what to start. The path is the caller's own program, args[0] is its name; env is all of the environment. It panics if that program cannot be
-// found, or for a scenario that is in no folder.
+// Command returns the command to start. The path is the caller's own program, args[0] is the program's name, and env is
+// the whole environment. It panics if the program cannot be found, or before In.
 func (s Scenario) Command() (path string, args, env []string) {
 	path, err := os.Executable()
 	if err != nil || s.token == "" {
-		panic(fmt.Sprintf("escape: command of %q: %v; a scenario is started from a folder, see In", s.Name, err))
+		panic(fmt.Sprintf("escape: command of %q: %v; call In first", s.Name, err))
 	}
 	return path, s.leader.args(path, s.token, s.registry), os.Environ()
 }
 
-// Ready waits until all processes have been started, and returns an error if they were not in that time.
-func (s Scenario) Ready(most time.Duration) error {
-	until := time.Now().Add(most)
+// Ready waits until all processes are started. It returns an error if that takes longer than timeout.
+func (s Scenario) Ready(timeout time.Duration) error {
+	until := time.Now().Add(timeout)
 	for {
 		text, err := os.ReadFile(s.registry)
 		lines := bytes.Count(text, []byte{'\n'})
@@ -64,16 +65,16 @@ func (s Scenario) Ready(most time.Duration) error {
 			return nil
 		}
 		if time.Now().After(until) {
-			return errors.Join(fmt.Errorf("start %q: %d of %d processes after %v", s.Name, lines, s.Processes, most), err)
+			return errors.Join(fmt.Errorf("start %q: %d of %d processes after %v", s.Name, lines, s.Processes, timeout), err)
 		}
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// Survivors are what both proofs find alive.
-func (s Scenario) Survivors() []Process { return merge(Alive(s.registry), Holding(s.token)) }
+// Survivors returns the living processes that Alive or WithToken finds.
+func (s Scenario) Survivors() []Process { return merge(Alive(s.registry), WithToken(s.token)) }
 
-// End kills what is left, found by both proofs, until nothing is: for the one who starts scenarios with something that leaves survivors.
+// End kills all survivors, again and again until none is left.
 func (s Scenario) End() {
 	for left := s.Survivors(); len(left) > 0; left = s.Survivors() {
 		for _, p := range left {
@@ -83,52 +84,52 @@ func (s Scenario) End() {
 	}
 }
 
-// A part is one process of a scenario, or several alike.
+// A part is one process of a scenario, or several equal ones.
 type part struct {
-	Copies   int              `json:",omitempty"` // 0 is one
-	Ignore   []syscall.Signal `json:",omitempty"`
-	Polite   bool             `json:",omitempty"` // ends with 0 on INT and TERM
-	Session  bool             `json:",omitempty"` // begins one of its own
-	Bare     bool             `json:",omitempty"` // has no environment
-	Pipes    bool             `json:",omitempty"` // keeps its parent's descriptors 0 to 2, which are nothing otherwise
-	Closed   bool             `json:",omitempty"` // closes all descriptors
-	Limit    bool             `json:",omitempty"` // sets its RLIMIT_LOCKS
-	Stopped  bool             `json:",omitempty"` // stops itself
-	Children []part           `json:",omitempty"`
-	Then     then             `json:",omitempty"`
+	Copies        int              `json:",omitempty"` // 0 means 1
+	Ignore        []syscall.Signal `json:",omitempty"`
+	ExitsOnSignal bool             `json:",omitempty"` // exits with status 0 on INT and TERM
+	Setsid        bool             `json:",omitempty"` // starts a new session
+	EmptyEnv      bool             `json:",omitempty"` // has an empty environment
+	KeepsStdio    bool             `json:",omitempty"` // keeps its parent's descriptors 0 to 2; without it they are closed
+	ClosesFDs     bool             `json:",omitempty"` // closes all descriptors
+	SetsLimit     bool             `json:",omitempty"` // changes its RLIMIT_LOCKS
+	StopsItself   bool             `json:",omitempty"` // stops itself
+	Children      []part           `json:",omitempty"`
+	Then          then             `json:",omitempty"`
 }
 
-// then is what a process does when it has started its children.
+// A then is what a process does after it has started its children.
 type then string
 
 const (
-	stays    then = ""         // until it is ended
-	leaves   then = "leaves"   // ends at once
-	respawns then = "respawns" // starts a child again whenever it ends
-	churns   then = "churns"   // starts short-lived children, which are not written down, as fast as it can
-	revives  then = "revives"  // starts its parent again when that has ended, and ends
-	hosts    then = "hosts"    // guards a sleeper and a daemon by a process tree of its own
+	stays          then = ""                // waits until it is ended
+	exits          then = "exits"           // exits at once
+	respawns       then = "respawns"        // starts a child again whenever it exits
+	churns         then = "churns"          // starts short-lived children, which do not register, as fast as it can
+	restartsParent then = "restarts parent" // starts its parent again when it exits, and exits
+	startsTrees    then = "starts trees"    // starts a sleeper and a daemon as process trees
 )
 
-// light reports that the process only needs to be there, which a sleep can do.
-func (p part) light() bool {
-	text, _ := json.Marshal(p) // of plain values: it cannot fail
-	plain, _ := json.Marshal(part{Copies: p.Copies, Bare: p.Bare, Session: p.Session, Pipes: p.Pipes})
+// onlySleeps reports whether a sleep command can play the part.
+func (p part) onlySleeps() bool {
+	text, _ := json.Marshal(p) // cannot fail for plain values
+	plain, _ := json.Marshal(part{Copies: p.Copies, EmptyEnv: p.EmptyEnv, Setsid: p.Setsid, KeepsStdio: p.KeepsStdio})
 	return bytes.Equal(text, plain)
 }
 
 func (p part) args(name, token, registry string) []string {
-	text, _ := json.Marshal(p) // of plain values: it cannot fail
+	text, _ := json.Marshal(p) // cannot fail for plain values
 	return []string{name, token, roleName, registry, string(text)}
 }
 
-// How the arguments of a role begin.
+// The token is the first argument of a role, and roleName the second.
 const (
 	tokenStart = "300."
 	roleName   = "escape-role"
 )
 
-func number(text string) int {
-	n, _ := strconv.Atoi(text) // 0 is nobody's
+func atoi(text string) int {
+	n, _ := strconv.Atoi(text) // 0 is no PID
 	return n
 }

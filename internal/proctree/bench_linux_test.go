@@ -25,18 +25,21 @@ func BenchmarkStartToFinish(b *testing.B) {
 		}
 	})
 	b.Run("tree", func(b *testing.B) {
-		nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+		null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 		require.NoError(b, err)
-		defer nothing.Close()
+		defer null.Close()
 		for b.Loop() {
-			tree, err := proctree.Start(proctree.Command{Path: path, Args: []string{"true"}, Env: os.Environ(), Files: []*os.File{nothing, nothing, nothing}})
+			tree, err := proctree.Start(proctree.Command{
+				Path: path, Args: []string{"true"}, Env: os.Environ(), Files: []*os.File{null, null, null},
+			})
 			require.NoError(b, err)
 			<-tree.Gone()
 		}
 	})
 }
 
-// BenchmarkKill measures from the kill until all is gone. Beside it stands a group that is killed and whose leader is waited for, which proves nothing of the others.
+// BenchmarkKill measures the time from the kill until all processes are gone. It compares with killing a process group
+// and waiting for its leader, which does not prove that the others are gone.
 func BenchmarkKill(b *testing.B) {
 	for _, size := range []int{1, 200} {
 		b.Run(strconv.Itoa(size), func(b *testing.B) {
@@ -55,7 +58,7 @@ func measure(b *testing.B, size int, start func(*testing.B, escape.Scenario) fun
 		s := escape.Crowd(size - 1).In(folder)
 		end := start(b, s)
 		require.NoError(b, s.Ready(20*time.Second))
-		time.Sleep(5 * time.Millisecond) // let what was started come to rest
+		time.Sleep(5 * time.Millisecond) // let the new processes settle
 		began := time.Now()
 		end()
 		took += time.Since(began)
@@ -75,7 +78,7 @@ func startGroup(b *testing.B, s escape.Scenario) func() {
 	}
 }
 
-// startGroupProven also looks, as closely as can be, until the others are gone too.
+// startGroupProven also polls, at short intervals, until the others are gone.
 func startGroupProven(b *testing.B, s escape.Scenario) func() {
 	b.Helper()
 	end := startGroup(b, s)

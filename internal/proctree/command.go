@@ -7,41 +7,42 @@ import (
 	"time"
 )
 
-// The errors of a tree.
 var (
-	// ErrUnsupported is wrapped by what [Start] returns for attributes that cannot be had together with a tree.
+	// ErrUnsupported is wrapped by [Start] if Command.Attr or Command.Files ask for something that a tree cannot have.
 	ErrUnsupported = errors.New("not supported for a guarded command")
-	// ErrGuard is wrapped by what Start returns where the guard process cannot be started, and by [Tree.Err] where it died.
+	// ErrGuard is wrapped by [Start] if the guard process cannot be started, and by [Tree.Err] if the guard died.
 	ErrGuard = errors.New("guard process")
-	// ErrEnded is returned by [Tree.Signal] when nothing of the tree is left.
+	// ErrEnded is returned by [Tree.Signal] if nothing of the tree is left.
 	ErrEnded = errors.New("process tree has ended")
 )
 
-// A Command is what is to be started.
+// A Command describes the command to start.
 type Command struct {
-	// Path is the program's file; Args are its arguments, the name it is called by first. Env is all of its environment.
+	// Path is the program's file. Args are its arguments, the program's name first. Env is its whole environment; nil
+	// means empty.
 	Path      string
 	Args, Env []string
-	// Dir is its folder; empty means the host's.
+	// Dir is its working directory; empty means the host's.
 	Dir string
-	// Files are its descriptors, from 0. A nil one is closed.
+	// Files are its descriptors, starting at 0. A nil entry is a closed descriptor.
 	Files []*os.File
-	// Attr are further attributes, nil for none. Those that the tree needs for itself cannot be set: see [Start].
+	// Attr holds further attributes; nil means none. [Start] refuses those that the tree needs for itself.
 	Attr *syscall.SysProcAttr
-	// SameGroup keeps the command in the host's process group, as a terminal needs it for a command that reads from it.
+	// SameGroup keeps the command in the host's process group: a command that reads from a terminal needs that.
 	SameGroup bool
 }
 
-// A Status is how the first process of a tree ended, and what it used.
+// A Status says how the first process of a tree ended, and what it used.
 type Status struct {
-	// ExitCode is its exit status, -1 where a signal ended it or it is not known.
+	// ExitCode is its exit status, -1 if a signal ended it or if the status is unknown.
 	ExitCode int
-	// Signal is the signal that ended it, 0 where none did.
+	// Signal is the signal that ended it, 0 if none did.
 	Signal syscall.Signal
-	// User and System are the processor times of it and of those it waited for, MaxRSS their largest memory in bytes.
+	// User and System are the CPU times of the process and the children it waited for. MaxRSS is the largest resident
+	// set of one of them, in bytes. All are 0 if unknown.
 	User, System time.Duration
 	MaxRSS       int64
 }
 
-// unknown is the status of a process of which nothing was heard.
+// unknown is the status of a process that has not exited, or whose exit was not seen.
 var unknown = Status{ExitCode: -1}

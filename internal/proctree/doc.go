@@ -1,37 +1,41 @@
-// Package proctree starts a command, knows everything that descends from it, signals all of it, ends all of it, and proves that it is gone.
+// Package proctree starts a command, tracks its descendants, signals them, ends them, and proves that they are gone.
 //
 // # Linux
 //
-// The commands of a host are started by a guard: one small process, the host's own program executed again, which a package initializer turns into the guard
-// before main begins. It is started with the first command and ends with the host. The guard is a subreaper, so that whatever a command starts stays below it:
-// a daemon that forks twice, calls setsid and clears its environment becomes the guard's child when its parents have gone. When the host dies, however it
-// dies, its sockets close, and the guard kills what they stood for.
+// A guard process starts the commands of a host. The guard is the host's own program, executed again; a package
+// initializer turns it into the guard before main begins. The host starts its guard with the first command, and the
+// guard ends with the host. The guard is a child subreaper, so all descendants of a command stay below it: if a daemon
+// forks twice, calls setsid and clears its environment, it becomes the guard's child when its parents exit.
+// When the host dies for any reason, its sockets close, and the guard kills the trees behind them.
 //
-// Which command an adopted process came from is told by a mark that every descendant inherits and that nothing has a reason to change: the soft limit of
-// RLIMIT_LOCKS, which Linux keeps and has not heeded since 2.4.25. Signals go through pidfds that are opened first and verified afterwards, so that a number
-// that was reused is never signalled. A tree is gone when its first process was waited for and the guard has no child with its mark: the living descendants of
-// the dead are the guard's children.
+// A mark tells which command an adopted process belongs to. The mark is the soft limit of RLIMIT_LOCKS: every
+// descendant inherits it, programs have no reason to change it, and Linux stores it but has not enforced it since
+// 2.4.25. To signal a process, the package opens its pidfd first and checks the process afterwards, so it never signals
+// a reused PID. A tree is gone when the guard has reaped its first process and has no child with its mark. That is
+// enough, because living descendants of dead processes are the guard's children.
 //
 // What was rejected, and why:
-//   - A process group alone: setsid leaves it, and a group whose leader was waited for may be somebody else's.
-//   - The host as the subreaper: that is a property of the whole host, which would inherit, and have to wait for, orphans of children that are not ours.
-//   - PR_SET_PDEATHSIG alone: it reaches the first process only. The guard sets it for the case that the guard itself is killed.
-//   - A mark in the environment: a child may clear it.
-//   - Control groups: writing them needs a delegation that most hosts do not have.
-//   - A PID namespace: it needs user namespaces, which are often switched off, and changes what the command sees.
-//   - A guard for each command: starting a Go program costs more than most commands.
-//   - A guard that is a program of its own: a library cannot install one.
+//   - A process group alone: setsid leaves it, and once its leader is reaped the group ID can belong to somebody else.
+//   - The host as the subreaper: this changes the whole host, which would adopt, and have to reap, unrelated orphans.
+//   - PR_SET_PDEATHSIG alone: it reaches only the first process. The guard sets it in case the guard itself is killed.
+//   - A mark in the environment: a child can clear it.
+//   - Control groups: writing to them needs a delegation that most hosts do not have.
+//   - A PID namespace: it needs user namespaces, which are often disabled, and the command would see other PIDs.
+//   - One guard per command: starting a Go program costs more than most commands.
+//   - A separate guard program: a library cannot install one.
 //
-// The command's parent is the guard. It gets the host's folder, umask, descriptors and environment as they are at its start. Everything else that it inherits
-// (users, groups, capabilities, limits, priority, namespaces, control group, root folder, session) is the guard's. Before each start the calling thread's is
-// compared with it: where they differ the old guard takes no more commands, and a new one is started, so that a host that dropped its privileges
-// does not have them back in what it starts.
+// The guard is the command's parent. The command gets the working directory, umask, descriptors and environment that
+// the host has when it calls Start. It inherits everything else from the guard: users, groups, capabilities, limits,
+// priority, namespaces, control group, root directory and session. Before each start, the host compares these for its
+// calling thread and the guard. If they differ, the old guard takes no more commands and the host starts a new one. So
+// the commands of a host that dropped its privileges do not get them back.
 //
 // # Elsewhere
 //
-// On other Unixes the command has a process group of its own, and that is what is signalled: what leaves the group by setsid or setpgid is not reached, nothing is
-// ended with a host that dies, and after the command ended by itself its group can only be ended on systems with waitid (Darwin). On Windows only the command
-// itself is ended, and every signal is a kill.
+// On other Unixes the command gets its own process group, and signals go to that group. A process that leaves the group
+// by setsid or setpgid is not reached, and the commands of a host that dies live on. After the command has exited,
+// its group can be killed only on systems with waitid (Darwin). On Windows only the command itself is ended, and every
+// signal is a kill.
 //
-// The package knows no limits and no graces: when to signal is its caller's.
+// The package has no time limits and no grace periods: its caller decides when to signal.
 package proctree

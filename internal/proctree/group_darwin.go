@@ -7,5 +7,5 @@ const (
 	maxRSSUnit = 1
 )
 
-// peopled reports that the group has a living process. Zombies cannot be signalled here.
-func peopled(group int) bool { return syscall.Kill(-group, 0) == nil }
+// groupAlive reports whether the group has a living process. On Darwin, kill fails for a group of zombies.
+func groupAlive(group int) bool { return syscall.Kill(-group, 0) == nil }

@@ -14,16 +14,21 @@ const (
 	maxRSSUnit = 1 << 10
 )
 
-// peopled reports that the group has a living process. A signal would be taken by zombies too.
-func peopled(group int) bool {
+// groupAlive reports whether the group has a living process. It reads /proc because kill also succeeds for zombies.
+func groupAlive(group int) bool {
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, file := range all {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			continue
 		}
-		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // a program's name can hold anything but stands in brackets
-		if len(fields) > 2 && string(fields[2]) == strconv.Itoa(group) && fields[0][0] != 'Z' && fields[0][0] != 'X' {
+		// The program's name is in parentheses and can hold any byte, so the fields are read after the last one.
+		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+		if len(fields) < 3 {
+			continue
+		}
+		state, inGroup := fields[0][0], string(fields[2]) == strconv.Itoa(group)
+		if inGroup && state != 'Z' && state != 'X' {
 			return true
 		}
 	}

@@ -4,8 +4,8 @@ package proctree
 
 const maxRSSUnit = 1 << 10
 
-// awaitEnd would see the end of a process without waiting for it, which is not to be had here.
-func awaitEnd(int) (Status, bool) { return unknown, false }
+// waitWithoutReaping always reports false: these systems have no waitid.
+func waitWithoutReaping(int) (Status, bool) { return unknown, false }
 
-// peopled is not asked where the end of a process is not seen before it is waited for.
-func peopled(int) bool { return false }
+// groupAlive is not called on systems without waitid.
+func groupAlive(int) bool { return false }

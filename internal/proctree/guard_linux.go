@@ -3,79 +3,82 @@
 package proctree
 
 import (
-	"errors"
-	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
 	"slices"
-	"strconv"
 	"syscall"
 	"time"
 	"unsafe"
 )
 
-// How a process knows that it is to be the guard: by both, and by a socket at guardSocket.
+// A process becomes the guard if it has this name, this variable, and a socket as descriptor guardSocket.
 const (
 	guardName     = "watchdog-guard"
 	guardVariable = "WATCHDOG_GUARD_PROCESS"
 	guardSocket   = 3
 )
 
-// The guard is the host's program again, and this is where it becomes the guard, before main and before most of what else the program initializes.
+// init turns the host's program, executed again, into the guard. It runs before main, and before most other packages of
+// the program are initialized.
 func init() {
 	if len(os.Args) != 1 || os.Args[0] != guardName || os.Getenv(guardVariable) == "" {
 		return
 	}
-	if kind, err := syscall.GetsockoptInt(guardSocket, syscall.SOL_SOCKET, syscall.SO_TYPE); err != nil || kind != syscall.SOCK_SEQPACKET {
+	kind, err := syscall.GetsockoptInt(guardSocket, syscall.SOL_SOCKET, syscall.SO_TYPE)
+	if err != nil || kind != syscall.SOCK_SEQPACKET {
 		return
 	}
-	runtime.LockOSThread() // the commands' parent is a thread, and this one lives as long as the process
-	syscall.Exit(beGuard())
+	runtime.LockOSThread() // the parent of a command is a thread; this one lives as long as the process
+	syscall.Exit(guardMain())
 }
 
-// A guard is the process that starts the commands of a host and outlives it for as long as it takes to end them. All that it does is done by one thread, one thing
-// after the other: no number of a child of its changes hands while it looks, and nobody has to be woken on the way from a command's end to the host.
+// A guard starts the commands of a host. It outlives the host until all their trees are gone.
+//
+// A single thread does all its work in sequence. So no PID of a child is reused while the guard looks at it, and no
+// other thread has to wake up between the exit of a command and the report to the host.
 type guard struct {
-	pid    int
-	live   map[int]*ward // by their leaders that were not waited for
-	wards  []*ward
-	own    syscall.Rlimit
-	left   []mark // of trees whose rest was released
-	orphan bool   // the host is gone
-	fds    []waiting
-	tidied time.Time
+	pid       int
+	leaders   map[int]*guardedTree // by PID; the first processes that are not reaped yet
+	trees     []*guardedTree
+	released  []mark         // of the trees that Release let go
+	lockLimit syscall.Rlimit // the guard's own RLIMIT_LOCKS
+	hostGone  bool
+	fds       []pollFD
+
+	orphansReapedAt time.Time
 }
 
-// tidying is how often the guard waits for orphans that end while their trees live on.
-const tidying = time.Second
+// reapInterval is how often the guard reaps dead orphans of trees that live on.
+const reapInterval = time.Second
 
-func beGuard() int {
+func guardMain() int {
 	syscall.CloseOnExec(guardSocket)
-	_ = os.Chdir("/") // not to hold on to the host's folder
+	_ = os.Chdir("/") // so that the guard does not keep the host's directory busy
 	_ = prctl(prSetName, uintptr(unsafe.Pointer(unsafe.StringData(guardName+"\x00"))))
-	withstand()
+	catchSignals()
 	if err := prctl(prSetChildSubreaper, 1); err != nil {
 		return 1
 	}
-	g := &guard{pid: os.Getpid(), live: map[int]*ward{}}
-	if err := syscall.Getrlimit(rlimitLocks, &g.own); err != nil {
+	g := &guard{pid: os.Getpid(), leaders: map[int]*guardedTree{}}
+	if err := syscall.Getrlimit(rlimitLocks, &g.lockLimit); err != nil {
 		return 1
 	}
-	if err := tell(guardSocket, news{Started: g.pid}); err != nil {
+	if err := sendJSON(guardSocket, report{Started: g.pid}); err != nil {
 		return 1
 	}
 	g.run()
 	return 0
 }
 
-// withstand keeps signals that are meant for the host, or for all of its name, from ending the guard. They are caught and not ignored, because what is ignored
-// would be ignored by the commands; what the host ignores stays so.
-func withstand() {
+// catchSignals keeps signals that are meant for the host from ending the guard. It catches them and does not ignore
+// them, because the commands would inherit an ignored signal. Signals that the host ignores stay ignored.
+func catchSignals() {
 	caught := make(chan os.Signal, 1)
 	for sig := syscall.Signal(1); sig < 32; sig++ {
 		switch sig {
-		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL, syscall.SIGABRT, syscall.SIGTRAP, syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPROF:
+		case syscall.SIGKILL, syscall.SIGSTOP, syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGFPE, syscall.SIGILL,
+			syscall.SIGABRT, syscall.SIGTRAP, syscall.SIGCHLD, syscall.SIGURG, syscall.SIGPROF:
 		default:
 			if !signal.Ignored(sig) {
 				signal.Notify(caught, sig)
@@ -84,233 +87,114 @@ func withstand() {
 	}
 }
 
-// run starts what is asked for and serves the trees, until the host and all of them are gone.
+// run starts commands and serves their trees until the host and all trees are gone.
 func (g *guard) run() {
 	text := make([]byte, maxMessage)
-	for !g.orphan || len(g.wards) > 0 {
-		asked := g.await()
-		if asked {
-			g.listen(text)
+	for !g.hostGone || len(g.trees) > 0 {
+		requested := g.wait()
+		if requested {
+			g.receiveRequest(text)
 		}
-		for _, w := range slices.Clone(g.wards) {
-			w.serve()
+		for _, t := range slices.Clone(g.trees) {
+			t.serve()
 		}
-		g.tidy()
+		g.reapOrphansIfDue()
 	}
 }
 
-// tidy waits for the orphans that have ended while others of their tree live.
-func (g *guard) tidy() {
-	if time.Since(g.tidied) >= tidying && len(g.wards)+len(g.left) > 0 {
-		g.tidied = time.Now()
-		g.adopted()
-	}
-}
-
-// await waits until there is something to do, and reports that the host asked for something.
-func (g *guard) await() (asked bool) {
+// wait waits until there is something to do, and reports whether there is a request from the host.
+func (g *guard) wait() (requested bool) {
 	g.fds = g.fds[:0]
-	g.add(guardSocket, g.orphan)
-	most := time.Duration(-1)
-	if len(g.wards)+len(g.left) > 0 {
-		most = tidying
+	g.addPollFD(guardSocket, g.hostGone)
+	timeout := time.Duration(-1)
+	if len(g.trees)+len(g.released) > 0 {
+		timeout = reapInterval
 	}
-	for _, w := range g.wards {
-		g.add(w.fd, w.fd < 0)
-		g.add(w.socket, w.orphaned)
-		most = min(most, w.patience())
+	for _, t := range g.trees {
+		g.addPollFD(t.fd, t.fd < 0)
+		g.addPollFD(t.socket, t.hostGone)
+		timeout = min(timeout, t.untilCheck())
 	}
-	if poll(g.fds, most) != nil {
-		time.Sleep(longestPause) // there is no memory for it
+	if poll(g.fds, timeout) != nil {
+		time.Sleep(longestPause) // out of memory
 	}
-	for i, w := range g.wards {
-		w.ended, w.told = g.fds[1+2*i].ready(), g.fds[2+2*i].ready()
+	for i, t := range g.trees {
+		t.leaderExited, t.hasOrder = g.fds[1+2*i].ready(), g.fds[2+2*i].ready()
 	}
 	return g.fds[0].ready()
 }
 
-// add adds a descriptor to what is waited for, or nothing in its place.
-func (g *guard) add(fd int, not bool) {
-	if not {
+// addPollFD adds a descriptor to those that wait polls, or a placeholder that never becomes ready.
+func (g *guard) addPollFD(fd int, skip bool) {
+	if skip {
 		fd = -1
 	}
-	g.fds = append(g.fds, waiting{fd: int32(fd), events: pollIn})
+	g.fds = append(g.fds, pollFD{fd: int32(fd), events: pollIn})
 }
 
-// listen starts what is asked for.
-func (g *guard) listen(text []byte) {
-	got, files, err := hear(guardSocket, text, 253)
-	if err != nil || len(files) == 0 {
-		g.orphan = true
-		return
-	}
-	g.begin(got, files)
-}
-
-// begin starts a command. The first descriptor is the tree's socket.
-func (g *guard) begin(text []byte, files []int) {
-	socket := files[0]
-	w, err := g.start(socket, text, files[1:])
-	closeAll(files[1:])
-	if err != nil {
-		var errno syscall.Errno
-		n := news{Problem: err.Error()}
-		if errors.As(err, &errno) {
-			n.Failed = errno
-		}
-		_ = tell(socket, n)
-		_ = syscall.Close(socket)
-		return
-	}
-	_ = tell(socket, news{Started: w.leader})
-	g.wards = append(g.wards, w)
-}
-
-func (g *guard) start(socket int, text []byte, files []int) (*ward, error) {
-	text, err := whole(socket, text)
-	if err != nil {
-		return nil, err
-	}
-	ask, err := decode(text)
-	if err != nil {
-		return nil, err
-	}
-	dir := ask.Dir
-	if dir == "" {
-		dir = "/proc/self/fd/" + strconv.Itoa(files[0])
-		files = files[1:]
-	}
-	syscall.Umask(ask.Umask)
-	if err := ask.Mark.set(); err != nil {
-		return nil, err
-	}
-	defer syscall.Setrlimit(rlimitLocks, &g.own) //nolint:errcheck // it was so before; and the guard is not to be taken for one of the tree
-	fd := -1
-	pid, err := syscall.ForkExec(ask.Path, ask.Args, &syscall.ProcAttr{Dir: dir, Env: ask.Env, Files: ask.childFiles(files), Sys: ask.attr(&fd)})
-	if err != nil {
-		return nil, err
-	}
-	w := &ward{guard: g, mark: ask.Mark, leader: pid, fd: fd, socket: socket, grouped: !ask.SameGroup}
-	g.live[pid] = w
-	return w, nil
-}
-
-// whole returns a request that was too long for its message, and of which only the length was in it.
-func whole(socket int, text []byte) ([]byte, error) {
-	if text[0] == '{' {
-		return text, nil
-	}
-	length, err := strconv.Atoi(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("read the length of a request: %w", err)
-	}
-	all := make([]byte, 0, length)
-	part := make([]byte, maxMessage)
-	for len(all) < length {
-		if err := poll([]waiting{{fd: int32(socket), events: pollIn}}, 5*time.Second); err != nil {
-			return nil, fmt.Errorf("read a long request: %w", err)
-		}
-		n, _, err := syscall.Recvfrom(socket, part, syscall.MSG_DONTWAIT)
-		if err != nil || n == 0 {
-			return nil, fmt.Errorf("read a long request: %w", errors.Join(err, errHostGone))
-		}
-		all = append(all, part[:n]...)
-	}
-	return all, nil
-}
-
-// childFiles are the descriptors as the command gets them.
-func (r *request) childFiles(files []int) []uintptr {
-	all := make([]uintptr, len(r.Closed))
-	next := 0
-	for i, closed := range r.Closed {
-		if closed {
-			all[i] = ^uintptr(0)
-			continue
-		}
-		all[i] = uintptr(files[next])
-		next++
-	}
-	return all
-}
-
-// attr are the command's attributes with those that the tree needs.
-func (r *request) attr(pidfd *int) *syscall.SysProcAttr {
-	attr := r.Attr
-	if attr == nil {
-		attr = &syscall.SysProcAttr{}
-	}
-	attr.Chroot = r.Root
-	attr.PidFD = pidfd
-	attr.Pdeathsig = syscall.SIGKILL // should the guard itself be killed
-	if !attr.Setsid {
-		attr.Setpgid = true
-		if r.SameGroup {
-			attr.Pgid = r.Group
-		}
-	}
-	return attr
-}
-
-func closeAll(files []int) {
-	for _, fd := range files {
-		_ = syscall.Close(fd)
+// reapOrphansIfDue reaps, once per reapInterval, orphans that died while others of their tree live.
+func (g *guard) reapOrphansIfDue() {
+	if time.Since(g.orphansReapedAt) >= reapInterval && len(g.trees)+len(g.released) > 0 {
+		g.orphansReapedAt = time.Now()
+		g.reapOrphans()
 	}
 }
 
-// adopted waits for the orphans that have ended and returns the others. What one of them started may have become the guard's child after the guard looked:
-// only where nothing was waited for since, which settled reports, are those all.
-func (g *guard) adopted() (alive []int, settled bool) {
+// reapOrphans reaps the dead orphans and returns the living ones. A process that one of them started can become the
+// guard's child after the guard read its list of children. So the list is complete only if a pass reaped nothing.
+func (g *guard) reapOrphans() (alive []int, complete bool) {
 	for range 4 {
-		if g.childless() {
+		if g.hasNoChildren() {
 			return nil, true
 		}
-		settled = true
-		// Everything the guard starts, and everything it adopts, is its first thread's.
+		complete = true
+		// All children, started or adopted, belong to the guard's first thread.
 		alive = slices.DeleteFunc(childrenOfThread(g.pid, g.pid), func(pid int) bool {
-			if _, leader := g.live[pid]; leader {
+			if _, leader := g.leaders[pid]; leader {
 				return true
 			}
-			ended, err := syscall.Wait4(pid, nil, syscall.WNOHANG|syscall.WALL, nil)
-			over := ended == pid || err != nil
-			settled = settled && !over
-			return over
+			reaped, err := syscall.Wait4(pid, nil, syscall.WNOHANG|syscall.WALL, nil)
+			dead := reaped == pid || err != nil
+			complete = complete && !dead
+			return dead
 		})
-		if settled {
+		if complete {
 			break
 		}
 	}
-	return alive, settled
+	return alive, complete
 }
 
-// childless reports that the guard has no child at all, dead or alive.
-func (g *guard) childless() bool {
+// hasNoChildren reports whether the guard has no child at all, dead or alive.
+func (g *guard) hasNoChildren() bool {
 	const all, exited, noHang, noWait = 0, 4, 1, 0x01000000
 	var info [128]byte
-	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, all, 0, uintptr(unsafe.Pointer(&info)), exited|noHang|noWait, 0, 0)
+	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, all, 0, uintptr(unsafe.Pointer(&info)),
+		exited|noHang|noWait, 0, 0)
 	return errno == syscall.ECHILD
 }
 
-// orphansOf returns the adopted processes that are of the tree, and whether those are all. One with no mark that is known, because it set the limit that carries
-// it, is told by its group and counted to the tree that is alone otherwise.
-func (g *guard) orphansOf(w *ward) (alive []int, settled bool) {
-	alive, settled = g.adopted()
-	return slices.DeleteFunc(alive, func(pid int) bool { return !g.belongs(pid, w) }), settled
+// orphansOf returns the living orphans of a tree, and whether the list is complete.
+func (g *guard) orphansOf(t *guardedTree) (alive []int, complete bool) {
+	alive, complete = g.reapOrphans()
+	return slices.DeleteFunc(alive, func(pid int) bool { return !g.belongs(pid, t) }), complete
 }
 
-func (g *guard) belongs(pid int, w *ward) bool {
+// belongs reports whether an orphan belongs to the tree. An orphan that changed its RLIMIT_LOCKS has no known mark. It
+// belongs to the tree whose process group it is in, or to the only tree if there is one.
+func (g *guard) belongs(pid int, t *guardedTree) bool {
 	switch m := markOf(pid); {
-	case w.mark.covers(m):
+	case t.mark.covers(m):
 		return true
 	case m != 0:
-		return len(g.wards) == 1 && !g.wasReleased(m)
+		return len(g.trees) == 1 && !g.wasReleased(m)
 	default:
-		p, _ := look(pid)
-		// A number stays taken while a group has it, also when its first process was waited for.
-		return w.grouped && p.group == w.leader || len(g.wards) == 1
+		p, _ := readStat(pid)
+		// While the group exists its ID stays taken, even after its leader was reaped.
+		return t.grouped && p.group == t.leader || len(g.trees) == 1
 	}
 }
 
 func (g *guard) wasReleased(m mark) bool {
-	return slices.ContainsFunc(g.left, func(left mark) bool { return left.covers(m) })
+	return slices.ContainsFunc(g.released, func(released mark) bool { return released.covers(m) })
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
-// What this program is when it was executed again for a test.
+// The tests execute this program again in the role that roleVariable names.
 const (
 	roleVariable    = "PROCTREE_TEST_ROLE"
 	commandVariable = "PROCTREE_TEST_COMMAND"
@@ -32,23 +32,23 @@ func TestMain(m *testing.M) {
 	escape.Main()
 	switch os.Getenv(roleVariable) {
 	case "host":
-		beHost()
+		runHost()
 	case "namespace":
-		os.Exit(beNamespace())
+		os.Exit(runNamespace())
 	case "counter":
 		os.Exit(countSignals())
-	case "show":
-		show()
+	case "print":
+		printProcess()
 	case "changing":
-		os.Exit(beChanging())
-	case "may":
-		whatItMay()
+		os.Exit(changeAndCompare())
+	case "privileges":
+		printPrivileges()
 	}
 	goleak.VerifyTestMain(m)
 }
 
-// beHost starts a command and waits to be killed.
-func beHost() {
+// runHost starts a command and waits to be killed.
+func runHost() {
 	var c proctree.Command
 	if err := json.Unmarshal([]byte(os.Getenv(commandVariable)), &c); err != nil {
 		panic(err)
@@ -60,7 +60,7 @@ func beHost() {
 	os.Exit(1)
 }
 
-// again is this program executed again in a role.
+// again returns a command that executes this program again in a role.
 func again(tb testing.TB, role string, extra ...string) *exec.Cmd {
 	tb.Helper()
 	self, err := os.Executable()
@@ -71,7 +71,7 @@ func again(tb testing.TB, role string, extra ...string) *exec.Cmd {
 	return cmd
 }
 
-// command is one without descriptors.
+// command returns a command whose descriptors 0 to 2 are closed.
 func command(tb testing.TB, args ...string) proctree.Command {
 	tb.Helper()
 	path, err := exec.LookPath(args[0])
@@ -86,7 +86,7 @@ func start(tb testing.TB, args ...string) *proctree.Tree {
 	return tree
 }
 
-// begin starts a scenario and waits until all of it is there. What a failed test leaves is ended.
+// begin starts a scenario and waits until all its processes run. The cleanup ends what a failed test leaves.
 func begin(tb testing.TB, s escape.Scenario) (*proctree.Tree, escape.Scenario) {
 	tb.Helper()
 	s = s.In(tb.TempDir())
@@ -123,7 +123,7 @@ func scenario(tb testing.TB, name string) escape.Scenario {
 	return escape.Scenario{}
 }
 
-// guardOf returns the number of the guard of a host.
+// guardOf returns the PID of the guard of a host.
 func guardOf(tb testing.TB, host int) int {
 	tb.Helper()
 	threads, err := filepath.Glob("/proc/" + strconv.Itoa(host) + "/task/*/children")
@@ -148,7 +148,7 @@ func atoi(tb testing.TB, text string) int {
 	return n
 }
 
-// running reports that there is such a process, and no zombie.
+// running reports whether the process exists and is not a zombie.
 func running(pid int) bool { return state(pid) != 0 && state(pid) != 'Z' }
 
 func state(pid int) byte {

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// A mark tells the processes of one tree from all others. Its upper half names the tree that was started by a host that is in no other, its lower half is
-// 0 there and names a tree within a tree otherwise: what a guarded command guards is part of it.
+// A mark identifies the processes of one tree. Its upper half names the outermost tree. Its lower half is 0 for that
+// tree, and names the tree if it is inside another one, because a guarded command started its host.
 type mark uint64
 
 const leafBits = 31
@@ -27,10 +27,10 @@ func (m mark) covers(other mark) bool {
 	return other == m
 }
 
-// valid reports whether it can be a mark: the limit of a process that is in no tree is unlimited.
+// valid reports whether it can be a mark. The limit of a process outside all trees is unlimited, and so not a mark.
 func (m mark) valid() bool { return m.root() > 0 && m>>(2*leafBits) == 0 }
 
-// newMark returns a mark for a tree whose host has the given one.
+// newMark returns a mark for a new tree of a host with the given mark.
 func newMark(host mark) mark {
 	half := func() mark { return mark(1 + rand.Uint64N(1<<leafBits-1)) }
 	if host.valid() {
@@ -39,17 +39,18 @@ func newMark(host mark) mark {
 	return half() << leafBits
 }
 
-// ownMark is the mark of this process.
-func ownMark() mark { return markOf(os.Getpid()) }
+// hostMark returns the mark of this process.
+func hostMark() mark { return markOf(os.Getpid()) }
 
-// set gives this process the mark, for the children that it starts to inherit.
+// set gives this process the mark. Its new children inherit it.
 func (m mark) set() error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(rlimitLocks, &limit); err != nil {
 		return fmt.Errorf("read the limit of file locks: %w", err)
 	}
 	if limit.Max < uint64(m) {
-		return fmt.Errorf("mark the command: the hard limit of file locks is %d; raise it with ulimit -x unlimited", limit.Max)
+		return fmt.Errorf("mark the command: the hard limit of file locks is %d; raise it with ulimit -x unlimited",
+			limit.Max)
 	}
 	limit.Cur = uint64(m)
 	if err := syscall.Setrlimit(rlimitLocks, &limit); err != nil {
@@ -58,11 +59,11 @@ func (m mark) set() error {
 	return nil
 }
 
-// markOf returns the mark of a process, 0 where it has none or is gone.
+// markOf returns the mark of a process, 0 if it has none or is gone.
 func markOf(pid int) mark {
 	limit, err := lockLimit(pid)
 	if err != nil {
-		limit = lockLimitShown(pid)
+		limit = lockLimitFromProc(pid)
 	}
 	if m := mark(limit); m.valid() {
 		return m
@@ -73,7 +74,7 @@ func markOf(pid int) mark {
 var lockLine = []byte("Max file locks")
 
 // lockLimitShown reads what /proc shows of processes of other users too.
-func lockLimitShown(pid int) uint64 {
+func lockLimitFromProc(pid int) uint64 {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
 	if err != nil {
 		return unlimited

@@ -13,23 +13,24 @@ import (
 	"time"
 )
 
-// A request asks the guard for a command. With it come descriptors: the tree's socket, the folder where Dir is empty, and the command's files. A request that is
-// too long for one message follows on the tree's socket.
+// A request asks the guard to start a command. Descriptors come with it: the tree's socket, the working directory if
+// Dir is empty, and the command's files. If the request is too long for one message, the message holds only the length
+// and the request follows on the tree's socket.
 //
-// What is JSON in it comes first; the strings follow, each closed by a NUL, because they may hold any other byte.
+// The JSON fields come first. The strings follow, each ended by a NUL, because they can hold any other byte.
 type request struct {
 	Path      string               `json:"-"`
 	Root      string               `json:"-"` // Attr.Chroot
-	Dir       string               `json:"-"` // below Root; without one the folder is a descriptor
+	Dir       string               `json:"-"` // below Root; if it is empty, the directory is a descriptor
 	Args      []string             `json:"-"`
 	Env       []string             `json:"-"`
 	ArgCount  int                  `json:"arg_count"`
-	Closed    []bool               `json:"closed,omitempty"` // of the files, those that are not there
+	Closed    []bool               `json:"closed,omitempty"` // for each of the files: it is closed and not sent
 	Attr      *syscall.SysProcAttr `json:"attr,omitempty"`
 	Mark      mark                 `json:"mark"`
 	Umask     int                  `json:"umask"`
 	SameGroup bool                 `json:"same_group,omitempty"`
-	Group     int                  `json:"group"` // the host's
+	Group     int                  `json:"group"` // the host's process group
 }
 
 func (r *request) encode() ([]byte, error) {
@@ -44,7 +45,7 @@ func (r *request) encode() ([]byte, error) {
 	return text, nil
 }
 
-func decode(text []byte) (*request, error) {
+func decodeRequest(text []byte) (*request, error) {
 	head, rest, _ := bytes.Cut(text, []byte{0})
 	var r request
 	if err := json.Unmarshal(head, &r); err != nil {
@@ -59,38 +60,38 @@ func decode(text []byte) (*request, error) {
 	return &r, nil
 }
 
-// An order is what the host asks of the guard about a tree that runs. An end of the socket is an order to kill.
+// An order is a message from the host to the guard about a running tree. A closed socket means Kill.
 type order struct {
 	Signal  syscall.Signal `json:"signal,omitempty"`
 	Kill    bool           `json:"kill,omitempty"`
 	Release bool           `json:"release,omitempty"`
 }
 
-// News are what the guard tells of a tree.
-type news struct {
-	Started   int           `json:"started,omitempty"` // the number of the first process
-	Failed    syscall.Errno `json:"failed,omitempty"`  // why it could not be started
-	Problem   string        `json:"problem,omitempty"` // the same, where it is not the system's
-	Answer    bool          `json:"answer,omitempty"`  // to a signal
+// A report is a message from the guard to the host about one tree.
+type report struct {
+	Started   int           `json:"started,omitempty"` // the PID of the first process
+	Errno     syscall.Errno `json:"failed,omitempty"`  // why the start failed, if the system said why
+	Error     string        `json:"problem,omitempty"` // why the start failed
+	Answer    bool          `json:"answer,omitempty"`  // Reached answers a signal
 	Reached   int           `json:"reached,omitempty"`
-	Exited    *ending       `json:"exited,omitempty"`
+	Exited    *exitInfo     `json:"exited,omitempty"`
 	Gone      bool          `json:"gone,omitempty"`
 	Survivors []int         `json:"survivors,omitempty"`
 }
 
-// An ending is a [Status] as it is told.
-type ending struct {
+// An exitInfo is a [Status] in a message.
+type exitInfo struct {
 	Status syscall.WaitStatus `json:"status"`
 	User   time.Duration      `json:"user"`
 	System time.Duration      `json:"system"`
 	MaxRSS int64              `json:"max_rss"`
 }
 
-func endingOf(status syscall.WaitStatus, used *syscall.Rusage) *ending {
-	return &ending{status, time.Duration(used.Utime.Nano()), time.Duration(used.Stime.Nano()), used.Maxrss << 10}
+func newExitInfo(status syscall.WaitStatus, used *syscall.Rusage) *exitInfo {
+	return &exitInfo{status, time.Duration(used.Utime.Nano()), time.Duration(used.Stime.Nano()), used.Maxrss << 10}
 }
 
-func (e *ending) status() Status {
+func (e *exitInfo) status() Status {
 	s := Status{ExitCode: e.Status.ExitStatus(), User: e.User, System: e.System, MaxRSS: e.MaxRSS}
 	if e.Status.Signaled() {
 		s.Signal = e.Status.Signal()
@@ -98,14 +99,14 @@ func (e *ending) status() Status {
 	return s
 }
 
-// maxMessage is what fits into one message whatever the system's limits for sockets are.
+// maxMessage is the size of a message that fits under any system limit for sockets.
 const maxMessage = 64 << 10
 
-// errHostGone says that the other side has closed its socket.
-var errHostGone = errors.New("the other side is gone")
+// errPeerClosed says that the other side closed its socket.
+var errPeerClosed = errors.New("the other side is gone")
 
-// tell sends one message.
-func tell(fd int, what any) error {
+// sendJSON sends one message.
+func sendJSON(fd int, what any) error {
 	text, err := json.Marshal(what)
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
@@ -126,9 +127,9 @@ func send(fd int, text []byte, files ...int) error {
 	}
 }
 
-// hear receives one message and the descriptors that came with it.
-func hear(fd int, text []byte, most int) (got []byte, files []int, err error) {
-	rights := make([]byte, syscall.CmsgSpace(4*most))
+// receive receives one message and at most maxFiles descriptors.
+func receive(fd int, text []byte, maxFiles int) (got []byte, files []int, err error) {
+	rights := make([]byte, syscall.CmsgSpace(4*maxFiles))
 	var n, r int
 	for {
 		n, r, _, _, err = syscall.Recvmsg(fd, text, rights, syscall.MSG_CMSG_CLOEXEC)
@@ -143,7 +144,7 @@ func hear(fd int, text []byte, most int) (got []byte, files []int, err error) {
 		files, err = descriptors(rights[:r])
 	}
 	if n == 0 && err == nil {
-		err = errHostGone
+		err = errPeerClosed
 	}
 	return text[:n], files, err
 }

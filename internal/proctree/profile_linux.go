@@ -12,11 +12,12 @@ import (
 	"syscall"
 )
 
-// A profile is what a process that this thread starts inherits from it, but for what goes with each request: its users and groups,
-// capabilities, limits, namespaces, root folder and the like. Linux keeps most of these for each thread.
+// A profile is what a process inherits from the thread that starts it: users and groups, capabilities, limits,
+// namespaces, root directory and so on. Linux keeps most of these per thread. A profile leaves out what each request
+// carries: working directory, umask, descriptors and environment.
 //
-// A guard has the profile of the thread that started it, for good. It starts commands only for threads with the same one, so that a command
-// never has more, or less, than the host that asked for it.
+// A guard keeps the profile of the thread that started it. It starts commands only for threads with the same profile,
+// so a command never has more or fewer privileges than its host.
 type profile string
 
 // profileFields are the lines of /proc/thread-self/status that are part of a profile.
@@ -27,13 +28,14 @@ var profileFields = map[string]bool{
 	"SigIgn": true, "Cpus_allowed": true, "Mems_allowed": true,
 }
 
-// ownProfile reads the profile of the calling thread, which the caller has locked. What cannot be read is an error: a guard of
-// which nobody knows what it may do must not start anything.
-func ownProfile() (profile, error) {
+// threadProfile reads the profile of the calling thread; the caller has locked the thread. It returns an error if
+// something cannot be read, because a guard with unknown privileges must not start anything.
+func threadProfile() (profile, error) {
 	var p bytes.Buffer
-	for _, read := range []func(*bytes.Buffer) error{readStatus, readLimits, readPlaces, readScheduling} {
+	for _, read := range []func(*bytes.Buffer) error{readStatus, readLimits, readNamespaces, readScheduling} {
 		if err := read(&p); err != nil {
-			return "", fmt.Errorf("%w: read what the command may do: %w; commands are guarded only where /proc is mounted", ErrGuard, err)
+			return "", fmt.Errorf("%w: read what the command may do: %w; commands are guarded only where /proc is mounted",
+				ErrGuard, err)
 		}
 	}
 	return profile(p.String()), nil
@@ -57,9 +59,9 @@ func readStatus(p *bytes.Buffer) error {
 	return nil
 }
 
-// readLimits leaves out the soft limit of file locks, which is the mark.
+// readLimits leaves out the soft limit of RLIMIT_LOCKS, which is the mark.
 func readLimits(p *bytes.Buffer) error {
-	const limits = 16 // of which Linux has as many since 2.6.25
+	const limits = 16 // Linux has had 16 since 2.6.25
 	for resource := range limits {
 		var limit syscall.Rlimit
 		if err := syscall.Getrlimit(resource, &limit); err != nil {
@@ -73,14 +75,14 @@ func readLimits(p *bytes.Buffer) error {
 	return nil
 }
 
-// namespaces are those of a process. Their folder cannot be listed by a host that dropped root.
+// namespaces is fixed, because a host that dropped root cannot list /proc/thread-self/ns.
 var namespaces = [...]string{"cgroup", "ipc", "mnt", "net", "pid_for_children", "time_for_children", "user", "uts"}
 
-// readPlaces reads the namespaces, the control groups, the root folder, the session and the label of a security module.
-func readPlaces(p *bytes.Buffer) error {
+// readNamespaces reads the namespaces, control groups, root directory, session and security label.
+func readNamespaces(p *bytes.Buffer) error {
 	for _, namespace := range namespaces {
 		name, err := os.Readlink("/proc/thread-self/ns/" + namespace)
-		if err != nil && !os.IsNotExist(err) { // a kernel may be older than the newest of them
+		if err != nil && !os.IsNotExist(err) { // older kernels lack some of them
 			return err
 		}
 		fmt.Fprintf(p, "%s %s\n", namespace, name)
@@ -89,13 +91,13 @@ func readPlaces(p *bytes.Buffer) error {
 	if err := syscall.Stat("/", &root); err != nil {
 		return fmt.Errorf("root folder: %w", err)
 	}
-	session, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0) // cannot fail for the own process
+	session, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0) // cannot fail for the calling process
 	fmt.Fprintf(p, "root %d %d\nsession %d\n", root.Dev, root.Ino, session)
 	groups, err := os.ReadFile("/proc/thread-self/cgroup")
-	if err != nil && !os.IsNotExist(err) { // a kernel may be built without them
+	if err != nil && !os.IsNotExist(err) { // a kernel can be built without control groups
 		return err
 	}
-	label, _ := os.ReadFile("/proc/thread-self/attr/current") // an error where there is no such module
+	label, _ := os.ReadFile("/proc/thread-self/attr/current") // fails without a security module
 	fmt.Fprintf(p, "%s%s\n", groups, strings.TrimSpace(string(label)))
 	return nil
 }
@@ -113,8 +115,9 @@ func readScheduling(p *bytes.Buffer) error {
 	return nil
 }
 
-// sameUser makes sure that executing the host's program again did not bring back a user or a group: a set-user-ID program would be its owner's again.
-func sameUser(guard int) error {
+// checkSameUser returns an error if the guard has another user or group than the host: executing a set-user-ID program
+// again gives it its owner's user ID again.
+func checkSameUser(guard int) error {
 	own, err := os.ReadFile("/proc/thread-self/status")
 	if err != nil {
 		return fmt.Errorf("%w: read the host's user: %w", ErrGuard, err)
@@ -125,14 +128,14 @@ func sameUser(guard int) error {
 	}
 	for _, field := range []string{"Uid", "Gid"} {
 		if ours, theirs := realAndEffective(own, field), realAndEffective(its, field); !slices.Equal(ours, theirs) {
-			return fmt.Errorf("%w: the host's program, started again, has the %s %v and not the host's %v; clear its set-user-ID and set-group-ID bits",
-				ErrGuard, field, theirs, ours)
+			return fmt.Errorf("%w: the host's program, started again, has the %s %v and not the host's %v; "+
+				"clear its set-user-ID and set-group-ID bits", ErrGuard, field, theirs, ours)
 		}
 	}
 	return nil
 }
 
-// realAndEffective are the IDs that a program which is executed keeps.
+// realAndEffective returns the real and the effective ID, which are kept when a program is executed.
 func realAndEffective(status []byte, field string) []string {
 	value, _ := statusField(status, field)
 	ids := strings.Fields(value)

@@ -26,7 +26,7 @@ const (
 	nobody         = 65534
 )
 
-// changes are what a host of the changing role does to itself between two commands.
+// changes are what a host in the changing role does to itself between two commands.
 var changes = map[string]func() error{
 	"nothing": func() error { return nil },
 	"drops root": func() error {
@@ -39,22 +39,24 @@ var changes = map[string]func() error{
 		return syscall.Setresuid(nobody, nobody, nobody)
 	},
 	"drops root for a thread": func() error {
-		runtime.LockOSThread() // and for good
+		runtime.LockOSThread() // never unlocked
 		_, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody)
 		return asError(errno)
 	},
-	"joins a group":            func() error { return syscall.Setgroups([]int{nobody}) },
-	"takes no new privileges":  func() error { return prctlOfThread(38, 1) },
-	"drops a capability":       func() error { return prctlOfThread(24, 12) }, // CAP_NET_ADMIN, from the bounding set
-	"sets securebits":          func() error { return prctlOfThread(28, 1) },  // SECBIT_NOROOT
-	"lowers a limit":           func() error { return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 0, Max: 4096}) },
+	"joins a group":           func() error { return syscall.Setgroups([]int{nobody}) },
+	"takes no new privileges": func() error { return prctlOfThread(38, 1) },
+	"drops a capability":      func() error { return prctlOfThread(24, 12) }, // CAP_NET_ADMIN, from the bounding set
+	"sets securebits":         func() error { return prctlOfThread(28, 1) },  // SECBIT_NOROOT
+	"lowers a limit": func() error {
+		return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 0, Max: 4096})
+	},
 	"lowers its priority":      func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, 7) },
 	"leaves its host name":     func() error { runtime.LockOSThread(); return syscall.Unshare(syscall.CLONE_NEWUTS) },
 	"begins a session":         func() error { _, err := syscall.Setsid(); return err },
 	"is the first to be ended": func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) },
 }
 
-// prctlOfThread changes the calling thread, which the goroutine keeps for good.
+// prctlOfThread changes the calling thread and locks the goroutine to it.
 func prctlOfThread(option, value uintptr) error {
 	runtime.LockOSThread()
 	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRCTL, option, value, 0, 0, 0, 0)
@@ -68,12 +70,18 @@ func asError(errno syscall.Errno) error {
 	return nil
 }
 
-// whatItMay prints what this process may do, for a command to be compared with another.
-func whatItMay() {
+// printed are the fields of /proc/self/status that printPrivileges prints.
+var printed = []string{
+	"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp",
+	"SigIgn", "Cpus_allowed",
+}
+
+// printPrivileges prints the privileges of this process, so that a test can compare two commands.
+func printPrivileges() {
 	status, _ := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(status)) {
 		field, _, _ := strings.Cut(line, ":")
-		if slices.Contains([]string{"Uid", "Gid", "Groups", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", "NoNewPrivs", "Seccomp", "SigIgn", "Cpus_allowed"}, field) {
+		if slices.Contains(printed, field) {
 			fmt.Print(line)
 		}
 	}
@@ -84,7 +92,7 @@ func whatItMay() {
 	killed, _ := os.ReadFile("/proc/self/oom_score_adj")
 	limits, _ := os.ReadFile("/proc/self/limits")
 	for line := range strings.Lines(string(limits)) {
-		if !strings.HasPrefix(line, "Max file locks") { // that is the mark
+		if !strings.HasPrefix(line, "Max file locks") { // the mark
 			fmt.Print(line)
 		}
 	}
@@ -93,9 +101,10 @@ func whatItMay() {
 	os.Exit(0)
 }
 
-// beChanging starts a guarded command, changes itself, and compares what a guarded command has then with what one of os/exec has.
-func beChanging() int {
-	runtime.LockOSThread() // most of what it changes is this thread's
+// changeAndCompare starts a guarded command, changes this process, and prints for two more guarded commands the
+// privileges that they have and those that a command of os/exec has.
+func changeAndCompare() int {
+	runtime.LockOSThread() // most changes affect only this thread
 	if err := exec.Command("/bin/true").Run(); err != nil {
 		return failed(err)
 	}
@@ -105,7 +114,7 @@ func beChanging() int {
 	if err := changes[os.Getenv(changeVariable)](); err != nil {
 		return failed(err)
 	}
-	self, env := "/proc/self/exe", []string{roleVariable + "=may"}
+	self, env := "/proc/self/exe", []string{roleVariable + "=privileges"}
 	plain := exec.Command(self)
 	plain.Env, plain.Dir = env, "/"
 	want, err := plain.CombinedOutput()
@@ -134,7 +143,9 @@ func guardedOutput(path string, env ...string) (string, error) {
 		return "", err
 	}
 	defer out.Close()
-	tree, err := proctree.Start(proctree.Command{Path: path, Args: []string{path}, Env: env, Dir: "/", Files: []*os.File{nil, theirs, theirs}})
+	tree, err := proctree.Start(proctree.Command{
+		Path: path, Args: []string{path}, Env: env, Dir: "/", Files: []*os.File{nil, theirs, theirs},
+	})
 	theirs.Close()
 	if err != nil {
 		return "", err
@@ -147,7 +158,7 @@ func guardedOutput(path string, env ...string) (string, error) {
 	return string(text), err
 }
 
-// TestPrivileges protects a host that drops what it may: a command has what its host has at its start, as with os/exec, and nothing more.
+// TestPrivileges checks that a command has exactly the privileges that its host has when it starts it, as with os/exec.
 func TestPrivileges(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can drop anything")
@@ -166,14 +177,14 @@ func TestPrivileges(t *testing.T) {
 				assert.Equal(t, both[0], both[1])
 				if strings.HasPrefix(name, "drops root") {
 					assert.Contains(t, both[1], "Uid:\t65534\t65534\t65534\t65534\n")
-					assert.Contains(t, both[1], "false", "nor can it read what only root may")
+					assert.Contains(t, both[1], "false", "it cannot read what only root can")
 				}
 				lines++
 			}
 			assert.Equal(t, 2, lines)
 		})
 	}
-	t.Run("a program that a host which dropped root may not execute is an error before the start", func(t *testing.T) {
+	t.Run("a host that dropped root and cannot execute itself gets an error", func(t *testing.T) {
 		cmd := exec.Command(forEveryone(t, 0o700))
 		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=drops root")
 		text, err := cmd.Output()
@@ -189,13 +200,13 @@ func TestPrivileges(t *testing.T) {
 	})
 }
 
-// forEveryone is a copy of this program with the mode, where every user can reach it.
+// forEveryone copies this program, with the given mode, to a place that every user can reach.
 func forEveryone(t *testing.T, mode os.FileMode) string {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	text, err := os.ReadFile(self)
 	require.NoError(t, err)
-	folder, err := os.MkdirTemp("", "privileges")
+	folder, err := os.MkdirTemp("", "privileges") //nolint:usetesting // only its owner can reach t.TempDir
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	require.NoError(t, os.Chmod(folder, 0o755))

@@ -19,8 +19,9 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
-// TestNothingElseIsSignalled runs in a system of its own with a few hundred process numbers, which are all used again and again while trees are signalled.
-func TestNothingElseIsSignalled(t *testing.T) {
+// TestReusedPIDs checks that no signal leaves its tree. It runs in a PID namespace with a few hundred PIDs, which are
+// reused again and again while trees get signals.
+func TestReusedPIDs(t *testing.T) {
 	cmd := again(t, "namespace", "PROCTREE_TEST_FOLDER="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	if os.Getuid() != 0 {
@@ -30,24 +31,24 @@ func TestNothingElseIsSignalled(t *testing.T) {
 	}
 	err := cmd.Run()
 	var failed *exec.ExitError
-	if errors.As(err, &failed) && failed.ExitCode() == cannot || errors.Is(err, syscall.EPERM) {
-		t.Skipf("no namespace with few process numbers here: %v", err)
+	if errors.As(err, &failed) && failed.ExitCode() == noNamespace || errors.Is(err, syscall.EPERM) {
+		t.Skipf("cannot make a namespace with few PIDs here: %v", err)
 	}
 	require.NoError(t, err)
 }
 
-// cannot is the status of a namespace that could not be made as it has to be.
-const cannot = 77
+// noNamespace is the exit status if the namespace could not be set up.
+const noNamespace = 77
 
-// beNamespace is the first process of a namespace.
-func beNamespace() int {
+// runNamespace is the first process of a namespace.
+func runNamespace() int {
 	if err := errors.Join(
 		syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
 		syscall.Mount("proc", "/proc", "proc", 0, ""),
-		os.WriteFile("/proc/sys/kernel/pid_max", []byte("400"), 0), // of the namespace alone since Linux 6.14
+		os.WriteFile("/proc/sys/kernel/pid_max", []byte("400"), 0), // per namespace since Linux 6.14
 	); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return cannot
+		return noNamespace
 	}
 	if err := reuse(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,7 +57,7 @@ func beNamespace() int {
 	return 0
 }
 
-// reuse signals trees whose processes come and go, beside canaries that do so too.
+// reuse signals trees whose processes come and go, while canaries, processes outside of them, come and go too.
 func reuse() error {
 	length := 3 * time.Second
 	if os.Getenv("WATCHDOG_LONG") != "" {
@@ -64,38 +65,39 @@ func reuse() error {
 	}
 	os.Unsetenv(roleVariable)
 	until := time.Now().Add(length)
-	var canaries, signals, turns atomic.Int64
+	var canaries, signals, wraps atomic.Int64
 	done := make(chan error)
-	const birds, trees = 4, 3
-	for range birds {
-		go func() { done <- sing(until, &canaries, &turns) }()
+	const runners, trees = 4, 3
+	for range runners {
+		go func() { done <- runCanaries(until, &canaries, &wraps) }()
 	}
 	for range trees {
 		go func() { done <- signalTrees(until, &signals) }()
 	}
 	var err error
-	for range birds + trees {
+	for range runners + trees {
 		err = errors.Join(err, <-done)
 	}
-	fmt.Printf("%d canaries and %d signals; the process numbers began anew %d times\n", canaries.Load(), signals.Load(), turns.Load())
-	if turns.Load() < 2 {
-		err = errors.Join(err, errors.New("the process numbers were not used again"))
+	fmt.Printf("%d canaries and %d signals; the PIDs wrapped around %d times\n",
+		canaries.Load(), signals.Load(), wraps.Load())
+	if wraps.Load() < 2 {
+		err = errors.Join(err, errors.New("the PIDs were not reused"))
 	}
 	return err
 }
 
-// sing starts one canary after the other: what a signal ends, it tells.
-func sing(until time.Time, canaries, turns *atomic.Int64) error {
+// runCanaries runs one canary after the other and returns an error if a signal ended one.
+func runCanaries(until time.Time, canaries, wraps *atomic.Int64) error {
 	last := 0
 	for time.Now().Before(until) {
-		bird := exec.Command("sleep", "0.01")
-		if err := bird.Run(); err != nil {
+		canary := exec.Command("sleep", "0.01")
+		if err := canary.Run(); err != nil {
 			return fmt.Errorf("a process outside of all trees: %w", err)
 		}
-		if bird.Process.Pid < last {
-			turns.Add(1)
+		if canary.Process.Pid < last {
+			wraps.Add(1)
 		}
-		last = bird.Process.Pid
+		last = canary.Process.Pid
 		canaries.Add(1)
 	}
 	return nil

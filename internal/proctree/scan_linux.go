@@ -10,39 +10,40 @@ import (
 	"syscall"
 )
 
-// A process is one that was seen, as /proc tells of it.
+// A process is what /proc says about one process.
 type process struct {
 	pid, parent int
 	group       int
 	state       byte
-	began       uint64 // in ticks since the machine started: with the number it names the process
+	startTicks  uint64 // clock ticks from boot to its start
 }
 
 func (p process) dead() bool    { return p.state == 'Z' || p.state == 'X' }
 func (p process) stopped() bool { return p.state == 'T' || p.state == 't' }
 
-// A name tells a process from every other since the machine started.
-type name struct {
-	pid   int
-	began uint64
+// A processID names one process since boot, even if its PID was reused.
+type processID struct {
+	pid        int
+	startTicks uint64
 }
 
-func (p process) name() name { return name{p.pid, p.began} }
+func (p process) id() processID { return processID{p.pid, p.startTicks} }
 
-// look reads what /proc says of the process that has the number now.
-func look(pid int) (process, bool) {
+// readStat reads what /proc says about the process that has the PID now.
+func readStat(pid int) (process, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return process{}, false
 	}
-	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:]) // a program's name can hold anything but stands in brackets
+	// The program's name is in parentheses and can hold any byte, so the fields are read after the last one.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 20 {
 		return process{}, false
 	}
 	parent, _ := strconv.Atoi(string(fields[1]))
 	group, _ := strconv.Atoi(string(fields[2]))
 	began, _ := strconv.ParseUint(string(fields[19]), 10, 64)
-	return process{pid: pid, parent: parent, group: group, state: fields[0][0], began: began}, true
+	return process{pid: pid, parent: parent, group: group, state: fields[0][0], startTicks: began}, true
 }
 
 // childrenOf returns the children of all threads of a process.
@@ -74,20 +75,20 @@ func childrenOfThread(pid, thread int) []int {
 	return all
 }
 
-// A member is a process of a tree, held so that its number cannot become another's while it is looked at and signalled.
+// A member is a process of a tree with an open pidfd, so that a signal cannot reach another process with the same PID.
 type member struct {
 	process
 	fd int
 }
 
-// hold opens the process that has the number now if it is one that belongs: the descriptor comes first, so that what is
-// verified afterwards is verified of the process that it stands for. (Had that one gone by then, its descriptor would reach nobody.)
-func hold(pid int, belongs func(process) bool) (member, bool) {
+// openMember opens the process that has the PID now, if it belongs. It opens the pidfd before it reads /proc, so that
+// the process it checks is the one that the pidfd stands for. If that one has exited since, its pidfd reaches nobody.
+func openMember(pid int, belongs func(process) bool) (member, bool) {
 	fd, err := pidfdOpen(pid)
 	if err != nil {
 		return member{}, false
 	}
-	p, alive := look(pid)
+	p, alive := readStat(pid)
 	if !alive || !belongs(p) {
 		_ = syscall.Close(fd)
 		return member{}, false
@@ -97,10 +98,10 @@ func hold(pid int, belongs func(process) bool) (member, bool) {
 
 func (m member) close() { _ = syscall.Close(m.fd) }
 
-// unreaped reports that the process still has its number.
+// unreaped reports whether the process still exists, even as a zombie, so that its PID cannot be reused.
 func (m member) unreaped() bool { return pidfdSignal(m.fd, 0) == nil }
 
-// signal reports whether the process was reached. One that has ended is not.
+// signal reports whether it reached the process. It does not reach one that has exited.
 func (m member) signal(sig syscall.Signal) (bool, error) {
 	err := pidfdSignal(m.fd, sig)
 	if errors.Is(err, syscall.ESRCH) {
@@ -109,27 +110,30 @@ func (m member) signal(sig syscall.Signal) (bool, error) {
 	return err == nil, err
 }
 
-// descend visits the living processes of a tree: those given and everything below them, parents first. What belongs is told by the mark or, for a process
-// that has another limit of its own, by its parent, which is held until its children were looked at.
-func descend(m mark, first []member, visit func(member)) {
+// walkTree visits the living processes of a tree, parents first: the given ones and all their descendants. A child
+// belongs if it has the mark. A process can change its limit, so a child of a member
+// belongs too. The parent stays open, and so keeps its PID, until its children were checked.
+func walkTree(m mark, first []member, visit func(member)) {
 	for _, p := range first {
 		if !p.dead() {
 			visit(p)
 		}
 		var below []member
 		for _, child := range childrenOf(p.pid) {
-			held, ok := hold(child, func(c process) bool { return m.covers(markOf(c.pid)) || c.parent == p.pid && p.unreaped() })
+			held, ok := openMember(child, func(c process) bool {
+				return m.covers(markOf(c.pid)) || c.parent == p.pid && p.unreaped()
+			})
 			if ok {
 				below = append(below, held)
 			}
 		}
 		p.close()
-		descend(m, below, visit)
+		walkTree(m, below, visit)
 	}
 }
 
-// everywhere visits all living processes of this machine that have the mark.
-func everywhere(m mark, visit func(member)) {
+// visitMarked visits all living processes of this machine that have the mark.
+func visitMarked(m mark, visit func(member)) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return
@@ -139,7 +143,7 @@ func everywhere(m mark, visit func(member)) {
 		if err != nil || !m.covers(markOf(pid)) {
 			continue
 		}
-		if held, ok := hold(pid, func(p process) bool { return m.covers(markOf(p.pid)) && !p.dead() }); ok {
+		if held, ok := openMember(pid, func(p process) bool { return m.covers(markOf(p.pid)) && !p.dead() }); ok {
 			visit(held)
 			held.close()
 		}

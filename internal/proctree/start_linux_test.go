@@ -19,21 +19,21 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
-// What a process of the show role tells of itself.
-type shown struct {
+// A processInfo is what a process in the print role prints about itself.
+type processInfo struct {
 	Dir        string
 	Umask      int
-	Args       []byte // joined by NUL, because JSON would mend them
+	Args       []byte // joined by NUL; bytes, because JSON would change invalid UTF-8
 	Env        []byte
-	Open       []bool // descriptors 0 to 19, of which it has opened some itself
+	Open       []bool // whether descriptors 0 to 19 are open; the program opens some itself
 	Group, SID int
 	PPID, UID  int
 	Fourth     string // what could be read from descriptor 4
 }
 
-// show writes to descriptor 3 what this process is.
-func show() {
-	var s shown
+// printProcess writes what this process is to descriptor 3.
+func printProcess() {
+	var s processInfo
 	for fd := range 20 {
 		var st syscall.Stat_t
 		s.Open = append(s.Open, fd < 3 || syscall.Fstat(fd, &st) == nil)
@@ -59,14 +59,17 @@ func show() {
 	os.Exit(0)
 }
 
-// shownBy starts this program in the show role and returns what it shows, and its number.
-func shownBy(t *testing.T, change func(*proctree.Command)) (shown, int) {
+// runPrint starts this program in the print role and returns what it prints, and its PID.
+func runPrint(t *testing.T, change func(*proctree.Command)) (processInfo, int) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	answer, theirs, err := os.Pipe()
 	require.NoError(t, err)
 	defer answer.Close()
-	c := proctree.Command{Path: self, Args: []string{"show"}, Env: append(os.Environ(), roleVariable+"=show"), Files: []*os.File{nil, nil, nil, theirs}}
+	c := proctree.Command{
+		Path: self, Args: []string{"print"}, Env: append(os.Environ(), roleVariable+"=print"),
+		Files: []*os.File{nil, nil, nil, theirs},
+	}
 	change(&c)
 	tree, err := proctree.Start(c)
 	require.NoError(t, err)
@@ -75,63 +78,64 @@ func shownBy(t *testing.T, change func(*proctree.Command)) (shown, int) {
 	require.NoError(t, err)
 	gone(t, tree)
 	require.Equal(t, 0, tree.Status().ExitCode)
-	var s shown
+	var s processInfo
 	require.NoError(t, json.Unmarshal(text, &s))
 	return s, tree.PID()
 }
 
-func TestFolder(t *testing.T) {
+func TestDir(t *testing.T) {
 	here, err := os.Getwd()
 	require.NoError(t, err)
 	other, err := filepath.EvalSymlinks(t.TempDir())
 	require.NoError(t, err)
 	require.NoError(t, os.Mkdir(filepath.Join(other, "below"), 0o700))
-	folder := func(dir string) string {
-		s, _ := shownBy(t, func(c *proctree.Command) { c.Dir = dir })
+	workingDir := func(dir string) string {
+		s, _ := runPrint(t, func(c *proctree.Command) { c.Dir = dir })
 		return s.Dir
 	}
-	assert.Equal(t, here, folder(""), "the host's where none is given")
-	assert.Equal(t, other, folder(other))
+	assert.Equal(t, here, workingDir(""), "the host's if none is given")
+	assert.Equal(t, other, workingDir(other))
 	t.Chdir(other)
-	assert.Equal(t, other, folder(""), "the host's of now, not of the guard's start")
-	assert.Equal(t, filepath.Join(other, "below"), folder("below"), "a relative one is below the host's")
+	assert.Equal(t, other, workingDir(""), "the host's at the start of the command, not of the guard")
+	assert.Equal(t, filepath.Join(other, "below"), workingDir("below"), "a relative one starts at the host's")
 
 	removed := filepath.Join(other, "removed")
 	require.NoError(t, os.Mkdir(removed, 0o700))
 	t.Chdir(removed)
 	require.NoError(t, os.Remove(removed))
-	assert.Equal(t, removed+" (deleted)", folder(""), "a host's folder that is gone is the command's too")
+	assert.Equal(t, removed+" (deleted)", workingDir(""), "the host's directory even if it was removed")
 
 	_, err = proctree.Start(proctree.Command{Path: "/bin/true", Args: []string{"true"}, Dir: "/no/such"})
 	var path *os.PathError
 	require.ErrorAs(t, err, &path)
-	assert.Equal(t, os.PathError{Op: "chdir", Path: "/no/such", Err: syscall.ENOENT}, *path, "and it is the folder that is named")
+	assert.Equal(t, os.PathError{Op: "chdir", Path: "/no/such", Err: syscall.ENOENT}, *path,
+		"the error names the directory")
 }
 
-func TestWhatACommandGets(t *testing.T) {
-	t.Run("the host's umask of now", func(t *testing.T) {
+func TestInheritance(t *testing.T) {
+	t.Run("the umask that the host has at the start", func(t *testing.T) {
 		start(t, "true")
 		before := syscall.Umask(0o027)
 		defer syscall.Umask(before)
-		s, _ := shownBy(t, func(*proctree.Command) {})
+		s, _ := runPrint(t, func(*proctree.Command) {})
 		assert.Equal(t, 0o027, s.Umask)
 	})
 	t.Run("arguments and environment with any byte but NUL", func(t *testing.T) {
 		odd := "\xff\xfe<&>\"\n\u2028 \x01"
-		s, _ := shownBy(t, func(c *proctree.Command) {
+		s, _ := runPrint(t, func(c *proctree.Command) {
 			c.Args = []string{odd, "", odd}
-			c.Env = []string{roleVariable + "=show", "ODD=" + odd, "EMPTY="}
+			c.Env = []string{roleVariable + "=print", "ODD=" + odd, "EMPTY="}
 		})
 		assert.Equal(t, odd+"\x00\x00"+odd, string(s.Args))
-		assert.Equal(t, roleVariable+"=show\x00ODD="+odd+"\x00EMPTY=", string(s.Env))
+		assert.Equal(t, roleVariable+"=print\x00ODD="+odd+"\x00EMPTY=", string(s.Env))
 	})
 	t.Run("an environment of 1 MiB", func(t *testing.T) {
 		var env []string
 		for i := range 16 {
 			env = append(env, fmt.Sprintf("LONG%d=%s", i, strings.Repeat("x", 64<<10)))
 		}
-		env = append(env, roleVariable+"=show")
-		s, _ := shownBy(t, func(c *proctree.Command) { c.Env = env })
+		env = append(env, roleVariable+"=print")
+		s, _ := runPrint(t, func(c *proctree.Command) { c.Env = env })
 		assert.Equal(t, strings.Join(env, "\x00"), string(s.Env))
 	})
 	t.Run("the descriptors that are given and no others", func(t *testing.T) {
@@ -145,26 +149,29 @@ func TestWhatACommandGets(t *testing.T) {
 		closed.Close()
 		given := make([]*os.File, 16) // from 4
 		given[0], given[14], given[15] = fourth, fourth, closed
-		s, _ := shownBy(t, func(c *proctree.Command) { c.Files = append(c.Files, given...); c.Args = []string{"show", "read"} })
+		s, _ := runPrint(t, func(c *proctree.Command) {
+			c.Files = append(c.Files, given...)
+			c.Args = []string{"print", "read"}
+		})
 		assert.Equal(t, "what is in it", s.Fourth)
-		assert.Equal(t, []bool{false, true, false}, s.Open[17:], "a nil file is none, nor is one that was closed")
+		assert.Equal(t, []bool{false, true, false}, s.Open[17:], "a nil file and a closed file are closed descriptors")
 	})
 	t.Run("a group of its own", func(t *testing.T) {
-		s, pid := shownBy(t, func(*proctree.Command) {})
+		s, pid := runPrint(t, func(*proctree.Command) {})
 		assert.Equal(t, pid, s.Group)
 		assert.Equal(t, guardOf(t, os.Getpid()), s.PPID)
 	})
 	t.Run("the host's group", func(t *testing.T) {
-		s, _ := shownBy(t, func(c *proctree.Command) { c.SameGroup = true })
+		s, _ := runPrint(t, func(c *proctree.Command) { c.SameGroup = true })
 		assert.Equal(t, syscall.Getpgrp(), s.Group)
 	})
 	t.Run("a session of its own", func(t *testing.T) {
-		s, pid := shownBy(t, func(c *proctree.Command) { c.Attr = &syscall.SysProcAttr{Setsid: true} })
+		s, pid := runPrint(t, func(c *proctree.Command) { c.Attr = &syscall.SysProcAttr{Setsid: true} })
 		assert.Equal(t, []int{pid, pid}, []int{s.SID, s.Group})
 	})
 	t.Run("another user", func(t *testing.T) {
 		if os.Getuid() != 0 {
-			t.Skip("only root can be somebody else")
+			t.Skip("only root can become another user")
 		}
 		tree, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "100"}, Dir: "/",
 			Attr: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}})
@@ -196,7 +203,7 @@ func TestStatus(t *testing.T) {
 		assert.ErrorIs(t, err, proctree.ErrEnded)
 		assert.NoError(t, tree.Kill())
 	})
-	t.Run("what was used", func(t *testing.T) {
+	t.Run("the used time and memory", func(t *testing.T) {
 		tree := start(t, "sh", "-c", "i=0; while [ $i -lt 50000 ]; do i=$((i+1)); done")
 		gone(t, tree)
 		assert.Positive(t, tree.Status().User+tree.Status().System)
@@ -204,7 +211,7 @@ func TestStatus(t *testing.T) {
 	})
 }
 
-// TestRefusals compares with what package os says to the same.
+// TestRefusals compares the errors with those of package os.
 func TestRefusals(t *testing.T) {
 	folder := t.TempDir()
 	plain, empty := filepath.Join(folder, "plain"), filepath.Join(folder, "empty")
@@ -238,7 +245,8 @@ func TestRefusals(t *testing.T) {
 func TestUnsupported(t *testing.T) {
 	fd := 0
 	for name, attr := range map[string]*syscall.SysProcAttr{
-		"Pgid": {Pgid: 1}, "Foreground": {Foreground: true}, "Ptrace": {Ptrace: true}, "PidFD": {PidFD: &fd}, "UseCgroupFD": {UseCgroupFD: true}, "Chroot": {Chroot: "/"},
+		"Pgid": {Pgid: 1}, "Foreground": {Foreground: true}, "Ptrace": {Ptrace: true}, "PidFD": {PidFD: &fd},
+		"UseCgroupFD": {UseCgroupFD: true}, "Chroot": {Chroot: "/"},
 	} {
 		_, err := proctree.Start(proctree.Command{Path: "/bin/true", Args: []string{"true"}, Attr: attr})
 		require.ErrorIs(t, err, proctree.ErrUnsupported)
@@ -248,12 +256,14 @@ func TestUnsupported(t *testing.T) {
 	assert.ErrorIs(t, err, proctree.ErrUnsupported)
 }
 
-func TestNewRoot(t *testing.T) {
+func TestChroot(t *testing.T) {
 	if os.Getuid() != 0 {
-		t.Skip("only root can have another root")
+		t.Skip("only root can change its root")
 	}
 	path, err := exec.LookPath("true")
 	require.NoError(t, err)
-	_, err = proctree.Start(proctree.Command{Path: path, Args: []string{"true"}, Dir: "/", Attr: &syscall.SysProcAttr{Chroot: t.TempDir()}})
-	assert.ErrorIs(t, err, syscall.ENOENT, "the program is looked for below the new root")
+	_, err = proctree.Start(proctree.Command{
+		Path: path, Args: []string{"true"}, Dir: "/", Attr: &syscall.SysProcAttr{Chroot: t.TempDir()},
+	})
+	assert.ErrorIs(t, err, syscall.ENOENT, "the path is below the new root")
 }

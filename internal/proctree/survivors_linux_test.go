@@ -19,7 +19,7 @@ import (
 
 const shortGrace = 20 * time.Millisecond
 
-// times is how often each scenario is ended in each way.
+// times is how often the test ends each scenario in each way.
 func times() int {
 	if os.Getenv("WATCHDOG_LONG") != "" {
 		return 20
@@ -42,7 +42,7 @@ func TestNothingSurvives(t *testing.T) {
 	}
 	for _, s := range escape.Scenarios() {
 		if racing.Enabled && s.Processes > 100 {
-			continue // two hundred programs that are started under the race detector
+			continue // two hundred programs take too long under the race detector
 		}
 		for _, ending := range endings {
 			t.Run(s.Name+" after "+ending.name, func(t *testing.T) {
@@ -57,7 +57,7 @@ func TestNothingSurvives(t *testing.T) {
 func endedByKill(t *testing.T, s escape.Scenario) {
 	tree, s := begin(t, s)
 	before := s.Survivors()
-	assert.NotEmpty(t, before, "there was something to end")
+	assert.NotEmpty(t, before, "its processes run")
 	endNow(t, tree)
 	assert.Empty(t, s.Survivors())
 	assert.NoError(t, tree.Err())
@@ -77,15 +77,15 @@ func endedInSteps(t *testing.T, s escape.Scenario) {
 }
 
 func endedByLeader(t *testing.T, s escape.Scenario) {
-	if s.Deaf {
-		t.Skip("its leader ends by a kill only")
+	if s.SurvivesTERM {
+		t.Skip("only a kill ends its leader")
 	}
 	tree, s := begin(t, s)
-	if !s.Ends {
+	if !s.LeaderExits {
 		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGTERM))
 	}
 	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
-	if s.Ends {
+	if s.LeaderExits {
 		assert.Equal(t, 0, tree.Status().ExitCode)
 	}
 	endNow(t, tree)
@@ -106,6 +106,7 @@ func endedByHost(t *testing.T, s escape.Scenario) {
 	guard := guardOf(t, host.Process.Pid)
 	require.NoError(t, host.Process.Kill())
 	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, 5*time.Second, time.Millisecond)
-	assert.Eventually(t, func() bool { return !running(guard) }, 5*time.Second, time.Millisecond, "the guard ends when its work is done")
-	assert.Empty(t, s.Survivors(), "and nothing came back")
+	assert.Eventually(t, func() bool { return !running(guard) }, 5*time.Second, time.Millisecond,
+		"the guard ends after its trees")
+	assert.Empty(t, s.Survivors(), "nothing came back")
 }

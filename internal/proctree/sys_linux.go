@@ -9,7 +9,8 @@ import (
 	"unsafe"
 )
 
-// What package syscall does not name. The numbers of calls from 424 on are the same on every architecture this file is built for.
+// System calls and constants that package syscall lacks. System call numbers from 424 on are the same on all
+// architectures that this file is built for.
 const (
 	sysPidfdSendSignal  = 424
 	sysPidfdOpen        = 434
@@ -22,7 +23,7 @@ const (
 	unlimited           = ^uint64(0)
 )
 
-// pidfdOpen returns a descriptor of the process that has the number now.
+// pidfdOpen returns a descriptor of the process that has the PID now.
 func pidfdOpen(pid int) (int, error) {
 	fd, _, errno := syscall.Syscall(sysPidfdOpen, uintptr(pid), 0, 0)
 	if errno != 0 {
@@ -47,36 +48,38 @@ func prctl(option int, value uintptr) error {
 	return nil
 }
 
-// lockLimit returns the soft limit of RLIMIT_LOCKS of a process, 0 being the own.
+// lockLimit returns the soft limit of RLIMIT_LOCKS of a process; PID 0 is the calling process.
 func lockLimit(pid int) (uint64, error) {
 	var limit struct{ soft, hard uint64 }
-	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), rlimitLocks, 0, uintptr(unsafe.Pointer(&limit)), 0, 0)
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), rlimitLocks, 0,
+		uintptr(unsafe.Pointer(&limit)), 0, 0)
 	if errno != 0 {
 		return 0, errno
 	}
 	return limit.soft, nil
 }
 
-// A waiting is a descriptor to wait for, as ppoll takes it.
-type waiting struct {
+// A pollFD is a struct pollfd, as ppoll takes it.
+type pollFD struct {
 	fd      int32
 	events  int16
-	happens int16
+	revents int16
 }
 
-// ready reports that there is something to read, or an end.
-func (w waiting) ready() bool { return w.happens&(pollIn|pollErr|pollHangup) != 0 }
+// ready reports whether a read would not block: there is data, an error or an end.
+func (w pollFD) ready() bool { return w.revents&(pollIn|pollErr|pollHangup) != 0 }
 
-// poll waits until one of the descriptors can be read, for at most that long; a negative time is for ever.
-func poll(fds []waiting, most time.Duration) error {
-	until := time.Now().Add(most)
+// poll waits until one of the descriptors is ready or the timeout has passed. A negative timeout means no timeout.
+func poll(fds []pollFD, timeout time.Duration) error {
+	until := time.Now().Add(timeout)
 	for {
 		var limit *syscall.Timespec
-		if most >= 0 {
+		if timeout >= 0 {
 			left := syscall.NsecToTimespec(int64(max(time.Until(until), 0)))
 			limit = &left
 		}
-		_, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)), uintptr(unsafe.Pointer(limit)), 0, 0, 0)
+		_, _, errno := syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&fds[0])), uintptr(len(fds)),
+			uintptr(unsafe.Pointer(limit)), 0, 0, 0)
 		switch {
 		case errno == 0:
 			return nil

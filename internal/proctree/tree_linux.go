@@ -4,46 +4,46 @@ package proctree
 
 import (
 	"cmp"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
 )
 
-// Start starts the command and begins to watch its tree. Attributes that the tree needs for itself or cannot have are an error that wraps
-// [ErrUnsupported]: Pgid, Foreground, Ptrace, PidFD, UseCgroupFD, and Chroot without a Dir; Pdeathsig is the tree's own. A program that cannot be started is an
-// error of the system, as from [os.StartProcess], a guard that cannot one that wraps [ErrGuard].
+// maxFiles is how many files a command can get: one message carries at most 253 descriptors.
+const maxFiles = 250
+
+// Start starts the command and begins to watch its tree.
+//
+// It wraps [ErrUnsupported] if there are more than 250 Files, or if Attr sets Pgid, Foreground, Ptrace, PidFD or
+// UseCgroupFD, or Chroot without a Dir. It replaces Attr.Pdeathsig. If the program cannot be started, Start returns the
+// system's error, as [os.StartProcess] does. If the guard cannot be started, Start wraps [ErrGuard].
 func Start(c Command) (*Tree, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	ask := c.request()
-	files, err := c.descriptors(ask)
+	req := c.request()
+	files, err := c.descriptors(req)
 	if err != nil {
 		return nil, err
 	}
-	l, err := theGuard.begin(ask, files)
-	if ask.Dir == "" {
+	conn, err := theGuard.startCommand(req, files)
+	if req.Dir == "" {
 		_ = syscall.Close(files[0])
 	}
 	runtime.KeepAlive(c.Files)
 	if err != nil {
 		return nil, err
 	}
-	return l.started(c.Path, ask.Mark)
+	return conn.waitStarted(c.Path, req.Mark)
 }
 
-// check refuses what cannot be asked of the guard.
+// check returns an error for a command that the guard cannot start.
 func (c Command) check() error {
-	const mostFiles = 250
-	if len(c.Files) > mostFiles {
-		return fmt.Errorf("%w: %d files; at most %d can be given", ErrUnsupported, len(c.Files), mostFiles)
+	if len(c.Files) > maxFiles {
+		return fmt.Errorf("%w: %d files; at most %d can be given", ErrUnsupported, len(c.Files), maxFiles)
 	}
 	for _, all := range [][]string{{c.Path, c.Dir}, c.Args, c.Env} {
 		for _, s := range all {
@@ -53,7 +53,8 @@ func (c Command) check() error {
 		}
 	}
 	if c.Attr != nil && c.Attr.Chroot != "" && c.Dir == "" {
-		return fmt.Errorf("%w: SysProcAttr.Chroot without a Dir; set Dir to a folder below the new root, such as /", ErrUnsupported)
+		return fmt.Errorf("%w: SysProcAttr.Chroot without a Dir; set Dir to a folder below the new root, such as /",
+			ErrUnsupported)
 	}
 	return checkAttr(c.Attr)
 }
@@ -63,40 +64,47 @@ func checkAttr(attr *syscall.SysProcAttr) error {
 		return nil
 	}
 	for field, set := range map[string]bool{
-		"Pgid": attr.Pgid != 0, "Foreground": attr.Foreground, "Ptrace": attr.Ptrace, "PidFD": attr.PidFD != nil, "UseCgroupFD": attr.UseCgroupFD,
+		"Pgid":        attr.Pgid != 0,
+		"Foreground":  attr.Foreground,
+		"Ptrace":      attr.Ptrace,
+		"PidFD":       attr.PidFD != nil,
+		"UseCgroupFD": attr.UseCgroupFD,
 	} {
 		if set {
-			return fmt.Errorf("%w: SysProcAttr.%s is set; the command's process group, terminal and descriptor are the guard's", ErrUnsupported, field)
+			return fmt.Errorf("%w: SysProcAttr.%s is set; the guard sets the command's process group, terminal and descriptor",
+				ErrUnsupported, field)
 		}
 	}
 	return nil
 }
 
-// request is the command as the guard is asked for it.
+// request returns the message that asks the guard for the command.
 func (c Command) request() *request {
-	ask := &request{Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Umask: umask(), Group: syscall.Getpgrp()}
+	req := &request{
+		Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Umask: umask(), Group: syscall.Getpgrp(),
+	}
 	if c.Attr != nil {
 		attr := *c.Attr
-		ask.Root, attr.Chroot = attr.Chroot, ""
-		ask.Attr = &attr
+		req.Root, attr.Chroot = attr.Chroot, ""
+		req.Attr = &attr
 	}
-	if ask.Root != "" {
-		ask.Dir = c.Dir
+	if req.Root != "" {
+		req.Dir = c.Dir
 	}
-	return ask
+	return req
 }
 
-// descriptors are those that go with a request: the folder, as the host sees it, and the files.
-func (c Command) descriptors(ask *request) ([]int, error) {
+// descriptors returns the descriptors to send with a request: the working directory and the files.
+func (c Command) descriptors(req *request) ([]int, error) {
 	var files []int
-	if ask.Dir == "" {
-		const onlyPath = 0x200000
-		here := cmp.Or(c.Dir, ".")
-		folder, err := syscall.Open(here, onlyPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	if req.Dir == "" {
+		const onlyPath = 0x200000 // O_PATH
+		dir := cmp.Or(c.Dir, ".")
+		fd, err := syscall.Open(dir, onlyPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
 		if err != nil {
-			return nil, &os.PathError{Op: "chdir", Path: here, Err: err}
+			return nil, &os.PathError{Op: "chdir", Path: dir, Err: err}
 		}
-		files = append(files, folder)
+		files = append(files, fd)
 	}
 	for _, f := range c.Files {
 		fd := ^uintptr(0)
@@ -104,7 +112,7 @@ func (c Command) descriptors(ask *request) ([]int, error) {
 			fd = f.Fd()
 		}
 		closed := fd == ^uintptr(0)
-		ask.Closed = append(ask.Closed, closed)
+		req.Closed = append(req.Closed, closed)
 		if !closed {
 			files = append(files, int(fd))
 		}
@@ -112,7 +120,7 @@ func (c Command) descriptors(ask *request) ([]int, error) {
 	return files, nil
 }
 
-// umask reads the host's umask, which only a change returns otherwise.
+// umask reads the host's umask from /proc, because the system call returns it only when it changes it.
 func umask() int {
 	text, err := os.ReadFile("/proc/self/status")
 	if err == nil {
@@ -123,177 +131,4 @@ func umask() int {
 		}
 	}
 	return 0o22
-}
-
-// A guardian is the host's side of its guard, which is started when it is needed.
-type guardian struct {
-	mu      sync.Mutex
-	process *os.Process
-	socket  int
-	profile profile // of the thread that started it, and so the guard's
-	mark    mark    // of the host itself
-}
-
-var theGuard guardian
-
-// begin has the guard start a command; if the guard was killed meanwhile, or may do more or less than the calling thread, a new one.
-func (g *guardian) begin(ask *request, files []int) (*hostLink, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	runtime.LockOSThread() // the profile is this thread's
-	defer runtime.UnlockOSThread()
-	for tries := 0; ; tries++ {
-		if err := g.ensure(); err != nil {
-			return nil, err
-		}
-		ask.Mark = newMark(g.mark)
-		l, err := g.ask(ask, files)
-		if died := errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET); !died || tries > 0 {
-			return l, err
-		}
-		g.bury()
-	}
-}
-
-// ask sends a request. The answer comes on the tree's own socket.
-func (g *guardian) ask(ask *request, files []int) (*hostLink, error) {
-	text, err := ask.encode()
-	if err != nil {
-		return nil, err
-	}
-	ours, theirs, err := socketPair()
-	if err != nil {
-		return nil, err
-	}
-	defer syscall.Close(theirs) //nolint:errcheck // the guard has its own by then
-	first := text
-	if len(text) > maxMessage {
-		first = strconv.AppendInt(nil, int64(len(text)), 10)
-	}
-	if err := send(g.socket, first, append([]int{theirs}, files...)...); err != nil {
-		_ = syscall.Close(ours)
-		return nil, fmt.Errorf("%w: send a request: %w", ErrGuard, err)
-	}
-	if len(text) > maxMessage {
-		for part := range chunks(text) {
-			if err := send(ours, part); err != nil {
-				_ = syscall.Close(ours)
-				return nil, fmt.Errorf("%w: send a long request: %w", ErrGuard, err)
-			}
-		}
-	}
-	return newHostLink(ours), nil
-}
-
-func socketPair() (ours, theirs int, err error) {
-	pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return 0, 0, fmt.Errorf("%w: make a socket: %w", ErrGuard, err)
-	}
-	return pair[0], pair[1], nil
-}
-
-func chunks(text []byte) func(func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for len(text) > 0 {
-			n := min(len(text), maxMessage/2)
-			if !yield(text[:n]) {
-				return
-			}
-			text = text[n:]
-		}
-	}
-}
-
-// ensure starts the guard if there is none with the profile of the calling thread.
-func (g *guardian) ensure() error {
-	own, err := ownProfile()
-	if err != nil {
-		return err
-	}
-	if g.process != nil {
-		if g.profile == own {
-			return nil
-		}
-		g.retire()
-	}
-	if err := g.start(); err != nil {
-		return err
-	}
-	if g.profile, err = ownProfile(); err == nil && g.profile != own { // it changed while the guard was started, before or after
-		err = fmt.Errorf("%w: what the host may do changed while its guard was started; try again", ErrGuard)
-	}
-	if err != nil {
-		g.bury()
-	}
-	return err
-}
-
-// start starts the guard.
-func (g *guardian) start() error {
-	g.mark = ownMark()
-	ours, theirs, err := socketPair()
-	if err != nil {
-		return err
-	}
-	socket := os.NewFile(uintptr(theirs), "guard")
-	defer socket.Close() //nolint:errcheck // the guard has its own by then
-	nothing, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		_ = syscall.Close(ours)
-		return fmt.Errorf("%w: %w", ErrGuard, err)
-	}
-	defer nothing.Close() //nolint:errcheck // nothing was written
-	process, err := os.StartProcess("/proc/self/exe", []string{guardName}, &os.ProcAttr{
-		Env: append(os.Environ(), guardVariable+"=1"), Files: []*os.File{nothing, nothing, nothing, socket},
-		Sys: &syscall.SysProcAttr{Setpgid: true},
-	})
-	if err != nil {
-		_ = syscall.Close(ours)
-		return fmt.Errorf("%w: start the host's program again: %w", ErrGuard, err)
-	}
-	g.process, g.socket = process, ours
-	if err := g.greet(); err != nil {
-		return err
-	}
-	if err := sameUser(process.Pid); err != nil {
-		g.bury()
-		return err
-	}
-	return nil
-}
-
-// greet waits until the guard has said that it is one.
-func (g *guardian) greet() error {
-	var hello news
-	waits := []waiting{{fd: int32(g.socket), events: pollIn}}
-	err := poll(waits, 10*time.Second)
-	if err == nil && waits[0].ready() {
-		var text []byte
-		if text, _, err = hear(g.socket, make([]byte, 4096), 0); err == nil {
-			err = json.Unmarshal(text, &hello)
-		}
-	}
-	if err == nil && hello.Started == g.process.Pid {
-		return nil
-	}
-	_ = g.process.Kill()
-	g.bury()
-	return fmt.Errorf("%w: the host's program, started again, did not become the guard; is it a Go program that links this package itself? %w",
-		ErrGuard, errors.Join(err))
-}
-
-// retire lets go of a guard that can be asked for nothing more: it ends with the last of its trees.
-func (g *guardian) retire() {
-	_ = syscall.Close(g.socket)
-	go g.process.Wait() //nolint:errcheck // only so that it does not stay a zombie
-	g.process = nil
-}
-
-// bury waits for a guard that has died.
-func (g *guardian) bury() {
-	_ = g.process.Kill()
-	_, _ = g.process.Wait()
-	_ = syscall.Close(g.socket)
-	g.process = nil
 }

@@ -11,161 +11,164 @@ import (
 	"time"
 )
 
-// Start starts the command in a process group of its own, which is all that is known of its tree. Attributes that the group needs for itself are an error that
-// wraps [ErrUnsupported]: Pgid and Foreground. A program that cannot be started is an error of the system, as from [os.StartProcess].
+// Start starts the command in its own process group. The tree reaches only the processes of that group.
+//
+// It wraps [ErrUnsupported] if Attr sets Pgid or Foreground. If the program cannot be started, Start returns the
+// system's error, as [os.StartProcess] does.
 func Start(c Command) (*Tree, error) {
 	attr := syscall.SysProcAttr{}
 	if c.Attr != nil {
 		attr = *c.Attr
 	}
 	if attr.Pgid != 0 || attr.Foreground {
-		return nil, fmt.Errorf("%w: SysProcAttr.Pgid or Foreground is set; the command has a process group of its own", ErrUnsupported)
+		return nil, fmt.Errorf("%w: SysProcAttr.Pgid or Foreground is set; the command has a process group of its own",
+			ErrUnsupported)
 	}
 	attr.Setpgid = !attr.Setsid && !c.SameGroup
-	env := append([]string{}, c.Env...) // nil would be the host's
+	env := append([]string{}, c.Env...) // a nil Env would be the host's
 	p, err := os.StartProcess(c.Path, c.Args, &os.ProcAttr{Dir: c.Dir, Env: env, Files: c.Files, Sys: &attr})
 	if err != nil {
 		return nil, err
 	}
-	l := &groupLink{process: p, tree: newTree(p.Pid), target: p.Pid, done: make(chan struct{}, 1)}
+	b := &groupBackend{process: p, tree: newTree(p.Pid), target: p.Pid, wake: make(chan struct{}, 1)}
 	if attr.Setsid || attr.Setpgid {
-		l.target = -p.Pid
+		b.target = -p.Pid
 	}
-	l.tree.link = l
-	go l.watch()
-	return l.tree, nil
+	b.tree.backend = b
+	go b.watch()
+	return b.tree, nil
 }
 
-// How often it is looked whether something has ended.
+// How long to wait between two checks; the pause doubles each time.
 const (
 	shortestPause = time.Millisecond
 	longestPause  = 20 * time.Millisecond
 )
 
-// A groupLink is the process group of a command, which is the command's as long as its first process was not waited for.
-type groupLink struct {
+// A groupBackend is the process group of a command. The group ID cannot be reused before the first process is reaped.
+type groupBackend struct {
 	process *os.Process
 	tree    *Tree
-	target  int           // of signals: the group, or the process alone where it is in the host's
-	done    chan struct{} // holds something when it is to be looked at again
+	target  int           // the PID to signal; negative if it is the process group
+	wake    chan struct{} // asks waitForGroup to check at once
 
-	mu                        sync.Mutex // held to signal and to wait for the process
+	mu                        sync.Mutex // held while signalling and while reaping
 	killing, released, reaped bool
 }
 
-// watch sees to the end of the process and of its group.
-func (l *groupLink) watch() {
-	if status, seen := awaitEnd(l.process.Pid); seen {
-		l.tree.ended(status)
-		l.outlast()
-		l.reap()
-		l.tree.finish(nil)
+// watch waits until the process has exited and its group is empty.
+func (b *groupBackend) watch() {
+	if status, seen := waitWithoutReaping(b.process.Pid); seen {
+		b.tree.setExited(status)
+		b.waitForGroup()
+		b.reap()
+		b.tree.finish(nil)
 		return
 	}
-	for pause := shortestPause; !l.reapIfEnded(); pause = min(2*pause, longestPause) {
+	for pause := shortestPause; !b.reapIfExited(); pause = min(2*pause, longestPause) {
 		time.Sleep(pause)
 	}
-	l.tree.finish(nil)
+	b.tree.finish(nil)
 }
 
-// outlast waits until the others of the group are gone, or let go.
-func (l *groupLink) outlast() {
-	for pause := shortestPause; l.target < 0 && l.keeps(); pause = min(2*pause, longestPause) {
+// waitForGroup waits until the rest of the group is gone or released.
+func (b *groupBackend) waitForGroup() {
+	for pause := shortestPause; b.target < 0 && b.checkGroup(); pause = min(2*pause, longestPause) {
 		select {
-		case <-l.done:
+		case <-b.wake:
 		case <-time.After(pause):
 		}
 	}
 }
 
-// keeps reports that the group is still to be watched, and kills what is in it where that was asked for.
-func (l *groupLink) keeps() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.killing {
-		_ = syscall.Kill(l.target, syscall.SIGKILL)
+// checkGroup reports whether to keep waiting for the group. After a kill it kills the group again.
+func (b *groupBackend) checkGroup() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.killing {
+		_ = syscall.Kill(b.target, syscall.SIGKILL)
 	}
-	return !l.released && peopled(-l.target)
+	return !b.released && groupAlive(-b.target)
 }
 
-// reap waits for the process, which has ended, and adds what it used to its status.
-func (l *groupLink) reap() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.reaped = true
-	state, err := l.process.Wait()
+// reap reaps the process, which has exited, and records what it used.
+func (b *groupBackend) reap() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.reaped = true
+	state, err := b.process.Wait()
 	if err != nil {
 		return
 	}
-	l.tree.mu.Lock()
-	defer l.tree.mu.Unlock()
-	l.tree.status = statusOf(state)
+	b.tree.mu.Lock()
+	defer b.tree.mu.Unlock()
+	b.tree.status = statusOf(state)
 }
 
-// reapIfEnded waits for the process if it has ended, and for nothing otherwise: with the lock held, so that the group is not signalled afterwards.
-func (l *groupLink) reapIfEnded() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// reapIfExited reaps the process if it has exited. It holds the lock, so that no signal goes to a reused group ID.
+func (b *groupBackend) reapIfExited() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	var status syscall.WaitStatus
 	var used syscall.Rusage
-	pid, err := syscall.Wait4(l.process.Pid, &status, syscall.WNOHANG, &used)
+	pid, err := syscall.Wait4(b.process.Pid, &status, syscall.WNOHANG, &used)
 	if pid == 0 && err == nil || errors.Is(err, syscall.EINTR) {
 		return false
 	}
-	l.reaped = true
-	_ = l.process.Release()
+	b.reaped = true
+	_ = b.process.Release()
 	if err == nil {
-		l.tree.ended(statusFrom(status, &used))
+		b.tree.setExited(statusFrom(status, &used))
 	}
 	return true
 }
 
-// signal signals the group, which counts as one, and continues what is stopped in it.
-func (l *groupLink) signal(sig syscall.Signal) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.reaped {
+// signal signals the group and continues stopped processes. The group counts as one process.
+func (b *groupBackend) signal(sig syscall.Signal) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.reaped {
 		return 0, ErrEnded
 	}
-	if err := syscall.Kill(l.target, sig); errors.Is(err, syscall.ESRCH) {
+	if err := syscall.Kill(b.target, sig); errors.Is(err, syscall.ESRCH) {
 		return 0, ErrEnded
 	} else if err != nil {
-		return 0, fmt.Errorf("signal the process group %d: %w", l.process.Pid, err)
+		return 0, fmt.Errorf("signal the process group %d: %w", b.process.Pid, err)
 	}
-	_ = syscall.Kill(l.target, syscall.SIGCONT)
+	_ = syscall.Kill(b.target, syscall.SIGCONT)
 	return 1, nil
 }
 
-func (l *groupLink) kill() error {
-	_, err := l.signal(syscall.SIGKILL)
-	l.mu.Lock()
-	l.killing = true
-	l.mu.Unlock()
-	l.lookAgain()
+func (b *groupBackend) kill() error {
+	_, err := b.signal(syscall.SIGKILL)
+	b.mu.Lock()
+	b.killing = true
+	b.mu.Unlock()
+	b.wakeUp()
 	if errors.Is(err, ErrEnded) {
 		return nil
 	}
 	return err
 }
 
-func (l *groupLink) release() error {
+func (b *groupBackend) release() error {
 	select {
-	case <-l.tree.exited:
+	case <-b.tree.exited:
 	default:
 		return nil
 	}
-	l.mu.Lock()
-	l.released = true
-	l.mu.Unlock()
-	l.lookAgain()
+	b.mu.Lock()
+	b.released = true
+	b.mu.Unlock()
+	b.wakeUp()
 	return nil
 }
 
-func (l *groupLink) survivors() []int { return nil }
+func (b *groupBackend) survivors() []int { return nil }
 
-func (l *groupLink) lookAgain() {
+func (b *groupBackend) wakeUp() {
 	select {
-	case l.done <- struct{}{}:
+	case b.wake <- struct{}{}:
 	default:
 	}
 }
@@ -183,10 +186,10 @@ func statusFrom(status syscall.WaitStatus, used *syscall.Rusage) Status {
 	}
 	if used != nil {
 		s.User, s.System = time.Duration(used.Utime.Nano()), time.Duration(used.Stime.Nano())
-		s.MaxRSS = wide(used.Maxrss) * maxRSSUnit
+		s.MaxRSS = toInt64(used.Maxrss) * maxRSSUnit
 	}
 	return s
 }
 
-// wide takes a number of the size that the system gives it.
-func wide[N int32 | int64](n N) int64 { return int64(n) }
+// toInt64 takes the integer size of the system's type.
+func toInt64[N int32 | int64](n N) int64 { return int64(n) }

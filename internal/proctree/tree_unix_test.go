@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// start starts a command and returns what it writes.
+// start starts a command and returns its output.
 func start(t *testing.T, args ...string) (*proctree.Tree, *os.File) {
 	t.Helper()
 	path, err := exec.LookPath(args[0])
@@ -30,7 +30,9 @@ func start(t *testing.T, args ...string) (*proctree.Tree, *os.File) {
 	require.NoError(t, err)
 	t.Cleanup(func() { out.Close() })
 	defer theirs.Close()
-	tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: os.Environ(), Files: []*os.File{nil, theirs, nil}})
+	tree, err := proctree.Start(proctree.Command{
+		Path: path, Args: args, Env: os.Environ(), Files: []*os.File{nil, theirs, nil},
+	})
 	require.NoError(t, err)
 	return tree, out
 }
@@ -63,9 +65,9 @@ func TestGroup(t *testing.T) {
 		assert.Eventually(t, func() bool { return syscall.Kill(child, 0) != nil }, 5*time.Second, time.Millisecond)
 	})
 	if runtime.GOOS != "darwin" && runtime.GOOS != "linux" {
-		return // the group is lost with its first process
+		return // without waitid the group is lost with its first process
 	}
-	t.Run("what is left of a group is killed after the command ended", func(t *testing.T) {
+	t.Run("the rest of a group is killed after the command has exited", func(t *testing.T) {
 		tree, out := start(t, "sh", "-c", "sleep 100 & echo $!")
 		child := readPID(t, out)
 		within(t, tree.Exited())
@@ -74,7 +76,7 @@ func TestGroup(t *testing.T) {
 		within(t, tree.Gone())
 		assert.Eventually(t, func() bool { return syscall.Kill(child, 0) != nil }, 5*time.Second, time.Millisecond)
 	})
-	t.Run("what is left of a group is let go", func(t *testing.T) {
+	t.Run("the rest of a group is released", func(t *testing.T) {
 		tree, out := start(t, "sh", "-c", "sleep 100 & echo $!")
 		child := readPID(t, out)
 		within(t, tree.Exited())

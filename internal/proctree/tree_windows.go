@@ -7,59 +7,59 @@ import (
 	"syscall"
 )
 
-// Start starts the command. Nothing that it starts is known, and SameGroup does nothing. A program that cannot be started is an error of the system, as from
-// [os.StartProcess].
+// Start starts the command. The tree does not know what the command starts, and SameGroup does nothing. If the program
+// cannot be started, Start returns the system's error, as [os.StartProcess] does.
 func Start(c Command) (*Tree, error) {
-	env := append([]string{}, c.Env...) // nil would be the host's
+	env := append([]string{}, c.Env...) // a nil Env would be the host's
 	p, err := os.StartProcess(c.Path, c.Args, &os.ProcAttr{Dir: c.Dir, Env: env, Files: c.Files, Sys: c.Attr})
 	if err != nil {
 		return nil, err
 	}
-	l := &processLink{process: p, tree: newTree(p.Pid)}
-	l.tree.link = l
-	go l.watch()
-	return l.tree, nil
+	b := &processBackend{process: p, tree: newTree(p.Pid)}
+	b.tree.backend = b
+	go b.watch()
+	return b.tree, nil
 }
 
-// A processLink is a process alone.
-type processLink struct {
+// A processBackend is a single process.
+type processBackend struct {
 	process *os.Process
 	tree    *Tree
-	mu      sync.Mutex // held to end it
+	mu      sync.Mutex // held while killing the process
 }
 
-func (l *processLink) watch() {
-	state, err := l.process.Wait()
+func (b *processBackend) watch() {
+	state, err := b.process.Wait()
 	if err != nil {
-		l.tree.finish(fmt.Errorf("wait for process %d: %w", l.tree.pid, err))
+		b.tree.finish(fmt.Errorf("wait for process %d: %w", b.tree.pid, err))
 		return
 	}
-	l.tree.ended(Status{ExitCode: state.ExitCode(), User: state.UserTime(), System: state.SystemTime()})
-	l.tree.finish(nil)
+	b.tree.setExited(Status{ExitCode: state.ExitCode(), User: state.UserTime(), System: state.SystemTime()})
+	b.tree.finish(nil)
 }
 
-// signal ends the process, whatever the signal.
-func (l *processLink) signal(syscall.Signal) (int, error) {
-	if err := l.kill(); err != nil {
+// signal kills the process, whatever the signal.
+func (b *processBackend) signal(syscall.Signal) (int, error) {
+	if err := b.kill(); err != nil {
 		return 0, err
 	}
 	return 1, nil
 }
 
-func (l *processLink) kill() error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+func (b *processBackend) kill() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	select {
-	case <-l.tree.exited:
+	case <-b.tree.exited:
 		return nil
 	default:
 	}
-	if err := l.process.Kill(); err != nil {
-		return fmt.Errorf("end process %d: %w", l.tree.pid, err)
+	if err := b.process.Kill(); err != nil {
+		return fmt.Errorf("end process %d: %w", b.tree.pid, err)
 	}
 	return nil
 }
 
-func (l *processLink) release() error { return nil }
+func (b *processBackend) release() error { return nil }
 
-func (l *processLink) survivors() []int { return nil }
+func (b *processBackend) survivors() []int { return nil }

@@ -1,8 +1,8 @@
 //go:build race
 
-// Package racing says whether the race detector is on, for tests to repeat less of what it makes ten times slower: what they look for then shows in fewer
-// repetitions, and the plain run has them all.
+// Package racing says whether the race detector is on. It makes tests ten times slower, so tests repeat less under it.
+// Fewer repetitions are enough to find a race, and a run without the detector does all of them.
 package racing
 
-// Enabled reports that it is.
+// Enabled reports whether the race detector is on.
 const Enabled = true

@@ -14,14 +14,14 @@ import (
 	"github.com/seed62658d38/watchdog/internal/relay"
 )
 
-// BenchmarkOutput is the way of 1 GiB, in blocks of 1 MiB, from a child to /dev/null and to a process that reads a pipe.
+// BenchmarkOutput relays 1 GiB, in blocks of 1 MiB, from a child to /dev/null and to a process that reads a pipe.
 func BenchmarkOutput(b *testing.B) {
 	ways := []struct {
 		name string
 		run  func(*testing.B, *exec.Cmd, *os.File)
 	}{
 		{"relay", spliced},
-		{"relay, looked at", looked},
+		{"relay with Look", withLook},
 		{"relay to a writer", written},
 		{"cmd.Stdout = io.Writer", assigned},
 		{"splice alone", spliceAlone},
@@ -57,7 +57,7 @@ func outputs(b *testing.B, run func(cmd *exec.Cmd)) {
 	b.ReportMetric(float64((used(b)-before).Milliseconds())/float64(b.N), "own-cpu-ms/op")
 }
 
-// used is the processor time of this process, which another load does not change as it does the throughput.
+// used returns the CPU time of this process. Unlike the throughput, it does not depend on other load.
 func used(b *testing.B) time.Duration {
 	b.Helper()
 	var usage syscall.Rusage
@@ -67,9 +67,9 @@ func used(b *testing.B) time.Duration {
 
 func stream(b *testing.B, cmd *exec.Cmd, cfg relay.Config) {
 	b.Helper()
-	s := relayed(b, cmd, cfg)
+	s := startRelayed(b, cmd, cfg)
 	require.NoError(b, cmd.Wait())
-	require.NoError(b, s.Finish(patience))
+	require.NoError(b, s.Finish(timeout))
 }
 
 func spliced(b *testing.B, cmd *exec.Cmd, to *os.File) {
@@ -77,7 +77,7 @@ func spliced(b *testing.B, cmd *exec.Cmd, to *os.File) {
 	stream(b, cmd, relay.Config{To: to})
 }
 
-func looked(b *testing.B, cmd *exec.Cmd, to *os.File) {
+func withLook(b *testing.B, cmd *exec.Cmd, to *os.File) {
 	b.Helper()
 	stream(b, cmd, relay.Config{To: to, Look: func([]byte) {}})
 }
@@ -93,7 +93,7 @@ func assigned(b *testing.B, cmd *exec.Cmd, to *os.File) {
 	require.NoError(b, cmd.Run())
 }
 
-// spliceAlone is the limit: the same pipe, and a loop that does nothing else.
+// spliceAlone is the upper bound: the same pipe, and a loop that only splices.
 func spliceAlone(b *testing.B, cmd *exec.Cmd, to *os.File) {
 	b.Helper()
 	r, w := blockingPipe(b)
@@ -117,13 +117,13 @@ func spliceAlone(b *testing.B, cmd *exec.Cmd, to *os.File) {
 	require.NoError(b, r.Close())
 }
 
-// BenchmarkStream is what a stream costs that passes nothing on.
+// BenchmarkStream measures a stream without output.
 func BenchmarkStream(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		s, err := relay.Open(relay.Config{})
 		require.NoError(b, err)
 		s.Start()
-		require.NoError(b, s.Finish(patience))
+		require.NoError(b, s.Finish(timeout))
 	}
 }

@@ -19,25 +19,25 @@ import (
 	"github.com/seed62658d38/watchdog/internal/relay"
 )
 
-// role names the environment variable that makes the test binary a child, which does what roles has under that name.
+// role names the environment variable that makes the test binary a child with one of the roles.
 const role = "RELAY_TEST_ROLE"
 
-// long asks for sizes that take minutes.
+// long selects sizes that take minutes.
 var long = os.Getenv("WATCHDOG_LONG") != ""
 
-// gib is a variable for the tests to compile where an int is too small for the long ones.
+// gib is a variable because 10*gib as a constant does not fit into a 32-bit int.
 var gib = 1 << 30
 
 var roles = map[string]func(n int){
-	"count":      func(n int) { count(n, 64<<10) },
-	"dribble":    func(n int) { count(n, 61) },
-	"line":       line,
-	"blocks":     blocks,
-	"drain":      func(int) { io.Copy(io.Discard, os.Stdin) },
-	"wait":       func(int) { io.Copy(io.Discard, os.Stdin) },
-	"background": func(int) { background("wait") },
-	"flooding":   func(int) { background("flood") },
-	"flood":      func(int) { blocks(math.MaxInt) },
+	"count":           func(n int) { count(n, 64<<10) },
+	"smallWrites":     func(n int) { count(n, 61) },
+	"line":            line,
+	"blocks":          blocks,
+	"drain":           func(int) { io.Copy(io.Discard, os.Stdin) },
+	"wait":            func(int) { io.Copy(io.Discard, os.Stdin) },
+	"background":      func(int) { background("wait") },
+	"backgroundFlood": func(int) { background("flood") },
+	"flood":           func(int) { blocks(math.MaxInt) },
 }
 
 func TestMain(m *testing.M) {
@@ -49,19 +49,19 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// child is this test binary in a role, killed with the test if need be.
+// child returns this test binary in a role. It is killed when the test ends.
 func child(tb testing.TB, name string, n int) *exec.Cmd {
 	tb.Helper()
 	self, err := os.Executable()
 	require.NoError(tb, err)
 	cmd := exec.CommandContext(tb.Context(), self, strconv.Itoa(n))
-	cmd.Env = append(os.Environ(), role+"="+name, "GORACE=atexit_sleep_ms=0") // which is a second
+	cmd.Env = append(os.Environ(), role+"="+name, "GORACE=atexit_sleep_ms=0") // or a race build sleeps a second at exit
 	cmd.Stderr = os.Stderr
 	return cmd
 }
 
-// relayed starts a child whose output goes through a stream.
-func relayed(tb testing.TB, cmd *exec.Cmd, cfg relay.Config) *relay.Stream {
+// startRelayed starts a child whose output goes through a stream.
+func startRelayed(tb testing.TB, cmd *exec.Cmd, cfg relay.Config) *relay.Stream {
 	tb.Helper()
 	s, err := relay.Open(cfg)
 	require.NoError(tb, err)
@@ -71,10 +71,10 @@ func relayed(tb testing.TB, cmd *exec.Cmd, cfg relay.Config) *relay.Stream {
 	return s
 }
 
-// period is a prime, so that nothing of a round size can be lost or moved without a trace.
+// period is no round number, so that the checker notices a lost or moved block of a round size.
 const period = 1<<20 - 3
 
-// pattern is what count writes again and again: random bytes, here twice for every period of them to be in one piece.
+// pattern returns two periods of the random bytes that count writes, so that a period from any offset is one slice.
 var pattern = sync.OnceValue(func() []byte {
 	once := make([]byte, period)
 	rand.NewChaCha8([32]byte{}).Read(once)
@@ -111,7 +111,7 @@ func write(p []byte) {
 	}
 }
 
-// background leaves a process behind that has its output.
+// background starts a process with the same output, and leaves it behind.
 func background(name string) {
 	self, _ := os.Executable()
 	cmd := exec.Command(self, "0")
@@ -123,7 +123,7 @@ func background(name string) {
 	write([]byte("left behind\n"))
 }
 
-// A checker checks that it is written what count writes.
+// A checker checks that it gets the bytes that count writes.
 type checker struct {
 	at  int
 	err error
@@ -133,14 +133,14 @@ func (c *checker) Write(p []byte) (int, error) {
 	for rest := p; len(rest) > 0 && c.err == nil; {
 		begin, n := c.at%period, min(len(rest), period)
 		if !bytes.Equal(rest[:n], pattern()[begin:begin+n]) {
-			c.err = fmt.Errorf("other bytes than were written, from %d to %d", c.at, c.at+n)
+			c.err = fmt.Errorf("wrong bytes from %d to %d", c.at, c.at+n)
 		}
 		c.at, rest = c.at+n, rest[n:]
 	}
 	return len(p), c.err
 }
 
-// A reader takes all of a file in a goroutine of its own.
+// A reader reads a whole file in its own goroutine.
 type reader struct {
 	done sync.WaitGroup
 	err  error
@@ -160,7 +160,7 @@ func (r *reader) wait(tb testing.TB) {
 	require.NoError(tb, r.err)
 }
 
-// eventually is for what happens in another process.
+// eventually waits for a condition in another process.
 func eventually(tb testing.TB, condition func() bool, what string) {
 	tb.Helper()
 	require.Eventually(tb, condition, 30*time.Second, time.Millisecond, what)

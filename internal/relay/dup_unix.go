@@ -4,7 +4,7 @@ package relay
 
 import "syscall"
 
-// dup returns another number for a descriptor, not inherited by children.
+// dup duplicates a descriptor. Children do not inherit the new one.
 func dup(fd int) (int, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

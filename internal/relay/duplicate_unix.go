@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// duplicate opens the file a second time, without a look at whether it blocks: [os.File.Fd] would change that. Its number is not 1 or
-// 2, where a closed reader would have os.File kill the host.
+// duplicate opens the file a second time. It does not use [os.File.Fd], which would make the file block. On Linux the
+// new descriptor is not 1 or 2: os.File kills the host if a write to those finds the reader gone.
 func duplicate(f *os.File) (*os.File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -18,14 +18,14 @@ func duplicate(f *os.File) (*os.File, error) {
 	failed := raw.Control(func(own uintptr) { fd, err = dup(int(own)) })
 	switch {
 	case failed != nil:
-		return nil, fmt.Errorf("duplicate %s: %w", f.Name(), os.ErrClosed) // nothing else can fail
+		return nil, fmt.Errorf("duplicate %s: %w", f.Name(), os.ErrClosed) // Control fails only on a closed file
 	case err != nil:
 		return nil, fmt.Errorf("duplicate %s: %w", f.Name(), err)
 	}
 	return os.NewFile(uintptr(fd), f.Name()), nil
 }
 
-// descriptor is the number of a file, valid until that is closed.
+// descriptor returns the descriptor of a file. It is valid until the file is closed.
 func descriptor(f *os.File) (fd int, err error) {
 	raw, err := f.SyscallConn()
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// duplicate opens the file a second time, for the host to close its own.
+// duplicate opens the file a second time, so that the host can close its own.
 func duplicate(f *os.File) (*os.File, error) {
 	raw, err := f.SyscallConn()
 	if err != nil {
@@ -22,7 +22,7 @@ func duplicate(f *os.File) (*os.File, error) {
 	})
 	switch {
 	case failed != nil:
-		return nil, fmt.Errorf("duplicate %s: %w", f.Name(), os.ErrClosed) // nothing else can fail
+		return nil, fmt.Errorf("duplicate %s: %w", f.Name(), os.ErrClosed) // Control fails only on a closed file
 	case err != nil:
 		return nil, os.NewSyscallError("DuplicateHandle", err)
 	}

@@ -5,15 +5,17 @@ import (
 	"time"
 )
 
-// A File is a regular file that a child writes to by itself: nothing is copied, and whoever writes to it counts. It is for one goroutine.
+// A File watches a regular file that a child writes to directly. It copies nothing, and it sees the writes of all
+// processes. It is not safe for concurrent use.
 type File struct {
 	file    *os.File
 	size    int64
 	changed time.Time
-	looked  time.Time
+	checked time.Time
 }
 
-// WatchFile begins to watch a host's file. It reports false if that is not a regular file, or closed. The host may close its own.
+// WatchFile begins to watch a host's file. It reports false for nil, a closed file and anything but a regular file. The
+// host may close its own file. The caller must call [File.Close].
 func WatchFile(f *os.File) (*File, bool) {
 	if f == nil {
 		return nil, false
@@ -27,19 +29,20 @@ func WatchFile(f *os.File) (*File, bool) {
 		_ = file.Close() // nothing was written to it
 		return nil, false
 	}
-	return &File{file: file, size: is.Size(), changed: is.ModTime(), looked: time.Now()}, true
+	return &File{file: file, size: is.Size(), changed: is.ModTime(), checked: time.Now()}, true
 }
 
-// Changed says whether the file was written to since the last call, or since [WatchFile], and when: by its own time where that lies in between, and now
-// where it does not, as a clock that is not this machine's may say. A file that cannot be looked at has not changed.
+// Changed reports whether the file was written to since the last call, or since [WatchFile], and when. The time is the
+// file's modification time if that is between the two calls. Otherwise it is now, because a remote file system can have
+// another clock. If the file cannot be examined, Changed reports false.
 func (f *File) Changed() (at time.Time, changed bool) {
 	is, err := f.file.Stat()
 	now := time.Now()
 	if err != nil {
 		return time.Time{}, false
 	}
-	since := f.looked
-	f.looked = now
+	since := f.checked
+	f.checked = now
 	if is.Size() == f.size && is.ModTime().Equal(f.changed) {
 		return time.Time{}, false
 	}
@@ -50,5 +53,5 @@ func (f *File) Changed() (at time.Time, changed bool) {
 	return f.changed, true
 }
 
-// Close ends the watch.
+// Close stops watching.
 func (f *File) Close() error { return f.file.Close() }

@@ -44,7 +44,7 @@ func TestWatchFile(t *testing.T) {
 		assert.WithinRange(t, at, begin, time.Now())
 		requireUnchanged(t, watched)
 	})
-	t.Run("so has one that a child writes to by itself", func(t *testing.T) {
+	t.Run("a file that a child writes to has changed", func(t *testing.T) {
 		f, watched := open(t)
 		cmd := child(t, "count", 1<<20)
 		cmd.Stdout = f
@@ -52,7 +52,7 @@ func TestWatchFile(t *testing.T) {
 		_, changed := watched.Changed()
 		assert.True(t, changed)
 	})
-	t.Run("the time of the change is the file's where that lies between the looks", func(t *testing.T) {
+	t.Run("the change has the file's time if that is between the calls", func(t *testing.T) {
 		f, watched := open(t)
 		written := time.Now()
 		set(t, f, written)
@@ -61,7 +61,7 @@ func TestWatchFile(t *testing.T) {
 		assert.True(t, changed)
 		assert.WithinDuration(t, written, at, time.Millisecond)
 	})
-	t.Run("and now where it does not", func(t *testing.T) {
+	t.Run("the change has the current time if the file's is not between the calls", func(t *testing.T) {
 		f, watched := open(t)
 		for _, off := range []time.Duration{-time.Hour, time.Hour} {
 			begin := time.Now()
@@ -71,7 +71,7 @@ func TestWatchFile(t *testing.T) {
 			assert.WithinRange(t, at, begin, time.Now())
 		}
 	})
-	t.Run("one that was cut has changed", func(t *testing.T) {
+	t.Run("a truncated file has changed", func(t *testing.T) {
 		f, watched := open(t)
 		_, err := f.WriteString("xx")
 		require.NoError(t, err)
@@ -81,7 +81,7 @@ func TestWatchFile(t *testing.T) {
 		_, changed = watched.Changed()
 		assert.True(t, changed)
 	})
-	t.Run("one that grew within a tick of the file system's clock has changed", func(t *testing.T) {
+	t.Run("a file that grew within a tick of the file system's clock has changed", func(t *testing.T) {
 		f, watched := open(t)
 		tick := time.Now().Add(-time.Hour)
 		set(t, f, tick)
@@ -100,18 +100,18 @@ func TestWatchFile(t *testing.T) {
 		_, changed := watched.Changed()
 		assert.True(t, changed)
 	})
-	t.Run("what is no regular file is not watched", func(t *testing.T) {
+	t.Run("only a regular file is watched", func(t *testing.T) {
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
 		defer w.Close()
 		null, err := os.Open(os.DevNull)
 		require.NoError(t, err)
 		defer null.Close()
-		folder, err := os.Open(t.TempDir())
+		dir, err := os.Open(t.TempDir())
 		require.NoError(t, err)
-		defer folder.Close()
+		defer dir.Close()
 		require.NoError(t, r.Close())
-		for _, f := range []*os.File{nil, r, w, null, folder} {
+		for _, f := range []*os.File{nil, r, w, null, dir} {
 			_, ok := relay.WatchFile(f)
 			assert.False(t, ok)
 		}

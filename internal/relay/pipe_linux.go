@@ -6,12 +6,13 @@ import (
 	"unsafe"
 )
 
-const setPipeSize = 1031 // F_SETPIPE_SZ, which package syscall does not have
+const setPipeSize = 1031 // F_SETPIPE_SZ, which package syscall lacks
 
-// flood is how much has to come at once for a larger pipe to be worth what it costs, which is more than a short command's whole output does.
-const flood = 32 << 10
+// enlargeAt is the size of a chunk that shows that a larger pipe is worth its cost. It is more than the whole output of
+// a short command.
+const enlargeAt = 32 << 10
 
-// openSource makes the pipe, of the usual size. The child's end is not [os.Pipe]'s, which does not block: a child has to find its output as it expects it.
+// openSource makes a pipe of the default size. The child's end blocks, as children expect; that of [os.Pipe] does not.
 func openSource() (*source, *os.File, error) {
 	var fds [2]int
 	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC); err != nil {
@@ -19,7 +20,7 @@ func openSource() (*source, *os.File, error) {
 	}
 	child := os.NewFile(uintptr(fds[1]), "output of a child")
 	if err := syscall.SetNonblock(fds[0], true); err != nil {
-		_ = child.Close() // the error that counts is the first
+		_ = child.Close() // the error of SetNonblock is returned
 		_ = syscall.Close(fds[0])
 		return nil, nil, os.NewSyscallError("fcntl", err)
 	}
@@ -27,7 +28,7 @@ func openSource() (*source, *os.File, error) {
 	return source, child, err
 }
 
-// pipe makes a pipe that no child inherits, of the size or what a user with many pipes still gets.
+// pipe makes a pipe that no child inherits. It has the given size, or less if the user has too many pipes.
 func pipe(size int) (fds [2]int, err error) {
 	if err := syscall.Pipe2(fds[:], syscall.O_CLOEXEC); err != nil {
 		return fds, os.NewSyscallError("pipe2", err)
@@ -36,23 +37,24 @@ func pipe(size int) (fds [2]int, err error) {
 	return fds, nil
 }
 
-// resize asks for a larger pipe. A user with many gets none; a smaller one is slower, and does.
+// resize asks for a larger pipe. The system refuses if the user has too many pipes; then the smaller one is slower.
 func resize(fd, size int) {
 	_, _, _ = syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), setPipeSize, uintptr(size))
 }
 
-// enlarge makes the pipe of a child that writes much as large as it can be, once.
+// enlarge makes the pipe as large as possible, once, if a chunk shows that the child writes much.
 func (r *source) enlarge(chunk int) {
-	if r.large || chunk < flood {
+	if r.enlarged || chunk < enlargeAt {
 		return
 	}
-	r.large = true
-	_ = r.raw.Control(func(fd uintptr) { resize(int(fd), pipeSize) }) // a pipe that is closed needs none
+	r.enlarged = true
+	_ = r.raw.Control(func(fd uintptr) { resize(int(fd), pipeSize) }) // fails only on a closed pipe
 }
 
-// held is how many bytes are in a pipe.
-func held(fd int) int {
+// bytesInPipe returns how many bytes are in a pipe.
+func bytesInPipe(fd int) int {
 	var n int32
-	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TIOCINQ, uintptr(unsafe.Pointer(&n))) // it cannot fail for a pipe
+	// The call cannot fail for a pipe.
+	_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, uintptr(fd), syscall.TIOCINQ, uintptr(unsafe.Pointer(&n)))
 	return int(n)
 }

@@ -13,8 +13,8 @@ func openSource() (*source, *os.File, error) {
 	return source, w, err
 }
 
-// held is how many bytes can be in a pipe at most.
-func held(int) int { return pipeSize }
+// bytesInPipe returns the most that a pipe can hold: these systems do not tell how much is in it.
+func bytesInPipe(int) int { return pipeSize }
 
-// enlarge does nothing where the size of a pipe is the system's.
+// enlarge does nothing: these systems choose the size of a pipe.
 func (r *source) enlarge(int) {}

@@ -1,20 +1,21 @@
-// Package relay passes what a child process writes on to where the host wants it: unchanged, in order, none lost, and at
-// the speed of a pipe. Whoever watches the child is told that bytes flowed and, where it asks for them, sees them.
+// Package relay passes the output of a child process on to the host's destination: unchanged, in order, without loss,
+// and at the speed of a pipe. The watcher of the child learns how many bytes flow and, if it asks, sees the bytes.
 //
-// The child writes into a pipe of ours, of 1 MiB on Linux once much comes at a time. Where the destination is a pipe or /dev/null, Linux moves
-// the pages from the one to the other by splice(2), and nobody reads them; what is to be looked at is read from a
-// second reference to the pages, by tee(2), so that nothing is ever written that could block. Everywhere else 256 KiB
-// at a time are read and written. Splicing is a quarter slower than that for a flood of writes of 64 bytes, and to a pipe as fast
-// from 1 KiB on: as the time of such a flood is the child's own, there is no second way for it.
+// The child writes into a pipe of this package. On Linux the pipe grows to 1 MiB if the child writes much at a time. If
+// the destination is a pipe or /dev/null, Linux moves the pages with splice(2), and nobody reads them. If the watcher
+// wants to see the bytes, tee(2) references the pages a second time, and the relay reads those. So it never has to
+// write, and no write can block. For all other destinations the relay reads and writes 256 KiB at a time. For many
+// writes of 64 bytes, splicing is a quarter slower than that; to a pipe it is as fast from 1 KiB on. There is no second
+// way for small writes, because the child itself takes most of their time.
 //
-// Memory is bounded by the pipe and one buffer: a destination that is slow slows the child. A destination that is a
-// regular file needs no relay, the child can be given the file itself: see [WatchFile].
+// The pipe and one buffer bound the memory: a slow destination slows the child. If the destination is a regular file,
+// no relay is needed, because the child can get the file itself: see [WatchFile].
 //
-// A host's descriptors are left as they are, neither made non-blocking nor resized; the relay works on a duplicate,
-// so that a host may close its own. A reader that closed its end kills no host, not even where it was that of
-// standard output.
+// The package leaves a host's descriptors as they are: it neither makes them non-blocking nor resizes them. It uses a
+// duplicate, so a host may close its own. If a reader closes its end, the host is not killed, even if that end was the
+// host's standard output.
 //
-// The package starts no processes, and knows nothing of lines or of silence.
+// The package starts no processes, and knows nothing about lines or silence.
 package relay
 
 import (
@@ -27,60 +28,59 @@ import (
 	"time"
 )
 
-// The sizes of what is between the child and its reader, in bytes.
+// Sizes in bytes.
 const (
 	pipeSize = 1 << 20
 	bufSize  = 256 << 10
 )
 
-// The errors of a stream.
 var (
-	// ErrReaderGone is wrapped by what [Stream.Finish] returns where whoever read the destination closed it. The child was told in the way it would have
-	// been without the relay, by SIGPIPE or EPIPE, though one write later: this is no failure of its own.
+	// ErrReaderGone is wrapped by [Stream.Finish] if the destination's reader closed it. The child then gets SIGPIPE or
+	// EPIPE, as it would without the relay, but one write later. That is not a failure of the child itself.
 	ErrReaderGone = errors.New("the reader is gone")
-	// ErrAbandoned is wrapped by what [Stream.Finish] returns where the destination did not take in time what the child had written.
+	// ErrAbandoned is wrapped by [Stream.Finish] if the destination did not take the child's output in time.
 	ErrAbandoned = errors.New("the reader does not read")
 )
 
-// errStopped ends the relaying after [Stream.Finish] gave up.
+// errStopped ends relaying after [Stream.Finish] gave up.
 var errStopped = errors.New("stopped")
 
-// A Config says where a stream goes and who watches it.
+// A Config says where a stream goes and who watches it. The stream's goroutine calls To, Seen and Look.
 type Config struct {
-	// To is where the bytes go. Nil discards them. An *os.File may be closed by the host once the stream is open. Another writer is called
-	// from the stream's goroutine; it must not keep what it is given.
+	// To is the destination. Nil discards the bytes. If it is an *os.File, the host may close it once the stream is
+	// open. Another writer must not keep the bytes.
 	To io.Writer
-	// Seen, where set, is called with the number of bytes of every chunk that was taken from the child. Both functions are called from the stream's goroutine, which
-	// waits for them: they must be quick, and must not call the stream.
+	// Seen, if not nil, is called with the size of every chunk from the child. Seen and Look must be quick, because the
+	// stream waits for them, and must not call the stream.
 	Seen func(n int)
-	// Look, where set, is given the bytes themselves before they are passed on, after Seen. It must neither change nor keep them.
+	// Look, if not nil, gets the bytes after Seen and before they are passed on. It must not change or keep them.
 	Look func(p []byte)
 }
 
-// A Stream is one output of one child on its way. [Stream.Start] and [Stream.Finish] belong to the goroutine that runs the child; everything else is
-// safe for concurrent use.
+// A Stream passes on one output of one child. Only the goroutine that runs the child may call [Stream.Start] and
+// [Stream.Finish]. All other methods are safe for concurrent use.
 type Stream struct {
-	cfg   Config
-	in    *source
-	out   *sink
-	child *os.File
-	began bool // by Start; it and finished belong to the child's owner
-	over  bool // by Finish
-	bytes atomic.Int64
+	cfg      Config
+	in       *source
+	out      *destination
+	child    *os.File
+	bytes    atomic.Int64
+	started  bool // Start was called; started, finished and finishErr belong to the goroutine that runs the child
+	finished bool // Finish was called
 
-	mu      sync.Mutex
-	waiting time.Time // since when the destination takes nothing; zero while it does
-	stuck   bool      // in a Write that nobody can end
-	stopped bool
+	mu           sync.Mutex
+	blockedSince time.Time // zero if the stream does not wait for the destination
+	stuck        bool      // in a Write that cannot be interrupted
+	stopped      bool
 
-	done chan struct{}
-	err  error // why relaying ended, nil at the end of the output; written before done is closed
-	end  error // what Finish returned
+	done      chan struct{}
+	err       error // why relaying ended, nil at the end of the output; written before done is closed
+	finishErr error // what Finish returned
 }
 
-// Open makes the pipe of a stream. Every stream has to be finished, also one whose child was never started.
+// Open makes the pipe of a stream. The caller must call [Stream.Finish], even if the child never starts.
 func Open(cfg Config) (*Stream, error) {
-	out, err := openSink(cfg.To)
+	out, err := openDestination(cfg.To)
 	if err != nil {
 		return nil, fmt.Errorf("open the destination of output: %w", err)
 	}
@@ -91,51 +91,53 @@ func Open(cfg Config) (*Stream, error) {
 	return &Stream{cfg: cfg, in: in, out: out, child: child, done: make(chan struct{})}, nil
 }
 
-// Child is the end for the child to write to. It is the stream's, and closed by [Stream.Start].
+// Child returns the end that the child writes to. The stream owns it, and [Stream.Start] closes it.
 func (s *Stream) Child() *os.File { return s.child }
 
-// Start begins to relay, in one goroutine, and closes this process's copy of the child's end: the child has to have its own by now.
+// Start begins to relay in a goroutine, and closes this process's copy of the child's end. The child must have its own
+// copy by now.
 func (s *Stream) Start() {
 	_ = s.child.Close() // a pipe has nothing to flush
-	s.began = true
+	s.started = true
 	go s.run()
 }
 
-// Bytes is how much was passed on so far.
+// Bytes returns how many bytes the destination has taken.
 func (s *Stream) Bytes() int64 { return s.bytes.Load() }
 
-// Blocked says whether the stream waits for its destination, and since when that has taken nothing: then it is the reader who is slow, and not the child
-// that is silent. A write to a destination that is not slow shows as well, for as long as it takes.
+// Blocked reports whether the stream waits for its destination, and since when. Then the reader is slow; it
+// does not mean that the child is silent. A write to a fast destination counts too, for as long as it takes.
 func (s *Stream) Blocked() (since time.Time, blocked bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.waiting, !s.waiting.IsZero()
+	return s.blockedSince, !s.blockedSince.IsZero()
 }
 
-// Done is closed when nothing more will be passed on: all of the output was, or relaying failed or was given up.
+// Done is closed when no more bytes will be passed on: at the end of the output, on an error, or when Finish gave up.
 func (s *Stream) Done() <-chan struct{} { return s.done }
 
-// Drain says that the child is gone: what is in the pipe is still passed on, and other processes that hold the pipe are not waited for. It does not wait: see
-// [Stream.Done].
+// Drain says that the child is gone. The stream still passes on what is in the pipe, but it does not wait for other
+// processes that hold the pipe open. Drain does not wait: see [Stream.Done].
 func (s *Stream) Drain() { s.in.drain() }
 
-// Finish ends a stream whose child is gone: what is in the pipe is still passed on, and for that the destination has the time wait. Other
-// processes that hold the pipe are not waited for, and find it closed; where a pipe cannot be looked into without waiting (Windows), they are, for as long
-// as wait.
+// Finish ends a stream whose child is gone. It passes on what is in the pipe, and gives the destination the time wait
+// to take it. It does not wait for other processes that hold the pipe open; they find it closed. On Windows, where a
+// pipe cannot be read without blocking, it does wait for them, at most the time wait.
 //
-// It returns nil after all of the output was passed on, and otherwise why it was not: [ErrReaderGone], [ErrAbandoned] or what the destination's Write
-// returned. The pipe is closed at the first error, as os/exec does it, so that the child does not write on to nobody. A Write of the host's that never
-// returns cannot be ended: its goroutine is left behind and the error says so. No other is begun once Finish returned. A second call returns what the first did.
+// Finish returns nil if all output was passed on. Otherwise it wraps [ErrReaderGone], [ErrAbandoned] or the error of
+// the destination's Write. At the first error it closes the pipe, as os/exec does, so that the child stops writing. If
+// the host's Write never returns, its goroutine is left behind and the error says so. After Finish no new Write begins.
+// A second call returns the result of the first.
 func (s *Stream) Finish(wait time.Duration) error {
-	if !s.over {
-		s.over = true
-		s.end = s.finish(wait)
+	if !s.finished {
+		s.finished = true
+		s.finishErr = s.finish(wait)
 	}
-	return s.end
+	return s.finishErr
 }
 
 func (s *Stream) finish(wait time.Duration) error {
-	if !s.began {
+	if !s.started {
 		close(s.done)
 		return errors.Join(s.child.Close(), s.in.close(), s.out.close())
 	}
@@ -146,25 +148,27 @@ func (s *Stream) finish(wait time.Duration) error {
 	case <-s.done:
 	case <-timer.C:
 		if s.stop() {
-			return fmt.Errorf("pass output on: %w: given up after %v, and what it had not taken is lost; its Write has not returned, and its goroutine is left behind", ErrAbandoned, wait)
+			return fmt.Errorf("pass output on: %w: given up after %v, and what it had not taken is lost; "+
+				"its Write has not returned, and its goroutine is left behind", ErrAbandoned, wait)
 		}
 		<-s.done
 	}
 	if errors.Is(s.err, errStopped) {
-		return fmt.Errorf("pass output on: %w: given up after %v, and what it had not taken is lost", ErrAbandoned, wait)
+		return fmt.Errorf("pass output on: %w: given up after %v, and what it had not taken is lost",
+			ErrAbandoned, wait)
 	}
 	return s.err
 }
 
-// stop has the goroutine end as soon as it can, and says whether it cannot.
+// stop tells the goroutine to end, and reports whether it is stuck in a Write.
 func (s *Stream) stop() (stuck bool) {
 	s.mu.Lock()
 	s.stopped = true
 	stuck = s.stuck
 	s.mu.Unlock()
 	s.out.interrupt()
-	if stuck || !s.in.drains() {
-		_ = s.in.close() // for those who still write to it; and a read that waits ends
+	if stuck || !s.in.canDrain() {
+		_ = s.in.close() // other writers find the pipe closed, and a read that waits ends
 	}
 	return stuck
 }

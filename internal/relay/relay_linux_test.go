@@ -22,8 +22,9 @@ import (
 )
 
 func init() {
-	roles["host"], roles["deaf"] = host, deaf
-	destinations = append(destinations, destination{"a pipe that blocks", openBlocking}, destination{"a socket", openSocket})
+	roles["host"], roles["unread"] = host, unread
+	destinations = append(destinations,
+		destination{"a pipe that blocks", openBlocking}, destination{"a socket", openSocket})
 }
 
 func openBlocking(tb testing.TB, to io.Writer) (io.Writer, func()) {
@@ -45,7 +46,7 @@ func appendNull(tb testing.TB, _ io.Writer) (io.Writer, func()) {
 	return f, func() { require.NoError(tb, f.Close()) }
 }
 
-// blockingPipe is a pipe as a shell makes it.
+// blockingPipe makes a pipe as a shell does.
 func blockingPipe(tb testing.TB) (r, w *os.File) {
 	tb.Helper()
 	var fds [2]int
@@ -84,10 +85,10 @@ func TestStreamOnLinux(t *testing.T) {
 			flags, size := fcntl(t, w, syscall.F_GETFL), fcntl(t, w, getPipeSize)
 			reading := read(r, io.Discard)
 			cmd := child(t, "count", 4<<20)
-			s := relayed(t, cmd, relay.Config{To: w})
+			s := startRelayed(t, cmd, relay.Config{To: w})
 			assert.Equal(t, flags, fcntl(t, w, syscall.F_GETFL))
 			require.NoError(t, cmd.Wait())
-			require.NoError(t, s.Finish(patience))
+			require.NoError(t, s.Finish(timeout))
 			assert.Equal(t, flags, fcntl(t, w, syscall.F_GETFL))
 			assert.Equal(t, size, fcntl(t, w, getPipeSize))
 			require.NoError(t, w.Close())
@@ -95,7 +96,7 @@ func TestStreamOnLinux(t *testing.T) {
 			require.NoError(t, r.Close())
 		}
 	})
-	t.Run("the child's end blocks, and no child has an end that it was not given", func(t *testing.T) {
+	t.Run("the child's end blocks and is not inherited", func(t *testing.T) {
 		s, err := relay.Open(relay.Config{})
 		require.NoError(t, err)
 		assert.Zero(t, fcntl(t, s.Child(), syscall.F_GETFL)&syscall.O_NONBLOCK)
@@ -112,27 +113,27 @@ func TestStreamOnLinux(t *testing.T) {
 		defer ours.Close()
 		defer terminal.Close()
 		cmd := child(t, "line", 11)
-		s := relayed(t, cmd, relay.Config{To: terminal})
+		s := startRelayed(t, cmd, relay.Config{To: terminal})
 		got := make([]byte, 12)
 		_, err := io.ReadFull(ours, got)
 		require.NoError(t, err)
 		assert.Equal(t, "xxxxxxxxxx\r\n", string(got))
 		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(patience))
+		require.NoError(t, s.Finish(timeout))
 	})
-	t.Run("a terminal that somebody made non-blocking loses nothing", func(t *testing.T) {
+	t.Run("a terminal that another program made non-blocking loses nothing", func(t *testing.T) {
 		ours, terminal := pty(t)
 		defer ours.Close()
 		raw, err := terminal.SyscallConn()
 		require.NoError(t, err)
 		require.NoError(t, raw.Control(func(fd uintptr) { require.NoError(t, syscall.SetNonblock(int(fd), true)) }))
 		cmd := child(t, "line", 1<<20)
-		s := relayed(t, cmd, relay.Config{To: terminal})
+		s := startRelayed(t, cmd, relay.Config{To: terminal})
 		eventually(t, func() bool { _, blocked := s.Blocked(); return blocked }, "blocked")
 		got, err := io.ReadFull(ours, make([]byte, 1<<20+1))
 		require.NoError(t, err, "after %d bytes", got)
 		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(patience))
+		require.NoError(t, s.Finish(timeout))
 		require.NoError(t, terminal.Close())
 	})
 	t.Run("a full disk", func(t *testing.T) {
@@ -140,25 +141,25 @@ func TestStreamOnLinux(t *testing.T) {
 		require.NoError(t, err)
 		defer full.Close()
 		cmd := child(t, "flood", 0)
-		s := relayed(t, cmd, relay.Config{To: full})
+		s := startRelayed(t, cmd, relay.Config{To: full})
 		requireSIGPIPE(t, cmd)
-		require.ErrorIs(t, s.Finish(patience), syscall.ENOSPC)
+		require.ErrorIs(t, s.Finish(timeout), syscall.ENOSPC)
 	})
 	t.Run("a socket whose reader is gone", func(t *testing.T) {
 		r, w := sockets(t)
 		defer w.Close()
 		require.NoError(t, r.Close())
 		cmd := child(t, "flood", 0)
-		s := relayed(t, cmd, relay.Config{To: w})
+		s := startRelayed(t, cmd, relay.Config{To: w})
 		requireSIGPIPE(t, cmd)
-		require.ErrorIs(t, s.Finish(patience), relay.ErrReaderGone)
+		require.ErrorIs(t, s.Finish(timeout), relay.ErrReaderGone)
 	})
-	t.Run("a socket that nobody reads is given up, and the goroutine ends", func(t *testing.T) {
+	t.Run("a socket that nobody reads is abandoned, and the goroutine ends", func(t *testing.T) {
 		r, w := sockets(t)
 		defer r.Close()
 		defer w.Close()
 		cmd := child(t, "count", 1<<20)
-		s := relayed(t, cmd, relay.Config{To: w})
+		s := startRelayed(t, cmd, relay.Config{To: w})
 		require.NoError(t, cmd.Wait())
 		err := s.Finish(50 * time.Millisecond)
 		require.ErrorIs(t, err, relay.ErrAbandoned)
@@ -180,7 +181,7 @@ func TestStreamOnLinux(t *testing.T) {
 }
 
 func TestFinishOnLinux(t *testing.T) {
-	t.Run("only what was in the pipe is still passed on, also if it is never empty", func(t *testing.T) {
+	t.Run("Finish passes on what is in the pipe, even if the pipe is never empty", func(t *testing.T) {
 		for _, d := range destinations {
 			for _, looked := range []bool{false, true} {
 				w, finish := d.open(t, io.Discard)
@@ -198,8 +199,8 @@ func TestFinishOnLinux(t *testing.T) {
 				require.NoError(t, err)
 				s.Start()
 				started := time.Now()
-				require.NoError(t, s.Finish(patience), d.name)
-				assert.Less(t, time.Since(started), patience/2)
+				require.NoError(t, s.Finish(timeout), d.name)
+				assert.Less(t, time.Since(started), timeout/2)
 				_, err = refilled.Write([]byte("x"))
 				require.ErrorIs(t, err, syscall.EPIPE)
 				require.NoError(t, refilled.Close())
@@ -209,7 +210,7 @@ func TestFinishOnLinux(t *testing.T) {
 	})
 }
 
-// pty is a pseudo-terminal and its other end.
+// pty opens a pseudo-terminal and its other end.
 func pty(t *testing.T) (ours, terminal *os.File) {
 	t.Helper()
 	fd, err := syscall.Open("/dev/ptmx", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
@@ -232,18 +233,18 @@ func descriptors(t *testing.T) int {
 }
 
 func TestHost(t *testing.T) {
-	t.Run("a host whose standard output is closed by its reader lives on", func(t *testing.T) {
+	t.Run("a host survives if the reader of its standard output closes it", func(t *testing.T) {
 		r, w := blockingPipe(t)
-		cmd := child(t, "deaf", 0)
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = w, &said
+		cmd := child(t, "unread", 0)
+		var stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = w, &stderr
 		require.NoError(t, cmd.Start())
 		require.NoError(t, w.Close())
 		require.NoError(t, r.Close())
 		require.NoError(t, cmd.Wait())
-		assert.Equal(t, "alive: true", said.String())
+		assert.Equal(t, "alive: true", stderr.String())
 	})
-	t.Run("a host that relays 1 GiB needs less than 32 MiB for it", func(t *testing.T) {
+	t.Run("a host that relays 1 GiB needs less than 32 MiB", func(t *testing.T) {
 		size := 1 << 30
 		if long {
 			size = 10 * gib
@@ -253,25 +254,25 @@ func TestHost(t *testing.T) {
 			reading := read(r, io.Discard)
 			cmd := child(t, "host", size)
 			cmd.Env = append(cmd.Env, hostTo+"="+to)
-			var said bytes.Buffer
-			cmd.Stdout, cmd.Stderr = w, &said
+			var stderr bytes.Buffer
+			cmd.Stdout, cmd.Stderr = w, &stderr
 			require.NoError(t, cmd.Run())
 			require.NoError(t, w.Close())
 			reading.wait(t)
 			require.NoError(t, r.Close())
-			more, err := strconv.Atoi(said.String())
+			more, err := strconv.Atoi(stderr.String())
 			require.NoError(t, err)
 			t.Logf("to %q: %d KiB", to, more)
 			assert.Less(t, more, 32<<10, "KiB, to %q", to)
 		}
 	})
-	t.Run("nor does it for a reader that is slow", func(t *testing.T) {
+	t.Run("a host that relays to a slow reader needs less than 32 MiB", func(t *testing.T) {
 		r, w := blockingPipe(t)
 		defer r.Close()
 		cmd := child(t, "host", 100<<20)
 		cmd.Env = append(cmd.Env, hostTo+"=look")
-		var said bytes.Buffer
-		cmd.Stdout, cmd.Stderr = w, &said
+		var stderr bytes.Buffer
+		cmd.Stdout, cmd.Stderr = w, &stderr
 		require.NoError(t, cmd.Start())
 		require.NoError(t, w.Close())
 		slow := make([]byte, 4096)
@@ -281,16 +282,16 @@ func TestHost(t *testing.T) {
 		}
 		read(r, io.Discard).wait(t)
 		require.NoError(t, cmd.Wait())
-		more, err := strconv.Atoi(said.String())
+		more, err := strconv.Atoi(stderr.String())
 		require.NoError(t, err)
 		assert.Less(t, more, 32<<10, "KiB")
 	})
 }
 
-// hostTo says how a host relays.
+// hostTo names the environment variable that says how a host relays.
 const hostTo = "RELAY_TEST_TO"
 
-// host relays n bytes to its standard output, and writes to its standard error by how many KiB it grew at most.
+// host relays n bytes to its standard output, and prints to its standard error by how many KiB its peak memory grew.
 func host(n int) {
 	cfg := relay.Config{To: os.Stdout}
 	switch os.Getenv(hostTo) {
@@ -307,8 +308,8 @@ func host(n int) {
 	fmt.Fprint(os.Stderr, status("VmHWM")-before)
 }
 
-// deaf relays to its standard output, which nobody reads.
-func deaf(int) {
+// unread relays to its standard output, which nobody reads.
+func unread(int) {
 	err := run("flood", 0, relay.Config{To: os.Stdout})
 	fmt.Fprint(os.Stderr, "alive: ", errors.Is(err, relay.ErrReaderGone))
 }
@@ -325,11 +326,11 @@ func run(name string, n int, cfg relay.Config) error {
 		return err
 	}
 	s.Start()
-	_ = cmd.Wait() // by SIGPIPE, if nobody reads
-	return s.Finish(patience)
+	_ = cmd.Wait() // SIGPIPE if nobody reads
+	return s.Finish(timeout)
 }
 
-// status reads a line in KiB of this process's status.
+// status returns a field in KiB of /proc/self/status, -1 if there is none.
 func status(name string) int {
 	f, err := os.Open("/proc/self/status")
 	if err != nil {

@@ -7,8 +7,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -20,86 +18,21 @@ import (
 	"github.com/seed62658d38/watchdog/internal/relay"
 )
 
-const patience = 30 * time.Second
-
-// A destination is a kind of file or writer that output goes to.
-type destination struct {
-	name string
-	open func(tb testing.TB, to io.Writer) (w io.Writer, finish func()) // what is written to w arrives at to by the time finish returns
-}
-
-var destinations = []destination{
-	{"a writer", func(_ testing.TB, to io.Writer) (io.Writer, func()) { return to, func() {} }},
-	{"a pipe", openPipe},
-	{"a file", openFile},
-	{"a file that is appended to", appendFile},
-}
-
-// size is how much a test passes on.
-func (d destination) size() int {
-	switch isFile := strings.Contains(d.name, "file"); {
-	case isFile:
-		return 64<<20 + 5
-	case long:
-		return 10*gib + 5
-	}
-	return 256<<20 + 5
-}
-
-func openPipe(tb testing.TB, to io.Writer) (io.Writer, func()) {
-	tb.Helper()
-	r, w, err := os.Pipe()
-	require.NoError(tb, err)
-	return w, drained(tb, r, w, to)
-}
-
-func openFile(tb testing.TB, to io.Writer) (io.Writer, func()) {
-	tb.Helper()
-	return file(tb, os.O_CREATE|os.O_WRONLY, to)
-}
-
-func appendFile(tb testing.TB, to io.Writer) (io.Writer, func()) {
-	tb.Helper()
-	return file(tb, os.O_CREATE|os.O_WRONLY|os.O_APPEND, to)
-}
-
-func drained(tb testing.TB, r, w *os.File, to io.Writer) func() {
-	tb.Helper()
-	reading := read(r, to)
-	return func() {
-		require.NoError(tb, w.Close())
-		reading.wait(tb)
-		require.NoError(tb, r.Close())
-	}
-}
-
-func file(tb testing.TB, flags int, to io.Writer) (io.Writer, func()) {
-	tb.Helper()
-	f, err := os.OpenFile(filepath.Join(tb.TempDir(), "output"), flags, 0o600)
-	require.NoError(tb, err)
-	return f, func() {
-		require.NoError(tb, f.Close())
-		written, err := os.Open(f.Name())
-		require.NoError(tb, err)
-		defer written.Close()
-		_, err = io.Copy(to, written)
-		require.NoError(tb, err)
-	}
-}
+const timeout = 30 * time.Second
 
 func TestStream(t *testing.T) {
 	for _, d := range destinations {
 		for _, looked := range []bool{false, true} {
 			name := d.name
 			if looked {
-				name += ", looked at on the way"
+				name += " with Look"
 			}
-			t.Run("nothing is lost or reordered on the way to "+name, func(t *testing.T) {
+			t.Run("large writes arrive complete and in order at "+name, func(t *testing.T) {
 				size := d.size()
 				passes(t, d, looked, child(t, "count", size), size, &checker{})
 			})
-			t.Run("nor are small writes on the way to "+name, func(t *testing.T) {
-				passes(t, d, looked, child(t, "dribble", 4<<20), 4<<20, &checker{})
+			t.Run("small writes arrive complete and in order at "+name, func(t *testing.T) {
+				passes(t, d, looked, child(t, "smallWrites", 4<<20), 4<<20, &checker{})
 			})
 		}
 	}
@@ -117,11 +50,12 @@ func TestStream(t *testing.T) {
 			passes(t, d, false, child(t, "count", 0), 0, &checker{})
 		}
 	})
-	t.Run("no destination discards, seen all the same", func(t *testing.T) {
-		passes(t, destination{open: func(testing.TB, io.Writer) (io.Writer, func()) { return nil, func() {} }}, false, child(t, "count", 32<<20), 32<<20, nil)
+	discard := destination{open: func(testing.TB, io.Writer) (io.Writer, func()) { return nil, func() {} }}
+	t.Run("a nil destination discards, and Seen is called", func(t *testing.T) {
+		passes(t, discard, false, child(t, "count", 32<<20), 32<<20, nil)
 	})
-	t.Run("and looked at", func(t *testing.T) {
-		passes(t, destination{open: func(testing.TB, io.Writer) (io.Writer, func()) { return nil, func() {} }}, true, child(t, "count", 32<<20), 32<<20, nil)
+	t.Run("a nil destination discards, and Look is called", func(t *testing.T) {
+		passes(t, discard, true, child(t, "count", 32<<20), 32<<20, nil)
 	})
 	t.Run("a host may close its file", func(t *testing.T) {
 		r, w, err := os.Pipe()
@@ -137,11 +71,11 @@ func TestStream(t *testing.T) {
 		var c checker
 		reading := read(r, &c)
 		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(patience))
+		require.NoError(t, s.Finish(timeout))
 		reading.wait(t)
 		assert.Equal(t, 1<<20, c.at)
 	})
-	t.Run("a closed file is no destination", func(t *testing.T) {
+	t.Run("a closed file as the destination is an error", func(t *testing.T) {
 		_, w, err := os.Pipe()
 		require.NoError(t, err)
 		require.NoError(t, w.Close())
@@ -150,7 +84,7 @@ func TestStream(t *testing.T) {
 	})
 }
 
-// passes runs a child and checks that all of its output arrives, and was seen and, if asked for, looked at.
+// passes runs a child and checks that all its output arrives, that Seen counts it, and that Look, if used, gets it.
 func passes(t *testing.T, d destination, looked bool, cmd *exec.Cmd, size int, to io.Writer) {
 	t.Helper()
 	w, finish := d.open(t, to)
@@ -166,9 +100,9 @@ func passes(t *testing.T, d destination, looked bool, cmd *exec.Cmd, size int, t
 			look.Write(p)
 		}
 	}
-	s := relayed(t, cmd, cfg)
+	s := startRelayed(t, cmd, cfg)
 	require.NoError(t, cmd.Wait())
-	require.NoError(t, s.Finish(patience))
+	require.NoError(t, s.Finish(timeout))
 	<-s.Done()
 	finish()
 	assert.EqualValues(t, size, s.Bytes())
@@ -184,7 +118,7 @@ func passes(t *testing.T, d destination, looked bool, cmd *exec.Cmd, size int, t
 		assert.Equal(t, lineChecker{at: size, newlines: 1}, *to)
 	}
 	_, blocked := s.Blocked()
-	assert.False(t, blocked, "at the end nobody is waited for")
+	assert.False(t, blocked, "not blocked at the end")
 }
 
 // A lineChecker checks what line writes.
@@ -198,33 +132,33 @@ func (c *lineChecker) Write(p []byte) (int, error) {
 }
 
 func TestStreamErrors(t *testing.T) {
-	t.Run("after an error of the writer the child finds its output closed, and the error is returned", func(t *testing.T) {
+	t.Run("an error of the writer closes the child's output, and Finish returns the error", func(t *testing.T) {
 		errFull := errors.New("disk full")
 		w := writer(func(p []byte) (int, error) { return len(p) / 2, errFull })
 		cmd := child(t, "flood", 0)
-		s := relayed(t, cmd, relay.Config{To: w})
+		s := startRelayed(t, cmd, relay.Config{To: w})
 		requireSIGPIPE(t, cmd)
-		err := s.Finish(patience)
+		err := s.Finish(timeout)
 		require.ErrorIs(t, err, errFull)
 		require.NotErrorIs(t, err, relay.ErrReaderGone)
 		assert.Equal(t, err, s.Finish(0), "again")
 	})
-	t.Run("a write that was short is an error", func(t *testing.T) {
+	t.Run("a short write is an error", func(t *testing.T) {
 		cmd := child(t, "flood", 0)
-		s := relayed(t, cmd, relay.Config{To: writer(func(p []byte) (int, error) { return len(p) - 1, nil })})
+		s := startRelayed(t, cmd, relay.Config{To: writer(func(p []byte) (int, error) { return len(p) - 1, nil })})
 		requireSIGPIPE(t, cmd)
-		require.ErrorIs(t, s.Finish(patience), io.ErrShortWrite)
+		require.ErrorIs(t, s.Finish(timeout), io.ErrShortWrite)
 	})
-	t.Run("a closed io.Pipe is a reader that is gone", func(t *testing.T) {
+	t.Run("a closed io.Pipe means that the reader is gone", func(t *testing.T) {
 		r, w := io.Pipe()
 		require.NoError(t, r.Close())
 		cmd := child(t, "flood", 0)
-		s := relayed(t, cmd, relay.Config{To: w})
+		s := startRelayed(t, cmd, relay.Config{To: w})
 		requireSIGPIPE(t, cmd)
-		require.ErrorIs(t, s.Finish(patience), relay.ErrReaderGone)
+		require.ErrorIs(t, s.Finish(timeout), relay.ErrReaderGone)
 	})
 	for _, looked := range []bool{false, true} {
-		t.Run("a reader that closes its pipe has the child end by SIGPIPE, as it would without us", func(t *testing.T) {
+		t.Run("a reader that closes its pipe ends the child by SIGPIPE, as it would without a relay", func(t *testing.T) {
 			r, w, err := os.Pipe()
 			require.NoError(t, err)
 			defer w.Close()
@@ -233,12 +167,12 @@ func TestStreamErrors(t *testing.T) {
 			if looked {
 				cfg.Look = func([]byte) {}
 			}
-			s := relayed(t, cmd, cfg)
+			s := startRelayed(t, cmd, cfg)
 			_, err = io.ReadFull(r, make([]byte, 1<<20))
 			require.NoError(t, err)
 			require.NoError(t, r.Close())
 			requireSIGPIPE(t, cmd)
-			require.ErrorIs(t, s.Finish(patience), relay.ErrReaderGone)
+			require.ErrorIs(t, s.Finish(timeout), relay.ErrReaderGone)
 		})
 	}
 }
@@ -263,7 +197,7 @@ func requireSIGPIPE(t *testing.T, cmd *exec.Cmd) {
 }
 
 func TestFinish(t *testing.T) {
-	t.Run("a background process that holds the pipe is not waited for", func(t *testing.T) {
+	t.Run("Finish does not wait for a background process that holds the pipe", func(t *testing.T) {
 		for _, d := range destinations {
 			stdin, holder, err := os.Pipe() // the background process ends when holder is closed
 			require.NoError(t, err)
@@ -273,36 +207,36 @@ func TestFinish(t *testing.T) {
 			w, finish := d.open(t, &got)
 			cmd := child(t, "background", 0)
 			cmd.Stdin = stdin
-			s := relayed(t, cmd, relay.Config{To: w})
+			s := startRelayed(t, cmd, relay.Config{To: w})
 			require.NoError(t, cmd.Wait())
 			started := time.Now()
-			require.NoError(t, s.Finish(patience))
-			assert.Less(t, time.Since(started), patience/2)
+			require.NoError(t, s.Finish(timeout))
+			assert.Less(t, time.Since(started), timeout/2)
 			finish()
 			assert.Equal(t, "left behind\n", got.String(), d.name)
 		}
 	})
-	t.Run("nor one that never stops writing, faster than its reader reads: it ends", func(t *testing.T) {
+	t.Run("Finish does not wait for a background process that writes faster than the reader reads", func(t *testing.T) {
 		for _, d := range destinations {
-			alive, ours, err := os.Pipe() // its other end is in the background process as well
+			alive, ours, err := os.Pipe() // the background process has its other end
 			require.NoError(t, err)
 			w, finish := d.open(t, writer(slow))
-			cmd := child(t, "flooding", 0)
+			cmd := child(t, "backgroundFlood", 0)
 			cmd.Stderr = ours
-			s := relayed(t, cmd, relay.Config{To: w, Look: func(p []byte) { slow(p) }})
+			s := startRelayed(t, cmd, relay.Config{To: w, Look: func(p []byte) { slow(p) }})
 			require.NoError(t, ours.Close())
 			require.NoError(t, cmd.Wait())
 			eventually(t, func() bool { return s.Bytes() > 4<<20 }, "it writes")
 			started := time.Now()
-			require.NoError(t, s.Finish(patience))
-			assert.Less(t, time.Since(started), patience/2)
+			require.NoError(t, s.Finish(timeout))
+			assert.Less(t, time.Since(started), timeout/2)
 			_, err = io.Copy(io.Discard, alive)
-			require.NoError(t, err, "it is gone")
+			require.NoError(t, err, "it has exited")
 			finish()
 			require.NoError(t, alive.Close())
 		}
 	})
-	t.Run("all that a child wrote before its end is passed on by a reader that is slow", func(t *testing.T) {
+	t.Run("a slow reader gets all that the child wrote", func(t *testing.T) {
 		for _, looked := range []bool{false, true} {
 			r, w, err := os.Pipe()
 			require.NoError(t, err)
@@ -311,10 +245,10 @@ func TestFinish(t *testing.T) {
 			if looked {
 				cfg.Look = func([]byte) {}
 			}
-			s := relayed(t, cmd, cfg)
+			s := startRelayed(t, cmd, cfg)
 			require.NoError(t, cmd.Wait(), "it fits into the pipes")
 			finished := make(chan error)
-			go func() { finished <- s.Finish(patience) }()
+			go func() { finished <- s.Finish(timeout) }()
 			eventually(t, func() bool { _, blocked := s.Blocked(); return blocked }, "blocked")
 			var c checker
 			reading := read(r, &c)
@@ -326,7 +260,7 @@ func TestFinish(t *testing.T) {
 		}
 	})
 	for _, looked := range []bool{false, true} {
-		t.Run("a pipe that nobody reads is given up, and the goroutine ends", func(t *testing.T) {
+		t.Run("a pipe that nobody reads is abandoned, and the goroutine ends", func(t *testing.T) {
 			r, w, err := os.Pipe()
 			require.NoError(t, err)
 			defer r.Close()
@@ -336,7 +270,7 @@ func TestFinish(t *testing.T) {
 				cfg.Look = func([]byte) {}
 			}
 			cmd := child(t, "count", 600<<10)
-			s := relayed(t, cmd, cfg)
+			s := startRelayed(t, cmd, cfg)
 			require.NoError(t, cmd.Wait())
 			err = s.Finish(50 * time.Millisecond)
 			require.ErrorIs(t, err, relay.ErrAbandoned)
@@ -345,7 +279,7 @@ func TestFinish(t *testing.T) {
 			<-s.Done()
 		})
 	}
-	t.Run("a Write that does not return is left behind, and no other begins", func(t *testing.T) {
+	t.Run("a Write that does not return is left behind, and no new one begins", func(t *testing.T) {
 		release, writes := make(chan struct{}), atomic.Int32{}
 		w := writer(func(p []byte) (int, error) {
 			writes.Add(1)
@@ -353,7 +287,7 @@ func TestFinish(t *testing.T) {
 			return len(p), nil
 		})
 		cmd := child(t, "count", 600<<10)
-		s := relayed(t, cmd, relay.Config{To: w})
+		s := startRelayed(t, cmd, relay.Config{To: w})
 		require.NoError(t, cmd.Wait())
 		err := s.Finish(50 * time.Millisecond)
 		require.ErrorIs(t, err, relay.ErrAbandoned)
@@ -367,14 +301,14 @@ func TestFinish(t *testing.T) {
 		<-s.Done()
 		assert.EqualValues(t, 1, writes.Load())
 	})
-	t.Run("and its child's background process finds the pipe closed at once", func(t *testing.T) {
+	t.Run("with such a Write, a background process finds the pipe closed at once", func(t *testing.T) {
 		alive, ours, err := os.Pipe()
 		require.NoError(t, err)
 		defer alive.Close()
 		release := make(chan struct{})
-		cmd := child(t, "flooding", 0)
+		cmd := child(t, "backgroundFlood", 0)
 		cmd.Stderr = ours
-		s := relayed(t, cmd, relay.Config{To: writer(func(p []byte) (int, error) { <-release; return len(p), nil })})
+		s := startRelayed(t, cmd, relay.Config{To: writer(func(p []byte) (int, error) { <-release; return len(p), nil })})
 		require.NoError(t, ours.Close())
 		require.NoError(t, cmd.Wait())
 		eventually(t, func() bool { _, blocked := s.Blocked(); return blocked }, "blocked")
@@ -387,7 +321,7 @@ func TestFinish(t *testing.T) {
 	t.Run("a stream whose child never started", func(t *testing.T) {
 		s, err := relay.Open(relay.Config{})
 		require.NoError(t, err)
-		require.NoError(t, s.Finish(patience))
+		require.NoError(t, s.Finish(timeout))
 		<-s.Done()
 		_, err = s.Child().Write([]byte("x"))
 		require.ErrorIs(t, err, os.ErrClosed)
@@ -395,13 +329,13 @@ func TestFinish(t *testing.T) {
 }
 
 func TestBlocked(t *testing.T) {
-	t.Run("a pipe that is not read blocks the stream and the child, since when it is full", func(t *testing.T) {
+	t.Run("a pipe that nobody reads blocks the stream and the child", func(t *testing.T) {
 		begin := time.Now()
 		r, w, err := os.Pipe()
 		require.NoError(t, err)
 		size := 64 << 20
 		cmd := child(t, "count", size)
-		s := relayed(t, cmd, relay.Config{To: w})
+		s := startRelayed(t, cmd, relay.Config{To: w})
 		var since time.Time
 		eventually(t, func() (blocked bool) { since, blocked = s.Blocked(); return blocked }, "blocked")
 		assert.WithinRange(t, since, begin, time.Now())
@@ -414,22 +348,22 @@ func TestBlocked(t *testing.T) {
 		var c checker
 		reading := read(r, &c)
 		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(patience))
+		require.NoError(t, s.Finish(timeout))
 		require.NoError(t, w.Close())
 		reading.wait(t)
 		assert.Equal(t, checker{at: size}, c)
 		require.NoError(t, r.Close())
 	})
-	t.Run("so does a writer", func(t *testing.T) {
+	t.Run("a writer that waits blocks the stream", func(t *testing.T) {
 		release := make(chan struct{})
 		cmd := child(t, "count", 100)
-		s := relayed(t, cmd, relay.Config{To: writer(func(p []byte) (int, error) { <-release; return len(p), nil })})
+		s := startRelayed(t, cmd, relay.Config{To: writer(func(p []byte) (int, error) { <-release; return len(p), nil })})
 		eventually(t, func() bool { _, blocked := s.Blocked(); return blocked }, "blocked")
 		close(release)
 		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(patience))
+		require.NoError(t, s.Finish(timeout))
 	})
-	t.Run("a child that is silent is no reader that is slow", func(t *testing.T) {
+	t.Run("a silent child does not count as a slow reader", func(t *testing.T) {
 		stdin, holder, err := os.Pipe()
 		require.NoError(t, err)
 		defer stdin.Close()
@@ -439,7 +373,7 @@ func TestBlocked(t *testing.T) {
 		defer w.Close()
 		cmd := child(t, "background", 0)
 		cmd.Stdin = stdin
-		s := relayed(t, cmd, relay.Config{To: w})
+		s := startRelayed(t, cmd, relay.Config{To: w})
 		_, err = io.ReadFull(r, make([]byte, len("left behind\n")))
 		require.NoError(t, err)
 		eventually(t, func() bool { return s.Bytes() > 0 }, "counted")
@@ -447,6 +381,6 @@ func TestBlocked(t *testing.T) {
 		assert.False(t, blocked)
 		require.NoError(t, holder.Close())
 		require.NoError(t, cmd.Wait())
-		require.NoError(t, s.Finish(patience))
+		require.NoError(t, s.Finish(timeout))
 	})
 }

@@ -9,20 +9,20 @@ import (
 	"time"
 )
 
-// buffers spare a short command, of which there can be many, the price of clearing 256 KiB.
+// buffers saves short commands, of which there can be many, the cost of clearing 256 KiB.
 var buffers = sync.Pool{New: func() any { return new([bufSize]byte) }}
 
 func (s *Stream) run() {
 	defer close(s.done)
 	err := s.relay()
-	_ = s.in.close()  // the child must not go on writing to nobody; nothing is lost with a reading end
-	_ = s.out.close() // a duplicate, of which the host has the original
-	s.passed(0)
+	_ = s.in.close()  // so that the child does not write on; a reading end has nothing to flush
+	_ = s.out.close() // a duplicate of the host's file
+	s.addPassed(0)
 	s.err = explain(err)
 }
 
 func (s *Stream) relay() error {
-	if s.out.splices {
+	if s.out.canSplice {
 		if err := s.splice(); !errors.Is(err, errors.ErrUnsupported) {
 			return err
 		}
@@ -37,7 +37,7 @@ func (s *Stream) copy() error {
 	for {
 		n, err := s.in.read(buffer[:])
 		if n > 0 {
-			s.see(n, buffer[:n])
+			s.notify(n, buffer[:n])
 			err = errors.Join(err, s.write(buffer[:n]))
 		}
 		switch {
@@ -49,8 +49,8 @@ func (s *Stream) copy() error {
 	}
 }
 
-// see tells the host of n bytes; p are they where it asked for them.
-func (s *Stream) see(n int, p []byte) {
+// notify reports n bytes to the host; p holds them if Look is set.
+func (s *Stream) notify(n int, p []byte) {
 	if s.cfg.Seen != nil {
 		s.cfg.Seen(n)
 	}
@@ -60,51 +60,52 @@ func (s *Stream) see(n int, p []byte) {
 }
 
 func (s *Stream) write(p []byte) error {
-	if err := s.wait(!s.out.endable); err != nil {
+	if err := s.setBlocked(!s.out.interruptible); err != nil {
 		return err
 	}
 	n, err := s.out.w.Write(p)
-	s.passed(n)
+	s.addPassed(n)
 	if err == nil && n < len(p) {
 		err = io.ErrShortWrite
 	}
 	return err
 }
 
-// wait notes that the destination is waited for, unless the stream was stopped.
-func (s *Stream) wait(stuck bool) error {
+// setBlocked records that the stream waits for the destination. It returns errStopped if the stream was stopped.
+func (s *Stream) setBlocked(stuck bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		return errStopped
 	}
 	s.stuck = stuck
-	if s.waiting.IsZero() {
-		s.waiting = time.Now()
+	if s.blockedSince.IsZero() {
+		s.blockedSince = time.Now()
 	}
 	return nil
 }
 
-// passed notes that the destination took n bytes.
-func (s *Stream) passed(n int) {
+// addPassed records that the destination took n bytes.
+func (s *Stream) addPassed(n int) {
 	s.bytes.Add(int64(max(n, 0)))
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stuck, s.waiting = false, time.Time{}
+	s.stuck, s.blockedSince = false, time.Time{}
 }
 
-func (s *Stream) halted() bool {
+func (s *Stream) isStopped() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stopped
 }
 
-// explain says what an error of the destination means.
+// explain wraps ErrReaderGone if the error says that the reader is gone.
 func explain(err error) error {
 	switch {
 	case err == nil || errors.Is(err, errStopped):
 		return err
-	case errors.Is(err, io.ErrClosedPipe), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET), brokenPipe(err):
+	case errors.Is(err, io.ErrClosedPipe), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNRESET),
+		brokenPipe(err):
 		return fmt.Errorf("pass output on: %w: %w", ErrReaderGone, err)
 	}
 	return fmt.Errorf("pass output on: %w", err)

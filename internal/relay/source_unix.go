@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// A source is the end of the pipe that is read. Its file does not block, so that waiting for a silent child costs no thread.
-// All of it but drain and close belongs to the stream's goroutine.
+// A source is the reading end of the pipe. It does not block, so that waiting for a silent child costs no thread. Only
+// drain and close may be called outside the stream's goroutine.
 type source struct {
 	file     *os.File
 	raw      syscall.RawConn
-	large    bool // as large as it can be
+	enlarged bool
 	draining bool
-	left     int // how much is still taken; while draining
+	left     int // how many bytes to read while draining
 }
 
 func newSource(file *os.File) (*source, error) {
@@ -28,18 +28,18 @@ func newSource(file *os.File) (*source, error) {
 	return &source{file: file, raw: raw}, nil
 }
 
-// drain has what is in the pipe now be the last.
-func (r *source) drain() { _ = r.file.SetReadDeadline(time.Unix(1, 0)) } // it fails for a file that is closed, which is drained
+// drain makes the bytes that are in the pipe now the last ones.
+func (r *source) drain() { _ = r.file.SetReadDeadline(time.Unix(1, 0)) } // fails only on a closed file
 
-// drains says whether drain ends a read that waits.
-func (r *source) drains() bool { return true }
+// canDrain reports whether drain ends a read that waits.
+func (r *source) canDrain() bool { return true }
 
 func (r *source) close() error { return r.file.Close() }
 
-// read waits for bytes; it returns [io.EOF] when there will be none.
+// read waits for bytes. It returns [io.EOF] at the end.
 func (r *source) read(p []byte) (n int, err error) {
-	failed := r.do(func(fd int) bool {
-		n, err = uninterrupted(func() (int, error) { return syscall.Read(fd, p[:r.limit(len(p))]) })
+	failed := r.retry(func(fd int) bool {
+		n, err = retryEINTR(func() (int, error) { return syscall.Read(fd, p[:r.limit(len(p))]) })
 		return !errors.Is(err, syscall.EAGAIN)
 	})
 	switch {
@@ -50,19 +50,18 @@ func (r *source) read(p []byte) (n int, err error) {
 	case n == 0:
 		return 0, io.EOF
 	}
-	r.took(n)
+	r.consumed(n)
 	return n, nil
 }
 
-// do has op try the descriptor again and again, as soon as there is something in the pipe, until op is done. While
-// draining there is one try, as nobody is waited for.
-func (r *source) do(op func(fd int) (done bool)) error {
+// retry calls op whenever the pipe has data, until op is done. While draining it calls op once and does not wait.
+func (r *source) retry(op func(fd int) (done bool)) error {
 	if !r.draining {
 		err := r.raw.Read(func(fd uintptr) bool { return op(int(fd)) })
 		if !errors.Is(err, os.ErrDeadlineExceeded) {
 			return err
 		}
-		if err := r.raw.Control(func(fd uintptr) { r.left = held(int(fd)) }); err != nil {
+		if err := r.raw.Control(func(fd uintptr) { r.left = bytesInPipe(int(fd)) }); err != nil {
 			return err
 		}
 		r.draining = true
@@ -79,7 +78,7 @@ func (r *source) do(op func(fd int) (done bool)) error {
 	return nil
 }
 
-// limit is how many of n bytes may be taken at once.
+// limit returns how many of n bytes may be read.
 func (r *source) limit(n int) int {
 	if r.draining {
 		return min(n, r.left)
@@ -87,15 +86,15 @@ func (r *source) limit(n int) int {
 	return n
 }
 
-func (r *source) took(n int) {
+func (r *source) consumed(n int) {
 	r.enlarge(n)
 	if r.draining {
 		r.left -= n
 	}
 }
 
-// uninterrupted calls again what a signal interrupted: the runtime sends them to move goroutines.
-func uninterrupted(call func() (int, error)) (int, error) {
+// retryEINTR repeats a call that a signal interrupted. The runtime sends such signals to preempt goroutines.
+func retryEINTR(call func() (int, error)) (int, error) {
 	for {
 		if n, err := call(); !errors.Is(err, syscall.EINTR) {
 			return n, err
@@ -103,4 +102,4 @@ func uninterrupted(call func() (int, error)) (int, error) {
 	}
 }
 
-func brokenPipe(error) bool { return false } // EPIPE says it all
+func brokenPipe(error) bool { return false } // Unix has EPIPE only

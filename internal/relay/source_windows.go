@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// A source is the end of the pipe that is read.
+// A source is the reading end of the pipe.
 type source struct{ file *os.File }
 
 func openSource() (*source, *os.File, error) {
@@ -15,15 +15,15 @@ func openSource() (*source, *os.File, error) {
 	return &source{file: r}, w, err
 }
 
-// drain does nothing: such a pipe can only be read by waiting for it.
+// drain does nothing: such a pipe cannot be read without blocking.
 func (r *source) drain() {}
 
-// drains says whether drain ends a read that waits.
-func (r *source) drains() bool { return false }
+// canDrain reports whether drain ends a read that waits.
+func (r *source) canDrain() bool { return false }
 
 func (r *source) close() error { return r.file.Close() }
 
-// read waits for bytes; it returns [io.EOF] when there will be none, and after close.
+// read waits for bytes. It returns [io.EOF] at the end, and after close.
 func (r *source) read(p []byte) (int, error) {
 	n, err := r.file.Read(p)
 	if errors.Is(err, os.ErrClosed) {
@@ -32,7 +32,7 @@ func (r *source) read(p []byte) (int, error) {
 	return n, err
 }
 
-// brokenPipe knows what Windows says instead of EPIPE: ERROR_BROKEN_PIPE and ERROR_NO_DATA.
+// brokenPipe reports whether the error is what Windows returns instead of EPIPE: ERROR_BROKEN_PIPE or ERROR_NO_DATA.
 func brokenPipe(err error) bool {
 	return errors.Is(err, syscall.Errno(109)) || errors.Is(err, syscall.Errno(232))
 }

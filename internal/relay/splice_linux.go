@@ -7,13 +7,13 @@ import (
 	"syscall"
 )
 
-const spliceNonblock = 2 // SPLICE_F_NONBLOCK: neither end is waited for, whatever its descriptor says
+const spliceNonblock = 2 // SPLICE_F_NONBLOCK: do not wait for either end, whatever its flags say
 
-// splice moves until the end of the output. It returns [errors.ErrUnsupported], with nothing lost, where the destination cannot be spliced to
-// after all: /dev/null opened for appending, for one.
+// splice moves pages until the end of the output. It returns [errors.ErrUnsupported], with nothing lost, if it cannot
+// splice to the destination, such as /dev/null opened for appending.
 func (s *Stream) splice() error {
-	if s.out.discards && s.cfg.Look != nil {
-		return errors.ErrUnsupported // what was looked at need go nowhere
+	if s.out.isNull && s.cfg.Look != nil {
+		return errors.ErrUnsupported // Look needs the bytes, and then they need to go nowhere
 	}
 	fd, err := descriptor(s.out.file)
 	if err != nil {
@@ -23,33 +23,34 @@ func (s *Stream) splice() error {
 	if err != nil {
 		return err
 	}
-	m := mover{Stream: s, gate: gate{fd, wake}}
+	m := splicer{Stream: s, waiter: writeWaiter{fd, wake}}
 	if s.cfg.Look == nil {
-		return m.all()
+		return m.moveAll()
 	}
-	return m.allSeen()
+	return m.moveAllWithLook()
 }
 
-// A mover moves what is in the stream's pipe to its destination.
-type mover struct {
+// A splicer moves pages from the stream's pipe to its destination.
+type splicer struct {
 	*Stream
-	gate gate
+	waiter writeWaiter
 }
 
-// all moves what nobody looks at.
-func (m mover) all() error {
+// moveAll moves pages that nobody looks at.
+func (m splicer) moveAll() error {
 	for {
-		n, err := m.some(pipeSize)
+		n, err := m.move(pipeSize)
 		if err != nil {
-			return ended(err)
+			return ignoreEOF(err)
 		}
-		m.see(n, nil)
+		m.notify(n, nil)
 	}
 }
 
-// allSeen reads from a second pipe with the same pages in it, and then moves them: a copy less than writing what was read.
-func (m mover) allSeen() error {
-	second, err := newScratch()
+// moveAllWithLook reads from a second pipe that references the same pages, and then moves them. This is one copy less
+// than writing the bytes that were read.
+func (m splicer) moveAllWithLook() error {
+	second, err := newTeePipe()
 	if err != nil {
 		return err
 	}
@@ -59,11 +60,11 @@ func (m mover) allSeen() error {
 	for {
 		n, err := second.peek(m.in, buffer[:])
 		if err != nil {
-			return ended(err)
+			return ignoreEOF(err)
 		}
-		m.see(n, buffer[:n])
+		m.notify(n, buffer[:n])
 		for n > 0 {
-			moved, err := m.some(n)
+			moved, err := m.move(n)
 			if err != nil {
 				return err
 			}
@@ -72,39 +73,39 @@ func (m mover) allSeen() error {
 	}
 }
 
-// some moves at most limit bytes, and at least one. It waits for both ends.
-func (m mover) some(limit int) (int, error) {
-	for !m.halted() {
-		n, err := m.in.spliceTo(m.gate.fd, limit)
+// move moves at most limit bytes, and at least one. It waits for both ends.
+func (m splicer) move(limit int) (int, error) {
+	for !m.isStopped() {
+		n, err := m.in.spliceTo(m.waiter.fd, limit)
 		if err == nil {
-			m.passed(n)
+			m.addPassed(n)
 			return n, nil
 		}
-		if err := m.full(err); err != nil {
+		if err := m.waitIfFull(err); err != nil {
 			return 0, err
 		}
 	}
 	return 0, errStopped
 }
 
-// full waits if the error says that the destination is full, and returns any other.
-func (m mover) full(err error) error {
+// waitIfFull waits if the error says that the destination is full. It returns any other error.
+func (m splicer) waitIfFull(err error) error {
 	if errors.Is(err, syscall.EAGAIN) {
-		if stopped := m.wait(false); stopped != nil {
+		if stopped := m.setBlocked(false); stopped != nil {
 			return stopped
 		}
 	}
-	return m.gate.after(err)
+	return m.waiter.waitIfFull(err)
 }
 
-// spliceTo waits for bytes and moves them. It returns EAGAIN if the destination is full, and [io.EOF] when there will be no more bytes.
+// spliceTo waits for bytes and moves them. It returns EAGAIN if the destination is full, and [io.EOF] at the end.
 func (r *source) spliceTo(fd, limit int) (n int, err error) {
-	failed := r.do(func(own int) bool {
-		n, err = uninterrupted(func() (int, error) {
+	failed := r.retry(func(own int) bool {
+		n, err = retryEINTR(func() (int, error) {
 			n, err := syscall.Splice(own, nil, fd, nil, r.limit(limit), spliceNonblock)
 			return int(n), err
 		})
-		return !errors.Is(err, syscall.EAGAIN) || held(own) > 0
+		return !errors.Is(err, syscall.EAGAIN) || bytesInPipe(own) > 0
 	})
 	switch {
 	case failed != nil:
@@ -116,11 +117,11 @@ func (r *source) spliceTo(fd, limit int) (n int, err error) {
 	case n == 0:
 		return 0, io.EOF
 	}
-	r.took(n)
+	r.consumed(n)
 	return n, nil
 }
 
-func ended(err error) error {
+func ignoreEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return nil
 	}

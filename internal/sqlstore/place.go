@@ -35,7 +35,7 @@ func ParsePlace(text string) (Place, error) {
 	due, runID, found := strings.Cut(text, " ")
 	at, err := strconv.ParseInt(due, 10, 64)
 	if err != nil || !found {
-		return Place{}, fmt.Errorf("find stalled sessions: %q is not where a page ended; pass the Next of the page before",
+		return Place{}, fmt.Errorf("find stalled sessions: %q is not the end of a page; pass the Next of the page before",
 			text)
 	}
 	return Place{at, runID}, nil

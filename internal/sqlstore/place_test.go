@@ -26,7 +26,7 @@ func TestPlace(t *testing.T) {
 	t.Run("in another form is an error", func(t *testing.T) {
 		for _, text := range []string{"12", " run", "x run", "run 12", "99999999999999999999 run"} {
 			_, err := sqlstore.ParsePlace(text)
-			require.ErrorContains(t, err, "is not where a page ended")
+			require.ErrorContains(t, err, "is not the end of a page")
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// The kernel's clocks: monotonic stands still while the machine sleeps, boot time does not.
+// The kernel's clocks. Monotonic time stops while the machine sleeps, boot time does not.
 const (
 	clockRealtime  = 0
 	clockMonotonic = 1
@@ -15,17 +15,17 @@ const (
 )
 
 const (
-	// noise bounds what reading two clocks one after the other, and their steering, can feign.
+	// noise is the most that clock steering, and the time between two readings, can look like sleep.
 	noise = 10 * time.Millisecond
-	// near bounds how old a reading can be by the time it is compared.
-	near = time.Minute
+	// maxAge is how old a reading can be when it is compared.
+	maxAge = time.Minute
 )
 
-// Exact says that sleep is counted exactly, and so that a [Mark] knows the machine's clock.
+// Exact says that sleep is measured exactly. Then a [Mark] knows whether it comes from the machine's clock.
 const Exact = true
 
-// A sample is what the machine had slept when its wall clock was ahead of its monotonic one by drift. Sleep moves the
-// two apart, so that while the drift is the same there is no need for system calls, which cost more than all the rest of a new run.
+// A sample is how long the machine had slept when its wall clock was ahead of its monotonic clock by drift. Sleep
+// changes the drift. While it is the same, no system calls are needed; they cost more than the rest of a new run.
 type sample struct {
 	drift time.Duration
 	slept time.Duration
@@ -36,47 +36,47 @@ var (
 	last   atomic.Pointer[sample]
 )
 
-// Start marks the moment now, which was just read with [time.Now].
+// Start marks the moment now, which the caller just read with [time.Now].
 func Start(now time.Time) Mark {
-	s := look(now)
+	s := currentSample(now)
 	if s == nil {
 		return At(now)
 	}
 	return Mark{at: now, slept: s.slept, machine: true}
 }
 
-// Slept returns how long the machine slept from the mark to now, which was just read with [time.Now]. A mark of another
-// clock has not slept.
+// Slept returns how long the machine slept from the mark to now, which the caller just read with [time.Now]. It returns
+// 0 for a mark that does not come from the machine's clock.
 func (m Mark) Slept(now time.Time) time.Duration {
 	if !m.machine {
 		return 0
 	}
-	if s := look(now); s != nil && s.slept-m.slept > noise {
+	if s := currentSample(now); s != nil && s.slept-m.slept > noise {
 		return s.slept - m.slept
 	}
 	return 0
 }
 
-// look returns the sample of the moment now, nil where that is not the machine's time.
-func look(now time.Time) *sample {
+// currentSample returns the sample of the moment now. It returns nil if now does not come from the machine's clock.
+func currentSample(now time.Time) *sample {
 	if now == now.Round(0) { // a bubble's time has no monotonic reading
 		return nil
 	}
-	drift := gap(origin, now)
+	drift := wallAhead(origin, now)
 	if s := last.Load(); s != nil && (drift-s.drift).Abs() < noise/2 {
 		return s
 	}
-	if now.Sub(time.Unix(0, read(clockRealtime))).Abs() > near {
+	if now.Sub(time.Unix(0, read(clockRealtime))).Abs() > maxAge {
 		return nil
 	}
-	s := &sample{drift, total()}
+	s := &sample{drift, sleptSinceBoot()}
 	last.Store(s)
 	return s
 }
 
-// total returns how long the machine slept since it was started: the least of a few comparisons, since a goroutine that is
-// put off between the two readings only ever makes one too large.
-func total() time.Duration {
+// sleptSinceBoot returns how long the machine slept since it was started. It takes the least of a few comparisons,
+// because a goroutine that is preempted between two readings makes the result too large, and never too small.
+func sleptSinceBoot() time.Duration {
 	least := time.Duration(1<<63 - 1)
 	for range 8 {
 		before := read(clockMonotonic)

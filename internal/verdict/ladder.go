@@ -3,7 +3,7 @@ package verdict
 // A Directive is what a trip asks of the host.
 type Directive string
 
-// The directives. Only a cancel ends the run.
+// The directives. Only DirectCancel ends the run.
 const (
 	DirectWait    Directive = "wait"
 	DirectRetry   Directive = "retry"
@@ -11,13 +11,14 @@ const (
 	DirectCancel  Directive = "cancel"
 )
 
-// Ladders hold, for each limit that has one, the directives of its trips in order. An empty one is a cancel at once.
+// Ladders list the directives of a limit's trips, in order. If a list is empty, the first trip cancels the run.
 type Ladders struct {
 	Idle, NoProgress, Hold []Directive
 }
 
-// rung is the directive of the trip after that many attempts. Past the last rung, and on the limits without a ladder, it is a cancel.
-func (l *Ladders) rung(limit Limit, attempts int) Directive {
+// directive returns what the next trip asks for after that many attempts: a cancel past the end of the ladder, and for
+// limits without a ladder.
+func (l *Ladders) directive(limit Limit, attempts int) Directive {
 	if ladder := l.of(limit); attempts < len(ladder) {
 		return ladder[attempts]
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A naiveRun is the rules as one would explain them: counters that go up by one each tick and are put back to zero, by a walk through
-// the run's life that leaves no tick out.
+// A naiveRun is the rules as one would explain them. It walks through every tick of the run's life, with counters that
+// go up by one each tick and are set back to zero.
 type naiveRun struct {
 	limits                verdict.Limits
 	wall, safety          int
@@ -29,7 +29,7 @@ type naiveHold struct {
 	limit, age, trips int
 }
 
-// tick lets one nanosecond pass, and then decides.
+// tick lets one nanosecond pass.
 func (r *naiveRun) tick() {
 	r.wall++
 	r.safety++
@@ -46,8 +46,7 @@ func (r *naiveRun) tick() {
 	}
 }
 
-// decide says what is exceeded now, in the order in which the limits are listed where it came at once. It is asked at every tick, so that nothing can
-// have been exceeded before.
+// decide checks the limits in their order. It is called at every tick, so no limit can have been exceeded before.
 func (r *naiveRun) decide(now int) {
 	if r.cancelled {
 		return
@@ -70,7 +69,7 @@ func (r *naiveRun) decide(now int) {
 	}
 }
 
-// climb trips a limit that has a ladder if it is exceeded, and begins to count anew.
+// climb trips a limit with a ladder if it is exceeded, and sets its counter back.
 func (r *naiveRun) climb(now int, limit verdict.Limit, used *int, allowed int, ladder []verdict.Directive, trips *int) {
 	if *used <= allowed || r.cancelled {
 		return
@@ -103,7 +102,8 @@ func (r *naiveRun) signal(progress bool) {
 	}
 }
 
-func TestRandomHistoriesOfSignalsHoldsAndLaddersAgreeWithTheNaiveModel(t *testing.T) {
+// TestJudgeModel checks that random histories of signals, holds and ladders give the same decisions as the naive model.
+func TestJudgeModel(t *testing.T) {
 	for seed := range uint64(3000) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		limits := randomLimits(rng)
@@ -116,7 +116,7 @@ func TestRandomHistoriesOfSignalsHoldsAndLaddersAgreeWithTheNaiveModel(t *testin
 			fast.decide(now)
 			require.Equal(t, slow.decisions, fast.decisions, "seed %d, %+v: %v", seed, limits, log)
 			if rng.IntN(8) == 0 && !slow.cancelled {
-				log = append(log, fmt.Sprint(now, " ", happen(rng, slow, fast, now)))
+				log = append(log, fmt.Sprint(now, " ", step(rng, slow, fast, now)))
 			}
 		}
 	}
@@ -134,8 +134,8 @@ func randomLimits(rng *rand.Rand) verdict.Limits {
 	}
 }
 
-// happen lets one thing happen to both.
-func happen(rng *rand.Rand, slow *naiveRun, fast *fastRun, now int) string {
+// step applies one random event to both.
+func step(rng *rand.Rand, slow *naiveRun, fast *fastRun, now int) string {
 	signs, at := fast.seen.Signs, time.Duration(now)
 	switch rng.IntN(5) {
 	case 0, 1:
@@ -162,7 +162,7 @@ func happen(rng *rand.Rand, slow *naiveRun, fast *fastRun, now int) string {
 	return "release"
 }
 
-// A fastRun asks the decision, and only when it said that it has to be asked.
+// A fastRun asks verdict.Judge.
 type fastRun struct {
 	limits    verdict.Limits
 	seen      verdict.Snapshot

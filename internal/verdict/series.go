@@ -1,24 +1,24 @@
 package verdict
 
-// A Class is what a probe says of the state it saw. The empty one says nothing.
+// A Class is how a probe classifies the state it saw. The empty class says nothing.
 type Class string
 
 // The classes.
 const (
-	ClassProgressing Class = "progressing" // it gets somewhere, whatever its digest
-	ClassStalled     Class = "stalled"     // it does not, as far as the probe can tell; equal digests have to confirm it
-	ClassTerminal    Class = "terminal"    // nothing good can come any more
+	ClassProgressing Class = "progressing" // there is progress, whatever the digest
+	ClassStalled     Class = "stalled"     // no progress that the probe can see; equal digests have to confirm it
+	ClassTerminal    Class = "terminal"    // the command cannot succeed any more
 )
 
-// A Look is what one probe saw of a command.
-type Look struct {
+// An Observation is what one probe saw of a command.
+type Observation struct {
 	Class  Class
 	Digest string
-	// Blind tells that the probe could not observe; the other fields mean nothing then.
+	// Blind says that the probe could not observe; the other fields are meaningless then.
 	Blind bool
 }
 
-// A Trip is what a series of looks came to. The empty one is none.
+// A Trip is a condition that a series has met. The empty trip is none.
 type Trip string
 
 // The trips.
@@ -27,92 +27,97 @@ const (
 	TripTerminal   Trip = "terminal"
 )
 
-// SeriesLimits say when a series of looks trips.
+// SeriesLimits say when a series of observations trips.
 type SeriesLimits struct {
-	// Same is how many looks in a row have to see the same. It is at least 2, which the caller checks: one look alone shows no lack of change.
+	// Same is how many equal observations in a row trip. The caller makes sure that it is at least 2, because a single
+	// observation cannot show that nothing changed.
 	Same int
-	// Blind is how many blind looks in a row trip as OnBlind. With a Blind of 0 or an empty OnBlind they mean nothing.
+	// Blind is how many blind observations in a row trip as OnBlind. If Blind is 0 or OnBlind is empty, they never trip.
 	Blind   int
 	OnBlind Trip
 }
 
-// A SeriesVerdict says what a look came to.
+// A SeriesVerdict is the result of one observation.
 type SeriesVerdict struct {
-	// Trip is repeated by every look at which its condition still holds, for a caller that ignored it; First tells it apart from those that repeat it.
+	// Trip is set by every observation while its condition holds. First is true only for the first of them, so that a
+	// caller can ignore the others.
 	Trip  Trip
 	First bool
-	// FromBlind tells that the trip is one of blind looks, and not of something seen.
+	// FromBlind says that blind observations tripped.
 	FromBlind bool
-	// Progress tells that the look saw something new, or a state that is classed so. A look that is progress does not trip.
+	// Progress says that the digest changed, or that the class is progressing. Such an observation does not trip.
 	Progress bool
-	// Equal is how many looks in a row saw the same, this one included; after a look that is blind, progressing or terminal it is 0.
+	// Equal is how many observations in a row were equal, this one included. It is 0 after a blind, progressing or
+	// terminal one.
 	Equal int
-	// Blind is how many in a row saw nothing, this one included.
+	// Blind is how many observations in a row were blind, this one included.
 	Blind int
 }
 
-// A Series counts what the probes of one command saw. Its zero value has seen nothing. It is not safe for concurrent use.
+// A Series counts what the probes of one command saw. The zero value is ready to use. A Series is not safe for
+// concurrent use.
 type Series struct {
 	seen         bool
-	digest       string // of the last look that was not blind
+	digest       string // of the last observation that was not blind
 	equal, blind int
-	told         struct{ noProgress, terminal, blind bool }
+	reported     struct{ noProgress, terminal, blind bool }
 }
 
-// Observe takes the next look and says what it came to.
+// Observe adds the next observation and returns its result.
 //
-// A look classed terminal trips at once, and one classed progressing is progress and puts the count to 0. Any other counts: the first
-// of equal digests is 1, and the series trips at Same. A digest unlike the last one seen is progress; the very first is not. A blind
-// look ends a series of equal ones without being progress; what was seen before it is still what the next digest is compared with.
+// A terminal observation trips at once. A progressing one is progress and sets the count to 0. Any other counts: the
+// first of equal digests is 1, and the series trips at Same. A digest that differs from the last one is progress; the
+// very first digest is not. A blind observation ends a series of equal ones and is not progress; the next digest is
+// compared with the last one before it.
 //
-// A trip is First again only after its condition ended: no progress with the next progress, terminal with the next look that
-// sees another class, and blind with the next look that sees.
-func (s *Series) Observe(limits SeriesLimits, look Look) SeriesVerdict {
-	if look.Blind {
-		return s.observeNothing(limits)
+// A trip is First again only after its condition has ended: no progress ends with the next progress, terminal with the
+// next observation of another class, and blind with the next observation that is not blind.
+func (s *Series) Observe(limits SeriesLimits, seen Observation) SeriesVerdict {
+	if seen.Blind {
+		return s.observeBlind(limits)
 	}
-	changed := s.seen && look.Digest != s.digest
-	s.seen, s.digest = true, look.Digest
-	s.blind, s.told.blind = 0, false
-	if look.Class == ClassTerminal {
+	changed := s.seen && seen.Digest != s.digest
+	s.seen, s.digest = true, seen.Digest
+	s.blind, s.reported.blind = 0, false
+	if seen.Class == ClassTerminal {
 		s.equal = 0
-		return SeriesVerdict{Trip: TripTerminal, First: first(&s.told.terminal)}
+		return SeriesVerdict{Trip: TripTerminal, First: first(&s.reported.terminal)}
 	}
-	s.told.terminal = false
-	if look.Class == ClassProgressing || changed {
-		s.told.noProgress = false
-		s.equal = startOf(look.Class)
+	s.reported.terminal = false
+	if seen.Class == ClassProgressing || changed {
+		s.reported.noProgress = false
+		s.equal = equalAfterProgress(seen.Class)
 		return SeriesVerdict{Progress: true, Equal: s.equal}
 	}
 	s.equal++
 	v := SeriesVerdict{Equal: s.equal}
 	if s.equal >= limits.Same {
-		v.Trip, v.First = TripNoProgress, first(&s.told.noProgress)
+		v.Trip, v.First = TripNoProgress, first(&s.reported.noProgress)
 	}
 	return v
 }
 
-func (s *Series) observeNothing(limits SeriesLimits) SeriesVerdict {
+func (s *Series) observeBlind(limits SeriesLimits) SeriesVerdict {
 	s.equal = 0
 	s.blind++
 	v := SeriesVerdict{Blind: s.blind}
 	if limits.OnBlind != "" && limits.Blind > 0 && s.blind >= limits.Blind {
-		v.Trip, v.First, v.FromBlind = limits.OnBlind, first(&s.told.blind), true
+		v.Trip, v.First, v.FromBlind = limits.OnBlind, first(&s.reported.blind), true
 	}
 	return v
 }
 
-// startOf is where the count stands after progress: a state that is progressing is none to count equal ones of.
-func startOf(class Class) int {
+// equalAfterProgress returns the count after progress. An observation classed as progressing does not count as equal.
+func equalAfterProgress(class Class) int {
 	if class == ClassProgressing {
 		return 0
 	}
 	return 1
 }
 
-// first reports whether something was not told before, and notes that it is now.
-func first(told *bool) bool {
-	was := *told
-	*told = true
+// first reports whether something is reported for the first time, and marks it as reported.
+func first(reported *bool) bool {
+	was := *reported
+	*reported = true
 	return !was
 }

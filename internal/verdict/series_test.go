@@ -11,20 +11,21 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// looks reads a series: a letter is a digest, with + progressing, - stalled and ! terminal after it; ? is a blind look.
-func looks(text string) []verdict.Look {
-	var all []verdict.Look
+// parse reads a series. A letter is a digest, followed by + if progressing, - if stalled and ! if terminal. A ? is a
+// blind observation.
+func parse(text string) []verdict.Observation {
+	var all []verdict.Observation
 	for word := range strings.FieldsSeq(text) {
 		class := map[string]verdict.Class{
 			"+": verdict.ClassProgressing, "-": verdict.ClassStalled, "!": verdict.ClassTerminal,
 		}[word[1:]]
-		all = append(all, verdict.Look{Class: class, Digest: word[:1], Blind: word == "?"})
+		all = append(all, verdict.Observation{Class: class, Digest: word[:1], Blind: word == "?"})
 	}
 	return all
 }
 
-// spell writes a verdict: the counts, > for progress, the trip, * where it is the first.
-func spell(v verdict.SeriesVerdict) string {
+// format writes a verdict: the counts, > for progress, the trip, and * if it is the first.
+func format(v verdict.SeriesVerdict) string {
 	var b strings.Builder
 	fmt.Fprint(&b, v.Equal)
 	if v.Blind > 0 {
@@ -51,57 +52,66 @@ func TestSeries(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		limits verdict.SeriesLimits
-		looks  string
+		seen   string
 		want   string
 	}{
-		{"the third equal look of three trips, the first counted", three, "a a a", "1 2 3same*"},
-		{"two are the least that can trip", verdict.SeriesLimits{Same: 2}, "a a", "1 2same*"},
-		{"the first look ever is not progress", three, "a", "1"},
-		{"another digest is progress and begins to count anew", three, "a a b b b", "1 2 1> 2 3same*"},
-		{"a digest that comes back is another one too", three, "a b a", "1 1> 1>"},
-		{"a class of stalled counts like no class", three, "a- a a-", "1 2 3same*"},
-		{"a class of stalled does not trip by itself", three, "a- b- c-", "1 1> 1>"},
-		{"a class of progressing is progress, also the first time", three, "a+", "0>"},
-		{"a class of progressing puts the count to 0", three, "a a a+ a a a", "1 2 0> 1 2 3same*"},
-		{"a change after a look that is progressing is progress", three, "a+ b", "0> 1>"},
-		{"a class of terminal trips at once", three, "a a! ", "1 0end*"},
-		{"a class of terminal is no progress though its digest changed", three, "a b!", "1 0end*"},
-		{"a terminal state that is ignored is told once", three, "a! a! b!", "0end* 0end 0end"},
-		{"a terminal state that comes back is told again", three, "a! b a!", "0end* 1> 0end*"},
-		{"a terminal state lasts through a blind look", three, "a! ? a!", "0end* 0?1 0end"},
-		{"a terminal look ends a series of equal ones", three, "a a a! a", "1 2 0end* 1"},
-		{"no progress that is ignored is told once", three, "a a a a a", "1 2 3same* 4same 5same"},
-		{"after progress it is told again", three, "a a a b b b", "1 2 3same* 1> 2 3same*"},
-		{"after a blind look it is still the same, and was told", three, "a a a ? a a a", "1 2 3same* 0?1 1 2 3same"},
-		{"after a look that is progressing it is told again", three, "a a a a+ a a a", "1 2 3same* 0> 1 2 3same*"},
-		{"a blind look never counts as no change", three, "a a ? ? ?", "1 2 0?1 0?2 0?3"},
-		{"a blind look breaks a series of equal ones", three, "a a ? a a a", "1 2 0?1 1 2 3same*"},
-		{"a change is seen across a blind look", three, "a ? b", "1 0?1 1>"},
-		{"the first look after blind ones is not progress", three, "? a", "0?1 1"},
-		{"blind looks in a row trip as a stall", blind(verdict.TripNoProgress), "? ?", "0?1 0?2same/blind*"},
-		{"blind looks in a row trip as terminal", blind(verdict.TripTerminal), "a ? ?", "1 0?1 0?2end/blind*"},
-		{"a look that sees puts the blind ones to 0", blind(verdict.TripTerminal), "? a ? a! ?", "0?1 1 0?1 0end* 0?1"},
-		{"blindness that is ignored is told once", blind(verdict.TripTerminal), "? ? ?", "0?1 0?2end/blind* 0?3end/blind"},
-		{"blindness that comes back is told again", blind(verdict.TripNoProgress), "? ? a ? ?", "0?1 0?2same/blind* 1 0?1 0?2same/blind*"},
-		{"one blind look can be enough", verdict.SeriesLimits{Same: 3, Blind: 1, OnBlind: verdict.TripTerminal}, "?", "0?1end/blind*"},
-		{"blind looks mean nothing without a number", verdict.SeriesLimits{Same: 3, OnBlind: verdict.TripTerminal}, "? ?", "0?1 0?2"},
-		{"blind looks mean nothing without a meaning", verdict.SeriesLimits{Same: 3, Blind: 1}, "? ?", "0?1 0?2"},
+		{"the third equal observation trips", three, "a a a", "1 2 3same*"},
+		{"two is the smallest limit", verdict.SeriesLimits{Same: 2}, "a a", "1 2same*"},
+		{"the very first observation is not progress", three, "a", "1"},
+		{"another digest is progress and resets the count", three, "a a b b b", "1 2 1> 2 3same*"},
+		{"a digest that comes back is progress too", three, "a b a", "1 1> 1>"},
+		{"the class stalled counts like no class", three, "a- a a-", "1 2 3same*"},
+		{"the class stalled does not trip by itself", three, "a- b- c-", "1 1> 1>"},
+		{"the class progressing is progress, even the first time", three, "a+", "0>"},
+		{"the class progressing sets the count to 0", three, "a a a+ a a a", "1 2 0> 1 2 3same*"},
+		{"a change after a progressing observation is progress", three, "a+ b", "0> 1>"},
+		{"the class terminal trips at once", three, "a a! ", "1 0end*"},
+		{"the class terminal is no progress even if the digest changed", three, "a b!", "1 0end*"},
+		{"a terminal state that is ignored is reported once", three, "a! a! b!", "0end* 0end 0end"},
+		{"a terminal state that comes back is reported again", three, "a! b a!", "0end* 1> 0end*"},
+		{"a terminal state lasts through a blind observation", three, "a! ? a!", "0end* 0?1 0end"},
+		{"a terminal observation ends a series of equal ones", three, "a a a! a", "1 2 0end* 1"},
+		{"no progress that is ignored is reported once", three, "a a a a a", "1 2 3same* 4same 5same"},
+		{"no progress is reported again after progress", three, "a a a b b b", "1 2 3same* 1> 2 3same*"},
+		{"no progress is not reported again after a blind observation", three, "a a a ? a a a", "1 2 3same* 0?1 1 2 3same"},
+		{"no progress is reported again after a progressing one", three, "a a a a+ a a a", "1 2 3same* 0> 1 2 3same*"},
+		{"a blind observation never counts as equal", three, "a a ? ? ?", "1 2 0?1 0?2 0?3"},
+		{"a blind observation ends a series of equal ones", three, "a a ? a a a", "1 2 0?1 1 2 3same*"},
+		{"a change is seen across a blind observation", three, "a ? b", "1 0?1 1>"},
+		{"the first observation after blind ones is not progress", three, "? a", "0?1 1"},
+		{"blind observations in a row can trip as no progress", blind(verdict.TripNoProgress), "? ?", "0?1 0?2same/blind*"},
+		{"blind observations in a row can trip as terminal", blind(verdict.TripTerminal), "a ? ?", "1 0?1 0?2end/blind*"},
+		{"any other observation sets the blind count to 0", blind(verdict.TripTerminal), "? a ? a! ?", "0?1 1 0?1 0end* 0?1"},
+		{"ignored blindness is reported once", blind(verdict.TripTerminal), "? ? ?", "0?1 0?2end/blind* 0?3end/blind"},
+		{
+			"blindness that comes back is reported again", blind(verdict.TripNoProgress),
+			"? ? a ? ?", "0?1 0?2same/blind* 1 0?1 0?2same/blind*",
+		},
+		{
+			"one blind observation can trip", verdict.SeriesLimits{Same: 3, Blind: 1, OnBlind: verdict.TripTerminal},
+			"?", "0?1end/blind*",
+		},
+		{
+			"blind observations never trip with Blind 0", verdict.SeriesLimits{Same: 3, OnBlind: verdict.TripTerminal},
+			"? ?", "0?1 0?2",
+		},
+		{"blind observations never trip without OnBlind", verdict.SeriesLimits{Same: 3, Blind: 1}, "? ?", "0?1 0?2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var s verdict.Series
 			var got []string
-			for _, look := range looks(c.looks) {
-				got = append(got, spell(s.Observe(c.limits, look)))
+			for _, seen := range parse(c.seen) {
+				got = append(got, format(s.Observe(c.limits, seen)))
 			}
 			require.Equal(t, c.want, strings.Join(got, " "))
 		})
 	}
 }
 
-// A naiveSeries keeps every look, and answers each question by walking back through all of them.
+// A naiveSeries keeps every observation, and walks back through all of them for each answer.
 type naiveSeries struct {
 	limits verdict.SeriesLimits
-	looks  []verdict.Look
+	seen   []verdict.Observation
 }
 
 func (n naiveSeries) judge() verdict.SeriesVerdict {
@@ -111,11 +121,11 @@ func (n naiveSeries) judge() verdict.SeriesVerdict {
 	return v
 }
 
-func (n naiveSeries) last() verdict.Look { return n.looks[len(n.looks)-1] }
+func (n naiveSeries) last() verdict.Observation { return n.seen[len(n.seen)-1] }
 
-// before is the series without its last k looks.
+// before returns the series without its last k observations.
 func (n naiveSeries) before(k int) naiveSeries {
-	return naiveSeries{n.limits, n.looks[:len(n.looks)-k]}
+	return naiveSeries{n.limits, n.seen[:len(n.seen)-k]}
 }
 
 func (n naiveSeries) progress() bool {
@@ -126,9 +136,9 @@ func (n naiveSeries) progress() bool {
 	if last.Class == verdict.ClassProgressing {
 		return true
 	}
-	for earlier := n.before(1); len(earlier.looks) > 0; earlier = earlier.before(1) {
-		if look := earlier.last(); !look.Blind {
-			return look.Digest != last.Digest
+	for earlier := n.before(1); len(earlier.seen) > 0; earlier = earlier.before(1) {
+		if seen := earlier.last(); !seen.Blind {
+			return seen.Digest != last.Digest
 		}
 	}
 	return false
@@ -136,9 +146,10 @@ func (n naiveSeries) progress() bool {
 
 func (n naiveSeries) equal() int {
 	count := 0
-	for rest := n; len(rest.looks) > 0; rest = rest.before(1) {
-		look := rest.last()
-		if look.Blind || look.Class == verdict.ClassProgressing || look.Class == verdict.ClassTerminal || look.Digest != n.last().Digest {
+	for rest := n; len(rest.seen) > 0; rest = rest.before(1) {
+		seen := rest.last()
+		ends := seen.Blind || seen.Class == verdict.ClassProgressing || seen.Class == verdict.ClassTerminal
+		if ends || seen.Digest != n.last().Digest {
 			break
 		}
 		count++
@@ -148,7 +159,7 @@ func (n naiveSeries) equal() int {
 
 func (n naiveSeries) blind() int {
 	count := 0
-	for rest := n; len(rest.looks) > 0 && rest.last().Blind; rest = rest.before(1) {
+	for rest := n; len(rest.seen) > 0 && rest.last().Blind; rest = rest.before(1) {
 		count++
 	}
 	return count
@@ -168,16 +179,16 @@ func (n naiveSeries) trip() (trip verdict.Trip, blind bool) {
 	return "", false
 }
 
-// first walks back to where the condition began: whether the same trip is met on the way.
+// first walks back to where the condition began, and reports whether there was no such trip on the way.
 func (n naiveSeries) first(trip verdict.Trip, blind bool) bool {
-	for earlier := n.before(1); len(earlier.looks) > 0; earlier = earlier.before(1) {
-		look := earlier.last()
+	for earlier := n.before(1); len(earlier.seen) > 0; earlier = earlier.before(1) {
+		seen := earlier.last()
 		if t, b := earlier.trip(); t == trip && b == blind {
 			return false
 		}
 		switch {
-		case blind && !look.Blind,
-			!blind && trip == verdict.TripTerminal && !look.Blind && look.Class != verdict.ClassTerminal,
+		case blind && !seen.Blind,
+			!blind && trip == verdict.TripTerminal && !seen.Blind && seen.Class != verdict.ClassTerminal,
 			!blind && trip == verdict.TripNoProgress && earlier.progress():
 			return true
 		}
@@ -185,8 +196,11 @@ func (n naiveSeries) first(trip verdict.Trip, blind bool) bool {
 	return true
 }
 
-func TestRandomSeriesAgreeWithTheNaiveModel(t *testing.T) {
-	classes := []verdict.Class{"", "", "", "", verdict.ClassStalled, verdict.ClassStalled, verdict.ClassProgressing, verdict.ClassTerminal}
+// TestSeriesModel checks that random series give the same verdicts as the naive model.
+func TestSeriesModel(t *testing.T) {
+	classes := []verdict.Class{
+		"", "", "", "", verdict.ClassStalled, verdict.ClassStalled, verdict.ClassProgressing, verdict.ClassTerminal,
+	}
 	tripped := map[string]int{}
 	for seed := range uint64(2000) {
 		rng := rand.New(rand.NewPCG(seed, 4))
@@ -196,12 +210,14 @@ func TestRandomSeriesAgreeWithTheNaiveModel(t *testing.T) {
 		}}
 		var fast verdict.Series
 		for range 40 {
-			look := verdict.Look{Digest: string(rune('a' + rng.IntN(2))), Class: classes[rng.IntN(len(classes))], Blind: rng.IntN(4) == 0}
-			slow.looks = append(slow.looks, look)
+			seen := verdict.Observation{
+				Digest: string(rune('a' + rng.IntN(2))), Class: classes[rng.IntN(len(classes))], Blind: rng.IntN(4) == 0,
+			}
+			slow.seen = append(slow.seen, seen)
 			want := slow.judge()
-			require.Equal(t, want, fast.Observe(slow.limits, look), "seed %d, %+v: %+v", seed, slow.limits, slow.looks)
+			require.Equal(t, want, fast.Observe(slow.limits, seen), "seed %d, %+v: %+v", seed, slow.limits, slow.seen)
 			tripped[fmt.Sprint(want.Trip, want.FromBlind, want.First)]++
 		}
 	}
-	require.Len(t, tripped, 9, "some kind of trip never came: %v", tripped)
+	require.Len(t, tripped, 9, "some kind of trip never happened: %v", tripped)
 }

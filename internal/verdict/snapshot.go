@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// A Snapshot is what is known of a run at one look. Instants that have not come are 0.
+// A Snapshot is what is known about a run at one moment. Instants that have not come are 0.
 type Snapshot struct {
-	// Attached is when this process began to watch.
+	// Attached is when this process began to watch the run.
 	Attached time.Duration
-	// Extended is how much time the window was given beyond Limits.WallClock.
+	// Extended is how much time was added to Limits.WallClock in this window.
 	Extended time.Duration
-	// Warned is how many of Limits.WarnAt were given for the wall-clock limit as it is now.
+	// Warned is how many of Limits.WarnAt were given for the current wall-clock limit.
 	Warned int
-	// WallClockSpent and SafetySpent tell that the limit was exceeded by a run that is only observed.
+	// WallClockSpent and SafetySpent say that an observe-only run has exceeded the limit.
 	WallClockSpent, SafetySpent bool
-	// Signs are what the run's signals and holds said; nil where it has no limit that heeds them.
+	// Signs are what the run's signals and holds said. They are nil if no limit depends on them.
 	Signs *Signs
 }
 
 // Signs are what is known from signals and holds.
 type Signs struct {
-	// Signalled tells whether there was any signal since the attach, and FirstSignal when the first was.
+	// Signalled says whether there was a signal since the attach. FirstSignal is when the first one was.
 	Signalled   bool
 	FirstSignal time.Duration
 	// Activity and Progress are when the last of each was. Progress is activity too.
 	Activity, Progress time.Duration
-	// Holds are those that are open; Released is when the last one was closed that had no other beside it.
+	// Holds are the open holds. Released is when the last open hold was closed.
 	Holds    []OpenHold
 	Released time.Duration
-	// OnIdle and OnNoProgress are where the two stand on their ladders.
+	// OnIdle and OnNoProgress are the positions of the two limits on their ladders.
 	OnIdle, OnNoProgress Rung
 }
 
@@ -41,22 +41,23 @@ type OpenHold struct {
 	Rung   Rung
 }
 
-// A Rung is where a limit stands on its ladder: how many trips it had since the last progress, and when the last one was.
+// A Rung is the position of a limit on its ladder: how many trips it had since the last progress, and when the last one
+// was.
 type Rung struct {
 	Attempts int
 	At       time.Duration
 }
 
-// begun is when idle and no progress begin, as far as no signal says otherwise.
-func (s Snapshot) begun(limits Limits) time.Duration {
+// start returns when Idle and NoProgress start, before later signals and holds are considered.
+func (s Snapshot) start(limits Limits) time.Duration {
 	if limits.FromFirstSign && s.Signs.Signalled {
 		return s.Signs.FirstSignal
 	}
 	return s.Attached
 }
 
-// Apply notes what a verdict of this instant gave: a warning, a step on a ladder, or a Cancel of a run that is only
-// observed. What is measured by a ladder's limit begins again.
+// Apply records what a verdict at the instant now gave: a warning, a step on a ladder, or a Cancel of an observe-only
+// run. A limit with a ladder starts again from zero.
 func (s *Snapshot) Apply(v Verdict, now time.Duration) {
 	switch {
 	case v.Action == Warn:
@@ -66,11 +67,11 @@ func (s *Snapshot) Apply(v Verdict, now time.Duration) {
 	case v.Limit == Safety:
 		s.SafetySpent = true
 	default:
-		s.Signs.rung(v.Limit, v.Hold, Rung{v.Rung, now})
+		s.Signs.setRung(v.Limit, v.Hold, Rung{v.Rung, now})
 	}
 }
 
-// Signal notes a sign of life, and of progress where it is one.
+// Signal records a sign of life, and of progress if progress is true.
 func (s *Signs) Signal(progress bool, now time.Duration) {
 	if !s.Signalled {
 		s.Signalled, s.FirstSignal = true, now
@@ -81,17 +82,17 @@ func (s *Signs) Signal(progress bool, now time.Duration) {
 	}
 }
 
-// Open notes a hold.
+// Open records a hold.
 func (s *Signs) Open(key string, limit, now time.Duration) {
 	s.Holds = append(s.Holds, OpenHold{Key: key, Opened: now, Cap: limit})
 }
 
-// Held reports whether a hold is open.
-func (s *Signs) Held(key string) bool { return s.place(key) >= 0 }
+// Held reports whether the hold is open.
+func (s *Signs) Held(key string) bool { return s.index(key) >= 0 }
 
 // Close removes a hold, and reports whether it was open.
 func (s *Signs) Close(key string, now time.Duration) bool {
-	i := s.place(key)
+	i := s.index(key)
 	if i < 0 {
 		return false
 	}
@@ -102,22 +103,22 @@ func (s *Signs) Close(key string, now time.Duration) bool {
 	return true
 }
 
-func (s *Signs) place(key string) int {
+func (s *Signs) index(key string) int {
 	return slices.IndexFunc(s.Holds, func(h OpenHold) bool { return h.Key == key })
 }
 
-func (s *Signs) rung(limit Limit, hold string, r Rung) {
+func (s *Signs) setRung(limit Limit, hold string, r Rung) {
 	switch limit {
 	case Idle:
 		s.OnIdle = r
 	case NoProgress:
 		s.OnNoProgress = r
 	default:
-		s.Holds[s.place(hold)].Rung = r
+		s.Holds[s.index(hold)].Rung = r
 	}
 }
 
-// attempts are the trips on a ladder since the last progress, which puts every ladder back to its first rung.
+// attempts returns the trips on a ladder since the last progress. Progress moves every ladder back to its first rung.
 func (s *Signs) attempts(r Rung) int {
 	if s.Progress >= r.At {
 		return 0

@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const hour = time.Hour
 
-// others switches off the limits that a case does not name.
+// others switches off the limits that a case does not set.
 func others(l verdict.Limits) verdict.Limits {
 	for _, limit := range []*time.Duration{&l.WallClock, &l.Safety, &l.Idle, &l.NoProgress, &l.FirstSign} {
 		if *limit == 0 {
@@ -35,7 +35,7 @@ func TestJudge(t *testing.T) {
 		want   verdict.Verdict
 	}{
 		{
-			name:   "a fresh run is looked at when its first warning is due",
+			name:   "the next look at a fresh run is its first warning",
 			limits: verdict.Limits{WallClock: 10 * hour, WarnAt: eighty},
 			want:   verdict.Verdict{Next: 8 * hour},
 		},
@@ -43,32 +43,40 @@ func TestJudge(t *testing.T) {
 			name:   "a warning is due when its fraction is reached",
 			limits: verdict.Limits{WallClock: 10 * hour, WarnAt: eighty},
 			now:    8 * hour,
-			want:   verdict.Verdict{Action: verdict.Warn, Limit: verdict.WallClock, Used: 8 * hour, Allowed: 10 * hour, Fraction: 0.8, Next: 8 * hour},
+			want: verdict.Verdict{
+				Action: verdict.Warn, Limit: verdict.WallClock, Used: 8 * hour, Allowed: 10 * hour, Fraction: 0.8, Next: 8 * hour,
+			},
 		},
 		{
-			name:   "after it the run is looked at when its limit is exceeded",
+			name:   "after the warning the next look is past the limit",
 			limits: verdict.Limits{WallClock: 10 * hour, WarnAt: eighty},
 			seen:   verdict.Snapshot{Warned: 1},
 			now:    8 * hour,
 			want:   verdict.Verdict{Next: 10*hour + 1},
 		},
 		{
-			name:   "at the limit it is not exceeded",
+			name:   "at the limit a run has not exceeded it",
 			limits: verdict.Limits{WallClock: hour},
 			now:    hour,
 			want:   verdict.Verdict{Next: hour + 1},
 		},
 		{
-			name:   "one nanosecond later it is",
+			name:   "one nanosecond later it has",
 			limits: verdict.Limits{WallClock: hour},
 			now:    hour + 1,
-			want:   verdict.Verdict{Action: verdict.Cancel, Limit: verdict.WallClock, Used: hour + 1, Allowed: hour, Directive: verdict.DirectCancel, Rung: 1, Next: verdict.Never},
+			want: verdict.Verdict{
+				Action: verdict.Cancel, Limit: verdict.WallClock, Used: hour + 1, Allowed: hour,
+				Directive: verdict.DirectCancel, Rung: 1, Next: verdict.Never,
+			},
 		},
 		{
-			name:   "a run that is exceeded is not warned any more",
+			name:   "a run past its limit gets no warning",
 			limits: verdict.Limits{WallClock: hour, WarnAt: eighty},
 			now:    2 * hour,
-			want:   verdict.Verdict{Action: verdict.Cancel, Limit: verdict.WallClock, Used: 2 * hour, Allowed: hour, Directive: verdict.DirectCancel, Rung: 1, Next: verdict.Never},
+			want: verdict.Verdict{
+				Action: verdict.Cancel, Limit: verdict.WallClock, Used: 2 * hour, Allowed: hour,
+				Directive: verdict.DirectCancel, Rung: 1, Next: verdict.Never,
+			},
 		},
 		{
 			name:   "an extension moves the limit and the warnings",
@@ -78,14 +86,14 @@ func TestJudge(t *testing.T) {
 			want:   verdict.Verdict{Next: 16 * hour},
 		},
 		{
-			name:   "a limit that is off is never exceeded and warns of nothing",
+			name:   "a limit that is off is never exceeded and gives no warning",
 			limits: verdict.Limits{WallClock: verdict.Never, WarnAt: eighty},
 			seen:   verdict.Snapshot{Extended: hour},
 			now:    verdict.Never - 1,
 			want:   verdict.Verdict{Next: verdict.Never},
 		},
 		{
-			name:   "an extension beyond what a duration holds switches the limit off",
+			name:   "an extension too long for a Duration switches the limit off",
 			limits: verdict.Limits{WallClock: verdict.Never - 1},
 			seen:   verdict.Snapshot{Extended: 2},
 			now:    verdict.Never - 1,
@@ -98,7 +106,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// naive is the rule without a next look: walk through the run's life a step at a time and do what is due.
+// naive is the rule without a next look: it returns what was due by now.
 func naive(limits verdict.Limits, extended, now time.Duration) (warned int, cancelled bool) {
 	budget := limits.WallClock + extended
 	if now > budget {
@@ -112,15 +120,19 @@ func naive(limits verdict.Limits, extended, now time.Duration) (warned int, canc
 	return warned, false
 }
 
-func TestNextIsTheFirstInstantAtWhichTheAnswerChanges(t *testing.T) {
+// TestNext checks that Next is the first instant at which the answer changes.
+func TestNext(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		limits := others(verdict.Limits{WallClock: time.Duration(1 + rng.Int64N(200)), WarnAt: []float64{0.25, 0.5, 0.8}[:rng.IntN(4)]})
+		limits := others(verdict.Limits{
+			WallClock: time.Duration(1 + rng.Int64N(200)),
+			WarnAt:    []float64{0.25, 0.5, 0.8}[:rng.IntN(4)],
+		})
 		extended := time.Duration(rng.Int64N(50))
 		next, seen := time.Duration(0), verdict.Snapshot{Extended: extended}
 		for now := range time.Duration(300) {
 			if now < next {
-				requireStill(t, limits, extended, now, seen.Warned)
+				requireNothingDue(t, limits, extended, now, seen.Warned)
 				continue
 			}
 			v := verdict.Judge(limits, seen, now)
@@ -141,19 +153,19 @@ func TestNextIsTheFirstInstantAtWhichTheAnswerChanges(t *testing.T) {
 	}
 }
 
-// requireStill says that at an instant that was not looked at nothing was due.
-func requireStill(t *testing.T, limits verdict.Limits, extended, now time.Duration, warned int) {
+// requireNothingDue checks that nothing was due at an instant that was skipped.
+func requireNothingDue(t *testing.T, limits verdict.Limits, extended, now time.Duration, warned int) {
 	t.Helper()
 	due, cancelled := naive(limits, extended, now)
 	require.False(t, cancelled, "missed a cancel at %v", now)
 	require.Equal(t, warned, due, "missed a warning at %v", now)
 }
 
-func TestAMeterNeverRunsBack(t *testing.T) {
-	m := verdict.MeterAt(hour, 0)
+func TestMonotonicClock(t *testing.T) {
+	m := verdict.NewMonotonicClock(hour, 0)
 	require.Equal(t, 2*hour, m.Read(hour))
-	require.Equal(t, 2*hour, m.Read(-5*hour), "a step back counts as nothing")
-	require.Equal(t, 3*hour, m.Read(-4*hour), "and time goes on from there")
-	early := verdict.MeterAt(-hour, 0)
+	require.Equal(t, 2*hour, m.Read(-5*hour), "a step back counts as no time")
+	require.Equal(t, 3*hour, m.Read(-4*hour), "time goes on from there")
+	early := verdict.NewMonotonicClock(-hour, 0)
 	require.Zero(t, early.Read(0))
 }

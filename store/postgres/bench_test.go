@@ -118,9 +118,9 @@ func judgeAll(b *testing.B, pool *pgxpool.Pool) (found int) {
 func BenchmarkFreshen(b *testing.B) {
 	s, pool := durable(b, "")
 	fill(b, pool, 100_000, 0)
-	fresh := make([]session.Fresh, 10_000)
+	fresh := make([]session.Freshness, 10_000)
 	for i := range fresh {
-		fresh[i] = session.Fresh{RunID: fmt.Sprintf("run-%08d", i*10+1), Attempt: 1}
+		fresh[i] = session.Freshness{RunID: fmt.Sprintf("run-%08d", i*10+1), Attempt: 1}
 	}
 	for b.Loop() {
 		gone, err := s.Freshen(b.Context(), fresh)

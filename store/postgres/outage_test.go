@@ -44,7 +44,7 @@ func TestOutage(t *testing.T) {
 			page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 			require.NoError(t, err)
 			assert.Empty(t, page.Sessions)
-			gone, err := s.Freshen(t.Context(), []session.Fresh{{RunID: judged.RunID, Attempt: judged.Attempt}})
+			gone, err := s.Freshen(t.Context(), []session.Freshness{{RunID: judged.RunID, Attempt: judged.Attempt}})
 			require.NoError(t, err)
 			assert.Empty(t, gone)
 		})

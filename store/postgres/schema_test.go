@@ -72,7 +72,7 @@ func TestSchemas(t *testing.T) {
 		require.NoError(t, s.Append(t.Context(), numbered(int64(i))))
 		judged := attach(t, s, "run-1")
 		assert.Equal(t, 1, judged.Attempt)
-		_, err := s.Freshen(t.Context(), []session.Fresh{{RunID: "run-1", Attempt: 1}})
+		_, err := s.Freshen(t.Context(), []session.Freshness{{RunID: "run-1", Attempt: 1}})
 		require.NoError(t, err)
 	}
 	for i, s := range stores {

@@ -147,33 +147,33 @@ const selectHistory = `
 	WHERE e.event_type = $1 AND e.aggregate_type = $2 AND e."timestamp" >= $3 AND e."timestamp" < $4 GROUP BY 1`
 
 // History implements [session.Store]. The counts are ordered by their keys.
-func (s *Store) History(ctx context.Context, h session.History) ([]session.Count, error) {
+func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 	key, known := dimensions[h.By]
 	if !known {
 		return nil, sqlstore.DimensionError(h.By)
 	}
-	var counts []session.Count
+	var counts []session.CancelCount
 	err := s.do(ctx, "count cancels in", func(ctx context.Context) (err error) {
-		counts, err = query(ctx, s, pgx.RowToStructByPos[session.Count], fmt.Sprintf(selectHistory, key),
+		counts, err = query(ctx, s, pgx.RowToStructByPos[session.CancelCount], fmt.Sprintf(selectHistory, key),
 			watchdog.EventCancel, watchdog.AggregateType, h.From, h.To)
 		return err
 	})
 	if h.By == session.ByReason {
 		counts = decodeReasons(counts)
 	}
-	slices.SortFunc(counts, func(a, b session.Count) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortFunc(counts, func(a, b session.CancelCount) int { return strings.Compare(a.Key, b.Key) })
 	return counts, err
 }
 
 // decodeReasons decodes keys that are JSON, and adds up equal ones. A reason of another writer that is not a string
 // counts as none.
-func decodeReasons(counts []session.Count) (all []session.Count) {
+func decodeReasons(counts []session.CancelCount) (all []session.CancelCount) {
 	for _, c := range counts {
 		var text string
 		_ = json.Unmarshal([]byte(c.Key), &text)
-		at := slices.IndexFunc(all, func(other session.Count) bool { return other.Key == text })
+		at := slices.IndexFunc(all, func(other session.CancelCount) bool { return other.Key == text })
 		if at < 0 {
-			all = append(all, session.Count{Key: text, Count: c.Count})
+			all = append(all, session.CancelCount{Key: text, Count: c.Count})
 			continue
 		}
 		all[at].Count += c.Count

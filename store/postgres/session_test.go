@@ -73,10 +73,10 @@ func TestEnded(t *testing.T) {
 func TestDeadlocks(t *testing.T) {
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&pool_max_conns=8", postgres.Config{})
-	var forth, back []session.Fresh
+	var forth, back []session.Freshness
 	for n := range 200 {
 		attach(t, s, fmt.Sprint("run-", n))
-		forth = append(forth, session.Fresh{RunID: fmt.Sprint("run-", n), Attempt: 1})
+		forth = append(forth, session.Freshness{RunID: fmt.Sprint("run-", n), Attempt: 1})
 	}
 	back = slices.Clone(forth)
 	slices.Reverse(back)
@@ -106,7 +106,7 @@ func TestDeadlocks(t *testing.T) {
 func TestFreshenThenCancel(t *testing.T) {
 	s := openAt(t, newDSN(t), postgres.Config{})
 	judged := attach(t, s, "run-1")
-	_, err := s.Freshen(t.Context(), []session.Fresh{{RunID: "run-1", Attempt: 1}})
+	_, err := s.Freshen(t.Context(), []session.Freshness{{RunID: "run-1", Attempt: 1}})
 	require.NoError(t, err)
 	done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
 	require.NoError(t, err)

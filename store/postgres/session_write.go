@@ -83,7 +83,7 @@ const freshenRows = `
 	SELECT DISTINCT gone.run_id FROM (SELECT run_id, attempt FROM fresh EXCEPT SELECT run_id, attempt FROM kept) AS gone`
 
 // Freshen implements [session.Store], in one round trip.
-func (s *Store) Freshen(ctx context.Context, fresh []session.Fresh) (gone []string, err error) {
+func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (gone []string, err error) {
 	runIDs, attempts, ages := make([]string, len(fresh)), make([]int64, len(fresh)), make([]int64, len(fresh))
 	for i, f := range fresh {
 		runIDs[i], attempts[i], ages[i] = f.RunID, int64(f.Attempt), f.Age.Microseconds()

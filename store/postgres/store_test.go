@@ -132,14 +132,14 @@ func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
 	errs := map[string]error{"Append": s.Append(ctx, numbered(1))}
 	_, errs["Read"] = s.Read(ctx, watchdog.AggregateType, "run-1")
 	_, _, errs["Attach"] = s.Attach(ctx, session.Session{RunID: "run-1", StartedAt: noon})
-	_, errs["Freshen"] = s.Freshen(ctx, []session.Fresh{{RunID: "run-1", Attempt: 1}})
+	_, errs["Freshen"] = s.Freshen(ctx, []session.Freshness{{RunID: "run-1", Attempt: 1}})
 	errs["End"] = s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
 	_, errs["Session"] = s.Session(ctx, "run-1")
 	_, errs["Stalled"] = s.Stalled(ctx, session.Query{Threshold: time.Hour, Limit: 1})
 	_, errs["Cancel"] = s.Cancel(ctx, session.Session{RunID: "run-1", Attempt: 1},
 		session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}})
 	_, _, errs["Ended"] = s.Ended(ctx, "")
-	_, errs["History"] = s.History(ctx, session.History{To: noon, By: session.ByDay})
+	_, errs["History"] = s.History(ctx, session.HistoryQuery{To: noon, By: session.ByDay})
 	errs["Listen"] = s.Listen(ctx, func() {}, func(string) {})
 	return errs
 }
@@ -159,6 +159,6 @@ func TestInvalidArguments(t *testing.T) {
 	require.ErrorContains(t, err, "nonsense")
 	_, _, err = s.Ended(ctx, "nonsense")
 	require.ErrorContains(t, err, "nonsense")
-	_, err = s.History(ctx, session.History{By: "weather"})
+	_, err = s.History(ctx, session.HistoryQuery{By: "weather"})
 	require.ErrorContains(t, err, "weather")
 }

@@ -75,9 +75,9 @@ func benchmarkBare(b *testing.B, db *sql.DB, columns string, want int) {
 // BenchmarkFreshen freshens 10,000 of the active sessions in one call.
 func BenchmarkFreshen(b *testing.B) {
 	s, _ := crowded(b, active(), 0)
-	var fresh []session.Fresh
+	var fresh []session.Freshness
 	for i := range 10_000 {
-		fresh = append(fresh, session.Fresh{RunID: runNumber(i * (active() / 10_000)), Attempt: 1})
+		fresh = append(fresh, session.Freshness{RunID: runNumber(i * (active() / 10_000)), Attempt: 1})
 	}
 	for b.Loop() {
 		if gone, err := s.Freshen(b.Context(), fresh); err != nil || len(gone) > 0 {

@@ -92,7 +92,7 @@ var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 		return err
 	},
 	"Freshen": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Freshen(ctx, []session.Fresh{{RunID: "run-1"}})
+		_, err := s.Freshen(ctx, []session.Freshness{{RunID: "run-1"}})
 		return err
 	},
 	"End": func(ctx context.Context, s *sqlite.Store) error {
@@ -112,7 +112,7 @@ var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 	"Stalled": func(ctx context.Context, s *sqlite.Store) error { _, err := s.Stalled(ctx, benched); return err },
 	"Ended":   func(ctx context.Context, s *sqlite.Store) error { _, _, err := s.Ended(ctx, "1"); return err },
 	"History": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.History(ctx, session.History{By: session.ByHost})
+		_, err := s.History(ctx, session.HistoryQuery{By: session.ByHost})
 		return err
 	},
 }
@@ -213,7 +213,7 @@ func TestInvalidArguments(t *testing.T) {
 	_, none := s.Stalled(t.Context(), session.Query{})
 	_, nowhere := s.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
 	_, _, mark := s.Ended(t.Context(), "yesterday")
-	_, weather := s.History(t.Context(), session.History{By: "weather"})
+	_, weather := s.History(t.Context(), session.HistoryQuery{By: "weather"})
 	live := s.End(t.Context(), []session.Ending{{RunID: "run-1", Status: session.Active}})
 	for want, err := range map[string]error{
 		"ask for at least 1": none, "nowhere": nowhere, "yesterday": mark, "weather": weather,
@@ -271,14 +271,14 @@ func TestForeignHistory(t *testing.T) {
 		mustExec(t, db, `INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp)
 			VALUES ('`+id+`', 'runtime_control', 'run-1', 'runtime.watchdog.cancel', `+values+`)`)
 	}
-	stretch := session.History{From: noon.Add(-24 * time.Hour), To: noon.Add(24 * time.Hour), By: session.ByReason}
+	stretch := session.HistoryQuery{From: noon.Add(-24 * time.Hour), To: noon.Add(24 * time.Hour), By: session.ByReason}
 	got, err := s.History(t.Context(), stretch)
-	if want := []session.Count{{Key: "", Count: 2}, {Key: "a", Count: 2}}; err != nil || !slices.Equal(got, want) {
+	if want := []session.CancelCount{{Key: "", Count: 2}, {Key: "a", Count: 2}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("counted are %+v, want %+v; %v", got, want, err)
 	}
 	stretch.By = session.ByDay
 	got, err = s.History(t.Context(), stretch)
-	want := []session.Count{{Key: "2026-03-03", Count: 2}, {Key: "2026-03-04", Count: 2}}
+	want := []session.CancelCount{{Key: "2026-03-03", Count: 2}, {Key: "2026-03-04", Count: 2}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("counted are %+v, want %+v; %v", got, want, err)
 	}
@@ -291,7 +291,7 @@ func TestFreshenTwice(t *testing.T) {
 	if err := (putter{s, db}).Put(t.Context(), silentSince("run-1", time.Now().Add(-24*time.Hour))); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := s.Freshen(t.Context(), []session.Fresh{
+	gone, err := s.Freshen(t.Context(), []session.Freshness{
 		{RunID: "run-1", Attempt: 1, Age: 2 * time.Hour}, {RunID: "run-1", Attempt: 1, Age: time.Hour},
 		{RunID: "run-1", Attempt: 1, Age: 3 * time.Hour},
 		{RunID: "run-1", Attempt: 2},

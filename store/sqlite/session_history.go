@@ -71,7 +71,7 @@ const selectHistory = `
 
 // History implements [session.Store]. The counts are ordered by their keys. It does not count events of other writers
 // whose times SQLite does not understand. It reads all stored cancels.
-func (s *Store) History(ctx context.Context, h session.History) (counts []session.Count, err error) {
+func (s *Store) History(ctx context.Context, h session.HistoryQuery) (counts []session.CancelCount, err error) {
 	key, known := historyKeys[h.By]
 	if !known {
 		return nil, sqlstore.DimensionError(h.By)
@@ -81,7 +81,7 @@ func (s *Store) History(ctx context.Context, h session.History) (counts []sessio
 	err = s.read(ctx, "the history of cancels", func() error {
 		counts = nil
 		return s.eachRow(ctx, query, arguments, func(scan func(...any) error) error {
-			var c session.Count
+			var c session.CancelCount
 			counts = append(counts, c)
 			return scan(&counts[len(counts)-1].Key, &counts[len(counts)-1].Count)
 		})

@@ -65,7 +65,7 @@ const (
 )
 
 // Freshen implements [session.Store]. It runs a second statement only if a session is gone.
-func (s *Store) Freshen(ctx context.Context, fresh []session.Fresh) (gone []string, err error) {
+func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (gone []string, err error) {
 	latest := latestOf(fresh)
 	err = s.change(ctx, fmt.Sprintf("freshen %d sessions", len(fresh)), len(latest), func(t *transaction) error {
 		gone = nil
@@ -90,13 +90,13 @@ func (s *Store) Freshen(ctx context.Context, fresh []session.Fresh) (gone []stri
 }
 
 // latestOf keeps the youngest age of each attempt: of two joined rows, an UPDATE takes an arbitrary one.
-func latestOf(fresh []session.Fresh) []session.Fresh {
+func latestOf(fresh []session.Freshness) []session.Freshness {
 	type attempt struct {
 		runID  string
 		number int
 	}
 	index := make(map[attempt]int, len(fresh))
-	var latest []session.Fresh
+	var latest []session.Freshness
 	for _, f := range fresh {
 		at, exists := index[attempt{f.RunID, f.Attempt}]
 		if !exists {
@@ -109,7 +109,7 @@ func latestOf(fresh []session.Fresh) []session.Fresh {
 	return latest
 }
 
-func freshJSON(fresh []session.Fresh, now time.Time) (string, error) {
+func freshJSON(fresh []session.Freshness, now time.Time) (string, error) {
 	texts := make([]string, len(fresh))
 	for i, f := range fresh {
 		texts[i] = fmt.Sprintf("%s%010d%s", formatTime(now.Add(-f.Age)), f.Attempt, f.RunID)

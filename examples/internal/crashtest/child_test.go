@@ -12,28 +12,28 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// A job is a run for a child to watch.
+// A job is a run that a child watches.
 type job struct {
 	ID        string
 	StartedAt time.Time
 	Budget    time.Duration
 	Resume    bool
 	PollOnly  bool
-	// Leave makes the child close the watchdog once it is attached, and not wait for the run's end.
+	// Leave makes the child close the watchdog right after the attach.
 	Leave bool
 }
 
-// A line is what a child prints: that its database is open, that it is attached, and how the run ended.
+// A line is what a child prints: first that its database is open, then that it is attached, then how the run ended.
 type line struct {
 	Open bool `json:",omitempty"`
 	// AttachedTo is the start of the window.
 	AttachedTo time.Time `json:",omitzero"`
-	// Stop is all of the stop, Text what it says to people.
+	// Stop is the stop, Text its error text.
 	Stop *watchdog.Stop `json:",omitempty"`
 	Text string         `json:",omitempty"`
 }
 
-// watchRuns is the child: it watches one run after another until its input ends.
+// watchRuns is the child's main: it watches one run after another until its input ends.
 func watchRuns(path string, in io.Reader, out io.Writer) error {
 	store, err := sqlite.Open(context.Background(), path)
 	if err != nil {
@@ -56,7 +56,7 @@ func watchRuns(path string, in io.Reader, out io.Writer) error {
 	}
 }
 
-// watch attaches to the run, waits for its end unless it is to leave, and says how the run ended.
+// watch attaches to the run, waits for its end unless j.Leave is set, and prints how the run ended.
 func (j job) watch(store watchdog.EventStore, lines *json.Encoder) error {
 	wd, err := j.guard(store)
 	if err != nil {
@@ -92,7 +92,7 @@ func (j job) guard(store watchdog.EventStore) (*watchdog.Watchdog, error) {
 	})
 }
 
-// poll asks as a host does at its phase boundaries, only that these phases are short.
+// poll calls Fired every millisecond, as a host does at its phase boundaries.
 func poll(wd *watchdog.Watchdog) {
 	phases := time.NewTicker(time.Millisecond)
 	defer phases.Stop()

@@ -10,20 +10,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kills is how often a child is killed, by all lanes together.
+// kills is how many children are killed, in all loops together.
 const kills = 300
 
-// lanes is how many runs are tested at once, each with a database of its own.
-const lanes = 2
+// parallelRuns is how many runs are tested in parallel, each with its own database.
+const parallelRuns = 2
 
 func TestCrash(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	for i := range lanes {
-		t.Run(fmt.Sprintf("a run killed at random moments around its budget has one cancel per window, lane %d", i+1), func(t *testing.T) {
+	for i := range parallelRuns {
+		const rule = "a run killed at random moments around its budget has one cancel per window, loop %d"
+		t.Run(fmt.Sprintf(rule, i+1), func(t *testing.T) {
 			t.Parallel()
-			l := newLane(t, rand.New(rand.NewPCG(seed, uint64(i))))
-			for l.killed < kills/lanes {
+			l := newCrashLoop(t, rand.New(rand.NewPCG(seed, uint64(i))))
+			for l.killed < kills/parallelRuns {
 				l.round()
 			}
 			l.finish()
@@ -31,39 +32,39 @@ func TestCrash(t *testing.T) {
 	}
 }
 
-// A lane is one run that is killed, restarted, stopped and resumed, again and again, and what its host knows of it.
-type lane struct {
+// A crashLoop kills, restarts, stops and resumes one run again and again. It records what the run's host would know.
+type crashLoop struct {
 	t        *testing.T
 	random   *rand.Rand
 	database string
 	job      job
 	first    string // the start of the first window, as events write it
 	last     *history
-	blocked  bool // the child said that the window is over
+	blocked  bool // the child reported the end of the window
 	killed   int
-	silent   map[string]bool // the windows whose cancel was found before a child had lived to report it
+	silent   map[string]bool // windows whose cancel was stored before any child could report it
 }
 
-func newLane(t *testing.T, random *rand.Rand) *lane {
-	l := &lane{t: t, random: random, database: filepath.Join(t.TempDir(), "events.db"), silent: map[string]bool{}}
+func newCrashLoop(t *testing.T, random *rand.Rand) *crashLoop {
+	l := &crashLoop{t: t, random: random, database: filepath.Join(t.TempDir(), "events.db"), silent: map[string]bool{}}
 	l.job = job{ID: "run", StartedAt: time.Now().UTC().Truncate(time.Microsecond), Budget: 40 * time.Millisecond}
 	l.first = written(l.job.StartedAt)
 	return l
 }
 
-// round starts a child on the run and lets it run into a bomb, which may go off too late.
-func (l *lane) round() {
+// round starts a child on the run and kills it at a random moment, unless it finishes first.
+func (l *crashLoop) round() {
 	l.prepare()
 	p := start(l.t, l.database)
-	l.explode(p)
-	if l.oneIn(2) { // otherwise the next child is the one that recovers the database
+	l.runAndKill(p)
+	if l.oneIn(2) { // otherwise the next child recovers the database
 		l.check()
 	}
 }
 
-// prepare decides how the run is taken up: it is resumed once it is known to be over, attached otherwise. A user may also ask for a
-// resume when that is not known.
-func (l *lane) prepare() {
+// prepare chooses between attach and resume: it resumes a run that is over, and sometimes one that may not be, as a
+// user can.
+func (l *crashLoop) prepare() {
 	l.job.Resume = l.blocked || l.oneIn(8)
 	l.job.PollOnly = l.oneIn(4)
 	if l.blocked {
@@ -72,19 +73,19 @@ func (l *lane) prepare() {
 	}
 }
 
-// explode follows the child to its end and kills it at a moment that is drawn before: while it opens the database, while it attaches, or
-// around the end of its budget.
-func (l *lane) explode(p *process) {
+// runAndKill follows the child to its end and kills it at a random moment: while it opens the database, while it
+// attaches, or around the end of its budget.
+func (l *crashLoop) runAndKill(p *process) {
 	stage := l.random.IntN(4)
-	bomb := &bomb{p: p}
-	defer bomb.disarm()
+	timer := &killTimer{p: p}
+	defer timer.stop()
 	if stage == 0 {
-		bomb.arm(l.between(0, 40*time.Millisecond))
+		timer.start(l.between(0, 40*time.Millisecond))
 	}
 	if _, ok := p.next(); ok && stage == 1 {
-		bomb.arm(l.between(0, 5*time.Millisecond))
+		timer.start(l.between(0, 5*time.Millisecond))
 	}
-	p.jobs.Encode(l.job) // fails if the child is dead, which is seen below
+	p.jobs.Encode(l.job) // it fails if the child is dead: next returns false then
 	p.input.Close()
 	attached, ok := p.next()
 	if ok {
@@ -92,26 +93,26 @@ func (l *lane) explode(p *process) {
 	}
 	if ok && stage >= 2 {
 		end := attached.AttachedTo.Add(l.job.Budget)
-		bomb.arm(max(time.Until(end), 0) + l.between(-2*time.Millisecond, 6*time.Millisecond))
+		timer.start(max(time.Until(end), 0) + l.between(-2*time.Millisecond, 6*time.Millisecond))
 	}
 	ended, ok := p.next()
 	if ok {
-		l.over(ended)
+		l.reportedEnd(ended)
 	}
 	if p.wait() {
 		l.killed++
 	}
 }
 
-// attached is the host that persists the start of its window, unless it crashes before.
-func (l *lane) attached(said line) {
+// attached saves the window's start in half of the cases; in the others the host crashed before it could.
+func (l *crashLoop) attached(said line) {
 	if l.oneIn(2) {
 		l.job.StartedAt = said.AttachedTo
 	}
 }
 
-// over takes the child at its word: what it says after that is durable.
-func (l *lane) over(said line) {
+// reportedEnd checks the stop that the child reported: it must be in the database.
+func (l *crashLoop) reportedEnd(said line) {
 	require.NotNil(l.t, said.Stop)
 	require.GreaterOrEqual(l.t, said.Stop.FiredAt.Sub(said.Stop.StartedAt), said.Stop.Budget)
 	l.blocked = true
@@ -120,7 +121,7 @@ func (l *lane) over(said line) {
 	require.Contains(l.t, payload, written(said.Stop.FiredAt), "the stop that the child reports is the stored one")
 }
 
-func (l *lane) check() {
+func (l *crashLoop) check() {
 	now := readHistory(l.t, l.database, l.job.ID)
 	now.continues(l.t, l.last)
 	if window := now.check(l.t, l.first, l.blocked); now.cancels[window] > 0 && !l.blocked {
@@ -129,37 +130,37 @@ func (l *lane) check() {
 	l.last = now
 }
 
-// finish lets the run come to its end in peace.
-func (l *lane) finish() {
+// finish lets the run end without a kill.
+func (l *crashLoop) finish() {
 	l.job.Resume = false
 	p := start(l.t, l.database)
 	p.must()
 	require.NoError(l.t, p.jobs.Encode(l.job))
 	require.NoError(l.t, p.input.Close())
 	p.must()
-	l.over(p.must())
+	l.reportedEnd(p.must())
 	require.False(l.t, p.wait())
-	l.t.Logf("killed %d times; %d windows, each with its one cancel, of which at least %d were killed between that and their report",
+	l.t.Logf("killed %d times; %d windows with one cancel each; in at least %d of them the child died before its report",
 		l.killed, len(l.last.cancels), len(l.silent))
 }
 
-func (l *lane) oneIn(n int) bool { return l.random.IntN(n) == 0 }
+func (l *crashLoop) oneIn(n int) bool { return l.random.IntN(n) == 0 }
 
-func (l *lane) between(least, most time.Duration) time.Duration {
+func (l *crashLoop) between(least, most time.Duration) time.Duration {
 	return least + time.Duration(l.random.Int64N(int64(most-least)))
 }
 
-// A bomb kills a child, once, if it gets to it.
-type bomb struct {
+// A killTimer kills a child after a time, unless it is stopped.
+type killTimer struct {
 	p     *process
 	timer *time.Timer
 }
 
-func (b *bomb) arm(after time.Duration) {
+func (b *killTimer) start(after time.Duration) {
 	b.timer = time.AfterFunc(after, func() { b.p.cmd.Process.Kill() })
 }
 
-func (b *bomb) disarm() {
+func (b *killTimer) stop() {
 	if b.timer != nil {
 		b.timer.Stop()
 	}

@@ -1,9 +1,9 @@
-// Package crashtest proves, with real processes and a real database, what no test inside one process can: that a run
-// has exactly one cancel event per window when its process is killed with SIGKILL at any moment, and when many
-// processes watch the same run and all fire at once.
+// Package crashtest proves with real processes and a real database that a run has exactly one cancel event per window,
+// when its process is killed with SIGKILL at any moment, and when many processes watch the same run and fire at once. A
+// test inside one process cannot prove that.
 //
-// The test binary is its own child: it attaches to runs that its parent names and prints how they ended. What the events must look like is
-// written down a second time in history_test.go, without the library's own reading of them.
+// The test binary is its own child: it attaches to runs that its parent names and prints how they ended.
+// history_test.go reads the events without the library: it is a second description of what they must be.
 //
-// The package has nothing to import.
+// The package exports nothing.
 package crashtest

@@ -14,19 +14,19 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// A history is what the events of one run say, read without the library.
+// A history holds the events of one run, parsed without the library.
 type history struct {
 	events  []watchdog.Event
-	cancels map[string]int    // how many there are, by the start of the window
-	opened  map[string]string // the start of the window that followed, by the start of the window before it
+	cancels map[string]int    // the number of cancels, by the start of the window
+	opened  map[string]string // the start of the next window, by the start of the window before
 	stops   map[string]string // the payload of the cancel, by the start of the window
 }
 
-// readHistory opens the database anew, which must always succeed, and closes it again.
+// readHistory opens the database again, which must succeed, and closes it.
 func readHistory(t *testing.T, path, id string) *history {
 	t.Helper()
 	store, err := sqlite.Open(context.Background(), path)
-	require.NoError(t, err, "the database opens")
+	require.NoError(t, err, "open the database")
 	events, err := store.Read(context.Background(), watchdog.AggregateType, id)
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
@@ -54,13 +54,13 @@ func (h *history) add(t *testing.T, e watchdog.Event) {
 	}
 }
 
-// check walks through the windows from the first: each was cancelled exactly once, the last one at most
-// once, or exactly once when it is over. It returns the start of the last.
+// check follows the windows from the first one: each but the last has exactly one cancel, the last at most one, or
+// exactly one if it is over. It returns the start of the last window.
 func (h *history) check(t *testing.T, first string, over bool) (last string) {
 	t.Helper()
 	windows, start := 0, first
 	for ; h.opened[start] != ""; start = h.opened[start] {
-		require.Equalf(t, 1, h.cancels[start], "cancels of the window since %s, which was followed by another", start)
+		require.Equalf(t, 1, h.cancels[start], "cancels of the window since %s, which is not the last", start)
 		windows++
 	}
 	if over {
@@ -72,7 +72,7 @@ func (h *history) check(t *testing.T, first string, over bool) (last string) {
 	return start
 }
 
-// continues checks that nothing that was there before is lost or different.
+// continues checks that no earlier event is lost or changed.
 func (h *history) continues(t *testing.T, before *history) {
 	t.Helper()
 	if before == nil {
@@ -85,5 +85,5 @@ func (h *history) continues(t *testing.T, before *history) {
 	}
 }
 
-// written is a time as events write it.
+// written formats a time as events do.
 func written(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000000Z") }

@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
-// asChild makes this test binary a process that watches runs in the database that it names.
+// asChild makes this test binary a process that watches runs. Its value is the path of the database.
 const asChild = "CRASHTEST_DATABASE"
 
 func TestMain(m *testing.M) {
@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	if racing.Enabled {
-		fmt.Println("not under the race detector: what is tested is what processes that are killed leave in a database")
+		fmt.Println("skipped with the race detector: the tests check what killed processes leave in a database")
 		return
 	}
 	goleak.VerifyTestMain(m)

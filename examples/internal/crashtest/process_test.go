@@ -26,7 +26,8 @@ func start(t *testing.T, database string) *process {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	p := &process{t: t, cmd: exec.CommandContext(t.Context(), self)}
-	p.cmd.Env = append(os.Environ(), asChild+"="+database, "GORACE=atexit_sleep_ms=0") // or each would end a second late
+	// Without GORACE each child would exit a second late.
+	p.cmd.Env = append(os.Environ(), asChild+"="+database, "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr
 	in, err := p.cmd.StdinPipe()
 	require.NoError(t, err)
@@ -37,12 +38,12 @@ func start(t *testing.T, database string) *process {
 	return p
 }
 
-// next is what the child says next; nothing if it ended before it said that.
+// next reads the child's next line. It returns false if the child ended first.
 func (p *process) next() (said line, ok bool) {
 	return said, p.lines.Decode(&said) == nil
 }
 
-// must is next for a child that is not to be killed.
+// must is next for a child that nothing kills.
 func (p *process) must() line {
 	p.t.Helper()
 	said, ok := p.next()
@@ -53,7 +54,7 @@ func (p *process) must() line {
 	return said
 }
 
-// wait waits for the child and reports whether it was killed. It must not have ended with an error of its own.
+// wait waits for the child and reports whether it was killed. It fails the test if the child failed.
 func (p *process) wait() (killed bool) {
 	p.t.Helper()
 	err := p.cmd.Wait()

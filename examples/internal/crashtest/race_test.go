@@ -19,13 +19,13 @@ const (
 
 func TestRace(t *testing.T) {
 	database := filepath.Join(t.TempDir(), "events.db")
-	pack := startPack(t, database)
+	group := startGroup(t, database)
 	for n := range runs {
 		startedAt := time.Now().UTC().Truncate(time.Microsecond)
 		j := job{ID: fmt.Sprintf("run-%d", n), StartedAt: startedAt, Budget: 100 * time.Millisecond}
 
 		t.Run(fmt.Sprintf("eight processes that fire at once report one stop, run %d", n), func(t *testing.T) {
-			stop := pack.watch(t, j)
+			stop := group.watch(t, j)
 			assert.Equal(t, startedAt, stop.Stop.StartedAt)
 			h := readHistory(t, database, j.ID)
 			h.check(t, written(startedAt), true)
@@ -33,7 +33,7 @@ func TestRace(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("eight processes that resume at once get one window, run %d", n), func(t *testing.T) {
 			j.Budget = time.Hour
-			j.StartedAt = pack.resume(t, j)
+			j.StartedAt = group.resume(t, j)
 			assert.True(t, j.StartedAt.After(startedAt))
 			h := readHistory(t, database, j.ID)
 			h.check(t, written(startedAt), false)
@@ -41,22 +41,22 @@ func TestRace(t *testing.T) {
 		})
 		t.Run(fmt.Sprintf("eight processes fire once more in the window after that, run %d", n), func(t *testing.T) {
 			j.Budget = time.Since(j.StartedAt) + 50*time.Millisecond
-			assert.Equal(t, j.StartedAt, pack.watch(t, j).Stop.StartedAt)
+			assert.Equal(t, j.StartedAt, group.watch(t, j).Stop.StartedAt)
 			h := readHistory(t, database, j.ID)
 			h.check(t, written(startedAt), true)
 			assert.Equal(t, 2, count(h, watchdog.EventCancel))
 		})
 	}
-	pack.end()
+	group.end()
 }
 
-// A pack are processes that watch the same run, every other one by polling alone.
-type pack []*process
+// A group of processes watches the same run. Every other one only polls.
+type group []*process
 
-// startPack starts them on a database that is not there yet.
-func startPack(t *testing.T, database string) pack {
+// startGroup starts the processes on a database that does not exist yet.
+func startGroup(t *testing.T, database string) group {
 	t.Helper()
-	var all pack
+	var all group
 	for range processes {
 		all = append(all, start(t, database))
 	}
@@ -66,8 +66,8 @@ func startPack(t *testing.T, database string) pack {
 	return all
 }
 
-// watch gives the run to all of them and returns the stop that all of them report.
-func (all pack) watch(t *testing.T, j job) line {
+// watch gives the run to all processes and returns the stop that each of them reports.
+func (all group) watch(t *testing.T, j job) line {
 	t.Helper()
 	for i, p := range all {
 		j.PollOnly = i%2 == 1
@@ -85,8 +85,8 @@ func (all pack) watch(t *testing.T, j job) line {
 	return ends[0]
 }
 
-// resume lets all of them resume the run, leave it running, and returns the start of the window that all of them got.
-func (all pack) resume(t *testing.T, j job) time.Time {
+// resume makes all processes resume the run and close the watchdog. It returns the window's start, the same for all.
+func (all group) resume(t *testing.T, j job) time.Time {
 	t.Helper()
 	j.Resume, j.Leave = true, true
 	for _, p := range all {
@@ -99,7 +99,7 @@ func (all pack) resume(t *testing.T, j job) time.Time {
 	return first.AttachedTo
 }
 
-func (all pack) end() {
+func (all group) end() {
 	for _, p := range all {
 		require.NoError(p.t, p.input.Close())
 		require.False(p.t, p.wait())

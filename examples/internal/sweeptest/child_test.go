@@ -14,10 +14,10 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// A job is what a child does until its input ends: it sweeps or, with a run, it is the run's host.
+// A job is what a child does until its input ends: it sweeps, or with Run it is the host of a run.
 type job struct {
 	DSN string
-	// Interval is that between passes, Cap how many sessions each cancels.
+	// Interval is the time between passes, Cap the most cancels in a pass.
 	Interval time.Duration
 	Cap      int
 
@@ -28,11 +28,11 @@ type job struct {
 	Poll      time.Duration
 }
 
-// A line is what a child says.
+// A line is what a child prints.
 type line struct {
-	// Cancelled are the sessions that a pass has cancelled.
+	// Cancelled are the sessions that a pass cancelled.
 	Cancelled []string `json:",omitempty"`
-	// Attempt is what the host's attempt at the run is, Cause why the run's context ended and EndedAt when.
+	// Attempt is the host's attempt at the run, Cause the cause of the context's end and EndedAt its time.
 	Attempt watchdog.Attempt    `json:",omitzero"`
 	Cause   watchdog.StopReason `json:",omitempty"`
 	EndedAt time.Time           `json:",omitzero"`
@@ -40,7 +40,7 @@ type line struct {
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// work is the child.
+// work is the child's main.
 func work(text string, in io.Reader, out io.Writer) error {
 	var j job
 	if err := json.Unmarshal([]byte(text), &j); err != nil {
@@ -52,8 +52,9 @@ func work(text string, in io.Reader, out io.Writer) error {
 		stop()
 	}()
 	s, err := openStore(ctx, j.DSN)
-	for began := time.Now(); err != nil && ctx.Err() == nil && time.Since(began) < patience; s, err = openStore(ctx, j.DSN) {
-		time.Sleep(20 * time.Millisecond) // as whoever starts a program again and again while the server is down
+	for began := time.Now(); err != nil && ctx.Err() == nil && time.Since(began) < patience; {
+		time.Sleep(20 * time.Millisecond) // like a supervisor that restarts a program while the server is down
+		s, err = openStore(ctx, j.DSN)
 	}
 	if err != nil {
 		return unlessEnded(ctx, err)
@@ -66,7 +67,7 @@ func work(text string, in io.Reader, out io.Writer) error {
 	return errors.Join(err, s.Close())
 }
 
-// unlessEnded is the error, and none where the child was asked to end before the server was back.
+// unlessEnded returns err, or nil if the child was asked to end before the server was back.
 func unlessEnded(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
@@ -81,7 +82,7 @@ func (j job) sweep(ctx context.Context, s store, lines *json.Encoder) error {
 		Interval: j.Interval, StartupDelay: watchdog.None, MaxCancellationsPerRun: int64(j.Cap), Logger: quiet,
 		OnPass: func(p sweep.Pass) {
 			if said := (line{Cancelled: cancelledIn(p)}); said.Cancelled != nil {
-				_ = lines.Encode(said) // a parent that is gone hears nothing
+				_ = lines.Encode(said) // the parent may have exited
 			}
 		},
 	})
@@ -93,14 +94,14 @@ func (j job) sweep(ctx context.Context, s store, lines *json.Encoder) error {
 
 func cancelledIn(p sweep.Pass) (runIDs []string) {
 	for _, c := range p.Cases {
-		if c.Outcome == sweep.Cancelled {
+		if c.Handling == sweep.CaseCancelled {
 			runIDs = append(runIDs, c.Session.RunID)
 		}
 	}
 	return runIDs
 }
 
-// host has a live run, says how it is attached and how it ended, and then waits for the end of the input.
+// host attaches to a run, prints the attempt and later the run's end, and waits for the end of the input.
 func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
 	keeper, err := j.keeper(s)
 	if err != nil {
@@ -115,7 +116,8 @@ func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
 	if j.Resume {
 		attach = watchdog.Resume
 	}
-	wd, err := attach(context.Background(), watchdog.Run{ID: j.Run, StartedAt: j.StartedAt}, watchdog.Config{Store: s, Keeper: keeper, Logger: quiet})
+	cfg := watchdog.Config{Store: s, Keeper: keeper, Logger: quiet}
+	wd, err := attach(context.Background(), watchdog.Run{ID: j.Run, StartedAt: j.StartedAt}, cfg)
 	if err != nil {
 		return err
 	}
@@ -134,5 +136,7 @@ func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
 }
 
 func (j job) keeper(s session.Store) (*session.Keeper, error) {
-	return session.NewKeeper(session.KeeperConfig{Store: s, Host: j.Host, Pace: 50 * time.Millisecond, Poll: j.Poll, Logger: quiet})
+	return session.NewKeeper(session.KeeperConfig{
+		Store: s, Host: j.Host, Pace: 50 * time.Millisecond, Poll: j.Poll, Logger: quiet,
+	})
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
+	_ "github.com/jackc/pgx/v5/stdlib" // registers the driver "pgx"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -20,22 +20,22 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// A database has the tables, looked at as another program does.
+// A database reads the tables without the library.
 type database struct {
 	*sql.DB
 	dsn  string
-	rows string // the statement that adds rows: how many, and how many of them are stalled
-	// processes, stalled and woken are how much of it a test with many sweepers has.
+	rows string // inserts rows; its parameters are the number of all and of stalled ones
+	// processes, stalled and woken are the sizes of the test with many sweepers.
 	processes, stalled, woken int
 }
 
-// A host's store, and its end.
+// A store is a host's store that can be closed.
 type store interface {
 	session.Store
 	io.Closer
 }
 
-// openStore opens a path, for SQLite, or a connection string.
+// openStore opens an SQLite path or a PostgreSQL connection string.
 func openStore(ctx context.Context, dsn string) (store, error) {
 	if strings.HasPrefix(dsn, "postgres:") {
 		return postgres.Open(ctx, dsn, postgres.Config{})
@@ -48,7 +48,8 @@ func (db *database) isPostgres() bool { return strings.HasPrefix(db.dsn, "postgr
 func newSQLite(t *testing.T) *database {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sessions.db")
-	return (&database{dsn: file, rows: sqliteRows, processes: 3, stalled: 200, woken: 50}).open(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(20000)")
+	db := &database{dsn: file, rows: sqliteRows, processes: 3, stalled: 200, woken: 50}
+	return db.open(t, "sqlite", "file:"+file+"?_pragma=busy_timeout(20000)")
 }
 
 func newPostgres(t *testing.T, server *pgtest.Server) *database {
@@ -61,7 +62,7 @@ func newPostgres(t *testing.T, server *pgtest.Server) *database {
 	return db.open(t, "pgx", dsn)
 }
 
-// open has the tables made, and opens the database for the test.
+// open makes a store create the tables, then opens the database for the test.
 func (db *database) open(t *testing.T, driver, source string) *database {
 	t.Helper()
 	db.store(t)
@@ -72,7 +73,7 @@ func (db *database) open(t *testing.T, driver, source string) *database {
 	return db
 }
 
-// store is one more host's.
+// store opens another host's store.
 func (db *database) store(t *testing.T) store {
 	t.Helper()
 	s, err := openStore(t.Context(), db.dsn)
@@ -81,22 +82,30 @@ func (db *database) store(t *testing.T) store {
 	return s
 }
 
-// The rows: the stalled ones first, a minute older each, then those that had an event within five minutes.
+// The rows of both databases: first the stalled ones, each a minute older, then those with an event in the last five
+// minutes.
 const (
 	sqliteRows = `
-		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1), ages(i, age) AS (SELECT i, CASE WHEN i <= ?2 THEN 900 + 60 * i ELSE i % 300 END FROM n),
+			WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1),
+			ages(i, age) AS (SELECT i, CASE WHEN i <= ?2 THEN 900 + 60 * i ELSE i % 300 END FROM n),
 		times(i, at) AS (SELECT i, strftime('%Y-%m-%d %H:%M:%f000', 'now', -age || ' seconds') FROM ages)
 		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
-		SELECT printf('run-%07d', i), 'active', '2026-01-01 00:00:00.000000', at, '2026-01-01 00:00:00.000000', 'host-' || (i % 3), 1 FROM times`
+			SELECT printf('run-%07d', i), 'active', '2026-01-01 00:00:00.000000', at, '2026-01-01 00:00:00.000000',
+				'host-' || (i % 3), 1
+			FROM times`
 	postgresRows = `
 		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
-		SELECT format('run-%s', lpad(i::text, 7, '0')), 'active', '2026-01-01Z', now() - age * interval '1 second', '2026-01-01Z', 'host-' || (i % 3), 1
-		FROM (SELECT i, CASE WHEN i <= $2::int THEN 900 + 60 * i ELSE i % 300 END AS age FROM generate_series(1, $1::int) AS n(i)) AS ages`
+			SELECT format('run-%s', lpad(i::text, 7, '0')), 'active', '2026-01-01Z', now() - age * interval '1 second',
+				'2026-01-01Z', 'host-' || (i % 3), 1
+			FROM (
+				SELECT i, CASE WHEN i <= $2::int THEN 900 + 60 * i ELSE i % 300 END AS age
+				FROM generate_series(1, $1::int) AS n(i)
+			) AS ages`
 )
 
 func runNumber(i int) string { return fmt.Sprintf("run-%07d", i) }
 
-// seed adds active sessions, some of which are stalled.
+// seed inserts n active sessions, some of them stalled.
 func (db *database) seed(t *testing.T, n, stalled int) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), db.rows, n, stalled)
@@ -105,25 +114,27 @@ func (db *database) seed(t *testing.T, n, stalled int) {
 	require.NoError(t, err)
 }
 
-// cancelled counts the rows; a database that is down is asked again later.
+// cancelled counts the cancelled rows. It returns 0 while the database is down.
 func (db *database) cancelled() (n int) {
-	err := db.QueryRowContext(context.Background(), "SELECT count(*) FROM watchdog_sessions WHERE status = 'cancelled'").Scan(&n)
+	const count = "SELECT count(*) FROM watchdog_sessions WHERE status = 'cancelled'"
+	err := db.QueryRowContext(context.Background(), count).Scan(&n)
 	if err != nil {
 		return 0
 	}
 	return n
 }
 
-// statuses are those of all rows.
+// statuses returns the status of every row by run ID.
 func (db *database) statuses(t *testing.T) map[string]string {
 	t.Helper()
 	return pairs[string](t, db, "SELECT run_id, status FROM watchdog_sessions")
 }
 
-// cancels are how many cancel events runs have.
+// cancels returns the number of cancel events by run ID.
 func (db *database) cancels(t *testing.T) map[string]int {
 	t.Helper()
-	return pairs[int](t, db, fmt.Sprintf("SELECT aggregate_id, count(*) FROM events WHERE event_type = '%s' GROUP BY aggregate_id", watchdog.EventCancel))
+	return pairs[int](t, db, fmt.Sprintf(
+		"SELECT aggregate_id, count(*) FROM events WHERE event_type = '%s' GROUP BY aggregate_id", watchdog.EventCancel))
 }
 
 func pairs[V any](t *testing.T, db *database, query string) map[string]V {

@@ -1,9 +1,11 @@
-// Package sweeptest proves, with real processes and real databases, what no test inside one process can: that of any number of sweepers on one database each stalled session is
-// cancelled once, and none that woke up, also when sweepers are killed and the server goes down; and that a cancel ends a live run on another host.
+// Package sweeptest proves with real processes and real databases that any number of sweepers on one database cancel
+// each stalled session once and no session that woke up, also when sweepers are killed and the server crashes, and that
+// a cancel ends a live run on another host. A test inside one process cannot prove that.
 //
-// The test binary is its own child: a sweeper, or a host with a live run. What became of the sessions is read from the tables themselves.
+// The test binary is its own child: a sweeper, or a host with a live run. The tests read the tables without the
+// library.
 //
-// With WATCHDOG_LONG set there are as many active sessions as the design promises. Without PostgreSQL its tests are skipped.
+// With WATCHDOG_LONG set there are 1,000,000 active sessions. Without PostgreSQL its tests are skipped.
 //
-// The package has nothing to import.
+// The package exports nothing.
 package sweeptest

@@ -14,18 +14,18 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
-// manySweepers has processes sweep one database while a part of its stalled sessions wakes up.
+// manySweepers sweeps one database with many processes while some of its stalled sessions wake up.
 func manySweepers(t *testing.T, db *database) {
 	f := newFleet(t, db)
 	waking := f.wakeUp()
 	f.finish(waking)
 	for runID, times := range f.reported {
-		require.Equal(t, 1, times, "the processes that say they cancelled %s", runID)
+		require.Equal(t, 1, times, "the processes that reported the cancel of %s", runID)
 	}
-	require.Len(t, f.reported, db.cancelled(), "each cancel is some process's")
+	require.Len(t, f.reported, db.cancelled(), "each cancel was reported by a process")
 }
 
-func TestSweepersThatAreKilledAndAServerThatCrashes(t *testing.T) {
+func TestCrashes(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	f := newFleet(t, newPostgres(t, server))
 	waking := f.wakeUp()
@@ -41,7 +41,7 @@ func TestSweepersThatAreKilledAndAServerThatCrashes(t *testing.T) {
 	f.finish(waking)
 }
 
-// A fleet are sweepers in processes of their own.
+// A fleet is a group of sweepers in processes of their own.
 type fleet struct {
 	t       *testing.T
 	db      *database
@@ -49,7 +49,7 @@ type fleet struct {
 	reading sync.WaitGroup
 
 	mu       sync.Mutex
-	reported map[string]int // how many processes said that they cancelled a run
+	reported map[string]int // how many processes reported the cancel of a run
 }
 
 func newFleet(t *testing.T, db *database) *fleet {
@@ -77,7 +77,7 @@ func (f *fleet) start() *process {
 	return p
 }
 
-// replaceOne kills one of the sweepers with SIGKILL, whatever it does just now, and starts another.
+// replaceOne kills a random sweeper with SIGKILL and starts another.
 func (f *fleet) replaceOne() {
 	f.t.Helper()
 	at := rand.IntN(len(f.members))
@@ -85,23 +85,25 @@ func (f *fleet) replaceOne() {
 	f.members[at] = f.start()
 }
 
-// await waits until so many sessions are cancelled.
+// await waits until n sessions are cancelled.
 func (f *fleet) await(n int) {
 	f.t.Helper()
-	require.Eventually(f.t, func() bool { return f.db.cancelled() >= n }, patience, 5*time.Millisecond, "waiting for %d cancels", n)
+	enough := func() bool { return f.db.cancelled() >= n }
+	require.Eventually(f.t, enough, patience, 5*time.Millisecond, "waiting for %d cancels", n)
 }
 
-// A wakening is what became of the sessions that woke up: whether they were gone by then.
-type wakening struct {
+// A wokenSessions records the sessions that woke up, and whether each was cancelled by then.
+type wokenSessions struct {
 	gone  map[string]bool
 	ended chan struct{}
 }
 
-// wakeUp has a host write that sessions had events, in step with the sweepers: some are cancelled already, some just now, some are not.
-func (f *fleet) wakeUp() *wakening {
+// wakeUp writes events of sessions as their host would, while the sweepers run: some sessions are cancelled before,
+// some at the same time, some not.
+func (f *fleet) wakeUp() *wokenSessions {
 	f.t.Helper()
 	const batch = 5
-	w := &wakening{map[string]bool{}, make(chan struct{})}
+	w := &wokenSessions{map[string]bool{}, make(chan struct{})}
 	host, ctx := f.db.store(f.t), f.t.Context()
 	waking := rand.Perm(f.db.stalled)[:f.db.woken]
 	others := f.db.stalled - f.db.woken
@@ -111,18 +113,18 @@ func (f *fleet) wakeUp() *wakening {
 			for f.db.cancelled() < others*n/len(waking)*3/4 && ctx.Err() == nil {
 				time.Sleep(time.Millisecond)
 			}
-			w.freshen(ctx, host, waking[n:n+batch])
+			w.writeEvents(ctx, host, waking[n:n+batch])
 		}
 	}()
 	f.t.Cleanup(func() { <-w.ended })
 	return w
 }
 
-// freshen writes until it is written: an error leaves open whether it is, and then it is written again.
-func (w *wakening) freshen(ctx context.Context, host session.Store, numbers []int) {
-	var fresh []session.Fresh
+// writeEvents writes until it succeeds: after an error it is unknown whether the write happened.
+func (w *wokenSessions) writeEvents(ctx context.Context, host session.Store, numbers []int) {
+	var fresh []session.Freshness
 	for _, n := range numbers {
-		fresh = append(fresh, session.Fresh{RunID: runNumber(n + 1), Attempt: 1})
+		fresh = append(fresh, session.Freshness{RunID: runNumber(n + 1), Attempt: 1})
 		w.gone[runNumber(n+1)] = false
 	}
 	gone, err := host.Freshen(ctx, fresh)
@@ -135,13 +137,13 @@ func (w *wakening) freshen(ctx context.Context, host session.Store, numbers []in
 	}
 }
 
-// finish waits until all that is to be cancelled is, ends the sweepers, and looks at what they did.
-func (f *fleet) finish(w *wakening) {
+// finish waits for the remaining cancels, ends the sweepers, and checks the result.
+func (f *fleet) finish(w *wokenSessions) {
 	f.t.Helper()
 	select {
 	case <-w.ended:
 	case <-time.After(patience):
-		require.Fail(f.t, "the sweepers do not come to an end")
+		require.Fail(f.t, "the sweepers do not exit")
 	}
 	awake := 0
 	for _, gone := range w.gone {
@@ -162,8 +164,8 @@ func (f *fleet) finish(w *wakening) {
 	f.check(w)
 }
 
-// check looks at every row: what was awake is active and has no cancel, what was stalled is cancelled once.
-func (f *fleet) check(w *wakening) {
+// check checks every row: sessions that woke up are active without a cancel, stalled ones are cancelled once.
+func (f *fleet) check(w *wokenSessions) {
 	f.t.Helper()
 	statuses, cancels := f.db.statuses(f.t), f.db.cancels(f.t)
 	require.Len(f.t, statuses, f.db.stalled+100)

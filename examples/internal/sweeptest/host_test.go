@@ -15,7 +15,7 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// liveRun has a sweeper end a run in another process.
+// liveRun cancels a live run of another process with a sweeper.
 func liveRun(t *testing.T, db *database) {
 	j := newHost(db)
 	first := start(t, j)
@@ -23,12 +23,12 @@ func liveRun(t *testing.T, db *database) {
 	sweepUntilCancelled(t, db)
 	decided := time.Now()
 	ended := first.must()
-	t.Logf("the context ended %v after the cancel was seen here", ended.EndedAt.Sub(decided))
+	t.Logf("the context ended %v after this process saw the cancel", ended.EndedAt.Sub(decided))
 	require.Equal(t, watchdog.SessionIdleTimeout, ended.Cause)
-	requireRow(t, db, j.Run, session.Session{Status: session.Cancelled, Attempt: 1, Host: "host-a", Reason: watchdog.SessionIdleTimeout})
+	requireRow(t, db, j.Run, cancelledRow(1))
 	first.end()
 	first.wait()
-	requireRow(t, db, j.Run, session.Session{Status: session.Cancelled, Attempt: 1, Host: "host-a", Reason: watchdog.SessionIdleTimeout})
+	requireRow(t, db, j.Run, cancelledRow(1))
 
 	j.Resume, j.Host = true, "host-b"
 	second := start(t, j)
@@ -40,7 +40,7 @@ func liveRun(t *testing.T, db *database) {
 	require.Equal(t, map[string]int{j.Run: 1}, db.cancels(t))
 }
 
-// killedHost has a host end without a word, twice.
+// killedHost kills a host twice and sweeps its session.
 func killedHost(t *testing.T, db *database) {
 	j := newHost(db)
 	crash := func(want watchdog.Attempt) {
@@ -54,13 +54,20 @@ func killedHost(t *testing.T, db *database) {
 	crash(watchdog.Attempt{Number: 1})
 	crash(watchdog.Attempt{Number: 2, Lost: true})
 	sweepUntilCancelled(t, db)
-	requireRow(t, db, j.Run, session.Session{Status: session.Cancelled, Attempt: 2, Host: "host-a", Reason: watchdog.SessionIdleTimeout})
+	requireRow(t, db, j.Run, cancelledRow(2))
 	require.Equal(t, map[string]int{j.Run: 1}, db.cancels(t))
 	j.Resume = true
-	crash(watchdog.Attempt{Number: 3}) // the sweeper has said how the one before ended
+	crash(watchdog.Attempt{Number: 3}) // not lost: the sweeper recorded how the attempt before ended
 }
 
-// newHost is a host of a run. In PostgreSQL it polls too seldom to hear of anything that it is not told.
+// cancelledRow is the row of a run of host-a that a sweeper cancelled.
+func cancelledRow(attempt int) session.Session {
+	return session.Session{
+		Status: session.Cancelled, Attempt: attempt, Host: "host-a", Reason: watchdog.SessionIdleTimeout,
+	}
+}
+
+// newHost returns the job of a run's host. In PostgreSQL it never polls during a test: it must be notified.
 func newHost(db *database) job {
 	j := job{DSN: db.dsn, Run: "s-1", Host: "host-a", StartedAt: time.Now(), Poll: 50 * time.Millisecond}
 	if db.isPostgres() {
@@ -69,7 +76,7 @@ func newHost(db *database) job {
 	return j
 }
 
-// sweepUntilCancelled sweeps, as often as it takes, until one session is cancelled.
+// sweepUntilCancelled sweeps until one session is cancelled.
 func sweepUntilCancelled(t *testing.T, db *database) {
 	t.Helper()
 	s := db.store(t)
@@ -80,7 +87,7 @@ func sweepUntilCancelled(t *testing.T, db *database) {
 	}, patience, 10*time.Millisecond)
 }
 
-// requireRow compares what does not depend on the time.
+// requireRow compares the fields that do not depend on the time.
 func requireRow(t *testing.T, db *database, runID string, want session.Session) {
 	t.Helper()
 	row, err := db.store(t).Session(t.Context(), runID)
@@ -89,7 +96,7 @@ func requireRow(t *testing.T, db *database, runID string, want session.Session) 
 	require.Equal(t, want, got)
 }
 
-// A skewed clock is off by a time.
+// A skewed clock is ahead by a constant.
 type skewed struct {
 	clock.Clock
 	by time.Duration
@@ -99,10 +106,12 @@ func (c skewed) Now() time.Time                  { return c.Clock.Now().Add(c.by
 func (c skewed) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 func (c skewed) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
-// skewedHosts has live runs whose hosts are two minutes ahead and behind, which a sweeper with a threshold of seconds would see at once.
+// skewedHosts runs hosts whose clocks are two minutes ahead and behind, under a sweeper with a threshold of seconds.
 func skewedHosts(t *testing.T, db *database) {
 	const threshold = 4 * time.Second
-	hosts := []*watchdog.Watchdog{skewedHost(t, db, "ahead", 2*time.Minute), skewedHost(t, db, "behind", -2*time.Minute)}
+	hosts := []*watchdog.Watchdog{
+		skewedHost(t, db, "ahead", 2*time.Minute), skewedHost(t, db, "behind", -2*time.Minute),
+	}
 	s := db.store(t)
 	sweeper := newSweeper(t, s, s, sweep.Config{StalledThreshold: threshold, MinAge: watchdog.None})
 	awake := time.NewTicker(20 * time.Millisecond)
@@ -125,7 +134,7 @@ func skewedHosts(t *testing.T, db *database) {
 	}, patience, 10*time.Millisecond)
 	for _, wd := range hosts {
 		require.Greater(t, cases[wd.ID()].Silence, threshold)
-		require.Less(t, cases[wd.ID()].Silence, 2*time.Minute-threshold, "the silence is by the clock of the database")
+		require.Less(t, cases[wd.ID()].Silence, 2*time.Minute-threshold, "silence uses the clock of the database")
 		select {
 		case <-wd.Context().Done():
 		case <-time.After(patience):
@@ -137,7 +146,7 @@ func skewedHosts(t *testing.T, db *database) {
 	}
 }
 
-// skewedHost is a host in this process, with a store and a keeper of its own.
+// skewedHost attaches a run in this process, with its own store and keeper and a skewed clock.
 func skewedHost(t *testing.T, db *database, runID string, by time.Duration) *watchdog.Watchdog {
 	t.Helper()
 	s := db.store(t)
@@ -147,7 +156,8 @@ func skewedHost(t *testing.T, db *database, runID string, by time.Duration) *wat
 	ended := make(chan error)
 	go func() { ended <- keeper.Run(ctx) }()
 	c := skewed{clock.New(), by}
-	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: runID, StartedAt: c.Now()}, watchdog.Config{Store: s, Keeper: keeper, Clock: c, Logger: quiet})
+	cfg := watchdog.Config{Store: s, Keeper: keeper, Clock: c, Logger: quiet}
+	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: runID, StartedAt: c.Now()}, cfg)
 	t.Cleanup(func() {
 		if wd != nil {
 			err = errors.Join(err, wd.Close())

@@ -11,10 +11,10 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
-// asChild makes this test binary a sweeper or a host. It is a job as JSON.
+// asChild makes this test binary a sweeper or a host. Its value is a job as JSON.
 const asChild = "SWEEPTEST_CHILD"
 
-// patience is how long a test waits for what takes a moment on a machine that is not busy.
+// patience bounds every wait in these tests; an idle machine needs seconds at most.
 const patience = 2 * time.Minute
 
 func TestMain(m *testing.M) {
@@ -33,12 +33,12 @@ var rules = []struct {
 	name  string
 	check func(t *testing.T, db *database)
 }{
-	{"sweepers in many processes cancel each stalled session once and none that woke up", manySweepers},
-	{"what is stalled is cancelled in the order in which it fell silent, whatever else is active", inOrder},
-	{"a session whose cancel always fails does not keep the others from their turn", poisonedSession},
+	{"sweepers in many processes cancel each stalled session once and no session that woke up", manySweepers},
+	{"stalled sessions are cancelled in the order in which they fell silent", inOrder},
+	{"a session whose cancel always fails does not block the others", poisonedSession},
 	{"a cancel ends the run on another host, which can be resumed", liveRun},
-	{"a host that was killed leaves a row that goes stale, and an attempt that is known as lost", killedHost},
-	{"a host whose clock is off loses nothing by it", skewedHosts},
+	{"a killed host leaves a stale row and a lost attempt", killedHost},
+	{"a host with a wrong clock is not cancelled early", skewedHosts},
 }
 
 func TestSQLite(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 	passes  = 5
 )
 
-// active is how many sessions there are: with WATCHDOG_LONG set, as many as the design promises.
+// active is the number of active sessions: 1,000,000 with WATCHDOG_LONG set.
 func active() int {
 	if os.Getenv("WATCHDOG_LONG") != "" {
 		return 1_000_000
@@ -71,7 +71,7 @@ func poisonedSession(t *testing.T, db *database) {
 	require.Zero(t, db.cancels(t)[oldest])
 }
 
-func newSweeper(t *testing.T, source sweep.Source, canceller sweep.Canceller, cfg sweep.Config) *sweep.Sweeper {
+func newSweeper(t *testing.T, source sweep.Finder, canceller sweep.Canceller, cfg sweep.Config) *sweep.Sweeper {
 	t.Helper()
 	cfg.Logger = quiet
 	sweeper, err := sweep.New(source, canceller, cfg)
@@ -79,7 +79,7 @@ func newSweeper(t *testing.T, source sweep.Source, canceller sweep.Canceller, cf
 	return sweeper
 }
 
-// oldestFirst are the runs that were seeded as stalled.
+// oldestFirst returns the runs that were seeded as stalled.
 func oldestFirst(n int) (runIDs []string) {
 	for i := n; i > 0; i-- {
 		runIDs = append(runIDs, runNumber(i))
@@ -89,7 +89,7 @@ func oldestFirst(n int) (runIDs []string) {
 
 var errPoisoned = errors.New("poisoned")
 
-// poisoned is a store in which one session cannot be cancelled.
+// poisoned is a store that cannot cancel one session.
 type poisoned struct {
 	session.Store
 	runID string

@@ -13,7 +13,7 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-func TestADatabaseThatIsDownForAWhile(t *testing.T) {
+func TestOutage(t *testing.T) {
 	server := pgtest.Start(t, pgtest.Options{})
 	db := newPostgres(t, server)
 	db.seed(t, 1000, 60)
@@ -24,7 +24,7 @@ func TestADatabaseThatIsDownForAWhile(t *testing.T) {
 		OnPass: func(p sweep.Pass) {
 			if p.Cancelled > 0 && down != nil {
 				close(down)
-				<-up // or it would be done before the server is down
+				<-up // or the sweep would finish before the server is down
 				down = nil
 			}
 		},
@@ -51,15 +51,16 @@ func TestADatabaseThatIsDownForAWhile(t *testing.T) {
 
 	require.NoError(t, server.Restart())
 	require.Eventually(t, func() bool { return sweeper.Stats().Cancelled == 60 }, patience, time.Millisecond)
-	require.Eventually(t, func() bool { return sweeper.Stats().ConsecutiveFailures == 0 && healthOf(sweeper) == 200 }, patience, time.Millisecond)
+	healthy := func() bool { return sweeper.Stats().ConsecutiveFailures == 0 && healthOf(sweeper) == 200 }
+	require.Eventually(t, healthy, patience, time.Millisecond)
 	require.Equal(t, 60, db.cancelled())
 	for runID, times := range db.cancels(t) {
 		require.Equal(t, 1, times, runID)
 	}
 }
 
-// A database whose only writer is somebody else does not take cancels for a while.
-func TestADatabaseThatIsLockedForAWhile(t *testing.T) {
+// TestLockedDatabase holds SQLite's write lock while a sweeper tries to cancel.
+func TestLockedDatabase(t *testing.T) {
 	db := newSQLite(t)
 	db.seed(t, 100, 3)
 	s := db.store(t)

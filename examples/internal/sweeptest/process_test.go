@@ -17,13 +17,13 @@ type process struct {
 	t      *testing.T
 	cmd    *exec.Cmd
 	input  io.Closer
-	said   chan line // closed when it has ended and was waited for
+	said   chan line // closed once the child has exited
 	killed bool
-	err    error // how it ended, once said is closed
+	err    error // the result of Wait, once said is closed
 	stderr bytes.Buffer
 }
 
-// start starts a child. What it says must be taken from said.
+// start starts a child. The test must receive its lines from said.
 func start(t *testing.T, j job) *process {
 	t.Helper()
 	self, err := os.Executable()
@@ -31,7 +31,8 @@ func start(t *testing.T, j job) *process {
 	text, err := json.Marshal(j)
 	require.NoError(t, err)
 	p := &process{t: t, cmd: exec.Command(self), said: make(chan line, 16)}
-	p.cmd.Env = append(os.Environ(), asChild+"="+string(text), "GORACE=atexit_sleep_ms=0") // or each would end a second late
+	// Without GORACE each child would exit a second late.
+	p.cmd.Env = append(os.Environ(), asChild+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	p.cmd.Stderr = &p.stderr
 	p.input, err = p.cmd.StdinPipe()
 	require.NoError(t, err)
@@ -59,16 +60,16 @@ func (p *process) read(out io.Reader) {
 	p.err = p.cmd.Wait()
 }
 
-// kill is SIGKILL.
+// kill sends SIGKILL.
 func (p *process) kill() {
 	p.killed = true
-	_ = p.cmd.Process.Kill() // one that has ended is what we want
+	_ = p.cmd.Process.Kill() // the child may have exited already
 }
 
-// end has it end by itself.
+// end makes the child exit by itself.
 func (p *process) end() { p.input.Close() }
 
-// must is what the child says next.
+// must returns the child's next line.
 func (p *process) must() line {
 	p.t.Helper()
 	select {
@@ -83,7 +84,7 @@ func (p *process) must() line {
 	}
 }
 
-// wait waits for its end, which must not be an error of its own.
+// wait waits for the child's end. It fails the test if the child failed.
 func (p *process) wait() {
 	p.t.Helper()
 	for range p.said {

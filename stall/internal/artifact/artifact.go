@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// Folder is the folder of the artifacts in that of their step.
+// Folder is the folder of the artifacts, inside the folder of their step.
 const Folder = "_stall"
 
 // The files in [Folder].
@@ -20,24 +20,25 @@ const (
 	DecisionFile = "decision.json"
 )
 
-// patience is how often a write begins again because another process took away what it stood on: a temporary file, by [Open], or the folder.
-const patience = 10
+// maxTries is how often to try a write if another process removes the temporary file, as [Open] does, or the folder.
+const maxTries = 10
 
-// A Dir is the folder of one step's artifacts. [Open] makes one. It is safe for concurrent use; of several processes on one step each may write files anew,
-// but only one may append probes.
+// A Dir is the folder of one step's artifacts. [Open] makes one. It is safe for concurrent use. If several processes
+// use the same step, each of them may replace files, but only one may append probes.
 type Dir struct {
 	step string
 
 	mu      sync.Mutex
 	root    *os.Root
-	written map[string]bool // by this Dir; what an earlier one left is not pointed to
+	written map[string]bool // by this Dir, so that nothing points to the files of an earlier one
 }
 
-// Open opens the folder of a step's artifacts. The root folder is made where it is missing, with its parents, for this user only (0700); one that is there
-// stays as it is and may be named by a symbolic link. The step's folders are made by the first write, so that a step that does not stall leaves none.
-// Temporary files that a crashed process left in them are removed. Close the Dir when it is no longer needed.
+// Open opens the folder of a step's artifacts. It makes the root folder and its parents if they are missing, for this
+// user only (0700). An existing root stays as it is, and root may be a symbolic link to it. The first write makes the
+// step's folders, so that a step that does not stall leaves none. Open removes temporary files that a crashed process
+// left there. The caller must close the Dir.
 //
-// The error wraps [ErrInvalidStep], [ErrSymlink] or [ErrInTheWay], or is the file system's.
+// Open wraps [ErrInvalidStep], [ErrSymlink], [ErrInTheWay] or an error of the file system.
 func Open(root, step string) (*Dir, error) {
 	if err := CheckStep(step); err != nil {
 		return nil, fmt.Errorf("open stall artifacts: %w", err)
@@ -47,7 +48,7 @@ func Open(root, step string) (*Dir, error) {
 		return nil, fmt.Errorf("open stall artifacts: %w", err)
 	}
 	d := &Dir{step: step, root: r, written: map[string]bool{}}
-	if err := d.tidy(); err != nil {
+	if err := d.removeLeftovers(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open stall artifacts %s: %w", d.path(""), err), r.Close())
 	}
 	return d, nil
@@ -57,7 +58,7 @@ func openRoot(root string) (*os.Root, error) {
 	if root == "" {
 		return nil, errors.New("the root folder is empty: name a folder, such as state/artifacts")
 	}
-	absolute, err := filepath.Abs(root) // for errors: the working directory may be another by then
+	absolute, err := filepath.Abs(root) // for errors, because the working directory can change
 	if err != nil {
 		return nil, fmt.Errorf("%s: find the absolute path: %w", root, err)
 	}
@@ -67,29 +68,29 @@ func openRoot(root string) (*os.Root, error) {
 	return os.OpenRoot(absolute)
 }
 
-// WriteTail writes the end of standard error, from which the caller removed what is secret.
+// WriteTail writes stderr.tail.log. The caller has to remove secrets from the tail.
 func (d *Dir) WriteTail(tail []byte) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.replace(TailFile, tail)
 }
 
-// Close gives the root folder back; later calls return an error that wraps [os.ErrClosed]. Closing again does nothing.
+// Close closes the root folder. Later calls of other methods wrap [os.ErrClosed]. Closing again does nothing.
 func (d *Dir) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.root.Close()
 }
 
-// replace writes a file anew and keeps that it was.
+// replace replaces a file and notes that this Dir wrote it.
 func (d *Dir) replace(name string, text []byte) error {
 	return d.write(name, func(folder *os.Root) error { return replace(folder, name, text) })
 }
 
-// write does one write in the folder, and begins again where the folder changed under it.
+// write does one write in the folder. It tries again if another process changed the folder meanwhile.
 func (d *Dir) write(name string, do func(folder *os.Root) error) error {
 	err := d.inFolder(do)
-	for try := 1; try < patience && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist)); try++ {
+	for try := 1; try < maxTries && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist)); try++ {
 		err = d.inFolder(do)
 	}
 	if err != nil {
@@ -104,7 +105,7 @@ func (d *Dir) inFolder(do func(folder *os.Root) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = step.Close() }() // nothing was written through it
+	defer func() { _ = step.Close() }() // only a folder: nothing is lost
 	folder, err := makeFolder(step, Folder)
 	if err != nil {
 		return err
@@ -113,8 +114,9 @@ func (d *Dir) inFolder(do func(folder *os.Root) error) error {
 	return do(folder)
 }
 
-// tidy removes what a crashed process left, where there is a folder.
-func (d *Dir) tidy() error {
+// removeLeftovers removes the temporary files of a crashed process, if there is a folder. It fails if something else is
+// in the place of a file.
+func (d *Dir) removeLeftovers() error {
 	step, err := enterFolder(d.root, d.step)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -131,10 +133,10 @@ func (d *Dir) tidy() error {
 		return err
 	}
 	defer func() { _ = folder.Close() }()
-	return errors.Join(checkFiles(folder), removeLeftovers(folder))
+	return errors.Join(checkFiles(folder), removeTemporaries(folder))
 }
 
-// pointer is the name of a file that was written, and empty for one that was not.
+// pointer returns the name of a file that this Dir wrote, and an empty text for any other.
 func (d *Dir) pointer(name string) string {
 	if !d.written[name] {
 		return ""

@@ -3,30 +3,31 @@ package artifact
 // DecisionSchema names the contract of [DecisionFile].
 const DecisionSchema = "watchdog.stall.decision/v1"
 
-// Incomplete is the one decision there is: the check came to no answer.
+// Incomplete is the only decision: the check gave no answer.
 const Incomplete = "incomplete"
 
-// A Decision is what decision.json says, in the order of its fields, about a completion check that stalled.
+// A Decision is the content of decision.json, in the order of its fields. It describes a completion check that stalled.
 type Decision struct {
 	// Schema is DecisionSchema, Decision is Incomplete; WriteDecision sets them.
 	Schema   string `json:"schema"`
 	Decision string `json:"decision"`
 	CheckID  string `json:"check_id"`
 	Workflow string `json:"workflow"`
-	// Step is that of the Dir; WriteDecision sets it.
+	// Step is the step of the Dir; WriteDecision sets it.
 	Step      string `json:"step"`
 	Iteration int    `json:"iteration"`
-	// Reasons are those of the probe, where the host has them published.
+	// Reasons are the probe's, if the host publishes them.
 	Reasons []string `json:"reasons"`
-	// Fingerprints are written as [Set] has them.
+	// Fingerprints are written as [Set] returns them.
 	Fingerprints []string `json:"fingerprints"`
-	// Event points to event.json, from the folder of decision.json, where the same Dir wrote it before; WriteDecision sets it.
+	// Event is the name of event.json, in the same folder, if the same Dir wrote it before; WriteDecision sets it.
 	Event string `json:"event,omitempty"`
 	// DecidedAtUnix is in seconds.
 	DecidedAtUnix int64 `json:"decided_at_unix"`
 }
 
-// WriteDecision writes decision.json as [Dir.WriteEvent] does event.json: after the first event, for its pointer, and before the last, which then points back.
+// WriteDecision writes decision.json as [Dir.WriteEvent] writes event.json. Call it after the first event, so that the
+// decision points to it, and before the last event, which then points to the decision.
 func (d *Dir) WriteDecision(dec Decision) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -22,14 +22,15 @@ func init() {
 	children["nobody"] = writeAsNobody
 }
 
-// The child may not write files of more than 600 bytes: a write beyond is torn, as on a disk that is full, by a limit that needs no rights.
-func TestAFileThatDoesNotFitIsWholeOrAbsent(t *testing.T) {
-	b := newBed(t)
-	run(t, child(t, "limited", b.base))
-	_, err := decode([]byte(b.read(artifact.EventFile)))
+// TestFileSizeLimit checks that a file that does not fit is whole or absent. The child may not write files of more
+// than 600 bytes. This tears a write as a full disk does, and the limit needs no privileges.
+func TestFileSizeLimit(t *testing.T) {
+	f := newFixture(t)
+	run(t, child(t, "limited", f.base))
+	_, err := decode([]byte(f.read(artifact.EventFile)))
 	require.NoError(t, err)
-	require.Len(t, probes(t, b), 2)
-	require.ElementsMatch(t, []string{artifact.EventFile, artifact.ProbeFile}, b.names(), "nothing is left beside them")
+	require.Len(t, probes(t, f), 2)
+	require.ElementsMatch(t, []string{artifact.EventFile, artifact.ProbeFile}, f.names(), "nothing is left beside them")
 }
 
 func writeAtALimit() error {
@@ -37,7 +38,8 @@ func writeAtALimit() error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(d.WriteEvent(numbered(0)), d.AppendProbe(artifact.Probe{}), d.AppendProbe(artifact.Probe{})); err != nil {
+	probe := artifact.Probe{}
+	if err := errors.Join(d.WriteEvent(numbered(0)), d.AppendProbe(probe), d.AppendProbe(probe)); err != nil {
 		return err
 	}
 	signal.Ignore(syscall.SIGXFSZ)
@@ -51,10 +53,10 @@ func writeAtALimit() error {
 	)
 }
 
-func TestAFullDisk(t *testing.T) {
-	b := newBed(t)
-	cmd := child(t, "small disk", b.base)
-	cmd.SysProcAttr = &syscall.SysProcAttr{ // a mount that only the child sees, and that ends with it
+func TestFullDisk(t *testing.T) {
+	f := newFixture(t)
+	cmd := child(t, "small disk", f.base)
+	cmd.SysProcAttr = &syscall.SysProcAttr{ // so that only the child sees its mount, which ends with it
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
@@ -67,7 +69,7 @@ func writeOnASmallDisk() error {
 		return err
 	}
 	if err := syscall.Mount("tmpfs", "root", "tmpfs", 0, "size=64k"); err != nil {
-		return skipped(err)
+		return skipError(err)
 	}
 	d, err := artifact.Open("root", "build")
 	if err != nil {
@@ -93,13 +95,14 @@ func writeOnASmallDisk() error {
 	if len(left) != 2 {
 		leftErr = fmt.Errorf("there are %v, not two files", left)
 	}
-	if err := errors.Join(err, readErr, decodeErr, linesErr, leftErr, os.Remove(filepath.Join("root", "ballast"))); err != nil {
+	removeErr := os.Remove(filepath.Join("root", "ballast"))
+	if err := errors.Join(err, readErr, decodeErr, linesErr, leftErr, removeErr); err != nil {
 		return err
 	}
-	return d.WriteEvent(numbered(2)) // once there is room again
+	return d.WriteEvent(numbered(2)) // there is room again
 }
 
-// fill takes all the room there is.
+// fill fills the disk.
 func fill(name string) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_WRONLY, 0o600)
 	for block := make([]byte, 4096); err == nil; {
@@ -108,24 +111,24 @@ func fill(name string) {
 	_ = f.Close()
 }
 
-func TestAFolderThatMayNotBeWrittenTo(t *testing.T) {
-	b := newBed(t)
-	require.NoError(t, os.MkdirAll(b.path(""), 0o755))
-	for _, folder := range []string{filepath.Dir(b.base), b.base, b.root, filepath.Join(b.root, "build")} {
+func TestReadOnlyFolder(t *testing.T) {
+	f := newFixture(t)
+	require.NoError(t, os.MkdirAll(f.path(""), 0o755))
+	for _, folder := range []string{filepath.Dir(f.base), f.base, f.root, filepath.Join(f.root, "build")} {
 		require.NoError(t, os.Chmod(folder, 0o755))
 	}
-	require.NoError(t, os.Chmod(b.path(""), 0o555))
-	t.Cleanup(func() { require.NoError(t, os.Chmod(b.path(""), 0o700)) }) // to be removed
-	before := see(t, b.base)
-	run(t, child(t, "nobody", b.base))
-	require.Equal(t, before, see(t, b.base))
+	require.NoError(t, os.Chmod(f.path(""), 0o555))
+	t.Cleanup(func() { require.NoError(t, os.Chmod(f.path(""), 0o700)) }) // so that it can be removed
+	before := snapshot(t, f.base)
+	run(t, child(t, "nobody", f.base))
+	require.Equal(t, before, snapshot(t, f.base))
 }
 
-// writeAsNobody gives up the rights of root, who may write everywhere.
+// writeAsNobody gives up the privileges of root, who may write everywhere.
 func writeAsNobody() error {
 	if os.Getuid() == 0 {
 		if err := syscall.Setuid(65534); err != nil {
-			return skipped(err)
+			return skipError(err)
 		}
 	}
 	d, err := artifact.Open("root", "build")
@@ -140,18 +143,20 @@ func writeAsNobody() error {
 	return d.Close()
 }
 
-// mustFail says whether a write failed with what the system said, and named its file.
+// mustFail checks that a write failed with the system's error, and that the error names the file.
 func mustFail(err error, with syscall.Errno, name string) error {
-	if !errors.Is(err, with) || !strings.Contains(err.Error(), "write stall artifact ") || !strings.Contains(err.Error(), name) {
-		return fmt.Errorf("write %s: want an error that names it and wraps %q, got: %w", name, with.Error(), err)
+	if errors.Is(err, with) {
+		if text := err.Error(); strings.Contains(text, "write stall artifact ") && strings.Contains(text, name) {
+			return nil
+		}
 	}
-	return nil
+	return fmt.Errorf("write %s: want an error that names it and wraps %q, got: %w", name, with.Error(), err)
 }
 
 const skip = "skipped: "
 
-// skipped has a child say that it may not do what the test needs.
-func skipped(err error) error { return fmt.Errorf(skip+"%w", err) }
+// skipError is the error of a child that may not do what the test needs.
+func skipError(err error) error { return fmt.Errorf(skip+"%w", err) }
 
 func run(t *testing.T, cmd *exec.Cmd) {
 	t.Helper()

@@ -1,16 +1,18 @@
-// Package artifact writes the files that a trip of the stall sentinel leaves, each whole or not at all:
+// Package artifact writes the files that describe a trip of the stall sentinel. Each file is there whole or not at all:
 //
-//	<root>/<step>/_stall/event.json       what tripped, what was done about it and what that came to
+//	<root>/<step>/_stall/event.json       what tripped, what was done about it and how the command ended
 //	<root>/<step>/_stall/probe.jsonl      a line for each probe
 //	<root>/<step>/_stall/stderr.tail.log  the end of standard error
 //	<root>/<step>/_stall/decision.json    for a completion check: that it is incomplete, and why
 //
-// A file that is written anew is first written beside its name, synced, and then renamed: a reader sees the old one or the new one. The bytes of all but
-// stderr.tail.log are a contract with whoever reads them later.
+// A file is written under a temporary name, synced, and then renamed: a reader sees the old file or the new one. Other
+// programs read these files, so the bytes of all but stderr.tail.log are a contract.
 //
-// Nothing outside the root is touched, whatever a step is called and whatever lies in its folder: a step's name is one path element ([CheckStep]), the root stays
-// the folder that it was when it was opened, and a symbolic link below it is refused, also one that points inside. Every call goes down from the root anew
-// and so sees a link, or a missing folder, that was not there at the call before.
+// Nothing outside of the root is touched, whatever a step is called and whatever is in its folder. A step's name is one
+// path element ([CheckStep]), the root stays the folder that it was when it was opened, and a symbolic link below it is
+// refused even if it points inside. Every call walks down from the root again, so that it sees a link, or a missing
+// folder, that was not there before.
 //
-// The package does not decide, does not redact and does not bound what it is given; it does not take away what an earlier attempt at the same step left.
+// The package does not decide, does not redact and does not limit the size of what it writes. It does not remove the
+// files of an earlier attempt at the same step.
 package artifact

@@ -1,4 +1,4 @@
 package artifact
 
-// TempPrefix begins the names of files that are being written.
+// TempPrefix is the prefix of temporary files.
 const TempPrefix = tempPrefix

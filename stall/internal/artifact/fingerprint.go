@@ -10,9 +10,9 @@ import (
 
 // The bounds of fingerprints.
 const (
-	MaxFingerprint  = 200 // bytes of one
-	MaxFingerprints = 32  // of one [Set]
-	shortHash       = 12  // hexadecimal digits of a hash in one
+	MaxFingerprint  = 200 // bytes in one fingerprint
+	MaxFingerprints = 32  // fingerprints in one [Set]
+	shortHash       = 12  // hexadecimal digits of a hash in a fingerprint
 )
 
 // The fingerprints of a silent command.
@@ -21,11 +21,11 @@ const (
 	NeverOutputFingerprint = "stall/no_output:never" // there was no output at all
 )
 
-// TerminalProbeFingerprint is that of a probe that says that a state is terminal and not which.
+// TerminalProbeFingerprint is for a probe that calls a state terminal and gives no fingerprint of its own.
 const TerminalProbeFingerprint = "stall/terminal:probe"
 
-// NoProgressFingerprint is that of a probe's digest that does not change: "stall/no_progress:" and the first 12 digits of the hash. What is no hash is
-// hashed.
+// NoProgressFingerprint is for a probe's digest that does not change: "stall/no_progress:" and the first 12 digits of
+// the digest. A digest that is not a hash is hashed first.
 func NoProgressFingerprint(digest string) string {
 	if !isHash(digest) {
 		digest = hash(digest)
@@ -33,14 +33,15 @@ func NoProgressFingerprint(digest string) string {
 	return "stall/no_progress:" + digest[:shortHash]
 }
 
-// PatternFingerprint is that of the nth terminal pattern, from 1: "stall/terminal:pattern-1".
+// PatternFingerprint is for the nth terminal pattern, from 1: "stall/terminal:pattern-1".
 func PatternFingerprint(n int) string { return "stall/terminal:pattern-" + strconv.Itoa(n) }
 
-// BlindFingerprint is that of probes that could not observe: "stall/probe_blind:timeout".
+// BlindFingerprint is for probes that could not observe: "stall/probe_blind:timeout".
 func BlindFingerprint(why string) string { return Fingerprint("", "stall/probe_blind:"+why) }
 
-// Fingerprint is a valid fingerprint of a text, after a prefix and a slash where there is a prefix. One that is valid stays as it is. In another every
-// character that may not be there becomes "_", it is cut to its length, and a hash is added at the end, which keeps two such texts apart.
+// Fingerprint returns a valid fingerprint for a text. If prefix is not empty, the prefix and a slash come first. A text
+// that is valid stays as it is. In any other text, characters that are not allowed become "_", the text is cut to the
+// longest length, and a hash is added at the end, so that two texts do not get the same fingerprint.
 func Fingerprint(prefix, text string) string {
 	if prefix != "" {
 		text = prefix + "/" + text
@@ -49,7 +50,7 @@ func Fingerprint(prefix, text string) string {
 		return text
 	}
 	clean := strings.Map(func(r rune) rune {
-		if isFingerprint(r) {
+		if allowed(r) {
 			return r
 		}
 		return '_'
@@ -57,17 +58,19 @@ func Fingerprint(prefix, text string) string {
 	return clean[:min(len(clean), MaxFingerprint-1-shortHash)] + "-" + hash(text)[:shortHash]
 }
 
-// ValidFingerprint says whether a text can be compared as a fingerprint: 1 to 200 of the characters A-Z, a-z, 0-9 and ._:/@=+-.
+// ValidFingerprint reports whether a text is a fingerprint: 1 to 200 of the characters A-Z, a-z, 0-9 and ._:/@=+-.
 func ValidFingerprint(s string) bool {
-	return s != "" && len(s) <= MaxFingerprint && !strings.ContainsFunc(s, func(r rune) bool { return !isFingerprint(r) })
+	return s != "" && len(s) <= MaxFingerprint && !strings.ContainsFunc(s, func(r rune) bool { return !allowed(r) })
 }
 
-func isFingerprint(r rune) bool {
+// allowed reports whether a fingerprint may contain the character.
+func allowed(r rune) bool {
 	return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._:/@=+-", r)
 }
 
-// Set is the normal form of fingerprints: valid ones, made so by [Fingerprint], sorted, each once, the first 32 of them; never nil. Two sets are the same if these
-// are. What it is given stays as it is.
+// Set returns the normal form of a set of fingerprints: made valid by [Fingerprint], sorted, without duplicates, and
+// only the first 32. Two sets are the same if their normal forms are equal. The result is never nil, and the argument
+// is not changed.
 func Set(fingerprints []string) []string {
 	set := make([]string, 0, len(fingerprints))
 	for _, text := range fingerprints {

@@ -10,8 +10,8 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
-func TestFingerprints(t *testing.T) {
-	const digest = "00112233445566778899aabb"
+func TestFingerprint(t *testing.T) {
+	tooLong := artifact.Fingerprint("", strings.Repeat("x", 201))
 	for want, got := range map[string]string{
 		"stall/no_output":                   artifact.NoOutputFingerprint,
 		"ci/stall/no_output:never":          artifact.Fingerprint("ci", artifact.NeverOutputFingerprint),
@@ -26,38 +26,42 @@ func TestFingerprints(t *testing.T) {
 		"gr__e-d353a2671b67":                artifact.Fingerprint("", "größe"),
 		"ci/stall/no_output-not":            artifact.Fingerprint("ci", "stall/no_output-not"),
 		strings.Repeat("x", 200):            artifact.Fingerprint("", strings.Repeat("x", 200)),
-		strings.Repeat("x", 187) + "-other": strings.TrimRight(artifact.Fingerprint("", strings.Repeat("x", 201)), "0123456789abcdef") + "other",
+		strings.Repeat("x", 187) + "-other": strings.TrimRight(tooLong, "0123456789abcdef") + "other",
 	} {
 		require.Equal(t, want, got)
 	}
 }
 
-func TestEveryTextHasAFingerprintThatIsValidAndItsOwn(t *testing.T) {
+// TestFingerprintUnique checks that every text has a valid fingerprint of its own.
+func TestFingerprintUnique(t *testing.T) {
 	long := strings.Repeat("x", 300)
-	texts := []string{"", " ", "\n", "a b", "a\tb", "a_b", "größe", "gr\xff", long, long + "y", long + "z", "\x00", "界", "a\"b", "<a>"}
+	texts := []string{
+		"", " ", "\n", "a b", "a\tb", "a_b", "größe", "gr\xff", long, long + "y", long + "z", "\x00", "界", "a\"b", "<a>",
+	}
 	seen := map[string]string{}
 	for _, prefix := range []string{"", "ci", "two words", long} {
 		for _, text := range texts {
 			got := artifact.Fingerprint(prefix, text)
 			require.True(t, artifact.ValidFingerprint(got), "%q of %q", got, text)
 			require.Equal(t, got, artifact.Fingerprint(prefix, text), "it is stable")
-			require.Empty(t, seen[got], "%q and %q have the same", text, seen[got])
+			require.Empty(t, seen[got], "%q and %q have the same fingerprint", text, seen[got])
 			seen[got] = prefix + "|" + text
 		}
 	}
 }
 
-func TestWhatIsNoFingerprint(t *testing.T) {
+func TestInvalidFingerprint(t *testing.T) {
 	for _, text := range []string{"", "a b", "a\n", "é", "a\xff", "a\x00", `a"`, "a,b", "a*", strings.Repeat("x", 201)} {
 		require.False(t, artifact.ValidFingerprint(text), "%q", text)
 	}
 }
 
-func TestASetIsSortedAndBoundedAndHasNoDoubles(t *testing.T) {
+// TestSet checks that a set is sorted, is bounded and has no duplicates.
+func TestSet(t *testing.T) {
 	require.Equal(t, []string{}, artifact.Set(nil))
 	given := []string{"b", "a", "b", "two words", "a"}
 	require.Equal(t, []string{"a", "b", "two_words-a03f1d611645"}, artifact.Set(given))
-	require.Equal(t, []string{"b", "a", "b", "two words", "a"}, given, "what it is given stays")
+	require.Equal(t, []string{"b", "a", "b", "two words", "a"}, given, "the argument is not changed")
 
 	many := []string{}
 	for i := range 100 {

@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// The errors of what stands in the way of an artifact.
+// The errors for something that is in the place of an artifact.
 var (
-	// ErrSymlink is wrapped by what [Open] and the writes of a [Dir] return for a symbolic link where a step's folder, [Folder] or a file in it belongs, wherever
-	// it points. It is left as it is.
+	// ErrSymlink is for a symbolic link in the place of a step's folder, of [Folder] or of a file in it. [Open] and the
+	// write methods of a [Dir] wrap it, wherever the link points, and do not change the link.
 	ErrSymlink = errors.New("a symbolic link is in the way")
-	// ErrInTheWay is wrapped by what they return for anything else that does not belong there: a file for a folder, a folder, a pipe or a device for a
-	// file, and a file to append to that has other names as well.
+	// ErrInTheWay is for anything else in such a place: a file instead of a folder; a folder, a pipe or a device instead
+	// of a file; or a file to append to that has more than one hard link. The same functions wrap it.
 	ErrInTheWay = errors.New("something else is in the way")
 )
 
@@ -23,10 +23,10 @@ const (
 	fileMode   fs.FileMode = 0o600
 )
 
-// tempPrefix begins the names of files that are being written, and of no others.
+// tempPrefix is the prefix of temporary files. No other file here has it.
 const tempPrefix = ".watchdog-"
 
-// makeFolder opens a folder in another, and makes it where it is missing.
+// makeFolder opens a subfolder, and makes it if it is missing.
 func makeFolder(parent *os.Root, name string) (*os.Root, error) {
 	folder, err := enterFolder(parent, name)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -41,8 +41,8 @@ func makeFolder(parent *os.Root, name string) (*os.Root, error) {
 	return enterFolder(parent, name)
 }
 
-// enterFolder opens a folder in another, and no link. A Root follows links that stay inside it, asked for O_NOFOLLOW or not, so what was opened is compared
-// with what stood there.
+// enterFolder opens a subfolder that is not a symbolic link. An os.Root follows links that stay inside of it, even with
+// O_NOFOLLOW, so enterFolder compares what it opened with what was there before.
 func enterFolder(parent *os.Root, name string) (*os.Root, error) {
 	before, err := parent.Lstat(name)
 	if err != nil {
@@ -51,7 +51,7 @@ func enterFolder(parent *os.Root, name string) (*os.Root, error) {
 	if err := checkFolder(before, name); err != nil {
 		return nil, err
 	}
-	folder, err := parent.OpenRoot(name + "/.") // which only a folder has: the opening of a pipe would wait for a writer
+	folder, err := parent.OpenRoot(name + "/.") // fails for a pipe, whose opening would wait for a writer
 	if err != nil {
 		return nil, err
 	}
@@ -68,7 +68,7 @@ func enterFolder(parent *os.Root, name string) (*os.Root, error) {
 func checkFolder(info fs.FileInfo, name string) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		return linked(name)
+		return symlinkError(name)
 	case !info.IsDir():
 		return fmt.Errorf("%w: %s is not a folder (%v); remove it", ErrInTheWay, name, info.Mode())
 	}
@@ -78,16 +78,16 @@ func checkFolder(info fs.FileInfo, name string) error {
 func checkFile(info fs.FileInfo, name string) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
-		return linked(name)
+		return symlinkError(name)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%w: %s is not a regular file (%v); remove it", ErrInTheWay, name, info.Mode())
 	}
 	return nil
 }
 
-func linked(name string) error { return fmt.Errorf("%w: %s; remove it", ErrSymlink, name) }
+func symlinkError(name string) error { return fmt.Errorf("%w: %s; remove it", ErrSymlink, name) }
 
-// checkFiles finds what is in the way of the files before one of them is needed.
+// checkFiles checks the places of all files before one of them is needed.
 func checkFiles(folder *os.Root) error {
 	for _, name := range []string{EventFile, ProbeFile, TailFile, DecisionFile} {
 		if err := checkPlace(folder, name); err != nil {
@@ -97,7 +97,7 @@ func checkFiles(folder *os.Root) error {
 	return nil
 }
 
-// checkPlace checks that a file can be put there: it is missing or a regular file.
+// checkPlace checks that nothing but a regular file is in the place of a file.
 func checkPlace(folder *os.Root, name string) error {
 	info, err := folder.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -109,10 +109,10 @@ func checkPlace(folder *os.Root, name string) error {
 	return checkFile(info, name)
 }
 
-// removeLeftovers removes the files that no process writes any more. While one writes they may be its own and stay.
-func removeLeftovers(folder *os.Root) error {
-	release, alone := claim(folder)
-	defer release()
+// removeTemporaries removes temporary files. While another process writes in the folder they may be in use, and stay.
+func removeTemporaries(folder *os.Root) error {
+	unlock, alone := lockExclusive(folder)
+	defer unlock()
 	if !alone {
 		return nil
 	}

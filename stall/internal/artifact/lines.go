@@ -9,14 +9,15 @@ import (
 	"os"
 )
 
-// appendLine adds a line to a file. What stands after the last newline was torn by a crash, or by a full disk, and is cut off first; a line that does not go in
-// whole is taken out again. It is not synced: a probe is not worth waiting for a disk.
+// appendLine appends a line to a file. First it removes an incomplete last line, which a crash or a full disk can
+// leave. If the line cannot be written whole, it is removed again. The file is not synced, because a probe is not
+// worth waiting for the disk.
 func appendLine(folder *os.Root, name string, text []byte) error {
 	f, err := openLines(folder, name)
 	if err != nil {
 		return err
 	}
-	end, err := mend(folder, name, f)
+	end, err := removeTornLine(folder, name, f)
 	if err == nil {
 		err = appendWhole(folder, name, f, text, end)
 	}
@@ -28,10 +29,10 @@ func appendWhole(folder *os.Root, name string, f *os.File, text []byte, end int6
 	if err == nil {
 		return nil
 	}
-	return errors.Join(err, cut(folder, name, end))
+	return errors.Join(err, truncate(folder, name, end))
 }
 
-// openLines opens a file to read and append; it makes one where none is.
+// openLines opens a file for reading and appending, and makes it if it is missing.
 func openLines(folder *os.Root, name string) (*os.File, error) {
 	_, err := folder.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +41,8 @@ func openLines(folder *os.Root, name string) (*os.File, error) {
 	return openFile(folder, name, os.O_RDWR|os.O_APPEND)
 }
 
-// openFile opens a file that is there, and no link: what was opened is compared with what stood there, as in enterFolder.
+// openFile opens an existing file that is not a symbolic link. Like enterFolder it compares what it opened with what
+// was there before.
 func openFile(folder *os.Root, name string, flag int) (*os.File, error) {
 	before, err := folder.Lstat(name)
 	if err != nil {
@@ -49,7 +51,7 @@ func openFile(folder *os.Root, name string, flag int) (*os.File, error) {
 	if err := checkFile(before, name); err != nil {
 		return nil, err
 	}
-	f, err := folder.OpenFile(name, flag|noWaiting, 0)
+	f, err := folder.OpenFile(name, flag|nonblock, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +60,7 @@ func openFile(folder *os.Root, name string, flag int) (*os.File, error) {
 	case err != nil:
 	case !os.SameFile(before, after):
 		err = fmt.Errorf("%w: %s was put in the place of another file just now", ErrSymlink, name)
-	case hasOtherNames(after): // one of them may be outside the root
+	case hasHardLinks(after): // one of them may be outside of the root
 		err = fmt.Errorf("%w: %s is a file that has other names too; remove it", ErrInTheWay, name)
 	}
 	if err != nil {
@@ -67,8 +69,8 @@ func openFile(folder *os.Root, name string, flag int) (*os.File, error) {
 	return f, nil
 }
 
-// mend cuts a file off after its last newline, and returns where that is.
-func mend(folder *os.Root, name string, f *os.File) (end int64, err error) {
+// removeTornLine cuts a file off after its last newline, and returns the new size.
+func removeTornLine(folder *os.Root, name string, f *os.File) (end int64, err error) {
 	info, err := f.Stat()
 	if err != nil {
 		return 0, err
@@ -77,11 +79,12 @@ func mend(folder *os.Root, name string, f *os.File) (end int64, err error) {
 	if err != nil || end == info.Size() {
 		return end, err
 	}
-	return end, cut(folder, name, end)
+	return end, truncate(folder, name, end)
 }
 
-// cut shortens a file through a handle of its own: one for appending may not on every system.
-func cut(folder *os.Root, name string, size int64) error {
+// truncate shortens a file. It opens the file again, because some systems cannot truncate a file that is open for
+// appending.
+func truncate(folder *os.Root, name string, size int64) error {
 	f, err := openFile(folder, name, os.O_WRONLY)
 	if err != nil {
 		return err
@@ -89,7 +92,7 @@ func cut(folder *os.Root, name string, size int64) error {
 	return errors.Join(f.Truncate(size), f.Close())
 }
 
-// endOfLines looks for the last newline from the end, and returns the place after it.
+// endOfLines searches backwards for the last newline and returns the offset after it.
 func endOfLines(f io.ReaderAt, size int64) (int64, error) {
 	block := make([]byte, 4096)
 	for size > 0 {

@@ -12,10 +12,10 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
-// probes are the lines of probe.jsonl, each of which has to be one.
-func probes(t *testing.T, b *bed) []artifact.Probe {
+// probes returns the lines of probe.jsonl. Each of them must be valid.
+func probes(t *testing.T, f *fixture) []artifact.Probe {
 	t.Helper()
-	text := b.read(artifact.ProbeFile)
+	text := f.read(artifact.ProbeFile)
 	require.True(t, strings.HasSuffix(text, "}\n"), "the last line is whole")
 	read := []artifact.Probe{}
 	for line := range strings.Lines(text) {
@@ -26,7 +26,8 @@ func probes(t *testing.T, b *bed) []artifact.Probe {
 	return read
 }
 
-func TestATornLineIsCutOffFirst(t *testing.T) {
+// TestTornLine checks that an incomplete last line is removed before the next line is appended.
+func TestTornLine(t *testing.T) {
 	whole := `{"same": 1}` + "\n"
 	for name, c := range map[string]struct {
 		text string
@@ -43,55 +44,58 @@ func TestATornLineIsCutOffFirst(t *testing.T) {
 		"zeros, as some file systems end": {whole + strings.Repeat("\x00", 512), 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
-			require.NoError(t, os.MkdirAll(b.path(""), 0o700))
-			require.NoError(t, os.WriteFile(b.path(artifact.ProbeFile), []byte(c.text), 0o600))
-			require.NoError(t, b.open("build").AppendProbe(artifact.Probe{Same: 7}))
-			read := probes(t, b)
+			f := newFixture(t)
+			require.NoError(t, os.MkdirAll(f.path(""), 0o700))
+			require.NoError(t, os.WriteFile(f.path(artifact.ProbeFile), []byte(c.text), 0o600))
+			require.NoError(t, f.open("build").AppendProbe(artifact.Probe{Same: 7}))
+			read := probes(t, f)
 			require.Len(t, read, c.want)
 			require.Equal(t, 7, read[len(read)-1].Same)
-			require.True(t, c.want == 1 || read[0].Same == 1, "what was whole stays")
+			require.True(t, c.want == 1 || read[0].Same == 1, "whole lines stay")
 		})
 	}
 }
 
-func TestLinesAreAddedToThoseOfAnEarlierAttempt(t *testing.T) {
-	b := newBed(t)
+// TestAppend checks that lines are appended to those of an earlier attempt.
+func TestAppend(t *testing.T) {
+	f := newFixture(t)
 	for i := range 3 {
-		d := b.open("build")
+		d := f.open("build")
 		require.NoError(t, d.AppendProbe(artifact.Probe{Same: i}))
 		require.NoError(t, d.AppendProbe(artifact.Probe{Same: i}))
 	}
-	require.Len(t, probes(t, b), 6)
+	require.Len(t, probes(t, f), 6)
 }
 
-func TestAFileThatHasOtherNamesIsNotAppendedTo(t *testing.T) {
-	b := newBed(t)
-	require.NoError(t, os.MkdirAll(b.path(""), 0o700))
-	if err := os.Link(filepath.Join(b.outside, artifact.ProbeFile), b.path(artifact.ProbeFile)); err != nil {
+// TestHardLink checks that nothing is appended to a file that has another name.
+func TestHardLink(t *testing.T) {
+	f := newFixture(t)
+	require.NoError(t, os.MkdirAll(f.path(""), 0o700))
+	if err := os.Link(filepath.Join(f.outside, artifact.ProbeFile), f.path(artifact.ProbeFile)); err != nil {
 		t.Skipf("no hard links here: %v", err)
 	}
-	unchanged(t, b.outside)
-	err := b.open("build").AppendProbe(artifact.Probe{})
+	expectUnchanged(t, f.outside)
+	err := f.open("build").AppendProbe(artifact.Probe{})
 	require.ErrorIs(t, err, artifact.ErrInTheWay)
 }
 
-func TestAProbeThatMayHoldItsOwnTextIsRefused(t *testing.T) {
+// TestInvalidProbe checks that a text that a probe may have printed is refused and not quoted.
+func TestInvalidProbe(t *testing.T) {
 	const canary = "hunter2"
 	for name, p := range map[string]artifact.Probe{
-		"a digest as the probe gave it":  {Digest: canary},
-		"a digest in capitals":           {Digest: "00112233445566778899AABB"},
-		"a short digest":                 {Digest: "00112233"},
-		"a long digest":                  {Digest: strings.Repeat("0", 129)},
-		"a class that is none":           {Class: canary},
-		"a blindness that is no reason ": {Blind: canary},
+		"a digest as the probe gave it": {Digest: canary},
+		"a digest in capitals":          {Digest: "00112233445566778899AABB"},
+		"a short digest":                {Digest: "00112233"},
+		"a long digest":                 {Digest: strings.Repeat("0", 129)},
+		"an unknown class":              {Class: canary},
+		"an unknown blindness":          {Blind: canary},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
-			err := b.open("build").AppendProbe(p)
+			f := newFixture(t)
+			err := f.open("build").AppendProbe(p)
 			require.ErrorIs(t, err, artifact.ErrInvalidProbe)
 			require.NotContains(t, err.Error(), canary)
-			require.NoFileExists(t, b.path(artifact.ProbeFile))
+			require.NoFileExists(t, f.path(artifact.ProbeFile))
 		})
 	}
 }

@@ -8,20 +8,22 @@ import (
 	"syscall"
 )
 
-// share marks a folder as one that a file is being written in, until release is called or the process ends. It does not wait: nothing that another process
-// holds may delay a signal, and a writer that got no mark begins again.
-func share(folder *os.Root) (release func()) {
-	release, _ = lock(folder, syscall.LOCK_SH)
-	return release
+// lockShared locks a folder for writing a file in it, until unlock is called or the process ends. It does not wait,
+// because another process must not delay a signal. A writer that gets no lock may lose its temporary file, and then
+// tries again.
+func lockShared(folder *os.Root) (unlock func()) {
+	unlock, _ = lock(folder, syscall.LOCK_SH)
+	return unlock
 }
 
-// claim marks a folder as one that is being tidied, and says whether nobody writes there. A file system without locks says so of none.
-func claim(folder *os.Root) (release func(), alone bool) {
-	release, err := lock(folder, syscall.LOCK_EX)
-	return release, !errors.Is(err, syscall.EWOULDBLOCK)
+// lockExclusive locks a folder for removing temporary files, and reports whether nobody writes there. On a file system
+// without locks it always reports true.
+func lockExclusive(folder *os.Root) (unlock func(), alone bool) {
+	unlock, err := lock(folder, syscall.LOCK_EX)
+	return unlock, !errors.Is(err, syscall.EWOULDBLOCK)
 }
 
-func lock(folder *os.Root, how int) (release func(), err error) {
+func lock(folder *os.Root, how int) (unlock func(), err error) {
 	f, err := folder.Open(".")
 	if err != nil {
 		return func() {}, err

@@ -4,8 +4,8 @@ package artifact
 
 import "os"
 
-// share does nothing where there are no locks: a writer whose file is taken away begins again.
-func share(*os.Root) (release func()) { return func() {} }
+// lockShared does nothing here. A writer that loses its temporary file tries again.
+func lockShared(*os.Root) (unlock func()) { return func() {} }
 
-// claim always does, where there are no locks.
-func claim(*os.Root) (release func(), alone bool) { return func() {}, true }
+// lockExclusive locks nothing here and always reports true.
+func lockExclusive(*os.Root) (unlock func(), alone bool) { return func() {}, true }

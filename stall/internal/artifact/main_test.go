@@ -17,11 +17,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
 
-// childVariable names the child that this test binary is to be; its folder is the working directory.
+// childVariable is the name of the child that this process of the test binary is. The child works in its working
+// directory.
 const childVariable = "WATCHDOG_ARTIFACT_CHILD"
 
-// children are what the test binary does when it is started again as a process of its own.
-var children = map[string]func() error{"writer": writeForEver}
+// children are what the test binary does if it is started as a child.
+var children = map[string]func() error{"writer": writeForever}
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(childVariable); name != "" {
@@ -34,7 +35,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// child prepares the test binary as a process in a folder. The test ends it.
+// child returns the test binary as a child in a folder. The end of the test ends it.
 func child(t *testing.T, name, folder string) *exec.Cmd {
 	t.Helper()
 	binary, err := os.Executable()
@@ -44,7 +45,7 @@ func child(t *testing.T, name, folder string) *exec.Cmd {
 	return cmd
 }
 
-// golden compares a text with a file that a person reads in the diff.
+// golden compares a text with a golden file.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -56,59 +57,59 @@ func golden(t *testing.T, name, got string) {
 	require.Equal(t, string(want), got, "run the test with -update to write %s", path)
 }
 
-// A bed is a root folder for artifacts beside a folder that nothing may touch.
-type bed struct {
+// A fixture is a root folder for artifacts, beside a folder that must not change.
+type fixture struct {
 	t                   *testing.T
 	base, root, outside string
 }
 
-func newBed(t *testing.T) *bed {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	base := t.TempDir()
-	b := &bed{t: t, base: base, root: filepath.Join(base, "root"), outside: filepath.Join(base, "outside")}
+	f := &fixture{t: t, base: base, root: filepath.Join(base, "root"), outside: filepath.Join(base, "outside")}
 	for _, folder := range []string{"", artifact.Folder, "build", "build/" + artifact.Folder} {
-		b.plant(filepath.Join(b.outside, folder))
+		f.populate(filepath.Join(f.outside, folder))
 	}
-	return b
+	return f
 }
 
-// plant makes a folder that has every file an artifact could take the place of.
-func (b *bed) plant(folder string) {
-	b.t.Helper()
-	require.NoError(b.t, os.MkdirAll(folder, 0o755))
+// populate makes a folder with every file that an artifact could replace.
+func (f *fixture) populate(folder string) {
+	f.t.Helper()
+	require.NoError(f.t, os.MkdirAll(folder, 0o755))
 	for _, name := range files {
-		require.NoError(b.t, os.WriteFile(filepath.Join(folder, name), []byte("a canary without a newline"), 0o644))
+		require.NoError(f.t, os.WriteFile(filepath.Join(folder, name), []byte("a canary without a newline"), 0o644))
 	}
-	require.NoError(b.t, os.WriteFile(filepath.Join(folder, artifact.TempPrefix+"theirs"), []byte("a canary"), 0o644))
+	require.NoError(f.t, os.WriteFile(filepath.Join(folder, artifact.TempPrefix+"theirs"), []byte("a canary"), 0o644))
 }
 
 var files = []string{artifact.EventFile, artifact.ProbeFile, artifact.TailFile, artifact.DecisionFile}
 
-func (b *bed) open(step string) *artifact.Dir {
-	b.t.Helper()
-	d, err := artifact.Open(b.root, step)
-	require.NoError(b.t, err)
-	b.t.Cleanup(func() { require.NoError(b.t, d.Close()) })
+func (f *fixture) open(step string) *artifact.Dir {
+	f.t.Helper()
+	d, err := artifact.Open(f.root, step)
+	require.NoError(f.t, err)
+	f.t.Cleanup(func() { require.NoError(f.t, d.Close()) })
 	return d
 }
 
-// path is that of a file of the step build.
-func (b *bed) path(name string) string {
-	return filepath.Join(b.root, "build", artifact.Folder, name)
+// path returns the path of a file of the step build.
+func (f *fixture) path(name string) string {
+	return filepath.Join(f.root, "build", artifact.Folder, name)
 }
 
-func (b *bed) read(name string) string {
-	b.t.Helper()
-	text, err := os.ReadFile(b.path(name))
-	require.NoError(b.t, err)
+func (f *fixture) read(name string) string {
+	f.t.Helper()
+	text, err := os.ReadFile(f.path(name))
+	require.NoError(f.t, err)
 	return string(text)
 }
 
-// names are what is in the step's folder.
-func (b *bed) names() []string {
-	b.t.Helper()
-	entries, err := os.ReadDir(b.path(""))
-	require.NoError(b.t, err)
+// names returns the names in the step's folder.
+func (f *fixture) names() []string {
+	f.t.Helper()
+	entries, err := os.ReadDir(f.path(""))
+	require.NoError(f.t, err)
 	names := []string{}
 	for _, entry := range entries {
 		names = append(names, entry.Name())
@@ -116,8 +117,8 @@ func (b *bed) names() []string {
 	return names
 }
 
-// see is everything in a folder: names, modes, times, contents and where links go.
-func see(t *testing.T, folder string) map[string]string {
+// snapshot returns everything in a folder: names, modes, times, contents and the targets of links.
+func snapshot(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	seen := map[string]string{}
 	require.NoError(t, filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -145,11 +146,11 @@ func see(t *testing.T, folder string) map[string]string {
 	return seen
 }
 
-// unchanged runs a check at the end: that the folder is as it is now.
-func unchanged(t *testing.T, folder string) {
+// expectUnchanged checks at the end of the test that the folder has not changed.
+func expectUnchanged(t *testing.T, folder string) {
 	t.Helper()
-	before := see(t, folder)
-	t.Cleanup(func() { require.Equal(t, before, see(t, folder), "%s was touched", folder) })
+	before := snapshot(t, folder)
+	t.Cleanup(func() { require.Equal(t, before, snapshot(t, folder), "%s has changed", folder) })
 }
 
 // writeAll writes every file once and returns the errors by file.

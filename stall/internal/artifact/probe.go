@@ -8,14 +8,15 @@ import (
 	"strings"
 )
 
-// ErrInvalidProbe is wrapped by what [Dir.AppendProbe] returns for a class, a blindness or a digest that is none, and might be the probe's own text.
+// ErrInvalidProbe is for a class, a digest or a reason for blindness that is not valid, and might be text that the
+// probe printed. [Dir.AppendProbe] wraps it.
 var ErrInvalidProbe = errors.New("invalid probe")
 
 // Why a probe could not observe.
 const (
 	BlindTimeout = "timeout" // it took too long
 	BlindExit    = "exit"    // its exit status was not 0
-	BlindOutput  = "output"  // it printed something else than one JSON object
+	BlindOutput  = "output"  // it did not print one JSON object
 	BlindStart   = "start"   // it could not be started
 )
 
@@ -28,25 +29,27 @@ var (
 type Probe struct {
 	AtUnixMS   int64 `json:"at_unix_ms"`
 	DurationMS int64 `json:"duration_ms"`
-	// ExitCode is nil where there was none.
+	// ExitCode is nil if the probe did not exit.
 	ExitCode *int `json:"exit_code"`
-	// Class is progressing, stalled, terminal or, where the probe did not say, empty.
+	// Class is progressing, stalled, terminal, or empty if the probe did not say.
 	Class string `json:"class"`
-	// Digest is a hash in lower-case hexadecimal, also where the probe gave a digest of its own; empty where it was blind.
+	// Digest is a hash in lower-case hexadecimal, even if the probe gave a digest of its own. It is empty if the probe
+	// was blind.
 	Digest string `json:"digest"`
-	// Same is how many probes in a row saw this digest, this one included.
+	// Same is how many probes in a row saw this digest, including this one.
 	Same int `json:"same"`
-	// Blind is why the probe could not observe, and empty where it did.
+	// Blind is why the probe could not observe, or empty if it did.
 	Blind string `json:"blind"`
-	// Fingerprints are written as [Set] has them.
+	// Fingerprints are written as [Set] returns them.
 	Fingerprints []string `json:"fingerprints"`
-	// Reasons and Summary are given where the host has them published.
+	// Reasons and Summary are empty unless the host publishes them.
 	Reasons []string `json:"reasons,omitempty"`
 	Summary string   `json:"summary,omitempty"`
 }
 
-// AppendProbe adds a line to probe.jsonl in one write, and does not sync it. A half line that a crash left there is cut off first. The error may wrap
-// [ErrInvalidProbe]; then, and after every other error, the file has whole lines only, as far as the disk allows.
+// AppendProbe appends a line to probe.jsonl in one write, and does not sync it. First it removes an incomplete line
+// that a crash left there. It may wrap [ErrInvalidProbe]. After an error, too, the file has only whole lines, unless
+// the disk does not allow that.
 func (d *Dir) AppendProbe(p Probe) error {
 	if err := checkProbe(p); err != nil {
 		return fmt.Errorf("append probe: %w", err)
@@ -61,20 +64,20 @@ func (d *Dir) AppendProbe(p Probe) error {
 	return d.write(ProbeFile, func(folder *os.Root) error { return appendLine(folder, ProbeFile, text) })
 }
 
-// checkProbe says which field is wrong and not what it holds, which may be output.
+// checkProbe says which field is wrong, and not what it holds, which may be output.
 func checkProbe(p Probe) error {
 	switch {
 	case !slices.Contains(classes, p.Class):
-		return fmt.Errorf("%w: its class is none of progressing, stalled, terminal and empty", ErrInvalidProbe)
+		return fmt.Errorf("%w: its class is not progressing, stalled, terminal or empty", ErrInvalidProbe)
 	case !slices.Contains(blindness, p.Blind):
-		return fmt.Errorf("%w: its blindness is none of timeout, exit, output, start and empty", ErrInvalidProbe)
+		return fmt.Errorf("%w: its blindness is not timeout, exit, output, start or empty", ErrInvalidProbe)
 	case p.Digest != "" && !isHash(p.Digest):
-		return fmt.Errorf("%w: its digest is no hash; hash what the probe gave", ErrInvalidProbe)
+		return fmt.Errorf("%w: its digest is not a hash; hash what the probe gave", ErrInvalidProbe)
 	}
 	return nil
 }
 
-// isHash tells 12 to 128 lower-case hexadecimal digits.
+// isHash reports whether a digest is 12 to 128 lower-case hexadecimal digits.
 func isHash(digest string) bool {
 	return len(digest) >= shortHash && len(digest) <= 128 && strings.Trim(digest, "0123456789abcdef") == ""
 }

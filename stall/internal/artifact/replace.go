@@ -8,20 +8,20 @@ import (
 	"os"
 )
 
-// replace writes a file anew, whole or not at all: beside its name first, and durable before it takes the name. The rename takes the place of a link that was put
-// there since it was looked at, and does not follow it.
+// replace replaces a file, or leaves it as it is. It writes and syncs a temporary file and then renames it. If a
+// symbolic link was put in the file's place after the check, the rename replaces the link and does not follow it.
 func replace(folder *os.Root, name string, text []byte) error {
 	if err := checkPlace(folder, name); err != nil {
 		return err
 	}
-	defer share(folder)()
+	defer lockShared(folder)()
 	temp := tempPrefix + rand.Text()
 	err := create(folder, temp, text)
 	if err == nil {
 		err = folder.Rename(temp, name)
 	}
 	if err != nil {
-		_ = folder.Remove(temp) // on a full disk it would be in the way; the next Open tries again
+		_ = folder.Remove(temp) // it takes room on a full disk; the next Open tries again
 		return err
 	}
 	return syncFolder(folder)
@@ -39,10 +39,10 @@ func create(folder *os.Root, name string, text []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// document is a value as JSON for people, with a newline at the end.
+// document returns a value as indented JSON with a newline at the end.
 func document(v any) ([]byte, error) { return encode(v, "  ") }
 
-// line is a value as JSON on one line, with its newline.
+// line returns a value as JSON on one line, with its newline.
 func line(v any) ([]byte, error) { return encode(v, "") }
 
 func encode(v any, indent string) ([]byte, error) {
@@ -54,7 +54,7 @@ func encode(v any, indent string) ([]byte, error) {
 	return text.Bytes(), err
 }
 
-// list is a list that JSON shows as one where it is empty.
+// list returns an empty list in place of nil, which JSON would show as null.
 func list[T any](values []T) []T {
 	if values == nil {
 		return []T{}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -17,7 +18,7 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
-// numbered is an event whose length depends on its number, which it has at its beginning and at its end.
+// numbered returns an event whose length depends on its number. The number is at its start and at its end.
 func numbered(i int) artifact.Event {
 	e := tripped()
 	e.Iteration, e.Complete = i, true
@@ -34,25 +35,26 @@ func decode(text []byte) (int, error) {
 		return 0, fmt.Errorf("%d bytes: %w", len(text), err)
 	}
 	want := numbered(e.Iteration)
-	if len(e.Reasons) != 2 || e.Reasons[0] != want.Reasons[0] || e.Reasons[1] != want.Reasons[1] || !bytes.HasSuffix(text, []byte("}\n")) {
+	if !slices.Equal(e.Reasons, want.Reasons) || !bytes.HasSuffix(text, []byte("}\n")) {
 		return 0, fmt.Errorf("%d bytes are not event %d", len(text), e.Iteration)
 	}
 	return e.Iteration, nil
 }
 
-func TestAReaderSeesOneEventOrTheNext(t *testing.T) {
+// TestConcurrentReader checks that a reader sees an event or the next one, and nothing between.
+func TestConcurrentReader(t *testing.T) {
 	last := 1000
 	if racing.Enabled {
 		last = 200
 	}
-	b := newBed(t)
-	d := b.open("build")
+	f := newFixture(t)
+	d := f.open("build")
 	require.NoError(t, d.WriteEvent(numbered(0)))
 
 	var reader sync.WaitGroup
 	reader.Go(func() {
 		for seen := 0; seen < last; {
-			text, err := os.ReadFile(b.path(artifact.EventFile))
+			text, err := os.ReadFile(f.path(artifact.EventFile))
 			if !assert.NoError(t, err) {
 				return
 			}
@@ -67,23 +69,26 @@ func TestAReaderSeesOneEventOrTheNext(t *testing.T) {
 		assert.NoError(t, d.WriteEvent(numbered(i+1)))
 	}
 	reader.Wait()
-	require.Equal(t, []string{artifact.EventFile}, b.names())
+	require.Equal(t, []string{artifact.EventFile}, f.names())
 }
 
-func TestOpenRemovesWhatACrashLeft(t *testing.T) {
-	b := newBed(t)
-	require.Empty(t, failures(writeAll(b.open("build"))))
-	require.NoError(t, os.WriteFile(b.path(artifact.TempPrefix+"ABC"), []byte(`{"schema": "wat`), 0o600))
-	require.NoError(t, os.WriteFile(b.path("notes.txt"), nil, 0o600))
-	require.NoError(t, os.Mkdir(b.path(artifact.TempPrefix+"folder"), 0o700))
-	b.open("build")
-	require.ElementsMatch(t, append([]string{artifact.TempPrefix + "folder", "notes.txt"}, files...), b.names(), "only files of that name are ours")
+// TestLeftovers checks that Open removes the temporary files of a crashed process.
+func TestLeftovers(t *testing.T) {
+	f := newFixture(t)
+	require.Empty(t, failures(writeAll(f.open("build"))))
+	require.NoError(t, os.WriteFile(f.path(artifact.TempPrefix+"ABC"), []byte(`{"schema": "wat`), 0o600))
+	require.NoError(t, os.WriteFile(f.path("notes.txt"), nil, 0o600))
+	require.NoError(t, os.Mkdir(f.path(artifact.TempPrefix+"folder"), 0o700))
+	f.open("build")
+	want := append([]string{artifact.TempPrefix + "folder", "notes.txt"}, files...)
+	require.ElementsMatch(t, want, f.names(), "only files with the prefix are ours")
 }
 
-// Two sessions may run a step of the same name: what one has under way the other takes for left over.
-func TestOpeningAgainDoesNotBreakAWriteUnderWay(t *testing.T) {
-	b := newBed(t)
-	d := b.open("build")
+// TestConcurrentOpen checks that Open does not remove a temporary file that another process is writing. Two sessions
+// may run a step of the same name.
+func TestConcurrentOpen(t *testing.T) {
+	f := newFixture(t)
+	d := f.open("build")
 	stop := make(chan struct{})
 	var opener sync.WaitGroup
 	opener.Go(func() {
@@ -93,7 +98,7 @@ func TestOpeningAgainDoesNotBreakAWriteUnderWay(t *testing.T) {
 				return
 			default:
 			}
-			other, err := artifact.Open(b.root, "build")
+			other, err := artifact.Open(f.root, "build")
 			if assert.NoError(t, err) {
 				assert.NoError(t, other.Close())
 			}
@@ -104,13 +109,13 @@ func TestOpeningAgainDoesNotBreakAWriteUnderWay(t *testing.T) {
 	}
 	close(stop)
 	opener.Wait()
-	_, err := decode([]byte(b.read(artifact.EventFile)))
+	_, err := decode([]byte(f.read(artifact.EventFile)))
 	require.NoError(t, err)
 }
 
-func TestConcurrentWritesAreAllWhole(t *testing.T) {
-	b := newBed(t)
-	d := b.open("build")
+func TestConcurrentWrites(t *testing.T) {
+	f := newFixture(t)
+	d := f.open("build")
 	var writers sync.WaitGroup
 	for i := range 20 {
 		writers.Go(func() {
@@ -120,19 +125,20 @@ func TestConcurrentWritesAreAllWhole(t *testing.T) {
 		})
 	}
 	writers.Wait()
-	_, err := decode([]byte(b.read(artifact.EventFile)))
+	_, err := decode([]byte(f.read(artifact.EventFile)))
 	require.NoError(t, err)
-	require.Len(t, probes(t, b), 20)
+	require.Len(t, probes(t, f), 20)
 }
 
-func TestAnotherNameOfAnEventKeepsTheOldOne(t *testing.T) {
-	b := newBed(t)
-	d := b.open("build")
+// TestReplaceHardLink checks that another name of event.json keeps the old content.
+func TestReplaceHardLink(t *testing.T) {
+	f := newFixture(t)
+	d := f.open("build")
 	require.NoError(t, d.WriteEvent(numbered(1)))
-	other := filepath.Join(b.base, "hard link")
-	if err := os.Link(b.path(artifact.EventFile), other); err != nil {
+	other := filepath.Join(f.base, "hard link")
+	if err := os.Link(f.path(artifact.EventFile), other); err != nil {
 		t.Skipf("no hard links here: %v", err)
 	}
-	unchanged(t, other)
+	expectUnchanged(t, other)
 	require.NoError(t, d.WriteEvent(numbered(2)))
 }

@@ -9,25 +9,27 @@ import (
 	"unicode/utf8"
 )
 
-// ErrInvalidStep is wrapped by what [CheckStep] and [Open] return for a step that cannot name a folder, or not the same one on every system.
+// ErrInvalidStep is for a step that cannot name a folder, or would not name the same folder on every system.
+// [CheckStep] and [Open] wrap it.
 var ErrInvalidStep = errors.New("invalid step")
 
-// The lengths of a step's name: in characters, which is ours, and in bytes, which is that of file systems.
+// The longest name of a step.
 const (
-	MaxStep      = 100
-	maxStepBytes = 255
+	MaxStep      = 100 // characters
+	maxStepBytes = 255 // the limit of most file systems
 )
 
-// CheckStep says whether a step's name is one path element that stays where it is put, on this system and on others: 1 to 100 characters and at most 255 bytes
-// of UTF-8, no slash, backslash, colon or control character, no blank around it and no dot at its end, neither [Folder] nor a device of Windows such as NUL.
+// CheckStep checks that a step's name is one path element that means the same on every operating system. It has 1 to
+// 100 characters and at most 255 bytes of UTF-8. It has no slash, backslash, colon or control character, no space at
+// either end and no dot at its end. It is neither [Folder] nor a Windows device such as NUL.
 func CheckStep(step string) error {
-	if flaw := stepFlaw(step); flaw != "" {
-		return fmt.Errorf("%w: %s; use a plain name, such as build or check-2", ErrInvalidStep, flaw)
+	if problem := stepProblem(step); problem != "" {
+		return fmt.Errorf("%w: %s; use a plain name, such as build or check-2", ErrInvalidStep, problem)
 	}
 	return nil
 }
 
-func stepFlaw(step string) string {
+func stepProblem(step string) string {
 	n := utf8.RuneCountInString(step)
 	switch {
 	case step == "":
@@ -43,25 +45,25 @@ func stepFlaw(step string) string {
 	case strings.ContainsFunc(step, unicode.IsControl):
 		return fmt.Sprintf("%q has a control character", step)
 	case strings.TrimSpace(step) != step:
-		return fmt.Sprintf("%q has a blank at its beginning or end", step)
+		return fmt.Sprintf("%q begins or ends with a space", step)
 	}
-	return nameFlaw(step)
+	return nameProblem(step)
 }
 
-// nameFlaw looks for names that file systems read as others.
-func nameFlaw(step string) string {
+// nameProblem finds names that have another meaning on some file systems.
+func nameProblem(step string) string {
 	switch {
 	case strings.HasSuffix(step, "."):
 		return fmt.Sprintf("%q ends with a dot", step)
-	case strings.EqualFold(step, Folder): // some file systems do not tell the cases apart
-		return fmt.Sprintf("%q is the name of the folder in a step's own", step)
+	case strings.EqualFold(step, Folder): // some file systems ignore the case
+		return fmt.Sprintf("%q is the name of the folder that a step's folder contains", step)
 	case isDevice(step), !filepath.IsLocal(step):
 		return fmt.Sprintf("%q is a device or a path on some systems", step)
 	}
 	return ""
 }
 
-// isDevice tells the names that are devices of Windows, in any folder and with any extension.
+// isDevice reports whether a name is a device on Windows, in any folder and with any extension.
 func isDevice(step string) bool {
 	base, _, _ := strings.Cut(step, ".")
 	base = strings.ToUpper(strings.TrimRight(base, " "))

@@ -15,46 +15,46 @@ var refused = map[string]string{
 	"nothing":                        "",
 	"a dot":                          ".",
 	"the parent":                     "..",
-	"a way out":                      "../../x",
+	"a path that leaves the root":    "../../x",
 	"the folder beside":              "../outside",
-	"a way out and back":             "a/../../outside",
+	"a path that leaves and returns": "a/../../outside",
 	"a path":                         "a/b",
 	"a slash at the end":             "a/",
 	"an absolute path":               "/abs",
 	"a backslash":                    `..\outside`,
-	"a share":                        `\\host\share`,
+	"a network share":                `\\host\share`,
 	"a drive":                        "c:",
-	"a stream":                       "a:b",
+	"an alternate stream":            "a:b",
 	"a NUL":                          "a\x00b",
 	"a newline":                      "a\nb",
 	"an escape":                      "a\x1b[2Jb",
 	"a C1 control":                   "a\u0085b",
-	"a blank at the beginning":       " a",
-	"a blank at the end":             "a ",
-	"blanks only":                    "  ",
-	"a wide blank at the end":        "a\u3000",
+	"a space at the start":           " a",
+	"a space at the end":             "a ",
+	"only spaces":                    "  ",
+	"a wide space at the end":        "a\u3000",
 	"a dot at the end":               "a.",
 	"dots":                           "...",
-	"no UTF-8":                       "a\xff",
+	"invalid UTF-8":                  "a\xff",
 	"101 characters":                 strings.Repeat("é", 101),
 	"100 characters of 3 bytes":      strings.Repeat("界", 100),
 	"the folder of the artifacts":    "_stall",
-	"that folder in other letters":   "_STALL",
+	"that folder in upper case":      "_STALL",
 	"a device":                       "NUL",
-	"a device in small letters":      "con",
+	"a device in lower case":         "con",
 	"a device with an extension":     "nul.txt",
-	"a device with a blank":          "aux .txt",
+	"a device with a space":          "aux .txt",
 	"a serial line":                  "COM1",
-	"a printer with a raised number": "lpt².log",
+	"a printer with a superscript":   "lpt².log",
 }
 
-func TestStepsThatAreRefused(t *testing.T) {
+func TestInvalidStep(t *testing.T) {
 	for name, step := range refused {
 		t.Run(name, func(t *testing.T) {
-			b := newBed(t)
-			unchanged(t, b.base)
+			f := newFixture(t)
+			expectUnchanged(t, f.base)
 			require.ErrorIs(t, artifact.CheckStep(step), artifact.ErrInvalidStep)
-			_, err := artifact.Open(b.root, step)
+			_, err := artifact.Open(f.root, step)
 			require.ErrorIs(t, err, artifact.ErrInvalidStep)
 			require.ErrorContains(t, err, "open stall artifacts: invalid step: ")
 			require.NotContains(t, err.Error(), "\x00")
@@ -63,21 +63,22 @@ func TestStepsThatAreRefused(t *testing.T) {
 	}
 }
 
-func TestStepsThatAreTaken(t *testing.T) {
+func TestValidStep(t *testing.T) {
 	for _, step := range []string{
-		"build", "check-2", ".hidden", "a..b", "..a", "-rf", "a b", "prüfen", "_stall2", "COM", "COM10", "null", "console", "%2e%2e", "~",
-		strings.Repeat("é", 100),
+		"build", "check-2", ".hidden", "a..b", "..a", "-rf", "a b", "prüfen", "_stall2", "COM", "COM10", "null", "console",
+		"%2e%2e", "~", strings.Repeat("é", 100),
 	} {
 		t.Run(step, func(t *testing.T) {
-			b := newBed(t)
-			unchanged(t, b.outside)
-			require.Empty(t, failures(writeAll(b.open(step))))
-			require.FileExists(t, filepath.Join(b.root, step, artifact.Folder, artifact.EventFile))
+			f := newFixture(t)
+			expectUnchanged(t, f.outside)
+			require.Empty(t, failures(writeAll(f.open(step))))
+			require.FileExists(t, filepath.Join(f.root, step, artifact.Folder, artifact.EventFile))
 		})
 	}
 }
 
-// FuzzCheckStep writes under every name that is accepted: it has to be the one new entry of the root, and nothing appears beside the root.
+// FuzzCheckStep writes under every name that is accepted. The name must be the only new entry in the root, and
+// nothing may appear beside the root.
 func FuzzCheckStep(f *testing.F) {
 	for _, step := range refused {
 		f.Add(step)

@@ -7,11 +7,11 @@ import (
 	"os"
 )
 
-// noWaiting is nothing where a file's place holds no pipe.
-const noWaiting = 0
+// nonblock is no flag here, because folders hold no pipes.
+const nonblock = 0
 
-// hasOtherNames says no where a file's names are not counted.
-func hasOtherNames(fs.FileInfo) bool { return false }
+// hasHardLinks always returns false here, because a FileInfo does not count the links.
+func hasHardLinks(fs.FileInfo) bool { return false }
 
-// syncFolder does nothing where folders cannot be synced.
+// syncFolder does nothing here, because folders cannot be synced.
 func syncFolder(*os.Root) error { return nil }

@@ -9,16 +9,16 @@ import (
 	"syscall"
 )
 
-// noWaiting has the opening of a pipe that was put in a file's place fail or return at once.
-const noWaiting = syscall.O_NONBLOCK
+// nonblock makes opening a pipe in the place of a file fail or return at once.
+const nonblock = syscall.O_NONBLOCK
 
-// hasOtherNames says whether a file is in other folders, or under other names, as well.
-func hasOtherNames(info fs.FileInfo) bool {
+// hasHardLinks reports whether a file has more than one name.
+func hasHardLinks(info fs.FileInfo) bool {
 	system, known := info.Sys().(*syscall.Stat_t)
 	return known && system.Nlink > 1
 }
 
-// syncFolder makes the names in a folder durable, as far as its file system can.
+// syncFolder makes the names in a folder durable, if its file system can do that.
 func syncFolder(folder *os.Root) error {
 	f, err := folder.Open(".")
 	if err != nil {

@@ -1,6 +1,8 @@
-// Package lines looks for patterns in the lines of a stream that comes in pieces, in bounded memory.
+// Package lines finds lines that match patterns in a stream that comes in pieces. It needs little memory, however long
+// the lines are.
 //
-// It knows no encodings and no terminals: a line ends at a newline, and carriage returns and NULs are bytes as others.
+// It knows nothing about encodings and terminals: a line ends at a newline, and a carriage return or a NUL is a byte
+// like any other.
 package lines
 
 import (
@@ -8,15 +10,15 @@ import (
 	"regexp"
 )
 
-// MaxLine is how much of a line is looked at, in bytes, as if it were all of it.
+// MaxLine is how many bytes of a line are matched. The rest of a longer line is ignored.
 const MaxLine = 64 << 10
 
-// A Scanner looks at one stream. It keeps at most [MaxLine] bytes, however long the lines are. Not safe for concurrent use.
+// A Scanner matches the lines of one stream. It keeps at most [MaxLine] bytes. It is not safe for concurrent use.
 type Scanner struct {
 	patterns []pattern
 	found    func(pattern int)
-	part     []byte // the line that has not ended
-	looked   bool   // that line has been looked at, and the rest of it is not
+	part     []byte // the start of the current line
+	matched  bool   // the current line was matched already, and the rest of it is ignored
 }
 
 type pattern struct {
@@ -24,7 +26,7 @@ type pattern struct {
 	regexp *regexp.Regexp
 }
 
-// New returns a scanner that calls found with the index of a pattern, once for each, when a line matches it.
+// New returns a Scanner. It calls found with the index of a pattern when a line matches it, once for each pattern.
 func New(patterns []*regexp.Regexp, found func(pattern int)) *Scanner {
 	s := &Scanner{found: found}
 	for i, p := range patterns {
@@ -33,7 +35,8 @@ func New(patterns []*regexp.Regexp, found func(pattern int)) *Scanner {
 	return s
 }
 
-// Look takes the next piece, of which it keeps nothing but a copy of the end. A line is looked at when it is complete or [MaxLine] of it are there.
+// Look takes the next piece of the stream. It does not keep p. It matches a line when the line is complete or has
+// [MaxLine] bytes.
 func (s *Scanner) Look(p []byte) {
 	for len(p) > 0 && len(s.patterns) > 0 {
 		line, rest, complete := bytes.Cut(p, newline)
@@ -42,30 +45,31 @@ func (s *Scanner) Look(p []byte) {
 	}
 }
 
-// End looks at the last line, which has no newline. The scanner begins a new one after it.
+// End matches the last line, which has no newline. After End the Scanner begins a new line.
 func (s *Scanner) End() {
-	if len(s.part) > 0 || s.looked {
+	if len(s.part) > 0 || s.matched {
 		s.add(nil, true)
 	}
 }
 
 var newline = []byte{'\n'}
 
-// add appends to the line, and looks at it once it is complete or long enough.
+// add adds to the current line, and matches it once it is complete or long enough.
 func (s *Scanner) add(more []byte, complete bool) {
-	if !s.looked {
+	if !s.matched {
 		line := s.join(more, complete)
 		if complete || len(line) == MaxLine {
 			s.match(line)
-			s.looked = true
+			s.matched = true
 		}
 	}
 	if complete {
-		s.part, s.looked = s.part[:0], false
+		s.part, s.matched = s.part[:0], false
 	}
 }
 
-// join returns the line as far as it is known and looked at, and keeps it if it goes on. A line that came in one piece is not copied.
+// join returns the current line, at most MaxLine bytes of it, and keeps it if it goes on. It does not copy a line
+// that came in one piece.
 func (s *Scanner) join(more []byte, complete bool) []byte {
 	more = more[:min(len(more), MaxLine-len(s.part))]
 	if len(s.part) == 0 && (complete || len(more) == MaxLine) {
@@ -78,7 +82,7 @@ func (s *Scanner) join(more []byte, complete bool) []byte {
 	return s.part
 }
 
-// match looks for the patterns that were not found yet.
+// match reports the patterns that match the line and were not found before.
 func (s *Scanner) match(line []byte) {
 	left := s.patterns[:0]
 	for _, p := range s.patterns {

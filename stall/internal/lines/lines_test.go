@@ -28,29 +28,35 @@ func TestScanner(t *testing.T) {
 	}{
 		{"a line in one piece", `^fatal: .*$`, []string{"a\nfatal: b\nc\n"}, true},
 		{"a line in three pieces", `^fatal: b$`, []string{"a\nfa", "tal", ": b\nc\n"}, true},
-		{"a newline that comes by itself", `^fatal$`, []string{"fatal", "\n"}, true},
+		{"a newline that comes alone", `^fatal$`, []string{"fatal", "\n"}, true},
 		{"a last line without a newline", `^fatal$`, []string{"a\nfatal"}, true},
-		{"a pattern that two lines have together", `a\s+b`, []string{"a\nb\n"}, false},
+		{"a pattern that needs two lines", `a\s+b`, []string{"a\nb\n"}, false},
 		{"pieces of two lines", `^ab$`, []string{"a\n", "b\n"}, false},
 		{"an empty line", `^$`, []string{"a\n\nb"}, true},
-		{"nothing after the last newline is no line", `^$`, []string{"a\nb\n"}, false},
-		{"no output is no line", `^$`, nil, false},
-		{"an anchor at a piece's end is not the line's", `^fatal$`, []string{"fatal", " no\n"}, false},
-		{"a carriage return is a byte as others", `^fatal\r$`, []string{"fatal\r\n"}, true},
-		{"and ends no line", `^b`, []string{"a\rb\n"}, false},
-		{"a NUL is a byte as others", `^a\x00b$`, []string{"a\x00b\n"}, true},
+		{"nothing after the last newline is not a line", `^$`, []string{"a\nb\n"}, false},
+		{"no output is not a line", `^$`, nil, false},
+		{"the end of a piece is not the end of a line", `^fatal$`, []string{"fatal", " no\n"}, false},
+		{"a carriage return is a byte like any other", `^fatal\r$`, []string{"fatal\r\n"}, true},
+		{"a carriage return does not end a line", `^b`, []string{"a\rb\n"}, false},
+		{"a NUL is a byte like any other", `^a\x00b$`, []string{"a\x00b\n"}, true},
 		{"binary output", `fatal`, []string{"\xff\xfe\x00\n\x80fatal\xc3\n"}, true},
-		{"what ends within the first 64 KiB", `fatal$`, []string{long[:lines.MaxLine-5] + "fatal" + "more\n"}, true},
-		{"what ends behind them", `fatal`, []string{long[:lines.MaxLine-4] + "fatal\n"}, false},
-		{"the same in pieces", `fatal$`, []string{long[:100], long[:lines.MaxLine-105], "fat", "almore\n"}, true},
-		{"behind them in pieces", `fatal`, []string{long[:100], long[:lines.MaxLine-104], "fat", "al\n"}, false},
-		{"what follows a long line in the same piece", `^fatal$`, []string{long + long, long + "\nfatal\n"}, true},
-		{"the rest of a long line is no line", `^fatal$`, []string{long, "fatal\n"}, false},
+		{"a match within the first 64 KiB", `fatal$`, []string{long[:lines.MaxLine-5] + "fatal" + "more\n"}, true},
+		{"a match that ends after 64 KiB", `fatal`, []string{long[:lines.MaxLine-4] + "fatal\n"}, false},
+		{
+			"a match within the first 64 KiB, in pieces", `fatal$`,
+			[]string{long[:100], long[:lines.MaxLine-105], "fat", "almore\n"}, true,
+		},
+		{
+			"a match that ends after 64 KiB, in pieces", `fatal`,
+			[]string{long[:100], long[:lines.MaxLine-104], "fat", "al\n"}, false,
+		},
+		{"a line after a long line in the same piece", `^fatal$`, []string{long + long, long + "\nfatal\n"}, true},
+		{"the rest of a long line is not a line", `^fatal$`, []string{long, "fatal\n"}, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			var found []int
-			s := lines.New([]*regexp.Regexp{regexp.MustCompile(test.pattern)}, func(p int) { found = append(found, p) })
+			s := lines.New(compile(test.pattern), func(p int) { found = append(found, p) })
 			for _, piece := range test.pieces {
 				s.Look([]byte(piece))
 			}
@@ -60,23 +66,22 @@ func TestScanner(t *testing.T) {
 	}
 	t.Run("each pattern is found once, under its index", func(t *testing.T) {
 		var found []int
-		patterns := []*regexp.Regexp{regexp.MustCompile("one"), regexp.MustCompile("never"), regexp.MustCompile("two"), regexp.MustCompile("one|two")}
-		s := lines.New(patterns, func(p int) { found = append(found, p) })
+		s := lines.New(compile("one", "never", "two", "one|two"), func(p int) { found = append(found, p) })
 		s.Look([]byte("two\ntwo\none\ntwo one\n"))
 		assert.Equal(t, []int{2, 3, 0}, found)
 	})
-	t.Run("a long line is looked at before it ends", func(t *testing.T) {
+	t.Run("a long line is matched before it ends", func(t *testing.T) {
 		found := 0
-		s := lines.New([]*regexp.Regexp{regexp.MustCompile("^fatal")}, func(int) { found++ })
+		s := lines.New(compile("^fatal"), func(int) { found++ })
 		s.Look([]byte("fatal" + long[:lines.MaxLine-6]))
 		require.Zero(t, found)
 		s.Look([]byte("x"))
 		assert.Equal(t, 1, found)
 	})
-	t.Run("after the end a new line begins", func(t *testing.T) {
+	t.Run("after End a new line begins", func(t *testing.T) {
 		for _, last := range []string{"x", long} {
 			found := 0
-			s := lines.New([]*regexp.Regexp{regexp.MustCompile("^fatal$")}, func(int) { found++ })
+			s := lines.New(compile("^fatal$"), func(int) { found++ })
 			s.Look([]byte(last))
 			s.End()
 			s.Look([]byte("fatal\n"))
@@ -85,25 +90,31 @@ func TestScanner(t *testing.T) {
 	})
 	t.Run("a piece is not kept", func(t *testing.T) {
 		found := 0
-		s := lines.New([]*regexp.Regexp{regexp.MustCompile("^fatal$")}, func(int) { found++ })
+		s := lines.New(compile("^fatal$"), func(int) { found++ })
 		piece := []byte("fat")
 		s.Look(piece)
 		copy(piece, "xxx")
 		s.Look([]byte("al\n"))
 		assert.Equal(t, 1, found)
 	})
-	t.Run("without patterns nothing is looked at", func(t *testing.T) {
+	t.Run("without patterns nothing is matched", func(t *testing.T) {
 		s := lines.New(nil, func(int) { t.Error("found") })
 		s.Look([]byte("a\nb"))
 		s.End()
 	})
 }
 
-// TestScannerModel compares it with the rule in its plain form: split all of the output, cut each line, match it.
-func TestScannerModel(t *testing.T) {
-	patterns := []*regexp.Regexp{
-		regexp.MustCompile(`^ab?a$`), regexp.MustCompile(`bb\x00`), regexp.MustCompile(`^$`), regexp.MustCompile(`a\r$`), regexp.MustCompile(`^a{70}`), regexp.MustCompile(`b$`),
+// compile compiles the patterns.
+func compile(texts ...string) (patterns []*regexp.Regexp) {
+	for _, text := range texts {
+		patterns = append(patterns, regexp.MustCompile(text))
 	}
+	return patterns
+}
+
+// TestScannerModel compares the Scanner with a model that splits the whole output, cuts each line and matches it.
+func TestScannerModel(t *testing.T) {
+	patterns := compile(`^ab?a$`, `bb\x00`, `^$`, `a\r$`, `^a{70}`, `b$`)
 	for seed := range uint64(1000) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		output := make([]byte, random.IntN(200))
@@ -111,7 +122,8 @@ func TestScannerModel(t *testing.T) {
 			output[i] = "aaab\x00\r\n"[random.IntN(7)]
 		}
 		if seed%50 == 0 {
-			output = slices.Insert(output, random.IntN(len(output)+1), bytes.Repeat([]byte{'a'}, lines.MaxLine-random.IntN(100))...)
+			long := bytes.Repeat([]byte{'a'}, lines.MaxLine-random.IntN(100))
+			output = slices.Insert(output, random.IntN(len(output)+1), long...)
 		}
 		found := []int{}
 		s := lines.New(patterns, func(p int) { found = append(found, p) })
@@ -142,7 +154,7 @@ func matching(patterns []*regexp.Regexp, output []byte) []int {
 
 func TestScannerMemory(t *testing.T) {
 	t.Run("a line of 1 GB costs no more than one of 64 KiB", func(t *testing.T) {
-		s := lines.New([]*regexp.Regexp{regexp.MustCompile("fatal")}, func(int) { t.Error("found") })
+		s := lines.New(compile("fatal"), func(int) { t.Error("found") })
 		piece := bytes.Repeat([]byte{'x'}, 100_000)
 		before := allocated()
 		for range 10_000 {
@@ -152,7 +164,7 @@ func TestScannerMemory(t *testing.T) {
 		assert.Less(t, allocated()-before, uint64(256<<10))
 	})
 	t.Run("nor do many lines in pieces", func(t *testing.T) {
-		s := lines.New([]*regexp.Regexp{regexp.MustCompile("fatal")}, func(int) { t.Error("found") })
+		s := lines.New(compile("fatal"), func(int) { t.Error("found") })
 		piece := []byte(strings.Repeat("x", 40_000) + "\n" + strings.Repeat("y", 40_000))
 		before := allocated()
 		for range 1000 {
@@ -162,7 +174,7 @@ func TestScannerMemory(t *testing.T) {
 	})
 }
 
-// allocated is how much was ever allocated: a bound for what is held.
+// allocated returns how much was ever allocated, which bounds how much is held.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -171,7 +183,7 @@ func allocated() uint64 {
 
 func BenchmarkLook(b *testing.B) {
 	piece := []byte(strings.Repeat("a line of output as programs write it, with a number 12345\n", 4000))
-	s := lines.New([]*regexp.Regexp{regexp.MustCompile(`^fatal: .*denied`)}, func(int) {})
+	s := lines.New(compile(`^fatal: .*denied`), func(int) {})
 	b.SetBytes(int64(len(piece)))
 	for b.Loop() {
 		s.Look(piece)

@@ -7,18 +7,18 @@ import (
 	"os/exec"
 )
 
-// A Blind is a way in which a probe could not observe. The empty one is a probe that saw.
+// A Blind says why a probe could not observe. It is empty for a probe that did.
 type Blind string
 
-// The ways.
+// Why a probe could not observe.
 const (
-	BlindStart   Blind = "start"
-	BlindTimeout Blind = "timeout"
-	BlindExit    Blind = "exit"
-	BlindOutput  Blind = "output"
+	BlindStart   Blind = "start"   // it could not be started
+	BlindTimeout Blind = "timeout" // it did not exit within its timeout
+	BlindExit    Blind = "exit"    // it failed
+	BlindOutput  Blind = "output"  // it did not print an observation
 )
 
-// String says it for people.
+// String returns a text for people.
 func (b Blind) String() string {
 	switch b {
 	case "":
@@ -35,25 +35,26 @@ func (b Blind) String() string {
 	return "the probe could not observe"
 }
 
-// An Outcome is how one run of a probe ended.
+// An Outcome says how one run of a probe ended.
 type Outcome struct {
-	// StartErr is why it did not start; nil if it did.
+	// StartErr is why the probe did not start, or nil.
 	StartErr error
-	// TimedOut tells that it was ended at its timeout.
+	// TimedOut says that the probe was ended at its timeout.
 	TimedOut bool
-	// ExitStatus is less than 0 for a probe that a signal ended.
+	// ExitStatus is negative if a signal ended the probe.
 	ExitStatus int
-	// Output is what it printed, of a longer output at least the first MaxOutput+1 bytes.
+	// Output is what the probe printed, or at least the first MaxOutput+1 bytes of it.
 	Output []byte
 }
 
-// Read says what a probe saw, or in which way it was blind and why. With anyExit the output counts whatever the exit status; a probe that did not
-// exit, because a signal or its timeout ended it, is blind all the same. The error is nil exactly if the Blind is empty. It wraps
-// what [Parse] returned, and holds nothing that the probe printed nor any part of its command, also where StartErr does.
+// Read returns what a probe saw, or why it was blind. With anyExit the output counts whatever the exit status is. A
+// probe that did not exit, because a signal or its timeout ended it, is blind even then. The error is nil if and only
+// if the Blind is empty. It wraps the errors of [Parse]. It holds nothing that the probe printed and no part of its
+// command, even if StartErr does.
 func Read(o Outcome, anyExit bool) (Observation, Blind, error) {
 	switch {
 	case o.StartErr != nil:
-		return blinded(BlindStart, startFault(o.StartErr))
+		return blinded(BlindStart, startReason(o.StartErr))
 	case o.TimedOut:
 		return blinded(BlindTimeout, nil)
 	case o.ExitStatus < 0:
@@ -75,8 +76,8 @@ func blinded(b Blind, why error) (Observation, Blind, error) {
 	return Observation{}, b, fmt.Errorf("%v: %w", b, why)
 }
 
-// startFault says why a command did not start without naming it, or nil.
-func startFault(err error) error {
+// startReason says why a command did not start, without naming the command. It returns nil if it does not know.
+func startReason(err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return errors.New("there is no such program or folder")

@@ -16,6 +16,9 @@ import (
 func TestRead(t *testing.T) {
 	saw := []byte(`{"class":"terminal"}`)
 	_, notFound := exec.LookPath("/" + canary)
+	notStarted := func(err error) probe.Outcome {
+		return probe.Outcome{StartErr: &exec.Error{Name: canary, Err: err}}
+	}
 	for _, c := range []struct {
 		name    string
 		outcome probe.Outcome
@@ -23,29 +26,41 @@ func TestRead(t *testing.T) {
 		want    probe.Blind
 		says    string
 	}{
-		{"a probe that exits with 0 sees", probe.Outcome{Output: saw}, false, "", ""},
-		{"a probe that exits with 1 is blind", probe.Outcome{ExitStatus: 1, Output: saw}, false, probe.BlindExit, "the probe failed: exit status 1"},
-		{"a probe that exits with 1 sees if any exit will do", probe.Outcome{ExitStatus: 1, Output: saw}, true, "", ""},
-		{"a probe that a signal ended is blind", probe.Outcome{ExitStatus: -1, Output: saw}, false, probe.BlindExit, "the probe failed: a signal ended it"},
-		{"also if any exit will do", probe.Outcome{ExitStatus: -1, Output: saw}, true, probe.BlindExit, "a signal"},
+		{"exit status 0", probe.Outcome{Output: saw}, false, "", ""},
 		{
-			"a probe that printed all before its timeout is blind", probe.Outcome{TimedOut: true, ExitStatus: -1, Output: saw}, true,
+			"exit status 1", probe.Outcome{ExitStatus: 1, Output: saw}, false,
+			probe.BlindExit, "the probe failed: exit status 1",
+		},
+		{"exit status 1 with anyExit", probe.Outcome{ExitStatus: 1, Output: saw}, true, "", ""},
+		{
+			"a signal", probe.Outcome{ExitStatus: -1, Output: saw}, false,
+			probe.BlindExit, "the probe failed: a signal ended it",
+		},
+		{"a signal with anyExit", probe.Outcome{ExitStatus: -1, Output: saw}, true, probe.BlindExit, "a signal"},
+		{
+			"a timeout after the output", probe.Outcome{TimedOut: true, ExitStatus: -1, Output: saw}, true,
 			probe.BlindTimeout, "the probe did not end within its timeout",
 		},
 		{
-			"a probe that is not there is blind", probe.Outcome{StartErr: fmt.Errorf("start: %w", notFound)}, true,
+			"no such program", probe.Outcome{StartErr: fmt.Errorf("start: %w", notFound)}, true,
 			probe.BlindStart, "the probe could not be started: there is no such program or folder",
 		},
 		{
-			"a probe that may not be run is blind", probe.Outcome{StartErr: &exec.Error{Name: canary, Err: fs.ErrPermission}}, false,
+			"a program that may not be run", notStarted(fs.ErrPermission), false,
 			probe.BlindStart, "the probe could not be started: its program may not be run",
 		},
 		{
-			"a probe that did not start for another reason is blind", probe.Outcome{StartErr: &exec.Error{Name: canary, Err: errors.ErrUnsupported}}, false,
+			"another error at the start", notStarted(errors.ErrUnsupported), false,
 			probe.BlindStart, "the probe could not be started",
 		},
-		{"a probe that prints something else is blind", probe.Outcome{Output: []byte(canary)}, false, probe.BlindOutput, "the probe's output is no observation: the probe did"},
-		{"also if any exit will do and it failed", probe.Outcome{ExitStatus: 2, Output: []byte(canary)}, true, probe.BlindOutput, "no observation"},
+		{
+			"an output that is no object", probe.Outcome{Output: []byte(canary)}, false,
+			probe.BlindOutput, "the probe's output is no observation: the probe did",
+		},
+		{
+			"an output that is no object, with anyExit", probe.Outcome{ExitStatus: 2, Output: []byte(canary)}, true,
+			probe.BlindOutput, "no observation",
+		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seen, blind, err := probe.Read(c.outcome, c.anyExit)
@@ -62,14 +77,17 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestAnOutputThatCannotBeReadKeepsItsReason(t *testing.T) {
+// TestReadReason checks that Read wraps the error of Parse.
+func TestReadReason(t *testing.T) {
 	_, _, err := probe.Read(probe.Outcome{Output: []byte(`{"a":1,"a":1}`)}, false)
 	require.ErrorIs(t, err, probe.ErrDuplicateKey)
 }
 
-func TestEveryBlindHasATextOfItsOwn(t *testing.T) {
+// TestBlindString checks that every Blind has a text of its own.
+func TestBlindString(t *testing.T) {
 	texts := map[string]bool{}
-	for _, b := range []probe.Blind{"", probe.BlindStart, probe.BlindTimeout, probe.BlindExit, probe.BlindOutput, "another"} {
+	all := []probe.Blind{"", probe.BlindStart, probe.BlindTimeout, probe.BlindExit, probe.BlindOutput, "another"}
+	for _, b := range all {
 		require.NotEmpty(t, b.String())
 		texts[b.String()] = true
 	}

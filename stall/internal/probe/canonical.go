@@ -11,13 +11,14 @@ import (
 	"strings"
 )
 
-// The domains of the digest. Neither begins with the other, so that nothing hashed in one is ever hashed in the other.
+// The prefixes of the hashed texts. Neither is a prefix of the other, so that a given digest and an object never hash
+// the same text.
 const (
 	domainGiven  = "stall probe digest, given\x00"
 	domainObject = "stall probe digest, of the object\x00"
 )
 
-// digestOf is the digest of an object of which the probe gave a digest of its own, or an empty one.
+// digestOf returns the digest of an object. The given digest is the one that the probe printed, or empty.
 func digestOf(object map[string]any, given string) string {
 	if given != "" {
 		return sum(append([]byte(domainGiven), given...))
@@ -30,8 +31,9 @@ func sum(text []byte) string {
 	return hex.EncodeToString(hash[:])
 }
 
-// appendCanonical appends a form that is the same for equal values and for no others. It is our own and not JSON, because how strings
-// and numbers are spelled there is up to the writer: each string has its length before it, each object its keys in the order of their bytes.
+// appendCanonical appends a form that is the same for equal values, and different for different values. It is not
+// JSON, because JSON can spell a string or a number in several ways. Each string has its length before it, and the
+// keys of each object are sorted by their bytes.
 func appendCanonical(form []byte, value any) []byte {
 	switch v := value.(type) {
 	case nil:
@@ -62,14 +64,15 @@ func appendObject(form []byte, object map[string]any) []byte {
 	return append(form, '}')
 }
 
-// canonicalNumber writes a number of JSON as its digits without a zero at either end, times a power of ten: -12.50 is -125e-1. Zero is 0.
+// canonicalNumber returns a number as its digits without a zero at either end, times a power of ten: -12.50 becomes
+// -125e-1. Zero becomes 0.
 func canonicalNumber(literal string) string {
 	mantissa, exponent, _ := strings.Cut(strings.ToLower(literal), "e")
 	mantissa, negative := strings.CutPrefix(mantissa, "-")
 	whole, fraction, _ := strings.Cut(mantissa, ".")
 	digits := whole + fraction
 	significant := strings.TrimRight(digits, "0")
-	power := new(big.Int) // an exponent may have as many digits as the output has room for
+	power := new(big.Int) // an exponent can have thousands of digits
 	if exponent != "" {
 		power.SetString(exponent, 10)
 	}

@@ -5,14 +5,15 @@ import (
 	"sync"
 )
 
-// A Capture keeps the beginning of what is written to it: enough for [Parse] to read it or to see that it is too long. The rest is dropped.
-// It never blocks and never fails. The zero value is ready; it is safe for concurrent use and must not be copied.
+// A Capture is a writer that keeps the first MaxOutput+1 bytes and drops the rest: enough for [Parse] to read the
+// output, or to see that it is too long. The zero value is ready to use. A Capture is safe for concurrent use and
+// must not be copied.
 type Capture struct {
 	mu   sync.Mutex
 	kept []byte
 }
 
-// Write takes all of text, and keeps what there is room for.
+// Write keeps as much of text as there is room for. It never blocks and never fails.
 func (c *Capture) Write(text []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -21,7 +22,7 @@ func (c *Capture) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Bytes returns a copy of what was kept so far, at most MaxOutput+1 bytes.
+// Bytes returns a copy of what is kept.
 func (c *Capture) Bytes() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()

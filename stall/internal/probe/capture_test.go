@@ -12,7 +12,8 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
 
-func TestACaptureKeepsWhatTheBoundAllowsAndOneByteMore(t *testing.T) {
+// TestCapture checks that a Capture keeps as much as the limit allows and one byte more.
+func TestCapture(t *testing.T) {
 	for name, c := range map[string]struct {
 		size    int
 		kept    int
@@ -41,7 +42,8 @@ func TestACaptureKeepsWhatTheBoundAllowsAndOneByteMore(t *testing.T) {
 	}
 }
 
-func TestWhatACaptureGaveStaysAsItWas(t *testing.T) {
+// TestCaptureCopies checks that Bytes returns a copy.
+func TestCaptureCopies(t *testing.T) {
 	var capture probe.Capture
 	capture.Write([]byte("a"))
 	given := capture.Bytes()
@@ -51,7 +53,8 @@ func TestWhatACaptureGaveStaysAsItWas(t *testing.T) {
 	require.Equal(t, "b", string(given))
 }
 
-func TestAnOutputThatWasCutIsTooLongAndNotHalfAnObject(t *testing.T) {
+// TestCaptureTooLong checks that an output that was cut is too long, and not half an object.
+func TestCaptureTooLong(t *testing.T) {
 	var capture probe.Capture
 	capture.Write([]byte(padded(100 << 10)))
 	_, blind, err := probe.Read(probe.Outcome{Output: capture.Bytes()}, false)
@@ -59,7 +62,8 @@ func TestAnOutputThatWasCutIsTooLongAndNotHalfAnObject(t *testing.T) {
 	require.ErrorIs(t, err, probe.ErrTooLong)
 }
 
-func TestACaptureIsReadWhileItIsWritten(t *testing.T) {
+// TestCaptureConcurrent reads a Capture while it is written.
+func TestCaptureConcurrent(t *testing.T) {
 	var capture probe.Capture
 	var wg sync.WaitGroup
 	for range 4 {

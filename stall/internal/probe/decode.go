@@ -10,11 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// A decoder reads JSON more strictly than encoding/json does: one object, no key twice, no string that is not text, and numbers as they are written.
-// The errors of encoding/json quote what they read, so none of them leaves it.
+// A decoder reads JSON more strictly than encoding/json: one object, no duplicate keys and only valid Unicode. It keeps
+// numbers as they are written. It returns no errors of encoding/json, because these quote what they read.
 type decoder struct{ *json.Decoder }
 
-// decode returns the object: values are nil, bool, string, [json.Number], []any and map[string]any.
+// decode returns the object. Its values are nil, bool, string, [json.Number], []any and map[string]any.
 func decode(output []byte) (map[string]any, error) {
 	if !utf8.Valid(output) {
 		return nil, ErrNotText
@@ -35,7 +35,7 @@ func decode(output []byte) (map[string]any, error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%w: there is more after it", ErrNotObject)
 	}
-	if halfCharacter(output) {
+	if hasLoneSurrogate(output) {
 		return nil, ErrNotText
 	}
 	return object, nil
@@ -54,7 +54,7 @@ func (d decoder) value(depth int) (any, error) {
 	return token, nil
 }
 
-// object reads what follows the brace.
+// object reads the rest of an object, after the brace.
 func (d decoder) object(depth int) (map[string]any, error) {
 	if depth > MaxDepth {
 		return nil, d.at(ErrTooDeep)
@@ -76,7 +76,7 @@ func (d decoder) object(depth int) (map[string]any, error) {
 	return object, d.end()
 }
 
-// array reads what follows the bracket.
+// array reads the rest of an array, after the bracket.
 func (d decoder) array(depth int) ([]any, error) {
 	if depth > MaxDepth {
 		return nil, d.at(ErrTooDeep)
@@ -103,14 +103,14 @@ func (d decoder) at(err error) error {
 	return fmt.Errorf("%w (near byte %d)", err, d.InputOffset())
 }
 
-// halfCharacter reports whether valid JSON has an escape that is one half of a surrogate pair without the other. The decoder makes the same
-// character of all of them.
-func halfCharacter(text []byte) bool {
+// hasLoneSurrogate reports whether valid JSON has an escape that is one half of a surrogate pair without the other
+// half. encoding/json replaces all of them with the same character.
+func hasLoneSurrogate(text []byte) bool {
 	for i := 0; i < len(text); i++ {
 		if text[i] != '\\' {
 			continue
 		}
-		i++ // to what is escaped
+		i++ // to the escaped character
 		switch {
 		case !inRange(text[i:], 0xD800, 0xDFFF):
 		case inRange(text[i:], 0xD800, 0xDBFF) && text[i+5] == '\\' && inRange(text[i+6:], 0xDC00, 0xDFFF):
@@ -122,7 +122,7 @@ func halfCharacter(text []byte) bool {
 	return false
 }
 
-// inRange reports whether the text begins with the rest of an escape \uXXXX of a code in the range.
+// inRange reports whether the text begins with uXXXX, the rest of an escape, and the code is in the range.
 func inRange(text []byte, first, last uint64) bool {
 	if len(text) < 5 || text[0] != 'u' {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// fields reads the known fields of an object. The first error stays; what was read after it means nothing.
+// fields reads the known fields of an object and keeps the first error. After an error the values mean nothing.
 type fields struct {
 	object map[string]any
 	err    error
@@ -24,7 +24,7 @@ func (f *fields) class() verdict.Class {
 	return class
 }
 
-// text is the string of a field, and empty where it is missing or null.
+// text returns the string of a field, or an empty text if it is missing or null.
 func (f *fields) text(name string) string {
 	value := f.object[name]
 	if value == nil {
@@ -37,7 +37,8 @@ func (f *fields) text(name string) string {
 	return text
 }
 
-// list is the strings of a field, nil where there are none. The check says what is wrong with one of them, without quoting it.
+// list returns the strings of a field, or nil if it is missing or null. The check says what is wrong with a string,
+// without quoting it.
 func (f *fields) list(name string, most int, check func(string) string) []string {
 	value := f.object[name]
 	if value == nil {
@@ -78,14 +79,14 @@ func wrongFingerprint(text string) string {
 		return "is empty"
 	case len(text) > MaxFingerprint:
 		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(text), MaxFingerprint)
-	case strings.ContainsFunc(text, foreign):
+	case strings.ContainsFunc(text, notAllowed):
 		return "has a character other than A-Z, a-z, 0-9 and . _ : / @ = + -"
 	}
 	return ""
 }
 
-// foreign reports whether a fingerprint cannot have the character.
-func foreign(r rune) bool {
+// notAllowed reports whether a fingerprint must not contain the character.
+func notAllowed(r rune) bool {
 	switch {
 	case 'A' <= r && r <= 'Z', 'a' <= r && r <= 'z', '0' <= r && r <= '9':
 		return false

@@ -7,6 +7,6 @@ import (
 	"go.uber.org/goleak"
 )
 
-var update = flag.Bool("update", false, "write the golden file anew")
+var update = flag.Bool("update", false, "write the golden file instead of comparing with it")
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

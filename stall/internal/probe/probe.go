@@ -1,24 +1,27 @@
-// Package probe reads what a probe of the stall sentinel printed: one JSON object, of which it makes an observation with a digest.
+// Package probe reads what a probe of the stall sentinel printed: one JSON object. It returns an observation with a
+// digest.
 //
-// [Capture] takes a probe's output, [Parse] reads it, and [Read] turns how a probe's run ended into an observation or into the way
-// in which the probe was blind.
+// [Capture] keeps a probe's output, and [Parse] reads it. [Read] returns an observation, or why the probe was blind.
 //
 // # The digest
 //
-// An observation always has one. Where the probe gave a text of its own as "digest" it stands for that text alone; elsewhere for the canonical form of the whole
-// object, so that it sees a change at any depth, and none in the order of keys, in white space or in how a value is spelled:
+// Every observation has a digest. If the probe printed a text as "digest", it is the hash of that text alone.
+// Otherwise it is the hash of a canonical form of the whole object. This hash changes with a value at any depth. It
+// does not change with the order of keys, with white space or with the spelling of a value:
 //
-//   - A string is its characters: "\u0041" is "A".
-//   - A number is its exact value: 1, 1.0 and 10e-1 are one number, 0 and -0 too, and none is rounded, however long.
-//   - An array keeps its order. A key with the value null is not a key that is missing.
+//   - A string is its characters: "\u0041" equals "A".
+//   - A number is its exact value: 1, 1.0 and 10e-1 are equal, and so are 0 and -0. No number is rounded.
+//   - An array keeps its order. A key with the value null differs from a missing key.
 //
-// What a probe calls its digest never equals what is computed of an object: the two are hashed apart.
+// The two kinds of digest are never equal, because each is hashed with a prefix of its own.
 //
 // # Secrets
 //
-// No error of this package holds any part of what a probe printed or of the command that it is: they say what was wrong, and at which byte, field or index.
+// No error of this package holds any part of what a probe printed or of the probe's command. The errors say what was
+// wrong, and at which byte, field or index.
 //
-// The package runs nothing and keeps no time. What a series of observations means is decided in internal/verdict.
+// The package runs no command and measures no time. Package internal/verdict decides what a series of observations
+// means.
 package probe
 
 import (
@@ -27,48 +30,49 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// The bounds of what a probe may print.
+// The limits of what a probe may print.
 const (
-	MaxOutput       = 64 << 10 // bytes, white space included
-	MaxDepth        = 64       // objects and arrays in each other, the object itself counted
+	MaxOutput       = 64 << 10 // bytes, including white space
+	MaxDepth        = 64       // nested objects and arrays, including the object itself
 	MaxFingerprints = 32
 	MaxFingerprint  = 200 // bytes
 	MaxReasons      = 16
 	MaxReason       = 200 // characters
 )
 
-// What is wrong with an output. All of them are returned by [Parse], and by [Read] as the reason of [BlindOutput].
+// The errors of [Parse]. [Read] returns them as the reason of [BlindOutput].
 var (
-	// ErrTooLong is returned for more than MaxOutput bytes.
+	// ErrTooLong is for more than MaxOutput bytes.
 	ErrTooLong = errors.New("the probe printed more than 64 KiB: have it print a digest of its state instead")
-	// ErrNotText is returned for bytes that are not UTF-8 and for an escape that is half a character: two of them could not be told apart.
+	// ErrNotText is for bytes that are not UTF-8, and for an escape that is half of a surrogate pair. encoding/json would
+	// read different ones of them as the same character.
 	ErrNotText = errors.New("the probe printed bytes or escapes that are not Unicode text")
-	// ErrNotObject is returned for anything but exactly one JSON object.
+	// ErrNotObject is for anything but exactly one JSON object.
 	ErrNotObject = errors.New("the probe did not print exactly one JSON object")
-	// ErrTooDeep is returned for objects and arrays nested more than MaxDepth deep.
+	// ErrTooDeep is for objects and arrays that are nested more than MaxDepth deep.
 	ErrTooDeep = errors.New("the probe nested values more than 64 deep")
-	// ErrDuplicateKey is returned for a key that one object, at any depth, has twice: which value counts is anybody's guess.
+	// ErrDuplicateKey is for an object, at any depth, that has a key twice. Nothing says which value counts.
 	ErrDuplicateKey = errors.New("the probe printed an object that has a key twice")
-	// ErrField is returned for a known field with a value that it cannot have.
+	// ErrField is for a known field with a value that is not allowed.
 	ErrField = errors.New("the probe printed a field with a wrong value")
 )
 
 // An Observation is what a probe saw.
 type Observation struct {
-	// Class is what the probe says of the state, and empty where it says nothing.
+	// Class is the probe's own judgement of the state, or empty.
 	Class verdict.Class
-	// Digest is 64 hexadecimal digits, equal for equal states.
+	// Digest is 64 hexadecimal digits. Equal states have equal digests.
 	Digest string
-	// Fingerprints are short names of what is wrong, from [A-Za-z0-9._:/@=+-], as the probe ordered them.
+	// Fingerprints are short names of what is wrong, of the characters A-Z, a-z, 0-9 and ._:/@=+-, in the probe's order.
 	Fingerprints []string
-	// Reasons and Summary are for people and may hold anything, secrets and control characters too.
+	// Reasons and Summary are for people. They may hold anything, even secrets and control characters.
 	Reasons []string
 	Summary string
 }
 
-// Parse reads what a probe printed. The known fields are class, digest, summary (strings), fingerprints and reasons (arrays of strings);
-// each may be missing, null or empty, which is the same. Their names are exact. Other keys are only part of the digest.
-// Its errors are those of this package.
+// Parse reads what a probe printed. It knows the fields class, digest and summary (strings) and fingerprints and
+// reasons (arrays of strings). A field that is missing, null or empty means the same. The case of names matters.
+// Other keys are only part of the digest. Parse wraps the errors of this package.
 func Parse(output []byte) (Observation, error) {
 	if len(output) > MaxOutput {
 		return Observation{}, ErrTooLong

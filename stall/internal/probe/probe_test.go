@@ -14,10 +14,11 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
 
-// folder holds outputs of probes, and what each of them comes to.
+// folder holds outputs of probes, and the golden file that says what each of them means.
 const folder = "../../../testdata/probes"
 
-func TestTheOutputsOfProbesComeToWhatTheGoldenFileSays(t *testing.T) {
+// TestGolden compares what the outputs in testdata mean with the golden file.
+func TestGolden(t *testing.T) {
 	outputs, err := filepath.Glob(filepath.Join(folder, "*.json"))
 	require.NoError(t, err)
 	var got strings.Builder
@@ -51,7 +52,8 @@ func digest(t *testing.T, output string) string {
 }
 
 func TestKnownFields(t *testing.T) {
-	full := `{"class":"stalled","digest":"d","fingerprints":["k8s/crd/missing:a@b","x"],"reasons":["é","why <&>"],"summary":"none"}`
+	full := `{"class":"stalled","digest":"d","fingerprints":["k8s/crd/missing:a@b","x"],` +
+		`"reasons":["é","why <&>"],"summary":"none"}`
 	seen, err := probe.Parse([]byte(full))
 	require.NoError(t, err)
 	require.Equal(t, probe.Observation{
@@ -71,7 +73,8 @@ func TestKnownFields(t *testing.T) {
 	}
 }
 
-func TestDigestsOfEqualAndOfDifferentStates(t *testing.T) {
+// TestDigest compares the digests of two states.
+func TestDigest(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		left, right string
@@ -104,8 +107,8 @@ func TestDigestsOfEqualAndOfDifferentStates(t *testing.T) {
 		{"a boundary between texts", `{"a":["b","c"]}`, `{"a":["b1:c"]}`, false},
 		{"the class", `{"class":"stalled"}`, `{}`, false},
 		{"a reason", `{"reasons":["a"]}`, `{"reasons":["b"]}`, false},
-		{"anything beside a digest of the probe's own", `{"digest":"d","a":1,"class":"stalled"}`, `{"digest":"d","a":2}`, true},
-		{"a digest of the probe's own", `{"digest":"d"}`, `{"digest":"e"}`, false},
+		{"anything beside a given digest", `{"digest":"d","a":1,"class":"stalled"}`, `{"digest":"d","a":2}`, true},
+		{"a given digest", `{"digest":"d"}`, `{"digest":"e"}`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.equal, digest(t, c.left) == digest(t, c.right))
@@ -113,26 +116,28 @@ func TestDigestsOfEqualAndOfDifferentStates(t *testing.T) {
 	}
 }
 
-func TestADigestOfTheProbesOwnNeverEqualsAComputedOne(t *testing.T) {
+// TestGivenDigest checks that a given digest never equals a computed one.
+func TestGivenDigest(t *testing.T) {
 	computed := digest(t, `{"a":1}`)
 	for _, given := range []string{computed, `{1:a#1e0;}`, `{\"a\":1}`} {
 		require.NotEqual(t, computed, digest(t, fmt.Sprintf(`{"digest":"%s"}`, given)))
 	}
 }
 
-// nested is an object in which values are depth deep.
+// nested returns an object with values that are nested depth deep.
 func nested(depth int) string {
 	return `{"a":` + strings.Repeat("[", depth-1) + strings.Repeat("]", depth-1) + "}"
 }
 
-// padded is an object of that many bytes.
+// padded returns an object of size bytes.
 func padded(size int) string { return `{"a":"` + strings.Repeat("x", size-8) + `"}` }
 
 func quoted(n int, text string) string {
 	return strings.TrimSuffix(strings.Repeat(`"`+text+`",`, n), ",")
 }
 
-func TestWhatIsJustAllowed(t *testing.T) {
+// TestLimits parses outputs that are just allowed.
+func TestLimits(t *testing.T) {
 	for name, output := range map[string]string{
 		"64 KiB":                                padded(64 << 10),
 		"values 64 deep":                        nested(64),
@@ -147,13 +152,14 @@ func TestWhatIsJustAllowed(t *testing.T) {
 	}
 }
 
-// The canary has a letter that no error has of its own: encoding/json quotes single characters.
+// The canary has a letter that is in none of the error texts, because encoding/json quotes single characters.
 const (
 	canary = "QaNaRy"
 	letter = "Q"
 )
 
-func TestWhatIsWrongIsNamedWithoutQuotingIt(t *testing.T) {
+// TestErrors checks that an error says what is wrong, and does not quote it.
+func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		name, output string
 		want         error
@@ -199,16 +205,34 @@ func TestWhatIsWrongIsNamedWithoutQuotingIt(t *testing.T) {
 		{"a summary that is not a string", `{"summary":{"QaNaRy":1}}`, probe.ErrField, "summary is not a string"},
 		{"fingerprints that are a string", `{"fingerprints":"QaNaRy"}`, probe.ErrField, "fingerprints is not an array"},
 		{"reasons that are an object", `{"reasons":{"QaNaRy":1}}`, probe.ErrField, "reasons is not an array"},
-		{"33 fingerprints", `{"fingerprints":[` + quoted(33, canary) + `]}`, probe.ErrField, "fingerprints has 33 elements, at most 32"},
+		{
+			"33 fingerprints", `{"fingerprints":[` + quoted(33, canary) + `]}`,
+			probe.ErrField, "fingerprints has 33 elements, at most 32",
+		},
 		{"17 reasons", `{"reasons":[` + quoted(17, canary) + `]}`, probe.ErrField, "reasons has 17 elements, at most 16"},
 		{"a fingerprint that is a number", `{"fingerprints":["a",1]}`, probe.ErrField, "fingerprints[1] is not a string"},
 		{"a fingerprint that is null", `{"fingerprints":[null]}`, probe.ErrField, "fingerprints[0] is not a string"},
 		{"an empty fingerprint", `{"fingerprints":["a","b",""]}`, probe.ErrField, "fingerprints[2] is empty"},
-		{"a fingerprint of 201 bytes", `{"fingerprints":["` + strings.Repeat("a", 201) + `"]}`, probe.ErrField, "fingerprints[0] has 201 bytes, at most 200"},
-		{"a fingerprint with a space", `{"fingerprints":["QaNaRy a"]}`, probe.ErrField, "fingerprints[0] has a character other than"},
-		{"a fingerprint with a letter of another alphabet", `{"fingerprints":["é"]}`, probe.ErrField, "fingerprints[0] has a character other than"},
-		{"a reason of 201 characters", `{"reasons":["a","` + strings.Repeat("é", 201) + `"]}`, probe.ErrField, "reasons[1] has 201 characters, at most 200"},
-		{"several wrong fields, of which the first is named", `{"reasons":1,"class":"QaNaRy","fingerprints":[1,2]}`, probe.ErrField, "class is none"},
+		{
+			"a fingerprint of 201 bytes", `{"fingerprints":["` + strings.Repeat("a", 201) + `"]}`,
+			probe.ErrField, "fingerprints[0] has 201 bytes, at most 200",
+		},
+		{
+			"a fingerprint with a space", `{"fingerprints":["QaNaRy a"]}`,
+			probe.ErrField, "fingerprints[0] has a character other than",
+		},
+		{
+			"a fingerprint with a letter of another alphabet", `{"fingerprints":["é"]}`,
+			probe.ErrField, "fingerprints[0] has a character other than",
+		},
+		{
+			"a reason of 201 characters", `{"reasons":["a","` + strings.Repeat("é", 201) + `"]}`,
+			probe.ErrField, "reasons[1] has 201 characters, at most 200",
+		},
+		{
+			"several wrong fields, of which the first is named", `{"reasons":1,"class":"QaNaRy","fingerprints":[1,2]}`,
+			probe.ErrField, "class is none",
+		},
 		{"a reason that is a number", `{"reasons":[1]}`, probe.ErrField, "reasons[0] is not a string"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -16,7 +16,7 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
 
-// A speller writes one value in one of the many ways in which JSON can say it.
+// A speller writes a value in one of the many ways that JSON allows.
 type speller struct{ *rand.Rand }
 
 func (s speller) spell(b *strings.Builder, value any) {
@@ -86,7 +86,7 @@ func (s speller) space(b *strings.Builder) {
 	b.WriteString([]string{"", "", " ", "\n", "\t\r"}[s.IntN(5)])
 }
 
-// value is a random value that is at most depth deep.
+// value returns a random value that is at most depth deep.
 func (s speller) value(depth int) any {
 	switch s.IntN(3 + 4*min(depth, 1)) {
 	case 0:
@@ -109,7 +109,7 @@ func (s speller) value(depth int) any {
 func (s speller) object(depth int) map[string]any {
 	object := map[string]any{}
 	for range 1 + s.IntN(4) {
-		object["x"+s.word()] = s.value(depth - 1) // no known field begins so
+		object["x"+s.word()] = s.value(depth - 1) // no known field begins with x
 	}
 	return object
 }
@@ -130,7 +130,8 @@ func (s speller) digest(t *testing.T, value any) string {
 	return digest(t, b.String())
 }
 
-// leaves returns a function for each value inside the tree that has none inside itself: it puts another in its place, and back again.
+// leaves returns a function for each value in the tree that contains no other value. The function replaces the value
+// with the result of change, or puts it back.
 func leaves(tree any) []func(change func(any) any) {
 	var found []func(func(any) any)
 	visit := func(inner any, set func(any)) {
@@ -153,7 +154,7 @@ func leaves(tree any) []func(change func(any) any) {
 	return found
 }
 
-// another is a value unlike the one given.
+// another returns a value that differs from the given one.
 func another(value any) any {
 	switch v := value.(type) {
 	case int:
@@ -169,13 +170,14 @@ func another(value any) any {
 	}
 }
 
-func TestADigestSeesAChangeAtAnyDepthAndNoneInHowItIsWritten(t *testing.T) {
+// TestDigestProperty checks that a digest depends on a change at any depth, and not on the spelling.
+func TestDigestProperty(t *testing.T) {
 	changed := 0
 	for seed := range uint64(300) {
 		s := speller{rand.New(rand.NewPCG(seed, 64))}
 		tree := s.object(6)
 		before := s.digest(t, tree)
-		require.Equal(t, before, s.digest(t, tree), "seed %d: written in another way", seed)
+		require.Equal(t, before, s.digest(t, tree), "seed %d: spelled in another way", seed)
 		for _, leaf := range leaves(tree) {
 			leaf(another)
 			require.NotEqual(t, before, s.digest(t, tree), "seed %d: %v", seed, tree)
@@ -189,8 +191,9 @@ func TestADigestSeesAChangeAtAnyDepthAndNoneInHowItIsWritten(t *testing.T) {
 
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `{"a":{"b":[1,1.0,-0,1e0,1E+400,null,true]},"a\u0041":"\ud83d\ude00"}`, `{"a":1,"a":2}`, `{"a":"\ud800"}`, nested(64), nested(65),
-		`{"class":"terminal","digest":"d","fingerprints":["a/b:c"],"reasons":["r"],"summary":"s"}`, `{"class":1}`, `{"fingerprints":["a b"]}`, `{"a":01}`, "{\"\xff\":1}",
+		`{}`, `{"a":{"b":[1,1.0,-0,1e0,1E+400,null,true]},"a\u0041":"\ud83d\ude00"}`, `{"a":1,"a":2}`, `{"a":"\ud800"}`,
+		nested(64), nested(65), `{"class":"terminal","digest":"d","fingerprints":["a/b:c"],"reasons":["r"],"summary":"s"}`,
+		`{"class":1}`, `{"fingerprints":["a b"]}`, `{"a":01}`, "{\"\xff\":1}",
 	} {
 		for _, at := range []uint16{0, 3, 9, 1000} {
 			f.Add([]byte(seed), at)
@@ -207,7 +210,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// checkOutput says that what is accepted is JSON and has the same digest in another spelling.
+// checkOutput checks that an accepted output is JSON and has the same digest in another spelling.
 func checkOutput(t *testing.T, output []byte) {
 	t.Helper()
 	seen, err := probe.Parse(output)

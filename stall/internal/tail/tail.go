@@ -1,4 +1,4 @@
-// Package tail keeps the end of what is written to it, in memory that does not grow. It does not redact.
+// Package tail keeps the last bytes of what is written to it, in memory of a fixed size. It does not redact them.
 package tail
 
 import (
@@ -6,18 +6,18 @@ import (
 	"sync"
 )
 
-// A Buffer keeps the last bytes of what was written. [New] makes one. It is safe for concurrent use.
+// A Buffer is a writer that keeps the last bytes. [New] makes one. It is safe for concurrent use.
 type Buffer struct {
 	mu   sync.Mutex
-	ring []byte // one byte more than is kept: the one before tells whether a line starts there
-	next int    // where the next byte goes
-	full bool   // the ring went round
+	ring []byte // one byte more than is kept: it shows whether the rest starts a line
+	next int    // index of the next byte to write
+	full bool   // the ring was filled
 }
 
-// New makes a Buffer that keeps n bytes; zero and less keep none. It takes the memory at once.
+// New makes a Buffer that keeps n bytes, or none if n is not positive. It allocates all of its memory at once.
 func New(n int) *Buffer { return &Buffer{ring: make([]byte, max(n, 0)+1)} }
 
-// Write keeps the end of p, in the place of what was written before. It never fails, and waits for other calls only. It does not keep p.
+// Write copies the end of p to the Buffer. It never fails, and blocks only for other calls.
 func (b *Buffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -32,8 +32,8 @@ func (b *Buffer) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// Bytes returns a copy of what was kept. Where something was dropped it starts at the start of a line: the rest of a line whose start was dropped is left out,
-// unless nothing else would be there.
+// Bytes returns a copy of what is kept. If the start of a line was dropped, Bytes leaves out the rest of that line,
+// unless nothing would be left then.
 func (b *Buffer) Bytes() []byte {
 	b.mu.Lock()
 	defer b.mu.Unlock()

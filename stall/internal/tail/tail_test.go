@@ -15,33 +15,34 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestTheEndOfWhatWasWritten(t *testing.T) {
+// TestBuffer checks which bytes are kept.
+func TestBuffer(t *testing.T) {
 	for name, c := range map[string]struct {
 		n       int
 		written []string
 		want    string
 	}{
 		"nothing":                                      {8, nil, ""},
-		"less than there is room for":                  {8, []string{"a\n", "b"}, "a\nb"},
-		"as much as there is room for":                 {4, []string{"a\nb\n"}, "a\nb\n"},
+		"less than fits":                               {8, []string{"a\n", "b"}, "a\nb"},
+		"as much as fits":                              {4, []string{"a\nb\n"}, "a\nb\n"},
 		"a line that lost its start is left out":       {8, []string{"first\nlast\n"}, "last\n"},
 		"a line that was not cut stays":                {5, []string{"first\nlast\n"}, "last\n"},
 		"a line that was not cut stays, byte by byte":  {5, strings.Split("first\nlast\n", ""), "last\n"},
 		"a giant line stays as it is":                  {4, []string{"abcdefgh"}, "efgh"},
 		"a giant line with its newline":                {4, []string{"abcdefg\n"}, "efg\n"},
-		"a giant line gives way to a short one":        {4, []string{"abcdef\nh"}, "h"},
-		"a giant line gives way to the next one":       {4, []string{"ab\ncdefgh"}, "efgh"},
-		"one write of more than there is":              {6, []string{"x", "one\ntwo\nthree\n"}, "three\n"},
-		"a write that ends where the ring does":        {4, []string{"abc", "de"}, "bcde"},
-		"a write that begins where the ring does":      {3, []string{"abcd", "e\nf"}, "f"},
+		"a giant line is dropped for a short one":      {4, []string{"abcdef\nh"}, "h"},
+		"a giant line is dropped for the next one":     {4, []string{"ab\ncdefgh"}, "efgh"},
+		"one write of more than fits":                  {6, []string{"x", "one\ntwo\nthree\n"}, "three\n"},
+		"a write that ends at the ring's end":          {4, []string{"abc", "de"}, "bcde"},
+		"a write that starts at the ring's start":      {3, []string{"abcd", "e\nf"}, "f"},
 		"a write as long as the ring":                  {3, []string{"zz", "abcd"}, "bcd"},
 		"one byte of room":                             {1, []string{"abc"}, "c"},
 		"no room":                                      {0, []string{"abc"}, ""},
-		"less than no room":                            {-1, []string{"abc"}, ""},
+		"negative room":                                {-1, []string{"abc"}, ""},
 		"an empty write in between":                    {3, []string{"ab", "", "c"}, "abc"},
 		"blank lines count as lines":                   {3, []string{"a\n\n\n\n"}, "\n\n\n"},
 		"carriage returns are part of their line":      {7, []string{"one\r\ntwo\r\n"}, "two\r\n"},
-		"bytes that are no text are kept as they come": {3, []string{"\xff\x00\xfe"}, "\xff\x00\xfe"},
+		"bytes that are not text are kept as they are": {3, []string{"\xff\x00\xfe"}, "\xff\x00\xfe"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := tail.New(c.n)
@@ -55,7 +56,7 @@ func TestTheEndOfWhatWasWritten(t *testing.T) {
 	}
 }
 
-// naive is the rule, for a text that is all there.
+// naive returns what a Buffer must keep of a whole text.
 func naive(text []byte, n int) []byte {
 	if len(text) <= n {
 		return text
@@ -67,7 +68,8 @@ func naive(text []byte, n int) []byte {
 	return kept
 }
 
-func TestItIsTheEndHoweverTheTextIsCut(t *testing.T) {
+// TestBufferModel compares a Buffer with the naive rule, however the text is cut into writes.
+func TestBufferModel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
 		n, all := random.IntN(20), []byte{}
@@ -85,7 +87,8 @@ func TestItIsTheEndHoweverTheTextIsCut(t *testing.T) {
 	}
 }
 
-func TestWhatIsReturnedIsACopy(t *testing.T) {
+// TestBytesCopies checks that Bytes returns a copy.
+func TestBytesCopies(t *testing.T) {
 	b := tail.New(4)
 	for _, text := range []string{"ab", "cdef"} {
 		_, _ = b.Write([]byte(text))
@@ -98,7 +101,7 @@ func TestWhatIsReturnedIsACopy(t *testing.T) {
 	}
 }
 
-func TestManyWritersAndReaders(t *testing.T) {
+func TestConcurrent(t *testing.T) {
 	b := tail.New(64)
 	var all sync.WaitGroup
 	for range 4 {
@@ -117,7 +120,7 @@ func TestManyWritersAndReaders(t *testing.T) {
 	require.Equal(t, strings.Repeat("a line of 16 by\n", 4), string(b.Bytes()))
 }
 
-func TestWritingAllocatesNothing(t *testing.T) {
+func TestWriteAllocs(t *testing.T) {
 	b, text := tail.New(1<<20), bytes.Repeat([]byte("x"), 1000)
 	require.Zero(t, testing.AllocsPerRun(5000, func() { _, _ = b.Write(text) }))
 }

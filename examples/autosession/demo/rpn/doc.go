@@ -1,5 +1,5 @@
-// Package rpn calculates in reverse Polish notation: "3 4 + 2 *" is 14. It is what the example autosession plans,
-// builds, vets and tests.
+// Package rpn calculates in reverse Polish notation: "3 4 + 2 *" is 14. It is the project on which the example
+// autosession runs its phases.
 //
-// It calculates with whole numbers only and keeps no state between expressions.
+// It handles whole numbers only and keeps no state between expressions.
 package rpn

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The errors of [Eval]; each is wrapped with the word that is wrong, where one is.
+// The errors of [Eval]. Eval wraps each, with the wrong word if there is one.
 var (
 	ErrEmpty        = errors.New("rpn: nothing to calculate")
 	ErrTooFew       = errors.New("rpn: operator without two numbers before it")
@@ -15,7 +15,7 @@ var (
 	ErrDivideByZero = errors.New("rpn: division by zero")
 )
 
-// Eval returns the value of an expression: numbers and the operators + - * / with spaces between them.
+// Eval returns the value of an expression: numbers and the operators + - * /, separated by spaces.
 func Eval(expression string) (int, error) {
 	var stack []int
 	for word := range strings.FieldsSeq(expression) {

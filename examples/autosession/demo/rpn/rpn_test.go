@@ -22,7 +22,7 @@ func TestEval(t *testing.T) {
 	}
 }
 
-func TestEvalRefuses(t *testing.T) {
+func TestEvalErrors(t *testing.T) {
 	for expression, want := range map[string]error{
 		"":      rpn.ErrEmpty,
 		"1 +":   rpn.ErrTooFew,

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// commands are what this test binary can be in a phase.
+// commands are the programs that this test binary can run as in a phase.
 var commands = map[string]func() int{
 	"speak": func() int {
 		fmt.Println("out")
@@ -30,22 +30,22 @@ var commands = map[string]func() int{
 	"hang":   hang,
 }
 
-// obey ends when it is interrupted, and is done with what it does.
+// obey ends successfully when it is interrupted.
 func obey() int {
-	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, os.Interrupt)
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, os.Interrupt)
 	fmt.Println("process", os.Getpid(), "waits")
-	<-heard
+	<-received
 	return 0
 }
 
-// hang ignores what asks a process to end.
+// hang ignores interrupts and SIGTERM.
 func hang() int {
-	heard := make(chan os.Signal, 1)
-	signal.Notify(heard, os.Interrupt, syscall.SIGTERM)
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, os.Interrupt, syscall.SIGTERM)
 	fmt.Println("process", os.Getpid(), "waits")
 	for {
-		<-heard
+		<-received
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package phase runs the commands of a session: each under the stall sentinel, with its output in a log, and ended with everything
-// that it started when its context ends.
+// Package phase runs the commands of a session. Each runs under the stall sentinel and writes its output to a log. When
+// its context ends, Run ends the command and every process that it started.
 //
-// What a command left behind is ended when it has ended, so that a phase is over when it returns, and on Linux a command does not outlive this program either. See
-// package stall for what other systems can do. The package looks for no signs of life: how long a phase may take is its context's to say.
+// Run also ends what a command left running: no process of a phase is alive when Run returns. On Linux no command
+// outlives this program; package stall documents the other systems. The package sets no time limits: the context does.
 package phase

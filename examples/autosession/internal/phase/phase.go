@@ -19,7 +19,7 @@ type Phase struct {
 	Command []string
 }
 
-// Pipeline is what a session does with a Go project, in order.
+// Pipeline lists the phases that a session runs on a Go project, in order.
 var Pipeline = []Phase{
 	{"plan", []string{"go", "list", "./..."}},
 	{"build", []string{"go", "build", "./..."}},
@@ -27,12 +27,12 @@ var Pipeline = []Phase{
 	{"test", []string{"go", "test", "./..."}},
 }
 
-// Named reports whether the pipeline has a phase of the name.
+// Named reports whether the pipeline has a phase with this name.
 func Named(name string) bool {
 	return slices.ContainsFunc(Pipeline, func(p Phase) bool { return p.Name == name })
 }
 
-// Names lists the pipeline's phases.
+// Names returns the names of the pipeline's phases.
 func Names() string {
 	var names []string
 	for _, p := range Pipeline {
@@ -41,38 +41,38 @@ func Names() string {
 	return strings.Join(names, ", ")
 }
 
-// String is the command as a person would type it.
+// String returns the command as a person would type it.
 func (p Phase) String() string { return strings.Join(p.Command, " ") }
 
-// Grace is how long a command has, after it was interrupted, before it is killed.
+// Grace is the time between the interrupt of a command and its kill.
 const Grace = time.Second
 
 // A Runner runs phases.
 type Runner struct {
-	// Dir is where the commands run, Env their environment; nil is this process's.
+	// Dir is the working directory of the commands, Env their environment; nil is this process's.
 	Dir string
 	Env []string
-	// Log returns the path of a phase's log, which is written anew.
+	// Log returns the path of a phase's log. Run truncates it.
 	Log func(phase string) string
-	// Hang names a phase to put a command in the place of that never ends and ignores interrupts; see [HangIfAsked].
+	// Hang names a phase whose command is replaced by one that never ends and ignores interrupts; see [HangIfAsked].
 	Hang string
 }
 
-// A Failure is the error of a phase whose command could not be started or did not end well.
+// A Failure is the error of a phase whose command could not be started or failed.
 type Failure struct {
 	Phase Phase
-	// Log is the path of what the command printed.
+	// Log is the path of the command's output.
 	Log string
-	// Err is a [*stall.ExitError] where the command was started.
+	// Err is a [*stall.ExitError] if the command was started.
 	Err error
 }
 
-// Error names the phase and the command, and never what the command printed.
+// Error names the phase and the command. It never holds the command's output.
 func (f *Failure) Error() string {
 	return fmt.Sprintf("phase %s: %s: %s", f.Phase.Name, f.Phase, f.why())
 }
 
-// why is the error as package exec words it.
+// why words the error as package exec does.
 func (f *Failure) why() string {
 	var exit *stall.ExitError
 	switch {
@@ -88,8 +88,8 @@ func (f *Failure) why() string {
 // Unwrap returns Err.
 func (f *Failure) Unwrap() error { return f.Err }
 
-// Run runs the phase and returns when nothing that its command started is alive. When the context ends, all of that is interrupted, and after [Grace] killed; Run then
-// returns the [*Failure] that came of it, or nil if the command was done all the same.
+// Run runs the phase and returns when no process of its command is alive. When the context ends, Run interrupts all of
+// them, kills them after [Grace], and returns the resulting [*Failure], or nil if the command succeeded anyway.
 func (r *Runner) Run(ctx context.Context, p Phase) error {
 	path := r.Log(p.Name)
 	log, err := os.Create(path)
@@ -103,7 +103,7 @@ func (r *Runner) Run(ctx context.Context, p Phase) error {
 	return errors.Join(err, log.Close())
 }
 
-// run hands the log to the command as it is: no pipe that a straggler could hold open.
+// run gives the command the log file itself, because a leftover process could hold a pipe open.
 func (r *Runner) run(ctx context.Context, p Phase, log *os.File) error {
 	cmd, err := r.command(p)
 	if err != nil {
@@ -115,9 +115,9 @@ func (r *Runner) run(ctx context.Context, p Phase, log *os.File) error {
 
 func (r *Runner) command(p Phase) (*exec.Cmd, error) {
 	if r.Hang == p.Name {
-		return hanging(r.Dir)
+		return hangCommand(r.Dir)
 	}
-	cmd := exec.Command(p.Command[0], p.Command[1:]...) //nolint:noctx // the context is given to runTree
+	cmd := exec.Command(p.Command[0], p.Command[1:]...) //nolint:noctx // runTree takes the context
 	cmd.Dir, cmd.Env = r.Dir, r.Env
 	return cmd, nil
 }

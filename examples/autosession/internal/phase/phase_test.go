@@ -21,7 +21,7 @@ import (
 // asCommand makes this test binary the command of a phase; see commands_test.go.
 const asCommand = "PHASE_TEST_COMMAND"
 
-// quickExit keeps the race detector from waiting a second at the end of each process.
+// quickExit makes the race detector exit at once instead of after a second.
 const quickExit = "GORACE=atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
@@ -32,77 +32,77 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// A bed runs one command as a phase.
-type bed struct {
+// A fixture runs one command as a phase.
+type fixture struct {
 	t      *testing.T
 	runner phase.Runner
 	phase  phase.Phase
 }
 
-func newBed(t *testing.T, command string) *bed {
+func newFixture(t *testing.T, command string) *fixture {
 	t.Helper()
 	self, err := os.Executable()
 	require.NoError(t, err)
 	dir := t.TempDir()
-	return &bed{t, phase.Runner{
+	return &fixture{t, phase.Runner{
 		Dir: dir, Env: append(os.Environ(), asCommand+"="+command, quickExit),
 		Log: func(name string) string { return filepath.Join(dir, name+".log") },
 	}, phase.Phase{Name: "step", Command: []string{self}}}
 }
 
-func (b *bed) run(ctx context.Context) error { return b.runner.Run(ctx, b.phase) }
+func (f *fixture) run(ctx context.Context) error { return f.runner.Run(ctx, f.phase) }
 
-func (b *bed) log() string {
-	b.t.Helper()
-	text, err := os.ReadFile(b.runner.Log("step"))
-	require.NoError(b.t, err)
+func (f *fixture) log() string {
+	f.t.Helper()
+	text, err := os.ReadFile(f.runner.Log("step"))
+	require.NoError(f.t, err)
 	return string(text)
 }
 
 func TestRun(t *testing.T) {
-	t.Run("a command that ends well is done, and its output in the log", func(t *testing.T) {
-		b := newBed(t, "speak")
-		require.NoError(t, b.run(t.Context()))
-		assert.Equal(t, "out\nerr\n", b.log())
-		require.NoError(t, b.run(t.Context()))
-		assert.Equal(t, "out\nerr\n", b.log(), "the log is of the last time")
+	t.Run("a command that succeeds has its output in the log", func(t *testing.T) {
+		f := newFixture(t, "speak")
+		require.NoError(t, f.run(t.Context()))
+		assert.Equal(t, "out\nerr\n", f.log())
+		require.NoError(t, f.run(t.Context()))
+		assert.Equal(t, "out\nerr\n", f.log(), "the second run replaces the log")
 	})
 	t.Run("it runs in its directory", func(t *testing.T) {
-		b := newBed(t, "where")
-		require.NoError(t, b.run(t.Context()))
-		dir, err := filepath.EvalSymlinks(b.runner.Dir)
+		f := newFixture(t, "where")
+		require.NoError(t, f.run(t.Context()))
+		dir, err := filepath.EvalSymlinks(f.runner.Dir)
 		require.NoError(t, err)
-		assert.Equal(t, dir, b.log())
+		assert.Equal(t, dir, f.log())
 	})
-	t.Run("a command that fails is a failure that names the phase and not the output", func(t *testing.T) {
-		b := newBed(t, "fail")
-		err := b.run(t.Context())
+	t.Run("the error of a failed command names the phase and not the output", func(t *testing.T) {
+		f := newFixture(t, "fail")
+		err := f.run(t.Context())
 		var failed *phase.Failure
 		require.ErrorAs(t, err, &failed)
-		assert.Equal(t, b.runner.Log("step"), failed.Log)
+		assert.Equal(t, f.runner.Log("step"), failed.Log)
 		var exit *stall.ExitError
 		require.ErrorAs(t, err, &exit)
 		assert.Equal(t, 7, exit.Code)
 		assert.NotContains(t, err.Error(), "secret")
-		assert.Equal(t, "phase step: "+b.phase.String()+": exit status 7", err.Error())
+		assert.Equal(t, "phase step: "+f.phase.String()+": exit status 7", err.Error())
 	})
-	t.Run("a command that is not there is a failure", func(t *testing.T) {
-		b := newBed(t, "speak")
-		b.phase.Command = []string{"no-such-command"}
-		require.ErrorIs(t, b.run(t.Context()), exec.ErrNotFound)
+	t.Run("a missing command is a failure", func(t *testing.T) {
+		f := newFixture(t, "speak")
+		f.phase.Command = []string{"no-such-command"}
+		require.ErrorIs(t, f.run(t.Context()), exec.ErrNotFound)
 	})
-	t.Run("a log that cannot be opened is an error before anything is run", func(t *testing.T) {
-		b := newBed(t, "speak")
-		b.runner.Log = func(string) string { return filepath.Join(b.runner.Dir, "none", "log") }
-		require.ErrorIs(t, b.run(t.Context()), os.ErrNotExist)
+	t.Run("a log that cannot be opened is an error before the command starts", func(t *testing.T) {
+		f := newFixture(t, "speak")
+		f.runner.Log = func(string) string { return filepath.Join(f.runner.Dir, "none", "log") }
+		require.ErrorIs(t, f.run(t.Context()), os.ErrNotExist)
 	})
-	t.Run("in a context that has ended nothing is run", func(t *testing.T) {
+	t.Run("nothing runs in a context that has ended", func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		over := errors.New("over")
 		cancel(over)
-		b := newBed(t, "speak")
-		require.ErrorIs(t, b.run(ctx), over)
-		assert.Empty(t, b.log())
+		f := newFixture(t, "speak")
+		require.ErrorIs(t, f.run(ctx), over)
+		assert.Empty(t, f.log())
 	})
 }
 
@@ -117,7 +117,7 @@ func TestTail(t *testing.T) {
 		{"all of a short log", "a\nb\n", 5, "a\nb"},
 		{"a line without an end", "a\nb", 1, "b"},
 		{"nothing of an empty log", "", 3, ""},
-		{"the end of what is one long line", strings.Repeat("x", 1<<20), 3, strings.Repeat("x", 16<<10)},
+		{"the end of one long line", strings.Repeat("x", 1<<20), 3, strings.Repeat("x", 16<<10)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.NoError(t, os.WriteFile(path, []byte(c.text), 0o600))
@@ -126,7 +126,7 @@ func TestTail(t *testing.T) {
 			assert.Equal(t, c.want, string(got))
 		})
 	}
-	t.Run("a log that is not there is an error", func(t *testing.T) {
+	t.Run("a missing log is an error", func(t *testing.T) {
 		_, err := phase.Tail(path+"x", 1)
 		require.ErrorIs(t, err, os.ErrNotExist)
 	})

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// Tail returns the end of a log: at most lines of it, and no more than a screen or two in bytes.
+// Tail returns the end of a log: the last lines, at most 16 KiB.
 func Tail(path string, lines int) (tail []byte, err error) {
 	const most = 16 << 10
 	file, err := os.Open(path)

@@ -12,7 +12,8 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// runTree runs a command and returns when nothing that it started is alive. A command that is done is done, also where it was interrupted.
+// runTree runs a command and returns when no process that it started is alive. A command that exits with status 0 after
+// the interrupt succeeded.
 func runTree(ctx context.Context, step string, cmd *exec.Cmd) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -20,10 +21,10 @@ func runTree(ctx context.Context, step string, cmd *exec.Cmd) error {
 	if cmd.Err != nil {
 		return cmd.Err
 	}
-	ctx, release := apart(ctx)
+	ctx, release := outsideRun(ctx)
 	defer release()
 	result, err := stall.Run(ctx, cmd, stall.Config{
-		Step: step, Store: &watchdog.Memory{}, Logger: quiet, // without a signal of its own it records nothing
+		Step: step, Store: &watchdog.Memory{}, Logger: quiet, // without a limit stall records nothing
 		Grace: stall.Grace{Interrupt: Grace, Terminate: watchdog.None},
 	})
 	switch {
@@ -35,9 +36,9 @@ func runTree(ctx context.Context, step string, cmd *exec.Cmd) error {
 	return &stall.ExitError{Code: result.ExitCode, Signal: result.Signal}
 }
 
-// apart is a context that ends with another one and is in no run: in the session's the command would be a layer, which is warned of by itself and ends before the
-// session does, by its reserve.
-func apart(ctx context.Context) (alone context.Context, release func() bool) {
+// outsideRun returns a context that ends with ctx and is in no run. In the session's run the command would be a
+// layer: with warnings of its own, and ended before the session by the reserve.
+func outsideRun(ctx context.Context) (alone context.Context, release func() bool) {
 	alone, end := context.WithCancelCause(context.Background())
 	return alone, context.AfterFunc(ctx, func() { end(context.Cause(ctx)) })
 }

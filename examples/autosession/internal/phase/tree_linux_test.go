@@ -16,7 +16,7 @@ import (
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/phase"
 )
 
-// patience is how long a test waits for what takes no time on a machine that is not busy.
+// patience bounds every wait in these tests; an idle machine needs milliseconds.
 const patience = time.Minute
 
 func init() {
@@ -29,67 +29,70 @@ func TestEnd(t *testing.T) {
 	t.Parallel()
 	t.Run("a command that obeys the interrupt is not killed", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t, "obey")
-		require.NoError(t, b.endWhen(1), "it was done all the same")
-		assertGone(t, b.processes())
+		f := newFixture(t, "obey")
+		require.NoError(t, f.endWhen(1), "the command succeeded")
+		assertGone(t, f.processes())
 	})
 	for _, family := range []string{"family", "scattered family"} {
 		t.Run("a command that ignores it is killed with its "+family, func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, family)
+			f := newFixture(t, family)
 			var failed *phase.Failure
-			require.ErrorAs(t, b.endWhen(2), &failed)
-			assert.Equal(t, "phase step: "+b.phase.String()+": signal: killed", failed.Error())
-			assertGone(t, b.processes())
+			require.ErrorAs(t, f.endWhen(2), &failed)
+			assert.Equal(t, "phase step: "+f.phase.String()+": signal: killed", failed.Error())
+			assertGone(t, f.processes())
 		})
 	}
-	for command, what := range map[string]string{"leave": "what a command leaves behind", "leave a daemon": "what it leaves behind in a session of its own"} {
-		t.Run(what+" is gone when the phase is over", func(t *testing.T) {
+	for command, what := range map[string]string{
+		"leave":          "a background process",
+		"leave a daemon": "a background process in a session of its own",
+	} {
+		t.Run(what+" has ended when the phase returns", func(t *testing.T) {
 			t.Parallel()
-			b := newBed(t, command)
-			require.NoError(t, b.run(t.Context()))
-			assertGone(t, b.processes())
+			f := newFixture(t, command)
+			require.NoError(t, f.run(t.Context()))
+			assertGone(t, f.processes())
 		})
 	}
-	t.Run("the command that hangs on purpose is killed", func(t *testing.T) {
+	t.Run("the command of Hang is killed", func(t *testing.T) {
 		t.Parallel()
-		b := newBed(t, "")
-		b.runner.Hang = "step"
-		require.Error(t, b.endWhen(1))
-		assertGone(t, b.processes())
+		f := newFixture(t, "")
+		f.runner.Hang = "step"
+		require.Error(t, f.endWhen(1))
+		assertGone(t, f.processes())
 	})
 }
 
-// endWhen runs the phase and ends its context once the log tells of n processes.
-func (b *bed) endWhen(n int) error {
-	b.t.Helper()
-	ctx, cancel := context.WithCancel(b.t.Context())
+// endWhen runs the phase and ends its context once the log names n processes.
+func (f *fixture) endWhen(n int) error {
+	f.t.Helper()
+	ctx, cancel := context.WithCancel(f.t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
-	go func() { ended <- b.run(ctx) }()
-	require.Eventually(b.t, func() bool {
-		text, _ := os.ReadFile(b.runner.Log("step")) // it may not be there yet
+	go func() { ended <- f.run(ctx) }()
+	require.Eventually(f.t, func() bool {
+		text, _ := os.ReadFile(f.runner.Log("step")) // it may not be there yet
 		return strings.Count(string(text), "process") == n
 	}, patience, 5*time.Millisecond)
 	cancel()
 	return <-ended
 }
 
-// processes are those that the log tells of.
-func (b *bed) processes() []int {
-	b.t.Helper()
+// processes returns the process IDs in the log.
+func (f *fixture) processes() []int {
+	f.t.Helper()
 	var all []int
-	for line := range strings.Lines(b.log()) {
+	for line := range strings.Lines(f.log()) {
 		var pid int
 		_, err := fmt.Sscanf(line, "process %d", &pid)
-		require.NoError(b.t, err)
+		require.NoError(f.t, err)
 		all = append(all, pid)
 	}
-	require.NotEmpty(b.t, all)
+	require.NotEmpty(f.t, all)
 	return all
 }
 
-// assertGone asserts that none of the processes runs. One that was killed may still be on its way to be reaped.
+// assertGone asserts that none of the processes runs. It waits for a killed one to be reaped.
 func assertGone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {

@@ -1,8 +1,8 @@
-// Package progress shows a person how far a program is: on a terminal as one live line that is drawn anew about once a
-// second, below the lines that stay; elsewhere as the lines that stay, alone.
+// Package progress shows a program's progress. On a terminal it draws one live line about once a second, below the
+// permanent lines. Elsewhere it writes the permanent lines only.
 //
-// The live line is never wider than the terminal and is gone when the program ends. Texts are taken to be one column per
-// character; control characters in them are shown as a question mark.
+// The live line is never wider than the terminal and is erased when the program ends. The package counts one column per
+// character and shows control characters as question marks.
 package progress
 
 import (
@@ -17,34 +17,34 @@ import (
 	"golang.org/x/term"
 )
 
-// every is how often the live line is drawn.
+// every is the interval between two drawings of the live line.
 const every = time.Second
 
-// usualWidth is assumed of a terminal that does not tell its width.
+// usualWidth is the width of a terminal that does not report one.
 const usualWidth = 80
 
-// eraseLine goes to the start of the line and empties it.
+// eraseLine moves to the start of the line and clears it.
 const eraseLine = "\r\x1b[K"
 
-// A Display is where progress is shown. Make one with [New] or [On]. Safe for concurrent use.
+// A Display shows progress. Make one with [New] or [On]. It is safe for concurrent use.
 type Display struct {
 	out   io.Writer
-	width func() int // nil where there is no terminal
+	width func() int // nil without a terminal
 
 	mu    sync.Mutex
-	live  *liveLine // nil while nothing is live
+	live  *liveLine // nil without a live line
 	drawn bool
 	over  chan struct{} // closed by Close
 	ended sync.WaitGroup
 }
 
-// A liveLine is what to draw. The text is found without the display's lock, so that finding it may take other locks.
+// A liveLine is the line to draw. Its function is called without the display's lock, so that it may take other locks.
 type liveLine struct {
 	find func() string
 	text string
 }
 
-// On returns a display on a file: live where that is a terminal that can move its cursor.
+// On returns a display on a file. It draws a live line if the file is a terminal that can move its cursor.
 func On(file *os.File) *Display {
 	descriptor := int(file.Fd())
 	if !term.IsTerminal(descriptor) || os.Getenv("TERM") == "dumb" {
@@ -59,8 +59,8 @@ func On(file *os.File) *Display {
 	})
 }
 
-// New returns a display that writes to out, which is a terminal if width is given; width is asked before each drawing.
-// Close the display when it is no longer needed. A live one costs one goroutine.
+// New returns a display that writes to out. If width is not nil, out is a terminal, and the display calls width before
+// each drawing. Close the display after use: one with a terminal costs one goroutine.
 func New(out io.Writer, width func() int) *Display {
 	d := &Display{out: out, width: width, over: make(chan struct{})}
 	if width != nil {
@@ -69,26 +69,26 @@ func New(out io.Writer, width func() int) *Display {
 	return d
 }
 
-// Say shows a line that stays. After Close it does nothing: who speaks then, on a goroutine of its own, is too late.
+// Say writes a permanent line. After Close it does nothing.
 func (d *Display) Say(format string, args ...any) {
 	d.write(fmt.Sprintf(format, args...) + "\n")
 }
 
-// Note is [Display.Say] for what a live line tells already: it does nothing on a terminal.
+// Note writes a permanent line unless out is a terminal, where the live line shows the same.
 func (d *Display) Note(format string, args ...any) {
 	if d.width == nil {
 		d.Say(format, args...)
 	}
 }
 
-// Write shows text that stays and ends with a line feed, as loggers write it.
+// Write writes permanent text, for loggers. The text must end with a line feed.
 func (d *Display) Write(text []byte) (int, error) {
 	d.write(string(text))
 	return len(text), nil
 }
 
-// Live sets what the live line says; nil takes the line away. The function is called for each drawing, also on another
-// goroutine, and not where there is no terminal.
+// Live sets the text of the live line; nil removes the line. The display calls find for each drawing, also on another
+// goroutine, and never without a terminal.
 func (d *Display) Live(find func() string) {
 	if d.width == nil {
 		return
@@ -103,7 +103,7 @@ func (d *Display) Live(find func() string) {
 	d.draw()
 }
 
-// Close takes the live line away and ends the drawing. Closing again does nothing.
+// Close removes the live line and ends the drawing. Closing again does nothing.
 func (d *Display) Close() {
 	d.mu.Lock()
 	if d.closed() {
@@ -153,7 +153,7 @@ func (d *Display) refresh() {
 	d.draw()
 }
 
-// write puts text where the live line is, and the live line below it. One write, so that nothing flickers.
+// write replaces the live line by text and draws the live line below it, in one write against flicker.
 func (d *Display) write(text string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -162,14 +162,14 @@ func (d *Display) write(text string) {
 	}
 }
 
-// draw brings the live line up to date. The caller holds mu.
+// draw redraws the live line. The caller holds mu.
 func (d *Display) draw() {
 	if d.width != nil && !d.closed() {
 		d.put(d.erased() + d.drawing())
 	}
 }
 
-// put has nowhere to report that the terminal is gone.
+// put ignores the error: there is no other place to report it.
 func (d *Display) put(text string) {
 	if text != "" {
 		_, _ = io.WriteString(d.out, text)
@@ -189,10 +189,10 @@ func (d *Display) drawing() string {
 		return ""
 	}
 	d.drawn = true
-	return fit(d.live.text, d.width()-1) // in the last column some terminals wrap
+	return fit(d.live.text, d.width()-1) // some terminals wrap in the last column
 }
 
-// fit makes a text one line of at most width characters.
+// fit returns text as one line of at most width characters.
 func fit(text string, width int) string {
 	letters := []rune(strings.Map(printable, text))
 	switch {

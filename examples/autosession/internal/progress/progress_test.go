@@ -20,7 +20,7 @@ const erase = "\r\x1b[K"
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A screen is what was written. Taking it empties it.
+// A screen records what was written. Take returns it and empties the screen.
 type screen struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -42,7 +42,7 @@ func (s *screen) take() string {
 func columns(n int) func() int { return func() int { return n } }
 
 func TestTerminal(t *testing.T) {
-	t.Run("the live line is drawn at once, and anew each second", func(t *testing.T) {
+	t.Run("the live line is drawn at once and again each second", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			begun, s := time.Now(), &screen{}
 			d := progress.New(s, columns(80))
@@ -55,7 +55,7 @@ func TestTerminal(t *testing.T) {
 			assert.Equal(t, erase+"2s elapsed"+erase+"3s elapsed", s.take())
 		})
 	})
-	t.Run("lines that stay go above it", func(t *testing.T) {
+	t.Run("permanent lines go above it", func(t *testing.T) {
 		s := &screen{}
 		d := progress.New(s, columns(80))
 		defer d.Close()
@@ -68,7 +68,7 @@ func TestTerminal(t *testing.T) {
 		d.Note("not on a terminal")
 		assert.Empty(t, s.take())
 	})
-	t.Run("it is gone after Close, and nothing comes after that", func(t *testing.T) {
+	t.Run("Close erases it, and nothing follows", func(t *testing.T) {
 		s := &screen{}
 		d := progress.New(s, columns(80))
 		d.Live(func() string { return "live" })
@@ -79,7 +79,7 @@ func TestTerminal(t *testing.T) {
 		d.Live(func() string { return "too late" })
 		assert.Equal(t, erase, s.take())
 	})
-	t.Run("taken away it is drawn no more", func(t *testing.T) {
+	t.Run("after Live(nil) it is not drawn again", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &screen{}
 			d := progress.New(s, columns(80))
@@ -91,7 +91,7 @@ func TestTerminal(t *testing.T) {
 			assert.Empty(t, s.take())
 		})
 	})
-	t.Run("it stops drawing when it is closed in the middle of one", func(t *testing.T) {
+	t.Run("Close stops a drawing in progress", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &screen{}
 			d := progress.New(s, columns(80))
@@ -134,7 +134,7 @@ func TestWidth(t *testing.T) {
 		{1, ""},
 		{0, ""},
 	} {
-		t.Run(fmt.Sprintf("in %d columns one stays free", c.width), func(t *testing.T) {
+		t.Run(fmt.Sprintf("a terminal of %d columns keeps the last one free", c.width), func(t *testing.T) {
 			s := &screen{}
 			d := progress.New(s, columns(c.width))
 			defer d.Close()
@@ -142,7 +142,7 @@ func TestWidth(t *testing.T) {
 			assert.Equal(t, c.want, s.take())
 		})
 	}
-	t.Run("it is asked for at each drawing", func(t *testing.T) {
+	t.Run("each drawing asks for the width", func(t *testing.T) {
 		s, width := &screen{}, 80
 		d := progress.New(s, func() int { return width })
 		defer d.Close()
@@ -167,5 +167,5 @@ func TestElsewhere(t *testing.T) {
 	d.Close()
 	text, err := os.ReadFile(path)
 	require.NoError(t, err)
-	assert.Equal(t, "said\nnoted\n", string(text), "what is no terminal gets the lines that stay, alone")
+	assert.Equal(t, "said\nnoted\n", string(text), "without a terminal only permanent lines are written")
 }

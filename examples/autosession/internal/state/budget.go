@@ -7,16 +7,15 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// A Budget is the budget of a session as its file has it: the limits that were in force when it was last run, so that it
-// keeps them where no one says otherwise.
+// A Budget is a session's budget in its file: the limits of its last run. They apply again unless the user sets others.
 type Budget struct {
-	// WallClockSeconds is 0 where there is no limit.
+	// WallClockSeconds is 0 for no limit.
 	WallClockSeconds float64   `json:"wall_clock_seconds"`
 	WarnAt           []float64 `json:"warn_at"`
 	ReserveSeconds   float64   `json:"reserve_seconds"`
 }
 
-// KeepBudget returns what a file keeps of limits in force.
+// KeepBudget returns the file's form of a budget.
 func KeepBudget(b watchdog.Budget) Budget {
 	kept := Budget{WarnAt: b.WarnAt, ReserveSeconds: b.Reserve.Seconds()}
 	switch b.WallClock {
@@ -38,7 +37,7 @@ func (b Budget) Limits() watchdog.Budget {
 	return limits
 }
 
-// length is the duration of a number of seconds, exact to the nanosecond for as long as a float64 is.
+// length converts seconds to a duration, exact to the nanosecond as far as float64 is.
 func length(seconds float64) time.Duration {
 	return time.Duration(math.Round(seconds * float64(time.Second)))
 }

@@ -12,9 +12,9 @@ import (
 
 // The errors of a [Dir] that a person can do something about.
 var (
-	// ErrNoSession is wrapped by what [Dir.Latest], [Dir.Load] and [Dir.Lock] return for a session that is not there.
+	// ErrNoSession says that the session does not exist. [Dir.Latest], [Dir.Load] and [Dir.Lock] wrap it.
 	ErrNoSession = errors.New("no such session")
-	// ErrCorrupt is wrapped by what [Dir.Latest] and [Dir.Load] return for a session file that cannot be understood.
+	// ErrCorrupt says that a session file is invalid. [Dir.Latest] and [Dir.Load] wrap it.
 	ErrCorrupt = errors.New("corrupt session file")
 )
 
@@ -30,10 +30,10 @@ const (
 	shownIDs    = 5
 )
 
-// A Dir is one state directory. Sessions of several processes can live in it at once. Safe for concurrent use.
+// A Dir is one state directory. Several processes can keep sessions in it at once. It is safe for concurrent use.
 type Dir struct{ path string }
 
-// Default returns the path of the directory that is used where the user names none.
+// Default returns the path of the default state directory.
 func Default() (string, error) {
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -51,7 +51,7 @@ func At(path string) (Dir, error) {
 	return Dir{absolute}, nil
 }
 
-// Make creates the directory where it is missing.
+// Make creates the directory if it does not exist.
 func (d Dir) Make() error {
 	if err := os.MkdirAll(d.path, private); err != nil {
 		return fmt.Errorf("create state directory: %w", err)
@@ -68,7 +68,7 @@ func (d Dir) Events() string { return filepath.Join(d.path, "events.db") }
 // Log returns the path of the log of one phase of a session.
 func (d Dir) Log(id, phase string) string { return filepath.Join(d.session(id), phase+".log") }
 
-// Create keeps a session that is new. Its directory must not exist.
+// Create saves a new session. Its directory must not exist.
 func (d Dir) Create(s *Session) error {
 	if err := os.MkdirAll(filepath.Join(d.path, sessionsDir), private); err != nil {
 		return fmt.Errorf("create session %s: %w", s.ID, err)
@@ -79,7 +79,7 @@ func (d Dir) Create(s *Session) error {
 	return d.Save(s)
 }
 
-// Save replaces the file of a session that was created.
+// Save replaces the file of an existing session.
 func (d Dir) Save(s *Session) error {
 	if err := WriteFile(filepath.Join(d.session(s.ID), sessionFile), s.encode()); err != nil {
 		return fmt.Errorf("save session %s: %w", s.ID, err)
@@ -87,7 +87,7 @@ func (d Dir) Save(s *Session) error {
 	return nil
 }
 
-// Load reads a session. It wraps [ErrNoSession], with the IDs that there are, or [ErrCorrupt].
+// Load reads a session. It wraps [ErrNoSession], with the IDs of existing sessions, or [ErrCorrupt].
 func (d Dir) Load(id string) (*Session, error) {
 	path := filepath.Join(d.session(id), sessionFile)
 	text, err := os.ReadFile(path)
@@ -99,16 +99,16 @@ func (d Dir) Load(id string) (*Session, error) {
 	}
 	s, err := decode(text)
 	if err == nil && s.ID != id {
-		err = fmt.Errorf("it is about session %q", s.ID)
+		err = fmt.Errorf("it belongs to session %q", s.ID)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("load session %s: %w: %s: %w (its events are still in %s; put the file back, or start a new session)",
-			id, ErrCorrupt, path, err, d.Events())
+		return nil, fmt.Errorf("load session %s: %w: %s: %w (its events are still in %s; "+
+			"put the file back, or start a new session)", id, ErrCorrupt, path, err, d.Events())
 	}
 	return s, nil
 }
 
-// SetLatest makes a session the one that session.json leads to.
+// SetLatest makes session.json a link to the session's file.
 func (d Dir) SetLatest(id string) error {
 	link := filepath.Join(d.path, sessionFile)
 	target := filepath.Join(sessionsDir, id, sessionFile)
@@ -126,15 +126,15 @@ func (d Dir) SetLatest(id string) error {
 	return nil
 }
 
-// Latest returns the ID of the session that session.json leads to. It wraps [ErrNoSession] or [ErrCorrupt].
+// Latest returns the ID of the session that session.json links to. It wraps [ErrNoSession] or [ErrCorrupt].
 func (d Dir) Latest() (string, error) {
 	link := filepath.Join(d.path, sessionFile)
 	target, err := os.Readlink(link)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return "", fmt.Errorf("%w: there is none yet in %s", ErrNoSession, d.path)
+		return "", fmt.Errorf("%w: %s has none yet", ErrNoSession, d.path)
 	case err != nil:
-		return "", fmt.Errorf("%w: %s should lead to a session; name one with -session: %w", ErrCorrupt, link, err)
+		return "", fmt.Errorf("%w: %s should link to a session; name one with -session: %w", ErrCorrupt, link, err)
 	}
 	return filepath.Base(filepath.Dir(target)), nil
 }
@@ -142,14 +142,14 @@ func (d Dir) Latest() (string, error) {
 func (d Dir) session(id string) string { return filepath.Join(d.path, sessionsDir, id) }
 
 func (d Dir) noSession(id string) error {
-	known := "there is none"
+	known := "there are no sessions"
 	if ids := d.newest(shownIDs); len(ids) > 0 {
 		known = "the last are " + strings.Join(ids, ", ")
 	}
 	return fmt.Errorf("%w: %s in %s; %s", ErrNoSession, id, d.path, known)
 }
 
-// newest returns up to n session IDs, which begin with their time.
+// newest returns up to n session IDs, newest first: IDs begin with their time.
 func (d Dir) newest(n int) []string {
 	entries, _ := os.ReadDir(filepath.Join(d.path, sessionsDir)) // only for an error's text
 	slices.Reverse(entries)

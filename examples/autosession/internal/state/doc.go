@@ -1,13 +1,13 @@
-// Package state keeps what a session must remember between two processes, in one directory:
+// Package state stores what a session must remember between two processes, in one directory:
 //
-//	session.json                the session that ran last: a link to its file below
+//	session.json                a link to the file of the last session
 //	events.db                   the events of all sessions
-//	sessions/ID/session.json    what is known of one session
-//	sessions/ID/PHASE.log       what the command of a phase printed
-//	sessions/ID/lock            held by the process that runs the session
+//	sessions/ID/session.json    one session
+//	sessions/ID/PHASE.log       the output of a phase's command
+//	sessions/ID/lock            locked by the process that runs the session
 //
-// A session.json is replaced as a whole and is on the disk before the replacement counts, so that a process that is killed at any
-// point leaves the old one or the new one. Directories and files are the user's alone.
+// Save replaces a session.json as a whole and syncs it first: a process that is killed at any point leaves the old file
+// or the new one. Only the user can read the directories and files.
 //
-// The package does not know the rules of a session: which phase comes next, and when one must stop, is decided by who uses it.
+// The package does not know the rules of a session: its caller decides which phase comes next and when a session stops.
 package state

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 )
 
-// A BusyError is returned by [Dir.Lock] for a session that another process runs.
+// A BusyError says that another process runs the session. [Dir.Lock] returns it.
 type BusyError struct {
 	ID  string
 	PID int
@@ -19,9 +19,9 @@ func (e *BusyError) Error() string {
 	return fmt.Sprintf("session %s is being run by process %d; wait for it to end, or interrupt it", e.ID, e.PID)
 }
 
-// Lock makes this process the one that runs a session, until it releases the session or ends in any way. Two processes on one session would
-// still record one stop between them, but do its phases twice and write over each other's files. It does not wait: it returns a
-// [*BusyError], or wraps [ErrNoSession]. Where the system has no such locks (see lock_other.go) it only ever succeeds.
+// Lock makes this process the only one that runs the session, until it calls release or ends. Two processes on one
+// session would still record one stop, but both would run its phases and overwrite the session's file. Lock does not
+// wait: it returns a [*BusyError], or wraps [ErrNoSession]. Without such locks (see lock_other.go) it always succeeds.
 func (d Dir) Lock(id string) (release func(), err error) {
 	file, err := os.OpenFile(filepath.Join(d.session(id), "lock"), os.O_RDWR|os.O_CREATE, secret)
 	if errors.Is(err, fs.ErrNotExist) {

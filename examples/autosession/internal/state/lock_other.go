@@ -4,5 +4,5 @@ package state
 
 import "os"
 
-// lock does nothing: two processes on one session are the user's to avoid here.
+// lock does nothing: here the user must not run one session in two processes.
 func lock(*os.File) (pid int, err error) { return 0, nil }

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lock takes the file for this process, or returns the process that has it. A record lock, unlike flock, is not inherited by the
-// commands that are started: it is free the moment its process is gone.
+// lock locks the file for this process, or returns the process that holds the lock. It takes a record lock, because
+// child processes inherit an flock: a record lock is free as soon as its process has ended.
 func lock(file *os.File) (pid int, err error) {
 	for {
 		whole := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart}

@@ -37,7 +37,7 @@ func newSession(t *testing.T, dir state.Dir) *state.Session {
 }
 
 func TestSession(t *testing.T) {
-	t.Run("what was kept is loaded, times in UTC to the microsecond", func(t *testing.T) {
+	t.Run("a saved session is loaded, times in UTC to the microsecond", func(t *testing.T) {
 		dir := newDir(t)
 		s := newSession(t, dir)
 		loaded, err := dir.Load(s.ID)
@@ -59,7 +59,7 @@ func TestSession(t *testing.T) {
 		dir := newDir(t)
 		require.ErrorIs(t, dir.Create(newSession(t, dir)), os.ErrExist)
 	})
-	t.Run("files and directories are the user's alone", func(t *testing.T) {
+	t.Run("only the user can read the files and directories", func(t *testing.T) {
 		dir := newDir(t)
 		s := newSession(t, dir)
 		for path, want := range map[string]os.FileMode{
@@ -71,6 +71,39 @@ func TestSession(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, want, info.Mode().Perm(), path)
 		}
+	})
+}
+
+// TestOldKey reads the key that older versions wrote: started_at is now session_started_at.
+func TestOldKey(t *testing.T) {
+	dir := newDir(t)
+	s := newSession(t, dir)
+	path := filepath.Join(dir.Path(), "sessions", s.ID, "session.json")
+	start := time.Date(2026, 3, 4, 5, 6, 7, 0, time.UTC)
+	write := func(t *testing.T, start string) {
+		t.Helper()
+		require.NoError(t, os.WriteFile(path, []byte(`{"id":"`+s.ID+`","status":"running",`+start+`}`), 0o600))
+	}
+	t.Run("a file with the old key is loaded", func(t *testing.T) {
+		write(t, `"started_at":"2026-03-04T05:06:07Z"`)
+		loaded, err := dir.Load(s.ID)
+		require.NoError(t, err)
+		assert.Equal(t, start, loaded.StartedAt.Time)
+	})
+	t.Run("it is saved with the new key alone", func(t *testing.T) {
+		loaded, err := dir.Load(s.ID)
+		require.NoError(t, err)
+		require.NoError(t, dir.Save(loaded))
+		text, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Contains(t, string(text), `"session_started_at": "2026-03-04T05:06:07.000000Z"`)
+		assert.NotContains(t, string(text), `"started_at"`)
+	})
+	t.Run("the new key wins where a file has both", func(t *testing.T) {
+		write(t, `"session_started_at":"2026-03-04T05:06:07Z","started_at":"2026-01-01T00:00:00Z"`)
+		loaded, err := dir.Load(s.ID)
+		require.NoError(t, err)
+		assert.Equal(t, start, loaded.StartedAt.Time)
 	})
 }
 

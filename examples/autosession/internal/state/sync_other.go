@@ -2,5 +2,5 @@
 
 package state
 
-// syncDir has nothing to do where directories cannot be synced.
+// syncDir does nothing: this system cannot sync directories.
 func syncDir(string) error { return nil }

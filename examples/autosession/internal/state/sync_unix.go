@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// syncDir makes what was renamed in a directory durable.
+// syncDir makes renames in a directory durable.
 func syncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// WriteFile puts a file in place as a whole: whoever reads it, or is killed while writing it, finds the old content
-// or the new. When it returns nil the new one is on the disk. A file that has the content already is left alone.
+// WriteFile replaces a file as a whole: a reader, or a process killed in the middle, finds the old content or the new.
+// The new content is on the disk when WriteFile returns nil. WriteFile does not touch a file that has this content.
 func WriteFile(path string, content []byte) error {
 	if old, err := os.ReadFile(path); err == nil && bytes.Equal(old, content) {
 		return nil
@@ -17,7 +17,7 @@ func WriteFile(path string, content []byte) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = os.Remove(temporary.Name()) }() // there is nothing to remove once it is in place
+	defer func() { _ = os.Remove(temporary.Name()) }() // after the rename there is nothing to remove
 	if err := fill(temporary, content); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func WriteFile(path string, content []byte) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// fill writes the content down to the disk and closes the file.
+// fill writes the content, syncs the file and closes it.
 func fill(f *os.File, content []byte) error {
 	_, err := f.Write(content)
 	if err == nil {

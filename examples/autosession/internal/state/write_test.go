@@ -20,7 +20,7 @@ func TestWriteFile(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "one", string(text))
 	})
-	t.Run("who has the old file open keeps it whole", func(t *testing.T) {
+	t.Run("a reader with the old file open still reads all of it", func(t *testing.T) {
 		old, err := os.Open(path)
 		require.NoError(t, err)
 		defer old.Close()
@@ -30,7 +30,7 @@ func TestWriteFile(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, "one", string(text[:n]))
 	})
-	t.Run("a file that has the content already is the same file afterwards", func(t *testing.T) {
+	t.Run("writing the same content keeps the file", func(t *testing.T) {
 		before, err := os.Stat(path)
 		require.NoError(t, err)
 		write("two")
@@ -38,7 +38,7 @@ func TestWriteFile(t *testing.T) {
 		require.NoError(t, err)
 		assert.True(t, os.SameFile(before, after))
 	})
-	t.Run("a directory in its place is an error and leaves nothing behind", func(t *testing.T) {
+	t.Run("a directory at the path is an error and no temporary file stays", func(t *testing.T) {
 		dir := t.TempDir()
 		require.NoError(t, os.Mkdir(filepath.Join(dir, "file"), 0o700))
 		require.Error(t, state.WriteFile(filepath.Join(dir, "file"), nil))
@@ -46,7 +46,7 @@ func TestWriteFile(t *testing.T) {
 		require.NoError(t, err)
 		assert.Len(t, entries, 1)
 	})
-	t.Run("a directory that is not there is an error", func(t *testing.T) {
+	t.Run("a missing directory is an error", func(t *testing.T) {
 		require.ErrorIs(t, state.WriteFile(filepath.Join(t.TempDir(), "a", "b"), nil), os.ErrNotExist)
 	})
 }

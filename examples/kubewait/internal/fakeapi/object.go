@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// A place is where objects of a kind are, and what the API calls them.
-type place struct{ kind, path, group, resource string }
+// An endpoint is the path and the API's names of a kind of object.
+type endpoint struct{ kind, path, group, resource string }
 
-var places = []place{
+var endpoints = []endpoint{
 	{CRD, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/", "apiextensions.k8s.io", "customresourcedefinitions"},
 	{Deployment, "/apis/apps/v1/namespaces/default/deployments/", "apps", "deployments"},
 }
 
-// parse takes the path of an object apart.
+// parse splits the path of an object.
 func parse(path string) (kind, name string, known bool) {
-	for _, p := range places {
+	for _, p := range endpoints {
 		if name, found := strings.CutPrefix(path, p.path); found && name != "" && !strings.Contains(name, "/") {
 			return p.kind, name, true
 		}
@@ -25,7 +25,7 @@ func parse(path string) (kind, name string, known bool) {
 	return "", "", false
 }
 
-// The objects, as far as somebody who waits for them looks at them.
+// The objects, with the fields that a waiting client reads.
 type (
 	object struct {
 		APIVersion string   `json:"apiVersion"`
@@ -50,20 +50,26 @@ type (
 	}
 )
 
-// firstVersion is the resource version of an object that has just appeared.
+// firstVersion is the resource version of a new object.
 const firstVersion = 1000
 
 func definition(name string) object {
 	return object{
 		"apiextensions.k8s.io/v1", "CustomResourceDefinition", metadata{name, strconv.Itoa(firstVersion)},
-		status{Conditions: []condition{{"Established", "True", "InitialNamesAccepted", "the initial names have been accepted"}}},
+		status{Conditions: []condition{
+			{"Established", "True", "InitialNamesAccepted", "the initial names have been accepted"},
+		}},
 	}
 }
 
 func deployment(name string, ready int) object {
-	available := condition{"Available", "False", "MinimumReplicasUnavailable", fmt.Sprintf("%d of %d replicas are ready", ready, Replicas)}
+	available := condition{
+		"Available", "False", "MinimumReplicasUnavailable", fmt.Sprintf("%d of %d replicas are ready", ready, Replicas),
+	}
 	if ready == Replicas {
-		available = condition{"Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability."}
+		available = condition{
+			"Available", "True", "MinimumReplicasAvailable", "Deployment has minimum availability.",
+		}
 	}
 	return object{
 		"apps/v1", "Deployment", metadata{name, strconv.Itoa(firstVersion + ready)},
@@ -71,7 +77,7 @@ func deployment(name string, ready int) object {
 	}
 }
 
-// A failure is how the API says no.
+// A failure is the API's error response.
 type failure struct {
 	Kind       string   `json:"kind"`
 	APIVersion string   `json:"apiVersion"`
@@ -91,7 +97,7 @@ type details struct {
 
 func notFound(kind, name string) failure {
 	f := failure{Kind: "Status", APIVersion: "v1", Status: "Failure", Reason: "NotFound", Code: http.StatusNotFound}
-	for _, p := range places {
+	for _, p := range endpoints {
 		if p.kind == kind {
 			f.Details = details{name, p.group, p.resource}
 			f.Message = fmt.Sprintf("%s.%s %q not found", p.resource, p.group, name)

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// The kinds of object that the server can have.
+// The kinds of object.
 const (
 	CRD        = "crd"
 	Deployment = "deployment"
 )
 
-// Replicas is how many a deployment asks for.
+// Replicas is the number of replicas of a deployment.
 const Replicas = 3
 
-// A Config says what the server has. It is copied.
+// A Config describes the server's object. [Start] copies it.
 type Config struct {
 	// Kind is [CRD] or [Deployment]. A deployment is in the namespace default.
 	Kind, Name string
-	// AppearsAfter is when the object appears, from [Start] on; zero means never, but see [Server.Appear].
+	// AppearsAfter is the time from [Start] until the object exists; zero means never. See also [Server.Appear].
 	AppearsAfter time.Duration
-	// Pace is how long each replica of a deployment takes to be ready.
+	// Pace is the time that each replica of a deployment takes to become ready.
 	Pace time.Duration
 }
 
@@ -37,10 +37,10 @@ type Server struct {
 	served chan error
 
 	mu       sync.Mutex
-	appeared time.Time // zero where that was not said
+	appeared time.Time // zero if the object never appears
 }
 
-// Start starts a server. It ends with [Server.Close] only.
+// Start starts a server. Only [Server.Close] ends it.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	var listen net.ListenConfig
 	listener, err := listen.Listen(ctx, "tcp", "127.0.0.1:0")
@@ -56,10 +56,10 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// URL is where the server is, without a slash at its end.
+// URL returns the server's URL, without a slash at the end.
 func (s *Server) URL() string { return s.url }
 
-// Appear makes the object appear now, unless it is there already.
+// Appear makes the object exist from now on, unless it exists already.
 func (s *Server) Appear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *Server) Appear() {
 	}
 }
 
-// Close ends the server and the requests that are in it.
+// Close ends the server and its requests.
 func (s *Server) Close() error {
 	err := s.http.Close()
 	if failed := <-s.served; !errors.Is(failed, http.ErrServerClosed) {
@@ -107,7 +107,7 @@ func (s *Server) get(w http.ResponseWriter, kind, name string) {
 	answer(w, http.StatusOK, deployment(name, ready))
 }
 
-// age is for how long the object has been there.
+// age returns how long the object has existed.
 func (s *Server) age() (age time.Duration, there bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,5 +121,5 @@ func (s *Server) age() (age time.Duration, there bool) {
 func answer(w http.ResponseWriter, code int, object any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(object) // who asked may have gone
+	_ = json.NewEncoder(w).Encode(object) // the client may have gone
 }

@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// patience is how long a test waits for what takes no time on a machine that is not busy.
+// patience bounds every wait in these tests; an idle machine needs milliseconds.
 const patience = time.Minute
 
 const (
@@ -35,7 +35,7 @@ func start(t *testing.T, cfg fakeapi.Config) *fakeapi.Server {
 	return s
 }
 
-// ask makes a request and returns what came.
+// ask makes a request and returns the response.
 func ask(t *testing.T, s *fakeapi.Server, method, path string) (code int, text string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.URL()+path, nil)
@@ -49,20 +49,24 @@ func ask(t *testing.T, s *fakeapi.Server, method, path string) (code int, text s
 }
 
 func TestServer(t *testing.T) {
-	t.Run("an object that never appears is not found, as Kubernetes says it", func(t *testing.T) {
+	t.Run("a missing object gets the NotFound response of Kubernetes", func(t *testing.T) {
 		s := start(t, fakeapi.Config{Kind: fakeapi.CRD, Name: "widgets.example.com"})
 		code, text := ask(t, s, http.MethodGet, definitions+"widgets.example.com")
 		assert.Equal(t, 404, code)
-		assert.JSONEq(t, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"customresourcedefinitions.apiextensions.k8s.io \"widgets.example.com\" not found",
-			"reason":"NotFound","details":{"name":"widgets.example.com","group":"apiextensions.k8s.io","kind":"customresourcedefinitions"},"code":404}`, text)
+		assert.JSONEq(t, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure",
+			"message":"customresourcedefinitions.apiextensions.k8s.io \"widgets.example.com\" not found",
+			"reason":"NotFound","details":{"name":"widgets.example.com","group":"apiextensions.k8s.io",
+			"kind":"customresourcedefinitions"},"code":404}`, text)
 	})
-	t.Run("one that has appeared is there, and established", func(t *testing.T) {
+	t.Run("an object that has appeared is found and established", func(t *testing.T) {
 		s := start(t, fakeapi.Config{Kind: fakeapi.CRD, Name: "widgets.example.com"})
 		s.Appear()
 		code, text := ask(t, s, http.MethodGet, definitions+"widgets.example.com")
 		assert.Equal(t, 200, code)
-		assert.JSONEq(t, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"widgets.example.com","resourceVersion":"1000"},
-			"status":{"conditions":[{"type":"Established","status":"True","reason":"InitialNamesAccepted","message":"the initial names have been accepted"}]}}`, text)
+		assert.JSONEq(t, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+			"metadata":{"name":"widgets.example.com","resourceVersion":"1000"},
+			"status":{"conditions":[{"type":"Established","status":"True","reason":"InitialNamesAccepted",
+			"message":"the initial names have been accepted"}]}}`, text)
 	})
 	t.Run("another name and another kind are not found", func(t *testing.T) {
 		s := start(t, fakeapi.Config{Kind: fakeapi.CRD, Name: "widgets.example.com", AppearsAfter: time.Nanosecond})
@@ -72,7 +76,7 @@ func TestServer(t *testing.T) {
 			assert.Contains(t, text, `"reason":"NotFound"`)
 		}
 	})
-	t.Run("a path that the API does not have is answered in plain text", func(t *testing.T) {
+	t.Run("an unknown path gets plain text", func(t *testing.T) {
 		s := start(t, fakeapi.Config{})
 		for _, path := range []string{"/", definitions, deployments + "a/scale", "/api/v1/pods/a"} {
 			code, text := ask(t, s, http.MethodGet, path)
@@ -80,7 +84,7 @@ func TestServer(t *testing.T) {
 			assert.Equal(t, "404 page not found\n", text)
 		}
 	})
-	t.Run("nothing but GET is allowed", func(t *testing.T) {
+	t.Run("only GET is allowed", func(t *testing.T) {
 		code, _ := ask(t, start(t, fakeapi.Config{}), http.MethodDelete, definitions+"a")
 		assert.Equal(t, 405, code)
 	})
@@ -102,14 +106,14 @@ func TestDeployment(t *testing.T) {
 		require.Equal(t, "Available", seen.Status.Conditions[0].Type)
 		return seen
 	}
-	t.Run("has no replica at first", func(t *testing.T) {
+	t.Run("has no ready replica at first", func(t *testing.T) {
 		s := start(t, fakeapi.Config{Kind: fakeapi.Deployment, Name: "shop", Pace: time.Hour})
 		s.Appear()
 		first := look(t, s)
 		assert.Zero(t, first.Status.ReadyReplicas)
 		assert.Equal(t, "False", first.Status.Conditions[0].Status)
 	})
-	t.Run("gets them, and is available then, with another version at each", func(t *testing.T) {
+	t.Run("gets ready replicas, each with a new version, and becomes available", func(t *testing.T) {
 		s := start(t, fakeapi.Config{Kind: fakeapi.Deployment, Name: "shop", Pace: 20 * time.Millisecond})
 		s.Appear()
 		versions := map[string]int{}
@@ -125,19 +129,19 @@ func TestDeployment(t *testing.T) {
 			assert.Equal(t, map[int]string{0: "1000", 1: "1001", 2: "1002", 3: "1003"}[ready], version)
 		}
 	})
-	t.Run("is not there before it was said to appear, unless it is told to", func(t *testing.T) {
+	t.Run("does not exist before its time, unless Appear is called", func(t *testing.T) {
 		s := start(t, fakeapi.Config{Kind: fakeapi.Deployment, Name: "shop", AppearsAfter: time.Hour})
 		code, _ := ask(t, s, http.MethodGet, deployments+"shop")
 		assert.Equal(t, 404, code)
 		s.Appear()
 		look(t, s)
 	})
-	t.Run("appears when it was said to", func(t *testing.T) {
+	t.Run("exists from its time on", func(t *testing.T) {
 		s := start(t, fakeapi.Config{Kind: fakeapi.Deployment, Name: "shop", AppearsAfter: 50 * time.Millisecond})
 		require.Eventually(t, func() bool {
 			code, _ := ask(t, s, http.MethodGet, deployments+"shop")
 			return code == 200
 		}, patience, time.Millisecond)
-		assert.Equal(t, "True", look(t, s).Status.Conditions[0].Status, "without a pace all replicas are there at once")
+		assert.Equal(t, "True", look(t, s).Status.Conditions[0].Status, "without a pace all replicas are ready at once")
 	})
 }

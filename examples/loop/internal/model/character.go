@@ -1,47 +1,47 @@
 package model
 
-// A Fault is what a model does wrong in its second turn.
+// A Fault is what goes wrong in a model's second turn.
 type Fault int
 
 // The faults.
 const (
 	// None is a healthy model.
 	None Fault = iota
-	// Mute takes the request and never answers.
+	// Mute never answers the request.
 	Mute
 	// Stall goes silent in the middle of the reply.
 	Stall
-	// Trickle is slow and never silent for long.
+	// Trickle is slow but never silent for long.
 	Trickle
-	// Heartbeat sends comments that keep the connection alive, and no word.
+	// Heartbeat sends comments that keep the connection alive, and no text.
 	Heartbeat
-	// Repeat says one of two things, and then wants to be asked again.
+	// Repeat sends one of two statuses and then asks for another request.
 	Repeat
 )
 
-// A Cure is what makes a fault go away.
-type Cure int
+// A Recovery is what ends a fault.
+type Recovery int
 
 // The cures.
 const (
-	// Never is a fault that stays.
-	Never Cure = iota
-	// Retried is a fault of the first request of the turn only.
-	Retried
-	// Approached is a fault that goes when the request has another approach.
-	Approached
+	// Never keeps the fault.
+	Never Recovery = iota
+	// OnRetry limits the fault to the first request of the turn.
+	OnRetry
+	// OnNewApproach limits the fault to requests with approach 0.
+	OnNewApproach
 )
 
-// A Character is how a model behaves. The zero value is a healthy one.
+// A Character is a model's behaviour. The zero value is healthy.
 type Character struct {
-	Fault Fault
-	Cure  Cure
+	Fault    Fault
+	Recovery Recovery
 }
 
-// ill reports what is wrong with the n-th request of its turn, from 1.
-func (c Character) ill(req Request, n int) Fault {
-	cured := c.Cure == Retried && n > 1 || c.Cure == Approached && req.Approach > 0
-	if req.Turn != illTurn || cured {
+// fault returns the fault of the n-th request of its turn, from 1.
+func (c Character) fault(req Request, n int) Fault {
+	recovered := c.Recovery == OnRetry && n > 1 || c.Recovery == OnNewApproach && req.Approach > 0
+	if req.Turn != faultyTurn || recovered {
 		return None
 	}
 	return c.Fault

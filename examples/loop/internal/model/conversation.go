@@ -6,34 +6,34 @@ import "time"
 const (
 	// Token is a piece of text.
 	Token = "token"
-	// Status is what the model says that it does.
+	// Status is what the model is doing.
 	Status = "status"
-	// Tool ends a reply: the agent is to call the tool that is named.
+	// Tool ends a reply: the agent must call the named tool.
 	Tool = "tool"
-	// Ask ends a reply: the agent is to ask a person first.
+	// Ask ends a reply: the agent must ask a person first.
 	Ask = "ask"
-	// Again ends a reply: the agent is to ask the same once more.
+	// Again ends a reply: the agent must send the same request again.
 	Again = "again"
 	// Final ends the conversation.
 	Final = "final"
 )
 
-// The pace of a model, and of one that trickles: how long it takes to each event.
+// The time before each event, of a healthy model and of one that trickles.
 const (
 	pace     = 30 * time.Millisecond
 	slowPace = 250 * time.Millisecond
 )
 
-// beat is how often a model that is only alive says so.
+// beat is the interval between two heartbeats.
 const beat = 200 * time.Millisecond
 
-// illTurn is the turn in which faults show.
-const illTurn = 2
+// faultyTurn is the turn of the faults.
+const faultyTurn = 2
 
 // A step is one event of a reply.
 type step struct{ kind, text string }
 
-// conversation is what a healthy model replies in each turn.
+// conversation has the reply of a healthy model for each turn.
 var conversation = [][]step{
 	{{Status, "reading the code"}, {Token, "Let "}, {Token, "me "}, {Token, "look. "}, {Tool, "read_file"}},
 	{
@@ -44,16 +44,16 @@ var conversation = [][]step{
 	{{Status, "summing up"}, {Token, "All "}, {Token, "tests "}, {Token, "pass."}, {Final, ""}},
 }
 
-// stalled is where a reply goes silent: after so many events.
+// stalled is the number of events before a reply goes silent.
 const stalled = 3
 
-// loops are the replies of a model that gets nowhere, in turn.
+// loops has the replies of a model that repeats itself.
 var loops = [][]step{
 	{{Status, "looking at the code"}, {Token, "Perhaps "}, {Token, "the test? "}, {Again, ""}},
 	{{Status, "looking at the test"}, {Token, "Perhaps "}, {Token, "the code? "}, {Again, ""}},
 }
 
-// turn is what a healthy model replies in a turn.
+// turn returns the reply of a healthy model.
 func turn(n int) []step {
 	if n < 1 || n > len(conversation) {
 		return []step{{Final, ""}}

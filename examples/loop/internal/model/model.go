@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// A Request is what the agent posts.
+// A Request is the JSON that the agent posts.
 type Request struct {
-	// Turn is which turn of the conversation is asked for, from 1.
+	// Turn is the turn of the conversation, from 1.
 	Turn int `json:"turn"`
 	// Approach is how often the agent has changed its approach.
 	Approach int    `json:"approach"`
@@ -25,10 +25,10 @@ type Model struct {
 	asked     map[int]int // requests by turn
 }
 
-// New returns a model of that character. Safe for concurrent use.
+// New returns a model with this character. It is safe for concurrent use.
 func New(c Character) *Model { return &Model{character: c, asked: map[int]int{}} }
 
-// ServeHTTP streams the reply to a [Request]. It returns when the agent has gone, whatever it was told to do.
+// ServeHTTP streams the reply to a [Request]. It always returns when the agent has gone.
 func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var req Request
 	if err := json.NewDecoder(r.Body).Decode(&req); err != nil {
@@ -38,7 +38,7 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := m.count(req.Turn)
 	w.Header().Set("Content-Type", "text/event-stream")
 	s := stream{ctx: r.Context(), w: w, flush: http.NewResponseController(w).Flush}
-	switch m.character.ill(req, n) {
+	switch m.character.fault(req, n) {
 	case Mute:
 		<-s.ctx.Done()
 	case Stall:
@@ -55,7 +55,7 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// count returns how many requests of the turn there were, with this one.
+// count returns the number of requests of the turn, this one included.
 func (m *Model) count(turn int) int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -63,7 +63,7 @@ func (m *Model) count(turn int) int {
 	return m.asked[turn]
 }
 
-// A stream is the reply under way. It has ended for good when the agent has gone.
+// A stream is the reply under way. It ends when the agent has gone.
 type stream struct {
 	ctx   context.Context
 	w     http.ResponseWriter
@@ -83,7 +83,7 @@ func (s stream) beat() {
 	}
 }
 
-// chunk sends one chunk after a while, and reports whether the agent is still there.
+// chunk sends one chunk after a while and reports whether the agent is still connected.
 func (s stream) chunk(after time.Duration, format string, args ...any) bool {
 	timer := time.NewTimer(after)
 	defer timer.Stop()

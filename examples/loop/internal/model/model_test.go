@@ -17,8 +17,8 @@ import (
 	"github.com/seed62658d38/watchdog/examples/loop/internal/model"
 )
 
-// said is what a model replies to a request from an agent that stays for a minute.
-func said(t *testing.T, m *model.Model, r model.Request) string {
+// replyOf returns the model's reply to an agent that waits for a minute.
+func replyOf(t *testing.T, m *model.Model, r model.Request) string {
 	t.Helper()
 	body, err := json.Marshal(r)
 	require.NoError(t, err)
@@ -30,42 +30,46 @@ func said(t *testing.T, m *model.Model, r model.Request) string {
 }
 
 func TestModel(t *testing.T) {
-	first, ill := model.Request{Turn: 1}, model.Request{Turn: 2}
+	first, faulty := model.Request{Turn: 1}, model.Request{Turn: 2}
 	for _, c := range []struct {
 		name                string
 		character           model.Character
-		wrong, again, other string // what the ill turn ends with, asked once, again, and with another approach
+		wrong, again, other string // the last event of the faulty turn: asked once, again, with another approach
 	}{
 		{"healthy", model.Character{}, model.Ask, model.Ask, model.Ask},
-		{"mute until asked again", model.Character{Fault: model.Mute, Cure: model.Retried}, "", model.Ask, model.Ask},
+		{"mute until asked again", model.Character{Fault: model.Mute, Recovery: model.OnRetry}, "", model.Ask, model.Ask},
 		{"silent in the middle for good", model.Character{Fault: model.Stall}, model.Token, model.Token, model.Token},
-		{"alive without a word until approached", model.Character{Fault: model.Heartbeat, Cure: model.Approached}, "", "", model.Ask},
+		{
+			"alive without text until the approach changes",
+			model.Character{Fault: model.Heartbeat, Recovery: model.OnNewApproach}, "", "", model.Ask,
+		},
 		{"slow", model.Character{Fault: model.Trickle}, model.Ask, model.Ask, model.Ask},
 		{"repeating itself", model.Character{Fault: model.Repeat}, model.Again, model.Again, model.Again},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := model.New(c.character)
-				assert.Equal(t, model.Tool, last(said(t, m, first)), "the first turn is never ill")
-				assert.Equal(t, c.wrong, last(said(t, m, ill)))
-				assert.Equal(t, c.again, last(said(t, m, ill)))
-				assert.Equal(t, c.other, last(said(t, m, model.Request{Turn: 2, Approach: 1})))
+				assert.Equal(t, model.Tool, last(replyOf(t, m, first)), "the first turn has no fault")
+				assert.Equal(t, c.wrong, last(replyOf(t, m, faulty)))
+				assert.Equal(t, c.again, last(replyOf(t, m, faulty)))
+				assert.Equal(t, c.other, last(replyOf(t, m, model.Request{Turn: 2, Approach: 1})))
 			})
 		})
 	}
-	t.Run("past its end the conversation is over", func(t *testing.T) {
+	t.Run("after its end the conversation sends Final", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			assert.Equal(t, model.Final, last(said(t, model.New(model.Character{}), model.Request{Turn: 9})))
+			assert.Equal(t, model.Final, last(replyOf(t, model.New(model.Character{}), model.Request{Turn: 9})))
 		})
 	})
-	t.Run("what is no request is refused", func(t *testing.T) {
+	t.Run("an invalid request is refused", func(t *testing.T) {
 		reply := httptest.NewRecorder()
-		model.New(model.Character{}).ServeHTTP(reply, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("?")))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader("?"))
+		model.New(model.Character{}).ServeHTTP(reply, r)
 		assert.Equal(t, http.StatusBadRequest, reply.Code)
 	})
 }
 
-// last is the kind of the last event.
+// last returns the kind of the last event.
 func last(text string) string {
 	at := strings.LastIndex(text, "event: ")
 	if at < 0 {

@@ -1,0 +1,183 @@
+package bound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/seam"
+)
+
+// The limits of a [Call]. A host that lets a user choose the limit of a tick (`max_tick_duration_minutes`) takes it from
+// [MinTick] to [MaxTick]; [Do] itself takes any positive duration.
+const (
+	DefaultTick  = 30 * time.Minute
+	MinTick      = time.Minute
+	MaxTick      = 60 * time.Minute
+	DefaultGrace = 30 * time.Second
+)
+
+// ErrExited is the error of a call that ended its goroutine with runtime.Goexit instead of returning.
+var ErrExited = errors.New(
+	"the call ended its goroutine with runtime.Goexit; let it return instead (t.FailNow calls Goexit too)")
+
+// A Call says how [Do] guards one call. It is copied, so that one can be kept and used for every tick. The zero value is a call without a
+// name under the default limits.
+type Call struct {
+	// Key names the call. While a call is in flight, another with the same key and the same Calls is refused, see [KeyInUse].
+	// Empty means that any number may be in flight. A key needs Calls.
+	Key string
+	// Limit is how long the call may take; then its context ends. Zero means [DefaultTick], [watchdog.NoLimit] no limit. In a run's
+	// context it is never more than the run's [watchdog.Watchdog.Remaining] when the call begins.
+	Limit time.Duration
+	// Grace is how long the call has to return once its context has ended; then it is abandoned. Zero means [DefaultGrace],
+	// [watchdog.NoLimit] that Do waits for as long as it takes.
+	Grace time.Duration
+	// Calls keeps the keys and the account of abandoned calls. Share one between the calls that belong together. Nil keeps none.
+	Calls *Calls
+	// Release gives back what an abandoned call cannot, such as a lease on the work. It is called exactly once if the call is abandoned,
+	// and never otherwise, on a goroutine of its own, before the key is free and Do returns. Do waits for it at most another Grace. A
+	// panic in it is logged.
+	Release func()
+	// Logger gets what no caller is returned: late ends and panics. Nil means that of the run in the context, or [slog.Default].
+	Logger *slog.Logger
+	// Clock tells the time and sets the timers. Nil means that of the run in the context, or the machine's. It is for tests.
+	Clock clock.Clock
+}
+
+// Do does the work under a two-layer cancel and returns what became of it. At the limit (soft) the work's context ends, with an [Overrun] as
+// its cause. A grace later (hard) Do returns without the work: it is abandoned, and nobody gets its late result or panic. When ctx ends
+// first, the work has the same grace to return. What ended the work is decided once: the cause of its context says the same as the
+// [Outcome]. A panic in work that was not abandoned is a panic of Do, with a [CallPanic].
+//
+// Work is not begun if it has no time left, if its context has ended, or if it is refused; the outcome says why. Time that the machine
+// sleeps does not count. The work cannot be stopped by force: it keeps its goroutine, and what it holds, until it returns.
+//
+// A call that returns in time costs about what a goroutine and context.WithTimeout cost by hand: one goroutine, one timer.
+func Do[T any](ctx context.Context, call Call, work func(context.Context) (T, error)) Outcome[T] {
+	b := &typed[T]{work: work}
+	if layer, err := b.begin(ctx, call); err != nil {
+		return Outcome[T]{Err: err, Layer: layer, Limit: b.call.Limit, Grace: b.call.Grace, Note: b.note()}
+	}
+	go b.do()
+	how := b.wait()
+	if !how.abandoned && b.panicked != nil {
+		panic(b.panicked)
+	}
+	return b.outcome(how)
+}
+
+// typed is an invocation with what it brings back.
+type typed[T any] struct {
+	invocation
+	work   func(context.Context) (T, error)
+	result T
+}
+
+// do is the goroutine of the call.
+func (b *typed[T]) do() {
+	defer func() { b.settle(recover()) }()
+	b.result, b.err = b.work(&b.invocation)
+	b.returned = true
+}
+
+// outcome tells what became of a call that was begun. It does not read the result of an abandoned one, which may come at any moment.
+func (b *typed[T]) outcome(how ending) Outcome[T] {
+	o := Outcome[T]{
+		Layer: how.layer, Abandoned: how.abandoned, Elapsed: how.elapsed,
+		Limit: b.call.Limit, Grace: b.call.Grace, Note: b.note(),
+	}
+	if !how.abandoned {
+		o.Result, o.ResultErr = b.result, b.err
+	}
+	o.Err = b.verdict(how, o.ResultErr, o.Note)
+	return o
+}
+
+// begin prepares the call. If the call cannot begin, it returns why, and the layer that is to blame.
+func (i *invocation) begin(ctx context.Context, call Call) (LayerKind, error) {
+	i.run = seam.Of(ctx)
+	i.call = call
+	i.applyDefaults()
+	if err := check(call); err != nil {
+		return LayerNone, fmt.Errorf("%s was not begun: %w", i.name(), err)
+	}
+	if ctx.Err() != nil {
+		return LayerOutside, fmt.Errorf("%s was not begun: its context has ended: %w", i.name(), bounded.Cause(ctx))
+	}
+	i.start = clocks.Now(i.call.Clock)
+	if err := i.shorten(); err != nil {
+		return LayerSoft, err
+	}
+	if err := i.call.Calls.take(i); err != nil {
+		return LayerNone, fmt.Errorf("%s was not begun: %w", i.name(), err)
+	}
+	i.arm(ctx)
+	return LayerNone, nil
+}
+
+func (i *invocation) applyDefaults() {
+	if i.call.Limit == 0 {
+		i.call.Limit = DefaultTick
+	}
+	if i.call.Grace == 0 {
+		i.call.Grace = DefaultGrace
+	}
+	if i.run != nil && i.call.Clock == nil {
+		i.call.Clock = i.run.Clock()
+	}
+}
+
+// check returns the first flaw of the call as the caller wrote it.
+func check(call Call) error {
+	switch {
+	case call.Limit < 0:
+		return fmt.Errorf("%w call: Limit is %v; use a positive duration, 0 for %v, or NoLimit", watchdog.ErrInvalid, call.Limit, DefaultTick)
+	case call.Grace < 0:
+		return fmt.Errorf("%w call: Grace is %v; use a positive duration, 0 for %v, or NoLimit", watchdog.ErrInvalid, call.Grace, DefaultGrace)
+	case call.Key != "" && call.Calls == nil:
+		return fmt.Errorf("%w call: no one keeps its key; set Call.Calls, to the same *bound.Calls for all that share keys", watchdog.ErrInvalid)
+	}
+	return nil
+}
+
+// shorten leaves the call no more time than the run that it belongs to has left.
+func (i *invocation) shorten() error {
+	if i.run == nil {
+		return nil
+	}
+	left := i.run.Left()
+	if left >= i.call.Limit {
+		return nil
+	}
+	i.call.Limit, i.limitedBy = left, i.run.ID()
+	if left <= 0 {
+		return &Overrun{Key: i.call.Key, Run: i.limitedBy, Layer: LayerSoft, Grace: i.call.Grace, Note: i.note()}
+	}
+	return nil
+}
+
+// note is the last note of the run in the call's context.
+func (i *invocation) note() string {
+	if i.run == nil {
+		return ""
+	}
+	return i.run.LastNote()
+}
+
+// name is how errors call the call.
+func (i *invocation) name() string { return nameCall(i.call.Key) }
+
+func nameCall(key string) string {
+	if key == "" {
+		return "call"
+	}
+	return fmt.Sprintf("call %q", key)
+}

@@ -1,0 +1,204 @@
+package bound
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/seam"
+)
+
+// An invocation is a call that is in flight, and the call's context.
+//
+// Two things are decided in it, each in one place. The inner context decides what ended it: the call's return, its limit, or the context
+// outside. The first cancel wins there, and its cause tells which one it was. (An atomic of our own beside it could disagree with what the
+// call reads in its context.) The mutex decides whether the call was abandoned.
+type invocation struct {
+	context.Context
+	cancel    context.CancelCauseFunc
+	call      Call     // with the defaults in place
+	run       seam.Run // that the context belongs to, nil where there is none
+	limitedBy string   // the run whose remaining time is the limit
+	start     time.Time
+	timer     clocks.Timer
+	overrun   atomic.Pointer[Overrun]
+
+	mu      sync.Mutex
+	stage   stage
+	done    chan struct{} // closed when the call settles, if somebody waits out its grace
+	elapsed time.Duration // when it settled
+
+	// Written by the call's goroutine before it settles.
+	returned bool
+	err      error
+	panicked *CallPanic
+}
+
+// A stage is how far an invocation has come. It leaves the first one once.
+type stage uint8
+
+const (
+	inFlight  stage = iota
+	settled         // the call has ended, and its result is the caller's
+	abandoned       // the caller has left; whatever the call still brings is dropped
+)
+
+// An ending is what the caller learned of the end.
+type ending struct {
+	layer     LayerKind
+	abandoned bool
+	elapsed   time.Duration
+}
+
+// A returnedCause is the cause with which a returning call ends its context, so that the context itself knows which came first.
+type returnedCause invocation
+
+// Error says that the call has returned, for those who still use its context.
+func (*returnedCause) Error() string {
+	return "the bounded call that this context belongs to has returned"
+}
+
+// Unwrap returns [context.Canceled].
+func (*returnedCause) Unwrap() error { return context.Canceled }
+
+// arm makes the context and sets the timer: exceeded means more than.
+func (i *invocation) arm(ctx context.Context) {
+	i.Context, i.cancel = context.WithCancelCause(ctx)
+	if i.call.Limit != watchdog.NoLimit {
+		i.timer = clocks.AfterFunc(i.call.Clock, i.call.Limit+1, i.exceed)
+	}
+}
+
+// exceed ends the context for its limit. It stores the overrun first, so that whoever finds it as the cause can tell whose it is.
+func (i *invocation) exceed() {
+	overrun := &Overrun{
+		Key: i.call.Key, Run: i.limitedBy, Layer: LayerSoft, Limit: i.call.Limit, Grace: i.call.Grace,
+		Elapsed: i.since(), Note: i.note(),
+	}
+	if i.overrun.CompareAndSwap(nil, overrun) {
+		i.cancel(overrun)
+	}
+}
+
+// settle ends the call's goroutine: the call has returned, panicked or exited. A limit whose timer is late was exceeded all the same.
+func (i *invocation) settle(recovered any) {
+	switch {
+	case recovered != nil:
+		i.panicked = newCallPanic(recovered)
+	case !i.returned:
+		i.err = ErrExited
+	}
+	elapsed := i.since()
+	if elapsed > i.call.Limit {
+		i.exceed()
+	}
+	if !i.handOver(elapsed) {
+		i.endLate(elapsed)
+		return
+	}
+	i.cancel((*returnedCause)(i))
+}
+
+// handOver reports whether the caller is still there for the result.
+func (i *invocation) handOver(elapsed time.Duration) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.stage == abandoned {
+		return false
+	}
+	i.stage, i.elapsed = settled, elapsed
+	if i.done != nil {
+		close(i.done)
+	}
+	return true
+}
+
+// wait returns when the call has ended, or a grace after its context has.
+func (i *invocation) wait() ending {
+	<-i.Context.Done()
+	if i.timer != nil {
+		i.timer.Stop()
+	}
+	layer := i.decided()
+	if layer != LayerNone && !i.settles() {
+		return i.leave(layer)
+	}
+	i.call.Calls.free(i)
+	return ending{layer: layer, elapsed: i.taken(layer)}
+}
+
+// taken is how long a settled call took. It may have read the clock just before its limit and returned just after.
+func (i *invocation) taken(layer LayerKind) time.Duration {
+	if layer == LayerSoft {
+		return max(i.elapsed, i.overrun.Load().Elapsed)
+	}
+	return i.elapsed
+}
+
+// decided is what ended the context.
+func (i *invocation) decided() LayerKind {
+	cause := context.Cause(i.Context)
+	switch {
+	case cause == error((*returnedCause)(i)): //nolint:errorlint // the very value, not one that it wraps
+		return LayerNone
+	case i.overran(cause):
+		return LayerSoft
+	}
+	return LayerOutside
+}
+
+// overran reports whether a cause of the context is this call's own overrun, not that of a call around it.
+func (i *invocation) overran(cause error) bool {
+	overrun := i.overrun.Load()
+	return overrun != nil && cause == error(overrun) //nolint:errorlint // the very value, not one that it wraps
+}
+
+// settles waits out the grace and reports whether the call has ended by then.
+func (i *invocation) settles() bool {
+	i.mu.Lock()
+	if i.stage == settled {
+		i.mu.Unlock()
+		return true
+	}
+	i.done = make(chan struct{})
+	i.mu.Unlock()
+	if i.call.Grace == watchdog.NoLimit {
+		<-i.done
+		return true
+	}
+	over, stop := clocks.WithTimeout(context.Background(), i.call.Clock, i.call.Grace+1)
+	defer stop()
+	select {
+	case <-i.done:
+	case <-over.Done():
+	}
+	return !i.abandon()
+}
+
+// since is how long the call has taken.
+func (i *invocation) since() time.Duration { return clocks.Since(i.call.Clock, i.start) }
+
+// Deadline is that of the limit, if it comes before those outside. The time of a clock for tests is nobody else's deadline.
+func (i *invocation) Deadline() (time.Time, bool) {
+	outer, ok := i.Context.Deadline()
+	if i.call.Clock != nil || i.call.Limit == watchdog.NoLimit {
+		return outer, ok
+	}
+	if own := i.start.Add(i.call.Limit); !ok || own.Before(outer) {
+		return own, true
+	}
+	return outer, true
+}
+
+// Err is [context.DeadlineExceeded] if the limit ended the context. (Contexts made from this one have context.Canceled
+// then; the cause is the same for all.)
+func (i *invocation) Err() error {
+	err := i.Context.Err()
+	if err != nil && i.overran(context.Cause(i.Context)) {
+		return context.DeadlineExceeded
+	}
+	return err
+}

@@ -1,0 +1,418 @@
+package watchdog_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/replay"
+)
+
+// noOutput is the cancel that a command's guard decides.
+var noOutput = watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Elapsed: 5*minute + 250*time.Millisecond, Budget: 5 * minute}
+
+// cancelled cancels the run and reports that it has ended by that.
+func (b *fixture) cancelled(wd *watchdog.Watchdog, c watchdog.Cancellation) *watchdog.Stop {
+	b.t.Helper()
+	stop, err := wd.Cancel(c)
+	require.NoError(b.t, err)
+	require.NotNil(b.t, stop)
+	require.Same(b.t, stop, requireStop(b.t, wd, c.Reason))
+	return stop
+}
+
+func TestCancel(t *testing.T) {
+	t.Run("it ends the run with the guard's code, what it measured and the last note, recorded", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			wd.Note("tool: make")
+			b.pass(time.Hour)
+			require.Equal(t, &watchdog.Stop{
+				Code: watchdog.CommandNoOutput, RunID: "s-1", StartedAt: noon, FiredAt: noon.Add(time.Hour),
+				Elapsed: noOutput.Elapsed, Budget: noOutput.Budget, Note: "tool: make", Rung: 1,
+			}, b.cancelled(wd, noOutput))
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+			require.NoError(t, wd.Close())
+		})
+	})
+	t.Run("the event is stored before the context ends", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			var wd *watchdog.Watchdog
+			recorded := 0
+			b.cfg.Store = &lateReader{EventStore: b.store, before: func() {
+				recorded++
+				require.NoError(t, wd.Context().Err(), "record, then cancel")
+			}}
+			wd = b.attach()
+			b.cancelled(wd, noOutput)
+			require.Equal(t, 1, recorded)
+		})
+	})
+	t.Run("every code of the taxonomy and a host's own come back as they were given, also to the next attach", func(t *testing.T) {
+		for _, reason := range append(watchdog.StopReasons(), "deploy_failed", "2nd_try") {
+			inFixture(t, func(b *fixture) {
+				stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: reason, Elapsed: 1500 * time.Millisecond, Budget: time.Second})
+				require.Equal(t, 1500*time.Millisecond, stop.Elapsed)
+				b.pass(time.Hour)
+				require.Equal(t, stop, requireStop(t, b.attach(), reason))
+				require.Len(t, b.events(watchdog.EventCancel), 1)
+			})
+		}
+	})
+	t.Run("a guard without a limit leaves the lengths out", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal})
+			require.EqualError(t, stop, "run s-1 stopped: watchdog_terminal, in the window that started at 2026-05-01T12:00:00Z; resume the run to go on")
+			require.NotContains(t, payloads(t, b.store, watchdog.EventCancel), "measured_seconds")
+		})
+		inFixture(t, func(b *fixture) {
+			stop := b.cancelled(b.attach(), watchdog.Cancellation{Reason: watchdog.CommandTerminal, Elapsed: minute})
+			require.ErrorContains(t, stop, "watchdog_terminal: 1m0s elapsed, in the window")
+		})
+	})
+	t.Run("resuming opens a fresh window, which can be cancelled again", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cancelled(b.attach(), noOutput)
+			b.pass(time.Hour)
+			wd := b.resume()
+			b.live(wd)
+			require.Equal(t, noon.Add(time.Hour), wd.StartedAt())
+			b.cancelled(wd, watchdog.Cancellation{Reason: watchdog.CommandTerminal})
+			require.Len(t, b.events(watchdog.EventCancel), 2, "one for each window")
+		})
+	})
+	t.Run("a layer's leaves the run around it as it is", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			step, err := wd.Layer("build", watchdog.Budget{})
+			require.NoError(t, err)
+			stop := b.cancelled(step, noOutput)
+			require.Equal(t, []string{"s-1/build", "s-1"}, []string{stop.RunID, stop.Parent})
+			b.live(wd)
+			require.Empty(t, b.events(watchdog.EventCancel))
+			require.NoError(t, step.Close())
+		})
+	})
+	t.Run("with polling alone it is done when the call returns", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.PollOnly = true
+			wd := b.attach()
+			var told []watchdog.StopReason
+			wd.Subscribe(func(d watchdog.Directive) { told = append(told, d.Reason) })
+			b.cancelled(wd, noOutput)
+			require.Equal(t, []watchdog.StopReason{watchdog.CommandNoOutput}, told)
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+	t.Run("its directive reaches a poll and a subscriber, once", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			told := make(chan watchdog.Directive, 16)
+			wd.Subscribe(func(d watchdog.Directive) { told <- d })
+			b.cancelled(wd, noOutput)
+			_, err := wd.Cancel(noOutput)
+			require.NoError(t, err)
+			synctest.Wait()
+			polled, _ := wd.Poll()
+			require.Len(t, told, 1)
+			require.Equal(t, polled, <-told)
+			require.Equal(t, watchdog.Directive{
+				Kind: watchdog.DirectiveCancel, RunID: "s-1", Reason: watchdog.CommandNoOutput, Rung: 1, Used: noOutput.Elapsed, Allowed: noOutput.Budget, At: noon,
+			}, polled)
+		})
+	})
+	t.Run("of a run that is only observed it is recorded and told each time, and the run goes on", func(t *testing.T) {
+		for _, pollOnly := range []bool{false, true} {
+			inFixture(t, func(b *fixture) {
+				b.cfg.ObserveOnly, b.cfg.PollOnly = true, pollOnly
+				wd := b.attach()
+				for range 2 {
+					stop, err := wd.Cancel(noOutput)
+					require.NoError(t, err)
+					require.Nil(t, stop)
+					b.live(wd)
+					d, ok := wd.Poll()
+					require.True(t, ok)
+					require.True(t, d.ObserveOnly)
+					require.Equal(t, watchdog.CommandNoOutput, d.Reason)
+				}
+				require.Len(t, b.events(watchdog.EventWarning), 2)
+				require.Empty(t, b.events(watchdog.EventCancel))
+				require.NoError(t, wd.Close())
+				b.live(b.attach())
+			})
+		}
+	})
+}
+
+func TestCancelInvalid(t *testing.T) {
+	for name, c := range map[string]struct {
+		cancellation watchdog.Cancellation
+		says         string
+	}{
+		"no code":                            {watchdog.Cancellation{}, "is empty"},
+		"a blank one":                        {watchdog.Cancellation{Reason: "  "}, "is empty"},
+		"one in other letters":               {watchdog.Cancellation{Reason: "NoOutput"}, "a to z"},
+		"one with a dash":                    {watchdog.Cancellation{Reason: "no-output"}, "a to z"},
+		"one in another script":              {watchdog.Cancellation{Reason: "größe"}, "a to z"},
+		"one with a line break":              {watchdog.Cancellation{Reason: "a\nb"}, "control character"},
+		"one that is too long":               {watchdog.Cancellation{Reason: watchdog.StopReason(strings.Repeat("x", 101))}, "at most 100"},
+		"a reason in place of its code":      {watchdog.Cancellation{Reason: "no_output"}, `"watchdog_no_output"`},
+		"one that reads as a limit's":        {watchdog.Cancellation{Reason: "quota_exceeded"}, `"watchdog_quota_exceeded"`},
+		"the watchdog's beginning":           {watchdog.Cancellation{Reason: "watchdog_quota"}, "begin"},
+		"the watchdog's beginning and end":   {watchdog.Cancellation{Reason: "watchdog_quota_exceeded"}, "begin"},
+		"a time before it began":             {watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Elapsed: -1}, "Elapsed"},
+		"a limit that was over at its begin": {watchdog.Cancellation{Reason: watchdog.CommandNoOutput, Budget: math.MinInt64}, "Budget"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFixture(t, func(b *fixture) {
+				wd := b.attach()
+				stop, err := wd.Cancel(c.cancellation)
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
+				require.ErrorContains(t, err, c.says)
+				require.ErrorContains(t, err, "s-1")
+				require.Nil(t, stop)
+				b.live(wd)
+				require.Zero(t, b.store.appends)
+			})
+		})
+	}
+	t.Run("the longest code and the longest lengths are taken", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			longest := watchdog.Cancellation{Reason: watchdog.StopReason(strings.Repeat("x", 100)), Elapsed: math.MaxInt64, Budget: watchdog.NoLimit}
+			require.EqualValues(t, watchdog.NoLimit, b.cancelled(b.attach(), longest).Budget)
+		})
+	})
+}
+
+func TestCancelFirstCause(t *testing.T) {
+	t.Run("a limit that was exceeded before", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.PollOnly = true
+			wd := b.attach()
+			b.pass(over)
+			stop, err := wd.Cancel(noOutput)
+			require.NoError(t, err)
+			require.Same(t, b.stopped(wd), stop)
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+	t.Run("a stop that is being recorded", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget.WarnAt = []float64{}
+			wd := b.attach()
+			hang := make(chan struct{})
+			b.store.set(func(s *flakyStore) { s.hang = hang })
+			b.pass(over)
+			got := make(chan *watchdog.Stop, 1)
+			go func() {
+				stop, _ := wd.Cancel(noOutput)
+				got <- stop
+			}()
+			synctest.Wait()
+			require.Empty(t, got)
+			close(hang)
+			require.Same(t, <-got, b.stopped(wd))
+		})
+	})
+	t.Run("an earlier cancel, with another code", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			first := b.cancelled(wd, noOutput)
+			again, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
+			require.NoError(t, err)
+			require.Same(t, first, again)
+			require.Equal(t, 1, b.store.appends)
+		})
+	})
+	t.Run("another process's cancel that is stored", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			one, other := b.attach(), b.attach()
+			first := b.cancelled(one, noOutput)
+			b.pass(minute)
+			second, err := other.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
+			require.NoError(t, err)
+			require.Equal(t, first, second)
+			require.Same(t, second, requireStop(t, other, watchdog.CommandNoOutput))
+			require.Equal(t, 1, b.store.appends)
+		})
+	})
+	t.Run("another process's cancel that is stored between the look and the append", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			one := b.attach()
+			var first *watchdog.Stop
+			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { first = b.cancelled(one, noOutput) }}
+			other := b.attach()
+			second, err := other.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal})
+			require.NoError(t, err)
+			require.Equal(t, first, second)
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+	t.Run("whatever else ended the run: nothing is recorded then", func(t *testing.T) {
+		for _, end := range []func(*watchdog.Watchdog, context.CancelFunc) error{
+			func(wd *watchdog.Watchdog, _ context.CancelFunc) error { return wd.Close() },
+			func(wd *watchdog.Watchdog, _ context.CancelFunc) error { return wd.Interrupt("SIGINT") },
+			func(_ *watchdog.Watchdog, endParent context.CancelFunc) error { endParent(); return nil },
+		} {
+			inFixture(t, func(b *fixture) {
+				parent, endParent := context.WithCancel(context.Background())
+				defer endParent()
+				wd, err := watchdog.New(parent, b.run, b.cfg)
+				require.NoError(t, err)
+				require.NoError(t, end(wd, endParent))
+				stop, err := wd.Cancel(noOutput)
+				require.ErrorIs(t, err, watchdog.ErrEnded)
+				require.ErrorIs(t, err, context.Cause(wd.Context()))
+				require.Nil(t, stop)
+				require.Empty(t, b.events(watchdog.EventCancel))
+				require.NoError(t, wd.Close())
+			})
+		}
+	})
+	t.Run("but not an extension: it takes back the wall clock's end and no other", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			operator := b.attach()
+			var trace []watchdog.SignalKind
+			b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s.Kind) }
+			wd := b.attach()
+			require.NoError(t, operator.Extend(time.Hour))
+			b.cancelled(wd, noOutput)
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+			require.Equal(t, []watchdog.SignalKind{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
+		})
+	})
+	t.Run("nor the wall clock's end that an extension took back", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.PollOnly = true
+			wd, operator := b.attach(), b.attach()
+			require.NoError(t, operator.Extend(time.Hour))
+			b.pass(over)
+			b.cancelled(wd, noOutput)
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+}
+
+func TestCancelRace(t *testing.T) {
+	const runs, guards = 8, 4
+	synctest.Test(t, func(t *testing.T) {
+		store := &flakyStore{}
+		stops := make(chan *watchdog.Stop, runs*guards)
+		var all sync.WaitGroup
+		for i := range runs {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{Store: store, Logger: quiet})
+			require.NoError(t, err)
+			defer wd.Close()
+			for j := range guards {
+				all.Go(func() {
+					stop, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.StopReason(fmt.Sprintf("guard_%d_%d", i, j))})
+					if err == nil {
+						stops <- stop
+					}
+				})
+			}
+		}
+		all.Wait()
+		require.Len(t, stops, runs*guards)
+		first := <-stops
+		require.Contains(t, payloads(t, store, watchdog.EventCancel), first.Code)
+		for range runs*guards - 1 {
+			require.Equal(t, first, <-stops)
+		}
+		require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
+	})
+}
+
+func TestCancelUnrecorded(t *testing.T) {
+	t.Run("ends the run, is tried again, and Close returns the error", func(t *testing.T) {
+		for _, pollOnly := range []bool{false, true} {
+			inFixture(t, func(b *fixture) {
+				b.cfg.PollOnly = pollOnly
+				wd := b.attach()
+				b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+				stop, err := wd.Cancel(noOutput)
+				require.NoError(t, err)
+				require.Equal(t, 1, b.store.appends)
+				require.Same(t, stop, requireStop(t, wd, watchdog.CommandNoOutput))
+				require.ErrorIs(t, wd.Close(), errDiskFull)
+				require.Greater(t, b.store.appends, 2)
+				b.store.set(func(s *flakyStore) { s.fail = nil })
+				require.NoError(t, wd.Close())
+				require.Len(t, b.events(watchdog.EventCancel), 1)
+			})
+		}
+	})
+	t.Run("because nothing can be read is appended all the same", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
+			b.cancelled(wd, noOutput)
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+	for name, ignoresContext := range map[string]bool{"because the store hangs": false, "because the store hangs and heeds nothing": true} {
+		t.Run(name+" ends the run after the record timeout", func(t *testing.T) {
+			inFixture(t, func(b *fixture) {
+				wd := b.attach()
+				hang := make(chan struct{})
+				b.store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, ignoresContext })
+				returned := make(chan *watchdog.Stop, 1)
+				go func() {
+					stop, _ := wd.Cancel(noOutput)
+					returned <- stop
+				}()
+				synctest.Wait()
+				b.pass(watchdog.DefaultRecordTimeout - 1)
+				require.NoError(t, wd.Context().Err(), "record, then cancel")
+				b.pass(1)
+				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.CommandNoOutput)
+				require.Equal(t, noon, (<-returned).FiredAt, "when it was decided")
+				b.store.set(func(s *flakyStore) { s.hang = nil })
+				close(hang)
+				require.NoError(t, wd.Close())
+				require.Len(t, b.events(watchdog.EventCancel), 1)
+			})
+		})
+	}
+	t.Run("and a store that panics is a store that fails", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
+			wd := b.attach()
+			b.cancelled(wd, noOutput)
+			require.ErrorContains(t, wd.Close(), "nil map")
+		})
+	})
+}
+
+func TestTraceEnd(t *testing.T) {
+	inFixture(t, func(b *fixture) {
+		var trace []watchdog.Signal
+		b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
+		b.cfg.Budget.Idle = 10 * minute
+		wd := b.attach()
+		b.pass(10*minute - time.Second)
+		hang := make(chan struct{})
+		b.store.set(func(s *flakyStore) { s.hang = hang })
+		go wd.Cancel(noOutput)
+		synctest.Wait()
+		b.pass(3 * time.Second) // the idle limit passes while the cancel is recorded
+		wd.Activity()
+		close(hang)
+		synctest.Wait()
+		require.Equal(t, []watchdog.Signal{
+			{Kind: watchdog.SignalAttach}, {Kind: watchdog.SignalEnd, At: 10*minute - time.Second},
+		}, trace)
+		decisions, err := replay.Run(b.cfg.Budget, trace, false)
+		require.NoError(t, err)
+		require.Empty(t, decisions)
+	})
+}

@@ -1,0 +1,99 @@
+package watchdog
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/benbjohnson/clock"
+)
+
+// DefaultRecordTimeout is how long a call to the store may take if the [Config] does not say.
+const DefaultRecordTimeout = 5 * time.Second
+
+// A Config says how a run is guarded. It is copied; changing it later changes nothing.
+type Config struct {
+	// Store keeps the events. It must be set. Use a [Memory] if nothing needs to outlive the process.
+	Store EventStore
+	// Budget holds the limits. The zero value is the default of each.
+	Budget Budget
+	// RecordTimeout bounds each exchange with the store, and so how much later than its limit a run ends when the store hangs. Zero
+	// means [DefaultRecordTimeout].
+	RecordTimeout time.Duration
+	// PollOnly makes the watchdog do everything on the goroutine that calls it: it sets no timer, and looks at limits only
+	// when [Watchdog.Fired] or another method is called. A store that does not return when its context ends then holds its caller.
+	PollOnly bool
+	// ObserveOnly makes the watchdog decide and record everything and cancel nothing. What would have been a cancel is an
+	// [EventWarning] and a [Directive] that say so, and the run goes on.
+	ObserveOnly bool
+	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
+	Kinds Kinds
+	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace that package replay takes. It is
+	// called on the goroutine of whoever gave the signal, or of another that gave one at the same time, with no lock held: it may call
+	// the watchdog. With it a signal costs two locks. A panic in it is logged. Nil keeps no trace.
+	OnSignal func(Signal)
+	// Keeper, if set, keeps the run where others can see that it lives, such as a
+	// [github.com/seed62658d38/watchdog/session.Keeper]. Layers are not kept.
+	Keeper Keeper
+	// RecordInterrupts records the end of the parent context as an [EventInterrupt], after the run has ended.
+	RecordInterrupts bool
+	// OnWarning is called once for each warning of this watchdog, after its event was recorded or could not be: on a
+	// goroutine of its own, or with PollOnly on the caller's. A panic in it is logged.
+	OnWarning func(Warning)
+	// Logger gets what no caller is returned: stops, warnings, and events that could not be recorded. Nil means [slog.Default].
+	Logger *slog.Logger
+	// Clock tells the time and sets the timer; nil is the machine's. It is for tests. If it has a method Uptime() time.Duration, a count that
+	// never goes back and goes on while the machine sleeps, elapsed time is taken from that; otherwise from Now, without steps back.
+	Clock clock.Clock
+}
+
+// check returns the first flaw of what a watchdog is made of.
+func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
+	if err := run.check(now); err != nil {
+		return err
+	}
+	if err := cfg.Budget.check(); err != nil {
+		return err
+	}
+	switch {
+	case cfg.Store == nil:
+		return fmt.Errorf("%w config: Store is nil; set Config.Store; &watchdog.Memory{} is one", ErrInvalid)
+	case cfg.RecordTimeout < 0:
+		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid, cfg.RecordTimeout, DefaultRecordTimeout)
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %w", ErrParentEnded, context.Cause(ctx))
+	}
+	return nil
+}
+
+// settings are what a watchdog keeps of its config. They do not change.
+type settings struct {
+	limits        *sharedLimits
+	logger        *slog.Logger
+	onWarning     func(Warning)
+	classes       *classes // of the host's events
+	pollOnly      bool
+	recordsParent bool
+	observeOnly   bool
+}
+
+func (cfg *Config) settings(classes *classes) settings {
+	return settings{
+		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, classes: classes,
+		pollOnly: cfg.PollOnly, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
+	}
+}
+
+// hasSignals reports whether anything heeds the run's signs of life.
+func (cfg *Config) hasSignals() bool {
+	return cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
+}
+
+// log is the host's log.
+func (s *settings) log() *slog.Logger {
+	if s.logger == nil {
+		return slog.Default()
+	}
+	return s.logger
+}

@@ -1,0 +1,116 @@
+package main_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// childPrefix begins the first argument of a process that this test binary runs as a command. The other arguments are
+// its steps.
+const childPrefix = "guard-test-child-"
+
+// runSteps runs the steps. A step is a word and, after a colon, its argument.
+func runSteps(steps []string) {
+	time.AfterFunc(5*time.Minute, func() { os.Exit(98) })
+	for _, step := range steps {
+		word, about, _ := strings.Cut(step, ":")
+		if err := stepFuncs[word](about); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(96)
+		}
+	}
+	os.Exit(0)
+}
+
+var stepFuncs = map[string]func(about string) error{
+	"say":       func(text string) error { _, err := fmt.Println(text); return err },
+	"warn":      func(text string) error { _, err := fmt.Fprintln(os.Stderr, text); return err },
+	"alternate": alternate,
+	"echo":      func(string) error { _, err := io.Copy(os.Stdout, os.Stdin); return err },
+	"exit":      func(code string) error { os.Exit(number(code)); return nil },
+	"kill":      func(name string) error { return syscall.Kill(os.Getpid(), signals[name]) },
+	"ignore":    func(name string) error { signal.Ignore(signals[name]); return nil },
+	"stay":      func(string) error { time.Sleep(time.Hour); return nil },
+	"touch":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
+	"await":     await,
+	"leave":     startBackground,
+	"answer":    echoLine,
+	"count":     countInterrupts,
+}
+
+var signals = map[string]syscall.Signal{
+	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL,
+}
+
+func number(text string) int { n, _ := strconv.Atoi(text); return n }
+
+// alternate:N prints numbered lines to both outputs in turn.
+func alternate(about string) error {
+	for n := range number(about) {
+		file := os.Stdout
+		if n%2 == 1 {
+			file = os.Stderr
+		}
+		if _, err := fmt.Fprintln(file, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func await(path string) error {
+	for {
+		if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// startBackground starts a background process in a session of its own.
+func startBackground(string) error {
+	cmd := exec.Command(os.Args[0], os.Args[1], "stay")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
+}
+
+var input = bufio.NewReader(os.Stdin)
+
+// echoLine reads a line and prints it.
+func echoLine(string) error {
+	line, err := input.ReadString('\n')
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Print("answer: ", line)
+	return err
+}
+
+// countInterrupts waits for an interrupt and, after another line of input, prints how many came.
+func countInterrupts(string) error {
+	received := make(chan os.Signal, 10)
+	signal.Notify(received, syscall.SIGINT)
+	fmt.Println("counting")
+	var interrupts atomic.Int32
+	go func() {
+		for range received {
+			interrupts.Add(1)
+			fmt.Println("interrupted")
+		}
+	}()
+	if _, err := input.ReadString('\n'); err != nil {
+		return err
+	}
+	_, err := fmt.Println("interrupts:", interrupts.Load())
+	return err
+}

@@ -1,0 +1,300 @@
+package importcheck
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The measures of the picture, in pixels. It is as wide as a phone, and its text as large as that around it.
+const (
+	width      = 420
+	margin     = 8
+	between    = 12 // two layers of a row
+	gap        = 40 // two rows
+	padding    = 10 // a layer's border and what is in it
+	titleSize  = 17
+	chipSize   = 15
+	chipHeight = 30
+	chipGap    = 7
+	chipPad    = 9
+	noteHeight = 19
+)
+
+// legend is what stands under the picture.
+var legend = []string{
+	"arrow: imports, also of what is further down",
+	"dashed: a module of its own",
+}
+
+// Picture draws the list as an SVG: each layer a box with its packages, an arrow for what a layer imports of the row
+// below it. Imports inside of a layer, and those that no chain of arrows shows, are written into the box. A module
+// beside the root is one chip, and so is a package of the root with those inside of it.
+func (l *List) Picture() []byte {
+	p := &picture{list: l}
+	for _, layer := range l.layers {
+		p.boxes = append(p.boxes, p.box(layer))
+	}
+	height := p.place() + len(legend)*noteHeight + padding
+	p.out.WriteString(strings.NewReplacer("WIDTH", fmt.Sprint(width), "HEIGHT", fmt.Sprint(height)).Replace(head))
+	for _, b := range p.boxes {
+		p.drawBox(b)
+	}
+	for _, b := range p.boxes {
+		for _, to := range p.boxes {
+			p.drawArrow(b, to)
+		}
+	}
+	for i, text := range legend {
+		p.text("note", margin+padding, height-margin-(len(legend)-1-i)*noteHeight, text)
+	}
+	p.out.WriteString("</svg>\n")
+	return p.out.Bytes()
+}
+
+const head = `<svg xmlns="http://www.w3.org/2000/svg" width="WIDTH" height="HEIGHT" viewBox="0 0 WIDTH HEIGHT"
+  role="img" aria-labelledby="t d">
+<title id="t">The packages in their layers</title>
+<desc id="d">Drawn from packages.txt, which says the same as text. An arrow is an import; all point down.</desc>
+<style>
+.box { fill: #f3f5f8; stroke: #c3cad5; }
+.chip { fill: #ffffff; stroke: #8f9bae; }
+.own { stroke-dasharray: 5 3; }
+.arrow { fill: none; stroke: #4b5a72; stroke-width: 2.5; }
+.tip { fill: #4b5a72; }
+.title { font: 600 17px system-ui, sans-serif; fill: #1b2330; }
+.name { font: 15px ui-monospace, Menlo, Consolas, monospace; fill: #1b2330; text-anchor: middle; }
+.note { font: 13px ui-monospace, Menlo, Consolas, monospace; fill: #4b5a72; }
+@media (prefers-color-scheme: dark) {
+.box { fill: #1a212c; stroke: #3b4657; }
+.chip { fill: #0d1117; stroke: #66748a; }
+.arrow { stroke: #a9b6ca; }
+.tip { fill: #a9b6ca; }
+.title, .name { fill: #e8edf5; }
+.note { fill: #a9b6ca; }
+}
+</style>
+<defs><marker id="tip" markerWidth="5" markerHeight="5" refX="3.5" refY="2.5" orient="auto">
+<path class="tip" d="M0 0 5 2.5 0 5z"/></marker></defs>
+`
+
+// A picture is one that is being drawn.
+type picture struct {
+	list  *List
+	boxes []*box
+	out   bytes.Buffer
+}
+
+// A box is a layer in the picture.
+type box struct {
+	layer      *layer
+	x, y, w, h int
+	chips      []chip
+	notes      []string
+}
+
+// A chip is a package, or a module, in its box, at a place in it.
+type chip struct {
+	name    string
+	own     bool // a module of its own
+	x, y, w int
+}
+
+// box fills a box. Its place is not known yet.
+func (p *picture) box(of *layer) *box {
+	b := &box{layer: of, x: margin, w: width - 2*margin}
+	if of.side != "" {
+		b.w = (b.w - between) / 2
+	}
+	if of.side == "right" {
+		b.x += b.w + between
+	}
+	x, y := padding, padding+titleSize+padding
+	for _, name := range p.drawn(of) {
+		text := label(name, of)
+		c := chip{name: text, own: p.list.modules[name], w: textWidth(text) + 2*chipPad}
+		if x > padding && x+c.w > b.w-padding {
+			x, y = padding, y+chipHeight+chipGap
+		}
+		c.x, c.y = x, y
+		b.chips = append(b.chips, c)
+		x += c.w + chipGap
+	}
+	b.notes = append(p.inside(of), p.beyond(of)...)
+	b.h = y + chipHeight + padding
+	if len(b.notes) > 0 {
+		b.h += len(b.notes)*noteHeight + padding/2
+	}
+	return b
+}
+
+// drawn are the packages of a layer that have a chip.
+func (p *picture) drawn(of *layer) (names []string) {
+	for _, line := range of.lines {
+		if name := p.part(line.name, of); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// part is what a package of the layer is drawn as: itself, or the outermost module or package that it is in.
+func (p *picture) part(name string, of *layer) string {
+	outermost := name
+	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+		if l := p.list.byName[dir]; p.list.modules[dir] || l != nil && l.layer == of {
+			outermost = dir
+		}
+	}
+	return outermost
+}
+
+// inside are the imports between the packages of a layer.
+func (p *picture) inside(of *layer) []string {
+	return p.notes(of, func(to *layer) bool { return to == of })
+}
+
+// beyond are the imports that no chain of arrows shows.
+func (p *picture) beyond(of *layer) []string {
+	shown := p.reached(of)
+	return p.notes(of, func(to *layer) bool { return to != of && !shown[to] })
+}
+
+// notes are the imports of a layer, as text, from the layers that are wanted.
+func (p *picture) notes(of *layer, wanted func(to *layer) bool) (notes []string) {
+	for _, line := range of.lines {
+		for _, name := range line.imports {
+			to := p.list.byName[name]
+			if to == nil || !wanted(to.layer) {
+				continue
+			}
+			from, target := label(p.part(line.name, of), of), label(p.part(name, to.layer), of)
+			if note := from + " → " + target; from != target && !slices.Contains(notes, note) {
+				notes = append(notes, note)
+			}
+		}
+	}
+	return notes
+}
+
+// reached are the layers to which a chain of arrows leads.
+func (p *picture) reached(from *layer) map[*layer]bool {
+	all := map[*layer]bool{}
+	for _, to := range p.list.layers {
+		if to.row != from.row+1 || !imports(from, to) {
+			continue
+		}
+		all[to] = true
+		for further := range p.reached(to) {
+			all[further] = true
+		}
+	}
+	return all
+}
+
+// imports reports whether a package of one layer imports one of the other.
+func imports(from, to *layer) bool {
+	for _, line := range from.lines {
+		for _, other := range to.lines {
+			for _, name := range line.imports {
+				if name == other.name {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// label is the name of a package in its box.
+func label(name string, of *layer) string { return strings.TrimPrefix(name, folder(of)) }
+
+// folder is the one in which all packages of a layer are, with a slash, or empty. The title says it, not the chips.
+func folder(of *layer) string {
+	if len(of.lines) == 0 {
+		return ""
+	}
+	first, _, _ := strings.Cut(of.lines[0].name, "/")
+	for _, line := range of.lines {
+		if !strings.HasPrefix(line.name, first+"/") {
+			return ""
+		}
+	}
+	return first + "/"
+}
+
+// textWidth is the width of a name, whose font has letters of one width.
+func textWidth(text string) int { return len([]rune(text)) * chipSize * 61 / 100 }
+
+// place puts the boxes under each other and returns the height of the picture.
+func (p *picture) place() int {
+	y := margin
+	for i := 0; i < len(p.boxes); {
+		row := []*box{p.boxes[i]}
+		if p.boxes[i].layer.side == "left" && i+1 < len(p.boxes) {
+			row = append(row, p.boxes[i+1])
+		}
+		height := 0
+		for _, b := range row {
+			height = max(height, b.h)
+		}
+		for _, b := range row {
+			b.y, b.h = y, height
+		}
+		y += height + gap
+		i += len(row)
+	}
+	return y - gap + margin
+}
+
+func (p *picture) drawBox(b *box) {
+	p.rect("box", b.x, b.y, b.w, b.h)
+	p.draw(`<text class="title" x="%d" y="%d">%s <tspan class="note">%s</tspan></text>`,
+		b.x+padding, b.y+padding+titleSize-3, html.EscapeString(b.layer.title), html.EscapeString(folder(b.layer)))
+	bottom := 0
+	for _, c := range b.chips {
+		class := "chip"
+		if c.own {
+			class = "chip own"
+		}
+		p.rect(class, b.x+c.x, b.y+c.y, c.w, chipHeight)
+		p.text("name", b.x+c.x+c.w/2, b.y+c.y+chipHeight/2+5, c.name)
+		bottom = c.y + chipHeight
+	}
+	for i, note := range b.notes {
+		p.text("note", b.x+padding, b.y+bottom+padding/2+(i+1)*noteHeight-3, note)
+	}
+}
+
+// drawArrow draws the arrow from a box to one of the next row, if its packages import any of those. One that goes to
+// the other side begins and ends beside those that go straight down.
+func (p *picture) drawArrow(from, to *box) {
+	if to.layer.row != from.layer.row+1 || !imports(from.layer, to.layer) {
+		return
+	}
+	x1, x2 := from.x+from.w/2, to.x+to.w/2
+	switch {
+	case from.w > to.w:
+		x1 = x2
+	case from.w < to.w:
+		x2 = x1
+	case x1 < x2:
+		x1, x2 = x1+from.w/4, x2-to.w/4
+	case x1 > x2:
+		x1, x2 = x1-from.w/4, x2+to.w/4
+	}
+	p.draw(`<path class="arrow" marker-end="url(#tip)" d="M%d %d L%d %d"/>`, x1, from.y+from.h, x2, to.y-5)
+}
+
+func (p *picture) rect(class string, x, y, w, h int) {
+	p.draw(`<rect class="%s" x="%d" y="%d" width="%d" height="%d" rx="8"/>`, class, x, y, w, h)
+}
+
+func (p *picture) text(class string, x, y int, text string) {
+	p.draw(`<text class="%s" x="%d" y="%d">%s</text>`, class, x, y, html.EscapeString(text))
+}
+
+func (p *picture) draw(format string, args ...any) { fmt.Fprintf(&p.out, format+"\n", args...) }

@@ -1,0 +1,135 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// receiveRequest receives one request and starts its command.
+func (g *guard) receiveRequest(text []byte) {
+	got, files, err := receive(guardSocket, text, maxFiles+3)
+	if err != nil || len(files) == 0 {
+		g.hostGone = true
+		return
+	}
+	g.handleRequest(got, files)
+}
+
+// handleRequest starts a command and reports the result. The first descriptor is the tree's socket.
+func (g *guard) handleRequest(text []byte, files []int) {
+	socket := files[0]
+	t, err := g.startCommand(socket, text, files[1:])
+	closeAll(files[1:])
+	if err != nil {
+		var errno syscall.Errno
+		r := report{Error: err.Error()}
+		if errors.As(err, &errno) {
+			r.Errno = errno
+		}
+		_ = sendJSON(socket, r)
+		_ = syscall.Close(socket)
+		return
+	}
+	_ = sendJSON(socket, report{Started: t.leader})
+	g.trees = append(g.trees, t)
+}
+
+func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree, error) {
+	text, err := readWholeRequest(socket, text)
+	if err != nil {
+		return nil, err
+	}
+	req, err := decodeRequest(text)
+	if err != nil {
+		return nil, err
+	}
+	dir := req.Dir
+	if dir == "" {
+		dir = "/proc/self/fd/" + strconv.Itoa(files[0])
+		files = files[1:]
+	}
+	syscall.Umask(req.Umask)
+	if err := req.Mark.set(); err != nil {
+		return nil, err
+	}
+	defer syscall.Setrlimit(rlimitLocks, &g.lockLimit) //nolint:errcheck // or the guard would look like one of the tree
+	fd := -1
+	pid, err := syscall.ForkExec(req.Path, req.Args, &syscall.ProcAttr{
+		Dir: dir, Env: req.Env, Files: req.childFiles(files), Sys: req.sysProcAttr(&fd),
+	})
+	if err != nil {
+		return nil, err
+	}
+	t := &guardedTree{guard: g, mark: req.Mark, leader: pid, fd: fd, socket: socket, grouped: !req.SameGroup}
+	g.leaders[pid] = t
+	return t, nil
+}
+
+// readWholeRequest returns the whole request. If it was too long for one message, text holds only its length, and the
+// request follows on the tree's socket.
+func readWholeRequest(socket int, text []byte) ([]byte, error) {
+	if text[0] == '{' {
+		return text, nil
+	}
+	length, err := strconv.Atoi(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("read the length of a request: %w", err)
+	}
+	all := make([]byte, 0, length)
+	part := make([]byte, maxMessage)
+	for len(all) < length {
+		if err := poll([]pollFD{{fd: int32(socket), events: pollIn}}, 5*time.Second); err != nil {
+			return nil, fmt.Errorf("read a long request: %w", err)
+		}
+		n, _, err := syscall.Recvfrom(socket, part, syscall.MSG_DONTWAIT)
+		if err != nil || n == 0 {
+			return nil, fmt.Errorf("read a long request: %w", errors.Join(err, errPeerClosed))
+		}
+		all = append(all, part[:n]...)
+	}
+	return all, nil
+}
+
+// childFiles returns the descriptor table of the command. A closed entry is ^uintptr(0).
+func (r *request) childFiles(files []int) []uintptr {
+	all := make([]uintptr, len(r.Closed))
+	next := 0
+	for i, closed := range r.Closed {
+		if closed {
+			all[i] = ^uintptr(0)
+			continue
+		}
+		all[i] = uintptr(files[next])
+		next++
+	}
+	return all
+}
+
+// sysProcAttr adds what the tree needs to the command's attributes.
+func (r *request) sysProcAttr(pidfd *int) *syscall.SysProcAttr {
+	attr := r.Attr
+	if attr == nil {
+		attr = &syscall.SysProcAttr{}
+	}
+	attr.Chroot = r.Root
+	attr.PidFD = pidfd
+	attr.Pdeathsig = syscall.SIGKILL // in case the guard itself is killed
+	if !attr.Setsid {
+		attr.Setpgid = true
+		if r.SameGroup {
+			attr.Pgid = r.Group
+		}
+	}
+	return attr
+}
+
+func closeAll(files []int) {
+	for _, fd := range files {
+		_ = syscall.Close(fd)
+	}
+}

@@ -1,0 +1,296 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/racing"
+)
+
+// countSignals writes a line for each USR1 and TERM to its standard output, and returns after TERM.
+func countSignals() int {
+	signals := make(chan os.Signal, 100)
+	signal.Notify(signals, syscall.SIGUSR1, syscall.SIGTERM)
+	fmt.Println("ready")
+	for sig := range signals {
+		fmt.Println(sig == syscall.SIGUSR1)
+		if sig == syscall.SIGTERM {
+			break
+		}
+	}
+	return 0
+}
+
+// TestSignalOnce checks that a signal reaches each process once.
+func TestSignalOnce(t *testing.T) {
+	out, theirs, err := os.Pipe()
+	require.NoError(t, err)
+	defer out.Close()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	c := command(t, "sh", "-c", `"$0" & setsid "$0" & trap : USR1; wait; wait; wait; wait`, self)
+	c.Env = append(c.Env, roleVariable+"=counter")
+	c.Files[1] = theirs
+	tree, err := proctree.Start(c)
+	require.NoError(t, err)
+	theirs.Close()
+	lines := bufio.NewScanner(out)
+	next := func() string { lines.Scan(); return lines.Text() }
+	assert.Equal(t, []string{"ready", "ready"}, []string{next(), next()})
+	for range 3 {
+		reached, err := tree.Signal(syscall.SIGUSR1)
+		require.NoError(t, err)
+		assert.Equal(t, 3, reached, "the leader and two below it")
+		assert.Equal(t, []string{"true", "true"}, []string{next(), next()})
+	}
+	signalAll(t, tree, syscall.SIGTERM)
+	assert.Equal(t, []string{"false", "false"}, []string{next(), next()}, "no signal came twice")
+	gone(t, tree)
+	assert.False(t, lines.Scan())
+}
+
+func TestSignalStopped(t *testing.T) {
+	for _, name := range []string{"a stopped child", "a stopped leader"} {
+		tree, s := begin(t, scenario(t, name))
+		require.Eventually(t, func() bool { return stopped(s) == 1 }, 5*time.Second, time.Millisecond)
+		reached, err := tree.Signal(syscall.SIGTERM)
+		require.NoError(t, err)
+		assert.Equal(t, 2, reached)
+		gone(t, tree)
+		assert.Empty(t, s.Survivors())
+	}
+}
+
+func stopped(s escape.Scenario) int {
+	n := 0
+	for _, p := range s.Survivors() {
+		if state(p.PID) == 'T' {
+			n++
+		}
+	}
+	return n
+}
+
+// TestRelease checks that the rest of a released tree lives on.
+func TestRelease(t *testing.T) {
+	tree, s := begin(t, scenario(t, "nohup and exit"))
+	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
+	require.NoError(t, tree.Release())
+	gone(t, tree)
+	assert.NoError(t, tree.Err())
+	other, others := begin(t, scenario(t, "a tree of background children"))
+	endNow(t, other)
+	assert.Empty(t, others.Survivors())
+	assert.Len(t, s.Survivors(), 1, "it does not count as part of another tree")
+	_, err := tree.Signal(syscall.SIGKILL)
+	assert.ErrorIs(t, err, proctree.ErrEnded)
+	assert.NoError(t, tree.Kill())
+	assert.Len(t, s.Survivors(), 1)
+	s.End()
+}
+
+// TestReleaseEarly checks that Release does nothing before the leader has exited.
+func TestReleaseEarly(t *testing.T) {
+	tree, s := begin(t, scenario(t, "a tree of background children"))
+	require.NoError(t, tree.Release())
+	assert.Len(t, s.Survivors(), s.Processes)
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+}
+
+func TestConcurrentTrees(t *testing.T) {
+	shapes := escape.Scenarios()
+	var all sync.WaitGroup
+	trees := 64
+	if racing.Enabled {
+		trees = 16
+	}
+	for i := range trees {
+		shape := shapes[i%len(shapes)]
+		// The guard finds such an orphan only if no other tree runs.
+		alone := shape.Name == "an orphan that set its limit of file locks"
+		if shape.Processes > 100 || alone {
+			shape = escape.Crowd(3)
+		}
+		all.Go(func() {
+			tree, s := begin(t, shape)
+			signalAll(t, tree, syscall.SIGINT)
+			endNow(t, tree)
+			assert.Empty(t, s.Survivors(), s.Name)
+		})
+	}
+	all.Wait()
+}
+
+// TestOrphanWithoutMark checks that the guard finds an orphan that changed its limit by its process group.
+func TestOrphanWithoutMark(t *testing.T) {
+	neighbour := start(t, "sleep", "100")
+	tree, s := begin(t, scenario(t, "an orphan in the group that set its limit of file locks"))
+	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
+	select {
+	case <-tree.Gone():
+		assert.Fail(t, "gone while its orphan is alive")
+	case <-time.After(100 * time.Millisecond):
+	}
+	endNow(t, tree)
+	assert.Empty(t, s.Survivors())
+	assert.True(t, running(neighbour.PID()))
+	endNow(t, neighbour)
+}
+
+// TestHostChildren checks that the host keeps and reaps its own children.
+func TestHostChildren(t *testing.T) {
+	mine := exec.Command("sleep", "100")
+	require.NoError(t, mine.Start())
+	short := exec.Command("sh", "-c", "exit 5")
+	require.NoError(t, short.Start())
+	for range 20 {
+		tree, _ := begin(t, escape.Crowd(2))
+		signalAll(t, tree, syscall.SIGTERM)
+		endNow(t, tree)
+	}
+	assert.True(t, running(mine.Process.Pid))
+	require.NoError(t, mine.Process.Signal(syscall.SIGUSR2))
+	assert.EqualError(t, mine.Wait(), "signal: user defined signal 2")
+	assert.EqualError(t, short.Wait(), "exit status 5", "the host reaps it")
+}
+
+// TestGuardSignals checks that signals for the host do not end the guard.
+func TestGuardSignals(t *testing.T) {
+	tree, s := begin(t, escape.Crowd(1))
+	guard := guardOf(t, os.Getpid())
+	for _, sig := range []syscall.Signal{
+		syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE, syscall.SIGTSTP, syscall.SIGUSR1,
+	} {
+		require.NoError(t, syscall.Kill(guard, sig))
+	}
+	assert.Len(t, s.Survivors(), 2)
+	endNow(t, tree)
+	assert.NoError(t, tree.Err())
+	assert.Equal(t, guard, guardOf(t, os.Getpid()))
+}
+
+func TestGuardKilled(t *testing.T) {
+	for range times() {
+		tree, s := begin(t, scenario(t, "a child that cleared its environment"))
+		ended, others := begin(t, scenario(t, "a daemon whose leader exits"))
+		within(t, 10*time.Second, ended.Exited(), "the leader has not ended")
+		guard := guardOf(t, os.Getpid())
+		require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+		gone(t, tree)
+		gone(t, ended)
+		assert.ErrorIs(t, tree.Err(), proctree.ErrGuard)
+		assert.ErrorIs(t, ended.Err(), proctree.ErrGuard)
+		assert.Equal(t, -1, tree.Status().ExitCode)
+		assert.Equal(t, 0, ended.Status().ExitCode, "the known status stays")
+		assert.Empty(t, s.Survivors())
+		assert.Empty(t, others.Survivors())
+		next := start(t, "true")
+		gone(t, next)
+		assert.NoError(t, next.Err())
+		assert.NotEqual(t, guard, guardOf(t, os.Getpid()))
+	}
+}
+
+// TestRefusedRequest checks that a request that cannot be sent leaves the guard and its trees alone.
+func TestRefusedRequest(t *testing.T) {
+	tree := start(t, "sleep", "100")
+	guard := guardOf(t, os.Getpid())
+	none := os.NewFile(9999, "no such descriptor")
+	_, err := proctree.Start(proctree.Command{Path: "/bin/true", Args: []string{"true"}, Files: []*os.File{none}})
+	require.ErrorIs(t, err, syscall.EBADF)
+	assert.Error(t, none.Close())
+	assert.Equal(t, guard, guardOf(t, os.Getpid()))
+	assert.True(t, running(tree.PID()))
+	endNow(t, tree)
+	assert.NoError(t, tree.Err())
+}
+
+// TestKillWhileEnding checks that an order for a tree whose last report is on its way harms neither the guard nor other
+// trees.
+func TestKillWhileEnding(t *testing.T) {
+	other := start(t, "sleep", "100")
+	guard := guardOf(t, os.Getpid())
+	kills := 500
+	if racing.Enabled {
+		kills = 100
+	}
+	for range kills {
+		tree := start(t, "true")
+		for ended := false; !ended; {
+			select {
+			case <-tree.Gone():
+				ended = true
+			default:
+				require.NoError(t, tree.Kill())
+			}
+		}
+		require.NoError(t, tree.Err())
+	}
+	assert.True(t, running(other.PID()))
+	assert.Equal(t, guard, guardOf(t, os.Getpid()))
+	endNow(t, other)
+	assert.NoError(t, other.Err())
+}
+
+// TestLeaks checks that commands leave no descriptors and no zombies behind.
+func TestLeaks(t *testing.T) {
+	commands := 1000
+	if testing.Short() {
+		commands = 100
+	}
+	gone(t, start(t, "true"))
+	guard := guardOf(t, os.Getpid())
+	count := func() [2]int { return [2]int{descriptors(t, os.Getpid()), descriptors(t, guard)} }
+	before := count()
+	for range commands {
+		tree := start(t, "true")
+		gone(t, tree)
+		_, err := proctree.Start(proctree.Command{Path: "/no/such"})
+		require.ErrorIs(t, err, syscall.ENOENT)
+	}
+	assert.Eventually(t, func() bool {
+		now := count()
+		return now[0] <= before[0] && now[1] <= before[1] // before may have counted those of the first tree
+	}, 5*time.Second, 10*time.Millisecond, "%v, then %v descriptors of host and guard", before, count())
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", guard, guard))
+	require.NoError(t, err)
+	assert.Empty(t, strings.TrimSpace(string(children)), "no zombies")
+}
+
+func descriptors(t *testing.T, pid int) int {
+	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	require.NoError(t, err)
+	return len(all)
+}
+
+// TestSilentGuard checks that Signal and Kill work if the guard does not answer.
+func TestSilentGuard(t *testing.T) {
+	tree, s := begin(t, scenario(t, "a tree of background children"))
+	guard := guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	defer syscall.Kill(guard, syscall.SIGCONT)
+	reached, err := tree.Signal(syscall.SIGTERM)
+	require.NoError(t, err)
+	assert.Equal(t, s.Processes, reached)
+	assert.NoError(t, tree.Kill())
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, 10*time.Second, time.Millisecond)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	gone(t, tree)
+}

@@ -1,0 +1,21 @@
+package record
+
+import "strings"
+
+// A reason of a cancel event is the name of the limit and "_exceeded", or another guard's. Its stop code has "watchdog_" before that. A host's
+// own code is its reason, too.
+const (
+	// Exceeded ends the reasons of limits.
+	Exceeded = "_exceeded"
+	// CodePrefix begins the stop codes of this module.
+	CodePrefix = "watchdog_"
+)
+
+// LimitReason is the reason of a limit.
+func LimitReason(limit string) string { return limit + Exceeded }
+
+// LimitCode is the stop code of a limit.
+func LimitCode(limit string) string { return CodePrefix + LimitReason(limit) }
+
+// Reason is the reason of a stop code.
+func Reason(code string) string { return strings.TrimPrefix(code, CodePrefix) }

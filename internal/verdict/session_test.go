@@ -1,0 +1,160 @@
+package verdict_test
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+func TestSilence(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		attached time.Duration
+		signs    verdict.Signs
+		now      time.Duration
+		want     time.Duration
+	}{
+		{"a run without a sign is silent since its attach", 3 * hour, verdict.Signs{}, 5 * hour, 2 * hour},
+		{"a run attached just now is not silent", 3 * hour, verdict.Signs{}, 3 * hour, 0},
+		{"activity ends the silence", 3 * hour, verdict.Signs{Signalled: true, Activity: 4 * hour}, 5 * hour, hour},
+		{
+			"progress is activity, and adds nothing to it", 3 * hour,
+			verdict.Signs{Activity: 4 * hour, Progress: 4 * hour}, 6 * hour, 2 * hour,
+		},
+		{
+			"silence is expected while a hold is open", 0,
+			verdict.Signs{Activity: hour, Holds: []verdict.OpenHold{{Opened: 2 * hour}}}, 9 * hour, 0,
+		},
+		{"silence restarts when the last hold closes", 0, verdict.Signs{Activity: hour, Released: 4 * hour}, 5 * hour, hour},
+		{"activity after a hold counts", 0, verdict.Signs{Activity: 5 * hour, Released: 4 * hour}, 7 * hour, 2 * hour},
+		{"a sign later than now gives a silence of 0", 0, verdict.Signs{Activity: 2}, 1, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, verdict.Silence(verdict.Snapshot{Attached: c.attached, Signs: &c.signs}, c.now))
+		})
+	}
+}
+
+func TestShouldWriteRow(t *testing.T) {
+	for _, c := range []struct {
+		name                        string
+		threshold, shown, last, now time.Duration
+		want                        bool
+	}{
+		{"a row that shows the last sign is left alone, however old", 10 * hour, hour, hour, 100 * hour, false},
+		{"a row that shows a later sign is left alone", 10 * hour, 2 * hour, hour, 100 * hour, false},
+		{"a row behind by less than a tenth of the threshold is not written", 10 * hour, hour, 2*hour - 1, 2*hour - 1, false},
+		{"a row behind by a tenth of the threshold is written", 10 * hour, hour, 2 * hour, 2 * hour, true},
+		{"the row of a run that wakes up is written at once", 10 * hour, hour, 9 * hour, 9 * hour, true},
+		{"a row slightly behind is not written before half of the threshold", 10 * hour, hour, hour + 1, 6*hour - 1, false},
+		{"a row slightly behind is written after half of the threshold", 10 * hour, hour, hour + 1, 6 * hour, true},
+		{"a threshold that is off never writes", verdict.Never, 0, 100 * hour, 101 * hour, false},
+		{"a threshold that is off never writes, ever", verdict.Never, 0, verdict.Never / 11, verdict.Never / 3, false},
+		{"a threshold too short for a tenth writes every sign", 5, 0, 1, 1, true},
+		{"a threshold too short for a tenth does not write a sign twice", 5, 1, 1, 2, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, verdict.ShouldWriteRow(c.threshold, c.shown, c.last, c.now))
+		})
+	}
+}
+
+// A rowSim is a run, checked once per interval, and its row.
+type rowSim struct {
+	threshold, interval time.Duration
+	shown, last         time.Duration
+	writes              []time.Duration
+}
+
+// check writes the row if it is time, and requires that the row is then not too far behind.
+func (s *rowSim) check(t *testing.T, now time.Duration) {
+	t.Helper()
+	if verdict.ShouldWriteRow(s.threshold, s.shown, s.last, now) {
+		s.shown = s.last
+		s.writes = append(s.writes, now)
+	}
+	if behind := s.last - s.shown; behind >= s.threshold/10 || behind > 0 && now-s.shown >= s.threshold/2 {
+		require.Fail(t, "the row is too far behind", "by %d at %d, %+v", behind, now, s)
+	}
+}
+
+// most returns the largest number of writes within one threshold.
+func (s *rowSim) most() (most int) {
+	for i, begin := range s.writes {
+		n := 0
+		for _, at := range s.writes[i:] {
+			if at-begin < s.threshold {
+				n++
+			}
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// TestRowModel checks that a row is never far behind its run, and is written about ten times per threshold.
+func TestRowModel(t *testing.T) {
+	const threshold = 1000
+	for seed := range uint64(300) {
+		rng := rand.New(rand.NewPCG(seed, 3))
+		s := &rowSim{threshold: threshold, interval: time.Duration(1 + rng.IntN(threshold/20))}
+		gap := 1 + rng.IntN(threshold/5)
+		next := time.Duration(rng.IntN(gap))
+		for now := range time.Duration(8 * threshold) {
+			if now >= next {
+				s.last = now
+				next = now + 1 + time.Duration(rng.IntN(gap))
+				if rng.IntN(50) == 0 {
+					next += threshold
+				}
+			}
+			if now%s.interval == 0 {
+				s.check(t, now)
+			}
+		}
+		require.LessOrEqual(t, s.most(), 11, "seed %d, %+v", seed, s)
+	}
+}
+
+// TestRowOfBusyRun checks that the row of a run that is always active is written ten times per threshold.
+func TestRowOfBusyRun(t *testing.T) {
+	s := &rowSim{threshold: 1000, interval: 1}
+	for now := range time.Duration(100_000) {
+		s.last = now
+		s.check(t, now)
+	}
+	require.Len(t, s.writes, 999)
+}
+
+func TestStalled(t *testing.T) {
+	limits := verdict.SessionLimits{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute}
+	young := verdict.SessionLimits{Threshold: time.Minute, MinAge: 2 * time.Minute}
+	off := verdict.SessionLimits{Threshold: verdict.Never}
+	for _, c := range []struct {
+		name         string
+		limits       verdict.SessionLimits
+		age, silence time.Duration
+		want         bool
+	}{
+		{"at its threshold a session is not stalled", limits, time.Hour, 10 * time.Minute, false},
+		{"a nanosecond after its threshold it is stalled", limits, time.Hour, 10*time.Minute + 1, true},
+		{"a session without events is silent since its creation", limits, 10*time.Minute + 1, 10*time.Minute + 1, true},
+		{"at the minimum age a session is old enough", young, 2 * time.Minute, 2 * time.Minute, true},
+		{"a nanosecond before the minimum age it is too young", young, 2*time.Minute - 1, 2*time.Minute - 1, false},
+		{"no minimum age means old enough at once", verdict.SessionLimits{Threshold: time.Minute}, 0, time.Minute + 1, true},
+		{"a session created in the future is too young", young, -time.Second, time.Hour, false},
+		{"a session whose last event is in the future is not silent", limits, time.Hour, -time.Hour, false},
+		{"a threshold that is off is never exceeded", off, verdict.Never, verdict.Never, false},
+		{"the longest silence is longer than any threshold", limits, verdict.Never, verdict.Never, true},
+		{"a threshold of 0 is exceeded by a nanosecond", verdict.SessionLimits{}, 1, 1, true},
+		{"a threshold of 0 is not exceeded by 0", verdict.SessionLimits{}, 1, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, verdict.Stalled(c.limits, c.age, c.silence))
+		})
+	}
+}

@@ -1,0 +1,43 @@
+package verdict
+
+import "time"
+
+// A SignalKind is a kind of [Signal]. Its text is that of the recorded trace.
+type SignalKind string
+
+// The kinds of signal.
+const (
+	SignalAttach   SignalKind = "attach"
+	SignalExtend   SignalKind = "extend"
+	SignalEnd      SignalKind = "end"
+	SignalActivity SignalKind = "activity"
+	SignalProgress SignalKind = "progress"
+	SignalHold     SignalKind = "hold"
+	SignalRelease  SignalKind = "release"
+)
+
+// A Signal is one thing that the decision heeds, at an instant of the window. Length is the cap of a hold, the length of an extension or, of an
+// attach, how much the window was extended before; Warned how many warnings it had.
+type Signal struct {
+	Kind   SignalKind
+	At     time.Duration
+	Key    string
+	Length time.Duration
+	Warned int
+}
+
+// Take notes a signal: the one place that says what each does to what is known of a run. An end does nothing.
+func (s *Snapshot) Take(signal Signal) {
+	switch signal.Kind {
+	case SignalAttach:
+		s.Attached, s.Extended, s.Warned = signal.At, signal.Length, signal.Warned
+	case SignalActivity, SignalProgress:
+		s.Signs.Signal(signal.Kind == SignalProgress, signal.At)
+	case SignalHold:
+		s.Signs.Open(signal.Key, signal.Length, signal.At)
+	case SignalRelease:
+		s.Signs.Close(signal.Key, signal.At)
+	case SignalExtend:
+		s.Extended, s.Warned = Sum(s.Extended, signal.Length), 0
+	}
+}

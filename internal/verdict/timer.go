@@ -1,0 +1,90 @@
+package verdict
+
+import "time"
+
+// A timer measures one limit: it started at from and may last as long as allowed. The attempts are the trips so far on
+// the limit's ladder.
+type timer struct {
+	limit         Limit
+	from, allowed time.Duration
+	attempts      int
+	hold          string
+}
+
+// expiresAt returns the first instant at which more than the allowed time is used.
+func (s timer) expiresAt() time.Duration { return Sum(s.from, Sum(s.allowed, 1)) }
+
+// verdict returns the verdict for an expired timer.
+func (s timer) verdict(limits Limits, now time.Duration) Verdict {
+	v := Verdict{
+		Action: Direct, Limit: s.limit, Used: now - s.from, Allowed: s.allowed,
+		Directive: limits.Ladders.directive(s.limit, s.attempts), Rung: s.attempts + 1, Hold: s.hold, Next: now,
+	}
+	if v.Directive == DirectCancel {
+		v.Action, v.Next = Cancel, Never
+	}
+	return v
+}
+
+// earliest returns the timer that expires first.
+func earliest(limits Limits, seen Snapshot) timer {
+	first := wallClock(limits, seen)
+	sooner := func(s timer) {
+		if s.expiresAt() < first.expiresAt() {
+			first = s
+		}
+	}
+	sooner(safety(limits, seen))
+	if seen.Signs == nil {
+		return first
+	}
+	for _, h := range seen.Signs.Holds {
+		sooner(hold(h, seen.Signs))
+	}
+	if len(seen.Signs.Holds) == 0 { // an open hold stops both
+		sooner(noProgress(limits, seen))
+		sooner(idle(limits, seen))
+	}
+	return first
+}
+
+func wallClock(limits Limits, seen Snapshot) timer {
+	allowed := Sum(limits.WallClock, seen.Extended)
+	if seen.WallClockSpent {
+		allowed = Never
+	}
+	return timer{limit: WallClock, allowed: allowed}
+}
+
+func safety(limits Limits, seen Snapshot) timer {
+	if seen.SafetySpent {
+		return timer{limit: Safety, allowed: Never}
+	}
+	return timer{limit: Safety, from: seen.Attached, allowed: limits.Safety}
+}
+
+func hold(h OpenHold, signs *Signs) timer {
+	return timer{
+		limit: Hold, from: max(h.Opened, h.Rung.At), allowed: h.Cap, attempts: signs.attempts(h.Rung), hold: h.Key,
+	}
+}
+
+func noProgress(limits Limits, seen Snapshot) timer {
+	signs := seen.Signs
+	s := timer{limit: NoProgress, allowed: limits.NoProgress, attempts: signs.attempts(signs.OnNoProgress)}
+	if limits.FromFirstSign && !signs.Signalled {
+		s.allowed = Never
+	}
+	s.from = max(seen.start(limits), signs.Progress, signs.Released, signs.OnNoProgress.At)
+	return s
+}
+
+func idle(limits Limits, seen Snapshot) timer {
+	signs := seen.Signs
+	s := timer{limit: Idle, allowed: limits.Idle, attempts: signs.attempts(signs.OnIdle)}
+	if limits.FromFirstSign && !signs.Signalled {
+		s.allowed = limits.FirstSign
+	}
+	s.from = max(seen.start(limits), signs.Activity, signs.Released, signs.OnIdle.At)
+	return s
+}

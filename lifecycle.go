@@ -1,0 +1,204 @@
+package watchdog
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// Where a run stands. Nothing outside of this file changes it.
+//
+//	         New, Resume
+//	              │
+//	              ▼    another process extended the window
+//	┌────────  running  ◀──────────────────────────────┐
+//	│             │                                    │
+//	│ Close       │ a limit was exceeded, or Cancel    │
+//	│ Interrupt   ▼                                    │
+//	│ parent   recording  ─────────────────────────────┘
+//	│ Sync        │
+//	│             │ the store has the event, or did not take it in time
+//	▼             ▼
+//	     ended  ◀──── New, of a window that has its stop already
+//
+// The first cause wins: each arrow is taken under mu, once, and whoever looks afterwards sees the same stop or the same cause. While a
+// stop is recorded no lock is held; who wants to end the run meanwhile waits for trip.done.
+//
+// The order of the locks. Who holds one may take those below it, and none of another run:
+//
+//	Watchdog.mu        where the run stands, its clock, what it has seen
+//	  readers.mu       who is to be told of directives
+//	  recorder.mu      what the store does not have yet
+//	  alarm.Queue.mu   the timer of all runs
+//	  trace.mu         what the host's OnSignal is still to be told
+//	digests.mu         the digests of progress; alone
+//
+// The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock and its parent context are read under mu.
+type phase uint8
+
+const (
+	running   phase = iota
+	recording       // a limit was exceeded, its event is being written
+	ended           // fired, closed, interrupted, or ended by its parent
+)
+
+// A trip is a limit that was found exceeded, or another guard's cancel: the run's end is decided and not yet recorded.
+type trip struct {
+	verdict verdict.Verdict // without a limit if another guard decided
+	reason  string
+	at      time.Time
+	elapsed time.Duration // of the window
+	note    string
+	// done is closed when the trip is over: the run has its stop, or runs on because it was given more time.
+	done chan struct{}
+}
+
+// takeUp puts a new watchdog where its window stands.
+func (w *Watchdog) takeUp(found window, at time.Time) {
+	w.startedAt = found.startedAt
+	w.clock = newRunClock(w.clock.other, at, at.Sub(found.startedAt))
+	w.seen.Attached = max(at.Sub(found.startedAt), 0)
+	w.seen.Extended = found.extended
+	w.seen.Warned = found.warnedOf(w.limits.WarnAt, verdict.Sum(w.limits.WallClock, found.extended))
+	w.mu.Lock()
+	defer w.unlock()
+	w.tracing(Signal{Kind: SignalAttach, Length: w.seen.Extended, Warned: w.seen.Warned})
+	if found.stop != nil {
+		w.stop = found.stop
+		w.phase = ended
+		w.cancel(found.stop)
+	}
+}
+
+// unlock unlocks mu and then tells the host what was traced meanwhile.
+func (w *Watchdog) unlock() {
+	trace := w.trace
+	w.mu.Unlock()
+	if trace != nil {
+		trace.deliver(w)
+	}
+}
+
+// decide makes the verdict the run's end: from here on nothing else can end it. The caller holds mu.
+func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duration) *trip {
+	w.phase = recording
+	w.quietUntil.Store(0)
+	w.trip = &trip{
+		verdict: v, reason: reason, at: record.Truncate(w.clock.now()), elapsed: elapsed, note: w.LastNote(),
+		done: make(chan struct{}),
+	}
+	return w.trip
+}
+
+// carryOut records the trip and then ends the run, whatever the store says.
+func (w *Watchdog) carryOut(t *trip) {
+	event, own := w.cancelEvent(t)
+	ruled, err := w.recordTrip(t, event, own)
+	if err != nil {
+		ruled = ruling{stop: own}
+		w.recorder.keep(err, event)
+	}
+	asleep := w.conclude(ruled)
+	close(t.done)
+	w.wake(asleep)
+	if ruled.stop != nil {
+		w.report(ruled.stop, err)
+	}
+}
+
+// conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop.
+func (w *Watchdog) conclude(ruled ruling) (asleep []*subscriber) {
+	w.mu.Lock()
+	defer w.unlock()
+	if ruled.stop == nil { // given more time by another process
+		w.trip, w.phase = nil, running
+		w.extendTo(ruled.extended)
+		return nil
+	}
+	asleep = w.endStopped(ruled.stop)
+	w.trip = nil
+	return asleep
+}
+
+// endStopped ends the run with its stop, and returns the subscribers that are to be told. The caller holds mu.
+func (w *Watchdog) endStopped(stop *Stop) (asleep []*subscriber) {
+	w.stop = stop
+	asleep = w.enqueueStop()
+	w.end(stop)
+	return asleep
+}
+
+// endRunning ends the run with the cause unless it has ended, and reports whether it did.
+func (w *Watchdog) endRunning(cause error) bool {
+	return w.whileRunning(func() { w.end(cause) })
+}
+
+// whileRunning makes the change, holding mu, unless the run has ended. It waits for a stop that is being recorded. It reports whether it
+// made the change.
+func (w *Watchdog) whileRunning(change func()) bool {
+	for {
+		w.mu.Lock()
+		underway, open := w.trip, w.phase == running && !w.endWithParent()
+		if open {
+			change()
+		}
+		w.unlock()
+		if underway == nil {
+			return open
+		}
+		<-underway.done
+	}
+}
+
+// endWithParent reports whether the parent has ended, and ends a running run with it. The caller holds mu.
+func (w *Watchdog) endWithParent() bool {
+	if w.parent == nil || w.parent.Err() == nil {
+		return false
+	}
+	if w.phase == running {
+		w.end(context.Cause(w.parent))
+		if w.recordsParent {
+			w.recorder.background(w.recordParentEnd, func() {})
+		}
+	}
+	return true
+}
+
+// end moves a run to its end. The caller holds mu and has seen that it has not ended.
+func (w *Watchdog) end(cause error) {
+	w.traceEnd()
+	w.phase = ended
+	w.disarm()
+	w.cancel(cause)
+}
+
+// hasEnded reports whether the run is over. A trip that is being recorded can still be taken back.
+func (w *Watchdog) hasEnded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.phase == ended
+}
+
+// cause is why the run's context has ended, or is about to.
+func (w *Watchdog) cause() error {
+	if cause := context.Cause(w.inner); cause != nil {
+		return cause
+	}
+	return context.Canceled
+}
+
+// report tells the log of a stop. It skips formatting when Warn is off: ten thousand runs can stop at once.
+func (w *Watchdog) report(stop *Stop, recordErr error) {
+	log := w.log()
+	if !log.Enabled(context.Background(), slog.LevelWarn) {
+		return
+	}
+	if recordErr != nil {
+		log.Error("watchdog stopped a run and could not record it", "run", w.id, "reason", string(stop.Code), "error", recordErr)
+		return
+	}
+	log.Warn("watchdog stopped a run", "run", w.id, "reason", string(stop.Code), "elapsed", stop.Elapsed, "budget", stop.Budget)
+}

@@ -1,0 +1,104 @@
+package watchdog
+
+import (
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// findings are what a look asks to be done once the mutex is free.
+type findings struct {
+	trip       *trip
+	warnings   []Warning
+	directives []Directive
+}
+
+// quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's clock.
+func (w *Watchdog) quiet() bool {
+	until := w.quietUntil.Load()
+	return until > 0 && int64(w.clock.base.Since()) < until
+}
+
+// poll looks at the run and carries out what it finds. It returns the stop once there is one.
+func (w *Watchdog) poll() *Stop { return w.pollFor(nil) }
+
+// pollFor is poll for another guard, which adds to what the look found while the mutex is held.
+func (w *Watchdog) pollFor(guard func(findings) findings) *Stop {
+	w.recorder.retry(w.inner)
+	for {
+		w.mu.Lock()
+		found, _ := w.look()
+		if guard != nil {
+			found = guard(found)
+		}
+		stop, underway := w.stop, w.trip
+		w.unlock()
+		w.deliver(found)
+		switch {
+		case stop != nil:
+			return stop
+		case found.trip != nil:
+			w.carryOut(found.trip)
+		case underway != nil:
+			<-underway.done
+		default:
+			return nil
+		}
+	}
+}
+
+// look judges the run at this moment. It notes when the next poll has to, and returns how long the timer may wait. The
+// caller holds mu.
+func (w *Watchdog) look() (f findings, wait time.Duration) {
+	if w.phase != running || w.endWithParent() {
+		return f, verdict.Never
+	}
+	for {
+		now := w.clock.elapsed()
+		w.takePulse(now)
+		v := verdict.Judge(w.limits.Limits, w.seen, now)
+		switch {
+		case v.Action == verdict.Continue:
+			w.beQuiet(now, v.Next)
+			return f, verdict.Until(v.Next, now)
+		case v.Action == verdict.Warn:
+			f.warnings = append(f.warnings, w.warning(v))
+		case v.Action == verdict.Cancel && !w.observeOnly:
+			f.trip = w.decide(v, reasonOf(v.Limit), now)
+			return f, verdict.Never
+		default:
+			f.directives = append(f.directives, w.directive(v, reasonOf(v.Limit)))
+		}
+		w.seen.Apply(v, now)
+	}
+}
+
+// beQuiet lets polls pass until the instant next, or until it is time to see whether the machine slept.
+func (w *Watchdog) beQuiet(now, next time.Duration) {
+	if w.clock.other == nil {
+		w.quietUntil.Store(int64(min(w.clock.sinceBase(now)+pollGlance, w.clock.sinceBase(next))))
+	}
+}
+
+// change makes a change that can bring a limit nearer, holding mu. It looks before, for what was exceeded by then, and sets
+// the timer afterwards.
+func (w *Watchdog) change(change func()) {
+	_ = w.poll()
+	w.mu.Lock()
+	change()
+	found := w.lookAndArm()
+	w.unlock()
+	w.settle(found)
+}
+
+// settle does what a look found. It makes the caller wait for the store only if there is no other goroutine.
+func (w *Watchdog) settle(found findings) {
+	w.deliver(found)
+	switch {
+	case found.trip == nil:
+	case w.pollOnly:
+		w.carryOut(found.trip)
+	default:
+		go w.carryOut(found.trip)
+	}
+}

@@ -1,0 +1,367 @@
+package watchdog
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// maxPending is how many events wait for a store that does not take them.
+const maxPending = 64
+
+// errNoAnswer says that the record timeout ended an exchange.
+var errNoAnswer = errors.New("event store did not answer in time")
+
+// A recorder is all that a run has to do with its store. Its exchanges do not overlap, so that a store that hangs is not asked again while
+// it does, and each lasts at most the timeout.
+type recorder struct {
+	store   EventStore
+	timeout time.Duration
+	clock   clock.Clock // the host's; nil is the machine's
+	inline  bool        // everything is done on the goroutine of the caller
+
+	mu      sync.Mutex
+	gate    chan struct{} // held during an exchange
+	tasks   chan struct{} // closed when every task in the background has ended
+	pending *pending      // nil if the store has everything
+}
+
+// pending are the stop and the directives that the store does not have yet. The run has ended, and the host was told, all the
+// same. They are appended again at every poll and at Close, so that a stop is never lost silently.
+type pending struct {
+	events   []Event
+	err      error // of the last try
+	retrying bool
+}
+
+func (r *recorder) configure(cfg *Config) {
+	r.store, r.timeout, r.clock, r.inline = cfg.Store, cfg.RecordTimeout, cfg.Clock, cfg.PollOnly
+	if r.timeout == 0 {
+		r.timeout = DefaultRecordTimeout
+	}
+}
+
+// exchange has one conversation with the store, for at most the timeout or as long as the caller's context lasts. A conversation that
+// ignores its context is left behind; what it says later is dropped.
+func exchange[T any](caller context.Context, r *recorder, talk func(context.Context) (T, error)) (T, error) {
+	if r.instant() {
+		return storeErr(bounded.Here(func() (T, error) { return talk(caller) }))
+	}
+	ctx, cancel := clocks.WithTimeout(caller, r.clock, r.timeout)
+	defer cancel()
+	var none T
+	if !r.enter(ctx) {
+		return none, r.noAnswer(caller)
+	}
+	if r.inline {
+		defer r.leave()
+		return storeErr(bounded.Here(func() (T, error) { return talk(ctx) }))
+	}
+	value, err := bounded.Do(ctx, func() (T, error) {
+		defer r.leave()
+		return talk(ctx)
+	})
+	if errors.Is(err, bounded.ErrLeftBehind) {
+		return none, r.noAnswer(caller)
+	}
+	return storeErr(value, err)
+}
+
+// storeErr names the store in the error of a call that did not return.
+func storeErr[T any](value T, err error) (T, error) {
+	if panicked := (*bounded.PanicError)(nil); errors.As(err, &panicked) {
+		err = fmt.Errorf("event store panicked: %v", panicked.Value)
+	} else if errors.Is(err, bounded.ErrExited) {
+		err = fmt.Errorf("event store: %w", err)
+	}
+	return value, err
+}
+
+// instant reports that the store answers at once: nobody has to wait for it.
+func (r *recorder) instant() bool {
+	_, memory := r.store.(*Memory)
+	return memory
+}
+
+// enter waits for the run's other conversation to end, and reports whether it did before the context.
+func (r *recorder) enter(ctx context.Context) bool {
+	r.mu.Lock()
+	if r.gate == nil {
+		r.gate = make(chan struct{}, 1)
+	}
+	gate := r.gate
+	r.mu.Unlock()
+	select {
+	case gate <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (r *recorder) leave() { <-r.gate }
+
+// noAnswer is the error of an exchange that came to nothing: its caller ended it, or the timeout did.
+func (r *recorder) noAnswer(caller context.Context) error {
+	if caller.Err() != nil {
+		return fmt.Errorf("wait for the event store: %w", bounded.Cause(caller))
+	}
+	return fmt.Errorf("%w (%v): %w", errNoAnswer, r.timeout, context.DeadlineExceeded)
+}
+
+// nothing is the value of an exchange that only succeeds or fails.
+type nothing = struct{}
+
+// append stores events of the run, all or none.
+func (r *recorder) append(ctx context.Context, events ...Event) error {
+	_, err := exchange(ctx, r, func(ctx context.Context) (nothing, error) {
+		return nothing{}, r.store.Append(ctx, events...)
+	})
+	return err
+}
+
+// background runs the task on a goroutine of its own, which Close waits for, and then what comes after it, which Close does not wait for.
+func (r *recorder) background(task, after func()) {
+	r.mu.Lock()
+	earlier, done := r.tasks, make(chan struct{})
+	r.tasks = done
+	r.mu.Unlock()
+	go func() {
+		task()
+		if earlier != nil {
+			<-earlier
+		}
+		close(done)
+		after()
+	}()
+}
+
+// await returns when every task that was begun has ended.
+func (r *recorder) await() {
+	r.mu.Lock()
+	tasks := r.tasks
+	r.mu.Unlock()
+	if tasks != nil {
+		<-tasks
+	}
+}
+
+// keep keeps events for another try, the newest if there are too many. A run's stop is its last event and so never dropped.
+func (r *recorder) keep(err error, events ...Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending == nil {
+		r.pending = &pending{}
+	}
+	all := append(r.pending.events, events...)
+	r.pending.events, r.pending.err = all[max(len(all)-maxPending, 0):], err
+}
+
+// retry appends again what is pending, without holding up the poll that asks for it. It takes the values of the context and not its end.
+func (r *recorder) retry(ctx context.Context) {
+	r.mu.Lock()
+	due := r.pending != nil && !r.pending.retrying
+	if due && !r.inline {
+		r.pending.retrying = true
+	}
+	r.mu.Unlock()
+	switch {
+	case !due:
+	case r.inline:
+		r.appendPending(ctx)
+	default:
+		r.background(func() { r.appendPending(ctx) }, func() {})
+	}
+}
+
+// flush waits for what is being recorded, and makes the last try at what could not be. It takes the values of the context and not its end.
+func (r *recorder) flush(ctx context.Context) error {
+	r.await()
+	r.appendPending(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending == nil {
+		return nil
+	}
+	last := r.pending.events[len(r.pending.events)-1]
+	return fmt.Errorf("%d of its events are not recorded, the last a %s: %w", len(r.pending.events), last.Type, r.pending.err)
+}
+
+func (r *recorder) appendPending(ctx context.Context) {
+	if len(r.missing()) == 0 {
+		return
+	}
+	_, err := exchange(context.WithoutCancel(ctx), r, func(ctx context.Context) (nothing, error) {
+		events := r.missing()
+		if err := r.store.Append(ctx, events...); err != nil {
+			return nothing{}, fmt.Errorf("append events: %w", err)
+		}
+		r.recorded(events...)
+		return nothing{}, nil
+	})
+	if err != nil {
+		r.failedAgain(err)
+	}
+}
+
+func (r *recorder) missing() []Event {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending == nil {
+		return nil
+	}
+	return slices.Clone(r.pending.events)
+}
+
+// recorded notes that the store has the events, also when it says so late.
+func (r *recorder) recorded(events ...Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending == nil {
+		return
+	}
+	r.pending.events = slices.DeleteFunc(r.pending.events, func(missing Event) bool {
+		return slices.ContainsFunc(events, func(e Event) bool { return e.ID == missing.ID })
+	})
+	if r.pending.retrying = false; len(r.pending.events) == 0 {
+		r.pending = nil
+	}
+}
+
+func (r *recorder) failedAgain(err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.pending != nil {
+		r.pending.err, r.pending.retrying = err, false
+	}
+}
+
+// storeContext has the values of the host's context and not its end: what is to be recorded is often why that ended.
+func (w *Watchdog) storeContext() context.Context { return context.WithoutCancel(w.inner) }
+
+func (w *Watchdog) append(events ...Event) error {
+	return w.recorder.append(w.storeContext(), events...)
+}
+
+// A ruling is what the store says of a window: the stop that counts, and how much it was extended.
+type ruling struct {
+	stop     *Stop
+	extended time.Duration
+}
+
+// recordTrip appends the cancel event, unless the store knows better, and returns what the store has then. What cannot be read does
+// not hold up the stop.
+func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop) (ruling, error) {
+	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (ruling, error) {
+		if known, err := w.consult(ctx); err == nil && t.yieldsTo(known, w.extension()) {
+			return known, nil
+		}
+		if err := w.recorder.store.Append(ctx, event); err != nil {
+			return ruling{}, fmt.Errorf("append cancel event: %w", err)
+		}
+		w.recorder.recorded(event)
+		return ruling{stop: w.stored(ctx, event, own)}, nil
+	})
+}
+
+// yieldsTo reports whether the store knows better than the trip. An extension takes back what it gives more of, the wall clock's
+// end, and nothing else.
+func (t *trip) yieldsTo(known ruling, extended time.Duration) bool {
+	return known.stop != nil || t.verdict.Limit == verdict.WallClock && known.extended > extended
+}
+
+// consult reads what was done to the window, by whatever process: stopped it, or extended it.
+func (w *Watchdog) consult(ctx context.Context) (ruling, error) {
+	events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
+	if err != nil {
+		return ruling{}, fmt.Errorf("read events: %w", err)
+	}
+	all, err := foldEvents(events)
+	if err != nil {
+		return ruling{}, err
+	}
+	win := all[w.startedAt]
+	if win == nil {
+		return ruling{}, nil
+	}
+	return ruling{win.stop, win.extended}, nil
+}
+
+// stored returns the stop of the event that the store kept, which another process can have written first.
+func (w *Watchdog) stored(ctx context.Context, event Event, own *Stop) *Stop {
+	events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
+	if err != nil {
+		return own
+	}
+	for _, e := range events {
+		if e.ID != event.ID || bytes.Equal(e.Payload, event.Payload) {
+			continue
+		}
+		if p, err := decodePayload(e); err == nil {
+			return stopOf((*record.Cancel)(p.(*cancelPayload)), w.id)
+		}
+	}
+	return own
+}
+
+// recordExtension appends the event and returns how much the window is extended then. It asks the store, because a trip or [Watchdog.Sync]
+// may have found the event there and counted it already.
+func (w *Watchdog) recordExtension(event Event, d time.Duration) (time.Duration, error) {
+	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (time.Duration, error) {
+		before := w.extension()
+		if err := w.recorder.store.Append(ctx, event); err != nil {
+			return 0, err
+		}
+		stored, _ := w.consult(ctx)
+		return max(stored.extended, verdict.Sum(before, d)), nil
+	})
+}
+
+// recordDirective appends the decision and the directive of one trip, atomically. What cannot be recorded is tried again.
+func (w *Watchdog) recordDirective(d Directive) {
+	events := w.directiveEvents(d)
+	if err := w.append(events...); err != nil {
+		w.log().Error("watchdog could not record a directive",
+			"run", w.id, "directive", string(d.Kind), "reason", string(d.Reason), "error", err)
+		w.recorder.keep(err, events...)
+	}
+}
+
+func (w *Watchdog) recordWarnings(warnings []Warning) {
+	for _, warning := range warnings {
+		if err := w.append(w.warningEvent(warning)); err != nil {
+			w.log().Error("watchdog could not record a warning", "run", w.id, "fraction", warning.Fraction, "error", err)
+		}
+	}
+}
+
+// recordParentEnd records that the parent ended the run, by its error and not by its cause, whose text is the host's.
+func (w *Watchdog) recordParentEnd() {
+	signal := "parent_canceled"
+	if errors.Is(w.parent.Err(), context.DeadlineExceeded) {
+		signal = "parent_deadline_exceeded"
+	}
+	if err := w.append(w.interruptEvent(signal, "")); err != nil {
+		w.log().Error("watchdog could not record an interrupt", "run", w.id, "signal", signal, "error", err)
+	}
+}
+
+// recordLost records the end of the attempt before, which its own process could not. There is one such event for each attempt.
+func (w *Watchdog) recordLost(attempt Attempt) {
+	e := w.lostEvent(attempt)
+	if err := w.append(e); err != nil {
+		w.log().Error("watchdog could not record an interrupt", "run", w.id, "signal", lostAttempt, "error", err)
+		w.recorder.keep(err, e)
+	}
+}

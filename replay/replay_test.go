@@ -1,0 +1,136 @@
+package replay_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/replay"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const minute = time.Minute
+
+func TestSame(t *testing.T) {
+	for seed := range uint64(100) {
+		rng := rand.New(rand.NewPCG(seed, 5))
+		cfg := watchdog.Config{ObserveOnly: rng.IntN(2) == 0, Budget: watchdog.Budget{
+			WallClock: time.Hour, Idle: 5 * minute, NoProgress: 12 * minute, Safety: 55 * minute, Hold: 7 * minute,
+			FromFirstSign: rng.IntN(2) == 0, Ladders: watchdog.Ladders{
+				Idle: many(watchdog.DirectiveRetry, rng.IntN(3)), NoProgress: many(watchdog.DirectiveUnstuck, rng.IntN(3)), Hold: many(watchdog.DirectiveWait, rng.IntN(3)),
+			},
+		}}
+		var trace []watchdog.Signal
+		cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
+		var lived []string
+		inBubble(t, cfg, func(wd *watchdog.Watchdog) {
+			wd.Subscribe(func(d watchdog.Directive) {
+				lived = append(lived, fmt.Sprint(d.Kind, d.Reason, d.Rung, d.Hold, d.Allowed))
+			})
+			liveRandomly(t, rng, wd)
+		})
+		require.Equal(t, lived, replayed(t, cfg, trace), "seed %d", seed)
+	}
+}
+
+func liveRandomly(t *testing.T, rng *rand.Rand, wd *watchdog.Watchdog) {
+	t.Helper()
+	var holds []*watchdog.Hold
+	for i := range 60 {
+		after(time.Duration(rng.IntN(200))*time.Second + time.Millisecond)
+		switch rng.IntN(6) {
+		case 0, 1, 2:
+			wd.Activity()
+		case 3:
+			wd.ProgressDigest(fmt.Sprint(rng.IntN(6)))
+		case 4:
+			if h, err := wd.Hold(context.Background(), fmt.Sprint(i), 0); err == nil {
+				holds = append(holds, h)
+			}
+		case 5:
+			for _, h := range holds {
+				h.Close()
+			}
+		}
+	}
+	synctest.Wait()
+}
+
+// inBubble guards a run on the bubble's own clock.
+func inBubble(t *testing.T, cfg watchdog.Config, test func(wd *watchdog.Watchdog)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		cfg.Store, cfg.Logger = &watchdog.Memory{}, slog.New(slog.DiscardHandler)
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+		require.NoError(t, err)
+		defer wd.Close()
+		test(wd)
+	})
+}
+
+// after lets time pass and everything happen that it sets off.
+func after(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func many(kind watchdog.DirectiveKind, n int) []watchdog.DirectiveKind {
+	return slices.Repeat([]watchdog.DirectiveKind{kind}, n)
+}
+
+// replayed decides the trace again, after it went through JSON.
+func replayed(t *testing.T, cfg watchdog.Config, trace []watchdog.Signal) (all []string) {
+	t.Helper()
+	text, err := json.Marshal(trace)
+	require.NoError(t, err)
+	var back []watchdog.Signal
+	require.NoError(t, json.Unmarshal(text, &back))
+	decisions, err := replay.Run(cfg.Budget, back, cfg.ObserveOnly)
+	require.NoError(t, err)
+	for _, d := range decisions {
+		if d.Kind != "" {
+			all = append(all, fmt.Sprint(d.Kind, d.Reason, d.Rung, d.Hold, d.Allowed))
+		}
+	}
+	return all
+}
+
+func TestOtherLimits(t *testing.T) {
+	trace := []watchdog.Signal{
+		{Kind: watchdog.SignalAttach},
+		{Kind: watchdog.SignalActivity, At: 4 * minute},
+		{Kind: watchdog.SignalActivity, At: 20 * minute},
+		{Kind: watchdog.SignalEnd, At: 30 * minute},
+	}
+	for idle, want := range map[time.Duration][]replay.Decision{
+		15 * minute: {{At: 19*minute + 1, Kind: watchdog.DirectiveCancel, Reason: watchdog.IdleExceeded, Rung: 1, Used: 15*minute + 1, Allowed: 15 * minute}},
+		16 * minute: nil,
+	} {
+		got, err := replay.Run(watchdog.Budget{Idle: idle}, trace, false)
+		require.NoError(t, err)
+		require.Equal(t, want, got)
+	}
+	_, err := replay.Run(watchdog.Budget{Idle: -1}, trace, false)
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
+}
+
+func TestLateAttach(t *testing.T) {
+	trace := []watchdog.Signal{
+		{Kind: watchdog.SignalAttach, At: 3 * time.Hour, Length: time.Hour, Warned: 1},
+		{Kind: watchdog.SignalEnd, At: 3*time.Hour + 10*minute},
+	}
+	got, err := replay.Run(watchdog.Budget{WallClock: 3 * time.Hour, Idle: 10 * minute}, trace, false)
+	require.NoError(t, err)
+	require.Empty(t, got, "what was before the attach is no silence, the window was extended, and its warning given")
+}

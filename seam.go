@@ -1,0 +1,52 @@
+package watchdog
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// The packages beside the root reach what they need of a run through here, so that it need not be exported.
+func init() {
+	seam.Register(seam.Root{Run: seamRunOf, Limits: seamLimits})
+}
+
+// A seamRun is a run as the packages beside the root see it.
+type seamRun struct{ w *Watchdog }
+
+func seamRunOf(ctx context.Context) seam.Run {
+	if w := FromContext(ctx); w != nil {
+		return seamRun{w}
+	}
+	return nil
+}
+
+func (r seamRun) ID() string           { return r.w.id }
+func (r seamRun) LastNote() string     { return r.w.LastNote() }
+func (r seamRun) Clock() clock.Clock   { return r.w.clock.other }
+func (r seamRun) Logger() *slog.Logger { return r.w.log() }
+
+// Left is how long the work inside the run may last.
+func (r seamRun) Left() time.Duration {
+	if r.w.observeOnly || r.w.inner.Err() != nil {
+		return NoLimit
+	}
+	return r.w.Remaining()
+}
+
+func seamLimits(budget any) (verdict.Limits, error) {
+	b, ok := budget.(Budget)
+	if !ok {
+		return verdict.Limits{}, fmt.Errorf("%w budget: it is a %T", ErrInvalid, budget)
+	}
+	if err := b.Validate(); err != nil {
+		return verdict.Limits{}, err
+	}
+	return b.limits(), nil
+}

@@ -1,0 +1,273 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var errDown = errors.New("database is down")
+
+// A database is a Memory that counts its calls. A test can make calls fail: a call returns the error of the hook.
+type database struct {
+	session.Memory
+
+	mu          sync.Mutex
+	hook        func(ctx context.Context, call string) error
+	calls       map[string]int
+	written     int  // rows, by Freshen
+	dropNotices bool // Listen tells of no cancel
+}
+
+func (d *database) called(ctx context.Context, call string) error {
+	d.mu.Lock()
+	if d.calls == nil {
+		d.calls = map[string]int{}
+	}
+	d.calls[call]++
+	on := d.hook
+	d.mu.Unlock()
+	if on != nil {
+		return on(ctx, call)
+	}
+	return nil
+}
+
+// onCall sets the hook of every call; nil removes it.
+func (d *database) onCall(on func(ctx context.Context, call string) error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.hook = on
+}
+
+// takeCounts returns the counts since its last call.
+func (d *database) takeCounts() (calls map[string]int, written int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	calls, written = d.calls, d.written
+	d.calls, d.written = map[string]int{}, 0
+	return calls, written
+}
+
+func (d *database) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	if err := d.called(ctx, "Read"); err != nil {
+		return nil, err
+	}
+	return d.Memory.Read(ctx, aggregateType, aggregateID)
+}
+
+func (d *database) Attach(ctx context.Context, s session.Session) (before, after session.Session, err error) {
+	if err := d.called(ctx, "Attach"); err != nil {
+		return before, after, err
+	}
+	return d.Memory.Attach(ctx, s)
+}
+
+func (d *database) Freshen(ctx context.Context, fresh []session.Freshness) ([]string, error) {
+	if err := d.called(ctx, "Freshen"); err != nil {
+		return nil, err
+	}
+	d.mu.Lock()
+	d.written += len(fresh)
+	d.mu.Unlock()
+	return d.Memory.Freshen(ctx, fresh)
+}
+
+func (d *database) End(ctx context.Context, ends []session.Ending) error {
+	if err := d.called(ctx, "End"); err != nil {
+		return err
+	}
+	return d.Memory.End(ctx, ends)
+}
+
+func (d *database) Session(ctx context.Context, runID string) (session.Session, error) {
+	if err := d.called(ctx, "Session"); err != nil {
+		return session.Session{}, err
+	}
+	return d.Memory.Session(ctx, runID)
+}
+
+func (d *database) Ended(ctx context.Context, mark string) ([]string, string, error) {
+	if err := d.called(ctx, "Ended"); err != nil {
+		return nil, "", err
+	}
+	return d.Memory.Ended(ctx, mark)
+}
+
+func (d *database) Listen(ctx context.Context, ready func(), told func(string)) error {
+	if err := d.called(ctx, "Listen"); err != nil {
+		return err
+	}
+	return d.Memory.Listen(ctx, ready, func(runID string) {
+		d.mu.Lock()
+		mute := d.dropNotices
+		d.mu.Unlock()
+		if !mute {
+			told(runID)
+		}
+	})
+}
+
+// pollOnly is a store that is not a Listener.
+type pollOnly struct{ session.Store }
+
+// A fixture is a database and a keeper of it, which is made at its first use. It lives in a synctest bubble.
+type fixture struct {
+	*testing.T
+	db   *database
+	cfg  session.KeeperConfig
+	log  *logBuffer
+	made *session.Keeper
+}
+
+func inBubble(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{T: t, db: &database{}, log: &logBuffer{}}
+		f.cfg = session.KeeperConfig{Store: f.db, Host: "here", Logger: slog.New(slog.NewTextHandler(f.log, nil))}
+		test(f)
+	})
+}
+
+func (f *fixture) keeper() *session.Keeper {
+	if f.made == nil {
+		f.made = f.newKeeper("here")
+	}
+	return f.made
+}
+
+// newKeeper makes the keeper of another process.
+func (f *fixture) newKeeper(host string) *session.Keeper {
+	cfg := f.cfg
+	cfg.Host = host
+	k, err := session.NewKeeper(cfg)
+	require.NoError(f, err)
+	return k
+}
+
+// start runs the keeper until the test ends.
+func (f *fixture) start() {
+	f.Cleanup(f.run(f.keeper()))
+}
+
+// run starts a keeper. The returned func stops it and waits for it.
+func (f *fixture) run(k *session.Keeper) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- k.Run(ctx) }()
+	synctest.Wait()
+	return func() {
+		cancel()
+		require.NoError(f, <-done)
+	}
+}
+
+// attach makes a watchdog that is kept until the end of the test.
+func (f *fixture) attach(runID string) *watchdog.Watchdog {
+	f.Helper()
+	return f.attachTo(f.keeper(), runID)
+}
+
+func (f *fixture) attachTo(k *session.Keeper, runID string) *watchdog.Watchdog {
+	f.Helper()
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: runID, StartedAt: time.Now()}, f.config(k))
+	require.NoError(f, err)
+	f.Cleanup(func() { wd.Close() })
+	return wd
+}
+
+func (f *fixture) config(k *session.Keeper) watchdog.Config {
+	return watchdog.Config{Store: f.db, Keeper: k, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// advance lets time go by, and waits for everything that it sets off.
+func (f *fixture) advance(d time.Duration) {
+	time.Sleep(d) // fake time
+	synctest.Wait()
+}
+
+// row returns a run's row, past the hook.
+func (f *fixture) row(runID string) session.Session {
+	f.Helper()
+	s, err := f.db.Memory.Session(context.Background(), runID)
+	require.NoError(f, err)
+	return s
+}
+
+// cancelAs cancels a session as a sweeper would, and reports whether it still was as judged.
+func (f *fixture) cancelAs(judged session.Session) bool {
+	f.Helper()
+	run := sweep.StalledRun{
+		RunID: judged.RunID, StartedAt: judged.StartedAt, LastEventAt: judged.LastEventAt,
+		DecidedAt: time.Now(), Silence: 11 * time.Minute, Threshold: 10 * time.Minute,
+	}
+	cancelled, err := f.db.Cancel(context.Background(), judged, session.CancelRequest{
+		Reason: watchdog.SessionIdleTimeout, Events: run.CancelEvents(),
+	})
+	require.NoError(f, err)
+	return cancelled
+}
+
+// cancel cancels a session as it is now.
+func (f *fixture) cancel(runID string) {
+	f.Helper()
+	require.True(f, f.cancelAs(f.row(runID)))
+}
+
+// finish has another process write that the first attempt at a run has finished.
+func (f *fixture) finish(runID string) {
+	f.Helper()
+	ends := []session.Ending{{RunID: runID, Attempt: 1, Status: session.Finished}}
+	require.NoError(f, f.db.Memory.End(context.Background(), ends))
+}
+
+func (f *fixture) requireRunning(wd *watchdog.Watchdog) {
+	f.Helper()
+	require.NoError(f, wd.Context().Err(), "%v", context.Cause(wd.Context()))
+}
+
+// requireCancelled checks that the run has ended with the cancel of a sweeper.
+func (f *fixture) requireCancelled(wd *watchdog.Watchdog) {
+	f.Helper()
+	require.Error(f, wd.Context().Err(), "run %s goes on", wd.ID())
+	require.ErrorIs(f, context.Cause(wd.Context()), watchdog.SessionIdleTimeout)
+	require.Equal(f, 10*time.Minute, wd.Stop().Budget)
+	require.Equal(f, session.Cancelled, f.row(wd.ID()).Status)
+}
+
+// A logBuffer can be read while a log is written into it.
+type logBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (l *logBuffer) Write(text []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(text)
+}
+
+// count returns how often the text is in the log.
+func (l *logBuffer) count(text string) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Count(l.text.String(), text)
+}
+
+func name(i int) string { return fmt.Sprintf("s-%d", i) }

@@ -1,0 +1,115 @@
+package session
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// ticksPerPoll is how many ticks there are for one poll while the store is listened to. The poll finds cancels that no
+// notification came for, and keeps the mark recent for when the connection is lost.
+const ticksPerPoll = 30
+
+// The waits between tries to listen again.
+const (
+	shortestRetry = time.Second
+	longestRetry  = 30 * time.Second
+)
+
+// watchCancels requests a sync of the runs whose sessions have ended. It polls the store, and listens to it, too, if
+// the store is a [Listener].
+func (k *Keeper) watchCancels(ctx context.Context) {
+	p := &poller{k: k, ready: make(chan struct{}, 1)}
+	var listening sync.WaitGroup
+	defer listening.Wait()
+	if listener, ok := k.cfg.Store.(Listener); ok {
+		listening.Go(func() { p.listen(ctx, listener) })
+	}
+	p.run(ctx)
+}
+
+// A poller asks the store what has ended since the last poll.
+type poller struct {
+	k         *Keeper
+	mark      string
+	listening atomic.Bool
+	ready     chan struct{} // has room for one: the store listens now
+}
+
+// run polls until ctx ends.
+func (p *poller) run(ctx context.Context) {
+	tick := time.NewTicker(p.k.cfg.Poll)
+	defer tick.Stop()
+	for left := 0; ; left-- {
+		if left <= 0 || !p.listening.Load() {
+			p.poll(ctx)
+			left = ticksPerPoll
+		}
+		select {
+		case <-p.ready:
+			left = 0 // what ended before is not notified
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// poll polls once. If that fails the next poll starts from the same mark.
+func (p *poller) poll(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, p.k.cfg.RecordTimeout)
+	defer cancel()
+	ended, next, err := p.k.cfg.Store.Ended(ctx, p.mark)
+	if err != nil {
+		return // flush logs an outage of the store
+	}
+	if p.mark == "" {
+		p.k.recheckAll()
+	}
+	p.mark = next
+	p.k.requestSync(ended...)
+}
+
+// listen listens, and listens again when the connection is lost, until ctx ends.
+func (p *poller) listen(ctx context.Context, listener Listener) {
+	lost, retry := false, shortestRetry
+	for {
+		err := listener.Listen(ctx, func() {
+			p.listening.Store(true)
+			wake(p.ready)
+			if lost {
+				p.k.logger().Info("listening for cancelled sessions works again")
+			}
+			lost, retry = false, shortestRetry
+		}, func(runID string) { p.k.requestSync(runID) })
+		p.listening.Store(false)
+		if ctx.Err() == nil && !lost {
+			p.k.logger().Warn("cannot listen for cancelled sessions, polling for them", "error", err)
+			lost = true
+		}
+		select {
+		case <-time.After(retry):
+		case <-ctx.Done():
+			return
+		}
+		retry = min(2*retry, longestRetry)
+	}
+}
+
+// recheckAll has the next flush write every row, because cancels before the first poll were not noticed.
+func (k *Keeper) recheckAll() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.runs {
+		r.recheck = true
+	}
+}
+
+// wake fills a channel that has room for one.
+func wake(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}

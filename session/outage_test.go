@@ -1,0 +1,117 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+func TestDatabaseDown(t *testing.T) {
+	for name, fail := range map[string]func(ctx context.Context, call string) error{
+		"and says so": func(context.Context, string) error { return errDown },
+		"and hangs":   func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) },
+	} {
+		t.Run(name+" loses nothing, and its start and end are logged", func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				wd, done := f.attach("s-1"), f.attach("s-2")
+				f.advance(2 * time.Minute)
+				wd.Activity()
+				f.db.onCall(fail)
+				done.Close()
+				for range 300 {
+					f.advance(time.Second)
+					wd.Activity()
+				}
+				require.Equal(t, 1, f.log.count("cannot be kept fresh"))
+				require.Equal(t, session.Active, f.row("s-2").Status)
+				f.db.onCall(nil)
+				f.advance(2*watchdog.DefaultRecordTimeout + time.Second)
+				require.Less(t, time.Since(f.row("s-1").LastEventAt), 20*time.Second)
+				require.Equal(t, session.Finished, f.row("s-2").Status)
+				require.Equal(t, 1, f.log.count("are kept fresh again"))
+				f.advance(time.Hour)
+				require.Equal(t, 1, f.log.count("cannot be kept fresh"))
+				require.Equal(t, 1, f.keeper().Live())
+			})
+		})
+	}
+	t.Run("only for the rows of live runs: that is an outage, too", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd, done := f.attach("s-1"), f.attach("s-2")
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "Freshen" {
+					return errDown
+				}
+				return nil
+			})
+			f.advance(5 * time.Minute)
+			wd.Activity()
+			done.Close()
+			f.advance(time.Second)
+			require.Equal(t, session.Finished, f.row("s-2").Status)
+			require.Equal(t, 1, f.log.count("level=ERROR"))
+		})
+	})
+	t.Run("only for the ends of runs: the rows of live runs stay fresh", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd, done := f.attach("s-1"), f.attach("s-2")
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "End" {
+					return errDown
+				}
+				return nil
+			})
+			done.Close()
+			f.advance(5 * time.Minute)
+			wd.Activity()
+			woke := time.Now()
+			f.advance(time.Second)
+			require.Equal(t, woke.UTC(), f.row("s-1").LastEventAt)
+			require.Equal(t, 1, f.log.count("level=ERROR"))
+		})
+	})
+	t.Run("not down: a stop of the keeper in the middle of a call is no outage", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			stop := f.run(f.keeper())
+			wd := f.attach("s-1")
+			f.advance(2 * time.Minute)
+			wd.Activity()
+			ended := 0
+			f.db.onCall(func(ctx context.Context, call string) error {
+				if ended++; call == "Freshen" && ended == 1 {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			})
+			f.advance(time.Second)
+			stop()
+			require.Less(t, time.Since(f.row("s-1").LastEventAt), 2*time.Second, "written by the last flush")
+			require.Zero(t, f.log.count("level="))
+		})
+	})
+}
+
+func TestDatabaseSlow(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		f.db.onCall(func(context.Context, string) error { time.Sleep(4 * time.Second); return nil })
+		for range 600 {
+			f.advance(time.Second)
+			wd.Activity()
+			require.Less(t, time.Since(f.row("s-1").LastEventAt), time.Minute+6*time.Second)
+		}
+		require.Zero(t, f.log.count("level="))
+		f.db.onCall(nil)
+		f.advance(10 * time.Second)
+	})
+}

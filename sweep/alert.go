@@ -1,0 +1,55 @@
+package sweep
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// An Alert is a callback for many cancels. The zero value never calls.
+type Alert struct {
+	// Count is the largest number of cancels by this sweeper that needs no alert. Within is the time up to now in
+	// which they are counted.
+	Count  int
+	Within time.Duration
+	// Func is called with the number of cancels when that gets larger than Count. It is called again only after the
+	// number was back at Count or less.
+	Func func(ctx context.Context, cancels int)
+}
+
+// A rate counts cancels for an alert.
+type rate struct {
+	Alert
+	cancels []time.Time
+	alerted bool
+}
+
+// add counts a cancel. It reports whether that one needs an alert, and how many there are.
+func (r *rate) add(now time.Time) (alert bool, cancels int) {
+	if r.Func == nil {
+		return false, 0
+	}
+	r.cancels = slices.DeleteFunc(r.cancels, func(at time.Time) bool { return now.Sub(at) > r.Within })
+	if len(r.cancels) <= r.Count {
+		r.alerted = false
+	}
+	r.cancels = append(r.cancels, now)
+	if len(r.cancels) <= r.Count || r.alerted {
+		return false, len(r.cancels)
+	}
+	r.alerted = true
+	return true, len(r.cancels)
+}
+
+// alert counts a cancel, and calls the host when there are many.
+func (w *walk) alert(ctx context.Context) {
+	alert, cancels := w.rate.add(time.Now())
+	if !alert {
+		return
+	}
+	w.logger().Warn("many sessions were cancelled", "cancels", cancels, "within", w.rate.Within)
+	if err := w.callHost(ctx, func(ctx context.Context) error { w.rate.Func(ctx, cancels); return nil }); err != nil {
+		w.addError(fmt.Errorf("alert of %d cancels: %w", cancels, err))
+	}
+}

@@ -1,0 +1,57 @@
+package sweep
+
+import (
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// A Handling is what a pass did about a stalled session.
+type Handling string
+
+// The handlings.
+const (
+	// CaseCancelled is a session that the sweeper ended.
+	CaseCancelled Handling = "cancelled"
+	// CaseSpared is a session that had woken up, or had ended, before its cancel.
+	CaseSpared Handling = "spared"
+	// CaseFailed is a session that could not be warned or cancelled. Later passes try again, at growing intervals.
+	CaseFailed Handling = "failed"
+	// CaseWarned is a session that was warned and has its grace now.
+	CaseWarned Handling = "warned"
+	// CaseWouldCancel is a session that a dry run would have cancelled.
+	CaseWouldCancel Handling = "would_cancel"
+)
+
+// A Case is one stalled session in a pass.
+type Case struct {
+	// Session is the row as it was judged.
+	Session session.Session
+	// Silence is how long the session had no event, by the database's clock. Threshold is how long it may have none.
+	Silence, Threshold time.Duration
+	Handling           Handling
+	// Resumed tells that the [ResumePolicy] had the session started again.
+	Resumed bool
+}
+
+// attrs returns the case for the log.
+func (c Case) attrs() []any {
+	return []any{
+		"run", c.Session.RunID, "reason", string(watchdog.SessionIdleTimeout),
+		"silence", c.Silence, "threshold", c.Threshold, "host", c.Session.Host, "attempt", c.Session.Attempt,
+	}
+}
+
+// stalledRun returns the case as its events have it.
+func (c Case) stalledRun(at time.Time, warned bool) StalledRun {
+	s := c.Session
+	start := s.StartedAt
+	if start.IsZero() {
+		start = s.CreatedAt // no watchdog ever ran this session
+	}
+	return StalledRun{
+		RunID: s.RunID, Parent: s.Parent, StartedAt: start, LastEventAt: s.LastEventAt,
+		DecidedAt: at, Silence: c.Silence, Threshold: c.Threshold, Warned: warned,
+	}
+}

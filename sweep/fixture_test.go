@@ -1,0 +1,205 @@
+package sweep_test
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fixture is a database with sessions, whose calls a test can make fail, and a sweeper, which is made at its first
+// use. It lives in a synctest bubble.
+type fixture struct {
+	*testing.T
+	*session.Memory
+	cfg sweep.Config
+	log *buffer
+
+	onStalled func(ctx context.Context, q session.Query) error // before a page is read
+	onPage    func(page *session.Page)                         // before it is returned
+	onCancel  func(ctx context.Context, s session.Session) error
+
+	made *sweep.Sweeper
+
+	mu        sync.Mutex
+	pages     []time.Time
+	cancelled []string
+}
+
+func inBubble(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{T: t, Memory: &session.Memory{Clock: time.Now}, log: &buffer{}}
+		f.cfg.Logger = slog.New(slog.NewJSONHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		test(f)
+	})
+}
+
+func (f *fixture) Stalled(ctx context.Context, q session.Query) (session.Page, error) {
+	f.mu.Lock()
+	f.pages = append(f.pages, time.Now())
+	f.mu.Unlock()
+	if f.onStalled != nil {
+		if err := f.onStalled(ctx, q); err != nil {
+			return session.Page{}, err
+		}
+	}
+	page, err := f.Memory.Stalled(ctx, q)
+	if f.onPage != nil {
+		f.onPage(&page)
+	}
+	return page, err
+}
+
+func (f *fixture) Cancel(ctx context.Context, s session.Session, c session.CancelRequest) (bool, error) {
+	if f.onCancel != nil {
+		if err := f.onCancel(ctx, s); err != nil {
+			return false, err
+		}
+	}
+	cancelled, err := f.Memory.Cancel(ctx, s, c)
+	if cancelled {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		f.cancelled = append(f.cancelled, s.RunID)
+	}
+	return cancelled, err
+}
+
+// put adds a session that was created a day ago and has had no event for a while.
+func (f *fixture) put(runID string, silence time.Duration) {
+	f.row(session.Session{
+		RunID: runID, Status: session.Active, CreatedAt: time.Now().Add(-24 * time.Hour),
+		LastEventAt: time.Now().Add(-silence), StartedAt: time.Now().Add(-24 * time.Hour), Host: "there", Attempt: 1,
+	})
+}
+
+func (f *fixture) row(s session.Session) { require.NoError(f, f.Put(context.Background(), s)) }
+
+// putStalled adds sessions s-00, s-01 and so on. All are stalled, the first for the longest time.
+func (f *fixture) putStalled(count int) (names []string) {
+	for i := range count {
+		names = append(names, fmt.Sprintf("s-%02d", i))
+		f.put(names[i], time.Hour-time.Duration(i)*time.Second)
+	}
+	return names
+}
+
+// wake gives a session an event.
+func (f *fixture) wake(runID string) {
+	_, err := f.Freshen(context.Background(), []session.Freshness{{RunID: runID, Attempt: 1}})
+	require.NoError(f, err)
+}
+
+func (f *fixture) sweeper() *sweep.Sweeper {
+	if f.made == nil {
+		s, err := sweep.New(f, f, f.cfg)
+		require.NoError(f, err)
+		f.made = s
+	}
+	return f.made
+}
+
+// pass has a pass in which nothing goes wrong.
+func (f *fixture) pass() sweep.Pass {
+	f.Helper()
+	p, err := f.sweeper().Sweep(f.Context())
+	require.NoError(f, err)
+	return p
+}
+
+// run starts the sweeper. The returned func stops it and waits for it.
+func (f *fixture) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	s, done := f.sweeper(), make(chan error, 1)
+	go func() { done <- s.Run(ctx) }()
+	synctest.Wait()
+	return func() {
+		f.Helper()
+		cancel()
+		require.NoError(f, <-done)
+	}
+}
+
+// advance lets time go by.
+func (f *fixture) advance(d time.Duration) {
+	time.Sleep(d) // fake time
+	synctest.Wait()
+}
+
+func (f *fixture) ended() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return append([]string(nil), f.cancelled...)
+}
+
+func (f *fixture) events(runID string) (kinds []string) {
+	all, err := f.Read(context.Background(), watchdog.AggregateType, runID)
+	require.NoError(f, err)
+	for _, e := range all {
+		kinds = append(kinds, e.Type)
+	}
+	return kinds
+}
+
+func (f *fixture) status(runID string) session.Status {
+	s, err := f.Session(context.Background(), runID)
+	require.NoError(f, err)
+	return s.Status
+}
+
+// outcomes returns how a pass handled its sessions.
+func outcomes(p sweep.Pass) (all []string) {
+	for _, c := range p.Cases {
+		all = append(all, c.Session.RunID+" "+string(c.Handling))
+	}
+	return all
+}
+
+// A buffer can be read while a log is written into it.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(text []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(text)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// golden compares a text with a golden file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got, "run the test with -update to write %s", path)
+}

@@ -1,0 +1,126 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// TestPoisonedSession: a session whose cancel always fails.
+func TestPoisonedSession(t *testing.T) {
+	t.Run("holds up no other, and is tried at growing intervals", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			names := f.putStalled(31)
+			var tries []time.Duration
+			began := time.Now()
+			f.cfg.StartupDelay, f.cfg.Interval = watchdog.None, time.Hour
+			f.onCancel = func(_ context.Context, s session.Session) error {
+				if s.RunID != "s-00" {
+					return nil
+				}
+				tries = append(tries, time.Since(began))
+				return errors.New("poisoned")
+			}
+			stop := f.run()
+			f.advance(2*time.Hour + time.Minute)
+			require.Equal(f, names[1:], f.ended())
+			f.advance(40 * time.Hour)
+			stop()
+			require.Equal(f, []time.Duration{0, time.Hour, 2 * time.Hour, 4 * time.Hour, 8 * time.Hour}, tries[:5])
+			for i := 6; i < len(tries); i++ {
+				require.Equal(f, 6*time.Hour, tries[i]-tries[i-1], "but not too late")
+			}
+		})
+	})
+	t.Run("starts from nothing when it has woken up and stalled again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			f.cfg.Interval = 24 * time.Hour
+			f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
+			_, err := f.sweeper().Sweep(f.Context())
+			require.ErrorContains(f, err, "poisoned")
+			f.wake("s-1")
+			f.onCancel = nil
+			f.advance(11 * time.Minute)
+			require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
+		})
+	})
+	t.Run("is forgotten when it has ended, and when it is cancelled at last", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(2)
+			f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
+			_, err := f.sweeper().Sweep(f.Context())
+			require.Error(f, err)
+			require.Equal(f, 2, f.sweeper().Remembered())
+			require.NoError(f, f.End(f.Context(), []session.Ending{{RunID: "s-00", Attempt: 1, Status: session.Finished}}))
+			f.onCancel = nil
+			f.pass()
+			require.Equal(f, 1, f.sweeper().Remembered())
+			f.advance(5 * time.Minute)
+			require.Equal(f, 1, f.pass().Cancelled)
+			require.Zero(f, f.sweeper().Remembered())
+		})
+	})
+	t.Run("is forgotten in the end though no pass sees every stalled session", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(60)
+			f.cfg.MaxCancellationsPerRun = 1
+			f.onCancel = func(_ context.Context, s session.Session) error {
+				if s.RunID == "s-00" {
+					return errors.New("poisoned")
+				}
+				return nil
+			}
+			_, err := f.sweeper().Sweep(f.Context())
+			require.Error(f, err)
+			require.NoError(f, f.End(f.Context(), []session.Ending{{RunID: "s-00", Attempt: 1, Status: session.Finished}}))
+			f.pass()
+			require.Equal(f, 1, f.sweeper().Remembered())
+			f.advance(25 * time.Hour)
+			f.pass()
+			require.Zero(f, f.sweeper().Remembered())
+		})
+	})
+	t.Run("ends no pass while others can be cancelled", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(36)
+			f.cfg.MaxCancellationsPerRun = watchdog.NoLimit
+			f.onCancel = func(_ context.Context, s session.Session) error {
+				if s.RunID[3]%2 == 0 {
+					return errors.New("poisoned")
+				}
+				return nil
+			}
+			p, err := f.sweeper().Sweep(f.Context())
+			require.Error(f, err)
+			require.NoError(f, p.Err)
+			require.Equal(f, 18, p.Failed)
+			require.Equal(f, 18, p.Cancelled)
+		})
+	})
+	t.Run("ends the pass as the tenth in a row, and later passes cancel all the others", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			names := f.putStalled(40)
+			f.cfg.StartupDelay = watchdog.None
+			f.onCancel = func(_ context.Context, s session.Session) error {
+				if s.RunID < "s-25" {
+					return errors.New("poisoned")
+				}
+				return nil
+			}
+			stop := f.run()
+			require.Equal(f, 1, f.sweeper().Stats().ConsecutiveFailures)
+			require.ErrorContains(f, f.sweeper().Stats().Last.Err,
+				"10 sessions in a row failed, the last: cancel run s-09: poisoned")
+			f.advance(6 * time.Minute)
+			stop()
+			require.Equal(f, names[25:], f.ended())
+		})
+	})
+}

@@ -1,0 +1,54 @@
+package watchdog
+
+import (
+	"context"
+	"fmt"
+)
+
+// Sync reads from the store what others did to the run's window, such as a sweeper on another host, and adopts it: a cancel ends the
+// run, with the stored stop as the cause, an extension counts. Nothing is recorded. A run that is only observed ends as well, because the
+// stored cancel was carried out, and the next attach finds it so.
+//
+// Sync returns the run's stop, nil while it goes on. It takes at most the record timeout, or as long as the context lasts; the
+// run's limits go on meanwhile. The error wraps the store's, the context's or [ErrUnreadableEvent], and then nothing has changed; or
+// [ErrEnded], if the run has ended without a stop.
+func (w *Watchdog) Sync(ctx context.Context) (*Stop, error) {
+	stop, err := w.sync(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("sync run %s with its events: %w", w.id, err)
+	}
+	return stop, nil
+}
+
+func (w *Watchdog) sync(ctx context.Context) (*Stop, error) {
+	_ = w.poll() // a run that is late has ended
+	if w.inner.Err() != nil {
+		return w.ending()
+	}
+	found, err := exchange(ctx, &w.recorder, w.consult)
+	if err != nil {
+		return nil, err
+	}
+	return w.adopt(found)
+}
+
+// adopt does what the store says, unless the run has ended meanwhile.
+func (w *Watchdog) adopt(found ruling) (*Stop, error) {
+	var asleep []*subscriber
+	adopted := w.whileRunning(func() {
+		switch {
+		case found.stop != nil:
+			asleep = w.endStopped(found.stop)
+		case found.extended > w.seen.Extended:
+			w.extendTo(found.extended)
+		}
+	})
+	if !adopted {
+		return w.ending()
+	}
+	w.wake(asleep)
+	if found.stop != nil {
+		w.report(found.stop, nil)
+	}
+	return found.stop, nil
+}

@@ -1,0 +1,348 @@
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// readHook does something before each read, which the read's error can come of.
+type readHook struct {
+	watchdog.EventStore
+	before func(ctx context.Context) error
+}
+
+func (s *readHook) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	if s.before != nil {
+		if err := s.before(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return s.EventStore.Read(ctx, aggregateType, aggregateID)
+}
+
+func TestSync(t *testing.T) {
+	for name, store := range map[string]func(b *fixture) watchdog.EventStore{
+		"in memory":               func(*fixture) watchdog.EventStore { return &watchdog.Memory{} },
+		"that is waited for":      func(b *fixture) watchdog.EventStore { return b.store },
+		"of a run that is polled": func(b *fixture) watchdog.EventStore { b.cfg.PollOnly = true; return b.store },
+	} {
+		t.Run("another process's cancel ends the run with the stored stop, from a store "+name, func(t *testing.T) {
+			inFixture(t, func(b *fixture) {
+				b.cfg.Store = store(b)
+				wd, sweeper := b.attach(), b.attach()
+				stop, err := wd.Sync(b.t.Context())
+				require.NoError(t, err)
+				require.Nil(t, stop)
+				b.live(wd)
+				first := b.cancelled(sweeper, watchdog.Cancellation{Reason: watchdog.SessionIdleTimeout, Elapsed: time.Hour, Budget: 10 * minute})
+				b.pass(minute)
+				stop, err = wd.Sync(b.t.Context())
+				require.NoError(t, err)
+				require.Equal(t, first, stop)
+				require.Same(t, stop, requireStop(t, wd, watchdog.SessionIdleTimeout))
+				again, err := wd.Sync(b.t.Context())
+				require.NoError(t, err)
+				require.Same(t, stop, again)
+				require.NoError(t, wd.Close())
+				require.Equal(t, 1, countEvents(t, b.cfg.Store, watchdog.EventCancel))
+			})
+		})
+	}
+	t.Run("the readers of directives are told, once", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd, sweeper := b.attach(), b.attach()
+			told := make(chan watchdog.StopReason, 16)
+			wd.Subscribe(func(d watchdog.Directive) { told <- d.Reason })
+			b.cancelled(sweeper, noOutput)
+			for range 2 {
+				_, err := wd.Sync(b.t.Context())
+				require.NoError(t, err)
+			}
+			synctest.Wait()
+			require.Equal(t, watchdog.CommandNoOutput, <-told)
+			require.Empty(t, told)
+			d, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, watchdog.DirectiveCancel, d.Kind)
+		})
+	})
+	t.Run("a run that is only observed ends by it too, as the next attach would", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			sweeper := b.attach()
+			b.cfg.ObserveOnly = true
+			wd := b.attach()
+			b.cancelled(sweeper, noOutput)
+			_, err := wd.Sync(b.t.Context())
+			require.NoError(t, err)
+			requireStop(t, wd, watchdog.CommandNoOutput)
+			requireStop(t, b.attach(), watchdog.CommandNoOutput)
+		})
+	})
+	t.Run("another process's extension counts from then on, once", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd, operator := b.attach(), b.attach()
+			require.NoError(t, operator.Extend(time.Hour))
+			require.Equal(t, 4*time.Hour, wd.Remaining())
+			for range 2 {
+				stop, err := wd.Sync(b.t.Context())
+				require.NoError(t, err)
+				require.Nil(t, stop)
+				require.Equal(t, 5*time.Hour, wd.Remaining())
+			}
+			require.NoError(t, wd.Extend(time.Hour))
+			require.Equal(t, 6*time.Hour, wd.Remaining())
+			b.pass(over)
+			b.live(wd)
+			b.pass(2 * time.Hour)
+			require.Equal(t, 6*time.Hour, b.stopped(wd).Budget)
+		})
+	})
+	t.Run("what happened to an older window is no concern of this one", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cancelled(b.attach(), noOutput)
+			b.pass(time.Hour)
+			wd := b.resume()
+			stop, err := wd.Sync(b.t.Context())
+			require.NoError(t, err)
+			require.Nil(t, stop)
+			b.live(wd)
+		})
+	})
+	t.Run("a limit that was exceeded before is found first", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.PollOnly = true
+			wd := b.attach()
+			b.pass(over)
+			stop, err := wd.Sync(b.t.Context())
+			require.NoError(t, err)
+			require.Same(t, b.stopped(wd), stop)
+		})
+	})
+	t.Run("a run that has ended otherwise stays so, and the store is not asked", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd, sweeper := b.attach(), b.attach()
+			require.NoError(t, wd.Close())
+			b.cancelled(sweeper, noOutput)
+			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
+			stop, err := wd.Sync(b.t.Context())
+			require.ErrorIs(t, err, watchdog.ErrEnded)
+			require.ErrorIs(t, err, watchdog.ErrClosed)
+			require.Nil(t, stop)
+		})
+	})
+	t.Run("nor is one that ends while the store is read", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			hook := &readHook{EventStore: b.store}
+			b.cfg.Store = hook
+			wd, sweeper := b.attach(), b.attach()
+			b.cancelled(sweeper, noOutput)
+			hook.before = func(context.Context) error { return wd.Close() }
+			_, err := wd.Sync(b.t.Context())
+			require.ErrorIs(t, err, watchdog.ErrEnded)
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
+			_, fired := wd.Fired()
+			require.False(t, fired)
+		})
+	})
+}
+
+func TestSyncStoreFails(t *testing.T) {
+	t.Run("where it cannot be read", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd, other := b.attach(), b.attach()
+			b.cancelled(other, noOutput)
+			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
+			stop, err := wd.Sync(b.t.Context())
+			require.ErrorIs(t, err, errDiskFull)
+			require.ErrorContains(t, err, "s-1")
+			require.Nil(t, stop)
+			b.live(wd)
+			require.Equal(t, 4*time.Hour, wd.Remaining())
+			b.store.set(func(s *flakyStore) { s.failGet = nil })
+			_, err = wd.Sync(b.t.Context())
+			require.NoError(t, err)
+			requireStop(t, wd, watchdog.CommandNoOutput)
+		})
+	})
+	t.Run("where an event cannot be understood", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			b.put(7, watchdog.EventCancel, `{"session_started_at":"yesterday"}`)
+			_, err := wd.Sync(b.t.Context())
+			require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
+			b.live(wd)
+		})
+	})
+	t.Run("where it hangs: after the record timeout, or when the caller's context ends", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			hook := &readHook{EventStore: b.store}
+			b.cfg.Store = hook
+			wd := b.attach()
+			hook.before = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+			failed := make(chan error, 1)
+			heed := func(ctx context.Context) {
+				_, err := wd.Sync(ctx)
+				failed <- err
+			}
+			go heed(context.Background())
+			synctest.Wait()
+			b.pass(watchdog.DefaultRecordTimeout - 1)
+			require.Empty(t, failed)
+			b.live(wd)
+			b.pass(1)
+			require.ErrorIs(t, <-failed, context.DeadlineExceeded)
+			ctx, end := context.WithCancelCause(context.Background())
+			go heed(ctx)
+			synctest.Wait()
+			require.Empty(t, failed)
+			end(errHostGone)
+			require.ErrorIs(t, <-failed, errHostGone)
+			b.live(wd)
+			hook.before = nil
+			require.NoError(t, wd.Close())
+		})
+	})
+	t.Run("where it ignores its context besides, the caller's context ends the wait for it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			hang := make(chan struct{})
+			hook := &readHook{EventStore: b.store}
+			b.cfg.Store = hook
+			wd := b.attach()
+			hook.before = func(context.Context) error { <-hang; return nil }
+			ctx, end := context.WithCancelCause(context.Background())
+			failed := make(chan error, 1)
+			go func() {
+				_, err := wd.Sync(ctx)
+				failed <- err
+			}()
+			synctest.Wait()
+			end(errHostGone)
+			err := <-failed
+			require.ErrorIs(t, err, errHostGone)
+			require.ErrorIs(t, err, context.Canceled)
+			close(hang)
+			synctest.Wait()
+		})
+	})
+	t.Run("and the run's limits go on while it hangs", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.RecordTimeout, b.cfg.Budget.WarnAt = minute, []float64{}
+			hook := &readHook{EventStore: b.store}
+			b.cfg.Store = hook
+			wd := b.attach()
+			b.pass(watchdog.DefaultWallClock - time.Second)
+			hang := make(chan struct{})
+			hook.before = func(context.Context) error { <-hang; return nil }
+			heeded := make(chan *watchdog.Stop, 1)
+			go func() {
+				stop, _ := wd.Sync(context.Background())
+				heeded <- stop
+			}()
+			synctest.Wait()
+			b.pass(time.Second + 1)
+			close(hang)
+			require.Same(t, <-heeded, b.stopped(wd), "the limit's, which waits for the store behind it")
+			require.Len(t, b.events(watchdog.EventCancel), 1)
+		})
+	})
+}
+
+func TestSyncExtension(t *testing.T) {
+	t.Run("by a heed that comes between its append and its return", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			var wd *watchdog.Watchdog
+			b.cfg.PollOnly = true
+			b.cfg.Store = &watchdog.Memory{}
+			wd = b.attach()
+			var all sync.WaitGroup
+			for range 100 {
+				all.Go(func() { wd.Extend(minute) })
+				all.Go(func() { wd.Sync(context.Background()) })
+			}
+			all.Wait()
+			require.Equal(t, 4*time.Hour+100*minute, wd.Remaining())
+		})
+	})
+	t.Run("nor lost where the store cannot be read", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.failGet = errDiskFull })
+			require.NoError(t, wd.Extend(time.Hour))
+			require.Equal(t, 5*time.Hour, wd.Remaining())
+		})
+	})
+}
+
+// staleStore reads as one that knows of nothing yet.
+type staleStore struct{ watchdog.EventStore }
+
+func (staleStore) Read(context.Context, string, string) ([]watchdog.Event, error) { return nil, nil }
+
+func TestSyncOlderState(t *testing.T) {
+	inFixture(t, func(b *fixture) {
+		b.cfg.Store = staleStore{b.store}
+		wd := b.attach()
+		require.NoError(t, wd.Extend(time.Hour))
+		_, err := wd.Sync(b.t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 5*time.Hour, wd.Remaining())
+	})
+}
+
+func TestSyncRace(t *testing.T) {
+	for name, end := range map[string]func(wd *watchdog.Watchdog){
+		"close":     func(wd *watchdog.Watchdog) { wd.Close() },
+		"interrupt": func(wd *watchdog.Watchdog) { wd.Interrupt("SIGINT") },
+		"cancel":    func(wd *watchdog.Watchdog) { wd.Cancel(watchdog.Cancellation{Reason: watchdog.CommandTerminal}) },
+		"limit":     func(wd *watchdog.Watchdog) { wd.Fired() },
+		"heed":      func(wd *watchdog.Watchdog) { wd.Sync(context.Background()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			for range 50 {
+				synctest.Test(t, func(t *testing.T) { heedRace(t, end) })
+			}
+		})
+	}
+}
+
+// heedRace heeds a cancel of the first nanosecond over the budget, when the run's own timer rings and something else ends it.
+func heedRace(t *testing.T, end func(*watchdog.Watchdog)) {
+	t.Helper()
+	store := &flakyStore{}
+	attach := func(budget time.Duration) *watchdog.Watchdog {
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: store, Logger: quiet, Budget: watchdog.Budget{WallClock: budget},
+		})
+		require.NoError(t, err)
+		return wd
+	}
+	wd, sweeper := attach(minute), attach(time.Hour)
+	defer sweeper.Close()
+	time.Sleep(minute)
+	want, err := sweeper.Cancel(noOutput)
+	require.NoError(t, err)
+	time.Sleep(time.Nanosecond)
+	var both sync.WaitGroup
+	both.Go(func() { wd.Sync(context.Background()) })
+	both.Go(func() { end(wd) })
+	both.Wait()
+	cause := context.Cause(wd.Context())
+	var stop *watchdog.Stop
+	_, fired := wd.Fired()
+	require.Equal(t, fired, errors.As(cause, &stop), "%v", cause)
+	if fired {
+		require.Equal(t, want, stop)
+		require.Same(t, stop, wd.Stop())
+	}
+	require.NoError(t, wd.Close())
+	require.Equal(t, cause, context.Cause(wd.Context()))
+	require.Equal(t, 1, countEvents(t, store, watchdog.EventCancel))
+}

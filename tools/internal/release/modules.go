@@ -1,0 +1,160 @@
+// Package release sets the version of all modules of a repository, and proves before the release that they can be
+// built, required and installed at that version.
+//
+// # The version
+//
+// All modules are released together, at one version, and require each other at that version. No module has a replace
+// directive for another: users of a module do not see it, and the go command refuses to install a command from a module
+// that has one. In the checkout, go.work replaces the version by directories. [Modules.Version] fails where this is not
+// so.
+//
+// # The proof
+//
+// A [Copy] has the files of the checkout and a module proxy in a directory, which serves a zip of each module. The go
+// command asks this proxy first, then the downloads in the module cache of the user, then the proxies of its
+// environment. It uses a module cache of its own: an unreleased version never gets into that of the user, and an old
+// state of it is never used here.
+//
+// The package makes no tags, and does not choose the version.
+package release
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+)
+
+// Module is one module of the repository.
+type Module struct {
+	Path string // the module path
+	Dir  string // relative to the root, with slashes; "." for the module in the root
+
+	file *modfile.File
+}
+
+// Modules are the modules of go.work.
+type Modules struct {
+	All []*Module // each after those that it requires
+
+	root string // the directory of go.work
+	work *modfile.WorkFile
+}
+
+// Open reads go.work in root and the go.mod of each module in it.
+func Open(root string) (*Modules, error) {
+	root, err := filepath.Abs(root)
+	if err != nil {
+		return nil, err
+	}
+	name := filepath.Join(root, "go.work")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	work, err := modfile.ParseWork(name, text, nil)
+	if err != nil {
+		return nil, err
+	}
+	m := &Modules{root: root, work: work}
+	for _, use := range work.Use {
+		module, err := m.read(path.Clean(filepath.ToSlash(use.Path)))
+		if err != nil {
+			return nil, err
+		}
+		m.All = append(m.All, module)
+	}
+	if err := m.checkPaths(); err != nil {
+		return nil, err
+	}
+	return m, m.sort()
+}
+
+func (m *Modules) read(dir string) (*Module, error) {
+	name := filepath.Join(m.root, dir, "go.mod")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, err
+	}
+	file, err := modfile.Parse(name, text, nil)
+	if err != nil {
+		return nil, err
+	}
+	return &Module{Path: file.Module.Mod.Path, Dir: dir, file: file}, nil
+}
+
+// checkPaths makes sure that a proxy finds each module. A proxy derives the directory and the tag from the path.
+func (m *Modules) checkPaths() error {
+	main := m.main()
+	if main == nil {
+		return fmt.Errorf("%s: no module in the root", m.work.Syntax.Name)
+	}
+	for _, module := range m.All {
+		if want := path.Join(main.Path, module.Dir); module.Path != want {
+			return fmt.Errorf("%s: module %s must be named %s, after its directory", module.file.Syntax.Name, module.Path, want)
+		}
+	}
+	return nil
+}
+
+// main returns the module in the root.
+func (m *Modules) main() *Module {
+	if i := slices.IndexFunc(m.All, func(module *Module) bool { return module.Dir == "." }); i >= 0 {
+		return m.All[i]
+	}
+	return nil
+}
+
+// named returns the module with that path, or nil for one that is not ours.
+func (m *Modules) named(path string) *Module {
+	if i := slices.IndexFunc(m.All, func(module *Module) bool { return module.Path == path }); i >= 0 {
+		return m.All[i]
+	}
+	return nil
+}
+
+// requires returns the modules of this repository that module requires.
+func (m *Modules) requires(module *Module) []*Module {
+	var own []*Module
+	for _, require := range module.file.Require {
+		if other := m.named(require.Mod.Path); other != nil {
+			own = append(own, other)
+		}
+	}
+	return own
+}
+
+// sort puts each module after those that it requires, and otherwise by path.
+func (m *Modules) sort() error {
+	byPath := func(a, b *Module) int { return cmp.Compare(a.Path, b.Path) }
+	slices.SortFunc(m.All, byPath)
+	sorted := make([]*Module, 0, len(m.All))
+	var visit func(module *Module, from []string) error
+	visit = func(module *Module, from []string) error {
+		if slices.Contains(sorted, module) {
+			return nil
+		}
+		if slices.Contains(from, module.Path) {
+			return fmt.Errorf("no order to release in: %s", strings.Join(append(from, module.Path), " requires "))
+		}
+		for _, required := range slices.SortedFunc(slices.Values(m.requires(module)), byPath) {
+			if err := visit(required, append(from, module.Path)); err != nil {
+				return err
+			}
+		}
+		sorted = append(sorted, module)
+		return nil
+	}
+	for _, module := range m.All {
+		if err := visit(module, nil); err != nil {
+			return err
+		}
+	}
+	m.All = sorted
+	return nil
+}

@@ -1,0 +1,7 @@
+// Package watchdoghttp makes HTTP responses signs of life: every chunk of a streamed answer is activity of the run that the request belongs
+// to, and a server that is silent for too long has its exchange ended.
+//
+//	client := &http.Client{Transport: &watchdoghttp.Transport{}}
+//
+// It is a package of its own so that a program without HTTP does not link net/http. It reads no body, counts no bytes, and retries nothing.
+package watchdoghttp

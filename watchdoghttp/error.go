@@ -1,0 +1,38 @@
+package watchdoghttp
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+)
+
+// ErrSilent is found by errors.Is in every [SilenceError].
+var ErrSilent = errors.New("server is silent")
+
+// A SilenceError says that a [Transport] ended an HTTP exchange because the server was silent for too long. It is the cause of the
+// request's context. It wraps [ErrSilent] and [os.ErrDeadlineExceeded], and errors.As finds a [net.Error] in it. It must not be changed.
+type SilenceError struct {
+	// Host is the host of the request, with the port if there is one. Nothing else of the URL is kept: it can be secret.
+	Host string
+	// Answered says that the header had come: the body went silent.
+	Answered bool
+	// Limit is how long the server may be silent, Elapsed how long it was.
+	Limit, Elapsed time.Duration
+}
+
+// Error says which server was silent, for how long, and when.
+func (s *SilenceError) Error() string {
+	when := "before it answered"
+	if s.Answered {
+		when = "in the middle of its answer"
+	}
+	return fmt.Sprintf("%s was silent for %v %s, and may be for %v; try again, or raise the limit if it needs that long",
+		s.Host, s.Elapsed, when, s.Limit)
+}
+
+// Unwrap returns [ErrSilent] and [os.ErrDeadlineExceeded].
+func (s *SilenceError) Unwrap() []error { return []error{ErrSilent, os.ErrDeadlineExceeded} }
+
+// Timeout reports true: a silence is a timeout, as [net.Error] and os.IsTimeout have it.
+func (s *SilenceError) Timeout() bool { return true }

@@ -1,0 +1,118 @@
+package watchdoghttp
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// What since can be, besides the time of a beginning.
+const (
+	nobodyWaits int64 = 0
+	tripped     int64 = -1
+	overNow     int64 = -2
+)
+
+// A silence measures how long somebody has waited. Its one timer is never set while signs of life come: it looks when it fires, and
+// then sets itself to when the present wait will be too long. While nobody waits it sleeps, and the next wait wakes it.
+type silence struct {
+	limit    time.Duration
+	host     string
+	base     time.Time
+	since    atomic.Int64 // when the wait began, in nanoseconds since base and never 0; or one of the above
+	asleep   atomic.Bool  // nobody will fire; whoever makes it false sets the timer
+	timer    *time.Timer
+	onTrip   func(*SilenceError)
+	answered bool          // written while nobody waits
+	err      *SilenceError // written before since is tripped
+}
+
+// watch begins the first wait. The timer exists before it can fire.
+func (s *silence) watch(onTrip func(*SilenceError)) {
+	if s.limit == watchdog.NoLimit {
+		return
+	}
+	s.onTrip, s.base = onTrip, time.Now()
+	s.since.Store(1)
+	s.timer = time.AfterFunc(watchdog.NoLimit, s.look)
+	s.timer.Reset(s.limit + 1)
+}
+
+// elapsed is the time now, as since has it.
+func (s *silence) elapsed() int64 { return int64(time.Since(s.base)) + 1 }
+
+// await begins a wait.
+func (s *silence) await() {
+	if s.limit != watchdog.NoLimit && s.since.CompareAndSwap(nobodyWaits, s.elapsed()) && s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
+		s.timer.Reset(s.limit + 1)
+	}
+}
+
+// heard ends the wait, and reports whether it was not too long.
+func (s *silence) heard() bool {
+	for {
+		since := s.since.Load()
+		if since <= nobodyWaits || s.since.CompareAndSwap(since, nobodyWaits) {
+			return since != tripped
+		}
+	}
+}
+
+// renew begins the wait anew if there is one.
+func (s *silence) renew() {
+	if since := s.since.Load(); since > nobodyWaits {
+		s.since.CompareAndSwap(since, s.elapsed())
+	}
+}
+
+// stop is the end of all waiting. What has tripped stays so.
+func (s *silence) stop() {
+	for {
+		since := s.since.Load()
+		if since == tripped || s.since.CompareAndSwap(since, overNow) {
+			break
+		}
+	}
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+// look is what the timer does.
+func (s *silence) look() {
+	for {
+		since := s.since.Load()
+		switch {
+		case since < nobodyWaits:
+			return
+		case since == nobodyWaits:
+			if s.sleep() {
+				return
+			}
+		case s.wait(since):
+			return
+		}
+	}
+}
+
+// sleep lets the timer rest, unless somebody began to wait meanwhile and did not see that.
+func (s *silence) sleep() bool {
+	s.asleep.Store(true)
+	return s.since.Load() == nobodyWaits || !s.asleep.CompareAndSwap(true, false)
+}
+
+// wait sets the timer to the end of a wait, or ends the exchange if that is past. It reports false where the wait was over by then.
+func (s *silence) wait(since int64) bool {
+	quiet := time.Duration(s.elapsed() - since)
+	if quiet <= s.limit {
+		s.timer.Reset(s.limit - quiet + 1)
+		return true
+	}
+	s.err = &SilenceError{Host: s.host, Answered: s.answered, Limit: s.limit, Elapsed: quiet}
+	if !s.since.CompareAndSwap(since, tripped) {
+		return false
+	}
+	s.onTrip(s.err)
+	return true
+}

@@ -1,0 +1,152 @@
+package watchdoghttp
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// smallBody is the length up to which a request's body is not watched as it is sent, where the request has a copy of it in memory:
+// it is gone in an instant, and sends itself in one packet with the header if it is left as it is.
+const smallBody = 1 << 20
+
+// A stream is one HTTP exchange, and the body of its response. Its silence has tripped or is over by the end; each
+// of these ends the request's context, which is what lets go of the connection.
+type stream struct {
+	silence
+	run    *watchdog.Watchdog
+	cancel context.CancelCauseFunc
+
+	body      io.ReadCloser // the base's; set before anybody waits for it
+	closeOnce sync.Once
+	closeErr  error
+}
+
+// roundTrip waits for the header. The request is copied because it is the caller's.
+func (s *stream) roundTrip(base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancelCause(req.Context())
+	s.cancel = cancel
+	sent := req.WithContext(ctx)
+	if req.Body != nil && req.Body != http.NoBody && !(req.GetBody != nil && req.ContentLength <= smallBody) {
+		sent.Body = &sentBody{req.Body, s}
+	}
+	s.watch(s.end)
+	resp, err := base.RoundTrip(sent)
+	switch {
+	case !s.heard():
+		if err == nil {
+			closeBody(resp.Body)
+		}
+		return nil, s.err
+	case err != nil:
+		s.finish()
+		return nil, err
+	}
+	s.run.Activity()
+	if resp.Request == sent {
+		resp.Request = req
+	}
+	s.deliver(resp)
+	return resp, nil
+}
+
+// deliver puts the stream in the place of the response's body, if it has one.
+func (s *stream) deliver(resp *http.Response) {
+	if resp.Body == nil || resp.Body == http.NoBody {
+		s.finish()
+		return
+	}
+	s.body, s.answered = resp.Body, true
+	resp.Body = s
+	if writer, ok := s.body.(io.Writer); ok {
+		resp.Body = &upgraded{s, writer}
+	}
+}
+
+// Read implements [io.Reader]. What arrived is handed out also where the silence ended the exchange meanwhile.
+func (s *stream) Read(p []byte) (int, error) {
+	s.await()
+	n, err := s.body.Read(p)
+	alive := s.heard()
+	if n > 0 {
+		s.run.Activity()
+	}
+	switch {
+	case !alive:
+		return n, s.err
+	case err != nil:
+		s.finish()
+	}
+	return n, err
+}
+
+// Close implements [io.Closer]. It may be called while a Read waits.
+func (s *stream) Close() error {
+	err := s.closeBody()
+	s.finish()
+	return err
+}
+
+func (s *stream) closeBody() error {
+	s.closeOnce.Do(func() { s.closeErr = s.body.Close() })
+	return s.closeErr
+}
+
+// finish lets go of the timer and the context.
+func (s *stream) finish() {
+	s.stop()
+	s.cancel(nil)
+}
+
+// end ends the exchange for its silence. Closing reaches what no context does: a connection that was upgraded.
+func (s *stream) end(why *SilenceError) {
+	s.cancel(why)
+	if s.body != nil {
+		_ = s.closeBody() // the reader gets the silence
+	}
+}
+
+// upgraded is the stream of a connection that both sides write to.
+type upgraded struct {
+	*stream
+	writer io.Writer
+}
+
+// Write implements [io.Writer].
+func (u *upgraded) Write(p []byte) (int, error) {
+	n, err := u.writer.Write(p)
+	u.sent(n)
+	return n, err
+}
+
+// CloseWrite says that nothing more is written, where the connection can.
+func (u *upgraded) CloseWrite() error {
+	if half, ok := u.writer.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return http.ErrNotSupported
+}
+
+// sentBody is the body of the request.
+type sentBody struct {
+	io.ReadCloser
+	stream *stream
+}
+
+// Read implements [io.Reader].
+func (b *sentBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.stream.sent(n)
+	return n, err
+}
+
+// sent is a sign of life from this side.
+func (s *stream) sent(n int) {
+	if n > 0 {
+		s.renew()
+		s.run.Activity()
+	}
+}
