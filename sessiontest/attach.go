@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var attachRules = []rule{
 	{
-		"a new run gets a row that is active, made now and last active now, with its first attempt",
-		"a row without a beginning can never be judged, and one that begins in the past is cancelled at once",
+		"a new run gets an active row, created now and last active now, with attempt 1",
+		"a row without a start time cannot be judged, and one that starts in the past is cancelled at once",
 		func(ctx context.Context, store session.Store) error {
 			from, err := clockOf(ctx, store)
 			if err != nil {
 				return err
 			}
-			s, err := attach(ctx, store, of(home))
+			s, err := attach(ctx, store, newSession(homeRun))
 			if err != nil {
 				return err
 			}
@@ -32,22 +33,22 @@ var attachRules = []rule{
 		},
 	},
 	{
-		"a run without a row has attempt 0 before it is attached",
-		"a watchdog records that the attempt before was lost where there was one and it did not end",
+		"before the first attach the attempt is 0",
+		"a watchdog records a lost attempt if there was an attempt before and it did not end",
 		func(ctx context.Context, store session.Store) error {
-			before, _, err := store.Attach(ctx, of(home))
+			before, _, err := store.Attach(ctx, newSession(homeRun))
 			if err == nil && before.Attempt != 0 {
-				err = fmt.Errorf("before the first attempt there was %+v", before)
+				err = fmt.Errorf("before the first attempt the row was %+v", before)
 			}
 			return err
 		},
 	},
 	{
 		"attaching again counts the attempt",
-		"what a lost attempt still says must not be taken for what the new one does",
+		"writes of a lost attempt must not count as writes of the new one",
 		func(ctx context.Context, store session.Store) error {
 			for n := range 3 {
-				s, err := attach(ctx, store, of(home))
+				s, err := attach(ctx, store, newSession(homeRun))
 				if err == nil && s.Attempt != n+1 {
 					err = fmt.Errorf("attempt %d has the number %d", n+1, s.Attempt)
 				}
@@ -60,28 +61,31 @@ var attachRules = []rule{
 	},
 	{
 		"attaching again returns the row as it was",
-		"a row that was still active belongs to an attempt that ended without a word: nobody else can tell",
+		"if the row was still active, the attempt before was lost: nothing else shows that",
 		func(ctx context.Context, store session.Store) error {
-			first, err := attach(ctx, store, session.Session{RunID: home, Parent: "p", Threshold: time.Hour, StartedAt: noon, Host: "first"})
+			first, err := attach(ctx, store, session.Session{
+				RunID: homeRun, Parent: "p", Threshold: time.Hour, StartedAt: noon, Host: "first",
+			})
 			if err != nil {
 				return err
 			}
-			before, _, err := store.Attach(ctx, of(home))
+			before, _, err := store.Attach(ctx, newSession(homeRun))
 			return errors.Join(err, differs(before, first))
 		},
 	},
 	{
-		"attaching again makes a session active that had ended, without its reason",
-		"a run that was resumed and whose row stays cancelled is ended again by its own watchdog",
+		"attaching again makes an ended session active and clears its reason",
+		"if the row of a resumed run stays cancelled, its own watchdog ends the run again",
 		func(ctx context.Context, store session.Store) error {
-			s, err := attach(ctx, store, of(home))
+			s, err := attach(ctx, store, newSession(homeRun))
 			if err != nil {
 				return err
 			}
-			if err := end(ctx, store, session.Ending{RunID: home, Attempt: s.Attempt, Status: session.Cancelled, Reason: why}); err != nil {
+			ending := session.Ending{RunID: homeRun, Attempt: s.Attempt, Status: session.Cancelled, Reason: why}
+			if err := end(ctx, store, ending); err != nil {
 				return err
 			}
-			s, err = attach(ctx, store, of(home))
+			s, err = attach(ctx, store, newSession(homeRun))
 			if err == nil && (s.Status != session.Active || s.Reason != "") {
 				err = fmt.Errorf("it is %s with the reason %q", s.Status, string(s.Reason))
 			}
@@ -89,50 +93,55 @@ var attachRules = []rule{
 		},
 	},
 	{
-		"attaching again keeps when the row was made, and how often the run was resumed",
-		"the policy that resumes a run three times and no more counts in its row",
+		"attaching again keeps the creation time and the number of resumes",
+		"a policy that resumes a run at most three times counts in its row",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
 			if _, err := store.Cancel(ctx, s, session.CancelRequest{Reason: why, Resumes: 2}); err != nil {
 				return err
 			}
-			after, err := attach(ctx, store, of(home))
+			after, err := attach(ctx, store, newSession(homeRun))
 			if err == nil && (!after.CreatedAt.Equal(s.CreatedAt) || after.Resumes != 2) {
-				err = fmt.Errorf("it was made at %v and resumed %d times, want %v and 2", after.CreatedAt, after.Resumes, s.CreatedAt)
+				err = fmt.Errorf("it was created at %v and resumed %d times, want %v and 2",
+					after.CreatedAt, after.Resumes, s.CreatedAt)
 			}
 			return err
 		},
 	},
 	{
-		"attaching again takes parent, threshold, window and host anew, and the time as the last event",
-		"a run that moved to another host is looked for there, and is not stalled because the host before was",
+		"attaching again sets parent, threshold, window and host, and the last event to now",
+		"a run that moved to another host must be found there, and the silence of its old host must not make it stalled",
 		func(ctx context.Context, store session.Store) error {
-			old, err := putSilent(ctx, store, home, time.Hour)
+			old, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			want := session.Session{RunID: home, Parent: "other", Threshold: watchdog.NoLimit, StartedAt: noon.Add(time.Hour), Host: "host-2"}
+			want := session.Session{
+				RunID: homeRun, Parent: "other", Threshold: watchdog.NoLimit, StartedAt: noon.Add(time.Hour), Host: "host-2",
+			}
 			got, err := attach(ctx, store, want)
 			if err != nil {
 				return err
 			}
-			if got.Parent != want.Parent || got.Threshold != want.Threshold || !got.StartedAt.Equal(want.StartedAt) || got.Host != want.Host {
+			if got.Parent != want.Parent || got.Threshold != want.Threshold ||
+				!got.StartedAt.Equal(want.StartedAt) || got.Host != want.Host {
 				err = fmt.Errorf("the row is %+v", got)
 			}
-			return errors.Join(err, within("LastEventAt", got.LastEventAt, old.LastEventAt.Add(time.Hour), old.LastEventAt.Add(2*time.Hour)))
+			from := old.LastEventAt.Add(time.Hour)
+			return errors.Join(err, within("LastEventAt", got.LastEventAt, from, from.Add(time.Hour)))
 		},
 	},
 	{
-		"many that attach to one run at once have an attempt each",
-		"two attempts of one number are one to the store: each then keeps the other's row fresh",
+		"callers that attach to one run at once get different attempts",
+		"two attempts with one number would keep each other's row fresh",
 		func(ctx context.Context, store session.Store) error {
 			const callers = 8
 			attempts := make([]int, callers)
-			err := atOnce(callers, func(caller int) error {
-				s, err := attach(ctx, store, of(home))
+			err := contract.AtOnce(callers, func(caller int) error {
+				s, err := attach(ctx, store, newSession(homeRun))
 				attempts[caller] = s.Attempt
 				return err
 			})

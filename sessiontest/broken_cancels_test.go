@@ -6,26 +6,31 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// cancelsWith breaks a store in what it cancels, or with what.
-func cancelsWith(change func(m *session.Memory, judged *session.Session, c *session.CancelRequest)) func() session.Store {
+// cancelsWith returns a store that changes the arguments of Cancel.
+func cancelsWith(
+	change func(m *session.Memory, judged *session.Session, c *session.CancelRequest),
+) func() session.Store {
 	return with(func(a *altered) {
-		a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+		a.cancel = func(
+			m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+		) (bool, error) {
 			change(m, &judged, &c)
 			return m.Cancel(ctx, judged, c)
 		}
 	})
 }
 
-// claims breaks a store in what it reports.
+// claims returns a store whose Cancel returns true for some sessions that it did not cancel.
 func claims(which func(m *session.Memory, judged session.Session) bool) func() session.Store {
 	return with(func(a *altered) {
-		a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+		a.cancel = func(
+			m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+		) (bool, error) {
 			claimed := which(m, judged)
 			done, err := m.Cancel(ctx, judged, c)
 			return done || err == nil && claimed, err
@@ -35,7 +40,7 @@ func claims(which func(m *session.Memory, judged session.Session) bool) func() s
 
 var brokenCancels = []broken{
 	{
-		"forgets how often a run was resumed", "a session that is as it was judged is cancelled, with its reason and its resumes",
+		"forgets how often a run was resumed", "a session that has not changed is cancelled, with its reason and its resumes",
 		cancelsWith(func(_ *session.Memory, _ *session.Session, c *session.CancelRequest) {
 			if c.Resumes == 3 {
 				c.Resumes = 0
@@ -51,9 +56,11 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"changes the row before it looks at the events", "a cancel with an invalid event is an error and changes nothing",
+		"changes the row before it validates the events", "a cancel with an invalid event is an error and changes nothing",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (bool, error) {
 				done, err := m.Cancel(ctx, judged, c)
 				if errors.Is(err, watchdog.ErrInvalid) {
 					judged.Status = session.Cancelled
@@ -64,12 +71,15 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"wants each event to be new", "an event of a cancel that is stored already does not stand in its way",
+		"refuses an event that is already stored", "a cancel succeeds if its event is already stored",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (bool, error) {
 				for _, e := range c.Events {
 					stored, _ := m.Read(ctx, e.AggregateType, e.AggregateID)
-					if slices.ContainsFunc(stored, func(s watchdog.Event) bool { return s.ID == e.ID }) && row(m, judged.RunID).Status == session.Active {
+					known := slices.ContainsFunc(stored, func(s watchdog.Event) bool { return s.ID == e.ID })
+					if known && row(m, judged.RunID).Status == session.Active {
 						return false, errors.New("UNIQUE constraint failed")
 					}
 				}
@@ -78,9 +88,11 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"finds nothing and nothing different", "a session without events is cancelled like others",
+		"finds NULL different from NULL", "a session without events is cancelled like others",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (bool, error) {
 				if judged.LastEventAt.IsZero() {
 					return false, ctx.Err()
 				}
@@ -89,7 +101,7 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"does not look at the last event", "a session that woke up is not cancelled, and nothing is written",
+		"does not compare the last event", "a session that woke up is not cancelled, and nothing is written",
 		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.CancelRequest) {
 			if !judged.LastEventAt.IsZero() {
 				judged.LastEventAt = row(m, judged.RunID).LastEventAt
@@ -97,7 +109,8 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"takes nothing for any last event", "a session that had its first event meanwhile is not cancelled, and nothing is written",
+		"takes NULL for any last event",
+		"a session that had its first event meanwhile is not cancelled, and nothing is written",
 		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.CancelRequest) {
 			if judged.LastEventAt.IsZero() {
 				judged.LastEventAt = row(m, judged.RunID).LastEventAt
@@ -105,7 +118,7 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"does not look at the attempt of a cancel", "a session in another attempt is not cancelled, and nothing is written",
+		"does not compare the attempt of a cancel", "a session in another attempt is not cancelled, and nothing is written",
 		cancelsWith(func(m *session.Memory, judged *session.Session, _ *session.CancelRequest) {
 			if judged.RunID == "run-1" {
 				judged.Attempt = row(m, judged.RunID).Attempt
@@ -115,7 +128,9 @@ var brokenCancels = []broken{
 	{
 		"cancels what has finished", "a session that has ended is not cancelled, and nothing is written",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (bool, error) {
 				if s := row(m, judged.RunID); s.Status == session.Finished {
 					s.Status = session.Active
 					_ = m.Put(ctx, s)
@@ -125,15 +140,17 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"reports the cancel of a run that it does not know", "a run without a row is not cancelled, and nothing is written",
+		"returns true for a run that it does not know", "a run without a row is not cancelled, and nothing is written",
 		claims(func(m *session.Memory, judged session.Session) bool { return row(m, judged.RunID).Attempt == 0 }),
 	},
 	{
-		"reports a cancel that was before", "of two cancels of one session one counts",
+		"returns true for a repeated cancel", "of two cancels of one session the first counts",
 		func() session.Store {
 			var under atomic.Int32
 			return with(func(a *altered) {
-				a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+				a.cancel = func(
+					m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+				) (bool, error) {
 					done, err := m.Cancel(ctx, judged, c)
 					again := under.Add(1) > 1 && c.Reason == "another"
 					return done || again, err
@@ -142,237 +159,17 @@ var brokenCancels = []broken{
 		},
 	},
 	{
-		"writes the events of a cancel that came too late", "of eight cancels at once one counts, and its events are there alone",
+		"stores the events of a cancel that came too late",
+		"of eight cancels at once one counts, and only its events are stored",
 		with(func(a *altered) {
-			a.cancel = func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (bool, error) {
 				done, err := m.Cancel(ctx, judged, c)
 				if !done && err == nil && strings.HasPrefix(c.Events[0].ID, "of caller") {
 					err = m.Append(ctx, c.Events...)
 				}
 				return done, err
-			}
-		}),
-	},
-}
-
-// since breaks a store in what it returns for a mark that is not empty.
-func since(change func(m *session.Memory, mark string, runIDs []string) []string) func() session.Store {
-	return with(func(a *altered) {
-		a.ended = func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error) {
-			runIDs, next, err := m.Ended(ctx, mark)
-			if mark != "" {
-				runIDs = change(m, mark, runIDs)
-			}
-			return runIDs, next, err
-		}
-	})
-}
-
-var brokenEnded = []broken{
-	{
-		"takes no mark for the first", "an empty mark is now: no run is returned",
-		with(func(a *altered) {
-			a.ended = func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error) {
-				if mark != "" {
-					return m.Ended(ctx, mark)
-				}
-				return m.Ended(ctx, "0")
-			}
-		}),
-	},
-	{
-		"returns cancels only", "what ended since a mark is returned, however it ended",
-		since(func(m *session.Memory, _ string, runIDs []string) []string {
-			return slices.DeleteFunc(runIDs, func(runID string) bool { return row(m, runID).Status == session.Interrupted })
-		}),
-	},
-	{
-		"does not count a sweeper's cancels", "what was cancelled since a mark is returned",
-		since(func(m *session.Memory, _ string, runIDs []string) []string {
-			return slices.DeleteFunc(runIDs, func(runID string) bool { return row(m, runID).Reason != "" })
-		}),
-	},
-	{
-		"returns whatever was written", "what has not ended is not returned",
-		since(func(m *session.Memory, _ string, runIDs []string) []string {
-			if row(m, "live").Attempt > 0 {
-				runIDs = append(runIDs, "live")
-			}
-			return runIDs
-		}),
-	},
-	{
-		"moves its mark one too far", "each mark goes on from where it was returned",
-		func() session.Store {
-			asked := 0
-			return with(func(a *altered) {
-				a.ended = func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error) {
-					runIDs, next, err := m.Ended(ctx, mark)
-					if asked++; asked > 2 {
-						runIDs = nil
-					}
-					return runIDs, next, err
-				}
-			})()
-		},
-	},
-	{
-		"forgets the end of a run that is attached again", "a mark stays good when the run that ended last is attached again",
-		since(func(m *session.Memory, _ string, runIDs []string) []string {
-			if row(m, "first").Status == session.Active {
-				return nil
-			}
-			return runIDs
-		}),
-	},
-	{
-		"returns a run once", "a run that ends again is returned again",
-		since(func(m *session.Memory, _ string, runIDs []string) []string {
-			return slices.DeleteFunc(runIDs, func(runID string) bool { return row(m, runID).Attempt > 1 })
-		}),
-	},
-}
-
-// counted breaks a store in what it is asked for.
-func counted(change func(h *session.HistoryQuery)) func() session.Store {
-	return with(func(a *altered) {
-		a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
-			change(&h)
-			return m.History(ctx, h)
-		}
-	})
-}
-
-// counts breaks a store in what it answers.
-func counts(change func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount) func() session.Store {
-	return with(func(a *altered) {
-		a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
-			counts, err := m.History(ctx, h)
-			return change(h, counts), err
-		}
-	})
-}
-
-var brokenHistories = []broken{
-	{
-		"looks for a reason anywhere in the payload", "cancels are counted by their reasons",
-		counts(func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount {
-			if h.By == session.ByReason && len(counts) == 2 && counts[0].Key == "hold_exceeded" {
-				counts[0].Key = "reason"
-			}
-			return counts
-		}),
-	},
-	{
-		"counts days of its own zone", "cancels are counted by days of UTC",
-		counts(func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount {
-			if h.By == session.ByDay && len(counts) == 2 {
-				counts[0].Count, counts[1].Count = counts[0].Count+1, counts[1].Count-1
-			}
-			return counts
-		}),
-	},
-	{
-		"joins the rows, and loses the events that have none", "cancels are counted by the hosts of their sessions, and those without a session by none",
-		counts(func(h session.HistoryQuery, counts []session.CancelCount) []session.CancelCount {
-			if h.By == session.ByHost {
-				counts = slices.DeleteFunc(counts, func(c session.CancelCount) bool { return c.Key == "" })
-			}
-			return counts
-		}),
-	},
-	{
-		"counts the end of a stretch too", "a stretch of time has its beginning and not its end",
-		counted(func(h *session.HistoryQuery) { h.To = h.To.Add(time.Microsecond) }),
-	},
-	{
-		"counts every kind of event", "only cancels are counted",
-		with(func(a *altered) {
-			a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
-				counts, err := m.History(ctx, h)
-				events, _ := m.Read(ctx, watchdog.AggregateType, "run-1")
-				for i := range events {
-					if i < len(counts) && events[i].Type != watchdog.EventCancel {
-						counts[i].Count++
-					}
-				}
-				return counts, err
-			}
-		}),
-	},
-	{
-		"finds no rows an error", "a stretch without cancels has no counts, and no error",
-		with(func(a *altered) {
-			a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
-				counts, err := m.History(ctx, h)
-				if len(counts) == 0 && err == nil {
-					err = errors.New("sql: no rows in result set")
-				}
-				return counts, err
-			}
-		}),
-	},
-}
-
-var brokenListens = []broken{
-	{
-		"tells one cancel at most", "whoever listens is told of each cancel",
-		with(func(a *altered) {
-			a.listen = func(m *session.Memory, ctx context.Context, ready func(), told func(string)) error {
-				n := 0
-				return m.Listen(ctx, ready, func(runID string) {
-					if n++; n > 1 {
-						runID = "another"
-					}
-					told(runID)
-				})
-			}
-		}),
-	},
-	{
-		"tells of each try", "whoever listens is not told of a cancel that was none",
-		with(func(a *altered) {
-			a.listen = func(m *session.Memory, ctx context.Context, ready func(), told func(string)) error {
-				return m.Listen(ctx, ready, func(runID string) {
-					if runID == "stalled" {
-						told("awake")
-					}
-					told(runID)
-				})
-			}
-		}),
-	},
-	{
-		"fails when it is to end", "listening ends with its context",
-		func() session.Store {
-			told := false
-			return with(func(a *altered) {
-				a.listen = func(m *session.Memory, ctx context.Context, ready func(), tell func(string)) error {
-					err := m.Listen(ctx, ready, func(runID string) { told = true; tell(runID) })
-					if !told {
-						err = errors.New("the connection was closed")
-					}
-					return err
-				}
-			})()
-		},
-	},
-}
-
-var brokenContexts = []broken{
-	{
-		"does not look at the context of an end", "a write under a context that has ended changes nothing and returns the context's error",
-		with(func(a *altered) {
-			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) error {
-				return m.End(context.WithoutCancel(ctx), ends)
-			}
-		}),
-	},
-	{
-		"answers whoever has gone", "a question under a context that has ended returns the context's error",
-		with(func(a *altered) {
-			a.history = func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
-				return m.History(context.WithoutCancel(ctx), h)
 			}
 		}),
 	},

@@ -11,7 +11,7 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// attaches breaks a store in the row that an attach leaves, and returns.
+// attaches returns a store that changes the row after an attach.
 func attaches(change func(before, s session.Session, after *session.Session)) func() session.Store {
 	return with(func(a *altered) {
 		a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (session.Session, session.Session, error) {
@@ -27,7 +27,7 @@ func attaches(change func(before, s session.Session, after *session.Session)) fu
 
 var brokenAttaches = []broken{
 	{
-		"begins a row in the year 1", "a new run gets a row that is active, made now and last active now, with its first attempt",
+		"creates a row in the past", "a new run gets an active row, created now and last active now, with attempt 1",
 		attaches(func(before, _ session.Session, after *session.Session) {
 			if before.Attempt == 0 && after.RunID == "run-1" && after.Parent == "" {
 				after.CreatedAt = after.CreatedAt.Add(-time.Second)
@@ -35,9 +35,11 @@ var brokenAttaches = []broken{
 		}),
 	},
 	{
-		"returns the new row as the old one too", "a run without a row has attempt 0 before it is attached",
+		"returns the new row as the old one too", "before the first attach the attempt is 0",
 		with(func(a *altered) {
-			a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (session.Session, session.Session, error) {
+			a.attach = func(
+				m *session.Memory, ctx context.Context, s session.Session,
+			) (session.Session, session.Session, error) {
 				before, after, err := m.Attach(ctx, s)
 				if before.Attempt == 0 {
 					before = after
@@ -49,7 +51,9 @@ var brokenAttaches = []broken{
 	{
 		"swaps two attempts", "attaching again counts the attempt",
 		with(func(a *altered) {
-			a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (session.Session, session.Session, error) {
+			a.attach = func(
+				m *session.Memory, ctx context.Context, s session.Session,
+			) (session.Session, session.Session, error) {
 				before, after, err := m.Attach(ctx, s)
 				if before.Status == session.Active && (after.Attempt == 2 || after.Attempt == 3) {
 					after.Attempt = 5 - after.Attempt
@@ -61,7 +65,9 @@ var brokenAttaches = []broken{
 	{
 		"returns the row that it wrote as the one that was", "attaching again returns the row as it was",
 		with(func(a *altered) {
-			a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (session.Session, session.Session, error) {
+			a.attach = func(
+				m *session.Memory, ctx context.Context, s session.Session,
+			) (session.Session, session.Session, error) {
 				before, after, err := m.Attach(ctx, s)
 				if before.Attempt > 0 {
 					before = after
@@ -71,15 +77,16 @@ var brokenAttaches = []broken{
 		}),
 	},
 	{
-		"keeps the reason of the attempt before", "attaching again makes a session active that had ended, without its reason",
+		"keeps the reason of the attempt before", "attaching again makes an ended session active and clears its reason",
 		attaches(func(before, _ session.Session, after *session.Session) { after.Reason = before.Reason }),
 	},
 	{
-		"makes the row anew", "attaching again keeps when the row was made, and how often the run was resumed",
+		"replaces the row", "attaching again keeps the creation time and the number of resumes",
 		attaches(func(_, _ session.Session, after *session.Session) { after.Resumes = 0 }),
 	},
 	{
-		"keeps the host of the first attempt", "attaching again takes parent, threshold, window and host anew, and the time as the last event",
+		"keeps the host of the first attempt",
+		"attaching again sets parent, threshold, window and host, and the last event to now",
 		attaches(func(before, _ session.Session, after *session.Session) {
 			if before.Attempt > 0 {
 				after.Host = before.Host
@@ -87,12 +94,12 @@ var brokenAttaches = []broken{
 		}),
 	},
 	{
-		"has room for three attempts", "many that attach to one run at once have an attempt each",
+		"has room for three attempts", "callers that attach to one run at once get different attempts",
 		attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = min(after.Attempt, 3) }),
 	},
 }
 
-// looks breaks a store in the rows that it returns.
+// looks returns a store that changes the rows that it returns.
 func looks(change func(s *session.Session)) func() session.Store {
 	return with(func(a *altered) {
 		a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {
@@ -105,7 +112,7 @@ func looks(change func(s *session.Session)) func() session.Store {
 
 var brokenRows = []broken{
 	{
-		"takes a threshold of its own for milliseconds", "a row is read as it was written",
+		"keeps a threshold in milliseconds", "a row is read as it was written",
 		looks(func(s *session.Session) {
 			if s.Threshold != watchdog.NoLimit {
 				s.Threshold = s.Threshold.Truncate(time.Millisecond)
@@ -113,7 +120,7 @@ var brokenRows = []broken{
 		}),
 	},
 	{
-		"keeps thresholds in seconds", "a threshold that is off is read as that",
+		"keeps thresholds in seconds", "a threshold of NoLimit is read as NoLimit",
 		looks(func(s *session.Session) {
 			if s.Threshold == watchdog.NoLimit && s.Parent == "" && s.Host == "" {
 				s.Threshold = s.Threshold.Truncate(time.Second)
@@ -125,9 +132,12 @@ var brokenRows = []broken{
 		looks(func(s *session.Session) { s.CreatedAt = s.CreatedAt.In(time.FixedZone("server", 3600)) }),
 	},
 	{
-		"takes the clock time of any zone for UTC", "the start of a window is the same moment in every zone, cut off below the microsecond",
+		"reads the clock time of any zone as UTC",
+		"the start of a window is the same moment in every zone, cut off below the microsecond",
 		with(func(a *altered) {
-			a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (session.Session, session.Session, error) {
+			a.attach = func(
+				m *session.Memory, ctx context.Context, s session.Session,
+			) (session.Session, session.Session, error) {
 				_, offset := s.StartedAt.Zone()
 				s.StartedAt = s.StartedAt.Add(time.Duration(offset) * time.Second)
 				return m.Attach(ctx, s)
@@ -135,7 +145,7 @@ var brokenRows = []broken{
 		}),
 	},
 	{
-		"has no name for a run that is not there", "a run that has no row is not found",
+		"returns another error than ErrNotFound", "a run that has no row is not found",
 		with(func(a *altered) {
 			a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {
 				s, err := m.Session(ctx, runID)
@@ -147,7 +157,7 @@ var brokenRows = []broken{
 		}),
 	},
 	{
-		"reads a time that is none as the year 1", "a row that cannot be read is an error that says so and names the run",
+		"reads an invalid time as the year 1", "an unreadable row is an error that says so and names the run",
 		with(func(a *altered) {
 			a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {
 				s, err := m.Session(ctx, runID)
@@ -159,7 +169,7 @@ var brokenRows = []broken{
 		}),
 	},
 	{
-		"folds the case of run IDs", "nothing in a run ID is more than a character",
+		"folds the case of run IDs", "every character of a run ID counts, and none has a special meaning",
 		with(func(a *altered) {
 			a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {
 				return m.Session(ctx, strings.Replace(runID, "RUN", "run", 1))
@@ -168,7 +178,7 @@ var brokenRows = []broken{
 	},
 }
 
-// freshens breaks a store in what it is told.
+// freshens returns a store that changes the arguments of Freshen.
 func freshens(change func(m *session.Memory, f *session.Freshness)) func() session.Store {
 	return with(func(a *altered) {
 		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
@@ -182,7 +192,7 @@ func freshens(change func(m *session.Memory, f *session.Freshness)) func() sessi
 	})
 }
 
-// forces breaks a store in the rows that it should have left alone, which it changes and tells.
+// forces returns a store that freshens some rows that it must leave alone.
 func forces(which func(s session.Session, f session.Freshness) bool) func() session.Store {
 	return with(func(a *altered) {
 		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
@@ -200,7 +210,8 @@ func forces(which func(s session.Session, f session.Freshness) bool) func() sess
 
 var brokenFreshens = []broken{
 	{
-		"takes the time of the call for that of the event", "a session had its last event as long ago as it is told, by the clock of the store",
+		"takes the time of the call for that of the event",
+		"the last event is as old as the caller says, by the clock of the store",
 		freshens(func(_ *session.Memory, f *session.Freshness) {
 			if f.Age == 90*time.Minute {
 				f.Age = 0
@@ -212,13 +223,13 @@ var brokenFreshens = []broken{
 		freshens(func(_ *session.Memory, f *session.Freshness) { f.Age = f.Age.Truncate(time.Millisecond) }),
 	},
 	{
-		"writes whatever comes", "a last event is never put back",
+		"writes older times as well", "freshening never moves the last event back",
 		forces(func(s session.Session, f session.Freshness) bool {
 			return s.Status == session.Active && s.Attempt == f.Attempt
 		}),
 	},
 	{
-		"compares with a last event that is not there", "a session without an event gets its first",
+		"compares with NULL", "a session without an event gets its first",
 		with(func(a *altered) {
 			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
 				var compared []session.Freshness
@@ -232,17 +243,17 @@ var brokenFreshens = []broken{
 		}),
 	},
 	{
-		"does not look at the attempt", "another attempt's session is left alone and told as gone",
+		"does not compare the attempt", "a session in another attempt is left alone and returned as gone",
 		forces(func(s session.Session, f session.Freshness) bool {
 			return s.Status == session.Active && s.Attempt != f.Attempt
 		}),
 	},
 	{
-		"does not look at the status", "a session that has ended is left alone and told as gone",
+		"does not compare the status", "a session that has ended is left alone and returned as gone",
 		forces(func(s session.Session, _ session.Freshness) bool { return s.Status != session.Active }),
 	},
 	{
-		"says nothing of a run that it does not know", "a run that has no row is told as gone",
+		"does not return runs that it does not know", "a run that has no row is returned as gone",
 		with(func(a *altered) {
 			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
 				gone, err := m.Freshen(ctx, fresh)
@@ -254,7 +265,7 @@ var brokenFreshens = []broken{
 		}),
 	},
 	{
-		"has room for a thousand parameters", "ten thousand sessions are freshened in one call, and none else",
+		"has a limit of a thousand parameters", "ten thousand sessions are freshened in one call, and no others",
 		with(func(a *altered) {
 			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
 				if len(fresh) > 1000 {
@@ -265,7 +276,7 @@ var brokenFreshens = []broken{
 		}),
 	},
 	{
-		"joins run IDs with commas and quotes", "odd run IDs are freshened like others",
+		"joins run IDs with commas and quotes", "unusual run IDs are freshened like others",
 		freshens(func(_ *session.Memory, f *session.Freshness) { f.RunID = strings.ReplaceAll(f.RunID, "'", "") }),
 	},
 	{
@@ -281,7 +292,7 @@ var brokenFreshens = []broken{
 	},
 }
 
-// endsWith breaks a store in what it is told.
+// endsWith returns a store that changes the arguments of End.
 func endsWith(change func(m *session.Memory, e *session.Ending)) func() session.Store {
 	return with(func(a *altered) {
 		a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) error {
@@ -297,11 +308,11 @@ func endsWith(change func(m *session.Memory, e *session.Ending)) func() session.
 
 var brokenEnds = []broken{
 	{
-		"forgets the reason", "an attempt ends as it is told to",
+		"forgets the reason", "an attempt ends with the given status and reason",
 		endsWith(func(_ *session.Memory, e *session.Ending) { e.Reason = "" }),
 	},
 	{
-		"does not look at the attempt of an end", "another attempt than the row's ends nothing",
+		"does not compare the attempt of an end", "an end of another attempt than the row's changes nothing",
 		endsWith(func(m *session.Memory, e *session.Ending) { e.Attempt = row(m, e.RunID).Attempt }),
 	},
 	{

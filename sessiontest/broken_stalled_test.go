@@ -15,7 +15,7 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// asks breaks a store in what it is asked.
+// asks returns a store that changes the query.
 func asks(change func(q *session.Query)) func() session.Store {
 	return with(func(a *altered) {
 		a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
@@ -25,7 +25,7 @@ func asks(change func(q *session.Query)) func() session.Store {
 	})
 }
 
-// answers breaks a store in what it answers.
+// answers returns a store that changes the page.
 func answers(change func(m *session.Memory, q session.Query, page *session.Page)) func() session.Store {
 	return with(func(a *altered) {
 		a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
@@ -38,16 +38,17 @@ func answers(change func(m *session.Memory, q session.Query, page *session.Page)
 	})
 }
 
-// misses breaks a store in sessions that it does not find.
+// misses returns a store that does not find some sessions.
 func misses(which func(page session.Page, s session.Session) bool) func() session.Store {
 	return answers(func(_ *session.Memory, _ session.Query, page *session.Page) {
 		page.Sessions = slices.DeleteFunc(page.Sessions, func(s session.Session) bool { return which(*page, s) })
 	})
 }
 
-// all is every stalled session whatever it is asked for.
+// all returns all stalled sessions, without the limit of the query.
 func all(m *session.Memory, q session.Query) []session.Session {
-	page, _ := m.Stalled(context.Background(), session.Query{Threshold: q.Threshold, MinAge: q.MinAge, Limit: math.MaxInt32})
+	q.Limit, q.After = math.MaxInt32, ""
+	page, _ := m.Stalled(context.Background(), q)
 	return page.Sessions
 }
 
@@ -57,7 +58,7 @@ var brokenStalled = []broken{
 		asks(func(q *session.Query) { q.Threshold = max(q.Threshold-time.Microsecond, 0) }),
 	},
 	{
-		"wants a session to be older than its minimal age", "a session is old enough from its minimal age on",
+		"wants a session to be older than the minimum age", "a session is old enough at its minimum age",
 		asks(func(q *session.Query) { q.MinAge += time.Microsecond }),
 	},
 	{
@@ -65,13 +66,13 @@ var brokenStalled = []broken{
 		misses(func(_ session.Page, s session.Session) bool { return s.LastEventAt.IsZero() }),
 	},
 	{
-		"asks each session for the sweeper's threshold too", "a session with a threshold of its own is judged by that",
+		"applies the sweeper's threshold to every session", "a session with a threshold of its own is judged by that",
 		misses(func(page session.Page, s session.Session) bool {
 			return s.RunID == "short and silent" && page.Now.Sub(s.SilentSince()) <= 10*time.Minute
 		}),
 	},
 	{
-		"takes off for a long threshold", "a session whose threshold is off is never stalled",
+		"takes off for a long threshold", "a session with the threshold NoLimit is never stalled",
 		answers(func(m *session.Memory, q session.Query, page *session.Page) {
 			if s := row(m, "off"); s.Threshold == watchdog.NoLimit && q.Threshold != watchdog.NoLimit {
 				page.Sessions = append(page.Sessions, s)
@@ -87,15 +88,17 @@ var brokenStalled = []broken{
 		}),
 	},
 	{
-		"orders by the last event", "those come first that exceeded their thresholds first",
+		"orders by the last event", "sessions are ordered by when they exceeded their thresholds",
 		answers(func(_ *session.Memory, _ session.Query, page *session.Page) {
 			if page.Next == "" {
-				slices.SortStableFunc(page.Sessions, func(a, b session.Session) int { return a.SilentSince().Compare(b.SilentSince()) })
+				slices.SortStableFunc(page.Sessions, func(a, b session.Session) int {
+					return a.SilentSince().Compare(b.SilentSince())
+				})
 			}
 		}),
 	},
 	{
-		"returns the ID and the time of what is stalled", "a stalled session is returned as its row is",
+		"returns only some columns", "a stalled session is returned exactly as its row is",
 		answers(func(_ *session.Memory, _ session.Query, page *session.Page) {
 			for i := range page.Sessions {
 				page.Sessions[i].Parent = ""
@@ -103,7 +106,7 @@ var brokenStalled = []broken{
 		}),
 	},
 	{
-		"fails where it cannot read a row", "a session that cannot be read is told, is not stalled and hides no other",
+		"fails if it cannot read a row", "an unreadable session is reported, is not stalled and hides no other",
 		with(func(a *altered) {
 			a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
 				page, err := m.Stalled(ctx, q)
@@ -115,7 +118,7 @@ var brokenStalled = []broken{
 
 var brokenPages = []broken{
 	{
-		"goes on behind the moment and not behind the session", "pages follow each other without a gap and without a repeat",
+		"continues after the time and not after the session", "pages follow each other without a gap and without a repeat",
 		with(func(a *altered) {
 			a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
 				page, err := m.Stalled(ctx, q)
@@ -128,7 +131,7 @@ var brokenPages = []broken{
 		}),
 	},
 	{
-		"returns one session more", "a page is as long as its limit where there is more",
+		"returns one session more", "a page is as long as its limit if there are more sessions",
 		with(func(a *altered) {
 			a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
 				if q.Limit == 3 {
@@ -139,7 +142,7 @@ var brokenPages = []broken{
 		}),
 	},
 	{
-		"has a next page after each full one", "the last page has no next one, and each before it has",
+		"has a next page after each full one", "only the last page has no next one",
 		answers(func(_ *session.Memory, q session.Query, page *session.Page) {
 			if n := len(page.Sessions); n == q.Limit && page.Next == "" {
 				page.Next = fmt.Sprint(math.MaxInt64, " \U0010ffff")
@@ -147,7 +150,7 @@ var brokenPages = []broken{
 		}),
 	},
 	{
-		"counts how many rows came before", "a page goes on behind its last session when that is cancelled meanwhile",
+		"pages with an offset", "the next page follows the last session even if that was cancelled meanwhile",
 		with(func(a *altered) {
 			a.stalled = func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error) {
 				from, _ := strconv.Atoi(cmp.Or(q.After, "0"))
@@ -167,7 +170,7 @@ var brokenPages = []broken{
 		}),
 	},
 	{
-		"has the time in its rows only", "a page without a session still has the time",
+		"returns the time only with sessions", "a page without a session still has the time",
 		answers(func(_ *session.Memory, q session.Query, page *session.Page) {
 			if len(page.Sessions) == 0 && q.Threshold != watchdog.NoLimit {
 				page.Now = time.Time{}

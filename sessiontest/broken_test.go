@@ -8,7 +8,7 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// broken is a store with one flaw, and the rule that has to find it.
+// broken is a store with one flaw, and the rule that must find it.
 type broken struct {
 	flaw   string // completes "a store that …"
 	breaks string
@@ -16,16 +16,17 @@ type broken struct {
 }
 
 func brokenStores() []broken {
-	return slices.Concat(brokenAttaches, brokenRows, brokenFreshens, brokenEnds, brokenStalled, brokenPages, brokenCancels, brokenEnded, brokenHistories, brokenListens, brokenContexts)
+	return slices.Concat(brokenAttaches, brokenRows, brokenFreshens, brokenEnds, brokenStalled, brokenPages,
+		brokenCancels, brokenEnded, brokenHistories, brokenListens, brokenContexts)
 }
 
-// standing is a memory whose clock stands still, so that a limit can be met exactly.
-func standing() *session.Memory {
+// frozen returns a memory whose clock stands still, so that rows can be exactly at a limit.
+func frozen() *session.Memory {
 	now := time.Date(2026, 5, 6, 7, 8, 9, 123_000_000, time.UTC)
 	return &session.Memory{Clock: func() time.Time { return now }}
 }
 
-// altered is a memory with other methods.
+// altered is a memory whose methods can be replaced.
 type altered struct {
 	*session.Memory
 	attach  func(m *session.Memory, ctx context.Context, s session.Session) (before, after session.Session, err error)
@@ -39,10 +40,10 @@ type altered struct {
 	listen  func(m *session.Memory, ctx context.Context, ready func(), told func(string)) error
 }
 
-// with makes a store that is altered in one or two methods.
+// with returns a memory with some methods replaced.
 func with(change func(a *altered)) func() session.Store {
 	return func() session.Store {
-		a := &altered{Memory: standing()}
+		a := &altered{Memory: frozen()}
 		change(a)
 		return a
 	}
@@ -111,7 +112,7 @@ func (a *altered) Listen(ctx context.Context, ready func(), told func(string)) e
 	return a.Memory.Listen(ctx, ready, told)
 }
 
-// row returns a row whatever it is, and nothing where there is none.
+// row returns the row of a run, or an empty one if there is none.
 func row(m *session.Memory, runID string) session.Session {
 	s, _ := m.Session(context.Background(), runID)
 	return s

@@ -7,21 +7,22 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var cancelRules = []rule{
 	{
-		"a session that is as it was judged is cancelled, with its reason and its resumes",
-		"the row is what its own watchdog and the operators look at",
+		"a session that has not changed is cancelled, with its reason and its resumes",
+		"the run's own watchdog and the operators read the row",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
 			done, err := store.Cancel(ctx, s, session.CancelRequest{Reason: "watchdog_idle_timeout", Resumes: 3})
 			if err == nil && !done {
-				err = errors.New("the cancel reported false")
+				err = errors.New("the cancel returned false")
 			}
 			s.Status, s.Reason, s.Resumes = session.Cancelled, "watchdog_idle_timeout", 3
 			return errors.Join(err, looksLike(ctx, store, s))
@@ -29,54 +30,55 @@ var cancelRules = []rule{
 	},
 	{
 		"the events of a cancel are stored with it",
-		"a session that ended and whose run has no cancel is resumed as if nothing had been",
+		"if a session ended and its run has no cancel event, the next start continues the run",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			advisory := cancelEvent("advisory", home, noon)
+			advisory := cancelEvent("advisory", homeRun, noon)
 			advisory.Type = watchdog.EventWarning
-			_, err = store.Cancel(ctx, s, session.CancelRequest{Reason: why, Events: []watchdog.Event{advisory, cancelEvent("terminal", home, noon.Add(time.Second))}})
-			return errors.Join(err, recorded(ctx, store, home, "advisory", "terminal"))
+			terminal := cancelEvent("terminal", homeRun, noon.Add(time.Second))
+			_, err = store.Cancel(ctx, s, session.CancelRequest{Reason: why, Events: []watchdog.Event{advisory, terminal}})
+			return errors.Join(err, recorded(ctx, store, homeRun, "advisory", "terminal"))
 		},
 	},
 	{
 		"a cancel with an invalid event is an error and changes nothing",
-		"it is one transaction: a row that is cancelled without its events has no reason that anybody could find",
+		"it is one transaction: nobody could find out why a row without its events was cancelled",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			c := cancelOf(home)
-			c.Events = append(c.Events, cancelEvent("", home, noon))
+			c := cancelOf(homeRun)
+			c.Events = append(c.Events, cancelEvent("", homeRun, noon))
 			done, err := store.Cancel(ctx, s, c)
 			if done || !errors.Is(err, watchdog.ErrInvalid) {
-				return fmt.Errorf("the cancel reported %v and the error %w, want watchdog.ErrInvalid", done, err)
+				return fmt.Errorf("the cancel returned %v and the error %w, want watchdog.ErrInvalid", done, err)
 			}
-			return errors.Join(looksLike(ctx, store, s), recorded(ctx, store, home))
+			return errors.Join(looksLike(ctx, store, s), recorded(ctx, store, homeRun))
 		},
 	},
 	{
-		"an event of a cancel that is stored already does not stand in its way",
+		"a cancel succeeds if its event is already stored",
 		"the watchdog of the run and the sweeper may both record the one cancel of a window",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			if err := store.Append(ctx, cancelOf(home).Events...); err != nil {
+			if err := store.Append(ctx, cancelOf(homeRun).Events...); err != nil {
 				return err
 			}
 			err = cancels(ctx, store, s, true)
 			s.Status, s.Reason = session.Cancelled, why
-			return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, home, "cancel of "+home))
+			return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, homeRun, "cancel of "+homeRun))
 		},
 	},
 	{
 		"a session without events is cancelled like others",
-		"a guard that compares nothing with nothing finds them different: such a session would be judged by every pass, and ended by none",
+		"in SQL NULL = NULL is not true: every pass would judge such a session, and none would end it",
 		func(ctx context.Context, store session.Store) error {
 			s, err := putEventless(ctx, store)
 			if err != nil {
@@ -90,7 +92,7 @@ var cancelRules = []rule{
 var guardRules = []rule{
 	{
 		"a session that woke up is not cancelled, and nothing is written",
-		"between the judgement and the cancel a run may come back to life",
+		"between the judgement and the cancel a run may continue",
 		func(ctx context.Context, store session.Store) error {
 			return spares(ctx, store, func(s session.Session) (session.Session, error) {
 				_, err := freshen(ctx, store, session.Freshness{RunID: s.RunID, Attempt: s.Attempt, Age: time.Minute})
@@ -100,13 +102,13 @@ var guardRules = []rule{
 	},
 	{
 		"a session that had its first event meanwhile is not cancelled, and nothing is written",
-		"nothing is another last event than something",
+		"a first event is a change as well: NULL is not equal to it",
 		func(ctx context.Context, store session.Store) error {
 			s, err := putEventless(ctx, store)
 			if err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Freshness{RunID: home, Attempt: 1}); err != nil {
+			if _, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1}); err != nil {
 				return err
 			}
 			return untouched(ctx, store, s)
@@ -114,7 +116,7 @@ var guardRules = []rule{
 	},
 	{
 		"a session in another attempt is not cancelled, and nothing is written",
-		"another host has taken the run over since it was judged",
+		"another host took the run over after it was judged",
 		func(ctx context.Context, store session.Store) error {
 			return spares(ctx, store, func(s session.Session) (session.Session, error) {
 				judged := s
@@ -136,45 +138,45 @@ var guardRules = []rule{
 	},
 	{
 		"a run without a row is not cancelled, and nothing is written",
-		"somebody deleted the row while it was judged",
+		"somebody may delete a row while it is judged",
 		func(ctx context.Context, store session.Store) error {
-			s := silent("never heard of", noon, time.Hour)
+			s := silentSession("unknown", noon, time.Hour)
 			return errors.Join(cancels(ctx, store, s, false), recorded(ctx, store, s.RunID))
 		},
 	},
 	{
-		"of two cancels of one session one counts",
-		"a pass that is done again after an error must not cancel again",
+		"of two cancels of one session the first counts",
+		"a pass that is repeated after an error must not cancel again",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
 			if err := cancels(ctx, store, s, true); err != nil {
 				return err
 			}
-			second := cancelOf(home)
+			second := cancelOf(homeRun)
 			second.Reason, second.Events[0].ID = "another", "another"
 			done, err := store.Cancel(ctx, s, second)
 			if err == nil && done {
-				err = errors.New("the second cancel reported true")
+				err = errors.New("the second cancel returned true")
 			}
 			s.Status, s.Reason = session.Cancelled, why
-			return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, home, "cancel of "+home))
+			return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, homeRun, "cancel of "+homeRun))
 		},
 	},
 	{
-		"of eight cancels at once one counts, and its events are there alone",
-		"several sweepers on several hosts judge one session in the same second",
+		"of eight cancels at once one counts, and only its events are stored",
+		"several sweepers on several hosts may judge one session in the same second",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
 			const callers = 8
 			won := make([]bool, callers)
-			err = atOnce(callers, func(caller int) (err error) {
-				c := cancelOf(home)
+			err = contract.AtOnce(callers, func(caller int) (err error) {
+				c := cancelOf(homeRun)
 				c.Events[0].ID = fmt.Sprint("of caller ", caller)
 				won[caller], err = store.Cancel(ctx, s, c)
 				return err
@@ -189,9 +191,9 @@ var guardRules = []rule{
 				}
 			}
 			if len(winners) != 1 {
-				err = fmt.Errorf("the cancels of %q reported true", winners)
+				err = fmt.Errorf("the cancels of %q returned true", winners)
 			}
-			return errors.Join(err, recorded(ctx, store, home, winners...))
+			return errors.Join(err, recorded(ctx, store, homeRun, winners...))
 		},
 	},
 }
@@ -202,14 +204,16 @@ func putEventless(ctx context.Context, store session.Store) (session.Session, er
 	if err != nil {
 		return session.Session{}, err
 	}
-	s := silent(home, now, 0)
+	s := silentSession(homeRun, now, 0)
 	s.LastEventAt = time.Time{}
 	return s, put(ctx, store, s)
 }
 
-// spares changes something about a session before it is cancelled.
-func spares(ctx context.Context, store session.Store, change func(session.Session) (judged session.Session, err error)) error {
-	s, err := putSilent(ctx, store, home, time.Hour)
+// spares checks that a cancel does nothing if the session was changed after it was judged.
+func spares(
+	ctx context.Context, store session.Store, change func(session.Session) (judged session.Session, err error),
+) error {
+	s, err := putSilent(ctx, store, homeRun, time.Hour)
 	if err != nil {
 		return err
 	}
@@ -224,11 +228,12 @@ func spares(ctx context.Context, store session.Store, change func(session.Sessio
 	return untouched(ctx, store, judged)
 }
 
-// untouched cancels what was judged, which must do nothing.
+// untouched checks that a cancel of the judged session does nothing.
 func untouched(ctx context.Context, store session.Store, judged session.Session) error {
 	before, err := look(ctx, store, judged.RunID)
 	if err != nil {
 		return err
 	}
-	return errors.Join(cancels(ctx, store, judged, false), looksLike(ctx, store, before), recorded(ctx, store, judged.RunID))
+	return errors.Join(
+		cancels(ctx, store, judged, false), looksLike(ctx, store, before), recorded(ctx, store, judged.RunID))
 }

@@ -6,30 +6,33 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var contextRules = []rule{
 	{
-		"a write under a context that has ended changes nothing and returns the context's error",
-		"a keeper that gave up writes the same again: what was reported as not written must not turn up later",
+		"a write with a done context changes nothing and returns the context's error",
+		"a keeper repeats a write that it gave up: what was reported as not written must not appear later",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
 			for name, write := range map[string]func(context.Context) error{
-				"Attach": func(ctx context.Context) error { _, _, err := store.Attach(ctx, of(home)); return err },
+				"Attach": func(ctx context.Context) error { _, _, err := store.Attach(ctx, newSession(homeRun)); return err },
 				"Freshen": func(ctx context.Context) error {
-					_, err := store.Freshen(ctx, []session.Freshness{{RunID: home, Attempt: 1}})
+					_, err := store.Freshen(ctx, []session.Freshness{{RunID: homeRun, Attempt: 1}})
 					return err
 				},
 				"End": func(ctx context.Context) error {
-					return store.End(ctx, []session.Ending{{RunID: home, Attempt: 1, Status: session.Finished}})
+					return store.End(ctx, []session.Ending{{RunID: homeRun, Attempt: 1, Status: session.Finished}})
 				},
-				"Cancel": func(ctx context.Context) error { _, err := store.Cancel(ctx, s, cancelOf(home)); return err },
+				"Cancel": func(ctx context.Context) error { _, err := store.Cancel(ctx, s, cancelOf(homeRun)); return err },
 			} {
-				if err := errors.Join(underEnded(ctx, name, write), looksLike(ctx, store, s), recorded(ctx, store, home)); err != nil {
+				err := errors.Join(
+					withDoneContexts(ctx, name, write), looksLike(ctx, store, s), recorded(ctx, store, homeRun))
+				if err != nil {
 					return err
 				}
 			}
@@ -37,17 +40,23 @@ var contextRules = []rule{
 		},
 	},
 	{
-		"a question under a context that has ended returns the context's error",
-		"an answer that looks like nothing stalled is worse than the error",
+		"a read with a done context returns the context's error",
+		"an empty answer would look as if nothing had stalled",
 		func(ctx context.Context, store session.Store) error {
-			if _, err := attach(ctx, store, of(home)); err != nil {
+			if _, err := attach(ctx, store, newSession(homeRun)); err != nil {
 				return err
 			}
 			return errors.Join(
-				underEnded(ctx, "Session", func(ctx context.Context) error { _, err := store.Session(ctx, home); return err }),
-				underEnded(ctx, "Stalled", func(ctx context.Context) error { _, err := store.Stalled(ctx, session.Query{Limit: 1}); return err }),
-				underEnded(ctx, "Ended", func(ctx context.Context) error { _, _, err := store.Ended(ctx, ""); return err }),
-				underEnded(ctx, "History", func(ctx context.Context) error {
+				withDoneContexts(ctx, "Session", func(ctx context.Context) error {
+					_, err := store.Session(ctx, homeRun)
+					return err
+				}),
+				withDoneContexts(ctx, "Stalled", func(ctx context.Context) error {
+					_, err := store.Stalled(ctx, session.Query{Limit: 1})
+					return err
+				}),
+				withDoneContexts(ctx, "Ended", func(ctx context.Context) error { _, _, err := store.Ended(ctx, ""); return err }),
+				withDoneContexts(ctx, "History", func(ctx context.Context) error {
 					_, err := store.History(ctx, session.HistoryQuery{By: session.ByDay})
 					return err
 				}),
@@ -56,15 +65,11 @@ var contextRules = []rule{
 	},
 }
 
-// underEnded runs a call under a cancelled context and under one whose deadline has passed.
-func underEnded(ctx context.Context, name string, call func(context.Context) error) error {
-	cancelled, cancel := context.WithCancel(ctx)
-	cancel()
-	expired, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
-	defer cancel()
-	return each([]context.Context{cancelled, expired}, func(ended context.Context) error {
-		if err := call(ended); !errors.Is(err, ended.Err()) {
-			return fmt.Errorf("%s returned %w, want an error that wraps %w", name, err, ended.Err())
+// withDoneContexts checks that a call returns the error of its context.
+func withDoneContexts(ctx context.Context, name string, call func(context.Context) error) error {
+	return contract.WithDoneContexts(ctx, func(done context.Context) error {
+		if err := call(done); !errors.Is(err, done.Err()) {
+			return fmt.Errorf("%s returned %w, want an error that wraps %w", name, err, done.Err())
 		}
 		return nil
 	})

@@ -1,16 +1,19 @@
-// Package sessiontest says whether a [session.Store] is right, as package storetest does for its events.
+// Package sessiontest tests the session rows of a [session.Store], as package storetest tests its events.
 //
 //	func TestSessions(t *testing.T) {
 //		sessiontest.Run(t, func(t *testing.T) session.Store { return openEmpty(t) })
 //	}
 //
-// [Run] checks the contract rule by rule. Each rule is a subtest named by a sentence, gets an empty store of its own, and when it fails prints what went wrong and why a
-// sweeper or a keeper depends on it. [Test] checks the same rules without a test.
+// [Run] checks the contract rule by rule. Each rule is a subtest named by a sentence and gets an empty store of its
+// own. When it fails it prints what went wrong, and why a sweeper or a keeper depends on the rule. [Test] checks the
+// same rules without a testing.T.
 //
-// # Rows of others
+// # Rows of other writers
 //
-// A session cannot be silent for ten minutes without ten minutes going by, unless somebody else wrote its row. A store under test that is a [Putter] can be asked for such
-// rows; without one, the rules that need it are skipped. [session.Memory] is one; a store in a database is wrapped in one for its tests.
+// A test cannot wait until a session was silent for ten minutes: somebody must write a row with an old time. If the
+// store under test is a [Putter], the rules use it to write such rows; otherwise Run skips the rules that need them.
+// [session.Memory] is a Putter. For a store in a database, the test wraps the store in one.
 //
-// Package sessiontest does not check events, which storetest does, nor that what is written is durable, and does not measure speed.
+// Package sessiontest does not check events, which storetest does. It does not check that rows are durable, and does
+// not measure speed.
 package sessiontest

@@ -5,13 +5,14 @@ import (
 	"errors"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var endRules = []rule{
 	{
-		"an attempt ends as it is told to",
-		"a session that finished and is still active is cancelled ten minutes later, in everybody's statistics",
+		"an attempt ends with the given status and reason",
+		"if a finished session stays active, a sweeper cancels it ten minutes later, and counts it",
 		func(ctx context.Context, store session.Store) error {
 			return endsEach(ctx, store, func(s session.Session, e session.Ending) session.Session {
 				s.Status, s.Reason = e.Status, e.Reason
@@ -20,17 +21,17 @@ var endRules = []rule{
 		},
 	},
 	{
-		"another attempt than the row's ends nothing",
-		"a host that comes back to tell how its lost attempt ended would end the run that another has taken over",
+		"an end of another attempt than the row's changes nothing",
+		"a host that returns and reports the end of its lost attempt would end the run that another host took over",
 		func(ctx context.Context, store session.Store) error {
 			return endsEach(ctx, store, func(s session.Session, _ session.Ending) session.Session { return s }, 1)
 		},
 	},
 	{
 		"a session that has ended keeps its end",
-		"of cancel and finish the first counts: a cancel that its own watchdog overwrites has no reason any more",
+		"of cancel and finish the first counts: if the watchdog overwrote a cancel, its reason would be lost",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
@@ -38,18 +39,20 @@ var endRules = []rule{
 			if err := put(ctx, store, s); err != nil {
 				return err
 			}
-			err = end(ctx, store, session.Ending{RunID: home, Attempt: 1, Status: session.Finished})
+			err = end(ctx, store, session.Ending{RunID: homeRun, Attempt: 1, Status: session.Finished})
 			return errors.Join(err, looksLike(ctx, store, s))
 		},
 	},
 }
 
-// endsEach ends three sessions in one call, as attempts so much later than theirs, and checks what becomes of them.
-func endsEach(ctx context.Context, store session.Store, becomes func(session.Session, session.Ending) session.Session, later int) error {
+// endsEach ends three sessions in one call and checks their rows. The endings have later added to the attempts.
+func endsEach(
+	ctx context.Context, store session.Store, becomes func(session.Session, session.Ending) session.Session, later int,
+) error {
 	var ends []session.Ending
 	var want []session.Session
 	for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
-		s, err := attach(ctx, store, of(string(status)))
+		s, err := attach(ctx, store, newSession(string(status)))
 		if err != nil {
 			return err
 		}
@@ -62,5 +65,5 @@ func endsEach(ctx context.Context, store session.Store, becomes func(session.Ses
 	if err := end(ctx, store, ends...); err != nil {
 		return err
 	}
-	return each(want, func(s session.Session) error { return looksLike(ctx, store, s) })
+	return contract.Each(want, func(s session.Session) error { return looksLike(ctx, store, s) })
 }

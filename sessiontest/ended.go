@@ -6,13 +6,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var endedRules = []rule{
 	{
 		"an empty mark is now: no run is returned",
-		"a process that has just come up would look after every session that ever ended",
+		"a process that has just started would read every session that ever ended",
 		func(ctx context.Context, store session.Store) error {
 			if err := finish(ctx, store, "a", "b"); err != nil {
 				return err
@@ -26,7 +27,7 @@ var endedRules = []rule{
 	},
 	{
 		"what ended since a mark is returned, however it ended",
-		"a keeper that does not learn of a cancel lets its run go on",
+		"a keeper that does not learn of a cancel lets its run continue",
 		func(ctx context.Context, store session.Store) error {
 			return since(ctx, store, func() error {
 				for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
@@ -42,22 +43,22 @@ var endedRules = []rule{
 		"what was cancelled since a mark is returned",
 		"this is how a cancel reaches a live run on another host",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			return since(ctx, store, func() error { return cancels(ctx, store, s, true) }, home)
+			return since(ctx, store, func() error { return cancels(ctx, store, s, true) }, homeRun)
 		},
 	},
 	{
 		"what has not ended is not returned",
-		"a keeper would read the events of every run it has, over and over",
+		"a keeper would read the events of all its runs again and again",
 		func(ctx context.Context, store session.Store) error {
 			_, mark, err := store.Ended(ctx, "")
 			if err != nil {
 				return err
 			}
-			if _, err := attach(ctx, store, of("live")); err != nil {
+			if _, err := attach(ctx, store, newSession("live")); err != nil {
 				return err
 			}
 			if _, err := freshen(ctx, store, session.Freshness{RunID: "live", Attempt: 1}); err != nil {
@@ -71,8 +72,8 @@ var endedRules = []rule{
 		},
 	},
 	{
-		"each mark goes on from where it was returned",
-		"an end between two polls is told by the second",
+		"each mark continues where the one before ended",
+		"the second of two polls must return an end between them",
 		func(ctx context.Context, store session.Store) error {
 			_, mark, err := store.Ended(ctx, "")
 			if err != nil {
@@ -96,14 +97,14 @@ var endedRules = []rule{
 		},
 	},
 	{
-		"a mark stays good when the run that ended last is attached again",
-		"where marks are counted from the rows, and that row is not counted any more, the next end has an old number",
+		"a mark stays valid when the run that ended last is attached again",
+		"a store that computes marks from the ended rows would give the next end an old number",
 		func(ctx context.Context, store session.Store) error {
 			if err := finish(ctx, store, "first"); err != nil {
 				return err
 			}
 			return since(ctx, store, func() error {
-				if _, err := attach(ctx, store, of("first")); err != nil {
+				if _, err := attach(ctx, store, newSession("first")); err != nil {
 					return err
 				}
 				return finish(ctx, store, "second")
@@ -112,12 +113,12 @@ var endedRules = []rule{
 	},
 	{
 		"a run that ends again is returned again",
-		"a run that is cancelled, resumed and cancelled is to be told each time",
+		"a run that is cancelled, resumed and cancelled again must be returned each time",
 		func(ctx context.Context, store session.Store) error {
-			if err := finish(ctx, store, home); err != nil {
+			if err := finish(ctx, store, homeRun); err != nil {
 				return err
 			}
-			return since(ctx, store, func() error { return finish(ctx, store, home) }, home)
+			return since(ctx, store, func() error { return finish(ctx, store, homeRun) }, homeRun)
 		},
 	},
 }
@@ -133,14 +134,14 @@ func finish(ctx context.Context, store session.Store, runIDs ...string) error {
 }
 
 func endAs(ctx context.Context, store session.Store, runID string, status session.Status) error {
-	s, err := attach(ctx, store, of(runID))
+	s, err := attach(ctx, store, newSession(runID))
 	if err != nil {
 		return err
 	}
 	return end(ctx, store, session.Ending{RunID: runID, Attempt: s.Attempt, Status: status})
 }
 
-// since checks that the runs are among those that ended while something was done.
+// since checks that Ended returns the runs that do ends.
 func since(ctx context.Context, store session.Store, do func() error, want ...string) error {
 	_, mark, err := store.Ended(ctx, "")
 	if err != nil {
@@ -153,7 +154,7 @@ func since(ctx context.Context, store session.Store, do func() error, want ...st
 	if err != nil {
 		return fmt.Errorf("ask what ended since %q: %w", mark, err)
 	}
-	return each(want, func(runID string) error {
+	return contract.Each(want, func(runID string) error {
 		if !slices.Contains(runIDs, runID) {
 			return fmt.Errorf("ended since the mark %q are %q, want %q among them", mark, runIDs, runID)
 		}

@@ -2,7 +2,7 @@ package sessiontest
 
 import "time"
 
-// RuleNames lists the rules of Run.
+// RuleNames returns the names of the rules.
 func RuleNames() (names []string) {
 	for _, r := range rules() {
 		names = append(names, r.name)
@@ -10,9 +10,9 @@ func RuleNames() (names []string) {
 	return names
 }
 
-// SetPatience shortens the time a check may take and returns what puts it back.
-func SetPatience(d time.Duration) (restore func()) {
-	before := patience
-	patience = d
-	return func() { patience = before }
+// SetCheckTimeout sets the timeout of a check, and returns a function that restores it.
+func SetCheckTimeout(d time.Duration) (restore func()) {
+	before := checkTimeout
+	checkTimeout = d
+	return func() { checkTimeout = before }
 }

@@ -7,29 +7,33 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var freshRules = []rule{
 	{
-		"a session had its last event as long ago as it is told, by the clock of the store",
-		"a host whose clock is two minutes off would have its sessions cancelled two minutes early",
+		"the last event is as old as the caller says, by the clock of the store",
+		"if a host's clock is two minutes slow, its sessions would be cancelled two minutes early",
 		func(ctx context.Context, store session.Store) error { return freshens(ctx, store, 90*time.Minute) },
 	},
 	{
 		"an age counts to the microsecond",
-		"ages cut to seconds put each row up to a second behind its run",
+		"with ages cut to seconds each row would be up to a second behind its run",
 		func(ctx context.Context, store session.Store) error {
 			const apart = 123_457 * time.Microsecond
 			now, err := clockOf(ctx, store)
 			if err != nil {
 				return err
 			}
-			if err := put(ctx, store, silent("a", now, day), silent("b", now, day)); err != nil {
+			if err := put(ctx, store, silentSession("a", now, day), silentSession("b", now, day)); err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Freshness{RunID: "a", Attempt: 1, Age: time.Hour}, session.Freshness{RunID: "b", Attempt: 1, Age: time.Hour + apart}); err != nil {
+			_, err = freshen(ctx, store,
+				session.Freshness{RunID: "a", Attempt: 1, Age: time.Hour},
+				session.Freshness{RunID: "b", Attempt: 1, Age: time.Hour + apart})
+			if err != nil {
 				return err
 			}
 			a, err := look(ctx, store, "a")
@@ -38,20 +42,20 @@ var freshRules = []rule{
 			}
 			b, err := look(ctx, store, "b")
 			if got := a.LastEventAt.Sub(b.LastEventAt); err == nil && got != apart {
-				err = fmt.Errorf("ages that are %v apart in one call make times that are %v apart", apart, got)
+				err = fmt.Errorf("ages with a difference of %v give times with a difference of %v", apart, got)
 			}
 			return err
 		},
 	},
 	{
-		"a last event is never put back",
-		"two writers that come in the wrong order would make a live session old",
+		"freshening never moves the last event back",
+		"two writes in the wrong order would make a live session look silent",
 		func(ctx context.Context, store session.Store) error {
-			s, err := attach(ctx, store, of(home))
+			s, err := attach(ctx, store, newSession(homeRun))
 			if err != nil {
 				return err
 			}
-			gone, err := freshen(ctx, store, session.Freshness{RunID: home, Attempt: 1, Age: time.Hour})
+			gone, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1, Age: time.Hour})
 			if err == nil && len(gone) > 0 {
 				err = fmt.Errorf("gone are %q", gone)
 			}
@@ -60,61 +64,64 @@ var freshRules = []rule{
 	},
 	{
 		"a session without an event gets its first",
-		"a row that another program made has no last event, and is as alive as its run says",
+		"a row that another program created may have no last event, and its run may be alive",
 		func(ctx context.Context, store session.Store) error {
 			now, err := clockOf(ctx, store)
 			if err != nil {
 				return err
 			}
-			s := silent(home, now, 0)
+			s := silentSession(homeRun, now, 0)
 			s.LastEventAt = time.Time{}
 			if err := put(ctx, store, s); err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Freshness{RunID: home, Attempt: 1, Age: time.Minute}); err != nil {
+			if _, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1, Age: time.Minute}); err != nil {
 				return err
 			}
-			got, err := look(ctx, store, home)
+			got, err := look(ctx, store, homeRun)
 			return errors.Join(err, within("LastEventAt", got.LastEventAt, now.Add(-time.Minute), now.Add(time.Minute)))
 		},
 	},
 	{
-		"another attempt's session is left alone and told as gone",
-		"a host that was thought dead would keep the row of the one that took over fresh for ever",
-		func(ctx context.Context, store session.Store) error { return isGone(ctx, store, session.Active, 2) },
+		"a session in another attempt is left alone and returned as gone",
+		"a host that was taken for dead would keep the row of its successor fresh for ever",
+		func(ctx context.Context, store session.Store) error {
+			return freshensNothing(ctx, store, session.Active, 2)
+		},
 	},
 	{
-		"a session that has ended is left alone and told as gone",
+		"a session that has ended is left alone and returned as gone",
 		"this is how a keeper learns that its run was cancelled",
 		func(ctx context.Context, store session.Store) error {
-			return each([]session.Status{session.Cancelled, session.Interrupted, session.Finished}, func(status session.Status) error {
-				return isGone(ctx, store, status, 1)
+			ended := []session.Status{session.Cancelled, session.Interrupted, session.Finished}
+			return contract.Each(ended, func(status session.Status) error {
+				return freshensNothing(ctx, store, status, 1)
 			})
 		},
 	},
 	{
-		"a run that has no row is told as gone",
-		"a row that somebody deleted guards nothing, and its keeper should know",
+		"a run that has no row is returned as gone",
+		"a deleted row guards nothing, and its keeper must know",
 		func(ctx context.Context, store session.Store) error {
-			gone, err := freshen(ctx, store, session.Freshness{RunID: "never heard of", Attempt: 1})
-			if err == nil && !slices.Equal(gone, []string{"never heard of"}) {
+			gone, err := freshen(ctx, store, session.Freshness{RunID: "unknown", Attempt: 1})
+			if err == nil && !slices.Equal(gone, []string{"unknown"}) {
 				err = fmt.Errorf("gone are %q", gone)
 			}
 			return err
 		},
 	},
 	{
-		"ten thousand sessions are freshened in one call, and none else",
-		"a process writes the rows of all its runs at once; the limit on a statement's parameters is the store's to work around",
+		"ten thousand sessions are freshened in one call, and no others",
+		"a process writes the rows of all its runs at once; the store must get around a limit on parameters",
 		freshensMany,
 	},
 	{
-		"odd run IDs are freshened like others",
-		"a list of IDs that is sent as one text is where quotes and brackets get lost",
+		"unusual run IDs are freshened like others",
+		"a store that sends a list of IDs as one text may lose quotes and brackets",
 		func(ctx context.Context, store session.Store) error {
 			var fresh []session.Freshness
 			for _, runID := range oddIDs {
-				if _, err := attach(ctx, store, of(runID)); err != nil {
+				if _, err := attach(ctx, store, newSession(runID)); err != nil {
 					return err
 				}
 				fresh = append(fresh, session.Freshness{RunID: runID, Attempt: 1})
@@ -128,7 +135,7 @@ var freshRules = []rule{
 	},
 	{
 		"freshening nothing does nothing",
-		"a caller that collected nothing need not look before it writes",
+		"a caller that collected nothing does not have to check that before it writes",
 		func(ctx context.Context, store session.Store) error {
 			gone, err := freshen(ctx, store)
 			if err == nil && len(gone) > 0 {
@@ -139,45 +146,45 @@ var freshRules = []rule{
 	},
 }
 
-// freshens checks one session that was silent for a day.
+// freshens checks the last event of a session that was silent for a day.
 func freshens(ctx context.Context, store session.Store, age time.Duration) error {
-	if _, err := putSilent(ctx, store, home, day); err != nil {
+	if _, err := putSilent(ctx, store, homeRun, day); err != nil {
 		return err
 	}
 	from, err := clockOf(ctx, store)
 	if err != nil {
 		return err
 	}
-	if _, err := freshen(ctx, store, session.Freshness{RunID: home, Attempt: 1, Age: age}); err != nil {
+	if _, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1, Age: age}); err != nil {
 		return err
 	}
 	to, err := clockOf(ctx, store)
 	if err != nil {
 		return err
 	}
-	s, err := look(ctx, store, home)
+	s, err := look(ctx, store, homeRun)
 	return errors.Join(err, within("LastEventAt", s.LastEventAt, from.Add(-age), to.Add(-age)))
 }
 
-// isGone freshens attempt 1 of a session that is not as it thinks.
-func isGone(ctx context.Context, store session.Store, status session.Status, attempt int) error {
+// freshensNothing checks that freshening attempt 1 does not change a session with this status and attempt.
+func freshensNothing(ctx context.Context, store session.Store, status session.Status, attempt int) error {
 	now, err := clockOf(ctx, store)
 	if err != nil {
 		return err
 	}
-	s := silent(home, now, time.Hour)
+	s := silentSession(homeRun, now, time.Hour)
 	s.Status, s.Attempt = status, attempt
 	if err := put(ctx, store, s); err != nil {
 		return err
 	}
-	gone, err := freshen(ctx, store, session.Freshness{RunID: home, Attempt: 1})
-	if err == nil && !slices.Equal(gone, []string{home}) {
+	gone, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1})
+	if err == nil && !slices.Equal(gone, []string{homeRun}) {
 		err = fmt.Errorf("gone are %q, want the one that is %s in attempt %d", gone, status, attempt)
 	}
 	return errors.Join(err, looksLike(ctx, store, s))
 }
 
-// freshensMany freshens every row but each hundredth, and some that are not there.
+// freshensMany freshens all rows but every hundredth, and some runs that have no row.
 func freshensMany(ctx context.Context, store session.Store) error {
 	many := 10_000
 	if racing.Enabled {
@@ -189,18 +196,18 @@ func freshensMany(ctx context.Context, store session.Store) error {
 	}
 	var rows []session.Session
 	var fresh []session.Freshness
-	var want, still []string
+	var want, untouched []string
 	for i := range many {
-		s := silent(fmt.Sprintf("run-%05d", i), now, day)
+		s := silentSession(fmt.Sprintf("run-%05d", i), now, day)
 		rows = append(rows, s)
 		if i%100 == 0 {
-			still = append(still, s.RunID)
+			untouched = append(untouched, s.RunID)
 			continue
 		}
 		fresh = append(fresh, session.Freshness{RunID: s.RunID, Attempt: 1})
 	}
 	for i := range 50 {
-		want = append(want, fmt.Sprintf("strange-%02d", i))
+		want = append(want, fmt.Sprintf("unknown-%02d", i))
 		fresh = append(fresh, session.Freshness{RunID: want[i], Attempt: 1})
 	}
 	if err := put(ctx, store, rows...); err != nil {
@@ -208,7 +215,7 @@ func freshensMany(ctx context.Context, store session.Store) error {
 	}
 	gone, err := freshen(ctx, store, fresh...)
 	if err == nil && !slices.Equal(gone, want) {
-		err = fmt.Errorf("gone are %s, want %s", shorten(gone), shorten(want))
+		err = fmt.Errorf("gone are %s, want %s", contract.Shorten(gone), contract.Shorten(want))
 	}
-	return errors.Join(err, findsOnly(ctx, store, still...))
+	return errors.Join(err, findsOnly(ctx, store, untouched...))
 }

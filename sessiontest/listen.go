@@ -11,8 +11,8 @@ import (
 
 var listenRules = []rule{
 	{
-		"whoever listens is told of each cancel",
-		"a live run on another host is to end when it is cancelled, and not when that host next looks",
+		"a listener is notified of each cancel",
+		"a live run on another host must end when it is cancelled, and not at the next poll of that host",
 		func(ctx context.Context, store session.Store) error {
 			return listening(ctx, store, func(told <-chan string) error {
 				for _, runID := range oddIDs {
@@ -23,7 +23,7 @@ var listenRules = []rule{
 					if _, err := store.Cancel(ctx, s, session.CancelRequest{Reason: why}); err != nil {
 						return err
 					}
-					if err := hears(ctx, told, runID); err != nil {
+					if err := receives(ctx, told, runID); err != nil {
 						return err
 					}
 				}
@@ -32,15 +32,15 @@ var listenRules = []rule{
 		},
 	},
 	{
-		"whoever listens is not told of a cancel that was none",
-		"a run that woke up would be disturbed for nothing, with every pass",
+		"a listener is not notified of a cancel that changed nothing",
+		"every pass would disturb a run that continued",
 		func(ctx context.Context, store session.Store) error {
 			return listening(ctx, store, func(told <-chan string) error {
 				now, err := clockOf(ctx, store)
 				if err != nil {
 					return err
 				}
-				awake, stalled := silent("awake", now, time.Minute), silent("stalled", now, time.Hour)
+				awake, stalled := silentSession("awake", now, time.Minute), silentSession("stalled", now, time.Hour)
 				if err := put(ctx, store, awake, stalled); err != nil {
 					return err
 				}
@@ -48,25 +48,25 @@ var listenRules = []rule{
 				return inOrder(
 					func() error { return cancels(ctx, store, awake, false) },
 					func() error { return cancels(ctx, store, stalled, true) },
-					func() error { return hears(ctx, told, "stalled") },
+					func() error { return receives(ctx, told, "stalled") },
 				)
 			})
 		},
 	},
 	{
 		"listening ends with its context",
-		"a process that stops must not wait for a cancel to do so",
+		"a process that stops must not have to wait for a cancel",
 		func(ctx context.Context, store session.Store) error {
 			return listening(ctx, store, func(<-chan string) error { return nil })
 		},
 	},
 }
 
-// listening runs a check while somebody listens, and then ends the listening.
+// listening runs a check while the store listens, and then checks that listening ends.
 func listening(ctx context.Context, store session.Store, check func(told <-chan string) error) error {
 	listener, ok := store.(session.Listener)
 	if !ok {
-		return fmt.Errorf("%w: the store is no session.Listener", errCannot)
+		return fmt.Errorf("%w: the store is not a session.Listener", errNotCheckable)
 	}
 	listenCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -94,14 +94,14 @@ func listening(ctx context.Context, store session.Store, check func(told <-chan 
 	return err
 }
 
-func hears(ctx context.Context, told <-chan string, want string) error {
+func receives(ctx context.Context, told <-chan string, want string) error {
 	select {
 	case runID := <-told:
 		if runID != want {
-			return fmt.Errorf("told was %q, want %q", runID, want)
+			return fmt.Errorf("the listener was told %q, want %q", runID, want)
 		}
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("nobody told of the cancel of %q", want)
+		return fmt.Errorf("the listener was not told of the cancel of %q", want)
 	}
 }

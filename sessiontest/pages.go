@@ -7,13 +7,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var pageRules = []rule{
 	{
 		"pages follow each other without a gap and without a repeat",
-		"a session between two pages is never found, and one on both is cancelled twice",
+		"a session between two pages would never be found, and one on both would be cancelled twice",
 		func(ctx context.Context, store session.Store) error {
 			for _, limit := range []int{1, 4, 5} {
 				if err := pages(ctx, store, limit); err != nil {
@@ -24,10 +25,10 @@ var pageRules = []rule{
 		},
 	},
 	{
-		"a page is as long as its limit where there is more",
-		"a pass that cancels ten asks for ten, and not for a million",
+		"a page is as long as its limit if there are more sessions",
+		"a pass that cancels ten sessions asks for ten, and not for a million",
 		func(ctx context.Context, store session.Store) error {
-			return aPage(ctx, store, 3, func(page session.Page) error {
+			return firstPage(ctx, store, 3, func(page session.Page) error {
 				if len(page.Sessions) != 3 {
 					return fmt.Errorf("a page of 3 has %q", names(page.Sessions))
 				}
@@ -36,24 +37,24 @@ var pageRules = []rule{
 		},
 	},
 	{
-		"the last page has no next one, and each before it has",
-		"a pass that does not know whether it is through stops early, or never",
+		"only the last page has no next one",
+		"a pass that does not know which page is the last stops too early, or never",
 		func(ctx context.Context, store session.Store) error {
 			return errors.Join(
-				aPage(ctx, store, 4, func(page session.Page) error { return hasNext(page, true) }),
-				aPage(ctx, store, 5, func(page session.Page) error { return hasNext(page, false) }),
-				aPage(ctx, store, 6, func(page session.Page) error { return hasNext(page, false) }),
+				firstPage(ctx, store, 4, func(page session.Page) error { return hasNext(page, true) }),
+				firstPage(ctx, store, 5, func(page session.Page) error { return hasNext(page, false) }),
+				firstPage(ctx, store, 6, func(page session.Page) error { return hasNext(page, false) }),
 			)
 		},
 	},
 	{
-		"a page goes on behind its last session when that is cancelled meanwhile",
-		"a pass cancels what a page has before it asks for the next: one that counts rows would skip as many as it cancelled",
+		"the next page follows the last session even if that was cancelled meanwhile",
+		"a pass cancels the sessions of a page and then asks for the next: with an offset it would skip as many",
 		func(ctx context.Context, store session.Store) error {
 			var first session.Page
-			err := aPage(ctx, store, 2, func(page session.Page) error {
+			err := firstPage(ctx, store, 2, func(page session.Page) error {
 				first = page
-				return each(page.Sessions, func(s session.Session) error { return cancels(ctx, store, s, true) })
+				return contract.Each(page.Sessions, func(s session.Session) error { return cancels(ctx, store, s, true) })
 			})
 			if err != nil {
 				return err
@@ -67,9 +68,9 @@ var pageRules = []rule{
 	},
 	{
 		"a page without a session still has the time",
-		"whether a host's clock is off can be seen only against the database's",
+		"a host's clock can be checked only against the database's",
 		func(ctx context.Context, store session.Store) error {
-			s, err := attach(ctx, store, of(home))
+			s, err := attach(ctx, store, newSession(homeRun))
 			if err != nil {
 				return err
 			}
@@ -86,14 +87,15 @@ func hasNext(page session.Page, want bool) error {
 	return nil
 }
 
-// aPage looks at the first page of run-0 to run-4.
-func aPage(ctx context.Context, store session.Store, limit int, check func(session.Page) error) error {
+// firstPage checks the first page of run-0 to run-4.
+func firstPage(ctx context.Context, store session.Store, limit int, check func(session.Page) error) error {
 	now, err := clockOf(ctx, store)
 	if err != nil {
 		return err
 	}
 	for i := range 5 {
-		if err := put(ctx, store, silent(fmt.Sprint("run-", i), now, time.Hour-time.Duration(i)*time.Minute)); err != nil {
+		silence := time.Hour - time.Duration(i)*time.Minute
+		if err := put(ctx, store, silentSession(fmt.Sprint("run-", i), now, silence)); err != nil {
 			return err
 		}
 	}
@@ -104,7 +106,7 @@ func aPage(ctx context.Context, store session.Store, limit int, check func(sessi
 	return check(page)
 }
 
-// pages reads page after page of rows of which several exceeded their thresholds at one moment.
+// pages reads all pages of rows, some of which exceeded their thresholds at the same moment.
 func pages(ctx context.Context, store session.Store, limit int) error {
 	now, err := clockOf(ctx, store)
 	if err != nil {
@@ -113,9 +115,9 @@ func pages(ctx context.Context, store session.Store, limit int) error {
 	var rows []session.Session
 	for i := range 24 {
 		beyond := time.Hour + time.Duration(i/4)*time.Minute
-		s := silent(fmt.Sprintf("run %02d", i), now, threshold+beyond)
+		s := silentSession(fmt.Sprintf("run %02d", i), now, threshold+beyond)
 		if i%2 == 1 {
-			s = owning(silent(s.RunID, now, 5*time.Minute+beyond), 5*time.Minute)
+			s = withThreshold(silentSession(s.RunID, now, 5*time.Minute+beyond), 5*time.Minute)
 		}
 		rows = append(rows, s)
 	}

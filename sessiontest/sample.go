@@ -1,31 +1,29 @@
 package sessiontest
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// What rows and queries have where it is not what a check is about.
+// The values of rows and queries in checks that are not about them.
 const (
-	home      = "run-1"
+	homeRun   = "run-1"
 	host      = "host-1"
 	threshold = 10 * time.Minute
 	minAge    = 2 * time.Minute
 	day       = 24 * time.Hour
 )
 
-// noon is when the windows and the events of checks begin.
+// noon is the start of windows, and the time of events.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-func of(runID string) session.Session {
+func newSession(runID string) session.Session {
 	return session.Session{RunID: runID, StartedAt: noon, Host: host}
 }
 
@@ -45,7 +43,7 @@ func look(ctx context.Context, store session.Store, runID string) (session.Sessi
 	return s, nil
 }
 
-// looksLike checks what the store has of a run.
+// looksLike checks the row of a run.
 func looksLike(ctx context.Context, store session.Store, want session.Session) error {
 	got, err := look(ctx, store, want.RunID)
 	if err != nil {
@@ -54,7 +52,7 @@ func looksLike(ctx context.Context, store session.Store, want session.Session) e
 	return differs(got, want)
 }
 
-// differs compares moments, and not the zones that they are in.
+// differs returns an error if two rows differ. It compares times as instants, without their zones.
 func differs(got, want session.Session) error {
 	if inUTC(got) != inUTC(want) {
 		return fmt.Errorf("the session is\n\t%+v, want\n\t%+v", inUTC(got), inUTC(want))
@@ -67,7 +65,7 @@ func inUTC(s session.Session) session.Session {
 	return s
 }
 
-// clockOf asks for the time of the store.
+// clockOf returns the time of the store's clock.
 func clockOf(ctx context.Context, store session.Store) (time.Time, error) {
 	page, err := store.Stalled(ctx, session.Query{Threshold: watchdog.NoLimit, Limit: 1})
 	if err != nil {
@@ -76,10 +74,11 @@ func clockOf(ctx context.Context, store session.Store) (time.Time, error) {
 	return page.Now, nil
 }
 
-// silent is an active session, a day old, that had its last event so long before a time.
-func silent(runID string, now time.Time, silence time.Duration) session.Session {
+// silentSession returns an active session, a day old, whose last event was so long before now.
+func silentSession(runID string, now time.Time, silence time.Duration) session.Session {
 	return session.Session{
-		RunID: runID, Status: session.Active, CreatedAt: now.Add(-day), LastEventAt: now.Add(-silence), StartedAt: noon, Host: host, Attempt: 1,
+		RunID: runID, Status: session.Active, CreatedAt: now.Add(-day), LastEventAt: now.Add(-silence),
+		StartedAt: noon, Host: host, Attempt: 1,
 	}
 }
 
@@ -87,7 +86,7 @@ func silent(runID string, now time.Time, silence time.Duration) session.Session 
 func put(ctx context.Context, store session.Store, rows ...session.Session) error {
 	putter, ok := store.(Putter)
 	if !ok {
-		return fmt.Errorf("%w: the store is no sessiontest.Putter", errCannot)
+		return fmt.Errorf("%w: the store is not a sessiontest.Putter", errNotCheckable)
 	}
 	if err := putter.Put(ctx, rows...); err != nil {
 		return fmt.Errorf("put %d rows: %w", len(rows), err)
@@ -101,7 +100,7 @@ func putSilent(ctx context.Context, store session.Store, runID string, silence t
 	if err != nil {
 		return session.Session{}, err
 	}
-	s := silent(runID, now, silence)
+	s := silentSession(runID, now, silence)
 	return s, put(ctx, store, s)
 }
 
@@ -128,11 +127,11 @@ func find(ctx context.Context, store session.Store, q session.Query) (session.Pa
 	return page, nil
 }
 
-// findsOnly checks which sessions are stalled, and their order.
+// findsOnly checks that exactly these sessions are stalled, in this order.
 func findsOnly(ctx context.Context, store session.Store, want ...string) error {
 	page, err := find(ctx, store, session.Query{Threshold: threshold, MinAge: minAge, Limit: 100})
 	if err == nil && !slices.Equal(names(page.Sessions), want) {
-		err = fmt.Errorf("stalled are %s, want %s", shorten(names(page.Sessions)), shorten(want))
+		err = fmt.Errorf("stalled are %s, want %s", contract.Shorten(names(page.Sessions)), contract.Shorten(want))
 	}
 	return err
 }
@@ -145,7 +144,7 @@ func names(sessions []session.Session) []string {
 	return all
 }
 
-// why is the reason of a cancel that is not about reasons.
+// why is the reason in checks that are not about reasons.
 const why = watchdog.StopReason("watchdog_idle_timeout")
 
 func cancelOf(runID string) session.CancelRequest {
@@ -159,19 +158,19 @@ func cancelEvent(id, runID string, at time.Time) watchdog.Event {
 	}
 }
 
-// cancels checks what a cancel reports.
+// cancels checks whether a cancel succeeds.
 func cancels(ctx context.Context, store session.Store, judged session.Session, want bool) error {
 	done, err := store.Cancel(ctx, judged, cancelOf(judged.RunID))
 	if err != nil {
 		return fmt.Errorf("cancel %q: %w", judged.RunID, err)
 	}
 	if done != want {
-		return fmt.Errorf("the cancel of %q reported %v", judged.RunID, done)
+		return fmt.Errorf("the cancel of %q returned %v", judged.RunID, done)
 	}
 	return nil
 }
 
-// recorded checks which events a run has.
+// recorded checks that a run has exactly these events.
 func recorded(ctx context.Context, store session.Store, runID string, want ...string) error {
 	events, err := store.Read(ctx, watchdog.AggregateType, runID)
 	if err != nil {
@@ -187,21 +186,6 @@ func recorded(ctx context.Context, store session.Store, runID string, want ...st
 	return nil
 }
 
-// atOnce runs the call in callers' goroutines, which start together, and returns one of their errors.
-func atOnce(callers int, call func(caller int) error) error {
-	var all sync.WaitGroup
-	start, errs := make(chan struct{}), make([]error, callers)
-	for caller := range callers {
-		all.Go(func() {
-			<-start
-			errs[caller] = call(caller)
-		})
-	}
-	close(start)
-	all.Wait()
-	return cmp.Or(errs...)
-}
-
 // inOrder runs steps until one fails.
 func inOrder(steps ...func() error) error {
 	for _, step := range steps {
@@ -210,21 +194,4 @@ func inOrder(steps ...func() error) error {
 		}
 	}
 	return nil
-}
-
-func each[T any](things []T, check func(T) error) error {
-	var failed []error
-	for _, thing := range things {
-		failed = append(failed, check(thing))
-	}
-	return errors.Join(failed...)
-}
-
-// shorten keeps a failure that is about thousands of rows readable.
-func shorten(names []string) string {
-	const enough = 20
-	if len(names) <= enough {
-		return fmt.Sprintf("%q", names)
-	}
-	return fmt.Sprintf("%q and %d more", names[:enough], len(names)-enough)
 }

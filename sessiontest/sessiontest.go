@@ -4,32 +4,33 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/storetest"
 )
 
-// A Putter is a store under test that can be asked to write as another program would.
+// A Putter is a store under test that can also write rows as another program would.
 type Putter interface {
-	// Put writes rows as they are, in one transaction.
+	// Put inserts or replaces rows as they are, in one transaction.
 	Put(ctx context.Context, rows ...session.Session) error
-	// Spoil makes a row unreadable, for instance by a last event at a time that is none.
+	// Spoil makes a row unreadable, for instance with an invalid time of the last event.
 	Spoil(ctx context.Context, runID string) error
 }
 
-// Run checks store after store against every rule of [session.Store], each rule in a subtest; those of [session.Listener] and those that need a [Putter] only where the store is
-// one. It calls open once per rule, for an empty store that the rule has for itself, and closes the store afterwards if it is an [io.Closer]. Rules run one after the
-// other; within some of them the store is called from many goroutines.
+// Run checks every rule of [session.Store], each in a subtest. It skips the rules of [session.Listener] and those
+// that need a [Putter] if the store is not one. It calls open once per rule. open must return an empty store that
+// nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run one after the other, but some call
+// the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) session.Store) {
 	t.Helper()
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {
-			err := r.on(t.Context(), open(t))
+			err := r.checkOn(t.Context(), open(t))
 			switch {
-			case errors.Is(err, errCannot):
+			case errors.Is(err, errNotCheckable):
 				t.Skip(err)
 			case err != nil:
 				t.Errorf("%v\nwhy it matters: %s", err, r.why)
@@ -38,7 +39,8 @@ func Run(t *testing.T, open func(t *testing.T) session.Store) {
 	}
 }
 
-// Test checks the rules of [Run] without a test. It returns nil, or one error that joins a [*storetest.Violation] for each rule that does not hold.
+// Test checks the rules of [Run] without a testing.T. It returns nil, or one error that joins a
+// [*storetest.Violation] for each broken rule. It leaves out the rules that Run skips.
 func Test(open func() (session.Store, error)) error {
 	var violations []error
 	for _, r := range rules() {
@@ -46,18 +48,18 @@ func Test(open func() (session.Store, error)) error {
 		if err != nil {
 			return fmt.Errorf("open a store: %w", err)
 		}
-		if err := r.on(context.Background(), store); err != nil && !errors.Is(err, errCannot) {
+		if err := r.checkOn(context.Background(), store); err != nil && !errors.Is(err, errNotCheckable) {
 			violations = append(violations, &storetest.Violation{Rule: r.name, Why: r.why, Err: err})
 		}
 	}
 	return errors.Join(violations...)
 }
 
-// errCannot is a rule's answer to a store that it cannot be checked with.
-var errCannot = errors.New("the rule cannot be checked here")
+// errNotCheckable is the error of a rule that needs more than the store has.
+var errNotCheckable = errors.New("the rule cannot be checked")
 
-// A rule is one promise of the contract. Rules are cut so that a store with one flaw breaks one rule: a check looks only at what its own rule promises, and the tests
-// hold it to that.
+// A rule is one promise of the contract. A store with one defect breaks one rule: each check looks only at what its
+// own rule promises, and the tests of this package verify that.
 type rule struct {
 	name, why string
 	check     func(ctx context.Context, store session.Store) error
@@ -66,41 +68,18 @@ type rule struct {
 func rules() []rule {
 	var all []rule
 	for _, some := range [][]rule{
-		attachRules, rowRules, freshRules, endRules, stalledRules, pageRules, cancelRules, guardRules, endedRules, historyRules, listenRules, contextRules,
+		attachRules, rowRules, freshRules, endRules, stalledRules, pageRules,
+		cancelRules, guardRules, endedRules, historyRules, listenRules, contextRules,
 	} {
 		all = append(all, some...)
 	}
 	return all
 }
 
-// patience bounds a check. Only a store that hangs, or a machine that is far too busy, needs it.
-var patience = time.Minute
+// checkTimeout limits a check. Only a store that hangs, or a very busy machine, needs it.
+var checkTimeout = time.Minute
 
-// on runs the check against a store that nobody else uses, and closes the store. A check whose calls hang is abandoned, and its goroutine stays behind.
-func (r rule) on(ctx context.Context, store session.Store) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	result := make(chan error, 1)
-	go func() {
-		err := errors.New("the check was ended by runtime.Goexit")
-		defer func() { result <- err }()
-		err = r.check(ctx, store)
-	}()
-	select {
-	case err := <-result:
-		return errors.Join(err, closeStore(store))
-	case <-time.After(patience + patience/10):
-		return fmt.Errorf("a call did not return within %v, although its context had ended", patience)
-	}
-}
-
-func closeStore(store session.Store) error {
-	closer, ok := store.(io.Closer)
-	if !ok {
-		return nil
-	}
-	if err := closer.Close(); err != nil {
-		return fmt.Errorf("close the store: %w", err)
-	}
-	return nil
+// checkOn runs the check and closes the store.
+func (r rule) checkOn(ctx context.Context, store session.Store) error {
+	return contract.Check(ctx, checkTimeout, store, func(ctx context.Context) error { return r.check(ctx, store) })
 }

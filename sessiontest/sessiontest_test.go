@@ -21,12 +21,13 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestMemoryKeepsEveryRule(t *testing.T) {
+func TestMemory(t *testing.T) {
 	sessiontest.Run(t, func(*testing.T) session.Store { return new(session.Memory) })
-	require.NoError(t, sessiontest.Test(func() (session.Store, error) { return standing(), nil }))
+	require.NoError(t, sessiontest.Test(func() (session.Store, error) { return frozen(), nil }))
 }
 
-func TestAStoreBrokenOnPurposeFailsItsRuleAndNoOther(t *testing.T) {
+// Each store has one flaw, and breaks one rule: the one that is about the flaw.
+func TestBrokenStores(t *testing.T) {
 	for _, b := range brokenStores() {
 		t.Run(b.flaw, func(t *testing.T) {
 			t.Parallel()
@@ -36,13 +37,13 @@ func TestAStoreBrokenOnPurposeFailsItsRuleAndNoOther(t *testing.T) {
 	}
 }
 
-func TestEveryRuleHasABrokenStore(t *testing.T) {
+func TestRulesHaveBrokenStores(t *testing.T) {
 	var broken []string
 	for _, b := range brokenStores() {
 		broken = append(broken, b.breaks)
 	}
 	for _, name := range sessiontest.RuleNames() {
-		assert.Contains(t, broken, name, "no store is broken on purpose for this rule")
+		assert.Contains(t, broken, name, "no broken store tests this rule")
 	}
 }
 
@@ -55,16 +56,17 @@ func TestRuleNamesAreUnique(t *testing.T) {
 // plain is a store that is neither a Putter nor a Listener.
 type plain struct{ session.Store }
 
-func TestRulesThatNeedMoreThanAStoreAreLeftOutWithoutIt(t *testing.T) {
-	require.NoError(t, sessiontest.Test(func() (session.Store, error) { return plain{standing()}, nil }))
+// A store that is not a Putter skips the rules that need one, and only those.
+func TestPlainStore(t *testing.T) {
+	require.NoError(t, sessiontest.Test(func() (session.Store, error) { return plain{frozen()}, nil }))
 	err := sessiontest.Test(func() (session.Store, error) {
 		return plain{attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = 1 })()}, nil
 	})
 	assert.Contains(t, violated(t, err), "attaching again counts the attempt")
 }
 
-func TestAStoreThatHangsIsReported(t *testing.T) {
-	defer sessiontest.SetPatience(20 * time.Millisecond)()
+func TestHangingStore(t *testing.T) {
+	defer sessiontest.SetCheckTimeout(20 * time.Millisecond)()
 	release := make(chan struct{})
 	defer close(release)
 	err := sessiontest.Test(func() (session.Store, error) {
@@ -79,10 +81,10 @@ func TestAStoreThatHangsIsReported(t *testing.T) {
 	assert.ErrorContains(t, err, "did not return within")
 }
 
-func TestAStoreThatDoesNotOpenOrCloseIsReported(t *testing.T) {
+func TestOpenAndCloseErrors(t *testing.T) {
 	flaw := errors.New("no such place")
 	require.ErrorIs(t, sessiontest.Test(func() (session.Store, error) { return nil, flaw }), flaw)
-	err := sessiontest.Test(func() (session.Store, error) { return closing{standing(), flaw}, nil })
+	err := sessiontest.Test(func() (session.Store, error) { return closing{frozen(), flaw}, nil })
 	require.ErrorIs(t, err, flaw)
 	assert.Len(t, violated(t, err), len(sessiontest.RuleNames()))
 }
@@ -94,8 +96,9 @@ type closing struct {
 
 func (c closing) Close() error { return c.err }
 
-// TestRunFailsTheSubtestNamedByTheRule runs this test binary as a child in which Run meets a broken store.
-func TestRunFailsTheSubtestNamedByTheRule(t *testing.T) {
+// TestRunFailure runs this test binary again. The child runs the suite with a broken store, and must fail the subtest
+// of the rule.
+func TestRunFailure(t *testing.T) {
 	const childVariable = "SESSIONTEST_RUN_BROKEN"
 	if os.Getenv(childVariable) != "" {
 		sessiontest.Run(t, func(*testing.T) session.Store { return brokenStores()[0].open() })
@@ -105,11 +108,12 @@ func TestRunFailsTheSubtestNamedByTheRule(t *testing.T) {
 	child.Env = append(os.Environ(), childVariable+"=1")
 	output, err := child.CombinedOutput()
 	require.Error(t, err)
-	assert.Contains(t, string(output), "--- FAIL: "+t.Name()+"/"+strings.ReplaceAll(brokenStores()[0].breaks, " ", "_"))
+	rule := strings.ReplaceAll(brokenStores()[0].breaks, " ", "_")
+	assert.Contains(t, string(output), "--- FAIL: "+t.Name()+"/"+rule)
 	assert.Equal(t, 1, strings.Count(string(output), "why it matters: "))
 }
 
-// violated returns the names of the rules that the error of Test is about.
+// violated returns the rules that the error of Test names.
 func violated(t *testing.T, err error) (names []string) {
 	t.Helper()
 	if err == nil {

@@ -8,36 +8,43 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var stalledRules = []rule{
 	{
 		"a session is stalled after more than the threshold, to the microsecond",
-		"exceeded means more than: at ten minutes and nothing a session is not stalled",
+		"exceeded means more than: at exactly ten minutes a session is not stalled",
 		func(ctx context.Context, store session.Store) error {
-			return stalledAround(ctx, store, "threshold", func(runID string, now time.Time, beyond time.Duration) session.Session {
-				return silent(runID, now, threshold+beyond)
-			}, func(s session.Session, now time.Time) bool { return now.Sub(s.LastEventAt) > threshold })
+			row := func(runID string, now time.Time, beyond time.Duration) session.Session {
+				return silentSession(runID, now, threshold+beyond)
+			}
+			return stalledAround(ctx, store, "threshold", row, func(s session.Session, now time.Time) bool {
+				return now.Sub(s.LastEventAt) > threshold
+			})
 		},
 	},
 	{
-		"a session is old enough from its minimal age on",
-		"eligible age includes the minimum",
+		"a session is old enough at its minimum age",
+		"the minimum age is included",
 		func(ctx context.Context, store session.Store) error {
-			return stalledAround(ctx, store, "minimal age", func(runID string, now time.Time, beyond time.Duration) session.Session {
-				s := silent(runID, now, time.Hour)
+			row := func(runID string, now time.Time, beyond time.Duration) session.Session {
+				s := silentSession(runID, now, time.Hour)
 				s.CreatedAt = now.Add(-minAge - beyond)
 				return s
-			}, func(s session.Session, now time.Time) bool { return now.Sub(s.CreatedAt) >= minAge })
+			}
+			return stalledAround(ctx, store, "minimum age", row, func(s session.Session, now time.Time) bool {
+				return now.Sub(s.CreatedAt) >= minAge
+			})
 		},
 	},
 	{
 		"a session without events is silent since its creation",
-		"a run that never gave a sign of life is the one that nobody else finds",
+		"nobody else finds a run that never had an event",
 		func(ctx context.Context, store session.Store) error {
 			return finds(ctx, store, []string{"old"}, func(now time.Time) []session.Session {
-				old, fresh := silent("old", now, 0), silent("new", now, 0)
+				old, fresh := silentSession("old", now, 0), silentSession("new", now, 0)
 				old.LastEventAt, fresh.LastEventAt = time.Time{}, time.Time{}
 				old.CreatedAt, fresh.CreatedAt = now.Add(-threshold-time.Minute), now.Add(-threshold+time.Minute)
 				return []session.Session{old, fresh}
@@ -50,18 +57,20 @@ var stalledRules = []rule{
 		func(ctx context.Context, store session.Store) error {
 			return finds(ctx, store, []string{"long and silent", "short and silent"}, func(now time.Time) []session.Session {
 				return []session.Session{
-					owning(silent("long", now, 50*time.Minute), time.Hour), owning(silent("long and silent", now, 70*time.Minute), time.Hour),
-					owning(silent("short", now, 30*time.Second), time.Minute), owning(silent("short and silent", now, 5*time.Minute), time.Minute),
+					withThreshold(silentSession("long", now, 50*time.Minute), time.Hour),
+					withThreshold(silentSession("long and silent", now, 70*time.Minute), time.Hour),
+					withThreshold(silentSession("short", now, 30*time.Second), time.Minute),
+					withThreshold(silentSession("short and silent", now, 5*time.Minute), time.Minute),
 				}
 			})
 		},
 	},
 	{
-		"a session whose threshold is off is never stalled",
-		"who switches the sweeper off for a session means it",
+		"a session with the threshold NoLimit is never stalled",
+		"a host can switch the sweeper off for a session",
 		func(ctx context.Context, store session.Store) error {
 			return finds(ctx, store, nil, func(now time.Time) []session.Session {
-				never := owning(silent("off", now, 1000*day), watchdog.NoLimit)
+				never := withThreshold(silentSession("off", now, 1000*day), watchdog.NoLimit)
 				never.CreatedAt = now.Add(-2000 * day)
 				return []session.Session{never}
 			})
@@ -69,31 +78,32 @@ var stalledRules = []rule{
 	},
 	{
 		"only active sessions are stalled",
-		"what has ended has no events any more, and would be cancelled by every pass for ever",
+		"an ended session has no more events, and every pass would cancel it again",
 		func(ctx context.Context, store session.Store) error {
 			return finds(ctx, store, []string{"active"}, func(now time.Time) []session.Session {
-				rows := []session.Session{silent("active", now, time.Hour)}
+				rows := []session.Session{silentSession("active", now, time.Hour)}
 				for _, status := range []session.Status{session.Cancelled, session.Interrupted, session.Finished} {
-					s := silent(string(status), now, time.Hour)
+					s := silentSession(string(status), now, time.Hour)
 					s.Status = status
 					rows = append(rows, s)
 					s.RunID += " of its own"
-					rows = append(rows, owning(s, time.Minute))
+					rows = append(rows, withThreshold(s, time.Minute))
 				}
 				return rows
 			})
 		},
 	},
 	{
-		"those come first that exceeded their thresholds first",
-		"with ten cancels a pass, whoever comes last has to wait: it must not always be the same one",
+		"sessions are ordered by when they exceeded their thresholds",
+		"with ten cancels a pass, the last sessions wait: it must not always be the same ones",
 		func(ctx context.Context, store session.Store) error {
-			return finds(ctx, store, []string{"60", "50 own", "40", "30 own", "20", "10 own", "1"}, func(now time.Time) []session.Session {
+			want := []string{"60", "50 own", "40", "30 own", "20", "10 own", "1"}
+			return finds(ctx, store, want, func(now time.Time) []session.Session {
 				beyond := func(runID string, minutes time.Duration, own time.Duration) session.Session {
 					if own == 0 {
-						return silent(runID, now, threshold+minutes*time.Minute)
+						return silentSession(runID, now, threshold+minutes*time.Minute)
 					}
-					return owning(silent(runID, now, own+minutes*time.Minute), own)
+					return withThreshold(silentSession(runID, now, own+minutes*time.Minute), own)
 				}
 				return []session.Session{
 					beyond("1", 1, 0), beyond("40", 40, 0), beyond("20", 20, 0), beyond("60", 60, 0),
@@ -103,10 +113,10 @@ var stalledRules = []rule{
 		},
 	},
 	{
-		"a stalled session is returned as its row is",
-		"the cancel is guarded by what was judged: a row that lost a digit on the way can never be cancelled",
+		"a stalled session is returned exactly as its row is",
+		"the cancel compares with the judged row: a row that lost a digit could never be cancelled",
 		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, home, time.Hour+123_457*time.Microsecond)
+			s, err := putSilent(ctx, store, homeRun, time.Hour+123_457*time.Microsecond)
 			if err != nil {
 				return err
 			}
@@ -125,11 +135,14 @@ var stalledRules = []rule{
 		},
 	},
 	{
-		"a session that cannot be read is told, is not stalled and hides no other",
-		"an error while judging is never a cancel, and one bad row never stops a pass",
+		"an unreadable session is reported, is not stalled and hides no other",
+		"an error must never cancel a session, and one bad row must never stop a pass",
 		func(ctx context.Context, store session.Store) error {
 			err := finds(ctx, store, []string{"before", "spoilt", "after"}, func(now time.Time) []session.Session {
-				return []session.Session{silent("before", now, 3*time.Hour), silent("spoilt", now, 2*time.Hour), silent("after", now, time.Hour)}
+				return []session.Session{
+					silentSession("before", now, 3*time.Hour), silentSession("spoilt", now, 2*time.Hour),
+					silentSession("after", now, time.Hour),
+				}
 			})
 			if err != nil {
 				return err
@@ -149,12 +162,12 @@ var stalledRules = []rule{
 	},
 }
 
-func owning(s session.Session, own time.Duration) session.Session {
+func withThreshold(s session.Session, own time.Duration) session.Session {
 	s.Threshold = own
 	return s
 }
 
-// finds puts the rows and checks which of them are stalled.
+// finds writes the rows and checks which of them are stalled.
 func finds(ctx context.Context, store session.Store, want []string, rows func(now time.Time) []session.Session) error {
 	now, err := clockOf(ctx, store)
 	if err != nil {
@@ -166,10 +179,14 @@ func finds(ctx context.Context, store session.Store, want []string, rows func(no
 	return findsOnly(ctx, store, want...)
 }
 
-// stalledAround puts rows on both sides of a limit, close to each other, with the query's threshold and with their own, and judges each by the time that the page was made at: so that a store whose clock shows
-// milliseconds, or stands still, meets the limit itself.
-func stalledAround(ctx context.Context, store session.Store, what string, row func(runID string, now time.Time, beyond time.Duration) session.Session,
-	stalled func(s session.Session, now time.Time) bool) error {
+// stalledAround writes rows close to a limit, on both sides of it, some with the query's threshold and some with
+// their own. It judges each row by the time of the page. So it tests the limit itself also with a clock that has only
+// milliseconds, or that stands still.
+func stalledAround(
+	ctx context.Context, store session.Store, limit string,
+	row func(runID string, now time.Time, beyond time.Duration) session.Session,
+	stalled func(s session.Session, now time.Time) bool,
+) error {
 	now, err := clockOf(ctx, store)
 	if err != nil {
 		return err
@@ -179,7 +196,7 @@ func stalledAround(ctx context.Context, store session.Store, what string, row fu
 		s := row(fmt.Sprintf("%+d ms", n), now, time.Duration(n)*time.Millisecond)
 		rows = append(rows, s)
 		s.RunID += " of its own"
-		rows = append(rows, owning(s, threshold))
+		rows = append(rows, withThreshold(s, threshold))
 	}
 	rows = append(rows, row("+1 µs", now, time.Microsecond), row("-1 µs", now, -time.Microsecond))
 	if err := put(ctx, store, rows...); err != nil {
@@ -193,9 +210,10 @@ func stalledAround(ctx context.Context, store session.Store, what string, row fu
 	for _, s := range page.Sessions {
 		found[s.RunID] = true
 	}
-	return each(rows, func(s session.Session) error {
+	return contract.Each(rows, func(s session.Session) error {
 		if want := stalled(s, page.Now); found[s.RunID] != want {
-			return fmt.Errorf("%v: made at %v, last active at %v: stalled is %v, want %v (%s)", page.Now, s.CreatedAt, s.LastEventAt, !want, want, what)
+			return fmt.Errorf("%s: created at %v, last active at %v: at %v stalled is %v, want %v",
+				limit, s.CreatedAt, s.LastEventAt, page.Now, !want, want)
 		}
 		return nil
 	})

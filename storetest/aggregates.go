@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
 var aggregateRules = []rule{
@@ -13,7 +14,7 @@ var aggregateRules = []rule{
 		"an aggregate without events is empty, and no error",
 		"a new run has no events: a watchdog that attaches to it must be able to tell that from a store that fails",
 		func(ctx context.Context, store watchdog.EventStore) error {
-			events, err := store.Read(ctx, watchdog.AggregateType, "never heard of")
+			events, err := store.Read(ctx, watchdog.AggregateType, "unknown")
 			if err != nil {
 				return fmt.Errorf("read an aggregate without events: %w", err)
 			}
@@ -34,44 +35,46 @@ var aggregateRules = []rule{
 	},
 	{
 		"a run and its layers are kept apart",
-		"a step's cancel, filed under run/step, read as the run's would end the whole session",
+		"a step's cancel, stored under run/step, would end the whole session if it were read as the run's",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return keptApart(ctx, store, "a", "a/b", "a/b/c", "a/", "ab", "b")
 		},
 	},
 	{
 		"nothing in an aggregate ID is a pattern",
-		"a query by LIKE, GLOB or a regular expression finds a stranger's cancel for every run with such a character in its ID",
+		"a query with LIKE, GLOB or a regular expression finds another run's cancel if the ID has such a character",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return keptApart(ctx, store, "r1n", "r_n", "r%", "%", "r*", "r?n", "r[1]n", "r.n", "^r", `r\_n`)
 		},
 	},
 	{
 		"case, accents and spaces in an aggregate ID count",
-		"a collation that takes R and r, é and e, or a trailing space for the same makes two runs one",
+		"a collation that treats R and r, é and e, or a trailing space as equal makes one run of two",
 		func(ctx context.Context, store watchdog.EventStore) error {
-			return keptApart(ctx, store, "run", "RUN", "Run", "rün", "run ", " run", "straße", "STRASSE", "\u00e9", "e\u0301", "e")
+			return keptApart(ctx, store,
+				"run", "RUN", "Run", "rün", "run ", " run", "straße", "STRASSE", "\u00e9", "e\u0301", "e")
 		},
 	},
 	{
-		"quotes and other marks in an aggregate ID are only characters",
-		"an ID that ends a quoted text, or that a driver cannot encode, is a run whose cancel cannot be recorded",
+		"quotes and other symbols in an aggregate ID are only characters",
+		"if an ID ends a quoted text, or a driver cannot encode it, the cancel of its run cannot be recorded",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return keptApart(ctx, store, "o'brien", "obrien", `"run"`, "`run`", "run;--", `\`, `\\`, "$1", "?1", ":id", "@id",
-				"#", "&amp;", "&", "null", "0", "00", "0.0", "1e1", "10", "日本語", "🜁🜂", "a\u200db", "\u202ea", "\ufeff", "a\u2028b")
+				"#", "&amp;", "&", "null", "0", "00", "0.0", "1e1", "10",
+				"日本語", "🜁🜂", "a\u200db", "\u202ea", "\ufeff", "a\u2028b")
 		},
 	},
 }
 
-// keptApart files an event under each aggregate ID and checks that each finds its own and no other.
+// keptApart appends an event to each aggregate and checks that each has its own event and no other.
 func keptApart(ctx context.Context, store watchdog.EventStore, aggregates ...string) error {
 	for i, aggregate := range aggregates {
-		if err := put(ctx, store, of(numbered(fmt.Sprint(i), i), aggregate)); err != nil {
+		if err := put(ctx, store, inAggregate(numbered(fmt.Sprint(i), i), aggregate)); err != nil {
 			return fmt.Errorf("aggregate %q: %w", aggregate, err)
 		}
 	}
 	var i int
-	return each(aggregates, func(aggregate string) error {
+	return contract.Each(aggregates, func(aggregate string) error {
 		i++
 		return holdsAt(ctx, store, aggregate, fmt.Sprint(i-1))
 	})

@@ -8,7 +8,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// brokenPlace is a place whose stores have one flaw together, and the rule that has to find it.
+// brokenPlace is a place whose stores have one flaw, and the rule that must find it.
 type brokenPlace struct {
 	flaw   string // completes "a store that …"
 	breaks string
@@ -17,16 +17,28 @@ type brokenPlace struct {
 
 func brokenPlaces() []brokenPlace {
 	return []brokenPlace{
-		{"forgets its events until somebody appends them again", "events are there after the store was opened again", place(flaws{hides: true})},
-		{"forgets its IDs when it is closed", "an ID stored before the store was opened again is still taken", place(flaws{forgetsIDs: true})},
-		{"does not look at what others wrote", "stores open at once see each other's events", place(flaws{blind: true})},
-		{"knows only the IDs it wrote", "stores open at once keep one event of an ID", place(flaws{alone: true})},
+		{
+			"loses its events until they are appended again", "events are stored when the store is opened again",
+			place(flaws{hidesOnClose: true}),
+		},
+		{
+			"forgets its IDs when it is closed", "an ID stored before the store was opened again is still taken",
+			place(flaws{forgetsIDs: true}),
+		},
+		{
+			"does not read what others wrote", "stores open at once see each other's events",
+			place(flaws{ignoresOthers: true}),
+		},
+		{
+			"knows only the IDs it wrote", "stores open at once keep one event of an ID",
+			place(flaws{ignoresOtherIDs: true}),
+		},
 	}
 }
 
-type flaws struct{ hides, forgetsIDs, blind, alone bool }
+type flaws struct{ hidesOnClose, forgetsIDs, ignoresOthers, ignoresOtherIDs bool }
 
-// shared is what all stores of one place have together.
+// shared is what all stores of one place share.
 type shared struct {
 	flaws
 	mu     sync.Mutex
@@ -67,7 +79,7 @@ func (h *handle) keep(e watchdog.Event) {
 		if h.at.forgetsIDs && r.closed < h.at.closed {
 			h.at.rows[i].event = e
 		}
-		if !h.at.alone || r.by[h] || r.closed < h.at.closed {
+		if !h.at.ignoresOtherIDs || r.by[h] || r.closed < h.at.closed {
 			r.by[h], h.at.rows[i].hidden = true, false
 			return
 		}
@@ -79,7 +91,7 @@ func (h *handle) Read(_ context.Context, kind, id string) (events []watchdog.Eve
 	h.at.mu.Lock()
 	defer h.at.mu.Unlock()
 	for _, r := range h.at.rows {
-		seen := !h.at.blind || r.by[h] || r.closed < h.at.closed
+		seen := !h.at.ignoresOthers || r.by[h] || r.closed < h.at.closed
 		if seen && !r.hidden && r.event.AggregateType == kind && r.event.AggregateID == id {
 			events = append(events, r.event)
 		}
@@ -93,7 +105,7 @@ func (h *handle) Close() error {
 	defer h.at.mu.Unlock()
 	h.at.closed++
 	for i := range h.at.rows {
-		h.at.rows[i].hidden = h.at.hides
+		h.at.rows[i].hidden = h.at.hidesOnClose
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 
 var brokenOrder = []broken{
 	{
-		"orders by ID", "events are ordered by time, whatever order they came in",
+		"orders by ID", "events are ordered by time, in whatever order they were appended",
 		reads(func(events []watchdog.Event) ([]watchdog.Event, error) {
 			slices.SortFunc(events, func(a, b watchdog.Event) int { return cmp.Compare(a.ID, b.ID) })
 			return events, nil
@@ -24,7 +24,9 @@ var brokenOrder = []broken{
 	},
 	{
 		"leaves events of one time in the order they came", "events of one microsecond are ordered by ID, byte by byte",
-		func() watchdog.EventStore { return sortedBy(func(_ watchdog.Event, place int) int { return place }) },
+		func() watchdog.EventStore {
+			return sortedBy(func(_ watchdog.Event, position int) int { return position })
+		},
 	},
 	{
 		"orders before it cuts off nanoseconds", "events of one microsecond are ordered by ID, byte by byte",
@@ -33,7 +35,7 @@ var brokenOrder = []broken{
 		},
 	},
 	{
-		"orders as a dictionary does", "events of one microsecond are ordered by ID, byte by byte",
+		"orders without regard to case", "events of one microsecond are ordered by ID, byte by byte",
 		reads(func(events []watchdog.Event) ([]watchdog.Event, error) {
 			slices.SortFunc(events, func(a, b watchdog.Event) int {
 				return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(strings.ToLower(a.ID), strings.ToLower(b.ID)))
@@ -43,13 +45,13 @@ var brokenOrder = []broken{
 	},
 }
 
-// sortedBy returns a store that orders by time and then by what the key makes of an event and its place in the batch.
-func sortedBy(key func(e watchdog.Event, place int) int) watchdog.EventStore {
+// sortedBy returns a store that orders by time and then by a key of the event and its position in the batch.
+func sortedBy(key func(e watchdog.Event, position int) int) watchdog.EventStore {
 	var keys sync.Map
 	return &altered{
 		append: func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error {
-			for place, e := range events {
-				keys.LoadOrStore(e.ID, key(e, place))
+			for position, e := range events {
+				keys.LoadOrStore(e.ID, key(e, position))
 			}
 			return m.Append(ctx, events...)
 		},
@@ -71,11 +73,11 @@ var brokenTimes = []broken{
 		writesChanged(func(e *watchdog.Event) { e.Timestamp = e.Timestamp.Truncate(time.Millisecond) }),
 	},
 	{
-		"rounds to the microsecond", "what is below a microsecond is cut off, not rounded",
+		"rounds to the microsecond", "times are cut off below the microsecond, not rounded",
 		writesChanged(func(e *watchdog.Event) { e.Timestamp = e.Timestamp.Round(time.Microsecond) }),
 	},
 	{
-		"cuts off towards 1970", "what is below a microsecond is cut off, not rounded",
+		"cuts off towards 1970", "times are cut off below the microsecond, not rounded",
 		writesChanged(func(e *watchdog.Event) {
 			if e.Timestamp.Unix() < 0 && e.Timestamp.Nanosecond()%1000 != 0 {
 				e.Timestamp = e.Timestamp.Add(time.Microsecond)
@@ -83,11 +85,11 @@ var brokenTimes = []broken{
 		}),
 	},
 	{
-		"returns the zone of its server", "times come back in UTC",
+		"returns the zone of its server", "times are read in UTC",
 		readsChanged(func(e *watchdog.Event) { e.Timestamp = e.Timestamp.In(time.FixedZone("server", 0)) }),
 	},
 	{
-		"takes the clock time of any zone for UTC", "times of other zones are converted",
+		"reads the clock time of any zone as UTC", "times of other zones are converted",
 		writesChanged(func(e *watchdog.Event) {
 			_, offset := e.Timestamp.Zone()
 			e.Timestamp = e.Timestamp.Add(time.Duration(offset) * time.Second)
@@ -110,15 +112,15 @@ var brokenAggregates = []broken{
 		}),
 	},
 	{
-		"asks for the ID only", "aggregates of one ID and different types are kept apart",
+		"compares the ID only", "aggregates of one ID and different types are kept apart",
 		matching(func(askedType, askedID, _, storedID string) bool { return askedID == storedID }),
 	},
 	{
-		"asks for a prefix", "a run and its layers are kept apart",
+		"finds a prefix", "a run and its layers are kept apart",
 		matchingID(func(asked, stored string) bool { return asked == stored || strings.HasPrefix(stored, asked+"/") }),
 	},
 	{
-		"asks with a pattern", "nothing in an aggregate ID is a pattern",
+		"takes the ID for a pattern", "nothing in an aggregate ID is a pattern",
 		matchingID(func(asked, stored string) bool {
 			found, _ := path.Match(strings.NewReplacer("%", "*", "_", "?").Replace(asked), stored)
 			return asked == stored || found && strings.ContainsAny(asked, "%_")
@@ -135,7 +137,7 @@ var brokenAggregates = []broken{
 		}),
 	},
 	{
-		"takes numbers in IDs for numbers", "quotes and other marks in an aggregate ID are only characters",
+		"compares IDs as numbers", "quotes and other symbols in an aggregate ID are only characters",
 		matchingID(func(asked, stored string) bool {
 			x, notX := strconv.ParseFloat(asked, 64)
 			y, notY := strconv.ParseFloat(stored, 64)
@@ -143,7 +145,7 @@ var brokenAggregates = []broken{
 		}),
 	},
 	{
-		"drops quotes", "quotes and other marks in an aggregate ID are only characters",
+		"drops quotes", "quotes and other symbols in an aggregate ID are only characters",
 		matchingID(func(asked, stored string) bool {
 			return strings.ReplaceAll(asked, "'", "") == strings.ReplaceAll(stored, "'", "")
 		}),
@@ -156,7 +158,7 @@ func matchingID(match func(asked, stored string) bool) func() watchdog.EventStor
 	})
 }
 
-// matching returns a store that answers with the events of every aggregate that matches.
+// matching returns a store that reads the events of all matching aggregates.
 func matching(match func(askedType, askedID, storedType, storedID string) bool) func() watchdog.EventStore {
 	return func() watchdog.EventStore {
 		type aggregate struct{ kind, id string }
@@ -185,7 +187,7 @@ func matching(match func(askedType, askedID, storedType, storedID string) bool) 
 
 var brokenOwnership = []broken{
 	{
-		"hands out its own payloads", "what Read returned belongs to the caller",
+		"returns its own payloads", "what Read returned belongs to the caller",
 		func() watchdog.EventStore {
 			var handedOut sync.Map
 			return &altered{read: func(m *watchdog.Memory, ctx context.Context, kind, id string) ([]watchdog.Event, error) {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// broken is a store with one flaw, and the rule that has to find it.
+// broken is a store with one flaw, and the rule that must find it.
 type broken struct {
 	flaw   string // completes "a store that …"
 	breaks string
@@ -40,12 +40,14 @@ func (a *altered) Read(ctx context.Context, aggregateType, aggregateID string) (
 	return a.read(&a.memory, ctx, aggregateType, aggregateID)
 }
 
-// writes breaks a store in what it does with a batch.
-func writes(how func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error) func() watchdog.EventStore {
+// writes returns a store with another Append.
+func writes(
+	how func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error,
+) func() watchdog.EventStore {
 	return func() watchdog.EventStore { return &altered{append: how} }
 }
 
-// writesChanged breaks a store in what it keeps of each event.
+// writesChanged returns a store that changes each event before it stores it.
 func writesChanged(change func(e *watchdog.Event)) func() watchdog.EventStore {
 	return writes(func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error {
 		events = slices.Clone(events)
@@ -56,7 +58,7 @@ func writesChanged(change func(e *watchdog.Event)) func() watchdog.EventStore {
 	})
 }
 
-// refuses breaks a store with an error for some batches.
+// refuses returns a store that fails for some batches.
 func refuses(which func(events []watchdog.Event) error) func() watchdog.EventStore {
 	return writes(func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error {
 		if err := which(events); err != nil {
@@ -66,7 +68,7 @@ func refuses(which func(events []watchdog.Event) error) func() watchdog.EventSto
 	})
 }
 
-// reads breaks a store in what it answers.
+// reads returns a store that changes what it reads.
 func reads(change func(events []watchdog.Event) ([]watchdog.Event, error)) func() watchdog.EventStore {
 	return func() watchdog.EventStore {
 		return &altered{read: func(m *watchdog.Memory, ctx context.Context, kind, id string) ([]watchdog.Event, error) {
@@ -79,7 +81,7 @@ func reads(change func(events []watchdog.Event) ([]watchdog.Event, error)) func(
 	}
 }
 
-// readsChanged breaks a store in what it returns of each event.
+// readsChanged returns a store that changes each event that it reads.
 func readsChanged(change func(e *watchdog.Event)) func() watchdog.EventStore {
 	return reads(func(events []watchdog.Event) ([]watchdog.Event, error) {
 		for i := range events {

@@ -13,7 +13,7 @@ import (
 
 var brokenPayloads = []broken{
 	{
-		"puts numbers through a float", "numbers in a payload stay exact",
+		"converts numbers to floats", "numbers in a payload stay exact",
 		writesPayload(func(object map[string]any) map[string]any { return object }),
 	},
 	{
@@ -39,7 +39,7 @@ var brokenPayloads = []broken{
 		}),
 	},
 	{
-		"shows the mark it made", "no key is added to a payload",
+		"returns the event_version that it added", "no key is added to a payload",
 		writesKeys(func(keys map[string]json.RawMessage) {
 			if _, own := keys["event_version"]; !own {
 				keys["event_version"] = json.RawMessage("1")
@@ -47,7 +47,7 @@ var brokenPayloads = []broken{
 		}),
 	},
 	{
-		"takes away a mark it did not make", "an event_version that a payload has of its own stays",
+		"removes an event_version that it did not add", "a payload keeps an event_version of its own",
 		writesKeys(func(keys map[string]json.RawMessage) { delete(keys, "event_version") }),
 	},
 	{
@@ -63,7 +63,7 @@ var brokenPayloads = []broken{
 	},
 }
 
-// writesPayload decodes and encodes payloads as a careless program does.
+// writesPayload decodes payloads and encodes them again, without care for numbers.
 func writesPayload(change func(map[string]any) map[string]any) func() watchdog.EventStore {
 	return writesChanged(func(e *watchdog.Event) {
 		var object map[string]any
@@ -73,7 +73,7 @@ func writesPayload(change func(map[string]any) map[string]any) func() watchdog.E
 	})
 }
 
-// writesKeys changes the keys of payloads and leaves the values as they are.
+// writesKeys changes the keys of payloads, and keeps the other values byte by byte.
 func writesKeys(change func(map[string]json.RawMessage)) func() watchdog.EventStore {
 	return writesChanged(func(e *watchdog.Event) {
 		var keys map[string]json.RawMessage
@@ -90,13 +90,13 @@ func withPayload(e watchdog.Event, payload any) watchdog.Event {
 }
 
 const (
-	appendAfterEnd = "an append under a context that has ended stores nothing and returns the context's error"
-	readAfterEnd   = "a read under a context that has ended returns the context's error"
+	appendAfterEnd = "an append with a done context stores nothing and returns the context's error"
+	readAfterEnd   = "a read with a done context returns the context's error"
 )
 
 var brokenContexts = []broken{
 	{
-		"appends whatever the context says", appendAfterEnd,
+		"ignores the context of an append", appendAfterEnd,
 		writes(func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error {
 			return m.Append(context.WithoutCancel(ctx), events...)
 		}),
@@ -117,7 +117,7 @@ var brokenContexts = []broken{
 		}),
 	},
 	{
-		"reads whatever the context says", readAfterEnd,
+		"ignores the context of a read", readAfterEnd,
 		func() watchdog.EventStore {
 			return &altered{read: func(m *watchdog.Memory, ctx context.Context, kind, id string) ([]watchdog.Event, error) {
 				return m.Read(context.WithoutCancel(ctx), kind, id)
@@ -132,11 +132,11 @@ const (
 	readAfterWrite = "a read sees what was appended before it"
 )
 
-// The flaws of concurrency are counted and not left to chance: what two callers do to each other once in a while, these
-// stores do every time to the third append of an ID and to the eleventh of an aggregate.
+// The flaws of concurrency do not depend on timing: these stores count, and fail at the third append of an ID and at
+// the eleventh of an aggregate.
 var brokenConcurrency = []broken{
 	{
-		"fails those who come while it is busy", oneIDAtOnce,
+		"fails calls while it is busy", oneIDAtOnce,
 		func() watchdog.EventStore {
 			return overlaid(func(_, again watchdog.Event, o *overlay) error {
 				if o.count[again.ID] > 2 {
@@ -147,7 +147,7 @@ var brokenConcurrency = []broken{
 		},
 	},
 	{
-		"looks and then writes, and others do between", oneIDAtOnce,
+		"checks the ID and then writes, without a lock", oneIDAtOnce,
 		func() watchdog.EventStore {
 			return overlaid(func(_, again watchdog.Event, o *overlay) error {
 				if o.count[again.ID] > 2 {
@@ -158,7 +158,7 @@ var brokenConcurrency = []broken{
 		},
 	},
 	{
-		"loses what comes while it is busy", allAtOnce,
+		"loses appends while it is busy", allAtOnce,
 		func() watchdog.EventStore {
 			var mu sync.Mutex
 			stored := map[string]int{}

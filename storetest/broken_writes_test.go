@@ -12,7 +12,7 @@ import (
 
 var brokenFields = []broken{
 	{
-		"drops the consensus ID", "every field comes back as it was appended",
+		"drops the consensus ID", "every field is read as it was appended",
 		writesChanged(func(e *watchdog.Event) {
 			if e.ConsensusID == "consensus-1" {
 				e.ConsensusID = ""
@@ -50,7 +50,7 @@ var brokenFields = []broken{
 
 var brokenRefusals = []broken{
 	{
-		"takes a payload that is an array", "an event with a flaw is refused as ErrInvalid",
+		"takes a payload that is an array", "an invalid event is refused with ErrInvalid",
 		writesChanged(func(e *watchdog.Event) {
 			if strings.HasPrefix(string(e.Payload), "[") {
 				e.Payload = []byte(`{"list":` + string(e.Payload) + `}`)
@@ -58,7 +58,7 @@ var brokenRefusals = []broken{
 		}),
 	},
 	{
-		"returns an error of its own for an invalid event", "an event with a flaw is refused as ErrInvalid",
+		"returns an error of its own for an invalid event", "an invalid event is refused with ErrInvalid",
 		writes(func(m *watchdog.Memory, ctx context.Context, events []watchdog.Event) error {
 			err := m.Append(ctx, events...)
 			if errors.Is(err, watchdog.ErrInvalid) {
@@ -109,7 +109,7 @@ var brokenBatches = []broken{
 		}),
 	},
 	{
-		"has a limit of parameters per statement", "a batch of ten thousand events is stored whole",
+		"has a limit of parameters per statement", "a batch of ten thousand events is stored completely",
 		refuses(func(events []watchdog.Event) error {
 			if len(events)*7 > 65_535 {
 				return errors.New("too many SQL variables")
@@ -121,10 +121,11 @@ var brokenBatches = []broken{
 
 var brokenIdentity = []broken{
 	{
-		"stores an event again when it is the same", "an event appended again is kept once, and that is a success",
+		"stores an event again when it is the same", "an event appended again is kept once, without an error",
 		func() watchdog.EventStore {
 			return overlaid(func(stored, again watchdog.Event, o *overlay) error {
-				if string(stored.Payload) == string(again.Payload) && stored.Type == again.Type && stored.AggregateID == again.AggregateID {
+				if string(stored.Payload) == string(again.Payload) && stored.Type == again.Type &&
+					stored.AggregateID == again.AggregateID {
 					o.doubled[again.ID] = true
 				}
 				return nil
@@ -192,7 +193,7 @@ var brokenIdentity = []broken{
 		}),
 	},
 	{
-		"has an ID per aggregate", "an ID is taken in all aggregates once it is in one",
+		"has an ID per aggregate", "an ID that is stored in one aggregate is taken in all",
 		func() watchdog.EventStore {
 			return overlaid(func(stored, again watchdog.Event, o *overlay) error {
 				if stored.AggregateID != again.AggregateID {
@@ -219,7 +220,7 @@ var brokenIdentity = []broken{
 	},
 }
 
-// overlay is what a store with an odd idea of IDs answers beside what its Memory holds.
+// overlay changes what a store reads from its Memory, by event ID.
 type overlay struct {
 	mu       sync.Mutex
 	first    map[string]watchdog.Event
@@ -229,7 +230,7 @@ type overlay struct {
 	added    []watchdog.Event
 }
 
-// overlaid returns a store that calls again when a single event comes whose ID is taken.
+// overlaid returns a store that calls again when a single event is appended whose ID is taken.
 func overlaid(again func(stored, again watchdog.Event, o *overlay) error) watchdog.EventStore {
 	o := &overlay{
 		first: map[string]watchdog.Event{}, count: map[string]int{},
@@ -240,7 +241,7 @@ func overlaid(again func(stored, again watchdog.Event, o *overlay) error) watchd
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			if len(events) == 1 && events[0].Validate() == nil {
-				if err := o.meet(events[0], again); err != nil {
+				if err := o.appended(events[0], again); err != nil {
 					return err
 				}
 			}
@@ -250,12 +251,12 @@ func overlaid(again func(stored, again watchdog.Event, o *overlay) error) watchd
 			o.mu.Lock()
 			defer o.mu.Unlock()
 			events, err := m.Read(ctx, kind, id)
-			return o.over(events, kind, id), err
+			return o.apply(events, kind, id), err
 		},
 	}
 }
 
-func (o *overlay) meet(e watchdog.Event, again func(stored, again watchdog.Event, o *overlay) error) error {
+func (o *overlay) appended(e watchdog.Event, again func(stored, again watchdog.Event, o *overlay) error) error {
 	stored, taken := o.first[e.ID]
 	o.count[e.ID]++
 	if taken {
@@ -266,7 +267,7 @@ func (o *overlay) meet(e watchdog.Event, again func(stored, again watchdog.Event
 	return nil
 }
 
-func (o *overlay) over(events []watchdog.Event, kind, id string) (answer []watchdog.Event) {
+func (o *overlay) apply(events []watchdog.Event, kind, id string) (answer []watchdog.Event) {
 	for _, e := range events {
 		if other, replaced := o.replaced[e.ID]; replaced {
 			e = other

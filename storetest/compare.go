@@ -9,8 +9,8 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// differs says in which column an event that was read is not the one that was appended. Of the payload it asks only
-// that the keys appended are there: what else may be in it is a rule of its own.
+// differs returns an error if a field of the event that was read differs from the appended one. In the payload it
+// checks only the appended keys: whether there are more is a rule of its own.
 func differs(got, want watchdog.Event) error {
 	for _, column := range []struct{ name, got, want string }{
 		{"id", got.ID, want.ID},
@@ -20,16 +20,16 @@ func differs(got, want watchdog.Event) error {
 		{"consensus_id", got.ConsensusID, want.ConsensusID},
 	} {
 		if column.got != column.want {
-			return fmt.Errorf("event %q: %s came back as %q, appended was %q", want.ID, column.name, column.got, column.want)
+			return fmt.Errorf("event %q: %s was read as %q, want %q as appended", want.ID, column.name, column.got, column.want)
 		}
 	}
 	if !got.Timestamp.Equal(want.Timestamp) {
-		return fmt.Errorf("event %q: timestamp came back as %v, appended was %v", want.ID, got.Timestamp, want.Timestamp)
+		return fmt.Errorf("event %q: timestamp was read as %v, want %v as appended", want.ID, got.Timestamp, want.Timestamp)
 	}
 	return carries(got.Payload, want.Payload)
 }
 
-// carries says which key of the payload want is missing or different in got.
+// carries returns an error if a key of want is missing or different in got.
 func carries(got, want json.RawMessage) error {
 	if bytes.Equal(got, want) {
 		return nil
@@ -43,9 +43,9 @@ func carries(got, want json.RawMessage) error {
 		return err
 	}
 	for key, value := range wantKeys {
-		back, there := gotKeys[key]
-		if !there {
-			return fmt.Errorf("key %q of the payload is gone: read %s, appended %s", key, brief(got), brief(want))
+		back, exists := gotKeys[key]
+		if !exists {
+			return fmt.Errorf("key %q of the payload is missing: read %s, appended %s", key, brief(got), brief(want))
 		}
 		if !same(back, value) {
 			return fmt.Errorf("key %q of the payload changed: read %s, appended %s", key, brief(got), brief(want))
@@ -54,18 +54,18 @@ func carries(got, want json.RawMessage) error {
 	return nil
 }
 
-// keys decodes a payload without putting its numbers through a float.
+// keys decodes a payload without converting its numbers to floats.
 func keys(payload json.RawMessage) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(payload))
 	decoder.UseNumber()
 	var object map[string]any
 	if err := decoder.Decode(&object); err != nil || object == nil {
-		return nil, fmt.Errorf("payload came back as %s, which is not one JSON object: %w", brief(payload), err)
+		return nil, fmt.Errorf("payload was read as %s, which is not one JSON object: %w", brief(payload), err)
 	}
 	return object, nil
 }
 
-// same compares decoded JSON by what it means: the order of keys and the spelling of a number do not count.
+// same compares decoded JSON. The order of keys and the notation of numbers do not matter.
 func same(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -84,7 +84,7 @@ func same(a, b any) bool {
 
 func sameObject(a, b map[string]any) bool {
 	for key := range a {
-		if _, there := b[key]; !there || !same(a[key], b[key]) {
+		if _, exists := b[key]; !exists || !same(a[key], b[key]) {
 			return false
 		}
 	}
@@ -109,11 +109,11 @@ func sameNumber(a, b json.Number) bool {
 	return okX && okY && x.Cmp(y) == 0
 }
 
-// brief keeps a large payload out of a failure's text.
+// brief shortens a large payload for an error.
 func brief(payload json.RawMessage) string {
-	const enough = 300
-	if len(payload) <= enough {
+	const limit = 300
+	if len(payload) <= limit {
 		return string(payload)
 	}
-	return fmt.Sprintf("%s… (%d bytes)", payload[:enough], len(payload))
+	return fmt.Sprintf("%s… (%d bytes)", payload[:limit], len(payload))
 }

@@ -1,35 +1,34 @@
 package storetest
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-// callers is how many goroutines call a store at once.
+// callers is how many goroutines call a store at the same time.
 const callers = 16
 
 var concurrencyRules = []rule{
 	{
 		"one ID appended by many at once is kept once, and all succeed",
-		"a timer, a poll and other processes fire for one window at the same moment: there is one cancel, and each of them reports that one",
+		"a timer, a poll and other processes fire for one window at one moment: all must report the one stored cancel",
 		func(ctx context.Context, store watchdog.EventStore) error { return raceForOneID(ctx, store) },
 	},
 	{
 		"many appends at once are all kept",
-		"many runs share one store; an append that returned nil and is not there is a cancel that never happened",
+		"many runs share one store; if an append returned nil and was not stored, a cancel is lost",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			const perCaller = 8
 			var want []string
 			for i := range callers * perCaller {
 				want = append(want, fmt.Sprint("event-", i))
 			}
-			err := atOnce(func(caller int) error {
-				return each(want[caller*perCaller:][:perCaller], func(id string) error {
+			err := contract.AtOnce(callers, func(caller int) error {
+				return contract.Each(want[caller*perCaller:][:perCaller], func(id string) error {
 					return put(ctx, store, numbered(id, caller))
 				})
 			})
@@ -38,7 +37,7 @@ var concurrencyRules = []rule{
 	},
 	{
 		"a read sees what was appended before it",
-		"a watchdog appends its cancel and then reads which one is stored; an answer from before, kept somewhere, says there is none",
+		"a watchdog appends its cancel and then reads which one is stored; a cached answer would say that there is none",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
 				put(ctx, store, numbered("a", 1)), holds(ctx, store, "a"),
@@ -48,14 +47,14 @@ var concurrencyRules = []rule{
 	},
 }
 
-// raceForOneID appends one ID through all the stores at once, each caller with a payload of its own, and checks that
-// every caller reads the same event afterwards.
+// raceForOneID appends one ID through all stores at once, with a different payload from each caller. It checks that all
+// callers then read the same event.
 func raceForOneID(ctx context.Context, stores ...watchdog.EventStore) error {
 	seen := make([]string, callers)
-	err := atOnce(func(caller int) error {
+	err := contract.AtOnce(callers, func(caller int) error {
 		store, e := stores[caller%len(stores)], numbered("contested", 1)
 		e.Payload = fmt.Appendf(nil, `{"caller":%d}`, caller)
-		got, err := keep(ctx, store, e)
+		got, err := roundTrip(ctx, store, e)
 		seen[caller] = string(got.Payload)
 		return err
 	})
@@ -68,19 +67,4 @@ func raceForOneID(ctx context.Context, stores ...watchdog.EventStore) error {
 		}
 	}
 	return holds(ctx, stores[0], "contested")
-}
-
-// atOnce runs the call in all callers' goroutines, which start together, and returns one of their errors.
-func atOnce(call func(caller int) error) error {
-	var all sync.WaitGroup
-	start, errs := make(chan struct{}), make([]error, callers)
-	for caller := range callers {
-		all.Go(func() {
-			<-start
-			errs[caller] = call(caller)
-		})
-	}
-	close(start)
-	all.Wait()
-	return cmp.Or(errs...)
 }

@@ -4,54 +4,45 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
 var contextRules = []rule{
 	{
-		"an append under a context that has ended stores nothing and returns the context's error",
-		"a watchdog gives a store its record timeout and no more: what was reported as not stored must not turn up later",
+		"an append with a done context stores nothing and returns the context's error",
+		"a watchdog waits only for its record timeout: an event that was reported as not stored must not appear later",
 		func(ctx context.Context, store watchdog.EventStore) error {
-			if err := put(ctx, store, numbered("witness", 0)); err != nil {
+			if err := put(ctx, store, numbered("before", 0)); err != nil {
 				return err
 			}
-			return underEnded(ctx, func(ended context.Context) error {
-				err := store.Append(ended, numbered("late", 1))
+			return contract.WithDoneContexts(ctx, func(done context.Context) error {
+				err := store.Append(done, numbered("late", 1))
 				return errors.Join(
-					isOf(ended, "Append", err),
-					refused(ctx, store, err, "witness", "append under a context that has ended"),
+					wrapsContextError(done, "Append", err),
+					refused(ctx, store, err, "before", "append with a done context"),
 				)
 			})
 		},
 	},
 	{
-		"a read under a context that has ended returns the context's error",
-		"whoever asked has gone: an answer that looks like an empty run, or a wait, is worse than the error",
+		"a read with a done context returns the context's error",
+		"the caller no longer waits: an answer that looks like an empty run is worse than the error",
 		func(ctx context.Context, store watchdog.EventStore) error {
-			return underEnded(ctx, func(ended context.Context) error {
-				_, err := store.Read(ended, watchdog.AggregateType, home)
-				return isOf(ended, "Read", err)
+			return contract.WithDoneContexts(ctx, func(done context.Context) error {
+				_, err := store.Read(done, watchdog.AggregateType, runID)
+				return wrapsContextError(done, "Read", err)
 			})
 		},
 	},
 }
 
-// underEnded runs a call under a cancelled context and under one whose deadline has passed.
-func underEnded(ctx context.Context, call func(context.Context) error) error {
-	cancelled, cancel := context.WithCancel(ctx)
-	cancel()
-	expired, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
-	defer cancel()
-	return errors.Join(call(cancelled), call(expired))
-}
-
-func isOf(ended context.Context, call string, err error) error {
+func wrapsContextError(done context.Context, call string, err error) error {
 	switch {
 	case err == nil:
 		return fmt.Errorf("%s returned nil", call)
-	case !errors.Is(err, ended.Err()):
+	case !errors.Is(err, done.Err()):
 		return fmt.Errorf("%s returned an error that does not wrap the context's: %w", call, err)
 	}
 	return nil

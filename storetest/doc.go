@@ -1,4 +1,4 @@
-// Package storetest says whether a [watchdog.EventStore] is right, as testing/fstest does for an fs.FS.
+// Package storetest tests an implementation of [watchdog.EventStore], as testing/fstest tests an fs.FS.
 //
 // # One call in a store's own tests
 //
@@ -6,19 +6,20 @@
 //		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return openEmpty(t) })
 //	}
 //
-// [Run] checks the contract rule by rule. Each rule is a subtest named by a sentence, gets an empty store of its own,
-// and when it fails prints what went wrong and why a guard or its host depends on it.
+// [Run] checks the contract rule by rule. Each rule is a subtest named by a sentence and gets an empty store of its
+// own. When it fails it prints what went wrong, and why a guard or its host depends on the rule.
 //
 // # Stores that outlive their process
 //
-// [RunDurable] adds the rules of a store whose events are still there when it is opened again, and which several
-// processes may have open at once. It does not kill a process or pull a plug: a test that does belongs to the store.
+// [RunDurable] adds the rules of a store that keeps its events when it is closed and opened again, and that several
+// processes may open at once. It does not kill a process or cut the power: a store needs tests of its own for that.
 //
 // # Without a test
 //
-// [Test] and [TestDurable] check the same rules and return what was violated as one error, each part a [*Violation].
+// [Test] and [TestDurable] check the same rules without a testing.T. They return one error that joins a [*Violation]
+// for each broken rule.
 //
-// Package storetest does not measure speed, does not look into files or tables, and does not check what
-// [watchdog.EventStore] leaves open: the order of keys in a payload, the text of an error, what is done with an
-// event ID after a failed append.
+// Package storetest does not measure speed and does not read files or tables. It does not check what
+// [watchdog.EventStore] leaves open: the order of the keys in a payload, the text of an error, and whether an event ID
+// is taken after a failed append.
 package storetest

@@ -7,29 +7,33 @@ import (
 	"testing"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-// RunDurable checks a store that outlives its process, each rule in a subtest: what was appended is there when the
-// store is opened again, and stores open at once on one place act as one. It calls place once per rule, for an empty
-// place such as a folder; what place returns opens a store there, as often as it is called, and the stores are
-// closed by RunDurable if they are an [io.Closer]. It does not include the rules of [Run].
+// RunDurable checks a store that outlives its process, each rule in a subtest: a store that is opened again has the
+// appended events, and stores that are open in one place at once share their events. It calls place once per rule.
+// place must prepare an empty place, such as a folder, and return a function that opens a store there; RunDurable may
+// call that function several times. It closes the stores if they are an [io.Closer]. It does not check the rules of
+// [Run].
 func RunDurable(t *testing.T, place func(t *testing.T) (open func() (watchdog.EventStore, error))) {
 	t.Helper()
 	for _, r := range durableRules {
 		t.Run(r.name, func(t *testing.T) {
 			at := place(t)
-			r.report(t, inTime(t.Context(), func(ctx context.Context) error { return r.check(ctx, at) }))
+			r.report(t, contract.Within(t.Context(), checkTimeout, func(ctx context.Context) error { return r.check(ctx, at) }))
 		})
 	}
 }
 
-// TestDurable checks the rules of [RunDurable] without a test. It returns nil, or one error that joins a
-// [*Violation] for each rule that does not hold.
+// TestDurable checks the rules of [RunDurable] without a testing.T. It returns nil, or one error that joins a
+// [*Violation] for each broken rule.
 func TestDurable(place func() (open func() (watchdog.EventStore, error))) error {
 	var violations []error
 	for _, r := range durableRules {
 		at := place()
-		err := inTime(context.Background(), func(ctx context.Context) error { return r.check(ctx, at) })
+		err := contract.Within(context.Background(), checkTimeout, func(ctx context.Context) error {
+			return r.check(ctx, at)
+		})
 		if err != nil {
 			violations = append(violations, r.violation(err))
 		}
@@ -56,8 +60,8 @@ func (r durableRule) report(t *testing.T, err error) {
 
 var durableRules = []durableRule{
 	{
-		"events are there after the store was opened again",
-		"the event store is what remembers, after a crash or a restart, that a run was cancelled and why",
+		"events are stored when the store is opened again",
+		"after a crash or a restart only the event store knows that a run was cancelled, and why",
 		func(ctx context.Context, open opener) error {
 			return errors.Join(
 				withStore(open, func(store watchdog.EventStore) error { return put(ctx, store, numbered("a", 1)) }),
@@ -67,7 +71,7 @@ var durableRules = []durableRule{
 	},
 	{
 		"an ID stored before the store was opened again is still taken",
-		"a restarted process fires the same cancel once more: it has to find the stored one, not add a second",
+		"a restarted process fires the same cancel again: it must find the stored one and not add a second",
 		func(ctx context.Context, open opener) error {
 			first, second := numbered("a", 1), numbered("a", 1)
 			second.Payload = []byte(`{"n":2}`)
@@ -81,7 +85,7 @@ var durableRules = []durableRule{
 	},
 	{
 		"stores open at once see each other's events",
-		"a second process that attaches to a run has to see that the first has cancelled it already",
+		"a second process that attaches to a run must see that the first has cancelled it",
 		func(ctx context.Context, open opener) error {
 			return withTwo(open, func(one, other watchdog.EventStore) error {
 				return errors.Join(
@@ -93,7 +97,7 @@ var durableRules = []durableRule{
 	},
 	{
 		"stores open at once keep one event of an ID",
-		"two processes that guard one run fire at the same moment: there is one cancel event per window, whoever wins",
+		"two processes that guard one run may fire at the same moment: a window has one cancel event, whoever wins",
 		func(ctx context.Context, open opener) error {
 			return withTwo(open, func(one, other watchdog.EventStore) error {
 				return raceForOneID(ctx, one, other)
@@ -108,7 +112,7 @@ func withStore(open opener, use func(watchdog.EventStore) error) error {
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
 	}
-	return errors.Join(use(store), closeStore(store))
+	return errors.Join(use(store), contract.Close(store))
 }
 
 func withTwo(open opener, use func(one, other watchdog.EventStore) error) error {

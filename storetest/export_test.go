@@ -2,7 +2,7 @@ package storetest
 
 import "time"
 
-// RuleNames lists the rules of Run, DurableRuleNames those of RunDurable.
+// RuleNames returns the names of the rules of Run.
 func RuleNames() (names []string) {
 	for _, r := range rules() {
 		names = append(names, r.name)
@@ -10,6 +10,7 @@ func RuleNames() (names []string) {
 	return names
 }
 
+// DurableRuleNames returns the names of the rules of RunDurable.
 func DurableRuleNames() (names []string) {
 	for _, r := range durableRules {
 		names = append(names, r.name)
@@ -17,9 +18,9 @@ func DurableRuleNames() (names []string) {
 	return names
 }
 
-// SetPatience shortens the time a check may take and returns what puts it back.
-func SetPatience(d time.Duration) (restore func()) {
-	before := patience
-	patience = d
-	return func() { patience = before }
+// SetCheckTimeout sets the timeout of a check, and returns a function that restores it.
+func SetCheckTimeout(d time.Duration) (restore func()) {
+	before := checkTimeout
+	checkTimeout = d
+	return func() { checkTimeout = before }
 }

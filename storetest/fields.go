@@ -10,21 +10,21 @@ import (
 
 var fieldRules = []rule{
 	{
-		"every field comes back as it was appended",
-		"an event is all that is left of why a run ended; a column that is lost or mixed up says the wrong thing",
+		"every field is read as it was appended",
+		"only the event says why a run ended; a lost or swapped column says something wrong",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
 				comesBack(ctx, store, watchdog.Event{
 					ID: "full", AggregateType: "runtime_control", AggregateID: "run-full", Type: watchdog.EventResume,
 					Payload: []byte(`{"reason":"on request"}`), Timestamp: noon, ConsensusID: "consensus-1",
 				}),
-				comesBack(ctx, store, of(numbered("without a consensus ID", 1), "run-plain")),
+				comesBack(ctx, store, inAggregate(numbered("without a consensus ID", 1), "run-plain")),
 			)
 		},
 	},
 	{
 		"a text as long as its column fits",
-		"a run ID that was accepted when the run began must not turn out too long when its cancel is recorded; " +
+		"a run ID that was accepted at the start must not be too long when the cancel is recorded; " +
 			"lengths count characters, not bytes",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
@@ -51,7 +51,7 @@ var fieldRules = []rule{
 	},
 }
 
-// comesBack appends an event to an empty aggregate and checks that it is read as it was.
+// comesBack appends an event to an empty aggregate and checks that it is read as appended.
 func comesBack(ctx context.Context, store watchdog.EventStore, e watchdog.Event) error {
 	if err := put(ctx, store, e); err != nil {
 		return err
@@ -66,7 +66,7 @@ func comesBack(ctx context.Context, store watchdog.EventStore, e watchdog.Event)
 	return differs(events[0], e)
 }
 
-// filled returns an event whose texts are the character as often as their columns hold it.
+// filled returns an event whose texts repeat the character to the full length of their columns.
 func filled(character string) watchdog.Event {
 	e := numbered(strings.Repeat(character, watchdog.MaxEventID), 1)
 	e.AggregateType = strings.Repeat(character, watchdog.MaxAggregateType)

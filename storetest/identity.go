@@ -9,8 +9,8 @@ import (
 
 var identityRules = []rule{
 	{
-		"an event appended again is kept once, and that is a success",
-		"an append whose answer was lost is tried again: the second try must neither double the event nor fail",
+		"an event appended again is kept once, without an error",
+		"an append whose answer was lost is repeated: the second one must not store the event twice, nor fail",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			e := numbered("a", 1)
 			return errors.Join(put(ctx, store, e), put(ctx, store, e), holds(ctx, store, "a"))
@@ -18,7 +18,7 @@ var identityRules = []rule{
 	},
 	{
 		"of two events with one ID the first is kept, whatever the second says",
-		"two processes that fire for one window report the same stop only if the later one finds the earlier one unchanged",
+		"two processes that fire for one window report the same stop only if the first event stays unchanged",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			first, second := numbered("a", 1), numbered("a", 5)
 			second.Type, second.ConsensusID = watchdog.EventResume, "c"
@@ -27,7 +27,7 @@ var identityRules = []rule{
 	},
 	{
 		"a batch of known and new IDs stores the new ones",
-		"what could not be recorded is kept and appended with the next events: the known ones must not take the new ones with them",
+		"events that failed are appended again with the next ones: the stored ones must not keep the new ones out",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
 				put(ctx, store, numbered("a", 1), numbered("c", 3)),
@@ -38,7 +38,7 @@ var identityRules = []rule{
 	},
 	{
 		"an ID that is twice in one batch is kept once, the first",
-		"a host that collects events need not look for doubles before it appends them",
+		"a host that collects events does not have to remove duplicates before it appends them",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			first, second := numbered("a", 1), numbered("a", 1)
 			second.Payload = []byte(`{"n":"second"}`)
@@ -46,13 +46,13 @@ var identityRules = []rule{
 		},
 	},
 	{
-		"an ID is taken in all aggregates once it is in one",
-		"the ID is the primary key of the table; a store that asks only within an aggregate keeps two events under one name",
+		"an ID that is stored in one aggregate is taken in all",
+		"the ID is the primary key of the table; if a store checks it only within an aggregate, two events have one ID",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
-				put(ctx, store, of(numbered("a", 1), "x")),
-				put(ctx, store, of(numbered("b", 2), "y")),
-				put(ctx, store, of(numbered("a", 1), "y")),
+				put(ctx, store, inAggregate(numbered("a", 1), "x")),
+				put(ctx, store, inAggregate(numbered("b", 2), "y")),
+				put(ctx, store, inAggregate(numbered("a", 1), "y")),
 				holdsAt(ctx, store, "x", "a"),
 				holdsAt(ctx, store, "y", "b"),
 			)
@@ -60,7 +60,7 @@ var identityRules = []rule{
 	},
 	{
 		"IDs that differ in case are different events",
-		"a host's IDs may be base64 or nanoids, where case counts: the second of them would be lost and reported as stored",
+		"a host's IDs may be base64 or nanoids, where case matters: the second event would be lost and reported as stored",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
 				put(ctx, store, numbered("Ab", 1)), put(ctx, store, numbered("aB", 2)),

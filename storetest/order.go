@@ -12,8 +12,8 @@ import (
 
 var orderRules = []rule{
 	{
-		"events are ordered by time, whatever order they came in",
-		"a run's window is folded from its events: a cancel that is read after its resume cancels the resumed run again",
+		"events are ordered by time, in whatever order they were appended",
+		"a run's window is computed from its events: a cancel that is read after its resume cancels the resumed run again",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
 				put(ctx, store, numbered("b", 3), numbered("d", 1)),
@@ -24,7 +24,7 @@ var orderRules = []rule{
 	},
 	{
 		"events of one microsecond are ordered by ID, byte by byte",
-		"every reader, on every store and under every locale, has to fold the same history out of the same events",
+		"every reader, with every store and every locale, must compute the same history from the same events",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			var events []watchdog.Event
 			for i, id := range []string{"é", "a", "_", "B", "b", "-", "A", "10", "9"} {
@@ -41,7 +41,7 @@ var orderRules = []rule{
 }
 
 func isOrdered(ctx context.Context, store watchdog.EventStore, want ...string) error {
-	events, err := get(ctx, store, home)
+	events, err := get(ctx, store, runID)
 	if err != nil {
 		return err
 	}

@@ -12,13 +12,13 @@ import (
 var ownershipRules = []rule{
 	{
 		"what Read returned belongs to the caller",
-		"a reader that sorts, filters or fills in what it got would change history for the next one",
+		"a reader that sorts, filters or edits the events would change them for the next reader",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			want := numbered("a", 1)
 			if err := put(ctx, store, want); err != nil {
 				return err
 			}
-			got, err := getOne(ctx, store, home)
+			got, err := getOne(ctx, store, runID)
 			if err != nil {
 				return err
 			}
@@ -30,7 +30,7 @@ var ownershipRules = []rule{
 	},
 	{
 		"what was appended belongs to the caller again",
-		"a host that builds its payloads in one buffer would overwrite events it has recorded",
+		"a host that reuses one buffer for its payloads would overwrite recorded events",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			want, batch := numbered("a", 1), []watchdog.Event{numbered("a", 1)}
 			if err := put(ctx, store, batch...); err != nil {
@@ -43,9 +43,9 @@ var ownershipRules = []rule{
 	},
 }
 
-// spoilRead writes into everything that two reads returned.
+// spoilRead overwrites what two reads returned.
 func spoilRead(ctx context.Context, store watchdog.EventStore, before watchdog.Event) error {
-	again, err := get(ctx, store, home)
+	again, err := get(ctx, store, runID)
 	if err != nil || len(again) != 1 {
 		return errors.Join(err, fmt.Errorf("read %s the second time", list(again)))
 	}

@@ -12,8 +12,8 @@ import (
 
 var refusalRules = []rule{
 	{
-		"an event with a flaw is refused as ErrInvalid",
-		"a caller tells an event that can never be stored from a store that fails today by errors.Is, and retries only the second",
+		"an invalid event is refused with ErrInvalid",
+		"a caller retries if the store fails, but not if the event can never be stored: errors.Is tells them apart",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return refusesEach(ctx, store, flaws, func(err error) error {
 				if !errors.Is(err, watchdog.ErrInvalid) {
@@ -25,14 +25,14 @@ var refusalRules = []rule{
 	},
 	{
 		"a text longer than its column is refused",
-		"a text that is cut to fit becomes another run's ID, and the event is filed where nobody looks",
+		"a text that is cut to fit becomes another run's ID, and the event is lost for its own run",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return refusesEach(ctx, store, overlong, func(error) error { return nil })
 		},
 	},
 }
 
-// A flaw makes a good event one that no store may take.
+// A flaw makes a valid event invalid.
 type flaw struct {
 	name  string
 	spoil func(*watchdog.Event)
@@ -46,7 +46,7 @@ var flaws = []flaw{
 	{"an ID that is not UTF-8", func(e *watchdog.Event) { e.ID = "a\xff" }},
 	{"an empty aggregate type", func(e *watchdog.Event) { e.AggregateType = "" }},
 	{"an empty aggregate ID", func(e *watchdog.Event) { e.AggregateID = "" }},
-	{"an aggregate ID with a control character", func(e *watchdog.Event) { e.AggregateID = home + "\x1b" }},
+	{"an aggregate ID with a control character", func(e *watchdog.Event) { e.AggregateID = runID + "\x1b" }},
 	{"an empty event type", func(e *watchdog.Event) { e.Type = "" }},
 	{"a consensus ID with a control character", func(e *watchdog.Event) { e.ConsensusID = "\t" }},
 	{"a zero timestamp", func(e *watchdog.Event) { e.Timestamp = time.Time{} }},
@@ -67,17 +67,17 @@ var overlong = []flaw{
 	{"a consensus ID", func(e *watchdog.Event) { e.ConsensusID = strings.Repeat("é", watchdog.MaxConsensusID+1) }},
 }
 
-// refusesEach appends one spoiled event after the other and checks that nothing of it is stored, until one is.
+// refusesEach appends an event with each flaw and checks that the store refuses it. It stops at the first one stored.
 func refusesEach(ctx context.Context, store watchdog.EventStore, flaws []flaw, alsoOf func(error) error) error {
-	const witness = "witness"
-	if err := put(ctx, store, numbered(witness, 0)); err != nil {
+	const before = "before"
+	if err := put(ctx, store, numbered(before, 0)); err != nil {
 		return err
 	}
 	for _, f := range flaws {
 		e := numbered("flawed", 1)
 		f.spoil(&e)
 		refusal := store.Append(ctx, e)
-		if err := refused(ctx, store, refusal, witness, f.name); err != nil {
+		if err := refused(ctx, store, refusal, before, f.name); err != nil {
 			return err
 		}
 		if err := alsoOf(refusal); err != nil {

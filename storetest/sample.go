@@ -2,35 +2,35 @@ package storetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-// home is the aggregate ID of the events that checks use when the aggregate is not what they are about.
-const home = "run-1"
+// runID is the aggregate ID of the events in checks that are not about aggregates.
+const runID = "run-1"
 
-// noon is the second that numbered counts from.
+// noon is the time from which numbered counts.
 var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
 
-// numbered returns an event of the home aggregate, n seconds after noon: plain in everything, so that only a check
-// that changes a field depends on how a store treats it.
+// numbered returns an event of the run, n seconds after noon. All its fields are plain, so that a check depends only on
+// the fields that it changes.
 func numbered(id string, n int) watchdog.Event {
 	return watchdog.Event{
 		ID:            id,
 		AggregateType: watchdog.AggregateType,
-		AggregateID:   home,
+		AggregateID:   runID,
 		Type:          watchdog.EventCancel,
 		Payload:       fmt.Appendf(nil, `{"n":%d}`, n),
 		Timestamp:     noon.Add(time.Duration(n) * time.Second),
 	}
 }
 
-// of returns the event moved to another aggregate ID.
-func of(e watchdog.Event, aggregateID string) watchdog.Event {
+// inAggregate returns the event with another aggregate ID.
+func inAggregate(e watchdog.Event, aggregateID string) watchdog.Event {
 	e.AggregateID = aggregateID
 	return e
 }
@@ -62,19 +62,20 @@ func getOne(ctx context.Context, store watchdog.EventStore, aggregateID string) 
 	return events[0], nil
 }
 
-// keep appends one event and reads it back from its aggregate, which must be empty before.
-func keep(ctx context.Context, store watchdog.EventStore, e watchdog.Event) (watchdog.Event, error) {
+// roundTrip appends one event and reads it back from its aggregate, which must be empty before.
+func roundTrip(ctx context.Context, store watchdog.EventStore, e watchdog.Event) (watchdog.Event, error) {
 	if err := put(ctx, store, e); err != nil {
 		return watchdog.Event{}, err
 	}
 	return getOne(ctx, store, e.AggregateID)
 }
 
-// holds checks that the home aggregate has the events with these IDs, each once and in any order.
+// holds checks that the run has the events with these IDs, each once and in any order.
 func holds(ctx context.Context, store watchdog.EventStore, want ...string) error {
-	return holdsAt(ctx, store, home, want...)
+	return holdsAt(ctx, store, runID, want...)
 }
 
+// holdsAt is holds for another aggregate.
 func holdsAt(ctx context.Context, store watchdog.EventStore, aggregateID string, want ...string) error {
 	events, err := get(ctx, store, aggregateID)
 	if err != nil {
@@ -84,41 +85,32 @@ func holdsAt(ctx context.Context, store watchdog.EventStore, aggregateID string,
 	slices.Sort(got)
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
-		return fmt.Errorf("aggregate %q: read events %s, want %s", aggregateID, shorten(got), shorten(want))
+		return fmt.Errorf("aggregate %q: read events %s, want %s", aggregateID, contract.Shorten(got), contract.Shorten(want))
 	}
 	return nil
 }
 
-// holdsFirst checks that the home aggregate has this event alone, with its own payload and not another's.
+// holdsFirst checks that the aggregate has only this event, with its own payload.
 func holdsFirst(ctx context.Context, store watchdog.EventStore, want watchdog.Event) error {
 	got, err := getOne(ctx, store, want.AggregateID)
 	if err != nil {
 		return err
 	}
 	if err := differs(got, want); err != nil {
-		return fmt.Errorf("the event that was first did not stay as it was: %w", err)
+		return fmt.Errorf("the first event was changed: %w", err)
 	}
 	return nil
 }
 
-// refused checks that an append failed and that the home aggregate still holds only the witness that was there before.
-func refused(ctx context.Context, store watchdog.EventStore, err error, witness string, what string) error {
+// refused checks that an append failed, and that the run still has only the event that was stored before.
+func refused(ctx context.Context, store watchdog.EventStore, err error, before, what string) error {
 	if err == nil {
 		return fmt.Errorf("%s: Append returned nil, want an error", what)
 	}
-	if err := holds(ctx, store, witness); err != nil {
-		return fmt.Errorf("%s: Append returned an error and wrote all the same: %w", what, err)
+	if err := holds(ctx, store, before); err != nil {
+		return fmt.Errorf("%s: Append returned an error and still wrote: %w", what, err)
 	}
 	return nil
-}
-
-// each runs a check for every one of the things and joins what failed.
-func each[T any](things []T, check func(T) error) error {
-	var failed []error
-	for _, thing := range things {
-		failed = append(failed, check(thing))
-	}
-	return errors.Join(failed...)
 }
 
 func ids(events []watchdog.Event) []string {
@@ -129,13 +121,4 @@ func ids(events []watchdog.Event) []string {
 	return names
 }
 
-func list(events []watchdog.Event) string { return shorten(ids(events)) }
-
-// shorten keeps a failure that is about thousands of events readable.
-func shorten(names []string) string {
-	const enough = 20
-	if len(names) <= enough {
-		return fmt.Sprintf("%q", names)
-	}
-	return fmt.Sprintf("%q and %d more", names[:enough], len(names)-enough)
-}
+func list(events []watchdog.Event) string { return contract.Shorten(ids(events)) }

@@ -4,27 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"testing"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-// Run checks store after store against every rule of [watchdog.EventStore], each rule in a subtest. It calls open
-// once per rule, for an empty store that the rule has for itself, and closes the store afterwards if it is an
-// [io.Closer]. Rules run one after the other; within some of them the store is called from many goroutines.
+// Run checks every rule of [watchdog.EventStore], each in a subtest. It calls open once per rule. open must return an
+// empty store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run one after the other,
+// but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) watchdog.EventStore) {
 	t.Helper()
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {
-			r.report(t, r.on(t.Context(), open(t)))
+			r.report(t, r.checkOn(t.Context(), open(t)))
 		})
 	}
 }
 
-// Test checks the rules of [Run] without a test. It returns nil, or one error that joins a [*Violation] for each
-// rule that does not hold.
+// Test checks the rules of [Run] without a testing.T. It returns nil, or one error that joins a [*Violation] for each
+// broken rule.
 func Test(open func() (watchdog.EventStore, error)) error {
 	var violations []error
 	for _, r := range rules() {
@@ -32,33 +32,33 @@ func Test(open func() (watchdog.EventStore, error)) error {
 		if err != nil {
 			return fmt.Errorf("open a store: %w", err)
 		}
-		if err := r.on(context.Background(), store); err != nil {
+		if err := r.checkOn(context.Background(), store); err != nil {
 			violations = append(violations, r.violation(err))
 		}
 	}
 	return errors.Join(violations...)
 }
 
-// A Violation says that a store does not keep a rule. [Test] and [TestDurable] return it.
+// A Violation reports that a store breaks a rule. [Test] and [TestDurable] return it.
 type Violation struct {
-	// Rule is the rule's name, a sentence; [Run] has a subtest of that name.
+	// Rule is the name of the rule, a sentence. [Run] has a subtest of the same name.
 	Rule string
-	// Why says what goes wrong for a guard or its host when the rule does not hold.
+	// Why says what goes wrong for a guard or its host if a store breaks the rule.
 	Why string
-	// Err is what was seen.
+	// Err says what the store did.
 	Err error
 }
 
-// Error names the rule, what was seen and why it matters.
+// Error returns the rule, what the store did and why that matters.
 func (v *Violation) Error() string {
 	return fmt.Sprintf("%s: %v\n\twhy it matters: %s", v.Rule, v.Err, v.Why)
 }
 
-// Unwrap returns what was seen.
+// Unwrap returns Err.
 func (v *Violation) Unwrap() error { return v.Err }
 
-// A rule is one promise of the contract. Rules are cut so that a store with one flaw breaks one rule: a check looks
-// only at what its own rule promises, and the tests hold it to that.
+// A rule is one promise of the contract. A store with one defect breaks one rule: each check looks only at what its own
+// rule promises, and the tests of this package verify that.
 type rule struct {
 	name, why string
 	check     func(ctx context.Context, store watchdog.EventStore) error
@@ -75,10 +75,9 @@ func rules() []rule {
 	return all
 }
 
-// on runs the check against a store that nobody else uses, and closes the store.
-func (r rule) on(ctx context.Context, store watchdog.EventStore) error {
-	err := inTime(ctx, func(ctx context.Context) error { return r.check(ctx, store) })
-	return errors.Join(err, closeStore(store))
+// checkOn runs the check and closes the store.
+func (r rule) checkOn(ctx context.Context, store watchdog.EventStore) error {
+	return contract.Check(ctx, checkTimeout, store, func(ctx context.Context) error { return r.check(ctx, store) })
 }
 
 func (r rule) violation(err error) *Violation { return &Violation{Rule: r.name, Why: r.why, Err: err} }
@@ -90,34 +89,5 @@ func (r rule) report(t *testing.T, err error) {
 	}
 }
 
-// patience bounds a check. Only a store that hangs, or a machine that is far too busy, needs it.
-var patience = time.Minute
-
-// inTime runs a check whose calls may hang: then the check is abandoned and its goroutine stays behind.
-func inTime(ctx context.Context, check func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	result := make(chan error, 1)
-	go func() {
-		err := errors.New("the check was ended by runtime.Goexit")
-		defer func() { result <- err }()
-		err = check(ctx)
-	}()
-	select {
-	case err := <-result:
-		return err
-	case <-time.After(patience + patience/10):
-		return fmt.Errorf("a call did not return within %v, although its context had ended", patience)
-	}
-}
-
-func closeStore(store watchdog.EventStore) error {
-	closer, ok := store.(io.Closer)
-	if !ok {
-		return nil
-	}
-	if err := closer.Close(); err != nil {
-		return fmt.Errorf("close the store: %w", err)
-	}
-	return nil
-}
+// checkTimeout limits a check. Only a store that hangs, or a very busy machine, needs it.
+var checkTimeout = time.Minute

@@ -18,14 +18,15 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestMemoryKeepsEveryRule(t *testing.T) {
+func TestMemory(t *testing.T) {
 	storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(watchdog.Memory) })
 	if err := storetest.Test(func() (watchdog.EventStore, error) { return new(watchdog.Memory), nil }); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestAStoreBrokenOnPurposeFailsItsRuleAndNoOther(t *testing.T) {
+// Each store has one flaw, and breaks one rule: the one that is about the flaw.
+func TestBrokenStores(t *testing.T) {
 	for _, b := range brokenStores() {
 		t.Run(b.flaw, func(t *testing.T) {
 			t.Parallel()
@@ -37,7 +38,7 @@ func TestAStoreBrokenOnPurposeFailsItsRuleAndNoOther(t *testing.T) {
 	}
 }
 
-func TestADurableStoreBrokenOnPurposeFailsItsRuleAndNoOther(t *testing.T) {
+func TestBrokenDurableStores(t *testing.T) {
 	for _, b := range brokenPlaces() {
 		t.Run(b.flaw, func(t *testing.T) {
 			t.Parallel()
@@ -49,7 +50,7 @@ func TestADurableStoreBrokenOnPurposeFailsItsRuleAndNoOther(t *testing.T) {
 	}
 }
 
-func TestEveryRuleHasABrokenStore(t *testing.T) {
+func TestRulesHaveBrokenStores(t *testing.T) {
 	var broken []string
 	for _, b := range brokenStores() {
 		broken = append(broken, b.breaks)
@@ -59,7 +60,7 @@ func TestEveryRuleHasABrokenStore(t *testing.T) {
 	}
 	for _, name := range slices.Concat(storetest.RuleNames(), storetest.DurableRuleNames()) {
 		if !slices.Contains(broken, name) {
-			t.Errorf("no store is broken on purpose for the rule %q", name)
+			t.Errorf("no broken store tests the rule %q", name)
 		}
 	}
 }
@@ -72,8 +73,8 @@ func TestRuleNamesAreUnique(t *testing.T) {
 	}
 }
 
-func TestAStoreThatHangsIsReported(t *testing.T) {
-	defer storetest.SetPatience(20 * time.Millisecond)()
+func TestHangingStore(t *testing.T) {
+	defer storetest.SetCheckTimeout(20 * time.Millisecond)()
 	release := make(chan struct{})
 	defer close(release)
 	err := storetest.Test(func() (watchdog.EventStore, error) {
@@ -90,7 +91,7 @@ func TestAStoreThatHangsIsReported(t *testing.T) {
 	}
 }
 
-func TestAStoreThatDoesNotOpenOrCloseIsReported(t *testing.T) {
+func TestOpenAndCloseErrors(t *testing.T) {
 	flaw := errors.New("no such place")
 	if err := storetest.Test(func() (watchdog.EventStore, error) { return nil, flaw }); !errors.Is(err, flaw) {
 		t.Errorf("a store that does not open: %v", err)
@@ -114,8 +115,9 @@ type closing struct {
 
 func (c closing) Close() error { return c.err }
 
-// TestRunFailsTheSubtestNamedByTheRule runs this test binary as a child in which Run meets a broken store.
-func TestRunFailsTheSubtestNamedByTheRule(t *testing.T) {
+// TestRunFailure runs this test binary again. The child runs the suite with a broken store, and must fail the subtest
+// of the rule.
+func TestRunFailure(t *testing.T) {
 	const childVariable = "STORETEST_RUN_BROKEN"
 	if os.Getenv(childVariable) != "" {
 		storetest.Run(t, func(*testing.T) watchdog.EventStore { return brokenStores()[0].open() })
@@ -129,16 +131,17 @@ func TestRunFailsTheSubtestNamedByTheRule(t *testing.T) {
 		t.Fatalf("the child with a broken store ended with %v:\n%s", err, output)
 	}
 	for _, rule := range []string{brokenStores()[0].breaks, brokenPlaces()[0].breaks} {
-		if want := "--- FAIL: " + t.Name() + "/" + strings.ReplaceAll(rule, " ", "_"); !strings.Contains(string(output), want) {
+		want := "--- FAIL: " + t.Name() + "/" + strings.ReplaceAll(rule, " ", "_")
+		if !strings.Contains(string(output), want) {
 			t.Errorf("the output has no line %q:\n%s", want, output)
 		}
 	}
 	if n := strings.Count(string(output), "why it matters: "); n != 2 {
-		t.Errorf("why is given %d times, want twice:\n%s", n, output)
+		t.Errorf("the output says %d times why it matters, want twice:\n%s", n, output)
 	}
 }
 
-// violated returns the names of the rules that the error of Test is about.
+// violated returns the rules that the error of Test names.
 func violated(t *testing.T, err error) (names []string) {
 	t.Helper()
 	if err == nil {

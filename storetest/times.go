@@ -12,7 +12,7 @@ import (
 var timeRules = []rule{
 	{
 		"times keep their microseconds",
-		"a window is known by its start, compared to the microsecond: a start that lost digits is another window",
+		"a window is identified by its start, to the microsecond: a start that lost digits is another window",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
 				timeBecomes(ctx, store, "one", noon.Add(time.Microsecond), noon.Add(time.Microsecond)),
@@ -22,8 +22,8 @@ var timeRules = []rule{
 		},
 	},
 	{
-		"what is below a microsecond is cut off, not rounded",
-		"the watchdog truncates before it compares; a store that rounds gives it back a time it never had, one in the future",
+		"times are cut off below the microsecond, not rounded",
+		"the watchdog truncates before it compares; a store that rounds would return a time in the future",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			before1970 := time.Date(1969, 12, 31, 23, 59, 58, 0, time.UTC)
 			return errors.Join(
@@ -34,10 +34,10 @@ var timeRules = []rule{
 		},
 	},
 	{
-		"times come back in UTC",
-		"events are compared, printed and sent on as they are read: a local zone makes the same event two texts on two machines",
+		"times are read in UTC",
+		"events are compared, printed and sent as they are read: with a local zone one event has two texts on two machines",
 		func(ctx context.Context, store watchdog.EventStore) error {
-			got, err := keep(ctx, store, numbered("a", 1))
+			got, err := roundTrip(ctx, store, numbered("a", 1))
 			if err == nil && got.Timestamp.Location() != time.UTC {
 				err = fmt.Errorf("read %v, in %v", got.Timestamp, got.Timestamp.Location())
 			}
@@ -46,7 +46,7 @@ var timeRules = []rule{
 	},
 	{
 		"times of other zones are converted",
-		"a host that runs in another zone means the same moment: a clock time taken over as it is moves a deadline by hours",
+		"a host in another zone means the same moment: a clock time that is not converted moves a deadline by hours",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			return errors.Join(
 				timeBecomes(ctx, store, "east", noon.In(time.FixedZone("east", 5*3600+1800)), noon),
@@ -56,7 +56,7 @@ var timeRules = []rule{
 	},
 	{
 		"the first and the last year fit",
-		"nanoseconds since 1970 in 64 bits overflow in 2262: a far deadline would come back in the past",
+		"nanoseconds since 1970 in 64 bits overflow in 2262: a far deadline would be read as one in the past",
 		func(ctx context.Context, store watchdog.EventStore) error {
 			first := time.Date(1, 1, 2, 3, 4, 5, 0, time.UTC)
 			last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
@@ -68,11 +68,11 @@ var timeRules = []rule{
 	},
 }
 
-// timeBecomes keeps an event with the time in an aggregate of its own and checks the time that comes back.
+// timeBecomes appends an event with the time, in an aggregate of its own, and checks the time that is read.
 func timeBecomes(ctx context.Context, store watchdog.EventStore, name string, appended, want time.Time) error {
-	e := of(numbered(name, 0), name)
+	e := inAggregate(numbered(name, 0), name)
 	e.Timestamp = appended
-	got, err := keep(ctx, store, e)
+	got, err := roundTrip(ctx, store, e)
 	if err == nil && !got.Timestamp.Equal(want) {
 		err = fmt.Errorf("appended %s, read %s, want %s", appended.Format(time.RFC3339Nano),
 			got.Timestamp.Format(time.RFC3339Nano), want.Format(time.RFC3339Nano))

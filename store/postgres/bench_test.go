@@ -17,7 +17,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
-// durable is a server that writes to the disk, with a store on it.
+// durable returns a store on a server of its own that syncs its writes to disk, and a pool.
 func durable(b *testing.B, parameters string) (*postgres.Store, *pgxpool.Pool) {
 	b.Helper()
 	own := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: []string{"shared_buffers=1GB"}})
@@ -25,7 +25,8 @@ func durable(b *testing.B, parameters string) (*postgres.Store, *pgxpool.Pool) {
 	return openAt(b, dsn+parameters, postgres.Config{}), hostPool(b, dsn+parameters)
 }
 
-// BenchmarkAppend appends one event a call, durably, beside the same insert written by hand, which pgx prepares once for each connection.
+// BenchmarkAppend appends one event in each call, durably. Beside it runs the same insert written by hand, which pgx
+// prepares once for each connection.
 func BenchmarkAppend(b *testing.B) {
 	s, pool := durable(b, "&pool_max_conns=16")
 	for _, writers := range []int{1, 16, 256} {
@@ -45,7 +46,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkStalled finds ten of fifty stalled sessions, and none, among those that are active: beside the bare query, prepared, that an index answers, and beside what hosts write.
+// BenchmarkStalled finds ten of fifty stalled sessions, and none, among the active ones. Beside it run the bare
+// query, prepared and with an index; and what hosts usually do: list the active sessions and judge each.
 func BenchmarkStalled(b *testing.B) {
 	active := 100_000
 	if os.Getenv("WATCHDOG_LONG") != "" {
@@ -84,7 +86,8 @@ func finds(b *testing.B, want int, find func() int) {
 func bareQuery(b *testing.B, pool *pgxpool.Pool) (found int) {
 	b.Helper()
 	rows, err := pool.Query(b.Context(), `SELECT run_id, silent FROM watchdog_sessions
-		WHERE status = 'active' AND readable AND threshold = 0 AND silent < $1 ORDER BY silent, run_id LIMIT 10`, time.Now().Add(-threshold))
+		WHERE status = 'active' AND readable AND threshold = 0 AND silent < $1
+		ORDER BY silent, run_id LIMIT 10`, time.Now().Add(-threshold))
 	require.NoError(b, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -95,7 +98,8 @@ func bareQuery(b *testing.B, pool *pgxpool.Pool) (found int) {
 
 func judgeAll(b *testing.B, pool *pgxpool.Pool) (found int) {
 	b.Helper()
-	rows, err := pool.Query(b.Context(), `SELECT run_id, created_at, last_event_at, threshold FROM watchdog_sessions WHERE status = 'active'`)
+	rows, err := pool.Query(b.Context(), `SELECT run_id, created_at, last_event_at, threshold
+		FROM watchdog_sessions WHERE status = 'active'`)
 	require.NoError(b, err)
 	defer rows.Close()
 	for rows.Next() {
@@ -125,7 +129,7 @@ func BenchmarkFreshen(b *testing.B) {
 	}
 }
 
-// BenchmarkCancel cancels sessions that were attached before, with an event each.
+// BenchmarkCancel cancels attached sessions, each with one event.
 func BenchmarkCancel(b *testing.B) {
 	s, _ := durable(b, "&pool_max_conns=16")
 	for _, writers := range []int{1, 16} {

@@ -38,7 +38,8 @@ func fail(err error) int {
 	return 1
 }
 
-func TestEightProcessesThatOpenOneNewDatabaseAtOnce(t *testing.T) {
+// Several processes may create the tables of one database at once.
+func TestProcessesOpenAtOnce(t *testing.T) {
 	dsn := newDSN(t)
 	var all sync.WaitGroup
 	for n := range 8 {

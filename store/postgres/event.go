@@ -8,9 +8,10 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 )
 
-// The rows go in by ID, so that two batches with the same events wait for each other and not in a circle.
+// The rows are inserted in the order of their IDs, so that two batches with the same events cannot deadlock.
 const (
 	insertRows = `
 		INSERT INTO SCHEMA.events (id, aggregate_type, aggregate_id, event_type, payload, "timestamp", consensus_id)
@@ -21,26 +22,26 @@ const (
 
 	insertEvents = insertRows + insertOrder
 
-	// Without an order: that of the database's language is not ours.
+	// Read sorts in Go, because the database's collation has another order.
 	selectEvents = `
 		SELECT id, event_type, payload::text, "timestamp", consensus_id FROM SCHEMA.events
 		WHERE aggregate_type = $1 AND aggregate_id = $2`
 )
 
-// encode makes of events the columns that insertRows takes.
+// encode returns the events as the columns of insertRows.
 func encode(events []watchdog.Event) (columns [7]any, err error) {
+	if err := sqlstore.Validate(events); err != nil {
+		return columns, err
+	}
 	var texts [5][]string
 	var at []time.Time
 	var consensus []*string
-	for i, e := range events {
-		if err := e.Validate(); err != nil {
-			return columns, fmt.Errorf("append event %d of %d: %w", i+1, len(events), err)
-		}
+	for _, e := range events {
 		for column, text := range []string{e.ID, e.AggregateType, e.AggregateID, e.Type, string(e.Payload)} {
 			texts[column] = append(texts[column], text)
 		}
-		at = append(at, micro(e.Timestamp))
-		consensus = append(consensus, nullable(e.ConsensusID))
+		at = append(at, sqlstore.Truncate(e.Timestamp))
+		consensus = append(consensus, sqlstore.Nullable(e.ConsensusID))
 	}
 	for column := range texts {
 		columns[column] = texts[column]
@@ -49,18 +50,7 @@ func encode(events []watchdog.Event) (columns [7]any, err error) {
 	return columns, nil
 }
 
-// micro is a time as the tables have it.
-func micro(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
-
-// nullable keeps an absent consensus ID as NULL.
-func nullable(text string) *string {
-	if text == "" {
-		return nil
-	}
-	return &text
-}
-
-// scanEvent reads the columns of selectEvents. Nothing of a payload gets into its errors.
+// scanEvent reads the columns of selectEvents. Its errors never contain a payload.
 func scanEvent(row pgx.CollectableRow) (e watchdog.Event, err error) {
 	var kind, payload, consensus pgtype.Text
 	var at pgtype.Timestamptz

@@ -3,56 +3,58 @@ package postgres
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// StalledStatement is what Stalled asks.
+// StalledStatement returns the statement of Stalled.
 func (s *Store) StalledStatement(q session.Query) (statement string, arguments []any) {
-	last, err := parsePlace(q.After)
+	last, err := sqlstore.ParsePlace(q.After)
 	if err != nil {
 		panic(err)
 	}
-	return s.in(selectStalled), stalledArguments(q, last)
+	return s.qualify(selectStalled), stalledArguments(q, last)
 }
 
-// FreshenStatement is what Freshen does to so many sessions.
+// FreshenStatement returns the statement of Freshen for these runs.
 func (s *Store) FreshenStatement(runIDs []string) (statement string, arguments []any) {
 	attempts, ages := make([]int64, len(runIDs)), make([]int64, len(runIDs))
 	for i := range runIDs {
 		attempts[i] = 1
 	}
-	return s.in(freshen), []any{runIDs, attempts, ages}
+	return s.qualify(freshenRows), []any{runIDs, attempts, ages}
 }
 
-// EndStatement is what End does to so many sessions.
+// EndStatement returns the statement of End for these runs.
 func (s *Store) EndStatement(runIDs []string) (statement string, arguments []any) {
 	attempts, statuses := make([]int64, len(runIDs)), make([]string, len(runIDs))
 	for i := range runIDs {
 		attempts[i], statuses[i] = 1, string(session.Finished)
 	}
-	return s.in(end), []any{runIDs, attempts, statuses, make([]string, len(runIDs))}
+	return s.qualify(endRows), []any{runIDs, attempts, statuses, make([]string, len(runIDs))}
 }
 
-// CancelStatement is what Cancel does, without events.
+// CancelStatement returns the statement of Cancel, without events.
 func (s *Store) CancelStatement(judged session.Session) (statement string, arguments []any) {
 	columns, err := encode(nil)
 	if err != nil {
 		panic(err)
 	}
-	return s.in(cancel), append(columns[:], judged.RunID, judged.Attempt, maybe(judged.LastEventAt), "reason", 0, s.channel())
+	return s.qualify(cancelRow), append(columns[:],
+		judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), "reason", 0, s.channel())
 }
 
-// AttachStatement is what Attach does.
+// AttachStatement returns the statement of Attach.
 func (s *Store) AttachStatement(runID string, at time.Time) (statement string, arguments []any) {
-	return s.in(attach), []any{runID, "", int64(0), at, ""}
+	return s.qualify(attachRow), []any{runID, "", int64(0), at, ""}
 }
 
-// EndedStatement is what Ended asks.
+// EndedStatement returns the statement of Ended.
 func (s *Store) EndedStatement(mark string) (statement string, arguments []any) {
-	return s.in(selectEnded), []any{mark}
+	return s.qualify(selectEnded), []any{mark}
 }
 
-// ReadStatement is what Read asks.
+// ReadStatement returns the statement of Read.
 func (s *Store) ReadStatement(aggregateType, aggregateID string) (statement string, arguments []any) {
-	return s.in(selectEvents), []any{aggregateType, aggregateID}
+	return s.qualify(selectEvents), []any{aggregateType, aggregateID}
 }

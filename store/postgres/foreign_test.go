@@ -11,7 +11,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
-// foreignTable is an events table as a host may have it: other types, other order, columns of its own.
+// foreignTable is a host's events table, with other types, another order and columns of its own.
 const foreignTable = `CREATE TABLE events (
 	seq bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
 	id text NOT NULL UNIQUE,
@@ -25,7 +25,7 @@ const foreignTable = `CREATE TABLE events (
 	note text
 )`
 
-func TestAnEventsTableOfTheHost(t *testing.T) {
+func TestForeignTable(t *testing.T) {
 	t.Run("is used in place and its other columns are left alone", func(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
@@ -34,37 +34,57 @@ func TestAnEventsTableOfTheHost(t *testing.T) {
 		s := openAt(t, dsn, postgres.Config{})
 		require.NoError(t, s.Append(t.Context(), numbered(1)))
 		assert.Equal(t, []string{"old", "event-1"}, read(t, s))
-		assert.Equal(t, []string{"event-1 main", "old other kept"}, texts(t, pool, `SELECT concat_ws(' ', id, tenant, note) FROM events ORDER BY id`))
+		rows := texts(t, pool, `SELECT concat_ws(' ', id, tenant, note) FROM events ORDER BY id`)
+		assert.Equal(t, []string{"event-1 main", "old other kept"}, rows)
 	})
 	for name, test := range map[string]struct{ table, names string }{
-		"that lacks columns":                    {`CREATE TABLE events (id text PRIMARY KEY, event_type text, payload json, ts text)`, "aggregate_type aggregate_id timestamp consensus_id"},
-		"that wants more than we have":          {tableWith("tenant text NOT NULL", "seq int NOT NULL", "note text"), "tenant seq"},
-		"whose IDs are not unique":              {strings.Replace(tableWith(), "PRIMARY KEY", "", 1), "id"},
-		"whose IDs are unique with others only": {strings.Replace(tableWith("UNIQUE (id, event_type)"), "PRIMARY KEY", "", 1), "id"},
-		"whose IDs are checked at the end only": {strings.Replace(tableWith("UNIQUE (id) DEFERRABLE"), "PRIMARY KEY", "", 1), "id"},
-		"whose IDs are UUIDs":                   {strings.Replace(tableWith(), "id varchar(36)", "id uuid", 1), "uuid"},
-		"whose run IDs are padded":              {strings.Replace(tableWith(), "aggregate_id varchar(255)", "aggregate_id char(36)", 1), "aggregate_id"},
-		"whose run IDs do not count case": {
+		"that lacks columns": {
+			`CREATE TABLE events (id text PRIMARY KEY, event_type text, payload json, ts text)`,
+			"aggregate_type aggregate_id timestamp consensus_id",
+		},
+		"that needs values for other columns": {
+			tableWith("tenant text NOT NULL", "seq int NOT NULL", "note text"), "tenant seq",
+		},
+		"whose IDs are not unique": {strings.Replace(tableWith(), "PRIMARY KEY", "", 1), "id"},
+		"whose IDs are unique only with another column": {
+			strings.Replace(tableWith("UNIQUE (id, event_type)"), "PRIMARY KEY", "", 1), "id",
+		},
+		"whose unique IDs are deferrable": {
+			strings.Replace(tableWith("UNIQUE (id) DEFERRABLE"), "PRIMARY KEY", "", 1), "id",
+		},
+		"whose IDs are UUIDs": {
+			strings.Replace(tableWith(), "id varchar(36)", "id uuid", 1), "uuid",
+		},
+		"whose run IDs are padded": {
+			strings.Replace(tableWith(), "aggregate_id varchar(255)", "aggregate_id char(36)", 1), "aggregate_id",
+		},
+		"whose run IDs ignore case": {
 			`CREATE COLLATION folding (provider = icu, locale = 'und-u-ks-level2', deterministic = false); ` +
 				strings.Replace(tableWith(), "aggregate_id varchar(255)", "aggregate_id text COLLATE folding", 1), "aggregate_id",
 		},
 		"whose times have no zone":    {strings.Replace(tableWith(), "timestamptz", "timestamp", 1), "timestamptz"},
 		"whose payload is normalized": {strings.Replace(tableWith(), "json", "jsonb", 1), "jsonb"},
-		"whose payload is computed":   {strings.Replace(tableWith(), "payload json", "payload json GENERATED ALWAYS AS ('{}'::json) STORED", 1), "payload"},
-		"that wants a consensus ID":   {strings.Replace(tableWith(), "consensus_id text", "consensus_id text NOT NULL DEFAULT ''", 1), "consensus_id"},
-		"that is a view":              {`CREATE VIEW events AS SELECT 1 AS id`, "events"},
+		"whose payload is computed": {
+			strings.Replace(tableWith(), "payload json", "payload json GENERATED ALWAYS AS ('{}'::json) STORED", 1), "payload",
+		},
+		"that needs a consensus ID": {
+			strings.Replace(tableWith(), "consensus_id text", "consensus_id text NOT NULL DEFAULT ''", 1), "consensus_id",
+		},
+		"that is a view": {`CREATE VIEW events AS SELECT 1 AS id`, "events"},
 	} {
 		t.Run(name+" is refused, named and left as it is", func(t *testing.T) { refusesForeign(t, test.table, test.names) })
 	}
-	t.Run("stands beside a sessions table of the host's, which is refused as well", func(t *testing.T) {
-		refusesForeign(t, `CREATE TABLE watchdog_sessions (run_id text PRIMARY KEY, status text)`, "watchdog_sessions created_at")
+	t.Run("for sessions of the host is refused as well", func(t *testing.T) {
+		refusesForeign(t, `CREATE TABLE watchdog_sessions (run_id text PRIMARY KEY, status text)`,
+			"watchdog_sessions created_at")
 	})
 }
 
-const everything = `SELECT concat_ws(' ', n.nspname, c.relname, c.relkind) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+const everything = `SELECT concat_ws(' ', n.nspname, c.relname, c.relkind)
+	FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 	WHERE n.nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY 1`
 
-// refusesForeign opens a database with this table, both ways, which must fail, name the columns and change nothing.
+// refusesForeign checks that Open and New fail for a database with this table, name the columns and change nothing.
 func refusesForeign(t *testing.T, table, names string) {
 	t.Helper()
 	dsn := newDSN(t)
@@ -82,8 +102,8 @@ func refusesForeign(t *testing.T, table, names string) {
 	assert.Equal(t, before, texts(t, pool, everything))
 }
 
-func TestTheIndexesOfAHostsTable(t *testing.T) {
-	t.Run("are used where they are equivalent", func(t *testing.T) {
+func TestForeignIndexes(t *testing.T) {
+	t.Run("are used if they are equivalent", func(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
 		mustExec(t, pool, tableWith(),
@@ -92,7 +112,7 @@ func TestTheIndexesOfAHostsTable(t *testing.T) {
 		openAt(t, dsn, postgres.Config{})
 		assert.Equal(t, []string{"events_pkey", "theirs", "types"}, indexes(t, dsn))
 	})
-	t.Run("stand beside ours where they are not", func(t *testing.T) {
+	t.Run("are not used if they are not equivalent", func(t *testing.T) {
 		dsn := newDSN(t)
 		mustExec(t, hostPool(t, dsn), tableWith(),
 			`CREATE INDEX partial ON events (aggregate_type, aggregate_id, "timestamp") WHERE event_type = 'x'`,
@@ -101,7 +121,10 @@ func TestTheIndexesOfAHostsTable(t *testing.T) {
 			`CREATE INDEX swapped ON events (aggregate_id, aggregate_type, "timestamp")`,
 			`CREATE INDEX computed ON events (lower(event_type))`)
 		openAt(t, dsn, postgres.Config{})
-		want := []string{"computed", "events_pkey", "hashed", "ordered", "partial", "swapped", "watchdog_events_aggregate", "watchdog_events_type"}
+		want := []string{
+			"computed", "events_pkey", "hashed", "ordered", "partial", "swapped",
+			"watchdog_events_aggregate", "watchdog_events_type",
+		}
 		assert.Equal(t, want, indexes(t, dsn))
 	})
 }
@@ -113,7 +136,7 @@ func indexes(t *testing.T, dsn string) []string {
 	return all
 }
 
-// tableWith returns a table with our columns and more.
+// tableWith returns a table with our columns and others.
 func tableWith(more ...string) string {
 	return "CREATE TABLE events (" + strings.Join(append([]string{
 		"id varchar(36) PRIMARY KEY", "aggregate_type text", "aggregate_id varchar(255)", "event_type text",

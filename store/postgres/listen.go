@@ -3,7 +3,6 @@ package postgres
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"hash/fnv"
 	"time"
@@ -12,25 +11,24 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// ErrNotHeard is returned by [Store.Listen] where a pooler in transaction mode, or another thing between us and the server, keeps back what the server has to say.
-var ErrNotHeard = errors.New(
-	"what the server tells does not arrive, there seems to be a pooler in transaction mode in between: connect to the server itself, or poll with Ended")
+const (
+	// pingInterval is how long a connection may be idle before Listen pings the server.
+	pingInterval = 30 * time.Second
+	// probeTimeout is how long a connection through a pooler has to receive a notification of its own.
+	probeTimeout = 5 * time.Second
+)
 
-// beat is after how long a connection on which nothing is told is asked whether it still is one.
-const beat = 30 * time.Second
-
-// probeTime is how long a connection through a pooler has to hear itself.
-const probeTime = 5 * time.Second
-
-// channel is where cancels of our schema are told. Its name fits, however long the schema's is.
+// channel returns the name of the notification channel of our schema. It has a hash of the schema's name, so that it
+// fits into a name of PostgreSQL.
 func (s *Store) channel() string {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(s.schema)) // never fails
 	return fmt.Sprintf("watchdog_cancel_%016x", h.Sum64())
 }
 
-// Listen implements [session.Listener], on a connection of its own, made as the pool makes them. It returns nil when the context ends. Behind a pooler it first
-// tries whether it can hear, and returns [ErrNotHeard] if not.
+// Listen implements [session.Listener]. It uses a connection of its own, with the configuration of the pool's. It
+// returns nil when ctx is done. Behind a pooler it first checks whether notifications arrive, and returns
+// [ErrNoNotifications] if they do not.
 func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string)) error {
 	outer := ctx
 	ctx, cancel := context.WithCancel(ctx)
@@ -43,25 +41,25 @@ func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string
 			}
 			cancel()
 		}()
-		return s.hear(ctx, ready, told)
+		return s.receive(ctx, ready, told)
 	})
 	switch {
 	case outer.Err() != nil:
 		return nil
 	case ctx.Err() != nil:
-		return s.fault(outer, "listen to", ErrClosed)
+		return s.wrapError(outer, "listen to", ErrClosed)
 	default:
 		return err
 	}
 }
 
-// hear returns when the context ends or the connection is lost.
-func (s *Store) hear(ctx context.Context, ready func(), told func(runID string)) error {
+// receive calls told for each notification. It returns when the context ends or the connection is lost.
+func (s *Store) receive(ctx context.Context, ready func(), told func(runID string)) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
-	defer hangUp(ctx, conn)
+	defer closeConn(ctx, conn)
 	if _, err := conn.Exec(ctx, "LISTEN "+s.channel()); err != nil {
 		return err
 	}
@@ -70,24 +68,25 @@ func (s *Store) hear(ctx context.Context, ready func(), told func(runID string))
 	}
 	ready()
 	for {
-		heard, err := next(ctx, conn, beat)
+		notification, err := waitForNotification(ctx, conn, pingInterval)
 		switch {
 		case err != nil:
 			return err
-		case heard == nil:
+		case notification == nil:
 			if err := conn.Ping(ctx); err != nil {
 				return fmt.Errorf("the connection is lost: %w", err)
 			}
-		case heard.Channel == s.channel():
-			told(heard.Payload)
+		case notification.Channel == s.channel():
+			told(notification.Payload)
 		}
 	}
 }
 
-// connect makes a connection as the pool would, whose own may be taken by a host that waits for us.
+// connect opens a connection with the pool's configuration. It takes none from the pool, because the host may hold
+// all of them while it waits for us.
 func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
 	config := s.pool.Config()
-	config.ConnConfig.OnNotification = nil // the host's
+	config.ConnConfig.OnNotification = nil // the host's handler would take our notifications
 	if config.BeforeConnect != nil {
 		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
 			return nil, err
@@ -98,22 +97,22 @@ func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
 		return conn, err
 	}
 	if err := config.AfterConnect(ctx, conn); err != nil {
-		hangUp(ctx, conn)
+		closeConn(ctx, conn)
 		return nil, err
 	}
 	return conn, nil
 }
 
-// hangUp returns when nothing of the connection is left, also when the context has ended.
-func hangUp(ctx context.Context, conn *pgx.Conn) {
+// closeConn returns when the connection is closed and cleaned up. It works also when ctx is done.
+func closeConn(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	_ = conn.Close(ctx) // it is of no use any more
+	_ = conn.Close(ctx) // CleanupDone follows, whatever it returns
 	<-conn.PgConn().CleanupDone()
 }
 
-// probe finds out whether a connection that is not to the server itself hears what others say. A pooler in session mode lets it; one in transaction mode gives the server's connection, which
-// listens now, to whoever comes next.
+// probe checks whether a connection through a pooler receives notifications. It does in session mode. In transaction
+// mode the pooler gives the server's connection, which now listens, to the next client.
 func (s *Store) probe(ctx context.Context, conn *pgx.Conn) error {
 	var pid uint32
 	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid); err != nil {
@@ -126,32 +125,32 @@ func (s *Store) probe(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return err
 	}
-	if _, err := s.pool.Exec(ctx, "SELECT pg_notify($1, '')", s.once([]any{channel})...); err != nil {
+	if _, err := s.pool.Exec(ctx, "SELECT pg_notify($1, '')", s.unprepared([]any{channel})...); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	for {
-		heard, err := next(ctx, conn, 2*probeTime)
+		notification, err := waitForNotification(ctx, conn, 2*probeTimeout)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			_, _ = conn.Exec(context.WithoutCancel(ctx), "UNLISTEN *") // with luck on the same connection
-			return ErrNotHeard
+			_, _ = conn.Exec(context.WithoutCancel(ctx), "UNLISTEN *") // may reach another connection of the pooler
+			return ErrNoNotifications
 		case err != nil:
 			return err
-		case heard.Channel == channel:
+		case notification.Channel == channel:
 			return nil
 		}
 	}
 }
 
-// next waits for what is told, and returns nil where nothing is for a time.
-func next(ctx context.Context, conn *pgx.Conn, most time.Duration) (*pgconn.Notification, error) {
-	limited, cancel := context.WithTimeout(ctx, most)
+// waitForNotification returns nil if no notification arrives within the timeout.
+func waitForNotification(ctx context.Context, conn *pgx.Conn, timeout time.Duration) (*pgconn.Notification, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	heard, err := conn.WaitForNotification(limited)
+	notification, err := conn.WaitForNotification(limited)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
 		return nil, nil
 	}
-	return heard, err
+	return notification, err
 }

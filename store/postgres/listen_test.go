@@ -32,7 +32,7 @@ func attach(tb testing.TB, s session.Store, runID string) session.Session {
 	return after
 }
 
-// cancelsAtOnce has sixteen goroutines cancel each of ten sessions.
+// cancelsAtOnce cancels each of ten sessions in sixteen goroutines. Each session must be cancelled once.
 func cancelsAtOnce(t *testing.T, s session.Store) {
 	t.Helper()
 	var sessions []session.Session
@@ -61,8 +61,8 @@ func cancelsAtOnce(t *testing.T, s session.Store) {
 	}
 }
 
-// hearsCancels cancels sessions while somebody listens, and returns how long each took to be heard of.
-func hearsCancels(t *testing.T, s session.Store) (latencies []time.Duration) {
+// listenLatencies cancels sessions while the store listens, and returns how long each notification took.
+func listenLatencies(t *testing.T, s session.Store) (latencies []time.Duration) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
 	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string)
@@ -89,15 +89,18 @@ func hearsCancels(t *testing.T, s session.Store) (latencies []time.Duration) {
 	return latencies
 }
 
-func TestACancelIsHeardAtOnce(t *testing.T) {
-	latencies := hearsCancels(t, openAt(t, newDSN(t), postgres.Config{}))
-	t.Logf("from before the cancel until it is told: median %v, worst of 100 %v", latencies[50], latencies[99])
+// A listener is notified of a cancel at once.
+func TestListenLatency(t *testing.T) {
+	latencies := listenLatencies(t, openAt(t, newDSN(t), postgres.Config{}))
+	t.Logf("from before the cancel until its notification: median %v, worst of 100 %v", latencies[50], latencies[99])
 	assert.Less(t, latencies[50], 100*time.Millisecond)
 }
 
-func TestWhoListensInOneSchemaHearsNothingOfAnother(t *testing.T) {
+// A listener gets no notifications of another schema.
+func TestListenSchemas(t *testing.T) {
 	dsn := newDSN(t)
-	here, there := openAt(t, dsn, postgres.Config{Schema: "here"}), openAt(t, dsn, postgres.Config{Schema: "there"})
+	here := openAt(t, dsn, postgres.Config{Schema: "here"})
+	there := openAt(t, dsn, postgres.Config{Schema: "there"})
 	ctx, stop := context.WithCancel(t.Context())
 	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 2)
 	go func() { ended <- here.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID }) }()

@@ -23,40 +23,47 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-// fill makes so many active sessions that had an event in the last five minutes, one in ten of them with a threshold of its own, and so many that are stalled.
+// fill writes active sessions with an event in the last five minutes, and stalled ones. One in ten has a threshold of
+// its own.
 func fill(tb testing.TB, pool *pgxpool.Pool, active, stalled int) {
 	tb.Helper()
 	mustExec(tb, pool, fmt.Sprintf(`
 		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, threshold, started_at, host, attempt)
 		SELECT 'run-' || lpad(n::text, 8, '0'), 'active', now() - interval '1 day', now() - random() * interval '5 minutes',
-			CASE WHEN n %% 10 = 0 THEN 3600000000000 ELSE 0 END, now() - interval '1 day', 'host-' || n %% 7, 1 FROM generate_series(1, %d) AS n`, active),
+			CASE WHEN n %% 10 = 0 THEN 3600000000000 ELSE 0 END, now() - interval '1 day', 'host-' || n %% 7, 1
+		FROM generate_series(1, %d) AS n`, active),
 		fmt.Sprintf(`
 		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, threshold, started_at, host, attempt)
 		SELECT 'stalled-' || n, 'active', now() - interval '1 day', now() - interval '2 hours' - n * interval '1 second',
-			CASE WHEN n %% 10 = 0 THEN 3600000000000 ELSE 0 END, now() - interval '1 day', 'host-1', 1 FROM generate_series(1, %d) AS n`, stalled),
+			CASE WHEN n %% 10 = 0 THEN 3600000000000 ELSE 0 END, now() - interval '1 day', 'host-1', 1
+		FROM generate_series(1, %d) AS n`, stalled),
 		"VACUUM ANALYZE watchdog_sessions")
 }
 
-// explain returns how a statement is done, without what differs from run to run.
+// explain returns the plan of a statement, without what differs from run to run.
 func explain(tb testing.TB, pool *pgxpool.Pool, statement string, arguments []any) string {
 	tb.Helper()
-	plan := strings.Join(texts(tb, pool, "EXPLAIN (COSTS OFF) "+statement, append([]any{pgx.QueryExecModeCacheDescribe}, arguments...)...), "\n") + "\n"
-	return moment.ReplaceAllString(plan, "'<time>'")
+	arguments = append([]any{pgx.QueryExecModeCacheDescribe}, arguments...)
+	lines := texts(tb, pool, "EXPLAIN (COSTS OFF) "+statement, arguments...)
+	return timestamp.ReplaceAllString(strings.Join(lines, "\n")+"\n", "'<time>'")
 }
 
-var moment = regexp.MustCompile(`'\d{4}-[^']*'`)
+var timestamp = regexp.MustCompile(`'\d{4}-[^']*'`)
 
-func TestNoStatementScansWhatIsActive(t *testing.T) {
+// No statement scans the active sessions.
+func TestQueryPlans(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	many := make([]string, 10_000)
 	for i := range many {
 		many[i] = fmt.Sprintf("run-%08d", i)
 	}
-	// The sample is the whole table: the same statistics and so the same plans each time.
+	// The statistics are of the whole table and not of a sample, so that the plans are the same each time.
 	mustExec(t, pool, "ALTER TABLE watchdog_sessions ALTER COLUMN silent SET STATISTICS 10000")
 	fill(t, pool, 100_000, 50)
-	mustExec(t, pool, "INSERT INTO events SELECT n::text, 'runtime_control', 'run-' || n, 'x', '{}', now() FROM generate_series(1, 10000) AS n", "VACUUM ANALYZE events")
+	mustExec(t, pool, `INSERT INTO events
+		SELECT n::text, 'runtime_control', 'run-' || n, 'x', '{}', now() FROM generate_series(1, 10000) AS n`,
+		"VACUUM ANALYZE events")
 	page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 	require.NoError(t, err)
 	ten := session.Query{Threshold: threshold, MinAge: minAge, Limit: 10}
@@ -65,7 +72,7 @@ func TestNoStatementScansWhatIsActive(t *testing.T) {
 	statements := []struct {
 		name string
 		of   func() (string, []any)
-		long bool // a list in it
+		long bool // its plan contains a list
 	}{
 		{name: "find ten of fifty", of: func() (string, []any) { return s.StalledStatement(ten) }},
 		{name: "find ten more", of: func() (string, []any) { return s.StalledStatement(next) }},
@@ -77,7 +84,9 @@ func TestNoStatementScansWhatIsActive(t *testing.T) {
 		{name: "freshen ten", long: true, of: func() (string, []any) { return s.FreshenStatement(many[:10]) }},
 		{name: "freshen ten thousand", long: true, of: func() (string, []any) { return s.FreshenStatement(many) }},
 		{name: "end ten thousand", long: true, of: func() (string, []any) { return s.EndStatement(many) }},
-		{name: "read the events of one", of: func() (string, []any) { return s.ReadStatement(watchdog.AggregateType, "stalled-1") }},
+		{name: "read the events of one", of: func() (string, []any) {
+			return s.ReadStatement(watchdog.AggregateType, "stalled-1")
+		}},
 	}
 	var all strings.Builder
 	for _, statement := range statements {
@@ -99,7 +108,7 @@ func TestNoStatementScansWhatIsActive(t *testing.T) {
 func first(statement string, _ []any) string { return statement }
 func second(_ string, arguments []any) []any { return arguments }
 
-// assertGolden compares with the plans of a server of the same version, if there are any: others spell them differently.
+// assertGolden compares with the plans of the same server version, because other versions print them differently.
 func assertGolden(t *testing.T, pool *pgxpool.Pool, got string) {
 	t.Helper()
 	major := texts(t, pool, "SELECT (current_setting('server_version_num')::int / 10000)::text")[0]

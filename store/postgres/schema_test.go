@@ -12,25 +12,28 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
-func TestTheSchemaOfANewDatabase(t *testing.T) {
+func TestNewSchema(t *testing.T) {
 	dsn := newDSN(t)
 	openAt(t, dsn, postgres.Config{})
 	pool := hostPool(t, dsn)
-	columns := texts(t, pool, `SELECT concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END)
+	columns := texts(t, pool, `SELECT
+			concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN 'NOT NULL' END)
 		FROM pg_attribute a WHERE a.attrelid = 'events'::regclass AND a.attnum > 0 ORDER BY a.attnum`)
 	assert.Equal(t, []string{
-		"id character varying(36) NOT NULL", "aggregate_type character varying(100) NOT NULL", "aggregate_id character varying(255) NOT NULL",
-		"event_type character varying(200) NOT NULL", "payload json NOT NULL", "timestamp timestamp with time zone NOT NULL", "consensus_id character varying(36)",
+		"id character varying(36) NOT NULL", "aggregate_type character varying(100) NOT NULL",
+		"aggregate_id character varying(255) NOT NULL", "event_type character varying(200) NOT NULL",
+		"payload json NOT NULL", "timestamp timestamp with time zone NOT NULL", "consensus_id character varying(36)",
 	}, columns)
 	assert.Equal(t, []string{"events_pkey", "watchdog_events_aggregate", "watchdog_events_type"}, indexes(t, dsn))
 	assert.Equal(t, []string{"1", "2"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 }
 
-func TestAnExistingDatabase(t *testing.T) {
+func TestExistingDatabase(t *testing.T) {
 	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
-		mustExec(t, pool, "CREATE TABLE watchdog_schema (version integer PRIMARY KEY)", "INSERT INTO watchdog_schema VALUES (1), (99)")
+		mustExec(t, pool, "CREATE TABLE watchdog_schema (version integer PRIMARY KEY)",
+			"INSERT INTO watchdog_schema VALUES (1), (99)")
 		before := texts(t, pool, everything)
 		_, err := postgres.Open(t.Context(), dsn, postgres.Config{})
 		require.ErrorIs(t, err, postgres.ErrNewerSchema)
@@ -56,7 +59,7 @@ func TestAnExistingDatabase(t *testing.T) {
 	}
 }
 
-func TestSeveralSchemasOfOneDatabase(t *testing.T) {
+func TestSchemas(t *testing.T) {
 	dsn := newDSN(t)
 	pool := hostPool(t, dsn)
 	mustExec(t, pool, `CREATE SCHEMA "search path"`)
@@ -75,14 +78,15 @@ func TestSeveralSchemasOfOneDatabase(t *testing.T) {
 	for i, s := range stores {
 		assert.Equal(t, []string{fmt.Sprint("event-", i)}, read(t, s))
 	}
-	t.Run("of which none is in the search path are no place to begin", func(t *testing.T) {
+	t.Run("are an error if none of them is in the search path", func(t *testing.T) {
 		_, err := postgres.Open(t.Context(), dsn+"&search_path=nowhere", postgres.Config{})
 		require.ErrorContains(t, err, "Config.Schema")
 	})
 }
 
-func TestEightGoroutinesThatOpenOneNewSchemaAtOnce(t *testing.T) {
-	for name, schema := range map[string]string{"that is there": "public", "that is not": "fresh"} {
+// Several stores of one process may create one schema at once.
+func TestStoresOpenAtOnce(t *testing.T) {
+	for name, schema := range map[string]string{"that exists": "public", "that does not exist": "fresh"} {
 		t.Run(name, func(t *testing.T) {
 			dsn := newDSN(t)
 			var all sync.WaitGroup
@@ -95,7 +99,8 @@ func TestEightGoroutinesThatOpenOneNewSchemaAtOnce(t *testing.T) {
 				})
 			}
 			all.Wait()
-			assert.Equal(t, []string{"1", "2"}, texts(t, hostPool(t, dsn), "SELECT version::text FROM "+schema+".watchdog_schema ORDER BY version"))
+			versions := "SELECT version::text FROM " + schema + ".watchdog_schema ORDER BY version"
+			assert.Equal(t, []string{"1", "2"}, texts(t, hostPool(t, dsn), versions))
 		})
 	}
 }

@@ -9,14 +9,17 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// sessionFields are what a session is made of. An infinite time, or one that Go has no year for, never leaves the server.
-const sessionFields = ` run_id, parent, status, CASE WHEN readable THEN created_at END, CASE WHEN readable THEN last_event_at END,
+// sessionFields are the columns of a session. Times of an unreadable row are NULL, because Go cannot read an infinite
+// time, or a year above 9999.
+const sessionFields = ` run_id, parent, status,
+	CASE WHEN readable THEN created_at END, CASE WHEN readable THEN last_event_at END,
 	threshold, CASE WHEN readable THEN started_at END, host, attempt, resumes, reason, readable `
 
-// A sessionRow is a row of sessionFields, all of which are NULL where a join has found none.
+// A sessionRow is a row of sessionFields. All fields are NULL if a join found no row.
 type sessionRow struct {
 	runID, parent, status, host, reason pgtype.Text
 	created, lastEvent, started         pgtype.Timestamptz
@@ -24,13 +27,13 @@ type sessionRow struct {
 	readable                            pgtype.Bool
 }
 
-// into is where a row is scanned to, behind other things.
-func (r *sessionRow) into(first ...any) []any {
+// scanInto returns the destinations for scanning a row, after the first ones.
+func (r *sessionRow) scanInto(first ...any) []any {
 	return append(first, &r.runID, &r.parent, &r.status, &r.created, &r.lastEvent, &r.threshold, &r.started,
 		&r.host, &r.attempt, &r.resumes, &r.reason, &r.readable)
 }
 
-// session understands the row. Its error wraps [session.ErrUnreadable].
+// session parses the row. Its error wraps [session.ErrUnreadable].
 func (r *sessionRow) session() (session.Session, error) {
 	if !r.readable.Bool {
 		return session.Session{}, unreadable(r.runID.String)
@@ -47,7 +50,8 @@ func (r *sessionRow) session() (session.Session, error) {
 }
 
 func unreadable(runID string) error {
-	return fmt.Errorf("%w: run %s: its times have to be in the years 1 to 9999, its numbers 0 or more, and its status a known one", session.ErrUnreadable, runID)
+	return fmt.Errorf("%w: run %s: its times must be in the years 1 to 9999, its numbers 0 or more, "+
+		"and its status a known one", session.ErrUnreadable, runID)
 }
 
 const selectSession = `SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions WHERE run_id = $1`
@@ -69,15 +73,15 @@ func (s *Store) Session(ctx context.Context, runID string) (found session.Sessio
 }
 
 func scanSession(row pgx.CollectableRow) (r sessionRow, err error) {
-	err = row.Scan(r.into()...)
+	err = row.Scan(r.scanInto()...)
 	return r, err
 }
 
-// maybe is a time that may be none.
-func maybe(t time.Time) *time.Time {
+// nullTime returns NULL for a zero time.
+func nullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	t = micro(t)
+	t = sqlstore.Truncate(t)
 	return &t
 }

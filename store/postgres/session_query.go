@@ -15,39 +15,43 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// selectStalled finds stalled sessions, with the time and those that cannot be read in every row; there is always one. Sessions with a threshold of their own are in another index than
-// those without; each half is in the order of its index, without which the planner would read the whole table, and limited. The two are merged outside.
+// selectStalled finds stalled sessions. There is always a row, and each row has the time and the unreadable run IDs.
+// Sessions with a threshold of their own are in another index than those without. Each half is limited, and has the
+// order of its index, without which the planner would read the whole table. pageOf merges the two.
 //
-// What is asked for is hidden from the planner in selects of their own. It then takes the same plan for all values, and so, where a statement is prepared, makes it once: making it takes five times as long as
-// the rest.
+// The parameters are in selects of their own, so that the planner does not see their values. It then uses one plan
+// for all values, and plans a prepared statement only once: planning takes five times as long as the rest.
 //
-// $1 is the threshold and $2 the minimal age, in microseconds; $3 the limit; ($4, $6) where the half of the shared threshold begins, ($5, $6) the other; $7 how many unreadable rows there may be.
+//   - $1 and $2: the threshold and the minimum age, in microseconds
+//   - $3: the limit
+//   - ($4, $6): where the half with the query's threshold begins
+//   - ($5, $6): where the half with own thresholds begins
+//   - $7: how many unreadable rows to return at most
 const selectStalled = `
-	SELECT statement_timestamp(), ARRAY(SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + isUnreadable + ` LIMIT (SELECT $7::bigint)), found.*
+	SELECT statement_timestamp(),
+		ARRAY(SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + isUnreadable + ` LIMIT (SELECT $7::bigint)), found.*
 	FROM (VALUES (1)) AS one LEFT JOIN (
 		(SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions
-		WHERE ` + isShared + ` AND (silent, run_id) > ((SELECT $4::timestamptz), $6::text)
+		WHERE ` + hasDefaultThreshold + ` AND (silent, run_id) > ((SELECT $4::timestamptz), $6::text)
 			AND silent < (SELECT statement_timestamp() - $1::bigint * interval '1 microsecond')
 			AND created_at <= (SELECT statement_timestamp() - $2::bigint * interval '1 microsecond')
 		ORDER BY silent, run_id LIMIT (SELECT $3::bigint))
 		UNION ALL
 		(SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions
-		WHERE ` + isOwn + ` AND (due, run_id) > ((SELECT $5::timestamptz), $6::text)
+		WHERE ` + hasOwnThreshold + ` AND (due, run_id) > ((SELECT $5::timestamptz), $6::text)
 			AND due < (SELECT statement_timestamp())
 			AND created_at <= (SELECT statement_timestamp() - $2::bigint * interval '1 microsecond')
 		ORDER BY due, run_id LIMIT (SELECT $3::bigint))
 	) AS found ON true`
 
-// maxUnreadable is how many rows that cannot be read a page tells of.
-const maxUnreadable = 100
-
-// Stalled implements [session.Store], in one round trip. Of sessions that exceeded their thresholds at one time, those come first whose run ID does. The first page tells of unreadable
-// rows, at most a hundred.
+// Stalled implements [session.Store], in one round trip. Sessions that exceeded their thresholds at the same time are
+// ordered by run ID. The first page reports unreadable rows, at most a hundred.
 func (s *Store) Stalled(ctx context.Context, q session.Query) (session.Page, error) {
-	last, err := parsePlace(q.After)
+	last, err := sqlstore.ParsePlace(q.After)
 	if err = cmp.Or(q.Validate(), err); err != nil {
 		return session.Page{}, err
 	}
@@ -62,15 +66,16 @@ func (s *Store) Stalled(ctx context.Context, q session.Query) (session.Page, err
 	return page, err
 }
 
-func stalledArguments(q session.Query, last place) []any {
+func stalledArguments(q session.Query, last sqlstore.Place) []any {
+	threshold := q.Threshold.Microseconds()
 	silent := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
-	due, unreadable := silent, maxUnreadable
+	due, unreadable := silent, sqlstore.MaxUnreadable
 	if q.After != "" {
-		silent = pgtype.Timestamptz{Time: time.UnixMicro(last.due - q.Threshold.Microseconds()), Valid: true}
-		due, unreadable = pgtype.Timestamptz{Time: time.UnixMicro(last.due), Valid: true}, 0
+		silent = pgtype.Timestamptz{Time: time.UnixMicro(last.Due - threshold), Valid: true}
+		due, unreadable = pgtype.Timestamptz{Time: time.UnixMicro(last.Due), Valid: true}, 0
 	}
-	minAge := (q.MinAge + time.Microsecond - 1).Microseconds()
-	return []any{q.Threshold.Microseconds(), minAge, min(q.Limit, math.MaxInt32) + 1, silent, due, last.runID, unreadable}
+	limit := min(q.Limit, math.MaxInt32) + 1 // one more, to know whether there is a next page
+	return []any{threshold, sqlstore.RoundUp(q.MinAge), limit, silent, due, last.RunID, unreadable}
 }
 
 // A stalledRow is a row of selectStalled.
@@ -81,7 +86,7 @@ type stalledRow struct {
 }
 
 func scanStalled(row pgx.CollectableRow) (r stalledRow, err error) {
-	err = row.Scan(r.into(&r.now, &r.unreadable)...)
+	err = row.Scan(r.scanInto(&r.now, &r.unreadable)...)
 	return r, err
 }
 
@@ -93,7 +98,7 @@ func pageOf(rows []stalledRow, q session.Query) (session.Page, error) {
 	}
 	for _, r := range rows {
 		if !r.runID.Valid {
-			break // there is none
+			break // the row without a session
 		}
 		one, err := r.session()
 		if err != nil {
@@ -101,63 +106,36 @@ func pageOf(rows []stalledRow, q session.Query) (session.Page, error) {
 		}
 		page.Sessions = append(page.Sessions, one)
 	}
-	slices.SortFunc(page.Sessions, func(a, b session.Session) int { return placeIn(q, a).compare(placeIn(q, b)) })
-	if len(page.Sessions) > q.Limit {
-		page.Sessions = slices.Clip(page.Sessions[:q.Limit])
-		page.Next = placeIn(q, page.Sessions[q.Limit-1]).String()
-	}
+	page.Sessions, page.Next = sqlstore.Paginate(page.Sessions, q.Limit, func(s session.Session) sqlstore.Place {
+		threshold := cmp.Or(s.Threshold, q.Threshold).Microseconds()
+		return sqlstore.Place{Due: s.SilentSince().UnixMicro() + threshold, RunID: s.RunID}
+	})
 	return page, nil
 }
 
-// A place is where a session stands among those that are stalled.
-type place struct {
-	due   int64 // when it exceeded its threshold, in microseconds since 1970
-	runID string
-}
-
-func placeIn(q session.Query, s session.Session) place {
-	return place{s.SilentSince().UnixMicro() + cmp.Or(s.Threshold, q.Threshold).Microseconds(), s.RunID}
-}
-
-// String is the form in which a place begins the next page.
-func (p place) String() string { return strconv.FormatInt(p.due, 10) + " " + p.runID }
-
-func (p place) compare(other place) int {
-	return cmp.Or(cmp.Compare(p.due, other.due), strings.Compare(p.runID, other.runID))
-}
-
-// parsePlace understands what String wrote. Nothing is the beginning.
-func parsePlace(text string) (place, error) {
-	if text == "" {
-		return place{}, nil
-	}
-	due, runID, found := strings.Cut(text, " ")
-	at, err := strconv.ParseInt(due, 10, 64)
-	if err != nil || !found {
-		return place{}, fmt.Errorf("find stalled sessions: %q is not where a page ended; pass the Next of the page before", text)
-	}
-	return place{at, runID}, nil
-}
-
-// selectEnded tells what ended in transactions that had not all ended at the mark. What the mark's own snapshot had in it all comes before it. The upper end leaves out numbers of
-// another server, from which the rows may have been restored.
+// parsePlace understands what String wrote. Nothing is the beginning. selectEnded returns the runs that ended in
+// transactions from the mark on. A mark is the oldest transaction that was still open when the mark was made: all
+// before it are in its snapshot. The upper limit leaves out transaction numbers of another server, from which the
+// rows may have been restored.
 const selectEnded = `
 	SELECT pg_snapshot_xmin(pg_current_snapshot())::text, CASE WHEN $1::text <> '' THEN ARRAY(
 		SELECT run_id FROM SCHEMA.watchdog_sessions
 		WHERE ` + hasEnded + ` AND ended >= nullif($1, '')::xid8 AND ended < pg_snapshot_xmax(pg_current_snapshot())) END`
 
-// Ended implements [session.Store]. While a transaction is open for long, those that ended since it began are returned again each time.
+// Ended implements [session.Store]. While a transaction stays open, Ended returns the runs that ended since its start
+// again at each call.
 func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
 	if _, err := strconv.ParseUint(mark, 10, 64); err != nil && mark != "" {
-		return nil, "", fmt.Errorf("ask for sessions that ended: %q is not a mark; pass what the call before returned, or nothing", mark)
+		return nil, "", sqlstore.MarkError(mark)
 	}
 	err = s.do(ctx, "ask for sessions that ended in", func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, s.in(selectEnded), s.arguments(mark)...).Scan(&next, &runIDs)
+		return s.pool.QueryRow(ctx, s.qualify(selectEnded), s.withMode(mark)...).Scan(&next, &runIDs)
 	})
 	return runIDs, next, err
 }
 
-// dimensions are the SQL for what cancels are counted by. The reason is taken out of the payload as it is written there, because not everything that JSON can spell is text to PostgreSQL.
+// dimensions are the SQL for the keys of a history. The reason stays JSON, because PostgreSQL cannot convert every
+// JSON string to text; decodeReasons does.
 var dimensions = map[session.Dimension]string{
 	session.ByReason: `coalesce((e.payload -> 'reason')::text, '')`,
 	session.ByDay:    `to_char(e."timestamp" AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
@@ -170,9 +148,9 @@ const selectHistory = `
 
 // History implements [session.Store]. The counts are ordered by their keys.
 func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
-	key, there := dimensions[h.By]
-	if !there {
-		return nil, fmt.Errorf("count cancels: there is no dimension %q", h.By)
+	key, known := dimensions[h.By]
+	if !known {
+		return nil, sqlstore.DimensionError(h.By)
 	}
 	var counts []session.CancelCount
 	err := s.do(ctx, "count cancels in", func(ctx context.Context) (err error) {
@@ -181,14 +159,15 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 		return err
 	})
 	if h.By == session.ByReason {
-		counts = spelled(counts)
+		counts = decodeReasons(counts)
 	}
 	slices.SortFunc(counts, func(a, b session.CancelCount) int { return strings.Compare(a.Key, b.Key) })
 	return counts, err
 }
 
-// spelled reads keys that are JSON. A cancel of another writer may have a reason that is no text.
-func spelled(counts []session.CancelCount) (all []session.CancelCount) {
+// decodeReasons decodes keys that are JSON, and adds up equal ones. A reason of another writer that is not a string
+// counts as none.
+func decodeReasons(counts []session.CancelCount) (all []session.CancelCount) {
 	for _, c := range counts {
 		var text string
 		_ = json.Unmarshal([]byte(c.Key), &text)

@@ -2,22 +2,26 @@ package postgres
 
 import "fmt"
 
-// sessionColumns are the columns of a row, in the order in which they are read.
+// sessionColumns are the columns that an existing watchdog_sessions table must have.
 var sessionColumns = []string{
-	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes", "reason",
-	"ended_at", "ended", "readable", "silent", "due",
+	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
+	"reason", "ended_at", "ended", "readable", "silent", "due",
 }
 
-// A threshold is in nanoseconds; 0 is the sweeper's. ended is the transaction in which the row last ended, which orders what is seen by others where times do not.
+// The threshold is in nanoseconds, and 0 means the sweeper's. The column ended is the transaction in which the row
+// last ended: transactions have the order in which others see them, and times do not.
 //
-// The generated columns are what is searched for: whether a row can be understood at all, since when its run is silent, and when that is too long for a threshold of its own.
-// Another writer of the table need not know of them. The detour over UTC is because only times without a zone can be added up by an expression that PostgreSQL keeps.
+// The queries use generated columns, which other writers of the table need not know: whether the row is readable,
+// since when its run is silent, and when it exceeds a threshold of its own. The expression for due converts to UTC
+// and back, because PostgreSQL generates a column only from an immutable sum, and only the sum of a time without a
+// zone is one.
 //
-// Freshening a row writes into an index, so that it is never a HOT update, and room on the page (fillfactor) would not help. What it leaves behind lies where the search
-// for stalled sessions begins, so that the table is vacuumed after two rows in a hundred and not after twenty.
+// Freshening a row writes to an index, so it is never a HOT update, and free space on the page (fillfactor) would not
+// help. The dead rows lie where the search for stalled sessions begins, so the table is vacuumed when two rows in a
+// hundred are dead and not twenty.
 //
-// Rejected: an index on a time that is rounded, so that most freshening leaves it alone. HOT looks at the columns that changed and not at their values in the index, so that it takes a column of
-// its own, and a keeper writes a row once a minute only.
+// Rejected: an index on a rounded time, which most freshening would leave as it is. HOT compares the changed columns
+// and not the index entries, so it would need a column of its own, and a keeper writes a row only once a minute.
 const createSessionTable = `
 	CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_sessions (
 		run_id varchar(255) COLLATE "C" PRIMARY KEY,
@@ -37,7 +41,8 @@ const createSessionTable = `
 			AND threshold >= 0 AND attempt >= 0 AND resumes >= 0 AND ` + readableTimes + `) STORED,
 		silent timestamptz GENERATED ALWAYS AS (coalesce(last_event_at, created_at)) STORED,
 		due timestamptz GENERATED ALWAYS AS ((
-			coalesce(last_event_at, created_at) AT TIME ZONE 'UTC' + (threshold / 1000) * interval '1 microsecond') AT TIME ZONE 'UTC') STORED
+			coalesce(last_event_at, created_at) AT TIME ZONE 'UTC'
+			+ (threshold / 1000) * interval '1 microsecond') AT TIME ZONE 'UTC') STORED
 	) WITH (autovacuum_vacuum_scale_factor = 0.02)`
 
 const readableTimes = `
@@ -45,22 +50,26 @@ const readableTimes = `
 			AND coalesce(last_event_at, created_at) BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'
 			AND started_at BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'`
 
-// The conditions of the partial indexes; a query that has one of them word for word can use its index.
+// The conditions of the partial indexes. A query must repeat a condition word for word to use its index.
 const (
-	isShared     = `status = 'active' AND readable AND threshold = 0`
-	isOwn        = `status = 'active' AND readable AND threshold > 0`
-	isUnreadable = `status = 'active' AND NOT readable`
-	hasEnded     = `ended IS NOT NULL`
+	hasDefaultThreshold = `status = 'active' AND readable AND threshold = 0`
+	hasOwnThreshold     = `status = 'active' AND readable AND threshold > 0`
+	isUnreadable        = `status = 'active' AND NOT readable`
+	hasEnded            = `ended IS NOT NULL`
 )
 
 // createSessions is version 2.
 func createSessions(t *transaction) error {
 	for _, statement := range []string{
 		createSessionTable,
-		`CREATE INDEX IF NOT EXISTS watchdog_sessions_silent ON SCHEMA.watchdog_sessions (silent, run_id) WHERE ` + isShared,
-		`CREATE INDEX IF NOT EXISTS watchdog_sessions_due ON SCHEMA.watchdog_sessions (due, run_id) WHERE ` + isOwn,
-		`CREATE INDEX IF NOT EXISTS watchdog_sessions_unreadable ON SCHEMA.watchdog_sessions (run_id) WHERE ` + isUnreadable,
-		`CREATE INDEX IF NOT EXISTS watchdog_sessions_ended ON SCHEMA.watchdog_sessions (ended) WHERE ` + hasEnded,
+		`CREATE INDEX IF NOT EXISTS watchdog_sessions_silent
+			ON SCHEMA.watchdog_sessions (silent, run_id) WHERE ` + hasDefaultThreshold,
+		`CREATE INDEX IF NOT EXISTS watchdog_sessions_due
+			ON SCHEMA.watchdog_sessions (due, run_id) WHERE ` + hasOwnThreshold,
+		`CREATE INDEX IF NOT EXISTS watchdog_sessions_unreadable
+			ON SCHEMA.watchdog_sessions (run_id) WHERE ` + isUnreadable,
+		`CREATE INDEX IF NOT EXISTS watchdog_sessions_ended
+			ON SCHEMA.watchdog_sessions (ended) WHERE ` + hasEnded,
 	} {
 		if err := t.exec(statement); err != nil {
 			return fmt.Errorf("create watchdog_sessions: %w", err)

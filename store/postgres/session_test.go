@@ -14,8 +14,9 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
-// Hosts that attach to one new run at once wait for a row that none of them could see when it began.
-func TestOfManyThatAttachToANewRunAtOnceEachSeesTheOneBefore(t *testing.T) {
+// When several hosts attach to one new run at once, each sees the attempt before its own. They wait for a row that
+// none of them could see when its statement began.
+func TestAttachAtOnce(t *testing.T) {
 	s := openAt(t, newDSN(t)+"&pool_max_conns=8", postgres.Config{})
 	for run := range 30 {
 		var all sync.WaitGroup
@@ -37,7 +38,7 @@ func TestOfManyThatAttachToANewRunAtOnceEachSeesTheOneBefore(t *testing.T) {
 	}
 }
 
-func TestWhatEnded(t *testing.T) {
+func TestEnded(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	t.Run("in a transaction that was open at the mark is returned after it", func(t *testing.T) {
@@ -45,7 +46,8 @@ func TestWhatEnded(t *testing.T) {
 		tx, err := pool.Begin(t.Context())
 		require.NoError(t, err)
 		defer tx.Rollback(t.Context())
-		_, err = tx.Exec(t.Context(), "UPDATE watchdog_sessions SET status = 'finished', ended = pg_current_xact_id() WHERE run_id = 'slow'")
+		_, err = tx.Exec(t.Context(), `UPDATE watchdog_sessions
+			SET status = 'finished', ended = pg_current_xact_id() WHERE run_id = 'slow'`)
 		require.NoError(t, err)
 		attach(t, s, "quick")
 		_, mark, err := s.Ended(t.Context(), "")
@@ -67,8 +69,8 @@ func TestWhatEnded(t *testing.T) {
 	})
 }
 
-// Batches with the same events in opposite orders, and sessions that are freshened in opposite orders, are where transactions wait in a circle.
-func TestWritersOfTheSameRowsDoNotStandInEachOthersWay(t *testing.T) {
+// Writers of the same events and rows in opposite orders do not deadlock.
+func TestDeadlocks(t *testing.T) {
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&pool_max_conns=8", postgres.Config{})
 	var forth, back []session.Freshness
@@ -100,12 +102,13 @@ func TestWritersOfTheSameRowsDoNotStandInEachOthersWay(t *testing.T) {
 	assert.Len(t, read(t, s), 40)
 }
 
-func TestAFreshenedRowThatIsSearchedForIsFoundByItsNewTime(t *testing.T) {
+// A cancel of a session that was freshened after it was judged does nothing.
+func TestFreshenThenCancel(t *testing.T) {
 	s := openAt(t, newDSN(t), postgres.Config{})
 	judged := attach(t, s, "run-1")
 	_, err := s.Freshen(t.Context(), []session.Freshness{{RunID: "run-1", Attempt: 1}})
 	require.NoError(t, err)
 	done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
 	require.NoError(t, err)
-	assert.False(t, done, "it was judged by its old time")
+	assert.False(t, done, "the session was judged by its old time")
 }

@@ -6,19 +6,22 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// attach locks the row as it is, and changes that one. The row of another that attaches for the first time at this moment is in its way but not yet to be seen: then nothing is changed,
-// and the statement is repeated.
-const attach = `
+// attachRow locks the existing row and changes it. If another process attaches to the same new run at this moment,
+// its row conflicts but is not visible yet: then attachRow changes nothing, and the store repeats it.
+const attachRow = `
 	WITH before AS MATERIALIZED (
 		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id = $1 FOR UPDATE
 	), after AS (
-		INSERT INTO SCHEMA.watchdog_sessions AS s (run_id, parent, threshold, started_at, host, status, created_at, attempt, last_event_at)
+		INSERT INTO SCHEMA.watchdog_sessions AS s
+			(run_id, parent, threshold, started_at, host, status, created_at, attempt, last_event_at)
 		SELECT $1, $2, $3::bigint, $4::timestamptz, $5, 'active', now.at, 1, now.at
 		FROM (SELECT statement_timestamp() AS at, count(*) FROM before) AS now
-		ON CONFLICT (run_id) DO UPDATE SET parent = excluded.parent, threshold = excluded.threshold, started_at = excluded.started_at, host = excluded.host,
+		ON CONFLICT (run_id) DO UPDATE SET
+			parent = excluded.parent, threshold = excluded.threshold, started_at = excluded.started_at, host = excluded.host,
 			status = 'active', reason = '', last_event_at = excluded.last_event_at, attempt = s.attempt + 1
 		WHERE s.readable AND EXISTS (SELECT FROM before)
 		RETURNING *
@@ -27,11 +30,13 @@ const attach = `
 	LEFT JOIN (SELECT` + sessionFields + `FROM before) AS b ON true
 	LEFT JOIN (SELECT` + sessionFields + `FROM after) AS a ON true`
 
-// Attach implements [session.Store]. A row that cannot be read is an error that wraps [session.ErrUnreadable], and is left as it is.
+// Attach implements [session.Store]. If the row is unreadable, Attach leaves it as it is and returns an error that
+// wraps [session.ErrUnreadable].
 func (s *Store) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
 	err = s.do(ctx, "attach to session "+run.RunID+" in", func(ctx context.Context) error {
 		if run.Threshold < 0 {
-			return fmt.Errorf("the threshold is %v; use a positive duration, 0 for the sweeper's, or watchdog.NoLimit", run.Threshold)
+			return fmt.Errorf("the threshold is %v; use a positive duration, 0 for the sweeper's, or watchdog.NoLimit",
+				run.Threshold)
 		}
 		was, is, err := s.attach(ctx, run)
 		if err != nil {
@@ -50,8 +55,9 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 
 func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessionRow, err error) {
 	for !is.runID.Valid && err == nil {
-		err = s.pool.QueryRow(ctx, s.in(attach), s.arguments(
-			run.RunID, run.Parent, int64(run.Threshold), micro(run.StartedAt), run.Host)...).Scan(is.into(was.into()...)...)
+		err = s.pool.QueryRow(ctx, s.qualify(attachRow), s.withMode(
+			run.RunID, run.Parent, int64(run.Threshold), sqlstore.Truncate(run.StartedAt), run.Host)...).
+			Scan(is.scanInto(was.scanInto()...)...)
 		if err == nil && was.runID.Valid && !was.readable.Bool {
 			err = unreadable(run.RunID)
 		}
@@ -59,11 +65,14 @@ func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessio
 	return was, is, err
 }
 
-// freshen writes what is newer and tells what is gone. It is put so that the planner looks a row up for each, whatever it thinks of the list or the table: it takes groups for few, and it knows nothing of what is in
-// coalesce. Where it knew that few rows are of attempt 1, which it takes for granted before a table is analyzed, it went through the whole list for each row, 40 s for ten thousand.
-const freshen = `
+// freshenRows writes newer times, and returns the runs that are gone. Its form makes the planner look up each row by
+// its key, whatever it assumes about the list or the table: the planner expects few groups, and cannot estimate what
+// is inside coalesce. Without coalesce it assumed, before the table was analyzed, that few rows have attempt 1, and
+// scanned the whole list for each row: 40 s for ten thousand.
+const freshenRows = `
 	WITH fresh AS MATERIALIZED (
-		SELECT f.run_id, f.attempt, min(f.age) AS age FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS f (run_id, attempt, age) GROUP BY 1, 2
+		SELECT f.run_id, f.attempt, min(f.age) AS age
+		FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS f (run_id, attempt, age) GROUP BY 1, 2
 	), kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s
 		SET last_event_at = greatest(s.last_event_at, statement_timestamp() - f.age * interval '1 microsecond')
@@ -81,24 +90,27 @@ func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (gone []
 	}
 	err = s.do(ctx, fmt.Sprintf("freshen %d sessions in", len(fresh)), func(ctx context.Context) (err error) {
 		if len(fresh) > 0 {
-			gone, err = query(ctx, s, pgx.RowTo[string], freshen, runIDs, attempts, ages)
+			gone, err = query(ctx, s, pgx.RowTo[string], freshenRows, runIDs, attempts, ages)
 		}
 		return err
 	})
 	return gone, err
 }
 
-// end is put like freshen.
-const end = `
-	UPDATE SCHEMA.watchdog_sessions AS s SET status = e.status, reason = e.reason, ended_at = statement_timestamp(), ended = pg_current_xact_id()
+// endRows has the form of freshenRows, for the same reason.
+const endRows = `
+	UPDATE SCHEMA.watchdog_sessions AS s
+	SET status = e.status, reason = e.reason, ended_at = statement_timestamp(), ended = pg_current_xact_id()
 	FROM (
 		SELECT DISTINCT ON (run_id, attempt) *
-		FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[]) WITH ORDINALITY AS e (run_id, attempt, status, reason, place)
+		FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[])
+			WITH ORDINALITY AS e (run_id, attempt, status, reason, place)
 		ORDER BY run_id, attempt, place
 	) AS e
 	WHERE s.run_id = e.run_id AND coalesce(s.attempt = e.attempt AND s.status = 'active', false)`
 
-// End implements [session.Store], in one round trip. An ending that is none ([session.Ending.Validate]) is an error, and nothing is written.
+// End implements [session.Store], in one round trip. If an ending is invalid ([session.Ending.Validate]), End writes
+// nothing and returns the error.
 func (s *Store) End(ctx context.Context, ends []session.Ending) error {
 	runIDs, attempts := make([]string, len(ends)), make([]int64, len(ends))
 	statuses, reasons := make([]string, len(ends)), make([]string, len(ends))
@@ -112,31 +124,35 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) error {
 		if len(ends) == 0 {
 			return nil
 		}
-		_, err := s.pool.Exec(ctx, s.in(end), s.arguments(runIDs, attempts, statuses, reasons)...)
+		_, err := s.pool.Exec(ctx, s.qualify(endRows), s.withMode(runIDs, attempts, statuses, reasons)...)
 		return err
 	})
 }
 
-// cancel is one statement and so one transaction: what it tells listeners they hear when it is committed.
-const cancel = `
+// cancelRow is one statement and so one transaction. Listeners get the notification when it commits.
+const cancelRow = `
 	WITH cancelled AS (
 		UPDATE SCHEMA.watchdog_sessions
 		SET status = 'cancelled', reason = $11, resumes = $12, ended_at = statement_timestamp(), ended = pg_current_xact_id()
-		WHERE run_id = $8 AND attempt = $9 AND last_event_at IS NOT DISTINCT FROM $10::timestamptz AND status = 'active' AND readable
+		WHERE run_id = $8 AND attempt = $9 AND last_event_at IS NOT DISTINCT FROM $10::timestamptz
+			AND status = 'active' AND readable
 		RETURNING run_id
 	), recorded AS (` + insertRows + ` WHERE EXISTS (SELECT FROM cancelled)` + insertOrder + `)
 	SELECT pg_notify($13, run_id) FROM cancelled`
 
-// Cancel implements [session.Store], in one round trip. A cancel whose context ends or whose connection breaks may have been done nevertheless; repeated, it then reports false.
-func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (cancelled bool, err error) {
+// Cancel implements [session.Store], in one round trip. If the context ends or the connection breaks, the session may
+// still be cancelled; a repeated call then returns false.
+func (s *Store) Cancel(
+	ctx context.Context, judged session.Session, c session.CancelRequest,
+) (cancelled bool, err error) {
 	columns, err := encode(c.Events)
 	if err != nil {
 		return false, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
 	}
 	err = s.do(ctx, "cancel session "+judged.RunID+" in", func(ctx context.Context) error {
-		told, err := s.pool.Exec(ctx, s.in(cancel), s.arguments(append(columns[:],
-			judged.RunID, judged.Attempt, maybe(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)...)
-		cancelled = told.RowsAffected() == 1
+		result, err := s.pool.Exec(ctx, s.qualify(cancelRow), s.withMode(append(columns[:],
+			judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)...)
+		cancelled = result.RowsAffected() == 1
 		return err
 	})
 	return cancelled && err == nil, err

@@ -15,44 +15,44 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// ErrClosed is returned by all methods of a [Store] that was closed, but Close.
-var ErrClosed = errors.New("the event store is closed")
-
-// A Config says where in a database the tables are. The zero value is ready.
+// A Config says where in a database the tables are. The zero value is ready to use.
 type Config struct {
-	// Schema has the tables; it is created if it is not there. Several of them are several stores that know nothing of each other. Empty means the first
-	// schema of the connection's search_path.
+	// Schema is the schema of the tables. Open and New create it if it does not exist. Stores in different schemas
+	// are independent of each other. Empty means the first schema of the connection's search_path.
 	Schema string
 }
 
-// A Store is a [watchdog.EventStore], a [session.Store] and a [session.Listener] in a PostgreSQL database; see the package comment for its tables. [Open] and [New] make
-// one. It is safe for concurrent use, also by several processes on one database.
+// A Store is a [watchdog.EventStore], a [session.Store] and a [session.Listener] in a PostgreSQL database; the
+// package comment describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several
+// processes may use one database.
 type Store struct {
-	pool   *pgxpool.Pool
-	owned  bool // by us: opened by Open, closed by Close
-	mode   pgx.QueryExecMode
-	place  string // for errors
-	schema string // as in Config, or as found
+	pool    *pgxpool.Pool
+	owned   bool // opened by Open, and so closed by Close
+	mode    pgx.QueryExecMode
+	address string // database and server, for errors
+	schema  string // of Config, or the first of the search_path
 
 	mu      sync.Mutex
 	closed  bool
-	closing chan struct{} // closed by the first Close, which listeners do not outlive
+	closing chan struct{} // closed by the first Close; ends the listeners
 	calls   sync.WaitGroup
 }
 
-// Open opens the database that a connection string names, a URL or a list of key=value pairs as PostgreSQL's own tools take them, and creates or migrates the schema. The error
-// says what to do; a database that is not ours to use, because it is read-only, of a newer version ([ErrNewerSchema]) or has another events table ([ErrForeignTable]), is
-// left as it is. The context bounds the opening only. Close the store when it is no longer needed.
+// Open opens the database of a connection string, and creates or migrates the schema. The string is a URL or a list
+// of key=value pairs, as for PostgreSQL's own tools. The error says what to do. Open does not change a database that
+// it cannot use: one that is read-only, of a newer version ([ErrNewerSchema]) or with another events table
+// ([ErrForeignTable]). The context applies to the opening only. Close the store when it is no longer needed.
 func Open(ctx context.Context, dsn string, cfg Config) (*Store, error) {
 	config, err := pgxpool.ParseConfig(dsn)
 	if err != nil {
-		// The parser's error quotes the string, and can only guess where in a wrong one the password is.
+		// The parser's error quotes the string, and in a wrong string it cannot find the password to hide it.
 		return nil, errors.New("open event database: the connection string cannot be understood: " +
-			"write postgres://user:password@host:5432/database with marks in the password escaped, or host=db.internal user=app dbname=agents")
+			"write postgres://user:password@host:5432/database with special characters in the password escaped, " +
+			"or host=db.internal user=app dbname=agents")
 	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
-		return nil, fmt.Errorf("open event database %s: %w", placeOf(config), err)
+		return nil, fmt.Errorf("open event database %s: %w", addressOf(config), err)
 	}
 	s, err := open(ctx, pool, cfg)
 	if err != nil {
@@ -63,8 +63,8 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// New makes a store in the database of the host's own pool, and creates or migrates the schema there. The host keeps the pool: Close does not close it. Errors are those
-// of [Open].
+// New returns a store in the database of the host's own pool, and creates or migrates the schema there. The host
+// keeps the pool: Close does not close it. Errors are those of [Open].
 func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	if pool == nil {
 		return nil, errors.New("open event database: the *pgxpool.Pool is nil")
@@ -74,9 +74,12 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 
 func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
-	s := &Store{pool: pool, schema: cfg.Schema, place: placeOf(config), mode: modeOf(config.ConnConfig), closing: make(chan struct{})}
-	if flaw := schemaFlaw(cfg.Schema); flaw != "" {
-		return nil, fmt.Errorf("open event database %s: the schema name %q %s", s.place, cfg.Schema, flaw)
+	s := &Store{
+		pool: pool, schema: cfg.Schema, address: addressOf(config), mode: modeOf(config.ConnConfig),
+		closing: make(chan struct{}),
+	}
+	if problem := schemaNameProblem(cfg.Schema); problem != "" {
+		return nil, fmt.Errorf("open event database %s: the schema name %q %s", s.address, cfg.Schema, problem)
 	}
 	if err := s.do(ctx, "open", s.migrate); err != nil {
 		return nil, err
@@ -84,8 +87,8 @@ func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	return s, nil
 }
 
-// modeOf is how statements are sent: prepared by name where the host does so too, or as described before, which takes no name. Which it is in the end is found out from the first
-// connection.
+// modeOf returns how the store sends statements: prepared by name if the host's pool does that, and otherwise without
+// a name. checkServer lowers the mode if the first connection leads to a pooler.
 func modeOf(config *pgx.ConnConfig) pgx.QueryExecMode {
 	switch {
 	case config.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement && config.StatementCacheCapacity > 0:
@@ -97,20 +100,21 @@ func modeOf(config *pgx.ConnConfig) pgx.QueryExecMode {
 	}
 }
 
-// schemaFlaw says what PostgreSQL would cut off or refuse.
-func schemaFlaw(name string) string {
+// schemaNameProblem says why PostgreSQL would shorten or refuse the name.
+func schemaNameProblem(name string) string {
 	const longest = 63
 	switch {
 	case len(name) > longest:
-		return fmt.Sprintf("has %d bytes, at most %d fit", len(name), longest)
+		return fmt.Sprintf("has %d bytes, at most %d are allowed", len(name), longest)
 	case strings.ContainsRune(name, 0):
-		return "has a NUL in it"
+		return "contains a NUL"
 	}
 	return ""
 }
 
-// Append implements [watchdog.EventStore], in one round trip. It returns when the events are as durable as the server's synchronous_commit makes them. An append whose context ends
-// or whose connection breaks may be stored nevertheless; it can be repeated.
+// Append implements [watchdog.EventStore], in one round trip. It returns when the events are as durable as the
+// server's synchronous_commit makes them. If the context ends or the connection breaks, the events may still be
+// stored; repeating the append is safe.
 func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	columns, err := encode(events)
 	if err != nil {
@@ -120,12 +124,13 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 		if len(events) == 0 {
 			return nil
 		}
-		_, err := s.pool.Exec(ctx, s.in(insertEvents), s.arguments(columns[:]...)...)
+		_, err := s.pool.Exec(ctx, s.qualify(insertEvents), s.withMode(columns[:]...)...)
 		return err
 	})
 }
 
-// Read implements [watchdog.EventStore]. A row that another program wrote and that is no event, because its timestamp is infinite, is an error that names the row.
+// Read implements [watchdog.EventStore]. If another program wrote a row with an infinite timestamp or none, Read
+// returns an error that names the row.
 func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
 	var events []watchdog.Event
 	err := s.do(ctx, "read", func(ctx context.Context) (err error) {
@@ -142,8 +147,8 @@ func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]
 	return events, nil
 }
 
-// Close waits for the calls that are under way, ends those of [Store.Listen], and then ends the store; later ones return [ErrClosed]. It closes the pool that [Open] opened and leaves
-// the one given to [New] open. It returns nil, also when called again.
+// Close waits for the running calls, ends those of [Store.Listen], and then closes the store; later calls return
+// [ErrClosed]. It closes the pool of [Open], and not the one given to [New]. It always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -159,7 +164,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// begin counts a call that Close has to wait for.
+// begin counts a call, so that Close waits for it.
 func (s *Store) begin() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,19 +175,21 @@ func (s *Store) begin() error {
 	return nil
 }
 
-// in puts the tables of a statement into the schema.
-func (s *Store) in(statement string) string {
+// qualify replaces SCHEMA in a statement by the quoted name of our schema.
+func (s *Store) qualify(statement string) string {
 	return strings.ReplaceAll(statement, "SCHEMA.", pgx.Identifier{s.schema}.Sanitize()+".")
 }
 
-// arguments puts the mode in front of a statement's arguments.
-func (s *Store) arguments(arguments ...any) []any {
+// withMode puts the store's mode in front of a statement's arguments.
+func (s *Store) withMode(arguments ...any) []any {
 	return append([]any{s.mode}, arguments...)
 }
 
-// query returns what scan makes of the rows; an empty slice where there are none.
-func query[T any](ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any) ([]T, error) {
-	rows, err := s.pool.Query(ctx, s.in(statement), s.arguments(arguments...)...)
+// query returns the scanned rows. If there are none it returns an empty slice, not nil.
+func query[T any](
+	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
+) ([]T, error) {
+	rows, err := s.pool.Query(ctx, s.qualify(statement), s.withMode(arguments...)...)
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,8 @@ import (
 	"github.com/seed62658d38/watchdog/storetest"
 )
 
-// places are the ways to a store, each of which keeps all rules.
-var places = map[string]func(t *testing.T) putter{
+// setups are the ways to open a store. A store keeps every rule in each of them.
+var setups = map[string]func(t *testing.T) putter{
 	"opened": func(t *testing.T) putter {
 		dsn := newDSN(t)
 		return newPutter(t, dsn, dsn)
@@ -47,8 +47,8 @@ var places = map[string]func(t *testing.T) putter{
 	},
 }
 
-func TestAStoreKeepsEveryRuleOfEvents(t *testing.T) {
-	for name, open := range places {
+func TestEvents(t *testing.T) {
+	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
 			storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
@@ -56,8 +56,8 @@ func TestAStoreKeepsEveryRuleOfEvents(t *testing.T) {
 	}
 }
 
-func TestAStoreKeepsEveryRuleOfSessions(t *testing.T) {
-	for name, open := range places {
+func TestSessions(t *testing.T) {
+	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
 			s := open(t)
 			sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })
@@ -65,45 +65,45 @@ func TestAStoreKeepsEveryRuleOfSessions(t *testing.T) {
 	}
 }
 
-func TestAStoreIsDurable(t *testing.T) {
+func TestDurable(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		dsn := newDSN(t)
 		return func() (watchdog.EventStore, error) { return postgres.Open(t.Context(), dsn, postgres.Config{}) }
 	})
 }
 
-// deaf hides Listen, which no pooler in transaction mode lets through.
-type deaf struct {
+// withoutListener hides Listen, which does not work through a pooler in transaction mode.
+type withoutListener struct {
 	session.Store
 	sessiontest.Putter
 }
 
-func TestAStoreBehindAPoolerInTransactionMode(t *testing.T) {
+func TestTransactionPooler(t *testing.T) {
 	pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
 	name := server(t).Database(t)
 	s := newPutter(t, pooler.DSN(name), server(t).DSN(name))
 	t.Run("keeps every rule of events", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})
-	t.Run("keeps every rule of sessions but those of listening", func(t *testing.T) {
-		sessiontest.Run(t, func(t *testing.T) session.Store { return deaf{s.emptied(t), s} })
+	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
+		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s} })
 	})
-	t.Run("says that it cannot listen", func(t *testing.T) {
+	t.Run("cannot listen, and says so", func(t *testing.T) {
 		began := time.Now()
-		err := s.Listen(t.Context(), func() { t.Error("it says that it listens") }, func(string) {})
-		require.ErrorIs(t, err, postgres.ErrNotHeard)
+		err := s.Listen(t.Context(), func() { t.Error("Listen called ready") }, func(string) {})
+		require.ErrorIs(t, err, postgres.ErrNoNotifications)
 		assert.Less(t, time.Since(began), 30*time.Second)
 	})
-	t.Run("keeps the cancels of sixteen goroutines apart", func(t *testing.T) { cancelsAtOnce(t, s.emptied(t)) })
+	t.Run("cancels each session once", func(t *testing.T) { cancelsAtOnce(t, s.emptied(t)) })
 }
 
-func TestAStoreBehindAPoolerInSessionModeListens(t *testing.T) {
+func TestSessionPooler(t *testing.T) {
 	pooler := pgtest.StartPooler(t, server(t), pgtest.SessionMode)
 	name := server(t).Database(t)
-	hearsCancels(t, newPutter(t, pooler.DSN(name)+"&pool_max_conns=1", server(t).DSN(name)))
+	listenLatencies(t, newPutter(t, pooler.DSN(name)+"&pool_max_conns=1", server(t).DSN(name)))
 }
 
-func TestAClosedStore(t *testing.T) {
+func TestClosedStore(t *testing.T) {
 	t.Run("refuses every call", func(t *testing.T) {
 		s := openAt(t, newDSN(t), postgres.Config{})
 		require.NoError(t, s.Close())
@@ -112,7 +112,7 @@ func TestAClosedStore(t *testing.T) {
 		}
 		require.NoError(t, s.Close())
 	})
-	t.Run("ends those who listen", func(t *testing.T) {
+	t.Run("ends Listen", func(t *testing.T) {
 		s := openAt(t, newDSN(t), postgres.Config{})
 		ready, ended := make(chan struct{}), make(chan error)
 		go func() { ended <- s.Listen(t.Context(), func() { close(ready) }, func(string) {}) }()
@@ -136,14 +136,15 @@ func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
 	errs["End"] = s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
 	_, errs["Session"] = s.Session(ctx, "run-1")
 	_, errs["Stalled"] = s.Stalled(ctx, session.Query{Threshold: time.Hour, Limit: 1})
-	_, errs["Cancel"] = s.Cancel(ctx, session.Session{RunID: "run-1", Attempt: 1}, session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}})
+	_, errs["Cancel"] = s.Cancel(ctx, session.Session{RunID: "run-1", Attempt: 1},
+		session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}})
 	_, _, errs["Ended"] = s.Ended(ctx, "")
 	_, errs["History"] = s.History(ctx, session.HistoryQuery{To: noon, By: session.ByDay})
 	errs["Listen"] = s.Listen(ctx, func() {}, func(string) {})
 	return errs
 }
 
-func TestAnArgumentThatCannotBeMeant(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	ctx, dsn := t.Context(), newDSN(t)
 	_, err := postgres.New(ctx, nil, postgres.Config{})
 	require.ErrorContains(t, err, "nil")

@@ -12,15 +12,17 @@ import (
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
-// somebodyWaits returns when a statement in the database waits for a lock.
-func somebodyWaits(t *testing.T, pool *pgxpool.Pool) {
+// waitForLock returns when a statement in the database waits for a lock.
+func waitForLock(t *testing.T, pool *pgxpool.Pool) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		return len(texts(t, pool, "SELECT query FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'")) > 0
+		return len(texts(t, pool, `SELECT query FROM pg_stat_activity
+			WHERE datname = current_database() AND wait_event_type = 'Lock'`)) > 0
 	}, 30*time.Second, time.Millisecond)
 }
 
-func TestACancelThatTheServerUndoesIsJudgedAgain(t *testing.T) {
+// A cancel that the server rolls back is repeated, and judged again.
+func TestSerializationFailure(t *testing.T) {
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&default_transaction_isolation=serializable", postgres.Config{})
 	pool := hostPool(t, dsn)
@@ -33,15 +35,16 @@ func TestACancelThatTheServerUndoesIsJudgedAgain(t *testing.T) {
 	result := make(chan error, 1)
 	go func() {
 		done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
-		assert.False(t, done, "it woke up")
+		assert.False(t, done, "the session had a new event")
 		result <- err
 	}()
-	somebodyWaits(t, pool)
+	waitForLock(t, pool)
 	require.NoError(t, tx.Commit(t.Context()))
-	require.NoError(t, <-result, "that it could not be serialized is no matter of the caller's")
+	require.NoError(t, <-result, "the caller must not see the serialization failure")
 }
 
-func TestABatchThatWaitsForAnEventHoldsNoneOfALaterID(t *testing.T) {
+// A batch that waits for the lock of an event holds no lock of a later ID.
+func TestInsertOrder(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	tx, err := pool.Begin(t.Context())
@@ -52,11 +55,11 @@ func TestABatchThatWaitsForAnEventHoldsNoneOfALaterID(t *testing.T) {
 	require.NoError(t, err)
 	result := make(chan error, 1)
 	go func() { result <- s.Append(t.Context(), numbered(2), numbered(1)) }()
-	somebodyWaits(t, pool)
+	waitForLock(t, pool)
 	_, err = tx.Exec(t.Context(), "SET LOCAL lock_timeout = '100ms'")
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), insert, "event-2")
-	require.NoError(t, err, "the batch holds it, and waits for us")
+	require.NoError(t, err, "the waiting batch must not hold the lock of event-2")
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-result)
 	assert.Len(t, read(t, s), 2)

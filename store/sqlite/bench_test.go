@@ -12,8 +12,9 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// BenchmarkAppend appends one event a call, durably, beside the same insert written by hand: prepared once, one
-// row a transaction, the same driver and the same pragmas. Compare within one run; a disk's sync is most of it.
+// BenchmarkAppend appends one event in each call, durably. Beside it runs the same insert written by hand: prepared
+// once, one row in each transaction, the same driver and the same pragmas. Compare only results of one run, because
+// most of the time is the disk's sync.
 func BenchmarkAppend(b *testing.B) {
 	for _, writers := range []int{1, 16} {
 		b.Run(fmt.Sprintf("by hand/writers=%d", writers), func(b *testing.B) {
@@ -66,7 +67,7 @@ func eachWriter(b *testing.B, writers int, call func(n int64) error) {
 	b.StopTimer()
 }
 
-// byHand makes the table as Open does and returns the insert that a program without this package would write.
+// byHand creates the table as Open does, and returns the insert that a program without this package would write.
 func byHand(b *testing.B) func(context.Context, watchdog.Event) error {
 	b.Helper()
 	file := filepath.Join(b.TempDir(), "events.db")

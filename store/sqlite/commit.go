@@ -5,29 +5,29 @@ import (
 	"errors"
 )
 
-// Requests are grouped by waiting for the write lock first and taking what waits only when it is held: the longer
+// The committer first waits for the write lock, and takes the waiting requests only when it holds the lock. The longer
 // another writer keeps the lock, the more requests share the next sync, and each can be withdrawn until then.
 //
 // Rejected: a savepoint for each request. It costs two more statements each, and does not help where it
 // matters: a full disk, a trigger that rolls back and a deferred constraint take the whole transaction
 // with them. A transaction that fails is rolled back and its requests are tried alone.
 
-// errUnwanted ends the wait for the lock when all who waited have left.
-var errUnwanted = errors.New("nobody waits for the commit any more")
+// errNobodyWaits ends the wait for the lock when every request was withdrawn.
+var errNobodyWaits = errors.New("nobody waits for the commit any more")
 
-// commitWaiting is the committer: it commits what waits until nothing does.
+// commitWaiting is the committer: it commits requests until none waits.
 func (s *Store) commitWaiting(running chan struct{}) {
-	for !s.queue.retire(running) {
+	for !s.queue.stopIfEmpty(running) {
 		s.commitNext()
 	}
 }
 
-// commitNext writes one transaction for requests that wait, and one for each of them if that one fails.
+// commitNext writes the waiting requests in one transaction or, if that fails, each in a transaction of its own.
 func (s *Store) commitNext() {
 	waiting := s.queue.pending()
-	t, err := s.begin(context.Background(), s.queue.wanted)
+	t, err := s.begin(context.Background(), s.queue.hasWaiting)
 	if err != nil {
-		s.queue.refuse(waiting, err)
+		s.queue.fail(waiting, err)
 		return
 	}
 	taken := s.queue.take()
@@ -41,7 +41,7 @@ func (s *Store) commitNext() {
 	}
 }
 
-// write carries out the requests in the transaction and ends it.
+// write executes the requests in the transaction and ends it.
 func (s *Store) write(t *transaction, requests []*request) error {
 	defer t.end()
 	for _, r := range requests {
@@ -52,7 +52,7 @@ func (s *Store) write(t *transaction, requests []*request) error {
 	return t.commit()
 }
 
-// writeAlone gives each request a transaction of its own, so that one that cannot be stored fails alone.
+// writeAlone gives each request its own transaction, so that only the request that cannot be stored fails.
 func (s *Store) writeAlone(requests []*request) {
 	for _, r := range requests {
 		t, err := s.begin(context.Background(), nil)

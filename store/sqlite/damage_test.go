@@ -11,7 +11,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-func TestADamagedFile(t *testing.T) {
+func TestDamagedFile(t *testing.T) {
 	whole := fileWithEvents(t, 200)
 	for name, test := range map[string]struct {
 		content []byte
@@ -28,7 +28,7 @@ func TestADamagedFile(t *testing.T) {
 			refusesDamaged(t, test.content, test.says)
 		})
 	}
-	t.Run("whose damage is in the middle is an error when it is met", func(t *testing.T) {
+	t.Run("that is damaged in the middle is an error when the damage is read", func(t *testing.T) {
 		file := newFile(t)
 		damaged := slices.Clone(whole)
 		for page := 8 * 4096; page < len(damaged); page += 4096 {
@@ -39,7 +39,7 @@ func TestADamagedFile(t *testing.T) {
 		}
 		s := openAt(t, file)
 		_, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
-		if err == nil || !strings.Contains(err.Error(), "malformed") || !strings.Contains(err.Error(), file) {
+		if !errorHas(err, "malformed", file) {
 			t.Errorf("Read returned %v", err)
 		}
 	})
@@ -54,7 +54,7 @@ func TestADamagedFile(t *testing.T) {
 	})
 }
 
-// refusesDamaged opens a file of this content, which must fail and change nothing.
+// refusesDamaged checks that Open fails for a file with this content, and changes nothing.
 func refusesDamaged(t *testing.T, content []byte, says string) {
 	t.Helper()
 	file := newFile(t)
@@ -67,7 +67,7 @@ func refusesDamaged(t *testing.T, content []byte, says string) {
 		t.Fatal("Open returned nil")
 	}
 	for _, want := range []string{says, file, "restore it from a backup"} {
-		if !strings.Contains(err.Error(), want) {
+		if !errorHas(err, want) {
 			t.Errorf("Open returned %v, want %q in it", err, want)
 		}
 	}
@@ -79,7 +79,7 @@ func refusesDamaged(t *testing.T, content []byte, says string) {
 	}
 }
 
-func TestAReadOnlyDatabase(t *testing.T) {
+func TestReadOnlyDatabase(t *testing.T) {
 	for name, parameters := range map[string]string{
 		"mode=ro":    "?mode=ro",
 		"immutable":  "?immutable=1",
@@ -95,7 +95,7 @@ func TestAReadOnlyDatabase(t *testing.T) {
 				db := openPlain(t, file)
 				before := queryAll(t, db, "SELECT name FROM sqlite_master")
 				_, err := sqlite.New(t.Context(), openSource(t, "file:"+file+parameters))
-				if err == nil || !strings.Contains(err.Error(), "make the file and its folder writable") || !strings.Contains(err.Error(), file) {
+				if !errorHas(err, "make the file and its folder writable", file) {
 					t.Errorf("New returned %v", err)
 				}
 				if after := queryAll(t, db, "SELECT name FROM sqlite_master"); !slices.Equal(after, before) {
@@ -106,20 +106,20 @@ func TestAReadOnlyDatabase(t *testing.T) {
 	}
 }
 
-func TestAFullDatabase(t *testing.T) {
+func TestFullDatabase(t *testing.T) {
 	t.Run("is an error for New, and nothing is written", func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		db.SetMaxOpenConns(1)
 		mustExec(t, db, "CREATE TABLE of_the_host (n)", "PRAGMA max_page_count = 2")
 		_, err := sqlite.New(t.Context(), db)
-		if err == nil || !strings.Contains(err.Error(), "make room on the disk") {
+		if !errorHas(err, "make room on the disk") {
 			t.Errorf("New returned %v", err)
 		}
 		if got := queryAll(t, db, "SELECT name FROM sqlite_master"); !slices.Equal(got, []string{"of_the_host"}) {
 			t.Errorf("the database holds %q", got)
 		}
 	})
-	t.Run("is an error for the batch that does not fit, and a later one that does is stored", func(t *testing.T) {
+	t.Run("is an error for the batch that does not fit, and a later one that fits is stored", func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		db.SetMaxOpenConns(1)
 		s := newStore(t, db)
@@ -127,7 +127,7 @@ func TestAFullDatabase(t *testing.T) {
 		large := numbered(2)
 		large.Payload = []byte(`{"large":"` + strings.Repeat("x", 200_000) + `"}`)
 		err := s.Append(t.Context(), numbered(1), large)
-		if err == nil || !strings.Contains(err.Error(), "database or disk is full") || !strings.Contains(err.Error(), "make room on the disk") {
+		if !errorHas(err, "database or disk is full", "make room on the disk") {
 			t.Errorf("Append returned %v", err)
 		}
 		if got := read(t, s); len(got) != 0 {

@@ -1,4 +1,5 @@
-// Package sqlite is the embedded [watchdog.EventStore] and [session.Store]: one SQLite file, a driver in pure Go, no server.
+// Package sqlite is the embedded [watchdog.EventStore] and [session.Store]: one SQLite file, a driver in pure Go, no
+// server.
 //
 // # Opening
 //
@@ -8,9 +9,9 @@
 //	if err != nil { return err }
 //	defer store.Close()
 //
-// [New] takes the host's own *sql.DB, of whatever driver for SQLite, and never closes it. A connection is taken for
-// each commit and each read and given back, so that a pool of one connection is enough; a host that holds that one
-// connection in a transaction of its own must not append until it has ended.
+// [New] takes the host's own *sql.DB, with any SQLite driver, and never closes it. The store takes a connection for
+// each commit and each read and gives it back, so a pool of one connection is enough. A host that holds this one
+// connection in a transaction of its own must not append until the transaction has ended.
 //
 // # The table
 //
@@ -20,33 +21,37 @@
 //	payload JSON, timestamp TEXT, consensus_id VARCHAR(36) NULL
 //
 // with indexes on (aggregate_type, aggregate_id, timestamp) and (event_type). A timestamp is UTC text of the form
-// "2006-01-02 15:04:05.000000". A payload is JSON text whose last key is "event_version":1, added when it is written and
-// taken away when it is read; a payload that has an event_version of its own keeps that one. A table of that name
-// that is there already is used in place: columns it has beyond these are left alone, and rows that other programs
-// wrote are read, whatever of the common forms their timestamps have. [ErrForeignTable] says which columns stand in
-// the way.
+// "2006-01-02 15:04:05.000000". A payload is JSON text whose last key is "event_version":1. The store adds this key
+// when it writes and removes it when it reads; a payload with an event_version of its own keeps that one.
+//
+// If the database already has a table named events, the store uses it in place. It ignores columns beyond these, and
+// reads rows that other programs wrote, with timestamps in any of the common forms. [ErrForeignTable] names the columns
+// that make a table unusable.
+//
 // The version of the schema is in a table named watchdog_schema.
 //
 // # Sessions
 //
-// Sessions are rows of a table named watchdog_sessions, for a host may well have a table named sessions:
+// Sessions are rows of a table named watchdog_sessions, because many hosts have a table named sessions:
 //
-//	run_id VARCHAR(255) PRIMARY KEY, parent VARCHAR(255), status VARCHAR(20), created_at TEXT, last_event_at TEXT NULL, threshold INTEGER,
-//	started_at TEXT, host TEXT, attempt INTEGER, resumes INTEGER, reason TEXT, ended INTEGER NULL
+//	run_id VARCHAR(255) PRIMARY KEY, parent VARCHAR(255), status VARCHAR(20), created_at TEXT, last_event_at TEXT NULL,
+//	threshold INTEGER, started_at TEXT, host TEXT, attempt INTEGER, resumes INTEGER, reason TEXT, ended INTEGER NULL
 //
-// Times have the form of an event's timestamp and no other: a row in which one has not is unreadable. A threshold is in nanoseconds, 0 for the sweeper's. Generated columns and partial
-// indexes lead to what is stalled without a look at what is active. The clock is the one of the machine, asked for through SQLite, and shows milliseconds; ages count to the microsecond. ended grows
-// with each end, and is the mark of [Store.Ended]. Nobody can listen to SQLite: a cancel is told by polling.
+// Times have the form of an event's timestamp; a row with a time in another form is unreadable. The threshold is in
+// nanoseconds, and 0 means the sweeper's. The query for stalled sessions uses generated columns and partial indexes, so
+// it does not read the active rows. The clock is the machine's, read through SQLite in milliseconds; ages count to the
+// microsecond. The column ended grows with each end: it is the mark of [Store.Ended]. SQLite cannot notify other
+// processes, so a keeper learns of a cancel by polling.
 //
 // # Durable, and still fast
 //
-// When Append returns nil the events are on disk: a file that [Open] opened is in WAL mode with synchronous=FULL, and on
-// a host's connection synchronous is raised for the length of our transaction. Calls that come while a transaction is
-// being written share the next one, so that many writers pay for one sync together. One caller's failure stays its
-// own. Several processes may use one file; each waits for the write lock, four seconds at most.
+// When Append returns nil the events are on disk. A file that [Open] opened is in WAL mode with synchronous=FULL. On a
+// host's connection the store raises synchronous during its own transaction. Calls that arrive while a transaction is
+// being written share the next one, so many writers pay for one sync together; if one caller's write fails, the others
+// do not. Several processes may use one file; each waits for the write lock, four seconds at most.
 //
-// Between calls a store runs no goroutine of its own. One that [Open] opened has the one that every sql.DB has.
+// Between calls a store runs no goroutine of its own. A store from [Open] has the one goroutine that every sql.DB has.
 //
-// Package sqlite does not delete or change events, does not take a backup, and does not open a database in memory:
-// for that there is [watchdog.Memory].
+// Package sqlite does not delete or change events, does not take a backup, and does not open a database in memory: use
+// [watchdog.Memory] for that.
 package sqlite

@@ -1,21 +1,19 @@
 package sqlite
 
-// What the tests of the parts need, for a test package outside.
+// The parts with tests of their own.
 var (
-	ParseTime  = parseTime
-	FormatTime = formatTime
-	Mark       = mark
-	Unmark     = unmark
+	ParseTime    = parseTime
+	FormatTime   = formatTime
+	AddVersion   = addVersion
+	StripVersion = stripVersion
 )
 
 const (
 	LockWait = lockWait
 	MaxRows  = maxRows
-
-	MaxUnreadable = maxUnreadable
 )
 
-// The statements whose plans are held.
+// The statements with golden plans.
 var SelectStalled = selectStalled
 
 const (

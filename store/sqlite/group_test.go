@@ -14,15 +14,15 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// The tests here run in synctest bubbles: a commit is held at a gate, and synctest.Wait says when every other call has come as
-// far as it can.
+// The tests in this file run in synctest bubbles. A gate blocks a commit, and synctest.Wait returns when all other
+// goroutines wait.
 
-// A gate counts the commits and holds them while it is shut.
+// A gate counts the commits, and blocks them while it is shut.
 type gate struct {
 	commits atomic.Int64
 	shut    atomic.Bool
 	open    chan struct{}
-	fail    atomic.Pointer[error] // the next commit's
+	fail    atomic.Pointer[error] // of the next commit
 }
 
 func (g *gate) before(statement string) error {
@@ -45,13 +45,14 @@ func (g *gate) release() {
 	close(g.open)
 }
 
-// throughGate runs a test with a store whose first commit is held at the gate, for event 0.
+// throughGate runs a test while the gate blocks the store's first commit, with event 0.
 func throughGate(t *testing.T, test func(t *testing.T, s *sqlite.Store, g *gate)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{open: make(chan struct{})}
 		db := hookedDatabase(t, newFile(t), g.before)
-		mustExec(t, db, strings.Replace(foreignTable, "event_type TEXT NOT NULL", "event_type TEXT NOT NULL CHECK (event_type <> 'unwanted')", 1))
+		mustExec(t, db, strings.Replace(foreignTable,
+			"event_type TEXT NOT NULL", "event_type TEXT NOT NULL CHECK (event_type <> 'unwanted')", 1))
 		s := newStore(t, db)
 		g.commits.Store(0)
 		g.shut.Store(true)
@@ -59,19 +60,20 @@ func throughGate(t *testing.T, test func(t *testing.T, s *sqlite.Store, g *gate)
 		synctest.Wait()
 		test(t, s, g)
 		if err := <-first; err != nil {
-			t.Errorf("the append whose commit was held: %v", err)
+			t.Errorf("the append whose commit was blocked: %v", err)
 		}
 	})
 }
 
-// appendLater appends in a goroutine and returns where its error comes.
+// appendLater appends in a goroutine and returns a channel with the error.
 func appendLater(ctx context.Context, s *sqlite.Store, events ...watchdog.Event) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- s.Append(ctx, events...) }()
 	return done
 }
 
-func TestAppendsThatComeDuringACommitShareTheNextOne(t *testing.T) {
+// Appends that arrive during a commit share the next one.
+func TestSharedCommit(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		var results []<-chan error
 		for n := range int64(10) {
@@ -90,7 +92,8 @@ func TestAppendsThatComeDuringACommitShareTheNextOne(t *testing.T) {
 	})
 }
 
-func TestASharedTransactionIsBounded(t *testing.T) {
+// A shared transaction has at most MaxRows rows.
+func TestSharedCommitLimit(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		var results []<-chan error
 		for batch := range int64(3) {
@@ -113,7 +116,8 @@ func TestASharedTransactionIsBounded(t *testing.T) {
 	})
 }
 
-func TestOneCallersBadBatchDoesNotFailTheOthers(t *testing.T) {
+// A batch that cannot be stored does not fail the batches that share its transaction.
+func TestSharedCommitFailure(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		bad := numbered(3)
 		bad.Type = "unwanted"
@@ -125,7 +129,7 @@ func TestOneCallersBadBatchDoesNotFailTheOthers(t *testing.T) {
 		if err := errors.Join(<-before, <-after); err != nil {
 			t.Errorf("the others' appends: %v", err)
 		}
-		if err := <-refused; err == nil || !strings.Contains(err.Error(), "CHECK constraint failed") {
+		if err := <-refused; !errorHas(err, "CHECK constraint failed") {
 			t.Errorf("the bad batch: %v", err)
 		}
 		if got, want := ids(read(t, s)), []string{"event-0", "event-1", "event-4"}; !slices.Equal(got, want) {
@@ -134,14 +138,15 @@ func TestOneCallersBadBatchDoesNotFailTheOthers(t *testing.T) {
 	})
 }
 
-func TestAnAppendWhoseContextEndsWhileItWaitsIsWithdrawn(t *testing.T) {
+// An append whose context ends while it waits is withdrawn.
+func TestCancelWaitingAppend(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		ctx, cancel := context.WithCancel(t.Context())
 		withdrawn := appendLater(ctx, s, numbered(1))
 		synctest.Wait()
 		cancel()
 		err := <-withdrawn
-		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "nothing was written") {
+		if !errors.Is(err, context.Canceled) || !errorHas(err, "nothing was written") {
 			t.Errorf("Append returned %v", err)
 		}
 		g.release()
@@ -152,7 +157,8 @@ func TestAnAppendWhoseContextEndsWhileItWaitsIsWithdrawn(t *testing.T) {
 	})
 }
 
-func TestAnAppendWhoseContextEndsDuringItsCommitSaysThatItMayBeStored(t *testing.T) {
+// An append whose context ends during its commit says that it may be stored.
+func TestCancelRunningAppend(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		g.release()
 		synctest.Wait()
@@ -163,7 +169,7 @@ func TestAnAppendWhoseContextEndsDuringItsCommitSaysThatItMayBeStored(t *testing
 		synctest.Wait()
 		cancel()
 		err := <-left
-		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "may still be stored") {
+		if !errors.Is(err, context.Canceled) || !errorHas(err, "may still be stored") {
 			t.Errorf("Append returned %v", err)
 		}
 		g.release()
@@ -174,7 +180,7 @@ func TestAnAppendWhoseContextEndsDuringItsCommitSaysThatItMayBeStored(t *testing
 	})
 }
 
-func TestCloseWaitsForTheCommitsThatWereAskedFor(t *testing.T) {
+func TestCloseWaitsForCommits(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		second := appendLater(t.Context(), s, numbered(1))
 		synctest.Wait()
@@ -196,14 +202,15 @@ func TestCloseWaitsForTheCommitsThatWereAskedFor(t *testing.T) {
 	})
 }
 
-func TestACommitThatFailsIsToldAndTheNextOneWorks(t *testing.T) {
+// Append returns the error of its commit, and the next append works.
+func TestFailedCommit(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		g.release()
 		synctest.Wait()
 		flaw := errors.New("disk I/O error")
 		g.fail.Store(&flaw)
 		err := s.Append(t.Context(), numbered(1))
-		if !errors.Is(err, flaw) || !strings.Contains(err.Error(), "events.db") {
+		if !errors.Is(err, flaw) || !errorHas(err, "events.db") {
 			t.Errorf("Append returned %v", err)
 		}
 		if got := ids(read(t, s)); !slices.Equal(got, []string{"event-0"}) {
@@ -215,7 +222,8 @@ func TestACommitThatFailsIsToldAndTheNextOneWorks(t *testing.T) {
 	})
 }
 
-func TestAnIdleStoreRunsNoGoroutine(t *testing.T) {
+// A store without requests runs no goroutine.
+func TestIdleStore(t *testing.T) {
 	throughGate(t, func(t *testing.T, s *sqlite.Store, g *gate) {
 		if !strings.Contains(stacks(), "commitWaiting") {
 			t.Error("no committer is seen during a commit, so this test would not see one later")

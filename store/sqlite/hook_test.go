@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// hostDatabase opens a database as a careful host does: in WAL mode, with 16 connections.
+// hostDatabase opens a host's database, in WAL mode and with 16 connections.
 func hostDatabase(tb testing.TB, file string) *sql.DB {
 	tb.Helper()
 	db := openPlain(tb, file, "busy_timeout(10000)", "journal_mode(WAL)", "synchronous(FULL)")
@@ -19,13 +19,13 @@ func hostDatabase(tb testing.TB, file string) *sql.DB {
 	return db
 }
 
-// openPlain opens a database with these pragmas and no others.
+// openPlain opens a database with only these pragmas.
 func openPlain(tb testing.TB, file string, pragmas ...string) *sql.DB {
 	tb.Helper()
 	return openSource(tb, "file:"+file+"?"+url.Values{"_pragma": pragmas}.Encode())
 }
 
-// newStore makes a store in a host's database, and closes it at the end of the test.
+// newStore returns a store in a host's database, and closes it when the test ends.
 func newStore(tb testing.TB, db *sql.DB) *sqlite.Store {
 	tb.Helper()
 	s, err := sqlite.New(tb.Context(), db)
@@ -49,7 +49,7 @@ func mustExec(tb testing.TB, db *sql.DB, statements ...string) {
 	}
 }
 
-// queryAll returns the values of a query, row after row, as text.
+// queryAll returns all values of a query as text, row by row.
 func queryAll(tb testing.TB, db *sql.DB, query string) (values []string) {
 	tb.Helper()
 	rows, err := db.QueryContext(tb.Context(), query)
@@ -79,8 +79,8 @@ func queryAll(tb testing.TB, db *sql.DB, query string) (values []string) {
 	return values
 }
 
-// hookedDatabase opens a database whose driver calls before ahead of every statement, which fails if before does. It has
-// the least that a driver can have: no contexts, no execution without preparation.
+// hookedDatabase opens a database whose driver calls before ahead of every statement. The statement fails if before
+// does. The driver implements only what it must: no contexts, and no execution without preparation.
 func hookedDatabase(tb testing.TB, file string, before func(statement string) error) *sql.DB {
 	tb.Helper()
 	base := openPlain(tb, file)
@@ -122,7 +122,7 @@ func (s hookedStmt) Exec(arguments []driver.Value) (driver.Result, error) {
 	if err := s.before(s.statement); err != nil {
 		return nil, err
 	}
-	return s.Stmt.Exec(arguments) //nolint:staticcheck // the old interface is what is tested
+	return s.Stmt.Exec(arguments) //nolint:staticcheck // the test is about the old interface
 }
 
 func openSource(tb testing.TB, source string) *sql.DB {

@@ -3,7 +3,6 @@ package sqlite_test
 import (
 	"context"
 	"errors"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,14 +11,14 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-func TestALockHeldByAnotherWriter(t *testing.T) {
-	t.Run("is waited for, and then an error that says so", func(t *testing.T) {
+func TestLockedDatabase(t *testing.T) {
+	t.Run("is an error that says so, after the wait", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			began := time.Now()
 			err := s.Append(t.Context(), numbered(1))
 			waited := time.Since(began)
 			for _, want := range []string{"locked by another writer", "events.db", "another program is writing to it"} {
-				if err == nil || !strings.Contains(err.Error(), want) {
+				if !errorHas(err, want) {
 					t.Errorf("Append returned %v, want %q in it", err, want)
 				}
 			}
@@ -32,7 +31,7 @@ func TestALockHeldByAnotherWriter(t *testing.T) {
 			}
 		})
 	})
-	t.Run("delays an append that waits long enough", func(t *testing.T) {
+	t.Run("only delays an append if it is released in time", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			time.AfterFunc(sqlite.LockWait/2, unlock)
 			if err := s.Append(t.Context(), numbered(1)); err != nil {
@@ -42,7 +41,7 @@ func TestALockHeldByAnotherWriter(t *testing.T) {
 	})
 }
 
-func TestALockHeldByAnotherWriterDoesNotHold(t *testing.T) {
+func TestLockDoesNotBlock(t *testing.T) {
 	t.Run("a caller whose context ends, and nothing is written", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -68,19 +67,20 @@ func TestALockHeldByAnotherWriterDoesNotHold(t *testing.T) {
 	})
 }
 
-func TestALockHeldByAnotherWriterKeepsAStoreFromOpeningWhichSaysSo(t *testing.T) {
+// Open says that another writer holds the lock.
+func TestOpenLockedDatabase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
 		holder := openPlain(t, file)
 		mustExec(t, holder, "CREATE TABLE of_the_host (n)", "BEGIN EXCLUSIVE")
 		_, err := sqlite.Open(t.Context(), file)
-		if err == nil || !strings.Contains(err.Error(), "locked by another writer") {
+		if !errorHas(err, "locked by another writer") {
 			t.Errorf("Open returned %v", err)
 		}
 	})
 }
 
-// withLock runs a test with a store, in a bubble, while another connection holds the write lock.
+// withLock runs a test in a synctest bubble, while another connection holds the write lock.
 func withLock(t *testing.T, test func(t *testing.T, s *sqlite.Store, unlock func())) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,8 @@ func withLock(t *testing.T, test func(t *testing.T, s *sqlite.Store, unlock func
 	})
 }
 
-func TestAPoolWhoseOnlyConnectionIsInUse(t *testing.T) {
+// Append says that the only connection of the pool is in use.
+func TestBusyPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		db := openPlain(t, newFile(t))
 		db.SetMaxOpenConns(1)
@@ -103,7 +104,7 @@ func TestAPoolWhoseOnlyConnectionIsInUse(t *testing.T) {
 			t.Fatal(err)
 		}
 		err = s.Append(t.Context(), numbered(1))
-		if err == nil || !strings.Contains(err.Error(), "no connection of the pool came free") {
+		if !errorHas(err, "no connection of the pool came free") {
 			t.Errorf("Append inside a transaction of the host's only connection returned %v", err)
 		}
 		if err := transaction.Rollback(); err != nil {
@@ -115,7 +116,8 @@ func TestAPoolWhoseOnlyConnectionIsInUse(t *testing.T) {
 	})
 }
 
-func TestAReaderThatKeepsARollbackJournalBusyIsWaitedFor(t *testing.T) {
+// With a rollback journal, Append waits for readers.
+func TestReaderBlocksJournal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := newFile(t)
 		s := newStore(t, openPlain(t, file, "journal_mode(DELETE)"))
@@ -136,7 +138,7 @@ func TestAReaderThatKeepsARollbackJournalBusyIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAContextThatHasEnded(t *testing.T) {
+func TestDoneContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	file := newFile(t)

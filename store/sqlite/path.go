@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// maxConnections bounds the pool of Open: one writes, the others read.
+// maxConnections limits the pool of Open: one connection writes, the others read.
 const maxConnections = 8
 
-// checkPath says what is wrong with a path before SQLite, whose error would be "unable to open database file", sees
-// it. It returns the absolute path, because a pool opens connections later, when the working directory may be another.
+// checkPath says what is wrong with a path, where SQLite would only say "unable to open database file". It returns the
+// absolute path, because the pool opens connections later, when the working directory may have changed.
 func checkPath(path string) (string, error) {
 	switch {
 	case strings.TrimSpace(path) == "":
@@ -23,11 +23,12 @@ func checkPath(path string) (string, error) {
 	case path == ":memory:":
 		return "", errors.New("a database in memory keeps nothing: use watchdog.Memory, which needs no database")
 	case strings.HasPrefix(path, "file:"):
-		return "", fmt.Errorf("%s is a URI: give a plain path, or open the URI with sql.Open and pass the database to New", path)
+		return "", fmt.Errorf("%s is a URI: use a plain path, "+
+			"or open the URI with sql.Open and pass the database to New", path)
 	case os.IsPathSeparator(path[len(path)-1]):
 		return "", fmt.Errorf("%s names a directory: name a file in it", path)
 	case strings.ContainsRune(path, 0):
-		return "", fmt.Errorf("the path %q has a NUL in it", path)
+		return "", fmt.Errorf("the path %q contains a NUL", path)
 	}
 	file, err := filepath.Abs(path)
 	if err != nil {
@@ -37,8 +38,8 @@ func checkPath(path string) (string, error) {
 }
 
 // checkFile checks that the path is a file or can become one. It does not open the file: closing it again would drop
-// the locks that SQLite holds on it elsewhere in this process. What nobody may write is refused here, before
-// SQLite makes files beside it, and for root too, who could.
+// the locks that SQLite holds on it elsewhere in this process. It refuses a file without write permission, for root as
+// well, before SQLite creates files beside it.
 func checkFile(file string) error {
 	switch info, err := os.Stat(file); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -57,21 +58,21 @@ func checkFile(file string) error {
 func checkFolder(file, folder string) error {
 	switch info, err := os.Stat(folder); {
 	case err != nil:
-		return fmt.Errorf("%s: its folder is not there, create it first: %w", file, err)
+		return fmt.Errorf("%s: its folder does not exist, create it first: %w", file, err)
 	case !info.IsDir():
 		return fmt.Errorf("%s: %s is not a directory", file, folder)
 	case isReadOnly(info):
-		return fmt.Errorf("%s: its folder is read-only (%v), and files beside the database are made in it: make the folder writable",
-			file, info.Mode())
+		return fmt.Errorf("%s: its folder is read-only (%v), and SQLite creates files beside the database: "+
+			"make the folder writable", file, info.Mode())
 	}
 	return nil
 }
 
-// isReadOnly says whether nobody may write; whether this user may is for SQLite to find out.
+// isReadOnly reports whether the mode lets nobody write. SQLite finds out whether this user may.
 func isReadOnly(info fs.FileInfo) bool { return info.Mode().Perm()&0o222 == 0 }
 
-// sourceName makes of a path the name that the driver takes. The path is escaped in it, so that no character
-// of it is taken for the start of a parameter or a fragment.
+// sourceName returns the driver's name for a path. It escapes the path, so that no character of it starts a parameter
+// or a fragment.
 func sourceName(file string) string {
 	path := filepath.ToSlash(file)
 	if runtime.GOOS == "windows" && !strings.HasPrefix(path, "/") {

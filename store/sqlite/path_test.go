@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-func TestPathsThatAreNotAFile(t *testing.T) {
+func TestInvalidPaths(t *testing.T) {
 	folder := t.TempDir()
 	file := filepath.Join(folder, "plain")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -35,7 +35,7 @@ func TestPathsThatAreNotAFile(t *testing.T) {
 				s.Close()
 				t.Fatal("Open returned nil")
 			}
-			if !strings.Contains(err.Error(), test.says) || !strings.HasPrefix(err.Error(), "open event database: ") {
+			if !errorHas(err, test.says) || !strings.HasPrefix(err.Error(), "open event database: ") {
 				t.Errorf("Open returned %v, want %q in it", err, test.says)
 			}
 		})
@@ -45,9 +45,10 @@ func TestPathsThatAreNotAFile(t *testing.T) {
 	}
 }
 
-func TestPathsWithOddNames(t *testing.T) {
+func TestUnusualPaths(t *testing.T) {
 	for _, name := range []string{
-		"a?b.db", "a#b.db", "100%.db", "%41.db", "%zz.db", "with space.db", " leading and trailing ", "日本語 🜁.db", "a&b=c;d+e.db", "it's \"quoted\".db",
+		"a?b.db", "a#b.db", "100%.db", "%41.db", "%zz.db", "with space.db",
+		" leading and trailing ", "日本語 🜁.db", "a&b=c;d+e.db", "it's \"quoted\".db",
 		"a?_pragma=query_only(1)", "a?mode=memory", "a:b", "back\\slash", "line\nbreak", ":memory:", "file:x", "\xff.db",
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,7 +70,8 @@ func TestPathsWithOddNames(t *testing.T) {
 	}
 }
 
-func TestARelativePathIsKeptWhenTheWorkingDirectoryChanges(t *testing.T) {
+// A relative path stays valid when the working directory changes.
+func TestRelativePath(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	t.Chdir(first)
 	s := openAt(t, "events.db")

@@ -16,9 +16,9 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// TestAFileThatThisUserMayNotWrite runs the opening as a child, and as another user when the tests run as root, for whom no
-// permission counts.
-func TestAFileThatThisUserMayNotWrite(t *testing.T) {
+// TestPermissions opens the store in a child process. If the tests run as root, the child runs as another user, because
+// permissions do not apply to root.
+func TestPermissions(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, folder os.FileMode // a file of mode 0 is not there yet
 		says         string
@@ -58,25 +58,26 @@ func TestAFileThatThisUserMayNotWrite(t *testing.T) {
 	}
 }
 
-func TestAFileThatNobodyMayWriteIsRefusedForRootToo(t *testing.T) {
+// Open refuses a file that nobody may write, for root as well.
+func TestReadOnlyForRoot(t *testing.T) {
 	file := newFile(t)
 	if err := openAt(t, file).Close(); err != nil {
 		t.Fatal(err)
 	}
 	chmod(t, file, 0o400)
-	if _, err := sqlite.Open(t.Context(), file); err == nil || !strings.Contains(err.Error(), "is read-only") {
+	if _, err := sqlite.Open(t.Context(), file); !errorHas(err, "is read-only") {
 		t.Errorf("Open returned %v", err)
 	}
 	chmod(t, file, 0o600)
 	chmod(t, filepath.Dir(file), 0o500)
 	defer chmod(t, filepath.Dir(file), 0o700)
-	if _, err := sqlite.Open(t.Context(), file); err == nil || !strings.Contains(err.Error(), "its folder is read-only") {
+	if _, err := sqlite.Open(t.Context(), file); !errorHas(err, "its folder is read-only") {
 		t.Errorf("Open returned %v", err)
 	}
 }
 
-// contents digests the files of a folder that have something in them, and leaves out the index of the log (-shm), which
-// SQLite makes to read and which has no data of its own.
+// contents returns the digests of the files in a folder. It leaves out empty files and the index of the log (-shm),
+// which SQLite creates for reading and which has no data of its own.
 func contents(t *testing.T, folder string) string {
 	t.Helper()
 	var found strings.Builder
@@ -92,7 +93,7 @@ func contents(t *testing.T, folder string) string {
 	return found.String()
 }
 
-// sharedFolder returns a folder that other users can reach, in one that t.TempDir keeps for its own user.
+// sharedFolder returns a folder that other users can reach.
 func sharedFolder(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -120,7 +121,7 @@ func asAnotherUser(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	return cmd
 }
 
-// copyOf puts the test binary where the other user may run it: go test builds it in a folder of its own user's.
+// copyOf copies the test binary to a folder where the other user may run it.
 func copyOf(t *testing.T, program string) string {
 	t.Helper()
 	from, err := os.Open(program)

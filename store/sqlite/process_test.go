@@ -18,7 +18,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// The test binary, run again with this variable, is the other process of these tests: its job, then its arguments.
+// childVariable makes the test binary the other process of these tests. Its value is the job and its arguments.
 const childVariable = "WATCHDOG_SQLITE_CHILD"
 
 // runChild does a job and returns the exit code.
@@ -42,7 +42,7 @@ func runChild(job string) int {
 	return 0
 }
 
-// appendUntilKilled appends from four goroutines and prints each ID whose append returned.
+// appendUntilKilled appends from four goroutines and prints the ID of each append that returned.
 func appendUntilKilled(file, round string) error {
 	s, err := sqlite.Open(context.Background(), file)
 	if err != nil {
@@ -66,7 +66,7 @@ func appendUntilKilled(file, round string) error {
 
 const contested = 40
 
-// raceForIDs appends events whose IDs other processes append too, and prints whose event it then reads.
+// raceForIDs appends events with the same IDs as other processes, and prints whose event it then reads.
 func raceForIDs(file, name string) error {
 	waitForStart()
 	s, err := sqlite.Open(context.Background(), file)
@@ -101,7 +101,7 @@ func openAndAppend(file, name string) error {
 	return s.Close()
 }
 
-// waitForStart returns when the parent closes the pipe that all children have as their input.
+// waitForStart returns when the parent closes the pipe that is the input of all children.
 func waitForStart() { _, _ = io.Copy(io.Discard, os.Stdin) }
 
 func child(t *testing.T, job ...string) *exec.Cmd {
@@ -111,7 +111,7 @@ func child(t *testing.T, job ...string) *exec.Cmd {
 	return cmd
 }
 
-// together runs children that start their work at one moment and returns what each printed.
+// together runs children that start their work at the same time, and returns their outputs.
 func together(t *testing.T, children []*exec.Cmd) []string {
 	t.Helper()
 	read, write, err := os.Pipe()
@@ -135,7 +135,8 @@ func together(t *testing.T, children []*exec.Cmd) []string {
 	return outputs
 }
 
-func TestEveryAcknowledgedAppendSurvivesSIGKILL(t *testing.T) {
+// Every append that returned nil is stored after SIGKILL.
+func TestKill(t *testing.T) {
 	const rounds = 20
 	file := newFile(t)
 	var acknowledged []string
@@ -144,8 +145,9 @@ func TestEveryAcknowledgedAppendSurvivesSIGKILL(t *testing.T) {
 		stored := ids(read(t, openAt(t, file)))
 		slices.Sort(stored)
 		for _, id := range acknowledged {
-			if _, there := slices.BinarySearch(stored, id); !there {
-				t.Fatalf("round %d: Append of %s returned nil, and after the kill it is not among %d events", round, id, len(stored))
+			if _, found := slices.BinarySearch(stored, id); !found {
+				t.Fatalf("round %d: Append of %s returned nil, but after the kill it is not among %d events",
+					round, id, len(stored))
 			}
 		}
 	}
@@ -155,7 +157,7 @@ func TestEveryAcknowledgedAppendSurvivesSIGKILL(t *testing.T) {
 	t.Logf("%d acknowledged appends in %d rounds", len(acknowledged), rounds)
 }
 
-// appendAndKill kills a child after a random number of acknowledged appends and returns all that it acknowledged.
+// appendAndKill kills a child after a random number of appends, and returns the IDs that the child printed.
 func appendAndKill(t *testing.T, file string, round int) (acknowledged []string) {
 	t.Helper()
 	cmd := child(t, "append until killed", file, strconv.Itoa(round))
@@ -182,7 +184,8 @@ func appendAndKill(t *testing.T, file string, round int) (acknowledged []string)
 	return acknowledged
 }
 
-func TestProcessesThatAppendOneIDKeepOneEvent(t *testing.T) {
+// Processes that append the same IDs keep one event of each, and all read the same one.
+func TestProcessesShareIDs(t *testing.T) {
 	const processes = 4
 	file := newFile(t)
 	var children []*exec.Cmd
@@ -196,14 +199,16 @@ func TestProcessesThatAppendOneIDKeepOneEvent(t *testing.T) {
 		}
 	}
 	db := openPlain(t, file)
-	if got := queryAll(t, db, "SELECT count(*), count(DISTINCT id) FROM events"); !slices.Equal(got, []string{"40", "40"}) {
+	got := queryAll(t, db, "SELECT count(*), count(DISTINCT id) FROM events")
+	if !slices.Equal(got, []string{"40", "40"}) {
 		t.Errorf("rows and IDs: %q", got)
 	}
 	winners := queryAll(t, db, "SELECT DISTINCT json_extract(payload, '$.by') FROM events")
 	t.Logf("%d of %d processes won an ID", len(winners), processes)
 }
 
-func TestProcessesThatCreateOneDatabaseAtOnce(t *testing.T) {
+// Several processes may create one database at once.
+func TestProcessesOpenAtOnce(t *testing.T) {
 	const processes, rounds = 6, 3
 	for round := range rounds {
 		file := newFile(t)
@@ -228,7 +233,8 @@ func TestProcessesThatCreateOneDatabaseAtOnce(t *testing.T) {
 	}
 }
 
-func TestStoresOfOneProcessThatCreateOneDatabaseAtOnce(t *testing.T) {
+// Several stores of one process may create one database at once.
+func TestStoresOpenAtOnce(t *testing.T) {
 	file := newFile(t)
 	var all sync.WaitGroup
 	for n := range int64(8) {

@@ -7,18 +7,19 @@ import (
 	"sync"
 )
 
-// maxRows bounds a shared transaction, so that nobody waits long for others' rows. A larger batch has one to itself.
+// maxRows limits a shared transaction, so that nobody waits long for others' rows. A larger batch gets its own.
 const maxRows = 1024
 
 // A request is a write that waits for its commit.
 type request struct {
-	write func(*transaction) error // may be called again, in another transaction, when the first one failed
+	write func(*transaction) error // called again, in another transaction, if the first one fails
 	size  int                      // in rows
 	taken bool                     // into a transaction; guarded by the queue's lock
-	done  chan error               // gets the result; has room for it, so that nobody has to be waiting
+	done  chan error               // gets the result; buffered, because the caller may have stopped waiting
 }
 
-// commit has a write committed, and waits for that until ctx ends. What the write leaves behind may be looked at only if there is no error.
+// commit has a write committed and waits for the result until ctx is done. After an error the caller must not read what
+// the write sets: it may still be running.
 func (s *Store) commit(ctx context.Context, size int, write func(*transaction) error) error {
 	r := &request{write: write, size: size, done: make(chan error, 1)}
 	if err := s.enqueue(r); err != nil {
@@ -26,22 +27,22 @@ func (s *Store) commit(ctx context.Context, size int, write func(*transaction) e
 	}
 	select {
 	case err := <-r.done:
-		return s.fault("write to", err)
+		return s.wrapError("write to", err)
 	case <-ctx.Done():
-		return s.fault("write to", s.queue.leave(ctx, r))
+		return s.wrapError("write to", s.queue.withdraw(ctx, r))
 	}
 }
 
-// A queue holds the requests that no transaction has taken yet. The goroutine that takes them, the committer, lives
-// only while there are some: it is started by the request that finds none, and ends when it finds no request.
+// A queue holds the requests that no transaction has taken yet. One goroutine takes them, the committer. The first
+// request starts it, and it ends when it finds no more requests.
 type queue struct {
 	mu      sync.Mutex
 	waiting []*request
 	closed  bool
-	running chan struct{} // closed when the committer has ended; nil when there is none
+	running chan struct{} // closed when the committer has ended; nil if there is none
 }
 
-// enqueue hands a request over and sees to it that a committer is there.
+// enqueue adds a request and starts a committer if none runs.
 func (s *Store) enqueue(r *request) error {
 	q := &s.queue
 	q.mu.Lock()
@@ -61,8 +62,8 @@ func (s *Store) enqueue(r *request) error {
 	return nil
 }
 
-// leave is called by a caller whose context has ended. It withdraws the request if it still can.
-func (q *queue) leave(ctx context.Context, r *request) error {
+// withdraw removes the request of a caller whose context is done, if no transaction has taken it yet.
+func (q *queue) withdraw(ctx context.Context, r *request) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	select {
@@ -77,21 +78,21 @@ func (q *queue) leave(ctx context.Context, r *request) error {
 	return fmt.Errorf("nothing was written: %w", ctx.Err())
 }
 
-// pending returns what waits now, without taking it.
+// pending returns the waiting requests, without taking them.
 func (q *queue) pending() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return slices.Clone(q.waiting)
 }
 
-// wanted says whether anybody still waits.
-func (q *queue) wanted() bool {
+// hasWaiting reports whether any request waits.
+func (q *queue) hasWaiting() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.waiting) > 0
 }
 
-// take moves the requests of one transaction out of the queue: all, up to maxRows rows, and at least one.
+// take removes the requests of the next transaction from the queue: up to maxRows rows, but at least one request.
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -107,21 +108,21 @@ func (q *queue) take() []*request {
 	return taken
 }
 
-// refuse answers those of the requests that still wait.
-func (q *queue) refuse(requests []*request, err error) {
+// fail returns err to those of the requests that still wait.
+func (q *queue) fail(requests []*request, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.waiting = slices.DeleteFunc(q.waiting, func(r *request) bool {
-		refused := slices.Contains(requests, r)
-		if refused {
+		failed := slices.Contains(requests, r)
+		if failed {
 			r.done <- err
 		}
-		return refused
+		return failed
 	})
 }
 
-// retire ends the committer if nobody waits. Looking and ending are one step, so that no request falls in between.
-func (q *queue) retire(running chan struct{}) bool {
+// stopIfEmpty ends the committer if no request waits. It checks and ends under one lock, so that no request is missed.
+func (q *queue) stopIfEmpty(running chan struct{}) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) > 0 {
@@ -132,7 +133,7 @@ func (q *queue) retire(running chan struct{}) bool {
 	return true
 }
 
-// close takes no more requests, waits for the committer and reports whether it is the first to close.
+// close refuses new requests and waits for the committer. It reports whether it is the first call.
 func (q *queue) close() (first bool) {
 	q.mu.Lock()
 	first, q.closed = !q.closed, true

@@ -6,37 +6,30 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 )
 
-// A row is an event as the columns of the table take it: id, aggregate_type, aggregate_id, event_type, payload,
+// A row is an event in the order of the table's columns: id, aggregate_type, aggregate_id, event_type, payload,
 // timestamp, consensus_id.
 type row [7]any
 
-// encode copies the events into rows, so that the caller may change them while they wait for their commit.
+// encode copies the events into rows, so that the caller may change the events while the rows wait for their commit.
 func encode(events []watchdog.Event) ([]row, error) {
+	if err := sqlstore.Validate(events); err != nil {
+		return nil, err
+	}
 	rows := make([]row, len(events))
 	for i, e := range events {
-		if err := e.Validate(); err != nil {
-			return nil, fmt.Errorf("append event %d of %d: %w", i+1, len(events), err)
-		}
 		rows[i] = row{
 			e.ID, e.AggregateType, e.AggregateID, e.Type,
-			mark(e.Payload), formatTime(e.Timestamp), nullable(e.ConsensusID),
+			addVersion(e.Payload), formatTime(e.Timestamp), sqlstore.Nullable(e.ConsensusID),
 		}
 	}
 	return rows, nil
 }
 
-// nullable keeps an absent consensus ID as NULL.
-func nullable(text string) any {
-	if text == "" {
-		return nil
-	}
-	return text
-}
-
-// scan reads the columns of selectEvents. Nothing of a payload gets into its errors.
-func scan(rows *sql.Rows) (e watchdog.Event, err error) {
+// scanEvent reads the columns of selectEvents. Its errors never contain a payload.
+func scanEvent(rows *sql.Rows) (e watchdog.Event, err error) {
 	var kind, payload, timestamp, consensus sql.NullString
 	if err := rows.Scan(&e.ID, &kind, &payload, &timestamp, &consensus); err != nil {
 		return e, fmt.Errorf("read a row: %w", err)
@@ -45,7 +38,7 @@ func scan(rows *sql.Rows) (e watchdog.Event, err error) {
 	if e.Timestamp, err = parseTime(timestamp.String); err != nil {
 		return e, fmt.Errorf("event %s: column timestamp: %w", e.ID, err)
 	}
-	if e.Payload = unmark(payload.String); !json.Valid(e.Payload) {
+	if e.Payload = stripVersion(payload.String); !json.Valid(e.Payload) {
 		return e, fmt.Errorf("event %s: column payload does not hold JSON", e.ID)
 	}
 	return e, nil

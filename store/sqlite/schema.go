@@ -5,19 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 )
 
-// ErrNewerSchema is returned by [Open] and [New] for a database that a newer version of this package has migrated.
-var ErrNewerSchema = errors.New(
-	"the database was written by a newer version of this program, and this one does not know its schema: use the newer one")
-
-// A migration takes the schema from one version to the next, in one transaction. The first also takes over a table that
-// is there already, and every one must bear being run where its work is done, because a table that
-// the host has dropped is made again.
+// A migration takes the schema from one version to the next, in one transaction. The first also takes over an existing
+// events table. Each must allow being run again, because a table that the host has dropped is created again.
 var migrations = []func(*transaction) error{createEvents, createSessions}
 
-// migrate brings the schema to the newest version. Several processes may do this at once: each step looks and writes
-// under the write lock. A database that cannot be used is found out before anything is written to it.
+// migrate brings the schema to the newest version. Several processes may migrate at once: each step reads and writes
+// under the write lock. migrate writes nothing to a database that cannot be used.
 func (s *Store) migrate(ctx context.Context) error {
 	for {
 		t, err := s.begin(ctx, nil)
@@ -32,14 +29,14 @@ func (s *Store) migrate(ctx context.Context) error {
 	}
 }
 
-// migrateOnce takes one step and commits it, or says that there is none to take.
+// migrateOnce runs and commits the next migration. It returns true if the schema is current.
 func (t *transaction) migrateOnce() (current bool, err error) {
 	version, err := t.schemaVersion()
 	if err != nil {
 		return false, err
 	}
-	if version > len(migrations) {
-		return false, fmt.Errorf("%w (its version is %d, the newest known here %d)", ErrNewerSchema, version, len(migrations))
+	if err := sqlstore.CheckVersion(version, len(migrations)); err != nil {
+		return false, err
 	}
 	if version, err = t.usableVersion(version); err != nil {
 		return false, err
@@ -50,19 +47,20 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 	if err := migrations[version](t); err != nil {
 		return false, err
 	}
-	if err := t.keepVersion(version + 1); err != nil {
+	if err := t.storeVersion(version + 1); err != nil {
 		return false, err
 	}
 	return false, t.commit()
 }
 
-// usableVersion is what is left of a version whose tables the host may have dropped. Tables of those names that are not ours are an error.
+// usableVersion returns the version to migrate from: a lower one if the host has dropped tables. It fails if a table of
+// such a name is not ours.
 func (t *transaction) usableVersion(version int) (int, error) {
-	events, err := t.checkTable()
+	events, err := t.checkEvents()
 	if err != nil {
 		return 0, err
 	}
-	sessions, err := t.checkSessionTable()
+	sessions, err := t.checkSessions()
 	if err != nil {
 		return 0, err
 	}
@@ -76,10 +74,11 @@ func (t *transaction) usableVersion(version int) (int, error) {
 	}
 }
 
-// schemaVersion returns 0 for a database that has no schema of ours.
+// schemaVersion returns 0 if the database has no schema of ours.
 func (t *transaction) schemaVersion() (version int, err error) {
 	var tables int
-	err = t.queryValue(&tables, `SELECT count(*) FROM main.sqlite_master WHERE type = 'table' AND name = 'watchdog_schema'`)
+	err = t.queryValue(&tables, `
+		SELECT count(*) FROM main.sqlite_master WHERE type = 'table' AND name = 'watchdog_schema'`)
 	if err != nil || tables == 0 {
 		return 0, err
 	}
@@ -87,15 +86,15 @@ func (t *transaction) schemaVersion() (version int, err error) {
 	return version, err
 }
 
-func (t *transaction) keepVersion(version int) error {
+func (t *transaction) storeVersion(version int) error {
 	return errors.Join(
 		t.exec(`CREATE TABLE IF NOT EXISTS main.watchdog_schema (version INTEGER PRIMARY KEY)`),
 		t.exec(`INSERT OR IGNORE INTO main.watchdog_schema (version) VALUES (?)`, version),
 	)
 }
 
-// checkWritable tells when a store is opened, and not when its first event is lost, that the database is read-only. It
-// changes no row, but SQLite has to be ready to.
+// checkWritable finds a read-only database when the store is opened, not when its first event is lost. The statement
+// changes no row, but SQLite needs the right to write.
 func (t *transaction) checkWritable() error {
 	return t.exec(`UPDATE main.watchdog_schema SET version = version WHERE version < 0`)
 }
@@ -114,31 +113,24 @@ func createEvents(t *transaction) error {
 		)`); err != nil {
 		return err
 	}
-	return errors.Join(
-		t.createIndex("watchdog_events_aggregate", "aggregate_type", "aggregate_id", "timestamp"),
-		t.createIndex("watchdog_events_type", "event_type"),
-	)
-}
-
-// createIndex makes an index unless the table has one that begins with the same columns.
-func (t *transaction) createIndex(name string, columns ...string) error {
-	indexes, err := t.indexes()
+	existing, err := t.indexes()
 	if err != nil {
 		return err
 	}
-	for _, index := range indexes {
-		if index.leads(columns) {
-			return nil
+	for _, index := range sqlstore.MissingIndexes(existing) {
+		columns := strings.Join(index.Columns, ", ")
+		if err := t.exec(`CREATE INDEX IF NOT EXISTS main.` + index.Name + ` ON events (` + columns + `)`); err != nil {
+			return err
 		}
 	}
-	return t.exec(`CREATE INDEX IF NOT EXISTS main.` + name + ` ON events (` + strings.Join(columns, ", ") + `)`)
+	return nil
 }
 
-// useWAL lets readers and the writer work side by side. It comes after the schema, because it writes to the file. SQLite
-// does not wait here even if it was told to, and another process may be doing the same.
+// useWAL allows reads while a transaction is being written. It runs after the migration, because it writes to the file.
+// SQLite never waits for this pragma, whatever the busy timeout, and another process may be setting it as well.
 func (s *Store) useWAL(ctx context.Context) error {
 	var mode string
-	err := s.patiently(ctx, func() error {
+	err := s.retryWhileLocked(ctx, func() error {
 		return s.db.QueryRowContext(ctx, "PRAGMA main.journal_mode = WAL").Scan(&mode)
 	})
 	if err == nil && !strings.EqualFold(mode, "wal") {
@@ -148,11 +140,12 @@ func (s *Store) useWAL(ctx context.Context) error {
 	return err
 }
 
-// learnFile finds out what a host's database is called, for errors.
-func (s *Store) learnFile(ctx context.Context) error {
+// findFile looks up the file of a host's database, for errors.
+func (s *Store) findFile(ctx context.Context) error {
 	var file string
-	err := s.patiently(ctx, func() error {
-		return s.db.QueryRowContext(ctx, `SELECT coalesce(file, '') FROM pragma_database_list WHERE name = 'main'`).Scan(&file)
+	err := s.retryWhileLocked(ctx, func() error {
+		return s.db.QueryRowContext(ctx, `
+			SELECT coalesce(file, '') FROM pragma_database_list WHERE name = 'main'`).Scan(&file)
 	})
 	if err == nil && file != "" {
 		s.file = file

@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-func TestTheSchemaOfANewDatabase(t *testing.T) {
+func TestNewSchema(t *testing.T) {
 	file := newFile(t)
 	openAt(t, file)
 	db := openPlain(t, file)
@@ -38,24 +38,26 @@ func TestTheSchemaOfANewDatabase(t *testing.T) {
 	}
 }
 
-func TestReadingAnAggregateUsesTheIndex(t *testing.T) {
+func TestReadUsesIndex(t *testing.T) {
 	file := newFile(t)
 	openAt(t, file)
 	plan := queryAll(t, openPlain(t, file), `EXPLAIN QUERY PLAN SELECT id FROM main.events
 		WHERE aggregate_type = 'a' COLLATE BINARY AND aggregate_id = 'b' COLLATE BINARY`)
-	if text := strings.Join(plan, " "); !strings.Contains(text, "watchdog_events_aggregate (aggregate_type=? AND aggregate_id=?)") {
+	want := "watchdog_events_aggregate (aggregate_type=? AND aggregate_id=?)"
+	if text := strings.Join(plan, " "); !strings.Contains(text, want) {
 		t.Errorf("the plan is %s", text)
 	}
 }
 
-func TestAnExistingDatabase(t *testing.T) {
+func TestExistingDatabase(t *testing.T) {
 	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
 		file := newFile(t)
 		db := openPlain(t, file)
-		mustExec(t, db, "CREATE TABLE watchdog_schema (version INTEGER PRIMARY KEY)", "INSERT INTO watchdog_schema VALUES (1), (99)")
+		mustExec(t, db, "CREATE TABLE watchdog_schema (version INTEGER PRIMARY KEY)",
+			"INSERT INTO watchdog_schema VALUES (1), (99)")
 		before := queryAll(t, db, "SELECT name FROM sqlite_master")
 		_, err := sqlite.Open(t.Context(), file)
-		if !errors.Is(err, sqlite.ErrNewerSchema) || !strings.Contains(err.Error(), "99") || !strings.Contains(err.Error(), file) {
+		if !errors.Is(err, sqlite.ErrNewerSchema) || !errorHas(err, "99", file) {
 			t.Errorf("Open returned %v", err)
 		}
 		if after := queryAll(t, db, "SELECT name FROM sqlite_master"); !slices.Equal(after, before) {
@@ -75,7 +77,7 @@ func TestAnExistingDatabase(t *testing.T) {
 	})
 }
 
-func TestADatabaseOfTheHost(t *testing.T) {
+func TestHostDatabase(t *testing.T) {
 	t.Run("keeps its journal mode", func(t *testing.T) {
 		db := openPlain(t, newFile(t), "journal_mode(DELETE)")
 		s := newStore(t, db)
@@ -94,7 +96,8 @@ func TestADatabaseOfTheHost(t *testing.T) {
 		if err := s.Append(t.Context(), numbered(1)); err != nil {
 			t.Fatal(err)
 		}
-		if got := queryAll(t, db, "SELECT id FROM main.events"); !slices.Equal(got, []string{"event-1"}) || len(read(t, s)) != 1 {
+		got := queryAll(t, db, "SELECT id FROM main.events")
+		if !slices.Equal(got, []string{"event-1"}) || len(read(t, s)) != 1 {
 			t.Errorf("main.events has %q", got)
 		}
 	})
@@ -112,11 +115,12 @@ func TestADatabaseOfTheHost(t *testing.T) {
 	})
 }
 
-// watchSynchronous keeps the setting under which each event is inserted.
+// watchSynchronous stores the synchronous setting at each insert.
 const watchSynchronous = `CREATE TABLE seen (setting);
 	CREATE TRIGGER look AFTER INSERT ON events BEGIN INSERT INTO seen SELECT synchronous FROM pragma_synchronous; END`
 
-func TestAnOpenedFileIsWrittenUnderSynchronousFull(t *testing.T) {
+// A file that Open opened is written with synchronous=FULL.
+func TestSynchronousOfFile(t *testing.T) {
 	file := newFile(t)
 	db := openPlain(t, file)
 	mustExec(t, db, tableWith(), watchSynchronous)
@@ -128,7 +132,7 @@ func TestAnOpenedFileIsWrittenUnderSynchronousFull(t *testing.T) {
 	}
 }
 
-func TestSynchronousOnAHostsConnection(t *testing.T) {
+func TestSynchronousOfHost(t *testing.T) {
 	for _, setting := range []string{"OFF", "NORMAL", "FULL", "EXTRA"} {
 		t.Run("that is "+setting+" is raised for our transaction and put back", func(t *testing.T) {
 			db := openPlain(t, newFile(t), "synchronous("+setting+")")
@@ -149,7 +153,8 @@ func TestSynchronousOnAHostsConnection(t *testing.T) {
 	}
 }
 
-func TestAHostsOpenTransactionIsNotTouched(t *testing.T) {
+// An append does not touch the open transaction of a host.
+func TestHostTransaction(t *testing.T) {
 	db := openPlain(t, newFile(t))
 	db.SetMaxOpenConns(1)
 	s := newStore(t, db)
@@ -163,8 +168,9 @@ func TestAHostsOpenTransactionIsNotTouched(t *testing.T) {
 	}
 }
 
-// indexes lists the indexes of the events table that somebody made.
+// indexes lists the indexes of the events table that a statement created.
 func indexes(t *testing.T, db *sql.DB) []string {
 	t.Helper()
-	return queryAll(t, db, "SELECT name FROM sqlite_master WHERE type = 'index' AND sql IS NOT NULL AND lower(tbl_name) = 'events' ORDER BY name")
+	return queryAll(t, db, `SELECT name FROM sqlite_master
+		WHERE type = 'index' AND sql IS NOT NULL AND lower(tbl_name) = 'events' ORDER BY name`)
 }

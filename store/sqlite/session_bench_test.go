@@ -12,7 +12,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// active is how many sessions there are: with WATCHDOG_LONG set, as many as the design promises.
+// active returns the number of active sessions: a million if WATCHDOG_LONG is set.
 func active() int {
 	if os.Getenv("WATCHDOG_LONG") != "" {
 		return 1_000_000
@@ -22,21 +22,26 @@ func active() int {
 
 var benched = session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 10}
 
-// BenchmarkStalled finds 10 of 50 stalled sessions, and none, among the active ones. Beside it stand the query that a program without this package would write at its best,
-// prepared, against a column of text; and what such programs do, which is to list what is active and to judge each.
+// BenchmarkStalled finds 10 of 50 stalled sessions, and none, among the active ones. Beside it run the best query
+// that a program without this package would write, prepared, on a column of text; and what such programs usually do:
+// list the active sessions and judge each.
 func BenchmarkStalled(b *testing.B) {
 	for _, stalled := range []int{50, 0} {
 		s, db := crowded(b, active(), stalled)
 		want := min(stalled, benched.Limit)
 		for name, columns := range map[string]string{
-			"bare query":               "run_id, last_event_at",
-			"bare query of whole rows": "run_id, last_event_at, parent, status, created_at, threshold, started_at, host, attempt, resumes, reason",
+			"bare query": "run_id, last_event_at",
+			"bare query of whole rows": "run_id, last_event_at, parent, status, created_at, threshold, " +
+				"started_at, host, attempt, resumes, reason",
 		} {
-			b.Run(fmt.Sprintf("active=%d/stalled=%d/%s", active(), stalled, name), func(b *testing.B) { benchmarkBare(b, db, columns, want) })
+			b.Run(fmt.Sprintf("active=%d/stalled=%d/%s", active(), stalled, name), func(b *testing.B) {
+				benchmarkBare(b, db, columns, want)
+			})
 		}
 		b.Run(fmt.Sprintf("active=%d/stalled=%d/Stalled", active(), stalled), func(b *testing.B) {
 			for b.Loop() {
-				if page, err := s.Stalled(b.Context(), benched); err != nil || len(page.Sessions) != want || len(page.Unreadable) > 0 {
+				page, err := s.Stalled(b.Context(), benched)
+				if err != nil || len(page.Sessions) != want || len(page.Unreadable) > 0 {
 					b.Fatal(len(page.Sessions), page.Unreadable, err)
 				}
 			}
@@ -88,19 +93,21 @@ func BenchmarkCancel(b *testing.B) {
 	for n := 0; b.Loop(); n++ {
 		b.StopTimer()
 		stalled := silentSince(runNumber(n%active()), now.Add(-time.Hour))
-		if err := (putting{s, db}).Put(b.Context(), stalled); err != nil {
+		if err := (putter{s, db}).Put(b.Context(), stalled); err != nil {
 			b.Fatal(err)
 		}
 		advisory, terminal := numbered(int64(2*n)), numbered(int64(2*n+1))
 		b.StartTimer()
-		done, err := s.Cancel(b.Context(), stalled, session.CancelRequest{Reason: "watchdog_idle_timeout", Events: []watchdog.Event{advisory, terminal}})
+		done, err := s.Cancel(b.Context(), stalled, session.CancelRequest{
+			Reason: "watchdog_idle_timeout", Events: []watchdog.Event{advisory, terminal},
+		})
 		if err != nil || !done {
 			b.Fatal(done, err)
 		}
 	}
 }
 
-// crowded makes a store with active sessions, some of which are stalled.
+// crowded returns a store with active sessions, some of which are stalled.
 func crowded(b *testing.B, active, stalled int) (*sqlite.Store, *sql.DB) {
 	b.Helper()
 	file := newFile(b)
@@ -116,7 +123,7 @@ func crowded(b *testing.B, active, stalled int) (*sqlite.Store, *sql.DB) {
 		}
 		rows[i] = silentSince(runNumber(i), at)
 	}
-	if err := (putting{s, db}).Put(b.Context(), rows...); err != nil {
+	if err := (putter{s, db}).Put(b.Context(), rows...); err != nil {
 		b.Fatal(err)
 	}
 	return s, db
@@ -125,7 +132,10 @@ func crowded(b *testing.B, active, stalled int) (*sqlite.Store, *sql.DB) {
 func runNumber(n int) string { return fmt.Sprintf("01890a5d-ac96-774b-bcce-%012d", n) }
 
 func silentSince(runID string, at time.Time) session.Session {
-	return session.Session{RunID: runID, Status: session.Active, CreatedAt: at.Add(-time.Hour), LastEventAt: at, StartedAt: at, Host: "host-1", Attempt: 1}
+	return session.Session{
+		RunID: runID, Status: session.Active, CreatedAt: at.Add(-time.Hour), LastEventAt: at,
+		StartedAt: at, Host: "host-1", Attempt: 1,
+	}
 }
 
 func countRows(b *testing.B, rows *sql.Rows, err error, want int) {
@@ -150,10 +160,11 @@ func countRows(b *testing.B, rows *sql.Rows, err error, want int) {
 	}
 }
 
-// judgeAll is the loop that hosts write.
+// judgeAll lists the active sessions and judges each, as hosts do.
 func judgeAll(b *testing.B, db *sql.DB) (stalled int) {
 	b.Helper()
-	rows, err := db.QueryContext(b.Context(), "SELECT run_id, last_event_at FROM watchdog_sessions WHERE status = 'active'")
+	rows, err := db.QueryContext(b.Context(),
+		"SELECT run_id, last_event_at FROM watchdog_sessions WHERE status = 'active'")
 	if err != nil {
 		b.Fatal(err)
 	}

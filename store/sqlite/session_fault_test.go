@@ -9,11 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-func TestARowThatCannotBeRead(t *testing.T) {
+func TestUnreadableRow(t *testing.T) {
 	for name, spoil := range map[string]string{
 		"for a last event in words":                  "last_event_at = 'yesterday'",
 		"for a last event that is empty":             "last_event_at = ''",
@@ -27,16 +28,19 @@ func TestARowThatCannotBeRead(t *testing.T) {
 		"for the start of its window, while stalled": "started_at = 'noon'",
 		"for its attempt, while stalled":             "attempt = 'first'",
 	} {
-		t.Run(name+" is told, never stalled and hides no other", func(t *testing.T) {
+		t.Run(name+" is reported, never stalled and hides no other", func(t *testing.T) {
 			db := openPlain(t, newFile(t))
 			s := newStore(t, db)
 			old := time.Now().Add(-24 * time.Hour)
-			if err := (putting{s, db}).Put(t.Context(), silentSince("before", old), silentSince("spoilt", old), silentSince("x after", old)); err != nil {
+			err := (putter{s, db}).Put(t.Context(),
+				silentSince("before", old), silentSince("spoilt", old), silentSince("x after", old))
+			if err != nil {
 				t.Fatal(err)
 			}
 			mustExec(t, db, "UPDATE watchdog_sessions SET "+spoil+" WHERE run_id = 'spoilt'")
 			page, err := s.Stalled(t.Context(), benched)
-			if err != nil || len(page.Sessions) != 2 || page.Sessions[0].RunID != "before" || page.Sessions[1].RunID != "x after" {
+			if err != nil || len(page.Sessions) != 2 ||
+				page.Sessions[0].RunID != "before" || page.Sessions[1].RunID != "x after" {
 				t.Errorf("stalled are %+v; %v", page.Sessions, err)
 			}
 			if len(page.Unreadable) != 1 || !unreadable(page.Unreadable[0], "spoilt") {
@@ -56,7 +60,8 @@ func unreadable(err error, runID string) bool {
 	return errors.Is(err, session.ErrUnreadable) && strings.Contains(err.Error(), runID)
 }
 
-func TestPagesTellOfUnreadableRowsOnce(t *testing.T) {
+// Only the first page reports unreadable rows, and not all of them.
+func TestUnreadableRowsOnce(t *testing.T) {
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	var rows []session.Session
@@ -64,12 +69,12 @@ func TestPagesTellOfUnreadableRowsOnce(t *testing.T) {
 	for i := range 150 {
 		rows = append(rows, silentSince(runNumber(i), old))
 	}
-	if err := (putting{s, db}).Put(t.Context(), rows...); err != nil {
+	if err := (putter{s, db}).Put(t.Context(), rows...); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, db, "UPDATE watchdog_sessions SET last_event_at = 'never' WHERE run_id >= '"+runNumber(20)+"'")
 	first, err := s.Stalled(t.Context(), benched)
-	if err != nil || len(first.Sessions) != 10 || len(first.Unreadable) != sqlite.MaxUnreadable {
+	if err != nil || len(first.Sessions) != 10 || len(first.Unreadable) != sqlstore.MaxUnreadable {
 		t.Fatalf("%d sessions and %d unreadable; %v", len(first.Sessions), len(first.Unreadable), err)
 	}
 	q := benched
@@ -80,7 +85,7 @@ func TestPagesTellOfUnreadableRowsOnce(t *testing.T) {
 	}
 }
 
-// calls are all that a store can be asked about sessions.
+// calls are all calls of a store about sessions.
 var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 	"Attach": func(ctx context.Context, s *sqlite.Store) error {
 		_, _, err := s.Attach(ctx, session.Session{RunID: "run-1"})
@@ -114,9 +119,10 @@ var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 
 var writes = []string{"Attach", "Freshen", "End", "Cancel"}
 
-func TestAClosedStoreRefusesSessions(t *testing.T) {
+// A closed store refuses every call about sessions.
+func TestClosedSessions(t *testing.T) {
 	s := openNew(t)
-	if err := calls["Stalled"](t.Context(), s); err != nil { // which keeps a statement
+	if err := calls["Stalled"](t.Context(), s); err != nil { // it keeps a prepared statement
 		t.Fatal(err)
 	}
 	if err := s.Close(); err != nil {
@@ -129,11 +135,11 @@ func TestAClosedStoreRefusesSessions(t *testing.T) {
 	}
 }
 
-func TestSessionsUnderALockHeldByAnotherWriter(t *testing.T) {
+func TestLockedSessions(t *testing.T) {
 	t.Run("are written late, or not at all with an error that says so", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			for _, name := range writes {
-				if err := calls[name](t.Context(), s); err == nil || !strings.Contains(err.Error(), "locked by another writer") {
+				if err := calls[name](t.Context(), s); !errorHas(err, "locked by another writer") {
 					t.Errorf("%s returned %v", name, err)
 				}
 			}
@@ -169,20 +175,21 @@ func TestSessionsUnderALockHeldByAnotherWriter(t *testing.T) {
 	})
 }
 
-func TestSessionsInADatabaseThatBecameReadOnly(t *testing.T) {
+// If the database becomes read-only, the error of a write says what to do.
+func TestReadOnlySessions(t *testing.T) {
 	db := openPlain(t, newFile(t))
 	db.SetMaxOpenConns(1)
 	s := newStore(t, db)
 	mustExec(t, db, "PRAGMA query_only = 1")
 	for _, name := range writes {
-		if err := calls[name](t.Context(), s); err == nil || !strings.Contains(err.Error(), "nothing can be stored in it") {
+		if err := calls[name](t.Context(), s); !errorHas(err, "nothing can be stored in it") {
 			t.Errorf("%s returned %v", name, err)
 		}
 	}
 }
 
-// TestACancelWhoseEventsCannotBeStoredChangesNothing breaks the transaction behind the guard.
-func TestACancelWhoseEventsCannotBeStoredChangesNothing(t *testing.T) {
+// A cancel whose events cannot be stored does not change the row.
+func TestFailedCancel(t *testing.T) {
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	_, run, err := s.Attach(t.Context(), session.Session{RunID: "run-1"})
@@ -190,8 +197,10 @@ func TestACancelWhoseEventsCannotBeStoredChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustExec(t, db, "CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no more events'); END")
-	done, err := s.Cancel(t.Context(), run, session.CancelRequest{Reason: "watchdog_idle_timeout", Events: append(read(t, s), numbered(1))})
-	if done || err == nil || !strings.Contains(err.Error(), "no more events") {
+	done, err := s.Cancel(t.Context(), run, session.CancelRequest{
+		Reason: "watchdog_idle_timeout", Events: append(read(t, s), numbered(1)),
+	})
+	if done || !errorHas(err, "no more events") {
 		t.Errorf("Cancel reported %v and %v", done, err)
 	}
 	if after, err := s.Session(t.Context(), "run-1"); err != nil || after != run {
@@ -199,21 +208,25 @@ func TestACancelWhoseEventsCannotBeStoredChangesNothing(t *testing.T) {
 	}
 }
 
-func TestAStoreRefusesWhatMakesNoSenseOfSessions(t *testing.T) {
+func TestInvalidArguments(t *testing.T) {
 	s := openNew(t)
 	_, none := s.Stalled(t.Context(), session.Query{})
 	_, nowhere := s.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
 	_, _, mark := s.Ended(t.Context(), "yesterday")
 	_, weather := s.History(t.Context(), session.HistoryQuery{By: "weather"})
 	live := s.End(t.Context(), []session.Ending{{RunID: "run-1", Status: session.Active}})
-	for want, err := range map[string]error{"ask for at least 1": none, "nowhere": nowhere, "yesterday": mark, "weather": weather, "is not how an attempt ends": live} {
-		if err == nil || !strings.Contains(err.Error(), want) {
+	for want, err := range map[string]error{
+		"ask for at least 1": none, "nowhere": nowhere, "yesterday": mark, "weather": weather,
+		"is not how an attempt ends": live,
+	} {
+		if !errorHas(err, want) {
 			t.Errorf("the error is %v, want %q in it", err, want)
 		}
 	}
 }
 
-func TestMarksStayGoodWhenTheRowOfTheLastEndIsDeletedOrTheClockPutBack(t *testing.T) {
+// A mark stays valid when the row of the last end is deleted, and when the clock is set back.
+func TestMarks(t *testing.T) {
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	endOne := func(runID string) {
@@ -227,7 +240,8 @@ func TestMarksStayGoodWhenTheRowOfTheLastEndIsDeletedOrTheClockPutBack(t *testin
 		}
 	}
 	endOne("deleted")
-	mustExec(t, db, "INSERT INTO watchdog_sessions (run_id, status, created_at, started_at, attempt, ended) VALUES ('future', 'finished', '', '', 1, 9000000000000000)")
+	mustExec(t, db, `INSERT INTO watchdog_sessions (run_id, status, created_at, started_at, attempt, ended)
+		VALUES ('future', 'finished', '', '', 1, 9000000000000000)`)
 	_, mark, err := s.Ended(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -243,7 +257,8 @@ func TestMarksStayGoodWhenTheRowOfTheLastEndIsDeletedOrTheClockPutBack(t *testin
 	}
 }
 
-func TestAHistoryOfEventsOfOtherWriters(t *testing.T) {
+// A history counts the cancels of other writers.
+func TestForeignHistory(t *testing.T) {
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
 	for id, values := range map[string]string{
@@ -263,19 +278,22 @@ func TestAHistoryOfEventsOfOtherWriters(t *testing.T) {
 	}
 	stretch.By = session.ByDay
 	got, err = s.History(t.Context(), stretch)
-	if want := []session.CancelCount{{Key: "2026-03-03", Count: 2}, {Key: "2026-03-04", Count: 2}}; err != nil || !slices.Equal(got, want) {
+	want := []session.CancelCount{{Key: "2026-03-03", Count: 2}, {Key: "2026-03-04", Count: 2}}
+	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("counted are %+v, want %+v; %v", got, want, err)
 	}
 }
 
-func TestTheLatestOfSeveralAgesOfOneSessionCounts(t *testing.T) {
+// If a session is freshened twice in one call, the youngest age counts.
+func TestFreshenTwice(t *testing.T) {
 	db := openPlain(t, newFile(t))
 	s := newStore(t, db)
-	if err := (putting{s, db}).Put(t.Context(), silentSince("run-1", time.Now().Add(-24*time.Hour))); err != nil {
+	if err := (putter{s, db}).Put(t.Context(), silentSince("run-1", time.Now().Add(-24*time.Hour))); err != nil {
 		t.Fatal(err)
 	}
 	gone, err := s.Freshen(t.Context(), []session.Freshness{
-		{RunID: "run-1", Attempt: 1, Age: 2 * time.Hour}, {RunID: "run-1", Attempt: 1, Age: time.Hour}, {RunID: "run-1", Attempt: 1, Age: 3 * time.Hour},
+		{RunID: "run-1", Attempt: 1, Age: 2 * time.Hour}, {RunID: "run-1", Attempt: 1, Age: time.Hour},
+		{RunID: "run-1", Attempt: 1, Age: 3 * time.Hour},
 		{RunID: "run-1", Attempt: 2},
 	})
 	if err != nil || !slices.Equal(gone, []string{"run-1"}) {

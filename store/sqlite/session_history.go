@@ -2,10 +2,10 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -18,23 +18,23 @@ func (s *Store) Session(ctx context.Context, runID string) (one session.Session,
 	return one, err
 }
 
-// selectEnded has the newest mark in its first row.
+// selectEnded returns the newest mark in its first row.
 const selectEnded = `
 	SELECT '', coalesce(max(ended), 0) FROM main.watchdog_sessions WHERE ` + hasEnded + `
 	UNION ALL SELECT run_id, ended FROM main.watchdog_sessions WHERE ` + hasEnded + ` AND ended > ?1`
 
-// Ended implements [session.Store]. A mark is the number of the end that came last.
+// Ended implements [session.Store]. A mark is the number of the last end.
 func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
 	since := int64(1<<63 - 1)
 	if mark != "" {
 		if since, err = strconv.ParseInt(mark, 10, 64); err != nil {
-			return nil, "", fmt.Errorf("ask for sessions that ended: %q is not a mark; pass what the call before returned, or nothing", mark)
+			return nil, "", sqlstore.MarkError(mark)
 		}
 	}
 	var newest int64
 	err = s.read(ctx, "sessions that ended", func() error {
 		newest, runIDs = 0, nil
-		return s.each(ctx, selectEnded, []any{since}, func(scan func(...any) error) error {
+		return s.eachRow(ctx, selectEnded, []any{since}, func(scan func(...any) error) error {
 			var runID string
 			var number int64
 			if err := scan(&runID, &number); err != nil {
@@ -52,14 +52,15 @@ func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next s
 	return runIDs, strconv.FormatInt(newest, 10), nil
 }
 
-// The keys of a history. An event of another writer need not have a reason, nor JSON.
+// The SQL for the keys of a history. An event of another writer may have no reason, and no JSON.
 var historyKeys = map[session.Dimension]string{
 	session.ByReason: `CASE WHEN json_valid(e.payload) THEN coalesce(json_extract(e.payload, '$.reason'), '') ELSE '' END`,
 	session.ByDay:    `substr(e.at, 1, 10)`,
-	session.ByHost:   `coalesce((SELECT host FROM main.watchdog_sessions WHERE run_id = e.aggregate_id COLLATE BINARY), '')`,
+	session.ByHost: `coalesce((SELECT host FROM main.watchdog_sessions
+		WHERE run_id = e.aggregate_id COLLATE BINARY), '')`,
 }
 
-// selectHistory brings the times that other writers wrote into our form, to the millisecond, as far as SQLite understands them.
+// selectHistory converts the times of other writers to our form, to the millisecond, if SQLite understands them.
 const selectHistory = `
 	 AS key, count(*) FROM (
 		SELECT aggregate_id, CAST(payload AS TEXT) AS payload,
@@ -68,18 +69,18 @@ const selectHistory = `
 		FROM main.events WHERE event_type = ?1 COLLATE BINARY AND aggregate_type = ?2 COLLATE BINARY) AS e
 	WHERE e.at >= ?3 AND e.at < ?4 GROUP BY key ORDER BY key`
 
-// History implements [session.Store]. The counts are ordered by their keys. Events of other writers whose times SQLite does not understand are not counted. It reads all
-// cancels there are.
+// History implements [session.Store]. The counts are ordered by their keys. It does not count events of other writers
+// whose times SQLite does not understand. It reads all stored cancels.
 func (s *Store) History(ctx context.Context, h session.HistoryQuery) (counts []session.CancelCount, err error) {
 	key, known := historyKeys[h.By]
 	if !known {
-		return nil, fmt.Errorf("count cancels: there is no dimension %q", h.By)
+		return nil, sqlstore.DimensionError(h.By)
 	}
 	query := "SELECT " + key + selectHistory
 	arguments := []any{watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To)}
 	err = s.read(ctx, "the history of cancels", func() error {
 		counts = nil
-		return s.each(ctx, query, arguments, func(scan func(...any) error) error {
+		return s.eachRow(ctx, query, arguments, func(scan func(...any) error) error {
 			var c session.CancelCount
 			counts = append(counts, c)
 			return scan(&counts[len(counts)-1].Key, &counts[len(counts)-1].Count)
@@ -91,13 +92,15 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) (counts []s
 	return counts, nil
 }
 
-// each calls a function for every row of a query.
-func (s *Store) each(ctx context.Context, query string, arguments []any, row func(scan func(...any) error) error) error {
+// eachRow calls row for every row of a query.
+func (s *Store) eachRow(
+	ctx context.Context, query string, arguments []any, row func(scan func(...any) error) error,
+) error {
 	rows, err := s.db.QueryContext(ctx, query, arguments...)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
 		if err := row(rows.Scan); err != nil {
 			return err

@@ -6,17 +6,20 @@ import (
 	"strings"
 )
 
-// sessionColumns are the columns of a row, in the order in which they are read.
+// sessionColumns are the columns of a row, in the order in which readSession expects them.
 var sessionColumns = []string{
-	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes", "reason",
+	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
+	"reason",
 }
 
-// The generated columns of watchdog_sessions are times as numbers, in microseconds since 1970, so that a sum of two can be indexed. They are NULL for a text that is none of
-// our timestamps; such rows are in an index of their own, because no comparison would ever find them.
+// The generated columns of watchdog_sessions are times as numbers, in microseconds since 1970, so that the sum of a
+// time and a threshold can be indexed. They are NULL for a text that is not a timestamp of ours. Such rows have an
+// index of their own, because no comparison would find them.
 //
-// Rejected: text in the indexes. It needs no conversion, but a session with a threshold of its own has to be found by when it exceeds that, and SQLite adds up texts to the
-// millisecond only. Rejected as well: columns that are written along, which another writer of the table would not know of. created is in the indexes because reading it there is a
-// third cheaper than computing it for each row found.
+// Rejected: text in the indexes. It needs no conversion, but a session with a threshold of its own must be found by the
+// time when it exceeds the threshold, and SQLite adds texts only to the millisecond. Rejected as well: ordinary columns
+// that every write sets, because other writers of the table do not know them. The indexes contain created, because
+// reading it from there costs a third less than computing it for each row found.
 const createSessionTable = `
 	CREATE TABLE IF NOT EXISTS main.watchdog_sessions (
 		run_id VARCHAR(255) NOT NULL PRIMARY KEY,
@@ -36,22 +39,26 @@ const createSessionTable = `
 		due INTEGER GENERATED ALWAYS AS (silent + threshold / 1000) VIRTUAL
 	) WITHOUT ROWID`
 
-// The conditions of the partial indexes; a query that has one of them word for word can use its index.
+// The conditions of the partial indexes. A query must repeat a condition word for word to use its index.
 const (
-	isShared     = `status = 'active' AND threshold = 0`
-	isOwn        = `status = 'active' AND threshold > 0`
-	isUnreadable = `status = 'active' AND (created IS NULL OR silent IS NULL OR threshold < 0)`
-	hasEnded     = `ended IS NOT NULL`
+	hasDefaultThreshold = `status = 'active' AND threshold = 0`
+	hasOwnThreshold     = `status = 'active' AND threshold > 0`
+	isUnreadable        = `status = 'active' AND (created IS NULL OR silent IS NULL OR threshold < 0)`
+	hasEnded            = `ended IS NOT NULL`
 )
 
 // createSessions is version 2.
 func createSessions(t *transaction) error {
 	for _, statement := range []string{
 		fmt.Sprintf(createSessionTable, microseconds("created_at"), microseconds("coalesce(last_event_at, created_at)")),
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_silent ON watchdog_sessions (silent, run_id, created) WHERE ` + isShared,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_due ON watchdog_sessions (due, run_id, created) WHERE ` + isOwn,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_unreadable ON watchdog_sessions (run_id) WHERE ` + isUnreadable,
-		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_ended ON watchdog_sessions (ended) WHERE ` + hasEnded,
+		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_silent
+			ON watchdog_sessions (silent, run_id, created) WHERE ` + hasDefaultThreshold,
+		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_due
+			ON watchdog_sessions (due, run_id, created) WHERE ` + hasOwnThreshold,
+		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_unreadable
+			ON watchdog_sessions (run_id) WHERE ` + isUnreadable,
+		`CREATE INDEX IF NOT EXISTS main.watchdog_sessions_ended
+			ON watchdog_sessions (ended) WHERE ` + hasEnded,
 	} {
 		if err := t.exec(statement); err != nil {
 			return fmt.Errorf("create watchdog_sessions: %w", err)
@@ -60,17 +67,19 @@ func createSessions(t *transaction) error {
 	return nil
 }
 
-// microseconds is the SQL for a timestamp of ours as a number. SQLite takes the 31st of February for a day in March; the text that comes back tells.
+// microseconds is the SQL that converts a timestamp of ours to a number. SQLite reads February 31st as a day in
+// March, so the expression compares with the text that SQLite makes of the time.
 func microseconds(text string) string {
-	const form = `[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] [0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9][0-9][0-9][0-9]`
+	const form = `[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] ` +
+		`[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9][0-9][0-9][0-9]`
 	return strings.NewReplacer("TEXT", text, "FORM", form).Replace(`CASE
 			WHEN TEXT NOT GLOB 'FORM' THEN NULL
 			WHEN strftime('%Y-%m-%d %H:%M:%S', substr(TEXT, 1, 19)) = substr(TEXT, 1, 19)
 			THEN CAST(strftime('%s', substr(TEXT, 1, 19)) AS INTEGER) * 1000000 + CAST(substr(TEXT, 21) AS INTEGER) END`)
 }
 
-// checkSessionTable says whether there is a watchdog_sessions table, and fails if it is not ours.
-func (t *transaction) checkSessionTable() (exists bool, err error) {
+// checkSessions reports whether there is a watchdog_sessions table. It fails if the table is not ours.
+func (t *transaction) checkSessions() (exists bool, err error) {
 	names, err := t.texts(`SELECT lower(name) FROM pragma_table_xinfo('watchdog_sessions', 'main')`)
 	if err != nil || len(names) == 0 {
 		return false, err

@@ -3,29 +3,31 @@ package sqlite_test
 import (
 	"errors"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// version1 is a database as the first version of this package left it.
+// version1 creates a database with the schema of the first version.
 var version1 = []string{
 	`CREATE TABLE events (
-		id VARCHAR(36) NOT NULL PRIMARY KEY, aggregate_type VARCHAR(100) NOT NULL, aggregate_id VARCHAR(255) NOT NULL, event_type VARCHAR(200) NOT NULL,
+		id VARCHAR(36) NOT NULL PRIMARY KEY, aggregate_type VARCHAR(100) NOT NULL,
+		aggregate_id VARCHAR(255) NOT NULL, event_type VARCHAR(200) NOT NULL,
 		payload JSON NOT NULL, timestamp TEXT NOT NULL, consensus_id VARCHAR(36))`,
 	`CREATE INDEX watchdog_events_aggregate ON events (aggregate_type, aggregate_id, timestamp)`,
 	`CREATE INDEX watchdog_events_type ON events (event_type)`,
 	`CREATE TABLE watchdog_schema (version INTEGER PRIMARY KEY)`,
 	`INSERT INTO watchdog_schema VALUES (1)`,
-	`INSERT INTO events VALUES ('old', 'runtime_control', 'run-1', 'runtime.watchdog.cancel', '{"reason":"old","event_version":1}', '2026-01-02 03:04:05.000006', NULL)`,
+	`INSERT INTO events VALUES ('old', 'runtime_control', 'run-1', 'runtime.watchdog.cancel',
+		'{"reason":"old","event_version":1}', '2026-01-02 03:04:05.000006', NULL)`,
 }
 
-func TestTheSessionsOfANewDatabase(t *testing.T) {
+func TestNewSessions(t *testing.T) {
 	file := newFile(t)
 	openAt(t, file)
-	columns := queryAll(t, openPlain(t, file), `SELECT name, type, "notnull", pk FROM pragma_table_xinfo('watchdog_sessions') WHERE hidden = 0`)
+	columns := queryAll(t, openPlain(t, file), `SELECT name, type, "notnull", pk
+		FROM pragma_table_xinfo('watchdog_sessions') WHERE hidden = 0`)
 	want := []string{
 		"run_id", "VARCHAR(255)", "1", "1",
 		"parent", "VARCHAR(255)", "1", "0",
@@ -45,7 +47,7 @@ func TestTheSessionsOfANewDatabase(t *testing.T) {
 	}
 }
 
-func TestADatabaseOfVersion1(t *testing.T) {
+func TestVersion1(t *testing.T) {
 	t.Run("gets sessions and keeps its events", func(t *testing.T) {
 		file := newFile(t)
 		db := openPlain(t, file)
@@ -64,10 +66,11 @@ func TestADatabaseOfVersion1(t *testing.T) {
 	t.Run("with a table of that name that is not ours is refused, and left as it is", func(t *testing.T) {
 		file := newFile(t)
 		db := openPlain(t, file)
-		mustExec(t, db, append(slices.Clone(version1), "CREATE TABLE Watchdog_Sessions (run_id TEXT PRIMARY KEY, status TEXT)")...)
+		mustExec(t, db, version1...)
+		mustExec(t, db, "CREATE TABLE Watchdog_Sessions (run_id TEXT PRIMARY KEY, status TEXT)")
 		before := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master")
 		_, err := sqlite.Open(t.Context(), file)
-		if !errors.Is(err, sqlite.ErrForeignTable) || !strings.Contains(err.Error(), "watchdog_sessions has no column parent") {
+		if !errors.Is(err, sqlite.ErrForeignTable) || !errorHas(err, "watchdog_sessions has no column parent") {
 			t.Errorf("Open returned %v", err)
 		}
 		if after := queryAll(t, db, "SELECT type, name, sql FROM sqlite_master"); !slices.Equal(before, after) {
@@ -76,7 +79,7 @@ func TestADatabaseOfVersion1(t *testing.T) {
 	})
 }
 
-func TestAnExistingTableOfSessions(t *testing.T) {
+func TestExistingSessions(t *testing.T) {
 	t.Run("that was dropped is made again", func(t *testing.T) {
 		file := newFile(t)
 		if err := openAt(t, file).Close(); err != nil {
@@ -89,7 +92,8 @@ func TestAnExistingTableOfSessions(t *testing.T) {
 	})
 	t.Run("of a host's own, named sessions, is left alone", func(t *testing.T) {
 		db := openPlain(t, newFile(t))
-		mustExec(t, db, "CREATE TABLE sessions (id INTEGER PRIMARY KEY, status TEXT)", "INSERT INTO sessions VALUES (1, 'active')")
+		mustExec(t, db, "CREATE TABLE sessions (id INTEGER PRIMARY KEY, status TEXT)",
+			"INSERT INTO sessions VALUES (1, 'active')")
 		if _, _, err := newStore(t, db).Attach(t.Context(), session.Session{RunID: "run-1"}); err != nil {
 			t.Error(err)
 		}

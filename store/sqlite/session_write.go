@@ -12,13 +12,15 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-const insertAttempt = `
-	INSERT INTO main.watchdog_sessions (run_id, parent, threshold, started_at, host, status, created_at, last_event_at, attempt)
+const attachRow = `
+	INSERT INTO main.watchdog_sessions
+		(run_id, parent, threshold, started_at, host, status, created_at, last_event_at, attempt)
 	VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, 1)
 	ON CONFLICT (run_id) DO UPDATE SET parent = ?2, threshold = ?3, started_at = ?4, host = ?5,
 		status = 'active', reason = '', last_event_at = ?6, attempt = attempt + 1`
 
-// Attach implements [session.Store]. A row that cannot be read is an error that wraps [session.ErrUnreadable], and is left as it is.
+// Attach implements [session.Store]. If the row is unreadable, Attach leaves it as it is and returns an error that
+// wraps [session.ErrUnreadable].
 func (s *Store) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
 	err = s.change(ctx, "attach to session "+run.RunID, 1, func(t *transaction) (err error) {
 		if before, err = t.session(run.RunID); err != nil && !errors.Is(err, session.ErrNotFound) {
@@ -28,7 +30,8 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 		if err != nil {
 			return err
 		}
-		err = t.run(insertAttempt, run.RunID, run.Parent, int64(run.Threshold), formatTime(run.StartedAt), run.Host, formatTime(now))
+		err = t.run(attachRow,
+			run.RunID, run.Parent, int64(run.Threshold), formatTime(run.StartedAt), run.Host, formatTime(now))
 		if err != nil {
 			return err
 		}
@@ -41,23 +44,27 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 	return before, after, nil
 }
 
-// A status with a + is compared and not looked for: an index on it that a host adds would be taken for a better one than the key.
+// The + in front of status keeps SQLite from using an index: it would prefer a host's index on the status to the
+// primary key.
 //
-// The rows to freshen come as one JSON array of texts: the time, the attempt in ten digits, the run ID. Taking them apart by their places costs a third of what objects cost.
+// The rows to freshen are one JSON array of texts: the time, the attempt in ten digits, the run ID. Cutting a text by
+// position costs a third of what a JSON object costs.
 const (
-	freshRows = `(SELECT substr(value, 1, 26) AS at, CAST(substr(value, 27, 10) AS INTEGER) AS attempt, substr(value, 37) AS run_id FROM json_each(?1))`
+	freshTable = `(SELECT substr(value, 1, 26) AS at, CAST(substr(value, 27, 10) AS INTEGER) AS attempt,
+		substr(value, 37) AS run_id FROM json_each(?1))`
 
 	freshenRows = `
 		UPDATE main.watchdog_sessions AS s SET last_event_at = max(coalesce(s.last_event_at, ''), f.at)
-		FROM ` + freshRows + ` AS f
+		FROM ` + freshTable + ` AS f
 		WHERE s.run_id = f.run_id AND +s.status = 'active' AND s.attempt = f.attempt`
 
 	selectGone = `
-		SELECT DISTINCT f.run_id FROM ` + freshRows + ` AS f
-		WHERE NOT EXISTS (SELECT 1 FROM main.watchdog_sessions AS s WHERE s.run_id = f.run_id AND +s.status = 'active' AND s.attempt = f.attempt)`
+		SELECT DISTINCT f.run_id FROM ` + freshTable + ` AS f
+		WHERE NOT EXISTS (SELECT 1 FROM main.watchdog_sessions AS s
+			WHERE s.run_id = f.run_id AND +s.status = 'active' AND s.attempt = f.attempt)`
 )
 
-// Freshen implements [session.Store]. It takes a second statement only where something is gone.
+// Freshen implements [session.Store]. It runs a second statement only if a session is gone.
 func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (gone []string, err error) {
 	latest := latestOf(fresh)
 	err = s.change(ctx, fmt.Sprintf("freshen %d sessions", len(fresh)), len(latest), func(t *transaction) error {
@@ -66,7 +73,7 @@ func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (gone []
 		if err != nil {
 			return err
 		}
-		list, err := freshList(latest, now)
+		list, err := freshJSON(latest, now)
 		if err != nil {
 			return err
 		}
@@ -82,18 +89,18 @@ func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (gone []
 	return gone, nil
 }
 
-// latestOf keeps one for each attempt: the row that a join changes twice is changed to either.
+// latestOf keeps the youngest age of each attempt: of two joined rows, an UPDATE takes an arbitrary one.
 func latestOf(fresh []session.Freshness) []session.Freshness {
 	type attempt struct {
 		runID  string
 		number int
 	}
-	places := make(map[attempt]int, len(fresh))
+	index := make(map[attempt]int, len(fresh))
 	var latest []session.Freshness
 	for _, f := range fresh {
-		at, there := places[attempt{f.RunID, f.Attempt}]
-		if !there {
-			places[attempt{f.RunID, f.Attempt}] = len(latest)
+		at, exists := index[attempt{f.RunID, f.Attempt}]
+		if !exists {
+			index[attempt{f.RunID, f.Attempt}] = len(latest)
 			latest = append(latest, f)
 			continue
 		}
@@ -102,7 +109,7 @@ func latestOf(fresh []session.Freshness) []session.Freshness {
 	return latest
 }
 
-func freshList(fresh []session.Freshness, now time.Time) (string, error) {
+func freshJSON(fresh []session.Freshness, now time.Time) (string, error) {
 	texts := make([]string, len(fresh))
 	for i, f := range fresh {
 		texts[i] = fmt.Sprintf("%s%010d%s", formatTime(now.Add(-f.Age)), f.Attempt, f.RunID)
@@ -115,7 +122,8 @@ const endRow = `
 	UPDATE main.watchdog_sessions SET status = ?3, reason = ?4, ended = ?5
 	WHERE run_id = ?1 AND attempt = ?2 AND +status = 'active'`
 
-// End implements [session.Store]. An ending that is none ([session.Ending.Validate]) is an error, and nothing is written.
+// End implements [session.Store]. If an ending is invalid ([session.Ending.Validate]), End writes nothing and returns
+// the error.
 func (s *Store) End(ctx context.Context, ends []session.Ending) error {
 	for _, e := range ends {
 		if err := e.Validate(); err != nil {
@@ -123,7 +131,7 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) error {
 		}
 	}
 	return s.change(ctx, fmt.Sprintf("end %d sessions", len(ends)), len(ends), func(t *transaction) error {
-		number, err := t.ending()
+		number, err := t.nextEndNumber()
 		if err != nil {
 			return err
 		}
@@ -140,24 +148,27 @@ const cancelRow = `
 	UPDATE main.watchdog_sessions SET status = 'cancelled', reason = ?4, resumes = ?5, ended = ?6
 	WHERE run_id = ?1 AND attempt = ?2 AND last_event_at IS ?3 AND +status = 'active'`
 
-// Cancel implements [session.Store]. It waits for the transaction that it shares with other writes, as Append does.
-func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (cancelled bool, err error) {
+// Cancel implements [session.Store]. Like Append it shares a transaction with other writes and waits for its commit.
+func (s *Store) Cancel(
+	ctx context.Context, judged session.Session, c session.CancelRequest,
+) (cancelled bool, err error) {
 	rows, err := encode(c.Events)
 	if err != nil {
 		return false, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
 	}
 	err = s.change(ctx, "cancel session "+judged.RunID, 1+len(rows), func(t *transaction) error {
 		cancelled = false
-		number, err := t.ending()
+		number, err := t.nextEndNumber()
 		if err != nil {
 			return err
 		}
-		changed, err := t.change(cancelRow, judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, number)
+		changed, err := t.change(cancelRow,
+			judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, number)
 		if err != nil || changed == 0 {
 			return err
 		}
 		cancelled = true
-		return t.insert(rows)
+		return t.insertEvents(rows)
 	})
 	return cancelled && err == nil, err
 }
@@ -174,7 +185,7 @@ func (s *Store) change(ctx context.Context, doing string, size int, write func(*
 	return nil
 }
 
-// now is the time by the database's clock.
+// now returns the time of the database's clock.
 func (t *transaction) now() (time.Time, error) {
 	var text string
 	if err := t.queryValue(&text, "SELECT "+databaseTime); err != nil {
@@ -183,9 +194,9 @@ func (t *transaction) now() (time.Time, error) {
 	return time.Parse(timeLayout, text)
 }
 
-// ending is the number of what ends in this transaction: the time, and more than any before, even when the clock was put back or
-// the row of the last one deleted.
-func (t *transaction) ending() (number int64, err error) {
+// nextEndNumber returns the number of the ends of this transaction: the time, but above all stored numbers, even if the
+// clock was set back.
+func (t *transaction) nextEndNumber() (number int64, err error) {
 	err = t.queryValue(&number, `
 		SELECT max(`+databaseMicros+`, 1 + coalesce((SELECT max(ended) FROM main.watchdog_sessions WHERE `+hasEnded+`), 0))`)
 	return number, err
@@ -218,7 +229,7 @@ func (t *transaction) texts(query string, arguments ...any) (texts []string, err
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // what went wrong is in rows.Err
+	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
 		var text string
 		if err := rows.Scan(&text); err != nil {

@@ -14,6 +14,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 	"github.com/seed62658d38/watchdog/storetest"
 )
@@ -25,56 +28,78 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestAStoreOpenedFromAPathKeepsEveryRule(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) watchdog.EventStore { return openAt(t, newFile(t)) })
-}
-
-func TestAStoreInAHostsDatabaseKeepsEveryRule(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) watchdog.EventStore { return newStore(t, hostDatabase(t, newFile(t))) })
-}
-
-func TestAStoreInAPoolOfOneConnectionKeepsEveryRule(t *testing.T) {
-	notUnderRace(t)
-	storetest.Run(t, func(t *testing.T) watchdog.EventStore {
+// setups are the ways to open a store. A store keeps every rule in each of them.
+var setups = map[string]struct {
+	open func(t *testing.T) putter
+	slow bool // under the race detector: it takes a minute, and runs the same Go code as the others
+}{
+	"opened from a path": {open: func(t *testing.T) putter {
+		file := newFile(t)
+		s := openAt(t, file)
+		return putter{s, openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
+	}},
+	"in a host's database": {open: func(t *testing.T) putter {
+		db := hostDatabase(t, newFile(t))
+		return putter{newStore(t, db), db}
+	}},
+	"in a pool of one connection": {slow: true, open: func(t *testing.T) putter {
 		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(DELETE)")
 		db.SetMaxOpenConns(1)
-		return newStore(t, db)
-	})
-}
-
-func TestAStoreInAForeignTableKeepsEveryRule(t *testing.T) {
-	notUnderRace(t)
-	storetest.Run(t, func(t *testing.T) watchdog.EventStore {
+		return putter{newStore(t, db), db}
+	}},
+	"in a host's table": {slow: true, open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
 		mustExec(t, db, foreignTable)
-		return newStore(t, db)
-	})
-}
-
-func TestAStoreUnderADriverWithoutContextsKeepsEveryRule(t *testing.T) {
-	notUnderRace(t)
-	storetest.Run(t, func(t *testing.T) watchdog.EventStore {
-		db := hookedDatabase(t, newFile(t), func(string) error { return nil })
+		return putter{newStore(t, db), db}
+	}},
+	"with a driver without contexts": {slow: true, open: func(t *testing.T) putter {
+		file := newFile(t)
+		db := hookedDatabase(t, file, func(string) error { return nil })
 		mustExec(t, db, "PRAGMA journal_mode = WAL")
-		return newStore(t, db)
+		return putter{newStore(t, db), openPlain(t, file, "busy_timeout(10000)")}
+	}},
+}
+
+// inEachSetup runs a test with each way to open a store.
+func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) putter)) {
+	t.Helper()
+	for name, setup := range setups {
+		t.Run(name, func(t *testing.T) {
+			if setup.slow && racing.Enabled {
+				t.Skip("runs in the plain tests only")
+			}
+			test(t, setup.open)
+		})
+	}
+}
+
+func TestEvents(t *testing.T) {
+	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
+		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return open(t) })
 	})
 }
 
-func TestAnOpenedFileIsDurable(t *testing.T) {
+func TestSessions(t *testing.T) {
+	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
+		sessiontest.Run(t, func(t *testing.T) session.Store { return open(t) })
+	})
+}
+
+func TestDurableFile(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		file := newFile(t)
 		return func() (watchdog.EventStore, error) { return sqlite.Open(t.Context(), file) }
 	})
 }
 
-func TestAHostsDatabaseIsDurable(t *testing.T) {
+func TestDurableHostDatabase(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		db := hostDatabase(t, newFile(t))
 		return func() (watchdog.EventStore, error) { return sqlite.New(t.Context(), db) }
 	})
 }
 
-func TestAClosedStore(t *testing.T) {
+func TestClosedStore(t *testing.T) {
 	t.Run("refuses appends and reads", func(t *testing.T) {
 		s := openNew(t)
 		if err := s.Close(); err != nil {
@@ -104,7 +129,7 @@ func TestAClosedStore(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForTheCallsThatAreUnderWay(t *testing.T) {
+func TestCloseWaitsForCalls(t *testing.T) {
 	s := openNew(t)
 	var calls sync.WaitGroup
 	for n := range int64(32) {
@@ -123,7 +148,8 @@ func TestCloseWaitsForTheCallsThatAreUnderWay(t *testing.T) {
 	calls.Wait()
 }
 
-func TestConcurrentAppendsAndReadsFromManyGoroutines(t *testing.T) {
+// Every goroutine reads its own appends.
+func TestConcurrentCalls(t *testing.T) {
 	const writers, each = 16, 8
 	s := openNew(t)
 	var all sync.WaitGroup
@@ -146,8 +172,8 @@ func TestConcurrentAppendsAndReadsFromManyGoroutines(t *testing.T) {
 	}
 }
 
-func TestANilDatabaseIsAnError(t *testing.T) {
-	if _, err := sqlite.New(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "nil") {
+func TestNilDatabase(t *testing.T) {
+	if _, err := sqlite.New(t.Context(), nil); !errorHas(err, "nil") {
 		t.Errorf("New returned %v", err)
 	}
 }
@@ -199,6 +225,12 @@ func read(tb testing.TB, s *sqlite.Store) []watchdog.Event {
 		tb.Fatal(err)
 	}
 	return events
+}
+
+// errorHas reports whether the error contains all the texts.
+func errorHas(err error, texts ...string) bool {
+	missing := func(text string) bool { return !strings.Contains(err.Error(), text) }
+	return err != nil && !slices.ContainsFunc(texts, missing)
 }
 
 func ids(events []watchdog.Event) (names []string) {

@@ -4,23 +4,25 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
 )
 
-// timeLayout is the form of a timestamp in the table; such texts sort as the times do.
+// timeLayout is the form of a timestamp in the table. Such texts sort as the times do.
 const timeLayout = "2006-01-02 15:04:05.000000"
 
-// formatTime writes UTC and cuts off what is below a microsecond.
+// formatTime writes UTC and cuts off below the microsecond.
 func formatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// The forms that other writers use: a clock time with or without seconds, then a zone, where none means UTC. Digits
-// after the seconds need no layout of their own, time.Parse takes any number of them.
+// The forms of other writers: a clock time with or without seconds, then a zone; no zone means UTC. time.Parse
+// accepts any number of digits after the seconds without a layout of their own.
 var (
 	clocks = []string{"2006-01-02T15:04:05", "2006-01-02T15:04"}
 	zones  = []string{"", "Z07:00", "-0700", "-07", "-0700 MST"}
 )
 
-// parseTime reads a timestamp whoever wrote it: with T or a space, any number of digits, Z, an offset or no zone, and
-// the form that drivers for Go make of a time.Time. It returns UTC, truncated to the microsecond.
+// parseTime reads a timestamp of any writer: with T or a space, any number of digits, and Z, an offset or no zone. It
+// also reads the form in which Go drivers write a time.Time. It returns UTC, cut off below the microsecond.
 func parseTime(text string) (time.Time, error) {
 	plain := normalize(text)
 	for _, clock := range clocks {
@@ -29,7 +31,7 @@ func parseTime(text string) (time.Time, error) {
 			if err != nil {
 				continue
 			}
-			if t = t.UTC().Truncate(time.Microsecond); t.Year() >= 1 && t.Year() <= 9999 {
+			if t = sqlstore.Truncate(t); t.Year() >= 1 && t.Year() <= 9999 {
 				return t, nil
 			}
 		}
@@ -37,7 +39,7 @@ func parseTime(text string) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is not a time such as %q", clip(text), timeLayout)
 }
 
-// normalize brings a timestamp to a T between date and clock, and to no space before a numeric zone.
+// normalize puts a T between date and clock time, and removes the space before a numeric zone.
 func normalize(text string) string {
 	text, _, _ = strings.Cut(strings.TrimSpace(text), " m=") // the monotonic clock reading of time.Time.String
 	const date = len("2006-01-02")
@@ -55,7 +57,7 @@ func normalize(text string) string {
 	return day + "T" + clock
 }
 
-// clip keeps an error readable, whatever a foreign column holds.
+// clip shortens a foreign column's text for an error.
 func clip(text string) string {
 	const enough = 64
 	if len(text) <= enough {

@@ -7,7 +7,7 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-func TestTimestampsOfAllWritersAreRead(t *testing.T) {
+func TestParseTime(t *testing.T) {
 	at := func(hour, minute, second, microsecond int) time.Time {
 		return time.Date(2026, 3, 4, hour, minute, second, microsecond*1000, time.UTC)
 	}
@@ -43,11 +43,14 @@ func TestTimestampsOfAllWritersAreRead(t *testing.T) {
 	}
 }
 
-func TestTimestampsThatAreNoneAreRefused(t *testing.T) {
+func TestParseInvalidTime(t *testing.T) {
 	for _, text := range []string{
-		"", " ", "now", "2026-03-04", "12:00:00", "1772625600", "2461104.5", "2026-03-04_12:00:00", "2026-02-30 12:00:00", "2026-03-04 25:00:00",
-		"2026-03-04 12:00:60", "2026-03-04 12:00:00 Mars", "2026-03-04 12:00:00+99:99", "26-03-04 12:00:00", "12026-03-04 12:00:00",
-		"0001-01-01 00:00:00+14:00", "9999-12-31 23:59:59-14:00", "2026-03-04 12:00:00.", "2026-03-04 12:00:00ZZ", "２０２６-03-04 12:00:00",
+		"", " ", "now", "2026-03-04", "12:00:00", "1772625600", "2461104.5",
+		"2026-03-04_12:00:00", "2026-02-30 12:00:00", "2026-03-04 25:00:00",
+		"2026-03-04 12:00:60", "2026-03-04 12:00:00 Mars",
+		"2026-03-04 12:00:00+99:99", "26-03-04 12:00:00", "12026-03-04 12:00:00",
+		"0001-01-01 00:00:00+14:00", "9999-12-31 23:59:59-14:00",
+		"2026-03-04 12:00:00.", "2026-03-04 12:00:00ZZ", "２０２６-03-04 12:00:00",
 	} {
 		if got, err := sqlite.ParseTime(text); err == nil {
 			t.Errorf("%q is read as %v", text, got)
@@ -55,10 +58,11 @@ func TestTimestampsThatAreNoneAreRefused(t *testing.T) {
 	}
 }
 
-// FuzzParseTime holds that what is read is a time that an event can have, and is written as a text that is read as the same.
+// FuzzParseTime checks that a time that was read is one that an event can have, and is the same after it is written.
 func FuzzParseTime(f *testing.F) {
 	for _, seed := range []string{
-		"2026-03-04 12:00:00.123456", "2026-03-04T12:00:00Z", "2026-03-04 12:00:00.5 +0000 UTC m=+0.1", "2026-03-04 12:00-07", "0001-01-01 00:00:00+14:00",
+		"2026-03-04 12:00:00.123456", "2026-03-04T12:00:00Z", "2026-03-04 12:00:00.5 +0000 UTC m=+0.1",
+		"2026-03-04 12:00-07", "0001-01-01 00:00:00+14:00",
 	} {
 		f.Add(seed)
 	}

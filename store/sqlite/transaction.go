@@ -7,27 +7,27 @@ import (
 	"strings"
 )
 
-// extraSynchronous is the setting under which a commit is on disk when it returns, whatever the journal mode of a
-// host's database: FULL, and in DELETE mode a sync of the folder too, without which a power cut can undo the last
-// commit by bringing its journal back.
+// extraSynchronous is the setting EXTRA: a commit is on disk when it returns, in every journal mode. In DELETE mode
+// FULL is not enough: EXTRA also syncs the folder, without which a power cut can bring the journal back and undo the
+// commit.
 const extraSynchronous = 3
 
-// A transaction holds a connection and, once it has begun, the write lock of the database. Every transaction is
-// ended, which rolls back what was not committed.
+// A transaction holds a connection and, after start, the write lock of the database. The caller must call end, which
+// rolls back what was not committed.
 type transaction struct {
 	*writer
-	store   *Store
-	lowered bool // the host's synchronous setting was raised, and is to be put back to before
-	before  int
-	open    bool
+	store  *Store
+	raised bool // the host's synchronous setting, which was before
+	before int
+	open   bool
 }
 
-// begin takes a connection and the write lock. It waits for both, as long as they are wanted; a nil wanted is always.
+// begin takes a connection and the write lock. It waits for both while wanted returns true; nil means always.
 func (s *Store) begin(ctx context.Context, wanted func() bool) (*transaction, error) {
 	t := &transaction{store: s}
-	err := s.patiently(ctx, func() error {
+	err := s.retryWhileLocked(ctx, func() error {
 		if wanted != nil && !wanted() {
-			return errUnwanted
+			return errNobodyWaits
 		}
 		return t.start(ctx)
 	})
@@ -38,7 +38,7 @@ func (s *Store) begin(ctx context.Context, wanted func() bool) (*transaction, er
 	return t, nil
 }
 
-// start may be called again when it has failed because the database is locked.
+// start may be called again if it failed because the database is locked.
 func (t *transaction) start(ctx context.Context) (err error) {
 	if t.writer == nil {
 		if t.writer, err = t.store.connect(ctx); err != nil {
@@ -56,7 +56,7 @@ func (t *transaction) start(ctx context.Context) (err error) {
 }
 
 func (t *transaction) raiseSynchronous() error {
-	if t.lowered {
+	if t.raised {
 		return nil
 	}
 	if err := t.queryValue(&t.before, "PRAGMA main.synchronous"); err != nil {
@@ -68,7 +68,7 @@ func (t *transaction) raiseSynchronous() error {
 	if err := t.exec(fmt.Sprint("PRAGMA main.synchronous = ", extraSynchronous)); err != nil {
 		return fmt.Errorf("raise the synchronous setting: %w", err)
 	}
-	t.lowered = true
+	t.raised = true
 	return nil
 }
 
@@ -76,7 +76,7 @@ const insertEvent = `
 	INSERT INTO main.events (id, aggregate_type, aggregate_id, event_type, payload, timestamp, consensus_id)
 	VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING`
 
-func (t *transaction) insert(rows []row) error {
+func (t *transaction) insertEvents(rows []row) error {
 	for _, r := range rows {
 		if err := t.run(insertEvent, r[:]...); err != nil {
 			return err
@@ -85,27 +85,27 @@ func (t *transaction) insert(rows []row) error {
 	return nil
 }
 
-// commit makes the transaction durable. With a rollback journal it has to wait for readers, too.
+// commit makes the transaction durable. With a rollback journal it also waits for readers.
 func (t *transaction) commit() error {
-	err := t.store.patiently(context.Background(), func() error { return t.run("COMMIT") })
+	err := t.store.retryWhileLocked(context.Background(), func() error { return t.run("COMMIT") })
 	t.open = err != nil
 	return err
 }
 
-// end rolls back if need be and gives the connection back as it was. A connection that cannot be
-// put right is thrown away, which is why there is no error: what was committed is committed.
+// end rolls back what is not committed, and gives the connection back as it was. It returns no error, because a commit
+// stays valid: it discards a connection that it cannot restore.
 func (t *transaction) end() {
 	if t.writer == nil {
 		return
 	}
-	if err := errors.Join(t.rollback(), t.lowerSynchronous()); err != nil {
+	if err := errors.Join(t.rollback(), t.restoreSynchronous()); err != nil {
 		t.discard()
 		return
 	}
 	t.store.release(t.writer)
 }
 
-// rollback undoes what SQLite, which rolls back by itself when the disk is full, has not undone already.
+// rollback ignores that no transaction is active: SQLite rolls back by itself when the disk is full.
 func (t *transaction) rollback() error {
 	if !t.open {
 		return nil
@@ -117,8 +117,8 @@ func (t *transaction) rollback() error {
 	return err
 }
 
-func (t *transaction) lowerSynchronous() error {
-	if !t.lowered {
+func (t *transaction) restoreSynchronous() error {
+	if !t.raised {
 		return nil
 	}
 	return t.exec(fmt.Sprint("PRAGMA main.synchronous = ", t.before))

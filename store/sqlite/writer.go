@@ -8,18 +8,18 @@ import (
 	"fmt"
 )
 
-// A writer is a connection with prepared statements. A store of Open keeps one, because preparing costs half as much as the
-// rest of a short transaction; of a host's pool it is taken for one transaction and given back.
-// Its calls take no caller's context: a statement that is interrupted leaves nobody knowing what was stored.
+// A writer is a connection with prepared statements. A store from Open keeps one, because preparing costs half as much
+// as the rest of a short transaction. With a host's pool, a writer lives for one transaction.
+// Its calls take no caller's context: after an interrupted statement nobody knows what was stored.
 type writer struct {
 	conn     *sql.Conn
 	prepared map[string]*sql.Stmt
 }
 
-// connect takes a connection out of the pool, which a host may have made as small as one.
+// connect returns the idle writer, or one with a connection from the pool. A host's pool may have a single connection.
 func (s *Store) connect(ctx context.Context) (*writer, error) {
-	if w := s.kept; w != nil {
-		s.kept = nil
+	if w := s.idleWriter; w != nil {
+		s.idleWriter = nil
 		return w, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, s.lockWait)
@@ -35,16 +35,16 @@ func (s *Store) connect(ctx context.Context) (*writer, error) {
 	return &writer{conn: conn, prepared: map[string]*sql.Stmt{}}, nil
 }
 
-// release is the end of connect.
+// release gives back what connect returned.
 func (s *Store) release(w *writer) {
 	if s.owned {
-		s.kept = w
+		s.idleWriter = w
 		return
 	}
 	w.close()
 }
 
-// prepare prepares a statement that is run often, the first time.
+// prepare returns a prepared statement, which it prepares on first use.
 func (w *writer) prepare(statement string) (*sql.Stmt, error) {
 	if prepared := w.prepared[statement]; prepared != nil {
 		return prepared, nil
@@ -76,7 +76,7 @@ func (w *writer) change(statement string, arguments ...any) (rows int64, err err
 	return result.RowsAffected()
 }
 
-// exec executes a statement that is run once.
+// exec executes a statement without preparing it.
 func (w *writer) exec(statement string, arguments ...any) error {
 	_, err := w.conn.ExecContext(context.Background(), statement, arguments...)
 	return err
@@ -99,7 +99,7 @@ func (w *writer) close() {
 	_ = w.conn.Close()
 }
 
-// discard throws the connection away, for nobody should get it as it is now.
+// discard closes the connection instead of giving it back, because it is in an unknown state.
 func (w *writer) discard() {
 	_ = w.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = w.conn.Close()

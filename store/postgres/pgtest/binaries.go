@@ -13,20 +13,22 @@ import (
 	"strings"
 )
 
-// ErrNotInstalled is wrapped by what [New] returns where the programs that it needs are not installed, or cannot be used here.
+// [New] wraps ErrNotInstalled if PostgreSQL is not installed or cannot run here.
 var ErrNotInstalled = errors.New("not installed")
 
-// find returns the folder that has the server's programs: initdb and postgres are of one version only if they are in one folder.
+// find returns the folder with the server's programs. It takes initdb and postgres from one folder, so that they have
+// one version.
 func find(ctx context.Context) (folder string, err error) {
 	for _, folder := range folders(ctx) {
 		if isProgram(filepath.Join(folder, "initdb")) && isProgram(filepath.Join(folder, "postgres")) {
 			return folder, nil
 		}
 	}
-	return "", fmt.Errorf("%w: initdb and postgres are in none of the usual places: install the server (Debian: postgresql) or put them in PATH", ErrNotInstalled)
+	return "", fmt.Errorf("%w: initdb and postgres are in none of the usual places: "+
+		"install the server (Debian: postgresql) or put them in PATH", ErrNotInstalled)
 }
 
-// folders are where PATH leads, where Debian and the project itself install it, and where pg_config says.
+// folders lists the folders of PATH, those where Debian and PostgreSQL itself install, and the one of pg_config.
 func folders(ctx context.Context) []string {
 	all := filepath.SplitList(os.Getenv("PATH"))
 	versions, _ := filepath.Glob("/usr/lib/postgresql/*/bin") // the pattern is right
@@ -39,7 +41,7 @@ func folders(ctx context.Context) []string {
 }
 
 func version(folder string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(folder))) // 0 is the oldest
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(folder))) // 0 sorts as the oldest
 	return n
 }
 

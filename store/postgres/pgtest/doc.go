@@ -1,5 +1,5 @@
-// Package pgtest starts a PostgreSQL server of its own for tests, from binaries that are installed: a temporary cluster that listens on a socket in a temporary folder, and nowhere
-// else.
+// Package pgtest starts a PostgreSQL server for tests from installed binaries. The server has a temporary cluster and
+// listens only on a socket in a temporary folder.
 //
 //	func TestStore(t *testing.T) {
 //		server := pgtest.Start(t, pgtest.Options{})
@@ -7,8 +7,8 @@
 //		...
 //	}
 //
-// A test is skipped, saying so, where there is no PostgreSQL. Many tests can share one server, which [New] starts and [Server.Close] ends, because starting one takes a second or two.
-// [StartPooler] puts PgBouncer in front of a server.
+// If PostgreSQL is not installed, [Start] skips the test. A server takes a second or two to start, so many tests can
+// share one that [New] starts and [Server.Close] ends. [StartPooler] starts PgBouncer in front of a server.
 //
-// Package pgtest installs nothing, needs Unix, and keeps no data: a cluster is deleted when it is closed.
+// Package pgtest installs nothing, needs Unix, and keeps no data: Close deletes the cluster.
 package pgtest

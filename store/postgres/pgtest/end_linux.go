@@ -2,5 +2,5 @@ package pgtest
 
 import "syscall"
 
-// endWithParent has the server stop at once when the test binary is killed.
+// endWithParent makes the server stop at once when the test binary is killed.
 func endWithParent(attributes *syscall.SysProcAttr) { attributes.Pdeathsig = syscall.SIGQUIT }

@@ -4,5 +4,5 @@ package pgtest
 
 import "syscall"
 
-// endWithParent does nothing where the system cannot: a test binary that is killed leaves its server behind.
+// endWithParent does nothing: on these systems a killed test binary leaves its server running.
 func endWithParent(*syscall.SysProcAttr) {}

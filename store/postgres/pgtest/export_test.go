@@ -1,7 +1,7 @@
 package pgtest
 
-// Processes are those of the server.
+// Processes returns the process IDs of the server.
 func (s *Server) Processes() []int { return working(s.data()) }
 
-// Folder has the cluster.
+// Folder returns the folder of the cluster.
 func (s *Server) Folder() string { return s.folder }

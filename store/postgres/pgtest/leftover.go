@@ -8,27 +8,28 @@ import (
 	"time"
 )
 
-// waitForProcesses waits until no process works in the cluster any more: a server whose main process was killed leaves others, which notice that a little later. Those that do not are
-// killed. Where the system does not tell who works where, it returns at once.
+// waitForProcesses waits until no process runs in the cluster's folder. When a server's main process is killed, its
+// other processes notice that a little later; waitForProcesses kills those that do not. On systems without /proc it
+// returns at once.
 func waitForProcesses(data string) {
-	const noticing = 5 * time.Second
+	const grace = 5 * time.Second
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		pids := working(data)
-		if len(pids) == 0 || time.Since(began) > 2*noticing {
+		if len(pids) == 0 || time.Since(began) > 2*grace {
 			return
 		}
-		if time.Since(began) < noticing {
+		if time.Since(began) < grace {
 			continue
 		}
 		for _, pid := range pids {
 			if p, err := os.FindProcess(pid); err == nil {
-				_ = p.Signal(syscall.SIGKILL) // gone is what we want
+				_ = p.Signal(syscall.SIGKILL) // it fails if the process is gone already
 			}
 		}
 	}
 }
 
-// working are the processes in a folder.
+// working returns the processes whose working directory is the folder.
 func working(folder string) (pids []int) {
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd") // the pattern is right
 	for _, link := range links {

@@ -17,9 +17,9 @@ const poolerPort = "6432"
 
 // The modes of a [Pooler].
 const (
-	// SessionMode keeps a connection to the server for each client.
+	// SessionMode gives each client a server connection until it disconnects.
 	SessionMode = "session"
-	// TransactionMode gives the server's connection away after each transaction.
+	// TransactionMode gives a server connection to the next client after each transaction.
 	TransactionMode = "transaction"
 )
 
@@ -29,13 +29,13 @@ type Pooler struct {
 	running *process
 }
 
-// StartPooler starts a pooler, with two connections to the server for each database, that is stopped when the test ends. It skips the test, saying so, where PgBouncer is not
-// installed.
+// StartPooler starts a pooler with two server connections for each database. The pooler is stopped when the test
+// ends. If PgBouncer is not installed, StartPooler skips the test.
 func StartPooler(tb testing.TB, s *Server, mode string) *Pooler {
 	tb.Helper()
 	program, err := findPooler()
 	if err != nil {
-		tb.Skip("there is no PgBouncer to test with:", err)
+		tb.Skip("PgBouncer is needed for this test:", err)
 	}
 	p, err := s.pool(program, mode)
 	if err != nil {
@@ -50,7 +50,7 @@ func StartPooler(tb testing.TB, s *Server, mode string) *Pooler {
 	return p
 }
 
-// findPooler looks in PATH and where Debian installs it.
+// findPooler looks in PATH and in Debian's folder.
 func findPooler() (string, error) {
 	if program, err := exec.LookPath("pgbouncer"); err == nil {
 		return program, nil
@@ -59,7 +59,8 @@ func findPooler() (string, error) {
 	if isProgram(debian) {
 		return debian, nil
 	}
-	return "", fmt.Errorf("%w: pgbouncer is in none of the usual places: install it (Debian: pgbouncer) or put it in PATH", ErrNotInstalled)
+	return "", fmt.Errorf("%w: pgbouncer is in none of the usual places: install it (Debian: pgbouncer) or put it in PATH",
+		ErrNotInstalled)
 }
 
 const poolerConfig = `[databases]
@@ -81,7 +82,8 @@ func (s *Server) pool(program, mode string) (*Pooler, error) {
 	}
 	p := &Pooler{folder: folder}
 	config := filepath.Join(folder, "pgbouncer.ini")
-	err = os.WriteFile(config, fmt.Appendf(nil, poolerConfig, s.folder, port, folder, poolerPort, mode), 0o644) //nolint:gosec // another account reads it
+	content := fmt.Appendf(nil, poolerConfig, s.folder, port, folder, poolerPort, mode)
+	err = os.WriteFile(config, content, 0o644) //nolint:gosec // another account reads it
 	if err == nil {
 		err = s.as.own(folder)
 	}
@@ -101,7 +103,7 @@ func (s *Server) pool(program, mode string) (*Pooler, error) {
 }
 
 func (p *Pooler) answers() error {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, p.DSN("postgres"))
 	if err != nil {
@@ -110,5 +112,5 @@ func (p *Pooler) answers() error {
 	return conn.Close(ctx)
 }
 
-// DSN is the connection string for a database of the server through the pooler.
+// DSN returns the connection string of a database through the pooler.
 func (p *Pooler) DSN(database string) string { return dsn(p.folder, poolerPort, database) }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A process is a program that runs beside the test.
+// A process is a program that runs next to the test.
 type process struct {
 	cmd    *exec.Cmd
 	output tail
@@ -18,7 +18,8 @@ type process struct {
 }
 
 func startProcess(as *account, folder, program string, arguments ...string) (*process, error) {
-	p := &process{cmd: exec.Command(program, arguments...), ended: make(chan struct{})} //nolint:noctx // it ends with the server, not with a call
+	cmd := exec.Command(program, arguments...) //nolint:noctx // it ends with the server, not with a call
+	p := &process{cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.SysProcAttr = folder, as.attributes()
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	if err := p.cmd.Start(); err != nil {
@@ -26,23 +27,23 @@ func startProcess(as *account, folder, program string, arguments ...string) (*pr
 	}
 	go func() {
 		defer close(p.ended)
-		_ = p.cmd.Wait() // how it ended is in its output
+		_ = p.cmd.Wait() // its output says how it ended
 	}()
 	return p, nil
 }
 
-// end sends a signal and waits, and sends SIGKILL if that takes too long.
+// end sends a signal and waits until the process has ended. After the timeout it sends SIGKILL.
 func (p *process) end(signal os.Signal) {
-	_ = p.cmd.Process.Signal(signal) // one that has ended is what we want
+	_ = p.cmd.Process.Signal(signal) // it fails if the process has ended already
 	select {
 	case <-p.ended:
-	case <-time.After(patience):
+	case <-time.After(timeout):
 		_ = p.cmd.Process.Kill()
 		<-p.ended
 	}
 }
 
-// until tries something until it works, the process ends, or it takes too long.
+// until repeats try until it works, the process ends, or the timeout has passed.
 func (p *process) until(try func() error) error {
 	const pause = 10 * time.Millisecond
 	for began := time.Now(); ; {
@@ -55,8 +56,8 @@ func (p *process) until(try func() error) error {
 			return fmt.Errorf("%s ended: %s", filepath.Base(p.cmd.Path), p.output.String())
 		case <-time.After(pause):
 		}
-		if time.Since(began) > patience {
-			return fmt.Errorf("%s is not there after %v: %w\n%s", filepath.Base(p.cmd.Path), patience, err, p.output.String())
+		if time.Since(began) > timeout {
+			return fmt.Errorf("%s is not ready after %v: %w\n%s", filepath.Base(p.cmd.Path), timeout, err, p.output.String())
 		}
 	}
 }
@@ -69,11 +70,11 @@ type tail struct {
 
 // Write implements [io.Writer].
 func (t *tail) Write(p []byte) (int, error) {
-	const most = 8 << 10
+	const limit = 8 << 10
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kept = append(t.kept, p...)
-	t.kept = t.kept[max(0, len(t.kept)-most):]
+	t.kept = t.kept[max(0, len(t.kept)-limit):]
 	return len(p), nil
 }
 

@@ -18,20 +18,22 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// patience bounds what a server does, on a machine that is far too busy.
-const patience = time.Minute
+// timeout limits every step of a server. Only a very busy machine needs it.
+const timeout = time.Minute
 
 const port = "5432"
 
-// Options say how a server is started. The zero value is ready.
+// Options are the options of a server. The zero value is ready to use.
 type Options struct {
-	// Settings are the server's, as name=value, such as max_connections=10. They come after ours.
+	// Settings are settings of the server, such as max_connections=10. They override those of this package.
 	Settings []string
-	// Fsync has the server write to the disk as one in service does, for what is measured. Without it a crash of the machine, and only that, loses what was written.
+	// Fsync makes the server sync its writes to disk as in production, for benchmarks. Without it a crash of the
+	// machine, and only that, loses data.
 	Fsync bool
 }
 
-// A Server is a PostgreSQL server with a cluster of its own. [New] and [Start] make one. Its methods are not for several goroutines at once, but for DSN and Database.
+// A Server is a PostgreSQL server with a cluster of its own. [New] and [Start] return one. Of its methods only DSN
+// and Database are safe for concurrent use.
 type Server struct {
 	folder, programs string
 	as               *account
@@ -40,13 +42,14 @@ type Server struct {
 	databases        atomic.Int64
 }
 
-// Start starts a server that is closed when the test ends. It skips the test, saying so, where PostgreSQL is not installed, and fails it where the server does not start.
+// Start starts a server and closes it when the test ends. It skips the test if PostgreSQL is not installed, and fails
+// it if the server does not start.
 func Start(tb testing.TB, options Options) *Server {
 	tb.Helper()
 	s, err := New(tb.Context(), options)
 	switch {
 	case errors.Is(err, ErrNotInstalled):
-		tb.Skip("there is no PostgreSQL to test with:", err)
+		tb.Skip("PostgreSQL is needed for this test:", err)
 	case err != nil:
 		tb.Fatal(err)
 	}
@@ -58,7 +61,8 @@ func Start(tb testing.TB, options Options) *Server {
 	return s
 }
 
-// New starts a server. The error wraps [ErrNotInstalled] where there is none to start. The context bounds the starting only. Close the server.
+// New starts a server. The error wraps [ErrNotInstalled] if there is none to start. The context applies to the start
+// only. The caller must close the server.
 func New(ctx context.Context, options Options) (_ *Server, err error) {
 	s := &Server{}
 	if s.programs, err = find(ctx); err != nil {
@@ -67,7 +71,7 @@ func New(ctx context.Context, options Options) (_ *Server, err error) {
 	if s.as, err = unprivileged(); err != nil {
 		return nil, err
 	}
-	// The path of a socket has room for a hundred bytes, which rules out the folder of a test.
+	// The path of a socket may have about a hundred bytes; tb.TempDir is too long.
 	if s.folder, err = os.MkdirTemp("", "pg"); err != nil {
 		return nil, err
 	}
@@ -95,7 +99,7 @@ func (s *Server) settings(options Options) []string {
 
 func (s *Server) data() string { return filepath.Join(s.folder, "data") }
 
-// initialize makes the cluster.
+// initialize creates the cluster.
 func (s *Server) initialize(ctx context.Context) error {
 	if err := s.as.own(s.folder); err != nil {
 		return err
@@ -109,11 +113,12 @@ func (s *Server) initialize(ctx context.Context) error {
 	return nil
 }
 
-// DSN is the connection string for a database of the server, as its superuser.
+// DSN returns the connection string of a database, for the superuser.
 func (s *Server) DSN(database string) string { return dsn(s.folder, port, database) }
 
 func dsn(folder, port, database string) string {
-	return "postgres:///" + url.PathEscape(database) + "?" + url.Values{"host": {folder}, "port": {port}, "user": {"postgres"}}.Encode()
+	parameters := url.Values{"host": {folder}, "port": {port}, "user": {"postgres"}}
+	return "postgres:///" + url.PathEscape(database) + "?" + parameters.Encode()
 }
 
 // Database creates an empty database and returns its name.
@@ -127,7 +132,7 @@ func (s *Server) Database(tb testing.TB) string {
 }
 
 func (s *Server) exec(ctx context.Context, statement string) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, s.DSN("postgres"))
 	if err != nil {
@@ -137,7 +142,7 @@ func (s *Server) exec(ctx context.Context, statement string) error {
 	return errors.Join(err, conn.Close(ctx))
 }
 
-// Restart starts the server again, and stops it before if it runs. Sessions of before are ended.
+// Restart starts the server again. If it runs, Restart first stops it, which ends its connections.
 func (s *Server) Restart() error {
 	s.Stop(false)
 	for began := time.Now(); ; {
@@ -147,13 +152,13 @@ func (s *Server) Restart() error {
 		}
 		s.running = running
 		err = running.until(func() error { return s.exec(context.Background(), "SELECT 1") })
-		if err == nil || time.Since(began) > patience || !leftovers(running) {
+		if err == nil || time.Since(began) > timeout || !leftovers(running) {
 			return err
 		}
 	}
 }
 
-// leftovers says whether a server did not start because processes of one that was killed were not gone yet.
+// leftovers reports whether a server did not start because processes of a killed one still run.
 func leftovers(p *process) bool {
 	select {
 	case <-p.ended:
@@ -163,7 +168,8 @@ func leftovers(p *process) bool {
 	}
 }
 
-// Stop stops the server, if it runs, and waits until it has: at once, without so much as a checkpoint, or after it has ended its sessions.
+// Stop stops the server, if it runs, and waits until its processes have ended. An immediate stop writes no
+// checkpoint; another one first ends the connections.
 func (s *Server) Stop(immediate bool) {
 	if s.running == nil {
 		return
@@ -177,7 +183,8 @@ func (s *Server) Stop(immediate bool) {
 	waitForProcesses(s.data())
 }
 
-// Kill ends the server, if it runs, as a crash does, and waits until all its processes have noticed.
+// Kill kills the server's main process, if it runs, and waits until the other processes have ended. This is how a
+// crash looks.
 func (s *Server) Kill() {
 	if s.running == nil {
 		return

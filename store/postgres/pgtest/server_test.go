@@ -14,8 +14,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// one asks for one value.
-func one(t *testing.T, dsn, statement string) (text string, err error) {
+// queryOne returns the value of a query with one row and one column.
+func queryOne(t *testing.T, dsn, statement string) (text string, err error) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), dsn)
 	if err != nil {
@@ -26,32 +26,36 @@ func one(t *testing.T, dsn, statement string) (text string, err error) {
 	return text, err
 }
 
-func TestAServer(t *testing.T) {
+func TestServer(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{Settings: []string{"max_connections=7"}})
 	name := s.Database(t)
 	dsn := s.DSN(name)
-	t.Run("has the settings that it was given, and is deleted with what it has, so that it need not sync", func(t *testing.T) {
+	t.Run("has the given settings, and does not sync", func(t *testing.T) {
 		for setting, want := range map[string]string{"max_connections": "7", "fsync": "off", "listen_addresses": ""} {
-			got, err := one(t, dsn, "SHOW "+setting)
+			got, err := queryOne(t, dsn, "SHOW "+setting)
 			require.NoError(t, err)
 			assert.Equal(t, want, got, setting)
 		}
 	})
 	t.Run("gives each test a database of its own", func(t *testing.T) {
 		assert.NotEqual(t, name, s.Database(t))
-		got, err := one(t, dsn, "SELECT current_database()")
+		got, err := queryOne(t, dsn, "SELECT current_database()")
 		require.NoError(t, err)
 		assert.Equal(t, name, got)
 	})
-	for how, stop := range map[string]func(){"stopped": func() { s.Stop(false) }, "stopped at once": func() { s.Stop(true) }, "killed": s.Kill} {
-		t.Run("that is "+how+" has no process left, and comes back with what it had", func(t *testing.T) {
+	for how, stop := range map[string]func(){
+		"stopped":         func() { s.Stop(false) },
+		"stopped at once": func() { s.Stop(true) },
+		"killed":          s.Kill,
+	} {
+		t.Run("that is "+how+" has no process left, and keeps its data when it starts again", func(t *testing.T) {
 			stop()
 			assert.Empty(t, s.Processes())
-			_, err := one(t, dsn, "SELECT 'there'")
+			_, err := queryOne(t, dsn, "SELECT 'there'")
 			require.Error(t, err)
 			stop()
 			require.NoError(t, s.Restart())
-			got, err := one(t, dsn, "SELECT 'there'")
+			got, err := queryOne(t, dsn, "SELECT 'there'")
 			require.NoError(t, err)
 			assert.Equal(t, "there", got)
 		})
@@ -62,13 +66,14 @@ func TestAServer(t *testing.T) {
 	require.NoError(t, s.Close())
 }
 
-func TestAServerThatDoesNotStartIsAnErrorThatSaysWhy(t *testing.T) {
-	pgtest.Start(t, pgtest.Options{}) // which skips where there is none
+// New says why a server does not start.
+func TestServerError(t *testing.T) {
+	pgtest.Start(t, pgtest.Options{}) // it skips the test if PostgreSQL is not installed
 	_, err := pgtest.New(t.Context(), pgtest.Options{Settings: []string{"no_such_setting=1"}})
 	require.ErrorContains(t, err, "no_such_setting")
 }
 
-func TestAPooler(t *testing.T) {
+func TestPooler(t *testing.T) {
 	s := pgtest.Start(t, pgtest.Options{})
 	name := s.Database(t)
 	for _, mode := range []string{pgtest.SessionMode, pgtest.TransactionMode} {
@@ -79,7 +84,7 @@ func TestAPooler(t *testing.T) {
 			defer conn.Close(context.WithoutCancel(t.Context()))
 			var pid uint32
 			require.NoError(t, conn.QueryRow(t.Context(), "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid))
-			assert.NotEqual(t, pid, conn.PgConn().PID(), "it is the server itself")
+			assert.NotEqual(t, pid, conn.PgConn().PID(), "the connection leads to the server itself")
 		})
 	}
 }

@@ -10,7 +10,7 @@ import (
 type account struct{}
 
 func unprivileged() (*account, error) {
-	return nil, fmt.Errorf("%w: this system has no Unix sockets to put the server behind", ErrNotInstalled)
+	return nil, fmt.Errorf("%w: this system has no Unix sockets for the server", ErrNotInstalled)
 }
 
 func (*account) own(string) error { return nil }

@@ -10,10 +10,11 @@ import (
 	"syscall"
 )
 
-// An account is who runs the server, which refuses to be run by root. Nil is whoever runs the test.
+// An account is the user who runs the server, because PostgreSQL refuses to run as root. Nil is the user who runs the
+// test.
 type account struct{ uid, gid int }
 
-// unprivileged returns the account to take for root.
+// unprivileged returns the account to use if the test runs as root, and nil otherwise.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -29,10 +30,11 @@ func unprivileged() (*account, error) {
 			return &account{uid, gid}, nil
 		}
 	}
-	return nil, fmt.Errorf("%w: root may not run it, and there is neither a user postgres nor nobody to do so", ErrNotInstalled)
+	return nil, fmt.Errorf("%w: root may not run it, and there is neither a user postgres nor a user nobody",
+		ErrNotInstalled)
 }
 
-// own gives a folder to the account.
+// own makes the account the owner of a folder.
 func (a *account) own(folder string) error {
 	if a == nil {
 		return nil
@@ -40,12 +42,13 @@ func (a *account) own(folder string) error {
 	return os.Chown(folder, a.uid, a.gid)
 }
 
-// attributes has a command run by the account and, where the system can do that, end with the test binary.
+// attributes makes a command run as the account and, on Linux, end with the test binary.
 func (a *account) attributes() *syscall.SysProcAttr {
-	attributes := &syscall.SysProcAttr{Setpgid: true} // an interrupt from the keyboard is the test's
+	attributes := &syscall.SysProcAttr{Setpgid: true} // an interrupt from the keyboard goes to the test only
 	endWithParent(attributes)
 	if a != nil {
-		attributes.Credential = &syscall.Credential{Uid: uint32(a.uid), Gid: uint32(a.gid)} //nolint:gosec // as the system has them
+		uid, gid := uint32(a.uid), uint32(a.gid) //nolint:gosec // both come from the system
+		attributes.Credential = &syscall.Credential{Uid: uid, Gid: gid}
 	}
 	return attributes
 }

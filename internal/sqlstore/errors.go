@@ -1,0 +1,57 @@
+package sqlstore
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+var (
+	// ErrClosed is the ErrClosed of each store.
+	ErrClosed = errors.New("the event store is closed")
+	// ErrNewerSchema is the ErrNewerSchema of each store. [CheckVersion] returns it.
+	ErrNewerSchema = errors.New(
+		"the database was written by a newer version of this program, and this one does not know its schema: " +
+			"use the newer one")
+)
+
+// CheckVersion returns an error that wraps [ErrNewerSchema] if the schema's version is above the newest known one.
+func CheckVersion(version, newest int) error {
+	if version > newest {
+		return fmt.Errorf("%w (its version is %d, the newest known here %d)", ErrNewerSchema, version, newest)
+	}
+	return nil
+}
+
+// WrapError says what a store was doing, in which database it failed, and what a person can do about it. Empty advice
+// is left out. WrapError returns nil for a nil error.
+func WrapError(doing, database string, err error, advice string) error {
+	switch {
+	case err == nil:
+		return nil
+	case advice == "":
+		return fmt.Errorf("%s event database %s: %w", doing, database, err)
+	default:
+		return fmt.Errorf("%s event database %s: %w (%s)", doing, database, err, advice)
+	}
+}
+
+// JoinContext adds the context's error to an error that does not wrap it: when a context ends during a statement, a
+// driver may only say "interrupted", and a server "canceling statement".
+func JoinContext(ctx context.Context, err error) error {
+	if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
+		return errors.Join(ended, err)
+	}
+	return err
+}
+
+// MarkError is the error of Ended for a mark that no call returned.
+func MarkError(mark string) error {
+	return fmt.Errorf("ask for sessions that ended: %q is not a mark; pass what the call before returned, or nothing",
+		mark)
+}
+
+// DimensionError is the error of History for an unknown dimension.
+func DimensionError[T ~string](by T) error {
+	return fmt.Errorf("count cancels: there is no dimension %q", by)
+}

@@ -1,0 +1,52 @@
+package sqlstore
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// MaxUnreadable is how many unreadable rows the first page of stalled sessions reports at most.
+const MaxUnreadable = 100
+
+// A Place is the position of a session in the order of stalled sessions: by the time when the session exceeded its
+// threshold, then by its run ID.
+type Place struct {
+	Due   int64 // microseconds since 1970
+	RunID string
+}
+
+// Compare returns -1 if p comes before other, +1 if it comes after, and 0 if they are equal.
+func (p Place) Compare(other Place) int {
+	return cmp.Or(cmp.Compare(p.Due, other.Due), strings.Compare(p.RunID, other.RunID))
+}
+
+// String returns the text that [ParsePlace] reads: the Next of a page.
+func (p Place) String() string { return strconv.FormatInt(p.Due, 10) + " " + p.RunID }
+
+// ParsePlace reads the After of a query. An empty text is the place before all others.
+func ParsePlace(text string) (Place, error) {
+	if text == "" {
+		return Place{Due: math.MinInt64}, nil
+	}
+	due, runID, found := strings.Cut(text, " ")
+	at, err := strconv.ParseInt(due, 10, 64)
+	if err != nil || !found {
+		return Place{}, fmt.Errorf("find stalled sessions: %q is not the end of a page; pass the Next of the page before",
+			text)
+	}
+	return Place{at, runID}, nil
+}
+
+// Paginate sorts the rows by their places and keeps as many as the limit. If there were more rows, next is where the
+// following page begins.
+func Paginate[T any](rows []T, limit int, placeOf func(T) Place) (page []T, next string) {
+	slices.SortFunc(rows, func(a, b T) int { return placeOf(a).Compare(placeOf(b)) })
+	if len(rows) <= limit {
+		return rows, ""
+	}
+	return slices.Clip(rows[:limit]), placeOf(rows[limit-1]).String()
+}

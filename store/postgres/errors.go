@@ -1,0 +1,142 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"syscall"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
+)
+
+var (
+	// Every call of a closed [Store] wraps ErrClosed.
+	ErrClosed = sqlstore.ErrClosed
+	// [Open] and [New] wrap ErrNewerSchema if a newer version of this package has migrated the database.
+	ErrNewerSchema = sqlstore.ErrNewerSchema
+	// [Open] and [New] wrap ErrForeignTable if the schema has a table named events or watchdog_sessions that this
+	// package cannot use. The error names the columns that are missing or in the way. Nothing was written.
+	ErrForeignTable = errors.New(
+		"its tables cannot hold watchdog events: change them, or keep the events in a schema of their own")
+	// [Store.Listen] wraps ErrNoNotifications if the server's notifications do not arrive, as behind a pooler in
+	// transaction mode.
+	ErrNoNotifications = errors.New("the server's notifications do not arrive, " +
+		"probably because of a pooler in transaction mode: connect to the server itself, or poll with Ended")
+)
+
+// The SQLSTATE codes of transactions that the server rolled back so that others could go on.
+const (
+	serializationFailure = "40001"
+	deadlockDetected     = "40P01"
+)
+
+// advice says what a person can do about an error of the server, by SQLSTATE.
+var advice = map[string]string{
+	"22001": "the column of the host's table is shorter than the value: widen it",
+	"25006": "it accepts no writes, it may be a standby: " +
+		"name the primary, or all hosts with target_session_attrs=read-write",
+	"28000": "the server does not let this user in: check the user and pg_hba.conf",
+	"28P01": "check the user and the password",
+	"3D000": "create the database, or name another",
+	"3F000": "create the schema, or name another in Config.Schema",
+	"42501": "grant the role what it lacks, or let a role that may create tables open the database once",
+	"42703": "the table was changed: open the store again to see what is missing",
+	"42P01": "a table was dropped: open the store again to create it",
+	"53100": "make room on the server's disk; the last write was not stored",
+	"53200": "the server is out of memory: try again",
+	"53300": "the server has no connection left: raise max_connections, or lower pool_max_conns if there are many pools",
+	"55P03": "another transaction holds a lock for longer than lock_timeout allows: end it, or try again",
+	"57014": "the server ended the statement: statement_timeout is too short, or somebody cancelled it",
+	"57P01": "the server is shutting down: try again when it is up",
+	"57P02": "the server crashed and is restarting: try again",
+	"57P03": "the server is starting or stopping: try again",
+}
+
+// addressOf returns the database and the server of a pool, without its user and password.
+func addressOf(config *pgxpool.Config) string {
+	c := config.ConnConfig
+	if len(c.Host) > 0 && c.Host[0] == '/' {
+		return fmt.Sprintf("%s in %s", c.Database, c.Host)
+	}
+	return fmt.Sprintf("%s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
+}
+
+// do runs a call that Close waits for, and wraps its error.
+func (s *Store) do(ctx context.Context, doing string, call func(context.Context) error) error {
+	err := ctx.Err()
+	if err == nil {
+		err = s.begin()
+	}
+	if err == nil {
+		defer s.calls.Done()
+		err = retryUndone(ctx, call)
+	}
+	return s.wrapError(ctx, doing, err)
+}
+
+// retryUndone repeats a call that the server has rolled back so that another transaction could go on. A database can
+// be configured so that this happens at any time.
+func retryUndone(ctx context.Context, call func(context.Context) error) error {
+	const retries = 10
+	err := call(ctx)
+	for range retries {
+		if code := codeOf(err); code != serializationFailure && code != deadlockDetected {
+			return err
+		}
+		err = call(ctx)
+	}
+	return err
+}
+
+func codeOf(err error) string {
+	var server *pgconn.PgError
+	if errors.As(err, &server) {
+		return server.Code
+	}
+	return ""
+}
+
+// wrapError names the database, and says what a person can do about the error.
+func (s *Store) wrapError(ctx context.Context, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if failed := (*pgconn.ConnectError)(nil); errors.As(err, &failed) {
+		err = fmt.Errorf("connect: %w", failed.Unwrap()) // a ConnectError has the whole configuration, with the password
+	}
+	if ctx.Err() != nil {
+		return sqlstore.WrapError(doing, s.address, sqlstore.JoinContext(ctx, err), "")
+	}
+	return sqlstore.WrapError(doing, s.address, err, adviceFor(err))
+}
+
+func adviceFor(err error) string {
+	if known := advice[codeOf(err)]; known != "" {
+		return known
+	}
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ENOENT):
+		return "no server listens there: start it, or check host and port"
+	case pgconn.SafeToRetry(err):
+		return "the connection broke before anything was written: try again when the server is up"
+	case isBroken(err):
+		return "the connection broke, and what was being written may be stored: try again when the server is up"
+	default:
+		return ""
+	}
+}
+
+func isBroken(err error) bool {
+	for _, broken := range []error{io.EOF, io.ErrUnexpectedEOF, net.ErrClosed, syscall.EPIPE, syscall.ECONNRESET} {
+		if errors.Is(err, broken) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,141 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/postgres"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+)
+
+// shared is the server of all tests. Each test has a database of its own.
+var shared struct {
+	once   sync.Once
+	server *pgtest.Server
+	err    error
+}
+
+func TestMain(m *testing.M) {
+	if job := os.Getenv(childVariable); job != "" {
+		os.Exit(runChild(job))
+	}
+	code := m.Run()
+	if s := shared.server; s != nil {
+		if err := s.Close(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	if err := goleak.Find(); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func server(tb testing.TB) *pgtest.Server {
+	tb.Helper()
+	shared.once.Do(func() {
+		options := pgtest.Options{Settings: []string{"max_connections=200"}}
+		shared.server, shared.err = pgtest.New(context.Background(), options)
+	})
+	if errors.Is(shared.err, pgtest.ErrNotInstalled) {
+		tb.Skip("PostgreSQL is needed for this test:", shared.err)
+	}
+	require.NoError(tb, shared.err)
+	return shared.server
+}
+
+func newDSN(tb testing.TB) string {
+	tb.Helper()
+	s := server(tb)
+	return s.DSN(s.Database(tb))
+}
+
+// openAt opens a store, and closes it when the test ends.
+func openAt(tb testing.TB, dsn string, cfg postgres.Config) *postgres.Store {
+	tb.Helper()
+	s, err := postgres.Open(tb.Context(), dsn, cfg)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { s.Close() })
+	return s
+}
+
+// hostPool returns a host's own pool.
+func hostPool(tb testing.TB, dsn string, change ...func(*pgxpool.Config)) *pgxpool.Pool {
+	tb.Helper()
+	config, err := pgxpool.ParseConfig(dsn)
+	require.NoError(tb, err)
+	for _, c := range change {
+		c(config)
+	}
+	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(tb.Context()), config)
+	require.NoError(tb, err)
+	tb.Cleanup(pool.Close)
+	return pool
+}
+
+func newStore(tb testing.TB, pool *pgxpool.Pool) *postgres.Store {
+	tb.Helper()
+	s, err := postgres.New(tb.Context(), pool, postgres.Config{})
+	require.NoError(tb, err)
+	tb.Cleanup(func() { s.Close() })
+	return s
+}
+
+func mustExec(tb testing.TB, pool *pgxpool.Pool, statements ...string) {
+	tb.Helper()
+	for _, statement := range statements {
+		_, err := pool.Exec(context.WithoutCancel(tb.Context()), statement)
+		require.NoError(tb, err, statement)
+	}
+}
+
+// texts returns the first column of a query.
+func texts(tb testing.TB, pool *pgxpool.Pool, statement string, arguments ...any) (all []string) {
+	tb.Helper()
+	rows, err := pool.Query(tb.Context(), statement, arguments...)
+	require.NoError(tb, err)
+	defer rows.Close()
+	for rows.Next() {
+		var text string
+		require.NoError(tb, rows.Scan(&text))
+		all = append(all, text)
+	}
+	require.NoError(tb, rows.Err())
+	return all
+}
+
+var noon = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+
+func numbered(n int64) watchdog.Event {
+	return watchdog.Event{
+		ID: fmt.Sprintf("event-%d", n), AggregateType: watchdog.AggregateType, AggregateID: "run-1",
+		Type: watchdog.EventWarning, Payload: []byte(`{"n":1}`), Timestamp: noon.Add(time.Duration(n) * time.Microsecond),
+	}
+}
+
+func read(tb testing.TB, s *postgres.Store) (ids []string) {
+	tb.Helper()
+	events, err := s.Read(tb.Context(), watchdog.AggregateType, "run-1")
+	require.NoError(tb, err)
+	for _, e := range events {
+		ids = append(ids, e.ID)
+	}
+	return ids
+}
+
+const (
+	threshold = 10 * time.Minute
+	minAge    = 2 * time.Minute
+)

@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/sqlstore"
+)
+
+var (
+	// Every call of a closed [Store] wraps ErrClosed.
+	ErrClosed = sqlstore.ErrClosed
+	// [Open] and [New] wrap ErrNewerSchema if a newer version of this package has migrated the database.
+	ErrNewerSchema = sqlstore.ErrNewerSchema
+	// [Open] and [New] wrap ErrForeignTable if the database has a table named events or watchdog_sessions that this
+	// package cannot use. The error names the columns that are missing or in the way. Nothing was written.
+	ErrForeignTable = errors.New(
+		"a table in it cannot hold what the watchdog writes: change that table, " +
+			"or keep events and sessions in a database of their own")
+)
+
+// A host may use any driver, and each has its own error type. They have SQLite's own message in common, which has not
+// changed since version 3.0.
+var advice = []struct{ text, advice string }{
+	{
+		"database is locked",
+		"another program is writing to it or has opened it exclusively: end its transaction, or try again",
+	},
+	{"locking protocol", "other programs keep it busy: try again"},
+	{
+		"attempt to write a readonly database",
+		"nothing can be stored in it: make the file and its folder writable, or name another file",
+	},
+	{
+		"database or disk is full",
+		"make room on the disk, or raise max_page_count; the last write was not stored",
+	},
+	{
+		"file is not a database",
+		"it is damaged, encrypted or not an SQLite file: restore it from a backup, or move it away and start with a new one",
+	},
+	{
+		"database disk image is malformed",
+		"it is damaged: restore it from a backup or with .recover of the sqlite3 command, " +
+			"or move it away and start with a new one",
+	},
+	{
+		"unable to open database file",
+		"this user cannot read or write the file or its folder, or a folder is missing: check the permissions",
+	},
+	{"disk I/O error", "the disk or the file system failed: look into the system log"},
+}
+
+func adviceFor(err error) string {
+	for _, known := range advice {
+		if strings.Contains(err.Error(), known.text) {
+			return known.advice
+		}
+	}
+	return ""
+}
+
+// wrapError names the database, and says what a person can do about the error.
+func (s *Store) wrapError(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return sqlstore.WrapError(doing, s.file, err, adviceFor(err))
+}
+
+// isBusy reports whether the same call may succeed when others release their locks.
+func isBusy(err error) bool {
+	if err == nil {
+		return false
+	}
+	for _, text := range []string{"database is locked", "database table is locked", "locking protocol"} {
+		if strings.Contains(err.Error(), text) {
+			return true
+		}
+	}
+	return false
+}
+
+// retryWhileLocked repeats a call while the database is locked, until ctx is done or lockWait has passed. It does not
+// leave the waiting to SQLite's busy timeout: the host chooses that one, it does not end with a context, and SQLite
+// skips it where two connections could wait for each other.
+func (s *Store) retryWhileLocked(ctx context.Context, call func() error) error {
+	const longestPause = 8 * time.Millisecond
+	err := call()
+	for began, pause := time.Now(), time.Millisecond; isBusy(err); pause = min(2*pause, longestPause) {
+		if time.Since(began) > s.lockWait {
+			return fmt.Errorf("locked by another writer for %v: %w", s.lockWait, err)
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(pause):
+		}
+		err = call()
+	}
+	return err
+}

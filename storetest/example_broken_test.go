@@ -1,0 +1,32 @@
+package storetest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/storetest"
+)
+
+// A coarseStore loses microseconds.
+type coarseStore struct{ watchdog.Memory }
+
+func (s *coarseStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	events = slices.Clone(events)
+	for i := range events {
+		events[i].Timestamp = events[i].Timestamp.Truncate(time.Millisecond)
+	}
+	return s.Memory.Append(ctx, events...)
+}
+
+// Test names the rules that a store breaks.
+func ExampleTest() {
+	err := storetest.Test(func() (watchdog.EventStore, error) { return &coarseStore{}, nil })
+	if broken := new(storetest.Violation); errors.As(err, &broken) {
+		fmt.Println(broken.Rule)
+	}
+	// Output: times keep their microseconds
+}

@@ -1,0 +1,74 @@
+package storetest_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/storetest"
+)
+
+// A mapStore is a host's own store: it keeps events in a map.
+type mapStore struct {
+	mu     sync.Mutex
+	events map[string]watchdog.Event
+}
+
+func (s *mapStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	for _, e := range events { // all of them first: one invalid event refuses the batch
+		if err := e.Validate(); err != nil {
+			return err
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.events == nil {
+		s.events = map[string]watchdog.Event{}
+	}
+	for _, e := range events {
+		if _, known := s.events[e.ID]; known {
+			continue // the first event of an ID stays
+		}
+		e.Payload = bytes.Clone(e.Payload)
+		e.Timestamp = e.Timestamp.UTC().Truncate(time.Microsecond)
+		s.events[e.ID] = e
+	}
+	return nil
+}
+
+func (s *mapStore) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []watchdog.Event
+	for _, e := range s.events {
+		if e.AggregateType == aggregateType && e.AggregateID == aggregateID {
+			e.Payload = bytes.Clone(e.Payload)
+			found = append(found, e)
+		}
+	}
+	slices.SortFunc(found, watchdog.Event.Compare)
+	return found, nil
+}
+
+// A host proves its own store. In a test it calls Run, which reports each rule as a subtest:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return &mapStore{} })
+//	}
+//
+// Elsewhere it calls Test.
+func Example() {
+	err := storetest.Test(func() (watchdog.EventStore, error) { return &mapStore{}, nil })
+	fmt.Println("broken rules:", err)
+	// Output: broken rules: <nil>
+}
