@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // Stalled implements [Store].
@@ -35,19 +34,15 @@ func (m *Memory) Stalled(ctx context.Context, q Query) (Page, error) {
 			page.Sessions = append(page.Sessions, r.Session)
 		}
 	}
-	slices.SortFunc(page.Sessions, func(a, b Session) int { return q.place(a).compare(q.place(b)) })
+	last, err := storerows.ParsePlace(q.After)
+	if err != nil {
+		return Page{}, err
+	}
 	if q.After != "" {
-		last, err := parsePlace(q.After)
-		if err != nil {
-			return Page{}, err
-		}
-		page.Sessions = slices.DeleteFunc(page.Sessions, func(s Session) bool { return q.place(s).compare(last) <= 0 })
+		page.Sessions = slices.DeleteFunc(page.Sessions, func(s Session) bool { return q.place(s).Compare(last) <= 0 })
 		page.Unreadable = nil // the first page had them
 	}
-	if len(page.Sessions) > q.Limit {
-		page.Sessions = slices.Clip(page.Sessions[:q.Limit])
-		page.Next = q.place(page.Sessions[q.Limit-1]).String()
-	}
+	page.Sessions, page.Next = storerows.Paginate(page.Sessions, q.Limit, q.place)
 	return page, nil
 }
 
@@ -55,31 +50,9 @@ func (r *memoryRow) stalled(q Query, now time.Time) bool {
 	return now.Sub(r.SilentSince()) > cmp.Or(r.Threshold, q.Threshold) && now.Sub(r.CreatedAt) >= q.MinAge
 }
 
-// A place is the position of a session among the stalled ones: when it exceeded its threshold, then its run ID.
-type place struct {
-	due   int64 // in microseconds since 1970
-	runID string
-}
-
-func (q Query) place(s Session) place {
-	return place{s.SilentSince().Add(cmp.Or(s.Threshold, q.Threshold)).UnixMicro(), s.RunID}
-}
-
-func (p place) compare(other place) int {
-	return cmp.Or(cmp.Compare(p.due, other.due), strings.Compare(p.runID, other.runID))
-}
-
-// String returns the place as the [Page].Next that begins after it.
-func (p place) String() string { return strconv.FormatInt(p.due, 10) + " " + p.runID }
-
-func parsePlace(text string) (place, error) {
-	due, runID, found := strings.Cut(text, " ")
-	at, err := strconv.ParseInt(due, 10, 64)
-	if err != nil || !found {
-		return place{}, fmt.Errorf("find stalled sessions: %q is not the end of a page; pass the Next of the page before",
-			text)
-	}
-	return place{at, runID}, nil
+// place is the position of a session among the stalled ones.
+func (q Query) place(s Session) storerows.Place {
+	return storerows.Place{Due: s.SilentSince().Add(cmp.Or(s.Threshold, q.Threshold)).UnixMicro(), RunID: s.RunID}
 }
 
 // Ended implements [Store].
@@ -95,8 +68,7 @@ func (m *Memory) Ended(ctx context.Context, mark string) (runIDs []string, next 
 	}
 	since, err := strconv.Atoi(mark)
 	if err != nil {
-		return nil, "", fmt.Errorf("ask for sessions that ended: %q is not a mark; "+
-			"pass what the call before returned, or nothing", mark)
+		return nil, "", storerows.MarkError(mark)
 	}
 	for runID, r := range m.rows {
 		if r.ending > since {
@@ -157,6 +129,6 @@ func (m *Memory) key(e watchdog.Event, by Dimension) (string, error) {
 		}
 		return "", nil
 	default:
-		return "", fmt.Errorf("count cancels: there is no dimension %q", by)
+		return "", storerows.DimensionError(by)
 	}
 }

@@ -199,10 +199,8 @@ func (p *picture) reached(from *layer) map[*layer]bool {
 func imports(from, to *layer) bool {
 	for _, line := range from.lines {
 		for _, other := range to.lines {
-			for _, name := range line.imports {
-				if name == other.name {
-					return true
-				}
+			if slices.Contains(line.imports, other.name) {
+				return true
 			}
 		}
 	}

@@ -12,20 +12,20 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 var (
-	// Every call of a closed [Store] wraps ErrClosed.
-	ErrClosed = sqlstore.ErrClosed
-	// [Open] and [New] wrap ErrNewerSchema if a newer version of this package has migrated the database.
-	ErrNewerSchema = sqlstore.ErrNewerSchema
-	// [Open] and [New] wrap ErrForeignTable if the schema has a table named events or watchdog_sessions that this
-	// package cannot use. The error names the columns that are missing or in the way. Nothing was written.
+	// ErrClosed says that the [Store] was closed. Every call of a closed one wraps it.
+	ErrClosed = storerows.ErrClosed
+	// ErrNewerSchema says that a newer version of this package has migrated the database. [Open] and [New] wrap it.
+	ErrNewerSchema = storerows.ErrNewerSchema
+	// ErrForeignTable says that the schema has a table named events or watchdog_sessions that this package cannot use.
+	// [Open] and [New] wrap it. The error names the columns that are missing or in the way. Nothing was written.
 	ErrForeignTable = errors.New(
 		"its tables cannot hold watchdog events: change them, or keep the events in a schema of their own")
-	// [Store.Listen] wraps ErrNoNotifications if the server's notifications do not arrive, as behind a pooler in
-	// transaction mode.
+	// ErrNoNotifications says that the server's notifications do not arrive, as behind a pooler in transaction mode.
+	// [Store.Listen] wraps it.
 	ErrNoNotifications = errors.New("the server's notifications do not arrive, " +
 		"probably because of a pooler in transaction mode: connect to the server itself, or poll with Ended")
 )
@@ -111,9 +111,9 @@ func (s *Store) wrapError(ctx context.Context, doing string, err error) error {
 		err = fmt.Errorf("connect: %w", failed.Unwrap()) // a ConnectError has the whole configuration, with the password
 	}
 	if ctx.Err() != nil {
-		return sqlstore.WrapError(doing, s.address, sqlstore.JoinContext(ctx, err), "")
+		return storerows.WrapError(doing, s.address, storerows.JoinContext(ctx, err), "")
 	}
-	return sqlstore.WrapError(doing, s.address, err, adviceFor(err))
+	return storerows.WrapError(doing, s.address, err, adviceFor(err))
 }
 
 func adviceFor(err error) string {

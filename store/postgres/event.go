@@ -8,7 +8,8 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // The rows are inserted in the order of their IDs, so that two batches with the same events cannot deadlock.
@@ -30,7 +31,7 @@ const (
 
 // encode returns the events as the columns of insertRows.
 func encode(events []watchdog.Event) (columns [7]any, err error) {
-	if err := sqlstore.Validate(events); err != nil {
+	if err := storerows.Validate(events); err != nil {
 		return columns, err
 	}
 	var texts [5][]string
@@ -40,8 +41,8 @@ func encode(events []watchdog.Event) (columns [7]any, err error) {
 		for column, text := range []string{e.ID, e.AggregateType, e.AggregateID, e.Type, string(e.Payload)} {
 			texts[column] = append(texts[column], text)
 		}
-		at = append(at, sqlstore.Truncate(e.Timestamp))
-		consensus = append(consensus, sqlstore.Nullable(e.ConsensusID))
+		at = append(at, record.Truncate(e.Timestamp))
+		consensus = append(consensus, storerows.Nullable(e.ConsensusID))
 	}
 	for column := range texts {
 		columns[column] = texts[column]

@@ -3,13 +3,13 @@ package postgres
 import (
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 // StalledStatement returns the statement of Stalled.
 func (s *Store) StalledStatement(q session.Query) (statement string, arguments []any) {
-	last, err := sqlstore.ParsePlace(q.After)
+	last, err := storerows.ParsePlace(q.After)
 	if err != nil {
 		panic(err)
 	}

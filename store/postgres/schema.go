@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // oldestServer is the first version with xid8, the type of the column ended.
@@ -102,7 +102,7 @@ func (t *transaction) migrate() error {
 	if err != nil {
 		return err
 	}
-	if err := sqlstore.CheckVersion(version, len(migrations)); err != nil {
+	if err := storerows.CheckVersion(version, len(migrations)); err != nil {
 		return err
 	}
 	complete, err := t.checkTables()
@@ -174,7 +174,7 @@ func createEvents(t *transaction) error {
 	if err != nil {
 		return err
 	}
-	for _, index := range sqlstore.MissingIndexes(existing) {
+	for _, index := range storerows.MissingIndexes(existing) {
 		err := t.exec(fmt.Sprintf(`CREATE INDEX IF NOT EXISTS %s ON SCHEMA.events ("%s")`,
 			index.Name, strings.Join(index.Columns, `", "`)))
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -82,6 +82,6 @@ func nullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
 	}
-	t = sqlstore.Truncate(t)
+	t = record.Truncate(t)
 	return &t
 }

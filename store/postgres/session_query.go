@@ -15,7 +15,7 @@ import (
 	"github.com/jackc/pgx/v5/pgtype"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -51,7 +51,7 @@ const selectStalled = `
 // Stalled implements [session.Store], in one round trip. Sessions that exceeded their thresholds at the same time are
 // ordered by run ID. The first page reports unreadable rows, at most a hundred.
 func (s *Store) Stalled(ctx context.Context, q session.Query) (session.Page, error) {
-	last, err := sqlstore.ParsePlace(q.After)
+	last, err := storerows.ParsePlace(q.After)
 	if err = cmp.Or(q.Validate(), err); err != nil {
 		return session.Page{}, err
 	}
@@ -66,16 +66,16 @@ func (s *Store) Stalled(ctx context.Context, q session.Query) (session.Page, err
 	return page, err
 }
 
-func stalledArguments(q session.Query, last sqlstore.Place) []any {
+func stalledArguments(q session.Query, last storerows.Place) []any {
 	threshold := q.Threshold.Microseconds()
 	silent := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
-	due, unreadable := silent, sqlstore.MaxUnreadable
+	due, unreadable := silent, storerows.MaxUnreadable
 	if q.After != "" {
 		silent = pgtype.Timestamptz{Time: time.UnixMicro(last.Due - threshold), Valid: true}
 		due, unreadable = pgtype.Timestamptz{Time: time.UnixMicro(last.Due), Valid: true}, 0
 	}
 	limit := min(q.Limit, math.MaxInt32) + 1 // one more, to know whether there is a next page
-	return []any{threshold, sqlstore.RoundUp(q.MinAge), limit, silent, due, last.RunID, unreadable}
+	return []any{threshold, storerows.RoundUp(q.MinAge), limit, silent, due, last.RunID, unreadable}
 }
 
 // A stalledRow is a row of selectStalled.
@@ -106,9 +106,9 @@ func pageOf(rows []stalledRow, q session.Query) (session.Page, error) {
 		}
 		page.Sessions = append(page.Sessions, one)
 	}
-	page.Sessions, page.Next = sqlstore.Paginate(page.Sessions, q.Limit, func(s session.Session) sqlstore.Place {
+	page.Sessions, page.Next = storerows.Paginate(page.Sessions, q.Limit, func(s session.Session) storerows.Place {
 		threshold := cmp.Or(s.Threshold, q.Threshold).Microseconds()
-		return sqlstore.Place{Due: s.SilentSince().UnixMicro() + threshold, RunID: s.RunID}
+		return storerows.Place{Due: s.SilentSince().UnixMicro() + threshold, RunID: s.RunID}
 	})
 	return page, nil
 }
@@ -126,7 +126,7 @@ const selectEnded = `
 // again at each call.
 func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
 	if _, err := strconv.ParseUint(mark, 10, 64); err != nil && mark != "" {
-		return nil, "", sqlstore.MarkError(mark)
+		return nil, "", storerows.MarkError(mark)
 	}
 	err = s.do(ctx, "ask for sessions that ended in", func(ctx context.Context) error {
 		return s.pool.QueryRow(ctx, s.qualify(selectEnded), s.withMode(mark)...).Scan(&next, &runIDs)
@@ -150,7 +150,7 @@ const selectHistory = `
 func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {
 	key, known := dimensions[h.By]
 	if !known {
-		return nil, sqlstore.DimensionError(h.By)
+		return nil, storerows.DimensionError(h.By)
 	}
 	var counts []session.CancelCount
 	err := s.do(ctx, "count cancels in", func(ctx context.Context) (err error) {

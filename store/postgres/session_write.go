@@ -6,7 +6,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -56,7 +56,7 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessionRow, err error) {
 	for !is.runID.Valid && err == nil {
 		err = s.pool.QueryRow(ctx, s.qualify(attachRow), s.withMode(
-			run.RunID, run.Parent, int64(run.Threshold), sqlstore.Truncate(run.StartedAt), run.Host)...).
+			run.RunID, run.Parent, int64(run.Threshold), record.Truncate(run.StartedAt), run.Host)...).
 			Scan(is.scanInto(was.scanInto()...)...)
 		if err == nil && was.runID.Valid && !was.readable.Bool {
 			err = unreadable(run.RunID)

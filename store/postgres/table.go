@@ -7,7 +7,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // eventTypes are the types that keep our values as they are. Rejected: jsonb, which cannot hold every JSON text and
@@ -50,7 +50,7 @@ func (t *transaction) checkEvents() (exists bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if problems := sqlstore.TableProblems(columns, indexes); len(problems) > 0 {
+	if problems := storerows.TableProblems(columns, indexes); len(problems) > 0 {
 		return false, fmt.Errorf("%w (events: %s)", ErrForeignTable, strings.Join(problems, "; "))
 	}
 	return true, nil
@@ -67,7 +67,7 @@ func (t *transaction) checkSessions() (exists bool, err error) {
 		return false, err
 	}
 	missing := slices.DeleteFunc(slices.Clone(sessionColumns), func(name string) bool {
-		return slices.ContainsFunc(columns, func(c sqlstore.Column) bool { return c.Name == name })
+		return slices.ContainsFunc(columns, func(c storerows.Column) bool { return c.Name == name })
 	})
 	if len(missing) > 0 {
 		return false, fmt.Errorf("%w (watchdog_sessions lacks %s)", ErrForeignTable, strings.Join(missing, ", "))
@@ -84,7 +84,7 @@ func (t *transaction) relation(name string) (kind string, err error) {
 }
 
 // columns describes the columns of a table. A nondeterministic collation treats different texts as equal.
-func (t *transaction) columns(table string) ([]sqlstore.Column, error) {
+func (t *transaction) columns(table string) ([]storerows.Column, error) {
 	rows, err := t.Query(t.ctx, `
 		SELECT a.attname::text, y.typname::text, a.attnotnull,
 			a.atthasdef OR a.attidentity <> '', a.attgenerated <> '' OR a.attidentity = 'a',
@@ -97,7 +97,7 @@ func (t *transaction) columns(table string) ([]sqlstore.Column, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the columns of %s: %w", table, err)
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c sqlstore.Column, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (c storerows.Column, err error) {
 		var kind string
 		var nondeterministic bool
 		err = row.Scan(&c.Name, &kind, &c.NotNull, &c.HasDefault, &c.Generated, &nondeterministic)
@@ -120,7 +120,7 @@ func typeProblem(name, kind string, nondeterministic bool) string {
 
 // indexes lists the indexes that a query can use: B-trees that cover all rows. A column name is empty for an
 // expression, and for a column that the index sorts by another collation than the table.
-func (t *transaction) indexes() ([]sqlstore.Index, error) {
+func (t *transaction) indexes() ([]storerows.Index, error) {
 	rows, err := t.Query(t.ctx, `
 		SELECT i.indisunique AND i.indimmediate, array_agg(CASE WHEN i.indcollation[k.place - 1] = coalesce(a.attcollation, 0)
 			THEN coalesce(a.attname::text, '') ELSE '' END ORDER BY k.place)
@@ -136,7 +136,7 @@ func (t *transaction) indexes() ([]sqlstore.Index, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list the indexes of events: %w", err)
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (i sqlstore.Index, err error) {
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (i storerows.Index, err error) {
 		err = row.Scan(&i.Unique, &i.Columns)
 		return i, err
 	})

@@ -7,16 +7,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 var (
-	// Every call of a closed [Store] wraps ErrClosed.
-	ErrClosed = sqlstore.ErrClosed
-	// [Open] and [New] wrap ErrNewerSchema if a newer version of this package has migrated the database.
-	ErrNewerSchema = sqlstore.ErrNewerSchema
-	// [Open] and [New] wrap ErrForeignTable if the database has a table named events or watchdog_sessions that this
-	// package cannot use. The error names the columns that are missing or in the way. Nothing was written.
+	// ErrClosed says that the [Store] was closed. Every call of a closed one wraps it.
+	ErrClosed = storerows.ErrClosed
+	// ErrNewerSchema says that a newer version of this package has migrated the database. [Open] and [New] wrap it.
+	ErrNewerSchema = storerows.ErrNewerSchema
+	// ErrForeignTable says that the database has a table named events or watchdog_sessions that this package cannot
+	// use. [Open] and [New] wrap it. The error names the columns that are missing or in the way. Nothing was written.
 	ErrForeignTable = errors.New(
 		"a table in it cannot hold what the watchdog writes: change that table, " +
 			"or keep events and sessions in a database of their own")
@@ -68,7 +68,7 @@ func (s *Store) wrapError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return sqlstore.WrapError(doing, s.file, err, adviceFor(err))
+	return storerows.WrapError(doing, s.file, err, adviceFor(err))
 }
 
 // isBusy reports whether the same call may succeed when others release their locks.

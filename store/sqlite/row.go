@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // A row is an event in the order of the table's columns: id, aggregate_type, aggregate_id, event_type, payload,
@@ -15,14 +15,14 @@ type row [7]any
 
 // encode copies the events into rows, so that the caller may change the events while the rows wait for their commit.
 func encode(events []watchdog.Event) ([]row, error) {
-	if err := sqlstore.Validate(events); err != nil {
+	if err := storerows.Validate(events); err != nil {
 		return nil, err
 	}
 	rows := make([]row, len(events))
 	for i, e := range events {
 		rows[i] = row{
 			e.ID, e.AggregateType, e.AggregateID, e.Type,
-			addVersion(e.Payload), formatTime(e.Timestamp), sqlstore.Nullable(e.ConsensusID),
+			addVersion(e.Payload), formatTime(e.Timestamp), storerows.Nullable(e.ConsensusID),
 		}
 	}
 	return rows, nil

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // A migration takes the schema from one version to the next, in one transaction. The first also takes over an existing
@@ -35,7 +35,7 @@ func (t *transaction) migrateOnce() (current bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := sqlstore.CheckVersion(version, len(migrations)); err != nil {
+	if err := storerows.CheckVersion(version, len(migrations)); err != nil {
 		return false, err
 	}
 	if version, err = t.usableVersion(version); err != nil {
@@ -117,7 +117,7 @@ func createEvents(t *transaction) error {
 	if err != nil {
 		return err
 	}
-	for _, index := range sqlstore.MissingIndexes(existing) {
+	for _, index := range storerows.MissingIndexes(existing) {
 		columns := strings.Join(index.Columns, ", ")
 		if err := t.exec(`CREATE INDEX IF NOT EXISTS main.` + index.Name + ` ON events (` + columns + `)`); err != nil {
 			return err

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
@@ -74,7 +74,7 @@ func TestUnreadableRowsOnce(t *testing.T) {
 	}
 	mustExec(t, db, "UPDATE watchdog_sessions SET last_event_at = 'never' WHERE run_id >= '"+runNumber(20)+"'")
 	first, err := s.Stalled(t.Context(), benched)
-	if err != nil || len(first.Sessions) != 10 || len(first.Unreadable) != sqlstore.MaxUnreadable {
+	if err != nil || len(first.Sessions) != 10 || len(first.Unreadable) != storerows.MaxUnreadable {
 		t.Fatalf("%d sessions and %d unreadable; %v", len(first.Sessions), len(first.Unreadable), err)
 	}
 	q := benched

@@ -5,7 +5,7 @@ import (
 	"strconv"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -28,7 +28,7 @@ func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next s
 	since := int64(1<<63 - 1)
 	if mark != "" {
 		if since, err = strconv.ParseInt(mark, 10, 64); err != nil {
-			return nil, "", sqlstore.MarkError(mark)
+			return nil, "", storerows.MarkError(mark)
 		}
 	}
 	var newest int64
@@ -74,7 +74,7 @@ const selectHistory = `
 func (s *Store) History(ctx context.Context, h session.HistoryQuery) (counts []session.CancelCount, err error) {
 	key, known := historyKeys[h.By]
 	if !known {
-		return nil, sqlstore.DimensionError(h.By)
+		return nil, storerows.DimensionError(h.By)
 	}
 	query := "SELECT " + key + selectHistory
 	arguments := []any{watchdog.EventCancel, watchdog.AggregateType, formatTime(h.From), formatTime(h.To)}

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -72,7 +72,7 @@ func (p *stalledStatement) close() {
 // Stalled implements [session.Store]. Sessions that exceeded their thresholds at the same time are ordered by run ID.
 // The first page reports unreadable rows, at most a hundred.
 func (s *Store) Stalled(ctx context.Context, q session.Query) (page session.Page, err error) {
-	last, err := sqlstore.ParsePlace(q.After)
+	last, err := storerows.ParsePlace(q.After)
 	if err = cmp.Or(q.Validate(), err); err != nil {
 		return session.Page{}, err
 	}
@@ -84,7 +84,7 @@ func (s *Store) Stalled(ctx context.Context, q session.Query) (page session.Page
 	if err != nil {
 		return session.Page{}, err
 	}
-	found, page.Next = sqlstore.Paginate(found, q.Limit, func(r stalledRow) sqlstore.Place { return r.place })
+	found, page.Next = storerows.Paginate(found, q.Limit, func(r stalledRow) storerows.Place { return r.place })
 	for _, f := range found {
 		if one, err := readSession(f.row); err != nil {
 			page.Unreadable = append(page.Unreadable, err)
@@ -97,12 +97,12 @@ func (s *Store) Stalled(ctx context.Context, q session.Query) (page session.Page
 
 // A stalledRow is a row that selectStalled finds stalled. It can still be unreadable because of another column.
 type stalledRow struct {
-	place sqlstore.Place
+	place storerows.Place
 	row   string
 }
 
 // findStalled returns the stalled rows, not sorted, and a page with the time and the unreadable rows.
-func (s *Store) findStalled(ctx context.Context, q session.Query, last sqlstore.Place) (
+func (s *Store) findStalled(ctx context.Context, q session.Query, last storerows.Place) (
 	page session.Page, found []stalledRow, err error,
 ) {
 	statement, err := s.stalledStatement.prepare(ctx, s.db) //nolint:sqlclosecheck // kept until the store is closed
@@ -125,7 +125,7 @@ func (s *Store) findStalled(ctx context.Context, q session.Query, last sqlstore.
 			page.Now = time.UnixMicro(at).UTC()
 		case "stalled":
 			runID, _, _ := strings.Cut(row, columnSeparator)
-			found = append(found, stalledRow{sqlstore.Place{Due: at, RunID: runID}, row})
+			found = append(found, stalledRow{storerows.Place{Due: at, RunID: runID}, row})
 		default:
 			page.Unreadable = append(page.Unreadable, whyUnreadable(row))
 		}
@@ -142,12 +142,12 @@ func whyUnreadable(row string) error {
 	return err
 }
 
-func stalledArguments(q session.Query, last sqlstore.Place) []any {
-	threshold, unreadable := q.Threshold.Microseconds(), sqlstore.MaxUnreadable
+func stalledArguments(q session.Query, last storerows.Place) []any {
+	threshold, unreadable := q.Threshold.Microseconds(), storerows.MaxUnreadable
 	silent := last.Due
 	if q.After != "" {
 		silent, unreadable = last.Due-threshold, 0
 	}
 	limit := min(q.Limit, math.MaxInt32) + 1 // one more, to know whether there is a next page
-	return []any{threshold, sqlstore.RoundUp(q.MinAge), limit, silent, last.Due, last.RunID, unreadable}
+	return []any{threshold, storerows.RoundUp(q.MinAge), limit, silent, last.Due, last.RunID, unreadable}
 }

@@ -12,7 +12,7 @@ import (
 	_ "modernc.org/sqlite" // the driver of Open
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // lockWait is how long a call waits for a connection, and for a lock of another writer. It is less than the record
@@ -118,7 +118,7 @@ func (s *Store) read(ctx context.Context, what string, query func() error) error
 	}
 	defer s.reads.Done()
 	err := s.retryWhileLocked(ctx, query)
-	return s.wrapError("read", sqlstore.JoinContext(ctx, err))
+	return s.wrapError("read", storerows.JoinContext(ctx, err))
 }
 
 // Close waits for the running appends and reads, and then closes the store; later calls return [ErrClosed]. It closes

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // checkEvents reports whether there is an events table. It fails if the table cannot be used in place.
@@ -29,7 +29,7 @@ func (t *transaction) checkEvents() (exists bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if problems := sqlstore.TableProblems(describe(columns), indexes); len(problems) > 0 {
+	if problems := storerows.TableProblems(describe(columns), indexes); len(problems) > 0 {
 		return false, fmt.Errorf("%w (%s)", ErrForeignTable, strings.Join(problems, "; "))
 	}
 	return true, nil
@@ -63,10 +63,10 @@ func (t *transaction) columns() (columns []column, err error) {
 	return columns, rows.Err()
 }
 
-func describe(columns []column) []sqlstore.Column {
-	described := make([]sqlstore.Column, len(columns))
+func describe(columns []column) []storerows.Column {
+	described := make([]storerows.Column, len(columns))
 	for i, c := range columns {
-		described[i] = sqlstore.Column{
+		described[i] = storerows.Column{
 			Name: c.name, NotNull: c.notNull, Generated: c.generated,
 			HasDefault: c.hasDefault || c.generated || isRowID(c, columns), Problem: c.typeProblem(),
 		}
@@ -106,7 +106,7 @@ func (c column) affinity() string {
 
 // indexes lists the indexes of the events table that cover all rows. Column names are in lower case, and empty for
 // expressions and for columns that the index does not compare byte by byte.
-func (t *transaction) indexes() (indexes []sqlstore.Index, err error) {
+func (t *transaction) indexes() (indexes []storerows.Index, err error) {
 	rows, err := t.conn.QueryContext(context.Background(), `
 		SELECT l.name, l."unique", CASE x.coll WHEN 'BINARY' THEN lower(coalesce(x.name, '')) ELSE '' END
 		FROM pragma_index_list('events', 'main') AS l, pragma_index_xinfo(l.name, 'main') AS x
@@ -116,7 +116,7 @@ func (t *transaction) indexes() (indexes []sqlstore.Index, err error) {
 	}
 	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
-		var i sqlstore.Index
+		var i storerows.Index
 		var column string
 		if err := rows.Scan(&i.Name, &i.Unique, &column); err != nil {
 			return nil, fmt.Errorf("list the indexes of events: %w", err)

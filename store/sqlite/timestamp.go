@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // timeLayout is the form of a timestamp in the table. Such texts sort as the times do.
@@ -31,7 +31,7 @@ func parseTime(text string) (time.Time, error) {
 			if err != nil {
 				continue
 			}
-			if t = sqlstore.Truncate(t); t.Year() >= 1 && t.Year() <= 9999 {
+			if t = record.Truncate(t); t.Year() >= 1 && t.Year() <= 9999 {
 				return t, nil
 			}
 		}

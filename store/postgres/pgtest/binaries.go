@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// [New] wraps ErrNotInstalled if PostgreSQL is not installed or cannot run here.
+// ErrNotInstalled says that PostgreSQL is not installed or cannot run here. [New] wraps it.
 var ErrNotInstalled = errors.New("not installed")
 
 // find returns the folder with the server's programs. It takes initdb and postgres from one folder, so that they have

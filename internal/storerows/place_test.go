@@ -1,4 +1,4 @@
-package sqlstore_test
+package storerows_test
 
 import (
 	"slices"
@@ -7,25 +7,25 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/seed62658d38/watchdog/internal/sqlstore"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 func TestPlace(t *testing.T) {
 	t.Run("is read as it was written", func(t *testing.T) {
-		for _, p := range []sqlstore.Place{{}, {Due: -1, RunID: "a b"}, {Due: 1 << 60, RunID: " "}, {Due: 5}} {
-			got, err := sqlstore.ParsePlace(p.String())
+		for _, p := range []storerows.Place{{}, {Due: -1, RunID: "a b"}, {Due: 1 << 60, RunID: " "}, {Due: 5}} {
+			got, err := storerows.ParsePlace(p.String())
 			require.NoError(t, err)
 			assert.Equal(t, p, got)
 		}
 	})
 	t.Run("without a text is before all others", func(t *testing.T) {
-		first, err := sqlstore.ParsePlace("")
+		first, err := storerows.ParsePlace("")
 		require.NoError(t, err)
-		assert.Negative(t, first.Compare(sqlstore.Place{Due: -1 << 62}))
+		assert.Negative(t, first.Compare(storerows.Place{Due: -1 << 62}))
 	})
 	t.Run("in another form is an error", func(t *testing.T) {
 		for _, text := range []string{"12", " run", "x run", "run 12", "99999999999999999999 run"} {
-			_, err := sqlstore.ParsePlace(text)
+			_, err := storerows.ParsePlace(text)
 			require.ErrorContains(t, err, "is not the end of a page")
 		}
 	})
@@ -35,27 +35,27 @@ func FuzzParsePlace(f *testing.F) {
 	f.Add("12 run")
 	f.Add("-1  ")
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := sqlstore.ParsePlace(text)
+		p, err := storerows.ParsePlace(text)
 		if err != nil {
 			return
 		}
-		if again, err := sqlstore.ParsePlace(p.String()); err != nil || again != p {
+		if again, err := storerows.ParsePlace(p.String()); err != nil || again != p {
 			t.Fatalf("%q is read as %v, and that as %v, %v", text, p, again, err)
 		}
 	})
 }
 
 func TestPaginate(t *testing.T) {
-	rows := []sqlstore.Place{{Due: 2, RunID: "b"}, {Due: 3, RunID: "a"}, {Due: 2, RunID: "a"}, {Due: 1, RunID: "z"}}
-	self := func(p sqlstore.Place) sqlstore.Place { return p }
+	rows := []storerows.Place{{Due: 2, RunID: "b"}, {Due: 3, RunID: "a"}, {Due: 2, RunID: "a"}, {Due: 1, RunID: "z"}}
+	self := func(p storerows.Place) storerows.Place { return p }
 	t.Run("keeps the first rows, and says where the next page begins", func(t *testing.T) {
-		page, next := sqlstore.Paginate(slices.Clone(rows), 2, self)
-		assert.Equal(t, []sqlstore.Place{{1, "z"}, {2, "a"}}, page)
+		page, next := storerows.Paginate(slices.Clone(rows), 2, self)
+		assert.Equal(t, []storerows.Place{{1, "z"}, {2, "a"}}, page)
 		assert.Equal(t, "2 a", next)
 	})
 	t.Run("has no next page if all rows fit", func(t *testing.T) {
-		page, next := sqlstore.Paginate(slices.Clone(rows), 4, self)
-		assert.Equal(t, []sqlstore.Place{{1, "z"}, {2, "a"}, {2, "b"}, {3, "a"}}, page)
+		page, next := storerows.Paginate(slices.Clone(rows), 4, self)
+		assert.Equal(t, []storerows.Place{{1, "z"}, {2, "a"}, {2, "b"}, {3, "a"}}, page)
 		assert.Empty(t, next)
 	})
 }

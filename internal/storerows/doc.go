@@ -1,5 +1,5 @@
-// Package sqlstore is what store/sqlite and store/postgres share: their errors, the check of an events table that a
+// Package storerows is what store/sqlite and store/postgres share: their errors, the check of an events table that a
 // host already has, and the order and the pages of stalled sessions.
 //
 // It contains no SQL and no driver: each store writes its own statements.
-package sqlstore
+package storerows

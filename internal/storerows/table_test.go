@@ -1,0 +1,80 @@
+package storerows_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/seed62658d38/watchdog/internal/storerows"
+)
+
+func eventColumns(more ...storerows.Column) (columns []storerows.Column) {
+	for _, name := range storerows.EventColumns {
+		columns = append(columns, storerows.Column{Name: name})
+	}
+	return append(columns, more...)
+}
+
+var uniqueID = []storerows.Index{{Unique: true, Columns: []string{"id"}}}
+
+func TestTableProblems(t *testing.T) {
+	change := func(name string, change func(*storerows.Column)) []storerows.Column {
+		columns := eventColumns()
+		change(&columns[slices.Index(storerows.EventColumns, name)])
+		return columns
+	}
+	for name, test := range map[string]struct {
+		columns []storerows.Column
+		indexes []storerows.Index
+		want    []string
+	}{
+		"a table of ours has none":              {eventColumns(), uniqueID, nil},
+		"a column beyond ours that may be NULL": {eventColumns(storerows.Column{Name: "note"}), uniqueID, nil},
+		"a column beyond ours with a default": {
+			eventColumns(storerows.Column{Name: "n", NotNull: true, HasDefault: true}), uniqueID, nil,
+		},
+		"a column beyond ours that needs a value": {
+			eventColumns(storerows.Column{Name: "n", NotNull: true}), uniqueID,
+			[]string{"column n is NOT NULL and has no default"},
+		},
+		"a missing column": {eventColumns()[1:], uniqueID, []string{"column id is missing"}},
+		"a generated column": {
+			change("payload", func(c *storerows.Column) { c.Generated = true }), uniqueID,
+			[]string{"column payload is generated"},
+		},
+		"a consensus ID that is NOT NULL": {
+			change("consensus_id", func(c *storerows.Column) { c.NotNull = true }), uniqueID,
+			[]string{"column consensus_id must allow NULL"},
+		},
+		"a type that changes values": {
+			change("timestamp", func(c *storerows.Column) { c.Problem = "is a number" }), uniqueID,
+			[]string{"column timestamp is a number"},
+		},
+		"IDs that are unique only with another column": {
+			eventColumns(), []storerows.Index{{Unique: true, Columns: []string{"id", "event_type"}}},
+			[]string{"column id is not unique: make it the primary key, compared byte by byte and not deferrable"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			assert.Equal(t, test.want, storerows.TableProblems(test.columns, test.indexes))
+		})
+	}
+}
+
+func TestMissingIndexes(t *testing.T) {
+	names := func(existing ...storerows.Index) (names []string) {
+		for _, i := range storerows.MissingIndexes(existing) {
+			names = append(names, i.Name)
+		}
+		return names
+	}
+	both := []string{"watchdog_events_aggregate", "watchdog_events_type"}
+	assert.Equal(t, both, names())
+	assert.Equal(t, both, names(storerows.Index{Columns: []string{"aggregate_type", "aggregate_id"}}),
+		"one column is missing")
+	assert.Equal(t, both, names(storerows.Index{Columns: []string{"", "event_type"}}), "it begins with an expression")
+	assert.Equal(t, both[:1], names(storerows.Index{Columns: []string{"event_type", "timestamp"}}),
+		"it has one column more")
+	assert.Equal(t, both[1:], names(storerows.Index{Columns: []string{"aggregate_type", "aggregate_id", "timestamp"}}))
+}
