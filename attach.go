@@ -92,7 +92,7 @@ func (w *Watchdog) readWindow(ctx context.Context) (window, error) {
 func (w *Watchdog) start() {
 	w.mu.Lock()
 	if w.phase == running && w.parent != nil {
-		w.stopParent = context.AfterFunc(w.parent, w.heedParent)
+		w.stopParent = context.AfterFunc(w.parent, w.checkParent)
 	}
 	found := w.lookAndArm()
 	w.unlock()

@@ -38,13 +38,13 @@ func (c *runContext) Value(key any) any {
 
 // Done implements [context.Context].
 func (c *runContext) Done() <-chan struct{} {
-	(*Watchdog)(c).heedParent()
+	(*Watchdog)(c).checkParent()
 	return c.inner.Done()
 }
 
 // Err implements [context.Context]. A run that its parent ended has the parent's error.
 func (c *runContext) Err() error {
-	(*Watchdog)(c).heedParent()
+	(*Watchdog)(c).checkParent()
 	err := c.inner.Err()
 	if err != nil && (*Watchdog)(c).endedByParent() {
 		return c.parent.Err()
@@ -52,8 +52,8 @@ func (c *runContext) Err() error {
 	return err
 }
 
-// heedParent ends a running run whose parent has ended.
-func (w *Watchdog) heedParent() {
+// checkParent ends a running run whose parent has ended.
+func (w *Watchdog) checkParent() {
 	if w.parent == nil || w.parent.Err() == nil || w.inner.Err() != nil {
 		return
 	}

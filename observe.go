@@ -10,11 +10,11 @@ type Class string
 
 // The classes.
 const (
-	// Material events are progress.
+	// ClassMaterial events are progress.
 	ClassMaterial Class = "material"
-	// Active events are activity.
+	// ClassActivity events are activity.
 	ClassActivity Class = "activity"
-	// Ignored events are no signal.
+	// ClassIgnored events are no signal.
 	ClassIgnored Class = "ignored"
 )
 

@@ -24,13 +24,13 @@ const (
 // The codes of the guards of commands and of sessions in a database, which end a run by [Watchdog.Cancel] or write its
 // cancel themselves.
 const (
-	// NoOutput says that a command wrote nothing for too long.
+	// CommandNoOutput says that a command wrote nothing for too long.
 	CommandNoOutput StopReason = "watchdog_no_output"
-	// NoProgress says that what a command works on did not change for too many probes.
+	// CommandNoProgress says that what a command works on did not change for too many probes.
 	CommandNoProgress StopReason = "watchdog_no_progress"
-	// Terminal says that a command came to a state that it cannot get out of.
+	// CommandTerminal says that a command came to a state that it cannot get out of.
 	CommandTerminal StopReason = "watchdog_terminal"
-	// IdleTimeout says that a session in a database had nothing new for too long, whoever ran it.
+	// SessionIdleTimeout says that a session in a database had nothing new for too long, whoever ran it.
 	SessionIdleTimeout StopReason = "watchdog_idle_timeout"
 )
 

@@ -15,21 +15,21 @@ import (
 
 // The errors of the package. Each method says which of them it wraps.
 var (
-	// ErrInvalid is in every error about what the caller passed: a run, a config, a budget, an event, a name. The text
-	// says which field is wrong, with which value, and what to use. Nothing was changed. The other packages of this module
-	// wrap it, too.
+	// ErrInvalid says that what the caller passed is wrong: a run, a config, a budget, an event, a name. The text says
+	// which field, with which value, and what to use. Nothing was changed. The other packages of this module wrap it, too.
 	ErrInvalid = errors.New("invalid")
-	// ErrParentEnded is wrapped by New and Resume, with the parent's cause, if their context is done.
+	// ErrParentEnded says that the context was done before the run was attached. New and Resume wrap it, with the
+	// context's cause.
 	ErrParentEnded = errors.New("parent context has ended")
-	// ErrEnded is wrapped by Extend, Interrupt, Hold and Layer, with the cause of the end, if the run has ended, and by
-	// Cancel and Sync if it has ended without a stop.
+	// ErrEnded says that the run has ended. Extend, Interrupt, Hold and Layer wrap it, with the cause of the end. Cancel
+	// and Sync wrap it if the run ended without a stop.
 	ErrEnded = errors.New("run has ended")
 	// ErrClosed is the cause of the run's context after Close ended it.
 	ErrClosed = errors.New("watchdog closed")
-	// ErrHeld is wrapped by Hold and During if the key is held already.
+	// ErrHeld says that a hold with the key is open. Hold and During wrap it.
 	ErrHeld = errors.New("already held")
-	// ErrUnreadableEvent is wrapped by New, Resume and Sync if the payload of one of the run's events cannot be
-	// understood, because then they cannot tell whether the run may continue. The text names the event.
+	// ErrUnreadableEvent says that the payload of one of the run's events cannot be understood. New, Resume and Sync wrap
+	// it, because they cannot tell whether the run may continue. The text names the event.
 	ErrUnreadableEvent = errors.New("unreadable event")
 )
 

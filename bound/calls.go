@@ -13,8 +13,8 @@ import (
 // ErrKeyInUse is found by errors.Is in every [KeyInUse].
 var ErrKeyInUse = errors.New("key in use")
 
-// A KeyInUse is wrapped by the error of an [Outcome] whose call was refused, because one with its key is in flight. It
-// unwraps to [ErrKeyInUse].
+// A KeyInUse says that a call was refused because one with its key is in flight. The error of its [Outcome] wraps it,
+// and errors.Is finds [ErrKeyInUse] in it.
 type KeyInUse struct {
 	// Key is that of both calls.
 	Key string

@@ -52,7 +52,7 @@ func (s Session) SilentSince() time.Time {
 
 // The errors of a [Store].
 var (
-	// ErrNotFound is wrapped by [Store.Session] if the run has no row.
+	// ErrNotFound says that the run has no row. [Store.Session] wraps it.
 	ErrNotFound = errors.New("no such session")
 	// ErrUnreadable is wrapped by the methods of a store for a row of another writer that cannot be understood, such
 	// as one with an invalid time. The error names the run. Such a row is never stalled.
