@@ -77,7 +77,7 @@ func TestAttach(t *testing.T) {
 			require.Equal(t, "p", f.row("s-0").Parent)
 			require.Zero(t, f.row("s-0").Threshold)
 			require.Equal(t, time.Hour, f.row("s-1").Threshold)
-			require.EqualValues(t, watchdog.NoLimit, f.row("s-2").Threshold)
+			require.Equal(t, time.Duration(watchdog.NoLimit), f.row("s-2").Threshold)
 		})
 	})
 	for name, own := range map[string]time.Duration{"negative": -1, "too short for the pace": 4*time.Second - 1} {

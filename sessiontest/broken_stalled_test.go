@@ -145,7 +145,7 @@ var brokenPages = []broken{
 		"has a next page after each full one", "only the last page has no next one",
 		answers(func(_ *session.Memory, q session.Query, page *session.Page) {
 			if n := len(page.Sessions); n == q.Limit && page.Next == "" {
-				page.Next = fmt.Sprint(math.MaxInt64, " \U0010ffff")
+				page.Next = fmt.Sprint(int64(math.MaxInt64), " \U0010ffff")
 			}
 		}),
 	},
