@@ -64,7 +64,7 @@ func (f *file) setting(k key, node, content *yaml.Node) {
 	f.config.sources[k.path()] = from
 	v := fromNode(content)
 	if k.secret {
-		v = v.masked()
+		v = v.masked(content)
 	}
 	if invalid := k.kind.set(f.config, v); invalid != nil {
 		from.line = invalid.value.line

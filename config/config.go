@@ -33,8 +33,8 @@ type Config struct {
 }
 
 // Load reads the limits from the YAML file at path and then from the environment, which overrides the file. An empty
-// path means no file. Load reports all errors together, each as an [*Error], those of the file first, in the order of
-// its lines. If it cannot read the file it wraps the error of the operating system, such as [os.ErrNotExist]. With an
+// path means no file. Load reports the errors together, each as an [*Error], those of the file first, in the order of
+// its lines; after twenty it only counts them. If it cannot read the file it wraps the error of the operating system, such as [os.ErrNotExist]. With an
 // error it returns no Config.
 func Load(path string, environment Lookup) (*Config, error) {
 	if path == "" {

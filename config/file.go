@@ -82,14 +82,19 @@ const maxReason = 120
 
 func (f *file) parserError(err error) {
 	fault := &Error{File: f.name, Problem: "broken YAML: " + shown(err.Error(), maxReason), Err: err}
-	var at *yaml.LoadError
-	if errors.As(err, &at) {
-		fault.Line, fault.Problem = at.Mark.Line, "broken YAML: "+shown(at.Message, maxReason)
-		if at.ContextMsg != "" && at.ContextMark.Line != at.Mark.Line {
-			fault.Problem += fmt.Sprintf(" %s that began in line %d", at.ContextMsg, at.ContextMark.Line)
-		}
-	}
 	f.faults = append(f.faults, fault)
+	var at *yaml.LoadError
+	if !errors.As(err, &at) {
+		return
+	}
+	fault.Line, fault.Problem = at.Mark.Line, "broken YAML: "+shown(at.Message, maxReason)
+	if strings.HasPrefix(at.Message, "unknown anchor ") { // its name may be a secret argument; Err would repeat it, too
+		fault.Problem, fault.Err = "broken YAML: an alias of an unknown anchor; write a text that begins with * in quotes", nil
+		return
+	}
+	if at.ContextMsg != "" && at.ContextMark.Line != at.Mark.Line {
+		fault.Problem += fmt.Sprintf(" %s that began in line %d", at.ContextMsg, at.ContextMark.Line)
+	}
 }
 
 // document reads our blocks and ignores the others.
