@@ -8,7 +8,7 @@ import (
 	"unicode"
 )
 
-// An Error is one error in a file or a variable. [Load] and [Parse] join them: the first twenty, and one that counts the
+// An Error is one error in a file or a variable. [Load] and [Parse] join the first twenty, and one that counts the
 // others. Its text has the place, the key, the value and what is allowed.
 type Error struct {
 	// File and Line are the place in a file. Line is 0 for an error of the whole file.

@@ -12,8 +12,8 @@ import (
 )
 
 // readText reads the settings of a YAML text and returns its errors in the order of the lines.
-func (c *Config) readText(name string, text []byte) []*Error {
-	f := &file{name: name, config: c}
+func (c *Config) readText(name string, text []byte, hostBlocks []string) []*Error {
+	f := &file{name: name, config: c, hostBlocks: hostBlocks}
 	if f.readable(text) {
 		f.read(text)
 	}
@@ -23,9 +23,10 @@ func (c *Config) readText(name string, text []byte) []*Error {
 
 // A file is one text while it is parsed.
 type file struct {
-	name   string
-	config *Config
-	faults []*Error
+	name       string
+	config     *Config
+	hostBlocks []string
+	faults     []*Error
 }
 
 func (f *file) fault(line int, problem string) {
@@ -88,8 +89,9 @@ func (f *file) parserError(err error) {
 		return
 	}
 	fault.Line, fault.Problem = at.Mark.Line, "broken YAML: "+shown(at.Message, maxReason)
-	if strings.HasPrefix(at.Message, "unknown anchor ") { // its name may be a secret argument; Err would repeat it, too
-		fault.Problem, fault.Err = "broken YAML: an alias of an unknown anchor; write a text that begins with * in quotes", nil
+	if strings.HasPrefix(at.Message, "unknown anchor ") {
+		fault.Problem = "broken YAML: an alias of an unknown anchor; write a text that begins with * in quotes"
+		fault.Err = nil // it has the name, which may be a secret argument
 		return
 	}
 	if at.ContextMsg != "" && at.ContextMark.Line != at.Mark.Line {

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,6 +123,10 @@ func FuzzSeconds(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := config.Load("", environment(map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": text}))
+		if strings.TrimSpace(text) == "" { // not set
+			require.NoError(t, err)
+			return
+		}
 		want, ok := naiveSeconds(text)
 		require.Equal(t, ok, err == nil, "%q: %v", text, err)
 		if ok {
@@ -161,6 +166,10 @@ func FuzzLength(f *testing.F) {
 		c, err := config.Load("", environment(variables{"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": text}))
 		if err != nil {
 			require.Nil(t, c)
+			return
+		}
+		if strings.TrimSpace(text) == "" { // not set
+			require.Zero(t, c.Stall.NoOutput)
 			return
 		}
 		want, err := time.ParseDuration(text)

@@ -29,7 +29,7 @@ func (c *Config) Limits() []Setting {
 	for i, k := range keys {
 		settings[i] = Setting{
 			Key:      k.path(),
-			Variable: k.variable,
+			Variable: c.variable(k),
 			Allowed:  k.allowed,
 			Value:    k.kind.show(c),
 			Source:   c.sources[k.path()].String(),
