@@ -86,11 +86,27 @@ func (f *file) unknown(block string, node, content *yaml.Node) {
 	default:
 		fault.Key, fault.Value = block+"."+shown(name, maxShown), shownValue(block, meant, content)
 		fault.Problem = "stands under an unknown key;"
+		if meant == "" {
+			meant = elsewhere(name)
+		}
 		if meant != "" {
 			fault.Problem += " did you mean " + meant + "?"
 		}
 	}
 	fault.Problem += " allowed: the keys " + strings.Join(known, ", ")
+}
+
+// elsewhere returns where a name belongs that stands in another block of ours, or "".
+func elsewhere(name string) string {
+	if slices.Contains(blockNames, name) {
+		return name + ": at the top level"
+	}
+	for _, k := range keys {
+		if k.name == name && !k.common {
+			return k.path()
+		}
+	}
+	return ""
 }
 
 // shownValue returns the value of an unknown key for its error. It hides what may be the value of a secret key.

@@ -15,8 +15,9 @@
 //	sweep:
 //	  stalled_threshold: 10m
 //
-// The file may be the host's own: package config ignores other blocks at its top level. In runtime_controls, stall and
-// sweep an unknown key is an error. [Load] reads a file, [Parse] a text in memory.
+// The file may be the host's own: package config ignores other blocks at its top level, unless one has a name close to
+// ours, is in our style, or has a stall block that nothing reads. In runtime_controls, stall and sweep an unknown key
+// is an error. [Load] reads a file, [Parse] a text in memory.
 //
 // # The environment
 //

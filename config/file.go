@@ -13,7 +13,7 @@ import (
 
 // readText reads the settings of a YAML text and returns its errors in the order of the lines.
 func (c *Config) readText(name string, text []byte, hostBlocks []string) []*Error {
-	f := &file{name: name, config: c, hostBlocks: hostBlocks}
+	f := &file{name: name, config: c, hostBlocks: hostBlocks, stalls: map[*yaml.Node]int{}}
 	if f.readable(text) {
 		f.read(text)
 	}
@@ -26,6 +26,7 @@ type file struct {
 	name       string
 	config     *Config
 	hostBlocks []string
+	stalls     map[*yaml.Node]int // see lineOfStall
 	faults     []*Error
 }
 
@@ -99,7 +100,7 @@ func (f *file) parserError(err error) {
 	}
 }
 
-// document reads our blocks and ignores the others.
+// document reads our blocks, and checks the others for what was meant to be ours.
 func (f *file) document(root *yaml.Node) {
 	if isNull(root) {
 		return
@@ -108,7 +109,10 @@ func (f *file) document(root *yaml.Node) {
 		f.fault(root.Line, show(root)+" is not a mapping; allowed: blocks such as "+controlsBlock+":")
 		return
 	}
-	for _, name := range blocks() {
+	for key, content := range pairs(root) {
+		f.foreign(key, content)
+	}
+	for _, name := range blockNames {
 		f.topLevel(name, root)
 	}
 }

@@ -79,14 +79,13 @@ func names(block string) []string {
 	return names
 }
 
-// blocks returns our top-level keys.
-func blocks() []string {
-	var blocks []string
+// blockNames are our top-level keys.
+var blockNames = func() (names []string) {
 	for _, k := range keys {
 		block, _, _ := strings.Cut(k.block, ".")
-		if !slices.Contains(blocks, block) {
-			blocks = append(blocks, block)
+		if !slices.Contains(names, block) {
+			names = append(names, block)
 		}
 	}
-	return blocks
-}
+	return names
+}()

@@ -65,7 +65,7 @@ func (l Loader) problem() string {
 		return "LookupEnv and Environment are both set; set one"
 	}
 	for _, block := range l.HostBlocks {
-		if slices.Contains(blocks(), block) {
+		if slices.Contains(blockNames, block) {
 			return "HostBlocks has " + block + ", which is read here"
 		}
 	}

@@ -66,7 +66,7 @@ func (c *Config) advice(name string) string {
 	if meant := closest(rest, slices.Sorted(maps.Keys(near))); meant != "" {
 		return c.didYouMean(near[meant])
 	}
-	for _, block := range blocks() {
+	for _, block := range blockNames {
 		if strings.HasPrefix(rest, block+"_") {
 			return "allowed for " + block + ": the variables " + strings.Join(c.variablesOf(block), ", ")
 		}

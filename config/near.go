@@ -26,7 +26,11 @@ func distance(name, ours string) int {
 	if tooLong := len(ours) + len(ours)/2; len(name) > tooLong {
 		return tooLong
 	}
-	return edits(fold(name), ours)
+	folded := fold(name)
+	if missing := max(len(folded)-len(ours), len(ours)-len(folded)); missing > max(maxTypos, len(ours)/5+1) {
+		return missing // it is not near, however many letters more it differs in
+	}
+	return edits(folded, ours)
 }
 
 // fold returns a name without what people write or overlook: capitals, hyphens, white space and invisible characters.
@@ -37,6 +41,9 @@ func fold(name string) string {
 // visible returns a name without white space and characters that cannot be seen.
 func visible(name string) string {
 	return strings.Map(func(r rune) rune {
+		if r > ' ' && r < unicode.MaxASCII {
+			return r
+		}
 		if unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Variation_Selector,
 			unicode.Other_Default_Ignorable_Code_Point) {
 			return -1
@@ -48,7 +55,7 @@ func visible(name string) string {
 // shownName formats a misspelt name for an error: quoted if a character of it cannot be seen.
 func shownName(name string) string {
 	if visible(name) != name {
-		return strconv.Quote(shorten(name, maxShown))
+		return strconv.QuoteToASCII(shorten(name, maxShown))
 	}
 	return shown(name, maxShown)
 }
