@@ -38,21 +38,38 @@ func (e environment) get(name string) (value string, set bool) {
 func (c *Config) readEnvironment(from environment) []*Error {
 	var faults []*Error
 	for _, k := range keys {
-		if k.variable == "" {
-			continue
+		if k.variable != "" {
+			faults = append(faults, c.readVariable(k, from)...)
 		}
-		if text, set := from.get(c.variable(k)); set {
-			faults = append(faults, c.readVariable(k, text)...)
+	}
+	for _, name := range unusedNames {
+		if _, set := from.get(c.variableOf(name)); set {
+			c.sources[controlsBlock+"."+name] = source{variable: c.variableOf(name)}
 		}
 	}
 	return append(faults, c.misspelt(from)...)
 }
 
-func (c *Config) readVariable(k key, text string) []*Error {
-	from := source{variable: c.variable(k)}
-	c.sources[k.path()] = from
+// readVariable reads the variable of a key, or the one of its other name.
+func (c *Config) readVariable(k key, from environment) []*Error {
+	at := source{variable: c.variable(k)}
+	text, set := from.get(at.variable)
+	if other := c.variableOf(k.other); other != "" {
+		otherText, otherSet := from.get(other)
+		if set && otherSet {
+			at.variable, at.other = other, true
+			return []*Error{at.fault(k, "", "is the same setting as "+c.variable(k)+", which is also set; set one")}
+		}
+		if otherSet {
+			at, text, set = source{variable: other, other: true}, otherText, true
+		}
+	}
+	if !set {
+		return nil
+	}
+	c.sources[k.path()] = at
 	if invalid := k.kind.set(c, k.kind.fromVariable(text)); invalid != nil {
-		return []*Error{from.fault(k, invalid.value.show, invalid.problem+k.allows())}
+		return []*Error{at.fault(k, invalid.value.show, invalid.problem+k.allows())}
 	}
 	return nil
 }

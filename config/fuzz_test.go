@@ -31,6 +31,10 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("runtime_controls:\n  session_wall_clock_seconds: 60\n  warn_at: [0.5]\n  reserve_seconds: 0.5\n"))
 	f.Add([]byte(everySetting))
 	f.Add([]byte(everyStall))
+	f.Add([]byte(origin))
+	for _, test := range nobodyReads {
+		f.Add([]byte(test.text))
+	}
 	for _, test := range rejectedStall {
 		if len(test.text) < 1<<12 {
 			f.Add([]byte(test.text))

@@ -15,7 +15,7 @@ func (f *file) missing(block string, root *yaml.Node) {
 		name := nameOf(key)
 		switch {
 		case slices.Contains(f.hostBlocks, name) || mistaken(name) != "":
-		case slices.Contains(ours, name) && hasOurKeys(block+"."+name, content):
+		case slices.Contains(ours, canonical(block, name)) && hasOurKeys(block+"."+canonical(block, name), content):
 			f.fault(key.Line, fmt.Sprintf("%s stands at the top level; write it inside of %s:%s",
 				name, block, emptyBlockHint(block)))
 		case isMerge(key) && mergesIn(block, content, map[*yaml.Node]bool{}):

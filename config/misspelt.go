@@ -26,13 +26,19 @@ func (c *Config) misspelt(from environment) []*Error {
 	return faults
 }
 
-// variables returns the names of all variables.
+// variables returns the names of all variables, and of those that are not used.
 func (c *Config) variables() []string {
 	var names []string
 	for _, k := range keys {
 		if k.variable != "" {
 			names = append(names, c.variable(k))
 		}
+		if k.other != "" {
+			names = append(names, c.variableOf(k.other))
+		}
+	}
+	for _, name := range unusedNames {
+		names = append(names, c.variableOf(name))
 	}
 	return names
 }
@@ -43,6 +49,9 @@ func isOneOf(name string, ours []string) bool {
 		return name == our || runtime.GOOS == "windows" && strings.EqualFold(name, our)
 	})
 }
+
+// maxVariableTypos is less than closest allows: hosts have variables with long names and common words.
+const maxVariableTypos = 4
 
 // ofServices matches what Kubernetes and Docker set for a service or a container that is called watchdog.
 var ofServices = regexp.MustCompile(`(^|_)(service_host|service_port|port)(_|$)`)
@@ -63,7 +72,8 @@ func (c *Config) advice(name string) string {
 			near[spelling] = k
 		}
 	}
-	if meant := closest(rest, slices.Sorted(maps.Keys(near))); meant != "" {
+	meant := closest(rest, slices.Sorted(maps.Keys(near)))
+	if meant != "" && distance(rest, meant) <= maxVariableTypos {
 		return c.didYouMean(near[meant])
 	}
 	for _, block := range blockNames {
@@ -121,6 +131,9 @@ func spellings(k key) []string {
 	if k.variable != "" {
 		own := suffix(k)
 		names = append(names, own, unitEnding.ReplaceAllString(own, ""), block+"_"+own)
+	}
+	if k.other != "" {
+		names = append(names, k.other, unitEnding.ReplaceAllString(k.other, ""))
 	}
 	if !k.common && strings.Contains(k.name, "_") {
 		names = append(names, k.name)
