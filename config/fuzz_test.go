@@ -117,6 +117,26 @@ func requireSensible(t *testing.T, faults []*config.Error) {
 	}
 }
 
+// FuzzVariableName checks that no name of a variable panics, and that an error names a place and never the value.
+func FuzzVariableName(f *testing.F) {
+	for _, name := range []string{"SWEEP_INTERVAL_MS", "WARN_AT\u200b", "STALL_", "\xff", "PORT", "warn-at", "ENABLE"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		const canary = "canary-5f2c"
+		if c, _ := config.Load("", environment(variables{"WATCHDOG_" + name: canary})); c == nil {
+			return // a variable of ours
+		}
+		variable := "WATCHDOG_" + name + "=" + canary
+		_, err := config.Loader{Environment: []string{variable}}.Load("")
+		if err == nil {
+			return
+		}
+		require.NotContains(t, err.Error(), canary)
+		require.NotEmpty(t, only(t, err).Variable)
+	})
+}
+
 // FuzzSeconds compares the parsing of numbers with exact arithmetic.
 func FuzzSeconds(f *testing.F) {
 	for _, text := range []string{

@@ -351,7 +351,7 @@ func TestErrorsCut(t *testing.T) {
 
 	_, err = config.Parse(file, lines(10_000), environment(map[string]string{"WATCHDOG_WARN_AT": "80"}))
 	cut := faults(t, err)
-	require.Equal(t, 21, len(cut))
+	require.Len(t, cut, 21)
 	require.Equal(t, "limits.yaml:22: here and after it are 9981 more errors, which are not listed", cut[20].Error())
 	require.Less(t, len(err.Error()), 20_000)
 
