@@ -20,9 +20,9 @@ func (f *file) block(name string, content *yaml.Node) {
 	case content.Style&yaml.TaggedStyle != 0:
 		f.blockFault(name, content.Line, content, "has a tag; write the block without it")
 	default:
-		lines := map[string]int{}
+		before := map[string]*yaml.Node{}
 		for key, v := range pairs(content) {
-			f.entry(name, key, v, lines)
+			f.entry(name, key, v, before)
 		}
 	}
 }
@@ -35,24 +35,35 @@ func (f *file) blockFault(block string, line int, content *yaml.Node, problem st
 	f.faults = append(f.faults, &Error{File: f.name, Line: line, Key: block, Value: repeated, Problem: problem})
 }
 
-// entry reads one key of a block. Lines has the lines of the keys before it.
-func (f *file) entry(block string, node, content *yaml.Node, lines map[string]int) {
-	name := nameOf(node)
-	if !slices.Contains(names(block), name) {
+// entry reads one key of a block. Before has the keys before it.
+func (f *file) entry(block string, node, content *yaml.Node, before map[string]*yaml.Node) {
+	name := canonical(block, nameOf(node))
+	if !slices.Contains(names(block), name) && !isUnused(block, name) {
 		f.unknown(block, node, content)
 		return
 	}
 	path := block + "." + name
-	if line, twice := lines[name]; twice {
-		f.blockFault(path, node.Line, content, fmt.Sprintf("is a second value; the first is in line %d; write one", line))
+	if first, twice := before[name]; twice {
+		f.blockFault(block+"."+node.Value, node.Line, content, secondValue(first, node))
 		return
 	}
-	lines[name] = node.Line
-	if k, known := keyAt(path); known {
+	before[name] = node
+	k, known := keyAt(path)
+	switch {
+	case known:
 		f.setting(k, node, content)
-	} else {
+	case !isUnused(block, name):
 		f.block(path, content)
+	case !isNull(content):
+		f.config.sources[path] = source{file: f.name, line: node.Line}
 	}
+}
+
+func secondValue(first, second *yaml.Node) string {
+	if first.Value == second.Value {
+		return fmt.Sprintf("is a second value; the first is in line %d; write one", first.Line)
+	}
+	return fmt.Sprintf("is a second value: %s in line %d is the same setting; write one", first.Value, first.Line)
 }
 
 // setting reads the value of a key.
@@ -60,11 +71,11 @@ func (f *file) setting(k key, node, content *yaml.Node) {
 	if isNull(content) {
 		return
 	}
-	from := source{file: f.name, line: node.Line}
+	from := source{file: f.name, line: node.Line, other: node.Value == k.other}
 	f.config.sources[k.path()] = from
 	v := fromNode(content)
 	if k.secret {
-		v = v.masked()
+		v = v.masked(content)
 	}
 	if invalid := k.kind.set(f.config, v); invalid != nil {
 		from.line = invalid.value.line
@@ -77,7 +88,7 @@ func (f *file) unknown(block string, node, content *yaml.Node) {
 	fault := &Error{File: f.name, Line: node.Line, Key: block, Value: show(node)}
 	f.faults = append(f.faults, fault)
 	name, known := nameOf(node), names(block)
-	meant := closest(name, known)
+	meant := closest(name, accepted(block))
 	switch {
 	case isMerge(node):
 		fault.Problem = "is a merge key; write the keys themselves;"
@@ -86,11 +97,27 @@ func (f *file) unknown(block string, node, content *yaml.Node) {
 	default:
 		fault.Key, fault.Value = block+"."+shown(name, maxShown), shownValue(block, meant, content)
 		fault.Problem = "stands under an unknown key;"
+		if meant == "" {
+			meant = elsewhere(name)
+		}
 		if meant != "" {
 			fault.Problem += " did you mean " + meant + "?"
 		}
 	}
 	fault.Problem += " allowed: the keys " + strings.Join(known, ", ")
+}
+
+// elsewhere returns where a name belongs that stands in another block of ours, or "".
+func elsewhere(name string) string {
+	if slices.Contains(blockNames, name) {
+		return name + ": at the top level"
+	}
+	for _, k := range keys {
+		if k.name == name && !k.common {
+			return k.path()
+		}
+	}
+	return ""
 }
 
 // shownValue returns the value of an unknown key for its error. It hides what may be the value of a secret key.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"time"
@@ -29,22 +28,16 @@ type Config struct {
 	Sweep sweep.Config
 
 	unusedProbe stall.Probe       // the probe's settings, until a command is read
+	prefix      string            // of the variables, if it is not the default one
 	sources     map[string]source // by key path; a missing key has its default
 }
 
 // Load reads the limits from the YAML file at path and then from the environment, which overrides the file. An empty
-// path means no file. Load reports all errors together, each as an [*Error], those of the file first, in the order of
-// its lines. If it cannot read the file it wraps the error of the operating system, such as [os.ErrNotExist]. With an
-// error it returns no Config.
+// path means no file. Load reports the errors together, each as an [*Error], those of the file first, in the order of
+// its lines; after twenty it only counts them. If it cannot read the file it wraps the error of the operating system,
+// such as [os.ErrNotExist]. With an error it returns no Config. A [Loader] has more choices.
 func Load(path string, environment Lookup) (*Config, error) {
-	if path == "" {
-		return Parse("", nil, environment)
-	}
-	text, err := readFile(path)
-	if err != nil {
-		return nil, fmt.Errorf("load limits: %w", err)
-	}
-	return Parse(path, text, environment)
+	return Loader{LookupEnv: environment}.Load(path)
 }
 
 // maxText limits what Load reads. No file of limits is larger.
@@ -69,14 +62,5 @@ type Tick struct {
 
 // Parse is [Load] for a text in memory; name is the name of the file in errors and sources.
 func Parse(name string, text []byte, environment Lookup) (*Config, error) {
-	c := &Config{sources: map[string]source{}}
-	faults := append(c.readText(name, text), c.readEnvironment(environment)...)
-	if len(faults) == 0 {
-		faults = c.check()
-	}
-	if len(faults) > 0 {
-		return nil, join(faults)
-	}
-	c.adoptProbe()
-	return c, nil
+	return Loader{LookupEnv: environment}.Parse(name, text)
 }

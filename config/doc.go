@@ -15,14 +15,16 @@
 //	sweep:
 //	  stalled_threshold: 10m
 //
-// The file may be the host's own: package config ignores other blocks at its top level. In runtime_controls, stall and
-// sweep an unknown key is an error. [Load] reads a file, [Parse] a text in memory.
+// The file may be the host's own: package config ignores other blocks at its top level, unless one has a name close to
+// ours, is in our style, or has a stall block that nothing reads. In runtime_controls, stall and sweep an unknown key
+// is an error. [Load] reads a file, [Parse] a text in memory.
 //
 // # The environment
 //
 // Each key but the sets of events, the command of a probe and the patterns has a variable, such as
-// WATCHDOG_SESSION_WALL_CLOCK_SECONDS. It overrides the file, and the same rules apply. The host chooses where
-// variables come from: see [Lookup] and [NoEnvironment].
+// WATCHDOG_SESSION_WALL_CLOCK_SECONDS. It overrides the file, and the same rules apply; a blank one is not set. A
+// misspelt variable of the process is an error. The host chooses where variables come from and how their names begin:
+// see [Lookup], [NoEnvironment] and [Loader].
 //
 // # The limits in force
 //
@@ -37,5 +39,5 @@
 // # What it does not do
 //
 // It does not watch files for changes, look for files in well-known places, expand variables in values, or read
-// variables that it does not know.
+// variables of the host.
 package config

@@ -85,8 +85,12 @@ func (c *Config) unused(k key, own source) string {
 	return "can never take effect: " + strings.Join(off, " and ")
 }
 
-// unreachable returns why a limit can never be exceeded: another limit, at most as long, ends the run first.
+// unreachable returns why a limit can never be exceeded: another limit, at most as long, ends the run first. Under its
+// other name a limit may be as long: a file of the system that has that name is read as it is.
 func (c *Config) unreachable(k key, own source) string {
+	if own.other {
+		return ""
+	}
 	for _, path := range k.within {
 		outer, _ := keyAt(path)
 		from := c.sources[path]

@@ -8,8 +8,8 @@ import (
 	"unicode"
 )
 
-// An Error is one error in a file or a variable. [Load] and [Parse] join all of them. Its text has the place, the key,
-// the value and what is allowed.
+// An Error is one error in a file or a variable. [Load] and [Parse] join the first twenty, and one that counts the
+// others. Its text has the place, the key, the value and what is allowed.
 type Error struct {
 	// File and Line are the place in a file. Line is 0 for an error of the whole file.
 	File string
@@ -57,12 +57,28 @@ func position(file string, line int) string {
 	}
 }
 
+// maxErrors is how many errors are listed. More are rarely read: they have one cause, such as a wrong file.
+const maxErrors = 20
+
 func join(faults []*Error) error {
-	errs := make([]error, len(faults))
-	for i, fault := range faults {
-		errs[i] = fault
+	var errs []error
+	for _, fault := range cut(faults) {
+		errs = append(errs, fault)
 	}
 	return errors.Join(errs...)
+}
+
+// cut replaces the errors after the first twenty by one that counts them, at the place of the first of them.
+func cut(faults []*Error) []*Error {
+	if len(faults) <= maxErrors {
+		return faults
+	}
+	first, problem := faults[maxErrors], "here is 1 more error, which is not listed"
+	if more := len(faults) - maxErrors; more > 1 {
+		problem = fmt.Sprintf("here and after it are %d more errors, which are not listed", more)
+	}
+	last := &Error{File: first.File, Line: first.Line, Variable: first.Variable, Problem: problem}
+	return append(faults[:maxErrors:maxErrors], last)
 }
 
 // maxShown is how many characters of a wrong value an error shows.

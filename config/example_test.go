@@ -71,6 +71,14 @@ func ExampleParse_errors() {
 	// limits.yaml:2: runtime_controls.from_first_sign: yes is neither true nor false; allowed: true or false
 }
 
+func ExampleLoader() {
+	loader := config.Loader{Prefix: "AGENT_", Environment: []string{"AGENT_IDLE_TIMEOUT_SECOND=300"}}
+	_, err := loader.Load("")
+	fmt.Println(err)
+	// Output:
+	// environment AGENT_IDLE_TIMEOUT_SECOND: is not a variable that is read; did you mean AGENT_IDLE_TIMEOUT_SECONDS?
+}
+
 func ExampleConfig_stall() {
 	const text = `
 stall:

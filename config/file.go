@@ -12,8 +12,8 @@ import (
 )
 
 // readText reads the settings of a YAML text and returns its errors in the order of the lines.
-func (c *Config) readText(name string, text []byte) []*Error {
-	f := &file{name: name, config: c}
+func (c *Config) readText(name string, text []byte, hostBlocks []string) []*Error {
+	f := &file{name: name, config: c, hostBlocks: hostBlocks, stalls: map[*yaml.Node]int{}}
 	if f.readable(text) {
 		f.read(text)
 	}
@@ -23,9 +23,11 @@ func (c *Config) readText(name string, text []byte) []*Error {
 
 // A file is one text while it is parsed.
 type file struct {
-	name   string
-	config *Config
-	faults []*Error
+	name       string
+	config     *Config
+	hostBlocks []string
+	stalls     map[*yaml.Node]int // see lineOfStall
+	faults     []*Error
 }
 
 func (f *file) fault(line int, problem string) {
@@ -82,17 +84,23 @@ const maxReason = 120
 
 func (f *file) parserError(err error) {
 	fault := &Error{File: f.name, Problem: "broken YAML: " + shown(err.Error(), maxReason), Err: err}
-	var at *yaml.LoadError
-	if errors.As(err, &at) {
-		fault.Line, fault.Problem = at.Mark.Line, "broken YAML: "+shown(at.Message, maxReason)
-		if at.ContextMsg != "" && at.ContextMark.Line != at.Mark.Line {
-			fault.Problem += fmt.Sprintf(" %s that began in line %d", at.ContextMsg, at.ContextMark.Line)
-		}
-	}
 	f.faults = append(f.faults, fault)
+	var at *yaml.LoadError
+	if !errors.As(err, &at) {
+		return
+	}
+	fault.Line, fault.Problem = at.Mark.Line, "broken YAML: "+shown(at.Message, maxReason)
+	if strings.HasPrefix(at.Message, "unknown anchor ") {
+		fault.Problem = "broken YAML: an alias of an unknown anchor; write a text that begins with * in quotes"
+		fault.Err = nil // it has the name, which may be a secret argument
+		return
+	}
+	if at.ContextMsg != "" && at.ContextMark.Line != at.Mark.Line {
+		fault.Problem += fmt.Sprintf(" %s that began in line %d", at.ContextMsg, at.ContextMark.Line)
+	}
 }
 
-// document reads our blocks and ignores the others.
+// document reads our blocks, and checks the others for what was meant to be ours.
 func (f *file) document(root *yaml.Node) {
 	if isNull(root) {
 		return
@@ -101,7 +109,10 @@ func (f *file) document(root *yaml.Node) {
 		f.fault(root.Line, show(root)+" is not a mapping; allowed: blocks such as "+controlsBlock+":")
 		return
 	}
-	for _, name := range blocks() {
+	for key, content := range pairs(root) {
+		f.foreign(key, content)
+	}
+	for _, name := range blockNames {
 		f.topLevel(name, root)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/big"
 	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,6 +31,10 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("runtime_controls:\n  session_wall_clock_seconds: 60\n  warn_at: [0.5]\n  reserve_seconds: 0.5\n"))
 	f.Add([]byte(everySetting))
 	f.Add([]byte(everyStall))
+	f.Add([]byte(origin))
+	for _, test := range nobodyReads {
+		f.Add([]byte(test.text))
+	}
 	for _, test := range rejectedStall {
 		if len(test.text) < 1<<12 {
 			f.Add([]byte(test.text))
@@ -112,6 +117,26 @@ func requireSensible(t *testing.T, faults []*config.Error) {
 	}
 }
 
+// FuzzVariableName checks that no name of a variable panics, and that an error names a place and never the value.
+func FuzzVariableName(f *testing.F) {
+	for _, name := range []string{"SWEEP_INTERVAL_MS", "WARN_AT\u200b", "STALL_", "\xff", "PORT", "warn-at", "ENABLE"} {
+		f.Add(name)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		const canary = "canary-5f2c"
+		if c, _ := config.Load("", environment(variables{"WATCHDOG_" + name: canary})); c == nil {
+			return // a variable of ours
+		}
+		variable := "WATCHDOG_" + name + "=" + canary
+		_, err := config.Loader{Environment: []string{variable}}.Load("")
+		if err == nil {
+			return
+		}
+		require.NotContains(t, err.Error(), canary)
+		require.NotEmpty(t, only(t, err).Variable)
+	})
+}
+
 // FuzzSeconds compares the parsing of numbers with exact arithmetic.
 func FuzzSeconds(f *testing.F) {
 	for _, text := range []string{
@@ -122,6 +147,10 @@ func FuzzSeconds(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		c, err := config.Load("", environment(map[string]string{"WATCHDOG_SESSION_WALL_CLOCK_SECONDS": text}))
+		if strings.TrimSpace(text) == "" { // not set
+			require.NoError(t, err)
+			return
+		}
 		want, ok := naiveSeconds(text)
 		require.Equal(t, ok, err == nil, "%q: %v", text, err)
 		if ok {
@@ -161,6 +190,10 @@ func FuzzLength(f *testing.F) {
 		c, err := config.Load("", environment(variables{"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": text}))
 		if err != nil {
 			require.Nil(t, c)
+			return
+		}
+		if strings.TrimSpace(text) == "" { // not set
+			require.Zero(t, c.Stall.NoOutput)
 			return
 		}
 		want, err := time.ParseDuration(text)

@@ -14,6 +14,7 @@ var keys = slices.Concat(controlKeys, stallKeys, sweepKeys)
 type key struct {
 	block    string   // the block in the file, or the path of an inner block
 	name     string   // the name in the block
+	other    string   // another name of the key, and of its variable
 	variable string   // the environment variable, if there is one
 	allowed  string   // describes the allowed values
 	needs    []string // paths of settings, one of which must be on for an effect
@@ -79,14 +80,13 @@ func names(block string) []string {
 	return names
 }
 
-// blocks returns our top-level keys.
-func blocks() []string {
-	var blocks []string
+// blockNames are our top-level keys.
+var blockNames = func() (names []string) {
 	for _, k := range keys {
 		block, _, _ := strings.Cut(k.block, ".")
-		if !slices.Contains(blocks, block) {
-			blocks = append(blocks, block)
+		if !slices.Contains(names, block) {
+			names = append(names, block)
 		}
 	}
-	return blocks
-}
+	return names
+}()

@@ -61,17 +61,20 @@ var controlKeys = []key{
 	},
 	{
 		block: controlsBlock, name: "safety_timeout_seconds", variable: "WATCHDOG_SAFETY_TIMEOUT_SECONDS",
+		other:   "generation_safety_timeout_seconds",
 		allowed: allowedTimeout,
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.Safety }},
 	},
 	{
 		block: controlsBlock, name: "no_progress_timeout_seconds", variable: "WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS",
+		other:   "generation_no_progress_timeout_seconds",
 		within:  []string{wallClockPath, safetyPath},
 		allowed: allowedTimeout,
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.NoProgress }},
 	},
 	{
 		block: controlsBlock, name: "idle_timeout_seconds", variable: "WATCHDOG_IDLE_TIMEOUT_SECONDS",
+		other:   "generation_idle_timeout_seconds",
 		within:  []string{wallClockPath, safetyPath, noProgressPath},
 		allowed: allowedTimeout,
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.Idle }},

@@ -22,20 +22,20 @@ type Setting struct {
 	Source string
 }
 
-// Limits returns every setting, in the order of docs/configuration.md. A limit that the host changed after Load has its
-// new value and its old source.
+// Limits returns every setting, in the order of docs/configuration.md, and then those that were set and are not used. A
+// limit that the host changed after Load has its new value and its old source.
 func (c *Config) Limits() []Setting {
 	settings := make([]Setting, len(keys))
 	for i, k := range keys {
 		settings[i] = Setting{
 			Key:      k.path(),
-			Variable: k.variable,
+			Variable: c.variable(k),
 			Allowed:  k.allowed,
 			Value:    k.kind.show(c),
 			Source:   c.sources[k.path()].String(),
 		}
 	}
-	return settings
+	return append(settings, c.unusedSettings()...)
 }
 
 // String returns one line for each limit, with its value and its source.

@@ -1,6 +1,10 @@
 package config
 
-import "strings"
+import (
+	"strconv"
+	"strings"
+	"unicode"
+)
 
 // maxTypos is the distance up to which a name is taken for a mistyped one of ours.
 const maxTypos = 2
@@ -17,12 +21,43 @@ func closest(name string, candidates []string) string {
 	return best
 }
 
-// distance counts the letters in which a name differs from ours, ignoring case and hyphens.
+// distance counts the letters in which a name differs from ours, apart from case and hyphens.
 func distance(name, ours string) int {
 	if tooLong := len(ours) + len(ours)/2; len(name) > tooLong {
 		return tooLong
 	}
-	return edits(strings.ReplaceAll(strings.ToLower(name), "-", "_"), ours)
+	folded := fold(name)
+	if missing := max(len(folded)-len(ours), len(ours)-len(folded)); missing > max(maxTypos, len(ours)/5+1) {
+		return missing // it is not near, however many letters more it differs in
+	}
+	return edits(folded, ours)
+}
+
+// fold returns a name without what people write or overlook: capitals, hyphens, white space and invisible characters.
+func fold(name string) string {
+	return strings.ReplaceAll(strings.ToLower(visible(name)), "-", "_")
+}
+
+// visible returns a name without white space and characters that cannot be seen.
+func visible(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r > ' ' && r < unicode.MaxASCII {
+			return r
+		}
+		if unicode.IsSpace(r) || unicode.In(r, unicode.Cf, unicode.Variation_Selector,
+			unicode.Other_Default_Ignorable_Code_Point) {
+			return -1
+		}
+		return r
+	}, name)
+}
+
+// shownName formats a misspelt name for an error: quoted if a character of it cannot be seen.
+func shownName(name string) string {
+	if visible(name) != name {
+		return strconv.QuoteToASCII(shorten(name, maxShown))
+	}
+	return shown(name, maxShown)
 }
 
 // edits counts the letters to insert, delete or replace to turn one word into the other.

@@ -341,6 +341,24 @@ func TestErrorsTogether(t *testing.T) {
 	require.Equal(t, []int{2, 3, 4, 5, 6, 0, 0}, lines)
 }
 
+// TestErrorsCut expects twenty errors and one that counts the others.
+func TestErrorsCut(t *testing.T) {
+	lines := func(count int) []byte {
+		return []byte("runtime_controls:\n" + strings.Repeat("  budget: 1\n", count))
+	}
+	_, err := config.Parse(file, lines(20), config.NoEnvironment)
+	require.Len(t, faults(t, err), 20)
+
+	_, err = config.Parse(file, lines(10_000), environment(map[string]string{"WATCHDOG_WARN_AT": "80"}))
+	cut := faults(t, err)
+	require.Len(t, cut, 21)
+	require.Equal(t, "limits.yaml:22: here and after it are 9981 more errors, which are not listed", cut[20].Error())
+	require.Less(t, len(err.Error()), 20_000)
+
+	_, err = config.Parse(file, lines(20), environment(map[string]string{"WATCHDOG_WARN_AT": "80"}))
+	require.EqualError(t, faults(t, err)[20], "environment WATCHDOG_WARN_AT: here is 1 more error, which is not listed")
+}
+
 // TestInvalidBudget finds the error of Budget.Validate in the chain.
 func TestInvalidBudget(t *testing.T) {
 	_, err := config.Parse(file, []byte("runtime_controls: {reserve_seconds: 14401}"), config.NoEnvironment)

@@ -10,6 +10,7 @@ type source struct {
 	file     string
 	line     int
 	variable string
+	other    bool // under the key's other name
 }
 
 // String describes the source.
@@ -34,7 +35,11 @@ func (s source) switchedOff(path string) string {
 
 // fault returns an error about the key's value from this source.
 func (s source) fault(k key, value, problem string) *Error {
-	return &Error{File: s.file, Line: s.line, Variable: s.variable, Key: k.path(), Value: value, Problem: problem}
+	path := k.path()
+	if s.other {
+		path = k.block + "." + k.other
+	}
+	return &Error{File: s.file, Line: s.line, Variable: s.variable, Key: path, Value: value, Problem: problem}
 }
 
 // origins lists the source of every setting that is not the default.

@@ -83,17 +83,18 @@ const hidden = "…"
 
 // mask returns a node's form in errors if its text may be a secret.
 func mask(node *yaml.Node) string {
-	if node.Kind == yaml.ScalarNode {
+	switch node.Kind {
+	case yaml.ScalarNode:
 		return hidden
+	case yaml.AliasNode: // its name may be an argument that begins with an asterisk
+		return "*" + hidden
 	}
 	return show(node)
 }
 
 // masked returns the value without its text in errors; they name an item by its number.
-func (v value) masked() value {
-	if v.text != "" {
-		v.show = hidden
-	}
+func (v value) masked(node *yaml.Node) value {
+	v.show = mask(node)
 	v.items = slices.Clone(v.items)
 	for i := range v.items {
 		v.items[i].show = fmt.Sprintf("item %d", i+1)

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -63,7 +62,7 @@ func parse(args []string) (options, error) {
 	case o.once && o.http != "":
 		return o, errors.New("-http serves while the sweeper runs; leave out -once")
 	}
-	limits, err := config.Load(o.file, os.LookupEnv)
+	limits, err := config.Load(o.file, nil)
 	if err != nil {
 		return o, err
 	}

@@ -1,0 +1,96 @@
+package config
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A Loader is [Load] and [Parse] for a host with names of its own. The zero value reads as they do with a nil Lookup.
+type Loader struct {
+	// Prefix begins the name of every variable, such as OUROBOROS_. Empty means WATCHDOG_. Variables with another
+	// prefix are not read.
+	Prefix string
+	// Environment lists the variables, as [os.Environ] does. Nil means those of the process. A variable that is not
+	// one of ours but close to one is an error.
+	Environment []string
+	// LookupEnv finds the variables in place of Environment. It cannot list them, so a misspelt one goes unseen.
+	LookupEnv Lookup
+	// HostBlocks names blocks of the file that only the host reads, such as steps or watchdog. They are not searched
+	// for what was meant to be ours.
+	HostBlocks []string
+}
+
+// Load is the function [Load] with the Loader's names. It wraps [watchdog.ErrInvalid] if a field is wrong.
+func (l Loader) Load(path string) (*Config, error) {
+	if path == "" {
+		return l.Parse("", nil)
+	}
+	text, err := readFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("load limits: %w", err)
+	}
+	return l.Parse(path, text)
+}
+
+// Parse is the function [Parse] with the Loader's names. It wraps [watchdog.ErrInvalid] if a field is wrong.
+func (l Loader) Parse(name string, text []byte) (*Config, error) {
+	if problem := l.problem(); problem != "" {
+		return nil, fmt.Errorf("load limits: %w: %s", watchdog.ErrInvalid, problem)
+	}
+	c := &Config{prefix: l.Prefix, sources: map[string]source{}}
+	faults := append(c.readText(name, text, l.HostBlocks), c.readEnvironment(l.environment())...)
+	if len(faults) == 0 {
+		faults = c.check()
+	}
+	if len(faults) > 0 {
+		return nil, join(faults)
+	}
+	c.adoptProbe()
+	return c, nil
+}
+
+// prefixOfVariables requires the underscore: without it, the first word of a variable would begin in the prefix.
+var prefixOfVariables = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*_$`)
+
+// problem returns which field is wrong.
+func (l Loader) problem() string {
+	if l.Prefix != "" && !prefixOfVariables.MatchString(l.Prefix) {
+		return "Prefix " + shown(l.Prefix, maxShown) + " is not letters, digits and underscores with an underscore at the end"
+	}
+	if l.LookupEnv != nil && l.Environment != nil {
+		return "LookupEnv and Environment are both set; set one"
+	}
+	for _, block := range l.HostBlocks {
+		if slices.Contains(blockNames, block) {
+			return "HostBlocks has " + block + ", which is read here"
+		}
+	}
+	return ""
+}
+
+func (l Loader) environment() environment {
+	switch {
+	case l.LookupEnv != nil:
+		return environment{lookup: l.LookupEnv}
+	case l.Environment == nil:
+		return ofProcess()
+	}
+	variables := map[string]string{}
+	var names []string
+	for _, variable := range l.Environment {
+		name, value, _ := strings.Cut(variable, "=")
+		if _, twice := variables[name]; !twice { // the first counts, as in os.LookupEnv
+			variables[name] = value
+			names = append(names, name)
+		}
+	}
+	lookup := func(name string) (string, bool) {
+		value, set := variables[name]
+		return value, set
+	}
+	return environment{lookup, names}
+}

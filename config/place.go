@@ -1,0 +1,155 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// otherNames are what people call our blocks, and which of them they mean.
+var otherNames = map[string]string{
+	"sentinel": stallBlock,
+	"sweeper":  sweepBlock,
+	"watchdog": strings.Join([]string{controlsBlock, stallBlock}, ", ") + " or " + sweepBlock,
+}
+
+// The blocks of a workflow that have stall blocks inside.
+const (
+	stepsBlock    = "steps"
+	defaultsBlock = "defaults"
+	checkBlock    = "completion_check"
+)
+
+// foreign checks a block that is not ours for what was meant to be.
+func (f *file) foreign(key, content *yaml.Node) {
+	name := nameOf(key)
+	switch {
+	case slices.Contains(blockNames, name) || slices.Contains(f.hostBlocks, name):
+	case mistaken(name) != "":
+		f.fault(key.Line, "unknown block "+shownName(name)+mistaken(name))
+	case name == stepsBlock:
+		f.steps(name, content, map[*yaml.Node]bool{})
+	case name == defaultsBlock || name == checkBlock:
+		f.stallIn(name, content)
+	}
+}
+
+// mistaken returns why the name of a block is a mistake, whatever is in the block and beside it, or "".
+func mistaken(name string) string {
+	folded := fold(name)
+	if slices.Contains(blockNames, folded) && visible(name) != name {
+		return fmt.Sprintf(": it has a character that cannot be seen, %U; write %s", invisible(name), folded)
+	}
+	for other, meant := range otherNames {
+		if distance(name, other) <= 1 {
+			return ", which nothing reads; did you mean " + meant + "?" + hostBlockHint(name)
+		}
+	}
+	return ""
+}
+
+// invisible returns the first character of a name that cannot be seen.
+func invisible(name string) rune {
+	i := strings.IndexFunc(name, func(r rune) bool { return visible(string(r)) == "" })
+	return []rune(name[i:])[0]
+}
+
+func hostBlockHint(name string) string {
+	return " (if only the host reads it, add " + shownName(name) + " to HostBlocks of the config.Loader)"
+}
+
+// steps checks the steps of a workflow, by name or in a list. A set of steps can be merged in many times: it is checked
+// once.
+func (f *file) steps(path string, content *yaml.Node, seen map[*yaml.Node]bool) {
+	content = resolved(content)
+	if seen[content] {
+		return
+	}
+	seen[content] = true
+	if content.Kind == yaml.SequenceNode {
+		for i, step := range content.Content {
+			f.step(fmt.Sprintf("%s[%d]", path, i), step)
+		}
+		return
+	}
+	for key, step := range pairs(content) {
+		switch {
+		case !isMerge(key):
+			f.step(path+"."+shownName(key.Value), step)
+		case step.Kind == yaml.SequenceNode:
+			for _, merged := range step.Content {
+				f.steps(path, merged, seen)
+			}
+		default:
+			f.steps(path, step, seen)
+		}
+	}
+}
+
+func (f *file) step(path string, step *yaml.Node) {
+	f.stallIn(path, step)
+	for key, content := range pairs(resolved(step)) {
+		if nameOf(key) == checkBlock {
+			f.stallIn(path+"."+checkBlock, content)
+		}
+	}
+}
+
+// stallIn reports a stall block inside of a step or the like.
+func (f *file) stallIn(path string, content *yaml.Node) {
+	if line := lineOfStall(content, f.stalls); line > 0 {
+		f.faults = append(f.faults, &Error{
+			File: f.name, Line: line, Key: path + "." + stallBlock,
+			Problem: "nothing reads a stall block here; write stall: at the top level" +
+				" (if only the host reads it, add its top-level block to HostBlocks of the config.Loader)",
+		})
+	}
+}
+
+// lineOfStall returns the line of a stall block in a mapping or in what it merges, or 0. Found has the lines that are
+// known: a mapping can be merged in many times, and into itself.
+func lineOfStall(content *yaml.Node, found map[*yaml.Node]int) (line int) {
+	if line, known := found[content]; known {
+		return line
+	}
+	found[content] = 0
+	defer func() { found[content] = line }()
+	switch content.Kind {
+	case yaml.AliasNode:
+		return lineOfStall(content.Alias, found)
+	case yaml.MappingNode:
+		for key, inner := range pairs(content) {
+			if fold(nameOf(key)) == stallBlock && !isNull(inner) {
+				return key.Line
+			}
+		}
+		for key, merged := range pairs(content) {
+			if isMerge(key) {
+				return lineOfMerged(merged, found)
+			}
+		}
+	}
+	return 0
+}
+
+func lineOfMerged(merged *yaml.Node, found map[*yaml.Node]int) int {
+	if merged.Kind != yaml.SequenceNode {
+		return lineOfStall(merged, found)
+	}
+	for _, each := range merged.Content {
+		if line := lineOfStall(each, found); line > 0 {
+			return line
+		}
+	}
+	return 0
+}
+
+// resolved returns the node that an alias stands for.
+func resolved(node *yaml.Node) *yaml.Node {
+	if node.Kind == yaml.AliasNode {
+		return node.Alias
+	}
+	return node
+}
