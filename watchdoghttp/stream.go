@@ -9,10 +9,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// smallBody is the length up to which a request's body is not watched as it is sent, where the request has a copy of it
-// in memory: it is gone in an instant, and sends itself in one packet with the header if it is left as it is.
-const smallBody = 1 << 20
-
 // A stream is one HTTP exchange, and the body of its response. Its silence has tripped or is over by the end; each
 // of these ends the request's context, which is what lets go of the connection.
 type stream struct {
@@ -30,9 +26,7 @@ func (s *stream) roundTrip(base http.RoundTripper, req *http.Request) (*http.Res
 	ctx, cancel := context.WithCancelCause(req.Context())
 	s.cancel = cancel
 	sent := req.WithContext(ctx)
-	if req.Body != nil && req.Body != http.NoBody && !(req.GetBody != nil && req.ContentLength <= smallBody) {
-		sent.Body = &sentBody{req.Body, s}
-	}
+	s.watchUpload(sent)
 	s.watch(s.end)
 	resp, err := base.RoundTrip(sent)
 	switch {
@@ -128,19 +122,6 @@ func (u *upgraded) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return http.ErrNotSupported
-}
-
-// sentBody is the body of the request.
-type sentBody struct {
-	io.ReadCloser
-	stream *stream
-}
-
-// Read implements [io.Reader].
-func (b *sentBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.stream.sent(n)
-	return n, err
 }
 
 // sent is a sign of life from this side.
