@@ -25,7 +25,7 @@ type silence struct {
 	asleep   atomic.Bool  // nobody will fire; whoever makes it false sets the timer
 	timer    *time.Timer
 	onTrip   func(*SilenceError)
-	answered bool          // written while nobody waits
+	answered atomic.Bool   // set while nobody waits, so that whoever ends a wait has read what it waited for
 	err      *SilenceError // written before since is tripped
 }
 
@@ -114,7 +114,7 @@ func (s *silence) wait(since int64) bool {
 		s.timer.Reset(s.limit - quiet + 1)
 		return true
 	}
-	s.err = &SilenceError{Host: s.host, Answered: s.answered, Limit: s.limit, Elapsed: quiet}
+	s.err = &SilenceError{Host: s.host, Answered: s.answered.Load(), Limit: s.limit, Elapsed: quiet}
 	if !s.since.CompareAndSwap(since, tripped) {
 		return false
 	}

@@ -53,7 +53,8 @@ func (s *stream) deliver(resp *http.Response) {
 		s.finish()
 		return
 	}
-	s.body, s.answered = resp.Body, true
+	s.body = resp.Body
+	s.answered.Store(true)
 	resp.Body = s
 	if writer, ok := s.body.(io.Writer); ok {
 		resp.Body = &upgraded{s, writer}
