@@ -24,10 +24,11 @@ func TestAnsweredRace(t *testing.T) {
 func answerAtLimit(t *testing.T) {
 	began := time.Now()
 	read, _ := io.Pipe()
-	resp, err := trip(t, &watchdoghttp.Transport{Idle: silenceLimit, Base: based(func(*http.Request) (*http.Response, error) {
+	base := based(func(*http.Request) (*http.Response, error) {
 		time.Sleep(silenceLimit + 1)
 		return &http.Response{StatusCode: http.StatusOK, Body: read}, nil
-	})})
+	})
+	resp, err := trip(t, &watchdoghttp.Transport{Base: base, Idle: silenceLimit})
 	require.Equal(t, silenceLimit+1, time.Since(began))
 	if err != nil {
 		require.False(t, silenceOf(t, err).Answered)

@@ -15,8 +15,10 @@ type stream struct {
 	silence
 	run    *watchdog.Watchdog
 	cancel context.CancelCauseFunc
+	filter func(*http.Response) func([]byte) bool // nil, or what makes alive
 
-	body      io.ReadCloser // the base's; set before anybody waits for it
+	body      io.ReadCloser     // the base's; set before anybody waits for it
+	alive     func([]byte) bool // nil if every chunk is a sign of life
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -53,6 +55,9 @@ func (s *stream) deliver(resp *http.Response) {
 		s.finish()
 		return
 	}
+	if s.filter != nil {
+		s.alive = s.filter(resp)
+	}
 	s.body = resp.Body
 	s.answered.Store(true)
 	resp.Body = s
@@ -65,17 +70,32 @@ func (s *stream) deliver(resp *http.Response) {
 func (s *stream) Read(p []byte) (int, error) {
 	s.await()
 	n, err := s.body.Read(p)
-	alive := s.heard()
-	if n > 0 {
-		s.run.Activity()
-	}
+	inTime := s.came(p[:n])
 	switch {
-	case !alive:
+	case !inTime:
 		return n, s.err
 	case err != nil:
 		s.finish()
 	}
 	return n, err
+}
+
+// came ends the wait for a chunk, and reports whether it was not too long. While a filter looks at the chunk nobody
+// waits, so that one that came in time is in time however long that takes.
+func (s *stream) came(chunk []byte) bool {
+	if s.alive == nil {
+		inTime := s.heard()
+		if len(chunk) > 0 {
+			s.run.Activity()
+		}
+		return inTime
+	}
+	inTime := s.pause()
+	if len(chunk) > 0 && s.alive(chunk) {
+		s.renew()
+		s.run.Activity()
+	}
+	return inTime
 }
 
 // Close implements [io.Closer]. It may be called while a Read waits.
