@@ -3,6 +3,8 @@
 //
 //	client := &http.Client{Transport: &watchdoghttp.Transport{}}
 //
-// It is a package of its own so that a program without HTTP does not link net/http. It reads no body, counts no bytes,
-// and retries nothing.
+// A server that only sends pings is silent if the client says so: Alive: watchdoghttp.EventStream.
+//
+// It is a package of its own so that a program without HTTP does not link net/http. It reads no body for its host,
+// counts no bytes, and retries nothing.
 package watchdoghttp

@@ -18,7 +18,8 @@ type SilenceError struct {
 	Host string
 	// Answered says that the header had come: the body went silent.
 	Answered bool
-	// Limit is how long the server may be silent, Elapsed how long it was.
+	// Limit is how long the server may be silent, Elapsed how long it was: the sum of the Reads since its last sign of
+	// life, where [Transport].Alive let some of them bring none.
 	Limit, Elapsed time.Duration
 }
 

@@ -58,3 +58,38 @@ func ExampleTransport() {
 	// data: wor
 	// model.example was silent, in the middle of its answer: true
 }
+
+// A pingingModel stands in for a server that streams a token and then only pings.
+type pingingModel struct{}
+
+func (pingingModel) RoundTrip(*http.Request) (*http.Response, error) {
+	read, write := io.Pipe()
+	go func() {
+		_, err := io.WriteString(write, "data: Hello\n\n")
+		for err == nil {
+			time.Sleep(time.Millisecond)
+			_, err = io.WriteString(write, ": ping\n\n")
+		}
+	}()
+	header := http.Header{"Content-Type": {"text/event-stream"}}
+	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: read}, nil
+}
+
+// A model that sends pings and nothing else is silent.
+func ExampleEventStream() {
+	client := &http.Client{Transport: &watchdoghttp.Transport{
+		Base:  pingingModel{},        // nil is the network
+		Idle:  20 * time.Millisecond, // minutes, elsewhere
+		Alive: watchdoghttp.EventStream,
+	}}
+	resp, err := client.Get("https://model.example/v1/chat")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	_, err = io.ReadAll(resp.Body)
+	fmt.Println(errors.Is(err, watchdoghttp.ErrSilent))
+	// Output:
+	// true
+}

@@ -7,12 +7,28 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// What since can be, besides the time of a beginning.
+// What since can be, besides the time of a beginning, and besides a pause (see pausedAfter).
 const (
 	nobodyWaits int64 = 0
 	tripped     int64 = -1
 	overNow     int64 = -2
 )
+
+// pausedAfter is what since is while nobody waits, where the next wait goes on with one that has lasted that long.
+func pausedAfter(waited int64) int64 {
+	if waited == 0 {
+		return nobodyWaits
+	}
+	return overNow - waited
+}
+
+// paused reports whether nobody waits, and how long the wait has lasted that goes on.
+func paused(since int64) (waited int64, ok bool) {
+	if since < overNow {
+		return overNow - since, true
+	}
+	return 0, since == nobodyWaits
+}
 
 // A silence measures how long somebody has waited. Its one timer is never set while signs of life come: it looks when
 // it fires, and then sets itself to when the present wait will be too long. While nobody waits it sleeps, and the next
@@ -25,7 +41,7 @@ type silence struct {
 	asleep   atomic.Bool  // nobody will fire; whoever makes it false sets the timer
 	timer    *time.Timer
 	onTrip   func(*SilenceError)
-	answered bool          // written while nobody waits
+	answered atomic.Bool   // set while nobody waits, so that whoever ends a wait has read what it waited for
 	err      *SilenceError // written before since is tripped
 }
 
@@ -43,13 +59,28 @@ func (s *silence) watch(onTrip func(*SilenceError)) {
 // elapsed is the time now, as since has it.
 func (s *silence) elapsed() int64 { return int64(time.Since(s.base)) + 1 }
 
-// await begins a wait.
+// await begins a wait, or goes on with the one that was paused.
 func (s *silence) await() {
-	if s.limit == watchdog.NoLimit || !s.since.CompareAndSwap(nobodyWaits, s.elapsed()) {
+	if s.limit == watchdog.NoLimit {
 		return
 	}
+	for now := s.elapsed(); ; {
+		since := s.since.Load()
+		waited, ok := paused(since)
+		if !ok {
+			return
+		}
+		if s.since.CompareAndSwap(since, now-waited) {
+			s.wake(waited)
+			return
+		}
+	}
+}
+
+// wake sets the timer for a wait if it sleeps.
+func (s *silence) wake(waited int64) {
 	if s.asleep.Load() && s.asleep.CompareAndSwap(true, false) {
-		s.timer.Reset(s.limit + 1)
+		s.timer.Reset(s.limit - time.Duration(waited) + 1)
 	}
 }
 
@@ -63,10 +94,29 @@ func (s *silence) heard() bool {
 	}
 }
 
-// renew begins the wait anew if there is one.
+// pause ends the wait so that the next one goes on with it, and reports whether it was not too long.
+func (s *silence) pause() bool {
+	for {
+		since := s.since.Load()
+		if since <= nobodyWaits || s.since.CompareAndSwap(since, pausedAfter(s.elapsed()-since)) {
+			return since != tripped
+		}
+	}
+}
+
+// renew begins the wait anew if there is one, or has the next wait be a new one.
 func (s *silence) renew() {
-	if since := s.since.Load(); since > nobodyWaits {
-		s.since.CompareAndSwap(since, s.elapsed())
+	for {
+		since, next := s.since.Load(), nobodyWaits
+		switch {
+		case since > nobodyWaits:
+			next = s.elapsed()
+		case since >= overNow:
+			return
+		}
+		if s.since.CompareAndSwap(since, next) {
+			return
+		}
 	}
 }
 
@@ -88,9 +138,9 @@ func (s *silence) look() {
 	for {
 		since := s.since.Load()
 		switch {
-		case since < nobodyWaits:
+		case since == tripped || since == overNow:
 			return
-		case since == nobodyWaits:
+		case since <= nobodyWaits:
 			if s.sleep() {
 				return
 			}
@@ -103,7 +153,7 @@ func (s *silence) look() {
 // sleep lets the timer rest, unless somebody began to wait meanwhile and did not see that.
 func (s *silence) sleep() bool {
 	s.asleep.Store(true)
-	return s.since.Load() == nobodyWaits || !s.asleep.CompareAndSwap(true, false)
+	return s.since.Load() <= nobodyWaits || !s.asleep.CompareAndSwap(true, false)
 }
 
 // wait sets the timer to the end of a wait, or ends the exchange if that is past. It reports false where the wait was
@@ -114,7 +164,7 @@ func (s *silence) wait(since int64) bool {
 		s.timer.Reset(s.limit - quiet + 1)
 		return true
 	}
-	s.err = &SilenceError{Host: s.host, Answered: s.answered, Limit: s.limit, Elapsed: quiet}
+	s.err = &SilenceError{Host: s.host, Answered: s.answered.Load(), Limit: s.limit, Elapsed: quiet}
 	if !s.since.CompareAndSwap(since, tripped) {
 		return false
 	}

@@ -1,10 +1,8 @@
 package watchdoghttp_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"runtime"
@@ -125,32 +123,4 @@ func TestTimer(t *testing.T) {
 			})
 		}
 	})
-}
-
-func TestRequestBody(t *testing.T) {
-	// sentAs returns the body that the base was given for one of that length.
-	sentAs := func(t *testing.T, body io.Reader) (original, sent io.ReadCloser) {
-		t.Helper()
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://example.org/", body)
-		require.NoError(t, err)
-		_, err = fetch(t, (&watchdoghttp.Transport{Base: based(func(req *http.Request) (*http.Response, error) {
-			sent = req.Body
-			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
-		})}).RoundTrip, req)
-		require.NoError(t, err)
-		return req.Body, sent
-	}
-	for _, body := range []io.Reader{nil, http.NoBody, strings.NewReader("hello"), bytes.NewReader(make([]byte, 1<<20))} {
-		t.Run(fmt.Sprintf("is sent as it is where it is gone in an instant: %T", body), func(t *testing.T) {
-			original, sent := sentAs(t, body)
-			require.Equal(t, original, sent)
-		})
-	}
-	for _, body := range []io.Reader{io.MultiReader(strings.NewReader("hello")), bytes.NewReader(make([]byte, 1<<20+1))} {
-		t.Run(fmt.Sprintf("is watched where that may take its time, and closed by whoever sent it: %T", body), func(t *testing.T) {
-			original, sent := sentAs(t, body)
-			require.NotEqual(t, original, sent)
-			require.NoError(t, sent.Close())
-		})
-	}
 }

@@ -9,18 +9,16 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// smallBody is the length up to which a request's body is not watched as it is sent, where the request has a copy of it
-// in memory: it is gone in an instant, and sends itself in one packet with the header if it is left as it is.
-const smallBody = 1 << 20
-
 // A stream is one HTTP exchange, and the body of its response. Its silence has tripped or is over by the end; each
 // of these ends the request's context, which is what lets go of the connection.
 type stream struct {
 	silence
 	run    *watchdog.Watchdog
 	cancel context.CancelCauseFunc
+	filter func(*http.Response) func([]byte) bool // nil, or what makes alive
 
-	body      io.ReadCloser // the base's; set before anybody waits for it
+	body      io.ReadCloser     // the base's; set before anybody waits for it
+	alive     func([]byte) bool // nil if every chunk is a sign of life
 	closeOnce sync.Once
 	closeErr  error
 }
@@ -30,9 +28,7 @@ func (s *stream) roundTrip(base http.RoundTripper, req *http.Request) (*http.Res
 	ctx, cancel := context.WithCancelCause(req.Context())
 	s.cancel = cancel
 	sent := req.WithContext(ctx)
-	if req.Body != nil && req.Body != http.NoBody && !(req.GetBody != nil && req.ContentLength <= smallBody) {
-		sent.Body = &sentBody{req.Body, s}
-	}
+	s.watchUpload(sent)
 	s.watch(s.end)
 	resp, err := base.RoundTrip(sent)
 	switch {
@@ -59,7 +55,11 @@ func (s *stream) deliver(resp *http.Response) {
 		s.finish()
 		return
 	}
-	s.body, s.answered = resp.Body, true
+	if s.filter != nil {
+		s.alive = s.filter(resp)
+	}
+	s.body = resp.Body
+	s.answered.Store(true)
 	resp.Body = s
 	if writer, ok := s.body.(io.Writer); ok {
 		resp.Body = &upgraded{s, writer}
@@ -70,17 +70,32 @@ func (s *stream) deliver(resp *http.Response) {
 func (s *stream) Read(p []byte) (int, error) {
 	s.await()
 	n, err := s.body.Read(p)
-	alive := s.heard()
-	if n > 0 {
-		s.run.Activity()
-	}
+	inTime := s.came(p[:n])
 	switch {
-	case !alive:
+	case !inTime:
 		return n, s.err
 	case err != nil:
 		s.finish()
 	}
 	return n, err
+}
+
+// came ends the wait for a chunk, and reports whether it was not too long. While a filter looks at the chunk nobody
+// waits, so that one that came in time is in time however long that takes.
+func (s *stream) came(chunk []byte) bool {
+	if s.alive == nil {
+		inTime := s.heard()
+		if len(chunk) > 0 {
+			s.run.Activity()
+		}
+		return inTime
+	}
+	inTime := s.pause()
+	if len(chunk) > 0 && s.alive(chunk) {
+		s.renew()
+		s.run.Activity()
+	}
+	return inTime
 }
 
 // Close implements [io.Closer]. It may be called while a Read waits.
@@ -128,19 +143,6 @@ func (u *upgraded) CloseWrite() error {
 		return half.CloseWrite()
 	}
 	return http.ErrNotSupported
-}
-
-// sentBody is the body of the request.
-type sentBody struct {
-	io.ReadCloser
-	stream *stream
-}
-
-// Read implements [io.Reader].
-func (b *sentBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.stream.sent(n)
-	return n, err
 }
 
 // sent is a sign of life from this side.

@@ -27,7 +27,7 @@ const DefaultIdle = 5 * time.Minute
 // Silence is time that somebody waits for the server: from RoundTrip to the header, with dialling, each redirect anew,
 // and within each Read of the body. Time between two reads is the reader's. What is sent, and what is written to an
 // upgraded connection, starts the wait again. Informational (1xx) answers are no signs of life, nor is what a base
-// decompresses without handing it out.
+// decompresses without handing it out, nor a chunk of which Alive says so.
 //
 // It is safe for concurrent use, and must not be changed once it is in use.
 type Transport struct {
@@ -37,6 +37,15 @@ type Transport struct {
 	// Idle is how long a server may be silent. Then the exchange ends, with its connection (HTTP/1.1) or stream (HTTP/2).
 	// Zero means [DefaultIdle], [watchdog.NoLimit] no limit.
 	Idle time.Duration
+	// Alive chooses what counts as life in a response's body, for servers that send pings while they do nothing. It is
+	// called once the header is there, must not read the body, and returns the filter for it; nil, also from the call,
+	// means that every chunk counts. [EventStream] is a ready-made one for server-sent events.
+	//
+	// The filter is called within Read with each chunk as it comes, in order, and must not change or keep it. It returns
+	// false for one without a sign of life. Such a chunk is handed out like any other, but is no activity of the run and
+	// ends no wait: the next Read goes on with it, without the time between the two. A filter costs its own time, which
+	// is no silence, and one more read of the clock for each chunk.
+	Alive func(resp *http.Response) func(chunk []byte) bool
 }
 
 // RoundTrip implements [http.RoundTripper]. Besides the errors of the base it returns a [*SilenceError] for a server
@@ -55,7 +64,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if run == nil && limit == watchdog.NoLimit {
 		return t.base().RoundTrip(req)
 	}
-	s := &stream{run: run, silence: silence{limit: limit, host: req.URL.Host}}
+	s := &stream{run: run, filter: t.Alive, silence: silence{limit: limit, host: req.URL.Host}}
 	return s.roundTrip(t.base(), req)
 }
 
