@@ -41,6 +41,8 @@ func TestMain(m *testing.M) {
 		printProcess()
 	case "changing":
 		os.Exit(changeAndCompare())
+	case "threads":
+		os.Exit(beTwoThreads())
 	case "privileges":
 		printPrivileges()
 	}

@@ -152,7 +152,7 @@ func beTwoThreads() int {
 				}
 			}
 			for range 10 {
-				text, err := guardedOutput("/proc/self/exe", roleVariable+"=may")
+				text, err := guardedOutput("/proc/self/exe", roleVariable+"=privileges")
 				if err != nil {
 					text = err.Error()
 				}
@@ -226,6 +226,15 @@ func TestPrivileges(t *testing.T) {
 			assert.Equal(t, 2, lines)
 		})
 	}
+	t.Run("two threads of one host have each their own, and a tree of before obeys", func(t *testing.T) {
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), roleVariable+"=threads")
+		text, err := cmd.Output()
+		require.NoError(t, err, "%s", text)
+		require.Equal(t, 10, strings.Count(string(text), "false Uid:\t0\t0\t0\t0\n"), "%s", text)
+		require.Equal(t, 10, strings.Count(string(text), "true Uid:\t65534\t65534\t65534\t65534\n"), "%s", text)
+		require.True(t, strings.HasSuffix(string(text), "killed <nil>\n"), "%s", text)
+	})
 	t.Run("a host that dropped root and cannot execute itself gets an error", func(t *testing.T) {
 		cmd := exec.Command(forEveryone(t, 0o700))
 		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=drops root")
