@@ -61,11 +61,3 @@ func (w *Watchdog) checkParent() {
 	defer w.unlock()
 	w.endWithParent()
 }
-
-// endedByParent reports whether the run's end is its parent's.
-func (w *Watchdog) endedByParent() bool {
-	if w.parent == nil || w.parent.Err() == nil {
-		return false
-	}
-	return context.Cause(w.inner) == context.Cause(w.parent) //nolint:errorlint // the same value, not one of its kind
-}

@@ -160,12 +160,21 @@ func (w *Watchdog) endWithParent() bool {
 		return false
 	}
 	if w.phase == running {
+		w.byParent = true
 		w.end(context.Cause(w.parent))
 		if w.recordsParent {
 			w.recorder.background(w.recordParentEnd, func() {})
 		}
 	}
 	return true
+}
+
+// endedByParent reports whether the run's end is its parent's. It is remembered, because two causes cannot tell: they
+// may be equal, or of a type that cannot be compared.
+func (w *Watchdog) endedByParent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byParent
 }
 
 // end moves a run to its end. The caller holds mu and has seen that it has not ended.

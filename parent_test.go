@@ -3,6 +3,7 @@ package watchdog_test
 import (
 	"context"
 	"errors"
+	"go/scanner"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -56,6 +57,30 @@ func TestParent(t *testing.T) {
 			defer stop()
 			end()
 			<-child.Done()
+		})
+	})
+	t.Run("its cause may be of a type that cannot be compared", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			parent, end := context.WithCancelCause(context.Background())
+			wd, err := watchdog.New(parent, b.run, b.cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			end(scanner.ErrorList{{Msg: "unexpected EOF"}})
+			require.Equal(t, context.Canceled, wd.Context().Err())
+			var syntax scanner.ErrorList
+			require.ErrorAs(t, context.Cause(wd.Context()), &syntax)
+		})
+	})
+	t.Run("a run that ended before its parent, for the same cause, was not ended by it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			parent, end := context.WithDeadlineCause(context.Background(), time.Now().Add(time.Minute), watchdog.ErrClosed)
+			defer end()
+			wd, err := watchdog.New(parent, b.run, b.cfg)
+			require.NoError(t, err)
+			require.NoError(t, wd.Close())
+			after(time.Minute)
+			require.Equal(t, context.DeadlineExceeded, parent.Err())
+			require.Equal(t, context.Canceled, wd.Context().Err())
 		})
 	})
 	t.Run("its deadline and its values are the run's", func(t *testing.T) {

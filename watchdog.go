@@ -58,15 +58,16 @@ type Watchdog struct {
 	// quietUntil is when, in monotonic time since the clock's base, a poll has to look closely; 0 is always.
 	quietUntil atomic.Int64
 
-	mu      sync.Mutex // guards the rest; the order of locks is in lifecycle.go
-	clock   runClock
-	seen    verdict.Snapshot
-	phase   phase
-	attempt Attempt
-	trip    *trip // while recording
-	stop    *Stop // once fired
-	item    alarm.Item[Watchdog]
-	timer   clocks.Timer // in place of item if the clock is not the machine's
+	mu       sync.Mutex // guards the rest; the order of locks is in lifecycle.go
+	clock    runClock
+	seen     verdict.Snapshot
+	phase    phase
+	byParent bool // the parent ended it
+	attempt  Attempt
+	trip     *trip // while recording
+	stop     *Stop // once fired
+	item     alarm.Item[Watchdog]
+	timer    clocks.Timer // in place of item if the clock is not the machine's
 }
 
 // New attaches to a run: it reads the run's events, continues its window where it stands, and guards the run until
