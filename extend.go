@@ -12,9 +12,12 @@ import (
 // there.
 //
 // The error wraps [ErrInvalid] if d is less than a microsecond, if the budget gets longer than a duration can be, or if
-// the run has no wall-clock limit; [ErrEnded] if the run has ended (resume it instead); or the store's error. Then
-// nothing has changed, unless the store was too slow to answer and keeps the event after all.
+// the run has no wall-clock limit; [ErrEnded] if the run has ended (resume it instead), or for a nil Watchdog; or the
+// store's error. Then nothing has changed, unless the store was too slow to answer and keeps the event after all.
 func (w *Watchdog) Extend(d time.Duration) error {
+	if w == nil {
+		return fmt.Errorf("extend by %v: %w", d, errNoRun)
+	}
 	if err := w.extend(d); err != nil {
 		return fmt.Errorf("extend run %s by %v: %w", w.id, d, err)
 	}

@@ -12,9 +12,12 @@ import (
 // cause names the run that ended the work.
 //
 // A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a control
-// character, or makes the layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of this run; or
-// it is one of [New].
+// character, or makes the layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of this run, or
+// for a nil Watchdog; or it is one of [New].
 func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
+	if w == nil {
+		return nil, fmt.Errorf("layer %q: %w", name, errNoRun)
+	}
 	layer, err := w.layer(name, budget)
 	if err != nil {
 		return nil, fmt.Errorf("layer %q of run %s: %w", name, w.id, err)

@@ -12,8 +12,8 @@ const maxNote = 200
 // runKey is the key under which a run's context carries its watchdog.
 type runKey struct{}
 
-// FromContext returns the watchdog of the innermost run that the context belongs to, nil if there is none. A nil
-// Watchdog drops signals, so that deep code need not know whether it is watched.
+// FromContext returns the watchdog of the innermost run that the context belongs to, nil if there is none. All
+// methods of a nil [Watchdog] work, so that deep code need not know whether it is watched.
 func FromContext(ctx context.Context) *Watchdog {
 	w, _ := ctx.Value(runKey{}).(*Watchdog)
 	return w

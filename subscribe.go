@@ -53,8 +53,11 @@ type subscriber struct {
 // left; with PollOnly on the caller's of whatever method found it. A subscriber that blocks or panics harms neither the
 // watchdog nor the others: up to 16 directives wait for it, then the oldest is dropped and counted in
 // [Directive].Dropped; a panic is logged and the next directive comes all the same. The returned function ends the
-// subscription and does not wait for a call that is under way.
+// subscription and does not wait for a call that is under way. On a nil Watchdog there are no directives.
 func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
+	if w == nil {
+		return func() {}
+	}
 	r := w.readersOf()
 	s := &subscriber{call: call}
 	r.mu.Lock()
@@ -71,7 +74,11 @@ func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
 // Poll looks at the run and returns the oldest directive that was not polled yet: the host asks at its phase
 // boundaries, until there is none. After a stop the last one is the [DirectiveCancel]. Up to 16 wait; then the oldest
 // is dropped and counted in [Directive].Dropped. It is [Watchdog.Fired] besides, and costs the same.
+// On a nil Watchdog there are no directives.
 func (w *Watchdog) Poll() (Directive, bool) {
+	if w == nil {
+		return Directive{}, false
+	}
 	if !w.quiet() {
 		if w.poll() != nil {
 			w.readersOf()
