@@ -78,10 +78,11 @@ func exchange[T any](caller context.Context, r *recorder, talk func(context.Cont
 	return storeErr(value, err)
 }
 
-// storeErr names the store in the error of a call that did not return.
+// storeErr names the store in the error of a call that did not return. Of a panic it has the type only, because what the
+// value says may be a secret.
 func storeErr[T any](value T, err error) (T, error) {
 	if panicked := (*bounded.PanicError)(nil); errors.As(err, &panicked) {
-		err = fmt.Errorf("event store panicked: %v", panicked.Value)
+		err = fmt.Errorf("event store panicked with a %T", panicked.Value)
 	} else if errors.Is(err, bounded.ErrExited) {
 		err = fmt.Errorf("event store: %w", err)
 	}

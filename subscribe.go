@@ -1,6 +1,8 @@
 package watchdog
 
 import (
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 )
@@ -169,11 +171,13 @@ func (w *Watchdog) drain(r *readers, s *subscriber) {
 	}
 }
 
-// callHost calls the host, whose panic must not end the process from a goroutine of the watchdog's.
+// callHost calls the host, whose panic must not end the process from a goroutine of the watchdog's. The log gets the
+// type of the value and where it happened: what the value says may be a secret.
 func (w *Watchdog) callHost(onPanic string, call func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.log().Error("the host panicked in a call of the watchdog", "run", w.id, "in", onPanic, "panic", p)
+			w.log().Error("the host panicked in a call of the watchdog", "run", w.id, "in", onPanic,
+				"panic_type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 		}
 	}()
 	call()
