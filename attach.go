@@ -47,7 +47,7 @@ func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
 		return nil, err
 	}
 	if outer != nil {
-		classes, w.trace = outer.classes, outer.trace
+		classes = outer.classes
 	}
 	w.settings = cfg.settings(classes)
 	if cfg.hasSignals() {

@@ -46,12 +46,8 @@ func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
 
 // layerConfig is the config of this run with another budget.
 func (w *Watchdog) layerConfig(budget Budget) Config {
-	cfg := Config{
+	return Config{
 		Store: w.recorder.store, Budget: budget, RecordTimeout: w.recorder.timeout, PollOnly: w.pollOnly,
 		ObserveOnly: w.observeOnly, OnWarning: w.onWarning, Logger: w.logger, Clock: w.clock.other,
 	}
-	if w.trace != nil {
-		cfg.OnSignal = w.trace.tell
-	}
-	return cfg
 }
