@@ -76,10 +76,14 @@ func (w *Watchdog) takeUp(found window, at time.Time) {
 
 // unlock unlocks mu and then tells the host what was traced meanwhile.
 func (w *Watchdog) unlock() {
-	trace := w.trace
 	w.mu.Unlock()
-	if trace != nil {
-		trace.deliver(w)
+	w.deliverTrace()
+}
+
+// deliverTrace tells the host what was traced. The caller holds no lock.
+func (w *Watchdog) deliverTrace() {
+	if w.trace != nil {
+		w.trace.deliver(w)
 	}
 }
 
@@ -102,18 +106,20 @@ func (w *Watchdog) carryOut(t *trip) {
 		ruled = ruling{stop: own}
 		w.recorder.keep(err, event)
 	}
-	asleep := w.conclude(ruled)
-	close(t.done)
+	asleep := w.conclude(t, ruled)
 	w.wake(asleep)
+	w.deliverTrace()
 	if ruled.stop != nil {
 		w.report(ruled.stop, err)
 	}
 }
 
 // conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop.
-func (w *Watchdog) conclude(ruled ruling) (asleep []*subscriber) {
+// What is traced meanwhile is left to the caller: whoever waits for the trip must not wait for the host.
+func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber) {
 	w.mu.Lock()
-	defer w.unlock()
+	defer w.mu.Unlock()
+	defer close(t.done)
 	if ruled.stop == nil { // given more time by another process
 		w.trip, w.phase = nil, running
 		w.extendTo(ruled.extended)

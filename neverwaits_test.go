@@ -125,6 +125,35 @@ func TestOnSignal(t *testing.T) {
 			synctest.Wait()
 		})
 	})
+	t.Run("that blocks at the end does not keep anybody from the stop", func(t *testing.T) {
+		var block chan struct{}
+		told := 0
+		cfg := watchdog.Config{Budget: watchdog.Budget{WallClock: time.Minute}, OnSignal: func(s watchdog.Signal) {
+			if s.Kind == watchdog.SignalEnd {
+				<-block
+			}
+		}}
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
+			block = make(chan struct{})
+			hang := make(chan struct{})
+			store.set(func(s *flakyStore) { s.hang = hang })
+			wd.Subscribe(func(watchdog.Directive) { told++ })
+			after(time.Minute + 1)
+			fired := make(chan bool, 1)
+			go func() { // waits for the stop that is being recorded
+				_, ok := wd.Fired()
+				fired <- ok
+			}()
+			synctest.Wait()
+			close(hang)
+			synctest.Wait()
+			require.Len(t, fired, 1)
+			require.True(t, <-fired)
+			require.Equal(t, 1, told)
+			close(block)
+			synctest.Wait()
+		})
+	})
 	t.Run("that panics is logged and does no harm", func(t *testing.T) {
 		var log bytes.Buffer
 		cfg := watchdog.Config{Budget: budget, OnSignal: func(watchdog.Signal) { panic("a host's") }}

@@ -72,6 +72,5 @@ func ExampleKeyInUse() {
 		return "", nil
 	})
 	// Output:
-	// call "tick" was not begun: key in use: a call "tick" is in flight since 1970-01-01T00:00:00Z; wait for it or let
-	// this one pass
+	// call "tick" was not begun: key in use: a call "tick" is in flight since 1970-01-01T00:00:00Z; wait for it or let this one pass
 }

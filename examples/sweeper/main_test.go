@@ -129,7 +129,7 @@ func TestUsageErrors(t *testing.T) {
 func TestOpenErrors(t *testing.T) {
 	for name, c := range map[string]struct{ dsn, says string }{
 		"a missing folder": {
-			"sqlite:" + filepath.Join(t.TempDir(), "none", "s.db"), "its folder is not there",
+			"sqlite:" + filepath.Join(t.TempDir(), "none", "s.db"), "its folder does not exist",
 		},
 		"a server that does not listen": {
 			"postgres://u:geheim@127.0.0.1:1/db?sslmode=disable", "no server listens there",

@@ -58,17 +58,21 @@ func alive(pid int, startTicks uint64) bool {
 	return now == startTicks && state != 0 && state != 'Z' && state != 'X'
 }
 
-// readStat returns the start time and the state of a process, 0 if there is none.
+// readStat returns the start time and the state of a process, 0 if there is none. A process whose main thread alone has
+// ended shows as a zombie and lives: also for a moment when another thread of it executes a program.
 func readStat(pid int) (startTicks uint64, state byte) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return 0, 0
 	}
 	// The program's name is in parentheses and can hold any byte, so the fields are counted after it.
-	const startTime = 22 - 3
+	const startTime, threads = 22 - 3, 20 - 3
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	startTicks, _ = strconv.ParseUint(string(fields[startTime]), 10, 64)
-	return startTicks, fields[0][0]
+	if state = fields[0][0]; (state == 'Z' || state == 'X') && atoi(string(fields[threads])) > 1 {
+		return startTicks, 'S'
+	}
+	return startTicks, state
 }
 
 // kill kills the process unless its PID was reused.

@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -129,6 +130,47 @@ func changeAndCompare() int {
 		text, _ := json.Marshal([2]string{string(want), got})
 		fmt.Println(string(text))
 	}
+	return 0
+}
+
+// beTwoThreads starts commands from a thread that dropped root and from one that did not, at once, and prints the user of
+// each, and whether a tree that was started before still obeys.
+func beTwoThreads() int {
+	long, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "100"}, Dir: "/"})
+	if err != nil {
+		return failed(err)
+	}
+	var both sync.WaitGroup
+	results := make(chan string, 40)
+	for _, drop := range []bool{false, true} {
+		both.Go(func() {
+			runtime.LockOSThread() // and for good
+			if drop {
+				if err := changes["drops root for a thread"](); err != nil {
+					results <- err.Error()
+					return
+				}
+			}
+			for range 10 {
+				text, err := guardedOutput("/proc/self/exe", roleVariable+"=may")
+				if err != nil {
+					text = err.Error()
+				}
+				user, _, _ := strings.Cut(text, "\n")
+				results <- fmt.Sprint(drop, " ", user)
+			}
+		})
+	}
+	both.Wait()
+	close(results)
+	for line := range results {
+		fmt.Println(line)
+	}
+	if err := long.Kill(); err != nil {
+		return failed(err)
+	}
+	<-long.Gone()
+	fmt.Println(long.Status().Signal, long.Err())
 	return 0
 }
 

@@ -1,0 +1,83 @@
+package bounded_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/internal/bounded"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestDo(t *testing.T) {
+	t.Run("returns what the call returned", func(t *testing.T) {
+		value, err := bounded.Do(t.Context(), func() (int, error) { return 7, io.EOF })
+		require.Equal(t, 7, value)
+		require.Equal(t, io.EOF, err)
+	})
+	t.Run("returns also if the wait had ended, when the call has returned by then", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			wait, end := context.WithCancel(t.Context())
+			value, err := bounded.Do(wait, func() (int, error) { end(); return 7, nil })
+			if err == nil { // either may win; neither is lost
+				require.Equal(t, 7, value)
+				return
+			}
+			require.ErrorIs(t, err, bounded.ErrLeftBehind)
+		})
+	})
+	t.Run("leaves behind a call that does not return, and drops its result", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			cause := errors.New("enough")
+			wait, end := context.WithTimeoutCause(t.Context(), time.Second, cause)
+			defer end()
+			began := time.Now()
+			value, err := bounded.Do(wait, func() (int, error) { time.Sleep(time.Hour); return 7, nil })
+			require.Equal(t, time.Second, time.Since(began))
+			require.ErrorIs(t, err, bounded.ErrLeftBehind)
+			require.ErrorIs(t, err, cause)
+			require.Zero(t, value)
+			time.Sleep(time.Hour)
+		})
+	})
+	t.Run("makes a panic an error that keeps the value and does not say it", func(t *testing.T) {
+		_, err := bounded.Do(t.Context(), func() (int, error) { panic("a secret") })
+		var panicked *bounded.PanicError
+		require.ErrorAs(t, err, &panicked)
+		require.Equal(t, "a secret", panicked.Value)
+		require.EqualError(t, err, "it panicked with a string")
+		require.Contains(t, string(panicked.Stack), "TestDo")
+	})
+	t.Run("makes an end of the goroutine an error", func(t *testing.T) {
+		_, err := bounded.Do(t.Context(), func() (int, error) { runtime.Goexit(); return 7, nil })
+		require.Equal(t, bounded.ErrExited, err)
+	})
+}
+
+func TestHere(t *testing.T) {
+	value, err := bounded.Here(func() (int, error) { return 7, io.EOF })
+	require.Equal(t, 7, value)
+	require.Equal(t, io.EOF, err)
+	_, err = bounded.Here(func() (int, error) { panic(io.EOF) })
+	require.EqualError(t, err, "it panicked with a *errors.errorString")
+}
+
+func TestCause(t *testing.T) {
+	why := errors.New("why")
+	ctx, end := context.WithCancelCause(t.Context())
+	end(why)
+	require.ErrorIs(t, bounded.Cause(ctx), why)
+	require.ErrorIs(t, bounded.Cause(ctx), context.Canceled)
+	require.EqualError(t, bounded.Cause(ctx), "why")
+	plain, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Equal(t, context.Canceled, bounded.Cause(plain))
+}
