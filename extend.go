@@ -12,8 +12,9 @@ import (
 // there.
 //
 // The error wraps [ErrInvalid] if d is less than a microsecond, if the budget gets longer than a duration can be, or if
-// the run has no wall-clock limit; [ErrEnded] if the run has ended (resume it instead), or for a nil Watchdog; or the
-// store's error. Then nothing has changed, unless the store was too slow to answer and keeps the event after all.
+// the run has no wall-clock limit; [ErrEnded] if the run has ended (resume it instead), also by a cancel that the store
+// has from elsewhere, which then ends this run, too, or for a nil Watchdog; or the store's error. Then the window is as
+// before, unless the store was too slow to answer and keeps the event after all.
 func (w *Watchdog) Extend(d time.Duration) error {
 	if w == nil {
 		return fmt.Errorf("extend by %v: %w", d, errNoRun)
@@ -30,16 +31,15 @@ func (w *Watchdog) extend(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	extended, err := w.recordExtension(event, d)
+	found, err := w.recordExtension(event, d)
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.unlock()
-	if w.phase == running && extended > w.seen.Extended {
-		w.extendTo(extended)
+	stop, err := w.adopt(found)
+	if stop != nil {
+		return fmt.Errorf("%w: %w", ErrEnded, stop)
 	}
-	return nil
+	return err
 }
 
 // newExtension checks the extension and returns its event.

@@ -321,16 +321,21 @@ func (w *Watchdog) stored(ctx context.Context, event Event, own *Stop) *Stop {
 	return own
 }
 
-// recordExtension appends the event and returns how much the window is extended then. It asks the store, because a trip
-// or [Watchdog.Sync] may have found the event there and counted it already.
-func (w *Watchdog) recordExtension(event Event, d time.Duration) (time.Duration, error) {
-	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (time.Duration, error) {
+// recordExtension appends the event, unless the window has its stop, and returns what the store says then. It asks the
+// store, because a trip or [Watchdog.Sync] may have found the event there and counted it already. What cannot be read
+// does not hold up the extension.
+func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error) {
+	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (ruling, error) {
+		if known, err := w.consult(ctx); err == nil && known.stop != nil {
+			return known, nil
+		}
 		before := w.extension()
 		if err := w.recorder.store.Append(ctx, event); err != nil {
-			return 0, err
+			return ruling{}, err
 		}
 		stored, _ := w.consult(ctx)
-		return max(stored.extended, verdict.Sum(before, d)), nil
+		stored.extended = max(stored.extended, verdict.Sum(before, d))
+		return stored, nil
 	})
 }
 
