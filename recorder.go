@@ -78,8 +78,8 @@ func exchange[T any](caller context.Context, r *recorder, talk func(context.Cont
 	return storeErr(value, err)
 }
 
-// storeErr names the store in the error of a call that did not return. Of a panic it has the type only, because what the
-// value says may be a secret.
+// storeErr names the store in the error of a call that did not return. Of a panic it has the type only, because what
+// the value says may be a secret.
 func storeErr[T any](value T, err error) (T, error) {
 	if panicked := (*bounded.PanicError)(nil); errors.As(err, &panicked) {
 		err = fmt.Errorf("event store panicked with a %T", panicked.Value)
