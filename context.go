@@ -28,11 +28,13 @@ func (c *runContext) Deadline() (time.Time, bool) {
 	return c.parent.Deadline()
 }
 
-// Value finds the run's watchdog besides what the parent carries.
+// Value finds the run's watchdog besides what the parent carries. Go 1.25's context.Cause asks for the inner context's
+// cause, by a key of its own, before anybody has called Err: so the parent is checked here, too.
 func (c *runContext) Value(key any) any {
 	if key == (runKey{}) {
 		return (*Watchdog)(c)
 	}
+	(*Watchdog)(c).checkParent()
 	return c.inner.Value(key)
 }
 

@@ -11,11 +11,11 @@ import (
 // processes that watch the run learn of it when they look at the store: at the latest when the old budget is used up
 // there. A layer gets at most what the run around it has left.
 //
-// The error wraps [ErrInvalid] if d is less than a microsecond, if the budget gets longer than a duration can be, if the
-// run has no wall-clock limit, or if the run around a layer has no more left; [ErrEnded] if the run has ended (resume it
-// instead), also by a cancel that the store has from elsewhere, which then ends this run, too, or for a nil Watchdog; or
-// the store's error. Then the window is as before, unless the store was too slow to answer and keeps the event after
-// all.
+// The error wraps [ErrInvalid] if d is less than a microsecond, if the budget gets longer than a duration can be, if
+// the run has no wall-clock limit, or if the run around a layer has no more left; [ErrEnded] if the run has ended
+// (resume it instead), also by a cancel that the store has from elsewhere, which then ends this run, too, or for a
+// nil Watchdog; or the store's error. Then the window is as before, unless the store was too slow to answer and keeps
+// the event after all.
 func (w *Watchdog) Extend(d time.Duration) error {
 	if w == nil {
 		return fmt.Errorf("extend by %v: %w", d, errNoRun)
@@ -52,8 +52,9 @@ func (w *Watchdog) fits(d time.Duration) (time.Duration, error) {
 	if w.outer == nil || d <= 0 {
 		return d, nil
 	}
-	_ = w.poll() // a run that is late has ended
-	own, around := w.left(), w.outer.Remaining() // in this order: what is left around may only be less by then
+	_ = w.poll()    // a run that is late has ended
+	own := w.left() // first: what is left around may only be less by then
+	around := w.outer.Remaining()
 	if own == NoLimit || around == NoLimit || w.Context().Err() != nil { // the last is for newExtension to say
 		return d, nil
 	}

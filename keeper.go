@@ -13,8 +13,8 @@ import (
 // session has one that keeps their rows in a database. See [Config].Keeper.
 type Keeper interface {
 	// Keep begins to keep the run, until its context ends. New and Resume call it before they look at the run's limits,
-	// unless the run was stopped already; Resume before it records the fresh window. It must return when ctx ends. After an
-	// error nothing is kept.
+	// unless the run was stopped already; Resume before it records the fresh window. It must return when ctx ends. After
+	// an error nothing is kept.
 	Keep(ctx context.Context, w *Watchdog) (Attempt, error)
 }
 

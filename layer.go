@@ -13,9 +13,9 @@ import (
 // What it signals are signals of this run too, and its holds hold this run as well. Its end leaves this run as it is; a
 // cause names the run that ended the work.
 //
-// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a control
-// character, or makes the layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of this run to work in, or
-// for a nil Watchdog; or it is one of [New].
+// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a
+// control character, or makes the layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of
+// this run to work in, or for a nil Watchdog; or it is one of [New].
 func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
 	if w == nil {
 		return nil, fmt.Errorf("layer %q: %w", name, errNoRun)

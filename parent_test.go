@@ -59,6 +59,31 @@ func TestParent(t *testing.T) {
 			<-child.Done()
 		})
 	})
+	t.Run("its cause is the run's at once, whoever asks first", func(t *testing.T) {
+		type key struct{}
+		for name, contextOf := range map[string]func(wd *watchdog.Watchdog) context.Context{
+			"the run's context": (*watchdog.Watchdog).Context,
+			"one with a value": func(wd *watchdog.Watchdog) context.Context {
+				return context.WithValue(wd.Context(), key{}, 1)
+			},
+			"a layer's": func(wd *watchdog.Watchdog) context.Context {
+				step, err := wd.Layer("build", watchdog.Budget{})
+				require.NoError(t, err)
+				return step.Context()
+			},
+		} {
+			for range 100 { // outside of a bubble, where nobody waits for the goroutine that tells of the parent's end
+				parent, end := context.WithCancelCause(context.Background())
+				wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()},
+					watchdog.Config{Store: &watchdog.Memory{}, Logger: quiet})
+				require.NoError(t, err)
+				ctx := contextOf(wd)
+				end(errHostGone)
+				require.ErrorIs(t, context.Cause(ctx), errHostGone, name)
+				require.NoError(t, wd.Close())
+			}
+		}
+	})
 	t.Run("its cause may be of a type that cannot be compared", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			parent, end := context.WithCancelCause(context.Background())
