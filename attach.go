@@ -137,11 +137,8 @@ func (w *Watchdog) start() {
 		w.stopParent = context.AfterFunc(w.parent, w.checkParent)
 	}
 	found := w.lookAndArm()
-	w.unlock()
-	w.deliver(found)
-	if found.trip != nil {
-		w.carryOut(found.trip)
-	}
+	w.mu.Unlock()
+	w.doFound(found)
 	if w.neverFires() {
 		w.log().Warn("watchdog has no limit and can never fire", "run", w.id)
 	}

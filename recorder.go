@@ -23,6 +23,9 @@ const maxPending = 64
 // errNoAnswer says that the record timeout ended an exchange.
 var errNoAnswer = errors.New("event store did not answer in time")
 
+// errStoreExited says that the store ended the goroutine that called it.
+var errStoreExited = fmt.Errorf("event store: %w", bounded.ErrExited)
+
 // A recorder is all that a run has to do with its store. Its exchanges do not overlap, so that a store that hangs is
 // not asked again while it does, and each lasts at most the timeout.
 type recorder struct {
@@ -140,12 +143,14 @@ func (r *recorder) background(task, after func()) {
 	r.tasks = done
 	r.mu.Unlock()
 	go func() {
+		defer func() { // also if the task ends this goroutine
+			if earlier != nil {
+				<-earlier
+			}
+			close(done)
+			after()
+		}()
 		task()
-		if earlier != nil {
-			<-earlier
-		}
-		close(done)
-		after()
 	}()
 }
 
@@ -340,22 +345,29 @@ func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error)
 }
 
 // recordDirective appends the decision and the directive of one trip, atomically. What cannot be recorded is tried
-// again.
-func (w *Watchdog) recordDirective(d Directive) {
+// again. It returns what is to be logged.
+func (w *Watchdog) recordDirective(d Directive) (failures []func()) {
 	events := w.directiveEvents(d)
 	if err := w.append(events...); err != nil {
-		w.log().Error("watchdog could not record a directive",
-			"run", w.id, "directive", string(d.Kind), "reason", string(d.Reason), "error", err)
 		w.recorder.keep(err, events...)
+		failures = append(failures, func() {
+			w.log().Error("watchdog could not record a directive",
+				"run", w.id, "directive", string(d.Kind), "reason", string(d.Reason), "error", err)
+		})
 	}
+	return failures
 }
 
-func (w *Watchdog) recordWarnings(warnings []Warning) {
+// recordWarnings returns what is to be logged.
+func (w *Watchdog) recordWarnings(warnings []Warning) (failures []func()) {
 	for _, warning := range warnings {
 		if err := w.append(w.warningEvent(warning)); err != nil {
-			w.log().Error("watchdog could not record a warning", "run", w.id, "fraction", warning.Fraction, "error", err)
+			failures = append(failures, func() {
+				w.log().Error("watchdog could not record a warning", "run", w.id, "fraction", warning.Fraction, "error", err)
+			})
 		}
 	}
+	return failures
 }
 
 // recordParentEnd records that the parent ended the run, by its error and not by its cause, whose text is the host's.

@@ -147,22 +147,38 @@ func (r *readers) put(d Directive) (asleep []*subscriber) {
 
 // wake calls the subscribers: with PollOnly on this goroutine, else each on one of its own.
 func (w *Watchdog) wake(asleep []*subscriber) {
-	for _, s := range asleep {
+	each(asleep, func(s *subscriber) {
 		if w.pollOnly {
 			w.drain(w.readersOf(), s)
-			continue
+			return
 		}
 		go w.drain(w.readersOf(), s)
-	}
+	})
 }
 
-// drain calls the subscriber until it has every directive that there is for it.
+// each makes the call for every element, also if one of them ends this goroutine.
+func each[T any](all []T, call func(T)) {
+	if len(all) == 0 {
+		return
+	}
+	defer each(all[1:], call)
+	call(all[0])
+}
+
+// drain calls the subscriber until it has every directive that there is for it. If a call ends this goroutine, another
+// takes over, or with PollOnly this one before it ends.
 func (w *Watchdog) drain(r *readers, s *subscriber) {
+	drained := false
+	defer func() {
+		if !drained {
+			w.wake([]*subscriber{s})
+		}
+	}()
 	for {
 		r.mu.Lock()
 		d, ok := s.box.take()
 		if !ok || s.gone {
-			s.calling = false
+			s.calling, drained = false, true
 			r.mu.Unlock()
 			return
 		}
@@ -188,17 +204,22 @@ func (w *Watchdog) deliver(found findings) {
 	if len(found.warnings) == 0 && len(found.directives) == 0 {
 		return
 	}
+	var failures []func() // to log when Close need not wait for it: the log may be what calls Close
 	record := func() {
-		w.recordWarnings(found.warnings)
-		for _, d := range found.directives {
-			w.recordDirective(d)
+		failures = w.recordWarnings(found.warnings)
+		each(found.directives, func(d Directive) {
+			failures = append(failures, w.recordDirective(d)...)
 			w.publish(d)
-		}
+		})
+	}
+	after := func() {
+		defer w.tell(found.warnings)
+		each(failures, func(log func()) { log() })
 	}
 	if w.pollOnly {
+		defer after()
 		record()
-		w.tell(found.warnings)
 		return
 	}
-	w.recorder.background(record, func() { w.tell(found.warnings) })
+	w.recorder.background(record, after)
 }
