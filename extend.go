@@ -55,7 +55,7 @@ func (w *Watchdog) fits(d time.Duration) (time.Duration, error) {
 	_ = w.poll()    // a run that is late has ended
 	own := w.left() // first: what is left around may only be less by then
 	around := w.outer.Remaining()
-	if own == NoLimit || around == NoLimit || w.Context().Err() != nil { // the last is for newExtension to say
+	if own == NoLimit || around == NoLimit || w.hasEnded() { // the last is for newExtension to say
 		return d, nil
 	}
 	if room := around - own; room < d {

@@ -271,6 +271,8 @@ type ruling struct {
 	extended time.Duration
 }
 
+func (r ruling) stopped() bool { return r.stop != nil }
+
 // recordTrip appends the cancel event, unless the store knows better, and returns what the store has then. What cannot
 // be read does not hold up the stop.
 func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop) (ruling, error) {
@@ -331,7 +333,7 @@ func (w *Watchdog) stored(ctx context.Context, event Event, own *Stop) *Stop {
 // does not hold up the extension.
 func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error) {
 	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (ruling, error) {
-		if known, err := w.consult(ctx); err == nil && known.stop != nil {
+		if known, _ := w.consult(ctx); known.stopped() {
 			return known, nil
 		}
 		before := w.extension()
