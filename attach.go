@@ -3,6 +3,7 @@ package watchdog
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -20,20 +21,64 @@ func attach(ctx context.Context, run Run, cfg *Config, outer *Watchdog, resume b
 		return nil, err
 	}
 	w.newRunContext(ctx)
-	found, err := w.findWindow(ctx, resume)
+	found, err := w.findWindow(ctx)
 	if err != nil {
 		w.cancel(err)
 		return nil, err
 	}
-	if found.startedAt.After(at) { // it was resumed just now
+	var fresh *resumption
+	if resume && found.stop != nil {
 		at = clocks.Now(cfg.Clock)
+		fresh = w.newResumption(found, at)
+		found = window{startedAt: fresh.startedAt}
 	}
 	w.takeUp(found, at)
 	if err := w.keep(ctx, cfg.Keeper); err != nil {
 		return nil, err
 	}
+	if opened, err := w.recordResumption(ctx, fresh); err != nil || !opened {
+		_ = w.Close() // and no longer kept; nothing was stopped
+		if err != nil {
+			return nil, err
+		}
+		return attach(ctx, run, cfg, outer, resume)
+	}
 	w.start()
 	return w, nil
+}
+
+// A resumption opens the window after that of a cancelled run. It is recorded when the run is kept already, so that
+// after an error there is no fresh window that nobody runs.
+type resumption struct {
+	previous, startedAt time.Time
+	event               Event
+}
+
+func (w *Watchdog) newResumption(cancelled window, at time.Time) *resumption {
+	w.startedAt = cancelled.startedAt
+	startedAt := record.Truncate(at)
+	if !startedAt.After(cancelled.startedAt) {
+		startedAt = cancelled.startedAt.Add(time.Microsecond)
+	}
+	return &resumption{cancelled.startedAt, startedAt, w.resumeEvent(at, startedAt)}
+}
+
+// recordResumption appends the event and reports whether the window that it opened is this one: another process may
+// have resumed the run meanwhile, at another time. Without a resumption there is nothing to open.
+func (w *Watchdog) recordResumption(ctx context.Context, fresh *resumption) (opened bool, err error) {
+	if fresh == nil {
+		return true, nil
+	}
+	ctx, cancel := w.attachContext(ctx)
+	defer cancel()
+	if err := w.recorder.store.Append(ctx, fresh.event); err != nil {
+		return false, fmt.Errorf("append resume event: %w", err)
+	}
+	found, err := w.readWindow(ctx, fresh.previous)
+	if err != nil {
+		return false, fmt.Errorf("the run is resumed; attach to it: %w", err)
+	}
+	return found.startedAt.Equal(fresh.startedAt), nil
 }
 
 func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
@@ -47,7 +92,7 @@ func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
 		return nil, err
 	}
 	if outer != nil {
-		classes, w.trace = outer.classes, outer.trace
+		classes = outer.classes
 	}
 	w.settings = cfg.settings(classes)
 	if cfg.hasSignals() {
@@ -57,26 +102,23 @@ func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
 	return w, nil
 }
 
-// findWindow reads the window that the run is in and, if it is to, resumes a cancelled one. It talks to the store on
-// the caller's goroutine, for at most the record timeout.
-func (w *Watchdog) findWindow(ctx context.Context, resume bool) (window, error) {
-	if !w.recorder.instant() {
-		var cancel context.CancelFunc
-		ctx, cancel = clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
-		defer cancel()
-	}
-	found, err := w.readWindow(ctx)
-	if err != nil || !resume || found.stop == nil {
-		return found, err
-	}
-	w.startedAt = found.startedAt
-	if err := w.recorder.store.Append(ctx, w.resumeEvent(w.clock.now())); err != nil {
-		return window{}, fmt.Errorf("append resume event: %w", err)
-	}
-	return w.readWindow(ctx)
+// findWindow reads the window that the run is in.
+func (w *Watchdog) findWindow(ctx context.Context) (window, error) {
+	ctx, cancel := w.attachContext(ctx)
+	defer cancel()
+	return w.readWindow(ctx, w.startedAt)
 }
 
-func (w *Watchdog) readWindow(ctx context.Context) (window, error) {
+// attachContext is for what an attach asks the store, on the caller's goroutine, for at most the record timeout.
+func (w *Watchdog) attachContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	if w.recorder.instant() {
+		return ctx, func() {}
+	}
+	return clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
+}
+
+// readWindow reads the window that the run is in, of which the host says that it began at hostStart.
+func (w *Watchdog) readWindow(ctx context.Context, hostStart time.Time) (window, error) {
 	events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
 	if err != nil {
 		return window{}, fmt.Errorf("read events of run %s: %w", w.id, err)
@@ -85,7 +127,7 @@ func (w *Watchdog) readWindow(ctx context.Context) (window, error) {
 	if err != nil {
 		return window{}, err
 	}
-	return all.latest(w.startedAt), nil
+	return all.latest(hostStart), nil
 }
 
 // start arms a watchdog that has not fired, and fires it if it is late.
@@ -95,11 +137,8 @@ func (w *Watchdog) start() {
 		w.stopParent = context.AfterFunc(w.parent, w.checkParent)
 	}
 	found := w.lookAndArm()
-	w.unlock()
-	w.deliver(found)
-	if found.trip != nil {
-		w.carryOut(found.trip)
-	}
+	w.mu.Unlock()
+	w.doFound(found)
 	if w.neverFires() {
 		w.log().Warn("watchdog has no limit and can never fire", "run", w.id)
 	}

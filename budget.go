@@ -17,6 +17,9 @@ const DefaultWallClock = 4 * time.Hour
 // DefaultWarnAt is the fraction of the wall-clock budget at which a run is warned where the [Budget] names none.
 const DefaultWarnAt = 0.8
 
+// maxWarnings is how many fractions a [Budget] may warn at.
+const maxWarnings = 100
+
 // NoLimit is how "no limit" is spelled in every package, for lengths of time and for counts. It has no type, so that it
 // fits both. (In files and in the environment 0 switches a limit off; in Go the zero value of a field is its documented
 // default.)
@@ -34,7 +37,7 @@ type Budget struct {
 	// Zero means [DefaultWallClock], [NoLimit] no limit.
 	WallClock time.Duration
 	// WarnAt holds the fractions of WallClock, each between 0 and 1, at which the run is warned, so that it can wrap
-	// up. Nil means [DefaultWarnAt], an empty slice no warnings.
+	// up; at most 100. Nil means [DefaultWarnAt], an empty slice no warnings.
 	WarnAt []float64
 	// Reserve is the part of WallClock that the host keeps for saving its state: [Watchdog.Remaining], and whatever is
 	// bounded inside the run, ends that much earlier. The run itself fires at WallClock. Zero means no reserve.
@@ -66,8 +69,9 @@ type Ladders struct {
 }
 
 // Validate returns an error that wraps [ErrInvalid] and names the field when a limit is negative, the reserve leaves no
-// time to work, a warning lies outside 0 to 1 or is named twice, or a setting can never take effect: a ladder of a
-// limit that is off, a rung after [DirectiveCancel], FirstSign without FromFirstSign or that without a limit to begin.
+// time to work, a warning lies outside 0 to 1, is named twice or is one of more than 100, or a setting can never take
+// effect: a ladder of a limit that is off, a rung after [DirectiveCancel], FirstSign without FromFirstSign or that
+// without a limit to begin.
 func (b Budget) Validate() error {
 	return b.check()
 }
@@ -109,6 +113,9 @@ func length(d time.Duration) string {
 }
 
 func (b *Budget) checkWarnings() error {
+	if len(b.WarnAt) > maxWarnings {
+		return fmt.Errorf("%w budget: WarnAt has %d fractions; use at most %d", ErrInvalid, len(b.WarnAt), maxWarnings)
+	}
 	for i, fraction := range b.WarnAt {
 		if !(fraction > 0 && fraction < 1) {
 			return fmt.Errorf("%w budget: WarnAt has %v; a warning comes at more than 0 and less than 1 of WallClock",

@@ -34,8 +34,11 @@ type Cancellation struct {
 // the cancel is recorded as a warning and given as a [Directive], once for each call, and the run goes on.
 //
 // The error wraps [ErrInvalid] if the Reason is empty, is no code or would be read back as another, or if a length is
-// negative; and [ErrEnded] if the run has ended without a stop. Nothing is recorded then.
+// negative; and [ErrEnded] if the run has ended without a stop, or for a nil Watchdog. Nothing is recorded then.
 func (w *Watchdog) Cancel(c Cancellation) (*Stop, error) {
+	if w == nil {
+		return nil, fmt.Errorf("cancel: %w", errNoRun)
+	}
 	stop, err := w.cancelFor(c)
 	if err != nil {
 		return nil, fmt.Errorf("cancel run %s: %w", w.id, err)

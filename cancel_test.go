@@ -391,7 +391,7 @@ func TestCancelUnrecorded(t *testing.T) {
 			b.cfg.Store = &lateReader{EventStore: b.store, before: func() { panic("nil map") }}
 			wd := b.attach()
 			b.cancelled(wd, noOutput)
-			require.ErrorContains(t, wd.Close(), "nil map")
+			require.ErrorContains(t, wd.Close(), "panicked with a string")
 		})
 	})
 }

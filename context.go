@@ -28,11 +28,13 @@ func (c *runContext) Deadline() (time.Time, bool) {
 	return c.parent.Deadline()
 }
 
-// Value finds the run's watchdog besides what the parent carries.
+// Value finds the run's watchdog besides what the parent carries. Go 1.25's context.Cause asks for the inner context's
+// cause, by a key of its own, before anybody has called Err: so the parent is checked here, too.
 func (c *runContext) Value(key any) any {
 	if key == (runKey{}) {
 		return (*Watchdog)(c)
 	}
+	(*Watchdog)(c).checkParent()
 	return c.inner.Value(key)
 }
 
@@ -60,12 +62,4 @@ func (w *Watchdog) checkParent() {
 	w.mu.Lock()
 	defer w.unlock()
 	w.endWithParent()
-}
-
-// endedByParent reports whether the run's end is its parent's.
-func (w *Watchdog) endedByParent() bool {
-	if w.parent == nil || w.parent.Err() == nil {
-		return false
-	}
-	return context.Cause(w.inner) == context.Cause(w.parent) //nolint:errorlint // the same value, not one of its kind
 }

@@ -9,12 +9,17 @@ import (
 
 // Extend gives the running window d more, in whole microseconds, recorded as [EventExtend] before it counts. Other
 // processes that watch the run learn of it when they look at the store: at the latest when the old budget is used up
-// there.
+// there. A layer gets at most what the run around it has left.
 //
-// The error wraps [ErrInvalid] if d is less than a microsecond, if the budget gets longer than a duration can be, or if
-// the run has no wall-clock limit; [ErrEnded] if the run has ended (resume it instead); or the store's error. Then
-// nothing has changed, unless the store was too slow to answer and keeps the event after all.
+// The error wraps [ErrInvalid] if d is less than a microsecond, if the budget gets longer than a duration can be, if
+// the run has no wall-clock limit, or if the run around a layer has no more left; [ErrEnded] if the run has ended
+// (resume it instead), also by a cancel that the store has from elsewhere, which then ends this run, too, or for a
+// nil Watchdog; or the store's error. Then the window is as before, unless the store was too slow to answer and keeps
+// the event after all.
 func (w *Watchdog) Extend(d time.Duration) error {
+	if w == nil {
+		return fmt.Errorf("extend by %v: %w", d, errNoRun)
+	}
 	if err := w.extend(d); err != nil {
 		return fmt.Errorf("extend run %s by %v: %w", w.id, d, err)
 	}
@@ -22,21 +27,51 @@ func (w *Watchdog) Extend(d time.Duration) error {
 }
 
 func (w *Watchdog) extend(d time.Duration) error {
+	d, err := w.fits(d)
+	if err != nil {
+		return err
+	}
 	d = d.Truncate(time.Microsecond) // as its event says it
 	event, err := w.newExtension(d)
 	if err != nil {
 		return err
 	}
-	extended, err := w.recordExtension(event, d)
+	found, err := w.recordExtension(event, d)
 	if err != nil {
 		return err
 	}
-	w.mu.Lock()
-	defer w.unlock()
-	if w.phase == running && extended > w.seen.Extended {
-		w.extendTo(extended)
+	stop, err := w.adopt(found)
+	if stop != nil {
+		return fmt.Errorf("%w: %w", ErrEnded, stop)
 	}
-	return nil
+	return err
+}
+
+// fits returns how much of an extension the run around a layer has left for it: all of it where there is none.
+func (w *Watchdog) fits(d time.Duration) (time.Duration, error) {
+	if w.outer == nil || d <= 0 {
+		return d, nil
+	}
+	_ = w.poll()    // a run that is late has ended
+	own := w.left() // first: what is left around may only be less by then
+	around := w.outer.Remaining()
+	if own == NoLimit || around == NoLimit || w.hasEnded() { // the last is for newExtension to say
+		return d, nil
+	}
+	if room := around - own; room < d {
+		d = room
+	}
+	if d < time.Microsecond {
+		return 0, fmt.Errorf("%w extension: run %s has no more left; extend that first", ErrInvalid, w.outer.id)
+	}
+	return d, nil
+}
+
+// left is what is left of the wall clock, with the reserve.
+func (w *Watchdog) left() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsed())
 }
 
 // newExtension checks the extension and returns its event.

@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"context"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -64,6 +65,40 @@ func TestExtend(t *testing.T) {
 			require.Empty(t, b.events(watchdog.EventExtend))
 		})
 	})
+	t.Run("nor is one that was cancelled elsewhere, which ends with that cancel", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd, operator := b.attach(), b.attach()
+			_, err := operator.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
+			require.NoError(t, err)
+			err = wd.Extend(time.Hour)
+			require.ErrorIs(t, err, watchdog.ErrEnded)
+			require.ErrorIs(t, err, watchdog.IterationTimeout)
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.IterationTimeout)
+			require.Empty(t, b.events(watchdog.EventExtend))
+		})
+	})
+	t.Run("nor is one that is cancelled elsewhere while it is recorded", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			operator := b.attach()
+			cancel := func() { _, _ = operator.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout}) }
+			b.cfg.Store = &cancelledMeanwhile{EventStore: b.store, cancel: cancel}
+			wd := b.attach()
+			require.ErrorIs(t, wd.Extend(time.Hour), watchdog.ErrEnded)
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.IterationTimeout)
+		})
+	})
+	t.Run("nor is one that is closed while it is recorded", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			hang := make(chan struct{})
+			b.store.set(func(s *flakyStore) { s.hang = hang })
+			wd, extended := b.attach(), make(chan error, 1)
+			go func() { extended <- wd.Extend(time.Hour) }()
+			synctest.Wait()
+			require.NoError(t, wd.Close())
+			close(hang)
+			require.ErrorIs(t, <-extended, watchdog.ErrClosed)
+		})
+	})
 	t.Run("lengths that make no sense are refused and nothing is written", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			wd := b.attach()
@@ -75,6 +110,20 @@ func TestExtend(t *testing.T) {
 			require.Empty(t, b.events(watchdog.EventExtend))
 		})
 	})
+}
+
+// A cancelledMeanwhile is a store in which another process cancels the run just before the first append.
+type cancelledMeanwhile struct {
+	watchdog.EventStore
+	cancel func()
+}
+
+func (s *cancelledMeanwhile) Append(ctx context.Context, events ...watchdog.Event) error {
+	if s.cancel != nil {
+		s.cancel()
+		s.cancel = nil
+	}
+	return s.EventStore.Append(ctx, events...)
 }
 
 func TestWarnings(t *testing.T) {

@@ -21,8 +21,12 @@ func (i *Interruption) Error() string {
 // attaching again continues its window. The signal is written to the event; it must not hold anything secret.
 //
 // The error wraps [ErrInvalid] for a signal that is empty, has control characters or more than 100 characters;
-// [ErrEnded] if the run has ended already (nothing is recorded then); or the store's error, with the run ended.
+// [ErrEnded] if the run has ended already, or for a nil Watchdog (nothing is recorded then); or the store's error, with
+// the run ended.
 func (w *Watchdog) Interrupt(signal string) error {
+	if w == nil {
+		return fmt.Errorf("interrupt: %w", errNoRun)
+	}
 	if err := w.interrupt(signal); err != nil {
 		return fmt.Errorf("interrupt run %s: %w", w.id, err)
 	}

@@ -13,7 +13,8 @@ import (
 // session has one that keeps their rows in a database. See [Config].Keeper.
 type Keeper interface {
 	// Keep begins to keep the run, until its context ends. New and Resume call it before they look at the run's limits,
-	// unless the run was stopped already. It must return when ctx ends. After an error nothing is kept.
+	// unless the run was stopped already; Resume before it records the fresh window. It must return when ctx ends. After
+	// an error nothing is kept.
 	Keep(ctx context.Context, w *Watchdog) (Attempt, error)
 }
 
@@ -26,8 +27,12 @@ type Attempt struct {
 	Lost bool
 }
 
-// Attempt returns which attempt at the run this watchdog is, as far as a [Config].Keeper counts them.
+// Attempt returns which attempt at the run this watchdog is, as far as a [Config].Keeper counts them; zero for a nil
+// Watchdog.
 func (w *Watchdog) Attempt() Attempt {
+	if w == nil {
+		return Attempt{}
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.attempt
@@ -35,8 +40,11 @@ func (w *Watchdog) Attempt() Attempt {
 
 // SinceActivity returns how long ago the run had its last activity, or was attached if there was none since. With a
 // hold open it is 0, because silence is expected then. It is 0 for a run whose config has neither a Keeper nor a limit
-// that heeds signals.
+// that heeds signals, and for a nil Watchdog.
 func (w *Watchdog) SinceActivity() time.Duration {
+	if w == nil {
+		return 0
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.seen.Signs == nil {

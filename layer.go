@@ -1,8 +1,10 @@
 package watchdog
 
 import (
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 )
 
 // Layer guards a part of the run, such as a phase, a step or a tool: a run of its own, "<run ID>/<name>", that begins
@@ -11,10 +13,13 @@ import (
 // What it signals are signals of this run too, and its holds hold this run as well. Its end leaves this run as it is; a
 // cause names the run that ended the work.
 //
-// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a control
-// character, or makes the layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of this run; or
-// it is one of [New].
+// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a
+// control character, or makes the layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of
+// this run to work in, or for a nil Watchdog; or it is one of [New].
 func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
+	if w == nil {
+		return nil, fmt.Errorf("layer %q: %w", name, errNoRun)
+	}
 	layer, err := w.layer(name, budget)
 	if err != nil {
 		return nil, fmt.Errorf("layer %q of run %s: %w", name, w.id, err)
@@ -30,25 +35,48 @@ func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
 		return nil, fmt.Errorf("%w layer name: a slash stands between a run and its layer; make a layer of the layer instead",
 			ErrInvalid)
 	}
-	left := w.Remaining()
-	if left <= 0 {
-		return nil, fmt.Errorf("%w: nothing is left of it: %w", ErrEnded, w.cause())
+	id := w.id + "/" + name
+	if flaw := textFlaw(id, MaxAggregateID); flaw != "" {
+		return nil, fmt.Errorf("%w layer name: with it the run ID %s", ErrInvalid, flaw)
+	}
+	if err := budget.check(); err != nil {
+		return nil, err
+	}
+	left, err := w.leftForLayer(budget.Reserve)
+	if err != nil {
+		return nil, err
 	}
 	if left != NoLimit || budget.WallClock == 0 {
 		budget.WallClock = min(off(budget.WallClock), left)
 	}
 	cfg := w.layerConfig(budget)
-	return attach(w.Context(), Run{ID: w.id + "/" + name, StartedAt: w.clock.now(), Parent: w.id}, &cfg, w, false)
+	layer, err := attach(w.Context(), Run{ID: id, StartedAt: w.clock.now(), Parent: w.id}, &cfg, w, false)
+	if errors.Is(err, ErrParentEnded) {
+		return nil, fmt.Errorf("%w: %w", ErrEnded, w.cause())
+	}
+	return layer, err
+}
+
+// leftForLayer is what a layer gets of this run at most. It must be more than the layer's own reserve.
+func (w *Watchdog) leftForLayer(reserve time.Duration) (time.Duration, error) {
+	_ = w.poll() // a run that is late has ended
+	left := w.Remaining()
+	switch {
+	case w.Context().Err() != nil:
+		return 0, fmt.Errorf("%w: %w", ErrEnded, w.cause())
+	case left <= 0:
+		return 0, fmt.Errorf("%w for new work: only its reserve is left", ErrEnded)
+	case left <= reserve:
+		return 0, fmt.Errorf("%w for new work: of the %v left the layer's Reserve of %v leaves nothing to work in", ErrEnded,
+			left, reserve)
+	}
+	return left, nil
 }
 
 // layerConfig is the config of this run with another budget.
 func (w *Watchdog) layerConfig(budget Budget) Config {
-	cfg := Config{
+	return Config{
 		Store: w.recorder.store, Budget: budget, RecordTimeout: w.recorder.timeout, PollOnly: w.pollOnly,
 		ObserveOnly: w.observeOnly, OnWarning: w.onWarning, Logger: w.logger, Clock: w.clock.other,
 	}
-	if w.trace != nil {
-		cfg.OnSignal = w.trace.tell
-	}
-	return cfg
 }

@@ -97,6 +97,71 @@ func TestLayer(t *testing.T) {
 			}
 		})
 	})
+	t.Run("near the run's end it says that the run has ended", func(t *testing.T) {
+		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			hold, err := wd.Hold(context.Background(), "approval", watchdog.NoLimit)
+			require.NoError(t, err)
+			defer hold.Close()
+			after(54 * minute)
+			_, err = wd.Layer("build", watchdog.Budget{Reserve: 2 * minute})
+			require.ErrorIs(t, err, watchdog.ErrEnded, "its reserve leaves nothing")
+			_, err = wd.Layer("build", watchdog.Budget{WallClock: minute, Reserve: 2 * minute})
+			require.ErrorIs(t, err, watchdog.ErrInvalid, "nor would it in any other run")
+			after(minute)
+			_, err = wd.Layer("build", watchdog.Budget{})
+			require.ErrorIs(t, err, watchdog.ErrEnded)
+			require.ErrorContains(t, err, "only its reserve is left")
+			require.NotErrorIs(t, err, context.Canceled, "it runs")
+		})
+	})
+	t.Run("late, after its end, and after its parent's, it names the cause", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.PollOnly = true
+			wd := b.attach()
+			b.pass(over)
+			_, err := wd.Layer("build", watchdog.Budget{})
+			require.ErrorIs(t, err, watchdog.ErrEnded)
+			require.ErrorIs(t, err, watchdog.WallClockExceeded)
+			parent, end := context.WithCancelCause(context.Background())
+			b.run.ID = "s-2"
+			wd, err = watchdog.New(parent, b.run, watchdog.Config{
+				Store: b.store, Clock: b.clock, Logger: quiet, Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
+			})
+			require.NoError(t, err)
+			defer wd.Close()
+			end(errHostGone)
+			_, err = wd.Layer("build", watchdog.Budget{})
+			require.ErrorIs(t, err, watchdog.ErrEnded)
+			require.ErrorIs(t, err, errHostGone)
+		})
+	})
+	t.Run("a name that makes its run ID too long is an invalid layer name", func(t *testing.T) {
+		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			_, err := wd.Layer(strings.Repeat("x", 252), watchdog.Budget{})
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, "invalid layer name: with it the run ID")
+		})
+	})
+	t.Run("an extension gives it no more than the run has left", func(t *testing.T) {
+		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			step := layer(t, wd, "build", watchdog.Budget{WallClock: 10 * minute})
+			defer step.Close()
+			tool := layer(t, step, "grep", watchdog.Budget{WallClock: minute})
+			defer tool.Close()
+			require.NoError(t, tool.Extend(minute))
+			require.Equal(t, 2*minute, tool.Remaining())
+			require.NoError(t, tool.Extend(time.Hour))
+			require.Equal(t, 10*minute, tool.Remaining())
+			require.NoError(t, step.Extend(time.Hour))
+			require.Equal(t, 55*minute, step.Remaining())
+			err := step.Extend(time.Hour)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, "run s-1 has no more left; extend that first")
+			require.NoError(t, wd.Extend(minute))
+			require.NoError(t, step.Extend(time.Hour))
+			require.Equal(t, 56*minute, step.Remaining())
+		})
+	})
 	t.Run("names that make no sense and runs that have ended are refused", func(t *testing.T) {
 		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			for _, name := range []string{"", "a/b", "a\nb"} {

@@ -101,17 +101,27 @@ func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duratio
 // carryOut records the trip and then ends the run, whatever the store says.
 func (w *Watchdog) carryOut(t *trip) {
 	event, own := w.cancelEvent(t)
-	ruled, err := w.recordTrip(t, event, own)
-	if err != nil {
-		ruled = ruling{stop: own}
-		w.recorder.keep(err, event)
-	}
+	ruled, err := ruling{}, errStoreExited
+	defer func() { // also if the store ends this goroutine
+		if err != nil {
+			ruled = ruling{stop: own}
+			w.recorder.keep(err, event)
+		}
+		w.finish(t, ruled, err)
+	}()
+	ruled, err = w.recordTrip(t, event, own)
+}
+
+// finish ends the trip as it was ruled and tells everybody, also if one of them ends this goroutine.
+func (w *Watchdog) finish(t *trip, ruled ruling, recordErr error) {
 	asleep := w.conclude(t, ruled)
+	defer func() {
+		if ruled.stop != nil {
+			w.report(ruled.stop, recordErr)
+		}
+	}()
+	defer w.deliverTrace()
 	w.wake(asleep)
-	w.deliverTrace()
-	if ruled.stop != nil {
-		w.report(ruled.stop, err)
-	}
 }
 
 // conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop.
@@ -166,12 +176,21 @@ func (w *Watchdog) endWithParent() bool {
 		return false
 	}
 	if w.phase == running {
+		w.byParent = true
 		w.end(context.Cause(w.parent))
 		if w.recordsParent {
 			w.recorder.background(w.recordParentEnd, func() {})
 		}
 	}
 	return true
+}
+
+// endedByParent reports whether the run's end is its parent's. It is remembered, because two causes cannot tell: they
+// may be equal, or of a type that cannot be compared.
+func (w *Watchdog) endedByParent() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.byParent
 }
 
 // end moves a run to its end. The caller holds mu and has seen that it has not ended.

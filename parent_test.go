@@ -15,6 +15,11 @@ import (
 
 var errHostGone = errors.New("host gone")
 
+// manyErrors cannot be compared, as go/scanner's ErrorList.
+type manyErrors []error
+
+func (e manyErrors) Error() string { return errors.Join(e...).Error() }
+
 func TestParent(t *testing.T) {
 	t.Run("a run whose parent ended first has not fired, whatever comes later", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
@@ -56,6 +61,55 @@ func TestParent(t *testing.T) {
 			defer stop()
 			end()
 			<-child.Done()
+		})
+	})
+	t.Run("its cause is the run's at once, whoever asks first", func(t *testing.T) {
+		type key struct{}
+		for name, contextOf := range map[string]func(wd *watchdog.Watchdog) context.Context{
+			"the run's context": (*watchdog.Watchdog).Context,
+			"one with a value": func(wd *watchdog.Watchdog) context.Context {
+				return context.WithValue(wd.Context(), key{}, 1)
+			},
+			"a layer's": func(wd *watchdog.Watchdog) context.Context {
+				step, err := wd.Layer("build", watchdog.Budget{})
+				require.NoError(t, err)
+				return step.Context()
+			},
+		} {
+			for range 100 { // outside of a bubble, where nobody waits for the goroutine that tells of the parent's end
+				parent, end := context.WithCancelCause(context.Background())
+				wd, err := watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()},
+					watchdog.Config{Store: &watchdog.Memory{}, Logger: quiet})
+				require.NoError(t, err)
+				ctx := contextOf(wd)
+				end(errHostGone)
+				require.ErrorIs(t, context.Cause(ctx), errHostGone, name)
+				require.NoError(t, wd.Close())
+			}
+		}
+	})
+	t.Run("its cause may be of a type that cannot be compared", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			parent, end := context.WithCancelCause(context.Background())
+			wd, err := watchdog.New(parent, b.run, b.cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			end(manyErrors{errHostGone})
+			require.Equal(t, context.Canceled, wd.Context().Err())
+			var many manyErrors
+			require.ErrorAs(t, context.Cause(wd.Context()), &many)
+		})
+	})
+	t.Run("a run that ended before its parent, for the same cause, was not ended by it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			parent, end := context.WithDeadlineCause(context.Background(), time.Now().Add(time.Minute), watchdog.ErrClosed)
+			defer end()
+			wd, err := watchdog.New(parent, b.run, b.cfg)
+			require.NoError(t, err)
+			require.NoError(t, wd.Close())
+			after(time.Minute)
+			require.Equal(t, context.DeadlineExceeded, parent.Err())
+			require.Equal(t, context.Canceled, wd.Context().Err())
 		})
 	})
 	t.Run("its deadline and its values are the run's", func(t *testing.T) {

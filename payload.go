@@ -64,11 +64,7 @@ func (w *Watchdog) warningEvent(warning Warning) Event {
 
 // resumeEvent opens the window after the one that w is in. Its name is that window's, so that it has one successor
 // whoever resumes.
-func (w *Watchdog) resumeEvent(at time.Time) Event {
-	fresh := record.Truncate(at)
-	if !fresh.After(w.startedAt) {
-		fresh = w.startedAt.Add(time.Microsecond)
-	}
+func (w *Watchdog) resumeEvent(at, fresh time.Time) Event {
 	return w.newEvent(EventResume, at, record.Once, record.Resume{
 		SessionStartedAt: record.Stamp(fresh), PreviousStartedAt: record.Stamp(w.startedAt), Parent: w.parentID,
 	})

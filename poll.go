@@ -33,19 +33,31 @@ func (w *Watchdog) pollFor(guard func(findings) findings) *Stop {
 			found = guard(found)
 		}
 		stop, underway := w.stop, w.trip
-		w.unlock()
-		w.deliver(found)
-		switch {
-		case stop != nil:
+		w.mu.Unlock()
+		if stop != nil { // nothing was found, and what was traced at the end is for whoever ended the run
 			return stop
-		case found.trip != nil:
-			w.carryOut(found.trip)
+		}
+		w.doFound(found)
+		switch {
+		case found.trip != nil: // carried out
 		case underway != nil:
 			<-underway.done
 		default:
 			return nil
 		}
 	}
+}
+
+// doFound does what a look found, the trip also if a callback of the host's ends this goroutine. The caller has just
+// unlocked mu.
+func (w *Watchdog) doFound(found findings) {
+	defer func() {
+		if found.trip != nil {
+			w.carryOut(found.trip)
+		}
+	}()
+	defer w.deliver(found)
+	w.deliverTrace()
 }
 
 // look judges the run at this moment. It notes when the next poll has to, and returns how long the timer may wait. The
@@ -88,18 +100,16 @@ func (w *Watchdog) change(change func()) {
 	w.mu.Lock()
 	change()
 	found := w.lookAndArm()
-	w.unlock()
+	w.mu.Unlock()
 	w.settle(found)
 }
 
-// settle does what a look found. It makes the caller wait for the store only if there is no other goroutine.
+// settle does what a look found. It makes the caller wait for the store only if there is no other goroutine. The caller
+// has just unlocked mu.
 func (w *Watchdog) settle(found findings) {
-	w.deliver(found)
-	switch {
-	case found.trip == nil:
-	case w.pollOnly:
-		w.carryOut(found.trip)
-	default:
+	if found.trip != nil && !w.pollOnly {
 		go w.carryOut(found.trip)
+		found.trip = nil
 	}
+	w.doFound(found)
 }

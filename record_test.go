@@ -61,7 +61,7 @@ func TestStoreFails(t *testing.T) {
 			wd := b.attach()
 			b.pass(over)
 			b.stopped(wd)
-			require.ErrorContains(t, wd.Close(), "nil map")
+			require.ErrorContains(t, wd.Close(), "panicked with a string")
 		})
 	})
 	t.Run("reads that fail do not hold up the stop", func(t *testing.T) {

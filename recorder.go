@@ -23,6 +23,9 @@ const maxPending = 64
 // errNoAnswer says that the record timeout ended an exchange.
 var errNoAnswer = errors.New("event store did not answer in time")
 
+// errStoreExited says that the store ended the goroutine that called it.
+var errStoreExited = fmt.Errorf("event store: %w", bounded.ErrExited)
+
 // A recorder is all that a run has to do with its store. Its exchanges do not overlap, so that a store that hangs is
 // not asked again while it does, and each lasts at most the timeout.
 type recorder struct {
@@ -78,10 +81,11 @@ func exchange[T any](caller context.Context, r *recorder, talk func(context.Cont
 	return storeErr(value, err)
 }
 
-// storeErr names the store in the error of a call that did not return.
+// storeErr names the store in the error of a call that did not return. Of a panic it has the type only, because what
+// the value says may be a secret.
 func storeErr[T any](value T, err error) (T, error) {
 	if panicked := (*bounded.PanicError)(nil); errors.As(err, &panicked) {
-		err = fmt.Errorf("event store panicked: %v", panicked.Value)
+		err = fmt.Errorf("event store panicked with a %T", panicked.Value)
 	} else if errors.Is(err, bounded.ErrExited) {
 		err = fmt.Errorf("event store: %w", err)
 	}
@@ -139,12 +143,14 @@ func (r *recorder) background(task, after func()) {
 	r.tasks = done
 	r.mu.Unlock()
 	go func() {
+		defer func() { // also if the task ends this goroutine
+			if earlier != nil {
+				<-earlier
+			}
+			close(done)
+			after()
+		}()
 		task()
-		if earlier != nil {
-			<-earlier
-		}
-		close(done)
-		after()
 	}()
 }
 
@@ -265,6 +271,8 @@ type ruling struct {
 	extended time.Duration
 }
 
+func (r ruling) stopped() bool { return r.stop != nil }
+
 // recordTrip appends the cancel event, unless the store knows better, and returns what the store has then. What cannot
 // be read does not hold up the stop.
 func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop) (ruling, error) {
@@ -320,36 +328,48 @@ func (w *Watchdog) stored(ctx context.Context, event Event, own *Stop) *Stop {
 	return own
 }
 
-// recordExtension appends the event and returns how much the window is extended then. It asks the store, because a trip
-// or [Watchdog.Sync] may have found the event there and counted it already.
-func (w *Watchdog) recordExtension(event Event, d time.Duration) (time.Duration, error) {
-	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (time.Duration, error) {
+// recordExtension appends the event, unless the window has its stop, and returns what the store says then. It asks the
+// store, because a trip or [Watchdog.Sync] may have found the event there and counted it already. What cannot be read
+// does not hold up the extension.
+func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error) {
+	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (ruling, error) {
+		if known, _ := w.consult(ctx); known.stopped() {
+			return known, nil
+		}
 		before := w.extension()
 		if err := w.recorder.store.Append(ctx, event); err != nil {
-			return 0, err
+			return ruling{}, err
 		}
 		stored, _ := w.consult(ctx)
-		return max(stored.extended, verdict.Sum(before, d)), nil
+		stored.extended = max(stored.extended, verdict.Sum(before, d))
+		return stored, nil
 	})
 }
 
 // recordDirective appends the decision and the directive of one trip, atomically. What cannot be recorded is tried
-// again.
-func (w *Watchdog) recordDirective(d Directive) {
+// again. It returns what is to be logged.
+func (w *Watchdog) recordDirective(d Directive) (failures []func()) {
 	events := w.directiveEvents(d)
 	if err := w.append(events...); err != nil {
-		w.log().Error("watchdog could not record a directive",
-			"run", w.id, "directive", string(d.Kind), "reason", string(d.Reason), "error", err)
 		w.recorder.keep(err, events...)
+		failures = append(failures, func() {
+			w.log().Error("watchdog could not record a directive",
+				"run", w.id, "directive", string(d.Kind), "reason", string(d.Reason), "error", err)
+		})
 	}
+	return failures
 }
 
-func (w *Watchdog) recordWarnings(warnings []Warning) {
+// recordWarnings returns what is to be logged.
+func (w *Watchdog) recordWarnings(warnings []Warning) (failures []func()) {
 	for _, warning := range warnings {
 		if err := w.append(w.warningEvent(warning)); err != nil {
-			w.log().Error("watchdog could not record a warning", "run", w.id, "fraction", warning.Fraction, "error", err)
+			failures = append(failures, func() {
+				w.log().Error("watchdog could not record a warning", "run", w.id, "fraction", warning.Fraction, "error", err)
+			})
 		}
 	}
+	return failures
 }
 
 // recordParentEnd records that the parent ended the run, by its error and not by its cause, whose text is the host's.

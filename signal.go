@@ -4,16 +4,20 @@ import (
 	"context"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
-// maxNote is how many characters of a note are kept.
-const maxNote = 200
+// maxNote is how many characters of a note are kept, maxNoteBytes how much of it is read.
+const (
+	maxNote      = 200
+	maxNoteBytes = 1 << 10
+)
 
 // runKey is the key under which a run's context carries its watchdog.
 type runKey struct{}
 
-// FromContext returns the watchdog of the innermost run that the context belongs to, nil if there is none. A nil
-// Watchdog drops signals, so that deep code need not know whether it is watched.
+// FromContext returns the watchdog of the innermost run that the context belongs to, nil if there is none. All
+// methods of a nil [Watchdog] work, so that deep code need not know whether it is watched.
 func FromContext(ctx context.Context) *Watchdog {
 	w, _ := ctx.Value(runKey{}).(*Watchdog)
 	return w
@@ -58,23 +62,41 @@ func (w *Watchdog) ProgressDigest(digest string) bool {
 }
 
 // Note says what the run is doing, such as the name of a tool, for diagnosis: the last note stands in the [Stop], in
-// directives and in their events, so it must not hold anything secret. At most 200 characters of it are kept, control
-// characters as spaces. It is not a sign of life.
+// directives and in their events, so it must not hold anything secret. At most 200 characters of its first KiB are kept,
+// control characters as spaces. It is not a sign of life.
 func (w *Watchdog) Note(what string) {
 	if w == nil {
 		return
 	}
-	kept := []rune(strings.ToValidUTF8(what, "\uFFFD"))
+	note := noteOf(what)
+	for ; w != nil; w = w.outer {
+		w.note.Store(&note)
+	}
+}
+
+// noteOf is the note as it is kept.
+func noteOf(what string) string {
+	kept := []rune(strings.ToValidUTF8(firstBytes(what, maxNoteBytes), "\uFFFD"))
 	kept = kept[:min(len(kept), maxNote)]
 	for i, r := range kept {
 		if unicode.IsControl(r) {
 			kept[i] = ' '
 		}
 	}
-	note := string(kept)
-	for ; w != nil; w = w.outer {
-		w.note.Store(&note)
+	return string(kept)
+}
+
+// firstBytes is at most the first n bytes of a text, without the part of a character that is cut there.
+func firstBytes(text string, n int) string {
+	if len(text) <= n {
+		return text
 	}
+	for cut := n; cut > n-utf8.UTFMax; cut-- {
+		if utf8.RuneStart(text[cut]) {
+			return text[:cut]
+		}
+	}
+	return text[:n]
 }
 
 // LastNote returns the last note of the run, empty where there was none.

@@ -1,6 +1,8 @@
 package watchdog
 
 import (
+	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 )
@@ -53,8 +55,11 @@ type subscriber struct {
 // left; with PollOnly on the caller's of whatever method found it. A subscriber that blocks or panics harms neither the
 // watchdog nor the others: up to 16 directives wait for it, then the oldest is dropped and counted in
 // [Directive].Dropped; a panic is logged and the next directive comes all the same. The returned function ends the
-// subscription and does not wait for a call that is under way.
+// subscription and does not wait for a call that is under way. On a nil Watchdog there are no directives.
 func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
+	if w == nil {
+		return func() {}
+	}
 	r := w.readersOf()
 	s := &subscriber{call: call}
 	r.mu.Lock()
@@ -71,7 +76,11 @@ func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
 // Poll looks at the run and returns the oldest directive that was not polled yet: the host asks at its phase
 // boundaries, until there is none. After a stop the last one is the [DirectiveCancel]. Up to 16 wait; then the oldest
 // is dropped and counted in [Directive].Dropped. It is [Watchdog.Fired] besides, and costs the same.
+// On a nil Watchdog there are no directives.
 func (w *Watchdog) Poll() (Directive, bool) {
+	if w == nil {
+		return Directive{}, false
+	}
 	if !w.quiet() {
 		if w.poll() != nil {
 			w.readersOf()
@@ -138,22 +147,38 @@ func (r *readers) put(d Directive) (asleep []*subscriber) {
 
 // wake calls the subscribers: with PollOnly on this goroutine, else each on one of its own.
 func (w *Watchdog) wake(asleep []*subscriber) {
-	for _, s := range asleep {
+	each(asleep, func(s *subscriber) {
 		if w.pollOnly {
 			w.drain(w.readersOf(), s)
-			continue
+			return
 		}
 		go w.drain(w.readersOf(), s)
-	}
+	})
 }
 
-// drain calls the subscriber until it has every directive that there is for it.
+// each makes the call for every element, also if one of them ends this goroutine.
+func each[T any](all []T, call func(T)) {
+	if len(all) == 0 {
+		return
+	}
+	defer each(all[1:], call)
+	call(all[0])
+}
+
+// drain calls the subscriber until it has every directive that there is for it. If a call ends this goroutine, another
+// takes over, or with PollOnly this one before it ends.
 func (w *Watchdog) drain(r *readers, s *subscriber) {
+	drained := false
+	defer func() {
+		if !drained {
+			w.wake([]*subscriber{s})
+		}
+	}()
 	for {
 		r.mu.Lock()
 		d, ok := s.box.take()
 		if !ok || s.gone {
-			s.calling = false
+			s.calling, drained = false, true
 			r.mu.Unlock()
 			return
 		}
@@ -162,11 +187,13 @@ func (w *Watchdog) drain(r *readers, s *subscriber) {
 	}
 }
 
-// callHost calls the host, whose panic must not end the process from a goroutine of the watchdog's.
+// callHost calls the host, whose panic must not end the process from a goroutine of the watchdog's. The log gets the
+// type of the value and where it happened: what the value says may be a secret.
 func (w *Watchdog) callHost(onPanic string, call func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.log().Error("the host panicked in a call of the watchdog", "run", w.id, "in", onPanic, "panic", p)
+			w.log().Error("the host panicked in a call of the watchdog", "run", w.id, "in", onPanic,
+				"panic_type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
 		}
 	}()
 	call()
@@ -177,17 +204,22 @@ func (w *Watchdog) deliver(found findings) {
 	if len(found.warnings) == 0 && len(found.directives) == 0 {
 		return
 	}
+	var failures []func() // to log when Close need not wait for it: the log may be what calls Close
 	record := func() {
-		w.recordWarnings(found.warnings)
-		for _, d := range found.directives {
-			w.recordDirective(d)
+		failures = w.recordWarnings(found.warnings)
+		each(found.directives, func(d Directive) {
+			failures = append(failures, w.recordDirective(d)...)
 			w.publish(d)
-		}
+		})
+	}
+	after := func() {
+		defer w.tell(found.warnings)
+		each(failures, func(log func()) { log() })
 	}
 	if w.pollOnly {
+		defer after()
 		record()
-		w.tell(found.warnings)
 		return
 	}
-	w.recorder.background(record, func() { w.tell(found.warnings) })
+	w.recorder.background(record, after)
 }

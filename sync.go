@@ -11,8 +11,11 @@ import (
 //
 // Sync returns the run's stop, nil while it goes on. It takes at most the record timeout, or as long as the context
 // lasts; the run's limits go on meanwhile. The error wraps the store's, the context's or [ErrUnreadableEvent], and then
-// nothing has changed; or [ErrEnded], if the run has ended without a stop.
+// nothing has changed; or [ErrEnded], if the run has ended without a stop. On a nil Watchdog it does nothing.
 func (w *Watchdog) Sync(ctx context.Context) (*Stop, error) {
+	if w == nil {
+		return nil, nil
+	}
 	stop, err := w.sync(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("sync run %s with its events: %w", w.id, err)

@@ -75,11 +75,21 @@ func (t *trace) waiting() bool {
 // deliver tells the host what is queued.
 func (t *trace) deliver(w *Watchdog) {
 	for s, ok := t.take(); ok; s, ok = t.take() {
-		func() {
-			defer t.delivered() // also if OnSignal ends this goroutine
-			w.callHost("OnSignal", func() { t.tell(s) })
-		}()
+		t.deliverOne(w, s)
 	}
+}
+
+// deliverOne tells the host of a signal. If that ends this goroutine, the others are delivered before it ends.
+func (t *trace) deliverOne(w *Watchdog, s Signal) {
+	told := false
+	defer func() {
+		t.delivered()
+		if !told {
+			t.deliver(w)
+		}
+	}()
+	w.callHost("OnSignal", func() { t.tell(s) })
+	told = true
 }
 
 // take returns the oldest signal that is queued, none while somebody else delivers.

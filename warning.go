@@ -29,7 +29,7 @@ func (w *Watchdog) tell(warnings []Warning) {
 	if w.onWarning == nil {
 		return
 	}
-	for _, warning := range warnings {
+	each(warnings, func(warning Warning) {
 		w.callHost("OnWarning", func() { w.onWarning(warning) })
-	}
+	})
 }

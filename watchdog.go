@@ -22,7 +22,7 @@ var (
 	// context's cause.
 	ErrParentEnded = errors.New("parent context has ended")
 	// ErrEnded says that the run has ended. Extend, Interrupt, Hold and Layer wrap it, with the cause of the end. Cancel
-	// and Sync wrap it if the run ended without a stop.
+	// and Sync wrap it if the run ended without a stop. On a nil Watchdog, Cancel, Extend, Interrupt and Layer wrap it.
 	ErrEnded = errors.New("run has ended")
 	// ErrClosed is the cause of the run's context after Close ended it.
 	ErrClosed = errors.New("watchdog closed")
@@ -33,11 +33,23 @@ var (
 	ErrUnreadableEvent = errors.New("unreadable event")
 )
 
+// errNoRun is the error of what cannot be done without a run.
+var errNoRun error = noRun{}
+
+type noRun struct{}
+
+// Error says that there is no run.
+func (noRun) Error() string { return "there is no run: the Watchdog is nil" }
+
+// Unwrap returns [ErrEnded].
+func (noRun) Unwrap() error { return ErrEnded }
+
 // A Watchdog guards one run in this process. It ends the run's context when a limit is exceeded, also while the host is
 // stuck, records why, and tells the host at its next poll. Make one with [New] or [Resume] and end it with
 // [Watchdog.Close]. While armed it is one entry in a timer's list and no goroutine.
 //
-// All methods are safe for concurrent use.
+// All methods are safe for concurrent use. All work on a nil Watchdog, which [FromContext] returns where there is no
+// run: it has no limit, it never fires, and what cannot be done without a run returns an error that wraps [ErrEnded].
 type Watchdog struct {
 	id, parentID string
 	startedAt    time.Time
@@ -58,15 +70,16 @@ type Watchdog struct {
 	// quietUntil is when, in monotonic time since the clock's base, a poll has to look closely; 0 is always.
 	quietUntil atomic.Int64
 
-	mu      sync.Mutex // guards the rest; the order of locks is in lifecycle.go
-	clock   runClock
-	seen    verdict.Snapshot
-	phase   phase
-	attempt Attempt
-	trip    *trip // while recording
-	stop    *Stop // once fired
-	item    alarm.Item[Watchdog]
-	timer   clocks.Timer // in place of item if the clock is not the machine's
+	mu       sync.Mutex // guards the rest; the order of locks is in lifecycle.go
+	clock    runClock
+	seen     verdict.Snapshot
+	phase    phase
+	byParent bool // the parent ended it
+	attempt  Attempt
+	trip     *trip // while recording
+	stop     *Stop // once fired
+	item     alarm.Item[Watchdog]
+	timer    clocks.Timer // in place of item if the clock is not the machine's
 }
 
 // New attaches to a run: it reads the run's events, continues its window where it stands, and guards the run until
@@ -92,8 +105,9 @@ func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 // new window. A run that was not cancelled continues its window, as with New. If several processes resume at once, all
 // get the same window.
 //
-// Resume returns the errors of New, and the store's error if the event cannot be recorded; then the run is still
-// cancelled.
+// Resume returns the errors of New, and the store's error if the event cannot be recorded. After an error the run is
+// still cancelled, unless the text says that it is resumed or the store was too slow to answer and keeps the event after
+// all.
 func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 	w, err := attach(ctx, run, &cfg, nil, true)
 	if err != nil {
@@ -105,25 +119,46 @@ func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 // Context returns the run's context, for everything that is done in the run. It ends when a limit is exceeded or
 // another guard cancels the run, with the [Stop] as its cause; when the parent ends, with the parent's cause; after
 // [Watchdog.Interrupt], with the [Interruption]; and after [Watchdog.Close], with [ErrClosed]. Its deadline is the
-// parent's, because that of the run can be extended.
-func (w *Watchdog) Context() context.Context { return (*runContext)(w) }
+// parent's, because that of the run can be extended. That of a nil Watchdog is [context.Background].
+func (w *Watchdog) Context() context.Context {
+	if w == nil {
+		return context.Background()
+	}
+	return (*runContext)(w)
+}
 
-// ID returns the run's ID.
-func (w *Watchdog) ID() string { return w.id }
+// ID returns the run's ID, empty for a nil Watchdog.
+func (w *Watchdog) ID() string {
+	if w == nil {
+		return ""
+	}
+	return w.id
+}
 
-// Parent returns the ID of the run that this one is a layer of, empty for a run of its own.
-func (w *Watchdog) Parent() string { return w.parentID }
+// Parent returns the ID of the run that this one is a layer of, empty for a run of its own and a nil Watchdog.
+func (w *Watchdog) Parent() string {
+	if w == nil {
+		return ""
+	}
+	return w.parentID
+}
 
 // StartedAt returns the start of the window, in UTC to the microsecond. After [Resume] it can be later than what the
-// host passed: persist it.
-func (w *Watchdog) StartedAt() time.Time { return w.startedAt }
+// host passed: persist it. It is zero for a nil Watchdog.
+func (w *Watchdog) StartedAt() time.Time {
+	if w == nil {
+		return time.Time{}
+	}
+	return w.startedAt
+}
 
 // Fired reports whether a limit or another guard stopped the run, and which: the host asks at its phase boundaries. It
 // reads the clock, so that it is right also without a timer (see [Config].PollOnly). While a stop is being recorded it
 // waits for that, at most the record timeout, and it tries again to record what could not be. A run that ended in
-// another way has not fired. A run that has not fired costs little more than reading the clock, and no allocation.
+// another way has not fired, nor has a nil Watchdog. A run that has not fired costs little more than reading the clock,
+// and no allocation.
 func (w *Watchdog) Fired() (StopReason, bool) {
-	if w.quiet() {
+	if w == nil || w.quiet() {
 		return "", false
 	}
 	if stop := w.poll(); stop != nil {
@@ -132,25 +167,31 @@ func (w *Watchdog) Fired() (StopReason, bool) {
 	return "", false
 }
 
-// Stop returns the run's stop, nil while it has not fired. It looks as [Watchdog.Fired] does.
+// Stop returns the run's stop, nil while it has not fired. It looks as [Watchdog.Fired] does. A nil Watchdog has none.
 func (w *Watchdog) Stop() *Stop {
-	if w.quiet() {
+	if w == nil || w.quiet() {
 		return nil
 	}
 	return w.poll()
 }
 
 // Elapsed returns the real time since the window's start, with the time that the process was not running and the
-// machine slept. It never runs back.
+// machine slept. It never runs back. It is 0 for a nil Watchdog.
 func (w *Watchdog) Elapsed() time.Duration {
+	if w == nil {
+		return 0
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.clock.elapsed()
 }
 
 // Remaining returns how long the run may still work: what is left of its wall clock less the reserve, at
-// least 0, and 0 once it has ended. Without a wall-clock limit it is [NoLimit].
+// least 0, and 0 once it has ended. Without a wall-clock limit, and for a nil Watchdog, it is [NoLimit].
 func (w *Watchdog) Remaining() time.Duration {
+	if w == nil {
+		return NoLimit
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.phase != running {
@@ -165,8 +206,12 @@ func (w *Watchdog) Remaining() time.Duration {
 
 // Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is
 // [ErrClosed]. If an event of the run could not be recorded yet, Close tries once more and returns the error if that
-// fails; it can be called again to try again. Otherwise it returns nil. It waits at most twice the record timeout.
+// fails; it can be called again to try again. Otherwise, and for a nil Watchdog, it returns nil. It waits at most twice
+// the record timeout.
 func (w *Watchdog) Close() error {
+	if w == nil {
+		return nil
+	}
 	w.endRunning(ErrClosed)
 	if err := w.recorder.flush(w.inner); err != nil {
 		return fmt.Errorf("close watchdog of run %s: %w", w.id, err)

@@ -3,6 +3,7 @@ package bound_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"testing"
 	"testing/synctest"
@@ -285,5 +286,42 @@ func TestLimits(t *testing.T) {
 			require.ErrorContains(t, out.Err, name)
 			require.Equal(t, bound.LayerNone, out.Layer)
 		}
+	})
+}
+
+func TestOverrunText(t *testing.T) {
+	textOf := func(t *testing.T, key string, work func(ctx context.Context) error) (text string) {
+		t.Helper()
+		synctest.Test(t, func(t *testing.T) {
+			call := tick
+			call.Key, call.Calls = key, &bound.Calls{}
+			out := bound.Do(t.Context(), call, func(ctx context.Context) (string, error) {
+				<-ctx.Done()
+				return "", work(ctx)
+			})
+			require.Equal(t, out.ResultErr, overrunOf(t, out.Err).Err, "the error itself is kept")
+			text = out.Err.Error()
+		})
+		return text
+	}
+	const once = `call "a" overran its limit of 1m0s: 1m0.000000001s elapsed`
+	t.Run("is said once, also where the call returned its context's cause", func(t *testing.T) {
+		require.Equal(t, once, textOf(t, "a", context.Cause))
+		require.Equal(t, once, textOf(t, "a", func(ctx context.Context) error {
+			return fmt.Errorf("read the file: %w", errors.Join(errTick, context.Cause(ctx)))
+		}))
+	})
+	t.Run("has another error that the call returned", func(t *testing.T) {
+		require.Equal(t, once+"; it returned: tick failed", textOf(t, "a", func(context.Context) error { return errTick }))
+		require.Equal(t, once+"; it returned: call \"b\" overran its limit of 1m0s: 1m0s elapsed",
+			textOf(t, "a", func(context.Context) error {
+				return &bound.Overrun{Key: "b", Layer: bound.LayerSoft, Limit: time.Minute, Elapsed: time.Minute}
+			}))
+	})
+	t.Run("ends also where an overrun is its own error", func(t *testing.T) {
+		o := &bound.Overrun{Key: "a", Layer: bound.LayerSoft, Limit: time.Minute, Elapsed: time.Minute}
+		o.Err = o
+		require.Equal(t, `call "a" overran its limit of 1m0s: 1m0s elapsed`, o.Error())
+		require.NotErrorIs(t, o, errTick)
 	})
 }

@@ -2,6 +2,7 @@ package bound
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 )
@@ -27,16 +28,27 @@ type Overrun struct {
 	Err error
 }
 
-// Error says which call overran, which limit, and what it was last known to do.
+// Error says which call overran, which limit, and what it was last known to do; and what it returned, unless that is
+// this overrun again.
 func (o *Overrun) Error() string {
 	text := nameCall(o.Key) + " " + o.what()
 	if o.Note != "" {
 		text += fmt.Sprintf("; last noted: %s", o.Note)
 	}
-	if o.Err != nil {
+	if o.Err != nil && !o.repeated() {
 		text += fmt.Sprintf("; it returned: %v", o.Err)
 	}
 	return text
+}
+
+// repeated reports whether the call returned its own overrun, as the cause of its context: it says nothing new.
+func (o *Overrun) repeated() bool {
+	var cause *Overrun
+	if !errors.As(o.Err, &cause) {
+		return false
+	}
+	return cause == o || cause.Layer == LayerSoft && cause.Err == nil && cause.Key == o.Key && cause.RunID == o.RunID &&
+		cause.Limit == o.Limit && cause.Grace == o.Grace && cause.Elapsed <= o.Elapsed
 }
 
 func (o *Overrun) what() string {
@@ -60,7 +72,7 @@ func (o *Overrun) limit() string {
 
 // Unwrap returns [context.DeadlineExceeded] and the error that the call returned.
 func (o *Overrun) Unwrap() []error {
-	if o.Err == nil {
+	if o.Err == nil || o.Err == error(o) { //nolint:errorlint // the very value: it would be looked into for ever
 		return []error{context.DeadlineExceeded}
 	}
 	return []error{context.DeadlineExceeded, o.Err}

@@ -33,24 +33,39 @@ type Decision struct {
 
 // Run decides the trace of one run under a budget: what a watchdog with a timer made for it, or would have made under
 // these limits. It ends at the first [watchdog.DirectiveCancel]; with observeOnly it goes on, as a run does that is
-// only observed. The trace must be in the order of its times, as recorded.
+// only observed. The trace must be as it was recorded: whole, in the order of its times. It may go on with another
+// attach, of the process that continued the window; a hold ends with its process.
 //
-// The error is that of [watchdog.Budget.Validate].
+// The error wraps [watchdog.ErrInvalid]: it is that of [watchdog.Budget.Validate], or names the position of a signal
+// that no run can have recorded or that more than 100,000 decisions come before, as with limits of nanoseconds.
 func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]Decision, error) {
 	limits, err := seam.Limits(budget)
 	if err != nil {
 		return nil, fmt.Errorf("replay a trace: %w", err)
 	}
-	r := run{limits: limits, observeOnly: observeOnly, seen: verdict.Snapshot{Signs: &verdict.Signs{}}}
-	for _, s := range trace {
+	if err := check(trace); err != nil {
+		return nil, fmt.Errorf("replay a trace: %w", err)
+	}
+	r := run{limits: limits, observeOnly: observeOnly}
+	for i, s := range trace {
+		if i == 0 || s.Kind == watchdog.SignalAttach {
+			r.seen = verdict.Snapshot{Signs: &verdict.Signs{}}
+		}
 		if s.Kind != watchdog.SignalAttach && !r.until(s.At) {
 			break
+		}
+		if len(r.decisions) > maxDecisions {
+			return nil, fmt.Errorf("replay a trace: %w budget: it gives more than %d decisions before signal %d (%s at %v)",
+				watchdog.ErrInvalid, maxDecisions, i, s.Kind, s.At)
 		}
 		r.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Length: s.Length,
 			Warned: s.Warned})
 	}
 	return r.decisions, nil
 }
+
+// maxDecisions is how many decisions a replay gives: one each second of a day is less.
+const maxDecisions = 100_000
 
 // A run is one whose time is its trace's.
 type run struct {
@@ -61,9 +76,9 @@ type run struct {
 }
 
 // until decides all that is due up to the instant, which it leaves open, and reports whether the run goes on. Each
-// decision comes when it is due, as by a timer that is never late.
+// decision comes when it is due, as by a timer that is never late. It leaves off when there are too many.
 func (r *run) until(end time.Duration) bool {
-	for now := r.seen.Attached; ; {
+	for now := r.seen.Attached; len(r.decisions) <= maxDecisions; {
 		v := verdict.Judge(r.limits, r.seen, now)
 		if v.Action == verdict.Continue {
 			if now = v.Next; now > end || now == verdict.Never {
@@ -77,6 +92,7 @@ func (r *run) until(end time.Duration) bool {
 		}
 		r.seen.Apply(v, now)
 	}
+	return true
 }
 
 func decision(v verdict.Verdict, now time.Duration) Decision {

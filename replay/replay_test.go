@@ -134,3 +134,30 @@ func TestLateAttach(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, got, "what was before the attach is no silence, the window was extended, and its warning given")
 }
+
+func TestLayers(t *testing.T) {
+	var trace []watchdog.Signal
+	cfg := watchdog.Config{
+		Budget:   watchdog.Budget{WallClock: time.Hour, Idle: 10 * minute},
+		OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
+	}
+	inBubble(t, cfg, func(wd *watchdog.Watchdog) {
+		after(5 * minute)
+		step, err := wd.Layer("build", watchdog.Budget{})
+		require.NoError(t, err)
+		for _, run := range []*watchdog.Watchdog{wd, step} {
+			h, err := run.Hold(context.Background(), "tool", 0)
+			require.NoError(t, err)
+			defer h.Close()
+		}
+		after(5 * minute)
+		step.Activity()
+		require.NoError(t, step.Close())
+		after(56 * minute)
+		require.ErrorIs(t, wd.Stop(), watchdog.WallClockExceeded)
+	})
+	decisions, err := replay.Run(cfg.Budget, trace, false)
+	require.NoError(t, err, "the trace is the run's; what its layers signal is in it, once")
+	require.Len(t, decisions, 2, "a warning and the cancel")
+	require.Equal(t, watchdog.WallClockExceeded, decisions[1].Reason)
+}

@@ -1,0 +1,76 @@
+package replay
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// check returns the first flaw of a trace, with the position of its signal: what no run can have recorded.
+func check(trace []watchdog.Signal) error {
+	var c checker
+	for i, s := range trace {
+		if flaw := c.flaw(s); flaw != "" {
+			return fmt.Errorf("%w trace: signal %d (%s at %v) %s", watchdog.ErrInvalid, i, s.Kind, s.At, flaw)
+		}
+		c.last, c.ended = s.At, s.Kind == watchdog.SignalEnd
+	}
+	return nil
+}
+
+// A checker knows of a trace what it needs to judge the next signal.
+type checker struct {
+	last  time.Duration
+	ended bool
+	held  map[string]bool
+}
+
+// flaw says what is wrong with the next signal, or nothing.
+func (c *checker) flaw(s watchdog.Signal) string {
+	switch {
+	case s.At < 0:
+		return "is before the window's start"
+	case s.At < c.last:
+		return fmt.Sprintf("is earlier than the one before, at %v", c.last)
+	case s.Length < 0:
+		return fmt.Sprintf("has the length %v; use 0 or more", s.Length)
+	case s.Warned < 0:
+		return fmt.Sprintf("has %d warnings; use 0 or more", s.Warned)
+	case c.ended && s.Kind != watchdog.SignalAttach:
+		return "comes after the run's end"
+	}
+	return c.flawOfKind(s)
+}
+
+func (c *checker) flawOfKind(s watchdog.Signal) string {
+	switch s.Kind {
+	case watchdog.SignalAttach:
+		c.held = map[string]bool{}
+	case watchdog.SignalHold:
+		return c.open(s)
+	case watchdog.SignalRelease:
+		if !c.held[s.Key] {
+			return fmt.Sprintf("releases %q, which is not held", s.Key)
+		}
+		delete(c.held, s.Key)
+	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd:
+	default:
+		return "is of no kind that this version knows"
+	}
+	return ""
+}
+
+// open notes a hold.
+func (c *checker) open(s watchdog.Signal) string {
+	switch {
+	case s.Length == 0:
+		return "has no cap; that of a hold without one is NoLimit"
+	case c.held[s.Key]:
+		return fmt.Sprintf("opens %q, which is held", s.Key)
+	case c.held == nil:
+		c.held = map[string]bool{}
+	}
+	c.held[s.Key] = true
+	return ""
+}

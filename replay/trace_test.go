@@ -1,0 +1,133 @@
+package replay_test
+
+import (
+	"encoding/json"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/replay"
+)
+
+func TestBadTrace(t *testing.T) {
+	attach := watchdog.Signal{Kind: watchdog.SignalAttach}
+	hold := watchdog.Signal{Kind: watchdog.SignalHold, At: minute, Key: "tool", Length: minute}
+	for _, c := range []struct {
+		name string
+		bad  []watchdog.Signal // the last is the flaw
+		want string
+	}{
+		{"an unknown kind", []watchdog.Signal{attach, {Kind: "pause"}}, "signal 1 (pause at 0s) is of no kind"},
+		{"no kind", []watchdog.Signal{{}}, "signal 0 ( at 0s)"},
+		{
+			"a time before the window",
+			[]watchdog.Signal{{Kind: watchdog.SignalAttach, At: -1}}, "signal 0 (attach at -1ns)",
+		},
+		{
+			"a time that goes back",
+			[]watchdog.Signal{attach, hold, {Kind: watchdog.SignalActivity, At: minute - 1}}, "earlier than",
+		},
+		{
+			"an attach that goes back",
+			[]watchdog.Signal{attach, hold, attach}, "signal 2 (attach at 0s) is earlier than",
+		},
+		{
+			"a key that is held",
+			[]watchdog.Signal{attach, hold, hold}, `signal 2 (hold at 1m0s) opens "tool", which is held`,
+		},
+		{
+			"a key that is not held",
+			[]watchdog.Signal{attach, {Kind: watchdog.SignalRelease, Key: "tool"}}, `releases "tool"`,
+		},
+		{"a hold that an earlier attach had", []watchdog.Signal{
+			attach, hold, {Kind: watchdog.SignalAttach, At: minute}, {Kind: watchdog.SignalRelease, At: minute, Key: "tool"},
+		}, "signal 3"},
+		{"a hold without a cap", []watchdog.Signal{attach, {Kind: watchdog.SignalHold, Key: "tool"}}, "has no cap"},
+		{
+			"a negative cap",
+			[]watchdog.Signal{attach, {Kind: watchdog.SignalHold, Key: "tool", Length: -1}}, "the length -1ns",
+		},
+		{
+			"a negative extension",
+			[]watchdog.Signal{attach, {Kind: watchdog.SignalExtend, Length: math.MinInt64}}, "the length",
+		},
+		{
+			"a negative number of warnings",
+			[]watchdog.Signal{{Kind: watchdog.SignalAttach, Warned: -1}}, "has -1 warnings",
+		},
+		{
+			"a signal after the end",
+			[]watchdog.Signal{attach, {Kind: watchdog.SignalEnd}, {Kind: watchdog.SignalActivity}}, "after the run's end",
+		},
+	} {
+		t.Run(c.name+" is an error that names the position", func(t *testing.T) {
+			for _, observeOnly := range []bool{false, true} {
+				got, err := replay.Run(watchdog.Budget{WallClock: time.Second}, c.bad, observeOnly)
+				require.ErrorIs(t, err, watchdog.ErrInvalid)
+				require.ErrorContains(t, err, c.want)
+				require.Empty(t, got)
+			}
+		})
+	}
+	t.Run("with more decisions than anybody reads is an error, not a wait", func(t *testing.T) {
+		day := []watchdog.Signal{attach, {Kind: watchdog.SignalEnd, At: 24 * time.Hour}}
+		_, err := replay.Run(watchdog.Budget{Idle: time.Nanosecond}, day, true)
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, err, "before signal 1 (end at 24h0m0s)")
+		_, err = replay.Run(watchdog.Budget{Idle: time.Second}, day, true)
+		require.NoError(t, err, "one each second, all day, can be read")
+	})
+}
+
+func TestTwoAttaches(t *testing.T) {
+	trace := []watchdog.Signal{
+		{Kind: watchdog.SignalAttach},
+		{Kind: watchdog.SignalHold, At: minute, Key: "tool", Length: watchdog.NoLimit}, // and then the process was killed
+		{Kind: watchdog.SignalAttach, At: time.Hour},
+		{Kind: watchdog.SignalHold, At: time.Hour, Key: "tool", Length: minute},
+		{Kind: watchdog.SignalRelease, At: time.Hour, Key: "tool"},
+		{Kind: watchdog.SignalEnd, At: time.Hour + 20*minute},
+	}
+	got, err := replay.Run(watchdog.Budget{Idle: 10 * minute}, trace, false)
+	require.NoError(t, err)
+	require.Len(t, got, 1, "a hold ends with its process")
+	require.Equal(t, time.Hour+10*minute+1, got[0].At)
+}
+
+// FuzzRun checks that any trace is decided or refused, soon.
+func FuzzRun(f *testing.F) {
+	for _, trace := range [][]watchdog.Signal{
+		{{Kind: watchdog.SignalAttach}, {Kind: watchdog.SignalEnd, At: time.Hour}},
+		{{Kind: watchdog.SignalAttach, Length: math.MaxInt64}, {Kind: watchdog.SignalExtend, At: 1, Length: math.MaxInt64},
+			{Kind: watchdog.SignalEnd, At: math.MaxInt64}},
+		{{Kind: watchdog.SignalHold, Key: "a", Length: 1}, {Kind: watchdog.SignalHold, Key: "b", Length: 1},
+			{Kind: watchdog.SignalProgress, At: minute}, {Kind: watchdog.SignalRelease, At: minute, Key: "a"}},
+		{{Kind: watchdog.SignalHold, Key: "a", Length: 1}, {Kind: watchdog.SignalHold, Key: "a", Length: 1}},
+		{{Kind: watchdog.SignalAttach, Warned: -1, At: -1}},
+	} {
+		text, err := json.Marshal(trace)
+		require.NoError(f, err)
+		f.Add(text, int64(time.Hour), int64(minute), true)
+		f.Add(text, int64(1), int64(math.MaxInt64), false)
+	}
+	f.Fuzz(func(t *testing.T, text []byte, wall, idle int64, observeOnly bool) {
+		var trace []watchdog.Signal
+		if json.Unmarshal(text, &trace) != nil {
+			t.Skip()
+		}
+		got, err := replay.Run(watchdog.Budget{WallClock: time.Duration(wall), Idle: time.Duration(idle)}, trace, observeOnly)
+		if err != nil {
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.Empty(t, got)
+			return
+		}
+		var last time.Duration
+		for _, d := range got {
+			require.GreaterOrEqual(t, d.At, last)
+			last = d.At
+		}
+	})
+}
