@@ -62,8 +62,8 @@ func (w *Watchdog) ProgressDigest(digest string) bool {
 }
 
 // Note says what the run is doing, such as the name of a tool, for diagnosis: the last note stands in the [Stop], in
-// directives and in their events, so it must not hold anything secret. At most 200 characters of its first KiB are kept,
-// control characters as spaces. It is not a sign of life.
+// directives and in their events, so it must not hold anything secret. At most 200 characters of its first KiB are
+// kept, control characters as spaces. It is not a sign of life.
 func (w *Watchdog) Note(what string) {
 	if w == nil {
 		return

@@ -106,8 +106,8 @@ func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 // get the same window.
 //
 // Resume returns the errors of New, and the store's error if the event cannot be recorded. After an error the run is
-// still cancelled, unless the text says that it is resumed or the store was too slow to answer and keeps the event after
-// all.
+// still cancelled, unless the text says that it is resumed or the store was too slow to answer and keeps the event
+// after all.
 func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 	w, err := attach(ctx, run, &cfg, nil, true)
 	if err != nil {

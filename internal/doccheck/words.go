@@ -69,7 +69,8 @@ func (w *words) visit(tree fs.FS, name string, entry fs.DirEntry, err error) err
 func (w *words) problems(word string) (all []string) {
 	packages := w.types[word]
 	if len(packages) > 1 {
-		all = append(all, fmt.Sprintf("%s is a type in %v: give each a name of its own, or say what both mean", word, packages))
+		all = append(all,
+			fmt.Sprintf("%s is a type in %v: give each a name of its own, or say what both mean", word, packages))
 	}
 	for _, m := range w.members[word] {
 		if kind := strings.TrimLeft(m.kind, "*[]"); kind != word && !strings.HasSuffix(kind, "."+word) {

@@ -133,8 +133,8 @@ func changeAndCompare() int {
 	return 0
 }
 
-// beTwoThreads starts commands from a thread that dropped root and from one that did not, at once, and prints the user of
-// each, and whether a tree that was started before still obeys.
+// beTwoThreads starts commands from a thread that dropped root and from one that did not, at once, and prints the user
+// of each, and whether a tree that was started before still obeys.
 func beTwoThreads() int {
 	long, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "100"}, Dir: "/"})
 	if err != nil {

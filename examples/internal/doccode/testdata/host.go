@@ -59,3 +59,9 @@ var (
 
 // openEmpty opens a store of the host's own in its tests.
 var openEmpty func(*testing.T) session.Store
+
+// What the configuration is read from: the file, and the environment of the container that the host starts.
+var (
+	path      string
+	container struct{ Env []string }
+)
