@@ -37,7 +37,8 @@ func attach(ctx context.Context, run Run, cfg *Config, outer *Watchdog, resume b
 		return nil, err
 	}
 	if opened, err := w.recordResumption(ctx, fresh); err != nil || !opened {
-		_ = w.Close() // and no longer kept; nothing was stopped
+		w.endRunning(fresh.cancelled) // no longer kept; for its keeper it is cancelled, as before
+		_ = w.Close()                 // what else could not be recorded is tried once more; the error counts
 		if err != nil {
 			return nil, err
 		}
@@ -51,6 +52,7 @@ func attach(ctx context.Context, run Run, cfg *Config, outer *Watchdog, resume b
 // after an error there is no fresh window that nobody runs.
 type resumption struct {
 	previous, startedAt time.Time
+	cancelled           *Stop // of the window before
 	event               Event
 }
 
@@ -60,7 +62,7 @@ func (w *Watchdog) newResumption(cancelled window, at time.Time) *resumption {
 	if !startedAt.After(cancelled.startedAt) {
 		startedAt = cancelled.startedAt.Add(time.Microsecond)
 	}
-	return &resumption{cancelled.startedAt, startedAt, w.resumeEvent(at, startedAt)}
+	return &resumption{cancelled.startedAt, startedAt, cancelled.stop, w.resumeEvent(at, startedAt)}
 }
 
 // recordResumption appends the event and reports whether the window that it opened is this one: another process may
