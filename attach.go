@@ -3,6 +3,7 @@ package watchdog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
@@ -10,24 +11,27 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// attach makes a watchdog, for a run that may be cancelled only if it is to be resumed.
-func attach(ctx context.Context, run Run, cfg *Config, outer *Watchdog, resume bool) (*Watchdog, error) {
+// attach makes a watchdog, for a run that may have its end only if it is to be resumed.
+func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
 	if err := cfg.check(ctx, run, at); err != nil {
 		return nil, err
 	}
-	w, err := newWatchdog(run, cfg, outer)
+	w, err := newWatchdog(run, cfg, nil)
 	if err != nil {
 		return nil, err
 	}
 	w.newRunContext(ctx)
 	found, err := w.findWindow(ctx)
+	if err == nil && !resume {
+		err = found.flaw(w.id, at)
+	}
 	if err != nil {
 		w.cancel(err)
 		return nil, err
 	}
 	var fresh *resumption
-	if resume && found.stop != nil {
+	if resume && found.over(w.id, at) {
 		at = clocks.Now(cfg.Clock)
 		fresh = w.newResumption(found, at)
 		found = window{startedAt: fresh.startedAt}
@@ -37,32 +41,78 @@ func attach(ctx context.Context, run Run, cfg *Config, outer *Watchdog, resume b
 		return nil, err
 	}
 	if opened, err := w.recordResumption(ctx, fresh); err != nil || !opened {
-		w.endRunning(fresh.cancelled) // no longer kept; for its keeper it is cancelled, as before
-		_ = w.Close()                 // what else could not be recorded is tried once more; the error counts
+		w.endRunning(fresh.before()) // no longer kept; for its keeper it has ended, as before
+		_ = w.Close()                // what else could not be recorded is tried once more; the error counts
 		if err != nil {
 			return nil, err
 		}
-		return attach(ctx, run, cfg, outer, resume)
+		return attach(ctx, run, cfg, resume)
 	}
 	w.start()
 	return w, nil
 }
 
-// A resumption opens the window after that of a cancelled run. It is recorded when the run is kept already, so that
-// after an error there is no fresh window that nobody runs.
+// begin makes a watchdog for a window that begins now and shares nothing with any other, whatever clocks say. It reads
+// nothing. A layer has the run around it.
+func begin(ctx context.Context, run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
+	at := clocks.Now(cfg.Clock)
+	run.StartedAt = at
+	if err := cfg.check(ctx, run, at); err != nil {
+		return nil, err
+	}
+	w, err := newWatchdog(run, cfg, outer)
+	if err != nil {
+		return nil, err
+	}
+	w.fresh = record.NewWindow()
+	w.newRunContext(ctx)
+	w.takeUp(window{startedAt: w.startedAt}, at)
+	w.start()
+	return w, nil
+}
+
+// over reports whether a resume opens a window after this one.
+func (found *window) over(runID string, now time.Time) bool {
+	return found.stop != nil || found.flaw(runID, now) != nil
+}
+
+// flaw says why a run cannot be attached to this window, but resumed after it.
+func (found *window) flaw(runID string, now time.Time) error {
+	switch {
+	case found.complete():
+		return fmt.Errorf("%w since %s; use Resume to go on with run %s, or give new work a run of its own", ErrComplete,
+			clocks.Text(found.completedAt), runID)
+	case found.startedAt.Sub(now) > StartSkew:
+		return fmt.Errorf("%w start: it is in the future; event %s of run %s opened a window at %s, the clock shows %s; "+
+			"check the clocks of both hosts, or use Resume to open another", ErrInvalid, found.openedBy, runID,
+			clocks.Text(found.startedAt), clocks.Text(now))
+	}
+	return nil
+}
+
+// A resumption opens the window after that of a run that was cancelled or complete. It is recorded when the run is kept
+// already, so that after an error there is no fresh window that nobody runs.
 type resumption struct {
 	previous, startedAt time.Time
-	cancelled           *Stop // of the window before
+	stop                *Stop // of the window before, nil if it is complete
 	event               Event
 }
 
-func (w *Watchdog) newResumption(cancelled window, at time.Time) *resumption {
-	w.startedAt = cancelled.startedAt
-	startedAt := record.Truncate(at)
-	if !startedAt.After(cancelled.startedAt) {
-		startedAt = cancelled.startedAt.Add(time.Microsecond)
+// before is the cause of the end of the window before.
+func (r *resumption) before() error {
+	if r.stop == nil {
+		return ErrComplete
 	}
-	return &resumption{cancelled.startedAt, startedAt, cancelled.stop, w.resumeEvent(at, startedAt)}
+	return r.stop
+}
+
+func (w *Watchdog) newResumption(ended window, at time.Time) *resumption {
+	w.startedAt = ended.startedAt
+	startedAt := record.Truncate(at)
+	for slices.ContainsFunc(ended.chain, startedAt.Equal) { // the clock may have gone back
+		startedAt = startedAt.Add(time.Microsecond)
+	}
+	return &resumption{ended.startedAt, startedAt, ended.stop, w.resumeEvent(at, startedAt)}
 }
 
 // recordResumption appends the event and reports whether the window that it opened is this one: another process may
@@ -117,19 +167,6 @@ func (w *Watchdog) attachContext(ctx context.Context) (context.Context, context.
 		return ctx, func() {}
 	}
 	return clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
-}
-
-// readWindow reads the window that the run is in, of which the host says that it began at hostStart.
-func (w *Watchdog) readWindow(ctx context.Context, hostStart time.Time) (window, error) {
-	events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
-	if err != nil {
-		return window{}, fmt.Errorf("read events of run %s: %w", w.id, err)
-	}
-	all, err := foldEvents(events)
-	if err != nil {
-		return window{}, err
-	}
-	return all.latest(hostStart), nil
 }
 
 // start arms a watchdog that has not fired, and fires it if it is late.

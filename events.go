@@ -23,7 +23,12 @@ const eventPrefix = "runtime.watchdog."
 const (
 	// EventCancel says that a guard ended the run; its reason tells which limit or guard. There is one per window.
 	EventCancel = "runtime.watchdog.cancel"
-	// EventResume says that a cancelled run was resumed and a fresh window opened.
+	// EventComplete says that the host declared the run done, see [Watchdog.Complete]. It has the ID of the window's
+	// cancel event, so that there is one end.
+	EventComplete = "runtime.watchdog.complete"
+	// EventCorrection says that a cancel was wrong: what it names had finished by itself.
+	EventCorrection = "runtime.watchdog.correction"
+	// EventResume says that a cancelled or complete run was resumed and a fresh window opened.
 	EventResume = "runtime.watchdog.resume"
 	// EventExtend says that a running window was given more time.
 	EventExtend = "runtime.watchdog.extend"

@@ -93,10 +93,13 @@ func (w *Watchdog) newExtension(d time.Duration) (Event, error) {
 	return w.extendEvent(d, budget), nil
 }
 
-// extendTo starts the warnings again and lets the timer look. The caller holds mu and has seen the run running.
+// extendTo lets the timer look, and starts the warnings again if there is more time. The caller holds mu and has seen
+// the run running.
 func (w *Watchdog) extendTo(extended time.Duration) {
-	w.tracing(Signal{Kind: SignalExtend, Length: extended - w.seen.Extended})
-	w.seen.Extended, w.seen.Warned = extended, 0
+	if extended > w.seen.Extended {
+		w.tracing(Signal{Kind: SignalExtend, Length: extended - w.seen.Extended})
+		w.seen.Extended, w.seen.Warned = extended, 0
+	}
 	w.lookSoon()
 }
 

@@ -8,14 +8,14 @@ import (
 )
 
 // Layer guards a part of the run, such as a phase, a step or a tool: a run of its own, "<run ID>/<name>", that begins
-// now, inside this one's context and with its store and clock. Its wall clock is never more than what is left of this
-// run less the reserve; a budget that names none gets all of that. Everything else of the budget is the layer's own.
-// What it signals are signals of this run too, and its holds hold this run as well. Its end leaves this run as it is; a
-// cause names the run that ended the work.
+// now, whatever ran under that name before, inside this one's context and with its store and clock. Its wall clock is
+// never more than what is left of this run less the reserve; a budget that names none gets all of that. Everything else
+// of the budget is the layer's own. What it signals are signals of this run too, and its holds hold this run as well.
+// Its end leaves this run as it is; a cause names the run that ended the work.
 //
-// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a
-// control character, or makes the layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of
-// this run to work in, or for a nil Watchdog; or it is one of [New].
+// A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a control
+// character, or makes the layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of this run to
+// work in, or for a nil Watchdog; or it is one of [New].
 func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
 	if w == nil {
 		return nil, fmt.Errorf("layer %q: %w", name, errNoRun)
@@ -50,7 +50,7 @@ func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
 		budget.WallClock = min(off(budget.WallClock), left)
 	}
 	cfg := w.layerConfig(budget)
-	layer, err := attach(w.Context(), Run{ID: id, StartedAt: w.clock.now(), Parent: w.id}, &cfg, w, false)
+	layer, err := begin(w.Context(), Run{ID: id, Parent: w.id}, &cfg, w)
 	if errors.Is(err, ErrParentEnded) {
 		return nil, fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	}

@@ -13,14 +13,14 @@ import (
 //
 //	         New, Resume
 //	              │
-//	              ▼    another process extended the window
+//	              ▼    another process extended the window, or Complete was not recorded
 //	┌────────  running  ◀──────────────────────────────┐
 //	│             │                                    │
-//	│ Close       │ a limit was exceeded, or Cancel    │
-//	│ Interrupt   ▼                                    │
+//	│ Close       │ a limit was exceeded, Cancel,      │
+//	│ Interrupt   ▼ or Complete                        │
 //	│ parent   recording  ─────────────────────────────┘
 //	│ Sync        │
-//	│             │ the store has the event, or did not take it in time
+//	│             │ the store has the event, or did not take a stop in time
 //	▼             ▼
 //	     ended  ◀──── New, of a window that has its stop already
 //
@@ -42,18 +42,19 @@ type phase uint8
 
 const (
 	running   phase = iota
-	recording       // a limit was exceeded, its event is being written
-	ended           // fired, closed, interrupted, or ended by its parent
+	recording       // a limit was exceeded or the work is done, the event of that is being written
+	ended           // fired, complete, closed, interrupted, or ended by its parent
 )
 
-// A trip is a limit that was found exceeded, or another guard's cancel: the run's end is decided and not yet recorded.
+// A trip is a limit that was found exceeded, another guard's cancel, or that the work is done: the run's end is decided
+// and not yet recorded.
 type trip struct {
 	verdict verdict.Verdict // without a limit if another guard decided
 	reason  string
 	at      time.Time
 	elapsed time.Duration // of the window
 	note    string
-	// done is closed when the trip is over: the run has its stop, or runs on because it was given more time.
+	// done is closed when the trip is over: the run has its end, or runs on because it was given more time.
 	done chan struct{}
 }
 
@@ -98,6 +99,28 @@ func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duratio
 	return w.trip
 }
 
+// decideComplete makes it the run's end that its work is done, nil if it has ended. It waits for a stop that is being
+// recorded.
+func (w *Watchdog) decideComplete() (t *trip) {
+	w.whileRunning(func() {
+		w.phase = recording
+		w.quietUntil.Store(0)
+		w.trip = &trip{
+			at: record.Truncate(w.clock.now()), elapsed: w.clock.elapsed(), note: w.LastNote(), done: make(chan struct{}),
+		}
+		t = w.trip
+	})
+	return t
+}
+
+// carryOutComplete records that the work is done and then ends the run. If that cannot be recorded, the run goes on.
+func (w *Watchdog) carryOutComplete(t *trip) (err error) {
+	var ruled ruling
+	defer func() { w.finish(t, ruled, nil) }() // also if the store ends this goroutine
+	ruled, err = w.recordComplete(w.completeEvent(t))
+	return err
+}
+
 // carryOut records the trip and then ends the run, whatever the store says.
 func (w *Watchdog) carryOut(t *trip) {
 	event, own := w.cancelEvent(t)
@@ -130,14 +153,23 @@ func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	defer close(t.done)
-	if ruled.stop == nil { // given more time by another process
-		w.trip, w.phase = nil, running
-		w.extendTo(ruled.extended)
-		return nil
+	switch {
+	case ruled.complete:
+		w.endComplete()
+	case ruled.stop != nil:
+		asleep = w.endStopped(ruled.stop)
+	default: // given more time by another process, or not complete after all
+		w.phase = running
+		w.extendTo(max(ruled.extended, w.seen.Extended))
 	}
-	asleep = w.endStopped(ruled.stop)
 	w.trip = nil
 	return asleep
+}
+
+// endComplete ends the run as complete. The caller holds mu.
+func (w *Watchdog) endComplete() {
+	w.complete = true
+	w.end(ErrComplete)
 }
 
 // endStopped ends the run with its stop, and returns the subscribers that are to be told. The caller holds mu.

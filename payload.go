@@ -13,7 +13,7 @@ import (
 // whichever process makes them; an empty name makes an event of its own.
 func (w *Watchdog) newEvent(kind string, at time.Time, name string, payload any) Event {
 	return Event{
-		ID: record.EventID(w.id, w.startedAt, kind, name), AggregateType: AggregateType, AggregateID: w.id,
+		ID: record.EventID(w.id, w.windowName(w.startedAt), kind, name), AggregateType: AggregateType, AggregateID: w.id,
 		Type: kind, Payload: record.JSON(payload), Timestamp: record.Truncate(at),
 	}
 }
@@ -22,25 +22,36 @@ func (w *Watchdog) newEvent(kind string, at time.Time, name string, payload any)
 func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 	p := record.Cancel{
 		Reason: t.reason, SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(t.at),
-		ElapsedSeconds: record.WholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: t.verdict.Allowed.Seconds(),
-		Parent: w.parentID, Hold: t.verdict.Hold, Note: t.note,
+		ElapsedSeconds: record.WholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: record.FloatSeconds(t.verdict.Allowed),
+		Parent: w.parentID, Hold: t.verdict.Hold, Note: t.note, Window: w.fresh,
 	}
 	if t.verdict.Limit != verdict.WallClock {
 		p.MeasuredSeconds = record.ExactSeconds(t.verdict.Used)
 	}
 	if t.verdict.Rung > 1 {
-		p.Rung = t.verdict.Rung
+		p.Rung = record.Count(t.verdict.Rung)
 	}
 	return w.newEvent(EventCancel, t.at, record.Once, p), stopOf(&p, w.id)
+}
+
+// completeEvent says that the run was complete at the trip's moment. It has the ID that a cancel of the window would
+// have, so that a store keeps one end.
+func (w *Watchdog) completeEvent(t *trip) Event {
+	e := w.newEvent(EventComplete, t.at, record.Once, record.Complete{
+		Reason: record.CompleteReason, SessionStartedAt: record.Stamp(w.startedAt), CompletedAt: record.Stamp(t.at),
+		ElapsedSeconds: record.WholeSeconds(t.elapsed), Note: t.note, Parent: w.parentID, Window: w.fresh,
+	})
+	e.ID = record.EventID(w.id, w.windowName(w.startedAt), EventCancel, record.Once)
+	return e
 }
 
 // directiveEvents are the decision and the directive of one trip.
 func (w *Watchdog) directiveEvents(d Directive) []Event {
 	p := record.Trip{
 		Reason: reasonOfCode(d.Reason), SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(d.At),
-		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: d.Allowed.Seconds(),
-		Directive: string(d.Kind), Rung: d.Rung, Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly, Parent: w.parentID,
-		MeasuredSeconds: record.ExactSeconds(d.Used),
+		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: record.FloatSeconds(d.Allowed),
+		Directive: string(d.Kind), Rung: record.Count(d.Rung), Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly, Parent: w.parentID,
+		MeasuredSeconds: record.ExactSeconds(d.Used), Window: w.fresh,
 	}
 	decision := w.newEvent(EventWarning, d.At, "", p)
 	if d.ObserveOnly {
@@ -57,8 +68,9 @@ func (w *Watchdog) warningEvent(warning Warning) Event {
 	name := fmt.Sprintf("%v of %v", warning.Fraction, warning.Budget)
 	return w.newEvent(EventWarning, warning.At, name, record.Warning{
 		Reason: string(verdict.WallClock), SessionStartedAt: record.Stamp(w.startedAt), WarnedAt: record.Stamp(warning.At),
-		ElapsedSeconds: record.WholeSeconds(warning.Elapsed), ConfiguredBudgetSeconds: warning.Budget.Seconds(),
-		Fraction: warning.Fraction, RemainingSeconds: record.WholeSeconds(warning.Remaining), Parent: w.parentID,
+		ElapsedSeconds: record.WholeSeconds(warning.Elapsed), ConfiguredBudgetSeconds: record.FloatSeconds(warning.Budget),
+		Fraction: record.Seconds(warning.Fraction), RemainingSeconds: record.WholeSeconds(warning.Remaining),
+		Parent: w.parentID, Window: w.fresh,
 	})
 }
 
@@ -75,8 +87,8 @@ func (w *Watchdog) extendEvent(d, budget time.Duration) Event {
 	at := w.clock.now()
 	return w.newEvent(EventExtend, at, "", record.Extend{
 		SessionStartedAt: record.Stamp(w.startedAt), ExtendedAt: record.Stamp(at),
-		ElapsedSeconds: record.WholeSeconds(w.clock.elapsed()), ExtensionSeconds: d.Seconds(),
-		ConfiguredBudgetSeconds: (budget + d).Seconds(), Parent: w.parentID,
+		ElapsedSeconds: record.WholeSeconds(w.clock.elapsed()), ExtensionSeconds: record.FloatSeconds(d),
+		ConfiguredBudgetSeconds: record.FloatSeconds(budget + d), Parent: w.parentID, Window: w.fresh,
 	})
 }
 
@@ -87,7 +99,7 @@ func (w *Watchdog) interruptEvent(signal, name string) Event {
 	w.mu.Unlock()
 	return w.newEvent(EventInterrupt, at, name, record.Interrupt{
 		Signal: signal, SessionStartedAt: record.Stamp(w.startedAt), InterruptedAt: record.Stamp(at),
-		ElapsedSeconds: record.WholeSeconds(elapsed), Parent: w.parentID,
+		ElapsedSeconds: record.WholeSeconds(elapsed), Parent: w.parentID, Window: w.fresh,
 	})
 }
 
@@ -106,8 +118,8 @@ func stopOf(p *record.Cancel, runID string) *Stop {
 		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,
 		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
 		Elapsed: record.Duration(p.ElapsedSeconds), Budget: record.Duration(p.ConfiguredBudgetSeconds),
-		Hold: p.Hold, Note: p.Note,
-		Rung: max(p.Rung, 1),
+		Hold: p.Hold, Note: p.Note, window: p.Window,
+		Rung: max(int(p.Rung), 1),
 	}
 	if p.MeasuredSeconds != 0 {
 		s.Elapsed = record.Duration(p.MeasuredSeconds)

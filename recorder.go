@@ -13,7 +13,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
-	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -265,85 +264,196 @@ func (w *Watchdog) append(events ...Event) error {
 	return w.recorder.append(w.storeContext(), events...)
 }
 
-// A ruling is what the store says of a window: the stop that counts, and how much it was extended.
+// A ruling is what the store says of a window: the stop that counts or that it is complete, and how much it was
+// extended.
 type ruling struct {
 	stop     *Stop
+	complete bool
 	extended time.Duration
 }
 
-func (r ruling) stopped() bool { return r.stop != nil }
+func (r ruling) over() bool { return r.stop != nil || r.complete }
 
 // recordTrip appends the cancel event, unless the store knows better, and returns what the store has then. What cannot
 // be read does not hold up the stop.
 func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop) (ruling, error) {
-	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (ruling, error) {
-		if known, err := w.consult(ctx); err == nil && t.yieldsTo(known, w.extension()) {
-			return known, nil
+	ruled, err := w.transact(w.storeContext(), func(known ruling) []Event {
+		if t.yieldsTo(known, w.extension()) {
+			return nil
 		}
-		if err := w.recorder.store.Append(ctx, event); err != nil {
-			return ruling{}, fmt.Errorf("append cancel event: %w", err)
-		}
-		w.recorder.recorded(event)
-		return ruling{stop: w.stored(ctx, event, own)}, nil
+		return []Event{event}
 	})
+	if err != nil {
+		return ruling{}, fmt.Errorf("append cancel event: %w", err)
+	}
+	if ruled.kept == nil {
+		return ruled.known, nil
+	}
+	w.recorder.recorded(event)
+	return w.keptEnd(*ruled.kept, event, own), nil
 }
 
 // yieldsTo reports whether the store knows better than the trip. An extension takes back what it gives more of, the
 // wall clock's end, and nothing else.
 func (t *trip) yieldsTo(known ruling, extended time.Duration) bool {
-	return known.stop != nil || t.verdict.Limit == verdict.WallClock && known.extended > extended
+	return known.over() || t.verdict.Limit == verdict.WallClock && known.extended > extended
 }
 
-// consult reads what was done to the window, by whatever process: stopped it, or extended it.
+// keptEnd is what the event says that the store kept as the window's end, which another process can have written first.
+func (w *Watchdog) keptEnd(kept, event Event, own *Stop) ruling {
+	if bytes.Equal(kept.Payload, event.Payload) {
+		return ruling{stop: own}
+	}
+	h := foldEvents(w.windowID(), []Event{kept})
+	if ruled := h.windows[w.startedAt].ruling(); ruled.over() {
+		return ruled
+	}
+	return ruling{stop: own}
+}
+
+// recordComplete appends the event that the run is complete and returns what the store has then.
+func (w *Watchdog) recordComplete(event Event) (ruling, error) {
+	ruled, err := w.transact(w.storeContext(), func(known ruling) []Event {
+		if known.complete {
+			return nil
+		}
+		return []Event{event}
+	})
+	switch {
+	case err == nil && ruled.unread != nil:
+		err = fmt.Errorf("read what was kept: %w", ruled.unread)
+	case err == nil && !ruled.known.over():
+		_, err = w.checkedRuling([]Event{*ruled.kept})
+	}
+	if err != nil {
+		return ruling{}, fmt.Errorf("append complete event: %w", err)
+	}
+	return ruled.known, nil
+}
+
+// recordExtension appends the event, unless the window is over, and returns what the store says then. It asks the
+// store, because a trip or [Watchdog.Sync] may have found the event there and counted it already. What cannot be read
+// does not hold up the extension.
+func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error) {
+	before := w.extension()
+	ruled, err := w.transact(w.storeContext(), func(known ruling) []Event {
+		if known.over() {
+			return nil
+		}
+		return []Event{event}
+	})
+	if err != nil || ruled.kept == nil {
+		return ruled.known, err
+	}
+	ruled.known.extended = max(ruled.known.extended, verdict.Sum(before, d))
+	return ruled.known, nil
+}
+
+// A transacted is what an exchange about the window came to: what the store knows, and the event that it kept under the
+// ID of the one appended, nil if none was. Unread is why it is only taken for kept.
+type transacted struct {
+	known  ruling
+	kept   *Event
+	unread error
+}
+
+// transact asks the store what is known of the window, appends what is decided then, at most one event, and says what
+// the store kept: in one transaction if the store can. What cannot be read is taken for unknown.
+func (w *Watchdog) transact(ctx context.Context, decide func(known ruling) []Event) (transacted, error) {
+	return exchange(ctx, &w.recorder, func(ctx context.Context) (transacted, error) {
+		if store, able := unwrapStore[TransactionalStore](w.recorder.store); able {
+			return w.transactOnce(ctx, store, decide)
+		}
+		return w.transactInSteps(ctx, decide)
+	})
+}
+
+func (w *Watchdog) transactOnce(
+	ctx context.Context, store TransactionalStore, decide func(known ruling) []Event,
+) (t transacted, err error) {
+	var selected []Event
+	x := Exchange{Selection: w.selection(w.startedAt), Decide: func(events []Event) []Event {
+		selected, t.known = events, w.rulingOf(events)
+		return decide(t.known)
+	}}
+	err = store.Transact(ctx, &x)
+	if err != nil && ctx.Err() == nil { // an event of the run may be unreadable
+		return w.appendUnread(ctx, err, decide)
+	}
+	if err != nil {
+		return transacted{}, err
+	}
+	if len(x.Kept) > 0 {
+		t.kept = &x.Kept[0]
+		t.known = w.rulingOf(append(selected, x.Kept...))
+	}
+	return t, nil
+}
+
+// appendUnread appends what is decided of a window of which nothing can be read, because of that error.
+func (w *Watchdog) appendUnread(
+	ctx context.Context, unread error, decide func(known ruling) []Event,
+) (t transacted, err error) {
+	t.unread = unread
+	if events := decide(ruling{}); len(events) > 0 {
+		t.kept = &events[0]
+		err = w.recorder.store.Append(ctx, events...)
+	}
+	return t, err
+}
+
+func (w *Watchdog) transactInSteps(ctx context.Context, decide func(known ruling) []Event) (t transacted, err error) {
+	t.known, _ = w.consult(ctx)
+	events := decide(t.known)
+	if len(events) == 0 {
+		return t, nil
+	}
+	if err := w.recorder.store.Append(ctx, events...); err != nil {
+		return transacted{}, err
+	}
+	t.kept = &events[0]
+	stored, unread := w.recorder.store.Read(ctx, AggregateType, w.id)
+	if unread != nil {
+		t.unread = unread
+		return t, nil
+	}
+	t.known = w.rulingOf(stored)
+	if i := slices.IndexFunc(stored, func(e Event) bool { return e.ID == t.kept.ID }); i >= 0 {
+		t.kept = &stored[i]
+	}
+	return t, nil
+}
+
+// consult reads what was done to the window, by whatever process: ended it, or extended it.
 func (w *Watchdog) consult(ctx context.Context) (ruling, error) {
+	if store, able := unwrapStore[TransactionalStore](w.recorder.store); able {
+		events, err := store.Select(ctx, w.selection(w.startedAt))
+		if err != nil {
+			return ruling{}, fmt.Errorf("read events: %w", err)
+		}
+		return w.checkedRuling(events)
+	}
 	events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
 	if err != nil {
 		return ruling{}, fmt.Errorf("read events: %w", err)
 	}
-	all, err := foldEvents(events)
-	if err != nil {
-		return ruling{}, err
-	}
-	win := all[w.startedAt]
-	if win == nil {
-		return ruling{}, nil
-	}
-	return ruling{win.stop, win.extended}, nil
+	return w.checkedRuling(events)
 }
 
-// stored returns the stop of the event that the store kept, which another process can have written first.
-func (w *Watchdog) stored(ctx context.Context, event Event, own *Stop) *Stop {
-	events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
-	if err != nil {
-		return own
-	}
-	for _, e := range events {
-		if e.ID != event.ID || bytes.Equal(e.Payload, event.Payload) {
-			continue
-		}
-		if p, err := decodePayload(e); err == nil {
-			return stopOf((*record.Cancel)(p.(*cancelPayload)), w.id)
-		}
-	}
-	return own
+// rulingOf is what the events say of the window, as far as they can be read.
+func (w *Watchdog) rulingOf(events []Event) ruling {
+	return foldEvents(w.windowID(), events).windows[w.startedAt].ruling()
 }
 
-// recordExtension appends the event, unless the window has its stop, and returns what the store says then. It asks the
-// store, because a trip or [Watchdog.Sync] may have found the event there and counted it already. What cannot be read
-// does not hold up the extension.
-func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error) {
-	return exchange(w.storeContext(), &w.recorder, func(ctx context.Context) (ruling, error) {
-		if known, _ := w.consult(ctx); known.stopped() {
-			return known, nil
+// checkedRuling is [Watchdog.rulingOf], or an error if an event of the window cannot be read.
+func (w *Watchdog) checkedRuling(events []Event) (ruling, error) {
+	h := foldEvents(w.windowID(), events)
+	for _, e := range h.unreadable {
+		if h.concerns(e, &window{startedAt: w.startedAt}) {
+			return ruling{}, e.err
 		}
-		before := w.extension()
-		if err := w.recorder.store.Append(ctx, event); err != nil {
-			return ruling{}, err
-		}
-		stored, _ := w.consult(ctx)
-		stored.extended = max(stored.extended, verdict.Sum(before, d))
-		return stored, nil
-	})
+	}
+	return h.windows[w.startedAt].ruling(), nil
 }
 
 // recordDirective appends the decision and the directive of one trip, atomically. What cannot be recorded is tried

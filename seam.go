@@ -14,7 +14,7 @@ import (
 
 // The packages beside the root reach what they need of a run through here, so that it need not be exported.
 func init() {
-	seam.Register(seam.Root{Run: seamRunOf, Limits: seamLimits})
+	seam.Register(seam.Root{Run: seamRunOf, Limits: seamLimits, Begin: seamBegin})
 }
 
 // A seamRun is a run as the packages beside the root see it.
@@ -38,6 +38,11 @@ func (r seamRun) Left() time.Duration {
 		return NoLimit
 	}
 	return r.w.Remaining()
+}
+
+func seamBegin(ctx context.Context, run, cfg any) (any, error) {
+	c := cfg.(Config)
+	return begin(ctx, run.(Run), &c, nil)
 }
 
 func seamLimits(budget any) (verdict.Limits, error) {

@@ -27,6 +27,8 @@ type Stop struct {
 	Hold, Note string
 	// Rung is which trip of the limit's ladder it was, from 1.
 	Rung int
+
+	window string // the name of a layer's window
 }
 
 // Error says which run was stopped, by which limit or guard, what it was doing, and what to do.
@@ -58,7 +60,11 @@ func (s *Stop) Unwrap() error { return s.Code }
 
 // EventID is the ID of the cancel event that says so, as every watchdog derives it from the run and its window.
 func (s *Stop) EventID() string {
-	return record.EventID(s.RunID, s.StartedAt, EventCancel, record.Once)
+	name := s.window
+	if name == "" {
+		name = record.Stamp(s.StartedAt).String()
+	}
+	return record.EventID(s.RunID, name, EventCancel, record.Once)
 }
 
 // Timeout reports true: a stop is a timeout, as [net.Error] and os.IsTimeout have it.

@@ -6,8 +6,9 @@ import (
 )
 
 // Sync reads from the store what others did to the run's window, such as a sweeper on another host, and adopts it: a
-// cancel ends the run, with the stored stop as the cause, an extension counts. Nothing is recorded. A run that is only
-// observed ends as well, because the stored cancel was carried out, and the next attach finds it so.
+// cancel ends the run, with the stored stop as the cause, that it is complete ends it, too, an extension counts.
+// Nothing is recorded. A run that is only observed ends as well, because the stored cancel was carried out, and the
+// next attach finds it so.
 //
 // Sync returns the run's stop, nil while it goes on. It takes at most the record timeout, or as long as the context
 // lasts; the run's limits go on meanwhile. The error wraps the store's, the context's or [ErrUnreadableEvent], and then
@@ -40,13 +41,15 @@ func (w *Watchdog) adopt(found ruling) (*Stop, error) {
 	var asleep []*subscriber
 	adopted := w.whileRunning(func() {
 		switch {
+		case found.complete:
+			w.endComplete()
 		case found.stop != nil:
 			asleep = w.endStopped(found.stop)
 		case found.extended > w.seen.Extended:
 			w.extendTo(found.extended)
 		}
 	})
-	if !adopted {
+	if !adopted || found.complete {
 		return w.ending()
 	}
 	w.wake(asleep)

@@ -21,9 +21,13 @@ var (
 	// ErrParentEnded says that the context was done before the run was attached. New and Resume wrap it, with the
 	// context's cause.
 	ErrParentEnded = errors.New("parent context has ended")
-	// ErrEnded says that the run has ended. Extend, Interrupt, Hold and Layer wrap it, with the cause of the end. Cancel
-	// and Sync wrap it if the run ended without a stop. On a nil Watchdog, Cancel, Extend, Interrupt and Layer wrap it.
+	// ErrEnded says that the run has ended. Complete, Extend, Interrupt, Hold and Layer wrap it, with the cause of the
+	// end. Cancel and Sync wrap it if the run ended without a stop. On a nil Watchdog, Cancel, Extend, Interrupt and Layer
+	// wrap it.
 	ErrEnded = errors.New("run has ended")
+	// ErrComplete says that the host declared the run done, see [Watchdog.Complete]. New wraps it; to go on with such a
+	// run is to Resume it. It is the cause of the context of a run that is complete.
+	ErrComplete = errors.New("run is complete")
 	// ErrClosed is the cause of the run's context after Close ended it.
 	ErrClosed = errors.New("watchdog closed")
 	// ErrHeld says that a hold with the key is open. Hold and During wrap it.
@@ -53,6 +57,7 @@ func (noRun) Unwrap() error { return ErrEnded }
 type Watchdog struct {
 	id, parentID string
 	startedAt    time.Time
+	fresh        string    // the name of a window that begins with this watchdog, empty for a session's
 	outer        *Watchdog // the run around a layer
 	settings
 	recorder recorder
@@ -74,6 +79,7 @@ type Watchdog struct {
 	clock    runClock
 	seen     verdict.Snapshot
 	phase    phase
+	complete bool // once ended
 	byParent bool // the parent ended it
 	attempt  Attempt
 	trip     *trip // while recording
@@ -86,30 +92,32 @@ type Watchdog struct {
 // [Watchdog.Close]. If the window has its cancel event already, the watchdog is fired from the start, with the stored
 // stop; if its budget is used up, it fires before New returns.
 //
+// A run that is complete is not watched any more: New wraps [ErrComplete].
+//
 // The context is the run's parent: [Watchdog.Context] ends when it ends, which is not a stop. New wraps [ErrInvalid],
-// [ErrParentEnded] or [ErrUnreadableEvent], or the store's error if the events cannot be read, because then New cannot
-// tell whether the run may continue. After an error nothing is guarded and nothing was written.
+// [ErrComplete], [ErrParentEnded] or [ErrUnreadableEvent], or the store's error if the events cannot be read, because
+// then New cannot tell whether the run may continue. After an error nothing is guarded and nothing was written.
 //
 // A watchdog without any limit can never fire; New logs a warning when it makes one.
 func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
-	w, err := attach(ctx, run, &cfg, nil, false)
+	w, err := attach(ctx, run, &cfg, false)
 	if err != nil {
 		return nil, fmt.Errorf("attach watchdog: %w", err)
 	}
 	return w, nil
 }
 
-// Resume is [New] for when the user asks to go on with a run that a guard cancelled. It opens a fresh window at this
-// moment, recorded as [EventResume] before Resume returns, so that the run does not stop at once for its old window.
-// [Watchdog.StartedAt] is the new start, for the host to persist; a host that crashes before that still attaches to the
-// new window. A run that was not cancelled continues its window, as with New. If several processes resume at once, all
-// get the same window.
+// Resume is [New] for when the user asks to go on with a run that a guard cancelled or that is complete. It opens a
+// fresh window at this moment, recorded as [EventResume] before Resume returns, so that the run does not stop at once
+// for its old window. [Watchdog.StartedAt] is the new start, for the host to persist; a host that crashes before that
+// still attaches to the new window. A run that has not ended so continues its window, as with New. If several processes
+// resume at once, all get the same window.
 //
 // Resume returns the errors of New, and the store's error if the event cannot be recorded. After an error the run is
 // still cancelled, unless the text says that it is resumed or the store was too slow to answer and keeps the event
 // after all.
 func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
-	w, err := attach(ctx, run, &cfg, nil, true)
+	w, err := attach(ctx, run, &cfg, true)
 	if err != nil {
 		return nil, fmt.Errorf("resume run: %w", err)
 	}
@@ -118,8 +126,9 @@ func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 
 // Context returns the run's context, for everything that is done in the run. It ends when a limit is exceeded or
 // another guard cancels the run, with the [Stop] as its cause; when the parent ends, with the parent's cause; after
-// [Watchdog.Interrupt], with the [Interruption]; and after [Watchdog.Close], with [ErrClosed]. Its deadline is the
-// parent's, because that of the run can be extended. That of a nil Watchdog is [context.Background].
+// [Watchdog.Interrupt], with the [Interruption]; after [Watchdog.Complete], with [ErrComplete]; and after
+// [Watchdog.Close], with [ErrClosed]. Its deadline is the parent's, because that of the run can be extended. That of a
+// nil Watchdog is [context.Background].
 func (w *Watchdog) Context() context.Context {
 	if w == nil {
 		return context.Background()

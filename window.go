@@ -3,6 +3,8 @@ package watchdog
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -12,64 +14,177 @@ import (
 // sameStart bounds how far a host's start may lie after the recorded one and still be the same, kept in whole seconds.
 const sameStart = time.Second
 
-// A window is what the events of a run say of its latest stretch of time.
+// A windowID tells the windows of an aggregate apart. Run IDs may hold slashes, so that one aggregate can be that of a
+// run and of another's layer: the parent tells them apart.
+type windowID struct {
+	parent string
+	// fresh is the random name of a window that begins whenever it is asked for, empty for a session's, which is named by
+	// its start.
+	fresh string
+}
+
+// A window is what the events of a run say of one stretch of time.
 type window struct {
-	startedAt time.Time
-	extended  time.Duration
-	stop      *Stop
-	warned    map[warningKey]bool
+	startedAt   time.Time
+	openedBy    string // the ID of its resume event, empty for the first one
+	extended    time.Duration
+	stop        *Stop
+	completedAt time.Time // zero while it is not complete
+	warned      map[warningKey]bool
+	chain       []time.Time // the starts of all windows that are known
 }
 
 // A warningKey tells warnings of one window apart: after an extension the same fraction comes at another time.
 type warningKey struct{ fraction, budgetSeconds float64 }
 
-// windows are those that the events of a run tell of, by their starts. The order of the events does not matter, because
-// the clocks of the hosts that wrote them need not agree.
-type windows map[time.Time]*window
-
-func foldEvents(events []Event) (windows, error) {
-	if len(events) == 0 {
-		return nil, nil
-	}
-	all := windows{}
-	for _, e := range events {
-		payload, err := decodePayload(e)
-		if err != nil {
-			return nil, err
-		}
-		if payload == nil {
-			continue
-		}
-		start := payload.start()
-		if all[start] == nil {
-			all[start] = &window{startedAt: start}
-		}
-		payload.applyTo(all[start], e)
-	}
-	return all, nil
+// A history is what the events of a run say. The order of the events does not matter, because the clocks of the hosts
+// that wrote them need not agree.
+type history struct {
+	of         windowID
+	windows    map[time.Time]*window
+	after      map[time.Time]time.Time // from each window to the one that a resume opened after it
+	cancels    map[string]time.Time    // the windows of the cancel events, by their IDs
+	corrected  []string                // the IDs of cancel events that were wrong
+	unreadable []unreadable
 }
 
-// latest returns the window that the run is in, of which the host says that it began at hostStart.
-func (all windows) latest(hostStart time.Time) window {
-	var latest *window
-	for _, w := range all {
-		if latest == nil || w.startedAt.After(latest.startedAt) {
-			latest = w
+// An unreadable event may be of the window that counts.
+type unreadable struct {
+	startedAt time.Time // zero if that cannot be read either
+	at        time.Time
+	err       error
+}
+
+func foldEvents(of windowID, events []Event) *history {
+	h := &history{of: of}
+	for _, e := range events {
+		h.add(e)
+	}
+	for _, id := range h.corrected {
+		if start, known := h.cancels[id]; known {
+			h.windows[start].correct()
 		}
 	}
-	if latest == nil || latest.endedBefore(hostStart) {
-		return window{startedAt: hostStart}
+	return h
+}
+
+// add adds what an event says, unless it is of another run's.
+func (h *history) add(e Event) {
+	p := newPayload(e.Type)
+	if p == nil {
+		return
 	}
-	return *latest
+	var of record.Window
+	err := json.Unmarshal(e.Payload, &of)
+	if err == nil && (of.Parent != h.of.parent || of.Window != h.of.fresh) {
+		return
+	}
+	if err == nil {
+		err = json.Unmarshal(e.Payload, p)
+	}
+	start := time.Time(of.SessionStartedAt)
+	switch {
+	case err != nil:
+		err = fmt.Errorf("%w %s (%s) of run %s: %w", ErrUnreadableEvent, e.ID, e.Type, e.AggregateID, err)
+	case start.IsZero():
+		err = fmt.Errorf("%w %s (%s) of run %s: it has no session_started_at", ErrUnreadableEvent, e.ID, e.Type, e.AggregateID)
+	}
+	if err != nil {
+		h.unreadable = append(h.unreadable, unreadable{start, e.Timestamp, err})
+		return
+	}
+	p.applyTo(h, h.window(start), e)
+}
+
+// window is the one that began then.
+func (h *history) window(startedAt time.Time) *window {
+	if h.windows == nil {
+		h.windows = map[time.Time]*window{}
+	}
+	if h.windows[startedAt] == nil {
+		h.windows[startedAt] = &window{startedAt: startedAt}
+	}
+	return h.windows[startedAt]
+}
+
+// current returns the window that the run is in, of which the host says that it began at hostStart. The error says
+// which of its events cannot be read.
+func (h *history) current(hostStart time.Time) (window, error) {
+	last := h.last()
+	if last == nil || last.endedBefore(hostStart) {
+		last = &window{startedAt: hostStart}
+	}
+	for _, e := range h.unreadable {
+		if h.concerns(e, last) {
+			return window{}, fmt.Errorf("%w; correct or delete that event to go on with the run", e.err)
+		}
+	}
+	found := *last
+	found.chain = append(slices.Collect(maps.Keys(h.windows)), last.startedAt)
+	return found, nil
+}
+
+// concerns reports whether an unreadable event can be of the window, or of one after it.
+func (h *history) concerns(e unreadable, w *window) bool {
+	switch {
+	case e.startedAt.Equal(w.startedAt):
+		return true
+	case e.startedAt.IsZero():
+		return !e.at.Before(w.startedAt)
+	}
+	return h.windows[e.startedAt] == nil && e.startedAt.After(w.startedAt)
+}
+
+// last is the end of the latest chain of windows, nil if there is none. What orders the windows of a chain is that each
+// was opened after the one before, not when: the clock of who opened it may have been behind. Chains begin where a host
+// gave a run another start.
+func (h *history) last() *window {
+	inside := map[time.Time]bool{} // those that a resume opened after one that is known
+	for before, start := range h.after {
+		inside[start] = h.windows[before] != nil
+	}
+	last := latest(h.windows, func(start time.Time) bool { return !inside[start] })
+	if last == nil { // a damaged chain is a circle
+		return latest(h.windows, func(time.Time) bool { return true })
+	}
+	for range h.windows {
+		if next := h.windows[h.after[last.startedAt]]; next != nil {
+			last = next
+		}
+	}
+	return last
+}
+
+// latest is the window with the latest start of those that are asked for, nil if there is none.
+func latest(windows map[time.Time]*window, wanted func(start time.Time) bool) *window {
+	var found *window
+	for start, w := range windows {
+		if wanted(start) && (found == nil || start.After(found.startedAt)) {
+			found = w
+		}
+	}
+	return found
 }
 
 // endedBefore reports whether the host opened a window of its own after this one: later than its cancel or, where it
-// has none, later than what keeping whole seconds explains.
+// has none, later than what keeping whole seconds explains. None follows a complete one but by a resume.
 func (w *window) endedBefore(hostStart time.Time) bool {
-	if w.stop != nil {
+	switch {
+	case w.complete():
+		return false
+	case w.stop != nil:
 		return hostStart.After(w.stop.FiredAt) && hostStart.After(w.startedAt)
 	}
 	return hostStart.Sub(w.startedAt) >= sameStart
+}
+
+func (w *window) complete() bool { return !w.completedAt.IsZero() }
+
+// correct makes the window of a wrong cancel one that is complete.
+func (w *window) correct() {
+	if w.stop != nil && !w.complete() {
+		w.completedAt = w.stop.FiredAt
+	}
 }
 
 // warnedOf counts how many of the fractions, in their order, were warned of under the budget as it is now.
@@ -82,65 +197,86 @@ func (w *window) warnedOf(fractions []float64, budget time.Duration) int {
 	return len(fractions)
 }
 
-// A payload is what an event of one kind adds to its window.
+// ruling is what the store says of the window.
+func (w *window) ruling() ruling {
+	if w == nil {
+		return ruling{}
+	}
+	if w.complete() { // also beside a cancel
+		return ruling{complete: true}
+	}
+	return ruling{stop: w.stop, extended: w.extended}
+}
+
+// A payload is what an event of one kind says of its window.
 type payload interface {
-	start() time.Time
-	applyTo(w *window, e Event)
+	applyTo(h *history, w *window, e Event)
 }
 
 // The payloads that tell of a window.
 type (
-	cancelPayload  record.Cancel
-	resumePayload  record.Resume
-	extendPayload  record.Extend
-	warningPayload record.Warning
+	cancelPayload     record.Cancel
+	completePayload   record.Complete
+	correctionPayload record.Correction
+	resumePayload     record.Resume
+	extendPayload     record.Extend
+	warningPayload    record.Warning
 )
 
-// decodePayload reads the payload of an event that tells of a window; for every other kind it returns nil.
-func decodePayload(e Event) (payload, error) {
-	var p payload
-	switch e.Type {
+// newPayload is where the payload of an event that tells of a window is read to, nil for every other kind.
+func newPayload(kind string) payload {
+	switch kind {
 	case EventCancel:
-		p = &cancelPayload{}
+		return &cancelPayload{}
+	case EventComplete:
+		return &completePayload{}
+	case EventCorrection:
+		return &correctionPayload{}
 	case EventResume:
-		p = &resumePayload{}
+		return &resumePayload{}
 	case EventExtend:
-		p = &extendPayload{}
+		return &extendPayload{}
 	case EventWarning:
-		p = &warningPayload{}
-	default:
-		return nil, nil
+		return &warningPayload{}
 	}
-	if err := json.Unmarshal(e.Payload, p); err != nil {
-		return nil, fmt.Errorf("%w %s (%s) of run %s: %w", ErrUnreadableEvent, e.ID, e.Type, e.AggregateID, err)
-	}
-	if p.start().IsZero() {
-		return nil, fmt.Errorf("%w %s (%s) of run %s: it has no session_started_at", ErrUnreadableEvent, e.ID, e.Type,
-			e.AggregateID)
-	}
-	return p, nil
+	return nil
 }
 
-func (p *cancelPayload) start() time.Time  { return time.Time(p.SessionStartedAt) }
-func (p *resumePayload) start() time.Time  { return time.Time(p.SessionStartedAt) }
-func (p *extendPayload) start() time.Time  { return time.Time(p.SessionStartedAt) }
-func (p *warningPayload) start() time.Time { return time.Time(p.SessionStartedAt) }
-
-func (p *cancelPayload) applyTo(w *window, e Event) {
+func (p *cancelPayload) applyTo(h *history, w *window, e Event) {
 	if w.stop == nil {
 		w.stop = stopOf((*record.Cancel)(p), e.AggregateID)
 	}
+	if h.cancels == nil {
+		h.cancels = map[string]time.Time{}
+	}
+	h.cancels[e.ID] = w.startedAt
 }
 
-func (p *resumePayload) applyTo(*window, Event) {}
+func (p *completePayload) applyTo(_ *history, w *window, e Event) {
+	if w.completedAt = time.Time(p.CompletedAt); w.completedAt.IsZero() {
+		w.completedAt = e.Timestamp
+	}
+}
 
-func (p *extendPayload) applyTo(w *window, _ Event) {
+func (p *correctionPayload) applyTo(h *history, _ *window, _ Event) {
+	h.corrected = append(h.corrected, p.Cancel)
+}
+
+func (p *resumePayload) applyTo(h *history, w *window, e Event) {
+	w.openedBy = e.ID
+	if h.after == nil {
+		h.after = map[time.Time]time.Time{}
+	}
+	h.after[time.Time(p.PreviousStartedAt)] = w.startedAt
+}
+
+func (p *extendPayload) applyTo(_ *history, w *window, _ Event) {
 	w.extended = verdict.Sum(w.extended, max(record.Duration(p.ExtensionSeconds), 0))
 }
 
-func (p *warningPayload) applyTo(w *window, _ Event) {
+func (p *warningPayload) applyTo(_ *history, w *window, _ Event) {
 	if w.warned == nil {
 		w.warned = map[warningKey]bool{}
 	}
-	w.warned[warningKey{p.Fraction, p.ConfiguredBudgetSeconds}] = true
+	w.warned[warningKey{float64(p.Fraction), float64(p.ConfiguredBudgetSeconds)}] = true
 }

@@ -155,7 +155,7 @@ func TestResume(t *testing.T) {
 			b.stopped(b.attach())
 		})
 	})
-	t.Run("with the clock set back behind the old window the fresh one still comes after it", func(t *testing.T) {
+	t.Run("with the clock set back behind the old window the fresh one begins now all the same", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			b.attach()
 			b.pass(5 * time.Hour)
@@ -163,8 +163,10 @@ func TestResume(t *testing.T) {
 			b.run.StartedAt = b.clock.Now()
 			wd := b.resume()
 			b.live(wd)
-			require.Equal(t, noon.Add(time.Microsecond), wd.StartedAt())
-			b.pass(4*time.Hour + 1)
+			require.Equal(t, noon.Add(-3*time.Hour), wd.StartedAt())
+			b.pass(time.Hour)
+			b.live(b.attach())
+			b.pass(3*time.Hour + 1)
 			b.stopped(wd)
 		})
 	})
@@ -263,9 +265,10 @@ func (b *fixture) put(i int, kind, payload string) {
 
 func TestUnreadableEvent(t *testing.T) {
 	for name, payload := range map[string]string{
-		"a time that is none": `{"session_started_at":"yesterday"}`,
-		"no start":            `{"reason":"wall_clock_exceeded"}`,
-		"a number as text":    `{"session_started_at":"2026-05-01T12:00:00Z","elapsed_seconds":"14400"}`,
+		"a time that is none":      `{"session_started_at":"yesterday"}`,
+		"no start":                 `{"reason":"wall_clock_exceeded"}`,
+		"a number that is none":    `{"session_started_at":"2026-05-01T12:00:00Z","elapsed_seconds":"long"}`,
+		"a number of another kind": `{"session_started_at":"2026-05-01T12:00:00Z","elapsed_seconds":[4]}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFixture(t, func(b *fixture) {
@@ -273,6 +276,7 @@ func TestUnreadableEvent(t *testing.T) {
 				_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
 				require.ErrorIs(t, err, watchdog.ErrUnreadableEvent)
 				require.ErrorContains(t, err, "other-7")
+				require.ErrorContains(t, err, "correct or delete that event")
 			})
 		})
 	}

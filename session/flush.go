@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -56,6 +57,8 @@ func (r *keptRun) ending(runID string) Ending {
 	switch {
 	case errors.As(cause, &stop) && stop.RunID == runID:
 		e.Status, e.Reason = Cancelled, stop.Code
+	case errors.Is(cause, watchdog.ErrComplete):
+		e.Status, e.Reason = Finished, record.CompleteReason
 	case errors.Is(cause, watchdog.ErrClosed):
 		e.Status = Finished
 	}

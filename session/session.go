@@ -38,7 +38,8 @@ type Session struct {
 	Attempt int
 	// Resumes is how often a sweeper's policy had the run resumed.
 	Resumes int
-	// Reason is why the latest attempt was cancelled; empty if it was not.
+	// Reason is why the latest attempt was cancelled, or "complete" if the host said that the run has done its work.
+	// Otherwise it is empty.
 	Reason watchdog.StopReason
 }
 

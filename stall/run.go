@@ -8,6 +8,7 @@ import (
 	"os/exec"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // Run runs the command until it exits or has to be ended. It returns when no process that the command started is alive:
@@ -70,7 +71,7 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 		w, err = outer.Layer(c.Step, budget)
 		return w, true, err
 	}
-	run := watchdog.Run{ID: c.Step, StartedAt: now()}
+	run := watchdog.Run{ID: c.Step}
 	if c.RunID != "" {
 		run.ID, run.Parent = c.RunID+"/"+c.Step, c.RunID
 	}
@@ -79,7 +80,7 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 		budget.WallClock = watchdog.NoLimit
 		logger = discard // New would warn that the run has no limit; the sentinel has its own
 	}
-	w, err = watchdog.New(ctx, run, watchdog.Config{
+	w, err = seam.Begin[*watchdog.Watchdog](ctx, run, watchdog.Config{
 		Store: c.Store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
 	})
 	return w, false, err

@@ -40,7 +40,7 @@ func (r StalledRun) WarningEvent() watchdog.Event {
 func (r StalledRun) CancelEvents() []watchdog.Event {
 	p := record.Cancel{
 		Reason: idleTimeout, SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
-		ElapsedSeconds: record.WholeSeconds(r.Silence), ConfiguredBudgetSeconds: r.Threshold.Seconds(),
+		ElapsedSeconds: record.WholeSeconds(r.Silence), ConfiguredBudgetSeconds: record.FloatSeconds(r.Threshold),
 		Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence), Author: Author,
 		LastEventAt: record.Stamp(r.LastEventAt),
 	}
@@ -60,8 +60,8 @@ func (r StalledRun) advisory(directive watchdog.DirectiveKind, attempt int, at t
 	name := idleTimeout + " " + string(directive) + " " + record.Stamp(r.LastEventAt).String()
 	return r.event(watchdog.EventWarning, name, at, record.Trip{
 		Reason: idleTimeout, SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
-		ElapsedSeconds: record.WholeSeconds(r.Silence), ConfiguredBudgetSeconds: r.Threshold.Seconds(),
-		Directive: string(directive), Rung: attempt, Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence),
+		ElapsedSeconds: record.WholeSeconds(r.Silence), ConfiguredBudgetSeconds: record.FloatSeconds(r.Threshold),
+		Directive: string(directive), Rung: record.Count(attempt), Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence),
 		Author: Author, LastEventAt: record.Stamp(r.LastEventAt),
 	})
 }
@@ -72,7 +72,7 @@ var idleTimeout = record.Reason(string(watchdog.SessionIdleTimeout))
 // event returns the event whose ID is derived from the run, its window, a kind and a name.
 func (r StalledRun) event(kind, name string, at time.Time, payload any) watchdog.Event {
 	return watchdog.Event{
-		ID:            record.EventID(r.RunID, r.StartedAt, kind, name),
+		ID:            record.EventID(r.RunID, record.Stamp(r.StartedAt).String(), kind, name),
 		AggregateType: watchdog.AggregateType, AggregateID: r.RunID, Type: kind,
 		Payload: record.JSON(payload), Timestamp: record.Truncate(at),
 	}

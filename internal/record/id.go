@@ -4,20 +4,23 @@ import (
 	"crypto/rand"
 	"crypto/sha1"
 	"encoding/hex"
-	"time"
 )
 
 // Once is the name of the one event of its kind in a window.
 const Once = "once"
 
 // EventID is the ID of the event of a kind and a name in a window of a run: the same, whichever process makes it. An
-// empty name gives an ID that no other event has.
-func EventID(runID string, startedAt time.Time, kind, name string) string {
+// empty name gives an ID that no other event has. A session's window is named by the text of its start, [Stamp.String].
+// A layer's has a name of its own, [NewWindow].
+func EventID(runID, window, kind, name string) string {
 	if name == "" {
 		return randomID()
 	}
-	return derivedID(runID, Stamp(startedAt).String(), kind, name)
+	return derivedID(runID, window, kind, name)
 }
+
+// NewWindow is a name that no other window has.
+func NewWindow() string { return randomID() }
 
 // derivedID is a name-based UUID (RFC 9562, version 5).
 func derivedID(parts ...string) string {

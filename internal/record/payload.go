@@ -12,32 +12,35 @@ type (
 		Reason                  string  `json:"reason"`
 		SessionStartedAt        Stamp   `json:"session_started_at"`
 		FiredAt                 Stamp   `json:"fired_at"`
-		ElapsedSeconds          float64 `json:"elapsed_seconds"`
-		ConfiguredBudgetSeconds float64 `json:"configured_budget_seconds"`
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
 		Parent                  string  `json:"parent,omitempty"`
 		Hold                    string  `json:"hold,omitempty"`
 		Note                    string  `json:"note,omitempty"`
-		Rung                    int     `json:"attempt,omitempty"`          // left out where the limit has no ladder
-		MeasuredSeconds         float64 `json:"measured_seconds,omitempty"` // not floored; left out for the wall clock
+		Rung                    Count   `json:"attempt,omitempty"`          // left out where the limit has no ladder
+		MeasuredSeconds         Seconds `json:"measured_seconds,omitempty"` // not floored; left out for the wall clock
 		Author                  string  `json:"author,omitempty"`           // who wrote it, if not the run's own process
 		LastEventAt             Stamp   `json:"last_event_at,omitzero"`
+		PausedSeconds           Seconds `json:"paused_seconds,omitempty"` // not in elapsed_seconds
+		Window                  string  `json:"window,omitempty"`
 	}
 	// Trip says that a limit was exceeded and which directive it gave.
 	Trip struct {
 		Reason                  string  `json:"reason"`
 		SessionStartedAt        Stamp   `json:"session_started_at"`
 		FiredAt                 Stamp   `json:"fired_at"`
-		ElapsedSeconds          float64 `json:"elapsed_seconds"`
-		ConfiguredBudgetSeconds float64 `json:"configured_budget_seconds"`
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
 		Directive               string  `json:"directive"`
-		Rung                    int     `json:"attempt"`
+		Rung                    Count   `json:"attempt"`
 		Hold                    string  `json:"hold,omitempty"`
 		Note                    string  `json:"note,omitempty"`
 		ObserveOnly             bool    `json:"observe_only,omitempty"`
 		Parent                  string  `json:"parent,omitempty"`
-		MeasuredSeconds         float64 `json:"measured_seconds"`
+		MeasuredSeconds         Seconds `json:"measured_seconds"`
 		Author                  string  `json:"author,omitempty"`
 		LastEventAt             Stamp   `json:"last_event_at,omitzero"`
+		Window                  string  `json:"window,omitempty"`
 	}
 	// Resume says that a fresh window was opened.
 	Resume struct {
@@ -49,31 +52,62 @@ type (
 	Extend struct {
 		SessionStartedAt        Stamp   `json:"session_started_at"`
 		ExtendedAt              Stamp   `json:"extended_at"`
-		ElapsedSeconds          float64 `json:"elapsed_seconds"`
-		ExtensionSeconds        float64 `json:"extension_seconds"`
-		ConfiguredBudgetSeconds float64 `json:"configured_budget_seconds"`
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ExtensionSeconds        Seconds `json:"extension_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
 		Parent                  string  `json:"parent,omitempty"`
+		Window                  string  `json:"window,omitempty"`
 	}
 	// Warning says that a fraction of the wall clock was used up.
 	Warning struct {
 		Reason                  string  `json:"reason"`
 		SessionStartedAt        Stamp   `json:"session_started_at"`
 		WarnedAt                Stamp   `json:"warned_at"`
-		ElapsedSeconds          float64 `json:"elapsed_seconds"`
-		ConfiguredBudgetSeconds float64 `json:"configured_budget_seconds"`
-		Fraction                float64 `json:"fraction"`
-		RemainingSeconds        float64 `json:"remaining_seconds"`
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
+		Fraction                Seconds `json:"fraction"`
+		RemainingSeconds        Seconds `json:"remaining_seconds"`
 		Parent                  string  `json:"parent,omitempty"`
+		Window                  string  `json:"window,omitempty"`
 	}
 	// Interrupt says that something outside ended the run.
 	Interrupt struct {
 		Signal           string  `json:"signal"`
 		SessionStartedAt Stamp   `json:"session_started_at"`
 		InterruptedAt    Stamp   `json:"interrupted_at"`
-		ElapsedSeconds   float64 `json:"elapsed_seconds"`
+		ElapsedSeconds   Seconds `json:"elapsed_seconds"`
 		Parent           string  `json:"parent,omitempty"`
+		Window           string  `json:"window,omitempty"`
+	}
+	// Complete says that the host declared the run done.
+	Complete struct {
+		Reason           string  `json:"reason"`
+		SessionStartedAt Stamp   `json:"session_started_at"`
+		CompletedAt      Stamp   `json:"completed_at"`
+		ElapsedSeconds   Seconds `json:"elapsed_seconds"`
+		PausedSeconds    Seconds `json:"paused_seconds,omitempty"`
+		Note             string  `json:"note,omitempty"`
+		Parent           string  `json:"parent,omitempty"`
+		Window           string  `json:"window,omitempty"`
+	}
+	// Correction says that a cancel was wrong: what it cancelled had finished by itself.
+	Correction struct {
+		Cancel           string `json:"cancel_id"` // the ID of the event
+		SessionStartedAt Stamp  `json:"session_started_at"`
+		CorrectedAt      Stamp  `json:"corrected_at"`
+		Parent           string `json:"parent,omitempty"`
+		Window           string `json:"window,omitempty"`
+	}
+	// Window is what the payload of every kind says of the window that it belongs to.
+	Window struct {
+		SessionStartedAt Stamp  `json:"session_started_at"`
+		Parent           string `json:"parent"`
+		Window           string `json:"window"`
 	}
 )
+
+// CompleteReason is the reason of a complete event, and of the session row of a run that is complete.
+const CompleteReason = "complete"
 
 // JSON is the text of a payload. Payloads hold strings, numbers and times, so that it cannot fail; if it did, no store
 // would take the event.

@@ -13,13 +13,14 @@ import (
 
 // TestEventID protects the IDs that every version and every process derives: a change would cancel a run twice.
 func TestEventID(t *testing.T) {
-	start := time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.FixedZone("", 7200))
+	at := time.Date(2026, 5, 1, 12, 0, 0, 123456789, time.FixedZone("", 7200))
+	start := record.Stamp(at).String()
 	id := record.EventID("s-1", start, "runtime.watchdog.cancel", record.Once)
 	require.Equal(t, "ffc26442-8998-59d3-96b0-80190d9794f8", id)
-	require.Equal(t, id, record.EventID("s-1", start.UTC().Truncate(time.Microsecond), "runtime.watchdog.cancel", record.Once))
+	require.Equal(t, id, record.EventID("s-1", record.Stamp(at.UTC().Truncate(time.Microsecond)).String(), "runtime.watchdog.cancel", record.Once))
 	for name, other := range map[string]string{
 		"run":    record.EventID("s-2", start, "runtime.watchdog.cancel", record.Once),
-		"window": record.EventID("s-1", start.Add(time.Microsecond), "runtime.watchdog.cancel", record.Once),
+		"window": record.EventID("s-1", record.Stamp(at.Add(time.Microsecond)).String(), "runtime.watchdog.cancel", record.Once),
 		"kind":   record.EventID("s-1", start, "runtime.watchdog.resume", record.Once),
 		"name":   record.EventID("s-1", start, "runtime.watchdog.cancel", "twice"),
 		"end":    record.EventID("s-1runtime", start, ".watchdog.cancel", record.Once),
@@ -36,6 +37,9 @@ func TestStamp(t *testing.T) {
 		`"2026-05-01T12:00:00Z"`:                `"2026-05-01T12:00:00.000000Z"`,
 		`"2026-05-01T14:00:00.1+02:00"`:         `"2026-05-01T12:00:00.100000Z"`,
 		`"2026-05-01T12:00:00.123456789+00:00"`: `"2026-05-01T12:00:00.123456Z"`,
+		`"2026-05-01T12:00:00"`:                 `"2026-05-01T12:00:00.000000Z"`,
+		`"2026-05-01 12:00:00.5"`:               `"2026-05-01T12:00:00.500000Z"`,
+		`"2026-05-01 14:00:00+02:00"`:           `"2026-05-01T12:00:00.000000Z"`,
 	} {
 		var s record.Stamp
 		require.NoError(t, json.Unmarshal([]byte(text), &s))
@@ -48,11 +52,31 @@ func TestStamp(t *testing.T) {
 	require.ErrorContains(t, json.Unmarshal([]byte(`"yesterday"`), &s), "is not RFC 3339")
 }
 
+// TestNumber protects that numbers which other writers left in strings are read, and nothing else.
+func TestNumber(t *testing.T) {
+	for text, want := range map[string]float64{"3.5": 3.5, `"3.5"`: 3.5, `"1e3"`: 1000, "null": 0, `"-2"`: -2} {
+		var s record.Seconds
+		require.NoError(t, json.Unmarshal([]byte(text), &s), text)
+		require.InDelta(t, want, float64(s), 0, text)
+	}
+	for _, text := range []string{`""`, `"long"`, `"NaN"`, `"Inf"`, "[1]", "true", "{}"} {
+		var s record.Seconds
+		require.Error(t, json.Unmarshal([]byte(text), &s), text)
+		var c record.Count
+		require.Error(t, json.Unmarshal([]byte(text), &c), text)
+	}
+	var c record.Count
+	require.NoError(t, json.Unmarshal([]byte(`"2"`), &c))
+	require.EqualValues(t, 2, c)
+	require.Error(t, json.Unmarshal([]byte("1.5"), &c))
+	require.Error(t, json.Unmarshal([]byte("1e12"), &c))
+}
+
 func TestSeconds(t *testing.T) {
-	require.InDelta(t, 1.0, record.WholeSeconds(2*time.Second-1), 0)
-	require.InDelta(t, 1.999999, record.ExactSeconds(2*time.Second-1), 1e-12)
+	require.InDelta(t, 1.0, float64(record.WholeSeconds(2*time.Second-1)), 0)
+	require.InDelta(t, 1.999999, float64(record.ExactSeconds(2*time.Second-1)), 1e-12)
 	for _, d := range []time.Duration{0, time.Microsecond, time.Hour, 290 * 365 * 24 * time.Hour, math.MaxInt64} {
-		require.InDelta(t, d, record.Duration(d.Seconds()), 2e6)
+		require.InDelta(t, d, record.Duration(record.FloatSeconds(d)), 2e6)
 	}
 	require.Equal(t, time.Duration(math.MaxInt64), record.Duration(math.MaxFloat64))
 }

@@ -23,26 +23,39 @@ func (s Stamp) MarshalText() ([]byte, error) {
 	return Truncate(time.Time(s)).AppendFormat(make([]byte, 0, 32), stampLayout), nil
 }
 
-// UnmarshalText reads what MarshalText wrote and the times of other writers: any offset, any number of digits.
+// UnmarshalText reads what MarshalText wrote and the times of other writers: any offset, or none for UTC, any number of
+// digits, a space for the T.
 func (s *Stamp) UnmarshalText(text []byte) error {
-	t, err := time.Parse(time.RFC3339Nano, string(text))
-	if err != nil {
-		return fmt.Errorf("time %q is not RFC 3339: %w", text, err)
+	var first error
+	for _, layout := range [...]string{
+		time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00",
+		"2006-01-02 15:04:05.999999999",
+	} {
+		t, err := time.Parse(layout, string(text))
+		if err == nil {
+			*s = Stamp(Truncate(t))
+			return nil
+		}
+		if first == nil {
+			first = err
+		}
 	}
-	*s = Stamp(Truncate(t))
-	return nil
+	return fmt.Errorf("time %q is not RFC 3339: %w", text, first)
 }
 
 // WholeSeconds floors, as elapsed_seconds must be.
-func WholeSeconds(d time.Duration) float64 { return float64(d / time.Second) }
+func WholeSeconds(d time.Duration) Seconds { return Seconds(d / time.Second) }
 
 // ExactSeconds are to the microsecond, as times are.
-func ExactSeconds(d time.Duration) float64 { return d.Truncate(time.Microsecond).Seconds() }
+func ExactSeconds(d time.Duration) Seconds { return Seconds(d.Truncate(time.Microsecond).Seconds()) }
+
+// FloatSeconds are as exact as a number can be.
+func FloatSeconds(d time.Duration) Seconds { return Seconds(d.Seconds()) }
 
 // Duration is the length that a payload's seconds stand for. The longest that there is means no limit.
-func Duration(seconds float64) time.Duration {
-	if seconds >= math.MaxInt64/float64(time.Second) {
+func Duration(seconds Seconds) time.Duration {
+	if float64(seconds) >= math.MaxInt64/float64(time.Second) {
 		return math.MaxInt64
 	}
-	return time.Duration(math.Round(seconds*1e6)) * time.Microsecond
+	return time.Duration(math.Round(float64(seconds)*1e6)) * time.Microsecond
 }

@@ -33,6 +33,9 @@ type Root struct {
 	Run func(ctx context.Context) Run
 	// Limits are a budget of the root's as the decision takes it, or why it cannot be kept.
 	Limits func(budget any) (verdict.Limits, error)
+	// Begin guards a run of the root's in a window that begins now and shares nothing with any other. It takes a Run and
+	// a Config of the root's and returns its *Watchdog.
+	Begin func(ctx context.Context, run, cfg any) (any, error)
 }
 
 // root is written once, before main.
@@ -43,6 +46,15 @@ func Register(r Root) { root = r }
 
 // Of returns the innermost run that the context belongs to, nil where there is none.
 func Of(ctx context.Context) Run { return root.Run(ctx) }
+
+// Begin guards a run in a window of its own, of which nothing was read.
+func Begin[W any](ctx context.Context, run, cfg any) (w W, err error) {
+	made, err := root.Begin(ctx, run, cfg)
+	if err != nil {
+		return w, err
+	}
+	return made.(W), nil
+}
 
 // Limits returns a budget's limits as the decision takes them.
 func Limits(budget any) (verdict.Limits, error) { return root.Limits(budget) }

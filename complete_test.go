@@ -1,0 +1,184 @@
+package watchdog_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// requireComplete reports that a run cannot be attached because it is complete.
+func (b *fixture) requireComplete() {
+	b.t.Helper()
+	_, err := watchdog.New(b.t.Context(), b.run, b.cfg)
+	require.ErrorIs(b.t, err, watchdog.ErrComplete)
+	require.ErrorContains(b.t, err, "Resume")
+	require.ErrorContains(b.t, err, "s-1")
+}
+
+func TestComplete(t *testing.T) {
+	t.Run("a finished run never fires, however late it is attached", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			b.pass(time.Hour)
+			require.NoError(t, wd.Complete())
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrComplete)
+			_, fired := wd.Fired()
+			require.False(t, fired)
+			require.NoError(t, wd.Complete(), "it is complete already")
+			require.NoError(t, wd.Close())
+			require.ErrorIs(t, wd.Extend(time.Hour), watchdog.ErrComplete)
+			b.pass(100 * 24 * time.Hour)
+			b.requireComplete()
+			require.Len(t, b.events(watchdog.EventComplete), 1)
+			require.Empty(t, b.events(watchdog.EventCancel))
+		})
+	})
+	t.Run("nor with a later start of the host", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			require.NoError(t, b.attach().Complete())
+			b.pass(30 * 24 * time.Hour)
+			b.run.StartedAt = b.clock.Now()
+			b.requireComplete()
+		})
+	})
+	t.Run("to go on with it is to resume it, in a fresh window", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			require.NoError(t, b.attach().Complete())
+			b.pass(24 * time.Hour)
+			wd := b.resume()
+			b.live(wd)
+			require.Equal(t, b.clock.Now(), wd.StartedAt())
+			b.live(b.attach())
+			b.pass(over)
+			b.stopped(wd)
+		})
+	})
+	t.Run("a run that was cancelled before is not complete", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			b.pass(over)
+			err := wd.Complete()
+			require.ErrorIs(t, err, watchdog.ErrEnded)
+			require.ErrorIs(t, err, watchdog.WallClockExceeded)
+			require.Empty(t, b.events(watchdog.EventComplete))
+			b.stopped(b.attach())
+		})
+	})
+	t.Run("nor is one that another process cancelled: it ends with that stop", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd, other := b.attach(), b.attach()
+			_, err := other.Cancel(watchdog.Cancellation{Reason: "host_gone"})
+			require.NoError(t, err)
+			require.ErrorIs(t, wd.Complete(), watchdog.StopReason("host_gone"))
+			require.Equal(t, watchdog.StopReason("host_gone"), wd.Stop().Code)
+		})
+	})
+	t.Run("beside a foreign cancel with another ID complete wins", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			b.put(1, watchdog.EventCancel,
+				`{"reason":"user_cancelled","session_started_at":"2026-05-01T12:00:00Z","fired_at":"2026-05-01T13:00:00Z"}`)
+			require.NoError(t, wd.Complete())
+			b.requireComplete()
+		})
+	})
+	t.Run("a run that its host closed or whose parent ended cannot be complete", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			require.NoError(t, wd.Close())
+			require.ErrorIs(t, wd.Complete(), watchdog.ErrEnded)
+			require.ErrorIs(t, wd.Complete(), watchdog.ErrClosed)
+			require.ErrorIs(t, (*watchdog.Watchdog)(nil).Complete(), watchdog.ErrEnded)
+		})
+	})
+	t.Run("open layers end with it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			step, err := wd.Layer("step", watchdog.Budget{})
+			require.NoError(t, err)
+			require.NoError(t, wd.Complete())
+			synctest.Wait()
+			require.ErrorIs(t, context.Cause(step.Context()), watchdog.ErrComplete)
+			require.NoError(t, step.Close())
+		})
+	})
+	t.Run("written elsewhere it ends the live run", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd, late, other := b.attach(), b.attach(), b.attach()
+			require.NoError(t, other.Complete())
+			_, err := wd.Sync(b.t.Context())
+			require.ErrorIs(t, err, watchdog.ErrComplete)
+			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrComplete)
+			b.pass(over)
+			require.ErrorIs(t, context.Cause(late.Context()), watchdog.ErrComplete, "its own limit was exceeded, too late")
+			require.Empty(t, b.events(watchdog.EventCancel))
+		})
+	})
+	t.Run("on a store error the run goes on and it can be called again", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			require.ErrorIs(t, wd.Complete(), errDiskFull)
+			b.live(wd)
+			b.store.set(func(s *flakyStore) { s.fail = nil })
+			require.NoError(t, wd.Complete())
+			require.Len(t, b.events(watchdog.EventComplete), 1)
+		})
+	})
+	t.Run("and its limits end it as ever", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			require.Error(t, wd.Complete())
+			b.pass(over)
+			b.stopped(wd)
+		})
+	})
+	t.Run("a store that hangs holds it up for the record timeout", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			wd := b.attach()
+			hang := make(chan struct{})
+			b.store.set(func(s *flakyStore) { s.hang = hang })
+			done := make(chan error)
+			go func() { done <- wd.Complete() }()
+			synctest.Wait()
+			b.pass(watchdog.DefaultRecordTimeout)
+			require.ErrorIs(t, <-done, context.DeadlineExceeded)
+			b.live(wd)
+			close(hang)
+		})
+	})
+	t.Run("of complete and cancel at one moment one counts, for everybody", func(t *testing.T) {
+		for range 200 {
+			inFixture(t, func(b *fixture) {
+				one, other := b.attach(), b.attach()
+				var both sync.WaitGroup
+				both.Go(func() { _ = one.Complete() })
+				both.Go(func() { _, _ = other.Cancel(watchdog.Cancellation{Reason: "host_gone"}) })
+				both.Wait()
+				require.Len(t, append(b.events(watchdog.EventComplete), b.events(watchdog.EventCancel)...), 1)
+				require.Equal(t, context.Cause(one.Context()).Error(), context.Cause(other.Context()).Error())
+			})
+		}
+	})
+}
+
+// TestCorrection protects that a cancel which was wrong does not count: its command had finished by itself.
+func TestCorrection(t *testing.T) {
+	inFixture(t, func(b *fixture) {
+		b.attach()
+		b.pass(over)
+		id := b.events(watchdog.EventCancel)[0].ID
+		b.put(1, watchdog.EventCorrection, `{"cancel_id":"another","session_started_at":"2026-05-01T12:00:00Z"}`)
+		b.stopped(b.attach())
+		b.put(2, watchdog.EventCorrection, `{"cancel_id":"`+id+`","session_started_at":"2026-05-01T12:00:00Z"}`)
+		b.requireComplete()
+		b.live(b.resume())
+	})
+}
