@@ -412,16 +412,21 @@ func (w *Watchdog) transactInSteps(ctx context.Context, decide func(known ruling
 		return transacted{}, err
 	}
 	t.kept = &events[0]
-	stored, unread := w.recorder.store.Read(ctx, AggregateType, w.id)
-	if unread != nil {
-		t.unread = unread
-		return t, nil
+	t.unread = w.readKept(ctx, &t)
+	return t, nil
+}
+
+// readKept reads what the store has after an append.
+func (w *Watchdog) readKept(ctx context.Context, t *transacted) error {
+	stored, err := w.recorder.store.Read(ctx, AggregateType, w.id)
+	if err != nil {
+		return err
 	}
 	t.known = w.rulingOf(stored)
 	if i := slices.IndexFunc(stored, func(e Event) bool { return e.ID == t.kept.ID }); i >= 0 {
 		t.kept = &stored[i]
 	}
-	return t, nil
+	return nil
 }
 
 // consult reads what was done to the window, by whatever process: ended it, or extended it.
