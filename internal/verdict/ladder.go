@@ -8,6 +8,7 @@ const (
 	DirectWait    Directive = "wait"
 	DirectRetry   Directive = "retry"
 	DirectUnstick Directive = "unstuck"
+	DirectWrapUp  Directive = "wrap_up" // at the reserve, never on a ladder
 	DirectCancel  Directive = "cancel"
 )
 

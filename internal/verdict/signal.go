@@ -14,23 +14,31 @@ const (
 	SignalProgress SignalKind = "progress"
 	SignalHold     SignalKind = "hold"
 	SignalRelease  SignalKind = "release"
+	SignalPause    SignalKind = "pause"
+	SignalUnpause  SignalKind = "unpause"
+	SignalRung     SignalKind = "rung"
 )
 
 // A Signal is one thing that the decision heeds, at an instant of the window. Length is the cap of a hold, the length
-// of an extension or, of an attach, how much the window was extended before; Warned how many warnings it had.
+// of an extension or, of an attach, how much the window was extended before; Warned how many warnings it had, and
+// Wrapped whether the host was asked to wrap up. A pause counts from From on for at most Length, and until From of the
+// unpause with its key. Rung is where the limit Key stands on its ladder at an attach.
 type Signal struct {
-	Kind   SignalKind
-	At     time.Duration
-	Key    string
-	Length time.Duration
-	Warned int
+	Kind    SignalKind
+	At      time.Duration
+	Key     string
+	Length  time.Duration
+	Warned  int
+	Wrapped bool
+	From    time.Duration
+	Rung    int
 }
 
 // Take notes a signal: the one place that says what each does to what is known of a run. An end does nothing.
 func (s *Snapshot) Take(signal Signal) {
 	switch signal.Kind {
 	case SignalAttach:
-		s.Attached, s.Extended, s.Warned = signal.At, signal.Length, signal.Warned
+		s.Attached, s.Extended, s.Warned, s.Wrapped = signal.At, signal.Length, signal.Warned, signal.Wrapped
 	case SignalActivity, SignalProgress:
 		s.Signs.Signal(signal.Kind == SignalProgress, signal.At)
 	case SignalHold:
@@ -38,6 +46,12 @@ func (s *Snapshot) Take(signal Signal) {
 	case SignalRelease:
 		s.Signs.Close(signal.Key, signal.At)
 	case SignalExtend:
-		s.Extended, s.Warned = Sum(s.Extended, signal.Length), 0
+		s.Extended, s.Warned, s.Wrapped = Sum(s.Extended, signal.Length), 0, false
+	case SignalPause:
+		s.Signs.Pauses.Set(Pause{ID: signal.Key, Opened: signal.From, Cap: signal.Length})
+	case SignalUnpause:
+		s.Signs.Pauses.Set(Pause{ID: signal.Key, Released: signal.From, Closed: true})
+	case SignalRung:
+		s.Signs.restore(Limit(signal.Key), Rung{signal.Rung, signal.At})
 	}
 }

@@ -13,6 +13,8 @@ type Snapshot struct {
 	Extended time.Duration
 	// Warned is how many of Limits.WarnAt were given for the current wall-clock limit.
 	Warned int
+	// Wrapped says that the host was asked to wrap up under the current wall-clock limit.
+	Wrapped bool
 	// WallClockSpent and SafetySpent say that an observe-only run has exceeded the limit.
 	WallClockSpent, SafetySpent bool
 	// Signs are what the run's signals and holds said. They are nil if no limit depends on them.
@@ -29,6 +31,8 @@ type Signs struct {
 	// Holds are the open holds. Released is when the last open hold was closed.
 	Holds    []OpenHold
 	Released time.Duration
+	// Pauses are the stretches that the wall clock does not count.
+	Pauses Pauses
 	// OnIdle and OnNoProgress are the positions of the two limits on their ladders.
 	OnIdle, OnNoProgress Rung
 }
@@ -62,6 +66,8 @@ func (s *Snapshot) Apply(v Verdict, now time.Duration) {
 	switch {
 	case v.Action == Warn:
 		s.Warned++
+	case v.Directive == DirectWrapUp:
+		s.Wrapped = true
 	case v.Limit == WallClock:
 		s.WallClockSpent = true
 	case v.Limit == Safety:
@@ -124,4 +130,14 @@ func (s *Signs) attempts(r Rung) int {
 		return 0
 	}
 	return r.Attempts
+}
+
+// restore puts a limit where it stood on its ladder before the attach.
+func (s *Signs) restore(limit Limit, r Rung) {
+	switch limit {
+	case Idle:
+		s.OnIdle = r
+	case NoProgress:
+		s.OnNoProgress = r
+	}
 }

@@ -9,15 +9,16 @@ type timer struct {
 	from, allowed time.Duration
 	attempts      int
 	hold          string
+	pauses        *Pauses // while which it stands still
 }
 
 // expiresAt returns the first instant at which more than the allowed time is used.
-func (s timer) expiresAt() time.Duration { return Sum(s.from, Sum(s.allowed, 1)) }
+func (s timer) expiresAt() time.Duration { return s.pauses.instant(Sum(s.from, Sum(s.allowed, 1))) }
 
 // verdict returns the verdict for an expired timer.
 func (s timer) verdict(limits Limits, now time.Duration) Verdict {
 	v := Verdict{
-		Action: Direct, Limit: s.limit, Used: now - s.from, Allowed: s.allowed,
+		Action: Direct, Limit: s.limit, Used: now - s.from - s.pauses.Before(now), Allowed: s.allowed,
 		Directive: limits.Ladders.directive(s.limit, s.attempts), Rung: s.attempts + 1, Hold: s.hold, Next: now,
 	}
 	if v.Directive == DirectCancel {
@@ -53,7 +54,7 @@ func wallClock(limits Limits, seen Snapshot) timer {
 	if seen.WallClockSpent {
 		allowed = Never
 	}
-	return timer{limit: WallClock, allowed: allowed}
+	return timer{limit: WallClock, allowed: allowed, pauses: seen.pauses()}
 }
 
 func safety(limits Limits, seen Snapshot) timer {

@@ -32,7 +32,9 @@ const (
 type Limits struct {
 	WallClock time.Duration
 	// WarnAt holds fractions of the wall-clock limit, ascending.
-	WarnAt     []float64
+	WarnAt []float64
+	// Reserve is the part of the wall clock at which the host is asked to wrap up. Zero asks for nothing.
+	Reserve    time.Duration
 	Safety     time.Duration
 	Idle       time.Duration
 	NoProgress time.Duration
@@ -83,19 +85,44 @@ func Judge(limits Limits, seen Snapshot, now time.Duration) Verdict {
 	}
 	wall := wallClock(limits, seen)
 	fraction, at := nextWarning(limits, seen, wall)
-	if now >= at {
-		return Verdict{Action: Warn, Limit: WallClock, Used: now, Allowed: wall.allowed, Fraction: fraction, Next: now}
+	wrapUp := wrapUpAt(limits, seen, wall)
+	if now < min(at, wrapUp) {
+		return Verdict{Next: min(first.expiresAt(), at, wrapUp)}
 	}
-	return Verdict{Next: min(first.expiresAt(), at)}
+	v := Verdict{Action: Warn, Limit: WallClock, Used: seen.worked(now), Allowed: wall.allowed, Fraction: fraction, Next: now}
+	if wrapUp < at {
+		v.Action, v.Fraction, v.Directive, v.Rung = Direct, 0, DirectWrapUp, 1
+	}
+	return v
 }
 
-// Remaining returns how much of the wall clock is left at the instant now, at least 0, or [Never] if it has no limit.
-func Remaining(limits Limits, seen Snapshot, now time.Duration) time.Duration {
+// Left returns how much of the wall clock is left at the instant now, at least 0, or [Never] if it has no limit.
+func Left(limits Limits, seen Snapshot, now time.Duration) time.Duration {
 	wall := wallClock(limits, seen)
 	if wall.allowed == Never {
 		return Never
 	}
-	return max(wall.allowed-now, 0)
+	return max(wall.allowed-seen.worked(now), 0)
+}
+
+// Remaining is Left without the reserve, until the host was asked to wrap up: then the reserve is there to be used.
+func Remaining(limits Limits, seen Snapshot, now time.Duration) time.Duration {
+	left := Left(limits, seen, now)
+	if left == Never || seen.Wrapped {
+		return left
+	}
+	return max(left-limits.Reserve, 0)
+}
+
+// Paused returns how long the wall clock stood still before the instant now.
+func Paused(seen Snapshot, now time.Duration) time.Duration { return seen.pauses().Before(now) }
+
+// wrapUpAt returns when the host is to be asked to wrap up. At the same instant as a warning it comes after that.
+func wrapUpAt(limits Limits, seen Snapshot, wall timer) time.Duration {
+	if wall.allowed == Never || limits.Reserve == 0 || seen.Wrapped {
+		return Never
+	}
+	return seen.pauses().instant(max(wall.allowed-limits.Reserve, 0))
 }
 
 // nextWarning returns the next fraction of the wall clock to warn at, and when.
@@ -104,7 +131,7 @@ func nextWarning(limits Limits, seen Snapshot, wall timer) (fraction float64, at
 		return 0, Never
 	}
 	fraction = limits.WarnAt[seen.Warned]
-	return fraction, time.Duration(fraction * float64(wall.allowed))
+	return fraction, seen.pauses().instant(time.Duration(fraction * float64(wall.allowed)))
 }
 
 // Sum adds two lengths. If the sum is too long for a Duration, it is [Never].

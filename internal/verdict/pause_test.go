@@ -1,0 +1,159 @@
+package verdict_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A pausedRun counts the ticks that its wall clock runs.
+type pausedRun struct {
+	limits         verdict.Limits
+	extended       int
+	worked, warned int
+	wrapped, ended bool
+	pauses         []verdict.Pause
+	decisions      []string
+}
+
+func (r *pausedRun) tick(now int) {
+	for _, p := range r.pauses {
+		end := p.Opened + p.Cap
+		if p.Closed {
+			end = min(end, p.Released)
+		}
+		if tick := time.Duration(now - 1); p.Opened <= tick && tick < end {
+			return
+		}
+	}
+	r.worked++
+}
+
+func (r *pausedRun) decide(now int) {
+	allowed := int(r.limits.WallClock) + r.extended
+	for r.worked <= allowed {
+		warn, wrap := allowed+1, allowed+1 // when they are due
+		if r.warned < len(r.limits.WarnAt) {
+			warn = int(r.limits.WarnAt[r.warned] * float64(allowed))
+		}
+		if r.limits.Reserve > 0 && !r.wrapped {
+			wrap = max(allowed-int(r.limits.Reserve), 0)
+		}
+		if r.worked < min(warn, wrap) {
+			return
+		}
+		if wrap < warn {
+			r.wrapped = true
+			r.decisions = append(r.decisions, fmt.Sprint(now, " wrap up"))
+			continue
+		}
+		r.decisions = append(r.decisions, fmt.Sprint(now, " warn ", r.warned))
+		r.warned++
+	}
+	r.ended = true
+	r.decisions = append(r.decisions, fmt.Sprint(now, " cancel ", r.worked))
+}
+
+// TestPauseModel checks the wall clock under random pauses, extensions, warnings and reserves against ticks that are
+// counted, looking only when the verdict says so.
+func TestPauseModel(t *testing.T) {
+	for seed := range uint64(3000) {
+		rng := rand.New(rand.NewPCG(seed, 12))
+		limits := verdict.Limits{
+			WallClock: time.Duration(20 + rng.IntN(60)), Reserve: time.Duration(rng.IntN(20)),
+			WarnAt: []float64{0.25, 0.5, 0.75}[:rng.IntN(4)],
+			Safety: verdict.Never, Idle: verdict.Never, NoProgress: verdict.Never, FirstSign: verdict.Never,
+		}
+		slow := &pausedRun{limits: limits}
+		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
+		var fast []string
+		var next time.Duration
+		for now := 0; now < 400 && !slow.ended; now++ {
+			if now > 0 {
+				slow.tick(now)
+			}
+			slow.decide(now)
+			for at := time.Duration(now); at >= next; {
+				v := verdict.Judge(limits, seen, at)
+				switch next = v.Next; {
+				case v.Action == verdict.Continue:
+				case v.Action == verdict.Warn:
+					fast = append(fast, fmt.Sprint(now, " warn ", seen.Warned))
+				case v.Directive == verdict.DirectWrapUp:
+					fast = append(fast, fmt.Sprint(now, " wrap up"))
+				default:
+					fast = append(fast, fmt.Sprint(now, " cancel ", int(v.Used)))
+				}
+				if v.Action == verdict.Continue || v.Action == verdict.Cancel {
+					break
+				}
+				seen.Apply(v, at)
+			}
+			require.Equal(t, slow.decisions, fast, "seed %d: %+v", seed, limits)
+			require.Equal(t, slow.worked, now-int(verdict.Paused(seen, time.Duration(now))), "seed %d", seed)
+			if !slow.ended {
+				left := max(int(limits.WallClock)+slow.extended-slow.worked, 0)
+				if !slow.wrapped {
+					left = max(left-int(limits.Reserve), 0)
+				}
+				require.EqualValues(t, left, verdict.Remaining(limits, seen, time.Duration(now)), "seed %d", seed)
+			}
+			if rng.IntN(6) == 0 {
+				pauseStep(rng, slow, &seen, now)
+				next = 0
+			}
+		}
+	}
+}
+
+func pauseStep(rng *rand.Rand, slow *pausedRun, seen *verdict.Snapshot, now int) {
+	at := time.Duration(now)
+	switch i := rng.IntN(4); {
+	case i == 0:
+		seen.Take(verdict.Signal{Kind: verdict.SignalExtend, At: at, Length: 7})
+		slow.extended, slow.warned, slow.wrapped = slow.extended+7, 0, false
+	case i < 3 || len(slow.pauses) == 0:
+		p := verdict.Pause{ID: strconv.Itoa(now), Opened: at, Cap: time.Duration(rng.IntN(30))}
+		slow.pauses = append(slow.pauses, p)
+		seen.Take(verdict.Signal{Kind: verdict.SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
+	default:
+		p := &slow.pauses[rng.IntN(len(slow.pauses))]
+		if !p.Closed {
+			p.Closed, p.Released = true, at
+		}
+		seen.Take(verdict.Signal{Kind: verdict.SignalUnpause, Key: p.ID, From: at})
+	}
+}
+
+func TestPauses(t *testing.T) {
+	t.Run("many closed ones are summed up", func(t *testing.T) {
+		var p verdict.Pauses
+		for i := range 5000 {
+			id, from := strconv.Itoa(i), time.Duration(10*i)
+			require.True(t, p.Set(verdict.Pause{ID: id, Opened: from, Cap: 100}))
+			require.True(t, p.Set(verdict.Pause{ID: id, Opened: from, Cap: 100, Released: from + 3, Closed: true}))
+		}
+		require.EqualValues(t, 15_000, p.Before(time.Hour))
+		require.Less(t, len(p.All()), 1001)
+	})
+	t.Run("are set once, and closed once", func(t *testing.T) {
+		var p verdict.Pauses
+		require.True(t, p.Set(verdict.Pause{ID: "a", Opened: 5, Cap: 10}))
+		require.False(t, p.Set(verdict.Pause{ID: "a", Opened: 5, Cap: 10}))
+		require.EqualValues(t, 10, p.Before(100))
+		require.True(t, p.Set(verdict.Pause{ID: "a", Released: 8, Closed: true}))
+		require.False(t, p.Set(verdict.Pause{ID: "a", Released: 9, Closed: true}))
+		require.EqualValues(t, 3, p.Before(100))
+	})
+	t.Run("of a run without any cost nothing", func(t *testing.T) {
+		var p *verdict.Pauses
+		require.Zero(t, p.Before(time.Hour))
+		require.Nil(t, p.All())
+	})
+}
