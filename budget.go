@@ -39,8 +39,9 @@ type Budget struct {
 	// WarnAt holds the fractions of WallClock, each between 0 and 1, at which the run is warned, so that it can wrap
 	// up; at most 100. Nil means [DefaultWarnAt], an empty slice no warnings.
 	WarnAt []float64
-	// Reserve is the part of WallClock that the host keeps for saving its state: [Watchdog.Remaining], and whatever is
-	// bounded inside the run, ends that much earlier. The run itself fires at WallClock. Zero means no reserve.
+	// Reserve is the part of WallClock that the host keeps for returning what it has. Where it begins comes one
+	// [DirectiveWrapUp], and until then [Watchdog.Remaining], and whatever is bounded inside the run, ends that much
+	// earlier; afterwards both count to WallClock, at which the run fires. Zero means no reserve.
 	Reserve time.Duration
 	// Safety is how long the run may last from this attach, whatever happens: nothing resets, suspends or extends it.
 	// Zero and [NoLimit] mean no limit.
@@ -162,7 +163,7 @@ func (b *Budget) limits() verdict.Limits {
 		warnAt = slices.Sorted(slices.Values(warnAt)) // a copy: the host may change its own
 	}
 	return verdict.Limits{
-		WallClock: b.wallClock(), WarnAt: warnAt, Safety: off(b.Safety), Idle: off(b.Idle), NoProgress: off(b.NoProgress),
+		WallClock: b.wallClock(), WarnAt: warnAt, Reserve: b.Reserve, Safety: off(b.Safety), Idle: off(b.Idle), NoProgress: off(b.NoProgress),
 		FromFirstSign: b.FromFirstSign, FirstSign: off(b.FirstSign), Ladders: b.Ladders.rungs(),
 	}
 }
@@ -180,7 +181,7 @@ func (b *Budget) heedsSignals() bool { return off(b.Idle) != NoLimit || off(b.No
 // sharedLimits are what runs of one budget have in common. They do not change.
 type sharedLimits struct {
 	verdict.Limits
-	reserve, holdCap time.Duration
+	holdCap time.Duration
 }
 
 // lastLimits are those of the last run, for the next one: hosts give most of their runs the same budget.
@@ -191,7 +192,7 @@ func (b *Budget) shared() *sharedLimits {
 	if last := lastLimits.Load(); last != nil && b.same(last) {
 		return last
 	}
-	limits := &sharedLimits{b.limits(), b.Reserve, off(b.Hold)}
+	limits := &sharedLimits{b.limits(), off(b.Hold)}
 	lastLimits.Store(limits)
 	return limits
 }
@@ -202,5 +203,5 @@ func (b *Budget) same(l *sharedLimits) bool {
 		slices.Equal(l.WarnAt, b.warnAt()) && l.WallClock == b.wallClock() && l.Safety == off(b.Safety) &&
 		l.Idle == off(b.Idle) && l.NoProgress == off(b.NoProgress) &&
 		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign) &&
-		l.reserve == b.Reserve && l.holdCap == off(b.Hold)
+		l.Reserve == b.Reserve && l.holdCap == off(b.Hold)
 }

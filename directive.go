@@ -3,6 +3,7 @@ package watchdog
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -20,21 +21,31 @@ const (
 	DirectiveRetry = DirectiveKind(verdict.DirectRetry)
 	// DirectiveUnstuck asks the host to change its approach.
 	DirectiveUnstuck = DirectiveKind(verdict.DirectUnstick)
+	// DirectiveWrapUp asks the host to return what it has: only the reserve of a limit is left. It comes once a window and
+	// limit, again after an extension, and is never written in a ladder.
+	DirectiveWrapUp = DirectiveKind(verdict.DirectWrapUp)
 	// DirectiveCancel says that the run has ended.
 	DirectiveCancel = DirectiveKind(verdict.DirectCancel)
 )
 
 // Directives returns every kind, in the order of their force. The slice is the caller's.
 func Directives() []DirectiveKind {
-	return []DirectiveKind{DirectiveWait, DirectiveRetry, DirectiveUnstuck, DirectiveCancel}
+	return []DirectiveKind{DirectiveWait, DirectiveRetry, DirectiveUnstuck, DirectiveWrapUp, DirectiveCancel}
 }
 
-// A Directive is what one trip of a limit asks of the host: exactly one for each trip.
+// ladderKinds are those that a ladder may have.
+func ladderKinds() []DirectiveKind {
+	return slices.DeleteFunc(Directives(), func(kind DirectiveKind) bool { return kind == DirectiveWrapUp })
+}
+
+// A Directive is what one trip of a limit asks of the host: exactly one for each trip. A *Directive is an error: the cause
+// of the context that [Watchdog.Try] gives to work which the host was asked to begin again.
 type Directive struct {
 	Kind DirectiveKind
 	// RunID is the run that tripped.
 	RunID string
-	// Reason is the code of the limit that was exceeded, or that another guard cancelled the run with.
+	// Reason is the code of the limit that was exceeded, of which only the reserve is left, or that another guard
+	// cancelled the run with.
 	Reason StopReason
 	// Rung is which trip of the limit's ladder this is, from 1, since the last progress.
 	Rung int
@@ -48,6 +59,12 @@ type Directive struct {
 	ObserveOnly bool
 	// Dropped is how many directives this reader lost before this one, because it did not come for them.
 	Dropped int
+}
+
+// Error says what was asked of which run, and why.
+func (d *Directive) Error() string {
+	return fmt.Sprintf("run %s is asked to %s: %s, %v of %v used, attempt %d", d.RunID,
+		strings.ReplaceAll(string(d.Kind), "_", " "), d.Reason, d.Used, d.Allowed, d.Rung)
 }
 
 func (w *Watchdog) directive(v verdict.Verdict, reason string) Directive {
@@ -89,8 +106,11 @@ func (b *Budget) checkLadders() error {
 
 func checkRungs(name string, rungs []DirectiveKind) error {
 	for i, rung := range rungs {
-		if !slices.Contains(Directives(), rung) {
-			return fmt.Errorf("%w budget: Ladders.%s has %q; a rung is one of %v", ErrInvalid, name, rung, Directives())
+		if rung == DirectiveWrapUp {
+			return fmt.Errorf("%w budget: Ladders.%s has %q, which comes by itself at a limit's Reserve", ErrInvalid, name, rung)
+		}
+		if !slices.Contains(ladderKinds(), rung) {
+			return fmt.Errorf("%w budget: Ladders.%s has %q; a rung is one of %v", ErrInvalid, name, rung, ladderKinds())
 		}
 		if rung == DirectiveCancel && i < len(rungs)-1 {
 			return fmt.Errorf("%w budget: Ladders.%s has a rung after %v, which ends the run", ErrInvalid, name, DirectiveCancel)

@@ -39,6 +39,13 @@ const (
 	EventWait    = "runtime.watchdog.wait"
 	EventRetry   = "runtime.watchdog.retry"
 	EventUnstuck = "runtime.watchdog.unstuck"
+	// EventWrapUp says that only the reserve of a limit is left and the host was asked to return what it has.
+	EventWrapUp = "runtime.watchdog.wrap_up"
+	// EventProgress says that progress put the ladders back to their first rungs, after directives were given.
+	EventProgress = "runtime.watchdog.progress"
+	// EventHold and EventRelease say that a hold which stops the wall clock was opened, and closed.
+	EventHold    = "runtime.watchdog.hold"
+	EventRelease = "runtime.watchdog.release"
 	// EventInterrupt says that something outside ended the run, not the watchdog.
 	EventInterrupt = "runtime.watchdog.interrupt"
 )

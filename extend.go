@@ -71,7 +71,7 @@ func (w *Watchdog) fits(d time.Duration) (time.Duration, error) {
 func (w *Watchdog) left() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsed())
+	return verdict.Left(w.limits.Limits, w.seen, w.clock.elapsed())
 }
 
 // newExtension checks the extension and returns its event.
@@ -93,12 +93,12 @@ func (w *Watchdog) newExtension(d time.Duration) (Event, error) {
 	return w.extendEvent(d, budget), nil
 }
 
-// extendTo lets the timer look, and starts the warnings again if there is more time. The caller holds mu and has seen
+// extendTo lets the timer look, and starts the warnings and the wrap-up again if there is more time. The caller holds mu and has seen
 // the run running.
 func (w *Watchdog) extendTo(extended time.Duration) {
 	if extended > w.seen.Extended {
 		w.tracing(Signal{Kind: SignalExtend, Length: extended - w.seen.Extended})
-		w.seen.Extended, w.seen.Warned = extended, 0
+		w.seen.Extended, w.seen.Warned, w.seen.Wrapped = extended, 0, false
 	}
 	w.lookSoon()
 }

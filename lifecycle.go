@@ -64,10 +64,11 @@ func (w *Watchdog) takeUp(found window, at time.Time) {
 	w.clock = newRunClock(w.clock.other, at, at.Sub(found.startedAt))
 	w.seen.Attached = max(at.Sub(found.startedAt), 0)
 	w.seen.Extended = found.extended
-	w.seen.Warned = found.warnedOf(w.limits.WarnAt, verdict.Sum(w.limits.WallClock, found.extended))
+	budget := verdict.Sum(w.limits.WallClock, found.extended)
+	w.seen.Warned, w.seen.Wrapped = found.warnedOf(w.limits.WarnAt, budget), found.wrapped[budget.Seconds()]
 	w.mu.Lock()
 	defer w.unlock()
-	w.tracing(Signal{Kind: SignalAttach, Length: w.seen.Extended, Warned: w.seen.Warned})
+	w.tracing(Signal{Kind: SignalAttach, Length: w.seen.Extended, Warned: w.seen.Warned, Wrapped: w.seen.Wrapped})
 	if found.stop != nil {
 		w.stop = found.stop
 		w.phase = ended

@@ -47,6 +47,9 @@ func (w *Watchdog) completeEvent(t *trip) Event {
 
 // directiveEvents are the decision and the directive of one trip.
 func (w *Watchdog) directiveEvents(d Directive) []Event {
+	if d.Kind == DirectiveWrapUp {
+		return []Event{w.wrapUpEvent(d)}
+	}
 	p := record.Trip{
 		Reason: reasonOfCode(d.Reason), SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(d.At),
 		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: record.FloatSeconds(d.Allowed),
@@ -62,6 +65,15 @@ func (w *Watchdog) directiveEvents(d Directive) []Event {
 		decision.ID, directive.ID = directive.ID, decision.ID
 	}
 	return []Event{decision, directive}
+}
+
+// wrapUpEvent is the same for all processes that watch the run.
+func (w *Watchdog) wrapUpEvent(d Directive) Event {
+	return w.newEvent(EventWrapUp, d.At, fmt.Sprintf("%s of %v", verdict.WallClock, d.Allowed), record.WrapUp{
+		Reason: string(verdict.WallClock), SessionStartedAt: record.Stamp(w.startedAt), AskedAt: record.Stamp(d.At),
+		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: record.FloatSeconds(d.Allowed),
+		RemainingSeconds: record.WholeSeconds(d.Allowed - d.Used), Note: d.Note, Parent: w.parentID, Window: w.fresh,
+	})
 }
 
 func (w *Watchdog) warningEvent(warning Warning) Event {

@@ -75,7 +75,7 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 			w.beQuiet(now, v.Next)
 			return f, verdict.Until(v.Next, now)
 		case v.Action == verdict.Warn:
-			f.warnings = append(f.warnings, w.warning(v))
+			f.warnings = append(f.warnings, w.warning(v, now))
 		case v.Action == verdict.Cancel && !w.observeOnly:
 			f.trip = w.decide(v, reasonOf(v.Limit), now)
 			return f, verdict.Never

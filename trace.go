@@ -36,6 +36,8 @@ type Signal struct {
 	Key    string        `json:"key,omitempty"`
 	Length time.Duration `json:"length,omitempty"`
 	Warned int           `json:"warned,omitempty"`
+	// Wrapped tells of an attach that the host was asked to wrap up before.
+	Wrapped bool `json:"wrapped,omitempty"`
 }
 
 // A trace tells the host's OnSignal of every signal in order, one at a time and with no lock held. Signals are queued
@@ -113,7 +115,7 @@ func (t *trace) delivered() {
 func (w *Watchdog) signalTaken(s Signal) {
 	s.At = w.clock.elapsed()
 	w.signs()
-	w.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Length: s.Length, Warned: s.Warned})
+	w.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Length: s.Length, Warned: s.Warned, Wrapped: s.Wrapped})
 	w.traceAt(s)
 }
 

@@ -12,16 +12,16 @@ import (
 type Warning struct {
 	RunID    string
 	Fraction float64
-	// Elapsed and Budget are of the window, extensions included. Remaining is what is left to work in, less the reserve.
+	// Elapsed and Budget are of the window, extensions included. Remaining is as [Watchdog.Remaining] has it.
 	Elapsed, Budget, Remaining time.Duration
 	// At is when the warning was due to be seen, in UTC to the microsecond.
 	At time.Time
 }
 
-func (w *Watchdog) warning(v verdict.Verdict) Warning {
+func (w *Watchdog) warning(v verdict.Verdict, now time.Duration) Warning {
 	return Warning{
 		RunID: w.id, Fraction: v.Fraction, Elapsed: v.Used, Budget: v.Allowed,
-		Remaining: max(v.Allowed-v.Used-w.limits.reserve, 0), At: record.Truncate(w.clock.now()),
+		Remaining: verdict.Remaining(w.limits.Limits, w.seen, now), At: record.Truncate(w.clock.now()),
 	}
 }
 

@@ -195,8 +195,8 @@ func (w *Watchdog) Elapsed() time.Duration {
 	return w.clock.elapsed()
 }
 
-// Remaining returns how long the run may still work: what is left of its wall clock less the reserve, at
-// least 0, and 0 once it has ended. Without a wall-clock limit, and for a nil Watchdog, it is [NoLimit].
+// Remaining returns how long the run may still work: what is left of its wall clock, until the [DirectiveWrapUp] less
+// the reserve, at least 0, and 0 once it has ended. Without a wall-clock limit, and for a nil Watchdog, it is [NoLimit].
 func (w *Watchdog) Remaining() time.Duration {
 	if w == nil {
 		return NoLimit
@@ -206,11 +206,7 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w.phase != running {
 		return 0
 	}
-	left := verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsed())
-	if left == NoLimit {
-		return NoLimit
-	}
-	return max(left-w.limits.reserve, 0)
+	return verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsed())
 }
 
 // Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is

@@ -31,7 +31,8 @@ type window struct {
 	stop        *Stop
 	completedAt time.Time // zero while it is not complete
 	warned      map[warningKey]bool
-	chain       []time.Time // the starts of all windows that are known
+	wrapped     map[float64]bool // the budgets, in seconds, under which the host was asked to wrap up
+	chain       []time.Time      // the starts of all windows that are known
 }
 
 // A warningKey tells warnings of one window apart: after an extension the same fraction comes at another time.
@@ -221,6 +222,7 @@ type (
 	resumePayload     record.Resume
 	extendPayload     record.Extend
 	warningPayload    record.Warning
+	wrapUpPayload     record.WrapUp
 )
 
 // newPayload is where the payload of an event that tells of a window is read to, nil for every other kind.
@@ -238,6 +240,8 @@ func newPayload(kind string) payload {
 		return &extendPayload{}
 	case EventWarning:
 		return &warningPayload{}
+	case EventWrapUp:
+		return &wrapUpPayload{}
 	}
 	return nil
 }
@@ -279,4 +283,11 @@ func (p *warningPayload) applyTo(_ *history, w *window, _ Event) {
 		w.warned = map[warningKey]bool{}
 	}
 	w.warned[warningKey{float64(p.Fraction), float64(p.ConfiguredBudgetSeconds)}] = true
+}
+
+func (p *wrapUpPayload) applyTo(_ *history, w *window, _ Event) {
+	if w.wrapped == nil {
+		w.wrapped = map[float64]bool{}
+	}
+	w.wrapped[float64(p.ConfiguredBudgetSeconds)] = true
 }

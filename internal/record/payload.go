@@ -70,6 +70,48 @@ type (
 		Parent                  string  `json:"parent,omitempty"`
 		Window                  string  `json:"window,omitempty"`
 	}
+	// WrapUp says that only the reserve of a limit is left.
+	WrapUp struct {
+		Reason                  string  `json:"reason"`
+		SessionStartedAt        Stamp   `json:"session_started_at"`
+		AskedAt                 Stamp   `json:"asked_at"`
+		ElapsedSeconds          Seconds `json:"elapsed_seconds"`
+		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
+		RemainingSeconds        Seconds `json:"remaining_seconds"`
+		Note                    string  `json:"note,omitempty"`
+		Parent                  string  `json:"parent,omitempty"`
+		Window                  string  `json:"window,omitempty"`
+	}
+	// Progress says that directives which were given do not count any more, because there was progress.
+	Progress struct {
+		SessionStartedAt Stamp    `json:"session_started_at"`
+		ProgressedAt     Stamp    `json:"progressed_at"`
+		Resets           []string `json:"resets"` // the IDs of the directives
+		Parent           string   `json:"parent,omitempty"`
+		Window           string   `json:"window,omitempty"`
+	}
+	// Hold says that a hold which stops the wall clock was opened: so long after the window's start, for that long at most.
+	Hold struct {
+		Hold             string  `json:"hold"`
+		SessionStartedAt Stamp   `json:"session_started_at"`
+		OpenedAt         Stamp   `json:"opened_at"`
+		OpenedSeconds    Seconds `json:"opened_seconds"`
+		CapSeconds       Seconds `json:"cap_seconds"`
+		Layer            string  `json:"layer,omitempty"` // whose it is: it ends with that
+		Parent           string  `json:"parent,omitempty"`
+		Window           string  `json:"window,omitempty"`
+	}
+	// Release says that such a hold was closed, or that one was which had been given directives.
+	Release struct {
+		Hold             string   `json:"hold"`
+		SessionStartedAt Stamp    `json:"session_started_at"`
+		ReleasedAt       Stamp    `json:"released_at"`
+		ReleasedSeconds  Seconds  `json:"released_seconds"`
+		Opening          string   `json:"opening,omitempty"` // the ID of the hold event
+		Resets           []string `json:"resets,omitempty"`
+		Parent           string   `json:"parent,omitempty"`
+		Window           string   `json:"window,omitempty"`
+	}
 	// Interrupt says that something outside ended the run.
 	Interrupt struct {
 		Signal           string  `json:"signal"`
