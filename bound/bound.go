@@ -110,7 +110,7 @@ func (b *typed[T]) outcome(how ending) Outcome[T] {
 
 // begin prepares the call. If the call cannot begin, it returns why, and the layer that is to blame.
 func (i *invocation) begin(ctx context.Context, call Call) (LayerKind, error) {
-	i.run = seam.Of(ctx)
+	i.run, i.outer = seam.Of(ctx), callOf(ctx)
 	i.call = call
 	i.applyDefaults()
 	if err := check(call); err != nil {
@@ -172,14 +172,6 @@ func (i *invocation) shorten() error {
 		return &Overrun{Key: i.call.Key, RunID: i.limitedBy, Layer: LayerSoft, Grace: i.call.Grace, Note: i.note()}
 	}
 	return nil
-}
-
-// note is the last note of the run in the call's context.
-func (i *invocation) note() string {
-	if i.run == nil {
-		return ""
-	}
-	return i.run.LastNote()
 }
 
 // name is how errors call the call.

@@ -22,10 +22,12 @@ type invocation struct {
 	cancel    context.CancelCauseFunc
 	call      Call     // with the defaults in place
 	run       seam.Run // that the context belongs to, nil where there is none
-	limitedBy string   // the run whose remaining time is the limit
+	outer     *invocation
+	limitedBy string // the run whose remaining time is the limit
 	start     time.Time
 	timer     clocks.Timer
 	overrun   atomic.Pointer[Overrun]
+	noted     atomic.Pointer[string]
 
 	mu      sync.Mutex
 	stage   stage
