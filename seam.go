@@ -40,6 +40,11 @@ func (r seamRun) Left() time.Duration {
 	return r.w.Remaining()
 }
 
+// Ended looks at the parent, too.
+func (r seamRun) Ended() bool { return r.w.Context().Err() != nil }
+
+func (r seamRun) RecordOverrun(call seam.Overrun) { r.w.recordOverrun(call) }
+
 func seamLimits(budget any) (verdict.Limits, error) {
 	b, ok := budget.(Budget)
 	if !ok {

@@ -73,6 +73,19 @@ type (
 		ElapsedSeconds   float64 `json:"elapsed_seconds"`
 		Parent           string  `json:"parent,omitempty"`
 	}
+	// Overrun says that a call in the run took longer than it may, or was abandoned.
+	Overrun struct {
+		Key              string  `json:"key"`
+		Layer            string  `json:"layer"`
+		SessionStartedAt Stamp   `json:"session_started_at"`
+		OverranAt        Stamp   `json:"overran_at"`
+		LimitSeconds     float64 `json:"limit_seconds"`   // 0 for a call without a limit
+		ElapsedSeconds   float64 `json:"elapsed_seconds"` // not floored
+		Abandoned        bool    `json:"abandoned,omitempty"`
+		Note             string  `json:"note,omitempty"`
+		Parent           string  `json:"parent,omitempty"`
+		LimitedBy        string  `json:"limited_by,omitempty"` // the run whose remaining time was the limit
+	}
 )
 
 // JSON is the text of a payload. Payloads hold strings, numbers and times, so that it cannot fail; if it did, no store
