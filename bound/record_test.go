@@ -39,8 +39,7 @@ func TestOnRecord(t *testing.T) {
 			call, _, _ := keyed()
 			bound.Do(wd.Context(), call, noting("grep", 63*time.Second))
 			synctest.Wait()
-			require.Len(t, overrunsOf(t, store, "s-1"), 1)
-			on := overrunsOf(t, store, "s-1")[0]
+			on := onlyOverrun(t, store, "s-1")
 			require.Equal(t, map[string]any{
 				"key": "tick", "layer": "soft", "limit_seconds": 60.0, "elapsed_seconds": 63.0, "note": "grep",
 				"session_started_at": on["session_started_at"], "overran_at": on["overran_at"],
@@ -58,8 +57,7 @@ func TestOnRecord(t *testing.T) {
 			bound.Do(wd.Context(), call, noting("grep", time.Hour))
 			require.Equal(t, uint64(1), calls.Counts().Abandoned)
 			time.Sleep(2 * time.Hour)
-			require.Len(t, overrunsOf(t, store, "s-1"), 1)
-			on := overrunsOf(t, store, "s-1")[0]
+			on := onlyOverrun(t, store, "s-1")
 			require.Equal(t, "hard", on["layer"])
 			require.Equal(t, true, on["abandoned"])
 			require.InDelta(t, 70, on["elapsed_seconds"], 1e-6)
@@ -91,7 +89,7 @@ func TestOnRecord(t *testing.T) {
 					ignoring(time.Hour, nil))
 				require.True(t, out.Abandoned)
 				require.NoError(t, wd.Close())
-				on := overrunsOf(t, store, "s-1")[0]
+				on := onlyOverrun(t, store, "s-1")
 				require.Equal(t, "outside", on["layer"])
 				require.Equal(t, true, on["abandoned"])
 				require.InDelta(t, 3600, on["limit_seconds"], 1e-6)
@@ -106,7 +104,7 @@ func TestOnRecord(t *testing.T) {
 				defer cut()
 				bound.Do(ctx, bound.Call{Limit: watchdog.NoLimit, Grace: time.Second, Logger: quiet}, ignoring(time.Hour, nil))
 				synctest.Wait()
-				require.Zero(t, overrunsOf(t, store, "s-1")[0]["limit_seconds"])
+				require.Zero(t, onlyOverrun(t, store, "s-1")["limit_seconds"])
 				time.Sleep(time.Hour)
 			})
 	})
@@ -119,7 +117,7 @@ func TestOnRecord(t *testing.T) {
 				bound.Do(wd.Context(), tick, obeying)
 				bound.Do(build.Context(), tick, obeying)
 				synctest.Wait()
-				on := overrunsOf(t, store, "s-1")[0]
+				on := onlyOverrun(t, store, "s-1")
 				require.Equal(t, "s-1", on["limited_by"])
 				require.InDelta(t, 40, on["limit_seconds"], 1e-6)
 			})
@@ -132,7 +130,7 @@ func TestOnRecord(t *testing.T) {
 			bound.Do(build.Context(), tick, obeying)
 			synctest.Wait()
 			require.Empty(t, overrunsOf(t, store, "s-1"))
-			require.Equal(t, "s-1", overrunsOf(t, store, "s-1/build")[0]["parent"])
+			require.Equal(t, "s-1", onlyOverrun(t, store, "s-1/build")["parent"])
 		})
 	})
 	t.Run("is one in a run that is only observed", func(t *testing.T) {
@@ -181,7 +179,7 @@ func TestOnRecord(t *testing.T) {
 			call.Key = "a\n" + strings.Repeat("k", 1000)
 			bound.Do(wd.Context(), call, noting("b\x00"+strings.Repeat("n", 1000), 2*time.Minute))
 			synctest.Wait()
-			on := overrunsOf(t, store, "s-1")[0]
+			on := onlyOverrun(t, store, "s-1")
 			require.Equal(t, "a "+strings.Repeat("k", 198), on["key"])
 			require.Equal(t, "b "+strings.Repeat("n", 198), on["note"])
 			time.Sleep(time.Hour)
@@ -291,7 +289,7 @@ func TestStoreOfOverruns(t *testing.T) {
 		})
 	})
 	t.Run("fails for long: the newest 63 are kept beside the stop, which is never dropped for them", func(t *testing.T) {
-		onRecord(t, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour}},
+		onRecord(t, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour, Idle: 20 * time.Minute}},
 			func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
 				store.set(errDiskFull, nil)
 				for range 50 {

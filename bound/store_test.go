@@ -76,3 +76,11 @@ func overrunsOf(t *testing.T, store watchdog.EventStore, runID string) (found []
 	}
 	return found
 }
+
+// onlyOverrun returns the one overrun that a run has on record.
+func onlyOverrun(t *testing.T, store watchdog.EventStore, runID string) map[string]any {
+	t.Helper()
+	all := overrunsOf(t, store, runID)
+	require.Len(t, all, 1)
+	return all[0]
+}
