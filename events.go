@@ -48,6 +48,9 @@ const (
 	EventRelease = "runtime.watchdog.release"
 	// EventInterrupt says that something outside ended the run, not the watchdog.
 	EventInterrupt = "runtime.watchdog.interrupt"
+	// EventOverrun says that a bounded call in the run (package bound) took longer than it may, or was abandoned. It ends
+	// nothing.
+	EventOverrun = "runtime.watchdog.overrun"
 )
 
 // The lengths, in characters, that the columns of the event table give: an [EventStore] refuses what is longer.

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -95,6 +96,20 @@ func TestEventGoldens(t *testing.T) {
 			b.pass(90 * time.Second)
 			require.NoError(t, wd.Interrupt("SIGTERM"))
 		}},
+		"overrun": {watchdog.EventOverrun, func(b *fixture) {
+			wd := b.attach()
+			b.pass(90 * time.Second)
+			bound.Do(wd.Context(), bound.Call{Limit: time.Minute}, func(ctx context.Context) (string, error) {
+				b.pass(time.Minute + 1234567*time.Nanosecond)
+				return "late", ctx.Err()
+			})
+			b.pass(0)
+		}},
+		"overrun_abandoned": {watchdog.EventOverrun, func(b *fixture) {
+			b.run.ID, b.run.Parent = "s-1/build", "s-1"
+			b.cfg.Budget = watchdog.Budget{WallClock: 90 * time.Second, Reserve: 30 * time.Second}
+			b.abandon(bound.Call{Key: "tick", Calls: &bound.Calls{}, Grace: time.Second})
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inFixture(t, func(b *fixture) {
@@ -110,6 +125,20 @@ func TestEventGoldens(t *testing.T) {
 			})
 		})
 	}
+}
+
+// abandon makes a call in a run that lets go of it after a minute and a second.
+func (b *fixture) abandon(call bound.Call) {
+	wd, hang := b.attach(), make(chan struct{})
+	b.t.Cleanup(func() { close(hang) })
+	go bound.Do(wd.Context(), call, func(ctx context.Context) (string, error) {
+		bound.Note(ctx, "tool: grep")
+		<-hang
+		return "too late", nil
+	})
+	synctest.Wait()
+	b.pass(time.Minute + 1)
+	b.pass(time.Second + 1)
 }
 
 func TestEventJSON(t *testing.T) {

@@ -65,7 +65,7 @@ func (w *Watchdog) leftForLayer(reserve time.Duration) (time.Duration, error) {
 	case w.Context().Err() != nil:
 		return 0, fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	case left <= 0:
-		return 0, fmt.Errorf("%w for new work: only its reserve is left", ErrEnded)
+		return 0, fmt.Errorf("%w for new work: nothing is left of it", ErrEnded)
 	case left <= reserve:
 		return 0, fmt.Errorf("%w for new work: of the %v left the layer's Reserve of %v leaves nothing to work in", ErrEnded,
 			left, reserve)

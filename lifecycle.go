@@ -35,6 +35,7 @@ import (
 //	  alarm.Queue.mu   the timer of all runs
 //	  trace.mu         what the host's OnSignal is still to be told
 //	digests.mu         the digests of progress; alone
+//	overruns.mu        the calls that are to be recorded; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock and its parent context are
 // read under mu.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -112,6 +113,24 @@ func (w *Watchdog) interruptEvent(signal, name string) Event {
 	return w.newEvent(EventInterrupt, at, name, record.Interrupt{
 		Signal: signal, SessionStartedAt: record.Stamp(w.startedAt), InterruptedAt: record.Stamp(at),
 		ElapsedSeconds: record.WholeSeconds(elapsed), Parent: w.parentID, Window: w.fresh,
+	})
+}
+
+// overrunEvent says what became of a call in the run, and nothing of what its work returned. The note is bounded
+// already.
+func (w *Watchdog) overrunEvent(call seam.Overrun) Event {
+	w.mu.Lock()
+	at := w.clock.now()
+	w.mu.Unlock()
+	limit := call.Limit
+	if limit == NoLimit {
+		limit = 0
+	}
+	return w.newEvent(EventOverrun, at, "", record.Overrun{
+		Key: record.Note(call.Key), Layer: call.Layer, SessionStartedAt: record.Stamp(w.startedAt),
+		OverranAt: record.Stamp(at), LimitSeconds: record.ExactSeconds(limit),
+		ElapsedSeconds: record.ExactSeconds(call.Elapsed), Abandoned: call.Abandoned, Note: call.Note,
+		Parent: w.parentID, LimitedBy: call.LimitedBy, Window: w.fresh,
 	})
 }
 

@@ -40,6 +40,11 @@ func (r seamRun) Left() time.Duration {
 	return r.w.Remaining()
 }
 
+// Ended looks at the parent, too.
+func (r seamRun) Ended() bool { return r.w.Context().Err() != nil }
+
+func (r seamRun) RecordOverrun(call seam.Overrun) { r.w.recordOverrun(call) }
+
 func seamBegin(ctx context.Context, run, cfg any) (any, error) {
 	c := cfg.(Config)
 	return begin(ctx, run.(Run), &c, nil)

@@ -2,15 +2,8 @@ package watchdog
 
 import (
 	"context"
-	"strings"
-	"unicode"
-	"unicode/utf8"
-)
 
-// maxNote is how many characters of a note are kept, maxNoteBytes how much of it is read.
-const (
-	maxNote      = 200
-	maxNoteBytes = 1 << 10
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // runKey is the key under which a run's context carries its watchdog.
@@ -68,35 +61,10 @@ func (w *Watchdog) Note(what string) {
 	if w == nil {
 		return
 	}
-	note := noteOf(what)
+	note := record.Note(what)
 	for ; w != nil; w = w.outer {
 		w.note.Store(&note)
 	}
-}
-
-// noteOf is the note as it is kept.
-func noteOf(what string) string {
-	kept := []rune(strings.ToValidUTF8(firstBytes(what, maxNoteBytes), "\uFFFD"))
-	kept = kept[:min(len(kept), maxNote)]
-	for i, r := range kept {
-		if unicode.IsControl(r) {
-			kept[i] = ' '
-		}
-	}
-	return string(kept)
-}
-
-// firstBytes is at most the first n bytes of a text, without the part of a character that is cut there.
-func firstBytes(text string, n int) string {
-	if len(text) <= n {
-		return text
-	}
-	for cut := n; cut > n-utf8.UTFMax; cut-- {
-		if utf8.RuneStart(text[cut]) {
-			return text[:cut]
-		}
-	}
-	return text[:n]
 }
 
 // LastNote returns the last note of the run, empty where there was none.

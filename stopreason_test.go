@@ -56,6 +56,7 @@ func TestStopReasons(t *testing.T) {
 		require.NoError(t, err)
 		for _, kind := range []string{
 			watchdog.EventCancel, watchdog.EventResume, watchdog.EventExtend, watchdog.EventWarning, watchdog.EventInterrupt, watchdog.EventWait,
+			watchdog.EventOverrun,
 		} {
 			require.Contains(t, string(text), "`"+kind+"`")
 		}

@@ -61,6 +61,7 @@ type Watchdog struct {
 	outer        *Watchdog // the run around a layer
 	settings
 	recorder recorder
+	overruns overruns
 
 	pulse   *pulse // nil if nothing heeds signals
 	trace   *trace // nil if the host keeps none

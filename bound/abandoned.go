@@ -26,17 +26,6 @@ func (i *invocation) abandon() bool {
 	return true
 }
 
-// leave is what is done for the caller of an abandoned call. What the call held is given back before its key is free.
-func (i *invocation) leave(layer LayerKind) ending {
-	elapsed := i.since()
-	if layer == LayerSoft {
-		layer = LayerHard
-	}
-	i.release()
-	i.call.Calls.free(i)
-	return ending{layer: layer, abandoned: true, elapsed: elapsed}
-}
-
 // release calls the hook, which may hang as the call did.
 func (i *invocation) release() {
 	if i.call.Release == nil {

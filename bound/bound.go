@@ -31,8 +31,9 @@ var ErrExited = errors.New(
 // A Call says how [Do] guards one call. It is copied, so that one can be kept and used for every tick. The zero value
 // is a call without a name under the default limits.
 type Call struct {
-	// Key names the call. While a call is in flight, another with the same key and the same Calls is refused, see
-	// [KeyInUse]. Empty means that any number may be in flight. A key needs Calls.
+	// Key names the call, also in a run's [watchdog.EventOverrun] of it, so it must not hold anything secret. While a call
+	// is in flight, another with the same key and the same Calls is refused, see [KeyInUse]. Empty means that any number
+	// may be in flight. A key needs Calls.
 	Key string
 	// Limit is how long the call may take; then its context ends. Zero means [DefaultTick], [watchdog.NoLimit] no limit.
 	// In a run's context it is never more than the run's [watchdog.Watchdog.Remaining] when the call begins.
@@ -110,7 +111,7 @@ func (b *typed[T]) outcome(how ending) Outcome[T] {
 
 // begin prepares the call. If the call cannot begin, it returns why, and the layer that is to blame.
 func (i *invocation) begin(ctx context.Context, call Call) (LayerKind, error) {
-	i.run = seam.Of(ctx)
+	i.run, i.outer = seam.Of(ctx), callOf(ctx)
 	i.call = call
 	i.applyDefaults()
 	if err := check(call); err != nil {
@@ -119,6 +120,7 @@ func (i *invocation) begin(ctx context.Context, call Call) (LayerKind, error) {
 	if ctx.Err() != nil {
 		return LayerOutside, fmt.Errorf("%s was not begun: its context has ended: %w", i.name(), bounded.Cause(ctx))
 	}
+	i.onRecord = i.run != nil && !i.run.Ended()
 	i.start = clocks.Now(i.call.Clock)
 	if err := i.shorten(); err != nil {
 		return LayerSoft, err
@@ -172,14 +174,6 @@ func (i *invocation) shorten() error {
 		return &Overrun{Key: i.call.Key, RunID: i.limitedBy, Layer: LayerSoft, Grace: i.call.Grace, Note: i.note()}
 	}
 	return nil
-}
-
-// note is the last note of the run in the call's context.
-func (i *invocation) note() string {
-	if i.run == nil {
-		return ""
-	}
-	return i.run.LastNote()
 }
 
 // name is how errors call the call.

@@ -57,7 +57,7 @@ type AbandonedCall struct {
 	Key string
 	// StartedAt is when the call began, AbandonedAt when its caller was let go.
 	StartedAt, AbandonedAt time.Time
-	// Note is the last note, by then, of the run in the call's context.
+	// Note is the last thing that was noted by then, as in an [Outcome].
 	Note string
 }
 

@@ -22,10 +22,13 @@ type invocation struct {
 	cancel    context.CancelCauseFunc
 	call      Call     // with the defaults in place
 	run       seam.Run // that the context belongs to, nil where there is none
-	limitedBy string   // the run whose remaining time is the limit
+	onRecord  bool     // the run had not ended when the call began
+	outer     *invocation
+	limitedBy string // the run whose remaining time is the limit
 	start     time.Time
 	timer     clocks.Timer
 	overrun   atomic.Pointer[Overrun]
+	noted     atomic.Pointer[string]
 
 	mu      sync.Mutex
 	stage   stage
@@ -126,12 +129,25 @@ func (i *invocation) wait() ending {
 	if i.timer != nil {
 		i.timer.Stop()
 	}
-	layer := i.decided()
-	if layer != LayerNone && !i.settles() {
-		return i.leave(layer)
+	how := i.end()
+	i.record(how)
+	if how.abandoned {
+		i.release() // what the call held is given back before its key is free
 	}
 	i.call.Calls.free(i)
-	return ending{layer: layer, elapsed: i.taken(layer)}
+	return how
+}
+
+// end waits out the grace of a call that was cut short, and tells how it ended.
+func (i *invocation) end() ending {
+	layer := i.decided()
+	if layer == LayerNone || i.settles() {
+		return ending{layer: layer, elapsed: i.taken(layer)}
+	}
+	if layer == LayerSoft {
+		layer = LayerHard
+	}
+	return ending{layer: layer, abandoned: true, elapsed: i.since()}
 }
 
 // taken is how long a settled call took. It may have read the clock just before its limit and returned just after.

@@ -44,7 +44,8 @@ type Outcome[T any] struct {
 	Elapsed time.Duration
 	// Limit and Grace are those that were in force; see [Overrun].RunID for a limit that was a run's.
 	Limit, Grace time.Duration
-	// Note is the last note of the run in the call's context, see [watchdog.Watchdog.Note]; empty where there is none.
+	// Note is the last thing that was noted in the call, see [Note]; else the last note of the run in its context, see
+	// [watchdog.Watchdog.Note]; empty where there is none.
 	Note string
 }
 

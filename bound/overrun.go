@@ -22,7 +22,7 @@ type Overrun struct {
 	// Elapsed is how long the call had taken: in the context's cause when its limit ended it, in the outcome's error when
 	// it ended or was abandoned.
 	Elapsed time.Duration
-	// Note is the last note of the run in the call's context.
+	// Note is the last thing that was noted by then, as in an [Outcome].
 	Note string
 	// Err is the error that the call returned after its limit, if it did.
 	Err error

@@ -70,7 +70,8 @@ func parse(args []string, stderr io.Writer) (options, error) {
 
 // calls are the choices for the first tick's call.
 var calls = map[string]func(ctx context.Context, late time.Duration) (string, error){
-	"ignores": func(_ context.Context, late time.Duration) (string, error) {
+	"ignores": func(ctx context.Context, late time.Duration) (string, error) {
+		bound.Note(ctx, "fetch the page") // what it did last stands in the error and in the list
 		time.Sleep(late)
 		return "too late", nil
 	},
@@ -79,7 +80,8 @@ var calls = map[string]func(ctx context.Context, late time.Duration) (string, er
 		return "partial", context.Cause(ctx)
 	},
 	"finishes": func(context.Context, time.Duration) (string, error) { return "done", nil },
-	"panics": func(_ context.Context, late time.Duration) (string, error) {
+	"panics": func(ctx context.Context, late time.Duration) (string, error) {
+		bound.Note(ctx, "fetch the page")
 		time.Sleep(late)
 		panic("after the caller left")
 	},
@@ -123,7 +125,7 @@ func (l *loop) say(format string, args ...any) { _, _ = fmt.Fprintf(l.out, forma
 
 func (l *loop) list() {
 	for _, call := range l.calls.Abandoned() {
-		l.say("abandoned: %s, since %s\n", call.Key, call.AbandonedAt.Format(time.TimeOnly))
+		l.say("abandoned: %s, since %s, in: %s\n", call.Key, call.AbandonedAt.Format(time.TimeOnly), call.Note)
 	}
 }
 

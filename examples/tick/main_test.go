@@ -15,7 +15,7 @@ func TestTicks(t *testing.T) {
 	for call, says := range map[string][]string{
 		"ignores": {
 			`first tick: layer hard after 800ms, result "", overran true`, "released what the call held",
-			"abandoned: tick, since",
+			"; last noted: fetch the page", "abandoned: tick, since", ", in: fetch the page",
 			`second tick: layer none after 0s, result "done", overran false`,
 			"ended 1.2s after its caller left; its result was dropped",
 		},

@@ -146,6 +146,20 @@ type (
 		Parent           string `json:"parent"`
 		Window           string `json:"window"`
 	}
+	// Overrun says that a call in the run took longer than it may, or was abandoned.
+	Overrun struct {
+		Key              string  `json:"key"`
+		Layer            string  `json:"layer"`
+		SessionStartedAt Stamp   `json:"session_started_at"`
+		OverranAt        Stamp   `json:"overran_at"`
+		LimitSeconds     Seconds `json:"limit_seconds"`   // 0 for a call without a limit
+		ElapsedSeconds   Seconds `json:"elapsed_seconds"` // not floored
+		Abandoned        bool    `json:"abandoned,omitempty"`
+		Note             string  `json:"note,omitempty"`
+		Parent           string  `json:"parent,omitempty"`
+		LimitedBy        string  `json:"limited_by,omitempty"` // the run whose remaining time was the limit
+		Window           string  `json:"window,omitempty"`
+	}
 )
 
 // CompleteReason is the reason of a complete event, and of the session row of a run that is complete.

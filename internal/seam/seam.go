@@ -25,6 +25,18 @@ type Run interface {
 	// Left is how long the work inside the run may last, 0 for none. It is no limit for a run that ends nothing: one that
 	// is only observed, or that has ended and whose context was detached for cleaning up.
 	Left() time.Duration
+	// Ended reports whether the run is over.
+	Ended() bool
+	// RecordOverrun puts a call in the run on record. It never waits for the store.
+	RecordOverrun(call Overrun)
+}
+
+// An Overrun is what a run records of a call that took longer than it may, or was abandoned.
+type Overrun struct {
+	Key, Layer, Note string
+	Limit, Elapsed   time.Duration
+	Abandoned        bool
+	LimitedBy        string // the run whose remaining time was the limit
 }
 
 // A Root is what the root registers.

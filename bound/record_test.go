@@ -1,0 +1,362 @@
+package bound_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
+)
+
+// errCanary is what calls return: it must be in no event.
+var errCanary = errors.New("canary-e0c4")
+
+// onRecord runs a test in a bubble, with a run, and its store.
+func onRecord(t *testing.T, cfg watchdog.Config, test func(t *testing.T, wd *watchdog.Watchdog, store *slowStore)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{}
+		if cfg.Store = store; cfg.Budget.WarnAt == nil {
+			cfg.Budget.WarnAt = []float64{}
+		}
+		test(t, watched(t, cfg), store)
+	})
+}
+
+func TestOnRecord(t *testing.T) {
+	plain := watchdog.Config{}
+	t.Run("is a call that overran, once, with what it did last", func(t *testing.T) {
+		onRecord(t, plain, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			call, _, _ := keyed()
+			bound.Do(wd.Context(), call, noting("grep", 63*time.Second))
+			synctest.Wait()
+			on := onlyOverrun(t, store, "s-1")
+			require.Equal(t, map[string]any{
+				"key": "tick", "layer": "soft", "limit_seconds": 60.0, "elapsed_seconds": 63.0, "note": "grep",
+				"session_started_at": on["session_started_at"], "overran_at": on["overran_at"],
+			}, on)
+			require.Equal(t, wd.StartedAt().Add(63*time.Second), eventsOf(t, store, "s-1", watchdog.EventOverrun)[0].Timestamp)
+		})
+	})
+	t.Run("is one that was abandoned, once, when its caller is let go, before what it held is given back", func(t *testing.T) {
+		onRecord(t, plain, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			call, calls, _ := keyed()
+			call.Release = func() {
+				synctest.Wait()
+				require.Len(t, overrunsOf(t, store, "s-1"), 1)
+			}
+			bound.Do(wd.Context(), call, noting("grep", time.Hour))
+			require.Equal(t, uint64(1), calls.Counts().Abandoned)
+			time.Sleep(2 * time.Hour)
+			on := onlyOverrun(t, store, "s-1")
+			require.Equal(t, "hard", on["layer"])
+			require.Equal(t, true, on["abandoned"])
+			require.InDelta(t, 70, on["elapsed_seconds"], 1e-6)
+			require.Equal(t, "grep", on["note"])
+		})
+	})
+	t.Run("is not one in time, refused, never begun, or cancelled from outside, if it returns", func(t *testing.T) {
+		onRecord(t, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour}},
+			func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+				call, _, _ := keyed()
+				bound.Do(wd.Context(), call, ignoring(time.Minute, errTick))
+				bound.Do(wd.Context(), call, func(ctx context.Context) (string, error) {
+					require.ErrorIs(t, bound.Do(ctx, call, obeying).Err, bound.ErrKeyInUse)
+					return "", nil
+				})
+				bound.Do(wd.Context(), bound.Call{Limit: -1}, obeying)
+				ctx, cut := context.WithTimeout(wd.Context(), time.Second)
+				defer cut()
+				require.Equal(t, bound.LayerOutside, bound.Do(ctx, call, obeying).Layer)
+				require.Equal(t, bound.LayerOutside, bound.Do(ctx, call, obeying).Layer)
+				require.NoError(t, wd.Close())
+				require.Empty(t, overrunsOf(t, store, "s-1"))
+			})
+	})
+	t.Run("is one that the run's stop cut short and that was abandoned, and the stop stays the run's end", func(t *testing.T) {
+		onRecord(t, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour, Idle: 20 * time.Second}},
+			func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+				out := bound.Do(wd.Context(), bound.Call{Limit: watchdog.NoLimit, Grace: time.Second, Logger: quiet},
+					ignoring(time.Hour, nil))
+				require.True(t, out.Abandoned)
+				require.NoError(t, wd.Close())
+				on := onlyOverrun(t, store, "s-1")
+				require.Equal(t, "outside", on["layer"])
+				require.Equal(t, true, on["abandoned"])
+				require.InDelta(t, 3600, on["limit_seconds"], 1e-6)
+				require.Len(t, eventsOf(t, store, "s-1", watchdog.EventCancel), 1)
+				time.Sleep(time.Hour)
+			})
+	})
+	t.Run("has a limit of 0 where there was none", func(t *testing.T) {
+		onRecord(t, watchdog.Config{Budget: watchdog.Budget{WallClock: watchdog.NoLimit}},
+			func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+				ctx, cut := context.WithTimeout(wd.Context(), time.Second)
+				defer cut()
+				bound.Do(ctx, bound.Call{Limit: watchdog.NoLimit, Grace: time.Second, Logger: quiet}, ignoring(time.Hour, nil))
+				synctest.Wait()
+				require.Zero(t, onlyOverrun(t, store, "s-1")["limit_seconds"])
+				time.Sleep(time.Hour)
+			})
+	})
+	t.Run("names the run whose remaining time was the limit", func(t *testing.T) {
+		onRecord(t, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Minute, Reserve: 20 * time.Second}},
+			func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+				build, err := wd.Layer("build", watchdog.Budget{WallClock: 30 * time.Second})
+				require.NoError(t, err)
+				defer build.Close()
+				bound.Do(wd.Context(), tick, obeying)
+				bound.Do(build.Context(), tick, obeying)
+				synctest.Wait()
+				on := onlyOverrun(t, store, "s-1")
+				require.Equal(t, "s-1", on["limited_by"])
+				require.InDelta(t, 40, on["limit_seconds"], 1e-6)
+			})
+	})
+	t.Run("of a layer names the run around it", func(t *testing.T) {
+		onRecord(t, plain, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			build, err := wd.Layer("build", watchdog.Budget{})
+			require.NoError(t, err)
+			defer build.Close()
+			bound.Do(build.Context(), tick, obeying)
+			synctest.Wait()
+			require.Empty(t, overrunsOf(t, store, "s-1"))
+			require.Equal(t, "s-1", onlyOverrun(t, store, "s-1/build")["parent"])
+		})
+	})
+	t.Run("is one in a run that is only observed", func(t *testing.T) {
+		onRecord(t, watchdog.Config{ObserveOnly: true}, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			bound.Do(wd.Context(), tick, obeying)
+			synctest.Wait()
+			require.Len(t, overrunsOf(t, store, "s-1"), 1)
+		})
+	})
+	t.Run("is none that was begun after the run's end, or its parent's, or without a run", func(t *testing.T) {
+		onRecord(t, plain, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			parent, cut := context.WithCancel(t.Context())
+			orphan, err := watchdog.New(parent, watchdog.Run{ID: "s-2", StartedAt: time.Now()},
+				watchdog.Config{Store: store, PollOnly: true, Logger: quiet})
+			require.NoError(t, err)
+			cut()
+			require.NoError(t, wd.Close())
+			before := store.appends
+			bound.Do(context.WithoutCancel(wd.Context()), tick, obeying)
+			bound.Do(context.WithoutCancel(orphan.Context()), tick, obeying)
+			bound.Do((*watchdog.Watchdog)(nil).Context(), tick, obeying)
+			require.NoError(t, orphan.Close())
+			require.NoError(t, wd.Close())
+			require.Equal(t, before, store.appends)
+		})
+	})
+	t.Run("is one that was begun before the run was closed", func(t *testing.T) {
+		onRecord(t, plain, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			time.AfterFunc(time.Second, func() { _ = wd.Close() })
+			require.Equal(t, bound.LayerOutside, bound.Do(wd.Context(), tick, ignoring(time.Hour, nil)).Layer)
+			synctest.Wait()
+			require.Len(t, overrunsOf(t, store, "s-1"), 1)
+			time.Sleep(time.Hour)
+		})
+	})
+	t.Run("is in a memory when Do returns", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := &watchdog.Memory{}
+			bound.Do(watched(t, watchdog.Config{Store: store, PollOnly: true}).Context(), tick, obeying)
+			require.Len(t, overrunsOf(t, store, "s-1"), 1)
+		})
+	})
+	t.Run("has a key and a note of 200 characters at most, on one line", func(t *testing.T) {
+		onRecord(t, plain, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			call, _, _ := keyed()
+			call.Key = "a\n" + strings.Repeat("k", 1000)
+			bound.Do(wd.Context(), call, noting("b\x00"+strings.Repeat("n", 1000), 2*time.Minute))
+			synctest.Wait()
+			on := onlyOverrun(t, store, "s-1")
+			require.Equal(t, "a "+strings.Repeat("k", 198), on["key"])
+			require.Equal(t, "b "+strings.Repeat("n", 198), on["note"])
+			time.Sleep(time.Hour)
+		})
+	})
+}
+
+func TestSecretsOfCalls(t *testing.T) {
+	t.Run("no event, log or error of the run has what a call returned or panicked with", func(t *testing.T) {
+		log := &journal{}
+		onRecord(t, watchdog.Config{}, func(t *testing.T, _ *watchdog.Watchdog, store *slowStore) {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()},
+				watchdog.Config{Store: store, Logger: slog.New(slog.NewTextHandler(log, nil))})
+			require.NoError(t, err)
+			store.set(errDiskFull, nil)
+			require.Panics(t, func() {
+				bound.Do(wd.Context(), tick, func(context.Context) (string, error) {
+					time.Sleep(65 * time.Second)
+					panic(canaryPanic)
+				})
+			})
+			bound.Do(wd.Context(), tick, ignoring(65*time.Second, errCanary))
+			ctx, cut := context.WithCancelCause(wd.Context())
+			time.AfterFunc(time.Second, func() { cut(errCanary) })
+			bound.Do(ctx, tick, ignoring(time.Hour, errCanary))
+			time.Sleep(time.Hour)
+			err = wd.Close()
+			require.ErrorIs(t, err, errDiskFull)
+			store.set(nil, nil)
+			require.NoError(t, wd.Close())
+			events := eventsOf(t, store, "s-2", watchdog.EventOverrun)
+			require.Len(t, events, 3)
+			written, err2 := json.Marshal(events)
+			require.NoError(t, err2)
+			for _, text := range []string{string(written), log.String(), err.Error()} {
+				require.NotContains(t, text, "canary")
+			}
+			require.Contains(t, log.String(), "watchdog could not record overruns of calls")
+		})
+	})
+}
+
+func TestStoreOfOverruns(t *testing.T) {
+	t.Run("hangs: nobody waits for it but Close, and that not for long", func(t *testing.T) {
+		onRecord(t, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			hang := make(chan struct{})
+			store.set(nil, hang)
+			start := time.Now()
+			bound.Do(wd.Context(), tick, obeying)
+			require.Equal(t, time.Minute+1, time.Since(start))
+			time.Sleep(3 * time.Second)
+			bound.Do(wd.Context(), bound.Call{Limit: 1}, obeying)
+			closing := time.Now()
+			err := wd.Close()
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "2 of its events are not recorded, the last a runtime.watchdog.overrun")
+			require.LessOrEqual(t, time.Since(closing), 2*watchdog.DefaultRecordTimeout)
+			close(hang)
+			require.NoError(t, wd.Close())
+			require.Len(t, overrunsOf(t, store, "s-1"), 2)
+		})
+	})
+	t.Run("is slow: Close waits for it", func(t *testing.T) {
+		onRecord(t, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			hang := make(chan struct{})
+			store.set(nil, hang)
+			bound.Do(wd.Context(), tick, obeying)
+			time.AfterFunc(time.Second, func() { close(hang) })
+			require.NoError(t, wd.Close())
+			require.Len(t, overrunsOf(t, store, "s-1"), 1)
+			require.Equal(t, 1, store.appends)
+		})
+	})
+	t.Run("is slow and many calls overrun at once: the rest is one append", func(t *testing.T) {
+		onRecord(t, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			hang := make(chan struct{})
+			store.set(nil, hang)
+			var all sync.WaitGroup
+			for i := range 2000 {
+				all.Go(func() {
+					bound.Do(wd.Context(), bound.Call{Limit: time.Minute + time.Duration(i)*time.Millisecond}, obeying)
+				})
+			}
+			all.Wait()
+			synctest.Wait()
+			require.Equal(t, 1, store.appends)
+			close(hang)
+			require.NoError(t, wd.Close())
+			require.Equal(t, 2, store.appends)
+			require.Len(t, overrunsOf(t, store, "s-1"), 1+1024, "those that waited and those that there was room for")
+		})
+	})
+	t.Run("fails: the next poll tries again, and Close has the error until one succeeds", func(t *testing.T) {
+		onRecord(t, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+			_, _ = wd.Fired() // polls are quiet for a second now
+			store.set(errDiskFull, nil)
+			bound.Do(wd.Context(), bound.Call{Limit: time.Millisecond}, obeying)
+			synctest.Wait()
+			require.Equal(t, 1, store.appends)
+			_, _ = wd.Fired()
+			synctest.Wait()
+			require.Equal(t, 2, store.appends)
+			require.ErrorIs(t, wd.Close(), errDiskFull)
+			store.set(nil, nil)
+			require.NoError(t, wd.Close())
+			require.Len(t, overrunsOf(t, store, "s-1"), 1)
+		})
+	})
+	t.Run("fails for long: the newest 63 are kept beside the stop, which is never dropped for them", func(t *testing.T) {
+		onRecord(t, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour, Idle: 20 * time.Minute}},
+			func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+				store.set(errDiskFull, nil)
+				for range 50 {
+					bound.Do(wd.Context(), bound.Call{Limit: time.Second}, obeying)
+				}
+				var all sync.WaitGroup
+				for i := range 50 {
+					all.Go(func() {
+						call := bound.Call{Limit: watchdog.NoLimit, Grace: time.Duration(i+1) * time.Second, Logger: quiet}
+						bound.Do(wd.Context(), call, ignoring(2*time.Hour, nil))
+					})
+				}
+				all.Wait()
+				require.ErrorIs(t, wd.Close(), errDiskFull)
+				store.set(nil, nil)
+				require.NoError(t, wd.Close())
+				require.Len(t, eventsOf(t, store, "s-1", watchdog.EventCancel), 1)
+				kept := overrunsOf(t, store, "s-1")
+				require.Len(t, kept, 63)
+				require.Equal(t, "soft", kept[12]["layer"])
+				require.Equal(t, "outside", kept[13]["layer"])
+				time.Sleep(2 * time.Hour)
+			})
+	})
+	t.Run("is asked by the next poll in poll-only mode, and by no goroutine", func(t *testing.T) {
+		log := &journal{}
+		onRecord(t, watchdog.Config{}, func(t *testing.T, _ *watchdog.Watchdog, store *slowStore) {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-2", StartedAt: time.Now()},
+				watchdog.Config{Store: store, PollOnly: true, Logger: log.logger()})
+			require.NoError(t, err)
+			_, _ = wd.Fired() // polls are quiet for a second now
+			for range 65 {
+				bound.Do(wd.Context(), bound.Call{Limit: time.Millisecond}, obeying)
+			}
+			synctest.Wait()
+			require.Zero(t, store.appends)
+			require.Contains(t, log.String(), `"dropped":1`)
+			_, _ = wd.Fired()
+			require.Equal(t, 1, store.appends)
+			require.Len(t, overrunsOf(t, store, "s-2"), 64)
+			bound.Do(wd.Context(), bound.Call{Limit: time.Millisecond}, obeying)
+			require.NoError(t, wd.Close())
+			require.Len(t, overrunsOf(t, store, "s-2"), 65)
+		})
+	})
+}
+
+// TestOverrunIsNoWindow protects windows from events that tell of none, whatever stands in them.
+func TestOverrunIsNoWindow(t *testing.T) {
+	onRecord(t, watchdog.Config{}, func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
+		bound.Do(wd.Context(), tick, obeying)
+		synctest.Wait()
+		require.NoError(t, store.Append(t.Context(), watchdog.Event{
+			ID: "other", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventOverrun,
+			Payload: json.RawMessage(`{"session_started_at":"later"}`), Timestamp: time.Now(),
+		}))
+		stop, err := wd.Sync(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, stop)
+		for _, attach := range []func(context.Context, watchdog.Run, watchdog.Config) (*watchdog.Watchdog, error){
+			watchdog.New, watchdog.Resume,
+		} {
+			again, err := attach(t.Context(), watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()},
+				watchdog.Config{Store: store, Logger: quiet})
+			require.NoError(t, err)
+			require.Equal(t, wd.StartedAt(), again.StartedAt())
+			require.NoError(t, again.Close())
+		}
+	})
+}
