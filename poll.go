@@ -11,6 +11,7 @@ type findings struct {
 	trip       *trip
 	warnings   []Warning
 	directives []Directive
+	retrials   []retrial
 }
 
 // quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's
@@ -56,6 +57,7 @@ func (w *Watchdog) doFound(found findings) {
 			w.carryOut(found.trip)
 		}
 	}()
+	found.endTries()
 	defer w.deliver(found)
 	w.deliverTrace()
 }
@@ -80,9 +82,25 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 			f.trip = w.decide(v, reasonOf(v.Limit), now)
 			return f, verdict.Never
 		default:
-			f.directives = append(f.directives, w.directive(v, reasonOf(v.Limit)))
+			f = f.ask(w, w.directive(v, reasonOf(v.Limit)))
 		}
 		w.seen.Apply(v, now)
+	}
+}
+
+// ask adds a directive, and the work that it ends. The caller holds mu.
+func (f findings) ask(w *Watchdog, d Directive) findings {
+	f.directives = append(f.directives, d)
+	if r := w.retrial(d); len(r.tries) > 0 {
+		f.retrials = append(f.retrials, r)
+	}
+	return f
+}
+
+// endTries ends the work that is to be done again. The caller holds no lock.
+func (f findings) endTries() {
+	for _, r := range f.retrials {
+		r.carryOut()
 	}
 }
 

@@ -46,6 +46,7 @@ func (w *Watchdog) timerLook() *trip {
 	if trace.waiting() {
 		go trace.deliver(w)
 	}
+	found.endTries()
 	w.deliver(found)
 	return found.trip
 }

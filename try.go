@@ -88,7 +88,8 @@ type retrial struct {
 
 // retrial is what the directive ends, nothing if it does not ask for that. The caller holds mu.
 func (w *Watchdog) retrial(d Directive) (r retrial) {
-	if d.Kind != DirectiveRetry && d.Kind != DirectiveUnstuck || len(w.tries) == 0 {
+	asks := d.Kind == DirectiveRetry || d.Kind == DirectiveUnstuck
+	if !asks || w.observeOnly || len(w.tries) == 0 {
 		return r
 	}
 	r.directive = &d

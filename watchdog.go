@@ -84,6 +84,7 @@ type Watchdog struct {
 	byParent bool // the parent ended it
 	attempt  Attempt
 	trip     *trip // while recording
+	tries    map[*try]struct{}
 	stop     *Stop // once fired
 	item     alarm.Item[Watchdog]
 	timer    clocks.Timer // in place of item if the clock is not the machine's
