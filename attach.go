@@ -144,10 +144,10 @@ func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
 		return nil, err
 	}
 	if outer != nil {
-		classes = outer.classes
+		classes, w.trace = outer.classes, outer.trace
 	}
 	w.settings = cfg.settings(classes)
-	if cfg.hasSignals() {
+	if cfg.hasSignals() || w.trace != nil {
 		w.pulse, w.seen.Signs = &pulse{}, &verdict.Signs{}
 	}
 	w.item.Owner = w

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/replay"
 )
 
 func TestLayer(t *testing.T) {
@@ -176,6 +177,56 @@ func TestLayer(t *testing.T) {
 			require.NoError(t, wd.Close())
 			_, err = wd.Layer("build", watchdog.Budget{})
 			require.ErrorIs(t, err, watchdog.ErrEnded)
+		})
+	})
+}
+
+// TestLayersAreInside protects what the run around layers knows of them.
+func TestLayersAreInside(t *testing.T) {
+	t.Run("a digest that fresh layers repeat is progress of theirs and not of the run", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget.NoProgress = 10 * time.Minute
+			wd := b.attach()
+			for range 10 {
+				step, err := wd.Layer("step", watchdog.Budget{NoProgress: 5 * time.Minute})
+				require.NoError(b.t, err)
+				b.pass(time.Minute)
+				require.True(b.t, step.ProgressDigest("compiled"))
+				require.False(b.t, step.ProgressDigest("compiled"))
+				require.NoError(b.t, step.Close())
+			}
+			b.live(wd)
+			require.False(b.t, wd.ProgressDigest("compiled"))
+			b.pass(time.Minute + 1)
+			require.Equal(b.t, watchdog.NoProgressExceeded, wd.Stop().Code)
+		})
+	})
+	t.Run("its signals are in the trace with their run, and the run's replays", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{Idle: 10 * time.Minute, WallClock: time.Hour}
+			var trace []watchdog.Signal
+			b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
+			wd := b.attach()
+			b.pass(5 * time.Minute)
+			step, err := wd.Layer("step", watchdog.Budget{Idle: time.Minute})
+			require.NoError(b.t, err)
+			step.Activity()
+			b.pass(time.Minute + 1)
+			require.NotNil(b.t, step.Stop())
+			b.pass(10 * time.Minute)
+			require.Equal(b.t, watchdog.IdleExceeded, wd.Stop().Code)
+			of := map[string]int{}
+			for _, s := range trace {
+				of[s.Run]++
+			}
+			require.Equal(b.t, map[string]int{"s-1": 3, "s-1/step": 3}, of, "%v", trace)
+			decided, err := replay.Run(b.cfg.Budget, trace, false)
+			require.NoError(b.t, err)
+			require.Len(b.t, decided, 1)
+			require.Equal(b.t, watchdog.IdleExceeded, decided[0].Reason)
+			require.Equal(b.t, wd.Stop().FiredAt, noon.Add(decided[0].At).Truncate(time.Microsecond))
+			_, err = replay.Run(b.cfg.Budget, append(trace[:1:1], watchdog.Signal{Kind: watchdog.SignalActivity, Run: "s-2"}), false)
+			require.ErrorContains(b.t, err, "s-2")
 		})
 	})
 }

@@ -36,22 +36,23 @@ func (w *Watchdog) Progress() {
 }
 
 // ProgressDigest is [Watchdog.Progress] if the digest, such as a hash of the state reached, was not given before in
-// this attach, and activity if it was: a status that flaps between two values is not progress. It reports whether the
-// digest was new, and true if nothing heeds it. The last 1,024 digests are remembered; an older one counts as new
-// again.
+// this attach, and activity if it was: a status that flaps between two values is not progress. The runs around a layer
+// remember the digests of all their layers, so that one which fresh layers repeat is progress of theirs and not of the
+// run. ProgressDigest reports whether the digest was new to the innermost run that heeds it, and true if none does. The
+// last 1,024 digests are remembered; an older one counts as new again.
 func (w *Watchdog) ProgressDigest(digest string) bool {
-	for w != nil && w.pulse == nil {
-		w = w.outer
+	first, heeded := true, false
+	for ; w != nil; w = w.outer {
+		if w.pulse == nil {
+			continue
+		}
+		fresh := w.pulse.digests.add(digest)
+		w.signal(fresh)
+		if !heeded {
+			first, heeded = fresh, true
+		}
 	}
-	if w == nil {
-		return true
-	}
-	if !w.pulse.digests.add(digest) {
-		w.Activity()
-		return false
-	}
-	w.Progress()
-	return true
+	return first
 }
 
 // Note says what the run is doing, such as the name of a tool, for diagnosis: the last note stands in the [Stop], in

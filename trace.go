@@ -29,6 +29,8 @@ const (
 // form is the line of a recorded trace; durations are nanoseconds.
 type Signal struct {
 	Kind SignalKind `json:"kind"`
+	// Run is the ID of the run whose signal it is.
+	Run string `json:"run,omitempty"`
 	// At is when it came: what had elapsed of the window.
 	At time.Duration `json:"at"`
 	// Key is that of a hold, Length its cap, or that of an extension; a cap of [NoLimit] is none. Of an attach, Length is
@@ -138,6 +140,7 @@ func (w *Watchdog) traceEnd() {
 
 func (w *Watchdog) traceAt(s Signal) {
 	if w.trace != nil {
+		s.Run = w.id
 		w.trace.add(s)
 	}
 }

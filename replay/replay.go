@@ -34,7 +34,8 @@ type Decision struct {
 // Run decides the trace of one run under a budget: what a watchdog with a timer made for it, or would have made under
 // these limits. It ends at the first [watchdog.DirectiveCancel]; with observeOnly it goes on, as a run does that is
 // only observed. The trace must be as it was recorded: whole, in the order of its times. It may go on with another
-// attach, of the process that continued the window; a hold ends with its process.
+// attach, of the process that continued the window; a hold ends with its process. The signals of the run's layers are
+// passed over: they are runs of their own, under budgets of their own.
 //
 // The error wraps [watchdog.ErrInvalid]: it is that of [watchdog.Budget.Validate], or names the position of a signal
 // that no run can have recorded or that more than 100,000 decisions come before, as with limits of nanoseconds.
@@ -48,6 +49,9 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 	}
 	r := run{limits: limits, observeOnly: observeOnly}
 	for i, s := range trace {
+		if ofLayer(s, trace[0].Run) {
+			continue
+		}
 		if i == 0 || s.Kind == watchdog.SignalAttach {
 			r.seen = verdict.Snapshot{Signs: &verdict.Signs{}}
 		}
@@ -59,7 +63,7 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 				watchdog.ErrInvalid, maxDecisions, i, s.Kind, s.At)
 		}
 		r.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Length: s.Length,
-			Warned: s.Warned})
+			Warned: s.Warned, Wrapped: s.Wrapped})
 	}
 	return r.decisions, nil
 }

@@ -1,7 +1,9 @@
 package replay
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -11,24 +13,35 @@ import (
 func check(trace []watchdog.Signal) error {
 	var c checker
 	for i, s := range trace {
+		if ofLayer(s, c.run) {
+			continue
+		}
 		if flaw := c.flaw(s); flaw != "" {
 			return fmt.Errorf("%w trace: signal %d (%s at %v) %s", watchdog.ErrInvalid, i, s.Kind, s.At, flaw)
 		}
-		c.last, c.ended = s.At, s.Kind == watchdog.SignalEnd
+		c.run, c.last, c.ended = cmp.Or(c.run, s.Run), s.At, s.Kind == watchdog.SignalEnd
 	}
 	return nil
 }
 
 // A checker knows of a trace what it needs to judge the next signal.
 type checker struct {
+	run   string
 	last  time.Duration
 	ended bool
 	held  map[string]bool
 }
 
+// ofLayer reports whether the signal is that of a layer of the run.
+func ofLayer(s watchdog.Signal, run string) bool {
+	return run != "" && strings.HasPrefix(s.Run, run+"/")
+}
+
 // flaw says what is wrong with the next signal, or nothing.
 func (c *checker) flaw(s watchdog.Signal) string {
 	switch {
+	case c.run != "" && s.Run != "" && s.Run != c.run:
+		return fmt.Sprintf("is of run %q, and the trace of %q; replay each run by itself", s.Run, c.run)
 	case s.At < 0:
 		return "is before the window's start"
 	case s.At < c.last:
