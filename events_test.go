@@ -96,6 +96,17 @@ func TestEventGoldens(t *testing.T) {
 			b.pass(90 * time.Second)
 			require.NoError(t, wd.Interrupt("SIGTERM"))
 		}},
+		"complete": {watchdog.EventComplete, func(b *fixture) {
+			wd := b.attach()
+			wd.Note("report written")
+			b.pass(90*time.Second + 1234567*time.Nanosecond)
+			require.NoError(b.t, wd.Complete())
+		}},
+		"wrap_up": {watchdog.EventWrapUp, func(b *fixture) {
+			b.cfg.Budget.Reserve = 10 * time.Minute
+			b.attach().Note("tool: grep")
+			b.pass(230 * time.Minute)
+		}},
 		"overrun": {watchdog.EventOverrun, func(b *fixture) {
 			wd := b.attach()
 			b.pass(90 * time.Second)
