@@ -6,9 +6,23 @@ import (
 	"time"
 )
 
+// A HoldLimit says how long a [Hold] may last. The zero value is the budget's limit.
+type HoldLimit struct {
+	// Cap is the longest that the hold may be open: zero means [Budget].Hold, [NoLimit] none. It trips by itself and
+	// names the key.
+	Cap time.Duration
+}
+
+// flaw says what is wrong with the limit, or nothing.
+func (l HoldLimit) flaw() string {
+	if l.Cap < 0 {
+		return fmt.Sprintf("its Cap is %v; use a positive duration, 0 for the budget's or NoLimit", l.Cap)
+	}
+	return ""
+}
+
 // A Hold is a stretch in which silence is expected: a tool call in flight, a person's approval. While any hold is open,
-// idle and no-progress do not run; when the last one closes they begin again from zero. Its cap trips by itself and
-// names its key.
+// idle and no-progress do not run; when the last one closes they begin again from zero.
 type Hold struct {
 	w           *Watchdog
 	key         string
@@ -17,12 +31,11 @@ type Hold struct {
 	stopContext func() bool
 }
 
-// Hold opens a hold under a key. Its cap is limit: zero means [Budget].Hold, [NoLimit] no cap. [Hold.Close] closes it,
-// or the end of the context, whichever comes first. Prefer [Watchdog.During], which closes it whatever happens.
+// Hold opens a hold under a key. [Hold.Close] closes it, or the end of the context, whichever comes first. Prefer [Watchdog.During], which closes it whatever happens.
 //
 // The error wraps [ErrInvalid] for a key that is empty, too long or has control characters, and for a negative limit;
 // [ErrHeld] if a hold with that key is open; or [ErrEnded] if the run has ended. On a nil Watchdog it does nothing.
-func (w *Watchdog) Hold(ctx context.Context, key string, limit time.Duration) (*Hold, error) {
+func (w *Watchdog) Hold(ctx context.Context, key string, limit HoldLimit) (*Hold, error) {
 	h, err := w.open(key, limit)
 	if err != nil {
 		return nil, fmt.Errorf("hold %q: %w", key, err)
@@ -36,7 +49,7 @@ func (w *Watchdog) Hold(ctx context.Context, key string, limit time.Duration) (*
 // During runs the work under a hold, which is closed when it returns or panics. The error is the work's, or that of
 // [Watchdog.Hold], and then the work was not begun.
 func (w *Watchdog) During(
-	ctx context.Context, key string, limit time.Duration, work func(context.Context) error,
+	ctx context.Context, key string, limit HoldLimit, work func(context.Context) error,
 ) error {
 	h, err := w.Hold(ctx, key, limit)
 	if err != nil {
@@ -73,21 +86,20 @@ func (h *Hold) release() bool {
 }
 
 // open checks the hold and opens it, on the runs around a layer as well.
-func (w *Watchdog) open(key string, limit time.Duration) (*Hold, error) {
+func (w *Watchdog) open(key string, limit HoldLimit) (*Hold, error) {
 	if w == nil {
 		return nil, nil
 	}
 	if flaw := textFlaw(key, MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w hold: its key %s", ErrInvalid, flaw)
 	}
-	if limit < 0 {
-		return nil, fmt.Errorf("%w hold: its cap is %v; use a positive duration, 0 for the budget's or NoLimit", ErrInvalid,
-			limit)
+	if flaw := limit.flaw(); flaw != "" {
+		return nil, fmt.Errorf("%w hold: %s", ErrInvalid, flaw)
 	}
-	if limit == 0 {
-		limit = w.limits.holdCap
+	if limit.Cap == 0 {
+		limit.Cap = w.limits.holdCap
 	}
-	return w.openHere(key, limit)
+	return w.openHere(key, limit.Cap)
 }
 
 func (w *Watchdog) openHere(key string, limit time.Duration) (*Hold, error) {

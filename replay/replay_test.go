@@ -55,7 +55,7 @@ func liveRandomly(t *testing.T, rng *rand.Rand, wd *watchdog.Watchdog) {
 		case 3:
 			wd.ProgressDigest(fmt.Sprint(rng.IntN(6)))
 		case 4:
-			if h, err := wd.Hold(context.Background(), fmt.Sprint(i), 0); err == nil {
+			if h, err := wd.Hold(context.Background(), fmt.Sprint(i), watchdog.HoldLimit{}); err == nil {
 				holds = append(holds, h)
 			}
 		case 5:
@@ -146,7 +146,7 @@ func TestLayers(t *testing.T) {
 		step, err := wd.Layer("build", watchdog.Budget{})
 		require.NoError(t, err)
 		for _, run := range []*watchdog.Watchdog{wd, step} {
-			h, err := run.Hold(context.Background(), "tool", 0)
+			h, err := run.Hold(context.Background(), "tool", watchdog.HoldLimit{})
 			require.NoError(t, err)
 			defer h.Close()
 		}
