@@ -24,6 +24,8 @@ type Signs struct {
 	// Signalled says whether there was a signal since the attach. FirstSignal is when the first one was.
 	Signalled   bool
 	FirstSignal time.Duration
+	// Progressed says whether there was progress.
+	Progressed bool
 	// Activity and Progress are when the last of each was. Progress is activity too.
 	Activity, Progress time.Duration
 	// Holds are the open holds. Released is when the last open hold was closed.
@@ -78,7 +80,7 @@ func (s *Signs) Signal(progress bool, now time.Duration) {
 	}
 	s.Activity = max(s.Activity, now)
 	if progress {
-		s.Progress = max(s.Progress, now)
+		s.Progressed, s.Progress = true, max(s.Progress, now)
 	}
 }
 
@@ -120,7 +122,7 @@ func (s *Signs) setRung(limit Limit, hold string, r Rung) {
 
 // attempts returns the trips on a ladder since the last progress. Progress moves every ladder back to its first rung.
 func (s *Signs) attempts(r Rung) int {
-	if s.Progress >= r.At {
+	if s.Progressed && s.Progress >= r.At {
 		return 0
 	}
 	return r.Attempts
