@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A HoldLimit says how long a [Hold] may last. The zero value is the budget's limit.
@@ -108,7 +110,7 @@ func (w *Watchdog) openHere(key string, limit time.Duration) (*Hold, error) {
 		switch {
 		case w.phase != running:
 			err = fmt.Errorf("%w: %w", ErrEnded, w.cause())
-		case w.signs().Held(key):
+		case w.signs().Held(verdict.HoldID{Key: key}):
 			err = fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
 		default:
 			w.signalTaken(Signal{Kind: SignalHold, Key: key, Length: limit})

@@ -31,9 +31,11 @@ type Signal struct {
 	Kind SignalKind `json:"kind"`
 	// At is when it came: what had elapsed of the window.
 	At time.Duration `json:"at"`
-	// Key is that of a hold, Length its cap, or that of an extension; a cap of [NoLimit] is none. Of an attach, Length is
-	// how much the window was extended before, and Warned how many warnings it had.
+	// Key is that of a hold, Length its cap, or that of an extension; a cap of [NoLimit] is none. Serial tells the holds
+	// of layers, which may be open under one key, apart; it is 0 for a hold of the run itself. Of an attach, Length is how
+	// much the window was extended before, and Warned how many warnings it had.
 	Key    string        `json:"key,omitempty"`
+	Serial int           `json:"serial,omitempty"`
 	Length time.Duration `json:"length,omitempty"`
 	Warned int           `json:"warned,omitempty"`
 }
@@ -113,7 +115,8 @@ func (t *trace) delivered() {
 func (w *Watchdog) signalTaken(s Signal) {
 	s.At = w.clock.elapsed()
 	w.signs()
-	w.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Length: s.Length, Warned: s.Warned})
+	w.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial,
+		Length: s.Length, Warned: s.Warned})
 	w.traceAt(s)
 }
 

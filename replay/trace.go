@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // check returns the first flaw of a trace, with the position of its signal: what no run can have recorded.
@@ -23,7 +24,7 @@ func check(trace []watchdog.Signal) error {
 type checker struct {
 	last  time.Duration
 	ended bool
-	held  map[string]bool
+	held  map[verdict.HoldID]bool
 }
 
 // flaw says what is wrong with the next signal, or nothing.
@@ -46,14 +47,14 @@ func (c *checker) flaw(s watchdog.Signal) string {
 func (c *checker) flawOfKind(s watchdog.Signal) string {
 	switch s.Kind {
 	case watchdog.SignalAttach:
-		c.held = map[string]bool{}
+		c.held = map[verdict.HoldID]bool{}
 	case watchdog.SignalHold:
 		return c.open(s)
 	case watchdog.SignalRelease:
-		if !c.held[s.Key] {
+		if !c.held[holdOf(s)] {
 			return fmt.Sprintf("releases %q, which is not held", s.Key)
 		}
-		delete(c.held, s.Key)
+		delete(c.held, holdOf(s))
 	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd:
 	default:
 		return "is of no kind that this version knows"
@@ -66,11 +67,13 @@ func (c *checker) open(s watchdog.Signal) string {
 	switch {
 	case s.Length == 0:
 		return "has no cap; that of a hold without one is NoLimit"
-	case c.held[s.Key]:
+	case c.held[holdOf(s)]:
 		return fmt.Sprintf("opens %q, which is held", s.Key)
 	case c.held == nil:
-		c.held = map[string]bool{}
+		c.held = map[verdict.HoldID]bool{}
 	}
-	c.held[s.Key] = true
+	c.held[holdOf(s)] = true
 	return ""
 }
+
+func holdOf(s watchdog.Signal) verdict.HoldID { return verdict.HoldID{Key: s.Key, Serial: s.Serial} }

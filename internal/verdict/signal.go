@@ -16,12 +16,14 @@ const (
 	SignalRelease  SignalKind = "release"
 )
 
-// A Signal is one thing that the decision heeds, at an instant of the window. Length is the cap of a hold, the length
-// of an extension or, of an attach, how much the window was extended before; Warned how many warnings it had.
+// A Signal is one thing that the decision heeds, at an instant of the window. Key and Serial are the ID of a hold.
+// Length is the cap of a hold, the length of an extension or, of an attach, how much the window was extended before;
+// Warned how many warnings it had.
 type Signal struct {
 	Kind   SignalKind
 	At     time.Duration
 	Key    string
+	Serial int
 	Length time.Duration
 	Warned int
 }
@@ -34,10 +36,12 @@ func (s *Snapshot) Take(signal Signal) {
 	case SignalActivity, SignalProgress:
 		s.Signs.Signal(signal.Kind == SignalProgress, signal.At)
 	case SignalHold:
-		s.Signs.Open(signal.Key, signal.Length, signal.At)
+		s.Signs.Open(signal.hold(), signal.Length, signal.At)
 	case SignalRelease:
-		s.Signs.Close(signal.Key, signal.At)
+		s.Signs.Close(signal.hold(), signal.At)
 	case SignalExtend:
 		s.Extended, s.Warned = Sum(s.Extended, signal.Length), 0
 	}
 }
+
+func (s Signal) hold() HoldID { return HoldID{s.Key, s.Serial} }
