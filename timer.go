@@ -46,6 +46,9 @@ func (w *Watchdog) timerLook() *trip {
 	if trace.waiting() {
 		go trace.deliver(w)
 	}
+	if len(found.closed) > 0 {
+		go found.closed.letGo(w)
+	}
 	w.deliver(found)
 	return found.trip
 }

@@ -58,10 +58,10 @@ func newTrace(tell func(Signal)) *trace {
 	return &trace{tell: tell}
 }
 
-func (t *trace) add(s Signal) {
+func (t *trace) add(all ...Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.queue = append(t.queue, s)
+	t.queue = append(t.queue, all...)
 }
 
 // waiting reports whether there is something to deliver, of a trace that may be nil.
@@ -111,13 +111,20 @@ func (t *trace) delivered() {
 	t.delivering = false
 }
 
-// signalTaken applies a signal to the decision, and traces it. The caller holds mu.
+// signalTaken applies a signal to the decision, and traces it; what comes while a stop is recorded is traced if that is
+// taken back. The caller holds mu.
 func (w *Watchdog) signalTaken(s Signal) {
 	s.At = w.clock.elapsed()
 	w.signs()
 	w.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial,
 		Length: s.Length, Warned: s.Warned})
-	w.traceAt(s)
+	switch {
+	case w.trace == nil:
+	case w.trip != nil:
+		w.trip.meanwhile = append(w.trip.meanwhile, s)
+	default:
+		w.traceAt(s)
+	}
 }
 
 // tracing traces what is no signal of the run's own. The caller holds mu.
@@ -137,8 +144,8 @@ func (w *Watchdog) traceEnd() {
 	w.tracing(Signal{Kind: SignalEnd})
 }
 
-func (w *Watchdog) traceAt(s Signal) {
+func (w *Watchdog) traceAt(all ...Signal) {
 	if w.trace != nil {
-		w.trace.add(s)
+		w.trace.add(all...)
 	}
 }
