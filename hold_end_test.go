@@ -151,8 +151,7 @@ func TestHoldLetsGoOfContext(t *testing.T) {
 		})
 	})
 	t.Run("so that nothing of a run that has ended is kept while the context lasts", func(t *testing.T) {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
+		ctx := t.Context()
 		run := func() weak.Pointer[watchdog.Watchdog] {
 			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
 				watchdog.Config{Store: &watchdog.Memory{}, Logger: quiet})
