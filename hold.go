@@ -126,14 +126,16 @@ func (h *Hold) holdAround(key string) {
 		return
 	}
 	outer := &Hold{w: around, closed: true}
+	defer func() { // also if the host ends this goroutine
+		if !h.whileOpen(func() { h.outer = outer }) {
+			outer.release()
+		}
+	}()
+	defer outer.holdAround(key)
 	around.changeNow(func() {
 		outer.closed = false
 		outer.take(verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}, NoLimit)
 	})
-	outer.holdAround(key)
-	if !h.whileOpen(func() { h.outer = outer }) {
-		outer.release()
-	}
 }
 
 // take opens the hold. The caller holds mu.
@@ -171,13 +173,13 @@ func (h *Hold) release() (left closing, closed bool) {
 	if h == nil {
 		return closing{}, false
 	}
+	defer func() { left.outer.release() }() // also if the host ends this goroutine
 	h.w.changeNow(func() {
 		if closed = !h.closed; closed {
 			h.w.signalTaken(Signal{Kind: SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
 			left = h.close()
 		}
 	})
-	left.outer.release()
 	return left, closed
 }
 

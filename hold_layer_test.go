@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +76,20 @@ func TestHoldOfLayer(t *testing.T) {
 			require.True(t, inside.Close())
 			after(time.Hour)
 			requireRunning(t, wd)
+		})
+	})
+	t.Run("its close releases the run around also if a subscriber ends the goroutine", func(t *testing.T) {
+		cfg := session
+		cfg.PollOnly = true
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			step := openLayer(t, wd, "build", watchdog.Budget{Ladders: watchdog.Ladders{Hold: many(watchdog.DirectiveWait, 1)}})
+			step.Subscribe(func(watchdog.Directive) { runtime.Goexit() })
+			hold, err := step.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: minute})
+			require.NoError(t, err)
+			after(minute + 1)
+			go hold.Close()
+			synctest.Wait()
+			requireIdleFrom(t, wd)
 		})
 	})
 	t.Run("one that is refused does not hold the run around", func(t *testing.T) {
