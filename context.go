@@ -54,7 +54,8 @@ func (c *runContext) Err() error {
 	return err
 }
 
-// checkParent ends a running run whose parent has ended.
+// checkParent ends a running run whose parent has ended. Its holds are let go of on another goroutine, because whoever
+// looks at a context may hold locks, such as the mutex of a layer.
 func (w *Watchdog) checkParent() {
 	if w.parent == nil || w.parent.Err() == nil || w.inner.Err() != nil {
 		return
@@ -62,4 +63,7 @@ func (w *Watchdog) checkParent() {
 	w.mu.Lock()
 	defer w.unlock()
 	w.endWithParent()
+	if closed := w.closeHolds(); len(closed) > 0 {
+		go closed.letGo(w)
+	}
 }

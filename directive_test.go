@@ -87,7 +87,7 @@ func TestLadder(t *testing.T) {
 	t.Run("a hold that trips names itself each time", func(t *testing.T) {
 		cfg := watchdog.Config{Budget: watchdog.Budget{Ladders: watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveWait}}}}
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", minute)
+			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: minute})
 			require.NoError(t, err)
 			after(minute + 1)
 			d, _ := wd.Poll()

@@ -70,7 +70,7 @@ func TestEventGoldens(t *testing.T) {
 		"cancel_hold": {watchdog.EventCancel, func(b *fixture) {
 			wd := b.attach()
 			wd.Note("tool: grep")
-			_, err := wd.Hold(context.Background(), "grep", 2*time.Minute)
+			_, err := wd.Hold(context.Background(), "grep", watchdog.HoldLimit{Cap: 2 * time.Minute})
 			require.NoError(t, err)
 			b.pass(3 * time.Minute)
 		}},

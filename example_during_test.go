@@ -26,14 +26,14 @@ func ExampleWatchdog_During() {
 	}
 	defer wd.Close()
 
-	err = wd.During(wd.Context(), "approval", watchdog.NoLimit, func(context.Context) error {
+	err = wd.During(wd.Context(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit}, func(context.Context) error {
 		machine.Add(3 * time.Hour)
 		return nil
 	})
 	_, fired := wd.Fired()
 	fmt.Println("approved:", err, "fired:", fired)
 
-	err = wd.During(wd.Context(), "tool:grep", time.Minute, func(ctx context.Context) error {
+	err = wd.During(wd.Context(), "tool:grep", watchdog.HoldLimit{Cap: time.Minute}, func(ctx context.Context) error {
 		machine.Add(2 * time.Minute)
 		wd.Fired() // with a timer nothing need be called
 		return context.Cause(ctx)

@@ -4,39 +4,59 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A Hold is a stretch in which silence is expected: a tool call in flight, a person's approval. While any hold is open,
-// idle and no-progress do not run; when the last one closes they begin again from zero. Its cap trips by itself and
-// names its key.
-type Hold struct {
-	w           *Watchdog
-	key         string
-	closed      bool  // guarded by w.mu
-	outer       *Hold // the same on the run around a layer
-	stopContext func() bool
+// A HoldLimit says how long a [Hold] may last. The zero value is the budget's limit.
+type HoldLimit struct {
+	// Cap is the longest that the hold may be open: zero means [Budget].Hold, [NoLimit] none. It trips by itself and
+	// names the key.
+	Cap time.Duration
 }
 
-// Hold opens a hold under a key. Its cap is limit: zero means [Budget].Hold, [NoLimit] no cap. [Hold.Close] closes it,
-// or the end of the context, whichever comes first. Prefer [Watchdog.During], which closes it whatever happens.
+// flaw says what is wrong with the limit, or nothing.
+func (l HoldLimit) flaw() string {
+	if l.Cap < 0 {
+		return fmt.Sprintf("its Cap is %v; use a positive duration, 0 for the budget's or NoLimit", l.Cap)
+	}
+	return ""
+}
+
+// A Hold is a stretch in which silence is expected: a tool call in flight, a person's approval. While any hold is open,
+// idle and no-progress do not run; when the last one closes they begin again from zero. A hold of a layer holds the
+// runs around it, too, and ends with the layer.
+type Hold struct {
+	w      *Watchdog
+	id     verdict.HoldID // guarded by w.mu, as the rest
+	closed bool
+	closing
+}
+
+// A closing is what has to be let go of when a hold is closed, with no lock held.
+type closing struct {
+	outer       *Hold       // the same on the run around a layer
+	stopContext func() bool // the registration with the hold's context; it can be the host's code
+}
+
+// Hold opens a hold under a key. [Hold.Close] closes it, or the end of the context or of the run, whichever comes
+// first. Prefer [Watchdog.During], which closes it whatever happens.
 //
 // The error wraps [ErrInvalid] for a key that is empty, too long or has control characters, and for a negative limit;
 // [ErrHeld] if a hold with that key is open; or [ErrEnded] if the run has ended. On a nil Watchdog it does nothing.
-func (w *Watchdog) Hold(ctx context.Context, key string, limit time.Duration) (*Hold, error) {
+func (w *Watchdog) Hold(ctx context.Context, key string, limit HoldLimit) (*Hold, error) {
 	h, err := w.open(key, limit)
 	if err != nil {
 		return nil, fmt.Errorf("hold %q: %w", key, err)
 	}
-	if h != nil && ctx.Done() != nil {
-		h.stopContext = context.AfterFunc(ctx, func() { h.release() })
-	}
+	h.closeWith(ctx)
 	return h, nil
 }
 
 // During runs the work under a hold, which is closed when it returns or panics. The error is the work's, or that of
 // [Watchdog.Hold], and then the work was not begun.
 func (w *Watchdog) During(
-	ctx context.Context, key string, limit time.Duration, work func(context.Context) error,
+	ctx context.Context, key string, limit HoldLimit, work func(context.Context) error,
 ) error {
 	h, err := w.Hold(ctx, key, limit)
 	if err != nil {
@@ -47,66 +67,160 @@ func (w *Watchdog) During(
 }
 
 // Close closes the hold, exactly once: it reports whether this call did. A hold is also closed with its context and
-// with its run. Closing a nil Hold does nothing.
+// with its run. It does not wait for a stop that is being recorded: if the run goes on after all, the hold is closed.
+// Closing a nil Hold does nothing.
 func (h *Hold) Close() bool {
-	if h == nil {
-		return false
+	left, closed := h.release()
+	if left.stopContext != nil {
+		left.stopContext()
 	}
-	if h.stopContext != nil {
-		h.stopContext()
-	}
-	return h.release()
-}
-
-func (h *Hold) release() bool {
-	if h.outer != nil {
-		h.outer.release()
-	}
-	released := false
-	h.w.change(func() {
-		released = h.w.phase == running && !h.closed
-		if h.closed = true; released {
-			h.w.signalTaken(Signal{Kind: SignalRelease, Key: h.key})
-		}
-	})
-	return released
+	return closed
 }
 
 // open checks the hold and opens it, on the runs around a layer as well.
-func (w *Watchdog) open(key string, limit time.Duration) (*Hold, error) {
+func (w *Watchdog) open(key string, limit HoldLimit) (*Hold, error) {
 	if w == nil {
 		return nil, nil
 	}
 	if flaw := textFlaw(key, MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w hold: its key %s", ErrInvalid, flaw)
 	}
-	if limit < 0 {
-		return nil, fmt.Errorf("%w hold: its cap is %v; use a positive duration, 0 for the budget's or NoLimit", ErrInvalid,
-			limit)
+	if flaw := limit.flaw(); flaw != "" {
+		return nil, fmt.Errorf("%w hold: %s", ErrInvalid, flaw)
 	}
-	if limit == 0 {
-		limit = w.limits.holdCap
+	if limit.Cap == 0 {
+		limit.Cap = w.limits.holdCap
 	}
-	return w.openHere(key, limit)
-}
-
-func (w *Watchdog) openHere(key string, limit time.Duration) (*Hold, error) {
-	h, err := &Hold{w: w, key: key}, error(nil)
-	w.change(func() {
-		switch {
-		case w.phase != running:
-			err = fmt.Errorf("%w: %w", ErrEnded, w.cause())
-		case w.signs().Held(key):
-			err = fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
-		default:
-			w.signalTaken(Signal{Kind: SignalHold, Key: key, Length: limit})
-		}
-	})
-	if err != nil {
+	h := &Hold{w: w}
+	if err := h.openOwn(verdict.HoldID{Key: key}, limit.Cap); err != nil {
 		return nil, err
 	}
-	if w.outer != nil {
-		h.outer, _ = w.outer.openHere(w.id+"/"+key, NoLimit) // the outer run need not have one: this one ends with it
-	}
+	h.holdAround(w.id + "/" + key)
 	return h, nil
+}
+
+// openOwn opens the hold on its run, if it has not ended. It waits for a stop that is being recorded.
+func (h *Hold) openOwn(id verdict.HoldID, limit time.Duration) (err error) {
+	w := h.w
+	for decided := false; !decided; {
+		w.change(func() {
+			decided = w.phase != recording
+			switch {
+			case w.phase == ended:
+				err = fmt.Errorf("%w: %w", ErrEnded, w.cause())
+			case decided && w.signs().Held(id):
+				err = fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
+			case decided:
+				h.take(id, limit)
+			}
+		})
+	}
+	return err
+}
+
+// holdAround opens a hold on each of the runs around a layer that goes on. Each is a hold of its own, whatever the
+// others are called. It has no cap, because it ends with the one inside.
+func (h *Hold) holdAround(key string) {
+	around := h.w.outer
+	if around == nil {
+		return
+	}
+	outer := &Hold{w: around, closed: true}
+	defer func() { // also if the host ends this goroutine
+		if !h.whileOpen(func() { h.outer = outer }) {
+			outer.release()
+		}
+	}()
+	defer outer.holdAround(key)
+	around.changeNow(func() {
+		outer.closed = false
+		outer.take(verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}, NoLimit)
+	})
+}
+
+// take opens the hold. The caller holds mu.
+func (h *Hold) take(id verdict.HoldID, limit time.Duration) {
+	h.id = id
+	h.w.signalTaken(Signal{Kind: SignalHold, Key: id.Key, Serial: id.Serial, Length: limit})
+	h.w.signs().Holds.Find(id).Owner = h
+}
+
+// closeWith closes the hold when the context ends.
+func (h *Hold) closeWith(ctx context.Context) {
+	if h == nil || ctx.Done() == nil {
+		return
+	}
+	stop := context.AfterFunc(ctx, func() { h.release() })
+	if !h.whileOpen(func() { h.stopContext = stop }) {
+		stop()
+	}
+}
+
+// whileOpen makes the change, holding mu, unless the hold is closed. It reports whether it made the change.
+func (h *Hold) whileOpen(change func()) bool {
+	h.w.mu.Lock()
+	defer h.w.mu.Unlock()
+	if h.closed {
+		return false
+	}
+	change()
+	return true
+}
+
+// release closes the hold here and on the runs around, and reports whether it was open. The registration with its
+// context is left to the caller.
+func (h *Hold) release() (left closing, closed bool) {
+	if h == nil {
+		return closing{}, false
+	}
+	defer func() { left.outer.release() }() // also if the host ends this goroutine
+	h.w.changeNow(func() {
+		if closed = !h.closed; closed {
+			h.w.signalTaken(Signal{Kind: SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
+			left = h.close()
+		}
+	})
+	return left, closed
+}
+
+// close makes the hold a closed one, and returns what it has to let go of. The caller holds mu.
+func (h *Hold) close() (left closing) {
+	left, h.closing = h.closing, closing{}
+	h.closed = true
+	return left
+}
+
+// A closings is what is left of the holds of a run that has ended. Whoever unlocks mu lets go of it.
+type closings []closing
+
+// closeHolds closes the holds of a run that has ended, so that nothing of them is kept. The caller holds mu.
+func (w *Watchdog) closeHolds() (all closings) {
+	if w.phase != ended || w.seen.Signs == nil || w.seen.Signs.Holds == nil {
+		return nil
+	}
+	for _, owner := range w.seen.Signs.Holds.Owners() {
+		all = append(all, owner.(*Hold).close())
+	}
+	w.seen.Signs.CloseAll(w.clock.elapsed())
+	return all
+}
+
+// letGo lets go of all of it, where nothing else is left to do.
+func (c closings) letGo(w *Watchdog) {
+	defer c.stop(w)
+	c.release()
+}
+
+// release closes the holds on the runs around. The caller holds no lock.
+func (c closings) release() {
+	each(c, func(left closing) { left.outer.release() })
+}
+
+// stop ends the registrations with the contexts of the holds. The caller holds no lock.
+func (c closings) stop(w *Watchdog) {
+	each(c, func(left closing) {
+		if left.stopContext != nil {
+			w.callHost("AfterFunc", func() { left.stopContext() })
+		}
+	})
 }

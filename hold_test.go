@@ -17,7 +17,7 @@ func TestHold(t *testing.T) {
 	cfg := watchdog.Config{Budget: watchdog.Budget{Idle: 10 * minute, NoProgress: 20 * minute}}
 	t.Run("a person's approval that takes three hours does not trip idle; the wall clock still ends the run", func(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "approval", watchdog.NoLimit)
+			_, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})
 			require.NoError(t, err)
 			after(3 * time.Hour)
 			requireRunning(t, wd)
@@ -28,9 +28,9 @@ func TestHold(t *testing.T) {
 	t.Run("when the last one closes idle and no-progress begin again from zero", func(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			after(9 * minute)
-			one, err := wd.Hold(context.Background(), "one", 0)
+			one, err := wd.Hold(context.Background(), "one", watchdog.HoldLimit{})
 			require.NoError(t, err)
-			other, err := wd.Hold(context.Background(), "other", 0)
+			other, err := wd.Hold(context.Background(), "other", watchdog.HoldLimit{})
 			require.NoError(t, err)
 			after(time.Hour)
 			require.True(t, one.Close())
@@ -45,7 +45,7 @@ func TestHold(t *testing.T) {
 	})
 	t.Run("its cap trips by itself and names it", func(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool: grep", 2*time.Hour)
+			_, err := wd.Hold(context.Background(), "tool: grep", watchdog.HoldLimit{Cap: 2 * time.Hour})
 			require.NoError(t, err)
 			after(2 * time.Hour)
 			requireRunning(t, wd)
@@ -59,7 +59,7 @@ func TestHold(t *testing.T) {
 	t.Run("the budget's cap is that of a hold that names none", func(t *testing.T) {
 		cfg := watchdog.Config{Budget: watchdog.Budget{Hold: minute}}
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", 0)
+			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
 			require.NoError(t, err)
 			after(minute + 1)
 			requireStop(t, wd, watchdog.HoldExceeded)
@@ -68,12 +68,12 @@ func TestHold(t *testing.T) {
 	t.Run("it closes exactly once, also by its context", func(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			ctx, cancel := context.WithCancel(context.Background())
-			h, err := wd.Hold(ctx, "tool", 0)
+			h, err := wd.Hold(ctx, "tool", watchdog.HoldLimit{})
 			require.NoError(t, err)
 			cancel()
 			synctest.Wait()
 			require.False(t, h.Close())
-			again, err := wd.Hold(context.Background(), "tool", 0)
+			again, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
 			require.NoError(t, err, "its key is free")
 			require.False(t, h.Close(), "and the old one does not close the new")
 			after(time.Hour)
@@ -84,9 +84,9 @@ func TestHold(t *testing.T) {
 	})
 	t.Run("a key is held once", func(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", 0)
+			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
 			require.NoError(t, err)
-			_, err = wd.Hold(context.Background(), "tool", 0)
+			_, err = wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
 			require.ErrorIs(t, err, watchdog.ErrHeld)
 			require.ErrorContains(t, err, `"tool"`)
 		})
@@ -96,7 +96,7 @@ func TestHold(t *testing.T) {
 			b.cfg.PollOnly, b.cfg.Budget.Idle = true, 10*minute
 			wd := b.attach()
 			b.pass(time.Hour)
-			_, err := wd.Hold(context.Background(), "tool", 0)
+			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
 			require.ErrorIs(t, err, watchdog.ErrEnded)
 			require.ErrorIs(t, err, watchdog.IdleExceeded)
 		})
@@ -104,10 +104,10 @@ func TestHold(t *testing.T) {
 	t.Run("keys and caps that make no sense are refused", func(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			for _, key := range []string{"", "a\nb", strings.Repeat("x", 256)} {
-				_, err := wd.Hold(context.Background(), key, 0)
+				_, err := wd.Hold(context.Background(), key, watchdog.HoldLimit{})
 				require.ErrorIs(t, err, watchdog.ErrInvalid)
 			}
-			_, err := wd.Hold(context.Background(), "tool", -1)
+			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: -1})
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
 		})
 	})
@@ -119,9 +119,9 @@ func TestDuring(t *testing.T) {
 		errTool := errors.New("tool failed")
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			work := func(context.Context) error { after(time.Hour); return errTool }
-			require.ErrorIs(t, wd.During(wd.Context(), "tool", 0, work), errTool)
+			require.ErrorIs(t, wd.During(wd.Context(), "tool", watchdog.HoldLimit{}, work), errTool)
 			require.Panics(t, func() {
-				wd.During(wd.Context(), "tool", 0, func(context.Context) error { panic("tool") })
+				wd.During(wd.Context(), "tool", watchdog.HoldLimit{}, func(context.Context) error { panic("tool") })
 			})
 			requireRunning(t, wd)
 			after(10*minute + 1)
@@ -131,7 +131,7 @@ func TestDuring(t *testing.T) {
 	t.Run("work whose hold is refused is not begun", func(t *testing.T) {
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			require.NoError(t, wd.Close())
-			err := wd.During(context.Background(), "tool", 0, func(context.Context) error { panic("begun") })
+			err := wd.During(context.Background(), "tool", watchdog.HoldLimit{}, func(context.Context) error { panic("begun") })
 			require.ErrorIs(t, err, watchdog.ErrEnded)
 		})
 	})
@@ -139,7 +139,7 @@ func TestDuring(t *testing.T) {
 		done := false
 		none := watchdog.FromContext(context.Background())
 		require.NoError(t,
-			none.During(context.Background(), "tool", 0, func(context.Context) error { done = true; return nil }))
+			none.During(context.Background(), "tool", watchdog.HoldLimit{}, func(context.Context) error { done = true; return nil }))
 		require.True(t, done)
 	})
 }

@@ -275,7 +275,7 @@ func requireSilences(t *testing.T, wd *watchdog.Watchdog, pass func(time.Duratio
 	wd.Progress()
 	pass(2 * minute)
 	require.Equal(t, 2*minute, wd.SinceActivity())
-	hold, err := wd.Hold(context.Background(), "build", time.Hour)
+	hold, err := wd.Hold(context.Background(), "build", watchdog.HoldLimit{Cap: time.Hour})
 	require.NoError(t, err)
 	pass(3 * minute)
 	require.Zero(t, wd.SinceActivity())

@@ -80,7 +80,7 @@ func TestLayer(t *testing.T) {
 			after(15 * minute)
 			requireRunning(t, wd)
 			require.Equal(t, "grep", wd.LastNote())
-			hold, err := watchdog.FromContext(ctx).Hold(ctx, "tool", watchdog.NoLimit)
+			hold, err := watchdog.FromContext(ctx).Hold(ctx, "tool", watchdog.HoldLimit{Cap: watchdog.NoLimit})
 			require.NoError(t, err)
 			after(25*minute - 1)
 			requireRunning(t, wd)
@@ -100,7 +100,7 @@ func TestLayer(t *testing.T) {
 	})
 	t.Run("near the run's end it says that the run has ended", func(t *testing.T) {
 		inBubble(t, session, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			hold, err := wd.Hold(context.Background(), "approval", watchdog.NoLimit)
+			hold, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit})
 			require.NoError(t, err)
 			defer hold.Close()
 			after(54 * minute)

@@ -55,6 +55,8 @@ type trip struct {
 	at      time.Time
 	elapsed time.Duration // of the window
 	note    string
+	// meanwhile is what was traced since, for when the run goes on: a trace ends where the run's end was decided.
+	meanwhile []Signal
 	// done is closed when the trip is over: the run has its end, or runs on because it was given more time.
 	done chan struct{}
 }
@@ -77,10 +79,13 @@ func (w *Watchdog) takeUp(found window, at time.Time) {
 	}
 }
 
-// unlock unlocks mu and then tells the host what was traced meanwhile.
+// unlock unlocks mu, and then lets go of the holds of a run that has ended and tells the host what was traced.
 func (w *Watchdog) unlock() {
+	closed := w.closeHolds()
 	w.mu.Unlock()
-	w.deliverTrace()
+	defer closed.stop(w)
+	defer w.deliverTrace()
+	closed.release()
 }
 
 // deliverTrace tells the host what was traced. The caller holds no lock.
@@ -139,19 +144,22 @@ func (w *Watchdog) carryOut(t *trip) {
 
 // finish ends the trip as it was ruled and tells everybody, also if one of them ends this goroutine.
 func (w *Watchdog) finish(t *trip, ruled ruling, recordErr error) {
-	asleep := w.conclude(t, ruled)
+	asleep, closed := w.conclude(t, ruled)
+	defer closed.stop(w)
 	defer func() {
 		if ruled.stop != nil {
 			w.report(ruled.stop, recordErr)
 		}
 	}()
 	defer w.deliverTrace()
+	defer closed.release()
 	w.wake(asleep)
 }
 
-// conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop.
-// What is traced meanwhile is left to the caller: whoever waits for the trip must not wait for the host.
-func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber) {
+// conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop,
+// and what is left of the holds. Those, and what is traced meanwhile, are left to the caller: whoever waits for the trip
+// must not wait for the host.
+func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber, closed closings) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	defer close(t.done)
@@ -161,11 +169,12 @@ func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber) {
 	case ruled.stop != nil:
 		asleep = w.endStopped(ruled.stop)
 	default: // given more time by another process, or not complete after all
-		w.phase = running
+		w.phase, w.trip = running, nil
+		w.traceAt(t.meanwhile...)
 		w.extendTo(max(ruled.extended, w.seen.Extended))
 	}
 	w.trip = nil
-	return asleep
+	return asleep, w.closeHolds()
 }
 
 // endComplete ends the run as complete. The caller holds mu.

@@ -79,7 +79,7 @@ func TestOnSignal(t *testing.T) {
 		inBubble(t, cfg, func(run *watchdog.Watchdog, _ *flakyStore) {
 			wd = run
 			wd.Progress()
-			_, err := wd.Hold(context.Background(), "tool", 0)
+			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
 			require.NoError(t, err)
 			synctest.Wait()
 		})

@@ -44,7 +44,7 @@ func TestNoRun(t *testing.T) {
 	})
 	t.Run("work under a hold is done", func(t *testing.T) {
 		done := false
-		require.NoError(t, none.During(context.Background(), "tool", 0, func(context.Context) error {
+		require.NoError(t, none.During(context.Background(), "tool", watchdog.HoldLimit{}, func(context.Context) error {
 			done = true
 			return nil
 		}))

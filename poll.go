@@ -12,6 +12,17 @@ type findings struct {
 	warnings   []Warning
 	directives []Directive
 	retrials   []retrial
+	closed     closings // of a run that its parent has ended
+}
+
+// and returns these findings and those of the next look.
+func (f findings) and(next findings) findings {
+	if f.trip == nil {
+		f.trip = next.trip
+	}
+	f.warnings, f.directives = append(f.warnings, next.warnings...), append(f.directives, next.directives...)
+	f.retrials, f.closed = append(f.retrials, next.retrials...), append(f.closed, next.closed...)
+	return f
 }
 
 // quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's
@@ -35,7 +46,7 @@ func (w *Watchdog) pollFor(guard func(findings) findings) *Stop {
 		}
 		stop, underway := w.stop, w.trip
 		w.mu.Unlock()
-		if stop != nil { // nothing was found, and what was traced at the end is for whoever ended the run
+		if stop != nil { // nothing was found; what the end left to do is for whoever ended the run
 			return stop
 		}
 		w.doFound(found)
@@ -57,15 +68,18 @@ func (w *Watchdog) doFound(found findings) {
 			w.carryOut(found.trip)
 		}
 	}()
-	found.endTries()
+	defer found.closed.stop(w)
 	defer w.deliver(found)
-	w.deliverTrace()
+	defer w.deliverTrace()
+	found.endTries()
+	found.closed.release()
 }
 
 // look judges the run at this moment. It notes when the next poll has to, and returns how long the timer may wait. The
 // caller holds mu.
 func (w *Watchdog) look() (f findings, wait time.Duration) {
 	if w.phase != running || w.endWithParent() {
+		f.closed = w.closeHolds()
 		return f, verdict.Never
 	}
 	for {
@@ -118,6 +132,19 @@ func (w *Watchdog) change(change func()) {
 	w.mu.Lock()
 	change()
 	found := w.lookAndArm()
+	w.mu.Unlock()
+	w.settle(found)
+}
+
+// changeNow makes a change unless the run has ended. It is change for what must not wait for a stop that is being
+// recorded; the change counts if that is taken back.
+func (w *Watchdog) changeNow(change func()) {
+	w.mu.Lock()
+	found, _ := w.look()
+	if w.phase != ended {
+		change()
+	}
+	found = found.and(w.lookAndArm())
 	w.mu.Unlock()
 	w.settle(found)
 }

@@ -60,7 +60,7 @@ func runRace(t *testing.T, seed uint64, causes ...func(*race)) {
 		Store: r.store, Budget: watchdog.Budget{WallClock: time.Minute}, Logger: quiet,
 	})
 	require.NoError(t, err)
-	r.hold, err = r.wd.Hold(context.Background(), "tool", time.Minute)
+	r.hold, err = r.wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: time.Minute})
 	require.NoError(t, err)
 	var all sync.WaitGroup
 	for _, cause := range causes {

@@ -193,7 +193,7 @@ func TestSafety(t *testing.T) {
 	t.Run("nothing resets, suspends or extends it", func(t *testing.T) {
 		cfg := watchdog.Config{Budget: watchdog.Budget{Safety: time.Hour}}
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
-			_, err := wd.Hold(context.Background(), "tool", watchdog.NoLimit)
+			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: watchdog.NoLimit})
 			require.NoError(t, err)
 			require.NoError(t, wd.Extend(10*time.Hour))
 			after(time.Hour)

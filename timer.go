@@ -47,6 +47,9 @@ func (w *Watchdog) timerLook() *trip {
 		go trace.deliver(w)
 	}
 	found.endTries()
+	if len(found.closed) > 0 {
+		go found.closed.letGo(w)
+	}
 	w.deliver(found)
 	return found.trip
 }

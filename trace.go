@@ -33,9 +33,11 @@ type Signal struct {
 	Run string `json:"run,omitempty"`
 	// At is when it came: what had elapsed of the window.
 	At time.Duration `json:"at"`
-	// Key is that of a hold, Length its cap, or that of an extension; a cap of [NoLimit] is none. Of an attach, Length is
-	// how much the window was extended before, and Warned how many warnings it had.
+	// Key is that of a hold, Length its cap, or that of an extension; a cap of [NoLimit] is none. Serial tells the holds
+	// of layers, which may be open under one key, apart; it is 0 for a hold of the run itself. Of an attach, Length is how
+	// much the window was extended before, and Warned how many warnings it had.
 	Key    string        `json:"key,omitempty"`
+	Serial int           `json:"serial,omitempty"`
 	Length time.Duration `json:"length,omitempty"`
 	Warned int           `json:"warned,omitempty"`
 	// Wrapped tells of an attach that the host was asked to wrap up before.
@@ -60,10 +62,10 @@ func newTrace(tell func(Signal)) *trace {
 	return &trace{tell: tell}
 }
 
-func (t *trace) add(s Signal) {
+func (t *trace) add(all ...Signal) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.queue = append(t.queue, s)
+	t.queue = append(t.queue, all...)
 }
 
 // waiting reports whether there is something to deliver, of a trace that may be nil.
@@ -113,12 +115,22 @@ func (t *trace) delivered() {
 	t.delivering = false
 }
 
-// signalTaken applies a signal to the decision, and traces it. The caller holds mu.
+// signalTaken applies a signal to the decision, and traces it; what comes while a stop is recorded is traced if that is
+// taken back. The caller holds mu.
 func (w *Watchdog) signalTaken(s Signal) {
 	s.At = w.clock.elapsed()
 	w.signs()
-	w.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Length: s.Length, Warned: s.Warned, Wrapped: s.Wrapped})
-	w.traceAt(s)
+	w.seen.Take(verdict.Signal{
+		Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
+		Wrapped: s.Wrapped,
+	})
+	switch {
+	case w.trace == nil:
+	case w.trip != nil:
+		w.trip.meanwhile = append(w.trip.meanwhile, s)
+	default:
+		w.traceAt(s)
+	}
 }
 
 // tracing traces what is no signal of the run's own. The caller holds mu.
@@ -138,9 +150,11 @@ func (w *Watchdog) traceEnd() {
 	w.tracing(Signal{Kind: SignalEnd})
 }
 
-func (w *Watchdog) traceAt(s Signal) {
+func (w *Watchdog) traceAt(all ...Signal) {
 	if w.trace != nil {
-		s.Run = w.id
-		w.trace.add(s)
+		for i := range all {
+			all[i].Run = w.id
+		}
+		w.trace.add(all...)
 	}
 }

@@ -262,7 +262,7 @@ func endOf(t *testing.T, budget watchdog.Budget, held bool, after time.Duration)
 	require.NoError(t, err)
 	defer wd.Close()
 	if held {
-		_, err := wd.Hold(t.Context(), "tool", 0)
+		_, err := wd.Hold(t.Context(), "tool", watchdog.HoldLimit{})
 		require.NoError(t, err)
 	}
 	machine.Add(after + time.Nanosecond)

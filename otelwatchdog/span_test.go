@@ -268,7 +268,7 @@ func TestNoContent(t *testing.T) {
 		cfg.Budget.Ladders.Hold = []watchdog.DirectiveKind{watchdog.DirectiveUnstuck}
 		wd := f.attachIn(ctx, "s-1", cfg)
 		wd.Note(canary + " is what the tool was called with")
-		_, err := wd.Hold(wd.Context(), canary+" hold", minute)
+		_, err := wd.Hold(wd.Context(), canary+" hold", watchdog.HoldLimit{Cap: minute})
 		require.NoError(t, err)
 		var calls bound.Calls
 		f.instrument.Calls(&calls)

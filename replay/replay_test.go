@@ -55,7 +55,7 @@ func liveRandomly(t *testing.T, rng *rand.Rand, wd *watchdog.Watchdog) {
 		case 3:
 			wd.ProgressDigest(fmt.Sprint(rng.IntN(6)))
 		case 4:
-			if h, err := wd.Hold(context.Background(), fmt.Sprint(i), 0); err == nil {
+			if h, err := wd.Hold(context.Background(), fmt.Sprint(i), watchdog.HoldLimit{}); err == nil {
 				holds = append(holds, h)
 			}
 		case 5:
@@ -146,7 +146,7 @@ func TestLayers(t *testing.T) {
 		step, err := wd.Layer("build", watchdog.Budget{})
 		require.NoError(t, err)
 		for _, run := range []*watchdog.Watchdog{wd, step} {
-			h, err := run.Hold(context.Background(), "tool", 0)
+			h, err := run.Hold(context.Background(), "tool", watchdog.HoldLimit{})
 			require.NoError(t, err)
 			defer h.Close()
 		}
@@ -160,4 +160,50 @@ func TestLayers(t *testing.T) {
 	require.NoError(t, err, "the trace is the run's; what its layers signal is in it, once")
 	require.Len(t, decisions, 2, "a warning and the cancel")
 	require.Equal(t, watchdog.WallClockExceeded, decisions[1].Reason)
+}
+
+func TestLayersOfOneName(t *testing.T) {
+	var trace []watchdog.Signal
+	cfg := watchdog.Config{
+		Budget:   watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 10 * minute},
+		OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
+	}
+	inBubble(t, cfg, func(wd *watchdog.Watchdog) {
+		var holds [2]*watchdog.Hold
+		for i := range holds {
+			step, err := wd.Layer("build", watchdog.Budget{})
+			require.NoError(t, err)
+			defer step.Close()
+			holds[i], err = step.Hold(context.Background(), "tool", watchdog.HoldLimit{})
+			require.NoError(t, err)
+		}
+		require.True(t, holds[0].Close())
+		after(time.Hour)
+		require.True(t, holds[1].Close())
+		after(10*minute + 1)
+		require.ErrorIs(t, wd.Stop(), watchdog.IdleExceeded)
+	})
+	decisions, err := replay.Run(cfg.Budget, trace, false)
+	require.NoError(t, err, "each release is that of its own hold")
+	require.Len(t, decisions, 1)
+	require.Equal(t, time.Hour+10*minute+1, decisions[0].At)
+}
+
+func TestLateRelease(t *testing.T) {
+	var trace []watchdog.Signal
+	cfg := watchdog.Config{
+		Budget: watchdog.Budget{WallClock: time.Hour, WarnAt: []float64{}}, PollOnly: true,
+		OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
+	}
+	inBubble(t, cfg, func(wd *watchdog.Watchdog) {
+		h, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: minute})
+		require.NoError(t, err)
+		after(2 * minute)
+		h.Close()
+		require.ErrorIs(t, wd.Stop(), watchdog.HoldExceeded)
+	})
+	decisions, err := replay.Run(cfg.Budget, trace, false)
+	require.NoError(t, err, "a trace ends with its decision; the release came too late")
+	require.Len(t, decisions, 1)
+	require.Equal(t, "tool", decisions[0].Hold)
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // check returns the first flaw of a trace, with the position of its signal: what no run can have recorded.
@@ -29,7 +30,7 @@ type checker struct {
 	run   string
 	last  time.Duration
 	ended bool
-	held  map[string]bool
+	held  map[verdict.HoldID]bool
 }
 
 // ofLayer reports whether the signal is that of a layer of the run.
@@ -59,14 +60,14 @@ func (c *checker) flaw(s watchdog.Signal) string {
 func (c *checker) flawOfKind(s watchdog.Signal) string {
 	switch s.Kind {
 	case watchdog.SignalAttach:
-		c.held = map[string]bool{}
+		c.held = map[verdict.HoldID]bool{}
 	case watchdog.SignalHold:
 		return c.open(s)
 	case watchdog.SignalRelease:
-		if !c.held[s.Key] {
+		if !c.held[holdOf(s)] {
 			return fmt.Sprintf("releases %q, which is not held", s.Key)
 		}
-		delete(c.held, s.Key)
+		delete(c.held, holdOf(s))
 	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd:
 	default:
 		return "is of no kind that this version knows"
@@ -79,11 +80,13 @@ func (c *checker) open(s watchdog.Signal) string {
 	switch {
 	case s.Length == 0:
 		return "has no cap; that of a hold without one is NoLimit"
-	case c.held[s.Key]:
+	case c.held[holdOf(s)]:
 		return fmt.Sprintf("opens %q, which is held", s.Key)
 	case c.held == nil:
-		c.held = map[string]bool{}
+		c.held = map[verdict.HoldID]bool{}
 	}
-	c.held[s.Key] = true
+	c.held[holdOf(s)] = true
 	return ""
 }
+
+func holdOf(s watchdog.Signal) verdict.HoldID { return verdict.HoldID{Key: s.Key, Serial: s.Serial} }

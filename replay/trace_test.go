@@ -42,6 +42,10 @@ func TestBadTrace(t *testing.T) {
 			"a key that is not held",
 			[]watchdog.Signal{attach, {Kind: watchdog.SignalRelease, Key: "tool"}}, `releases "tool"`,
 		},
+		{
+			"a serial that is not held",
+			[]watchdog.Signal{attach, hold, {Kind: watchdog.SignalRelease, At: minute, Key: "tool", Serial: 1}}, `releases "tool"`,
+		},
 		{"a hold that an earlier attach had", []watchdog.Signal{
 			attach, hold, {Kind: watchdog.SignalAttach, At: minute}, {Kind: watchdog.SignalRelease, At: minute, Key: "tool"},
 		}, "signal 3"},

@@ -55,7 +55,7 @@ func TestFreshRows(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()
 			wd := f.attach("s-1")
-			hold, err := wd.Hold(context.Background(), "build", watchdog.NoLimit)
+			hold, err := wd.Hold(context.Background(), "build", watchdog.HoldLimit{Cap: watchdog.NoLimit})
 			require.NoError(t, err)
 			f.advance(time.Hour)
 			require.LessOrEqual(t, time.Since(f.row("s-1").LastEventAt), time.Minute+time.Second)

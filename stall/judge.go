@@ -12,6 +12,8 @@ import (
 // slowReader labels the hold that is open while a reader does not take the command's output.
 const slowReader = "output not taken"
 
+var slowReaderHold = verdict.HoldID{Key: slowReader}
+
 // A judge decides whether a command is stuck. It has no clock: all times are since the start of the command. The rules
 // are in package verdict; a judge only collects what they need.
 type judge struct {
@@ -62,11 +64,11 @@ func (j *judge) silence(now, last time.Duration, blocked bool) (*finding, time.D
 	if last > signs.Activity {
 		signs.Signal(false, last)
 	}
-	switch held := signs.Held(slowReader); {
+	switch held := signs.Held(slowReaderHold); {
 	case blocked && !held:
-		signs.Open(slowReader, verdict.Never, now)
+		signs.Open(slowReaderHold, verdict.Never, now)
 	case !blocked && held:
-		signs.Close(slowReader, now)
+		signs.Close(slowReaderHold, now)
 	}
 	v := verdict.Judge(j.limits, j.seen, now)
 	if v.Action != verdict.Cancel {

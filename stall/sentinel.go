@@ -166,7 +166,7 @@ func (s *sentinel) holdRun(blocked bool) {
 		return
 	}
 	if s.hold == nil && s.inside {
-		s.hold, _ = s.run.Hold(context.Background(), slowReader, watchdog.NoLimit) // fails if the run has ended
+		s.hold, _ = s.run.Hold(context.Background(), slowReader, watchdog.HoldLimit{Cap: watchdog.NoLimit}) // fails if the run has ended
 	}
 }
 

@@ -17,13 +17,13 @@ const instant = 100 * time.Millisecond
 // call runs a tool under a hold with the budget's cap: the tool may be silent until then.
 func (t toolbox) call(ctx context.Context, name string, say say) error {
 	say("tool: %s", name)
-	return expectSilence(ctx, "tool: "+name, 0, t.tool)
+	return expectSilence(ctx, "tool: "+name, watchdog.HoldLimit{}, t.tool)
 }
 
 // approve waits for a person under a hold without a cap: only the wall clock ends it.
 func (t toolbox) approve(ctx context.Context, what string, say say) error {
 	say("a person is asked: %s?", what)
-	err := expectSilence(ctx, "approval", watchdog.NoLimit, t.person)
+	err := expectSilence(ctx, "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit}, t.person)
 	if err == nil {
 		say("approved")
 	}
@@ -31,7 +31,7 @@ func (t toolbox) approve(ctx context.Context, what string, say say) error {
 }
 
 // expectSilence waits under a hold and reports progress at its end.
-func expectSilence(ctx context.Context, key string, limit, length time.Duration) error {
+func expectSilence(ctx context.Context, key string, limit watchdog.HoldLimit, length time.Duration) error {
 	wd := watchdog.FromContext(ctx)
 	wd.Note(key)
 	err := wd.During(ctx, key, limit, func(ctx context.Context) error { return wait(ctx, max(length, instant)) })

@@ -25,7 +25,7 @@ type naiveRun struct {
 }
 
 type naiveHold struct {
-	key               string
+	id                verdict.HoldID
 	limit, age, trips int
 }
 
@@ -147,16 +147,16 @@ func step(rng *rand.Rand, slow *naiveRun, fast *fastRun, now int) string {
 		signs.Signal(true, at)
 		return "progress"
 	case 3:
-		h := &naiveHold{key: fmt.Sprint(now), limit: 1 + rng.IntN(30)}
+		h := &naiveHold{id: verdict.HoldID{Key: fmt.Sprint(rng.IntN(2)), Serial: now}, limit: 1 + rng.IntN(30)}
 		slow.holds = append(slow.holds, h)
-		signs.Open(h.key, time.Duration(h.limit), at)
+		signs.Open(h.id, time.Duration(h.limit), at)
 		return "hold"
 	}
 	if len(slow.holds) == 0 {
 		return "nothing"
 	}
 	i := rng.IntN(len(slow.holds))
-	signs.Close(slow.holds[i].key, at)
+	signs.Close(slow.holds[i].id, at)
 	slow.holds = append(slow.holds[:i], slow.holds[i+1:]...)
 	slow.silent, slow.stuck = 0, 0
 	return "release"

@@ -26,7 +26,7 @@ const (
 // Silence returns how long a run has given no sign of life at the instant now. If there was none, it counts from the
 // attach. It is 0 while a hold is open.
 func Silence(seen Snapshot, now time.Duration) time.Duration {
-	if len(seen.Signs.Holds) > 0 {
+	if seen.Signs.Holds.Len() > 0 {
 		return 0
 	}
 	return max(now-max(seen.Attached, seen.Signs.Activity, seen.Signs.Released), 0)

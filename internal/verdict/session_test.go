@@ -27,7 +27,7 @@ func TestSilence(t *testing.T) {
 		},
 		{
 			"silence is expected while a hold is open", 0,
-			verdict.Signs{Activity: hour, Holds: []verdict.OpenHold{{Opened: 2 * hour}}}, 9 * hour, 0,
+			held(verdict.Signs{Activity: hour}, 2*hour), 9 * hour, 0,
 		},
 		{"silence restarts when the last hold closes", 0, verdict.Signs{Activity: hour, Released: 4 * hour}, 5 * hour, hour},
 		{"activity after a hold counts", 0, verdict.Signs{Activity: 5 * hour, Released: 4 * hour}, 7 * hour, 2 * hour},
@@ -157,4 +157,10 @@ func TestStalled(t *testing.T) {
 			require.Equal(t, c.want, verdict.Stalled(c.limits, c.age, c.silence))
 		})
 	}
+}
+
+// held returns the signs with a hold open since then.
+func held(signs verdict.Signs, since time.Duration) verdict.Signs {
+	signs.Open(verdict.HoldID{Key: "tool"}, verdict.Never, since)
+	return signs
 }

@@ -19,14 +19,16 @@ const (
 	SignalRung     SignalKind = "rung"
 )
 
-// A Signal is one thing that the decision heeds, at an instant of the window. Length is the cap of a hold, the length
-// of an extension or, of an attach, how much the window was extended before; Warned how many warnings it had, and
-// Wrapped whether the host was asked to wrap up. A pause counts from From on for at most Length, and until From of the
-// unpause with its key. Rung is where the limit Key stands on its ladder at an attach.
+// A Signal is one thing that the decision heeds, at an instant of the window. Key and Serial are the ID of a hold.
+// Length is the cap of a hold, the length of an extension or, of an attach, how much the window was extended before;
+// Warned how many warnings it had, and Wrapped whether the host was asked to wrap up. A pause counts from From on for at
+// most Length, and until From of the unpause with its key. Rung is where a hold, or the limit Key, stands on its ladder
+// at an attach.
 type Signal struct {
 	Kind    SignalKind
 	At      time.Duration
 	Key     string
+	Serial  int
 	Length  time.Duration
 	Warned  int
 	Wrapped bool
@@ -42,9 +44,9 @@ func (s *Snapshot) Take(signal Signal) {
 	case SignalActivity, SignalProgress:
 		s.Signs.Signal(signal.Kind == SignalProgress, signal.At)
 	case SignalHold:
-		s.Signs.Open(signal.Key, signal.Length, signal.At)
+		s.Signs.Open(signal.hold(), signal.Length, signal.At)
 	case SignalRelease:
-		s.Signs.Close(signal.Key, signal.At)
+		s.Signs.Close(signal.hold(), signal.At)
 	case SignalExtend:
 		s.Extended, s.Warned, s.Wrapped = Sum(s.Extended, signal.Length), 0, false
 	case SignalPause:
@@ -55,3 +57,5 @@ func (s *Snapshot) Take(signal Signal) {
 		s.Signs.restore(Limit(signal.Key), Rung{signal.Rung, signal.At})
 	}
 }
+
+func (s Signal) hold() HoldID { return HoldID{s.Key, s.Serial} }

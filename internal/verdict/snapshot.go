@@ -1,9 +1,6 @@
 package verdict
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // A Snapshot is what is known about a run at one moment. Instants that have not come are 0.
 type Snapshot struct {
@@ -26,23 +23,17 @@ type Signs struct {
 	// Signalled says whether there was a signal since the attach. FirstSignal is when the first one was.
 	Signalled   bool
 	FirstSignal time.Duration
+	// Progressed says whether there was progress.
+	Progressed bool
 	// Activity and Progress are when the last of each was. Progress is activity too.
 	Activity, Progress time.Duration
-	// Holds are the open holds. Released is when the last open hold was closed.
-	Holds    []OpenHold
+	// Holds are the open holds, nil for none. Released is when the last open hold was closed.
+	Holds    *Holds
 	Released time.Duration
 	// Pauses are the stretches that the wall clock does not count.
 	Pauses Pauses
 	// OnIdle and OnNoProgress are the positions of the two limits on their ladders.
 	OnIdle, OnNoProgress Rung
-}
-
-// An OpenHold is a stretch in which silence is expected.
-type OpenHold struct {
-	Key    string
-	Opened time.Duration
-	Cap    time.Duration
-	Rung   Rung
 }
 
 // A Rung is the position of a limit on its ladder: how many trips it had since the last progress, and when the last one
@@ -73,7 +64,7 @@ func (s *Snapshot) Apply(v Verdict, now time.Duration) {
 	case v.Limit == Safety:
 		s.SafetySpent = true
 	default:
-		s.Signs.setRung(v.Limit, v.Hold, Rung{v.Rung, now})
+		s.Signs.setRung(v.Limit, HoldID{v.Hold, v.HoldSerial}, Rung{v.Rung, now})
 	}
 }
 
@@ -84,49 +75,51 @@ func (s *Signs) Signal(progress bool, now time.Duration) {
 	}
 	s.Activity = max(s.Activity, now)
 	if progress {
-		s.Progress = max(s.Progress, now)
+		s.Progressed, s.Progress = true, max(s.Progress, now)
 	}
 }
 
 // Open records a hold.
-func (s *Signs) Open(key string, limit, now time.Duration) {
-	s.Holds = append(s.Holds, OpenHold{Key: key, Opened: now, Cap: limit})
+func (s *Signs) Open(id HoldID, limit, now time.Duration) {
+	if s.Holds == nil {
+		s.Holds = &Holds{byID: map[HoldID]*OpenHold{}}
+	}
+	s.Holds.add(id, limit, now)
 }
 
 // Held reports whether the hold is open.
-func (s *Signs) Held(key string) bool { return s.index(key) >= 0 }
+func (s *Signs) Held(id HoldID) bool { return s.Holds.Find(id) != nil }
 
 // Close removes a hold, and reports whether it was open.
-func (s *Signs) Close(key string, now time.Duration) bool {
-	i := s.index(key)
-	if i < 0 {
+func (s *Signs) Close(id HoldID, now time.Duration) bool {
+	open := s.Holds.Find(id)
+	if open == nil {
 		return false
 	}
-	s.Holds = slices.Delete(s.Holds, i, i+1)
-	if len(s.Holds) == 0 {
-		s.Released = now
+	s.Holds.remove(open)
+	if s.Holds.Len() == 0 {
+		s.CloseAll(now)
 	}
 	return true
 }
 
-func (s *Signs) index(key string) int {
-	return slices.IndexFunc(s.Holds, func(h OpenHold) bool { return h.Key == key })
-}
+// CloseAll removes every hold.
+func (s *Signs) CloseAll(now time.Duration) { s.Holds, s.Released = nil, now }
 
-func (s *Signs) setRung(limit Limit, hold string, r Rung) {
+func (s *Signs) setRung(limit Limit, hold HoldID, r Rung) {
 	switch limit {
 	case Idle:
 		s.OnIdle = r
 	case NoProgress:
 		s.OnNoProgress = r
 	default:
-		s.Holds[s.index(hold)].Rung = r
+		s.Holds.setRung(hold, r)
 	}
 }
 
 // attempts returns the trips on a ladder since the last progress. Progress moves every ladder back to its first rung.
 func (s *Signs) attempts(r Rung) int {
-	if s.Progress >= r.At {
+	if s.Progressed && s.Progress >= r.At {
 		return 0
 	}
 	return r.Attempts

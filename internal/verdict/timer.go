@@ -8,7 +8,7 @@ type timer struct {
 	limit         Limit
 	from, allowed time.Duration
 	attempts      int
-	hold          string
+	hold          HoldID
 	pauses        *Pauses // while which it stands still
 }
 
@@ -19,7 +19,8 @@ func (s timer) expiresAt() time.Duration { return s.pauses.instant(Sum(s.from, S
 func (s timer) verdict(limits Limits, now time.Duration) Verdict {
 	v := Verdict{
 		Action: Direct, Limit: s.limit, Used: now - s.from - s.pauses.Before(now), Allowed: s.allowed,
-		Directive: limits.Ladders.directive(s.limit, s.attempts), Rung: s.attempts + 1, Hold: s.hold, Next: now,
+		Directive: limits.Ladders.directive(s.limit, s.attempts), Rung: s.attempts + 1,
+		Hold: s.hold.Key, HoldSerial: s.hold.Serial, Next: now,
 	}
 	if v.Directive == DirectCancel {
 		v.Action, v.Next = Cancel, Never
@@ -39,13 +40,12 @@ func earliest(limits Limits, seen Snapshot) timer {
 	if seen.Signs == nil {
 		return first
 	}
-	for _, h := range seen.Signs.Holds {
-		sooner(hold(h, seen.Signs))
+	if seen.Signs.Holds.Len() > 0 { // an open hold stops the others
+		sooner(hold(seen.Signs))
+		return first
 	}
-	if len(seen.Signs.Holds) == 0 { // an open hold stops both
-		sooner(noProgress(limits, seen))
-		sooner(idle(limits, seen))
-	}
+	sooner(noProgress(limits, seen))
+	sooner(idle(limits, seen))
 	return first
 }
 
@@ -64,10 +64,17 @@ func safety(limits Limits, seen Snapshot) timer {
 	return timer{limit: Safety, from: seen.Attached, allowed: limits.Safety}
 }
 
-func hold(h OpenHold, signs *Signs) timer {
-	return timer{
-		limit: Hold, from: max(h.Opened, h.Rung.At), allowed: h.Cap, attempts: signs.attempts(h.Rung), hold: h.Key,
-	}
+// hold returns the timer of the hold that expires first.
+func hold(signs *Signs) timer {
+	h := signs.Holds.first()
+	s := h.timer()
+	s.attempts = signs.attempts(h.Rung)
+	return s
+}
+
+// timer returns the hold's timer without its attempts.
+func (h *OpenHold) timer() timer {
+	return timer{limit: Hold, from: max(h.Opened, h.Rung.At), allowed: h.Cap, hold: h.HoldID}
 }
 
 func noProgress(limits Limits, seen Snapshot) timer {

@@ -68,8 +68,9 @@ type Verdict struct {
 	// Directive is what a Direct or a Cancel asks for. Rung is the number of the trip on the limit's ladder, from 1.
 	Directive Directive
 	Rung      int
-	// Hold is the key of the hold whose cap was exceeded.
-	Hold string
+	// Hold is the key of the hold whose cap was exceeded, HoldSerial its serial.
+	Hold       string
+	HoldSerial int
 	// Next is the first instant at which the answer can change by itself. It is [Never] after a Cancel, and if no limit
 	// is on.
 	Next time.Duration
