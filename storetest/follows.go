@@ -44,7 +44,7 @@ var followRules = []rule{
 			return following(ctx, store, "", func(told <-chan watchdog.Event) error {
 				invalid := able.Transact(ctx, deciding(numbered("undone", 1)), deciding(numbered("", 2)))
 				if invalid == nil {
-					return errors.New("Transact of an invalid event returned nil")
+					return errors.New("a transaction with an invalid event returned nil")
 				}
 				return errors.Join(
 					able.Transact(ctx, deciding(numbered("a", 1)), deciding(numbered("a", 2), numbered("b", 3))),
@@ -125,8 +125,12 @@ func followingWith(
 	ctx context.Context, store watchdog.FeedStore, aggregateID string, tell func(watchdog.Event), check func() error,
 ) error {
 	followCtx, cancel := context.WithCancel(ctx)
-	ended, ready := make(chan error, 1), make(chan struct{})
-	go func() { ended <- store.Follow(followCtx, aggregateID, func() { close(ready) }, tell) }()
+	ended, ready := make(chan struct{}), make(chan struct{})
+	var ending error // another rule looks at it
+	go func() {
+		defer close(ended)
+		ending = store.Follow(followCtx, aggregateID, func() { close(ready) }, tell)
+	}()
 	defer func() {
 		cancel()
 		<-ended
@@ -134,9 +138,8 @@ func followingWith(
 	select {
 	case <-ready:
 		return check()
-	case err := <-ended:
-		ended <- err
-		return errors.Join(errors.New("following ended before it was ready"), err)
+	case <-ended:
+		return errors.Join(errors.New("following ended before it was ready"), ending)
 	case <-ctx.Done():
 		return errors.New("following never became ready")
 	}
@@ -193,7 +196,7 @@ func followBriefly(ctx context.Context, store watchdog.FeedStore, aggregateID, l
 		return err
 	}
 	if err := <-ended; !errors.Is(err, context.Canceled) {
-		return errors.Join(errors.New("Follow did not return its context's error"), err)
+		return errors.Join(errors.New("following did not return its context's error"), err)
 	}
 	return nil
 }

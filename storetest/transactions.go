@@ -28,7 +28,7 @@ var transactionRules = []rule{
 				return fmt.Errorf("transact: %w", err)
 			}
 			if !slices.Equal(saw, []string{"a", "b"}) {
-				return fmt.Errorf("Decide got events %q, want a and b", saw)
+				return fmt.Errorf("the exchange decided with events %q, want a and b", saw)
 			}
 			return holds(ctx, store, "old", "a", "b", "c", "d")
 		}),
@@ -53,7 +53,7 @@ var transactionRules = []rule{
 			}
 			err := store.Transact(ctx, deciding(numbered("first", 1)), deciding(numbered("second", 2), numbered("", 3)))
 			if !errors.Is(err, watchdog.ErrInvalid) {
-				return errors.Join(errors.New("Transact did not return ErrInvalid"), err)
+				return errors.Join(errors.New("the transaction did not return ErrInvalid"), err)
 			}
 			return errors.Join(
 				holds(ctx, store, "before"),
@@ -157,11 +157,11 @@ func countingExchange() *watchdog.Exchange {
 
 func keptAre(x *watchdog.Exchange, want ...watchdog.Event) error {
 	if len(x.Kept) != len(want) {
-		return fmt.Errorf("Kept has events %s, want %s", list(x.Kept), list(want))
+		return fmt.Errorf("got the events %s in Kept, want %s", list(x.Kept), list(want))
 	}
 	for i := range want {
 		if err := differs(x.Kept[i], want[i]); err != nil {
-			return fmt.Errorf("Kept[%d]: %w", i, err)
+			return fmt.Errorf("event %d of Kept: %w", i, err)
 		}
 	}
 	return nil
