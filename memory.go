@@ -9,13 +9,14 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// A Memory is an [EventStore] that keeps its events in memory: for tests, and for hosts that do not need to know after
-// a restart why a run ended. The zero value is ready; it must not be copied after its first use. Safe for concurrent
-// use.
+// A Memory is an [EventStore], a [TransactionalStore] and a [FeedStore] that keeps its events in memory: for tests, and
+// for hosts that do not need to know after a restart why a run ended. The zero value is ready; it must not be copied
+// after its first use. Safe for concurrent use.
 type Memory struct {
-	mu     sync.Mutex
-	ids    map[string]struct{}
-	events map[aggregate][]Event
+	mu        sync.Mutex
+	ids       map[string]Event
+	events    map[aggregate][]Event
+	followers map[*follower]struct{}
 }
 
 type aggregate struct{ kind, id string }
@@ -25,33 +26,45 @@ func (m *Memory) Append(ctx context.Context, events ...Event) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if err := validateAll(events); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.notify(m.keep(events))
+	return nil
+}
+
+func validateAll(events []Event) error {
 	for _, e := range events {
 		if err := e.Validate(); err != nil {
 			return err
 		}
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, e := range events {
-		m.keep(e)
-	}
 	return nil
 }
 
-func (m *Memory) keep(e Event) {
-	if _, stored := m.ids[e.ID]; stored {
-		return
-	}
+// keep stores the events whose IDs are free and returns them. The caller holds the mutex.
+func (m *Memory) keep(events []Event) (stored []Event) {
 	if m.ids == nil {
-		m.ids, m.events = map[string]struct{}{}, map[aggregate][]Event{}
+		m.ids, m.events = map[string]Event{}, map[aggregate][]Event{}
 	}
-	e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
-	m.ids[e.ID] = struct{}{}
-	of := aggregate{e.AggregateType, e.AggregateID}
-	list := m.events[of]
-	at, _ := slices.BinarySearchFunc(list, e, Event.Compare)
-	m.events[of] = slices.Insert(list, at, e)
+	for _, e := range events {
+		if _, taken := m.ids[e.ID]; taken {
+			continue
+		}
+		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
+		m.ids[e.ID] = e
+		of := aggregateOf(e)
+		list := m.events[of]
+		at, _ := slices.BinarySearchFunc(list, e, Event.Compare)
+		m.events[of] = slices.Insert(list, at, e)
+		stored = append(stored, e)
+	}
+	return stored
 }
+
+func aggregateOf(e Event) aggregate { return aggregate{e.AggregateType, e.AggregateID} }
 
 // Read implements [EventStore].
 func (m *Memory) Read(ctx context.Context, aggregateType, aggregateID string) ([]Event, error) {
@@ -60,9 +73,19 @@ func (m *Memory) Read(ctx context.Context, aggregateType, aggregateID string) ([
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	events := slices.Clone(m.events[aggregate{aggregateType, aggregateID}])
+	return cloneEvents(m.events[aggregate{aggregateType, aggregateID}]), nil
+}
+
+// cloneEvents copies the payloads, too, so that the copy is the caller's.
+func cloneEvents(events []Event) []Event {
+	events = slices.Clone(events)
 	for i := range events {
 		events[i].Payload = bytes.Clone(events[i].Payload)
 	}
-	return events, nil
+	return events
 }
+
+var (
+	_ TransactionalStore = (*Memory)(nil)
+	_ FeedStore          = (*Memory)(nil)
+)

@@ -18,7 +18,7 @@ import (
 const canaryPanic = "canary-51c0"
 
 // A panickingStore panics when something is appended.
-type panickingStore struct{ *watchdog.Memory }
+type panickingStore struct{ watchdog.EventStore }
 
 func (panickingStore) Append(context.Context, ...watchdog.Event) error {
 	panic(errors.New(canaryPanic))

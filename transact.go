@@ -10,7 +10,7 @@ type Selection struct {
 	AggregateType, AggregateID string
 	// IDs selects the events of the aggregate with these IDs.
 	IDs []string
-	// Since selects besides every event from that time on. Zero selects none.
+	// Since selects besides every event from that time on, which is truncated to the microsecond. Zero selects none.
 	Since time.Time
 	// LatestOf selects besides, of the events before Since, the last one in the order of [EventStore.Read] whose type is
 	// one of these. It has no effect without Since.
@@ -33,7 +33,8 @@ type Exchange struct {
 // store a run is read whole.
 //
 // A store that wraps another one has a method Unwrap() EventStore if what it does may be passed by: the methods of
-// TransactionalStore and [FeedStore] are then found in the store inside. A wrapper that changes events has none.
+// TransactionalStore and [FeedStore] are then found in the store inside. A wrapper that changes events has none. One
+// that embeds a store of this module has these methods from it, and must override them together with Append and Read.
 type TransactionalStore interface {
 	EventStore
 	// Select returns the events that the selection selects, each once, as Read returns them.

@@ -72,6 +72,13 @@ func (d *database) Read(ctx context.Context, aggregateType, aggregateID string) 
 	return d.Memory.Read(ctx, aggregateType, aggregateID)
 }
 
+func (d *database) Select(ctx context.Context, s watchdog.Selection) ([]watchdog.Event, error) {
+	if err := d.called(ctx, "Read"); err != nil {
+		return nil, err
+	}
+	return d.Memory.Select(ctx, s)
+}
+
 func (d *database) Attach(ctx context.Context, s session.Session) (before, after session.Session, err error) {
 	if err := d.called(ctx, "Attach"); err != nil {
 		return before, after, err

@@ -10,9 +10,9 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// A Memory is a [Store] and a [Listener] that keeps its sessions and events in memory: for tests, and as the plain form
-// of what the other stores do. A call may look at every row. The zero value is ready for use. A Memory must not be
-// copied after its first use. It is safe for concurrent use.
+// A Memory is a [Store], a [Listener], a [watchdog.TransactionalStore] and a [watchdog.FeedStore] that keeps its
+// sessions and events in memory: for tests, and as the plain form of what the other stores do. A call may look at every
+// row. The zero value is ready for use. A Memory must not be copied after its first use. It is safe for concurrent use.
 type Memory struct {
 	// Clock is the clock of the database; nil means [time.Now]. Set it before the first call.
 	Clock func() time.Time
@@ -50,13 +50,18 @@ func (m *Memory) append(ctx context.Context, events []watchdog.Event) error {
 	if err := m.events.Append(ctx, events...); err != nil {
 		return err
 	}
+	m.addAggregates(events)
+	return nil
+}
+
+// addAggregates notes where events are, for History.
+func (m *Memory) addAggregates(events []watchdog.Event) {
 	if m.aggregates == nil {
 		m.aggregates = map[aggregate]bool{}
 	}
 	for _, e := range events {
 		m.aggregates[aggregate{e.AggregateType, e.AggregateID}] = true
 	}
-	return nil
 }
 
 // Read implements [watchdog.EventStore].

@@ -64,6 +64,20 @@ func TestMemoryClock(t *testing.T) {
 	})
 }
 
+// A cancel that a transaction stored counts as one that was appended.
+func TestMemoryTransactHistory(t *testing.T) {
+	m, at := new(session.Memory), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	require.NoError(t, m.Transact(t.Context(), &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event {
+		return []watchdog.Event{{
+			ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+			Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: at,
+		}}
+	}}))
+	counts, err := m.History(t.Context(), session.HistoryQuery{From: at, To: at.Add(time.Second), By: session.ByDay})
+	require.NoError(t, err)
+	assert.Equal(t, []session.CancelCount{{Key: "2026-03-04", Count: 1}}, counts)
+}
+
 func TestMemoryInvalid(t *testing.T) {
 	m := new(session.Memory)
 	_, err := m.Stalled(t.Context(), session.Query{})

@@ -16,7 +16,8 @@ type broken struct {
 
 func brokenStores() []broken {
 	return slices.Concat(brokenFields, brokenRefusals, brokenBatches, brokenIdentity, brokenOrder, brokenTimes,
-		brokenAggregates, brokenPayloads, brokenContexts, brokenOwnership, brokenConcurrency)
+		brokenAggregates, brokenPayloads, brokenContexts, brokenOwnership, brokenConcurrency,
+		brokenSelections, brokenTransactions, brokenLayers, brokenFollows)
 }
 
 // altered is a Memory with another Append or another Read.

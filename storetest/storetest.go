@@ -11,20 +11,25 @@ import (
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-// Run checks every rule of [watchdog.EventStore], each in a subtest. It calls open once per rule. open must return an
-// empty store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run one after the other,
-// but some call the store from many goroutines.
+// Run checks every rule of [watchdog.EventStore], each in a subtest. It skips the rules of [watchdog.TransactionalStore]
+// and [watchdog.FeedStore] if the store does not implement them. It calls open once per rule. open must return an empty
+// store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run one after the other, but
+// some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) watchdog.EventStore) {
 	t.Helper()
 	for _, r := range rules() {
 		t.Run(r.name, func(t *testing.T) {
-			r.report(t, r.checkOn(t.Context(), open(t)))
+			err := r.checkOn(t.Context(), open(t))
+			if errors.Is(err, errOptional) {
+				t.Skip(err)
+			}
+			r.report(t, err)
 		})
 	}
 }
 
 // Test checks the rules of [Run] without a testing.T. It returns nil, or one error that joins a [*Violation] for each
-// broken rule.
+// broken rule. It leaves out the rules that Run skips.
 func Test(open func() (watchdog.EventStore, error)) error {
 	var violations []error
 	for _, r := range rules() {
@@ -32,7 +37,7 @@ func Test(open func() (watchdog.EventStore, error)) error {
 		if err != nil {
 			return fmt.Errorf("open a store: %w", err)
 		}
-		if err := r.checkOn(context.Background(), store); err != nil {
+		if err := r.checkOn(context.Background(), store); err != nil && !errors.Is(err, errOptional) {
 			violations = append(violations, r.violation(err))
 		}
 	}
@@ -69,6 +74,7 @@ func rules() []rule {
 	for _, some := range [][]rule{
 		fieldRules, refusalRules, batchRules, identityRules, orderRules, timeRules,
 		aggregateRules, payloadRules, contextRules, ownershipRules, concurrencyRules,
+		selectionRules, transactionRules, layerRules, followRules,
 	} {
 		all = append(all, some...)
 	}

@@ -91,6 +91,34 @@ func TestHangingStore(t *testing.T) {
 	}
 }
 
+// A store that implements the interface of a store only, and no optional one, breaks no rule.
+func TestPlainStore(t *testing.T) {
+	err := storetest.Test(func() (watchdog.EventStore, error) { return &altered{}, nil })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A follower that is not told is found when the time of the check is over.
+func TestMissedEvents(t *testing.T) {
+	defer storetest.SetCheckTimeout(200 * time.Millisecond)()
+	err := storetest.Test(func() (watchdog.EventStore, error) {
+		return &able{follow: func(_ *watchdog.Memory, ctx context.Context, _ string, ready func(), _ func(watchdog.Event)) error {
+			ready()
+			<-ctx.Done()
+			return ctx.Err()
+		}}, nil
+	})
+	for _, rule := range []string{
+		"a follower of all runs is told of each event that is stored from then on, once",
+		"a follower is told of what a transaction stores",
+	} {
+		if !slices.Contains(violated(t, err), rule) {
+			t.Errorf("a Follow that tells nothing does not break the rule %q:\n%v", rule, err)
+		}
+	}
+}
+
 func TestOpenAndCloseErrors(t *testing.T) {
 	flaw := errors.New("no such place")
 	if err := storetest.Test(func() (watchdog.EventStore, error) { return nil, flaw }); !errors.Is(err, flaw) {
@@ -109,7 +137,7 @@ func TestOpenAndCloseErrors(t *testing.T) {
 }
 
 type closing struct {
-	watchdog.EventStore
+	*watchdog.Memory
 	err error
 }
 

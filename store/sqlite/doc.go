@@ -28,6 +28,10 @@
 // reads rows that other programs wrote, with timestamps in any of the common forms. [ErrForeignTable] names the columns
 // that make a table unusable.
 //
+// Two more indexes hold few rows: watchdog_events_parent the events that name a parent, for [Store.Layers], and
+// watchdog_events_foreign_time those whose timestamps have another form, for [Store.Select]. A host's table gets them,
+// too. Without an index a call reads more rows, and returns the same.
+//
 // The version of the schema is in a table named watchdog_schema.
 //
 // # Sessions
@@ -49,6 +53,9 @@
 // host's connection the store raises synchronous during its own transaction. Calls that arrive while a transaction is
 // being written share the next one, so many writers pay for one sync together; if one caller's write fails, the others
 // do not. Several processes may use one file; each waits for the write lock, four seconds at most.
+//
+// [Store.Transact] reads, decides and appends in such a shared transaction. [Store.Follow] looks for new rows twice a
+// second, so that it finds those of other processes, too.
 //
 // Between calls a store runs no goroutine of its own. A store from [Open] has the one goroutine that every sql.DB has.
 //

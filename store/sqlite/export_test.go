@@ -22,4 +22,9 @@ const (
 	SelectGone  = selectGone
 	CancelRow   = cancelRow
 	EndRow      = endRow
+
+	SelectSelection = selectSelection
+	SelectStored    = selectStored
+	SelectLayers    = selectLayers
+	SelectNew       = selectNew
 )

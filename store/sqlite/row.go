@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -28,18 +29,46 @@ func encode(events []watchdog.Event) ([]row, error) {
 	return rows, nil
 }
 
-// scanEvent reads the columns of selectEvents. Its errors never contain a payload.
-func scanEvent(rows *sql.Rows) (e watchdog.Event, err error) {
-	var kind, payload, timestamp, consensus sql.NullString
-	if err := rows.Scan(&e.ID, &kind, &payload, &timestamp, &consensus); err != nil {
-		return e, fmt.Errorf("read a row: %w", err)
+// An eventRow is a row of eventColumns, in which another program may have written anything.
+type eventRow struct{ id, kind, payload, timestamp, consensus sql.NullString }
+
+// scan reads the columns before eventColumns into the values, and eventColumns.
+func (r *eventRow) scan(rows *sql.Rows, before ...any) error {
+	if err := rows.Scan(append(before, &r.id, &r.kind, &r.payload, &r.timestamp, &r.consensus)...); err != nil {
+		return fmt.Errorf("read a row: %w", err)
 	}
-	e.Type, e.ConsensusID = kind.String, consensus.String
-	if e.Timestamp, err = parseTime(timestamp.String); err != nil {
+	return nil
+}
+
+// event returns the row as an event of the aggregate. Its errors never contain a payload.
+func (r *eventRow) event(aggregateType, aggregateID string) (e watchdog.Event, err error) {
+	e.ID, e.AggregateType, e.AggregateID = r.id.String, aggregateType, aggregateID
+	e.Type, e.ConsensusID = r.kind.String, r.consensus.String
+	if e.Timestamp, err = parseTime(r.timestamp.String); err != nil {
 		return e, fmt.Errorf("event %s: column timestamp: %w", e.ID, err)
 	}
-	if e.Payload = stripVersion(payload.String); !json.Valid(e.Payload) {
+	if e.Payload = stripVersion(r.payload.String); !json.Valid(e.Payload) {
 		return e, fmt.Errorf("event %s: column payload does not hold JSON", e.ID)
 	}
 	return e, nil
+}
+
+// scanEvents reads all rows of an aggregate and closes them. It sorts in Go, because timestamps of other writers may not
+// sort as text.
+func scanEvents(rows *sql.Rows, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	defer func() { _ = rows.Close() }() // rows.Err has the error
+	events := []watchdog.Event{}
+	for rows.Next() {
+		var r eventRow
+		if err := r.scan(rows); err != nil {
+			return nil, err
+		}
+		e, err := r.event(aggregateType, aggregateID)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, e)
+	}
+	slices.SortStableFunc(events, watchdog.Event.Compare)
+	return events, rows.Err()
 }

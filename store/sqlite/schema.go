@@ -11,7 +11,7 @@ import (
 
 // A migration takes the schema from one version to the next, in one transaction. The first also takes over an existing
 // events table. Each must allow being run again, because a table that the host has dropped is created again.
-var migrations = []func(*transaction) error{createEvents, createSessions}
+var migrations = []func(*transaction) error{createEvents, createSessions, createFeedIndexes}
 
 // migrate brings the schema to the newest version. Several processes may migrate at once: each step reads and writes
 // under the write lock. migrate writes nothing to a database that cannot be used.

@@ -70,9 +70,7 @@ func createSessions(t *transaction) error {
 // microseconds is the SQL that converts a timestamp of ours to a number. SQLite reads February 31st as a day in
 // March, so the expression compares with the text that SQLite makes of the time.
 func microseconds(text string) string {
-	const form = `[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] ` +
-		`[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9][0-9][0-9][0-9]`
-	return strings.NewReplacer("TEXT", text, "FORM", form).Replace(`CASE
+	return strings.NewReplacer("TEXT", text, "FORM", timeForm).Replace(`CASE
 			WHEN TEXT NOT GLOB 'FORM' THEN NULL
 			WHEN strftime('%Y-%m-%d %H:%M:%S', substr(TEXT, 1, 19)) = substr(TEXT, 1, 19)
 			THEN CAST(strftime('%s', substr(TEXT, 1, 19)) AS INTEGER) * 1000000 + CAST(substr(TEXT, 21) AS INTEGER) END`)

@@ -241,6 +241,7 @@ func (t *transaction) texts(query string, arguments ...any) (texts []string, err
 }
 
 var (
-	_ session.Store       = (*Store)(nil)
-	_ watchdog.EventStore = (*Store)(nil)
+	_ session.Store               = (*Store)(nil)
+	_ watchdog.TransactionalStore = (*Store)(nil)
+	_ watchdog.FeedStore          = (*Store)(nil)
 )

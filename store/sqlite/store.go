@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -19,8 +18,9 @@ import (
 // timeout of a watchdog, so that the watchdog's error says what blocked it.
 const lockWait = 4 * time.Second
 
-// A Store is a [session.Store] in an SQLite database; the package comment describes its tables. [Open] and [New] return
-// one. It is safe for concurrent use, and several processes may use one file.
+// A Store is a [session.Store], a [watchdog.TransactionalStore] and a [watchdog.FeedStore] in an SQLite database; the
+// package comment describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several
+// processes may use one file.
 type Store struct {
 	db               *sql.DB
 	file             string // for errors
@@ -147,26 +147,12 @@ func (s *Store) startRead() error {
 	return nil
 }
 
-const selectEvents = `
-	SELECT id, event_type, CAST(payload AS TEXT), CAST(timestamp AS TEXT), consensus_id FROM main.events
-	WHERE aggregate_type = ? COLLATE BINARY AND aggregate_id = ? COLLATE BINARY`
+const selectEvents = `SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate
 
-// query reads an aggregate. It sorts in Go, because timestamps of other writers may not sort as text.
 func (s *Store) query(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
 	rows, err := s.db.QueryContext(ctx, selectEvents, aggregateType, aggregateID)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = rows.Close() }() // rows.Err has the error
-	events := []watchdog.Event{}
-	for rows.Next() {
-		e, err := scanEvent(rows)
-		if err != nil {
-			return nil, err
-		}
-		e.AggregateType, e.AggregateID = aggregateType, aggregateID
-		events = append(events, e)
-	}
-	slices.SortStableFunc(events, watchdog.Event.Compare)
-	return events, rows.Err()
+	return scanEvents(rows, aggregateType, aggregateID)
 }

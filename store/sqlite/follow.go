@@ -1,0 +1,117 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// followPause is the time between two looks at the table while it is followed.
+const followPause = 500 * time.Millisecond
+
+// A place is the last row of the table at some time. VACUUM can give rows other numbers, so the ID is what counts.
+type place struct {
+	row int64
+	id  string
+}
+
+const (
+	selectLast = `SELECT _rowid_, id FROM main.events ORDER BY _rowid_ DESC LIMIT 1`
+
+	// selectNew finds the last row of the table, and with it each event of a run (?3; empty for all) after the place ?1
+	// and ?2, or NULL if there is none. It is one statement because the last row must be the last of what it has read.
+	// If the row of the place was deleted, its number is used, or the last row's if that is lower. The + keeps SQLite
+	// from reading the aggregate from its beginning.
+	selectNew = `
+	WITH latest (row, id) AS (` + selectLast + `),
+		after (row) AS (SELECT coalesce((SELECT _rowid_ FROM main.events WHERE id = ?2 COLLATE BINARY),
+			min(?1, (SELECT row FROM latest))))
+	SELECT latest.row, latest.id, e.* FROM latest LEFT JOIN (
+		SELECT _rowid_ AS row, aggregate_id, ` + eventColumns + ` FROM main.events
+		WHERE _rowid_ > (SELECT row FROM after) AND +aggregate_type = '` + watchdog.AggregateType + `' COLLATE BINARY
+			AND (?3 = '' OR +aggregate_id = ?3 COLLATE BINARY)) AS e
+	ORDER BY e.row`
+)
+
+// Follow implements [watchdog.FeedStore]. It looks at the table twice a second, in the order in which the rows were
+// written, and calls told with no connection in use. It returns [ErrClosed] when the store is closed. It does not find
+// an event that gets the row number of the last one, which a host deleted; and it cannot follow a host's table that was
+// created WITHOUT ROWID.
+func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), told func(watchdog.Event)) error {
+	at, err := s.lastPlace(ctx)
+	if err != nil {
+		return err
+	}
+	ready()
+	tick := time.NewTicker(followPause)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		var events []watchdog.Event
+		if events, at, err = s.eventsAfter(ctx, at, aggregateID); err != nil {
+			return err
+		}
+		for _, e := range events {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			told(e)
+		}
+	}
+}
+
+// lastPlace returns the place from which to follow.
+func (s *Store) lastPlace(ctx context.Context) (last place, err error) {
+	err = s.read(ctx, "new events", func() error {
+		err := s.db.QueryRowContext(ctx, selectLast).Scan(&last.row, &last.id)
+		if err != nil && strings.Contains(err.Error(), "no such column: _rowid_") {
+			return fmt.Errorf("the table events was created WITHOUT ROWID, which is needed to follow it: %w", err)
+		}
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
+		}
+		return err
+	})
+	return last, err
+}
+
+// eventsAfter returns the events that were stored after a place, and the place after them.
+func (s *Store) eventsAfter(ctx context.Context, at place, aggregateID string) (
+	events []watchdog.Event, last place, err error,
+) {
+	err = s.read(ctx, "new events", func() error {
+		events, last = nil, place{} // which it stays if the table is empty
+		rows, err := s.db.QueryContext(ctx, selectNew, at.row, at.id, aggregateID)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = rows.Close() }() // rows.Err has the error
+		for rows.Next() {
+			var r eventRow
+			var row sql.NullInt64 // NULL if there is no event
+			var runID sql.NullString
+			if err := r.scan(rows, &last.row, &last.id, &row, &runID); err != nil {
+				return err
+			}
+			if !row.Valid {
+				continue
+			}
+			e, err := r.event(watchdog.AggregateType, runID.String)
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
+		}
+		return rows.Err()
+	})
+	return events, last, err
+}

@@ -1,0 +1,105 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"slices"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// A timestamp of another writer may have a form that does not sort as text. isForeignTime is the condition of the
+// partial index of such rows, and a query must repeat it word for word. Select reads all of them that an aggregate has,
+// usually none, and judges them in Go.
+const (
+	timeForm = `[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9] ` +
+		`[0-9][0-9]:[0-9][0-9]:[0-9][0-9].[0-9][0-9][0-9][0-9][0-9][0-9]`
+	isForeignTime = `(typeof(timestamp) <> 'text' OR timestamp NOT GLOB '` + timeForm + `')`
+	isOwnTime     = `typeof(timestamp) = 'text' AND timestamp GLOB '` + timeForm + `'`
+)
+
+const (
+	eventColumns = `id, event_type, CAST(payload AS TEXT), CAST(timestamp AS TEXT), consensus_id`
+	ofAggregate  = `aggregate_type = ?1 COLLATE BINARY AND aggregate_id = ?2 COLLATE BINARY`
+
+	// selectSelection finds a superset of a selection, with some rows twice. Each part uses an index. The parameters are
+	// the aggregate, a JSON array of IDs, Since (NULL for none) and a JSON array of the types of LatestOf. The + keeps
+	// SQLite from reading the aggregate to find an ID.
+	selectSelection = `
+	SELECT ` + eventColumns + ` FROM main.events
+		WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?3))
+			AND +aggregate_type = ?1 COLLATE BINARY AND +aggregate_id = ?2 COLLATE BINARY
+	UNION ALL SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate + ` AND timestamp >= ?4
+	UNION ALL SELECT * FROM (SELECT ` + eventColumns + ` FROM main.events
+		WHERE ` + ofAggregate + ` AND timestamp < ?4 AND ` + isOwnTime + `
+			AND event_type IN (SELECT value FROM json_each(?5))
+		ORDER BY timestamp DESC, id COLLATE BINARY DESC LIMIT 1)
+	UNION ALL SELECT ` + eventColumns + ` FROM main.events
+		WHERE ` + ofAggregate + ` AND ` + isForeignTime + ` AND ?4 IS NOT NULL`
+)
+
+// Select implements [watchdog.TransactionalStore], with one query. It reads what it selects, and besides the events of
+// the aggregate whose timestamps another program wrote in a form of its own. If one of these cannot be read, Select
+// returns an error that names the row, as Read does. Unlike Read, it does not see unreadable rows of the form
+// "2006-01-02 15:04:05.000000" that it has not to read.
+func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
+	var events []watchdog.Event
+	err := s.read(ctx, "events", func() error {
+		rows, err := s.db.QueryContext(ctx, selectSelection, selectionArguments(selection)...)
+		if err != nil {
+			return err
+		}
+		events, err = selectFrom(rows, selection)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return events, nil
+}
+
+func selectionArguments(s watchdog.Selection) []any {
+	since := nullTime(s.Since)
+	return []any{s.AggregateType, s.AggregateID, jsonArray(s.IDs), since, jsonArray(s.LatestOf)}
+}
+
+func jsonArray(texts []string) string {
+	if len(texts) == 0 {
+		return "[]"
+	}
+	array, _ := json.Marshal(texts) // texts can always be encoded
+	return string(array)
+}
+
+// selectFrom reads the rows of selectSelection and closes them.
+func selectFrom(rows *sql.Rows, s watchdog.Selection) ([]watchdog.Event, error) {
+	events, err := scanEvents(rows, s.AggregateType, s.AggregateID)
+	if err != nil {
+		return nil, err
+	}
+	events = slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID })
+	return filter(events, s), nil
+}
+
+// filter keeps what the selection selects of the ordered events.
+func filter(events []watchdog.Event, s watchdog.Selection) []watchdog.Event {
+	from, latest := len(events), ""
+	if !s.Since.IsZero() {
+		since := watchdog.Event{Timestamp: record.Truncate(s.Since)} // comes before every event of that time: it has no ID
+		from, _ = slices.BinarySearchFunc(events, since, watchdog.Event.Compare)
+		for _, e := range events[:from] {
+			if slices.Contains(s.LatestOf, e.Type) {
+				latest = e.ID
+			}
+		}
+	}
+	kept := events[:0]
+	for i, e := range events {
+		if i >= from || e.ID == latest || slices.Contains(s.IDs, e.ID) {
+			kept = append(kept, e)
+		}
+	}
+	return kept
+}

@@ -1,0 +1,127 @@
+package sqlite_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// foreignRow inserts an event of run-1 as another program would.
+func foreignRow(id, kind, timestamp string) string {
+	return fmt.Sprintf(`INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp)
+		VALUES ('%s', 'runtime_control', 'run-1', '%s', '{}', %s)`, id, kind, timestamp)
+}
+
+// Select finds the rows of other writers, whatever the form of their times.
+func TestSelectForeignTimes(t *testing.T) {
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	if err := s.Append(t.Context(), numbered(-60), numbered(0), numbered(60)); err != nil { // 11:59, 12:00, 12:01
+		t.Fatal(err)
+	}
+	for id, timestamp := range map[string]string{
+		"zulu":       "'2026-03-04T11:59:30Z'",
+		"short":      "'2026-03-04 12:00'",
+		"few digits": "'2026-03-04 12:00:00.5'",
+		"west":       "'2026-03-03 22:00:01-14:00'",
+		"east":       "'2026-03-05T01:59:59.9+14:00'",
+		"spaced":     "'  2026-03-04 12:00:02  '",
+		"of Go":      "'2026-03-04 07:00:03 -0500 EST'",
+		"blob":       "x'323032362d30332d30342031323a30303a30342e303030303030'", // our form
+	} {
+		mustExec(t, db, foreignRow(id, "host."+id, timestamp))
+	}
+	for _, since := range []time.Time{
+		noon.Add(-time.Minute), noon.Add(-time.Second), noon, noon.Add(time.Second), noon.Add(2*time.Second + time.Microsecond),
+		noon.Add(4 * time.Second), noon.Add(5 * time.Second), noon.Add(time.Hour),
+	} {
+		for _, latest := range [][]string{nil, {"host.zulu", "host.east"}, {watchdog.EventCancel}, {"host.blob", "host.of Go"}} {
+			comparesToRead(t, s, watchdog.Selection{Since: since, LatestOf: latest, IDs: []string{"west"}})
+		}
+	}
+	t.Run("and without indexes", func(t *testing.T) {
+		mustExec(t, db, "DROP INDEX watchdog_events_foreign_time", "DROP INDEX watchdog_events_aggregate")
+		comparesToRead(t, s, watchdog.Selection{Since: noon, LatestOf: []string{"host.east"}, IDs: []string{"west"}})
+	})
+}
+
+// comparesToRead checks that Select selects what a filter of Read does.
+func comparesToRead(t *testing.T, s *sqlite.Store, selection watchdog.Selection) {
+	t.Helper()
+	selection.AggregateType, selection.AggregateID = watchdog.AggregateType, "run-1"
+	var want []string
+	latest := ""
+	all := read(t, s)
+	for _, e := range all {
+		if e.Timestamp.Before(selection.Since) && slices.Contains(selection.LatestOf, e.Type) {
+			latest = e.ID
+		}
+	}
+	for _, e := range all {
+		if !e.Timestamp.Before(selection.Since) || e.ID == latest || slices.Contains(selection.IDs, e.ID) {
+			want = append(want, e.ID)
+		}
+	}
+	got, err := s.Select(t.Context(), selection)
+	if err != nil || !slices.Equal(ids(got), want) {
+		t.Errorf("%+v selects %q, %v; want %q", selection, ids(got), err, want)
+	}
+}
+
+func TestSelectUnreadable(t *testing.T) {
+	for name, timestamp := range map[string]string{"of another form": "'yesterday'", "that is NULL": "NULL", "number": "1"} {
+		t.Run("a time "+name+" is an error that names the row", func(t *testing.T) {
+			db := openPlain(t, newFile(t))
+			mustExec(t, db, tableWith())
+			s := newStore(t, db)
+			mustExec(t, db, foreignRow("odd", "host.note", timestamp))
+			_, err := s.Select(t.Context(), watchdog.Selection{
+				AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon,
+			})
+			if !errorHas(err, "odd", "timestamp") {
+				t.Errorf("Select returned %v", err)
+			}
+		})
+	}
+}
+
+func TestSelectClosed(t *testing.T) {
+	s := openNew(t)
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := s.Select(t.Context(), watchdog.Selection{})
+	_, layersErr := s.Layers(t.Context(), "run-1")
+	for _, err := range []error{
+		err, layersErr, s.Transact(t.Context()), s.Transact(t.Context(), decides(numbered(1))),
+		s.Follow(t.Context(), "", func() {}, func(watchdog.Event) {}),
+	} {
+		if !errors.Is(err, sqlite.ErrClosed) {
+			t.Errorf("a call of a closed store returned %v", err)
+		}
+	}
+}
+
+func TestLayersOfForeignRows(t *testing.T) {
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	insert := `INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp)
+		VALUES ('%s', '%s', '%s', 'x', %s, 'any')`
+	mustExec(t, db,
+		fmt.Sprintf(insert, "1", "runtime_control", "text", `'{"parent":"run"}'`),
+		fmt.Sprintf(insert, "2", "runtime_control", "blob", `CAST('{"parent":"run"}' AS BLOB)`),
+		fmt.Sprintf(insert, "3", "runtime_control", "broken", `'{"parent":"run"'`), // the index must not refuse it
+		fmt.Sprintf(insert, "4", "session", "broken", `'{"parent":"run"'`))
+	for _, indexed := range []bool{true, false} {
+		layers, err := s.Layers(t.Context(), "run")
+		if err != nil || !slices.Equal(layers, []string{"blob", "text"}) {
+			t.Errorf("with an index: %t: layers %q, %v", indexed, layers, err)
+		}
+		mustExec(t, db, "DROP INDEX IF EXISTS watchdog_events_parent")
+	}
+}
