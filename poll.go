@@ -66,6 +66,10 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 	if w.phase != running || w.endWithParent() {
 		return f, verdict.Never
 	}
+	if w.disabled {
+		w.beQuiet(w.clock.elapsed(), verdict.Never)
+		return f, verdict.Never
+	}
 	for {
 		now := w.clock.elapsed()
 		w.takePulse(now)

@@ -206,6 +206,9 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w.phase != running {
 		return 0
 	}
+	if w.disabled {
+		return NoLimit
+	}
 	left := verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsed())
 	if left == NoLimit {
 		return NoLimit
