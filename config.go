@@ -29,14 +29,14 @@ type Config struct {
 	// [EventWarning] and a [Directive] that say so, and the run goes on.
 	ObserveOnly bool
 	// Disabled switches the guard off, for an operator who has to: the run is guarded by nothing, and so are its layers.
-	// The Store, the Keeper, OnSignal and OnWarning are never called, no timer is set, and no limit, hold or warning ever
-	// trips; [Watchdog.Remaining] is [NoLimit]. A wrong config is an error all the same, so that the guard can be switched
-	// on again.
+	// The Store, the Keeper, OnSignal and OnWarning are never called, no timer is set, and no limit, cap of a hold or
+	// warning ever trips: [Watchdog.Remaining] is [NoLimit]. A wrong config is an error all the same, so that the guard
+	// can be switched on again.
 	//
 	// What the host does itself has its effect and is recorded nowhere: [Watchdog.Cancel], [Watchdog.Interrupt],
-	// [Watchdog.Complete] and [Watchdog.Close] end the run's context as ever, and so does its parent. New does not know of
-	// a stop that is stored, and Resume opens no window: when the guard is on again, the run stands where the store has it.
-	// New logs at Info that the run is not guarded.
+	// [Watchdog.Complete] and [Watchdog.Close] end the run's context as ever, and so does its parent. New does not know
+	// of a stop that is stored, and Resume opens no window: when the guard is on again, the run stands where the store
+	// has it. New logs at Info that the run is not guarded.
 	Disabled bool
 	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
 	Kinds Kinds
