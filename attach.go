@@ -17,6 +17,7 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 	if err := cfg.check(ctx, run, at); err != nil {
 		return nil, err
 	}
+	cfg = cfg.inForce()
 	w, err := newWatchdog(run, cfg, nil)
 	if err != nil {
 		return nil, err
@@ -60,6 +61,7 @@ func begin(ctx context.Context, run Run, cfg *Config, outer *Watchdog) (*Watchdo
 	if err := cfg.check(ctx, run, at); err != nil {
 		return nil, err
 	}
+	cfg = cfg.inForce()
 	w, err := newWatchdog(run, cfg, outer)
 	if err != nil {
 		return nil, err
@@ -178,7 +180,10 @@ func (w *Watchdog) start() {
 	found := w.lookAndArm()
 	w.mu.Unlock()
 	w.doFound(found)
-	if w.neverFires() {
+	switch {
+	case w.disabled && w.outer == nil:
+		w.log().Info("watchdog is disabled and does not guard the run", "run", w.id)
+	case !w.disabled && w.neverFires():
 		w.log().Warn("watchdog has no limit and can never fire", "run", w.id)
 	}
 }

@@ -28,6 +28,16 @@ type Config struct {
 	// ObserveOnly makes the watchdog decide and record everything and cancel nothing. What would have been a cancel is an
 	// [EventWarning] and a [Directive] that say so, and the run goes on.
 	ObserveOnly bool
+	// Disabled switches the guard off, for an operator who has to: the run is guarded by nothing, and so are its layers.
+	// The Store, the Keeper, OnSignal and OnWarning are never called, no timer is set, and no limit, cap of a hold or
+	// warning ever trips: [Watchdog.Remaining] is [NoLimit]. A wrong config is an error all the same, so that the guard
+	// can be switched on again.
+	//
+	// What the host does itself has its effect and is recorded nowhere: [Watchdog.Cancel], [Watchdog.Interrupt],
+	// [Watchdog.Complete] and [Watchdog.Close] end the run's context as ever, and so does its parent. New does not know
+	// of a stop that is stored, and Resume opens no window: when the guard is on again, the run stands where the store
+	// has it. New logs at Info that the run is not guarded.
+	Disabled bool
 	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
 	Kinds Kinds
 	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace that package
@@ -81,18 +91,20 @@ type settings struct {
 	pollOnly      bool
 	recordsParent bool
 	observeOnly   bool
+	disabled      bool
 }
 
 func (cfg *Config) settings(classes *classes) settings {
 	return settings{
 		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, classes: classes,
 		pollOnly: cfg.PollOnly, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
+		disabled: cfg.Disabled,
 	}
 }
 
 // hasSignals reports whether anything heeds the run's signs of life.
 func (cfg *Config) hasSignals() bool {
-	return cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
+	return !cfg.Disabled && cfg.Budget.heedsSignals() || cfg.OnSignal != nil || cfg.Keeper != nil
 }
 
 // log is the host's log.

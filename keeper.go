@@ -47,7 +47,7 @@ func (w *Watchdog) SinceActivity() time.Duration {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.seen.Signs == nil {
+	if w.pulse == nil {
 		return 0
 	}
 	now := w.clock.elapsed()

@@ -93,8 +93,11 @@ func storeErr[T any](value T, err error) (T, error) {
 
 // instant reports that the store answers at once: nobody has to wait for it.
 func (r *recorder) instant() bool {
-	_, memory := r.store.(*Memory)
-	return memory
+	switch r.store.(type) {
+	case *Memory, nowhere:
+		return true
+	}
+	return false
 }
 
 // enter waits for the run's other conversation to end, and reports whether it did before the context.

@@ -31,6 +31,7 @@ func (r seamRun) ID() string           { return r.w.id }
 func (r seamRun) LastNote() string     { return r.w.LastNote() }
 func (r seamRun) Clock() clock.Clock   { return r.w.clock.other }
 func (r seamRun) Logger() *slog.Logger { return r.w.log() }
+func (r seamRun) Disabled() bool       { return r.w.disabled }
 
 // Left is how long the work inside the run may last.
 func (r seamRun) Left() time.Duration {

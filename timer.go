@@ -64,7 +64,7 @@ func (w *Watchdog) lookAndArm() findings {
 // arm sets the timer. The caller holds mu.
 func (w *Watchdog) arm(wait time.Duration) {
 	switch {
-	case w.pollOnly || wait == verdict.Never:
+	case w.pollOnly || w.disabled || wait == verdict.Never:
 	case w.clock.base.Machine():
 		alarms.Set(&w.item, wait)
 	case w.timer == nil:

@@ -208,6 +208,9 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w.phase != running {
 		return 0
 	}
+	if w.disabled {
+		return NoLimit
+	}
 	return verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsed())
 }
 

@@ -133,6 +133,8 @@ func TestInRun(t *testing.T) {
 	t.Run("is not begun where there is nothing left", func(t *testing.T) {
 		inRun(t, watchdog.Budget{WallClock: time.Minute, Reserve: 10 * time.Second}, func(t *testing.T, wd *watchdog.Watchdog) {
 			time.Sleep(50 * time.Second)
+			require.Equal(t, 10*time.Second, bound.Do(wd.Context(), tick, func(context.Context) (string, error) { return "", nil }).Limit, "the host may wrap up")
+			time.Sleep(10 * time.Second)
 			out := bound.Do(wd.Context(), tick, func(context.Context) (string, error) { panic("begun") })
 			require.Equal(t, bound.LayerSoft, out.Layer)
 			require.Zero(t, out.Elapsed)

@@ -113,7 +113,7 @@ func elsewhere(name string) string {
 		return name + ": at the top level"
 	}
 	for _, k := range keys {
-		if k.name == name && !k.common {
+		if k.name == name && !k.common || slices.Contains(k.synonyms, name) {
 			return k.path()
 		}
 	}

@@ -14,6 +14,9 @@ import (
 // A Config holds the limits from a file and the environment. The zero value has the default of every limit. No
 // goroutine may change a Config while another uses it.
 type Config struct {
+	// Disabled is for the [watchdog.Config] of a run: an operator has switched all guards off. Then Stall and Sweep are
+	// disabled already. Budget, Kinds and Tick are as they would be otherwise.
+	Disabled bool
 	// Budget is ready for [watchdog.New]. A limit that was not set is zero, which means its default; a limit that was
 	// set to 0 is off.
 	Budget watchdog.Budget

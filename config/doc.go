@@ -26,6 +26,11 @@
 // misspelt variable of the process is an error. The host chooses where variables come from and how their names begin:
 // see [Lookup], [NoEnvironment] and [Loader].
 //
+// # The switch
+//
+// runtime_controls.disabled and its variable WATCHDOG_DISABLED switch the guards of runs, commands and sessions off at
+// once: see [Config].
+//
 // # The limits in force
 //
 // A [Config] holds limits ready for the watchdog. It prints itself as a table of every limit and its source;

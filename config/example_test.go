@@ -19,6 +19,7 @@ func ExampleLoad() {
 	fmt.Print(limits)
 	// Output:
 	// A session may take 1h30m0s
+	// runtime_controls.disabled                     false      default
 	// runtime_controls.session_wall_clock_seconds   1h30m0s    testdata/limits.yaml:5
 	// runtime_controls.warn_at                      0.5, 0.75  testdata/limits.yaml:6
 	// runtime_controls.reserve_seconds              30.5s      testdata/limits.yaml:7
@@ -100,6 +101,20 @@ stall:
 	fmt.Println("silent for", sentinel.NoOutput, "or the same", probe.StallThreshold, "times, one every", probe.Interval)
 	// Output:
 	// silent for 5m0s or the same 6 times, one every 10s
+}
+
+func ExampleConfig_disabled() {
+	loader := config.Loader{Environment: []string{"WATCHDOG_DISABLED=true"}}
+	c, err := loader.Load("testdata/limits.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("disabled:", c.Disabled, c.Stall.Disabled, c.Sweep.Disabled)
+	fmt.Println(c.Limits()[0].Key, "by", c.Limits()[0].Source)
+	// Output:
+	// disabled: true true true
+	// runtime_controls.disabled by environment WATCHDOG_DISABLED
 }
 
 func ExampleConfig_sweep() {

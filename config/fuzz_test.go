@@ -80,6 +80,7 @@ func requireUsable(t *testing.T, c *config.Config) {
 	require.LessOrEqual(t, limit, bound.MaxTick)
 	require.LessOrEqual(t, cmp.Or(c.Tick.Grace, bound.DefaultGrace), limit)
 	requireSentinel(t, c.Stall)
+	require.Equal(t, c.Disabled, c.Stall.Disabled)
 	_, err = sweep.New(&session.Memory{}, &session.Memory{}, c.Sweep)
 	require.NoError(t, err)
 }
@@ -88,7 +89,7 @@ func requireUsable(t *testing.T, c *config.Config) {
 func requireSentinel(t *testing.T, s stall.Config) {
 	t.Helper()
 	if s.NoOutput == 0 && s.Probe == nil && len(s.Terminal) == 0 {
-		require.Equal(t, stall.Config{}, s)
+		require.Equal(t, stall.Config{Disabled: s.Disabled}, s)
 	}
 	require.GreaterOrEqual(t, s.NoOutput, time.Duration(0))
 	require.GreaterOrEqual(t, s.Grace.Interrupt, time.Duration(watchdog.None))

@@ -17,6 +17,7 @@ type key struct {
 	other    string   // another name of the key, and of its variable
 	variable string   // the environment variable, if there is one
 	allowed  string   // describes the allowed values
+	synonyms []string // what it is also called where it is not read, for errors
 	needs    []string // paths of settings, one of which must be on for an effect
 	within   []string // paths of limits that it must be shorter than, or it is never exceeded
 	kind     kind

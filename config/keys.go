@@ -16,6 +16,7 @@ const (
 
 // The paths of settings on which others depend.
 const (
+	disabledPath      = controlsBlock + ".disabled"
 	wallClockPath     = controlsBlock + ".session_wall_clock_seconds"
 	idlePath          = controlsBlock + ".idle_timeout_seconds"
 	noProgressPath    = controlsBlock + ".no_progress_timeout_seconds"
@@ -36,6 +37,11 @@ const (
 
 // controlKeys are the settings of a run.
 var controlKeys = []key{
+	{
+		block: controlsBlock, name: "disabled", variable: "WATCHDOG_DISABLED", synonyms: []string{"off", "enabled"},
+		allowed: "true or false",
+		kind:    flag{field: func(c *Config) *bool { return &c.Disabled }},
+	},
 	{
 		block: controlsBlock, name: "session_wall_clock_seconds", variable: "WATCHDOG_SESSION_WALL_CLOCK_SECONDS",
 		allowed: "a number of seconds such as 14400 or 0.5, or 0 for no limit",

@@ -53,7 +53,7 @@ func TestChangedLimit(t *testing.T) {
 	c, err := config.Load("testdata/limits.yaml", config.NoEnvironment)
 	require.NoError(t, err)
 	c.Budget.WallClock = time.Minute
-	require.Equal(t, "1m0s", c.Limits()[0].Value)
+	require.Equal(t, "1m0s", c.Limits()[1].Value)
 }
 
 // TestDocumentedKeys compares the table in the documentation with the one in the code.

@@ -20,7 +20,7 @@ func TestBlankVariables(t *testing.T) {
 		}))
 		require.NoError(t, err, "%q", blank)
 		require.Equal(t, wall(time.Minute), c.Budget)
-		require.Equal(t, "limits.yaml:1", c.Limits()[0].Source)
+		require.Equal(t, "limits.yaml:1", c.Limits()[1].Source)
 	}
 }
 
@@ -93,8 +93,8 @@ func TestPrefix(t *testing.T) {
 	c, err := loader.Load("testdata/limits.yaml")
 	require.NoError(t, err)
 	require.Equal(t, time.Minute, c.Budget.WallClock)
-	require.Equal(t, "OUROBOROS_SESSION_WALL_CLOCK_SECONDS", c.Limits()[0].Variable)
-	require.Equal(t, "environment OUROBOROS_SESSION_WALL_CLOCK_SECONDS", c.Limits()[0].Source)
+	require.Equal(t, "OUROBOROS_SESSION_WALL_CLOCK_SECONDS", c.Limits()[1].Variable)
+	require.Equal(t, "environment OUROBOROS_SESSION_WALL_CLOCK_SECONDS", c.Limits()[1].Source)
 
 	for text, want := range map[string]string{
 		"OUROBOROS_WARN_AT=80": `environment OUROBOROS_WARN_AT: "80" is not between 0 and 1; allowed: ` +

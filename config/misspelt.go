@@ -135,6 +135,7 @@ func spellings(k key) []string {
 	if k.other != "" {
 		names = append(names, k.other, unitEnding.ReplaceAllString(k.other, ""))
 	}
+	names = append(names, k.synonyms...)
 	if !k.common && strings.Contains(k.name, "_") {
 		names = append(names, k.name)
 	}

@@ -15,6 +15,7 @@ import (
 
 // everySetting is a file in which no setting of runtime_controls has its default.
 const everySetting = `runtime_controls:
+  disabled: true
   session_wall_clock_seconds: 3600
   warn_at: [0.5, 0.75]
   reserve_seconds: 60
@@ -54,6 +55,7 @@ var everyBudget = watchdog.Budget{
 func TestControlsFile(t *testing.T) {
 	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
 	require.NoError(t, err)
+	require.True(t, c.Disabled)
 	require.Equal(t, everyBudget, c.Budget)
 	require.Equal(t, watchdog.Kinds{
 		Material: []string{"tool.result", "commit", "404"}, Activity: []string{"token"}, Ignored: []string{"on"},
@@ -67,7 +69,7 @@ func TestControlsFile(t *testing.T) {
 // TestControlsVariables sets every setting of runtime_controls that has a variable.
 func TestControlsVariables(t *testing.T) {
 	c, err := config.Load("", environment(variables{
-		wallClockVariable: "3600", "WATCHDOG_WARN_AT": "0.5,0.75", "WATCHDOG_RESERVE_SECONDS": "60",
+		disabledVariable: "false", wallClockVariable: "3600", "WATCHDOG_WARN_AT": "0.5,0.75", "WATCHDOG_RESERVE_SECONDS": "60",
 		"WATCHDOG_SAFETY_TIMEOUT_SECONDS": "7200", noProgressVariable: "900", idleVariable: "90.5",
 		"WATCHDOG_HOLD_TIMEOUT_SECONDS": "300", "WATCHDOG_FROM_FIRST_SIGN": "true",
 		"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS": "120",
@@ -163,7 +165,7 @@ func TestSwitchedOffLimit(t *testing.T) {
 	c, err := config.Parse(file, []byte(everySetting), config.NoEnvironment)
 	require.NoError(t, err)
 	c.Budget.Idle = watchdog.NoLimit
-	require.Contains(t, settings(c), [3]string{"runtime_controls.idle_timeout_seconds", "off", "limits.yaml:7"})
+	require.Contains(t, settings(c), [3]string{"runtime_controls.idle_timeout_seconds", "off", "limits.yaml:8"})
 }
 
 // TestKinds observes events with the kinds of a file.

@@ -42,7 +42,7 @@ func Run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {
 	if err := cmp.Or(cfg.check(), checkCommand(cmd)); err != nil {
 		return nil, fmt.Errorf("run step %q: %w", cfg.Step, err)
 	}
-	result, err := run(ctx, cmd, cfg.complete())
+	result, err := run(ctx, cmd, cfg.inForce(ctx).complete())
 	if err != nil {
 		return result, fmt.Errorf("run step %s: %w", cfg.Step, err)
 	}
@@ -60,7 +60,18 @@ func run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {
 	return s.result, errors.Join(err, s.close())
 }
 
-// attach makes the command's run: a layer of the run in ctx, or else a run of its own.
+// inForce is the valid config without all that watches the command if it is disabled, or the run in ctx is.
+func (c Config) inForce(ctx context.Context) Config {
+	if outer := seam.Of(ctx); outer != nil && outer.Disabled() {
+		c.Disabled = true
+	}
+	if c.Disabled {
+		c.WallClock, c.NoOutput, c.Probe, c.Terminal, c.Artifacts, c.Tail = 0, 0, nil, nil, "", nil
+	}
+	return c
+}
+
+// attach makes the command's run: a layer of the run in ctx, or else a run of its own. Inside is a run that is guarded.
 func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool, err error) {
 	budget := watchdog.Budget{WallClock: c.WallClock}
 	if outer := watchdog.FromContext(ctx); outer != nil {
@@ -69,7 +80,7 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 				"leave both empty", outer.ID())
 		}
 		w, err = outer.Layer(c.Step, budget)
-		return w, true, err
+		return w, !seam.Of(ctx).Disabled(), err
 	}
 	run := watchdog.Run{ID: c.Step}
 	if c.RunID != "" {
@@ -81,7 +92,7 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 		logger = discard // New would warn that the run has no limit; the sentinel has its own
 	}
 	w, err = seam.Begin[*watchdog.Watchdog](ctx, run, watchdog.Config{
-		Store: c.Store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
+		Disabled: c.Disabled, Store: c.Store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
 	})
 	return w, false, err
 }

@@ -31,7 +31,7 @@ func now() time.Time { return time.Now() }
 type sentinel struct {
 	cfg    Config
 	run    *watchdog.Watchdog
-	inside bool // inside another run
+	inside bool // inside another run, which is guarded
 	io     *stdio
 	tree   *proctree.Tree
 	began  time.Time
@@ -56,12 +56,15 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	if stop := s.run.Stop(); stop != nil {
 		return stop
 	}
-	if s.cfg.neverTrips() && !s.inside && s.cfg.WallClock == 0 {
+	switch {
+	case s.cfg.Disabled:
+		s.log().Info("stall sentinel is disabled and does not watch the command", "run", s.run.ID())
+	case s.cfg.neverTrips() && !s.inside && s.cfg.WallClock == 0:
 		s.log().Warn("stall sentinel has no signal and can never end its command", "run", s.run.ID())
 	}
 	s.judge = newJudge(&s.cfg)
 	s.result = &Result{RunID: s.run.ID(), ExitCode: -1}
-	if s.io, err = openStdio(cmd, &s.cfg, s.cfg.NoOutput > 0 || s.inside, s.run.Activity); err != nil {
+	if s.io, err = openStdio(cmd, &s.cfg, s.heedsOutput(), s.run.Activity); err != nil {
 		return fmt.Errorf("prepare the command's input and output: %w", err)
 	}
 	return s.start(ctx, cmd)
@@ -106,6 +109,9 @@ func startError(err error) error {
 func (s *sentinel) watch(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	if !s.heedsOutput() {
+		timer.Stop()
+	}
 	var results chan probeResult
 	if s.prober != nil {
 		results = s.prober.results
@@ -136,6 +142,9 @@ func (s *sentinel) watch(ctx context.Context) error {
 		}
 	}
 }
+
+// heedsOutput reports whether silence is a signal, for the sentinel or for the run around the command.
+func (s *sentinel) heedsOutput() bool { return s.cfg.NoOutput > 0 || s.inside }
 
 // look judges the output and returns how long to wait for the next look.
 func (s *sentinel) look() (*finding, time.Duration) {

@@ -155,6 +155,7 @@ func (s *session) attachOrResume(store watchdog.EventStore) (*watchdog.Watchdog,
 func (s *session) newWatchdog(guard attachFunc, store watchdog.EventStore) (*watchdog.Watchdog, error) {
 	run := watchdog.Run{ID: s.kept.ID, StartedAt: s.kept.StartedAt.Time}
 	return guard(context.Background(), run, watchdog.Config{
+		Disabled:  s.limits.disabled,
 		Store:     store,
 		Budget:    s.limits.budget,
 		OnWarning: s.reportWarning,

@@ -23,8 +23,9 @@ var ownLimits = map[string]func(to *watchdog.Budget, from watchdog.Budget){
 
 // limits are the limits in force and the source of each: the flag, the environment, the file, the session, the default.
 type limits struct {
-	budget watchdog.Budget
-	table  []config.Setting
+	disabled bool
+	budget   watchdog.Budget
+	table    []config.Setting
 }
 
 // findLimits merges all sources. Kept are the limits that the window was opened with, nil for a new window.
@@ -44,7 +45,7 @@ func findLimits(file string, budget *time.Duration, kept *watchdog.Budget) (limi
 		}
 		sources[wallClock] = "flag -budget"
 	}
-	in := limits{found.Budget, ofSessions(found.Limits())}
+	in := limits{found.Disabled, found.Budget, ofSessions(found.Limits())}
 	for i, setting := range in.table {
 		if source, ok := sources[setting.Key]; ok {
 			in.table[i].Source = source

@@ -22,6 +22,8 @@ type Run interface {
 	Clock() clock.Clock
 	// Logger is never nil.
 	Logger() *slog.Logger
+	// Disabled reports that nothing guards the run.
+	Disabled() bool
 	// Left is how long the work inside the run may last, 0 for none. It is no limit for a run that ends nothing: one that
 	// is only observed, or that has ended and whose context was detached for cleaning up.
 	Left() time.Duration

@@ -99,8 +99,8 @@ func TestPauseModel(t *testing.T) {
 			require.Equal(t, slow.worked, now-int(verdict.Paused(seen, time.Duration(now))), "seed %d", seed)
 			if !slow.ended {
 				left := max(int(limits.WallClock)+slow.extended-slow.worked, 0)
-				if !slow.wrapped {
-					left = max(left-int(limits.Reserve), 0)
+				if left > int(limits.Reserve) {
+					left -= int(limits.Reserve)
 				}
 				require.EqualValues(t, left, verdict.Remaining(limits, seen, time.Duration(now)), "seed %d", seed)
 			}

@@ -106,13 +106,13 @@ func Left(limits Limits, seen Snapshot, now time.Duration) time.Duration {
 	return max(wall.allowed-seen.worked(now), 0)
 }
 
-// Remaining is Left without the reserve, until the host was asked to wrap up: then the reserve is there to be used.
+// Remaining is Left without the reserve, until only that is left: then the host is asked to wrap up, and may use it.
 func Remaining(limits Limits, seen Snapshot, now time.Duration) time.Duration {
 	left := Left(limits, seen, now)
-	if left == Never || seen.Wrapped {
+	if left == Never || left <= limits.Reserve {
 		return left
 	}
-	return max(left-limits.Reserve, 0)
+	return left - limits.Reserve
 }
 
 // Paused returns how long the wall clock stood still before the instant now.

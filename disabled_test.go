@@ -1,0 +1,364 @@
+package watchdog_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/benbjohnson/clock"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
+)
+
+// untouched is a store, a keeper and the host's callbacks of a run that nothing guards: each call fails the test.
+type untouched struct{ t *testing.T }
+
+func (u untouched) called(what string) error {
+	u.t.Helper()
+	u.t.Errorf("%s was called", what)
+	return errors.New("it must not be called")
+}
+
+func (u untouched) Append(context.Context, ...watchdog.Event) error { return u.called("Append") }
+
+func (u untouched) Read(context.Context, string, string) ([]watchdog.Event, error) {
+	return nil, u.called("Read")
+}
+
+func (u untouched) Select(context.Context, watchdog.Selection) ([]watchdog.Event, error) {
+	return nil, u.called("Select")
+}
+
+func (u untouched) Transact(context.Context, ...*watchdog.Exchange) error {
+	return u.called("Transact")
+}
+
+func (u untouched) Keep(context.Context, *watchdog.Watchdog) (watchdog.Attempt, error) {
+	return watchdog.Attempt{}, u.called("Keep")
+}
+
+// timeless is a clock that shows the time and fails the test when a timer is set.
+type timeless struct {
+	*clock.Mock
+	t *testing.T
+}
+
+func (c timeless) AfterFunc(d time.Duration, f func()) *clock.Timer {
+	c.t.Errorf("AfterFunc(%v) was called", d)
+	return c.Mock.AfterFunc(d, f)
+}
+
+func (c timeless) Timer(d time.Duration) *clock.Timer {
+	c.t.Errorf("Timer(%v) was called", d)
+	return c.Mock.Timer(d)
+}
+
+func (c timeless) Ticker(d time.Duration) *clock.Ticker {
+	c.t.Errorf("Ticker(%v) was called", d)
+	return c.Mock.Ticker(d)
+}
+
+func (c timeless) After(d time.Duration) <-chan time.Time {
+	c.t.Errorf("After(%v) was called", d)
+	return c.Mock.After(d)
+}
+
+// switchedOff is a fixture whose every limit is short and whose store, keeper and timers must not be touched.
+func switchedOff(t *testing.T) *fixture {
+	t.Helper()
+	b := newFixture(t)
+	b.cfg = watchdog.Config{
+		Disabled: true,
+		Store:    untouched{t},
+		Keeper:   untouched{t},
+		Clock:    timeless{b.clock.Mock, t},
+		Logger:   quiet,
+		Budget: watchdog.Budget{
+			WallClock: time.Second, Safety: time.Second, Idle: time.Second, NoProgress: time.Second, Hold: time.Second,
+			Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
+		},
+		RecordInterrupts: true,
+		OnSignal:         func(s watchdog.Signal) { t.Errorf("OnSignal was called with a %s", s.Kind) },
+		OnWarning:        func(watchdog.Warning) { t.Error("OnWarning was called") },
+	}
+	return b
+}
+
+// goesOn expects that hours after every limit the run has not fired.
+func (b *fixture) goesOn(wd *watchdog.Watchdog) {
+	b.t.Helper()
+	b.clock.Add(5 * time.Hour)
+	b.live(wd)
+	require.EqualValues(b.t, watchdog.NoLimit, wd.Remaining())
+	_, asked := wd.Poll()
+	require.False(b.t, asked)
+}
+
+func TestDisabled(t *testing.T) {
+	t.Run("nothing fires, however long every limit is exceeded", func(t *testing.T) {
+		for name, attach := range map[string]attachFunc{"New": watchdog.New, "Resume": watchdog.Resume} {
+			t.Run(name, func(t *testing.T) {
+				b := switchedOff(t)
+				wd, err := attach(t.Context(), b.run, b.cfg)
+				require.NoError(t, err)
+				require.Equal(t, b.run.StartedAt, wd.StartedAt())
+				b.goesOn(wd)
+				require.Equal(t, 5*time.Hour, wd.Elapsed())
+				require.Zero(t, wd.Attempt())
+				stop, err := wd.Sync(t.Context())
+				require.NoError(t, err)
+				require.Nil(t, stop)
+				require.NoError(t, wd.Close())
+				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrClosed)
+				require.NoError(t, wd.Close())
+			})
+		}
+	})
+	t.Run("nor on the machine's clock, where no timer is set", func(t *testing.T) {
+		b := switchedOff(t)
+		b.cfg.Clock = nil
+		b.run.StartedAt = time.Now().Add(-5 * time.Hour)
+		wd := b.attach()
+		b.live(wd)
+		require.EqualValues(t, watchdog.NoLimit, wd.Remaining())
+	})
+	t.Run("it costs no goroutine", func(t *testing.T) {
+		b := switchedOff(t)
+		parent, end := context.WithCancel(t.Context())
+		defer end()
+		before := runtime.NumGoroutine()
+		for range 100 {
+			wd, err := watchdog.New(parent, b.run, b.cfg)
+			require.NoError(t, err)
+			defer wd.Close()
+			wd.Activity()
+			wd.Progress()
+		}
+		require.LessOrEqual(t, runtime.NumGoroutine(), before)
+	})
+	t.Run("what is wrong is an error all the same", func(t *testing.T) {
+		for name, spoil := range map[string]func(*fixture){
+			"run":     func(b *fixture) { b.run.ID = "" },
+			"store":   func(b *fixture) { b.cfg.Store = nil },
+			"budget":  func(b *fixture) { b.cfg.Budget.Idle = -1 },
+			"kinds":   func(b *fixture) { b.cfg.Kinds.Material = []string{""} },
+			"timeout": func(b *fixture) { b.cfg.RecordTimeout = -1 },
+		} {
+			b := switchedOff(t)
+			spoil(b)
+			_, err := watchdog.New(t.Context(), b.run, b.cfg)
+			require.ErrorIs(t, err, watchdog.ErrInvalid, name)
+		}
+	})
+	t.Run("the log says once that the run is not guarded", func(t *testing.T) {
+		b := switchedOff(t)
+		var log bytes.Buffer
+		b.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+		b.cfg.Budget = watchdog.Budget{WallClock: watchdog.NoLimit}
+		layer, err := b.attach().Layer("build", watchdog.Budget{})
+		require.NoError(t, err)
+		require.NoError(t, layer.Close())
+		require.Equal(t, 1, bytes.Count(log.Bytes(), []byte("\n")), "%s", &log)
+		require.Contains(t, log.String(), `level=INFO msg="watchdog is disabled and does not guard the run" run=s-1`)
+	})
+}
+
+func TestDisabledContext(t *testing.T) {
+	t.Run("it carries the run", func(t *testing.T) {
+		wd := switchedOff(t).attach()
+		require.Same(t, wd, watchdog.FromContext(wd.Context()))
+	})
+	t.Run("it ends with its parent, which is not recorded", func(t *testing.T) {
+		b := switchedOff(t)
+		why := errors.New("shutdown")
+		parent, end := context.WithCancelCause(t.Context())
+		wd, err := watchdog.New(parent, b.run, b.cfg)
+		require.NoError(t, err)
+		layer, err := wd.Layer("build", watchdog.Budget{})
+		require.NoError(t, err)
+		end(why)
+		<-layer.Context().Done()
+		require.ErrorIs(t, context.Cause(layer.Context()), why)
+		require.ErrorIs(t, context.Cause(wd.Context()), why)
+		_, fired := wd.Fired()
+		require.False(t, fired)
+		require.NoError(t, layer.Close())
+		require.NoError(t, wd.Close())
+	})
+	t.Run("a call in it has its own limit only", func(t *testing.T) {
+		b := switchedOff(t)
+		b.cfg.Clock = nil
+		b.run.StartedAt = time.Now().Add(-5 * time.Hour)
+		wd := b.attach()
+		o := bound.Do(wd.Context(), bound.Call{Limit: time.Hour}, func(ctx context.Context) (string, error) {
+			watchdog.FromContext(ctx).Note("calling")
+			return "done", ctx.Err()
+		})
+		require.NoError(t, o.Err)
+		require.Equal(t, "done", o.Result)
+		require.Equal(t, time.Hour, o.Limit)
+	})
+}
+
+// TestDisabledMethods calls every method of a run that nothing guards, of a layer of it, and of both after their end.
+func TestDisabledMethods(t *testing.T) {
+	methods := reflect.TypeFor[*watchdog.Watchdog]()
+	for i := range methods.NumMethod() {
+		name := methods.Method(i).Name
+		t.Run(name, func(t *testing.T) {
+			b := switchedOff(t)
+			wd := b.attach()
+			layer, err := wd.Layer("build", watchdog.Budget{WallClock: time.Minute, Idle: time.Second})
+			require.NoError(t, err)
+			defer layer.Close()
+			b.clock.Add(5 * time.Hour)
+			for _, each := range []*watchdog.Watchdog{layer, wd} {
+				method := reflect.ValueOf(each).MethodByName(name)
+				for _, result := range method.Call(likely(method.Type())) {
+					if result.Type() == reflect.TypeFor[error]() && !result.IsNil() {
+						t.Errorf("%s of %s: %v", name, each.ID(), result)
+					}
+				}
+			}
+			for _, each := range []*watchdog.Watchdog{layer, wd} {
+				require.NoError(t, each.Close())
+				method := reflect.ValueOf(each).MethodByName(name)
+				method.Call(likely(method.Type()))
+			}
+		})
+	}
+}
+
+// likely are arguments for a method as a host passes them.
+func likely(function reflect.Type) []reflect.Value {
+	args := zeros(function)
+	for i := range args {
+		switch function.In(i) {
+		case reflect.TypeFor[string]():
+			args[i] = reflect.ValueOf("tool")
+		case reflect.TypeFor[time.Duration]():
+			args[i] = reflect.ValueOf(time.Minute)
+		case reflect.TypeFor[watchdog.Cancellation]():
+			args[i] = reflect.ValueOf(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
+		}
+	}
+	return args
+}
+
+// TestDisabledHostActs expects that what the host itself does to a run that nothing guards has its effect.
+func TestDisabledHostActs(t *testing.T) {
+	t.Run("Interrupt ends the run", func(t *testing.T) {
+		wd := switchedOff(t).attach()
+		require.NoError(t, wd.Interrupt("SIGINT"))
+		var interruption *watchdog.Interruption
+		require.ErrorAs(t, context.Cause(wd.Context()), &interruption)
+		require.ErrorIs(t, wd.Interrupt("SIGINT"), watchdog.ErrEnded)
+		_, fired := wd.Fired()
+		require.False(t, fired)
+	})
+	t.Run("Complete ends the run and its layers", func(t *testing.T) {
+		wd := switchedOff(t).attach()
+		layer, err := wd.Layer("build", watchdog.Budget{})
+		require.NoError(t, err)
+		require.NoError(t, wd.Complete())
+		require.NoError(t, wd.Complete())
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ErrComplete)
+		require.ErrorIs(t, context.Cause(layer.Context()), watchdog.ErrComplete)
+		_, fired := wd.Fired()
+		require.False(t, fired)
+		require.NoError(t, layer.Close())
+	})
+	t.Run("Cancel ends the run with a stop, which a subscriber gets", func(t *testing.T) {
+		b := switchedOff(t)
+		wd := b.attach()
+		got := make(chan watchdog.Directive, 1)
+		wd.Subscribe(func(d watchdog.Directive) { got <- d })
+		stop, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout})
+		require.NoError(t, err)
+		require.Equal(t, watchdog.IterationTimeout, stop.Code)
+		require.Equal(t, watchdog.DirectiveCancel, (<-got).Kind)
+		require.Equal(t, error(stop), context.Cause(wd.Context()))
+		reason, fired := wd.Fired()
+		require.True(t, fired)
+		require.Equal(t, watchdog.IterationTimeout, reason)
+		require.NoError(t, wd.Close())
+	})
+	t.Run("a cancel that is only observed leaves the run as it is", func(t *testing.T) {
+		b := switchedOff(t)
+		wd := b.attach()
+		stop, err := wd.Cancel(watchdog.Cancellation{Reason: watchdog.IterationTimeout, ObserveOnly: true})
+		require.NoError(t, err)
+		require.Nil(t, stop)
+		b.live(wd)
+		require.NoError(t, wd.Close())
+	})
+	t.Run("Extend gives more time to who has enough", func(t *testing.T) {
+		b := switchedOff(t)
+		wd := b.attach()
+		require.NoError(t, wd.Extend(time.Hour))
+		require.ErrorIs(t, wd.Extend(0), watchdog.ErrInvalid)
+		b.goesOn(wd)
+	})
+}
+
+func TestDisabledHold(t *testing.T) {
+	b := switchedOff(t)
+	wd := b.attach()
+	layer, err := wd.Layer("build", watchdog.Budget{})
+	require.NoError(t, err)
+	defer layer.Close()
+	t.Run("its cap never trips, nor does silence after it", func(t *testing.T) {
+		for _, of := range []*watchdog.Watchdog{wd, layer} {
+			h, err := of.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: time.Second})
+			require.NoError(t, err)
+			_, err = of.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: time.Second})
+			require.ErrorIs(t, err, watchdog.ErrHeld)
+			b.goesOn(of)
+			require.True(t, h.Close())
+			require.False(t, h.Close())
+			b.goesOn(of)
+			require.Zero(t, of.SinceActivity())
+		}
+	})
+	t.Run("the work in it is done", func(t *testing.T) {
+		done := false
+		require.NoError(t, layer.During(t.Context(), "tool", watchdog.HoldLimit{Cap: time.Second}, func(context.Context) error {
+			done = true
+			return nil
+		}))
+		require.True(t, done)
+	})
+	t.Run("it closes with its context", func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		_, err := wd.Hold(ctx, "tool", watchdog.HoldLimit{})
+		require.NoError(t, err)
+		end()
+		require.Eventually(t, func() bool {
+			h, err := wd.Hold(t.Context(), "tool", watchdog.HoldLimit{})
+			return err == nil && h.Close()
+		}, time.Minute, time.Millisecond)
+	})
+}
+
+func TestDisabledLayers(t *testing.T) {
+	b := switchedOff(t)
+	layer, err := b.attach().Layer("build", watchdog.Budget{WallClock: time.Second, Reserve: time.Millisecond})
+	require.NoError(t, err)
+	inner, err := layer.Layer("test", watchdog.Budget{Safety: time.Second})
+	require.NoError(t, err)
+	b.goesOn(layer)
+	b.goesOn(inner)
+	require.NoError(t, inner.Interrupt("SIGINT"))
+	b.goesOn(layer)
+	_, err = layer.Layer("", watchdog.Budget{})
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
+	require.NoError(t, inner.Close())
+	require.NoError(t, layer.Close())
+}
