@@ -31,18 +31,9 @@ func (s *Store) channel() string {
 // [ErrNoNotifications] if they do not.
 func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string)) error {
 	outer := ctx
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := s.untilClosed(ctx)
 	defer cancel()
-	err := s.do(ctx, "listen to", func(ctx context.Context) error {
-		go func() {
-			select {
-			case <-s.closing:
-			case <-ctx.Done():
-			}
-			cancel()
-		}()
-		return s.receive(ctx, ready, told)
-	})
+	err := s.do(ctx, "listen to", func(ctx context.Context) error { return s.receive(ctx, ready, told) })
 	switch {
 	case outer.Err() != nil:
 		return nil
@@ -51,6 +42,19 @@ func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string
 	default:
 		return err
 	}
+}
+
+// untilClosed returns a context that Close ends.
+func (s *Store) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-s.closing:
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	return ctx, cancel
 }
 
 // receive calls told for each notification. It returns when the context ends or the connection is lost.
