@@ -19,7 +19,8 @@ import (
 //
 // Its form makes the planner look up each part in its index, whatever the table holds: OFFSET 0 keeps it from joining
 // the whole table, and it expects few rows of a range with two ends. IS NOT DISTINCT FROM leaves it only the primary
-// key. The parameters are in selects of their own, so that it uses one plan for lists of all lengths.
+// key. The latest time is looked up by itself: a sort by time and ID would go on to an event of the time before. The
+// parameters are in selects of their own, so that it uses one plan for lists of all lengths.
 const selectSelected = `
 	WITH asked AS MATERIALIZED (
 		SELECT a.*, l.kinds
@@ -38,9 +39,13 @@ const selectSelected = `
 	UNION ALL
 	SELECT asked.place, e.* FROM asked CROSS JOIN LATERAL (
 		SELECT` + eventFields + `FROM SCHEMA.events
-		WHERE aggregate_type = asked.kind AND aggregate_id = asked.aggregate
-			AND "timestamp" < asked.since AND event_type = ANY (asked.kinds)
-		ORDER BY "timestamp" DESC, id COLLATE "C" DESC LIMIT 1
+		WHERE aggregate_type = asked.kind AND aggregate_id = asked.aggregate AND event_type = ANY (asked.kinds)
+			AND "timestamp" = (
+				SELECT "timestamp" FROM SCHEMA.events
+				WHERE aggregate_type = asked.kind AND aggregate_id = asked.aggregate AND event_type = ANY (asked.kinds)
+					AND "timestamp" < asked.since
+				ORDER BY "timestamp" DESC LIMIT 1)
+		ORDER BY id COLLATE "C" DESC LIMIT 1
 	) AS e
 	UNION ALL
 	SELECT asked.place, e.* FROM unnest((SELECT $4::bigint[]), (SELECT $5::text[])) AS w (place, id)
