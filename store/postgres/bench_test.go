@@ -49,8 +49,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkTransact reads the last window of a run with a hundred events and appends one, for each of the exchanges.
-// Beside it runs Append of as many events.
+// BenchmarkTransact reads the last five of a run's hundred events and appends one, in each exchange. Beside it runs
+// Append of as many events.
 func BenchmarkTransact(b *testing.B) {
 	s, pool := durable(b, "&pool_max_conns=16")
 	fillRuns(b, pool, 1000, 100)
@@ -71,7 +71,8 @@ func BenchmarkTransact(b *testing.B) {
 func fillRuns(tb testing.TB, pool *pgxpool.Pool, runs, events int) {
 	tb.Helper()
 	mustExec(tb, pool, fmt.Sprintf(`
-		INSERT INTO events SELECT 'filled-' || run || '-' || n, 'runtime_control', 'run-' || run, 'type-' || n %% 9, '{"n":1}',
+		INSERT INTO events
+		SELECT 'filled-' || run || '-' || n, 'runtime_control', 'run-' || run, 'type-' || n %% 9, '{"n":1}',
 			timestamptz '2026-03-04 12:00:00Z' + n * interval '1 second'
 		FROM generate_series(1, %d) AS n, generate_series(1, %d) AS run`, events, runs), "VACUUM ANALYZE events")
 }
@@ -96,8 +97,7 @@ func tripsOf(events []watchdog.Event) (exchanges []*watchdog.Exchange) {
 	return exchanges
 }
 
-// BenchmarkSelect reads the last ten events of a hundred thousand of one run, and the only one of a type. Beside it runs
-// Read.
+// BenchmarkSelect reads the last ten of a hundred thousand events of one run, and two more. Beside it runs Read.
 func BenchmarkSelect(b *testing.B) {
 	s, pool := durable(b, "&pool_max_conns=1")
 	fillRuns(b, pool, 1, 100_000)

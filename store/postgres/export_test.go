@@ -76,8 +76,3 @@ func (s *Store) FollowStatement(aggregateID, mark string) (statement string, arg
 	statement, arguments = f.statement()
 	return s.qualify(statement), arguments
 }
-
-// SharesBucket reports whether Transact has one lock for both aggregates.
-func (s *Store) SharesBucket(a, b *watchdog.Exchange) bool {
-	return len(s.buckets([]*watchdog.Exchange{a, b})) == 1
-}

@@ -11,13 +11,16 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// feedInterval is the pause between two polls of a Follow. A poll that takes long is followed by a longer one.
-const feedInterval = time.Second
+// A Follow pauses between two polls, for ten times as long as a poll takes, within these limits.
+const (
+	shortestPause = time.Second
+	longestPause  = 5 * time.Second
+)
 
-// selectFed returns the events of transactions from the mark $1 on, and the next mark. As for selectEnded, a mark is
-// the oldest transaction that was still open. The age of a transaction is how many began after it. An age below 0 is
-// of one so old that its number is ahead of ours. There is always a row. The server skips the table if the mark says
-// that no transaction has a number since, and so committed no event.
+// selectFed returns the events of transactions from the mark $1 on, and the next mark. As in selectEnded, a mark is the
+// oldest transaction that was still open. The age of a transaction is how many have begun since; below 0, it is so old
+// that its number is ahead of ours. There is always a row. If no transaction has begun since the mark, the server does
+// not read the table.
 const selectFed = `
 	SELECT pg_snapshot_xmin(pg_current_snapshot())::text, e.* FROM (VALUES (1)) AS one LEFT JOIN (
 		SELECT aggregate_id,` + eventFields + `FROM SCHEMA.events
@@ -28,17 +31,20 @@ const selectFed = `
 		OFFSET 0
 	) AS e ON true`
 
-// Follow implements [watchdog.FeedStore]. It polls once a second, or more rarely if a poll takes longer than a tenth of
-// that, and holds no connection between polls. It finds the events of all writers, whatever their timestamps say, by
-// the transactions that wrote them.
+// Follow implements [watchdog.FeedStore]. It polls once a second, or once in up to five if a poll takes more than
+// a tenth of a second, and holds no connection between polls. It finds new events by the transactions that wrote them:
+// it sees every writer's, whatever their timestamps.
 //
-// A poll reads the events of the aggregate, or without one all events of [watchdog.AggregateType], unless nothing was
-// written to the server since the poll before: for a million events that takes about a fifth of a second. While a
-// transaction stays open, each poll returns the events since its start again, and Follow skips them. An event that
-// another program updates counts as stored anew.
+// If nothing was written to the server since the last poll, a poll reads nothing. Otherwise it reads the events of the
+// aggregate, or, without one, all events of [watchdog.AggregateType]: a tenth of a second for a million. While a
+// transaction stays open, each poll reads the events since its start again, and Follow skips those it has told. An
+// event that another program updates is told again. Where the server's transaction numbers have wrapped around, an
+// event as old as that can be told once more.
 //
-// Told is called with no lock held and no call of the store under way: it may close the store. Follow then returns an
-// error that wraps [ErrClosed].
+// Told may call the store, and close it. Follow then returns an error that wraps [ErrClosed].
+//
+// Rejected: a notification by each append. Commits with one wait for each other, and sixteen writers took five times as
+// long or more. Nor does it come from other writers.
 func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), told func(watchdog.Event)) error {
 	outer := ctx
 	ctx, cancel := s.untilClosed(ctx)
@@ -60,7 +66,7 @@ type feed struct {
 	store       *Store
 	aggregateID string
 	mark        string
-	known       map[string]bool // the IDs that the poll before returned
+	known       map[string]bool // the IDs that the last poll read
 }
 
 // run ends with the error of the context or of a poll.
@@ -71,7 +77,7 @@ func (f *feed) run(ctx context.Context, ready func(), told func(watchdog.Event))
 		if err != nil {
 			return err
 		}
-		pause := max(feedInterval, 10*time.Since(began))
+		pause := min(max(shortestPause, 10*time.Since(began)), longestPause)
 		if polls == 0 {
 			events = nil
 			ready()
@@ -88,8 +94,8 @@ func (f *feed) run(ctx context.Context, ready func(), told func(watchdog.Event))
 	}
 }
 
-// poll returns the new events, sorted. An event that was stored before the poll before, and is at or after its mark,
-// is known: that poll returned it, too. The first poll returns only such events.
+// poll returns the new events, sorted. Of what it reads, the poll before has read each event that was stored then. The
+// first poll returns events that were stored before it, but after the start of a transaction that is open.
 func (f *feed) poll(ctx context.Context) (events []watchdog.Event, err error) {
 	statement, arguments := f.statement()
 	var rows []fedRow

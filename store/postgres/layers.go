@@ -13,12 +13,14 @@ import (
 
 // The expressions of the index of layers. A query must repeat them word for word to use it.
 //
-// The server cannot read a payload with certain escapes, such as \u0000, and an index that tried would refuse the
-// event. All payloads with \u have one key, and Layers reads them itself. The key is short enough for an index.
+// The server fails to read a payload with an escape such as \u0000, and an index on what it reads would refuse the
+// event. So all payloads with \u have one key, and Layers decodes them. The key is cut, because an index entry has a
+// limit.
 const (
 	namesParent = `aggregate_type = '` + watchdog.AggregateType + `' AND strpos(payload::text, '"parent"') > 0`
 	escaped     = `E'\\u'`
-	parentKey   = `CASE WHEN strpos(payload::text, ` + escaped + `) > 0 THEN ` + escaped + ` ELSE left(payload ->> 'parent', 255) END`
+	parentKey   = `CASE WHEN strpos(payload::text, ` + escaped + `) > 0 THEN ` + escaped + `
+		ELSE left(payload ->> 'parent', 255) END`
 )
 
 // createParentIndex is version 3.
@@ -35,8 +37,8 @@ const selectLayers = `
 	SELECT aggregate_id, payload::text FROM SCHEMA.events
 	WHERE ` + namesParent + ` AND ` + parentKey + ` IN (left($1::text, 255), ` + escaped + `)`
 
-// Layers implements [watchdog.FeedStore], in one round trip. It reads all events of the layers, and those of other
-// parents' layers that have \u in their payloads. No layer names an empty parent.
+// Layers implements [watchdog.FeedStore], in one round trip. It reads the events that name the parent, and all events
+// that name any parent and have \u in their payload. An empty parent has no layers.
 func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
 	layers := []string{}
 	err := s.do(ctx, "find the layers of "+parent+" in", func(ctx context.Context) error {

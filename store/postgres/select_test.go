@@ -50,14 +50,16 @@ func selectsAsFilter(t *testing.T, s putter, random *rand.Rand) {
 	for i := range 300 {
 		e := watchdog.Event{
 			ID: fmt.Sprint([]string{"a", "A", "é", "~"}[random.IntN(4)], i), AggregateType: watchdog.AggregateType,
-			AggregateID: fmt.Sprint("run-", random.IntN(3)), Type: someType(), Payload: []byte(`{ "a":1}`), Timestamp: someTime(),
+			AggregateID: fmt.Sprint("run-", random.IntN(3)), Type: someType(), Timestamp: someTime(),
+			Payload: []byte(`{ "a":1}`),
 		}
 		events, ids = append(events, e), append(ids, e.ID)
 	}
 	require.NoError(t, s.Append(t.Context(), events...))
 	var batch []*watchdog.Exchange
 	for range 100 {
-		selection := watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: fmt.Sprint("run-", random.IntN(4))}
+		selection := since1970(fmt.Sprint("run-", random.IntN(4)))
+		selection.Since = time.Time{}
 		for range random.IntN(4) {
 			selection.IDs = append(selection.IDs, ids[random.IntN(len(ids))], "missing")
 		}
@@ -73,10 +75,13 @@ func selectsAsFilter(t *testing.T, s putter, random *rand.Rand) {
 		got, err := s.Select(t.Context(), selection)
 		require.NoError(t, err)
 		require.Equal(t, append([]watchdog.Event{}, want...), got, "%+v", selection)
-		batch = append(batch, &watchdog.Exchange{Selection: selection, Decide: func(selected []watchdog.Event) []watchdog.Event {
-			assert.Equal(t, got, selected)
-			return nil
-		}})
+		batch = append(batch, &watchdog.Exchange{
+			Selection: selection,
+			Decide: func(selected []watchdog.Event) []watchdog.Event {
+				assert.Equal(t, got, selected)
+				return nil
+			},
+		})
 	}
 	require.NoError(t, s.Transact(t.Context(), batch...))
 }

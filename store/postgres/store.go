@@ -22,9 +22,9 @@ type Config struct {
 	Schema string
 }
 
-// A Store is a [watchdog.EventStore], a [session.Store] and a [session.Listener] in a PostgreSQL database; the
-// package comment describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several
-// processes may use one database.
+// A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [session.Store] and a [session.Listener] in a
+// PostgreSQL database; the package comment describes its tables. [Open] and [New] return one. It is safe for
+// concurrent use, and several processes may use one database.
 type Store struct {
 	pool  *pgxpool.Pool
 	owned bool // opened by Open, and so closed by Close
@@ -149,8 +149,8 @@ func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]
 	return events, nil
 }
 
-// Close waits for the running calls, ends those of [Store.Listen], and then closes the store; later calls return
-// [ErrClosed]. It closes the pool of [Open], and not the one given to [New]. It always returns nil.
+// Close waits for the running calls, ends those of [Store.Listen] and [Store.Follow], and then closes the store; later
+// calls return [ErrClosed]. It closes the pool of [Open], and not the one given to [New]. It always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed

@@ -14,14 +14,15 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// errNothingStored is wrapped by the errors of a Transact that did not come to its commit.
+// errNothingStored says that a Transact failed before its commit.
 var errNothingStored = errors.New("nothing was stored")
 
-// Transact implements [watchdog.TransactionalStore], in four round trips, however many exchanges there are. Exchanges
-// with one aggregate take two more each, and so do pools whose default_query_exec_mode the store cannot use. If the
-// context ends or the connection breaks, the error says whether the events may be stored. If it is not nil, no Kept was set.
+// Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
+// there are; six, if the store cannot use the pool's default_query_exec_mode. Each further exchange with the same
+// aggregate may need two more (four). If Transact returns an error, the error says whether the events may be stored,
+// and Kept is as it was.
 //
-// Transact holds advisory locks of the database: an aggregate has one of 64, which it may share with others.
+// Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate.
 func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
 	return s.do(ctx, fmt.Sprintf("carry out %d exchanges in", len(exchanges)), func(ctx context.Context) error {
 		if len(exchanges) == 0 {
@@ -82,8 +83,8 @@ func withoutRepeats(exchanges []*watchdog.Exchange) (parts [][]*watchdog.Exchang
 	return append(parts, exchanges[begin:])
 }
 
-// lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. The
-// snapshot of a statement is older than its locks, so the events are read by the next one.
+// lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
+// does not read the events as well, because its snapshot is older than the locks.
 const lockBuckets = `SELECT pg_advisory_xact_lock(b.bucket) FROM unnest($1::bigint[]) AS b (bucket)`
 
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
@@ -156,7 +157,8 @@ func (t *exchanging) selectAll(ctx context.Context, exchanges []*watchdog.Exchan
 }
 
 // selectKept is a statement of its own: an insert does not see the events that it waited for.
-const selectKept = `SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id = ANY ($1::text[])`
+const selectKept = `
+	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id = ANY ($1::text[])`
 
 // insert appends events, and returns what is stored under their IDs.
 func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) (map[string]watchdog.Event, error) {
@@ -204,8 +206,7 @@ func (t *exchanging) add(statement string, arguments []any, read func(pgx.Rows) 
 	t.steps = append(t.steps, step{t.store.qualify(statement), arguments, read})
 }
 
-// send runs the steps, in one round trip if it can: a batch always has the mode of the pool, which behind a pooler is
-// not the store's.
+// send runs the steps, in one round trip if the store's mode is the pool's: a batch has no mode of its own.
 func (t *exchanging) send(ctx context.Context) error {
 	steps := t.steps
 	t.steps = nil
