@@ -83,7 +83,7 @@ func (f *feed) run(ctx context.Context, ready func(), told func(watchdog.Event))
 			ready()
 		}
 		for _, e := range events {
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || f.store.isClosing() {
 				break
 			}
 			told(e)

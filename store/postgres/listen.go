@@ -57,6 +57,16 @@ func (s *Store) untilClosed(ctx context.Context) (context.Context, context.Cance
 	return ctx, cancel
 }
 
+// isClosing is true at once when Close was called; the context of untilClosed ends a little later.
+func (s *Store) isClosing() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
+	}
+}
+
 // receive calls told for each notification. It returns when the context ends or the connection is lost.
 func (s *Store) receive(ctx context.Context, ready func(), told func(runID string)) error {
 	conn, err := s.connect(ctx)

@@ -163,12 +163,18 @@ func TestTransactOrder(t *testing.T) {
 }
 
 // A tripCounter counts what a connection sends and waits for.
-type tripCounter struct{ trips atomic.Int64 }
+type tripCounter struct {
+	trips    atomic.Int64
+	onCommit func() // may be nil
+}
 
 func (c *tripCounter) TraceQueryStart(
-	ctx context.Context, _ *pgx.Conn, _ pgx.TraceQueryStartData,
+	ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData,
 ) context.Context {
 	c.trips.Add(1)
+	if query.SQL == "commit" && c.onCommit != nil {
+		c.onCommit()
+	}
 	return ctx
 }
 
@@ -260,6 +266,17 @@ func TestTransactEndedContext(t *testing.T) {
 		require.ErrorContains(t, err, "nothing was stored")
 		close(decided)
 		require.NoError(t, <-result)
+	})
+	t.Run("while it commits", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		tracer := &tripCounter{}
+		other := newStore(t, hostPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.Tracer = tracer }))
+		tracer.onCommit = cancel
+		e := counting("run-4")
+		err := other.Transact(ctx, e)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "may be stored")
+		assert.Nil(t, e.Kept)
 	})
 	t.Run("leaves the aggregate free", func(t *testing.T) {
 		for _, runID := range []string{"run-1", "run-2"} {
