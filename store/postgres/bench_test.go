@@ -2,7 +2,9 @@ package postgres_test
 
 import (
 	"context"
+	crand "crypto/rand"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"sync"
 	"sync/atomic"
@@ -12,6 +14,7 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
@@ -42,6 +45,99 @@ func BenchmarkAppend(b *testing.B) {
 		b.Run(fmt.Sprintf("opened/writers=%d", writers), func(b *testing.B) {
 			mustExec(b, pool, "TRUNCATE events")
 			eachWriter(b, writers, func(n int64) error { return s.Append(b.Context(), numbered(n)) })
+		})
+	}
+}
+
+// BenchmarkTransact reads the last five of a run's hundred events and appends one, in each exchange. Beside it runs
+// Append of as many events.
+func BenchmarkTransact(b *testing.B) {
+	s, pool := durable(b, "&pool_max_conns=16")
+	fillRuns(b, pool, 1000, 100)
+	for _, size := range []int{1, 128} {
+		for _, writers := range []int{1, 16} {
+			name := fmt.Sprintf("exchanges=%d/writers=%d", size, writers)
+			b.Run("Append/"+name, func(b *testing.B) {
+				eachWriter(b, writers, func(int64) error { return s.Append(b.Context(), freshEvents(size)...) })
+			})
+			b.Run("Transact/"+name, func(b *testing.B) {
+				eachWriter(b, writers, func(int64) error { return s.Transact(b.Context(), tripsOf(freshEvents(size))...) })
+			})
+		}
+	}
+}
+
+// fillRuns writes the events of runs, a second apart.
+func fillRuns(tb testing.TB, pool *pgxpool.Pool, runs, events int) {
+	tb.Helper()
+	mustExec(tb, pool, fmt.Sprintf(`
+		INSERT INTO events
+		SELECT 'filled-' || run || '-' || n, 'runtime_control', 'run-' || run, 'type-' || n %% 9, '{"n":1}',
+			timestamptz '2026-03-04 12:00:00Z' + n * interval '1 second'
+		FROM generate_series(1, %d) AS n, generate_series(1, %d) AS run`, events, runs), "VACUUM ANALYZE events")
+}
+
+// freshEvents returns events of different runs, with new IDs.
+func freshEvents(count int) (events []watchdog.Event) {
+	for _, run := range rand.Perm(1000)[:count] {
+		e := numbered(int64(run))
+		e.ID, e.AggregateID = crand.Text(), fmt.Sprint("run-", run+1)
+		events = append(events, e)
+	}
+	return events
+}
+
+// tripsOf returns an exchange for each event.
+func tripsOf(events []watchdog.Event) (exchanges []*watchdog.Exchange) {
+	for _, e := range events {
+		one := appending(e.AggregateID, e)
+		one.Since, one.LatestOf = noon.Add(95*time.Second), []string{"type-1"}
+		exchanges = append(exchanges, one)
+	}
+	return exchanges
+}
+
+// BenchmarkSelect reads the last ten of a hundred thousand events of one run, and two more. Beside it runs Read.
+func BenchmarkSelect(b *testing.B) {
+	s, pool := durable(b, "&pool_max_conns=1")
+	fillRuns(b, pool, 1, 100_000)
+	selection := watchdog.Selection{
+		AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon.Add(99_991 * time.Second),
+		LatestOf: []string{"type-1"}, IDs: []string{"filled-1-7"},
+	}
+	b.Run("Select", func(b *testing.B) {
+		finds(b, 12, func() int {
+			events, err := s.Select(b.Context(), selection)
+			require.NoError(b, err)
+			return len(events)
+		})
+	})
+	b.Run("Read", func(b *testing.B) {
+		finds(b, 100_000, func() int {
+			events, err := s.Read(b.Context(), watchdog.AggregateType, "run-1")
+			require.NoError(b, err)
+			return len(events)
+		})
+	})
+}
+
+// BenchmarkFollow polls a table of a million events, of which none is new.
+func BenchmarkFollow(b *testing.B) {
+	s, pool := durable(b, "&pool_max_conns=1")
+	fillRuns(b, pool, 10_000, 100)
+	for _, test := range []struct{ name, aggregateID, before string }{
+		{"nothing written", "", "SELECT"},
+		{"other tables written", "", "SELECT pg_current_xact_id()"},
+		{"one run", "run-7", "SELECT pg_current_xact_id()"},
+	} {
+		b.Run(test.name, func(b *testing.B) {
+			mark := texts(b, pool, "SELECT pg_snapshot_xmin(pg_current_snapshot())::text")[0]
+			mustExec(b, pool, test.before)
+			statement, arguments := s.FollowStatement(test.aggregateID, mark)
+			for b.Loop() {
+				_, err := pool.Exec(b.Context(), statement, arguments...)
+				require.NoError(b, err)
+			}
 		})
 	}
 }

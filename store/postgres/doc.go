@@ -23,9 +23,10 @@
 //	id varchar(36) PRIMARY KEY, aggregate_type varchar(100), aggregate_id varchar(255), event_type varchar(200),
 //	payload json, timestamp timestamptz, consensus_id varchar(36) NULL
 //
-// with indexes on (aggregate_type, aggregate_id, timestamp) and (event_type). If the schema already has a table named
-// events, the store uses it in place and ignores columns beyond these; [ErrForeignTable] names the columns that make
-// a table unusable. The store creates the indexes if such a table lacks them, and writers wait meanwhile.
+// with indexes on (aggregate_type, aggregate_id, timestamp), on (event_type), and on the parent that a payload names,
+// which [Store.Layers] uses. If the schema already has a table named events, the store uses it in place and ignores
+// columns beyond these; [ErrForeignTable] names the columns that make a table unusable. The store creates the indexes
+// if such a table lacks them, and writers wait meanwhile.
 //
 // Sessions are rows of watchdog_sessions. The version of the schema is in watchdog_schema.
 //
@@ -34,11 +35,11 @@
 //
 // # Through a pooler
 //
-// The store works through a pooler in transaction mode, such as PgBouncer: every write is one statement, and no state
-// stays with a connection. The store prepares statements by name only if it is connected to the server itself, which
-// it finds out when it opens, and if the pool's default_query_exec_mode is the default, cache_statement. Only Listen
-// needs a connection that stays: through such a pooler it returns [ErrNoNotifications], and a [session.Keeper] polls
-// instead.
+// The store works through a pooler in transaction mode, such as PgBouncer: every write is one statement, or one
+// transaction of [Store.Transact], and no state stays with a connection. The store prepares statements by name only if
+// it is connected to the server itself, which it finds out when it opens, and if the pool's default_query_exec_mode is
+// the default, cache_statement. Only Listen needs a connection that stays: through such a pooler it returns
+// [ErrNoNotifications], and a [session.Keeper] polls instead.
 //
 // Package postgres does not delete or change events. It fails over to another server only as a connection string with
 // several hosts does. It does not retry a call whose connection broke, because only the caller knows how long the

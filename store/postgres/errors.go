@@ -125,6 +125,8 @@ func adviceFor(err error) string {
 		return "no server listens there: start it, or check host and port"
 	case pgconn.SafeToRetry(err):
 		return "the connection broke before anything was written: try again when the server is up"
+	case isBroken(err) && errors.Is(err, errNothingStored):
+		return "the connection broke: try again when the server is up"
 	case isBroken(err):
 		return "the connection broke, and what was being written may be stored: try again when the server is up"
 	default:

@@ -23,9 +23,11 @@ const (
 
 	insertEvents = insertRows + insertOrder
 
+	eventFields = ` id, event_type, payload::text, "timestamp", consensus_id `
+
 	// Read sorts in Go, because the database's collation has another order.
 	selectEvents = `
-		SELECT id, event_type, payload::text, "timestamp", consensus_id FROM SCHEMA.events
+		SELECT` + eventFields + `FROM SCHEMA.events
 		WHERE aggregate_type = $1 AND aggregate_id = $2`
 )
 
@@ -51,11 +53,14 @@ func encode(events []watchdog.Event) (columns [7]any, err error) {
 	return columns, nil
 }
 
-// scanEvent reads the columns of selectEvents. Its errors never contain a payload.
-func scanEvent(row pgx.CollectableRow) (e watchdog.Event, err error) {
+// scanEvent reads eventFields.
+func scanEvent(row pgx.CollectableRow) (watchdog.Event, error) { return scanEventInto(row) }
+
+// scanEventInto reads the columns before eventFields, and then those. Its errors never contain a payload.
+func scanEventInto(row pgx.CollectableRow, before ...any) (e watchdog.Event, err error) {
 	var kind, payload, consensus pgtype.Text
 	var at pgtype.Timestamptz
-	if err := row.Scan(&e.ID, &kind, &payload, &at, &consensus); err != nil {
+	if err := row.Scan(append(before, &e.ID, &kind, &payload, &at, &consensus)...); err != nil {
 		return e, fmt.Errorf("read a row: %w", err)
 	}
 	if !at.Valid || at.InfinityModifier != pgtype.Finite {

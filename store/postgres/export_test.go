@@ -3,6 +3,7 @@ package postgres
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -57,4 +58,21 @@ func (s *Store) EndedStatement(mark string) (statement string, arguments []any) 
 // ReadStatement returns the statement of Read.
 func (s *Store) ReadStatement(aggregateType, aggregateID string) (statement string, arguments []any) {
 	return s.qualify(selectEvents), []any{aggregateType, aggregateID}
+}
+
+// SelectStatement returns the statement of Select, which Transact uses, too.
+func (s *Store) SelectStatement(asked ...watchdog.Selection) (statement string, arguments []any) {
+	return s.qualify(selectSelected), selectArguments(asked)
+}
+
+// LayersStatement returns the statement of Layers.
+func (s *Store) LayersStatement(parent string) (statement string, arguments []any) {
+	return s.qualify(selectLayers), []any{parent}
+}
+
+// FollowStatement returns the statement of a poll of Follow.
+func (s *Store) FollowStatement(aggregateID, mark string) (statement string, arguments []any) {
+	f := feed{store: s, aggregateID: aggregateID, mark: mark}
+	statement, arguments = f.statement()
+	return s.qualify(statement), arguments
 }

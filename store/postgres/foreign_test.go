@@ -110,7 +110,7 @@ func TestForeignIndexes(t *testing.T) {
 			`CREATE INDEX theirs ON events (aggregate_type, aggregate_id, "timestamp", id)`,
 			`CREATE INDEX types ON events (event_type, "timestamp")`)
 		openAt(t, dsn, postgres.Config{})
-		assert.Equal(t, []string{"events_pkey", "theirs", "types"}, indexes(t, dsn))
+		assert.Equal(t, []string{"events_pkey", "theirs", "types", "watchdog_events_parent"}, indexes(t, dsn))
 	})
 	t.Run("are not used if they are not equivalent", func(t *testing.T) {
 		dsn := newDSN(t)
@@ -123,7 +123,7 @@ func TestForeignIndexes(t *testing.T) {
 		openAt(t, dsn, postgres.Config{})
 		want := []string{
 			"computed", "events_pkey", "hashed", "ordered", "partial", "swapped",
-			"watchdog_events_aggregate", "watchdog_events_type",
+			"watchdog_events_aggregate", "watchdog_events_parent", "watchdog_events_type",
 		}
 		assert.Equal(t, want, indexes(t, dsn))
 	})

@@ -31,18 +31,9 @@ func (s *Store) channel() string {
 // [ErrNoNotifications] if they do not.
 func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string)) error {
 	outer := ctx
-	ctx, cancel := context.WithCancel(ctx)
+	ctx, cancel := s.untilClosed(ctx)
 	defer cancel()
-	err := s.do(ctx, "listen to", func(ctx context.Context) error {
-		go func() {
-			select {
-			case <-s.closing:
-			case <-ctx.Done():
-			}
-			cancel()
-		}()
-		return s.receive(ctx, ready, told)
-	})
+	err := s.do(ctx, "listen to", func(ctx context.Context) error { return s.receive(ctx, ready, told) })
 	switch {
 	case outer.Err() != nil:
 		return nil
@@ -50,6 +41,29 @@ func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string
 		return s.wrapError(outer, "listen to", ErrClosed)
 	default:
 		return err
+	}
+}
+
+// untilClosed returns a context that Close ends.
+func (s *Store) untilClosed(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		select {
+		case <-s.closing:
+		case <-ctx.Done():
+		}
+		cancel()
+	}()
+	return ctx, cancel
+}
+
+// isClosing is true at once when Close was called; the context of untilClosed ends a little later.
+func (s *Store) isClosing() bool {
+	select {
+	case <-s.closing:
+		return true
+	default:
+		return false
 	}
 }
 

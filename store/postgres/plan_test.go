@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -107,6 +108,48 @@ func TestQueryPlans(t *testing.T) {
 
 func first(statement string, _ []any) string { return statement }
 func second(_ string, arguments []any) []any { return arguments }
+
+// Select reads a few of a hundred thousand events by an index, and so do Layers and the poll of one run. The plans are
+// the same before and after the table is analyzed.
+func TestEventPlans(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	mustExec(t, pool, `INSERT INTO events
+		SELECT 'event-' || n, 'runtime_control', CASE WHEN n % 100 = 0 THEN 'run-' || n ELSE 'run-1' END, 'type-' || n % 9,
+			CASE WHEN n % 50 = 0 THEN json_build_object('parent', 'run-' || n % 1000) ELSE '{"n":1}' END,
+			timestamptz '2026-03-04 12:00:00Z' + n * interval '1 second' FROM generate_series(1, 100000) AS n`)
+	late := noon.Add(99_990 * time.Second)
+	selection := watchdog.Selection{
+		AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: late, LatestOf: []string{"type-1"},
+		IDs: []string{"event-1", "event-99", "event-100"},
+	}
+	events, err := s.Select(t.Context(), selection)
+	require.NoError(t, err)
+	require.Len(t, events, 10+1+2)
+	var many []watchdog.Selection
+	for range 128 {
+		many = append(many, selection)
+	}
+	assertIndexed := func(statement string, arguments []any) {
+		t.Helper()
+		plan := explain(t, pool, statement, arguments)
+		assert.NotContains(t, plan, "Seq Scan")
+		assert.Contains(t, plan, "Index Scan using events_pkey")
+		assert.Contains(t, plan, "Index Scan Backward using watchdog_events_aggregate")
+	}
+	for _, step := range []string{"SELECT", "VACUUM ANALYZE events"} {
+		mustExec(t, pool, step)
+		assertIndexed(s.SelectStatement(selection))
+		assertIndexed(s.SelectStatement(many...))
+	}
+	plan := explain(t, pool, first(s.LayersStatement("run-50")), second(s.LayersStatement("run-50")))
+	assert.Contains(t, plan, "watchdog_events_parent")
+	assert.NotContains(t, plan, "Seq Scan")
+	plan = explain(t, pool, first(s.FollowStatement("run-500", "900")), second(s.FollowStatement("run-500", "900")))
+	assert.Contains(t, plan, "watchdog_events_aggregate")
+	plan = explain(t, pool, first(s.FollowStatement("", "900")), second(s.FollowStatement("", "900")))
+	assert.Contains(t, plan, "One-Time Filter", "without new transactions the table is skipped")
+}
 
 // assertGolden compares with the plans of the same server version, because other versions print them differently.
 func assertGolden(t *testing.T, pool *pgxpool.Pool, got string) {

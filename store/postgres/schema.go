@@ -17,7 +17,7 @@ const oldestServer = 130000
 
 // A migration takes the schema from one version to the next. The first also takes over an existing events table. Each
 // must allow being run again, because a table that somebody has dropped is created again.
-var migrations = []func(*transaction) error{createEvents, createSessions}
+var migrations = []func(*transaction) error{createEvents, createSessions, createParentIndex}
 
 // A transaction checks and migrates the schema.
 type transaction struct {

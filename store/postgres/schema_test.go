@@ -24,8 +24,10 @@ func TestNewSchema(t *testing.T) {
 		"aggregate_id character varying(255) NOT NULL", "event_type character varying(200) NOT NULL",
 		"payload json NOT NULL", "timestamp timestamp with time zone NOT NULL", "consensus_id character varying(36)",
 	}, columns)
-	assert.Equal(t, []string{"events_pkey", "watchdog_events_aggregate", "watchdog_events_type"}, indexes(t, dsn))
-	assert.Equal(t, []string{"1", "2"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+	assert.Equal(t, []string{
+		"events_pkey", "watchdog_events_aggregate", "watchdog_events_parent", "watchdog_events_type",
+	}, indexes(t, dsn))
+	assert.Equal(t, []string{"1", "2", "3"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 }
 
 func TestExistingDatabase(t *testing.T) {
@@ -100,7 +102,7 @@ func TestStoresOpenAtOnce(t *testing.T) {
 			}
 			all.Wait()
 			versions := "SELECT version::text FROM " + schema + ".watchdog_schema ORDER BY version"
-			assert.Equal(t, []string{"1", "2"}, texts(t, hostPool(t, dsn), versions))
+			assert.Equal(t, []string{"1", "2", "3"}, texts(t, hostPool(t, dsn), versions))
 		})
 	}
 }

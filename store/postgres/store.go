@@ -22,15 +22,17 @@ type Config struct {
 	Schema string
 }
 
-// A Store is a [watchdog.EventStore], a [session.Store] and a [session.Listener] in a PostgreSQL database; the
-// package comment describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several
-// processes may use one database.
+// A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [session.Store] and a [session.Listener] in a
+// PostgreSQL database; the package comment describes its tables. [Open] and [New] return one. It is safe for
+// concurrent use, and several processes may use one database.
 type Store struct {
-	pool    *pgxpool.Pool
-	owned   bool // opened by Open, and so closed by Close
-	mode    pgx.QueryExecMode
-	address string // database and server, for errors
-	schema  string // of Config, or the first of the search_path
+	pool  *pgxpool.Pool
+	owned bool // opened by Open, and so closed by Close
+	mode  pgx.QueryExecMode
+	// poolMode is what the pool uses by default, and always for a batch.
+	poolMode pgx.QueryExecMode
+	address  string // database and server, for errors
+	schema   string // of Config, or the first of the search_path
 
 	mu      sync.Mutex
 	closed  bool
@@ -75,8 +77,8 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
 	s := &Store{
-		pool: pool, schema: cfg.Schema, address: addressOf(config), mode: modeOf(config.ConnConfig),
-		closing: make(chan struct{}),
+		pool: pool, schema: cfg.Schema, address: addressOf(config), closing: make(chan struct{}),
+		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
 	}
 	if problem := schemaNameProblem(cfg.Schema); problem != "" {
 		return nil, fmt.Errorf("open event database %s: the schema name %q %s", s.address, cfg.Schema, problem)
@@ -147,8 +149,8 @@ func (s *Store) Read(ctx context.Context, aggregateType, aggregateID string) ([]
 	return events, nil
 }
 
-// Close waits for the running calls, ends those of [Store.Listen], and then closes the store; later calls return
-// [ErrClosed]. It closes the pool of [Open], and not the one given to [New]. It always returns nil.
+// Close waits for the running calls, ends those of [Store.Listen] and [Store.Follow], and then closes the store; later
+// calls return [ErrClosed]. It closes the pool of [Open], and not the one given to [New]. It always returns nil.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	first := !s.closed
@@ -197,6 +199,8 @@ func query[T any](
 }
 
 var (
-	_ session.Store    = (*Store)(nil)
-	_ session.Listener = (*Store)(nil)
+	_ watchdog.TransactionalStore = (*Store)(nil)
+	_ watchdog.FeedStore          = (*Store)(nil)
+	_ session.Store               = (*Store)(nil)
+	_ session.Listener            = (*Store)(nil)
 )

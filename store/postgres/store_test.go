@@ -140,6 +140,10 @@ func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
 		session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}})
 	_, _, errs["Ended"] = s.Ended(ctx, "")
 	_, errs["History"] = s.History(ctx, session.HistoryQuery{To: noon, By: session.ByDay})
+	_, errs["Select"] = s.Select(ctx, watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1"})
+	errs["Transact"] = s.Transact(ctx, counting("run-1"))
+	_, errs["Layers"] = s.Layers(ctx, "run-1")
+	errs["Follow"] = s.Follow(ctx, "", func() {}, func(watchdog.Event) {})
 	errs["Listen"] = s.Listen(ctx, func() {}, func(string) {})
 	return errs
 }

@@ -1,0 +1,160 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A Follow pauses between two polls, for ten times as long as a poll takes, within these limits.
+const (
+	shortestPause = time.Second
+	longestPause  = 5 * time.Second
+)
+
+// selectFed returns the events of transactions from the mark $1 on, and the next mark. As in selectEnded, a mark is the
+// oldest transaction that was still open. The age of a transaction is how many have begun since; below 0, it is so old
+// that its number is ahead of ours. There is always a row. If no transaction has begun since the mark, the server does
+// not read the table.
+const selectFed = `
+	SELECT pg_snapshot_xmin(pg_current_snapshot())::text, e.* FROM (VALUES (1)) AS one LEFT JOIN (
+		SELECT aggregate_id,` + eventFields + `FROM SCHEMA.events
+		WHERE aggregate_type = '` + watchdog.AggregateType + `'
+			AND (SELECT coalesce(nullif($1::text, '')::xid8, '0') < pg_snapshot_xmax(pg_current_snapshot()))
+			AND age(xmin) BETWEEN 0 AND (
+				SELECT age(coalesce(nullif($1::text, '')::xid8, pg_snapshot_xmin(pg_current_snapshot()))::xid)) %s
+		OFFSET 0
+	) AS e ON true`
+
+// Follow implements [watchdog.FeedStore]. It polls once a second, or once in up to five if a poll takes more than
+// a tenth of a second, and holds no connection between polls. It finds new events by the transactions that wrote them:
+// it sees every writer's, whatever their timestamps.
+//
+// If nothing was written to the server since the last poll, a poll reads nothing. Otherwise it reads the events of the
+// aggregate, or, without one, all events of [watchdog.AggregateType]: a tenth of a second for a million. While a
+// transaction stays open, each poll reads the events since its start again, and Follow skips those it has told. An
+// event that another program updates is told again. Where the server's transaction numbers have wrapped around, an
+// event as old as that can be told once more.
+//
+// Told may call the store, and close it. Follow then returns an error that wraps [ErrClosed].
+//
+// Rejected: a notification by each append. Commits with one wait for each other, and sixteen writers took five times as
+// long or more. Nor does it come from other writers.
+func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), told func(watchdog.Event)) error {
+	outer := ctx
+	ctx, cancel := s.untilClosed(ctx)
+	defer cancel()
+	f := &feed{store: s, aggregateID: aggregateID}
+	err := f.run(ctx, ready, told)
+	switch {
+	case outer.Err() != nil:
+		return s.wrapError(outer, "follow", outer.Err())
+	case ctx.Err() != nil:
+		return s.wrapError(outer, "follow", ErrClosed)
+	default:
+		return err
+	}
+}
+
+// A feed is the state of a Follow.
+type feed struct {
+	store       *Store
+	aggregateID string
+	mark        string
+	known       map[string]bool // the IDs that the last poll read
+}
+
+// run ends with the error of the context or of a poll.
+func (f *feed) run(ctx context.Context, ready func(), told func(watchdog.Event)) error {
+	for polls := 0; ; polls++ {
+		began := time.Now()
+		events, err := f.poll(ctx)
+		if err != nil {
+			return err
+		}
+		pause := min(max(shortestPause, 10*time.Since(began)), longestPause)
+		if polls == 0 {
+			events = nil
+			ready()
+		}
+		for _, e := range events {
+			if ctx.Err() != nil || f.store.isClosing() {
+				break
+			}
+			told(e)
+		}
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// poll returns the new events, sorted. Of what it reads, the poll before has read each event that was stored then. The
+// first poll returns events that were stored before it, but after the start of a transaction that is open.
+func (f *feed) poll(ctx context.Context) (events []watchdog.Event, err error) {
+	statement, arguments := f.statement()
+	var rows []fedRow
+	err = f.store.do(ctx, "follow", func(ctx context.Context) (err error) {
+		rows, err = query(ctx, f.store, scanFed, statement, arguments...)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	f.mark = rows[0].mark
+	known := make(map[string]bool, len(rows))
+	for _, r := range rows {
+		if !r.found {
+			break // the row without an event
+		}
+		known[r.event.ID] = true
+		if !f.known[r.event.ID] {
+			events = append(events, r.event)
+		}
+	}
+	f.known = known
+	slices.SortFunc(events, watchdog.Event.Compare)
+	return events, nil
+}
+
+func (f *feed) statement() (statement string, arguments []any) {
+	if f.aggregateID == "" {
+		return fmt.Sprintf(selectFed, ""), []any{f.mark}
+	}
+	return fmt.Sprintf(selectFed, "AND aggregate_id = $2"), []any{f.mark, f.aggregateID}
+}
+
+// A fedRow is a row of selectFed.
+type fedRow struct {
+	mark  string
+	found bool
+	event watchdog.Event
+}
+
+func scanFed(row pgx.CollectableRow) (r fedRow, err error) {
+	if row.RawValues()[1] == nil { // the row without an event
+		return r, row.Scan(&r.mark, nil, nil, nil, nil, nil, nil)
+	}
+	var aggregateID string
+	r.found = true
+	r.event, err = scanEventInto(row, &r.mark, &aggregateID)
+	r.event.AggregateType, r.event.AggregateID = watchdog.AggregateType, aggregateID
+	return r, err
+}
+
+// sleep returns the context's error if it ends first.
+func sleep(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

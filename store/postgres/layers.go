@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// The expressions of the index of layers. A query must repeat them word for word to use it.
+//
+// The server fails to read a payload with an escape such as \u0000, and an index on what it reads would refuse the
+// event. So all payloads with \u have one key, and Layers decodes them. The key is cut, because an index entry has a
+// limit.
+const (
+	namesParent = `aggregate_type = '` + watchdog.AggregateType + `' AND strpos(payload::text, '"parent"') > 0`
+	escaped     = `E'\\u'`
+	parentKey   = `CASE WHEN strpos(payload::text, ` + escaped + `) > 0 THEN ` + escaped + `
+		ELSE left(payload ->> 'parent', 255) END`
+)
+
+// createParentIndex is version 3.
+func createParentIndex(t *transaction) error {
+	err := t.exec(`CREATE INDEX IF NOT EXISTS watchdog_events_parent
+		ON SCHEMA.events ((` + parentKey + `)) WHERE ` + namesParent)
+	if err != nil {
+		return fmt.Errorf("create the index of layers: %w", err)
+	}
+	return nil
+}
+
+const selectLayers = `
+	SELECT aggregate_id, payload::text FROM SCHEMA.events
+	WHERE ` + namesParent + ` AND ` + parentKey + ` IN (left($1::text, 255), ` + escaped + `)`
+
+// Layers implements [watchdog.FeedStore], in one round trip. It reads the events that name the parent, and all events
+// that name any parent and have \u in their payload. An empty parent has no layers.
+func (s *Store) Layers(ctx context.Context, parent string) ([]string, error) {
+	layers := []string{}
+	err := s.do(ctx, "find the layers of "+parent+" in", func(ctx context.Context) error {
+		if parent == "" {
+			return nil
+		}
+		rows, err := query(ctx, s, pgx.RowToStructByPos[layerRow], selectLayers, parent)
+		for _, r := range rows {
+			if r.parent() == parent {
+				layers = append(layers, r.AggregateID)
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(layers)
+	return slices.Compact(layers), nil
+}
+
+// A layerRow is a row of selectLayers.
+type layerRow struct {
+	AggregateID string
+	Payload     string
+}
+
+// parent returns nothing if the payload's parent is not a text.
+func (r layerRow) parent() string {
+	var fields map[string]json.RawMessage
+	var parent string
+	if json.Unmarshal([]byte(r.Payload), &fields) != nil || json.Unmarshal(fields["parent"], &parent) != nil {
+		return ""
+	}
+	return parent
+}

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// selectSelected reads several selections. Its rows have the place of their selection in the list, from 1.
+//
+//   - $1, $2 and $3: the aggregates, and their times since
+//   - $4 and $5: the IDs, each with its place
+//   - $6 and $7: the types of the latest event, each with its place
+//
+// Its form makes the planner look up each part in its index, whatever the table holds: OFFSET 0 keeps it from joining
+// the whole table, and it expects few rows of a range with two ends. IS NOT DISTINCT FROM leaves it only the primary
+// key. The latest time is looked up by itself: a sort by time and ID would go on to an event of the time before. The
+// parameters are in selects of their own, so that it uses one plan for lists of all lengths.
+const selectSelected = `
+	WITH asked AS MATERIALIZED (
+		SELECT a.*, l.kinds
+		FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::timestamptz[]))
+			WITH ORDINALITY AS a (kind, aggregate, since, place)
+		LEFT JOIN (
+			SELECT l.place, array_agg(l.kind) AS kinds
+			FROM unnest((SELECT $6::bigint[]), (SELECT $7::text[])) AS l (place, kind) GROUP BY 1
+		) AS l USING (place)
+	)
+	SELECT asked.place, e.* FROM asked CROSS JOIN LATERAL (
+		SELECT` + eventFields + `FROM SCHEMA.events
+		WHERE aggregate_type = asked.kind AND aggregate_id = asked.aggregate
+			AND "timestamp" >= asked.since AND "timestamp" <= 'infinity' OFFSET 0
+	) AS e
+	UNION ALL
+	SELECT asked.place, e.* FROM asked CROSS JOIN LATERAL (
+		SELECT` + eventFields + `FROM SCHEMA.events
+		WHERE aggregate_type = asked.kind AND aggregate_id = asked.aggregate AND event_type = ANY (asked.kinds)
+			AND "timestamp" = (
+				SELECT "timestamp" FROM SCHEMA.events
+				WHERE aggregate_type = asked.kind AND aggregate_id = asked.aggregate AND event_type = ANY (asked.kinds)
+					AND "timestamp" < asked.since
+				ORDER BY "timestamp" DESC LIMIT 1)
+		ORDER BY id COLLATE "C" DESC LIMIT 1
+	) AS e
+	UNION ALL
+	SELECT asked.place, e.* FROM unnest((SELECT $4::bigint[]), (SELECT $5::text[])) AS w (place, id)
+	JOIN asked USING (place) CROSS JOIN LATERAL (
+		SELECT` + eventFields + `FROM SCHEMA.events
+		WHERE id = w.id AND aggregate_type IS NOT DISTINCT FROM asked.kind
+			AND aggregate_id IS NOT DISTINCT FROM asked.aggregate OFFSET 0
+	) AS e`
+
+// Select implements [watchdog.TransactionalStore], in one round trip. Its errors are those of [Store.Read].
+func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
+	asked := []watchdog.Selection{selection}
+	var selected [][]watchdog.Event
+	err := s.do(ctx, "select from", func(ctx context.Context) error {
+		rows, err := query(ctx, s, scanSelected, selectSelected, selectArguments(asked)...)
+		selected = sortSelected(asked, rows)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return selected[0], nil
+}
+
+func selectArguments(asked []watchdog.Selection) []any {
+	var kinds, aggregates, ids, latest []string
+	var since []pgtype.Timestamptz
+	var idPlaces, latestPlaces []int64
+	for i, a := range asked {
+		place := int64(i) + 1
+		kinds, aggregates = append(kinds, a.AggregateType), append(aggregates, a.AggregateID)
+		since = append(since, sinceArgument(a.Since))
+		ids, idPlaces = append(ids, a.IDs...), append(idPlaces, slices.Repeat([]int64{place}, len(a.IDs))...)
+		latest = append(latest, a.LatestOf...)
+		latestPlaces = append(latestPlaces, slices.Repeat([]int64{place}, len(a.LatestOf))...)
+	}
+	return []any{kinds, aggregates, since, idPlaces, ids, latestPlaces, latest}
+}
+
+// sinceArgument rounds up to the microsecond: what is stored is at or after both times, or before both. NULL selects
+// nothing.
+func sinceArgument(since time.Time) pgtype.Timestamptz {
+	switch year := since.UTC().Year(); {
+	case since.IsZero():
+		return pgtype.Timestamptz{}
+	case year < 1:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+	case year > 9999:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+	}
+	up := since.UTC().Add(time.Microsecond - 1)
+	return pgtype.Timestamptz{Time: up.Add(-time.Duration(up.Nanosecond() % 1000)), Valid: true}
+}
+
+// A selectedRow is a row of selectSelected.
+type selectedRow struct {
+	place int64
+	event watchdog.Event
+}
+
+func scanSelected(row pgx.CollectableRow) (r selectedRow, err error) {
+	r.event, err = scanEventInto(row, &r.place)
+	return r, err
+}
+
+// sortSelected returns the events of each selection, each once.
+func sortSelected(asked []watchdog.Selection, rows []selectedRow) [][]watchdog.Event {
+	selected := make([][]watchdog.Event, len(asked))
+	for i := range selected {
+		selected[i] = []watchdog.Event{}
+	}
+	for _, r := range rows {
+		a := asked[r.place-1]
+		r.event.AggregateType, r.event.AggregateID = a.AggregateType, a.AggregateID
+		selected[r.place-1] = append(selected[r.place-1], r.event)
+	}
+	for i, events := range selected {
+		slices.SortFunc(events, watchdog.Event.Compare)
+		selected[i] = slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID })
+	}
+	return selected
+}

@@ -1,0 +1,245 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// errNothingStored says that a Transact failed before its commit.
+var errNothingStored = errors.New("nothing was stored")
+
+// Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
+// there are; six, if the store cannot use the pool's default_query_exec_mode. Each further exchange with the same
+// aggregate may need two more (four). If Transact returns an error, the error says whether the events may be stored,
+// and Kept is as it was.
+//
+// Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate.
+func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	return s.do(ctx, fmt.Sprintf("carry out %d exchanges in", len(exchanges)), func(ctx context.Context) error {
+		if len(exchanges) == 0 {
+			return nil
+		}
+		kept, err := s.transact(ctx, exchanges)
+		if err != nil {
+			return err
+		}
+		for i, e := range exchanges {
+			e.Kept = kept[i]
+		}
+		return nil
+	})
+}
+
+func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (kept [][]watchdog.Event, err error) {
+	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errNothingStored, err)
+	}
+	defer rollback(ctx, tx)
+	t := &exchanging{Tx: tx, store: s, steps: []step{{s.qualify(lockBuckets), []any{s.buckets(exchanges)}, nil}}}
+	for _, part := range withoutRepeats(exchanges) {
+		events, err := t.carryOut(ctx, part)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", errNothingStored, err)
+		}
+		kept = append(kept, events...)
+	}
+	if err := tx.Commit(ctx); err != nil {
+		return nil, fmt.Errorf("commit, and the events may be stored: %w", err)
+	}
+	return kept, nil
+}
+
+// rollback works also when ctx is done. It does nothing after a commit.
+func rollback(ctx context.Context, tx pgx.Tx) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	_ = tx.Rollback(ctx) // if it fails, the pool closes the connection
+}
+
+// withoutRepeats divides the exchanges into parts in which each aggregate occurs once, so that an exchange sees what
+// one before it appended.
+func withoutRepeats(exchanges []*watchdog.Exchange) (parts [][]*watchdog.Exchange) {
+	type aggregate struct{ kind, id string }
+	begin, occurs := 0, map[aggregate]bool{}
+	for i, e := range exchanges {
+		a := aggregate{e.AggregateType, e.AggregateID}
+		if occurs[a] {
+			parts = append(parts, exchanges[begin:i])
+			begin = i
+			clear(occurs)
+		}
+		occurs[a] = true
+	}
+	return append(parts, exchanges[begin:])
+}
+
+// lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
+// does not read the events as well, because its snapshot is older than the locks.
+const lockBuckets = `SELECT pg_advisory_xact_lock(b.bucket) FROM unnest($1::bigint[]) AS b (bucket)`
+
+// bucketMask is how many advisory locks there are for a schema's aggregates, less one.
+const bucketMask = 63
+
+// buckets returns the numbers of the advisory locks for the aggregates.
+func (s *Store) buckets(exchanges []*watchdog.Exchange) (buckets []int64) {
+	base := int64(hashOf("watchdog_transact", s.schema)) &^ bucketMask //nolint:gosec // any number will do
+	for _, e := range exchanges {
+		buckets = append(buckets, base|int64(hashOf(e.AggregateType, e.AggregateID)&bucketMask)) //nolint:gosec // a few bits
+	}
+	slices.Sort(buckets)
+	return slices.Compact(buckets)
+}
+
+func hashOf(first, second string) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(first + "\x00" + second)) // never fails
+	return h.Sum64()
+}
+
+// An exchanging is the transaction of a Transact.
+type exchanging struct {
+	pgx.Tx
+	store *Store
+	steps []step // not sent yet
+}
+
+// A step is a statement of an exchanging. Read may be nil.
+type step struct {
+	statement string
+	arguments []any
+	read      func(pgx.Rows) error
+}
+
+// carryOut carries out exchanges with different aggregates, and returns what each kept.
+func (t *exchanging) carryOut(ctx context.Context, exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
+	selected, err := t.selectAll(ctx, exchanges)
+	if err != nil {
+		return nil, err
+	}
+	decided := make([][]watchdog.Event, len(exchanges))
+	for i, e := range exchanges {
+		decided[i] = e.Decide(selected[i])
+	}
+	stored, err := t.insert(ctx, slices.Concat(decided...))
+	if err != nil {
+		return nil, err
+	}
+	for i, events := range decided {
+		if decided[i], err = keptOf(events, stored); err != nil {
+			return nil, err
+		}
+	}
+	return decided, nil
+}
+
+func (t *exchanging) selectAll(ctx context.Context, exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
+	asked := make([]watchdog.Selection, len(exchanges))
+	for i, e := range exchanges {
+		asked[i] = e.Selection
+	}
+	var rows []selectedRow
+	t.add(selectSelected, selectArguments(asked), func(r pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(r, scanSelected)
+		return err
+	})
+	err := t.send(ctx)
+	return sortSelected(asked, rows), err
+}
+
+// selectKept is a statement of its own: an insert does not see the events that it waited for.
+const selectKept = `
+	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id = ANY ($1::text[])`
+
+// insert appends events, and returns what is stored under their IDs.
+func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) (map[string]watchdog.Event, error) {
+	columns, err := encode(events)
+	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	var rows []watchdog.Event
+	t.add(insertEvents, columns[:], nil)
+	t.add(selectKept, columns[:1], func(r pgx.Rows) (err error) {
+		rows, err = pgx.CollectRows(r, scanWhole)
+		return err
+	})
+	err = t.send(ctx)
+	stored := make(map[string]watchdog.Event, len(rows))
+	for _, e := range rows {
+		stored[e.ID] = e
+	}
+	return stored, err
+}
+
+// scanWhole reads the aggregate and eventFields.
+func scanWhole(row pgx.CollectableRow) (watchdog.Event, error) {
+	var kind, id string
+	e, err := scanEventInto(row, &kind, &id)
+	e.AggregateType, e.AggregateID = kind, id
+	return e, err
+}
+
+// keptOf returns what is stored under the IDs of the events. The caller may change its payloads.
+func keptOf(events []watchdog.Event, stored map[string]watchdog.Event) ([]watchdog.Event, error) {
+	kept := make([]watchdog.Event, len(events))
+	for i, e := range events {
+		one, found := stored[e.ID]
+		if !found {
+			return nil, fmt.Errorf("event %s was deleted by another program", e.ID)
+		}
+		one.Payload = bytes.Clone(one.Payload)
+		kept[i] = one
+	}
+	return kept, nil
+}
+
+func (t *exchanging) add(statement string, arguments []any, read func(pgx.Rows) error) {
+	t.steps = append(t.steps, step{t.store.qualify(statement), arguments, read})
+}
+
+// send runs the steps, in one round trip if the store's mode is the pool's: a batch has no mode of its own.
+func (t *exchanging) send(ctx context.Context) error {
+	steps := t.steps
+	t.steps = nil
+	if t.store.mode != t.store.poolMode {
+		return t.sendEach(ctx, steps)
+	}
+	var batch pgx.Batch
+	for _, one := range steps {
+		batch.Queue(one.statement, one.arguments...).Query(one.finish)
+	}
+	return t.SendBatch(ctx, &batch).Close()
+}
+
+func (t *exchanging) sendEach(ctx context.Context, steps []step) error {
+	for _, one := range steps {
+		rows, err := t.Query(ctx, one.statement, t.store.withMode(one.arguments...)...)
+		if err != nil {
+			return err
+		}
+		if err := one.finish(rows); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (one step) finish(rows pgx.Rows) error {
+	defer rows.Close()
+	if one.read != nil {
+		if err := one.read(rows); err != nil {
+			return err
+		}
+	}
+	rows.Close()
+	return rows.Err()
+}

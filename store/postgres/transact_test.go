@@ -1,0 +1,312 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/postgres"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+)
+
+// since1970 selects all events of a run.
+func since1970(runID string) watchdog.Selection {
+	return watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: runID, Since: time.Unix(0, 0)}
+}
+
+// counting appends one event to a run, whose ID is the number of those before it.
+func counting(runID string) *watchdog.Exchange {
+	return &watchdog.Exchange{Selection: since1970(runID), Decide: func(selected []watchdog.Event) []watchdog.Event {
+		e := numbered(int64(len(selected)))
+		e.ID, e.AggregateID = fmt.Sprint(runID, "-", len(selected)), runID
+		return []watchdog.Event{e}
+	}}
+}
+
+func appending(runID string, events ...watchdog.Event) *watchdog.Exchange {
+	e := &watchdog.Exchange{Selection: since1970(runID)}
+	e.Decide = func([]watchdog.Event) []watchdog.Event { return events }
+	return e
+}
+
+// countOf returns how many events a run has.
+func countOf(tb testing.TB, s *postgres.Store, runID string) int {
+	tb.Helper()
+	events, err := s.Read(tb.Context(), watchdog.AggregateType, runID)
+	require.NoError(tb, err)
+	return len(events)
+}
+
+// countsTogether counts in eight goroutines. No Transact may come between the reading and the appending of another.
+func countsTogether(t *testing.T, s *postgres.Store) {
+	t.Helper()
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 10 {
+				e := counting("count")
+				if assert.NoError(t, s.Transact(t.Context(), e)) {
+					assert.Len(t, e.Kept, 1)
+				}
+			}
+		})
+	}
+	all.Wait()
+	assert.Equal(t, 80, countOf(t, s, "count"))
+}
+
+func TestTransact(t *testing.T) {
+	for name, open := range setups {
+		t.Run(name, func(t *testing.T) { keepsRulesOfTransact(t, open(t).Store) })
+	}
+	t.Run("through a pooler in transaction mode", func(t *testing.T) {
+		pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
+		keepsRulesOfTransact(t, openAt(t, pooler.DSN(server(t).Database(t)), postgres.Config{}))
+	})
+	for _, mode := range []pgx.QueryExecMode{
+		pgx.QueryExecModeCacheDescribe, pgx.QueryExecModeDescribeExec, pgx.QueryExecModeExec, pgx.QueryExecModeSimpleProtocol,
+	} {
+		t.Run("in a pool with the mode "+mode.String(), func(t *testing.T) {
+			keepsRulesOfTransact(t, newStore(t, hostPool(t, newDSN(t), func(c *pgxpool.Config) {
+				c.ConnConfig.DefaultQueryExecMode = mode
+			})))
+		})
+	}
+}
+
+func keepsRulesOfTransact(t *testing.T, s *postgres.Store) {
+	t.Helper()
+	t.Run("exchanges with one run are serial", func(t *testing.T) { countsTogether(t, s) })
+	t.Run("a batch carries out all of them", func(t *testing.T) {
+		var batch []*watchdog.Exchange
+		for i := range 200 {
+			batch = append(batch, counting(fmt.Sprint("batch-", i)))
+		}
+		for range 2 {
+			require.NoError(t, s.Transact(t.Context(), batch...))
+		}
+		for i, e := range batch {
+			require.Len(t, e.Kept, 1)
+			assert.Equal(t, fmt.Sprintf("batch-%d-1", i), e.Kept[0].ID)
+		}
+	})
+	t.Run("an exchange sees what one before it in its batch appended", func(t *testing.T) {
+		var batch []*watchdog.Exchange
+		for i := range 9 {
+			batch = append(batch, counting(fmt.Sprint("repeated-", i%2)))
+		}
+		require.NoError(t, s.Transact(t.Context(), batch...))
+		assert.Equal(t, 5, countOf(t, s, "repeated-0"))
+		assert.Equal(t, "repeated-0-4", batch[8].Kept[0].ID)
+	})
+	t.Run("kept is what is stored", func(t *testing.T) {
+		first, second := numbered(1), numbered(2)
+		first.AggregateID = "other"
+		first.Payload = []byte(`{"b":1, "a":"\u0000"}`)
+		require.NoError(t, s.Append(t.Context(), first))
+		e := appending("run-1", second, numbered(1))
+		require.NoError(t, s.Transact(t.Context(), e))
+		assert.Equal(t, []watchdog.Event{second, first}, e.Kept)
+		nothing := appending("run-1")
+		nothing.Kept = e.Kept
+		require.NoError(t, s.Transact(t.Context(), nothing))
+		assert.Empty(t, nothing.Kept)
+	})
+	t.Run("an invalid event fails the whole batch", func(t *testing.T) {
+		invalid := numbered(9)
+		invalid.Payload = []byte("[]")
+		e := counting("atomic")
+		err := s.Transact(t.Context(), e, e, appending("run-1", invalid))
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		assert.Zero(t, countOf(t, s, "atomic"))
+		assert.Nil(t, e.Kept)
+	})
+	t.Run("no exchange does nothing", func(t *testing.T) { require.NoError(t, s.Transact(t.Context())) })
+}
+
+// Two batches with the same runs in opposite orders wait for each other in one order.
+func TestTransactOrder(t *testing.T) {
+	dsn := newDSN(t)
+	s := openAt(t, dsn+"&pool_max_conns=16", postgres.Config{})
+	var all sync.WaitGroup
+	for worker := range 8 {
+		all.Go(func() {
+			for range 10 {
+				var batch []*watchdog.Exchange
+				for i := range 100 {
+					batch = append(batch, counting(fmt.Sprint("run-", i)))
+				}
+				if worker%2 == 1 {
+					slices.Reverse(batch)
+				}
+				assert.NoError(t, s.Transact(t.Context(), batch...))
+			}
+		})
+	}
+	all.Wait()
+	for i := range 100 {
+		assert.Equal(t, 80, countOf(t, s, fmt.Sprint("run-", i)))
+	}
+	// A deadlock would be repeated, and not be seen by the caller.
+	assert.Equal(t, []string{"0"}, texts(t, hostPool(t, dsn),
+		"SELECT deadlocks::text FROM pg_stat_database WHERE datname = current_database()"))
+}
+
+// A tripCounter counts what a connection sends and waits for.
+type tripCounter struct {
+	trips    atomic.Int64
+	onCommit func() // may be nil
+}
+
+func (c *tripCounter) TraceQueryStart(
+	ctx context.Context, _ *pgx.Conn, query pgx.TraceQueryStartData,
+) context.Context {
+	c.trips.Add(1)
+	if query.SQL == "commit" && c.onCommit != nil {
+		c.onCommit()
+	}
+	return ctx
+}
+
+func (c *tripCounter) TraceBatchStart(
+	ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData,
+) context.Context {
+	c.trips.Add(1)
+	return ctx
+}
+
+func (*tripCounter) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData)     {}
+func (*tripCounter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {}
+func (*tripCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
+
+func TestTransactRoundTrips(t *testing.T) {
+	for mode, want := range map[pgx.QueryExecMode]int64{
+		pgx.QueryExecModeCacheStatement: 4, pgx.QueryExecModeSimpleProtocol: 6,
+	} {
+		counter := &tripCounter{}
+		s := newStore(t, hostPool(t, newDSN(t), func(c *pgxpool.Config) {
+			c.ConnConfig.Tracer, c.ConnConfig.DefaultQueryExecMode = counter, mode
+		}))
+		for _, size := range []int{1, 2, 128} {
+			var batch []*watchdog.Exchange
+			for i := range size {
+				batch = append(batch, counting(fmt.Sprint("run-", i)))
+			}
+			counter.trips.Store(0)
+			require.NoError(t, s.Transact(t.Context(), batch...))
+			assert.Equal(t, want, counter.trips.Load(), "%d exchanges, %s", size, mode)
+		}
+		counter.trips.Store(0)
+		_, err := s.Select(t.Context(), since1970("run-1"))
+		require.NoError(t, err)
+		assert.EqualValues(t, 1, counter.trips.Load())
+	}
+}
+
+// An exchange waits for an append of the same ID, and keeps the event of that.
+func TestTransactWaits(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	_, err = tx.Exec(t.Context(), `INSERT INTO events SELECT 'event-1', 'runtime_control', 'run-2', 'theirs', '{}', now()`)
+	require.NoError(t, err)
+	e, result := appending("run-1", numbered(1)), make(chan error, 1)
+	go func() { result <- s.Transact(t.Context(), e) }()
+	waitForLock(t, pool)
+	require.NoError(t, tx.Commit(t.Context()))
+	require.NoError(t, <-result)
+	require.Len(t, e.Kept, 1)
+	assert.Equal(t, "theirs", e.Kept[0].Type)
+	assert.Equal(t, "run-2", e.Kept[0].AggregateID)
+}
+
+func TestTransactEndedContext(t *testing.T) {
+	dsn := newDSN(t) + "&pool_max_conns=2"
+	s := openAt(t, dsn, postgres.Config{})
+	t.Run("while it decides", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		e := counting("run-1")
+		decide := e.Decide
+		e.Decide = func(selected []watchdog.Event) []watchdog.Event {
+			cancel()
+			return decide(selected)
+		}
+		err := s.Transact(ctx, counting("run-2"), e)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "nothing was stored")
+	})
+	t.Run("while it waits for another", func(t *testing.T) {
+		deciding, decided := make(chan struct{}), make(chan struct{})
+		first := counting("run-3")
+		decide := first.Decide
+		first.Decide = func(selected []watchdog.Event) []watchdog.Event {
+			close(deciding)
+			<-decided
+			return decide(selected)
+		}
+		result := make(chan error, 1)
+		go func() { result <- s.Transact(t.Context(), first) }()
+		<-deciding
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		err := s.Transact(ctx, counting("run-3"))
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorContains(t, err, "nothing was stored")
+		close(decided)
+		require.NoError(t, <-result)
+	})
+	t.Run("while it commits", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		tracer := &tripCounter{}
+		other := newStore(t, hostPool(t, dsn, func(c *pgxpool.Config) { c.ConnConfig.Tracer = tracer }))
+		tracer.onCommit = cancel
+		e := counting("run-4")
+		err := other.Transact(ctx, e)
+		require.ErrorIs(t, err, context.Canceled)
+		require.ErrorContains(t, err, "may be stored")
+		assert.Nil(t, e.Kept)
+	})
+	t.Run("leaves the aggregate free", func(t *testing.T) {
+		for _, runID := range []string{"run-1", "run-2"} {
+			assert.Zero(t, countOf(t, s, runID))
+			require.NoError(t, s.Transact(t.Context(), counting(runID)))
+		}
+		assert.Equal(t, 1, countOf(t, s, "run-3"))
+	})
+}
+
+// A panic of Decide leaves nothing locked.
+func TestTransactPanic(t *testing.T) {
+	s := openAt(t, newDSN(t)+"&pool_max_conns=1", postgres.Config{})
+	e := counting("run-1")
+	e.Decide = func([]watchdog.Event) []watchdog.Event { panic("decide") }
+	assert.Panics(t, func() { _ = s.Transact(t.Context(), counting("run-2"), e) })
+	require.NoError(t, s.Transact(t.Context(), counting("run-1")))
+	assert.Zero(t, countOf(t, s, "run-2"))
+}
+
+// The stores of two schemas do not wait for each other.
+func TestTransactSchemas(t *testing.T) {
+	dsn := newDSN(t)
+	here := openAt(t, dsn, postgres.Config{Schema: "here"})
+	there := openAt(t, dsn, postgres.Config{Schema: "there"})
+	e := counting("run-1")
+	decide := e.Decide
+	e.Decide = func(selected []watchdog.Event) []watchdog.Event {
+		assert.NoError(t, there.Transact(t.Context(), counting("run-1")))
+		return decide(selected)
+	}
+	require.NoError(t, here.Transact(t.Context(), e))
+}
