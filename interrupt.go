@@ -37,6 +37,7 @@ func (w *Watchdog) interrupt(signal string) error {
 	if flaw := textFlaw(signal, maxSignal); flaw != "" {
 		return fmt.Errorf("%w signal: it %s", ErrInvalid, flaw)
 	}
+	defer w.deliverTrace()
 	if !w.endRunning(&Interruption{w.id, signal}) {
 		return fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	}

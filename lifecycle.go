@@ -98,8 +98,16 @@ func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duratio
 	return w.trip
 }
 
-// carryOut records the trip and then ends the run, whatever the store says.
-func (w *Watchdog) carryOut(t *trip) {
+// endAndTell carries the trip out and tells the host, on a goroutine that nobody waits for.
+func (w *Watchdog) endAndTell(t *trip) {
+	n := &news{}
+	defer w.tellHost(n)
+	w.carryOut(t, n)
+}
+
+// carryOut records the trip and then ends the run, whatever the store says. What the host is to be told is left to the
+// caller: its code may block, and must hold up no run's end.
+func (w *Watchdog) carryOut(t *trip, n *news) {
 	event, own := w.cancelEvent(t)
 	ruled, err := ruling{}, errStoreExited
 	defer func() { // also if the store ends this goroutine
@@ -107,21 +115,10 @@ func (w *Watchdog) carryOut(t *trip) {
 			ruled = ruling{stop: own}
 			w.recorder.keep(err, event)
 		}
-		w.finish(t, ruled, err)
+		n.asleep = w.conclude(t, ruled)
+		n.stop, n.stopErr = ruled.stop, err
 	}()
 	ruled, err = w.recordTrip(t, event, own)
-}
-
-// finish ends the trip as it was ruled and tells everybody, also if one of them ends this goroutine.
-func (w *Watchdog) finish(t *trip, ruled ruling, recordErr error) {
-	asleep := w.conclude(t, ruled)
-	defer func() {
-		if ruled.stop != nil {
-			w.report(ruled.stop, recordErr)
-		}
-	}()
-	defer w.deliverTrace()
-	w.wake(asleep)
 }
 
 // conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop.
@@ -148,13 +145,14 @@ func (w *Watchdog) endStopped(stop *Stop) (asleep []*subscriber) {
 	return asleep
 }
 
-// endRunning ends the run with the cause unless it has ended, and reports whether it did.
+// endRunning ends the run with the cause unless it has ended, and reports whether it did. What was traced is left to
+// the caller.
 func (w *Watchdog) endRunning(cause error) bool {
 	return w.whileRunning(func() { w.end(cause) })
 }
 
 // whileRunning makes the change, holding mu, unless the run has ended. It waits for a stop that is being recorded. It
-// reports whether it made the change.
+// reports whether it made the change. What was traced is left to the caller.
 func (w *Watchdog) whileRunning(change func()) bool {
 	for {
 		w.mu.Lock()
@@ -162,7 +160,7 @@ func (w *Watchdog) whileRunning(change func()) bool {
 		if open {
 			change()
 		}
-		w.unlock()
+		w.mu.Unlock()
 		if underway == nil {
 			return open
 		}
@@ -179,7 +177,7 @@ func (w *Watchdog) endWithParent() bool {
 		w.byParent = true
 		w.end(context.Cause(w.parent))
 		if w.recordsParent {
-			w.recorder.background(w.recordParentEnd, func() {})
+			w.recordParentEnd()
 		}
 	}
 	return true

@@ -79,6 +79,19 @@ func (t *trace) deliver(w *Watchdog) {
 	}
 }
 
+// traceAside tells the host what was traced without holding up the caller: on this goroutine only if there is no other.
+// It returns a channel that is closed when the host was told, nil if there is nothing to wait for.
+func (w *Watchdog) traceAside() (told <-chan struct{}) {
+	switch {
+	case !w.trace.waiting():
+	case w.pollOnly:
+		w.deliverTrace()
+	default:
+		told = aside(w.deliverTrace)
+	}
+	return told
+}
+
 // deliverOne tells the host of a signal. If that ends this goroutine, the others are delivered before it ends.
 func (t *trace) deliverOne(w *Watchdog, s Signal) {
 	told := false

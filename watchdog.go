@@ -212,8 +212,13 @@ func (w *Watchdog) Close() error {
 	if w == nil {
 		return nil
 	}
+	began := clocks.Now(w.clock.other)
 	w.endRunning(ErrClosed)
-	if err := w.recorder.flush(w.inner); err != nil {
+	traced := w.traceAside()
+	w.recorder.awaitSince(began, w.recorder.underway())
+	err := w.recorder.flush(w.storeContext())
+	w.recorder.awaitSince(began, traced)
+	if err != nil {
 		return fmt.Errorf("close watchdog of run %s: %w", w.id, err)
 	}
 	return nil
