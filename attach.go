@@ -42,8 +42,10 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		return nil, err
 	}
 	if opened, err := w.recordResumption(ctx, fresh); err != nil || !opened {
-		w.endRunning(fresh.before()) // no longer kept; for its keeper it has ended, as before
-		_ = w.Close()                // what else could not be recorded is tried once more; the error counts
+		n := &news{}
+		w.endRunning(fresh.before(), n) // no longer kept; for its keeper it has ended, as before
+		w.tellSince(at, n)
+		_ = w.Close() // what else could not be recorded is tried once more; the error counts
 		if err != nil {
 			return nil, err
 		}

@@ -51,16 +51,15 @@ func (w *Watchdog) cancelFor(c Cancellation) (*Stop, error) {
 		return nil, fmt.Errorf("%w cancellation: %s", ErrInvalid, flaw)
 	}
 	observed := false
-	_ = w.pollFor(func(found findings) findings {
+	_ = w.pollFor(func(found *findings) {
 		switch {
 		case w.phase != running:
 		case w.observeOnly || c.ObserveOnly:
 			observed = true
-			found.directives = append(found.directives, w.directive(c.verdict(), c.reason()))
+			w.ask(found, c.verdict(), c.reason())
 		default:
 			found.trip = w.decide(c.verdict(), c.reason(), w.clock.elapsed())
 		}
-		return found
 	})
 	if observed {
 		return nil, nil

@@ -1,6 +1,10 @@
 package watchdog
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/seed62658d38/watchdog/internal/clocks"
+)
 
 // Complete says that the run has done its work. It is recorded as [EventComplete], once, and then the run's context and
 // its open layers end, with [ErrComplete] as the cause. A complete run never fires, whoever attaches to it and however
@@ -22,12 +26,15 @@ func (w *Watchdog) Complete() error {
 }
 
 func (w *Watchdog) completeRun() error {
+	began := clocks.Now(w.clock.other)
 	_ = w.poll() // a run that is late has ended
-	t := w.decideComplete()
+	n := &news{}
+	defer w.tellSince(began, n)
+	t := w.decideComplete(n)
 	if t == nil {
 		return w.completeEnding()
 	}
-	if err := w.carryOutComplete(t); err != nil {
+	if err := w.carryOutComplete(t, n); err != nil {
 		return err
 	}
 	return w.completeEnding()

@@ -23,7 +23,7 @@ type Config struct {
 	RecordTimeout time.Duration
 	// PollOnly makes the watchdog do everything on the goroutine that calls it: it sets no timer, and looks at limits only
 	// when [Watchdog.Fired] or another method is called. A store that does not return when its context ends then holds its
-	// caller.
+	// caller, and so does a log or a callback that blocks; the run has ended before.
 	PollOnly bool
 	// ObserveOnly makes the watchdog decide and record everything and cancel nothing. What would have been a cancel is an
 	// [EventWarning] and a [Directive] that say so, and the run goes on.
@@ -97,7 +97,7 @@ type settings struct {
 func (cfg *Config) settings(classes *classes) settings {
 	return settings{
 		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, classes: classes,
-		pollOnly: cfg.PollOnly, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
+		pollOnly: cfg.PollOnly || cfg.Disabled, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
 		disabled: cfg.Disabled,
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -27,6 +28,7 @@ func (w *Watchdog) Extend(d time.Duration) error {
 }
 
 func (w *Watchdog) extend(d time.Duration) error {
+	began := clocks.Now(w.clock.other)
 	d, err := w.fits(d)
 	if err != nil {
 		return err
@@ -40,7 +42,7 @@ func (w *Watchdog) extend(d time.Duration) error {
 	if err != nil {
 		return err
 	}
-	stop, err := w.adopt(found)
+	stop, err := w.adopt(found, began)
 	if stop != nil {
 		return fmt.Errorf("%w: %w", ErrEnded, stop)
 	}

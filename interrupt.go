@@ -1,6 +1,10 @@
 package watchdog
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/seed62658d38/watchdog/internal/clocks"
+)
 
 // maxSignal is how long the name of a signal may be.
 const maxSignal = 100
@@ -37,7 +41,9 @@ func (w *Watchdog) interrupt(signal string) error {
 	if flaw := textFlaw(signal, maxSignal); flaw != "" {
 		return fmt.Errorf("%w signal: it %s", ErrInvalid, flaw)
 	}
-	if !w.endRunning(&Interruption{w.id, signal}) {
+	n := &news{}
+	defer w.tellSince(clocks.Now(w.clock.other), n)
+	if !w.endRunning(&Interruption{w.id, signal}, n) {
 		return fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	}
 	return w.append(w.interruptEvent(signal, ""))

@@ -35,7 +35,6 @@ import (
 //	  alarm.Queue.mu   the timer of all runs
 //	  trace.mu         what the host's OnSignal is still to be told
 //	digests.mu         the digests of progress; alone
-//	overruns.mu        the calls that are to be recorded; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock and its parent context are
 // read under mu.
@@ -108,8 +107,8 @@ func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duratio
 
 // decideComplete makes it the run's end that its work is done, nil if it has ended. It waits for a stop that is being
 // recorded.
-func (w *Watchdog) decideComplete() (t *trip) {
-	w.whileRunning(func() {
+func (w *Watchdog) decideComplete(n *news) (t *trip) {
+	w.whileRunning(n, func() {
 		w.phase = recording
 		w.quietUntil.Store(0)
 		w.trip = &trip{
@@ -121,15 +120,26 @@ func (w *Watchdog) decideComplete() (t *trip) {
 }
 
 // carryOutComplete records that the work is done and then ends the run. If that cannot be recorded, the run goes on.
-func (w *Watchdog) carryOutComplete(t *trip) (err error) {
+func (w *Watchdog) carryOutComplete(t *trip, n *news) (err error) {
 	var ruled ruling
-	defer func() { w.finish(t, ruled, nil) }() // also if the store ends this goroutine
+	defer func() { // also if the store ends this goroutine
+		n.asleep, n.closed = w.conclude(t, ruled)
+		n.stop = ruled.stop
+	}()
 	ruled, err = w.recordComplete(w.completeEvent(t))
 	return err
 }
 
-// carryOut records the trip and then ends the run, whatever the store says.
-func (w *Watchdog) carryOut(t *trip) {
+// endAndTell carries the trip out and tells the host, on a goroutine that nobody waits for.
+func (w *Watchdog) endAndTell(t *trip) {
+	n := &news{}
+	defer w.tellHost(n)
+	w.carryOut(t, n)
+}
+
+// carryOut records the trip and then ends the run, whatever the store says. What the host is to be told is left to the
+// caller: its code may block, and must hold up no run's end.
+func (w *Watchdog) carryOut(t *trip, n *news) {
 	event, own := w.cancelEvent(t)
 	ruled, err := ruling{}, errStoreExited
 	defer func() { // also if the store ends this goroutine
@@ -137,23 +147,10 @@ func (w *Watchdog) carryOut(t *trip) {
 			ruled = ruling{stop: own}
 			w.recorder.keep(err, event)
 		}
-		w.finish(t, ruled, err)
+		n.asleep, n.closed = w.conclude(t, ruled)
+		n.stop, n.stopErr = ruled.stop, err
 	}()
 	ruled, err = w.recordTrip(t, event, own)
-}
-
-// finish ends the trip as it was ruled and tells everybody, also if one of them ends this goroutine.
-func (w *Watchdog) finish(t *trip, ruled ruling, recordErr error) {
-	asleep, closed := w.conclude(t, ruled)
-	defer closed.stop(w)
-	defer func() {
-		if ruled.stop != nil {
-			w.report(ruled.stop, recordErr)
-		}
-	}()
-	defer w.deliverTrace()
-	defer closed.release()
-	w.wake(asleep)
 }
 
 // conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop,
@@ -191,21 +188,23 @@ func (w *Watchdog) endStopped(stop *Stop) (asleep []*subscriber) {
 	return asleep
 }
 
-// endRunning ends the run with the cause unless it has ended, and reports whether it did.
-func (w *Watchdog) endRunning(cause error) bool {
-	return w.whileRunning(func() { w.end(cause) })
+// endRunning ends the run with the cause unless it has ended, and reports whether it did. What the host is to be told is
+// left to the caller.
+func (w *Watchdog) endRunning(cause error, n *news) bool {
+	return w.whileRunning(n, func() { w.end(cause) })
 }
 
 // whileRunning makes the change, holding mu, unless the run has ended. It waits for a stop that is being recorded. It
-// reports whether it made the change.
-func (w *Watchdog) whileRunning(change func()) bool {
+// reports whether it made the change. What the host is to be told is left to the caller.
+func (w *Watchdog) whileRunning(n *news, change func()) bool {
 	for {
 		w.mu.Lock()
 		underway, open := w.trip, w.phase == running && !w.endWithParent()
 		if open {
 			change()
 		}
-		w.unlock()
+		n.closed = append(n.closed, w.closeHolds()...)
+		w.mu.Unlock()
 		if underway == nil {
 			return open
 		}
@@ -222,7 +221,7 @@ func (w *Watchdog) endWithParent() bool {
 		w.byParent = true
 		w.end(context.Cause(w.parent))
 		if w.recordsParent {
-			w.recorder.background(w.recordParentEnd, func() {})
+			w.recordParentEnd()
 		}
 	}
 	return true

@@ -3,6 +3,7 @@ package watchdog
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -10,7 +11,8 @@ import (
 type findings struct {
 	trip       *trip
 	warnings   []Warning
-	directives []Directive
+	directives []*outgoing
+	entries    []*entry // of the warnings and directives
 	retrials   []retrial
 	closed     closings // of a run that its parent has ended
 }
@@ -21,9 +23,12 @@ func (f findings) and(next findings) findings {
 		f.trip = next.trip
 	}
 	f.warnings, f.directives = append(f.warnings, next.warnings...), append(f.directives, next.directives...)
+	f.entries = append(f.entries, next.entries...)
 	f.retrials, f.closed = append(f.retrials, next.retrials...), append(f.closed, next.closed...)
 	return f
 }
+
+func (f *findings) nothing() bool { return f.trip == nil && len(f.entries) == 0 }
 
 // quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's
 // clock.
@@ -36,43 +41,73 @@ func (w *Watchdog) quiet() bool {
 func (w *Watchdog) poll() *Stop { return w.pollFor(nil) }
 
 // pollFor is poll for another guard, which adds to what the look found while the mutex is held.
-func (w *Watchdog) pollFor(guard func(findings) findings) *Stop {
-	w.recorder.retry(w.inner)
-	for {
+func (w *Watchdog) pollFor(guard func(*findings)) *Stop {
+	began := clocks.Now(w.clock.other)
+	for first := true; ; first = false {
 		w.mu.Lock()
 		found, _ := w.look()
 		if guard != nil {
-			found = guard(found)
+			guard(&found)
 		}
 		stop, underway := w.stop, w.trip
 		w.mu.Unlock()
+		if first && underway == nil && found.nothing() {
+			w.recorder.retry(w.storeContext(), began)
+		}
 		if stop != nil { // nothing was found; what the end left to do is for whoever ended the run
 			return stop
 		}
-		w.doFound(found)
-		switch {
-		case found.trip != nil: // carried out
-		case underway != nil:
-			<-underway.done
-		default:
+		told := w.begin(found, began)
+		if underway == nil {
+			w.tellSince(began, &news{})
 			return nil
 		}
+		<-underway.done
+		w.recorder.awaitSince(began, told)
 	}
 }
 
-// doFound does what a look found, the trip also if a callback of the host's ends this goroutine. The caller has just
-// unlocked mu.
+// doFound does what a look found, and waits for the run's end if that is it. The caller has just unlocked mu.
 func (w *Watchdog) doFound(found findings) {
-	defer func() {
-		if found.trip != nil {
-			w.carryOut(found.trip)
-		}
-	}()
-	defer found.closed.stop(w)
-	defer w.deliver(found)
-	defer w.deliverTrace()
+	began := clocks.Now(w.clock.other)
+	told := w.begin(found, began)
+	if found.trip != nil {
+		<-found.trip.done
+		w.recorder.awaitSince(began, told)
+	}
+}
+
+// begin begins with what a look found. It makes the caller, who has just unlocked mu, wait for the store and the host
+// only if there is no other goroutine: then for the store no longer than the timeout since began. Otherwise it returns a
+// channel that is closed when the host was told of a trip, nil if there is none.
+func (w *Watchdog) begin(found findings, began time.Time) (told <-chan struct{}) {
 	found.endTries()
-	found.closed.release()
+	if w.pollOnly {
+		w.doHere(found, began)
+		return nil
+	}
+	if found.trip != nil {
+		told = aside(func() { w.endAndTell(found.trip) })
+	}
+	w.deliver(found)
+	if len(found.closed) > 0 {
+		found.closed.letGo(w)
+	}
+	return told
+}
+
+// doHere ends the run, records the rest in the time that is left, and tells the host last: its code may call the
+// watchdog, block, or end this goroutine. So may the store end it.
+func (w *Watchdog) doHere(found findings, began time.Time) {
+	n := &news{warnings: found.warnings, closed: found.closed}
+	defer w.tellHost(n)
+	defer func() { n.recorded(w, found) }()
+	if len(found.entries) > 0 {
+		defer func() { w.recorder.appendPending(w.storeContext(), w.recorder.left(began)) }()
+	}
+	if found.trip != nil {
+		w.carryOut(found.trip, n)
+	}
 }
 
 // look judges the run at this moment. It notes when the next poll has to, and returns how long the timer may wait. The
@@ -95,24 +130,33 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 			w.beQuiet(now, v.Next)
 			return f, verdict.Until(v.Next, now)
 		case v.Action == verdict.Warn:
-			f.warnings = append(f.warnings, w.warning(v, now))
+			w.warn(&f, v, now)
 		case v.Action == verdict.Cancel && !w.observeOnly:
 			f.trip = w.decide(v, reasonOf(v.Limit), now)
 			return f, verdict.Never
 		default:
-			f = f.ask(w, w.directive(v, reasonOf(v.Limit)))
+			w.ask(&f, v, reasonOf(v.Limit))
 		}
 		w.seen.Apply(v, now)
 	}
 }
 
-// ask adds a directive, and the work that it ends. The caller holds mu.
-func (f findings) ask(w *Watchdog, d Directive) findings {
-	f.directives = append(f.directives, d)
+// warn decides on a warning. The caller holds mu.
+func (w *Watchdog) warn(f *findings, v verdict.Verdict, now time.Duration) {
+	warning := w.warning(v, now)
+	f.warnings = append(f.warnings, warning)
+	f.entries = append(f.entries, w.recordWarning(warning))
+}
+
+// ask decides on a directive, and on the work that it ends. That it is put in line for its readers here keeps it behind
+// older ones and before a stop. The caller holds mu.
+func (w *Watchdog) ask(f *findings, v verdict.Verdict, reason string) {
+	d := w.directive(v, reason)
+	f.directives = append(f.directives, w.line(d))
+	f.entries = append(f.entries, w.recordDirective(d))
 	if r := w.retrial(d); len(r.tries) > 0 {
 		f.retrials = append(f.retrials, r)
 	}
-	return f
 }
 
 // endTries ends the work that is to be done again. The caller holds no lock.
@@ -153,12 +197,9 @@ func (w *Watchdog) changeNow(change func()) {
 	w.settle(found)
 }
 
-// settle does what a look found. It makes the caller wait for the store only if there is no other goroutine. The caller
-// has just unlocked mu.
+// settle does what a look found, and tells the host what was traced on the goroutine of whoever gave the signal. The
+// caller has just unlocked mu.
 func (w *Watchdog) settle(found findings) {
-	if found.trip != nil && !w.pollOnly {
-		go w.carryOut(found.trip)
-		found.trip = nil
-	}
-	w.doFound(found)
+	defer w.deliverTrace()
+	_ = w.begin(found, clocks.Now(w.clock.other))
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// maxPending is how many events wait for a store that does not take them.
+// maxPending is how many entries wait for a store that does not take them.
 const maxPending = 64
 
 // errNoAnswer says that the record timeout ended an exchange.
@@ -25,30 +25,39 @@ var errNoAnswer = errors.New("event store did not answer in time")
 // errStoreExited says that the store ended the goroutine that called it.
 var errStoreExited = fmt.Errorf("event store: %w", bounded.ErrExited)
 
+// errDropped says that newer events took the place of one that waited for the store.
+var errDropped = fmt.Errorf("more than %d wait for the event store: the oldest is dropped", maxPending)
+
 // A recorder is all that a run has to do with its store. Its exchanges do not overlap, so that a store that hangs is
-// not asked again while it does, and each lasts at most the timeout.
+// not asked again while it does, and each lasts at most the timeout. What is decided waits in one line and is appended
+// together, so that it costs one exchange however much it is. Only the stop has an exchange of its own.
 type recorder struct {
 	store   EventStore
 	timeout time.Duration
 	clock   clock.Clock // the host's; nil is the machine's
 	inline  bool        // everything is done on the goroutine of the caller
 
-	mu      sync.Mutex
-	gate    chan struct{} // held during an exchange
-	tasks   chan struct{} // closed when every task in the background has ended
-	pending *pending      // nil if the store has everything
+	spareDue bool // somebody is about to append what is spare; guarded by mu
+	mu       sync.Mutex
+	gate     chan struct{} // held during an exchange
+	tasks    chan struct{} // closed when every task in the background has ended
+	pending  []*entry      // what the store does not have yet, oldest first
 }
 
-// pending are the stop and the directives that the store does not have yet. The run has ended, and the host was told,
-// all the same. They are appended again at every poll and at Close, so that a stop is never lost silently.
-type pending struct {
-	events   []Event
-	err      error // of the last try
-	retrying bool
+// An entry is what a run has to store of one decision, all of it or nothing: a stop, a directive, a warning. It waits
+// from the decision on until the store has it: it is appended again at every poll and at Close, so that a stop is never
+// lost silently. The host is told all the same.
+type entry struct {
+	make   func() []Event // makes the events when they are needed first; nil if they are there
+	events []Event
+	stored bool
+	spare  bool        // dropped before the others: what became of a call
+	err    error       // of the last try
+	failed func(error) // tells the log that the first try failed; nil if somebody else does
 }
 
 func (r *recorder) configure(cfg *Config) {
-	r.store, r.timeout, r.clock, r.inline = cfg.Store, cfg.RecordTimeout, cfg.Clock, cfg.PollOnly
+	r.store, r.timeout, r.clock, r.inline = cfg.Store, cfg.RecordTimeout, cfg.Clock, cfg.PollOnly || cfg.Disabled
 	if r.timeout == 0 {
 		r.timeout = DefaultRecordTimeout
 	}
@@ -57,12 +66,22 @@ func (r *recorder) configure(cfg *Config) {
 // exchange has one conversation with the store, for at most the timeout or as long as the caller's context lasts. A
 // conversation that ignores its context is left behind; what it says later is dropped.
 func exchange[T any](caller context.Context, r *recorder, talk func(context.Context) (T, error)) (T, error) {
+	return exchangeWithin(caller, r, r.timeout, talk)
+}
+
+// exchangeWithin is exchange for a caller that has no more than limit of the timeout left.
+func exchangeWithin[T any](
+	caller context.Context, r *recorder, limit time.Duration, talk func(context.Context) (T, error),
+) (T, error) {
 	if r.instant() {
 		return storeErr(bounded.Here(func() (T, error) { return talk(caller) }))
 	}
-	ctx, cancel := clocks.WithTimeout(caller, r.clock, r.timeout)
-	defer cancel()
 	var none T
+	if limit <= 0 {
+		return none, r.noAnswer(caller)
+	}
+	ctx, cancel := clocks.WithTimeout(caller, r.clock, limit)
+	defer cancel()
 	if !r.enter(ctx) {
 		return none, r.noAnswer(caller)
 	}
@@ -137,8 +156,8 @@ func (r *recorder) append(ctx context.Context, events ...Event) error {
 	return err
 }
 
-// background runs the task on a goroutine of its own, which Close waits for, and then what comes after it, which Close
-// does not wait for.
+// background runs the task on a goroutine of its own, which Close waits for, and then what comes after it, which nobody
+// waits for. A task lasts no longer than one exchange.
 func (r *recorder) background(task, after func()) {
 	r.mu.Lock()
 	earlier, done := r.tasks, make(chan struct{})
@@ -156,108 +175,198 @@ func (r *recorder) background(task, after func()) {
 	}()
 }
 
-// await returns when every task that was begun has ended.
-func (r *recorder) await() {
+// underway returns a channel that is closed when every task that was begun has ended, nil if they have.
+func (r *recorder) underway() <-chan struct{} {
 	r.mu.Lock()
-	tasks := r.tasks
-	r.mu.Unlock()
-	if tasks != nil {
+	defer r.mu.Unlock()
+	if r.tasks != nil {
+		select {
+		case <-r.tasks:
+			r.tasks = nil
+		default:
+		}
+	}
+	return r.tasks
+}
+
+// await returns when every task that was begun has ended, which takes no longer than one exchange.
+func (r *recorder) await() {
+	if tasks := r.underway(); tasks != nil {
 		<-tasks
 	}
 }
 
-// keep keeps events for another try, the newest if there are too many. A run's stop is its last event and so never
-// dropped.
-func (r *recorder) keep(err error, events ...Event) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.pending == nil {
-		r.pending = &pending{}
-	}
-	all := append(r.pending.events, events...)
-	r.pending.events, r.pending.err = all[max(len(all)-maxPending, 0):], err
-}
-
-// retry appends again what is pending, without holding up the poll that asks for it. It takes the values of the context
-// and not its end.
-func (r *recorder) retry(ctx context.Context) {
-	r.mu.Lock()
-	due := r.pending != nil && !r.pending.retrying
-	if due && !r.inline {
-		r.pending.retrying = true
-	}
-	r.mu.Unlock()
-	switch {
-	case !due:
-	case r.inline:
-		r.appendPending(ctx)
-	default:
-		r.background(func() { r.appendPending(ctx) }, func() {})
-	}
-}
-
-// flush waits for what is being recorded, and makes the last try at what could not be. It takes the values of the
-// context and not its end.
-func (r *recorder) flush(ctx context.Context) error {
-	r.await()
-	r.appendPending(ctx)
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.pending == nil {
-		return nil
-	}
-	last := r.pending.events[len(r.pending.events)-1]
-	return fmt.Errorf("%d of its events are not recorded, the last a %s: %w", len(r.pending.events), last.Type,
-		r.pending.err)
-}
-
-func (r *recorder) appendPending(ctx context.Context) {
-	if len(r.missing()) == 0 {
+// awaitSince waits for what is done on another goroutine, nil for nothing, and gives up at the timeout after began.
+func (r *recorder) awaitSince(began time.Time, done <-chan struct{}) {
+	left := r.left(began)
+	if done == nil || left <= 0 {
 		return
 	}
-	_, err := exchange(context.WithoutCancel(ctx), r, func(ctx context.Context) (nothing, error) {
-		events := r.missing()
-		if err := r.store.Append(ctx, events...); err != nil {
-			return nothing{}, fmt.Errorf("append events: %w", err)
-		}
-		r.recorded(events...)
+	ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, left)
+	defer cancel()
+	select {
+	case <-done:
+	case <-ctx.Done():
+	}
+}
+
+// left is what is left of the timeout for a caller that has waited since began.
+func (r *recorder) left(began time.Time) time.Duration {
+	return r.timeout - max(clocks.Since(r.clock, began), 0)
+}
+
+// put has an entry wait for the store. If too many do, the oldest is dropped: a run's stop is its last entry and so
+// never is.
+func (r *recorder) put(e *entry) *entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.pending = append(r.pending, e)
+	oldest := slices.IndexFunc(r.pending, func(other *entry) bool { return !other.spare })
+	if len(r.pending)-oldest > maxPending {
+		r.pending[oldest].err = errDropped
+		r.pending = slices.Delete(r.pending, oldest, oldest+1)
+	}
+	return e
+}
+
+// keep keeps events for another try.
+func (r *recorder) keep(err error, events ...Event) { r.put(&entry{events: events, err: err}) }
+
+// retry appends again what is pending, unless that is being done. It holds up a poll only if there is no other
+// goroutine, for what is left of its timeout since began.
+func (r *recorder) retry(ctx context.Context, began time.Time) {
+	switch {
+	case !r.waiting():
+	case r.inline:
+		r.appendPending(ctx, r.left(began))
+	case r.underway() == nil:
+		r.background(func() { r.appendPending(ctx, r.timeout) }, func() {})
+	}
+}
+
+// flush makes the last try at what could not be recorded.
+func (r *recorder) flush(ctx context.Context) error {
+	r.appendPending(ctx, r.timeout)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.pending) == 0 {
+		return nil
+	}
+	n, last := 0, r.pending[len(r.pending)-1]
+	for _, e := range r.pending {
+		n += len(e.made())
+	}
+	return fmt.Errorf("%d of its events are not recorded, the last a %s: %w", n, last.events[len(last.events)-1].Type,
+		last.err)
+}
+
+// appendPending appends what is pending by the time that the store is free, for at most limit.
+func (r *recorder) appendPending(ctx context.Context, limit time.Duration) {
+	if !r.waiting() {
+		return
+	}
+	_, err := exchangeWithin(ctx, r, limit, func(ctx context.Context) (nothing, error) {
+		r.appendAll(ctx, r.missing())
 		return nothing{}, nil
 	})
 	if err != nil {
-		r.failedAgain(err)
+		r.notStored(err, r.missing()...)
 	}
 }
 
-func (r *recorder) missing() []Event {
+// appendAll appends the entries together. If the store refuses that, it appends each by itself, the newest first, so
+// that one that is refused for good keeps none of the others from the store, least of all the stop.
+func (r *recorder) appendAll(ctx context.Context, entries []*entry) {
+	err := r.appendOnce(ctx, entries)
+	if err == nil || len(entries) == 1 {
+		return
+	}
+	for i := len(entries) - 1; i >= 0 && ctx.Err() == nil && !errors.Is(err, context.DeadlineExceeded); i-- {
+		err = r.appendOnce(ctx, entries[i:i+1])
+	}
+}
+
+// appendOnce notes what came of one append, also if the store answers late.
+func (r *recorder) appendOnce(ctx context.Context, entries []*entry) error {
+	var events []Event
+	for _, e := range entries {
+		events = append(events, e.events...)
+	}
+	_, err := storeErr(bounded.Here(func() (nothing, error) { return nothing{}, r.store.Append(ctx, events...) }))
+	if err != nil {
+		err = fmt.Errorf("append events: %w", err)
+		r.notStored(err, entries...)
+		return err
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pending == nil {
-		return nil
+	r.settle(entries)
+	return nil
+}
+
+// settle takes entries that are stored from what is pending. The caller holds mu.
+func (r *recorder) settle(stored []*entry) {
+	for _, e := range stored {
+		e.stored = true
 	}
-	return slices.Clone(r.pending.events)
+	r.pending = slices.DeleteFunc(r.pending, func(e *entry) bool { return e.stored })
+}
+
+// waiting reports whether the store does not have everything.
+func (r *recorder) waiting() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.pending) > 0
+}
+
+// missing are the entries that the store does not have, with their events.
+func (r *recorder) missing() []*entry {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.pending {
+		e.made()
+	}
+	return slices.Clone(r.pending)
+}
+
+// made returns the events of the entry. The caller holds mu of the recorder.
+func (e *entry) made() []Event {
+	if e.make != nil {
+		e.events, e.make = e.make(), nil
+	}
+	return e.events
 }
 
 // recorded notes that the store has the events, also when it says so late.
 func (r *recorder) recorded(events ...Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pending == nil {
-		return
+	for _, missing := range r.pending {
+		for _, e := range events {
+			missing.stored = missing.stored || slices.ContainsFunc(missing.events, func(m Event) bool { return m.ID == e.ID })
+		}
 	}
-	r.pending.events = slices.DeleteFunc(r.pending.events, func(missing Event) bool {
-		return slices.ContainsFunc(events, func(e Event) bool { return e.ID == missing.ID })
-	})
-	if r.pending.retrying = false; len(r.pending.events) == 0 {
-		r.pending = nil
+	r.settle(nil)
+}
+
+func (r *recorder) notStored(err error, entries ...*entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range entries {
+		e.err = err
 	}
 }
 
-func (r *recorder) failedAgain(err error) {
+// failures are what is to be logged of entries that were tried.
+func (r *recorder) failures(entries []*entry) (logs []func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.pending != nil {
-		r.pending.err, r.pending.retrying = err, false
+	for _, e := range entries {
+		if err := e.err; !e.stored && err != nil {
+			logs = append(logs, func() { e.failed(err) })
+		}
 	}
+	return logs
 }
 
 // storeContext has the values of the host's context and not its end: what is to be recorded is often why that ended.
@@ -464,41 +573,43 @@ func (w *Watchdog) checkedRuling(events []Event) (ruling, error) {
 	return h.windows[w.startedAt].ruling(), nil
 }
 
-// recordDirective appends the decision and the directive of one trip, atomically. What cannot be recorded is tried
-// again. It returns what is to be logged.
-func (w *Watchdog) recordDirective(d Directive) (failures []func()) {
-	events := w.directiveEvents(d)
-	if err := w.append(events...); err != nil {
-		w.recorder.keep(err, events...)
-		failures = append(failures, func() {
+// recordDirective has the decision and the directive of one trip recorded, atomically.
+func (w *Watchdog) recordDirective(d Directive) *entry {
+	return w.recorder.put(&entry{
+		make: func() []Event { return w.directiveEvents(d) },
+		failed: func(err error) {
 			w.log().Error("watchdog could not record a directive",
 				"run", w.id, "directive", string(d.Kind), "reason", string(d.Reason), "error", err)
-		})
-	}
-	return failures
+		},
+	})
 }
 
-// recordWarnings returns what is to be logged.
-func (w *Watchdog) recordWarnings(warnings []Warning) (failures []func()) {
-	for _, warning := range warnings {
-		if err := w.append(w.warningEvent(warning)); err != nil {
-			failures = append(failures, func() {
-				w.log().Error("watchdog could not record a warning", "run", w.id, "fraction", warning.Fraction, "error", err)
-			})
-		}
-	}
-	return failures
+func (w *Watchdog) recordWarning(warning Warning) *entry {
+	return w.recorder.put(&entry{
+		make: func() []Event { return []Event{w.warningEvent(warning)} },
+		failed: func(err error) {
+			w.log().Error("watchdog could not record a warning", "run", w.id, "fraction", warning.Fraction, "error", err)
+		},
+	})
 }
 
 // recordParentEnd records that the parent ended the run, by its error and not by its cause, whose text is the host's.
+// It does not wait for the store. The caller may hold mu.
 func (w *Watchdog) recordParentEnd() {
 	signal := "parent_canceled"
 	if errors.Is(w.parent.Err(), context.DeadlineExceeded) {
 		signal = "parent_deadline_exceeded"
 	}
-	if err := w.append(w.interruptEvent(signal, "")); err != nil {
-		w.log().Error("watchdog could not record an interrupt", "run", w.id, "signal", signal, "error", err)
-	}
+	var ended []*entry
+	w.recorder.background(func() {
+		ended = append(ended, w.recorder.put(&entry{
+			events: []Event{w.interruptEvent(signal, "")},
+			failed: func(err error) {
+				w.log().Error("watchdog could not record an interrupt", "run", w.id, "signal", signal, "error", err)
+			},
+		}))
+		w.recorder.appendPending(w.storeContext(), w.recorder.timeout)
+	}, func() { w.tellHost(&news{logs: w.recorder.failures(ended)}) })
 }
 
 // recordLost records the end of the attempt before, which its own process could not. There is one such event for each

@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"time"
 )
 
 // maxQueued is how many directives wait for a reader that does not come. The oldest is dropped, and counted in the
@@ -37,9 +38,17 @@ func (m *mailbox) take() (d Directive, ok bool) {
 // readers are what is known of the readers of a run's directives. It is made at the first directive or subscriber.
 type readers struct {
 	mu          sync.Mutex
+	outbox      []*outgoing // what was decided and nobody was told yet, oldest first
 	poll        mailbox
 	stopped     bool // the cancel was put where everyone finds it
 	subscribers []*subscriber
+}
+
+// An outgoing directive is told when its record was tried, after all that were decided before it; or when the run has
+// its stop, which waits for nothing and is the last that is told.
+type outgoing struct {
+	directive Directive
+	tried     bool
 }
 
 // A subscriber gets directives one after the other, on a goroutine that lives while there are any for it: one that
@@ -51,8 +60,9 @@ type subscriber struct {
 	gone    bool
 }
 
-// Subscribe has every later directive given to call, in order, on a goroutine of its own that ends when there is none
-// left; with PollOnly on the caller's of whatever method found it. A subscriber that blocks or panics harms neither the
+// Subscribe has every later directive given to call, in the order in which they were decided and the [DirectiveCancel]
+// of a stop last, on a goroutine of its own that ends when there is none left; with PollOnly on the caller's of whatever
+// method found it. A subscriber that blocks or panics harms neither the
 // watchdog nor the others: up to 16 directives wait for it, then the oldest is dropped and counted in
 // [Directive].Dropped; a panic is logged and the next directive comes all the same. The returned function ends the
 // subscription and does not wait for a call that is under way. On a nil Watchdog there are no directives.
@@ -75,8 +85,9 @@ func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
 
 // Poll looks at the run and returns the oldest directive that was not polled yet: the host asks at its phase
 // boundaries, until there is none. After a stop the last one is the [DirectiveCancel]. Up to 16 wait; then the oldest
-// is dropped and counted in [Directive].Dropped. It is [Watchdog.Fired] besides, and costs the same.
-// On a nil Watchdog there are no directives.
+// is dropped and counted in [Directive].Dropped. It is [Watchdog.Fired] besides, costs the same and waits no longer: for
+// the record of a directive that it found, at most the record timeout. A directive whose record takes longer comes with
+// a later poll. On a nil Watchdog there are no directives.
 func (w *Watchdog) Poll() (Directive, bool) {
 	if w == nil {
 		return Directive{}, false
@@ -85,8 +96,9 @@ func (w *Watchdog) Poll() (Directive, bool) {
 		if w.poll() != nil {
 			w.readersOf()
 			w.wake(w.enqueueStop()) // nobody was there to take it, or it was stored before this attach
+		} else {
+			w.recorder.await() // for the record of a directive that this look found
 		}
-		w.recorder.await() // for the record of a directive that this look found
 	}
 	r := w.readers.Load()
 	if r == nil {
@@ -105,19 +117,36 @@ func (w *Watchdog) readersOf() *readers {
 	return w.readers.Load()
 }
 
-// publish gives a directive to everyone.
-func (w *Watchdog) publish(d Directive) { w.wake(w.enqueue(d)) }
-
-// enqueue puts a directive where everyone finds it, and returns the subscribers that have to be woken.
-func (w *Watchdog) enqueue(d Directive) (asleep []*subscriber) {
+// line puts a directive in line for its readers.
+func (w *Watchdog) line(d Directive) *outgoing {
 	r := w.readersOf()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.put(d)
+	next := &outgoing{directive: d}
+	r.outbox = append(r.outbox, next)
+	return next
 }
 
-// enqueueStop does so with the cancel of a run that was stopped, once; where there are no readers the first one finds
-// it.
+// enqueue puts directives whose record was tried where everyone finds them, but for those behind one that is still
+// being recorded. It returns the subscribers that have to be woken.
+func (w *Watchdog) enqueue(directives []*outgoing) (asleep []*subscriber) {
+	if len(directives) == 0 {
+		return nil
+	}
+	r := w.readersOf()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, d := range directives {
+		d.tried = true
+	}
+	for len(r.outbox) > 0 && r.outbox[0].tried {
+		asleep = append(asleep, r.putNext()...)
+	}
+	return asleep
+}
+
+// enqueueStop does so with the cancel of a run that was stopped, once, after everything that is still in line; where
+// there are no readers the first one finds it.
 func (w *Watchdog) enqueueStop() (asleep []*subscriber) {
 	r := w.readers.Load()
 	if r == nil {
@@ -129,7 +158,17 @@ func (w *Watchdog) enqueueStop() (asleep []*subscriber) {
 		return nil
 	}
 	r.stopped = true
-	return r.put(w.stop.directive())
+	for len(r.outbox) > 0 {
+		asleep = append(asleep, r.putNext()...)
+	}
+	return append(asleep, r.put(w.stop.directive())...)
+}
+
+// putNext puts the next in line where everyone finds it. The caller holds mu.
+func (r *readers) putNext() (asleep []*subscriber) {
+	d := r.outbox[0].directive
+	r.outbox = r.outbox[1:]
+	return r.put(d)
 }
 
 // put fills every mailbox. The caller holds mu.
@@ -199,27 +238,83 @@ func (w *Watchdog) callHost(onPanic string, call func()) {
 	call()
 }
 
-// deliver records what a look found, but for a trip, and then tells the host.
+// deliver records what a look found, but for a trip, on another goroutine, and then tells the host.
 func (w *Watchdog) deliver(found findings) {
-	if len(found.warnings) == 0 && len(found.directives) == 0 {
+	if len(found.entries) == 0 {
 		return
 	}
-	var failures []func() // to log when Close need not wait for it: the log may be what calls Close
-	record := func() {
-		failures = w.recordWarnings(found.warnings)
-		each(found.directives, func(d Directive) {
-			failures = append(failures, w.recordDirective(d)...)
-			w.publish(d)
-		})
+	n := &news{warnings: found.warnings}
+	w.recorder.background(func() {
+		defer func() {
+			n.recorded(w, found)
+			w.wake(n.takeAsleep())
+		}()
+		w.recorder.appendPending(w.storeContext(), w.recorder.timeout)
+	}, func() { w.tellHost(n) })
+}
+
+// news are what the host is to be told when all that somebody may wait for is done: each call of its code may block, or
+// call the watchdog.
+type news struct {
+	asleep   []*subscriber
+	warnings []Warning
+	logs     []func()
+	stop     *Stop
+	stopErr  error    // why the stop is not recorded
+	closed   closings // what is left of the holds of a run that has ended
+}
+
+// recorded adds what is to be told of findings whose record was tried.
+func (n *news) recorded(w *Watchdog, found findings) {
+	n.asleep = append(n.asleep, w.enqueue(found.directives)...)
+	n.logs = append(n.logs, w.recorder.failures(found.entries)...)
+}
+
+func (n *news) takeAsleep() []*subscriber {
+	asleep := n.asleep
+	n.asleep = nil
+	return asleep
+}
+
+// tellHost tells the host on this goroutine, everything also if a part of it ends the goroutine. The caller holds no
+// lock, and nobody waits for it but, with PollOnly, the host itself.
+func (w *Watchdog) tellHost(n *news) {
+	defer func() {
+		if n.stop != nil {
+			w.report(n.stop, n.stopErr)
+		}
+	}()
+	defer each(n.logs, func(log func()) { log() })
+	defer n.closed.stop(w)
+	defer w.tell(n.warnings)
+	defer w.deliverTrace()
+	defer w.wake(n.takeAsleep())
+	n.closed.release()
+}
+
+// tellSince tells the host. The caller, who has waited since began, waits for it no longer than the timeout in all,
+// unless there is no other goroutine.
+func (w *Watchdog) tellSince(began time.Time, n *news) { w.recorder.awaitSince(began, w.tellAside(n)) }
+
+// tellAside tells the host on another goroutine, unless there is none. It returns a channel that is closed when that is
+// done, nil if it is.
+func (w *Watchdog) tellAside(n *news) (told <-chan struct{}) {
+	switch {
+	case w.pollOnly:
+		w.tellHost(n)
+	case n.stop != nil || len(n.asleep) > 0 || len(n.closed) > 0 || w.trace.waiting():
+		return aside(func() { w.tellHost(n) })
 	}
-	after := func() {
-		defer w.tell(found.warnings)
-		each(failures, func(log func()) { log() })
-	}
-	if w.pollOnly {
-		defer after()
-		record()
-		return
-	}
-	w.recorder.background(record, after)
+	return nil
+}
+
+// aside makes a call that may block, or end its goroutine, on another one. It returns a channel that is closed when the
+// call has ended.
+func aside(call func()) <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		call()
+	}()
+	return done
 }

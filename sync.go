@@ -3,6 +3,9 @@ package watchdog
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/clocks"
 )
 
 // Sync reads from the store what others did to the run's window, such as a sweeper on another host, and adopts it: a
@@ -25,6 +28,7 @@ func (w *Watchdog) Sync(ctx context.Context) (*Stop, error) {
 }
 
 func (w *Watchdog) sync(ctx context.Context) (*Stop, error) {
+	began := clocks.Now(w.clock.other)
 	_ = w.poll() // a run that is late has ended
 	if w.inner.Err() != nil {
 		return w.ending()
@@ -33,28 +37,25 @@ func (w *Watchdog) sync(ctx context.Context) (*Stop, error) {
 	if err != nil {
 		return nil, err
 	}
-	return w.adopt(found)
+	return w.adopt(found, began)
 }
 
-// adopt does what the store says, unless the run has ended meanwhile.
-func (w *Watchdog) adopt(found ruling) (*Stop, error) {
-	var asleep []*subscriber
-	adopted := w.whileRunning(func() {
+// adopt does what the store says, unless the run has ended meanwhile. The caller has waited since began.
+func (w *Watchdog) adopt(found ruling, began time.Time) (*Stop, error) {
+	n := &news{}
+	defer w.tellSince(began, n)
+	adopted := w.whileRunning(n, func() {
 		switch {
 		case found.complete:
 			w.endComplete()
 		case found.stop != nil:
-			asleep = w.endStopped(found.stop)
+			n.asleep, n.stop = w.endStopped(found.stop), found.stop
 		case found.extended > w.seen.Extended:
 			w.extendTo(found.extended)
 		}
 	})
 	if !adopted || found.complete {
 		return w.ending()
-	}
-	w.wake(asleep)
-	if found.stop != nil {
-		w.report(found.stop, nil)
 	}
 	return found.stop, nil
 }

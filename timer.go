@@ -32,7 +32,7 @@ func ringAll(due []*Watchdog) {
 // ring is the look of a run's own timer.
 func (w *Watchdog) ring() {
 	if t := w.timerLook(); t != nil {
-		go w.carryOut(t)
+		go w.endAndTell(t)
 	}
 }
 
@@ -41,10 +41,9 @@ func (w *Watchdog) ring() {
 func (w *Watchdog) timerLook() *trip {
 	w.mu.Lock()
 	found := w.lookAndArm()
-	trace := w.trace
 	w.mu.Unlock()
-	if trace.waiting() {
-		go trace.deliver(w)
+	if w.trace.waiting() {
+		go w.deliverTrace()
 	}
 	found.endTries()
 	if len(found.closed) > 0 {
@@ -109,7 +108,7 @@ type tripOf struct {
 // add returns the batch with the trip in it, or already started.
 func (b batch) add(w *Watchdog, t *trip) batch {
 	if !w.recorder.instant() {
-		go w.carryOut(t)
+		go w.endAndTell(t)
 		return b
 	}
 	if b = append(b, tripOf{w, t}); len(b) < batchSize {
@@ -119,8 +118,27 @@ func (b batch) add(w *Watchdog, t *trip) batch {
 	return nil
 }
 
+// carryOut ends all runs before it tells a host of any: none waits for the log of another.
 func (b batch) carryOut() {
-	for _, run := range b {
-		run.w.carryOut(run.t)
+	all := make([]news, len(b))
+	for i, run := range b {
+		run.w.carryOut(run.t, &all[i])
+		run.w.wake(all[i].takeAsleep())
+		all[i].closed.release()
 	}
+	for _, run := range b {
+		if run.w.trace.waiting() {
+			go run.w.deliverTrace()
+		}
+	}
+	b.tellHosts(all)
+}
+
+// tellHosts tells the logs, also if one of them ends this goroutine.
+func (b batch) tellHosts(all []news) {
+	if len(b) == 0 {
+		return
+	}
+	defer b[1:].tellHosts(all[1:])
+	b[0].w.tellHost(&all[0])
 }

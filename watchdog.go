@@ -61,7 +61,6 @@ type Watchdog struct {
 	outer        *Watchdog // the run around a layer
 	settings
 	recorder recorder
-	overruns overruns
 
 	pulse   *pulse // nil if nothing heeds signals
 	trace   *trace // nil if the host keeps none
@@ -222,8 +221,14 @@ func (w *Watchdog) Close() error {
 	if w == nil {
 		return nil
 	}
-	w.endRunning(ErrClosed)
-	if err := w.recorder.flush(w.inner); err != nil {
+	began := clocks.Now(w.clock.other)
+	n := &news{}
+	w.endRunning(ErrClosed, n)
+	told := w.tellAside(n)
+	w.recorder.awaitSince(began, w.recorder.underway())
+	err := w.recorder.flush(w.storeContext())
+	w.recorder.awaitSince(began, told)
+	if err != nil {
 		return fmt.Errorf("close watchdog of run %s: %w", w.id, err)
 	}
 	return nil

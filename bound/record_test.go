@@ -217,7 +217,7 @@ func TestSecretsOfCalls(t *testing.T) {
 			for _, text := range []string{string(written), log.String(), err.Error()} {
 				require.NotContains(t, text, "canary")
 			}
-			require.Contains(t, log.String(), "watchdog could not record overruns of calls")
+			require.Contains(t, log.String(), "watchdog could not record that a call overran")
 		})
 	})
 }
@@ -288,11 +288,11 @@ func TestStoreOfOverruns(t *testing.T) {
 			require.Len(t, overrunsOf(t, store, "s-1"), 1)
 		})
 	})
-	t.Run("fails for long: the newest 63 are kept beside the stop, which is never dropped for them", func(t *testing.T) {
+	t.Run("fails for long: the newest 1,024 are kept, and the stop is never dropped for them", func(t *testing.T) {
 		onRecord(t, watchdog.Config{Budget: watchdog.Budget{WallClock: time.Hour, Idle: 20 * time.Minute}},
 			func(t *testing.T, wd *watchdog.Watchdog, store *slowStore) {
 				store.set(errDiskFull, nil)
-				for range 50 {
+				for range 1000 {
 					bound.Do(wd.Context(), bound.Call{Limit: time.Second}, obeying)
 				}
 				var all sync.WaitGroup
@@ -308,9 +308,9 @@ func TestStoreOfOverruns(t *testing.T) {
 				require.NoError(t, wd.Close())
 				require.Len(t, eventsOf(t, store, "s-1", watchdog.EventCancel), 1)
 				kept := overrunsOf(t, store, "s-1")
-				require.Len(t, kept, 63)
-				require.Equal(t, "soft", kept[12]["layer"])
-				require.Equal(t, "outside", kept[13]["layer"])
+				require.Len(t, kept, 1024)
+				require.Equal(t, "soft", kept[973]["layer"])
+				require.Equal(t, "outside", kept[974]["layer"])
 				time.Sleep(2 * time.Hour)
 			})
 	})
@@ -321,18 +321,18 @@ func TestStoreOfOverruns(t *testing.T) {
 				watchdog.Config{Store: store, PollOnly: true, Logger: log.logger()})
 			require.NoError(t, err)
 			_, _ = wd.Fired() // polls are quiet for a second now
-			for range 65 {
+			for range 1025 {
 				bound.Do(wd.Context(), bound.Call{Limit: time.Millisecond}, obeying)
 			}
 			synctest.Wait()
 			require.Zero(t, store.appends)
-			require.Contains(t, log.String(), `"dropped":1`)
+			require.Contains(t, log.String(), "too many overruns of calls wait")
 			_, _ = wd.Fired()
 			require.Equal(t, 1, store.appends)
-			require.Len(t, overrunsOf(t, store, "s-2"), 64)
+			require.Len(t, overrunsOf(t, store, "s-2"), 1024)
 			bound.Do(wd.Context(), bound.Call{Limit: time.Millisecond}, obeying)
 			require.NoError(t, wd.Close())
-			require.Len(t, overrunsOf(t, store, "s-2"), 65)
+			require.Len(t, overrunsOf(t, store, "s-2"), 1025)
 		})
 	})
 }
