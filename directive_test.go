@@ -260,3 +260,53 @@ func TestBudgetInvalid(t *testing.T) {
 		})
 	}
 }
+
+func TestPendingDirectives(t *testing.T) {
+	ladder := watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck}}
+	t.Run("yields what is pending, oldest first, once", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{Idle: time.Minute, Ladders: ladder}
+			wd := b.attach()
+			for d := range wd.Pending() {
+				b.t.Fatal(d)
+			}
+			b.pass(3*time.Minute + 3)
+			var kinds []watchdog.DirectiveKind
+			for d := range wd.Pending() {
+				kinds = append(kinds, d.Kind)
+				if len(kinds) == 2 {
+					break
+				}
+			}
+			require.Equal(b.t, ladder.Idle, kinds)
+			for d := range wd.Pending() {
+				kinds = append(kinds, d.Kind)
+			}
+			require.Equal(b.t, append(ladder.Idle, watchdog.DirectiveCancel), kinds)
+			for d := range b.attach().Pending() {
+				require.Equal(b.t, watchdog.DirectiveCancel, d.Kind, "of a stop that was stored before")
+			}
+		})
+	})
+	t.Run("never waits for the store, nor for a stop that is being recorded", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{Idle: time.Minute}
+			wd, hang := b.attach(), make(chan struct{})
+			b.store.set(func(s *flakyStore) { s.hang = hang })
+			b.pass(time.Minute + 1)
+			begun := b.clock.Now()
+			for d := range wd.Pending() {
+				b.t.Fatal(d)
+			}
+			require.Equal(b.t, begun, b.clock.Now())
+			close(hang)
+			synctest.Wait()
+			for d := range wd.Pending() {
+				require.Equal(b.t, watchdog.DirectiveCancel, d.Kind)
+			}
+			for d := range (*watchdog.Watchdog)(nil).Pending() {
+				b.t.Fatal(d)
+			}
+		})
+	})
+}

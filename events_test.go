@@ -1,11 +1,13 @@
 package watchdog_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -102,6 +104,19 @@ func TestEventGoldens(t *testing.T) {
 			b.pass(90*time.Second + 1234567*time.Nanosecond)
 			require.NoError(b.t, wd.Complete())
 		}},
+		"hold":    {watchdog.EventHold, func(b *fixture) { approved(b) }},
+		"release": {watchdog.EventRelease, func(b *fixture) { approved(b).Close() }},
+		"progress": {watchdog.EventProgress, func(b *fixture) {
+			b.cfg.Budget = laddered.Budget
+			wd := b.attach()
+			b.pass(11 * time.Minute)
+			wd.Progress()
+			wd.Fired()
+		}},
+		"cancel_paused": {watchdog.EventCancel, func(b *fixture) {
+			approved(b)
+			b.pass(3 * time.Hour)
+		}},
 		"wrap_up": {watchdog.EventWrapUp, func(b *fixture) {
 			b.cfg.Budget.Reserve = 10 * time.Minute
 			b.attach().Note("tool: grep")
@@ -125,10 +140,14 @@ func TestEventGoldens(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inFixture(t, func(b *fixture) {
 				c.happen(b)
+				synctest.Wait()
 				event := b.events(c.kind)[0]
 				require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, event.ID)
 				if event.ID[14] == '4' {
 					event.ID = "random"
+				}
+				if named := random.ReplaceAll(event.Payload, []byte("random")); !bytes.Equal(named, event.Payload) {
+					event.Payload, event.ID = named, "of random"
 				}
 				text, err := json.Marshal(event)
 				require.NoError(t, err)
@@ -136,6 +155,19 @@ func TestEventGoldens(t *testing.T) {
 			})
 		})
 	}
+}
+
+// random is an ID that differs each time.
+var random = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}`)
+
+// approved opens a hold that stops the wall clock and lets a minute pass.
+func approved(b *fixture) *watchdog.Hold {
+	wd := b.attach()
+	b.pass(90 * time.Second)
+	h, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 2 * time.Hour, PausesWallClock: true})
+	require.NoError(b.t, err)
+	b.pass(time.Minute)
+	return h
 }
 
 // abandon makes a call in a run that lets go of it after a minute and a second.

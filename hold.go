@@ -13,12 +13,20 @@ type HoldLimit struct {
 	// Cap is the longest that the hold may be open: zero means [Budget].Hold, [NoLimit] none. It trips by itself and
 	// names the key.
 	Cap time.Duration
+	// PausesWallClock has the wall clock stand still while the hold is open, for its Cap at most: for a person's approval.
+	// It needs a Cap. The pause is recorded, as [EventHold] and [EventRelease], and counts from the opening on once the
+	// store has it; what stops the run before that stands. A hold whose process is gone stays open: whoever opens one with
+	// its key takes it over, with its first Cap. [Budget].Safety goes on.
+	PausesWallClock bool
 }
 
 // flaw says what is wrong with the limit, or nothing.
 func (l HoldLimit) flaw() string {
 	if l.Cap < 0 {
 		return fmt.Sprintf("its Cap is %v; use a positive duration, 0 for the budget's or NoLimit", l.Cap)
+	}
+	if l.PausesWallClock && l.Cap == NoLimit {
+		return "it stops the wall clock and has no Cap; give it one"
 	}
 	return ""
 }
@@ -30,6 +38,10 @@ type Hold struct {
 	w      *Watchdog
 	id     verdict.HoldID // guarded by w.mu, as the rest
 	closed bool
+	// pause is how it stops the wall clock, nil if it does not.
+	pause *verdict.Pause
+	// restored tells that a process which is gone opened it, and nobody has taken it over.
+	restored bool
 	closing
 }
 
@@ -85,22 +97,24 @@ func (w *Watchdog) open(key string, limit HoldLimit) (*Hold, error) {
 	if flaw := textFlaw(key, MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w hold: its key %s", ErrInvalid, flaw)
 	}
-	if flaw := limit.flaw(); flaw != "" {
-		return nil, fmt.Errorf("%w hold: %s", ErrInvalid, flaw)
-	}
 	if limit.Cap == 0 {
 		limit.Cap = w.limits.holdCap
 	}
-	h := &Hold{w: w}
-	if err := h.openOwn(verdict.HoldID{Key: key}, limit.Cap); err != nil {
-		return nil, err
+	if flaw := limit.flaw(); flaw != "" {
+		return nil, fmt.Errorf("%w hold: %s", ErrInvalid, flaw)
 	}
-	h.holdAround(w.id + "/" + key)
+	h := &Hold{w: w}
+	taken, err := h.openOwn(verdict.HoldID{Key: key}, limit)
+	if err != nil || taken != nil {
+		return taken, err
+	}
+	h.holdAround(w.id+"/"+key, limit)
 	return h, nil
 }
 
-// openOwn opens the hold on its run, if it has not ended. It waits for a stop that is being recorded.
-func (h *Hold) openOwn(id verdict.HoldID, limit time.Duration) (err error) {
+// openOwn opens the hold on its run, if it has not ended. It waits for a stop that is being recorded. If a process that is
+// gone left a hold with the key open, it returns that one.
+func (h *Hold) openOwn(id verdict.HoldID, limit HoldLimit) (taken *Hold, err error) {
 	w := h.w
 	for decided := false; !decided; {
 		w.change(func() {
@@ -109,18 +123,34 @@ func (h *Hold) openOwn(id verdict.HoldID, limit time.Duration) (err error) {
 			case w.phase == ended:
 				err = fmt.Errorf("%w: %w", ErrEnded, w.cause())
 			case decided && w.signs().Held(id):
+				if taken = w.takeOver(id); taken != nil {
+					return
+				}
 				err = fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
 			case decided:
-				h.take(id, limit)
+				h.take(id, limit.Cap)
+				if limit.PausesWallClock {
+					h.pause = w.pauseClock(id.Key, "", limit.Cap)
+				}
 			}
 		})
 	}
-	return err
+	return taken, err
+}
+
+// takeOver returns the open hold if a process that is gone opened it, once. The caller holds mu.
+func (w *Watchdog) takeOver(id verdict.HoldID) *Hold {
+	h := w.signs().Holds.Find(id).Owner.(*Hold)
+	if !h.restored {
+		return nil
+	}
+	h.restored = false
+	return h
 }
 
 // holdAround opens a hold on each of the runs around a layer that goes on. Each is a hold of its own, whatever the
 // others are called. It has no cap, because it ends with the one inside.
-func (h *Hold) holdAround(key string) {
+func (h *Hold) holdAround(key string, limit HoldLimit) {
 	around := h.w.outer
 	if around == nil {
 		return
@@ -131,17 +161,24 @@ func (h *Hold) holdAround(key string) {
 			outer.release()
 		}
 	}()
-	defer outer.holdAround(key)
+	defer outer.holdAround(key, limit)
 	around.changeNow(func() {
 		outer.closed = false
 		outer.take(verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}, NoLimit)
+		if limit.PausesWallClock {
+			outer.pause = around.pauseClock(key, h.w.id, limit.Cap)
+		}
 	})
 }
 
 // take opens the hold. The caller holds mu.
 func (h *Hold) take(id verdict.HoldID, limit time.Duration) {
 	h.id = id
-	h.w.signalTaken(Signal{Kind: SignalHold, Key: id.Key, Serial: id.Serial, Length: limit})
+	s := Signal{Kind: SignalHold, Key: id.Key, Serial: id.Serial, Length: limit}
+	if id.Serial == 0 {
+		s.Rung = h.w.more.rungOf(rungKey{verdict.Hold, id.Key})
+	}
+	h.w.signalTaken(s)
 	h.w.signs().Holds.Find(id).Owner = h
 }
 
@@ -177,6 +214,7 @@ func (h *Hold) release() (left closing, closed bool) {
 	h.w.changeNow(func() {
 		if closed = !h.closed; closed {
 			h.w.signalTaken(Signal{Kind: SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
+			h.w.releaseEvent(h.id, h.pause)
 			left = h.close()
 		}
 	})

@@ -35,7 +35,10 @@ func (w *Watchdog) Attempt() Attempt {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.attempt
+	if w.more == nil {
+		return Attempt{}
+	}
+	return w.more.attempt
 }
 
 // SinceActivity returns how long ago the run had its last activity, or was attached if there was none since. With a
@@ -68,7 +71,7 @@ func (w *Watchdog) keep(ctx context.Context, keeper Keeper) error {
 		return fmt.Errorf("keep the run for others to see: %w", err)
 	}
 	w.mu.Lock()
-	w.attempt = attempt
+	w.extras().attempt = attempt
 	w.mu.Unlock()
 	if attempt.Lost {
 		w.recordLost(attempt)

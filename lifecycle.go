@@ -53,6 +53,7 @@ type trip struct {
 	reason  string
 	at      time.Time
 	elapsed time.Duration // of the window
+	paused  time.Duration // of that
 	note    string
 	// meanwhile is what was traced since, for when the run goes on: a trace ends where the run's end was decided.
 	meanwhile []Signal
@@ -71,6 +72,10 @@ func (w *Watchdog) takeUp(found window, at time.Time) {
 	w.mu.Lock()
 	defer w.unlock()
 	w.tracing(Signal{Kind: SignalAttach, Length: w.seen.Extended, Warned: w.seen.Warned, Wrapped: w.seen.Wrapped})
+	if found.stop == nil {
+		w.restoreLadders(&found)
+		w.restoreHolds(&found)
+	}
 	if found.stop != nil {
 		w.stop = found.stop
 		w.phase = ended
@@ -99,8 +104,8 @@ func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duratio
 	w.phase = recording
 	w.quietUntil.Store(0)
 	w.trip = &trip{
-		verdict: v, reason: reason, at: record.Truncate(w.clock.now()), elapsed: elapsed, note: w.LastNote(),
-		done: make(chan struct{}),
+		verdict: v, reason: reason, at: record.Truncate(w.clock.now()), elapsed: elapsed,
+		paused: verdict.Paused(w.seen, elapsed), note: w.LastNote(), done: make(chan struct{}),
 	}
 	return w.trip
 }
@@ -111,8 +116,10 @@ func (w *Watchdog) decideComplete(n *news) (t *trip) {
 	w.whileRunning(n, func() {
 		w.phase = recording
 		w.quietUntil.Store(0)
+		now := w.clock.elapsed()
 		w.trip = &trip{
-			at: record.Truncate(w.clock.now()), elapsed: w.clock.elapsed(), note: w.LastNote(), done: make(chan struct{}),
+			at: record.Truncate(w.clock.now()), elapsed: now, paused: verdict.Paused(w.seen, now), note: w.LastNote(),
+			done: make(chan struct{}),
 		}
 		t = w.trip
 	})
@@ -168,6 +175,7 @@ func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber, closed
 	default: // given more time by another process, or not complete after all
 		w.phase, w.trip = running, nil
 		w.traceAt(t.meanwhile...)
+		w.learnPauses(ruled.pauses)
 		w.extendTo(max(ruled.extended, w.seen.Extended))
 	}
 	w.trip = nil
@@ -237,6 +245,8 @@ func (w *Watchdog) endedByParent() bool {
 
 // end moves a run to its end. The caller holds mu and has seen that it has not ended.
 func (w *Watchdog) end(cause error) {
+	w.takePulse(w.clock.elapsed())
+	w.resetLadders()
 	w.traceEnd()
 	w.phase = ended
 	w.disarm()

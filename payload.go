@@ -24,7 +24,7 @@ func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 	p := record.Cancel{
 		Reason: t.reason, SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(t.at),
 		ElapsedSeconds: record.WholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: record.FloatSeconds(t.verdict.Allowed),
-		Parent: w.parentID, Hold: t.verdict.Hold, Note: t.note, Window: w.fresh,
+		Parent: w.parentID, Hold: t.verdict.Hold, Note: t.note, PausedSeconds: record.ExactSeconds(t.paused), Window: w.fresh,
 	}
 	if t.verdict.Limit != verdict.WallClock {
 		p.MeasuredSeconds = record.ExactSeconds(t.verdict.Used)
@@ -40,14 +40,15 @@ func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 func (w *Watchdog) completeEvent(t *trip) Event {
 	e := w.newEvent(EventComplete, t.at, record.Once, record.Complete{
 		Reason: record.CompleteReason, SessionStartedAt: record.Stamp(w.startedAt), CompletedAt: record.Stamp(t.at),
-		ElapsedSeconds: record.WholeSeconds(t.elapsed), Note: t.note, Parent: w.parentID, Window: w.fresh,
+		ElapsedSeconds: record.WholeSeconds(t.elapsed - t.paused), PausedSeconds: record.ExactSeconds(t.paused),
+		Note: t.note, Parent: w.parentID, Window: w.fresh,
 	})
 	e.ID = record.EventID(w.id, w.windowName(w.startedAt), EventCancel, record.Once)
 	return e
 }
 
 // directiveEvents are the decision and the directive of one trip.
-func (w *Watchdog) directiveEvents(d Directive) []Event {
+func (w *Watchdog) directiveEvents(d Directive, ids directiveIDs) []Event {
 	if d.Kind == DirectiveWrapUp {
 		return []Event{w.wrapUpEvent(d)}
 	}
@@ -58,14 +59,20 @@ func (w *Watchdog) directiveEvents(d Directive) []Event {
 		MeasuredSeconds: record.ExactSeconds(d.Used), Window: w.fresh,
 	}
 	decision := w.newEvent(EventWarning, d.At, "", p)
-	if d.ObserveOnly {
+	if decision.ID = ids.decision; d.ObserveOnly {
 		return []Event{decision}
 	}
 	directive := w.newEvent(eventPrefix+string(d.Kind), d.At, "", p)
-	if directive.ID < decision.ID { // events of one moment are read in the order of their IDs, which are random here
-		decision.ID, directive.ID = directive.ID, decision.ID
-	}
+	directive.ID = ids.directive
 	return []Event{decision, directive}
+}
+
+// directiveIDs are those of the two events of one trip. Events of one moment are read in the order of their IDs.
+type directiveIDs struct{ decision, directive string }
+
+func newDirectiveIDs() directiveIDs {
+	one, other := record.EventID("", "", "", ""), record.EventID("", "", "", "")
+	return directiveIDs{min(one, other), max(one, other)}
 }
 
 // wrapUpEvent is the same for all processes that watch the run.
@@ -100,7 +107,7 @@ func (w *Watchdog) extendEvent(d, budget time.Duration) Event {
 	at := w.clock.now()
 	return w.newEvent(EventExtend, at, "", record.Extend{
 		SessionStartedAt: record.Stamp(w.startedAt), ExtendedAt: record.Stamp(at),
-		ElapsedSeconds: record.WholeSeconds(w.clock.elapsed()), ExtensionSeconds: record.FloatSeconds(d),
+		ElapsedSeconds: record.WholeSeconds(w.worked()), ExtensionSeconds: record.FloatSeconds(d),
 		ConfiguredBudgetSeconds: record.FloatSeconds(budget + d), Parent: w.parentID, Window: w.fresh,
 	})
 }
@@ -108,7 +115,7 @@ func (w *Watchdog) extendEvent(d, budget time.Duration) Event {
 // interruptEvent says that the signal ended the run now. An empty name makes an event of its own.
 func (w *Watchdog) interruptEvent(signal, name string) Event {
 	w.mu.Lock()
-	at, elapsed := w.clock.now(), w.clock.elapsed()
+	at, elapsed := w.clock.now(), w.worked()
 	w.mu.Unlock()
 	return w.newEvent(EventInterrupt, at, name, record.Interrupt{
 		Signal: signal, SessionStartedAt: record.Stamp(w.startedAt), InterruptedAt: record.Stamp(at),
@@ -149,7 +156,7 @@ func stopOf(p *record.Cancel, runID string) *Stop {
 		Code: codeOf(p.Reason), RunID: runID, Parent: p.Parent,
 		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
 		Elapsed: record.Duration(p.ElapsedSeconds), Budget: record.Duration(p.ConfiguredBudgetSeconds),
-		Hold: p.Hold, Note: p.Note, window: p.Window,
+		Hold: p.Hold, Note: p.Note, Paused: record.Duration(p.PausedSeconds), window: p.Window,
 		Rung: max(int(p.Rung), 1),
 	}
 	if p.MeasuredSeconds != 0 {
@@ -158,7 +165,7 @@ func stopOf(p *record.Cancel, runID string) *Stop {
 	if p.Reason != reasonOf(verdict.WallClock) {
 		return s
 	}
-	if exact := s.FiredAt.Sub(s.StartedAt); exact.Truncate(time.Second) == s.Elapsed {
+	if exact := s.FiredAt.Sub(s.StartedAt) - s.Paused; exact.Truncate(time.Second) == s.Elapsed {
 		s.Elapsed = exact
 	}
 	return s

@@ -124,6 +124,9 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 	for {
 		now := w.clock.elapsed()
 		w.takePulse(now)
+		w.countPauses()
+		w.resetLadders()
+		f.entries = append(f.entries, w.takeDue()...)
 		v := verdict.Judge(w.limits.Limits, w.seen, now)
 		switch {
 		case v.Action == verdict.Continue:
@@ -151,9 +154,10 @@ func (w *Watchdog) warn(f *findings, v verdict.Verdict, now time.Duration) {
 // ask decides on a directive, and on the work that it ends. That it is put in line for its readers here keeps it behind
 // older ones and before a stop. The caller holds mu.
 func (w *Watchdog) ask(f *findings, v verdict.Verdict, reason string) {
-	d := w.directive(v, reason)
+	d, ids := w.directive(v, reason), newDirectiveIDs()
 	f.directives = append(f.directives, w.line(d))
-	f.entries = append(f.entries, w.recordDirective(d))
+	f.entries = append(f.entries, w.recordDirective(d, ids))
+	w.noteGiven(ids.directive, v)
 	if r := w.retrial(d); len(r.tries) > 0 {
 		f.retrials = append(f.retrials, r)
 	}

@@ -382,6 +382,7 @@ type ruling struct {
 	stop     *Stop
 	complete bool
 	extended time.Duration
+	pauses   []verdict.Pause
 }
 
 func (r ruling) over() bool { return r.stop != nil || r.complete }
@@ -405,10 +406,11 @@ func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop) (ruling, error) {
 	return w.keptEnd(*ruled.kept, event, own), nil
 }
 
-// yieldsTo reports whether the store knows better than the trip. An extension takes back what it gives more of, the
-// wall clock's end, and nothing else.
+// yieldsTo reports whether the store knows better than the trip. An extension and a pause take back what they give more
+// of, the wall clock's end, and nothing else.
 func (t *trip) yieldsTo(known ruling, extended time.Duration) bool {
-	return known.over() || t.verdict.Limit == verdict.WallClock && known.extended > extended
+	more := known.extended > extended || verdict.PausedBefore(known.pauses, t.elapsed) > t.paused
+	return known.over() || t.verdict.Limit == verdict.WallClock && more
 }
 
 // keptEnd is what the event says that the store kept as the window's end, which another process can have written first.
@@ -574,9 +576,9 @@ func (w *Watchdog) checkedRuling(events []Event) (ruling, error) {
 }
 
 // recordDirective has the decision and the directive of one trip recorded, atomically.
-func (w *Watchdog) recordDirective(d Directive) *entry {
+func (w *Watchdog) recordDirective(d Directive, ids directiveIDs) *entry {
 	return w.recorder.put(&entry{
-		make: func() []Event { return w.directiveEvents(d) },
+		make: func() []Event { return w.directiveEvents(d, ids) },
 		failed: func(err error) {
 			w.log().Error("watchdog could not record a directive",
 				"run", w.id, "directive", string(d.Kind), "reason", string(d.Reason), "error", err)

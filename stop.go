@@ -23,6 +23,8 @@ type Stop struct {
 	StartedAt, FiredAt time.Time
 	// Elapsed is what was used of the limit, Budget what there was; 0 where the guard that cancelled the run has none.
 	Elapsed, Budget time.Duration
+	// Paused is how long holds had stopped the wall clock, which Elapsed leaves out.
+	Paused time.Duration
 	// Hold is the key of the hold whose cap was exceeded, Note the last thing noted before, see [Watchdog.Note].
 	Hold, Note string
 	// Rung is which trip of the limit's ladder it was, from 1.

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"fmt"
+	"iter"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -100,6 +101,40 @@ func (w *Watchdog) Poll() (Directive, bool) {
 			w.recorder.await() // for the record of a directive that this look found
 		}
 	}
+	return w.takePolled()
+}
+
+// Pending yields the directives that were not polled yet, oldest first, each once, as [Watchdog.Poll] does, and never
+// waits: it asks no store, and without a timer ([Config].PollOnly) it does not look at the limits either. What comes
+// while the loop runs is yielded, too. On a nil Watchdog there is none.
+func (w *Watchdog) Pending() iter.Seq[Directive] {
+	return func(yield func(Directive) bool) {
+		if w == nil {
+			return
+		}
+		for {
+			if d, ok := w.nextPending(); !ok || !yield(d) {
+				return
+			}
+		}
+	}
+}
+
+func (w *Watchdog) nextPending() (Directive, bool) {
+	w.mu.Lock()
+	stopped := w.stop != nil
+	w.mu.Unlock()
+	if stopped {
+		w.readersOf()
+		if asleep := w.enqueueStop(); len(asleep) > 0 {
+			_ = aside(func() { w.wake(asleep) })
+		}
+	}
+	return w.takePolled()
+}
+
+// takePolled is the next directive in the box for polls.
+func (w *Watchdog) takePolled() (Directive, bool) {
 	r := w.readers.Load()
 	if r == nil {
 		return Directive{}, false

@@ -50,8 +50,9 @@ func (w *Watchdog) adopt(found ruling, began time.Time) (*Stop, error) {
 			w.endComplete()
 		case found.stop != nil:
 			n.asleep, n.stop = w.endStopped(found.stop), found.stop
-		case found.extended > w.seen.Extended:
-			w.extendTo(found.extended)
+		default:
+			w.learnPauses(found.pauses)
+			w.extendTo(max(found.extended, w.seen.Extended))
 		}
 	})
 	if !adopted || found.complete {

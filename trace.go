@@ -23,6 +23,14 @@ const (
 	// SignalHold opens a hold, SignalRelease closes it.
 	SignalHold    = SignalKind(verdict.SignalHold)
 	SignalRelease = SignalKind(verdict.SignalRelease)
+	// SignalHeld is a hold that was open when the run was attached, opened by a process that is gone.
+	SignalHeld = SignalKind(verdict.SignalHeld)
+	// SignalPause and SignalUnpause are when it began to count that a hold stops the wall clock, and that it does not any
+	// more.
+	SignalPause   = SignalKind(verdict.SignalPause)
+	SignalUnpause = SignalKind(verdict.SignalUnpause)
+	// SignalRung is where a ladder stood when the run was attached.
+	SignalRung = SignalKind(verdict.SignalRung)
 )
 
 // A Signal is one thing that the decision heeds, as [Config].OnSignal gets it and package replay takes it. Its JSON
@@ -42,6 +50,10 @@ type Signal struct {
 	Warned int           `json:"warned,omitempty"`
 	// Wrapped tells of an attach that the host was asked to wrap up before.
 	Wrapped bool `json:"wrapped,omitempty"`
+	// From is since when, or until when, a pause counts, or when a hold was opened that is found open. Key names the pause.
+	From time.Duration `json:"from,omitempty"`
+	// Rung is where the ladder of the limit Key, or of the hold, stood.
+	Rung int `json:"rung,omitempty"`
 }
 
 // A trace tells the host's OnSignal of every signal in order, one at a time and with no lock held. Signals are queued
@@ -122,7 +134,7 @@ func (w *Watchdog) signalTaken(s Signal) {
 	w.signs()
 	w.seen.Take(verdict.Signal{
 		Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
-		Wrapped: s.Wrapped,
+		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung,
 	})
 	switch {
 	case w.trace == nil:
@@ -131,6 +143,12 @@ func (w *Watchdog) signalTaken(s Signal) {
 	default:
 		w.traceAt(s)
 	}
+}
+
+// worked is what the wall clock shows: the real time since the window's start without the pauses. The caller holds mu.
+func (w *Watchdog) worked() time.Duration {
+	now := w.clock.elapsed()
+	return now - verdict.Paused(w.seen, now)
 }
 
 // tracing traces what is no signal of the run's own. The caller holds mu.

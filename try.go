@@ -65,17 +65,18 @@ func (w *Watchdog) addTry(t *try) error {
 	if w.phase == ended {
 		return fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	}
-	if w.tries == nil {
-		w.tries = map[*try]struct{}{}
+	more := w.extras()
+	if more.tries == nil {
+		more.tries = map[*try]struct{}{}
 	}
-	w.tries[t] = struct{}{}
+	more.tries[t] = struct{}{}
 	return nil
 }
 
 func (w *Watchdog) closeTry(t *try) {
 	t.stopRun()
 	w.mu.Lock()
-	delete(w.tries, t)
+	delete(w.more.tries, t)
 	w.mu.Unlock()
 	t.cancel(context.Canceled)
 }
@@ -89,14 +90,14 @@ type retrial struct {
 // retrial is what the directive ends, nothing if it does not ask for that. The caller holds mu.
 func (w *Watchdog) retrial(d Directive) (r retrial) {
 	asks := d.Kind == DirectiveRetry || d.Kind == DirectiveUnstuck
-	if !asks || w.observeOnly || len(w.tries) == 0 {
+	if !asks || w.observeOnly || w.more == nil {
 		return r
 	}
 	r.directive = &d
-	for t := range w.tries {
+	for t := range w.more.tries {
 		r.tries = append(r.tries, t)
 	}
-	clear(w.tries)
+	clear(w.more.tries)
 	return r
 }
 

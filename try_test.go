@@ -76,11 +76,11 @@ func TestTry(t *testing.T) {
 	})
 	t.Run("several at once end together, under contexts of the run", func(t *testing.T) {
 		inLadder(t, func(b *fixture, wd *watchdog.Watchdog) {
-			failed := make(chan error, 3)
+			failed, runs := make(chan error, 3), make(chan *watchdog.Watchdog, 3)
 			for range cap(failed) {
 				go func() {
 					failed <- wd.Try(context.Background(), func(ctx context.Context) error {
-						require.Same(b.t, wd, watchdog.FromContext(ctx))
+						runs <- watchdog.FromContext(ctx)
 						return hangs(ctx)
 					})
 				}()
@@ -88,6 +88,7 @@ func TestTry(t *testing.T) {
 			for range cap(failed) {
 				var directive *watchdog.Directive
 				require.ErrorAs(b.t, <-failed, &directive)
+				require.Same(b.t, wd, <-runs)
 				require.Equal(b.t, watchdog.IdleExceeded, directive.Reason)
 				require.Equal(b.t, "s-1", directive.RunID)
 				require.NotErrorIs(b.t, directive, watchdog.IdleExceeded, "the run was not stopped")

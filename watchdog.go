@@ -79,14 +79,30 @@ type Watchdog struct {
 	clock    runClock
 	seen     verdict.Snapshot
 	phase    phase
-	complete bool // once ended
-	byParent bool // the parent ended it
-	attempt  Attempt
-	trip     *trip // while recording
-	tries    map[*try]struct{}
-	stop     *Stop // once fired
+	complete bool    // once ended
+	byParent bool    // the parent ended it
+	trip     *trip   // while recording
+	more     *extras // nil if there is nothing in them
+	stop     *Stop   // once fired
 	item     alarm.Item[Watchdog]
 	timer    clocks.Timer // in place of item if the clock is not the machine's
+}
+
+// extras are what few runs have. The run's mutex guards them.
+type extras struct {
+	attempt Attempt
+	tries   map[*try]struct{}
+	given   []given      // the directives that still stand on a ladder
+	pausing []pauseEvent // those that the store may not have yet
+	due     []*entry     // what the next look has to record
+}
+
+// extras are made at the first need. The caller holds mu.
+func (w *Watchdog) extras() *extras {
+	if w.more == nil {
+		w.more = &extras{}
+	}
+	return w.more
 }
 
 // New attaches to a run: it reads the run's events, continues its window where it stands, and guards the run until
@@ -185,8 +201,8 @@ func (w *Watchdog) Stop() *Stop {
 	return w.poll()
 }
 
-// Elapsed returns the real time since the window's start, with the time that the process was not running and the
-// machine slept. It never runs back. It is 0 for a nil Watchdog.
+// Elapsed returns the real time since the window's start, with the time that the process was not running, the machine
+// slept and holds stopped the wall clock. It never runs back. It is 0 for a nil Watchdog.
 func (w *Watchdog) Elapsed() time.Duration {
 	if w == nil {
 		return 0
@@ -207,6 +223,7 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w.phase != running {
 		return 0
 	}
+	w.countPauses()
 	if w.disabled {
 		return NoLimit
 	}

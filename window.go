@@ -31,8 +31,11 @@ type window struct {
 	stop        *Stop
 	completedAt time.Time // zero while it is not complete
 	warned      map[warningKey]bool
-	wrapped     map[float64]bool // the budgets, in seconds, under which the host was asked to wrap up
-	chain       []time.Time      // the starts of all windows that are known
+	wrapped     map[float64]bool      // the budgets, in seconds, under which the host was asked to wrap up
+	trips       map[string]foldedTrip // the directives that were given, by the IDs of their events
+	resets      map[string]bool       // those that do not count any more
+	pauses      []foldedPause
+	chain       []time.Time // the starts of all windows that are known
 }
 
 // A warningKey tells warnings of one window apart: after an extension the same fraction comes at another time.
@@ -71,10 +74,11 @@ func foldEvents(of windowID, events []Event) *history {
 
 // add adds what an event says, unless it is of another run's.
 func (h *history) add(e Event) {
-	p := newPayload(e.Type)
-	if p == nil {
+	read := payloads[e.Type]
+	if read == nil {
 		return
 	}
+	p := read()
 	var of record.Window
 	err := json.Unmarshal(e.Payload, &of)
 	if err == nil && (of.Parent != h.of.parent || of.Window != h.of.fresh) {
@@ -206,7 +210,7 @@ func (w *window) ruling() ruling {
 	if w.complete() { // also beside a cancel
 		return ruling{complete: true}
 	}
-	return ruling{stop: w.stop, extended: w.extended}
+	return ruling{stop: w.stop, extended: w.extended, pauses: w.verdictPauses()}
 }
 
 // A payload is what an event of one kind says of its window.
@@ -223,27 +227,27 @@ type (
 	extendPayload     record.Extend
 	warningPayload    record.Warning
 	wrapUpPayload     record.WrapUp
+	tripPayload       record.Trip
+	progressPayload   record.Progress
+	holdPayload       record.Hold
+	releasePayload    record.Release
 )
 
-// newPayload is where the payload of an event that tells of a window is read to, nil for every other kind.
-func newPayload(kind string) payload {
-	switch kind {
-	case EventCancel:
-		return &cancelPayload{}
-	case EventComplete:
-		return &completePayload{}
-	case EventCorrection:
-		return &correctionPayload{}
-	case EventResume:
-		return &resumePayload{}
-	case EventExtend:
-		return &extendPayload{}
-	case EventWarning:
-		return &warningPayload{}
-	case EventWrapUp:
-		return &wrapUpPayload{}
-	}
-	return nil
+// payloads are where the payloads of the events that tell of a window are read to.
+var payloads = map[string]func() payload{
+	EventCancel:     func() payload { return &cancelPayload{} },
+	EventComplete:   func() payload { return &completePayload{} },
+	EventCorrection: func() payload { return &correctionPayload{} },
+	EventResume:     func() payload { return &resumePayload{} },
+	EventExtend:     func() payload { return &extendPayload{} },
+	EventWarning:    func() payload { return &warningPayload{} },
+	EventWrapUp:     func() payload { return &wrapUpPayload{} },
+	EventWait:       func() payload { return &tripPayload{} },
+	EventRetry:      func() payload { return &tripPayload{} },
+	EventUnstuck:    func() payload { return &tripPayload{} },
+	EventProgress:   func() payload { return &progressPayload{} },
+	EventHold:       func() payload { return &holdPayload{} },
+	EventRelease:    func() payload { return &releasePayload{} },
 }
 
 func (p *cancelPayload) applyTo(h *history, w *window, e Event) {

@@ -55,7 +55,7 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 		if i == 0 || s.Kind == watchdog.SignalAttach {
 			r.seen = verdict.Snapshot{Signs: &verdict.Signs{}}
 		}
-		if s.Kind != watchdog.SignalAttach && !r.until(s.At) {
+		if r.attaching = attaches(s, r.attaching); !r.attaching && !r.until(s.At) {
 			break
 		}
 		if len(r.decisions) > maxDecisions {
@@ -63,9 +63,21 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 				watchdog.ErrInvalid, maxDecisions, i, s.Kind, s.At)
 		}
 		r.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial,
-			Length: s.Length, Warned: s.Warned, Wrapped: s.Wrapped})
+			Length: s.Length, Warned: s.Warned, Wrapped: s.Wrapped, From: s.From, Rung: s.Rung})
 	}
 	return r.decisions, nil
+}
+
+// attaches reports whether the signal is part of an attach, which is decided on when it is whole: what was open and where
+// the ladders stood.
+func attaches(s watchdog.Signal, attaching bool) bool {
+	switch s.Kind {
+	case watchdog.SignalAttach:
+		return true
+	case watchdog.SignalRung, watchdog.SignalHeld, watchdog.SignalPause, watchdog.SignalUnpause:
+		return attaching
+	}
+	return false
 }
 
 // maxDecisions is how many decisions a replay gives: one each second of a day is less.
@@ -75,6 +87,7 @@ const maxDecisions = 100_000
 type run struct {
 	limits      verdict.Limits
 	observeOnly bool
+	attaching   bool
 	seen        verdict.Snapshot
 	decisions   []Decision
 }

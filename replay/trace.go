@@ -47,28 +47,42 @@ func (c *checker) flaw(s watchdog.Signal) string {
 		return "is before the window's start"
 	case s.At < c.last:
 		return fmt.Sprintf("is earlier than the one before, at %v", c.last)
+	case c.ended && s.Kind != watchdog.SignalAttach:
+		return "comes after the run's end"
+	}
+	if flaw := flawOfNumbers(s); flaw != "" {
+		return flaw
+	}
+	return c.flawOfKind(s)
+}
+
+func flawOfNumbers(s watchdog.Signal) string {
+	switch {
 	case s.Length < 0:
 		return fmt.Sprintf("has the length %v; use 0 or more", s.Length)
 	case s.Warned < 0:
 		return fmt.Sprintf("has %d warnings; use 0 or more", s.Warned)
-	case c.ended && s.Kind != watchdog.SignalAttach:
-		return "comes after the run's end"
+	case s.From < 0 || s.From > s.At:
+		return fmt.Sprintf("counts from %v; use 0 or more, and no more than its own time", s.From)
+	case s.Rung < 0:
+		return fmt.Sprintf("has the rung %d; use 0 or more", s.Rung)
 	}
-	return c.flawOfKind(s)
+	return ""
 }
 
 func (c *checker) flawOfKind(s watchdog.Signal) string {
 	switch s.Kind {
 	case watchdog.SignalAttach:
 		c.held = map[verdict.HoldID]bool{}
-	case watchdog.SignalHold:
+	case watchdog.SignalHold, watchdog.SignalHeld:
 		return c.open(s)
 	case watchdog.SignalRelease:
 		if !c.held[holdOf(s)] {
 			return fmt.Sprintf("releases %q, which is not held", s.Key)
 		}
 		delete(c.held, holdOf(s))
-	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd:
+	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd,
+		watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung:
 	default:
 		return "is of no kind that this version knows"
 	}

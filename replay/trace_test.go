@@ -20,7 +20,7 @@ func TestBadTrace(t *testing.T) {
 		bad  []watchdog.Signal // the last is the flaw
 		want string
 	}{
-		{"an unknown kind", []watchdog.Signal{attach, {Kind: "pause"}}, "signal 1 (pause at 0s) is of no kind"},
+		{"an unknown kind", []watchdog.Signal{attach, {Kind: "nap"}}, "signal 1 (nap at 0s) is of no kind"},
 		{"no kind", []watchdog.Signal{{}}, "signal 0 ( at 0s)"},
 		{
 			"a time before the window",

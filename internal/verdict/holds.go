@@ -88,6 +88,13 @@ func (h *Holds) setRung(id HoldID, r Rung) {
 	}
 }
 
+// startAt begins a hold on a rung of its ladder, which leaves its cap as it is.
+func (h *Holds) startAt(id HoldID, rung int, opened time.Duration) {
+	if rung > 0 {
+		h.setRung(id, Rung{rung, opened})
+	}
+}
+
 // A holdHeap has the hold that expires first at its top. It counts comparisons for the tests.
 type holdHeap struct {
 	holds    []*OpenHold

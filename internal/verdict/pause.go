@@ -57,6 +57,16 @@ func (p *Pauses) Set(pause Pause) bool {
 	return true
 }
 
+// Known reports whether the opening of a pause and its close are known.
+func (p *Pauses) Known(id string) (opened, closed bool) {
+	for _, known := range p.all {
+		if known.ID == id {
+			return true, known.Closed
+		}
+	}
+	return false, false
+}
+
 // forget sums up the oldest pauses where there are too many, once all are closed.
 func (p *Pauses) forget() {
 	open := func(pause Pause) bool { return !pause.Closed }
@@ -124,6 +134,13 @@ func (p *Pauses) All() []Pause {
 		return nil
 	}
 	return slices.Clone(p.all)
+}
+
+// PausedBefore returns how long all of these had stopped the wall clock before the instant now.
+func PausedBefore(all []Pause, now time.Duration) time.Duration {
+	p := Pauses{all: all}
+	p.unite()
+	return p.Before(now)
 }
 
 // worked returns what the wall clock shows at the instant now.

@@ -14,6 +14,7 @@ const (
 	SignalProgress SignalKind = "progress"
 	SignalHold     SignalKind = "hold"
 	SignalRelease  SignalKind = "release"
+	SignalHeld     SignalKind = "held"
 	SignalPause    SignalKind = "pause"
 	SignalUnpause  SignalKind = "unpause"
 	SignalRung     SignalKind = "rung"
@@ -22,7 +23,7 @@ const (
 // A Signal is one thing that the decision heeds, at an instant of the window. Key and Serial are the ID of a hold.
 // Length is the cap of a hold, the length of an extension or, of an attach, how much the window was extended before;
 // Warned how many warnings it had, and Wrapped whether the host was asked to wrap up. A pause counts from From on for at
-// most Length, and until From of the unpause with its key. Rung is where a hold, or the limit Key, stands on its ladder
+// most Length, and until From of the unpause with its key; a hold that was held before was opened then. Rung is where a hold, or the limit Key, stands on its ladder
 // at an attach.
 type Signal struct {
 	Kind    SignalKind
@@ -45,6 +46,10 @@ func (s *Snapshot) Take(signal Signal) {
 		s.Signs.Signal(signal.Kind == SignalProgress, signal.At)
 	case SignalHold:
 		s.Signs.Open(signal.hold(), signal.Length, signal.At)
+		s.Signs.Holds.startAt(signal.hold(), signal.Rung, signal.At)
+	case SignalHeld:
+		s.Signs.Open(signal.hold(), signal.Length, signal.From)
+		s.Signs.Holds.startAt(signal.hold(), signal.Rung, signal.From)
 	case SignalRelease:
 		s.Signs.Close(signal.hold(), signal.At)
 	case SignalExtend:

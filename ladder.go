@@ -1,0 +1,150 @@
+package watchdog
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A rungKey names a ladder of a run: that of a limit, or of the holds with a key.
+type rungKey struct {
+	limit verdict.Limit
+	hold  string
+}
+
+// A given directive stands on its ladder until there is progress. Progress, and the end of a hold, are recorded once
+// they put a ladder back, so that the ladder survives a restart.
+type given struct {
+	id   string // of its event
+	rung int
+	on   rungKey
+	hold verdict.HoldID
+	at   time.Duration
+}
+
+// noteGiven notes that a directive was given. The caller holds mu.
+func (w *Watchdog) noteGiven(id string, v verdict.Verdict) {
+	if v.Directive == verdict.DirectWrapUp || v.Directive == verdict.DirectCancel {
+		return
+	}
+	more := w.extras()
+	more.given = append(more.given, given{
+		id: id, rung: v.Rung, on: rungKey{v.Limit, v.Hold}, hold: verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial},
+		at: w.clock.elapsed(),
+	})
+}
+
+// resetLadders has it recorded that progress put the ladders back to their first rungs, once. The caller holds mu.
+func (w *Watchdog) resetLadders() {
+	if w.more == nil || len(w.more.given) == 0 || !w.seen.Signs.Progressed {
+		return
+	}
+	progress := w.seen.Signs.Progress
+	reset := w.more.takeGiven(func(g given) bool { return g.at <= progress })
+	if len(reset) == 0 {
+		return
+	}
+	at := record.Stamp(w.clock.now())
+	w.recordSoon(EventProgress, func() Event {
+		return w.newEvent(EventProgress, time.Time(at), "", record.Progress{
+			SessionStartedAt: record.Stamp(w.startedAt), ProgressedAt: at, Resets: reset, Parent: w.parentID, Window: w.fresh,
+		})
+	})
+}
+
+// takeGiven removes the directives that do not count any more, and returns the IDs of their events.
+func (x *extras) takeGiven(done func(given) bool) (ids []string) {
+	x.given = slices.DeleteFunc(x.given, func(g given) bool {
+		if done(g) {
+			ids = append(ids, g.id)
+			return true
+		}
+		return false
+	})
+	return ids
+}
+
+// recordSoon has an event recorded by whoever looked, or at the next poll. The caller holds mu.
+func (w *Watchdog) recordSoon(what string, event func() Event) *entry {
+	e := w.recorder.put(&entry{
+		make: func() []Event { return []Event{event()} },
+		failed: func(err error) {
+			w.log().Error("watchdog could not record an event", "run", w.id, "event", what, "error", err)
+		},
+	})
+	w.extras().due = append(w.more.due, e)
+	return e
+}
+
+// takeDue is what a look has to record besides what it found. The caller holds mu.
+func (w *Watchdog) takeDue() []*entry {
+	if w.more == nil {
+		return nil
+	}
+	due := w.more.due
+	w.more.due = nil
+	return due
+}
+
+// restoreLadders puts the ladders where the window's events say that they stand. The caller holds mu.
+func (w *Watchdog) restoreLadders(found *window) {
+	for id, trip := range found.trips {
+		if found.resets[id] {
+			continue
+		}
+		more := w.extras()
+		more.given = append(more.given, given{
+			id: id, rung: trip.rung, on: trip.on, hold: verdict.HoldID{Key: trip.on.hold}, at: w.seen.Attached,
+		})
+	}
+	if w.more == nil {
+		return
+	}
+	for _, limit := range [...]verdict.Limit{verdict.Idle, verdict.NoProgress} {
+		if rung := w.more.rungOf(rungKey{limit: limit}); rung > 0 {
+			w.signalTaken(Signal{Kind: SignalRung, Key: string(limit), Rung: rung})
+		}
+	}
+}
+
+// rungOf is where a ladder stands.
+func (x *extras) rungOf(on rungKey) (rung int) {
+	if x == nil {
+		return 0
+	}
+	for _, g := range x.given {
+		if g.on == on {
+			rung = max(rung, g.rung)
+		}
+	}
+	return rung
+}
+
+// A foldedTrip is a directive that the events tell of.
+type foldedTrip struct {
+	rung int
+	on   rungKey
+}
+
+func (p *tripPayload) applyTo(_ *history, w *window, e Event) {
+	if w.trips == nil {
+		w.trips = map[string]foldedTrip{}
+	}
+	limit := verdict.Limit(strings.TrimSuffix(p.Reason, record.Exceeded))
+	w.trips[e.ID] = foldedTrip{int(p.Rung), rungKey{limit, p.Hold}}
+}
+
+func (p *progressPayload) applyTo(_ *history, w *window, _ Event) { w.reset(p.Resets) }
+
+// reset notes directives that do not count any more.
+func (w *window) reset(ids []string) {
+	if w.resets == nil {
+		w.resets = map[string]bool{}
+	}
+	for _, id := range ids {
+		w.resets[id] = true
+	}
+}

@@ -1,0 +1,165 @@
+package watchdog
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A pauseEvent is the opening or the close of a hold that stops the wall clock. It counts when the store has it, from
+// the moment at which it happened.
+type pauseEvent struct {
+	entry  *entry
+	signal Signal
+}
+
+// pauseClock has it recorded that a hold which stops the wall clock was opened just now, and returns the pause. The
+// caller holds mu.
+func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) *verdict.Pause {
+	p := &verdict.Pause{ID: record.EventID("", "", "", ""), Opened: w.clock.elapsed(), Cap: limit}
+	at := w.clock.now()
+	e := w.recordSoon(EventHold, func() Event {
+		event := w.newEvent(EventHold, at, "", record.Hold{
+			Hold: key, SessionStartedAt: record.Stamp(w.startedAt), OpenedAt: record.Stamp(at),
+			OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(limit), Layer: layer,
+			Parent: w.parentID, Window: w.fresh,
+		})
+		event.ID = p.ID
+		return event
+	})
+	w.more.pausing = append(w.more.pausing, pauseEvent{e, Signal{
+		Kind: SignalPause, Key: p.ID, From: p.Opened, Length: limit,
+	}})
+	return p
+}
+
+// releaseEvent has it recorded that a hold was closed just now, if events tell of it. The caller holds mu.
+func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause) {
+	var resets []string
+	if w.more != nil {
+		resets = w.more.takeGiven(func(g given) bool { return g.on.limit == verdict.Hold && g.hold == id })
+	}
+	if pause == nil && len(resets) == 0 {
+		return
+	}
+	at, elapsed := w.clock.now(), w.clock.elapsed()
+	payload := record.Release{
+		Hold: id.Key, SessionStartedAt: record.Stamp(w.startedAt), ReleasedAt: record.Stamp(at),
+		ReleasedSeconds: record.ExactSeconds(elapsed), Resets: resets, Parent: w.parentID, Window: w.fresh,
+	}
+	name := "" // an event of its own
+	if pause != nil {
+		payload.Opening, name = pause.ID, pause.ID
+	}
+	e := w.recordSoon(EventRelease, func() Event { return w.newEvent(EventRelease, at, name, payload) })
+	if pause != nil {
+		w.more.pausing = append(w.more.pausing, pauseEvent{e, Signal{Kind: SignalUnpause, Key: pause.ID, From: elapsed}})
+	}
+}
+
+// countPauses lets the openings and closes count that the store has by now, in their order. The caller holds mu.
+func (w *Watchdog) countPauses() {
+	if w.more == nil || len(w.more.pausing) == 0 {
+		return
+	}
+	w.more.pausing = slices.DeleteFunc(w.more.pausing, func(p pauseEvent) bool {
+		stored, dropped := w.recorder.stateOf(p.entry)
+		if stored {
+			w.signalTaken(p.signal)
+		}
+		return stored || dropped
+	})
+}
+
+// stateOf reports whether the store has the entry, and whether it was given up.
+func (r *recorder) stateOf(e *entry) (stored, dropped bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return e.stored, errors.Is(e.err, errDropped)
+}
+
+// learnPauses counts what the store knows of pauses. The caller holds mu.
+func (w *Watchdog) learnPauses(known []verdict.Pause) {
+	if len(known) == 0 {
+		return
+	}
+	own := w.signs().Pauses
+	for _, p := range known {
+		opened, closed := own.Known(p.ID)
+		if !opened {
+			w.signalTaken(Signal{Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
+		}
+		if p.Closed && !closed {
+			w.signalTaken(Signal{Kind: SignalUnpause, Key: p.ID, From: p.Released})
+		}
+	}
+}
+
+// restoreHolds takes up the holds that the events say are open: the process that opened them is gone, and whoever opens
+// one with the same key takes it over. Those of layers ended with their layer. The caller holds mu.
+func (w *Watchdog) restoreHolds(found *window) {
+	for _, p := range found.foldedPauses() {
+		w.learnPauses([]verdict.Pause{p.Pause})
+		switch id := (verdict.HoldID{Key: p.hold}); {
+		case p.Closed:
+		case p.layer != "":
+			w.releaseEvent(id, &p.Pause)
+		case !w.signs().Held(id):
+			h := &Hold{w: w, id: id, pause: &p.Pause, restored: true}
+			w.signalTaken(Signal{
+				Kind: SignalHeld, Key: id.Key, From: p.Opened, Length: p.Cap, Rung: w.more.rungOf(rungKey{verdict.Hold, id.Key}),
+			})
+			w.signs().Holds.Find(id).Owner = h
+		}
+	}
+}
+
+// A foldedPause is a hold that stopped the wall clock, as the events tell of it.
+type foldedPause struct {
+	verdict.Pause
+	hold, layer string
+	seen        bool // its opening
+}
+
+// pause is the one whose opening has the ID.
+func (w *window) pause(id string) *foldedPause {
+	for i := range w.pauses {
+		if w.pauses[i].ID == id {
+			return &w.pauses[i]
+		}
+	}
+	w.pauses = append(w.pauses, foldedPause{Pause: verdict.Pause{ID: id}})
+	return &w.pauses[len(w.pauses)-1]
+}
+
+// foldedPauses are those whose opening was read, in the order of their opening.
+func (w *window) foldedPauses() []foldedPause {
+	all := slices.DeleteFunc(slices.Clone(w.pauses), func(p foldedPause) bool { return !p.seen })
+	slices.SortStableFunc(all, func(a, b foldedPause) int { return int(a.Opened - b.Opened) })
+	return all
+}
+
+func (w *window) verdictPauses() []verdict.Pause {
+	var all []verdict.Pause
+	for _, p := range w.foldedPauses() {
+		all = append(all, p.Pause)
+	}
+	return all
+}
+
+func (p *holdPayload) applyTo(_ *history, w *window, e Event) {
+	known := w.pause(e.ID)
+	known.hold, known.layer, known.seen = p.Hold, p.Layer, true
+	known.Opened, known.Cap = record.Duration(p.OpenedSeconds), record.Duration(p.CapSeconds)
+}
+
+func (p *releasePayload) applyTo(_ *history, w *window, _ Event) {
+	w.reset(p.Resets)
+	if p.Opening != "" {
+		known := w.pause(p.Opening)
+		known.Released, known.Closed = record.Duration(p.ReleasedSeconds), true
+	}
+}
