@@ -42,9 +42,8 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		return nil, err
 	}
 	if opened, err := w.recordResumption(ctx, fresh); err != nil || !opened {
-		n := &news{}
-		w.endRunning(fresh.before(), n) // no longer kept; for its keeper it has ended, as before
-		w.tellSince(at, n)
+		_, closed := w.endRunning(fresh.before()) // no longer kept; for its keeper it has ended, as before
+		w.recorder.awaitSince(at, w.tellClosed(closed))
 		_ = w.Close() // what else could not be recorded is tried once more; the error counts
 		if err != nil {
 			return nil, err
@@ -68,7 +67,7 @@ func begin(ctx context.Context, run Run, cfg *Config, outer *Watchdog) (*Watchdo
 	if err != nil {
 		return nil, err
 	}
-	w.fresh = record.NewWindow()
+	w.lineage = &lineage{run.Parent, record.NewWindow()}
 	w.newRunContext(ctx)
 	w.takeUp(window{startedAt: w.startedAt}, at)
 	w.start()
@@ -139,7 +138,7 @@ func (w *Watchdog) recordResumption(ctx context.Context, fresh *resumption) (ope
 
 func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
 	w := &Watchdog{
-		id: run.ID, parentID: run.Parent, startedAt: record.Truncate(run.StartedAt), outer: outer,
+		id: run.ID, lineage: newLineage(run.Parent), startedAt: record.Truncate(run.StartedAt), outer: outer,
 		trace: newTrace(cfg.OnSignal), clock: runClock{other: cfg.Clock},
 	}
 	w.recorder.configure(cfg)

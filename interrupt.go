@@ -41,9 +41,11 @@ func (w *Watchdog) interrupt(signal string) error {
 	if flaw := textFlaw(signal, maxSignal); flaw != "" {
 		return fmt.Errorf("%w signal: it %s", ErrInvalid, flaw)
 	}
-	n := &news{}
-	defer w.tellSince(clocks.Now(w.clock.other), n)
-	if !w.endRunning(&Interruption{w.id, signal}, n) {
+	began := clocks.Now(w.clock.other)
+	ended, closed := w.endRunning(&Interruption{w.id, signal})
+	told := w.tellClosed(closed)
+	defer func() { w.recorder.awaitSince(began, told) }()
+	if !ended {
 		return fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	}
 	return w.append(w.interruptEvent(signal, ""))

@@ -50,9 +50,17 @@ func (w *Watchdog) resetLadders() {
 	at := record.Stamp(w.clock.now())
 	w.recordSoon(EventProgress, func() Event {
 		return w.newEvent(EventProgress, time.Time(at), "", record.Progress{
-			SessionStartedAt: record.Stamp(w.startedAt), ProgressedAt: at, Resets: reset, Parent: w.parentID, Window: w.fresh,
+			SessionStartedAt: record.Stamp(w.startedAt), ProgressedAt: at, Resets: reset, Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 		})
 	})
+}
+
+// rememberProgress has the last progress of a run that ends recorded. The caller holds mu.
+func (w *Watchdog) rememberProgress() {
+	if w.more != nil && len(w.more.given) > 0 {
+		w.takePulse(w.clock.elapsed())
+		w.resetLadders()
+	}
 }
 
 // takeGiven removes the directives that do not count any more, and returns the IDs of their events.

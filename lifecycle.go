@@ -113,7 +113,7 @@ func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duratio
 // decideComplete makes it the run's end that its work is done, nil if it has ended. It waits for a stop that is being
 // recorded.
 func (w *Watchdog) decideComplete(n *news) (t *trip) {
-	w.whileRunning(n, func() {
+	_, n.closed = w.whileRunning(func() {
 		w.phase = recording
 		w.quietUntil.Store(0)
 		now := w.clock.elapsed()
@@ -198,23 +198,24 @@ func (w *Watchdog) endStopped(stop *Stop) (asleep []*subscriber) {
 
 // endRunning ends the run with the cause unless it has ended, and reports whether it did. What the host is to be told is
 // left to the caller.
-func (w *Watchdog) endRunning(cause error, n *news) bool {
-	return w.whileRunning(n, func() { w.end(cause) })
+func (w *Watchdog) endRunning(cause error) (ended bool, closed closings) {
+	return w.whileRunning(func() { w.end(cause) })
 }
 
 // whileRunning makes the change, holding mu, unless the run has ended. It waits for a stop that is being recorded. It
-// reports whether it made the change. What the host is to be told is left to the caller.
-func (w *Watchdog) whileRunning(n *news, change func()) bool {
+// reports whether it made the change. What is left of the holds of a run that has ended, and what was traced, is left to
+// the caller.
+func (w *Watchdog) whileRunning(change func()) (open bool, closed closings) {
 	for {
 		w.mu.Lock()
-		underway, open := w.trip, w.phase == running && !w.endWithParent()
-		if open {
+		underway := w.trip
+		if open = w.phase == running && !w.endWithParent(); open {
 			change()
 		}
-		n.closed = append(n.closed, w.closeHolds()...)
+		closed = append(closed, w.closeHolds()...)
 		w.mu.Unlock()
 		if underway == nil {
-			return open
+			return open, closed
 		}
 		<-underway.done
 	}
@@ -245,8 +246,7 @@ func (w *Watchdog) endedByParent() bool {
 
 // end moves a run to its end. The caller holds mu and has seen that it has not ended.
 func (w *Watchdog) end(cause error) {
-	w.takePulse(w.clock.elapsed())
-	w.resetLadders()
+	w.rememberProgress()
 	w.traceEnd()
 	w.phase = ended
 	w.disarm()

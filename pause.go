@@ -25,7 +25,7 @@ func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) *verdict.P
 		event := w.newEvent(EventHold, at, "", record.Hold{
 			Hold: key, SessionStartedAt: record.Stamp(w.startedAt), OpenedAt: record.Stamp(at),
 			OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(limit), Layer: layer,
-			Parent: w.parentID, Window: w.fresh,
+			Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 		})
 		event.ID = p.ID
 		return event
@@ -48,7 +48,7 @@ func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause) {
 	at, elapsed := w.clock.now(), w.clock.elapsed()
 	payload := record.Release{
 		Hold: id.Key, SessionStartedAt: record.Stamp(w.startedAt), ReleasedAt: record.Stamp(at),
-		ReleasedSeconds: record.ExactSeconds(elapsed), Resets: resets, Parent: w.parentID, Window: w.fresh,
+		ReleasedSeconds: record.ExactSeconds(elapsed), Resets: resets, Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 	}
 	name := "" // an event of its own
 	if pause != nil {

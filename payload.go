@@ -24,7 +24,7 @@ func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 	p := record.Cancel{
 		Reason: t.reason, SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(t.at),
 		ElapsedSeconds: record.WholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: record.FloatSeconds(t.verdict.Allowed),
-		Parent: w.parentID, Hold: t.verdict.Hold, Note: t.note, PausedSeconds: record.ExactSeconds(t.paused), Window: w.fresh,
+		Parent: w.lineage.parent(), Hold: t.verdict.Hold, Note: t.note, PausedSeconds: record.ExactSeconds(t.paused), Window: w.lineage.fresh(),
 	}
 	if t.verdict.Limit != verdict.WallClock {
 		p.MeasuredSeconds = record.ExactSeconds(t.verdict.Used)
@@ -41,7 +41,7 @@ func (w *Watchdog) completeEvent(t *trip) Event {
 	e := w.newEvent(EventComplete, t.at, record.Once, record.Complete{
 		Reason: record.CompleteReason, SessionStartedAt: record.Stamp(w.startedAt), CompletedAt: record.Stamp(t.at),
 		ElapsedSeconds: record.WholeSeconds(t.elapsed - t.paused), PausedSeconds: record.ExactSeconds(t.paused),
-		Note: t.note, Parent: w.parentID, Window: w.fresh,
+		Note: t.note, Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 	})
 	e.ID = record.EventID(w.id, w.windowName(w.startedAt), EventCancel, record.Once)
 	return e
@@ -55,8 +55,8 @@ func (w *Watchdog) directiveEvents(d Directive, ids directiveIDs) []Event {
 	p := record.Trip{
 		Reason: reasonOfCode(d.Reason), SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(d.At),
 		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: record.FloatSeconds(d.Allowed),
-		Directive: string(d.Kind), Rung: record.Count(d.Rung), Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly, Parent: w.parentID,
-		MeasuredSeconds: record.ExactSeconds(d.Used), Window: w.fresh,
+		Directive: string(d.Kind), Rung: record.Count(d.Rung), Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly, Parent: w.lineage.parent(),
+		MeasuredSeconds: record.ExactSeconds(d.Used), Window: w.lineage.fresh(),
 	}
 	decision := w.newEvent(EventWarning, d.At, "", p)
 	if decision.ID = ids.decision; d.ObserveOnly {
@@ -80,7 +80,7 @@ func (w *Watchdog) wrapUpEvent(d Directive) Event {
 	return w.newEvent(EventWrapUp, d.At, fmt.Sprintf("%s of %v", verdict.WallClock, d.Allowed), record.WrapUp{
 		Reason: string(verdict.WallClock), SessionStartedAt: record.Stamp(w.startedAt), AskedAt: record.Stamp(d.At),
 		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: record.FloatSeconds(d.Allowed),
-		RemainingSeconds: record.WholeSeconds(d.Allowed - d.Used), Note: d.Note, Parent: w.parentID, Window: w.fresh,
+		RemainingSeconds: record.WholeSeconds(d.Allowed - d.Used), Note: d.Note, Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 	})
 }
 
@@ -90,7 +90,7 @@ func (w *Watchdog) warningEvent(warning Warning) Event {
 		Reason: string(verdict.WallClock), SessionStartedAt: record.Stamp(w.startedAt), WarnedAt: record.Stamp(warning.At),
 		ElapsedSeconds: record.WholeSeconds(warning.Elapsed), ConfiguredBudgetSeconds: record.FloatSeconds(warning.Budget),
 		Fraction: record.Seconds(warning.Fraction), RemainingSeconds: record.WholeSeconds(warning.Remaining),
-		Parent: w.parentID, Window: w.fresh,
+		Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 	})
 }
 
@@ -98,7 +98,7 @@ func (w *Watchdog) warningEvent(warning Warning) Event {
 // whoever resumes.
 func (w *Watchdog) resumeEvent(at, fresh time.Time) Event {
 	return w.newEvent(EventResume, at, record.Once, record.Resume{
-		SessionStartedAt: record.Stamp(fresh), PreviousStartedAt: record.Stamp(w.startedAt), Parent: w.parentID,
+		SessionStartedAt: record.Stamp(fresh), PreviousStartedAt: record.Stamp(w.startedAt), Parent: w.lineage.parent(),
 	})
 }
 
@@ -108,7 +108,7 @@ func (w *Watchdog) extendEvent(d, budget time.Duration) Event {
 	return w.newEvent(EventExtend, at, "", record.Extend{
 		SessionStartedAt: record.Stamp(w.startedAt), ExtendedAt: record.Stamp(at),
 		ElapsedSeconds: record.WholeSeconds(w.worked()), ExtensionSeconds: record.FloatSeconds(d),
-		ConfiguredBudgetSeconds: record.FloatSeconds(budget + d), Parent: w.parentID, Window: w.fresh,
+		ConfiguredBudgetSeconds: record.FloatSeconds(budget + d), Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 	})
 }
 
@@ -119,7 +119,7 @@ func (w *Watchdog) interruptEvent(signal, name string) Event {
 	w.mu.Unlock()
 	return w.newEvent(EventInterrupt, at, name, record.Interrupt{
 		Signal: signal, SessionStartedAt: record.Stamp(w.startedAt), InterruptedAt: record.Stamp(at),
-		ElapsedSeconds: record.WholeSeconds(elapsed), Parent: w.parentID, Window: w.fresh,
+		ElapsedSeconds: record.WholeSeconds(elapsed), Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 	})
 }
 
@@ -137,7 +137,7 @@ func (w *Watchdog) overrunEvent(call seam.Overrun) Event {
 		Key: record.Note(call.Key), Layer: call.Layer, SessionStartedAt: record.Stamp(w.startedAt),
 		OverranAt: record.Stamp(at), LimitSeconds: record.ExactSeconds(limit),
 		ElapsedSeconds: record.ExactSeconds(call.Elapsed), Abandoned: call.Abandoned, Note: call.Note,
-		Parent: w.parentID, LimitedBy: call.LimitedBy, Window: w.fresh,
+		Parent: w.lineage.parent(), LimitedBy: call.LimitedBy, Window: w.lineage.fresh(),
 	})
 }
 

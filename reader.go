@@ -16,12 +16,12 @@ const maxSkew = time.Hour
 var endKinds = []string{EventCancel, EventComplete, EventCorrection, EventResume}
 
 // windowID tells the run's window from others of its aggregate.
-func (w *Watchdog) windowID() windowID { return windowID{w.parentID, w.fresh} }
+func (w *Watchdog) windowID() windowID { return windowID{w.lineage.parent(), w.lineage.fresh()} }
 
 // windowName is the name of a window from which the IDs of its events are derived.
 func (w *Watchdog) windowName(startedAt time.Time) string {
-	if w.fresh != "" {
-		return w.fresh
+	if w.lineage.fresh() != "" {
+		return w.lineage.fresh()
 	}
 	return record.Stamp(startedAt).String()
 }
@@ -37,7 +37,7 @@ func (w *Watchdog) onceIDs(startedAt time.Time) []string {
 // selection selects what tells of the window that began then.
 func (w *Watchdog) selection(startedAt time.Time) Selection {
 	s := Selection{AggregateType: AggregateType, AggregateID: w.id, IDs: w.onceIDs(startedAt)}
-	if w.fresh == "" { // nobody else knows the name of a fresh one
+	if w.lineage.fresh() == "" { // nobody else knows the name of a fresh one
 		s.Since = startedAt.Add(-maxSkew)
 	}
 	return s
@@ -49,16 +49,22 @@ func (w *Watchdog) readWindow(ctx context.Context, hostStart time.Time) (window,
 	if err != nil {
 		return window{}, fmt.Errorf("read events of run %s: %w", w.id, err)
 	}
+	if h == nil {
+		return window{startedAt: hostStart}, nil
+	}
 	return h.current(hostStart)
 }
 
 // readHistory reads the last windows of the run: from a store that can select by following the chain of resumes, from
-// any other whole.
+// any other whole, and from memory, where that is the cheaper way. It returns nil for a run without events.
 func (w *Watchdog) readHistory(ctx context.Context, hostStart time.Time) (*history, error) {
 	store, selects := unwrapStore[TransactionalStore](w.recorder.store)
-	if !selects {
+	if !selects || w.recorder.instant() {
 		events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
-		return foldEvents(w.windowID(), events), err
+		if err != nil || len(events) == 0 {
+			return nil, err
+		}
+		return foldEvents(w.windowID(), events), nil
 	}
 	chain, start, err := w.followChain(ctx, store, hostStart)
 	if err != nil {

@@ -198,8 +198,11 @@ func (r *recorder) await() {
 
 // awaitSince waits for what is done on another goroutine, nil for nothing, and gives up at the timeout after began.
 func (r *recorder) awaitSince(began time.Time, done <-chan struct{}) {
+	if done == nil {
+		return
+	}
 	left := r.left(began)
-	if done == nil || left <= 0 {
+	if left <= 0 {
 		return
 	}
 	ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, left)

@@ -331,6 +331,14 @@ func (w *Watchdog) tellHost(n *news) {
 // unless there is no other goroutine.
 func (w *Watchdog) tellSince(began time.Time, n *news) { w.recorder.awaitSince(began, w.tellAside(n)) }
 
+// tellClosed is tellAside for a run that the host has ended itself.
+func (w *Watchdog) tellClosed(closed closings) (told <-chan struct{}) {
+	if len(closed) == 0 && !w.trace.waiting() {
+		return nil
+	}
+	return w.tellAside(&news{closed: closed})
+}
+
 // tellAside tells the host on another goroutine, unless there is none. It returns a channel that is closed when that is
 // done, nil if it is.
 func (w *Watchdog) tellAside(n *news) (told <-chan struct{}) {

@@ -44,7 +44,7 @@ func (w *Watchdog) sync(ctx context.Context) (*Stop, error) {
 func (w *Watchdog) adopt(found ruling, began time.Time) (*Stop, error) {
 	n := &news{}
 	defer w.tellSince(began, n)
-	adopted := w.whileRunning(n, func() {
+	adopted, closed := w.whileRunning(func() {
 		switch {
 		case found.complete:
 			w.endComplete()
@@ -55,6 +55,7 @@ func (w *Watchdog) adopt(found ruling, began time.Time) (*Stop, error) {
 			w.extendTo(max(found.extended, w.seen.Extended))
 		}
 	})
+	n.closed = closed
 	if !adopted || found.complete {
 		return w.ending()
 	}

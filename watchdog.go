@@ -55,10 +55,10 @@ func (noRun) Unwrap() error { return ErrEnded }
 // All methods are safe for concurrent use. All work on a nil Watchdog, which [FromContext] returns where there is no
 // run: it has no limit, it never fires, and what cannot be done without a run returns an error that wraps [ErrEnded].
 type Watchdog struct {
-	id, parentID string
-	startedAt    time.Time
-	fresh        string    // the name of a window that begins with this watchdog, empty for a session's
-	outer        *Watchdog // the run around a layer
+	id        string
+	lineage   *lineage // nil for a session of its own
+	startedAt time.Time
+	outer     *Watchdog // the run around a layer
 	settings
 	recorder recorder
 
@@ -166,7 +166,7 @@ func (w *Watchdog) Parent() string {
 	if w == nil {
 		return ""
 	}
-	return w.parentID
+	return w.lineage.parent()
 }
 
 // StartedAt returns the start of the window, in UTC to the microsecond. After [Resume] it can be later than what the
@@ -239,14 +239,14 @@ func (w *Watchdog) Close() error {
 		return nil
 	}
 	began := clocks.Now(w.clock.other)
-	n := &news{}
-	w.endRunning(ErrClosed, n)
-	told := w.tellAside(n)
+	_, closed := w.endRunning(ErrClosed)
+	told := w.tellClosed(closed)
 	w.recorder.awaitSince(began, w.recorder.underway())
-	err := w.recorder.flush(w.storeContext())
-	w.recorder.awaitSince(began, told)
-	if err != nil {
-		return fmt.Errorf("close watchdog of run %s: %w", w.id, err)
+	if w.recorder.waiting() {
+		if err := w.recorder.flush(w.storeContext()); err != nil {
+			return fmt.Errorf("close watchdog of run %s: %w", w.id, err)
+		}
 	}
+	w.recorder.awaitSince(began, told)
 	return nil
 }

@@ -23,6 +23,32 @@ type windowID struct {
 	fresh string
 }
 
+// A lineage tells a run or window from others, where the run is a layer of another or the window is a fresh one.
+type lineage struct{ parentID, window string }
+
+// newLineage is that of a run in a session's window.
+func newLineage(parentID string) *lineage {
+	if parentID == "" {
+		return nil
+	}
+	return &lineage{parentID: parentID}
+}
+
+func (l *lineage) parent() string {
+	if l == nil {
+		return ""
+	}
+	return l.parentID
+}
+
+// fresh is the name of a window that begins with its watchdog, empty for a session's.
+func (l *lineage) fresh() string {
+	if l == nil {
+		return ""
+	}
+	return l.window
+}
+
 // A window is what the events of a run say of one stretch of time.
 type window struct {
 	startedAt   time.Time
