@@ -69,6 +69,9 @@ func (w *Watchdog) pollFor(guard func(*findings)) *Stop {
 
 // doFound does what a look found, and waits for the run's end if that is it. The caller has just unlocked mu.
 func (w *Watchdog) doFound(found findings) {
+	if found.nothing() && len(found.retrials) == 0 && len(found.closed) == 0 {
+		return
+	}
 	began := clocks.Now(w.clock.other)
 	told := w.begin(found, began)
 	if found.trip != nil {

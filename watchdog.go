@@ -111,7 +111,9 @@ func (w *Watchdog) extras() *extras {
 //
 // A run that is complete is not watched any more: New wraps [ErrComplete].
 //
-// The context is the run's parent: [Watchdog.Context] ends when it ends, which is not a stop. New wraps [ErrInvalid],
+// The context is the run's parent: [Watchdog.Context] ends when it ends, which is not a stop. A parent of a type of the
+// host's own costs a goroutine until the run ends, as with package context, unless it has the method AfterFunc that
+// [context.AfterFunc] asks for. New wraps [ErrInvalid],
 // [ErrComplete], [ErrParentEnded] or [ErrUnreadableEvent], or the store's error if the events cannot be read, because
 // then New cannot tell whether the run may continue. After an error nothing is guarded and nothing was written.
 //

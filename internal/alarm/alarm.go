@@ -1,7 +1,8 @@
 // Package alarm serves the deadlines of many runs with one runtime timer. A deadline costs a slot in a heap instead of
 // a timer. If ten thousand deadlines fall on one instant, one goroutine serves them instead of ten thousand.
 //
-// A queue has no goroutine while it waits and no timer while it is empty. It checks once a minute whether the machine
+// A queue has no goroutine while it waits. The timer of one that has become empty fires once more, within a minute, and
+// is not set again: a program with one short run after another does not pay for stopping it. It checks once a minute whether the machine
 // slept, so a deadline that passed during sleep fires within a minute after the machine wakes.
 //
 // The package does not know the fake time of a testing/synctest bubble: a run in a bubble needs its own timer.
@@ -69,10 +70,6 @@ func (q *Queue[T]) Remove(item *Item[T]) {
 		return
 	}
 	heap.Remove(&q.items, item.index-1)
-	if len(q.items) == 0 {
-		q.timer.Stop()
-		q.timerDue = 0
-	}
 }
 
 // arm sets the timer for the earliest item, unless it is set for that time or earlier.

@@ -96,7 +96,7 @@ func TestQueue(t *testing.T) {
 			require.Equal(t, []firing{{1, time.Second}, {2, 2 * time.Minute}}, b.wait(time.Hour))
 		})
 	})
-	t.Run("a removed item does not fire, and an empty queue has no timer", func(t *testing.T) {
+	t.Run("a removed item does not fire, and the timer of an empty queue is not set again", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			one, other := newOwner(1), newOwner(2)
 			q.Set(&one.Item, time.Second)

@@ -107,7 +107,8 @@ func (p *holdHeap) Len() int { return len(p.holds) }
 func (p *holdHeap) Less(i, j int) bool {
 	p.compared++
 	a, b := p.holds[i], p.holds[j]
-	if at, other := a.timer().expiresAt(), b.timer().expiresAt(); at != other {
+	first, second := a.timer(), b.timer()
+	if at, other := first.expiresAt(), second.expiresAt(); at != other {
 		return at < other
 	}
 	return a.before < b.before

@@ -44,7 +44,7 @@ type Rung struct {
 }
 
 // start returns when Idle and NoProgress start, before later signals and holds are considered.
-func (s Snapshot) start(limits Limits) time.Duration {
+func (s *Snapshot) start(limits *Limits) time.Duration {
 	if limits.FromFirstSign && s.Signs.Signalled {
 		return s.Signs.FirstSignal
 	}

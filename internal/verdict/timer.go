@@ -13,10 +13,10 @@ type timer struct {
 }
 
 // expiresAt returns the first instant at which more than the allowed time is used.
-func (s timer) expiresAt() time.Duration { return s.pauses.instant(Sum(s.from, Sum(s.allowed, 1))) }
+func (s *timer) expiresAt() time.Duration { return s.pauses.instant(Sum(s.from, Sum(s.allowed, 1))) }
 
 // verdict returns the verdict for an expired timer.
-func (s timer) verdict(limits Limits, now time.Duration) Verdict {
+func (s *timer) verdict(limits *Limits, now time.Duration) Verdict {
 	v := Verdict{
 		Action: Direct, Limit: s.limit, Used: now - s.from - s.pauses.Before(now), Allowed: s.allowed,
 		Directive: limits.Ladders.directive(s.limit, s.attempts), Rung: s.attempts + 1,
@@ -29,7 +29,7 @@ func (s timer) verdict(limits Limits, now time.Duration) Verdict {
 }
 
 // earliest returns the timer that expires first.
-func earliest(limits Limits, seen Snapshot) timer {
+func earliest(limits *Limits, seen *Snapshot) timer {
 	first := wallClock(limits, seen)
 	sooner := func(s timer) {
 		if s.expiresAt() < first.expiresAt() {
@@ -49,7 +49,7 @@ func earliest(limits Limits, seen Snapshot) timer {
 	return first
 }
 
-func wallClock(limits Limits, seen Snapshot) timer {
+func wallClock(limits *Limits, seen *Snapshot) timer {
 	allowed := Sum(limits.WallClock, seen.Extended)
 	if seen.WallClockSpent {
 		allowed = Never
@@ -57,7 +57,7 @@ func wallClock(limits Limits, seen Snapshot) timer {
 	return timer{limit: WallClock, allowed: allowed, pauses: seen.pauses()}
 }
 
-func safety(limits Limits, seen Snapshot) timer {
+func safety(limits *Limits, seen *Snapshot) timer {
 	if seen.SafetySpent {
 		return timer{limit: Safety, allowed: Never}
 	}
@@ -77,7 +77,7 @@ func (h *OpenHold) timer() timer {
 	return timer{limit: Hold, from: max(h.Opened, h.Rung.At), allowed: h.Cap, hold: h.HoldID}
 }
 
-func noProgress(limits Limits, seen Snapshot) timer {
+func noProgress(limits *Limits, seen *Snapshot) timer {
 	signs := seen.Signs
 	s := timer{limit: NoProgress, allowed: limits.NoProgress, attempts: signs.attempts(signs.OnNoProgress)}
 	if limits.FromFirstSign && !signs.Signalled {
@@ -87,7 +87,7 @@ func noProgress(limits Limits, seen Snapshot) timer {
 	return s
 }
 
-func idle(limits Limits, seen Snapshot) timer {
+func idle(limits *Limits, seen *Snapshot) timer {
 	signs := seen.Signs
 	s := timer{limit: Idle, allowed: limits.Idle, attempts: signs.attempts(signs.OnIdle)}
 	if limits.FromFirstSign && !signs.Signalled {

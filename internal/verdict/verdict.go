@@ -80,13 +80,13 @@ type Verdict struct {
 // if its fraction is reached. If several limits are exceeded, the verdict names the one that was exceeded first; at the
 // same instant, the first in the list of limits.
 func Judge(limits Limits, seen Snapshot, now time.Duration) Verdict {
-	first := earliest(limits, seen)
+	first := earliest(&limits, &seen)
 	if now >= first.expiresAt() {
-		return first.verdict(limits, now)
+		return first.verdict(&limits, now)
 	}
-	wall := wallClock(limits, seen)
-	fraction, at := nextWarning(limits, seen, wall)
-	wrapUp := wrapUpAt(limits, seen, wall)
+	wall := wallClock(&limits, &seen)
+	fraction, at := nextWarning(&limits, &seen, &wall)
+	wrapUp := wrapUpAt(&limits, &seen, &wall)
 	if now < min(at, wrapUp) {
 		return Verdict{Next: min(first.expiresAt(), at, wrapUp)}
 	}
@@ -99,7 +99,7 @@ func Judge(limits Limits, seen Snapshot, now time.Duration) Verdict {
 
 // Left returns how much of the wall clock is left at the instant now, at least 0, or [Never] if it has no limit.
 func Left(limits Limits, seen Snapshot, now time.Duration) time.Duration {
-	wall := wallClock(limits, seen)
+	wall := wallClock(&limits, &seen)
 	if wall.allowed == Never {
 		return Never
 	}
@@ -119,7 +119,7 @@ func Remaining(limits Limits, seen Snapshot, now time.Duration) time.Duration {
 func Paused(seen Snapshot, now time.Duration) time.Duration { return seen.pauses().Before(now) }
 
 // wrapUpAt returns when the host is to be asked to wrap up. At the same instant as a warning it comes after that.
-func wrapUpAt(limits Limits, seen Snapshot, wall timer) time.Duration {
+func wrapUpAt(limits *Limits, seen *Snapshot, wall *timer) time.Duration {
 	if wall.allowed == Never || limits.Reserve == 0 || seen.Wrapped {
 		return Never
 	}
@@ -127,7 +127,7 @@ func wrapUpAt(limits Limits, seen Snapshot, wall timer) time.Duration {
 }
 
 // nextWarning returns the next fraction of the wall clock to warn at, and when.
-func nextWarning(limits Limits, seen Snapshot, wall timer) (fraction float64, at time.Duration) {
+func nextWarning(limits *Limits, seen *Snapshot, wall *timer) (fraction float64, at time.Duration) {
 	if wall.allowed == Never || seen.Warned >= len(limits.WarnAt) {
 		return 0, Never
 	}
