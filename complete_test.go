@@ -154,6 +154,24 @@ func TestComplete(t *testing.T) {
 			close(hang)
 		})
 	})
+	t.Run("what the run signals meanwhile is not forgotten if it goes on", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget.Idle = 3 * time.Second
+			wd, hang := b.attach(), make(chan struct{})
+			b.store.set(func(s *flakyStore) { s.hang = hang })
+			done := make(chan error)
+			go func() { done <- wd.Complete() }()
+			for range 5 {
+				synctest.Wait()
+				b.pass(time.Second)
+				wd.Activity()
+			}
+			require.Error(b.t, <-done)
+			synctest.Wait()
+			b.live(wd)
+			close(hang)
+		})
+	})
 	t.Run("of complete and cancel at one moment one counts, for everybody", func(t *testing.T) {
 		for range 200 {
 			inFixture(t, func(b *fixture) {

@@ -85,7 +85,7 @@ func (w *Watchdog) signal(progress bool) {
 func (w *Watchdog) signalLocked(progress bool) {
 	w.mu.Lock()
 	defer w.unlock()
-	if w.phase != running {
+	if w.phase == ended { // one that is being recorded may be taken back
 		return
 	}
 	first := !w.seen.Signs.Signalled
