@@ -51,7 +51,7 @@ var programAndOutput = regexp.MustCompile("(?s)```go\n(package main\n.*?)```\n([
 // readmePrograms returns the programs that are followed by their output, each with the heading of its section.
 func readmePrograms(text string) []readmeProgram {
 	var found []readmeProgram
-	for _, section := range strings.Split(text, "\n## ") {
+	for section := range strings.SplitSeq(text, "\n## ") {
 		title, _, _ := strings.Cut(section, "\n")
 		for _, match := range programAndOutput.FindAllStringSubmatch(section, -1) {
 			found = append(found, readmeProgram{title, match[1], match[3]})
