@@ -45,8 +45,9 @@ func TestComplete(t *testing.T) {
 		f := newFixture(t)
 		f.run().must(t, 0)
 		first := f.session()
-		f.overwrite(`{"id":"ID","session_started_at":"` + first.StartedAt.Format(time.RFC3339Nano) +
-			`","status":"running","phase":"test","completed_phases":["plan","build","vet"],"budget":{"wall_clock_seconds":0.001}}`)
+		f.overwrite(`{"id":"ID","session_started_at":"` + first.StartedAt.Format(time.RFC3339Nano) + `",` +
+			`"status":"running","phase":"test","completed_phases":["plan","build","vet"],` +
+			`"budget":{"wall_clock_seconds":0.001}}`)
 		assert.Contains(t, f.run("-session", first.ID).must(t, 0).stdout, "COMPLETE: plan, build, vet, test")
 		assert.Equal(t, "complete", f.session().Status)
 		assert.Equal(t, first.Completed, f.session().Completed)
