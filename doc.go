@@ -7,6 +7,9 @@
 // in the run, and asks [Watchdog.Fired] at its phase boundaries:
 //
 //	wd, err := watchdog.New(ctx, watchdog.Run{ID: s.ID, StartedAt: s.StartedAt}, watchdog.Config{Store: store})
+//	if errors.Is(err, watchdog.ErrComplete) {
+//		return nil // the run is done
+//	}
 //	if err != nil {
 //		return err
 //	}
@@ -20,8 +23,12 @@
 //			return err
 //		}
 //	}
+//	return wd.Complete()
 //
 // The host keeps two things: the run's ID and its start. Everything else is in the [EventStore].
+//
+// [Watchdog.Complete] is the normal end of a run. It is recorded as [EventComplete], and of it and a cancel the first
+// wins. A run that is complete never fires, however late it is attached: New returns an error that wraps [ErrComplete].
 //
 // # Limits
 //
@@ -49,10 +56,17 @@
 // [DirectiveWait], [DirectiveRetry] or [DirectiveUnstuck], and past the end of the ladder [DirectiveCancel]. The host
 // takes directives with [Watchdog.Poll] at its phase boundaries, or as they come with [Watchdog.Subscribe].
 //
+// A call that hangs reaches no boundary. [Watchdog.Try] runs work under a context that ends when the run asks for it to
+// be done again or in another way, with the [*Directive] as its cause, so that the host can do so at once.
+//
+// [DirectiveWrapUp] is in no ladder. It comes once, where only the Reserve of the [Budget] is left, and asks the host
+// to return what it has. From then on [Watchdog.Remaining] counts to the limit itself.
+//
 // # Layers and single calls
 //
-// [Watchdog.Layer] guards a phase, a step or a tool in the run, within what is left of the run. Package bound runs one
-// call that may ignore its context: after a limit and a grace its caller goes on without it.
+// [Watchdog.Layer] guards a phase, a step or a tool in the run, within what is left of the run. Each begins afresh,
+// whatever ran under its name before. Package bound runs one call that may ignore its context: after a limit and a
+// grace its caller goes on without it.
 //
 // # Tuning
 //
@@ -77,8 +91,9 @@
 // # Two ways back
 //
 // Attaching again, after a crash or a restart, keeps the window. A run that was cancelled is fired from the start,
-// with the stored stop. [Resume], which the host calls when a person asks to go on, opens a fresh window. Both read
-// the events of the run, so they are right even if the host crashed before it persisted anything.
+// with the stored stop. [Resume], which the host calls when a person asks to go on with a run that was cancelled or is
+// complete, opens a fresh window. Both read the events of the run, so they are right even if the host crashed before it
+// persisted anything.
 //
 // # Testing a host
 //

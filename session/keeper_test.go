@@ -142,6 +142,12 @@ func TestEnd(t *testing.T) {
 		"closed": {
 			func(_ *fixture, wd *watchdog.Watchdog, _ context.CancelFunc) { wd.Close() }, session.Finished, "",
 		},
+		"complete, and then closed": {
+			func(_ *fixture, wd *watchdog.Watchdog, _ context.CancelFunc) {
+				_ = wd.Complete()
+				wd.Close()
+			}, session.Finished, "complete",
+		},
 		"stopped by a limit": {
 			func(f *fixture, _ *watchdog.Watchdog, _ context.CancelFunc) { f.advance(watchdog.DefaultWallClock + 1) },
 			session.Cancelled, watchdog.WallClockExceeded,

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -133,14 +134,21 @@ func (s *session) attach(store watchdog.EventStore) (*watchdog.Watchdog, error) 
 	return wd, nil
 }
 
-// attachOrResume attaches to the session's run. It resumes a blocked run if the user asked for -resume. A run
-// whose window ended while no process ran is blocked too.
+// attachOrResume attaches to the session's run. It resumes a blocked or a complete run if the user asked for -resume. A
+// run whose window ended while no process ran is blocked too.
 func (s *session) attachOrResume(store watchdog.EventStore) (*watchdog.Watchdog, error) {
 	wd, err := s.newWatchdog(watchdog.New, store)
-	if err != nil || !s.opts.resume || wd.Stop() == nil {
+	complete := errors.Is(err, watchdog.ErrComplete)
+	if err != nil && !complete || !s.opts.resume {
 		return wd, err
 	}
-	if err := wd.Close(); err != nil {
+	if complete || s.kept.Status == state.Complete {
+		s.startOver()
+	}
+	if !complete && wd.Stop() == nil {
+		return wd, nil
+	}
+	if err := wd.Close(); err != nil { // it does nothing if New returned none
 		return nil, err
 	}
 	s.limits = s.fresh
@@ -149,6 +157,11 @@ func (s *session) attachOrResume(store watchdog.EventStore) (*watchdog.Watchdog,
 		return nil, err
 	}
 	return s.newWatchdog(watchdog.Resume, store)
+}
+
+// startOver has all phases run again.
+func (s *session) startOver() {
+	s.kept.Status, s.kept.Phase, s.kept.Completed = state.Running, phase.Pipeline[0].Name, []string{}
 }
 
 // newWatchdog calls [watchdog.New] or [watchdog.Resume].

@@ -48,7 +48,7 @@ func (o *options) flags() *flag.FlagSet {
 		"overrides file and environment", o.setBudget)
 	flags.StringVar(&o.session, "session", "", "attach to the session `ID` and continue its window")
 	flags.BoolVar(&o.resume, "resume", false,
-		"continue a blocked session in a fresh window; without -session, the last one")
+		"continue a blocked session, or run a complete one again, in a fresh window; without -session, the last one")
 	flags.StringVar(&o.hang, "hang", "", "make `PHASE` hang and ignore interrupts; one of "+phase.Names())
 	flags.BoolVar(&o.events, "events", false, "print the session's events, one JSON object a line, and do nothing else")
 	flags.BoolVar(&o.json, "json", false, "print the result as one JSON object, and progress on standard error")

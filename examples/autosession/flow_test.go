@@ -20,21 +20,39 @@ func TestComplete(t *testing.T) {
 		done := f.run().must(t, 0)
 		assert.Contains(t, done.stdout, "COMPLETE: plan, build, vet, test")
 		assert.Contains(t, done.stdout, f.state, "the state directory")
-		assert.Empty(t, f.events())
+		assert.Equal(t, []string{"complete"}, kinds(f.events()))
 		assert.Contains(t, f.log("plan"), "autosession/demo/rpn")
 		assert.Contains(t, f.log("test"), "ok")
 	})
-	t.Run("a complete session stays complete, attached or resumed", func(t *testing.T) {
+	t.Run("a complete session stays complete, and says how to run it once more", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		f.run().must(t, 0)
 		first := f.session()
 		assert.Equal(t, "complete", first.Status)
-		for _, flags := range [][]string{{"-session", first.ID}, {"-resume"}, {"-session", first.ID, "-resume"}} {
-			assert.Contains(t, f.run(flags...).must(t, 0).stdout, "COMPLETE")
-		}
+		again := f.run("-session", first.ID).must(t, 0)
+		assert.Contains(t, again.stdout, "COMPLETE: plan, build, vet, test")
 		assert.Equal(t, first, f.session())
 		assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
+
+		finish(t, f.shell(printed(t, again.stdout, "once more:"))).must(t, 0)
+		assert.Equal(t, []string{"list", "build", "vet", "test", "list", "build", "vet", "test"}, f.commands())
+		assert.Equal(t, []string{"complete", "resume", "complete"}, kinds(f.events()))
+		assert.True(t, f.session().StartedAt.After(first.StartedAt), "the window is a fresh one")
+	})
+	t.Run("a session that was killed before its file said that it is complete is complete", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		f.run().must(t, 0)
+		first := f.session()
+		f.overwrite(`{"id":"ID","session_started_at":"` + first.StartedAt.Format(time.RFC3339Nano) + `",` +
+			`"status":"running","phase":"test","completed_phases":["plan","build","vet"],` +
+			`"budget":{"wall_clock_seconds":0.001}}`)
+		assert.Contains(t, f.run("-session", first.ID).must(t, 0).stdout, "COMPLETE: plan, build, vet, test")
+		assert.Equal(t, "complete", f.session().Status)
+		assert.Equal(t, first.Completed, f.session().Completed)
+		assert.Equal(t, []string{"list", "build", "vet", "test"}, f.commands())
+		assert.Equal(t, []string{"complete"}, kinds(f.events()), "the budget is used up, and no cancel came")
 	})
 	t.Run("the phases of a user's project run in its directory", func(t *testing.T) {
 		t.Parallel()
@@ -107,7 +125,7 @@ func TestWindows(t *testing.T) {
 		f.start("plan   1 of 4", "-budget", "30m", "-hang", "plan").signal(syscall.SIGKILL)
 		f.backdate(time.Hour)
 		f.run("-resume").must(t, 0)
-		assert.Equal(t, []string{"cancel", "resume"}, f.controlEvents())
+		assert.Equal(t, []string{"cancel", "resume", "complete"}, f.controlEvents())
 	})
 	t.Run("two sessions share a directory, and the last one is the default", func(t *testing.T) {
 		t.Parallel()

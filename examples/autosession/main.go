@@ -12,8 +12,9 @@
 //
 // A state directory (-state) holds any number of sessions: session.json is the last one, events.db has the events of
 // all. -session ID attaches to an earlier session: it continues with the first phase that is not completed, in the same
-// window, after an interrupt, a kill or a failed phase. A stopped session stays BLOCKED until -resume opens a fresh
-// window. Without -session, -resume and -events use the last session. Only one process can run a session at a time.
+// window, after an interrupt, a kill or a failed phase. A stopped session stays BLOCKED and a complete one COMPLETE,
+// until -resume opens a fresh window; a complete one runs all its phases again then. Without -session, -resume and
+// -events use the last session. Only one process can run a session at a time.
 //
 // Limits come from the flag, the environment, the file or the defaults, in this order. A window keeps its limits: an
 // attach uses them instead of the defaults. A resume does not.

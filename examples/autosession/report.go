@@ -46,6 +46,8 @@ func (s *session) reportWarning(w watchdog.Warning) {
 
 func (s *session) reportComplete() {
 	s.show.Say("COMPLETE: %s", strings.Join(s.kept.Completed, ", "))
+	s.show.Say("  once more:   %s", s.command(s.resume()...))
+	s.show.Say("               which opens a fresh window and runs all phases again")
 }
 
 func (s *session) reportBlocked() {

@@ -32,7 +32,7 @@ func (s *session) run() (err error) {
 		return err
 	}
 	defer release()
-	if s.kept.Status == state.Complete {
+	if s.kept.Status == state.Complete && !s.opts.resume {
 		s.reportComplete()
 		return nil
 	}
@@ -50,6 +50,9 @@ func (s *session) runGuarded() (err error) {
 	defer listener.stop()
 
 	wd, err := s.attach(store)
+	if errors.Is(err, watchdog.ErrComplete) {
+		return s.complete()
+	}
 	if err != nil {
 		return err
 	}
@@ -60,7 +63,7 @@ func (s *session) runGuarded() (err error) {
 	return errors.Join(s.conclude(wd, phaseErr), closeErr)
 }
 
-// runPhases runs the remaining phases until one fails or the watchdog fires.
+// runPhases runs the remaining phases until one fails or the watchdog fires. After the last one the run is complete.
 func (s *session) runPhases(wd *watchdog.Watchdog) error {
 	work, err := findProject(s.dir, s.kept.Project)
 	if err != nil {
@@ -75,7 +78,7 @@ func (s *session) runPhases(wd *watchdog.Watchdog) error {
 			return err
 		}
 	}
-	return nil
+	return wd.Complete()
 }
 
 // runPhase saves the current phase and runs it in the watchdog's context. The next save records that it is completed.
@@ -110,6 +113,15 @@ func (s *session) conclude(wd *watchdog.Watchdog, phaseErr error) error {
 		return s.end(state.Failed, func() { s.reportFailed(failed) })
 	case phaseErr != nil:
 		return phaseErr
+	}
+	return s.complete()
+}
+
+// complete saves that the run is complete. The file does not know that yet if the process that completed the run was
+// killed before it could save it.
+func (s *session) complete() error {
+	for _, p := range s.left() {
+		s.kept.Completed = append(s.kept.Completed, p.Name)
 	}
 	return s.end(state.Complete, s.reportComplete)
 }

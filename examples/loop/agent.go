@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/examples/loop/internal/model"
@@ -12,84 +13,104 @@ import (
 
 // An agent asks the model, does what the reply asks for, and repeats.
 type agent struct {
-	wd       *watchdog.Watchdog
-	client   *http.Client
-	url      string
-	tools    toolbox
-	steering *steering
-	say      say
+	wd     *watchdog.Watchdog
+	client *http.Client
+	url    string
+	tools  toolbox
+	say    say
 
 	turn, approach int
-	directives     []watchdog.DirectiveKind // the polled ones
+	wrapUp         bool
+	heeded         []watchdog.Directive
 }
 
-// work runs the agent under its watchdog until it finishes or is stopped, and records every directive.
+// work runs the agent under its watchdog until it is done or stopped, and heeds every directive.
 func (a *agent) work() error {
 	cancelled := make(chan struct{})
 	defer a.wd.Subscribe(func(d watchdog.Directive) {
-		a.steering.notify(d)
 		if d.Kind == watchdog.DirectiveCancel {
 			close(cancelled)
 		}
 	})()
-	ctx := a.wd.Context()
-	err := a.run(ctx)
+	err := a.run(a.wd.Context())
+	if err == nil {
+		err = a.wd.Complete()
+	}
 	if _, fired := a.wd.Fired(); fired {
 		<-cancelled // the directive comes shortly after the run's end
-		_ = a.handleDirectives(ctx)
+		a.poll()
 	}
 	return err
 }
 
-// run is the loop. It returns nil when the model is done, and the run's [watchdog.Stop] when the run was stopped.
+// run is the loop. It returns nil when the model is done or the agent has to wrap up, and an error with the run's
+// [watchdog.Stop] when the run was stopped.
 func (a *agent) run(ctx context.Context) error {
 	for a.turn = 1; ; {
-		if err := a.handleDirectives(ctx); err != nil {
-			return err
-		}
-		reply, err := a.ask(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case errors.Is(err, errDirected):
-			continue
-		case err != nil:
-			return err
-		case reply.kind == model.Final:
+		if a.poll(); a.wrapUp {
+			a.say("%s: returning what it has before turn %d", watchdog.DirectiveWrapUp, a.turn)
 			return nil
 		}
-		if err := a.act(ctx, reply); err != nil {
+		if done, err := a.tryTurn(ctx); done || err != nil {
 			return err
 		}
 	}
 }
 
-// handleDirectives polls all directives and acts on them. The loop calls it at each boundary.
-func (a *agent) handleDirectives(ctx context.Context) error {
-	for d, ok := a.wd.Poll(); ok; d, ok = a.wd.Poll() {
-		a.steering.polled(d)
-		a.directives = append(a.directives, d.Kind)
-		switch d.Kind {
-		case watchdog.DirectiveRetry:
-			a.say("%s: asking for turn %d again", d.Kind, a.turn)
-		case watchdog.DirectiveUnstuck:
-			a.approach++
-			a.say("%s: trying approach %d", d.Kind, a.approach)
+// tryTurn makes one turn, and reports whether it was the last one. If a directive ends it, the loop makes it again.
+func (a *agent) tryTurn(ctx context.Context) (done bool, err error) {
+	err = a.wd.Try(ctx, func(ctx context.Context) error {
+		reply, err := a.ask(ctx)
+		if err != nil {
+			return err
 		}
+		done = reply.kind == model.Final
+		return a.act(ctx, reply)
+	})
+	if asked := (*watchdog.Directive)(nil); errors.As(err, &asked) {
+		a.heed(*asked)
+		return false, nil
 	}
-	return context.Cause(ctx)
+	return done, err
 }
 
-// ask sends a request to the model. A directive ends the request.
-func (a *agent) ask(ctx context.Context) (reply, error) {
-	ctx, done := a.steering.steer(ctx)
-	defer done()
-	watchdog.FromContext(ctx).Note(fmt.Sprintf("model: turn %d", a.turn))
-	r, err := request(ctx, a.client, a.url, model.Request{Turn: a.turn, Approach: a.approach, Prompt: a.prompt()}, a.say)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return reply{}, cause
+// poll heeds the directives that ended no turn. The loop calls it at each boundary.
+func (a *agent) poll() {
+	for d, ok := a.wd.Poll(); ok; d, ok = a.wd.Poll() {
+		a.heed(d)
 	}
-	return r, err
+}
+
+// heed acts on a directive, once: one that ended a turn is polled as well.
+func (a *agent) heed(d watchdog.Directive) {
+	d.Dropped = 0
+	if slices.Contains(a.heeded, d) {
+		return
+	}
+	a.heeded = append(a.heeded, d)
+	switch d.Kind {
+	case watchdog.DirectiveRetry:
+		a.say("%s: asking for turn %d again", d.Kind, a.turn)
+	case watchdog.DirectiveUnstuck:
+		a.approach++
+		a.say("%s: trying approach %d", d.Kind, a.approach)
+	case watchdog.DirectiveWrapUp:
+		a.wrapUp = true
+	}
+}
+
+// directives returns the kinds of the directives.
+func (a *agent) directives() (kinds []watchdog.DirectiveKind) {
+	for _, d := range a.heeded {
+		kinds = append(kinds, d.Kind)
+	}
+	return kinds
+}
+
+// ask sends a request to the model.
+func (a *agent) ask(ctx context.Context) (reply, error) {
+	watchdog.FromContext(ctx).Note(fmt.Sprintf("model: turn %d", a.turn))
+	return request(ctx, a.client, a.url, model.Request{Turn: a.turn, Approach: a.approach, Prompt: a.prompt()}, a.say)
 }
 
 // prompt returns the prompt, another one for each approach.
@@ -105,7 +126,7 @@ func (a *agent) prompt() string {
 func (a *agent) act(ctx context.Context, r reply) error {
 	var err error
 	switch r.kind {
-	case model.Again:
+	case model.Again, model.Final:
 		return nil
 	case model.Tool:
 		err = a.tools.call(ctx, r.text, a.say)

@@ -31,16 +31,3 @@ var (
 	PrintTable   = printTable
 	CheckResults = checkResults
 )
-
-// A Steering ends the request under way when a directive comes.
-type Steering = steering
-
-// ErrDirected is the cause of such an end.
-var ErrDirected = errDirected
-
-// The methods of a Steering.
-func (s *steering) Notify(d watchdog.Directive) { s.notify(d) }
-func (s *steering) Polled(d watchdog.Directive) { s.polled(d) }
-func (s *steering) Steer(ctx context.Context) (context.Context, func()) {
-	return s.steer(ctx)
-}

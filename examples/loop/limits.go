@@ -10,6 +10,7 @@ import (
 var limits = watchdog.Budget{
 	WallClock:  5 * time.Second,
 	WarnAt:     []float64{0.9},
+	Reserve:    400 * time.Millisecond,
 	Idle:       600 * time.Millisecond,
 	NoProgress: 1800 * time.Millisecond,
 	Hold:       1500 * time.Millisecond, // for tools; a person's approval has no cap

@@ -6,9 +6,9 @@
 //	go run ./examples/loop -scenario stall     plays one and prints it as it happens
 //
 // The model is a real HTTP server that the program starts on the loopback interface (internal/model). What a host
-// would write is in four files: the limits (limits.go); the loop that polls directives at its boundaries and acts on
-// them (agent.go); the code that lets a directive end a request under way (steering.go); and deep code that gives
-// signals and takes holds through its context (stream.go, tools.go). The rest is the demonstration: the faults
+// would write is in four files: the limits (limits.go); the loop that makes each turn in a Try, so that a directive
+// ends a request that hangs, and that polls the other directives at its boundaries (agent.go); and deep code that
+// gives signals and takes holds through its context (stream.go, tools.go). The rest is the demonstration: the faults
 // (scenario.go), one run with everything around it (play.go), and the output (report.go).
 //
 // # Exit status

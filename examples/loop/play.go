@@ -76,10 +76,10 @@ func (h host) play(ctx context.Context, s scenario, out io.Writer) (r result, er
 	}
 	report := newReport(s, run, out)
 	a := &agent{
-		wd: wd, client: client, url: url, tools: toolbox{s.tool, s.person}, steering: &steering{}, say: report.say,
+		wd: wd, client: client, url: url, tools: toolbox{s.tool, s.person}, say: report.say,
 	}
 	err = a.work()
-	r = report.result(a.directives, wd.Stop(), err)
+	r = report.result(a.directives(), wd.Stop(), err)
 	if err := wd.Close(); err != nil {
 		return r, err
 	}

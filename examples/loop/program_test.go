@@ -60,7 +60,7 @@ func TestProgram(t *testing.T) {
 	require.Zerof(t, done.code, "%s\n%s", done.stdout, done.stderr)
 	var results []loop.Result
 	require.NoError(t, json.Unmarshal([]byte(done.stdout), &results), done.stdout)
-	require.Len(t, results, 12)
+	require.Len(t, results, 13)
 	assert.NotContains(t, done.stdout, "null")
 	assert.Contains(t, done.stderr, "== healthy", "the progress goes to standard error")
 

@@ -80,7 +80,10 @@ func why(e watchdog.Event) string {
 	if err := json.Unmarshal(e.Payload, &p); err != nil {
 		return ", which cannot be read: " + err.Error()
 	}
-	text := " " + p.Reason
+	text := ""
+	if p.Reason != kind(e) { // that of a complete is its kind
+		text = " " + p.Reason
+	}
 	if p.Fraction > 0 {
 		text += fmt.Sprintf(", %v%% used", p.Fraction*100)
 	}

@@ -79,9 +79,14 @@ var scenarios = []scenario{
 		person: 2500 * time.Millisecond,
 	},
 	{
+		name: "late", what: "a person takes so long that only the reserve is left: the agent returns what it has",
+		person: 4200 * time.Millisecond,
+		want:   outcome{directives: directives(watchdog.DirectiveWrapUp)},
+	},
+	{
 		name: "absent", what: "a person never comes; the wall clock still ends the run",
 		person: forever,
-		want:   outcome{watchdog.WallClockExceeded, directives(watchdog.DirectiveCancel)},
+		want:   outcome{watchdog.WallClockExceeded, directives(watchdog.DirectiveWrapUp, watchdog.DirectiveCancel)},
 	},
 }
 

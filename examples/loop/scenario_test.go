@@ -67,14 +67,17 @@ func TestScenarios(t *testing.T) {
 	require.NoError(t, loop.CheckResults(p.results))
 }
 
-// kindsOf returns the events that a run's directives record: one for each directive and, unless it is a cancel, a
-// warning with its decision. The wall clock adds a warning.
+// kindsOf returns the events that a run records: one for each directive and, unless it is a cancel, a warning with its
+// decision or, before the wrap-up, of the wall clock; and its end.
 func kindsOf(r loop.Result) (kinds []string) {
 	for _, d := range r.Directives {
-		if d != watchdog.DirectiveCancel || r.Ended == string(watchdog.WallClockExceeded) {
+		if d != watchdog.DirectiveCancel {
 			kinds = append(kinds, "warning")
 		}
 		kinds = append(kinds, string(d))
+	}
+	if r.Ended == "completed" {
+		kinds = append(kinds, "complete")
 	}
 	return kinds
 }

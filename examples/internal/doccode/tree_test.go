@@ -21,7 +21,6 @@ const module = "github.com/seed62658d38/watchdog"
 
 // packages are those that the snippets of documents use. Only a whole program has imports of its own.
 var packages = map[string]string{
-	"atomic":       "sync/atomic",
 	"bound":        module + "/bound",
 	"clock":        "github.com/benbjohnson/clock",
 	"config":       module + "/config",

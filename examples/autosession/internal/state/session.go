@@ -16,7 +16,7 @@ import (
 // A Status is the state of a session.
 type Status string
 
-// The statuses. Only Complete is final: every other session can be continued.
+// The statuses. Every session but a Complete one can be continued, and that one begun again.
 const (
 	// Running is also the status after the session's process was killed.
 	Running     Status = "running"

@@ -4,7 +4,6 @@ package host
 import (
 	"context"
 	"os/exec"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,18 +42,10 @@ var agents struct {
 	Stop func(context.Context, session.Session) error
 }
 
-// What the host does: with a directive, for an approval, at a tick.
+// What the host does: for an approval, in a step, at a tick.
 var (
-	act  func(watchdog.Directive)
-	ask  func(context.Context) error
-	tick func(context.Context) (int, error)
-)
-
-// What the watchdog by hand reads.
-var (
-	start              time.Time
-	limit, idleLimit   time.Duration
-	waitingForApproval atomic.Bool
+	ask, step func(context.Context) error
+	tick      func(context.Context) (int, error)
 )
 
 // openEmpty opens a store of the host's own in its tests.
