@@ -48,13 +48,15 @@
 // code finds the watchdog in its context, with [FromContext]. Package watchdoghttp makes every chunk of an HTTP
 // response activity.
 //
-// Where silence is expected, as in a tool call or a person's approval, [Watchdog.During] suspends Idle and NoProgress.
+// Where silence is expected, as in a tool call or a person's approval, [Watchdog.During] suspends Idle and NoProgress,
+// and with PausesWallClock of its [HoldLimit] the wall clock, too.
 //
 // # Directives
 //
 // A limit can ask for something before it cancels. Its ladder, in [Ladders], says what each trip asks:
 // [DirectiveWait], [DirectiveRetry] or [DirectiveUnstuck], and past the end of the ladder [DirectiveCancel]. The host
-// takes directives with [Watchdog.Poll] at its phase boundaries, or as they come with [Watchdog.Subscribe].
+// takes directives with [Watchdog.Poll] or [Watchdog.Pending] at its phase boundaries, or as they come with
+// [Watchdog.Subscribe].
 //
 // A call that hangs reaches no boundary. [Watchdog.Try] runs work under a context that ends when the run asks for it to
 // be done again or in another way, with the [*Directive] as its cause, so that the host can do so at once.

@@ -12,12 +12,12 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// A person who takes three hours to approve is not idleness. A tool call that takes longer than its cap ends the run.
+// A person who takes three hours to approve is not idleness, and uses up nothing of the two hours that the run has. A tool call that takes longer than its cap ends the run.
 func ExampleWatchdog_During() {
 	machine := clock.NewMock() // a host leaves Clock nil
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
 		Store:  &watchdog.Memory{},
-		Budget: watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 10 * time.Minute},
+		Budget: watchdog.Budget{WallClock: 2 * time.Hour, Idle: 10 * time.Minute},
 		Clock:  machine, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -26,7 +26,8 @@ func ExampleWatchdog_During() {
 	}
 	defer wd.Close()
 
-	err = wd.During(wd.Context(), "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit}, func(context.Context) error {
+	approval := watchdog.HoldLimit{Cap: 24 * time.Hour, PausesWallClock: true}
+	err = wd.During(wd.Context(), "approval", approval, func(context.Context) error {
 		machine.Add(3 * time.Hour)
 		return nil
 	})
