@@ -25,12 +25,14 @@ const (
 	ofAggregate  = `aggregate_type = ?1 COLLATE BINARY AND aggregate_id = ?2 COLLATE BINARY`
 
 	// selectSelection finds a superset of a selection, with some rows twice. Each part uses an index. The parameters are
-	// the aggregate, a JSON array of IDs, Since (NULL for none) and a JSON array of the types of LatestOf. The + keeps
-	// SQLite from reading the aggregate to find an ID.
+	// the aggregate, a JSON array of IDs, Since (NULL for none) and a JSON array of the types of LatestOf. The + before a
+	// column keeps SQLite from reading the aggregate to find an ID. The + before a parameter keeps it from comparing the
+	// value with the condition of the index of layers: it would prepare the statement anew for each call, at ten times
+	// the cost.
 	selectSelection = `
 	SELECT ` + eventColumns + ` FROM main.events
 		WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?3))
-			AND +aggregate_type = ?1 COLLATE BINARY AND +aggregate_id = ?2 COLLATE BINARY
+			AND +aggregate_type = +?1 COLLATE BINARY AND +aggregate_id = +?2 COLLATE BINARY
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate + ` AND timestamp >= ?4
 	UNION ALL SELECT * FROM (SELECT ` + eventColumns + ` FROM main.events
 		WHERE ` + ofAggregate + ` AND timestamp < ?4 AND ` + isOwnTime + `
