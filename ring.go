@@ -100,9 +100,8 @@ func (g *group) add(one *ringing) {
 	} else {
 		g.others = append(g.others, one)
 	}
-	if g.working < g.workers && g.waiting() >= (g.working+1)*g.size {
-		g.working++
-		go g.work()
+	if g.waiting()%g.size == 0 {
+		g.startWorker()
 	}
 }
 
@@ -110,7 +109,15 @@ func (g *group) add(one *ringing) {
 func (g *group) flush() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for ; g.working < g.workers && g.waiting() > g.working*g.size; g.working++ {
+	for left := g.waiting(); left > 0; left -= g.size {
+		g.startWorker()
+	}
+}
+
+// startWorker starts one, unless there are enough. The caller holds mu.
+func (g *group) startWorker() {
+	if g.working < g.workers {
+		g.working++
 		go g.work()
 	}
 }
