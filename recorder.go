@@ -443,17 +443,17 @@ func (r ruling) over() bool { return r.stop != nil || r.complete }
 // recordTrip appends the cancel event, unless the store knows better, and returns what the store has then. What cannot
 // be read does not hold up the stop.
 func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop, limit time.Duration) (ruling, error) {
-	ruled, err := w.transact(w.storeContext(), limit, w.unlessKnown(t, event))
+	ruled, err := w.transact(w.storeContext(), limit, w.unlessKnown(t, &event))
 	return w.recordedTrip(ruled, err, event, own)
 }
 
 // unlessKnown decides on the cancel event, unless the store knows better.
-func (w *Watchdog) unlessKnown(t *trip, event Event) func(ruling) []Event {
+func (w *Watchdog) unlessKnown(t *trip, event *Event) func(ruling) []Event {
 	return func(known ruling) []Event {
 		if t.yieldsTo(known, w.extension()) {
 			return nil
 		}
-		return []Event{event}
+		return []Event{*event}
 	}
 }
 
@@ -531,16 +531,16 @@ func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error)
 type transacted struct {
 	known  ruling
 	kept   *Event
-	stored []Event // what is stored then; nil if only known is known
+	after  *windowExchange // what the store says after it; nil if that is known
 	unread error
 }
 
 // rulingAfter is what the store says after the exchange.
 func (w *Watchdog) rulingAfter(t transacted) ruling {
-	if t.stored == nil {
+	if t.after == nil {
 		return t.known
 	}
-	return w.rulingOf(t.stored)
+	return w.rulingOf(append(t.after.selected, t.after.Kept...))
 }
 
 // transact asks the store what is known of the window, appends what is decided then, at most one event, and says what
@@ -560,7 +560,8 @@ func (w *Watchdog) transact(
 func (w *Watchdog) transactOnce(
 	ctx context.Context, store TransactionalStore, decide func(known ruling) []Event,
 ) (t transacted, err error) {
-	x := w.windowExchange(decide)
+	x := &windowExchange{}
+	x.prepare(w, w.onceIDs(w.startedAt), decide)
 	err = store.Transact(ctx, &x.Exchange)
 	if err != nil && ctx.Err() == nil { // an event of the run may be unreadable
 		return w.appendUnread(ctx, err, decide)
@@ -578,20 +579,19 @@ type windowExchange struct {
 	known    ruling
 }
 
-func (w *Watchdog) windowExchange(decide func(known ruling) []Event) *windowExchange {
-	x := &windowExchange{}
-	x.Exchange = Exchange{Selection: w.selection(w.startedAt), Decide: func(events []Event) []Event {
+// prepare makes it the exchange of the run whose window has these onceIDs.
+func (x *windowExchange) prepare(w *Watchdog, onceIDs []string, decide func(known ruling) []Event) {
+	x.Exchange = Exchange{Selection: w.selectionWith(w.startedAt, onceIDs), Decide: func(events []Event) []Event {
 		x.selected, x.known = events, w.rulingOf(events)
 		return decide(x.known)
 	}}
-	return x
 }
 
 // transacted is what an exchange that was carried out came to.
 func (x *windowExchange) transacted() transacted {
 	t := transacted{known: x.known}
 	if len(x.Kept) > 0 {
-		t.kept, t.stored = &x.Kept[0], append(x.selected, x.Kept...)
+		t.kept, t.after = &x.Kept[0], x
 	}
 	return t
 }
@@ -653,6 +653,9 @@ func (w *Watchdog) consult(ctx context.Context) (ruling, error) {
 
 // rulingOf is what the events say of the window, as far as they can be read.
 func (w *Watchdog) rulingOf(events []Event) ruling {
+	if len(events) == 0 {
+		return ruling{}
+	}
 	return foldEvents(w.windowID(), events).windows[w.startedAt].ruling()
 }
 

@@ -12,10 +12,10 @@ import (
 // A ringing is what a ring found of one run: its trip, what is to be recorded besides, or both.
 type ringing struct {
 	w       *Watchdog
-	trip    *trip    // nil if the run goes on
-	found   findings // but for the trip
-	endTask func()   // of the task that records the entries; nil if there are none
-	alone   bool     // does it by itself, and none of a batch waits for it
+	trip    *trip     // nil if the run goes on
+	found   *findings // but for the trip; nil if there is nothing else
+	endTask func()    // of the task that records the entries; nil if there are none
+	alone   bool      // does it by itself, and none of a batch waits for it
 	news    news
 }
 
@@ -25,7 +25,7 @@ func (one *ringing) takeEntries(found findings) bool {
 	if one.endTask = one.w.recorder.onlyTask(); one.endTask == nil {
 		return false
 	}
-	one.found, one.news.warnings = found, found.warnings
+	one.found, one.news.warnings = &found, found.warnings
 	return true
 }
 
@@ -50,7 +50,7 @@ func (one *ringing) record(limit time.Duration) {
 
 // recorded ends the task of entries whose record was tried.
 func (one *ringing) recorded() {
-	one.news.recorded(one.w, one.found)
+	one.news.recorded(one.w, *one.found)
 	one.w.wake(one.news.takeAsleep())
 	one.endTask()
 }
@@ -132,14 +132,13 @@ type ending struct {
 	*ringing
 	event    Event
 	own      *Stop
-	exchange *windowExchange
+	exchange windowExchange
 }
 
-func (one *ringing) ending() ending {
-	e := ending{ringing: one}
+func (e *ending) prepare(one *ringing) {
+	e.ringing = one
 	e.event, e.own = one.w.cancelEvent(one.trip)
-	e.exchange = one.w.windowExchange(one.w.unlessKnown(one.trip, e.event))
-	return e
+	e.exchange.prepare(one.w, one.w.onceIDsWith(one.w.startedAt, e.event.ID), one.w.unlessKnown(one.trip, &e.event))
 }
 
 // over ends the run, whatever came of the exchange.
@@ -154,7 +153,7 @@ func (g *group) endTogether(b batch) {
 	b = g.enter(b)
 	endings, exchanges := make([]ending, len(b)), make([]*Exchange, len(b))
 	for i, one := range b {
-		endings[i] = one.ending()
+		endings[i].prepare(one)
 		exchanges[i] = &endings[i].exchange.Exchange
 	}
 	all, refused, err := converseTogether(g, b, func(ctx context.Context) ([]transacted, error) {
