@@ -81,8 +81,13 @@ func selectFrom(rows *sql.Rows, s watchdog.Selection) ([]watchdog.Event, error) 
 	if err != nil {
 		return nil, err
 	}
-	events = slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID })
-	return filter(events, s), nil
+	return selectOf(events, s), nil
+}
+
+// selectOf keeps what the selection selects of the events, each once, in their order.
+func selectOf(events []watchdog.Event, s watchdog.Selection) []watchdog.Event {
+	slices.SortStableFunc(events, watchdog.Event.Compare)
+	return filter(slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID }), s)
 }
 
 // filter keeps what the selection selects of the ordered events.

@@ -47,17 +47,21 @@ type decider struct {
 // write carries out the exchanges. It reads what is stored under the IDs of all events at the end, with one query:
 // nothing in the transaction changes an event.
 func (d *decider) write(t *transaction) error {
-	decided := make([][]watchdog.Event, len(d.exchanges))
-	for i, x := range d.exchanges {
-		selected, err := t.selected(x.Selection)
+	var decided [][]watchdog.Event
+	for _, part := range withoutRepeats(d.exchanges) {
+		selected, err := t.selectedAll(part)
 		if err != nil {
 			return err
 		}
-		if decided[i], err = d.decide(x, selected); err != nil {
-			return err
-		}
-		if err := t.insert(decided[i]); err != nil {
-			return err
+		for i, x := range part {
+			events, err := d.decide(x, selected[i])
+			if err == nil {
+				err = t.insert(events)
+			}
+			if err != nil {
+				return err
+			}
+			decided = append(decided, events)
 		}
 	}
 	kept, err := t.kept(decided)
@@ -68,6 +72,23 @@ func (d *decider) write(t *transaction) error {
 	defer d.mu.Unlock()
 	d.kept = kept
 	return nil
+}
+
+// withoutRepeats divides the exchanges into parts in which each aggregate occurs once, so that an exchange sees what
+// one before it appended.
+func withoutRepeats(exchanges []*watchdog.Exchange) (parts [][]*watchdog.Exchange) {
+	type aggregate struct{ kind, id string }
+	begin, occurs := 0, map[aggregate]bool{}
+	for i, x := range exchanges {
+		of := aggregate{x.AggregateType, x.AggregateID}
+		if occurs[of] {
+			parts = append(parts, exchanges[begin:i])
+			begin = i
+			clear(occurs)
+		}
+		occurs[of] = true
+	}
+	return append(parts, exchanges[begin:])
 }
 
 // errNotDecided is the error of a request whose Decide is not called, or did not return.
