@@ -37,7 +37,9 @@ func (w *Watchdog) onceIDsWith(startedAt time.Time, end string) []string {
 }
 
 // selection selects what tells of the window that began then.
-func (w *Watchdog) selection(startedAt time.Time) Selection { return w.selectionWith(startedAt, w.onceIDs(startedAt)) }
+func (w *Watchdog) selection(startedAt time.Time) Selection {
+	return w.selectionWith(startedAt, w.onceIDs(startedAt))
+}
 
 // selectionWith is selection for who has the window's onceIDs.
 func (w *Watchdog) selectionWith(startedAt time.Time, onceIDs []string) Selection {
