@@ -19,7 +19,7 @@ const together = 50_000
 // recorded by then, and how many goroutines that takes at the most. Run it a few times: -benchtime=3x.
 func BenchmarkTogether(b *testing.B) {
 	b.Run("store=memory", func(b *testing.B) { endTogether(b, &watchdog.Memory{}, 5*time.Second) })
-	b.Run("store=sqlite", func(b *testing.B) { endTogether(b, newSQLite(b).store.(watchdog.EventStore), 25*time.Second) })
+	b.Run("store=sqlite", func(b *testing.B) { endTogether(b, newSQLite(b).store.(watchdog.EventStore), 40*time.Second) })
 	b.Run("store=postgres", func(b *testing.B) {
 		server := pgtest.Start(b, pgtest.Options{Fsync: true})
 		endTogether(b, newPostgres(b, server).store.(watchdog.EventStore), 30*time.Second)
