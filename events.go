@@ -130,6 +130,9 @@ const isEmpty = "is empty"
 
 // textFlaw says what keeps a text out of a column of limit characters, or nothing.
 func textFlaw(text string, limit int) string {
+	if isPlain(text) && len(text) <= limit { // nearly always
+		return ""
+	}
 	blank := true
 	for _, r := range text {
 		if unicode.IsControl(r) && !isBlank(text) {
@@ -146,6 +149,16 @@ func textFlaw(text string, limit int) string {
 		return fmt.Sprintf("%q… has %d characters, at most %d fit", string([]rune(text)[:min(limit, 24)]), n, limit)
 	}
 	return ""
+}
+
+// isPlain reports whether the text is nothing but visible ASCII.
+func isPlain(text string) bool {
+	for i := range len(text) {
+		if text[i] <= ' ' || text[i] > '~' {
+			return false
+		}
+	}
+	return text != ""
 }
 
 func isBlank(text string) bool { return strings.TrimSpace(text) == "" }

@@ -146,18 +146,25 @@ func (w *Watchdog) endAndTell(t *trip) {
 
 // carryOut records the trip and then ends the run, whatever the store says. What the host is to be told is left to the
 // caller: its code may block, and must hold up no run's end.
-func (w *Watchdog) carryOut(t *trip, n *news) {
+func (w *Watchdog) carryOut(t *trip, n *news) { w.carryOutWithin(t, w.recorder.timeout, n) }
+
+// carryOutWithin is carryOut with no more than limit of the timeout left.
+func (w *Watchdog) carryOutWithin(t *trip, limit time.Duration, n *news) {
 	event, own := w.cancelEvent(t)
 	ruled, err := ruling{}, errStoreExited
-	defer func() { // also if the store ends this goroutine
-		if err != nil {
-			ruled = ruling{stop: own}
-			w.recorder.keep(err, event)
-		}
-		n.asleep, n.closed = w.conclude(t, ruled)
-		n.stop, n.stopErr = ruled.stop, err
-	}()
-	ruled, err = w.recordTrip(t, event, own)
+	defer func() { w.carriedOut(t, event, own, ruled, err, n) }() // also if the store ends this goroutine
+	ruled, err = w.recordTrip(t, event, own, limit)
+}
+
+// carriedOut ends the run of a trip whose record was tried, and keeps an event that the store did not take.
+func (w *Watchdog) carriedOut(t *trip, event Event, own *Stop, ruled ruling, err error, n *news) {
+	if err != nil {
+		ruled = ruling{stop: own}
+		w.recorder.keep(err, event)
+	}
+	asleep, closed := w.conclude(t, ruled)
+	n.asleep, n.closed = append(n.asleep, asleep...), append(n.closed, closed...)
+	n.stop, n.stopErr = ruled.stop, err
 }
 
 // conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop,

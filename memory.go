@@ -14,8 +14,8 @@ import (
 // after its first use. Safe for concurrent use.
 type Memory struct {
 	mu        sync.Mutex
-	ids       map[string]Event
-	events    map[aggregate][]Event
+	ids       map[string]*Event
+	events    map[aggregate][]*Event
 	followers map[*follower]struct{}
 }
 
@@ -31,7 +31,7 @@ func (m *Memory) Append(ctx context.Context, events ...Event) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.notify(m.keep(events))
+	m.notify(m.keep(nil, events))
 	return nil
 }
 
@@ -44,21 +44,22 @@ func validateAll(events []Event) error {
 	return nil
 }
 
-// keep stores the events whose IDs are free and returns them. The caller holds the mutex.
-func (m *Memory) keep(events []Event) (stored []Event) {
+// keep stores the events whose IDs are free, and returns them after those that were stored before. The caller holds the
+// mutex.
+func (m *Memory) keep(stored, events []Event) []Event {
 	if m.ids == nil {
-		m.ids, m.events = map[string]Event{}, map[aggregate][]Event{}
+		m.ids, m.events = map[string]*Event{}, map[aggregate][]*Event{}
 	}
 	for _, e := range events {
 		if _, taken := m.ids[e.ID]; taken {
 			continue
 		}
 		e.Timestamp, e.Payload = record.Truncate(e.Timestamp), bytes.Clone(e.Payload)
-		m.ids[e.ID] = e
+		m.ids[e.ID] = &e
 		of := aggregateOf(e)
 		list := m.events[of]
-		at, _ := slices.BinarySearchFunc(list, e, Event.Compare)
-		m.events[of] = slices.Insert(list, at, e)
+		at, _ := slices.BinarySearchFunc(list, &e, comparePointers)
+		m.events[of] = slices.Insert(list, at, &e)
 		stored = append(stored, e)
 	}
 	return stored
@@ -76,13 +77,23 @@ func (m *Memory) Read(ctx context.Context, aggregateType, aggregateID string) ([
 	return cloneEvents(m.events[aggregate{aggregateType, aggregateID}]), nil
 }
 
+func comparePointers(one, other *Event) int { return one.Compare(*other) }
+
 // cloneEvents copies the payloads, too, so that the copy is the caller's.
-func cloneEvents(events []Event) []Event {
-	events = slices.Clone(events)
-	for i := range events {
-		events[i].Payload = bytes.Clone(events[i].Payload)
+func cloneEvents(events []*Event) []Event {
+	if len(events) == 0 {
+		return nil
 	}
-	return events
+	all := make([]Event, len(events))
+	for i, e := range events {
+		all[i] = e.clone()
+	}
+	return all
+}
+
+func (e Event) clone() Event {
+	e.Payload = bytes.Clone(e.Payload)
+	return e
 }
 
 var (

@@ -15,7 +15,7 @@ func (m *Memory) Layers(ctx context.Context, parent string) ([]string, error) {
 	defer m.mu.Unlock()
 	var layers []string
 	for of, events := range m.events {
-		if of.kind == AggregateType && slices.ContainsFunc(events, func(e Event) bool { return e.names(parent) }) {
+		if of.kind == AggregateType && slices.ContainsFunc(events, func(e *Event) bool { return e.names(parent) }) {
 			layers = append(layers, of.id)
 		}
 	}
@@ -34,7 +34,7 @@ func (e Event) names(parent string) bool {
 // A follower is one call of Follow. The memory's mutex guards waiting.
 type follower struct {
 	aggregateID string        // empty for all
-	waiting     []Event       // events that Follow has not told yet
+	waiting     []*Event      // events that Follow has not told yet
 	wake        chan struct{} // has room for one
 }
 
@@ -89,7 +89,7 @@ func (m *Memory) notify(stored []Event) {
 	for f := range m.followers {
 		for _, e := range stored {
 			if f.wants(e) {
-				f.waiting = append(f.waiting, e)
+				f.waiting = append(f.waiting, &e)
 			}
 		}
 		if len(f.waiting) > 0 {

@@ -25,7 +25,9 @@ func (m *Memory) Transact(ctx context.Context, exchanges ...*Exchange) error {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	t := memoryTransaction{m: m}
+	t := memoryTransaction{
+		m: m, stored: make([]Event, 0, len(exchanges)), kept: make([][]Event, 0, len(exchanges)),
+	}
 	defer t.end()
 	for _, x := range exchanges {
 		if err := t.carryOut(x); err != nil {
@@ -49,12 +51,12 @@ func (t *memoryTransaction) carryOut(x *Exchange) error {
 	if err := validateAll(events); err != nil {
 		return err
 	}
-	t.stored = append(t.stored, t.m.keep(events)...)
+	t.stored = t.m.keep(t.stored, events)
 	kept := make([]Event, len(events))
 	for i, e := range events {
-		kept[i] = t.m.ids[e.ID]
+		kept[i] = t.m.ids[e.ID].clone()
 	}
-	t.kept = append(t.kept, cloneEvents(kept))
+	t.kept = append(t.kept, kept)
 	return nil
 }
 
@@ -76,7 +78,7 @@ func (t *memoryTransaction) end() {
 func (m *Memory) forget(e Event) {
 	delete(m.ids, e.ID)
 	of := aggregateOf(e)
-	at, _ := slices.BinarySearchFunc(m.events[of], e, Event.Compare)
+	at, _ := slices.BinarySearchFunc(m.events[of], &e, comparePointers)
 	m.events[of] = slices.Delete(m.events[of], at, at+1)
 }
 
@@ -85,8 +87,8 @@ func (m *Memory) selected(s Selection) []Event {
 	of := aggregate{s.AggregateType, s.AggregateID}
 	selected := cloneEvents(fromSince(m.events[of], s))
 	for _, id := range s.IDs {
-		if e, stored := m.ids[id]; stored && aggregateOf(e) == of {
-			selected = append(selected, cloneEvents([]Event{e})...)
+		if e, stored := m.ids[id]; stored && aggregateOf(*e) == of {
+			selected = append(selected, e.clone())
 		}
 	}
 	slices.SortFunc(selected, Event.Compare)
@@ -94,12 +96,12 @@ func (m *Memory) selected(s Selection) []Event {
 }
 
 // fromSince returns the events of an ordered aggregate that Since and LatestOf select.
-func fromSince(ordered []Event, s Selection) []Event {
+func fromSince(ordered []*Event, s Selection) []*Event {
 	if s.Since.IsZero() {
 		return nil
 	}
-	since := Event{Timestamp: record.Truncate(s.Since)} // comes before every event of that time: it has no ID
-	from, _ := slices.BinarySearchFunc(ordered, since, Event.Compare)
+	since := &Event{Timestamp: record.Truncate(s.Since)} // comes before every event of that time: it has no ID
+	from, _ := slices.BinarySearchFunc(ordered, since, comparePointers)
 	selected := slices.Clone(ordered[from:])
 	for _, e := range slices.Backward(ordered[:from]) {
 		if slices.Contains(s.LatestOf, e.Type) {

@@ -28,15 +28,22 @@ func (w *Watchdog) windowName(startedAt time.Time) string {
 
 // onceIDs are the IDs of the end of the window that began then, and of the resume that opens the next.
 func (w *Watchdog) onceIDs(startedAt time.Time) []string {
-	name := w.windowName(startedAt)
-	return []string{
-		record.EventID(w.id, name, EventCancel, record.Once), record.EventID(w.id, name, EventResume, record.Once),
-	}
+	return w.onceIDsWith(startedAt, record.EventID(w.id, w.windowName(startedAt), EventCancel, record.Once))
+}
+
+// onceIDsWith is onceIDs for who has the ID of the end.
+func (w *Watchdog) onceIDsWith(startedAt time.Time, end string) []string {
+	return []string{end, record.EventID(w.id, w.windowName(startedAt), EventResume, record.Once)}
 }
 
 // selection selects what tells of the window that began then.
 func (w *Watchdog) selection(startedAt time.Time) Selection {
-	s := Selection{AggregateType: AggregateType, AggregateID: w.id, IDs: w.onceIDs(startedAt)}
+	return w.selectionWith(startedAt, w.onceIDs(startedAt))
+}
+
+// selectionWith is selection for who has the window's onceIDs.
+func (w *Watchdog) selectionWith(startedAt time.Time, onceIDs []string) Selection {
+	s := Selection{AggregateType: AggregateType, AggregateID: w.id, IDs: onceIDs}
 	if w.lineage.fresh() == "" { // nobody else knows the name of a fresh one
 		s.Since = startedAt.Add(-maxSkew)
 	}

@@ -78,23 +78,31 @@ func exchangeWithin[T any](
 	}
 	var none T
 	if limit <= 0 {
-		return none, r.noAnswer(caller)
+		return none, noAnswer(caller, r.timeout)
 	}
 	ctx, cancel := clocks.WithTimeout(caller, r.clock, limit)
 	defer cancel()
 	if !r.enter(ctx) {
-		return none, r.noAnswer(caller)
+		return none, noAnswer(caller, r.timeout)
 	}
 	if r.inline {
 		defer r.leave()
 		return storeErr(bounded.Here(func() (T, error) { return talk(ctx) }))
 	}
+	return converse(caller, ctx, r.timeout, r.leave, talk)
+}
+
+// converse talks on a goroutine of its own, which leaves when it has, and waits for it as long as ctx lasts.
+func converse[T any](
+	caller, ctx context.Context, timeout time.Duration, leave func(), talk func(context.Context) (T, error),
+) (T, error) {
 	value, err := bounded.Do(ctx, func() (T, error) {
-		defer r.leave()
+		defer leave()
 		return talk(ctx)
 	})
 	if errors.Is(err, bounded.ErrLeftBehind) {
-		return none, r.noAnswer(caller)
+		var none T
+		return none, noAnswer(caller, timeout)
 	}
 	return storeErr(value, err)
 }
@@ -111,8 +119,10 @@ func storeErr[T any](value T, err error) (T, error) {
 }
 
 // instant reports that the store answers at once: nobody has to wait for it.
-func (r *recorder) instant() bool {
-	switch r.store.(type) {
+func (r *recorder) instant() bool { return isInstant(r.store) }
+
+func isInstant(store EventStore) bool {
+	switch store.(type) {
 	case *Memory, nowhere:
 		return true
 	}
@@ -135,14 +145,36 @@ func (r *recorder) enter(ctx context.Context) bool {
 	}
 }
 
+// enterNow is enter for whoever does not wait.
+func (r *recorder) enterNow() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gate == nil {
+		r.gate = make(chan struct{}, 1)
+	}
+	select {
+	case r.gate <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// busy reports whether the run has another conversation.
+func (r *recorder) busy() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.gate) > 0
+}
+
 func (r *recorder) leave() { <-r.gate }
 
 // noAnswer is the error of an exchange that came to nothing: its caller ended it, or the timeout did.
-func (r *recorder) noAnswer(caller context.Context) error {
+func noAnswer(caller context.Context, timeout time.Duration) error {
 	if caller.Err() != nil {
 		return fmt.Errorf("wait for the event store: %w", bounded.Cause(caller))
 	}
-	return fmt.Errorf("%w (%v): %w", errNoAnswer, r.timeout, context.DeadlineExceeded)
+	return fmt.Errorf("%w (%v): %w", errNoAnswer, timeout, context.DeadlineExceeded)
 }
 
 // nothing is the value of an exchange that only succeeds or fails.
@@ -173,6 +205,23 @@ func (r *recorder) background(task, after func()) {
 		}()
 		task()
 	}()
+}
+
+// onlyTask begins a task that Close waits for until end is called. It returns nil if another is under way, which end
+// would have to wait for.
+func (r *recorder) onlyTask() (end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.tasks != nil {
+		select {
+		case <-r.tasks:
+		default:
+			return nil
+		}
+	}
+	done := make(chan struct{})
+	r.tasks = done
+	return func() { close(done) }
 }
 
 // underway returns a channel that is closed when every task that was begun has ended, nil if they have.
@@ -301,10 +350,15 @@ func (r *recorder) appendOnce(ctx context.Context, entries []*entry) error {
 		r.notStored(err, entries...)
 		return err
 	}
+	r.stored(entries)
+	return nil
+}
+
+// stored notes that the store has the entries.
+func (r *recorder) stored(entries []*entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.settle(entries)
-	return nil
 }
 
 // settle takes entries that are stored from what is pending. The caller holds mu.
@@ -392,13 +446,23 @@ func (r ruling) over() bool { return r.stop != nil || r.complete }
 
 // recordTrip appends the cancel event, unless the store knows better, and returns what the store has then. What cannot
 // be read does not hold up the stop.
-func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop) (ruling, error) {
-	ruled, err := w.transact(w.storeContext(), func(known ruling) []Event {
+func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop, limit time.Duration) (ruling, error) {
+	ruled, err := w.transact(w.storeContext(), limit, w.unlessKnown(t, &event))
+	return w.recordedTrip(ruled, err, event, own)
+}
+
+// unlessKnown decides on the cancel event, unless the store knows better.
+func (w *Watchdog) unlessKnown(t *trip, event *Event) func(ruling) []Event {
+	return func(known ruling) []Event {
 		if t.yieldsTo(known, w.extension()) {
 			return nil
 		}
-		return []Event{event}
-	})
+		return []Event{*event}
+	}
+}
+
+// recordedTrip is what the store has after the exchange about a trip.
+func (w *Watchdog) recordedTrip(ruled transacted, err error, event Event, own *Stop) (ruling, error) {
 	if err != nil {
 		return ruling{}, fmt.Errorf("append cancel event: %w", err)
 	}
@@ -430,7 +494,7 @@ func (w *Watchdog) keptEnd(kept, event Event, own *Stop) ruling {
 
 // recordComplete appends the event that the run is complete and returns what the store has then.
 func (w *Watchdog) recordComplete(event Event) (ruling, error) {
-	ruled, err := w.transact(w.storeContext(), func(known ruling) []Event {
+	ruled, err := w.transact(w.storeContext(), w.recorder.timeout, func(known ruling) []Event {
 		if known.complete {
 			return nil
 		}
@@ -439,13 +503,13 @@ func (w *Watchdog) recordComplete(event Event) (ruling, error) {
 	switch {
 	case err == nil && ruled.unread != nil:
 		err = fmt.Errorf("read what was kept: %w", ruled.unread)
-	case err == nil && !ruled.known.over():
+	case err == nil && !w.rulingAfter(ruled).over():
 		_, err = w.checkedRuling([]Event{*ruled.kept})
 	}
 	if err != nil {
 		return ruling{}, fmt.Errorf("append complete event: %w", err)
 	}
-	return ruled.known, nil
+	return w.rulingAfter(ruled), nil
 }
 
 // recordExtension appends the event, unless the window is over, and returns what the store says then. It asks the
@@ -453,7 +517,7 @@ func (w *Watchdog) recordComplete(event Event) (ruling, error) {
 // does not hold up the extension.
 func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error) {
 	before := w.extension()
-	ruled, err := w.transact(w.storeContext(), func(known ruling) []Event {
+	ruled, err := w.transact(w.storeContext(), w.recorder.timeout, func(known ruling) []Event {
 		if known.over() {
 			return nil
 		}
@@ -462,22 +526,35 @@ func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error)
 	if err != nil || ruled.kept == nil {
 		return ruled.known, err
 	}
-	ruled.known.extended = max(ruled.known.extended, verdict.Sum(before, d))
-	return ruled.known, nil
+	known := w.rulingAfter(ruled)
+	known.extended = max(known.extended, verdict.Sum(before, d))
+	return known, nil
 }
 
-// A transacted is what an exchange about the window came to: what the store knows, and the event that it kept under the
+// A transacted is what an exchange about the window came to: what the store knew, and the event that it kept under the
 // ID of the one appended, nil if none was. Unread is why it is only taken for kept.
 type transacted struct {
 	known  ruling
 	kept   *Event
+	after  *windowExchange // what the store says after it; nil if that is known
 	unread error
+}
+
+// rulingAfter is what the store says after the exchange.
+func (w *Watchdog) rulingAfter(t transacted) ruling {
+	if t.after == nil {
+		return t.known
+	}
+	return w.rulingOf(append(t.after.selected, t.after.Kept...))
 }
 
 // transact asks the store what is known of the window, appends what is decided then, at most one event, and says what
 // the store kept: in one transaction if the store can. What cannot be read is taken for unknown.
-func (w *Watchdog) transact(ctx context.Context, decide func(known ruling) []Event) (transacted, error) {
-	return exchange(ctx, &w.recorder, func(ctx context.Context) (transacted, error) {
+// It takes at most limit.
+func (w *Watchdog) transact(
+	ctx context.Context, limit time.Duration, decide func(known ruling) []Event,
+) (transacted, error) {
+	return exchangeWithin(ctx, &w.recorder, limit, func(ctx context.Context) (transacted, error) {
 		if store, able := unwrapStore[TransactionalStore](w.recorder.store); able {
 			return w.transactOnce(ctx, store, decide)
 		}
@@ -488,23 +565,40 @@ func (w *Watchdog) transact(ctx context.Context, decide func(known ruling) []Eve
 func (w *Watchdog) transactOnce(
 	ctx context.Context, store TransactionalStore, decide func(known ruling) []Event,
 ) (t transacted, err error) {
-	var selected []Event
-	x := Exchange{Selection: w.selection(w.startedAt), Decide: func(events []Event) []Event {
-		selected, t.known = events, w.rulingOf(events)
-		return decide(t.known)
-	}}
-	err = store.Transact(ctx, &x)
+	x := &windowExchange{}
+	x.prepare(w, w.onceIDs(w.startedAt), decide)
+	err = store.Transact(ctx, &x.Exchange)
 	if err != nil && ctx.Err() == nil { // an event of the run may be unreadable
 		return w.appendUnread(ctx, err, decide)
 	}
 	if err != nil {
 		return transacted{}, err
 	}
+	return x.transacted(), nil
+}
+
+// A windowExchange is an exchange about the window of one run, by itself or beside those of other runs.
+type windowExchange struct {
+	Exchange
+	selected []Event
+	known    ruling
+}
+
+// prepare makes it the exchange of the run whose window has these onceIDs.
+func (x *windowExchange) prepare(w *Watchdog, onceIDs []string, decide func(known ruling) []Event) {
+	x.Exchange = Exchange{Selection: w.selectionWith(w.startedAt, onceIDs), Decide: func(events []Event) []Event {
+		x.selected, x.known = events, w.rulingOf(events)
+		return decide(x.known)
+	}}
+}
+
+// transacted is what an exchange that was carried out came to.
+func (x *windowExchange) transacted() transacted {
+	t := transacted{known: x.known}
 	if len(x.Kept) > 0 {
-		t.kept = &x.Kept[0]
-		t.known = w.rulingOf(append(selected, x.Kept...))
+		t.kept, t.after = &x.Kept[0], x
 	}
-	return t, nil
+	return t
 }
 
 // appendUnread appends what is decided of a window of which nothing can be read, because of that error.
@@ -564,6 +658,9 @@ func (w *Watchdog) consult(ctx context.Context) (ruling, error) {
 
 // rulingOf is what the events say of the window, as far as they can be read.
 func (w *Watchdog) rulingOf(events []Event) ruling {
+	if len(events) == 0 {
+		return ruling{}
+	}
 	return foldEvents(w.windowID(), events).windows[w.startedAt].ruling()
 }
 

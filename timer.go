@@ -18,27 +18,29 @@ func init() {
 	alarms = alarm.New(ringAll, func() time.Duration { return began.Slept(time.Now()) })
 }
 
-// ringAll looks at every run that is due. It does not block.
+// ringAll looks at every run that is due, and has what it finds carried out together. It does not block.
 func ringAll(due []*Watchdog) {
-	var quick batch
+	r := newRing(time.Now())
 	for _, w := range due {
-		if t := w.timerLook(); t != nil {
-			quick = quick.add(w, t)
+		if found := w.timerLook(); !found.nothing() {
+			r.add(w, found)
 		}
 	}
-	quick.carryOut()
+	r.flush()
 }
 
 // ring is the look of a run's own timer.
 func (w *Watchdog) ring() {
-	if t := w.timerLook(); t != nil {
-		go w.endAndTell(t)
+	found := w.timerLook()
+	if found.trip != nil {
+		go w.endAndTell(found.trip)
 	}
+	w.deliver(found)
 }
 
-// timerLook is the timer's look. It returns the trip that is left to carry out. It does not block: what the host traces
-// is told on another goroutine.
-func (w *Watchdog) timerLook() *trip {
+// timerLook is the timer's look. It returns what is left to record and to carry out. It does not block: what the host
+// traces is told on another goroutine.
+func (w *Watchdog) timerLook() findings {
 	w.mu.Lock()
 	found := w.lookAndArm()
 	w.mu.Unlock()
@@ -49,8 +51,7 @@ func (w *Watchdog) timerLook() *trip {
 	if len(found.closed) > 0 {
 		go found.closed.letGo(w)
 	}
-	w.deliver(found)
-	return found.trip
+	return found
 }
 
 // lookAndArm is the look of the timer, and the first. The caller holds mu.
@@ -90,55 +91,4 @@ func (w *Watchdog) disarm() {
 	if w.stopParent != nil {
 		w.stopParent()
 	}
-}
-
-// batchSize is how many trips one goroutine carries out if their store answers at once.
-const batchSize = 128
-
-// A batch holds trips of one moment whose stores answer at once. A goroutine for each would cost more than its work.
-// Trips that have to wait for their store get one each, so that a store that hangs holds up only its own runs.
-type batch []tripOf
-
-// A tripOf is a run and its trip.
-type tripOf struct {
-	w *Watchdog
-	t *trip
-}
-
-// add returns the batch with the trip in it, or already started.
-func (b batch) add(w *Watchdog, t *trip) batch {
-	if !w.recorder.instant() {
-		go w.endAndTell(t)
-		return b
-	}
-	if b = append(b, tripOf{w, t}); len(b) < batchSize {
-		return b
-	}
-	go b.carryOut()
-	return nil
-}
-
-// carryOut ends all runs before it tells a host of any: none waits for the log of another.
-func (b batch) carryOut() {
-	all := make([]news, len(b))
-	for i, run := range b {
-		run.w.carryOut(run.t, &all[i])
-		run.w.wake(all[i].takeAsleep())
-		all[i].closed.release()
-	}
-	for _, run := range b {
-		if run.w.trace.waiting() {
-			go run.w.deliverTrace()
-		}
-	}
-	b.tellHosts(all)
-}
-
-// tellHosts tells the logs, also if one of them ends this goroutine.
-func (b batch) tellHosts(all []news) {
-	if len(b) == 0 {
-		return
-	}
-	defer b[1:].tellHosts(all[1:])
-	b[0].w.tellHost(&all[0])
 }

@@ -24,6 +24,7 @@ const (
 	EndRow      = endRow
 
 	SelectSelection = selectSelection
+	SelectMany      = selectMany
 	SelectStored    = selectStored
 	SelectLayers    = selectLayers
 	SelectNew       = selectNew

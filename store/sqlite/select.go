@@ -25,12 +25,14 @@ const (
 	ofAggregate  = `aggregate_type = ?1 COLLATE BINARY AND aggregate_id = ?2 COLLATE BINARY`
 
 	// selectSelection finds a superset of a selection, with some rows twice. Each part uses an index. The parameters are
-	// the aggregate, a JSON array of IDs, Since (NULL for none) and a JSON array of the types of LatestOf. The + keeps
-	// SQLite from reading the aggregate to find an ID.
+	// the aggregate, a JSON array of IDs, Since (NULL for none) and a JSON array of the types of LatestOf. The + before a
+	// column keeps SQLite from reading the aggregate to find an ID. The + before a parameter keeps it from comparing the
+	// value with the condition of the index of layers: it would prepare the statement anew for each call, at ten times
+	// the cost.
 	selectSelection = `
 	SELECT ` + eventColumns + ` FROM main.events
 		WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?3))
-			AND +aggregate_type = ?1 COLLATE BINARY AND +aggregate_id = ?2 COLLATE BINARY
+			AND +aggregate_type = +?1 COLLATE BINARY AND +aggregate_id = +?2 COLLATE BINARY
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate + ` AND timestamp >= ?4
 	UNION ALL SELECT * FROM (SELECT ` + eventColumns + ` FROM main.events
 		WHERE ` + ofAggregate + ` AND timestamp < ?4 AND ` + isOwnTime + `
@@ -79,8 +81,13 @@ func selectFrom(rows *sql.Rows, s watchdog.Selection) ([]watchdog.Event, error) 
 	if err != nil {
 		return nil, err
 	}
-	events = slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID })
-	return filter(events, s), nil
+	return selectOf(events, s), nil
+}
+
+// selectOf keeps what the selection selects of the events, each once, in their order.
+func selectOf(events []watchdog.Event, s watchdog.Selection) []watchdog.Event {
+	slices.SortStableFunc(events, watchdog.Event.Compare)
+	return filter(slices.CompactFunc(events, func(a, b watchdog.Event) bool { return a.ID == b.ID }), s)
 }
 
 // filter keeps what the selection selects of the ordered events.

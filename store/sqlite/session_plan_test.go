@@ -31,6 +31,7 @@ func TestQueryPlans(t *testing.T) {
 		"cancel":  {sqlite.CancelRow, []any{"run", 1, "", "reason", 0, 1}},
 		"end":     {sqlite.EndRow, []any{"run", 1, "finished", "", 1}},
 		"select":  {sqlite.SelectSelection, []any{"runtime_control", "run", "[]", "2026-03-04 12:00:00.000000", "[]"}},
+		"many":    {sqlite.SelectMany, []any{"[]", "[]"}},
 		"stored":  {sqlite.SelectStored, []any{"[]"}},
 		"layers":  {sqlite.SelectLayers, []any{"run"}},
 		"new":     {sqlite.SelectNew, []any{1, "event", "run"}},

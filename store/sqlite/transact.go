@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/seed62658d38/watchdog"
@@ -43,26 +44,51 @@ type decider struct {
 	kept     [][]watchdog.Event
 }
 
-// write carries out the exchanges.
+// write carries out the exchanges. It reads what is stored under the IDs of all events at the end, with one query:
+// nothing in the transaction changes an event.
 func (d *decider) write(t *transaction) error {
-	kept := make([][]watchdog.Event, len(d.exchanges))
-	for i, x := range d.exchanges {
-		selected, err := t.selected(x.Selection)
+	var decided [][]watchdog.Event
+	for _, part := range withoutRepeats(d.exchanges) {
+		selected, err := t.selectedAll(part)
 		if err != nil {
 			return err
 		}
-		decided, err := d.decide(x, selected)
-		if err != nil {
-			return err
+		for i, x := range part {
+			events, err := d.decide(x, selected[i])
+			if err == nil {
+				err = t.insert(events)
+			}
+			if err != nil {
+				return err
+			}
+			decided = append(decided, events)
 		}
-		if kept[i], err = t.keep(decided); err != nil {
-			return err
-		}
+	}
+	kept, err := t.kept(decided)
+	if err != nil {
+		return err
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.kept = kept
 	return nil
+}
+
+// withoutRepeats divides the exchanges into parts in which each aggregate occurs once, so that an exchange sees what
+// one before it appended.
+func withoutRepeats(exchanges []*watchdog.Exchange) (parts [][]*watchdog.Exchange) {
+	type aggregate struct{ kind, id string }
+	begin, occurs := 0, map[aggregate]bool{}
+	for i, x := range exchanges {
+		of := aggregate{x.AggregateType, x.AggregateID}
+		if occurs[of] {
+			parts = append(parts, exchanges[begin:i])
+			begin = i
+			clear(occurs)
+		}
+		occurs[of] = true
+	}
+	return append(parts, exchanges[begin:])
 }
 
 // errNotDecided is the error of a request whose Decide is not called, or did not return.
@@ -112,31 +138,33 @@ func (t *transaction) selected(s watchdog.Selection) ([]watchdog.Event, error) {
 	return selectFrom(rows, s)
 }
 
-// keep inserts the events, and returns what is stored under their IDs.
-func (t *transaction) keep(events []watchdog.Event) ([]watchdog.Event, error) {
-	if len(events) == 0 {
-		return nil, nil
-	}
+func (t *transaction) insert(events []watchdog.Event) error {
 	rows, err := encode(events)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := t.insertEvents(rows); err != nil {
-		return nil, err
-	}
-	stored, err := t.storedAs(events)
+	return t.insertEvents(rows)
+}
+
+// kept returns what is stored under the IDs of the events of each exchange, which were inserted.
+func (t *transaction) kept(inserted [][]watchdog.Event) ([][]watchdog.Event, error) {
+	stored, err := t.storedAs(slices.Concat(inserted...))
 	if err != nil {
 		return nil, err
 	}
-	kept := make([]watchdog.Event, len(events))
-	for i, e := range events {
-		var exists bool
-		if kept[i], exists = stored[e.ID]; !exists {
-			return nil, fmt.Errorf("event %s was not stored: a trigger of the table may have dropped it", e.ID)
+	all := make([][]watchdog.Event, len(inserted))
+	for i, events := range inserted {
+		all[i] = make([]watchdog.Event, len(events))
+		for j, e := range events {
+			kept, exists := stored[e.ID]
+			if !exists {
+				return nil, fmt.Errorf("event %s was not stored: a trigger of the table may have dropped it", e.ID)
+			}
+			kept.Payload = bytes.Clone(kept.Payload) // an ID may be there twice
+			all[i][j] = kept
 		}
-		kept[i].Payload = bytes.Clone(kept[i].Payload) // an ID may be there twice
 	}
-	return kept, nil
+	return all, nil
 }
 
 const selectStored = `
@@ -145,6 +173,9 @@ const selectStored = `
 
 // storedAs returns the events of all aggregates that have the IDs of these.
 func (t *transaction) storedAs(events []watchdog.Event) (map[string]watchdog.Event, error) {
+	if len(events) == 0 {
+		return nil, nil
+	}
 	names := make([]string, len(events))
 	for i, e := range events {
 		names[i] = e.ID

@@ -3,10 +3,13 @@ package sqlite_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"reflect"
 	"runtime"
 	"slices"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -120,5 +123,52 @@ func TestDroppedEvent(t *testing.T) {
 	}
 	if got := read(t, s); len(got) != 0 {
 		t.Errorf("stored are %q", ids(got))
+	}
+}
+
+// TestTransactSelectsAsSelect checks that many exchanges in one call select what each would alone, also rows whose time
+// another program wrote in a form of its own.
+func TestTransactSelectsAsSelect(t *testing.T) {
+	file := newFile(t)
+	s := openAt(t, file)
+	start := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for run := range 20 {
+		for i := range 6 {
+			err := s.Append(t.Context(), watchdog.Event{
+				ID: fmt.Sprintf("e-%d-%d", run, i), AggregateType: watchdog.AggregateType, AggregateID: fmt.Sprint("run-", run),
+				Type: watchdog.EventWarning, Payload: []byte(`{}`), Timestamp: start.Add(time.Duration(i) * time.Hour),
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	mustExec(t, openPlain(t, file), `UPDATE events SET timestamp = replace(timestamp, ' ', 'T') WHERE id LIKE '%-4'`)
+	var exchanges []*watchdog.Exchange
+	got := map[int][]watchdog.Event{}
+	for run := range 20 {
+		selection := watchdog.Selection{
+			AggregateType: watchdog.AggregateType, AggregateID: fmt.Sprint("run-", run),
+			IDs: []string{fmt.Sprintf("e-%d-0", run), fmt.Sprintf("e-%d-5", run), fmt.Sprintf("e-%d-1", run+1)},
+		}
+		if run%3 > 0 {
+			selection.Since = start.Add(time.Duration(run%5) * time.Hour)
+		}
+		exchanges = append(exchanges, &watchdog.Exchange{Selection: selection, Decide: func(selected []watchdog.Event) []watchdog.Event {
+			got[run] = selected
+			return nil
+		}})
+	}
+	if err := s.Transact(t.Context(), exchanges...); err != nil {
+		t.Fatal(err)
+	}
+	for run, x := range exchanges {
+		want, err := s.Select(t.Context(), x.Selection)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(got[run])+len(want) > 0 && !reflect.DeepEqual(got[run], want) {
+			t.Errorf("run %d: selected %v, want %v", run, got[run], want)
+		}
 	}
 }

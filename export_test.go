@@ -1,0 +1,12 @@
+package watchdog
+
+// RingAll rings the runs as the timer of all runs does. In a testing/synctest bubble, where each run has a timer of its
+// own, StopTimer has to come first.
+func RingAll(runs ...*Watchdog) { ringAll(runs) }
+
+// StopTimer stops the run's own timer.
+func StopTimer(w *Watchdog) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.timer.Stop()
+}

@@ -1,0 +1,483 @@
+package watchdog_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A countingStore is a Memory that counts what is asked of it, and can be told to be slow, to hang or to refuse. It is
+// not a *Memory to the watchdog, so that it is waited for.
+type countingStore struct {
+	watchdog.Memory
+
+	delay   time.Duration
+	refused string                // the run of which nothing is taken
+	before  func(context.Context) // what each Append and Transact does first
+
+	mu                 sync.Mutex
+	hang               chan struct{} // what each Append and Transact waits for
+	ignoresContext     bool
+	transacts, appends []int // how many exchanges and events each had
+	goroutines         int   // the most that were seen
+}
+
+func (s *countingStore) answer(ctx context.Context, asked *[]int, n int) error {
+	s.mu.Lock()
+	*asked = append(*asked, n)
+	s.goroutines = max(s.goroutines, runtime.NumGoroutine())
+	hang := s.hang
+	s.mu.Unlock()
+	if s.before != nil {
+		s.before(ctx)
+	}
+	time.Sleep(s.delay)
+	if hang != nil {
+		return wait(ctx, hang, s.ignoresContext)
+	}
+	return nil
+}
+
+func (s *countingStore) setHang(hang chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hang = hang
+}
+
+func (s *countingStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	if err := s.answer(ctx, &s.appends, len(events)); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(events, func(e watchdog.Event) bool { return e.AggregateID == s.refused }) {
+		return errRefused
+	}
+	return s.Memory.Append(context.WithoutCancel(ctx), events...)
+}
+
+func (s *countingStore) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	if err := s.answer(ctx, &s.transacts, len(exchanges)); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(exchanges, func(x *watchdog.Exchange) bool { return x.AggregateID == s.refused }) {
+		return errRefused
+	}
+	return s.Memory.Transact(context.WithoutCancel(ctx), exchanges...)
+}
+
+// recorded counts the runs that have one event of the kind.
+func (s *countingStore) recorded(t *testing.T, all []*watchdog.Watchdog, kind string) (n int) {
+	t.Helper()
+	return recordedIn(t, &s.Memory, all, kind)
+}
+
+func recordedIn(t *testing.T, store *watchdog.Memory, all []*watchdog.Watchdog, kind string) (n int) {
+	t.Helper()
+	for _, wd := range all {
+		events, err := store.Read(context.Background(), watchdog.AggregateType, wd.ID())
+		require.NoError(t, err)
+		of := slices.DeleteFunc(events, func(e watchdog.Event) bool { return e.Type != kind })
+		require.LessOrEqual(t, len(of), 1)
+		n += len(of)
+	}
+	return n
+}
+
+// sum is the total of what a store was asked for.
+func sum(asked []int) (n int) {
+	for _, one := range asked {
+		n += one
+	}
+	return n
+}
+
+// hourly is a run of an hour without warnings.
+var hourly = watchdog.Budget{WallClock: time.Hour, WarnAt: []float64{}}
+
+// attachAll attaches to runs that have their limits at one instant and are rung together.
+func attachAll(t *testing.T, runs int, config func(i int) watchdog.Config) []*watchdog.Watchdog {
+	t.Helper()
+	all, start := make([]*watchdog.Watchdog, runs), time.Now()
+	for i := range all {
+		cfg := config(i)
+		if cfg.Logger == nil {
+			cfg.Logger = quiet
+		}
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: fmt.Sprint("s-", i), StartedAt: start}, cfg)
+		require.NoError(t, err)
+		watchdog.StopTimer(wd)
+		all[i] = wd
+	}
+	return all
+}
+
+// ringAt rings the runs when they are d old, and waits for all that happens then.
+func ringAt(d time.Duration, all []*watchdog.Watchdog) {
+	time.Sleep(d)
+	watchdog.RingAll(all...)
+	synctest.Wait()
+}
+
+func ended(all []*watchdog.Watchdog) (n int) {
+	for _, wd := range all {
+		if wd.Context().Err() != nil {
+			n++
+		}
+	}
+	return n
+}
+
+func closeAll(t *testing.T, all []*watchdog.Watchdog) {
+	t.Helper()
+	for _, wd := range all {
+		require.NoError(t, wd.Close())
+	}
+}
+
+// TestTogether protects a store, and the host's memory, from an exchange and a goroutine for each of many runs that
+// trip at one instant.
+func TestTogether(t *testing.T) {
+	const runs = 1000
+	with := func(store watchdog.EventStore) func(int) watchdog.Config {
+		return func(int) watchdog.Config {
+			return watchdog.Config{Store: store, Budget: hourly, RecordTimeout: time.Second}
+		}
+	}
+	bubble := func(name string, test func(t *testing.T, store *countingStore)) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) { test(t, &countingStore{}) })
+		})
+	}
+	bubble("a thousand runs of one instant are recorded in a few transactions", func(t *testing.T, store *countingStore) {
+		all := attachAll(t, runs, with(store))
+		ringAt(time.Hour+1, all)
+		require.Equal(t, runs, ended(all))
+		for _, wd := range all {
+			requireStop(t, wd, watchdog.WallClockExceeded)
+		}
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
+		require.Equal(t, runs, sum(store.transacts))
+		require.LessOrEqual(t, len(store.transacts), 4)
+		closeAll(t, all)
+	})
+	bubble("a run that is refused keeps no other from the store", func(t *testing.T, store *countingStore) {
+		store.refused = "s-300"
+		all := attachAll(t, runs, with(store))
+		ringAt(time.Hour+1, all)
+		require.Equal(t, runs, ended(all))
+		require.Equal(t, runs-1, store.recorded(t, all, watchdog.EventCancel))
+		require.ErrorIs(t, all[300].Close(), errRefused)
+		require.Less(t, len(store.transacts), 40, "the batch is halved, not divided into runs")
+		store.refused = ""
+		closeAll(t, all)
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
+	})
+	for _, ignoresContext := range []bool{false, true} {
+		bubble(fmt.Sprintf("a store that hangs delays each by the record timeout, ignores its context: %v", ignoresContext), func(t *testing.T, store *countingStore) {
+			all := attachAll(t, runs, with(store))
+			hang, before := make(chan struct{}), runtime.NumGoroutine()
+			store.setHang(hang)
+			store.ignoresContext = ignoresContext
+			ringAt(time.Hour+1, all)
+			require.Less(t, runtime.NumGoroutine()-before, 20)
+			after(time.Second - 1)
+			require.Zero(t, ended(all))
+			after(1)
+			require.Equal(t, runs, ended(all))
+			require.LessOrEqual(t, len(store.transacts), 2, "it is not asked again")
+			store.setHang(nil)
+			close(hang)
+			synctest.Wait()
+			closeAll(t, all)
+			require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
+		})
+	}
+	bubble("a store that is slow needs few goroutines for ten thousand runs", func(t *testing.T, store *countingStore) {
+		all := attachAll(t, 10*runs, func(int) watchdog.Config { return watchdog.Config{Store: store, Budget: hourly} })
+		store.delay = 50 * time.Millisecond
+		before, began := runtime.NumGoroutine(), time.Now().Add(time.Hour)
+		ringAt(time.Hour+1, all)
+		for ended(all) < len(all) {
+			after(store.delay)
+		}
+		require.LessOrEqual(t, time.Since(began), time.Second)
+		require.Less(t, store.goroutines-before, 100)
+		require.Equal(t, len(all), store.recorded(t, all, watchdog.EventCancel))
+		store.delay = 0
+		closeAll(t, all)
+	})
+	bubble("another process's extension takes back the one that it is of", func(t *testing.T, store *countingStore) {
+		all := attachAll(t, runs, with(store))
+		var once sync.Once
+		store.before = func(context.Context) {
+			once.Do(func() {
+				other, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-7", StartedAt: all[7].StartedAt()},
+					watchdog.Config{Store: &store.Memory, Logger: quiet, Budget: watchdog.Budget{WallClock: 3 * time.Hour}})
+				require.NoError(t, err)
+				require.NoError(t, other.Extend(time.Hour))
+				require.NoError(t, other.Close())
+			})
+		}
+		ringAt(time.Hour+1, all)
+		require.Equal(t, runs-1, ended(all))
+		requireRunning(t, all[7])
+		after(time.Hour)
+		requireStop(t, all[7], watchdog.WallClockExceeded)
+		closeAll(t, all)
+	})
+	bubble("another process's stop is the one that counts", func(t *testing.T, store *countingStore) {
+		all := attachAll(t, runs, with(store))
+		other, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-7", StartedAt: all[7].StartedAt()},
+			watchdog.Config{Store: &store.Memory, Logger: quiet, Budget: hourly})
+		require.NoError(t, err)
+		_, err = other.Cancel(noOutput)
+		require.NoError(t, err)
+		ringAt(time.Hour+1, all)
+		require.Equal(t, runs, ended(all))
+		require.Equal(t, noOutput.Reason, all[7].Stop().Code)
+		closeAll(t, all)
+	})
+	bubble("a store that hangs holds up its own runs only", func(t *testing.T, store *countingStore) {
+		healthy := &countingStore{}
+		all := attachAll(t, runs, func(i int) watchdog.Config {
+			if i%2 == 0 {
+				return with(store)(i)
+			}
+			return with(healthy)(i)
+		})
+		hang := make(chan struct{})
+		store.setHang(hang)
+		ringAt(time.Hour+1, all)
+		require.Equal(t, runs/2, ended(all))
+		require.Equal(t, runs/2, healthy.recorded(t, all, watchdog.EventCancel))
+		after(time.Second)
+		require.Equal(t, runs, ended(all))
+		store.setHang(nil)
+		closeAll(t, all)
+	})
+	bubble("each run has its own record timeout", func(t *testing.T, store *countingStore) {
+		all := attachAll(t, runs, func(i int) watchdog.Config {
+			cfg := with(store)(i)
+			cfg.RecordTimeout = time.Duration(1+i%2) * time.Second
+			return cfg
+		})
+		store.setHang(make(chan struct{}))
+		ringAt(time.Hour+1, all)
+		after(time.Second)
+		require.Equal(t, runs/2, ended(all))
+		after(time.Second)
+		require.Equal(t, runs, ended(all))
+		store.setHang(nil)
+		closeAll(t, all)
+	})
+	bubble("a run that talks to the store already holds up no other", func(t *testing.T, store *countingStore) {
+		all := attachAll(t, runs, with(store))
+		hang := make(chan struct{})
+		store.setHang(hang)
+		go func() { _ = all[7].Extend(time.Second) }()
+		synctest.Wait()
+		store.setHang(nil)
+		ringAt(time.Hour+1, all)
+		require.Equal(t, runs, ended(all))
+		close(hang)
+		synctest.Wait()
+		closeAll(t, all)
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
+	})
+	t.Run("a store whose values cannot be compared", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := taggedStore{&countingStore{}, []string{"a"}}
+			all := attachAll(t, 100, with(store))
+			ringAt(time.Hour+1, all)
+			require.Equal(t, len(all), ended(all))
+			require.Equal(t, len(all), store.recorded(t, all, watchdog.EventCancel))
+			closeAll(t, all)
+		})
+	})
+	bubble("the store gets what the contexts of all runs agree on", func(t *testing.T, store *countingStore) {
+		var tenant, trace []any
+		store.before = func(ctx context.Context) {
+			tenant, trace = append(tenant, ctx.Value(tenantKey{})), append(trace, ctx.Value(traceKey{}))
+		}
+		all := make([]*watchdog.Watchdog, 10)
+		for i := range all {
+			ctx := context.WithValue(context.WithValue(context.Background(), tenantKey{}, "t"), traceKey{}, i)
+			wd, err := watchdog.New(ctx, watchdog.Run{ID: fmt.Sprint("s-", i), StartedAt: time.Now()}, with(store)(i))
+			require.NoError(t, err)
+			watchdog.StopTimer(wd)
+			all[i] = wd
+		}
+		ringAt(time.Hour+1, all)
+		require.Equal(t, []any{"t"}, tenant)
+		require.Equal(t, []any{nil}, trace)
+		closeAll(t, all)
+	})
+	for _, logs := range []string{"the log of one", "the log of all"} {
+		bubble(logs+" hangs, and all runs end", func(t *testing.T, store *countingStore) {
+			blocking, before := newBlockingLog(), runtime.NumGoroutine()
+			all := attachAll(t, 10*runs, func(i int) watchdog.Config {
+				cfg := with(store)(i)
+				if logs == "the log of all" || i == 7 {
+					cfg.Logger = slog.New(blocking)
+				}
+				return cfg
+			})
+			ringAt(time.Hour+1, all)
+			require.Equal(t, len(all), ended(all))
+			require.Positive(t, blocking.blocked.Load())
+			require.Less(t, runtime.NumGoroutine()-before, 100)
+			close(blocking.block)
+			closeAll(t, all)
+		})
+	}
+	t.Run("a store that takes one run at a time", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := &flakyStore{}
+			all := attachAll(t, runs, with(store))
+			before, hang := runtime.NumGoroutine(), make(chan struct{})
+			ringAt(time.Hour+1, all[:runs/2])
+			require.Equal(t, runs/2, ended(all))
+			require.Equal(t, runs/2, recordedIn(t, &store.Memory, all, watchdog.EventCancel))
+			store.set(func(s *flakyStore) { s.hang, s.ignoresContext = hang, true })
+			ringAt(1, all[runs/2:])
+			require.Less(t, runtime.NumGoroutine()-before, 100)
+			after(time.Second - 1)
+			require.Equal(t, runs/2, ended(all))
+			after(1)
+			require.Equal(t, runs, ended(all))
+			store.set(func(s *flakyStore) { s.hang = nil })
+			close(hang)
+			synctest.Wait()
+			closeAll(t, all)
+			require.Equal(t, runs, recordedIn(t, &store.Memory, all, watchdog.EventCancel))
+		})
+	})
+}
+
+type tenantKey struct{}
+
+type traceKey struct{}
+
+// A taggedStore cannot be compared.
+type taggedStore struct {
+	*countingStore
+	tags []string
+}
+
+// TestWarnedTogether protects a store and the host's memory from the warnings of many runs at one instant.
+func TestWarnedTogether(t *testing.T) {
+	const runs = 1000
+	warned := watchdog.Budget{WallClock: time.Hour, WarnAt: []float64{0.5}}
+	bubble := func(name string, test func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32)) {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store, told := &countingStore{}, &atomic.Int32{}
+				test(t, store, attachAll(t, runs, func(int) watchdog.Config {
+					return watchdog.Config{
+						Store: store, Budget: warned, RecordTimeout: time.Second, OnWarning: func(watchdog.Warning) { told.Add(1) },
+					}
+				}), told)
+			})
+		})
+	}
+	bubble("they are recorded in a few appends and then told", func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32) {
+		store.delay = 100 * time.Millisecond
+		before := runtime.NumGoroutine()
+		ringAt(30*minute, all)
+		require.Less(t, runtime.NumGoroutine()-before, 100)
+		require.Zero(t, told.Load())
+		after(store.delay)
+		require.EqualValues(t, runs, told.Load())
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWarning))
+		require.LessOrEqual(t, len(store.appends), 4)
+		require.Zero(t, ended(all))
+		store.delay = 0
+		closeAll(t, all)
+	})
+	bubble("one that is refused keeps no other from the store", func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32) {
+		store.refused = "s-300"
+		ringAt(30*minute, all)
+		require.EqualValues(t, runs, told.Load())
+		require.Equal(t, runs-1, store.recorded(t, all, watchdog.EventWarning))
+		require.ErrorIs(t, all[300].Close(), errRefused)
+		store.refused = ""
+		closeAll(t, all)
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWarning))
+	})
+	bubble("Close waits for the one of its run, and no longer than it may", func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32) {
+		hang := make(chan struct{})
+		store.setHang(hang)
+		ringAt(30*minute, all)
+		go func() {
+			time.Sleep(time.Second / 2)
+			store.setHang(nil)
+			close(hang)
+		}()
+		began := time.Now()
+		require.NoError(t, all[3].Close())
+		require.Equal(t, time.Second/2, time.Since(began))
+		require.Equal(t, 1, store.recorded(t, all[3:4], watchdog.EventWarning))
+		synctest.Wait()
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWarning))
+		require.EqualValues(t, runs, told.Load())
+		store.setHang(make(chan struct{}))
+		ringAt(30*minute+1, all)
+		began = time.Now()
+		require.Error(t, all[4].Close())
+		require.LessOrEqual(t, time.Since(began), 2*time.Second)
+		store.setHang(nil)
+		closeAll(t, all)
+	})
+	bubble("a store that hangs keeps them, and the host is told all the same", func(t *testing.T, store *countingStore, all []*watchdog.Watchdog, told *atomic.Int32) {
+		hang := make(chan struct{})
+		store.setHang(hang)
+		store.ignoresContext = true
+		ringAt(30*minute, all)
+		after(time.Second - 1)
+		require.Zero(t, told.Load())
+		after(1)
+		require.EqualValues(t, runs, told.Load())
+		store.setHang(nil)
+		close(hang)
+		synctest.Wait()
+		require.Equal(t, runs, store.recorded(t, all, watchdog.EventWarning), "stored late")
+		store.appends = nil
+		closeAll(t, all)
+		require.Empty(t, store.appends, "and noted")
+	})
+	t.Run("directives that come with the run's end are recorded after it", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			store := &countingStore{}
+			asked := watchdog.Budget{
+				WallClock: time.Hour, WarnAt: []float64{}, Idle: 50 * minute,
+				Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 9)},
+			}
+			all := attachAll(t, runs, func(int) watchdog.Config { return watchdog.Config{Store: store, Budget: asked} })
+			store.before = func(context.Context) {
+				store.mu.Lock()
+				defer store.mu.Unlock()
+				require.NotEmpty(t, store.transacts)
+			}
+			before := runtime.NumGoroutine()
+			ringAt(time.Hour+1, all)
+			require.Less(t, store.goroutines-before, 100)
+			require.LessOrEqual(t, len(store.transacts)+len(store.appends), 8)
+			require.Equal(t, runs, store.recorded(t, all, watchdog.EventCancel))
+			require.Equal(t, runs, store.recorded(t, all, watchdog.EventWait))
+			for _, wd := range all {
+				require.Equal(t, []string{"wait 1", "cancel 1"}, polled(wd))
+			}
+			closeAll(t, all)
+		})
+	})
+}
