@@ -94,8 +94,36 @@ func (w *Watchdog) learnPauses(known []verdict.Pause) {
 		}
 		if p.Closed && !closed {
 			w.signalTaken(Signal{Kind: SignalUnpause, Key: p.ID, From: p.Released})
+			w.releaseRestored(p.ID)
 		}
 	}
+}
+
+// releaseRestored closes the hold of a pause here, which its own process has closed, unless it was taken over. The
+// caller holds mu.
+func (w *Watchdog) releaseRestored(pause string) {
+	for _, owner := range w.signs().Holds.Owners() {
+		if h := owner.(*Hold); h.restored && h.pause.ID == pause {
+			w.signalTaken(Signal{Kind: SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
+			h.close() // it has nothing to let go of
+		}
+	}
+}
+
+// leftOpen is the pause of the hold whose cap was exceeded, if another process opened it and nobody took it over: that
+// process may live and have closed it. The caller holds mu.
+func (w *Watchdog) leftOpen(v verdict.Verdict) (pause string) {
+	if v.Limit != verdict.Hold {
+		return ""
+	}
+	open := w.signs().Holds.Find(verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial})
+	if open == nil {
+		return ""
+	}
+	if h := open.Owner.(*Hold); h.restored {
+		return h.pause.ID
+	}
+	return ""
 }
 
 // restoreHolds takes up the holds that the events say are open: the process that opened them is gone, and whoever opens

@@ -284,6 +284,52 @@ func TestPausedWallClock(t *testing.T) {
 			require.Equal(b.t, wd.Stop(), stop)
 		})
 	})
+	t.Run("nor does its cap end a run in which its own process closed it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: 10 * time.Hour}
+			wd := b.attach()
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			synctest.Wait()
+			late, synced := b.attach(), b.attach()
+			b.pass(time.Hour)
+			require.True(b.t, h.Close())
+			synctest.Wait()
+			_, err = synced.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.NoError(b.t, wd.Close())
+			b.pass(2*time.Hour + 1)
+			require.Equal(b.t, late.Remaining(), synced.Remaining())
+			for _, other := range []*watchdog.Watchdog{late, synced} {
+				b.live(other)
+				again, err := other.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Minute})
+				require.NoError(b.t, err, "it is not open there any more")
+				require.True(b.t, again.Close())
+			}
+			require.Empty(b.t, b.events(watchdog.EventCancel))
+		})
+	})
+	t.Run("but if it is still open, or was taken over, it does", func(t *testing.T) {
+		for name, takesOver := range map[string]bool{"open": false, "taken over": true} {
+			t.Run(name, func(t *testing.T) {
+				inFixture(t, func(b *fixture) {
+					b.cfg.Budget = watchdog.Budget{WallClock: 10 * time.Hour}
+					wd := b.attach()
+					h, err := wd.Hold(context.Background(), "approval", approval)
+					require.NoError(b.t, err)
+					synctest.Wait()
+					other := b.attach()
+					if takesOver {
+						_, err = other.Hold(context.Background(), "approval", approval)
+						require.NoError(b.t, err)
+						require.True(b.t, h.Close())
+					}
+					b.pass(3*time.Hour + 1)
+					require.Equal(b.t, watchdog.HoldExceeded, other.Stop().Code)
+				})
+			})
+		}
+	})
 	t.Run("it needs a cap", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			for _, limit := range []watchdog.HoldLimit{{PausesWallClock: true}, {PausesWallClock: true, Cap: watchdog.NoLimit}} {
