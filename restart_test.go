@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -403,4 +404,44 @@ func TestPausedWallClock(t *testing.T) {
 			require.NotEmpty(b.t, want)
 		})
 	})
+}
+
+// TestProgressIsRecordedSoon protects that progress which puts a ladder back survives a kill soon after it: nobody has
+// to look, and it does not wait for the limit to be due again.
+func TestProgressIsRecordedSoon(t *testing.T) {
+	for name, pollOnly := range map[string]bool{"by the timer": false, "by the next poll": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &flakyStore{}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Store: store, Logger: quiet, PollOnly: pollOnly,
+				Budget: watchdog.Budget{Idle: time.Second, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{
+					retry, retry, retry, retry, retry,
+				}}},
+			})
+			require.NoError(t, err)
+			defer wd.Close()
+			require.Eventually(t, func() bool { return len(askedOf(wd)) == 1 }, time.Minute, time.Millisecond)
+			if progressAt := time.Now(); pollOnly {
+				wd.Progress()
+				wd.Fired()
+			} else {
+				wd.Progress()
+				require.Eventually(t, func() bool { return progressEvent(t, store) != nil }, time.Minute, time.Millisecond)
+				require.Less(t, time.Since(progressAt), 900*time.Millisecond, "the next look was due after a second")
+			}
+			require.NotNil(t, progressEvent(t, store))
+		})
+	}
+}
+
+func progressEvent(t *testing.T, store *flakyStore) *watchdog.Event {
+	t.Helper()
+	events, err := store.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
+	require.NoError(t, err)
+	i := slices.IndexFunc(events, func(e watchdog.Event) bool { return e.Type == watchdog.EventProgress })
+	if i < 0 {
+		return nil
+	}
+	return &events[i]
 }
