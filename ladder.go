@@ -25,15 +25,15 @@ type given struct {
 	at   time.Duration
 }
 
-// noteGiven notes that a directive was given. The caller holds mu.
-func (w *Watchdog) noteGiven(id string, v verdict.Verdict) {
+// noteGiven notes that a directive was given, at the instant that was judged. The caller holds mu.
+func (w *Watchdog) noteGiven(id string, v verdict.Verdict, at time.Duration) {
 	if v.Directive == verdict.DirectWrapUp || v.Directive == verdict.DirectCancel {
 		return
 	}
 	more := w.extras()
 	more.given = append(more.given, given{
 		id: id, rung: v.Rung, on: rungKey{v.Limit, v.Hold}, hold: verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial},
-		at: w.clock.elapsed(),
+		at: at,
 	})
 	w.awaitProgress()
 }

@@ -1,12 +1,17 @@
 package watchdog_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"math/rand/v2"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -444,4 +449,62 @@ func progressEvent(t *testing.T, store *flakyStore) *watchdog.Event {
 		return nil
 	}
 	return &events[i]
+}
+
+// TestLadderAndItsEvents protects that where a ladder stands in memory and what its events say is the same, also for
+// progress that comes while a directive is being given.
+func TestLadderAndItsEvents(t *testing.T) {
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			store := &watchdog.Memory{}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Store: store, Logger: quiet,
+				Budget: watchdog.Budget{Idle: 200 * time.Microsecond, Ladders: watchdog.Ladders{
+					Idle: slices.Repeat([]watchdog.DirectiveKind{retry}, 10_000),
+				}},
+			})
+			if !assert.NoError(t, err) {
+				return
+			}
+			for began := time.Now(); time.Since(began) < time.Second; {
+				time.Sleep(time.Duration(rand.IntN(800)) * time.Microsecond)
+				wd.Progress()
+			}
+			assert.NoError(t, wd.Close())
+			checkRungs(t, store)
+		})
+	}
+	all.Wait()
+}
+
+// checkRungs checks that each directive is that of the rung after the highest one that is not put back.
+func checkRungs(t *testing.T, store watchdog.EventStore) {
+	t.Helper()
+	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1")
+	assert.NoError(t, err)
+	slices.SortStableFunc(events, func(a, b watchdog.Event) int { // one look can find progress and a trip
+		return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(a.Type, b.Type))
+	})
+	standing := map[string]int{}
+	for _, e := range events {
+		var p struct {
+			Attempt int      `json:"attempt"`
+			Resets  []string `json:"resets"`
+		}
+		assert.NoError(t, json.Unmarshal(e.Payload, &p))
+		for _, id := range p.Resets {
+			delete(standing, id)
+		}
+		if e.Type != watchdog.EventRetry {
+			continue
+		}
+		rung := 1
+		for _, before := range standing {
+			rung = max(rung, before+1)
+		}
+		if standing[e.ID] = rung; !assert.Equal(t, rung, p.Attempt, "%s", e.Payload) {
+			return
+		}
+	}
 }
