@@ -1,6 +1,7 @@
 package crashtest_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"math/rand/v2"
 	"path/filepath"
@@ -80,6 +81,9 @@ func TestLadder(t *testing.T) {
 // that was given before and not put back by progress.
 func asked(t *testing.T, h *history) (kinds []watchdog.DirectiveKind) {
 	t.Helper()
+	slices.SortStableFunc(h.events, func(a, b watchdog.Event) int { // one look can find progress and a trip
+		return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(a.Type, b.Type))
+	})
 	standing := map[string]int{}
 	for _, e := range h.events {
 		var payload struct {
