@@ -60,45 +60,56 @@ func (w *Watchdog) readHistory(ctx context.Context, hostStart time.Time) (*histo
 		events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
 		return foldEvents(w.windowID(), events), err
 	}
-	chain, start, err := w.followChain(ctx, store, hostStart)
+	c, err := w.followChain(ctx, store, hostStart)
 	if err != nil {
 		return nil, err
 	}
+	start, asked := c.last, w.onceIDs(c.last)
 	for {
 		s := w.selection(start)
-		s.IDs, s.LatestOf = chain, endKinds
+		s.IDs, s.LatestOf = asked, endKinds
 		events, err := store.Select(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		h := foldEvents(w.windowID(), events)
+		h := foldEvents(w.windowID(), slices.Concat(c.events, events))
 		last := h.last()
-		if last == nil || slices.Contains(chain, w.onceIDs(last.startedAt)[0]) {
+		if last == nil {
 			return h, nil
 		}
-		chain, start = append(chain, w.onceIDs(last.startedAt)...), earlier(start, last.startedAt)
+		link := w.onceIDs(last.startedAt)
+		if slices.Contains(c.ids, link[0]) || slices.Contains(asked, link[0]) {
+			return h, nil
+		}
+		asked, start = append(asked, link...), earlier(start, last.startedAt)
 	}
 }
 
-// followChain goes from the host's start to the last window that resumes opened after it. It returns the IDs of the
-// ends and resumes on the way, and the start of that window.
-func (w *Watchdog) followChain(
-	ctx context.Context, store TransactionalStore, start time.Time,
-) (ids []string, last time.Time, err error) {
+// A chain is the windows from a host's start to the last one that resumes opened after it.
+type chain struct {
+	ids    []string // of their ends and resumes
+	events []Event  // those, as far as they are there
+	last   time.Time
+}
+
+// followChain reads the chain of windows that begins at the start, which costs two events for each.
+func (w *Watchdog) followChain(ctx context.Context, store TransactionalStore, start time.Time) (c chain, err error) {
 	for {
+		c.last = start
 		link := w.onceIDs(start)
-		if slices.Contains(ids, link[0]) { // a circle
-			return ids, start, nil
+		if slices.Contains(c.ids, link[0]) { // a circle
+			return c, nil
 		}
-		ids = append(ids, link...)
+		c.ids = append(c.ids, link...)
 		events, err := store.Select(ctx, Selection{AggregateType: AggregateType, AggregateID: w.id, IDs: link})
 		if err != nil {
-			return nil, start, err
+			return chain{}, err
 		}
 		next, more := foldEvents(w.windowID(), events).after[start]
-		if !more {
-			return ids, start, nil
+		if !more { // its own are read together with the window
+			return c, nil
 		}
+		c.events = append(c.events, events...)
 		start = next
 	}
 }
