@@ -22,19 +22,22 @@ const (
 )
 
 // BenchmarkAttach attaches to a run whose last window has five events. What it takes must not depend on how many the
-// twenty windows before it have.
+// twenty windows before it have. Each was resumed some time after it was cancelled: an attach looks back an hour before
+// the window, and from there for the last end, so that it passes over the events of a window that was resumed sooner.
 func BenchmarkAttach(b *testing.B) {
-	inStores(b, func(b *testing.B, in string, open func() watchdog.TransactionalStore) {
+	inStores(b, func(b *testing.B, open func() watchdog.TransactionalStore) {
 		b.Helper()
-		for _, older := range []int{10, 100_000} {
-			store := open()
-			run := longRun(b, store, older)
-			for _, from := range run.starts() {
-				b.Run(fmt.Sprintf("in=%s/older=%d/start=%s", in, older, from.name), func(b *testing.B) {
-					for b.Loop() {
-						run.attach(b, store, from.at)
-					}
-				})
+		for _, pause := range []time.Duration{2 * time.Hour, time.Minute} {
+			for _, older := range []int{10, 100_000} {
+				store := open()
+				run := longRun(b, store, older, pause)
+				for _, from := range run.starts() {
+					b.Run(fmt.Sprintf("resumed=%v/older=%d/start=%s", pause, older, from.name), func(b *testing.B) {
+						for b.Loop() {
+							run.attach(b, store, from.at)
+						}
+					})
+				}
 			}
 		}
 	})
@@ -42,12 +45,12 @@ func BenchmarkAttach(b *testing.B) {
 
 // TestAttachReads counts what an attach to such a run reads.
 func TestAttachReads(t *testing.T) {
-	inStores(t, func(t *testing.T, in string, open func() watchdog.TransactionalStore) {
+	inStores(t, func(t *testing.T, open func() watchdog.TransactionalStore) {
 		t.Helper()
 		store := open()
-		run := longRun(t, store, olderWindows*500)
+		run := longRun(t, store, olderWindows*500, 2*time.Hour)
 		for _, from := range run.starts() {
-			t.Run(fmt.Sprintf("in %s with the %s start", in, from.name), func(t *testing.T) {
+			t.Run("with the "+from.name+" start", func(t *testing.T) {
 				counted := &countingStore{TransactionalStore: store}
 				run.attach(t, counted, from.at)
 				t.Logf("%d events in %d reads", counted.events, counted.reads)
@@ -66,15 +69,17 @@ type bench[T any] interface {
 }
 
 // inStores calls use with a function that opens empty stores, for each database.
-func inStores[T bench[T]](t T, use func(t T, in string, open func() watchdog.TransactionalStore)) {
+func inStores[T bench[T]](t T, use func(t T, open func() watchdog.TransactionalStore)) {
 	t.Helper()
-	use(t, "SQLite", func() watchdog.TransactionalStore {
-		store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "events.db"))
-		return opened(t, store, err)
+	t.Run("in=SQLite", func(t T) {
+		use(t, func() watchdog.TransactionalStore {
+			store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "events.db"))
+			return opened(t, store, err)
+		})
 	})
 	t.Run("in=PostgreSQL", func(t T) {
 		server := pgtest.Start(t, pgtest.Options{})
-		use(t, "PostgreSQL", func() watchdog.TransactionalStore {
+		use(t, func() watchdog.TransactionalStore {
 			store, err := postgres.Open(t.Context(), server.DSN(server.Database(t)), postgres.Config{})
 			return opened(t, store, err)
 		})
@@ -129,8 +134,8 @@ func (h *history) starts() []start {
 	return []start{{"persisted", h.last, 3 * lastEvents}, {"first", h.first, 60}}
 }
 
-// longRun writes a run whose windows lie hours apart.
-func longRun(tb testing.TB, store watchdog.EventStore, older int) *history {
+// longRun writes a run whose windows last an hour and lie that far apart.
+func longRun(tb testing.TB, store watchdog.EventStore, older int, pause time.Duration) *history {
 	tb.Helper()
 	mock := clock.NewMock()
 	mock.Set(time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC))
@@ -142,7 +147,7 @@ func longRun(tb testing.TB, store watchdog.EventStore, older int) *history {
 		_, err := wd.Cancel(watchdog.Cancellation{Reason: "user_asked"})
 		check(tb, err)
 		check(tb, wd.Close())
-		mock.Add(time.Hour)
+		mock.Add(pause)
 	}
 	wd := h.open(tb, store)
 	h.last = wd.StartedAt()
