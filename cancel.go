@@ -56,7 +56,7 @@ func (w *Watchdog) cancelFor(c Cancellation) (*Stop, error) {
 		case w.phase != running:
 		case w.observeOnly || c.ObserveOnly:
 			observed = true
-			w.ask(found, c.verdict(), c.reason())
+			w.ask(found, c.verdict(), c.reason(), w.clock.elapsed())
 		default:
 			found.trip = w.decide(c.verdict(), c.reason(), w.clock.elapsed())
 		}

@@ -166,6 +166,7 @@ func (h *Hold) holdAround(key string, limit HoldLimit) {
 		outer.closed = false
 		outer.take(verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}, NoLimit)
 		if limit.PausesWallClock {
+			around.takeLeft(key)
 			outer.pause = around.pauseClock(key, h.w.id, limit.Cap)
 		}
 	})

@@ -25,16 +25,24 @@ type given struct {
 	at   time.Duration
 }
 
-// noteGiven notes that a directive was given. The caller holds mu.
-func (w *Watchdog) noteGiven(id string, v verdict.Verdict) {
+// noteGiven notes that a directive was given, at the instant that was judged. The caller holds mu.
+func (w *Watchdog) noteGiven(id string, v verdict.Verdict, at time.Duration) {
 	if v.Directive == verdict.DirectWrapUp || v.Directive == verdict.DirectCancel {
 		return
 	}
 	more := w.extras()
 	more.given = append(more.given, given{
 		id: id, rung: v.Rung, on: rungKey{v.Limit, v.Hold}, hold: verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial},
-		at: w.clock.elapsed(),
+		at: at,
 	})
+	w.awaitProgress()
+}
+
+// awaitProgress has the next progress set the timer, if it puts a ladder back. The caller holds mu.
+func (w *Watchdog) awaitProgress() {
+	if w.pulse != nil {
+		w.pulse.given.Store(w.more != nil && len(w.more.given) > 0)
+	}
 }
 
 // resetLadders has it recorded that progress put the ladders back to their first rungs, once. The caller holds mu.
@@ -44,6 +52,7 @@ func (w *Watchdog) resetLadders() {
 	}
 	progress := w.seen.Signs.Progress
 	reset := w.more.takeGiven(func(g given) bool { return g.at <= progress })
+	w.awaitProgress()
 	if len(reset) == 0 {
 		return
 	}
@@ -111,6 +120,7 @@ func (w *Watchdog) restoreLadders(found *window) {
 	if w.more == nil {
 		return
 	}
+	w.awaitProgress()
 	for _, limit := range [...]verdict.Limit{verdict.Idle, verdict.NoProgress} {
 		if rung := w.more.rungOf(rungKey{limit: limit}); rung > 0 {
 			w.signalTaken(Signal{Kind: SignalRung, Key: string(limit), Rung: rung})

@@ -55,6 +55,7 @@ type trip struct {
 	elapsed time.Duration // of the window
 	paused  time.Duration // of that
 	note    string
+	left    string // the pause of a hold that another process left open and whose cap was exceeded
 	// meanwhile is what was traced since, for when the run goes on: a trace ends where the run's end was decided.
 	meanwhile []Signal
 	// done is closed when the trip is over: the run has its end, or runs on because it was given more time.
@@ -105,7 +106,7 @@ func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duratio
 	w.quietUntil.Store(0)
 	w.trip = &trip{
 		verdict: v, reason: reason, at: record.Truncate(w.clock.now()), elapsed: elapsed,
-		paused: verdict.Paused(w.seen, elapsed), note: w.LastNote(), done: make(chan struct{}),
+		paused: verdict.Paused(w.seen, elapsed), note: w.LastNote(), left: w.leftOpen(v), done: make(chan struct{}),
 	}
 	return w.trip
 }

@@ -94,19 +94,48 @@ func (w *Watchdog) learnPauses(known []verdict.Pause) {
 		}
 		if p.Closed && !closed {
 			w.signalTaken(Signal{Kind: SignalUnpause, Key: p.ID, From: p.Released})
+			w.releaseRestored(p.ID)
 		}
 	}
 }
 
+// releaseRestored closes the hold of a pause here, which its own process has closed, unless it was taken over. The
+// caller holds mu.
+func (w *Watchdog) releaseRestored(pause string) {
+	for _, owner := range w.signs().Holds.Owners() {
+		if h := owner.(*Hold); h.restored && h.pause.ID == pause {
+			w.signalTaken(Signal{Kind: SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
+			h.close() // it has nothing to let go of
+		}
+	}
+}
+
+// leftOpen is the pause of the hold whose cap was exceeded, if another process opened it and nobody took it over: that
+// process may live and have closed it. The caller holds mu.
+func (w *Watchdog) leftOpen(v verdict.Verdict) (pause string) {
+	if v.Limit != verdict.Hold {
+		return ""
+	}
+	open := w.signs().Holds.Find(verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial})
+	if open == nil {
+		return ""
+	}
+	if h := open.Owner.(*Hold); h.restored {
+		return h.pause.ID
+	}
+	return ""
+}
+
 // restoreHolds takes up the holds that the events say are open: the process that opened them is gone, and whoever opens
-// one with the same key takes it over. Those of layers ended with their layer. The caller holds mu.
+// one with the same key takes it over. Those of layers may be of a process that lives: they stop the wall clock until
+// their cap, or until a layer opens one with the key again, and hold nothing else. The caller holds mu.
 func (w *Watchdog) restoreHolds(found *window) {
 	for _, p := range found.foldedPauses() {
 		w.learnPauses([]verdict.Pause{p.Pause})
 		switch id := (verdict.HoldID{Key: p.hold}); {
 		case p.Closed:
 		case p.layer != "":
-			w.releaseEvent(id, &p.Pause)
+			w.extras().left = append(w.more.left, p)
 		case !w.signs().Held(id):
 			h := &Hold{w: w, id: id, pause: &p.Pause, restored: true}
 			w.signalTaken(Signal{
@@ -115,6 +144,20 @@ func (w *Watchdog) restoreHolds(found *window) {
 			w.signs().Holds.Find(id).Owner = h
 		}
 	}
+}
+
+// takeLeft ends the pauses of a layer's hold with the key that a process left which is gone: the hold is opened again.
+// The caller holds mu.
+func (w *Watchdog) takeLeft(key string) {
+	if w.more == nil {
+		return
+	}
+	w.more.left = slices.DeleteFunc(w.more.left, func(p foldedPause) bool {
+		if p.hold == key {
+			w.releaseEvent(verdict.HoldID{Key: key}, &p.Pause)
+		}
+		return p.hold == key
+	})
 }
 
 // A foldedPause is a hold that stopped the wall clock, as the events tell of it.

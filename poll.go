@@ -141,7 +141,7 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 			f.trip = w.decide(v, reasonOf(v.Limit), now)
 			return f, verdict.Never
 		default:
-			w.ask(&f, v, reasonOf(v.Limit))
+			w.ask(&f, v, reasonOf(v.Limit), now)
 		}
 		w.seen.Apply(v, now)
 	}
@@ -156,11 +156,11 @@ func (w *Watchdog) warn(f *findings, v verdict.Verdict, now time.Duration) {
 
 // ask decides on a directive, and on the work that it ends. That it is put in line for its readers here keeps it behind
 // older ones and before a stop. The caller holds mu.
-func (w *Watchdog) ask(f *findings, v verdict.Verdict, reason string) {
+func (w *Watchdog) ask(f *findings, v verdict.Verdict, reason string, now time.Duration) {
 	d, ids := w.directive(v, reason), newDirectiveIDs()
 	f.directives = append(f.directives, w.line(d))
 	f.entries = append(f.entries, w.recordDirective(d, ids))
-	w.noteGiven(ids.directive, v)
+	w.noteGiven(ids.directive, v, now)
 	if r := w.retrial(d); len(r.tries) > 0 {
 		f.retrials = append(f.retrials, r)
 	}

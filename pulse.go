@@ -20,6 +20,8 @@ type pulse struct {
 	first, activity, progress beat
 	_                         [64]byte
 	digests                   digests
+	// given tells that directives stand on a ladder, so that progress has something to record.
+	given atomic.Bool
 }
 
 // A beat is the last time of something, in monotonic nanoseconds since the run's base plus one; in its lowest bit,
@@ -59,7 +61,8 @@ func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
 }
 
 // signal notes a sign of life of this run alone. It never polls, records or waits: a limit that begins at the first
-// sign is nearer than what the timer is set for, so that the first sign sets the timer.
+// sign is nearer than what the timer is set for, so that the first sign sets the timer. So does the first progress after
+// a directive, which has to be recorded before the process is killed.
 func (w *Watchdog) signal(progress bool) {
 	if w.pulse == nil {
 		return
@@ -73,7 +76,8 @@ func (w *Watchdog) signal(progress bool) {
 	if progress {
 		w.pulse.progress.at(now)
 	}
-	if w.pulse.first.Load() == 0 && w.pulse.first.CompareAndSwap(0, (int64(now)+1)<<1) && w.limits.FromFirstSign {
+	first := w.pulse.first.Load() == 0 && w.pulse.first.CompareAndSwap(0, (int64(now)+1)<<1)
+	if first && w.limits.FromFirstSign || progress && w.pulse.given.Load() && w.pulse.given.CompareAndSwap(true, false) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.phase == running {
@@ -94,7 +98,7 @@ func (w *Watchdog) signalLocked(progress bool) {
 		kind = SignalProgress
 	}
 	w.signalTaken(Signal{Kind: kind})
-	if first && w.limits.FromFirstSign {
+	if first && w.limits.FromFirstSign || progress && w.pulse.given.Load() {
 		w.lookSoon()
 	}
 }

@@ -73,45 +73,67 @@ func (w *Watchdog) readHistory(ctx context.Context, hostStart time.Time) (*histo
 		}
 		return foldEvents(w.windowID(), events), nil
 	}
-	chain, start, err := w.followChain(ctx, store, hostStart)
-	if err != nil {
-		return nil, err
+	c := chain{last: hostStart}
+	if w.clock.now().Sub(hostStart) > maxSkew { // else what is newer than the start is read at once
+		var err error
+		if c, err = w.followChain(ctx, store, hostStart); err != nil {
+			return nil, err
+		}
 	}
+	return w.readLast(ctx, store, c)
+}
+
+// readLast reads the last window, at the end of the chain or later. What came before it is asked for only if no resume
+// opened it: then the host may have, after the run was complete.
+func (w *Watchdog) readLast(ctx context.Context, store TransactionalStore, c chain) (*history, error) {
+	start, asked, before := c.last, w.onceIDs(c.last), []string(nil)
 	for {
 		s := w.selection(start)
-		s.IDs, s.LatestOf = chain, endKinds
+		s.IDs, s.LatestOf = asked, before
 		events, err := store.Select(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		h := foldEvents(w.windowID(), events)
+		h := foldEvents(w.windowID(), slices.Concat(c.events, events))
 		last := h.last()
-		if last == nil || slices.Contains(chain, w.onceIDs(last.startedAt)[0]) {
+		if last != nil {
+			if link := w.onceIDs(last.startedAt); !slices.Contains(slices.Concat(c.ids, asked), link[0]) {
+				asked, start = append(asked, link...), earlier(start, last.startedAt)
+				continue
+			}
+		}
+		if before != nil || last != nil && last.openedBy != "" {
 			return h, nil
 		}
-		chain, start = append(chain, w.onceIDs(last.startedAt)...), earlier(start, last.startedAt)
+		before = endKinds
 	}
 }
 
-// followChain goes from the host's start to the last window that resumes opened after it. It returns the IDs of the
-// ends and resumes on the way, and the start of that window.
-func (w *Watchdog) followChain(
-	ctx context.Context, store TransactionalStore, start time.Time,
-) (ids []string, last time.Time, err error) {
+// A chain is the windows from a host's start to the last one that resumes opened after it.
+type chain struct {
+	ids    []string // of their ends and resumes
+	events []Event  // those, as far as they are there
+	last   time.Time
+}
+
+// followChain reads the chain of windows that begins at the start, which costs two events for each.
+func (w *Watchdog) followChain(ctx context.Context, store TransactionalStore, start time.Time) (c chain, err error) {
 	for {
+		c.last = start
 		link := w.onceIDs(start)
-		if slices.Contains(ids, link[0]) { // a circle
-			return ids, start, nil
+		if slices.Contains(c.ids, link[0]) { // a circle
+			return c, nil
 		}
-		ids = append(ids, link...)
+		c.ids = append(c.ids, link...)
 		events, err := store.Select(ctx, Selection{AggregateType: AggregateType, AggregateID: w.id, IDs: link})
 		if err != nil {
-			return nil, start, err
+			return chain{}, err
 		}
 		next, more := foldEvents(w.windowID(), events).after[start]
-		if !more {
-			return ids, start, nil
+		if !more { // its own are read together with the window
+			return c, nil
 		}
+		c.events = append(c.events, events...)
 		start = next
 	}
 }

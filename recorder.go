@@ -474,10 +474,11 @@ func (w *Watchdog) recordedTrip(ruled transacted, err error, event Event, own *S
 }
 
 // yieldsTo reports whether the store knows better than the trip. An extension and a pause take back what they give more
-// of, the wall clock's end, and nothing else.
+// of, the wall clock's end, and nothing else; that a hold was closed by its own process takes back its cap.
 func (t *trip) yieldsTo(known ruling, extended time.Duration) bool {
 	more := known.extended > extended || verdict.PausedBefore(known.pauses, t.elapsed) > t.paused
-	return known.over() || t.verdict.Limit == verdict.WallClock && more
+	closed := slices.ContainsFunc(known.pauses, func(p verdict.Pause) bool { return p.Closed && p.ID == t.left })
+	return known.over() || t.verdict.Limit == verdict.WallClock && more || closed
 }
 
 // keptEnd is what the event says that the store kept as the window's end, which another process can have written first.

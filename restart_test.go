@@ -1,11 +1,17 @@
 package watchdog_test
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -284,6 +290,52 @@ func TestPausedWallClock(t *testing.T) {
 			require.Equal(b.t, wd.Stop(), stop)
 		})
 	})
+	t.Run("nor does its cap end a run in which its own process closed it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: 10 * time.Hour}
+			wd := b.attach()
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			synctest.Wait()
+			late, synced := b.attach(), b.attach()
+			b.pass(time.Hour)
+			require.True(b.t, h.Close())
+			synctest.Wait()
+			_, err = synced.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.NoError(b.t, wd.Close())
+			b.pass(2*time.Hour + 1)
+			require.Equal(b.t, late.Remaining(), synced.Remaining())
+			for _, other := range []*watchdog.Watchdog{late, synced} {
+				b.live(other)
+				again, err := other.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Minute})
+				require.NoError(b.t, err, "it is not open there any more")
+				require.True(b.t, again.Close())
+			}
+			require.Empty(b.t, b.events(watchdog.EventCancel))
+		})
+	})
+	t.Run("but if it is still open, or was taken over, it does", func(t *testing.T) {
+		for name, takesOver := range map[string]bool{"open": false, "taken over": true} {
+			t.Run(name, func(t *testing.T) {
+				inFixture(t, func(b *fixture) {
+					b.cfg.Budget = watchdog.Budget{WallClock: 10 * time.Hour}
+					wd := b.attach()
+					h, err := wd.Hold(context.Background(), "approval", approval)
+					require.NoError(b.t, err)
+					synctest.Wait()
+					other := b.attach()
+					if takesOver {
+						_, err = other.Hold(context.Background(), "approval", approval)
+						require.NoError(b.t, err)
+						require.True(b.t, h.Close())
+					}
+					b.pass(3*time.Hour + 1)
+					require.Equal(b.t, watchdog.HoldExceeded, other.Stop().Code)
+				})
+			})
+		}
+	})
 	t.Run("it needs a cap", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			for _, limit := range []watchdog.HoldLimit{{PausesWallClock: true}, {PausesWallClock: true, Cap: watchdog.NoLimit}} {
@@ -312,10 +364,36 @@ func TestPausedWallClock(t *testing.T) {
 
 			b.store, b.cfg.Store = crashed, crashed // a crash before the layer was closed
 			wd = b.attach()
-			require.Equal(b.t, 2*time.Hour, wd.Remaining(), "it ended when the run was attached again")
+			require.Equal(b.t, 2*time.Hour, wd.Remaining(), "the layer's process may live: up to the cap")
 			b.pass(30 * time.Minute)
 			require.Equal(b.t, 90*time.Minute, wd.Remaining())
-			require.Len(b.t, b.events(watchdog.EventRelease), 1)
+			b.live(wd)
+			require.Empty(b.t, b.events(watchdog.EventRelease))
+		})
+	})
+	t.Run("that of a layer which lives goes on when another process attaches", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: 2 * time.Hour}
+			wd := b.attach()
+			step, err := wd.Layer("step", watchdog.Budget{})
+			require.NoError(b.t, err)
+			_, err = step.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 9 * time.Hour, PausesWallClock: true})
+			require.NoError(b.t, err)
+			b.pass(time.Hour)
+			other := b.attach()
+			b.pass(7 * time.Hour)
+			b.live(wd)
+			b.live(other)
+			require.Equal(b.t, 2*time.Hour, other.Remaining())
+			again, err := other.Layer("step", watchdog.Budget{})
+			require.NoError(b.t, err)
+			taken, err := again.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Hour, PausesWallClock: true})
+			require.NoError(b.t, err)
+			synctest.Wait()
+			require.True(b.t, taken.Close())
+			synctest.Wait()
+			b.pass(time.Hour)
+			require.Equal(b.t, time.Hour, other.Remaining(), "it was taken over, and is closed")
 		})
 	})
 	t.Run("a trace of it replays", func(t *testing.T) {
@@ -357,4 +435,102 @@ func TestPausedWallClock(t *testing.T) {
 			require.NotEmpty(b.t, want)
 		})
 	})
+}
+
+// TestProgressIsRecordedSoon protects that progress which puts a ladder back survives a kill soon after it: nobody has
+// to look, and it does not wait for the limit to be due again.
+func TestProgressIsRecordedSoon(t *testing.T) {
+	for name, pollOnly := range map[string]bool{"by the timer": false, "by the next poll": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			store := &flakyStore{}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Store: store, Logger: quiet, PollOnly: pollOnly,
+				Budget: watchdog.Budget{Idle: time.Second, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{
+					retry, retry, retry, retry, retry,
+				}}},
+			})
+			require.NoError(t, err)
+			defer wd.Close()
+			require.Eventually(t, func() bool { return len(askedOf(wd)) == 1 }, time.Minute, time.Millisecond)
+			if progressAt := time.Now(); pollOnly {
+				wd.Progress()
+				wd.Fired()
+			} else {
+				wd.Progress()
+				require.Eventually(t, func() bool { return progressEvent(t, store) != nil }, time.Minute, time.Millisecond)
+				require.Less(t, time.Since(progressAt), 900*time.Millisecond, "the next look was due after a second")
+			}
+			require.NotNil(t, progressEvent(t, store))
+		})
+	}
+}
+
+func progressEvent(t *testing.T, store *flakyStore) *watchdog.Event {
+	t.Helper()
+	events, err := store.Memory.Read(context.Background(), watchdog.AggregateType, "s-1")
+	require.NoError(t, err)
+	i := slices.IndexFunc(events, func(e watchdog.Event) bool { return e.Type == watchdog.EventProgress })
+	if i < 0 {
+		return nil
+	}
+	return &events[i]
+}
+
+// TestLadderAndItsEvents protects that where a ladder stands in memory and what its events say is the same, also for
+// progress that comes while a directive is being given.
+func TestLadderAndItsEvents(t *testing.T) {
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			store := &watchdog.Memory{}
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Store: store, Logger: quiet,
+				Budget: watchdog.Budget{Idle: 200 * time.Microsecond, Ladders: watchdog.Ladders{
+					Idle: slices.Repeat([]watchdog.DirectiveKind{retry}, 10_000),
+				}},
+			})
+			if !assert.NoError(t, err) {
+				return
+			}
+			for began := time.Now(); time.Since(began) < time.Second; {
+				time.Sleep(time.Duration(rand.IntN(800)) * time.Microsecond)
+				wd.Progress()
+			}
+			assert.NoError(t, wd.Close())
+			checkRungs(t, store)
+		})
+	}
+	all.Wait()
+}
+
+// checkRungs checks that each directive is that of the rung after the highest one that is not put back.
+func checkRungs(t *testing.T, store watchdog.EventStore) {
+	t.Helper()
+	events, err := store.Read(context.Background(), watchdog.AggregateType, "s-1")
+	assert.NoError(t, err)
+	slices.SortStableFunc(events, func(a, b watchdog.Event) int { // one look can find progress and a trip
+		return cmp.Or(a.Timestamp.Compare(b.Timestamp), cmp.Compare(a.Type, b.Type))
+	})
+	standing := map[string]int{}
+	for _, e := range events {
+		var p struct {
+			Attempt int      `json:"attempt"`
+			Resets  []string `json:"resets"`
+		}
+		assert.NoError(t, json.Unmarshal(e.Payload, &p))
+		for _, id := range p.Resets {
+			delete(standing, id)
+		}
+		if e.Type != watchdog.EventRetry {
+			continue
+		}
+		rung := 1
+		for _, before := range standing {
+			rung = max(rung, before+1)
+		}
+		if standing[e.ID] = rung; !assert.Equal(t, rung, p.Attempt, "%s", e.Payload) {
+			return
+		}
+	}
 }

@@ -28,7 +28,8 @@ func (w *Watchdog) Activity() {
 }
 
 // Progress is a sign that the work moved forward: it restarts [Budget].NoProgress, puts the ladders back to their
-// first rungs, and is activity too. A heartbeat is not progress.
+// first rungs, and is activity too. A heartbeat is not progress. The first progress after a directive takes a lock, to
+// have it recorded soon.
 func (w *Watchdog) Progress() {
 	for ; w != nil; w = w.outer {
 		w.signal(true)

@@ -92,9 +92,10 @@ type Watchdog struct {
 type extras struct {
 	attempt Attempt
 	tries   map[*try]struct{}
-	given   []given      // the directives that still stand on a ladder
-	pausing []pauseEvent // those that the store may not have yet
-	due     []*entry     // what the next look has to record
+	given   []given       // the directives that still stand on a ladder
+	pausing []pauseEvent  // those that the store may not have yet
+	left    []foldedPause // those of layers of a process that is gone
+	due     []*entry      // what the next look has to record
 }
 
 // extras are made at the first need. The caller holds mu.

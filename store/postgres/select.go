@@ -19,8 +19,8 @@ import (
 //
 // Its form makes the planner look up each part in its index, whatever the table holds: OFFSET 0 keeps it from joining
 // the whole table, and it expects few rows of a range with two ends. IS NOT DISTINCT FROM leaves it only the primary
-// key. The latest time is looked up by itself: a sort by time and ID would go on to an event of the time before. The
-// parameters are in selects of their own, so that it uses one plan for lists of all lengths.
+// key. The latest time is looked up by itself: a sort by time and ID would go on to an event of the time before. Without
+// types it is not looked up at all, because that search would go on to the first event of the aggregate. The parameters are in selects of their own, so that it uses one plan for lists of all lengths.
 const selectSelected = `
 	WITH asked AS MATERIALIZED (
 		SELECT a.*, l.kinds
@@ -43,7 +43,7 @@ const selectSelected = `
 			AND "timestamp" = (
 				SELECT "timestamp" FROM SCHEMA.events
 				WHERE aggregate_type = asked.kind AND aggregate_id = asked.aggregate AND event_type = ANY (asked.kinds)
-					AND "timestamp" < asked.since
+					AND "timestamp" < asked.since AND asked.kinds IS NOT NULL
 				ORDER BY "timestamp" DESC LIMIT 1)
 		ORDER BY id COLLATE "C" DESC LIMIT 1
 	) AS e

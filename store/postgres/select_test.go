@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
 // filter is what Select must return, from all events of the aggregate.
@@ -100,4 +101,26 @@ func TestSelectFarTimes(t *testing.T) {
 		require.NoError(t, err, year)
 		assert.Len(t, events, 1, year)
 	}
+}
+
+// TestSelectPassesOlderEvents protects that Select does not read the older events of the aggregate.
+func TestSelectPassesOlderEvents(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	mustExec(t, pool, `INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp)
+		SELECT 'older-' || n, 'runtime_control', 'run-1', CASE n WHEN 100000 THEN 'end' ELSE 'note' END, '{}',
+			'2026-03-01Z'::timestamptz + n * interval '1 second' FROM generate_series(1, 100000) AS n`, "VACUUM ANALYZE events")
+	took := func(selection watchdog.Selection, want int) time.Duration {
+		selection.AggregateType, selection.AggregateID = watchdog.AggregateType, "run-1"
+		began := time.Now()
+		for range 20 {
+			events, err := s.Select(t.Context(), selection)
+			require.NoError(t, err)
+			require.Len(t, events, want)
+		}
+		return time.Since(began)
+	}
+	bound := 10*took(watchdog.Selection{IDs: []string{"older-1"}}, 1) + 100*time.Millisecond
+	assert.Less(t, took(watchdog.Selection{Since: noon}, 0), bound)
+	assert.Less(t, took(watchdog.Selection{Since: noon, LatestOf: []string{"end"}}, 1), bound)
 }

@@ -28,16 +28,18 @@ const (
 	// the aggregate, a JSON array of IDs, Since (NULL for none) and a JSON array of the types of LatestOf. The + before a
 	// column keeps SQLite from reading the aggregate to find an ID. The + before a parameter keeps it from comparing the
 	// value with the condition of the index of layers: it would prepare the statement anew for each call, at ten times
-	// the cost.
+	// the cost. The latest time is looked up by itself, and not without types: a sort by time and ID would go on to the
+	// event before, and a search for no type to the first one.
 	selectSelection = `
 	SELECT ` + eventColumns + ` FROM main.events
 		WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?3))
 			AND +aggregate_type = +?1 COLLATE BINARY AND +aggregate_id = +?2 COLLATE BINARY
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events WHERE ` + ofAggregate + ` AND timestamp >= ?4
-	UNION ALL SELECT * FROM (SELECT ` + eventColumns + ` FROM main.events
-		WHERE ` + ofAggregate + ` AND timestamp < ?4 AND ` + isOwnTime + `
-			AND event_type IN (SELECT value FROM json_each(?5))
-		ORDER BY timestamp DESC, id COLLATE BINARY DESC LIMIT 1)
+	UNION ALL SELECT ` + eventColumns + ` FROM main.events
+		WHERE ` + ofAggregate + ` AND timestamp = (SELECT timestamp FROM main.events
+			WHERE ` + ofAggregate + ` AND timestamp < ?4 AND ` + isOwnTime + `
+				AND event_type IN (SELECT value FROM json_each(?5)) AND ?5 <> '[]'
+			ORDER BY timestamp DESC LIMIT 1)
 	UNION ALL SELECT ` + eventColumns + ` FROM main.events
 		WHERE ` + ofAggregate + ` AND ` + isForeignTime + ` AND ?4 IS NOT NULL`
 )

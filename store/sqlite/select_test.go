@@ -125,3 +125,30 @@ func TestLayersOfForeignRows(t *testing.T) {
 		mustExec(t, db, "DROP INDEX IF EXISTS watchdog_events_parent")
 	}
 }
+
+// Select does not read the older events of the aggregate, with and without the latest of some types.
+func TestSelectPassesOlderEvents(t *testing.T) {
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	mustExec(t, db, `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 50000)
+		INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp)
+		SELECT 'older-' || i, 'runtime_control', 'run-1', iif(i = 50000, 'end', 'note'), '{}',
+			strftime('%Y-%m-%d %H:%M:%f000', '2026-03-01', i || ' seconds') FROM n`)
+	took := func(selection watchdog.Selection, want int) time.Duration {
+		selection.AggregateType, selection.AggregateID = watchdog.AggregateType, "run-1"
+		began := time.Now()
+		for range 20 {
+			if events, err := s.Select(t.Context(), selection); err != nil || len(events) != want {
+				t.Fatal(len(events), err)
+			}
+		}
+		return time.Since(began)
+	}
+	bound := 10*took(watchdog.Selection{IDs: []string{"older-1"}}, 1) + 100*time.Millisecond
+	if d := took(watchdog.Selection{Since: noon}, 0); d > bound {
+		t.Errorf("without types it took %v, more than %v", d, bound)
+	}
+	if d := took(watchdog.Selection{Since: noon, LatestOf: []string{"end"}}, 1); d > bound {
+		t.Errorf("with the type of the last it took %v, more than %v", d, bound)
+	}
+}

@@ -11,13 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
 // A history holds the events of one run, parsed without the library.
 type history struct {
 	events  []watchdog.Event
 	cancels map[string]int    // the number of cancels, by the start of the window
+	done    map[string]int    // the number of completes, by the start of the window
 	opened  map[string]string // the start of the next window, by the start of the window before
 	stops   map[string]string // the payload of the cancel, by the start of the window
 }
@@ -25,12 +25,12 @@ type history struct {
 // readHistory opens the database again, which must succeed, and closes it.
 func readHistory(t *testing.T, path, id string) *history {
 	t.Helper()
-	store, err := sqlite.Open(context.Background(), path)
+	store, err := openStore(path)
 	require.NoError(t, err, "open the database")
 	events, err := store.Read(context.Background(), watchdog.AggregateType, id)
 	require.NoError(t, err)
 	require.NoError(t, store.Close())
-	h := &history{events, map[string]int{}, map[string]string{}, map[string]string{}}
+	h := &history{events, map[string]int{}, map[string]int{}, map[string]string{}, map[string]string{}}
 	for _, e := range events {
 		h.add(t, e)
 	}
@@ -48,6 +48,8 @@ func (h *history) add(t *testing.T, e watchdog.Event) {
 	case watchdog.EventCancel:
 		h.cancels[payload.Start]++
 		h.stops[payload.Start] = string(e.Payload)
+	case watchdog.EventComplete:
+		h.done[payload.Start]++
 	case watchdog.EventResume:
 		require.NotContains(t, h.opened, payload.Previous, "a window is followed by one window")
 		h.opened[payload.Previous] = payload.Start

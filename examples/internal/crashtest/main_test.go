@@ -13,9 +13,27 @@ import (
 // asChild makes this test binary a process that watches runs. Its value is the path of the database.
 const asChild = "CRASHTEST_DATABASE"
 
+// asHost makes it a process that carries out commands. Its value is the path or connection string of the database.
+const asHost = "CRASHTEST_HOST"
+
+// rounds is how often a test kills at random moments.
+func rounds() int {
+	if os.Getenv("WATCHDOG_LONG") != "" {
+		return 300
+	}
+	return 30
+}
+
 func TestMain(m *testing.M) {
 	if path := os.Getenv(asChild); path != "" {
 		if err := watchRuns(path, os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	if database := os.Getenv(asHost); database != "" {
+		if err := hostRun(database, os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
