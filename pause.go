@@ -16,22 +16,25 @@ type pauseEvent struct {
 	signal Signal
 }
 
-// pauseClock has it recorded that a hold which stops the wall clock was opened just now, and returns the pause. The
-// caller holds mu.
+// pauseClock has it recorded that a hold which stops the wall clock was opened just now, and returns the pause, in whole
+// microseconds as its event has it: what this process counts is what the store says. The caller holds mu.
 func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) *verdict.Pause {
-	p := &verdict.Pause{ID: record.EventID("", "", "", ""), Opened: w.clock.elapsed(), Cap: limit}
+	p := &verdict.Pause{
+		ID: record.EventID("", "", "", ""), Opened: w.clock.elapsed().Truncate(time.Microsecond),
+		Cap: limit.Truncate(time.Microsecond),
+	}
 	at := w.clock.now()
 	e := w.recordSoon(EventHold, func() Event {
 		event := w.newEvent(EventHold, at, "", record.Hold{
 			Hold: key, SessionStartedAt: record.Stamp(w.startedAt), OpenedAt: record.Stamp(at),
-			OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(limit), Layer: layer,
+			OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(p.Cap), Layer: layer,
 			Parent: w.parentID, Window: w.fresh,
 		})
 		event.ID = p.ID
 		return event
 	})
 	w.more.pausing = append(w.more.pausing, pauseEvent{e, Signal{
-		Kind: SignalPause, Key: p.ID, From: p.Opened, Length: limit,
+		Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap,
 	}})
 	return p
 }
@@ -45,7 +48,7 @@ func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause) {
 	if pause == nil && len(resets) == 0 {
 		return
 	}
-	at, elapsed := w.clock.now(), w.clock.elapsed()
+	at, elapsed := w.clock.now(), w.clock.elapsed().Truncate(time.Microsecond)
 	payload := record.Release{
 		Hold: id.Key, SessionStartedAt: record.Stamp(w.startedAt), ReleasedAt: record.Stamp(at),
 		ReleasedSeconds: record.ExactSeconds(elapsed), Resets: resets, Parent: w.parentID, Window: w.fresh,
@@ -67,11 +70,17 @@ func (w *Watchdog) countPauses() {
 	}
 	w.more.pausing = slices.DeleteFunc(w.more.pausing, func(p pauseEvent) bool {
 		stored, dropped := w.recorder.stateOf(p.entry)
-		if stored {
+		if stored && !w.knowsEnd(p.signal) {
 			w.signalTaken(p.signal)
 		}
 		return stored || dropped
 	})
+}
+
+// knowsEnd reports whether the signal ends a pause that has ended for everybody already: the store keeps one end.
+func (w *Watchdog) knowsEnd(s Signal) bool {
+	known, _ := w.signs().Pauses.Find(s.Key)
+	return s.Kind == SignalUnpause && known.Closed
 }
 
 // stateOf reports whether the store has the entry, and whether it was given up.
@@ -81,18 +90,19 @@ func (r *recorder) stateOf(e *entry) (stored, dropped bool) {
 	return e.stored, errors.Is(e.err, errDropped)
 }
 
-// learnPauses counts what the store knows of pauses. The caller holds mu.
+// learnPauses counts what the store knows of pauses, as it knows it: otherwise a trip that yields to it would do so for
+// ever. The caller holds mu.
 func (w *Watchdog) learnPauses(known []verdict.Pause) {
 	if len(known) == 0 {
 		return
 	}
 	own := w.signs().Pauses
 	for _, p := range known {
-		opened, closed := own.Known(p.ID)
+		mine, opened := own.Find(p.ID)
 		if !opened {
 			w.signalTaken(Signal{Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
 		}
-		if p.Closed && !closed {
+		if p.Closed && (!mine.Closed || mine.Released != p.Released) { // another process may have closed it first
 			w.signalTaken(Signal{Kind: SignalUnpause, Key: p.ID, From: p.Released})
 		}
 	}

@@ -41,13 +41,14 @@ type Pauses struct {
 	older time.Duration // what those paused that are not kept
 }
 
-// Set notes a pause, or what became of one that is known. It reports whether that was news.
+// Set notes a pause, or what became of one that is known; of two ends the later told one counts. It reports whether that
+// was news.
 func (p *Pauses) Set(pause Pause) bool {
 	i := slices.IndexFunc(p.all, func(known Pause) bool { return known.ID == pause.ID })
 	switch {
 	case i < 0:
 		p.all = append(p.all, pause)
-	case p.all[i].Closed || !pause.Closed:
+	case !pause.Closed || p.all[i].Closed && p.all[i].Released == pause.Released:
 		return false
 	default:
 		p.all[i].Closed, p.all[i].Released = true, pause.Released
@@ -57,14 +58,14 @@ func (p *Pauses) Set(pause Pause) bool {
 	return true
 }
 
-// Known reports whether the opening of a pause and its close are known.
-func (p *Pauses) Known(id string) (opened, closed bool) {
+// Find returns what is known of a pause, and whether its opening is.
+func (p *Pauses) Find(id string) (known Pause, opened bool) {
 	for _, known := range p.all {
 		if known.ID == id {
-			return true, known.Closed
+			return known, true
 		}
 	}
-	return false, false
+	return Pause{}, false
 }
 
 // forget sums up the oldest pauses where there are too many, once all are closed.
