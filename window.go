@@ -116,7 +116,7 @@ func (h *history) window(startedAt time.Time) *window {
 // which of its events cannot be read.
 func (h *history) current(hostStart time.Time) (window, error) {
 	last := h.last()
-	if last == nil || last.endedBefore(hostStart) {
+	if last == nil || !h.knows(hostStart) && last.endedBefore(hostStart) {
 		last = &window{startedAt: hostStart}
 	}
 	for _, e := range h.unreadable {
@@ -127,6 +127,13 @@ func (h *history) current(hostStart time.Time) (window, error) {
 	found := *last
 	found.chain = append(slices.Collect(maps.Keys(h.windows)), last.startedAt)
 	return found, nil
+}
+
+// knows reports whether a window that began then is known. A host that passes its start has not persisted a later one:
+// it did not open another.
+func (h *history) knows(start time.Time) bool {
+	_, resumed := h.after[start]
+	return resumed || h.windows[start] != nil
 }
 
 // concerns reports whether an unreadable event can be of the window, or of one after it.
