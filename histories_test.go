@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -40,6 +41,7 @@ func TestHistories(t *testing.T) {
 	case testing.Short():
 		n = 10_000
 	}
+	t.Cleanup(func(percent int) func() { return func() { debug.SetGCPercent(percent) } }(debug.SetGCPercent(1000)))
 	var next atomic.Uint64
 	for shard := range runtime.GOMAXPROCS(0) {
 		t.Run(fmt.Sprint(shard), func(t *testing.T) {
@@ -516,14 +518,12 @@ func (h *pastimes) agree(what string, err, want error) bool {
 	return ok
 }
 
-// compare looks at all that is guarded, twice: what one process finds the other can learn of.
+// compare looks at all that is guarded, and then again: what one process finds the other can learn of.
 func (h *pastimes) compare() {
-	for range 2 {
-		for _, p := range h.processes {
-			for _, g := range p.runs {
-				g.wd.Fired()
-				g.model.look()
-			}
+	for _, p := range h.processes {
+		for _, g := range p.runs {
+			g.wd.Fired()
+			g.model.look()
 		}
 	}
 	for _, p := range h.processes {
@@ -539,6 +539,7 @@ func (h *pastimes) compare() {
 }
 
 func (h *pastimes) compareRun(g *guarded) {
+	g.model.look()
 	code, fired := g.wd.Fired()
 	if m := g.model; fired != (m.stop != nil) || fired && code != m.stop.code {
 		h.fail("%s: fired %v %s, want %+v", g.name, fired, code, m.stop)
