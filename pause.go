@@ -68,19 +68,25 @@ func (w *Watchdog) countPauses() {
 	if w.more == nil || len(w.more.pausing) == 0 {
 		return
 	}
+	var waiting []string // the openings that the store does not have: it may have their closes
 	w.more.pausing = slices.DeleteFunc(w.more.pausing, func(p pauseEvent) bool {
 		stored, dropped := w.recorder.stateOf(p.entry)
-		if stored && !w.knowsEnd(p.signal) {
+		if !stored && !dropped || slices.Contains(waiting, p.signal.Key) {
+			waiting = append(waiting, p.signal.Key)
+			return false
+		}
+		if stored && w.isNews(p.signal) {
 			w.signalTaken(p.signal)
 		}
-		return stored || dropped
+		return true
 	})
 }
 
-// knowsEnd reports whether the signal ends a pause that has ended for everybody already: the store keeps one end.
-func (w *Watchdog) knowsEnd(s Signal) bool {
-	known, _ := w.signs().Pauses.Find(s.Key)
-	return s.Kind == SignalUnpause && known.Closed
+// isNews reports whether the signal opens a pause, or ends one that is open: the store may have given up its opening, or
+// another process's end of it.
+func (w *Watchdog) isNews(s Signal) bool {
+	known, opened := w.signs().Pauses.Find(s.Key)
+	return s.Kind == SignalPause || opened && !known.Closed
 }
 
 // stateOf reports whether the store has the entry, and whether it was given up.
