@@ -180,8 +180,8 @@ type (
 		at time.Duration
 	}
 	modelEntry struct {
-		facts  []*modelFact
-		stored bool
+		facts           []*modelFact
+		stored, dropped bool
 	}
 	modelMail struct {
 		kind   watchdog.DirectiveKind
@@ -395,18 +395,27 @@ func (r *modelRun) judge() (recorded bool, trip *modelExcess) {
 			return recorded, e
 		case e != nil:
 			r.ask(e)
-		case r.reached(r.warned, time.Duration(watchdog.DefaultWarnAt*float64(r.allowed()))):
-			r.warned = true
-			r.askOnce(modelAsk{"warning", r.allowed()})
-		case r.budget.Reserve > 0 && r.reached(r.wrapped, r.allowed()-r.budget.Reserve):
-			r.wrapped = true
-			r.askOnce(modelAsk{"wrap_up", r.allowed()})
-			r.mail = append(r.mail, modelMail{watchdog.DirectiveWrapUp, watchdog.WallClockExceeded, "", 1})
-		default:
+		case !r.warnOrWrapUp():
 			return recorded, nil
 		}
 		recorded = true
 	}
+}
+
+// warnOrWrapUp gives what the wall clock has reached, once.
+func (r *modelRun) warnOrWrapUp() bool {
+	switch {
+	case r.reached(r.warned, time.Duration(watchdog.DefaultWarnAt*float64(r.allowed()))):
+		r.warned = true
+		r.askOnce(modelAsk{"warning", r.allowed()})
+	case r.budget.Reserve > 0 && r.reached(r.wrapped, r.allowed()-r.budget.Reserve):
+		r.wrapped = true
+		r.askOnce(modelAsk{"wrap_up", r.allowed()})
+		r.mail = append(r.mail, modelMail{watchdog.DirectiveWrapUp, watchdog.WallClockExceeded, "", 1})
+	default:
+		return false
+	}
+	return true
 }
 
 func (r *modelRun) reached(given bool, at time.Duration) bool {
@@ -442,6 +451,10 @@ func (r *modelRun) ask(e *modelExcess) {
 func (r *modelRun) record(facts ...*modelFact) *modelEntry {
 	e := &modelEntry{facts: facts}
 	r.pending = append(r.pending, e)
+	if len(r.pending) > 64 {
+		r.pending[0].dropped = true
+		r.pending = r.pending[1:]
+	}
 	return e
 }
 
@@ -451,6 +464,9 @@ func (r *modelRun) tryPending() {
 		return
 	}
 	for _, e := range r.pending {
+		if r.host.fault.refuses(e.facts[0].kind) {
+			continue
+		}
 		r.window.keep(e.facts...)
 		e.stored = r.host.fault.says()
 	}
@@ -501,34 +517,36 @@ func (r *modelRun) read() modelNews {
 	return n
 }
 
-// transact asks what the store knows and tells it what is decided then, at once where it can: a store that can do both
-// at once and fails is told what is decided of nothing.
+// transact asks what the store knows and tells it what is decided then. A store that does both at once and cannot is
+// told what is decided of nothing, as is one that cannot be read.
 func (r *modelRun) transact(decide func(modelNews) *modelFact) (known modelNews, kept *modelFact, err error) {
 	f := r.host.fault
-	atOnce := r.host.transactional
-	if f.reads() && (f.writes() || !atOnce) {
-		known = r.read()
-		kept = decide(known)
-		if kept != nil && f.writes() {
-			r.window.keep(kept)
-		}
-		switch {
-		case atOnce && !f.says(): // in doubt it is told again
-			r.window.keep(decide(modelNews{}))
-			return modelNews{}, nil, errDiskFull
-		case kept != nil && (!f.writes() || !f.says()):
-			return modelNews{}, nil, errDiskFull
-		case kept != nil:
-			known = r.read()
-		}
-		return known, kept, nil
+	if !f.reads() || !f.writes() && r.host.transactional {
+		return r.tell(modelNews{}, decide)
 	}
-	if !f.writes() {
+	known, kept, err = r.tell(r.read(), decide)
+	if !f.says() && r.host.transactional { // in doubt it is told again
+		return r.tell(modelNews{}, decide)
+	}
+	return known, kept, err
+}
+
+// tell tells the store what is decided of that.
+func (r *modelRun) tell(known modelNews, decide func(modelNews) *modelFact) (modelNews, *modelFact, error) {
+	f, kept := r.host.fault, decide(known)
+	if kept == nil {
+		return known, nil, nil
+	}
+	if f.writes() {
+		r.window.keep(kept)
+	}
+	if !f.writes() || !f.says() {
 		return modelNews{}, nil, errDiskFull
 	}
-	kept = decide(modelNews{})
-	r.window.keep(kept)
-	return modelNews{}, kept, nil
+	if f.reads() {
+		known = r.read()
+	}
+	return known, kept, nil
 }
 
 func (r *modelRun) endFact(e *modelEnd) *modelFact {
@@ -553,7 +571,7 @@ func (r *modelRun) carryOut(e *modelExcess) {
 	})
 	switch {
 	case err != nil:
-		r.pending = append(r.pending, &modelEntry{facts: []*modelFact{event}})
+		r.record(event)
 		r.endStopped(own)
 	case kept != nil:
 		r.endStopped(own)
@@ -756,16 +774,20 @@ func (r *modelRun) known(p *modelPause) *modelKnown {
 
 // countPauses lets what the store has by now count.
 func (r *modelRun) countPauses() {
+	if len(r.pausing) == 0 {
+		return
+	}
+	waits := map[*modelPause]bool{}
 	r.pausing = slices.DeleteFunc(r.pausing, func(p modelPausing) bool {
-		if !p.entry.stored {
+		if !p.entry.stored && !p.entry.dropped || waits[p.of] {
+			waits[p.of] = true
 			return false
 		}
-		known := r.known(p.of)
-		if known == nil {
+		switch known := r.known(p.of); {
+		case p.entry.dropped:
+		case !p.ends && known == nil:
 			r.pauses = append(r.pauses, modelKnown{p.of, modelPause{opened: p.of.opened, limit: p.of.limit}})
-			known = r.known(p.of)
-		}
-		if p.ends && !known.closed {
+		case p.ends && known != nil && !known.closed:
 			known.closed, known.released = true, p.at
 		}
 		return true

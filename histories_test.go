@@ -204,6 +204,10 @@ func (h *pastimes) step() {
 	case n < 14:
 		h.detach(p, h.chance(2))
 	case n < 15:
+		if h.chance(100) {
+			h.burst(p)
+			return
+		}
 		h.foreign(p)
 	default:
 		h.act(p, p.runs[h.rng.IntN(len(p.runs))], n)
@@ -460,6 +464,32 @@ func (h *pastimes) open(g *guarded) {
 	}
 }
 
+// burst is more than waits for a store that takes nothing.
+func (h *pastimes) burst(p *process) {
+	p.host.fault = []fault{noWrites, noAnswers, noHolds}[h.rng.IntN(3)]
+	p.connection.fault = p.host.fault
+	h.say("%s: a burst with fault %d", p.name, p.host.fault)
+	g := p.runs[0]
+	for i := range 25 + h.rng.IntN(25) {
+		key := fmt.Sprint("burst ", i)
+		h.passBy(h.duration(time.Second) + time.Microsecond)
+		h.compare()
+		limit := watchdog.HoldLimit{Cap: time.Hour, PausesWallClock: true}
+		hold, err := g.wd.Hold(context.Background(), key, limit)
+		model, want := g.model.hold(key, limit)
+		if !h.agree("hold", err, want) || err != nil || h.flaw != "" {
+			return
+		}
+		g.holds = append(g.holds, heldBoth{hold, model})
+		h.passBy(h.duration(time.Second) + time.Microsecond)
+		h.compare()
+		if !h.chance(9) {
+			hold.Close()
+			model.release()
+		}
+	}
+}
+
 func (h *pastimes) pausesBeginNow(r *modelRun) bool {
 	now := r.elapsed.Truncate(time.Microsecond)
 	for _, p := range h.processes {
@@ -536,6 +566,7 @@ func (h *pastimes) compare() {
 	if h.database.exchanges > maxExchanges {
 		h.fail("a process asks the store for ever")
 	}
+	h.database.exchanges = 0
 }
 
 func (h *pastimes) compareRun(g *guarded) {

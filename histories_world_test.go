@@ -1,8 +1,11 @@
 package watchdog_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,6 +40,7 @@ const (
 	noWrites
 	noStore
 	noAnswers // the store keeps what it gets, and says that it failed
+	noHolds   // it refuses the events of holds
 	faults
 )
 
@@ -44,8 +48,10 @@ func (f fault) reads() bool  { return f != noReads && f != noStore }
 func (f fault) writes() bool { return f != noWrites && f != noStore }
 func (f fault) says() bool   { return f != noAnswers }
 
-// maxExchanges is more than any history needs: a process that asks the store that often never stops.
-const maxExchanges = 3000
+func (f fault) refuses(kind string) bool { return f == noHolds && kind == "hold" }
+
+// maxExchanges is more than any step needs: a process that asks the store that often never stops.
+const maxExchanges = 5000
 
 // A database is the store of all processes.
 type database struct {
@@ -77,20 +83,23 @@ type connection struct {
 	fault fault
 }
 
-// enter begins an exchange.
-func (c *connection) enter() {
+var errEndless = errors.New("the store is asked for ever")
+
+// enter begins an exchange, holding mu.
+func (c *connection) enter() error {
 	c.mu.Lock()
 	if c.exchanges++; c.exchanges > maxExchanges {
-		defer c.mu.Unlock()
-		panic("a process asks the store for ever")
+		return errEndless
 	}
+	return nil
 }
 
 func (c *connection) Append(_ context.Context, events ...watchdog.Event) error {
-	c.enter()
+	err := c.enter()
 	defer c.mu.Unlock()
-	if !c.fault.writes() {
-		return errDiskFull
+	refused := func(e watchdog.Event) bool { return c.fault.refuses(strings.TrimPrefix(e.Type, "runtime.watchdog.")) }
+	if err != nil || !c.fault.writes() || slices.ContainsFunc(events, refused) {
+		return cmp.Or(err, errDiskFull)
 	}
 	c.keep(events)
 	if !c.fault.says() {
@@ -100,10 +109,10 @@ func (c *connection) Append(_ context.Context, events ...watchdog.Event) error {
 }
 
 func (c *connection) Read(_ context.Context, _, id string) ([]watchdog.Event, error) {
-	c.enter()
+	err := c.enter()
 	defer c.mu.Unlock()
-	if !c.fault.reads() {
-		return nil, errDiskFull
+	if err != nil || !c.fault.reads() {
+		return nil, cmp.Or(err, errDiskFull)
 	}
 	return slices.Clone(c.events[id]), nil
 }
@@ -112,19 +121,19 @@ func (c *connection) Read(_ context.Context, _, id string) ([]watchdog.Event, er
 type transactional struct{ *connection }
 
 func (c transactional) Select(_ context.Context, s watchdog.Selection) ([]watchdog.Event, error) {
-	c.enter()
+	err := c.enter()
 	defer c.mu.Unlock()
-	if !c.fault.reads() {
-		return nil, errDiskFull
+	if err != nil || !c.fault.reads() {
+		return nil, cmp.Or(err, errDiskFull)
 	}
 	return c.selected(s), nil
 }
 
 func (c transactional) Transact(_ context.Context, exchanges ...*watchdog.Exchange) error {
-	c.enter()
+	err := c.enter()
 	defer c.mu.Unlock()
-	if !c.fault.reads() || !c.fault.writes() {
-		return errDiskFull
+	if err != nil || !c.fault.reads() || !c.fault.writes() {
+		return cmp.Or(err, errDiskFull)
 	}
 	for _, x := range exchanges {
 		events := x.Decide(c.selected(x.Selection))
