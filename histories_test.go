@@ -204,7 +204,7 @@ func (h *pastimes) step() {
 	case n < 14:
 		h.detach(p, h.chance(2))
 	case n < 15:
-		if h.chance(100) {
+		if h.chance(250) {
 			h.burst(p)
 			return
 		}
