@@ -689,7 +689,9 @@ func (r *modelRun) hold(key string, limit watchdog.HoldLimit) (*modelHold, error
 		h.restored = false
 		return h, nil
 	}
-	h := &modelHold{run: r, key: key, opened: r.elapsed, limit: limit.Cap, rung: modelRung{r.rungOf("hold", key), r.elapsed}}
+	h := &modelHold{
+		run: r, key: key, opened: r.elapsed, limit: limit.Cap, rung: modelRung{r.rungOf("hold", key), r.elapsed},
+	}
 	if limit.PausesWallClock {
 		h.pause = r.pause(key, false, limit.Cap)
 	}

@@ -391,8 +391,8 @@ func (h *pastimes) foreign(p *process) {
 	stop := &modelEnd{code: "user_cancelled", rung: 1, at: p.host.now()}
 	h.say("a foreign cancel of the window of %v", w.start)
 	h.database.keep([]watchdog.Event{{
-		ID: fmt.Sprintf("0-%d", len(w.foreign)) + w.start.Format("150405.000000"), AggregateType: watchdog.AggregateType, AggregateID: "s-1",
-		Type: watchdog.EventCancel, Timestamp: stop.at,
+		ID:            fmt.Sprintf("0-%d-%s", len(w.foreign), w.start.Format("150405.000000")),
+		AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCancel, Timestamp: stop.at,
 		Payload: fmt.Appendf(nil, `{"reason":"user_cancelled","session_started_at":%q,"fired_at":%q}`,
 			w.start.Format(time.RFC3339Nano), stop.at.Format(time.RFC3339Nano)),
 	}})
