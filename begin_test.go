@@ -121,6 +121,26 @@ func TestWindowChain(t *testing.T) {
 			require.Len(t, b.events(watchdog.EventResume), 4)
 		})
 	})
+	t.Run("for a host that persisted one in the middle, whose start is the latest", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			resumeAfter := func(step time.Duration) *watchdog.Watchdog {
+				_, err := b.attach().Cancel(watchdog.Cancellation{Reason: "host_gone"})
+				require.NoError(t, err)
+				b.clock.step(step)
+				return b.resume()
+			}
+			persisted := resumeAfter(10 * time.Minute).StartedAt()
+			last := resumeAfter(-5 * time.Minute).StartedAt()
+			b.clock.step(5 * time.Minute)
+			b.run.StartedAt = persisted
+			wd := b.attach()
+			require.Equal(t, last, wd.StartedAt())
+			_, err := wd.Cancel(watchdog.Cancellation{Reason: "host_gone"})
+			require.NoError(t, err)
+			_, fired := b.attach().Fired()
+			require.True(t, fired)
+		})
+	})
 	t.Run("twice at one instant", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			_, err := b.attach().Cancel(watchdog.Cancellation{Reason: "host_gone"})

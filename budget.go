@@ -175,8 +175,10 @@ func (b *Budget) warnAt() []float64 {
 	return b.WarnAt
 }
 
-// heedsSignals reports whether the budget has a limit that signals reset.
-func (b *Budget) heedsSignals() bool { return off(b.Idle) != NoLimit || off(b.NoProgress) != NoLimit }
+// heedsSignals reports whether the budget has a limit that signals reset, or a ladder that progress puts back.
+func (b *Budget) heedsSignals() bool {
+	return off(b.Idle) != NoLimit || off(b.NoProgress) != NoLimit || len(b.Ladders.Hold) > 0
+}
 
 // sharedLimits are what runs of one budget have in common. They do not change.
 type sharedLimits struct {

@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -16,22 +17,25 @@ type pauseEvent struct {
 	signal Signal
 }
 
-// pauseClock has it recorded that a hold which stops the wall clock was opened just now, and returns the pause. The
-// caller holds mu.
+// pauseClock has it recorded that a hold which stops the wall clock was opened just now, and returns the pause, in whole
+// microseconds as its event has it: what this process counts is what the store says. The caller holds mu.
 func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) *verdict.Pause {
-	p := &verdict.Pause{ID: record.EventID("", "", "", ""), Opened: w.clock.elapsed(), Cap: limit}
+	p := &verdict.Pause{
+		ID: record.EventID("", "", "", ""), Opened: w.clock.elapsed().Truncate(time.Microsecond),
+		Cap: limit.Truncate(time.Microsecond),
+	}
 	at := w.clock.now()
 	e := w.recordSoon(EventHold, func() Event {
 		event := w.newEvent(EventHold, at, "", record.Hold{
 			Hold: key, SessionStartedAt: record.Stamp(w.startedAt), OpenedAt: record.Stamp(at),
-			OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(limit), Layer: layer,
+			OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(p.Cap), Layer: layer,
 			Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 		})
 		event.ID = p.ID
 		return event
 	})
 	w.more.pausing = append(w.more.pausing, pauseEvent{e, Signal{
-		Kind: SignalPause, Key: p.ID, From: p.Opened, Length: limit,
+		Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap,
 	}})
 	return p
 }
@@ -45,7 +49,7 @@ func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause) {
 	if pause == nil && len(resets) == 0 {
 		return
 	}
-	at, elapsed := w.clock.now(), w.clock.elapsed()
+	at, elapsed := w.clock.now(), w.clock.elapsed().Truncate(time.Microsecond)
 	payload := record.Release{
 		Hold: id.Key, SessionStartedAt: record.Stamp(w.startedAt), ReleasedAt: record.Stamp(at),
 		ReleasedSeconds: record.ExactSeconds(elapsed), Resets: resets, Parent: w.lineage.parent(), Window: w.lineage.fresh(),
@@ -65,13 +69,25 @@ func (w *Watchdog) countPauses() {
 	if w.more == nil || len(w.more.pausing) == 0 {
 		return
 	}
+	var waiting []string // the openings that the store does not have: it may have their closes
 	w.more.pausing = slices.DeleteFunc(w.more.pausing, func(p pauseEvent) bool {
 		stored, dropped := w.recorder.stateOf(p.entry)
-		if stored {
+		if !stored && !dropped || slices.Contains(waiting, p.signal.Key) {
+			waiting = append(waiting, p.signal.Key)
+			return false
+		}
+		if stored && w.isNews(p.signal) {
 			w.signalTaken(p.signal)
 		}
-		return stored || dropped
+		return true
 	})
+}
+
+// isNews reports whether the signal opens a pause, or ends one that is open: the store may have given up its opening, or
+// another process's end of it.
+func (w *Watchdog) isNews(s Signal) bool {
+	known, opened := w.signs().Pauses.Find(s.Key)
+	return s.Kind == SignalPause || opened && !known.Closed
 }
 
 // stateOf reports whether the store has the entry, and whether it was given up.
@@ -81,18 +97,19 @@ func (r *recorder) stateOf(e *entry) (stored, dropped bool) {
 	return e.stored, errors.Is(e.err, errDropped)
 }
 
-// learnPauses counts what the store knows of pauses. The caller holds mu.
+// learnPauses counts what the store knows of pauses, as it knows it: otherwise a trip that yields to it would do so for
+// ever. The caller holds mu.
 func (w *Watchdog) learnPauses(known []verdict.Pause) {
 	if len(known) == 0 {
 		return
 	}
 	own := w.signs().Pauses
 	for _, p := range known {
-		opened, closed := own.Known(p.ID)
+		mine, opened := own.Find(p.ID)
 		if !opened {
 			w.signalTaken(Signal{Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
 		}
-		if p.Closed && !closed {
+		if p.Closed && (!mine.Closed || mine.Released != p.Released) { // another process may have closed it first
 			w.signalTaken(Signal{Kind: SignalUnpause, Key: p.ID, From: p.Released})
 			w.releaseRestored(p.ID)
 		}
@@ -169,19 +186,26 @@ type foldedPause struct {
 
 // pause is the one whose opening has the ID.
 func (w *window) pause(id string) *foldedPause {
-	for i := range w.pauses {
-		if w.pauses[i].ID == id {
-			return &w.pauses[i]
-		}
+	if w.pauses == nil {
+		w.pauses = map[string]*foldedPause{}
 	}
-	w.pauses = append(w.pauses, foldedPause{Pause: verdict.Pause{ID: id}})
-	return &w.pauses[len(w.pauses)-1]
+	if w.pauses[id] == nil {
+		w.pauses[id] = &foldedPause{Pause: verdict.Pause{ID: id}}
+	}
+	return w.pauses[id]
 }
 
 // foldedPauses are those whose opening was read, in the order of their opening.
 func (w *window) foldedPauses() []foldedPause {
-	all := slices.DeleteFunc(slices.Clone(w.pauses), func(p foldedPause) bool { return !p.seen })
-	slices.SortStableFunc(all, func(a, b foldedPause) int { return int(a.Opened - b.Opened) })
+	var all []foldedPause
+	for _, p := range w.pauses {
+		if p.seen {
+			all = append(all, *p)
+		}
+	}
+	slices.SortFunc(all, func(a, b foldedPause) int {
+		return cmp.Or(cmp.Compare(a.Opened, b.Opened), cmp.Compare(a.ID, b.ID))
+	})
 	return all
 }
 

@@ -123,6 +123,19 @@ func TestLadderSurvivesRestart(t *testing.T) {
 			require.Len(b.t, b.events(watchdog.EventRelease), 1)
 		})
 	})
+	t.Run("progress puts that of a hold back in a run that has no other limit for signals", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{Hold: 5 * time.Minute, Ladders: watchdog.Ladders{Hold: ladder}}
+			wd := b.attach()
+			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{})
+			require.NoError(b.t, err)
+			for range 5 {
+				b.pass(5*time.Minute + 1)
+				require.Equal(b.t, ladder[:1], askedOf(wd))
+				wd.Progress()
+			}
+		})
+	})
 	t.Run("a progress that came just before the close is not forgotten", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			b.cfg.Budget = watchdog.Budget{Idle: 10 * time.Minute, Ladders: watchdog.Ladders{Idle: ladder}}
@@ -335,6 +348,40 @@ func TestPausedWallClock(t *testing.T) {
 				})
 			})
 		}
+	})
+	t.Run("a trip finds in the store what the process counts, to the nanosecond", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
+			wd := b.attach()
+			b.pass(time.Minute + 700)
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(time.Minute + 700)
+			h.Close()
+			b.pass(2 * time.Hour)
+			require.Equal(b.t, watchdog.WallClockExceeded, wd.Stop().Code)
+		})
+	})
+	t.Run("of two processes that close it the one that the store has first counts for both", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget, b.cfg.PollOnly = watchdog.Budget{WallClock: time.Hour}, true
+			wd := b.attach()
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			other := b.attach()
+			taken, err := other.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(time.Minute)
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			h.Close()
+			b.pass(time.Minute)
+			b.store.set(func(s *flakyStore) { s.fail = nil })
+			taken.Close()
+			b.pass(time.Hour)
+			b.live(wd)
+			b.pass(1)
+			require.Equal(b.t, 2*time.Minute, b.stopped(wd).Paused)
+		})
 	})
 	t.Run("it needs a cap", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {

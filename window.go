@@ -57,11 +57,11 @@ type window struct {
 	stop        *Stop
 	completedAt time.Time // zero while it is not complete
 	warned      map[warningKey]bool
-	wrapped     map[float64]bool      // the budgets, in seconds, under which the host was asked to wrap up
-	trips       map[string]foldedTrip // the directives that were given, by the IDs of their events
-	resets      map[string]bool       // those that do not count any more
-	pauses      []foldedPause
-	chain       []time.Time // the starts of all windows that are known
+	wrapped     map[float64]bool        // the budgets, in seconds, under which the host was asked to wrap up
+	trips       map[string]foldedTrip   // the directives that were given, by the IDs of their events
+	resets      map[string]bool         // those that do not count any more
+	pauses      map[string]*foldedPause // by the IDs of their openings
+	chain       []time.Time             // the starts of all windows that are known
 }
 
 // A warningKey tells warnings of one window apart: after an extension the same fraction comes at another time.
@@ -105,16 +105,16 @@ func (h *history) add(e Event) {
 		return
 	}
 	p := read()
-	var of record.Window
-	err := json.Unmarshal(e.Payload, &of)
-	if err == nil && (of.Parent != h.of.parent || of.Window != h.of.fresh) {
-		return
-	}
-	if err == nil {
-		err = json.Unmarshal(e.Payload, p)
+	err := json.Unmarshal(e.Payload, p)
+	of := p.of()
+	if err != nil { // of which window it is may be readable
+		of = record.Window{}
+		_ = json.Unmarshal(e.Payload, &of)
 	}
 	start := time.Time(of.SessionStartedAt)
 	switch {
+	case (err == nil || !start.IsZero()) && (of.Parent != h.of.parent || of.Window != h.of.fresh):
+		return
 	case err != nil:
 		err = fmt.Errorf("%w %s (%s) of run %s: %w", ErrUnreadableEvent, e.ID, e.Type, e.AggregateID, err)
 	case start.IsZero():
@@ -142,7 +142,7 @@ func (h *history) window(startedAt time.Time) *window {
 // which of its events cannot be read.
 func (h *history) current(hostStart time.Time) (window, error) {
 	last := h.last()
-	if last == nil || last.endedBefore(hostStart) {
+	if last == nil || !h.knows(hostStart) && last.endedBefore(hostStart) {
 		last = &window{startedAt: hostStart}
 	}
 	for _, e := range h.unreadable {
@@ -153,6 +153,13 @@ func (h *history) current(hostStart time.Time) (window, error) {
 	found := *last
 	found.chain = append(slices.Collect(maps.Keys(h.windows)), last.startedAt)
 	return found, nil
+}
+
+// knows reports whether a window that began then is known. A host that passes its start has not persisted a later one:
+// it did not open another.
+func (h *history) knows(start time.Time) bool {
+	_, resumed := h.after[start]
+	return resumed || h.windows[start] != nil
 }
 
 // concerns reports whether an unreadable event can be of the window, or of one after it.
@@ -241,6 +248,7 @@ func (w *window) ruling() ruling {
 
 // A payload is what an event of one kind says of its window.
 type payload interface {
+	of() record.Window
 	applyTo(h *history, w *window, e Event)
 }
 
@@ -275,6 +283,24 @@ var payloads = map[string]func() payload{
 	EventHold:       func() payload { return &holdPayload{} },
 	EventRelease:    func() payload { return &releasePayload{} },
 }
+
+func windowOf(start record.Stamp, parent, name string) record.Window {
+	return record.Window{SessionStartedAt: start, Parent: parent, Window: name}
+}
+
+func (p *cancelPayload) of() record.Window   { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *completePayload) of() record.Window { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *correctionPayload) of() record.Window {
+	return windowOf(p.SessionStartedAt, p.Parent, p.Window)
+}
+func (p *extendPayload) of() record.Window   { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *warningPayload) of() record.Window  { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *wrapUpPayload) of() record.Window   { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *tripPayload) of() record.Window     { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *progressPayload) of() record.Window { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *holdPayload) of() record.Window     { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *releasePayload) of() record.Window  { return windowOf(p.SessionStartedAt, p.Parent, p.Window) }
+func (p *resumePayload) of() record.Window   { return windowOf(p.SessionStartedAt, p.Parent, "") }
 
 func (p *cancelPayload) applyTo(h *history, w *window, e Event) {
 	if w.stop == nil {

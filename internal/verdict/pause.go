@@ -30,54 +30,40 @@ func (p Pause) end() time.Duration {
 // An interval is a stretch of time from one instant up to another.
 type interval struct{ from, to time.Duration }
 
-// maxPauses is how many closed pauses are kept apart. Those beyond are only summed up: then one that is learned of late
-// and overlaps them counts twice.
-const maxPauses = 1000
-
 // Pauses are those of a window. The zero value has none.
 type Pauses struct {
 	all   []Pause
-	union []interval    // of all, sorted, apart
-	older time.Duration // what those paused that are not kept
+	index map[string]int // into all, by ID
+	union []interval     // of all, sorted, apart
 }
 
-// Set notes a pause, or what became of one that is known. It reports whether that was news.
+// Set notes a pause, or what became of one that is known; of two ends the later told one counts. It reports whether that
+// was news.
 func (p *Pauses) Set(pause Pause) bool {
-	i := slices.IndexFunc(p.all, func(known Pause) bool { return known.ID == pause.ID })
+	i, known := p.index[pause.ID]
 	switch {
-	case i < 0:
+	case !known:
+		if p.index == nil {
+			p.index = map[string]int{}
+		}
+		p.index[pause.ID] = len(p.all)
 		p.all = append(p.all, pause)
-	case p.all[i].Closed || !pause.Closed:
+	case !pause.Closed || p.all[i].Closed && p.all[i].Released == pause.Released:
 		return false
 	default:
 		p.all[i].Closed, p.all[i].Released = true, pause.Released
 	}
-	p.forget()
 	p.unite()
 	return true
 }
 
-// Known reports whether the opening of a pause and its close are known.
-func (p *Pauses) Known(id string) (opened, closed bool) {
-	for _, known := range p.all {
-		if known.ID == id {
-			return true, known.Closed
-		}
+// Find returns what is known of a pause, and whether its opening is.
+func (p *Pauses) Find(id string) (known Pause, opened bool) {
+	i, opened := p.index[id]
+	if !opened {
+		return Pause{}, false
 	}
-	return false, false
-}
-
-// forget sums up the oldest pauses where there are too many, once all are closed.
-func (p *Pauses) forget() {
-	open := func(pause Pause) bool { return !pause.Closed }
-	if len(p.all) < maxPauses || slices.ContainsFunc(p.all, open) {
-		return
-	}
-	p.unite()
-	for _, stretch := range p.union {
-		p.older += stretch.to - stretch.from
-	}
-	p.all = nil
+	return p.all[i], true
 }
 
 // unite merges the pauses into stretches that do not overlap.
@@ -105,7 +91,7 @@ func (p *Pauses) Before(now time.Duration) time.Duration {
 	if p == nil {
 		return 0
 	}
-	paused := p.older
+	var paused time.Duration
 	for _, stretch := range p.union {
 		paused += max(min(stretch.to, now)-stretch.from, 0)
 	}
@@ -118,7 +104,7 @@ func (p *Pauses) instant(worked time.Duration) time.Duration {
 	if p == nil {
 		return worked
 	}
-	at := Sum(worked, p.older)
+	at := worked
 	for _, stretch := range p.union {
 		if at <= stretch.from {
 			break
@@ -126,14 +112,6 @@ func (p *Pauses) instant(worked time.Duration) time.Duration {
 		at = Sum(at, stretch.to-stretch.from)
 	}
 	return at
-}
-
-// All returns the pauses that are kept, in the order in which they were learned of.
-func (p *Pauses) All() []Pause {
-	if p == nil {
-		return nil
-	}
-	return slices.Clone(p.all)
 }
 
 // PausedBefore returns how long all of these had stopped the wall clock before the instant now.

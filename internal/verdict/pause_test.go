@@ -134,36 +134,39 @@ func pauseStep(rng *rand.Rand, slow *pausedRun, seen *verdict.Snapshot, now int)
 		seen.Take(verdict.Signal{Kind: verdict.SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
 	default:
 		p := &slow.pauses[rng.IntN(len(slow.pauses))]
-		if !p.Closed {
-			p.Closed, p.Released = true, at
+		if p.Closed {
+			return
 		}
+		p.Closed, p.Released = true, at
 		seen.Take(verdict.Signal{Kind: verdict.SignalUnpause, Key: p.ID, From: at})
 	}
 }
 
 func TestPauses(t *testing.T) {
-	t.Run("many closed ones are summed up", func(t *testing.T) {
+	t.Run("many are kept, so that none counts twice", func(t *testing.T) {
 		var p verdict.Pauses
-		for i := range 5000 {
-			id, from := strconv.Itoa(i), time.Duration(10*i)
-			require.True(t, p.Set(verdict.Pause{ID: id, Opened: from, Cap: 100}))
-			require.True(t, p.Set(verdict.Pause{ID: id, Opened: from, Cap: 100, Released: from + 3, Closed: true}))
+		for range 2 {
+			for i := range 2000 {
+				id, from := strconv.Itoa(i), time.Duration(10*i)
+				p.Set(verdict.Pause{ID: id, Opened: from, Cap: 100})
+				p.Set(verdict.Pause{ID: id, Opened: from, Cap: 100, Released: from + 3, Closed: true})
+			}
+			require.EqualValues(t, 6_000, p.Before(time.Hour))
 		}
-		require.EqualValues(t, 15_000, p.Before(time.Hour))
-		require.Less(t, len(p.All()), 1001)
 	})
-	t.Run("are set once, and closed once", func(t *testing.T) {
+	t.Run("are set once, and of two ends the later told one counts", func(t *testing.T) {
 		var p verdict.Pauses
 		require.True(t, p.Set(verdict.Pause{ID: "a", Opened: 5, Cap: 10}))
 		require.False(t, p.Set(verdict.Pause{ID: "a", Opened: 5, Cap: 10}))
 		require.EqualValues(t, 10, p.Before(100))
 		require.True(t, p.Set(verdict.Pause{ID: "a", Released: 8, Closed: true}))
-		require.False(t, p.Set(verdict.Pause{ID: "a", Released: 9, Closed: true}))
+		require.False(t, p.Set(verdict.Pause{ID: "a", Released: 8, Closed: true}))
 		require.EqualValues(t, 3, p.Before(100))
+		require.True(t, p.Set(verdict.Pause{ID: "a", Released: 9, Closed: true}))
+		require.EqualValues(t, 4, p.Before(100))
 	})
 	t.Run("of a run without any cost nothing", func(t *testing.T) {
 		var p *verdict.Pauses
 		require.Zero(t, p.Before(time.Hour))
-		require.Nil(t, p.All())
 	})
 }
