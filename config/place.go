@@ -10,7 +10,7 @@ import (
 
 // otherNames are what people call our blocks, and which of them they mean.
 var otherNames = map[string]string{
-	"sentinel": stallBlock,
+	"sentinel": stallBlock + ", or defaults.stall for the steps of a workflow",
 	"sweeper":  sweepBlock,
 	"watchdog": strings.Join([]string{controlsBlock, stallBlock}, ", ") + " or " + sweepBlock,
 }

@@ -195,6 +195,15 @@ func TestStepSecrets(t *testing.T) {
 	}
 }
 
+// TestProbeOutputOfErrors expects a key that nothing uses to be said.
+func TestProbeOutputOfErrors(t *testing.T) {
+	const text = "steps: {x: {stall: {probe: {command: [a], capture_stderr: true}}}}\n"
+	c, err := config.Parse(file, []byte(text), config.NoEnvironment)
+	require.NoError(t, err)
+	require.Contains(t, settings(c), [3]string{"steps.x.stall.probe.capture_stderr", "not used", "limits.yaml:1"})
+	require.False(t, c.Step("x").CaptureStderr, "it is of the probe, not of the command")
+}
+
 // TestStepsOfAList reads steps that are a list.
 func TestStepsOfAList(t *testing.T) {
 	const text = "steps:\n- {run: make}\n- {id: a, name: the first, stall: {no_output_timeout: 5m}}\n- {name: b}\n"

@@ -1,14 +1,35 @@
 package redact
 
+import (
+	"slices"
+	"strings"
+)
+
 // around finds secrets by what stands around them: a name, a header, a flag, a URL. The patterns of gitleaks know what
 // a secret looks like, so they miss a password that is a word.
 func around(text string) []span {
 	var found []span
-	for _, find := range []func(string) []span{inURLs, inHeaders, inFlags, inAssignments, inStatements} {
-		found = append(found, find(text)...)
+	small := strings.ToLower(text)
+	for _, f := range finders {
+		if slices.ContainsFunc(f.words, func(word string) bool { return strings.Contains(small, word) }) {
+			found = append(found, f.find(text)...)
+		}
 	}
 	found = whole(text, found)
 	return append(found, repeated(text, found)...)
+}
+
+// finders are what finds secrets, and the words without one of which it finds none: to look for those costs little.
+var finders = []struct {
+	find  func(string) []span
+	words []string
+}{
+	{inURLs, []string{"://"}},
+	{inHeaders, []string{"authorization", "cookie", "bearer", "basic"}},
+	{inLongFlags, []string{"pass", "pwd", "secret", "token", "key"}},
+	{inCommands, []string{" -", "\t-"}},
+	{inAssignments, []string{"pass", "pw", "secret", "token", "key", "sig", "credential"}},
+	{inStatements, []string{"identified", "password", "passphrase", "secret>", "token>", "apikey>"}},
 }
 
 // whole joins what the finders found, and continues what was longer than they look.

@@ -19,6 +19,7 @@ type name struct {
 	whole   string // all of the name
 	newLine bool   // nothing is before the name on its line
 	quoted  bool   // as in JSON
+	opened  byte   // the quote before the name, or 0
 	sign    string // between the name and the value
 }
 
@@ -30,6 +31,9 @@ func inAssignments(text string) []span {
 	for _, at := range assigned.FindAllStringSubmatchIndex(text, -1) {
 		n := nameAt(text, at)
 		if at[0] < skip || !n.known() {
+			continue
+		}
+		if n.closedBy(text, at[1]) {
 			continue
 		}
 		start, end, quoted := valueAt(text, at[1], n.isEnd())
@@ -59,6 +63,9 @@ func nameAt(text string, at []int) name {
 	if at[2] > 0 {
 		n.before = text[at[2]-1]
 	}
+	if first > 0 && isQuote(text[first-1]) && !n.quoted {
+		n.opened = text[first-1]
+	}
 	return n
 }
 
@@ -74,6 +81,11 @@ func (n name) known() bool {
 		return camel || !isLower(n.before) && !isUpper(n.before)
 	}
 	return true
+}
+
+// closedBy reports whether a text with the name ends where its value would begin, as in "PASSWORD=" + value.
+func (n name) closedBy(text string, at int) bool {
+	return n.opened != 0 && at < len(text) && text[at] == n.opened
 }
 
 // isVariable reports whether the name is that of an environment variable.
@@ -92,7 +104,7 @@ func (n name) rule() string {
 	switch {
 	case strings.HasSuffix(n.word, "signature") || n.word == "sig":
 		return "signature"
-	case strings.HasPrefix(n.word, "p"):
+	case strings.HasPrefix(n.word, "pass") || strings.HasPrefix(n.word, "pw"):
 		return "password"
 	default:
 		return "token"
@@ -120,7 +132,7 @@ func (n name) trim(text string, start, end int) int {
 // holds reports whether a value is a secret, for this name.
 func (n name) holds(value string, quoted bool) bool {
 	switch {
-	case len(value) < minSecret || isPlaceholder(value) || isPath(value):
+	case len(value) < minSecret || isPlaceholder(value) || isPath(value) || strings.EqualFold(value, n.whole):
 		return false
 	case n.rule() == "signature":
 		return looksSecret(value) && (len(value) >= 16 || n.before == '&' || n.before == '?' || n.word[0] == 'x')
@@ -138,7 +150,7 @@ func (n name) holdsPassword(value string, quoted bool) bool {
 		return strings.HasPrefix(n.word, "passw")
 	case n.isVariable() && (n.whole == "PWD" || n.whole == "OLDPWD"): // the working directory
 		return false
-	case n.sign == ":" && !n.quoted && !quoted: // or the next word of a sentence
+	case n.sign == ":" && !quoted: // or the next word of a sentence
 		return n.word != "pass" && plainSecret(value)
 	}
 	return true

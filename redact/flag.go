@@ -39,14 +39,20 @@ func init() {
 	}
 }
 
-// inFlags finds secrets in command lines: after flags with a name, and after the short flags of known programs.
-func inFlags(text string) []span {
+// inLongFlags finds secrets after flags with a name.
+func inLongFlags(text string) []span {
 	var found []span
 	for _, at := range longFlag.FindAllStringSubmatchIndex(text, -1) {
 		if s, ok := flagValue(text, text[at[2]:at[3]], text[at[4]:at[5]], at[1]); ok {
 			found = append(found, s)
 		}
 	}
+	return found
+}
+
+// inCommands finds secrets after the short flags of known programs.
+func inCommands(text string) []span {
+	var found []span
 	for start := 0; start < len(text); {
 		end := start + endOf(text[start:], isLineEnd)
 		found = append(found, inCommand(text, start, end)...)
@@ -69,12 +75,18 @@ func flagValue(text, word, sign string, at int) (span, bool) {
 	if !quoted {
 		value = withoutPunctuation(value)
 	}
-	next := sign != "=" && !quoted && (strings.HasPrefix(value, "-") || prose.MatchString(value))
-	if next || len(value) < minSecret || isPlaceholder(value) || isPath(value) {
+	if sign != "=" && !quoted && (strings.HasPrefix(value, "-") || prose.MatchString(value)) {
 		return span{}, false
 	}
-	s := span{start: start, end: start + len(value), name: "password-flag"}
-	return s, looksSecret(value) || strings.HasPrefix(strings.ToLower(word), "p") && len(value) > minSecret
+	return span{start: start, end: start + len(value), name: "password-flag"}, isFlagValue(value, word)
+}
+
+// isFlagValue reports whether a value is a secret, which after a password's flag may be a word.
+func isFlagValue(value, word string) bool {
+	if len(value) < minSecret || isPlaceholder(value) || isPath(value) {
+		return false
+	}
+	return looksSecret(value) || strings.HasPrefix(strings.ToLower(word), "p") && len(value) > minSecret
 }
 
 // inCommand finds the values of short flags in a line. A program counts from its name on, until another is named.

@@ -9,6 +9,7 @@ import (
 var (
 	authorization = regexp.MustCompile(`(?i)\b(?:proxy-)?authorization\\?["']?[ \t]{0,4}[:=][ \t]{0,4}\\?["']?`)
 	cookie        = regexp.MustCompile(`(?i)\b(?:set-)?cookie2?\\?["']?[ \t]{0,4}:[ \t]{0,4}\[?\\?["']?`)
+	cookieName    = regexp.MustCompile(`^[A-Za-z0-9_.$-]+$`)
 	scheme        = regexp.MustCompile(`(?i)^(?:bearer|basic|token|apikey|digest|negotiate|ntlm|key)[ \t]{1,4}`)
 	bearer        = regexp.MustCompile(`(?i)\b(bearer|basic)[ \t]{1,4}([A-Za-z0-9._~+/=-]{8,})`)
 )
@@ -62,10 +63,10 @@ func authorized(text string, at int) (span, bool) {
 // cookies returns the values of cookies: for Cookie all from the first to the end of the line or text, for Set-Cookie
 // the one before the attributes.
 func cookies(text string, name, at int) (span, bool) {
-	isEnd := func(c byte) bool { return isLineEnd(c) || c == '"' || c == '\'' || c == '\\' }
+	isEnd := func(c byte) bool { return isLineEnd(c) || isQuote(c) || c == '\\' }
 	line := text[at : at+endOf(head(text[at:]), isEnd)]
 	first, value, found := strings.Cut(line, "=")
-	if !found || strings.ContainsAny(first, " \t") {
+	if !found || !cookieName.MatchString(first) {
 		return span{}, false
 	}
 	if strings.EqualFold(text[name:name+len("set-")], "set-") {

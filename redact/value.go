@@ -63,9 +63,9 @@ var (
 	// redactedForm is what a redactor has put in place of a secret.
 	redactedForm = regexp.MustCompile(`^\[REDACTED:[a-z0-9-]+\]$`)
 	// variableForm is the use of a variable, a template or a placeholder in place of a secret.
-	variableForm = regexp.MustCompile(`^(?:\$[A-Z_][A-Z0-9_]*|\$[a-z_]*(?:pass|pw|secret|token|key)[a-z_]*|\$[({].*|%[a-z]|` +
+	variableForm = regexp.MustCompile(`^(?:\$[A-Z_][A-Z0-9_]*|\$[a-z_]*(?:pass|pw|secret|token|key)[a-z_]*|\$[({].*|%[#+]?[a-zA-Z]|` +
 		`%\(.*|%[A-Z_]+%|<.*|\{\{.*|\{[A-Za-z_.]*\}?|\[[A-Z_a-z ]+\]|&?\(?nil\)?|@[A-Z_]+@|` +
-		`(?:os|process|env|config|cfg|self|settings|args|opts|secrets|vars|var|req|this|ctx)\.[\w.\["'(\]]*|[\w.]+\(.*)$`)
+		`(?:os|process|env|config|cfg|self|settings|args|opts|secrets|vars|var|req|this|ctx)\.[\w.\["'(\]]*|[\w.]+\(.*|[\w.]+\[[\w+:-]*\]?)$`)
 	pathForm = regexp.MustCompile(`^(?:~|\.{1,2})?/(?:(?:etc|run|var|home|usr|tmp|opt|secrets|mnt|root|dev|proc|app|srv)(?:/|$)|` +
 		`[\w.-]+/[\w.-]+(?:/[\w.-]+)*$)|^(?:[A-Za-z]:\\|file:)`)
 	datedForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:[T ]|$)|^v?\d+\.\d+(?:\.\d+)?(?:[-+.]|$)|^0x[0-9a-fA-F]+$|` +
