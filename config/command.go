@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// command is the kind of a program and its arguments, each a text. Errors and the printed limits never show an
-// argument: it can hold a secret. It has no variable, because a list divided by commas is not a command line.
+// command is the kind of a program and its arguments, each a text, or of one text for the shell. Errors and the printed
+// limits never show an argument: it can hold a secret. It has no variable, because a list divided by commas is not a command line.
 type command struct {
 	field func(*Config) *[]string
 }
@@ -18,11 +18,10 @@ func (k command) fromVariable(text string) value { return fromText(text) }
 
 func (k command) set(c *Config, v value) *invalidValue {
 	switch {
-	case v.unsupported != "":
+	case v.unsupported != "" && !v.block:
 		return v.invalid(v.unsupported)
 	case !v.list:
-		return v.invalid("is not a list; write the program and each argument as an item, " +
-			`or [sh, -c, "..."] for a line of the shell`)
+		return k.setShell(c, v)
 	case len(v.items) == 0:
 		return v.invalid("is empty; write the program")
 	case len(v.items) > maxArguments:
@@ -44,6 +43,24 @@ func (k command) set(c *Config, v value) *invalidValue {
 		arguments[i] = item.text
 	}
 	*k.field(c) = arguments
+	return nil
+}
+
+// setShell takes a text as what the shell reads. In a block of text every reader sees a text.
+func (k command) setShell(c *Config, v value) *invalidValue {
+	problem := ""
+	switch {
+	case strings.TrimSpace(v.text) == "":
+		problem = "is empty; write the program"
+	case strings.ContainsRune(v.text, 0):
+		problem = "has the control character U+0000; remove it"
+	case !v.block:
+		problem = textProblem(v)
+	}
+	if problem != "" {
+		return v.invalid(problem)
+	}
+	*k.field(c) = []string{"sh", "-c", v.text}
 	return nil
 }
 

@@ -30,7 +30,9 @@ type Config struct {
 	// Sweep is ready for [sweep.New] once the host has added what a file cannot hold, such as a StopHook.
 	Sweep sweep.Config
 
-	unusedProbe stall.Probe       // the probe's settings, until a command is read
+	unusedProbe stall.Probe // the probe's settings, until a command is read
+	extras      extras      // of a step
+	workflow    workflow
 	prefix      string            // of the variables, if it is not the default one
 	sources     map[string]source // by key path; a missing key has its default
 }

@@ -16,8 +16,13 @@
 //	  stalled_threshold: 10m
 //
 // The file may be the host's own: package config ignores other blocks at its top level, unless one has a name close to
-// ours, is in our style, or has a stall block that nothing reads. In runtime_controls, stall and sweep an unknown key
+// ours, is in our style, or has a stall block in a place where nothing reads it. In runtime_controls, stall and sweep an unknown key
 // is an error. [Load] reads a file, [Parse] a text in memory.
+//
+// # The steps of a workflow
+//
+// The file may be that of a workflow. [Config.Step] merges steps.NAME.stall over defaults.stall, and does the same for
+// the completion check of a step.
 //
 // # The environment
 //

@@ -19,6 +19,7 @@ func (c *Config) check() []*Error {
 			faults = append(faults, fault)
 		}
 	}
+	faults = append(faults, c.checkWorkflow()...)
 	slices.SortStableFunc(faults, func(a, b *Error) int { return cmp.Compare(a.rank(), b.rank()) })
 	if err := c.Budget.Validate(); err != nil && len(faults) == 0 {
 		faults = append(faults, &Error{Problem: fmt.Sprintf("%v (%s)", err, c.origins()), Err: err})

@@ -135,3 +135,43 @@ sweep:
 	// Output:
 	// stalled after 20m0s <nil>
 }
+
+// A host runs the steps of its own workflow file, each under the stall settings that are in force for it.
+func ExampleConfig_Step() {
+	const text = `
+defaults:
+  stall:
+    no_output_timeout: 15m
+    on_stall: {action: interrupt, error_class: RETRYABLE_TRANSIENT}
+steps:
+  provision:
+    stall:
+      probe:
+        command: |
+          bash scripts/probe.sh --mode provision
+        interval: 10s
+        stall_threshold: 12
+  report:
+    stall: {enabled: false}
+`
+	c, err := config.Parse("workflow.yaml", []byte(text), config.NoEnvironment)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range c.Steps() {
+		step := c.Step(name)
+		sentinel := step.Stall // the host adds what a file cannot hold, such as RunID, Store and Artifacts
+		fmt.Println(sentinel.Step, "disabled:", sentinel.Disabled, "silent for", sentinel.NoOutput, step.StallClass)
+	}
+	for _, s := range c.Step("provision").Limits()[1:5] {
+		fmt.Println(s.Key, s.Value, s.Source)
+	}
+	// Output:
+	// provision disabled: false silent for 15m0s RETRYABLE_TRANSIENT
+	// report disabled: true silent for 15m0s RETRYABLE_TRANSIENT
+	// steps.provision.stall.no_output_timeout 15m0s workflow.yaml:4
+	// steps.provision.stall.activity_source output default
+	// steps.provision.stall.probe.command sh and 2 arguments workflow.yaml:10
+	// steps.provision.stall.probe.interval 10s workflow.yaml:12
+}

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"math"
 	"math/big"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -44,6 +45,9 @@ func FuzzParse(f *testing.F) {
 	for _, test := range rejectedSweep {
 		f.Add([]byte(test.text))
 	}
+	workflow, err := os.ReadFile("testdata/workflow.yaml")
+	require.NoError(f, err)
+	f.Add(workflow)
 	for _, test := range stallContradictions {
 		f.Add([]byte("stall:\n  " + test.text + "\n"))
 	}
@@ -60,7 +64,23 @@ func FuzzParse(f *testing.F) {
 		require.NoError(t, c.Budget.Validate())
 		require.NotEmpty(t, c.String())
 		requireUsable(t, c)
+		for _, name := range c.Steps() {
+			s := c.Step(name)
+			require.NotEmpty(t, s.String())
+			requireSteps(t, c.Disabled, s.Stall)
+			if s.Check != nil {
+				requireSteps(t, c.Disabled, s.Check.Stall)
+			}
+		}
 	})
+}
+
+// requireSteps checks that the stall settings of a step are valid, and off if everything is.
+func requireSteps(t *testing.T, disabled bool, s stall.Config) {
+	t.Helper()
+	require.True(t, s.Disabled || !disabled)
+	s.Terminal = append(s.Terminal, regexp.MustCompile("x")) // the other settings may have no signal
+	requireSentinel(t, s)
 }
 
 // requireUsable checks that a watchdog accepts the limits, and that the tick is in its range.

@@ -52,7 +52,7 @@ var stallKeys = []key{
 	},
 	{
 		block: probeBlock, name: "command", common: true, secret: true,
-		allowed: "a list of the program and its arguments such as [kubectl, get, pods, -o, json], or [sh, -c, \"...\"]",
+		allowed: "a list of the program and its arguments such as [kubectl, get, pods, -o, json], or a text for sh -c",
 		kind:    command{field: func(c *Config) *[]string { return &c.probe().Command }},
 	},
 	{

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 )
@@ -22,7 +23,8 @@ type Setting struct {
 	Source string
 }
 
-// Limits returns every setting, in the order of docs/configuration.md, and then those that were set and are not used. A
+// Limits returns every setting, in the order of docs/configuration.md, then those that were set and are not used, and
+// then what is set for each step of a workflow, with the defaults of steps that are set: [Config.Step] has them all. A
 // limit that the host changed after Load has its new value and its old source.
 func (c *Config) Limits() []Setting {
 	settings := make([]Setting, len(keys))
@@ -35,16 +37,18 @@ func (c *Config) Limits() []Setting {
 			Source:   c.sources[k.path()].String(),
 		}
 	}
-	return append(settings, c.unusedSettings()...)
+	return slices.Concat(settings, c.unusedSettings(), c.setOfSteps())
 }
 
 // String returns one line for each limit, with its value and its source.
-func (c *Config) String() string {
+func (c *Config) String() string { return table(c.Limits()) }
+
+func table(settings []Setting) string {
 	var text strings.Builder
-	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	for _, s := range c.Limits() {
-		fmt.Fprintf(table, "%s\t%s\t%s\n", s.Key, s.Value, s.Source)
+	lines := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
+	for _, s := range settings {
+		fmt.Fprintf(lines, "%s\t%s\t%s\n", s.Key, s.Value, s.Source)
 	}
-	table.Flush()
+	lines.Flush()
 	return text.String()
 }

@@ -62,7 +62,7 @@ func TestDocumentedKeys(t *testing.T) {
 	require.NoError(t, err)
 	var documented []string
 	for line := range strings.Lines(string(text)) {
-		if strings.HasPrefix(line, "| `") {
+		if strings.HasPrefix(line, "| `") && strings.Count(line, " | ") == 3 { // the table of steps has two columns
 			documented = append(documented, strings.TrimSpace(line))
 		}
 	}
@@ -76,6 +76,18 @@ func TestDocumentedKeys(t *testing.T) {
 		listed = append(listed, "| `"+strings.Join([]string{s.Key + "`", variable, s.Value, s.Allowed}, " | ")+" |")
 	}
 	require.Equal(t, listed, documented)
+}
+
+// TestDocumentedStepKeys expects every key of a step in the documentation.
+func TestDocumentedStepKeys(t *testing.T) {
+	text, err := os.ReadFile("../docs/configuration.md")
+	require.NoError(t, err)
+	c, err := config.Parse(file, []byte("completion_check: {}\n"), config.NoEnvironment)
+	require.NoError(t, err)
+	for _, s := range c.Step("x").Limits() {
+		name := s.Key[strings.LastIndex(s.Key, ".")+1:]
+		require.Regexp(t, "`(stall|probe|stall\\.probe)?\\.?"+name+"`", string(text), s.Key)
+	}
 }
 
 func TestDocumentedExamples(t *testing.T) {

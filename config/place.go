@@ -10,7 +10,7 @@ import (
 
 // otherNames are what people call our blocks, and which of them they mean.
 var otherNames = map[string]string{
-	"sentinel": stallBlock,
+	"sentinel": stallBlock + ", or defaults.stall for the steps of a workflow",
 	"sweeper":  sweepBlock,
 	"watchdog": strings.Join([]string{controlsBlock, stallBlock}, ", ") + " or " + sweepBlock,
 }
@@ -30,9 +30,12 @@ func (f *file) foreign(key, content *yaml.Node) {
 	case mistaken(name) != "":
 		f.fault(key.Line, "unknown block "+shownName(name)+mistaken(name))
 	case name == stepsBlock:
-		f.steps(name, content, map[*yaml.Node]bool{})
-	case name == defaultsBlock || name == checkBlock:
-		f.stallIn(name, content)
+		f.steps(content)
+	case name == defaultsBlock:
+		f.config.workflow.defaults = f.holder(defaultsBlock, content, &layerReader{})
+	case name == checkBlock:
+		w := &f.config.workflow
+		w.check, w.hasCheck = f.holder(checkBlock, content, &layerReader{isCheck: true}), true
 	}
 }
 
@@ -60,55 +63,7 @@ func hostBlockHint(name string) string {
 	return " (if only the host reads it, add " + shownName(name) + " to HostBlocks of the config.Loader)"
 }
 
-// steps checks the steps of a workflow, by name or in a list. A set of steps can be merged in many times: it is checked
-// once.
-func (f *file) steps(path string, content *yaml.Node, seen map[*yaml.Node]bool) {
-	content = resolved(content)
-	if seen[content] {
-		return
-	}
-	seen[content] = true
-	if content.Kind == yaml.SequenceNode {
-		for i, step := range content.Content {
-			f.step(fmt.Sprintf("%s[%d]", path, i), step)
-		}
-		return
-	}
-	for key, step := range pairs(content) {
-		switch {
-		case !isMerge(key):
-			f.step(path+"."+shownName(key.Value), step)
-		case step.Kind == yaml.SequenceNode:
-			for _, merged := range step.Content {
-				f.steps(path, merged, seen)
-			}
-		default:
-			f.steps(path, step, seen)
-		}
-	}
-}
-
-func (f *file) step(path string, step *yaml.Node) {
-	f.stallIn(path, step)
-	for key, content := range pairs(resolved(step)) {
-		if nameOf(key) == checkBlock {
-			f.stallIn(path+"."+checkBlock, content)
-		}
-	}
-}
-
-// stallIn reports a stall block inside of a step or the like.
-func (f *file) stallIn(path string, content *yaml.Node) {
-	if line := lineOfStall(content, f.stalls); line > 0 {
-		f.faults = append(f.faults, &Error{
-			File: f.name, Line: line, Key: path + "." + stallBlock,
-			Problem: "nothing reads a stall block here; write stall: at the top level" +
-				" (if only the host reads it, add its top-level block to HostBlocks of the config.Loader)",
-		})
-	}
-}
-
-// lineOfStall returns the line of a stall block in a mapping or in what it merges, or 0. Found has the lines that are
+// lineOfStall returns the line of a stall block in a mapping, in its completion check or in what it merges, or 0. Found has the lines that are
 // known: a mapping can be merged in many times, and into itself.
 func lineOfStall(content *yaml.Node, found map[*yaml.Node]int) (line int) {
 	if line, known := found[content]; known {
@@ -123,6 +78,9 @@ func lineOfStall(content *yaml.Node, found map[*yaml.Node]int) (line int) {
 		for key, inner := range pairs(content) {
 			if fold(nameOf(key)) == stallBlock && !isNull(inner) {
 				return key.Line
+			}
+			if nameOf(key) == checkBlock && lineOfStall(inner, found) > 0 {
+				return lineOfStall(inner, found)
 			}
 		}
 		for key, merged := range pairs(content) {

@@ -45,26 +45,95 @@ var nobodyReads = []rejected{
 	},
 
 	{
-		"a step with a stall block", "steps:\n  build:\n    stall:\n      no_output_seconds: 60\n", 3,
-		"steps.build.stall", "",
+		"a key of a step's block that is none", "steps:\n  build:\n    stall:\n      no_output_seconds: 60\n", 4,
+		"steps.build.stall.no_output_seconds", "…",
 	},
-	{"a step of a list", "steps:\n- {run: make}\n- {run: make test, stall: {after: 5m}}\n", 3, "steps[1].stall", ""},
-	{"a completion check", "completion_check:\n  stall: {after: 5m}\n", 2, "completion_check.stall", ""},
+	{
+		"a mistyped key of a step's block", "steps: {build: {stall: {no_output_timout: 5m}}}\n", 1,
+		"steps.build.stall.no_output_timout", "5m",
+	},
+	{
+		"a key of a probe beside it", "steps: {build: {stall: {no_output_timeout: 5m, interval: 5s}}}\n", 1,
+		"steps.build.stall.interval", "…",
+	},
+	{
+		"a wrong type in a step", "steps: {build: {stall: {no_output_timeout: 300}}}\n", 1,
+		"steps.build.stall.no_output_timeout", "300",
+	},
+	{
+		"a wrong word in an action", "steps: {build: {stall: {no_output_timeout: 5m, on_stall: {action: kill}}}}\n", 1,
+		"steps.build.stall.on_stall.action", "kill",
+	},
+	{
+		"an error class of two words", "defaults: {stall: {no_output_timeout: 5m, error_class: a b}}\n", 1,
+		"defaults.stall.error_class", "a b",
+	},
+	{
+		"a step of a list without a name", "steps:\n- {run: make}\n- {run: make test, stall: {no_output_timeout: 5m}}\n", 3,
+		"steps[1].stall", "",
+	},
+	{"a completion check", "completion_check:\n  stall: {after: 5m}\n", 2, "completion_check.stall.after", "…"},
 	{
 		"a completion check of a step", "steps:\n  build:\n    completion_check: {stall: {after: 5m}}\n", 3,
-		"steps.build.completion_check.stall", "",
+		"steps.build.completion_check.stall.after", "…",
 	},
-	{"defaults of steps with a key of ours", "defaults: {stall: {no_output_timeout: 5m}}\n", 1, "defaults.stall", ""},
-	{"defaults of steps", "stall:\ndefaults:\n  stall: off\n", 3, "defaults.stall", ""},
+	{
+		"a mistyped completion check", "steps: {build: {completion_checks: {stall: {no_output_timeout: 5m}}}}\n", 1,
+		"steps.build.completion_checks", "",
+	},
+	{
+		"a block within something else of a step", "steps: {build: {options: {stall: {no_output_timeout: 5m}}}}\n", 1,
+		"steps.build.options.stall", "",
+	},
+	{"a key outside of its block", "steps: {build: {no_output_timeout: 5m}}\n", 1, "steps.build.no_output_timeout", ""},
+	{"a probe outside of its block", "steps: {build: {probe: {capture_stderr: true}}}\n", 1, "steps.build.probe", ""},
+	{"settings of all steps in steps", "steps: {stall: {no_output_timeout: 5m}}\n", 1, "steps.stall.no_output_timeout", ""},
+	{
+		"what only a check has in a step", "steps: {build: {stall: {no_output_timeout: 5m, as_incomplete: true}}}\n", 1,
+		"steps.build.stall.as_incomplete", "true",
+	},
+	{
+		"a decision file in the defaults", "defaults: {stall: {no_output_timeout: 5m, decision_file: x}}\n", 1,
+		"defaults.stall.decision_file", "x",
+	},
+	{"defaults that are no mapping", "stall:\ndefaults:\n  stall: off\n", 3, "defaults.stall", "…"},
+	{"a guard that can never fire", "steps: {build: {stall: {enabled: true}}}\n", 1, "steps.build.stall.enabled", "true"},
+	{"defaults that have no effect", "defaults: {stall: {on_stall: fail}}\nsteps: {a: {}}\n", 1, "defaults.stall.on_stall", "fail"},
+	{
+		"a limit that a step switches off, and what it needs", "defaults: {stall: {no_output_timeout: 5m}}\n" +
+			"steps: {a: {stall: {no_output_timeout: 0, activity_source: stdout}}}\n", 2, "steps.a.stall.activity_source", "stdout",
+	},
+	{
+		"a threshold twice", "steps: {a: {stall: {stall_threshold: 3, probe: {command: [x], stall_threshold: 3}}}}\n", 1,
+		"steps.a.stall.probe.stall_threshold", "…",
+	},
+	{
+		"two prefixes", "steps: {a: {stall: {no_output_timeout: 5m, terminal_patterns: [x], " +
+			"on_stall: {fingerprint_prefix: [a]}, on_terminal: {fingerprint_prefix: [b]}}}}\n", 1,
+		"steps.a.stall.on_terminal.fingerprint_prefix", "[…]",
+	},
+	{"a block twice", "steps:\n  a:\n    stall: {no_output_timeout: 5m}\n    stall: {no_output_timeout: 5m}\n", 4, "steps.a.stall", "{…}"},
+	{"a step twice", "steps:\n- {id: a, stall: {no_output_timeout: 5m}}\n- {name: a}\n", 3, "steps.a", ""},
+	{"an alias in a block", "x: &x {command: [y]}\nsteps: {a: {stall: {probe: *x}}}\n", 2, "steps.a.stall.probe", "*…"},
+	{"a merge key in a block", "x: &x {y: 5}\nsteps: {a: {stall: {<<: *x}}}\n", 2, "steps.a.stall", "…"},
 	{"a step that is an alias", "x: &x {stall: {after: 5m}}\nsteps:\n  build: *x\n", 1, "steps.build.stall", ""},
 	{
 		"a step that merges", "x: &x\n  stall: {after: 5m}\nsteps:\n  build: {<<: [*x]}\n", 2, "steps.build.stall", "",
 	},
 	{
-		"steps that merge", "x: &x\n  test:\n    stall: {after: 5m}\nsteps:\n  build: {}\n  <<: *x\n", 3,
-		"steps.test.stall", "",
+		"steps that merge", "x: &x\n  test:\n    stall: {after: 5m}\nsteps:\n  build: {}\n  <<: *x\n", 3, "steps.stall", "",
 	},
-	{"a step with a name to quote", "steps:\n  \"a\\nb\":\n    Stall: {after: 5m}\n", 3, `steps."a\nb".stall`, ""},
+	{
+		"a step that merges a check", "x: &x {completion_check: {stall: {after: 5m}}}\nsteps: {a: {<<: *x}}\n", 1,
+		"steps.a.stall", "",
+	},
+	{
+		"steps that merge what merges", "y: &y {a: {stall: {after: 5m}}}\nx: &x {<<: *y}\nsteps: {<<: [*x]}\n", 1,
+		"steps.stall", "",
+	},
+	{"steps that are an alias", "x: &x {a: {stall: {after: 5m}}}\nsteps: *x\n", 1, "steps.stall", ""},
+	{"a step with a name to quote", "steps:\n  \"a\\nb\":\n    Stall: {after: 5m}\n", 3, `steps."a\nb".Stall`, ""},
+	{"a block with an invisible character", "steps: {a: {\"stall\u200b\": {after: 5m}}}\n", 1, `steps.a."stall\u200b"`, ""},
 }
 
 // TestNothingOffInSilence expects an error, with the place and the near name, for what nothing reads.
@@ -103,7 +172,8 @@ func TestHostBlocks(t *testing.T) {
 			"metrics: {stall: 5, sweep: true, watchdog: x}\nsleep: 5\nsmall: 5\n", nil,
 		},
 		"steps without a stall block are left alone": {"steps: {build: {run: x, stall: }}\n", nil},
-		"a step may be called stall":                 {"steps: {stall: {no_output_timeout: 5m}}\n", nil},
+		"a step may be called stall":                 {"steps: {stall: {run: x}}\n", nil},
+		"a step may have words of ours":              {"steps: {a: {timeout: 5m, enabled: x, probe: {interval: 5}}}\n", nil},
 		"steps that are not steps are left alone":    {"steps: 5\ndefaults: [a]\ncompletion_check: x\n", nil},
 	} {
 		t.Run(sentence, func(t *testing.T) {
@@ -111,6 +181,18 @@ func TestHostBlocks(t *testing.T) {
 			_, err := config.Loader{Environment: []string{}, HostBlocks: test.hosts}.Parse(file, []byte(text))
 			require.NoError(t, err)
 		})
+	}
+}
+
+// TestMergeCycle expects steps that merge themselves to be read.
+func TestMergeCycle(t *testing.T) {
+	for _, text := range []string{
+		"steps: &a\n  <<: *a\n", "a: &a [*a]\nsteps:\n  <<: *a\n", "steps: &a\n- *a\n", "steps:\n  b: &b {<<: *b, completion_check: *b}\n",
+	} {
+		_, err := config.Parse(file, []byte(text), config.NoEnvironment)
+		if err != nil {
+			require.NotEmpty(t, faults(t, err), text)
+		}
 	}
 }
 

@@ -41,3 +41,26 @@ func (p prefix) set(c *Config, v value) *invalidValue {
 func (p prefix) show(c *Config) string { return shown(cmp.Or(*p.field(c), "none"), maxShown) }
 func (p prefix) off(c *Config) bool    { return *p.field(c) == "" }
 func (p prefix) disable(c *Config)     { *p.field(c) = "" }
+
+// prefixes is a prefix that may be written as a list of its parts.
+type prefixes struct{ prefix }
+
+func (p prefixes) set(c *Config, v value) *invalidValue {
+	if !v.list {
+		return p.prefix.set(c, v)
+	}
+	var parts []string
+	for _, item := range v.items {
+		part := &Config{}
+		if invalid := p.prefix.set(part, item); invalid != nil {
+			return invalid
+		}
+		parts = append(parts, *p.field(part))
+	}
+	joined := strings.Join(parts, "/")
+	if len(joined) > maxPrefix {
+		return v.invalid("is longer than 100 characters")
+	}
+	*p.field(c) = joined
+	return nil
+}

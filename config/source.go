@@ -39,6 +39,11 @@ func (s source) fault(k key, value, problem string) *Error {
 	if s.other {
 		path = k.block + "." + k.other
 	}
+	return s.faultAt(path, value, problem)
+}
+
+// faultAt is fault for a key at any path.
+func (s source) faultAt(path, value, problem string) *Error {
 	return &Error{File: s.file, Line: s.line, Variable: s.variable, Key: path, Value: value, Problem: problem}
 }
 

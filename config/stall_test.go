@@ -140,7 +140,11 @@ func TestAcceptedCommands(t *testing.T) {
 		written string
 		want    []string
 	}{
-		"a program by itself": {"[probe]", []string{"probe"}},
+		"a program by itself":          {"[probe]", []string{"probe"}},
+		"a line for the shell":         {"kubectl get pods | wc -l", []string{"sh", "-c", "kubectl get pods | wc -l"}},
+		"a line for the shell, quoted": {`"5"`, []string{"sh", "-c", "5"}},
+		"a script":                     {"|\n      # a comment\n      exit 0", []string{"sh", "-c", "# a comment\nexit 0\n"}},
+		"a folded script":              {">-\n      a\n      b", []string{"sh", "-c", "a b"}},
 		"a program in a folder": {
 			"[./probe, --all, -v, ../x, .hidden, a=b, /etc]",
 			[]string{"./probe", "--all", "-v", "../x", ".hidden", "a=b", "/etc"},

@@ -16,6 +16,7 @@ type value struct {
 	items []value
 
 	quoted bool // written in quotes, in a file
+	block  bool // written as a block of text, in a file; most settings do not support that
 
 	line        int    // the line in a file
 	show        string // its form in errors
@@ -45,6 +46,8 @@ func fromList(text string) value {
 	return v
 }
 
+const blocks = yaml.LiteralStyle | yaml.FoldedStyle
+
 const quotes = yaml.SingleQuotedStyle | yaml.DoubleQuotedStyle
 
 // fromNode returns the value of a YAML node.
@@ -52,7 +55,7 @@ func fromNode(node *yaml.Node) value {
 	v := value{line: node.Line, show: show(node), unsupported: unsupportedReason(node), quoted: node.Style&quotes != 0}
 	switch node.Kind {
 	case yaml.ScalarNode:
-		v.text = node.Value
+		v.text, v.block = node.Value, node.Style&blocks != 0 && node.Style&yaml.TaggedStyle == 0
 	case yaml.SequenceNode:
 		v.list = true
 		for _, item := range node.Content {
@@ -72,7 +75,7 @@ func unsupportedReason(node *yaml.Node) string {
 		return "has a tag; write the value without it"
 	case node.Kind == yaml.MappingNode:
 		return "is a mapping"
-	case node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+	case node.Style&blocks != 0:
 		return "is a block of text"
 	}
 	return ""

@@ -21,7 +21,20 @@
 // skip a line, and it applies patterns for certain file names to all output.
 //
 // The package adds what a tail needs: if a private key lost its beginning or its end, the remaining part is removed
-// too.
+// too. And it adds what people and programs write around a secret, because a password can be a word that no pattern
+// knows:
+//
+//   - url-password: the password in a URL with a user, such as postgres, mongodb, redis and https
+//   - authorization: what follows Authorization, Bearer and Basic
+//   - cookie: the values of Cookie and Set-Cookie
+//   - password-flag: --password X, --api-token=X and the like, also in a list of arguments; -pX of mysql, sshpass and
+//     mongo, docker login -p, redis-cli -a, curl -u, and a few more, known by the name of the program on the same line
+//   - password: DB_PASSWORD=words, "password": "..." in JSON, YAML and connection strings, .netrc, SQL and XML
+//   - token: the same for secrets, tokens and keys. In the environment any value counts, such as APP_SECRET=words,
+//     elsewhere only one with letters and digits
+//   - signature: sig=, X-Amz-Signature and X-Goog-Signature
+//
+// Variables, stars, words such as none and null, and paths are left where a secret could be.
 //
 // # What it costs
 //
@@ -33,11 +46,19 @@
 // # What it does not do
 //
 // The package cannot prove that no credential is left. It does not see:
-//   - a password without a word before it, one with few different characters, or one with letters that make a word
+//   - a password without a name, a flag or a URL around it, such as one that is piped into a program, the fields of
+//     .pgpass and /etc/shadow, and user/password@host
+//   - a password of fewer than 3 characters, and one that is a word such as none, secret or password
+//   - a word after "password:" in a sentence or in YAML without quotes, if it has no digit
+//   - a token without a digit outside of the environment, and a key whose name ends with key alone
+//   - the part of a URL's password after a slash, a question mark or a number sign that was not escaped
+//   - the short flag of a program that the package does not know, or in a list such as ["mysql", "-p..."]
 //   - examples that gitleaks knows to be harmless (AKIAIOSFODNN7EXAMPLE)
-//   - the rest of a token that lost its beginning
+//   - the rest of a token that lost its beginning, and of a value that lost its name
 //   - a credential that is wrapped over two lines, compressed, encrypted or in UTF-16
 //   - a kind of credential without a pattern
+//
+// It has no writer: it works on the bytes that it is given, which can begin and end anywhere.
 //
 // Name what must never be kept with [Redactor.Also], which does not see it encoded either. What is not kept at all
 // needs no redaction.

@@ -19,7 +19,7 @@ func keys(text string) []span {
 	after, begin := 0, -1 // the end of the last whole key, and the beginning of an unfinished one
 	until := func(end int) {
 		if begin >= 0 && beginsKey(text[begin:end]) {
-			found = append(found, span{begin, end, keyRule})
+			found = append(found, span{start: begin, end: end, name: keyRule})
 		}
 	}
 	for _, at := range keyMark.FindAllStringSubmatchIndex(text, -1) {
@@ -27,7 +27,7 @@ func keys(text string) []span {
 		case !ends:
 			begin = at[0]
 		case begin < 0:
-			found = append(found, span{after, at[1], keyRule})
+			found = append(found, span{start: after, end: at[1], name: keyRule})
 		default:
 			until(at[1])
 			after, begin = at[1], -1

@@ -42,10 +42,10 @@ func named(secrets []string, text string) []span {
 	for _, secret := range secrets {
 		all[secret] = "named"
 		if n := overlap(secret, text); n > 0 {
-			found = append(found, span{0, n, "named"})
+			found = append(found, span{end: n, name: "named"})
 		}
 		if n := overlap(text, secret); n > 0 {
-			found = append(found, span{len(text) - n, len(text), "named"})
+			found = append(found, span{start: len(text) - n, end: len(text), name: "named"})
 		}
 	}
 	return append(found, occurrences(text, all)...)

@@ -93,7 +93,7 @@ func findingSpan(text string, finding report.Finding) span {
 	if end <= start {
 		end = len(text)
 	}
-	return span{start, end, finding.RuleID}
+	return span{start: start, end: end, name: finding.RuleID}
 }
 
 // lineStart returns where gitleaks starts to count the columns of a line: at the line break before it.

@@ -44,7 +44,7 @@ func (r *Redactor) Bytes(p []byte) (out []byte) {
 		}
 	}()
 	text := string(p)
-	return replace(p, slices.Concat(named(r.named, text), keys(text), r.patterns.find(text)))
+	return replace(p, slices.Concat(named(r.named, text), keys(text), r.patterns.find(text), around(text)))
 }
 
 // replace returns a copy of p with a replacement for each span. Spans that overlap or touch get one replacement.

@@ -10,12 +10,13 @@ import (
 type span struct {
 	start, end int
 	name       string
+	weak       bool // another span in the same place has the better name
 }
 
 // merge sorts the spans and joins those that overlap or touch, under the name of the first.
 func merge(spans []span) []span {
 	slices.SortFunc(spans, func(a, b span) int {
-		return cmp.Or(a.start-b.start, b.end-a.end, strings.Compare(a.name, b.name))
+		return cmp.Or(a.start-b.start, b.end-a.end, a.rank()-b.rank(), strings.Compare(a.name, b.name))
 	})
 	var merged []span
 	for _, s := range spans {
@@ -26,6 +27,13 @@ func merge(spans []span) []span {
 		}
 	}
 	return merged
+}
+
+func (s span) rank() int {
+	if s.weak {
+		return 1
+	}
+	return 0
 }
 
 // occurrences returns every place where a text has one of the secrets. The map's values are the names of what found
@@ -43,7 +51,7 @@ func occurrences(text string, secrets map[string]string) []span {
 	for at := 0; at+shortest <= len(text); at++ {
 		for _, secret := range beginnings[text[at:at+shortest]] {
 			if strings.HasPrefix(text[at:], secret) {
-				found = append(found, span{at, at + len(secret), secrets[secret]})
+				found = append(found, span{start: at, end: at + len(secret), name: secrets[secret]})
 			}
 		}
 	}

@@ -39,6 +39,7 @@ func TestArtifacts(t *testing.T) {
 	f.cfg.Tail = &stall.Tail{Bytes: 1000, Redact: func(p []byte) []byte {
 		return bytes.ReplaceAll(p, []byte("hunter2"), []byte("***"))
 	}}
+	f.cfg.StepLog = "context/step/_logs/worker.log"
 	printed := filepath.Join(t.TempDir(), "printed")
 	f.cfg.Probe = &stall.Probe{
 		Command: childCommand(t, "await:"+printed, "print:"+terminalProbe), Publish: true, Timeout: longTime,
@@ -51,7 +52,7 @@ func TestArtifacts(t *testing.T) {
 	require.ElementsMatch(t, words("event.json decision.json probe.jsonl stderr.tail.log"), f.artifacts())
 	require.Equal(t, "password ***\n", f.artifact("stderr.tail.log"))
 	for _, name := range words("event.json decision.json probe.jsonl") {
-		golden(t, name, normal(f.artifact(name)))
+		golden(t, name, strings.ReplaceAll(normal(f.artifact(name)), f.cfg.Artifacts, "context"))
 	}
 }
 

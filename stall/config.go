@@ -98,6 +98,8 @@ type Config struct {
 	// AsIncomplete is for a command that checks whether a task is complete. If it stalls, the answer is "incomplete":
 	// Run sets [Result].Incomplete and writes decision.json, and returns no error.
 	AsIncomplete bool
+	// StepLog names a log that the host keeps of the command. It is copied to event.json. Empty means that there is none.
+	StepLog string
 	// Tail says how much of the end of standard error to keep among the artifacts. Nil means none.
 	Tail *Tail
 

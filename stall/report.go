@@ -86,6 +86,7 @@ func (r *report) event(s *sentinel, stop *watchdog.Stop) {
 		Trigger: artifact.Trigger{Kind: string(t.Kind), Reason: t.Reason, ObservedAtUnix: t.ObservedAt.Unix()},
 		Action:  artifact.Action{Kind: string(t.Action)},
 		Reasons: t.Reasons, Fingerprints: t.Fingerprints, Complete: stop == nil,
+		Pointers: artifact.Pointers{StepLog: s.cfg.StepLog},
 	}
 	if stop != nil {
 		r.first.EventID = stop.EventID()

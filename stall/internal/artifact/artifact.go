@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"sync"
 )
@@ -26,7 +27,8 @@ const maxTries = 10
 // A Dir is the folder of one step's artifacts. [Open] makes one. It is safe for concurrent use. If several processes
 // use the same step, each of them may replace files, but only one may append probes.
 type Dir struct {
-	step string
+	step  string
+	given string // the root folder as the caller named it
 
 	mu      sync.Mutex
 	root    *os.Root
@@ -47,7 +49,7 @@ func Open(root, step string) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open stall artifacts: %w", err)
 	}
-	d := &Dir{step: step, root: r, written: map[string]bool{}}
+	d := &Dir{step: step, given: root, root: r, written: map[string]bool{}}
 	if err := d.removeLeftovers(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open stall artifacts %s: %w", d.path(""), err), r.Close())
 	}
@@ -142,6 +144,14 @@ func (d *Dir) pointer(name string) string {
 		return ""
 	}
 	return name
+}
+
+// fromRoot is [Dir.pointer] with the path that the caller can open, in the form of every system.
+func (d *Dir) fromRoot(name string) string {
+	if d.pointer(name) == "" {
+		return ""
+	}
+	return path.Join(filepath.ToSlash(d.given), d.step, Folder, name)
 }
 
 func (d *Dir) path(name string) string { return filepath.Join(d.root.Name(), d.step, Folder, name) }

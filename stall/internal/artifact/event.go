@@ -1,5 +1,7 @@
 package artifact
 
+import "slices"
+
 // EventSchema names the contract of [EventFile].
 const EventSchema = "watchdog.stall.event/v1"
 
@@ -18,7 +20,9 @@ type Event struct {
 	CheckID  string `json:"check_id"`
 	Workflow string `json:"workflow"`
 	// Step is the step of the Dir; WriteEvent sets it.
-	Step      string `json:"step"`
+	Step string `json:"step"`
+	// StepID is Step under the name that readers of workflow events look for; WriteEvent sets it.
+	StepID    string `json:"step_id"`
 	Iteration int    `json:"iteration"`
 	RunID     string `json:"run_id"`
 	// EventID is the ID of the cancel event in the store, or empty if there is none.
@@ -29,7 +33,7 @@ type Event struct {
 	Reasons []string `json:"reasons"`
 	// Fingerprints are written as [Set] returns them.
 	Fingerprints []string `json:"fingerprints"`
-	// Pointers name the other files that the same Dir wrote before; WriteEvent sets them.
+	// Pointers name the other files that the same Dir wrote before; WriteEvent sets them, and keeps a StepLog.
 	Pointers Pointers `json:"pointers"`
 	// Complete is false before the first signal and true after the last.
 	Complete bool `json:"complete"`
@@ -51,6 +55,8 @@ type Action struct {
 	Requested []string `json:"requested"`
 	// Sent are the signals that were sent.
 	Sent []Sent `json:"sent"`
+	// Signals are the names in Sent, each once; WriteEvent sets them.
+	Signals []string `json:"signals"`
 	// Terminated says that the signals ended all processes of the command.
 	Terminated bool `json:"terminated"`
 	// EndedBy is the signal that ended the last process, or empty if the command exited by itself or is alive.
@@ -71,6 +77,10 @@ type Pointers struct {
 	Probe      string `json:"probe,omitempty"`
 	StderrTail string `json:"stderr_tail,omitempty"`
 	Decision   string `json:"decision,omitempty"`
+	// StepLog is the log that the host keeps of the step, as the host names it.
+	StepLog string `json:"step_log,omitempty"`
+	// ProbeLog is the path of Probe, from where the root folder given to [Open] is found.
+	ProbeLog string `json:"probe_log,omitempty"`
 }
 
 // WriteEvent replaces event.json. On an error the old file stays as it is. It syncs the disk two or three times and
@@ -78,15 +88,28 @@ type Pointers struct {
 func (d *Dir) WriteEvent(e Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	e.Schema, e.Step = EventSchema, d.step
+	e.Schema, e.Step, e.StepID = EventSchema, d.step, d.step
+	e.Action.Signals = signals(e.Action.Sent)
 	e.Action.Requested, e.Action.Sent = list(e.Action.Requested), list(e.Action.Sent)
 	e.Reasons, e.Fingerprints = list(e.Reasons), Set(e.Fingerprints)
 	e.Pointers = Pointers{
 		Probe: d.pointer(ProbeFile), StderrTail: d.pointer(TailFile), Decision: d.pointer(DecisionFile),
+		StepLog: e.Pointers.StepLog, ProbeLog: d.fromRoot(ProbeFile),
 	}
 	text, err := document(e)
 	if err != nil {
 		return err
 	}
 	return d.replace(EventFile, text)
+}
+
+// signals returns the names of what was sent, each once.
+func signals(all []Sent) []string {
+	names := []string{}
+	for _, sent := range all {
+		if !slices.Contains(names, sent.Signal) {
+			names = append(names, sent.Signal)
+		}
+	}
+	return names
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,6 +29,7 @@ func tripped() artifact.Event {
 			artifact.Fingerprint("ci", artifact.NoProgressFingerprint(digest)),
 			"k8s/crd/missing:widgets", "k8s/crd/missing:widgets",
 		},
+		Pointers: artifact.Pointers{StepLog: "root/build/_logs/worker.log", ProbeLog: "not mine"},
 	}
 }
 
@@ -37,6 +39,7 @@ func ended() artifact.Event {
 	e.Action.Sent = []artifact.Sent{
 		{Signal: "SIGINT", SentAtUnixMS: 1767225600125, Processes: 3},
 		{Signal: "SIGTERM", SentAtUnixMS: 1767225610126, Processes: 2},
+		{Signal: "SIGTERM", SentAtUnixMS: 1767225610127, Processes: 1},
 	}
 	e.Action.Terminated, e.Action.EndedBy, e.Action.ExitCode = true, "SIGTERM", exit(143)
 	e.Reasons = []string{"widgets.example.org is not there & <never> was"}
@@ -63,7 +66,7 @@ func TestGolden(t *testing.T) {
 	golden(t, "probe.jsonl", f.read(artifact.ProbeFile))
 
 	require.NoError(t, d.WriteEvent(tripped()))
-	golden(t, "event_tripped.json", f.read(artifact.EventFile))
+	golden(t, "event_tripped.json", f.event())
 
 	require.NoError(t, d.WriteTail([]byte("the end\n")))
 	golden(t, "stderr.tail.log", f.read(artifact.TailFile))
@@ -75,8 +78,14 @@ func TestGolden(t *testing.T) {
 	golden(t, "decision.json", f.read(artifact.DecisionFile))
 
 	require.NoError(t, d.WriteEvent(ended()))
-	golden(t, "event_ended.json", f.read(artifact.EventFile))
+	golden(t, "event_ended.json", f.event())
 	require.ElementsMatch(t, files, f.names(), "no other file is left")
+}
+
+// event returns event.json without the root folder of this test, with which the path of the probes begins.
+func (f *fixture) event() string {
+	f.t.Helper()
+	return strings.ReplaceAll(f.read(artifact.EventFile), filepath.ToSlash(f.root), "root")
 }
 
 // TestPointers checks that an artifact points only to files that the same Dir wrote.
@@ -86,7 +95,8 @@ func TestPointers(t *testing.T) {
 
 	d := f.open("build")
 	require.NoError(t, d.WriteEvent(artifact.Event{
-		Pointers: artifact.Pointers{Probe: "/etc/passwd"}, Schema: "mine", Step: "other",
+		Pointers: artifact.Pointers{Probe: "/etc/passwd"}, Schema: "mine", Step: "other", StepID: "other",
+		Action: artifact.Action{Signals: []string{"SIGHUP"}},
 	}))
 	golden(t, "event_empty.json", f.read(artifact.EventFile))
 	require.NoError(t, os.Remove(f.path(artifact.EventFile)))

@@ -1,0 +1,383 @@
+package redact_test
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// words are what people make passwords of, and what output is made of.
+var words = strings.Fields("correct horse battery staple monkey dragon summer winter orange purple silver thunder " +
+	"window garden planet rocket coffee butter")
+
+func pick(r *rand.Rand, all []string) string { return all[r.IntN(len(all))] }
+
+// password invents one as people do: a word, words, or random characters.
+func password(r *rand.Rand) string {
+	switch r.IntN(4) {
+	case 0:
+		return pick(r, words) + pick(r, words)
+	case 1:
+		return pick(r, words) + fmt.Sprint(r.IntN(1000)) + "!"
+	case 2:
+		return pick(r, words) + "-" + pick(r, words) + "-" + pick(r, words)
+	default:
+		return random(r, letters, 12+r.IntN(12))
+	}
+}
+
+// A kind writes an invented secret as programs do. The names of what holds it are put together, for the scanners.
+type kind struct {
+	name  string
+	write func(r *rand.Rand) (secret, line string)
+}
+
+// plain is a kind with the secret in one place of a format.
+func plain(name, format string, secret func(*rand.Rand) string) kind {
+	format = strings.ReplaceAll(format, "~", "")
+	return kind{name, func(r *rand.Rand) (string, string) {
+		s := secret(r)
+		return s, fmt.Sprintf(format, s)
+	}}
+}
+
+func long(r *rand.Rand) string   { return random(r, letters, 32) }
+func hexes(r *rand.Rand) string  { return random(r, "0123456789abcdef", 64) }
+func phrase(r *rand.Rand) string { return pick(r, words) + " " + pick(r, words) + " " + pick(r, words) }
+
+// kinds are 40 kinds of secrets. A ~ in a format is left out.
+var kinds = []kind{
+	plain("postgres", "dial postgres://app:~%s@db.example.com:5432/app?sslmode=disable failed", password),
+	plain("postgresql", "DATABASE_URL=postgresql+asyncpg://app:~%s@10.0.0.7/app", password),
+	plain("mysql", "mysql://root:~%s@127.0.0.1:3306/shop: connection refused", password),
+	plain("mongodb", `uri="mongodb+srv://svc:~%s@cluster0.example.net/?retryWrites=true"`, password),
+	plain("redis", "redis://:~%s@cache:6379/0 NOAUTH", password),
+	plain("amqp", "amqps://guest:~%s@mq:5671/vhost timed out", password),
+	plain("https", "fatal: unable to access 'https://ci:~%s@git.example.com/a/b.git/'", password),
+	plain("proxy", "http_proxy=http://me:~%s@proxy:3128", password),
+	{"escaped URL", func(r *rand.Rand) (string, string) {
+		s := url.QueryEscape(password(r) + "/#" + random(r, letters, 4))
+		return s, "postgres://u:" + s + "@h/db"
+	}},
+	plain("bearer", "> Authorization: Bea~rer %s", long),
+	plain("bearer in curl", `curl -H "Authorization: Bea~rer %s" https://api.example.com`, hexes),
+	plain("bearer in JSON", `{"headers":{"authorization":"Bea~rer %s"}}`, long),
+	{"basic", func(r *rand.Rand) (string, string) {
+		s := base64.StdEncoding.EncodeToString([]byte("admin:" + password(r)))
+		return s, "authorization: Ba" + "sic " + s
+	}},
+	plain("proxy authorization", "Proxy-Authorization: Bea~rer %s", long),
+	plain("flag", "+ deploy --user ci --pass~word %s --wait", password),
+	plain("flag with a sign", "exec: app --pass~word=%s --verbose", password),
+	plain("flag with quotes", "app --db-pass~word '%s' serve", phrase),
+	plain("flag of a token", "helm install x --api-to~ken %s", long),
+	plain("flag in a list", `args: ["app", "--to~ken", "%s"]`, long),
+	plain("mysql -p", "+ mysql -h db -u root -p~%s shop -e 'select 1'", password),
+	plain("mysqldump -p", "/usr/bin/mysqldump -uroot -p~'%s' --all-databases", password),
+	plain("sshpass -p", "sshpass -p %s ssh root@10.0.0.1", password),
+	plain("docker login -p", "docker login -u ci -p %s registry.example.com", password),
+	plain("redis-cli -a", "redis-cli -h cache -a %s ping", password),
+	plain("curl -u", "curl -sS -u ci:~%s https://api.example.com/v1", password),
+	plain("sig", "https://acc.blob.example.net/c/f?sv=2024-01-01&se=2026-01-01T00%%3A00%%3A00Z&sp=r&si~g=%s", func(r *rand.Rand) string {
+		return url.QueryEscape(base64.StdEncoding.EncodeToString([]byte(random(r, letters, 32))))
+	}),
+	plain("X-Amz-Signature", "GET https://b.s3.example.com/k?X-Amz-Date=20260101T000000Z&X-Amz-Sig~nature=%s&x-id=GetObject", hexes),
+	plain("X-Goog-Signature", "https://storage.example.com/b/o?X-Goog-Expires=900&X-Goog-Sig~nature=%s", hexes),
+	plain("cookie", "Coo~kie: sid=%s; theme=dark", long),
+	plain("set-cookie", "< Set-Coo~kie: session=%s; Path=/; HttpOnly; Secure", long),
+	plain("PASSWORD=words", "DB_PASS~WORD=%s", phrase),
+	plain("PASSWORD=", "export MYSQL_ROOT_PASS~WORD=%s", password),
+	plain("PGPASSWORD", "+ PGPASS~WORD=%s psql -h db", password),
+	plain("PASSWORD in quotes", `ADMIN_PASS~WORD="%s"`, phrase),
+	plain("SECRET=", "CLIENT_SEC~RET=%s", password),
+	plain("JSON", `{"user":"app","pass~word":"%s","port":5432}`, phrase),
+	plain("JSON in a text", `msg="{\"user\":\"app\",\"db_pass~word\":\"%s\"}"`, password),
+	plain("connection string", "Server=db;Database=app;User Id=sa;Pass~word=%s;Encrypt=true", password),
+	plain("netrc", "machine api.example.com login ci pass~word %s", password),
+	plain("SQL", "ERROR near: CREATE USER app IDENTIFIED BY '%s'", password),
+}
+
+// planted makes some of each kind.
+func planted(seed uint64, each int) (secrets, lines []string) {
+	r := rand.New(rand.NewPCG(seed, 11))
+	for _, k := range kinds {
+		for range each {
+			secret, line := k.write(r)
+			secrets, lines = append(secrets, secret), append(lines, line)
+		}
+	}
+	return secrets, lines
+}
+
+// leaks reports whether a secret, or a good part of its end, is left.
+func leaks(got, secret string) bool {
+	return strings.Contains(got, secret) || strings.Contains(got, secret[len(secret)/2:])
+}
+
+// TestPlanted plants 200 secrets of 40 kinds, each by itself and all together, and expects at most 2 % to be missed.
+func TestPlanted(t *testing.T) {
+	require.Len(t, kinds, 40)
+	r := newRedactor(t)
+	for seed := range uint64(5) {
+		secrets, lines := planted(seed, 5)
+		require.Len(t, secrets, 200)
+		together := string(r.Bytes([]byte("begin\n" + strings.Join(lines, "\n") + "\nend\n")))
+		var missed, missedTogether []string
+		for i, secret := range secrets {
+			if leaks(string(r.Bytes([]byte(lines[i]))), secret) {
+				missed = append(missed, lines[i])
+			}
+			if leaks(together, secret) {
+				missedTogether = append(missedTogether, lines[i])
+			}
+		}
+		t.Logf("seed %d: %d and %d of 200 missed %q", seed, len(missed), len(missedTogether), missed)
+		require.LessOrEqual(t, len(missed), 4, "%q", missed)
+		require.LessOrEqual(t, len(missedTogether), 4, "%q", missedTogether)
+	}
+}
+
+// lookAlikes are kinds of output that are like a secret.
+var lookAlikes = []func(r *rand.Rand) string{
+	func(r *rand.Rand) string { // go.sum
+		sum := make([]byte, 32)
+		for i := range sum {
+			sum[i] = byte(r.IntN(256))
+		}
+		return "github.com/" + pick(r, words) + "/" + pick(r, words) + " v1." + fmt.Sprint(r.IntN(30)) + ".0/go.mod h1:" +
+			base64.StdEncoding.EncodeToString(sum)
+	},
+	func(r *rand.Rand) string { return "request_id=" + uuid(r) + " done" },
+	func(r *rand.Rand) string { return `{"trace":"` + uuid(r) + `","span":"` + hexes(r)[:16] + `"}` },
+	func(r *rand.Rand) string { return "commit " + hexes(r)[:40] },
+	func(r *rand.Rand) string {
+		return hexes(r)[:9] + " Merge branch '" + pick(r, words) + "-" + pick(r, words) + "'"
+	},
+	func(r *rand.Rand) string { return "sha256:" + hexes(r) + " pulled" },
+	func(r *rand.Rand) string { return hexes(r) + "  dist/app_linux_amd64.tar.gz" },
+	func(r *rand.Rand) string { // an image
+		image := make([]byte, 90)
+		for i := range image {
+			image[i] = byte(r.IntN(256))
+		}
+		return `<img src="data:image/png;base64,iVBORw0KGgo` + base64.StdEncoding.EncodeToString(image) + `">`
+	},
+	func(r *rand.Rand) string { // a line of an image
+		image := make([]byte, 57)
+		for i := range image {
+			image[i] = byte(r.IntN(256))
+		}
+		return base64.StdEncoding.EncodeToString(image)
+	},
+	func(r *rand.Rand) string {
+		return "GET https://" + pick(r, words) + ".example.com:8443/v1/" + pick(r, words) + "?page=" + fmt.Sprint(r.IntN(99)) + "&q=a@b.c 200"
+	},
+	func(r *rand.Rand) string {
+		return "postgres://" + pick(r, words) + "@db.example.com:5432/app?sslmode=disable"
+	},
+	func(r *rand.Rand) string {
+		return "git clone ssh://git@git.example.com:2222/" + pick(r, words) + ".git"
+	},
+	func(r *rand.Rand) string {
+		return "redis://cache:6379/0, http://localhost:8080/@" + pick(r, words) + "/x"
+	},
+	func(r *rand.Rand) string {
+		return "docker run -p8080:80 -p 127.0.0.1:5432:5432 mysql:8 --name " + pick(r, words)
+	},
+	func(r *rand.Rand) string { return "mkdir -p /var/lib/mysql && ssh -p 2222 " + pick(r, words) + "@host" },
+	func(r *rand.Rand) string {
+		return "cp -pr src dst; nc -l -p8080; mysql -P3306 -h " + pick(r, words) + " -u root shop"
+	},
+	func(r *rand.Rand) string {
+		return "login --password-stdin --password-file /run/secrets/" + pick(r, words)
+	},
+	func(r *rand.Rand) string { return "the --password flag is required by " + pick(r, words) },
+	func(r *rand.Rand) string {
+		return "--max-tokens 4096 --token-ttl=30m --pass-through --no-password --secret-name " + pick(r, words)
+	},
+	func(r *rand.Rand) string {
+		return "PASSWORD_FILE=/run/secrets/" + pick(r, words) + " PWD=/home/ci/" + pick(r, words)
+	},
+	func(r *rand.Rand) string {
+		return "DB_PASSWORD=${DB_PASSWORD} API_TOKEN=$API_TOKEN x=" + pick(r, words)
+	},
+	func(r *rand.Rand) string { return "password: ******** token: <redacted> for " + pick(r, words) },
+	func(r *rand.Rand) string { return "password: incorrect for user " + pick(r, words) },
+	func(r *rand.Rand) string {
+		return `{"password":null,"token":"EOF","secret":"` + pick(r, words) + `-tls","has_password":true}`
+	},
+	func(r *rand.Rand) string {
+		return "unexpected token: " + pick(r, words) + ", next token=IDENT at 12:" + fmt.Sprint(r.IntN(99))
+	},
+	func(r *rand.Rand) string {
+		return "tests pass=" + fmt.Sprint(1000+r.IntN(9000)) + " fail=0 tokens=" + fmt.Sprint(r.IntN(90000))
+	},
+	func(r *rand.Rand) string { return "secretKeyRef: name: " + pick(r, words) + " key: password" },
+	func(r *rand.Rand) string {
+		return "Authorization: required; see Basic authentication and bearer certificates of " + pick(r, words)
+	},
+	func(r *rand.Rand) string { return "cookie: disabled by " + pick(r, words) + ", Cookie policy = strict" },
+	func(r *rand.Rand) string {
+		return time.Unix(r.Int64N(2e9), 0).UTC().Format(time.RFC3339Nano) + " INFO " + pick(r, words) + " took 1.25s"
+	},
+	func(r *rand.Rand) string {
+		return "goroutine " + fmt.Sprint(r.IntN(9999)) + " [chan receive, 5 minutes]:"
+	},
+	func(r *rand.Rand) string {
+		return fmt.Sprintf("\t/root/go/pkg/mod/golang.org/x/sync@v0.%d.0/errgroup/errgroup.go:%d +0x%x", r.IntN(20), r.IntN(99), r.Uint32())
+	},
+	func(r *rand.Rand) string {
+		return fmt.Sprintf("main.(*Token).validatePassword(0xc000%06x, {0xc000%06x, 0x%x})", r.IntN(1<<24), r.IntN(1<<24), r.IntN(64))
+	},
+	func(r *rand.Rand) string {
+		return "\tat com.example." + pick(r, words) + ".PasswordTokenAuthenticationProviderFactory.authenticate(Auth.java:" + fmt.Sprint(r.IntN(999)) + ")"
+	},
+	func(r *rand.Rand) string {
+		return "func getAccessTokenFromRefreshTokenWithRetryAndBackoffFor" + strings.ToTitle(pick(r, words)) + "()"
+	},
+	func(r *rand.Rand) string {
+		return "password := os.Getenv(\"DB_PASSWORD\"); token = getToken(" + pick(r, words) + ")"
+	},
+	func(r *rand.Rand) string {
+		return "\"integrity\": \"sha512-" + base64.StdEncoding.EncodeToString([]byte(hexes(r))) + "\","
+	},
+	func(r *rand.Rand) string {
+		return "registry.example.com/" + pick(r, words) + "@sha256:" + hexes(r) + " linux/amd64"
+	},
+	func(r *rand.Rand) string {
+		return "2001:db8::" + hexes(r)[:4] + " MAC 0a:1b:2c:3d:4e:" + hexes(r)[:2] + " port 443"
+	},
+	func(r *rand.Rand) string { return "signature=valid sig=ok design=" + pick(r, words) + " compass=north" },
+}
+
+func uuid(r *rand.Rand) string {
+	id := make([]byte, 16)
+	for i := range id {
+		id[i] = byte(r.IntN(256))
+	}
+	text := hex.EncodeToString(id)
+	return strings.Join([]string{text[:8], text[8:12], "4" + text[13:16], "a" + text[17:20], text[20:]}, "-")
+}
+
+// TestLookAlikes expects at most 1 % of 1,000 lines that are like a secret to be touched.
+func TestLookAlikes(t *testing.T) {
+	redactor := newRedactor(t)
+	for seed := range uint64(3) {
+		r := rand.New(rand.NewPCG(seed, 13))
+		var touched []string
+		for i := range 1000 {
+			line := lookAlikes[i%len(lookAlikes)](r)
+			if got := string(redactor.Bytes([]byte(line))); got != line {
+				touched = append(touched, line+"  ->  "+got)
+			}
+		}
+		t.Logf("seed %d: %d of 1000 touched:\n%s", seed, len(touched), strings.Join(touched, "\n"))
+		require.LessOrEqual(t, len(touched), 10)
+	}
+}
+
+// TestAround compares whole lines, so that no more is removed than the secret.
+func TestAround(t *testing.T) {
+	r := newRedactor(t)
+	for sentence, test := range map[string][2]string{
+		"a password with an @":        {"redis://u:p@ss@h:1/0", "redis://u:[REDACTED:url-password]@h:1/0"},
+		"two hosts":                   {"mongodb://u:hunter2@a:1,b:2/d", "mongodb://u:[REDACTED:url-password]@a:1,b:2/d"},
+		"a port":                      {"https://h:8080/a:b@c", "https://h:8080/a:b@c"},
+		"a user alone":                {"ssh://git@h:22/x", "ssh://git@h:22/x"},
+		"a URL that is cut":           {"redis://u:hunter2", "redis://u:[REDACTED:url-password]"},
+		"a port that is cut":          {"redis://h:637", "redis://h:637"},
+		"a template in a URL":         {"redis://u:${PW}@h", "redis://u:${PW}@h"},
+		"a list of headers":           {`{"Set-Cookie":["a=b1; Path=/"]}`, `{"Set-Cookie":["a=[REDACTED:cookie]; Path=/"]}`},
+		"code with cookies":           {"for _, cookie := range all() {", "for _, cookie := range all() {"},
+		"code with a name":            {`theEncodedUserPassword: "theEncodedUserPassword"`, `theEncodedUserPassword: "theEncodedUserPassword"`},
+		"code with a format":          {`"pass=%#v, x"`, `"pass=%#v, x"`},
+		"code that puts it together":  {`"PASSWORD=" + canary}, x`, `"PASSWORD=" + canary}, x`},
+		"code with an index":          {"l.password = f[i+1]", "l.password = f[i+1]"},
+		"code with a part":            {"sig := key[4+length42:]", "sig := key[4+length42:]"},
+		"a path in quotes":            {`Get "http://h/password": dummy x`, `Get "http://h/password": dummy x`},
+		"a number in JSON":            {`{"password": 481516}`, `{"password": [REDACTED:password]}`},
+		"a key":                       {"PRIVATE_KEY=abc-def", "PRIVATE_KEY=[REDACTED:token]"},
+		"a challenge":                 {`WWW-Authenticate: Basic realm="x"`, `WWW-Authenticate: Basic realm="x"`},
+		"a kind of token":             {"token_type=bearer expires_in=3600", "token_type=bearer expires_in=3600"},
+		"words of the environment":    {"A_PASSWORD=a few words\nB=1", "A_PASSWORD=[REDACTED:password]\nB=1"},
+		"a variable before a command": {"A_PASSWORD=hunter2 ./run -v", "A_PASSWORD=[REDACTED:password] ./run -v"},
+		"the working directory":       {"PWD=/work OLDPWD=/", "PWD=/work OLDPWD=/"},
+		"a file":                      {"DB_PASSWORD=/run/secrets/db", "DB_PASSWORD=/run/secrets/db"},
+		"a sentence":                  {"password: correct horse", "password: correct horse"},
+		"a flag in a sentence":        {"set the --password flag", "set the --password flag"},
+		"a port after a password":     {"mysql -phunter2 -P3306", "mysql -p[REDACTED:password-flag] -P3306"},
+		"a port of a container":       {"docker run -p8080:80 mysql", "docker run -p8080:80 mysql"},
+		"a later program":             {"mysql -e x | tee -pX123", "mysql -e x | tee -pX123"},
+		"a prompt for a password":     {"mysql -u root -p shop", "mysql -u root -p shop"},
+		"again without its name": {
+			"PASSWORD=hunter2-x1\nlogin hunter2-x1", "PASSWORD=[REDACTED:password]\nlogin [REDACTED:password]",
+		},
+		"a word again": {"PASSWORD=monkey\nmonkey business", "PASSWORD=[REDACTED:password]\nmonkey business"},
+	} {
+		t.Run(sentence, func(t *testing.T) {
+			require.Equal(t, test[1], string(r.Bytes([]byte(test[0]))))
+		})
+	}
+}
+
+// TestPlantedIsStable expects redacting again to change nothing.
+func TestPlantedIsStable(t *testing.T) {
+	r := newRedactor(t)
+	_, lines := planted(9, 2)
+	for _, line := range lines {
+		once := r.Bytes([]byte(line))
+		require.Equal(t, string(once), string(r.Bytes(once)), line)
+	}
+}
+
+// TestPlantedCut cuts each line at every byte of its secret: of what is left before the cut, no long part is kept.
+func TestPlantedCut(t *testing.T) {
+	const keep = 12
+	r := newRedactor(t)
+	secrets, lines := planted(3, 1)
+	var left []string
+	cuts := 0
+	for i, secret := range secrets {
+		at := strings.Index(lines[i], secret)
+		for n := keep; n < len(secret); n++ {
+			cuts++
+			if got := string(r.Bytes([]byte(lines[i][:at+n]))); strings.Contains(got, secret[:n]) {
+				left = append(left, lines[i][:at+n])
+			}
+		}
+	}
+	t.Logf("%d of %d cuts leave a part: %q", len(left), cuts, left)
+	require.LessOrEqual(t, len(left), cuts/50)
+}
+
+// TestLinear expects twice the text to take no more than a few times as long, for texts made of names alone.
+func TestLinear(t *testing.T) {
+	r := newRedactor(t)
+	for _, part := range []string{
+		"pass" + "word=", "to" + "ken=", "a://b:c", "a://", "authorization:", "cookie:a", "Bearer ", "-p' ", "mysql -p",
+		"<token>", "login x pass" + "word ", `"to` + `ken":"`, "--to" + "ken ", "API_KEY=a ", `\"`, "cookie:a=b;",
+	} {
+		small, large := strings.Repeat(part, 8<<10/len(part)), strings.Repeat(part, 32<<10/len(part))
+		r.Bytes([]byte(small))
+		took := func(text string) time.Duration {
+			all := make([]time.Duration, 3)
+			for i := range all {
+				start := time.Now()
+				r.Bytes([]byte(text))
+				all[i] = time.Since(start)
+			}
+			return slices.Min(all)
+		}
+		short, tall := took(small), took(large)
+		t.Logf("%q: %v, %v", part, short, tall)
+		require.Less(t, tall, 16*short+50*time.Millisecond, part)
+	}
+}
