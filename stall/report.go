@@ -118,7 +118,7 @@ func (r *report) complete(s *sentinel) {
 // completed returns the first event with what was sent and how the command ended.
 func (r *report) completed(s *sentinel) artifact.Event {
 	e := r.first
-	e.Complete = true
+	e.Complete, e.Finished = true, s.result.Finished
 	if len(s.result.Requested) > 0 { // an ignored trip requests none, but the command may be ended later, by its run
 		e.Action.Requested = nil
 		for _, sig := range s.result.Requested {

@@ -67,7 +67,8 @@ type Result struct {
 	Sent       []Sent
 	Terminated bool
 	EndedBy    syscall.Signal
-	// Finished says that the command exited by itself before the first signal, even if it had tripped.
+	// Finished says that the command exited by itself before the first signal, even if it had tripped. If its cancel was
+	// recorded already, a [watchdog.EventCorrection] is, too.
 	Finished bool
 	// LeftBehind is how many processes were alive after the command exited by itself.
 	LeftBehind int

@@ -39,6 +39,7 @@ type sentinel struct {
 	report *report
 	result *Result
 
+	corrected  bool // the cancel of the run is corrected
 	prober     *prober
 	stopProbes context.CancelFunc
 	probes     sync.WaitGroup
@@ -203,7 +204,7 @@ func (s *sentinel) observe(r probeResult) *finding {
 
 // trip records a finding. It returns why the command must end, or nil if it goes on.
 func (s *sentinel) trip(f *finding) error {
-	if exited(s.tree) {
+	if hasExited(s.tree) {
 		return nil // watch returns in its next round
 	}
 	action := s.cfg.action(f.kind)
@@ -250,6 +251,7 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	s.probes.Wait()
 	s.result.OutputErr = s.io.close(drainBound)
 	s.recordStatus()
+	s.recordFinished()
 	s.result.Incomplete = s.cfg.AsIncomplete && !s.result.Finished && isStalled(cause)
 	s.report.complete(s)
 }

@@ -33,6 +33,8 @@ type Event struct {
 	Pointers Pointers `json:"pointers"`
 	// Complete is false before the first signal and true after the last.
 	Complete bool `json:"complete"`
+	// Finished says that the command exited by itself before the first signal. A correction of its cancel is in the store.
+	Finished bool `json:"finished,omitempty"`
 }
 
 // A Trigger says what the sentinel saw.
