@@ -24,7 +24,8 @@ const (
 	ActionInterrupt TripAction = "interrupt"
 	// ActionFail ends the command with SIGKILL at once.
 	ActionFail TripAction = "fail"
-	// ActionIgnore records the first trip and lets the command go on.
+	// ActionIgnore lets the command go on. It records each silence and each lack of progress, and the first terminal
+	// state.
 	ActionIgnore TripAction = "ignore"
 )
 

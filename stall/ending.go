@@ -86,6 +86,9 @@ func (s *sentinel) finish() {
 func (s *sentinel) recordFinished() {
 	if s.result.Finished && !s.corrected {
 		s.corrected = seam.Of(s.run.Context()).RecordFinished()
+		if s.corrected && s.result.Trip == nil { // its wall clock ended as it did, and its exit was seen first
+			s.noteWallClock(s.run.Stop())
+		}
 	}
 }
 

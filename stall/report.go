@@ -36,6 +36,15 @@ func openReport(cfg *Config) (*report, error) {
 	return &report{cfg: cfg, dir: dir}, nil
 }
 
+// begin sets the artifacts of an earlier attempt aside.
+func (r *report) begin() error {
+	if r == nil {
+		return nil
+	}
+	_, err := inTime(r.cfg.RecordTimeout, func() (struct{}, error) { return struct{}{}, r.dir.SetAside() })
+	return err
+}
+
 // do writes one artifact and keeps its error.
 func (r *report) do(write func() error) {
 	if r.hangs {

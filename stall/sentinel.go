@@ -12,6 +12,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
@@ -39,7 +40,9 @@ type sentinel struct {
 	report *report
 	result *Result
 
-	corrected  bool // the cancel of the run is corrected
+	volatility volatility
+	observed   func() // says that the run has ended
+	corrected  bool   // the cancel of the run is corrected
 	prober     *prober
 	stopProbes context.CancelFunc
 	probes     sync.WaitGroup
@@ -51,6 +54,7 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	if s.run, s.inside, err = s.cfg.attach(ctx); err != nil {
 		return err
 	}
+	s.observed = seam.Observe(ctx, s.run)
 	if s.report, err = openReport(&s.cfg); err != nil {
 		return err
 	}
@@ -67,6 +71,9 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	s.result = &Result{RunID: s.run.ID(), ExitCode: -1}
 	if s.io, err = openStdio(cmd, &s.cfg, s.heedsOutput(), s.run.Activity); err != nil {
 		return fmt.Errorf("prepare the command's input and output: %w", err)
+	}
+	if err := s.report.begin(); err != nil {
+		return err
 	}
 	return s.start(ctx, cmd)
 }
@@ -192,6 +199,7 @@ func (s *sentinel) observe(r probeResult) *finding {
 	if v.Blind == 1 {
 		s.log().Warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind))
 	}
+	s.noticeVolatile(r)
 	switch {
 	case r.Class == verdict.ClassProgressing:
 		s.run.Progress()
@@ -200,6 +208,18 @@ func (s *sentinel) observe(r probeResult) *finding {
 	}
 	s.report.probe(s, r, v)
 	return found
+}
+
+// noticeVolatile says once which fields of the probe's results always differ.
+func (s *sentinel) noticeVolatile(r probeResult) {
+	if r.blind != "" || r.Class != "" && r.Class != verdict.ClassStalled {
+		return
+	}
+	if fields := s.volatility.observe(r.output); fields != nil {
+		s.result.Probes.Volatile = fields
+		s.log().Warn("stall probe differs in the same fields every time; if one is a clock, have it print a digest of the rest",
+			"run", s.run.ID(), "fields", fields)
+	}
 }
 
 // trip records a finding. It returns why the command must end, or nil if it goes on.
@@ -223,14 +243,38 @@ func (s *sentinel) trip(f *finding) error {
 	case stop == nil:
 		t.Action = ActionIgnore // also if the config has another action, because the run only observes
 	}
-	if s.result.Trip == nil || stop != nil {
-		s.result.Trip = &t
-		s.report.event(s, stop)
-	}
+	s.note(t, stop)
 	if stop == nil {
 		return nil
 	}
 	return &Stalled{Trip: t, Stop: stop}
+}
+
+// maxTrips is how many trips a result has: a command whose silences are ignored can have any number.
+const maxTrips = 100
+
+// note adds a trip to the result and writes event.json, unless it has an earlier one that was ignored, too.
+func (s *sentinel) note(t Trip, stop *watchdog.Stop) {
+	if len(s.result.Trips) < maxTrips {
+		s.result.Trips = append(s.result.Trips, t)
+	}
+	if s.result.Trip == nil || stop != nil {
+		s.result.Trip = &t
+		s.report.event(s, stop)
+	}
+}
+
+// noteWallClock notes that the command's own wall clock ended it, if that is the stop.
+func (s *sentinel) noteWallClock(stop *watchdog.Stop) {
+	if stop == nil || stop.RunID != s.run.ID() || stop.Code != watchdog.WallClockExceeded ||
+		stop.Budget != s.cfg.WallClock { // another budget is what was left of the run around the command
+		return
+	}
+	s.note(Trip{
+		Kind: KindWallClock, Reason: fmt.Sprintf("the wall clock of %v is used up", stop.Budget), ObservedAt: now(),
+		Action:       ActionInterrupt,
+		Fingerprints: s.judge.fingerprint(artifact.WallClockFingerprint),
+	}, stop)
 }
 
 // conclude ends what is left of the command and fills in the result.
@@ -243,9 +287,13 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 		s.result.Finished = s.tree.Err() == nil
 		s.endLeftBehind()
 		s.io.drain(func() { s.holdRun(true) }, ctx.Done(), s.run.Context().Done())
-	case s.result.Trip != nil && isStalled(cause):
+	case isStalled(cause):
 		s.end(s.result.Trip.Action)
 	default:
+		var stop *watchdog.Stop
+		if errors.As(cause, &stop) {
+			s.noteWallClock(stop)
+		}
 		s.end(ActionInterrupt)
 	}
 	s.probes.Wait()
@@ -301,6 +349,9 @@ func (s *sentinel) close() error {
 	var err error
 	if s.run != nil {
 		err = s.run.Close()
+	}
+	if s.observed != nil {
+		s.observed()
 	}
 	if s.tree == nil && s.io != nil {
 		err = errors.Join(err, s.io.close(0))

@@ -74,5 +74,24 @@ func Begin[W any](ctx context.Context, run, cfg any) (w W, err error) {
 	return made.(W), nil
 }
 
+// An Observer measures a run, a *Watchdog of the root's, that a package beside the root began. It returns what to call
+// when the run has ended.
+type Observer func(ctx context.Context, run any) (ended func())
+
+type observerKey struct{}
+
+// WithObserver returns a context in which the observer measures the runs that packages begin.
+func WithObserver(ctx context.Context, observe Observer) context.Context {
+	return context.WithValue(ctx, observerKey{}, observe)
+}
+
+// Observe has the context's observer, if there is one, measure a run. It never returns nil.
+func Observe(ctx context.Context, run any) (ended func()) {
+	if observe, ok := ctx.Value(observerKey{}).(Observer); ok {
+		return observe(ctx, run)
+	}
+	return func() {}
+}
+
 // Limits returns a budget's limits as the decision takes them.
 func Limits(budget any) (verdict.Limits, error) { return root.Limits(budget) }

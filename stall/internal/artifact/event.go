@@ -8,6 +8,7 @@ const (
 	NoOutput   = "no_output"
 	NoProgress = "no_progress"
 	Terminal   = "terminal"
+	WallClock  = "wall_clock"
 )
 
 // An Event is the content of event.json, in the order of its fields: what tripped, what was requested, what was done
@@ -39,7 +40,7 @@ type Event struct {
 
 // A Trigger says what the sentinel saw.
 type Trigger struct {
-	Kind string `json:"kind"` // NoOutput, NoProgress or Terminal
+	Kind string `json:"kind"` // NoOutput, NoProgress, Terminal or WallClock
 	// Reason is a short text for people. It holds no output of the command.
 	Reason string `json:"reason"`
 	// ObservedAtUnix is in seconds.
