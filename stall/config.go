@@ -2,6 +2,7 @@ package stall
 
 import (
 	"log/slog"
+	"os"
 	"regexp"
 	"time"
 
@@ -71,7 +72,7 @@ type Config struct {
 	RecordTimeout time.Duration
 
 	// NoOutput is how long the command may print nothing. Zero means no limit. Time in which a reader does not take
-	// the output does not count.
+	// the output does not count, and neither does time in which the host itself was stopped, as by Ctrl-Z.
 	NoOutput time.Duration
 	// ActivitySource says which output resets NoOutput. If standard output and standard error are one writer, both
 	// do. Zero means ActivityAny.
@@ -79,7 +80,8 @@ type Config struct {
 	// Probe is a second command that says whether the first one makes progress. Nil means none.
 	Probe *Probe
 	// Terminal are patterns of output lines after which the command cannot succeed, such as a fatal error that it
-	// retries forever. Empty means none. Only the first 64 KiB of a line are matched.
+	// retries forever. Empty means none. Only the first 64 KiB of a line are matched. A line ends at a newline or a
+	// carriage return. The start of one, such as a prompt, is matched after half a second without output.
 	Terminal []*regexp.Regexp
 
 	// OnStall is the action for no output and no progress, OnTerminal the one for a terminal state. Zero means
@@ -87,6 +89,9 @@ type Config struct {
 	OnStall, OnTerminal TripAction
 	// Grace is how long to wait between the signals.
 	Grace Grace
+	// Forward has signals that Run passes on to every process of the command, such as a SIGQUIT that the host got: see
+	// [os/signal.Notify]. They end nothing by themselves. Nil means none, and so does a closed channel.
+	Forward <-chan os.Signal
 	// KeepBackground leaves processes running that a command started and left behind when it exited by itself. Without
 	// it, Run ends them.
 	KeepBackground bool

@@ -85,6 +85,18 @@ func (j *judge) silence(now, last time.Duration, blocked bool) (*finding, time.D
 	return j.noOutput(v.Used, v.Allowed, signs.Signalled), 0
 }
 
+// unreport takes back that a silence was found.
+func (j *judge) unreport() { j.silent = -1 }
+
+// restart starts the silence again: the time before now does not count.
+func (j *judge) restart(now time.Duration) {
+	signs := j.seen.Signs
+	if !signs.Held(slowReaderHold) {
+		signs.Open(slowReaderHold, verdict.Never, now)
+		signs.Close(slowReaderHold, now)
+	}
+}
+
 // noOutput describes a silence. A command that never printed anything has a fingerprint of its own.
 func (j *judge) noOutput(used, allowed time.Duration, printed bool) *finding {
 	length := used.Truncate(time.Millisecond)

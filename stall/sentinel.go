@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -40,6 +41,7 @@ type sentinel struct {
 	report *report
 	result *Result
 
+	terminals  []terminalModes
 	volatility volatility
 	observed   func() // says that the run has ended
 	corrected  bool   // the cancel of the run is corrected
@@ -82,6 +84,7 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	env := cmd.Environ()
 	s.began = now()
 	s.io.began = s.began
+	s.terminals = saveTerminals(cmd)
 	s.tree, err = proctree.Start(proctree.Command{
 		Path: cmd.Path, Args: cmd.Args, Env: env, Dir: cmd.Dir, Files: s.io.files, Attr: cmd.SysProcAttr,
 		SameGroup: isTerminal(cmd.Stdin),
@@ -113,34 +116,33 @@ func startError(err error) error {
 	}
 }
 
+// A watching is what a sentinel waits for, besides the ends of the command and of its contexts. A nil channel is never
+// ready.
+type watching struct {
+	look    *time.Timer
+	results chan probeResult
+	forward <-chan os.Signal
+	resumed <-chan os.Signal // this process was stopped and goes on
+}
+
 // watch returns nil when the command exits, or else why to end it.
 func (s *sentinel) watch(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	if !s.heedsOutput() {
-		timer.Stop()
+	w := watching{look: time.NewTimer(0), forward: s.cfg.Forward}
+	defer w.look.Stop()
+	if s.heedsOutput() {
+		resumed, stop := continued()
+		defer stop()
+		w.resumed = resumed
+	} else {
+		w.look.Stop()
 	}
-	var results chan probeResult
 	if s.prober != nil {
-		results = s.prober.results
+		w.results = s.prober.results
 	}
 	for {
-		var found *finding
-		select {
-		case <-s.tree.Exited():
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-s.run.Context().Done():
-			return context.Cause(s.run.Context())
-		case n := <-s.io.patterns:
-			found = s.judge.pattern(n)
-		case r := <-results:
-			found = s.observe(r)
-		case <-timer.C:
-			var wait time.Duration
-			found, wait = s.look()
-			timer.Reset(wait)
+		found, over, cause := s.next(ctx, &w)
+		if over {
+			return cause
 		}
 		if found == nil {
 			continue
@@ -148,6 +150,45 @@ func (s *sentinel) watch(ctx context.Context) error {
 		if cause := s.trip(found); cause != nil {
 			return cause
 		}
+	}
+}
+
+// next waits for the next thing that happens. Over says that the watch is: cause is why to end the command, or nil if it
+// has exited.
+func (s *sentinel) next(ctx context.Context, w *watching) (found *finding, over bool, cause error) {
+	select {
+	case <-s.tree.Exited():
+		return nil, true, nil
+	case <-ctx.Done():
+		return nil, true, context.Cause(ctx)
+	case <-s.run.Context().Done():
+		return nil, true, context.Cause(s.run.Context())
+	case n := <-s.io.patterns:
+		found = s.judge.pattern(n)
+	case r := <-w.results:
+		found = s.observe(r)
+	case sig, open := <-w.forward:
+		if !open {
+			w.forward = nil
+		}
+		s.forward(sig)
+	case <-w.resumed:
+		s.judge.restart(time.Since(s.began))
+	case <-w.look.C:
+		var wait time.Duration
+		found, wait = s.look()
+		if found != nil && s.wasStopped(w.resumed) {
+			found = nil
+		}
+		w.look.Reset(wait)
+	}
+	return found, false, nil
+}
+
+// forward sends a signal of the host's to the command.
+func (s *sentinel) forward(sig os.Signal) {
+	if number, ok := sig.(syscall.Signal); ok {
+		_, _ = s.tree.Signal(number) // fails if the command has ended, which watch sees in its next round
 	}
 }
 
@@ -160,6 +201,24 @@ func (s *sentinel) look() (*finding, time.Duration) {
 	s.holdRun(blocked)
 	found, wait := s.judge.silence(time.Since(s.began), last, blocked)
 	return found, min(max(wait, 0), s.lookInterval())
+}
+
+// resumeDelay is how long the news can take that this process was stopped and goes on.
+const resumeDelay = 20 * time.Millisecond
+
+// wasStopped reports whether a silence that was just found is time in which this process was stopped. Then the command,
+// which is in the same job, was stopped as well.
+func (s *sentinel) wasStopped(resumed <-chan os.Signal) bool {
+	timer := time.NewTimer(resumeDelay)
+	defer timer.Stop()
+	select {
+	case <-resumed:
+		s.judge.unreport()
+		s.judge.restart(time.Since(s.began))
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // lookInterval is the longest time between two looks at a watched file or at a reader.
@@ -298,6 +357,11 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	}
 	s.probes.Wait()
 	s.result.OutputErr = s.io.close(drainBound)
+	if len(s.result.Sent) > 0 {
+		for i := range s.terminals {
+			s.terminals[i].restore()
+		}
+	}
 	s.recordStatus()
 	s.recordFinished()
 	s.result.Incomplete = s.cfg.AsIncomplete && !s.result.Finished && isStalled(cause)
