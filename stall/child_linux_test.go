@@ -47,6 +47,8 @@ func init() {
 		"warn":      func(text string) error { _, err := fmt.Fprintln(os.Stderr, text); return err },
 		"prompt":    func(text string) error { _, err := fmt.Print(text); return err },
 		"stoppable": stoppable,
+		"serve":     serve,
+		"talk":      talk,
 		"exit":      func(code string) error { os.Exit(number(code)); return nil },
 		"sleep":     func(length string) error { time.Sleep(duration(length)); return nil },
 		"stay":      func(string) error { time.Sleep(time.Hour); return nil },
@@ -140,6 +142,30 @@ func keep(path string) error {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	for ; err == nil; time.Sleep(10 * time.Millisecond) {
 		_, err = file.WriteString("kept\n")
+	}
+	return err
+}
+
+// serve:FILE starts a server in a session of its own that has the outputs of this process.
+func serve(path string) error {
+	cmd := exec.Command(os.Args[0], childArg, "talk:"+path)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return awaitFile(path)
+}
+
+// talk:FILE prints a kilobyte to both outputs forever, and appends a line to a file each time.
+func talk(path string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	text := strings.Repeat("x", 1023)
+	for ; err == nil; time.Sleep(time.Millisecond) {
+		_, err = fmt.Println(text)
+		_, failed := fmt.Fprintln(os.Stderr, text)
+		_, late := file.WriteString("talked\n")
+		err = errors.Join(err, failed, late)
 	}
 	return err
 }

@@ -129,6 +129,7 @@ func (s *sentinel) endLeftBehind() {
 		return
 	}
 	if s.cfg.KeepBackground {
+		s.io.keep()
 		_ = s.tree.Release()
 		awaitGone(s.tree, killBound)
 		return

@@ -199,6 +199,13 @@ func (o *stdio) look() (last time.Duration, blocked bool) {
 	return time.Duration(o.last.Load()), blocked
 }
 
+// keep lets processes that outlive the command go on writing.
+func (o *stdio) keep() {
+	for _, s := range o.streams {
+		s.Keep()
+	}
+}
+
 // drain waits until all output of an ended command is passed on, however slow its reader is, or until the caller's
 // context or the run ends. It calls slow if it has to wait.
 func (o *stdio) drain(slow func(), caller, run <-chan struct{}) {
