@@ -142,6 +142,9 @@ func endAtLimit(t *testing.T, limit time.Duration, n int) {
 		f.cfg.NoOutput, f.cfg.WallClock = 0, limit
 	}
 	length := limit - time.Duration(n%24)*time.Millisecond // starting takes some of it
+	if f.cfg.NoOutput > 0 {
+		length += 20 * time.Millisecond // how long a silence is looked at again
+	}
 	result, err := stall.Run(t.Context(), command(t, "sleep:"+length.String()), f.cfg)
 	cancels, corrected := f.endings()
 	switch {
