@@ -46,6 +46,8 @@ func (r seamRun) Ended() bool { return r.w.Context().Err() != nil }
 
 func (r seamRun) RecordOverrun(call seam.Overrun) { r.w.recordOverrun(call) }
 
+func (r seamRun) RecordFinished() (corrected bool) { return r.w.recordFinished() }
+
 func seamBegin(ctx context.Context, run, cfg any) (any, error) {
 	c := cfg.(Config)
 	return begin(ctx, run.(Run), &c, nil)

@@ -8,7 +8,7 @@
 //
 //	t, err := converge.New(converge.Config{})
 //	...
-//	decision, err := t.Observe(result.Fingerprints)
+//	decision, err := t.Observe(result.Fingerprints()) // none if the command ended without a trip
 //	if decision.Advice == converge.GiveUp {
 //		return errStuck
 //	}

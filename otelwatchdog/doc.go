@@ -16,7 +16,8 @@
 //	defer wd.Close()
 //
 // [Instrument.Resume] replaces [watchdog.Resume], [Watchdog.Layer] measures a layer, [Instrument.Calls] the calls that
-// [bound.Do] abandons, and [Instrument.Pass] the passes of a sweeper.
+// [bound.Do] abandons, and [Instrument.Pass] the passes of a sweeper. The commands of [stall.Run] are measured in the
+// context of a measured run, and for commands outside of a run in that of [Instrument.Commands].
 //
 // # Metrics
 //

@@ -43,31 +43,35 @@ var childSteps map[string]func(argument string) error
 
 func init() {
 	childSteps = map[string]func(string) error{
-		"print":  func(text string) error { _, err := fmt.Println(text); return err },
-		"warn":   func(text string) error { _, err := fmt.Fprintln(os.Stderr, text); return err },
-		"exit":   func(code string) error { os.Exit(number(code)); return nil },
-		"sleep":  func(length string) error { time.Sleep(duration(length)); return nil },
-		"stay":   func(string) error { time.Sleep(time.Hour); return nil },
-		"echo":   func(string) error { _, err := io.Copy(os.Stdout, os.Stdin); return err },
-		"ignore": func(names string) error { signal.Ignore(signalsNamed(names)...); return nil },
-		"obey":   obey,
-		"kill":   func(name string) error { return syscall.Kill(os.Getpid(), signalsNamed(name)[0].(syscall.Signal)) },
-		"every":  every,
-		"number": numberLines,
-		"flood":  flood,
-		"keep":   keep,
-		"copy":   copyOnInterrupt,
-		"touch":  func(path string) error { return os.WriteFile(path, nil, 0o600) },
-		"await":  awaitFile,
-		"child":  func(steps string) error { return child(steps, true) },
-		"daemon": func(steps string) error { return child(steps, false) },
-		"count":  count,
-		"env":    func(name string) error { return childSteps["print"](os.Getenv(name)) },
-		"lines":  awaitLines,
-		"full":   fullDisk,
-		"host":   host,
-		"memory": memory,
-		"pwd":    func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
+		"print":     func(text string) error { _, err := fmt.Println(text); return err },
+		"warn":      func(text string) error { _, err := fmt.Fprintln(os.Stderr, text); return err },
+		"prompt":    func(text string) error { _, err := fmt.Print(text); return err },
+		"stoppable": stoppable,
+		"serve":     serve,
+		"talk":      talk,
+		"exit":      func(code string) error { os.Exit(number(code)); return nil },
+		"sleep":     func(length string) error { time.Sleep(duration(length)); return nil },
+		"stay":      func(string) error { time.Sleep(time.Hour); return nil },
+		"echo":      func(string) error { _, err := io.Copy(os.Stdout, os.Stdin); return err },
+		"ignore":    func(names string) error { signal.Ignore(signalsNamed(names)...); return nil },
+		"obey":      obey,
+		"kill":      func(name string) error { return syscall.Kill(os.Getpid(), signalsNamed(name)[0].(syscall.Signal)) },
+		"every":     every,
+		"number":    numberLines,
+		"flood":     flood,
+		"keep":      keep,
+		"copy":      copyOnInterrupt,
+		"touch":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
+		"await":     awaitFile,
+		"child":     func(steps string) error { return child(steps, true) },
+		"daemon":    func(steps string) error { return child(steps, false) },
+		"count":     count,
+		"env":       func(name string) error { return childSteps["print"](os.Getenv(name)) },
+		"lines":     awaitLines,
+		"full":      fullDisk,
+		"host":      host,
+		"memory":    memory,
+		"pwd":       func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }
 
@@ -138,6 +142,30 @@ func keep(path string) error {
 	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	for ; err == nil; time.Sleep(10 * time.Millisecond) {
 		_, err = file.WriteString("kept\n")
+	}
+	return err
+}
+
+// serve:FILE starts a server in a session of its own that has the outputs of this process.
+func serve(path string) error {
+	cmd := exec.Command(os.Args[0], childArg, "talk:"+path)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	return awaitFile(path)
+}
+
+// talk:FILE prints a kilobyte to both outputs forever, and appends a line to a file each time.
+func talk(path string) error {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	text := strings.Repeat("x", 1023)
+	for ; err == nil; time.Sleep(time.Millisecond) {
+		_, err = fmt.Println(text)
+		_, failed := fmt.Fprintln(os.Stderr, text)
+		_, late := file.WriteString("talked\n")
+		err = errors.Join(err, failed, late)
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package stall
 
 import (
 	"log/slog"
+	"os"
 	"regexp"
 	"time"
 
@@ -24,7 +25,8 @@ const (
 	ActionInterrupt TripAction = "interrupt"
 	// ActionFail ends the command with SIGKILL at once.
 	ActionFail TripAction = "fail"
-	// ActionIgnore records the first trip and lets the command go on.
+	// ActionIgnore lets the command go on. It records each silence and each lack of progress, and the first terminal
+	// state.
 	ActionIgnore TripAction = "ignore"
 )
 
@@ -70,7 +72,7 @@ type Config struct {
 	RecordTimeout time.Duration
 
 	// NoOutput is how long the command may print nothing. Zero means no limit. Time in which a reader does not take
-	// the output does not count.
+	// the output does not count, and neither does time in which the host itself was stopped, as by Ctrl-Z.
 	NoOutput time.Duration
 	// ActivitySource says which output resets NoOutput. If standard output and standard error are one writer, both
 	// do. Zero means ActivityAny.
@@ -78,7 +80,8 @@ type Config struct {
 	// Probe is a second command that says whether the first one makes progress. Nil means none.
 	Probe *Probe
 	// Terminal are patterns of output lines after which the command cannot succeed, such as a fatal error that it
-	// retries forever. Empty means none. Only the first 64 KiB of a line are matched.
+	// retries forever. Empty means none. Only the first 64 KiB of a line are matched. A line ends at a newline or a
+	// carriage return. The start of one, such as a prompt, is matched after half a second without output.
 	Terminal []*regexp.Regexp
 
 	// OnStall is the action for no output and no progress, OnTerminal the one for a terminal state. Zero means
@@ -86,8 +89,13 @@ type Config struct {
 	OnStall, OnTerminal TripAction
 	// Grace is how long to wait between the signals.
 	Grace Grace
+	// Forward has signals that Run passes on to every process of the command, such as a SIGQUIT that the host got: see
+	// [os/signal.Notify]. They end nothing by themselves. Nil means none, and so does a closed channel.
+	Forward <-chan os.Signal
 	// KeepBackground leaves processes running that a command started and left behind when it exited by itself. Without
-	// it, Run ends them.
+	// it, Run ends them. If they have an output that passes through Run, they can go on writing to it after Run has
+	// returned: a goroutine for each output reads and drops that until they have closed it, so that nothing is written to
+	// the host's writers any more. It ends with the host, and then their next write fails. Give a server files of its own.
 	KeepBackground bool
 
 	// Artifacts is the folder for the files that describe a trip. Empty means that none are written.

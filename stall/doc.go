@@ -41,6 +41,9 @@
 // signals. Run also ends the processes that a command left behind when it exited by itself, unless
 // [Config].KeepBackground is set.
 //
+// A command that exits by itself before the first signal has finished, also if that is while its cancel is recorded.
+// Then a [watchdog.EventCorrection] is recorded, too, and readers of both say finished.
+//
 // The [Result] and event.json say what was requested, what was sent and what ended the command. Their fingerprints say
 // whether the next attempt fails in the same way: see package converge.
 //

@@ -2,10 +2,12 @@ package stall
 
 import (
 	"context"
+	"errors"
 	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // killBound is how long SIGKILL may take. It is a variable because tests run on machines that are busier than those of
@@ -46,19 +48,56 @@ func (s *sentinel) end(action TripAction) {
 	for _, step := range steps {
 		s.result.Requested = append(s.result.Requested, step.signal)
 	}
+	if hasExited(s.tree) {
+		s.finish()
+		return
+	}
 	for _, step := range steps {
-		if exited(s.tree) && len(s.result.Sent) == 0 {
-			s.result.Finished = true
-			s.endLeftBehind()
+		s.send(step.signal)
+		if len(s.result.Sent) == 0 && awaitExited(s.tree, killBound) {
+			s.finish()
 			return
 		}
-		s.send(step.signal)
-		if awaitGone(s.tree, step.grace) {
-			s.result.Terminated = len(s.result.Sent) > 0
-			s.result.EndedBy = s.lastSent()
+		if !awaitGone(s.tree, step.grace) {
+			continue
+		}
+		if s.killedTooLate() {
+			s.result.LeftBehind, s.result.Sent = s.result.Sent[0].Processes, nil
+			s.finish()
 			return
+		}
+		s.result.Terminated = len(s.result.Sent) > 0
+		s.result.EndedBy = s.lastSent()
+		return
+	}
+}
+
+// finish notes that the command exited by itself, and corrects its cancel if there is one.
+func (s *sentinel) finish() {
+	s.result.Finished = s.tree.Err() == nil
+	if !s.result.Finished {
+		return
+	}
+	s.recordFinished()
+	s.endLeftBehind()
+}
+
+// recordFinished corrects the cancel of a command that exited by itself, if there is one, and ends its run.
+func (s *sentinel) recordFinished() {
+	if s.result.Finished && !s.corrected {
+		s.corrected = seam.Of(s.run.Context()).RecordFinished()
+		if s.corrected && s.result.Trip == nil { // its wall clock ended as it did, and its exit was seen first
+			s.noteWallClock(s.run.Stop())
 		}
 	}
+}
+
+// killedTooLate reports whether the only signal was SIGKILL and the command has an exit status: then it had exited
+// before that reached it.
+func (s *sentinel) killedTooLate() bool {
+	status := s.tree.Status()
+	return len(s.result.Sent) == 1 && s.lastSent() == syscall.SIGKILL && status.Signal == 0 && status.ExitCode >= 0 &&
+		s.tree.Err() == nil
 }
 
 // send sends a signal to every living process of the tree.
@@ -90,6 +129,7 @@ func (s *sentinel) endLeftBehind() {
 		return
 	}
 	if s.cfg.KeepBackground {
+		s.io.keep()
 		_ = s.tree.Release()
 		awaitGone(s.tree, killBound)
 		return
@@ -109,6 +149,32 @@ func exited(t *proctree.Tree) bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// hasExited reports whether the command has exited, also if its exit is not reported yet: the guard tells of an exit
+// that it knows of after it has answered an order, and so before it answers the next one.
+func hasExited(t *proctree.Tree) bool {
+	for range 2 {
+		if exited(t) {
+			return true
+		}
+		if _, err := t.Signal(0); errors.Is(err, proctree.ErrEnded) {
+			return awaitExited(t, killBound)
+		}
+	}
+	return exited(t)
+}
+
+// awaitExited waits until the exit of the command is reported, for at most the timeout, and reports whether it was.
+func awaitExited(t *proctree.Tree, timeout time.Duration) bool {
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	select {
+	case <-t.Exited():
+		return true
+	case <-timer.C:
+		return exited(t)
 	}
 }
 

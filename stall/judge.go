@@ -22,6 +22,7 @@ type judge struct {
 	seen     verdict.Snapshot
 	series   verdict.Series
 	reported map[TripKind]bool
+	silent   time.Duration // when the last silence that was reported began, or -1
 }
 
 func newJudge(cfg *Config) judge {
@@ -32,6 +33,7 @@ func newJudge(cfg *Config) judge {
 	}
 	return judge{
 		cfg: cfg, limits: limits, seen: verdict.Snapshot{Signs: &verdict.Signs{}}, reported: map[TripKind]bool{},
+		silent: -1,
 	}
 }
 
@@ -75,7 +77,24 @@ func (j *judge) silence(now, last time.Duration, blocked bool) (*finding, time.D
 		return nil, verdict.Until(v.Next, now)
 	}
 	j.seen.Apply(v, now)
-	return j.once(j.noOutput(v.Used, v.Allowed, signs.Signalled)), 0
+	began := max(signs.Activity, signs.Released)
+	if began == j.silent { // an ignored silence goes on
+		return nil, 0
+	}
+	j.silent = began
+	return j.noOutput(v.Used, v.Allowed, signs.Signalled), 0
+}
+
+// unreport takes back that a silence was found.
+func (j *judge) unreport() { j.silent = -1 }
+
+// restart starts the silence again: the time before now does not count.
+func (j *judge) restart(now time.Duration) {
+	signs := j.seen.Signs
+	if !signs.Held(slowReaderHold) {
+		signs.Open(slowReaderHold, verdict.Never, now)
+		signs.Close(slowReaderHold, now)
+	}
 }
 
 // noOutput describes a silence. A command that never printed anything has a fingerprint of its own.
@@ -97,7 +116,7 @@ func (j *judge) fingerprint(text string) []string {
 	return []string{artifact.Fingerprint(j.cfg.FingerprintPrefix, text)}
 }
 
-// once returns the first finding of each kind. An ignored trip must not be reported again.
+// once returns the first finding of a kind. An ignored trip must not be reported again.
 func (j *judge) once(f *finding) *finding {
 	if j.reported[f.kind] {
 		return nil
@@ -131,10 +150,17 @@ func (j *judge) probed(r probeResult, now time.Duration) (*finding, verdict.Seri
 		f.reasons, f.summary = r.Reasons, r.Summary
 	}
 	j.describe(f, v, r)
-	return j.once(f), v
+	switch {
+	case f.kind == KindTerminal:
+		f = j.once(f)
+	case !v.First: // an ignored lack of progress goes on
+		f = nil
+	}
+	return f, v
 }
 
-// describe sets the reason of a probe's finding, and its fingerprint if the probe gave none.
+// describe sets the reason of a probe's finding, and its fingerprint if the probe gave none. Every lack of progress has
+// a second one, which is the same for all states.
 func (j *judge) describe(f *finding, v verdict.SeriesVerdict, r probeResult) {
 	var fingerprint string
 	switch {
@@ -150,6 +176,11 @@ func (j *judge) describe(f *finding, v verdict.SeriesVerdict, r probeResult) {
 	}
 	if len(f.fingerprints) == 0 {
 		f.fingerprints = j.fingerprint(fingerprint)
+	}
+	if f.kind == KindNoProgress {
+		own := artifact.Set(f.fingerprints)
+		own = own[:min(len(own), artifact.MaxFingerprints-1)]
+		f.fingerprints = append(own, j.fingerprint(artifact.StableNoProgressFingerprint)...)
 	}
 }
 

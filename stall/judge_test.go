@@ -71,6 +71,35 @@ func TestJudgeSilence(t *testing.T) {
 	})
 }
 
+// TestJudgeEachSilence checks that every ignored silence is a finding of its own.
+func TestJudgeEachSilence(t *testing.T) {
+	j := stall.NewJudge(silent)
+	found := 0
+	for now, last := time.Duration(0), time.Duration(0); now < 100*second; now += second {
+		if now == 30*second || now == 60*second {
+			last = now
+		}
+		if f, _ := j.Silence(now, last, false); f != nil {
+			found++
+			require.Equal(t, now-last, f.Used)
+		}
+	}
+	require.Equal(t, 3, found)
+}
+
+// TestJudgeEachStall checks that every ignored lack of progress is a finding of its own.
+func TestJudgeEachStall(t *testing.T) {
+	cfg := stall.Config{Probe: &stall.Probe{StallThreshold: 2}}
+	j := stall.NewJudge(cfg)
+	found := 0
+	for digest := range strings.SplitSeq("aaaabbbbbbabab", "") {
+		if f := j.Probed(stall.Look{Digest: digest}, 0); f != nil {
+			found++
+		}
+	}
+	require.Equal(t, 2, found)
+}
+
 // TestJudgeOnce checks that an ignored trip is reported once for each kind.
 func TestJudgeOnce(t *testing.T) {
 	cfg := silent
@@ -180,7 +209,8 @@ func TestJudgeSilenceModel(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		j := stall.NewJudge(silent)
 		var now, last, since time.Duration
-		was, reported := false, false
+		var reported time.Duration = -1 // the start of the last silence that was
+		was := false
 		for range 60 {
 			before := now
 			now += time.Duration(random.Int64N(int64(limit))) + 1
@@ -193,10 +223,12 @@ func TestJudgeSilenceModel(t *testing.T) {
 				since = now
 			}
 			was = blocked
-			want := !blocked && !reported && now-since > limit
+			want := !blocked && reported != since && now-since > limit
 			f, _ := j.Silence(now, last, blocked)
 			require.Equal(t, want, f != nil, "seed %d at %v", seed, now)
-			reported = reported || want
+			if want {
+				reported = since
+			}
 		}
 	}
 }
@@ -209,15 +241,11 @@ func TestJudgeProbesModel(t *testing.T) {
 		j := stall.NewJudge(stall.Config{
 			Probe: &stall.Probe{StallThreshold: 3, OnError: stall.ErrorStall, ErrorThreshold: 2},
 		})
-		seen, reported := "", map[stall.TripKind]bool{}
+		seen, model := "", ongoing{}
 		for range 12 {
 			letter := letters[random.IntN(len(letters))]
 			seen += string(letter)
-			want := naive(seen)
-			if reported[want] {
-				want = ""
-			}
-			reported[want] = want != ""
+			want := model.first(letter, naive(seen))
 			got := stall.TripKind("")
 			if f := j.Probed(look(letter), 0); f != nil {
 				got = f.Kind
@@ -225,6 +253,31 @@ func TestJudgeProbesModel(t *testing.T) {
 			assert.Equal(t, want, got, seen)
 		}
 	}
+}
+
+// ongoing are the trips that were found and have not ended.
+type ongoing struct {
+	stalled, terminal, blind bool
+	digest                   string // the last one
+}
+
+// first returns the kind of a trip, or nothing if it was found already.
+func (o *ongoing) first(letter byte, kind stall.TripKind) stall.TripKind {
+	known := &o.stalled
+	switch digest := look(letter).Digest; letter {
+	case 'x':
+		known = &o.blind
+	case 'T': // once only
+		known, o.blind, o.digest = &o.terminal, false, digest
+	default:
+		progress := letter == 'P' || o.digest != "" && o.digest != digest
+		o.stalled, o.blind, o.digest = o.stalled && !progress, false, digest
+	}
+	if kind == "" || *known {
+		return ""
+	}
+	*known = true
+	return kind
 }
 
 func look(letter byte) stall.Look {

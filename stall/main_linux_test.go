@@ -93,6 +93,12 @@ func processesWith(token string) (pids []int) {
 	return pids
 }
 
+// commandLineHas reports whether an argument of a process contains the text.
+func commandLineHas(pid int, text string) bool {
+	args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return bytes.Contains(args, []byte(text))
+}
+
 func tokenOf(cmd *exec.Cmd) string { return cmd.Env[len(cmd.Env)-1] }
 
 var discard = slog.New(slog.DiscardHandler)
@@ -166,7 +172,7 @@ type record struct {
 	Fingerprints, Reasons []string
 	EventID               string `json:"event_id"`
 	Pointers              map[string]string
-	Complete              bool
+	Complete, Finished    bool
 }
 
 func (f *fixture) record() (r record) {

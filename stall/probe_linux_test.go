@@ -83,8 +83,13 @@ func TestProbe(t *testing.T) {
 			result, _ := f.stalled(command(t, "every:20ms:x"))
 			require.Equal(t, c.kind, result.Trip.Kind)
 			require.Equal(t, c.probes, result.Probes.Count)
-			require.Len(t, result.Trip.Fingerprints, 1)
-			require.True(t, strings.HasPrefix(result.Trip.Fingerprints[0], c.print), result.Trip.Fingerprints)
+			prints := result.Trip.Fingerprints
+			if c.kind == stall.KindNoProgress {
+				require.Equal(t, "stall/no-progress", prints[0])
+				prints = prints[1:]
+			}
+			require.Len(t, prints, 1)
+			require.True(t, strings.HasPrefix(prints[0], c.print), prints)
 			lines := f.probeLines()
 			require.Len(t, lines, c.probes)
 			if blind, ok := strings.CutPrefix(c.print, "stall/probe_blind:"); ok {

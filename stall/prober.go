@@ -24,10 +24,11 @@ type prober struct {
 // A probeResult is what one probe reported.
 type probeResult struct {
 	probe.Observation
-	blind probe.Blind
-	began time.Duration
-	took  time.Duration
-	exit  *int
+	blind  probe.Blind
+	output []byte
+	began  time.Duration
+	took   time.Duration
+	exit   *int
 }
 
 // run runs a probe at every interval until ctx ends. It starts the next probe only after the result of the previous one
@@ -59,7 +60,7 @@ func (p *prober) run(ctx context.Context) {
 func (p *prober) probe(ctx context.Context) probeResult {
 	started := time.Now()
 	outcome := p.outcome(ctx)
-	r := probeResult{began: started.Sub(p.began), took: time.Since(started)}
+	r := probeResult{began: started.Sub(p.began), took: time.Since(started), output: outcome.Output}
 	r.Observation, r.blind, _ = probe.Read(outcome, p.cfg.AnyExit)
 	if outcome.StartErr == nil && !outcome.TimedOut {
 		r.exit = &outcome.ExitStatus

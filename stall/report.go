@@ -36,6 +36,15 @@ func openReport(cfg *Config) (*report, error) {
 	return &report{cfg: cfg, dir: dir}, nil
 }
 
+// begin sets the artifacts of an earlier attempt aside.
+func (r *report) begin() error {
+	if r == nil {
+		return nil
+	}
+	_, err := inTime(r.cfg.RecordTimeout, func() (struct{}, error) { return struct{}{}, r.dir.SetAside() })
+	return err
+}
+
 // do writes one artifact and keeps its error.
 func (r *report) do(write func() error) {
 	if r.hangs {
@@ -119,7 +128,7 @@ func (r *report) complete(s *sentinel) {
 // completed returns the first event with what was sent and how the command ended.
 func (r *report) completed(s *sentinel) artifact.Event {
 	e := r.first
-	e.Complete = true
+	e.Complete, e.Finished = true, s.result.Finished
 	if len(s.result.Requested) > 0 { // an ignored trip requests none, but the command may be ended later, by its run
 		e.Action.Requested = nil
 		for _, sig := range s.result.Requested {

@@ -1,6 +1,7 @@
 package stall
 
 import (
+	"slices"
 	"syscall"
 	"time"
 )
@@ -17,6 +18,9 @@ const (
 	// KindTerminal means that a probe or an output line said that the command cannot succeed, or that probes could not
 	// observe and [Probe].OnError is ErrorTerminal.
 	KindTerminal TripKind = "terminal"
+	// KindWallClock means that the command used up [Config].WallClock. [Run]'s error is the [*watchdog.Stop] then, and not
+	// a [*Stalled].
+	KindWallClock TripKind = "wall_clock"
 )
 
 // A Trip says that a command was stuck.
@@ -58,8 +62,10 @@ type Result struct {
 	User, System time.Duration
 	MaxRSS       int64
 
-	// Trip is the first trip, or nil. With ActionIgnore the command went on after it.
-	Trip *Trip
+	// Trip is the trip that ended the command, or else the first one, or nil. With ActionIgnore the command went on after
+	// it. Trips are all, also those that were ignored, and at most the first 100; the store has each.
+	Trip  *Trip
+	Trips []Trip
 	// Requested are the signals of the action, Sent those of them that were sent, in order. Terminated says that the
 	// command was alive before the first signal and that none of its processes was alive after the last. EndedBy is the
 	// signal after which none was alive, or 0.
@@ -67,7 +73,8 @@ type Result struct {
 	Sent       []Sent
 	Terminated bool
 	EndedBy    syscall.Signal
-	// Finished says that the command exited by itself before the first signal, even if it had tripped.
+	// Finished says that the command exited by itself before the first signal, even if it had tripped. If its cancel was
+	// recorded already, a [watchdog.EventCorrection] is, too.
 	Finished bool
 	// LeftBehind is how many processes were alive after the command exited by itself.
 	LeftBehind int
@@ -85,6 +92,15 @@ type Result struct {
 	ArtifactErr, OutputErr error
 }
 
+// Fingerprints returns those of the trip that ended the command, for package converge. They are none if the command
+// ended without one, or by itself, and for a nil Result.
+func (r *Result) Fingerprints() []string {
+	if r == nil || r.Trip == nil || r.Finished {
+		return nil
+	}
+	return slices.Clone(r.Trip.Fingerprints)
+}
+
 // Probes counts the probes of a command.
 type Probes struct {
 	// Count is the number of probes, Blind the number of those that could not observe.
@@ -93,4 +109,8 @@ type Probes struct {
 	// "timeout", "exit" or "output". While BlindFor is not 0, it is unknown whether the command makes progress.
 	BlindFor int
 	Why      string
+	// Volatile are the names of the fields, sorted, if the probe's results differed in exactly these five times in a row
+	// or more, such as "state.updated_at". If one of them is a clock, the probe can never see the same twice: have it print
+	// a digest of the rest.
+	Volatile []string
 }

@@ -1,7 +1,10 @@
 package stall_test
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -320,10 +323,49 @@ func TestLeftBehind(t *testing.T) {
 		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
 		eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
 	})
+	t.Run("goes on writing with KeepBackground, whatever its output goes to", func(t *testing.T) {
+		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
+		require.NoError(t, err)
+		defer file.Close()
+		reader, pipe, err := os.Pipe()
+		require.NoError(t, err)
+		defer reader.Close()
+		defer pipe.Close()
+		go func() { _, _ = io.Copy(io.Discard, reader) }()
+		for name, to := range map[string]io.Writer{
+			"a buffer": &bytes.Buffer{}, "nothing": nil, "a file": file, "a pipe": pipe,
+		} {
+			t.Run(name, func(t *testing.T) {
+				f := newFixture(t)
+				f.cfg.KeepBackground, f.cfg.NoOutput = true, longTime
+				f.cfg.Terminal = []*regexp.Regexp{regexp.MustCompile("never")}
+				log := filepath.Join(t.TempDir(), "talked")
+				cmd := command(t, "serve:"+log)
+				cmd.Stdout, cmd.Stderr = to, to
+				result, err := f.run(cmd)
+				require.NoError(t, err)
+				require.NoError(t, result.OutputErr)
+				left := processesWith(tokenOf(cmd))
+				require.Len(t, left, 1)
+				before := size(log)
+				eventually(t, "it has written more than a pipe holds", func() bool { return size(log) > before+200*7 })
+				require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
+				eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
+			})
+		}
+	})
 	t.Run("does not stay after a trip, even with KeepBackground", func(t *testing.T) {
 		f := newFixture(t)
 		f.cfg.KeepBackground, f.cfg.Terminal = true, readyLine
 		result, _ := f.stalled(command(t, "daemon:print:"+ready+";stay", "print:"+ready, "stay"))
 		require.Equal(t, 2, result.Sent[0].Processes)
 	})
+}
+
+func size(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }

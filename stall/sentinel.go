@@ -8,10 +8,12 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
@@ -39,6 +41,10 @@ type sentinel struct {
 	report *report
 	result *Result
 
+	terminals  []terminalModes
+	volatility volatility
+	observed   func() // says that the run has ended
+	corrected  bool   // the cancel of the run is corrected
 	prober     *prober
 	stopProbes context.CancelFunc
 	probes     sync.WaitGroup
@@ -50,6 +56,7 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	if s.run, s.inside, err = s.cfg.attach(ctx); err != nil {
 		return err
 	}
+	s.observed = seam.Observe(ctx, s.run)
 	if s.report, err = openReport(&s.cfg); err != nil {
 		return err
 	}
@@ -67,6 +74,9 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	if s.io, err = openStdio(cmd, &s.cfg, s.heedsOutput(), s.run.Activity); err != nil {
 		return fmt.Errorf("prepare the command's input and output: %w", err)
 	}
+	if err := s.report.begin(); err != nil {
+		return err
+	}
 	return s.start(ctx, cmd)
 }
 
@@ -74,6 +84,7 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	env := cmd.Environ()
 	s.began = now()
 	s.io.began = s.began
+	s.terminals = saveTerminals(cmd)
 	s.tree, err = proctree.Start(proctree.Command{
 		Path: cmd.Path, Args: cmd.Args, Env: env, Dir: cmd.Dir, Files: s.io.files, Attr: cmd.SysProcAttr,
 		SameGroup: isTerminal(cmd.Stdin),
@@ -105,34 +116,33 @@ func startError(err error) error {
 	}
 }
 
+// A watching is what a sentinel waits for, besides the ends of the command and of its contexts. A nil channel is never
+// ready.
+type watching struct {
+	look    *time.Timer
+	results chan probeResult
+	forward <-chan os.Signal
+	resumed <-chan os.Signal // this process was stopped and goes on
+}
+
 // watch returns nil when the command exits, or else why to end it.
 func (s *sentinel) watch(ctx context.Context) error {
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	if !s.heedsOutput() {
-		timer.Stop()
+	w := watching{look: time.NewTimer(0), forward: s.cfg.Forward}
+	defer w.look.Stop()
+	if s.heedsOutput() {
+		resumed, stop := continued()
+		defer stop()
+		w.resumed = resumed
+	} else {
+		w.look.Stop()
 	}
-	var results chan probeResult
 	if s.prober != nil {
-		results = s.prober.results
+		w.results = s.prober.results
 	}
 	for {
-		var found *finding
-		select {
-		case <-s.tree.Exited():
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-s.run.Context().Done():
-			return context.Cause(s.run.Context())
-		case n := <-s.io.patterns:
-			found = s.judge.pattern(n)
-		case r := <-results:
-			found = s.observe(r)
-		case <-timer.C:
-			var wait time.Duration
-			found, wait = s.look()
-			timer.Reset(wait)
+		found, over, cause := s.next(ctx, &w)
+		if over {
+			return cause
 		}
 		if found == nil {
 			continue
@@ -140,6 +150,45 @@ func (s *sentinel) watch(ctx context.Context) error {
 		if cause := s.trip(found); cause != nil {
 			return cause
 		}
+	}
+}
+
+// next waits for the next thing that happens. Over says that the watch is: cause is why to end the command, or nil if it
+// has exited.
+func (s *sentinel) next(ctx context.Context, w *watching) (found *finding, over bool, cause error) {
+	select {
+	case <-s.tree.Exited():
+		return nil, true, nil
+	case <-ctx.Done():
+		return nil, true, context.Cause(ctx)
+	case <-s.run.Context().Done():
+		return nil, true, context.Cause(s.run.Context())
+	case n := <-s.io.patterns:
+		found = s.judge.pattern(n)
+	case r := <-w.results:
+		found = s.observe(r)
+	case sig, open := <-w.forward:
+		if !open {
+			w.forward = nil
+		}
+		s.forward(sig)
+	case <-w.resumed:
+		s.judge.restart(time.Since(s.began))
+	case <-w.look.C:
+		var wait time.Duration
+		found, wait = s.look()
+		if found != nil && s.wasStopped(w.resumed) {
+			found = nil
+		}
+		w.look.Reset(wait)
+	}
+	return found, false, nil
+}
+
+// forward sends a signal of the host's to the command.
+func (s *sentinel) forward(sig os.Signal) {
+	if number, ok := sig.(syscall.Signal); ok {
+		_, _ = s.tree.Signal(number) // fails if the command has ended, which watch sees in its next round
 	}
 }
 
@@ -152,6 +201,24 @@ func (s *sentinel) look() (*finding, time.Duration) {
 	s.holdRun(blocked)
 	found, wait := s.judge.silence(time.Since(s.began), last, blocked)
 	return found, min(max(wait, 0), s.lookInterval())
+}
+
+// resumeDelay is how long the news can take that this process was stopped and goes on.
+const resumeDelay = 20 * time.Millisecond
+
+// wasStopped reports whether a silence that was just found is time in which this process was stopped. Then the command,
+// which is in the same job, was stopped as well.
+func (s *sentinel) wasStopped(resumed <-chan os.Signal) bool {
+	timer := time.NewTimer(resumeDelay)
+	defer timer.Stop()
+	select {
+	case <-resumed:
+		s.judge.unreport()
+		s.judge.restart(time.Since(s.began))
+		return true
+	case <-timer.C:
+		return false
+	}
 }
 
 // lookInterval is the longest time between two looks at a watched file or at a reader.
@@ -191,6 +258,7 @@ func (s *sentinel) observe(r probeResult) *finding {
 	if v.Blind == 1 {
 		s.log().Warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind))
 	}
+	s.noticeVolatile(r)
 	switch {
 	case r.Class == verdict.ClassProgressing:
 		s.run.Progress()
@@ -201,9 +269,21 @@ func (s *sentinel) observe(r probeResult) *finding {
 	return found
 }
 
+// noticeVolatile says once which fields of the probe's results always differ.
+func (s *sentinel) noticeVolatile(r probeResult) {
+	if r.blind != "" || r.Class != "" && r.Class != verdict.ClassStalled {
+		return
+	}
+	if fields := s.volatility.observe(r.output); fields != nil {
+		s.result.Probes.Volatile = fields
+		s.log().Warn("stall probe differs in the same fields every time; if one is a clock, have it print a digest of the rest",
+			"run", s.run.ID(), "fields", fields)
+	}
+}
+
 // trip records a finding. It returns why the command must end, or nil if it goes on.
 func (s *sentinel) trip(f *finding) error {
-	if exited(s.tree) {
+	if hasExited(s.tree) {
 		return nil // watch returns in its next round
 	}
 	action := s.cfg.action(f.kind)
@@ -222,14 +302,38 @@ func (s *sentinel) trip(f *finding) error {
 	case stop == nil:
 		t.Action = ActionIgnore // also if the config has another action, because the run only observes
 	}
-	if s.result.Trip == nil || stop != nil {
-		s.result.Trip = &t
-		s.report.event(s, stop)
-	}
+	s.note(t, stop)
 	if stop == nil {
 		return nil
 	}
 	return &Stalled{Trip: t, Stop: stop}
+}
+
+// maxTrips is how many trips a result has: a command whose silences are ignored can have any number.
+const maxTrips = 100
+
+// note adds a trip to the result and writes event.json, unless it has an earlier one that was ignored, too.
+func (s *sentinel) note(t Trip, stop *watchdog.Stop) {
+	if len(s.result.Trips) < maxTrips {
+		s.result.Trips = append(s.result.Trips, t)
+	}
+	if s.result.Trip == nil || stop != nil {
+		s.result.Trip = &t
+		s.report.event(s, stop)
+	}
+}
+
+// noteWallClock notes that the command's own wall clock ended it, if that is the stop.
+func (s *sentinel) noteWallClock(stop *watchdog.Stop) {
+	if stop == nil || stop.RunID != s.run.ID() || stop.Code != watchdog.WallClockExceeded ||
+		stop.Budget != s.cfg.WallClock { // another budget is what was left of the run around the command
+		return
+	}
+	s.note(Trip{
+		Kind: KindWallClock, Reason: fmt.Sprintf("the wall clock of %v is used up", stop.Budget), ObservedAt: now(),
+		Action:       ActionInterrupt,
+		Fingerprints: s.judge.fingerprint(artifact.WallClockFingerprint),
+	}, stop)
 }
 
 // conclude ends what is left of the command and fills in the result.
@@ -242,14 +346,24 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 		s.result.Finished = s.tree.Err() == nil
 		s.endLeftBehind()
 		s.io.drain(func() { s.holdRun(true) }, ctx.Done(), s.run.Context().Done())
-	case s.result.Trip != nil && isStalled(cause):
+	case isStalled(cause):
 		s.end(s.result.Trip.Action)
 	default:
+		var stop *watchdog.Stop
+		if errors.As(cause, &stop) {
+			s.noteWallClock(stop)
+		}
 		s.end(ActionInterrupt)
 	}
 	s.probes.Wait()
 	s.result.OutputErr = s.io.close(drainBound)
+	if len(s.result.Sent) > 0 {
+		for i := range s.terminals {
+			s.terminals[i].restore()
+		}
+	}
 	s.recordStatus()
+	s.recordFinished()
 	s.result.Incomplete = s.cfg.AsIncomplete && !s.result.Finished && isStalled(cause)
 	s.report.complete(s)
 }
@@ -299,6 +413,9 @@ func (s *sentinel) close() error {
 	var err error
 	if s.run != nil {
 		err = s.run.Close()
+	}
+	if s.observed != nil {
+		s.observed()
 	}
 	if s.tree == nil && s.io != nil {
 		err = errors.Join(err, s.io.close(0))

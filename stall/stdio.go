@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/relay"
-	"github.com/seed62658d38/watchdog/stall/internal/lines"
 	"github.com/seed62658d38/watchdog/stall/internal/tail"
 )
 
@@ -20,7 +19,7 @@ type stdio struct {
 	opened   []*os.File // those of files that are not the host's
 	streams  []*relay.Stream
 	watched  []*relay.File
-	scanners []*lines.Scanner
+	matchers []*matcher
 	tail     *tail.Buffer
 
 	began    time.Time
@@ -76,15 +75,15 @@ func same(a, b io.Writer) (same bool) {
 	return a != nil && a == b
 }
 
-// sameStream reports whether two files are the same pipe or terminal, as os.Stdout and os.Stderr are after 2>&1. It is
-// false for a regular file, because two descriptors of one file can have different offsets.
+// sameStream reports whether two files are the same pipe, terminal or file, as os.Stdout and os.Stderr are after 2>&1.
+// Two descriptors of a regular file are the same only if they write to the same place in it.
 func sameStream(a, b *os.File) bool {
 	one, err := a.Stat()
-	if err != nil || one.Mode().IsRegular() {
+	if err != nil {
 		return false
 	}
 	other, err := b.Stat()
-	return err == nil && os.SameFile(one, other)
+	return err == nil && os.SameFile(one, other) && (!one.Mode().IsRegular() || sameOffset(a, b))
 }
 
 // input returns the command's standard input. A goroutine copies a reader that is not a file into a pipe. The goroutine
@@ -142,9 +141,9 @@ func (o *stdio) stream(to io.Writer, counts, tailed bool) (*os.File, error) {
 	}
 	var looks []func([]byte)
 	if len(o.cfg.Terminal) > 0 {
-		scanner := lines.New(o.cfg.Terminal, func(n int) { o.patterns <- n })
-		o.scanners = append(o.scanners, scanner)
-		looks = append(looks, scanner.Look)
+		m := newMatcher(o.cfg.Terminal, func(n int) { o.patterns <- n })
+		o.matchers = append(o.matchers, m)
+		looks = append(looks, m.look)
 	}
 	if tailed {
 		looks = append(looks, func(p []byte) { _, _ = o.tail.Write(p) })
@@ -200,6 +199,13 @@ func (o *stdio) look() (last time.Duration, blocked bool) {
 	return time.Duration(o.last.Load()), blocked
 }
 
+// keep lets processes that outlive the command go on writing.
+func (o *stdio) keep() {
+	for _, s := range o.streams {
+		s.Keep()
+	}
+}
+
 // drain waits until all output of an ended command is passed on, however slow its reader is, or until the caller's
 // context or the run ends. It calls slow if it has to wait.
 func (o *stdio) drain(slow func(), caller, run <-chan struct{}) {
@@ -233,10 +239,8 @@ func (o *stdio) close(wait time.Duration) error {
 	for _, s := range o.streams {
 		all = errors.Join(all, s.Finish(max(time.Until(until), 0)))
 	}
-	if all == nil { // every stream has ended, so that nothing calls the scanners any more
-		for _, s := range o.scanners {
-			s.End()
-		}
+	for _, m := range o.matchers {
+		m.end()
 	}
 	return all
 }

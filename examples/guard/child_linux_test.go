@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // childPrefix begins the first argument of a process that this test binary runs as a command. The other arguments are
@@ -45,11 +47,15 @@ var stepFuncs = map[string]func(about string) error{
 	"await":     await,
 	"leave":     startBackground,
 	"answer":    echoLine,
+	"raw":       func(string) error { _, err := term.MakeRaw(0); return err },
+	"prompt":    func(text string) error { _, err := fmt.Print(text); return err },
 	"count":     countInterrupts,
+	"quit":      tellQuit,
 }
 
 var signals = map[string]syscall.Signal{
 	"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL,
+	"QUIT": syscall.SIGQUIT,
 }
 
 func number(text string) int { n, _ := strconv.Atoi(text); return n }
@@ -94,6 +100,17 @@ func echoLine(string) error {
 	}
 	_, err = fmt.Print("answer: ", line)
 	return err
+}
+
+// tellQuit:CODE prints a line at SIGQUIT and exits.
+func tellQuit(code string) error {
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, syscall.SIGQUIT)
+	fmt.Println("ready")
+	<-received
+	fmt.Println("quit")
+	os.Exit(number(code))
+	return nil
 }
 
 // countInterrupts waits for an interrupt and, after another line of input, prints how many came.

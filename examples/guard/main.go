@@ -14,12 +14,13 @@
 // On SIGINT, SIGTERM or SIGHUP the guard ends the command as on a stall; a second signal ends the guard and the
 // command at once. A signal that the guard was started to ignore, as with nohup, stays ignored. If standard input is
 // a terminal, the command is in the guard's process group: Ctrl-C reaches it from the terminal, and the guard ignores
-// SIGINT.
+// SIGINT. The guard passes SIGQUIT (Ctrl-\) on and goes on itself.
 //
 // # Exit status
 //
 // It is the command's own; 128 plus the number of the signal that ended the command or that the guard got, as in a
 // shell; 124 if the command was stuck or out of budget; 125 for an error of the guard, such as a wrong command line;
+// also for output that could not be written, such as to a full disk, of a command that succeeded;
 // 126 for a command that cannot be executed and 127 for a missing one. go run has an exit status of its own: build
 // the program to see these.
 //
@@ -57,6 +58,9 @@ func run(args []string, stdin, stdout, stderr *os.File) int {
 	}
 	ctx, stop := signalled(stdin)
 	defer stop()
+	quit, stopQuit := forwarded(stdin)
+	defer stopQuit()
+	opts.config.Forward = quit
 	opts.config.Store = &watchdog.Memory{}
 	opts.config.Logger = slog.New(slog.DiscardHandler) // printOutcome reports it
 	result, err := stall.Run(ctx, command(opts.command, stdin, stdout, stderr), opts.config)

@@ -54,6 +54,37 @@ func TestPassThrough(t *testing.T) {
 				}
 				assert.Equal(t, want.String(), both.String())
 			})
+			t.Run("two outputs in one file of a shell keep their order", func(t *testing.T) {
+				for _, mode := range []int{0, os.O_APPEND} {
+					f := newFixture(t)
+					file, err := os.OpenFile(f.path("out"), os.O_CREATE|os.O_WRONLY|mode, 0o600)
+					require.NoError(t, err)
+					defer file.Close()
+					var want strings.Builder
+					cmd := f.guard(flags+" -terminal nothing", f.child("alternate:1000")...)
+					cmd.Stdout, cmd.Stderr = file, file
+					require.NoError(t, cmd.Run())
+					for n := range 1000 {
+						want.WriteString(strconv.Itoa(n) + "\n")
+					}
+					text, err := os.ReadFile(file.Name())
+					require.NoError(t, err)
+					assert.Equal(t, want.String(), string(text))
+				}
+			})
+			t.Run("a full disk is an error", func(t *testing.T) {
+				f := newFixture(t)
+				full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+				require.NoError(t, err)
+				defer full.Close()
+				var stderr strings.Builder
+				cmd := f.guard(flags+" -terminal nothing", f.child("say:out")...)
+				cmd.Stdout, cmd.Stderr = full, &stderr
+				require.Error(t, cmd.Run())
+				assert.Equal(t, 125, cmd.ProcessState.ExitCode())
+				assert.Contains(t, stderr.String(), "guard: output was lost: ")
+				assert.Contains(t, stderr.String(), "no space left on device")
+			})
 			t.Run("a closed reader ends the command as without the guard", func(t *testing.T) {
 				f := newFixture(t)
 				r, w, err := os.Pipe()

@@ -37,6 +37,21 @@ func signalled(stdin *os.File) (context.Context, func()) {
 	}
 }
 
+// forwarded returns the signals that the guard passes on: Ctrl-\, with which many programs say what they do. On a
+// terminal that the guard shares with the command there are none: the command gets it itself.
+func forwarded(stdin *os.File) (<-chan os.Signal, func()) {
+	received, none := make(chan os.Signal, 1), make(chan os.Signal)
+	if signal.Ignored(syscall.SIGQUIT) {
+		return none, func() {}
+	}
+	signal.Notify(received, syscall.SIGQUIT) // without it, the guard would end
+	stop := func() { signal.Stop(received) }
+	if sharesTerminal(stdin) {
+		return none, stop
+	}
+	return received, stop
+}
+
 // firstSignal returns the first signal for the guard, 0 when the context has ended. On a terminal that the guard
 // shares with the command it skips interrupts: the command gets them itself.
 func firstSignal(ctx context.Context, received <-chan os.Signal, shared bool) syscall.Signal {
@@ -69,6 +84,8 @@ func signalName(sig syscall.Signal) string {
 		return "SIGHUP"
 	case syscall.SIGKILL:
 		return "SIGKILL"
+	case syscall.SIGQUIT:
+		return "SIGQUIT"
 	}
 	return sig.String()
 }

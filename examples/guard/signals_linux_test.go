@@ -82,6 +82,15 @@ func TestSignals(t *testing.T) {
 		assert.Equal(t, syscall.SIGTERM, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
 		eventually(t, "nothing is left", func() bool { return len(escape.WithToken(f.token)) == 0 })
 	})
+	t.Run("SIGQUIT is passed on, and the command decides what it means", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		p := start(t, f.guard("-no-output 5m", f.child("quit:7")...))
+		p.signal(syscall.SIGQUIT)
+		o := p.end().must(t, 7)
+		assert.Equal(t, "quit\n", o.stdout)
+		assert.Empty(t, o.stderr)
+	})
 	t.Run("a command that finished before a signal keeps its status", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)

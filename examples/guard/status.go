@@ -28,6 +28,7 @@ func printOutcome(stderr io.Writer, result *stall.Result, err error) int {
 	if result.ArtifactErr != nil {
 		say(stderr, result.ArtifactErr.Error())
 	}
+	lost := outputLost(stderr, result)
 	if p := result.Probes; p.BlindFor > 0 {
 		say(stderr, fmt.Sprintf("the last %d of %d probes failed: %s", p.BlindFor, p.Count, p.Why))
 	}
@@ -49,10 +50,28 @@ func printOutcome(stderr io.Writer, result *stall.Result, err error) int {
 	case result.Signal != 0:
 		return exitSignalled + int(result.Signal)
 	case result.Finished:
-		return result.ExitCode
+		return finished(result, lost)
 	default:
 		return printError(stderr, err)
 	}
+}
+
+// finished returns the exit status for a command that exited by itself.
+func finished(result *stall.Result, lost bool) int {
+	if lost && result.ExitCode == 0 {
+		return exitError
+	}
+	return result.ExitCode
+}
+
+// outputLost reports whether output was lost, and says so, but not if its reader has gone: then nobody wants it.
+func outputLost(stderr io.Writer, result *stall.Result) bool {
+	err := result.OutputErr
+	if err == nil || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+		return false
+	}
+	say(stderr, "output was lost: "+err.Error())
+	return true
 }
 
 // outcome describes how the command ended, why, and where the artifacts are.

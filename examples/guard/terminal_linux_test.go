@@ -58,6 +58,36 @@ func TestTerminal(t *testing.T) {
 			})
 		})
 	}
+	t.Run("Ctrl-\\ reaches the command once, and the guard goes on", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		s := onScreen(t, f.guard("", f.child("quit:5")...))
+		s.reads("ready")
+		s.types("\x1c")
+		shown := s.end(5)
+		assert.NotContains(t, shown, "goroutine")
+	})
+	t.Run("after a trip the terminal is set as before", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		s := onScreen(t, f.guard("-no-output 1s -grace-int 100ms", f.child("ignore:INT", "raw", "say:ready", "stay")...))
+		modes := func() unix.Termios {
+			modes, err := unix.IoctlGetTermios(int(s.line.Fd()), unix.TCGETS)
+			require.NoError(t, err)
+			return *modes
+		}
+		before := modes()
+		s.reads("ready")
+		require.NotEqual(t, before, modes())
+		s.endKept(124)
+		require.Equal(t, before, modes())
+	})
+	t.Run("a prompt without a newline is seen", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		o := f.run("-terminal ^Password:", f.child("prompt:Password: ", "stay")...).must(t, 124)
+		assert.Equal(t, "Password: ", o.stdout)
+	})
 	t.Run("if only the guard is on the terminal, it passes Ctrl-C on", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
@@ -78,6 +108,7 @@ type screen struct {
 	*testing.T
 	cmd   *exec.Cmd
 	file  *os.File
+	line  *os.File // the program's side of the terminal
 	lines *bufio.Reader
 }
 
@@ -91,9 +122,8 @@ func onScreen(t *testing.T, cmd *exec.Cmd) *screen {
 	cmd.Stdout, cmd.Stderr = line, line
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
 	require.NoError(t, cmd.Start())
-	require.NoError(t, line.Close())
-	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	return &screen{t, cmd, file, bufio.NewReader(file)}
+	t.Cleanup(func() { _, _ = cmd.Process.Kill(), line.Close() })
+	return &screen{t, cmd, file, line, bufio.NewReader(file)}
 }
 
 func (s *screen) types(text string) {
@@ -116,6 +146,7 @@ func (s *screen) reads(text string) {
 // end waits until the program exits with the status, and returns its output since the last read.
 func (s *screen) end(code int) string {
 	s.Helper()
+	require.NoError(s, s.line.Close())
 	rest, err := io.ReadAll(s.lines)
 	if !errors.Is(err, syscall.EIO) { // EIO: the last writer has closed the terminal
 		require.NoError(s, err)
@@ -123,6 +154,13 @@ func (s *screen) end(code int) string {
 	s.cmd.Wait() // the status is checked below
 	require.Equalf(s, code, s.cmd.ProcessState.ExitCode(), "exit status; it printed\n%s", rest)
 	return string(rest)
+}
+
+// endKept waits until the program exits with the status, and keeps the terminal.
+func (s *screen) endKept(code int) {
+	s.Helper()
+	s.cmd.Wait() // the status is checked below
+	require.Equal(s, code, s.cmd.ProcessState.ExitCode())
 }
 
 // openTerminal opens a pseudo-terminal: what a program writes to line is read from screen.

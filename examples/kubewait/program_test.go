@@ -53,7 +53,7 @@ func TestProgram(t *testing.T) {
 		o := finish(t, program(t, "-attempts", "1", "-threshold", "2", "-kind", "deployment", "-name", "shop"))
 		require.Equal(t, 3, o.code, o.stderr)
 		assert.Contains(t, o.stdout, "2 probes in a row saw the same")
-		assert.Contains(t, o.stdout, "GIVEN UP after attempt 1: k8s/deployment/missing:shop\n")
+		assert.Contains(t, o.stdout, "GIVEN UP after attempt 1: k8s/deployment/missing:shop stall/no-progress\n")
 		assert.NotContains(t, o.stdout, "attempt 2")
 	})
 	t.Run("the wait ends when the definition appears", func(t *testing.T) {

@@ -68,9 +68,12 @@ func TestScenarios(t *testing.T) {
 }
 
 // kindsOf returns the events that a run records: one for each directive and, unless it is a cancel, a warning with its
-// decision or, before the wrap-up, of the wall clock; and its end.
+// decision or, before the wrap-up, of the wall clock; the progress that puts a ladder back; and its end.
 func kindsOf(r loop.Result) (kinds []string) {
 	for _, d := range r.Directives {
+		if r.Ended == "completed" && d != watchdog.DirectiveWrapUp {
+			kinds = append(kinds, "progress")
+		}
 		if d != watchdog.DirectiveCancel {
 			kinds = append(kinds, "warning")
 		}

@@ -72,6 +72,7 @@ type Stream struct {
 	blockedSince time.Time // zero if the stream does not wait for the destination
 	stuck        bool      // in a Write that cannot be interrupted
 	stopped      bool
+	kept         bool // whoever holds the pipe open can go on writing
 
 	done      chan struct{}
 	err       error // why relaying ended, nil at the end of the output; written before done is closed
@@ -120,8 +121,18 @@ func (s *Stream) Done() <-chan struct{} { return s.done }
 // processes that hold the pipe open. Drain does not wait: see [Stream.Done].
 func (s *Stream) Drain() { s.in.drain() }
 
+// Keep says that processes that hold the pipe open shall live on after [Stream.Finish]: what they write then is read and
+// dropped, until the last of them closes the pipe or this process ends. That takes a goroutine. It does nothing after an
+// error of the destination, which these processes see as ever, nor on Windows, where Finish needs to close the pipe.
+// Call it before Finish.
+func (s *Stream) Keep() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept = s.in.canDrain()
+}
+
 // Finish ends a stream whose child is gone. It passes on what is in the pipe, and gives the destination the time wait
-// to take it. It does not wait for other processes that hold the pipe open; they find it closed. On Windows, where a
+// to take it. It does not wait for other processes that hold the pipe open; they find it closed, unless [Stream.Keep] was called. On Windows, where a
 // pipe cannot be read without blocking, it does wait for them, at most the time wait.
 //
 // Finish returns nil if all output was passed on. Otherwise it wraps [ErrReaderGone], [ErrAbandoned] or the error of
@@ -165,9 +176,10 @@ func (s *Stream) stop() (stuck bool) {
 	s.mu.Lock()
 	s.stopped = true
 	stuck = s.stuck
+	kept := s.kept
 	s.mu.Unlock()
 	s.out.interrupt()
-	if stuck || !s.in.canDrain() {
+	if stuck && !kept || !s.in.canDrain() {
 		_ = s.in.close() // other writers find the pipe closed, and a read that waits ends
 	}
 	return stuck

@@ -13,12 +13,30 @@ import (
 var buffers = sync.Pool{New: func() any { return new([bufSize]byte) }}
 
 func (s *Stream) run() {
+	if s.runToEnd() {
+		s.in.discard()
+		_ = s.in.close() // as in runToEnd
+	}
+}
+
+// runToEnd relays until the end. It reports whether the pipe is to be kept open.
+func (s *Stream) runToEnd() (kept bool) {
 	defer close(s.done)
 	err := s.relay()
-	_ = s.in.close()  // so that the child does not write on; a reading end has nothing to flush
+	kept = s.isKept() && (err == nil || errors.Is(err, errStopped))
+	if !kept {
+		_ = s.in.close() // so that the child does not write on; a reading end has nothing to flush
+	}
 	_ = s.out.close() // a duplicate of the host's file
 	s.addPassed(0)
 	s.err = explain(err)
+	return kept
+}
+
+func (s *Stream) isKept() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.kept
 }
 
 func (s *Stream) relay() error {

@@ -93,6 +93,18 @@ func (r *source) consumed(n int) {
 	}
 }
 
+// discard reads and drops what comes until every writer has closed the pipe.
+func (r *source) discard() {
+	var buffer [4096]byte
+	for {
+		_ = r.file.SetReadDeadline(time.Time{}) // drain set one, and may again; fails only on a closed file
+		_, err := r.file.Read(buffer[:])
+		if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+			return
+		}
+	}
+}
+
 // retryEINTR repeats a call that a signal interrupted. The runtime sends such signals to preempt goroutines.
 func retryEINTR(call func() (int, error)) (int, error) {
 	for {

@@ -21,6 +21,9 @@ func (r *source) drain() {}
 // canDrain reports whether drain ends a read that waits.
 func (r *source) canDrain() bool { return false }
 
+// discard does nothing: no pipe is kept here.
+func (r *source) discard() {}
+
 func (r *source) close() error { return r.file.Close() }
 
 // read waits for bytes. It returns [io.EOF] at the end, and after close.

@@ -31,6 +31,10 @@ type Run interface {
 	Ended() bool
 	// RecordOverrun puts a call in the run on record. It never waits for the store.
 	RecordOverrun(call Overrun)
+	// RecordFinished ends the run, whose work finished by itself. If a cancel of the run was recorded, or is being, the
+	// correction of it is recorded too, and RecordFinished reports true. It waits for the store at most the record timeout,
+	// and Close tries again what was not stored.
+	RecordFinished() (corrected bool)
 }
 
 // An Overrun is what a run records of a call that took longer than it may, or was abandoned.
@@ -68,6 +72,25 @@ func Begin[W any](ctx context.Context, run, cfg any) (w W, err error) {
 		return w, err
 	}
 	return made.(W), nil
+}
+
+// An Observer measures a run, a *Watchdog of the root's, that a package beside the root began. It returns what to call
+// when the run has ended.
+type Observer func(ctx context.Context, run any) (ended func())
+
+type observerKey struct{}
+
+// WithObserver returns a context in which the observer measures the runs that packages begin.
+func WithObserver(ctx context.Context, observe Observer) context.Context {
+	return context.WithValue(ctx, observerKey{}, observe)
+}
+
+// Observe has the context's observer, if there is one, measure a run. It never returns nil.
+func Observe(ctx context.Context, run any) (ended func()) {
+	if observe, ok := ctx.Value(observerKey{}).(Observer); ok {
+		return observe(ctx, run)
+	}
+	return func() {}
 }
 
 // Limits returns a budget's limits as the decision takes them.

@@ -21,6 +21,12 @@ const (
 	DecisionFile = "decision.json"
 )
 
+// previous begins the name of a file of the attempt before.
+const previous = "previous."
+
+// names are those of all files, those that point to others first.
+var names = []string{DecisionFile, EventFile, ProbeFile, TailFile}
+
 // maxTries is how often to try a write if another process removes the temporary file, as [Open] does, or the folder.
 const maxTries = 10
 
@@ -68,6 +74,32 @@ func openRoot(root string) (*os.Root, error) {
 		return nil, fmt.Errorf("make the root folder: %w", err)
 	}
 	return os.OpenRoot(absolute)
+}
+
+// SetAside renames the files of an earlier attempt, so that none of them passes for one of this attempt: event.json
+// becomes previous.event.json, and so on. What was set aside before is removed. Each rename is atomic, and a crash in
+// between leaves no file under its own name that points to one that is not there.
+func (d *Dir) SetAside() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	err := d.inOldFolder(func(folder *os.Root) error {
+		for _, name := range names {
+			if err := folder.Remove(previous + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		for _, name := range names {
+			if err := folder.Rename(name, previous+name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("set the stall artifacts of an earlier attempt aside in %s: %w", d.path(""), err)
+	}
+	clear(d.written)
+	return nil
 }
 
 // WriteTail writes stderr.tail.log. The caller has to remove secrets from the tail.
@@ -119,6 +151,11 @@ func (d *Dir) inFolder(do func(folder *os.Root) error) error {
 // removeLeftovers removes the temporary files of a crashed process, if there is a folder. It fails if something else is
 // in the place of a file.
 func (d *Dir) removeLeftovers() error {
+	return d.inOldFolder(removeTemporaries)
+}
+
+// inOldFolder does something in the folder if it is there and everything in it is what it should be.
+func (d *Dir) inOldFolder(do func(folder *os.Root) error) error {
 	step, err := enterFolder(d.root, d.step)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -135,7 +172,10 @@ func (d *Dir) removeLeftovers() error {
 		return err
 	}
 	defer func() { _ = folder.Close() }()
-	return errors.Join(checkFiles(folder), removeTemporaries(folder))
+	if err := checkFiles(folder); err != nil {
+		return err
+	}
+	return do(folder)
 }
 
 // pointer returns the name of a file that this Dir wrote, and an empty text for any other.

@@ -13,6 +13,7 @@
 // refused even if it points inside. Every call walks down from the root again, so that it sees a link, or a missing
 // folder, that was not there before.
 //
-// The package does not decide, does not redact and does not limit the size of what it writes. It does not remove the
-// files of an earlier attempt at the same step.
+// The files of an earlier attempt at the same step keep their names until [Dir.SetAside] puts "previous." before them.
+//
+// The package does not decide, does not redact and does not limit the size of what it writes.
 package artifact

@@ -10,6 +10,7 @@ const (
 	NoOutput   = "no_output"
 	NoProgress = "no_progress"
 	Terminal   = "terminal"
+	WallClock  = "wall_clock"
 )
 
 // An Event is the content of event.json, in the order of its fields: what tripped, what was requested, what was done
@@ -37,11 +38,13 @@ type Event struct {
 	Pointers Pointers `json:"pointers"`
 	// Complete is false before the first signal and true after the last.
 	Complete bool `json:"complete"`
+	// Finished says that the command exited by itself before the first signal. A correction of its cancel is in the store.
+	Finished bool `json:"finished,omitempty"`
 }
 
 // A Trigger says what the sentinel saw.
 type Trigger struct {
-	Kind string `json:"kind"` // NoOutput, NoProgress or Terminal
+	Kind string `json:"kind"` // NoOutput, NoProgress, Terminal or WallClock
 	// Reason is a short text for people. It holds no output of the command.
 	Reason string `json:"reason"`
 	// ObservedAtUnix is in seconds.

@@ -21,6 +21,12 @@ const (
 	NeverOutputFingerprint = "stall/no_output:never" // there was no output at all
 )
 
+// The fingerprints of a command that makes no progress, whatever its state, and of one that used up its wall clock.
+const (
+	StableNoProgressFingerprint = "stall/no-progress"
+	WallClockFingerprint        = "stall/wall_clock"
+)
+
 // TerminalProbeFingerprint is for a probe that calls a state terminal and gives no fingerprint of its own.
 const TerminalProbeFingerprint = "stall/terminal:probe"
 

@@ -1,6 +1,7 @@
 package artifact
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -89,8 +90,8 @@ func symlinkError(name string) error { return fmt.Errorf("%w: %s; remove it", Er
 
 // checkFiles checks the places of all files before one of them is needed.
 func checkFiles(folder *os.Root) error {
-	for _, name := range []string{EventFile, ProbeFile, TailFile, DecisionFile} {
-		if err := checkPlace(folder, name); err != nil {
+	for _, name := range names {
+		if err := cmp.Or(checkPlace(folder, name), checkPlace(folder, previous+name)); err != nil {
 			return err
 		}
 	}

@@ -1,8 +1,9 @@
 // Package lines finds lines that match patterns in a stream that comes in pieces. It needs little memory, however long
 // the lines are.
 //
-// It knows nothing about encodings and terminals: a line ends at a newline, and a carriage return or a NUL is a byte
-// like any other.
+// A line ends at a newline, at a carriage return, with which programs write over a line on a terminal, or at both. The
+// package knows nothing else about terminals, and nothing about encodings: a NUL is a byte like any other. It has no
+// clock: its caller says when the start of a line is all that comes for now.
 package lines
 
 import (
@@ -19,6 +20,7 @@ type Scanner struct {
 	found    func(pattern int)
 	part     []byte // the start of the current line
 	matched  bool   // the current line was matched already, and the rest of it is ignored
+	returned bool   // the last byte was a carriage return: a newline after it ends no other line
 }
 
 type pattern struct {
@@ -40,8 +42,19 @@ func New(patterns []*regexp.Regexp, found func(pattern int)) *Scanner {
 func (s *Scanner) Look(p []byte) {
 	for len(p) > 0 && len(s.patterns) > 0 {
 		line, rest, complete := bytes.Cut(p, newline)
-		s.add(line, complete)
+		s.split(line, complete)
 		p = rest
+	}
+}
+
+// Open reports whether the stream is inside a line that was not matched.
+func (s *Scanner) Open() bool { return len(s.part) > 0 && !s.matched && len(s.patterns) > 0 }
+
+// Quiet matches the start of a line as if the line ended there, because nothing more comes, as after a prompt. If more
+// comes after all, the line is matched again when it is complete.
+func (s *Scanner) Quiet() {
+	if s.Open() {
+		s.match(s.part)
 	}
 }
 
@@ -50,9 +63,29 @@ func (s *Scanner) End() {
 	if len(s.part) > 0 || s.matched {
 		s.add(nil, true)
 	}
+	s.returned = false
 }
 
-var newline = []byte{'\n'}
+var newline, carriageReturn = []byte{'\n'}, []byte{'\r'}
+
+// split adds text without a newline, line by line. Complete says that a newline follows.
+func (s *Scanner) split(text []byte, complete bool) {
+	for {
+		line, rest, found := bytes.Cut(text, carriageReturn)
+		if !found {
+			break
+		}
+		s.add(line, true)
+		s.returned, text = true, rest
+	}
+	if len(text) > 0 {
+		s.returned = false
+	}
+	if len(text) > 0 || complete && !s.returned {
+		s.add(text, complete)
+	}
+	s.returned = s.returned && !complete
+}
 
 // add adds to the current line, and matches it once it is complete or long enough.
 func (s *Scanner) add(more []byte, complete bool) {

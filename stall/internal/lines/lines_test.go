@@ -36,8 +36,12 @@ func TestScanner(t *testing.T) {
 		{"nothing after the last newline is not a line", `^$`, []string{"a\nb\n"}, false},
 		{"no output is not a line", `^$`, nil, false},
 		{"the end of a piece is not the end of a line", `^fatal$`, []string{"fatal", " no\n"}, false},
-		{"a carriage return is a byte like any other", `^fatal\r$`, []string{"fatal\r\n"}, true},
-		{"a carriage return does not end a line", `^b`, []string{"a\rb\n"}, false},
+		{"a line after a carriage return", `^fatal$`, []string{"10%\r20%\rfatal\n"}, true},
+		{"a line before a carriage return", `^10%$`, []string{"10%\r20%\r"}, true},
+		{"a carriage return and a newline end one line", `^$`, []string{"a\r\nb\r", "\nc\r\n"}, false},
+		{"two carriage returns have a line between them", `^$`, []string{"a\r", "\rb"}, true},
+		{"a carriage return is not part of a line", `\r`, []string{"a\rb\r\n"}, false},
+		{"a line after a long line and a carriage return", `^fatal$`, []string{long + long + "\r", "fatal\r"}, true},
 		{"a NUL is a byte like any other", `^a\x00b$`, []string{"a\x00b\n"}, true},
 		{"binary output", `fatal`, []string{"\xff\xfe\x00\n\x80fatal\xc3\n"}, true},
 		{"a match within the first 64 KiB", `fatal$`, []string{long[:lines.MaxLine-5] + "fatal" + "more\n"}, true},
@@ -87,6 +91,23 @@ func TestScanner(t *testing.T) {
 			s.Look([]byte("fatal\n"))
 			assert.Equal(t, 1, found)
 		}
+	})
+	t.Run("the start of a line is matched when nothing more comes, and the whole line later", func(t *testing.T) {
+		var found []int
+		s := lines.New(compile(`^Password: $`, `^Password: none$`, `^$`), func(p int) { found = append(found, p) })
+		require.False(t, s.Open())
+		s.Look([]byte("a\nPassw"))
+		s.Look([]byte("ord: "))
+		require.True(t, s.Open())
+		require.Empty(t, found)
+		s.Quiet()
+		require.Equal(t, []int{0}, found)
+		s.Quiet()
+		s.Look([]byte("none\n"))
+		require.Equal(t, []int{0, 1}, found)
+		require.False(t, s.Open())
+		s.Quiet()
+		require.Equal(t, []int{0, 1}, found, "nothing is not a line")
 	})
 	t.Run("a piece is not kept", func(t *testing.T) {
 		found := 0
@@ -139,6 +160,7 @@ func TestScannerModel(t *testing.T) {
 }
 
 func matching(patterns []*regexp.Regexp, output []byte) []int {
+	output = bytes.ReplaceAll(bytes.ReplaceAll(output, []byte("\r\n"), []byte{'\n'}), []byte{'\r'}, []byte{'\n'})
 	split := bytes.Split(output, []byte{'\n'})
 	if len(split[len(split)-1]) == 0 {
 		split = split[:len(split)-1]

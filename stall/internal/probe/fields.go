@@ -13,6 +13,8 @@ import (
 type fields struct {
 	object map[string]any
 	err    error
+	// lenient leaves out what is wrong instead of keeping an error.
+	lenient bool
 }
 
 func (f *fields) class() verdict.Class {
@@ -51,7 +53,7 @@ func (f *fields) list(name string, most int, check func(string) string) []string
 	}
 	if len(items) > most {
 		f.wrong(fmt.Sprintf("%s has %d elements, at most %d are allowed", name, len(items), most))
-		return nil
+		items = items[:most]
 	}
 	var texts []string
 	for i, item := range items {
@@ -61,14 +63,15 @@ func (f *fields) list(name string, most int, check func(string) string) []string
 			f.wrong(fmt.Sprintf("%s[%d] is not a string", name, i))
 		case wrong != "":
 			f.wrong(fmt.Sprintf("%s[%d] %s", name, i, wrong))
+		default:
+			texts = append(texts, text)
 		}
-		texts = append(texts, text)
 	}
 	return texts
 }
 
 func (f *fields) wrong(what string) {
-	if f.err == nil {
+	if f.err == nil && !f.lenient {
 		f.err = fmt.Errorf("%w: %s", ErrField, what)
 	}
 }

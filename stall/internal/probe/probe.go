@@ -73,6 +73,9 @@ type Observation struct {
 // Parse reads what a probe printed. It knows the fields class, digest and summary (strings) and fingerprints and
 // reasons (arrays of strings). A field that is missing, null or empty means the same. The case of names matters.
 // Other keys are only part of the digest. Parse wraps the errors of this package.
+//
+// If the class is terminal, a field with another wrong value is no error: what is wrong in it is left out, because it
+// must not hide that the command cannot succeed.
 func Parse(output []byte) (Observation, error) {
 	if len(output) > MaxOutput {
 		return Observation{}, ErrTooLong
@@ -82,8 +85,10 @@ func Parse(output []byte) (Observation, error) {
 		return Observation{}, err
 	}
 	f := fields{object: object}
+	class := f.class()
+	f.lenient = class == verdict.ClassTerminal
 	o := Observation{
-		Class:        f.class(),
+		Class:        class,
 		Fingerprints: f.list("fingerprints", MaxFingerprints, wrongFingerprint),
 		Reasons:      f.list("reasons", MaxReasons, wrongReason),
 		Summary:      f.text("summary"),

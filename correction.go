@@ -1,0 +1,34 @@
+package watchdog
+
+import (
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// recordFinished ends a run whose work finished by itself. It waits for a stop that is being recorded. If the run has a
+// stop of its own, the work had finished before that could end it, and recordFinished records that and reports true.
+func (w *Watchdog) recordFinished() (corrected bool) {
+	_, closed := w.endRunning(ErrClosed)
+	w.tellClosed(closed)
+	stop, _ := w.ending()
+	if stop == nil || stop.RunID != w.id {
+		return false
+	}
+	e := w.correctionEvent(stop)
+	if w.recorder.waiting() { // the store fails, and Close tries again
+		w.recorder.keep(nil, e)
+	} else if err := w.append(e); err != nil {
+		w.recorder.keep(err, e)
+	}
+	return true
+}
+
+// correctionEvent says that what the stop ended had finished by itself. There is one for each cancel.
+func (w *Watchdog) correctionEvent(stop *Stop) Event {
+	w.mu.Lock()
+	at := w.clock.now()
+	w.mu.Unlock()
+	return w.newEvent(EventCorrection, at, stop.EventID(), record.Correction{
+		Cancel: stop.EventID(), SessionStartedAt: record.Stamp(w.startedAt), CorrectedAt: record.Stamp(at),
+		Parent: w.lineage.parent(), Window: w.lineage.fresh(),
+	})
+}
