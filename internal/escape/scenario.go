@@ -95,6 +95,7 @@ type part struct {
 	ClosesFDs     bool             `json:",omitempty"` // closes all descriptors
 	SetsLimit     bool             `json:",omitempty"` // changes its RLIMIT_LOCKS
 	StopsItself   bool             `json:",omitempty"` // stops itself
+	Spins         bool             `json:",omitempty"` // keeps a core busy
 	Children      []part           `json:",omitempty"`
 	Then          then             `json:",omitempty"`
 }
@@ -108,6 +109,7 @@ const (
 	respawns       then = "respawns"        // starts a child again whenever it exits
 	churns         then = "churns"          // starts short-lived children, which do not register, as fast as it can
 	restartsParent then = "restarts parent" // starts its parent again when it exits, and exits
+	endsMainThread then = "ends main"       // lives on in its other threads; it starts no children
 	startsTrees    then = "starts trees"    // starts a sleeper and a daemon as process trees
 )
 

@@ -141,26 +141,25 @@ func (g *guard) reapOrphansIfDue() {
 }
 
 // reapOrphans reaps the dead orphans and returns the living ones. A process that one of them started can become the
-// guard's child after the guard read its list of children. So the list is complete only if a pass reaped nothing.
+// guard's child after the guard read its list of children. So the list is complete only if nothing was reaped, and the
+// caller that needs a complete one tries again.
 func (g *guard) reapOrphans() (alive []int, complete bool) {
-	for range 4 {
-		if g.hasNoChildren() {
-			return nil, true
+	if g.hasNoChildren() {
+		return nil, true
+	}
+	// All children, started or adopted, belong to the guard's first thread.
+	children, err := childrenOfThread(g.pid, g.pid)
+	complete = err == nil
+	for _, pid := range children {
+		if _, leader := g.leaders[pid]; leader {
+			continue
 		}
-		complete = true
-		// All children, started or adopted, belong to the guard's first thread.
-		alive = slices.DeleteFunc(childrenOfThread(g.pid, g.pid), func(pid int) bool {
-			if _, leader := g.leaders[pid]; leader {
-				return true
-			}
-			reaped, err := syscall.Wait4(pid, nil, syscall.WNOHANG|syscall.WALL, nil)
-			dead := reaped == pid || err != nil
-			complete = complete && !dead
-			return dead
-		})
-		if complete {
-			break
+		// __WALL is not needed: whatever signal a process has for its exit, it becomes SIGCHLD when it is adopted.
+		if reaped, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); reaped == pid || err != nil {
+			complete = false
+			continue
 		}
+		alive = append(alive, pid)
 	}
 	return alive, complete
 }
@@ -189,9 +188,9 @@ func (g *guard) belongs(pid int, t *guardedTree) bool {
 	case m != 0:
 		return len(g.trees) == 1 && !g.wasReleased(m)
 	default:
-		p, _ := readStat(pid)
+		p, err := readStat(pid)
 		// While the group exists its ID stays taken, even after its leader was reaped.
-		return t.grouped && p.group == t.leader || len(g.trees) == 1
+		return err == nil && t.grouped && p.group == t.leader || len(g.trees) == 1
 	}
 }
 

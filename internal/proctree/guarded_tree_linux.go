@@ -15,8 +15,12 @@ const (
 	longestPause  = 20 * time.Millisecond
 	// groupKillWait is how long a killed group gets before the guard looks at single processes.
 	groupKillWait = 2 * time.Millisecond
-	// survivorsAfter is how long a kill may take before the guard reports the survivors.
+	// survivorsAfter is how long a kill may take before the guard reports the survivors. From then on it checks every
+	// survivorsPause: what outlived so many kills may stay for days, and the guard must not be busy with it.
 	survivorsAfter = 500 * time.Millisecond
+	survivorsPause = time.Second
+	// signalRounds is how often a signal looks for processes that were started meanwhile.
+	signalRounds = 4
 )
 
 // A guardedTree is the guard's state of one tree. The leader is the tree's first process.
@@ -41,7 +45,7 @@ type guardedTree struct {
 // serve does what is due now. It removes a tree of which nothing is left.
 func (t *guardedTree) serve() {
 	if t.hasOrder {
-		t.handleOrder()
+		t.handleOrders()
 		t.pause = shortestPause
 	} else if !t.leaderExited && t.untilCheck() > 0 {
 		return
@@ -62,21 +66,37 @@ func (t *guardedTree) serve() {
 	t.scheduleCheck()
 }
 
-// handleOrder receives and carries out one order. If the host is gone it kills the tree.
-func (t *guardedTree) handleOrder() {
-	text, _, err := receive(t.socket, make([]byte, 4096), 0)
-	var o order
-	if err != nil || json.Unmarshal(text, &o) != nil {
-		o.Kill, t.hostGone = true, true
+// handleOrders receives and carries out the orders that have come. If the host is gone it kills the tree.
+func (t *guardedTree) handleOrders() {
+	orders := t.receiveOrders()
+	for i, o := range orders {
+		withdrawn := slices.ContainsFunc(orders[i:], func(later order) bool { return later.Withdraw })
+		switch {
+		case o.Kill:
+			t.killing, t.killOrderedAt = true, time.Now()
+		case o.Release:
+			t.release()
+		case !withdrawn:
+			reached, missed := t.signal(o.Signal)
+			t.send(report{Answer: true, Reached: reached, Missed: missed})
+		}
 	}
-	switch {
-	case o.Kill:
-		t.killing, t.killOrderedAt = true, time.Now()
-	case o.Release:
-		t.release()
-	default:
-		t.send(report{Answer: true, Reached: t.signal(o.Signal)})
+}
+
+// receiveOrders returns all orders that have come, at least one. A host that is gone orders a kill.
+func (t *guardedTree) receiveOrders() (all []order) {
+	ready := []pollFD{{fd: int32(t.socket), events: pollIn}}
+	text := make([]byte, 4096)
+	for more := true; more; more = poll(ready, 0) == nil && ready[0].ready() {
+		got, _, err := receive(t.socket, text, 0)
+		var o order
+		if err != nil || json.Unmarshal(got, &o) != nil {
+			t.hostGone = true
+			return append(all, order{Kill: true})
+		}
+		all = append(all, o)
 	}
+	return all
 }
 
 // release lets the other processes live on. It does nothing before the leader has exited.
@@ -110,26 +130,36 @@ func (t *guardedTree) empty() bool {
 	return complete && len(alive) == 0
 }
 
-// signal sends a signal once to every living process, and returns how many it reached. It repeats for processes that
-// were started meanwhile, but only a few times, because a tree can start new processes as fast as the signal ends them.
-func (t *guardedTree) signal(sig syscall.Signal) int {
-	const rounds = 4
-	reached := map[processID]bool{}
-	for before, round := -1, 0; before < len(reached) && round < rounds; round++ {
-		before = len(reached)
-		t.visit(func(m member) {
-			if reached[m.id()] {
+// signal sends a signal once to every living process. It returns how many it reached, and how many live that it could
+// not reach.
+func (t *guardedTree) signal(sig syscall.Signal) (reached, missed int) {
+	told := map[processID]bool{}
+	for range signalRounds {
+		before := len(told)
+		unread := map[int]bool{}
+		settled := t.visit(func(m member) {
+			if told[m.id()] {
 				return
 			}
-			if ok, _ := m.signal(sig); ok {
-				reached[m.id()] = true
+			if ok, err := m.signalAndContinue(sig); ok || err != nil {
+				told[m.id()] = ok
 			}
-			if m.stopped() && sig != 0 { // a stopped process would not act on the signal
-				_, _ = m.signal(syscall.SIGCONT)
-			}
-		})
+		}, func(pid int) { unread[pid] = true })
+		missed = len(unread)
+		// Processes that were started meanwhile need another round. A tree can start them as fast as the signal ends
+		// them, so there are only a few.
+		if settled && len(told) == before {
+			break
+		}
 	}
-	return len(reached)
+	for _, ok := range told {
+		if ok {
+			reached++
+		} else {
+			missed++
+		}
+	}
+	return reached, missed
 }
 
 // killRound kills the processes alive now; the next round kills those they start meanwhile. If the tree has its own
@@ -141,26 +171,20 @@ func (t *guardedTree) killRound() {
 		t.groupKilledAt = time.Now()
 		_ = syscall.Kill(-t.leader, syscall.SIGKILL)
 	case time.Since(t.groupKilledAt) > groupKillWait:
-		t.visit(func(m member) { _, _ = m.signal(syscall.SIGKILL) })
+		t.visit(func(m member) { _, _ = m.signal(syscall.SIGKILL) }, func(int) {})
 	}
 }
 
-// visit calls visit for every living process of the tree.
-func (t *guardedTree) visit(visit func(member)) {
-	var first []member
+// visit calls visit for every living process of the tree, and missed for each that it cannot look at. It reports false
+// if there may be others.
+func (t *guardedTree) visit(visit func(member), missed func(pid int)) (complete bool) {
+	// No check is needed whether these belong: a child keeps its PID until the guard reaps it.
+	orphans, complete := t.guard.orphansOf(t)
 	if t.fd >= 0 {
-		if m, ok := openMember(t.leader, func(process) bool { return true }); ok {
-			first = append(first, m)
-		}
+		orphans = append([]int{t.leader}, orphans...)
 	}
-	orphans, _ := t.guard.orphansOf(t)
-	for _, pid := range orphans {
-		// No further check is needed: a child keeps its PID until the guard reaps it.
-		if m, ok := openMember(pid, func(process) bool { return true }); ok {
-			first = append(first, m)
-		}
-	}
-	walkTree(t.mark, first, visit)
+	w := walk{mark: t.mark, visit: visit, missed: missed}
+	return w.from(orphans) && complete
 }
 
 // sendSurvivors reports, once, the processes that a kill did not end within survivorsAfter.
@@ -170,7 +194,7 @@ func (t *guardedTree) sendSurvivors() {
 	}
 	t.survivorsSent = true
 	var alive []int
-	t.visit(func(m member) { alive = append(alive, m.pid) })
+	t.visit(func(m member) { alive = append(alive, m.pid) }, func(pid int) { alive = append(alive, pid) })
 	t.send(report{Survivors: alive})
 }
 
@@ -181,6 +205,9 @@ func (t *guardedTree) scheduleCheck() {
 	}
 	pause := max(t.pause, shortestPause)
 	t.pause = min(pause*2, longestPause)
+	if t.survivorsSent {
+		pause = survivorsPause
+	}
 	if t.fd >= 0 && time.Since(t.groupKilledAt) < groupKillWait { // the leader's pidfd wakes the guard earlier
 		pause = groupKillWait
 	}
@@ -199,7 +226,7 @@ func (t *guardedTree) send(r report) {
 	if t.hostGone {
 		return
 	}
-	_ = sendJSON(t.socket, r) // handleOrder notices a host that is gone
+	_ = sendJSON(t.socket, r) // receiveOrders notices a host that is gone
 }
 
 func (t *guardedTree) close() {
