@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 		runHost()
 	case "namespace":
 		os.Exit(runNamespace())
+	case "place":
+		os.Exit(startInPlace())
 	case "counter":
 		os.Exit(countSignals())
 	case "print":
