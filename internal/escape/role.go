@@ -121,9 +121,6 @@ func (r role) finish(last *os.Process) error {
 	case startsTrees:
 		return r.startTrees()
 	}
-	if r.Spins {
-		spin()
-	}
 	if len(r.Children) == 0 && !r.ExitsOnSignal {
 		return r.becomeSleeper()
 	}
@@ -226,20 +223,10 @@ func (r role) endMainThread() error {
 		if err := r.register(os.Getpid()); err != nil {
 			os.Exit(2)
 		}
-		if r.Spins {
-			spin()
-		}
 		time.Sleep(time.Hour)
 	}()
 	_, _, errno := syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // only this thread
 	return errno
-}
-
-// spin keeps a core busy for ever.
-func spin() {
-	for {
-		runtime.Gosched()
-	}
 }
 
 // churn starts processes that exit at once, several at a time.

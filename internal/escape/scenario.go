@@ -95,7 +95,6 @@ type part struct {
 	ClosesFDs     bool             `json:",omitempty"` // closes all descriptors
 	SetsLimit     bool             `json:",omitempty"` // changes its RLIMIT_LOCKS
 	StopsItself   bool             `json:",omitempty"` // stops itself
-	Spins         bool             `json:",omitempty"` // keeps a core busy
 	Children      []part           `json:",omitempty"`
 	Then          then             `json:",omitempty"`
 }

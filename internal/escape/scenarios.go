@@ -143,14 +143,6 @@ func Churn() Scenario {
 	}
 }
 
-// Bomb returns a leader with that many children, each in a session of its own, that ignore signals and keep the
-// machine busy.
-func Bomb(below int) Scenario {
-	return Scenario{Name: "a bomb", Processes: below + 1, leader: part{Children: []part{{
-		Copies: below, Setsid: true, Spins: true, Ignore: []syscall.Signal{intr, term},
-	}}}}
-}
-
 // Crowd returns a leader with that many children.
 func Crowd(below int) Scenario {
 	s := Scenario{Name: "a crowd", Processes: below + 1}

@@ -77,7 +77,8 @@ func (t *guardedTree) handleOrders() {
 		case o.Release:
 			t.release()
 		case !withdrawn:
-			reached, missed := t.signal(o.Signal)
+			var reached, missed int
+			hurry(func() { reached, missed = t.signal(o.Signal) })
 			t.send(report{Answer: true, Reached: reached, Missed: missed})
 		}
 	}
@@ -171,7 +172,7 @@ func (t *guardedTree) killRound() {
 		t.groupKilledAt = time.Now()
 		_ = syscall.Kill(-t.leader, syscall.SIGKILL)
 	case time.Since(t.groupKilledAt) > groupKillWait:
-		t.visit(func(m member) { _, _ = m.signal(syscall.SIGKILL) }, func(int) {})
+		hurry(func() { t.visit(func(m member) { _, _ = m.signal(syscall.SIGKILL) }, func(int) {}) })
 	}
 }
 
