@@ -47,7 +47,12 @@ type guard struct {
 	fds       []pollFD
 
 	orphansReapedAt time.Time
+	spare           []int // descriptors, closed while one is needed to look at a tree
+	mostFiles       int
 }
+
+// spareFiles is how many descriptors the guard needs to look at a tree: a pidfd, a file and a folder of /proc.
+const spareFiles = 3
 
 // reapInterval is how often the guard reaps dead orphans of trees that live on.
 const reapInterval = time.Second
@@ -64,11 +69,43 @@ func guardMain() int {
 	if err := syscall.Getrlimit(rlimitLocks, &g.lockLimit); err != nil {
 		return 1
 	}
+	g.mostFiles = openFilesLimit()
+	g.keepSpare()
 	if err := sendJSON(guardSocket, report{Started: g.pid}); err != nil {
 		return 1
 	}
 	g.run()
 	return 0
+}
+
+// keepSpare reserves descriptors. Without them a guard whose commands took all that it may have could not end them.
+func (g *guard) keepSpare() {
+	for len(g.spare) < spareFiles {
+		fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			return
+		}
+		g.spare = append(g.spare, fd)
+	}
+}
+
+// useSpare frees the descriptors that are reserved if they may be the last. No other thread of the guard takes them.
+func (g *guard) useSpare() {
+	const perTree, others = 2, 32
+	if perTree*len(g.trees)+others < g.mostFiles {
+		return
+	}
+	closeAll(g.spare)
+	g.spare = g.spare[:0]
+}
+
+// openFilesLimit returns how many descriptors this process may have, 0 if that is unknown.
+func openFilesLimit() int {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int(min(limit.Cur, 1<<30))
 }
 
 // catchSignals keeps signals that are meant for the host from ending the guard. It catches them and does not ignore
@@ -95,10 +132,12 @@ func (g *guard) run() {
 		if requested {
 			g.receiveRequest(text)
 		}
+		g.useSpare()
 		for _, t := range slices.Clone(g.trees) {
 			t.serve()
 		}
 		g.reapOrphansIfDue()
+		g.keepSpare()
 	}
 }
 

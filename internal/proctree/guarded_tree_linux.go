@@ -4,6 +4,7 @@ package proctree
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"syscall"
 	"time"
@@ -134,33 +135,35 @@ func (t *guardedTree) empty() bool {
 // signal sends a signal once to every living process. It returns how many it reached, and how many live that it could
 // not reach.
 func (t *guardedTree) signal(sig syscall.Signal) (reached, missed int) {
-	told := map[processID]bool{}
-	for range signalRounds {
-		before := len(told)
+	known := map[int]process{}
+	failed := 0
+	repeat(signalRounds, func() (settled bool) {
+		found := map[int]process{}
 		unread := map[int]bool{}
-		settled := t.visit(func(m member) {
-			if told[m.id()] {
-				return
+		complete := t.walk(walk{known: known, visit: func(m member) {
+			switch ok, err := m.signalAndContinue(sig); {
+			case ok:
+				reached++
+			case err != nil:
+				failed++
 			}
-			if ok, err := m.signalAndContinue(sig); ok || err != nil {
-				told[m.id()] = ok
-			}
-		}, func(pid int) { unread[pid] = true })
-		missed = len(unread)
-		// Processes that were started meanwhile need another round. A tree can start them as fast as the signal ends
-		// them, so there are only a few.
-		if settled && len(told) == before {
-			break
-		}
-	}
-	for _, ok := range told {
-		if ok {
-			reached++
-		} else {
-			missed++
-		}
-	}
+			found[m.pid] = m.process
+		}, missed: func(pid int) { unread[pid] = true }})
+		maps.Copy(known, found)
+		missed = failed + len(unread)
+		return complete && len(found) == 0
+	})
 	return reached, missed
+}
+
+// repeat calls a round until it is settled, which means that it found no process that was started meanwhile. A tree can
+// start them as fast as they are found, so it gives up after most rounds.
+func repeat(most int, round func() (settled bool)) {
+	for range most {
+		if round() {
+			return
+		}
+	}
 }
 
 // killRound kills the processes alive now; the next round kills those they start meanwhile. If the tree has its own
@@ -172,20 +175,21 @@ func (t *guardedTree) killRound() {
 		t.groupKilledAt = time.Now()
 		_ = syscall.Kill(-t.leader, syscall.SIGKILL)
 	case time.Since(t.groupKilledAt) > groupKillWait:
-		hurry(func() { t.visit(func(m member) { _, _ = m.signal(syscall.SIGKILL) }, func(int) {}) })
+		hurry(func() {
+			t.walk(walk{visit: func(m member) { _, _ = m.signal(syscall.SIGKILL) }, missed: func(int) {}})
+		})
 	}
 }
 
-// visit calls visit for every living process of the tree, and missed for each that it cannot look at. It reports false
-// if there may be others.
-func (t *guardedTree) visit(visit func(member), missed func(pid int)) (complete bool) {
+// walk walks over every living process of the tree. It reports false if there may be others.
+func (t *guardedTree) walk(w walk) (complete bool) {
 	// No check is needed whether these belong: a child keeps its PID until the guard reaps it.
-	orphans, complete := t.guard.orphansOf(t)
+	first, complete := t.guard.orphansOf(t)
 	if t.fd >= 0 {
-		orphans = append([]int{t.leader}, orphans...)
+		first = append([]int{t.leader}, first...)
 	}
-	w := walk{mark: t.mark, visit: visit, missed: missed}
-	return w.from(orphans) && complete
+	w.mark = t.mark
+	return w.from(first) && complete
 }
 
 // sendSurvivors reports, once, the processes that a kill did not end within survivorsAfter.
@@ -195,7 +199,8 @@ func (t *guardedTree) sendSurvivors() {
 	}
 	t.survivorsSent = true
 	var alive []int
-	t.visit(func(m member) { alive = append(alive, m.pid) }, func(pid int) { alive = append(alive, pid) })
+	add := func(pid int) { alive = append(alive, pid) }
+	t.walk(walk{visit: func(m member) { add(m.pid) }, missed: add})
 	t.send(report{Survivors: alive})
 }
 

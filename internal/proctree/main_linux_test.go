@@ -37,6 +37,8 @@ func TestMain(m *testing.M) {
 		os.Exit(runNamespace())
 	case "place":
 		os.Exit(startInPlace())
+	case "missed":
+		os.Exit(missOne())
 	case "few files":
 		os.Exit(fewFiles())
 	case "counter":

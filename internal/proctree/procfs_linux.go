@@ -19,10 +19,7 @@ import (
 //
 // The package finds processes only in /proc. In the /proc of another PID namespace the same PIDs are other processes.
 func checkProc(status []byte) error {
-	self, err := os.Readlink("/proc/self")
-	if err != nil {
-		return noProc(err)
-	}
+	self, _ := statusField(status, "Tgid")
 	ids, known := statusField(status, "NSpid")
 	if self != strconv.Itoa(os.Getpid()) || known && len(strings.Fields(ids)) != 1 {
 		return fmt.Errorf("%w: /proc belongs to another PID namespace and shows other processes; "+

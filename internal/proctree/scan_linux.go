@@ -220,6 +220,8 @@ type walk struct {
 	visit func(member)
 	// missed is called with the PID of a process that could not be looked at, or whose children could not be.
 	missed func(pid int)
+	// known holds what an earlier walk visited, by PID. The walk looks only below them.
+	known map[int]process
 }
 
 // from visits the given processes and all their descendants, parents first. A child belongs if it has the mark. A
@@ -251,6 +253,10 @@ func (w *walk) from(first []int) (complete bool) {
 // enter visits those of the processes that belong and are alive, and appends them to the queue.
 func (w *walk) enter(queue []process, pids []int, belongs func(process) bool) []process {
 	for _, pid := range pids {
+		if p, ok := w.known[pid]; ok {
+			queue = append(queue, p)
+			continue
+		}
 		m, err := openMember(pid, belongs)
 		switch {
 		case err == nil:
