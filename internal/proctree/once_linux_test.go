@@ -73,6 +73,14 @@ func startCounted(script string, children int) (*counted, error) {
 	return c, c.wait(&c.ready, int64(children)+1)
 }
 
+// crowd returns a number of processes: many if the tests may take long, because they slow down all other tests.
+func crowd(few, many int) int {
+	if os.Getenv("WATCHDOG_LONG") != "" {
+		return many
+	}
+	return few
+}
+
 func (c *counted) wait(count *atomic.Int64, want int64) error {
 	for until := time.Now().Add(60 * time.Second); count.Load() < want; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
@@ -129,10 +137,7 @@ func fewFiles() int {
 
 // TestFewFiles checks that a signal needs few descriptors, however many processes the tree has.
 func TestFewFiles(t *testing.T) {
-	children := 1500
-	if testing.Short() || racing.Enabled {
-		children = 400
-	}
+	children := crowd(400, 1500)
 	for _, other := range []int{0, 100} { // each takes two of the guard's descriptors
 		t.Run(fmt.Sprintf("%d children beside %d commands", children, other), func(t *testing.T) {
 			cmd := again(t, "few files", limitVariable+"="+fmt.Sprint(256, other, children))
@@ -146,11 +151,8 @@ func TestFewFiles(t *testing.T) {
 
 // TestSignalOnceBusy checks that no process gets a signal twice because the machine is too busy for a quick answer.
 func TestSignalOnceBusy(t *testing.T) {
-	children, busy := 1000, 40
-	if testing.Short() || racing.Enabled {
-		children = 200
-	}
-	for range busy {
+	children := crowd(200, 1000)
+	for range crowd(10, 40) {
 		spinner := start(t, "sh", "-c", "while :; do :; done")
 		defer endNow(t, spinner)
 	}
@@ -223,11 +225,7 @@ func TestBomb(t *testing.T) {
 	if testing.Short() || racing.Enabled {
 		t.Skip("it keeps the machine busy")
 	}
-	spinning := 300
-	if n, err := strconv.Atoi(os.Getenv("PROCTREE_TEST_BOMB")); err == nil {
-		spinning = n
-	}
-	c, err := startCounted(bomb, spinning)
+	c, err := startCounted(bomb, crowd(50, 300))
 	require.NoError(t, err)
 	require.NoError(t, c.hold.Close())
 	time.Sleep(time.Second)
