@@ -154,7 +154,7 @@ func TestSignalOnceBusy(t *testing.T) {
 	children := crowd(200, 1000)
 	for range crowd(10, 40) {
 		spinner := start(t, "sh", "-c", "while :; do :; done")
-		defer endNow(t, spinner)
+		t.Cleanup(func() { endNow(t, spinner) })
 	}
 	c, err := startCounted(politeCrowd, children)
 	require.NoError(t, err)

@@ -23,7 +23,7 @@ func checkProc(status []byte) error {
 	ids, known := statusField(status, "NSpid")
 	if self != strconv.Itoa(os.Getpid()) || known && len(strings.Fields(ids)) != 1 {
 		return fmt.Errorf("%w: /proc belongs to another PID namespace and shows other processes; "+
-			"mount this namespace's with unshare --mount-proc or mount -t proc proc /proc", ErrGuard)
+			"mount this namespace's with unshare --mount-proc, or with mount -t proc none /proc", ErrGuard)
 	}
 	if err := checkNextNamespace(); err != nil {
 		return err
@@ -32,7 +32,7 @@ func checkProc(status []byte) error {
 }
 
 func noProc(err error) error {
-	return fmt.Errorf("%w: commands are guarded only where /proc is mounted; mount it with mount -t proc proc /proc, "+
+	return fmt.Errorf("%w: commands are guarded only where /proc is mounted; mount it with mount -t proc none /proc, "+
 		"after a chroot inside of the new root: %w", ErrGuard, err)
 }
 
@@ -119,14 +119,14 @@ func hidepid() (option, group string, err error) {
 // procOptions returns the options hidepid and gid of the last mount on /proc.
 func procOptions(mounts []byte) (option, group string) {
 	for line := range bytes.Lines(mounts) {
-		// 25 30 0:23 / /proc rw,nosuid shared:12 - proc proc rw,hidepid=invisible
+		// 25 30 0:23 / /proc rw,nosuid shared:12 - proc none rw,hidepid=invisible
 		mount, system, ok := strings.Cut(strings.TrimSpace(string(line)), " - ")
 		where, how := strings.Fields(mount), strings.Fields(system)
 		if !ok || len(where) < 5 || where[4] != "/proc" || len(how) < 3 || how[0] != "proc" {
 			continue
 		}
 		option, group = "", ""
-		for _, o := range strings.Split(how[2], ",") {
+		for o := range strings.SplitSeq(how[2], ",") {
 			name, value, _ := strings.Cut(o, "=")
 			switch {
 			case name == "hidepid" && value != "0" && value != "off":

@@ -41,7 +41,7 @@ func TestProc(t *testing.T) {
 		{"as it is", newPID, "/proc belongs to another PID namespace"},
 		{"proc", newPID | newNS, ""},
 		{"proc", newNS, ""},
-		{"no proc", newNS, "mount -t proc proc /proc"},
+		{"no proc", newNS, "mount -t proc none /proc"},
 		{"chroot", 0, "after a chroot inside of the new root"},
 		{"unshare", 0, "the host has called unshare"},
 		{"proc of a namespace that ended", newNS, "/proc"},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 	"unsafe"
@@ -87,11 +88,7 @@ func readStatFile(pid int, path string) (process, error) {
 }
 
 func procPath(pid int, names ...string) string {
-	path := "/proc/" + strconv.Itoa(pid)
-	for _, name := range names {
-		path += "/" + name
-	}
-	return path
+	return strings.Join(append([]string{"/proc", strconv.Itoa(pid)}, names...), "/")
 }
 
 // readProc reads a whole file of /proc that mostly has at most that many bytes. It makes half of the system calls of

@@ -88,9 +88,11 @@ func TestWalk(t *testing.T) {
 	var children []int
 	require.Eventually(t, func() bool { children = childrenOf(t, cmd.Process.Pid); return len(children) == 2 },
 		5*time.Second, time.Millisecond)
-	for _, child := range children {
-		defer syscall.Kill(child, syscall.SIGKILL)
-	}
+	t.Cleanup(func() {
+		for _, child := range children {
+			_ = syscall.Kill(child, syscall.SIGKILL)
+		}
+	})
 	found, complete := proctree.Walk(proctree.NewMark(0), cmd.Process.Pid)
 	assert.Equal(t, append([]int{cmd.Process.Pid}, children...), found)
 	assert.True(t, complete)
@@ -138,7 +140,7 @@ func childrenOf(t *testing.T, pid int) (all []int) {
 	id := strconv.Itoa(pid)
 	text, err := os.ReadFile("/proc/" + id + "/task/" + id + "/children")
 	require.NoError(t, err)
-	for _, child := range strings.Fields(string(text)) {
+	for child := range strings.FieldsSeq(string(text)) {
 		all = append(all, atoi(t, child))
 	}
 	return all
