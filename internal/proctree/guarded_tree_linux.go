@@ -135,12 +135,12 @@ func (t *guardedTree) empty() bool {
 // signal sends a signal once to every living process. It returns how many it reached, and how many live that it could
 // not reach.
 func (t *guardedTree) signal(sig syscall.Signal) (reached, missed int) {
-	known := map[int]process{}
+	known, ended := map[int]process{}, map[int]bool{}
 	failed := 0
 	repeat(signalRounds, func() (settled bool) {
 		found := map[int]process{}
 		unread := map[int]bool{}
-		complete := t.walk(walk{known: known, visit: func(m member) {
+		complete := t.walk(walk{known: known, ended: ended, visit: func(m member) {
 			switch ok, err := m.signalAndContinue(sig); {
 			case ok:
 				reached++

@@ -219,10 +219,17 @@ type walk struct {
 	missed func(pid int)
 	// known holds what an earlier walk visited, by PID. The walk looks only below them.
 	known map[int]process
+	// ended holds the PIDs of dead processes that earlier walks met. What another one had started may have moved to the
+	// guard after the orphans were listed, so a walk that meets one is not complete.
+	ended   map[int]bool
+	changed bool
 }
 
 // from visits the given processes and all their descendants, parents first. A child belongs if it has the mark. A
 // process can change its limit, so a child of a member belongs too, if the member exists after the child was opened.
+//
+// The mark spares a look at the parent, and finds a child in this round whose parent has just ended: without it the next
+// round would, among the orphans. That the parent exists matters if both PIDs were reused since the list was read.
 //
 // It reports false if it did not look below processes that were started after it began, because a tree can start them
 // faster than it looks.
@@ -244,7 +251,7 @@ func (w *walk) from(first []int) (complete bool) {
 			return w.mark.covers(markOf(child.pid)) || child.parent == parent.pid && parent.id().exists()
 		})
 	}
-	return complete
+	return complete && !w.changed
 }
 
 // enter visits those of the processes that belong and are alive, and appends them to the queue.
@@ -257,16 +264,26 @@ func (w *walk) enter(queue []process, pids []int, belongs func(process) bool) []
 		m, err := openMember(pid, belongs)
 		switch {
 		case err == nil:
-			if !m.dead() {
+			if m.dead() {
+				w.meetDead(pid)
+			} else {
 				w.visit(m)
 				queue = append(queue, m.process)
 			}
 			m.close()
-		case !hasEnded(err) && !errors.Is(err, errStranger):
+		case hasEnded(err):
+			w.meetDead(pid)
+		case !errors.Is(err, errStranger):
 			w.missed(pid)
 		}
 	}
 	return queue
+}
+
+func (w *walk) meetDead(pid int) {
+	if w.ended != nil && !w.ended[pid] {
+		w.ended[pid], w.changed = true, true
+	}
 }
 
 // visitMarked visits all living processes of this machine that have the mark.

@@ -125,6 +125,13 @@ func TestRelay(t *testing.T) {
 		neighbour := start(t, "sleep", "100")
 		tree := start(t, "sh", script)
 		within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
+		missed := 0
+		for range 2000 {
+			if _, err := tree.Signal(0); err != nil {
+				missed++
+			}
+		}
+		assert.Less(t, missed, 2, "it looks again for what was started meanwhile")
 		select {
 		case <-tree.Gone():
 			require.Fail(t, "gone while a process is alive")
