@@ -103,16 +103,23 @@ func (s *sentinel) killedTooLate() bool {
 // send sends a signal to every living process of the tree.
 func (s *sentinel) send(sig syscall.Signal) {
 	at := time.Now()
-	var reached int
+	reached, missed, _ := signalTree(s.tree, sig)
 	if sig == syscall.SIGKILL {
-		reached, _ = s.tree.Signal(0) // only to count the processes: Kill does not say how many it reached
-		_ = s.tree.Kill()
-	} else {
-		reached, _ = s.tree.Signal(sig)
+		_ = s.tree.Kill() // also what is started meanwhile
 	}
-	if reached > 0 {
-		s.result.Sent = append(s.result.Sent, Sent{Signal: sig, At: at, Processes: reached})
+	if reached+missed > 0 {
+		s.result.Sent = append(s.result.Sent, Sent{Signal: sig, At: at, Processes: reached, Missed: missed})
 	}
+}
+
+// signalTree returns how many processes a signal reached, and how many it could not reach.
+func signalTree(t *proctree.Tree, sig syscall.Signal) (reached, missed int, err error) {
+	reached, err = t.Signal(sig)
+	var m *proctree.MissedError
+	if errors.As(err, &m) {
+		return reached, m.Processes, nil
+	}
+	return reached, 0, err
 }
 
 func (s *sentinel) lastSent() syscall.Signal {
@@ -134,8 +141,8 @@ func (s *sentinel) endLeftBehind() {
 		awaitGone(s.tree, killBound)
 		return
 	}
-	reached, err := s.tree.Signal(syscall.SIGTERM)
-	s.result.LeftBehind = reached
+	reached, missed, err := signalTree(s.tree, syscall.SIGTERM)
+	s.result.LeftBehind = reached + missed
 	if err == nil && awaitGone(s.tree, leftBehindGrace) {
 		return
 	}

@@ -143,6 +143,7 @@ func (r *report) completed(s *sentinel) artifact.Event {
 	for _, sent := range s.result.Sent {
 		e.Action.Sent = append(e.Action.Sent, artifact.Sent{
 			Signal: signalName(sent.Signal), SentAtUnixMS: sent.At.UnixMilli(), Processes: sent.Processes,
+			Missed: sent.Missed,
 		})
 	}
 	return e

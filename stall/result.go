@@ -44,8 +44,9 @@ type Trip struct {
 type Sent struct {
 	Signal syscall.Signal
 	At     time.Time
-	// Processes is how many processes it reached.
-	Processes int
+	// Processes is how many processes it reached. Missed is how many were alive that it could not reach, for example
+	// because another user owns them.
+	Processes, Missed int
 }
 
 // A Result says how a command ended. [Run] does not use it after it has returned.

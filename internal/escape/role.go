@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -18,9 +19,20 @@ import (
 	"github.com/seed62658d38/watchdog/internal/proctree"
 )
 
+// The main goroutine of a role stays on the main thread, so that the role can end that thread.
+func init() {
+	if hasRole() {
+		runtime.LockOSThread()
+	}
+}
+
+func hasRole() bool {
+	return len(os.Args) == 5 && strings.HasPrefix(os.Args[1], tokenStart) && os.Args[2] == roleName
+}
+
 // Main plays the role that the program's arguments name and does not return. If they name none, it returns at once.
 func Main() {
-	if len(os.Args) != 5 || !strings.HasPrefix(os.Args[1], tokenStart) || os.Args[2] != roleName {
+	if !hasRole() {
 		return
 	}
 	time.AfterFunc(5*time.Minute, func() { os.Exit(3) })
@@ -48,6 +60,9 @@ func (r role) run() error {
 	}
 	if r.Then == restartsParent {
 		return r.restartParent()
+	}
+	if r.Then == endsMainThread {
+		return r.endMainThread()
 	}
 	if err := r.register(os.Getpid()); err != nil {
 		return err
@@ -196,6 +211,22 @@ func (r role) restartParent() error {
 	}
 	_, err := r.start(part{Children: []part{r.part}})
 	return err
+}
+
+// endMainThread ends the main thread and then registers this process, which lives on in its other threads. A dead main
+// thread shows as a zombie.
+func (r role) endMainThread() error {
+	go func() {
+		for state := byte(0); state != 'Z'; time.Sleep(time.Millisecond) {
+			state = mainThreadState(os.Getpid())
+		}
+		if err := r.register(os.Getpid()); err != nil {
+			os.Exit(2)
+		}
+		time.Sleep(time.Hour)
+	}()
+	_, _, errno := syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0) // only this thread
+	return errno
 }
 
 // churn starts processes that exit at once, several at a time.

@@ -108,6 +108,7 @@ const (
 	respawns       then = "respawns"        // starts a child again whenever it exits
 	churns         then = "churns"          // starts short-lived children, which do not register, as fast as it can
 	restartsParent then = "restarts parent" // starts its parent again when it exits, and exits
+	endsMainThread then = "ends main"       // lives on in its other threads; it starts no children
 	startsTrees    then = "starts trees"    // starts a sleeper and a daemon as process trees
 )
 

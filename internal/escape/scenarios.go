@@ -18,7 +18,7 @@ var sleeper = part{}
 
 // Scenarios returns all scenarios but Churn and Crowd.
 func Scenarios() []Scenario {
-	return slices.Concat(signalScenarios(), daemonScenarios(), otherScenarios())
+	return slices.Concat(signalScenarios(), daemonScenarios(), threadScenarios(), otherScenarios())
 }
 
 // signalScenarios are trees whose processes differ in the signals that they ignore.
@@ -72,6 +72,27 @@ func daemonScenarios() []Scenario {
 			Name: "nohup and exit", Processes: 2, LeaderExits: true,
 			leader: part{Children: []part{{Ignore: []syscall.Signal{hup}}}, Then: exits},
 		},
+	}
+}
+
+// threadScenarios are trees with processes whose main thread has ended while others live. They show as zombies.
+func threadScenarios() []Scenario {
+	rest := part{Then: endsMainThread}
+	return []Scenario{
+		{Name: "a leader without its main thread", Processes: 1, leader: rest},
+		{
+			Name: "a leader without its main thread that ignores INT and TERM", Processes: 1, SurvivesTERM: true,
+			leader: part{Ignore: []syscall.Signal{intr, term}, Then: endsMainThread},
+		},
+		{Name: "a child without its main thread", Processes: 2, leader: part{Children: []part{rest}}},
+		{Name: "a daemon without its main thread", Processes: 3, LeaderExits: true, leader: part{
+			Children: []part{{Setsid: true, Children: []part{rest}, Then: exits}}, Then: exits,
+		}},
+		{Name: "a daemon without its main thread that ignores INT and TERM", Processes: 3, LeaderExits: true, leader: part{
+			Children: []part{{Setsid: true, Then: exits, Children: []part{
+				{Setsid: true, Ignore: []syscall.Signal{intr, term}, Then: endsMainThread},
+			}}}, Then: exits,
+		}},
 	}
 }
 

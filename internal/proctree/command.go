@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"syscall"
 	"time"
@@ -15,6 +16,17 @@ var (
 	// ErrEnded is returned by [Tree.Signal] if nothing of the tree is left.
 	ErrEnded = errors.New("process tree has ended")
 )
+
+// A MissedError is returned by [Tree.Signal] if it could not signal some of the living processes, for example because
+// they run as another user.
+type MissedError struct {
+	// Processes is how many there are.
+	Processes int
+}
+
+func (e *MissedError) Error() string {
+	return fmt.Sprintf("%d living processes could not be signalled: another user may own them", e.Processes)
+}
 
 // A Command describes the command to start.
 type Command struct {

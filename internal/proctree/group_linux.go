@@ -24,11 +24,12 @@ func groupAlive(group int) bool {
 		}
 		// The program's name is in parentheses and can hold any byte, so the fields are read after the last one.
 		fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-		if len(fields) < 3 {
+		if len(fields) < 20 {
 			continue
 		}
-		state, inGroup := fields[0][0], string(fields[2]) == strconv.Itoa(group)
-		if inGroup && state != 'Z' && state != 'X' {
+		state, threads, inGroup := fields[0][0], string(fields[17]), string(fields[2]) == strconv.Itoa(group)
+		dead := (state == 'Z' || state == 'X') && (threads == "0" || threads == "1") // or only its main thread has ended
+		if inGroup && !dead {
 			return true
 		}
 	}

@@ -73,7 +73,7 @@ func (g *guardClient) sendRequest(req *request, files []int) (*guardConn, error)
 			}
 		}
 	}
-	return newGuardConn(ours), nil
+	return newGuardConn(ours, g.process.Pid), nil
 }
 
 func socketPair() (ours, theirs int, err error) {

@@ -17,8 +17,9 @@ import (
 type guardConn struct {
 	socket  *os.File
 	raw     syscall.RawConn
+	guard   int // its PID
 	mark    mark
-	answers chan int // how many processes a signal reached
+	answers chan report // to signals
 
 	signalMu    sync.Mutex  // held by the caller that waits for an answer
 	guardSilent atomic.Bool // the guard did not answer in time
@@ -27,11 +28,11 @@ type guardConn struct {
 	survivorPIDs []int
 }
 
-func newGuardConn(fd int) *guardConn {
+func newGuardConn(fd, guard int) *guardConn {
 	_ = syscall.SetNonblock(fd, true)
 	socket := os.NewFile(uintptr(fd), "tree")
 	raw, _ := socket.SyscallConn() // fails only if the file is closed
-	return &guardConn{socket: socket, raw: raw, answers: make(chan int, 1)}
+	return &guardConn{socket: socket, raw: raw, guard: guard, answers: make(chan report, 1)}
 }
 
 // waitStarted waits for the guard's answer to a request.
@@ -76,7 +77,7 @@ func (c *guardConn) handleReport(t *Tree, r report) {
 	switch {
 	case r.Answer:
 		select {
-		case c.answers <- r.Reached:
+		case c.answers <- r:
 		default: // the caller of signal has given up
 		}
 	case len(r.Survivors) > 0:
@@ -138,8 +139,14 @@ func (c *guardConn) sendOrder(o order) error {
 	}
 }
 
-// answerTimeout is how long signal waits for the guard, which signals a thousand processes in less.
-const answerTimeout = 400 * time.Millisecond
+const (
+	// answerTimeout is how long signal waits for the guard before it looks whether the guard was stopped.
+	answerTimeout = 400 * time.Millisecond
+	// answerBound is how long it waits for a guard that runs. If the command keeps the machine busy, the guard can take
+	// seconds for a thousand processes. A host that signalled them itself would tell them a second time, which only a
+	// SIGKILL allows.
+	answerBound = 20 * answerTimeout
+)
 
 func (c *guardConn) signal(sig syscall.Signal) (int, error) {
 	c.signalMu.Lock()
@@ -150,34 +157,56 @@ func (c *guardConn) signal(sig syscall.Signal) (int, error) {
 	if err := c.sendOrder(order{Signal: sig}); err != nil {
 		return 0, err
 	}
-	timer := time.NewTimer(answerTimeout)
-	defer timer.Stop()
-	select {
-	case reached, ok := <-c.answers:
-		if !ok || reached == 0 {
-			return 0, ErrEnded
+	ticker := time.NewTicker(answerTimeout)
+	defer ticker.Stop()
+	until := time.Now().Add(answerBound)
+	for {
+		select {
+		case r, ok := <-c.answers:
+			if !ok {
+				return 0, ErrEnded
+			}
+			return told(r.Reached, r.Missed)
+		case now := <-ticker.C:
+			if sig != syscall.SIGKILL && now.Before(until) && !c.guardStopped() {
+				continue
+			}
+			c.guardSilent.Store(true)
+			_ = c.sendOrder(order{Withdraw: true}) // or the guard would signal them again when it goes on
+			return c.signalByMark(sig)
 		}
+	}
+}
+
+func (c *guardConn) guardStopped() bool {
+	p, err := readStat(c.guard)
+	return err == nil && p.stopped()
+}
+
+// told returns what a signal returns.
+func told(reached, missed int) (int, error) {
+	switch {
+	case missed > 0:
+		return reached, &MissedError{Processes: missed}
+	case reached == 0:
+		return 0, ErrEnded
+	default:
 		return reached, nil
-	case <-timer.C: // the guard was stopped, or the machine was
-		c.guardSilent.Store(true)
-		return c.signalByMark(sig)
 	}
 }
 
 // signalByMark signals the processes that the host can find without the guard.
-func (c *guardConn) signalByMark(sig syscall.Signal) (reached int, err error) {
+func (c *guardConn) signalByMark(sig syscall.Signal) (int, error) {
+	reached, missed := 0, 0
 	visitMarked(c.mark, func(m member) {
-		if ok, _ := m.signal(sig); ok {
+		switch ok, err := m.signalAndContinue(sig); {
+		case ok:
 			reached++
-		}
-		if m.stopped() && sig != 0 {
-			_, _ = m.signal(syscall.SIGCONT)
+		case err != nil:
+			missed++
 		}
 	})
-	if reached == 0 {
-		return 0, ErrEnded
-	}
-	return reached, nil
+	return told(reached, missed)
 }
 
 func (c *guardConn) kill() error {

@@ -47,7 +47,12 @@ type guard struct {
 	fds       []pollFD
 
 	orphansReapedAt time.Time
+	spare           []int // descriptors, closed while one is needed to look at a tree
+	mostFiles       int
 }
+
+// spareFiles is how many descriptors the guard needs to look at a tree: a pidfd, a file and a folder of /proc.
+const spareFiles = 3
 
 // reapInterval is how often the guard reaps dead orphans of trees that live on.
 const reapInterval = time.Second
@@ -64,11 +69,43 @@ func guardMain() int {
 	if err := syscall.Getrlimit(rlimitLocks, &g.lockLimit); err != nil {
 		return 1
 	}
+	g.mostFiles = openFilesLimit()
+	g.keepSpare()
 	if err := sendJSON(guardSocket, report{Started: g.pid}); err != nil {
 		return 1
 	}
 	g.run()
 	return 0
+}
+
+// keepSpare reserves descriptors. Without them a guard whose commands took all that it may have could not end them.
+func (g *guard) keepSpare() {
+	for len(g.spare) < spareFiles {
+		fd, err := syscall.Open("/", syscall.O_RDONLY|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			return
+		}
+		g.spare = append(g.spare, fd)
+	}
+}
+
+// useSpare frees the descriptors that are reserved if they may be the last. No other thread of the guard takes them.
+func (g *guard) useSpare() {
+	const perTree, others = 2, 32
+	if perTree*len(g.trees)+others < g.mostFiles {
+		return
+	}
+	closeAll(g.spare)
+	g.spare = g.spare[:0]
+}
+
+// openFilesLimit returns how many descriptors this process may have, 0 if that is unknown.
+func openFilesLimit() int {
+	var limit syscall.Rlimit
+	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
+		return 0
+	}
+	return int(min(limit.Cur, 1<<30))
 }
 
 // catchSignals keeps signals that are meant for the host from ending the guard. It catches them and does not ignore
@@ -95,10 +132,12 @@ func (g *guard) run() {
 		if requested {
 			g.receiveRequest(text)
 		}
+		g.useSpare()
 		for _, t := range slices.Clone(g.trees) {
 			t.serve()
 		}
 		g.reapOrphansIfDue()
+		g.keepSpare()
 	}
 }
 
@@ -141,26 +180,25 @@ func (g *guard) reapOrphansIfDue() {
 }
 
 // reapOrphans reaps the dead orphans and returns the living ones. A process that one of them started can become the
-// guard's child after the guard read its list of children. So the list is complete only if a pass reaped nothing.
+// guard's child after the guard read its list of children. So the list is complete only if nothing was reaped, and the
+// caller that needs a complete one tries again.
 func (g *guard) reapOrphans() (alive []int, complete bool) {
-	for range 4 {
-		if g.hasNoChildren() {
-			return nil, true
+	if g.hasNoChildren() {
+		return nil, true
+	}
+	// All children, started or adopted, belong to the guard's first thread.
+	children, err := childrenOfThread(g.pid, g.pid)
+	complete = err == nil
+	for _, pid := range children {
+		if _, leader := g.leaders[pid]; leader {
+			continue
 		}
-		complete = true
-		// All children, started or adopted, belong to the guard's first thread.
-		alive = slices.DeleteFunc(childrenOfThread(g.pid, g.pid), func(pid int) bool {
-			if _, leader := g.leaders[pid]; leader {
-				return true
-			}
-			reaped, err := syscall.Wait4(pid, nil, syscall.WNOHANG|syscall.WALL, nil)
-			dead := reaped == pid || err != nil
-			complete = complete && !dead
-			return dead
-		})
-		if complete {
-			break
+		// __WALL is not needed: whatever signal a process has for its exit, it becomes SIGCHLD when it is adopted.
+		if reaped, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); reaped == pid || err != nil {
+			complete = false
+			continue
 		}
+		alive = append(alive, pid)
 	}
 	return alive, complete
 }
@@ -189,9 +227,9 @@ func (g *guard) belongs(pid int, t *guardedTree) bool {
 	case m != 0:
 		return len(g.trees) == 1 && !g.wasReleased(m)
 	default:
-		p, _ := readStat(pid)
+		p, err := readStat(pid)
 		// While the group exists its ID stays taken, even after its leader was reaped.
-		return t.grouped && p.group == t.leader || len(g.trees) == 1
+		return err == nil && t.grouped && p.group == t.leader || len(g.trees) == 1
 	}
 }
 

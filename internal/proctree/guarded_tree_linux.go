@@ -4,6 +4,7 @@ package proctree
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"syscall"
 	"time"
@@ -15,8 +16,12 @@ const (
 	longestPause  = 20 * time.Millisecond
 	// groupKillWait is how long a killed group gets before the guard looks at single processes.
 	groupKillWait = 2 * time.Millisecond
-	// survivorsAfter is how long a kill may take before the guard reports the survivors.
+	// survivorsAfter is how long a kill may take before the guard reports the survivors. From then on it checks every
+	// survivorsPause: what outlived so many kills may stay for days, and the guard must not be busy with it.
 	survivorsAfter = 500 * time.Millisecond
+	survivorsPause = time.Second
+	// signalRounds is how often a signal looks for processes that were started meanwhile.
+	signalRounds = 4
 )
 
 // A guardedTree is the guard's state of one tree. The leader is the tree's first process.
@@ -41,7 +46,7 @@ type guardedTree struct {
 // serve does what is due now. It removes a tree of which nothing is left.
 func (t *guardedTree) serve() {
 	if t.hasOrder {
-		t.handleOrder()
+		t.handleOrders()
 		t.pause = shortestPause
 	} else if !t.leaderExited && t.untilCheck() > 0 {
 		return
@@ -62,21 +67,38 @@ func (t *guardedTree) serve() {
 	t.scheduleCheck()
 }
 
-// handleOrder receives and carries out one order. If the host is gone it kills the tree.
-func (t *guardedTree) handleOrder() {
-	text, _, err := receive(t.socket, make([]byte, 4096), 0)
-	var o order
-	if err != nil || json.Unmarshal(text, &o) != nil {
-		o.Kill, t.hostGone = true, true
+// handleOrders receives and carries out the orders that have come. If the host is gone it kills the tree.
+func (t *guardedTree) handleOrders() {
+	orders := t.receiveOrders()
+	for i, o := range orders {
+		withdrawn := slices.ContainsFunc(orders[i:], func(later order) bool { return later.Withdraw })
+		switch {
+		case o.Kill:
+			t.killing, t.killOrderedAt = true, time.Now()
+		case o.Release:
+			t.release()
+		case !withdrawn:
+			var reached, missed int
+			hurry(func() { reached, missed = t.signal(o.Signal) })
+			t.send(report{Answer: true, Reached: reached, Missed: missed})
+		}
 	}
-	switch {
-	case o.Kill:
-		t.killing, t.killOrderedAt = true, time.Now()
-	case o.Release:
-		t.release()
-	default:
-		t.send(report{Answer: true, Reached: t.signal(o.Signal)})
+}
+
+// receiveOrders returns all orders that have come, at least one. A host that is gone orders a kill.
+func (t *guardedTree) receiveOrders() (all []order) {
+	ready := []pollFD{{fd: int32(t.socket), events: pollIn}}
+	text := make([]byte, 4096)
+	for more := true; more; more = poll(ready, 0) == nil && ready[0].ready() {
+		got, _, err := receive(t.socket, text, 0)
+		var o order
+		if err != nil || json.Unmarshal(got, &o) != nil {
+			t.hostGone = true
+			return append(all, order{Kill: true})
+		}
+		all = append(all, o)
 	}
+	return all
 }
 
 // release lets the other processes live on. It does nothing before the leader has exited.
@@ -110,26 +132,38 @@ func (t *guardedTree) empty() bool {
 	return complete && len(alive) == 0
 }
 
-// signal sends a signal once to every living process, and returns how many it reached. It repeats for processes that
-// were started meanwhile, but only a few times, because a tree can start new processes as fast as the signal ends them.
-func (t *guardedTree) signal(sig syscall.Signal) int {
-	const rounds = 4
-	reached := map[processID]bool{}
-	for before, round := -1, 0; before < len(reached) && round < rounds; round++ {
-		before = len(reached)
-		t.visit(func(m member) {
-			if reached[m.id()] {
-				return
+// signal sends a signal once to every living process. It returns how many it reached, and how many live that it could
+// not reach.
+func (t *guardedTree) signal(sig syscall.Signal) (reached, missed int) {
+	known, ended := map[int]process{}, map[int]bool{}
+	failed := 0
+	repeat(signalRounds, func() (settled bool) {
+		found := map[int]process{}
+		unread := map[int]bool{}
+		complete := t.walk(walk{known: known, ended: ended, visit: func(m member) {
+			switch ok, err := m.signalAndContinue(sig); {
+			case ok:
+				reached++
+			case err != nil:
+				failed++
 			}
-			if ok, _ := m.signal(sig); ok {
-				reached[m.id()] = true
-			}
-			if m.stopped() && sig != 0 { // a stopped process would not act on the signal
-				_, _ = m.signal(syscall.SIGCONT)
-			}
-		})
+			found[m.pid] = m.process
+		}, missed: func(pid int) { unread[pid] = true }})
+		maps.Copy(known, found)
+		missed = failed + len(unread)
+		return complete && len(found) == 0
+	})
+	return reached, missed
+}
+
+// repeat calls a round until it is settled, which means that it found no process that was started meanwhile. A tree can
+// start them as fast as they are found, so it gives up after most rounds.
+func repeat(most int, round func() (settled bool)) {
+	for range most {
+		if round() {
+			return
+		}
 	}
-	return len(reached)
 }
 
 // killRound kills the processes alive now; the next round kills those they start meanwhile. If the tree has its own
@@ -141,26 +175,21 @@ func (t *guardedTree) killRound() {
 		t.groupKilledAt = time.Now()
 		_ = syscall.Kill(-t.leader, syscall.SIGKILL)
 	case time.Since(t.groupKilledAt) > groupKillWait:
-		t.visit(func(m member) { _, _ = m.signal(syscall.SIGKILL) })
+		hurry(func() {
+			t.walk(walk{visit: func(m member) { _, _ = m.signal(syscall.SIGKILL) }, missed: func(int) {}})
+		})
 	}
 }
 
-// visit calls visit for every living process of the tree.
-func (t *guardedTree) visit(visit func(member)) {
-	var first []member
+// walk walks over every living process of the tree. It reports false if there may be others.
+func (t *guardedTree) walk(w walk) (complete bool) {
+	// No check is needed whether these belong: a child keeps its PID until the guard reaps it.
+	first, complete := t.guard.orphansOf(t)
 	if t.fd >= 0 {
-		if m, ok := openMember(t.leader, func(process) bool { return true }); ok {
-			first = append(first, m)
-		}
+		first = append([]int{t.leader}, first...)
 	}
-	orphans, _ := t.guard.orphansOf(t)
-	for _, pid := range orphans {
-		// No further check is needed: a child keeps its PID until the guard reaps it.
-		if m, ok := openMember(pid, func(process) bool { return true }); ok {
-			first = append(first, m)
-		}
-	}
-	walkTree(t.mark, first, visit)
+	w.mark = t.mark
+	return w.from(first) && complete
 }
 
 // sendSurvivors reports, once, the processes that a kill did not end within survivorsAfter.
@@ -170,7 +199,8 @@ func (t *guardedTree) sendSurvivors() {
 	}
 	t.survivorsSent = true
 	var alive []int
-	t.visit(func(m member) { alive = append(alive, m.pid) })
+	add := func(pid int) { alive = append(alive, pid) }
+	t.walk(walk{visit: func(m member) { add(m.pid) }, missed: add})
 	t.send(report{Survivors: alive})
 }
 
@@ -181,6 +211,9 @@ func (t *guardedTree) scheduleCheck() {
 	}
 	pause := max(t.pause, shortestPause)
 	t.pause = min(pause*2, longestPause)
+	if t.survivorsSent {
+		pause = survivorsPause
+	}
 	if t.fd >= 0 && time.Since(t.groupKilledAt) < groupKillWait { // the leader's pidfd wakes the guard earlier
 		pause = groupKillWait
 	}
@@ -199,7 +232,7 @@ func (t *guardedTree) send(r report) {
 	if t.hostGone {
 		return
 	}
-	_ = sendJSON(t.socket, r) // handleOrder notices a host that is gone
+	_ = sendJSON(t.socket, r) // receiveOrders notices a host that is gone
 }
 
 func (t *guardedTree) close() {

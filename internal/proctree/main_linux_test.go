@@ -35,6 +35,12 @@ func TestMain(m *testing.M) {
 		runHost()
 	case "namespace":
 		os.Exit(runNamespace())
+	case "place":
+		os.Exit(startInPlace())
+	case "missed":
+		os.Exit(missOne())
+	case "few files":
+		os.Exit(fewFiles())
 	case "counter":
 		os.Exit(countSignals())
 	case "print":

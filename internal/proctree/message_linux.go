@@ -65,6 +65,8 @@ type order struct {
 	Signal  syscall.Signal `json:"signal,omitempty"`
 	Kill    bool           `json:"kill,omitempty"`
 	Release bool           `json:"release,omitempty"`
+	// Withdraw takes the signals back that were ordered before: the host sends them itself.
+	Withdraw bool `json:"withdraw,omitempty"`
 }
 
 // A report is a message from the guard to the host about one tree.
@@ -74,6 +76,7 @@ type report struct {
 	Error     string        `json:"problem,omitempty"` // why the start failed
 	Answer    bool          `json:"answer,omitempty"`  // Reached answers a signal
 	Reached   int           `json:"reached,omitempty"`
+	Missed    int           `json:"missed,omitempty"`
 	Exited    *exitInfo     `json:"exited,omitempty"`
 	Gone      bool          `json:"gone,omitempty"`
 	Survivors []int         `json:"survivors,omitempty"`

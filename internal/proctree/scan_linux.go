@@ -5,9 +5,14 @@ package proctree
 import (
 	"bytes"
 	"errors"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
+	"time"
+	"unsafe"
 )
 
 // A process is what /proc says about one process.
@@ -15,11 +20,28 @@ type process struct {
 	pid, parent int
 	group       int
 	state       byte
+	threads     int
 	startTicks  uint64 // clock ticks from boot to its start
 }
 
-func (p process) dead() bool    { return p.state == 'Z' || p.state == 'X' }
-func (p process) stopped() bool { return p.state == 'T' || p.state == 't' }
+// dead reports whether every thread has ended. A process whose main thread alone has ended is alive; it is in the state
+// of a zombie, too.
+func (p process) dead() bool { return p.mainThreadEnded() && p.threads <= 1 }
+
+func (p process) mainThreadEnded() bool { return p.state == 'Z' || p.state == 'X' }
+
+// stopped reports whether a signal stopped the process.
+func (p process) stopped() bool {
+	if !p.mainThreadEnded() {
+		return stoppedState(p.state)
+	}
+	return slices.ContainsFunc(threadsOf(p.pid), func(thread int) bool {
+		t, err := readStatFile(p.pid, procPath(p.pid, "task", strconv.Itoa(thread), "stat"))
+		return err == nil && stoppedState(t.state)
+	})
+}
+
+func stoppedState(state byte) bool { return state == 'T' || state == 't' }
 
 // A processID names one process since boot, even if its PID was reused.
 type processID struct {
@@ -29,50 +51,116 @@ type processID struct {
 
 func (p process) id() processID { return processID{p.pid, p.startTicks} }
 
+// exists reports whether the process still exists, even as a zombie. A PID cannot be reused within one clock tick.
+func (id processID) exists() bool {
+	now, err := readStat(id.pid)
+	return err == nil && now.id() == id
+}
+
+// ticksNow returns the present as the start time of a process would show it.
+func ticksNow() uint64 {
+	const bootTime, ticksPerSecond = 7, 100 // the same on all architectures
+	var now syscall.Timespec
+	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, bootTime, uintptr(unsafe.Pointer(&now)), 0)
+	return uint64(now.Nano()) / uint64(time.Second/ticksPerSecond)
+}
+
 // readStat reads what /proc says about the process that has the PID now.
-func readStat(pid int) (process, bool) {
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+func readStat(pid int) (process, error) { return readStatFile(pid, procPath(pid, "stat")) }
+
+func readStatFile(pid int, path string) (process, error) {
+	text, err := readProc(path, 1<<10)
 	if err != nil {
-		return process{}, false
+		return process{}, err
 	}
 	// The program's name is in parentheses and can hold any byte, so the fields are read after the last one.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
 	if len(fields) < 20 {
-		return process{}, false
+		return process{}, syscall.ESRCH // it ended while its file was open
 	}
 	parent, _ := strconv.Atoi(string(fields[1]))
 	group, _ := strconv.Atoi(string(fields[2]))
+	threads, _ := strconv.Atoi(string(fields[17]))
 	began, _ := strconv.ParseUint(string(fields[19]), 10, 64)
-	return process{pid: pid, parent: parent, group: group, state: fields[0][0], startTicks: began}, true
+	return process{
+		pid: pid, parent: parent, group: group, state: fields[0][0], threads: threads, startTicks: began,
+	}, nil
 }
 
-// childrenOf returns the children of all threads of a process.
-func childrenOf(pid int) []int {
-	threads, err := os.ReadDir("/proc/" + strconv.Itoa(pid) + "/task")
+func procPath(pid int, names ...string) string {
+	return strings.Join(append([]string{"/proc", strconv.Itoa(pid)}, names...), "/")
+}
+
+// readProc reads a whole file of /proc that mostly has at most that many bytes. It makes half of the system calls of
+// os.ReadFile: on a machine that is busy with the tree to be ended, the guard has little time.
+func readProc(path string, size int) ([]byte, error) {
+	fd, err := syscall.Open(path, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
 	if err != nil {
-		return nil
+		return nil, err
 	}
-	if len(threads) == 1 {
-		return childrenOfThread(pid, pid)
+	defer syscall.Close(fd) //nolint:errcheck // nothing was written
+	text := make([]byte, 0, size)
+	for {
+		n, err := syscall.Read(fd, text[len(text):cap(text)])
+		switch {
+		case errors.Is(err, syscall.EINTR):
+			continue
+		case err != nil:
+			return nil, err
+		case n == 0:
+			return text, nil
+		}
+		if text = text[:len(text)+n]; len(text) == cap(text) {
+			text = slices.Grow(text, len(text))
+		}
+	}
+}
+
+// hasEnded reports whether an error says that there is no such process any more.
+func hasEnded(err error) bool {
+	return errors.Is(err, syscall.ESRCH) || errors.Is(err, fs.ErrNotExist)
+}
+
+// childrenOf returns the children of all threads of a process. It returns an error if it is unknown which those are.
+func childrenOf(p process) ([]int, error) {
+	if p.threads <= 1 {
+		return childrenOfThread(p.pid, p.pid)
 	}
 	var all []int
-	for _, thread := range threads {
-		if id, err := strconv.Atoi(thread.Name()); err == nil {
-			all = append(all, childrenOfThread(pid, id)...)
+	for _, thread := range threadsOf(p.pid) {
+		children, err := childrenOfThread(p.pid, thread)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, children...)
+	}
+	return all, nil
+}
+
+// threadsOf returns the threads of a process, none if it is gone.
+func threadsOf(pid int) []int {
+	entries, _ := os.ReadDir(procPath(pid, "task"))
+	var all []int
+	for _, entry := range entries {
+		if id, err := strconv.Atoi(entry.Name()); err == nil {
+			all = append(all, id)
 		}
 	}
 	return all
 }
 
-func childrenOfThread(pid, thread int) []int {
-	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/task/" + strconv.Itoa(thread) + "/children")
+func childrenOfThread(pid, thread int) ([]int, error) {
+	text, err := readProc(procPath(pid, "task", strconv.Itoa(thread), "children"), 8<<10)
+	if err != nil && !hasEnded(err) {
+		return nil, err
+	}
 	var all []int
 	for field := range bytes.FieldsSeq(text) {
 		if child, err := strconv.Atoi(string(field)); err == nil {
 			all = append(all, child)
 		}
 	}
-	return all
+	return all, nil
 }
 
 // A member is a process of a tree with an open pidfd, so that a signal cannot reach another process with the same PID.
@@ -81,25 +169,28 @@ type member struct {
 	fd int
 }
 
+// errStranger is returned by openMember for a process that does not belong.
+var errStranger = errors.New("not a process of the tree")
+
 // openMember opens the process that has the PID now, if it belongs. It opens the pidfd before it reads /proc, so that
 // the process it checks is the one that the pidfd stands for. If that one has exited since, its pidfd reaches nobody.
-func openMember(pid int, belongs func(process) bool) (member, bool) {
+func openMember(pid int, belongs func(process) bool) (member, error) {
 	fd, err := pidfdOpen(pid)
 	if err != nil {
-		return member{}, false
+		return member{}, err
 	}
-	p, alive := readStat(pid)
-	if !alive || !belongs(p) {
+	p, err := readStat(pid)
+	if err == nil && !belongs(p) {
+		err = errStranger
+	}
+	if err != nil {
 		_ = syscall.Close(fd)
-		return member{}, false
+		return member{}, err
 	}
-	return member{p, fd}, true
+	return member{p, fd}, nil
 }
 
 func (m member) close() { _ = syscall.Close(m.fd) }
-
-// unreaped reports whether the process still exists, even as a zombie, so that its PID cannot be reused.
-func (m member) unreaped() bool { return pidfdSignal(m.fd, 0) == nil }
 
 // signal reports whether it reached the process. It does not reach one that has exited.
 func (m member) signal(sig syscall.Signal) (bool, error) {
@@ -110,25 +201,88 @@ func (m member) signal(sig syscall.Signal) (bool, error) {
 	return err == nil, err
 }
 
-// walkTree visits the living processes of a tree, parents first: the given ones and all their descendants. A child
-// belongs if it has the mark. A process can change its limit, so a child of a member
-// belongs too. The parent stays open, and so keeps its PID, until its children were checked.
-func walkTree(m mark, first []member, visit func(member)) {
-	for _, p := range first {
-		if !p.dead() {
-			visit(p)
+// signalAndContinue also continues a stopped process, because that would not act on the signal.
+func (m member) signalAndContinue(sig syscall.Signal) (bool, error) {
+	reached, err := m.signal(sig)
+	if reached && sig != 0 && m.stopped() {
+		_, _ = m.signal(syscall.SIGCONT)
+	}
+	return reached, err
+}
+
+// A walk visits the living processes of a tree. It holds one pidfd at a time, and remembers the others by their PID and
+// start time: a tree can have more processes than the host may have descriptors.
+type walk struct {
+	mark  mark
+	visit func(member)
+	// missed is called with the PID of a process that could not be looked at, or whose children could not be.
+	missed func(pid int)
+	// known holds what an earlier walk visited, by PID. The walk looks only below them.
+	known map[int]process
+	// ended holds the PIDs of dead processes that earlier walks met. What another one had started may have moved to the
+	// guard after the orphans were listed, so a walk that meets one is not complete.
+	ended   map[int]bool
+	changed bool
+}
+
+// from visits the given processes and all their descendants, parents first. A child belongs if it has the mark. A
+// process can change its limit, so a child of a member belongs too, if the member exists after the child was opened.
+//
+// The mark spares a look at the parent, and finds a child in this round whose parent has just ended: without it the next
+// round would, among the orphans. That the parent exists matters if both PIDs were reused since the list was read.
+//
+// It reports false if it did not look below processes that were started after it began, because a tree can start them
+// faster than it looks.
+func (w *walk) from(first []int) (complete bool) {
+	began := ticksNow()
+	complete = true
+	queue := w.enter(nil, first, func(process) bool { return true })
+	for len(queue) > 0 {
+		parent := queue[0]
+		if parent.startTicks > began {
+			complete, queue = false, queue[1:]
+			continue
 		}
-		var below []member
-		for _, child := range childrenOf(p.pid) {
-			held, ok := openMember(child, func(c process) bool {
-				return m.covers(markOf(c.pid)) || c.parent == p.pid && p.unreaped()
-			})
-			if ok {
-				below = append(below, held)
+		children, err := childrenOf(parent)
+		if err != nil {
+			w.missed(parent.pid)
+		}
+		queue = w.enter(queue[1:], children, func(child process) bool {
+			return w.mark.covers(markOf(child.pid)) || child.parent == parent.pid && parent.id().exists()
+		})
+	}
+	return complete && !w.changed
+}
+
+// enter visits those of the processes that belong and are alive, and appends them to the queue.
+func (w *walk) enter(queue []process, pids []int, belongs func(process) bool) []process {
+	for _, pid := range pids {
+		if p, ok := w.known[pid]; ok {
+			queue = append(queue, p)
+			continue
+		}
+		m, err := openMember(pid, belongs)
+		switch {
+		case err == nil:
+			if m.dead() {
+				w.meetDead(pid)
+			} else {
+				w.visit(m)
+				queue = append(queue, m.process)
 			}
+			m.close()
+		case hasEnded(err):
+			w.meetDead(pid)
+		case !errors.Is(err, errStranger):
+			w.missed(pid)
 		}
-		p.close()
-		walkTree(m, below, visit)
+	}
+	return queue
+}
+
+func (w *walk) meetDead(pid int) {
+	if w.ended != nil && !w.ended[pid] {
+		w.ended[pid], w.changed = true, true
 	}
 }
 
@@ -143,9 +297,11 @@ func visitMarked(m mark, visit func(member)) {
 		if err != nil || !m.covers(markOf(pid)) {
 			continue
 		}
-		if held, ok := openMember(pid, func(p process) bool { return m.covers(markOf(p.pid)) && !p.dead() }); ok {
-			visit(held)
-			held.close()
+		held, err := openMember(pid, func(p process) bool { return m.covers(markOf(p.pid)) && !p.dead() })
+		if err != nil {
+			continue
 		}
+		visit(held)
+		held.close()
 	}
 }

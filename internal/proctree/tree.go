@@ -54,7 +54,7 @@ func (t *Tree) Err() error {
 }
 
 // Signal sends the signal once to every living process of the tree and continues those that are stopped. It returns how
-// many it reached, or [ErrEnded] if there were none.
+// many it reached. If it could not reach all, the error is a [*MissedError]; if there were none, it is [ErrEnded].
 func (t *Tree) Signal(sig syscall.Signal) (int, error) {
 	select {
 	case <-t.gone:

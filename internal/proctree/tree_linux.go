@@ -19,25 +19,37 @@ const maxFiles = 250
 //
 // It wraps [ErrUnsupported] if there are more than 250 Files, or if Attr sets Pgid, Foreground, Ptrace, PidFD or
 // UseCgroupFD, or Chroot without a Dir. It replaces Attr.Pdeathsig. If the program cannot be started, Start returns the
-// system's error, as [os.StartProcess] does. If the guard cannot be started, Start wraps [ErrGuard].
+// system's error, as [os.StartProcess] does. If the guard cannot be started, or if /proc does not show the command's
+// processes, Start wraps [ErrGuard].
 func Start(c Command) (*Tree, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	req := c.request()
-	files, err := c.descriptors(req)
+	conn, m, err := c.ask()
 	if err != nil {
 		return nil, err
+	}
+	return conn.waitStarted(c.Path, m)
+}
+
+// ask sends the request. The guard answers on the returned connection.
+func (c Command) ask() (*guardConn, mark, error) {
+	runtime.LockOSThread() // a umask and namespaces can belong to a thread
+	defer runtime.UnlockOSThread()
+	req, err := c.request()
+	if err != nil {
+		return nil, 0, err
+	}
+	files, err := c.descriptors(req)
+	if err != nil {
+		return nil, 0, err
 	}
 	conn, err := theGuard.startCommand(req, files)
 	if req.Dir == "" {
 		_ = syscall.Close(files[0])
 	}
 	runtime.KeepAlive(c.Files)
-	if err != nil {
-		return nil, err
-	}
-	return conn.waitStarted(c.Path, req.Mark)
+	return conn, req.Mark, err
 }
 
 // check returns an error for a command that the guard cannot start.
@@ -78,10 +90,18 @@ func checkAttr(attr *syscall.SysProcAttr) error {
 	return nil
 }
 
-// request returns the message that asks the guard for the command.
-func (c Command) request() *request {
+// request returns the message that asks the guard for the command. It returns an error if the command's processes could
+// not be found.
+func (c Command) request() (*request, error) {
+	status, err := os.ReadFile("/proc/thread-self/status")
+	if err != nil {
+		return nil, noProc(err)
+	}
+	if err := checkProc(status); err != nil {
+		return nil, err
+	}
 	req := &request{
-		Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Umask: umask(), Group: syscall.Getpgrp(),
+		Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Umask: umask(status), Group: syscall.Getpgrp(),
 	}
 	if c.Attr != nil {
 		attr := *c.Attr
@@ -91,7 +111,7 @@ func (c Command) request() *request {
 	if req.Root != "" {
 		req.Dir = c.Dir
 	}
-	return req
+	return req, nil
 }
 
 // descriptors returns the descriptors to send with a request: the working directory and the files.
@@ -120,14 +140,11 @@ func (c Command) descriptors(req *request) ([]int, error) {
 	return files, nil
 }
 
-// umask reads the host's umask from /proc, because the system call returns it only when it changes it.
-func umask() int {
-	text, err := os.ReadFile("/proc/self/status")
-	if err == nil {
-		if value, ok := statusField(text, "Umask"); ok {
-			if mask, err := strconv.ParseInt(value, 8, 32); err == nil {
-				return int(mask)
-			}
+// umask returns the umask from /proc/thread-self/status, because the system call returns it only when it changes it.
+func umask(status []byte) int {
+	if value, ok := statusField(status, "Umask"); ok {
+		if mask, err := strconv.ParseInt(value, 8, 32); err == nil {
+			return int(mask)
 		}
 	}
 	return 0o22

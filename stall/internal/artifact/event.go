@@ -73,6 +73,8 @@ type Sent struct {
 	Signal       string `json:"signal"`
 	SentAtUnixMS int64  `json:"sent_at_unix_ms"`
 	Processes    int    `json:"processes"`
+	// Missed is how many were alive that the signal could not reach.
+	Missed int `json:"missed,omitempty"`
 }
 
 // Pointers are the names of the other files in the same folder. The name of a file that was not written is empty.

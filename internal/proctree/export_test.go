@@ -1,0 +1,31 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree
+
+// What the external tests need of the inside.
+type Mark = mark
+
+var (
+	Covers  = mark.covers
+	NewMark = newMark
+	MarkOf  = markOf
+	Repeat  = repeat
+
+	ProcOptions = procOptions
+)
+
+// Exists reports whether the process with that PID and start time still exists.
+func Exists(pid int, startTicks uint64) bool { return processID{pid, startTicks}.exists() }
+
+// StartTicks returns the start time of the process that has the PID now.
+func StartTicks(pid int) uint64 {
+	p, _ := readStat(pid)
+	return p.startTicks
+}
+
+// Walk returns the PIDs of the processes that a walk from these finds.
+func Walk(m Mark, first ...int) (found []int, complete bool) {
+	w := walk{mark: m, visit: func(m member) { found = append(found, m.pid) }, missed: func(int) {}}
+	complete = w.from(first)
+	return found, complete
+}

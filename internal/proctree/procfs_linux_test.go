@@ -1,0 +1,160 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/proctree"
+)
+
+const placeVariable = "PROCTREE_TEST_PLACE"
+
+// TestProc checks that commands start only where /proc shows their processes.
+func TestProc(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make the places")
+	}
+	const (
+		newPID = syscall.CLONE_NEWPID
+		newNS  = syscall.CLONE_NEWNS
+	)
+	for _, test := range []struct {
+		place string
+		flags uintptr
+		want  string // part of the error; empty if the command starts
+	}{
+		{"as it is", 0, ""},
+		{"as it is", newPID, "/proc belongs to another PID namespace"},
+		{"proc", newPID | newNS, ""},
+		{"proc", newNS, ""},
+		{"no proc", newNS, "mount -t proc none /proc"},
+		{"chroot", 0, "after a chroot inside of the new root"},
+		{"unshare", 0, "the host has called unshare"},
+		{"proc of a namespace that ended", newNS, "/proc"},
+		{"hidepid=1 root", newNS, ""},
+		{"hidepid=2 root", newNS, ""},
+		{"hidepid=1", newNS, "hidepid"},
+		{"hidepid=2", newNS, "remount it with mount -o remount,hidepid=0 /proc"},
+		{"hidepid=2,gid=65534", newNS, ""},
+		{"hidepid=4", newNS, "hidepid"},
+		{"hidepid=0", newNS, ""},
+		{"hidepid=2", newPID | newNS, "hidepid"}, // what the host sees there it owns
+	} {
+		t.Run(fmt.Sprintf("%s, flags %x", test.place, test.flags), func(t *testing.T) {
+			cmd := again(t, "place", placeVariable+"="+test.place, "PROCTREE_TEST_FOLDER="+t.TempDir())
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: test.flags}
+			var out bytes.Buffer
+			cmd.Stdout = &out
+			err := cmd.Run()
+			var failed *exec.ExitError
+			if errors.As(err, &failed) && failed.ExitCode() == noNamespace || errors.Is(err, syscall.EPERM) {
+				t.Skipf("cannot make the place here: %v", err)
+			}
+			require.NoError(t, err)
+			if test.want == "" {
+				assert.Empty(t, out.String())
+				return
+			}
+			assert.Contains(t, out.String(), test.want)
+			assert.Contains(t, out.String(), proctree.ErrGuard.Error())
+		})
+	}
+}
+
+// startInPlace goes to a place, runs a command there, and prints the error of its start.
+func startInPlace() int {
+	runtime.LockOSThread()
+	if err := goTo(os.Getenv(placeVariable)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return noNamespace
+	}
+	tree, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "100"}})
+	if err != nil {
+		fmt.Println(err)
+		return 0
+	}
+	if err := errors.Join(tree.Kill(), waitFor(tree.Gone()), endInPlace()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+func goTo(place string) error {
+	mountProc := func(options string) error {
+		return errors.Join(
+			syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
+			syscall.Mount("proc", "/proc", "proc", 0, options),
+		)
+	}
+	switch {
+	case place == "as it is":
+		return nil
+	case place == "proc":
+		return mountProc("")
+	case place == "no proc":
+		return errors.Join(syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
+			syscall.Mount("none", "/proc", "tmpfs", 0, ""))
+	case place == "chroot":
+		return syscall.Chroot(os.Getenv("PROCTREE_TEST_FOLDER"))
+	case place == "unshare":
+		return syscall.Unshare(syscall.CLONE_NEWPID)
+	case place == "proc of a namespace that ended":
+		sh := exec.Command("mount", "-t", "proc", "proc", "/proc")
+		sh.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+		return errors.Join(syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""), sh.Run())
+	case strings.HasSuffix(place, " root"):
+		return mountProc(strings.TrimSuffix(place, " root"))
+	default:
+		return errors.Join(mountProc(place), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody))
+	}
+}
+
+// endInPlace ends trees that try to escape. The host may be the first process of its namespace.
+func endInPlace() error {
+	if os.Getuid() != 0 {
+		return nil // it cannot write to the folder
+	}
+	os.Unsetenv(roleVariable)
+	for _, s := range escape.Scenarios() {
+		if s.Processes > 100 {
+			continue
+		}
+		s := s.In(os.Getenv("PROCTREE_TEST_FOLDER"))
+		path, args, env := s.Command()
+		tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(s.Ready(20*time.Second), tree.Kill(), waitFor(tree.Gone())); err != nil {
+			return err
+		}
+		if left := s.Survivors(); len(left) > 0 {
+			return fmt.Errorf("%s: %v is alive", s.Name, left)
+		}
+	}
+	return nil
+}
+
+func waitFor(done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-time.After(20 * time.Second):
+		return errors.New("not gone after 20 s")
+	}
+}
