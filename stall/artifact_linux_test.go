@@ -133,7 +133,7 @@ func TestTail(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		f.cfg.Terminal = readyLine
-		f.cfg.RecordTimeout = 300 * time.Millisecond
+		f.cfg.RecordTimeout = 2 * time.Second
 		release := make(chan struct{})
 		defer close(release)
 		f.cfg.Tail = &stall.Tail{Bytes: 10, Redact: func(p []byte) []byte { <-release; return p }}
