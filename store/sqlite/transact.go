@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // Transact implements [watchdog.TransactionalStore]. Like Append it shares a transaction with other writes and waits for
@@ -44,10 +46,34 @@ type decider struct {
 	kept     [][]watchdog.Event
 }
 
-// write carries out the exchanges. It reads what is stored under the IDs of all events at the end, with one query:
-// nothing in the transaction changes an event.
+// write carries out the exchanges on a goroutine of its own: Decide may panic or call runtime.Goexit, and the committer
+// must go on.
 func (d *decider) write(t *transaction) error {
+	err := errNotDecided
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer d.notePanic()
+		err = d.carryOut(t)
+	}()
+	<-done
+	return err
+}
+
+// notePanic keeps the value of a panic for the caller of Transact.
+func (d *decider) notePanic() {
+	if panicked := recover(); panicked != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		d.panicked = panicked
+	}
+}
+
+// carryOut reads what is stored under the IDs that others had taken at the end, with one query: nothing in the
+// transaction changes an event.
+func (d *decider) carryOut(t *transaction) error {
 	var decided [][]watchdog.Event
+	taken := map[string]bool{}
 	for _, part := range withoutRepeats(d.exchanges) {
 		selected, err := t.selectedAll(part)
 		if err != nil {
@@ -56,7 +82,7 @@ func (d *decider) write(t *transaction) error {
 		for i, x := range part {
 			events, err := d.decide(x, selected[i])
 			if err == nil {
-				err = t.insert(events)
+				err = t.insert(events, taken)
 			}
 			if err != nil {
 				return err
@@ -64,7 +90,7 @@ func (d *decider) write(t *transaction) error {
 			decided = append(decided, events)
 		}
 	}
-	kept, err := t.kept(decided)
+	kept, err := t.kept(decided, taken)
 	if err != nil {
 		return err
 	}
@@ -94,27 +120,16 @@ func withoutRepeats(exchanges []*watchdog.Exchange) (parts [][]*watchdog.Exchang
 // errNotDecided is the error of a request whose Decide is not called, or did not return.
 var errNotDecided = errors.New("nothing was decided")
 
-// decide calls Decide, unless Transact has returned. It needs a goroutine: Decide may panic or call runtime.Goexit, and
-// the committer must go on.
+// decide calls Decide, unless Transact has returned.
 func (d *decider) decide(x *watchdog.Exchange, selected []watchdog.Event) ([]watchdog.Event, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.finished {
 		return nil, errNotDecided
 	}
-	d.finished = true
-	var decided []watchdog.Event
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() { d.panicked = recover() }()
-		decided = x.Decide(selected)
-		d.finished = false
-	}()
-	<-done
-	if d.finished {
-		return nil, errNotDecided
-	}
+	d.finished = true // for good, if Decide does not return
+	decided := x.Decide(selected)
+	d.finished = false
 	return decided, nil
 }
 
@@ -138,26 +153,40 @@ func (t *transaction) selected(s watchdog.Selection) ([]watchdog.Event, error) {
 	return selectFrom(rows, s)
 }
 
-func (t *transaction) insert(events []watchdog.Event) error {
+// insert inserts the events and notes the IDs that were taken.
+func (t *transaction) insert(events []watchdog.Event, taken map[string]bool) error {
 	rows, err := encode(events)
 	if err != nil {
 		return err
 	}
-	return t.insertEvents(rows)
+	for i, r := range rows {
+		inserted, err := t.change(insertEvent, r[:]...)
+		if err != nil {
+			return err
+		}
+		if inserted == 0 {
+			taken[events[i].ID] = true
+		}
+	}
+	return nil
 }
 
-// kept returns what is stored under the IDs of the events of each exchange, which were inserted.
-func (t *transaction) kept(inserted [][]watchdog.Event) ([][]watchdog.Event, error) {
-	stored, err := t.storedAs(slices.Concat(inserted...))
+// kept returns what is stored under the IDs of the events of each exchange: the events themselves, but for those whose
+// ID was taken.
+func (t *transaction) kept(decided [][]watchdog.Event, taken map[string]bool) ([][]watchdog.Event, error) {
+	stored, err := t.storedAs(slices.Collect(maps.Keys(taken)))
 	if err != nil {
 		return nil, err
 	}
-	all := make([][]watchdog.Event, len(inserted))
-	for i, events := range inserted {
+	all := make([][]watchdog.Event, len(decided))
+	for i, events := range decided {
 		all[i] = make([]watchdog.Event, len(events))
 		for j, e := range events {
 			kept, exists := stored[e.ID]
-			if !exists {
+			switch {
+			case !taken[e.ID]:
+				kept = asStored(e)
+			case !exists:
 				return nil, fmt.Errorf("event %s was not stored: a trigger of the table may have dropped it", e.ID)
 			}
 			kept.Payload = bytes.Clone(kept.Payload) // an ID may be there twice
@@ -167,29 +196,31 @@ func (t *transaction) kept(inserted [][]watchdog.Event) ([][]watchdog.Event, err
 	return all, nil
 }
 
+// asStored is the event as it is read back.
+func asStored(e watchdog.Event) watchdog.Event {
+	e.Timestamp, e.Payload = record.Truncate(e.Timestamp), stripVersion(addVersion(e.Payload))
+	return e
+}
+
 const selectStored = `
 	SELECT aggregate_type, aggregate_id, ` + eventColumns + ` FROM main.events
 	WHERE id COLLATE BINARY IN (SELECT value FROM json_each(?1))`
 
-// storedAs returns the events of all aggregates that have the IDs of these.
-func (t *transaction) storedAs(events []watchdog.Event) (map[string]watchdog.Event, error) {
-	if len(events) == 0 {
+// storedAs returns the events of all aggregates that have these IDs.
+func (t *transaction) storedAs(ids []string) (map[string]watchdog.Event, error) {
+	if len(ids) == 0 {
 		return nil, nil
-	}
-	names := make([]string, len(events))
-	for i, e := range events {
-		names[i] = e.ID
 	}
 	prepared, err := t.prepare(selectStored) //nolint:sqlclosecheck // kept as long as the writer
 	if err != nil {
 		return nil, err
 	}
-	rows, err := prepared.QueryContext(context.Background(), jsonArray(names))
+	rows, err := prepared.QueryContext(context.Background(), jsonArray(ids))
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }() // rows.Err has the error
-	stored := make(map[string]watchdog.Event, len(events))
+	stored := make(map[string]watchdog.Event, len(ids))
 	for rows.Next() {
 		var r eventRow
 		var kind, id string
