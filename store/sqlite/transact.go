@@ -53,20 +53,18 @@ func (d *decider) write(t *transaction) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		defer d.notePanic()
+		defer func() { d.notePanic(recover()) }()
 		err = d.carryOut(t)
 	}()
 	<-done
 	return err
 }
 
-// notePanic keeps the value of a panic for the caller of Transact.
-func (d *decider) notePanic() {
-	if panicked := recover(); panicked != nil {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		d.panicked = panicked
-	}
+// notePanic keeps the value of a panic, nil if there was none, for the caller of Transact.
+func (d *decider) notePanic(panicked any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.panicked = panicked
 }
 
 // carryOut reads what is stored under the IDs that others had taken at the end, with one query: nothing in the
