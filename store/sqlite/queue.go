@@ -133,6 +133,13 @@ func (q *queue) stopIfEmpty(running chan struct{}) bool {
 	return true
 }
 
+// isClosed reports whether close was called.
+func (q *queue) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
+}
+
 // close refuses new requests and waits for the committer. It reports whether it is the first call.
 func (q *queue) close() (first bool) {
 	q.mu.Lock()
