@@ -67,11 +67,7 @@ func (w *Watchdog) readWindow(ctx context.Context, hostStart time.Time) (window,
 func (w *Watchdog) readHistory(ctx context.Context, hostStart time.Time) (*history, error) {
 	store, selects := unwrapStore[TransactionalStore](w.recorder.store)
 	if !selects || w.recorder.instant() {
-		events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
-		if err != nil || len(events) == 0 {
-			return nil, err
-		}
-		return foldEvents(w.windowID(), events), nil
+		return w.readWhole(ctx)
 	}
 	c := chain{last: hostStart}
 	if w.clock.now().Sub(hostStart) > maxSkew { // else what is newer than the start is read at once
@@ -80,7 +76,19 @@ func (w *Watchdog) readHistory(ctx context.Context, hostStart time.Time) (*histo
 			return nil, err
 		}
 	}
+	if len(c.ids) > maxLinkIDs {
+		return w.readWhole(ctx)
+	}
 	return w.readLast(ctx, store, c)
+}
+
+// readWhole reads all events of the run.
+func (w *Watchdog) readWhole(ctx context.Context) (*history, error) {
+	events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
+	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	return foldEvents(w.windowID(), events), nil
 }
 
 // readLast reads the last window, at the end of the chain or later. What came before it is asked for only if no resume
@@ -116,7 +124,12 @@ type chain struct {
 	last   time.Time
 }
 
-// followChain reads the chain of windows that begins at the start, which costs two events for each.
+// maxLinkIDs is how many IDs a chain is asked for, two for each window. One that goes on is as long as the run is old,
+// and each link costs an exchange: together they would outlast the record timeout, at every attach.
+const maxLinkIDs = 32
+
+// followChain reads the chain of windows that begins at the start, which costs two events for each. It gives up a chain
+// of more than maxLinkIDs.
 func (w *Watchdog) followChain(ctx context.Context, store TransactionalStore, start time.Time) (c chain, err error) {
 	for {
 		c.last = start
@@ -124,7 +137,9 @@ func (w *Watchdog) followChain(ctx context.Context, store TransactionalStore, st
 		if slices.Contains(c.ids, link[0]) { // a circle
 			return c, nil
 		}
-		c.ids = append(c.ids, link...)
+		if c.ids = append(c.ids, link...); len(c.ids) > maxLinkIDs {
+			return c, nil
+		}
 		events, err := store.Select(ctx, Selection{AggregateType: AggregateType, AggregateID: w.id, IDs: link})
 		if err != nil {
 			return chain{}, err

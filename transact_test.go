@@ -91,6 +91,32 @@ func liveAndDie(t *testing.T, store watchdog.EventStore) {
 	})
 }
 
+// TestAttachToOftenResumedRun protects that a run can be attached to however often it was resumed: what an attach asks
+// the store is bounded, so that it ends within the record timeout.
+func TestAttachToOftenResumedRun(t *testing.T) {
+	store := &innerStore{}
+	inFixture(t, func(b *fixture) {
+		b.cfg.Store, b.cfg.PollOnly = store, true
+		b.attach()
+		b.pass(2 * time.Hour)
+		var last *watchdog.Watchdog
+		for range 100 {
+			b.pass(time.Second)
+			store.calls = calls{}
+			last = b.resume()
+			require.LessOrEqual(b.t, store.calls.selects+store.calls.reads, 50)
+			require.NoError(b.t, last.Complete())
+		}
+		b.pass(time.Second)
+		last = b.resume()
+		b.pass(time.Second)
+		store.calls = calls{}
+		require.Equal(b.t, last.StartedAt(), b.attach().StartedAt())
+		require.LessOrEqual(b.t, store.calls.selects+store.calls.reads, 20)
+		require.Equal(b.t, 1, store.calls.reads)
+	})
+}
+
 // TestWrappedStore protects that a wrapper is passed by only if it says so.
 func TestWrappedStore(t *testing.T) {
 	t.Run("one with Unwrap is passed by where the store inside can do more, however deep it lies", func(t *testing.T) {

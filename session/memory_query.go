@@ -118,9 +118,11 @@ func counted(e watchdog.Event, h HistoryQuery) bool {
 func (m *Memory) key(e watchdog.Event, by Dimension) (string, error) {
 	switch by {
 	case ByReason:
-		var payload struct{ Reason string }
-		_ = json.Unmarshal(e.Payload, &payload) // another writer's cancel may have no reason
-		return payload.Reason, nil
+		var fields map[string]json.RawMessage // the fields of a struct ignore case
+		var reason string
+		_ = json.Unmarshal(e.Payload, &fields)
+		_ = json.Unmarshal(fields["reason"], &reason) // another writer's cancel may have none
+		return reason, nil
 	case ByDay:
 		return e.Timestamp.Format(time.DateOnly), nil
 	case ByHost:

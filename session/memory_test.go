@@ -78,6 +78,20 @@ func TestMemoryTransactHistory(t *testing.T) {
 	assert.Equal(t, []session.CancelCount{{Key: "2026-03-04", Count: 1}}, counts)
 }
 
+// A reason is counted as the databases count it: a text in a field of exactly that name.
+func TestMemoryForeignHistory(t *testing.T) {
+	m, at := new(session.Memory), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	for id, payload := range map[string]string{"1": `{"reason":"a"}`, "2": `{"Reason":"a"}`, "3": `{"reason":5}`} {
+		require.NoError(t, m.Append(t.Context(), watchdog.Event{
+			ID: id, AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+			Payload: []byte(payload), Timestamp: at,
+		}))
+	}
+	counts, err := m.History(t.Context(), session.HistoryQuery{From: at, To: at.Add(time.Second), By: session.ByReason})
+	require.NoError(t, err)
+	assert.Equal(t, []session.CancelCount{{Key: "", Count: 2}, {Key: "a", Count: 1}}, counts)
+}
+
 func TestMemoryInvalid(t *testing.T) {
 	m := new(session.Memory)
 	_, err := m.Stalled(t.Context(), session.Query{})

@@ -134,12 +134,13 @@ func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next s
 	return runIDs, next, err
 }
 
-// dimensions are the SQL for the keys of a history. The reason stays JSON, because PostgreSQL cannot convert every
-// JSON string to text; decodeReasons does.
+// dimensions are the SQL for the keys of a history. The reason stays JSON, in an object; decodeReasons decodes it. The
+// server fails to read a payload with an escape such as \u0000, whatever field it is in, so such a payload stays whole.
 var dimensions = map[session.Dimension]string{
-	session.ByReason: `coalesce((e.payload -> 'reason')::text, '')`,
-	session.ByDay:    `to_char(e."timestamp" AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
-	session.ByHost:   `coalesce((SELECT s.host FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id = e.aggregate_id), '')`,
+	session.ByReason: `CASE WHEN strpos(e.payload::text, ` + escaped + `) > 0 THEN e.payload::text
+		ELSE coalesce('{"reason":' || (e.payload -> 'reason')::text || '}', '') END`,
+	session.ByDay:  `to_char(e."timestamp" AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
+	session.ByHost: `coalesce((SELECT s.host FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id = e.aggregate_id), '')`,
 }
 
 const selectHistory = `
@@ -165,12 +166,14 @@ func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.
 	return counts, err
 }
 
-// decodeReasons decodes keys that are JSON, and adds up equal ones. A reason of another writer that is not a string
-// counts as none.
+// decodeReasons decodes keys that are JSON objects, and adds up equal reasons. A reason of another writer that is not a
+// string counts as none.
 func decodeReasons(counts []session.CancelCount) (all []session.CancelCount) {
 	for _, c := range counts {
+		var fields map[string]json.RawMessage // the fields of a struct ignore case
 		var text string
-		_ = json.Unmarshal([]byte(c.Key), &text)
+		_ = json.Unmarshal([]byte(c.Key), &fields)
+		_ = json.Unmarshal(fields["reason"], &text)
 		at := slices.IndexFunc(all, func(other session.CancelCount) bool { return other.Key == text })
 		if at < 0 {
 			all = append(all, session.CancelCount{Key: text, Count: c.Count})

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -111,4 +112,22 @@ func TestFreshenThenCancel(t *testing.T) {
 	done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
 	require.NoError(t, err)
 	assert.False(t, done, "the session was judged by its old time")
+}
+
+// One payload that the server cannot read, such as one with \u0000, does not keep the others from being counted.
+func TestHistoryOfEscapes(t *testing.T) {
+	s := openAt(t, newDSN(t), postgres.Config{})
+	for i, payload := range []string{
+		`{"reason":"stall","note":"\u0000"}`, `{"reason":"stall"}`, `{"reason":"st\u0061ll"}`, `{"reason":"stall","a":"\ud800"}`,
+		`{"reason":"a","reason":"stall"}`, `{"note":"\u0000"}`, `{"reason":5,"a":"\u0000"}`, `{"reason":{"reason":"stall"}}`,
+		`{"Reason":"stall"}`, `{"reason":"\\u"}`,
+	} {
+		e := cancelOf(fmt.Sprint("cancel-", i), "run-1").Events[0]
+		e.Payload = []byte(payload)
+		require.NoError(t, s.Append(t.Context(), e))
+	}
+	got, err := s.History(t.Context(), session.HistoryQuery{From: noon, To: noon.Add(time.Microsecond), By: session.ByReason})
+	require.NoError(t, err)
+	want := []session.CancelCount{{Key: "", Count: 4}, {Key: `\u`, Count: 1}, {Key: "stall", Count: 5}}
+	assert.Equal(t, want, got)
 }

@@ -100,6 +100,27 @@ func TestFollowClosed(t *testing.T) {
 	})
 }
 
+// Nothing is told once the store is closed, also of what was read before.
+func TestFollowClosedWhileTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newStore(t, openPlain(t, newFile(t)))
+		var told []watchdog.Event
+		err := s.Follow(t.Context(), "", func() {
+			if err := s.Append(t.Context(), numbered(1), numbered(2), numbered(3)); err != nil {
+				t.Error(err)
+			}
+		}, func(e watchdog.Event) {
+			told = append(told, e)
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		if !errors.Is(err, sqlite.ErrClosed) || len(told) != 1 {
+			t.Errorf("Follow told of %q and returned %v", ids(told), err)
+		}
+	})
+}
+
 func TestFollowWithoutRowID(t *testing.T) {
 	db := openPlain(t, newFile(t))
 	mustExec(t, db, tableWith()+" WITHOUT ROWID")

@@ -31,6 +31,27 @@ func TestLockedDatabase(t *testing.T) {
 			}
 		})
 	})
+	t.Run("is an error that says so also for an append that came while another waited", func(t *testing.T) {
+		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+			defer unlock()
+			first := appendLater(t.Context(), s, numbered(1))
+			synctest.Wait()
+			ctx, cancel := context.WithTimeout(t.Context(), watchdog.DefaultRecordTimeout)
+			defer cancel()
+			err := s.Append(ctx, numbered(2))
+			for _, want := range []string{"nothing was written", "locked by another writer", "another program is writing to it"} {
+				if !errorHas(err, want) {
+					t.Errorf("Append returned %v, want %q in it", err, want)
+				}
+			}
+			if !errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("Append returned %v", err)
+			}
+			if err := <-first; !errorHas(err, "locked by another writer") {
+				t.Errorf("the first Append returned %v", err)
+			}
+		})
+	})
 	t.Run("only delays an append if it is released in time", func(t *testing.T) {
 		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 			time.AfterFunc(sqlite.LockWait/2, unlock)

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -40,6 +41,7 @@ type queue struct {
 	waiting []*request
 	closed  bool
 	running chan struct{} // closed when the committer has ended; nil if there is none
+	refused error         // why the committer last failed to get the write lock; nil when it has it
 }
 
 // enqueue adds a request and starts a committer if none runs.
@@ -75,6 +77,9 @@ func (q *queue) withdraw(ctx context.Context, r *request) error {
 		return fmt.Errorf("it was being written when the caller stopped waiting, and may still be stored: %w", ctx.Err())
 	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(other *request) bool { return other == r })
+	if q.refused != nil {
+		return fmt.Errorf("nothing was written: %w: %w", ctx.Err(), q.refused)
+	}
 	return fmt.Errorf("nothing was written: %w", ctx.Err())
 }
 
@@ -96,6 +101,7 @@ func (q *queue) hasWaiting() bool {
 func (q *queue) take() []*request {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.refused = nil
 	n, rows := 0, 0
 	for ; n < len(q.waiting); n++ {
 		if rows += q.waiting[n].size; n > 0 && rows > maxRows {
@@ -108,10 +114,14 @@ func (q *queue) take() []*request {
 	return taken
 }
 
-// fail returns err to those of the requests that still wait.
+// fail returns err to those of the requests that still wait. Those that came later wait on, and get err as well if they
+// wait in vain.
 func (q *queue) fail(requests []*request, err error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if !errors.Is(err, errNobodyWaits) {
+		q.refused = err
+	}
 	q.waiting = slices.DeleteFunc(q.waiting, func(r *request) bool {
 		failed := slices.Contains(requests, r)
 		if failed {
@@ -128,9 +138,16 @@ func (q *queue) stopIfEmpty(running chan struct{}) bool {
 	if len(q.waiting) > 0 {
 		return false
 	}
-	q.running = nil
+	q.running, q.refused = nil, nil
 	close(running)
 	return true
+}
+
+// isClosed reports whether close was called.
+func (q *queue) isClosed() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.closed
 }
 
 // close refuses new requests and waits for the committer. It reports whether it is the first call.

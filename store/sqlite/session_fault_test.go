@@ -266,6 +266,8 @@ func TestForeignHistory(t *testing.T) {
 		"digits": `'{"reason":"a"}', '2026-03-03 23:00:00'`,
 		"none":   `'{}', '2026-03-04 12:00:00.000000'`,
 		"broken": `'not JSON', '2026-03-04 12:00:00.000000'`,
+		"number": `'{"reason":5}', '2026-03-04 12:00:00.000000'`,
+		"object": `'{"reason":{"reason":"a"}}', '2026-03-04 12:00:00.000000'`,
 		"when":   `'{"reason":"a"}', 'yesterday'`,
 	} {
 		mustExec(t, db, `INSERT INTO events (id, aggregate_type, aggregate_id, event_type, payload, timestamp)
@@ -273,12 +275,12 @@ func TestForeignHistory(t *testing.T) {
 	}
 	stretch := session.HistoryQuery{From: noon.Add(-24 * time.Hour), To: noon.Add(24 * time.Hour), By: session.ByReason}
 	got, err := s.History(t.Context(), stretch)
-	if want := []session.CancelCount{{Key: "", Count: 2}, {Key: "a", Count: 2}}; err != nil || !slices.Equal(got, want) {
+	if want := []session.CancelCount{{Key: "", Count: 4}, {Key: "a", Count: 2}}; err != nil || !slices.Equal(got, want) {
 		t.Errorf("counted are %+v, want %+v; %v", got, want, err)
 	}
 	stretch.By = session.ByDay
 	got, err = s.History(t.Context(), stretch)
-	want := []session.CancelCount{{Key: "2026-03-03", Count: 2}, {Key: "2026-03-04", Count: 2}}
+	want := []session.CancelCount{{Key: "2026-03-03", Count: 2}, {Key: "2026-03-04", Count: 4}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("counted are %+v, want %+v; %v", got, want, err)
 	}
