@@ -61,7 +61,7 @@ func (w *Watchdog) resetLadders() {
 		return w.newEvent(EventProgress, time.Time(at), "", record.Progress{
 			SessionStartedAt: record.Stamp(w.startedAt), ProgressedAt: at, Resets: reset, Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 		})
-	})
+	}, nil)
 }
 
 // rememberProgress has the last progress of a run that ends recorded. The caller holds mu.
@@ -84,10 +84,12 @@ func (x *extras) takeGiven(done func(given) bool) (ids []string) {
 	return ids
 }
 
-// recordSoon has an event recorded by whoever looked, or at the next poll. The caller holds mu.
-func (w *Watchdog) recordSoon(what string, event func() Event) *entry {
+// recordSoon has an event recorded by whoever looked, or at the next poll. Kept, if not nil, is called when the store has
+// it. The caller holds mu.
+func (w *Watchdog) recordSoon(what string, event func() Event, kept func()) *entry {
 	e := w.recorder.put(&entry{
 		make: func() []Event { return []Event{event()} },
+		kept: kept,
 		failed: func(err error) {
 			w.log().Error("watchdog could not record an event", "run", w.id, "event", what, "error", err)
 		},

@@ -33,7 +33,7 @@ func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) *verdict.P
 		})
 		event.ID = p.ID
 		return event
-	})
+	}, nil)
 	w.more.pausing = append(w.more.pausing, pauseEvent{e, Signal{
 		Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap,
 	}})
@@ -58,9 +58,18 @@ func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause) {
 	if pause != nil {
 		payload.Opening, name = pause.ID, pause.ID
 	}
-	e := w.recordSoon(EventRelease, func() Event { return w.newEvent(EventRelease, at, name, payload) })
+	e := w.recordSoon(EventRelease, func() Event { return w.newEvent(EventRelease, at, name, payload) }, w.lookAgain)
 	if pause != nil {
 		w.more.pausing = append(w.more.pausing, pauseEvent{e, Signal{Kind: SignalUnpause, Key: pause.ID, From: elapsed}})
+	}
+}
+
+// lookAgain has the run looked at: a pause that has ended brings its limit nearer than what the timer is set for.
+func (w *Watchdog) lookAgain() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.phase == running {
+		w.lookSoon()
 	}
 }
 

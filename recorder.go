@@ -54,6 +54,7 @@ type entry struct {
 	spare  bool        // dropped before the others: what became of a call
 	err    error       // of the last try
 	failed func(error) // tells the log that the first try failed; nil if somebody else does
+	kept   func()      // called when the store has it, with no lock held; nil for nothing
 }
 
 func (r *recorder) configure(cfg *Config) {
@@ -357,8 +358,13 @@ func (r *recorder) appendOnce(ctx context.Context, entries []*entry) error {
 // stored notes that the store has the entries.
 func (r *recorder) stored(entries []*entry) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.settle(entries)
+	r.mu.Unlock()
+	for _, e := range entries {
+		if e.kept != nil {
+			e.kept()
+		}
+	}
 }
 
 // settle takes entries that are stored from what is pending. The caller holds mu.
