@@ -54,16 +54,20 @@ func (c *runContext) Err() error {
 	return err
 }
 
-// checkParent ends a running run whose parent has ended. Its holds are let go of on another goroutine, because whoever
-// looks at a context may hold locks, such as the mutex of a layer.
+// checkParent ends a running run whose parent has ended. Its holds are let go of and its trace is told on another
+// goroutine, because whoever looks at a context may hold locks, such as the mutex of a layer.
 func (w *Watchdog) checkParent() {
 	if w.parent == nil || w.parent.Err() == nil || w.inner.Err() != nil {
 		return
 	}
 	w.mu.Lock()
-	defer w.unlock()
 	w.endWithParent()
-	if closed := w.closeHolds(); len(closed) > 0 {
-		go closed.letGo(w)
+	closed := w.closeHolds()
+	w.mu.Unlock()
+	if len(closed) > 0 || w.trace.waiting() {
+		go func() {
+			defer w.deliverTrace()
+			closed.letGo(w)
+		}()
 	}
 }
