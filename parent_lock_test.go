@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -83,5 +84,41 @@ func TestTraceOfParentHoldsNoLock(t *testing.T) {
 		returns(t, func() { step.Close() }) // the layer finds that the run around it has ended
 		returns(t, func() { <-told })
 		require.NoError(t, wd.Close())
+	}
+}
+
+func TestParentEndsWhileRecording(t *testing.T) {
+	for name, c := range map[string]struct {
+		fail error
+		try  func(wd *watchdog.Watchdog) error
+	}{
+		"a complete that is refused": {errDiskFull, (*watchdog.Watchdog).Complete},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFixture(t, func(b *fixture) {
+				b.cfg.PollOnly, b.cfg.RecordInterrupts = true, true
+				parent, end := context.WithCancelCause(context.Background())
+				wd, err := watchdog.New(parent, b.run, b.cfg)
+				require.NoError(t, err)
+				done, hang, tried := wd.Context().Done(), make(chan struct{}), make(chan error, 1)
+				b.store.set(func(s *flakyStore) { s.hang, s.fail = hang, c.fail })
+				go func() { tried <- c.try(wd) }()
+				synctest.Wait()
+				end(errHostGone)
+				synctest.Wait()
+				b.store.set(func(s *flakyStore) { s.fail = nil })
+				close(hang)
+				require.ErrorIs(t, <-tried, c.fail)
+				synctest.Wait()
+				select {
+				case <-done: // nobody has polled, or looked at the context
+				default:
+					t.Error("the run goes on without its parent")
+				}
+				require.ErrorIs(t, context.Cause(wd.Context()), errHostGone)
+				require.NoError(t, wd.Close())
+				require.Len(t, b.events(watchdog.EventInterrupt), 1)
+			})
+		})
 	}
 }
