@@ -20,6 +20,29 @@ func (w *Watchdog) newRunContext(parent context.Context) {
 	w.inner, w.cancel = context.WithCancelCause(context.WithoutCancel(parent))
 }
 
+// followParent has the parent tell of its end, unless the run has ended. It can be the host's code, as can what stops it.
+func (w *Watchdog) followParent() {
+	if w.parent == nil || w.hasEnded() {
+		return
+	}
+	stop := context.AfterFunc(w.parent, w.checkParent)
+	w.mu.Lock()
+	over := w.phase == ended
+	if !over {
+		w.stopParent = stop
+	}
+	w.mu.Unlock()
+	if over {
+		stop()
+	}
+}
+
+// ownsAfterFunc reports whether the parent is of a type of the host's that tells of its end itself.
+func (w *Watchdog) ownsAfterFunc() bool {
+	_, own := w.parent.(interface{ AfterFunc(f func()) (stop func() bool) })
+	return own
+}
+
 // Deadline is the parent's.
 func (c *runContext) Deadline() (time.Time, bool) {
 	if c.parent == nil {

@@ -232,10 +232,17 @@ func (h *Hold) close() (left closing) {
 // A closings is what is left of the holds of a run that has ended. Whoever unlocks mu lets go of it.
 type closings []closing
 
-// closeHolds closes the holds of a run that has ended, so that nothing of them is kept. The caller holds mu.
+// closeHolds closes the holds of a run that has ended, so that nothing of them is kept, and lets go of a parent of the
+// host's own. The caller holds mu.
 func (w *Watchdog) closeHolds() (all closings) {
-	if w.phase != ended || w.seen.Signs == nil || w.seen.Signs.Holds == nil {
+	if w.phase != ended {
 		return nil
+	}
+	if w.stopParent != nil {
+		all, w.stopParent = append(all, closing{stopContext: w.stopParent}), nil
+	}
+	if w.seen.Signs == nil || w.seen.Signs.Holds == nil {
+		return all
 	}
 	for _, owner := range w.seen.Signs.Holds.Owners() {
 		all = append(all, owner.(*Hold).close())

@@ -58,7 +58,7 @@ func returns(t *testing.T, call func()) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(10 * time.Second):
+	case <-time.After(3 * time.Second):
 		t.Fatal("it hangs")
 	}
 }
@@ -121,4 +121,51 @@ func TestParentEndsWhileRecording(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestParentOfHostIsFollowedWithNoLockHeld(t *testing.T) {
+	for name, end := range map[string]func(wd *watchdog.Watchdog){
+		"close":     func(wd *watchdog.Watchdog) { wd.Close() },
+		"cancel":    func(wd *watchdog.Watchdog) { wd.Cancel(noOutput) },
+		"complete":  func(wd *watchdog.Watchdog) { wd.Complete() },
+		"interrupt": func(wd *watchdog.Watchdog) { wd.Interrupt("SIGINT") },
+	} {
+		for _, pollOnly := range []bool{true, false} {
+			t.Run(name, func(t *testing.T) {
+				parent, stopped := newOwnContext(), make(chan struct{})
+				var run *watchdog.Watchdog
+				var attached atomic.Bool // before, it is asked for each exchange
+				parent.asked = func() {
+					if run != nil {
+						run.Elapsed()
+					}
+				}
+				parent.stopped = func() {
+					if attached.Load() {
+						run.Elapsed()
+						close(stopped) // once
+					}
+				}
+				cfg := watchdog.Config{Store: &flakyStore{}, Logger: quiet, PollOnly: pollOnly}
+				cfg.Keeper = keeperFunc(func(wd *watchdog.Watchdog) { run = wd })
+				var wd *watchdog.Watchdog
+				returns(t, func() {
+					var err error
+					wd, err = watchdog.New(parent, watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+					require.NoError(t, err)
+					attached.Store(true)
+				})
+				returns(t, func() { end(wd) })
+				returns(t, func() { <-stopped })
+				require.NoError(t, wd.Close())
+			})
+		}
+	}
+}
+
+type keeperFunc func(wd *watchdog.Watchdog)
+
+func (f keeperFunc) Keep(_ context.Context, wd *watchdog.Watchdog) (watchdog.Attempt, error) {
+	f(wd)
+	return watchdog.Attempt{}, nil
 }
