@@ -39,7 +39,9 @@ func (w *Watchdog) followParent() {
 
 // ownsAfterFunc reports whether the parent is of a type of the host's that tells of its end itself.
 func (w *Watchdog) ownsAfterFunc() bool {
-	_, own := w.parent.(interface{ AfterFunc(f func()) (stop func() bool) })
+	_, own := w.parent.(interface {
+		AfterFunc(f func()) (stop func() bool)
+	})
 	return own
 }
 
