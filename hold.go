@@ -39,7 +39,8 @@ type Hold struct {
 	id     verdict.HoldID // guarded by w.mu, as the rest
 	closed bool
 	// pause is how it stops the wall clock, nil if it does not.
-	pause *verdict.Pause
+	pause   *verdict.Pause
+	opening *entry // of the pause; nil if another process opened it
 	// restored tells that a process which is gone opened it, and nobody has taken it over.
 	restored bool
 	closing
@@ -130,7 +131,7 @@ func (h *Hold) openOwn(id verdict.HoldID, limit HoldLimit) (taken *Hold, err err
 			case decided:
 				h.take(id, limit.Cap)
 				if limit.PausesWallClock {
-					h.pause = w.pauseClock(id.Key, "", limit.Cap)
+					h.pause, h.opening = w.pauseClock(id.Key, "", limit.Cap)
 				}
 			}
 		})
@@ -167,7 +168,7 @@ func (h *Hold) holdAround(key string, limit HoldLimit) {
 		outer.take(verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}, NoLimit)
 		if limit.PausesWallClock {
 			around.takeLeft(key)
-			outer.pause = around.pauseClock(key, h.w.id, limit.Cap)
+			outer.pause, outer.opening = around.pauseClock(key, h.w.id, limit.Cap)
 		}
 	})
 }
@@ -215,7 +216,7 @@ func (h *Hold) release() (left closing, closed bool) {
 	h.w.changeNow(func() {
 		if closed = !h.closed; closed {
 			h.w.signalTaken(Signal{Kind: SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
-			h.w.releaseEvent(h.id, h.pause)
+			h.w.releaseEvent(h.id, h.pause, h.opening)
 			left = h.close()
 		}
 	})

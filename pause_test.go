@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,4 +61,33 @@ func TestPauseThatEnds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestManyPausesThatEnd closes more holds at one moment than entries wait for a store that is not at once done with the
+// first. That a hold has ended must not be dropped: its pause would last until its cap.
+func TestManyPausesThatEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: begun}, watchdog.Config{
+			Store: &slowStore{delay: 10 * time.Millisecond}, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Hour},
+		})
+		require.NoError(t, err)
+		defer wd.Close()
+		var holds []*watchdog.Hold
+		for i := range 1000 {
+			h, err := wd.Hold(t.Context(), strconv.Itoa(i), approval)
+			require.NoError(t, err)
+			holds = append(holds, h)
+			if i%50 == 0 {
+				time.Sleep(time.Second)
+			}
+		}
+		time.Sleep(10 * minute)
+		for _, h := range holds {
+			h.Close()
+		}
+		paused := time.Since(begun)
+		<-wd.Context().Done()
+		require.Equal(t, time.Hour+paused, time.Since(begun).Truncate(time.Millisecond))
+	})
 }
