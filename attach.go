@@ -174,10 +174,8 @@ func (w *Watchdog) attachContext(ctx context.Context) (context.Context, context.
 
 // start arms a watchdog that has not fired, and fires it if it is late.
 func (w *Watchdog) start() {
+	w.followParent()
 	w.mu.Lock()
-	if w.phase == running && w.parent != nil {
-		w.stopParent = context.AfterFunc(w.parent, w.checkParent)
-	}
 	found := w.lookAndArm()
 	w.mu.Unlock()
 	w.doFound(found)

@@ -20,6 +20,31 @@ func (w *Watchdog) newRunContext(parent context.Context) {
 	w.inner, w.cancel = context.WithCancelCause(context.WithoutCancel(parent))
 }
 
+// followParent has the parent tell of its end, unless the run has ended. It can be the host's code, as can what stops it.
+func (w *Watchdog) followParent() {
+	if w.parent == nil || w.hasEnded() {
+		return
+	}
+	stop := context.AfterFunc(w.parent, w.checkParent)
+	w.mu.Lock()
+	over := w.phase == ended
+	if !over {
+		w.stopParent = stop
+	}
+	w.mu.Unlock()
+	if over {
+		stop()
+	}
+}
+
+// ownsAfterFunc reports whether the parent is of a type of the host's that tells of its end itself.
+func (w *Watchdog) ownsAfterFunc() bool {
+	_, own := w.parent.(interface {
+		AfterFunc(f func()) (stop func() bool)
+	})
+	return own
+}
+
 // Deadline is the parent's.
 func (c *runContext) Deadline() (time.Time, bool) {
 	if c.parent == nil {
@@ -54,16 +79,20 @@ func (c *runContext) Err() error {
 	return err
 }
 
-// checkParent ends a running run whose parent has ended. Its holds are let go of on another goroutine, because whoever
-// looks at a context may hold locks, such as the mutex of a layer.
+// checkParent ends a running run whose parent has ended. Its holds are let go of and its trace is told on another
+// goroutine, because whoever looks at a context may hold locks, such as the mutex of a layer.
 func (w *Watchdog) checkParent() {
 	if w.parent == nil || w.parent.Err() == nil || w.inner.Err() != nil {
 		return
 	}
 	w.mu.Lock()
-	defer w.unlock()
 	w.endWithParent()
-	if closed := w.closeHolds(); len(closed) > 0 {
-		go closed.letGo(w)
+	closed := w.closeHolds()
+	w.mu.Unlock()
+	if len(closed) > 0 || w.trace.waiting() {
+		go func() {
+			defer w.deliverTrace()
+			closed.letGo(w)
+		}()
 	}
 }

@@ -39,7 +39,8 @@ type Hold struct {
 	id     verdict.HoldID // guarded by w.mu, as the rest
 	closed bool
 	// pause is how it stops the wall clock, nil if it does not.
-	pause *verdict.Pause
+	pause   *verdict.Pause
+	opening *entry // of the pause; nil if another process opened it
 	// restored tells that a process which is gone opened it, and nobody has taken it over.
 	restored bool
 	closing
@@ -130,7 +131,7 @@ func (h *Hold) openOwn(id verdict.HoldID, limit HoldLimit) (taken *Hold, err err
 			case decided:
 				h.take(id, limit.Cap)
 				if limit.PausesWallClock {
-					h.pause = w.pauseClock(id.Key, "", limit.Cap)
+					h.pause, h.opening = w.pauseClock(id.Key, "", limit.Cap)
 				}
 			}
 		})
@@ -167,7 +168,7 @@ func (h *Hold) holdAround(key string, limit HoldLimit) {
 		outer.take(verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}, NoLimit)
 		if limit.PausesWallClock {
 			around.takeLeft(key)
-			outer.pause = around.pauseClock(key, h.w.id, limit.Cap)
+			outer.pause, outer.opening = around.pauseClock(key, h.w.id, limit.Cap)
 		}
 	})
 }
@@ -215,7 +216,7 @@ func (h *Hold) release() (left closing, closed bool) {
 	h.w.changeNow(func() {
 		if closed = !h.closed; closed {
 			h.w.signalTaken(Signal{Kind: SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
-			h.w.releaseEvent(h.id, h.pause)
+			h.w.releaseEvent(h.id, h.pause, h.opening)
 			left = h.close()
 		}
 	})
@@ -232,10 +233,17 @@ func (h *Hold) close() (left closing) {
 // A closings is what is left of the holds of a run that has ended. Whoever unlocks mu lets go of it.
 type closings []closing
 
-// closeHolds closes the holds of a run that has ended, so that nothing of them is kept. The caller holds mu.
+// closeHolds closes the holds of a run that has ended, so that nothing of them is kept, and lets go of a parent of the
+// host's own. The caller holds mu.
 func (w *Watchdog) closeHolds() (all closings) {
-	if w.phase != ended || w.seen.Signs == nil || w.seen.Signs.Holds == nil {
+	if w.phase != ended {
 		return nil
+	}
+	if w.stopParent != nil {
+		all, w.stopParent = append(all, closing{stopContext: w.stopParent}), nil
+	}
+	if w.seen.Signs == nil || w.seen.Signs.Holds == nil {
+		return all
 	}
 	for _, owner := range w.seen.Signs.Holds.Owners() {
 		all = append(all, owner.(*Hold).close())

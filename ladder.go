@@ -57,7 +57,7 @@ func (w *Watchdog) resetLadders() {
 		return
 	}
 	at := record.Stamp(w.clock.now())
-	w.recordSoon(EventProgress, func() Event {
+	w.recordSoon(&entry{}, EventProgress, func() Event {
 		return w.newEvent(EventProgress, time.Time(at), "", record.Progress{
 			SessionStartedAt: record.Stamp(w.startedAt), ProgressedAt: at, Resets: reset, Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 		})
@@ -84,14 +84,13 @@ func (x *extras) takeGiven(done func(given) bool) (ids []string) {
 	return ids
 }
 
-// recordSoon has an event recorded by whoever looked, or at the next poll. The caller holds mu.
-func (w *Watchdog) recordSoon(what string, event func() Event) *entry {
-	e := w.recorder.put(&entry{
-		make: func() []Event { return []Event{event()} },
-		failed: func(err error) {
-			w.log().Error("watchdog could not record an event", "run", w.id, "event", what, "error", err)
-		},
-	})
+// recordSoon has an event recorded by whoever looked, or at the next poll, as the entry. The caller holds mu.
+func (w *Watchdog) recordSoon(e *entry, what string, event func() Event) *entry {
+	e.make = func() []Event { return []Event{event()} }
+	e.failed = func(err error) {
+		w.log().Error("watchdog could not record an event", "run", w.id, "event", what, "error", err)
+	}
+	w.recorder.put(e)
 	w.extras().due = append(w.more.due, e)
 	return e
 }

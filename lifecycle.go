@@ -185,6 +185,7 @@ func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber, closed
 		w.traceAt(t.meanwhile...)
 		w.learnPauses(ruled.pauses)
 		w.extendTo(max(ruled.extended, w.seen.Extended))
+		w.endWithParent() // which may have told of its end meanwhile, and tells nobody twice
 	}
 	w.trip = nil
 	return asleep, w.closeHolds()

@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"time"
 
@@ -19,13 +18,13 @@ type pauseEvent struct {
 
 // pauseClock has it recorded that a hold which stops the wall clock was opened just now, and returns the pause, in whole
 // microseconds as its event has it: what this process counts is what the store says. The caller holds mu.
-func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) *verdict.Pause {
+func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.Pause, *entry) {
 	p := &verdict.Pause{
 		ID: record.EventID("", "", "", ""), Opened: w.clock.elapsed().Truncate(time.Microsecond),
 		Cap: limit.Truncate(time.Microsecond),
 	}
 	at := w.clock.now()
-	e := w.recordSoon(EventHold, func() Event {
+	e := w.recordSoon(&entry{}, EventHold, func() Event {
 		event := w.newEvent(EventHold, at, "", record.Hold{
 			Hold: key, SessionStartedAt: record.Stamp(w.startedAt), OpenedAt: record.Stamp(at),
 			OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(p.Cap), Layer: layer,
@@ -37,11 +36,11 @@ func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) *verdict.P
 	w.more.pausing = append(w.more.pausing, pauseEvent{e, Signal{
 		Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap,
 	}})
-	return p
+	return p, e
 }
 
 // releaseEvent has it recorded that a hold was closed just now, if events tell of it. The caller holds mu.
-func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause) {
+func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause, opening *entry) {
 	var resets []string
 	if w.more != nil {
 		resets = w.more.takeGiven(func(g given) bool { return g.on.limit == verdict.Hold && g.hold == id })
@@ -58,9 +57,20 @@ func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause) {
 	if pause != nil {
 		payload.Opening, name = pause.ID, pause.ID
 	}
-	e := w.recordSoon(EventRelease, func() Event { return w.newEvent(EventRelease, at, name, payload) })
+	e := w.recordSoon(&entry{unpauses: pause != nil, opening: opening, kept: w.lookAgain}, EventRelease, func() Event {
+		return w.newEvent(EventRelease, at, name, payload)
+	})
 	if pause != nil {
 		w.more.pausing = append(w.more.pausing, pauseEvent{e, Signal{Kind: SignalUnpause, Key: pause.ID, From: elapsed}})
+	}
+}
+
+// lookAgain has the run looked at: a pause that has ended brings its limit nearer than what the timer is set for.
+func (w *Watchdog) lookAgain() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.phase == running {
+		w.lookSoon()
 	}
 }
 
@@ -94,7 +104,7 @@ func (w *Watchdog) isNews(s Signal) bool {
 func (r *recorder) stateOf(e *entry) (stored, dropped bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return e.stored, errors.Is(e.err, errDropped)
+	return e.stored, e.dropped
 }
 
 // learnPauses counts what the store knows of pauses, as it knows it: otherwise a trip that yields to it would do so for
@@ -171,7 +181,7 @@ func (w *Watchdog) takeLeft(key string) {
 	}
 	w.more.left = slices.DeleteFunc(w.more.left, func(p foldedPause) bool {
 		if p.hold == key {
-			w.releaseEvent(verdict.HoldID{Key: key}, &p.Pause)
+			w.releaseEvent(verdict.HoldID{Key: key}, &p.Pause, nil)
 		}
 		return p.hold == key
 	})

@@ -48,12 +48,16 @@ type recorder struct {
 // from the decision on until the store has it: it is appended again at every poll and at Close, so that a stop is never
 // lost silently. The host is told all the same.
 type entry struct {
-	make   func() []Event // makes the events when they are needed first; nil if they are there
-	events []Event
-	stored bool
-	spare  bool        // dropped before the others: what became of a call
-	err    error       // of the last try
-	failed func(error) // tells the log that the first try failed; nil if somebody else does
+	make     func() []Event // makes the events when they are needed first; nil if they are there
+	events   []Event
+	stored   bool
+	spare    bool        // dropped before the others: what became of a call
+	err      error       // of the last try
+	failed   func(error) // tells the log that the first try failed; nil if somebody else does
+	unpauses bool        // it ends a pause
+	opening  *entry      // of that pause; nil if another process opened it
+	dropped  bool        // too many waited
+	kept     func()      // called when the store has it, with no lock held; nil for nothing
 }
 
 func (r *recorder) configure(cfg *Config) {
@@ -267,18 +271,30 @@ func (r *recorder) left(began time.Time) time.Duration {
 	return r.timeout - max(clocks.Since(r.clock, began), 0)
 }
 
-// put has an entry wait for the store. If too many do, the oldest is dropped: a run's stop is its last entry and so
-// never is.
+// put has an entry wait for the store. If too many do, the oldest that is not needed is dropped: a run's stop is its last
+// entry and so never is.
 func (r *recorder) put(e *entry) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending = append(r.pending, e)
-	oldest := slices.IndexFunc(r.pending, func(other *entry) bool { return !other.spare })
-	if len(r.pending)-oldest > maxPending {
-		r.pending[oldest].err = errDropped
+	others := len(r.pending) - slices.IndexFunc(r.pending, func(other *entry) bool { return !other.spare })
+	for ; others > maxPending; others-- {
+		oldest := slices.IndexFunc(r.pending, func(other *entry) bool {
+			return !other.spare && !other.needed() && other != e
+		})
+		if oldest < 0 {
+			break
+		}
+		r.pending[oldest].dropped, r.pending[oldest].err = true, errDropped
 		r.pending = slices.Delete(r.pending, oldest, oldest+1)
 	}
 	return e
+}
+
+// needed reports that the entry must not be dropped: it ends a pause that the store has, or may get, and that would else
+// last until its cap. There are no more of those than holds were open. The caller holds mu of the recorder.
+func (e *entry) needed() bool {
+	return e.unpauses && (e.opening == nil || e.opening.stored || !e.opening.dropped)
 }
 
 // keep keeps events for another try.
@@ -357,8 +373,13 @@ func (r *recorder) appendOnce(ctx context.Context, entries []*entry) error {
 // stored notes that the store has the entries.
 func (r *recorder) stored(entries []*entry) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.settle(entries)
+	r.mu.Unlock()
+	for _, e := range entries {
+		if e.kept != nil {
+			e.kept()
+		}
+	}
 }
 
 // settle takes entries that are stored from what is pending. The caller holds mu.

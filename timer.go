@@ -88,7 +88,8 @@ func (w *Watchdog) disarm() {
 	} else {
 		alarms.Remove(&w.item)
 	}
-	if w.stopParent != nil {
+	if w.stopParent != nil && !w.ownsAfterFunc() { // else it is the host's code, see closeHolds
 		w.stopParent()
+		w.stopParent = nil
 	}
 }
