@@ -14,7 +14,8 @@ const DefaultRecordTimeout = 5 * time.Second
 
 // A Config says how a run is guarded. It is copied; changing it later changes nothing.
 type Config struct {
-	// Store keeps the events. It must be set. Use a [Memory] if nothing needs to outlive the process.
+	// Store keeps the events. It must be set. Use a [Memory] if nothing needs to outlive the process. A store must not
+	// call the watchdog: with PollOnly it would wait for itself.
 	Store EventStore
 	// Budget holds the limits. The zero value is the default of each.
 	Budget Budget
@@ -54,7 +55,7 @@ type Config struct {
 	// goroutine of its own, or with PollOnly on the caller's. A panic in it is logged.
 	OnWarning func(Warning)
 	// Logger gets what no caller is returned: stops, warnings, and events that could not be recorded. Nil means
-	// [slog.Default].
+	// [slog.Default]. A panic in its handler is dropped.
 	Logger *slog.Logger
 	// Clock tells the time and sets the timer; nil is the machine's. It is for tests. If it has a method Uptime()
 	// time.Duration, a count that never goes back and goes on while the machine sleeps, elapsed time is taken from that;

@@ -28,11 +28,11 @@ func (w *Watchdog) recordOverrun(call seam.Overrun) {
 	switch {
 	case r.instant():
 		r.appendSpare(w.storeContext())
-		each(r.failures([]*entry{e}), func(log func()) { log() })
+		each(r.failures([]*entry{e}), callLog)
 	case r.inline:
 	case first:
 		r.background(func() { r.appendSpare(w.storeContext()) }, func() {
-			each(r.failures([]*entry{e}), func(log func()) { log() })
+			each(r.failures([]*entry{e}), callLog)
 		})
 	}
 }

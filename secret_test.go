@@ -69,3 +69,28 @@ func TestPanicValue(t *testing.T) {
 		}
 	})
 }
+
+// panickingHandler is a log that fails.
+type panickingHandler struct{ slog.Handler }
+
+func (panickingHandler) Enabled(context.Context, slog.Level) bool { return true }
+
+func (panickingHandler) Handle(context.Context, slog.Record) error { panic("log") }
+
+// TestLogThatPanics protects that no log ends the process.
+func TestLogThatPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &flakyStore{}
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: store, Budget: watchdog.Budget{WallClock: time.Hour},
+			Logger:    slog.New(panickingHandler{slog.DiscardHandler}),
+			OnWarning: func(watchdog.Warning) { panic("host") },
+		})
+		require.NoError(t, err)
+		store.set(func(s *flakyStore) { s.fail = errDiskFull })
+		time.Sleep(2 * time.Hour)
+		synctest.Wait()
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		require.ErrorIs(t, wd.Close(), errDiskFull)
+	})
+}

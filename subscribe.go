@@ -266,11 +266,20 @@ func (w *Watchdog) drain(r *readers, s *subscriber) {
 func (w *Watchdog) callHost(onPanic string, call func()) {
 	defer func() {
 		if p := recover(); p != nil {
-			w.log().Error("the host panicked in a call of the watchdog", "run", w.id, "in", onPanic,
-				"panic_type", fmt.Sprintf("%T", p), "stack", string(debug.Stack()))
+			stack := string(debug.Stack())
+			callLog(func() {
+				w.log().Error("the host panicked in a call of the watchdog", "run", w.id, "in", onPanic,
+					"panic_type", fmt.Sprintf("%T", p), "stack", stack)
+			})
 		}
 	}()
 	call()
+}
+
+// callLog calls the host's log. If that panics there is nobody to tell, and the process must not end for it.
+func callLog(log func()) {
+	defer func() { _ = recover() }()
+	log()
 }
 
 // deliver records what a look found, but for a trip, on another goroutine, and then tells the host.
@@ -316,10 +325,10 @@ func (n *news) takeAsleep() []*subscriber {
 func (w *Watchdog) tellHost(n *news) {
 	defer func() {
 		if n.stop != nil {
-			w.report(n.stop, n.stopErr)
+			callLog(func() { w.report(n.stop, n.stopErr) })
 		}
 	}()
-	defer each(n.logs, func(log func()) { log() })
+	defer each(n.logs, callLog)
 	defer n.closed.stop(w)
 	defer w.tell(n.warnings)
 	defer w.deliverTrace()
