@@ -3,10 +3,13 @@
 package proctree
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,6 +18,7 @@ import (
 
 // A guardConn is the host's connection to the guard for one tree.
 type guardConn struct {
+	guard   *guardClient
 	socket  *os.File
 	raw     syscall.RawConn
 	mark    mark
@@ -24,38 +28,105 @@ type guardConn struct {
 	guardSilent atomic.Bool // the guard did not answer in time
 
 	mu           sync.Mutex
+	started      bool // the guard has answered the request
 	survivorPIDs []int
 }
 
-func newGuardConn(fd int) *guardConn {
+func newGuardConn(g *guardClient, fd int, m mark) *guardConn {
 	_ = syscall.SetNonblock(fd, true)
 	socket := os.NewFile(uintptr(fd), "tree")
 	raw, _ := socket.SyscallConn() // fails only if the file is closed
-	return &guardConn{socket: socket, raw: raw, answers: make(chan int, 1)}
+	return &guardConn{guard: g, socket: socket, raw: raw, mark: m, answers: make(chan int, 1)}
 }
 
-// waitStarted waits for the guard's answer to a request.
-func (c *guardConn) waitStarted(path string, m mark) (*Tree, error) {
-	r, err := c.read()
+// sendLong sends a request that is too long for one message, in parts.
+func (c *guardConn) sendLong(ctx context.Context, text []byte) error {
+	defer context.AfterFunc(ctx, func() { _ = c.socket.SetWriteDeadline(longAgo) })()
+	for part := range slices.Chunk(text, maxMessage/2) {
+		if _, err := c.socket.Write(part); err != nil {
+			return fmt.Errorf("%w: send a long request: %w", ErrGuard, cmp.Or(context.Cause(ctx), err))
+		}
+	}
+	return nil
+}
+
+var longAgo = time.Unix(1, 0)
+
+// stoppedAfter is how long the guard may take to answer before the host looks whether it was stopped.
+const stoppedAfter = 500 * time.Millisecond
+
+// errStopped says that the guard was stopped before it answered.
+var errStopped = fmt.Errorf("%w: it was stopped by a signal or a debugger and does not answer; continue or kill it",
+	ErrGuard)
+
+// waitStarted waits for the guard's answer to a request. The guard does not start a command after its socket was closed.
+func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error) {
+	r, err := c.readAnswer(ctx)
 	if err == nil && r.Started > 0 {
 		t := newTree(r.Started)
-		t.backend, c.mark = c, m
+		t.backend = c
 		go c.readReports(t)
 		return t, nil
 	}
 	_ = c.socket.Close()
 	switch {
+	case err != nil && isGone(err):
+		return nil, c.lost()
 	case err != nil:
-		return nil, fmt.Errorf("%w: it died before it could start %s: %w", ErrGuard, path, err)
+		return nil, fmt.Errorf("wait for the guard process to start the command: %w", err)
+	case r.Unfit:
+		return nil, fmt.Errorf("%w: %w: %s", ErrGuard, errCannotSchedule, r.Error)
 	case r.Errno != 0:
-		return nil, &os.PathError{Op: "fork/exec", Path: path, Err: r.Errno}
+		return nil, &os.PathError{Op: "fork/exec", Path: req.Path, Err: r.Errno}
 	default:
-		return nil, fmt.Errorf("%w: start %s: %s", ErrGuard, path, r.Error)
+		return nil, fmt.Errorf("%w: %s", ErrGuard, r.Error)
+	}
+}
+
+// lost returns why a request has no answer.
+func (c *guardConn) lost() error {
+	if c.guard.gone() {
+		killMarked(c.mark)
+		c.guard.pool.retire(c.guard)
+		return fmt.Errorf("%w: it died before it could start the command", ErrGuard)
+	}
+	return fmt.Errorf("%w: %w", ErrGuard, errTooManyFiles)
+}
+
+// readAnswer reads the first report. It waits until ctx ends or the guard is found to be stopped.
+func (c *guardConn) readAnswer(ctx context.Context) (report, error) {
+	stop := context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.started {
+			_ = c.socket.SetReadDeadline(longAgo)
+		}
+	})
+	defer stop()
+	for {
+		_ = c.socket.SetReadDeadline(time.Now().Add(stoppedAfter))
+		if ctx.Err() != nil {
+			return report{}, context.Cause(ctx)
+		}
+		r, err := c.read()
+		switch {
+		case err == nil:
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			c.started = true
+			_ = c.socket.SetReadDeadline(time.Time{})
+			return r, nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return r, err
+		case ctx.Err() == nil && c.guard.stopped():
+			return r, errStopped
+		}
 	}
 }
 
 // readReports handles the guard's reports until the tree is gone.
 func (c *guardConn) readReports(t *Tree) {
+	defer c.guard.release()
 	defer c.socket.Close() //nolint:errcheck // no data is left to send
 	for {
 		r, err := c.read()
@@ -93,14 +164,8 @@ func (c *guardConn) handleReport(t *Tree, r report) {
 func (c *guardConn) guardDied(t *Tree, err error) {
 	close(c.answers)
 	err = fmt.Errorf("%w: it died while %d was running: %w", ErrGuard, t.pid, err)
-	until := time.Now().Add(survivorsAfter)
-	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
-		alive = false
-		visitMarked(c.mark, func(m member) {
-			_, _ = m.signal(syscall.SIGKILL)
-			alive = true
-		})
-	}
+	killMarked(c.mark)
+	c.guard.pool.retire(c.guard)
 	t.finish(err)
 }
 

@@ -3,6 +3,7 @@
 package proctree
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"runtime"
@@ -44,12 +45,15 @@ type guard struct {
 	released  []mark         // of the trees that Release let go
 	lockLimit syscall.Rlimit // the guard's own RLIMIT_LOCKS
 	hostGone  bool
+	fileLimit uint64 // how many descriptors it can have
+	scheduler scheduler
 	fds       []pollFD
 
 	orphansReapedAt time.Time
+	orphanDied      bool // perhaps, since then
 }
 
-// reapInterval is how often the guard reaps dead orphans of trees that live on.
+// reapInterval is how often the guard reaps dead orphans of trees that live on, at most.
 const reapInterval = time.Second
 
 func guardMain() int {
@@ -61,9 +65,13 @@ func guardMain() int {
 		return 1
 	}
 	g := &guard{pid: os.Getpid(), leaders: map[int]*guardedTree{}}
-	if err := syscall.Getrlimit(rlimitLocks, &g.lockLimit); err != nil {
+	var files syscall.Rlimit
+	own, err := readScheduling()
+	if err != nil || syscall.Getrlimit(rlimitLocks, &g.lockLimit) != nil ||
+		syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) != nil {
 		return 1
 	}
+	g.fileLimit, g.scheduler.oom = files.Cur, own.OOM
 	if err := sendJSON(guardSocket, report{Started: g.pid}); err != nil {
 		return 1
 	}
@@ -103,25 +111,44 @@ func (g *guard) run() {
 }
 
 // wait waits until there is something to do, and reports whether there is a request from the host.
+//
+// It does not wake up at intervals. An orphan that dies sends SIGCHLD, which ends the wait, but not a wait that begins
+// after it. So an orphan may have died at any event, and one that dies just after they were reaped stays until the next.
 func (g *guard) wait() (requested bool) {
 	g.fds = g.fds[:0]
 	g.addPollFD(guardSocket, g.hostGone)
-	timeout := time.Duration(-1)
-	if len(g.trees)+len(g.released) > 0 {
-		timeout = reapInterval
-	}
+	timeout := g.untilReap()
 	for _, t := range g.trees {
 		g.addPollFD(t.fd, t.fd < 0)
 		g.addPollFD(t.socket, t.hostGone)
-		timeout = min(timeout, t.untilCheck())
+		if !t.nextCheck.IsZero() {
+			timeout = sooner(timeout, t.untilCheck())
+		}
 	}
-	if poll(g.fds, timeout) != nil {
+	if err := pollOnce(g.fds, timeout); err != nil && !errors.Is(err, syscall.EINTR) {
 		time.Sleep(longestPause) // out of memory
 	}
+	g.orphanDied = true
 	for i, t := range g.trees {
 		t.leaderExited, t.hasOrder = g.fds[1+2*i].ready(), g.fds[2+2*i].ready()
 	}
 	return g.fds[0].ready()
+}
+
+// sooner returns the shorter one of two timeouts, of which a negative one is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a < 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// untilReap returns how long until dead orphans have to be reaped, -1 if there are none.
+func (g *guard) untilReap() time.Duration {
+	if !g.orphanDied || len(g.trees)+len(g.released) == 0 {
+		return -1
+	}
+	return max(time.Until(g.orphansReapedAt.Add(reapInterval)), 0)
 }
 
 // addPollFD adds a descriptor to those that wait polls, or a placeholder that never becomes ready.
@@ -132,10 +159,10 @@ func (g *guard) addPollFD(fd int, skip bool) {
 	g.fds = append(g.fds, pollFD{fd: int32(fd), events: pollIn})
 }
 
-// reapOrphansIfDue reaps, once per reapInterval, orphans that died while others of their tree live.
+// reapOrphansIfDue reaps, at most once per reapInterval, orphans that died while others of their tree live.
 func (g *guard) reapOrphansIfDue() {
-	if time.Since(g.orphansReapedAt) >= reapInterval && len(g.trees)+len(g.released) > 0 {
-		g.orphansReapedAt = time.Now()
+	if g.untilReap() == 0 {
+		g.orphansReapedAt, g.orphanDied = time.Now(), false
 		g.reapOrphans()
 	}
 }

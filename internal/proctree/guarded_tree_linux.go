@@ -64,7 +64,7 @@ func (t *guardedTree) serve() {
 
 // handleOrder receives and carries out one order. If the host is gone it kills the tree.
 func (t *guardedTree) handleOrder() {
-	text, _, err := receive(t.socket, make([]byte, 4096), 0)
+	text, _, _, err := receive(t.socket, make([]byte, 4096), 0)
 	var o order
 	if err != nil || json.Unmarshal(text, &o) != nil {
 		o.Kill, t.hostGone = true, true

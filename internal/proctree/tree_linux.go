@@ -4,10 +4,10 @@ package proctree
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -15,29 +15,30 @@ import (
 // maxFiles is how many files a command can get: one message carries at most 253 descriptors.
 const maxFiles = 250
 
-// Start starts the command and begins to watch its tree.
+// StartContext starts the command and begins to watch its tree. It waits at most ten seconds for the guard, and not
+// longer than ctx lasts: it then wraps the cause of ctx. The command lives on when ctx ends after that.
 //
 // It wraps [ErrUnsupported] if there are more than 250 Files, or if Attr sets Pgid, Foreground, Ptrace, PidFD or
 // UseCgroupFD, or Chroot without a Dir. It replaces Attr.Pdeathsig. If the program cannot be started, Start returns the
 // system's error, as [os.StartProcess] does. If the guard cannot be started, Start wraps [ErrGuard].
-func Start(c Command) (*Tree, error) {
+func StartContext(ctx context.Context, c Command) (*Tree, error) {
 	if err := c.check(); err != nil {
 		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("the command was not started: %w", context.Cause(ctx))
 	}
 	req := c.request()
 	files, err := c.descriptors(req)
 	if err != nil {
 		return nil, err
 	}
-	conn, err := theGuard.startCommand(req, files)
+	tree, err := theGuards.startCommand(ctx, req, files)
 	if req.Dir == "" {
 		_ = syscall.Close(files[0])
 	}
 	runtime.KeepAlive(c.Files)
-	if err != nil {
-		return nil, err
-	}
-	return conn.waitStarted(c.Path, req.Mark)
+	return tree, err
 }
 
 // check returns an error for a command that the guard cannot start.
@@ -81,7 +82,7 @@ func checkAttr(attr *syscall.SysProcAttr) error {
 // request returns the message that asks the guard for the command.
 func (c Command) request() *request {
 	req := &request{
-		Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Umask: umask(), Group: syscall.Getpgrp(),
+		Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Group: syscall.Getpgrp(),
 	}
 	if c.Attr != nil {
 		attr := *c.Attr
@@ -118,17 +119,4 @@ func (c Command) descriptors(req *request) ([]int, error) {
 		}
 	}
 	return files, nil
-}
-
-// umask reads the host's umask from /proc, because the system call returns it only when it changes it.
-func umask() int {
-	text, err := os.ReadFile("/proc/self/status")
-	if err == nil {
-		if value, ok := statusField(text, "Umask"); ok {
-			if mask, err := strconv.ParseInt(value, 8, 32); err == nil {
-				return int(mask)
-			}
-		}
-	}
-	return 0o22
 }
