@@ -67,6 +67,7 @@ func init() {
 		"full":   fullDisk,
 		"host":   host,
 		"memory": memory,
+		"idle":   idle,
 		"pwd":    func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }
