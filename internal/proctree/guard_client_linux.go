@@ -104,16 +104,10 @@ func (g *guardClient) fail(err error) {
 
 // awaitReady waits until the new process reports that it is the guard.
 func (g *guardClient) awaitReady(socket int, host []byte) error {
-	var ready report
-	fds := []pollFD{{fd: int32(socket), events: pollIn}}
-	err := poll(fds, startBound)
-	switch {
-	case err != nil:
-		return fmt.Errorf("%w: wait until it has started: %w", ErrGuard, err)
-	case !fds[0].ready():
-		return fmt.Errorf("%w: the host's program, started again, did not become the guard within %v; "+
-			"is the machine overloaded, or an initializer of the program slow?", ErrGuard, startBound)
+	if err := g.awaitReport(socket); err != nil {
+		return err
 	}
+	var ready report
 	text, _, _, err := receive(socket, make([]byte, 4096), 0)
 	if err == nil {
 		err = json.Unmarshal(text, &ready)
@@ -129,6 +123,24 @@ func (g *guardClient) awaitReady(socket int, host []byte) error {
 		return fmt.Errorf("%w: read what the guard may do: %w", ErrGuard, err)
 	}
 	return checkExecuted(host, status)
+}
+
+// awaitReport waits until the new process has sent something, or has ended.
+func (g *guardClient) awaitReport(socket int) error {
+	fds := []pollFD{{fd: int32(socket), events: pollIn}}
+	for until := time.Now().Add(startBound); time.Now().Before(until); {
+		if err := poll(fds, stoppedAfter); err != nil {
+			return fmt.Errorf("%w: wait until it has started: %w", ErrGuard, err)
+		}
+		if fds[0].ready() {
+			return nil
+		}
+		if p, alive := readStat(g.process.Pid); alive && p.stopped() {
+			return errStopped
+		}
+	}
+	return fmt.Errorf("%w: the host's program, started again, did not become the guard within %v; "+
+		"is the machine overloaded, or an initializer of the program slow?", ErrGuard, startBound)
 }
 
 // waitReady waits until the guard has started.
@@ -160,7 +172,7 @@ func (g *guardClient) startCommand(ctx context.Context, req *request, files []in
 		}
 	}
 	if ctx.Err() != nil || errors.Is(err, errStopped) {
-		g.abandon(req.Mark)
+		g.abandon(ctx, req.Mark)
 	}
 	return nil, err
 }
@@ -249,16 +261,16 @@ func (g *guardClient) gone() bool {
 	return fds[0].ready()
 }
 
-// abandon notes that the guard has not answered a request. A guard that does not run gets no more.
-func (g *guardClient) abandon(m mark) {
-	silent := g.stopped()
+// abandon gives up a request without an answer. A guard that is stopped, or did not answer in time, gets no more.
+func (g *guardClient) abandon(ctx context.Context, m mark) {
+	if !g.stopped() && !errors.Is(context.Cause(ctx), errNoAnswer) {
+		return
+	}
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
+	g.silent = true
 	g.abandoned = append(g.abandoned, m)
-	if silent {
-		g.silent = true
-		g.pool.remove(g)
-	}
+	g.pool.remove(g)
 }
 
 // release says that one command or start less uses the guard.
@@ -272,7 +284,7 @@ func (g *guardClient) end() {
 	}
 }
 
-// reap waits until the guard has ended. It kills what a guard that was killed may have left of unanswered requests.
+// reap waits until the guard has ended. It kills what a silent guard may have left of unanswered requests.
 func (g *guardClient) reap(kill bool, abandoned []mark) {
 	<-g.ready
 	if g.process == nil {

@@ -75,7 +75,7 @@ func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error
 	case err != nil:
 		return nil, fmt.Errorf("wait for the guard process to start the command: %w", err)
 	case r.Unfit:
-		return nil, fmt.Errorf("%w: %w: %s", ErrGuard, errCannotSchedule, r.Error)
+		return nil, &unfitError{r.Error}
 	case r.Errno != 0:
 		return nil, &os.PathError{Op: "fork/exec", Path: req.Path, Err: r.Errno}
 	default:
@@ -90,7 +90,7 @@ func (c *guardConn) lost() error {
 		c.guard.pool.retire(c.guard)
 		return fmt.Errorf("%w: it died before it could start the command", ErrGuard)
 	}
-	return fmt.Errorf("%w: %w", ErrGuard, errTooManyFiles)
+	return &unfitError{errTooManyFiles.Error()}
 }
 
 // readAnswer reads the first report. It waits until ctx ends or the guard is found to be stopped.

@@ -15,12 +15,14 @@ import (
 const (
 	// startBound is how long Start waits in all: for a new guard, and for the guard's answer.
 	startBound = 10 * time.Second
-	// A guard without commands ends after idleBound, or after otherIdleBound if the last command had another profile.
-	idleBound      = time.Minute
+	// otherIdleBound is idleBound of a guard that did not take the last command: the host may have dropped its profile.
 	otherIdleBound = time.Second
 	// mostIdleGuards is how many guards without commands there are at most.
 	mostIdleGuards = 4
 )
+
+// idleBound is when a guard without commands ends.
+var idleBound = time.Minute
 
 // A guardPool holds the guards of the host, one for each profile. No lock is held while anything waits for a guard.
 type guardPool struct {
@@ -33,9 +35,9 @@ type guardPool struct {
 
 var theGuards = guardPool{guards: map[profile]*guardClient{}}
 
-// startCommand asks a guard to start a command, and returns its connection when the guard has answered. It waits until
-// ctx ends, and at most startBound. It uses another guard if the first one died before it took the request, or if it
-// cannot give the command what the calling thread has now.
+// startCommand asks a guard to start a command, and waits for its answer until ctx ends, and at most startBound. It uses
+// another guard if the first one died before it took the request, has no free descriptors, or cannot give the command
+// what the calling thread has now.
 func (p *guardPool) startCommand(ctx context.Context, req *request, files []int) (*Tree, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startBound, errNoAnswer)
 	defer cancel()
@@ -49,8 +51,8 @@ func (p *guardPool) startCommand(ctx context.Context, req *request, files []int)
 			return tree, nil
 		}
 		g.release()
-		again := errors.Is(err, errGuardGone) || errors.Is(err, errCannotSchedule)
-		if !again || attempt > 0 {
+		var unfit *unfitError
+		if attempt > 0 || !errors.Is(err, errGuardGone) && !errors.As(err, &unfit) {
 			return nil, err
 		}
 		p.retire(g)
@@ -193,6 +195,12 @@ var (
 	// errGuardGone says that the guard died before it took a request.
 	errGuardGone = fmt.Errorf("%w: it is gone", ErrGuard)
 )
+
+// An unfitError says why a guard cannot start a command that another guard may be able to start.
+type unfitError struct{ reason string }
+
+func (e *unfitError) Error() string { return ErrGuard.Error() + ": " + e.reason }
+func (e *unfitError) Unwrap() error { return ErrGuard }
 
 // isGone reports whether the error of a socket says that the other process is gone.
 func isGone(err error) bool {

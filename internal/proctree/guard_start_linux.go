@@ -47,7 +47,7 @@ func (g *guard) handleRequest(text []byte, files []int, tooManyFiles bool) {
 	closeAll(files[1:])
 	if err != nil {
 		var errno syscall.Errno
-		r := report{Error: err.Error(), Unfit: errors.Is(err, errCannotSchedule)}
+		r := report{Error: err.Error(), Unfit: errors.Is(err, errCannotSchedule) || errors.Is(err, errTooManyFiles)}
 		if errors.As(err, &errno) {
 			r.Errno = errno
 		}

@@ -43,6 +43,14 @@ func TestMain(m *testing.M) {
 		os.Exit(changeAndCompare())
 	case "threads":
 		os.Exit(beTwoThreads())
+	case "scheduling":
+		os.Exit(changeScheduling())
+	case "alternating":
+		os.Exit(alternate())
+	case "failing":
+		os.Exit(failToStart())
+	case "few files":
+		os.Exit(useAllFiles())
 	case "privileges":
 		printPrivileges()
 	}
