@@ -125,10 +125,7 @@ func (s *sentinel) watch(ctx context.Context) error {
 	if !s.heedsOutput() {
 		timer.Stop()
 	}
-	var results chan probeResult
-	if s.prober != nil {
-		results = s.prober.results
-	}
+	results := s.probeResults()
 	for {
 		var found *finding
 		select {
@@ -145,10 +142,7 @@ func (s *sentinel) watch(ctx context.Context) error {
 		case <-s.io.woken:
 			timer.Reset(s.lookInterval())
 		case <-timer.C:
-			var wait time.Duration
-			if found, wait = s.look(); wait < verdict.Never {
-				timer.Reset(wait)
-			}
+			found = s.lookAndSet(timer)
 		}
 		if found == nil {
 			continue
@@ -159,8 +153,25 @@ func (s *sentinel) watch(ctx context.Context) error {
 	}
 }
 
+// probeResults is nil if there is no probe.
+func (s *sentinel) probeResults() chan probeResult {
+	if s.prober == nil {
+		return nil
+	}
+	return s.prober.results
+}
+
 // heedsOutput reports whether silence is a signal, for the sentinel or for the run around the command.
 func (s *sentinel) heedsOutput() bool { return s.cfg.NoOutput > 0 || s.inside }
+
+// lookAndSet looks, and sets the timer for the next look if there has to be one.
+func (s *sentinel) lookAndSet(timer *time.Timer) *finding {
+	found, wait := s.look()
+	if wait < verdict.Never {
+		timer.Reset(wait)
+	}
+	return found
+}
 
 // look judges the output and returns how long to wait for the next look: while there is output, not long, and else
 // until something is due or the next output comes.

@@ -111,10 +111,7 @@ func (c *guardConn) readAnswer(ctx context.Context) (report, error) {
 		r, err := c.read()
 		switch {
 		case err == nil:
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.started = true
-			_ = c.socket.SetReadDeadline(time.Time{})
+			c.setStarted()
 			return r, nil
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return r, err
@@ -122,6 +119,14 @@ func (c *guardConn) readAnswer(ctx context.Context) (report, error) {
 			return r, errStopped
 		}
 	}
+}
+
+// setStarted makes the next reads wait for ever, also if the context of the start ends now.
+func (c *guardConn) setStarted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.started = true
+	_ = c.socket.SetReadDeadline(time.Time{})
 }
 
 // readReports handles the guard's reports until the tree is gone.

@@ -223,8 +223,7 @@ func TestStoppedGuard(t *testing.T) {
 	require.Eventually(t, func() bool { return !running(guard) }, prompt, time.Millisecond, "it takes no more commands")
 }
 
-// TestHarmedGuard stops and kills the guard while commands start. Every start must return in time, with a clear error if
-// it fails, and the next must succeed.
+// TestHarmedGuard stops and kills the guard while commands start.
 func TestHarmedGuard(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
 		t.Run(sig.String(), func(t *testing.T) {
@@ -232,27 +231,7 @@ func TestHarmedGuard(t *testing.T) {
 			ended := make(chan struct{})
 			var all sync.WaitGroup
 			for range 4 {
-				all.Go(func() {
-					for {
-						select {
-						case <-ended:
-							return
-						default:
-						}
-						began := time.Now()
-						tree, err := proctree.StartContext(t.Context(), proctree.Command{Path: "/bin/true", Args: []string{"true"}})
-						assert.Less(t, time.Since(began), prompt)
-						if err != nil {
-							assert.ErrorIs(t, err, proctree.ErrGuard)
-							assert.NotContains(t, err.Error(), "%!")
-							continue
-						}
-						select {
-						case <-tree.Gone():
-						case <-time.After(100 * time.Millisecond): // its guard was stopped
-						}
-					}
-				})
+				all.Go(func() { startUntil(t, ended) })
 			}
 			for range 20 {
 				time.Sleep(50 * time.Millisecond)
@@ -273,6 +252,29 @@ func TestHarmedGuard(t *testing.T) {
 			assert.Less(t, took, prompt)
 			require.Eventually(t, func() bool { return len(guardsOf(os.Getpid())) == 1 }, prompt, time.Millisecond)
 		})
+	}
+}
+
+// startUntil starts one command after the other. Every start must return in time, with a clear error if it fails.
+func startUntil(t *testing.T, ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		default:
+		}
+		began := time.Now()
+		tree, err := proctree.StartContext(t.Context(), proctree.Command{Path: "/bin/true", Args: []string{"true"}})
+		assert.Less(t, time.Since(began), prompt)
+		if err != nil {
+			assert.ErrorIs(t, err, proctree.ErrGuard)
+			assert.NotContains(t, err.Error(), "%!")
+			continue
+		}
+		select {
+		case <-tree.Gone():
+		case <-time.After(100 * time.Millisecond): // its guard was stopped
+		}
 	}
 }
 
@@ -333,60 +335,57 @@ func TestGuardThatDoesNotStart(t *testing.T) {
 	}
 }
 
-// useAllFiles is a host with few descriptors that starts commands until it has no more. It prints what went wrong.
+// useAllFiles is a host with few descriptors that starts commands until a guard has no more. It prints what went wrong.
 func useAllFiles() int {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 256, Max: 256}); err != nil {
 		return failed(err)
 	}
-	var quiet []*proctree.Tree
-	sleep := proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Dir: "/"}
-	for range 120 {
-		tree, err := proctree.Start(sleep)
-		if err != nil {
-			return failed(err)
-		}
-		quiet = append(quiet, tree)
-	}
-	many := sleep
-	for range 60 {
-		r, w, err := os.Pipe()
-		if err != nil {
-			return failed(err)
-		}
-		many.Files = append(many.Files, r)
-		w.Close()
-	}
-	tree, err := proctree.Start(many)
-	if err != nil {
+	if err := fillGuard(); err != nil {
 		return failed(err)
 	}
-	for _, tree := range append(quiet, tree) {
+	_, err := proctree.Start(sleepWith(245)) // fits into no guard
+	text, next := guardedOutput("/bin/echo", "A=B")
+	fmt.Println(text, err, next)
+	return 0
+}
+
+// fillGuard starts 120 quiet commands and one with 60 files, and ends them.
+func fillGuard() error {
+	var trees []*proctree.Tree
+	for n := range 121 {
+		tree, err := proctree.Start(sleepWith(n / 120 * 60))
+		if err != nil {
+			return err
+		}
+		trees = append(trees, tree)
+	}
+	for _, tree := range trees {
 		select {
 		case <-tree.Exited():
-			return failed(fmt.Errorf("a command has ended: %w", tree.Err()))
+			return fmt.Errorf("a command has ended: %w", tree.Err())
 		default:
 		}
-		_ = tree.Kill()
 	}
-	for _, tree := range quiet {
+	for _, tree := range trees {
+		_ = tree.Kill()
 		<-tree.Gone()
 	}
-	text, err := guardedOutput("/bin/echo")
-	if err != nil {
-		return failed(err)
+	return nil
+}
+
+func sleepWith(files int) proctree.Command {
+	c := proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Dir: "/"}
+	for range files {
+		c.Files = append(c.Files, os.Stdin)
 	}
-	many.Files = nil // 250 of one descriptor do not fit into any guard
-	for range 245 {
-		many.Files = append(many.Files, os.Stdin)
-	}
-	_, err = proctree.Start(many)
-	fmt.Print(text, err)
-	return 0
+	return c
 }
 
 // TestFewFiles checks that a guard without free descriptors ends nothing.
 func TestFewFiles(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	assert.Contains(t, runRole(t, self, "few files"), "it has too few free descriptors for the command")
+	text := runRole(t, self, "few files")
+	assert.Contains(t, text, "it has too few free descriptors for the command")
+	assert.Contains(t, text, "<nil>", "the next command starts")
 }

@@ -76,15 +76,16 @@ func (c *caller) readStatus(p []byte, thread int) (_ []byte, err error) {
 		return nil, err
 	}
 	for line := range bytes.Lines(c.status) {
-		field, value, _ := bytes.Cut(line, []byte{':'})
-		if profileFields[string(field)] {
+		if field, _, _ := bytes.Cut(line, []byte{':'}); profileFields[string(field)] {
 			p = append(p, line...)
 		}
-		if string(field) == "Umask" {
-			if mask, err := strconv.ParseInt(string(bytes.TrimSpace(value)), 8, 32); err == nil {
-				c.umask = int(mask)
-			}
+	}
+	if value, ok := statusField(c.status, "Umask"); ok { // since Linux 4.7
+		mask, err := strconv.ParseInt(value, 8, 32)
+		if err != nil {
+			return nil, fmt.Errorf("umask: %w", err)
 		}
+		c.umask = int(mask)
 	}
 	return p, nil
 }
