@@ -177,24 +177,31 @@ func (c *guardConn) guardDied(t *Tree, err error) {
 // read returns the next report. It retries after ECONNRESET: if the guard closes its side with an order unread, the
 // first read fails once, and the reports that the guard sent before follow.
 func (c *guardConn) read() (r report, err error) {
-	text := make([]byte, maxMessage)
-	length := 0
 	var failed error
 	err = c.raw.Read(func(fd uintptr) bool {
-		length, failed = syscall.Read(int(fd), text)
-		for errors.Is(failed, syscall.ECONNRESET) || errors.Is(failed, syscall.EINTR) {
-			length, failed = syscall.Read(int(fd), text)
+		text := messages.Get().(*[maxMessage]byte) // not while the connection waits: there can be many
+		defer messages.Put(text)
+		length, err := syscall.Read(int(fd), text[:])
+		for errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EINTR) {
+			length, err = syscall.Read(int(fd), text[:])
 		}
-		return !errors.Is(failed, syscall.EAGAIN)
+		switch {
+		case errors.Is(err, syscall.EAGAIN):
+			return false
+		case err != nil:
+			failed = err
+		case length == 0:
+			failed = errPeerClosed
+		default:
+			failed = json.Unmarshal(text[:length], &r)
+		}
+		return true
 	})
-	if err = errors.Join(err, failed); err != nil {
-		return report{}, err
-	}
-	if length == 0 {
-		return report{}, errPeerClosed
-	}
-	return r, json.Unmarshal(text[:length], &r)
+	return r, errors.Join(err, failed)
 }
+
+// messages saves the cost of clearing 64 KiB for each report.
+var messages = sync.Pool{New: func() any { return new([maxMessage]byte) }}
 
 // sendOrder sends an order to the guard. It returns nil if the connection is closed: readReports handles that.
 func (c *guardConn) sendOrder(o order) error {

@@ -79,7 +79,7 @@ func (p *guardPool) guardFor(c *caller) (g *guardClient, isNew bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	g = p.guards[c.profile]
-	if g != nil && g.stopped() {
+	if g != nil && g.unable() {
 		p.remove(g)
 		g = nil
 	}

@@ -49,7 +49,7 @@ func readCaller() (*caller, error) {
 }
 
 func (c *caller) read() (err error) {
-	thread, err := syscall.Open("/proc/thread-self", openPath|syscall.O_DIRECTORY|syscall.O_CLOEXEC, 0)
+	thread, err := openAt(atCurrentFolder, "/proc/thread-self", openPath|syscall.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (c *caller) read() (err error) {
 // readStatus reads the umask and appends the lines of profileFields. The umask is read from /proc, because the system
 // call returns it only when it changes it.
 func (c *caller) readStatus(p []byte, thread int) (_ []byte, err error) {
-	if c.status, err = readFileAt(thread, "status"); err != nil {
+	if c.status, err = appendFileAt(make([]byte, 0, 3<<10), thread, "status"); err != nil {
 		return nil, err
 	}
 	for line := range bytes.Lines(c.status) {
@@ -92,23 +92,23 @@ func (c *caller) readStatus(p []byte, thread int) (_ []byte, err error) {
 
 // appendLimits leaves out the soft limit of RLIMIT_LOCKS, which is the mark.
 func appendLimits(p []byte) ([]byte, error) {
-	const limits = 16 // Linux has had 16 since 2.6.25
+	var limits [16]struct{ soft, hard uint64 } // Linux has had 16 since 2.6.25
 	for resource := range limits {
-		var limit syscall.Rlimit
-		if err := syscall.Getrlimit(resource, &limit); err != nil {
-			return nil, fmt.Errorf("limit %d: %w", resource, err)
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, 0, uintptr(resource), 0,
+			uintptr(unsafe.Pointer(&limits[resource])), 0, 0)
+		if errno != 0 {
+			return nil, fmt.Errorf("limit %d: %w", resource, errno)
 		}
-		if resource == rlimitLocks {
-			limit.Cur = 0
-		}
-		p = appendNumbers(p, "limit", uint64(resource), limit.Cur, limit.Max)
 	}
-	return p, nil
+	limits[rlimitLocks].soft = 0
+	return append(p, unsafe.Slice((*byte)(unsafe.Pointer(&limits)), unsafe.Sizeof(limits))...), nil
 }
 
 // namespaces is fixed, because a host that dropped root cannot list /proc/thread-self/ns.
+// Each name ends with a NUL, as the system call takes it.
 var namespaces = [...]string{
-	"ns/cgroup", "ns/ipc", "ns/mnt", "ns/net", "ns/pid_for_children", "ns/time_for_children", "ns/user", "ns/uts",
+	"ns/cgroup\x00", "ns/ipc\x00", "ns/mnt\x00", "ns/net\x00", "ns/pid_for_children\x00",
+	"ns/time_for_children\x00", "ns/user\x00", "ns/uts\x00",
 }
 
 // appendNamespaces reads the namespaces, control groups, root directory, session and security label.
@@ -128,12 +128,15 @@ func appendNamespaces(p []byte, thread int) ([]byte, error) {
 	session, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0) // cannot fail for the calling process
 	p = appendNumbers(p, "root", root.Dev, root.Ino)
 	p = appendNumbers(p, "session", uint64(session))
-	groups, err := readFileAt(thread, "cgroup")
-	if err != nil && !errors.Is(err, syscall.ENOENT) { // a kernel can be built without control groups
+	groups, err := appendFileAt(p, thread, "cgroup")
+	switch {
+	case err == nil:
+		p = groups
+	case !errors.Is(err, syscall.ENOENT): // a kernel can be built without control groups
 		return nil, fmt.Errorf("control groups: %w", err)
 	}
 	label, _ := readFileAt(thread, "attr/current") // fails without a security module
-	return append(append(append(p, groups...), bytes.TrimSpace(label)...), '\n'), nil
+	return append(append(p, bytes.TrimSpace(label)...), '\n'), nil
 }
 
 // appendAttributes reads what has a system call of its own. A kernel or a sandbox without one of the calls says so in
@@ -190,34 +193,45 @@ const openPath = 0x200000 // O_PATH
 
 // readFileAt reads a file of /proc below a folder. It costs half of what os.ReadFile does.
 func readFileAt(folder int, name string) ([]byte, error) {
-	fd, err := syscall.Openat(folder, name, syscall.O_RDONLY|syscall.O_CLOEXEC, 0)
+	return appendFileAt(make([]byte, 0, 512), folder, name)
+}
+
+// appendFileAt appends a file of /proc to text. Its system calls never wait, so the runtime need not know of them.
+func appendFileAt(text []byte, folder int, name string) ([]byte, error) {
+	fd, err := openAt(folder, name, syscall.O_RDONLY)
 	if err != nil {
 		return nil, err
 	}
-	defer syscall.Close(fd) //nolint:errcheck // nothing was written
-	text := make([]byte, 0, 2<<10)
+	defer syscall.RawSyscall(syscall.SYS_CLOSE, uintptr(fd), 0, 0) //nolint:errcheck // nothing was written
 	for {
-		n, err := syscall.Read(fd, text[len(text):cap(text)])
-		switch {
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case err != nil:
-			return nil, err
+		room := text[len(text):cap(text)]
+		n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(room))),
+			uintptr(len(room)))
+		if errno != 0 {
+			return nil, errno
 		}
-		text = text[:len(text)+n]
-		if n == 0 || len(text) < cap(text)/2 { // /proc returns as much as fits, but not more than a page at once
+		text = text[:len(text)+int(n)]
+		if n == 0 || int(n) < len(room)/2 { // /proc returns as much as fits, but not more than a page at once
 			return text, nil
 		}
 		text = slices.Grow(text, 4<<10)
 	}
 }
 
-func readLinkAt(folder int, name string, target []byte) (int, error) {
-	path, err := syscall.BytePtrFromString(name)
-	if err != nil {
-		return 0, err
+func openAt(folder int, name string, flags int) (int, error) {
+	var path [64]byte // longer than all names, and so ended by a NUL
+	copy(path[:len(path)-1], name)
+	fd, _, errno := syscall.RawSyscall6(syscall.SYS_OPENAT, uintptr(folder), uintptr(unsafe.Pointer(&path)),
+		uintptr(flags|syscall.O_CLOEXEC), 0, 0, 0)
+	if errno != 0 {
+		return -1, errno
 	}
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_READLINKAT, uintptr(folder), uintptr(unsafe.Pointer(path)),
+	return int(fd), nil
+}
+
+// readLinkAt reads a link below a folder. The name ends with a NUL.
+func readLinkAt(folder int, name string, target []byte) (int, error) {
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_READLINKAT, uintptr(folder), uintptr(unsafe.Pointer(unsafe.StringData(name))),
 		uintptr(unsafe.Pointer(&target[0])), uintptr(len(target)), 0, 0)
 	if errno != 0 {
 		return 0, errno
