@@ -68,6 +68,7 @@ func init() {
 		"host":   host,
 		"memory": memory,
 		"idle":   idle,
+		"stuck":  stuck,
 		"pwd":    func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }

@@ -72,7 +72,8 @@ func (g *guardClient) startProcess(c *caller) (int, error) {
 	defer null.Close() //nolint:errcheck // nothing was written
 	g.process, err = os.StartProcess("/proc/self/exe", []string{guardName}, &os.ProcAttr{
 		Env: append(os.Environ(), guardVariable+"=1"), Files: []*os.File{null, null, null, socket},
-		Sys: &syscall.SysProcAttr{Setpgid: true},
+		// Until it is the guard, so that it does not outlive a host that dies first, whatever initializes the program.
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	switch {
 	case errors.Is(err, syscall.EACCES):

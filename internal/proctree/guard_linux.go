@@ -57,6 +57,10 @@ type guard struct {
 const reapInterval = time.Second
 
 func guardMain() int {
+	const setParentDeathSignal = 1
+	if err := prctl(setParentDeathSignal, 0); err != nil { // the socket tells when the host is gone
+		return 1
+	}
 	syscall.CloseOnExec(guardSocket)
 	_ = os.Chdir("/") // so that the guard does not keep the host's directory busy
 	_ = prctl(prSetName, uintptr(unsafe.Pointer(unsafe.StringData(guardName+"\x00"))))

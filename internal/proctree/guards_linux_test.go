@@ -46,7 +46,7 @@ func guardsOf(host int) (all []int) {
 
 // asSeen runs this program in the privileges role, as os/exec or as a guarded command does.
 func asSeen(guarded bool) (string, error) {
-	self, env := "/proc/self/exe", []string{roleVariable + "=privileges"}
+	self, env := "/proc/self/exe", []string{roleVariable + "=privileges", quickExit}
 	if guarded {
 		return guardedOutput(self, env...)
 	}

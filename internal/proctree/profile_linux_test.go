@@ -124,10 +124,9 @@ func printPrivileges() {
 			fmt.Print(line)
 		}
 	}
-	filter, _ := os.ReadFile("/proc/self/timerslack_ns")
-	fmt.Print(string(filter))
+	slack, _, _ := syscall.RawSyscall(syscall.SYS_PRCTL, 30, 0, 0)
 	_, shadow := os.ReadFile("/etc/shadow")
-	fmt.Println(securebits, policy, priority, session, host, string(killed), shadow == nil)
+	fmt.Println(securebits, slack, policy, priority, session, host, string(killed), shadow == nil)
 	os.Exit(0)
 }
 
@@ -144,7 +143,7 @@ func changeAndCompare() int {
 	if err := changes[os.Getenv(changeVariable)](); err != nil {
 		return failed(err)
 	}
-	self, env := "/proc/self/exe", []string{roleVariable + "=privileges"}
+	self, env := "/proc/self/exe", []string{roleVariable + "=privileges", quickExit}
 	plain := exec.Command(self)
 	plain.Env, plain.Dir = env, "/"
 	want, err := plain.CombinedOutput()
@@ -182,7 +181,7 @@ func beTwoThreads() int {
 				}
 			}
 			for range 10 {
-				text, err := guardedOutput("/proc/self/exe", roleVariable+"=privileges")
+				text, err := guardedOutput("/proc/self/exe", roleVariable+"=privileges", quickExit)
 				if err != nil {
 					text = err.Error()
 				}
