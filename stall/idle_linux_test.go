@@ -3,6 +3,7 @@ package stall_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,11 +18,11 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// idleFor is how long TestIdle counts, and mostSwitches how often host and guard may wake up in that time. With a look
-// at the output every 100 ms it was 180.
+// mostSwitches is how often host and guard may wake up in the quietest of idleSeconds. With a look at the output every
+// 100 ms it was 60. A command of os/exec has up to 10, and more on a busy machine.
 const (
-	idleFor      = 3 * time.Second
-	mostSwitches = 60
+	idleSeconds  = 3
+	mostSwitches = 30
 )
 
 // TestIdle checks that neither the host nor the guard wakes up while a command prints nothing.
@@ -42,7 +43,8 @@ func TestIdle(t *testing.T) {
 	}
 }
 
-// idle:WHERE:OUTPUT runs a command that sleeps in a host of its own, and prints how often host and guard woke up.
+// idle:WHERE:OUTPUT runs a command that sleeps in a host of its own, and prints how often host and guard woke up in
+// the quietest second.
 func idle(argument string) error {
 	where, output, _ := strings.Cut(argument, ":")
 	cmd := exec.Command("sleep", "5")
@@ -82,10 +84,13 @@ func idle(argument string) error {
 		ended <- err
 	}()
 	time.Sleep(time.Second) // until all has settled
-	before := switches()
-	time.Sleep(idleFor)
-	after := switches()
-	fmt.Println(after - before)
+	fewest := math.MaxInt
+	for range idleSeconds {
+		before := switches()
+		time.Sleep(time.Second)
+		fewest = min(fewest, switches()-before)
+	}
+	fmt.Println(fewest)
 	return <-ended
 }
 

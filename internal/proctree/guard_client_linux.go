@@ -325,9 +325,12 @@ func (g *guardClient) reap(kill bool, abandoned []mark) {
 	}
 }
 
+// lostBound is how long processes get to die whose guard did not end them. A busy machine may take long.
+const lostBound = 5 * time.Second
+
 // killMarked kills the processes with the mark, wherever they are, until there are none.
 func killMarked(m mark) {
-	until := time.Now().Add(survivorsAfter)
+	until := time.Now().Add(lostBound)
 	for alive := true; alive && time.Now().Before(until); {
 		alive = false
 		visitMarked(m, func(m member) {

@@ -73,6 +73,7 @@ func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error
 	case err != nil && isGone(err):
 		return nil, c.lost()
 	case err != nil:
+		killMarked(c.mark) // the guard may have started the command
 		return nil, fmt.Errorf("wait for the guard process to start the command: %w", err)
 	case r.Unfit:
 		return nil, &unfitError{r.Error}
@@ -93,6 +94,10 @@ func (c *guardConn) lost() error {
 	return &unfitError{errTooManyFiles.Error()}
 }
 
+// answerGrace is how long a guard that runs may still answer after the context of the start has ended. It may have started
+// the command already, and then the caller can end it in order.
+const answerGrace = time.Second
+
 // readAnswer reads the first report. It waits until ctx ends or the guard is found to be stopped.
 func (c *guardConn) readAnswer(ctx context.Context) (report, error) {
 	stop := context.AfterFunc(ctx, func() {
@@ -103,10 +108,11 @@ func (c *guardConn) readAnswer(ctx context.Context) (report, error) {
 		}
 	})
 	defer stop()
+	var ended time.Time // when ctx had ended, zero before
 	for {
 		_ = c.socket.SetReadDeadline(time.Now().Add(stoppedAfter))
-		if ctx.Err() != nil {
-			return report{}, context.Cause(ctx)
+		if ctx.Err() != nil && ended.IsZero() {
+			ended = time.Now()
 		}
 		r, err := c.read()
 		switch {
@@ -115,9 +121,22 @@ func (c *guardConn) readAnswer(ctx context.Context) (report, error) {
 			return r, nil
 		case !errors.Is(err, os.ErrDeadlineExceeded):
 			return r, err
-		case ctx.Err() == nil && c.guard.stopped():
-			return r, errStopped
 		}
+		if err := c.givesUp(ctx, ended); err != nil {
+			return r, err
+		}
+	}
+}
+
+// givesUp returns why to wait no longer for an answer, nil if there is no reason.
+func (c *guardConn) givesUp(ctx context.Context, ended time.Time) error {
+	switch stopped := c.guard.stopped(); {
+	case ctx.Err() == nil && stopped:
+		return errStopped
+	case ctx.Err() == nil || !stopped && (ended.IsZero() || time.Since(ended) < answerGrace):
+		return nil
+	default:
+		return context.Cause(ctx)
 	}
 }
 

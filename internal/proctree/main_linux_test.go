@@ -32,8 +32,6 @@ const (
 const quickExit = "GORACE=atexit_sleep_ms=0"
 
 func TestMain(m *testing.M) {
-	name, value, _ := strings.Cut(quickExit, "=")
-	_ = os.Setenv(name, value)
 	escape.Main()
 	switch os.Getenv(roleVariable) {
 	case "host":
@@ -59,6 +57,8 @@ func TestMain(m *testing.M) {
 	case "privileges":
 		printPrivileges()
 	}
+	name, value, _ := strings.Cut(quickExit, "=")
+	_ = os.Setenv(name, value)
 	goleak.VerifyTestMain(m)
 }
 
