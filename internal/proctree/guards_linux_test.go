@@ -199,12 +199,24 @@ func startAll(ctx context.Context, n int) (errs []error, took time.Duration) {
 	return errs, time.Since(began)
 }
 
+// allStopped reports whether all threads of a process are stopped: only then does its parent know.
+func allStopped(pid int) bool {
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread)
+		if !strings.Contains(string(text), ") T ") {
+			return false
+		}
+	}
+	return len(threads) > 0
+}
+
 func TestStoppedGuard(t *testing.T) {
 	tree := start(t, "sleep", "100")
 	guard := guardOf(t, os.Getpid())
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
 	defer syscall.Kill(guard, syscall.SIGCONT)
-	require.Eventually(t, func() bool { return state(guard) == 'T' }, prompt, time.Millisecond)
+	require.Eventually(t, func() bool { return allStopped(guard) }, prompt, time.Millisecond)
 
 	cancelled, cancel := context.WithCancelCause(t.Context())
 	reason := errors.New("the user has gone home")
