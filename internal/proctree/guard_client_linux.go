@@ -331,14 +331,11 @@ const lostBound = 5 * time.Second
 // killMarked kills the processes with the mark, wherever they are, until there are none.
 func killMarked(m mark) {
 	until := time.Now().Add(lostBound)
-	for alive := true; alive && time.Now().Before(until); {
+	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
 		alive = false
 		visitMarked(m, func(m member) {
 			_, _ = m.signal(syscall.SIGKILL)
 			alive = true
 		})
-		if alive {
-			time.Sleep(time.Millisecond)
-		}
 	}
 }
