@@ -41,6 +41,21 @@ func (r seamRun) Left() time.Duration {
 	return r.w.Remaining()
 }
 
+// Silence is the shortest time that the run, or one around it, may give no sign of life.
+func (r seamRun) Silence() time.Duration {
+	shortest := time.Duration(NoLimit)
+	for w := r.w; w != nil; w = w.outer {
+		if w.disabled {
+			continue
+		}
+		shortest = min(shortest, w.limits.Idle)
+		if w.limits.FromFirstSign {
+			shortest = min(shortest, w.limits.FirstSign)
+		}
+	}
+	return shortest
+}
+
 // Ended looks at the parent, too.
 func (r seamRun) Ended() bool { return r.w.Context().Err() != nil }
 

@@ -71,6 +71,8 @@ func init() {
 		"full":      fullDisk,
 		"host":      host,
 		"memory":    memory,
+		"idle":      idle,
+		"stuck":     stuck,
 		"pwd":       func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }

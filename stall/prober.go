@@ -74,7 +74,7 @@ func (p *prober) outcome(ctx context.Context) probe.Outcome {
 	if err != nil {
 		return probe.Outcome{StartErr: err}
 	}
-	tree, err := p.start(output.Child())
+	tree, err := p.start(ctx, output.Child())
 	output.Start()
 	if err != nil {
 		_ = output.Finish(0)
@@ -87,7 +87,7 @@ func (p *prober) outcome(ctx context.Context) probe.Outcome {
 	return probe.Outcome{TimedOut: timedOut, ExitStatus: tree.Status().ExitCode, Output: captured.Bytes()}
 }
 
-func (p *prober) start(output *os.File) (*proctree.Tree, error) {
+func (p *prober) start(ctx context.Context, output *os.File) (*proctree.Tree, error) {
 	cmd := exec.Command(p.cfg.Command[0], p.cfg.Command[1:]...) //nolint:noctx // package exec does not start it
 	cmd.Env, cmd.Dir = p.env, p.dir
 	if cmd.Err != nil {
@@ -98,7 +98,9 @@ func (p *prober) start(output *os.File) (*proctree.Tree, error) {
 		return nil, err
 	}
 	defer null.Close() //nolint:errcheck // nothing was written
-	return proctree.Start(proctree.Command{
+	starting, cancel := context.WithTimeout(ctx, p.cfg.Timeout)
+	defer cancel()
+	return proctree.StartContext(starting, proctree.Command{
 		Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ(), Dir: cmd.Dir, Files: []*os.File{null, output, null},
 	})
 }

@@ -26,6 +26,8 @@ import (
 //   - Run reads ahead from an input that is not a file. If a Read of it does not return, Run leaves it behind.
 //   - On Linux the parent process of the command is the guard.
 //
+// A start that hangs ends with ctx and with the run's limits, and after ten seconds in any case.
+//
 // The Result is nil if the command was not started. The error is nil if the command exited by itself with status 0,
 // even if it had tripped before. Otherwise Run wraps one of these:
 //

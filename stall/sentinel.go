@@ -18,11 +18,12 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/artifact"
 )
 
-// How often a sentinel looks at output that does not pass through this process.
+// How often a sentinel looks at the output while there is some, and at files in any case, because they do not tell.
 const (
 	slowestLook  = time.Second
-	insideLook   = 100 * time.Millisecond // inside a run, whose limits are not known here
+	insideLook   = 100 * time.Millisecond // inside a run
 	quickestLook = 10 * time.Millisecond
+	slowestFile  = 10 * time.Second
 )
 
 var discard = slog.New(slog.DiscardHandler)
@@ -34,12 +35,15 @@ type sentinel struct {
 	cfg    Config
 	run    *watchdog.Watchdog
 	inside bool // inside another run, which is guarded
-	io     *stdio
-	tree   *proctree.Tree
-	began  time.Time
-	judge  judge
-	report *report
-	result *Result
+	// silence is how long the runs around the command may give no sign of life.
+	silence time.Duration
+	looked  time.Duration // when the last output came, as of the last look
+	io      *stdio
+	tree    *proctree.Tree
+	began   time.Time
+	judge   judge
+	report  *report
+	result  *Result
 
 	terminals  []terminalModes
 	volatility volatility
@@ -69,6 +73,10 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	case s.cfg.neverTrips() && !s.inside && s.cfg.WallClock == 0:
 		s.log().Warn("stall sentinel has no signal and can never end its command", "run", s.run.ID())
 	}
+	s.silence = watchdog.NoLimit
+	if outer := seam.Of(ctx); outer != nil {
+		s.silence = outer.Silence()
+	}
 	s.judge = newJudge(&s.cfg)
 	s.result = &Result{RunID: s.run.ID(), ExitCode: -1}
 	if s.io, err = openStdio(cmd, &s.cfg, s.heedsOutput(), s.run.Activity); err != nil {
@@ -85,7 +93,11 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	s.began = now()
 	s.io.began = s.began
 	s.terminals = saveTerminals(cmd)
-	s.tree, err = proctree.Start(proctree.Command{
+	// The run around the command need not be in ctx.
+	starting, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(s.run.Context(), func() { cancel(context.Cause(s.run.Context())) })()
+	s.tree, err = proctree.StartContext(starting, proctree.Command{
 		Path: cmd.Path, Args: cmd.Args, Env: env, Dir: cmd.Dir, Files: s.io.files, Attr: cmd.SysProcAttr,
 		SameGroup: isTerminal(cmd.Stdin),
 	})
@@ -136,9 +148,7 @@ func (s *sentinel) watch(ctx context.Context) error {
 	} else {
 		w.look.Stop()
 	}
-	if s.prober != nil {
-		w.results = s.prober.results
-	}
+	w.results = s.probeResults()
 	for {
 		found, over, cause := s.next(ctx, &w)
 		if over {
@@ -174,13 +184,11 @@ func (s *sentinel) next(ctx context.Context, w *watching) (found *finding, over 
 		s.forward(sig)
 	case <-w.resumed:
 		s.judge.restart(time.Since(s.began))
+		w.look.Reset(s.lookInterval())
+	case <-s.io.woken:
+		w.look.Reset(s.lookInterval())
 	case <-w.look.C:
-		var wait time.Duration
-		found, wait = s.look()
-		if found != nil && s.wasStopped(w.resumed) {
-			found = nil
-		}
-		w.look.Reset(wait)
+		found = s.lookAndSet(w)
 	}
 	return found, false, nil
 }
@@ -195,12 +203,41 @@ func (s *sentinel) forward(sig os.Signal) {
 // heedsOutput reports whether silence is a signal, for the sentinel or for the run around the command.
 func (s *sentinel) heedsOutput() bool { return s.cfg.NoOutput > 0 || s.inside }
 
-// look judges the output and returns how long to wait for the next look.
+// lookAndSet looks, and sets the timer for the next look if there has to be one.
+func (s *sentinel) lookAndSet(w *watching) *finding {
+	found, wait := s.look()
+	if found != nil && s.wasStopped(w.resumed) {
+		found, wait = nil, 0
+	}
+	if wait < verdict.Never {
+		w.look.Reset(wait)
+	}
+	return found
+}
+
+// probeResults is nil if there is no probe.
+func (s *sentinel) probeResults() chan probeResult {
+	if s.prober == nil {
+		return nil
+	}
+	return s.prober.results
+}
+
+// look judges the output and returns how long to wait for the next look: while there is output, not long, and else
+// until something is due or the next output comes.
 func (s *sentinel) look() (*finding, time.Duration) {
 	last, blocked := s.io.look()
 	s.holdRun(blocked)
 	found, wait := s.judge.silence(time.Since(s.began), last, blocked)
-	return found, min(max(wait, 0), s.lookInterval())
+	flows := blocked || last != s.looked
+	s.looked = last
+	switch {
+	case flows || !s.io.sleep(last):
+		wait = min(wait, s.lookInterval())
+	case len(s.io.watched) > 0:
+		wait = min(wait, s.fileInterval())
+	}
+	return found, max(wait, 0)
 }
 
 // resumeDelay is how long the news can take that this process was stopped and goes on.
@@ -221,7 +258,7 @@ func (s *sentinel) wasStopped(resumed <-chan os.Signal) bool {
 	}
 }
 
-// lookInterval is the longest time between two looks at a watched file or at a reader.
+// lookInterval is the longest time between two looks while there is output.
 func (s *sentinel) lookInterval() time.Duration {
 	slowest := slowestLook
 	if s.inside {
@@ -231,6 +268,16 @@ func (s *sentinel) lookInterval() time.Duration {
 		return slowest
 	}
 	return min(max(s.cfg.NoOutput/8, quickestLook), slowest)
+}
+
+// fileInterval is the longest time between two looks at files. A file says when it was written to, so it need not be
+// looked at often before a silence is due. But the runs around the command do not look at it.
+func (s *sentinel) fileInterval() time.Duration {
+	shortest := s.silence
+	if s.cfg.NoOutput > 0 {
+		shortest = min(shortest, s.cfg.NoOutput)
+	}
+	return min(max(shortest/8, quickestLook), slowestFile)
 }
 
 // holdRun opens a hold on the run around the command while a reader blocks the output, so that the run does not count

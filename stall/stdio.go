@@ -26,13 +26,16 @@ type stdio struct {
 	activity func()       // called for every output that counts
 	last     atomic.Int64 // when the last output that counts came, since began; 0 for never
 	patterns chan int     // indexes of the terminal patterns that were found
+
+	asleep atomic.Bool   // whether the next output must send to woken
+	woken  chan struct{} // there is output again
 }
 
 // openStdio opens the files that the command gets as its descriptors. If watched is set, it calls activity for every
 // output that counts.
 func openStdio(cmd *exec.Cmd, cfg *Config, watched bool, activity func()) (*stdio, error) {
 	// Each of the two streams finds each pattern once, so that sending to patterns never blocks.
-	o := &stdio{cfg: cfg, activity: activity, patterns: make(chan int, 2*len(cfg.Terminal))}
+	o := &stdio{cfg: cfg, activity: activity, patterns: make(chan int, 2*len(cfg.Terminal)), woken: make(chan struct{}, 1)}
 	if cfg.Tail != nil {
 		o.tail = tail.New(cfg.Tail.Bytes)
 	}
@@ -136,8 +139,9 @@ func (o *stdio) output(to io.Writer, counts, tailed bool) (*os.File, error) {
 
 func (o *stdio) stream(to io.Writer, counts, tailed bool) (*os.File, error) {
 	cfg := relay.Config{To: to}
+	cfg.Seen, cfg.Full = func(int) { o.wake() }, o.wake
 	if counts {
-		cfg.Seen = func(int) { o.seen(time.Now()) }
+		cfg.Seen = func(int) { o.seen(time.Now()); o.wake() }
 	}
 	var looks []func([]byte)
 	if len(o.cfg.Terminal) > 0 {
@@ -169,6 +173,27 @@ func (o *stdio) seen(at time.Time) {
 	o.activity()
 }
 
+// wake ends the sleep of whoever looks.
+func (o *stdio) wake() {
+	if o.asleep.Load() && o.asleep.CompareAndSwap(true, false) {
+		select {
+		case o.woken <- struct{}{}:
+		default: // it was woken already
+		}
+	}
+}
+
+// sleep has the next output send to woken. It reports whether there is nothing to look at before that: no output came
+// since the look that returned last.
+func (o *stdio) sleep(last time.Duration) bool {
+	select {
+	case <-o.woken:
+	default:
+	}
+	o.asleep.Store(true)
+	return time.Duration(o.last.Load()) == last && !o.blocked()
+}
+
 // start starts to pass the output on. The command must have been started, because start closes the files that only the
 // command needs.
 func (o *stdio) start() {
@@ -192,11 +217,16 @@ func (o *stdio) look() (last time.Duration, blocked bool) {
 			o.seen(at)
 		}
 	}
+	return time.Duration(o.last.Load()), o.blocked()
+}
+
+func (o *stdio) blocked() bool {
 	for _, s := range o.streams {
-		_, waits := s.Blocked()
-		blocked = blocked || waits
+		if _, waits := s.Blocked(); waits {
+			return true
+		}
 	}
-	return time.Duration(o.last.Load()), blocked
+	return false
 }
 
 // keep lets processes that outlive the command go on writing.

@@ -11,7 +11,8 @@ import (
 var (
 	// ErrUnsupported is wrapped by [Start] if Command.Attr or Command.Files ask for something that a tree cannot have.
 	ErrUnsupported = errors.New("not supported for a guarded command")
-	// ErrGuard is wrapped by [Start] if the guard process cannot be started, and by [Tree.Err] if the guard died.
+	// ErrGuard is wrapped by [Start] if no guard process can be started or none answers, and by [Tree.Err] if the guard
+	// died.
 	ErrGuard = errors.New("guard process")
 	// ErrEnded is returned by [Tree.Signal] if nothing of the tree is left.
 	ErrEnded = errors.New("process tree has ended")

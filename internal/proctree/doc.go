@@ -3,8 +3,8 @@
 // # Linux
 //
 // A guard process starts the commands of a host. The guard is the host's own program, executed again; a package
-// initializer turns it into the guard before main begins. The host starts its guard with the first command, and the
-// guard ends with the host. The guard is a child subreaper, so all descendants of a command stay below it: if a daemon
+// initializer turns it into the guard before main begins. The host starts a guard with the first command, and the guard
+// ends with the host. The guard is a child subreaper, so all descendants of a command stay below it: if a daemon
 // forks twice, calls setsid and clears its environment, it becomes the guard's child when its parents exit.
 // When the host dies for any reason, its sockets close, and the guard kills the trees behind them.
 //
@@ -24,11 +24,17 @@
 //   - One guard per command: starting a Go program costs more than most commands.
 //   - A separate guard program: a library cannot install one.
 //
-// The guard is the command's parent. The command gets the working directory, umask, descriptors and environment that
-// the host has when it calls Start. It inherits everything else from the guard: users, groups, capabilities, limits,
-// priority, namespaces, control group, root directory and session. Before each start, the host compares these for its
-// calling thread and the guard. If they differ, the old guard takes no more commands and the host starts a new one. So
-// the commands of a host that dropped its privileges do not get them back.
+// The guard is the command's parent. The command gets the working directory, umask, descriptors, environment, nice
+// value, CPUs and oom_score_adj that the host has when it calls Start. It inherits everything else from the guard: users,
+// groups, capabilities, limits, namespaces, control group, root directory, session and so on. These are the profile of
+// the host's calling thread. There is one guard for each profile, so the commands of a host that dropped its privileges
+// do not get them back. A guard without commands ends after a minute, or after a second if the host's last command had
+// another profile.
+//
+// A guard that is stopped, dies or has no free descriptors takes no more commands, and the next command gets a new one.
+// A start waits until its context ends, and at most ten seconds. No lock is held while anything waits for a guard.
+//
+// The guard sleeps until there is a request, an order, the end of a process, or something due.
 //
 // # Elsewhere
 //

@@ -2,6 +2,8 @@
 
 package proctree
 
+import "time"
+
 // What the external tests need of the inside.
 type Mark = mark
 
@@ -28,4 +30,17 @@ func Walk(m Mark, first ...int) (found []int, complete bool) {
 	w := walk{mark: m, visit: func(m member) { found = append(found, m.pid) }, missed: func(int) {}}
 	complete = w.from(first)
 	return found, complete
+}
+
+// SetIdleBound changes how long a guard without commands lives. The result sets it back.
+func SetIdleBound(d time.Duration) (restore func()) {
+	set := func(d time.Duration) {
+		theGuards.mu.Lock()
+		defer theGuards.mu.Unlock()
+		idleBound = d
+		theGuards.endIdleLocked()
+	}
+	before := idleBound
+	set(d)
+	return func() { set(before) }
 }

@@ -3,51 +3,184 @@
 package proctree
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
-	"runtime"
 	"strconv"
-	"sync"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
-// A guardClient is the host's side of its guard. It starts the guard with the first command.
+// A guardClient is the host's side of one guard.
 type guardClient struct {
-	mu      sync.Mutex
-	process *os.Process // nil if no guard is running
-	socket  int
+	pool    *guardPool
 	profile profile // of the thread that started the guard, and so the guard's
-	mark    mark    // of the host itself
+
+	ready   chan struct{} // closed when the guard has started or failed; the fields up to err do not change after that
+	process *os.Process   // nil if it could not be started
+	socket  *os.File      // not in the runtime's poller, which would wake up for each request that the guard takes
+	raw     syscall.RawConn
+	mark    mark // of the host itself
+	err     error
+
+	// The pool's lock protects these.
+	users     int // commands, and starts of commands
+	idleSince time.Time
+	ending    bool
+	silent    bool   // it did not answer in time
+	abandoned []mark // of starts that it did not answer
 }
 
-var theGuard guardClient
+func newGuardClient(p *guardPool, own profile) *guardClient {
+	return &guardClient{pool: p, profile: own, ready: make(chan struct{})}
+}
 
-// startCommand asks the guard to start a command. It starts a new guard if there is none, if the old one was killed, or
-// if the profile of the calling thread differs from the guard's.
-func (g *guardClient) startCommand(req *request, files []int) (*guardConn, error) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	runtime.LockOSThread() // a profile belongs to a thread
-	defer runtime.UnlockOSThread()
-	for attempt := 0; ; attempt++ {
-		if err := g.ensureGuard(); err != nil {
-			return nil, err
+// start starts the guard from the calling thread. It does not wait until the guard is ready.
+func (g *guardClient) start(c *caller) {
+	own, err := g.startProcess(c)
+	if err != nil {
+		g.fail(err)
+		return
+	}
+	go func() {
+		if err := g.awaitReady(own, c.status); err != nil {
+			g.fail(err)
+			return
 		}
-		req.Mark = newMark(g.mark)
-		conn, err := g.sendRequest(req, files)
-		died := errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)
-		if !died || attempt > 0 {
-			return conn, err
+		close(g.ready)
+	}()
+}
+
+// startProcess returns the host's end of the guard's socket.
+func (g *guardClient) startProcess(c *caller) (int, error) {
+	g.mark = hostMark()
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return 0, err
+	}
+	g.socket = os.NewFile(uintptr(ours), "guard")
+	g.raw, _ = g.socket.SyscallConn() // fails only if the file is closed
+	socket := os.NewFile(uintptr(theirs), "guard")
+	defer socket.Close() //nolint:errcheck // the guard has its own copy; this one would hide its death
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, fmt.Errorf("%w: %w", ErrGuard, err)
+	}
+	defer null.Close() //nolint:errcheck // nothing was written
+	g.process, err = os.StartProcess("/proc/self/exe", []string{guardName}, &os.ProcAttr{
+		Env: append(os.Environ(), guardVariable+"=1"), Files: []*os.File{null, null, null, socket},
+		// Until it is the guard, so that it does not outlive a host that dies first, whatever initializes the program.
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	switch {
+	case errors.Is(err, syscall.EACCES):
+		return 0, fmt.Errorf("%w: start the host's program again: %w; "+
+			"its file must be executable for the user and the groups that the host has now", ErrGuard, err)
+	case err != nil:
+		return 0, fmt.Errorf("%w: start the host's program again: %w", ErrGuard, err)
+	}
+	// The profile may have changed while the guard started, so nobody knows which of the two the guard has.
+	now, err := readCaller()
+	if err == nil && now.profile != c.profile {
+		err = fmt.Errorf("%w: what the host may do changed while its guard was started; try again", ErrGuard)
+	}
+	return ours, err
+}
+
+// fail gives up a guard that could not be started.
+func (g *guardClient) fail(err error) {
+	if g.process != nil {
+		_ = g.process.Kill()
+		_, _ = g.process.Wait()
+	}
+	if g.socket != nil {
+		_ = g.socket.Close()
+	}
+	g.err, g.process = err, nil
+	g.pool.retire(g)
+	close(g.ready)
+}
+
+// awaitReady waits until the new process reports that it is the guard.
+func (g *guardClient) awaitReady(socket int, host []byte) error {
+	if err := g.awaitReport(socket); err != nil {
+		return err
+	}
+	var ready report
+	text, _, _, err := receive(socket, make([]byte, 4096), 0)
+	if err == nil {
+		err = json.Unmarshal(text, &ready)
+	}
+	if err != nil || ready.Started != g.process.Pid {
+		_ = g.process.Kill()
+		state, _ := g.process.Wait()
+		return fmt.Errorf("%w: the host's program, started again, ended before it became the guard (%v); "+
+			"is it a Go program that links this package itself, and may it start more processes and threads?", ErrGuard, state)
+	}
+	status, err := os.ReadFile("/proc/" + strconv.Itoa(ready.Started) + "/status")
+	if err != nil {
+		return fmt.Errorf("%w: read what the guard may do: %w", ErrGuard, err)
+	}
+	return checkExecuted(host, status)
+}
+
+// awaitReport waits until the new process has sent something, or has ended.
+func (g *guardClient) awaitReport(socket int) error {
+	fds := []pollFD{{fd: int32(socket), events: pollIn}}
+	for until := time.Now().Add(startBound); time.Now().Before(until); {
+		if err := poll(fds, stoppedAfter); err != nil {
+			return fmt.Errorf("%w: wait until it has started: %w", ErrGuard, err)
 		}
-		g.killAndReap()
+		if fds[0].ready() {
+			return nil
+		}
+		if p, err := readStat(g.process.Pid); err == nil && p.stopped() {
+			return errStopped
+		}
+	}
+	return fmt.Errorf("%w: the host's program, started again, did not become the guard within %v; "+
+		"is the machine overloaded, or an initializer of the program slow?", ErrGuard, startBound)
+}
+
+// waitReady waits until the guard has started.
+func (g *guardClient) waitReady(ctx context.Context) error {
+	select {
+	case <-g.ready:
+		return g.err
+	default:
+	}
+	select {
+	case <-g.ready:
+		return g.err
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the guard process to start: %w", context.Cause(ctx))
 	}
 }
 
+// startCommand asks the guard to start a command, and waits for the answer.
+func (g *guardClient) startCommand(ctx context.Context, req *request, files []int) (*Tree, error) {
+	if err := g.waitReady(ctx); err != nil {
+		return nil, err
+	}
+	req.Mark = newMark(g.mark)
+	conn, err := g.sendRequest(ctx, req, files)
+	if err == nil {
+		var tree *Tree
+		if tree, err = conn.waitStarted(ctx, req); err == nil {
+			return tree, nil
+		}
+	}
+	if ctx.Err() != nil || errors.Is(err, errStopped) {
+		g.abandon(ctx, req.Mark)
+	}
+	return nil, err
+}
+
 // sendRequest sends a request. The guard answers on the socket of the returned connection.
-func (g *guardClient) sendRequest(req *request, files []int) (*guardConn, error) {
+func (g *guardClient) sendRequest(ctx context.Context, req *request, files []int) (*guardConn, error) {
 	text, err := req.encode()
 	if err != nil {
 		return nil, err
@@ -56,24 +189,44 @@ func (g *guardClient) sendRequest(req *request, files []int) (*guardConn, error)
 	if err != nil {
 		return nil, err
 	}
-	defer syscall.Close(theirs) //nolint:errcheck // the guard has its own copy by then
+	conn := newGuardConn(g, ours, req.Mark)
 	first := text
 	if len(text) > maxMessage {
 		first = strconv.AppendInt(nil, int64(len(text)), 10)
 	}
-	if err := send(g.socket, first, append([]int{theirs}, files...)...); err != nil {
-		_ = syscall.Close(ours)
-		return nil, fmt.Errorf("%w: send a request: %w", ErrGuard, err)
+	err = g.send(ctx, first, append([]int{theirs}, files...))
+	_ = syscall.Close(theirs) // the guard has its own copy; this one would hide its death
+	if err == nil && len(text) > maxMessage {
+		err = conn.sendLong(ctx, text)
 	}
-	if len(text) > maxMessage {
-		for part := range chunks(text) {
-			if err := send(ours, part); err != nil {
-				_ = syscall.Close(ours)
-				return nil, fmt.Errorf("%w: send a long request: %w", ErrGuard, err)
-			}
+	if err != nil {
+		_ = conn.socket.Close()
+		return nil, err
+	}
+	return conn, nil
+}
+
+// send sends a message to the guard. It waits while the guard's socket is full.
+func (g *guardClient) send(ctx context.Context, text []byte, files []int) error {
+	for {
+		var err error
+		if g.raw.Control(func(fd uintptr) { err = send(int(fd), text, syscall.MSG_DONTWAIT, files...) }) != nil {
+			return errGuardGone
+		}
+		switch {
+		case err == nil:
+			return nil
+		case isGone(err):
+			return errGuardGone
+		case !errors.Is(err, syscall.EAGAIN) && !errors.Is(err, syscall.ETOOMANYREFS):
+			return fmt.Errorf("%w: send a request: %w", ErrGuard, err)
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("send a request to the guard process: %w", context.Cause(ctx))
+		case <-time.After(longestPause):
 		}
 	}
-	return newGuardConn(ours, g.process.Pid), nil
 }
 
 func socketPair() (ours, theirs int, err error) {
@@ -84,107 +237,105 @@ func socketPair() (ours, theirs int, err error) {
 	return pair[0], pair[1], nil
 }
 
-func chunks(text []byte) func(func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for len(text) > 0 {
-			n := min(len(text), maxMessage/2)
-			if !yield(text[:n]) {
-				return
-			}
-			text = text[n:]
+// stopped reports whether a signal or a debugger stopped the guard.
+func (g *guardClient) stopped() bool {
+	select {
+	case <-g.ready:
+		if g.process == nil {
+			return false
 		}
+		p, err := readStat(g.process.Pid)
+		return err == nil && p.stopped()
+	default:
+		return false
 	}
 }
 
-// ensureGuard starts a guard unless there is one with the profile of the calling thread.
-func (g *guardClient) ensureGuard() error {
-	own, err := threadProfile()
-	if err != nil {
-		return err
+// unable reports whether the guard has died or a signal stopped it. It costs less than stopped, but misses a debugger.
+func (g *guardClient) unable() bool {
+	select {
+	case <-g.ready:
+	default:
+		return false
 	}
-	if g.process != nil {
-		if g.profile == own {
-			return nil
-		}
-		g.retire()
+	if g.process == nil {
+		return true
 	}
-	if err := g.startGuard(); err != nil {
-		return err
+	const byPID, stopped, exited, noHang, noWait = 1, 2, 4, 1, 0x01000000
+	var info struct {
+		signal, errno, code, _ int32
+		pid                    int32
+		_                      [108]byte
 	}
-	// The profile may have changed while the guard started, so nobody knows which of the two the guard has.
-	if g.profile, err = threadProfile(); err == nil && g.profile != own {
-		err = fmt.Errorf("%w: what the host may do changed while its guard was started; try again", ErrGuard)
-	}
-	if err != nil {
-		g.killAndReap()
-	}
-	return err
+	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, byPID, uintptr(g.process.Pid), uintptr(unsafe.Pointer(&info)),
+		stopped|exited|noHang|noWait, 0, 0)
+	return errno == 0 && info.pid != 0
 }
 
-func (g *guardClient) startGuard() error {
-	g.mark = hostMark()
-	ours, theirs, err := socketPair()
-	if err != nil {
-		return err
+// gone reports whether the guard has died.
+func (g *guardClient) gone() bool {
+	fds := []pollFD{{}}
+	if g.raw.Control(func(fd uintptr) {
+		fds[0] = pollFD{fd: int32(fd), events: pollIn}
+		_ = poll(fds, 0)
+	}) != nil {
+		return true
 	}
-	socket := os.NewFile(uintptr(theirs), "guard")
-	defer socket.Close() //nolint:errcheck // the guard has its own copy by then
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		_ = syscall.Close(ours)
-		return fmt.Errorf("%w: %w", ErrGuard, err)
-	}
-	defer null.Close() //nolint:errcheck // nothing was written
-	process, err := os.StartProcess("/proc/self/exe", []string{guardName}, &os.ProcAttr{
-		Env: append(os.Environ(), guardVariable+"=1"), Files: []*os.File{null, null, null, socket},
-		Sys: &syscall.SysProcAttr{Setpgid: true},
-	})
-	if err != nil {
-		_ = syscall.Close(ours)
-		return fmt.Errorf("%w: start the host's program again: %w", ErrGuard, err)
-	}
-	g.process, g.socket = process, ours
-	if err := g.waitReady(); err != nil {
-		return err
-	}
-	if err := checkSameUser(process.Pid); err != nil {
-		g.killAndReap()
-		return err
-	}
-	return nil
+	return fds[0].ready()
 }
 
-// waitReady waits until the new process reports that it is the guard.
-func (g *guardClient) waitReady() error {
-	var ready report
-	fds := []pollFD{{fd: int32(g.socket), events: pollIn}}
-	err := poll(fds, 10*time.Second)
-	if err == nil && fds[0].ready() {
-		var text []byte
-		if text, _, err = receive(g.socket, make([]byte, 4096), 0); err == nil {
-			err = json.Unmarshal(text, &ready)
-		}
+// abandon gives up a request without an answer. A guard that is stopped, or did not answer in time, gets no more.
+func (g *guardClient) abandon(ctx context.Context, m mark) {
+	if !g.stopped() && !errors.Is(context.Cause(ctx), errNoAnswer) {
+		return
 	}
-	if err == nil && ready.Started == g.process.Pid {
-		return nil
-	}
-	_ = g.process.Kill()
-	g.killAndReap()
-	return fmt.Errorf("%w: the host's program, started again, did not become the guard; "+
-		"is it a Go program that links this package itself? %w", ErrGuard, errors.Join(err))
+	g.pool.mu.Lock()
+	defer g.pool.mu.Unlock()
+	g.silent = true
+	g.abandoned = append(g.abandoned, m)
+	g.pool.remove(g)
 }
 
-// retire gives up a guard that must take no more requests. The guard ends with the last of its trees.
-func (g *guardClient) retire() {
-	_ = syscall.Close(g.socket)
-	go g.process.Wait() //nolint:errcheck // only reaps it
-	g.process = nil
+// release says that one command or start less uses the guard.
+func (g *guardClient) release() { g.pool.release(g) }
+
+// end ends a guard without commands. The caller holds the pool's lock.
+func (g *guardClient) end() {
+	if !g.ending {
+		g.ending = true
+		go g.reap(g.silent, g.abandoned)
+	}
 }
 
-// killAndReap kills and reaps a guard that died or is of no use.
-func (g *guardClient) killAndReap() {
-	_ = g.process.Kill()
+// reap waits until the guard has ended. It kills what a silent guard may have left of unanswered requests.
+func (g *guardClient) reap(kill bool, abandoned []mark) {
+	<-g.ready
+	if g.process == nil {
+		return
+	}
+	_ = g.socket.Close()
+	if kill || g.stopped() {
+		_ = g.process.Kill()
+	}
+	timer := time.AfterFunc(startBound, func() { _ = g.process.Kill() })
+	defer timer.Stop()
 	_, _ = g.process.Wait()
-	_ = syscall.Close(g.socket)
-	g.process = nil
+	for _, m := range abandoned {
+		killMarked(m)
+	}
+}
+
+// lostBound is how long processes get to die whose guard did not end them. A busy machine may take long.
+const lostBound = 5 * time.Second
+
+// killMarked kills the processes with the mark, wherever they are, until there are none.
+func killMarked(m mark) {
+	until := time.Now().Add(lostBound)
+	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
+		alive = false
+		visitMarked(m, func(m member) {
+			_, _ = m.signal(syscall.SIGKILL)
+			alive = true
+		})
+	}
 }

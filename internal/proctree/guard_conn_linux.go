@@ -3,10 +3,13 @@
 package proctree
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -15,9 +18,9 @@ import (
 
 // A guardConn is the host's connection to the guard for one tree.
 type guardConn struct {
+	guard   *guardClient
 	socket  *os.File
 	raw     syscall.RawConn
-	guard   int // its PID
 	mark    mark
 	answers chan report // to signals
 
@@ -25,38 +28,129 @@ type guardConn struct {
 	guardSilent atomic.Bool // the guard did not answer in time
 
 	mu           sync.Mutex
+	started      bool // the guard has answered the request
 	survivorPIDs []int
 }
 
-func newGuardConn(fd, guard int) *guardConn {
+func newGuardConn(g *guardClient, fd int, m mark) *guardConn {
 	_ = syscall.SetNonblock(fd, true)
 	socket := os.NewFile(uintptr(fd), "tree")
 	raw, _ := socket.SyscallConn() // fails only if the file is closed
-	return &guardConn{socket: socket, raw: raw, guard: guard, answers: make(chan report, 1)}
+	return &guardConn{guard: g, socket: socket, raw: raw, mark: m, answers: make(chan report, 1)}
 }
 
-// waitStarted waits for the guard's answer to a request.
-func (c *guardConn) waitStarted(path string, m mark) (*Tree, error) {
-	r, err := c.read()
+// sendLong sends a request that is too long for one message, in parts.
+func (c *guardConn) sendLong(ctx context.Context, text []byte) error {
+	defer context.AfterFunc(ctx, func() { _ = c.socket.SetWriteDeadline(longAgo) })()
+	for part := range slices.Chunk(text, maxMessage/2) {
+		if _, err := c.socket.Write(part); err != nil {
+			return fmt.Errorf("%w: send a long request: %w", ErrGuard, cmp.Or(context.Cause(ctx), err))
+		}
+	}
+	return nil
+}
+
+var longAgo = time.Unix(1, 0)
+
+// stoppedAfter is how long the guard may take to answer before the host looks whether it was stopped.
+const stoppedAfter = 500 * time.Millisecond
+
+// errStopped says that the guard was stopped before it answered.
+var errStopped = fmt.Errorf("%w: it was stopped by a signal or a debugger and does not answer; continue or kill it",
+	ErrGuard)
+
+// waitStarted waits for the guard's answer to a request. The guard does not start a command after its socket was closed.
+func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error) {
+	r, err := c.readAnswer(ctx)
 	if err == nil && r.Started > 0 {
 		t := newTree(r.Started)
-		t.backend, c.mark = c, m
+		t.backend = c
 		go c.readReports(t)
 		return t, nil
 	}
 	_ = c.socket.Close()
 	switch {
+	case err != nil && isGone(err):
+		return nil, c.lost()
 	case err != nil:
-		return nil, fmt.Errorf("%w: it died before it could start %s: %w", ErrGuard, path, err)
+		killMarked(c.mark) // the guard may have started the command
+		return nil, fmt.Errorf("wait for the guard process to start the command: %w", err)
+	case r.Unfit:
+		return nil, &unfitError{r.Error}
 	case r.Errno != 0:
-		return nil, &os.PathError{Op: "fork/exec", Path: path, Err: r.Errno}
+		return nil, &os.PathError{Op: "fork/exec", Path: req.Path, Err: r.Errno}
 	default:
-		return nil, fmt.Errorf("%w: start %s: %s", ErrGuard, path, r.Error)
+		return nil, fmt.Errorf("%w: %s", ErrGuard, r.Error)
 	}
+}
+
+// lost returns why a request has no answer.
+func (c *guardConn) lost() error {
+	if c.guard.gone() {
+		killMarked(c.mark)
+		c.guard.pool.retire(c.guard)
+		return fmt.Errorf("%w: it died before it could start the command", ErrGuard)
+	}
+	return &unfitError{errTooManyFiles.Error()}
+}
+
+// answerGrace is how long a guard that runs may still answer after the context of the start has ended. It may have started
+// the command already, and then the caller can end it in order.
+const answerGrace = time.Second
+
+// readAnswer reads the first report. It waits until ctx ends or the guard is found to be stopped.
+func (c *guardConn) readAnswer(ctx context.Context) (report, error) {
+	stop := context.AfterFunc(ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if !c.started {
+			_ = c.socket.SetReadDeadline(longAgo)
+		}
+	})
+	defer stop()
+	var ended time.Time // when ctx had ended, zero before
+	for {
+		_ = c.socket.SetReadDeadline(time.Now().Add(stoppedAfter))
+		if ctx.Err() != nil && ended.IsZero() {
+			ended = time.Now()
+		}
+		r, err := c.read()
+		switch {
+		case err == nil:
+			c.setStarted()
+			return r, nil
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return r, err
+		}
+		if err := c.givesUp(ctx, ended); err != nil {
+			return r, err
+		}
+	}
+}
+
+// givesUp returns why to wait no longer for an answer, nil if there is no reason.
+func (c *guardConn) givesUp(ctx context.Context, ended time.Time) error {
+	switch stopped := c.guard.stopped(); {
+	case ctx.Err() == nil && stopped:
+		return errStopped
+	case ctx.Err() == nil || !stopped && (ended.IsZero() || time.Since(ended) < answerGrace):
+		return nil
+	default:
+		return context.Cause(ctx)
+	}
+}
+
+// setStarted makes the next reads wait for ever, also if the context of the start ends now.
+func (c *guardConn) setStarted() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.started = true
+	_ = c.socket.SetReadDeadline(time.Time{})
 }
 
 // readReports handles the guard's reports until the tree is gone.
 func (c *guardConn) readReports(t *Tree) {
+	defer c.guard.release()
 	defer c.socket.Close() //nolint:errcheck // no data is left to send
 	for {
 		r, err := c.read()
@@ -94,38 +188,39 @@ func (c *guardConn) handleReport(t *Tree, r report) {
 func (c *guardConn) guardDied(t *Tree, err error) {
 	close(c.answers)
 	err = fmt.Errorf("%w: it died while %d was running: %w", ErrGuard, t.pid, err)
-	until := time.Now().Add(survivorsAfter)
-	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
-		alive = false
-		visitMarked(c.mark, func(m member) {
-			_, _ = m.signal(syscall.SIGKILL)
-			alive = true
-		})
-	}
+	killMarked(c.mark)
+	c.guard.pool.retire(c.guard)
 	t.finish(err)
 }
 
 // read returns the next report. It retries after ECONNRESET: if the guard closes its side with an order unread, the
 // first read fails once, and the reports that the guard sent before follow.
 func (c *guardConn) read() (r report, err error) {
-	text := make([]byte, maxMessage)
-	length := 0
 	var failed error
 	err = c.raw.Read(func(fd uintptr) bool {
-		length, failed = syscall.Read(int(fd), text)
-		for errors.Is(failed, syscall.ECONNRESET) || errors.Is(failed, syscall.EINTR) {
-			length, failed = syscall.Read(int(fd), text)
+		text := messages.Get().(*[maxMessage]byte) // not while the connection waits: there can be many
+		defer messages.Put(text)
+		length, err := syscall.Read(int(fd), text[:])
+		for errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EINTR) {
+			length, err = syscall.Read(int(fd), text[:])
 		}
-		return !errors.Is(failed, syscall.EAGAIN)
+		switch {
+		case errors.Is(err, syscall.EAGAIN):
+			return false
+		case err != nil:
+			failed = err
+		case length == 0:
+			failed = errPeerClosed
+		default:
+			failed = json.Unmarshal(text[:length], &r)
+		}
+		return true
 	})
-	if err = errors.Join(err, failed); err != nil {
-		return report{}, err
-	}
-	if length == 0 {
-		return report{}, errPeerClosed
-	}
-	return r, json.Unmarshal(text[:length], &r)
+	return r, errors.Join(err, failed)
 }
+
+// messages saves the cost of clearing 64 KiB for each report.
+var messages = sync.Pool{New: func() any { return new([maxMessage]byte) }}
 
 // sendOrder sends an order to the guard. It returns nil if the connection is closed: readReports handles that.
 func (c *guardConn) sendOrder(o order) error {
@@ -168,7 +263,7 @@ func (c *guardConn) signal(sig syscall.Signal) (int, error) {
 			}
 			return told(r.Reached, r.Missed)
 		case now := <-ticker.C:
-			if sig != syscall.SIGKILL && now.Before(until) && !c.guardStopped() {
+			if sig != syscall.SIGKILL && now.Before(until) && !c.guard.stopped() {
 				continue
 			}
 			c.guardSilent.Store(true)
@@ -176,11 +271,6 @@ func (c *guardConn) signal(sig syscall.Signal) (int, error) {
 			return c.signalByMark(sig)
 		}
 	}
-}
-
-func (c *guardConn) guardStopped() bool {
-	p, err := readStat(c.guard)
-	return err == nil && p.stopped()
 }
 
 // told returns what a signal returns.

@@ -3,6 +3,7 @@
 package proctree
 
 import (
+	"errors"
 	"os"
 	"os/signal"
 	"runtime"
@@ -44,20 +45,26 @@ type guard struct {
 	released  []mark         // of the trees that Release let go
 	lockLimit syscall.Rlimit // the guard's own RLIMIT_LOCKS
 	hostGone  bool
+	fileLimit uint64 // how many descriptors it can have
+	scheduler scheduler
 	fds       []pollFD
 
 	orphansReapedAt time.Time
+	orphanDied      bool  // perhaps, since then
 	spare           []int // descriptors, closed while one is needed to look at a tree
-	mostFiles       int
 }
 
 // spareFiles is how many descriptors the guard needs to look at a tree: a pidfd, a file and a folder of /proc.
 const spareFiles = 3
 
-// reapInterval is how often the guard reaps dead orphans of trees that live on.
+// reapInterval is how often the guard reaps dead orphans of trees that live on, at most.
 const reapInterval = time.Second
 
 func guardMain() int {
+	const setParentDeathSignal = 1
+	if err := prctl(setParentDeathSignal, 0); err != nil { // the socket tells when the host is gone
+		return 1
+	}
 	syscall.CloseOnExec(guardSocket)
 	_ = os.Chdir("/") // so that the guard does not keep the host's directory busy
 	_ = prctl(prSetName, uintptr(unsafe.Pointer(unsafe.StringData(guardName+"\x00"))))
@@ -66,10 +73,13 @@ func guardMain() int {
 		return 1
 	}
 	g := &guard{pid: os.Getpid(), leaders: map[int]*guardedTree{}}
-	if err := syscall.Getrlimit(rlimitLocks, &g.lockLimit); err != nil {
+	var files syscall.Rlimit
+	own, err := readScheduling()
+	if err != nil || syscall.Getrlimit(rlimitLocks, &g.lockLimit) != nil ||
+		syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files) != nil {
 		return 1
 	}
-	g.mostFiles = openFilesLimit()
+	g.fileLimit, g.scheduler.oom = files.Cur, own.OOM
 	g.keepSpare()
 	if err := sendJSON(guardSocket, report{Started: g.pid}); err != nil {
 		return 1
@@ -92,20 +102,11 @@ func (g *guard) keepSpare() {
 // useSpare frees the descriptors that are reserved if they may be the last. No other thread of the guard takes them.
 func (g *guard) useSpare() {
 	const perTree, others = 2, 32
-	if perTree*len(g.trees)+others < g.mostFiles {
+	if uint64(perTree*len(g.trees)+others) < g.fileLimit {
 		return
 	}
 	closeAll(g.spare)
 	g.spare = g.spare[:0]
-}
-
-// openFilesLimit returns how many descriptors this process may have, 0 if that is unknown.
-func openFilesLimit() int {
-	var limit syscall.Rlimit
-	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
-		return 0
-	}
-	return int(min(limit.Cur, 1<<30))
 }
 
 // catchSignals keeps signals that are meant for the host from ending the guard. It catches them and does not ignore
@@ -142,25 +143,44 @@ func (g *guard) run() {
 }
 
 // wait waits until there is something to do, and reports whether there is a request from the host.
+//
+// It does not wake up at intervals. An orphan that dies sends SIGCHLD, which ends the wait, but not a wait that begins
+// after it. So an orphan may have died at any event, and one that dies just after they were reaped stays until the next.
 func (g *guard) wait() (requested bool) {
 	g.fds = g.fds[:0]
 	g.addPollFD(guardSocket, g.hostGone)
-	timeout := time.Duration(-1)
-	if len(g.trees)+len(g.released) > 0 {
-		timeout = reapInterval
-	}
+	timeout := g.untilReap()
 	for _, t := range g.trees {
 		g.addPollFD(t.fd, t.fd < 0)
 		g.addPollFD(t.socket, t.hostGone)
-		timeout = min(timeout, t.untilCheck())
+		if !t.nextCheck.IsZero() {
+			timeout = sooner(timeout, t.untilCheck())
+		}
 	}
-	if poll(g.fds, timeout) != nil {
+	if err := pollOnce(g.fds, timeout); err != nil && !errors.Is(err, syscall.EINTR) {
 		time.Sleep(longestPause) // out of memory
 	}
+	g.orphanDied = true
 	for i, t := range g.trees {
 		t.leaderExited, t.hasOrder = g.fds[1+2*i].ready(), g.fds[2+2*i].ready()
 	}
 	return g.fds[0].ready()
+}
+
+// sooner returns the shorter one of two timeouts, of which a negative one is none.
+func sooner(a, b time.Duration) time.Duration {
+	if a < 0 || b < a {
+		return b
+	}
+	return a
+}
+
+// untilReap returns how long until dead orphans have to be reaped, -1 if there are none.
+func (g *guard) untilReap() time.Duration {
+	if !g.orphanDied || len(g.trees)+len(g.released) == 0 {
+		return -1
+	}
+	return max(time.Until(g.orphansReapedAt.Add(reapInterval)), 0)
 }
 
 // addPollFD adds a descriptor to those that wait polls, or a placeholder that never becomes ready.
@@ -171,10 +191,10 @@ func (g *guard) addPollFD(fd int, skip bool) {
 	g.fds = append(g.fds, pollFD{fd: int32(fd), events: pollIn})
 }
 
-// reapOrphansIfDue reaps, once per reapInterval, orphans that died while others of their tree live.
+// reapOrphansIfDue reaps, at most once per reapInterval, orphans that died while others of their tree live.
 func (g *guard) reapOrphansIfDue() {
-	if time.Since(g.orphansReapedAt) >= reapInterval && len(g.trees)+len(g.released) > 0 {
-		g.orphansReapedAt = time.Now()
+	if g.untilReap() == 0 {
+		g.orphansReapedAt, g.orphanDied = time.Now(), false
 		g.reapOrphans()
 	}
 }

@@ -3,31 +3,51 @@
 package proctree
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
 )
 
-// receiveRequest receives one request and starts its command.
+// errTooManyFiles says that the guard cannot open the descriptors of one more command.
+var errTooManyFiles = errors.New("it has too few free descriptors for the command; raise the host's limit (ulimit -n), " +
+	"run fewer commands at once, or give the command fewer files")
+
+// receiveRequest receives one request and starts its command. A request of which nothing can be received fails alone:
+// its socket is closed with it, which tells the host.
 func (g *guard) receiveRequest(text []byte) {
-	got, files, err := receive(guardSocket, text, maxFiles+3)
-	if err != nil || len(files) == 0 {
+	got, files, missing, err := receive(guardSocket, text, maxFiles+3)
+	switch {
+	case errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.ENOBUFS):
+		time.Sleep(longestPause)
+	case err != nil:
 		g.hostGone = true
-		return
+	case len(files) > 0:
+		g.handleRequest(got, files, missing || g.isNearFileLimit(files))
 	}
-	g.handleRequest(got, files)
+}
+
+// isNearFileLimit reports whether the guard needs the free descriptors itself, to look at its trees in /proc.
+func (g *guard) isNearFileLimit(files []int) bool {
+	const reserve = 32
+	most := g.fileLimit
+	return uint64(slices.Max(files)) >= most-min(reserve, most/4)
 }
 
 // handleRequest starts a command and reports the result. The first descriptor is the tree's socket.
-func (g *guard) handleRequest(text []byte, files []int) {
+func (g *guard) handleRequest(text []byte, files []int, tooManyFiles bool) {
 	socket := files[0]
-	t, err := g.startCommand(socket, text, files[1:])
+	t, err := (*guardedTree)(nil), errTooManyFiles
+	if !tooManyFiles {
+		t, err = g.startCommand(socket, text, files[1:])
+	}
 	closeAll(files[1:])
 	if err != nil {
 		var errno syscall.Errno
-		r := report{Error: err.Error()}
+		r := report{Error: err.Error(), Unfit: errors.Is(err, errCannotSchedule) || errors.Is(err, errTooManyFiles)}
 		if errors.As(err, &errno) {
 			r.Errno = errno
 		}
@@ -48,6 +68,9 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 	if err != nil {
 		return nil, err
 	}
+	if hungUp(socket) {
+		return nil, errPeerClosed
+	}
 	dir := req.Dir
 	if dir == "" {
 		dir = "/proc/self/fd/" + strconv.Itoa(files[0])
@@ -58,16 +81,24 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 		return nil, err
 	}
 	defer syscall.Setrlimit(rlimitLocks, &g.lockLimit) //nolint:errcheck // or the guard would look like one of the tree
-	fd := -1
-	pid, err := syscall.ForkExec(req.Path, req.Args, &syscall.ProcAttr{
-		Dir: dir, Env: req.Env, Files: req.childFiles(files), Sys: req.sysProcAttr(&fd),
+	fd, pid := -1, 0
+	failed := g.scheduler.call(req.Scheduling, func() {
+		pid, err = syscall.ForkExec(req.Path, req.Args, &syscall.ProcAttr{
+			Dir: dir, Env: req.Env, Files: req.childFiles(files), Sys: req.sysProcAttr(&fd),
+		})
 	})
-	if err != nil {
+	if err = cmp.Or(failed, err); err != nil {
 		return nil, err
 	}
 	t := &guardedTree{guard: g, mark: req.Mark, leader: pid, fd: fd, socket: socket, grouped: !req.SameGroup}
 	g.leaders[pid] = t
 	return t, nil
+}
+
+// hungUp reports whether the host has given up the request.
+func hungUp(socket int) bool {
+	fds := []pollFD{{fd: int32(socket)}}
+	return poll(fds, 0) == nil && fds[0].ready()
 }
 
 // readWholeRequest returns the whole request. If it was too long for one message, text holds only its length, and the

@@ -90,7 +90,7 @@ func (t *guardedTree) receiveOrders() (all []order) {
 	ready := []pollFD{{fd: int32(t.socket), events: pollIn}}
 	text := make([]byte, 4096)
 	for more := true; more; more = poll(ready, 0) == nil && ready[0].ready() {
-		got, _, err := receive(t.socket, text, 0)
+		got, _, _, err := receive(t.socket, text, 0)
 		var o order
 		if err != nil || json.Unmarshal(got, &o) != nil {
 			t.hostGone = true

@@ -19,18 +19,20 @@ import (
 //
 // The JSON fields come first. The strings follow, each ended by a NUL, because they can hold any other byte.
 type request struct {
-	Path      string               `json:"-"`
-	Root      string               `json:"-"` // Attr.Chroot
-	Dir       string               `json:"-"` // below Root; if it is empty, the directory is a descriptor
-	Args      []string             `json:"-"`
-	Env       []string             `json:"-"`
-	ArgCount  int                  `json:"arg_count"`
-	Closed    []bool               `json:"closed,omitempty"` // for each of the files: it is closed and not sent
-	Attr      *syscall.SysProcAttr `json:"attr,omitempty"`
-	Mark      mark                 `json:"mark"`
-	Umask     int                  `json:"umask"`
-	SameGroup bool                 `json:"same_group,omitempty"`
-	Group     int                  `json:"group"` // the host's process group
+	Path     string               `json:"-"`
+	Root     string               `json:"-"` // Attr.Chroot
+	Dir      string               `json:"-"` // below Root; if it is empty, the directory is a descriptor
+	Args     []string             `json:"-"`
+	Env      []string             `json:"-"`
+	ArgCount int                  `json:"arg_count"`
+	Closed   []bool               `json:"closed,omitempty"` // for each of the files: it is closed and not sent
+	Attr     *syscall.SysProcAttr `json:"attr,omitempty"`
+	Mark     mark                 `json:"mark"`
+	Umask    int                  `json:"umask"`
+	// Scheduling is the calling thread's.
+	Scheduling *scheduling `json:"scheduling"`
+	SameGroup  bool        `json:"same_group,omitempty"`
+	Group      int         `json:"group"` // the host's process group
 }
 
 func (r *request) encode() ([]byte, error) {
@@ -74,6 +76,7 @@ type report struct {
 	Started   int           `json:"started,omitempty"` // the PID of the first process
 	Errno     syscall.Errno `json:"failed,omitempty"`  // why the start failed, if the system said why
 	Error     string        `json:"problem,omitempty"` // why the start failed
+	Unfit     bool          `json:"unfit,omitempty"`   // why the start failed: another guard could do it
 	Answer    bool          `json:"answer,omitempty"`  // Reached answers a signal
 	Reached   int           `json:"reached,omitempty"`
 	Missed    int           `json:"missed,omitempty"`
@@ -114,34 +117,35 @@ func sendJSON(fd int, what any) error {
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
-	return send(fd, text)
+	return send(fd, text, 0)
 }
 
-func send(fd int, text []byte, files ...int) error {
+func send(fd int, text []byte, flags int, files ...int) error {
 	var rights []byte
 	if len(files) > 0 {
 		rights = syscall.UnixRights(files...)
 	}
 	for {
-		err := syscall.Sendmsg(fd, text, rights, nil, syscall.MSG_NOSIGNAL)
+		err := syscall.Sendmsg(fd, text, rights, nil, syscall.MSG_NOSIGNAL|flags)
 		if !errors.Is(err, syscall.EINTR) {
 			return err
 		}
 	}
 }
 
-// receive receives one message and at most maxFiles descriptors.
-func receive(fd int, text []byte, maxFiles int) (got []byte, files []int, err error) {
+// receive receives one message and at most maxFiles descriptors. It reports whether descriptors are missing, because
+// this process cannot open more.
+func receive(fd int, text []byte, maxFiles int) (got []byte, files []int, missing bool, err error) {
 	rights := make([]byte, syscall.CmsgSpace(4*maxFiles))
-	var n, r int
+	var n, r, flags int
 	for {
-		n, r, _, _, err = syscall.Recvmsg(fd, text, rights, syscall.MSG_CMSG_CLOEXEC)
+		n, r, flags, _, err = syscall.Recvmsg(fd, text, rights, syscall.MSG_CMSG_CLOEXEC)
 		if !errors.Is(err, syscall.EINTR) {
 			break
 		}
 	}
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, false, err
 	}
 	if r > 0 {
 		files, err = descriptors(rights[:r])
@@ -149,7 +153,7 @@ func receive(fd int, text []byte, maxFiles int) (got []byte, files []int, err er
 	if n == 0 && err == nil {
 		err = errPeerClosed
 	}
-	return text[:n], files, err
+	return text[:n], files, flags&syscall.MSG_CTRUNC != 0, err
 }
 
 func descriptors(rights []byte) ([]int, error) {

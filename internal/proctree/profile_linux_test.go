@@ -3,6 +3,7 @@
 package proctree_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -27,34 +29,58 @@ const (
 	nobody         = 65534
 )
 
-// changes are what a host in the changing role does to itself between two commands.
-var changes = map[string]func() error{
-	"nothing": func() error { return nil },
-	"drops root": func() error {
-		if err := syscall.Setgroups([]int{nobody}); err != nil {
-			return err
-		}
-		if err := syscall.Setresgid(nobody, nobody, nobody); err != nil {
-			return err
-		}
-		return syscall.Setresuid(nobody, nobody, nobody)
-	},
-	"drops root for a thread": func() error {
-		runtime.LockOSThread() // never unlocked
-		_, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody)
-		return asError(errno)
-	},
-	"joins a group":           func() error { return syscall.Setgroups([]int{nobody}) },
-	"takes no new privileges": func() error { return prctlOfThread(38, 1) },
-	"drops a capability":      func() error { return prctlOfThread(24, 12) }, // CAP_NET_ADMIN, from the bounding set
-	"sets securebits":         func() error { return prctlOfThread(28, 1) },  // SECBIT_NOROOT
-	"lowers a limit": func() error {
-		return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 0, Max: 4096})
-	},
-	"lowers its priority":      func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, 7) },
-	"leaves its host name":     func() error { runtime.LockOSThread(); return syscall.Unshare(syscall.CLONE_NEWUTS) },
-	"begins a session":         func() error { _, err := syscall.Setsid(); return err },
-	"is the first to be ended": func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) },
+// changes are what a host in the changing role does to itself between two commands. It is set in init to break an
+// initialization cycle.
+var changes map[string]func() error
+
+func init() {
+	changes = map[string]func() error{
+		"nothing": func() error { return nil },
+		"drops root": func() error {
+			if err := syscall.Setgroups([]int{nobody}); err != nil {
+				return err
+			}
+			if err := syscall.Setresgid(nobody, nobody, nobody); err != nil {
+				return err
+			}
+			return syscall.Setresuid(nobody, nobody, nobody)
+		},
+		"drops root for a thread": func() error {
+			runtime.LockOSThread() // never unlocked
+			_, _, errno := syscall.RawSyscall(syscall.SYS_SETRESUID, nobody, nobody, nobody)
+			return asError(errno)
+		},
+		"joins a group":           func() error { return syscall.Setgroups([]int{nobody}) },
+		"takes no new privileges": func() error { return prctlOfThread(38, 1) },
+		"drops a capability":      func() error { return prctlOfThread(24, 12) }, // CAP_NET_ADMIN, from the bounding set
+		"sets securebits":         func() error { return prctlOfThread(28, 1) },  // SECBIT_NOROOT
+		"lowers a limit": func() error {
+			return syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{Cur: 0, Max: 4096})
+		},
+		"lowers its priority":  func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, 7) },
+		"leaves its host name": func() error { runtime.LockOSThread(); return syscall.Unshare(syscall.CLONE_NEWUTS) },
+		"begins a session":     func() error { _, err := syscall.Setsid(); return err },
+		"deletes its program":  func() error { self, _ := os.Readlink("/proc/self/exe"); return os.Remove(self) },
+		"uses one CPU":         func() error { return useCPUs(1) },
+		"has other timers":     func() error { return prctlOfThread(29, 70_000) }, // PR_SET_TIMERSLACK
+		"is a batch job":       func() error { return setScheduler(3) },           // SCHED_BATCH
+		"drops root and then lowers its priority": func() error {
+			return cmp.Or(changes["drops root"](), syscall.Setpriority(syscall.PRIO_PROCESS, 0, 7))
+		},
+		"is the first to be ended": func() error { return os.WriteFile("/proc/self/oom_score_adj", []byte("500"), 0) },
+	}
+}
+
+// useCPUs has the calling thread use the CPUs of a mask.
+func useCPUs(mask uint64) error {
+	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, 8, uintptr(unsafe.Pointer(&mask)))
+	return asError(errno)
+}
+
+func setScheduler(policy uintptr) error {
+	var priority uint64
+	_, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_SETSCHEDULER, 0, policy, uintptr(unsafe.Pointer(&priority)))
+	return asError(errno)
 }
 
 // prctlOfThread changes the calling thread and locks the goroutine to it.
@@ -87,6 +113,7 @@ func printPrivileges() {
 		}
 	}
 	securebits, _, _ := syscall.RawSyscall(syscall.SYS_PRCTL, 27, 0, 0)
+	policy, _, _ := syscall.RawSyscall(syscall.SYS_SCHED_GETSCHEDULER, 0, 0, 0)
 	priority, _ := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
 	session, _, _ := syscall.RawSyscall(syscall.SYS_GETSID, 0, 0, 0)
 	host, _ := os.Readlink("/proc/self/ns/uts")
@@ -97,8 +124,9 @@ func printPrivileges() {
 			fmt.Print(line)
 		}
 	}
+	slack, _, _ := syscall.RawSyscall(syscall.SYS_PRCTL, 30, 0, 0)
 	_, shadow := os.ReadFile("/etc/shadow")
-	fmt.Println(securebits, priority, session, host, string(killed), shadow == nil)
+	fmt.Println(securebits, slack, policy, priority, session, host, string(killed), shadow == nil)
 	os.Exit(0)
 }
 
@@ -115,12 +143,13 @@ func changeAndCompare() int {
 	if err := changes[os.Getenv(changeVariable)](); err != nil {
 		return failed(err)
 	}
-	self, env := "/proc/self/exe", []string{roleVariable + "=privileges"}
+	self, env := "/proc/self/exe", []string{roleVariable + "=privileges", quickExit}
 	plain := exec.Command(self)
 	plain.Env, plain.Dir = env, "/"
 	want, err := plain.CombinedOutput()
 	if err != nil {
-		return failed(fmt.Errorf("by os/exec: %w: %s", err, want))
+		_, guarded := guardedOutput(self, env...)
+		return failed(fmt.Errorf("by os/exec: %w: %s; guarded: %w", err, want, guarded))
 	}
 	for range 2 {
 		got, err := guardedOutput(self, env...)
@@ -152,7 +181,7 @@ func beTwoThreads() int {
 				}
 			}
 			for range 10 {
-				text, err := guardedOutput("/proc/self/exe", roleVariable+"=privileges")
+				text, err := guardedOutput("/proc/self/exe", roleVariable+"=privileges", quickExit)
 				if err != nil {
 					text = err.Error()
 				}
@@ -207,6 +236,9 @@ func TestPrivileges(t *testing.T) {
 	}
 	self := forEveryone(t, 0o755)
 	for name := range changes {
+		if name == "deletes its program" {
+			continue
+		}
 		t.Run("a host that "+name, func(t *testing.T) {
 			cmd := exec.Command(self)
 			cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"="+name)
@@ -235,12 +267,26 @@ func TestPrivileges(t *testing.T) {
 		require.Equal(t, 10, strings.Count(string(text), "true Uid:\t65534\t65534\t65534\t65534\n"), "%s", text)
 		require.True(t, strings.HasSuffix(string(text), "killed <nil>\n"), "%s", text)
 	})
+	t.Run("a host that dropped root can execute itself from a folder that it cannot enter", func(t *testing.T) {
+		self := forEveryone(t, 0o755)
+		require.NoError(t, os.Chmod(filepath.Dir(self), 0o700))
+		cmd := exec.Command(self)
+		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=drops root")
+		text, err := cmd.Output()
+		require.NoError(t, err, "%s", text)
+	})
+	t.Run("a host whose program was deleted can execute itself", func(t *testing.T) {
+		cmd := exec.Command(forEveryone(t, 0o755))
+		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=deletes its program")
+		text, err := cmd.Output()
+		require.NoError(t, err, "%s", text)
+	})
 	t.Run("a host that dropped root and cannot execute itself gets an error", func(t *testing.T) {
 		cmd := exec.Command(forEveryone(t, 0o700))
 		cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=drops root")
 		text, err := cmd.Output()
 		require.Error(t, err)
-		assert.Contains(t, string(text), "permission denied")
+		assert.Contains(t, string(text), "permission denied; its file must be executable for the user")
 	})
 	t.Run("a set-user-ID program that dropped root does not get it back", func(t *testing.T) {
 		cmd := exec.Command(forEveryone(t, 0o755|os.ModeSetuid))

@@ -1,9 +1,13 @@
 package proctree
 
 import (
+	"context"
 	"sync"
 	"syscall"
 )
+
+// Start is [StartContext] with a context that never ends.
+func Start(c Command) (*Tree, error) { return StartContext(context.Background(), c) }
 
 // A Tree is a started command and all its descendants. All methods are safe for concurrent use.
 type Tree struct {

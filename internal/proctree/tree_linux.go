@@ -4,10 +4,10 @@ package proctree
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"runtime"
-	"strconv"
 	"strings"
 	"syscall"
 )
@@ -15,41 +15,31 @@ import (
 // maxFiles is how many files a command can get: one message carries at most 253 descriptors.
 const maxFiles = 250
 
-// Start starts the command and begins to watch its tree.
+// StartContext starts the command and begins to watch its tree. It waits at most ten seconds for the guard, and not
+// longer than ctx lasts: it then wraps the cause of ctx. The command lives on when ctx ends after that.
 //
 // It wraps [ErrUnsupported] if there are more than 250 Files, or if Attr sets Pgid, Foreground, Ptrace, PidFD or
 // UseCgroupFD, or Chroot without a Dir. It replaces Attr.Pdeathsig. If the program cannot be started, Start returns the
 // system's error, as [os.StartProcess] does. If the guard cannot be started, or if /proc does not show the command's
 // processes, Start wraps [ErrGuard].
-func Start(c Command) (*Tree, error) {
+func StartContext(ctx context.Context, c Command) (*Tree, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}
-	conn, m, err := c.ask()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("the command was not started: %w", context.Cause(ctx))
+	}
+	req := c.request()
+	files, err := c.descriptors(req)
 	if err != nil {
 		return nil, err
 	}
-	return conn.waitStarted(c.Path, m)
-}
-
-// ask sends the request. The guard answers on the returned connection.
-func (c Command) ask() (*guardConn, mark, error) {
-	runtime.LockOSThread() // a umask and namespaces can belong to a thread
-	defer runtime.UnlockOSThread()
-	req, err := c.request()
-	if err != nil {
-		return nil, 0, err
-	}
-	files, err := c.descriptors(req)
-	if err != nil {
-		return nil, 0, err
-	}
-	conn, err := theGuard.startCommand(req, files)
+	tree, err := theGuards.startCommand(ctx, req, files)
 	if req.Dir == "" {
 		_ = syscall.Close(files[0])
 	}
 	runtime.KeepAlive(c.Files)
-	return conn, req.Mark, err
+	return tree, err
 }
 
 // check returns an error for a command that the guard cannot start.
@@ -90,18 +80,10 @@ func checkAttr(attr *syscall.SysProcAttr) error {
 	return nil
 }
 
-// request returns the message that asks the guard for the command. It returns an error if the command's processes could
-// not be found.
-func (c Command) request() (*request, error) {
-	status, err := os.ReadFile("/proc/thread-self/status")
-	if err != nil {
-		return nil, noProc(err)
-	}
-	if err := checkProc(status); err != nil {
-		return nil, err
-	}
+// request returns the message that asks the guard for the command.
+func (c Command) request() *request {
 	req := &request{
-		Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Umask: umask(status), Group: syscall.Getpgrp(),
+		Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Group: syscall.Getpgrp(),
 	}
 	if c.Attr != nil {
 		attr := *c.Attr
@@ -111,7 +93,7 @@ func (c Command) request() (*request, error) {
 	if req.Root != "" {
 		req.Dir = c.Dir
 	}
-	return req, nil
+	return req
 }
 
 // descriptors returns the descriptors to send with a request: the working directory and the files.
@@ -138,14 +120,4 @@ func (c Command) descriptors(req *request) ([]int, error) {
 		}
 	}
 	return files, nil
-}
-
-// umask returns the umask from /proc/thread-self/status, because the system call returns it only when it changes it.
-func umask(status []byte) int {
-	if value, ok := statusField(status, "Umask"); ok {
-		if mask, err := strconv.ParseInt(value, 8, 32); err == nil {
-			return int(mask)
-		}
-	}
-	return 0o22
 }

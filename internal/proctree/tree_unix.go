@@ -3,6 +3,7 @@
 package proctree
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,11 +12,15 @@ import (
 	"time"
 )
 
-// Start starts the command in its own process group. The tree reaches only the processes of that group.
+// StartContext starts the command in its own process group, unless ctx has ended. The tree reaches only the processes
+// of that group.
 //
-// It wraps [ErrUnsupported] if Attr sets Pgid or Foreground. If the program cannot be started, Start returns the
+// It wraps [ErrUnsupported] if Attr sets Pgid or Foreground. If the program cannot be started, StartContext returns the
 // system's error, as [os.StartProcess] does.
-func Start(c Command) (*Tree, error) {
+func StartContext(ctx context.Context, c Command) (*Tree, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("the command was not started: %w", context.Cause(ctx))
+	}
 	attr := syscall.SysProcAttr{}
 	if c.Attr != nil {
 		attr = *c.Attr

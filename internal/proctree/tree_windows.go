@@ -1,15 +1,19 @@
 package proctree
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"sync"
 	"syscall"
 )
 
-// Start starts the command. The tree does not know what the command starts, and SameGroup does nothing. If the program
-// cannot be started, Start returns the system's error, as [os.StartProcess] does.
-func Start(c Command) (*Tree, error) {
+// StartContext starts the command, unless ctx has ended. The tree does not know what the command starts, and SameGroup
+// does nothing. If the program cannot be started, StartContext returns the system's error, as [os.StartProcess] does.
+func StartContext(ctx context.Context, c Command) (*Tree, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("the command was not started: %w", context.Cause(ctx))
+	}
 	env := append([]string{}, c.Env...) // a nil Env would be the host's
 	p, err := os.StartProcess(c.Path, c.Args, &os.ProcAttr{Dir: c.Dir, Env: env, Files: c.Files, Sys: c.Attr})
 	if err != nil {

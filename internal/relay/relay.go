@@ -55,6 +55,9 @@ type Config struct {
 	Seen func(n int)
 	// Look, if not nil, gets the bytes after Seen and before they are passed on. It must not change or keep them.
 	Look func(p []byte)
+	// Full, if not nil, is called when the stream begins to write, or to wait for a destination that takes no more. It
+	// must be quick and must not call the stream.
+	Full func()
 }
 
 // A Stream passes on one output of one child. Only the goroutine that runs the child may call [Stream.Start] and

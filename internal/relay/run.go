@@ -92,13 +92,17 @@ func (s *Stream) write(p []byte) error {
 // setBlocked records that the stream waits for the destination. It returns errStopped if the stream was stopped.
 func (s *Stream) setBlocked(stuck bool) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.stopped {
+		s.mu.Unlock()
 		return errStopped
 	}
 	s.stuck = stuck
 	if s.blockedSince.IsZero() {
 		s.blockedSince = time.Now()
+	}
+	s.mu.Unlock()
+	if s.cfg.Full != nil {
+		s.cfg.Full()
 	}
 	return nil
 }

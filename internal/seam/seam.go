@@ -27,6 +27,8 @@ type Run interface {
 	// Left is how long the work inside the run may last, 0 for none. It is no limit for a run that ends nothing: one that
 	// is only observed, or that has ended and whose context was detached for cleaning up.
 	Left() time.Duration
+	// Silence is the shortest time that the run, or one around it, may give no sign of life; watchdog.NoLimit for none.
+	Silence() time.Duration
 	// Ended reports whether the run is over.
 	Ended() bool
 	// RecordOverrun puts a call in the run on record. It never waits for the store.

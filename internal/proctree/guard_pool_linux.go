@@ -1,0 +1,212 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// startBound is how long Start waits in all: for a new guard, and for the guard's answer.
+	startBound = 10 * time.Second
+	// otherIdleBound is idleBound of a guard that did not take the last command: the host may have dropped its profile.
+	otherIdleBound = time.Second
+	// mostIdleGuards is how many guards without commands there are at most.
+	mostIdleGuards = 4
+)
+
+// idleBound is when a guard without commands ends.
+var idleBound = time.Minute
+
+// A guardPool holds the guards of the host, one for each profile. No lock is held while anything waits for a guard.
+type guardPool struct {
+	mu     sync.Mutex
+	guards map[profile]*guardClient // those that take commands
+	latest *guardClient             // took the last command
+	timer  *time.Timer              // calls endIdle; nil before the first guard
+	timed  time.Time                // when the timer fires; zero if it is not set
+}
+
+var theGuards = guardPool{guards: map[profile]*guardClient{}}
+
+// startCommand asks a guard to start a command, and waits for its answer until ctx ends, and at most startBound. It uses
+// another guard if the first one died before it took the request, has no free descriptors, or cannot give the command
+// what the calling thread has now.
+func (p *guardPool) startCommand(ctx context.Context, req *request, files []int) (*Tree, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startBound, errNoAnswer)
+	defer cancel()
+	for attempt := 0; ; attempt++ {
+		g, err := p.acquire(req)
+		if err != nil {
+			return nil, err
+		}
+		tree, err := g.startCommand(ctx, req, files)
+		if err == nil {
+			return tree, nil
+		}
+		g.release()
+		var unfit *unfitError
+		if attempt > 0 || !errors.Is(err, errGuardGone) && !errors.As(err, &unfit) {
+			return nil, err
+		}
+		p.retire(g)
+	}
+}
+
+// acquire returns the guard for the calling thread. If there is none it begins to start one. The caller must release it.
+// It returns an error if the command's processes could not be found.
+func (p *guardPool) acquire(req *request) (*guardClient, error) {
+	runtime.LockOSThread() // a profile belongs to a thread
+	defer runtime.UnlockOSThread()
+	c, err := readCaller()
+	if err != nil {
+		return nil, err
+	}
+	if err := checkProc(c.status); err != nil {
+		return nil, err
+	}
+	req.Umask, req.Scheduling = c.umask, &c.scheduling
+	g, isNew := p.guardFor(c)
+	if isNew {
+		g.start(c)
+	}
+	return g, nil
+}
+
+func (p *guardPool) guardFor(c *caller) (g *guardClient, isNew bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g = p.guards[c.profile]
+	if g != nil && g.unable() {
+		p.remove(g)
+		g = nil
+	}
+	if g == nil {
+		g, isNew = newGuardClient(p, c.profile), true
+		p.guards[c.profile] = g
+	}
+	g.users++
+	if p.latest != g {
+		p.latest = g
+		p.endIdleLocked()
+	}
+	return g, isNew
+}
+
+// retire makes sure that the guard gets no more commands. It ends with the last of its trees.
+func (p *guardPool) retire(g *guardClient) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.remove(g)
+}
+
+// remove is retire for a caller that holds the lock.
+func (p *guardPool) remove(g *guardClient) {
+	if p.guards[g.profile] == g {
+		delete(p.guards, g.profile)
+	}
+	if p.latest == g {
+		p.latest = nil
+	}
+	if g.users == 0 {
+		g.end()
+	}
+}
+
+// release says that one command or start less uses the guard.
+func (p *guardPool) release(g *guardClient) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	g.users--
+	if g.users > 0 {
+		return
+	}
+	if p.guards[g.profile] != g {
+		g.end()
+		return
+	}
+	g.idleSince = time.Now()
+	p.setTimer(g.idleSince.Add(p.idleBound(g)))
+}
+
+func (p *guardPool) idleBound(g *guardClient) time.Duration {
+	if g == p.latest {
+		return idleBound
+	}
+	return otherIdleBound
+}
+
+func (p *guardPool) endIdle() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.timed = time.Time{}
+	p.endIdleLocked()
+}
+
+// endIdleLocked ends the guards that have had no commands for long, and the longest idle ones if there are too many.
+func (p *guardPool) endIdleLocked() {
+	now := time.Now()
+	var next time.Time
+	idle := 0
+	var oldest *guardClient
+	for _, g := range p.guards {
+		if g.users > 0 {
+			continue
+		}
+		due := g.idleSince.Add(p.idleBound(g))
+		if !due.After(now) {
+			p.remove(g)
+			continue
+		}
+		idle++
+		if next.IsZero() || due.Before(next) {
+			next, oldest = due, g
+		}
+	}
+	if idle > mostIdleGuards {
+		p.remove(oldest)
+		p.endIdleLocked()
+		return
+	}
+	if !next.IsZero() {
+		p.setTimer(next)
+	}
+}
+
+// setTimer makes the timer fire at the time, or earlier if it is set already: then endIdle sets it again. So a host that
+// runs one command after the other does not reset a timer for each.
+func (p *guardPool) setTimer(at time.Time) {
+	if !p.timed.IsZero() && !p.timed.After(at) {
+		return
+	}
+	p.timed = at
+	if p.timer == nil {
+		p.timer = time.AfterFunc(time.Until(at), p.endIdle)
+		return
+	}
+	p.timer.Reset(time.Until(at))
+}
+
+var (
+	// errNoAnswer is the cause of a context that ended because the guard did not answer in time.
+	errNoAnswer = fmt.Errorf("%w: it did not answer within %v", ErrGuard, startBound)
+	// errGuardGone says that the guard died before it took a request.
+	errGuardGone = fmt.Errorf("%w: it is gone", ErrGuard)
+)
+
+// An unfitError says why a guard cannot start a command that another guard may be able to start.
+type unfitError struct{ reason string }
+
+func (e *unfitError) Error() string { return ErrGuard.Error() + ": " + e.reason }
+func (e *unfitError) Unwrap() error { return ErrGuard }
+
+// isGone reports whether the error of a socket says that the other process is gone.
+func isGone(err error) bool {
+	return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, errPeerClosed)
+}

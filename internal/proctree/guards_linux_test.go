@@ -1,0 +1,403 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/escape/delay"
+	"github.com/seed62658d38/watchdog/internal/proctree"
+)
+
+// prompt is the longest that a call may take that must not wait.
+const prompt = 8 * time.Second
+
+// guardsOf returns the PIDs of the guards of a host that have not ended.
+func guardsOf(host int) (all []int) {
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(host) + "/task/*/children")
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread)
+		for child := range strings.FieldsSeq(string(text)) {
+			pid, _ := strconv.Atoi(child)
+			name, _ := os.ReadFile("/proc/" + child + "/comm")
+			if strings.TrimSpace(string(name)) == "watchdog-guard" && running(pid) {
+				all = append(all, pid)
+			}
+		}
+	}
+	return all
+}
+
+// asSeen runs this program in the privileges role, as os/exec or as a guarded command does.
+func asSeen(guarded bool) (string, error) {
+	self, env := "/proc/self/exe", []string{roleVariable + "=privileges", quickExit}
+	if guarded {
+		return guardedOutput(self, env...)
+	}
+	cmd := exec.Command(self)
+	cmd.Env, cmd.Dir = env, "/"
+	text, err := cmd.Output()
+	return string(text), err
+}
+
+// changeScheduling changes nice value, CPUs and oom_score_adj of an unprivileged host, up and down again, and compares
+// what guarded commands have with those of os/exec. It prints how many guards that took.
+func changeScheduling() int {
+	runtime.LockOSThread()
+	const setDumpable = 4 // or /proc/self belongs to root
+	if err := cmp.Or(changes["drops root"](), prctlOfThread(setDumpable, 1)); err != nil {
+		return failed(err)
+	}
+	guards := map[int]bool{}
+	compare := func(what string) error {
+		want, err := asSeen(false)
+		if err != nil {
+			return err
+		}
+		got, err := asSeen(true)
+		if err == nil && got != want {
+			err = fmt.Errorf("%s: by os/exec:\n%s\nguarded:\n%s", what, want, got)
+		}
+		for _, guard := range guardsOf(os.Getpid()) {
+			guards[guard] = true
+		}
+		return err
+	}
+	fresh := make(chan error)
+	setOOM := func(score string) error { return os.WriteFile("/proc/self/oom_score_adj", []byte(score), 0) }
+	for _, step := range []struct {
+		name   string
+		change func() error
+	}{
+		{"nice 2", func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, 2) }},
+		{"one CPU", func() error { return useCPUs(1) }},
+		{"all CPUs", func() error { return useCPUs(1<<min(runtime.NumCPU(), 63) - 1) }},
+		{"oom_score_adj 300", func() error { return setOOM("300") }},
+		{"oom_score_adj 900", func() error { return setOOM("900") }},
+		{"oom_score_adj 300 again", func() error { return setOOM("300") }},
+		{"nice 3", func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, 3) }},
+		{"nice 9", func() error { return syscall.Setpriority(syscall.PRIO_PROCESS, 0, 9) }},
+	} {
+		if err := errors.Join(step.change(), compare(step.name)); err != nil {
+			return failed(err)
+		}
+	}
+	go func() {
+		runtime.LockOSThread()
+		fresh <- compare("another thread, with nice 0")
+	}()
+	if err := errors.Join(<-fresh, compare("the first thread, with nice 9")); err != nil {
+		return failed(err)
+	}
+	fmt.Println(len(guards))
+	return 0
+}
+
+// alternate starts commands in turn from a thread that dropped root and from one that did not. It prints how many
+// guards there were, and waits until the one that was not used last is gone.
+func alternate() int {
+	guards := map[int]bool{}
+	turns := [2]chan bool{make(chan bool), make(chan bool)}
+	results := make(chan error)
+	for i, turn := range turns {
+		go func() {
+			runtime.LockOSThread()
+			if i == 1 {
+				if err := changes["drops root for a thread"](); err != nil {
+					results <- err
+				}
+			}
+			for range turn {
+				_, err := guardedOutput("/bin/true")
+				results <- err
+			}
+		}()
+	}
+	for n := range 20 {
+		turns[n%2] <- true
+		if err := <-results; err != nil {
+			return failed(err)
+		}
+		for _, guard := range guardsOf(os.Getpid()) {
+			guards[guard] = true
+		}
+	}
+	fmt.Println(len(guards))
+	for until := time.Now().Add(prompt); len(guardsOf(os.Getpid())) > 1; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(until) {
+			return failed(errors.New("the guard that is not used any more lives on"))
+		}
+	}
+	return 0
+}
+
+func runRole(t *testing.T, program, role string, env ...string) string {
+	cmd := exec.Command(program)
+	cmd.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
+	text, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", text)
+	return strings.TrimSpace(string(text))
+}
+
+// TestGuards counts the guards of hosts that change.
+func TestGuards(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can drop anything")
+	}
+	self := forEveryone(t, 0o755)
+	t.Run("a host that changes its scheduling needs one, and one more for a lower nice value", func(t *testing.T) {
+		assert.Equal(t, "2", runRole(t, self, "scheduling"))
+	})
+	t.Run("a host that alternates between two users has two, and one when it has stopped", func(t *testing.T) {
+		assert.Equal(t, "2", runRole(t, self, "alternating"))
+	})
+}
+
+// TestIdleGuard checks that a guard without commands ends, and that the next command has a new one.
+func TestIdleGuard(t *testing.T) {
+	defer proctree.SetIdleBound(50 * time.Millisecond)()
+	keeps := start(t, "sleep", "100")
+	before := guardOf(t, os.Getpid())
+	gone(t, start(t, "true"))
+	time.Sleep(200 * time.Millisecond)
+	assert.Equal(t, before, guardOf(t, os.Getpid()), "it has a command")
+	endNow(t, keeps)
+	require.Eventually(t, func() bool { return len(guardsOf(os.Getpid())) == 0 }, prompt, time.Millisecond)
+	gone(t, start(t, "true"))
+}
+
+// startAll starts so many commands at once. It returns their errors, and how long the last start took.
+func startAll(ctx context.Context, n int) (errs []error, took time.Duration) {
+	began := time.Now()
+	var all sync.WaitGroup
+	errs = make([]error, n)
+	for i := range n {
+		all.Go(func() {
+			tree, err := proctree.StartContext(ctx, proctree.Command{Path: "/bin/true", Args: []string{"true"}})
+			if errs[i] = err; err == nil {
+				<-tree.Gone()
+			}
+		})
+	}
+	all.Wait()
+	return errs, time.Since(began)
+}
+
+// allStopped reports whether all threads of a process are stopped: only then does its parent know.
+func allStopped(pid int) bool {
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/stat")
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread)
+		if !strings.Contains(string(text), ") T ") {
+			return false
+		}
+	}
+	return len(threads) > 0
+}
+
+func TestStoppedGuard(t *testing.T) {
+	tree := start(t, "sleep", "100")
+	guard := guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	defer syscall.Kill(guard, syscall.SIGCONT)
+	require.Eventually(t, func() bool { return allStopped(guard) }, prompt, time.Millisecond)
+
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	reason := errors.New("the user has gone home")
+	cancel(reason)
+	errs, took := startAll(cancelled, 1)
+	require.ErrorIs(t, errs[0], reason)
+	assert.Less(t, took, prompt)
+
+	errs, took = startAll(t.Context(), 10)
+	require.NoError(t, errors.Join(errs...), "a new guard starts them")
+	assert.Less(t, took, prompt)
+	assert.True(t, running(tree.PID()), "the commands of the stopped guard live on")
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	endNow(t, tree)
+	assert.NoError(t, tree.Err())
+	require.Eventually(t, func() bool { return !running(guard) }, prompt, time.Millisecond, "it takes no more commands")
+}
+
+// TestHarmedGuard stops and kills the guard while commands start.
+func TestHarmedGuard(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
+			var harmed []int
+			ended := make(chan struct{})
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() { startUntil(t, ended) })
+			}
+			for range 20 {
+				time.Sleep(50 * time.Millisecond)
+				for _, guard := range guardsOf(os.Getpid()) {
+					if state(guard) != 'T' && syscall.Kill(guard, sig) == nil {
+						harmed = append(harmed, guard)
+					}
+				}
+			}
+			close(ended)
+			all.Wait()
+			for _, guard := range harmed {
+				_ = syscall.Kill(guard, syscall.SIGCONT)
+			}
+			assert.NotEmpty(t, harmed)
+			errs, took := startAll(t.Context(), 4)
+			require.NoError(t, errors.Join(errs...))
+			assert.Less(t, took, prompt)
+			require.Eventually(t, func() bool { return len(guardsOf(os.Getpid())) == 1 }, prompt, time.Millisecond)
+		})
+	}
+}
+
+// startUntil starts one command after the other. Every start must return in time, with a clear error if it fails.
+func startUntil(t *testing.T, ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		default:
+		}
+		began := time.Now()
+		tree, err := proctree.StartContext(t.Context(), proctree.Command{Path: "/bin/true", Args: []string{"true"}})
+		assert.Less(t, time.Since(began), prompt)
+		if err != nil {
+			assert.ErrorIs(t, err, proctree.ErrGuard)
+			assert.NotContains(t, err.Error(), "%!")
+			continue
+		}
+		select {
+		case <-tree.Gone():
+		case <-time.After(100 * time.Millisecond): // its guard was stopped
+		}
+	}
+}
+
+// failToStart is a host whose guard does not start. It prints the errors of ten commands and whether they were prompt.
+func failToStart() int {
+	_ = os.Setenv(delay.Variable, os.Getenv("PROCTREE_TEST_DELAY"))
+	if os.Getenv("PROCTREE_TEST_NPROC") != "" {
+		const limitOfProcesses = 6
+		err := errors.Join(changes["drops root"](), syscall.Setrlimit(limitOfProcesses, &syscall.Rlimit{Cur: 1, Max: 1}))
+		if err != nil {
+			return failed(err)
+		}
+	}
+	ctx := context.Background()
+	if patience, err := time.ParseDuration(os.Getenv("PROCTREE_TEST_PATIENCE")); err == nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, patience)
+		defer cancel()
+	}
+	errs, took := startAll(ctx, 10)
+	for _, err := range errs {
+		fmt.Println(err, errors.Is(err, context.DeadlineExceeded), errors.Is(err, proctree.ErrGuard))
+	}
+	fmt.Println(took < prompt, took < 3*prompt)
+	return 0
+}
+
+// TestGuardThatDoesNotStart checks that all commands fail in time, and at once, not one after the other.
+func TestGuardThatDoesNotStart(t *testing.T) {
+	self := forEveryone(t, 0o755)
+	for _, c := range []struct {
+		name, delay, patience, nproc string
+		want                         string // in each line
+		took                         string
+	}{
+		{name: "an initializer of the program that hangs, and a context", delay: "1h", patience: "300ms",
+			want: "wait for the guard process to start: context deadline exceeded true false", took: "true true"},
+		{name: "an initializer of the program that hangs", delay: "1h",
+			want: "it did not answer within 10s false true", took: "false true"},
+		{name: "an initializer of the program that exits", delay: "3",
+			want: "ended before it became the guard (exit status 3)", took: "true true"},
+		{name: "no more processes", nproc: "1", want: "resource temporarily unavailable", took: "true true"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.nproc != "" && os.Getuid() != 0 {
+				t.Skip("only root can become a user with a limit of its own")
+			}
+			text := runRole(t, self, "failing", "PROCTREE_TEST_DELAY="+c.delay, "PROCTREE_TEST_PATIENCE="+c.patience,
+				"PROCTREE_TEST_NPROC="+c.nproc)
+			lines := strings.Split(text, "\n")
+			for _, line := range lines[:len(lines)-1] {
+				assert.Contains(t, line, c.want)
+				assert.NotContains(t, line, "%!")
+			}
+			assert.Equal(t, c.took, lines[len(lines)-1])
+		})
+	}
+}
+
+// useAllFiles is a host with few descriptors that starts commands until a guard has no more. It prints what went wrong.
+func useAllFiles() int {
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 256, Max: 256}); err != nil {
+		return failed(err)
+	}
+	if err := fillGuard(); err != nil {
+		return failed(err)
+	}
+	_, err := proctree.Start(sleepWith(245)) // fits into no guard
+	text, next := guardedOutput("/bin/echo", "A=B")
+	fmt.Println(text, err, next)
+	return 0
+}
+
+// fillGuard starts 120 quiet commands and one with 60 files, and ends them.
+func fillGuard() error {
+	var trees []*proctree.Tree
+	for n := range 121 {
+		tree, err := proctree.Start(sleepWith(n / 120 * 60))
+		if err != nil {
+			return err
+		}
+		trees = append(trees, tree)
+	}
+	for _, tree := range trees {
+		select {
+		case <-tree.Exited():
+			return fmt.Errorf("a command has ended: %w", tree.Err())
+		default:
+		}
+	}
+	for _, tree := range trees {
+		_ = tree.Kill()
+		<-tree.Gone()
+	}
+	return nil
+}
+
+func sleepWith(files int) proctree.Command {
+	c := proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Dir: "/"}
+	for range files {
+		c.Files = append(c.Files, os.Stdin)
+	}
+	return c
+}
+
+// TestNoFreeFiles checks that a guard without free descriptors ends nothing.
+func TestNoFreeFiles(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	text := runRole(t, self, "no free files")
+	assert.Contains(t, text, "it has too few free descriptors for the command")
+	assert.Contains(t, text, "<nil>", "the next command starts")
+}

@@ -1,0 +1,115 @@
+package stall_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// mostSwitches is how often host and guard may wake up in the quietest of idleSeconds. With a look at the output every
+// 100 ms it was 60. A command of os/exec has up to 10, and more on a busy machine.
+const (
+	idleSeconds  = 3
+	mostSwitches = 30
+)
+
+// TestIdle checks that neither the host nor the guard wakes up while a command prints nothing.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	for _, where := range []string{"exec", "outside", "inside"} {
+		for _, output := range []string{"none", "writer", "pipe", "file"} {
+			t.Run(where+" with output to "+output, func(t *testing.T) {
+				t.Parallel()
+				out, err := command(t, "idle:"+where+":"+output).CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				switches, err := strconv.Atoi(strings.TrimSpace(string(out)))
+				require.NoError(t, err, "%s", out)
+				t.Log(switches)
+				require.Less(t, switches, mostSwitches)
+			})
+		}
+	}
+}
+
+// idle:WHERE:OUTPUT runs a command that sleeps in a host of its own, and prints how often host and guard woke up in
+// the quietest second.
+func idle(argument string) error {
+	where, output, _ := strings.Cut(argument, ":")
+	cmd := exec.Command("sleep", "5")
+	var err error
+	switch output {
+	case "writer":
+		cmd.Stdout = &strings.Builder{}
+	case "pipe":
+		_, cmd.Stdout, err = os.Pipe()
+	case "file":
+		cmd.Stdout, err = os.CreateTemp("", "idle")
+		defer os.Remove(cmd.Stdout.(*os.File).Name())
+	}
+	if err != nil {
+		return err
+	}
+	cfg := stall.Config{Step: "step", NoOutput: longTime, Store: &watchdog.Memory{}, Logger: discard}
+	ctx := context.Background()
+	if where == "inside" {
+		cfg.Store = nil
+		run, err := watchdog.New(ctx, watchdog.Run{ID: "run", StartedAt: time.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, Logger: discard, Budget: watchdog.Budget{Idle: longTime},
+		})
+		if err != nil {
+			return err
+		}
+		defer run.Close()
+		ctx = run.Context()
+	}
+	ended := make(chan error, 1)
+	go func() {
+		if where == "exec" {
+			ended <- cmd.Run()
+			return
+		}
+		_, err := stall.Run(ctx, cmd, cfg)
+		ended <- err
+	}()
+	time.Sleep(time.Second) // until all has settled
+	fewest := math.MaxInt
+	for range idleSeconds {
+		before := switches()
+		time.Sleep(time.Second)
+		fewest = min(fewest, switches()-before)
+	}
+	fmt.Println(fewest)
+	return <-ended
+}
+
+// switches returns how often this process and its children have given up a CPU to wait.
+func switches() (n int) {
+	tasks, _ := filepath.Glob("/proc/self/task/*")
+	children, _ := filepath.Glob("/proc/self/task/*/children")
+	for _, name := range children {
+		text, _ := os.ReadFile(name)
+		for pid := range strings.FieldsSeq(string(text)) {
+			of, _ := filepath.Glob("/proc/" + pid + "/task/*")
+			tasks = append(tasks, of...)
+		}
+	}
+	for _, task := range tasks {
+		status, _ := os.ReadFile(task + "/status")
+		_, rest, _ := strings.Cut(string(status), "\nvoluntary_ctxt_switches:")
+		count, _, _ := strings.Cut(rest, "\n")
+		n += number(strings.TrimSpace(count))
+	}
+	return n
+}
