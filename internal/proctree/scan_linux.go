@@ -223,6 +223,7 @@ type walk struct {
 	// guard after the orphans were listed, so a walk that meets one is not complete.
 	ended   map[int]bool
 	changed bool
+	visited map[processID]bool // by this walk
 }
 
 // from visits the given processes and all their descendants, parents first. A child belongs if it has the mark. A
@@ -235,7 +236,7 @@ type walk struct {
 // faster than it looks.
 func (w *walk) from(first []int) (complete bool) {
 	began := ticksNow()
-	complete = true
+	complete, w.visited = true, map[processID]bool{}
 	queue := w.enter(nil, first, func(process) bool { return true })
 	for len(queue) > 0 {
 		parent := queue[0]
@@ -264,9 +265,11 @@ func (w *walk) enter(queue []process, pids []int, belongs func(process) bool) []
 		m, err := openMember(pid, belongs)
 		switch {
 		case err == nil:
-			if m.dead() {
+			switch {
+			case m.dead():
 				w.meetDead(pid)
-			} else {
+			case !w.visited[m.id()]: // the child of a thread that ends is listed again as another thread's
+				w.visited[m.id()] = true
 				w.visit(m)
 				queue = append(queue, m.process)
 			}
