@@ -126,7 +126,7 @@ type chain struct {
 
 // maxLinkIDs is how many IDs a chain is asked for, two for each window. One that goes on is as long as the run is old,
 // and each link costs an exchange: together they would outlast the record timeout, at every attach.
-const maxLinkIDs = 32
+const maxLinkIDs = 200
 
 // followChain reads the chain of windows that begins at the start, which costs two events for each. It gives up a chain
 // of more than maxLinkIDs.
