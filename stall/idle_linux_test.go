@@ -32,8 +32,11 @@ func TestIdle(t *testing.T) {
 		for _, output := range []string{"none", "writer", "pipe", "file"} {
 			t.Run(where+" with output to "+output, func(t *testing.T) {
 				t.Parallel()
-				out, err := command(t, "idle:"+where+":"+output).CombinedOutput()
+				host := command(t, "idle:"+where+":"+output)
+				out, err := host.CombinedOutput()
 				require.NoError(t, err, "%s", out)
+				guardGone := func() bool { return len(processesWith(tokenOf(host))) == 0 }
+				require.Eventually(t, guardGone, longTime, time.Millisecond, "it ends after its host")
 				switches, err := strconv.Atoi(strings.TrimSpace(string(out)))
 				require.NoError(t, err, "%s", out)
 				t.Log(switches)
