@@ -84,6 +84,7 @@ func TestFinishedWhileRecording(t *testing.T) {
 				file := t.TempDir() + "/end"
 				cmd := command(t, append(c.steps, "await:"+file, "exit:0")...)
 				store := &lateStore{Memory: f.store, fails: c.fails, before: func() {
+					eventually(t, "the command begins", func() bool { return !leaderEnded(tokenOf(cmd)) }) // it may start late
 					_ = childSteps["touch"](file)
 					eventually(t, "the command ends", func() bool { return leaderEnded(tokenOf(cmd)) })
 				}}
