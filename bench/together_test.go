@@ -49,17 +49,16 @@ func oneEnd(b *testing.B, store watchdog.EventStore, arming time.Duration) (
 	at := time.Now().Add(arming)
 	runs := armTogether(b, store, at)
 	before := runtime.NumGoroutine()
-	done := make(chan struct{})
+	done := make(chan time.Duration, 1)
 	go func() {
-		defer close(done)
 		for _, wd := range runs {
 			<-wd.Context().Done()
 		}
-		last = time.Since(at)
+		done <- time.Since(at)
 	}()
 	for waiting := true; waiting; {
 		select {
-		case <-done:
+		case last = <-done:
 			waiting = false
 		case <-time.After(2 * time.Millisecond):
 			peak = max(peak, runtime.NumGoroutine()-before-1)
