@@ -102,11 +102,18 @@ func (w *Watchdog) deliverTrace() {
 
 // decide makes the verdict the run's end: from here on nothing else can end it. The caller holds mu.
 func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duration) *trip {
+	t := w.beginTrip(elapsed)
+	t.verdict, t.reason, t.left = v, reason, w.leftOpen(v)
+	return t
+}
+
+// beginTrip decides that the run ends, of which that much has elapsed. The caller holds mu.
+func (w *Watchdog) beginTrip(elapsed time.Duration) *trip {
 	w.phase = recording
 	w.quietUntil.Store(0)
 	w.trip = &trip{
-		verdict: v, reason: reason, at: record.Truncate(w.clock.now()), elapsed: elapsed,
-		paused: verdict.Paused(w.seen, elapsed), note: w.LastNote(), left: w.leftOpen(v), done: make(chan struct{}),
+		at: record.Truncate(w.clock.now()), elapsed: elapsed, paused: verdict.Paused(w.seen, elapsed), note: w.LastNote(),
+		done: make(chan struct{}),
 	}
 	return w.trip
 }
@@ -114,16 +121,7 @@ func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duratio
 // decideComplete makes it the run's end that its work is done, nil if it has ended. It waits for a stop that is being
 // recorded.
 func (w *Watchdog) decideComplete(n *news) (t *trip) {
-	_, n.closed = w.whileRunning(func() {
-		w.phase = recording
-		w.quietUntil.Store(0)
-		now := w.clock.elapsed()
-		w.trip = &trip{
-			at: record.Truncate(w.clock.now()), elapsed: now, paused: verdict.Paused(w.seen, now), note: w.LastNote(),
-			done: make(chan struct{}),
-		}
-		t = w.trip
-	})
+	_, n.closed = w.whileRunning(func() { t = w.beginTrip(w.clock.elapsed()) })
 	return t
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/replay"
 )
 
 var approval = watchdog.HoldLimit{Cap: 24 * time.Hour, PausesWallClock: true}
@@ -89,5 +90,338 @@ func TestManyPausesThatEnd(t *testing.T) {
 		paused := time.Since(begun)
 		<-wd.Context().Done()
 		require.Equal(t, time.Hour+paused, time.Since(begun).Truncate(time.Millisecond))
+	})
+}
+
+// TestPausedWallClock protects that a person's approval does not use up the run's time, and that a hold which stops the
+// wall clock is bounded, recorded and found again.
+func TestPausedWallClock(t *testing.T) {
+	approval := watchdog.HoldLimit{Cap: 3 * time.Hour, PausesWallClock: true}
+	inPause := func(t *testing.T, test func(b *fixture, wd *watchdog.Watchdog, h *watchdog.Hold)) {
+		t.Helper()
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute}
+			wd := b.attach()
+			b.pass(30 * time.Minute)
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			synctest.Wait()
+			test(b, wd, h)
+		})
+	}
+	t.Run("it stands still while the hold is open", func(t *testing.T) {
+		inPause(t, func(b *fixture, wd *watchdog.Watchdog, h *watchdog.Hold) {
+			b.pass(2 * time.Hour)
+			require.Equal(b.t, 20*time.Minute, wd.Remaining())
+			require.Equal(b.t, 150*time.Minute, wd.Elapsed())
+			require.True(b.t, h.Close())
+			synctest.Wait()
+			b.pass(30 * time.Minute)
+			require.Equal(b.t, []watchdog.DirectiveKind{watchdog.DirectiveWrapUp}, askedOf(wd))
+			b.live(wd)
+			b.pass(1)
+			stop := b.stopped(wd)
+			require.Equal(b.t, time.Hour, stop.Elapsed.Truncate(time.Second))
+			require.Equal(b.t, 2*time.Hour, stop.Paused)
+			require.Contains(b.t, string(b.events(watchdog.EventCancel)[0].Payload), `"paused_seconds":7200`)
+			require.Equal(b.t, stop, b.attach().Stop())
+		})
+	})
+	t.Run("for its cap at most, which trips by itself", func(t *testing.T) {
+		inPause(t, func(b *fixture, wd *watchdog.Watchdog, _ *watchdog.Hold) {
+			b.pass(3*time.Hour + 1)
+			require.Equal(b.t, watchdog.HoldExceeded, wd.Stop().Code)
+			require.Equal(b.t, "approval", wd.Stop().Hold)
+		})
+	})
+	t.Run("in a run that is only observed not beyond its cap", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget, b.cfg.ObserveOnly = watchdog.Budget{WallClock: time.Hour}, true
+			wd := b.attach()
+			_, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(3*time.Hour + 30*time.Minute)
+			require.Equal(b.t, 30*time.Minute, wd.Remaining())
+		})
+	})
+	t.Run("safety goes on", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour, Safety: 2 * time.Hour}
+			wd := b.attach()
+			_, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(2*time.Hour + 1)
+			require.Equal(b.t, watchdog.SafetyExceeded, wd.Stop().Code)
+		})
+	})
+	t.Run("several at once count once", func(t *testing.T) {
+		inPause(t, func(b *fixture, wd *watchdog.Watchdog, h *watchdog.Hold) {
+			b.pass(time.Hour)
+			second, err := wd.Hold(context.Background(), "second", approval)
+			require.NoError(b.t, err)
+			b.pass(time.Hour)
+			h.Close()
+			b.pass(time.Hour)
+			second.Close()
+			synctest.Wait()
+			require.Equal(b.t, 20*time.Minute, wd.Remaining())
+			require.Len(b.t, b.events(watchdog.EventHold), 2)
+			require.Len(b.t, b.events(watchdog.EventRelease), 2)
+		})
+	})
+	for name, crash := range map[string]bool{"a crash": true, "a close": false} {
+		t.Run("after "+name+" the hold is open, and whoever opens it again takes it over", func(t *testing.T) {
+			inPause(t, func(b *fixture, wd *watchdog.Watchdog, _ *watchdog.Hold) {
+				b.pass(30 * time.Minute)
+				wd = b.restartAfter(wd, time.Hour, crash)
+				require.Equal(b.t, 20*time.Minute, wd.Remaining(), "the time the process was gone is paused, too")
+				h, err := wd.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 9 * time.Hour})
+				require.NoError(b.t, err)
+				_, err = wd.Hold(context.Background(), "approval", approval)
+				require.ErrorIs(b.t, err, watchdog.ErrHeld)
+				b.pass(time.Hour)
+				require.True(b.t, h.Close())
+				require.False(b.t, h.Close())
+				synctest.Wait()
+				b.pass(10 * time.Minute)
+				require.Equal(b.t, 10*time.Minute, wd.Remaining())
+				wd = b.restartAfter(wd, 5*time.Minute, crash)
+				require.Equal(b.t, 5*time.Minute+10*time.Minute, b.cfg.Budget.WallClock-45*time.Minute)
+				require.Equal(b.t, 5*time.Minute, wd.Remaining(), "less the reserve")
+			})
+		})
+		t.Run("after "+name+" its cap trips as ever if nobody does", func(t *testing.T) {
+			inPause(t, func(b *fixture, wd *watchdog.Watchdog, _ *watchdog.Hold) {
+				wd = b.restartAfter(wd, time.Hour, crash)
+				b.pass(2 * time.Hour)
+				require.Nil(b.t, wd.Stop())
+				b.pass(1)
+				require.Equal(b.t, watchdog.HoldExceeded, wd.Stop().Code)
+				require.Equal(b.t, 3*time.Hour+1, wd.Stop().Elapsed.Round(0)+1)
+			})
+		})
+	}
+	t.Run("it counts once the store has it, from the opening on", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			_, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(30 * time.Minute)
+			require.Equal(b.t, 30*time.Minute, wd.Remaining())
+			b.store.set(func(s *flakyStore) { s.fail = nil })
+			wd.Fired() // tries again
+			synctest.Wait()
+			require.Equal(b.t, time.Hour, wd.Remaining())
+		})
+	})
+	t.Run("a stop before that stands", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
+			wd := b.attach()
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			_, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(time.Hour + 1)
+			require.Equal(b.t, watchdog.WallClockExceeded, wd.Stop().Code)
+		})
+	})
+	t.Run("another process's limit yields to it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
+			wd, other := b.attach(), b.attach()
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(2 * time.Hour)
+			b.live(other)
+			require.Equal(b.t, time.Hour, other.Remaining())
+			h.Close()
+			synctest.Wait()
+			b.pass(time.Hour + 1)
+			stop, err := other.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Equal(b.t, watchdog.WallClockExceeded, stop.Code)
+			require.Equal(b.t, wd.Stop(), stop)
+		})
+	})
+	t.Run("nor does its cap end a run in which its own process closed it", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: 10 * time.Hour}
+			wd := b.attach()
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			synctest.Wait()
+			late, synced := b.attach(), b.attach()
+			b.pass(time.Hour)
+			require.True(b.t, h.Close())
+			synctest.Wait()
+			_, err = synced.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.NoError(b.t, wd.Close())
+			b.pass(2*time.Hour + 1)
+			require.Equal(b.t, late.Remaining(), synced.Remaining())
+			for _, other := range []*watchdog.Watchdog{late, synced} {
+				b.live(other)
+				again, err := other.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Minute})
+				require.NoError(b.t, err, "it is not open there any more")
+				require.True(b.t, again.Close())
+			}
+			require.Empty(b.t, b.events(watchdog.EventCancel))
+		})
+	})
+	t.Run("but if it is still open, or was taken over, it does", func(t *testing.T) {
+		for name, takesOver := range map[string]bool{"open": false, "taken over": true} {
+			t.Run(name, func(t *testing.T) {
+				inFixture(t, func(b *fixture) {
+					b.cfg.Budget = watchdog.Budget{WallClock: 10 * time.Hour}
+					wd := b.attach()
+					h, err := wd.Hold(context.Background(), "approval", approval)
+					require.NoError(b.t, err)
+					synctest.Wait()
+					other := b.attach()
+					if takesOver {
+						_, err = other.Hold(context.Background(), "approval", approval)
+						require.NoError(b.t, err)
+						require.True(b.t, h.Close())
+					}
+					b.pass(3*time.Hour + 1)
+					require.Equal(b.t, watchdog.HoldExceeded, other.Stop().Code)
+				})
+			})
+		}
+	})
+	t.Run("a trip finds in the store what the process counts, to the nanosecond", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
+			wd := b.attach()
+			b.pass(time.Minute + 700)
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(time.Minute + 700)
+			h.Close()
+			b.pass(2 * time.Hour)
+			require.Equal(b.t, watchdog.WallClockExceeded, wd.Stop().Code)
+		})
+	})
+	t.Run("of two processes that close it the one that the store has first counts for both", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget, b.cfg.PollOnly = watchdog.Budget{WallClock: time.Hour}, true
+			wd := b.attach()
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			other := b.attach()
+			taken, err := other.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(time.Minute)
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			h.Close()
+			b.pass(time.Minute)
+			b.store.set(func(s *flakyStore) { s.fail = nil })
+			taken.Close()
+			b.pass(time.Hour)
+			b.live(wd)
+			b.pass(1)
+			require.Equal(b.t, 2*time.Minute, b.stopped(wd).Paused)
+		})
+	})
+	t.Run("it needs a cap", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			for _, limit := range []watchdog.HoldLimit{{PausesWallClock: true}, {PausesWallClock: true, Cap: watchdog.NoLimit}} {
+				_, err := b.attach().Hold(context.Background(), "approval", limit)
+				require.ErrorIs(b.t, err, watchdog.ErrInvalid)
+				require.ErrorContains(b.t, err, "Cap")
+			}
+		})
+	})
+	t.Run("that of a layer pauses the run around it, and ends with the layer", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: 2 * time.Hour}
+			wd := b.attach()
+			step, err := wd.Layer("step", watchdog.Budget{WallClock: time.Hour})
+			require.NoError(b.t, err)
+			_, err = step.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(2*time.Hour + 30*time.Minute)
+			require.Equal(b.t, time.Hour, step.Remaining())
+			require.Equal(b.t, 2*time.Hour, wd.Remaining())
+			crashed := copyOf(b.t, b.store)
+			require.NoError(b.t, step.Close())
+			synctest.Wait()
+			b.pass(30 * time.Minute)
+			require.Equal(b.t, 90*time.Minute, wd.Remaining())
+
+			b.store, b.cfg.Store = crashed, crashed // a crash before the layer was closed
+			wd = b.attach()
+			require.Equal(b.t, 2*time.Hour, wd.Remaining(), "the layer's process may live: up to the cap")
+			b.pass(30 * time.Minute)
+			require.Equal(b.t, 90*time.Minute, wd.Remaining())
+			b.live(wd)
+			require.Empty(b.t, b.events(watchdog.EventRelease))
+		})
+	})
+	t.Run("that of a layer which lives goes on when another process attaches", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: 2 * time.Hour}
+			wd := b.attach()
+			step, err := wd.Layer("step", watchdog.Budget{})
+			require.NoError(b.t, err)
+			_, err = step.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: 9 * time.Hour, PausesWallClock: true})
+			require.NoError(b.t, err)
+			b.pass(time.Hour)
+			other := b.attach()
+			b.pass(7 * time.Hour)
+			b.live(wd)
+			b.live(other)
+			require.Equal(b.t, 2*time.Hour, other.Remaining())
+			again, err := other.Layer("step", watchdog.Budget{})
+			require.NoError(b.t, err)
+			taken, err := again.Hold(context.Background(), "approval", watchdog.HoldLimit{Cap: time.Hour, PausesWallClock: true})
+			require.NoError(b.t, err)
+			synctest.Wait()
+			require.True(b.t, taken.Close())
+			synctest.Wait()
+			b.pass(time.Hour)
+			require.Equal(b.t, time.Hour, other.Remaining(), "it was taken over, and is closed")
+		})
+	})
+	t.Run("a trace of it replays", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{
+				WallClock: time.Hour, Reserve: 10 * time.Minute, Idle: 20 * time.Minute,
+				Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{retry, retry, retry, retry}},
+			}
+			var trace []watchdog.Signal
+			b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
+			var got []time.Duration
+			look := func(wd *watchdog.Watchdog) {
+				for d, ok := wd.Poll(); ok; d, ok = wd.Poll() {
+					got = append(got, d.At.Sub(noon))
+				}
+			}
+			wd := b.attach()
+			b.pass(25 * time.Minute)
+			_, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(time.Hour)
+			look(wd)
+			wd = b.restartAfter(wd, time.Minute, false)
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(time.Hour)
+			h.Close()
+			b.pass(time.Hour)
+			look(wd)
+			decided, err := replay.Run(b.cfg.Budget, trace, false)
+			require.NoError(b.t, err, "%v", trace)
+			var want []time.Duration
+			for _, d := range decided {
+				if d.Kind != "" {
+					want = append(want, d.At.Truncate(time.Microsecond))
+				}
+			}
+			require.Equal(b.t, want, got)
+			require.NotEmpty(b.t, want)
+		})
 	})
 }

@@ -27,3 +27,19 @@ func Nullable(text string) *string {
 	}
 	return &text
 }
+
+// WithoutRepeats divides a batch into parts in which each key occurs once, in their order: what one element of a part
+// does cannot concern another.
+func WithoutRepeats[E any, K comparable](batch []E, keyOf func(E) K) (parts [][]E) {
+	begin, occurs := 0, map[K]bool{}
+	for i, e := range batch {
+		key := keyOf(e)
+		if occurs[key] {
+			parts = append(parts, batch[begin:i])
+			begin = i
+			clear(occurs)
+		}
+		occurs[key] = true
+	}
+	return append(parts, batch[begin:])
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // errNothingStored says that a Transact failed before its commit.
@@ -46,7 +47,7 @@ func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (k
 	}
 	defer rollback(ctx, tx)
 	t := &exchanging{Tx: tx, store: s, steps: []step{{s.qualify(lockBuckets), []any{s.buckets(exchanges)}, nil}}}
-	for _, part := range withoutRepeats(exchanges) {
+	for _, part := range storerows.WithoutRepeats(exchanges, aggregateOf) {
 		events, err := t.carryOut(ctx, part)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errNothingStored, err)
@@ -66,22 +67,10 @@ func rollback(ctx context.Context, tx pgx.Tx) {
 	_ = tx.Rollback(ctx) // if it fails, the pool closes the connection
 }
 
-// withoutRepeats divides the exchanges into parts in which each aggregate occurs once, so that an exchange sees what
-// one before it appended.
-func withoutRepeats(exchanges []*watchdog.Exchange) (parts [][]*watchdog.Exchange) {
-	type aggregate struct{ kind, id string }
-	begin, occurs := 0, map[aggregate]bool{}
-	for i, e := range exchanges {
-		a := aggregate{e.AggregateType, e.AggregateID}
-		if occurs[a] {
-			parts = append(parts, exchanges[begin:i])
-			begin = i
-			clear(occurs)
-		}
-		occurs[a] = true
-	}
-	return append(parts, exchanges[begin:])
-}
+// An aggregate is what an exchange is about. Of two exchanges of one the second sees what the first appended.
+type aggregate struct{ kind, id string }
+
+func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateType, x.AggregateID} }
 
 // lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
 // does not read the events as well, because its snapshot is older than the locks.

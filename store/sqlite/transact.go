@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 // Transact implements [watchdog.TransactionalStore]. Like Append it shares a transaction with other writes and waits for
@@ -72,7 +73,7 @@ func (d *decider) notePanic(panicked any) {
 func (d *decider) carryOut(t *transaction) error {
 	var decided [][]watchdog.Event
 	taken := map[string]bool{}
-	for _, part := range withoutRepeats(d.exchanges) {
+	for _, part := range storerows.WithoutRepeats(d.exchanges, aggregateOf) {
 		selected, err := t.selectedAll(part)
 		if err != nil {
 			return err
@@ -98,22 +99,10 @@ func (d *decider) carryOut(t *transaction) error {
 	return nil
 }
 
-// withoutRepeats divides the exchanges into parts in which each aggregate occurs once, so that an exchange sees what
-// one before it appended.
-func withoutRepeats(exchanges []*watchdog.Exchange) (parts [][]*watchdog.Exchange) {
-	type aggregate struct{ kind, id string }
-	begin, occurs := 0, map[aggregate]bool{}
-	for i, x := range exchanges {
-		of := aggregate{x.AggregateType, x.AggregateID}
-		if occurs[of] {
-			parts = append(parts, exchanges[begin:i])
-			begin = i
-			clear(occurs)
-		}
-		occurs[of] = true
-	}
-	return append(parts, exchanges[begin:])
-}
+// An aggregate is what an exchange is about. Of two exchanges of one the second sees what the first appended.
+type aggregate struct{ kind, id string }
+
+func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateType, x.AggregateID} }
 
 // errNotDecided is the error of a request whose Decide is not called, or did not return.
 var errNotDecided = errors.New("nothing was decided")

@@ -1,0 +1,220 @@
+package watchdog_test
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// hold opens a hold, or takes over one whose process is gone.
+func (r *modelRun) hold(key string, limit watchdog.HoldLimit) (*modelHold, error) {
+	if limit.Cap == 0 {
+		limit.Cap = limitOf(r.budget.Hold)
+	}
+	if limit.PausesWallClock && limit.Cap == watchdog.NoLimit {
+		return nil, watchdog.ErrInvalid
+	}
+	r.look()
+	if !r.running() {
+		return nil, watchdog.ErrEnded
+	}
+	if h := r.held(key); h != nil {
+		if !h.restored {
+			return nil, watchdog.ErrHeld
+		}
+		h.restored = false
+		return h, nil
+	}
+	h := &modelHold{
+		run: r, key: key, opened: r.elapsed, limit: limit.Cap, rung: modelRung{r.rungOf("hold", key), r.elapsed},
+	}
+	if limit.PausesWallClock {
+		h.pause = r.pause(key, false, limit.Cap)
+	}
+	r.holds = append(r.holds, h)
+	r.settle()
+	if around := r.outer; around != nil && around.running() {
+		h.outer = &modelHold{run: around, key: key, inside: true, opened: around.elapsed, limit: watchdog.NoLimit}
+		if limit.PausesWallClock {
+			around.takeLeft(key)
+			h.outer.pause = around.pause(key, true, limit.Cap)
+		}
+		around.holds = append(around.holds, h.outer)
+		around.settle()
+	}
+	return h, nil
+}
+
+func (r *modelRun) held(key string) *modelHold {
+	for _, h := range r.holds {
+		if h.key == key && !h.inside {
+			return h
+		}
+	}
+	return nil
+}
+
+// settle is a look after a change, at a moment at which nothing can be exceeded.
+func (r *modelRun) settle() {
+	if r.due {
+		r.due = false
+		r.tryPending()
+	}
+}
+
+// pause is a hold's that stops the wall clock: it counts once the store has it, from now on.
+func (r *modelRun) pause(key string, layer bool, limit time.Duration) *modelPause {
+	p := &modelPause{key: key, layer: layer, opened: r.elapsed.Truncate(time.Microsecond), limit: limit}
+	e := r.record(&modelFact{kind: "hold", apply: func(w *modelWindow) { w.pauses = append(w.pauses, p) }})
+	r.pausing = append(r.pausing, modelPausing{entry: e, of: p})
+	r.due = true
+	return p
+}
+
+// unpause ends it, and the ladder of its hold.
+func (r *modelRun) unpause(p *modelPause, ended []*modelDirective) {
+	if p == nil && len(ended) == 0 {
+		return
+	}
+	at := r.elapsed.Truncate(time.Microsecond)
+	f := &modelFact{kind: "release", apply: endAll(ended)}
+	if p != nil {
+		f.key = [2]any{"release", p}
+		f.apply = func(w *modelWindow) {
+			endAll(ended)(w)
+			p.closed, p.released = true, at
+		}
+	}
+	e := r.record(f)
+	if p != nil {
+		r.pausing = append(r.pausing, modelPausing{entry: e, of: p, ends: true, at: at})
+	}
+	r.due = true
+}
+
+func (r *modelRun) known(p *modelPause) *modelKnown {
+	for i := range r.pauses {
+		if r.pauses[i].of == p {
+			return &r.pauses[i]
+		}
+	}
+	return nil
+}
+
+// countPauses lets what the store has by now count.
+func (r *modelRun) countPauses() {
+	if len(r.pausing) == 0 {
+		return
+	}
+	waits := map[*modelPause]bool{}
+	r.pausing = slices.DeleteFunc(r.pausing, func(p modelPausing) bool {
+		if !p.entry.stored && !p.entry.dropped || waits[p.of] {
+			waits[p.of] = true
+			return false
+		}
+		switch known := r.known(p.of); {
+		case p.entry.dropped:
+		case !p.ends && known == nil:
+			r.pauses = append(r.pauses, modelKnown{p.of, modelPause{opened: p.of.opened, limit: p.of.limit}})
+		case p.ends && known != nil && !known.closed:
+			known.closed, known.released = true, p.at
+		}
+		return true
+	})
+}
+
+// closed reports whether the store knows that a hold which another process left open was closed by that.
+func (n modelNews) closed(h *modelHold) bool {
+	if h == nil || !h.restored {
+		return false
+	}
+	i := slices.Index(n.of, h.pause)
+	return i >= 0 && n.pauses[i].closed
+}
+
+// learnPauses counts what the store knows, and lets go of holds that the process which opened them has closed.
+func (r *modelRun) learnPauses(news modelNews) {
+	for i, p := range news.pauses {
+		known := r.known(news.of[i])
+		if known == nil {
+			r.pauses = append(r.pauses, modelKnown{news.of[i], p})
+			continue
+		}
+		if p.closed && (!known.closed || known.released != p.released) {
+			known.closed, known.released = true, p.released
+			r.letGo(news.of[i])
+		}
+	}
+}
+
+func (r *modelRun) letGo(p *modelPause) {
+	before := len(r.holds)
+	r.holds = slices.DeleteFunc(r.holds, func(h *modelHold) bool {
+		h.closed = h.closed || h.restored && h.pause == p
+		return h.closed
+	})
+	if len(r.holds) == 0 && before > 0 {
+		r.released = r.elapsed
+	}
+}
+
+// takeLeft ends the pauses of layers of a process that is gone, whose hold is opened again.
+func (r *modelRun) takeLeft(key string) {
+	r.leftOpen = slices.DeleteFunc(r.leftOpen, func(p *modelPause) bool {
+		if p.key == key {
+			r.unpause(p, nil)
+		}
+		return p.key == key
+	})
+}
+
+// release closes a hold, here and on the run around.
+func (h *modelHold) release() bool {
+	if h == nil || h.closed {
+		return false
+	}
+	r := h.run
+	recorded, _ := r.judge() // it may be over by now; nothing else can be
+	r.due = r.due || recorded
+	if h.closed {
+		return false
+	}
+	h.closed = true
+	r.holds = slices.DeleteFunc(r.holds, func(other *modelHold) bool { return other == h })
+	if len(r.holds) == 0 {
+		r.released = r.elapsed
+	}
+	var ended []*modelDirective
+	if !h.inside {
+		ended = r.over(func(g modelGiven) bool { return g.limit == "hold" && g.hold == h.key })
+	}
+	r.unpause(h.pause, ended)
+	r.settle()
+	h.outer.release()
+	return true
+}
+
+// restoreHolds takes up what is open in the store. Those of layers stop the wall clock and hold nothing.
+func (r *modelRun) restoreHolds() {
+	news := r.read()
+	order := make([]int, len(news.of))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(news.pauses[a].opened, news.pauses[b].opened) })
+	r.learnPauses(news)
+	for _, i := range order {
+		switch p := news.of[i]; {
+		case p.closed:
+		case p.layer:
+			r.leftOpen = append(r.leftOpen, p)
+		case r.held(p.key) == nil:
+			r.holds = append(r.holds, &modelHold{
+				run: r, key: p.key, opened: p.opened, limit: p.limit, pause: p, restored: true,
+				rung: modelRung{r.rungOf("hold", p.key), p.opened},
+			})
+		}
+	}
+}

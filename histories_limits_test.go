@@ -1,0 +1,185 @@
+package watchdog_test
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+func limitOf(d time.Duration) time.Duration {
+	if d == 0 {
+		return watchdog.NoLimit
+	}
+	return d
+}
+
+// allowed is the wall clock's limit.
+func (r *modelRun) allowed() time.Duration {
+	if r.budget.WallClock == watchdog.NoLimit {
+		return watchdog.NoLimit
+	}
+	return r.budget.WallClock + r.extended
+}
+
+// pausedBefore is how much of the time before now lies in a pause: each stretch between two instants at which a pause
+// begins or ends does, or does not.
+func pausedBefore(pauses []modelPause, now time.Duration) (paused time.Duration) {
+	if len(pauses) == 0 {
+		return 0
+	}
+	end := func(p modelPause) time.Duration {
+		if p.closed {
+			return min(p.released, p.opened+p.limit)
+		}
+		return p.opened + p.limit
+	}
+	instants := []time.Duration{now}
+	for _, p := range pauses {
+		instants = append(instants, min(p.opened, now), min(end(p), now))
+	}
+	slices.Sort(instants)
+	for i, from := range instants[:len(instants)-1] {
+		if slices.ContainsFunc(pauses, func(p modelPause) bool { return p.opened <= from && from < end(p) }) {
+			paused += instants[i+1] - from
+		}
+	}
+	return paused
+}
+
+func (r *modelRun) paused(now time.Duration) time.Duration {
+	if len(r.pauses) == 0 {
+		return 0
+	}
+	var all []modelPause
+	for _, p := range r.pauses {
+		all = append(all, p.modelPause)
+	}
+	return pausedBefore(all, now)
+}
+
+func (r *modelRun) worked() time.Duration { return r.elapsed - r.paused(r.elapsed) }
+
+// workedSince is the first instant at which the wall clock showed that much.
+func (r *modelRun) workedSince(much time.Duration) time.Duration {
+	from, to := time.Duration(0), r.elapsed
+	for from < to {
+		if middle := (from + to) / 2; middle-r.paused(middle) >= much {
+			to = middle
+		} else {
+			from = middle + 1
+		}
+	}
+	return from
+}
+
+func (r *modelRun) remaining() time.Duration {
+	if !r.running() {
+		return 0
+	}
+	left := r.left()
+	if left != watchdog.NoLimit && left > r.budget.Reserve {
+		left -= r.budget.Reserve
+	}
+	return left
+}
+
+// left is what is left with the reserve.
+func (r *modelRun) left() time.Duration {
+	r.countPauses()
+	if r.allowed() == watchdog.NoLimit {
+		return watchdog.NoLimit
+	}
+	return max(r.allowed()-r.worked(), 0)
+}
+
+// stands is where a ladder stands: progress puts it back.
+func (r *modelRun) stands(on modelRung) int {
+	if r.progressed && r.progress >= on.at {
+		return 0
+	}
+	return on.rung
+}
+
+// exceeded is the limit that was exceeded first, of those at one instant the first of the table.
+func (r *modelRun) exceeded() *modelExcess {
+	var all []*modelExcess
+	more := func(limit string, from, allowed time.Duration, on modelRung, hold *modelHold) {
+		if allowed != watchdog.NoLimit && r.elapsed-from > allowed {
+			all = append(all, &modelExcess{limit: limit, since: from + allowed + 1, rung: r.stands(on), hold: hold})
+		}
+	}
+	if allowed := r.allowed(); allowed != watchdog.NoLimit && r.worked() > allowed {
+		all = append(all, &modelExcess{limit: "wall_clock", since: r.workedSince(allowed + 1)})
+	}
+	more("safety", r.attached, limitOf(r.budget.Safety), modelRung{}, nil)
+	for _, h := range r.holds {
+		more("hold", max(h.opened, h.rung.at), h.limit, h.rung, h)
+	}
+	if len(r.holds) == 0 {
+		from, idle, noProgress := r.attached, limitOf(r.budget.Idle), limitOf(r.budget.NoProgress)
+		switch {
+		case r.budget.FromFirstSign && r.signalled:
+			from = r.first
+		case r.budget.FromFirstSign:
+			idle, noProgress = limitOf(r.budget.FirstSign), watchdog.NoLimit
+		}
+		more("no_progress", max(from, r.progress, r.released, r.noProgress.at), noProgress, r.noProgress, nil)
+		more("idle", max(from, r.active, r.released, r.idle.at), idle, r.idle, nil)
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return slices.MinFunc(all, func(a, b *modelExcess) int { return cmp.Compare(a.since, b.since) })
+}
+
+// asks is the directive of a trip.
+func (r *modelRun) asks(e *modelExcess) watchdog.DirectiveKind {
+	ladder := map[string][]watchdog.DirectiveKind{
+		"idle": r.budget.Ladders.Idle, "no_progress": r.budget.Ladders.NoProgress, "hold": r.budget.Ladders.Hold,
+	}[e.limit]
+	if e.code == "" && e.rung < len(ladder) {
+		return ladder[e.rung]
+	}
+	return watchdog.DirectiveCancel
+}
+
+func (e *modelExcess) reason() watchdog.StopReason {
+	if e.code != "" {
+		return e.code
+	}
+	return watchdog.StopReason("watchdog_" + e.limit + "_exceeded")
+}
+
+func (e *modelExcess) holdKey() string {
+	if e.hold == nil {
+		return ""
+	}
+	return e.hold.key
+}
+
+func (r *modelRun) reached(given bool, at time.Duration) bool {
+	return !given && r.allowed() != watchdog.NoLimit && r.worked() >= at
+}
+
+// edges are how long it takes until something is exceeded or due.
+func (r *modelRun) edges() (all []time.Duration) {
+	add := func(d time.Duration) {
+		if d > 0 && d < math.MaxInt64/2 {
+			all = append(all, d)
+		}
+	}
+	if allowed := r.allowed(); allowed != watchdog.NoLimit {
+		add(allowed - r.worked())
+		add(allowed - r.budget.Reserve - r.worked())
+	}
+	add(limitOf(r.budget.Safety) - r.elapsed + r.attached)
+	add(limitOf(r.budget.Idle) - r.elapsed + max(r.attached, r.active, r.released, r.idle.at))
+	add(limitOf(r.budget.NoProgress) - r.elapsed + max(r.attached, r.progress, r.released, r.noProgress.at))
+	for _, h := range r.holds {
+		add(h.limit - r.elapsed + max(h.opened, h.rung.at))
+	}
+	return all
+}

@@ -1,0 +1,186 @@
+package watchdog
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A ruling is what the store says of a window: the stop that counts or that it is complete, and how much it was
+// extended.
+type ruling struct {
+	stop     *Stop
+	complete bool
+	extended time.Duration
+	pauses   []verdict.Pause
+}
+
+func (r ruling) over() bool { return r.stop != nil || r.complete }
+
+// yieldsTo reports whether the store knows better than the trip. An extension and a pause take back what they give more
+// of, the wall clock's end, and nothing else; that a hold was closed by its own process takes back its cap.
+func (t *trip) yieldsTo(known ruling, extended time.Duration) bool {
+	more := known.extended > extended || verdict.PausedBefore(known.pauses, t.elapsed) > t.paused
+	closed := slices.ContainsFunc(known.pauses, func(p verdict.Pause) bool { return p.Closed && p.ID == t.left })
+	return known.over() || t.verdict.Limit == verdict.WallClock && more || closed
+}
+
+// keptEnd is what the event says that the store kept as the window's end, which another process can have written first.
+func (w *Watchdog) keptEnd(kept, event Event, own *Stop) ruling {
+	if bytes.Equal(kept.Payload, event.Payload) {
+		return ruling{stop: own}
+	}
+	h := foldEvents(w.windowID(), []Event{kept})
+	if ruled := h.windows[w.startedAt].ruling(); ruled.over() {
+		return ruled
+	}
+	return ruling{stop: own}
+}
+
+// A transacted is what an exchange about the window came to: what the store knew, and the event that it kept under the
+// ID of the one appended, nil if none was. Unread is why it is only taken for kept.
+type transacted struct {
+	known  ruling
+	kept   *Event
+	after  *windowExchange // what the store says after it; nil if that is known
+	unread error
+}
+
+// rulingAfter is what the store says after the exchange.
+func (w *Watchdog) rulingAfter(t transacted) ruling {
+	if t.after == nil {
+		return t.known
+	}
+	return w.rulingOf(append(t.after.selected, t.after.Kept...))
+}
+
+// transact asks the store what is known of the window, appends what is decided then, at most one event, and says what
+// the store kept: in one transaction if the store can. What cannot be read is taken for unknown.
+// It takes at most limit.
+func (w *Watchdog) transact(
+	ctx context.Context, limit time.Duration, decide func(known ruling) []Event,
+) (transacted, error) {
+	return exchangeWithin(ctx, &w.recorder, limit, func(ctx context.Context) (transacted, error) {
+		if store, able := unwrapStore[TransactionalStore](w.recorder.store); able {
+			return w.transactOnce(ctx, store, decide)
+		}
+		return w.transactInSteps(ctx, decide)
+	})
+}
+
+func (w *Watchdog) transactOnce(
+	ctx context.Context, store TransactionalStore, decide func(known ruling) []Event,
+) (t transacted, err error) {
+	x := &windowExchange{}
+	x.prepare(w, w.onceIDs(w.startedAt), decide)
+	err = store.Transact(ctx, &x.Exchange)
+	if err != nil && ctx.Err() == nil { // an event of the run may be unreadable
+		return w.appendUnread(ctx, err, decide)
+	}
+	if err != nil {
+		return transacted{}, err
+	}
+	return x.transacted(), nil
+}
+
+// A windowExchange is an exchange about the window of one run, by itself or beside those of other runs.
+type windowExchange struct {
+	Exchange
+	selected []Event
+	known    ruling
+}
+
+// prepare makes it the exchange of the run whose window has these onceIDs.
+func (x *windowExchange) prepare(w *Watchdog, onceIDs []string, decide func(known ruling) []Event) {
+	x.Exchange = Exchange{Selection: w.selectionWith(w.startedAt, onceIDs), Decide: func(events []Event) []Event {
+		x.selected, x.known = events, w.rulingOf(events)
+		return decide(x.known)
+	}}
+}
+
+// transacted is what an exchange that was carried out came to.
+func (x *windowExchange) transacted() transacted {
+	t := transacted{known: x.known}
+	if len(x.Kept) > 0 {
+		t.kept, t.after = &x.Kept[0], x
+	}
+	return t
+}
+
+// appendUnread appends what is decided of a window of which nothing can be read, because of that error.
+func (w *Watchdog) appendUnread(
+	ctx context.Context, unread error, decide func(known ruling) []Event,
+) (t transacted, err error) {
+	t.unread = unread
+	if events := decide(ruling{}); len(events) > 0 {
+		t.kept = &events[0]
+		err = w.recorder.store.Append(ctx, events...)
+	}
+	return t, err
+}
+
+func (w *Watchdog) transactInSteps(ctx context.Context, decide func(known ruling) []Event) (t transacted, err error) {
+	t.known, _ = w.consult(ctx)
+	events := decide(t.known)
+	if len(events) == 0 {
+		return t, nil
+	}
+	if err := w.recorder.store.Append(ctx, events...); err != nil {
+		return transacted{}, err
+	}
+	t.kept = &events[0]
+	t.unread = w.readKept(ctx, &t)
+	return t, nil
+}
+
+// readKept reads what the store has after an append.
+func (w *Watchdog) readKept(ctx context.Context, t *transacted) error {
+	stored, err := w.recorder.store.Read(ctx, AggregateType, w.id)
+	if err != nil {
+		return err
+	}
+	t.known = w.rulingOf(stored)
+	if i := slices.IndexFunc(stored, func(e Event) bool { return e.ID == t.kept.ID }); i >= 0 {
+		t.kept = &stored[i]
+	}
+	return nil
+}
+
+// consult reads what was done to the window, by whatever process: ended it, or extended it.
+func (w *Watchdog) consult(ctx context.Context) (ruling, error) {
+	if store, able := unwrapStore[TransactionalStore](w.recorder.store); able {
+		events, err := store.Select(ctx, w.selection(w.startedAt))
+		if err != nil {
+			return ruling{}, fmt.Errorf("read events: %w", err)
+		}
+		return w.checkedRuling(events)
+	}
+	events, err := w.recorder.store.Read(ctx, AggregateType, w.id)
+	if err != nil {
+		return ruling{}, fmt.Errorf("read events: %w", err)
+	}
+	return w.checkedRuling(events)
+}
+
+// rulingOf is what the events say of the window, as far as they can be read.
+func (w *Watchdog) rulingOf(events []Event) ruling {
+	if len(events) == 0 {
+		return ruling{}
+	}
+	return foldEvents(w.windowID(), events).windows[w.startedAt].ruling()
+}
+
+// checkedRuling is [Watchdog.rulingOf], or an error if an event of the window cannot be read.
+func (w *Watchdog) checkedRuling(events []Event) (ruling, error) {
+	h := foldEvents(w.windowID(), events)
+	for _, e := range h.unreadable {
+		if h.concerns(e, &window{startedAt: w.startedAt}) {
+			return ruling{}, e.err
+		}
+	}
+	return h.windows[w.startedAt].ruling(), nil
+}
