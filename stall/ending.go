@@ -63,6 +63,8 @@ func (s *sentinel) end(action TripAction) {
 		}
 		if s.killedTooLate() {
 			s.result.LeftBehind, s.result.Sent = s.result.Sent[0].Processes, nil
+		}
+		if len(s.result.Sent) == 0 { // the guard told it so late
 			s.finish()
 			return
 		}

@@ -11,6 +11,13 @@ import (
 // A machine that runs several suites at once, or the race detector, can take longer to end a process than a host's.
 func init() { killBound = 3 * time.Second }
 
+// SetKillBound changes how long a kill may take, and returns what puts it back. No command may run meanwhile.
+func SetKillBound(bound time.Duration) (restore func()) {
+	before := killBound
+	killBound = bound
+	return func() { killBound = before }
+}
+
 // A Judge is the judge of a config, for tests that choose the times.
 type Judge struct{ judge }
 

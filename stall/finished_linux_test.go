@@ -1,9 +1,13 @@
 package stall_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
+	"os"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
@@ -149,6 +153,10 @@ func endAtLimit(t *testing.T, limit time.Duration, n int) {
 	result, err := stall.Run(t.Context(), command(t, "sleep:"+length.String()), f.cfg)
 	cancels, corrected := f.endings()
 	switch {
+	case result == nil: // on a busy machine the start can take longer than the wall clock
+		require.ErrorIs(t, err, watchdog.WallClockExceeded)
+		require.Len(t, cancels, 1)
+		require.Empty(t, corrected)
 	case result.Finished:
 		require.NoError(t, err)
 		require.Zero(t, result.ExitCode)
@@ -161,6 +169,43 @@ func endAtLimit(t *testing.T, limit time.Duration, n int) {
 		require.Len(t, cancels, 1)
 		require.Empty(t, corrected)
 	}
+}
+
+// TestFinishedBeforeLateNews checks that a command has finished whose guard tells of its exit only when all signals
+// that could be sent are due. It runs alone: the guard is that of all commands of this process.
+func TestFinishedBeforeLateNews(t *testing.T) {
+	defer stall.SetKillBound(time.Millisecond)()
+	f := newFixture(t)
+	f.cfg.WallClock, f.cfg.Grace.Interrupt = 300*time.Millisecond, longTime
+	file := t.TempDir() + "/end"
+	cmd := command(t, "await:"+file, "exit:0")
+	var guard int
+	f.cfg.Store = plainStore{&lateStore{Memory: f.store, before: func() {
+		eventually(t, "the command begins", func() bool { return !leaderEnded(tokenOf(cmd)) })
+		guard = parentOf(t, processesWith(tokenOf(cmd))[0])
+		require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+		_ = childSteps["touch"](file)
+		eventually(t, "the command ends", func() bool { return leaderEnded(tokenOf(cmd)) })
+		// The stop is asked about after 400 ms, twice, and the command is signalled without the guard.
+		time.AfterFunc(2*time.Second, func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
+	}}}
+	result, err := f.run(cmd)
+	require.NoError(t, err)
+	require.True(t, result.Finished)
+	require.Empty(t, result.Sent)
+	cancels, corrected := f.endings()
+	require.Len(t, cancels, 1)
+	require.Equal(t, cancels, corrected)
+}
+
+// parentOf returns the parent process of a process.
+func parentOf(tb testing.TB, pid int) int {
+	tb.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	require.NoError(tb, err)
+	parent, err := strconv.Atoi(words(string(text[bytes.LastIndexByte(text, ')'):]))[2])
+	require.NoError(tb, err)
+	return parent
 }
 
 // TestCorrectedRun checks that a reader of a cancel and its correction says that the run has finished.
