@@ -149,7 +149,7 @@ type counted struct {
 	statements *atomic.Int64
 }
 
-func (s counted) Freshen(ctx context.Context, fresh []session.Freshness) ([]string, error) {
+func (s counted) Freshen(ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
 	s.statements.Add(4)
 	return s.Store.Freshen(ctx, fresh)
 }

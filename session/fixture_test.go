@@ -86,9 +86,9 @@ func (d *database) Attach(ctx context.Context, s session.Session) (before, after
 	return d.Memory.Attach(ctx, s)
 }
 
-func (d *database) Freshen(ctx context.Context, fresh []session.Freshness) ([]string, error) {
+func (d *database) Freshen(ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
 	if err := d.called(ctx, "Freshen"); err != nil {
-		return nil, err
+		return session.Skipped{}, err
 	}
 	d.mu.Lock()
 	d.written += len(fresh)
@@ -96,9 +96,9 @@ func (d *database) Freshen(ctx context.Context, fresh []session.Freshness) ([]st
 	return d.Memory.Freshen(ctx, fresh)
 }
 
-func (d *database) End(ctx context.Context, ends []session.Ending) error {
+func (d *database) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
 	if err := d.called(ctx, "End"); err != nil {
-		return err
+		return session.Skipped{}, err
 	}
 	return d.Memory.End(ctx, ends)
 }
@@ -241,7 +241,8 @@ func (f *fixture) cancel(runID string) {
 func (f *fixture) finish(runID string) {
 	f.Helper()
 	ends := []session.Ending{{RunID: runID, Attempt: 1, Status: session.Finished}}
-	require.NoError(f, f.db.Memory.End(context.Background(), ends))
+	_, err := f.db.Memory.End(context.Background(), ends)
+	require.NoError(f, err)
 }
 
 func (f *fixture) requireRunning(wd *watchdog.Watchdog) {

@@ -37,12 +37,16 @@ func (k *Keeper) changes() (fresh []Freshness, ends []Ending, at time.Duration) 
 	return fresh, ends, k.now()
 }
 
-// snapshot returns copies of the runs that are kept, and clears their rechecks.
+// snapshot returns copies of the runs whose rows may be written now, and clears their rechecks.
 func (k *Keeper) snapshot() []keptRun {
+	now := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	all := make([]keptRun, 0, len(k.runs))
 	for _, r := range k.runs {
+		if r.skips.paused(now) {
+			continue
+		}
 		all = append(all, *r)
 		r.recheck = false
 	}
@@ -67,22 +71,20 @@ func (r *keptRun) ending(runID string) Ending {
 
 // freshen writes the rows of live runs, and returns the runs whose rows are not theirs any more.
 func (k *Keeper) freshen(ctx context.Context, fresh []Freshness, at time.Duration) (gone []string, err error) {
-	if len(fresh) == 0 {
-		return nil, nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
-	defer cancel()
-	gone, err = k.cfg.Store.Freshen(ctx, fresh)
+	skipped, err := batch[Freshness]{k, fresh, Freshness.key, k.cfg.Store.Freshen}.writeAll(ctx)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, f := range fresh {
 		r := k.runs[f.RunID]
 		switch {
-		case r == nil:
-		case err != nil:
+		case r == nil || r.attempt != f.Attempt:
+		case err != nil || skipped[f.RunID] == stayed:
 			r.recheck = true
 		default:
 			r.written = at - f.Age // the row shows a later time, by as much as the call took
+			if skipped[f.RunID] == wentAway {
+				gone = append(gone, f.RunID)
+			}
 		}
 	}
 	return gone, err
@@ -90,16 +92,14 @@ func (k *Keeper) freshen(ctx context.Context, fresh []Freshness, at time.Duratio
 
 // end writes the rows of runs that have ended, and then drops the runs.
 func (k *Keeper) end(ctx context.Context, ends []Ending) error {
-	if len(ends) == 0 {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
-	defer cancel()
-	if err := k.cfg.Store.End(ctx, ends); err != nil {
+	skipped, err := batch[Ending]{k, ends, Ending.key, k.cfg.Store.End}.writeAll(ctx)
+	if err != nil {
 		return err
 	}
 	for _, e := range ends {
-		k.drop(e.RunID, e.Attempt)
+		if skipped[e.RunID] != stayed {
+			k.drop(e.RunID, e.Attempt)
+		}
 	}
 	return nil
 }

@@ -106,10 +106,10 @@ func TestFreshRows(t *testing.T) {
 // slowFreshen returns from Freshen long after it has written the rows.
 type slowFreshen struct{ session.Store }
 
-func (s slowFreshen) Freshen(ctx context.Context, fresh []session.Freshness) ([]string, error) {
-	gone, err := s.Store.Freshen(ctx, fresh)
+func (s slowFreshen) Freshen(ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
+	skipped, err := s.Store.Freshen(ctx, fresh)
 	time.Sleep(4 * time.Second) // fake time
-	return gone, err
+	return skipped, err
 }
 
 // TestManyRuns: ten thousand runs cost a few statements a second.

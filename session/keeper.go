@@ -72,6 +72,7 @@ type keptRun struct {
 	written    time.Duration
 	recheck    bool // the next flush writes the row, to learn whether it is still this attempt's
 	syncFailed bool // at the last try
+	skips      skips
 }
 
 // NewKeeper makes a keeper. It wraps [watchdog.ErrInvalid] if the config cannot be used.
@@ -185,7 +186,7 @@ func (k *Keeper) Run(ctx context.Context) error {
 		case <-tick.C:
 			k.flush(ctx)
 		case <-ctx.Done():
-			k.flush(context.WithoutCancel(ctx))
+			k.flushLast(context.WithoutCancel(ctx))
 			return nil
 		}
 	}

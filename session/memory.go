@@ -121,37 +121,37 @@ func (m *Memory) Attach(ctx context.Context, s Session) (before, after Session, 
 	return before, r.Session, nil
 }
 
-// Freshen implements [Store].
-func (m *Memory) Freshen(ctx context.Context, fresh []Freshness) (gone []string, err error) {
+// Freshen implements [Store]. No row is ever locked or refused.
+func (m *Memory) Freshen(ctx context.Context, fresh []Freshness) (skipped Skipped, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return Skipped{}, err
 	}
 	now := m.now()
 	for _, f := range fresh {
 		r := m.rows[f.RunID]
 		if !r.current(f.Attempt) {
-			gone = append(gone, f.RunID)
+			skipped.Gone = append(skipped.Gone, f.RunID)
 			continue
 		}
 		if at := record.Truncate(now.Add(-f.Age)); at.After(r.LastEventAt) {
 			r.LastEventAt = at
 		}
 	}
-	return gone, nil
+	return skipped, nil
 }
 
-// End implements [Store].
-func (m *Memory) End(ctx context.Context, ends []Ending) error {
+// End implements [Store]. It skips none.
+func (m *Memory) End(ctx context.Context, ends []Ending) (Skipped, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
-		return err
+		return Skipped{}, err
 	}
 	for _, e := range ends {
 		if err := e.Validate(); err != nil {
-			return err
+			return Skipped{}, err
 		}
 	}
 	for _, e := range ends {
@@ -159,7 +159,7 @@ func (m *Memory) End(ctx context.Context, ends []Ending) error {
 			m.end(r, e.Status, e.Reason)
 		}
 	}
-	return nil
+	return Skipped{}, nil
 }
 
 func (m *Memory) end(r *memoryRow, status Status, reason watchdog.StopReason) {

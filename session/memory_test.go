@@ -100,7 +100,7 @@ func TestMemoryInvalid(t *testing.T) {
 	require.ErrorContains(t, err, "nowhere")
 	_, _, err = m.Ended(t.Context(), "yesterday")
 	require.ErrorContains(t, err, "yesterday")
-	err = m.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Active}})
+	_, err = m.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Active}})
 	require.ErrorContains(t, err, `"active" is not how an attempt ends`)
 	require.NoError(t, m.Append(t.Context(), watchdog.Event{
 		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,

@@ -58,4 +58,7 @@ var (
 	// ErrUnreadable is wrapped by the methods of a store for a row of another writer that cannot be understood, such
 	// as one with an invalid time. The error names the run. Such a row is never stalled.
 	ErrUnreadable = errors.New("unreadable session")
+	// ErrLocked says that another transaction has locked the row. [Store.Cancel] wraps it: the session is neither
+	// cancelled nor spared, and can be tried again.
+	ErrLocked = errors.New("session is locked by another transaction")
 )

@@ -19,10 +19,12 @@ type Store interface {
 	// and as it is. If the row cannot be read, Attach changes nothing and wraps [ErrUnreadable].
 	Attach(ctx context.Context, s Session) (before, after Session, err error)
 	// Freshen notes when sessions last had an event, in one statement for all. It never sets LastEventAt back. It
-	// leaves a row alone that is not [Active] or has another Attempt, and returns the run ID as gone.
-	Freshen(ctx context.Context, fresh []Freshness) (gone []string, err error)
-	// End notes how attempts ended. It leaves a row alone that is not [Active] or has another Attempt.
-	End(ctx context.Context, ends []Ending) error
+	// leaves a row alone that is not [Active] or has another Attempt, and returns the run as gone. A row that another
+	// transaction has locked is not waited for, unless it is the only one: then for at most [LockWait].
+	Freshen(ctx context.Context, fresh []Freshness) (Skipped, error)
+	// End notes how attempts ended. It leaves a row alone that is not [Active] or has another Attempt, and treats
+	// locked rows as Freshen does.
+	End(ctx context.Context, ends []Ending) (Skipped, error)
 	// Session returns the row of a run. The error wraps [ErrNotFound] or [ErrUnreadable].
 	Session(ctx context.Context, runID string) (Session, error)
 
@@ -33,7 +35,8 @@ type Store interface {
 	Stalled(ctx context.Context, q Query) (Page, error)
 	// Cancel ends a session that is still as it was judged: Active, with the same Attempt and LastEventAt. It sets
 	// Status to [Cancelled], sets Reason and Resumes as requested, appends the events, all in one transaction, and
-	// notifies every [Listener]. If the session has changed, Cancel changes nothing and reports false.
+	// notifies every [Listener]. If the session has changed, Cancel changes nothing and reports false. If another
+	// transaction has locked the row, Cancel does not wait for it, and wraps [ErrLocked].
 	Cancel(ctx context.Context, judged Session, c CancelRequest) (cancelled bool, err error)
 	// Ended returns the runs whose sessions ended since a mark, and the mark for the next call. It is a cheap poll for
 	// stores without a Listener. An empty mark means now: no run is returned. A run can be returned again.
@@ -48,6 +51,21 @@ type Listener interface {
 	// before ready are not told. Listen returns an error if it loses its connection. When the context ends it returns
 	// nil, or an error that wraps the context's.
 	Listen(ctx context.Context, ready func(), told func(runID string)) error
+}
+
+// LockWait is how long a write of a single row waits for a transaction that has locked it.
+const LockWait = time.Second
+
+// Skipped are the runs of a batch that were not written. All others were. No run of a batch holds up another.
+type Skipped struct {
+	// Gone are runs whose row is not [Active], has another Attempt, or is missing. End leaves it empty.
+	Gone []string
+	// Locked are runs whose row another transaction has locked. They can be written later.
+	Locked []string
+	// Refused are runs whose row the database does not take as it would be, for example because of a trigger or a
+	// constraint of the host's, each with an error that names the run. With more than sixteen the call returns an
+	// error, and part of the batch can be written.
+	Refused map[string]error
 }
 
 // A Freshness is how long ago a run had its last event.

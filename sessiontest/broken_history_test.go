@@ -143,7 +143,7 @@ var brokenContexts = []broken{
 	{
 		"ignores the context of an end", "a write with a done context changes nothing and returns the context's error",
 		with(func(a *altered) {
-			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) error {
+			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error) {
 				return m.End(context.WithoutCancel(ctx), ends)
 			}
 		}),

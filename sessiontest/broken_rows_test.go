@@ -181,7 +181,7 @@ var brokenRows = []broken{
 // freshens returns a store that changes the arguments of Freshen.
 func freshens(change func(m *session.Memory, f *session.Freshness)) func() session.Store {
 	return with(func(a *altered) {
-		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
+		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
 			var changed []session.Freshness
 			for _, f := range fresh {
 				change(m, &f)
@@ -195,15 +195,15 @@ func freshens(change func(m *session.Memory, f *session.Freshness)) func() sessi
 // forces returns a store that freshens some rows that it must leave alone.
 func forces(which func(s session.Session, f session.Freshness) bool) func() session.Store {
 	return with(func(a *altered) {
-		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
-			gone, err := m.Freshen(ctx, fresh)
+		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
+			skipped, err := m.Freshen(ctx, fresh)
 			for _, f := range fresh {
 				if s := row(m, f.RunID); err == nil && s.Attempt > 0 && which(s, f) {
 					s.LastEventAt = m.Clock().Add(-f.Age)
 					err = m.Put(ctx, s)
 				}
 			}
-			return gone, err
+			return skipped, err
 		}
 	})
 }
@@ -231,7 +231,7 @@ var brokenFreshens = []broken{
 	{
 		"compares with NULL", "a session without an event gets its first",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
 				var compared []session.Freshness
 				for _, f := range fresh {
 					if s := row(m, f.RunID); s.Attempt == 0 || !s.LastEventAt.IsZero() || f.Age == 0 {
@@ -255,21 +255,21 @@ var brokenFreshens = []broken{
 	{
 		"does not return runs that it does not know", "a run that has no row is returned as gone",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
-				gone, err := m.Freshen(ctx, fresh)
-				if len(gone) == 1 && row(m, gone[0]).Attempt == 0 {
-					gone = nil
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
+				skipped, err := m.Freshen(ctx, fresh)
+				if len(skipped.Gone) == 1 && row(m, skipped.Gone[0]).Attempt == 0 {
+					skipped.Gone = nil
 				}
-				return gone, err
+				return skipped, err
 			}
 		}),
 	},
 	{
 		"has a limit of a thousand parameters", "ten thousand sessions are freshened in one call, and no others",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
 				if len(fresh) > 1000 {
-					return nil, fmt.Errorf("too many SQL variables: %d", len(fresh))
+					return session.Skipped{}, fmt.Errorf("too many SQL variables: %d", len(fresh))
 				}
 				return m.Freshen(ctx, fresh)
 			}
@@ -282,9 +282,9 @@ var brokenFreshens = []broken{
 	{
 		"cannot write an empty list", "freshening nothing does nothing",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error) {
+			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
 				if len(fresh) == 0 {
-					return nil, errors.New("syntax error near )")
+					return session.Skipped{}, errors.New("syntax error near )")
 				}
 				return m.Freshen(ctx, fresh)
 			}
@@ -295,7 +295,7 @@ var brokenFreshens = []broken{
 // endsWith returns a store that changes the arguments of End.
 func endsWith(change func(m *session.Memory, e *session.Ending)) func() session.Store {
 	return with(func(a *altered) {
-		a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) error {
+		a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error) {
 			var changed []session.Ending
 			for _, e := range ends {
 				change(m, &e)
@@ -318,11 +318,11 @@ var brokenEnds = []broken{
 	{
 		"overwrites an end", "a session that has ended keeps its end",
 		with(func(a *altered) {
-			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) error {
+			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error) {
 				for _, e := range ends {
 					if s := row(m, e.RunID); s.Status != session.Active && s.Attempt == e.Attempt && ctx.Err() == nil {
 						s.Status, s.Reason = e.Status, e.Reason
-						return m.Put(ctx, s)
+						return session.Skipped{}, m.Put(ctx, s)
 					}
 				}
 				return m.End(ctx, ends)

@@ -30,8 +30,8 @@ func frozen() *session.Memory {
 type altered struct {
 	*session.Memory
 	attach  func(m *session.Memory, ctx context.Context, s session.Session) (before, after session.Session, err error)
-	freshen func(m *session.Memory, ctx context.Context, fresh []session.Freshness) ([]string, error)
-	end     func(m *session.Memory, ctx context.Context, ends []session.Ending) error
+	freshen func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error)
+	end     func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error)
 	session func(m *session.Memory, ctx context.Context, runID string) (session.Session, error)
 	stalled func(m *session.Memory, ctx context.Context, q session.Query) (session.Page, error)
 	cancel  func(m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error)
@@ -56,14 +56,14 @@ func (a *altered) Attach(ctx context.Context, s session.Session) (before, after 
 	return a.Memory.Attach(ctx, s)
 }
 
-func (a *altered) Freshen(ctx context.Context, fresh []session.Freshness) ([]string, error) {
+func (a *altered) Freshen(ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
 	if a.freshen != nil {
 		return a.freshen(a.Memory, ctx, fresh)
 	}
 	return a.Memory.Freshen(ctx, fresh)
 }
 
-func (a *altered) End(ctx context.Context, ends []session.Ending) error {
+func (a *altered) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
 	if a.end != nil {
 		return a.end(a.Memory, ctx, ends)
 	}

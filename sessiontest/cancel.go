@@ -179,6 +179,9 @@ var guardRules = []rule{
 				c := cancelOf(homeRun)
 				c.Events[0].ID = fmt.Sprint("of caller ", caller)
 				won[caller], err = store.Cancel(ctx, s, c)
+				if errors.Is(err, session.ErrLocked) {
+					err = nil // by the winner, which may not have committed yet
+				}
 				return err
 			})
 			if err != nil {

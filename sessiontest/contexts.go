@@ -26,7 +26,8 @@ var contextRules = []rule{
 					return err
 				},
 				"End": func(ctx context.Context) error {
-					return store.End(ctx, []session.Ending{{RunID: homeRun, Attempt: 1, Status: session.Finished}})
+					_, err := store.End(ctx, []session.Ending{{RunID: homeRun, Attempt: 1, Status: session.Finished}})
+					return err
 				},
 				"Cancel": func(ctx context.Context) error { _, err := store.Cancel(ctx, s, cancelOf(homeRun)); return err },
 			} {

@@ -105,15 +105,24 @@ func putSilent(ctx context.Context, store session.Store, runID string, silence t
 }
 
 func freshen(ctx context.Context, store session.Store, fresh ...session.Freshness) (gone []string, err error) {
-	if gone, err = store.Freshen(ctx, fresh); err != nil {
+	skipped, err := store.Freshen(ctx, fresh)
+	if err != nil {
 		return nil, fmt.Errorf("freshen %d sessions: %w", len(fresh), err)
 	}
-	slices.Sort(gone)
-	return gone, nil
+	if len(skipped.Locked)+len(skipped.Refused) > 0 {
+		return nil, fmt.Errorf("freshen %d sessions: %q are locked and %v refused, of rows that nobody else has",
+			len(fresh), skipped.Locked, skipped.Refused)
+	}
+	slices.Sort(skipped.Gone)
+	return skipped.Gone, nil
 }
 
 func end(ctx context.Context, store session.Store, ends ...session.Ending) error {
-	if err := store.End(ctx, ends); err != nil {
+	skipped, err := store.End(ctx, ends)
+	if err == nil && len(skipped.Gone)+len(skipped.Locked)+len(skipped.Refused) > 0 {
+		err = fmt.Errorf("skipped are %+v, of rows that nobody else has", skipped)
+	}
+	if err != nil {
 		return fmt.Errorf("end %d sessions: %w", len(ends), err)
 	}
 	return nil

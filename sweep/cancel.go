@@ -2,6 +2,7 @@ package sweep
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -48,7 +49,12 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	cancelled, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (bool, error) {
 		return w.canceller.Cancel(ctx, c.Session, request)
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, session.ErrLocked): // who writes the row now may say that the run lives
+		w.pass.Deferred++
+		w.logger().Info("a stalled session is locked by another transaction and was not cancelled", c.attrs()...)
+		return nil
+	case err != nil:
 		return w.failed(c, m, fmt.Errorf("cancel run %s: %w", c.Session.RunID, err))
 	}
 	w.failedInARow = 0

@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
@@ -123,7 +124,8 @@ func TestResumePolicy(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.put("s-1", time.Hour)
 			f.onCancel = func(context.Context, session.Session) error {
-				return f.End(f.Context(), []session.Ending{{RunID: "s-1", Attempt: 1, Status: session.Finished}})
+				_, err := f.End(f.Context(), []session.Ending{{RunID: "s-1", Attempt: 1, Status: session.Finished}})
+				return err
 			}
 			f.cfg.Resume = sweep.ResumePolicy{Max: 1, Start: func(context.Context, session.Session) error {
 				f.Error("resumed")
@@ -131,5 +133,24 @@ func TestResumePolicy(t *testing.T) {
 			}}
 			require.Equal(f, []string{"s-1 spared"}, outcomes(f.pass()))
 		})
+	})
+}
+
+// TestLocked checks that a session whose row another transaction has locked is neither cancelled nor a failure.
+func TestLocked(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.putStalled(12)
+		f.cfg.MaxCancellationsPerRun = 1
+		f.onCancel = func(_ context.Context, s session.Session) error {
+			if s.RunID != "s-11" {
+				return fmt.Errorf("cancel: %w", session.ErrLocked)
+			}
+			return nil
+		}
+		p := f.pass()
+		require.NoError(f, p.Err, "ten failures in a row would end the pass")
+		require.Equal(f, sweep.Tally{Checked: 12, Found: 12, Cancelled: 1, Deferred: 11}, p.Tally)
+		f.onCancel = nil
+		require.Equal(f, []string{"s-00 cancelled"}, outcomes(f.pass()), "at the next pass it is tried again")
 	})
 }

@@ -44,7 +44,8 @@ type Config struct {
 	Grace time.Duration
 	// StopHook stops what works on a session, right before the cancel. If the session wakes up after that, it is
 	// spared although its agents are stopped. An error of the hook is reported; the session is cancelled all the same.
-	// Nil means that there is nothing to stop.
+	// If another transaction has locked the row, neither happens, and a later pass calls the hook again. Nil means that
+	// there is nothing to stop.
 	StopHook func(ctx context.Context, s session.Session) error
 	// StopTimeout limits each call of a func of the host. The context ends then; a second later the sweeper gives up
 	// waiting and leaves the call behind. Zero means [DefaultStopTimeout].

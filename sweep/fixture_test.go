@@ -109,6 +109,12 @@ func (f *fixture) wake(runID string) {
 	require.NoError(f, err)
 }
 
+// finish has the host of a session write that it has finished.
+func (f *fixture) finish(runID string) {
+	_, err := f.End(context.Background(), []session.Ending{{RunID: runID, Attempt: 1, Status: session.Finished}})
+	require.NoError(f, err)
+}
+
 func (f *fixture) sweeper() *sweep.Sweeper {
 	if f.made == nil {
 		s, err := sweep.New(f, f, f.cfg)

@@ -16,7 +16,7 @@ type Tally struct {
 	Checked, Found int
 	// Cancelled sessions were ended. Spared ones had woken up or ended before their cancel. Failed ones could not be
 	// warned or cancelled. Warned ones have their grace now. Deferred ones wait for the end of their grace, for
-	// another try after a failure, or for a pass that has cancels left.
+	// another try after a failure, for a pass that has cancels left, or for a transaction that has locked their row.
 	Cancelled, Spared, Failed, Warned, Deferred int
 	// Resumed is how many of the cancelled sessions the [ResumePolicy] had started again.
 	Resumed int

@@ -3,6 +3,7 @@ package sweep
 import (
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -78,7 +79,7 @@ func (all pendings) due(now time.Time) time.Time {
 // failed returns what is remembered after one more failure. The first wait is half an interval, so that the next pass
 // tries again. It doubles with each failure, up to six hours or the interval, whichever is longer.
 func (m pending) failed(interval time.Duration, now time.Time) pending {
-	m.next = now.Add(doubled(interval/2, max(interval, forgetAfter/4), m.failures))
+	m.next = now.Add(verdict.Doubled(interval/2, max(interval, forgetAfter/4), m.failures))
 	m.failures++
 	return m
 }

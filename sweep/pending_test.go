@@ -58,7 +58,7 @@ func TestPoisonedSession(t *testing.T) {
 			_, err := f.sweeper().Sweep(f.Context())
 			require.Error(f, err)
 			require.Equal(f, 2, f.sweeper().Remembered())
-			require.NoError(f, f.End(f.Context(), []session.Ending{{RunID: "s-00", Attempt: 1, Status: session.Finished}}))
+			f.finish("s-00")
 			f.onCancel = nil
 			f.pass()
 			require.Equal(f, 1, f.sweeper().Remembered())
@@ -79,7 +79,7 @@ func TestPoisonedSession(t *testing.T) {
 			}
 			_, err := f.sweeper().Sweep(f.Context())
 			require.Error(f, err)
-			require.NoError(f, f.End(f.Context(), []session.Ending{{RunID: "s-00", Attempt: 1, Status: session.Finished}}))
+			f.finish("s-00")
 			f.pass()
 			require.Equal(f, 1, f.sweeper().Remembered())
 			f.advance(25 * time.Hour)

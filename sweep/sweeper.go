@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -173,24 +174,13 @@ func (s *Sweeper) wait(ctx context.Context, wait time.Duration) bool {
 // untilNext returns the time until the next pass of Run.
 func (s *Sweeper) untilNext() time.Duration {
 	if failures := s.Stats().ConsecutiveFailures; failures > 0 {
-		wait := doubled(min(shortestRetry, s.cfg.Interval), s.cfg.Interval, failures-1)
+		wait := verdict.Doubled(min(shortestRetry, s.cfg.Interval), s.cfg.Interval, failures-1)
 		return wait/2 + rand.N(wait/2+1) // spreads the sweepers of a database that comes back
 	}
 	if due := s.nextDue(); !due.IsZero() {
 		return min(s.cfg.Interval, max(time.Until(due), 0))
 	}
 	return s.cfg.Interval
-}
-
-// doubled doubles d a number of times, up to most.
-func doubled(d, most time.Duration, times int) time.Duration {
-	for range times {
-		if d >= most/2 {
-			return most
-		}
-		d *= 2
-	}
-	return min(d, most)
 }
 
 func (s *Sweeper) logger() *slog.Logger {

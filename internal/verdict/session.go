@@ -40,3 +40,31 @@ func ShouldWriteRow(threshold, shown, last, now time.Duration) bool {
 	behind := last - shown
 	return behind > 0 && (behind >= threshold/writeBehind || now-shown >= threshold/writeQuiet)
 }
+
+// TakeAlone reports whether to wait for the lock on a row that others had locked at each write for so long. It is time
+// after ten seconds, and after a quarter of the threshold.
+func TakeAlone(threshold, locked time.Duration) bool {
+	return locked >= min(longestLocked, threshold/4)
+}
+
+// RetryRefused returns how long to leave a row alone that the database has refused to write so many times: the pace at
+// first, and twice as long each time, up to a minute and a quarter of the threshold.
+func RetryRefused(threshold, pace time.Duration, refusals int) time.Duration {
+	return Doubled(pace, max(pace, min(longestRefused, threshold/4)), refusals-1)
+}
+
+const (
+	longestLocked  = 10 * time.Second
+	longestRefused = time.Minute
+)
+
+// Doubled doubles d a number of times, up to most.
+func Doubled(d, most time.Duration, times int) time.Duration {
+	for range times {
+		if d >= most/2 {
+			return most
+		}
+		d *= 2
+	}
+	return min(d, most)
+}

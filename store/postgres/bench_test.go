@@ -219,9 +219,9 @@ func BenchmarkFreshen(b *testing.B) {
 		fresh[i] = session.Freshness{RunID: fmt.Sprintf("run-%08d", i*10+1), Attempt: 1}
 	}
 	for b.Loop() {
-		gone, err := s.Freshen(b.Context(), fresh)
+		skipped, err := s.Freshen(b.Context(), fresh)
 		require.NoError(b, err)
-		require.Empty(b, gone)
+		require.Empty(b, skipped)
 	}
 }
 

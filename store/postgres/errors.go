@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"syscall"
 
@@ -35,6 +36,15 @@ const (
 	serializationFailure = "40001"
 	deadlockDetected     = "40P01"
 )
+
+// lockNotAvailable is the SQLSTATE code of a statement that waited for a lock for longer than lock_timeout.
+const lockNotAvailable = "55P03"
+
+// isRefusal reports whether the server refuses a row for what is in it, or because of a trigger of the host's.
+func isRefusal(err error) bool {
+	code := codeOf(err)
+	return code != "" && slices.Contains([]string{"22", "23", "27", "38", "39", "44", "P0"}, code[:2])
+}
 
 // advice says what a person can do about an error of the server, by SQLSTATE.
 var advice = map[string]string{

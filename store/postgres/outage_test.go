@@ -44,9 +44,9 @@ func TestOutage(t *testing.T) {
 			page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 			require.NoError(t, err)
 			assert.Empty(t, page.Sessions)
-			gone, err := s.Freshen(t.Context(), []session.Freshness{{RunID: judged.RunID, Attempt: judged.Attempt}})
+			skipped, err := s.Freshen(t.Context(), []session.Freshness{{RunID: judged.RunID, Attempt: judged.Attempt}})
 			require.NoError(t, err)
-			assert.Empty(t, gone)
+			assert.Empty(t, skipped.Gone)
 		})
 	}
 }

@@ -2,11 +2,16 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -65,80 +70,163 @@ func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessio
 	return was, is, err
 }
 
-// freshenRows writes newer times, and returns the runs that are gone. Its form makes the planner look up each row by
-// its key, whatever it assumes about the list or the table: the planner expects few groups, and cannot estimate what
-// is inside coalesce. Without coalesce it assumed, before the table was analyzed, that few rows have attempt 1, and
-// scanned the whole list for each row: 40 s for ten thousand.
-const freshenRows = `
-	WITH fresh AS MATERIALIZED (
+// A batch takes its rows in the order of their keys and leaves those alone that others have locked, so that it waits
+// for no lock and is part of no deadlock. A row alone waits: see writeSkipping.
+//
+// The form makes the planner look up each row by its key, whatever it assumes about the list or the table: it expects
+// few groups, and cannot estimate what is inside coalesce. Without coalesce it assumed, before the table was analyzed,
+// that few rows have attempt 1, and scanned the whole list for each row: 40 s for ten thousand.
+const (
+	isCurrent = `coalesce(s.attempt = f.attempt AND s.status = 'active', false)`
+
+	lockRows = `locked AS MATERIALIZED (
+		SELECT f.* FROM wanted AS f JOIN SCHEMA.watchdog_sessions AS s ON s.run_id = f.run_id
+		WHERE ` + isCurrent + ` ORDER BY f.run_id FOR NO KEY UPDATE OF s SKIP LOCKED
+	)`
+
+	// A row that was not kept is either not this attempt's, or locked.
+	selectSkipped = `
+	SELECT f.run_id, EXISTS (SELECT FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id = f.run_id AND ` + isCurrent + `)
+	FROM (SELECT run_id, attempt FROM wanted EXCEPT SELECT run_id, attempt FROM kept) AS f`
+
+	freshenRows = `
+	WITH wanted AS MATERIALIZED (
 		SELECT f.run_id, f.attempt, min(f.age) AS age
 		FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS f (run_id, attempt, age) GROUP BY 1, 2
-	), kept AS (
+	), ` + lockRows + `, kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s
 		SET last_event_at = greatest(s.last_event_at, statement_timestamp() - f.age * interval '1 microsecond')
-		FROM fresh AS f
-		WHERE s.run_id = f.run_id AND coalesce(s.attempt = f.attempt AND s.status = 'active', false)
+		FROM locked AS f WHERE s.run_id = f.run_id AND ` + isCurrent + `
 		RETURNING s.run_id, s.attempt
-	)
-	SELECT DISTINCT gone.run_id FROM (SELECT run_id, attempt FROM fresh EXCEPT SELECT run_id, attempt FROM kept) AS gone`
+	)` + selectSkipped
 
-// Freshen implements [session.Store], in one round trip.
-func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (gone []string, err error) {
-	runIDs, attempts, ages := make([]string, len(fresh)), make([]int64, len(fresh)), make([]int64, len(fresh))
-	for i, f := range fresh {
-		runIDs[i], attempts[i], ages[i] = f.RunID, int64(f.Attempt), f.Age.Microseconds()
-	}
-	err = s.do(ctx, fmt.Sprintf("freshen %d sessions in", len(fresh)), func(ctx context.Context) (err error) {
-		if len(fresh) > 0 {
-			gone, err = query(ctx, s, pgx.RowTo[string], freshenRows, runIDs, attempts, ages)
-		}
-		return err
-	})
-	return gone, err
-}
-
-// endRows has the form of freshenRows, for the same reason.
-const endRows = `
-	UPDATE SCHEMA.watchdog_sessions AS s
-	SET status = e.status, reason = e.reason, ended_at = statement_timestamp(), ended = pg_current_xact_id()
-	FROM (
+	endRows = `
+	WITH wanted AS MATERIALIZED (
 		SELECT DISTINCT ON (run_id, attempt) *
 		FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[])
 			WITH ORDINALITY AS e (run_id, attempt, status, reason, place)
 		ORDER BY run_id, attempt, place
-	) AS e
-	WHERE s.run_id = e.run_id AND coalesce(s.attempt = e.attempt AND s.status = 'active', false)`
+	), ` + lockRows + `, kept AS (
+		UPDATE SCHEMA.watchdog_sessions AS s
+		SET status = f.status, reason = f.reason, ended_at = statement_timestamp(), ended = pg_current_xact_id()
+		FROM locked AS f WHERE s.run_id = f.run_id AND ` + isCurrent + `
+		RETURNING s.run_id, s.attempt
+	)` + selectSkipped
+)
 
-// End implements [session.Store], in one round trip. If an ending is invalid ([session.Ending.Validate]), End writes
-// nothing and returns the error.
-func (s *Store) End(ctx context.Context, ends []session.Ending) error {
-	runIDs, attempts := make([]string, len(ends)), make([]int64, len(ends))
-	statuses, reasons := make([]string, len(ends)), make([]string, len(ends))
-	for i, e := range ends {
-		if err := e.Validate(); err != nil {
-			return err
-		}
-		runIDs[i], attempts[i], statuses[i], reasons[i] = e.RunID, int64(e.Attempt), string(e.Status), string(e.Reason)
-	}
-	return s.do(ctx, fmt.Sprintf("end %d sessions in", len(ends)), func(ctx context.Context) error {
-		if len(ends) == 0 {
-			return nil
-		}
-		_, err := s.pool.Exec(ctx, s.qualify(endRows), s.withMode(runIDs, attempts, statuses, reasons)...)
+// Freshen implements [session.Store], in one round trip unless a row is refused.
+func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (skipped session.Skipped, err error) {
+	runOf := func(f session.Freshness) string { return f.RunID }
+	err = s.do(ctx, fmt.Sprintf("freshen %d sessions in", len(fresh)), func(ctx context.Context) (err error) {
+		skipped, err = writeRows(fresh, runOf, func(part []session.Freshness) ([]skippedRow, error) {
+			runIDs, attempts, ages := make([]string, len(part)), make([]int64, len(part)), make([]int64, len(part))
+			for i, f := range part {
+				runIDs[i], attempts[i], ages[i] = f.RunID, int64(f.Attempt), f.Age.Microseconds()
+			}
+			return s.writeSkipping(ctx, freshenRows, len(part), runIDs, attempts, ages)
+		})
 		return err
 	})
+	return skipped, err
 }
 
-// cancelRow is one statement and so one transaction. Listeners get the notification when it commits.
+// End implements [session.Store], in one round trip unless a row is refused. If an ending is invalid
+// ([session.Ending.Validate]), End writes nothing and returns the error.
+func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session.Skipped, err error) {
+	for _, e := range ends {
+		if err := e.Validate(); err != nil {
+			return session.Skipped{}, err
+		}
+	}
+	runOf := func(e session.Ending) string { return e.RunID }
+	err = s.do(ctx, fmt.Sprintf("end %d sessions in", len(ends)), func(ctx context.Context) (err error) {
+		skipped, err = writeRows(ends, runOf, func(part []session.Ending) ([]skippedRow, error) {
+			runIDs, attempts := make([]string, len(part)), make([]int64, len(part))
+			statuses, reasons := make([]string, len(part)), make([]string, len(part))
+			for i, e := range part {
+				runIDs[i], attempts[i], statuses[i], reasons[i] = e.RunID, int64(e.Attempt), string(e.Status), string(e.Reason)
+			}
+			return s.writeSkipping(ctx, endRows, len(part), runIDs, attempts, statuses, reasons)
+		})
+		return err
+	})
+	skipped.Gone = nil
+	return skipped, err
+}
+
+// A skippedRow is a row that was not written: it is locked, or else gone.
+type skippedRow struct {
+	RunID  string
+	Locked bool
+}
+
+// writeRows writes a batch, and the parts of it that hold a row which the server refuses.
+func writeRows[E any](
+	batch []E, runOf func(E) string, write func([]E) ([]skippedRow, error),
+) (skipped session.Skipped, err error) {
+	if len(batch) == 0 {
+		return skipped, nil
+	}
+	skipped.Refused, err = storerows.WriteEach(batch, runOf, func(part []E) error {
+		rows, err := write(part)
+		for _, r := range rows {
+			if r.Locked {
+				skipped.Locked = append(skipped.Locked, r.RunID)
+			} else {
+				skipped.Gone = append(skipped.Gone, r.RunID)
+			}
+		}
+		return err
+	}, isRefusal)
+	slices.Sort(skipped.Gone)
+	skipped.Gone, skipped.Locked = slices.Compact(skipped.Gone), slices.Compact(slices.Sorted(slices.Values(skipped.Locked)))
+	return skipped, err
+}
+
+// writeSkipping writes rows and returns those that it skipped. It waits for the lock of a row alone.
+func (s *Store) writeSkipping(
+	ctx context.Context, statement string, rows int, arguments ...any,
+) (skipped []skippedRow, err error) {
+	if rows > 1 {
+		return query(ctx, s, pgx.RowToStructByPos[skippedRow], statement, arguments...)
+	}
+	waiting := strings.Replace(statement, " SKIP LOCKED", "", 1)
+	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `SELECT set_config('lock_timeout', $1, true)`,
+			s.withMode(strconv.FormatInt(session.LockWait.Milliseconds(), 10))...)
+		if err != nil {
+			return err
+		}
+		found, err := tx.Query(ctx, s.qualify(waiting), s.withMode(arguments...)...)
+		if err != nil {
+			return err
+		}
+		skipped, err = pgx.CollectRows(found, pgx.RowToStructByPos[skippedRow])
+		return err
+	})
+	if codeOf(err) == lockNotAvailable {
+		return []skippedRow{{RunID: arguments[0].([]string)[0], Locked: true}}, nil
+	}
+	return skipped, err
+}
+
+// cancelRow is one statement and so one transaction. Listeners get the notification when it commits. It returns a row
+// for a session that is as it was judged: the notification, or NULL if another transaction has locked it.
 const cancelRow = `
-	WITH cancelled AS (
+	WITH judged AS MATERIALIZED (
+		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + asJudged + `
+	), locked AS MATERIALIZED (
+		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + asJudged + ` FOR NO KEY UPDATE SKIP LOCKED
+	), cancelled AS (
 		UPDATE SCHEMA.watchdog_sessions
 		SET status = 'cancelled', reason = $11, resumes = $12, ended_at = statement_timestamp(), ended = pg_current_xact_id()
-		WHERE run_id = $8 AND attempt = $9 AND last_event_at IS NOT DISTINCT FROM $10::timestamptz
-			AND status = 'active' AND readable
+		WHERE ` + asJudged + ` AND EXISTS (SELECT FROM locked)
 		RETURNING run_id
 	), recorded AS (` + insertRows + ` WHERE EXISTS (SELECT FROM cancelled)` + insertOrder + `)
-	SELECT pg_notify($13, run_id) FROM cancelled`
+	SELECT EXISTS (SELECT FROM cancelled), (SELECT pg_notify($13, run_id) FROM cancelled)::text FROM judged`
+
+const asJudged = `run_id = $8 AND attempt = $9 AND last_event_at IS NOT DISTINCT FROM $10::timestamptz
+			AND status = 'active' AND readable`
 
 // Cancel implements [session.Store], in one round trip. If the context ends or the connection breaks, the session may
 // still be cancelled; a repeated call then returns false.
@@ -150,9 +238,16 @@ func (s *Store) Cancel(
 		return false, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
 	}
 	err = s.do(ctx, "cancel session "+judged.RunID+" in", func(ctx context.Context) error {
-		result, err := s.pool.Exec(ctx, s.qualify(cancelRow), s.withMode(append(columns[:],
-			judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)...)
-		cancelled = result.RowsAffected() == 1
+		var notified *string
+		err := s.pool.QueryRow(ctx, s.qualify(cancelRow), s.withMode(append(columns[:],
+			judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)...).
+			Scan(&cancelled, &notified)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			cancelled, err = false, nil // it is not as it was judged
+		case err == nil && !cancelled:
+			err = session.ErrLocked
+		}
 		return err
 	})
 	return cancelled && err == nil, err

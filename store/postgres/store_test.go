@@ -133,7 +133,7 @@ func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
 	_, errs["Read"] = s.Read(ctx, watchdog.AggregateType, "run-1")
 	_, _, errs["Attach"] = s.Attach(ctx, session.Session{RunID: "run-1", StartedAt: noon})
 	_, errs["Freshen"] = s.Freshen(ctx, []session.Freshness{{RunID: "run-1", Attempt: 1}})
-	errs["End"] = s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
+	_, errs["End"] = s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
 	_, errs["Session"] = s.Session(ctx, "run-1")
 	_, errs["Stalled"] = s.Stalled(ctx, session.Query{Threshold: time.Hour, Limit: 1})
 	_, errs["Cancel"] = s.Cancel(ctx, session.Session{RunID: "run-1", Attempt: 1},

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
@@ -21,12 +22,12 @@ func waitForLock(t *testing.T, pool *pgxpool.Pool) {
 	}, 30*time.Second, time.Millisecond)
 }
 
-// A cancel that the server rolls back is repeated, and judged again.
+// A statement that the server rolls back is repeated.
 func TestSerializationFailure(t *testing.T) {
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&default_transaction_isolation=serializable", postgres.Config{})
 	pool := hostPool(t, dsn)
-	judged := attach(t, s, "run-1")
+	attach(t, s, "run-1")
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
@@ -34,8 +35,8 @@ func TestSerializationFailure(t *testing.T) {
 	require.NoError(t, err)
 	result := make(chan error, 1)
 	go func() {
-		done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
-		assert.False(t, done, "the session had a new event")
+		before, after, err := s.Attach(t.Context(), session.Session{RunID: "run-1"})
+		assert.Equal(t, before.Attempt+1, after.Attempt)
 		result <- err
 	}()
 	waitForLock(t, pool)

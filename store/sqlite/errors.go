@@ -84,6 +84,9 @@ func isBusy(err error) bool {
 	return false
 }
 
+// isRefusal reports whether the database refuses a row for what is in it, or because of a trigger of the host's.
+func isRefusal(err error) bool { return strings.Contains(err.Error(), "constraint failed") }
+
 // retryWhileLocked repeats a call while the database is locked, until ctx is done or lockWait has passed. It does not
 // leave the waiting to SQLite's busy timeout: the host chooses that one, it does not end with a context, and SQLite
 // skips it where two connections could wait for each other.

@@ -80,8 +80,8 @@ func BenchmarkFreshen(b *testing.B) {
 		fresh = append(fresh, session.Freshness{RunID: runNumber(i * (active() / 10_000)), Attempt: 1})
 	}
 	for b.Loop() {
-		if gone, err := s.Freshen(b.Context(), fresh); err != nil || len(gone) > 0 {
-			b.Fatal(len(gone), err)
+		if skipped, err := s.Freshen(b.Context(), fresh); err != nil || len(skipped.Gone) > 0 {
+			b.Fatal(len(skipped.Gone), err)
 		}
 	}
 }

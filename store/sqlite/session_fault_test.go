@@ -96,7 +96,8 @@ var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 		return err
 	},
 	"End": func(ctx context.Context, s *sqlite.Store) error {
-		return s.End(ctx, []session.Ending{{RunID: "run-1", Status: session.Finished}})
+		_, err := s.End(ctx, []session.Ending{{RunID: "run-1", Status: session.Finished}})
+		return err
 	},
 	"Cancel": func(ctx context.Context, s *sqlite.Store) error {
 		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{})
@@ -214,7 +215,7 @@ func TestInvalidArguments(t *testing.T) {
 	_, nowhere := s.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
 	_, _, mark := s.Ended(t.Context(), "yesterday")
 	_, weather := s.History(t.Context(), session.HistoryQuery{By: "weather"})
-	live := s.End(t.Context(), []session.Ending{{RunID: "run-1", Status: session.Active}})
+	_, live := s.End(t.Context(), []session.Ending{{RunID: "run-1", Status: session.Active}})
 	for want, err := range map[string]error{
 		"ask for at least 1": none, "nowhere": nowhere, "yesterday": mark, "weather": weather,
 		"is not how an attempt ends": live,
@@ -233,7 +234,7 @@ func TestMarks(t *testing.T) {
 		t.Helper()
 		_, run, err := s.Attach(t.Context(), session.Session{RunID: runID})
 		if err == nil {
-			err = s.End(t.Context(), []session.Ending{{RunID: runID, Attempt: run.Attempt, Status: session.Finished}})
+			_, err = s.End(t.Context(), []session.Ending{{RunID: runID, Attempt: run.Attempt, Status: session.Finished}})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -293,16 +294,51 @@ func TestFreshenTwice(t *testing.T) {
 	if err := (putter{s, db}).Put(t.Context(), silentSince("run-1", time.Now().Add(-24*time.Hour))); err != nil {
 		t.Fatal(err)
 	}
-	gone, err := s.Freshen(t.Context(), []session.Freshness{
+	skipped, err := s.Freshen(t.Context(), []session.Freshness{
 		{RunID: "run-1", Attempt: 1, Age: 2 * time.Hour}, {RunID: "run-1", Attempt: 1, Age: time.Hour},
 		{RunID: "run-1", Attempt: 1, Age: 3 * time.Hour},
 		{RunID: "run-1", Attempt: 2},
 	})
-	if err != nil || !slices.Equal(gone, []string{"run-1"}) {
-		t.Errorf("gone are %q; %v", gone, err)
+	if err != nil || !slices.Equal(skipped.Gone, []string{"run-1"}) {
+		t.Errorf("gone are %q; %v", skipped.Gone, err)
 	}
 	after, err := s.Session(t.Context(), "run-1")
 	if silence := time.Since(after.LastEventAt); err != nil || silence < time.Hour || silence > 90*time.Minute {
 		t.Errorf("the last event was %v ago; %v", silence, err)
+	}
+}
+
+// A row that a trigger of the host's refuses does not take its batch with it.
+func TestRefusedRow(t *testing.T) {
+	db := openPlain(t, newFile(t))
+	s := newStore(t, db)
+	var fresh []session.Freshness
+	var ends []session.Ending
+	for _, runID := range []string{"run-1", "run-2", "run-3", "run-4"} {
+		if err := (putter{s, db}).Put(t.Context(), silentSince(runID, time.Now().Add(-24*time.Hour))); err != nil {
+			t.Fatal(err)
+		}
+		fresh = append(fresh, session.Freshness{RunID: runID, Attempt: 1})
+		ends = append(ends, session.Ending{RunID: runID, Attempt: 1, Status: session.Finished})
+	}
+	if _, err := db.ExecContext(t.Context(), `CREATE TRIGGER refuses BEFORE UPDATE ON watchdog_sessions
+		WHEN new.run_id = 'run-2' BEGIN SELECT raise(ABORT, 'CHECK constraint failed: the host keeps it'); END`); err != nil {
+		t.Fatal(err)
+	}
+	check := func(skipped session.Skipped, err error) {
+		t.Helper()
+		if err != nil || len(skipped.Gone) > 0 || len(skipped.Refused) != 1 || !errorHas(skipped.Refused["run-2"], "the host keeps it") {
+			t.Errorf("skipped are %+v; %v", skipped, err)
+		}
+	}
+	check(s.Freshen(t.Context(), fresh))
+	check(s.End(t.Context(), ends[:3]))
+	for runID, want := range map[string]session.Status{
+		"run-1": session.Finished, "run-2": session.Active, "run-3": session.Finished, "run-4": session.Active,
+	} {
+		row, err := s.Session(t.Context(), runID)
+		if err != nil || row.Status != want || (time.Since(row.LastEventAt) > time.Hour) != (runID == "run-2") {
+			t.Errorf("the row of %s is %+v; %v", runID, row, err)
+		}
 	}
 }

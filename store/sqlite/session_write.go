@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -64,21 +65,34 @@ const (
 			WHERE s.run_id = f.run_id AND +s.status = 'active' AND s.attempt = f.attempt)`
 )
 
-// Freshen implements [session.Store]. It runs a second statement only if a session is gone.
-func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (gone []string, err error) {
-	latest := latestOf(fresh)
-	err = s.change(ctx, fmt.Sprintf("freshen %d sessions", len(fresh)), len(latest), func(t *transaction) error {
+// Freshen implements [session.Store]. It runs a second statement only if a session is gone. No row is locked by itself:
+// if another program has locked the database for too long, that is an error.
+func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (skipped session.Skipped, err error) {
+	var gone []string
+	runOf := func(f session.Freshness) string { return f.RunID }
+	skipped.Refused, err = storerows.WriteEach(latestOf(fresh), runOf, func(part []session.Freshness) error {
+		some, err := s.freshen(ctx, part)
+		gone = append(gone, some...)
+		return err
+	}, isRefusal)
+	skipped.Gone = gone
+	return skipped, err
+}
+
+// freshen writes some of the rows in one transaction.
+func (s *Store) freshen(ctx context.Context, part []session.Freshness) (gone []string, err error) {
+	err = s.change(ctx, fmt.Sprintf("freshen %d sessions", len(part)), len(part), func(t *transaction) error {
 		gone = nil
 		now, err := t.now()
 		if err != nil {
 			return err
 		}
-		list, err := freshJSON(latest, now)
+		list, err := freshJSON(part, now)
 		if err != nil {
 			return err
 		}
 		changed, err := t.change(freshenRows, list)
-		if err == nil && changed < int64(len(latest)) {
+		if err == nil && changed < int64(len(part)) {
 			gone, err = t.texts(selectGone, list)
 		}
 		return err
@@ -123,19 +137,28 @@ const endRow = `
 	WHERE run_id = ?1 AND attempt = ?2 AND +status = 'active'`
 
 // End implements [session.Store]. If an ending is invalid ([session.Ending.Validate]), End writes nothing and returns
-// the error.
-func (s *Store) End(ctx context.Context, ends []session.Ending) error {
+// the error. It treats locks as Freshen does.
+func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session.Skipped, err error) {
 	for _, e := range ends {
 		if err := e.Validate(); err != nil {
-			return err
+			return session.Skipped{}, err
 		}
 	}
-	return s.change(ctx, fmt.Sprintf("end %d sessions", len(ends)), len(ends), func(t *transaction) error {
+	runOf := func(e session.Ending) string { return e.RunID }
+	skipped.Refused, err = storerows.WriteEach(ends, runOf, func(part []session.Ending) error {
+		return s.end(ctx, part)
+	}, isRefusal)
+	return skipped, err
+}
+
+// end writes some of the endings in one transaction.
+func (s *Store) end(ctx context.Context, part []session.Ending) error {
+	return s.change(ctx, fmt.Sprintf("end %d sessions", len(part)), len(part), func(t *transaction) error {
 		number, err := t.nextEndNumber()
 		if err != nil {
 			return err
 		}
-		for _, e := range ends {
+		for _, e := range part {
 			if err := t.run(endRow, e.RunID, e.Attempt, string(e.Status), string(e.Reason), number); err != nil {
 				return err
 			}

@@ -127,12 +127,12 @@ func (w *wokenSessions) writeEvents(ctx context.Context, host session.Store, num
 		fresh = append(fresh, session.Freshness{RunID: runNumber(n + 1), Attempt: 1})
 		w.gone[runNumber(n+1)] = false
 	}
-	gone, err := host.Freshen(ctx, fresh)
-	for err != nil && ctx.Err() == nil {
+	skipped, err := host.Freshen(ctx, fresh)
+	for (err != nil || len(skipped.Locked) > 0) && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
-		gone, err = host.Freshen(ctx, fresh)
+		skipped, err = host.Freshen(ctx, fresh)
 	}
-	for _, runID := range gone {
+	for _, runID := range skipped.Gone {
 		w.gone[runID] = true
 	}
 }

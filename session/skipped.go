@@ -1,0 +1,169 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// skips is what a keeper remembers of a row that it could not write.
+type skips struct {
+	locked   bool
+	since    time.Duration // when it was locked first
+	refusals int
+	again    time.Duration // it is left alone until then
+}
+
+func (s *skips) paused(now time.Duration) bool { return now < s.again }
+
+// A rowKey is whose row a write is for.
+type rowKey struct {
+	runID   string
+	attempt int
+}
+
+func (f Freshness) key() rowKey { return rowKey{f.RunID, f.Attempt} }
+
+func (e Ending) key() rowKey { return rowKey{e.RunID, e.Attempt} }
+
+// An outcome is what became of a row.
+type outcome int
+
+const (
+	written  outcome = iota
+	wentAway         // it is not this attempt's any more
+	stayed           // it is locked or refused, and can be written later
+)
+
+// A batch is the rows that one statement writes.
+type batch[E any] struct {
+	k     *Keeper
+	rows  []E
+	keyOf func(E) rowKey
+	write func(context.Context, []E) (Skipped, error)
+}
+
+// writeAll writes the batch, and then the row alone that was locked for longest, if that is long enough to wait for it.
+func (b batch[E]) writeAll(ctx context.Context) (outcomes, error) {
+	if len(b.rows) == 0 {
+		return nil, nil
+	}
+	all, err := b.writePart(ctx, b.rows)
+	at := b.lockedLongest()
+	if err != nil || len(b.rows) == 1 || at < 0 {
+		return all, err
+	}
+	alone, err := b.writePart(ctx, b.rows[at:at+1])
+	if err != nil {
+		return nil, err
+	}
+	runID := b.keyOf(b.rows[at]).runID
+	all[runID] = alone[runID]
+	return all, nil
+}
+
+// writePart writes some of the rows, and notes which of them were skipped.
+func (b batch[E]) writePart(ctx context.Context, part []E) (outcomes, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.k.cfg.RecordTimeout)
+	defer cancel()
+	skipped, err := b.write(ctx, part)
+	if err != nil {
+		return nil, err
+	}
+	all := skipped.outcomes()
+	for _, e := range part {
+		key := b.keyOf(e)
+		b.k.noteSkip(key, all[key.runID], skipped.Refused[key.runID])
+	}
+	return all, nil
+}
+
+// lockedLongest returns the place of the row that has been locked for longest, if it is time to wait for it, or -1.
+func (b batch[E]) lockedLongest() int {
+	b.k.mu.Lock()
+	defer b.k.mu.Unlock()
+	now, at, since := b.k.now(), -1, time.Duration(0)
+	for i, e := range b.rows {
+		key := b.keyOf(e)
+		r := b.k.runs[key.runID]
+		if r == nil || r.attempt != key.attempt || !r.skips.locked || !verdict.TakeAlone(r.threshold, now-r.skips.since) {
+			continue
+		}
+		if at < 0 || r.skips.since < since {
+			at, since = i, r.skips.since
+		}
+	}
+	return at
+}
+
+// noteSkip notes whether a row was written. The log has the first of several refusals in a row.
+func (k *Keeper) noteSkip(key rowKey, became outcome, refused error) {
+	k.mu.Lock()
+	r := k.runs[key.runID]
+	if r == nil || r.attempt != key.attempt {
+		k.mu.Unlock()
+		return
+	}
+	now := k.now()
+	switch {
+	case refused != nil:
+		refusals := r.skips.refusals + 1
+		r.skips = skips{refusals: refusals, again: now + verdict.RetryRefused(r.threshold, k.cfg.Pace, refusals)}
+	case became == stayed && !r.skips.locked:
+		r.skips = skips{locked: true, since: now}
+	case became != stayed:
+		r.skips = skips{}
+	}
+	first := r.skips.refusals == 1
+	k.mu.Unlock()
+	if first {
+		k.logger().Error("the database refuses the row of a session; other rows are written", "run", key.runID, "error", refused)
+	}
+}
+
+// flushLast writes what there is once more, and then waits for the locked rows of runs that have ended: nobody else
+// knows how they ended. It takes at most twice the record timeout.
+func (k *Keeper) flushLast(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 2*k.cfg.RecordTimeout)
+	defer cancel()
+	k.endPauses()
+	k.flush(ctx)
+	for ctx.Err() == nil {
+		_, ends, _ := k.changes()
+		if len(ends) == 0 {
+			return
+		}
+		for _, e := range ends {
+			if k.end(ctx, []Ending{e}) != nil {
+				return
+			}
+		}
+	}
+}
+
+// endPauses has the next flush write the rows that were refused, too.
+func (k *Keeper) endPauses() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, r := range k.runs {
+		r.skips.again = 0
+	}
+}
+
+// outcomes are what became of rows, by run.
+type outcomes map[string]outcome
+
+func (s Skipped) outcomes() outcomes {
+	all := make(outcomes, len(s.Gone)+len(s.Locked)+len(s.Refused))
+	for _, runID := range s.Gone {
+		all[runID] = wentAway
+	}
+	for _, runID := range s.Locked {
+		all[runID] = stayed
+	}
+	for runID := range s.Refused {
+		all[runID] = stayed
+	}
+	return all
+}

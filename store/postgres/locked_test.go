@@ -1,0 +1,204 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+)
+
+// promptly is far less than a call would take that waits for a lock.
+const promptly = session.LockWait / 2
+
+// lock locks the row of a run, as another program could. The end of its transaction is returned.
+func lock(t *testing.T, pool *pgxpool.Pool, runID string) (unlock func()) {
+	t.Helper()
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), `SELECT FROM watchdog_sessions WHERE run_id = $1 FOR UPDATE`, runID)
+	require.NoError(t, err)
+	return func() { require.NoError(t, tx.Rollback(context.WithoutCancel(t.Context()))) }
+}
+
+func attachMany(t *testing.T, s *postgres.Store, n int) (fresh []session.Freshness, ends []session.Ending) {
+	t.Helper()
+	for i := range n {
+		attach(t, s, runNumber(i))
+		fresh = append(fresh, session.Freshness{RunID: runNumber(i), Attempt: 1})
+		ends = append(ends, session.Ending{RunID: runNumber(i), Attempt: 1, Status: session.Finished})
+	}
+	return fresh, ends
+}
+
+func runNumber(n int) string { return fmt.Sprintf("run-%04d", n) }
+
+// TestLockedRow checks that a row which a stranger has locked holds up no other, and is not taken for one that is gone.
+func TestLockedRow(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // a call that waits for the stranger fails
+	defer cancel()
+	dsn := newDSN(t)
+	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	fresh, ends := attachMany(t, s, 50)
+	mustExec(t, stranger, "UPDATE watchdog_sessions SET last_event_at = now() - interval '1 hour'")
+	unlock := lock(t, stranger, runNumber(20))
+
+	began := time.Now()
+	skipped, err := s.Freshen(ctx, fresh)
+	require.NoError(t, err)
+	assert.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Refused: map[string]error{}}, skipped)
+	skipped, err = s.Freshen(ctx, append(fresh[:50:50], session.Freshness{RunID: runNumber(20), Attempt: 7}))
+	require.NoError(t, err)
+	assert.Equal(t, []string{runNumber(20)}, skipped.Gone, "another attempt of a locked row")
+	skipped, err = s.End(ctx, ends[:40])
+	require.NoError(t, err)
+	assert.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Refused: map[string]error{}}, skipped)
+	var old int
+	require.NoError(t, stranger.QueryRow(t.Context(), `SELECT count(*) FROM watchdog_sessions
+		WHERE last_event_at < now() - interval '1 minute'`).Scan(&old))
+	assert.Equal(t, 1, old)
+
+	judged, err := s.Session(t.Context(), runNumber(20))
+	require.NoError(t, err)
+	done, err := s.Cancel(ctx, judged, cancelOf("c", runNumber(20)))
+	require.ErrorIs(t, err, session.ErrLocked)
+	assert.False(t, done)
+	assert.Empty(t, read(t, s))
+	assert.Less(t, time.Since(began), 8*promptly, "nothing waited")
+
+	began = time.Now()
+	skipped, err = s.Freshen(ctx, fresh[20:21])
+	require.NoError(t, err)
+	assert.Equal(t, []string{runNumber(20)}, skipped.Locked)
+	assert.GreaterOrEqual(t, time.Since(began), session.LockWait, "a row alone is waited for")
+	skipped, err = s.End(ctx, ends[20:21])
+	require.NoError(t, err)
+	assert.Equal(t, []string{runNumber(20)}, skipped.Locked)
+
+	waited := make(chan session.Skipped)
+	go func() {
+		skipped, err := s.Freshen(ctx, fresh[20:21])
+		assert.NoError(t, err)
+		waited <- skipped
+	}()
+	waitForLock(t, stranger)
+	unlock()
+	assert.Empty(t, (<-waited).Locked, "the lock was released meanwhile")
+	skipped, err = s.End(ctx, ends[20:21])
+	require.NoError(t, err)
+	assert.Empty(t, skipped.Locked)
+	assert.Equal(t, session.Finished, sessionOf(t, s, runNumber(20)).Status)
+}
+
+func sessionOf(t *testing.T, s *postgres.Store, runID string) session.Session {
+	t.Helper()
+	found, err := s.Session(t.Context(), runID)
+	require.NoError(t, err)
+	return found
+}
+
+// TestSmallUpdates checks that two programs which update rows in random order neither block nor deadlock a batch. Each
+// has a half of the rows, so that they do not deadlock each other.
+func TestSmallUpdates(t *testing.T) {
+	const rows = 400
+	dsn := newDSN(t)
+	s, strangers := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	fresh, _ := attachMany(t, s, rows)
+	var all sync.WaitGroup
+	ended := make(chan struct{})
+	for half := range 2 {
+		all.Go(func() { updateAtRandom(t, strangers, half*rows/2, rows/2, ended) })
+	}
+	locked := 0
+	for range 50 {
+		left := fresh
+		for round := 0; len(left) > 0; round++ {
+			require.Less(t, round, 500, "a row never comes free")
+			skipped, err := s.Freshen(t.Context(), left)
+			require.NoError(t, err)
+			require.Empty(t, skipped.Gone)
+			locked += len(skipped.Locked)
+			left = left[:0:0]
+			for _, runID := range skipped.Locked {
+				left = append(left, session.Freshness{RunID: runID, Attempt: 1})
+			}
+		}
+	}
+	close(ended)
+	all.Wait()
+	assert.Positive(t, locked)
+	var deadlocks int
+	require.NoError(t, strangers.QueryRow(t.Context(),
+		`SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()`).Scan(&deadlocks))
+	assert.Zero(t, deadlocks)
+}
+
+func updateAtRandom(t *testing.T, pool *pgxpool.Pool, from, n int, ended <-chan struct{}) {
+	for {
+		select {
+		case <-ended:
+			return
+		default:
+		}
+		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
+			for _, i := range rand.Perm(n)[:5] {
+				_, err := tx.Exec(t.Context(), `UPDATE watchdog_sessions SET host = host WHERE run_id = $1`, runNumber(from+i))
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		assert.NoError(t, err)
+	}
+}
+
+// TestRefusedRow checks that a row which a trigger or a constraint of the host's refuses does not take its batch with
+// it.
+func TestRefusedRow(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	fresh, ends := attachMany(t, s, 50)
+	mustExec(t, pool, "UPDATE watchdog_sessions SET last_event_at = now() - interval '1 hour'")
+	mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT eleven CHECK (run_id <> 'run-0011') NOT VALID`)
+	mustExec(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+		IF new.run_id = 'run-0030' THEN RAISE 'the host keeps it'; END IF; RETURN new; END $$`)
+	mustExec(t, pool, `CREATE TRIGGER refuses BEFORE UPDATE ON watchdog_sessions FOR EACH ROW EXECUTE FUNCTION refuse()`)
+	for name, write := range map[string]func() (session.Skipped, error){
+		"Freshen": func() (session.Skipped, error) { return s.Freshen(t.Context(), fresh) },
+		"End":     func() (session.Skipped, error) { return s.End(t.Context(), ends[:40]) },
+	} {
+		skipped, err := write()
+		require.NoError(t, err, name)
+		assert.Empty(t, skipped.Gone)
+		assert.Empty(t, skipped.Locked)
+		require.Len(t, skipped.Refused, 2, name)
+		assert.ErrorContains(t, skipped.Refused["run-0011"], "eleven")
+		assert.ErrorContains(t, skipped.Refused["run-0030"], "the host keeps it")
+	}
+	assert.Equal(t, session.Finished, sessionOf(t, s, "run-0012").Status)
+	assert.Less(t, time.Since(sessionOf(t, s, "run-0045").LastEventAt), time.Minute)
+	assert.Equal(t, session.Active, sessionOf(t, s, "run-0030").Status)
+}
+
+// TestRefusedTable checks that a table which refuses every row is an error, after few statements.
+func TestRefusedTable(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	fresh, _ := attachMany(t, s, 50)
+	mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT nothing CHECK (attempt < 0) NOT VALID`)
+	skipped, err := s.Freshen(t.Context(), fresh[:10])
+	require.NoError(t, err)
+	assert.Len(t, skipped.Refused, 10)
+	_, err = s.Freshen(t.Context(), fresh)
+	require.ErrorContains(t, err, "more than 16 rows are refused, such as run run-00")
+}
