@@ -14,6 +14,7 @@ var (
 	Repeat  = repeat
 
 	ProcOptions = procOptions
+	CheckProc   = checkProc
 )
 
 // Exists reports whether the process with that PID and start time still exists.
@@ -30,6 +31,14 @@ func Walk(m Mark, first ...int) (found []int, complete bool) {
 	w := walk{mark: m, visit: func(m member) { found = append(found, m.pid) }, missed: func(int) {}}
 	complete = w.from(first)
 	return found, complete
+}
+
+// Belongs reports whether a walk visits a process that was listed as the child of the process with that PID and start
+// time.
+func Belongs(m Mark, pid, parent int, parentBegan uint64) bool {
+	child, _ := readStat(pid)
+	w := walk{mark: m}
+	return w.belongs(child, process{pid: parent, startTicks: parentBegan})
 }
 
 // SetIdleBound changes how long a guard without commands lives. The result sets it back.

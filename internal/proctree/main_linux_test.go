@@ -44,6 +44,11 @@ var roles = map[string]func() int{
 	"alternating":   alternate,
 	"failing":       failToStart,
 	"no free files": useAllFiles,
+	"quiet child":   leaveQuietChild,
+	"all shapes":    hostShapes,
+	"end shapes":    endShapes,
+	"two users":     beTwoUsers,
+	"slow guard":    startSlowGuard,
 }
 
 func TestMain(m *testing.M) {
