@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -47,7 +48,66 @@ func TestZombie(t *testing.T) {
 	reached, err := tree.Signal(0)
 	require.NoError(t, err)
 	assert.Equal(t, 1, reached)
-	signalAll(t, tree, syscall.SIGTERM)
+
+	guard := guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	defer syscall.Kill(guard, syscall.SIGCONT)
+	reached, err = tree.Signal(0)
+	require.NoError(t, err)
+	assert.Equal(t, 1, reached, "without the guard")
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	endNow(t, tree)
+}
+
+// TestWalkOnce checks that a process that is listed twice, as the child of a thread that ended is, is visited once.
+func TestWalkOnce(t *testing.T) {
+	tree := start(t, "sleep", "100")
+	defer endNow(t, tree)
+	found, complete := proctree.Walk(proctree.MarkOf(tree.PID()), tree.PID(), tree.PID())
+	assert.Equal(t, []int{tree.PID()}, found)
+	assert.True(t, complete)
+}
+
+// TestWalkEnds checks that a walk does not look below processes that were started after it began, or a tree that starts
+// them fast enough would keep it for ever.
+func TestWalkEnds(t *testing.T) {
+	cmd := exec.Command("sh")
+	orders, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	var children []int
+	var found []int
+	complete := proctree.WalkAnd(proctree.NewMark(0), func(pid int) {
+		found = append(found, pid)
+		if pid != cmd.Process.Pid {
+			return
+		}
+		time.Sleep(50 * time.Millisecond) // the start of a process is known in ticks of ten milliseconds
+		_, err := orders.Write([]byte("sleep 100 &\n"))
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { children = childrenOf(t, pid); return len(children) == 1 },
+			prompt, time.Millisecond)
+	}, cmd.Process.Pid)
+	require.Len(t, children, 1)
+	defer syscall.Kill(children[0], syscall.SIGKILL)
+	assert.Equal(t, []int{cmd.Process.Pid, children[0]}, found)
+	assert.False(t, complete, "it did not look below the child")
+}
+
+// TestKillWithoutGuard checks that a kill reaches processes that ignore SIGTERM though the guard does not answer.
+func TestKillWithoutGuard(t *testing.T) {
+	tree, s := begin(t, scenario(t, "all ignore INT and TERM"))
+	guard := guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	defer syscall.Kill(guard, syscall.SIGCONT)
+	reached, err := tree.Signal(syscall.SIGTERM)
+	require.NoError(t, err)
+	assert.Equal(t, s.Processes, reached)
+	require.NoError(t, tree.Kill())
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
 	gone(t, tree)
 }
 
@@ -99,4 +159,52 @@ func TestOtherProc(t *testing.T) {
 		require.ErrorIs(t, err, proctree.ErrGuard, "%q", status)
 		assert.ErrorContains(t, err, "/proc belongs to another PID namespace")
 	}
+}
+
+// setLockLimit sets the soft limit of RLIMIT_LOCKS of a process, which is its mark.
+func setLockLimit(t *testing.T, pid int, mark proctree.Mark) {
+	t.Helper()
+	const locks = 10
+	limit := [2]uint64{uint64(mark), ^uint64(0)}
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), locks, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	require.Zero(t, errno)
+}
+
+// TestForeignMark checks that an orphan that set its limit to what looks like the mark of another tree belongs to the only
+// tree, and to none if there are several.
+func TestForeignMark(t *testing.T) {
+	abandoned := func() (tree *proctree.Tree, orphan int) {
+		tree = start(t, "sh", "-c", "setsid sleep 100 & exec sleep 100")
+		require.Eventually(t, func() bool { return len(childrenOf(t, tree.PID())) == 1 }, prompt, time.Millisecond)
+		orphan = childrenOf(t, tree.PID())[0]
+		require.Eventually(t, func() bool { return hasName(orphan, "sleep") }, prompt, time.Millisecond)
+		setLockLimit(t, orphan, proctree.NewMark(0))
+		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGKILL))
+		within(t, prompt, tree.Exited(), "the leader has not ended")
+		return tree, orphan
+	}
+	t.Run("the only tree", func(t *testing.T) {
+		tree, orphan := abandoned()
+		select {
+		case <-tree.Gone():
+			assert.Fail(t, "gone while its orphan is alive")
+		case <-time.After(100 * time.Millisecond):
+		}
+		endNow(t, tree)
+		assert.False(t, running(orphan))
+	})
+	t.Run("one of several", func(t *testing.T) {
+		one, other := start(t, "sleep", "100"), start(t, "sleep", "100")
+		tree, orphan := abandoned()
+		gone(t, tree)
+		endNow(t, one)
+		assert.True(t, running(orphan), "it does not belong to a tree beside its own")
+		endNow(t, other)
+		assert.False(t, running(orphan), "it ends with the last")
+	})
+}
+
+func hasName(pid int, name string) bool {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	return string(text) == name+"\n"
 }

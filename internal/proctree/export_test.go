@@ -28,9 +28,14 @@ func StartTicks(pid int) uint64 {
 
 // Walk returns the PIDs of the processes that a walk from these finds.
 func Walk(m Mark, first ...int) (found []int, complete bool) {
-	w := walk{mark: m, visit: func(m member) { found = append(found, m.pid) }, missed: func(int) {}}
-	complete = w.from(first)
+	complete = WalkAnd(m, func(pid int) { found = append(found, pid) }, first...)
 	return found, complete
+}
+
+// WalkAnd walks from these and calls a function with the PID of each process that it finds.
+func WalkAnd(m Mark, visit func(pid int), first ...int) (complete bool) {
+	w := walk{mark: m, visit: func(m member) { visit(m.pid) }, missed: func(int) {}}
+	return w.from(first)
 }
 
 // Belongs reports whether a walk visits a process that was listed as the child of the process with that PID and start

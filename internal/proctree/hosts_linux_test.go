@@ -4,6 +4,7 @@ package proctree_test
 
 import (
 	"bufio"
+	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -321,4 +322,26 @@ func startingGuardOf(host int) int {
 		}
 	}
 	return 0
+}
+
+// TestCapabilities checks that a host whose file has capabilities gets an error: its guard would get them again.
+func TestCapabilities(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a file capabilities")
+	}
+	self := forEveryone(t, 0o755)
+	// struct vfs_cap_data: version 2, effective; CAP_NET_BIND_SERVICE permitted, none inheritable
+	text := binary.LittleEndian.AppendUint32(nil, 0x02000001)
+	for _, word := range []uint32{1 << 10, 0, 0, 0} {
+		text = binary.LittleEndian.AppendUint32(text, word)
+	}
+	if err := syscall.Setxattr(self, "security.capability", text, 0); err != nil {
+		t.Skipf("cannot give a file capabilities here: %v", err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=nothing", quickExit)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.Output()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "has the capabilities 400 of its file; clear them with setcap -r")
 }
