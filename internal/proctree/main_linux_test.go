@@ -49,6 +49,8 @@ var roles = map[string]func() int{
 	"end shapes":    endShapes,
 	"two users":     beTwoUsers,
 	"slow guard":    startSlowGuard,
+	"tracer":        trace,
+	"other thread":  startFromThread,
 }
 
 func TestMain(m *testing.M) {

@@ -303,6 +303,7 @@ func visitMarked(m mark, visit func(member)) {
 		if err != nil || !m.covers(markOf(pid)) {
 			continue
 		}
+		// The mark is read again, because the PID may have been reused since.
 		held, err := openMember(pid, func(p process) bool { return m.covers(markOf(p.pid)) && !p.dead() })
 		if err != nil {
 			continue
