@@ -55,10 +55,10 @@ func TestKilledTooLate(t *testing.T) {
 // TestExitToldLate checks that a command has finished whose exit the guard tells after it has answered the first question.
 // What it left behind gets no SIGINT.
 func TestExitToldLate(t *testing.T) {
-	const pause, patience = 50 * time.Millisecond, 300 * time.Millisecond // the host waits for an answer for 400 ms
+	const pause, patience = 150 * time.Millisecond, 300 * time.Millisecond // the host waits for an answer for 400 ms
 	for range 10 {
 		f := newFixture(t)
-		f.cfg.NoOutput = 300 * time.Millisecond
+		f.cfg.NoOutput, f.cfg.Artifacts = 300*time.Millisecond, "" // nothing to write before the first question
 		file := t.TempDir() + "/end"
 		cmd := command(t, "daemon:print:"+ready+";stay", "await:"+file, "exit:0")
 		resumed := make(chan time.Duration, 1)
