@@ -98,6 +98,10 @@ type Config struct {
 	// the host's writers any more. It ends with the host, and then their next write fails. Give a server files of its own.
 	KeepBackground bool
 
+	// AlsoEnd is a second command that ends what the first one has running elsewhere, such as in a container, when Run
+	// ends the first one. Nil means none.
+	AlsoEnd *AlsoEnd
+
 	// Artifacts is the folder for the files that describe a trip. Empty means that none are written.
 	Artifacts string
 	// FingerprintPrefix, followed by a slash, comes before the fingerprints that this package makes. It is not added
