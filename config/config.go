@@ -24,17 +24,18 @@ type Config struct {
 	Kinds watchdog.Kinds
 	// Tick is the limit of a bounded call.
 	Tick Tick
-	// Stall is ready for [stall.Run] once the host has added what a file cannot hold, such as Step. Its Probe is nil
-	// without a command.
+	// Stall is ready for [stall.Run] once the host has added what a file cannot hold, such as Step. Its Probe and
+	// its AlsoEnd are nil without a command.
 	Stall stall.Config
 	// Sweep is ready for [sweep.New] once the host has added what a file cannot hold, such as a StopHook.
 	Sweep sweep.Config
 
-	unusedProbe stall.Probe // the probe's settings, until a command is read
-	extras      extras      // of a step
-	workflow    workflow
-	prefix      string            // of the variables, if it is not the default one
-	sources     map[string]source // by key path; a missing key has its default
+	unusedProbe   stall.Probe   // the probe's settings, until a command is read
+	unusedAlsoEnd stall.AlsoEnd // the same of what also ends
+	extras        extras        // of a step
+	workflow      workflow
+	prefix        string            // of the variables, if it is not the default one
+	sources       map[string]source // by key path; a missing key has its default
 }
 
 // Load reads the limits from the YAML file at path and then from the environment, which overrides the file. An empty

@@ -32,6 +32,9 @@ const everyStall = `stall:
   on_terminal: "ignore"
   interrupt_grace: 0
   terminate_grace: 250ms
+  also_end:
+    command: [docker, rm, "--force", "", " two words "]
+    timeout: 1m
   keep_background: true
   fingerprint_prefix: ci/build_1.2:a@b=c+d-e
 `
@@ -46,7 +49,10 @@ func everySentinel() stall.Config {
 		},
 		Terminal: []*regexp.Regexp{regexp.MustCompile("^fatal: "), regexp.MustCompile("out of memory")},
 		OnStall:  stall.ActionFail, OnTerminal: stall.ActionIgnore,
-		Grace:          stall.Grace{Interrupt: watchdog.None, Terminate: 250 * time.Millisecond},
+		Grace: stall.Grace{Interrupt: watchdog.None, Terminate: 250 * time.Millisecond},
+		AlsoEnd: &stall.AlsoEnd{
+			Command: []string{"docker", "rm", "--force", "", " two words "}, Timeout: time.Minute,
+		},
 		KeepBackground: true, FingerprintPrefix: "ci/build_1.2:a@b=c+d-e",
 	}
 }
@@ -62,6 +68,7 @@ func TestStallFile(t *testing.T) {
 // TestStallVariables sets every stall setting that has a variable.
 func TestStallVariables(t *testing.T) {
 	const text = "stall:\n  probe: {command: [kubectl, get, '-o', json, '5', '', ' two words ']}\n" +
+		"  also_end: {command: [docker, rm, --force, '', ' two words ']}\n" +
 		"  terminal_patterns: ['^fatal: ', out of memory]\n"
 	c, err := config.Parse(file, []byte(text), environment(variables{
 		"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": "1h30m", "WATCHDOG_STALL_ACTIVITY_SOURCE": "stderr",
@@ -70,7 +77,7 @@ func TestStallVariables(t *testing.T) {
 		"WATCHDOG_STALL_PROBE_ON_PROBE_ERROR":    "terminal", "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD": "1",
 		"WATCHDOG_STALL_STALL_THRESHOLD": "2", "WATCHDOG_STALL_ON_STALL": "fail", "WATCHDOG_STALL_ON_TERMINAL": "ignore",
 		"WATCHDOG_STALL_INTERRUPT_GRACE": "0", "WATCHDOG_STALL_TERMINATE_GRACE": "0.25s",
-		"WATCHDOG_STALL_KEEP_BACKGROUND":    "true",
+		"WATCHDOG_STALL_ALSO_END_TIMEOUT": "60s", "WATCHDOG_STALL_KEEP_BACKGROUND": "true",
 		"WATCHDOG_STALL_FINGERPRINT_PREFIX": "ci/build_1.2:a@b=c+d-e",
 	}))
 	require.NoError(t, err)
@@ -106,6 +113,7 @@ func TestStallOverrides(t *testing.T) {
 		"WATCHDOG_STALL_ON_TERMINAL":                 {"fail", "on_terminal", "fail"},
 		"WATCHDOG_STALL_INTERRUPT_GRACE":             {"1m", "interrupt_grace", "1m0s"},
 		"WATCHDOG_STALL_TERMINATE_GRACE":             {"0", "terminate_grace", "none"},
+		"WATCHDOG_STALL_ALSO_END_TIMEOUT":            {"2s", "also_end.timeout", "2s"},
 		"WATCHDOG_STALL_KEEP_BACKGROUND":             {"false", "keep_background", "false"},
 		"WATCHDOG_STALL_FINGERPRINT_PREFIX":          {"404", "fingerprint_prefix", "404"},
 	} {

@@ -32,7 +32,7 @@ func (c *Config) check() error {
 		return invalid("Grace is %v and %v; use positive durations, 0 for the defaults, or watchdog.None for none",
 			c.Grace.Interrupt, c.Grace.Terminate)
 	}
-	return cmp.Or(c.checkNames(), c.Probe.check(), c.checkTail())
+	return cmp.Or(c.checkNames(), c.Probe.check(), c.AlsoEnd.check(), c.checkTail())
 }
 
 func invalid(format string, args ...any) error {
@@ -114,6 +114,11 @@ func (c Config) complete() Config {
 		p.StallThreshold = cmp.Or(p.StallThreshold, DefaultStallThreshold)
 		p.ErrorThreshold = cmp.Or(p.ErrorThreshold, DefaultProbeErrorThreshold)
 		c.Probe = &p
+	}
+	if c.AlsoEnd != nil {
+		a := *c.AlsoEnd
+		a.Timeout = cmp.Or(a.Timeout, DefaultAlsoEndTimeout)
+		c.AlsoEnd = &a
 	}
 	return c
 }

@@ -73,6 +73,8 @@ func init() {
 		"memory":    memory,
 		"idle":      idle,
 		"stuck":     stuck,
+		"elsewhere": workElsewhere,
+		"ask":       ask,
 		"pwd":       func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }

@@ -1,4 +1,4 @@
-// Package stall runs a command and ends it early, with everything that it started, if it is stuck.
+// Package stall runs a command and ends it early, with everything that descends from it, if it is stuck.
 //
 //	result, err := stall.Run(ctx, exec.Command("make", "test"), stall.Config{
 //		Step: "test", Store: store, NoOutput: 5 * time.Minute, Artifacts: "state",
@@ -41,6 +41,9 @@
 // signals. Run also ends the processes that a command left behind when it exited by itself, unless
 // [Config].KeepBackground is set.
 //
+// What a daemon starts on the command's behalf (docker exec, a pod, ssh, systemd-run, a server behind a socket) is not a
+// descendant of the command, and no signal reaches it. [Config].AlsoEnd is a command that ends it there, too.
+//
 // A command that exits by itself before the first signal has finished, also if that is while its cancel is recorded.
 // Then a [watchdog.EventCorrection] is recorded, too, and readers of both say finished.
 //
@@ -54,8 +57,8 @@
 //
 // # Secrets
 //
-// No event, artifact, log or error holds the output, the arguments or the environment of a command, or the output of a
-// probe. There are three exceptions, and each has to be turned on: a [Tail], which is redacted, the reasons and the
+// No event, artifact, log or error holds the output, the arguments or the environment of a command, of a probe or of an
+// [AlsoEnd]. There are three exceptions, and each has to be turned on: a [Tail], which is redacted, the reasons and the
 // summary of a probe with [Probe].Publish, and a probe's fingerprints, which it prints in order to be published.
 //
 // The package does not retry a command and does not limit the memory, processor time or disk space that it uses. [Run]

@@ -12,6 +12,10 @@ import (
 // one of another user. The text of Run's error lists the process IDs, as [Result].Survivors does.
 var ErrSurvivors = errors.New("processes survived")
 
+// ErrAlsoEnd says that a command was ended, and that [Config].AlsoEnd did not end what it had running elsewhere. [Run]
+// wraps it if that could not be started, took too long or failed; [Result].AlsoEnded has the same error.
+var ErrAlsoEnd = errors.New("what the command started elsewhere may be alive")
+
 // Stalled is the error of [Run] for a command that it ended because the command was stuck. [errors.Is] finds the code
 // of its [watchdog.Stop], such as [watchdog.CommandNoOutput].
 type Stalled struct {

@@ -88,3 +88,16 @@ func ExampleTripAction() {
 	fmt.Println(result.Trip.Kind, result.Trip.Action, result.Finished, err)
 	// Output: no_output ignore true <nil>
 }
+
+// What docker run starts is a child of the Docker daemon, which no signal reaches. Its name says what to end. docker rm
+// with --force succeeds if the client has ended the container already.
+func ExampleConfig_alsoEnd() {
+	release := exec.Command("docker", "run", "--rm", "--name", "release-17", "builder", "make", "release")
+	result, err := stall.Run(context.Background(), release, stall.Config{
+		Step: "release", Store: &watchdog.Memory{}, NoOutput: 5 * time.Minute,
+		AlsoEnd: &stall.AlsoEnd{Command: []string{"docker", "rm", "--force", "release-17"}, Timeout: time.Minute},
+	})
+	if errors.Is(err, stall.ErrAlsoEnd) {
+		fmt.Println("look for the container release-17:", result.AlsoEnded.Err)
+	}
+}

@@ -173,6 +173,10 @@ type record struct {
 	EventID               string `json:"event_id"`
 	Pointers              map[string]string
 	Complete, Finished    bool
+	AlsoEnd               *struct {
+		ExitCode *int `json:"exit_code"`
+		Failed   string
+	} `json:"also_end"`
 }
 
 func (f *fixture) record() (r record) {

@@ -11,9 +11,13 @@ import (
 	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
-// Run runs the command until it exits or has to be ended. It returns when no process that the command started is alive:
-// at most the graces and one second after a trip, or after ctx ended. Run replaces the command's Start and Wait, and
-// nothing else may start the command. Run may be called from several goroutines, each with a command of its own.
+// Run runs the command until it exits or has to be ended. It returns when no process that descends from the command is
+// alive: at most the graces and one second after a trip, or after ctx ended, and with an [AlsoEnd] at most its Timeout
+// and another second later. Run replaces the command's Start and Wait, and nothing else may start the command. Run may
+// be called from several goroutines, each with a command of its own.
+//
+// What a daemon starts on the command's behalf (docker exec, a pod, ssh, systemd-run, a server behind a socket) does not
+// descend from the command, and Run does not end it: [Config].AlsoEnd does.
 //
 // Path, Args, Env, Dir, Stdin, Stdout, Stderr, ExtraFiles and SysProcAttr of the command mean the same as in package
 // exec, with these differences:
@@ -36,8 +40,8 @@ import (
 //   - the cause of ctx or of the run around the command, such as a [*watchdog.Stop], if that ended the command
 //   - [watchdog.ErrInvalid], an error of [watchdog.New] or one of the operating system if the command was not started
 //
-// In addition, Run wraps [ErrSurvivors] if a process could not be ended, and the error of the store if the cancel
-// could not be recorded.
+// In addition, Run wraps [ErrSurvivors] if a process could not be ended, [ErrAlsoEnd] if what runs elsewhere may be
+// alive, and the error of the store if the cancel could not be recorded.
 //
 // A command that exits at once takes about one and a half times as long as with package exec.
 func Run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {

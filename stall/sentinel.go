@@ -36,14 +36,15 @@ type sentinel struct {
 	run    *watchdog.Watchdog
 	inside bool // inside another run, which is guarded
 	// silence is how long the runs around the command may give no sign of life.
-	silence time.Duration
-	looked  time.Duration // when the last output came, as of the last look
-	io      *stdio
-	tree    *proctree.Tree
-	began   time.Time
-	judge   judge
-	report  *report
-	result  *Result
+	silence   time.Duration
+	looked    time.Duration // when the last output came, as of the last look
+	io        *stdio
+	tree      *proctree.Tree
+	began     time.Time
+	companion companion
+	judge     judge
+	report    *report
+	result    *Result
 
 	terminals  []terminalModes
 	volatility volatility
@@ -90,6 +91,7 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 
 func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	env := cmd.Environ()
+	s.companion = companion{env: env, dir: cmd.Dir}
 	s.began = now()
 	s.io.began = s.began
 	s.terminals = saveTerminals(cmd)
@@ -106,7 +108,7 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	}
 	s.io.start()
 	if s.cfg.Probe != nil {
-		s.prober = &prober{cfg: s.cfg.Probe, env: env, dir: cmd.Dir, began: s.began, results: make(chan probeResult)}
+		s.prober = &prober{companion: s.companion, cfg: s.cfg.Probe, began: s.began, results: make(chan probeResult)}
 		probing, stop := context.WithCancel(context.WithoutCancel(ctx))
 		s.stopProbes = stop
 		s.probes.Go(func() { s.prober.run(probing) })
@@ -114,18 +116,12 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	return nil
 }
 
-// startError returns the error of a command that could not be started. It leaves out the command's path, which a
-// [os.PathError] has and which may be a secret.
+// startError returns the error of a command that could not be started.
 func startError(err error) error {
-	var path *os.PathError
-	switch {
-	case errors.Is(err, proctree.ErrUnsupported):
+	if errors.Is(err, proctree.ErrUnsupported) {
 		return fmt.Errorf("%w command: %w", watchdog.ErrInvalid, err)
-	case errors.As(err, &path):
-		return fmt.Errorf("start the command: %w", path.Err)
-	default:
-		return fmt.Errorf("start the command: %w", err)
 	}
+	return fmt.Errorf("start the command: %w", withoutName(err))
 }
 
 // A watching is what a sentinel waits for, besides the ends of the command and of its contexts. A nil channel is never
@@ -411,6 +407,7 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	}
 	s.recordStatus()
 	s.recordFinished()
+	s.alsoEnd(ctx)
 	s.result.Incomplete = s.cfg.AsIncomplete && !s.result.Finished && isStalled(cause)
 	s.report.complete(s)
 }
@@ -436,7 +433,10 @@ func (s *sentinel) verdict(cause error) error {
 	case s.result.Incomplete:
 		cause = nil
 	}
-	if !gone(s.tree) {
+	if err := s.result.alsoEndErr(); err != nil {
+		cause = errors.Join(cause, err)
+	}
+	if !gone(s.tree) || len(s.result.Survivors) > 0 {
 		cause = errors.Join(cause, fmt.Errorf("%w: end the processes %v by hand", ErrSurvivors, s.result.Survivors))
 	}
 	return cause
