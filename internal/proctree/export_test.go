@@ -32,15 +32,15 @@ func Walk(m Mark, first ...int) (found []int, complete bool) {
 	return found, complete
 }
 
-// SetIdleBound changes how long a guard without commands lives. The result sets it back.
-func SetIdleBound(d time.Duration) (restore func()) {
-	set := func(d time.Duration) {
+// SetIdleBounds changes how long a guard without commands lives: the latest, and any other. The result sets them back.
+func SetIdleBounds(latest, other time.Duration) (restore func()) {
+	set := func(latest, other time.Duration) {
 		theGuards.mu.Lock()
 		defer theGuards.mu.Unlock()
-		idleBound = d
+		idleBound, otherIdleBound = latest, other
 		theGuards.endIdleLocked()
 	}
-	before := idleBound
-	set(d)
-	return func() { set(before) }
+	latestBefore, otherBefore := idleBound, otherIdleBound
+	set(latest, other)
+	return func() { set(latestBefore, otherBefore) }
 }
