@@ -2,7 +2,10 @@
 
 package proctree
 
-import "time"
+import (
+	"syscall"
+	"time"
+)
 
 // What the external tests need of the inside.
 type Mark = mark
@@ -43,4 +46,17 @@ func SetIdleBounds(latest, other time.Duration) (restore func()) {
 	latestBefore, otherBefore := idleBound, otherIdleBound
 	set(latest, other)
 	return func() { set(latestBefore, otherBefore) }
+}
+
+// SignalLate signals a tree without processes, whose guard answers after a time that it reached one.
+func SignalLate(sig syscall.Signal, after time.Duration) (int, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return 0, err
+	}
+	defer syscall.Close(theirs) //nolint:errcheck // nothing was read
+	c := newGuardConn(newGuardClient(&theGuards, ""), ours, newMark(0))
+	defer c.socket.Close() //nolint:errcheck // no data is left to send
+	time.AfterFunc(after, func() { c.answers <- report{Answer: true, Reached: 1} })
+	return c.signal(sig)
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -191,6 +192,19 @@ func TestSignalOnceStopped(t *testing.T) {
 	gone(t, start(t, "true")) // now the guard has read what it was told while it was stopped
 	assert.EqualValues(t, 4, c.came(4))
 	require.NoError(t, c.end())
+}
+
+// TestSignalLate checks that processes which the guard has ended count as reached, even if it answers late.
+func TestSignalLate(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reached, err := proctree.SignalLate(sig, 5*time.Second)
+				require.NoError(t, err)
+				assert.Equal(t, 1, reached)
+			})
+		})
+	}
 }
 
 // TestSignalMissed checks that Signal says how many processes it could not reach.
