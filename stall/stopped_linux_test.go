@@ -46,6 +46,7 @@ func TestStoppedHost(t *testing.T) {
 				time.Sleep(c.stopped)
 				require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 				err = cmd.Wait()
+				eventually(t, "its guard ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
 				require.Equal(t, c.trips, err != nil)
 				if c.trips {
 					break // each takes five seconds
