@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -185,10 +186,11 @@ func TestIdleGuard(t *testing.T) {
 	require.Len(t, before, 1)
 	gone(t, start(t, "true"))
 	runWithOtherTimers(t)
-	require.Eventually(t, func() bool { return len(guards()) == 1 }, late, time.Millisecond,
+	require.Eventually(t, func() bool { return slices.Equal(guards(), before) }, late, time.Millisecond,
 		"the guard of the other thread has no command")
 	gone(t, start(t, "true"))
-	assert.Equal(t, before, guards(), "it has a command")
+	assert.Subset(t, before, guards(), "it has a command, and takes the next") // /proc may leave one out for a moment
+	assert.True(t, running(before[0]))
 	endNow(t, keeps)
 	require.Eventually(t, func() bool { return len(guards()) == 0 }, late, time.Millisecond)
 	gone(t, start(t, "true"))
