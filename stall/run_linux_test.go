@@ -198,7 +198,7 @@ func TestFinishedBeforeSignal(t *testing.T) {
 			f := newFixture(t)
 			end := filepath.Join(t.TempDir(), "end")
 			cmd := command(t, "print:"+ready, "await:"+end, "exit:"+c.code)
-			f.cfg.Terminal = readyLine
+			f.cfg.Terminal, f.cfg.RecordTimeout = readyLine, longTime
 			f.cfg.Store = &endingStore{f.store, func() {
 				_ = exec.Command("touch", end).Run()
 				eventually(t, "the command ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -196,27 +197,27 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	t.Setenv("WATCHDOG_INTERVAL_MS", "20")
+	t.Setenv("WATCHDOG_INTERVAL_MS", "200")
 	p := start(t, "-http", "127.0.0.1:0", "-seed", "20", "-stalled", "3")
 	p.until("3 cancelled")
 	address := regexp.MustCompile(`health is at (\S+)`).FindStringSubmatch(p.text())
 	require.NotNil(t, address)
-	get := func() (page struct {
-		Status            string
-		Passes, Cancelled int
-	}) {
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		response, err := http.Get(address[1])
-		require.NoError(t, err)
+		require.NoError(c, err)
 		defer response.Body.Close()
-		require.Equal(t, http.StatusOK, response.StatusCode)
-		require.Equal(t, "application/json", response.Header.Get("Content-Type"))
-		require.NoError(t, json.NewDecoder(response.Body).Decode(&page))
-		return page
-	}
-	page := get()
-	require.Equal(t, "ok", page.Status)
-	require.Equal(t, 3, page.Cancelled)
-	require.Eventually(t, func() bool { return get().Passes > 5 }, time.Minute, 10*time.Millisecond)
+		require.Equal(c, "application/json", response.Header.Get("Content-Type"))
+		var page struct {
+			Status            string
+			Passes, Cancelled int
+		}
+		require.NoError(c, json.NewDecoder(response.Body).Decode(&page))
+		// On a busy machine a pass can be an interval late, and the page says so for a moment.
+		require.Equal(c, http.StatusOK, response.StatusCode)
+		require.Equal(c, "ok", page.Status)
+		require.Equal(c, 3, page.Cancelled)
+		require.Greater(c, page.Passes, 2)
+	}, time.Minute, 10*time.Millisecond)
 	http.DefaultClient.CloseIdleConnections()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.cmd.Wait(), p.stderr.String())

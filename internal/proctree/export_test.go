@@ -2,7 +2,10 @@
 
 package proctree
 
-import "time"
+import (
+	"syscall"
+	"time"
+)
 
 // What the external tests need of the inside.
 type Mark = mark
@@ -46,15 +49,28 @@ func Belongs(m Mark, pid, parent int, parentBegan uint64) bool {
 	return w.belongs(child, process{pid: parent, startTicks: parentBegan})
 }
 
-// SetIdleBound changes how long a guard without commands lives. The result sets it back.
-func SetIdleBound(d time.Duration) (restore func()) {
-	set := func(d time.Duration) {
+// SetIdleBounds changes how long a guard without commands lives: the latest, and any other. The result sets them back.
+func SetIdleBounds(latest, other time.Duration) (restore func()) {
+	set := func(latest, other time.Duration) {
 		theGuards.mu.Lock()
 		defer theGuards.mu.Unlock()
-		idleBound = d
+		idleBound, otherIdleBound = latest, other
 		theGuards.endIdleLocked()
 	}
-	before := idleBound
-	set(d)
-	return func() { set(before) }
+	latestBefore, otherBefore := idleBound, otherIdleBound
+	set(latest, other)
+	return func() { set(latestBefore, otherBefore) }
+}
+
+// SignalLate signals a tree without processes, whose guard answers after a time that it reached one.
+func SignalLate(sig syscall.Signal, after time.Duration) (int, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return 0, err
+	}
+	defer syscall.Close(theirs)
+	c := newGuardConn(newGuardClient(&theGuards, ""), ours, newMark(0))
+	defer c.socket.Close()
+	time.AfterFunc(after, func() { c.answers <- report{Answer: true, Reached: 1} })
+	return c.signal(sig)
 }

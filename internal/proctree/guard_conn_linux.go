@@ -265,11 +265,18 @@ func (c *guardConn) signal(sig syscall.Signal) (int, error) {
 			}
 			return told(r.Reached, r.Missed)
 		case now := <-ticker.C:
-			if sig != syscall.SIGKILL && now.Before(until) && !c.guard.stopped() {
-				continue
+			reached, err := 0, ErrEnded
+			if sig == syscall.SIGKILL {
+				reached, err = c.signalByMark(sig)
+			}
+			if errors.Is(err, ErrEnded) && now.Before(until) && !c.guard.stopped() {
+				continue // after a SIGKILL too: the guard may have ended them, and answer late
 			}
 			c.guardSilent.Store(true)
 			_ = c.sendOrder(order{Withdraw: true}) // or the guard would signal them again when it goes on
+			if sig == syscall.SIGKILL {
+				return reached, err
+			}
 			return c.signalByMark(sig)
 		}
 	}
