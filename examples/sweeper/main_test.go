@@ -109,6 +109,8 @@ func TestUsageErrors(t *testing.T) {
 		"too few sessions":                  {[]string{"-seed", "-1"}, "-seed -1"},
 		"more stalled than there are":       {[]string{"-seed", "3", "-stalled", "4"}, "-stalled at most -seed"},
 		"a negative number of stalled ones": {[]string{"-stalled", "-1"}, "-stalled -1"},
+		"stalled sessions of none":          {[]string{"-dsn", "sqlite:s.db", "-stalled", "4"}, "set -seed, too"},
+		"a dry run that inserts":            {[]string{"-dsn", "sqlite:s.db", "-seed", "4", "-dry-run"}, "leave out -seed"},
 		"a number in words":                 {[]string{"-seed", "many"}, "many"},
 		"health of a single pass":           {[]string{"-once", "-http", "127.0.0.1:0"}, "leave out -once"},
 		"another kind of database":          {[]string{"-dsn", "mysql://u:geheim@h/db"}, "use sqlite:PATH or postgres"},
@@ -163,10 +165,10 @@ func sweepTwice(t *testing.T, dsn string) {
 	status, out, errs := sweep(t, "-dsn", dsn, "-seed", "20", "-stalled", "12", "-once")
 	require.Zero(t, status, errs)
 	require.Contains(t, out, " 10 cancelled, 0 spared, 0 failed")
-	status, out, errs = sweep(t, "-dsn", dsn, "-seed", "20", "-stalled", "1", "-once")
+	status, out, errs = sweep(t, "-dsn", dsn, "-once")
 	require.Zero(t, status, errs)
-	require.Contains(t, out, "3 stalled, 3 cancelled, 0 spared, 0 failed")
-	require.Regexp(t, `by reason: idle_timeout 13\n`, out)
+	require.Contains(t, out, "2 checked, 2 stalled, 2 cancelled, 0 spared, 0 failed")
+	require.Regexp(t, `by reason: idle_timeout 12\n`, out)
 }
 
 func TestEnvironment(t *testing.T) {
