@@ -50,6 +50,7 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 		return nil, join(faults)
 	}
 	c.adoptProbe()
+	c.adoptThreshold()
 	c.disableGuards()
 	return c, nil
 }

@@ -76,6 +76,9 @@ func parse(args []string) (options, error) {
 		return o, err
 	}
 	o.config = limits.Sweep
+	if o.config.Resume.Max > 0 {
+		return o, errors.New("sweep.max_resumes is set, and this program resumes nothing: set it to 0")
+	}
 	o.config.DryRun = o.config.DryRun || o.dryRun
 	if o.config.DryRun && o.seed > 0 && o.dsn != "" {
 		return o, errors.New("a dry run writes nothing; leave out -seed, or leave out -dsn for a temporary database")

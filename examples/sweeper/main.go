@@ -18,7 +18,8 @@
 //
 // The limits are those of the sweep block in the file of -config, and of the environment: WATCHDOG_INTERVAL_MS,
 // WATCHDOG_STALLED_THRESHOLD_MS, WATCHDOG_MAX_CANCELLATIONS and the others in docs/configuration.md. The rest have
-// their defaults, except the interval and the startup delay, which are short enough to watch.
+// their defaults, except the interval and the startup delay, which are short enough to watch. An alert is a line of the
+// output.
 //
 // # Exit status
 //
@@ -100,6 +101,9 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 	cfg.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	table := &table{out: stdout}
 	cfg.OnPass = table.pass
+	if cfg.Alert.Within > 0 {
+		cfg.Alert.Func = table.alert
+	}
 	sweeper, err := sweep.New(db.store, db.store, cfg)
 	if err != nil {
 		return err

@@ -173,8 +173,25 @@ func sweepTwice(t *testing.T, dsn string) {
 
 func TestEnvironment(t *testing.T) {
 	t.Setenv("WATCHDOG_MAX_CANCELLATIONS", "2")
+	t.Setenv("WATCHDOG_ALERT_WITHIN_MS", "60000")
+	t.Setenv("WATCHDOG_ALERT_COUNT", "1")
 	_, out, _ := sweep(t, "-seed", "20", "-stalled", "5", "-once")
 	require.Contains(t, out, " 2 cancelled")
+	require.Contains(t, out, "\nalert: 2 cancels\n")
+	t.Run("a dry run", func(t *testing.T) {
+		t.Setenv("WATCHDOG_DRY_RUN", "true")
+		_, out, _ := sweep(t, "-seed", "20", "-stalled", "5", "-once")
+		require.Contains(t, out, "2 stalled, 0 cancelled")
+		status, _, errs := sweep(t, "-dsn", "sqlite:s.db", "-seed", "20", "-once")
+		require.Equal(t, 2, status)
+		require.Contains(t, errs, "a dry run writes nothing")
+	})
+	t.Run("resumes, which it cannot make", func(t *testing.T) {
+		t.Setenv("WATCHDOG_MAX_RESUMES", "1")
+		status, _, errs := sweep(t, "-once")
+		require.Equal(t, 2, status)
+		require.Contains(t, errs, "this program resumes nothing")
+	})
 }
 
 func TestInterrupt(t *testing.T) {
