@@ -43,13 +43,7 @@ func FuzzParse(f *testing.F) {
 			f.Add([]byte(test.text))
 		}
 	}
-	f.Add([]byte(everySweep))
-	for _, test := range slices.Concat(rejectedSweep, rejectedKeeper) {
-		f.Add([]byte(test.text))
-	}
-	for _, test := range keeperContradictions {
-		f.Add([]byte("sweep:\n  " + test.text + "\n"))
-	}
+	addSweeps(f)
 	workflow, err := os.ReadFile("testdata/workflow.yaml")
 	require.NoError(f, err)
 	f.Add(workflow)
@@ -78,6 +72,18 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// addSweeps adds the sweep blocks of the other tests.
+func addSweeps(f *testing.F) {
+	f.Helper()
+	f.Add([]byte(everySweep))
+	for _, test := range slices.Concat(rejectedSweep, rejectedKeeper) {
+		f.Add([]byte(test.text))
+	}
+	for _, test := range keeperContradictions {
+		f.Add([]byte("sweep:\n  " + test.text + "\n"))
+	}
 }
 
 // requireSteps checks that the stall settings of a step are valid, and off if everything is.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -71,25 +72,26 @@ func parse(args []string) (options, error) {
 	case o.once && o.http != "":
 		return o, errors.New("-http serves while the sweeper runs; leave out -once")
 	}
+	return o, o.load()
+}
+
+// load reads the limits.
+func (o *options) load() error {
 	limits, err := config.Load(o.file, nil)
 	if err != nil {
-		return o, err
+		return err
 	}
 	o.config = limits.Sweep
-	if o.config.Resume.Max > 0 {
-		return o, errors.New("sweep.max_resumes is set, and this program resumes nothing: set it to 0")
-	}
 	o.config.DryRun = o.config.DryRun || o.dryRun
-	if o.config.DryRun && o.seed > 0 && o.dsn != "" {
-		return o, errors.New("a dry run writes nothing; leave out -seed, or leave out -dsn for a temporary database")
+	switch {
+	case o.config.Resume.Max > 0:
+		return errors.New("sweep.max_resumes is set, and this program resumes nothing: set it to 0")
+	case o.config.DryRun && o.seed > 0 && o.dsn != "":
+		return errors.New("a dry run writes nothing; leave out -seed, or leave out -dsn for a temporary database")
 	}
-	if o.config.Interval == 0 {
-		o.config.Interval = shownInterval
-	}
-	if o.config.StartupDelay == 0 {
-		o.config.StartupDelay = shownDelay
-	}
-	return o, nil
+	o.config.Interval = cmp.Or(o.config.Interval, shownInterval)
+	o.config.StartupDelay = cmp.Or(o.config.StartupDelay, shownDelay)
+	return nil
 }
 
 // invent fills in how many sessions are inserted. Only the temporary database gets some that nobody asked for.
