@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -28,7 +29,11 @@ type Config struct {
 	// its AlsoEnd are nil without a command.
 	Stall stall.Config
 	// Sweep is ready for [sweep.New] once the host has added what a file cannot hold, such as a StopHook.
+	// Its Resume has no Start and its Alert no Func: the host adds them where Max and Within are set.
 	Sweep sweep.Config
+	// Keeper is ready for [session.NewKeeper] once the host has added its Store. Without a threshold of its own it has
+	// the one of Sweep; zero if that is not set either.
+	Keeper session.KeeperConfig
 
 	unusedProbe   stall.Probe   // the probe's settings, until a command is read
 	unusedAlsoEnd stall.AlsoEnd // the same of what also ends

@@ -44,13 +44,26 @@ func (c *Config) checkKey(k key) *Error {
 	if problem == "" {
 		problem = c.unreachable(k, own)
 	}
-	if problem == "" && k.path() == gracePath {
-		problem = c.tooLong(k)
+	if problem == "" {
+		problem = c.unfit(k)
 	}
 	if problem == "" {
 		return nil
 	}
 	return own.fault(k, k.kind.show(c), problem)
+}
+
+// unfit returns why a setting cannot be kept beside others.
+func (c *Config) unfit(k key) string {
+	switch k.path() {
+	case gracePath:
+		return c.tooLong(k)
+	case keeperThresholdPath:
+		return cmp.Or(c.tooLongForSweeper(k), c.tooShortForPace(k))
+	case pacePath:
+		return c.tooSlow(k)
+	}
+	return ""
 }
 
 // overriddenBy reports whether a variable may leave this setting of the file without effect.

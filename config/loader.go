@@ -51,6 +51,7 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 	}
 	c.adoptProbe()
 	c.adoptAlsoEnd()
+	c.adoptThreshold()
 	c.disableGuards()
 	return c, nil
 }

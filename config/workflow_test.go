@@ -73,7 +73,7 @@ func TestWorkflow(t *testing.T) {
 		all.WriteString(c.Step(name).String() + "\n")
 	}
 	golden(t, "workflow_steps.golden", all.String())
-	_, set, _ := strings.Cut(c.String(), "sweep.stop_timeout")
+	_, set, _ := strings.Cut(c.String(), "sweep.keeper.host")
 	golden(t, "workflow_set.golden", set)
 }
 

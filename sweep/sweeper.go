@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -95,6 +94,8 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer s.running.Store(false)
+	s.logStart()
+	defer s.logEnd()
 	if s.cfg.Disabled {
 		<-ctx.Done()
 		return nil
@@ -191,11 +192,4 @@ func doubled(d, most time.Duration, times int) time.Duration {
 		d *= 2
 	}
 	return min(d, most)
-}
-
-func (s *Sweeper) logger() *slog.Logger {
-	if s.cfg.Logger == nil {
-		return slog.Default()
-	}
-	return s.cfg.Logger
 }
