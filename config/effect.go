@@ -44,8 +44,12 @@ func (c *Config) checkKey(k key) *Error {
 	if problem == "" {
 		problem = c.unreachable(k, own)
 	}
-	if problem == "" && k.path() == gracePath {
+	switch {
+	case problem != "":
+	case k.path() == gracePath:
 		problem = c.tooLong(k)
+	case k.path() == interruptGracePath:
+		problem = c.neverSent(own)
 	}
 	if problem == "" {
 		return nil
@@ -118,4 +122,13 @@ func (c *Config) tooLong(grace key) string {
 		return ""
 	}
 	return fmt.Sprintf("is longer than its budget: %s is %s by %s", tickPath, tick.kind.show(c), c.sources[tickPath])
+}
+
+// neverSent returns why the grace after SIGINT can never take effect: SIGINT is left out.
+func (c *Config) neverSent(own source) string {
+	from := c.sources[interruptPath]
+	if !c.Stall.Grace.NoInterrupt || own.overriddenBy(from) {
+		return ""
+	}
+	return fmt.Sprintf("can never take effect: %s is false by %s", interruptPath, from)
 }

@@ -52,6 +52,7 @@ func ExampleLoad() {
 	// stall.on_terminal                             interrupt  default
 	// stall.interrupt_grace                         10s        default
 	// stall.terminate_grace                         20s        default
+	// stall.send_interrupt                          true       default
 	// stall.keep_background                         false      default
 	// stall.fingerprint_prefix                      none       default
 	// sweep.enabled                                 true       default

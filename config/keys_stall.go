@@ -16,10 +16,12 @@ const (
 
 // The paths of stall settings on which others depend.
 const (
-	noOutputPath     = stallBlock + ".no_output_timeout"
-	commandPath      = probeBlock + ".command"
-	onProbeErrorPath = probeBlock + ".on_probe_error"
-	patternsPath     = stallBlock + ".terminal_patterns"
+	noOutputPath       = stallBlock + ".no_output_timeout"
+	commandPath        = probeBlock + ".command"
+	onProbeErrorPath   = probeBlock + ".on_probe_error"
+	patternsPath       = stallBlock + ".terminal_patterns"
+	interruptGracePath = stallBlock + ".interrupt_grace"
+	interruptPath      = stallBlock + ".send_interrupt"
 )
 
 // The allowed values of several stall keys.
@@ -149,6 +151,12 @@ var stallKeys = []key{
 			fallback: stall.DefaultTerminateGrace,
 			zero:     watchdog.None,
 		}}},
+	},
+	{ // So has this.
+		block: stallBlock, name: "send_interrupt", variable: "WATCHDOG_STALL_SEND_INTERRUPT",
+		needs: signals, independent: true,
+		allowed: "true or false",
+		kind:    flag{field: func(c *Config) *bool { return &c.Stall.Grace.NoInterrupt }, inverted: true},
 	},
 	{ // This has another use: it is for commands that end by themselves.
 		block: stallBlock, name: "keep_background", variable: "WATCHDOG_STALL_KEEP_BACKGROUND",
