@@ -20,11 +20,13 @@ var innerBlocks = []string{probeBlock, alsoEndBlock}
 
 // The paths of stall settings on which others depend.
 const (
-	noOutputPath     = stallBlock + ".no_output_timeout"
-	commandPath      = probeBlock + ".command"
-	onProbeErrorPath = probeBlock + ".on_probe_error"
-	patternsPath     = stallBlock + ".terminal_patterns"
-	alsoEndPath      = alsoEndBlock + ".command"
+	noOutputPath       = stallBlock + ".no_output_timeout"
+	commandPath        = probeBlock + ".command"
+	onProbeErrorPath   = probeBlock + ".on_probe_error"
+	patternsPath       = stallBlock + ".terminal_patterns"
+	interruptGracePath = stallBlock + ".interrupt_grace"
+	interruptPath      = stallBlock + ".send_interrupt"
+	alsoEndPath        = alsoEndBlock + ".command"
 )
 
 // The allowed values of several stall keys.
@@ -154,6 +156,12 @@ var stallKeys = []key{
 			fallback: stall.DefaultTerminateGrace,
 			zero:     watchdog.None,
 		}}},
+	},
+	{ // So has this.
+		block: stallBlock, name: "send_interrupt", variable: "WATCHDOG_STALL_SEND_INTERRUPT",
+		needs: signals, independent: true,
+		allowed: "true or false",
+		kind:    flag{field: func(c *Config) *bool { return &c.Stall.Grace.NoInterrupt }, inverted: true},
 	},
 	{ // This has another use, as the graces have.
 		block: alsoEndBlock, name: "command", common: true, secret: true, needs: signals, independent: true,

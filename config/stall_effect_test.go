@@ -49,6 +49,8 @@ var stallContradictions = []struct {
 	{"no grace without a signal", "terminate_grace: 0", nil, 2},
 	{"an end elsewhere without a signal", "also_end: {command: [x]}", nil, 2},
 	{"a timeout of an end elsewhere without a command", "no_output_timeout: 5m\n  also_end: {timeout: 5s}", nil, 3},
+	{"no SIGINT without a signal", "send_interrupt: false", nil, 2},
+	{"a grace after no SIGINT", "no_output_timeout: 5m\n  interrupt_grace: 5s\n  send_interrupt: false", nil, 3},
 	{"background processes without a signal", "keep_background: true", nil, 2},
 	{"background processes with a signal that is switched off", "no_output_timeout: 0\n  keep_background: true", nil, 3},
 	{"a prefix without a signal", "fingerprint_prefix: ci", nil, 2},

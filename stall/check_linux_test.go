@@ -89,7 +89,7 @@ func TestInvalidConfig(t *testing.T) {
 	}
 	t.Run("without a store", func(t *testing.T) {
 		f := newFixture(t)
-		f.cfg.Store = nil
+		f.cfg.Store, f.cfg.NoOutput = nil, longTime
 		require.ErrorIs(t, startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd { return cmd }), watchdog.ErrInvalid)
 	})
 }

@@ -49,6 +49,8 @@ func init() {
 		"stoppable": stoppable,
 		"serve":     serve,
 		"talk":      talk,
+		"answer":    answer,
+		"quiet":     func(string) error { return os.Stdout.Close() },
 		"exit":      func(code string) error { os.Exit(number(code)); return nil },
 		"sleep":     func(length string) error { time.Sleep(duration(length)); return nil },
 		"stay":      func(string) error { time.Sleep(time.Hour); return nil },
@@ -65,6 +67,7 @@ func init() {
 		"await":     awaitFile,
 		"child":     func(steps string) error { return child(steps, true) },
 		"daemon":    func(steps string) error { return child(steps, false) },
+		"heir":      heir,
 		"count":     count,
 		"env":       func(name string) error { return childSteps["print"](os.Getenv(name)) },
 		"lines":     awaitLines,
@@ -172,6 +175,25 @@ func talk(path string) error {
 		err = errors.Join(err, failed, late)
 	}
 	return err
+}
+
+// answer answers each line of its input until the input ends.
+func answer(string) error {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		if _, err := fmt.Println("you said", in.Text()); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}
+
+// heir:STEPS starts this program again, in a session of its own and with all three files of this process.
+func heir(steps string) error {
+	cmd := exec.Command(os.Args[0], append([]string{childArg}, strings.Split(steps, ";")...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
 }
 
 // copy:FROM:TO copies a file at the first SIGINT and exits.

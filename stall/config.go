@@ -61,7 +61,8 @@ type Config struct {
 
 	// RunID and Store are for a command outside of a watchdog's context: the run that the command is a layer of, and
 	// where its cancel is recorded. Inside a watchdog's context the command uses that run and its store, and both
-	// fields must be empty. Outside, Store is required, and an empty RunID makes the command a run of its own, named
+	// fields must be empty. Outside, Store is required with NoOutput, Probe, Terminal or WallClock. Without one of these
+	// nothing is recorded, and Step alone is a whole config. An empty RunID makes the command a run of its own, named
 	// Step.
 	RunID string
 	Store watchdog.EventStore
@@ -119,11 +120,14 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Grace is how long to wait after a signal before the next one is sent.
+// A Grace is how long to wait after a signal before the next one is sent, and whether SIGINT is one of them.
 type Grace struct {
 	// Interrupt is the time after SIGINT, Terminate the time after SIGTERM. Zero means [DefaultInterruptGrace] and
 	// [DefaultTerminateGrace]. With [watchdog.None] the next signal follows at once.
 	Interrupt, Terminate time.Duration
+	// NoInterrupt leaves SIGINT out, for commands that take it for something else, such as for the end of a prompt:
+	// SIGTERM comes first, whatever ends the command, and Interrupt means nothing.
+	NoInterrupt bool
 }
 
 // A Tail says how to keep the end of standard error for diagnosis. If standard output and standard error are one

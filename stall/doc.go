@@ -4,6 +4,14 @@
 //		Step: "test", Store: store, NoOutput: 5 * time.Minute, Artifacts: "state",
 //	})
 //
+// [Run] starts a command and waits for it. A [Command] is the same in parts, for a host that talks to the command while it
+// runs: pipes, Start, Wait.
+//
+// Without a limit and without a store, Run and Command only end the command with everything that it started: when ctx
+// ends, and what is left when it exits. That is one line, and logs nothing:
+//
+//	result, err := stall.Run(ctx, exec.Command("make", "test"), stall.Config{Step: "test"})
+//
 // # When a command is stuck
 //
 // Three signals, alone or together, say that a command is stuck:
@@ -36,7 +44,8 @@
 // # What happens then
 //
 // Run records the cancel in the [watchdog.EventStore] and in event.json. Then it sends the signals to every living
-// process that descends from the command: SIGINT, after a [Grace] SIGTERM, after another one SIGKILL. When Run returns,
+// process that descends from the command: SIGINT, after a [Grace] SIGTERM, after another one SIGKILL. SIGINT can be left
+// out, by [Grace].NoInterrupt. When Run returns,
 // none of these processes is alive, even if it left the process group, became a daemon, was stopped or ignored the
 // signals. Run also ends the processes that a command left behind when it exited by itself, unless
 // [Config].KeepBackground is set.
@@ -62,5 +71,5 @@
 // summary of a probe with [Probe].Publish, and a probe's fingerprints, which it prints in order to be published.
 //
 // The package does not retry a command and does not limit the memory, processor time or disk space that it uses. [Run]
-// runs one command, and the host decides what to do next.
+// and [Command] run one command, and the host decides what to do next.
 package stall

@@ -245,6 +245,11 @@ func TestExit(t *testing.T) {
 		var exit *stall.ExitError
 		require.ErrorAs(t, err, &exit)
 		require.Equal(t, stall.ExitError{Code: 3}, *exit)
+		require.Equal(t, 3, exit.ExitCode())
+		require.Zero(t, exit.Signal())
+		var either interface{ ExitCode() int }
+		require.ErrorAs(t, err, &either)
+		require.Equal(t, 3, either.ExitCode())
 	})
 	t.Run("by a signal", func(t *testing.T) {
 		result, err := newFixture(t).run(command(t, "kill:KILL"))

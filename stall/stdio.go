@@ -18,6 +18,9 @@ type stdio struct {
 	files    []*os.File // for the command
 	opened   []*os.File // those of files that are not the host's
 	streams  []*relay.Stream
+	inPipe   *inputPipe      // what StdinPipe returned, or nil
+	outPipes []*outputPipe   // what StdoutPipe and StderrPipe returned
+	piped    []*relay.Stream // those of streams that go to outPipes
 	watched  []*relay.File
 	matchers []*matcher
 	tail     *tail.Buffer
@@ -95,8 +98,13 @@ func (o *stdio) input(from io.Reader) (*os.File, error) {
 	if from == nil {
 		return o.devNull(os.O_RDONLY)
 	}
-	if f, ok := from.(*os.File); ok {
-		return f, nil
+	switch from := from.(type) {
+	case *os.File:
+		return from, nil
+	case inputReader:
+		o.inPipe = from.pipe
+		o.opened = append(o.opened, from.pipe.child)
+		return from.pipe.child, nil
 	}
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -159,9 +167,16 @@ func (o *stdio) stream(to io.Writer, counts, tailed bool) (*os.File, error) {
 			}
 		}
 	}
+	w, piped := to.(outputWriter)
+	if piped {
+		cfg.End = w.pipe.finish
+	}
 	s, err := relay.Open(cfg)
 	if err != nil {
 		return nil, err
+	}
+	if piped {
+		o.outPipes, o.piped = append(o.outPipes, w.pipe), append(o.piped, s)
 	}
 	o.streams = append(o.streams, s)
 	return s.Child(), nil
@@ -236,13 +251,27 @@ func (o *stdio) keep() {
 	}
 }
 
+// end says that the command's tree has ended: what is in its pipes now is the last of its output, and nothing waits for a
+// host that does not read.
+func (o *stdio) end() {
+	for _, s := range o.streams {
+		s.Drain()
+	}
+	for _, p := range o.outPipes {
+		p.end()
+	}
+	if o.inPipe != nil {
+		o.inPipe.finish()
+	}
+}
+
 // drain waits until all output of an ended command is passed on, however slow its reader is, or until the caller's
 // context or the run ends. It calls slow if it has to wait.
 func (o *stdio) drain(slow func(), caller, run <-chan struct{}) {
+	o.end()
 	timer := time.NewTimer(quickestLook)
 	defer timer.Stop()
 	for _, s := range o.streams {
-		s.Drain()
 		for waits := true; waits; {
 			select {
 			case <-timer.C:
@@ -258,9 +287,25 @@ func (o *stdio) drain(slow func(), caller, run <-chan struct{}) {
 	}
 }
 
+// fillPipes waits until the pipes hold the rest of the output. They wait for no host, so that only a machine without time
+// for it takes long.
+func (o *stdio) fillPipes() {
+	o.end()
+	timer := time.NewTimer(fillBound)
+	defer timer.Stop()
+	for _, s := range o.piped {
+		select {
+		case <-s.Done():
+		case <-timer.C:
+			return
+		}
+	}
+}
+
 // close closes all files and streams. It gives the readers of the output at most wait to take the rest.
 func (o *stdio) close(wait time.Duration) error {
 	o.closeOpened()
+	o.end()
 	for _, f := range o.watched {
 		_ = f.Close() // this process wrote nothing to it
 	}
