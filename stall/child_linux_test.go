@@ -73,6 +73,7 @@ func init() {
 		"memory":    memory,
 		"idle":      idle,
 		"stuck":     stuck,
+		"pipes":     pipes,
 		"pwd":       func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }
@@ -256,4 +257,18 @@ func awaitLines(argument string) error {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// pipes prints to descriptor 3 whether standard output and standard error are the same.
+func pipes(string) error {
+	out, err := os.Stdout.Stat()
+	if err != nil {
+		return err
+	}
+	errs, err := os.Stderr.Stat()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(os.NewFile(3, "answer"), os.SameFile(out, errs))
+	return err
 }
