@@ -78,6 +78,7 @@ func init() {
 		"stuck":     stuck,
 		"elsewhere": workElsewhere,
 		"ask":       ask,
+		"pipes":     pipes,
 		"pwd":       func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }
@@ -280,4 +281,18 @@ func awaitLines(argument string) error {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// pipes prints to descriptor 3 whether standard output and standard error are the same.
+func pipes(string) error {
+	out, err := os.Stdout.Stat()
+	if err != nil {
+		return err
+	}
+	errs, err := os.Stderr.Stat()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(os.NewFile(3, "answer"), os.SameFile(out, errs))
+	return err
 }

@@ -94,6 +94,39 @@ func TestOutput(t *testing.T) {
 	})
 }
 
+// TestDroppedOutput checks that outputs that are dropped share a pipe unless it matters which of them came.
+func TestDroppedOutput(t *testing.T) {
+	t.Parallel()
+	shared := func(t *testing.T, change func(*stall.Config)) string {
+		t.Helper()
+		cmd := command(t, "pipes")
+		answer, w, err := os.Pipe()
+		require.NoError(t, err)
+		defer answer.Close()
+		cmd.ExtraFiles = []*os.File{w}
+		f := newFixture(t)
+		f.cfg.NoOutput = longTime
+		change(&f.cfg)
+		_, err = f.run(cmd)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		text, err := io.ReadAll(answer)
+		require.NoError(t, err)
+		return strings.TrimSpace(string(text))
+	}
+	t.Run("one pipe for both", func(t *testing.T) {
+		require.Equal(t, "true", shared(t, func(*stall.Config) {}))
+	})
+	t.Run("two if only one counts", func(t *testing.T) {
+		require.Equal(t, "false", shared(t, func(c *stall.Config) { c.ActivitySource = stall.ActivityStderr }))
+	})
+	t.Run("two if only one has a tail", func(t *testing.T) {
+		require.Equal(t, "false", shared(t, func(c *stall.Config) {
+			c.Tail = &stall.Tail{Bytes: 10, Redact: func(p []byte) []byte { return p }}
+		}))
+	})
+}
+
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errEnough }
