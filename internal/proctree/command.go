@@ -43,6 +43,9 @@ type Command struct {
 	Attr *syscall.SysProcAttr
 	// SameGroup keeps the command in the host's process group: a command that reads from a terminal needs that.
 	SameGroup bool
+	// Releases says that the caller is going to [Tree.Release] what the command leaves behind when it exits by itself. On
+	// Linux it protects a process that nothing ties to the command any more: the tree is gone before its release then.
+	Releases bool
 }
 
 // A Status says how the first process of a tree ended, and what it used.

@@ -14,6 +14,9 @@
 // a reused PID. A tree is gone when the guard has reaped its first process and has no child with its mark. That is
 // enough, because living descendants of dead processes are the guard's children.
 //
+// What is released is remembered by PID and start time, with all that is seen below it, until it is gone: a process that
+// changed its limit would otherwise be taken for an orphan of the next command.
+//
 // What was rejected, and why:
 //   - A process group alone: setsid leaves it, and once its leader is reaped the group ID can belong to somebody else.
 //   - The host as the subreaper: this changes the whole host, which would adopt, and have to reap, unrelated orphans.

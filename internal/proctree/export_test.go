@@ -44,3 +44,16 @@ func SetIdleBound(d time.Duration) (restore func()) {
 	set(d)
 	return func() { set(before) }
 }
+
+// A KeptTree is what a guard remembers of a released tree.
+type KeptTree struct{ kept keptTree }
+
+func NewKeptTree(m Mark) *KeptTree {
+	return &KeptTree{keptTree{mark: m, members: map[processID]process{}}}
+}
+
+// Look looks at the orphans and returns how many processes are remembered, and whether the tree can be forgotten.
+func (k *KeptTree) Look(orphans ...int) (members int, empty bool) {
+	empty = k.kept.look(orphans)
+	return len(k.kept.members), empty
+}

@@ -44,6 +44,9 @@ var roles = map[string]func() int{
 	"alternating":   alternate,
 	"failing":       failToStart,
 	"no free files": useAllFiles,
+	"leave":         leave,
+	"server":        serve,
+	"forker":        fork,
 }
 
 func TestMain(m *testing.M) {
