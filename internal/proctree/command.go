@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -19,14 +20,18 @@ var (
 )
 
 // A MissedError is returned by [Tree.Signal] if it could not signal some of the living processes, for example because
-// they run as another user.
+// they run as another user, or because Windows has nothing like the signal.
 type MissedError struct {
 	// Processes is how many there are.
 	Processes int
 }
 
 func (e *MissedError) Error() string {
-	return fmt.Sprintf("%d living processes could not be signalled: another user may own them", e.Processes)
+	why := "another user may own them"
+	if runtime.GOOS == "windows" {
+		why = "Windows has nothing for them but a kill"
+	}
+	return fmt.Sprintf("%d living processes could not be signalled: %s", e.Processes, why)
 }
 
 // A Command describes the command to start.

@@ -16,9 +16,8 @@ const (
 	longestPause  = 20 * time.Millisecond
 	// groupKillWait is how long a killed group gets before the guard looks at single processes.
 	groupKillWait = 2 * time.Millisecond
-	// survivorsAfter is how long a kill may take before the guard reports the survivors. From then on it checks every
-	// survivorsPause: what outlived so many kills may stay for days, and the guard must not be busy with it.
-	survivorsAfter = 500 * time.Millisecond
+	// survivorsPause is how often the guard checks after it has reported survivors: what outlived so many kills may stay
+	// for days, and the guard must not be busy with it.
 	survivorsPause = time.Second
 	// signalRounds is how often a signal looks for processes that were started meanwhile.
 	signalRounds = 4
