@@ -328,6 +328,21 @@ func TestLeftBehind(t *testing.T) {
 		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
 		eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
 	})
+	t.Run("stays with KeepBackground whatever runs after it, though nothing marks it", func(t *testing.T) {
+		f := newFixture(t)
+		f.cfg.KeepBackground = true
+		cmd := command(t, "daemon:unmark;print:"+ready+";stay")
+		_, err := f.run(cmd)
+		require.NoError(t, err)
+		for range 5 {
+			_, err := newFixture(t).run(command(t, "daemon:print:"+ready+";stay"))
+			require.NoError(t, err)
+		}
+		left := processesWith(tokenOf(cmd))
+		require.Len(t, left, 1)
+		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
+		eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
+	})
 	t.Run("goes on writing with KeepBackground, whatever its output goes to", func(t *testing.T) {
 		file, err := os.Create(filepath.Join(t.TempDir(), "out"))
 		require.NoError(t, err)

@@ -101,7 +101,7 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	defer context.AfterFunc(s.run.Context(), func() { cancel(context.Cause(s.run.Context())) })()
 	s.tree, err = proctree.StartContext(starting, proctree.Command{
 		Path: cmd.Path, Args: cmd.Args, Env: env, Dir: cmd.Dir, Files: s.io.files, Attr: cmd.SysProcAttr,
-		SameGroup: isTerminal(cmd.Stdin),
+		SameGroup: isTerminal(cmd.Stdin), Releases: s.cfg.KeepBackground,
 	})
 	if err != nil {
 		return startError(err)

@@ -74,3 +74,16 @@ func SignalLate(sig syscall.Signal, after time.Duration) (int, error) {
 	time.AfterFunc(after, func() { c.answers <- report{Answer: true, Reached: 1} })
 	return c.signal(sig)
 }
+
+// A KeptTree is what a guard remembers of a released tree.
+type KeptTree struct{ kept keptTree }
+
+func NewKeptTree(m Mark) *KeptTree {
+	return &KeptTree{keptTree{mark: m, members: map[processID]process{}}}
+}
+
+// Look looks at the orphans and returns how many processes are remembered, and whether the tree can be forgotten.
+func (k *KeptTree) Look(orphans ...int) (members int, empty bool) {
+	empty = k.kept.look(orphans)
+	return len(k.kept.members), empty
+}

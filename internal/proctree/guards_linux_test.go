@@ -380,33 +380,36 @@ func TestGuardThatDoesNotStart(t *testing.T) {
 
 // useAllFiles is a host with few descriptors that starts commands until a guard has no more. It prints what went wrong.
 func useAllFiles() int {
-	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 256, Max: 256}); err != nil {
+	var limit uint64
+	var quiet, files int
+	if _, err := fmt.Sscan(os.Getenv(limitVariable), &limit, &quiet, &files); err != nil {
 		return failed(err)
 	}
-	if err := fillGuard(); err != nil {
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: limit, Max: limit}); err != nil {
 		return failed(err)
 	}
-	_, err := proctree.Start(sleepWith(245)) // fits into no guard
+	if err := fillGuard(quiet, files); err != nil {
+		return failed(err)
+	}
+	_, err := proctree.Start(sleepWith(int(min(limit-11, 250)))) // at a limit of 256 it fits into no guard
 	text, next := guardedOutput("/bin/echo", "A=B")
 	fmt.Println(text, err, next)
 	return 0
 }
 
-// fillGuard starts 120 quiet commands and one with 60 files, and ends them.
-func fillGuard() error {
+// fillGuard starts quiet commands and one with files, and ends them. All must run.
+func fillGuard(quiet, files int) error {
 	var trees []*proctree.Tree
-	for n := range 121 {
-		tree, err := proctree.Start(sleepWith(n / 120 * 60))
+	for n := range quiet + 1 {
+		tree, err := proctree.Start(sleepWith(n / quiet * files))
 		if err != nil {
-			return err
+			return fmt.Errorf("command %d: %w", n, err)
 		}
 		trees = append(trees, tree)
 	}
 	for _, tree := range trees {
-		select {
-		case <-tree.Exited():
+		if !running(tree.PID()) {
 			return fmt.Errorf("a command has ended: %w", tree.Err())
-		default:
 		}
 	}
 	for _, tree := range trees {
@@ -428,7 +431,13 @@ func sleepWith(files int) proctree.Command {
 func TestNoFreeFiles(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
-	text := runRole(t, self, "no free files")
-	assert.Contains(t, text, "it has too few free descriptors for the command")
-	assert.Contains(t, text, "<nil>", "the next command starts")
+	t.Run("120 commands and one with 60 files, of 256", func(t *testing.T) {
+		text := runRole(t, self, "no free files", limitVariable+"=256 120 60")
+		assert.Contains(t, text, "it has too few free descriptors for the command")
+		assert.Contains(t, text, "<nil>", "the next command starts")
+	})
+	t.Run("505 commands and one with 40 files, of 1024", func(t *testing.T) {
+		text := runRole(t, self, "no free files", limitVariable+"=1024 505 40")
+		assert.Equal(t, "<nil> <nil>", text, "a guard that has no more of them leaves the last to another one")
+	})
 }

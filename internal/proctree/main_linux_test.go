@@ -51,6 +51,9 @@ var roles = map[string]func() int{
 	"slow guard":    startSlowGuard,
 	"tracer":        trace,
 	"other thread":  startFromThread,
+	"leave":         leave,
+	"server":        serve,
+	"forker":        fork,
 }
 
 func TestMain(m *testing.M) {
