@@ -299,7 +299,7 @@ func (s *sentinel) observe(r probeResult) *finding {
 		probes.Blind++
 	}
 	if v.Blind == 1 {
-		s.log().Warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind))
+		s.warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind))
 	}
 	s.noticeVolatile(r)
 	switch {
@@ -319,7 +319,7 @@ func (s *sentinel) noticeVolatile(r probeResult) {
 	}
 	if fields := s.volatility.observe(r.output); fields != nil {
 		s.result.Probes.Volatile = fields
-		s.log().Warn("stall probe differs in the same fields every time; if one is a clock, have it print a digest of the rest",
+		s.warn("stall probe differs in the same fields every time; if one is a clock, have it print a digest of the rest",
 			"run", s.run.ID(), "fields", fields)
 	}
 }
@@ -377,6 +377,13 @@ func (s *sentinel) noteWallClock(stop *watchdog.Stop) {
 		Action:       ActionInterrupt,
 		Fingerprints: s.judge.fingerprint(artifact.WallClockFingerprint),
 	}, stop)
+}
+
+// warn writes to the host's log while the command runs. A handler that panics must not end the process from a goroutine
+// of the sentinel's.
+func (s *sentinel) warn(message string, attributes ...any) {
+	defer func() { _ = recover() }()
+	s.log().Warn(message, attributes...)
 }
 
 func (s *sentinel) log() *slog.Logger {
