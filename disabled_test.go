@@ -96,7 +96,7 @@ func (b *fixture) goesOn(wd *watchdog.Watchdog) {
 	b.t.Helper()
 	b.clock.Add(5 * time.Hour)
 	b.live(wd)
-	require.EqualValues(b.t, watchdog.NoLimit, wd.Remaining())
+	require.Equal(b.t, time.Duration(watchdog.NoLimit), wd.Remaining())
 	_, asked := wd.Poll()
 	require.False(b.t, asked)
 }
@@ -127,7 +127,7 @@ func TestDisabled(t *testing.T) {
 		b.run.StartedAt = time.Now().Add(-5 * time.Hour)
 		wd := b.attach()
 		b.live(wd)
-		require.EqualValues(t, watchdog.NoLimit, wd.Remaining())
+		require.Equal(t, time.Duration(watchdog.NoLimit), wd.Remaining())
 	})
 	t.Run("it costs no goroutine", func(t *testing.T) {
 		b := switchedOff(t)

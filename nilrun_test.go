@@ -25,7 +25,7 @@ func TestNoRun(t *testing.T) {
 		_, fired := none.Fired()
 		require.False(t, fired)
 		require.Nil(t, none.Stop())
-		require.EqualValues(t, watchdog.NoLimit, none.Remaining())
+		require.Equal(t, time.Duration(watchdog.NoLimit), none.Remaining())
 		require.NoError(t, none.Context().Err())
 		stop, err := none.Sync(context.Background())
 		require.NoError(t, err)

@@ -37,6 +37,7 @@ var sameMeaning = map[string]string{
 	"Signal":   "what is sent to a process, and what a run sends; each is the standard word",
 	"Run":      "a guarded run; as a method, what the standard library names so",
 	"Error":    "an error and its text",
+	"Command":  "a program that is run: a guarded one, and a probe's with its arguments",
 	"Calls":    "an account of calls, and the method that has it measured",
 	"Pass":     "a pass of a sweeper, and the method that has it measured",
 }

@@ -11,7 +11,7 @@ type command struct {
 	field func(*Config) *[]string
 }
 
-// maxArguments is more than a probe needs.
+// maxArguments is more than a probe or an end of what runs elsewhere needs.
 const maxArguments = 1000
 
 func (k command) fromVariable(text string) value { return fromText(text) }

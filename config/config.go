@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -24,17 +25,22 @@ type Config struct {
 	Kinds watchdog.Kinds
 	// Tick is the limit of a bounded call.
 	Tick Tick
-	// Stall is ready for [stall.Run] once the host has added what a file cannot hold, such as Step. Its Probe is nil
-	// without a command.
+	// Stall is ready for [stall.Run] once the host has added what a file cannot hold, such as Step. Its Probe and
+	// its AlsoEnd are nil without a command.
 	Stall stall.Config
 	// Sweep is ready for [sweep.New] once the host has added what a file cannot hold, such as a StopHook.
+	// Its Resume has no Start and its Alert no Func: the host adds them where Max and Within are set.
 	Sweep sweep.Config
+	// Keeper is ready for [session.NewKeeper] once the host has added its Store. Without a threshold of its own it has
+	// the one of Sweep; zero if that is not set either.
+	Keeper session.KeeperConfig
 
-	unusedProbe stall.Probe // the probe's settings, until a command is read
-	extras      extras      // of a step
-	workflow    workflow
-	prefix      string            // of the variables, if it is not the default one
-	sources     map[string]source // by key path; a missing key has its default
+	unusedProbe   stall.Probe   // the probe's settings, until a command is read
+	unusedAlsoEnd stall.AlsoEnd // the same of what also ends
+	extras        extras        // of a step
+	workflow      workflow
+	prefix        string            // of the variables, if it is not the default one
+	sources       map[string]source // by key path; a missing key has its default
 }
 
 // Load reads the limits from the YAML file at path and then from the environment, which overrides the file. An empty

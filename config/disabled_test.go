@@ -66,7 +66,7 @@ func TestDisabled(t *testing.T) {
 			Disabled: c.Disabled, Store: &watchdog.Memory{}, Budget: c.Budget, Kinds: c.Kinds, Logger: slog.New(slog.DiscardHandler),
 		})
 		require.NoError(t, err)
-		require.EqualValues(t, watchdog.NoLimit, wd.Remaining())
+		require.Equal(t, time.Duration(watchdog.NoLimit), wd.Remaining())
 		require.NoError(t, wd.Close())
 	})
 }

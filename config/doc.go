@@ -14,6 +14,8 @@
 //	  terminal_patterns: ['^fatal: ']
 //	sweep:
 //	  stalled_threshold: 10m
+//	  keeper:
+//	    pace: 1s
 //
 // The file may be the host's own: package config ignores other blocks at its top level, unless one has a name close to
 // ours, is in our style, or has a stall block in a place where nothing reads it. In runtime_controls, stall and sweep an unknown key
@@ -26,7 +28,7 @@
 //
 // # The environment
 //
-// Each key but the sets of events, the command of a probe and the patterns has a variable, such as
+// Each key but the sets of events, the patterns and the commands of a probe and of also_end has a variable, such as
 // WATCHDOG_SESSION_WALL_CLOCK_SECONDS. It overrides the file, and the same rules apply; a blank one is not set. A
 // misspelt variable of the process is an error. The host chooses where variables come from and how their names begin:
 // see [Lookup], [NoEnvironment] and [Loader].

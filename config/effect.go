@@ -44,13 +44,28 @@ func (c *Config) checkKey(k key) *Error {
 	if problem == "" {
 		problem = c.unreachable(k, own)
 	}
-	if problem == "" && k.path() == gracePath {
-		problem = c.tooLong(k)
+	if problem == "" {
+		problem = c.unfit(k, own)
 	}
 	if problem == "" {
 		return nil
 	}
 	return own.fault(k, k.kind.show(c), problem)
+}
+
+// unfit returns why a setting cannot be kept beside others.
+func (c *Config) unfit(k key, own source) string {
+	switch k.path() {
+	case gracePath:
+		return c.tooLong(k)
+	case interruptGracePath:
+		return c.neverSent(own)
+	case keeperThresholdPath:
+		return cmp.Or(c.tooLongForSweeper(k), c.tooShortForPace(k))
+	case pacePath:
+		return c.tooSlow(k)
+	}
+	return ""
 }
 
 // overriddenBy reports whether a variable may leave this setting of the file without effect.
@@ -118,4 +133,13 @@ func (c *Config) tooLong(grace key) string {
 		return ""
 	}
 	return fmt.Sprintf("is longer than its budget: %s is %s by %s", tickPath, tick.kind.show(c), c.sources[tickPath])
+}
+
+// neverSent returns why the grace after SIGINT can never take effect: SIGINT is left out.
+func (c *Config) neverSent(own source) string {
+	from := c.sources[interruptPath]
+	if !c.Stall.Grace.NoInterrupt || own.overriddenBy(from) {
+		return ""
+	}
+	return fmt.Sprintf("can never take effect: %s is false by %s", interruptPath, from)
 }

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 
 	"github.com/seed62658d38/watchdog"
 )
@@ -70,10 +69,8 @@ func kindProblem(v value) string {
 	switch {
 	case !v.quoted && (!plainKind.MatchString(v.text) || slices.Contains(ambiguousWords, strings.ToLower(v.text))):
 		return "is not a text to every reader; write it in quotes"
-	case strings.ContainsFunc(v.text, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return "has a character that cannot be seen"
-	case strings.TrimSpace(v.text) != v.text:
-		return "has white space around it"
+	case unseenProblem(v.text) != "":
+		return unseenProblem(v.text)
 	case strings.HasPrefix(v.text, ownKinds):
 		return "is a kind of the watchdog's own events, which are never signals"
 	}

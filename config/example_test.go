@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/seed62658d38/watchdog"
@@ -52,9 +53,13 @@ func ExampleLoad() {
 	// stall.on_terminal                             interrupt  default
 	// stall.interrupt_grace                         10s        default
 	// stall.terminate_grace                         20s        default
+	// stall.send_interrupt                          true       default
+	// stall.also_end.command                        none       default
+	// stall.also_end.timeout                        10s        default
 	// stall.keep_background                         false      default
 	// stall.fingerprint_prefix                      none       default
 	// sweep.enabled                                 true       default
+	// sweep.dry_run                                 false      default
 	// sweep.interval                                5m0s       default
 	// sweep.stalled_threshold                       10m0s      default
 	// sweep.min_age                                 2m0s       default
@@ -62,6 +67,13 @@ func ExampleLoad() {
 	// sweep.max_cancellations_per_run               10         default
 	// sweep.grace                                   none       default
 	// sweep.stop_timeout                            30s        default
+	// sweep.max_resumes                             0          default
+	// sweep.alert_within                            off        default
+	// sweep.alert_count                             0          default
+	// sweep.keeper.threshold                        10m0s      default
+	// sweep.keeper.pace                             1s         default
+	// sweep.keeper.poll                             2s         default
+	// sweep.keeper.host                             machine's  default
 }
 
 func ExampleParse_errors() {
@@ -122,6 +134,10 @@ func ExampleConfig_sweep() {
 sweep:
   stalled_threshold: 20m
   startup_delay: 0
+  alert_within: 10m
+  alert_count: 20
+  keeper:
+    pace: 30s
 `
 	c, err := config.Parse("limits.yaml", []byte(text), config.NoEnvironment)
 	if err != nil {
@@ -129,11 +145,17 @@ sweep:
 		return
 	}
 	store := &session.Memory{} // or a store of store/sqlite or store/postgres
-	c.Sweep.DryRun = true      // the host adds what a file cannot hold
+	c.Keeper.Store = store     // the host adds what a file cannot hold
+	if c.Sweep.Alert.Within > 0 {
+		c.Sweep.Alert.Func = func(_ context.Context, cancels int) { fmt.Println("many cancels:", cancels) }
+	}
 	_, err = sweep.New(store, store, c.Sweep)
 	fmt.Println("stalled after", c.Sweep.StalledThreshold, err)
+	_, err = session.NewKeeper(c.Keeper)
+	fmt.Println("kept at least every", c.Keeper.Pace, "for sweepers after", c.Keeper.Threshold, err)
 	// Output:
 	// stalled after 20m0s <nil>
+	// kept at least every 30s for sweepers after 20m0s <nil>
 }
 
 // A host runs the steps of its own workflow file, each under the stall settings that are in force for it.

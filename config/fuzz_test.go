@@ -2,11 +2,13 @@ package config_test
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"math"
 	"math/big"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -41,10 +43,7 @@ func FuzzParse(f *testing.F) {
 			f.Add([]byte(test.text))
 		}
 	}
-	f.Add([]byte(everySweep))
-	for _, test := range rejectedSweep {
-		f.Add([]byte(test.text))
-	}
+	addSweeps(f)
 	workflow, err := os.ReadFile("testdata/workflow.yaml")
 	require.NoError(f, err)
 	f.Add(workflow)
@@ -75,6 +74,18 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// addSweeps adds the sweep blocks of the other tests.
+func addSweeps(f *testing.F) {
+	f.Helper()
+	f.Add([]byte(everySweep))
+	for _, test := range slices.Concat(rejectedSweep, rejectedKeeper) {
+		f.Add([]byte(test.text))
+	}
+	for _, test := range keeperContradictions {
+		f.Add([]byte("sweep:\n  " + test.text + "\n"))
+	}
+}
+
 // requireSteps checks that the stall settings of a step are valid, and off if everything is.
 func requireSteps(t *testing.T, disabled bool, s stall.Config) {
 	t.Helper()
@@ -101,7 +112,26 @@ func requireUsable(t *testing.T, c *config.Config) {
 	require.LessOrEqual(t, cmp.Or(c.Tick.Grace, bound.DefaultGrace), limit)
 	requireSentinel(t, c.Stall)
 	require.Equal(t, c.Disabled, c.Stall.Disabled)
-	_, err = sweep.New(&session.Memory{}, &session.Memory{}, c.Sweep)
+	requireSweeper(t, c)
+}
+
+// requireSweeper checks that a sweeper and a keeper accept their settings, once the host has added its funcs.
+func requireSweeper(t *testing.T, c *config.Config) {
+	t.Helper()
+	if c.Sweep.Resume.Max > 0 {
+		c.Sweep.Resume.Start = func(context.Context, session.Session) error { return nil }
+	}
+	if c.Sweep.Alert.Within > 0 {
+		c.Sweep.Alert.Func = func(context.Context, int) {}
+	}
+	store := &session.Memory{}
+	_, err := sweep.New(store, store, c.Sweep)
+	require.NoError(t, err)
+	c.Keeper.Store = store
+	if c.Keeper.Pace == 0 { // no key of the keeper's forbids a sweeper's threshold too short for the default pace
+		c.Keeper.Threshold = max(c.Keeper.Threshold, 4*session.DefaultPace)
+	}
+	_, err = session.NewKeeper(c.Keeper)
 	require.NoError(t, err)
 }
 

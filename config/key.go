@@ -8,7 +8,7 @@ import (
 
 // keys lists all settings. A new one is a new row in the table of its block and a line in docs/configuration.md; the
 // file, the environment, the errors and the output follow. A row comes after the rows that it needs or must be below.
-var keys = slices.Concat(controlKeys, stallKeys, sweepKeys)
+var keys = slices.Concat(controlKeys, stallKeys, sweepKeys, keeperKeys)
 
 // A key is one setting: its names and its values.
 type key struct {

@@ -10,16 +10,23 @@ import (
 
 // The blocks of the stall sentinel.
 const (
-	stallBlock = "stall"
-	probeBlock = stallBlock + ".probe"
+	stallBlock   = "stall"
+	probeBlock   = stallBlock + ".probe"
+	alsoEndBlock = stallBlock + ".also_end"
 )
+
+// innerBlocks are the blocks inside of the stall block. Each has a command, which may be a secret.
+var innerBlocks = []string{probeBlock, alsoEndBlock}
 
 // The paths of stall settings on which others depend.
 const (
-	noOutputPath     = stallBlock + ".no_output_timeout"
-	commandPath      = probeBlock + ".command"
-	onProbeErrorPath = probeBlock + ".on_probe_error"
-	patternsPath     = stallBlock + ".terminal_patterns"
+	noOutputPath       = stallBlock + ".no_output_timeout"
+	commandPath        = probeBlock + ".command"
+	onProbeErrorPath   = probeBlock + ".on_probe_error"
+	patternsPath       = stallBlock + ".terminal_patterns"
+	interruptGracePath = stallBlock + ".interrupt_grace"
+	interruptPath      = stallBlock + ".send_interrupt"
+	alsoEndPath        = alsoEndBlock + ".command"
 )
 
 // The allowed values of several stall keys.
@@ -149,6 +156,27 @@ var stallKeys = []key{
 			fallback: stall.DefaultTerminateGrace,
 			zero:     watchdog.None,
 		}}},
+	},
+	{ // So has this.
+		block: stallBlock, name: "send_interrupt", variable: "WATCHDOG_STALL_SEND_INTERRUPT",
+		needs: signals, independent: true,
+		allowed: "true or false",
+		kind:    flag{field: func(c *Config) *bool { return &c.Stall.Grace.NoInterrupt }, inverted: true},
+	},
+	{ // This has another use, as the graces have.
+		block: alsoEndBlock, name: "command", common: true, secret: true, needs: signals, independent: true,
+		allowed: "a list of the program and its arguments such as [docker, rm, --force, job-17], or a text for sh -c",
+		kind:    command{field: func(c *Config) *[]string { return &c.alsoEnd().Command }},
+	},
+	{
+		block: alsoEndBlock, name: "timeout", variable: "WATCHDOG_STALL_ALSO_END_TIMEOUT",
+		needs: []string{alsoEndPath}, common: true,
+		allowed: allowedLength,
+		kind: length{seconds{
+			field:    func(c *Config) *time.Duration { return &c.alsoEnd().Timeout },
+			fallback: stall.DefaultAlsoEndTimeout,
+			nonzero:  "does not say whether the command is ended at once or never",
+		}},
 	},
 	{ // This has another use: it is for commands that end by themselves.
 		block: stallBlock, name: "keep_background", variable: "WATCHDOG_STALL_KEEP_BACKGROUND",

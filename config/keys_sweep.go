@@ -10,6 +10,12 @@ import (
 // sweepBlock is the sweeper's block.
 const sweepBlock = "sweep"
 
+// The paths of settings on which others depend.
+const (
+	stalledPath     = sweepBlock + ".stalled_threshold"
+	alertWithinPath = sweepBlock + ".alert_within"
+)
+
 // allowedPeriod describes the lengths of the sweeper.
 const allowedPeriod = allowedLength + ", in the environment a whole number of milliseconds such as 300000"
 
@@ -19,6 +25,11 @@ var sweepKeys = []key{
 		block: sweepBlock, name: "enabled", variable: "WATCHDOG_ENABLED", common: true,
 		allowed: "true or false",
 		kind:    flag{field: func(c *Config) *bool { return &c.Sweep.Disabled }, inverted: true},
+	},
+	{
+		block: sweepBlock, name: "dry_run", variable: "WATCHDOG_DRY_RUN", common: true,
+		allowed: "true or false",
+		kind:    flag{field: func(c *Config) *bool { return &c.Sweep.DryRun }},
 	},
 	{
 		block: sweepBlock, name: "interval", variable: "WATCHDOG_INTERVAL_MS", common: true,
@@ -77,5 +88,21 @@ var sweepKeys = []key{
 			fallback: sweep.DefaultStopTimeout,
 			nonzero:  "does not say whether a hook is ended at once or never",
 		}}},
+	},
+	{
+		block: sweepBlock, name: "max_resumes", variable: "WATCHDOG_MAX_RESUMES",
+		allowed: "a whole number up to 1000000, or 0 for none",
+		kind:    count[int]{field: func(c *Config) *int { return &c.Sweep.Resume.Max }},
+	},
+	{
+		block: sweepBlock, name: "alert_within", variable: "WATCHDOG_ALERT_WITHIN_MS",
+		allowed: allowedPeriod + ", or 0 for no alert",
+		kind:    milliseconds{length{seconds{field: func(c *Config) *time.Duration { return &c.Sweep.Alert.Within }}}},
+	},
+	{
+		block: sweepBlock, name: "alert_count", variable: "WATCHDOG_ALERT_COUNT", needs: []string{alertWithinPath},
+		common:  true,
+		allowed: "a whole number up to 1000000, or 0 for an alert of each cancel",
+		kind:    count[int]{field: func(c *Config) *int { return &c.Sweep.Alert.Count }},
 	},
 }

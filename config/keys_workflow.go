@@ -162,7 +162,7 @@ func stepNames(block string) []string {
 	return names
 }
 
-// isStepBlock reports whether a path is an inner block: a probe, or an action that is a mapping.
+// isStepBlock reports whether a path is an inner block: one of the stall block, or an action that is a mapping.
 func isStepBlock(path string, mapping bool) bool {
-	return path == probeBlock || mapping && (path == stallActionBlock || path == terminalActionBlock)
+	return slices.Contains(innerBlocks, path) || mapping && (path == stallActionBlock || path == terminalActionBlock)
 }

@@ -124,7 +124,7 @@ func (r *layerReader) at(path string) string {
 
 func (r *layerReader) fault(path string, line int, content *yaml.Node, problem string) {
 	repeated := show(content)
-	if hides(path) || strings.HasPrefix(path, probeBlock) {
+	if hides(path) || slices.ContainsFunc(innerBlocks, func(b string) bool { return strings.HasPrefix(path, b) }) {
 		repeated = mask(content)
 	}
 	r.f.faults = append(r.f.faults, &Error{
@@ -153,7 +153,7 @@ func (r *layerReader) unknown(block string, node, content *yaml.Node) {
 		}
 	}
 	value := show(content)
-	if block == probeBlock || hides(path) || !isMerge(node) && name != "" && closest(name, known) == "" {
+	if slices.Contains(innerBlocks, block) || hides(path) || !isMerge(node) && name != "" && closest(name, known) == "" {
 		value = mask(content)
 	}
 	r.f.faults = append(r.f.faults, &Error{

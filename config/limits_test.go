@@ -86,7 +86,7 @@ func TestDocumentedStepKeys(t *testing.T) {
 	require.NoError(t, err)
 	for _, s := range c.Step("x").Limits() {
 		name := s.Key[strings.LastIndex(s.Key, ".")+1:]
-		require.Regexp(t, "`(stall|probe|stall\\.probe)?\\.?"+name+"`", string(text), s.Key)
+		require.Regexp(t, "`(stall|probe|stall\\.probe|stall\\.also_end)?\\.?"+name+"`", string(text), s.Key)
 	}
 }
 

@@ -50,6 +50,8 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 		return nil, join(faults)
 	}
 	c.adoptProbe()
+	c.adoptAlsoEnd()
+	c.adoptThreshold()
 	c.disableGuards()
 	return c, nil
 }

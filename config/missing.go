@@ -72,6 +72,9 @@ func hasOurKeys(path string, content *yaml.Node) bool {
 	if k, known := keyAt(path); known {
 		return !k.common
 	}
+	if path == alsoEndBlock { // no other program has this name
+		return true
+	}
 	if content.Kind == yaml.MappingNode {
 		for key, inner := range pairs(content) {
 			if name := nameOf(key); slices.Contains(names(path), name) && hasOurKeys(path+"."+name, inner) {

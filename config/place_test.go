@@ -86,6 +86,10 @@ var nobodyReads = []rejected{
 		"steps.build.options.stall", "",
 	},
 	{"a key outside of its block", "steps: {build: {no_output_timeout: 5m}}\n", 1, "steps.build.no_output_timeout", ""},
+	{
+		"an end elsewhere outside of its block", "steps: {build: {also_end: {command: [x]}}}\n", 1,
+		"steps.build.also_end", "",
+	},
 	{"a probe outside of its block", "steps: {build: {probe: {capture_stderr: true}}}\n", 1, "steps.build.probe", ""},
 	{"settings of all steps in steps", "steps: {stall: {no_output_timeout: 5m}}\n", 1, "steps.stall.no_output_timeout", ""},
 	{

@@ -47,6 +47,10 @@ var stallContradictions = []struct {
 	},
 	{"a grace without a signal", "interrupt_grace: 5s", nil, 2},
 	{"no grace without a signal", "terminate_grace: 0", nil, 2},
+	{"an end elsewhere without a signal", "also_end: {command: [x]}", nil, 2},
+	{"a timeout of an end elsewhere without a command", "no_output_timeout: 5m\n  also_end: {timeout: 5s}", nil, 3},
+	{"no SIGINT without a signal", "send_interrupt: false", nil, 2},
+	{"a grace after no SIGINT", "no_output_timeout: 5m\n  interrupt_grace: 5s\n  send_interrupt: false", nil, 3},
 	{"background processes without a signal", "keep_background: true", nil, 2},
 	{"background processes with a signal that is switched off", "no_output_timeout: 0\n  keep_background: true", nil, 3},
 	{"a prefix without a signal", "fingerprint_prefix: ci", nil, 2},
@@ -115,6 +119,7 @@ const tunedStall = `stall:
   on_stall: fail
   interrupt_grace: 1s
   terminate_grace: 0
+  also_end: {command: [x]}
   keep_background: true
   fingerprint_prefix: ci
 `
@@ -124,7 +129,8 @@ func TestVariableDisablesStall(t *testing.T) {
 		c, err := config.Parse(file, []byte(tunedStall), environment(variables{noOutputVariable: "0"}))
 		require.NoError(t, err)
 		grace := stall.Grace{Interrupt: time.Second, Terminate: watchdog.None}
-		require.Equal(t, stall.Config{KeepBackground: true, Grace: grace}, c.Stall)
+		alsoEnd := &stall.AlsoEnd{Command: []string{"x"}}
+		require.Equal(t, stall.Config{KeepBackground: true, Grace: grace, AlsoEnd: alsoEnd}, c.Stall)
 		golden(t, "disabled_stall.golden", sentinel(c))
 	})
 	t.Run("a probe is another signal", func(t *testing.T) {

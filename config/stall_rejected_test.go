@@ -29,6 +29,12 @@ func badCommand(sentence, written, value string) rejected {
 	return rejected{sentence, "stall:\n  probe:\n    command: " + written + "\n", 3, "stall.probe.command", value}
 }
 
+// badAlsoEnd writes a value for a key of an end elsewhere.
+func badAlsoEnd(sentence, key, written, value string) rejected {
+	text := "stall:\n  no_output_timeout: 5m\n  also_end:\n    " + key + ": " + written + "\n"
+	return rejected{sentence, text, 4, "stall.also_end." + key, value}
+}
+
 func badPattern(sentence, written, value string) rejected {
 	return badStall(sentence, "terminal_patterns", written, value)
 }
@@ -141,6 +147,16 @@ var rejectedStall = []rejected{
 	},
 	{"a command outside of the probe", "stall:\n  command: kubectl get\n", 2, "stall.command", "…"},
 
+	badAlsoEnd("an end elsewhere that is a number", "command", "5", "…"),
+	badAlsoEnd("an end elsewhere of nothing", "command", "[]", "[…]"),
+	badAlsoEnd("an end elsewhere without a program", "command", `["", x]`, "item 1"),
+	badAlsoEnd("an end elsewhere without a timeout", "timeout", "0", "0"),
+	badAlsoEnd("an end elsewhere with a negative timeout", "timeout", "-5s", "-5s"),
+	badAlsoEnd("an end elsewhere under a mistyped name", "comand", "docker rm", "…"),
+	{"an end elsewhere that is its command", "stall:\n  also_end: docker rm\n", 2, "stall.also_end", "…"},
+	{"an end elsewhere outside of the block", "also_end:\n  command: [x]\n", 1, "", ""},
+	{"an end elsewhere in a sentinel under a mistyped name", "stal:\n  also_end: {command: [x]}\n", 1, "", ""},
+
 	badPattern("a pattern that is not in a list", "fatal", "fatal"),
 	badPattern("a pattern that is not closed", "['(a']", `"(a"`),
 	badPattern("a pattern that repeats nothing", `["*"]`, `"*"`),
@@ -209,6 +225,7 @@ func TestRejectedStallVariables(t *testing.T) {
 		{"a negative length", noOutput, "-5m", `"-5m"`},
 		{"a length that is off", noOutput, "off", `"off"`},
 		{"an interval of zero", "WATCHDOG_STALL_PROBE_INTERVAL", "0", `"0"`},
+		{"an end elsewhere without a timeout", "WATCHDOG_STALL_ALSO_END_TIMEOUT", "0", `"0"`},
 		{"a threshold of one probe", "WATCHDOG_STALL_STALL_THRESHOLD", "1", `"1"`},
 		{"a threshold with a sign", "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD", "+3", `"+3"`},
 		{"an unknown output", "WATCHDOG_STALL_ACTIVITY_SOURCE", "all", `"all"`},
@@ -228,8 +245,8 @@ func TestRejectedStallVariables(t *testing.T) {
 	golden(t, "rejected_stall_variables.golden", all.String())
 }
 
-// TestProbeArgumentsHidden searches errors and the printed limits for an argument: it can hold a secret.
-func TestProbeArgumentsHidden(t *testing.T) {
+// TestArgumentsHidden searches errors and the printed limits for an argument: it can hold a secret.
+func TestArgumentsHidden(t *testing.T) {
 	const canary = "canary-5f2c"
 	for sentence, text := range map[string]string{
 		"a command that is right":         "stall: {probe: {command: [curl, -H, " + canary + "]}}",
@@ -255,6 +272,12 @@ func TestProbeArgumentsHidden(t *testing.T) {
 		"a command that is an alias":      "a: &" + canary + " [x]\nstall: {probe: {command: *" + canary + "}}",
 		"a probe that is an alias":        "a: &" + canary + " {}\nstall: {probe: *" + canary + "}",
 		"a second command, an alias":      "a: &" + canary + " x\nstall: {probe: {command: [x], command: *" + canary + "}}",
+		"an end elsewhere":                "stall: {no_output_timeout: 5m, also_end: {command: [curl, " + canary + "]}}",
+		"an end elsewhere of one text":    "stall: {no_output_timeout: 5m, also_end: {command: curl " + canary + "}}",
+		"an end elsewhere with a NUL":     "stall: {also_end: {command: [curl, \"" + canary + "\\0\"]}}",
+		"an end elsewhere, mistyped":      "stall: {also_end: {commando: curl " + canary + "}}",
+		"an end elsewhere is its command": "stall: {also_end: curl " + canary + "}",
+		"a mistyped end elsewhere":        "stall: {also_ends: curl " + canary + "}",
 		"settings that contradict it":     "stall: {probe: {command: [curl, " + canary + "], probe_error_threshold: 3}}",
 	} {
 		t.Run(sentence, func(t *testing.T) {

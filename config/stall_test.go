@@ -13,7 +13,7 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
-// everyStall is a file in which no stall setting has its default.
+// everyStall is a file in which no stall setting has its default, but for send_interrupt, which is not in it.
 const everyStall = `stall:
   no_output_timeout: 1h30m
   activity_source: stderr
@@ -32,6 +32,9 @@ const everyStall = `stall:
   on_terminal: "ignore"
   interrupt_grace: 0
   terminate_grace: 250ms
+  also_end:
+    command: [docker, rm, "--force", "", " two words "]
+    timeout: 1m
   keep_background: true
   fingerprint_prefix: ci/build_1.2:a@b=c+d-e
 `
@@ -46,7 +49,10 @@ func everySentinel() stall.Config {
 		},
 		Terminal: []*regexp.Regexp{regexp.MustCompile("^fatal: "), regexp.MustCompile("out of memory")},
 		OnStall:  stall.ActionFail, OnTerminal: stall.ActionIgnore,
-		Grace:          stall.Grace{Interrupt: watchdog.None, Terminate: 250 * time.Millisecond},
+		Grace: stall.Grace{Interrupt: watchdog.None, Terminate: 250 * time.Millisecond},
+		AlsoEnd: &stall.AlsoEnd{
+			Command: []string{"docker", "rm", "--force", "", " two words "}, Timeout: time.Minute,
+		},
 		KeepBackground: true, FingerprintPrefix: "ci/build_1.2:a@b=c+d-e",
 	}
 }
@@ -62,6 +68,7 @@ func TestStallFile(t *testing.T) {
 // TestStallVariables sets every stall setting that has a variable.
 func TestStallVariables(t *testing.T) {
 	const text = "stall:\n  probe: {command: [kubectl, get, '-o', json, '5', '', ' two words ']}\n" +
+		"  also_end: {command: [docker, rm, --force, '', ' two words ']}\n" +
 		"  terminal_patterns: ['^fatal: ', out of memory]\n"
 	c, err := config.Parse(file, []byte(text), environment(variables{
 		"WATCHDOG_STALL_NO_OUTPUT_TIMEOUT": "1h30m", "WATCHDOG_STALL_ACTIVITY_SOURCE": "stderr",
@@ -70,6 +77,8 @@ func TestStallVariables(t *testing.T) {
 		"WATCHDOG_STALL_PROBE_ON_PROBE_ERROR":    "terminal", "WATCHDOG_STALL_PROBE_PROBE_ERROR_THRESHOLD": "1",
 		"WATCHDOG_STALL_STALL_THRESHOLD": "2", "WATCHDOG_STALL_ON_STALL": "fail", "WATCHDOG_STALL_ON_TERMINAL": "ignore",
 		"WATCHDOG_STALL_INTERRUPT_GRACE": "0", "WATCHDOG_STALL_TERMINATE_GRACE": "0.25s",
+		"WATCHDOG_STALL_ALSO_END_TIMEOUT":   "60s",
+		"WATCHDOG_STALL_SEND_INTERRUPT":     "true", // false and a grace after it contradict each other
 		"WATCHDOG_STALL_KEEP_BACKGROUND":    "true",
 		"WATCHDOG_STALL_FINGERPRINT_PREFIX": "ci/build_1.2:a@b=c+d-e",
 	}))
@@ -106,6 +115,8 @@ func TestStallOverrides(t *testing.T) {
 		"WATCHDOG_STALL_ON_TERMINAL":                 {"fail", "on_terminal", "fail"},
 		"WATCHDOG_STALL_INTERRUPT_GRACE":             {"1m", "interrupt_grace", "1m0s"},
 		"WATCHDOG_STALL_TERMINATE_GRACE":             {"0", "terminate_grace", "none"},
+		"WATCHDOG_STALL_ALSO_END_TIMEOUT":            {"2s", "also_end.timeout", "2s"},
+		"WATCHDOG_STALL_SEND_INTERRUPT":              {"false", "send_interrupt", "false"},
 		"WATCHDOG_STALL_KEEP_BACKGROUND":             {"false", "keep_background", "false"},
 		"WATCHDOG_STALL_FINGERPRINT_PREFIX":          {"404", "fingerprint_prefix", "404"},
 	} {
@@ -115,6 +126,19 @@ func TestStallOverrides(t *testing.T) {
 			require.Contains(t, settings(c), [3]string{"stall." + want.key, want.shown, "environment " + variable})
 		})
 	}
+}
+
+// TestStallWithoutInterrupt leaves SIGINT out, with the file or a variable.
+func TestStallWithoutInterrupt(t *testing.T) {
+	want := stall.Grace{NoInterrupt: true}
+	c, err := config.Parse(file, []byte("stall: {no_output_timeout: 5m, send_interrupt: false}\n"), config.NoEnvironment)
+	require.NoError(t, err)
+	require.Equal(t, want, c.Stall.Grace)
+	left := variables{"WATCHDOG_STALL_SEND_INTERRUPT": "false"}
+	c, err = config.Parse(file, []byte("stall: {no_output_timeout: 5m, interrupt_grace: 5s}\n"), environment(left))
+	require.NoError(t, err)
+	want.Interrupt = 5 * time.Second // of the file, without effect
+	require.Equal(t, want, c.Stall.Grace)
 }
 
 func TestAcceptedLengths(t *testing.T) {

@@ -191,7 +191,10 @@ func isStepTypo(name string, content *yaml.Node) bool {
 // isOfStall reports whether a name is that of a setting of a stall block, and of nothing else.
 func isOfStall(name string, content *yaml.Node) bool {
 	path := stallBlock + "." + name
-	if path == probeBlock {
+	switch path {
+	case alsoEndBlock: // no other program has this name
+		return true
+	case probeBlock:
 		return hasKeysOf(probeBlock, content)
 	}
 	return path != decisionPath && slices.ContainsFunc(stepKeysAt(path), func(k key) bool { return !k.common })

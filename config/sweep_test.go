@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -24,6 +25,15 @@ const everySweep = `sweep:
   max_cancellations_per_run: 25
   grace: 2m
   stop_timeout: 1.5s
+  dry_run: true
+  max_resumes: 3
+  alert_within: 10m
+  alert_count: 5
+  keeper:
+    threshold: 1h
+    pace: 15m
+    poll: 500ms
+    host: worker-7
 `
 
 func everySweeper() sweep.Config {
@@ -31,6 +41,13 @@ func everySweeper() sweep.Config {
 		Disabled: true, Interval: 90 * time.Second, StalledThreshold: 90 * time.Minute, MinAge: watchdog.None,
 		StartupDelay:           250 * time.Millisecond,
 		MaxCancellationsPerRun: 25, Grace: 2 * time.Minute, StopTimeout: 1500 * time.Millisecond,
+		DryRun: true, Resume: sweep.ResumePolicy{Max: 3}, Alert: sweep.Alert{Count: 5, Within: 10 * time.Minute},
+	}
+}
+
+func everyKeeper() session.KeeperConfig {
+	return session.KeeperConfig{
+		Threshold: time.Hour, Pace: 15 * time.Minute, Poll: 500 * time.Millisecond, Host: "worker-7",
 	}
 }
 
@@ -45,6 +62,7 @@ func TestSweepFile(t *testing.T) {
 	c, err := config.Parse(file, []byte(everySweep), config.NoEnvironment)
 	require.NoError(t, err)
 	require.Equal(t, everySweeper(), c.Sweep)
+	require.Equal(t, everyKeeper(), c.Keeper)
 	golden(t, "sweep_every.golden", sweeper(c))
 }
 
@@ -54,10 +72,13 @@ func TestSweepVariables(t *testing.T) {
 		"WATCHDOG_ENABLED": "false", "WATCHDOG_INTERVAL_MS": "90000", "WATCHDOG_STALLED_THRESHOLD_MS": "5400000",
 		"WATCHDOG_MIN_AGE_MS":       "0",
 		"WATCHDOG_STARTUP_DELAY_MS": "250", "WATCHDOG_MAX_CANCELLATIONS": "25", "WATCHDOG_GRACE_MS": "120000",
-		"WATCHDOG_STOP_TIMEOUT_MS": "1500",
+		"WATCHDOG_STOP_TIMEOUT_MS": "1500", "WATCHDOG_DRY_RUN": "true", "WATCHDOG_MAX_RESUMES": "3",
+		"WATCHDOG_ALERT_WITHIN_MS": "600000", "WATCHDOG_ALERT_COUNT": "5", "WATCHDOG_KEEPER_THRESHOLD_MS": "3600000",
+		"WATCHDOG_KEEPER_PACE_MS": "900000", "WATCHDOG_KEEPER_POLL_MS": "500", "WATCHDOG_KEEPER_HOST": "worker-7",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, everySweeper(), c.Sweep)
+	require.Equal(t, everyKeeper(), c.Keeper)
 	golden(t, "sweep_variables.golden", sweeper(c))
 }
 
@@ -71,6 +92,14 @@ func TestSweepOverrides(t *testing.T) {
 		"WATCHDOG_MAX_CANCELLATIONS":    {"1", "max_cancellations_per_run", "1"},
 		"WATCHDOG_GRACE_MS":             {"0", "grace", "none"},
 		"WATCHDOG_STOP_TIMEOUT_MS":      {"9223372036854", "stop_timeout", "2562047h47m16.854s"},
+		"WATCHDOG_DRY_RUN":              {"false", "dry_run", "false"},
+		"WATCHDOG_MAX_RESUMES":          {"0", "max_resumes", "0"},
+		"WATCHDOG_ALERT_WITHIN_MS":      {"1", "alert_within", "1ms"},
+		"WATCHDOG_ALERT_COUNT":          {"0", "alert_count", "0"},
+		"WATCHDOG_KEEPER_THRESHOLD_MS":  {"5400000", "keeper.threshold", "1h30m0s"},
+		"WATCHDOG_KEEPER_PACE_MS":       {"1", "keeper.pace", "1ms"},
+		"WATCHDOG_KEEPER_POLL_MS":       {"1", "keeper.poll", "1ms"},
+		"WATCHDOG_KEEPER_HOST":          {"7", "keeper.host", "7"},
 	} {
 		t.Run(variable, func(t *testing.T) {
 			c, err := config.Parse(file, []byte(everySweep), environment(variables{variable: want.value}))
@@ -92,6 +121,12 @@ func TestPartialSweep(t *testing.T) {
 		"sweep: {startup_delay: 0}":     {StartupDelay: watchdog.None},
 		"sweep: {min_age: 0s}":          {MinAge: watchdog.None},
 		"sweep: {grace: 0}":             {},
+		"sweep: {dry_run: false}":       {},
+		"sweep: {max_resumes: 0}":       {},
+		"sweep: {alert_within: 0}":      {},
+		"sweep: {keeper: {}}":           {},
+		"sweep: {keeper: ~}":            {},
+		"sweep: {alert_within: 1m}":     {Alert: sweep.Alert{Within: time.Minute}},
 		"sweep: {stalled_threshold: 0}": {StalledThreshold: watchdog.NoLimit},
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -121,6 +156,11 @@ var rejectedSweep = []rejected{
 	badSweep("more than 1000000 cancels", "max_cancellations_per_run", "1000001", "1000001"),
 	badSweep("a negative grace", "grace", "-1m", "-1m"),
 	badSweep("a hook without time", "stop_timeout", "0s", "0s"),
+	badSweep("a dry run of a number", "dry_run", "1", "1"),
+	badSweep("a negative number of resumes", "max_resumes", "-1", "-1"),
+	badSweep("half an alert", "alert_count", "0.5", "0.5"),
+	badSweep("an alert of a number", "alert_within", "10", "10"),
+	badSweep("a keeper that is a text", "keeper", "worker-7", "worker-7"),
 	badSweep("a flag of YAML 1.1", "enabled", "yes", "yes"),
 	badSweep("a flag in quotes", "enabled", `"true"`, `"true"`),
 	{"a sweeper that is a flag", "sweep: true\n", 1, "sweep", "true"},
@@ -174,6 +214,10 @@ func TestRejectedSweepVariables(t *testing.T) {
 		{"half a cancel", "WATCHDOG_MAX_CANCELLATIONS", "1.5"},
 		{"a negative grace", "WATCHDOG_GRACE_MS", "-1"},
 		{"a hook without time", "WATCHDOG_STOP_TIMEOUT_MS", "0"},
+		{"no resume in words", "WATCHDOG_MAX_RESUMES", "none"},
+		{"an alert with a unit", "WATCHDOG_ALERT_WITHIN_MS", "10m"},
+		{"a keeper without a pause", "WATCHDOG_KEEPER_PACE_MS", "0"},
+		{"a host with white space", "WATCHDOG_KEEPER_HOST", " worker-7"},
 		{"a flag of a number", "WATCHDOG_ENABLED", "1"},
 		{"a flag in capitals", "WATCHDOG_ENABLED", "FALSE"},
 	} {
@@ -191,7 +235,7 @@ func TestRejectedSweepVariables(t *testing.T) {
 func TestForeignKeys(t *testing.T) {
 	for _, text := range []string{
 		"enabled: true", "interval: 5m", "min_age: 1", "startup_delay: 5s", "grace: 5s", "stop_timeout: 1",
-		"sleep: {interval: 5}", "sweet: {enabled: true}",
+		"sleep: {interval: 5}", "sweet: {enabled: true}", "dry_run: true", "alert_count: 5", "keeper: {pace: 5, host: x}",
 	} {
 		_, err := config.Parse(file, []byte(text), config.NoEnvironment)
 		require.NoError(t, err, text)

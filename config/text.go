@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
 )
 
 // numberLike matches the start of what some reader of YAML takes for a number, a time or a date.
@@ -19,6 +20,17 @@ func textProblem(v value) string {
 	}
 	if v.line > 0 && !v.quoted && ambiguous(v.text) {
 		return "is not a text to every reader; write it in quotes"
+	}
+	return ""
+}
+
+// unseenProblem returns what nobody would see of a text.
+func unseenProblem(text string) string {
+	switch {
+	case strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }):
+		return "has a character that cannot be seen"
+	case strings.TrimSpace(text) != text:
+		return "has white space around it"
 	}
 	return ""
 }

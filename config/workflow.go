@@ -133,6 +133,7 @@ func merge(layers []layer, isCheck bool) *Config {
 		}
 	}
 	m.adoptProbe()
+	m.adoptAlsoEnd()
 	m.adoptActivity()
 	return m
 }

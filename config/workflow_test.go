@@ -73,13 +73,14 @@ func TestWorkflow(t *testing.T) {
 		all.WriteString(c.Step(name).String() + "\n")
 	}
 	golden(t, "workflow_steps.golden", all.String())
-	_, set, _ := strings.Cut(c.String(), "sweep.stop_timeout")
+	_, set, _ := strings.Cut(c.String(), "sweep.keeper.host")
 	golden(t, "workflow_set.golden", set)
 }
 
 // TestStepMerge reads what a step adds to the defaults, field by field.
 func TestStepMerge(t *testing.T) {
 	const defaults = "defaults: {stall: {no_output_timeout: 5m, probe: {command: [a], interval: 10s, timeout: 2s}, " +
+		"also_end: {command: [e], timeout: 4s}, " +
 		"stall_threshold: 4, terminal_patterns: [a, b], error_class: FATAL, as_incomplete: true, grace_int: 1s}}\n"
 	for sentence, test := range map[string]struct {
 		own  string
@@ -93,6 +94,14 @@ func TestStepMerge(t *testing.T) {
 		"a field of a probe": {"{probe: {timeout: 3s}}", func(s *config.StepSettings) { s.Stall.Probe.Timeout = 3 * time.Second }},
 		"a command that is a list": {
 			"{probe: {command: [x, z]}}", func(s *config.StepSettings) { s.Stall.Probe.Command = []string{"x", "z"} },
+		},
+		"a field of an end elsewhere": {
+			"{also_end: {timeout: 3s}}", func(s *config.StepSettings) { s.Stall.AlsoEnd.Timeout = 3 * time.Second },
+		},
+		"an end elsewhere as one text": {
+			"{also_end: {command: docker rm x}}", func(s *config.StepSettings) {
+				s.Stall.AlsoEnd.Command = []string{"sh", "-c", "docker rm x"}
+			},
 		},
 		"a list as a whole": {"{terminal_patterns: [c]}", func(s *config.StepSettings) { s.Stall.Terminal = patterns("c") }},
 		"no patterns":       {"{terminal_patterns: []}", func(s *config.StepSettings) { s.Stall.Terminal = nil }},
@@ -132,6 +141,7 @@ func TestStepMerge(t *testing.T) {
 			want := config.StepSettings{StallClass: "FATAL", TerminalClass: "FATAL", Stall: stall.Config{
 				Step: "x", NoOutput: 5 * time.Minute,
 				Probe:    &stall.Probe{Command: []string{"a"}, Interval: 10 * time.Second, Timeout: 2 * time.Second, StallThreshold: 4},
+				AlsoEnd:  &stall.AlsoEnd{Command: []string{"e"}, Timeout: 4 * time.Second},
 				Terminal: patterns("a", "b"), Grace: stall.Grace{Interrupt: time.Second},
 			}}
 			test.want(&want)
@@ -178,19 +188,21 @@ func TestStepDisabled(t *testing.T) {
 	require.Contains(t, s.String(), "environment WATCHDOG_DISABLED")
 }
 
-// TestStepSecrets expects no argument of a probe in an error or in what is printed.
+// TestStepSecrets expects no argument of a command in an error or in what is printed.
 func TestStepSecrets(t *testing.T) {
 	const canary = "canary-4711"
 	for _, command := range []string{canary, `"a ` + canary + `"`, "[a, " + canary + "]", "[[" + canary + "]]", "{a: " + canary + "}",
 		"[!!str " + canary + "]", "*" + canary, "|\n      " + canary + "\n"} {
 		for _, key := range []string{"command", "comand", "cmd"} {
-			text := "steps:\n  x:\n   stall:\n    probe:\n     " + key + ": " + command + "\n"
-			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
-			if err != nil {
-				require.NotContains(t, err.Error(), canary, text)
-				continue
+			for _, block := range []string{"probe", "also_end"} {
+				text := "steps:\n  x:\n   stall:\n    no_output_timeout: 5m\n    " + block + ":\n     " + key + ": " + command + "\n"
+				c, err := config.Parse(file, []byte(text), config.NoEnvironment)
+				if err != nil {
+					require.NotContains(t, err.Error(), canary, text)
+					continue
+				}
+				require.NotContains(t, c.String()+c.Step("x").String(), canary, text)
 			}
-			require.NotContains(t, c.String()+c.Step("x").String(), canary, text)
 		}
 	}
 }

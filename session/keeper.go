@@ -90,7 +90,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	cfg.Threshold = cmp.Or(cfg.Threshold, DefaultThreshold)
 	cfg.Pace, cfg.Poll = cmp.Or(cfg.Pace, DefaultPace), cmp.Or(cfg.Poll, DefaultPoll)
 	cfg.RecordTimeout = cmp.Or(cfg.RecordTimeout, watchdog.DefaultRecordTimeout)
-	if cfg.Threshold/minFlushes < cfg.Pace {
+	if cfg.MaxPace() < cfg.Pace {
 		return nil, fmt.Errorf("%w keeper config: Pace is %v, and Threshold only %v; use at most a quarter of it",
 			watchdog.ErrInvalid, cfg.Pace, cfg.Threshold)
 	}
@@ -98,6 +98,12 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		cfg: cfg, startedAt: time.Now(), wake: make(chan struct{}, 1),
 		runs: map[string]*keptRun{}, toSync: map[string]bool{},
 	}, nil
+}
+
+// MaxPace returns the longest Pace that goes with the Threshold: [NewKeeper] refuses a longer one, with which the row
+// of a live run could seem stalled.
+func (c KeeperConfig) MaxPace() time.Duration {
+	return cmp.Or(c.Threshold, DefaultThreshold) / minFlushes
 }
 
 // Keep implements [watchdog.Keeper]. It begins an attempt in the run's row. An attempt that is still active there was
@@ -130,7 +136,7 @@ func (k *Keeper) runThreshold(runID string) (time.Duration, error) {
 		return 0, nil
 	}
 	threshold := k.cfg.RunThreshold(runID)
-	if threshold < 0 || threshold > 0 && threshold/minFlushes < k.cfg.Pace {
+	if threshold < 0 || threshold > 0 && (KeeperConfig{Threshold: threshold}).MaxPace() < k.cfg.Pace {
 		return 0, fmt.Errorf("%w keeper config: RunThreshold says %v for run %s; "+
 			"use 0, or at least four times the Pace, which is %v", watchdog.ErrInvalid, threshold, runID, k.cfg.Pace)
 	}

@@ -44,6 +44,7 @@ func TestArtifacts(t *testing.T) {
 	f.cfg.Probe = &stall.Probe{
 		Command: childCommand(t, "await:"+printed, "print:"+terminalProbe), Publish: true, Timeout: longTime,
 	}
+	f.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, "exit:0"), Timeout: longTime}
 	result, err := f.run(command(t, "obey:INT:7", "warn:password hunter2", "touch:"+printed, "stay"))
 	require.NoError(t, err, "an incomplete check is no error")
 	require.True(t, result.Incomplete)

@@ -2,6 +2,7 @@ package stall
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"math"
 	"os/exec"
@@ -32,7 +33,7 @@ func (c *Config) check() error {
 		return invalid("Grace is %v and %v; use positive durations, 0 for the defaults, or watchdog.None for none",
 			c.Grace.Interrupt, c.Grace.Terminate)
 	}
-	return cmp.Or(c.checkNames(), c.Probe.check(), c.checkTail())
+	return cmp.Or(c.checkNames(), c.Probe.check(), c.AlsoEnd.check(), c.checkTail())
 }
 
 func invalid(format string, args ...any) error {
@@ -115,11 +116,44 @@ func (c Config) complete() Config {
 		p.ErrorThreshold = cmp.Or(p.ErrorThreshold, DefaultProbeErrorThreshold)
 		c.Probe = &p
 	}
+	if c.AlsoEnd != nil {
+		a := *c.AlsoEnd
+		a.Timeout = cmp.Or(a.Timeout, DefaultAlsoEndTimeout)
+		c.AlsoEnd = &a
+	}
 	return c
 }
 
-// neverTrips reports whether the config has no signal.
-func (c *Config) neverTrips() bool { return c.NoOutput == 0 && c.Probe == nil && len(c.Terminal) == 0 }
+// limit names the first field by which the sentinel itself can end the command, or is empty if there is none.
+func (c *Config) limit() string {
+	switch {
+	case c.NoOutput > 0:
+		return "NoOutput"
+	case c.Probe != nil:
+		return "Probe"
+	case len(c.Terminal) > 0:
+		return "Terminal"
+	case c.WallClock > 0:
+		return "WallClock"
+	}
+	return ""
+}
+
+// checkStore returns an error if there is no store for what the sentinel may record. Without a limit that is nothing, and
+// inside a run it is that run's store.
+func (c *Config) checkStore(ctx context.Context) error {
+	limit := c.limit()
+	if c.Store != nil || limit == "" || watchdog.FromContext(ctx) != nil {
+		return nil
+	}
+	return invalid("Store is nil and %s is set; set Store, where it is recorded why the command was ended: "+
+		"&watchdog.Memory{} is one", limit)
+}
+
+// neverTrips reports whether the config has what only a trip uses, and no limit.
+func (c *Config) neverTrips() bool {
+	return c.limit() == "" && (c.Store != nil || c.Artifacts != "")
+}
 
 func (c *Config) action(k TripKind) TripAction {
 	if k == KindTerminal {
@@ -128,7 +162,7 @@ func (c *Config) action(k TripKind) TripAction {
 	return c.OnStall
 }
 
-// checkCommand returns an error for a command that [Run] cannot start.
+// checkCommand returns an error for a command that cannot be started.
 func checkCommand(cmd *exec.Cmd) error {
 	const maxFiles = math.MaxUint8 / 2 // one message to the guard carries at most 253 descriptors on Linux
 	var problem string
@@ -140,11 +174,14 @@ func checkCommand(cmd *exec.Cmd) error {
 	case cmd.Process != nil:
 		problem = "it was started already; make a new one for each run"
 	case cmd.Cancel != nil:
-		problem = "it was made by exec.CommandContext; pass the context to Run and make the command with exec.Command"
+		problem = "it was made by exec.CommandContext; make it with exec.Command, and pass the context to Run or Start"
 	case cmd.WaitDelay != 0:
 		problem = "its WaitDelay is set; use Config.Grace"
 	case len(cmd.ExtraFiles) > maxFiles:
 		problem = fmt.Sprintf("it has %d ExtraFiles; at most %d can be passed on", len(cmd.ExtraFiles), maxFiles)
+	case hasExecPipes(cmd):
+		problem = "it has a pipe of its own StdinPipe, StdoutPipe or StderrPipe, which is closed now; make a stall.Command " +
+			"with NewCommand, and use the methods with these names that it has"
 	default:
 		return nil
 	}

@@ -59,6 +59,16 @@ func TestInvalidConfig(t *testing.T) {
 		{"a negative threshold", probe(func(p *stall.Probe) { p.StallThreshold = -7 }), "Probe.StallThreshold", "-7"},
 		{"a negative error threshold", probe(func(p *stall.Probe) { p.ErrorThreshold = -7 }), "Probe.ErrorThreshold", "-7"},
 		{"an unknown meaning of errors", probe(func(p *stall.Probe) { p.OnError = "panic" }), "Probe.OnError", `"panic"`},
+		{"an AlsoEnd without a command", func(c *stall.Config) { c.AlsoEnd = &stall.AlsoEnd{} }, "AlsoEnd.Command", "empty"},
+		{"an AlsoEnd without a program", func(c *stall.Config) {
+			c.AlsoEnd = &stall.AlsoEnd{Command: []string{"", "x"}}
+		}, "AlsoEnd.Command", "empty"},
+		{"an AlsoEnd whose program is not there", func(c *stall.Config) {
+			c.AlsoEnd = &stall.AlsoEnd{Command: []string{"no-such-program"}}
+		}, "AlsoEnd.Command", "not found in $PATH"},
+		{"an AlsoEnd with a negative timeout", func(c *stall.Config) {
+			c.AlsoEnd = &stall.AlsoEnd{Command: []string{"true"}, Timeout: -4}
+		}, "AlsoEnd.Timeout", "-4ns"},
 		{"a tail of no bytes", func(c *stall.Config) { c.Tail = &stall.Tail{Redact: keep} }, "Tail.Bytes", "0"},
 		{"a tail of too many bytes", func(c *stall.Config) {
 			c.Tail = &stall.Tail{Redact: keep, Bytes: 1<<20 + 1}
@@ -79,7 +89,7 @@ func TestInvalidConfig(t *testing.T) {
 	}
 	t.Run("without a store", func(t *testing.T) {
 		f := newFixture(t)
-		f.cfg.Store = nil
+		f.cfg.Store, f.cfg.NoOutput = nil, longTime
 		require.ErrorIs(t, startsNothing(f, func(cmd *exec.Cmd) *exec.Cmd { return cmd }), watchdog.ErrInvalid)
 	})
 }

@@ -49,6 +49,8 @@ func init() {
 		"stoppable": stoppable,
 		"serve":     serve,
 		"talk":      talk,
+		"answer":    answer,
+		"quiet":     func(string) error { return os.Stdout.Close() },
 		"exit":      func(code string) error { os.Exit(number(code)); return nil },
 		"sleep":     func(length string) error { time.Sleep(duration(length)); return nil },
 		"stay":      func(string) error { time.Sleep(time.Hour); return nil },
@@ -60,11 +62,13 @@ func init() {
 		"number":    numberLines,
 		"flood":     flood,
 		"keep":      keep,
+		"unmark":    unmark,
 		"copy":      copyOnInterrupt,
 		"touch":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
 		"await":     awaitFile,
 		"child":     func(steps string) error { return child(steps, true) },
 		"daemon":    func(steps string) error { return child(steps, false) },
+		"heir":      heir,
 		"count":     count,
 		"env":       func(name string) error { return childSteps["print"](os.Getenv(name)) },
 		"lines":     awaitLines,
@@ -73,6 +77,9 @@ func init() {
 		"memory":    memory,
 		"idle":      idle,
 		"stuck":     stuck,
+		"elsewhere": workElsewhere,
+		"ask":       ask,
+		"pipes":     pipes,
 		"pwd":       func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }
@@ -148,6 +155,15 @@ func keep(path string) error {
 	return err
 }
 
+// unmark changes the limit by which its guard tells whose this process is.
+func unmark(string) error {
+	const locks = 10
+	var limit syscall.Rlimit
+	err := syscall.Getrlimit(locks, &limit)
+	limit.Cur = limit.Max
+	return errors.Join(err, syscall.Setrlimit(locks, &limit))
+}
+
 // serve:FILE starts a server in a session of its own that has the outputs of this process.
 func serve(path string) error {
 	cmd := exec.Command(os.Args[0], childArg, "talk:"+path)
@@ -170,6 +186,25 @@ func talk(path string) error {
 		err = errors.Join(err, failed, late)
 	}
 	return err
+}
+
+// answer answers each line of its input until the input ends.
+func answer(string) error {
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		if _, err := fmt.Println("you said", in.Text()); err != nil {
+			return err
+		}
+	}
+	return in.Err()
+}
+
+// heir:STEPS starts this program again, in a session of its own and with all three files of this process.
+func heir(steps string) error {
+	cmd := exec.Command(os.Args[0], append([]string{childArg}, strings.Split(steps, ";")...)...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	return cmd.Start()
 }
 
 // copy:FROM:TO copies a file at the first SIGINT and exits.
@@ -256,4 +291,18 @@ func awaitLines(argument string) error {
 		}
 		time.Sleep(time.Millisecond)
 	}
+}
+
+// pipes prints to descriptor 3 whether standard output and standard error are the same.
+func pipes(string) error {
+	out, err := os.Stdout.Stat()
+	if err != nil {
+		return err
+	}
+	errs, err := os.Stderr.Stat()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(os.NewFile(3, "answer"), os.SameFile(out, errs))
+	return err
 }

@@ -20,8 +20,8 @@ type TripAction string
 
 // The actions. The zero value means ActionInterrupt.
 const (
-	// ActionInterrupt ends the command: it sends SIGINT, SIGTERM and SIGKILL to everything that the command started,
-	// and waits a [Grace] after each of the first two.
+	// ActionInterrupt ends the command: it sends SIGINT, SIGTERM and SIGKILL to everything that descends from the
+	// command, and waits a [Grace] after each of the first two.
 	ActionInterrupt TripAction = "interrupt"
 	// ActionFail ends the command with SIGKILL at once.
 	ActionFail TripAction = "fail"
@@ -46,10 +46,10 @@ const (
 // A Config says when a command is stuck and what to do about it. [Run] copies it.
 type Config struct {
 	// Disabled switches the sentinel off, as the context of a run with [watchdog.Config].Disabled does: Run only starts
-	// the command, waits for it, and ends all that it started when ctx ends. Nothing trips, no probe is started, the
-	// Store is never called and no artifact is written. A wrong config is an error all the same. In the context of a run
-	// that is not disabled the command is still a layer of it: its output is the run's activity, and the run's end is
-	// its end. Run logs at Info that the command is not watched.
+	// the command, waits for it, and ends all that descends from it when ctx ends; AlsoEnd, which belongs to the ending,
+	// is then executed, too. Nothing trips, no probe is started, the Store is never called and no artifact is written. A
+	// wrong config is an error all the same. In the context of a run that is not disabled the command is still a layer of
+	// it: its output is the run's activity, and the run's end is its end. Run logs at Info that the command is not watched.
 	Disabled bool
 	// Step names the command: its run is "<RunID>/<Step>", its artifacts are in "<Artifacts>/<Step>/_stall". It is
 	// one path element of at most 100 characters, without a slash, a backslash, a colon or a control character.
@@ -61,7 +61,8 @@ type Config struct {
 
 	// RunID and Store are for a command outside of a watchdog's context: the run that the command is a layer of, and
 	// where its cancel is recorded. Inside a watchdog's context the command uses that run and its store, and both
-	// fields must be empty. Outside, Store is required, and an empty RunID makes the command a run of its own, named
+	// fields must be empty. Outside, Store is required with NoOutput, Probe, Terminal or WallClock. Without one of these
+	// nothing is recorded, and Step alone is a whole config. An empty RunID makes the command a run of its own, named
 	// Step.
 	RunID string
 	Store watchdog.EventStore
@@ -98,6 +99,10 @@ type Config struct {
 	// the host's writers any more. It ends with the host, and then their next write fails. Give a server files of its own.
 	KeepBackground bool
 
+	// AlsoEnd is a second command, which ends what the first one has running elsewhere, such as in a container, when Run
+	// ends the first one. Nil means none.
+	AlsoEnd *AlsoEnd
+
 	// Artifacts is the folder for the files that describe a trip. Empty means that none are written.
 	Artifacts string
 	// FingerprintPrefix, followed by a slash, comes before the fingerprints that this package makes. It is not added
@@ -115,11 +120,14 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Grace is how long to wait after a signal before the next one is sent.
+// A Grace is how long to wait after a signal before the next one is sent, and whether SIGINT is one of them.
 type Grace struct {
 	// Interrupt is the time after SIGINT, Terminate the time after SIGTERM. Zero means [DefaultInterruptGrace] and
 	// [DefaultTerminateGrace]. With [watchdog.None] the next signal follows at once.
 	Interrupt, Terminate time.Duration
+	// NoInterrupt leaves SIGINT out, for commands that take it for something else, such as for the end of a prompt:
+	// SIGTERM comes first, whatever ends the command, and Interrupt means nothing.
+	NoInterrupt bool
 }
 
 // A Tail says how to keep the end of standard error for diagnosis. If standard output and standard error are one

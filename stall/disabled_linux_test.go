@@ -109,6 +109,7 @@ func TestDisabled(t *testing.T) {
 			"silence":  func(c *stall.Config) { c.NoOutput = -1 },
 			"patterns": func(c *stall.Config) { c.Terminal = []*regexp.Regexp{nil} },
 			"probe":    func(c *stall.Config) { c.Probe = &stall.Probe{} },
+			"also end": func(c *stall.Config) { c.AlsoEnd = &stall.AlsoEnd{} },
 		} {
 			f, _ := disabled(t)
 			spoil(&f.cfg)

@@ -1,8 +1,16 @@
-// Package stall runs a command and ends it early, with everything that it started, if it is stuck.
+// Package stall runs a command and ends it early, with everything that descends from it, if it is stuck.
 //
 //	result, err := stall.Run(ctx, exec.Command("make", "test"), stall.Config{
 //		Step: "test", Store: store, NoOutput: 5 * time.Minute, Artifacts: "state",
 //	})
+//
+// [Run] starts a command and waits for it. A [Command] is the same in parts, for a host that talks to the command while it
+// runs: pipes, Start, Wait.
+//
+// Without a limit and without a store, Run and Command only end the command with everything that it started: when ctx
+// ends, and what is left when it exits. That is one line, and logs nothing:
+//
+//	result, err := stall.Run(ctx, exec.Command("make", "test"), stall.Config{Step: "test"})
 //
 // # When a command is stuck
 //
@@ -36,10 +44,14 @@
 // # What happens then
 //
 // Run records the cancel in the [watchdog.EventStore] and in event.json. Then it sends the signals to every living
-// process that descends from the command: SIGINT, after a [Grace] SIGTERM, after another one SIGKILL. When Run returns,
+// process that descends from the command: SIGINT, after a [Grace] SIGTERM, after another one SIGKILL. SIGINT can be left
+// out, by [Grace].NoInterrupt. When Run returns,
 // none of these processes is alive, even if it left the process group, became a daemon, was stopped or ignored the
 // signals. Run also ends the processes that a command left behind when it exited by itself, unless
 // [Config].KeepBackground is set.
+//
+// What a daemon starts on the command's behalf (docker exec, a pod, ssh, systemd-run, a server behind a socket) is not a
+// descendant of the command, and no signal reaches it. [Config].AlsoEnd is a command that ends it there, too.
 //
 // A command that exits by itself before the first signal has finished, also if that is while its cancel is recorded.
 // Then a [watchdog.EventCorrection] is recorded, too, and readers of both say finished.
@@ -49,15 +61,17 @@
 //
 // On Linux the command also dies if its host process dies, even by SIGKILL. For this the first Run starts a second
 // process of the host's own program, the guard. It is the parent of all commands and ends with the host. On other Unix
-// systems Run reaches only the command's process group, and on Windows only the command itself. The package comment of
+// systems Run reaches only the command's process group. On Windows the command and all that it starts are in a job
+// object, which ends with the host; SIGINT and SIGTERM are a console break there, which a command without the host's
+// console does not get. The Windows part was not run: it is compiled and vetted only. The package comment of
 // internal/proctree has the details.
 //
 // # Secrets
 //
-// No event, artifact, log or error holds the output, the arguments or the environment of a command, or the output of a
-// probe. There are three exceptions, and each has to be turned on: a [Tail], which is redacted, the reasons and the
+// No event, artifact, log or error holds the output, the arguments or the environment of a command, of a probe or of an
+// [AlsoEnd]. There are three exceptions, and each has to be turned on: a [Tail], which is redacted, the reasons and the
 // summary of a probe with [Probe].Publish, and a probe's fingerprints, which it prints in order to be published.
 //
 // The package does not retry a command and does not limit the memory, processor time or disk space that it uses. [Run]
-// runs one command, and the host decides what to do next.
+// and [Command] run one command, and the host decides what to do next.
 package stall

@@ -18,6 +18,8 @@ var killBound = 700 * time.Millisecond
 const (
 	// drainBound is how long the readers then have to take the rest of the output.
 	drainBound = 200 * time.Millisecond
+	// fillBound is how long it may take, before that, to put the rest of the output into the host's pipes.
+	fillBound = 5 * time.Second
 	// leftBehindGrace is how long the processes that an exited command left behind have after SIGTERM.
 	leftBehindGrace = time.Second
 )
@@ -35,11 +37,14 @@ func (c *Config) steps(a TripAction) []step {
 		return nil
 	case ActionFail:
 		return []step{{syscall.SIGKILL, killBound}}
-	default:
-		return []step{
-			{syscall.SIGINT, c.Grace.Interrupt}, {syscall.SIGTERM, c.Grace.Terminate}, {syscall.SIGKILL, killBound},
-		}
 	}
+	steps := []step{
+		{syscall.SIGINT, c.Grace.Interrupt}, {syscall.SIGTERM, c.Grace.Terminate}, {syscall.SIGKILL, killBound},
+	}
+	if c.Grace.NoInterrupt {
+		return steps[1:]
+	}
+	return steps
 }
 
 // end ends the tree and notes what was sent. A command that exited before the first signal has finished.

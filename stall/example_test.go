@@ -3,6 +3,7 @@
 package stall_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -26,6 +27,60 @@ func ExampleRun() {
 	// Output:
 	// true interrupt [stall/no_output:never]
 	// 1 runtime.watchdog.cancel
+}
+
+// Without a limit a step's name is all that Run needs. The command and all that it started end with the context.
+func ExampleRun_treeKill() {
+	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
+	defer cancel()
+	_, err := stall.Run(ctx, exec.Command("sh", "-c", "sleep 600 & sleep 600"), stall.Config{Step: "build"})
+	fmt.Println(errors.Is(err, context.DeadlineExceeded))
+	// Output: true
+}
+
+// A host talks to a command and waits for it. If the command fell silent, its output would end.
+func ExampleCommand() {
+	c, err := stall.NewCommand(exec.Command("cat"), stall.Config{
+		Step: "agent", Store: &watchdog.Memory{}, NoOutput: time.Minute,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	in, _ := c.StdinPipe() // they fail only if they are called out of order, or there are too many open files
+	out, _ := c.StdoutPipe()
+	if err := c.Start(context.Background()); err != nil {
+		fmt.Println(err)
+		return
+	}
+	answers := bufio.NewScanner(out)
+	for _, question := range []string{"who are you?", "are you sure?"} {
+		fmt.Fprintln(in, question)
+		if answers.Scan() {
+			fmt.Println("it says:", answers.Text())
+		}
+	}
+	in.Close()
+	result, err := c.Wait()
+	fmt.Println(result.ExitCode, err)
+	// Output:
+	// it says: who are you?
+	// it says: are you sure?
+	// 0 <nil>
+}
+
+// One line finds the exit status, whether package exec or Run ran the command.
+func ExampleExitError() {
+	_, guarded := stall.Run(context.Background(), exec.Command("sh", "-c", "exit 3"), stall.Config{Step: "build"})
+	for _, err := range []error{guarded, exec.Command("sh", "-c", "exit 4").Run()} {
+		var exit interface{ ExitCode() int }
+		if errors.As(err, &exit) {
+			fmt.Println(exit.ExitCode())
+		}
+	}
+	// Output:
+	// 3
+	// 4
 }
 
 // Inside a watchdog's context the command is a layer of that run: its output is activity of the run, and the command
@@ -87,4 +142,17 @@ func ExampleTripAction() {
 	})
 	fmt.Println(result.Trip.Kind, result.Trip.Action, result.Finished, err)
 	// Output: no_output ignore true <nil>
+}
+
+// What docker run starts is a child of the Docker daemon, which no signal reaches. Its name says what to end. docker rm
+// with --force succeeds if the client has ended the container already.
+func ExampleConfig_alsoEnd() {
+	release := exec.Command("docker", "run", "--rm", "--name", "release-17", "builder", "make", "release")
+	result, err := stall.Run(context.Background(), release, stall.Config{
+		Step: "release", Store: &watchdog.Memory{}, NoOutput: 5 * time.Minute,
+		AlsoEnd: &stall.AlsoEnd{Command: []string{"docker", "rm", "--force", "release-17"}, Timeout: time.Minute},
+	})
+	if errors.Is(err, stall.ErrAlsoEnd) {
+		fmt.Println("look for the container release-17:", result.AlsoEnded.Err)
+	}
 }

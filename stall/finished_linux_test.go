@@ -85,6 +85,7 @@ func TestFinishedWhileRecording(t *testing.T) {
 			for range 10 {
 				f := newFixture(t)
 				c.change(&f.cfg)
+				f.cfg.RecordTimeout = longTime
 				file := t.TempDir() + "/end"
 				cmd := command(t, append(c.steps, "await:"+file, "exit:0")...)
 				store := &lateStore{Memory: f.store, fails: c.fails, before: func() {

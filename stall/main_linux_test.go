@@ -46,7 +46,7 @@ const ready = "ready"
 // longTime is a limit that no test waits for. On a busy machine something may happen slack later than it should.
 const (
 	longTime = 5 * time.Minute
-	slack    = 5 * time.Second
+	slack    = 30 * time.Second
 )
 
 // tokenVariable is in the environment of every process that a test starts.
@@ -173,6 +173,10 @@ type record struct {
 	EventID               string `json:"event_id"`
 	Pointers              map[string]string
 	Complete, Finished    bool
+	AlsoEnd               *struct {
+		ExitCode *int `json:"exit_code"`
+		Failed   string
+	} `json:"also_end"`
 }
 
 func (f *fixture) record() (r record) {
@@ -217,7 +221,7 @@ func within(tb testing.TB, most time.Duration, began time.Time) {
 // eventually waits for another process to do something.
 func eventually(tb testing.TB, what string, done func() bool) {
 	tb.Helper()
-	require.Eventually(tb, done, 20*time.Second, time.Millisecond, what)
+	require.Eventually(tb, done, longTime, time.Millisecond, what)
 }
 
 func exists(path string) bool {

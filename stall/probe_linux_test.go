@@ -1,7 +1,10 @@
 package stall_test
 
 import (
+	"context"
 	"encoding/json"
+	"io"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -118,6 +121,23 @@ func TestBlindProbe(t *testing.T) {
 	require.Equal(t, "exit", result.Probes.Why)
 	require.Equal(t, 3, *f.probeLines()[0].ExitCode)
 	require.False(t, exists(filepath.Join(filepath.Dir(lines), "event.json")))
+}
+
+// A throwing is a log handler that panics.
+type throwing struct{ slog.Handler }
+
+func (throwing) Handle(context.Context, slog.Record) error { panic("no room") }
+
+// TestLogPanics checks that a log handler which panics does not end the process while a command runs.
+func TestLogPanics(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Logger = slog.New(throwing{slog.NewTextHandler(io.Discard, nil)})
+	f.cfg.Probe = f.probe("fail")
+	lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
+	result, err := f.run(command(t, "await:"+lines))
+	require.NoError(t, err)
+	require.Positive(t, result.Probes.Blind)
 }
 
 // TestProbeAnyExit checks that a failed probe can count.

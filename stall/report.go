@@ -135,6 +135,7 @@ func (r *report) completed(s *sentinel) artifact.Event {
 			e.Action.Requested = append(e.Action.Requested, signalName(sig))
 		}
 	}
+	e.AlsoEnd = s.result.AlsoEnded.record()
 	e.Action.Terminated = s.result.Terminated
 	e.Action.EndedBy = signalName(s.result.EndedBy)
 	if code := s.result.ExitCode; s.result.Signal == 0 && gone(s.tree) {

@@ -81,6 +81,9 @@ type Result struct {
 	LeftBehind int
 	// Survivors are the IDs of the processes that could not be ended.
 	Survivors []int
+	// AlsoEnded says what came of [Config].AlsoEnd. It is nil if that was not executed: there is none, or the command
+	// exited by itself.
+	AlsoEnded *AlsoEnded
 
 	// Probes counts the probes.
 	Probes Probes

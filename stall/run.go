@@ -1,19 +1,21 @@
 package stall
 
 import (
-	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"os/exec"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
-// Run runs the command until it exits or has to be ended. It returns when no process that the command started is alive:
-// at most the graces and one second after a trip, or after ctx ended. Run replaces the command's Start and Wait, and
-// nothing else may start the command. Run may be called from several goroutines, each with a command of its own.
+// Run runs the command until it exits or has to be ended. It returns when no process that descends from the command is
+// alive: at most the graces and one second after a trip, or after ctx ended, and with an [AlsoEnd] at most its Timeout
+// and another second later. Run replaces the command's Start and Wait, and nothing else may start the command. Run may
+// be called from several goroutines, each with a command of its own. To talk to a command while it runs, use a
+// [Command].
+//
+// What a daemon starts on the command's behalf (docker exec, a pod, ssh, systemd-run, a server behind a socket) does not
+// descend from the command, and Run does not end it: [Config].AlsoEnd does.
 //
 // Path, Args, Env, Dir, Stdin, Stdout, Stderr, ExtraFiles and SysProcAttr of the command mean the same as in package
 // exec, with these differences:
@@ -22,7 +24,9 @@ import (
 //   - If standard output and standard error are the same writer, or files of the same pipe or terminal, the command
 //     gets one pipe for both.
 //   - The command gets an output that is a file as its own file, and Run watches the file.
-//   - Nobody closes what StdoutPipe and StderrPipe return: use a writer, or an [os.Pipe].
+//   - Pipes are those of [Command.StdinPipe], [Command.StdoutPipe] and [Command.StderrPipe]. Run refuses those that the
+//     methods of package exec made, and closes them.
+//   - Process and ProcessState stay nil: the [Result] says how the command ended.
 //   - Run reads ahead from an input that is not a file. If a Read of it does not return, Run leaves it behind.
 //   - On Linux the parent process of the command is the guard.
 //
@@ -36,30 +40,19 @@ import (
 //   - the cause of ctx or of the run around the command, such as a [*watchdog.Stop], if that ended the command
 //   - [watchdog.ErrInvalid], an error of [watchdog.New] or one of the operating system if the command was not started
 //
-// In addition, Run wraps [ErrSurvivors] if a process could not be ended, and the error of the store if the cancel
-// could not be recorded.
+// In addition, Run wraps [ErrSurvivors] if a process could not be ended, [ErrAlsoEnd] if what runs elsewhere may be
+// alive, and the error of the store if the cancel could not be recorded.
 //
 // A command that exits at once takes about one and a half times as long as with package exec.
 func Run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {
-	if err := cmp.Or(cfg.check(), checkCommand(cmd)); err != nil {
-		return nil, fmt.Errorf("run step %q: %w", cfg.Step, err)
-	}
-	result, err := run(ctx, cmd, cfg.inForce(ctx).complete())
+	c, err := NewCommand(cmd, cfg)
 	if err != nil {
-		return result, fmt.Errorf("run step %s: %w", cfg.Step, err)
+		return nil, err
 	}
-	return result, nil
-}
-
-func run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {
-	s := &sentinel{cfg: cfg}
-	if err := s.open(ctx, cmd); err != nil {
-		return nil, errors.Join(err, s.close())
+	if err := c.Start(ctx); err != nil {
+		return nil, err
 	}
-	cause := s.watch(ctx)
-	s.conclude(ctx, cause)
-	err := s.verdict(cause)
-	return s.result, errors.Join(err, s.close())
+	return c.Wait()
 }
 
 // inForce is the valid config without all that watches the command if it is disabled, or the run in ctx is.
@@ -93,8 +86,12 @@ func (c *Config) attach(ctx context.Context) (w *watchdog.Watchdog, inside bool,
 		budget.WallClock = watchdog.NoLimit
 		logger = discard // New would warn that the run has no limit; the sentinel has its own
 	}
+	store := c.Store
+	if store == nil {
+		store = &watchdog.Memory{} // nothing is recorded: see checkStore
+	}
 	w, err = seam.Begin[*watchdog.Watchdog](ctx, run, watchdog.Config{
-		Disabled: c.Disabled, Store: c.Store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
+		Disabled: c.Disabled, Store: store, Budget: budget, RecordTimeout: c.RecordTimeout, Logger: logger,
 	})
 	return w, false, err
 }

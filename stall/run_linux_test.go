@@ -198,7 +198,7 @@ func TestFinishedBeforeSignal(t *testing.T) {
 			f := newFixture(t)
 			end := filepath.Join(t.TempDir(), "end")
 			cmd := command(t, "print:"+ready, "await:"+end, "exit:"+c.code)
-			f.cfg.Terminal = readyLine
+			f.cfg.Terminal, f.cfg.RecordTimeout = readyLine, longTime
 			f.cfg.Store = &endingStore{f.store, func() {
 				_ = exec.Command("touch", end).Run()
 				eventually(t, "the command ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
@@ -245,6 +245,11 @@ func TestExit(t *testing.T) {
 		var exit *stall.ExitError
 		require.ErrorAs(t, err, &exit)
 		require.Equal(t, stall.ExitError{Code: 3}, *exit)
+		require.Equal(t, 3, exit.ExitCode())
+		require.Zero(t, exit.Signal())
+		var either interface{ ExitCode() int }
+		require.ErrorAs(t, err, &either)
+		require.Equal(t, 3, either.ExitCode())
 	})
 	t.Run("by a signal", func(t *testing.T) {
 		result, err := newFixture(t).run(command(t, "kill:KILL"))
@@ -320,6 +325,21 @@ func TestLeftBehind(t *testing.T) {
 		left := processesWith(tokenOf(cmd))
 		require.Len(t, left, 1)
 		eventually(t, "it goes on working", func() bool { return exists(kept) })
+		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
+		eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
+	})
+	t.Run("stays with KeepBackground whatever runs after it, though nothing marks it", func(t *testing.T) {
+		f := newFixture(t)
+		f.cfg.KeepBackground = true
+		cmd := command(t, "daemon:unmark;print:"+ready+";stay")
+		_, err := f.run(cmd)
+		require.NoError(t, err)
+		for range 5 {
+			_, err := newFixture(t).run(command(t, "daemon:print:"+ready+";stay"))
+			require.NoError(t, err)
+		}
+		left := processesWith(tokenOf(cmd))
+		require.Len(t, left, 1)
 		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
 		eventually(t, "it ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
 	})

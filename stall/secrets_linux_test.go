@@ -71,7 +71,8 @@ func (c *secretsFixture) collect(result *stall.Result, err error) {
 	c.texts["the error"] = fmt.Sprintf("%v %+v", err, err)
 	c.texts["the log"] = c.logs.String()
 	if result != nil {
-		c.texts["the result"] = fmt.Sprintf("%+v %+v %v %v", result, result.Trip, result.ArtifactErr, result.OutputErr)
+		c.texts["the result"] = fmt.Sprintf("%+v %+v %v %v", result, result.Trip, result.ArtifactErr, result.OutputErr) +
+			fmt.Sprintf("%+v", result.AlsoEnded)
 	}
 	for _, id := range []string{"run", "run/step"} {
 		events, readErr := c.store.Read(context.Background(), watchdog.AggregateType, id)
@@ -131,6 +132,18 @@ func TestSecrets(t *testing.T) {
 			}
 			c.runWithSecrets("stay")
 		}, "probe_blind:start"},
+		{"after an AlsoEnd that fails", func(c *secretsFixture) {
+			c.cfg.AlsoEnd = &stall.AlsoEnd{Command: childCommand(t, "print:"+canary, "warn:"+canary, "env:PASSWORD", "exit:3")}
+			c.runWithSecrets("print:"+ready, "stay")
+		}, "its exit status is 3"},
+		{"after an AlsoEnd that cannot be started", func(c *secretsFixture) {
+			c.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{"/no/such/" + canary, canary}}
+			c.runWithSecrets("print:"+ready, "stay")
+		}, "it cannot be started"},
+		{"before an AlsoEnd that is not there", func(c *secretsFixture) {
+			c.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{canary, canary}}
+			c.runWithSecrets("stay")
+		}, "AlsoEnd.Command"},
 		{"after a failure", func(c *secretsFixture) { c.runWithSecrets("exit:3") }, "exit status 3"},
 		{"after a failed start", func(c *secretsFixture) {
 			cmd := command(c, canary)

@@ -36,14 +36,15 @@ type sentinel struct {
 	run    *watchdog.Watchdog
 	inside bool // inside another run, which is guarded
 	// silence is how long the runs around the command may give no sign of life.
-	silence time.Duration
-	looked  time.Duration // when the last output came, as of the last look
-	io      *stdio
-	tree    *proctree.Tree
-	began   time.Time
-	judge   judge
-	report  *report
-	result  *Result
+	silence   time.Duration
+	looked    time.Duration // when the last output came, as of the last look
+	io        *stdio
+	tree      *proctree.Tree
+	began     time.Time
+	companion companion
+	judge     judge
+	report    *report
+	result    *Result
 
 	terminals  []terminalModes
 	volatility volatility
@@ -70,7 +71,7 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	switch {
 	case s.cfg.Disabled:
 		s.log().Info("stall sentinel is disabled and does not watch the command", "run", s.run.ID())
-	case s.cfg.neverTrips() && !s.inside && s.cfg.WallClock == 0:
+	case s.cfg.neverTrips() && !s.inside:
 		s.log().Warn("stall sentinel has no signal and can never end its command", "run", s.run.ID())
 	}
 	s.silence = watchdog.NoLimit
@@ -90,6 +91,7 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 
 func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	env := cmd.Environ()
+	s.companion = companion{env: env, dir: cmd.Dir}
 	s.began = now()
 	s.io.began = s.began
 	s.terminals = saveTerminals(cmd)
@@ -99,14 +101,14 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	defer context.AfterFunc(s.run.Context(), func() { cancel(context.Cause(s.run.Context())) })()
 	s.tree, err = proctree.StartContext(starting, proctree.Command{
 		Path: cmd.Path, Args: cmd.Args, Env: env, Dir: cmd.Dir, Files: s.io.files, Attr: cmd.SysProcAttr,
-		SameGroup: isTerminal(cmd.Stdin),
+		SameGroup: isTerminal(cmd.Stdin), Releases: s.cfg.KeepBackground,
 	})
 	if err != nil {
 		return startError(err)
 	}
 	s.io.start()
 	if s.cfg.Probe != nil {
-		s.prober = &prober{cfg: s.cfg.Probe, env: env, dir: cmd.Dir, began: s.began, results: make(chan probeResult)}
+		s.prober = &prober{companion: s.companion, cfg: s.cfg.Probe, began: s.began, results: make(chan probeResult)}
 		probing, stop := context.WithCancel(context.WithoutCancel(ctx))
 		s.stopProbes = stop
 		s.probes.Go(func() { s.prober.run(probing) })
@@ -114,18 +116,12 @@ func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	return nil
 }
 
-// startError returns the error of a command that could not be started. It leaves out the command's path, which a
-// [os.PathError] has and which may be a secret.
+// startError returns the error of a command that could not be started.
 func startError(err error) error {
-	var path *os.PathError
-	switch {
-	case errors.Is(err, proctree.ErrUnsupported):
+	if errors.Is(err, proctree.ErrUnsupported) {
 		return fmt.Errorf("%w command: %w", watchdog.ErrInvalid, err)
-	case errors.As(err, &path):
-		return fmt.Errorf("start the command: %w", path.Err)
-	default:
-		return fmt.Errorf("start the command: %w", err)
 	}
+	return fmt.Errorf("start the command: %w", withoutName(err))
 }
 
 // A watching is what a sentinel waits for, besides the ends of the command and of its contexts. A nil channel is never
@@ -303,7 +299,7 @@ func (s *sentinel) observe(r probeResult) *finding {
 		probes.Blind++
 	}
 	if v.Blind == 1 {
-		s.log().Warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind))
+		s.warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind))
 	}
 	s.noticeVolatile(r)
 	switch {
@@ -323,7 +319,7 @@ func (s *sentinel) noticeVolatile(r probeResult) {
 	}
 	if fields := s.volatility.observe(r.output); fields != nil {
 		s.result.Probes.Volatile = fields
-		s.log().Warn("stall probe differs in the same fields every time; if one is a clock, have it print a digest of the rest",
+		s.warn("stall probe differs in the same fields every time; if one is a clock, have it print a digest of the rest",
 			"run", s.run.ID(), "fields", fields)
 	}
 }
@@ -383,92 +379,11 @@ func (s *sentinel) noteWallClock(stop *watchdog.Stop) {
 	}, stop)
 }
 
-// conclude ends what is left of the command and fills in the result.
-func (s *sentinel) conclude(ctx context.Context, cause error) {
-	if s.stopProbes != nil {
-		s.stopProbes()
-	}
-	switch {
-	case cause == nil:
-		s.result.Finished = s.tree.Err() == nil
-		s.endLeftBehind()
-		s.io.drain(func() { s.holdRun(true) }, ctx.Done(), s.run.Context().Done())
-	case isStalled(cause):
-		s.end(s.result.Trip.Action)
-	default:
-		var stop *watchdog.Stop
-		if errors.As(cause, &stop) {
-			s.noteWallClock(stop)
-		}
-		s.end(ActionInterrupt)
-	}
-	s.probes.Wait()
-	s.result.OutputErr = s.io.close(drainBound)
-	if len(s.result.Sent) > 0 {
-		for i := range s.terminals {
-			s.terminals[i].restore()
-		}
-	}
-	s.recordStatus()
-	s.recordFinished()
-	s.result.Incomplete = s.cfg.AsIncomplete && !s.result.Finished && isStalled(cause)
-	s.report.complete(s)
-}
-
-// recordStatus copies how the command ended to the result.
-func (s *sentinel) recordStatus() {
-	status := s.tree.Status()
-	s.result.ExitCode, s.result.Signal = status.ExitCode, status.Signal
-	s.result.User, s.result.System, s.result.MaxRSS = status.User, status.System, status.MaxRSS
-	s.result.Elapsed = time.Since(s.began)
-	if !gone(s.tree) {
-		s.result.Survivors = s.tree.Survivors()
-	}
-}
-
-// verdict returns the error of [Run].
-func (s *sentinel) verdict(cause error) error {
-	switch {
-	case s.tree.Err() != nil:
-		cause = errors.Join(cause, s.tree.Err())
-	case s.result.Finished:
-		cause = s.exitError()
-	case s.result.Incomplete:
-		cause = nil
-	}
-	if !gone(s.tree) {
-		cause = errors.Join(cause, fmt.Errorf("%w: end the processes %v by hand", ErrSurvivors, s.result.Survivors))
-	}
-	return cause
-}
-
-func (s *sentinel) exitError() error {
-	if s.result.ExitCode == 0 {
-		return nil
-	}
-	return &ExitError{Code: s.result.ExitCode, Signal: s.result.Signal}
-}
-
-func isStalled(err error) bool {
-	var stalled *Stalled
-	return errors.As(err, &stalled)
-}
-
-// close releases what open opened, whether or not the command was started.
-func (s *sentinel) close() error {
-	s.hold.Close()
-	var err error
-	if s.run != nil {
-		err = s.run.Close()
-	}
-	if s.observed != nil {
-		s.observed()
-	}
-	if s.tree == nil && s.io != nil {
-		err = errors.Join(err, s.io.close(0))
-	}
-	s.report.close()
-	return err
+// warn writes to the host's log while the command runs. A handler that panics must not end the process from a goroutine
+// of the sentinel's.
+func (s *sentinel) warn(message string, attributes ...any) {
+	defer func() { _ = recover() }()
+	s.log().Warn(message, attributes...)
 }
 
 func (s *sentinel) log() *slog.Logger {

@@ -94,6 +94,39 @@ func TestOutput(t *testing.T) {
 	})
 }
 
+// TestDroppedOutput checks that outputs that are dropped share a pipe unless it matters which of them came.
+func TestDroppedOutput(t *testing.T) {
+	t.Parallel()
+	shared := func(t *testing.T, change func(*stall.Config)) string {
+		t.Helper()
+		cmd := command(t, "pipes")
+		answer, w, err := os.Pipe()
+		require.NoError(t, err)
+		defer answer.Close()
+		cmd.ExtraFiles = []*os.File{w}
+		f := newFixture(t)
+		f.cfg.NoOutput = longTime
+		change(&f.cfg)
+		_, err = f.run(cmd)
+		require.NoError(t, err)
+		require.NoError(t, w.Close())
+		text, err := io.ReadAll(answer)
+		require.NoError(t, err)
+		return strings.TrimSpace(string(text))
+	}
+	t.Run("one pipe for both", func(t *testing.T) {
+		require.Equal(t, "true", shared(t, func(*stall.Config) {}))
+	})
+	t.Run("two if only one counts", func(t *testing.T) {
+		require.Equal(t, "false", shared(t, func(c *stall.Config) { c.ActivitySource = stall.ActivityStderr }))
+	})
+	t.Run("two if only one has a tail", func(t *testing.T) {
+		require.Equal(t, "false", shared(t, func(c *stall.Config) {
+			c.Tail = &stall.Tail{Bytes: 10, Redact: func(p []byte) []byte { return p }}
+		}))
+	})
+}
+
 type failing struct{}
 
 func (failing) Write([]byte) (int, error) { return 0, errEnough }
@@ -129,8 +162,8 @@ func TestActivitySource(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, one writer %v", c.source, c.one), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.cfg.ActivitySource, f.cfg.NoOutput = c.source, 2*time.Second
-			cmd := command(t, "every:50ms:x:60")
+			f.cfg.ActivitySource, f.cfg.NoOutput = c.source, 6*time.Second
+			cmd := command(t, "every:50ms:x:150")
 			if c.one {
 				var out strings.Builder
 				cmd.Stdout, cmd.Stderr = &out, &out
@@ -155,25 +188,25 @@ func TestOutputFile(t *testing.T) {
 	t.Run("one that grows is not a stall", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.NoOutput = 2 * time.Second
-		cmd, file := command(t, "every:100ms:x:35"), open(t)
+		f.cfg.NoOutput = 6 * time.Second
+		cmd, file := command(t, "every:100ms:x:75"), open(t)
 		cmd.Stdout = file
 		_, err := f.run(cmd)
 		require.NoError(t, err)
 		text, err := os.ReadFile(file.Name())
 		require.NoError(t, err)
-		require.Equal(t, strings.Repeat("x\n", 35), string(text))
+		require.Equal(t, strings.Repeat("x\n", 75), string(text))
 	})
 	t.Run("one that does not grow is a stall, in time", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.NoOutput = time.Second
+		f.cfg.NoOutput = 5 * time.Second
 		cmd := command(t, "print:x", "stay")
 		cmd.Stdout = open(t)
 		began := time.Now()
 		result, _ := f.stalled(cmd)
 		require.Equal(t, []string{"stall/no_output"}, result.Trip.Fingerprints, "there was some")
-		require.Less(t, result.Trip.ObservedAt.Sub(began), 2*f.cfg.NoOutput+time.Second)
+		require.Less(t, result.Trip.ObservedAt.Sub(began), 2*f.cfg.NoOutput+slack)
 	})
 }
 

@@ -26,10 +26,10 @@ func TestStoppedHost(t *testing.T) {
 		quiet          string // how long the command is silent after the stop began
 		trips          bool
 	}{
-		{"longer than the limit", 300 * time.Millisecond, 2500 * time.Millisecond, "3s", false},
-		{"and goes on shortly before the limit", 300 * time.Millisecond, 1500 * time.Millisecond, "2500ms", false},
-		{"and goes on shortly after the limit", time.Second, 1050 * time.Millisecond, "3s", false},
-		{"and a silence after that is one", 100 * time.Millisecond, 500 * time.Millisecond, "10s", true},
+		{"longer than the limit", 300 * time.Millisecond, 5500 * time.Millisecond, "6s", false},
+		{"and goes on shortly before the limit", 300 * time.Millisecond, 4500 * time.Millisecond, "5500ms", false},
+		{"and goes on shortly after the limit", time.Second, 4050 * time.Millisecond, "5500ms", false},
+		{"and a silence after that is one", 100 * time.Millisecond, 500 * time.Millisecond, "1m", true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -46,9 +46,10 @@ func TestStoppedHost(t *testing.T) {
 				time.Sleep(c.stopped)
 				require.NoError(t, cmd.Process.Signal(syscall.SIGCONT))
 				err = cmd.Wait()
+				eventually(t, "its guard ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
 				require.Equal(t, c.trips, err != nil)
 				if c.trips {
-					break // each takes two seconds
+					break // each takes five seconds
 				}
 			}
 		})
@@ -60,7 +61,7 @@ func stoppable(quiet string) error {
 	cmd := exec.Command(os.Args[0], childArg, "print:"+ready, "sleep:"+quiet)
 	cmd.Stdout = os.Stdout
 	cfg := stall.Config{
-		Step: "step", Store: &watchdog.Memory{}, Logger: discard, NoOutput: 2 * time.Second, OnStall: stall.ActionFail,
+		Step: "step", Store: &watchdog.Memory{}, Logger: discard, NoOutput: 5 * time.Second, OnStall: stall.ActionFail,
 	}
 	if _, err := stall.Run(context.Background(), cmd, cfg); err != nil {
 		os.Exit(9)

@@ -103,7 +103,7 @@ func endedByCancel(t *testing.T, s escape.Scenario) {
 	cmd := scenarioCommand(s)
 	s.Processes = minProcesses(s)
 	go func() {
-		_ = s.Ready(20 * time.Second)
+		_ = s.Ready(longTime)
 		cancel(errEnough)
 	}()
 	cfg := stall.Config{Step: "step", Store: &watchdog.Memory{}, Grace: shortGrace, Logger: discard}

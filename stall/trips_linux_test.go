@@ -3,13 +3,16 @@ package stall_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
@@ -115,12 +118,24 @@ func TestIgnored(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	f.cfg.NoOutput, f.cfg.OnStall = 200*time.Millisecond, stall.ActionIgnore
-	result, err := f.run(command(t, "sleep:600ms", "print:a", "sleep:600ms", "print:b", "sleep:600ms"))
+	trips := filepath.Join(t.TempDir(), "trips")
+	f.cfg.Store = &endingStore{f.store, func() { appendLine(t, trips) }}
+	result, err := f.run(command(t,
+		"lines:"+trips+":1", "print:a", "lines:"+trips+":2", "print:b", "lines:"+trips+":3"))
 	require.NoError(t, err)
 	require.Len(t, result.Trips, 3)
 	require.Len(t, f.events(watchdog.EventWarning), 3)
 	require.Equal(t, *result.Trip, result.Trips[0])
 	require.Empty(t, result.Fingerprints(), "the command has finished")
+}
+
+// appendLine tells a child of one more event.
+func appendLine(t *testing.T, path string) {
+	file, err := os.OpenFile(path, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if assert.NoError(t, err) {
+		_, err = file.WriteString("\n")
+		assert.NoError(t, errors.Join(err, file.Close()))
+	}
 }
 
 // TestVolatile checks that a probe which always differs in the same field is noticed.

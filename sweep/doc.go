@@ -38,7 +38,8 @@
 //
 // [Sweeper.Stats] and [Sweeper.Handler] say what was done. [Config].OnPass gets every [Pass] with its cases,
 // [Config].Alert is called when there are many cancels. The log has the keys run, reason, silence, threshold, host and
-// attempt, and no content. With [Config].DryRun the sweeper only says what it would cancel.
+// attempt, and no content; at debug level it also has the settings when Run starts and the counts when it ends. With
+// [Config].DryRun the sweeper only says what it would cancel.
 //
 // # A host's own tables
 //

@@ -34,6 +34,7 @@ type (
 		ConsecutiveFailures int         `json:"consecutive_failures"`
 		LastPass            *healthPass `json:"last_pass"`
 		NextPassAt          *time.Time  `json:"next_pass_at"`
+		Passing             bool        `json:"passing"`
 	}
 	healthPass struct {
 		StartedAt  time.Time `json:"started_at"`
@@ -68,7 +69,7 @@ func (s Stats) health(now time.Time) health {
 		Status: s.status(now), Running: s.Running, Passes: s.Passes,
 		Checked: s.Checked, Found: s.Found, Cancelled: s.Cancelled, Spared: s.Spared, Failed: s.Failed,
 		Warned: s.Warned, Deferred: s.Deferred, Resumed: s.Resumed, Errors: s.Errors,
-		ConsecutiveFailures: s.ConsecutiveFailures,
+		ConsecutiveFailures: s.ConsecutiveFailures, Passing: s.Passing,
 	}
 	if s.Passes > 0 {
 		page.LastPass = &healthPass{

@@ -33,9 +33,12 @@ func TestHealth(t *testing.T) {
 		code   int
 		happen func(f *fixture)
 	}{
-		"before":   {http.StatusOK, func(*fixture) {}},
-		"disabled": {http.StatusOK, func(f *fixture) { f.cfg.Disabled = true }},
-		"waiting":  {http.StatusOK, func(f *fixture) { f.Cleanup(f.run()) }},
+		"before": {http.StatusOK, func(*fixture) {}},
+		"disabled": {http.StatusOK, func(f *fixture) {
+			f.cfg.Disabled = true
+			f.Cleanup(f.run())
+		}},
+		"waiting": {http.StatusOK, func(f *fixture) { f.Cleanup(f.run()) }},
 		"healthy": {http.StatusOK, func(f *fixture) {
 			f.putStalled(12)
 			start := func(context.Context, session.Session) error { return nil }
@@ -132,18 +135,34 @@ func TestLog(t *testing.T) {
 	})
 }
 
+// TestLogStart expects settings that have a name in words, and those of a sweeper that only waits.
+func TestLogStart(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.Disabled, f.cfg.DryRun, f.cfg.MinAge = true, true, watchdog.None
+		f.cfg.StalledThreshold, f.cfg.MaxCancellationsPerRun = watchdog.NoLimit, watchdog.NoLimit
+		f.run()()
+		for _, shown := range []string{
+			"the sweeper starts", `"enabled":false`, `"dry_run":true`, `"min_age":0`, `"stop_hook":false`,
+			`"stalled_threshold":"no limit"`, `"max_cancellations":"no limit"`, "the sweeper has ended", `"passes":0`,
+		} {
+			require.Contains(f, f.log.String(), shown)
+		}
+	})
+}
+
 func TestStatsDuringPass(t *testing.T) {
 	inBubble(t, func(f *fixture) {
 		f.putStalled(3)
 		f.cfg.StartupDelay = watchdog.None
 		f.cfg.StopHook = func(context.Context, session.Session) error {
-			require.True(f, f.sweeper().Stats().Running)
-			_, _ = f.health()
+			require.True(f, f.sweeper().Stats().Passing)
+			_, text := f.health()
+			require.Contains(f, text, `"passing": true`)
 			return nil
 		}
 		stop := f.run()
 		stats := f.sweeper().Stats()
-		require.False(f, stats.Running)
+		require.False(f, stats.Passing)
 		require.Equal(f, 1, stats.Passes)
 		require.Equal(f, 3, stats.Last.Cancelled)
 		require.Empty(f, stats.Last.Cases)

@@ -62,12 +62,3 @@ func (p *Pass) addError(err error) {
 		p.Errs = append(p.Errs, err)
 	}
 }
-
-// attrs returns the pass for the log.
-func (p Pass) attrs() []any {
-	return []any{
-		"checked", p.Checked, "found", p.Found, "cancelled", p.Cancelled, "spared", p.Spared, "failed", p.Failed,
-		"warned", p.Warned, "deferred", p.Deferred, "resumed", p.Resumed, "errors", p.Errors,
-		"duration", p.Duration, "dry_run", p.DryRun,
-	}
-}

@@ -56,7 +56,7 @@ func TestRun(t *testing.T) {
 			began := time.Now()
 			stop := f.run()
 			f.advance(17 * time.Minute)
-			require.True(f, f.sweeper().Stats().Running)
+			require.True(f, f.sweeper().Stats().Passing)
 			stop()
 			f.advance(7 * time.Minute) // for the call that was left behind
 			require.Equal(f, []time.Duration{0, 8 * time.Minute, 16 * time.Minute}, f.pageTimes(began))

@@ -1,16 +1,16 @@
 package sweep
 
-import (
-	"context"
-	"time"
-)
+import "time"
 
 // Stats are what a sweeper did since it was made.
 type Stats struct {
 	Enabled  bool
 	Interval time.Duration
-	// Running tells that a pass is under way.
+	// Running tells that Run sweeps: it was called and has not returned. It is false for a disabled sweeper, and for one
+	// whose host calls only [Sweeper.Sweep].
 	Running bool
+	// Passing tells that a pass is under way, of Run or of Sweep.
+	Passing bool
 	// Passes is the number of passes, with those that ended early because their context ended.
 	Passes int
 	Tally
@@ -28,21 +28,23 @@ type Stats struct {
 func (s *Sweeper) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stats
+	stats := s.stats
+	stats.Running = stats.Enabled && s.running.Load()
+	return stats
 }
 
 // begin notes that a pass is under way.
 func (s *Sweeper) begin() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Running = true
+	s.stats.Passing = true
 }
 
 // count adds a pass that is over. It was stopped if its context ended.
 func (s *Sweeper) count(p Pass, stopped bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.stats.Running = false
+	s.stats.Passing = false
 	s.stats.Passes++
 	s.stats.add(p.Tally)
 	s.due = s.pending.due(time.Now())
@@ -67,20 +69,4 @@ func (s *Sweeper) nextDue() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.due
-}
-
-// log writes the log of a pass of Run. A pass of Sweep is returned instead.
-func (s *Sweeper) log(ctx context.Context, p Pass) {
-	for _, err := range p.Errs {
-		s.logger().Error("something went wrong about a session", "error", err)
-	}
-	switch {
-	case p.Err != nil && ctx.Err() == nil:
-		failures := s.Stats().ConsecutiveFailures
-		s.logger().Error("a pass over the sessions failed", append(p.attrs(), "failures", failures, "error", p.Err)...)
-	case p.Found > 0 || p.Errors > 0:
-		s.logger().Info("a pass over the sessions is done", p.attrs()...)
-	default:
-		s.logger().Debug("a pass over the sessions found nothing", p.attrs()...)
-	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -96,6 +95,8 @@ func (s *Sweeper) Run(ctx context.Context) error {
 		return ErrRunning
 	}
 	defer s.running.Store(false)
+	s.logStart()
+	defer s.logEnd()
 	if s.cfg.Disabled {
 		<-ctx.Done()
 		return nil
@@ -181,11 +182,4 @@ func (s *Sweeper) untilNext() time.Duration {
 		return min(s.cfg.Interval, max(time.Until(due), 0))
 	}
 	return s.cfg.Interval
-}
-
-func (s *Sweeper) logger() *slog.Logger {
-	if s.cfg.Logger == nil {
-		return slog.Default()
-	}
-	return s.cfg.Logger
 }

@@ -8,6 +8,8 @@
 // The command has the guard's standard input, output and error. The guard itself prints one line on standard error when
 // it ended the command or could not run it, and one more if the last probes failed. Without -no-output, -probe,
 // -terminal and -budget it never ends the command: it only ends the background processes that the command left.
+// What a daemon starts on the command's behalf, as for docker exec or ssh, is no process of the command and lives on: a
+// host has stall.Config.AlsoEnd for that.
 //
 // # Signals
 //

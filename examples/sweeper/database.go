@@ -5,11 +5,11 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -22,8 +22,9 @@ import (
 type database struct {
 	name  string
 	store session.Store
-	// seed inserts active sessions into the table itself, because no store can back-date a session.
-	seed  func(ctx context.Context, n, stalled int) error
+	// seed inserts active sessions into the table itself, because no store can back-date a session. It inserts none if
+	// there are sessions.
+	seed  func(ctx context.Context, n, stalled int) (inserted int64, err error)
 	close func() error
 }
 
@@ -34,15 +35,19 @@ func validDSN(dsn string) bool {
 		strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
-// open opens the database that -dsn names.
-func open(ctx context.Context, dsn string) (*database, error) {
-	if dsn == "" {
+// open opens the database that -dsn names. It makes the tables where there are none, but not for a dry run, which
+// writes nothing.
+func open(ctx context.Context, dsn string, dryRun bool) (*database, error) {
+	path, isSQLite := strings.CutPrefix(dsn, "sqlite:")
+	switch {
+	case dsn == "":
 		return openTemporary(ctx)
-	}
-	if path, isSQLite := strings.CutPrefix(dsn, "sqlite:"); isSQLite {
+	case isSQLite && dryRun:
+		return openExisting(ctx, path)
+	case isSQLite:
 		return openSQLite(ctx, path)
 	}
-	return openPostgres(ctx, dsn)
+	return openPostgres(ctx, dsn, dryRun)
 }
 
 func openTemporary(ctx context.Context) (*database, error) {
@@ -65,80 +70,87 @@ func openSQLite(ctx context.Context, path string) (*database, error) {
 	if err != nil {
 		return nil, err
 	}
-	seed := func(ctx context.Context, n, stalled int) error { return seedSQLite(ctx, path, n, stalled) }
+	seed := func(ctx context.Context, n, stalled int) (int64, error) { return seedSQLite(ctx, path, n, stalled) }
 	return &database{name: path, store: store, seed: seed, close: store.Close}, nil
 }
 
-// The rows of both databases: first the stalled ones, each a minute older, then those with an event in the last five
-// minutes.
-const (
-	sqliteRows = `
-		WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1),
-		ages(i, age) AS (SELECT i, CASE WHEN i <= ?2 THEN 900 + 60 * i ELSE i % 300 END FROM n)
-		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
-			SELECT printf('%s-%07d', ?3, i), 'active', at(-7200 - age), at(-age), at(-7200 - age), 'host-' || (i % 3), 1
-			FROM ages`
-	postgresRows = `
-		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, started_at, host, attempt)
-			SELECT format('%s-%s', $3::text, lpad(i::text, 7, '0')), 'active',
-				now() - (7200 + age) * interval '1 second', now() - age * interval '1 second',
-			now() - (7200 + age) * interval '1 second', 'host-' || (i % 3), 1
-			FROM (
-				SELECT i, CASE WHEN i <= $2::int THEN 900 + 60 * i ELSE i % 300 END AS age
-				FROM generate_series(1, $1::int) AS n(i)
-			) AS ages`
-)
+// openExisting opens an SQLite file that has the tables. [sqlite.Open] would make the file and the tables, and change
+// the journal mode.
+func openExisting(ctx context.Context, path string) (*database, error) {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no file %s, and a dry run makes none: name the database of a host", path)
+	}
+	db, err := connectSQLite(path)
+	if err != nil {
+		return nil, err
+	}
+	var found int
+	err = db.QueryRowContext(ctx, `
+		SELECT count(*) FROM sqlite_master WHERE name IN ('events', 'watchdog_sessions', 'watchdog_schema')`).Scan(&found)
+	if err = tablesError(path, found, err); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	store, err := sqlite.New(ctx, db)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return &database{name: path, store: store, close: func() error { return errors.Join(store.Close(), db.Close()) }}, nil
+}
 
-// prefix returns the start of the run IDs that this program inserts.
-func prefix() string { return fmt.Sprintf("seed-%x", time.Now().UnixMilli()) }
+// tablesError returns why a dry run cannot look at a database, if it cannot. A store would make its missing tables.
+func tablesError(name string, found int, err error) error {
+	switch {
+	case err != nil:
+		return fmt.Errorf("look for the tables of %s: %w", name, err)
+	case found < 3:
+		return fmt.Errorf("%s has no table of sessions, and a dry run makes none: name the database of a host", name)
+	}
+	return nil
+}
 
-func seedSQLite(ctx context.Context, path string, n, stalled int) error {
+// connectSQLite connects to a file that exists.
+func connectSQLite(path string) (*sql.DB, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	// The timeout waits for other sweepers that write. The URI escapes the path: a question mark in it would begin the
 	// driver's parameters.
 	source := url.URL{
-		Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "_pragma=busy_timeout(10000)",
+		Scheme: "file", OmitHost: true, Path: filepath.ToSlash(path), RawQuery: "mode=rw&_pragma=busy_timeout(10000)",
 	}
-	db, err := sql.Open("sqlite", source.String())
-	if err != nil {
-		return err
-	}
-	rows := strings.NewReplacer(
-		"at(-7200 - age)", sqliteTime("-7200 - age"), "at(-age)", sqliteTime("-age"),
-	).Replace(sqliteRows)
-	_, err = db.ExecContext(ctx, rows, n, stalled, prefix())
-	return errors.Join(err, db.Close())
+	return sql.Open("sqlite", source.String())
 }
 
-// sqliteTime returns the SQL of a time some seconds from now, in the format of the table.
-func sqliteTime(seconds string) string {
-	return "strftime('%Y-%m-%d %H:%M:%f000', 'now', (" + seconds + ") || ' seconds')"
-}
-
-func openPostgres(ctx context.Context, dsn string) (*database, error) {
+func openPostgres(ctx context.Context, dsn string, dryRun bool) (*database, error) {
 	pool, err := pgxpool.New(ctx, dsn)
 	if err != nil {
 		// pgx's own error may quote the password.
 		return nil, errors.New("-dsn cannot be parsed: write postgres://user:password@host:5432/database")
 	}
-	store, err := postgres.New(ctx, pool, postgres.Config{})
+	if dryRun {
+		err = findTables(ctx, pool)
+	}
+	var store *postgres.Store
+	if err == nil {
+		store, err = postgres.New(ctx, pool, postgres.Config{})
+	}
 	if err != nil {
 		pool.Close()
 		return nil, err
 	}
-	seed := func(ctx context.Context, n, stalled int) error {
-		if _, err := pool.Exec(ctx, postgresRows, n, stalled, prefix()); err != nil {
-			return err
-		}
-		_, err := pool.Exec(ctx, "ANALYZE watchdog_sessions")
-		return err
-	}
+	seed := func(ctx context.Context, n, stalled int) (int64, error) { return seedPostgres(ctx, pool, n, stalled) }
 	return &database{name: "PostgreSQL", store: store, seed: seed, close: func() error {
 		err := store.Close()
 		pool.Close()
 		return err
 	}}, nil
+}
+
+func findTables(ctx context.Context, pool *pgxpool.Pool) error {
+	var found int
+	err := pool.QueryRow(ctx, `
+		SELECT count(to_regclass(quote_ident(current_schema()) || '.' || name))
+		FROM unnest(array['events', 'watchdog_sessions', 'watchdog_schema']) AS names (name)`).Scan(&found)
+	return tablesError("PostgreSQL", found, err)
 }

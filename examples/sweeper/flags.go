@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
@@ -17,6 +18,9 @@ import (
 const (
 	shownInterval = 2 * time.Second
 	shownDelay    = watchdog.None
+
+	shownSessions = 1000 // of the temporary database
+	shownStalled  = 25
 )
 
 // options are the parsed command line.
@@ -35,10 +39,13 @@ func (o *options) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("sweeper", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	flags.StringVar(&o.dsn, "dsn", "", "use the database sqlite:PATH or postgres://... (default: a temporary SQLite file)")
-	flags.IntVar(&o.seed, "seed", 1000, "insert `N` active sessions first; 0 for none")
-	flags.IntVar(&o.stalled, "stalled", 25, "make `K` of them stalled")
+	flags.IntVar(&o.seed, "seed", 0, "first insert `N` active sessions into a database that has none "+
+		"(default: 1000 without -dsn, else 0)")
+	flags.IntVar(&o.stalled, "stalled", 0, "make `K` of them stalled (default: 25, or as many as there are)")
 	flags.BoolVar(&o.once, "once", false, "run one pass and exit")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "only print what would be cancelled")
+	flags.BoolVar(&o.dryRun, "dry-run", false,
+		"only print what would be cancelled: write nothing into the database of -dsn, and make no tables there\n"+
+			"(tables of an older version are brought up to date)")
 	flags.StringVar(&o.http, "http", "", "serve the health of the sweeper at `ADDR`, such as 127.0.0.1:8080")
 	flags.StringVar(&o.file, "config", "", "read the sweep block of `FILE`")
 	return flags
@@ -51,30 +58,53 @@ func parse(args []string) (options, error) {
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
+	stalledIsSet := o.invent(flags)
 	switch {
 	case flags.NArg() > 0:
 		// The argument is not repeated: it may be a password.
 		return o, errors.New("unexpected argument; use flags only, such as -dsn")
 	case !validDSN(o.dsn):
 		return o, errors.New("-dsn: use sqlite:PATH or postgres://USER@HOST/DATABASE")
+	case stalledIsSet && o.dsn != "" && o.seed == 0:
+		return o, errors.New("-stalled says how many sessions of -seed are stalled; set -seed, too, or leave it out")
 	case o.seed < 0 || o.stalled < 0 || o.stalled > o.seed:
 		return o, fmt.Errorf("-seed %d, -stalled %d: use numbers of at least 0, -stalled at most -seed", o.seed, o.stalled)
 	case o.once && o.http != "":
 		return o, errors.New("-http serves while the sweeper runs; leave out -once")
 	}
+	return o, o.load()
+}
+
+// load reads the limits.
+func (o *options) load() error {
 	limits, err := config.Load(o.file, nil)
 	if err != nil {
-		return o, err
+		return err
 	}
 	o.config = limits.Sweep
-	o.config.DryRun = o.dryRun
-	if o.config.Interval == 0 {
-		o.config.Interval = shownInterval
+	o.config.DryRun = o.config.DryRun || o.dryRun
+	switch {
+	case o.config.Resume.Max > 0:
+		return errors.New("sweep.max_resumes is set, and this program resumes nothing: set it to 0")
+	case o.config.DryRun && o.seed > 0 && o.dsn != "":
+		return errors.New("a dry run writes nothing; leave out -seed, or leave out -dsn for a temporary database")
 	}
-	if o.config.StartupDelay == 0 {
-		o.config.StartupDelay = shownDelay
+	o.config.Interval = cmp.Or(o.config.Interval, shownInterval)
+	o.config.StartupDelay = cmp.Or(o.config.StartupDelay, shownDelay)
+	return nil
+}
+
+// invent fills in how many sessions are inserted. Only the temporary database gets some that nobody asked for.
+func (o *options) invent(flags *flag.FlagSet) (stalledIsSet bool) {
+	set := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	if !set["seed"] && o.dsn == "" {
+		o.seed = shownSessions
 	}
-	return o, nil
+	if !set["stalled"] {
+		o.stalled = min(shownStalled, max(o.seed, 0))
+	}
+	return set["stalled"]
 }
 
 // usage returns the help text.

@@ -4,16 +4,22 @@
 //	go run ./examples/sweeper -seed 100000 -stalled 50 -once
 //	go run ./examples/sweeper -dry-run -once              print what would be cancelled
 //	go run ./examples/sweeper -dsn postgres://user@/db -http 127.0.0.1:8080
+//	go run ./examples/sweeper -dsn sqlite:sessions.db -seed 1000 -once
 //
-// First it inserts -seed sessions, of which -stalled have had no event for at least fifteen minutes. Then it sweeps
-// as a host would, and prints after each pass what was cancelled and why. With -http it serves the sweeper's health
-// at /healthz. Several of these programs can sweep one database.
+// It sweeps as a host would until Ctrl-C, and prints after each pass what was cancelled and why. With -http it serves
+// the sweeper's health at /healthz. Several of these programs can sweep one database.
+//
+// Without -dsn the database is a temporary one, and first gets invented sessions: -seed of them, of which -stalled have
+// had no event for at least fifteen minutes. Into a database of -dsn they are inserted only if -seed is set, and never
+// if it has sessions: that is an error, and nothing is changed. With -dry-run nothing is written there, and no table is
+// made; only the tables of an older version are brought up to date, as every store does when it is opened.
 //
 // # Configuration
 //
 // The limits are those of the sweep block in the file of -config, and of the environment: WATCHDOG_INTERVAL_MS,
 // WATCHDOG_STALLED_THRESHOLD_MS, WATCHDOG_MAX_CANCELLATIONS and the others in docs/configuration.md. The rest have
-// their defaults, except the interval and the startup delay, which are short enough to watch.
+// their defaults, except the interval and the startup delay, which are short enough to watch. An alert is a line of the
+// output.
 //
 // # Exit status
 //
@@ -83,23 +89,21 @@ func printError(stderr io.Writer, err error, status int) int {
 
 // sweepAll inserts the sessions and sweeps the database.
 func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err error) {
-	db, err := open(ctx, opts.dsn)
+	db, err := open(ctx, opts.dsn, opts.config.DryRun)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, db.close()) }()
-	if opts.seed > 0 {
-		began := time.Now()
-		if err := db.seed(ctx, opts.seed, opts.stalled); err != nil {
-			return fmt.Errorf("insert sessions: %w", err)
-		}
-		_, _ = fmt.Fprintf(stdout, "%d active sessions in %s, %d of them stalled (%v)\n",
-			opts.seed, db.name, opts.stalled, time.Since(began).Round(time.Millisecond))
+	if err := db.insert(ctx, opts.seed, opts.stalled, stdout); err != nil {
+		return err
 	}
 	cfg := opts.config
 	cfg.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	table := &table{out: stdout}
 	cfg.OnPass = table.pass
+	if cfg.Alert.Within > 0 {
+		cfg.Alert.Func = table.alert
+	}
 	sweeper, err := sweep.New(db.store, db.store, cfg)
 	if err != nil {
 		return err
@@ -113,8 +117,17 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 		return err
 	}
 	defer stop()
+	_, _ = fmt.Fprintf(stdout, "%s; press Ctrl-C to end\n", doing(db, cfg))
 	err = sweeper.Run(ctx)
 	return errors.Join(err, table.history(context.WithoutCancel(ctx), db.store))
+}
+
+// doing says what the sweeper does until it is ended.
+func doing(db *database, cfg sweep.Config) string {
+	if cfg.Disabled {
+		return "the configuration switches the sweeper off: it does nothing"
+	}
+	return fmt.Sprintf("sweeping %s every %v", db.name, cfg.Interval)
 }
 
 // serve serves the sweeper's health at the address, if there is one.

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
@@ -109,6 +110,8 @@ func TestUsageErrors(t *testing.T) {
 		"too few sessions":                  {[]string{"-seed", "-1"}, "-seed -1"},
 		"more stalled than there are":       {[]string{"-seed", "3", "-stalled", "4"}, "-stalled at most -seed"},
 		"a negative number of stalled ones": {[]string{"-stalled", "-1"}, "-stalled -1"},
+		"stalled sessions of none":          {[]string{"-dsn", "sqlite:s.db", "-stalled", "4"}, "set -seed, too"},
+		"a dry run that inserts":            {[]string{"-dsn", "sqlite:s.db", "-seed", "4", "-dry-run"}, "leave out -seed"},
 		"a number in words":                 {[]string{"-seed", "many"}, "many"},
 		"health of a single pass":           {[]string{"-once", "-http", "127.0.0.1:0"}, "leave out -once"},
 		"another kind of database":          {[]string{"-dsn", "mysql://u:geheim@h/db"}, "use sqlite:PATH or postgres"},
@@ -163,16 +166,33 @@ func sweepTwice(t *testing.T, dsn string) {
 	status, out, errs := sweep(t, "-dsn", dsn, "-seed", "20", "-stalled", "12", "-once")
 	require.Zero(t, status, errs)
 	require.Contains(t, out, " 10 cancelled, 0 spared, 0 failed")
-	status, out, errs = sweep(t, "-dsn", dsn, "-seed", "20", "-stalled", "1", "-once")
+	status, out, errs = sweep(t, "-dsn", dsn, "-once")
 	require.Zero(t, status, errs)
-	require.Contains(t, out, "3 stalled, 3 cancelled, 0 spared, 0 failed")
-	require.Regexp(t, `by reason: idle_timeout 13\n`, out)
+	require.Contains(t, out, "2 checked, 2 stalled, 2 cancelled, 0 spared, 0 failed")
+	require.Regexp(t, `by reason: idle_timeout 12\n`, out)
 }
 
 func TestEnvironment(t *testing.T) {
 	t.Setenv("WATCHDOG_MAX_CANCELLATIONS", "2")
+	t.Setenv("WATCHDOG_ALERT_WITHIN_MS", "60000")
+	t.Setenv("WATCHDOG_ALERT_COUNT", "1")
 	_, out, _ := sweep(t, "-seed", "20", "-stalled", "5", "-once")
 	require.Contains(t, out, " 2 cancelled")
+	require.Contains(t, out, "\nalert: 2 cancels\n")
+	t.Run("a dry run", func(t *testing.T) {
+		t.Setenv("WATCHDOG_DRY_RUN", "true")
+		_, out, _ := sweep(t, "-seed", "20", "-stalled", "5", "-once")
+		require.Contains(t, out, "2 stalled, 0 cancelled")
+		status, _, errs := sweep(t, "-dsn", "sqlite:s.db", "-seed", "20", "-once")
+		require.Equal(t, 2, status)
+		require.Contains(t, errs, "a dry run writes nothing")
+	})
+	t.Run("resumes, which it cannot make", func(t *testing.T) {
+		t.Setenv("WATCHDOG_MAX_RESUMES", "1")
+		status, _, errs := sweep(t, "-once")
+		require.Equal(t, 2, status)
+		require.Contains(t, errs, "this program resumes nothing")
+	})
 }
 
 func TestInterrupt(t *testing.T) {
@@ -196,27 +216,27 @@ func TestInterrupt(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	t.Setenv("WATCHDOG_INTERVAL_MS", "20")
+	t.Setenv("WATCHDOG_INTERVAL_MS", "200")
 	p := start(t, "-http", "127.0.0.1:0", "-seed", "20", "-stalled", "3")
 	p.until("3 cancelled")
 	address := regexp.MustCompile(`health is at (\S+)`).FindStringSubmatch(p.text())
 	require.NotNil(t, address)
-	get := func() (page struct {
-		Status            string
-		Passes, Cancelled int
-	}) {
+	require.EventuallyWithT(t, func(c *assert.CollectT) {
 		response, err := http.Get(address[1])
-		require.NoError(t, err)
+		require.NoError(c, err)
 		defer response.Body.Close()
-		require.Equal(t, http.StatusOK, response.StatusCode)
-		require.Equal(t, "application/json", response.Header.Get("Content-Type"))
-		require.NoError(t, json.NewDecoder(response.Body).Decode(&page))
-		return page
-	}
-	page := get()
-	require.Equal(t, "ok", page.Status)
-	require.Equal(t, 3, page.Cancelled)
-	require.Eventually(t, func() bool { return get().Passes > 5 }, time.Minute, 10*time.Millisecond)
+		require.Equal(c, "application/json", response.Header.Get("Content-Type"))
+		var page struct {
+			Status            string
+			Passes, Cancelled int
+		}
+		require.NoError(c, json.NewDecoder(response.Body).Decode(&page))
+		// On a busy machine a pass can be an interval late, and the page says so for a moment.
+		require.Equal(c, http.StatusOK, response.StatusCode)
+		require.Equal(c, "ok", page.Status)
+		require.Equal(c, 3, page.Cancelled)
+		require.Greater(c, page.Passes, 2)
+	}, time.Minute, 10*time.Millisecond)
 	http.DefaultClient.CloseIdleConnections()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.cmd.Wait(), p.stderr.String())

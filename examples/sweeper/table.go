@@ -45,6 +45,13 @@ func (t *table) pass(p sweep.Pass) {
 	w.Flush()
 }
 
+// alert prints that there are many cancels, as the configuration counts them.
+func (t *table) alert(_ context.Context, cancels int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, _ = fmt.Fprintf(t.out, "\nalert: %d cancels\n", cancels)
+}
+
 // history prints how many sessions were cancelled in the last day, by reason and by host, with one query each.
 func (t *table) history(ctx context.Context, store session.Store) error {
 	t.mu.Lock()

@@ -57,7 +57,7 @@ func measure(b *testing.B, size int, start func(*testing.B, escape.Scenario) fun
 	for range b.N {
 		s := escape.Crowd(size - 1).In(folder)
 		end := start(b, s)
-		require.NoError(b, s.Ready(20*time.Second))
+		require.NoError(b, s.Ready(late))
 		time.Sleep(5 * time.Millisecond) // let the new processes settle
 		began := time.Now()
 		end()

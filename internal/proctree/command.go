@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -19,14 +20,18 @@ var (
 )
 
 // A MissedError is returned by [Tree.Signal] if it could not signal some of the living processes, for example because
-// they run as another user.
+// they run as another user, or because Windows has nothing like the signal.
 type MissedError struct {
 	// Processes is how many there are.
 	Processes int
 }
 
 func (e *MissedError) Error() string {
-	return fmt.Sprintf("%d living processes could not be signalled: another user may own them", e.Processes)
+	why := "another user may own them"
+	if runtime.GOOS == "windows" {
+		why = "Windows has nothing for them but a kill"
+	}
+	return fmt.Sprintf("%d living processes could not be signalled: %s", e.Processes, why)
 }
 
 // A Command describes the command to start.
@@ -43,6 +48,9 @@ type Command struct {
 	Attr *syscall.SysProcAttr
 	// SameGroup keeps the command in the host's process group: a command that reads from a terminal needs that.
 	SameGroup bool
+	// Releases says that the caller is going to [Tree.Release] what the command leaves behind when it exits by itself. On
+	// Linux it protects a process that nothing ties to the command any more: the tree is gone before its release then.
+	Releases bool
 }
 
 // A Status says how the first process of a tree ended, and what it used.

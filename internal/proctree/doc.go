@@ -14,6 +14,9 @@
 // a reused PID. A tree is gone when the guard has reaped its first process and has no child with its mark. That is
 // enough, because living descendants of dead processes are the guard's children.
 //
+// What is released is remembered by PID and start time, with all that is seen below it, until it is gone: a process that
+// changed its limit would otherwise be taken for an orphan of the next command.
+//
 // What was rejected, and why:
 //   - A process group alone: setsid leaves it, and once its leader is reaped the group ID can belong to somebody else.
 //   - The host as the subreaper: this changes the whole host, which would adopt, and have to reap, unrelated orphans.
@@ -40,8 +43,15 @@
 //
 // On other Unixes the command gets its own process group, and signals go to that group. A process that leaves the group
 // by setsid or setpgid is not reached, and the commands of a host that dies live on. After the command has exited,
-// its group can be killed only on systems with waitid (Darwin). On Windows only the command itself is ended, and every
-// signal is a kill.
+// its group can be killed only on systems with waitid (Darwin).
+//
+// On Windows a tree is a job object. The command is started suspended, put into the job and resumed, so all that it
+// starts is in the job, and a process that asks to break away is refused. SIGKILL ends the job. Windows has no other
+// signals: SIGINT and SIGTERM send a console break, CTRL_BREAK_EVENT, to the command's console process group, as long as
+// the command itself runs and shares the host's console. It counts as one process. Everything else reaches nothing, which
+// is a [MissedError]. Windows ends the job when its last handle is closed, so also when the host dies, whatever the
+// reason; a release lifts that. The Windows part was compiled and vetted only, for amd64 and 386. It was never run: what
+// is decided about a job is tested with a fake one.
 //
 // The package has no time limits and no grace periods: its caller decides when to signal.
 package proctree

@@ -2,7 +2,10 @@
 
 package proctree
 
-import "time"
+import (
+	"syscall"
+	"time"
+)
 
 // What the external tests need of the inside.
 type Mark = mark
@@ -14,6 +17,7 @@ var (
 	Repeat  = repeat
 
 	ProcOptions = procOptions
+	CheckProc   = checkProc
 )
 
 // Exists reports whether the process with that PID and start time still exists.
@@ -27,20 +31,59 @@ func StartTicks(pid int) uint64 {
 
 // Walk returns the PIDs of the processes that a walk from these finds.
 func Walk(m Mark, first ...int) (found []int, complete bool) {
-	w := walk{mark: m, visit: func(m member) { found = append(found, m.pid) }, missed: func(int) {}}
-	complete = w.from(first)
+	complete = WalkAnd(m, func(pid int) { found = append(found, pid) }, first...)
 	return found, complete
 }
 
-// SetIdleBound changes how long a guard without commands lives. The result sets it back.
-func SetIdleBound(d time.Duration) (restore func()) {
-	set := func(d time.Duration) {
+// WalkAnd walks from these and calls a function with the PID of each process that it finds.
+func WalkAnd(m Mark, visit func(pid int), first ...int) (complete bool) {
+	w := walk{mark: m, visit: func(m member) { visit(m.pid) }, missed: func(int) {}}
+	return w.from(first)
+}
+
+// Belongs reports whether a walk visits a process that was listed as the child of the process with that PID and start
+// time.
+func Belongs(m Mark, pid, parent int, parentBegan uint64) bool {
+	child, _ := readStat(pid)
+	w := walk{mark: m}
+	return w.belongs(child, process{pid: parent, startTicks: parentBegan})
+}
+
+// SetIdleBounds changes how long a guard without commands lives: the latest, and any other. The result sets them back.
+func SetIdleBounds(latest, other time.Duration) (restore func()) {
+	set := func(latest, other time.Duration) {
 		theGuards.mu.Lock()
 		defer theGuards.mu.Unlock()
-		idleBound = d
+		idleBound, otherIdleBound = latest, other
 		theGuards.endIdleLocked()
 	}
-	before := idleBound
-	set(d)
-	return func() { set(before) }
+	latestBefore, otherBefore := idleBound, otherIdleBound
+	set(latest, other)
+	return func() { set(latestBefore, otherBefore) }
+}
+
+// SignalLate signals a tree without processes, whose guard answers after a time that it reached one.
+func SignalLate(sig syscall.Signal, after time.Duration) (int, error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return 0, err
+	}
+	defer syscall.Close(theirs)
+	c := newGuardConn(newGuardClient(&theGuards, ""), ours, newMark(0))
+	defer c.socket.Close()
+	time.AfterFunc(after, func() { c.answers <- report{Answer: true, Reached: 1} })
+	return c.signal(sig)
+}
+
+// A KeptTree is what a guard remembers of a released tree.
+type KeptTree struct{ kept keptTree }
+
+func NewKeptTree(m Mark) *KeptTree {
+	return &KeptTree{keptTree{mark: m, members: map[processID]process{}}}
+}
+
+// Look looks at the orphans and returns how many processes are remembered, and whether the tree can be forgotten.
+func (k *KeptTree) Look(orphans ...int) (members int, empty bool) {
+	empty = k.kept.look(orphans)
+	return len(k.kept.members), empty
 }

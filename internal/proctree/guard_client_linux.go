@@ -321,21 +321,23 @@ func (g *guardClient) reap(kill bool, abandoned []mark) {
 	defer timer.Stop()
 	_, _ = g.process.Wait()
 	for _, m := range abandoned {
-		killMarked(m)
+		killMarked(m, 0)
 	}
 }
 
 // lostBound is how long processes get to die whose guard did not end them. A busy machine may take long.
 const lostBound = 5 * time.Second
 
-// killMarked kills the processes with the mark, wherever they are, until there are none.
-func killMarked(m mark) {
+// killMarked kills the processes with the mark but one, wherever they are, until there are none. PID 0 spares none.
+func killMarked(m mark, spared int) {
 	until := time.Now().Add(lostBound)
 	for alive := true; alive && time.Now().Before(until); time.Sleep(time.Millisecond) {
 		alive = false
 		visitMarked(m, func(m member) {
-			_, _ = m.signal(syscall.SIGKILL)
-			alive = true
+			if m.pid != spared {
+				_, _ = m.signal(syscall.SIGKILL)
+				alive = true
+			}
 		})
 	}
 }

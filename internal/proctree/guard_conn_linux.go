@@ -73,7 +73,9 @@ func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error
 	case err != nil && isGone(err):
 		return nil, c.lost()
 	case err != nil:
-		killMarked(c.mark) // the guard may have started the command
+		// The guard may have started the command, or be about to: then it has the mark itself, and its other commands
+		// would die with it.
+		killMarked(c.mark, c.guard.process.Pid)
 		return nil, fmt.Errorf("wait for the guard process to start the command: %w", err)
 	case r.Unfit:
 		return nil, &unfitError{r.Error}
@@ -87,7 +89,7 @@ func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error
 // lost returns why a request has no answer.
 func (c *guardConn) lost() error {
 	if c.guard.gone() {
-		killMarked(c.mark)
+		killMarked(c.mark, 0)
 		c.guard.pool.retire(c.guard)
 		return fmt.Errorf("%w: it died before it could start the command", ErrGuard)
 	}
@@ -188,7 +190,7 @@ func (c *guardConn) handleReport(t *Tree, r report) {
 func (c *guardConn) guardDied(t *Tree, err error) {
 	close(c.answers)
 	err = fmt.Errorf("%w: it died while %d was running: %w", ErrGuard, t.pid, err)
-	killMarked(c.mark)
+	killMarked(c.mark, 0)
 	c.guard.pool.retire(c.guard)
 	t.finish(err)
 }
@@ -263,11 +265,18 @@ func (c *guardConn) signal(sig syscall.Signal) (int, error) {
 			}
 			return told(r.Reached, r.Missed)
 		case now := <-ticker.C:
-			if sig != syscall.SIGKILL && now.Before(until) && !c.guard.stopped() {
-				continue
+			reached, err := 0, ErrEnded
+			if sig == syscall.SIGKILL {
+				reached, err = c.signalByMark(sig)
+			}
+			if errors.Is(err, ErrEnded) && now.Before(until) && !c.guard.stopped() {
+				continue // after a SIGKILL too: the guard may have ended them, and answer late
 			}
 			c.guardSilent.Store(true)
 			_ = c.sendOrder(order{Withdraw: true}) // or the guard would signal them again when it goes on
+			if sig == syscall.SIGKILL {
+				return reached, err
+			}
 			return c.signalByMark(sig)
 		}
 	}

@@ -42,16 +42,19 @@ type guard struct {
 	pid       int
 	leaders   map[int]*guardedTree // by PID; the first processes that are not reaped yet
 	trees     []*guardedTree
-	released  []mark         // of the trees that Release let go
+	kept      []*keptTree    // that Release let go
 	lockLimit syscall.Rlimit // the guard's own RLIMIT_LOCKS
 	hostGone  bool
 	fileLimit uint64 // how many descriptors it can have
 	scheduler scheduler
 	fds       []pollFD
 
+	hostGroup int // the host's process group
+
 	orphansReapedAt time.Time
-	orphanDied      bool  // perhaps, since then
-	spare           []int // descriptors, closed while one is needed to look at a tree
+	orphanDied      bool      // perhaps, since then
+	keptLookDue     time.Time // when what was kept is looked at again, if a tree ends
+	spare           []int     // descriptors, closed while one is needed to look at a tree
 }
 
 // spareFiles is how many descriptors the guard needs to look at a tree: a pidfd, a file and a folder of /proc.
@@ -175,9 +178,11 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// untilReap returns how long until dead orphans have to be reaped, -1 if there are none.
+// untilReap returns how long until dead orphans have to be reaped, -1 if there are none. What was kept is looked at then,
+// too, and as long as commands run beside it that is always due.
 func (g *guard) untilReap() time.Duration {
-	if !g.orphanDied || len(g.trees)+len(g.released) == 0 {
+	died := g.orphanDied && len(g.trees)+len(g.kept) > 0
+	if beside := len(g.trees) > 0 && len(g.kept) > 0; !died && !beside {
 		return -1
 	}
 	return max(time.Until(g.orphansReapedAt.Add(reapInterval)), 0)
@@ -196,6 +201,7 @@ func (g *guard) reapOrphansIfDue() {
 	if g.untilReap() == 0 {
 		g.orphansReapedAt, g.orphanDied = time.Now(), false
 		g.reapOrphans()
+		g.lookAtKept()
 	}
 }
 
@@ -234,25 +240,23 @@ func (g *guard) hasNoChildren() bool {
 
 // orphansOf returns the living orphans of a tree, and whether the list is complete.
 func (g *guard) orphansOf(t *guardedTree) (alive []int, complete bool) {
+	if time.Now().After(g.keptLookDue) {
+		g.lookAtKept()
+	}
 	alive, complete = g.reapOrphans()
 	return slices.DeleteFunc(alive, func(pid int) bool { return !g.belongs(pid, t) }), complete
 }
 
 // belongs reports whether an orphan belongs to the tree. An orphan that changed its RLIMIT_LOCKS has no known mark. It
-// belongs to the tree whose process group it is in, or to the only tree if there is one.
+// belongs to the tree whose process group it is in, or to the only tree if there is one, unless it was kept.
 func (g *guard) belongs(pid int, t *guardedTree) bool {
-	switch m := markOf(pid); {
-	case t.mark.covers(m):
+	m := markOf(pid)
+	if t.mark.covers(m) {
 		return true
-	case m != 0:
-		return len(g.trees) == 1 && !g.wasReleased(m)
-	default:
-		p, err := readStat(pid)
-		// While the group exists its ID stays taken, even after its leader was reaped.
-		return err == nil && t.grouped && p.group == t.leader || len(g.trees) == 1
 	}
-}
-
-func (g *guard) wasReleased(m mark) bool {
-	return slices.ContainsFunc(g.released, func(released mark) bool { return released.covers(m) })
+	p, err := readStat(pid)
+	if err != nil {
+		return len(g.trees) == 1 && len(g.kept) == 0
+	}
+	return t.claims(p, m) || len(g.trees) == 1 && g.keptTreeOf(p, m) == nil
 }

@@ -15,14 +15,17 @@ import (
 const (
 	// startBound is how long Start waits in all: for a new guard, and for the guard's answer.
 	startBound = 10 * time.Second
-	// otherIdleBound is idleBound of a guard that did not take the last command: the host may have dropped its profile.
-	otherIdleBound = time.Second
 	// mostIdleGuards is how many guards without commands there are at most.
 	mostIdleGuards = 4
 )
 
-// idleBound is when a guard without commands ends.
-var idleBound = time.Minute
+// Only tests change these.
+var (
+	// idleBound is when a guard without commands ends.
+	idleBound = time.Minute
+	// otherIdleBound is idleBound of a guard that did not take the last command: the host may have dropped its profile.
+	otherIdleBound = time.Second
+)
 
 // A guardPool holds the guards of the host, one for each profile. No lock is held while anything waits for a guard.
 type guardPool struct {

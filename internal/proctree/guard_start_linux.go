@@ -76,12 +76,14 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 		dir = "/proc/self/fd/" + strconv.Itoa(files[0])
 		files = files[1:]
 	}
+	g.hostGroup = req.Group
+	g.lookAtKept()
 	syscall.Umask(req.Umask)
 	if err := req.Mark.set(); err != nil {
 		return nil, err
 	}
 	defer syscall.Setrlimit(rlimitLocks, &g.lockLimit) //nolint:errcheck // or the guard would look like one of the tree
-	fd, pid := -1, 0
+	fd, pid, began := -1, 0, ticksNow()
 	failed := g.scheduler.call(req.Scheduling, func() {
 		pid, err = syscall.ForkExec(req.Path, req.Args, &syscall.ProcAttr{
 			Dir: dir, Env: req.Env, Files: req.childFiles(files), Sys: req.sysProcAttr(&fd),
@@ -90,7 +92,10 @@ func (g *guard) startCommand(socket int, text []byte, files []int) (*guardedTree
 	if err = cmp.Or(failed, err); err != nil {
 		return nil, err
 	}
-	t := &guardedTree{guard: g, mark: req.Mark, leader: pid, fd: fd, socket: socket, grouped: !req.SameGroup}
+	t := &guardedTree{
+		guard: g, mark: req.Mark, leader: pid, fd: fd, socket: socket, grouped: !req.SameGroup, startTicks: began,
+		releases: req.Releases,
+	}
 	g.leaders[pid] = t
 	return t, nil
 }

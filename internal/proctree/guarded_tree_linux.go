@@ -16,9 +16,8 @@ const (
 	longestPause  = 20 * time.Millisecond
 	// groupKillWait is how long a killed group gets before the guard looks at single processes.
 	groupKillWait = 2 * time.Millisecond
-	// survivorsAfter is how long a kill may take before the guard reports the survivors. From then on it checks every
-	// survivorsPause: what outlived so many kills may stay for days, and the guard must not be busy with it.
-	survivorsAfter = 500 * time.Millisecond
+	// survivorsPause is how often the guard checks after it has reported survivors: what outlived so many kills may stay
+	// for days, and the guard must not be busy with it.
 	survivorsPause = time.Second
 	// signalRounds is how often a signal looks for processes that were started meanwhile.
 	signalRounds = 4
@@ -32,6 +31,9 @@ type guardedTree struct {
 	fd      int // the leader's pidfd, -1 once it was reaped
 	socket  int
 	grouped bool // whether the tree has its own process group, the leader's
+	// startTicks is when the tree was started, or a tick before: no process of it is older.
+	startTicks uint64
+	releases   bool // what is left is to be kept, unless something was signalled
 
 	leaderExited, hasOrder bool // as of the last poll
 	pause                  time.Duration
@@ -56,6 +58,9 @@ func (t *guardedTree) serve() {
 		t.killRound()
 	}
 	gone := t.fd < 0 && (t.released || t.empty())
+	if gone && t.releases {
+		t.guard.keep(t)
+	}
 	if exited != nil || gone {
 		t.send(report{Exited: exited, Gone: gone})
 	}
@@ -74,10 +79,11 @@ func (t *guardedTree) handleOrders() {
 		withdrawn := slices.ContainsFunc(orders[i:], func(later order) bool { return later.Withdraw })
 		switch {
 		case o.Kill:
-			t.killing, t.killOrderedAt = true, time.Now()
+			t.killing, t.killOrderedAt, t.releases = true, time.Now(), false
 		case o.Release:
 			t.release()
 		case !withdrawn:
+			t.releases = t.releases && o.Signal == 0
 			var reached, missed int
 			hurry(func() { reached, missed = t.signal(o.Signal) })
 			t.send(report{Answer: true, Reached: reached, Missed: missed})
@@ -106,9 +112,17 @@ func (t *guardedTree) release() {
 	if t.fd >= 0 {
 		return
 	}
-	t.released = true
-	t.guard.released = append(t.guard.released, t.mark)
+	t.released, t.releases = true, true
 }
+
+// claims reports whether an orphan with that mark is surely the tree's: it has the tree's mark, or has none and is in
+// the tree's process group. While the group exists its ID stays taken, even after its leader was reaped.
+func (t *guardedTree) claims(p process, m mark) bool {
+	return t.mark.covers(m) || m == 0 && t.grouped && p.group == t.leader
+}
+
+// youngerThan reports whether the process was there before the tree was started, and so is not of it.
+func (t *guardedTree) youngerThan(p process) bool { return p.startTicks < t.startTicks }
 
 // reapLeader reaps the leader and returns how it exited. It returns nil if the leader is alive or already reaped.
 func (t *guardedTree) reapLeader() *exitInfo {

@@ -44,7 +44,7 @@ func TestSignalOnce(t *testing.T) {
 	defer out.Close()
 	self, err := os.Executable()
 	require.NoError(t, err)
-	c := command(t, "sh", "-c", `"$0" & setsid "$0" & trap : USR1; wait; wait; wait; wait`, self)
+	c := command(t, "sh", "-c", `trap : USR1; "$0" & setsid "$0" & wait; wait; wait; wait`, self)
 	c.Env = append(c.Env, roleVariable+"=counter")
 	c.Files[1] = theirs
 	tree, err := proctree.Start(c)
@@ -68,7 +68,7 @@ func TestSignalOnce(t *testing.T) {
 func TestSignalStopped(t *testing.T) {
 	for _, name := range []string{"a stopped child", "a stopped leader"} {
 		tree, s := begin(t, scenario(t, name))
-		require.Eventually(t, func() bool { return stopped(s) == 1 }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool { return stopped(s) == 1 }, late, time.Millisecond)
 		reached, err := tree.Signal(syscall.SIGTERM)
 		require.NoError(t, err)
 		assert.Equal(t, 2, reached)
@@ -90,7 +90,7 @@ func stopped(s escape.Scenario) int {
 // TestRelease checks that the rest of a released tree lives on.
 func TestRelease(t *testing.T) {
 	tree, s := begin(t, scenario(t, "nohup and exit"))
-	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
+	within(t, late, tree.Exited(), "the leader has not ended")
 	require.NoError(t, tree.Release())
 	gone(t, tree)
 	assert.NoError(t, tree.Err())
@@ -140,9 +140,9 @@ func TestConcurrentTrees(t *testing.T) {
 
 // TestOrphanWithoutMark checks that the guard finds an orphan that changed its limit by its process group.
 func TestOrphanWithoutMark(t *testing.T) {
-	neighbour := start(t, "sleep", "100")
+	neighbour := start(t, "sleep", "1000")
 	tree, s := begin(t, scenario(t, "an orphan in the group that set its limit of file locks"))
-	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
+	within(t, late, tree.Exited(), "the leader has not ended")
 	select {
 	case <-tree.Gone():
 		assert.Fail(t, "gone while its orphan is alive")
@@ -156,7 +156,7 @@ func TestOrphanWithoutMark(t *testing.T) {
 
 // TestHostChildren checks that the host keeps and reaps its own children.
 func TestHostChildren(t *testing.T) {
-	mine := exec.Command("sleep", "100")
+	mine := exec.Command("sleep", "1000")
 	require.NoError(t, mine.Start())
 	short := exec.Command("sh", "-c", "exit 5")
 	require.NoError(t, short.Start())
@@ -190,7 +190,7 @@ func TestGuardKilled(t *testing.T) {
 	for range times() {
 		tree, s := begin(t, scenario(t, "a child that cleared its environment"))
 		ended, others := begin(t, scenario(t, "a daemon whose leader exits"))
-		within(t, 10*time.Second, ended.Exited(), "the leader has not ended")
+		within(t, late, ended.Exited(), "the leader has not ended")
 		guard := guardOf(t, os.Getpid())
 		require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
 		gone(t, tree)
@@ -210,7 +210,7 @@ func TestGuardKilled(t *testing.T) {
 
 // TestRefusedRequest checks that a request that cannot be sent leaves the guard and its trees alone.
 func TestRefusedRequest(t *testing.T) {
-	tree := start(t, "sleep", "100")
+	tree := start(t, "sleep", "1000")
 	guard := guardOf(t, os.Getpid())
 	none := os.NewFile(9999, "no such descriptor")
 	_, err := proctree.Start(proctree.Command{Path: "/bin/true", Args: []string{"true"}, Files: []*os.File{none}})
@@ -225,13 +225,13 @@ func TestRefusedRequest(t *testing.T) {
 // TestKillWhileEnding checks that an order for a tree whose last report is on its way harms neither the guard nor other
 // trees.
 func TestKillWhileEnding(t *testing.T) {
-	other := start(t, "sleep", "100")
+	other := start(t, "sleep", "1000")
 	guard := guardOf(t, os.Getpid())
 	kills := 500
 	if racing.Enabled {
 		kills = 100
 	}
-	for range kills {
+	for began := time.Now(); kills > 0 && time.Since(began) < late; kills-- {
 		tree := start(t, "true")
 		for ended := false; !ended; {
 			select {
@@ -268,7 +268,7 @@ func TestLeaks(t *testing.T) {
 	assert.Eventually(t, func() bool {
 		now := count()
 		return now[0] <= before[0] && now[1] <= before[1] // before may have counted those of the first tree
-	}, 5*time.Second, 10*time.Millisecond, "%v, then %v descriptors of host and guard", before, count())
+	}, late, 10*time.Millisecond, "%v, then %v descriptors of host and guard", before, count())
 	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", guard, guard))
 	require.NoError(t, err)
 	assert.Empty(t, strings.TrimSpace(string(children)), "no zombies")
@@ -290,7 +290,7 @@ func TestSilentGuard(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, s.Processes, reached)
 	assert.NoError(t, tree.Kill())
-	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, 10*time.Second, time.Millisecond)
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, late, time.Millisecond)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
 	gone(t, tree)
 }

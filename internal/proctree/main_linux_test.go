@@ -44,6 +44,16 @@ var roles = map[string]func() int{
 	"alternating":   alternate,
 	"failing":       failToStart,
 	"no free files": useAllFiles,
+	"quiet child":   leaveQuietChild,
+	"all shapes":    hostShapes,
+	"end shapes":    endShapes,
+	"two users":     beTwoUsers,
+	"slow guard":    startSlowGuard,
+	"tracer":        trace,
+	"other thread":  startFromThread,
+	"leave":         leave,
+	"server":        serve,
+	"forker":        fork,
 }
 
 func TestMain(m *testing.M) {
@@ -112,7 +122,7 @@ func begin(tb testing.TB, s escape.Scenario) (*proctree.Tree, escape.Scenario) {
 	tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env, Files: []*os.File{nil, nil, os.Stderr}})
 	require.NoError(tb, err)
 	tb.Cleanup(s.End)
-	require.NoError(tb, s.Ready(20*time.Second))
+	require.NoError(tb, s.Ready(late))
 	return tree, s
 }
 
@@ -127,7 +137,7 @@ func within(tb testing.TB, most time.Duration, done <-chan struct{}, what string
 
 func gone(tb testing.TB, tree *proctree.Tree) {
 	tb.Helper()
-	within(tb, 10*time.Second, tree.Gone(), "not gone")
+	within(tb, late, tree.Gone(), "not gone")
 }
 
 func scenario(tb testing.TB, name string) escape.Scenario {

@@ -33,6 +33,7 @@ type request struct {
 	Scheduling *scheduling `json:"scheduling"`
 	SameGroup  bool        `json:"same_group,omitempty"`
 	Group      int         `json:"group"` // the host's process group
+	Releases   bool        `json:"releases,omitempty"`
 }
 
 func (r *request) encode() ([]byte, error) {

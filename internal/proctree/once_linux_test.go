@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/assert"
@@ -24,21 +25,22 @@ import (
 
 const limitVariable = "PROCTREE_TEST_FILES"
 
-// A counted is a tree of shells. Each prints a line when it is ready and one for each SIGTERM, and lives on.
+// A counted is a tree of shells. Each prints a line when it is ready, and one for each SIGTERM and SIGWINCH.
 type counted struct {
-	tree         *proctree.Tree
-	ready, terms atomic.Int64
-	hold         *os.File // the shells read from it
-	lines        sync.WaitGroup
+	tree                       *proctree.Tree
+	ready, terms, sizes, spins atomic.Int64
+	hold                       *os.File // the shells read from it
+	lines                      sync.WaitGroup
 }
 
 // politeCrowd is a tree of shells. Their number is the script's first argument.
-const politeCrowd = `shell() { trap 'echo term' TERM; echo ready; while :; do read x; done; }
+const politeCrowd = `shell() { trap 'echo term' TERM; trap 'echo size' WINCH; echo ready; while :; do read x; done; }
 	i=0; while [ $i -lt $0 ]; do shell <&3 & i=$((i+1)); done; shell <&3`
 
 // bomb is a tree of shells in sessions of their own that ignore signals, and spin from when their input ends.
 const bomb = `i=0; while [ $i -lt $0 ]; do
-	setsid sh -c 'trap "" INT TERM; echo ready; read x; while :; do :; done' <&3 & i=$((i+1)); done; echo ready; wait; wait`
+	setsid sh -c 'trap "" INT TERM; echo ready; read x; echo spins; while :; do :; done' <&3 &
+	i=$((i+1)); done; echo ready; wait; wait`
 
 func startCounted(script string, children int) (*counted, error) {
 	in, hold, err := os.Pipe()
@@ -67,6 +69,10 @@ func startCounted(script string, children int) (*counted, error) {
 				c.ready.Add(1)
 			case "term":
 				c.terms.Add(1)
+			case "size":
+				c.sizes.Add(1)
+			case "spins":
+				c.spins.Add(1)
 			}
 		}
 	})
@@ -93,9 +99,17 @@ func (c *counted) wait(count *atomic.Int64, want int64) error {
 // signal sends SIGTERM and returns what Signal said and how many came.
 func (c *counted) signal(want int64) (reached int, came int64, err error) {
 	reached, err = c.tree.Signal(syscall.SIGTERM)
+	return reached, c.came(want), err
+}
+
+// came returns how many SIGTERMs the processes got. A shell handles the signal with the lower number first, so whatever
+// was sent before the SIGWINCH is counted when that is.
+func (c *counted) came(want int64) int64 {
 	_ = c.wait(&c.terms, want)
-	time.Sleep(time.Second) // for those that come twice
-	return reached, c.terms.Load(), err
+	if _, err := c.tree.Signal(syscall.SIGWINCH); err == nil {
+		_ = c.wait(&c.sizes, want)
+	}
+	return c.terms.Load()
 }
 
 func (c *counted) end() error {
@@ -119,7 +133,7 @@ func fewFiles() int {
 		panic(err)
 	}
 	for range other {
-		if _, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "100"}}); err != nil {
+		if _, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}}); err != nil {
 			panic(err)
 		}
 	}
@@ -175,10 +189,22 @@ func TestSignalOnceStopped(t *testing.T) {
 	assert.NoError(t, err)
 	assert.Equal(t, 4, reached)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
-	require.NoError(t, c.wait(&c.terms, 4))
-	time.Sleep(500 * time.Millisecond)
-	assert.EqualValues(t, 4, c.terms.Load())
+	gone(t, start(t, "true")) // now the guard has read what it was told while it was stopped
+	assert.EqualValues(t, 4, c.came(4))
 	require.NoError(t, c.end())
+}
+
+// TestSignalLate checks that processes which the guard has ended count as reached, even if it answers late.
+func TestSignalLate(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		t.Run(sig.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				reached, err := proctree.SignalLate(sig, 5*time.Second)
+				require.NoError(t, err)
+				assert.Equal(t, 1, reached)
+			})
+		})
+	}
 }
 
 // TestSignalMissed checks that Signal says how many processes it could not reach.
@@ -192,11 +218,16 @@ func TestSignalMissed(t *testing.T) {
 // missOne is a host that may start a process of another user but may not signal it.
 func missOne() int {
 	const dropFromBounds, mayKill = 24, 5 // PR_CAPBSET_DROP, CAP_KILL
+	in, hold, err := os.Pipe()
+	if err != nil {
+		panic(err)
+	}
 	runtime.LockOSThread()
 	if _, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, dropFromBounds, mayKill, 0); errno != 0 {
 		panic(errno)
 	}
-	tree, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "3"}, Dir: "/",
+	tree, err := proctree.Start(proctree.Command{
+		Path: "/bin/sh", Args: []string{"sh", "-c", "read x"}, Dir: "/", Files: []*os.File{in},
 		Attr: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}})
 	if err != nil {
 		panic(err)
@@ -209,10 +240,13 @@ func missOne() int {
 	if err := tree.Kill(); err != nil {
 		panic(err)
 	}
-	for until := time.Now().Add(2 * time.Second); len(tree.Survivors()) == 0; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(late); len(tree.Survivors()) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			panic("no survivors")
 		}
+	}
+	if err := hold.Close(); err != nil { // which ends it
+		panic(err)
 	}
 	if err := waitFor(tree.Gone()); err != nil {
 		panic(err)
@@ -225,10 +259,11 @@ func TestBomb(t *testing.T) {
 	if testing.Short() || racing.Enabled {
 		t.Skip("it keeps the machine busy")
 	}
-	c, err := startCounted(bomb, crowd(50, 300))
+	spinners := crowd(50, 300)
+	c, err := startCounted(bomb, spinners)
 	require.NoError(t, err)
 	require.NoError(t, c.hold.Close())
-	time.Sleep(time.Second)
+	require.NoError(t, c.wait(&c.spins, int64(spinners)))
 	tree := c.tree
 	began := time.Now()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM} {
@@ -237,6 +272,6 @@ func TestBomb(t *testing.T) {
 		t.Logf("%v reached %d after %v", sig, reached, time.Since(began))
 	}
 	require.NoError(t, tree.Kill())
-	within(t, 30*time.Second, tree.Gone(), "not gone")
+	within(t, late, tree.Gone(), "not gone")
 	t.Logf("gone after %v", time.Since(began))
 }

@@ -82,7 +82,7 @@ func startInPlace() int {
 		fmt.Fprintln(os.Stderr, err)
 		return noNamespace
 	}
-	tree, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "100"}})
+	tree, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}})
 	if err != nil {
 		fmt.Println(err)
 		return 0
@@ -140,7 +140,7 @@ func endInPlace() error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(s.Ready(20*time.Second), tree.Kill(), waitFor(tree.Gone())); err != nil {
+		if err := errors.Join(s.Ready(late), tree.Kill(), waitFor(tree.Gone())); err != nil {
 			return err
 		}
 		if left := s.Survivors(); len(left) > 0 {
@@ -154,7 +154,7 @@ func waitFor(done <-chan struct{}) error {
 	select {
 	case <-done:
 		return nil
-	case <-time.After(20 * time.Second):
-		return errors.New("not gone after 20 s")
+	case <-time.After(late):
+		return fmt.Errorf("not gone after %v", late)
 	}
 }

@@ -115,7 +115,7 @@ func signalTrees(until time.Time, signals *atomic.Int64) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Ready(20 * time.Second); err != nil {
+		if err := s.Ready(late); err != nil {
 			return err
 		}
 		for range 300 {

@@ -226,14 +226,8 @@ type walk struct {
 	visited map[processID]bool // by this walk
 }
 
-// from visits the given processes and all their descendants, parents first. A child belongs if it has the mark. A
-// process can change its limit, so a child of a member belongs too, if the member exists after the child was opened.
-//
-// The mark spares a look at the parent, and finds a child in this round whose parent has just ended: without it the next
-// round would, among the orphans. That the parent exists matters if both PIDs were reused since the list was read.
-//
-// It reports false if it did not look below processes that were started after it began, because a tree can start them
-// faster than it looks.
+// from visits the given processes and all their descendants, parents first. It reports false if it did not look
+// below processes that were started after it began, because a tree can start them faster than it looks.
 func (w *walk) from(first []int) (complete bool) {
 	began := ticksNow()
 	complete, w.visited = true, map[processID]bool{}
@@ -249,10 +243,19 @@ func (w *walk) from(first []int) (complete bool) {
 			w.missed(parent.pid)
 		}
 		queue = w.enter(queue[1:], children, func(child process) bool {
-			return w.mark.covers(markOf(child.pid)) || child.parent == parent.pid && parent.id().exists()
+			return w.belongs(child, parent)
 		})
 	}
 	return complete && !w.changed
+}
+
+// belongs reports whether a process that was listed as the child of a member belongs. It does if it has the mark. A
+// process can change its limit, so a child of a member belongs too, if the member exists after the child was opened.
+//
+// The mark spares a look at the parent, and finds a child in this round whose parent has just ended: without it the next
+// round would, among the orphans. That the parent exists matters if both PIDs were reused since the list was read.
+func (w *walk) belongs(child, parent process) bool {
+	return w.mark.covers(markOf(child.pid)) || child.parent == parent.pid && parent.id().exists()
 }
 
 // enter visits those of the processes that belong and are alive, and appends them to the queue.
@@ -300,6 +303,7 @@ func visitMarked(m mark, visit func(member)) {
 		if err != nil || !m.covers(markOf(pid)) {
 			continue
 		}
+		// The mark is read again, because the PID may have been reused since.
 		held, err := openMember(pid, func(p process) bool { return m.covers(markOf(p.pid)) && !p.dead() })
 		if err != nil {
 			continue

@@ -173,7 +173,7 @@ func TestInheritance(t *testing.T) {
 		if os.Getuid() != 0 {
 			t.Skip("only root can become another user")
 		}
-		tree, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "100"}, Dir: "/",
+		tree, err := proctree.Start(proctree.Command{Path: "/bin/sleep", Args: []string{"sleep", "1000"}, Dir: "/",
 			Attr: &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}})
 		require.NoError(t, err)
 		info, err := os.Stat(fmt.Sprintf("/proc/%d", tree.PID()))
@@ -191,7 +191,7 @@ func TestStatus(t *testing.T) {
 		assert.Zero(t, tree.Status().Signal)
 	})
 	t.Run("a signal", func(t *testing.T) {
-		tree := start(t, "sleep", "100")
+		tree := start(t, "sleep", "1000")
 		assert.Equal(t, -1, tree.Status().ExitCode)
 		reached, err := tree.Signal(syscall.SIGUSR1)
 		require.NoError(t, err)

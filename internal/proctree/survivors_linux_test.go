@@ -84,7 +84,7 @@ func endedByLeader(t *testing.T, s escape.Scenario) {
 	if !s.LeaderExits {
 		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGTERM))
 	}
-	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
+	within(t, late, tree.Exited(), "the leader has not ended")
 	if s.LeaderExits {
 		assert.Equal(t, 0, tree.Status().ExitCode)
 	}
@@ -102,11 +102,11 @@ func endedByHost(t *testing.T, s escape.Scenario) {
 	t.Cleanup(s.End)
 	defer host.Wait()
 	defer host.Process.Kill()
-	require.NoError(t, s.Ready(20*time.Second))
+	require.NoError(t, s.Ready(late))
 	guard := guardOf(t, host.Process.Pid)
 	require.NoError(t, host.Process.Kill())
-	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, 5*time.Second, time.Millisecond)
-	assert.Eventually(t, func() bool { return !running(guard) }, 5*time.Second, time.Millisecond,
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, late, time.Millisecond)
+	assert.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond,
 		"the guard ends after its trees")
 	assert.Empty(t, s.Survivors(), "nothing came back")
 }

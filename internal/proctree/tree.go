@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Start is [StartContext] with a context that never ends.
@@ -20,6 +21,9 @@ type Tree struct {
 	status Status
 	err    error
 }
+
+// survivorsAfter is how long a kill may take before what is alive counts as a survivor.
+const survivorsAfter = 500 * time.Millisecond
 
 // A backend reaches the processes of a tree on one operating system.
 type backend interface {

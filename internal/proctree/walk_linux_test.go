@@ -35,14 +35,18 @@ func TestMark(t *testing.T) {
 
 // TestNestedOrphan checks that an orphan of a guard inside of a tree belongs to the tree while another tree runs.
 func TestNestedOrphan(t *testing.T) {
-	neighbour := start(t, "sleep", "100")
+	neighbour := start(t, "sleep", "1000")
 	tree, s := begin(t, scenario(t, "a host of its own"))
 	guard := guardOf(t, tree.PID())
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP)) // or it would end the daemon
 	require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGKILL))
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
-	within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
-	time.Sleep(200 * time.Millisecond)
+	within(t, late, tree.Exited(), "the leader has not ended")
+	require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond)
+	for range 2 { // after each answer the outer guard looks whether anything is left
+		_, err := tree.Signal(0)
+		require.NoError(t, err)
+	}
 	require.NotEmpty(t, s.Survivors(), "the daemon of the inner host")
 	select {
 	case <-tree.Gone():
@@ -66,14 +70,14 @@ func TestRepeat(t *testing.T) {
 
 // TestExists checks that a reused PID is another process.
 func TestExists(t *testing.T) {
-	cmd := exec.Command("sleep", "100")
+	cmd := exec.Command("sleep", "1000")
 	require.NoError(t, cmd.Start())
 	pid := cmd.Process.Pid
 	began := proctree.StartTicks(pid)
 	assert.True(t, proctree.Exists(pid, began))
 	assert.False(t, proctree.Exists(pid, began-1), "an earlier process with this PID")
 	require.NoError(t, cmd.Process.Kill())
-	assert.Eventually(t, func() bool { return state(pid) == 'Z' }, 5*time.Second, time.Millisecond)
+	assert.Eventually(t, func() bool { return state(pid) == 'Z' }, late, time.Millisecond)
 	assert.True(t, proctree.Exists(pid, began), "a zombie keeps its PID")
 	assert.Error(t, cmd.Wait())
 	assert.False(t, proctree.Exists(pid, began))
@@ -87,7 +91,7 @@ func TestWalk(t *testing.T) {
 	defer cmd.Process.Kill()
 	var children []int
 	require.Eventually(t, func() bool { children = childrenOf(t, cmd.Process.Pid); return len(children) == 2 },
-		5*time.Second, time.Millisecond)
+		late, time.Millisecond)
 	t.Cleanup(func() {
 		for _, child := range children {
 			_ = syscall.Kill(child, syscall.SIGKILL)
@@ -109,12 +113,12 @@ func TestGuardAndHostKilled(t *testing.T) {
 	t.Cleanup(s.End)
 	defer host.Wait()
 	defer host.Process.Kill()
-	require.NoError(t, s.Ready(20*time.Second))
+	require.NoError(t, s.Ready(late))
 	guard := guardOf(t, host.Process.Pid)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
 	require.NoError(t, host.Process.Kill())
 	require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
-	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, 5*time.Second, time.Millisecond)
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, late, time.Millisecond)
 }
 
 // TestRelay checks that a tree is not gone as long as it consists of processes that each start the next and exit.
@@ -122,9 +126,9 @@ func TestRelay(t *testing.T) {
 	script := filepath.Join(t.TempDir(), "relay")
 	require.NoError(t, os.WriteFile(script, []byte(`sh "$0" &`), 0o600))
 	for range times() {
-		neighbour := start(t, "sleep", "100")
+		neighbour := start(t, "sleep", "1000")
 		tree := start(t, "sh", script)
-		within(t, 10*time.Second, tree.Exited(), "the leader has not ended")
+		within(t, late, tree.Exited(), "the leader has not ended")
 		missed := 0
 		for range 2000 {
 			if _, err := tree.Signal(0); err != nil {

@@ -45,7 +45,8 @@ var (
 // errStopped ends relaying after [Stream.Finish] gave up.
 var errStopped = errors.New("stopped")
 
-// A Config says where a stream goes and who watches it. The stream's goroutine calls To, Seen and Look.
+// A Config says where a stream goes and who watches it. The stream's goroutine calls all of it; [Stream.Finish] calls End
+// if there is none.
 type Config struct {
 	// To is the destination. Nil discards the bytes. If it is an *os.File, the host may close it once the stream is
 	// open. Another writer must not keep the bytes.
@@ -58,6 +59,9 @@ type Config struct {
 	// Full, if not nil, is called when the stream begins to write, or to wait for a destination that takes no more. It
 	// must be quick and must not call the stream.
 	Full func()
+	// End, if not nil, is called once when nothing more will be passed on, before [Stream.Done] is closed. It must be quick
+	// and must not call the stream.
+	End func()
 }
 
 // A Stream passes on one output of one child. Only the goroutine that runs the child may call [Stream.Start] and
@@ -152,7 +156,7 @@ func (s *Stream) Finish(wait time.Duration) error {
 
 func (s *Stream) finish(wait time.Duration) error {
 	if !s.started {
-		close(s.done)
+		s.announce()
 		return errors.Join(s.child.Close(), s.in.close(), s.out.close())
 	}
 	s.in.drain()

@@ -225,6 +225,15 @@ func pty(t *testing.T) (ours, terminal *os.File) {
 	return os.NewFile(uintptr(fd), "ptmx"), terminal
 }
 
+// TestDroppedTakesFewDescriptors checks that nothing is opened to wait for /dev/null, which is never full.
+func TestDroppedTakesFewDescriptors(t *testing.T) {
+	before := descriptors(t)
+	s, err := relay.Open(relay.Config{})
+	require.NoError(t, err)
+	assert.Equal(t, 3, descriptors(t)-before, "both ends of a pipe, and /dev/null")
+	require.NoError(t, s.Finish(0))
+}
+
 func descriptors(t *testing.T) int {
 	t.Helper()
 	all, err := os.ReadDir("/proc/self/fd")

@@ -21,7 +21,7 @@ func (s *Stream) run() {
 
 // runToEnd relays until the end. It reports whether the pipe is to be kept open.
 func (s *Stream) runToEnd() (kept bool) {
-	defer close(s.done)
+	defer s.announce()
 	err := s.relay()
 	kept = s.isKept() && (err == nil || errors.Is(err, errStopped))
 	if !kept {
@@ -31,6 +31,14 @@ func (s *Stream) runToEnd() (kept bool) {
 	s.addPassed(0)
 	s.err = explain(err)
 	return kept
+}
+
+// announce says that nothing more will be passed on.
+func (s *Stream) announce() {
+	if s.cfg.End != nil {
+		s.cfg.End()
+	}
+	close(s.done)
 }
 
 func (s *Stream) isKept() bool {

@@ -19,9 +19,11 @@ func (s *Stream) splice() error {
 	if err != nil {
 		return err
 	}
-	wake, err := descriptor(s.out.wake)
-	if err != nil {
-		return err
+	wake := -1
+	if s.out.wake != nil {
+		if wake, err = descriptor(s.out.wake); err != nil {
+			return err
+		}
 	}
 	m := splicer{Stream: s, waiter: writeWaiter{fd, wake}}
 	if s.cfg.Look == nil {

@@ -40,6 +40,8 @@ type Event struct {
 	Complete bool `json:"complete"`
 	// Finished says that the command exited by itself before the first signal. A correction of its cancel is in the store.
 	Finished bool `json:"finished,omitempty"`
+	// AlsoEnd is what came of ending what the command had running elsewhere, or nil if that was not tried.
+	AlsoEnd *AlsoEnd `json:"also_end,omitempty"`
 }
 
 // A Trigger says what the sentinel saw.
@@ -75,6 +77,15 @@ type Sent struct {
 	Processes    int    `json:"processes"`
 	// Missed is how many were alive that the signal could not reach.
 	Missed int `json:"missed,omitempty"`
+}
+
+// An AlsoEnd says what came of the command that ends what runs elsewhere. It holds nothing of that command itself.
+type AlsoEnd struct {
+	// ExitCode is nil if it was not started, or if a signal ended it.
+	ExitCode *int `json:"exit_code"`
+	// Failed is start, timeout or exit, or empty if it exited with status 0.
+	Failed     string `json:"failed,omitempty"`
+	DurationMS int64  `json:"duration_ms"`
 }
 
 // Pointers are the names of the other files in the same folder. The name of a file that was not written is empty.

@@ -44,6 +44,7 @@ func ended() artifact.Event {
 	e.Action.Terminated, e.Action.EndedBy, e.Action.ExitCode = true, "SIGTERM", exit(143)
 	e.Reasons = []string{"widgets.example.org is not there & <never> was"}
 	e.Complete = true
+	e.AlsoEnd = &artifact.AlsoEnd{ExitCode: exit(1), Failed: "exit", DurationMS: 12}
 	return e
 }
 

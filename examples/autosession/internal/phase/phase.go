@@ -78,8 +78,8 @@ func (f *Failure) why() string {
 	switch {
 	case !errors.As(f.Err, &exit):
 		return f.Err.Error()
-	case exit.Signal != 0:
-		return "signal: " + exit.Signal.String()
+	case exit.By != 0:
+		return "signal: " + exit.By.String()
 	default:
 		return fmt.Sprintf("exit status %d", exit.Code)
 	}

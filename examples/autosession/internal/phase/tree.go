@@ -3,14 +3,11 @@ package phase
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os/exec"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/stall"
 )
-
-var quiet = slog.New(slog.DiscardHandler)
 
 // runTree runs a command and returns when no process that it started is alive. A command that exits with status 0 after
 // the interrupt succeeded.
@@ -24,8 +21,7 @@ func runTree(ctx context.Context, step string, cmd *exec.Cmd) error {
 	ctx, release := outsideRun(ctx)
 	defer release()
 	result, err := stall.Run(ctx, cmd, stall.Config{
-		Step: step, Store: &watchdog.Memory{}, Logger: quiet, // without a limit stall records nothing
-		Grace: stall.Grace{Interrupt: Grace, Terminate: watchdog.None},
+		Step: step, Grace: stall.Grace{Interrupt: Grace, Terminate: watchdog.None},
 	})
 	switch {
 	case result == nil || errors.Is(err, stall.ErrSurvivors):
@@ -33,7 +29,7 @@ func runTree(ctx context.Context, step string, cmd *exec.Cmd) error {
 	case result.ExitCode == 0:
 		return nil
 	}
-	return &stall.ExitError{Code: result.ExitCode, Signal: result.Signal}
+	return &stall.ExitError{Code: result.ExitCode, By: result.Signal}
 }
 
 // outsideRun returns a context that ends with ctx and is in no run. In the session's run the command would be a

@@ -1,0 +1,210 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree_test
+
+import (
+	"os"
+	"os/exec"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/proctree"
+)
+
+// TestBelongs checks which of the processes that /proc lists as children of a member belong to its tree.
+func TestBelongs(t *testing.T) {
+	cmd := exec.Command("sleep", "100") // a child of this process, without a mark
+	require.NoError(t, cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	child, self := cmd.Process.Pid, os.Getpid()
+	began := proctree.StartTicks(self)
+	tree := start(t, "sleep", "100")
+	defer endNow(t, tree)
+	mark := proctree.MarkOf(tree.PID())
+	require.NotZero(t, mark)
+
+	assert.True(t, proctree.Belongs(mark, child, self, began), "a child without the mark, of a parent that exists")
+	assert.False(t, proctree.Belongs(mark, child, self, began-1), "the parent's PID was reused")
+	assert.False(t, proctree.Belongs(mark, child, tree.PID(), proctree.StartTicks(tree.PID())),
+		"the child's PID was reused by the child of another process")
+	assert.True(t, proctree.Belongs(mark, tree.PID(), self, began-1), "the mark is enough, whoever the parent is")
+	assert.False(t, proctree.Belongs(proctree.NewMark(0), tree.PID(), self, began), "the mark of another tree")
+}
+
+// TestZombie checks that a process that waits to be reaped by its parent gets no signal and does not count.
+func TestZombie(t *testing.T) {
+	tree := start(t, "sh", "-c", "true & exec sleep 100") // sleep does not reap
+	require.Eventually(t, func() bool {
+		children := childrenOf(t, tree.PID())
+		return len(children) == 1 && state(children[0]) == 'Z'
+	}, prompt, time.Millisecond)
+	reached, err := tree.Signal(0)
+	require.NoError(t, err)
+	assert.Equal(t, 1, reached)
+
+	guard := guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	defer syscall.Kill(guard, syscall.SIGCONT)
+	reached, err = tree.Signal(0)
+	require.NoError(t, err)
+	assert.Equal(t, 1, reached, "without the guard")
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	endNow(t, tree)
+}
+
+// TestWalkOnce checks that a process that is listed twice, as the child of a thread that ended is, is visited once.
+func TestWalkOnce(t *testing.T) {
+	tree := start(t, "sleep", "100")
+	defer endNow(t, tree)
+	found, complete := proctree.Walk(proctree.MarkOf(tree.PID()), tree.PID(), tree.PID())
+	assert.Equal(t, []int{tree.PID()}, found)
+	assert.True(t, complete)
+}
+
+// TestWalkEnds checks that a walk does not look below processes that were started after it began, or a tree that starts
+// them fast enough would keep it for ever.
+func TestWalkEnds(t *testing.T) {
+	cmd := exec.Command("sh")
+	orders, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	var children []int
+	var found []int
+	complete := proctree.WalkAnd(proctree.NewMark(0), func(pid int) {
+		found = append(found, pid)
+		if pid != cmd.Process.Pid {
+			return
+		}
+		time.Sleep(50 * time.Millisecond) // the start of a process is known in ticks of ten milliseconds
+		_, err := orders.Write([]byte("sleep 100 &\n"))
+		require.NoError(t, err)
+		require.Eventually(t, func() bool { children = childrenOf(t, pid); return len(children) == 1 },
+			prompt, time.Millisecond)
+	}, cmd.Process.Pid)
+	require.Len(t, children, 1)
+	defer syscall.Kill(children[0], syscall.SIGKILL)
+	assert.Equal(t, []int{cmd.Process.Pid, children[0]}, found)
+	assert.False(t, complete, "it did not look below the child")
+}
+
+// TestKillWithoutGuard checks that a kill reaches processes that ignore SIGTERM though the guard does not answer.
+func TestKillWithoutGuard(t *testing.T) {
+	tree, s := begin(t, scenario(t, "all ignore INT and TERM"))
+	guard := guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	defer syscall.Kill(guard, syscall.SIGCONT)
+	reached, err := tree.Signal(syscall.SIGTERM)
+	require.NoError(t, err)
+	assert.Equal(t, s.Processes, reached)
+	require.NoError(t, tree.Kill())
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	gone(t, tree)
+}
+
+// leaveQuietChild starts a process that sends no signal when it exits. It executes no program, which would change that.
+//
+//go:norace
+func leaveQuietChild() int {
+	child, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, 0, 0, 0, 0, 0, 0)
+	for errno == 0 && child == 0 {
+		syscall.RawSyscall6(syscall.SYS_PPOLL, 0, 0, 0, 0, 0, 0)
+	}
+	return int(errno)
+}
+
+// TestQuietOrphan checks that the guard reaps an orphan that sends no signal when it exits.
+func TestQuietOrphan(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	c := command(t, self)
+	c.Env = append(c.Env, roleVariable+"=quiet child")
+	tree, err := proctree.Start(c)
+	require.NoError(t, err)
+	within(t, prompt, tree.Exited(), "the leader has not ended")
+	require.Zero(t, tree.Status().ExitCode)
+	orphans := childrenOf(t, guardOf(t, os.Getpid()))
+	require.Len(t, orphans, 1)
+	select {
+	case <-tree.Gone():
+		assert.Fail(t, "gone while its orphan is alive")
+	case <-time.After(100 * time.Millisecond):
+	}
+	endNow(t, tree)
+	assert.Zero(t, state(orphans[0]), "it was reaped")
+}
+
+// TestOtherProc checks that each of two fields of a thread's status tells that /proc is that of another PID namespace: the
+// PID can be the same in both by chance, and an old kernel lacks NSpid.
+func TestOtherProc(t *testing.T) {
+	own, err := os.ReadFile("/proc/thread-self/status")
+	require.NoError(t, err)
+	require.NoError(t, proctree.CheckProc(own))
+	pid := strconv.Itoa(os.Getpid())
+	require.NoError(t, proctree.CheckProc([]byte("Tgid:\t"+pid+"\n")), "an old kernel")
+	for _, status := range []string{
+		"Tgid:\t" + pid + "\nNSpid:\t" + pid + "\t" + pid + "\n", "Tgid:\t1" + pid + "\nNSpid:\t1" + pid + "\n",
+		"Tgid:\t1" + pid + "\n", "",
+	} {
+		err := proctree.CheckProc([]byte(status))
+		require.ErrorIs(t, err, proctree.ErrGuard, "%q", status)
+		assert.ErrorContains(t, err, "/proc belongs to another PID namespace")
+	}
+}
+
+// setLockLimit sets the soft limit of RLIMIT_LOCKS of a process, which is its mark.
+func setLockLimit(t *testing.T, pid int, mark proctree.Mark) {
+	t.Helper()
+	const locks = 10
+	limit := [2]uint64{uint64(mark), ^uint64(0)}
+	_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, uintptr(pid), locks, uintptr(unsafe.Pointer(&limit)), 0, 0, 0)
+	require.Zero(t, errno)
+}
+
+// TestForeignMark checks that an orphan that set its limit to what looks like the mark of another tree belongs to the only
+// tree, and to none if there are several.
+func TestForeignMark(t *testing.T) {
+	abandoned := func() (tree *proctree.Tree, orphan int) {
+		tree = start(t, "sh", "-c", "setsid sleep 100 & exec sleep 100")
+		require.Eventually(t, func() bool { return len(childrenOf(t, tree.PID())) == 1 }, prompt, time.Millisecond)
+		orphan = childrenOf(t, tree.PID())[0]
+		require.Eventually(t, func() bool { return hasName(orphan, "sleep") }, prompt, time.Millisecond)
+		setLockLimit(t, orphan, proctree.NewMark(0))
+		require.NoError(t, syscall.Kill(tree.PID(), syscall.SIGKILL))
+		within(t, prompt, tree.Exited(), "the leader has not ended")
+		return tree, orphan
+	}
+	t.Run("the only tree", func(t *testing.T) {
+		tree, orphan := abandoned()
+		select {
+		case <-tree.Gone():
+			assert.Fail(t, "gone while its orphan is alive")
+		case <-time.After(100 * time.Millisecond):
+		}
+		endNow(t, tree)
+		assert.False(t, running(orphan))
+	})
+	t.Run("one of several", func(t *testing.T) {
+		one, other := start(t, "sleep", "100"), start(t, "sleep", "100")
+		tree, orphan := abandoned()
+		gone(t, tree)
+		endNow(t, one)
+		assert.True(t, running(orphan), "it does not belong to a tree beside its own")
+		endNow(t, other)
+		assert.False(t, running(orphan), "it ends with the last")
+	})
+}
+
+func hasName(pid int, name string) bool {
+	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
+	return string(text) == name+"\n"
+}

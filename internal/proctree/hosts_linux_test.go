@@ -1,0 +1,347 @@
+//go:build linux && !386 && !arm && !mips && !mipsle && !mips64 && !mips64le
+
+package proctree_test
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/escape/delay"
+	"github.com/seed62658d38/watchdog/internal/proctree"
+)
+
+const (
+	folderVariable = "PROCTREE_TEST_FOLDER"
+	shapeVariable  = "PROCTREE_TEST_SHAPE"
+)
+
+// shapes are the scenarios that are quick to start.
+func shapes() (all []escape.Scenario) {
+	for _, s := range escape.Scenarios() {
+		if s.Processes <= 100 {
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// openFolder returns a folder that every user can write to.
+func openFolder(t *testing.T) string {
+	folder, err := os.MkdirTemp("", "hosts") //nolint:usetesting // only its owner can reach t.TempDir
+	require.NoError(t, err)
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	require.NoError(t, os.Chmod(folder, 0o777))
+	return folder
+}
+
+// beginIn starts a scenario whose registry is in the folder of folderVariable, and waits until all its processes run.
+func beginIn(s escape.Scenario) (*proctree.Tree, escape.Scenario, error) {
+	os.Unsetenv(roleVariable)
+	s = s.In(os.Getenv(folderVariable))
+	path, args, env := s.Command()
+	tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env, Dir: "/"})
+	if err == nil {
+		err = s.Ready(20 * time.Second)
+	}
+	return tree, s, err
+}
+
+// A runningHost is a host that has started commands, and said so.
+type runningHost struct {
+	cmd       *exec.Cmd
+	folder    string   // of the registries
+	tokens    []string // of the commands
+	guards    []int
+	namespace string // of the host's PIDs
+}
+
+// startHost starts a host that prints the tokens of its commands when they run. The host may be unable to: then it exits
+// with the status noNamespace.
+func startHost(t *testing.T, cmd *exec.Cmd) *runningHost {
+	h := &runningHost{cmd: cmd, folder: openFolder(t)}
+	cmd.Env = append(cmd.Env, folderVariable+"="+h.folder)
+	cmd.Stdout = nil
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	if err := cmd.Start(); errors.Is(err, syscall.EPERM) {
+		t.Skipf("cannot make the host here: %v", err)
+	} else {
+		require.NoError(t, err)
+	}
+	lines := bufio.NewScanner(out)
+	lines.Scan()
+	h.tokens = strings.Fields(lines.Text())
+	if len(h.tokens) == 0 {
+		var failed *exec.ExitError
+		if err := cmd.Wait(); errors.As(err, &failed) && failed.ExitCode() == noNamespace {
+			t.Skip("cannot make the host here: a namespace or a mount is missing")
+		}
+		require.FailNow(t, "the host has started no commands")
+	}
+	h.guards, h.namespace = guardsOf(cmd.Process.Pid), namespaceOf(cmd.Process.Pid)
+	t.Cleanup(func() {
+		for _, p := range h.alive() {
+			_ = syscall.Kill(p.PID, syscall.SIGKILL)
+		}
+	})
+	return h
+}
+
+// alive returns what is alive of the commands. In the registry of a host in a PID namespace are PIDs of that namespace,
+// of which all processes have to end.
+func (h *runningHost) alive() (all []escape.Process) {
+	if h.namespace != namespaceOf(os.Getpid()) {
+		return inNamespace(h.namespace)
+	}
+	for _, token := range h.tokens {
+		all = append(all, escape.Alive(filepath.Join(h.folder, "registry-"+token))...)
+		all = append(all, escape.WithToken(token)...)
+	}
+	return all
+}
+
+// namespaceOf returns the PID namespace of a process, empty if it has ended.
+func namespaceOf(pid int) string {
+	name, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/pid")
+	return name
+}
+
+func inNamespace(name string) (all []escape.Process) {
+	entries, _ := os.ReadDir("/proc")
+	for _, entry := range entries {
+		if pid, err := strconv.Atoi(entry.Name()); err == nil && namespaceOf(pid) == name {
+			all = append(all, escape.Process{PID: pid})
+		}
+	}
+	return all
+}
+
+// kill kills the host and checks that nothing of its commands survives, and that its guards end.
+func (h *runningHost) kill(t *testing.T) {
+	require.NotEmpty(t, h.alive(), "the commands run")
+	require.NoError(t, h.cmd.Process.Kill())
+	_ = h.cmd.Wait()
+	assert.Eventually(t, func() bool { return len(h.alive()) == 0 }, prompt, time.Millisecond)
+	for _, guard := range h.guards {
+		assert.Eventually(t, func() bool { return !running(guard) }, prompt, time.Millisecond, "the guard ends")
+	}
+	assert.Empty(t, h.alive(), "nothing came back")
+}
+
+// hostShapes is a host that starts all shapes, prints their tokens, and waits to be killed.
+func hostShapes() int {
+	if place := os.Getenv(placeVariable); place != "" {
+		if err := goTo(place); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return noNamespace
+		}
+	}
+	var tokens []string
+	for _, s := range shapes() {
+		_, s, err := beginIn(s)
+		if err != nil {
+			return failed(err)
+		}
+		tokens = append(tokens, s.Token())
+	}
+	fmt.Println(strings.Join(tokens, " "))
+	time.Sleep(5 * time.Minute)
+	return 1
+}
+
+// endShapes is a host that starts all shapes and kills each. It prints its real and its effective user ID, and what
+// survived.
+func endShapes() int {
+	left := 0
+	for _, s := range shapes() {
+		tree, s, err := beginIn(s)
+		if err == nil {
+			err = errors.Join(tree.Kill(), waitFor(tree.Gone()), tree.Err())
+		}
+		if err != nil {
+			return failed(fmt.Errorf("%s: %w", s.Name, err))
+		}
+		left += len(s.Survivors())
+	}
+	fmt.Println(os.Getuid(), os.Geteuid(), left)
+	return 0
+}
+
+// TestFirstProcess checks that commands of a host that is the first process of its PID namespace end with it. [TestProc]
+// checks that the host can end them, and that none starts without a /proc of the namespace.
+func TestFirstProcess(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make a PID namespace with a /proc of its own")
+	}
+	cmd := again(t, "all shapes", placeVariable+"=proc")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
+	startHost(t, cmd).kill(t)
+}
+
+// TestSetuid checks the commands of a set-user-ID host that another user runs.
+func TestSetuid(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can make a set-user-ID program of another user")
+	}
+	for _, owner := range []int{0, nobody - 1} {
+		self := forEveryone(t, 0o755)
+		require.NoError(t, os.Chown(self, owner, owner))
+		require.NoError(t, os.Chmod(self, 0o755|os.ModeSetuid))
+		host := func(role string) *exec.Cmd {
+			cmd := exec.Command(self)
+			cmd.Env = append(os.Environ(), roleVariable+"="+role, quickExit)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+			return cmd
+		}
+		t.Run(fmt.Sprintf("of user %d, which kills them", owner), func(t *testing.T) {
+			cmd := host("end shapes")
+			cmd.Env = append(cmd.Env, folderVariable+"="+openFolder(t))
+			text, err := cmd.CombinedOutput()
+			require.NoError(t, err, "%s", text)
+			user, rest, _ := strings.Cut(strings.TrimSpace(string(text)), " ")
+			if effective, _, _ := strings.Cut(rest, " "); effective == user {
+				t.Skip("the folder for temporary files is mounted with nosuid")
+			}
+			assert.Equal(t, fmt.Sprint(nobody, owner, 0), user+" "+rest)
+		})
+		t.Run(fmt.Sprintf("of user %d, which is killed", owner), func(t *testing.T) {
+			startHost(t, host("all shapes")).kill(t)
+		})
+	}
+}
+
+// beTwoUsers starts the same shape from a thread that is root and from one that is not, prints both tokens, and waits to
+// be killed.
+func beTwoUsers() int {
+	all := shapes()
+	s := all[slices.IndexFunc(all, func(s escape.Scenario) bool { return s.Name == os.Getenv(shapeVariable) })]
+	os.Unsetenv(roleVariable)
+	results := make(chan error)
+	var tokens []string
+	for _, drop := range []bool{false, true} {
+		go func() {
+			runtime.LockOSThread()
+			if drop {
+				if err := changes["drops root for a thread"](); err != nil {
+					results <- err
+					return
+				}
+			}
+			_, begun, err := beginIn(s)
+			tokens = append(tokens, begun.Token())
+			results <- err
+			select {} // the parent of the guard is this thread, until it is the guard
+		}()
+		if err := <-results; err != nil {
+			return failed(err)
+		}
+	}
+	fmt.Println(strings.Join(tokens, " "))
+	time.Sleep(5 * time.Minute)
+	return 1
+}
+
+// TestTwoUsers checks that nothing survives of the commands of two guards with different privileges when their host is
+// killed.
+func TestTwoUsers(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can have guards of two users")
+	}
+	self := forEveryone(t, 0o755)
+	for _, s := range shapes() {
+		t.Run(s.Name, func(t *testing.T) {
+			cmd := exec.Command(self)
+			cmd.Env = append(os.Environ(), roleVariable+"=two users", shapeVariable+"="+s.Name, quickExit)
+			host := startHost(t, cmd)
+			require.Len(t, host.tokens, 2)
+			users := map[uint32]bool{}
+			for _, guard := range host.guards {
+				info, err := os.Stat("/proc/" + strconv.Itoa(guard))
+				require.NoError(t, err)
+				users[info.Sys().(*syscall.Stat_t).Uid] = true
+			}
+			assert.Equal(t, map[uint32]bool{0: true, nobody: true}, users, "a guard for each")
+			host.kill(t)
+		})
+	}
+}
+
+// TestHostKilledEarly checks that a guard that has not come to main when its host is killed ends, too.
+func TestHostKilledEarly(t *testing.T) {
+	text, err := json.Marshal(command(t, "true"))
+	require.NoError(t, err)
+	host := again(t, "slow guard", commandVariable+"="+string(text))
+	require.NoError(t, host.Start())
+	defer host.Wait()
+	defer host.Process.Kill()
+	guard := 0
+	require.Eventually(t, func() bool { guard = startingGuardOf(host.Process.Pid); return guard != 0 },
+		prompt, time.Millisecond)
+	t.Cleanup(func() { _ = syscall.Kill(guard, syscall.SIGKILL) })
+	require.NoError(t, host.Process.Kill())
+	assert.Eventually(t, func() bool { return !running(guard) }, prompt, time.Millisecond)
+}
+
+// startSlowGuard is a host whose guard hangs in an initializer of the program.
+func startSlowGuard() int {
+	if err := os.Setenv(delay.Variable, "1h"); err != nil {
+		return failed(err)
+	}
+	runHost()
+	return 1
+}
+
+// startingGuardOf returns the PID of a child of the host that has executed the program to become the guard.
+func startingGuardOf(host int) int {
+	threads, _ := filepath.Glob("/proc/" + strconv.Itoa(host) + "/task/*/children")
+	for _, thread := range threads {
+		text, _ := os.ReadFile(thread)
+		for child := range strings.FieldsSeq(string(text)) {
+			args, _ := os.ReadFile("/proc/" + child + "/cmdline")
+			if strings.HasPrefix(string(args), "watchdog-guard\x00") {
+				pid, _ := strconv.Atoi(child)
+				return pid
+			}
+		}
+	}
+	return 0
+}
+
+// TestCapabilities checks that a host whose file has capabilities gets an error: its guard would get them again.
+func TestCapabilities(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give a file capabilities")
+	}
+	self := forEveryone(t, 0o755)
+	// struct vfs_cap_data: version 2, effective; CAP_NET_BIND_SERVICE permitted, none inheritable
+	text := binary.LittleEndian.AppendUint32(nil, 0x02000001)
+	for _, word := range []uint32{1 << 10, 0, 0, 0} {
+		text = binary.LittleEndian.AppendUint32(text, word)
+	}
+	if err := syscall.Setxattr(self, "security.capability", text, 0); err != nil {
+		t.Skipf("cannot give a file capabilities here: %v", err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"=nothing", quickExit)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	out, err := cmd.Output()
+	require.Error(t, err)
+	assert.Contains(t, string(out), "has the capabilities 400 of its file; clear them with setcap -r")
+}

@@ -1,0 +1,228 @@
+package proctree
+
+import (
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// A job is a Windows job object: a process in it and all that descends from it. This file has no build tag, so that what
+// is decided about a job is tested on any system.
+type job interface {
+	// active returns how many of its processes are alive, and processes returns their PIDs.
+	active() (int, error)
+	processes() ([]int, error)
+	// interrupt sends a console break to the first process's group.
+	interrupt() error
+	terminate() error
+	// keep lets the processes outlive the job.
+	keep() error
+	close()
+}
+
+// killedStatus is the exit status of processes that a job's end killed. The bits of an error and of an application's own
+// code are set: no program of Windows exits with it.
+const killedStatus = 0xE0000009
+
+// How long to wait between two looks whether a job is empty; the pause doubles each time.
+const (
+	shortestJobPause = time.Millisecond
+	longestJobPause  = 20 * time.Millisecond
+)
+
+// A jobBackend is a tree that is a job.
+type jobBackend struct {
+	tree     *Tree
+	job      job
+	ownGroup bool          // the first process leads a console process group
+	wake     chan struct{} // asks waitUntilEmpty to look at once
+
+	mu                        sync.Mutex // held while the job is used
+	killing, released, closed bool
+	killedAt                  time.Time
+}
+
+func newJobBackend(pid int, j job, ownGroup bool) *jobBackend {
+	b := &jobBackend{tree: newTree(pid), job: j, ownGroup: ownGroup, wake: make(chan struct{}, 1)}
+	b.tree.backend = b
+	return b
+}
+
+// watch waits until the first process has exited and the job is empty or released.
+//
+// Rejected: the job's messages on a completion port. Windows does not guarantee that they arrive.
+func (b *jobBackend) watch(wait func() (Status, error)) {
+	status, err := wait()
+	if err != nil {
+		b.lose(fmt.Errorf("wait for process %d: %w", b.tree.pid, err))
+		return
+	}
+	if uint32(status.ExitCode) == killedStatus { //nolint:gosec // an exit code of Windows has 32 bits
+		status.ExitCode, status.Signal = -1, syscall.SIGKILL
+	}
+	b.tree.setExited(status)
+	if err := b.waitUntilEmpty(); err != nil {
+		b.lose(err)
+		return
+	}
+	b.close()
+	b.tree.finish(nil)
+}
+
+// lose ends a tree whose state is unknown.
+func (b *jobBackend) lose(err error) {
+	b.mu.Lock()
+	_ = b.job.terminate()
+	b.mu.Unlock()
+	b.close()
+	b.tree.finish(err)
+}
+
+func (b *jobBackend) close() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.closed = true
+	b.job.close()
+}
+
+func (b *jobBackend) waitUntilEmpty() error {
+	for pause := shortestJobPause; ; pause = min(2*pause, longestJobPause) {
+		if left, err := b.check(); err != nil || left == 0 {
+			return err
+		}
+		select {
+		case <-b.wake:
+		case <-time.After(pause):
+		}
+	}
+}
+
+// check returns how many processes to wait for. After a kill it kills again.
+func (b *jobBackend) check() (left int, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.released {
+		return 0, nil
+	}
+	left, err = b.job.active()
+	if err != nil {
+		return 0, fmt.Errorf("count the processes of the job of %d: %w", b.tree.pid, err)
+	}
+	if b.killing && left > 0 {
+		_ = b.job.terminate()
+	}
+	return left, nil
+}
+
+// A jobAction is what a signal does to a job.
+type jobAction int
+
+const (
+	jobCount     jobAction = iota // nothing
+	jobBreak                      // send a console break
+	jobTerminate                  // end all processes
+	jobUnable                     // nothing, and no process is reached
+)
+
+// actionOf returns what a signal does. Windows has no signals, and a console break is all that a program can be asked to
+// end by. It goes to a console process group, which is surely the tree's only while its first process runs.
+func actionOf(sig syscall.Signal, ownGroup, exited bool) jobAction {
+	switch {
+	case sig == 0:
+		return jobCount
+	case sig == syscall.SIGKILL:
+		return jobTerminate
+	case (sig == syscall.SIGINT || sig == syscall.SIGTERM) && ownGroup && !exited:
+		return jobBreak
+	default:
+		return jobUnable
+	}
+}
+
+// signal does what [actionOf] says. A console break counts as one process, as a process group does on Unix.
+func (b *jobBackend) signal(sig syscall.Signal) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return 0, ErrEnded
+	}
+	alive, err := b.job.active()
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("count the processes of the job of %d: %w", b.tree.pid, err)
+	case alive == 0:
+		return 0, ErrEnded
+	}
+	switch actionOf(sig, b.ownGroup, b.leaderExited()) {
+	case jobCount:
+		return alive, nil
+	case jobTerminate:
+		return alive, b.terminateLocked()
+	case jobBreak:
+		if b.job.interrupt() == nil { // it fails for a host without a console
+			return 1, nil
+		}
+	}
+	return 0, &MissedError{Processes: alive}
+}
+
+func (b *jobBackend) leaderExited() bool {
+	select {
+	case <-b.tree.exited:
+		return true
+	default:
+		return false
+	}
+}
+
+func (b *jobBackend) terminateLocked() error {
+	if err := b.job.terminate(); err != nil {
+		return fmt.Errorf("end the job of process %d: %w", b.tree.pid, err)
+	}
+	return nil
+}
+
+func (b *jobBackend) kill() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return nil
+	}
+	if !b.killing {
+		b.killing, b.killedAt = true, time.Now()
+	}
+	b.wakeUp()
+	return b.terminateLocked()
+}
+
+func (b *jobBackend) wakeUp() {
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (b *jobBackend) release() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || !b.leaderExited() {
+		return nil
+	}
+	if err := b.job.keep(); err != nil {
+		return fmt.Errorf("release the job of process %d: %w", b.tree.pid, err)
+	}
+	b.released = true
+	b.wakeUp()
+	return nil
+}
+
+func (b *jobBackend) survivors() []int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed || !b.killing || time.Since(b.killedAt) < survivorsAfter {
+		return nil
+	}
+	pids, _ := b.job.processes()
+	return pids
+}

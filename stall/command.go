@@ -1,0 +1,215 @@
+package stall
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"sync"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A Command is a guarded command that is started, talked to and waited for. [Run] is all of it in one call, and says
+// what becomes of the fields of the [exec.Cmd]:
+//
+//	c, err := stall.NewCommand(exec.Command("agent"), stall.Config{Step: "ask", Store: store, NoOutput: time.Minute})
+//	in, err := c.StdinPipe()
+//	out, err := c.StdoutPipe()
+//	err = c.Start(ctx)
+//	... write to in, read from out
+//	result, err := c.Wait()
+//
+// The command is watched from Start on, whether or not anybody waits for it: limits, ctx and the run around it end it
+// while the host still talks to it. If nobody ever calls Wait, nothing but memory is left after its end.
+//
+// A Command is for one start. All methods are safe for concurrent use, and so are those of its pipes. The exec.Cmd must
+// not be changed or used for anything else from Start on. Its Process and ProcessState stay nil, because a
+// [os.ProcessState] cannot be made for a process that is not the host's child: use the [Result] and [Command.Pid].
+type Command struct {
+	cmd *exec.Cmd
+	cfg Config
+
+	mu    sync.Mutex
+	begun bool // Start was called
+	pipes []interface{ finish() }
+	pid   int
+	done  chan struct{} // closed when the command has ended; nil before Start has returned
+
+	result *Result // this and err are written before done is closed
+	err    error
+}
+
+// NewCommand returns a command that is not started. It keeps cmd and copies cfg. The error wraps [watchdog.ErrInvalid],
+// or is the Err of cmd.
+func NewCommand(cmd *exec.Cmd, cfg Config) (*Command, error) {
+	if err := cmp.Or(cfg.check(), checkCommand(cmd)); err != nil {
+		return nil, fmt.Errorf("run step %q: %w", cfg.Step, err)
+	}
+	return &Command{cmd: cmd, cfg: cfg}, nil
+}
+
+// StdinPipe returns a pipe to the command's standard input. It must be called before Start.
+//
+// Close gives the command the end of its input. A Write waits while the command does not read, at most until the
+// command's tree has ended: then the pipe is closed, and a Write returns an error that wraps [syscall.EPIPE]. Such an
+// error never ends the host.
+func (c *Command) StdinPipe() (io.WriteCloser, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkPipe("Stdin", func() bool { return c.cmd.Stdin != nil }); err != nil {
+		return nil, err
+	}
+	p, err := newInputPipe()
+	if err != nil {
+		return nil, c.named(fmt.Errorf("make a pipe for standard input: %w", err))
+	}
+	c.cmd.Stdin = inputReader{p}
+	c.pipes = append(c.pipes, p)
+	return p, nil
+}
+
+// StdoutPipe returns a pipe from the command's standard output. It must be called before Start. For one pipe with both
+// outputs, set Stderr of the [exec.Cmd] to its Stdout after it.
+//
+// What passes through the pipe is watched like any output. A host that does not read blocks the command when 64 KiB are
+// waiting; that is not silence. Read returns [io.EOF] when the command has closed its output, or when its tree has ended
+// and all output was read, whoever else has the output open. The order of Read and Wait does not matter: Wait waits for
+// no reader, and all that was written before the end can be read after it. At most 2 MiB are kept for that.
+//
+// Close before the end makes the command's second write from then on fail, with SIGPIPE or EPIPE, and [Result].OutputErr
+// says so. After the end Close is not needed: an unread pipe is only memory.
+func (c *Command) StdoutPipe() (io.ReadCloser, error) {
+	return c.outputPipe("Stdout", func() *io.Writer { return &c.cmd.Stdout })
+}
+
+// StderrPipe returns a pipe from the command's standard error, as StdoutPipe does from standard output.
+func (c *Command) StderrPipe() (io.ReadCloser, error) {
+	return c.outputPipe("Stderr", func() *io.Writer { return &c.cmd.Stderr })
+}
+
+func (c *Command) outputPipe(name string, output func() *io.Writer) (io.ReadCloser, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.checkPipe(name, func() bool { return *output() != nil }); err != nil {
+		return nil, err
+	}
+	p := newOutputPipe()
+	*output() = outputWriter{p}
+	c.pipes = append(c.pipes, p)
+	return p, nil
+}
+
+// Start starts the command and begins to watch it. The command ends with ctx, and so does a start that hangs, which also
+// ends with the run's limits and after ten seconds in any case.
+//
+// The errors are those of [Run] for a command that was not started. Then the pipes have ended, and the Command cannot be
+// started again.
+func (c *Command) Start(ctx context.Context) error {
+	if err := c.begin(); err != nil {
+		return err
+	}
+	s := &sentinel{cfg: c.cfg.inForce(ctx).complete()}
+	err := cmp.Or(checkCommand(c.cmd), c.cfg.checkStore(ctx))
+	if err == nil {
+		err = s.open(ctx, c.cmd)
+	}
+	if err != nil {
+		err = errors.Join(err, s.close())
+		c.finishPipes()
+		return c.named(err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pid, c.done = s.tree.PID(), make(chan struct{})
+	go c.guard(ctx, s)
+	return nil
+}
+
+// Wait waits until no process that the command started is alive, and returns what [Run] returns. It waits for no host
+// that does not read a pipe. It must be called after Start has returned, and may be called again: each call returns the
+// same.
+func (c *Command) Wait() (*Result, error) {
+	c.mu.Lock()
+	done := c.done
+	c.mu.Unlock()
+	switch {
+	case c.cmd == nil:
+		return nil, c.refused(notMade)
+	case done == nil:
+		return nil, c.refused("Wait was called, but it is not started; call Start, and Wait only if Start returned nil")
+	}
+	<-done
+	return c.result, c.err
+}
+
+// Pid returns the ID of the command's first process, or 0 if the command was not started. After the end the number can
+// be that of another process: signal the command with [Config].Forward.
+func (c *Command) Pid() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pid
+}
+
+// begin notes that Start was called, once.
+func (c *Command) begin() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.cmd == nil:
+		return c.refused(notMade)
+	case c.begun:
+		return c.refused("Start was called already; make a new exec.Cmd and a new Command for each start")
+	}
+	c.begun = true
+	return nil
+}
+
+// guard watches the command until its end.
+func (c *Command) guard(ctx context.Context, s *sentinel) {
+	defer close(c.done)
+	cause := s.watch(ctx)
+	s.conclude(ctx, cause)
+	err := s.verdict(cause)
+	c.result, c.err = s.result, c.named(errors.Join(err, s.close()))
+	c.finishPipes()
+}
+
+// finishPipes ends the pipes that no output passes through any more, and those of a command that was not started.
+func (c *Command) finishPipes() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range c.pipes {
+		p.finish()
+	}
+}
+
+const notMade = "it was not made by NewCommand; make it with stall.NewCommand"
+
+// checkPipe returns an error if the command cannot get a pipe for one of its streams.
+func (c *Command) checkPipe(name string, isSet func() bool) error {
+	switch {
+	case c.cmd == nil:
+		return c.refused(notMade)
+	case c.begun:
+		return c.refused("%sPipe was called after Start; call it before Start", name)
+	case isSet():
+		return c.refused("%sPipe was called, but %s is set already; leave it nil and call %[1]sPipe once", name, name)
+	}
+	return nil
+}
+
+// refused returns the error of a call that the command cannot do.
+func (c *Command) refused(format string, args ...any) error {
+	return c.named(fmt.Errorf("%w command: %s", watchdog.ErrInvalid, fmt.Sprintf(format, args...)))
+}
+
+// named adds the command's step to an error, if there is one.
+func (c *Command) named(err error) error {
+	if err == nil || c.cmd == nil {
+		return err
+	}
+	return fmt.Errorf("run step %s: %w", c.cfg.Step, err)
+}

@@ -1,0 +1,407 @@
+package stall_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// A conversation is a started command and its pipes.
+type conversation struct {
+	*stall.Command
+	in   io.WriteCloser
+	out  io.ReadCloser
+	errs io.ReadCloser
+}
+
+// newConversation makes a command with three pipes and does not start it.
+func (f *fixture) newConversation(cmd *exec.Cmd) *conversation {
+	f.Helper()
+	c, err := stall.NewCommand(cmd, f.cfg)
+	require.NoError(f, err)
+	in, err := c.StdinPipe()
+	require.NoError(f, err)
+	out, err := c.StdoutPipe()
+	require.NoError(f, err)
+	errs, err := c.StderrPipe()
+	require.NoError(f, err)
+	return &conversation{c, in, out, errs}
+}
+
+func (f *fixture) talk(ctx context.Context, cmd *exec.Cmd) *conversation {
+	f.Helper()
+	c := f.newConversation(cmd)
+	require.NoError(f, c.Start(ctx))
+	return c
+}
+
+func all(tb testing.TB, from io.Reader) string {
+	tb.Helper()
+	text, err := io.ReadAll(from)
+	require.NoError(tb, err)
+	return string(text)
+}
+
+func TestConversation(t *testing.T) {
+	t.Parallel()
+	t.Run("a host writes, reads the answers and waits", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		cmd := command(t, "warn:listening", "answer")
+		c := f.talk(t.Context(), cmd)
+		answers := bufio.NewScanner(c.out)
+		for n := range 100 {
+			_, err := fmt.Fprintln(c.in, n)
+			require.NoError(t, err)
+			require.True(t, answers.Scan())
+			require.Equal(t, "you said "+strconv.Itoa(n), answers.Text())
+		}
+		require.Equal(t, []int{c.Pid()}, processesWith(tokenOf(cmd)))
+		require.NoError(t, c.in.Close())
+		require.NoError(t, c.in.Close(), "a second time")
+		require.False(t, answers.Scan())
+		require.NoError(t, answers.Err())
+		require.Equal(t, "listening\n", all(t, c.errs))
+		result, err := c.Wait()
+		require.NoError(t, err)
+		require.True(t, result.Finished)
+		require.NoError(t, result.OutputErr)
+		require.Nil(t, cmd.ProcessState)
+		require.Nil(t, cmd.Process)
+		again, err := c.Wait()
+		require.NoError(t, err)
+		require.Same(t, result, again)
+	})
+	t.Run("45 pipes at once", func(t *testing.T) {
+		t.Parallel()
+		var talks sync.WaitGroup
+		for range 15 {
+			f := newFixture(t)
+			c := f.talk(t.Context(), command(t, "warn:listening", "answer"))
+			talks.Go(func() {
+				text := strings.Repeat("much more than a pipe holds\n", 10_000)
+				go func() {
+					_, _ = io.WriteString(c.in, text)
+					_ = c.in.Close()
+				}()
+				out, err := io.ReadAll(c.out)
+				assert.NoError(t, err)
+				assert.Equal(t, strings.ReplaceAll(text, "much", "you said much"), string(out))
+				errs, err := io.ReadAll(c.errs)
+				assert.NoError(t, err)
+				assert.Equal(t, "listening\n", string(errs))
+				_, err = c.Wait()
+				assert.NoError(t, err)
+			})
+		}
+		talks.Wait()
+	})
+	t.Run("both outputs can be one pipe, which keeps their order", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		cmd := command(t, "number:1000")
+		c, err := stall.NewCommand(cmd, f.cfg)
+		require.NoError(t, err)
+		out, err := c.StdoutPipe()
+		require.NoError(t, err)
+		cmd.Stderr = cmd.Stdout
+		require.NoError(t, c.Start(t.Context()))
+		lines := strings.Fields(all(t, out))
+		require.Len(t, lines, 1000)
+		for n, line := range lines {
+			require.Equal(t, strconv.Itoa(n), line)
+		}
+		_, err = c.Wait()
+		require.NoError(t, err)
+	})
+	t.Run("an output that the command closes has ended, and the command goes on", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		c := f.talk(t.Context(), command(t, "print:"+ready, "quiet", "answer"))
+		require.Equal(t, ready+"\n", all(t, c.out))
+		require.NoError(t, c.in.Close())
+		_, err := c.Wait()
+		require.NoError(t, err)
+	})
+	t.Run("what the host left open is closed at the end", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		c := f.talk(t.Context(), command(t))
+		_, err := c.Wait()
+		require.NoError(t, err)
+		_, err = c.in.Write([]byte("x"))
+		require.ErrorIs(t, err, syscall.EPIPE)
+		require.NoError(t, c.in.Close())
+	})
+}
+
+// TestTripWhileTalking checks that the command is watched before anybody waits for it.
+func TestTripWhileTalking(t *testing.T) {
+	t.Parallel()
+	for _, p := range stallCases(t) {
+		t.Run("by "+string(p.kind), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			p.prepare(&f.cfg)
+			f.cfg.Tail = &stall.Tail{Bytes: 100, Redact: func(text []byte) []byte { return text }}
+			c := f.talk(t.Context(), command(t, "warn:last words", "print:"+ready, "echo"))
+			require.Equal(t, ready+"\n", all(t, c.out), "Read returns because the command was ended")
+			writeUntilError(t, c.in)
+			result, err := c.Wait()
+			require.ErrorIs(t, err, p.code)
+			require.Equal(t, syscall.SIGINT, result.EndedBy)
+			require.Equal(t, "last words\n", f.artifact("stderr.tail.log"))
+		})
+	}
+	t.Run("by the run around it", func(t *testing.T) {
+		t.Parallel()
+		f := newInsideFixture(t)
+		w, ctx := outerRun(t, &watchdog.Memory{}, watchdog.Budget{}, false)
+		c := f.talk(ctx, command(t, "print:"+ready, "echo"))
+		out := bufio.NewReader(c.out)
+		_, err := out.ReadString('\n')
+		require.NoError(t, err)
+		_, err = w.Cancel(watchdog.Cancellation{Reason: watchdog.OscillationDetected})
+		require.NoError(t, err)
+		require.Empty(t, all(t, out))
+		_, err = c.Wait()
+		require.ErrorIs(t, err, watchdog.OscillationDetected)
+	})
+}
+
+// TestPipesEnd checks that the pipes end with the command's tree, whatever ends it and whoever holds them.
+func TestPipesEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		steps  []string
+		change func(*stall.Config)
+		cancel bool
+		is     error
+	}{
+		{name: "when the command exits", steps: words("print:" + ready)},
+		{
+			name: "when it trips", steps: words("print:" + ready + " stay"), is: watchdog.CommandTerminal,
+			change: func(c *stall.Config) { c.Terminal = readyLine },
+		},
+		{
+			name: "when it uses up its time", steps: words("print:" + ready + " stay"), is: watchdog.WallClockExceeded,
+			change: func(c *stall.Config) { c.WallClock = 2 * time.Second },
+		},
+		{name: "with its context", steps: words("print:" + ready + " stay"), cancel: true, is: context.Canceled},
+		{name: "though a daemon holds them", steps: words("print:" + ready + " heir:stay")},
+		{
+			name: "though a daemon holds them and is kept", steps: words("print:" + ready + " heir:stay"),
+			change: func(c *stall.Config) { c.KeepBackground = true },
+		},
+		{
+			name: "though a daemon holds them and ignores signals", cancel: true, is: context.Canceled,
+			steps: words("print:" + ready + " heir:ignore:INT,TERM;stay stay"),
+			change: func(c *stall.Config) {
+				c.Grace = stall.Grace{Interrupt: 50 * time.Millisecond, Terminate: 50 * time.Millisecond}
+			},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			if c.change != nil {
+				c.change(&f.cfg)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			cmd := command(t, c.steps...)
+			t.Cleanup(func() { endAll(tokenOf(cmd)) }) // runs before the check that nothing is left
+			talk := f.talk(ctx, cmd)
+			out := bufio.NewReader(talk.out)
+			line, err := out.ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, ready+"\n", line)
+			if c.cancel {
+				cancel()
+			}
+			writeUntilError(t, talk.in)
+			require.Empty(t, all(t, out))
+			require.Empty(t, all(t, talk.errs))
+			result, err := talk.Wait()
+			require.ErrorIs(t, err, c.is)
+			require.NoError(t, result.OutputErr)
+		})
+	}
+}
+
+// writeUntilError writes to a command that does not read, until it has ended.
+func writeUntilError(tb testing.TB, to io.Writer) {
+	tb.Helper()
+	block := make([]byte, 1<<20)
+	for {
+		if _, err := to.Write(block); err != nil {
+			require.ErrorIs(tb, err, syscall.EPIPE)
+			return
+		}
+	}
+}
+
+func endAll(token string) {
+	for _, pid := range processesWith(token) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	for len(processesWith(token)) > 0 {
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func TestHostDoesNotRead(t *testing.T) {
+	t.Parallel()
+	t.Run("Wait returns, and all output can be read after it", func(t *testing.T) {
+		t.Parallel()
+		const size = 120_000 // more than one pipe holds, less than the command's and the host's together
+		f := newFixture(t)
+		c := f.talk(t.Context(), command(t, "warn:text", "flood:"+strconv.Itoa(size)))
+		result, err := c.Wait()
+		require.NoError(t, err)
+		require.NoError(t, result.OutputErr)
+		require.Len(t, all(t, c.out), size)
+		require.Equal(t, "text\n", all(t, c.errs))
+	})
+	t.Run("the command waits, which is no silence, and what it wrote can be read after its end", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		f.cfg.NoOutput = 3 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		defer cancel()
+		c := f.talk(ctx, command(t, "flood:"+floodSize))
+		result, err := c.Wait()
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Nil(t, result.Trip)
+		require.NoError(t, result.OutputErr)
+		read := len(all(t, c.out))
+		require.GreaterOrEqual(t, read, 64<<10)
+		require.Less(t, read, 2<<20)
+	})
+	t.Run("a little output that the host does not read hides no silence", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		f.cfg.NoOutput = 500 * time.Millisecond
+		c := f.talk(t.Context(), command(t, "print:"+ready, "stay"))
+		_, err := c.Wait()
+		require.ErrorIs(t, err, watchdog.CommandNoOutput)
+		require.Equal(t, ready+"\n", all(t, c.out))
+	})
+	t.Run("a host that closes its end early ends the command's writing", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		c := f.talk(t.Context(), command(t, "every:1ms:x"))
+		_, err := c.out.Read(make([]byte, 1))
+		require.NoError(t, err)
+		require.NoError(t, c.out.Close())
+		_, err = c.out.Read(make([]byte, 1))
+		require.ErrorIs(t, err, os.ErrClosed)
+		result, err := c.Wait()
+		var exit *stall.ExitError
+		require.ErrorAs(t, err, &exit)
+		require.Equal(t, syscall.SIGPIPE, exit.Signal())
+		require.Equal(t, -1, exit.ExitCode())
+		require.Error(t, result.OutputErr)
+	})
+	t.Run("a Close ends a Read that waits", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		c := f.talk(t.Context(), command(t, "echo"))
+		read := make(chan error)
+		go func() {
+			_, err := c.out.Read(make([]byte, 1))
+			read <- err
+		}()
+		require.NoError(t, c.out.Close())
+		require.ErrorIs(t, <-read, os.ErrClosed)
+		require.NoError(t, c.in.Close())
+		_, err := c.Wait()
+		require.NoError(t, err)
+	})
+}
+
+// TestNeverWaited leaves a command alone. That no goroutine is left is checked at the end of all tests.
+func TestNeverWaited(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Terminal = readyLine
+	cmd := command(t, "child:print:"+ready+";stay", "flood:1000", "print:", "print:"+ready, "stay")
+	f.talk(t.Context(), cmd)
+	eventually(t, "it is ended", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
+	eventually(t, "its artifacts are complete", func() bool { return f.record().Complete })
+}
+
+func TestStartFails(t *testing.T) {
+	before := descriptors(t)
+	f := newFixture(t)
+	for range 20 {
+		c := f.newConversation(exec.Command("/no/such/program"))
+		require.ErrorIs(t, c.Start(t.Context()), os.ErrNotExist)
+		require.Empty(t, all(t, c.out))
+		require.Empty(t, all(t, c.errs))
+		_, err := c.in.Write([]byte("x"))
+		require.ErrorIs(t, err, syscall.EPIPE)
+		require.Zero(t, c.Pid())
+		_, err = c.Wait()
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, c.Start(t.Context()), "Start was called already; make a new exec.Cmd and a new Command")
+	}
+	require.Less(t, descriptors(t), before+8)
+}
+
+// TestPipesClosed checks that commands leave no descriptors open, also if the host never closes a pipe.
+func TestPipesClosed(t *testing.T) {
+	before := descriptors(t)
+	for range 12 {
+		f := newFixture(t)
+		_, err := f.talk(t.Context(), command(t, "print:x")).Wait()
+		require.NoError(t, err)
+	}
+	require.Less(t, descriptors(t), before+8)
+}
+
+// TestConcurrentCalls calls all methods of a command and its pipes at once.
+func TestConcurrentCalls(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	c := f.talk(t.Context(), command(t, "answer"))
+	var calls sync.WaitGroup
+	for range 4 {
+		calls.Go(func() {
+			result, err := c.Wait()
+			assert.NoError(t, err)
+			assert.True(t, result.Finished)
+		})
+		calls.Go(func() { assert.Positive(t, c.Pid()) })
+		calls.Go(func() { assert.Error(t, c.Start(t.Context())) })
+		calls.Go(func() {
+			_, err := c.StdoutPipe()
+			assert.Error(t, err)
+		})
+		calls.Go(func() { _, _ = io.Copy(io.Discard, c.out) })
+		calls.Go(func() { _, _ = io.Copy(io.Discard, c.errs) })
+		calls.Go(func() {
+			for range 100 {
+				_, _ = io.WriteString(c.in, "line\n")
+			}
+			_ = c.in.Close()
+		})
+	}
+	calls.Wait()
+}

@@ -1,0 +1,103 @@
+package stall
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// conclude ends what is left of the command and fills in the result.
+func (s *sentinel) conclude(ctx context.Context, cause error) {
+	if s.stopProbes != nil {
+		s.stopProbes()
+	}
+	switch {
+	case cause == nil:
+		s.result.Finished = s.tree.Err() == nil
+		s.endLeftBehind()
+		s.io.drain(func() { s.holdRun(true) }, ctx.Done(), s.run.Context().Done())
+	case isStalled(cause):
+		s.end(s.result.Trip.Action)
+	default:
+		var stop *watchdog.Stop
+		if errors.As(cause, &stop) {
+			s.noteWallClock(stop)
+		}
+		s.end(ActionInterrupt)
+	}
+	s.probes.Wait()
+	s.io.fillPipes()
+	s.result.OutputErr = s.io.close(drainBound)
+	if len(s.result.Sent) > 0 {
+		for i := range s.terminals {
+			s.terminals[i].restore()
+		}
+	}
+	s.recordStatus()
+	s.recordFinished()
+	s.alsoEnd(ctx)
+	s.result.Incomplete = s.cfg.AsIncomplete && !s.result.Finished && isStalled(cause)
+	s.report.complete(s)
+}
+
+// recordStatus copies how the command ended to the result.
+func (s *sentinel) recordStatus() {
+	status := s.tree.Status()
+	s.result.ExitCode, s.result.Signal = status.ExitCode, status.Signal
+	s.result.User, s.result.System, s.result.MaxRSS = status.User, status.System, status.MaxRSS
+	s.result.Elapsed = time.Since(s.began)
+	if !gone(s.tree) {
+		s.result.Survivors = s.tree.Survivors()
+	}
+}
+
+// verdict returns the error of [Command.Wait].
+func (s *sentinel) verdict(cause error) error {
+	switch {
+	case s.tree.Err() != nil:
+		cause = errors.Join(cause, s.tree.Err())
+	case s.result.Finished:
+		cause = s.exitError()
+	case s.result.Incomplete:
+		cause = nil
+	}
+	if err := s.result.alsoEndErr(); err != nil {
+		cause = errors.Join(cause, err)
+	}
+	if !gone(s.tree) || len(s.result.Survivors) > 0 {
+		cause = errors.Join(cause, fmt.Errorf("%w: end the processes %v by hand", ErrSurvivors, s.result.Survivors))
+	}
+	return cause
+}
+
+func (s *sentinel) exitError() error {
+	if s.result.ExitCode == 0 {
+		return nil
+	}
+	return &ExitError{Code: s.result.ExitCode, By: s.result.Signal}
+}
+
+func isStalled(err error) bool {
+	var stalled *Stalled
+	return errors.As(err, &stalled)
+}
+
+// close releases what open opened, whether or not the command was started.
+func (s *sentinel) close() error {
+	s.hold.Close()
+	var err error
+	if s.run != nil {
+		err = s.run.Close()
+	}
+	if s.observed != nil {
+		s.observed()
+	}
+	if s.tree == nil && s.io != nil {
+		err = errors.Join(err, s.io.close(0))
+	}
+	s.report.close()
+	return err
+}

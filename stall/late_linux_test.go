@@ -1,0 +1,128 @@
+package stall_test
+
+import (
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/proctree"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// Tests that stop or kill the guard run alone, because it is that of all commands of this process.
+
+// stopGuardOf stops the guard of a command that has begun, has the command end by touching a file, and returns the guard.
+func stopGuardOf(t *testing.T, cmd *exec.Cmd, file string) (guard int) {
+	t.Helper()
+	eventually(t, "the command begins", func() bool { return !leaderEnded(tokenOf(cmd)) })
+	for _, pid := range processesWith(tokenOf(cmd)) {
+		if commandLineHas(pid, "await:") {
+			guard = parentOf(t, pid)
+		}
+	}
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	_ = childSteps["touch"](file)
+	eventually(t, "the command ends", func() bool { return leaderEnded(tokenOf(cmd)) })
+	return guard
+}
+
+// TestKilledTooLate checks that a command has finished that exited before the only signal, SIGKILL, which then reached
+// only what it had left behind.
+func TestKilledTooLate(t *testing.T) {
+	defer stall.SetKillBound(longTime)()
+	f := newFixture(t)
+	f.cfg.NoOutput, f.cfg.OnStall = 300*time.Millisecond, stall.ActionFail
+	file := t.TempDir() + "/end"
+	cmd := command(t, "daemon:print:"+ready+";stay", "await:"+file, "exit:0")
+	f.cfg.Store = plainStore{&lateStore{Memory: f.store, before: func() {
+		guard := stopGuardOf(t, cmd, file)
+		// The stop is asked about after 400 ms, and then the host signals without the guard.
+		time.AfterFunc(2*time.Second, func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
+	}}}
+	result, err := f.run(cmd)
+	require.NoError(t, err)
+	require.True(t, result.Finished)
+	require.Empty(t, result.Sent)
+	require.Equal(t, 1, result.LeftBehind)
+	cancels, corrected := f.endings()
+	require.Len(t, cancels, 1)
+	require.Equal(t, cancels, corrected)
+}
+
+// TestExitToldLate checks that a command has finished whose exit the guard tells after it has answered the first question.
+// What it left behind gets no SIGINT.
+func TestExitToldLate(t *testing.T) {
+	const pause, patience = 150 * time.Millisecond, 300 * time.Millisecond // the host waits for an answer for 400 ms
+	for range 10 {
+		f := newFixture(t)
+		f.cfg.NoOutput, f.cfg.Artifacts = 300*time.Millisecond, "" // nothing to write before the first question
+		file := t.TempDir() + "/end"
+		cmd := command(t, "daemon:print:"+ready+";stay", "await:"+file, "exit:0")
+		resumed := make(chan time.Duration, 1)
+		f.cfg.Store = plainStore{&lateStore{Memory: f.store, before: func() {
+			guard := stopGuardOf(t, cmd, file)
+			began := time.Now()
+			time.AfterFunc(pause, func() {
+				_ = syscall.Kill(guard, syscall.SIGCONT)
+				resumed <- time.Since(began)
+			})
+		}}}
+		result, err := f.run(cmd)
+		if <-resumed > patience {
+			continue // the machine was too busy
+		}
+		require.NoError(t, err)
+		require.True(t, result.Finished)
+		require.Empty(t, result.Sent)
+		require.Equal(t, 1, result.LeftBehind)
+		return
+	}
+	t.Skip("the machine is too busy to resume a process in time")
+}
+
+// TestKilledAfterExit checks that a command was ended, and has not finished, if it exited because of a signal before
+// SIGKILL ended its child.
+func TestKilledAfterExit(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.cfg.Terminal, f.cfg.Grace = readyLine, shortGrace
+	f.cfg.Grace.Interrupt = slack // until the command has exited
+	result, _ := f.stalled(command(t, "obey:INT:7", "child:ignore:INT,TERM;print:"+ready+";stay", "print:"+ready, "stay"))
+	require.Equal(t, []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL}, signals(result))
+	require.Equal(t, 7, result.ExitCode)
+	require.Equal(t, syscall.SIGKILL, result.EndedBy)
+	require.True(t, result.Terminated)
+}
+
+// TestLostGuard checks that a command whose guard was killed has not finished.
+func TestLostGuard(t *testing.T) {
+	kill := func(cmd *exec.Cmd) {
+		eventually(t, "the command begins", func() bool { return len(processesWith(tokenOf(cmd))) == 1 })
+		require.NoError(t, syscall.Kill(parentOf(t, processesWith(tokenOf(cmd))[0]), syscall.SIGKILL))
+		eventually(t, "the command ends", func() bool { return len(processesWith(tokenOf(cmd))) == 0 })
+	}
+	t.Run("while the command runs", func(t *testing.T) {
+		f := newFixture(t)
+		cmd := command(t, "stay")
+		go kill(cmd)
+		result, err := f.run(cmd)
+		require.ErrorIs(t, err, proctree.ErrGuard)
+		require.False(t, result.Finished)
+		require.Equal(t, -1, result.ExitCode)
+	})
+	t.Run("while the cancel is recorded", func(t *testing.T) {
+		f := newFixture(t)
+		f.cfg.NoOutput = 300 * time.Millisecond
+		cmd := command(t, "stay")
+		f.cfg.Store = plainStore{&lateStore{Memory: f.store, before: func() { kill(cmd) }}}
+		result, err := f.run(cmd)
+		require.ErrorIs(t, err, proctree.ErrGuard)
+		require.False(t, result.Finished)
+		cancels, corrected := f.endings()
+		require.Len(t, cancels, 1)
+		require.Empty(t, corrected)
+	})
+}

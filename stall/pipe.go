@@ -1,0 +1,165 @@
+package stall
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// Sizes in bytes.
+const (
+	// pipeSize is how much output a pipe holds before the command has to wait, as a pipe of Linux does.
+	pipeSize = 64 << 10
+	// lastSize is how much it holds once the command has ended: more than was on its way, in the pipe that the command
+	// wrote to and in the buffer of the relay.
+	lastSize = 2 << 20
+)
+
+// An outputPipe holds output of a command for a host that reads it. All methods are safe for concurrent use.
+//
+// It is no pipe of the operating system, because that has a fixed size: at the end of a command somebody would have to
+// wait for a host that does not read, or throw away what does not fit.
+type outputPipe struct {
+	mu       sync.Mutex
+	changed  sync.Cond
+	held     bytes.Buffer
+	last     bool // the command has ended: no write waits any more
+	finished bool // nothing more is written
+	closed   bool // by the host
+}
+
+func newOutputPipe() *outputPipe {
+	p := &outputPipe{}
+	p.changed.L = &p.mu
+	return p
+}
+
+// Read waits for output. It returns [io.EOF] when there will be no more.
+func (p *outputPipe) Read(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(b) > 0 && p.held.Len() == 0 && !p.finished && !p.closed {
+		p.changed.Wait()
+	}
+	switch {
+	case p.closed:
+		return 0, fmt.Errorf("read the command's output: %w", os.ErrClosed)
+	case len(b) == 0:
+		return 0, nil
+	}
+	p.changed.Broadcast()
+	return p.held.Read(b)
+}
+
+// Close drops what was not read, and what is still to come.
+func (p *outputPipe) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed, p.held = true, bytes.Buffer{}
+	p.changed.Broadcast()
+	return nil
+}
+
+// write waits for room, until the command has ended.
+func (p *outputPipe) write(b []byte) (written int, err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for {
+		for p.room() == 0 && !p.last && !p.finished && !p.closed {
+			p.changed.Wait()
+		}
+		if p.closed || p.finished {
+			return written, io.ErrClosedPipe
+		}
+		n := min(p.room(), len(b)-written)
+		p.held.Write(b[written : written+n])
+		written += n
+		p.changed.Broadcast()
+		switch {
+		case written == len(b):
+			return written, nil
+		case p.last:
+			return written, io.ErrShortWrite
+		}
+	}
+}
+
+func (p *outputPipe) room() int {
+	if p.last {
+		return max(lastSize-p.held.Len(), 0)
+	}
+	return max(pipeSize-p.held.Len(), 0)
+}
+
+// end says that the command has ended.
+func (p *outputPipe) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = true
+	p.changed.Broadcast()
+}
+
+// finish says that nothing more will be written.
+func (p *outputPipe) finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.finished = true
+	p.changed.Broadcast()
+}
+
+// An outputWriter is the end of an outputPipe that a command has as an output. It is comparable, so that a command can
+// have it as both.
+type outputWriter struct{ pipe *outputPipe }
+
+// Write implements [io.Writer].
+func (w outputWriter) Write(b []byte) (int, error) { return w.pipe.write(b) }
+
+// An inputPipe passes on what a host writes to a command. It is a pipe of the operating system, which the command reads
+// itself. All methods are safe for concurrent use.
+type inputPipe struct {
+	child, own *os.File
+	closing    sync.Once
+	err        error       // of closing
+	ended      atomic.Bool // the command has
+}
+
+func newInputPipe() (*inputPipe, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	return &inputPipe{child: r, own: w}, nil
+}
+
+// Write waits while the pipe is full, until the command has ended.
+func (p *inputPipe) Write(b []byte) (int, error) {
+	n, err := p.own.Write(b)
+	if errors.Is(err, os.ErrClosed) && p.ended.Load() {
+		err = fmt.Errorf("write to the command: it has ended: %w", syscall.EPIPE)
+	}
+	return n, err
+}
+
+// Close gives the command the end of its input.
+func (p *inputPipe) Close() error {
+	p.closing.Do(func() { p.err = p.own.Close() })
+	return p.err
+}
+
+// finish says that the command has ended, or that it was not started.
+func (p *inputPipe) finish() {
+	p.ended.Store(true)
+	_ = p.Close()
+	_ = p.child.Close() // it is closed already if the command was started
+}
+
+// An inputReader is the end of an inputPipe that a command has as its input.
+type inputReader struct{ pipe *inputPipe }
+
+// Read implements [io.Reader]. The command does not use it: it gets the file itself.
+func (r inputReader) Read(b []byte) (int, error) { return r.pipe.child.Read(b) }
