@@ -196,7 +196,7 @@ func closeConn(ctx context.Context, conn *pgx.Conn) {
 // mode the pooler gives the server's connection, which now listens, to the next client.
 func (s *Store) probe(ctx context.Context, conn *pgx.Conn) error {
 	var pid uint32
-	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid); err != nil {
 		return err
 	}
 	if pid == conn.PgConn().PID() {
@@ -206,7 +206,7 @@ func (s *Store) probe(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return err
 	}
-	if _, err := s.pool.Exec(ctx, "SELECT pg_notify($1, '')", s.unprepared([]any{channel})...); err != nil {
+	if _, err := s.pool.Exec(ctx, "SELECT pg_catalog.pg_notify($1, '')", s.unprepared([]any{channel})...); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)

@@ -14,15 +14,15 @@ import (
 // its row conflicts but is not visible yet: then attachRow changes nothing, and the store repeats it.
 const attachRow = `
 	WITH before AS MATERIALIZED (
-		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id = $1 FOR UPDATE
+		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1 FOR UPDATE
 	), after AS (
 		INSERT INTO SCHEMA.watchdog_sessions AS s
 			(run_id, parent, threshold, started_at, host, status, created_at, attempt, last_event_at)
-		SELECT $1, $2, $3::bigint, $4::timestamptz, $5, 'active', now.at, 1, now.at
-		FROM (SELECT statement_timestamp() AS at, count(*) FROM before) AS now
+		SELECT $1, $2, $3::bigint, $4::pg_catalog.timestamptz, $5, 'active', now.at, 1, now.at
+		FROM (SELECT pg_catalog.statement_timestamp() AS at, pg_catalog.count(*) FROM before) AS now
 		ON CONFLICT (run_id) DO UPDATE SET
 			parent = excluded.parent, threshold = excluded.threshold, started_at = excluded.started_at, host = excluded.host,
-			status = 'active', reason = '', last_event_at = excluded.last_event_at, attempt = s.attempt + 1
+			status = 'active', reason = '', last_event_at = excluded.last_event_at, attempt = s.attempt {+} 1
 		WHERE s.readable AND EXISTS (SELECT FROM before)
 		RETURNING *
 	)
@@ -71,13 +71,14 @@ func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessio
 // scanned the whole list for each row: 40 s for ten thousand.
 const freshenRows = `
 	WITH fresh AS MATERIALIZED (
-		SELECT f.run_id, f.attempt, min(f.age) AS age
-		FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS f (run_id, attempt, age) GROUP BY 1, 2
+		SELECT f.run_id, f.attempt, pg_catalog.min(f.age) AS age
+		FROM unnest($1::pg_catalog.text[], $2::bigint[], $3::bigint[]) AS f (run_id, attempt, age) GROUP BY 1, 2
 	), kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s
-		SET last_event_at = greatest(s.last_event_at, statement_timestamp() - f.age * interval '1 microsecond')
+		SET last_event_at = greatest(
+			s.last_event_at, pg_catalog.statement_timestamp() {-} (f.age {*} interval '1 microsecond'))
 		FROM fresh AS f
-		WHERE s.run_id = f.run_id AND coalesce(s.attempt = f.attempt AND s.status = 'active', false)
+		WHERE s.run_id {=} f.run_id AND coalesce(s.attempt {=} f.attempt AND s.status {=} 'active', false)
 		RETURNING s.run_id, s.attempt
 	)
 	SELECT DISTINCT gone.run_id FROM (SELECT run_id, attempt FROM fresh EXCEPT SELECT run_id, attempt FROM kept) AS gone`
@@ -100,14 +101,15 @@ func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (gone []
 // endRows has the form of freshenRows, for the same reason.
 const endRows = `
 	UPDATE SCHEMA.watchdog_sessions AS s
-	SET status = e.status, reason = e.reason, ended_at = statement_timestamp(), ended = pg_current_xact_id()
+	SET status = e.status, reason = e.reason, ended_at = pg_catalog.statement_timestamp(),
+		ended = pg_catalog.pg_current_xact_id()
 	FROM (
 		SELECT DISTINCT ON (run_id, attempt) *
-		FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[])
+		FROM unnest($1::pg_catalog.text[], $2::bigint[], $3::pg_catalog.text[], $4::pg_catalog.text[])
 			WITH ORDINALITY AS e (run_id, attempt, status, reason, place)
 		ORDER BY run_id, attempt, place
 	) AS e
-	WHERE s.run_id = e.run_id AND coalesce(s.attempt = e.attempt AND s.status = 'active', false)`
+	WHERE s.run_id {=} e.run_id AND coalesce(s.attempt {=} e.attempt AND s.status {=} 'active', false)`
 
 // End implements [session.Store], in one round trip. If an ending is invalid ([session.Ending.Validate]), End writes
 // nothing and returns the error.
@@ -133,12 +135,13 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) error {
 const cancelRow = `
 	WITH cancelled AS (
 		UPDATE SCHEMA.watchdog_sessions
-		SET status = 'cancelled', reason = $11, resumes = $12, ended_at = statement_timestamp(), ended = pg_current_xact_id()
-		WHERE run_id = $8 AND attempt = $9 AND last_event_at IS NOT DISTINCT FROM $10::timestamptz
-			AND status = 'active' AND readable
+		SET status = 'cancelled', reason = $11, resumes = $12, ended_at = pg_catalog.statement_timestamp(),
+			ended = pg_catalog.pg_current_xact_id()
+		WHERE run_id {=} $8 AND attempt {=} $9 AND status {=} 'active' AND readable
+			AND coalesce(last_event_at {=} $10::pg_catalog.timestamptz, last_event_at IS NULL AND $10 IS NULL)
 		RETURNING run_id
 	), recorded AS (` + insertRows + ` WHERE EXISTS (SELECT FROM cancelled)` + insertOrder + `)
-	SELECT pg_notify($13, run_id) FROM cancelled`
+	SELECT pg_catalog.pg_notify($13, run_id) FROM cancelled`
 
 // Cancel implements [session.Store], in one round trip. If the context ends or the connection breaks, the session may
 // still be cancelled; a repeated call then returns false.

@@ -33,6 +33,8 @@ type Store struct {
 	poolMode pgx.QueryExecMode
 	address  string // database and server, for errors
 	schema   string // of Config, or the first of the search_path
+	// qualified has what qualify returned: a few dozen statements.
+	qualified sync.Map
 
 	mu      sync.Mutex
 	closed  bool
@@ -175,11 +177,6 @@ func (s *Store) begin() error {
 	}
 	s.calls.Add(1)
 	return nil
-}
-
-// qualify replaces SCHEMA in a statement by the quoted name of our schema.
-func (s *Store) qualify(statement string) string {
-	return strings.ReplaceAll(statement, "SCHEMA.", pgx.Identifier{s.schema}.Sanitize()+".")
 }
 
 // withMode puts the store's mode in front of a statement's arguments.

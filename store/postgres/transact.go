@@ -74,7 +74,7 @@ func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateT
 
 // lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
 // does not read the events as well, because its snapshot is older than the locks.
-const lockBuckets = `SELECT pg_advisory_xact_lock(b.bucket) FROM unnest($1::bigint[]) AS b (bucket)`
+const lockBuckets = `SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)`
 
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63
@@ -147,7 +147,7 @@ func (t *exchanging) selectAll(ctx context.Context, exchanges []*watchdog.Exchan
 
 // selectKept is a statement of its own: an insert does not see the events that it waited for.
 const selectKept = `
-	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id = ANY ($1::text[])`
+	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} ANY ($1::pg_catalog.text[])`
 
 // insert appends events, and returns what is stored under their IDs.
 func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) (map[string]watchdog.Event, error) {
