@@ -89,6 +89,10 @@ func (s *Store) receive(ctx context.Context, ready func(), told func(runID strin
 	}
 	defer closeConn(ctx, conn)
 	ready()
+	return s.nameServer(conn, s.receiveFrom(ctx, conn, told))
+}
+
+func (s *Store) receiveFrom(ctx context.Context, conn *pgx.Conn, told func(runID string)) error {
 	for {
 		notification, err := waitForNotification(ctx, conn, pingInterval)
 		switch {
@@ -132,6 +136,7 @@ func (s *Store) connectListener(ctx context.Context) (*pgx.Conn, error) {
 		err = fmt.Errorf("the server did not begin to listen within %v", setupTimeout)
 	}
 	if err != nil {
+		err = s.nameServer(conn, err)
 		closeConn(ctx, conn)
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
@@ -29,19 +30,25 @@ type transaction struct {
 // migrate brings the schema to the newest version. Several processes may migrate at once: each holds an advisory lock
 // until its transaction ends.
 func (s *Store) migrate(ctx context.Context) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		t := &transaction{Tx: tx, ctx: ctx, store: s}
-		if err := t.checkServer(); err != nil {
-			return err
-		}
-		if err := t.ensureSchema(); err != nil {
-			return err
-		}
-		if err := t.exec("SELECT pg_catalog.pg_advisory_xact_lock($1)", advisoryLock(s.schema)); err != nil {
-			return err
-		}
-		return t.migrate()
+	return s.onConn(ctx, func(conn *pgxpool.Conn) error {
+		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			t := &transaction{Tx: tx, ctx: ctx, store: s}
+			return t.run()
+		})
 	})
+}
+
+func (t *transaction) run() error {
+	if err := t.checkServer(); err != nil {
+		return err
+	}
+	if err := t.ensureSchema(); err != nil {
+		return err
+	}
+	if err := t.exec("SELECT pg_catalog.pg_advisory_xact_lock($1)", advisoryLock(t.store.schema)); err != nil {
+		return err
+	}
+	return t.migrate()
 }
 
 // advisoryLock returns the number of the advisory lock for a schema.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -135,7 +136,9 @@ func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next s
 		return nil, "", storerows.MarkError(mark)
 	}
 	err = s.do(ctx, "ask for sessions that ended in", func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, s.qualify(selectEnded), s.withMode(mark)...).Scan(&next, &runIDs)
+		return s.onConn(ctx, func(conn *pgxpool.Conn) error {
+			return conn.QueryRow(ctx, s.qualify(selectEnded), s.withMode(mark)...).Scan(&next, &runIDs)
+		})
 	})
 	return runIDs, next, err
 }

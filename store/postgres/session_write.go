@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
@@ -55,9 +56,11 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 
 func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessionRow, err error) {
 	for !is.runID.Valid && err == nil {
-		err = s.pool.QueryRow(ctx, s.qualify(attachRow), s.withMode(
-			run.RunID, run.Parent, int64(run.Threshold), record.Truncate(run.StartedAt), run.Host)...).
-			Scan(is.scanInto(was.scanInto()...)...)
+		err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
+			return conn.QueryRow(ctx, s.qualify(attachRow), s.withMode(
+				run.RunID, run.Parent, int64(run.Threshold), record.Truncate(run.StartedAt), run.Host)...).
+				Scan(is.scanInto(was.scanInto()...)...)
+		})
 		if err == nil && was.runID.Valid && !was.readable.Bool {
 			err = unreadable(run.RunID)
 		}
@@ -126,7 +129,7 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) error {
 		if len(ends) == 0 {
 			return nil
 		}
-		_, err := s.pool.Exec(ctx, s.qualify(endRows), s.withMode(runIDs, attempts, statuses, reasons)...)
+		_, err := s.exec(ctx, endRows, runIDs, attempts, statuses, reasons)
 		return err
 	})
 }
@@ -153,9 +156,9 @@ func (s *Store) Cancel(
 		return false, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
 	}
 	err = s.do(ctx, "cancel session "+judged.RunID+" in", func(ctx context.Context) error {
-		result, err := s.pool.Exec(ctx, s.qualify(cancelRow), s.withMode(append(columns[:],
-			judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)...)
-		cancelled = result.RowsAffected() == 1
+		rows, err := s.exec(ctx, cancelRow, append(columns[:],
+			judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)
+		cancelled = rows == 1
 		return err
 	})
 	return cancelled && err == nil, err

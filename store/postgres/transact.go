@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -41,23 +42,28 @@ func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) e
 }
 
 func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (kept [][]watchdog.Event, err error) {
-	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	if err != nil {
+	committing := false
+	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+		if err != nil {
+			return err
+		}
+		defer rollback(ctx, tx)
+		t := &exchanging{Tx: tx, store: s}
+		if kept, err = t.carryOutAll(ctx, exchanges); err != nil {
+			return err
+		}
+		committing = true
+		return tx.Commit(ctx)
+	})
+	switch {
+	case err == nil:
+		return kept, nil
+	case committing:
+		return nil, fmt.Errorf("commit, and the events may be stored: %w", err)
+	default:
 		return nil, fmt.Errorf("%w: %w", errNothingStored, err)
 	}
-	defer rollback(ctx, tx)
-	t := &exchanging{Tx: tx, store: s, steps: []step{{s.qualify(lockBuckets), []any{s.buckets(exchanges)}, nil}}}
-	for _, part := range storerows.WithoutRepeats(exchanges, aggregateOf) {
-		events, err := t.carryOut(ctx, part)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errNothingStored, err)
-		}
-		kept = append(kept, events...)
-	}
-	if err := tx.Commit(ctx); err != nil {
-		return nil, fmt.Errorf("commit, and the events may be stored: %w", err)
-	}
-	return kept, nil
 }
 
 // rollback works also when ctx is done. It does nothing after a commit.
@@ -107,6 +113,19 @@ type step struct {
 	statement string
 	arguments []any
 	read      func(pgx.Rows) error
+}
+
+// carryOutAll locks the aggregates, carries out the exchanges in their order, and returns what each kept.
+func (t *exchanging) carryOutAll(ctx context.Context, exchanges []*watchdog.Exchange) (kept [][]watchdog.Event, err error) {
+	t.add(lockBuckets, []any{t.store.buckets(exchanges)}, nil)
+	for _, part := range storerows.WithoutRepeats(exchanges, aggregateOf) {
+		events, err := t.carryOut(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		kept = append(kept, events...)
+	}
+	return kept, nil
 }
 
 // carryOut carries out exchanges with different aggregates, and returns what each kept.
