@@ -28,7 +28,7 @@ func TestListenHalfOpen(t *testing.T) {
 	<-ready
 	p.vanish()
 	began := time.Now()
-	require.ErrorContains(t, <-ended, "the server did not answer")
+	require.ErrorContains(t, wait(t, ended), "the server did not answer")
 	assert.Less(t, time.Since(began), seconds)
 	t.Logf("noticed after %v", time.Since(began))
 	p.forward()
