@@ -2,6 +2,7 @@ package storetest_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -30,13 +31,20 @@ func brokenPlaces() []brokenPlace {
 			place(flaws{ignoresOthers: true}),
 		},
 		{
-			"knows only the IDs it wrote", "stores open at once keep one event of an ID",
+			"knows only the IDs it wrote", oneIDOfStores,
 			place(flaws{ignoresOtherIDs: true}),
 		},
+		{"locks only within itself", oneIDOfStores, place(flaws{locksItself: true})},
+		{"locks only within itself for a transaction", noOverlapOfStores, placeOfTransactions},
 	}
 }
 
-type flaws struct{ hidesOnClose, forgetsIDs, ignoresOthers, ignoresOtherIDs bool }
+const (
+	oneIDOfStores     = "stores open at once keep one event of an ID"
+	noOverlapOfStores = "transactions of stores open at once do not overlap"
+)
+
+type flaws struct{ hidesOnClose, forgetsIDs, ignoresOthers, ignoresOtherIDs, locksItself bool }
 
 // shared is what all stores of one place share.
 type shared struct {
@@ -53,22 +61,53 @@ type row struct {
 	by     map[*handle]bool
 }
 
-type handle struct{ at *shared }
+type handle struct {
+	at *shared
+	mu sync.Mutex // of this store
+}
 
 func place(f flaws) func() func() (watchdog.EventStore, error) {
 	return func() func() (watchdog.EventStore, error) {
 		at := &shared{flaws: f}
-		return func() (watchdog.EventStore, error) { return &handle{at}, nil }
+		return func() (watchdog.EventStore, error) { return &handle{at: at}, nil }
 	}
 }
 
 func (h *handle) Append(_ context.Context, events ...watchdog.Event) error {
+	if h.at.locksItself {
+		h.keepUnlessKnown(events)
+		return nil
+	}
 	h.at.mu.Lock()
 	defer h.at.mu.Unlock()
 	for _, e := range events {
 		h.keep(e)
 	}
 	return nil
+}
+
+// keepUnlessKnown looks for each ID and then writes, and another store may write in between.
+func (h *handle) keepUnlessKnown(events []watchdog.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range events {
+		if !h.at.has(e.ID) {
+			runtime.Gosched() // as does a store that waits for its disk
+			h.at.write(row{event: e, closed: h.at.closed, by: map[*handle]bool{h: true}})
+		}
+	}
+}
+
+func (s *shared) has(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.ContainsFunc(s.rows, func(r row) bool { return r.event.ID == id })
+}
+
+func (s *shared) write(r row) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rows = append(s.rows, r)
 }
 
 func (h *handle) keep(e watchdog.Event) {
@@ -106,6 +145,33 @@ func (h *handle) Close() error {
 	h.at.closed++
 	for i := range h.at.rows {
 		h.at.rows[i].hidden = h.at.hidesOnClose
+	}
+	return nil
+}
+
+// A lone store shares a Memory with others, and has a lock of its own for what comes between reading and writing.
+type lone struct {
+	*watchdog.Memory
+	mu sync.Mutex
+}
+
+func placeOfTransactions() func() (watchdog.EventStore, error) {
+	memory := new(watchdog.Memory)
+	return func() (watchdog.EventStore, error) { return &lone{Memory: memory}, nil }
+}
+
+func (l *lone) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, x := range exchanges {
+		selected, err := l.Select(ctx, x.Selection)
+		if err != nil {
+			return err
+		}
+		x.Kept = x.Decide(selected)
+		if err := l.Append(ctx, x.Kept...); err != nil {
+			return err
+		}
 	}
 	return nil
 }

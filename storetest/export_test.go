@@ -1,6 +1,12 @@
 package storetest
 
-import "time"
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
 
 // RuleNames returns the names of the rules of Run.
 func RuleNames() (names []string) {
@@ -16,6 +22,16 @@ func DurableRuleNames() (names []string) {
 		names = append(names, r.name)
 	}
 	return names
+}
+
+// CheckDurable checks one rule of RunDurable.
+func CheckDurable(name string, open func() (watchdog.EventStore, error)) error {
+	for _, r := range durableRules {
+		if r.name == name {
+			return r.checkAt(context.Background(), open)
+		}
+	}
+	return fmt.Errorf("there is no rule %q", name)
 }
 
 // SetCheckTimeout sets the timeout of a check, and returns a function that restores it.

@@ -50,6 +50,41 @@ func TestBrokenDurableStores(t *testing.T) {
 	}
 }
 
+// A race that a broken store can win is no rule: the suite of its author would pass now and then.
+func TestRacesAreAlwaysFound(t *testing.T) {
+	for _, b := range brokenPlaces() {
+		if b.breaks != oneIDOfStores && b.breaks != noOverlapOfStores {
+			continue
+		}
+		t.Run(b.flaw, func(t *testing.T) {
+			for run := range 100 {
+				if storetest.CheckDurable(b.breaks, b.place()) == nil {
+					t.Errorf("run %d of 100 did not find a store that %s", run+1, b.flaw)
+				}
+			}
+		})
+	}
+}
+
+// A place whose stores lock each other out keeps the rules, whether or not its stores have transactions.
+func TestDurablePlace(t *testing.T) {
+	memory := new(watchdog.Memory)
+	for name, at := range map[string]func() func() (watchdog.EventStore, error){
+		"with transactions": func() func() (watchdog.EventStore, error) {
+			memory = new(watchdog.Memory)
+			return func() (watchdog.EventStore, error) { return memory, nil }
+		},
+		"without": place(flaws{}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := storetest.TestDurable(at); err != nil {
+				t.Error(err)
+			}
+			storetest.RunDurable(t, func(*testing.T) func() (watchdog.EventStore, error) { return at() })
+		})
+	}
+}
+
 func TestRulesHaveBrokenStores(t *testing.T) {
 	var broken []string
 	for _, b := range brokenStores() {

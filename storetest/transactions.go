@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/contract"
@@ -153,6 +155,55 @@ func countingExchange() *watchdog.Exchange {
 		n := len(selected)
 		return []watchdog.Event{numbered(fmt.Sprint("count-", n), n)}
 	})
+}
+
+// overlap begins a transaction in the second store while one in the first decides, several times. It checks that each
+// decided with what the one before had stored.
+func overlap(ctx context.Context, one, other watchdog.TransactionalStore) error {
+	const rounds = 5
+	var want []string
+	for range rounds {
+		if err := overlapOnce(ctx, one, other); err != nil {
+			return fmt.Errorf("transact: %w", err)
+		}
+		want = append(want, fmt.Sprint("count-", len(want)), fmt.Sprint("count-", len(want)+1))
+		if err := holds(ctx, one, slices.Clone(want)...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// overlapOnce has the first transaction wait until the second one decides. A store that has the second wait for the
+// first makes that wait in vain, for a tenth of a second.
+func overlapOnce(ctx context.Context, one, other watchdog.TransactionalStore) error {
+	const patience = 100 * time.Millisecond
+	first, second := countingExchange(), countingExchange()
+	deciding, ended := make(chan struct{}), make(chan error, 1)
+	reached := sync.OnceFunc(func() { close(deciding) })
+	before(second, reached)
+	begin := sync.OnceFunc(func() {
+		go func() { ended <- other.Transact(ctx, second) }()
+	})
+	before(first, func() {
+		begin()
+		select {
+		case <-deciding:
+		case <-time.After(patience):
+		}
+	})
+	err := one.Transact(ctx, first)
+	begin() // if the first failed before it decided
+	return errors.Join(err, <-ended)
+}
+
+// before makes an exchange do something before it decides. A store may have it decide more than once.
+func before(x *watchdog.Exchange, do func()) {
+	decide := x.Decide
+	x.Decide = func(selected []watchdog.Event) []watchdog.Event {
+		do()
+		return decide(selected)
+	}
 }
 
 func keptAre(x *watchdog.Exchange, want ...watchdog.Event) error {

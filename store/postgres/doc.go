@@ -13,7 +13,7 @@
 // more. pool_max_conns in the connection string changes the size. [New] takes the host's own pool and never closes
 // it. Each call takes a connection and gives it back. [Store.Listen] uses one more connection, outside the pool.
 //
-// No error contains a password.
+// No error contains a password. If the connection string has several hosts, an error says which one it is about.
 //
 // # The tables
 //
@@ -27,6 +27,8 @@
 // which [Store.Layers] uses. If the schema already has a table named events, the store uses it in place and ignores
 // columns beyond these; [ErrForeignTable] names the columns that make a table unusable. The store creates the indexes
 // if such a table lacks them, and writers wait meanwhile.
+//
+// All functions, operators and types of the statements are those of pg_catalog, whatever the search_path is.
 //
 // Sessions are rows of watchdog_sessions. The version of the schema is in watchdog_schema.
 //

@@ -8,8 +8,10 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -68,13 +70,36 @@ var advice = map[string]string{
 	"57P03": "the server is starting or stopping: try again",
 }
 
-// addressOf returns the database and the server of a pool, without its user and password.
-func addressOf(config *pgxpool.Config) string {
+// addressOf returns the database and the hosts of a pool, without its user and password, and whether there are several
+// hosts.
+func addressOf(config *pgxpool.Config) (address string, several bool) {
 	c := config.ConnConfig
-	if len(c.Host) > 0 && c.Host[0] == '/' {
-		return fmt.Sprintf("%s in %s", c.Database, c.Host)
+	hosts := []string{hostOf(c.Host, c.Port)}
+	for _, f := range c.Fallbacks { // the same host without TLS is one, too
+		if host := hostOf(f.Host, f.Port); !slices.Contains(hosts, host) {
+			hosts = append(hosts, host)
+		}
 	}
-	return fmt.Sprintf("%s at %s", c.Database, net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port))))
+	return c.Database + " " + strings.Join(hosts, " or "), len(hosts) > 1
+}
+
+func hostOf(host string, port uint16) string {
+	if strings.HasPrefix(host, "/") {
+		return "in " + host
+	}
+	return "at " + net.JoinHostPort(host, strconv.Itoa(int(port)))
+}
+
+// nameServer says in the error of a connection which server it was connected to, if the pool has several hosts. The
+// error of a failed connect names its hosts already.
+func (s *Store) nameServer(conn *pgx.Conn, err error) error {
+	if err == nil || !s.severalHosts {
+		return err
+	}
+	if server := conn.PgConn().Conn().RemoteAddr(); server != nil {
+		return fmt.Errorf("server %s: %w", server, err)
+	}
+	return err
 }
 
 // do runs a call that Close waits for, and wraps its error.

@@ -16,19 +16,20 @@ import (
 const (
 	insertRows = `
 		INSERT INTO SCHEMA.events (id, aggregate_type, aggregate_id, event_type, payload, "timestamp", consensus_id)
-		SELECT e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload::json, e.at, e.consensus_id
-		FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::timestamptz[], $7::text[])
+		SELECT e.id, e.aggregate_type, e.aggregate_id, e.event_type, e.payload::pg_catalog.json, e.at, e.consensus_id
+		FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[], $3::pg_catalog.text[], $4::pg_catalog.text[],
+			$5::pg_catalog.text[], $6::pg_catalog.timestamptz[], $7::pg_catalog.text[])
 			WITH ORDINALITY AS e (id, aggregate_type, aggregate_id, event_type, payload, at, consensus_id, place)`
-	insertOrder = ` ORDER BY e.id COLLATE "C", e.place ON CONFLICT (id) DO NOTHING`
+	insertOrder = ` ORDER BY e.id COLLATE pg_catalog."C", e.place ON CONFLICT (id) DO NOTHING`
 
 	insertEvents = insertRows + insertOrder
 
-	eventFields = ` id, event_type, payload::text, "timestamp", consensus_id `
+	eventFields = ` id, event_type, payload::pg_catalog.text, pg_catalog.timestamptz_send("timestamp"), consensus_id `
 
 	// Read sorts in Go, because the database's collation has another order.
 	selectEvents = `
 		SELECT` + eventFields + `FROM SCHEMA.events
-		WHERE aggregate_type = $1 AND aggregate_id = $2`
+		WHERE aggregate_type {=} $1 AND aggregate_id {=} $2`
 )
 
 // encode returns the events as the columns of insertRows.
@@ -59,11 +60,11 @@ func scanEvent(row pgx.CollectableRow) (watchdog.Event, error) { return scanEven
 // scanEventInto reads the columns before eventFields, and then those. Its errors never contain a payload.
 func scanEventInto(row pgx.CollectableRow, before ...any) (e watchdog.Event, err error) {
 	var kind, payload, consensus pgtype.Text
-	var at pgtype.Timestamptz
+	var at instant
 	if err := row.Scan(append(before, &e.ID, &kind, &payload, &at, &consensus)...); err != nil {
 		return e, fmt.Errorf("read a row: %w", err)
 	}
-	if !at.Valid || at.InfinityModifier != pgtype.Finite {
+	if !at.Valid || at.Infinite {
 		return e, fmt.Errorf("event %s: column timestamp does not hold a time", e.ID)
 	}
 	if !payload.Valid {

@@ -17,17 +17,22 @@ const (
 	longestPause  = 5 * time.Second
 )
 
+// markOf1 is the mark $1 as a transaction, or NULL if there is none.
+const markOf1 = `CASE WHEN $1::pg_catalog.text {<>} '' THEN $1::pg_catalog.text::pg_catalog.xid8 END`
+
 // selectFed returns the events of transactions from the mark $1 on, and the next mark. As in selectEnded, a mark is the
 // oldest transaction that was still open. The age of a transaction is how many have begun since; below 0, it is so old
 // that its number is ahead of ours. There is always a row. If no transaction has begun since the mark, the server does
 // not read the table.
 const selectFed = `
-	SELECT pg_snapshot_xmin(pg_current_snapshot())::text, e.* FROM (VALUES (1)) AS one LEFT JOIN (
+	SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::pg_catalog.text, e.*
+	FROM (VALUES (1)) AS one LEFT JOIN (
 		SELECT aggregate_id,` + eventFields + `FROM SCHEMA.events
-		WHERE aggregate_type = '` + watchdog.AggregateType + `'
-			AND (SELECT coalesce(nullif($1::text, '')::xid8, '0') < pg_snapshot_xmax(pg_current_snapshot()))
-			AND age(xmin) BETWEEN 0 AND (
-				SELECT age(coalesce(nullif($1::text, '')::xid8, pg_snapshot_xmin(pg_current_snapshot()))::xid)) %s
+		WHERE aggregate_type {=} '` + watchdog.AggregateType + `'
+			AND (SELECT coalesce(` + markOf1 + `, '0') {<} pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()))
+			AND pg_catalog.age(xmin) {>=} 0 AND pg_catalog.age(xmin) {<=} (
+				SELECT pg_catalog.age(coalesce(` + markOf1 + `,
+					pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot()))::pg_catalog.xid)) %s
 		OFFSET 0
 	) AS e ON true`
 
@@ -126,7 +131,7 @@ func (f *feed) statement() (statement string, arguments []any) {
 	if f.aggregateID == "" {
 		return fmt.Sprintf(selectFed, ""), []any{f.mark}
 	}
-	return fmt.Sprintf(selectFed, "AND aggregate_id = $2"), []any{f.mark, f.aggregateID}
+	return fmt.Sprintf(selectFed, "AND aggregate_id {=} $2"), []any{f.mark, f.aggregateID}
 }
 
 // A fedRow is a row of selectFed.

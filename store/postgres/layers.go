@@ -17,10 +17,11 @@ import (
 // event. So all payloads with \u have one key, and Layers decodes them. The key is cut, because an index entry has a
 // limit.
 const (
-	namesParent = `aggregate_type = '` + watchdog.AggregateType + `' AND strpos(payload::text, '"parent"') > 0`
-	escaped     = `E'\\u'`
-	parentKey   = `CASE WHEN strpos(payload::text, ` + escaped + `) > 0 THEN ` + escaped + `
-		ELSE left(payload ->> 'parent', 255) END`
+	namesParent = `aggregate_type {=} '` + watchdog.AggregateType + `' AND ` +
+		`pg_catalog.strpos(payload::pg_catalog.text, '"parent"') {>} 0`
+	escaped   = `E'\\u'`
+	parentKey = `CASE WHEN pg_catalog.strpos(payload::pg_catalog.text, ` + escaped + `) {>} 0 THEN ` + escaped + `
+		ELSE pg_catalog.left(payload {->>} 'parent', 255) END`
 )
 
 // createParentIndex is version 3.
@@ -34,8 +35,8 @@ func createParentIndex(t *transaction) error {
 }
 
 const selectLayers = `
-	SELECT aggregate_id, payload::text FROM SCHEMA.events
-	WHERE ` + namesParent + ` AND ` + parentKey + ` IN (left($1::text, 255), ` + escaped + `)`
+	SELECT aggregate_id, payload::pg_catalog.text FROM SCHEMA.events
+	WHERE ` + namesParent + ` AND ` + parentKey + ` {=} ANY (ARRAY[pg_catalog.left($1::pg_catalog.text, 255), ` + escaped + `])`
 
 // Layers implements [watchdog.FeedStore], in one round trip. It reads the events that name the parent, and all events
 // that name any parent and have \u in their payload. An empty parent has no layers.

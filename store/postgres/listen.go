@@ -1,19 +1,33 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"hash/fnv"
+	"net"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 )
 
+// Listen notices within pingInterval and pingTimeout that its connection is lost. Without a ping it would not notice if
+// the other end vanished without closing it, because a listener only waits. A machine or a firewall in between can be
+// what vanished, so that the system's own check of a connection does not find it.
 const (
 	// pingInterval is how long a connection may be idle before Listen pings the server.
-	pingInterval = 30 * time.Second
+	pingInterval = 2 * time.Second
+	// pingTimeout is how long the server has to answer. A busy one that takes longer costs only a new connection.
+	pingTimeout = 5 * time.Second
+	// connectTimeout is how long each host has to accept a connection, unless the pool has a limit of its own.
+	connectTimeout = 10 * time.Second
+	// setupTimeout is how long the pool's AfterConnect and the start of listening may take together.
+	setupTimeout = 15 * time.Second
 	// probeTimeout is how long a connection through a pooler has to receive a notification of its own.
 	probeTimeout = 5 * time.Second
 )
@@ -27,8 +41,8 @@ func (s *Store) channel() string {
 }
 
 // Listen implements [session.Listener]. It uses a connection of its own, with the configuration of the pool's. It
-// returns nil when ctx is done. Behind a pooler it first checks whether notifications arrive, and returns
-// [ErrNoNotifications] if they do not.
+// returns nil when ctx is done. If the server stops answering it returns an error after at most seven seconds. Behind a
+// pooler it first checks whether notifications arrive, and returns [ErrNoNotifications] if they do not.
 func (s *Store) Listen(ctx context.Context, ready func(), told func(runID string)) error {
 	outer := ctx
 	ctx, cancel := s.untilClosed(ctx)
@@ -69,26 +83,24 @@ func (s *Store) isClosing() bool {
 
 // receive calls told for each notification. It returns when the context ends or the connection is lost.
 func (s *Store) receive(ctx context.Context, ready func(), told func(runID string)) error {
-	conn, err := s.connect(ctx)
+	conn, err := s.connectListener(ctx)
 	if err != nil {
 		return err
 	}
 	defer closeConn(ctx, conn)
-	if _, err := conn.Exec(ctx, "LISTEN "+s.channel()); err != nil {
-		return err
-	}
-	if err := s.probe(ctx, conn); err != nil {
-		return err
-	}
 	ready()
+	return s.nameServer(conn, s.receiveFrom(ctx, conn, told))
+}
+
+func (s *Store) receiveFrom(ctx context.Context, conn *pgx.Conn, told func(runID string)) error {
 	for {
 		notification, err := waitForNotification(ctx, conn, pingInterval)
 		switch {
 		case err != nil:
 			return err
 		case notification == nil:
-			if err := conn.Ping(ctx); err != nil {
-				return fmt.Errorf("the connection is lost: %w", err)
+			if err := ping(ctx, conn); err != nil {
+				return err
 			}
 		case notification.Channel == s.channel():
 			told(notification.Payload)
@@ -96,32 +108,92 @@ func (s *Store) receive(ctx context.Context, ready func(), told func(runID strin
 	}
 }
 
-// connect opens a connection with the pool's configuration. It takes none from the pool, because the host may hold
-// all of them while it waits for us.
-func (s *Store) connect(ctx context.Context) (*pgx.Conn, error) {
-	config := s.pool.Config()
-	config.ConnConfig.OnNotification = nil // the host's handler would take our notifications
-	if config.BeforeConnect != nil {
-		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
-			return nil, err
-		}
+// ping returns an error if the server does not answer in time.
+func ping(ctx context.Context, conn *pgx.Conn) error {
+	limited, cancel := context.WithTimeout(ctx, pingTimeout)
+	defer cancel()
+	err := conn.Ping(limited)
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case limited.Err() != nil:
+		return fmt.Errorf("the connection is lost: the server did not answer within %v", pingTimeout)
+	default:
+		return fmt.Errorf("the connection is lost: %w", err)
 	}
-	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
-	if err != nil || config.AfterConnect == nil {
-		return conn, err
+}
+
+// connectListener opens a connection that listens to the channel of our schema.
+func (s *Store) connectListener(ctx context.Context) (*pgx.Conn, error) {
+	config, conn, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
 	}
-	if err := config.AfterConnect(ctx, conn); err != nil {
+	limited, cancel := context.WithTimeout(ctx, setupTimeout)
+	defer cancel()
+	err = s.listenOn(limited, config, conn)
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("the server did not begin to listen within %v", setupTimeout)
+	}
+	if err != nil {
+		err = s.nameServer(conn, err)
 		closeConn(ctx, conn)
 		return nil, err
 	}
 	return conn, nil
 }
 
-// closeConn returns when the connection is closed and cleaned up. It works also when ctx is done.
+// connect opens a connection with the pool's configuration. It takes none from the pool, because the host may hold
+// all of them while it waits for us.
+func (s *Store) connect(ctx context.Context) (*pgxpool.Config, *pgx.Conn, error) {
+	config := s.pool.Config()
+	config.ConnConfig.OnNotification = nil // the host's handler would take our notifications
+	config.ConnConfig.ConnectTimeout = cmp.Or(config.ConnConfig.ConnectTimeout, connectTimeout)
+	if config.BeforeConnect != nil {
+		if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
+			return nil, nil, err
+		}
+	}
+	connected := dialOnce(config.ConnConfig)
+	conn, err := pgx.ConnectConfig(ctx, config.ConnConfig)
+	connected.Store(true)
+	return config, conn, err
+}
+
+// dialOnce makes dialing fail once the value that it returns is true. Before pgx gives up a connection it would ask the
+// server, in another connection and for up to fifteen seconds, to cancel what runs in the first. Nothing does.
+func dialOnce(config *pgx.ConnConfig) (connected *atomic.Bool) {
+	connected = new(atomic.Bool)
+	dial := config.DialFunc
+	config.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if connected.Load() {
+			return nil, errors.New("a listener has one connection")
+		}
+		return dial(ctx, network, address)
+	}
+	return connected
+}
+
+// listenOn makes the connection as those of the pool are, and listens.
+func (s *Store) listenOn(ctx context.Context, config *pgxpool.Config, conn *pgx.Conn) error {
+	if config.AfterConnect != nil {
+		if err := config.AfterConnect(ctx, conn); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Exec(ctx, "LISTEN "+s.channel()); err != nil {
+		return err
+	}
+	return s.probe(ctx, conn)
+}
+
+// closeConn returns when the connection is closed and cleaned up. It works also when ctx is done. If the connection is
+// lost, pgx would wait for up to fifteen seconds for the server to close it, too.
 func closeConn(ctx context.Context, conn *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
 	_ = conn.Close(ctx) // CleanupDone follows, whatever it returns
+	_ = conn.PgConn().Conn().Close()
 	<-conn.PgConn().CleanupDone()
 }
 
@@ -129,7 +201,7 @@ func closeConn(ctx context.Context, conn *pgx.Conn) {
 // mode the pooler gives the server's connection, which now listens, to the next client.
 func (s *Store) probe(ctx context.Context, conn *pgx.Conn) error {
 	var pid uint32
-	if err := conn.QueryRow(ctx, "SELECT pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid); err != nil {
+	if err := conn.QueryRow(ctx, "SELECT pg_catalog.pg_backend_pid()", pgx.QueryExecModeExec).Scan(&pid); err != nil {
 		return err
 	}
 	if pid == conn.PgConn().PID() {
@@ -139,7 +211,7 @@ func (s *Store) probe(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return err
 	}
-	if _, err := s.pool.Exec(ctx, "SELECT pg_notify($1, '')", s.unprepared([]any{channel})...); err != nil {
+	if _, err := s.pool.Exec(ctx, "SELECT pg_catalog.pg_notify($1, '')", s.unprepared([]any{channel})...); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)

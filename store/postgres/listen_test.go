@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -97,6 +100,34 @@ func TestListenLatency(t *testing.T) {
 	latencies := listenLatencies(t, openAt(t, newDSN(t), postgres.Config{}))
 	t.Logf("from before the cancel until its notification: median %v, worst of 100 %v", latencies[50], latencies[99])
 	assert.Less(t, latencies[50], 100*time.Millisecond)
+}
+
+// The host's configuration of its pool is that of the listener's connection, too. What the host does with notifications
+// changes nothing for the listener, nor the listener for the host.
+func TestListenHost(t *testing.T) {
+	const theirs = "host_channel"
+	hosts := make(chan *pgconn.Notification, 10)
+	pool := hostPool(t, newDSN(t), func(c *pgxpool.Config) {
+		c.ConnConfig.OnNotification = func(_ *pgconn.PgConn, n *pgconn.Notification) { hosts <- n }
+		c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
+			_, err := conn.Exec(ctx, "LISTEN "+theirs)
+			return err
+		}
+	})
+	s := newStore(t, pool)
+	ctx, stop := context.WithCancel(t.Context())
+	ready, ended, told := make(chan struct{}), make(chan error, 1), make(chan string, 10)
+	go func() { ended <- s.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID }) }()
+	wait(t, ready)
+	mustExec(t, pool, "SELECT pg_notify('"+theirs+"', 'not a run')")
+	judged := attach(t, s, "run-1")
+	_, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
+	require.NoError(t, err)
+	assert.Equal(t, "run-1", wait(t, told), "a notification of the host is none of a cancel")
+	assert.Equal(t, "not a run", wait(t, hosts).Payload, "the host's pool is as it was")
+	stop()
+	require.NoError(t, <-ended)
+	assert.Empty(t, told)
 }
 
 // A listener gets no notifications of another schema.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
@@ -29,19 +30,25 @@ type transaction struct {
 // migrate brings the schema to the newest version. Several processes may migrate at once: each holds an advisory lock
 // until its transaction ends.
 func (s *Store) migrate(ctx context.Context) error {
-	return pgx.BeginTxFunc(ctx, s.pool, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
-		t := &transaction{Tx: tx, ctx: ctx, store: s}
-		if err := t.checkServer(); err != nil {
-			return err
-		}
-		if err := t.ensureSchema(); err != nil {
-			return err
-		}
-		if err := t.exec("SELECT pg_advisory_xact_lock($1)", advisoryLock(s.schema)); err != nil {
-			return err
-		}
-		return t.migrate()
+	return s.onConn(ctx, func(conn *pgxpool.Conn) error {
+		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
+			t := &transaction{Tx: tx, ctx: ctx, store: s}
+			return t.run()
+		})
 	})
+}
+
+func (t *transaction) run() error {
+	if err := t.checkServer(); err != nil {
+		return err
+	}
+	if err := t.ensureSchema(); err != nil {
+		return err
+	}
+	if err := t.exec("SELECT pg_catalog.pg_advisory_xact_lock($1)", advisoryLock(t.store.schema)); err != nil {
+		return err
+	}
+	return t.migrate()
 }
 
 // advisoryLock returns the number of the advisory lock for a schema.
@@ -57,7 +64,8 @@ func (t *transaction) checkServer() error {
 	var readOnly bool
 	var pid uint32
 	err := t.values(`
-		SELECT current_setting('server_version_num')::int, current_setting('transaction_read_only')::bool, pg_backend_pid()`,
+		SELECT pg_catalog.current_setting('server_version_num')::int,
+			pg_catalog.current_setting('transaction_read_only')::boolean, pg_catalog.pg_backend_pid()`,
 		nil, &version, &readOnly, &pid)
 	if t.Conn().PgConn().PID() != pid && t.store.mode == pgx.QueryExecModeCacheStatement {
 		t.store.mode = pgx.QueryExecModeCacheDescribe // a pooler, which may give its server connections to other clients
@@ -77,19 +85,19 @@ func (t *transaction) checkServer() error {
 // ensureSchema finds the schema of the tables, and creates the one that the host named.
 func (t *transaction) ensureSchema() error {
 	if t.store.schema == "" {
-		err := t.values(`SELECT coalesce(current_schema(), '')`, nil, &t.store.schema)
+		err := t.values(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
 		if err == nil && t.store.schema == "" {
 			err = errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
 		}
 		return err
 	}
 	var exists bool
-	err := t.values(`SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, []any{t.store.schema}, &exists)
+	err := t.values(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} $1)`, []any{t.store.schema}, &exists)
 	if err != nil || exists {
 		return err
 	}
 	// If two create one schema at once, one of them fails, even with IF NOT EXISTS.
-	if err := t.exec("SELECT pg_advisory_xact_lock($1)", advisoryLock(t.store.schema)); err != nil {
+	if err := t.exec("SELECT pg_catalog.pg_advisory_xact_lock($1)", advisoryLock(t.store.schema)); err != nil {
 		return err
 	}
 	_, err = t.Exec(t.ctx, `CREATE SCHEMA IF NOT EXISTS `+pgx.Identifier{t.store.schema}.Sanitize())
@@ -129,7 +137,7 @@ func (t *transaction) schemaVersion() (version int, err error) {
 	if err != nil || kind == "" {
 		return 0, err
 	}
-	err = t.values(`SELECT coalesce(max(version), 0) FROM SCHEMA.watchdog_schema`, nil, &version)
+	err = t.values(`SELECT coalesce(pg_catalog.max(version), 0) FROM SCHEMA.watchdog_schema`, nil, &version)
 	return version, err
 }
 
@@ -144,12 +152,13 @@ func (t *transaction) storeVersion(version int) error {
 func (t *transaction) checkRights() error {
 	var missing string
 	err := t.values(`
-		SELECT coalesce(string_agg(needed.privilege || ' on ' || needed.name, ', '), '')
+		SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(needed.privilege, ' on ', needed.name), ', '), '')
 		FROM (VALUES ('events', 'SELECT'), ('events', 'INSERT'),
 			('watchdog_sessions', 'SELECT'), ('watchdog_sessions', 'INSERT'),
 			('watchdog_sessions', 'UPDATE')) AS needed (name, privilege)
-		JOIN pg_class c ON c.relname = needed.name JOIN pg_namespace n ON n.oid = c.relnamespace AND n.nspname = $1
-		WHERE NOT has_table_privilege(c.oid, needed.privilege)`, []any{t.store.schema}, &missing)
+		JOIN pg_catalog.pg_class c ON c.relname {=} needed.name
+		JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace AND n.nspname {=} $1
+		WHERE NOT pg_catalog.has_table_privilege(c.oid, needed.privilege)`, []any{t.store.schema}, &missing)
 	if err == nil && missing != "" {
 		err = fmt.Errorf("the role lacks rights: grant it %s", missing)
 	}
@@ -164,8 +173,8 @@ func createEvents(t *transaction) error {
 			aggregate_type varchar(100) NOT NULL,
 			aggregate_id varchar(255) NOT NULL,
 			event_type varchar(200) NOT NULL,
-			payload json NOT NULL,
-			"timestamp" timestamptz NOT NULL,
+			payload pg_catalog.json NOT NULL,
+			"timestamp" pg_catalog.timestamptz NOT NULL,
 			consensus_id varchar(36)
 		)`); err != nil {
 		return err

@@ -18,41 +18,40 @@ import (
 //   - $6 and $7: the types of the latest event, each with its place
 //
 // Its form makes the planner look up each part in its index, whatever the table holds: OFFSET 0 keeps it from joining
-// the whole table, and it expects few rows of a range with two ends. IS NOT DISTINCT FROM leaves it only the primary
-// key. The latest time is looked up by itself: a sort by time and ID would go on to an event of the time before. Without
+// the whole table, and it expects few rows of a range with two ends. Coalesce leaves it only the primary key. The latest time is looked up by itself: a sort by time and ID would go on to an event of the time before. Without
 // types it is not looked up at all, because that search would go on to the first event of the aggregate. The parameters are in selects of their own, so that it uses one plan for lists of all lengths.
 const selectSelected = `
 	WITH asked AS MATERIALIZED (
 		SELECT a.*, l.kinds
-		FROM unnest((SELECT $1::text[]), (SELECT $2::text[]), (SELECT $3::timestamptz[]))
+		FROM unnest((SELECT $1::pg_catalog.text[]), (SELECT $2::pg_catalog.text[]), (SELECT $3::pg_catalog.timestamptz[]))
 			WITH ORDINALITY AS a (kind, aggregate, since, place)
 		LEFT JOIN (
-			SELECT l.place, array_agg(l.kind) AS kinds
-			FROM unnest((SELECT $6::bigint[]), (SELECT $7::text[])) AS l (place, kind) GROUP BY 1
-		) AS l USING (place)
+			SELECT l.place, pg_catalog.array_agg(l.kind) AS kinds
+			FROM unnest((SELECT $6::bigint[]), (SELECT $7::pg_catalog.text[])) AS l (place, kind) GROUP BY 1
+		) AS l ON l.place {=} a.place
 	)
 	SELECT asked.place, e.* FROM asked CROSS JOIN LATERAL (
 		SELECT` + eventFields + `FROM SCHEMA.events
-		WHERE aggregate_type = asked.kind AND aggregate_id = asked.aggregate
-			AND "timestamp" >= asked.since AND "timestamp" <= 'infinity' OFFSET 0
+		WHERE aggregate_type {=} asked.kind AND aggregate_id {=} asked.aggregate
+			AND "timestamp" {>=} asked.since AND "timestamp" {<=} 'infinity' OFFSET 0
 	) AS e
 	UNION ALL
 	SELECT asked.place, e.* FROM asked CROSS JOIN LATERAL (
 		SELECT` + eventFields + `FROM SCHEMA.events
-		WHERE aggregate_type = asked.kind AND aggregate_id = asked.aggregate AND event_type = ANY (asked.kinds)
-			AND "timestamp" = (
+		WHERE aggregate_type {=} asked.kind AND aggregate_id {=} asked.aggregate AND event_type {=} ANY (asked.kinds)
+			AND "timestamp" {=} (
 				SELECT "timestamp" FROM SCHEMA.events
-				WHERE aggregate_type = asked.kind AND aggregate_id = asked.aggregate AND event_type = ANY (asked.kinds)
-					AND "timestamp" < asked.since AND asked.kinds IS NOT NULL
+				WHERE aggregate_type {=} asked.kind AND aggregate_id {=} asked.aggregate AND event_type {=} ANY (asked.kinds)
+					AND "timestamp" {<} asked.since AND asked.kinds IS NOT NULL
 				ORDER BY "timestamp" DESC LIMIT 1)
-		ORDER BY id COLLATE "C" DESC LIMIT 1
+		ORDER BY id COLLATE pg_catalog."C" DESC LIMIT 1
 	) AS e
 	UNION ALL
-	SELECT asked.place, e.* FROM unnest((SELECT $4::bigint[]), (SELECT $5::text[])) AS w (place, id)
-	JOIN asked USING (place) CROSS JOIN LATERAL (
+	SELECT asked.place, e.* FROM unnest((SELECT $4::bigint[]), (SELECT $5::pg_catalog.text[])) AS w (place, id)
+	JOIN asked ON asked.place {=} w.place CROSS JOIN LATERAL (
 		SELECT` + eventFields + `FROM SCHEMA.events
-		WHERE id = w.id AND aggregate_type IS NOT DISTINCT FROM asked.kind
-			AND aggregate_id IS NOT DISTINCT FROM asked.aggregate OFFSET 0
+		WHERE id {=} w.id AND coalesce(aggregate_type {=} asked.kind, false)
+			AND coalesce(aggregate_id {=} asked.aggregate, false) OFFSET 0
 	) AS e`
 
 // Select implements [watchdog.TransactionalStore], in one round trip. Its errors are those of [Store.Read].

@@ -16,13 +16,14 @@ import (
 // sessionFields are the columns of a session. Times of an unreadable row are NULL, because Go cannot read an infinite
 // time, or a year above 9999.
 const sessionFields = ` run_id, parent, status,
-	CASE WHEN readable THEN created_at END, CASE WHEN readable THEN last_event_at END,
-	threshold, CASE WHEN readable THEN started_at END, host, attempt, resumes, reason, readable `
+	CASE WHEN readable THEN pg_catalog.timestamptz_send(created_at) END,
+	CASE WHEN readable THEN pg_catalog.timestamptz_send(last_event_at) END, threshold,
+	CASE WHEN readable THEN pg_catalog.timestamptz_send(started_at) END, host, attempt, resumes, reason, readable `
 
 // A sessionRow is a row of sessionFields. All fields are NULL if a join found no row.
 type sessionRow struct {
 	runID, parent, status, host, reason pgtype.Text
-	created, lastEvent, started         pgtype.Timestamptz
+	created, lastEvent, started         instant
 	threshold, attempt, resumes         pgtype.Int8
 	readable                            pgtype.Bool
 }
@@ -54,7 +55,7 @@ func unreadable(runID string) error {
 		"and its status a known one", session.ErrUnreadable, runID)
 }
 
-const selectSession = `SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions WHERE run_id = $1`
+const selectSession = `SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1`
 
 // Session implements [session.Store].
 func (s *Store) Session(ctx context.Context, runID string) (found session.Session, err error) {

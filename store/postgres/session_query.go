@@ -13,6 +13,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -31,22 +32,27 @@ import (
 //   - ($4, $6): where the half with the query's threshold begins
 //   - ($5, $6): where the half with own thresholds begins
 //   - $7: how many unreadable rows to return at most
-const selectStalled = `
-	SELECT statement_timestamp(),
+const (
+	before1 = `pg_catalog.statement_timestamp() {-} ($1::bigint {*} interval '1 microsecond')`
+	before2 = `pg_catalog.statement_timestamp() {-} ($2::bigint {*} interval '1 microsecond')`
+
+	selectStalled = `
+	SELECT pg_catalog.timestamptz_send(pg_catalog.statement_timestamp()),
 		ARRAY(SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + isUnreadable + ` LIMIT (SELECT $7::bigint)), found.*
 	FROM (VALUES (1)) AS one LEFT JOIN (
 		(SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions
-		WHERE ` + hasDefaultThreshold + ` AND (silent, run_id) > ((SELECT $4::timestamptz), $6::text)
-			AND silent < (SELECT statement_timestamp() - $1::bigint * interval '1 microsecond')
-			AND created_at <= (SELECT statement_timestamp() - $2::bigint * interval '1 microsecond')
+		WHERE ` + hasDefaultThreshold + ` AND (silent, run_id) {>} ((SELECT $4::pg_catalog.timestamptz), $6::pg_catalog.text)
+			AND silent {<} (SELECT ` + before1 + `)
+			AND created_at {<=} (SELECT ` + before2 + `)
 		ORDER BY silent, run_id LIMIT (SELECT $3::bigint))
 		UNION ALL
 		(SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions
-		WHERE ` + hasOwnThreshold + ` AND (due, run_id) > ((SELECT $5::timestamptz), $6::text)
-			AND due < (SELECT statement_timestamp())
-			AND created_at <= (SELECT statement_timestamp() - $2::bigint * interval '1 microsecond')
+		WHERE ` + hasOwnThreshold + ` AND (due, run_id) {>} ((SELECT $5::pg_catalog.timestamptz), $6::pg_catalog.text)
+			AND due {<} (SELECT pg_catalog.statement_timestamp())
+			AND created_at {<=} (SELECT ` + before2 + `)
 		ORDER BY due, run_id LIMIT (SELECT $3::bigint))
 	) AS found ON true`
+)
 
 // Stalled implements [session.Store], in one round trip. Sessions that exceeded their thresholds at the same time are
 // ordered by run ID. The first page reports unreadable rows, at most a hundred.
@@ -81,7 +87,7 @@ func stalledArguments(q session.Query, last storerows.Place) []any {
 // A stalledRow is a row of selectStalled.
 type stalledRow struct {
 	sessionRow
-	now        time.Time
+	now        instant
 	unreadable []string
 }
 
@@ -92,7 +98,7 @@ func scanStalled(row pgx.CollectableRow) (r stalledRow, err error) {
 
 // pageOf merges the two halves.
 func pageOf(rows []stalledRow, q session.Query) (session.Page, error) {
-	page := session.Page{Now: rows[0].now.UTC()}
+	page := session.Page{Now: rows[0].now.Time.UTC()}
 	for _, runID := range rows[0].unreadable {
 		page.Unreadable = append(page.Unreadable, unreadable(runID))
 	}
@@ -118,9 +124,10 @@ func pageOf(rows []stalledRow, q session.Query) (session.Page, error) {
 // before it are in its snapshot. The upper limit leaves out transaction numbers of another server, from which the
 // rows may have been restored.
 const selectEnded = `
-	SELECT pg_snapshot_xmin(pg_current_snapshot())::text, CASE WHEN $1::text <> '' THEN ARRAY(
-		SELECT run_id FROM SCHEMA.watchdog_sessions
-		WHERE ` + hasEnded + ` AND ended >= nullif($1, '')::xid8 AND ended < pg_snapshot_xmax(pg_current_snapshot())) END`
+	SELECT pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())::pg_catalog.text,
+		CASE WHEN $1::pg_catalog.text {<>} '' THEN ARRAY(
+			SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + hasEnded + ` AND ended {>=} ` + markOf1 + `
+				AND ended {<} pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())) END`
 
 // Ended implements [session.Store]. While a transaction stays open, Ended returns the runs that ended since its start
 // again at each call.
@@ -129,7 +136,9 @@ func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next s
 		return nil, "", storerows.MarkError(mark)
 	}
 	err = s.do(ctx, "ask for sessions that ended in", func(ctx context.Context) error {
-		return s.pool.QueryRow(ctx, s.qualify(selectEnded), s.withMode(mark)...).Scan(&next, &runIDs)
+		return s.onConn(ctx, func(conn *pgxpool.Conn) error {
+			return conn.QueryRow(ctx, s.qualify(selectEnded), s.withMode(mark)...).Scan(&next, &runIDs)
+		})
 	})
 	return runIDs, next, err
 }
@@ -137,15 +146,16 @@ func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next s
 // dimensions are the SQL for the keys of a history. The reason stays JSON, in an object; decodeReasons decodes it. The
 // server fails to read a payload with an escape such as \u0000, whatever field it is in, so such a payload stays whole.
 var dimensions = map[session.Dimension]string{
-	session.ByReason: `CASE WHEN strpos(e.payload::text, ` + escaped + `) > 0 THEN e.payload::text
-		ELSE coalesce('{"reason":' || (e.payload -> 'reason')::text || '}', '') END`,
-	session.ByDay:  `to_char(e."timestamp" AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
-	session.ByHost: `coalesce((SELECT s.host FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id = e.aggregate_id), '')`,
+	session.ByReason: `CASE WHEN pg_catalog.strpos(e.payload::pg_catalog.text, ` + escaped + `) {>} 0
+		THEN e.payload::pg_catalog.text
+		ELSE coalesce('{"reason":' {||} (e.payload {->} 'reason')::pg_catalog.text {||} '}', '') END`,
+	session.ByDay:  `pg_catalog.to_char(e."timestamp" AT TIME ZONE 'UTC', 'YYYY-MM-DD')`,
+	session.ByHost: `coalesce((SELECT s.host FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} e.aggregate_id), '')`,
 }
 
 const selectHistory = `
-	SELECT %s, count(*) FROM SCHEMA.events AS e
-	WHERE e.event_type = $1 AND e.aggregate_type = $2 AND e."timestamp" >= $3 AND e."timestamp" < $4 GROUP BY 1`
+	SELECT %s, pg_catalog.count(*) FROM SCHEMA.events AS e
+	WHERE e.event_type {=} $1 AND e.aggregate_type {=} $2 AND e."timestamp" {>=} $3 AND e."timestamp" {<} $4 GROUP BY 1`
 
 // History implements [session.Store]. The counts are ordered by their keys.
 func (s *Store) History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error) {

@@ -24,37 +24,38 @@ var sessionColumns = []string{
 // and not the index entries, so it would need a column of its own, and a keeper writes a row only once a minute.
 const createSessionTable = `
 	CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_sessions (
-		run_id varchar(255) COLLATE "C" PRIMARY KEY,
+		run_id varchar(255) COLLATE pg_catalog."C" PRIMARY KEY,
 		parent varchar(255) NOT NULL DEFAULT '',
 		status varchar(20) NOT NULL,
-		created_at timestamptz NOT NULL,
-		last_event_at timestamptz,
+		created_at pg_catalog.timestamptz NOT NULL,
+		last_event_at pg_catalog.timestamptz,
 		threshold bigint NOT NULL DEFAULT 0,
-		started_at timestamptz NOT NULL,
-		host text NOT NULL DEFAULT '',
+		started_at pg_catalog.timestamptz NOT NULL,
+		host pg_catalog.text NOT NULL DEFAULT '',
 		attempt bigint NOT NULL,
 		resumes bigint NOT NULL DEFAULT 0,
-		reason text NOT NULL DEFAULT '',
-		ended_at timestamptz,
-		ended xid8,
-		readable boolean GENERATED ALWAYS AS (status IN ('active', 'cancelled', 'interrupted', 'finished')
-			AND threshold >= 0 AND attempt >= 0 AND resumes >= 0 AND ` + readableTimes + `) STORED,
-		silent timestamptz GENERATED ALWAYS AS (coalesce(last_event_at, created_at)) STORED,
-		due timestamptz GENERATED ALWAYS AS ((
-			coalesce(last_event_at, created_at) AT TIME ZONE 'UTC'
-			+ (threshold / 1000) * interval '1 microsecond') AT TIME ZONE 'UTC') STORED
+		reason pg_catalog.text NOT NULL DEFAULT '',
+		ended_at pg_catalog.timestamptz,
+		ended pg_catalog.xid8,
+		readable boolean GENERATED ALWAYS AS (status {=} ANY ('{active,cancelled,interrupted,finished}')
+			AND threshold {>=} 0 AND attempt {>=} 0 AND resumes {>=} 0 AND ` + readableTimes + `) STORED,
+		silent pg_catalog.timestamptz GENERATED ALWAYS AS (coalesce(last_event_at, created_at)) STORED,
+		due pg_catalog.timestamptz GENERATED ALWAYS AS ((
+			(coalesce(last_event_at, created_at) AT TIME ZONE 'UTC')
+			{+} ((threshold {/} 1000) {*} interval '1 microsecond')) AT TIME ZONE 'UTC') STORED
 	) WITH (autovacuum_vacuum_scale_factor = 0.02)`
 
 const readableTimes = `
-			created_at BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'
-			AND coalesce(last_event_at, created_at) BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'
-			AND started_at BETWEEN '0001-01-01 00:00:00+00' AND '9999-12-31 23:59:59.999999+00'`
+			created_at {>=} '0001-01-01 00:00:00+00' AND created_at {<=} '9999-12-31 23:59:59.999999+00'
+			AND coalesce(last_event_at, created_at) {>=} '0001-01-01 00:00:00+00'
+			AND coalesce(last_event_at, created_at) {<=} '9999-12-31 23:59:59.999999+00'
+			AND started_at {>=} '0001-01-01 00:00:00+00' AND started_at {<=} '9999-12-31 23:59:59.999999+00'`
 
 // The conditions of the partial indexes. A query must repeat a condition word for word to use its index.
 const (
-	hasDefaultThreshold = `status = 'active' AND readable AND threshold = 0`
-	hasOwnThreshold     = `status = 'active' AND readable AND threshold > 0`
-	isUnreadable        = `status = 'active' AND NOT readable`
+	hasDefaultThreshold = `status {=} 'active' AND readable AND threshold {=} 0`
+	hasOwnThreshold     = `status {=} 'active' AND readable AND threshold {>} 0`
+	isUnreadable        = `status {=} 'active' AND NOT readable`
 	hasEnded            = `ended IS NOT NULL`
 )
 

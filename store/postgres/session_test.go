@@ -114,6 +114,18 @@ func TestFreshenThenCancel(t *testing.T) {
 	assert.False(t, done, "the session was judged by its old time")
 }
 
+// A cancel of a session whose row became unreadable after it was judged does nothing.
+func TestUnreadableThenCancel(t *testing.T) {
+	dsn := newDSN(t)
+	s := openAt(t, dsn, postgres.Config{})
+	judged := attach(t, s, "run-1")
+	mustExec(t, hostPool(t, dsn), "UPDATE watchdog_sessions SET threshold = -1")
+	done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
+	require.NoError(t, err)
+	assert.False(t, done, "a row that cannot be understood is never cancelled")
+	assert.Empty(t, read(t, s))
+}
+
 // One payload that the server cannot read, such as one with \u0000, does not keep the others from being counted.
 func TestHistoryOfEscapes(t *testing.T) {
 	s := openAt(t, newDSN(t), postgres.Config{})

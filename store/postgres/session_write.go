@@ -2,13 +2,13 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -19,15 +19,15 @@ import (
 // its row conflicts but is not visible yet: then attachRow changes nothing, and the store repeats it.
 const attachRow = `
 	WITH before AS MATERIALIZED (
-		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id = $1 FOR UPDATE
+		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1 FOR UPDATE
 	), after AS (
 		INSERT INTO SCHEMA.watchdog_sessions AS s
 			(run_id, parent, threshold, started_at, host, status, created_at, attempt, last_event_at)
-		SELECT $1, $2, $3::bigint, $4::timestamptz, $5, 'active', now.at, 1, now.at
-		FROM (SELECT statement_timestamp() AS at, count(*) FROM before) AS now
+		SELECT $1, $2, $3::bigint, $4::pg_catalog.timestamptz, $5, 'active', now.at, 1, now.at
+		FROM (SELECT pg_catalog.statement_timestamp() AS at, pg_catalog.count(*) FROM before) AS now
 		ON CONFLICT (run_id) DO UPDATE SET
 			parent = excluded.parent, threshold = excluded.threshold, started_at = excluded.started_at, host = excluded.host,
-			status = 'active', reason = '', last_event_at = excluded.last_event_at, attempt = s.attempt + 1
+			status = 'active', reason = '', last_event_at = excluded.last_event_at, attempt = s.attempt {+} 1
 		WHERE s.readable AND EXISTS (SELECT FROM before)
 		RETURNING *
 	)
@@ -60,9 +60,11 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 
 func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessionRow, err error) {
 	for !is.runID.Valid && err == nil {
-		err = s.pool.QueryRow(ctx, s.qualify(attachRow), s.withMode(
-			run.RunID, run.Parent, int64(run.Threshold), record.Truncate(run.StartedAt), run.Host)...).
-			Scan(is.scanInto(was.scanInto()...)...)
+		err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
+			return conn.QueryRow(ctx, s.qualify(attachRow), s.withMode(
+				run.RunID, run.Parent, int64(run.Threshold), record.Truncate(run.StartedAt), run.Host)...).
+				Scan(is.scanInto(was.scanInto()...)...)
+		})
 		if err == nil && was.runID.Valid && !was.readable.Bool {
 			err = unreadable(run.RunID)
 		}
@@ -77,39 +79,41 @@ func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessio
 // few groups, and cannot estimate what is inside coalesce. Without coalesce it assumed, before the table was analyzed,
 // that few rows have attempt 1, and scanned the whole list for each row: 40 s for ten thousand.
 const (
-	isCurrent = `coalesce(s.attempt = f.attempt AND s.status = 'active', false)`
+	isCurrent = `coalesce(s.attempt {=} f.attempt AND s.status {=} 'active', false)`
 
 	lockRows = `locked AS MATERIALIZED (
-		SELECT f.* FROM wanted AS f JOIN SCHEMA.watchdog_sessions AS s ON s.run_id = f.run_id
+		SELECT f.* FROM wanted AS f JOIN SCHEMA.watchdog_sessions AS s ON s.run_id {=} f.run_id
 		WHERE ` + isCurrent + ` ORDER BY f.run_id FOR NO KEY UPDATE OF s SKIP LOCKED
 	)`
 
 	// A row that was not kept is either not this attempt's, or locked.
 	selectSkipped = `
-	SELECT f.run_id, EXISTS (SELECT FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id = f.run_id AND ` + isCurrent + `)
+	SELECT f.run_id, EXISTS (SELECT FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} f.run_id AND ` + isCurrent + `)
 	FROM (SELECT run_id, attempt FROM wanted EXCEPT SELECT run_id, attempt FROM kept) AS f`
 
 	freshenRows = `
 	WITH wanted AS MATERIALIZED (
-		SELECT f.run_id, f.attempt, min(f.age) AS age
-		FROM unnest($1::text[], $2::bigint[], $3::bigint[]) AS f (run_id, attempt, age) GROUP BY 1, 2
+		SELECT f.run_id, f.attempt, pg_catalog.min(f.age) AS age
+		FROM unnest($1::pg_catalog.text[], $2::bigint[], $3::bigint[]) AS f (run_id, attempt, age) GROUP BY 1, 2
 	), ` + lockRows + `, kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s
-		SET last_event_at = greatest(s.last_event_at, statement_timestamp() - f.age * interval '1 microsecond')
-		FROM locked AS f WHERE s.run_id = f.run_id AND ` + isCurrent + `
+		SET last_event_at = greatest(
+			s.last_event_at, pg_catalog.statement_timestamp() {-} (f.age {*} interval '1 microsecond'))
+		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + `
 		RETURNING s.run_id, s.attempt
 	)` + selectSkipped
 
 	endRows = `
 	WITH wanted AS MATERIALIZED (
 		SELECT DISTINCT ON (run_id, attempt) *
-		FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[])
+		FROM unnest($1::pg_catalog.text[], $2::bigint[], $3::pg_catalog.text[], $4::pg_catalog.text[])
 			WITH ORDINALITY AS e (run_id, attempt, status, reason, place)
 		ORDER BY run_id, attempt, place
 	), ` + lockRows + `, kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s
-		SET status = f.status, reason = f.reason, ended_at = statement_timestamp(), ended = pg_current_xact_id()
-		FROM locked AS f WHERE s.run_id = f.run_id AND ` + isCurrent + `
+		SET status = f.status, reason = f.reason, ended_at = pg_catalog.statement_timestamp(),
+			ended = pg_catalog.pg_current_xact_id()
+		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + `
 		RETURNING s.run_id, s.attempt
 	)` + selectSkipped
 )
@@ -183,35 +187,44 @@ func writeRows[E any](
 	return skipped, err
 }
 
-// writeSkipping writes rows and returns those that it skipped. It waits for the lock of a row alone.
+// writeSkipping writes rows and returns those that it skipped. If it is given one row, and that is locked, it waits.
 func (s *Store) writeSkipping(
 	ctx context.Context, statement string, rows int, arguments ...any,
 ) (skipped []skippedRow, err error) {
-	if rows > 1 {
-		return query(ctx, s, pgx.RowToStructByPos[skippedRow], statement, arguments...)
+	skipped, err = query(ctx, s, pgx.RowToStructByPos[skippedRow], statement, arguments...)
+	if err != nil || rows > 1 || len(skipped) == 0 || !skipped[0].Locked {
+		return skipped, err
 	}
-	waiting := strings.Replace(statement, " SKIP LOCKED", "", 1)
-	err = pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `SELECT set_config('lock_timeout', $1, true)`,
-			s.withMode(strconv.FormatInt(session.LockWait.Milliseconds(), 10))...)
-		if err != nil {
+	var waited []skippedRow
+	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
+		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
+			waited, err = s.writeWaiting(ctx, tx, statement, arguments)
 			return err
-		}
-		found, err := tx.Query(ctx, s.qualify(waiting), s.withMode(arguments...)...)
-		if err != nil {
-			return err
-		}
-		skipped, err = pgx.CollectRows(found, pgx.RowToStructByPos[skippedRow])
-		return err
+		})
 	})
 	if codeOf(err) == lockNotAvailable {
-		return []skippedRow{{RunID: arguments[0].([]string)[0], Locked: true}}, nil
+		return skipped, nil
 	}
-	return skipped, err
+	return waited, err
+}
+
+// writeWaiting runs a statement that waits for locks, instead of skipping what is locked.
+func (s *Store) writeWaiting(ctx context.Context, tx pgx.Tx, statement string, arguments []any) ([]skippedRow, error) {
+	_, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('lock_timeout', $1, true)`,
+		s.withMode(strconv.FormatInt(session.LockWait.Milliseconds(), 10))...)
+	if err != nil {
+		return nil, err
+	}
+	waiting := strings.Replace(statement, " SKIP LOCKED", "", 1)
+	rows, err := tx.Query(ctx, s.qualify(waiting), s.withMode(arguments...)...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowToStructByPos[skippedRow])
 }
 
 // cancelRow is one statement and so one transaction. Listeners get the notification when it commits. It returns a row
-// for a session that is as it was judged: the notification, or NULL if another transaction has locked it.
+// for a session that is as it was judged, and in it whether the session was cancelled: else its row is locked.
 const cancelRow = `
 	WITH judged AS MATERIALIZED (
 		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + asJudged + `
@@ -219,14 +232,22 @@ const cancelRow = `
 		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + asJudged + ` FOR NO KEY UPDATE SKIP LOCKED
 	), cancelled AS (
 		UPDATE SCHEMA.watchdog_sessions
-		SET status = 'cancelled', reason = $11, resumes = $12, ended_at = statement_timestamp(), ended = pg_current_xact_id()
+		SET status = 'cancelled', reason = $11, resumes = $12, ended_at = pg_catalog.statement_timestamp(),
+			ended = pg_catalog.pg_current_xact_id()
 		WHERE ` + asJudged + ` AND EXISTS (SELECT FROM locked)
 		RETURNING run_id
 	), recorded AS (` + insertRows + ` WHERE EXISTS (SELECT FROM cancelled)` + insertOrder + `)
-	SELECT EXISTS (SELECT FROM cancelled), (SELECT pg_notify($13, run_id) FROM cancelled)::text FROM judged`
+	SELECT EXISTS (SELECT FROM cancelled), (SELECT pg_catalog.pg_notify($13, run_id) FROM cancelled)::pg_catalog.text
+	FROM judged`
 
-const asJudged = `run_id = $8 AND attempt = $9 AND last_event_at IS NOT DISTINCT FROM $10::timestamptz
-			AND status = 'active' AND readable`
+const asJudged = `run_id {=} $8 AND attempt {=} $9 AND status {=} 'active' AND readable
+			AND coalesce(last_event_at {=} $10::pg_catalog.timestamptz, last_event_at IS NULL AND $10 IS NULL)`
+
+// A cancelledRow is a session that is as it was judged: it was cancelled, or is locked.
+type cancelledRow struct {
+	Done     bool
+	Notified *string
+}
 
 // Cancel implements [session.Store], in one round trip. If the context ends or the connection breaks, the session may
 // still be cancelled; a repeated call then returns false.
@@ -238,14 +259,10 @@ func (s *Store) Cancel(
 		return false, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
 	}
 	err = s.do(ctx, "cancel session "+judged.RunID+" in", func(ctx context.Context) error {
-		var notified *string
-		err := s.pool.QueryRow(ctx, s.qualify(cancelRow), s.withMode(append(columns[:],
-			judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)...).
-			Scan(&cancelled, &notified)
-		switch {
-		case errors.Is(err, pgx.ErrNoRows):
-			cancelled, err = false, nil // it is not as it was judged
-		case err == nil && !cancelled:
+		judgedRows, err := query(ctx, s, pgx.RowToStructByPos[cancelledRow], cancelRow, append(columns[:],
+			judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)
+		cancelled = len(judgedRows) > 0 && judgedRows[0].Done
+		if err == nil && len(judgedRows) > 0 && !cancelled {
 			err = session.ErrLocked
 		}
 		return err

@@ -31,8 +31,12 @@ type Store struct {
 	mode  pgx.QueryExecMode
 	// poolMode is what the pool uses by default, and always for a batch.
 	poolMode pgx.QueryExecMode
-	address  string // database and server, for errors
-	schema   string // of Config, or the first of the search_path
+	address  string // database and hosts, for errors
+	// severalHosts is true if an error has to say which host it is about.
+	severalHosts bool
+	schema       string // of Config, or the first of the search_path
+	// qualified has what qualify returned: a few dozen statements.
+	qualified sync.Map
 
 	mu      sync.Mutex
 	closed  bool
@@ -54,7 +58,8 @@ func Open(ctx context.Context, dsn string, cfg Config) (*Store, error) {
 	}
 	pool, err := pgxpool.NewWithConfig(context.WithoutCancel(ctx), config)
 	if err != nil {
-		return nil, fmt.Errorf("open event database %s: %w", addressOf(config), err)
+		address, _ := addressOf(config)
+		return nil, fmt.Errorf("open event database %s: %w", address, err)
 	}
 	s, err := open(ctx, pool, cfg)
 	if err != nil {
@@ -77,9 +82,10 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
 	s := &Store{
-		pool: pool, schema: cfg.Schema, address: addressOf(config), closing: make(chan struct{}),
+		pool: pool, schema: cfg.Schema, closing: make(chan struct{}),
 		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
 	}
+	s.address, s.severalHosts = addressOf(config)
 	if problem := schemaNameProblem(cfg.Schema); problem != "" {
 		return nil, fmt.Errorf("open event database %s: the schema name %q %s", s.address, cfg.Schema, problem)
 	}
@@ -126,7 +132,7 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 		if len(events) == 0 {
 			return nil
 		}
-		_, err := s.pool.Exec(ctx, s.qualify(insertEvents), s.withMode(columns[:]...)...)
+		_, err := s.exec(ctx, insertEvents, columns[:]...)
 		return err
 	})
 }
@@ -177,25 +183,43 @@ func (s *Store) begin() error {
 	return nil
 }
 
-// qualify replaces SCHEMA in a statement by the quoted name of our schema.
-func (s *Store) qualify(statement string) string {
-	return strings.ReplaceAll(statement, "SCHEMA.", pgx.Identifier{s.schema}.Sanitize()+".")
-}
-
 // withMode puts the store's mode in front of a statement's arguments.
 func (s *Store) withMode(arguments ...any) []any {
 	return append([]any{s.mode}, arguments...)
 }
 
+// onConn runs a call in a connection of the pool.
+func (s *Store) onConn(ctx context.Context, call func(conn *pgxpool.Conn) error) error {
+	conn, err := s.pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	return s.nameServer(conn.Conn(), call(conn))
+}
+
 // query returns the scanned rows. If there are none it returns an empty slice, not nil.
 func query[T any](
 	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
-) ([]T, error) {
-	rows, err := s.pool.Query(ctx, s.qualify(statement), s.withMode(arguments...)...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.AppendRows([]T{}, rows, scan)
+) (all []T, err error) {
+	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
+		rows, err := conn.Query(ctx, s.qualify(statement), s.withMode(arguments...)...)
+		if err == nil {
+			all, err = pgx.AppendRows([]T{}, rows, scan)
+		}
+		return err
+	})
+	return all, err
+}
+
+// exec returns how many rows the statement returned or changed.
+func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
+	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
+		result, err := conn.Exec(ctx, s.qualify(statement), s.withMode(arguments...)...)
+		rows = result.RowsAffected()
+		return err
+	})
+	return rows, err
 }
 
 var (

@@ -29,11 +29,12 @@ var setups = map[string]func(t *testing.T) putter{
 		mustExec(t, hostPool(t, dsn), foreignTable)
 		return newPutter(t, dsn, dsn)
 	},
-	"in a host's pool of one connection, without a cache, in another zone": func(t *testing.T) putter {
+	"in a host's pool of one connection, without a cache, with German dates in another zone": func(t *testing.T) putter {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn, func(c *pgxpool.Config) {
 			c.MaxConns, c.ConnConfig.StatementCacheCapacity, c.ConnConfig.DescriptionCacheCapacity = 1, 0, 0
 			c.ConnConfig.RuntimeParams["TimeZone"] = "Asia/Kolkata"
+			c.ConnConfig.RuntimeParams["DateStyle"] = "German"
 		})
 		return putter{newStore(t, pool), hostPool(t, dsn)}
 	},

@@ -78,21 +78,23 @@ func (t *transaction) checkSessions() (exists bool, err error) {
 // relation returns the relkind of a table or view of our schema in pg_class. It returns an empty text if there is none.
 func (t *transaction) relation(name string) (kind string, err error) {
 	err = t.values(`
-		SELECT coalesce(max(c.relkind::text), '') FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-		WHERE n.nspname = $1 AND c.relname = $2`, []any{t.store.schema, name}, &kind)
+		SELECT coalesce(pg_catalog.max(c.relkind::pg_catalog.text), '')
+		FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
+		WHERE n.nspname {=} $1 AND c.relname {=} $2`, []any{t.store.schema, name}, &kind)
 	return kind, err
 }
 
 // columns describes the columns of a table. A nondeterministic collation treats different texts as equal.
 func (t *transaction) columns(table string) ([]storerows.Column, error) {
-	rows, err := t.Query(t.ctx, `
-		SELECT a.attname::text, y.typname::text, a.attnotnull,
-			a.atthasdef OR a.attidentity <> '', a.attgenerated <> '' OR a.attidentity = 'a',
+	rows, err := t.Query(t.ctx, t.store.qualify(`
+		SELECT a.attname::pg_catalog.text, y.typname::pg_catalog.text, a.attnotnull,
+			a.atthasdef OR a.attidentity {<>} '', a.attgenerated {<>} '' OR a.attidentity {=} 'a',
 			coalesce(NOT l.collisdeterministic, false)
-		FROM pg_attribute a
-		JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-		JOIN pg_type y ON y.oid = a.atttypid LEFT JOIN pg_collation l ON l.oid = a.attcollation
-		WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum`,
+		FROM pg_catalog.pg_attribute a
+		JOIN pg_catalog.pg_class c ON c.oid {=} a.attrelid JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
+		JOIN pg_catalog.pg_type y ON y.oid {=} a.atttypid
+		LEFT JOIN pg_catalog.pg_collation l ON l.oid {=} a.attcollation
+		WHERE n.nspname {=} $1 AND c.relname {=} $2 AND a.attnum {>} 0 AND NOT a.attisdropped ORDER BY a.attnum`),
 		t.store.unprepared([]any{t.store.schema, table})...)
 	if err != nil {
 		return nil, fmt.Errorf("list the columns of %s: %w", table, err)
@@ -121,17 +123,18 @@ func typeProblem(name, kind string, nondeterministic bool) string {
 // indexes lists the indexes that a query can use: B-trees that cover all rows. A column name is empty for an
 // expression, and for a column that the index sorts by another collation than the table.
 func (t *transaction) indexes() ([]storerows.Index, error) {
-	rows, err := t.Query(t.ctx, `
-		SELECT i.indisunique AND i.indimmediate, array_agg(CASE WHEN i.indcollation[k.place - 1] = coalesce(a.attcollation, 0)
-			THEN coalesce(a.attname::text, '') ELSE '' END ORDER BY k.place)
-		FROM pg_index i
-		JOIN pg_class c ON c.oid = i.indrelid JOIN pg_namespace n ON n.oid = c.relnamespace
-		JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
-		CROSS JOIN unnest(i.indkey) WITH ORDINALITY AS k (number, place)
-		LEFT JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = k.number AND k.number > 0
-		WHERE n.nspname = $1 AND c.relname = 'events' AND m.amname = 'btree'
-			AND i.indpred IS NULL AND i.indisvalid AND k.place <= i.indnkeyatts
-		GROUP BY i.indexrelid, i.indisunique, i.indimmediate`,
+	rows, err := t.Query(t.ctx, t.store.qualify(`
+		SELECT i.indisunique AND i.indimmediate, pg_catalog.array_agg(
+			CASE WHEN i.indcollation[k.place {-} 1] {=} coalesce(a.attcollation, 0)
+			THEN coalesce(a.attname::pg_catalog.text, '') ELSE '' END ORDER BY k.place)
+		FROM pg_catalog.pg_index i
+		JOIN pg_catalog.pg_class c ON c.oid {=} i.indrelid JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace
+		JOIN pg_catalog.pg_class x ON x.oid {=} i.indexrelid JOIN pg_catalog.pg_am m ON m.oid {=} x.relam
+		CROSS JOIN pg_catalog.unnest(i.indkey) WITH ORDINALITY AS k (number, place)
+		LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid {=} i.indrelid AND a.attnum {=} k.number AND k.number {>} 0
+		WHERE n.nspname {=} $1 AND c.relname {=} 'events' AND m.amname {=} 'btree'
+			AND i.indpred IS NULL AND i.indisvalid AND k.place {<=} i.indnkeyatts
+		GROUP BY i.indexrelid, i.indisunique, i.indimmediate`),
 		t.store.unprepared([]any{t.store.schema})...)
 	if err != nil {
 		return nil, fmt.Errorf("list the indexes of events: %w", err)

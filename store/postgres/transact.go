@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -41,23 +42,28 @@ func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) e
 }
 
 func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (kept [][]watchdog.Event, err error) {
-	tx, err := s.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
-	if err != nil {
+	committing := false
+	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+		if err != nil {
+			return err
+		}
+		defer rollback(ctx, tx)
+		t := &exchanging{Tx: tx, store: s}
+		if kept, err = t.carryOutAll(ctx, exchanges); err != nil {
+			return err
+		}
+		committing = true
+		return tx.Commit(ctx)
+	})
+	switch {
+	case err == nil:
+		return kept, nil
+	case committing:
+		return nil, fmt.Errorf("commit, and the events may be stored: %w", err)
+	default:
 		return nil, fmt.Errorf("%w: %w", errNothingStored, err)
 	}
-	defer rollback(ctx, tx)
-	t := &exchanging{Tx: tx, store: s, steps: []step{{s.qualify(lockBuckets), []any{s.buckets(exchanges)}, nil}}}
-	for _, part := range storerows.WithoutRepeats(exchanges, aggregateOf) {
-		events, err := t.carryOut(ctx, part)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errNothingStored, err)
-		}
-		kept = append(kept, events...)
-	}
-	if err := tx.Commit(ctx); err != nil {
-		return nil, fmt.Errorf("commit, and the events may be stored: %w", err)
-	}
-	return kept, nil
 }
 
 // rollback works also when ctx is done. It does nothing after a commit.
@@ -74,7 +80,7 @@ func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateT
 
 // lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
 // does not read the events as well, because its snapshot is older than the locks.
-const lockBuckets = `SELECT pg_advisory_xact_lock(b.bucket) FROM unnest($1::bigint[]) AS b (bucket)`
+const lockBuckets = `SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)`
 
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63
@@ -107,6 +113,19 @@ type step struct {
 	statement string
 	arguments []any
 	read      func(pgx.Rows) error
+}
+
+// carryOutAll locks the aggregates, carries out the exchanges in their order, and returns what each kept.
+func (t *exchanging) carryOutAll(ctx context.Context, exchanges []*watchdog.Exchange) (kept [][]watchdog.Event, err error) {
+	t.add(lockBuckets, []any{t.store.buckets(exchanges)}, nil)
+	for _, part := range storerows.WithoutRepeats(exchanges, aggregateOf) {
+		events, err := t.carryOut(ctx, part)
+		if err != nil {
+			return nil, err
+		}
+		kept = append(kept, events...)
+	}
+	return kept, nil
 }
 
 // carryOut carries out exchanges with different aggregates, and returns what each kept.
@@ -147,7 +166,7 @@ func (t *exchanging) selectAll(ctx context.Context, exchanges []*watchdog.Exchan
 
 // selectKept is a statement of its own: an insert does not see the events that it waited for.
 const selectKept = `
-	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id = ANY ($1::text[])`
+	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} ANY ($1::pg_catalog.text[])`
 
 // insert appends events, and returns what is stored under their IDs.
 func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) (map[string]watchdog.Event, error) {

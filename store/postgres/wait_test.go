@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
@@ -42,6 +44,36 @@ func TestSerializationFailure(t *testing.T) {
 	waitForLock(t, pool)
 	require.NoError(t, tx.Commit(t.Context()))
 	require.NoError(t, <-result, "the caller must not see the serialization failure")
+}
+
+// A transaction that the server rolls back because of a deadlock is repeated.
+func TestDeadlockRepeated(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	_, err = tx.Exec(t.Context(), "SET LOCAL deadlock_timeout = '1h'") // the server ends the other one
+	require.NoError(t, err)
+	const insert = `INSERT INTO events SELECT $1, 'runtime_control', 'run-2', 'theirs', '{}', now()`
+	_, err = tx.Exec(t.Context(), insert, "event-2")
+	require.NoError(t, err)
+	theirs := make(chan error, 1)
+	second, tries := appending("run-1", numbered(2)), 0
+	second.Decide = func([]watchdog.Event) []watchdog.Event {
+		if tries++; tries == 1 {
+			go func() { // it waits for us, and then we wait for it
+				_, err := tx.Exec(t.Context(), insert, "event-1")
+				theirs <- errors.Join(err, tx.Commit(t.Context()))
+			}()
+			waitForLock(t, pool)
+		}
+		return []watchdog.Event{numbered(2)}
+	}
+	require.NoError(t, s.Transact(t.Context(), appending("run-1", numbered(1)), second))
+	require.NoError(t, <-theirs)
+	assert.Greater(t, tries, 1)
+	assert.Equal(t, "theirs", second.Kept[0].Type)
 }
 
 // A batch that waits for the lock of an event holds no lock of a later ID.

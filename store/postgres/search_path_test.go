@@ -1,0 +1,101 @@
+package postgres_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/store/postgres"
+	"github.com/seed62658d38/watchdog/storetest"
+)
+
+// shadows creates a schema with a function, an operator, a type, a collation and a table by the name of each in
+// pg_catalog that a statement could use. All of them fail.
+const shadows = `
+CREATE SCHEMA evil;
+DO $do$
+DECLARE one record;
+BEGIN
+	FOR one IN
+		SELECT p.proname, pg_get_function_identity_arguments(p.oid) AS arguments, p.prorettype::regtype::text AS result,
+			CASE WHEN p.proretset THEN 'SETOF ' ELSE '' END AS setof
+		FROM pg_proc p WHERE p.pronamespace = 'pg_catalog'::regnamespace AND p.prokind IN ('f', 'a')
+			AND NOT p.prorettype::regtype::text = ANY (ARRAY['internal', 'trigger', 'event_trigger', 'cstring', 'record'])
+			AND NOT EXISTS (SELECT FROM unnest(p.proargtypes) AS a (type)
+				WHERE a.type::regtype::text IN ('internal', 'cstring', '"any"'))
+			AND p.proargmodes IS NULL
+	LOOP
+		BEGIN
+			EXECUTE format('CREATE FUNCTION evil.%I(%s) RETURNS %s%s LANGUAGE plpgsql AS %L', one.proname,
+				replace(one.arguments, ' ORDER BY ', ', '), one.setof, one.result,
+				format('BEGIN RAISE EXCEPTION ''evil function %s''; END', one.proname));
+		EXCEPTION WHEN OTHERS THEN
+			NULL; -- a function with such types cannot be created
+		END;
+	END LOOP;
+	FOR one IN
+		SELECT o.oprname, l.typname AS l, r.typname AS r
+		FROM pg_operator o JOIN pg_type l ON l.oid = o.oprleft JOIN pg_type r ON r.oid = o.oprright
+		WHERE o.oprnamespace = 'pg_catalog'::regnamespace
+		UNION SELECT name, 'varchar', type
+		FROM unnest(ARRAY['=', '<>', '<', '<=', '>', '>=']) AS name, unnest(ARRAY['varchar', 'text']) AS type
+	LOOP
+		EXECUTE format('CREATE OR REPLACE FUNCTION evil.evil_operator(pg_catalog.%I, pg_catalog.%I) RETURNS boolean
+			LANGUAGE plpgsql AS %L', one.l, one.r, 'BEGIN RAISE EXCEPTION ''evil operator''; END');
+		EXECUTE format('CREATE OPERATOR evil.%s (LEFTARG = pg_catalog.%I, RIGHTARG = pg_catalog.%I,
+			FUNCTION = evil.evil_operator)', one.oprname, one.l, one.r);
+	END LOOP;
+	FOR one IN
+		SELECT typname FROM unnest(ARRAY['text', 'json', 'timestamptz', 'xid8', 'xid', 'int8', 'bool', 'name']) AS typname
+	LOOP
+		EXECUTE format('CREATE TYPE evil.%I AS ENUM ()', one.typname);
+	END LOOP;
+	FOR one IN
+		SELECT relname FROM pg_class WHERE relnamespace = 'pg_catalog'::regnamespace AND relkind IN ('r', 'v')
+	LOOP
+		EXECUTE format('CREATE TABLE evil.%I ()', one.relname);
+	END LOOP;
+END $do$;
+CREATE FUNCTION evil.unnest(text[]) RETURNS SETOF text LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION 'evil unnest'; END $$;
+CREATE FUNCTION evil.unnest(bigint[]) RETURNS SETOF bigint LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION 'evil unnest'; END $$;
+CREATE FUNCTION evil.pg_notify(text, varchar) RETURNS void LANGUAGE plpgsql AS
+	$$ BEGIN RAISE EXCEPTION 'evil pg_notify'; END $$;
+CREATE COLLATION evil."C" (provider = icu, locale = 'und');
+`
+
+// A store does what it should even if a schema in front of pg_catalog has all that pg_catalog has.
+func TestSearchPath(t *testing.T) {
+	dsn := newDSN(t)
+	mustExec(t, hostPool(t, dsn), shadows)
+	evil := dsn + "&search_path=evil,pg_catalog,public"
+	_, err := hostPool(t, evil).Exec(t.Context(), "SELECT 1 FROM (VALUES ('a'::varchar)) AS v (a) WHERE a = 'a'")
+	require.ErrorContains(t, err, "evil operator", "the test has to find an operator by the search_path")
+	s := putter{openSchema(t, evil, "public"), hostPool(t, dsn)}
+	t.Run("for events", func(t *testing.T) {
+		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+	})
+	t.Run("for sessions", func(t *testing.T) {
+		sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })
+	})
+	t.Run("for its schema, in a host's table", func(t *testing.T) {
+		mustExec(t, s.pool, "CREATE SCHEMA host", "SET search_path = host; "+foreignTable+"; RESET search_path")
+		assert.NotNil(t, openSchema(t, evil, "host"))
+		assert.NotNil(t, openSchema(t, evil, "new"))
+	})
+	t.Run("and its schema is the first of the search_path", func(t *testing.T) {
+		first := openSchema(t, evil, "")
+		require.NoError(t, first.Append(t.Context(), numbered(1)))
+		assert.Equal(t, []string{"1"}, texts(t, s.pool, "SELECT count(*)::text FROM evil.events"))
+	})
+}
+
+func openSchema(t *testing.T, dsn, schema string) *postgres.Store {
+	t.Helper()
+	return openAt(t, dsn, postgres.Config{Schema: schema})
+}
