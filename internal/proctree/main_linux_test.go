@@ -5,6 +5,7 @@ package proctree_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -69,6 +70,10 @@ func TestMain(m *testing.M) {
 		printProcess()
 	case "privileges":
 		printPrivileges()
+	case "":
+	default:
+		fmt.Fprintf(os.Stderr, "%s=%s is no role; a child must not run the tests again\n", roleVariable, role)
+		os.Exit(2)
 	}
 	name, value, _ := strings.Cut(quickExit, "=")
 	_ = os.Setenv(name, value)

@@ -181,7 +181,7 @@ func TestThreads(t *testing.T) {
 	self, err := os.Executable()
 	require.NoError(t, err)
 	c := command(t, self)
-	c.Env = append(c.Env, roleVariable+"=starts from a thread")
+	c.Env = append(c.Env, roleVariable+"=other thread")
 	tree, err := proctree.Start(c)
 	require.NoError(t, err)
 	defer endNow(t, tree)

@@ -48,6 +48,9 @@ var (
 	tick      func(context.Context) (int, error)
 )
 
+// page tells whoever is on call.
+var page func(ctx context.Context, cancels int)
+
 // openEmpty opens a store of the host's own in its tests.
 var openEmpty func(*testing.T) session.Store
 
