@@ -163,7 +163,8 @@ func (b *Budget) limits() verdict.Limits {
 		warnAt = slices.Sorted(slices.Values(warnAt)) // a copy: the host may change its own
 	}
 	return verdict.Limits{
-		WallClock: b.wallClock(), WarnAt: warnAt, Reserve: b.Reserve, Safety: off(b.Safety), Idle: off(b.Idle), NoProgress: off(b.NoProgress),
+		WallClock: b.wallClock(), WarnAt: warnAt, Reserve: b.Reserve, Safety: off(b.Safety),
+		Idle: off(b.Idle), NoProgress: off(b.NoProgress),
 		FromFirstSign: b.FromFirstSign, FirstSign: off(b.FirstSign), Ladders: b.Ladders.rungs(),
 	}
 }

@@ -20,7 +20,8 @@ func (w *Watchdog) newRunContext(parent context.Context) {
 	w.inner, w.cancel = context.WithCancelCause(context.WithoutCancel(parent))
 }
 
-// followParent has the parent tell of its end, unless the run has ended. It can be the host's code, as can what stops it.
+// followParent has the parent tell of its end, unless the run has ended. It can be the host's code, as can what stops
+// it.
 func (w *Watchdog) followParent() {
 	if w.parent == nil || w.hasEnded() {
 		return

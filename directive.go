@@ -38,8 +38,8 @@ func ladderKinds() []DirectiveKind {
 	return slices.DeleteFunc(Directives(), func(kind DirectiveKind) bool { return kind == DirectiveWrapUp })
 }
 
-// A Directive is what one trip of a limit asks of the host: exactly one for each trip. A *Directive is an error: the cause
-// of the context that [Watchdog.Try] gives to work which the host was asked to begin again.
+// A Directive is what one trip of a limit asks of the host: exactly one for each trip. A *Directive is an error: the
+// cause of the context that [Watchdog.Try] gives to work which the host was asked to begin again.
 type Directive struct {
 	Kind DirectiveKind
 	// RunID is the run that tripped.

@@ -96,8 +96,8 @@ func (w *Watchdog) newExtension(d time.Duration) (Event, error) {
 	return w.extendEvent(d, budget), nil
 }
 
-// extendTo lets the timer look, and starts the warnings and the wrap-up again if there is more time. The caller holds mu and has seen
-// the run running.
+// extendTo lets the timer look, and starts the warnings and the wrap-up again if there is more time. The caller holds
+// mu and has seen the run running.
 func (w *Watchdog) extendTo(extended time.Duration) {
 	if extended > w.seen.Extended {
 		w.tracing(Signal{Kind: SignalExtend, Length: extended - w.seen.Extended})

@@ -113,8 +113,8 @@ func (w *Watchdog) open(key string, limit HoldLimit) (*Hold, error) {
 	return h, nil
 }
 
-// openOwn opens the hold on its run, if it has not ended. It waits for a stop that is being recorded. If a process that is
-// gone left a hold with the key open, it returns that one.
+// openOwn opens the hold on its run, if it has not ended. It waits for a stop that is being recorded. If a process that
+// is gone left a hold with the key open, it returns that one.
 func (h *Hold) openOwn(id verdict.HoldID, limit HoldLimit) (taken *Hold, err error) {
 	w := h.w
 	for decided := false; !decided; {

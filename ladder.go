@@ -59,7 +59,8 @@ func (w *Watchdog) resetLadders() {
 	at := record.Stamp(w.clock.now())
 	w.recordSoon(&entry{}, EventProgress, func() Event {
 		return w.newEvent(EventProgress, time.Time(at), "", record.Progress{
-			SessionStartedAt: record.Stamp(w.startedAt), ProgressedAt: at, Resets: reset, Parent: w.lineage.parent(), Window: w.lineage.fresh(),
+			SessionStartedAt: record.Stamp(w.startedAt), ProgressedAt: at, Resets: reset,
+			Parent: w.lineage.parent(), Window: w.lineage.fresh(),
 		})
 	})
 }

@@ -167,8 +167,8 @@ func (w *Watchdog) carriedOut(t *trip, event Event, own *Stop, ruled ruling, err
 }
 
 // conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop,
-// and what is left of the holds. Those, and what is traced meanwhile, are left to the caller: whoever waits for the trip
-// must not wait for the host.
+// and what is left of the holds. Those, and what is traced meanwhile, are left to the caller: whoever waits for the
+// trip must not wait for the host.
 func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber, closed closings) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -203,15 +203,15 @@ func (w *Watchdog) endStopped(stop *Stop) (asleep []*subscriber) {
 	return asleep
 }
 
-// endRunning ends the run with the cause unless it has ended, and reports whether it did. What the host is to be told is
-// left to the caller.
+// endRunning ends the run with the cause unless it has ended, and reports whether it did. What the host is to be told
+// is left to the caller.
 func (w *Watchdog) endRunning(cause error) (ended bool, closed closings) {
 	return w.whileRunning(func() { w.end(cause) })
 }
 
 // whileRunning makes the change, holding mu, unless the run has ended. It waits for a stop that is being recorded. It
-// reports whether it made the change. What is left of the holds of a run that has ended, and what was traced, is left to
-// the caller.
+// reports whether it made the change. What is left of the holds of a run that has ended, and what was traced, is left
+// to the caller.
 func (w *Watchdog) whileRunning(change func()) (open bool, closed closings) {
 	for {
 		w.mu.Lock()

@@ -16,8 +16,8 @@ type pauseEvent struct {
 	signal Signal
 }
 
-// pauseClock has it recorded that a hold which stops the wall clock was opened just now, and returns the pause, in whole
-// microseconds as its event has it: what this process counts is what the store says. The caller holds mu.
+// pauseClock has it recorded that a hold which stops the wall clock was opened just now, and returns the pause, in
+// whole microseconds as its event has it: what this process counts is what the store says. The caller holds mu.
 func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.Pause, *entry) {
 	p := &verdict.Pause{
 		ID: record.EventID("", "", "", ""), Opened: w.clock.elapsed().Truncate(time.Microsecond),
@@ -93,8 +93,8 @@ func (w *Watchdog) countPauses() {
 	})
 }
 
-// isNews reports whether the signal opens a pause, or ends one that is open: the store may have given up its opening, or
-// another process's end of it.
+// isNews reports whether the signal opens a pause, or ends one that is open: the store may have given up its opening,
+// or another process's end of it.
 func (w *Watchdog) isNews(s Signal) bool {
 	known, opened := w.signs().Pauses.Find(s.Key)
 	return s.Kind == SignalPause || opened && !known.Closed

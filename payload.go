@@ -24,7 +24,8 @@ func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 	p := record.Cancel{
 		Reason: t.reason, SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(t.at),
 		ElapsedSeconds: record.WholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: record.FloatSeconds(t.verdict.Allowed),
-		Parent: w.lineage.parent(), Hold: t.verdict.Hold, Note: t.note, PausedSeconds: record.ExactSeconds(t.paused), Window: w.lineage.fresh(),
+		Parent: w.lineage.parent(), Hold: t.verdict.Hold, Note: t.note,
+		PausedSeconds: record.ExactSeconds(t.paused), Window: w.lineage.fresh(),
 	}
 	if t.verdict.Limit != verdict.WallClock {
 		p.MeasuredSeconds = record.ExactSeconds(t.verdict.Used)
@@ -55,7 +56,8 @@ func (w *Watchdog) directiveEvents(d Directive, ids directiveIDs) []Event {
 	p := record.Trip{
 		Reason: reasonOfCode(d.Reason), SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(d.At),
 		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: record.FloatSeconds(d.Allowed),
-		Directive: string(d.Kind), Rung: record.Count(d.Rung), Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly, Parent: w.lineage.parent(),
+		Directive: string(d.Kind), Rung: record.Count(d.Rung), Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly,
+		Parent:          w.lineage.parent(),
 		MeasuredSeconds: record.ExactSeconds(d.Used), Window: w.lineage.fresh(),
 	}
 	decision := w.newEvent(EventWarning, d.At, "", p)
@@ -80,7 +82,8 @@ func (w *Watchdog) wrapUpEvent(d Directive) Event {
 	return w.newEvent(EventWrapUp, d.At, fmt.Sprintf("%s of %v", verdict.WallClock, d.Allowed), record.WrapUp{
 		Reason: string(verdict.WallClock), SessionStartedAt: record.Stamp(w.startedAt), AskedAt: record.Stamp(d.At),
 		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: record.FloatSeconds(d.Allowed),
-		RemainingSeconds: record.WholeSeconds(d.Allowed - d.Used), Note: d.Note, Parent: w.lineage.parent(), Window: w.lineage.fresh(),
+		RemainingSeconds: record.WholeSeconds(d.Allowed - d.Used), Note: d.Note, Parent: w.lineage.parent(),
+		Window: w.lineage.fresh(),
 	})
 }
 

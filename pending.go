@@ -32,8 +32,8 @@ type entry struct {
 	kept     func()      // called when the store has it, with no lock held; nil for nothing
 }
 
-// put has an entry wait for the store. If too many do, the oldest that is not needed is dropped: a run's stop is its last
-// entry and so never is.
+// put has an entry wait for the store. If too many do, the oldest that is not needed is dropped: a run's stop is its
+// last entry and so never is.
 func (r *recorder) put(e *entry) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -52,8 +52,8 @@ func (r *recorder) put(e *entry) *entry {
 	return e
 }
 
-// needed reports that the entry must not be dropped: it ends a pause that the store has, or may get, and that would else
-// last until its cap. There are no more of those than holds were open. The caller holds mu of the recorder.
+// needed reports that the entry must not be dropped: it ends a pause that the store has, or may get, and that would
+// else last until its cap. There are no more of those than holds were open. The caller holds mu of the recorder.
 func (e *entry) needed() bool {
 	return e.unpauses && (e.opening == nil || e.opening.stored || !e.opening.dropped)
 }

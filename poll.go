@@ -81,8 +81,8 @@ func (w *Watchdog) doFound(found findings) {
 }
 
 // begin begins with what a look found. It makes the caller, who has just unlocked mu, wait for the store and the host
-// only if there is no other goroutine: then for the store no longer than the timeout since began. Otherwise it returns a
-// channel that is closed when the host was told of a trip, nil if there is none.
+// only if there is no other goroutine: then for the store no longer than the timeout since began. Otherwise it returns
+// a channel that is closed when the host was told of a trip, nil if there is none.
 func (w *Watchdog) begin(found findings, began time.Time) (told <-chan struct{}) {
 	found.endTries()
 	if w.pollOnly {

@@ -61,8 +61,8 @@ func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
 }
 
 // signal notes a sign of life of this run alone. It never polls, records or waits: a limit that begins at the first
-// sign is nearer than what the timer is set for, so that the first sign sets the timer. So does the first progress after
-// a directive, which has to be recorded before the process is killed.
+// sign is nearer than what the timer is set for, so that the first sign sets the timer. So does the first progress
+// after a directive, which has to be recorded before the process is killed.
 func (w *Watchdog) signal(progress bool) {
 	if w.pulse == nil {
 		return

@@ -62,9 +62,9 @@ type subscriber struct {
 }
 
 // Subscribe has every later directive given to call, in the order in which they were decided and the [DirectiveCancel]
-// of a stop last, on a goroutine of its own that ends when there is none left; with PollOnly on the caller's of whatever
-// method found it. A subscriber that blocks or panics harms neither the
-// watchdog nor the others: up to 16 directives wait for it, then the oldest is dropped and counted in
+// of a stop last, on a goroutine of its own that ends when there is none left; with PollOnly on the caller's of
+// whatever method found it. A subscriber that blocks or panics harms neither the watchdog nor the others: up to 16
+// directives wait for it, then the oldest is dropped and counted in
 // [Directive].Dropped; a panic is logged and the next directive comes all the same. The returned function ends the
 // subscription and does not wait for a call that is under way. On a nil Watchdog there are no directives.
 func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
@@ -86,9 +86,9 @@ func (w *Watchdog) Subscribe(call func(Directive)) (unsubscribe func()) {
 
 // Poll looks at the run and returns the oldest directive that was not polled yet: the host asks at its phase
 // boundaries, until there is none. After a stop the last one is the [DirectiveCancel]. Up to 16 wait; then the oldest
-// is dropped and counted in [Directive].Dropped. It is [Watchdog.Fired] besides, costs the same and waits no longer: for
-// the record of a directive that it found, at most the record timeout. A directive whose record takes longer comes with
-// a later poll. On a nil Watchdog there are no directives.
+// is dropped and counted in [Directive].Dropped. It is [Watchdog.Fired] besides, costs the same and waits no longer:
+// for the record of a directive that it found, at most the record timeout. A directive whose record takes longer comes
+// with a later poll. On a nil Watchdog there are no directives.
 func (w *Watchdog) Poll() (Directive, bool) {
 	if w == nil {
 		return Directive{}, false

@@ -50,7 +50,8 @@ type Signal struct {
 	Warned int           `json:"warned,omitempty"`
 	// Wrapped tells of an attach that the host was asked to wrap up before.
 	Wrapped bool `json:"wrapped,omitempty"`
-	// From is since when, or until when, a pause counts, or when a hold was opened that is found open. Key names the pause.
+	// From is since when, or until when, a pause counts, or when a hold was opened that is found open. Key names the
+	// pause.
 	From time.Duration `json:"from,omitempty"`
 	// Rung is where the ladder of the limit Key, or of the hold, stood.
 	Rung int `json:"rung,omitempty"`

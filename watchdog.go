@@ -216,7 +216,8 @@ func (w *Watchdog) Elapsed() time.Duration {
 }
 
 // Remaining returns how long the run may still work: what is left of its wall clock, until the [DirectiveWrapUp] less
-// the reserve, at least 0, and 0 once it has ended. Without a wall-clock limit, and for a nil Watchdog, it is [NoLimit].
+// the reserve, at least 0, and 0 once it has ended. Without a wall-clock limit, and for a nil Watchdog, it is
+// [NoLimit].
 func (w *Watchdog) Remaining() time.Duration {
 	if w == nil {
 		return NoLimit

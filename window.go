@@ -118,7 +118,8 @@ func (h *history) add(e Event) {
 	case err != nil:
 		err = fmt.Errorf("%w %s (%s) of run %s: %w", ErrUnreadableEvent, e.ID, e.Type, e.AggregateID, err)
 	case start.IsZero():
-		err = fmt.Errorf("%w %s (%s) of run %s: it has no session_started_at", ErrUnreadableEvent, e.ID, e.Type, e.AggregateID)
+		err = fmt.Errorf("%w %s (%s) of run %s: it has no session_started_at",
+			ErrUnreadableEvent, e.ID, e.Type, e.AggregateID)
 	}
 	if err != nil {
 		h.unreadable = append(h.unreadable, unreadable{start, e.Timestamp, err})

@@ -6,7 +6,8 @@ import (
 )
 
 // command is the kind of a program and its arguments, each a text, or of one text for the shell. Errors and the printed
-// limits never show an argument: it can hold a secret. It has no variable, because a list divided by commas is not a command line.
+// limits never show an argument: it can hold a secret. It has no variable, because a list divided by commas is not a
+// command line.
 type command struct {
 	field func(*Config) *[]string
 }

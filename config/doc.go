@@ -18,8 +18,8 @@
 //	    pace: 1s
 //
 // The file may be the host's own: package config ignores other blocks at its top level, unless one has a name close to
-// ours, is in our style, or has a stall block in a place where nothing reads it. In runtime_controls, stall and sweep an unknown key
-// is an error. [Load] reads a file, [Parse] a text in memory.
+// ours, is in our style, or has a stall block in a place where nothing reads it. In runtime_controls, stall and sweep
+// an unknown key is an error. [Load] reads a file, [Parse] a text in memory.
 //
 // # The steps of a workflow
 //

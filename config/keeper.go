@@ -36,7 +36,8 @@ func (c *Config) tooSlow(pace key) string {
 	if c.length(pace) <= longest {
 		return ""
 	}
-	return fmt.Sprintf("is too slow for %s, which is %s by %s: sweepers would cancel live sessions; at most %v is soon enough",
+	return fmt.Sprintf("is too slow for %s, which is %s by %s: sweepers would cancel live sessions; "+
+		"at most %v is soon enough",
 		threshold.path(), threshold.kind.show(c), c.sources[threshold.path()], longest)
 }
 

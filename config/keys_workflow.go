@@ -122,7 +122,8 @@ var otherPaths = map[string]string{
 // ofBothActions are the settings that a sentinel has once, and a workflow may write for each action.
 var ofBothActions = []string{incompletePath, prefixPath}
 
-// stepKeysAt returns the settings that a path of a stall block sets. An error class of the block is that of both actions.
+// stepKeysAt returns the settings that a path of a stall block sets. An error class of the block is that of both
+// actions.
 func stepKeysAt(path string) []key {
 	if other, known := otherPaths[path]; known {
 		path = other

@@ -63,8 +63,8 @@ func hostBlockHint(name string) string {
 	return " (if only the host reads it, add " + shownName(name) + " to HostBlocks of the config.Loader)"
 }
 
-// lineOfStall returns the line of a stall block in a mapping, in its completion check or in what it merges, or 0. Found has the lines that are
-// known: a mapping can be merged in many times, and into itself.
+// lineOfStall returns the line of a stall block in a mapping, in its completion check or in what it merges, or 0. Found
+// has the lines that are known: a mapping can be merged in many times, and into itself.
 func lineOfStall(content *yaml.Node, found map[*yaml.Node]int) (line int) {
 	if line, known := found[content]; known {
 		return line

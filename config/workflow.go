@@ -138,8 +138,8 @@ func merge(layers []layer, isCheck bool) *Config {
 	return m
 }
 
-// adoptActivity carries the word for the source of activity to the sentinel. The events of a worker are its output here;
-// with probe_only there is no limit of silence.
+// adoptActivity carries the word for the source of activity to the sentinel. The events of a worker are its output
+// here; with probe_only there is no limit of silence.
 func (c *Config) adoptActivity() {
 	switch word := c.extras.activity; word {
 	case activityProbe:

@@ -2,8 +2,8 @@ package config
 
 import "strings"
 
-// checkWorkflow compares the settings of each step with each other. A setting is an error if it can take effect nowhere:
-// that of a step in this step, that of the defaults in no step and no check.
+// checkWorkflow compares the settings of each step with each other. A setting is an error if it can take effect
+// nowhere: that of a step in this step, that of the defaults in no step and no check.
 func (c *Config) checkWorkflow() []*Error {
 	var steps, checks []*Config
 	w, faults := c.workflow, []*Error(nil)

@@ -30,7 +30,8 @@ type Watchdog struct {
 // watch measures a run that was attached in the context parent, at began by the machine's clock and at attached by the
 // run's. It begins the span in ctx, the run's context.
 func (i *Instrument) watch(parent, ctx context.Context, wd *watchdog.Watchdog, began, attached time.Time) *Watchdog {
-	ctx, span := i.tracer.Start(i.Commands(ctx), spanName, trace.WithTimestamp(began), trace.WithAttributes(identity(wd)...))
+	ctx, span := i.tracer.Start(i.Commands(ctx), spanName,
+		trace.WithTimestamp(began), trace.WithAttributes(identity(wd)...))
 	w := &Watchdog{
 		Watchdog: wd, instrument: i, parent: parent, ctx: ctx, span: span,
 		attached: attached.Truncate(time.Microsecond), // like the time of a stop

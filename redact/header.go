@@ -45,8 +45,8 @@ func inHeaders(text string) []span {
 	return found
 }
 
-// authorized returns the credential of a header and whether it is one. Without a known scheme it has to look like one: the word authorization
-// is also in prose.
+// authorized returns the credential of a header and whether it is one. Without a known scheme it has to look like one:
+// the word authorization is also in prose.
 func authorized(text string, at int) (span, bool) {
 	line := text[at : at+endOf(head(text[at:]), isLineEnd)]
 	named := scheme.FindString(line)

@@ -4,7 +4,8 @@ import "regexp"
 
 // statements match a password in the languages of other programs: SQL, .netrc and XML.
 var statements = []*regexp.Regexp{
-	regexp.MustCompile(`(?i)\b(?:identified by|(?:with|set|encrypted)[ \t]+password|password[ \t]*\()[ \t]{0,4}'([^'\n]+)(?:'|\n|$)`),
+	regexp.MustCompile(`(?i)\b(?:identified by|(?:with|set|encrypted)[ \t]+password|password[ \t]*\()` +
+		`[ \t]{0,4}'([^'\n]+)(?:'|\n|$)`),
 	regexp.MustCompile(`(?i)\blogin[ \t]+\S+[ \t]+password[ \t]+(\S+)`),
 	regexp.MustCompile(`(?i)<[a-z0-9_.:-]*(?:password|passphrase|secret|token|apikey)>([^<\n]+)</`),
 }

@@ -63,10 +63,13 @@ var (
 	// redactedForm is what a redactor has put in place of a secret.
 	redactedForm = regexp.MustCompile(`^\[REDACTED:[a-z0-9-]+\]$`)
 	// variableForm is the use of a variable, a template or a placeholder in place of a secret.
-	variableForm = regexp.MustCompile(`^(?:\$[A-Z_][A-Z0-9_]*|\$[a-z_]*(?:pass|pw|secret|token|key)[a-z_]*|\$[({].*|%[#+]?[a-zA-Z]|` +
+	variableForm = regexp.MustCompile(`^(?:\$[A-Z_][A-Z0-9_]*|` +
+		`\$[a-z_]*(?:pass|pw|secret|token|key)[a-z_]*|\$[({].*|%[#+]?[a-zA-Z]|` +
 		`%\(.*|%[A-Z_]+%|<.*|\{\{.*|\{[A-Za-z_.]*\}?|\[[A-Z_a-z ]+\]|&?\(?nil\)?|@[A-Z_]+@|` +
-		`(?:os|process|env|config|cfg|self|settings|args|opts|secrets|vars|var|req|this|ctx)\.[\w.\["'(\]]*|[\w.]+\(.*|[\w.]+\[[\w+:-]*\]?)$`)
-	pathForm = regexp.MustCompile(`^(?:~|\.{1,2})?/(?:(?:etc|run|var|home|usr|tmp|opt|secrets|mnt|root|dev|proc|app|srv)(?:/|$)|` +
+		`(?:os|process|env|config|cfg|self|settings|args|opts|secrets|vars|var|req|this|ctx)\.[\w.\["'(\]]*|` +
+		`[\w.]+\(.*|[\w.]+\[[\w+:-]*\]?)$`)
+	pathForm = regexp.MustCompile(`^(?:~|\.{1,2})?/(?:(?:etc|run|var|home|usr|tmp|opt|` +
+		`secrets|mnt|root|dev|proc|app|srv)(?:/|$)|` +
 		`[\w.-]+/[\w.-]+(?:/[\w.-]+)*$)|^(?:[A-Za-z]:\\|file:)`)
 	datedForm = regexp.MustCompile(`^\d{4}-\d\d-\d\d(?:[T ]|$)|^v?\d+\.\d+(?:\.\d+)?(?:[-+.]|$)|^0x[0-9a-fA-F]+$|` +
 		`^[0-9.]+(?:ns|us|ms|s|m|h|[kKMG]i?B?)$`)
@@ -98,7 +101,8 @@ func withoutPunctuation(value string) string {
 // isPlaceholder reports whether a value only stands for a secret: a variable, stars, a word such as none, or what a
 // redactor left.
 func isPlaceholder(value string) bool {
-	return len(value) <= longValue && (strings.Trim(value, "*•.xX_- ") == "" || redactedForm.MatchString(value) || variableForm.MatchString(value) ||
+	return len(value) <= longValue && (strings.Trim(value, "*•.xX_- ") == "" || redactedForm.MatchString(value) ||
+		variableForm.MatchString(value) ||
 		noSecrets[strings.ToLower(strings.TrimRight(value, ".,;:!)"))])
 }
 

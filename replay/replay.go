@@ -68,8 +68,8 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 	return r.decisions, nil
 }
 
-// attaches reports whether the signal is part of an attach, which is decided on when it is whole: what was open and where
-// the ladders stood.
+// attaches reports whether the signal is part of an attach, which is decided on when it is whole: what was open and
+// where the ladders stood.
 func attaches(s watchdog.Signal, attaching bool) bool {
 	switch s.Kind {
 	case watchdog.SignalAttach:

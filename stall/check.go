@@ -139,8 +139,8 @@ func (c *Config) limit() string {
 	return ""
 }
 
-// checkStore returns an error if there is no store for what the sentinel may record. Without a limit that is nothing, and
-// inside a run it is that run's store.
+// checkStore returns an error if there is no store for what the sentinel may record. Without a limit that is nothing,
+// and inside a run it is that run's store.
 func (c *Config) checkStore(ctx context.Context) error {
 	limit := c.limit()
 	if c.Store != nil || limit == "" || watchdog.FromContext(ctx) != nil {

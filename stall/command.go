@@ -75,12 +75,12 @@ func (c *Command) StdinPipe() (io.WriteCloser, error) {
 // outputs, set Stderr of the [exec.Cmd] to its Stdout after it.
 //
 // What passes through the pipe is watched like any output. A host that does not read blocks the command when 64 KiB are
-// waiting; that is not silence. Read returns [io.EOF] when the command has closed its output, or when its tree has ended
-// and all output was read, whoever else has the output open. The order of Read and Wait does not matter: Wait waits for
-// no reader, and all that was written before the end can be read after it. At most 2 MiB are kept for that.
+// waiting; that is not silence. Read returns [io.EOF] when the command has closed its output, or when its tree has
+// ended and all output was read, whoever else has the output open. The order of Read and Wait does not matter: Wait
+// waits for no reader, and all that was written before the end can be read after it. At most 2 MiB are kept for that.
 //
-// Close before the end makes the command's second write from then on fail, with SIGPIPE or EPIPE, and [Result].OutputErr
-// says so. After the end Close is not needed: an unread pipe is only memory.
+// Close before the end makes the command's second write from then on fail, with SIGPIPE or EPIPE, and
+// [Result].OutputErr says so. After the end Close is not needed: an unread pipe is only memory.
 func (c *Command) StdoutPipe() (io.ReadCloser, error) {
 	return c.outputPipe("Stdout", func() *io.Writer { return &c.cmd.Stdout })
 }
@@ -102,11 +102,11 @@ func (c *Command) outputPipe(name string, output func() *io.Writer) (io.ReadClos
 	return p, nil
 }
 
-// Start starts the command and begins to watch it. The command ends with ctx, and so does a start that hangs, which also
-// ends with the run's limits and after ten seconds in any case.
+// Start starts the command and begins to watch it. The command ends with ctx, and so does a start that hangs, which
+// also ends with the run's limits and after ten seconds in any case.
 //
-// The errors are those of [Run] for a command that was not started. Then the pipes have ended, and the Command cannot be
-// started again.
+// The errors are those of [Run] for a command that was not started. Then the pipes have ended, and the Command cannot
+// be started again.
 func (c *Command) Start(ctx context.Context) error {
 	if err := c.begin(); err != nil {
 		return err

@@ -49,7 +49,8 @@ type Config struct {
 	// the command, waits for it, and ends all that descends from it when ctx ends; AlsoEnd, which belongs to the ending,
 	// is then executed, too. Nothing trips, no probe is started, the Store is never called and no artifact is written. A
 	// wrong config is an error all the same. In the context of a run that is not disabled the command is still a layer of
-	// it: its output is the run's activity, and the run's end is its end. Run logs at Info that the command is not watched.
+	// it: its output is the run's activity, and the run's end is its end. Run logs at Info that the command is not
+	// watched.
 	Disabled bool
 	// Step names the command: its run is "<RunID>/<Step>", its artifacts are in "<Artifacts>/<Step>/_stall". It is
 	// one path element of at most 100 characters, without a slash, a backslash, a colon or a control character.

@@ -4,8 +4,8 @@
 //		Step: "test", Store: store, NoOutput: 5 * time.Minute, Artifacts: "state",
 //	})
 //
-// [Run] starts a command and waits for it. A [Command] is the same in parts, for a host that talks to the command while it
-// runs: pipes, Start, Wait.
+// [Run] starts a command and waits for it. A [Command] is the same in parts, for a host that talks to the command while
+// it runs: pipes, Start, Wait.
 //
 // Without a limit and without a store, Run and Command only end the command with everything that it started: when ctx
 // ends, and what is left when it exits. That is one line, and logs nothing:
@@ -44,14 +44,14 @@
 // # What happens then
 //
 // Run records the cancel in the [watchdog.EventStore] and in event.json. Then it sends the signals to every living
-// process that descends from the command: SIGINT, after a [Grace] SIGTERM, after another one SIGKILL. SIGINT can be left
-// out, by [Grace].NoInterrupt. When Run returns,
-// none of these processes is alive, even if it left the process group, became a daemon, was stopped or ignored the
-// signals. Run also ends the processes that a command left behind when it exited by itself, unless
+// process that descends from the command: SIGINT, after a [Grace] SIGTERM, after another one SIGKILL. SIGINT can be
+// left out, by [Grace].NoInterrupt. When Run returns, none of these processes is alive, even if it left the process
+// group, became a daemon, was stopped or ignored the signals. Run also ends the processes that a command left behind
+// when it exited by itself, unless
 // [Config].KeepBackground is set.
 //
-// What a daemon starts on the command's behalf (docker exec, a pod, ssh, systemd-run, a server behind a socket) is not a
-// descendant of the command, and no signal reaches it. [Config].AlsoEnd is a command that ends it there, too.
+// What a daemon starts on the command's behalf (docker exec, a pod, ssh, systemd-run, a server behind a socket) is not
+// a descendant of the command, and no signal reaches it. [Config].AlsoEnd is a command that ends it there, too.
 //
 // A command that exits by itself before the first signal has finished, also if that is while its cancel is recorded.
 // Then a [watchdog.EventCorrection] is recorded, too, and readers of both say finished.

@@ -17,8 +17,8 @@ var ErrSurvivors = errors.New("processes survived")
 // error.
 var ErrAlsoEnd = errors.New("what the command started elsewhere may be alive")
 
-// Stalled is the error of [Run] and [Command.Wait] for a command that they ended because it was stuck. [errors.Is] finds
-// the code of its [watchdog.Stop], such as [watchdog.CommandNoOutput].
+// Stalled is the error of [Run] and [Command.Wait] for a command that they ended because it was stuck. [errors.Is]
+// finds the code of its [watchdog.Stop], such as [watchdog.CommandNoOutput].
 type Stalled struct {
 	// Trip says why the command was stuck.
 	Trip Trip
@@ -34,8 +34,8 @@ func (s *Stalled) Error() string {
 // Unwrap returns the Stop.
 func (s *Stalled) Unwrap() error { return s.Stop }
 
-// An ExitError is the error of [Run] and [Command.Wait] for a command that exited by itself and failed. It is like [os/exec.ExitError], and
-// is not one, because that needs a process that was the host's child. Code that has
+// An ExitError is the error of [Run] and [Command.Wait] for a command that exited by itself and failed. It is like
+// [os/exec.ExitError], and is not one, because that needs a process that was the host's child. Code that has
 //
 //	var exit *exec.ExitError
 //

@@ -9,8 +9,8 @@ import (
 // errNotStarted keeps a copy of a command from being started.
 var errNotStarted = errors.New("not started")
 
-// hasExecPipes reports whether a method of [exec.Cmd] made a pipe for the command. Only package exec can close what such
-// a pipe needs closed, in its Start and Wait, which are never called here.
+// hasExecPipes reports whether a method of [exec.Cmd] made a pipe for the command. Only package exec can close what
+// such a pipe needs closed, in its Start and Wait, which are never called here.
 //
 // A file does not tell who made it, but package exec closes its own when a start fails. So a copy of the command fails
 // to start. If the files were the host's, nothing was done; else they are of no use to it any more.

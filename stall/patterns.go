@@ -8,7 +8,8 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/lines"
 )
 
-// quietMoment is after how long without output the start of a line is matched like a whole one: a prompt has no newline.
+// quietMoment is after how long without output the start of a line is matched like a whole one: a prompt has no
+// newline.
 const quietMoment = 500 * time.Millisecond
 
 // A matcher finds the terminal patterns in one output. It is safe for concurrent use.

@@ -114,7 +114,7 @@ type Probes struct {
 	BlindFor int
 	Why      string
 	// Volatile are the names of the fields, sorted, if the probe's results differed in exactly these five times in a row
-	// or more, such as "state.updated_at". If one of them is a clock, the probe can never see the same twice: have it print
-	// a digest of the rest.
+	// or more, such as "state.updated_at". If one of them is a clock, the probe can never see the same twice: have it
+	// print a digest of the rest.
 	Volatile []string
 }

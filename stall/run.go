@@ -14,8 +14,8 @@ import (
 // be called from several goroutines, each with a command of its own. To talk to a command while it runs, use a
 // [Command].
 //
-// What a daemon starts on the command's behalf (docker exec, a pod, ssh, systemd-run, a server behind a socket) does not
-// descend from the command, and Run does not end it: [Config].AlsoEnd does.
+// What a daemon starts on the command's behalf (docker exec, a pod, ssh, systemd-run, a server behind a socket) does
+// not descend from the command, and Run does not end it: [Config].AlsoEnd does.
 //
 // Path, Args, Env, Dir, Stdin, Stdout, Stderr, ExtraFiles and SysProcAttr of the command mean the same as in package
 // exec, with these differences:

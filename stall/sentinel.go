@@ -159,8 +159,8 @@ func (s *sentinel) watch(ctx context.Context) error {
 	}
 }
 
-// next waits for the next thing that happens. Over says that the watch is: cause is why to end the command, or nil if it
-// has exited.
+// next waits for the next thing that happens. Over says that the watch is: cause is why to end the command, or nil if
+// it has exited.
 func (s *sentinel) next(ctx context.Context, w *watching) (found *finding, over bool, cause error) {
 	select {
 	case <-s.tree.Exited():
@@ -285,7 +285,8 @@ func (s *sentinel) holdRun(blocked bool) {
 		return
 	}
 	if s.hold == nil && s.inside {
-		s.hold, _ = s.run.Hold(context.Background(), slowReader, watchdog.HoldLimit{Cap: watchdog.NoLimit}) // fails if the run has ended
+		// It fails if the run has ended.
+		s.hold, _ = s.run.Hold(context.Background(), slowReader, watchdog.HoldLimit{Cap: watchdog.NoLimit})
 	}
 }
 

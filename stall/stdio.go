@@ -258,8 +258,8 @@ func (o *stdio) keep() {
 	}
 }
 
-// end says that the command's tree has ended: what is in its pipes now is the last of its output, and nothing waits for a
-// host that does not read.
+// end says that the command's tree has ended: what is in its pipes now is the last of its output, and nothing waits for
+// a host that does not read.
 func (o *stdio) end() {
 	for _, s := range o.streams {
 		s.Drain()
@@ -294,8 +294,8 @@ func (o *stdio) drain(slow func(), caller, run <-chan struct{}) {
 	}
 }
 
-// fillPipes waits until the pipes hold the rest of the output. They wait for no host, so that only a machine without time
-// for it takes long.
+// fillPipes waits until the pipes hold the rest of the output. They wait for no host, so that only a machine without
+// time for it takes long.
 func (o *stdio) fillPipes() {
 	o.end()
 	timer := time.NewTimer(fillBound)

@@ -155,7 +155,8 @@ func selectsEvents(
 	if err != nil {
 		return fmt.Errorf("select %+v: %w", s, err)
 	}
-	if len(selected) != len(want) || !slices.EqualFunc(selected, want, func(a, b watchdog.Event) bool { return a.ID == b.ID }) {
+	sameID := func(a, b watchdog.Event) bool { return a.ID == b.ID }
+	if !slices.EqualFunc(selected, want, sameID) {
 		return fmt.Errorf("selection %+v: got events %s, want %s", s, list(selected), list(want))
 	}
 	for i := range want {

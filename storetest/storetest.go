@@ -11,10 +11,10 @@ import (
 	"github.com/seed62658d38/watchdog/internal/contract"
 )
 
-// Run checks every rule of [watchdog.EventStore], each in a subtest. It skips the rules of [watchdog.TransactionalStore]
-// and [watchdog.FeedStore] if the store does not implement them. It calls open once per rule. open must return an empty
-// store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run one after the other, but
-// some call the store from many goroutines.
+// Run checks every rule of [watchdog.EventStore], each in a subtest. It skips the rules of
+// [watchdog.TransactionalStore] and [watchdog.FeedStore] if the store does not implement them. It calls open once per
+// rule. open must return an empty store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules
+// run one after the other, but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) watchdog.EventStore) {
 	t.Helper()
 	for _, r := range rules() {

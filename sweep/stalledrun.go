@@ -61,8 +61,9 @@ func (r StalledRun) advisory(directive watchdog.DirectiveKind, attempt int, at t
 	return r.event(watchdog.EventWarning, name, at, record.Trip{
 		Reason: idleTimeout, SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
 		ElapsedSeconds: record.WholeSeconds(r.Silence), ConfiguredBudgetSeconds: record.FloatSeconds(r.Threshold),
-		Directive: string(directive), Rung: record.Count(attempt), Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence),
-		Author: Author, LastEventAt: record.Stamp(r.LastEventAt),
+		Directive: string(directive), Rung: record.Count(attempt), Parent: r.Parent,
+		MeasuredSeconds: record.ExactSeconds(r.Silence),
+		Author:          Author, LastEventAt: record.Stamp(r.LastEventAt),
 	})
 }
 

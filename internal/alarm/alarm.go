@@ -2,8 +2,8 @@
 // a timer. If ten thousand deadlines fall on one instant, one goroutine serves them instead of ten thousand.
 //
 // A queue has no goroutine while it waits. The timer of one that has become empty fires once more, within a minute, and
-// is not set again: a program with one short run after another does not pay for stopping it. It checks once a minute whether the machine
-// slept, so a deadline that passed during sleep fires within a minute after the machine wakes.
+// is not set again: a program with one short run after another does not pay for stopping it. It checks once a minute
+// whether the machine slept, so a deadline that passed during sleep fires within a minute after the machine wakes.
 //
 // The package does not know the fake time of a testing/synctest bubble: a run in a bubble needs its own timer.
 package alarm

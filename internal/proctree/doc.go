@@ -14,8 +14,8 @@
 // a reused PID. A tree is gone when the guard has reaped its first process and has no child with its mark. That is
 // enough, because living descendants of dead processes are the guard's children.
 //
-// What is released is remembered by PID and start time, with all that is seen below it, until it is gone: a process that
-// changed its limit would otherwise be taken for an orphan of the next command.
+// What is released is remembered by PID and start time, with all that is seen below it, until it is gone: a process
+// that changed its limit would otherwise be taken for an orphan of the next command.
 //
 // What was rejected, and why:
 //   - A process group alone: setsid leaves it, and once its leader is reaped the group ID can belong to somebody else.
@@ -28,11 +28,11 @@
 //   - A separate guard program: a library cannot install one.
 //
 // The guard is the command's parent. The command gets the working directory, umask, descriptors, environment, nice
-// value, CPUs and oom_score_adj that the host has when it calls Start. It inherits everything else from the guard: users,
-// groups, capabilities, limits, namespaces, control group, root directory, session and so on. These are the profile of
-// the host's calling thread. There is one guard for each profile, so the commands of a host that dropped its privileges
-// do not get them back. A guard without commands ends after a minute, or after a second if the host's last command had
-// another profile.
+// value, CPUs and oom_score_adj that the host has when it calls Start. It inherits everything else from the guard:
+// users, groups, capabilities, limits, namespaces, control group, root directory, session and so on. These are the
+// profile of the host's calling thread. There is one guard for each profile, so the commands of a host that dropped its
+// privileges do not get them back. A guard without commands ends after a minute, or after a second if the host's last
+// command had another profile.
 //
 // A guard that is stopped, dies or has no free descriptors takes no more commands, and the next command gets a new one.
 // A start waits until its context ends, and at most ten seconds. No lock is held while anything waits for a guard.
@@ -47,11 +47,11 @@
 //
 // On Windows a tree is a job object. The command is started suspended, put into the job and resumed, so all that it
 // starts is in the job, and a process that asks to break away is refused. SIGKILL ends the job. Windows has no other
-// signals: SIGINT and SIGTERM send a console break, CTRL_BREAK_EVENT, to the command's console process group, as long as
-// the command itself runs and shares the host's console. It counts as one process. Everything else reaches nothing, which
-// is a [MissedError]. Windows ends the job when its last handle is closed, so also when the host dies, whatever the
-// reason; a release lifts that. The Windows part was compiled and vetted only, for amd64 and 386. It was never run: what
-// is decided about a job is tested with a fake one.
+// signals: SIGINT and SIGTERM send a console break, CTRL_BREAK_EVENT, to the command's console process group, as long
+// as the command itself runs and shares the host's console. It counts as one process. Everything else reaches nothing,
+// which is a [MissedError]. Windows ends the job when its last handle is closed, so also when the host dies, whatever
+// the reason; a release lifts that. The Windows part was compiled and vetted only, for amd64 and 386. It was never run:
+// what is decided about a job is tested with a fake one.
 //
 // The package has no time limits and no grace periods: its caller decides when to signal.
 package proctree

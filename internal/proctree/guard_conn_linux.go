@@ -59,7 +59,8 @@ const stoppedAfter = 500 * time.Millisecond
 var errStopped = fmt.Errorf("%w: it was stopped by a signal or a debugger and does not answer; continue or kill it",
 	ErrGuard)
 
-// waitStarted waits for the guard's answer to a request. The guard does not start a command after its socket was closed.
+// waitStarted waits for the guard's answer to a request. The guard does not start a command after its socket was
+// closed.
 func (c *guardConn) waitStarted(ctx context.Context, req *request) (*Tree, error) {
 	r, err := c.readAnswer(ctx)
 	if err == nil && r.Started > 0 {
@@ -96,8 +97,8 @@ func (c *guardConn) lost() error {
 	return &unfitError{errTooManyFiles.Error()}
 }
 
-// answerGrace is how long a guard that runs may still answer after the context of the start has ended. It may have started
-// the command already, and then the caller can end it in order.
+// answerGrace is how long a guard that runs may still answer after the context of the start has ended. It may have
+// started the command already, and then the caller can end it in order.
 const answerGrace = time.Second
 
 // readAnswer reads the first report. It waits until ctx ends or the guard is found to be stopped.

@@ -148,7 +148,8 @@ func (g *guard) run() {
 // wait waits until there is something to do, and reports whether there is a request from the host.
 //
 // It does not wake up at intervals. An orphan that dies sends SIGCHLD, which ends the wait, but not a wait that begins
-// after it. So an orphan may have died at any event, and one that dies just after they were reaped stays until the next.
+// after it. So an orphan may have died at any event, and one that dies just after they were reaped stays until the
+// next.
 func (g *guard) wait() (requested bool) {
 	g.fds = g.fds[:0]
 	g.addPollFD(guardSocket, g.hostGone)
@@ -178,8 +179,8 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// untilReap returns how long until dead orphans have to be reaped, -1 if there are none. What was kept is looked at then,
-// too, and as long as commands run beside it that is always due.
+// untilReap returns how long until dead orphans have to be reaped, -1 if there are none. What was kept is looked at
+// then, too, and as long as commands run beside it that is always due.
 func (g *guard) untilReap() time.Duration {
 	died := g.orphanDied && len(g.trees)+len(g.kept) > 0
 	if beside := len(g.trees) > 0 && len(g.kept) > 0; !died && !beside {

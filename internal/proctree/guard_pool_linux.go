@@ -38,9 +38,9 @@ type guardPool struct {
 
 var theGuards = guardPool{guards: map[profile]*guardClient{}}
 
-// startCommand asks a guard to start a command, and waits for its answer until ctx ends, and at most startBound. It uses
-// another guard if the first one died before it took the request, has no free descriptors, or cannot give the command
-// what the calling thread has now.
+// startCommand asks a guard to start a command, and waits for its answer until ctx ends, and at most startBound. It
+// uses another guard if the first one died before it took the request, has no free descriptors, or cannot give the
+// command what the calling thread has now.
 func (p *guardPool) startCommand(ctx context.Context, req *request, files []int) (*Tree, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, startBound, errNoAnswer)
 	defer cancel()
@@ -62,8 +62,8 @@ func (p *guardPool) startCommand(ctx context.Context, req *request, files []int)
 	}
 }
 
-// acquire returns the guard for the calling thread. If there is none it begins to start one. The caller must release it.
-// It returns an error if the command's processes could not be found.
+// acquire returns the guard for the calling thread. If there is none it begins to start one. The caller must release
+// it. It returns an error if the command's processes could not be found.
 func (p *guardPool) acquire(req *request) (*guardClient, error) {
 	runtime.LockOSThread() // a profile belongs to a thread
 	defer runtime.UnlockOSThread()
@@ -182,8 +182,8 @@ func (p *guardPool) endIdleLocked() {
 	}
 }
 
-// setTimer makes the timer fire at the time, or earlier if it is set already: then endIdle sets it again. So a host that
-// runs one command after the other does not reset a timer for each.
+// setTimer makes the timer fire at the time, or earlier if it is set already: then endIdle sets it again. So a host
+// that runs one command after the other does not reset a timer for each.
 func (p *guardPool) setTimer(at time.Time) {
 	if !p.timed.IsZero() && !p.timed.After(at) {
 		return

@@ -13,7 +13,8 @@ import (
 )
 
 // errTooManyFiles says that the guard cannot open the descriptors of one more command.
-var errTooManyFiles = errors.New("it has too few free descriptors for the command; raise the host's limit (ulimit -n), " +
+var errTooManyFiles = errors.New("it has too few free descriptors for the command; " +
+	"raise the host's limit (ulimit -n), " +
 	"run fewer commands at once, or give the command fewer files")
 
 // receiveRequest receives one request and starts its command. A request of which nothing can be received fails alone:

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A job is a Windows job object: a process in it and all that descends from it. This file has no build tag, so that what
-// is decided about a job is tested on any system.
+// A job is a Windows job object: a process in it and all that descends from it. This file has no build tag, so that
+// what is decided about a job is tested on any system.
 type job interface {
 	// active returns how many of its processes are alive, and processes returns their PIDs.
 	active() (int, error)
@@ -21,8 +21,8 @@ type job interface {
 	close()
 }
 
-// killedStatus is the exit status of processes that a job's end killed. The bits of an error and of an application's own
-// code are set: no program of Windows exits with it.
+// killedStatus is the exit status of processes that a job's end killed. The bits of an error and of an application's
+// own code are set: no program of Windows exits with it.
 const killedStatus = 0xE0000009
 
 // How long to wait between two looks whether a job is empty; the pause doubles each time.
@@ -125,8 +125,8 @@ const (
 	jobUnable                     // nothing, and no process is reached
 )
 
-// actionOf returns what a signal does. Windows has no signals, and a console break is all that a program can be asked to
-// end by. It goes to a console process group, which is surely the tree's only while its first process runs.
+// actionOf returns what a signal does. Windows has no signals, and a console break is all that a program can be asked
+// to end by. It goes to a console process group, which is surely the tree's only while its first process runs.
 func actionOf(sig syscall.Signal, ownGroup, exited bool) jobAction {
 	switch {
 	case sig == 0:

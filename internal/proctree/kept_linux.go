@@ -15,8 +15,8 @@ import (
 // tree was released, whenever a command starts, and at least once per reapInterval while commands run. What cannot be
 // known is whose a process is that was started between two looks, cleared its mark or has parents that did, left its
 // process group, and lost its parents before the second look. If it is not older than the only running tree, it counts
-// as that tree's: nothing of a command may survive it. Rejected: to give the process its mark back with prlimit, because
-// what it set is its own, and it may have lowered its hard limit as well.
+// as that tree's: nothing of a command may survive it. Rejected: to give the process its mark back with prlimit,
+// because what it set is its own, and it may have lowered its hard limit as well.
 type keptTree struct {
 	mark    mark
 	members map[processID]process // that were alive at the last look
@@ -25,8 +25,9 @@ type keptTree struct {
 // keptPause is the shortest time between two looks at what was kept while a tree ends.
 const keptPause = 50 * time.Millisecond
 
-// keep remembers the processes of a tree that is released, or is gone and was to be. While other trees run, some orphans
-// can be the tree's or another one's: those count as kept, too, because to kill what was to be kept does more harm.
+// keep remembers the processes of a tree that is released, or is gone and was to be. While other trees run, some
+// orphans can be the tree's or another one's: those count as kept, too, because to kill what was to be kept does more
+// harm.
 func (g *guard) keep(t *guardedTree) {
 	k := &keptTree{mark: t.mark, members: map[processID]process{}}
 	repeat(signalRounds, func() (settled bool) {
@@ -108,8 +109,8 @@ func (k *keptTree) look(orphans []int) (empty bool) {
 	return len(before) == 0 && len(k.members) == 0
 }
 
-// remember adds the orphans and all that descends from them. It reports false if there may be more. Every living process
-// of the tree is below one of its orphans.
+// remember adds the orphans and all that descends from them. It reports false if there may be more. Every living
+// process of the tree is below one of its orphans.
 func (k *keptTree) remember(orphans []int) (complete bool) {
 	found := map[processID]process{}
 	w := walk{mark: k.mark, visit: func(m member) { found[m.id()] = m.process }, missed: func(int) {}}

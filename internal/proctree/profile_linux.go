@@ -234,7 +234,8 @@ func openAt(folder int, name string, flags int) (int, error) {
 
 // readLinkAt reads a link below a folder. The name ends with a NUL.
 func readLinkAt(folder int, name string, target []byte) (int, error) {
-	n, _, errno := syscall.RawSyscall6(syscall.SYS_READLINKAT, uintptr(folder), uintptr(unsafe.Pointer(unsafe.StringData(name))),
+	n, _, errno := syscall.RawSyscall6(syscall.SYS_READLINKAT, uintptr(folder),
+		uintptr(unsafe.Pointer(unsafe.StringData(name))),
 		uintptr(unsafe.Pointer(&target[0])), uintptr(len(target)), 0, 0)
 	if errno != 0 {
 		return 0, errno

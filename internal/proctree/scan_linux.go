@@ -252,8 +252,8 @@ func (w *walk) from(first []int) (complete bool) {
 // belongs reports whether a process that was listed as the child of a member belongs. It does if it has the mark. A
 // process can change its limit, so a child of a member belongs too, if the member exists after the child was opened.
 //
-// The mark spares a look at the parent, and finds a child in this round whose parent has just ended: without it the next
-// round would, among the orphans. That the parent exists matters if both PIDs were reused since the list was read.
+// The mark spares a look at the parent, and finds a child in this round whose parent has just ended: without it the
+// next round would, among the orphans. That the parent exists matters if both PIDs were reused since the list was read.
 func (w *walk) belongs(child, parent process) bool {
 	return w.mark.covers(markOf(child.pid)) || child.parent == parent.pid && parent.id().exists()
 }

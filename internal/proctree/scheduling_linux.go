@@ -57,7 +57,8 @@ const atCurrentFolder = -100 // AT_FDCWD
 
 // errCannotSchedule says that this guard may not give a command the scheduling of its host. A guard that the calling
 // thread starts now has it.
-var errCannotSchedule = errors.New("the guard may not give the command the nice value, CPUs and oom_score_adj of its host")
+var errCannotSchedule = errors.New(
+	"the guard may not give the command the nice value, CPUs and oom_score_adj of its host")
 
 // A scheduler calls functions with another scheduling than the guard's own.
 type scheduler struct {

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// StartContext starts the command in a job object, unless ctx has ended. The command gets a console process group of its
-// own unless SameGroup is set. If the program cannot be started, StartContext returns the system's error, as
+// StartContext starts the command in a job object, unless ctx has ended. The command gets a console process group of
+// its own unless SameGroup is set. If the program cannot be started, StartContext returns the system's error, as
 // [os.StartProcess] does.
 func StartContext(ctx context.Context, c Command) (*Tree, error) {
 	if ctx.Err() != nil {
@@ -52,9 +52,9 @@ const (
 	createNewConsole = 0x10
 )
 
-// jobAttr returns a copy of the attributes with what a job needs: the process must not start another one before it is in
-// the job. It also returns whether a console break of the host reaches the process alone, and whether to resume it: not
-// if the caller wants it suspended.
+// jobAttr returns a copy of the attributes with what a job needs: the process must not start another one before it is
+// in the job. It also returns whether a console break of the host reaches the process alone, and whether to resume it:
+// not if the caller wants it suspended.
 func jobAttr(given *syscall.SysProcAttr, sameGroup bool) (attr *syscall.SysProcAttr, ownGroup, resume bool) {
 	attr = &syscall.SysProcAttr{}
 	if given != nil {

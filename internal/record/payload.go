@@ -90,7 +90,8 @@ type (
 		Parent           string   `json:"parent,omitempty"`
 		Window           string   `json:"window,omitempty"`
 	}
-	// Hold says that a hold which stops the wall clock was opened: so long after the window's start, for that long at most.
+	// Hold says that a hold which stops the wall clock was opened: so long after the window's start, for that long at
+	// most.
 	Hold struct {
 		Hold             string  `json:"hold"`
 		SessionStartedAt Stamp   `json:"session_started_at"`

@@ -45,8 +45,8 @@ var (
 // errStopped ends relaying after [Stream.Finish] gave up.
 var errStopped = errors.New("stopped")
 
-// A Config says where a stream goes and who watches it. The stream's goroutine calls all of it; [Stream.Finish] calls End
-// if there is none.
+// A Config says where a stream goes and who watches it. The stream's goroutine calls all of it; [Stream.Finish] calls
+// End if there is none.
 type Config struct {
 	// To is the destination. Nil discards the bytes. If it is an *os.File, the host may close it once the stream is
 	// open. Another writer must not keep the bytes.
@@ -59,8 +59,8 @@ type Config struct {
 	// Full, if not nil, is called when the stream begins to write, or to wait for a destination that takes no more. It
 	// must be quick and must not call the stream.
 	Full func()
-	// End, if not nil, is called once when nothing more will be passed on, before [Stream.Done] is closed. It must be quick
-	// and must not call the stream.
+	// End, if not nil, is called once when nothing more will be passed on, before [Stream.Done] is closed. It must be
+	// quick and must not call the stream.
 	End func()
 }
 
@@ -128,10 +128,10 @@ func (s *Stream) Done() <-chan struct{} { return s.done }
 // processes that hold the pipe open. Drain does not wait: see [Stream.Done].
 func (s *Stream) Drain() { s.in.drain() }
 
-// Keep says that processes that hold the pipe open shall live on after [Stream.Finish]: what they write then is read and
-// dropped, until the last of them closes the pipe or this process ends. That takes a goroutine. It does nothing after an
-// error of the destination, which these processes see as ever, nor on Windows, where Finish needs to close the pipe.
-// Call it before Finish.
+// Keep says that processes that hold the pipe open shall live on after [Stream.Finish]: what they write then is read
+// and dropped, until the last of them closes the pipe or this process ends. That takes a goroutine. It does nothing
+// after an error of the destination, which these processes see as ever, nor on Windows, where Finish needs to close the
+// pipe. Call it before Finish.
 func (s *Stream) Keep() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -139,8 +139,8 @@ func (s *Stream) Keep() {
 }
 
 // Finish ends a stream whose child is gone. It passes on what is in the pipe, and gives the destination the time wait
-// to take it. It does not wait for other processes that hold the pipe open; they find it closed, unless [Stream.Keep] was called. On Windows, where a
-// pipe cannot be read without blocking, it does wait for them, at most the time wait.
+// to take it. It does not wait for other processes that hold the pipe open; they find it closed, unless [Stream.Keep]
+// was called. On Windows, where a pipe cannot be read without blocking, it does wait for them, at most the time wait.
 //
 // Finish returns nil if all output was passed on. Otherwise it wraps [ErrReaderGone], [ErrAbandoned] or the error of
 // the destination's Write. At the first error it closes the pipe, as os/exec does, so that the child stops writing. If

@@ -34,8 +34,8 @@ type Run interface {
 	// RecordOverrun puts a call in the run on record. It never waits for the store.
 	RecordOverrun(call Overrun)
 	// RecordFinished ends the run, whose work finished by itself. If a cancel of the run was recorded, or is being, the
-	// correction of it is recorded too, and RecordFinished reports true. It waits for the store at most the record timeout,
-	// and Close tries again what was not stored.
+	// correction of it is recorded too, and RecordFinished reports true. It waits for the store at most the record
+	// timeout, and Close tries again what was not stored.
 	RecordFinished() (corrected bool)
 }
 

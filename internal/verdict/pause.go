@@ -37,8 +37,8 @@ type Pauses struct {
 	union []interval     // of all, sorted, apart
 }
 
-// Set notes a pause, or what became of one that is known; of two ends the later told one counts. It reports whether that
-// was news.
+// Set notes a pause, or what became of one that is known; of two ends the later told one counts. It reports whether
+// that was news.
 func (p *Pauses) Set(pause Pause) bool {
 	i, known := p.index[pause.ID]
 	switch {
@@ -98,8 +98,8 @@ func (p *Pauses) Before(now time.Duration) time.Duration {
 	return paused
 }
 
-// instant returns the first instant at which the wall clock shows that much, as far as can be known now: a pause that is
-// open may still end earlier.
+// instant returns the first instant at which the wall clock shows that much, as far as can be known now: a pause that
+// is open may still end earlier.
 func (p *Pauses) instant(worked time.Duration) time.Duration {
 	if p == nil {
 		return worked

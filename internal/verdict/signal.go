@@ -22,9 +22,9 @@ const (
 
 // A Signal is one thing that the decision heeds, at an instant of the window. Key and Serial are the ID of a hold.
 // Length is the cap of a hold, the length of an extension or, of an attach, how much the window was extended before;
-// Warned how many warnings it had, and Wrapped whether the host was asked to wrap up. A pause counts from From on for at
-// most Length, and until From of the unpause with its key; a hold that was held before was opened then. Rung is where a hold, or the limit Key, stands on its ladder
-// at an attach.
+// Warned how many warnings it had, and Wrapped whether the host was asked to wrap up. A pause counts from From on for
+// at most Length, and until From of the unpause with its key; a hold that was held before was opened then. Rung is
+// where a hold, or the limit Key, stands on its ladder at an attach.
 type Signal struct {
 	Kind    SignalKind
 	At      time.Duration

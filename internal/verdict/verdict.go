@@ -90,7 +90,9 @@ func Judge(limits Limits, seen Snapshot, now time.Duration) Verdict {
 	if now < min(at, wrapUp) {
 		return Verdict{Next: min(first.expiresAt(), at, wrapUp)}
 	}
-	v := Verdict{Action: Warn, Limit: WallClock, Used: seen.worked(now), Allowed: wall.allowed, Fraction: fraction, Next: now}
+	v := Verdict{
+		Action: Warn, Limit: WallClock, Used: seen.worked(now), Allowed: wall.allowed, Fraction: fraction, Next: now,
+	}
 	if wrapUp < at {
 		v.Action, v.Fraction, v.Directive, v.Rung = Direct, 0, DirectWrapUp, 1
 	}

@@ -18,8 +18,10 @@ import (
 //   - $6 and $7: the types of the latest event, each with its place
 //
 // Its form makes the planner look up each part in its index, whatever the table holds: OFFSET 0 keeps it from joining
-// the whole table, and it expects few rows of a range with two ends. Coalesce leaves it only the primary key. The latest time is looked up by itself: a sort by time and ID would go on to an event of the time before. Without
-// types it is not looked up at all, because that search would go on to the first event of the aggregate. The parameters are in selects of their own, so that it uses one plan for lists of all lengths.
+// the whole table, and it expects few rows of a range with two ends. Coalesce leaves it only the primary key. The
+// latest time is looked up by itself: a sort by time and ID would go on to an event of the time before. Without types
+// it is not looked up at all, because that search would go on to the first event of the aggregate. The parameters are
+// in selects of their own, so that it uses one plan for lists of all lengths.
 const selectSelected = `
 	WITH asked AS MATERIALIZED (
 		SELECT a.*, l.kinds

@@ -39,9 +39,9 @@ const (
 )
 
 // Follow implements [watchdog.FeedStore]. It looks at the table twice a second, in the order in which the rows were
-// written, and calls told with no connection in use. It returns [ErrClosed] when the store is closed, and then calls told
-// no more. It does not find an event that gets the row number of the last one, which a host deleted; and it cannot follow
-// a host's table that was created WITHOUT ROWID.
+// written, and calls told with no connection in use. It returns [ErrClosed] when the store is closed, and then calls
+// told no more. It does not find an event that gets the row number of the last one, which a host deleted; and it cannot
+// follow a host's table that was created WITHOUT ROWID.
 func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), told func(watchdog.Event)) error {
 	at, err := s.lastPlace(ctx)
 	if err != nil {

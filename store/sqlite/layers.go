@@ -8,8 +8,8 @@ import (
 )
 
 // parentOf is the parent that a payload names, and NULL if there is none. It is the expression of an index, and a query
-// must repeat it word for word. It never fails: with an index that does, a host could not write rows without JSON. The +
-// of isLayer keeps SQLite from an index on the aggregate type, which finds all runs.
+// must repeat it word for word. It never fails: with an index that does, a host could not write rows without JSON. The
+// + of isLayer keeps SQLite from an index on the aggregate type, which finds all runs.
 const (
 	parentOf = `CASE WHEN NOT json_valid(CAST(payload AS TEXT)) THEN NULL
 		WHEN json_type(CAST(payload AS TEXT), '$.parent') = 'text'

@@ -53,8 +53,8 @@ func (r *eventRow) event(aggregateType, aggregateID string) (e watchdog.Event, e
 	return e, nil
 }
 
-// scanEvents reads all rows of an aggregate and closes them. It sorts in Go, because timestamps of other writers may not
-// sort as text.
+// scanEvents reads all rows of an aggregate and closes them. It sorts in Go, because timestamps of other writers may
+// not sort as text.
 func scanEvents(rows *sql.Rows, aggregateType, aggregateID string) ([]watchdog.Event, error) {
 	defer func() { _ = rows.Close() }() // rows.Err has the error
 	events := []watchdog.Event{}

@@ -29,7 +29,8 @@ const askedAggregates = `SELECT key AS n, json_extract(value, '$[0]') AS kind, j
 // selectedAll returns what each selection selects, with one query if it can.
 func (t *transaction) selectedAll(exchanges []*watchdog.Exchange) ([][]watchdog.Event, error) {
 	all := make([][]watchdog.Event, len(exchanges))
-	if len(exchanges) > 1 && !slices.ContainsFunc(exchanges, func(x *watchdog.Exchange) bool { return len(x.LatestOf) > 0 }) {
+	latest := func(x *watchdog.Exchange) bool { return len(x.LatestOf) > 0 }
+	if len(exchanges) > 1 && !slices.ContainsFunc(exchanges, latest) {
 		return all, t.selectMany(exchanges, all)
 	}
 	for i, x := range exchanges {

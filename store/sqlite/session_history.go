@@ -52,7 +52,8 @@ func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next s
 	return runIDs, strconv.FormatInt(newest, 10), nil
 }
 
-// The SQL for the keys of a history. An event of another writer may have no reason, one that is not a text, and no JSON.
+// The SQL for the keys of a history. An event of another writer may have no reason, one that is not a text, and no
+// JSON.
 var historyKeys = map[session.Dimension]string{
 	session.ByReason: `CASE WHEN NOT json_valid(e.payload) THEN ''
 		WHEN json_type(e.payload, '$.reason') = 'text' THEN json_extract(e.payload, '$.reason') ELSE '' END`,

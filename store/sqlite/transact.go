@@ -14,10 +14,10 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-// Transact implements [watchdog.TransactionalStore]. Like Append it shares a transaction with other writes and waits for
-// its commit, and the error says whether something may still be stored when ctx is done. Decide is called in another
-// goroutine, with the write lock of the database held. It is not called any more when Transact has returned. If Decide
-// panics, nothing is stored and Transact panics.
+// Transact implements [watchdog.TransactionalStore]. Like Append it shares a transaction with other writes and waits
+// for its commit, and the error says whether something may still be stored when ctx is done. Decide is called in
+// another goroutine, with the write lock of the database held. It is not called any more when Transact has returned. If
+// Decide panics, nothing is stored and Transact panics.
 func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
 	err := ctx.Err()
 	if err != nil {
