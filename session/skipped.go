@@ -118,7 +118,8 @@ func (k *Keeper) noteSkip(key rowKey, became outcome, refused error) {
 	first := r.skips.refusals == 1
 	k.mu.Unlock()
 	if first {
-		k.logger().Error("the database refuses the row of a session; other rows are written", "run", key.runID, "error", refused)
+		k.logger().Error("the database refuses the row of a session; other rows are written",
+			"run", key.runID, "error", refused)
 	}
 }
 

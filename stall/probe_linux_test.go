@@ -3,7 +3,6 @@ package stall_test
 import (
 	"context"
 	"encoding/json"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -126,13 +125,15 @@ func TestBlindProbe(t *testing.T) {
 // A throwing is a log handler that panics.
 type throwing struct{ slog.Handler }
 
+func (throwing) Enabled(context.Context, slog.Level) bool { return true }
+
 func (throwing) Handle(context.Context, slog.Record) error { panic("no room") }
 
 // TestLogPanics checks that a log handler which panics does not end the process while a command runs.
 func TestLogPanics(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.cfg.Logger = slog.New(throwing{slog.NewTextHandler(io.Discard, nil)})
+	f.cfg.Logger = slog.New(throwing{slog.DiscardHandler})
 	f.cfg.Probe = f.probe("fail")
 	lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
 	result, err := f.run(command(t, "await:"+lines))

@@ -300,7 +300,7 @@ func (s *sentinel) observe(r probeResult) *finding {
 		probes.Blind++
 	}
 	if v.Blind == 1 {
-		s.warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind))
+		callLog(func() { s.log().Warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind)) })
 	}
 	s.noticeVolatile(r)
 	switch {
@@ -320,8 +320,10 @@ func (s *sentinel) noticeVolatile(r probeResult) {
 	}
 	if fields := s.volatility.observe(r.output); fields != nil {
 		s.result.Probes.Volatile = fields
-		s.warn("stall probe differs in the same fields every time; if one is a clock, have it print a digest of the rest",
-			"run", s.run.ID(), "fields", fields)
+		callLog(func() {
+			s.log().Warn("stall probe differs in the same fields every time; if one is a clock, print a digest of the rest",
+				"run", s.run.ID(), "fields", fields)
+		})
 	}
 }
 
@@ -380,11 +382,10 @@ func (s *sentinel) noteWallClock(stop *watchdog.Stop) {
 	}, stop)
 }
 
-// warn writes to the host's log while the command runs. A handler that panics must not end the process from a goroutine
-// of the sentinel's.
-func (s *sentinel) warn(message string, attributes ...any) {
+// callLog calls the host's log. A handler that panics must not end the process from a goroutine of the sentinel's.
+func callLog(log func()) {
 	defer func() { _ = recover() }()
-	s.log().Warn(message, attributes...)
+	log()
 }
 
 func (s *sentinel) log() *slog.Logger {

@@ -36,7 +36,8 @@ func createParentIndex(t *transaction) error {
 
 const selectLayers = `
 	SELECT aggregate_id, payload::pg_catalog.text FROM SCHEMA.events
-	WHERE ` + namesParent + ` AND ` + parentKey + ` {=} ANY (ARRAY[pg_catalog.left($1::pg_catalog.text, 255), ` + escaped + `])`
+	WHERE ` + namesParent + ` AND ` + parentKey + ` {=} ANY (ARRAY[
+		pg_catalog.left($1::pg_catalog.text, 255), ` + escaped + `])`
 
 // Layers implements [watchdog.FeedStore], in one round trip. It reads the events that name the parent, and all events
 // that name any parent and have \u in their payload. An empty parent has no layers.

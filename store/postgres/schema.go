@@ -92,7 +92,8 @@ func (t *transaction) ensureSchema() error {
 		return err
 	}
 	var exists bool
-	err := t.values(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} $1)`, []any{t.store.schema}, &exists)
+	err := t.values(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} $1)`,
+		[]any{t.store.schema}, &exists)
 	if err != nil || exists {
 		return err
 	}

@@ -183,7 +183,8 @@ func writeRows[E any](
 		return err
 	}, isRefusal)
 	slices.Sort(skipped.Gone)
-	skipped.Gone, skipped.Locked = slices.Compact(skipped.Gone), slices.Compact(slices.Sorted(slices.Values(skipped.Locked)))
+	slices.Sort(skipped.Locked)
+	skipped.Gone, skipped.Locked = slices.Compact(skipped.Gone), slices.Compact(skipped.Locked)
 	return skipped, err
 }
 

@@ -80,7 +80,8 @@ func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateT
 
 // lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
 // does not read the events as well, because its snapshot is older than the locks.
-const lockBuckets = `SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)`
+const lockBuckets = `SELECT pg_catalog.pg_advisory_xact_lock(b.bucket)
+	FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)`
 
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63
@@ -116,7 +117,9 @@ type step struct {
 }
 
 // carryOutAll locks the aggregates, carries out the exchanges in their order, and returns what each kept.
-func (t *exchanging) carryOutAll(ctx context.Context, exchanges []*watchdog.Exchange) (kept [][]watchdog.Event, err error) {
+func (t *exchanging) carryOutAll(
+	ctx context.Context, exchanges []*watchdog.Exchange,
+) (kept [][]watchdog.Event, err error) {
 	t.add(lockBuckets, []any{t.store.buckets(exchanges)}, nil)
 	for _, part := range storerows.WithoutRepeats(exchanges, aggregateOf) {
 		events, err := t.carryOut(ctx, part)
