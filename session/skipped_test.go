@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,13 @@ type contended struct {
 	patient  bool // a row alone is waited for, and its lock ends meanwhile
 	refused  map[string]bool
 	attempts map[string][]time.Time // when each run was tried
+}
+
+// change changes what others have locked or refuse.
+func (c *contended) change(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
 }
 
 // split returns the runs that are skipped. The others may be written.
@@ -105,11 +113,11 @@ func TestLockedRows(t *testing.T) {
 	t.Run("the others are kept fresh", func(t *testing.T) {
 		inContention(t, func(f *fixture, c *contended) {
 			locked, free := f.attach("s-1"), f.attach("s-2")
-			c.locked["s-1"] = true
+			c.change(func() { c.locked["s-1"] = true })
 			busy(f, time.Hour, locked, free)
 			require.LessOrEqual(t, time.Since(f.row("s-2").LastEventAt), time.Minute+time.Second)
 			require.Greater(t, time.Since(f.row("s-1").LastEventAt), 58*time.Minute)
-			delete(c.locked, "s-1")
+			c.change(func() { delete(c.locked, "s-1") })
 			f.advance(2 * time.Second)
 			require.Less(t, time.Since(f.row("s-1").LastEventAt), 4*time.Second)
 			require.Zero(t, f.log.count("level=ERROR"), "it is no outage")
@@ -119,7 +127,7 @@ func TestLockedRows(t *testing.T) {
 		inContention(t, func(f *fixture, c *contended) {
 			locked, free := f.attach("s-1"), f.attach("s-2")
 			busy(f, time.Minute, locked, free)
-			c.locked["s-1"], c.patient = true, true
+			c.change(func() { c.locked["s-1"], c.patient = true, true })
 			busy(f, 3*time.Minute, locked, free)
 			require.LessOrEqual(t, time.Since(f.row("s-1").LastEventAt), time.Minute+15*time.Second)
 		})
@@ -127,14 +135,14 @@ func TestLockedRows(t *testing.T) {
 	t.Run("a locked row of a run that has ended is written when it is free", func(t *testing.T) {
 		inContention(t, func(f *fixture, c *contended) {
 			locked, free := f.attach("s-1"), f.attach("s-2")
-			c.locked["s-1"] = true
+			c.change(func() { c.locked["s-1"] = true })
 			locked.Close()
 			free.Close()
 			f.advance(time.Minute)
 			require.Equal(t, session.Active, f.row("s-1").Status)
 			require.Equal(t, session.Finished, f.row("s-2").Status)
 			require.Equal(t, 1, f.keeper().Live())
-			delete(c.locked, "s-1")
+			c.change(func() { delete(c.locked, "s-1") })
 			f.advance(2 * time.Second)
 			require.Equal(t, session.Finished, f.row("s-1").Status)
 			require.Zero(t, f.keeper().Live())
@@ -186,20 +194,21 @@ func TestRefusedRows(t *testing.T) {
 	inContention(t, func(f *fixture, c *contended) {
 		refused, free, ended := f.attach("s-1"), f.attach("s-2"), f.attach("s-3")
 		f.advance(time.Minute)
-		c.refused["s-1"], c.refused["s-3"] = true, true
+		c.change(func() { c.refused["s-1"], c.refused["s-3"] = true, true })
 		ended.Close()
 		busy(f, time.Hour, refused, free)
 		require.LessOrEqual(t, time.Since(f.row("s-2").LastEventAt), time.Minute+time.Second)
 		require.Equal(t, 2, f.log.count("the database refuses the row of a session"))
 		require.Equal(t, 2, f.log.count(errTrigger.Error()))
 		for _, runID := range []string{"s-1", "s-3"} {
-			tries := c.attempts[runID]
+			var tries []time.Time
+			c.change(func() { tries = slices.Clone(c.attempts[runID]) })
 			require.Greater(t, len(tries), 50)
 			require.Less(t, len(tries), 75, "about one a minute")
 			last := tries[len(tries)-1].Sub(tries[len(tries)-2])
 			require.InDelta(t, time.Minute.Seconds(), last.Seconds(), 2)
 		}
-		clear(c.refused)
+		c.change(func() { clear(c.refused) })
 		f.advance(time.Minute + time.Second)
 		require.Less(t, time.Since(f.row("s-1").LastEventAt), 2*time.Minute)
 		require.Equal(t, session.Finished, f.row("s-3").Status)
