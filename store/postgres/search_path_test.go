@@ -71,6 +71,7 @@ CREATE COLLATION evil."C" (provider = icu, locale = 'und');
 
 // A store does what it should even if a schema in front of pg_catalog has all that pg_catalog has.
 func TestSearchPath(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	mustExec(t, hostPool(t, dsn), shadows)
 	evil := dsn + "&search_path=evil,pg_catalog,public"

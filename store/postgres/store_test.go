@@ -80,6 +80,7 @@ type withoutListener struct {
 }
 
 func TestTransactionPooler(t *testing.T) {
+	t.Parallel()
 	pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
 	name := server(t).Database(t)
 	s := newPutter(t, pooler.DSN(name), server(t).DSN(name))
