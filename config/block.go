@@ -88,7 +88,10 @@ func (f *file) unknown(block string, node, content *yaml.Node) {
 	fault := &Error{File: f.name, Line: node.Line, Key: block, Value: show(node)}
 	f.faults = append(f.faults, fault)
 	name, known := nameOf(node), names(block)
-	meant := closest(name, accepted(block))
+	meant := inside(block, name)
+	if meant == "" {
+		meant = closest(name, accepted(block))
+	}
 	switch {
 	case isMerge(node):
 		fault.Problem = "is a merge key; write the keys themselves;"
@@ -105,6 +108,22 @@ func (f *file) unknown(block string, node, content *yaml.Node) {
 		}
 	}
 	fault.Problem += " allowed: the keys " + strings.Join(known, ", ")
+}
+
+// inside returns the path of the key with a name in an inner block of the block, or "" if there is not exactly one. It
+// goes before a name that is only near: pace belongs in keeper, and is no typo of grace.
+func inside(block, name string) string {
+	path := ""
+	for _, k := range keys {
+		if k.name != name || !strings.HasPrefix(k.block, block+".") {
+			continue
+		}
+		if path != "" {
+			return ""
+		}
+		path = k.path()
+	}
+	return path
 }
 
 // elsewhere returns where a name belongs that stands in another block of ours, or "".

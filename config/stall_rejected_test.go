@@ -191,6 +191,7 @@ var rejectedStall = []rejected{
 	{"a sentinel twice", "stall: {}\nstall: {}\n", 2, "stall", "{…}"},
 	{"a mistyped key", "stall:\n  no_output_timout: 5m\n", 2, "stall.no_output_timout", "5m"},
 	{"an unknown key that is unlike any of ours", "stall:\n  tail: 5\n", 2, "stall.tail", "…"},
+	{"a key of the probe outside of its block", "stall:\n  interval: 5s\n", 2, "stall.interval", "…"},
 	{"a key in seconds", "stall:\n  no_output_timeout_seconds: 5\n", 2, "stall.no_output_timeout_seconds", "…"},
 	{"a sentinel under a mistyped name", "stalls:\n  no_output_timeout: 5m\n", 1, "", ""},
 	{"a sentinel of a probe under a mistyped name", "Stall:\n  probe: {on_probe_error: stall}\n", 1, "", ""},

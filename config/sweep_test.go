@@ -167,6 +167,7 @@ var rejectedSweep = []rejected{
 	{"a sweeper twice", "sweep: {}\nsweep: {}\n", 2, "sweep", "{…}"},
 	{"a mistyped key", "sweep:\n  stalled_treshold: 5m\n", 2, "sweep.stalled_treshold", "5m"},
 	{"an unknown key that is unlike any of ours", "sweep:\n  table: sessions\n", 2, "sweep.table", "sessions"},
+	{"a key of the keeper outside of its block", "sweep:\n  pace: 5s\n", 2, "sweep.pace", "5s"},
 	{"a key in milliseconds", "sweep:\n  interval_ms: 5\n", 2, "sweep.interval_ms", "5"},
 	{"a sweeper under a mistyped name", "sweeps:\n  stalled_threshold: 5m\n", 1, "", ""},
 	{"a key of the sweeper outside of the block", "stalled_threshold: 5m\n", 1, "", ""},

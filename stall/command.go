@@ -42,8 +42,8 @@ type Command struct {
 	err    error
 }
 
-// NewCommand returns a command that is not started. It keeps cmd and copies cfg. The error wraps [watchdog.ErrInvalid],
-// or is the Err of cmd.
+// NewCommand returns a command that is not started. It keeps cmd and copies cfg. What depends on the context of Start,
+// such as a Store that is missing, is an error of Start. The error wraps [watchdog.ErrInvalid], or is the Err of cmd.
 func NewCommand(cmd *exec.Cmd, cfg Config) (*Command, error) {
 	if err := cmp.Or(cfg.check(), checkCommand(cmd)); err != nil {
 		return nil, fmt.Errorf("run step %q: %w", cfg.Step, err)

@@ -77,7 +77,8 @@ type Result struct {
 	// Finished says that the command exited by itself before the first signal, even if it had tripped. If its cancel was
 	// recorded already, a [watchdog.EventCorrection] is, too.
 	Finished bool
-	// LeftBehind is how many processes were alive after the command exited by itself.
+	// LeftBehind is how many processes were alive after the command exited by itself, and were ended then. It is 0 with
+	// [Config].KeepBackground, however many were kept.
 	LeftBehind int
 	// Survivors are the IDs of the processes that could not be ended.
 	Survivors []int

@@ -110,6 +110,10 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 	}
 	if opts.once {
 		_, err := sweeper.Sweep(ctx)
+		if errors.Is(err, sweep.ErrDisabled) {
+			return fmt.Errorf("%w: see sweep.enabled and runtime_controls.disabled in the file of -config, and the variables "+
+				"WATCHDOG_ENABLED and WATCHDOG_DISABLED", err)
+		}
 		return errors.Join(err, table.history(ctx, db.store))
 	}
 	stop, err := serve(ctx, opts.http, sweeper, stdout)
@@ -138,7 +142,7 @@ func serve(ctx context.Context, address string, sweeper *sweep.Sweeper, stdout i
 	var config net.ListenConfig
 	listener, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("-http: %w; use a free address of this machine, such as 127.0.0.1:8080", err)
 	}
 	_, _ = fmt.Fprintf(stdout, "health is at http://%s/healthz\n", listener.Addr())
 	mux := http.NewServeMux()

@@ -247,7 +247,8 @@ func TestHealth(t *testing.T) {
 func TestAddressInUse(t *testing.T) {
 	status, _, errs := sweep(t, "-http", "127.0.0.1:-1")
 	require.Equal(t, 1, status)
-	require.NotEmpty(t, errs)
+	require.Contains(t, errs, "sweeper: -http: ")
+	require.Contains(t, errs, "use a free address")
 }
 
 // A program is this program in a process of its own.

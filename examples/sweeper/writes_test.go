@@ -53,7 +53,7 @@ func writesNothing(t *testing.T, dsn string, read func() any) {
 
 	t.Setenv("WATCHDOG_DISABLED", "true")
 	_, _, errs = sweep(t, "-dsn", dsn, "-once")
-	require.Contains(t, errs, "the sweeper is disabled")
+	require.Contains(t, errs, "the sweeper is disabled: see sweep.enabled and runtime_controls.disabled")
 	require.Equal(t, before, read(), "disabled")
 }
 
