@@ -28,7 +28,7 @@ func TestIdle(t *testing.T) {
 		s.Start()
 		_, err = writer.WriteString("x")
 		require.NoError(t, err)
-		defer writer.Close()
+		t.Cleanup(func() { _ = writer.Close() })
 		open = append(open, s)
 	}
 	for range streams {
