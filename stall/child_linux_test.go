@@ -80,6 +80,8 @@ func init() {
 		"elsewhere": workElsewhere,
 		"ask":       ask,
 		"pipes":     pipes,
+		"bare":      bare,
+		"feed":      feed,
 		"pwd":       func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"sync"
 
 	"github.com/seed62658d38/watchdog"
@@ -34,7 +35,7 @@ type Command struct {
 
 	mu    sync.Mutex
 	begun bool // Start was called
-	pipes []interface{ finish() }
+	pipes []pipe
 	pid   int
 	done  chan struct{} // closed when the command has ended; nil before Start has returned
 
@@ -72,7 +73,8 @@ func (c *Command) StdinPipe() (io.WriteCloser, error) {
 }
 
 // StdoutPipe returns a pipe from the command's standard output. It must be called before Start. For one pipe with both
-// outputs, set Stderr of the [exec.Cmd] to its Stdout after it.
+// outputs, set Stderr of the [exec.Cmd] to its Stdout after it. A host may put a writer around Stdout, such as an
+// [io.MultiWriter]; then Read returns [io.EOF] only at the end of the command.
 //
 // What passes through the pipe is watched like any output. A host that does not read blocks the command when 64 KiB are
 // waiting; that is not silence. Read returns [io.EOF] when the command has closed its output, or when its tree has
@@ -111,8 +113,8 @@ func (c *Command) Start(ctx context.Context) error {
 	if err := c.begin(); err != nil {
 		return err
 	}
-	s := &sentinel{cfg: c.cfg.inForce(ctx).complete()}
-	err := cmp.Or(checkCommand(c.cmd), c.cfg.checkStore(ctx))
+	s := &sentinel{cfg: c.cfg.inForce(ctx).complete(), pipes: c.pipes}
+	err := cmp.Or(checkCommand(c.cmd), c.checkPipes(), c.cfg.checkStore(ctx))
 	if err == nil {
 		err = s.open(ctx, c.cmd)
 	}
@@ -197,6 +199,20 @@ func (c *Command) checkPipe(name string, isSet func() bool) error {
 		return c.refused("%sPipe was called after Start; call it before Start", name)
 	case isSet():
 		return c.refused("%sPipe was called, but %s is set already; leave it nil and call %[1]sPipe once", name, name)
+	}
+	return nil
+}
+
+// checkPipes returns an error if the command has a pipe of another Command, which ends with that one.
+func (c *Command) checkPipes() error {
+	for _, stream := range []struct {
+		name  string
+		value any
+	}{{"Stdin", c.cmd.Stdin}, {"Stdout", c.cmd.Stdout}, {"Stderr", c.cmd.Stderr}} {
+		if p := pipeOf(stream.value); p != nil && !slices.Contains(c.pipes, p) {
+			return fmt.Errorf("%w command: %s is a pipe of another Command; make an exec.Cmd for each, and copy from one pipe "+
+				"to the other", watchdog.ErrInvalid, stream.name)
+		}
 	}
 	return nil
 }

@@ -69,7 +69,7 @@ type Config struct {
 	Store watchdog.EventStore
 	// WallClock limits how long the command may take. Zero means no limit.
 	WallClock time.Duration
-	// RecordTimeout bounds how long a store or a disk that hangs delays a signal.
+	// RecordTimeout bounds how long a store, a disk or a Logger that hangs delays a signal.
 	// Zero means [watchdog.DefaultRecordTimeout].
 	RecordTimeout time.Duration
 

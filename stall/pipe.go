@@ -20,6 +20,23 @@ const (
 	lastSize = 2 << 20
 )
 
+// A pipe is one of the pipes between a host and a command.
+type pipe interface {
+	end()    // says that the command has ended: nothing waits for the host any more
+	finish() // says that nothing passes through the pipe any more, or that the command was not started
+}
+
+// pipeOf returns the pipe that a stream of an exec.Cmd is, or nil.
+func pipeOf(stream any) pipe {
+	switch stream := stream.(type) {
+	case inputReader:
+		return stream.pipe
+	case outputWriter:
+		return stream.pipe
+	}
+	return nil
+}
+
 // An outputPipe holds output of a command for a host that reads it. All methods are safe for concurrent use.
 //
 // It is no pipe of the operating system, because that has a fixed size: at the end of a command somebody would have to
@@ -129,11 +146,33 @@ type inputPipe struct {
 }
 
 func newInputPipe() (*inputPipe, error) {
-	r, w, err := os.Pipe()
+	r, w, err := openPipe()
 	if err != nil {
 		return nil, err
 	}
 	return &inputPipe{child: r, own: w}, nil
+}
+
+// openPipe makes a pipe that the host can write to without being ended by SIGPIPE. That is what an os.File does if it
+// has the descriptor of standard output or standard error, which is free if the host closed its own.
+func openPipe() (r, w *os.File, err error) {
+	r, w, err = os.Pipe()
+	if err != nil || !isStandard(w) {
+		return r, w, err
+	}
+	defer w.Close() //nolint:errcheck // it was not used, and takes the descriptor until another one is found
+	defer r.Close() //nolint:errcheck // as above
+	return openPipe()
+}
+
+// isStandard reports whether a file has a descriptor of the standard streams.
+func isStandard(f *os.File) (is bool) {
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return false
+	}
+	err = raw.Control(func(fd uintptr) { is = fd <= 2 })
+	return err == nil && is
 }
 
 // Write waits while the pipe is full, until the command has ended.
@@ -150,6 +189,8 @@ func (p *inputPipe) Close() error {
 	p.closing.Do(func() { p.err = p.own.Close() })
 	return p.err
 }
+
+func (p *inputPipe) end() { p.finish() }
 
 // finish says that the command has ended, or that it was not started.
 func (p *inputPipe) finish() {

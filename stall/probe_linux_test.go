@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -122,23 +123,52 @@ func TestBlindProbe(t *testing.T) {
 	require.False(t, exists(filepath.Join(filepath.Dir(lines), "event.json")))
 }
 
-// A throwing is a log handler that panics.
-type throwing struct{ slog.Handler }
+// A calling is a log handler that only makes a call.
+type calling struct {
+	slog.Handler
+	call func()
+}
 
-func (throwing) Enabled(context.Context, slog.Level) bool { return true }
+func (calling) Enabled(context.Context, slog.Level) bool { return true }
 
-func (throwing) Handle(context.Context, slog.Record) error { panic("no room") }
+func (h calling) Handle(context.Context, slog.Record) error { h.call(); return nil }
 
-// TestLogPanics checks that a log handler which panics does not end the process while a command runs.
-func TestLogPanics(t *testing.T) {
+// TestLogFails checks that a log handler neither ends the process nor the watch of a command, whatever it does.
+func TestLogFails(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	f.cfg.Logger = slog.New(throwing{slog.DiscardHandler})
-	f.cfg.Probe = f.probe("fail")
-	lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
-	result, err := f.run(command(t, "await:"+lines))
-	require.NoError(t, err)
-	require.Positive(t, result.Probes.Blind)
+	released := make(chan struct{})
+	t.Cleanup(func() { close(released) })
+	for _, c := range []struct {
+		name string
+		call func()
+	}{
+		{"it panics", func() { panic("no room") }},
+		{"it ends its goroutine", runtime.Goexit},
+		{"it does not return", func() { <-released }},
+	} {
+		t.Run(c.name+" at a probe", func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.cfg.RecordTimeout = 500 * time.Millisecond
+			f.cfg.Logger = slog.New(calling{slog.DiscardHandler, c.call})
+			f.cfg.Probe = f.probe("fail")
+			lines := filepath.Join(f.cfg.Artifacts, "step", "_stall", "probe.jsonl")
+			result, err := f.run(command(t, "await:"+lines))
+			require.NoError(t, err)
+			require.Positive(t, result.Probes.Blind)
+		})
+		t.Run(c.name+" at the start", func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.cfg.RecordTimeout = 500 * time.Millisecond
+			f.cfg.Logger = slog.New(calling{slog.DiscardHandler, c.call})
+			f.cfg.Disabled = true
+			talk := f.talk(t.Context(), command(t, "print:"+ready))
+			require.Equal(t, ready+"\n", all(t, talk.out))
+			_, err := talk.Wait()
+			require.NoError(t, err)
+		})
+	}
 }
 
 // TestProbeAnyExit checks that a failed probe can count.

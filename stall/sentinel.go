@@ -38,6 +38,7 @@ type sentinel struct {
 	// silence is how long the runs around the command may give no sign of life.
 	silence   time.Duration
 	looked    time.Duration // when the last output came, as of the last look
+	pipes     []pipe        // the command's, for the host
 	io        *stdio
 	tree      *proctree.Tree
 	began     time.Time
@@ -70,9 +71,13 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	}
 	switch {
 	case s.cfg.Disabled:
-		s.log().Info("stall sentinel is disabled and does not watch the command", "run", s.run.ID())
+		s.callLog(func(log *slog.Logger) {
+			log.Info("stall sentinel is disabled and does not watch the command", "run", s.run.ID())
+		})
 	case s.cfg.neverTrips() && !s.inside:
-		s.log().Warn("stall sentinel has no signal and can never end its command", "run", s.run.ID())
+		s.callLog(func(log *slog.Logger) {
+			log.Warn("stall sentinel has no signal and can never end its command", "run", s.run.ID())
+		})
 	}
 	s.silence = watchdog.NoLimit
 	if outer := seam.Of(ctx); outer != nil {
@@ -80,7 +85,7 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 	}
 	s.judge = newJudge(&s.cfg)
 	s.result = &Result{RunID: s.run.ID(), ExitCode: -1}
-	if s.io, err = openStdio(cmd, &s.cfg, s.heedsOutput(), s.run.Activity); err != nil {
+	if s.io, err = openStdio(cmd, &s.cfg, s.pipes, s.heedsOutput(), s.run.Activity); err != nil {
 		return fmt.Errorf("prepare the command's input and output: %w", err)
 	}
 	if err := s.report.begin(); err != nil {
@@ -300,7 +305,9 @@ func (s *sentinel) observe(r probeResult) *finding {
 		probes.Blind++
 	}
 	if v.Blind == 1 {
-		callLog(func() { s.log().Warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind)) })
+		s.callLog(func(log *slog.Logger) {
+			log.Warn("stall probe saw nothing", "run", s.run.ID(), "why", string(r.blind))
+		})
 	}
 	s.noticeVolatile(r)
 	switch {
@@ -320,8 +327,8 @@ func (s *sentinel) noticeVolatile(r probeResult) {
 	}
 	if fields := s.volatility.observe(r.output); fields != nil {
 		s.result.Probes.Volatile = fields
-		callLog(func() {
-			s.log().Warn("stall probe differs in the same fields every time; if one is a clock, print a digest of the rest",
+		s.callLog(func(log *slog.Logger) {
+			log.Warn("stall probe differs in the same fields every time; if one is a clock, print a digest of the rest",
 				"run", s.run.ID(), "fields", fields)
 		})
 	}
@@ -382,15 +389,12 @@ func (s *sentinel) noteWallClock(stop *watchdog.Stop) {
 	}, stop)
 }
 
-// callLog calls the host's log. A handler that panics must not end the process from a goroutine of the sentinel's.
-func callLog(log func()) {
-	defer func() { _ = recover() }()
-	log()
-}
-
-func (s *sentinel) log() *slog.Logger {
-	if s.cfg.Logger == nil {
-		return slog.Default()
+// callLog calls the host's log. A handler that panics, ends its goroutine or hangs must not end the watch.
+func (s *sentinel) callLog(call func(*slog.Logger)) {
+	logger := s.cfg.Logger
+	if logger == nil {
+		logger = slog.Default()
 	}
-	return s.cfg.Logger
+	// An error of a log has nowhere to go.
+	_, _ = inTime(s.cfg.RecordTimeout, func() (struct{}, error) { call(logger); return struct{}{}, nil })
 }

@@ -18,9 +18,8 @@ type stdio struct {
 	files    []*os.File // for the command
 	opened   []*os.File // those of files that are not the host's
 	streams  []*relay.Stream
-	inPipe   *inputPipe      // what StdinPipe returned, or nil
-	outPipes []*outputPipe   // what StdoutPipe and StderrPipe returned
-	piped    []*relay.Stream // those of streams that go to outPipes
+	pipes    []pipe          // what StdinPipe, StdoutPipe and StderrPipe returned, even if the host wrapped it
+	piped    []*relay.Stream // those of streams that go to one of pipes
 	watched  []*relay.File
 	matchers []*matcher
 	tail     *tail.Buffer
@@ -36,9 +35,12 @@ type stdio struct {
 
 // openStdio opens the files that the command gets as its descriptors. If watched is set, it calls activity for every
 // output that counts.
-func openStdio(cmd *exec.Cmd, cfg *Config, watched bool, activity func()) (*stdio, error) {
+func openStdio(cmd *exec.Cmd, cfg *Config, pipes []pipe, watched bool, activity func()) (*stdio, error) {
 	// Each of the two streams finds each pattern once, so that sending to patterns never blocks.
-	o := &stdio{cfg: cfg, activity: activity, patterns: make(chan int, 2*len(cfg.Terminal)), woken: make(chan struct{}, 1)}
+	o := &stdio{
+		cfg: cfg, pipes: pipes, activity: activity,
+		patterns: make(chan int, 2*len(cfg.Terminal)), woken: make(chan struct{}, 1),
+	}
 	if cfg.Tail != nil {
 		o.tail = tail.New(cfg.Tail.Bytes)
 	}
@@ -109,11 +111,10 @@ func (o *stdio) input(from io.Reader) (*os.File, error) {
 	case *os.File:
 		return from, nil
 	case inputReader:
-		o.inPipe = from.pipe
 		o.opened = append(o.opened, from.pipe.child)
 		return from.pipe.child, nil
 	}
-	r, w, err := os.Pipe()
+	r, w, err := openPipe()
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +184,7 @@ func (o *stdio) stream(to io.Writer, counts, tailed bool) (*os.File, error) {
 		return nil, err
 	}
 	if piped {
-		o.outPipes, o.piped = append(o.outPipes, w.pipe), append(o.piped, s)
+		o.piped = append(o.piped, s)
 	}
 	o.streams = append(o.streams, s)
 	return s.Child(), nil
@@ -264,11 +265,8 @@ func (o *stdio) end() {
 	for _, s := range o.streams {
 		s.Drain()
 	}
-	for _, p := range o.outPipes {
+	for _, p := range o.pipes {
 		p.end()
-	}
-	if o.inPipe != nil {
-		o.inPipe.finish()
 	}
 }
 

@@ -12,6 +12,23 @@ import (
 // buffers saves short commands, of which there can be many, the cost of clearing 256 KiB.
 var buffers = sync.Pool{New: func() any { return new([bufSize]byte) }}
 
+// A buffer is one of buffers, from the first use until its release. A stream of a silent child has none.
+type buffer struct{ held *[bufSize]byte }
+
+func (b *buffer) bytes() []byte {
+	if b.held == nil {
+		b.held = buffers.Get().(*[bufSize]byte)
+	}
+	return b.held[:]
+}
+
+func (b *buffer) release() {
+	if b.held != nil {
+		buffers.Put(b.held)
+		b.held = nil
+	}
+}
+
 func (s *Stream) run() {
 	if s.runToEnd() {
 		s.in.discard()
@@ -58,13 +75,14 @@ func (s *Stream) relay() error {
 
 // copy reads and writes until the end of the output.
 func (s *Stream) copy() error {
-	buffer := buffers.Get().(*[bufSize]byte)
-	defer buffers.Put(buffer)
+	var b buffer
+	defer b.release()
 	for {
-		n, err := s.in.read(buffer[:])
+		n, err := s.in.read(&b)
 		if n > 0 {
-			s.notify(n, buffer[:n])
-			err = errors.Join(err, s.write(buffer[:n]))
+			p := b.bytes()[:n]
+			s.notify(n, p)
+			err = errors.Join(err, s.write(p))
 		}
 		switch {
 		case errors.Is(err, io.EOF):

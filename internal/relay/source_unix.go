@@ -36,11 +36,16 @@ func (r *source) canDrain() bool { return true }
 
 func (r *source) close() error { return r.file.Close() }
 
-// read waits for bytes. It returns [io.EOF] at the end.
-func (r *source) read(p []byte) (n int, err error) {
+// read waits for bytes, without the buffer, and reads them into it. It returns [io.EOF] at the end.
+func (r *source) read(b *buffer) (n int, err error) {
 	failed := r.retry(func(fd int) bool {
+		p := b.bytes()
 		n, err = retryEINTR(func() (int, error) { return syscall.Read(fd, p[:r.limit(len(p))]) })
-		return !errors.Is(err, syscall.EAGAIN)
+		if errors.Is(err, syscall.EAGAIN) {
+			b.release()
+			return false
+		}
+		return true
 	})
 	switch {
 	case failed != nil:

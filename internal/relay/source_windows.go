@@ -27,8 +27,8 @@ func (r *source) discard() {}
 func (r *source) close() error { return r.file.Close() }
 
 // read waits for bytes. It returns [io.EOF] at the end, and after close.
-func (r *source) read(p []byte) (int, error) {
-	n, err := r.file.Read(p)
+func (r *source) read(b *buffer) (int, error) {
+	n, err := r.file.Read(b.bytes())
 	if errors.Is(err, os.ErrClosed) {
 		err = io.EOF
 	}
