@@ -50,16 +50,16 @@ func changesOfOne() map[string]func() error {
 			_, _, errno := syscall.RawSyscall6(syscall.SYS_RT_SIGPROCMASK, 0, uintptr(unsafe.Pointer(&set)), 0, 8, 0, 0)
 			return asError(errno)
 		},
-		"ignores a signal":          func() error { signal.Ignore(syscall.SIGHUP); return nil },
-		"leaves its network":        func() error { return syscall.Unshare(syscall.CLONE_NEWNET) },
-		"leaves its shared memory":  func() error { return syscall.Unshare(syscall.CLONE_NEWIPC) },
-		"leaves its mounts":         func() error { return syscall.Unshare(syscall.CLONE_NEWNS) },
-		"leaves its clocks":         func() error { return syscall.Unshare(0x80) }, // CLONE_NEWTIME
+		"ignores a signal":         func() error { signal.Ignore(syscall.SIGHUP); return nil },
+		"leaves its network":       func() error { return syscall.Unshare(syscall.CLONE_NEWNET) },
+		"leaves its shared memory": func() error { return syscall.Unshare(syscall.CLONE_NEWIPC) },
+		"leaves its mounts":        func() error { return syscall.Unshare(syscall.CLONE_NEWNS) },
+		"leaves its clocks":        func() error { return syscall.Unshare(0x80) }, // CLONE_NEWTIME
 		"leaves its control groups": func() error { // twice, because the first also changes the names of the groups
 			const newCgroup = 0x02000000
 			return cmp.Or(syscall.Unshare(newCgroup), startTrue(), syscall.Unshare(newCgroup))
 		},
-		"has another root folder":   changeRoot,
+		"has another root folder": changeRoot,
 		"moves to another control group": func() error {
 			group := os.Getenv(groupVariable)
 			if group == "" {

@@ -22,9 +22,9 @@ import (
 type profile string
 
 // profileFields are the lines of /proc/thread-self/status that are part of a profile. TestPrivileges shows each but
-// these: CapPrm and CapEff do not outlive the execution of a program, but a guard that has more of them than its host
-// could do more for a command. Seccomp changes together with Seccomp_filters, which kernels before 5.9 lack.
-// Mems_allowed changes only on a machine with several memory nodes.
+// these: CapPrm and CapEff do not outlive the execution of a program, so that no command differs by them alone. Seccomp
+// changes together with Seccomp_filters, which kernels before 5.9 lack. Mems_allowed changes only on a machine with
+// several memory nodes.
 var profileFields = map[string]bool{
 	"Uid": true, "Gid": true, "Groups": true,
 	"CapInh": true, "CapPrm": true, "CapEff": true, "CapBnd": true, "CapAmb": true,
