@@ -79,7 +79,8 @@ func (b batch[E]) writePart(ctx context.Context, part []E) (outcomes, error) {
 	return all, nil
 }
 
-// lockedLongest returns the place of the row that has been locked for longest, if it is time to wait for it, or -1.
+// lockedLongest returns the place of the row that has been locked for longest, if it is time to wait for it, or -1. A
+// row of an attempt that another has followed meanwhile is gone, so that there is nothing to wait for.
 func (b batch[E]) lockedLongest() int {
 	b.k.mu.Lock()
 	defer b.k.mu.Unlock()
