@@ -67,6 +67,11 @@ func changesOfOne() map[string]func() error {
 			}
 			return os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte("0"), 0)
 		},
+		"was the first to be ended": func() error {
+			const score = "/proc/self/oom_score_adj"
+			before, err := os.ReadFile(score)
+			return cmp.Or(err, os.WriteFile(score, []byte("500"), 0), startTrue(), os.WriteFile(score, before, 0))
+		},
 		"has no huge pages":            func() error { return prctlOfThread(41, 1) }, // PR_SET_THP_DISABLE
 		"has addresses in fixed order": func() error { return callOne(syscall.SYS_PERSONALITY, 0x0040000, 0, 0) },
 		"has a keyring of its own":     func() error { return callOne(syscall.SYS_KEYCTL, 1, 0, 0) },
@@ -122,9 +127,10 @@ func setMemoryPolicy(mode uintptr) error {
 
 // changeRoot makes a folder with the content of the root folder the root of the calling thread.
 func changeRoot() error {
-	err := cmp.Or(syscall.Unshare(syscall.CLONE_NEWNS),
-		syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""), startTrue())
-	if err != nil {
+	if err := syscall.Unshare(syscall.CLONE_NEWNS); err != nil {
+		return err
+	}
+	if err := cmp.Or(syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""), startTrue()); err != nil {
 		return err
 	}
 	entries, err := os.ReadDir("/")
@@ -159,7 +165,7 @@ func controlGroup(t *testing.T, change string) string {
 		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err != nil {
 			continue
 		}
-		if group, err := os.MkdirTemp(root, "proctree-test"); err == nil {
+		if group, err := os.MkdirTemp(root, "proctree"); err == nil { //nolint:usetesting // it is no folder
 			t.Cleanup(func() {
 				require.Eventually(t, func() bool { return os.Remove(group) == nil }, late, 10*time.Millisecond)
 			})
