@@ -112,8 +112,8 @@ func appendLimits(p []byte) ([]byte, error) {
 
 // namespaces is fixed, because a host that dropped root cannot list /proc/thread-self/ns.
 // Each name ends with a NUL, as the system call takes it. TestPrivileges shows each but two: a program with several
-// threads cannot leave its user namespace, and in another PID namespace for children os/exec can start only one command,
-// with which that namespace ends.
+// threads cannot leave its user namespace, and in another PID namespace for children os/exec can start only one
+// command, with which that namespace ends.
 var namespaces = [...]string{
 	"ns/cgroup\x00", "ns/ipc\x00", "ns/mnt\x00", "ns/net\x00", "ns/pid_for_children\x00",
 	"ns/time_for_children\x00", "ns/user\x00", "ns/uts\x00",
