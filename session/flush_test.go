@@ -51,6 +51,20 @@ func TestFreshRows(t *testing.T) {
 			require.Equal(t, woke.UTC(), f.row("s-1").LastEventAt)
 		})
 	})
+	t.Run("within a pace when a run wakes up after its row was written late", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			f.advance(59 * time.Second)
+			wd.Activity()
+			f.advance(5 * time.Minute)
+			require.NotEqual(t, f.row("s-1").CreatedAt, f.row("s-1").LastEventAt)
+			wd.Activity()
+			woke := time.Now()
+			f.advance(time.Second)
+			require.Equal(t, woke.UTC(), f.row("s-1").LastEventAt)
+		})
+	})
 	t.Run("during a hold, and from its end on after it", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()

@@ -10,7 +10,7 @@ import (
 // skips is what a keeper remembers of a row that it could not write.
 type skips struct {
 	locked   bool
-	since    time.Duration // when it was locked first
+	since    time.Duration // when it was locked first, or waited for in vain
 	refusals int
 	again    time.Duration // it is left alone until then
 }
@@ -51,7 +51,7 @@ func (b batch[E]) writeAll(ctx context.Context) (outcomes, error) {
 	}
 	all, err := b.writePart(ctx, b.rows)
 	at := b.lockedLongest()
-	if err != nil || len(b.rows) == 1 || at < 0 {
+	if err != nil || at < 0 {
 		return all, err
 	}
 	alone, err := b.writePart(ctx, b.rows[at:at+1])
@@ -74,12 +74,13 @@ func (b batch[E]) writePart(ctx context.Context, part []E) (outcomes, error) {
 	all := skipped.outcomes()
 	for _, e := range part {
 		key := b.keyOf(e)
-		b.k.noteSkip(key, all[key.runID], skipped.Refused[key.runID])
+		b.k.noteSkip(key, all[key.runID], len(part) == 1, skipped.Refused[key.runID])
 	}
 	return all, nil
 }
 
-// lockedLongest returns the place of the row that has been locked for longest, if it is time to wait for it, or -1.
+// lockedLongest returns the place of the row that has been locked for longest, if it is time to wait for it, or -1. A
+// row of an attempt that another has followed meanwhile is gone, so that there is nothing to wait for.
 func (b batch[E]) lockedLongest() int {
 	b.k.mu.Lock()
 	defer b.k.mu.Unlock()
@@ -97,8 +98,10 @@ func (b batch[E]) lockedLongest() int {
 	return at
 }
 
-// noteSkip notes whether a row was written. The log has the first of several refusals in a row.
-func (k *Keeper) noteSkip(key rowKey, became outcome, refused error) {
+// noteSkip notes whether a row was written, alone or not. A row that was waited for in vain has to wait for its turn
+// again: else one that stays locked would be the only one that is waited for. The log has the first of several refusals
+// in a row.
+func (k *Keeper) noteSkip(key rowKey, became outcome, alone bool, refused error) {
 	k.mu.Lock()
 	r := k.runs[key.runID]
 	if r == nil || r.attempt != key.attempt {
@@ -110,7 +113,7 @@ func (k *Keeper) noteSkip(key rowKey, became outcome, refused error) {
 	case refused != nil:
 		refusals := r.skips.refusals + 1
 		r.skips = skips{refusals: refusals, again: now + verdict.RetryRefused(r.threshold, k.cfg.Pace, refusals)}
-	case became == stayed && !r.skips.locked:
+	case became == stayed && (alone || !r.skips.locked):
 		r.skips = skips{locked: true, since: now}
 	case became != stayed:
 		r.skips = skips{}

@@ -22,9 +22,11 @@ type contended struct {
 
 	mu       sync.Mutex
 	locked   map[string]bool
-	patient  bool // a row alone is waited for, and its lock ends meanwhile
+	patient  bool   // a row alone is waited for, and its lock ends meanwhile
+	stuck    string // a run whose lock does not end
 	refused  map[string]bool
 	attempts map[string][]time.Time // when each run was tried
+	alone    []string               // the runs that were tried alone
 }
 
 // change changes what others have locked or refuse.
@@ -39,10 +41,13 @@ func (c *contended) split(runs []string) (skipped session.Skipped, free map[stri
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	free, skipped.Refused = map[string]bool{}, map[string]error{}
+	if len(runs) == 1 {
+		c.alone = append(c.alone, runs[0])
+	}
 	for _, runID := range runs {
 		c.attempts[runID] = append(c.attempts[runID], time.Now())
 		switch {
-		case c.locked[runID] && !(c.patient && len(runs) == 1):
+		case c.locked[runID] && !(c.patient && len(runs) == 1 && runID != c.stuck):
 			skipped.Locked = append(skipped.Locked, runID)
 		case c.refused[runID]:
 			skipped.Refused[runID] = errTrigger
@@ -94,6 +99,7 @@ func inContention(t *testing.T, test func(f *fixture, c *contended)) {
 		}
 		f.cfg.Store = c
 		f.start()
+		f.Cleanup(func() { clear(c.locked) }) // or the keeper's end waits for them without any time going by
 		test(f, c)
 	})
 }
@@ -132,6 +138,29 @@ func TestLockedRows(t *testing.T) {
 			require.LessOrEqual(t, time.Since(f.row("s-1").LastEventAt), time.Minute+15*time.Second)
 		})
 	})
+	t.Run("each is waited for alone, those that were locked first at first, though one stays locked", func(t *testing.T) {
+		inContention(t, func(f *fixture, c *contended) {
+			c.patient, c.stuck = true, "s-1"
+			var runs []*watchdog.Watchdog
+			for _, runID := range []string{"s-1", "s-2", "s-3"} {
+				c.locked[runID] = true
+				runs = append(runs, f.attach(runID))
+				f.advance(time.Second)
+			}
+			busy(f, 60*time.Second, runs...) // each is due a minute after its attach
+			f.db.onCall(func(context.Context, string) error { return errTrigger })
+			busy(f, 20*time.Second, runs...) // now all were locked for long
+			c.alone = nil
+			f.db.onCall(nil)
+			busy(f, 3*time.Second, runs...)
+			require.Equal(t, []string{"s-1", "s-2", "s-3"}, c.alone)
+			require.Less(t, time.Since(f.row("s-2").LastEventAt), 4*time.Second)
+			require.Less(t, time.Since(f.row("s-3").LastEventAt), 4*time.Second)
+			tries := len(c.attempts["s-2"])
+			busy(f, 30*time.Second, runs...)
+			require.Len(t, c.attempts["s-2"], tries, "it is fresh")
+		})
+	})
 	t.Run("a locked row of a run that has ended is written when it is free", func(t *testing.T) {
 		inContention(t, func(f *fixture, c *contended) {
 			locked, free := f.attach("s-1"), f.attach("s-2")
@@ -151,16 +180,17 @@ func TestLockedRows(t *testing.T) {
 	t.Run("the keeper's end waits for the locked rows of runs that have ended", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			c := &contended{
-				database: f.db, locked: map[string]bool{"s-1": true}, patient: true, refused: map[string]bool{"s-3": true},
-				attempts: map[string][]time.Time{},
+				database: f.db, locked: map[string]bool{"s-1": true, "s-4": true}, patient: true,
+				refused: map[string]bool{"s-3": true}, attempts: map[string][]time.Time{},
 			}
 			f.cfg.Store = c
 			k := f.newKeeper("here")
 			stop := f.run(k)
-			for _, runID := range []string{"s-1", "s-2", "s-3"} {
+			for _, runID := range []string{"s-1", "s-2", "s-3", "s-4"} {
 				f.attachTo(k, runID).Close()
 			}
 			stop()
+			require.Equal(t, session.Finished, f.row("s-4").Status)
 			require.Equal(t, session.Finished, f.row("s-1").Status)
 			require.Equal(t, session.Finished, f.row("s-2").Status)
 			require.Equal(t, session.Active, f.row("s-3").Status)
@@ -212,5 +242,51 @@ func TestRefusedRows(t *testing.T) {
 		f.advance(time.Minute + time.Second)
 		require.Less(t, time.Since(f.row("s-1").LastEventAt), 2*time.Minute)
 		require.Equal(t, session.Finished, f.row("s-3").Status)
+		c.refused["s-1"] = true
+		busy(f, 2*time.Minute, refused)
+		require.Equal(t, 3, f.log.count("the database refuses the row of a session"), "after it was written")
+	})
+}
+
+// TestRefusedAtEnd checks that the keeper's end does not keep to the pause of a row that was refused.
+func TestRefusedAtEnd(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		c := &contended{
+			database: f.db, locked: map[string]bool{}, refused: map[string]bool{"s-1": true}, attempts: map[string][]time.Time{},
+		}
+		f.cfg.Store = c
+		k := f.newKeeper("here")
+		stop := f.run(k)
+		f.attachTo(k, "s-1").Close()
+		f.advance(10 * time.Minute) // it is left alone for a minute by now
+		clear(c.refused)
+		tries := len(c.attempts["s-1"])
+		stop()
+		require.Len(t, c.attempts["s-1"], tries+1)
+		require.Equal(t, session.Finished, f.row("s-1").Status)
+	})
+}
+
+// TestLateAnswer checks that what became of the row of an attempt does not count for the one that began meanwhile.
+func TestLateAnswer(t *testing.T) {
+	inContention(t, func(f *fixture, c *contended) {
+		wd := f.attach("s-1")
+		busy(f, 59*time.Second, wd)
+		c.refused["s-1"] = true
+		f.db.onCall(func(_ context.Context, call string) error {
+			if call == "Freshen" {
+				f.db.onCall(nil)
+				time.Sleep(2 * time.Second) // fake time
+				f.attach("s-1")
+			}
+			return nil
+		})
+		busy(f, 5*time.Second, wd)
+		require.Equal(t, 2, f.row("s-1").Attempt)
+		require.Zero(t, f.log.count(errTrigger.Error()))
+		f.db.takeCounts()
+		f.advance(20 * time.Minute)
+		calls, _ := f.db.takeCounts()
+		require.Zero(t, calls["Freshen"], "the row shows the attach")
 	})
 }

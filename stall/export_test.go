@@ -67,3 +67,18 @@ func (j *Judge) Probed(l Look, now time.Duration) *Found {
 	f, _ := j.probed(r, now)
 	return found(f)
 }
+
+// An OutputPipe is a pipe for a command's output, without a command.
+type OutputPipe struct{ *outputPipe }
+
+// NewOutputPipe makes a pipe.
+func NewOutputPipe() OutputPipe { return OutputPipe{newOutputPipe()} }
+
+// Write writes as the command does.
+func (p OutputPipe) Write(b []byte) (int, error) { return p.write(b) }
+
+// End says that the command has ended.
+func (p OutputPipe) End() { p.end() }
+
+// Finish says that nothing more will be written.
+func (p OutputPipe) Finish() { p.finish() }

@@ -21,7 +21,10 @@ import (
 // so a command never has more or fewer privileges than its host.
 type profile string
 
-// profileFields are the lines of /proc/thread-self/status that are part of a profile.
+// profileFields are the lines of /proc/thread-self/status that are part of a profile. TestPrivileges shows each but
+// these: CapPrm and CapEff do not outlive the execution of a program, so that no command differs by them alone. Seccomp
+// changes together with Seccomp_filters, which kernels before 5.9 lack. Mems_allowed changes only on a machine with
+// several memory nodes.
 var profileFields = map[string]bool{
 	"Uid": true, "Gid": true, "Groups": true,
 	"CapInh": true, "CapPrm": true, "CapEff": true, "CapBnd": true, "CapAmb": true,
@@ -108,7 +111,9 @@ func appendLimits(p []byte) ([]byte, error) {
 }
 
 // namespaces is fixed, because a host that dropped root cannot list /proc/thread-self/ns.
-// Each name ends with a NUL, as the system call takes it.
+// Each name ends with a NUL, as the system call takes it. TestPrivileges shows each but two: a program with several
+// threads cannot leave its user namespace, and in another PID namespace for children os/exec can start only one
+// command, with which that namespace ends.
 var namespaces = [...]string{
 	"ns/cgroup\x00", "ns/ipc\x00", "ns/mnt\x00", "ns/net\x00", "ns/pid_for_children\x00",
 	"ns/time_for_children\x00", "ns/user\x00", "ns/uts\x00",
@@ -138,7 +143,7 @@ func appendNamespaces(p []byte, thread int) ([]byte, error) {
 	case !errors.Is(err, syscall.ENOENT): // a kernel can be built without control groups
 		return nil, fmt.Errorf("control groups: %w", err)
 	}
-	label, _ := readFileAt(thread, "attr/current") // fails without a security module
+	label, _ := readFileAt(thread, "attr/current") // fails without a security module; no test has one
 	return append(append(p, bytes.TrimSpace(label)...), '\n'), nil
 }
 
@@ -153,7 +158,7 @@ func appendAttributes(p []byte) []byte {
 	var policy struct {
 		parameter uint64
 		mode      int64
-		nodes     [16]uint64 // for 1024 nodes
+		nodes     [16]uint64 // for 1024 nodes; no test has more than one
 	}
 	for _, call := range [...]struct{ number, a, b, c uintptr }{
 		{syscall.SYS_PRCTL, getSecurebits, 0, 0},

@@ -159,6 +159,45 @@ func TestStalled(t *testing.T) {
 	}
 }
 
+func TestTakeAlone(t *testing.T) {
+	for _, c := range []struct {
+		name              string
+		threshold, locked time.Duration
+		want              bool
+	}{
+		{"a row locked for less than ten seconds is not waited for", hour, 10*time.Second - 1, false},
+		{"after ten seconds it is", hour, 10 * time.Second, true},
+		{"before a quarter of a short threshold it is not waited for", 20 * time.Second, 5*time.Second - 1, false},
+		{"after a quarter of a short threshold it is", 20 * time.Second, 5 * time.Second, true},
+		{"without a threshold ten seconds count", verdict.Never, 10 * time.Second, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, verdict.TakeAlone(c.threshold, c.locked))
+		})
+	}
+}
+
+func TestRetryRefused(t *testing.T) {
+	for _, c := range []struct {
+		name            string
+		threshold, pace time.Duration
+		refusals        int
+		want            time.Duration
+	}{
+		{"the pace at first", hour, time.Second, 1, time.Second},
+		{"twice as long the second time", hour, time.Second, 2, 2 * time.Second},
+		{"eight times as long the fourth time", hour, time.Second, 4, 8 * time.Second},
+		{"at most a minute", hour, time.Second, 100, time.Minute},
+		{"at most a quarter of the threshold", 2 * time.Minute, time.Second, 100, 30 * time.Second},
+		{"never less than the pace", time.Minute, 20 * time.Second, 100, 20 * time.Second},
+		{"a pace longer than a minute is kept", hour, 2 * time.Minute, 3, 2 * time.Minute},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, verdict.RetryRefused(c.threshold, c.pace, c.refusals))
+		})
+	}
+}
+
 // held returns the signs with a hold open since then.
 func held(signs verdict.Signs, since time.Duration) verdict.Signs {
 	signs.Open(verdict.HoldID{Key: "tool"}, verdict.Never, since)

@@ -74,6 +74,12 @@ func TestLockedRow(t *testing.T) {
 	assert.False(t, done)
 	assert.Empty(t, read(t, s))
 	assert.Less(t, time.Since(began), 8*promptly, "nothing waited")
+	began = time.Now()
+	for range 8 {
+		_, err = s.Freshen(ctx, fresh)
+		require.NoError(t, err)
+	}
+	assert.Less(t, time.Since(began), 8*session.LockWait, "no batch waited")
 
 	began = time.Now()
 	skipped, err = s.Freshen(ctx, fresh[20:21])
@@ -97,6 +103,50 @@ func TestLockedRow(t *testing.T) {
 	require.NoError(t, err)
 	assert.Empty(t, skipped.Locked)
 	assert.Equal(t, session.Finished, sessionOf(t, s, runNumber(20)).Status)
+}
+
+// TestReferencedRow checks that a row is written while a transaction of the host's refers to it by a foreign key.
+func TestReferencedRow(t *testing.T) {
+	dsn := newDSN(t)
+	s, host := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	fresh, ends := attachMany(t, s, 3)
+	mustExec(t, host, "CREATE TABLE notes (run_id text REFERENCES watchdog_sessions)")
+	tx, err := host.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	_, err = tx.Exec(t.Context(), "INSERT INTO notes VALUES ($1), ($2), ($3)", runNumber(0), runNumber(1), runNumber(2))
+	require.NoError(t, err)
+	for range 2 {
+		skipped, err := s.Freshen(t.Context(), fresh)
+		require.NoError(t, err)
+		assert.Empty(t, skipped.Locked)
+	}
+	done, err := s.Cancel(t.Context(), sessionOf(t, s, runNumber(0)), cancelOf("c", runNumber(0)))
+	require.NoError(t, err)
+	assert.True(t, done)
+	skipped, err := s.End(t.Context(), ends[1:])
+	require.NoError(t, err)
+	assert.Empty(t, skipped.Locked)
+}
+
+// TestLockTimeoutOfHost checks that a write which waited leaves the lock_timeout of the host's connection as it was.
+func TestLockTimeoutOfHost(t *testing.T) {
+	dsn := newDSN(t)
+	stranger := hostPool(t, dsn)
+	host := hostPool(t, dsn, func(c *pgxpool.Config) { c.MaxConns = 1 })
+	s := newStore(t, host)
+	fresh, _ := attachMany(t, s, 1)
+	before := texts(t, host, "SHOW lock_timeout")
+	unlock := lock(t, stranger, runNumber(0))
+	waited := make(chan error)
+	go func() {
+		_, err := s.Freshen(t.Context(), fresh)
+		waited <- err
+	}()
+	waitForLock(t, stranger)
+	unlock()
+	require.NoError(t, <-waited)
+	assert.Equal(t, before, texts(t, host, "SHOW lock_timeout"))
 }
 
 func sessionOf(t *testing.T, s *postgres.Store, runID string) session.Session {
