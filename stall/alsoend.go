@@ -30,7 +30,8 @@ const DefaultAlsoEndTimeout = 10 * time.Second
 type AlsoEnd struct {
 	// Command is the program and its arguments. No shell is involved. It runs in the guarded command's folder and
 	// environment, so that a token in that can name what to end. A program that is not in the host's PATH is an error
-	// before the guarded command starts.
+	// before the guarded command starts. On Linux it may do what the host may at that moment, and cannot be started if
+	// that is more than what the thread that started the command could.
 	Command []string
 	// Timeout is how long it may take; then it is ended with SIGKILL. Zero means [DefaultAlsoEndTimeout].
 	Timeout time.Duration

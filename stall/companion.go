@@ -12,8 +12,19 @@ import (
 // A companion starts commands beside the one that [Run] guards, in its folder and environment: probes, and what ends
 // the rest of it elsewhere. Each is a process tree of its own, and no process of it outlives it.
 type companion struct {
-	env []string
-	dir string
+	env    []string
+	dir    string
+	origin *proctree.Origin // of the command
+}
+
+// newCompanion is called by the goroutine that is going to start the command. It reads nothing if there will be no
+// companion.
+func (c *Config) newCompanion(env []string, dir string) (companion, error) {
+	if c.Probe == nil && c.AlsoEnd == nil {
+		return companion{}, nil
+	}
+	origin, err := proctree.ReadOrigin()
+	return companion{env: env, dir: dir, origin: origin}, err
 }
 
 // start starts a program with its arguments. Its standard output is the file; nil drops it. The end of ctx ends a start
@@ -34,6 +45,7 @@ func (c companion) start(ctx context.Context, line []string, output *os.File) (*
 	}
 	tree, err := proctree.StartContext(ctx, proctree.Command{
 		Path: cmd.Path, Args: cmd.Args, Env: cmd.Environ(), Dir: cmd.Dir, Files: []*os.File{null, output, null},
+		For: c.origin,
 	})
 	return tree, withoutName(err)
 }

@@ -1,7 +1,10 @@
 package stall_test
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -50,6 +53,24 @@ func TestKilledTooLate(t *testing.T) {
 	cancels, corrected := f.endings()
 	require.Len(t, cancels, 1)
 	require.Equal(t, cancels, corrected)
+}
+
+// TestAlsoEndWithoutGuard checks that nothing of an AlsoEnd is left whose guard was stopped meanwhile.
+func TestAlsoEndWithoutGuard(t *testing.T) {
+	f := newFixture(t)
+	f.cfg.Terminal = readyLine
+	file := filepath.Join(t.TempDir(), "guard")
+	script := "echo $PPID > " + file + "; sleep 0.2; kill -STOP $PPID; trap '' INT TERM; sleep 300"
+	f.cfg.AlsoEnd = &stall.AlsoEnd{Command: []string{"sh", "-c", script}, Timeout: time.Second}
+	cmd := command(t, "print:"+ready, "stay")
+	result, err := stall.Run(t.Context(), cmd, f.cfg)
+	text, _ := os.ReadFile(file)
+	defer syscall.Kill(number(strings.TrimSpace(string(text))), syscall.SIGCONT)
+	require.ErrorIs(t, err, stall.ErrAlsoEnd)
+	require.NotErrorIs(t, err, stall.ErrSurvivors)
+	// The guard of a busy machine has not told of the start yet.
+	require.Contains(t, []string{"timeout", "start"}, result.AlsoEnded.Failed)
+	require.Empty(t, processesWith(tokenOf(cmd)))
 }
 
 // TestExitToldLate checks that a command has finished whose exit the guard tells after it has answered the first question.

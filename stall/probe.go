@@ -27,7 +27,8 @@ const (
 // time it prints one JSON object of at most 64 KiB: see the package comment.
 type Probe struct {
 	// Command is the probe's program and its arguments. No shell is involved. The probe runs in the command's folder and
-	// environment.
+	// environment. On Linux it may do what the host may at that moment, and cannot be started, with the Why "start", if
+	// that is more than what the thread that started the command could.
 	Command []string
 	// Interval is the time from the start of one probe to the start of the next. The first one runs at once.
 	// Zero means [DefaultProbeInterval].

@@ -96,7 +96,9 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 
 func (s *sentinel) start(ctx context.Context, cmd *exec.Cmd) (err error) {
 	env := cmd.Environ()
-	s.companion = companion{env: env, dir: cmd.Dir}
+	if s.companion, err = s.cfg.newCompanion(env, cmd.Dir); err != nil {
+		return startError(err)
+	}
 	s.began = now()
 	s.io.began = s.began
 	s.terminals = saveTerminals(cmd)

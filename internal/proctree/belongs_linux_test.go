@@ -111,6 +111,21 @@ func TestKillWithoutGuard(t *testing.T) {
 	gone(t, tree)
 }
 
+// TestKillAloneWithoutGuard checks that a kill without a signal before it needs no guard, and that what lives is told.
+func TestKillAloneWithoutGuard(t *testing.T) {
+	tree, s := begin(t, scenario(t, "all ignore INT and TERM"))
+	guard := guardOf(t, os.Getpid())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	defer syscall.Kill(guard, syscall.SIGCONT)
+	require.Eventually(t, func() bool { return state(guard) == 'T' }, late, time.Millisecond)
+	assert.Len(t, tree.Survivors(), s.Processes)
+	require.NoError(t, tree.Kill())
+	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
+	assert.Empty(t, tree.Survivors())
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	gone(t, tree)
+}
+
 // leaveQuietChild starts a process that sends no signal when it exits. It executes no program, which would change that.
 //
 //go:norace

@@ -51,6 +51,9 @@ type Command struct {
 	// Releases says that the caller is going to [Tree.Release] what the command leaves behind when it exits by itself. On
 	// Linux it protects a process that nothing ties to the command any more: the tree is gone before its release then.
 	Releases bool
+	// For is the origin of the command on whose behalf this one is started; nil means none. On Linux, [StartContext] then
+	// returns an error if the calling thread may do more than the origin.
+	For *Origin
 }
 
 // A Status says how the first process of a tree ended, and what it used.

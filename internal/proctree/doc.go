@@ -34,6 +34,9 @@
 // privileges do not get them back. A guard without commands ends after a minute, or after a second if the host's last
 // command had another profile.
 //
+// A command that is started on behalf of another one, later and by whatever thread is at hand, never gets more than
+// that one: see [Origin].
+//
 // A guard that is stopped, dies or has no free descriptors takes no more commands, and the next command gets a new one.
 // A start waits until its context ends, and at most ten seconds. No lock is held while anything waits for a guard.
 //

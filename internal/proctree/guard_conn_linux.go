@@ -311,7 +311,7 @@ func (c *guardConn) signalByMark(sig syscall.Signal) (int, error) {
 
 func (c *guardConn) kill() error {
 	err := c.sendOrder(order{Kill: true})
-	if c.guardSilent.Load() {
+	if c.isSilent() {
 		_, _ = c.signalByMark(syscall.SIGKILL)
 	}
 	return err
@@ -319,8 +319,11 @@ func (c *guardConn) kill() error {
 
 func (c *guardConn) release() error { return c.sendOrder(order{Release: true}) }
 
+// isSilent reports whether the host has to do itself what the guard would.
+func (c *guardConn) isSilent() bool { return c.guardSilent.Load() || c.guard.stopped() }
+
 func (c *guardConn) survivors() []int {
-	if c.guardSilent.Load() {
+	if c.isSilent() {
 		var alive []int
 		visitMarked(c.mark, func(m member) { alive = append(alive, m.pid) })
 		return alive

@@ -74,6 +74,9 @@ func (p *guardPool) acquire(req *request) (*guardClient, error) {
 	if err := checkProc(c.status); err != nil {
 		return nil, err
 	}
+	if err := req.origin.check(c); err != nil {
+		return nil, err
+	}
 	req.Umask, req.Scheduling = c.umask, &c.scheduling
 	g, isNew := p.guardFor(c)
 	if isNew {

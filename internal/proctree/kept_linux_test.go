@@ -4,6 +4,7 @@ package proctree_test
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -247,6 +248,39 @@ func TestKept(t *testing.T) {
 			assert.Equal(t, i%2*2, s.alive())
 		}
 	})
+}
+
+// TestKeptOutlivesHost kills the host, or its guard, of what was kept, and checks that this lives on.
+func TestKeptOutlivesHost(t *testing.T) {
+	for _, name := range []string{"host", "guard"} {
+		t.Run(name, func(t *testing.T) {
+			token := escape.Crowd(0).In(t.TempDir()).Token()
+			text, err := json.Marshal(proctree.Command{
+				Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sleep " + token + " & exit 0"}, Env: os.Environ(), Releases: true,
+			})
+			require.NoError(t, err)
+			host := again(t, "host", commandVariable+"="+string(text))
+			host.Stdout = nil
+			out, err := host.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, host.Start())
+			s := &server{t: t, token: token}
+			t.Cleanup(s.end)
+			defer host.Wait()
+			defer host.Process.Kill()
+			require.True(t, bufio.NewScanner(out).Scan())
+			guard := guardOf(t, host.Process.Pid)
+			require.Eventually(t, func() bool { return s.alive() == 1 }, late, time.Millisecond)
+			before := escape.WithToken(token)
+			killed := host.Process.Pid
+			if name == "guard" {
+				killed = guard
+			}
+			require.NoError(t, syscall.Kill(killed, syscall.SIGKILL))
+			require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond)
+			require.Equal(t, before, escape.WithToken(token))
+		})
+	}
 }
 
 // TestKeptForgets checks that the guard does not remember for ever what was kept.

@@ -80,14 +80,21 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// runHost starts a command and waits to be killed.
+// runHost starts a command, keeps what it leaves behind if it is to, and waits to be killed.
 func runHost() {
 	var c proctree.Command
 	if err := json.Unmarshal([]byte(os.Getenv(commandVariable)), &c); err != nil {
 		panic(err)
 	}
-	if _, err := proctree.Start(c); err != nil {
+	tree, err := proctree.Start(c)
+	if err != nil {
 		panic(err)
+	}
+	if c.Releases {
+		<-tree.Exited()
+		_ = tree.Release()
+		<-tree.Gone()
+		fmt.Println("kept")
 	}
 	time.Sleep(5 * time.Minute)
 	os.Exit(1)

@@ -34,6 +34,7 @@ type request struct {
 	SameGroup  bool        `json:"same_group,omitempty"`
 	Group      int         `json:"group"` // the host's process group
 	Releases   bool        `json:"releases,omitempty"`
+	origin     *Origin     // not sent
 }
 
 func (r *request) encode() ([]byte, error) {

@@ -84,7 +84,7 @@ func checkAttr(attr *syscall.SysProcAttr) error {
 func (c Command) request() *request {
 	req := &request{
 		Path: c.Path, Args: c.Args, Env: c.Env, SameGroup: c.SameGroup, Group: syscall.Getpgrp(),
-		Releases: c.Releases,
+		Releases: c.Releases, origin: c.For,
 	}
 	if c.Attr != nil {
 		attr := *c.Attr
