@@ -27,6 +27,7 @@ func lock(t *testing.T, pool *pgxpool.Pool, runID string) (unlock func()) {
 	require.NoError(t, err)
 	_, err = tx.Exec(t.Context(), `SELECT FROM watchdog_sessions WHERE run_id = $1 FOR UPDATE`, runID)
 	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.Rollback(context.WithoutCancel(t.Context())) }) // if the test failed before
 	return func() { require.NoError(t, tx.Rollback(context.WithoutCancel(t.Context()))) }
 }
 
