@@ -365,6 +365,17 @@ func TestStartFails(t *testing.T) {
 	require.Less(t, descriptors(t), before+8)
 }
 
+// TestStartRefused checks that pipes end also if the command is refused before anything is opened for it.
+func TestStartRefused(t *testing.T) {
+	f := newFixture(t)
+	f.cfg.Store, f.cfg.NoOutput = nil, longTime
+	c := f.newConversation(exec.Command("true"))
+	require.ErrorIs(t, c.Start(t.Context()), watchdog.ErrInvalid)
+	require.Empty(t, all(t, c.out))
+	_, err := c.in.Write([]byte("x"))
+	require.ErrorIs(t, err, syscall.EPIPE)
+}
+
 // TestPipesClosed checks that commands leave no descriptors open, also if the host never closes a pipe.
 func TestPipesClosed(t *testing.T) {
 	before := descriptors(t)

@@ -43,7 +43,7 @@ import (
 // In addition, Run wraps [ErrSurvivors] if a process could not be ended, [ErrAlsoEnd] if what runs elsewhere may be
 // alive, and the error of the store if the cancel could not be recorded.
 //
-// A command that exits at once takes about one and a half times as long as with package exec.
+// On Linux a command takes about half a millisecond longer than with package exec.
 func Run(ctx context.Context, cmd *exec.Cmd, cfg Config) (*Result, error) {
 	c, err := NewCommand(cmd, cfg)
 	if err != nil {
