@@ -91,13 +91,7 @@ func idle(argument string) error {
 		_, err := stall.Run(ctx, cmd, cfg)
 		ended <- err
 	}()
-	time.Sleep(time.Second) // until all has settled
-	fewest := math.MaxInt
-	for n := 0; n < idleSeconds && fewest >= mostSwitches; n++ {
-		before := switches()
-		time.Sleep(time.Second)
-		fewest = min(fewest, switches()-before)
-	}
+	fewest := fewestSwitches()
 	select {
 	case err := <-ended:
 		return fmt.Errorf("the command ended too early: %w", err)
@@ -107,6 +101,18 @@ func idle(argument string) error {
 	<-ended // it was ended
 	fmt.Println(fewest)
 	return nil
+}
+
+// fewestSwitches returns the switches of the quietest second, or of the first that is quiet enough.
+func fewestSwitches() int {
+	time.Sleep(time.Second) // until all has settled
+	fewest := math.MaxInt
+	for n := 0; n < idleSeconds && fewest >= mostSwitches; n++ {
+		before := switches()
+		time.Sleep(time.Second)
+		fewest = min(fewest, switches()-before)
+	}
+	return fewest
 }
 
 // switches returns how often this process and its children have given up a CPU to wait.
