@@ -96,21 +96,6 @@ func TestWalkEnds(t *testing.T) {
 	assert.False(t, complete, "it did not look below the child")
 }
 
-// TestKillWithoutGuard checks that a kill reaches processes that ignore SIGTERM though the guard does not answer.
-func TestKillWithoutGuard(t *testing.T) {
-	tree, s := begin(t, scenario(t, "all ignore INT and TERM"))
-	guard := guardOf(t, os.Getpid())
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	defer syscall.Kill(guard, syscall.SIGCONT)
-	reached, err := tree.Signal(syscall.SIGTERM)
-	require.NoError(t, err)
-	assert.Equal(t, s.Processes, reached)
-	require.NoError(t, tree.Kill())
-	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
-	gone(t, tree)
-}
-
 // TestKillAloneWithoutGuard checks that a kill without a signal before it needs no guard, and that what lives is told.
 func TestKillAloneWithoutGuard(t *testing.T) {
 	tree, s := begin(t, scenario(t, "all ignore INT and TERM"))

@@ -280,17 +280,21 @@ func descriptors(t *testing.T, pid int) int {
 	return len(all)
 }
 
-// TestSilentGuard checks that Signal and Kill work if the guard does not answer.
+// TestSilentGuard checks that Signal and Kill work if the guard does not answer, also for processes that ignore SIGTERM.
 func TestSilentGuard(t *testing.T) {
-	tree, s := begin(t, scenario(t, "a tree of background children"))
-	guard := guardOf(t, os.Getpid())
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	defer syscall.Kill(guard, syscall.SIGCONT)
-	reached, err := tree.Signal(syscall.SIGTERM)
-	require.NoError(t, err)
-	assert.Equal(t, s.Processes, reached)
-	assert.NoError(t, tree.Kill())
-	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, late, time.Millisecond)
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
-	gone(t, tree)
+	for _, name := range []string{"a tree of background children", "all ignore INT and TERM"} {
+		t.Run(name, func(t *testing.T) {
+			tree, s := begin(t, scenario(t, name))
+			guard := guardOf(t, os.Getpid())
+			require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+			defer syscall.Kill(guard, syscall.SIGCONT)
+			reached, err := tree.Signal(syscall.SIGTERM)
+			require.NoError(t, err)
+			assert.Equal(t, s.Processes, reached)
+			assert.NoError(t, tree.Kill())
+			assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, late, time.Millisecond)
+			require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+			gone(t, tree)
+		})
+	}
 }
