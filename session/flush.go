@@ -1,61 +1,125 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // flush writes what has changed since the last flush. The rows of live runs are written also if the ends of others
 // cannot be: they must not go stale.
 func (k *Keeper) flush(ctx context.Context) {
-	fresh, ends, at := k.changes()
-	gone, err := k.freshen(ctx, fresh, at)
-	k.logOutage(ctx, errors.Join(err, k.end(ctx, ends)))
+	l, err := k.leaseOfRuns(ctx)
+	news := k.changes(l)
+	var gone []string
+	if l != nil && err == nil {
+		gone, err = k.freshen(ctx, l, news)
+	}
+	k.logOutage(ctx, errors.Join(err, k.end(ctx, news.ends)))
 	k.requestSync(gone...)
 }
 
-// changes returns the runs with activity that their rows do not show, those that have ended, and when it looked. It
-// asks the runs without the mutex: a question can end a run with its parent, and so call the host.
-func (k *Keeper) changes() (fresh []Freshness, ends []Ending, at time.Duration) {
-	for _, r := range k.snapshot() {
-		runID := r.run.ID()
-		if r.run.Context().Err() != nil {
-			ends = append(ends, r.ending(runID))
-			continue
-		}
-		now := k.now() // before SinceActivity: else a silent run would seem to have been active in between
-		silence := r.run.SinceActivity()
-		if r.recheck || verdict.ShouldWriteRow(r.threshold, r.written, now-silence, now) {
-			fresh = append(fresh, Freshness{RunID: runID, Attempt: r.attempt, Age: silence})
-		}
+// leaseOfRuns returns the lease, and begins one if there are runs and none. It is nil if there is neither.
+func (k *Keeper) leaseOfRuns(ctx context.Context) (*heldLease, error) {
+	if k.Live() == 0 {
+		return k.current(), nil
 	}
-	return fresh, ends, k.now()
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
+	defer cancel()
+	return k.lease(ctx)
 }
 
-// snapshot returns copies of the runs whose rows may be written now, and clears their rechecks.
+// news is what a flush has to write.
+type news struct {
+	at    time.Duration // of the lease's clock, before the first run was asked
+	fresh []Freshness
+	ends  []Ending
+	// behind tells that a sweeper could take a run for silent that was active, because its row cannot be written now.
+	behind bool
+}
+
+// changes returns what has changed. It asks the runs without the mutex: a question can end a run with its parent, and
+// so call the host. Without a lease it looks only for runs that have ended.
+func (k *Keeper) changes(l *heldLease) (all news) {
+	if l != nil {
+		all.at = l.now()
+	}
+	now := k.now()
+	for _, r := range k.snapshot() {
+		switch paused := r.skips.paused(now); {
+		case r.run.Context().Err() != nil:
+			if !paused {
+				all.ends = append(all.ends, r.ending())
+			}
+		case l == nil:
+		case paused:
+			all.behind = all.behind || r.quiet && r.look(l).after > r.written
+		default:
+			if f, wanted := r.freshness(l); wanted {
+				all.fresh = append(all.fresh, f)
+			}
+		}
+	}
+	return all
+}
+
+// snapshot returns copies of the runs, and clears the rechecks of those whose rows may be written now.
 func (k *Keeper) snapshot() []keptRun {
 	now := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	all := make([]keptRun, 0, len(k.runs))
 	for _, r := range k.runs {
-		if r.skips.paused(now) {
-			continue
-		}
 		all = append(all, *r)
-		r.recheck = false
+		if !r.skips.paused(now) {
+			r.recheck = false
+		}
 	}
 	return all
 }
 
+// A look is what a keeper sees of a run. The last activity was after one instant and at latest at the other, by the
+// clock of the lease: the run is asked in between, and the clock goes on. Both are [NoActivity] if there was none.
+type look struct {
+	after, latest, silence time.Duration
+}
+
+func (r *keptRun) look(l *heldLease) look {
+	if !seam.Signalled(r.run) {
+		return look{NoActivity, NoActivity, 0}
+	}
+	before := l.now()
+	silence := r.run.SinceActivity()
+	return look{max(before-silence, 0), max(l.now()-silence, 0), silence}
+}
+
+// freshness returns what the row is to say, and whether it has to be written now. A row says the latest instant that
+// the activity can have had, and is behind if that is too early for certain.
+func (r *keptRun) freshness(l *heldLease) (f Freshness, wanted bool) {
+	seen, now := r.look(l), l.now()
+	quiet := seen.latest != NoActivity && verdict.Quiet(r.threshold, seen.silence)
+	wanted = r.recheck || quiet != r.quiet || r.quiet && seen.after > r.written ||
+		verdict.ShouldWriteRow(r.threshold, r.written, seen.after, now)
+	if !wanted {
+		return f, false
+	}
+	f = Freshness{RunID: r.run.ID(), Attempt: r.attempt, Activity: max(seen.latest, r.written), Quiet: quiet}
+	if state := stateOf(r.run); !bytes.Equal(state, r.state) {
+		f.State = state
+	}
+	return f, true
+}
+
 // ending returns how a run that has ended did so.
-func (r *keptRun) ending(runID string) Ending {
-	e := Ending{RunID: runID, Attempt: r.attempt, Status: Interrupted}
+func (r *keptRun) ending() Ending {
+	runID := r.run.ID()
+	e := Ending{RunID: runID, Attempt: r.attempt, Status: Interrupted, Age: r.run.SinceActivity()}
 	cause := context.Cause(r.run.Context())
 	var stop *watchdog.Stop
 	switch {
@@ -69,23 +133,42 @@ func (r *keptRun) ending(runID string) Ending {
 	return e
 }
 
-// freshen writes the rows of live runs, and returns the runs whose rows are not theirs any more.
-func (k *Keeper) freshen(ctx context.Context, fresh []Freshness, at time.Duration) (gone []string, err error) {
-	skipped, err := batch[Freshness]{k, fresh, Freshness.key, k.cfg.Store.Freshen}.writeAll(ctx)
+// freshen writes the rows of live runs, vouches for all of them if it can, and returns the runs whose rows are not
+// theirs any more.
+func (k *Keeper) freshen(ctx context.Context, l *heldLease, news news) (gone []string, err error) {
+	write := func(ctx context.Context, fresh []Freshness) (Skipped, error) {
+		return k.cfg.Store.Freshen(ctx, l.id, fresh)
+	}
+	skipped, err := batch[Freshness]{k, news.fresh, Freshness.key, write}.writeAll(ctx)
+	if k.lost(l, err) != nil && errors.Is(err, ErrLeaseExpired) {
+		wake(k.soon)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, f := range fresh {
+	if k.held != l {
+		return nil, err
+	}
+	for _, f := range news.fresh {
 		r := k.runs[f.RunID]
 		switch {
 		case r == nil || r.attempt != f.Attempt:
-		case err != nil || skipped[f.RunID] == stayed:
+		case err != nil: // the row may have been written all the same
+			r.recheck, r.quiet = true, r.quiet || f.Quiet
+		case skipped[f.RunID] == stayed:
 			r.recheck = true
+			news.behind = news.behind || r.quiet && f.Activity > r.written
 		default:
-			r.written = at - f.Age // the row shows a later time, by as much as the call took
+			r.written, r.quiet = f.Activity, f.Quiet
+			if f.State != nil {
+				r.state = f.State
+			}
 			if skipped[f.RunID] == wentAway {
 				gone = append(gone, f.RunID)
 			}
 		}
+	}
+	if err == nil && !news.behind {
+		l.vouched = max(l.vouched, news.at)
 	}
 	return gone, err
 }
