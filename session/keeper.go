@@ -89,8 +89,8 @@ type keptRun struct {
 	written    time.Duration
 	quiet      bool
 	state      json.RawMessage // that the row has
-	recheck    bool // the next flush writes the row, to learn whether it is still this attempt's
-	syncFailed bool // at the last try
+	recheck    bool            // the next flush writes the row, to learn whether it is still this attempt's
+	syncFailed bool            // at the last try
 	skips      skips
 }
 
