@@ -13,11 +13,11 @@ type closing struct {
 }
 
 // Ended implements [watchdog.Keeper]. It writes the run's end into its row at once, in one statement with those of other
-// runs that end at the same time, and returns when that is done. What fails is written by the next flush. It does nothing
-// for a run that is not kept.
+// runs that end at the same time, and returns when that is done. What fails is written by a later flush, and so is
+// everything while the store is known to fail: then it does not wait. It does nothing for a run that is not kept.
 func (k *Keeper) Ended(ctx context.Context, w *watchdog.Watchdog) {
 	r := k.kept(w.ID())
-	if r == nil || r.run != w || w.Context().Err() == nil {
+	if r == nil || r.run != w || w.Context().Err() == nil || k.isDown() {
 		return
 	}
 	c := closing{r.ending(), make(chan struct{})}
@@ -28,6 +28,13 @@ func (k *Keeper) Ended(ctx context.Context, w *watchdog.Watchdog) {
 	case <-c.written:
 	case <-ctx.Done():
 	}
+}
+
+// isDown reports whether the store failed at the last flush.
+func (k *Keeper) isDown() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.down
 }
 
 // enqueue reports whether the caller has to start the goroutine that writes.

@@ -86,14 +86,16 @@ func (d *database) Attach(ctx context.Context, s session.Session) (before, after
 	return d.Memory.Attach(ctx, s)
 }
 
-func (d *database) Freshen(ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
+func (d *database) Freshen(
+	ctx context.Context, lease string, fresh []session.Freshness,
+) (session.Skipped, error) {
 	if err := d.called(ctx, "Freshen"); err != nil {
 		return session.Skipped{}, err
 	}
 	d.mu.Lock()
 	d.written += len(fresh)
 	d.mu.Unlock()
-	return d.Memory.Freshen(ctx, fresh)
+	return d.Memory.Freshen(ctx, lease, fresh)
 }
 
 func (d *database) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
@@ -101,6 +103,27 @@ func (d *database) End(ctx context.Context, ends []session.Ending) (session.Skip
 		return session.Skipped{}, err
 	}
 	return d.Memory.End(ctx, ends)
+}
+
+func (d *database) BeginLease(ctx context.Context, l session.Lease) error {
+	if err := d.called(ctx, "BeginLease"); err != nil {
+		return err
+	}
+	return d.Memory.BeginLease(ctx, l)
+}
+
+func (d *database) RenewLease(ctx context.Context, l session.Lease) error {
+	if err := d.called(ctx, "RenewLease"); err != nil {
+		return err
+	}
+	return d.Memory.RenewLease(ctx, l)
+}
+
+func (d *database) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
+	if err := d.called(ctx, "LeaseSessions"); err != nil {
+		return nil, err
+	}
+	return d.Memory.LeaseSessions(ctx, id)
 }
 
 func (d *database) Session(ctx context.Context, runID string) (session.Session, error) {
@@ -217,6 +240,31 @@ func (f *fixture) row(runID string) session.Session {
 	return s
 }
 
+// shown returns the last activity that a run's row shows.
+func (f *fixture) shown(runID string) time.Time {
+	f.Helper()
+	row := f.row(runID)
+	if row.Lease == "" || row.Activity == session.NoActivity {
+		return row.LastEventAt
+	}
+	lease := f.lease(row.Lease)
+	return lease.RenewedAt.Add(row.Activity - lease.Clock).Round(time.Millisecond) // stores keep microseconds
+}
+
+// lease returns a lease, past the hook.
+func (f *fixture) lease(id string) session.Lease {
+	f.Helper()
+	all, err := f.db.ObserveLeases(context.Background(), nil)
+	require.NoError(f, err)
+	for _, l := range all {
+		if l.ID == id {
+			return l
+		}
+	}
+	require.FailNow(f, "there is no lease", id)
+	return session.Lease{}
+}
+
 // cancelAs cancels a session as a sweeper would, and reports whether it still was as judged.
 func (f *fixture) cancelAs(judged session.Session) bool {
 	f.Helper()
@@ -224,11 +272,11 @@ func (f *fixture) cancelAs(judged session.Session) bool {
 		RunID: judged.RunID, StartedAt: judged.StartedAt, LastEventAt: judged.LastEventAt,
 		DecidedAt: time.Now(), Silence: 11 * time.Minute, Threshold: 10 * time.Minute,
 	}
-	cancelled, err := f.db.Cancel(context.Background(), judged, session.CancelRequest{
+	outcome, err := f.db.Cancel(context.Background(), judged, session.CancelRequest{
 		Reason: watchdog.SessionIdleTimeout, Events: run.CancelEvents(),
 	})
 	require.NoError(f, err)
-	return cancelled
+	return outcome == session.Done
 }
 
 // cancel cancels a session as it is now.

@@ -109,7 +109,10 @@ func (r *keptRun) freshness(l *heldLease) (f Freshness, wanted bool) {
 	if !wanted {
 		return f, false
 	}
-	f = Freshness{RunID: r.run.ID(), Attempt: r.attempt, Activity: max(seen.latest, r.written), Quiet: quiet}
+	f = Freshness{RunID: r.run.ID(), Attempt: r.attempt, Activity: NoActivity, Quiet: quiet}
+	if seen.latest != NoActivity {
+		f.Activity = max(seen.latest, r.written)
+	}
 	if state := stateOf(r.run); !bytes.Equal(state, r.state) {
 		f.State = state
 	}
@@ -158,7 +161,7 @@ func (k *Keeper) freshen(ctx context.Context, l *heldLease, news news) (gone []s
 			r.recheck = true
 			news.behind = news.behind || r.quiet && f.Activity > r.written
 		default:
-			r.written, r.quiet = f.Activity, f.Quiet
+			r.written, r.quiet = max(f.Activity, r.written), f.Quiet
 			if f.State != nil {
 				r.state = f.State
 			}

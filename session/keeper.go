@@ -84,8 +84,8 @@ type keptRun struct {
 	run       *watchdog.Watchdog
 	attempt   int
 	threshold time.Duration
-	// written is the last activity that the row shows, by the clock of the lease. Quiet tells that the row may say that
-	// the run is quiet.
+	// written is the last activity that the row shows, or the attach, by the clock of the lease. Quiet tells that the row
+	// may say that the run is quiet.
 	written    time.Duration
 	quiet      bool
 	state      json.RawMessage // that the row has
@@ -140,7 +140,7 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attem
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
 	defer cancel()
 	earlier := k.kept(w.ID())
-	before, after, l, err := k.attach(ctx, Session{
+	before, after, made, err := k.attach(ctx, Session{
 		RunID: w.ID(), Parent: w.Parent(), Threshold: threshold, StartedAt: w.StartedAt(), Host: k.cfg.Host,
 		State: stateOf(w),
 	})
@@ -148,28 +148,34 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attem
 		return watchdog.Attempt{}, fmt.Errorf("begin an attempt of run %s: %w", w.ID(), err)
 	}
 	k.add(&keptRun{
-		run: w, attempt: after.Attempt, written: NoActivity, state: after.State,
+		run: w, attempt: after.Attempt, written: made.at, state: after.State,
 		threshold: min(cmp.Or(threshold, k.cfg.Threshold), k.cfg.Threshold),
-	}, l)
+	}, made.under)
 	lost := before.Attempt > 0 && before.Status == Active && (earlier == nil || earlier.attempt != before.Attempt)
 	stopped := before.Status == Cancelled || before.Status == Finished && before.Reason != ""
 	return watchdog.Attempt{Number: after.Attempt, Lost: lost, Stopped: stopped}, nil
 }
 
+// A making is when a row was made, and under which lease.
+type making struct {
+	under *heldLease
+	at    time.Duration
+}
+
 // attach writes the row of an attempt under the lease of this process. A lease that turns out to have expired is
 // followed by another, once.
-func (k *Keeper) attach(ctx context.Context, s Session) (before, after Session, l *heldLease, err error) {
+func (k *Keeper) attach(ctx context.Context, s Session) (before, after Session, m making, err error) {
 	for range 2 {
-		if l, err = k.lease(ctx); err != nil {
+		if m.under, err = k.lease(ctx); err != nil {
 			break
 		}
-		s.Lease = l.id
+		m.at, s.Lease = m.under.now(), m.under.id
 		before, after, err = k.cfg.Store.Attach(ctx, s)
-		if !errors.Is(k.lost(l, err), ErrLeaseExpired) {
+		if !errors.Is(k.lost(m.under, err), ErrLeaseExpired) {
 			break
 		}
 	}
-	return before, after, l, err
+	return before, after, m, err
 }
 
 // runThreshold returns the threshold that a run's row carries.
@@ -234,17 +240,19 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer tick.Stop()
 	defer compare.Stop()
 	for {
+		work := k.flush
 		select {
 		case <-tick.C:
-			k.flush(ctx)
 		case <-k.soon:
-			k.flush(ctx)
 		case <-compare.C:
-			k.compare(ctx)
+			work = k.compare
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			k.flushLast(context.WithoutCancel(ctx))
 			return nil
 		}
+		work(ctx)
 	}
 }
 

@@ -48,7 +48,7 @@ type Store interface {
 	Stalled(ctx context.Context, q Query) (Page, error)
 	// Claim takes a session for one sweeper, which stops its agents and then cancels it: only if the session is still as
 	// it was judged, and if no other claim on it lasts, by the database's clock. If the end of the run's window is stored
-	// already, the row is made to say so instead: see [Ended].
+	// already, the row is made to say so instead: see [EndStored].
 	Claim(ctx context.Context, judged Session, c ClaimRequest) (Outcome, error)
 	// Warn sets WarnedAt and appends the events, in one transaction, only if the session is still as it was judged. The
 	// warning is void as soon as the session gives a sign of life.
@@ -57,7 +57,7 @@ type Store interface {
 	// not claimed by another. It sets Status to [Cancelled], sets Reason, Resumes, StopFailed and Claim as requested,
 	// appends the events, all in one transaction, and notifies every [Listener]. If the session has changed, Cancel
 	// changes nothing. If an event with the ID of the cancel event is stored already, the row is made to say what that
-	// says instead, and nothing else is done: see [Ended]. If another transaction has locked the row, Claim, Warn and
+	// says instead, and nothing else is done: see [EndStored]. If another transaction has locked the row, Claim, Warn and
 	// Cancel do not wait for it, and wrap [ErrLocked].
 	Cancel(ctx context.Context, judged Session, c CancelRequest) (Outcome, error)
 	// Ended returns the runs whose attempts ended since a mark, or were followed by another before they did, and the mark

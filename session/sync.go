@@ -93,7 +93,7 @@ func (k *Keeper) makeAgain(ctx context.Context, r *keptRun) error {
 	if err != nil {
 		return err
 	}
-	_, after, l, err := k.attach(ctx, Session{
+	_, after, made, err := k.attach(ctx, Session{
 		RunID: r.run.ID(), Parent: r.run.Parent(), Threshold: threshold, StartedAt: r.run.StartedAt(), Host: k.cfg.Host,
 		Attempt: r.attempt, State: stateOf(r.run),
 	})
@@ -105,10 +105,7 @@ func (k *Keeper) makeAgain(ctx context.Context, r *keptRun) error {
 		return nil
 	}
 	k.mu.Lock()
-	r.written, r.quiet, r.recheck = NoActivity, false, true
-	if k.held != l {
-		wake(k.soon)
-	}
+	r.written, r.quiet, r.recheck = made.at, false, true
 	k.mu.Unlock()
 	k.logger().Warn("the row of a run was lost and is made again", "run", r.run.ID(), "attempt", r.attempt)
 	return nil
