@@ -31,8 +31,9 @@ type database struct {
 	mu          sync.Mutex
 	hook        func(ctx context.Context, call string) error
 	calls       map[string]int
-	written     int  // rows, by Freshen
-	dropNotices bool // Listen tells of no cancel
+	written     int                     // rows, by Freshen
+	dropNotices bool                    // Listen tells of no cancel
+	after       func(call string) error // loses the answer of a call that was carried out
 }
 
 func (d *database) called(ctx context.Context, call string) error {
@@ -83,7 +84,11 @@ func (d *database) Attach(ctx context.Context, s session.Session) (before, after
 	if err := d.called(ctx, "Attach"); err != nil {
 		return before, after, err
 	}
-	return d.Memory.Attach(ctx, s)
+	before, after, err = d.Memory.Attach(ctx, s)
+	if d.after != nil && err == nil {
+		err = d.after("Attach")
+	}
+	return before, after, err
 }
 
 func (d *database) Freshen(

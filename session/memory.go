@@ -94,6 +94,14 @@ func (m *Memory) Spoil(_ context.Context, runID string) error {
 	return nil
 }
 
+// Delete removes the row of a run, as another program or an older copy of the database could. It returns nil.
+func (m *Memory) Delete(_ context.Context, runID string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.rows, runID)
+	return nil
+}
+
 func (m *Memory) put(r *memoryRow) {
 	if m.rows == nil {
 		m.rows = map[string]*memoryRow{}
