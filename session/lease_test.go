@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,9 +162,10 @@ func TestVouching(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()
 			f.attach("s-1").Activity()
-			step := time.Duration(0)
-			f.db.Clock = func() time.Time { return time.Now().Add(step) }
-			for _, step = range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour} {
+			var step atomic.Int64
+			f.db.Clock = func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
+			for _, by := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour} {
+				step.Store(int64(by))
 				f.advance(90 * time.Second)
 				require.Empty(t, f.stalled())
 			}
