@@ -107,6 +107,7 @@ var freshRules = []rule{
 			if err != nil {
 				return err
 			}
+			s.Activity = 0
 			states := []json.RawMessage{nil, json.RawMessage(`{"phase":"second"}`), nil}
 			return contract.Each(states, func(state json.RawMessage) error {
 				s.Activity += time.Minute
