@@ -54,7 +54,7 @@ var pageRules = []rule{
 			var first session.Page
 			err := firstPage(ctx, store, 2, func(page session.Page) error {
 				first = page
-				return contract.Each(page.Sessions, func(s session.Session) error { return cancels(ctx, store, s, true) })
+				return contract.Each(page.Sessions, func(s session.Session) error { return cancels(ctx, store, s, session.Done) })
 			})
 			if err != nil {
 				return err

@@ -69,7 +69,7 @@ func rules() []rule {
 	var all []rule
 	for _, some := range [][]rule{
 		attachRules, rowRules, freshRules, endRules, stalledRules, pageRules,
-		cancelRules, guardRules, endedRules, historyRules, listenRules, contextRules,
+		cancelRules, guardRules, raceRules, endedRules, historyRules, listenRules, contextRules,
 	} {
 		all = append(all, some...)
 	}
