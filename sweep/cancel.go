@@ -46,7 +46,7 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	if resume {
 		request.Resumes++
 	}
-	cancelled, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (bool, error) {
+	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.canceller.Cancel(ctx, c.Session, request)
 	})
 	switch {
@@ -59,7 +59,7 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	}
 	w.failedInARow = 0
 	w.pending.drop(c.Session.RunID)
-	if !cancelled {
+	if outcome != session.Done {
 		w.pass.Spared++
 		w.addCase(c, CaseSpared)
 		w.logger().Info("a stalled session has woken up or ended and was spared", c.attrs()...)

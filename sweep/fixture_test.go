@@ -69,19 +69,21 @@ func (f *fixture) Stalled(ctx context.Context, q session.Query) (session.Page, e
 	return page, err
 }
 
-func (f *fixture) Cancel(ctx context.Context, s session.Session, c session.CancelRequest) (bool, error) {
+func (f *fixture) Cancel(
+	ctx context.Context, s session.Session, c session.CancelRequest,
+) (session.Outcome, error) {
 	if f.onCancel != nil {
 		if err := f.onCancel(ctx, s); err != nil {
-			return false, err
+			return "", err
 		}
 	}
-	cancelled, err := f.Memory.Cancel(ctx, s, c)
-	if cancelled {
+	outcome, err := f.Memory.Cancel(ctx, s, c)
+	if outcome == session.Done {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.cancelled = append(f.cancelled, s.RunID)
 	}
-	return cancelled, err
+	return outcome, err
 }
 
 // put adds a session that was created a day ago and has had no event for a while.
@@ -103,10 +105,14 @@ func (f *fixture) putStalled(count int) (names []string) {
 	return names
 }
 
-// wake gives a session an event.
+// wake gives a session an event, as a writer without a lease does.
 func (f *fixture) wake(runID string) {
-	_, err := f.Freshen(context.Background(), []session.Freshness{{RunID: runID, Attempt: 1}})
+	s, err := f.Session(context.Background(), runID)
 	require.NoError(f, err)
+	if s.Status == session.Active {
+		s.LastEventAt = time.Now()
+		f.row(s)
+	}
 }
 
 // finish has the host of a session write that it has finished.

@@ -22,7 +22,7 @@ type Finder interface {
 
 // A Canceller ends a session that is still as it was judged, as the method of a [session.Store] does.
 type Canceller interface {
-	Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (cancelled bool, err error)
+	Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (session.Outcome, error)
 }
 
 // An appender is the part of a [watchdog.EventStore] that warnings need.
