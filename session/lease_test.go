@@ -160,10 +160,10 @@ func TestVouching(t *testing.T) {
 	})
 	t.Run("the database's clock has no say", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
-			f.start()
-			f.attach("s-1").Activity()
 			var step atomic.Int64
 			f.db.Clock = func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
+			f.start()
+			f.attach("s-1").Activity()
 			for _, by := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour} {
 				step.Store(int64(by))
 				f.advance(90 * time.Second)

@@ -1,0 +1,69 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+// TestComplete protects that a run which has done its work is finished in its row, too, and stays so.
+func TestComplete(t *testing.T) {
+	t.Run("its row is finished, with the reason complete, and no sweeper touches it", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			f.advance(time.Minute)
+			require.NoError(f, wd.Complete())
+			require.NoError(f, wd.Close())
+			f.advance(2 * time.Second)
+			require.Equal(f, session.Finished, f.row("s-1").Status)
+			require.Equal(f, watchdog.StopReason("complete"), f.row("s-1").Reason)
+			require.Zero(f, f.keeper().Live())
+			f.advance(time.Hour)
+			sweeper, err := sweep.New(f.db, f.db, sweep.Config{Logger: f.cfg.Logger})
+			require.NoError(f, err)
+			_, err = sweeper.Sweep(f.Context())
+			require.NoError(f, err)
+			require.Equal(f, session.Finished, f.row("s-1").Status)
+			_, err = watchdog.New(f.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
+			require.ErrorIs(f, err, watchdog.ErrComplete)
+			require.Equal(f, 1, f.row("s-1").Attempt, "it was not begun")
+		})
+	})
+	t.Run("to resume it makes the row active again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			require.NoError(f, wd.Complete())
+			f.advance(2 * time.Second)
+			again, err := watchdog.Resume(f.Context(), watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}, f.config(f.keeper()))
+			require.NoError(f, err)
+			defer again.Close()
+			f.requireRunning(again)
+			require.Equal(f, session.Active, f.row("s-1").Status)
+			require.Empty(f, f.row("s-1").Reason)
+		})
+	})
+	t.Run("by another attempt it ends the live run of this one", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			other := f.newKeeper("there")
+			defer f.run(other)()
+			wd := f.attach("s-1")
+			taken := f.attachTo(other, "s-1")
+			require.NoError(f, taken.Complete())
+			f.advance(5 * time.Minute)
+			wd.Activity()
+			f.advance(5 * time.Minute)
+			require.ErrorIs(f, context.Cause(wd.Context()), watchdog.ErrComplete)
+			require.Equal(f, session.Finished, f.row("s-1").Status)
+			require.Equal(f, watchdog.StopReason("complete"), f.row("s-1").Reason)
+		})
+	})
+}

@@ -1,0 +1,152 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sessiontest"
+	"github.com/seed62658d38/watchdog/storetest"
+)
+
+func TestMemory(t *testing.T) {
+	t.Run("of sessions", func(t *testing.T) {
+		sessiontest.Run(t, func(*testing.T) session.Store { return new(session.Memory) })
+	})
+	t.Run("of events", func(t *testing.T) {
+		storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(session.Memory) })
+	})
+}
+
+// A standing clock shows the time that a test sets.
+type standing struct{ now time.Time }
+
+func (c *standing) Now() time.Time { return c.now }
+
+func TestMemoryClock(t *testing.T) {
+	clock := &standing{time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)}
+	m := &session.Memory{Clock: clock.Now}
+	_, attached, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
+	require.NoError(t, err)
+	assert.Equal(t, clock.now, attached.CreatedAt)
+	q := session.Query{Threshold: 10 * time.Minute, MinAge: 2 * time.Minute, Limit: 1}
+
+	for _, at := range []struct {
+		name    string
+		silence time.Duration
+		stalled int
+	}{
+		{"is not stalled at its threshold", 10 * time.Minute, 0},
+		{"is stalled a microsecond later", 10*time.Minute + time.Microsecond, 1},
+	} {
+		t.Run(at.name, func(t *testing.T) {
+			clock.now = attached.CreatedAt.Add(at.silence)
+			page, err := m.Stalled(t.Context(), q)
+			require.NoError(t, err)
+			assert.Len(t, page.Sessions, at.stalled)
+			assert.Equal(t, clock.now, page.Now)
+		})
+	}
+	t.Run("is old enough at its minimal age", func(t *testing.T) {
+		q.MinAge = 10*time.Minute + time.Microsecond
+		page, err := m.Stalled(t.Context(), q)
+		require.NoError(t, err)
+		assert.Len(t, page.Sessions, 1)
+		q.MinAge++
+		page, err = m.Stalled(t.Context(), q)
+		require.NoError(t, err)
+		assert.Empty(t, page.Sessions)
+	})
+}
+
+// A cancel that a transaction stored counts as one that was appended.
+func TestMemoryTransactHistory(t *testing.T) {
+	m, at := new(session.Memory), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	require.NoError(t, m.Transact(t.Context(), &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event {
+		return []watchdog.Event{{
+			ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+			Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: at,
+		}}
+	}}))
+	counts, err := m.History(t.Context(), session.HistoryQuery{From: at, To: at.Add(time.Second), By: session.ByDay})
+	require.NoError(t, err)
+	assert.Equal(t, []session.CancelCount{{Key: "2026-03-04", Count: 1}}, counts)
+}
+
+// A reason is counted as the databases count it: a text in a field of exactly that name.
+func TestMemoryForeignHistory(t *testing.T) {
+	m, at := new(session.Memory), time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	for id, payload := range map[string]string{"1": `{"reason":"a"}`, "2": `{"Reason":"a"}`, "3": `{"reason":5}`} {
+		require.NoError(t, m.Append(t.Context(), watchdog.Event{
+			ID: id, AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+			Payload: []byte(payload), Timestamp: at,
+		}))
+	}
+	counts, err := m.History(t.Context(), session.HistoryQuery{From: at, To: at.Add(time.Second), By: session.ByReason})
+	require.NoError(t, err)
+	assert.Equal(t, []session.CancelCount{{Key: "", Count: 2}, {Key: "a", Count: 1}}, counts)
+}
+
+func TestMemoryInvalid(t *testing.T) {
+	m := new(session.Memory)
+	_, err := m.Stalled(t.Context(), session.Query{})
+	require.ErrorContains(t, err, "ask for at least 1")
+	_, err = m.Stalled(t.Context(), session.Query{Limit: 1, After: "nowhere"})
+	require.ErrorContains(t, err, "nowhere")
+	_, _, err = m.Ended(t.Context(), "yesterday")
+	require.ErrorContains(t, err, "yesterday")
+	_, err = m.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Active}})
+	require.ErrorContains(t, err, `"active" is not how an attempt ends`)
+	require.NoError(t, m.Append(t.Context(), watchdog.Event{
+		ID: "1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+		Payload: []byte("{}"), Timestamp: time.Unix(0, 0),
+	}))
+	_, err = m.History(t.Context(), session.HistoryQuery{To: time.Unix(1, 0), By: "weather"})
+	require.ErrorContains(t, err, "weather")
+}
+
+var cancelRequest = session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Events: []watchdog.Event{{
+	ID: "end-1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+	Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: time.Unix(0, 0),
+}}}
+
+func TestMemoryUnreadable(t *testing.T) {
+	m := new(session.Memory)
+	require.NoError(t, m.Put(t.Context(), session.Session{RunID: "run-1", Status: session.Active, Attempt: 1}))
+	require.NoError(t, m.Spoil(t.Context(), "run-1"))
+	_, _, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
+	require.ErrorIs(t, err, session.ErrUnreadable)
+	outcome, err := m.Cancel(t.Context(), session.Session{RunID: "run-1", Attempt: 1}, cancelRequest)
+	require.NoError(t, err)
+	assert.Equal(t, session.Changed, outcome)
+}
+
+func TestMemoryListen(t *testing.T) {
+	m := new(session.Memory)
+	ctx, stop := context.WithCancel(t.Context())
+	const listeners = 3
+	ready, told, ended := make(chan struct{}), make(chan string, 10), make(chan error)
+	for range listeners {
+		go func() {
+			ended <- m.Listen(ctx, func() { ready <- struct{}{} }, func(runID string) { told <- runID })
+		}()
+		<-ready
+	}
+	_, s, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
+	require.NoError(t, err)
+	outcome, err := m.Cancel(t.Context(), s, cancelRequest)
+	require.NoError(t, err)
+	require.Equal(t, session.Done, outcome)
+	for range listeners {
+		assert.Equal(t, "run-1", <-told)
+	}
+	stop()
+	for range listeners {
+		require.NoError(t, <-ended)
+	}
+}
