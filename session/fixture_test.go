@@ -245,6 +245,9 @@ func (f *fixture) row(runID string) session.Session {
 	return s
 }
 
+// awake is how late a keeper looks at a run that had nothing new.
+const awake = session.DefaultPromise/3 + session.DefaultPace
+
 // shown returns the last activity that a run's row shows.
 func (f *fixture) shown(runID string) time.Time {
 	f.Helper()

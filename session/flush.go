@@ -42,7 +42,8 @@ type news struct {
 	at    time.Duration // of the lease's clock, before the first run was asked
 	fresh []Freshness
 	ends  []Ending
-	// behind tells that a sweeper could take a run for silent that was active, because its row cannot be written now.
+	// behind tells that a sweeper could take a run for silent that was active: its row cannot be written now, or not all
+	// runs were asked.
 	behind bool
 }
 
@@ -52,38 +53,78 @@ func (k *Keeper) changes(l *heldLease) (all news) {
 	if l != nil {
 		all.at = l.now()
 	}
-	now := k.now()
-	for _, r := range k.snapshot() {
-		switch paused := r.skips.paused(now); {
-		case r.run.Context().Err() != nil:
-			if !paused {
-				all.ends = append(all.ends, r.ending())
-			}
-		case l == nil:
-		case paused:
-			all.behind = all.behind || r.quiet && r.look(l).after > r.written
-		default:
-			if f, wanted := r.freshness(l); wanted {
-				all.fresh = append(all.fresh, f)
-			}
+	awake, dormant := k.snapshot()
+	for _, r := range dormant {
+		if r.run.Context().Err() != nil {
+			all.ends = append(all.ends, r.ending())
 		}
 	}
+	all.behind = len(dormant) > 0
+	now := k.now()
+	var asleep []string
+	for i := range awake {
+		if all.add(&awake[i], l, now) {
+			asleep = append(asleep, awake[i].run.ID())
+		}
+	}
+	k.sleep(asleep)
 	return all
 }
 
-// snapshot returns copies of the runs, and clears the rechecks of those whose rows may be written now.
-func (k *Keeper) snapshot() []keptRun {
+// add adds what a run has new. It reports whether the run is dormant.
+func (n *news) add(r *keptRun, l *heldLease, now time.Duration) (dormant bool) {
+	switch paused := r.skips.paused(now); {
+	case r.run.Context().Err() != nil:
+		if !paused {
+			n.ends = append(n.ends, r.ending())
+		}
+	case l == nil:
+	case paused:
+		n.behind = n.behind || r.quiet && r.look(l).after > r.written
+	default:
+		f, wanted := r.freshness(l)
+		if wanted {
+			n.fresh = append(n.fresh, f)
+		}
+		return !wanted && (f.Quiet || f.Activity == NoActivity)
+	}
+	return false
+}
+
+// snapshot returns copies of the runs to look at, and clears the rechecks of those whose rows may be written now. A run
+// that had nothing new for long is dormant: it is only asked whether it has ended, but for one look in each renewal of
+// the lease.
+func (k *Keeper) snapshot() (awake []keptRun, dormant []*keptRun) {
 	now := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := make([]keptRun, 0, len(k.runs))
+	all := now-k.lookedAt >= verdict.RenewAfter(k.cfg.Promise)
+	if all {
+		k.lookedAt = now
+	}
 	for _, r := range k.runs {
-		all = append(all, *r)
+		if r.dormant && !r.recheck && !all {
+			dormant = append(dormant, r)
+			continue
+		}
+		r.dormant = false
+		awake = append(awake, *r)
 		if !r.skips.paused(now) {
 			r.recheck = false
 		}
 	}
-	return all
+	return awake, dormant
+}
+
+// sleep notes that runs are dormant.
+func (k *Keeper) sleep(runIDs []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, runID := range runIDs {
+		if r := k.runs[runID]; r != nil {
+			r.dormant = true
+		}
+	}
 }
 
 // A look is what a keeper sees of a run. The last activity was after one instant and at latest at the other, by the
@@ -108,12 +149,12 @@ func (r *keptRun) freshness(l *heldLease) (f Freshness, wanted bool) {
 	quiet := seen.latest != NoActivity && verdict.Quiet(r.threshold, seen.silence)
 	wanted = r.recheck || quiet != r.quiet || r.quiet && seen.after > r.written ||
 		verdict.ShouldWriteRow(r.threshold, r.written, seen.after, now)
-	if !wanted {
-		return f, false
-	}
 	f = Freshness{RunID: r.run.ID(), Attempt: r.attempt, Activity: NoActivity, Quiet: quiet}
 	if seen.latest != NoActivity {
 		f.Activity = max(seen.latest, r.written)
+	}
+	if !wanted {
+		return f, false
 	}
 	if state := stateOf(r.run); !bytes.Equal(state, r.state) {
 		f.State = state

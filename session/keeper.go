@@ -44,8 +44,9 @@ type KeeperConfig struct {
 	// Promise is the [Lease].Promise of this process, at least [ShortestPromise]. A process that cannot write to the
 	// database for three promises is taken for dead, and its runs can be cancelled. Zero means [DefaultPromise].
 	Promise time.Duration
-	// Pace is the time from one look at the runs to the next, and so how late the row of a run can be that wakes up.
-	// It is at most a quarter of each threshold. Zero means [DefaultPace].
+	// Pace is the time from one look at the runs to the next. It is at most a quarter of each threshold. Runs that have
+	// had nothing new for a minute are looked at with each renewal of the lease, three times in each promise. Zero means
+	// [DefaultPace].
 	Pace time.Duration
 	// Poll is the time from one poll of the store for cancels to the next. A store that is a [Listener] is polled
 	// thirty times less often while it listens. Zero means [DefaultPoll].
@@ -69,14 +70,15 @@ type Keeper struct {
 	soon      chan struct{} // has room for one: a flush was requested
 	beginning chan struct{} // has room for one: whoever fills it may begin a lease
 
-	mu      sync.Mutex
-	held    *heldLease // nil before the first run, and once it has expired
-	runs    map[string]*keptRun
-	strays  map[AttemptID]bool // in rows of this lease, and not kept
-	toSync  map[string]bool    // the runs that are to read their events for a cancel
-	closing []closing          // whose ends are to be written now
-	ending  bool               // a goroutine writes them
-	outage  outage
+	mu       sync.Mutex
+	lookedAt time.Duration // when all runs were looked at, dormant ones too
+	held     *heldLease    // nil before the first run, and once it has expired
+	runs     map[string]*keptRun
+	strays   map[AttemptID]bool // in rows of this lease, and not kept
+	toSync   map[string]bool    // the runs that are to read their events for a cancel
+	closing  []closing          // whose ends are to be written now
+	ending   bool               // a goroutine writes them
+	outage   outage
 }
 
 // A keptRun is a run whose row is kept. The keeper's mutex guards what changes.
@@ -88,6 +90,7 @@ type keptRun struct {
 	// may say that the run is quiet.
 	written    time.Duration
 	quiet      bool
+	dormant    bool            // it had nothing new for long
 	state      json.RawMessage // that the row has
 	recheck    bool            // the next flush writes the row, to learn whether it is still this attempt's
 	syncFailed bool            // at the last try
