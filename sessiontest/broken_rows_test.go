@@ -61,7 +61,7 @@ var brokenAttaches = []broken{
 				m *session.Memory, ctx context.Context, s session.Session,
 			) (session.Session, session.Session, error) {
 				before, after, err := m.Attach(ctx, s)
-				if before.Status == session.Active && (after.Attempt == 2 || after.Attempt == 3) {
+				if before.Status == session.Active && before.Lease+s.Lease == "" && s.Attempt == 0 && (after.Attempt == 2 || after.Attempt == 3) {
 					after.Attempt = 5 - after.Attempt
 				}
 				return before, after, err
@@ -101,7 +101,11 @@ var brokenAttaches = []broken{
 	},
 	{
 		"has room for three attempts", "callers that attach to one run at once get different attempts",
-		attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = min(after.Attempt, 3) }),
+		attaches(func(_, s session.Session, after *session.Session) {
+			if s.Attempt == 0 {
+				after.Attempt = min(after.Attempt, 3)
+			}
+		}),
 	},
 }
 
@@ -222,7 +226,7 @@ var brokenFreshens = []broken{
 	{
 		"cuts activities to microseconds", "an activity is read as it was written, to the nanosecond",
 		freshens(func(_ *session.Memory, f *session.Freshness) {
-			if f.Activity > 0 {
+			if f.Activity > 1 {
 				f.Activity = f.Activity.Truncate(time.Microsecond)
 			}
 		}),

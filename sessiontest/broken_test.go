@@ -17,7 +17,8 @@ type broken struct {
 
 func brokenStores() []broken {
 	return slices.Concat(
-		brokenAttaches, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenEnds, brokenStalled, brokenPages,
+		brokenAttaches, brokenTakeovers, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenEnds,
+		brokenStalled, brokenPages, brokenSilences,
 		brokenCancels, brokenRaces, brokenEnded, brokenHistories, brokenListens, brokenContexts,
 	)
 }

@@ -68,7 +68,8 @@ type rule struct {
 func rules() []rule {
 	var all []rule
 	for _, some := range [][]rule{
-		attachRules, rowRules, leaseRules, freshRules, expireRules, endRules, stalledRules, pageRules,
+		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, endRules,
+		stalledRules, pageRules, silenceRules,
 		cancelRules, guardRules, raceRules, endedRules, historyRules, listenRules, contextRules,
 	} {
 		all = append(all, some...)
