@@ -20,10 +20,10 @@ type Putter interface {
 	Spoil(ctx context.Context, runID string) error
 }
 
-// Run checks every rule of [session.Store], each in a subtest. It skips the rules of [session.Listener] and those
-// that need a [Putter] if the store is not one. It calls open once per rule. open must return an empty store that
-// nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run one after the other, but some call
-// the store from many goroutines.
+// Run checks every rule of [session.Store], each in a subtest. It skips the rules of [session.Listener] and
+// [session.Lister] if the store is not one, and those that need a [Putter]. It calls open once per rule. open must return
+// an empty store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run one after the other,
+// but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) session.Store) {
 	t.Helper()
 	for _, r := range rules() {
@@ -70,7 +70,8 @@ func rules() []rule {
 	for _, some := range [][]rule{
 		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, endRules,
 		stalledRules, pageRules, silenceRules,
-		cancelRules, guardRules, raceRules, endedRules, historyRules, listenRules, contextRules,
+		cancelRules, guardRules, signRules, claimRules, storedEndRules, raceRules,
+		endedRules, historyRules, listRules, listenRules, contextRules,
 	} {
 		all = append(all, some...)
 	}
