@@ -1,6 +1,7 @@
 package sessiontest_test
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -55,6 +56,20 @@ var brokenSilences = []broken{
 		"does not look whether a session is quiet", "a session of a lease that is not quiet is not stalled",
 		also(func(l session.Lease, s session.Session, q session.Query, _ time.Time) bool {
 			return s.Silence == 0 && s.Activity == 0 && s.Threshold == 0 && s.RunID == "run-0" && q.Threshold < l.Vouched
+		}),
+	},
+	{
+		"writes later activities only", "a session becomes quiet with the activity that it has, and awake with the next",
+		with(func(a *altered) {
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
+				later := slices.DeleteFunc(slices.Clone(fresh), func(f session.Freshness) bool {
+					s := row(m, f.RunID)
+					return s.Lease == lease && s.Activity == f.Activity && f.State == nil
+				})
+				return m.Freshen(ctx, lease, later)
+			}
 		}),
 	},
 	{

@@ -86,8 +86,8 @@ var endRules = []rule{
 	},
 }
 
-// endsAfter ends a session that was silent for a time, whose host says that its last event was 90 minutes ago. The check
-// gets the row before and after the end, and the times.
+// endsAfter ends a session that was silent for a time, whose host says that its last event was 90 minutes ago. It
+// checks the row before and after the end, with the times of both.
 func endsAfter(
 	ctx context.Context, store session.Store, silence time.Duration,
 	check func(before, s session.Session, from, to time.Time) error,

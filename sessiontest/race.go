@@ -61,7 +61,12 @@ var raceRules = []rule{
 					if caller == round%2 {
 						return store.Append(ctx, own)
 					}
-					outcome, err = store.Cancel(ctx, s, cancel)
+					for outcome == "" && err == nil {
+						outcome, err = store.Cancel(ctx, s, cancel)
+						if errors.Is(err, session.ErrLocked) && ctx.Err() == nil {
+							err = nil // by the append, which has not committed yet
+						}
+					}
 					return err
 				})
 				if err != nil {
