@@ -19,7 +19,7 @@ var expireRules = []rule{
 			if err != nil {
 				return err
 			}
-			next, err := vouch(ctx, store, l, l.Clock+time.Second)
+			next, err := vouch(ctx, store, l, l.Vouched+time.Second)
 			if err != nil {
 				return err
 			}
@@ -39,7 +39,7 @@ var expireRules = []rule{
 		"the silence of a run counts from there, by the database's clock: its process can take it up again until then",
 		func(ctx context.Context, store session.Store) error {
 			return leaves(ctx, store, day, session.Freshness{Activity: 9*time.Hour + 30*time.Minute, Quiet: true},
-				func(s session.Session, renewedAt time.Time) time.Time { return renewedAt.Add(-30 * time.Minute) })
+				func(s session.Session, renewedAt time.Time) time.Time { return renewedAt.Add(-30*time.Minute - lag) })
 		},
 	},
 	{
@@ -78,7 +78,7 @@ var expireRules = []rule{
 			if err != nil {
 				return err
 			}
-			s.LastEventAt = seen.RenewedAt.Add(-time.Hour)
+			s.LastEventAt = seen.RenewedAt.Add(-time.Hour - lag)
 			return errors.Join(expires(ctx, store, l, true, 0), looksLike(ctx, store, s))
 		},
 	},

@@ -136,7 +136,7 @@ var leaseRules = []rule{
 				if err != nil {
 					return err
 				}
-				if l, err = vouch(ctx, store, l, l.Clock+time.Second); err != nil {
+				if l, err = vouch(ctx, store, l, l.Vouched+time.Second); err != nil {
 					return err
 				}
 			}
