@@ -187,7 +187,7 @@ func renewed(ctx context.Context, store session.Store, want session.Lease, renew
 	return errors.Join(err, leaseIs(ctx, store, want), within("RenewedAt", got.RenewedAt, from, to))
 }
 
-// movedClock returns the time of the store's clock after that has moved. A clock that stands still gets a hundred tries.
+// movedClock returns the time of the store's clock when that has moved on, or after a hundred tries.
 func movedClock(ctx context.Context, store session.Store) (time.Time, error) {
 	first, err := clockOf(ctx, store)
 	now := first
