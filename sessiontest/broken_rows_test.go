@@ -61,7 +61,8 @@ var brokenAttaches = []broken{
 				m *session.Memory, ctx context.Context, s session.Session,
 			) (session.Session, session.Session, error) {
 				before, after, err := m.Attach(ctx, s)
-				if before.Status == session.Active && (after.Attempt == 2 || after.Attempt == 3) {
+				plain := before.Lease == "" && s.Lease == "" && s.Attempt == 0
+				if plain && before.Status == session.Active && (after.Attempt == 2 || after.Attempt == 3) {
 					after.Attempt = 5 - after.Attempt
 				}
 				return before, after, err
@@ -101,7 +102,11 @@ var brokenAttaches = []broken{
 	},
 	{
 		"has room for three attempts", "callers that attach to one run at once get different attempts",
-		attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = min(after.Attempt, 3) }),
+		attaches(func(_, s session.Session, after *session.Session) {
+			if s.Attempt == 0 {
+				after.Attempt = min(after.Attempt, 3)
+			}
+		}),
 	},
 }
 
@@ -222,7 +227,7 @@ var brokenFreshens = []broken{
 	{
 		"cuts activities to microseconds", "an activity is read as it was written, to the nanosecond",
 		freshens(func(_ *session.Memory, f *session.Freshness) {
-			if f.Activity > 0 {
+			if f.Activity > 1 {
 				f.Activity = f.Activity.Truncate(time.Microsecond)
 			}
 		}),
@@ -323,45 +328,6 @@ var brokenFreshens = []broken{
 					return session.Skipped{}, errors.New("syntax error near )")
 				}
 				return m.Freshen(ctx, lease, fresh)
-			}
-		}),
-	},
-}
-
-// endsWith returns a store that changes the arguments of End.
-func endsWith(change func(m *session.Memory, e *session.Ending)) func() session.Store {
-	return with(func(a *altered) {
-		a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-			var changed []session.Ending
-			for _, e := range ends {
-				change(m, &e)
-				changed = append(changed, e)
-			}
-			return m.End(ctx, changed)
-		}
-	})
-}
-
-var brokenEnds = []broken{
-	{
-		"forgets the reason", "an attempt ends with the given status and reason",
-		endsWith(func(_ *session.Memory, e *session.Ending) { e.Reason = "" }),
-	},
-	{
-		"does not compare the attempt of an end", "an end of another attempt than the row's changes nothing",
-		endsWith(func(m *session.Memory, e *session.Ending) { e.Attempt = row(m, e.RunID).Attempt }),
-	},
-	{
-		"overwrites an end", "a session that has ended keeps its end",
-		with(func(a *altered) {
-			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-				for _, e := range ends {
-					if s := row(m, e.RunID); s.Status != session.Active && s.Attempt == e.Attempt && ctx.Err() == nil {
-						s.Status, s.Reason = e.Status, e.Reason
-						return session.Skipped{}, m.Put(ctx, s)
-					}
-				}
-				return m.End(ctx, ends)
 			}
 		}),
 	},

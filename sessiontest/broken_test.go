@@ -17,8 +17,10 @@ type broken struct {
 
 func brokenStores() []broken {
 	return slices.Concat(
-		brokenAttaches, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenEnds, brokenStalled, brokenPages,
-		brokenCancels, brokenRaces, brokenEnded, brokenHistories, brokenListens, brokenContexts,
+		brokenAttaches, brokenTakeovers, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenEnds,
+		brokenStalled, brokenPages, brokenSilences,
+		brokenCancels, brokenSigns, brokenClaims, brokenWarnings, brokenStoredEnds, brokenRaces,
+		brokenEnded, brokenHistories, brokenLists, brokenListens, brokenContexts,
 	)
 }
 
