@@ -22,8 +22,8 @@ const (
 )
 
 // createFeedIndexes is a part of version 3: the indexes of Select and Layers. Both work without them, but read more
-// rows. The indexes hold few rows: the layers of runs, and the events whose times another program wrote in a form of its
-// own.
+// rows. The indexes hold few rows: the layers of runs, and the events whose times another program wrote in a form of
+// its own.
 func createFeedIndexes(t *transaction) error {
 	for _, statement := range []string{
 		`CREATE INDEX IF NOT EXISTS main.watchdog_events_parent ON events (` + parentOf + `) WHERE ` + isLayer,

@@ -27,8 +27,8 @@ type Config struct {
 }
 
 // A Store is a [session.Store], a [session.Lister], a [watchdog.TransactionalStore] and a [watchdog.FeedStore] in an
-// SQLite database; the package comment describes its tables. [Open], [New] and the methods of [Config] return one. It is
-// safe for concurrent use, and several processes may use one file.
+// SQLite database; the package comment describes its tables. [Open], [New] and the methods of [Config] return one. It
+// is safe for concurrent use, and several processes may use one file.
 type Store struct {
 	db               *sql.DB
 	file             string // for errors
