@@ -15,6 +15,8 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sessiontest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 	"github.com/seed62658d38/watchdog/storetest"
 )
@@ -74,6 +76,12 @@ func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) p
 func TestEvents(t *testing.T) {
 	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return open(t) })
+	})
+}
+
+func TestSessions(t *testing.T) {
+	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
+		sessiontest.Run(t, func(t *testing.T) session.Store { return open(t) })
 	})
 }
 
