@@ -126,7 +126,7 @@ var brokenCancels = []broken{
 			a.cancel = func(
 				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
 			) (session.Outcome, error) {
-				if s := row(m, judged.RunID); s.Status == session.Finished && s.Reason == "" {
+				if s := row(m, judged.RunID); s.Status == session.Finished && judged.Lease == "" {
 					s.Status = session.Active
 					_ = m.Put(ctx, s)
 				}

@@ -260,6 +260,20 @@ var brokenExpires = []broken{
 		}),
 	},
 	{
+		"reads each session of a lease", "an unreadable session leaves its lease like others",
+		with(func(a *altered) {
+			a.expire = func(m *session.Memory, ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+				named, _ := m.LeaseSessions(ctx, l.ID)
+				for _, a := range named {
+					if _, err := m.Session(ctx, a.RunID); errors.Is(err, session.ErrUnreadable) {
+						return false, 0, err
+					}
+				}
+				return m.ExpireLease(ctx, l)
+			}
+		}),
+	},
+	{
 		"compares the beat of a lease that has expired",
 		"sessions leave an expired lease in batches, whatever beat the later calls name",
 		with(func(a *altered) {

@@ -61,7 +61,8 @@ var brokenAttaches = []broken{
 				m *session.Memory, ctx context.Context, s session.Session,
 			) (session.Session, session.Session, error) {
 				before, after, err := m.Attach(ctx, s)
-				if before.Status == session.Active && before.Lease+s.Lease == "" && s.Attempt == 0 && (after.Attempt == 2 || after.Attempt == 3) {
+				plain := before.Lease == "" && s.Lease == "" && s.Attempt == 0
+				if plain && before.Status == session.Active && (after.Attempt == 2 || after.Attempt == 3) {
 					after.Attempt = 5 - after.Attempt
 				}
 				return before, after, err
@@ -366,6 +367,40 @@ var brokenEnds = []broken{
 					}
 				}
 				return m.End(ctx, ends)
+			}
+		}),
+	},
+	{
+		"takes the time of an end for that of the last event",
+		"the last event of a session that ended is as old as the caller says, by the clock of the store",
+		endsWith(func(m *session.Memory, e *session.Ending) {
+			if m.Clock().Sub(row(m, e.RunID).LastEventAt) > e.Age {
+				e.Age = 0
+			}
+		}),
+	},
+	{
+		"believes every host", "an end never moves the last event back",
+		with(func(a *altered) {
+			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error) {
+				skipped, err := m.End(ctx, ends)
+				for _, e := range ends {
+					s := row(m, e.RunID)
+					if at := m.Clock().Add(-e.Age); e.Age == 90*time.Minute && at.Before(s.LastEventAt) {
+						s.LastEventAt = at
+						err = m.Put(ctx, s)
+					}
+				}
+				return skipped, err
+			}
+		}),
+	},
+	{
+		"keeps the lease in the row of an ended session",
+		"a session that ends leaves its lease, with the time of its last activity",
+		looks(func(s *session.Session) {
+			if s.RunID == "cancel" && s.Status != session.Active {
+				s.Lease = s.RunID
 			}
 		}),
 	},

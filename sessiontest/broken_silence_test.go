@@ -1,6 +1,7 @@
 package sessiontest_test
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -58,6 +59,20 @@ var brokenSilences = []broken{
 		}),
 	},
 	{
+		"writes later activities only", "a session becomes quiet with the activity that it has, and awake with the next",
+		with(func(a *altered) {
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
+				later := slices.DeleteFunc(slices.Clone(fresh), func(f session.Freshness) bool {
+					s := row(m, f.RunID)
+					return s.Lease == lease && s.Activity == f.Activity && f.State == nil
+				})
+				return m.Freshen(ctx, lease, later)
+			}
+		}),
+	},
+	{
 		"takes no activity for an old one", "a session of a lease that has not signalled is never stalled",
 		also(func(l session.Lease, s session.Session, _ session.Query, _ time.Time) bool {
 			return s.Activity == session.NoActivity && s.Threshold > 0 && s.Threshold < l.Vouched
@@ -80,9 +95,11 @@ var brokenSilences = []broken{
 	{
 		"leaves out the silence of a stalled session",
 		"a stalled session of a lease is returned exactly as its row is, with its silence",
-		answers(func(_ *session.Memory, _ session.Query, page *session.Page) {
+		answers(func(_ *session.Memory, q session.Query, page *session.Page) {
 			for i := range page.Sessions {
-				page.Sessions[i].Silence = 0
+				if q.Limit == 10 {
+					page.Sessions[i].Silence = 0
+				}
 			}
 		}),
 	},

@@ -19,7 +19,8 @@ func brokenStores() []broken {
 	return slices.Concat(
 		brokenAttaches, brokenTakeovers, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenEnds,
 		brokenStalled, brokenPages, brokenSilences,
-		brokenCancels, brokenRaces, brokenEnded, brokenHistories, brokenListens, brokenContexts,
+		brokenCancels, brokenSigns, brokenClaims, brokenWarnings, brokenStoredEnds, brokenRaces,
+		brokenEnded, brokenHistories, brokenLists, brokenListens, brokenContexts,
 	)
 }
 

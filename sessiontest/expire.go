@@ -137,6 +137,23 @@ var expireRules = []rule{
 		},
 	},
 	{
+		"an unreadable session leaves its lease like others",
+		"it would keep the lease of a dead process for ever",
+		func(ctx context.Context, store session.Store) error {
+			l, s, err := vouchedFor(ctx, store, session.Freshness{Activity: time.Hour})
+			if err != nil {
+				return err
+			}
+			if _, err := attach(ctx, store, underLease(newSession("run-2"), l.ID)); err != nil {
+				return err
+			}
+			if err := store.(Putter).Spoil(ctx, s.RunID); err != nil {
+				return err
+			}
+			return errors.Join(expires(ctx, store, l, true, 0), noLease(ctx, store, l.ID))
+		},
+	},
+	{
 		"sessions leave an expired lease in batches, whatever beat the later calls name",
 		"ten thousand rows in one transaction would hold up all others",
 		func(ctx context.Context, store session.Store) error {

@@ -20,10 +20,10 @@ var raceRules = []rule{
 		"several sweepers on several hosts may judge one session in the same second",
 		func(ctx context.Context, store session.Store) error {
 			return eachRound(ctx, store, func(round int, s session.Session) error {
-				winner, err := onlyWinner(ctx, store, s, func(caller int) session.CancelRequest {
+				winner, err := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
 					c := cancelOf(s.RunID)
 					c.Events[0].ID = fmt.Sprintf("of caller %d in round %d", caller, round)
-					return c
+					return store.Cancel(ctx, s, c)
 				})
 				if err != nil {
 					return err
@@ -37,10 +37,10 @@ var raceRules = []rule{
 		"the end of a window has one ID, whoever writes it: that the event is stored does not say by whom",
 		func(ctx context.Context, store session.Store) error {
 			return eachRound(ctx, store, func(_ int, s session.Session) error {
-				winner, err := onlyWinner(ctx, store, s, func(caller int) session.CancelRequest {
+				winner, err := onlyWinner(session.Changed, func(caller int) (session.Outcome, error) {
 					c := cancelOf(s.RunID)
 					c.By = fmt.Sprint("caller ", caller)
-					return c
+					return store.Cancel(ctx, s, c)
 				})
 				if err != nil {
 					return err
@@ -61,7 +61,12 @@ var raceRules = []rule{
 					if caller == round%2 {
 						return store.Append(ctx, own)
 					}
-					outcome, err = store.Cancel(ctx, s, cancel)
+					for outcome == "" && err == nil {
+						outcome, err = store.Cancel(ctx, s, cancel)
+						if errors.Is(err, session.ErrLocked) && ctx.Err() == nil {
+							err = nil // by the append, which has not committed yet
+						}
+					}
 					return err
 				})
 				if err != nil {
@@ -87,15 +92,14 @@ func eachRound(ctx context.Context, store session.Store, run func(round int, s s
 	return nil
 }
 
-// onlyWinner cancels a session from eight goroutines at once, and returns the only one that did.
-func onlyWinner(
-	ctx context.Context, store session.Store, s session.Session, request func(caller int) session.CancelRequest,
-) (winner int, err error) {
+// onlyWinner makes a call from eight goroutines at once, and returns the only one that was done. The other outcomes are
+// those of losers.
+func onlyWinner(lost session.Outcome, call func(caller int) (session.Outcome, error)) (winner int, err error) {
 	outcomes := make([]session.Outcome, 8)
 	err = contract.AtOnce(len(outcomes), func(caller int) (err error) {
-		outcomes[caller], err = store.Cancel(ctx, s, request(caller))
+		outcomes[caller], err = call(caller)
 		if errors.Is(err, session.ErrLocked) {
-			outcomes[caller], err = session.Changed, nil // by the winner, which may not have committed yet
+			outcomes[caller], err = lost, nil // by the winner, which may not have committed yet
 		}
 		return err
 	})
@@ -105,7 +109,7 @@ func onlyWinner(
 	won := 0
 	for caller, outcome := range outcomes {
 		switch outcome {
-		case session.Changed:
+		case lost:
 		case session.Done:
 			winner = caller
 			won++

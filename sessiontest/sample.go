@@ -149,7 +149,7 @@ func freshen(
 	return skipped.Gone, nil
 }
 
-// freshens freshens sessions none of which is gone.
+// freshens writes activities, and checks that no session is gone.
 func freshens(ctx context.Context, store session.Store, lease string, fresh ...session.Freshness) error {
 	gone, err := freshen(ctx, store, lease, fresh...)
 	if err == nil && len(gone) > 0 {

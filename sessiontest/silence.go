@@ -75,6 +75,24 @@ var silenceRules = []rule{
 		},
 	},
 	{
+		"a session becomes quiet with the activity that it has, and awake with the next",
+		"a keeper writes the last activity at once, and that nothing came after it a minute later",
+		func(ctx context.Context, store session.Store) error {
+			l, s, err := vouchedFor(ctx, store, session.Freshness{Activity: time.Hour})
+			if err != nil {
+				return err
+			}
+			f := session.Freshness{RunID: s.RunID, Attempt: s.Attempt, Activity: time.Hour, Quiet: true}
+			s.Silence = l.Vouched - f.Activity
+			err = errors.Join(
+				freshens(ctx, store, l.ID, f), looksLike(ctx, store, s), findsOnly(ctx, store, s.RunID))
+			f.Activity, f.Quiet = f.Activity+time.Minute, false
+			s.Activity, s.Silence = f.Activity, 0
+			return errors.Join(err,
+				freshens(ctx, store, l.ID, f), looksLike(ctx, store, s), findsOnly(ctx, store))
+		},
+	},
+	{
 		"a session of a lease that has not signalled is never stalled",
 		"a run that never signals is alive as long as its process is",
 		func(ctx context.Context, store session.Store) error {
