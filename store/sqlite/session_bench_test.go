@@ -56,6 +56,63 @@ func BenchmarkStalled(b *testing.B) {
 	}
 }
 
+// BenchmarkStalledLeased finds 10 of 50 stalled sessions, and none, among the active ones, which are in 1,000 leases.
+func BenchmarkStalledLeased(b *testing.B) {
+	s, db := leased(b, active())
+	for _, stalled := range []int{50, 0} {
+		mustExec(b, db, "UPDATE watchdog_sessions SET quiet_since = NULL",
+			fmt.Sprint("UPDATE watchdog_sessions SET quiet_since = activity WHERE run_id < '", runNumber(stalled), "'"))
+		b.Run(fmt.Sprintf("active=%d/stalled=%d", active(), stalled), func(b *testing.B) {
+			for b.Loop() {
+				page, err := s.Stalled(b.Context(), benched)
+				if err != nil || len(page.Sessions) != min(stalled, benched.Limit) || len(page.Unreadable) > 0 {
+					b.Fatal(len(page.Sessions), page.Unreadable, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkObserve observes 1,000 leases.
+func BenchmarkObserve(b *testing.B) {
+	s, _ := leased(b, 1000)
+	var suspects []string
+	for i := range 1000 {
+		suspects = append(suspects, fmt.Sprint("lease-", i))
+	}
+	for b.Loop() {
+		if all, err := s.ObserveLeases(b.Context(), suspects); err != nil || len(all) != 1000 {
+			b.Fatal(len(all), err)
+		}
+	}
+}
+
+// BenchmarkList lists the ten newest sessions of a host.
+func BenchmarkList(b *testing.B) {
+	s, _ := crowded(b, active(), 0)
+	for b.Loop() {
+		page, err := s.List(b.Context(), session.ListQuery{Live: true, Host: "host-1", Limit: 10})
+		if err != nil || len(page.Sessions) != 10 {
+			b.Fatal(len(page.Sessions), err)
+		}
+	}
+}
+
+// leased returns a store with active sessions in 1,000 leases, which vouch for two hours.
+func leased(b *testing.B, active int) (*sqlite.Store, *sql.DB) {
+	b.Helper()
+	file := newFile(b)
+	s := openAt(b, file)
+	db := openPlain(b, file, "busy_timeout(10000)", "synchronous(OFF)")
+	for i := range 1000 {
+		mustExec(b, db, fmt.Sprintf(`INSERT INTO watchdog_leases (id, host, promise, beat, clock, vouched, renewed_at)
+			VALUES ('lease-%d', 'host-1', 10000000000, 1, 7200000000000, 7200000000000, '2026-03-04 12:00:00.000000')`, i))
+	}
+	fillLease(b, db, "", active)
+	mustExec(b, db, "UPDATE watchdog_sessions SET lease = 'lease-' || (substr(run_id, -3) + 0), activity = 3600000000000")
+	return s, db
+}
+
 func benchmarkBare(b *testing.B, db *sql.DB, columns string, want int) {
 	b.Helper()
 	mustExec(b, db, "CREATE INDEX bare ON watchdog_sessions (status, last_event_at)")
