@@ -58,8 +58,11 @@ var leaseRules = []rule{
 			late, next := l, l
 			late.Beat, late.Clock, late.Vouched = l.Beat-1, l.Clock-1, l.Vouched-1
 			next.Beat, next.Clock, next.Vouched = l.Beat+1, l.Clock-1, l.Vouched-1
+			if err := errors.Join(store.RenewLease(ctx, late), leaseIs(ctx, store, l)); err != nil {
+				return err
+			}
 			l.Beat++
-			return errors.Join(store.RenewLease(ctx, late), store.RenewLease(ctx, next), leaseIs(ctx, store, l))
+			return errors.Join(store.RenewLease(ctx, next), leaseIs(ctx, store, l))
 		},
 	},
 	{
