@@ -35,12 +35,20 @@ const (
 		AND warned_beat = ` + rowActive + ` AND warned_last_event IS last_event_at THEN warned_at ELSE '` + nullText + `' END`
 )
 
-// sessionText is the SQL for the text of a row, in the order of sessionFields.
-var sessionText = strings.Join([]string{
-	"run_id", "parent", "status", "created_at", "coalesce(last_event_at, '" + nullText + "')", rowThreshold, "started_at",
-	"host", "attempt", "resumes", "reason", rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')",
-	"coalesce(stop_failed, 0)", "coalesce(state, '')",
-}, ` || '`+columnSeparator+`' || `)
+// sessionText is the SQL for the text of a row, in the order of sessionFields. Most of the last fields cost a row that
+// has none of them little.
+var sessionText = concatenated(
+	"run_id", "parent", "status", "created_at", "coalesce(last_event_at, '"+nullText+"')", rowThreshold, "started_at",
+	"host", "attempt", "resumes", "reason",
+	`CASE WHEN coalesce(lease, warned_at, claim, stop_failed, state) IS NULL
+		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", ""}, columnSeparator)+`' ELSE `+
+		concatenated(rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')", "coalesce(stop_failed, 0)",
+			"coalesce(state, '')")+` END`,
+)
+
+func concatenated(columns ...string) string {
+	return strings.Join(columns, ` || '`+columnSeparator+`' || `)
+}
 
 var sessionFields = []string{
 	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
