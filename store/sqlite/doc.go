@@ -32,8 +32,8 @@
 // watchdog_events_foreign_time those whose timestamps have another form, for [Store.Select]. A host's table gets them,
 // too. Without an index a call reads more rows, and returns the same.
 //
-// The version of the schema is in a table named watchdog_schema, with the oldest version that can use it: a version from
-// that on also uses a database that a newer one has migrated.
+// The version of the schema is in a table named watchdog_schema, with the oldest version that can use it: from that one
+// on, a version also uses a database that a newer one has migrated.
 //
 // # Sessions
 //
@@ -54,8 +54,8 @@
 // microsecond. The column ended grows with each end and each takeover: it is the mark of [Store.Ended]. SQLite cannot
 // notify other processes, so a keeper learns of a cancel by polling.
 //
-// Leases are rows of a table named watchdog_leases. A row is in a lease if that is in the column lease and leased is its
-// attempt: a program of the version before, which attaches the run, takes the row out. In a lease the threshold is the
+// Leases are rows of a table named watchdog_leases. A row is in a lease if that is in the column lease and leased is
+// its attempt: a program of the version before, which attaches the run, takes the row out. In a lease the threshold is the
 // largest number, so that such a program never finds the row stalled, and own_threshold is the session's. Signs of life
 // of a busy run change no index.
 //

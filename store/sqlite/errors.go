@@ -16,7 +16,8 @@ var (
 	// ErrNewerSchema says that a newer version of this package has migrated the database. [Open] and [New] wrap it.
 	ErrNewerSchema = storerows.ErrNewerSchema
 	// ErrForeignTable says that the database has a table named events or watchdog_sessions, or another of this package's
-	// names, that it cannot use. [Open] and [New] wrap it. The error names the columns that are missing or in the way. Nothing was written.
+	// names, that it cannot use. [Open] and [New] wrap it. The error names the columns that are missing or in the way.
+	// Nothing was written.
 	ErrForeignTable = errors.New(
 		"a table in it cannot hold what the watchdog writes: change that table, " +
 			"or keep events and sessions in a database of their own")
