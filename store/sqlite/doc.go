@@ -55,8 +55,8 @@
 // notify other processes, so a keeper learns of a cancel by polling.
 //
 // Leases are rows of a table named watchdog_leases. A row is in a lease if that is in the column lease and leased is
-// its attempt: a program of the version before, which attaches the run, takes the row out. In a lease the threshold is the
-// largest number, so that such a program never finds the row stalled, and own_threshold is the session's. Signs of life
+// its attempt: a program of the version before, which attaches the run, takes the row out. In a lease the threshold is
+// the largest number, so that such a program never finds the row stalled, and own_threshold is the session's. Signs of life
 // of a busy run change no index.
 //
 // SQLite locks no single row. [Store.Claim], [Store.Warn], [Store.Cancel] and [Store.ExpireLease] wrap
