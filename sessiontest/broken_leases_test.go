@@ -74,7 +74,7 @@ var brokenLeases = []broken{
 		"takes back what was vouched for", "nothing that a renewal writes ever decreases",
 		observes(func(_ []string, all []session.Lease) []session.Lease {
 			for i, l := range all {
-				if l.Beat == 3 && l.Clock == time.Hour && l.Vouched == time.Hour {
+				if l.Beat == 3 && l.Vouched == time.Hour {
 					all[i].Vouched = time.Hour - 1
 				}
 			}
@@ -107,7 +107,7 @@ var brokenLeases = []broken{
 			return observes(func(suspects []string, all []session.Lease) []session.Lease {
 				looks += len(suspects)
 				for i := range all {
-					if len(suspects) == 1 && all[i].Beat == 2 && all[i].Clock == time.Hour {
+					if len(suspects) == 1 && all[i].Beat == 2 && all[i].Vouched == time.Hour {
 						all[i].RenewedAt = all[i].RenewedAt.Add(time.Duration(looks) * time.Second)
 					}
 				}
@@ -121,7 +121,7 @@ var brokenLeases = []broken{
 			seen := map[string]session.Lease{}
 			return observes(func(suspects []string, all []session.Lease) []session.Lease {
 				for i, l := range all {
-					if l.Clock == time.Second && len(seen) > 0 {
+					if l.Vouched == time.Second && len(seen) > 0 {
 						all[i] = seen[l.ID]
 					}
 					if len(suspects) == 1 {
@@ -219,7 +219,7 @@ var brokenExpires = []broken{
 		"takes no activity for one at the start of the lease",
 		"a session that has not signalled leaves its lease with the time of its attach",
 		leaving(func(l session.Lease, before session.Session, s *session.Session) {
-			if before.Activity == session.NoActivity && l.Clock == 10*time.Hour {
+			if before.Activity == session.NoActivity && l.Vouched == 10*time.Hour {
 				s.LastEventAt = l.RenewedAt.Add(-l.Clock)
 			}
 		}),
@@ -228,7 +228,7 @@ var brokenExpires = []broken{
 		"forgets an attach after the last activity",
 		"a session whose last activity was before its attach keeps the time of that",
 		leaving(func(l session.Lease, before session.Session, s *session.Session) {
-			if before.Activity == 0 && l.Clock == 10*time.Hour {
+			if before.Activity == 0 && l.Vouched == 10*time.Hour {
 				s.LastEventAt = l.RenewedAt.Add(-l.Clock)
 			}
 		}),

@@ -158,7 +158,7 @@ var claimRules = []rule{
 				if err := freshens(ctx, store, l.ID, f); err != nil {
 					return err
 				}
-				if _, err := vouch(ctx, store, l, l.Clock+time.Second); err != nil {
+				if _, err := vouch(ctx, store, l, l.Vouched+time.Second); err != nil {
 					return err
 				}
 				s.State, s.Silence = f.State, s.Silence+time.Second

@@ -136,7 +136,7 @@ func endsInLease(ctx context.Context, store session.Store, runID string, ends fu
 		return err
 	}
 	got, err := look(ctx, store, runID)
-	at := l.RenewedAt.Add(-time.Hour)
+	at := l.RenewedAt.Add(-time.Hour - lag)
 	if err == nil && (got.Lease != "" || got.Activity != 0 || got.Silence != 0) {
 		err = fmt.Errorf("the row is %+v", got)
 	}

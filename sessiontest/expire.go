@@ -19,7 +19,7 @@ var expireRules = []rule{
 			if err != nil {
 				return err
 			}
-			next, err := vouch(ctx, store, l, l.Clock+time.Second)
+			next, err := vouch(ctx, store, l, l.Vouched+time.Second)
 			if err != nil {
 				return err
 			}
@@ -38,15 +38,15 @@ var expireRules = []rule{
 		"a session leaves its lease with the time of its last activity",
 		"the silence of a run counts from there, by the database's clock: its process can take it up again until then",
 		func(ctx context.Context, store session.Store) error {
-			return leaves(ctx, store, session.Freshness{Activity: 9*time.Hour + 30*time.Minute, Quiet: true},
-				func(s session.Session, renewedAt time.Time) time.Time { return renewedAt.Add(-30 * time.Minute) })
+			return leaves(ctx, store, day, session.Freshness{Activity: 9*time.Hour + 30*time.Minute, Quiet: true},
+				func(s session.Session, renewedAt time.Time) time.Time { return renewedAt.Add(-30*time.Minute - lag) })
 		},
 	},
 	{
 		"a session that has not signalled leaves its lease with the time of its attach",
 		"no activity is not the activity at the start of the lease",
 		func(ctx context.Context, store session.Store) error {
-			return leaves(ctx, store, session.Freshness{Activity: session.NoActivity},
+			return leaves(ctx, store, day, session.Freshness{Activity: session.NoActivity},
 				func(s session.Session, _ time.Time) time.Time { return s.LastEventAt })
 		},
 	},
@@ -54,7 +54,7 @@ var expireRules = []rule{
 		"a session whose last activity was before its attach keeps the time of that",
 		"an attach is a sign of life, too",
 		func(ctx context.Context, store session.Store) error {
-			return leaves(ctx, store, session.Freshness{Activity: 0},
+			return leaves(ctx, store, time.Hour, session.Freshness{Activity: 0},
 				func(s session.Session, _ time.Time) time.Time { return s.LastEventAt })
 		},
 	},
@@ -78,7 +78,7 @@ var expireRules = []rule{
 			if err != nil {
 				return err
 			}
-			s.LastEventAt = seen.RenewedAt.Add(-time.Hour)
+			s.LastEventAt = seen.RenewedAt.Add(-time.Hour - lag)
 			return errors.Join(expires(ctx, store, l, true, 0), looksLike(ctx, store, s))
 		},
 	},
@@ -261,11 +261,18 @@ var expireRules = []rule{
 func vouchedFor(
 	ctx context.Context, store session.Store, f session.Freshness,
 ) (session.Lease, session.Session, error) {
+	return vouchedAfter(ctx, store, time.Hour, f)
+}
+
+// vouchedAfter is vouchedFor with another silence before the lease.
+func vouchedAfter(
+	ctx context.Context, store session.Store, silence time.Duration, f session.Freshness,
+) (session.Lease, session.Session, error) {
 	l, err := beginAt(ctx, store, homeLease, 10*time.Hour)
 	if err != nil {
 		return session.Lease{}, session.Session{}, err
 	}
-	if _, err := putSilent(ctx, store, homeRun, time.Hour); err != nil {
+	if _, err := putSilent(ctx, store, homeRun, silence); err != nil {
 		return session.Lease{}, session.Session{}, err
 	}
 	f.RunID, f.Attempt = homeRun, 1
@@ -276,12 +283,12 @@ func vouchedFor(
 	return l, s, err
 }
 
-// leaves expires the lease of a session and checks its row.
+// leaves expires the lease of a session that was silent before the lease, and checks its row.
 func leaves(
-	ctx context.Context, store session.Store, f session.Freshness,
+	ctx context.Context, store session.Store, silence time.Duration, f session.Freshness,
 	lastEvent func(s session.Session, renewedAt time.Time) time.Time,
 ) error {
-	l, s, err := vouchedFor(ctx, store, f)
+	l, s, err := vouchedAfter(ctx, store, silence, f)
 	if err != nil {
 		return err
 	}

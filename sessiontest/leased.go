@@ -9,6 +9,9 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
+// lag is how far the clock of a lease is beyond what it vouches for.
+const lag = time.Minute
+
 // begin begins a lease whose process has written nothing yet.
 func begin(ctx context.Context, store session.Store, id string) (session.Lease, error) {
 	l := session.Lease{ID: id, Host: host, Promise: 10 * time.Second, Beat: 1}
@@ -18,9 +21,10 @@ func begin(ctx context.Context, store session.Store, id string) (session.Lease, 
 	return l, nil
 }
 
-// vouch renews a lease at an instant of its clock, and vouches for all before it.
+// vouch renews a lease, which vouches for all before an instant of its clock. What was not written yet holds the
+// instant back: the clock has gone on since, by lag.
 func vouch(ctx context.Context, store session.Store, l session.Lease, at time.Duration) (session.Lease, error) {
-	l.Beat, l.Clock, l.Vouched = l.Beat+1, at, at
+	l.Beat, l.Clock, l.Vouched = l.Beat+1, at+lag, at
 	if err := store.RenewLease(ctx, l); err != nil {
 		return session.Lease{}, fmt.Errorf("renew the lease %s: %w", l.ID, err)
 	}
