@@ -111,7 +111,7 @@ func (t *transaction) migrate() error {
 	if err != nil {
 		return err
 	}
-	if err := storerows.CheckVersion(version, len(migrations)); err != nil {
+	if err := storerows.CheckVersion(version, 0, len(migrations)); err != nil {
 		return err
 	}
 	complete, err := t.checkTables()
