@@ -2,8 +2,11 @@ package sessiontest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +22,11 @@ func attaches(change func(before, s session.Session, after *session.Session)) fu
 			if err != nil {
 				return before, after, err
 			}
-			change(before, s, &after)
-			return before, after, m.Put(ctx, after)
+			changed := after
+			if change(before, s, &changed); !reflect.DeepEqual(changed, after) {
+				err = m.Put(ctx, changed)
+			}
+			return before, changed, err
 		}
 	})
 }
@@ -55,7 +61,7 @@ var brokenAttaches = []broken{
 				m *session.Memory, ctx context.Context, s session.Session,
 			) (session.Session, session.Session, error) {
 				before, after, err := m.Attach(ctx, s)
-				if before.Status == session.Active && (after.Attempt == 2 || after.Attempt == 3) {
+				if before.Status == session.Active && before.Lease+s.Lease == "" && s.Attempt == 0 && (after.Attempt == 2 || after.Attempt == 3) {
 					after.Attempt = 5 - after.Attempt
 				}
 				return before, after, err
@@ -95,7 +101,11 @@ var brokenAttaches = []broken{
 	},
 	{
 		"has room for three attempts", "callers that attach to one run at once get different attempts",
-		attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = min(after.Attempt, 3) }),
+		attaches(func(_, s session.Session, after *session.Session) {
+			if s.Attempt == 0 {
+				after.Attempt = min(after.Attempt, 3)
+			}
+		}),
 	},
 }
 
@@ -181,13 +191,15 @@ var brokenRows = []broken{
 // freshens returns a store that changes the arguments of Freshen.
 func freshens(change func(m *session.Memory, f *session.Freshness)) func() session.Store {
 	return with(func(a *altered) {
-		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
+		a.freshen = func(
+			m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+		) (session.Skipped, error) {
 			var changed []session.Freshness
 			for _, f := range fresh {
 				change(m, &f)
 				changed = append(changed, f)
 			}
-			return m.Freshen(ctx, changed)
+			return m.Freshen(ctx, lease, changed)
 		}
 	})
 }
@@ -195,11 +207,13 @@ func freshens(change func(m *session.Memory, f *session.Freshness)) func() sessi
 // forces returns a store that freshens some rows that it must leave alone.
 func forces(which func(s session.Session, f session.Freshness) bool) func() session.Store {
 	return with(func(a *altered) {
-		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
-			skipped, err := m.Freshen(ctx, fresh)
+		a.freshen = func(
+			m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+		) (session.Skipped, error) {
+			skipped, err := m.Freshen(ctx, lease, fresh)
 			for _, f := range fresh {
 				if s := row(m, f.RunID); err == nil && s.Attempt > 0 && which(s, f) {
-					s.LastEventAt = m.Clock().Add(-f.Age)
+					s.Lease, s.Activity = lease, f.Activity
 					err = m.Put(ctx, s)
 				}
 			}
@@ -210,35 +224,55 @@ func forces(which func(s session.Session, f session.Freshness) bool) func() sess
 
 var brokenFreshens = []broken{
 	{
-		"takes the time of the call for that of the event",
-		"the last event is as old as the caller says, by the clock of the store",
+		"cuts activities to microseconds", "an activity is read as it was written, to the nanosecond",
 		freshens(func(_ *session.Memory, f *session.Freshness) {
-			if f.Age == 90*time.Minute {
-				f.Age = 0
+			if f.Activity > 1 {
+				f.Activity = f.Activity.Truncate(time.Microsecond)
 			}
 		}),
 	},
 	{
-		"cuts ages to milliseconds", "an age counts to the microsecond",
-		freshens(func(_ *session.Memory, f *session.Freshness) { f.Age = f.Age.Truncate(time.Millisecond) }),
-	},
-	{
-		"writes older times as well", "freshening never moves the last event back",
+		"writes earlier activities as well", "freshening never takes an activity back, by the clock of its lease",
 		forces(func(s session.Session, f session.Freshness) bool {
-			return s.Status == session.Active && s.Attempt == f.Attempt
+			return s.Status == session.Active && s.Attempt == f.Attempt && f.Activity == 2*time.Hour-1
 		}),
 	},
 	{
-		"compares with NULL", "a session without an event gets its first",
+		"does not put a session that has not signalled into the lease",
+		"freshening puts a session without a lease into the lease, with its first activity",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
-				var compared []session.Freshness
-				for _, f := range fresh {
-					if s := row(m, f.RunID); s.Attempt == 0 || !s.LastEventAt.IsZero() || f.Age == 0 {
-						compared = append(compared, f)
-					}
-				}
-				return m.Freshen(ctx, compared)
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
+				kept := slices.DeleteFunc(slices.Clone(fresh), func(f session.Freshness) bool {
+					s := row(m, f.RunID)
+					return s.Attempt > 0 && s.Lease == "" && f.Activity == session.NoActivity
+				})
+				return m.Freshen(ctx, lease, kept)
+			}
+		}),
+	},
+	{
+		"compares the activities of two leases",
+		"freshening takes a session over from another lease, whatever its activity was by that lease's clock",
+		with(func(a *altered) {
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
+				kept := slices.DeleteFunc(slices.Clone(fresh), func(f session.Freshness) bool {
+					s := row(m, f.RunID)
+					return s.Lease != "" && s.Lease != lease && s.Activity == 3*time.Hour && f.Activity < s.Activity
+				})
+				return m.Freshen(ctx, lease, kept)
+			}
+		}),
+	},
+	{
+		"clears the state with each activity",
+		"freshening writes the state that it has, and without one leaves the state as it is",
+		freshens(func(m *session.Memory, f *session.Freshness) {
+			if s := row(m, f.RunID); f.State == nil && s.State != nil && s.StartedAt.Hour() == 12 {
+				f.State = json.RawMessage(`null`)
 			}
 		}),
 	},
@@ -255,8 +289,10 @@ var brokenFreshens = []broken{
 	{
 		"does not return runs that it does not know", "a run that has no row is returned as gone",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
-				skipped, err := m.Freshen(ctx, fresh)
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
+				skipped, err := m.Freshen(ctx, lease, fresh)
 				if len(skipped.Gone) == 1 && row(m, skipped.Gone[0]).Attempt == 0 {
 					skipped.Gone = nil
 				}
@@ -265,13 +301,15 @@ var brokenFreshens = []broken{
 		}),
 	},
 	{
-		"has a limit of a thousand parameters", "ten thousand sessions are freshened in one call, and no others",
+		"has a limit of fifteen hundred parameters", "ten thousand sessions are freshened in one call, and no others",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
-				if len(fresh) > 1000 {
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
+				if len(fresh) > 1500 {
 					return session.Skipped{}, fmt.Errorf("too many SQL variables: %d", len(fresh))
 				}
-				return m.Freshen(ctx, fresh)
+				return m.Freshen(ctx, lease, fresh)
 			}
 		}),
 	},
@@ -282,11 +320,13 @@ var brokenFreshens = []broken{
 	{
 		"cannot write an empty list", "freshening nothing does nothing",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
 				if len(fresh) == 0 {
 					return session.Skipped{}, errors.New("syntax error near )")
 				}
-				return m.Freshen(ctx, fresh)
+				return m.Freshen(ctx, lease, fresh)
 			}
 		}),
 	},

@@ -19,10 +19,13 @@ var contextRules = []rule{
 			if err != nil {
 				return err
 			}
+			if _, err := begin(ctx, store, homeLease); err != nil {
+				return err
+			}
 			for name, write := range map[string]func(context.Context) error{
 				"Attach": func(ctx context.Context) error { _, _, err := store.Attach(ctx, newSession(homeRun)); return err },
 				"Freshen": func(ctx context.Context) error {
-					_, err := store.Freshen(ctx, []session.Freshness{{RunID: homeRun, Attempt: 1}})
+					_, err := store.Freshen(ctx, homeLease, []session.Freshness{{RunID: homeRun, Attempt: 1}})
 					return err
 				},
 				"End": func(ctx context.Context) error {

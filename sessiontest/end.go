@@ -56,7 +56,7 @@ func endsEach(
 		if err != nil {
 			return err
 		}
-		e := session.Ending{RunID: s.RunID, Attempt: s.Attempt + later, Status: status}
+		e := session.Ending{RunID: s.RunID, Attempt: s.Attempt + later, Status: status, Age: time.Hour}
 		if status == session.Cancelled {
 			e.Reason = "watchdog_hold_exceeded"
 		}

@@ -68,8 +68,9 @@ type rule struct {
 func rules() []rule {
 	var all []rule
 	for _, some := range [][]rule{
-		attachRules, rowRules, freshRules, endRules, stalledRules, pageRules,
-		cancelRules, guardRules, endedRules, historyRules, listenRules, contextRules,
+		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, endRules,
+		stalledRules, pageRules, silenceRules,
+		cancelRules, guardRules, raceRules, endedRules, historyRules, listenRules, contextRules,
 	} {
 		all = append(all, some...)
 	}
