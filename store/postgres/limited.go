@@ -19,8 +19,6 @@ import (
 // connection, and so costs a new one for each call while a table is locked.
 var (
 	limitLocks = fmt.Sprintf(`SELECT pg_catalog.set_config('lock_timeout', '%d', true)`, session.LockWait.Milliseconds())
-	// limitNoLocks is for the advisory locks of Transact, whose owners are limited themselves.
-	limitNoLocks = `SELECT pg_catalog.set_config('lock_timeout', '0', true)`
 	// beginLimited is sent without parameters, and so in one message.
 	beginLimited = fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = %d`,
 		session.LockWait.Milliseconds())
@@ -58,20 +56,19 @@ type sender interface {
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
-// limited runs statements in one transaction whose waits for locks are limited. It takes one round trip, or three where
+// limited runs statements in one transaction whose waits for locks are limited. It takes one round trip, or two more where
 // that is not possible.
 func (s *Store) limited(ctx context.Context, conn *pgxpool.Conn, steps ...step) error {
-	all := append([]step{{statement: limitLocks}}, steps...)
-	if s.inOneTrip(conn, all) {
-		err := sendTogether(ctx, conn, all)
+	if s.inOneTrip(conn, steps) {
+		err := sendTogether(ctx, conn, append([]step{{statement: limitLocks}}, steps...))
 		if err != nil {
-			s.notePrepared(conn, all, false) // pgx forgets its statements, too
+			s.notePrepared(conn, steps, false) // pgx forgets its statements, too
 		}
 		return err
 	}
 	return s.transaction(ctx, conn, func(tx pgx.Tx) error {
-		err := s.sendEach(ctx, tx, all)
-		s.notePrepared(conn, all, err == nil)
+		err := s.sendEach(ctx, tx, steps)
+		s.notePrepared(conn, steps, err == nil)
 		return err
 	})
 }

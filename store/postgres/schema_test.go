@@ -74,7 +74,8 @@ func TestSchemas(t *testing.T) {
 		require.NoError(t, s.Append(t.Context(), numbered(int64(i))))
 		judged := attach(t, s, "run-1")
 		assert.Equal(t, 1, judged.Attempt)
-		_, err := s.Freshen(t.Context(), []session.Freshness{{RunID: "run-1", Attempt: 1}})
+		begin(t, s, lease1)
+		_, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}})
 		require.NoError(t, err)
 	}
 	for i, s := range stores {

@@ -138,9 +138,9 @@ func nullJSON(text json.RawMessage) *string {
 // columnThreshold returns the columns threshold and own_threshold of a session that attaches: in a lease the first is
 // off, for sweepers that know no leases.
 func columnThreshold(s session.Session) (threshold int64, own *int64) {
-	threshold = int64(s.Threshold)
 	if s.Lease == "" {
-		return threshold, nil
+		return int64(s.Threshold), nil
 	}
-	return int64(watchdog.NoLimit), &threshold
+	mine := int64(s.Threshold)
+	return int64(watchdog.NoLimit), &mine
 }

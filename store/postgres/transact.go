@@ -72,9 +72,13 @@ type aggregate struct{ kind, id string }
 func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateType, x.AggregateID} }
 
 // lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
-// does not read the events as well, because its snapshot is older than the locks.
-const lockBuckets = `SELECT pg_catalog.pg_advisory_xact_lock(b.bucket)
-	FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)`
+// does not read the events as well, because its snapshot is older than the locks. The wait for them has no limit, because
+// their owners have one: a limit is off when the first is taken, and on again when all are.
+var lockBuckets = `WITH locked AS MATERIALIZED (
+		SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)
+		WHERE (SELECT pg_catalog.set_config('lock_timeout', '0', true)) IS NOT NULL
+	)
+	` + limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
 
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63
@@ -106,9 +110,7 @@ type exchanging struct {
 func (t *exchanging) carryOutAll(
 	ctx context.Context, exchanges []*watchdog.Exchange,
 ) (kept [][]watchdog.Event, err error) {
-	t.add(limitNoLocks, nil, nil)
 	t.add(lockBuckets, []any{t.store.buckets(exchanges)}, nil)
-	t.add(limitLocks, nil, nil)
 	for _, part := range storerows.WithoutRepeats(exchanges, aggregateOf) {
 		events, err := t.carryOut(ctx, part)
 		if err != nil {
