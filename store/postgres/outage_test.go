@@ -140,11 +140,22 @@ func TestMissingRights(t *testing.T) {
 		mustExec(t, pool, "GRANT SELECT ON watchdog_schema TO guest", "GRANT SELECT, INSERT ON events TO guest",
 			"GRANT SELECT, INSERT ON watchdog_sessions TO guest")
 		_, err := postgres.Open(t.Context(), asGuest, postgres.Config{})
-		require.ErrorContains(t, err, "grant it UPDATE on watchdog_sessions")
+		require.ErrorContains(t, err, "grant it UPDATE on watchdog_sessions, DELETE on watchdog_leases, INSERT on watchdog_leases")
 	})
 	t.Run("uses the tables of another role after it was granted the rights", func(t *testing.T) {
-		mustExec(t, pool, "GRANT UPDATE ON watchdog_sessions TO guest")
+		mustExec(t, pool, "GRANT UPDATE ON watchdog_sessions TO guest",
+			"GRANT SELECT, INSERT, UPDATE, DELETE ON watchdog_leases TO guest")
 		s := openAt(t, asGuest, postgres.Config{})
 		cancelsAtOnce(t, s)
+		l := begin(t, s, lease1)
+		attachLeased(t, s, lease1, "run-1")
+		expired, left, err := s.ExpireLease(t.Context(), l)
+		require.NoError(t, err)
+		assert.True(t, expired)
+		assert.Zero(t, left)
+		_, err = postgres.Open(t.Context(), asGuest, postgres.Config{Outbox: true})
+		require.ErrorContains(t, err, "grant it INSERT on watchdog_outbox")
+		mustExec(t, pool, "GRANT INSERT ON watchdog_outbox TO guest")
+		cancelOne(t, openAt(t, asGuest, postgres.Config{Outbox: true}), "run-2")
 	})
 }

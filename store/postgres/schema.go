@@ -174,7 +174,8 @@ func (t *transaction) storeVersion(version int) error {
 func (t *transaction) checkRights() error {
 	var missing string
 	err := t.values(`
-		SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(needed.privilege, ' on ', needed.name), ', '), '')
+		SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(needed.privilege, ' on ', needed.name), ', '
+			ORDER BY needed.name DESC, needed.privilege), '')
 		FROM (VALUES ('events', 'SELECT'), ('events', 'INSERT'),
 			('watchdog_sessions', 'SELECT'), ('watchdog_sessions', 'INSERT'), ('watchdog_sessions', 'UPDATE'),
 			('watchdog_leases', 'SELECT'), ('watchdog_leases', 'INSERT'), ('watchdog_leases', 'UPDATE'),
