@@ -75,7 +75,7 @@ func createLeases(t *transaction) error {
 		statements = append(statements,
 			"CREATE INDEX IF NOT EXISTS watchdog_sessions_"+index[0]+" ON SCHEMA.watchdog_sessions "+index[1])
 	}
-	statements = append(statements, "ALTER TABLE SCHEMA.watchdog_sessions SET (fillfactor = 80)")
+	statements = append(statements, "ALTER TABLE SCHEMA.watchdog_sessions SET (fillfactor = 70)")
 	for _, statement := range statements {
 		if err := t.exec(statement); err != nil {
 			return fmt.Errorf("create watchdog_leases: %w", err)

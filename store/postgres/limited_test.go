@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
@@ -47,8 +48,9 @@ func TestLockedTable(t *testing.T) {
 				if name == "Follow" {
 					continue
 				}
-				if err := call(t.Context()); err != nil {
-					require.ErrorIs(t, err, session.ErrLeaseExpired, name)
+				err := call(t.Context())
+				if !errors.Is(err, session.ErrLeaseExpired) && !errors.Is(err, session.ErrNotFound) {
+					require.NoError(t, err, name)
 				}
 				assert.Equal(t, []string{"1h"}, texts(t, host, "SHOW lock_timeout"), name)
 			}
