@@ -15,8 +15,9 @@ var (
 			"use the newer one")
 )
 
-// CheckVersion returns an error that wraps [ErrNewerSchema] if the schema's version is above the newest known one, unless
-// it was made so that programs from version oldestReader on can use it, and this is one. An oldestReader of 0 is not known.
+// CheckVersion returns an error that wraps [ErrNewerSchema] if the schema's version is above the newest known one,
+// unless it was made so that programs from version oldestReader on can use it, and this is one. An oldestReader of 0 is
+// not known.
 func CheckVersion(version, oldestReader, newest int) error {
 	if version > newest && (oldestReader == 0 || oldestReader > newest) {
 		return fmt.Errorf("%w (its version is %d, the newest known here %d)", ErrNewerSchema, version, newest)

@@ -74,8 +74,8 @@ const (
 	ORDER BY 1`
 )
 
-// ObserveLeases implements [session.Leases], in one round trip. A suspect that expires at this moment can be returned as
-// Locked.
+// ObserveLeases implements [session.Leases], in one round trip. A suspect that expires at this moment can be returned
+// as Locked.
 func (s *Store) ObserveLeases(ctx context.Context, suspects []string) (all []session.Lease, err error) {
 	err = s.do(ctx, "observe leases in", func(ctx context.Context) (err error) {
 		if len(suspects) == 0 {
@@ -119,7 +119,8 @@ const (
 		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
 		ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED
 	)
-	UPDATE SCHEMA.watchdog_sessions AS s SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLease + `
+	UPDATE SCHEMA.watchdog_sessions AS s
+	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLease + `
 	FROM named WHERE s.run_id {=} named.run_id AND s.lease {=} $1`
 
 	deleteLease = `

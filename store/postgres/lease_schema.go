@@ -2,9 +2,9 @@ package postgres
 
 import "fmt"
 
-// createLeaseTable makes the leases of keepers. Clock, vouched and promise are in nanoseconds, the first two by the clock
-// of the lease's process. Each look at a lease counts looks up, which is how an observer knows that the database takes
-// writes. A renewal and a look change no column of an index, and the free space on the page takes their new rows.
+// createLeaseTable makes the leases of keepers. Clock, vouched and promise are in nanoseconds, the first two by the
+// clock of the lease's process. Each look at a lease counts looks up, which is how an observer knows that the database
+// takes writes. A renewal and a look change no column of an index, and the free space on the page takes their new rows.
 const createLeaseTable = `
 	CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_leases (
 		id varchar(255) COLLATE pg_catalog."C" PRIMARY KEY,
@@ -24,13 +24,13 @@ var leaseTableColumns = []string{
 
 // leaseColumns are the columns of watchdog_sessions that programs before leases neither know nor change. A row is in a
 // lease only if leased is its attempt: such a program that attaches counts the attempt up, and so takes the row out of
-// the lease. While a row is in a lease, its column threshold is [watchdog.NoLimit], so that the sweepers of such programs
-// never find it, and own_threshold is its threshold.
+// the lease. While a row is in a lease, its column threshold is [watchdog.NoLimit], so that the sweepers of such
+// programs never find it, and own_threshold is its threshold.
 //
 // Activity is in nanoseconds of the lease's clock, NULL for a run that has not signalled. It is in no index, so that
-// writing it is a HOT update. A row that is quiet has one of two columns: quiet_since, its activity, if it has no threshold
-// of its own, or else quiet_due, its activity and its threshold. Both are rounded up to microseconds, so that the index has
-// the order of the pages of stalled sessions.
+// writing it is a HOT update. A row that is quiet has one of two columns: quiet_since, its activity, if it has no
+// threshold of its own, or else quiet_due, its activity and its threshold. Both are rounded up to microseconds, so that
+// the index has the order of the pages of stalled sessions.
 //
 // The columns of a warning are what the session was like when it was warned.
 var leaseColumns = [][2]string{

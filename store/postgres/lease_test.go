@@ -43,8 +43,8 @@ func cancelOne(t *testing.T, s *postgres.Store, runID string) {
 	require.Equal(t, session.Done, outcome)
 }
 
-// TestHOT checks that the updates that a busy fleet makes all the time write to no index. The first ones move rows to pages
-// with room.
+// TestHOT checks that the updates that a busy fleet makes all the time write to no index. The first ones move rows to
+// pages with room.
 func TestHOT(t *testing.T) {
 	dsn := newDSN(t)
 	first, s, pool := openAt(t, dsn, postgres.Config{}), openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)

@@ -56,8 +56,8 @@ type sender interface {
 	SendBatch(ctx context.Context, batch *pgx.Batch) pgx.BatchResults
 }
 
-// limited runs statements in one transaction whose waits for locks are limited. It takes one round trip, or two more where
-// that is not possible.
+// limited runs statements in one transaction whose waits for locks are limited. It takes one round trip, or two more
+// where that is not possible.
 func (s *Store) limited(ctx context.Context, conn *pgxpool.Conn, steps ...step) error {
 	if s.inOneTrip(conn, steps) {
 		err := sendTogether(ctx, conn, append([]step{{statement: limitLocks}}, steps...))

@@ -41,8 +41,8 @@ func fill(tb testing.TB, pool *pgxpool.Pool, active, stalled int) {
 		"VACUUM ANALYZE watchdog_sessions")
 }
 
-// fillLeased writes leases whose processes live, and active sessions of theirs. Few are quiet, and of these one in three is
-// silent for long. One in ten has a threshold of its own.
+// fillLeased writes leases whose processes live, and active sessions of theirs. Few are quiet, and of these one in
+// three is silent for long. One in ten has a threshold of its own.
 func fillLeased(tb testing.TB, pool *pgxpool.Pool, leases, active int) {
 	tb.Helper()
 	mustExec(tb, pool, fmt.Sprintf(`

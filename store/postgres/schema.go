@@ -133,8 +133,8 @@ func (t *transaction) migrate() error {
 	return t.checkRights()
 }
 
-// schemaVersion returns the newest version that the tables had, and the oldest version of a program that can use them: 0
-// if there are no tables of ours, or if that is not known.
+// schemaVersion returns the newest version that the tables had, and the oldest version of a program that can use them:
+// 0 if there are no tables of ours, or if that is not known.
 func (t *transaction) schemaVersion() (version, oldestReader int, err error) {
 	kind, err := t.relation("watchdog_schema")
 	if err != nil || kind == "" {
@@ -155,8 +155,8 @@ func (t *transaction) schemaVersion() (version, oldestReader int, err error) {
 	return version, oldestReader, err
 }
 
-// storeVersion notes that the tables have a version. No program of a version before can use them: those before version 3
-// do not look at oldest_reader.
+// storeVersion notes that the tables have a version. No program of a version before can use them: those before version
+// 3 do not look at oldest_reader.
 func (t *transaction) storeVersion(version int) error {
 	for _, statement := range []string{
 		`CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_schema (version integer PRIMARY KEY)`,

@@ -15,8 +15,8 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// lockJudged locks the row of a session that is still as it was judged, and whose lease has not expired: $1 to $5. It is
-// free if nobody but $6 has claimed it.
+// lockJudged locks the row of a session that is still as it was judged, and whose lease has not expired: $1 to $5. It
+// is free if nobody but $6 has claimed it.
 const (
 	asJudged = `s.run_id {=} $1 AND s.attempt {=} $2 AND s.status {=} 'active' AND s.readable
 			AND coalesce(s.last_event_at {=} $3::pg_catalog.timestamptz, s.last_event_at IS NULL AND $3 IS NULL)
@@ -56,8 +56,8 @@ var warnRow = lockJudged + `, recorded AS (` + shifted(insertRows, 6) +
 		RETURNING s.run_id
 	)` + selectJudged + `, EXISTS (SELECT FROM done)`
 
-// cancelRow inserts the end event, which is the last, and does the rest only if no event had its ID. It is one statement
-// and so one transaction. Listeners get the notification when it commits.
+// cancelRow inserts the end event, which is the last, and does the rest only if no event had its ID. It is one
+// statement and so one transaction. Listeners get the notification when it commits.
 var (
 	cancelRow          = cancelWith("")
 	cancelRowNotifying = cancelWith(`, outboxed AS (` + fmt.Sprintf(outboxRows, "ended") + `)`)
@@ -139,8 +139,8 @@ func (s *Store) Warn(
 }
 
 // Cancel implements [session.Store], in one round trip unless the end is stored. If the context ends or the connection
-// breaks, the session may still be cancelled; a repeated call then returns [session.Changed]. If another transaction has
-// written an event with the ID of the cancel event, and has not ended, Cancel waits for it for at most
+// breaks, the session may still be cancelled; a repeated call then returns [session.Changed]. If another transaction
+// has written an event with the ID of the cancel event, and has not ended, Cancel waits for it for at most
 // [session.LockWait].
 func (s *Store) Cancel(
 	ctx context.Context, judged session.Session, c session.CancelRequest,
@@ -161,8 +161,8 @@ func (s *Store) Cancel(
 	return s.ofJudged(ctx, "cancel", judged, c.By, c.Events[len(c.Events)-1].ID, statement, arguments)
 }
 
-// ofJudged runs a statement about a session that was judged. If the end kept it from doing anything, ofJudged writes that
-// down.
+// ofJudged runs a statement about a session that was judged. If the end kept it from doing anything, ofJudged writes
+// that down.
 func (s *Store) ofJudged(
 	ctx context.Context, doing string, judged session.Session, by, endID, statement string, arguments []any,
 ) (outcome session.Outcome, err error) {
@@ -204,9 +204,9 @@ const (
 	SELECT pg_catalog.pg_notify($4::pg_catalog.text, run_id)::pg_catalog.text FROM done`
 )
 
-// writeStoredEnd makes the row say what the stored end says. The outcome is empty if no end is stored. It reads the event
-// in a statement of its own: an event that committed while an insert waited for it is invisible to the statement of the
-// insert.
+// writeStoredEnd makes the row say what the stored end says. The outcome is empty if no end is stored. It reads the
+// event in a statement of its own: an event that committed while an insert waited for it is invisible to the statement
+// of the insert.
 func (s *Store) writeStoredEnd(
 	ctx context.Context, judged session.Session, by, endID string,
 ) (outcome session.Outcome, err error) {

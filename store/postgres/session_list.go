@@ -14,9 +14,9 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// selectListed lists the sessions for which conditions hold. There is always a row, which has the time. The conditions are
-// written as those of the partial indexes, so that the planner uses these. The sort is by the columns of an index: the
-// table is read in its order, from the place where the page begins.
+// selectListed lists the sessions for which conditions hold. There is always a row, which has the time. The conditions
+// are written as those of the partial indexes, so that the planner uses these. The sort is by the columns of an index:
+// the table is read in its order, from the place where the page begins.
 const selectListed = `
 	SELECT pg_catalog.timestamptz_send(pg_catalog.statement_timestamp()), found.*
 	FROM (VALUES (1)) AS one LEFT JOIN (
@@ -55,7 +55,8 @@ func listStatement(q session.ListQuery, last storerows.Place) (statement string,
 		conditions, arguments = append(conditions, fmt.Sprintf(condition, numbers...)), append(arguments, values...)
 	}
 	if q.After != "" {
-		add(`(s.created_at, s.run_id) {<} ($%d::pg_catalog.timestamptz, $%d::pg_catalog.text)`, createdAt(last.Due), last.RunID)
+		add(`(s.created_at, s.run_id) {<} ($%d::pg_catalog.timestamptz, $%d::pg_catalog.text)`,
+			createdAt(last.Due), last.RunID)
 	}
 	switch {
 	case q.Live && !q.Ended:

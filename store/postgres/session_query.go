@@ -20,9 +20,9 @@ import (
 )
 
 // selectStalled finds stalled sessions. There is always a row, and each row has the time and the unreadable run IDs.
-// Sessions without a lease are in one index, and those with a threshold of their own in another. Those of leases are quiet,
-// and again in two indexes, each lease in a range of its own. Each part is limited, and has the order of its index, without
-// which the planner would read the whole table. pageOf merges the parts.
+// Sessions without a lease are in one index, and those with a threshold of their own in another. Those of leases are
+// quiet, and again in two indexes, each lease in a range of its own. Each part is limited, and has the order of its
+// index, without which the planner would read the whole table. pageOf merges the parts.
 //
 // The parameters are in selects of their own, so that the planner does not see their values. It then uses one plan
 // for all values, and plans a prepared statement only once: planning takes five times as long as the rest.
@@ -35,8 +35,8 @@ import (
 //   - $8: the threshold in nanoseconds
 //   - ($9, $6) and ($10, $6): as $4 and $5, in microseconds since 1970
 //
-// The place of a quiet session is by the database's clock, as it was when the lease was renewed, in microseconds. Those of
-// one lease have the order of the index, because what is in it are whole microseconds.
+// The place of a quiet session is by the database's clock, as it was when the lease was renewed, in microseconds. Those
+// of one lease have the order of the index, because what is in it are whole microseconds.
 const (
 	before1 = `pg_catalog.statement_timestamp() {-} ($1::bigint {*} interval '1 microsecond')`
 	before2 = `pg_catalog.statement_timestamp() {-} ($2::bigint {*} interval '1 microsecond')`

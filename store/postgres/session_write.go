@@ -15,7 +15,8 @@ import (
 
 // attachRow locks the existing row and changes it, if the lease lives. It keeps the lease from being expired meanwhile.
 // If another process attaches to the same new run at this moment, its row conflicts but is not visible yet: then
-// attachRow changes nothing, and the store repeats it. A row that was active gets a new mark for Ended, and a notification.
+// attachRow changes nothing, and the store repeats it. A row that was active gets a new mark for Ended, and a
+// notification.
 const attachRow = `
 	WITH living AS MATERIALIZED (
 		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $6::pg_catalog.text AND expired IS NULL FOR KEY SHARE
@@ -180,7 +181,8 @@ const (
 // noLimit is [watchdog.NoLimit].
 const noLimit = `9223372036854775807`
 
-// Freshen implements [session.Store], in one round trip unless a row is refused. While it runs, the lease cannot expire.
+// Freshen implements [session.Store], in one round trip unless a row is refused. While it runs, the lease cannot
+// expire.
 func (s *Store) Freshen(
 	ctx context.Context, lease string, fresh []session.Freshness,
 ) (skipped session.Skipped, err error) {

@@ -49,8 +49,8 @@ func (t *transaction) checkTables() (version int, err error) {
 	return len(migrations), nil
 }
 
-// versionBeforeLeases is the version of a database from which only the tables and columns of leases are missing. Version 3
-// was without them for a while.
+// versionBeforeLeases is the version of a database from which only the tables and columns of leases are missing.
+// Version 3 was without them for a while.
 const versionBeforeLeases = 2
 
 // checkEvents reports whether there is an events table. It fails if the table cannot be used in place.

@@ -23,8 +23,8 @@ var errNothingStored = errors.New("nothing was stored")
 // aggregate may need two more (four). If Transact returns an error, the error says whether the events may be stored,
 // and Kept is as it was.
 //
-// Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate, as
-// long as the context allows. It waits for no other lock for longer than [session.LockWait].
+// Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate,
+// as long as the context allows. It waits for no other lock for longer than [session.LockWait].
 func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
 	return s.do(ctx, fmt.Sprintf("carry out %d exchanges in", len(exchanges)), func(ctx context.Context) error {
 		if len(exchanges) == 0 {
@@ -72,8 +72,8 @@ type aggregate struct{ kind, id string }
 func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateType, x.AggregateID} }
 
 // lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
-// does not read the events as well, because its snapshot is older than the locks. The wait for them has no limit, because
-// their owners have one: a limit is off when the first is taken, and on again when all are.
+// does not read the events as well, because its snapshot is older than the locks. The wait for them has no limit,
+// because their owners have one: a limit is off when the first is taken, and on again when all are.
 var lockBuckets = `WITH locked AS MATERIALIZED (
 		SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)
 		WHERE (SELECT pg_catalog.set_config('lock_timeout', '0', true)) IS NOT NULL
