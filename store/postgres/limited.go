@@ -60,17 +60,13 @@ type sender interface {
 // where that is not possible.
 func (s *Store) limited(ctx context.Context, conn *pgxpool.Conn, steps ...step) error {
 	if s.inOneTrip(conn, steps) {
-		err := sendTogether(ctx, conn, append([]step{{statement: limitLocks}}, steps...))
-		if err != nil {
-			s.notePrepared(conn, steps, false) // pgx forgets its statements, too
-		}
-		return err
+		return sendTogether(ctx, conn, append([]step{{statement: limitLocks}}, steps...))
 	}
-	return s.transaction(ctx, conn, func(tx pgx.Tx) error {
-		err := s.sendEach(ctx, tx, steps)
-		s.notePrepared(conn, steps, err == nil)
-		return err
-	})
+	err := s.transaction(ctx, conn, func(tx pgx.Tx) error { return s.sendEach(ctx, tx, steps) })
+	if err == nil {
+		notePrepared(conn, steps)
+	}
+	return err
 }
 
 // inOneTrip reports whether the steps can be sent together. They cannot if the store's mode is not the pool's, because
@@ -80,29 +76,37 @@ func (s *Store) inOneTrip(conn *pgxpool.Conn, steps []step) bool {
 	if s.mode != s.poolMode {
 		return false
 	}
-	prepared := conn.Conn().PgConn().CustomData()
+	prepared := preparedBy(conn)
 	for _, one := range steps {
-		if s.mode != pgx.QueryExecModeExec && prepared[preparedKey+one.statement] == nil {
+		if s.mode != pgx.QueryExecModeExec && !prepared[one.statement] {
 			return false
 		}
 	}
 	return true
 }
 
-// preparedKey is before a statement in the data of a connection.
-const preparedKey = "watchdog prepared "
+// preparedKey is the key of the statements that a connection has prepared.
+const preparedKey = "watchdog prepared statements"
 
-func (s *Store) notePrepared(conn *pgxpool.Conn, steps []step, prepared bool) {
-	if conn.Conn().IsClosed() {
-		return
+// preparedBy returns the statements that a connection has prepared, nil if there are none.
+func preparedBy(conn *pgxpool.Conn) map[string]bool {
+	prepared, _ := conn.Conn().PgConn().CustomData()[preparedKey].(map[string]bool)
+	return prepared
+}
+
+func notePrepared(conn *pgxpool.Conn, steps []step) {
+	prepared := preparedBy(conn)
+	if prepared == nil {
+		prepared = map[string]bool{}
+		conn.Conn().PgConn().CustomData()[preparedKey] = prepared
 	}
-	noted := conn.Conn().PgConn().CustomData()
 	for _, one := range steps {
-		if delete(noted, preparedKey+one.statement); prepared {
-			noted[preparedKey+one.statement] = true
-		}
+		prepared[one.statement] = true
 	}
 }
+
+// forgetPrepared follows an error: pgx forgets the statements that were sent together with the one that failed.
+func forgetPrepared(conn *pgxpool.Conn) { clear(preparedBy(conn)) }
 
 // transaction runs a call in a transaction whose waits for locks are limited.
 func (s *Store) transaction(ctx context.Context, conn *pgxpool.Conn, call func(pgx.Tx) error) error {

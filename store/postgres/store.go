@@ -199,7 +199,11 @@ func (s *Store) onConn(ctx context.Context, call func(conn *pgxpool.Conn) error)
 		return err
 	}
 	defer conn.Release()
-	return s.nameServer(conn.Conn(), call(conn))
+	err = call(conn)
+	if err != nil {
+		forgetPrepared(conn)
+	}
+	return s.nameServer(conn.Conn(), err)
 }
 
 // query returns the scanned rows. If there are none it returns an empty slice, not nil.
