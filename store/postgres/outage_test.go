@@ -89,7 +89,7 @@ func TestBlockedServer(t *testing.T) {
 		}
 	})
 	t.Run("blocks a call until statement_timeout", func(t *testing.T) {
-		limited := openWithLimit(t, dsn, "statement_timeout", "50")
+		limited := openWithLimit(t, dsn, "statement_timeout", "250")
 		_, err := limited.Cancel(t.Context(), judged, cancelOf("c", judged.RunID))
 		require.ErrorContains(t, err, "statement_timeout")
 	})
@@ -107,6 +107,7 @@ func TestBlockedServer(t *testing.T) {
 func openWithLimit(t *testing.T, dsn, setting, value string) *postgres.Store {
 	t.Helper()
 	admin := hostPool(t, dsn)
+	require.NoError(t, openAt(t, dsn, postgres.Config{Schema: "limited"}).Close()) // creating it takes longer
 	s, err := postgres.Open(t.Context(), dsn+"&"+setting+"="+value, postgres.Config{Schema: "limited"})
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
