@@ -3,30 +3,33 @@ package storerows_test
 import (
 	"testing"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
 func TestCheckVersion(t *testing.T) {
 	for _, test := range []struct {
-		name                    string
-		version, oldest, newest int
-		refused                 bool
+		about                         string
+		version, oldestReader, newest int
+		refused                       bool
 	}{
-		{"an older version can be used", 2, 0, 3, false},
-		{"the same version can be used", 3, 3, 3, false},
-		{"a newer version that says nothing is refused", 4, 0, 3, true},
-		{"a newer version that this one can read is used", 9, 3, 3, false},
-		{"a newer version that only a newer one can read is refused", 9, 4, 3, true},
+		{"an empty database", 0, 0, 3, false},
+		{"an older one", 2, 2, 3, false},
+		{"one of this version", 3, 3, 3, false},
+		{"one of this version that names a newer reader", 3, 4, 3, false},
+		{"a newer one that names no reader", 4, 0, 3, true},
+		{"a newer one for newer readers", 5, 4, 3, true},
+		{"a newer one for this reader", 4, 3, 3, false},
+		{"a newer one for older readers", 9, 1, 3, false},
 	} {
-		t.Run(test.name, func(t *testing.T) {
-			err := storerows.CheckVersion(test.version, test.oldest, test.newest)
+		t.Run(test.about, func(t *testing.T) {
+			err := storerows.CheckVersion(test.version, test.oldestReader, test.newest)
 			if !test.refused {
-				assert.NoError(t, err)
+				require.NoError(t, err)
 				return
 			}
-			assert.ErrorIs(t, err, storerows.ErrNewerSchema)
+			require.ErrorIs(t, err, storerows.ErrNewerSchema)
 		})
 	}
 }
