@@ -36,6 +36,7 @@ type fixture struct {
 	onStalled func(ctx context.Context, q session.Query) error // before a page is read
 	onPage    func(page *session.Page)                         // before it is returned
 	onCancel  func(ctx context.Context, s session.Session) error
+	onSession func(ctx context.Context) error // before a row is read
 
 	made *sweep.Sweeper
 
@@ -67,6 +68,15 @@ func (f *fixture) Stalled(ctx context.Context, q session.Query) (session.Page, e
 		f.onPage(&page)
 	}
 	return page, err
+}
+
+func (f *fixture) Session(ctx context.Context, runID string) (session.Session, error) {
+	if f.onSession != nil {
+		if err := f.onSession(ctx); err != nil {
+			return session.Session{}, err
+		}
+	}
+	return f.Memory.Session(ctx, runID)
 }
 
 func (f *fixture) Cancel(
@@ -107,7 +117,7 @@ func (f *fixture) putStalled(count int) (names []string) {
 
 // wake gives a session an event, as a writer without a lease does.
 func (f *fixture) wake(runID string) {
-	s, err := f.Session(context.Background(), runID)
+	s, err := f.Memory.Session(context.Background(), runID)
 	require.NoError(f, err)
 	if s.Status == session.Active {
 		s.LastEventAt = time.Now()
@@ -173,7 +183,7 @@ func (f *fixture) events(runID string) (kinds []string) {
 }
 
 func (f *fixture) status(runID string) session.Status {
-	s, err := f.Session(context.Background(), runID)
+	s, err := f.Memory.Session(context.Background(), runID)
 	require.NoError(f, err)
 	return s.Status
 }

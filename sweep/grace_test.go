@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -116,7 +117,7 @@ func TestGrace(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			warned(f)
 			f.put("s-1", time.Hour)
-			s, err := sweep.New(f, &failingAppend{fixture: f, err: errors.New("disk full")}, f.cfg)
+			s, err := sweep.New(f, &failingWarn{fixture: f, err: errors.New("disk full")}, f.cfg)
 			require.NoError(f, err)
 			p, err := s.Sweep(f.Context())
 			require.ErrorContains(f, err, "warn run s-1: disk full")
@@ -126,10 +127,12 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// failingAppend is a canceller whose Append fails.
-type failingAppend struct {
+// failingWarn is a canceller whose Warn fails.
+type failingWarn struct {
 	*fixture
 	err error
 }
 
-func (m *failingAppend) Append(context.Context, ...watchdog.Event) error { return m.err }
+func (m *failingWarn) Warn(context.Context, session.Session, []watchdog.Event) (session.Outcome, error) {
+	return "", m.err
+}
