@@ -163,7 +163,9 @@ func (w *walk) look(ctx context.Context) (expired bool) {
 	ended := w.clock()
 	for _, id := range due {
 		l, there := found[id]
-		seen := verdict.Look{Began: began, Ended: ended, Sure: err == nil && !l.Locked, Beat: l.Beat}
+		seen := verdict.Look{
+			Began: began, Ended: ended, Sure: err == nil && !l.Locked && ended-began <= w.leases[id].promise(), Beat: l.Beat,
+		}
 		switch {
 		case err != nil || there:
 			expired = w.decide(ctx, w.leases[id], l, seen, err != nil) || expired
@@ -180,7 +182,9 @@ func (w *walk) look(ctx context.Context) (expired bool) {
 func (w *walk) decide(
 	ctx context.Context, o *observed, l session.Lease, seen verdict.Look, failed bool,
 ) (expired bool) {
-	o.due = seen.Ended + o.promise()
+	if o.due = seen.Ended + o.promise(); !seen.Sure {
+		o.due = max(seen.Ended, seen.Began+o.promise())
+	}
 	switch {
 	case !failed && o.sees(l, seen.Ended):
 		delete(w.suspects, o.ID)
@@ -200,34 +204,44 @@ func (w *walk) decide(
 // expire expires a lease, and takes its sessions out of it until none is left or those that are left are locked. It
 // reports false if the lease was renewed after all.
 func (w *walk) expire(ctx context.Context, o *observed) (expired bool, err error) {
-	was := o.Expired
 	for before := math.MaxInt; ; {
 		found, left, err := w.expireSome(ctx, o.Lease)
-		switch {
-		case errors.Is(err, session.ErrLocked):
-			w.logger().Info("a lease that is not renewed is locked by another transaction", o.attrs()...)
+		if err != nil {
+			w.reportExpire(o, err)
 			return false, err
-		case err != nil:
-			err = fmt.Errorf("expire the lease %s of host %q: %w", o.ID, o.Host, err)
-			w.addError(err)
-			return false, err
-		case !found:
+		}
+		if !found {
 			o.looks = verdict.Looks{}
 			return false, nil
 		}
-		if o.Expired = true; !was {
-			was = true
-			w.pass.LeasesExpired++
-			w.logger().Warn("a lease was not renewed and has expired: its process is dead or cut off", o.attrs()...)
-		}
+		w.expired(o)
 		if left == 0 {
 			delete(w.leases, o.ID)
 		}
 		if left == 0 || left >= before || ctx.Err() != nil {
-			return true, nil
+			break
 		}
 		before = left
 	}
+	return true, nil
+}
+
+// expired notes that a lease has expired.
+func (w *walk) expired(o *observed) {
+	if o.Expired {
+		return
+	}
+	o.Expired = true
+	w.pass.LeasesExpired++
+	w.logger().Warn("a lease was not renewed and has expired: its process is dead or cut off", o.attrs()...)
+}
+
+func (w *walk) reportExpire(o *observed, err error) {
+	if errors.Is(err, session.ErrLocked) {
+		w.logger().Info("a lease that is not renewed is locked by another transaction", o.attrs()...)
+		return
+	}
+	w.addError(fmt.Errorf("expire the lease %s of host %q: %w", o.ID, o.Host, err))
 }
 
 // expireSome makes one call of ExpireLease.
