@@ -19,7 +19,9 @@ func CompareAfter(promise time.Duration) time.Duration { return compares * promi
 
 // ObserveFor returns how long one pass of a sweeper observes leases at most: as long as it takes to find one expired, and
 // two promises more for looks that start again.
-func ObserveFor(promise time.Duration) time.Duration { return (promisesToDeath + secondLooks) * promise }
+func ObserveFor(promise time.Duration) time.Duration {
+	return (promisesToDeath + secondLooks) * promise
+}
 
 // A Look is one look at a lease, by the clock of who looks.
 type Look struct {
