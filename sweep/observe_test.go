@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -246,10 +247,8 @@ func renewAt(at int) func(*fixture, *host, int) error {
 
 func failAt(err error, at ...int) func(*fixture, *host, int) error {
 	return func(_ *fixture, _ *host, look int) error {
-		for _, n := range at {
-			if look == n {
-				return err
-			}
+		if slices.Contains(at, look) {
+			return err
 		}
 		return nil
 	}
