@@ -69,6 +69,16 @@ func TestDatabaseClock(t *testing.T) {
 			require.Equal(f, 1, f.sweeper().Stats().ClockSteps)
 		})
 	})
+	t.Run("set back makes no silence uncertain", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", 5*time.Minute)
+			f.pass()
+			f.setClock(-time.Minute)
+			f.pass()
+			f.advance(6*time.Minute + time.Microsecond)
+			require.Equal(f, 1, f.pass().Cancelled)
+		})
+	})
 	t.Run("set forward does not end a grace", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.put("s-1", time.Hour)

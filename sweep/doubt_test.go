@@ -141,6 +141,14 @@ func TestDoubt(t *testing.T) {
 			})
 		})
 	}
+	t.Run("one that was not committed, and finished under the claim, is spared", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			f.hook(nil)
+			f.onCancel = func(context.Context, session.Session) error { f.finish("s-1"); return lost }
+			require.Equal(f, []string{"s-1 spared"}, outcomes(f.pass()))
+		})
+	})
 	t.Run("without a method to look it up it is judged as usual", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.put("s-1", time.Hour)

@@ -162,6 +162,19 @@ func TestGraceOneShot(t *testing.T) {
 			require.Equal(f, []string{"s-1 warned", "s-1 cancelled"}, all)
 		})
 	})
+	t.Run("another sweeper comes when the grace ends", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			f.cfg.Grace, f.cfg.StartupDelay = time.Minute, watchdog.None
+			f.pass()
+			f.made = nil
+			f.advance(20 * time.Second)
+			stop := f.run()
+			f.advance(40 * time.Second)
+			stop()
+			require.Equal(f, []string{"s-1"}, f.ended())
+		})
+	})
 	t.Run("two silences under one lease have a warning each", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			h := f.newHost("live", 1)

@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -13,9 +14,10 @@ import (
 // A host is a process that runs sessions, as its keeper writes it.
 type host struct {
 	*fixture
-	lease session.Lease
-	began time.Time
-	runs  []string
+	renewing sync.Mutex
+	lease    session.Lease
+	began    time.Time
+	runs     []string
 }
 
 // promise is that of every host here.
@@ -38,6 +40,8 @@ func (f *fixture) newHost(name string, runs int) *host {
 
 // renew renews the lease, and vouches for all activity.
 func (h *host) renew() {
+	h.renewing.Lock()
+	defer h.renewing.Unlock()
 	h.lease.Beat++
 	h.lease.Clock = time.Since(h.began)
 	h.lease.Vouched = h.lease.Clock

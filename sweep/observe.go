@@ -22,7 +22,7 @@ type observed struct {
 	session.Lease               // as it was seen last
 	known         bool          // a new beat was seen, at livedAt
 	livedAt       time.Duration //
-	looks         verdict.Looks // since the last new beat
+	looks         verdict.Looks
 	due           time.Duration // when the next look is
 }
 
@@ -34,7 +34,7 @@ func (o *observed) sees(l session.Lease, now time.Duration) (lives bool) {
 	lives = l.Beat != o.Beat && !l.Expired
 	o.Lease = l
 	if lives {
-		o.known, o.livedAt, o.looks = true, now, verdict.Looks{}
+		o.known, o.livedAt = true, now
 	}
 	return lives || o.known && now-o.livedAt < o.promise() && !l.Expired
 }

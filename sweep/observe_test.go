@@ -280,6 +280,7 @@ func TestSilenceUnderLease(t *testing.T) {
 			h.renewTo(15 * time.Minute)
 			require.Empty(f, f.pass().Cases)
 			h.renewTo(15*time.Minute + 1)
+			f.setClock(time.Hour)
 			p := f.pass()
 			require.Equal(f, []string{"live-001 cancelled"}, outcomes(p))
 			require.Equal(f, 10*time.Minute+1, p.Cases[0].Silence)

@@ -52,6 +52,26 @@ func TestPoisonedSession(t *testing.T) {
 			require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
 		})
 	})
+	t.Run("starts from nothing when it was active under its lease", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			h := f.newHost("live", 1)
+			f.cfg.Interval = 24 * time.Hour
+			stalls := func() {
+				h.signal(true, "live-000")
+				f.advance(11 * time.Minute)
+				h.renew()
+			}
+			f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
+			f.advance(time.Minute)
+			stalls()
+			defer h.live()()
+			_, err := f.sweeper().Sweep(f.Context())
+			require.ErrorContains(f, err, "poisoned")
+			f.onCancel = nil
+			stalls()
+			require.Equal(f, []string{"live-000 cancelled"}, outcomes(f.pass()))
+		})
+	})
 	t.Run("is forgotten when it has ended, and when it is cancelled at last", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.putStalled(2)

@@ -67,25 +67,32 @@ func TestResumeAgain(t *testing.T) {
 			require.Equal(f, 3, row.Resumes)
 		})
 	})
-	t.Run("not if somebody else has started it", func(t *testing.T) {
-		inBubble(t, func(f *fixture) {
-			calls := starts(f, 3, 100)
-			f.put("s-1", time.Hour)
-			_, err := f.sweeper().Sweep(f.Context())
-			require.ErrorContains(f, err, "no worker")
-			_, _, err = f.Attach(f.Context(), session.Session{RunID: "s-1", StartedAt: time.Now()})
-			require.NoError(f, err)
-			f.advance(5 * minute)
-			f.pass()
-			_, err = f.End(f.Context(), []session.Ending{{
-				RunID: "s-1", Attempt: 2, Status: session.Cancelled, Reason: watchdog.WallClockExceeded,
-			}})
-			require.NoError(f, err)
-			f.advance(5 * minute)
-			f.pass()
-			require.Len(f, *calls, 1)
+	for name, happens := range map[string]func(f *fixture, row session.Session){
+		"is active again": func(f *fixture, row session.Session) {
+			row.Status = session.Active
+			f.row(row)
+		},
+		"was started and cancelled": func(f *fixture, row session.Session) {
+			row.Attempt++
+			f.row(row)
+		},
+	} {
+		t.Run("not if the run "+name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				calls := starts(f, 3, 100)
+				f.put("s-1", time.Hour)
+				_, err := f.sweeper().Sweep(f.Context())
+				require.ErrorContains(f, err, "no worker")
+				row, err := f.Session(f.Context(), "s-1")
+				require.NoError(f, err)
+				row.LastEventAt = time.Now()
+				happens(f, row)
+				f.advance(5 * minute)
+				f.pass()
+				require.Len(f, *calls, 1)
+			})
 		})
-	})
+	}
 	t.Run("later if the database cannot be read", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			calls := starts(f, 3, 1)
