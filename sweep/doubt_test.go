@@ -71,6 +71,20 @@ func TestDoubt(t *testing.T) {
 			require.Equal(f, consequences{1, 1}, *all)
 		})
 	})
+	t.Run("one is looked up though the finder fails", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			f.after = func() error { return lost }
+			f.onSession = func(context.Context) error { return errors.New("down") }
+			_, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, lost)
+			f.onSession = nil
+			f.onStalled = func(context.Context, session.Query) error { return errors.New("down") }
+			p, err := f.sweeper().Sweep(f.Context())
+			require.ErrorContains(f, err, "down")
+			require.Equal(f, 1, p.Cancelled)
+		})
+	})
 	t.Run("one that was not committed is tried again", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.put("s-1", time.Hour)
