@@ -35,8 +35,8 @@
 // [Config].MaxCancellationsPerRun sessions; [Config].MaxCancellationsPerMinute makes that a rate, and
 // [Config].WorstTime says what follows from both.
 //
-//   - With a [Config].Grace it first writes a warning, with an event. It or another sweeper comes back after the grace. A
-//     session that has had an event by then is left alone.
+//   - With a [Config].Grace it first writes a warning, with an event. It or another sweeper comes back after the grace.
+//     A session that has had an event by then is left alone.
 //   - The [Config].StopHook stops what works on the session, under a claim that keeps other sweepers from doing so too.
 //     If it fails, hangs or panics, that is counted and recorded, and the session is cancelled all the same.
 //   - The [Canceller] ends the session, with the events of a [StalledRun], if the session is still as it was judged.
