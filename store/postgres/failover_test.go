@@ -1,0 +1,104 @@
+package postgres_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/store/postgres"
+)
+
+// outage is how long there is no primary. It is more than the time between two writes of a row.
+const outage = silence/10 + time.Second
+
+// A primary that crashes under load, and whose synchronous standby is promoted, costs nothing: no acknowledged event is
+// lost, no live run is cancelled, no run has two ends, and its row and its events agree.
+func TestFailover(t *testing.T) {
+	c := startCluster(t, true)
+	for _, host := range []string{"host-1", "host-2", "host-3"} {
+		c.host(host, 12)
+		c.write("writer of " + host)
+	}
+	c.crash("dead-1")
+	first, second := c.sweep(), c.sweep()
+	c.untilWritten()
+	c.until("cancels", func() bool { return first.Stats().Cancelled+second.Stats().Cancelled > 10 })
+
+	c.primary.Kill()
+	time.Sleep(outage)
+	_, refused := c.acknowledgements()
+	require.Positive(t, refused, "nothing was written meanwhile")
+	fresh := c.promote()
+	assert.Less(t, fresh, seconds)
+	c.untilWritten()
+	c.crash("dead-2")
+	cancelled := first.Stats().Cancelled + second.Stats().Cancelled
+	c.until("cancels", func() bool { return first.Stats().Cancelled+second.Stats().Cancelled > cancelled+10 })
+	c.verify()
+	assert.Empty(t, c.lost(), "acknowledged events")
+}
+
+// A primary whose machine vanishes answers nobody, and closes no connection. Its standby takes over all the same.
+func TestFailoverOfVanished(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, true)
+	first, second := startProxy(t, c.primary.DSN(c.database)), startProxy(t, c.standby.DSN(c.database))
+	c.connect(fmt.Sprintf("postgres://postgres@%s,%s/%s?sslmode=disable&target_session_attrs=read-write"+
+		"&connect_timeout=1&pool_ping_timeout=1s", first.listener.Addr(), second.listener.Addr(), c.database))
+	for _, host := range []string{"host-1", "host-2", "host-3"} {
+		c.host(host, 12)
+		c.write("writer of " + host)
+	}
+	c.crash("dead")
+	c.sweep()
+	c.untilWritten()
+	first.vanish()
+	time.Sleep(outage)
+	fresh := c.promote()
+	assert.Less(t, fresh, seconds)
+	c.untilWritten()
+	c.verify()
+	first.close() // else a store waits for the lost connections when it closes
+	assert.Empty(t, c.lost(), "acknowledged events")
+}
+
+// A primary with an asynchronous standby loses what it committed last. Runs go on, and what was decided is decided
+// again, in the same way.
+func TestAsynchronousFailover(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, false)
+	c.host("host-1", 12)
+	c.write("writer")
+	c.crash("dead")
+	c.untilWritten()
+	kept := c.acknowledgedEvents()
+	require.NoError(t, c.standby.Disconnect(t.Context()))
+	c.host("host-2", 3)
+	known, late := c.live[:12], c.live[12:]
+	c.live = known
+	sweeper := c.sweep()
+	c.untilWritten()
+	c.until("cancels", func() bool { return sweeper.Stats().Cancelled > 10 })
+
+	c.primary.Kill()
+	time.Sleep(outage)
+	c.promote()
+	c.untilWritten()
+	lost := c.lost()
+	assert.NotEmpty(t, lost, "events that were acknowledged after the standby received the last")
+	for _, id := range kept {
+		assert.NotContains(t, lost, id, "the standby had received it")
+	}
+	for _, wd := range late {
+		assert.NoError(t, wd.Context().Err(), "a run whose row was lost goes on")
+	}
+	t.Run("a row that was lost is made again while its run lives", func(t *testing.T) {
+		t.Skip("the keeper does not make a row again yet")
+		c.live = append(known, late...)
+		c.untilFresh(openAt(t, c.dsn, postgres.Config{}), time.Now())
+	})
+	c.verify()
+}
