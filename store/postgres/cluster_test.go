@@ -37,11 +37,10 @@ type cluster struct {
 	dsn      string // leads to whichever accepts writes
 	pool     *pgxpool.Pool
 
-	live    []*watchdog.Watchdog
-	dying   []*watchdog.Watchdog // their budgets end
-	work    sync.WaitGroup       // writers and sweepers, until stop
-	stop    context.CancelFunc   // ends the work
-	working context.Context
+	live  []*watchdog.Watchdog
+	dying []*watchdog.Watchdog // their budgets end
+	load  work                 // writers, and processes that die
+	work  work                 // the activity of live runs, and sweepers
 
 	mu           sync.Mutex
 	acknowledged []string // the IDs of events
@@ -56,12 +55,43 @@ func startCluster(t *testing.T, synchronous bool) *cluster {
 	})
 	c.database = c.primary.Database(t)
 	c.connect(pgtest.DSN(c.database, connectLimit, c.primary, c.standby.Server))
-	c.working, c.stop = context.WithCancel(t.Context())
-	t.Cleanup(func() {
-		c.stop()
-		c.work.Wait()
-	})
+	c.load.start(t)
+	c.work.start(t)
 	return c
+}
+
+// A work is what goes on beside a test until it is stopped, or the test ends.
+type work struct {
+	context.Context
+	end context.CancelFunc
+	all sync.WaitGroup
+}
+
+func (w *work) start(t *testing.T) {
+	t.Helper()
+	w.Context, w.end = context.WithCancel(t.Context())
+	t.Cleanup(w.stop)
+}
+
+func (w *work) stop() {
+	w.end()
+	w.all.Wait()
+}
+
+// every does something again and again.
+func (w *work) every(pause time.Duration, do func()) {
+	w.all.Go(func() {
+		tick := time.NewTicker(pause)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				do()
+			case <-w.Done():
+				return
+			}
+		}
+	})
 }
 
 // connect makes all use a connection string from now on.
@@ -85,7 +115,7 @@ func (c *cluster) host(name string, runs int) {
 	for i := range runs {
 		wd := c.guard(store, keeper, fmt.Sprintf("%s-run-%d", name, i), watchdog.NoLimit)
 		c.live = append(c.live, wd)
-		c.every(pace/5, wd.Activity)
+		c.work.every(pace/5, wd.Activity)
 	}
 	for i := range runs / 4 {
 		budget := time.Duration(i+1) * time.Second
@@ -109,27 +139,11 @@ func (c *cluster) guard(
 	return wd
 }
 
-// every does something again and again until stop.
-func (c *cluster) every(pause time.Duration, do func()) {
-	c.work.Go(func() {
-		tick := time.NewTicker(pause)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-				do()
-			case <-c.working.Done():
-				return
-			}
-		}
-	})
-}
-
 // write appends events one after the other, and notes which were acknowledged.
 func (c *cluster) write(writer string) {
 	store := openAt(c, c.dsn, postgres.Config{})
 	n := 0
-	c.every(time.Millisecond, func() {
+	c.load.every(time.Millisecond, func() {
 		n++
 		e := numbered(int64(n))
 		e.ID, e.AggregateID = fmt.Sprintf("%s-%d", writer, n), writer
@@ -154,7 +168,7 @@ func (c *cluster) append(store watchdog.EventStore, e watchdog.Event) {
 func (c *cluster) crash(name string) {
 	store := openAt(c, c.dsn, postgres.Config{})
 	n := 0
-	c.every(10*time.Millisecond, func() {
+	c.load.every(10*time.Millisecond, func() {
 		n++
 		ctx, cancel := context.WithTimeout(c.Context(), watchdog.DefaultRecordTimeout)
 		defer cancel()
@@ -172,7 +186,7 @@ func (c *cluster) age(ctx context.Context) error {
 	return err
 }
 
-// sweep runs a sweeper until stop.
+// sweep runs a sweeper.
 func (c *cluster) sweep() *sweep.Sweeper {
 	store := openAt(c, c.dsn, postgres.Config{})
 	sweeper, err := sweep.New(store, store, sweep.Config{
@@ -180,7 +194,7 @@ func (c *cluster) sweep() *sweep.Sweeper {
 		MaxCancellationsPerRun: watchdog.NoLimit, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(c, err)
-	c.work.Go(func() { assert.NoError(c, sweeper.Run(c.working)) })
+	c.work.all.Go(func() { assert.NoError(c, sweeper.Run(&c.work)) })
 	return sweeper
 }
 
@@ -264,6 +278,7 @@ const disagreements = `
 // verify ends the work when all is written down, and compares it with what happened.
 func (c *cluster) verify() {
 	c.Helper()
+	c.load.stop()
 	for _, wd := range c.dying {
 		wait(c.T, wd.Context().Done())
 		assert.NoError(c, wd.Close(), "its cancel is stored by now")
@@ -277,8 +292,7 @@ func (c *cluster) verify() {
 		}
 		return err == nil && active == 0
 	})
-	c.stop()
-	c.work.Wait()
+	c.work.stop()
 	for _, wd := range c.live {
 		assert.NoError(c, context.Cause(wd.Context()), wd.ID())
 	}
