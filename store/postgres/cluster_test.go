@@ -181,7 +181,7 @@ func (c *cluster) crash(name string) {
 
 func (c *cluster) age(ctx context.Context) error {
 	_, err := c.pool.Exec(ctx, `UPDATE watchdog_sessions
-		SET last_event_at = now() - interval '1 hour', created_at = now() - interval '1 hour'
+		SET last_event_at = now() - interval '1 hour'
 		WHERE host = 'dead' AND status = 'active' AND last_event_at > now() - interval '1 minute'`)
 	return err
 }
@@ -190,8 +190,8 @@ func (c *cluster) age(ctx context.Context) error {
 func (c *cluster) sweep() *sweep.Sweeper {
 	store := openAt(c, c.dsn, postgres.Config{})
 	sweeper, err := sweep.New(store, store, sweep.Config{
-		Interval: 50 * time.Millisecond, StalledThreshold: silence, StartupDelay: watchdog.None,
-		MaxCancellationsPerRun: watchdog.NoLimit, Logger: slog.New(slog.DiscardHandler),
+		Interval: 50 * time.Millisecond, StalledThreshold: silence, MinAge: watchdog.None,
+		StartupDelay: watchdog.None, MaxCancellationsPerRun: watchdog.NoLimit, Logger: slog.New(slog.DiscardHandler),
 	})
 	require.NoError(c, err)
 	c.work.all.Go(func() { assert.NoError(c, sweeper.Run(&c.work)) })
