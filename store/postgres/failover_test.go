@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
@@ -101,4 +102,28 @@ func TestAsynchronousFailover(t *testing.T) {
 		c.untilFresh(openAt(t, c.dsn, postgres.Config{}), time.Now())
 	})
 	c.verify()
+}
+
+// While the synchronous standby is away no event is acknowledged, not even one that is appended again: the primary has
+// stored it, and the standby, which may be promoted, has not.
+func TestStandbyAway(t *testing.T) {
+	t.Parallel()
+	c := startCluster(t, true)
+	require.NoError(t, c.standby.Disconnect(t.Context()))
+	s := openAt(t, c.dsn, postgres.Config{})
+	for name, write := range map[string]func(ctx context.Context) error{
+		"appended":   func(ctx context.Context) error { return s.Append(ctx, numbered(1)) },
+		"transacted": func(ctx context.Context) error { return s.Transact(ctx, appending("run-1", numbered(2))) },
+	} {
+		t.Run("an event is not acknowledged that is "+name, func(t *testing.T) {
+			for range 3 {
+				ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+				assert.ErrorIs(t, write(ctx), context.DeadlineExceeded)
+				cancel()
+			}
+		})
+	}
+	assert.Len(t, read(t, s), 2, "the primary has stored them")
+	require.NoError(t, c.standby.Reconnect(t.Context()))
+	require.NoError(t, s.Append(t.Context(), numbered(1)))
 }

@@ -145,5 +145,7 @@ func TestMissingRights(t *testing.T) {
 		mustExec(t, pool, "GRANT UPDATE ON watchdog_sessions TO guest")
 		s := openAt(t, asGuest, postgres.Config{})
 		cancelsAtOnce(t, s)
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
 	})
 }

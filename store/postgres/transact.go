@@ -21,8 +21,8 @@ var errNothingStored = errors.New("nothing was stored")
 
 // Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
 // there are; six, if the store cannot use the pool's default_query_exec_mode. Each further exchange with the same
-// aggregate may need two more (four). If Transact returns an error, the error says whether the events may be stored,
-// and Kept is as it was.
+// aggregate may need two more (four), and a Transact whose events are all stored already needs one more. If Transact
+// returns an error, the error says whether the events may be stored, and Kept is as it was.
 //
 // Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate.
 func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
@@ -105,8 +105,10 @@ func hashOf(first, second string) uint64 {
 // An exchanging is the transaction of a Transact.
 type exchanging struct {
 	pgx.Tx
-	store *Store
-	steps []step // not sent yet
+	store    *Store
+	steps    []step // not sent yet
+	decided  int
+	inserted int64 // of the decided events
 }
 
 // A step is a statement of an exchanging. Read may be nil.
@@ -127,6 +129,10 @@ func (t *exchanging) carryOutAll(
 			return nil, err
 		}
 		kept = append(kept, events...)
+	}
+	if t.decided > 0 && t.inserted == 0 {
+		t.add(awaitStandby, nil, nil)
+		return kept, t.send(ctx)
 	}
 	return kept, nil
 }
@@ -178,7 +184,8 @@ func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) (map[s
 		return nil, err
 	}
 	var rows []watchdog.Event
-	t.add(insertEvents, columns[:], nil)
+	t.decided += len(events)
+	t.add(insertEvents, columns[:], t.countInserted)
 	t.add(selectKept, columns[:1], func(r pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(r, scanWhole)
 		return err
@@ -189,6 +196,12 @@ func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) (map[s
 		stored[e.ID] = e
 	}
 	return stored, err
+}
+
+func (t *exchanging) countInserted(rows pgx.Rows) error {
+	rows.Close()
+	t.inserted += rows.CommandTag().RowsAffected()
+	return rows.Err()
 }
 
 // scanWhole reads the aggregate and eventFields.
