@@ -120,9 +120,9 @@ func schemaNameProblem(name string) string {
 	return ""
 }
 
-// Append implements [watchdog.EventStore], in one round trip; two, if all events are stored already. It returns when the
-// events are as durable as the server's synchronous_commit makes them. If the context ends or the connection breaks,
-// the events may still be stored; repeating the append is safe.
+// Append implements [watchdog.EventStore], in one round trip, or two if all events are stored already. It returns when
+// the events are as durable as the server's synchronous_commit makes them. If the context ends or the connection
+// breaks, the events may still be stored; repeating the append is safe.
 func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	columns, err := encode(events)
 	if err != nil {
