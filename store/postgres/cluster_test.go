@@ -100,8 +100,8 @@ func (c *cluster) connect(dsn string) {
 	c.dsn, c.pool = dsn, hostPool(c, dsn)
 }
 
-// host starts a process's keeper, and runs that are busy.
-func (c *cluster) host(name string, runs int) {
+// host starts a process's keeper, runs that are busy, and runs whose budgets end after one second, two and so on.
+func (c *cluster) host(name string, runs, dying int) {
 	store := openAt(c, c.dsn, postgres.Config{})
 	keeper, err := session.NewKeeper(keeperConfig(store, name))
 	require.NoError(c, err)
@@ -117,7 +117,7 @@ func (c *cluster) host(name string, runs int) {
 		c.live = append(c.live, wd)
 		c.work.every(pace/5, wd.Activity)
 	}
-	for i := range runs / 4 {
+	for i := range dying {
 		budget := time.Duration(i+1) * time.Second
 		c.dying = append(c.dying, c.guard(store, keeper, fmt.Sprintf("%s-dying-%d", name, i), budget))
 	}

@@ -20,7 +20,7 @@ const outage = silence/10 + time.Second
 func TestFailover(t *testing.T) {
 	c := startCluster(t, true)
 	for _, host := range []string{"host-1", "host-2", "host-3"} {
-		c.host(host, 12)
+		c.host(host, 12, 3)
 		c.write("writer of " + host)
 	}
 	c.crash("dead-1")
@@ -50,7 +50,7 @@ func TestFailoverOfVanished(t *testing.T) {
 	c.connect(fmt.Sprintf("postgres://postgres@%s,%s/%s?sslmode=disable&target_session_attrs=read-write"+
 		"&connect_timeout=1&pool_ping_timeout=1s", first.listener.Addr(), second.listener.Addr(), c.database))
 	for _, host := range []string{"host-1", "host-2", "host-3"} {
-		c.host(host, 12)
+		c.host(host, 12, 3)
 		c.write("writer of " + host)
 	}
 	c.crash("dead")
@@ -71,13 +71,13 @@ func TestFailoverOfVanished(t *testing.T) {
 func TestAsynchronousFailover(t *testing.T) {
 	t.Parallel()
 	c := startCluster(t, false)
-	c.host("host-1", 12)
+	c.host("host-1", 12, 0) // the cancel of a run by its own limit can be lost
 	c.write("writer")
 	c.crash("dead")
 	c.untilWritten()
 	kept := c.acknowledgedEvents()
 	require.NoError(t, c.standby.Disconnect(t.Context()))
-	c.host("host-2", 3)
+	c.host("host-2", 3, 0)
 	known, late := c.live[:12], c.live[12:]
 	c.live = known
 	sweeper := c.sweep()
