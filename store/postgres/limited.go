@@ -50,6 +50,15 @@ func reading[T any](s *Store, all *[]T, scan pgx.RowToFunc[T], statement string,
 	}}
 }
 
+// counting returns a func that adds how many rows the statement of a step returned or changed.
+func counting(sum *int64) func(pgx.Rows) error {
+	return func(rows pgx.Rows) error {
+		rows.Close()
+		*sum += rows.CommandTag().RowsAffected()
+		return rows.Err()
+	}
+}
+
 // A sender is a connection or a transaction.
 type sender interface {
 	Query(ctx context.Context, statement string, arguments ...any) (pgx.Rows, error)

@@ -158,5 +158,7 @@ func TestMissingRights(t *testing.T) {
 		require.ErrorContains(t, err, "grant it INSERT on watchdog_outbox")
 		mustExec(t, pool, "GRANT INSERT ON watchdog_outbox TO guest")
 		cancelOne(t, openAt(t, asGuest, postgres.Config{Outbox: true}), "run-2")
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
 	})
 }

@@ -30,8 +30,10 @@ const (
 	returnForOutbox = ` RETURNING id, aggregate_type, aggregate_id, event_type`
 )
 
-// insertNotifying inserts events as insertEvents does. An event that is stored already is not in the outbox again.
-var insertNotifying = `WITH stored AS (` + insertEvents + returnForOutbox + `)` + fmt.Sprintf(outboxRows, "stored")
+// insertNotifying inserts events as insertEvents does, and returns a row for each. An event that is stored already is not
+// in the outbox again.
+var insertNotifying = `WITH stored AS (` + insertEvents + returnForOutbox + `), told AS (` +
+	fmt.Sprintf(outboxRows, "stored") + `) SELECT id FROM stored`
 
 // insertStatement returns the statement that inserts events.
 func (s *Store) insertStatement() string {

@@ -125,9 +125,9 @@ func schemaNameProblem(name string) string {
 	return ""
 }
 
-// Append implements [watchdog.EventStore], in one round trip. It returns when the events are as durable as the
-// server's synchronous_commit makes them. If the context ends or the connection breaks, the events may still be
-// stored; repeating the append is safe.
+// Append implements [watchdog.EventStore], in one round trip, or two if all events are stored already. It returns when
+// the events are as durable as the server's synchronous_commit makes them. If the context ends or the connection
+// breaks, the events may still be stored; repeating the append is safe.
 func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	columns, err := encode(events)
 	if err != nil {
@@ -137,7 +137,11 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 		if len(events) == 0 {
 			return nil
 		}
-		return s.exec(ctx, s.insertStatement(), columns[:]...)
+		inserted, err := s.exec(ctx, s.insertStatement(), columns[:]...)
+		if err == nil && inserted == 0 {
+			_, err = s.exec(ctx, awaitStandby)
+		}
+		return err
 	})
 }
 
@@ -226,10 +230,11 @@ func queryRow[T any](
 	return all[0], nil
 }
 
-// exec runs a statement that returns nothing.
-func (s *Store) exec(ctx context.Context, statement string, arguments ...any) error {
-	one := step{statement: s.qualify(statement), arguments: arguments}
-	return s.onConn(ctx, func(conn *pgxpool.Conn) error { return s.limited(ctx, conn, one) })
+// exec returns how many rows the statement returned or changed.
+func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
+	one := step{statement: s.qualify(statement), arguments: arguments, read: counting(&rows)}
+	err = s.onConn(ctx, func(conn *pgxpool.Conn) error { return s.limited(ctx, conn, one) })
+	return rows, err
 }
 
 var (

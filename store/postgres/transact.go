@@ -20,8 +20,8 @@ var errNothingStored = errors.New("nothing was stored")
 
 // Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
 // there are; six, if the store cannot use the pool's default_query_exec_mode. Each further exchange with the same
-// aggregate may need two more (four). If Transact returns an error, the error says whether the events may be stored,
-// and Kept is as it was.
+// aggregate may need two more (four), and a Transact whose events are all stored already needs one more. If Transact
+// returns an error, the error says whether the events may be stored, and Kept is as it was.
 //
 // Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate,
 // as long as the context allows. It waits for no other lock for longer than [session.LockWait].
@@ -102,8 +102,10 @@ func hashOf(first, second string) uint64 {
 // An exchanging is the transaction of a Transact.
 type exchanging struct {
 	pgx.Tx
-	store *Store
-	steps []step // not sent yet
+	store    *Store
+	steps    []step // not sent yet
+	decided  int
+	inserted int64 // of the decided events
 }
 
 // carryOutAll locks the aggregates, carries out the exchanges in their order, and returns what each kept.
@@ -117,6 +119,10 @@ func (t *exchanging) carryOutAll(
 			return nil, err
 		}
 		kept = append(kept, events...)
+	}
+	if t.decided > 0 && t.inserted == 0 {
+		t.add(awaitStandby, nil, nil)
+		return kept, t.send(ctx)
 	}
 	return kept, nil
 }
@@ -168,7 +174,8 @@ func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) (map[s
 		return nil, err
 	}
 	var rows []watchdog.Event
-	t.add(t.store.insertStatement(), columns[:], nil)
+	t.decided += len(events)
+	t.add(t.store.insertStatement(), columns[:], counting(&t.inserted))
 	t.add(selectKept, columns[:1], func(r pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(r, scanWhole)
 		return err
