@@ -1,0 +1,43 @@
+//go:build linux
+
+package soak_test
+
+import (
+	"flag"
+	"time"
+)
+
+// The form of the soak. Without flags it is the short one.
+var (
+	lengthFlag = flag.Duration("length", 14*time.Second, "how long there are faults")
+	runsFlag   = flag.Int("runs", 120, "the runs of each host")
+	seedFlag   = flag.Uint64("seed", 0, "the seed of the faults; 0 draws one")
+	keepFlag   = flag.String("keep", "", "a folder for the journals and logs, which are then kept")
+)
+
+const (
+	hostCount    = 5
+	sweeperCount = 3
+)
+
+const (
+	// promise is that of the keepers. A host that could not write for three promises is dead.
+	promise = time.Second
+	death   = 3 * promise
+	// threshold is how long a run may be silent. It is longer than a host can be away and live.
+	threshold = 4 * promise
+	// sweepInterval is the time from one pass of a sweeper to the next.
+	sweepInterval = 300 * time.Millisecond
+	// recordTimeout bounds each call of the store by runs and sweepers.
+	recordTimeout = 2 * promise
+	// slack is what a busy machine adds to what has to be done within a time.
+	slack = 2 * time.Second
+)
+
+// worst is the longest time from the death of a run's process, or from the end of its silence's threshold, until a
+// sweeper has written its end, if the database works: the lease is observed for three promises from the next look on,
+// and the row has to be silent for the threshold. Clocks that go back can delay it by as much.
+func worst(runs int, setBack time.Duration) time.Duration {
+	const perRow = 5 * time.Millisecond
+	return threshold + death + promise + sweepInterval + time.Duration(runs)*perRow + setBack + 2*slack
+}
