@@ -113,7 +113,7 @@ func (s *storm) carryOut(g group, f fault) {
 	case "clock":
 		err = s.step(f)
 	default:
-		s.lock(f)
+		err = s.lock(f)
 	}
 	what := f.name
 	if g.targets > 1 {
@@ -202,14 +202,23 @@ func (s *storm) step(f fault) error {
 	return s.cluster.clocks.step(f.length)
 }
 
-// lock holds locks as a stranger. A server that is stopped meanwhile releases them.
-func (s *storm) lock(f fault) {
+// lock holds locks as a stranger, once the server runs. A server that is stopped meanwhile releases them.
+func (s *storm) lock(f fault) error {
 	ctx, cancel := context.WithTimeout(context.Background(), f.length+patience)
 	defer cancel()
 	from := sinceBoot()
-	_ = s.cluster.lock(ctx, f) // the server can be stopped
-	if f.name == tableLocked {
-		s.noteOutage(span{from, sinceBoot()})
+	for {
+		held, err := s.cluster.lock(ctx, f)
+		switch {
+		case held && f.name == tableLocked:
+			s.noteOutage(span{from, sinceBoot()})
+			return nil
+		case held:
+			return nil
+		case ctx.Err() != nil:
+			return err
+		}
+		pause(ctx, promise/10)
 	}
 }
 

@@ -22,6 +22,7 @@ const (
 	released  = "released"  // it closes the hold, which is a sign of life
 	completed = "completed" // Complete returned without an error
 	ended     = "ended"     // the run's context is done
+	recorded  = "recorded"  // Close returned without an error, so that the store has the run's stop
 	swept     = "swept"     // a sweeper was told that it cancelled the run
 )
 

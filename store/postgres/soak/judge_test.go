@@ -29,6 +29,9 @@ var wrongs = []string{liveCancelled, deadForgotten, idleForgotten, doubled, disa
 // doubt is how long before it was seen a cancel can have been written: the answer can be late or lost.
 const doubt = recordTimeout + promise
 
+// completedCode is how a complete run has ended, as rows and the judge have it.
+const completedCode = "complete"
+
 // Evidence is all that the judge knows.
 type evidence struct {
 	now      time.Duration
@@ -197,7 +200,9 @@ func (r row) wants(ends []end) string {
 	case r.status == session.Cancelled:
 		fits = func(e end) bool { return !e.complete && e.code == r.reason }
 	case r.reason != "":
-		fits = func(e end) bool { return e.complete && r.status == session.Finished && string(r.reason) == "complete" }
+		fits = func(e end) bool {
+			return e.complete && r.status == session.Finished && string(r.reason) == completedCode
+		}
 	case len(ends) == 0:
 		return ""
 	}
@@ -238,8 +243,9 @@ func (t *trial) judgeSilence(guard *tenure) {
 func (t *trial) judgeEnd(one *tenure) {
 	w := windowOf(one.run, one.window)
 	ends := t.ends[w]
-	if one.cause != "" && one.cause != string(closes) && !slices.ContainsFunc(ends, one.endedBy) {
-		t.add(lost, "%s ended as %q for %s, and the end events of its window are %v", one.run, one.cause, one.of.name, ends)
+	if one.stored != "" && !slices.ContainsFunc(ends, one.hasStored) {
+		t.add(lost, "%s was told that %s ended as %q, and the end events of its window are %v",
+			one.of.name, one.run, one.stored, ends)
 	}
 	for _, told := range t.told[w] {
 		if told < one.life.from || told > one.life.to {
@@ -252,11 +258,8 @@ func (t *trial) judgeEnd(one *tenure) {
 	}
 }
 
-func (t *tenure) endedBy(e end) bool {
-	if e.complete {
-		return t.cause == string(completes)
-	}
-	return t.cause == string(e.code)
+func (t *tenure) hasStored(e end) bool {
+	return e.complete && t.stored == completedCode || !e.complete && t.stored == string(e.code)
 }
 
 // due returns when a host that lives must have ended a run that was cancelled: within a promise in which it can read.

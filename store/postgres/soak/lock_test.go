@@ -9,34 +9,34 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// lock holds locks of a fault for its length, by a connection of its own.
-func (c *cluster) lock(ctx context.Context, f fault) error {
+// lock holds locks of a fault for its length, by a connection of its own. It reports whether it held them for a while.
+func (c *cluster) lock(ctx context.Context, f fault) (held bool, err error) {
 	conn, err := pgx.Connect(ctx, c.dsn())
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	tables, err := ownTables(ctx, conn)
 	if err != nil {
-		return err
+		return false, err
 	}
 	tx, err := conn.Begin(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, table := range tables {
 		statement := "LOCK TABLE " + table + " IN ACCESS EXCLUSIVE MODE"
 		if f.name == rowsLocked {
-			statement = "SELECT FROM (SELECT FROM " + table + " TABLESAMPLE BERNOULLI (10) FOR UPDATE SKIP LOCKED) AS some"
+			statement = "SELECT FROM " + table + " WHERE random() < 0.1 FOR UPDATE SKIP LOCKED"
 		} else if table != "watchdog_sessions" {
 			continue
 		}
 		if _, err := tx.Exec(ctx, statement); err != nil {
-			return err
+			return false, err
 		}
 	}
 	time.Sleep(f.length) // how long the locks are held
-	return tx.Rollback(ctx)
+	return true, tx.Rollback(ctx)
 }
 
 // ownTables returns the store's tables whose rows change.

@@ -200,8 +200,14 @@ func (s *slot) complete(ctx context.Context, w *watchdog.Watchdog) {
 
 // close closes the watchdog. A cancel that could not be recorded is tried again, unless the host leaves.
 func (s *slot) close(ctx context.Context, w *watchdog.Watchdog) {
-	for w.Close() != nil && ctx.Err() == nil {
+	for w.Close() != nil {
+		if ctx.Err() != nil {
+			return
+		}
 		pause(ctx, promise/4)
+	}
+	if stop := w.Stop(); stop != nil {
+		s.host.book.write(entry{What: recorded, Run: s.id, Window: w.StartedAt(), Cause: string(stop.Code)})
 	}
 }
 
