@@ -32,6 +32,8 @@ type cluster struct {
 	primary *pgtest.Server
 }
 
+var errNoStandby = errors.New("there is no standby, because the one before could not be started")
+
 // startCluster starts the servers. They are closed when the test ends.
 func startCluster(t *testing.T) *cluster {
 	t.Helper()
@@ -44,8 +46,10 @@ func startCluster(t *testing.T) *cluster {
 	return c
 }
 
+// options are those of each server. A clock that steps must not end the replication, which the faults of the schedule do.
 func (c *cluster) options() pgtest.Options {
-	return pgtest.Options{Settings: []string{"max_connections=200"}, Environment: c.clocks.next()}
+	settings := []string{"max_connections=200", "wal_sender_timeout=0", "wal_receiver_timeout=0"}
+	return pgtest.Options{Settings: settings, Environment: c.clocks.next()}
 }
 
 // close closes the servers.
@@ -113,6 +117,9 @@ func (c *cluster) restart(immediate bool, length time.Duration) error {
 
 // promote kills the primary and promotes the standby. The new primary has no standby before follow is called.
 func (c *cluster) promote() error {
+	if c.standby == nil {
+		return errNoStandby
+	}
 	old := c.primary
 	old.Kill()
 	if err := c.standby.Promote(context.Background()); err != nil {
@@ -126,6 +133,9 @@ func (c *cluster) promote() error {
 
 // loseStandby stops the standby for a while, so that no commit is acknowledged.
 func (c *cluster) loseStandby(length time.Duration) error {
+	if c.standby == nil {
+		return errNoStandby
+	}
 	c.standby.Stop(false)
 	time.Sleep(length) // how long the outage is
 	if err := c.standby.Restart(); err != nil {

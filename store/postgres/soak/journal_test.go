@@ -22,7 +22,7 @@ const (
 	released  = "released"  // it closes the hold, which is a sign of life
 	completed = "completed" // Complete returned without an error
 	ended     = "ended"     // the run's context is done
-	recorded  = "recorded"  // Close returned without an error, so that the store has the run's stop
+	recorded  = "recorded"  // Close returned without an error, so that the store has a stop of the window
 	swept     = "swept"     // a sweeper was told that it cancelled the run
 )
 

@@ -225,11 +225,18 @@ var judgeCases = []struct {
 	{"the row is active, and its window has an end", small{
 		hosts: one(aHost(nil, guarded(1, aCohort))), row: active, ends: []end{ownEnd},
 	}, []string{disagree}},
-	{"the store has another stop than it said", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout), entry{
-			At: 21 * time.Second, What: recorded, Cause: string(watchdog.WallClockExceeded),
-		}).cutOff(10*time.Second, 20*time.Second)),
+	{"a run ends by its own limit, and another stop was stored before", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, watchdog.WallClockExceeded), at(21, recorded)).
+			cutOff(10*time.Second, 20*time.Second)),
 		row: idleRow, ends: []end{idle},
+	}, nil},
+	{"the store has no stop though it said so", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, watchdog.WallClockExceeded), at(21, recorded))),
+		row:   row{session.Finished, "", theStart},
+	}, []string{lost}},
+	{"the store has a stop where it said that the run is complete", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), at(20, completed), endedAs(20, ""))),
+		row:   row{session.Cancelled, watchdog.WallClockExceeded, theStart}, ends: []end{ownEnd},
 	}, []string{lost}},
 	{"a run goes on whose row is cancelled", small{
 		hosts: one(aHost(nil, guarded(1, aCohort)).cutOff(10*time.Second, 25*time.Second)),

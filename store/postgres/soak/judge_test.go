@@ -243,8 +243,8 @@ func (t *trial) judgeSilence(guard *tenure) {
 func (t *trial) judgeEnd(one *tenure) {
 	w := windowOf(one.run, one.window)
 	ends := t.ends[w]
-	if one.stored != "" && !slices.ContainsFunc(ends, one.hasStored) {
-		t.add(lost, "%s was told that %s ended as %q, and the end events of its window are %v",
+	if one.stored != "" && !slices.ContainsFunc(ends, one.told) {
+		t.add(lost, "%s was told that the end of %s is %s, and the end events of its window are %v",
 			one.of.name, one.run, one.stored, ends)
 	}
 	for _, told := range t.told[w] {
@@ -258,9 +258,9 @@ func (t *trial) judgeEnd(one *tenure) {
 	}
 }
 
-func (t *tenure) hasStored(e end) bool {
-	return e.complete && t.stored == completedCode || !e.complete && t.stored == string(e.code)
-}
+// told reports whether an end is what the process was told that the store has. The store has the first: a stop of the
+// run's own that could not be recorded at once can find another one there.
+func (t *tenure) told(e end) bool { return e.complete || t.stored == recorded }
 
 // due returns when a host that lives must have ended a run that was cancelled: within a promise in which it can read.
 func (t *trial) due(p *processRecord, cancelled time.Duration) time.Duration {

@@ -43,6 +43,9 @@ func spawn(folder string, j job) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := os.RemoveAll(j.Journal); err != nil { // of another soak
+		return nil, err
+	}
 	log, err := os.Create(filepath.Join(folder, j.Name+".log"))
 	if err != nil {
 		return nil, err

@@ -37,10 +37,14 @@ var (
 		{fastStop, 0, 2 * promise, 1}, {immediateStop, 0, 2 * promise, 1}, {promotion, 0, 1, 1},
 		{standbyAway, promise / 5, 2 * promise, 1},
 	}
-	rowKinds   = []kind{{rowsLocked, promise, 2 * threshold, 1}}
-	tableKinds = []kind{{tableLocked, promise, threshold / 2, 1}, {tableLocked, threshold + promise, threshold + 2*promise, 1}}
-	clockKinds = []kind{{clockForward, threshold, 2 * threshold, 2}, {clockForward, time.Minute, 10 * time.Minute, 1},
-		{clockBack, promise, threshold, 2}}
+	lockKinds = []kind{
+		{rowsLocked, promise, threshold + 2*promise, 1},
+		{tableLocked, promise, threshold / 2, 1}, {tableLocked, threshold + promise, threshold + 2*promise, 1},
+	}
+	clockKinds = []kind{
+		{clockForward, threshold, 2 * threshold, 2}, {clockForward, time.Minute, 10 * time.Minute, 1},
+		{clockBack, promise, threshold, 2},
+	}
 )
 
 // The names of the faults.
@@ -88,8 +92,7 @@ var groups = []group{
 	{"host", hostKinds, hostCount, promise + promise/2},
 	{"sweeper", sweeperKinds, sweeperCount, promise},
 	{"server", serverKinds, 1, promise},
-	{"rows", rowKinds, 1, promise / 2},
-	{"table", tableKinds, 1, 2 * promise},
+	{"lock", lockKinds, 1, promise / 2},
 	{"clock", clockKinds, 1, promise},
 }
 
@@ -101,7 +104,7 @@ func (g group) draw(random *rand.Rand, length time.Duration) (all []fault) {
 			target := slices.Index(free, slices.Min(free))
 			f := fault{name: k.name, target: target, length: between(random, k.least, k.most)}
 			f.at = free[target] + between(random, g.pause, 3*g.pause)
-			if !first && f.at > length {
+			if !first && f.at+f.length > length {
 				return sorted(all)
 			}
 			free[target] = f.at

@@ -12,6 +12,7 @@ var (
 	lengthFlag = flag.Duration("length", 14*time.Second, "how long there are faults")
 	runsFlag   = flag.Int("runs", 120, "the runs of each host")
 	seedFlag   = flag.Uint64("seed", 0, "the seed of the faults; 0 draws one")
+	onlyFlag   = flag.String("only", "", "a regular expression for the faults; empty is all")
 	keepFlag   = flag.String("keep", "", "a folder for the journals and logs, which are then kept")
 )
 

@@ -189,7 +189,7 @@ func (s *slot) complete(ctx context.Context, w *watchdog.Watchdog) {
 		err := w.Complete()
 		switch {
 		case err == nil:
-			s.host.book.write(entry{What: completed, Run: s.id, Window: w.StartedAt()})
+			s.host.book.write(entry{What: completed, Run: s.id})
 			return
 		case errors.Is(err, watchdog.ErrEnded):
 			return
@@ -206,8 +206,8 @@ func (s *slot) close(ctx context.Context, w *watchdog.Watchdog) {
 		}
 		pause(ctx, promise/4)
 	}
-	if stop := w.Stop(); stop != nil {
-		s.host.book.write(entry{What: recorded, Run: s.id, Window: w.StartedAt(), Cause: string(stop.Code)})
+	if w.Stop() != nil {
+		s.host.book.write(entry{What: recorded, Run: s.id})
 	}
 }
 
@@ -225,5 +225,5 @@ func (s *slot) writeEnd(w *watchdog.Watchdog) {
 	default:
 		code = cause.Error()
 	}
-	s.host.book.write(entry{What: ended, Run: s.id, Window: w.StartedAt(), Cause: code})
+	s.host.book.write(entry{What: ended, Run: s.id, Cause: code})
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -64,12 +65,18 @@ func (s *storm) blow(seed uint64) (all []fault) {
 		if g.name == "clock" && s.cluster.clocks.library == "" {
 			continue
 		}
-		faults := g.draw(rand.New(rand.NewPCG(seed, uint64(i))), *lengthFlag)
+		faults := chosen(g.draw(rand.New(rand.NewPCG(seed, uint64(i))), *lengthFlag))
 		all = append(all, faults...)
 		raging.Go(func() { s.rage(g, faults) })
 	}
 	raging.Wait()
 	return sorted(all)
+}
+
+// chosen returns the faults that the flag chooses. The schedule of those stays as it is.
+func chosen(all []fault) []fault {
+	only := regexp.MustCompile(*onlyFlag)
+	return slices.DeleteFunc(all, func(f fault) bool { return !only.MatchString(f.name) })
 }
 
 // settle kills a host for good, and has the others begin nothing new.

@@ -46,7 +46,7 @@ type tenure struct {
 	life    span // to the end of the run or of the process, or to the last entry
 	open    bool // it lasts
 	cause   string
-	stored  string         // what the process was told that the store has as the end
+	stored  string         // how the process was told that the window ended: completed or recorded
 	own     []span         // its signals and holds
 	cohort  *[]entry       // the signals of its cohort, nil if it is in none
 	holding *time.Duration // since when
@@ -90,10 +90,8 @@ func (t *tenure) note(e entry) {
 		t.holding = &e.At
 	case released:
 		t.release(e.At)
-	case completed:
-		t.stored = completedCode
-	case recorded:
-		t.stored = e.Cause
+	case completed, recorded:
+		t.stored = e.What
 	case ended:
 		t.release(e.At)
 		t.open, t.life.to, t.cause = false, e.At, e.Cause
