@@ -174,7 +174,7 @@ func newClocks(t *testing.T) *clocks {
 		t.Log("the clocks of the servers do not step: libfaketime is not installed (Debian: faketime)")
 		return &clocks{}
 	}
-	folder, err := os.MkdirTemp("", "clock") // not t.TempDir, where the server's account may not read
+	folder, err := os.MkdirTemp("", "clock") //nolint:usetesting // the server's account may not read t.TempDir
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 	require.NoError(t, os.Chmod(folder, 0o755)) //nolint:gosec // another account reads it

@@ -72,6 +72,7 @@ func (m *member) records() (all []*processRecord, err error) {
 // A storm carries out faults.
 type storm struct {
 	t        *testing.T
+	folder   string // of journals and logs
 	began    time.Duration
 	cluster  *cluster
 	hosts    []*member
@@ -145,8 +146,12 @@ func (s *storm) hit(m *member, f fault) error {
 		return m.start()
 	default:
 		s.hitNetwork(m.proxy, f)
-		if f.name == delayed || f.name == halfOpen {
-			return nil // the process can write, by another connection
+		switch f.name {
+		case delayed:
+			return nil
+		case halfOpen: // it can write, by another connection, and has to notice that it does not hear any more
+			p.noteLate(span{from, sinceBoot() + death})
+			return nil
 		}
 	}
 	p.noteAway(span{from, sinceBoot()})
@@ -223,8 +228,8 @@ func (s *storm) lock(f fault) error {
 }
 
 // newMember makes a member with its proxy, and starts its first process.
-func (s *storm) newMember(folder string, j job) (*member, error) {
-	m := &member{job: j, folder: folder}
+func (s *storm) newMember(j job) (*member, error) {
+	m := &member{job: j, folder: s.folder}
 	m.proxy, m.job.DSN = s.cluster.proxy(s.t)
 	s.t.Cleanup(m.kill)
 	return m, m.start()

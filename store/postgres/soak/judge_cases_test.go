@@ -106,6 +106,12 @@ func (p *processRecord) cutOff(from, to time.Duration) *processRecord {
 	return p
 }
 
+// notHearing notes that the host may not have heard of cancels.
+func (p *processRecord) notHearing(from, to time.Duration) *processRecord {
+	p.late = append(p.late, span{from, to})
+	return p
+}
+
 func one(p *processRecord) []*processRecord { return []*processRecord{p} }
 
 func at(seconds float64, what string) entry {
@@ -165,8 +171,8 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(20, idleTimeout)).cutOff(15*time.Second, 19*time.Second)),
 		told:  []time.Duration{18500 * time.Millisecond}, row: idleRow, ends: []end{idle},
 	}, nil},
-	{"a run is swept before its host was away for three promises", small{
-		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(21, idleTimeout)).cutOff(18*time.Second, 23*time.Second)),
+	{"a run is swept before its host could be seen to be dead", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(21, idleTimeout)).cutOff(18500*time.Millisecond, 23*time.Second)),
 		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
 	}, []string{liveCancelled}},
 	{"a run is swept whose host did not get to run", small{
@@ -246,6 +252,11 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(29, idleTimeout)).cutOff(10*time.Second, 25*time.Second)),
 		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
 	}, []string{wentOn}},
+	{"a run ends late whose host did not hear of the cancel", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(26, idleTimeout)).cutOff(5*time.Second, 19*time.Second).
+			notHearing(18*time.Second, 25*time.Second)),
+		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
+	}, nil},
 	{"a run ends as soon as its host has come back", small{
 		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(26, idleTimeout)).cutOff(10*time.Second, 25*time.Second)),
 		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},

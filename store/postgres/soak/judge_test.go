@@ -139,7 +139,7 @@ func (t *trial) order() {
 				t.see(windowOf(one.run, one.window), one.life.to)
 			}
 		}
-		t.unable[p] = joined(slices.Concat(p.unable(), t.outages), 0)
+		t.unable[p] = joined(slices.Concat(p.unable(), p.late, t.outages), 0)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -29,6 +30,7 @@ type process struct {
 
 	mu     sync.Mutex
 	away   []span        // it was stopped, or cut off
+	late   []span        // it could write, and may not have heard
 	killed time.Duration // or has ended; 0 if it lives
 }
 
@@ -116,10 +118,19 @@ func (p *process) leave() error {
 	}
 }
 
+// noteLate notes a stretch in which the process could write, and may not have heard of cancels.
+func (p *process) noteLate(s span) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.late = append(p.late, s)
+}
+
 // record is what is known of the process up to now.
 func (p *process) record() (processRecord, error) {
 	entries, err := p.book.read()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return processRecord{name: p.name, entries: entries, away: append([]span(nil), p.away...), killed: p.killed}, err
+	return processRecord{
+		name: p.name, entries: entries, away: slices.Clone(p.away), late: slices.Clone(p.late), killed: p.killed,
+	}, err
 }

@@ -147,7 +147,7 @@ func (p *proxy) connect(port int, client net.Conn) {
 		client.Close()
 		return
 	}
-	server, err := net.Dial("unix", p.servers[port]) //nolint:noctx // a socket answers at once
+	server, err := net.Dial("unix", p.servers[port])
 	if err != nil {
 		client.Close()
 		return

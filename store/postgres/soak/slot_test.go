@@ -213,7 +213,8 @@ func (s *slot) close(ctx context.Context, w *watchdog.Watchdog) {
 
 // writeEnd writes how the run has ended.
 func (s *slot) writeEnd(w *watchdog.Watchdog) {
-	cause, code := context.Cause(w.Context()), ""
+	cause := context.Cause(w.Context())
+	var code string
 	var stop *watchdog.Stop
 	switch {
 	case errors.As(cause, &stop):

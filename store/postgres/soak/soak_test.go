@@ -3,10 +3,12 @@
 package soak_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -39,18 +41,17 @@ func TestSoak(t *testing.T) {
 // startStorm starts the servers, the hosts and the sweepers.
 func startStorm(t *testing.T, seed uint64) *storm {
 	t.Helper()
-	s := &storm{t: t, cluster: startCluster(t), counts: map[string]int{}}
-	at := folder(t, seed)
-	require.NoError(t, os.MkdirAll(at, 0o700))
+	s := &storm{t: t, folder: folder(t, seed), cluster: startCluster(t), counts: map[string]int{}}
+	require.NoError(t, os.MkdirAll(s.folder, 0o700))
 	for i := range hostCount {
-		m, err := s.newMember(at, job{
+		m, err := s.newMember(job{
 			Host: fmt.Sprint("host-", i+1), Runs: *runsFlag, StartedAt: time.Now(), Seed: seed + uint64(i)<<32,
 		})
 		require.NoError(t, err)
 		s.hosts = append(s.hosts, m)
 	}
 	for i := range sweeperCount {
-		m, err := s.newMember(at, job{Host: fmt.Sprint("sweeper-", i+1), Sweeper: true})
+		m, err := s.newMember(job{Host: fmt.Sprint("sweeper-", i+1), Sweeper: true})
 		require.NoError(t, err)
 		s.sweepers = append(s.sweepers, m)
 	}
@@ -70,6 +71,7 @@ func (s *storm) blow(seed uint64) (all []fault) {
 		raging.Go(func() { s.rage(g, faults) })
 	}
 	raging.Wait()
+	time.Sleep(s.began + *lengthFlag - sinceBoot())
 	return sorted(all)
 }
 
@@ -130,6 +132,9 @@ func (s *storm) report(found judgement) {
 	e, err := s.evidence()
 	require.NoError(s.t, err)
 	s.t.Logf("\n%s", s.table(e, found))
+	all, err := json.MarshalIndent(found, "", "\t")
+	require.NoError(s.t, err)
+	require.NoError(s.t, os.WriteFile(filepath.Join(s.folder, "wrong.json"), all, 0o600))
 	for _, wrong := range wrongs {
 		all := found[wrong]
 		if len(all) > 0 {

@@ -13,6 +13,7 @@ type processRecord struct {
 	name    string
 	entries []entry
 	away    []span        // it was stopped, or cut off from the database
+	late    []span        // it could write, and may not have heard of cancels
 	killed  time.Duration // or has ended; 0 if it lives
 }
 
@@ -28,11 +29,12 @@ func (p *processRecord) unable() []span {
 	return joined(all, promise) // a moment between two faults is too short to write in
 }
 
-// dead returns when the process was dead: when it had not been able to write for three promises.
+// dead returns when the process could be seen to be dead: it was not able to write for three promises, and the last
+// time that it did can be a promise before that.
 func (p *processRecord) dead() (all []span) {
 	for _, s := range p.unable() {
 		if s.length() > death {
-			all = append(all, span{s.from + death, s.to})
+			all = append(all, span{s.from + death - promise, s.to})
 		}
 	}
 	return all
