@@ -129,8 +129,8 @@ func (s *Standby) untilState(ctx context.Context, synchronous bool) error {
 	return s.running.until(func() error { return s.primary.exec(ctx, fmt.Sprintf(failing, s.name, and)) })
 }
 
-// Promote makes the standby a primary, and returns when it accepts writes. It does not stop the server that it followed:
-// kill that before, or there are two primaries.
+// Promote makes the standby a primary, and returns when it accepts writes. It does not stop the server that it
+// followed: kill that before, or there are two primaries.
 func (s *Standby) Promote(ctx context.Context) error {
 	s.databases.Store(s.primary.databases.Load()) // which it has, too
 	if err := s.exec(ctx, "SELECT 1 / pg_promote()::int"); err != nil {

@@ -11,7 +11,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // readDatabase reads all rows, and the end events of all windows, without the library.
@@ -70,5 +69,5 @@ func readEnds(ctx context.Context, conn *pgx.Conn) (map[window][]end, error) {
 
 // codeOf returns the code of a reason in an event.
 func codeOf(reason string) watchdog.StopReason {
-	return watchdog.StopReason(record.CodePrefix + reason)
+	return watchdog.StopReason("watchdog_" + reason)
 }

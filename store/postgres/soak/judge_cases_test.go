@@ -61,7 +61,7 @@ type small struct {
 // complete makes evidence of it. Each host has a journal without gaps but those that it says.
 func (s small) complete() evidence {
 	e := evidence{
-		now: until, worst: 15 * time.Second, hosts: s.hosts, outages: s.outages,
+		hosts: s.hosts, outages: s.outages,
 		rows: map[string]row{theRun: s.row}, ends: map[window][]end{theWindow: s.ends},
 	}
 	if s.noRow {

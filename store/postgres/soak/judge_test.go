@@ -34,8 +34,6 @@ const completedCode = "complete"
 
 // Evidence is all that the judge knows.
 type evidence struct {
-	now      time.Duration
-	worst    time.Duration
 	hosts    []*processRecord
 	sweepers []*processRecord
 	outages  []span // the database could not be read, or not by all
@@ -230,10 +228,10 @@ func (t *trial) history(run string) string {
 	return strings.Join(all, ", ")
 }
 
-// judgeSilence judges a run that is live and has not been swept.
+// judgeSilence judges a run that lives and has not been swept.
 func (t *trial) judgeSilence(guard *tenure) {
 	for _, s := range guard.silences() {
-		if s.to == guard.life.to && s.length() > t.worst {
+		if s.to == guard.life.to {
 			t.add(idleForgotten, "%s of %s is silent since %v", guard.run, guard.of.name, s.from-threshold)
 		}
 	}

@@ -35,10 +35,11 @@ const (
 	slack = 2 * time.Second
 )
 
-// worst is the longest time from the death of a run's process, or from the end of its silence's threshold, until a
-// sweeper has written its end, if the database works: the lease is observed for three promises from the next look on,
-// and the row has to be silent for the threshold. Clocks that go back can delay it by as much.
-func worst(runs int, setBack time.Duration) time.Duration {
-	const perRow = 5 * time.Millisecond
-	return threshold + death + promise + sweepInterval + time.Duration(runs)*perRow + setBack + 2*slack
+// worst is the longest time from the last sign of life of a run until a sweeper has written its end, if the database
+// works: the row has to be silent for the threshold, and the lease of a dead host is observed for three promises from
+// the next look on. All rows can be due at once. Clocks that go back can delay it by as much.
+func worst(setBack time.Duration) time.Duration {
+	const perRow = 10 * time.Millisecond
+	rows := time.Duration(hostCount * *runsFlag)
+	return threshold + death + promise + sweepInterval + rows*perRow + setBack + 2*slack
 }

@@ -31,7 +31,7 @@ func TestSoak(t *testing.T) {
 	faults := s.blow(seed)
 	began := sinceBoot()
 	s.settle()
-	longest := worst(*runsFlag, setBack(faults))
+	longest := worst(setBack(faults))
 	found := s.await(began + longest)
 	t.Logf("all was settled %v after the last fault; the longest time is %v", sinceBoot()-began, longest)
 	s.report(found)
@@ -106,7 +106,6 @@ func (s *storm) evidence() (e evidence, err error) {
 	if e.rows, e.ends, err = readDatabase(s.cluster.dsn()); err != nil {
 		return e, err
 	}
-	e.now, e.worst = sinceBoot(), worst(*runsFlag, 0)
 	var errHosts, errSweepers error
 	e.hosts, errHosts = recordsOf(s.hosts)
 	e.sweepers, errSweepers = recordsOf(s.sweepers)
