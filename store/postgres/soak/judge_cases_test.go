@@ -40,6 +40,7 @@ const (
 
 var (
 	theStart  = time.Date(2026, 3, 4, 12, 0, 0, 0, time.UTC)
+	nextStart = theStart.Add(time.Minute)
 	theWindow = windowOf(theRun, theStart)
 	idle      = end{code: watchdog.SessionIdleTimeout, author: sweep.Author}
 	ownEnd    = end{code: watchdog.WallClockExceeded}
@@ -86,7 +87,10 @@ func aHost(gaps []span, entries ...entry) *processRecord {
 		}
 	}
 	for _, e := range entries {
-		e.Run, e.Window = theRun, theStart
+		e.Run = theRun
+		if e.Window.IsZero() {
+			e.Window = theStart
+		}
 		p.entries = append(p.entries, e)
 	}
 	slices.SortStableFunc(p.entries, func(a, b entry) int { return int(a.At - b.At) })
@@ -155,6 +159,16 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, ""), at(17, signalled), endedAs(20, idleTimeout))),
 		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
 	}, []string{liveCancelled}},
+	{"a run is swept before it was silent for longer than the threshold, and ends after", small{
+		hosts: one(aHost(nil, guarded(1, ""), at(15, signalled), endedAs(20.5, idleTimeout))),
+		told:  []time.Duration{18 * time.Second}, row: idleRow, ends: []end{idle},
+	}, []string{liveCancelled}},
+	{"a run is in a hold", small{
+		hosts: one(aHost(nil, guarded(1, ""), at(2, signalled), at(3, held))), row: active,
+	}, nil},
+	{"a run is signalled with others", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), at(2, signalled))), row: active,
+	}, nil},
 	{"a run is swept in a hold", small{
 		hosts: one(aHost(nil, guarded(1, ""), at(2, signalled), at(3, held), endedAs(20, idleTimeout))),
 		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
@@ -220,6 +234,17 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)),
 		row:   row{session.Finished, "", theStart}, ends: []end{ownEnd},
 	}, []string{disagree}},
+	{"the row is active in another window", small{
+		hosts: one(aHost(nil, guarded(1, aCohort))), row: row{session.Active, "", nextStart},
+	}, []string{disagree}},
+	{"a window was swept before the run was resumed", small{
+		hosts: one(aHost(nil, entry{At: time.Second, What: attached, Window: nextStart, Cohort: aCohort})),
+		told:  []time.Duration{swept20s}, row: row{session.Active, "", nextStart}, ends: []end{idle},
+	}, nil},
+	{"the row is complete, and the event is a cancel", small{
+		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)),
+		row:   row{session.Finished, completedCode, theStart}, ends: []end{ownEnd},
+	}, []string{disagree}},
 	{"the row is complete, and so is the event", small{
 		hosts: one(aHost(nil, guarded(1, aCohort), at(20, completed), endedAs(20, ""))),
 		row:   row{session.Finished, completedCode, theStart}, ends: []end{{complete: true}},
@@ -244,6 +269,20 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, aCohort), at(20, completed), endedAs(20, ""))),
 		row:   row{session.Cancelled, watchdog.WallClockExceeded, theStart}, ends: []end{ownEnd},
 	}, []string{lost}},
+	{"a run goes on whose row is finished", small{
+		hosts: one(aHost(nil, guarded(1, aCohort))), row: row{session.Finished, "", theStart},
+	}, []string{wentOn}},
+	{"a run ends late because the database could not be read", small{
+		hosts: one(aHost(nil, guarded(1, aCohort), endedAs(27, idleTimeout)).cutOff(10*time.Second, 19*time.Second)),
+		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle}, outages: []span{{19 * time.Second, 25 * time.Second}},
+	}, nil},
+	{"a process attaches to a run that was swept, and finds it ended", small{
+		hosts: []*processRecord{
+			aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second),
+			aHost(nil, guarded(30, aCohort), endedAs(30.5, idleTimeout)),
+		},
+		told: []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
+	}, nil},
 	{"a run goes on whose row is cancelled", small{
 		hosts: one(aHost(nil, guarded(1, aCohort)).cutOff(10*time.Second, 25*time.Second)),
 		told:  []time.Duration{swept20s}, row: idleRow, ends: []end{idle},
