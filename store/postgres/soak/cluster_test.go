@@ -212,6 +212,34 @@ func (c *clocks) step(by time.Duration) error {
 	return nil
 }
 
+// checkClock returns an error if the primary's clock is not where the steps have set it.
+func (c *cluster) checkClock() error {
+	const near = 5 * time.Second
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, c.dsn())
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	var shown time.Time
+	if err := conn.QueryRow(ctx, "SELECT clock_timestamp()").Scan(&shown); err != nil {
+		return err
+	}
+	if ahead := time.Until(shown); (ahead - c.clocks.ahead).Abs() > near {
+		return fmt.Errorf("the primary's clock is %v ahead, and was set to be %v ahead", ahead, c.clocks.ahead)
+	}
+	return nil
+}
+
+// lostAnswers returns how many answers the proxies did not deliver.
+func (c *cluster) lostAnswers() (count int) {
+	for _, p := range c.proxies {
+		count += int(p.lost.Load())
+	}
+	return count
+}
+
 // setClock writes the file at once, because a server reads it whenever it reads its clock.
 func setClock(file string, ahead time.Duration) error {
 	next := file + ".next"

@@ -95,7 +95,9 @@ func (s *storm) rage(g group, faults []fault) {
 		targets.Go(func() {
 			for _, f := range own {
 				time.Sleep(s.began + f.at - sinceBoot())
-				s.carryOut(g, f)
+				if f.must || sinceBoot() < s.began+*lengthFlag {
+					s.carryOut(g, f)
+				}
 			}
 		})
 	}

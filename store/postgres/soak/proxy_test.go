@@ -17,6 +17,7 @@ import (
 type proxy struct {
 	ports [2]net.Listener
 	all   sync.WaitGroup
+	lost  atomic.Int64 // the answers at which lines broke
 
 	mu      sync.Mutex
 	servers [2]string // the sockets behind the ports
@@ -187,6 +188,7 @@ func (p *proxy) pass(l *line, from, to net.Conn, answers bool) {
 			from.Close() // the other end is not told
 			return
 		case err == nil && answers && l.breaks():
+			p.lost.Add(1)
 			l.hangUp()
 			return
 		case err == nil:

@@ -31,7 +31,7 @@ var (
 	sweeperKinds = []kind{
 		{stopped, promise / 5, 2 * death, 1}, {killed, promise / 5, 2 * promise, 1},
 		{delayed, promise, 3 * promise, 1}, {cut, promise / 5, 2 * promise, 1}, {withheld, promise / 5, 2 * death, 1},
-		{halfOpen, promise / 5, 2 * promise, 1}, {losing, promise / 5, promise, 3},
+		{halfOpen, promise / 5, 2 * promise, 1}, {losing, promise, 3 * promise, 3},
 	}
 	serverKinds = []kind{
 		{fastStop, 0, 2 * promise, 1}, {immediateStop, 0, 2 * promise, 1}, {promotion, 0, 1, 1},
@@ -71,6 +71,7 @@ type fault struct {
 	name       string
 	at, length time.Duration // since the start of the soak
 	target     int           // the index of the host or sweeper
+	must       bool          // it comes also if a busy machine is late
 }
 
 func (f fault) String() string {
@@ -79,6 +80,14 @@ func (f fault) String() string {
 
 // instant reports whether the fault is over at once.
 func (f fault) instant() bool { return f.name == clockForward || f.name == clockBack }
+
+// end returns when the fault is over.
+func (f fault) end() time.Duration {
+	if f.instant() {
+		return f.at
+	}
+	return f.at + f.length
+}
 
 // A group is what faults of some kinds hit: each target has one at a time.
 type group struct {
@@ -102,15 +111,12 @@ func (g group) draw(random *rand.Rand, length time.Duration) (all []fault) {
 	for first := true; first || slices.Min(free) < length; first = false {
 		for _, k := range g.deal(random) {
 			target := slices.Index(free, slices.Min(free))
-			f := fault{name: k.name, target: target, length: between(random, k.least, k.most)}
+			f := fault{name: k.name, target: target, length: between(random, k.least, k.most), must: first}
 			f.at = free[target] + between(random, g.pause, 3*g.pause)
-			if !first && f.at+f.length > length {
+			if !first && f.end() > length {
 				return sorted(all)
 			}
-			free[target] = f.at
-			if !f.instant() {
-				free[target] += f.length
-			}
+			free[target] = f.end()
 			all = append(all, f)
 		}
 	}

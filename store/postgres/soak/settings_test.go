@@ -9,7 +9,7 @@ import (
 
 // The form of the soak. Without flags it is the short one.
 var (
-	lengthFlag = flag.Duration("length", 14*time.Second, "how long there are faults")
+	lengthFlag = flag.Duration("length", 12*time.Second, "how long there are faults")
 	runsFlag   = flag.Int("runs", 120, "the runs of each host")
 	seedFlag   = flag.Uint64("seed", 0, "the seed of the faults; 0 draws one")
 	onlyFlag   = flag.String("only", "", "a regular expression for the faults; empty is all")

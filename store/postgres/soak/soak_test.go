@@ -83,6 +83,7 @@ func chosen(all []fault) []fault {
 
 // settle kills a host for good, and has the others begin nothing new.
 func (s *storm) settle() {
+	assert.NoError(s.t, s.cluster.checkClock())
 	s.hosts[0].process().kill()
 	for _, m := range s.hosts[1:] {
 		assert.NoError(s.t, m.process().finish())
@@ -167,6 +168,7 @@ func (s *storm) table(e evidence, found judgement) string {
 	for _, name := range sortedKeys(s.counts) {
 		line(name, s.counts[name])
 	}
+	line("answers lost after commit or before", s.cluster.lostAnswers())
 	for _, wrong := range wrongs {
 		line("WRONG: "+wrong, len(found[wrong]))
 	}
