@@ -67,6 +67,29 @@ func readEnds(ctx context.Context, conn *pgx.Conn) (map[window][]end, error) {
 	return all, err
 }
 
+// dumpTables returns the rows of all tables of sessions, for a person to read.
+func dumpTables(dsn string) (map[string][]json.RawMessage, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, dsn)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Close(ctx)
+	tables, err := ownTables(ctx, conn)
+	all := map[string][]json.RawMessage{}
+	for _, table := range tables {
+		rows, err := conn.Query(ctx, "SELECT row_to_json(one) FROM "+table+" AS one")
+		if err != nil {
+			return nil, err
+		}
+		if all[table], err = pgx.CollectRows(rows, pgx.RowTo[json.RawMessage]); err != nil {
+			return nil, err
+		}
+	}
+	return all, err
+}
+
 // codeOf returns the code of a reason in an event.
 func codeOf(reason string) watchdog.StopReason {
 	return watchdog.StopReason("watchdog_" + reason)

@@ -132,14 +132,23 @@ func (s *storm) report(found judgement) {
 	e, err := s.evidence()
 	require.NoError(s.t, err)
 	s.t.Logf("\n%s", s.table(e, found))
-	all, err := json.MarshalIndent(found, "", "\t")
-	require.NoError(s.t, err)
-	require.NoError(s.t, os.WriteFile(filepath.Join(s.folder, "wrong.json"), all, 0o600))
+	s.keepEvidence(found)
 	for _, wrong := range wrongs {
 		all := found[wrong]
 		if len(all) > 0 {
 			s.t.Errorf("%s: %d, such as\n\t%s", wrong, len(all), strings.Join(all[:min(len(all), 5)], "\n\t"))
 		}
+	}
+}
+
+// keepEvidence writes all that is wrong, and the tables, beside the journals.
+func (s *storm) keepEvidence(found judgement) {
+	tables, err := dumpTables(s.cluster.dsn())
+	require.NoError(s.t, err)
+	for name, content := range map[string]any{"wrong.json": found, "tables.json": tables} {
+		text, err := json.MarshalIndent(content, "", "\t")
+		require.NoError(s.t, err)
+		require.NoError(s.t, os.WriteFile(filepath.Join(s.folder, name), text, 0o600))
 	}
 }
 
