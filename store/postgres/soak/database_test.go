@@ -13,10 +13,21 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// readDatabase reads all rows, and the end events of all windows, without the library.
+// readDatabase reads all rows, and the end events of all windows, without the library. It tries again for a while: a
+// server that crashed starts again by itself.
 func readDatabase(dsn string) (rows map[string]row, ends map[window][]end, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
+	for {
+		rows, ends, err = readOnce(ctx, dsn)
+		if err == nil || ctx.Err() != nil {
+			return rows, ends, err
+		}
+		pause(ctx, promise/10)
+	}
+}
+
+func readOnce(ctx context.Context, dsn string) (rows map[string]row, ends map[window][]end, err error) {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
 		return nil, nil, err
