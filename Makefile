@@ -1,6 +1,7 @@
 # What there is to do here. CI (.ci/run) calls the same targets.
 
 FUZZTIME ?= 30s
+SOAK     ?= 5m
 
 # The modules are those of go.work, and are written down nowhere else. The tools are a module of their own
 # outside of it, so that what they require never meets what the library requires.
@@ -38,6 +39,10 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$package; \
 		done; \
 	done)
+
+.PHONY: soak
+soak: ## soak sessions in PostgreSQL with 2,000 runs on each of five hosts, and faults for SOAK (5m)
+	cd store/postgres && go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./soak -length $(SOAK) -runs 2000
 
 .PHONY: golden
 golden: ## write the golden files anew; read them in the diff

@@ -63,7 +63,7 @@ func NewStandby(ctx context.Context, primary *Server, options StandbyOptions) (_
 	s.name = filepath.Base(s.folder)
 	// It would wait for 5 s before it asks again for a primary that is away.
 	options.Settings = append([]string{"wal_retrieve_retry_interval=100ms"}, options.Settings...)
-	s.arguments = s.settings(options.Options)
+	s.arguments, s.environment = s.settings(options.Options), options.Environment
 	if err = s.copyPrimary(ctx, copier); err == nil {
 		err = s.Restart()
 	}
