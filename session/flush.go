@@ -151,7 +151,7 @@ func (r *keptRun) freshness(l *heldLease) (f Freshness, wanted bool) {
 		verdict.ShouldWriteRow(r.threshold, r.written, seen.after, now)
 	f = Freshness{RunID: r.run.ID(), Attempt: r.attempt, Activity: NoActivity, Quiet: quiet}
 	if seen.latest != NoActivity {
-		f.Activity = max(seen.latest, r.written)
+		f.Activity = max(seen.latest, r.written, r.tried)
 	}
 	if !wanted {
 		return f, false
@@ -199,7 +199,7 @@ func (k *Keeper) freshen(ctx context.Context, l *heldLease, news news) (gone []s
 		switch {
 		case r == nil || r.attempt != f.Attempt:
 		case err != nil: // the row may have been written all the same
-			r.recheck, r.quiet = true, r.quiet || f.Quiet
+			r.recheck, r.quiet, r.tried = true, r.quiet || f.Quiet, f.Activity
 		case skipped[f.RunID] == stayed:
 			r.recheck = true
 			news.behind = news.behind || r.quiet && f.Activity > r.written

@@ -90,6 +90,7 @@ type keptRun struct {
 	// may say that the run is quiet.
 	written    time.Duration
 	quiet      bool
+	tried      time.Duration   // the latest activity that the row may show, because an answer was lost
 	dormant    bool            // it had nothing new for long
 	state      json.RawMessage // that the row has
 	recheck    bool            // the next flush writes the row, to learn whether it is still this attempt's

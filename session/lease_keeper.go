@@ -59,7 +59,7 @@ func (k *Keeper) begun(l *heldLease) {
 	defer k.mu.Unlock()
 	k.held = l
 	for _, r := range k.runs {
-		r.recheck, r.quiet, r.written = true, false, 0
+		r.recheck, r.quiet, r.written, r.tried = true, false, 0, 0
 	}
 }
 

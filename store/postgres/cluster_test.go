@@ -124,7 +124,10 @@ func (c *cluster) host(name string, runs, dying int) {
 }
 
 func keeperConfig(store session.Store, host string) session.KeeperConfig {
-	return session.KeeperConfig{Store: store, Host: host, Threshold: silence, Pace: pace, Logger: slog.New(slog.DiscardHandler)}
+	return session.KeeperConfig{
+		Store: store, Host: host, Promise: time.Second, Threshold: silence, Pace: pace,
+		Logger: slog.New(slog.DiscardHandler),
+	}
 }
 
 func (c *cluster) guard(
@@ -228,13 +231,20 @@ func (c *cluster) untilWritten() {
 	c.until("acknowledged events", func() bool { now, _ := c.acknowledgements(); return now > before+100 })
 }
 
+// selectFresh finds the row of a run that its living lease shows to have been active after a time.
+const selectFresh = `
+	SELECT true FROM watchdog_sessions AS s JOIN watchdog_leases AS l ON l.id = s.lease
+	WHERE s.run_id = $1 AND s.status = 'active' AND l.renewed_at > $2
+		AND l.renewed_at - make_interval(secs => (l.clock - s.activity) / 1e9) > $2`
+
 // untilFresh waits until the row of each live run says that it had an event after a time.
-func (c *cluster) untilFresh(store session.Store, since time.Time) {
+func (c *cluster) untilFresh(dsn string, since time.Time) {
 	c.Helper()
+	pool := hostPool(c, dsn)
 	for _, wd := range c.live {
 		c.until("a fresh row of "+wd.ID(), func() bool {
-			row, err := store.Session(c.Context(), wd.ID())
-			return err == nil && row.LastEventAt.After(since)
+			var fresh bool
+			return pool.QueryRow(c.Context(), selectFresh, wd.ID(), since).Scan(&fresh) == nil && fresh
 		})
 	}
 }
@@ -245,7 +255,7 @@ func (c *cluster) promote() time.Duration {
 	began := time.Now()
 	require.NoError(c, c.standby.Promote(c.Context()))
 	promoted := time.Since(began)
-	c.untilFresh(openAt(c, c.standby.DSN(c.database), postgres.Config{}), began)
+	c.untilFresh(c.standby.DSN(c.database), began)
 	fresh := time.Since(began)
 	c.Logf("the standby was promoted in %v; all rows were fresh %v later, %v after the promotion began",
 		promoted, fresh-promoted, fresh)

@@ -40,8 +40,10 @@ func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
 // ofLiving runs a statement that returns a row if the lease lives.
 func (s *Store) ofLiving(ctx context.Context, doing, id, statement string, arguments ...any) error {
 	return s.do(ctx, doing+" lease "+id+" in", func(ctx context.Context) error {
-		lives, err := queryRow(ctx, s, pgx.RowTo[bool], statement, arguments...)
-		if err == nil && !lives {
+		var lives []bool
+		one := reading(s, &lives, pgx.RowTo[bool], statement, arguments...)
+		err := s.onLeaseConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
+		if err == nil && len(lives) == 0 {
 			err = leaseExpired(id)
 		}
 		return err
@@ -140,7 +142,7 @@ const (
 func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
 	err = s.do(ctx, "expire lease "+l.ID+" in", func(ctx context.Context) error {
 		return s.onConn(ctx, func(conn *pgxpool.Conn) error {
-			return s.transaction(ctx, conn, func(tx pgx.Tx) (err error) {
+			return s.transaction(ctx, conn.Conn(), func(tx pgx.Tx) (err error) {
 				expired, left, err = s.expireLease(ctx, tx, l)
 				return err
 			})

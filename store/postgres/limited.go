@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -67,7 +66,7 @@ type sender interface {
 
 // limited runs statements in one transaction whose waits for locks are limited. It takes one round trip, or two more
 // where that is not possible.
-func (s *Store) limited(ctx context.Context, conn *pgxpool.Conn, steps ...step) error {
+func (s *Store) limited(ctx context.Context, conn *pgx.Conn, steps ...step) error {
 	if s.inOneTrip(conn, steps) {
 		return sendTogether(ctx, conn, append([]step{{statement: limitLocks}}, steps...))
 	}
@@ -81,7 +80,7 @@ func (s *Store) limited(ctx context.Context, conn *pgxpool.Conn, steps ...step) 
 // inOneTrip reports whether the steps can be sent together. They cannot if the store's mode is not the pool's, because
 // a batch has no mode of its own; nor if one of them is new to the connection, because pgx would first prepare it, in a
 // transaction of its own, in which the wait for a locked table has no limit.
-func (s *Store) inOneTrip(conn *pgxpool.Conn, steps []step) bool {
+func (s *Store) inOneTrip(conn *pgx.Conn, steps []step) bool {
 	if s.mode != s.poolMode {
 		return false
 	}
@@ -98,16 +97,16 @@ func (s *Store) inOneTrip(conn *pgxpool.Conn, steps []step) bool {
 const preparedKey = "watchdog prepared statements"
 
 // preparedBy returns the statements that a connection has prepared, nil if there are none.
-func preparedBy(conn *pgxpool.Conn) map[string]bool {
-	prepared, _ := conn.Conn().PgConn().CustomData()[preparedKey].(map[string]bool)
+func preparedBy(conn *pgx.Conn) map[string]bool {
+	prepared, _ := conn.PgConn().CustomData()[preparedKey].(map[string]bool)
 	return prepared
 }
 
-func notePrepared(conn *pgxpool.Conn, steps []step) {
+func notePrepared(conn *pgx.Conn, steps []step) {
 	prepared := preparedBy(conn)
 	if prepared == nil {
 		prepared = map[string]bool{}
-		conn.Conn().PgConn().CustomData()[preparedKey] = prepared
+		conn.PgConn().CustomData()[preparedKey] = prepared
 	}
 	for _, one := range steps {
 		prepared[one.statement] = true
@@ -115,10 +114,10 @@ func notePrepared(conn *pgxpool.Conn, steps []step) {
 }
 
 // forgetPrepared follows an error: pgx forgets the statements that were sent together with the one that failed.
-func forgetPrepared(conn *pgxpool.Conn) { clear(preparedBy(conn)) }
+func forgetPrepared(conn *pgx.Conn) { clear(preparedBy(conn)) }
 
 // transaction runs a call in a transaction whose waits for locks are limited.
-func (s *Store) transaction(ctx context.Context, conn *pgxpool.Conn, call func(pgx.Tx) error) error {
+func (s *Store) transaction(ctx context.Context, conn *pgx.Conn, call func(pgx.Tx) error) error {
 	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginLimited})
 	if err != nil {
 		return err

@@ -211,7 +211,7 @@ func (s *Store) writeStoredEnd(
 	ctx context.Context, judged session.Session, by, endID string,
 ) (outcome session.Outcome, err error) {
 	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
-		return s.transaction(ctx, conn, func(tx pgx.Tx) (err error) {
+		return s.transaction(ctx, conn.Conn(), func(tx pgx.Tx) (err error) {
 			outcome, err = s.writeStoredEndIn(ctx, tx, judged, by, endID)
 			return err
 		})

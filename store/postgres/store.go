@@ -43,6 +43,8 @@ type Store struct {
 	// qualified has what qualify returned: a few dozen statements.
 	qualified sync.Map
 
+	leases leaseConn
+
 	mu      sync.Mutex
 	closed  bool
 	closing chan struct{} // closed by the first Close; ends the listeners
@@ -87,7 +89,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
 	s := &Store{
-		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, closing: make(chan struct{}),
+		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, closing: make(chan struct{}), leases: leaseConn{turn: make(chan struct{}, 1)},
 		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
 	}
 	s.address, s.severalHosts = addressOf(config)
@@ -174,6 +176,9 @@ func (s *Store) Close() error {
 		close(s.closing)
 	}
 	s.calls.Wait()
+	if first {
+		s.closeLeases()
+	}
 	if s.owned {
 		s.pool.Close()
 	}
@@ -205,7 +210,7 @@ func (s *Store) onConn(ctx context.Context, call func(conn *pgxpool.Conn) error)
 	defer conn.Release()
 	err = call(conn)
 	if err != nil {
-		forgetPrepared(conn)
+		forgetPrepared(conn.Conn())
 	}
 	return s.nameServer(conn.Conn(), err)
 }
@@ -215,7 +220,7 @@ func query[T any](
 	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
 ) (all []T, err error) {
 	one := reading(s, &all, scan, statement, arguments...)
-	err = s.onConn(ctx, func(conn *pgxpool.Conn) error { return s.limited(ctx, conn, one) })
+	err = s.onConn(ctx, func(conn *pgxpool.Conn) error { return s.limited(ctx, conn.Conn(), one) })
 	return all, err
 }
 
@@ -233,7 +238,7 @@ func queryRow[T any](
 // exec returns how many rows the statement returned or changed.
 func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
 	one := step{statement: s.qualify(statement), arguments: arguments, read: counting(&rows)}
-	err = s.onConn(ctx, func(conn *pgxpool.Conn) error { return s.limited(ctx, conn, one) })
+	err = s.onConn(ctx, func(conn *pgxpool.Conn) error { return s.limited(ctx, conn.Conn(), one) })
 	return rows, err
 }
 

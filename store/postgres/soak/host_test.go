@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"reflect"
 	"sync"
 	"time"
 
@@ -57,16 +56,11 @@ func keepAll(ctx context.Context, finish <-chan struct{}, j job, book *journal) 
 	return h.keep(ctx)
 }
 
-// keeperConfig sets the promise, too. A keeper that has no promise yet has only the threshold.
 func keeperConfig(store session.Store, name string) session.KeeperConfig {
-	cfg := session.KeeperConfig{
-		Store: store, Host: name, Threshold: threshold, Pace: promise / 4, Poll: promise / 2, RecordTimeout: promise,
-		Logger: logger(),
+	return session.KeeperConfig{
+		Store: store, Host: name, Promise: promise, Threshold: threshold, Pace: promise / 4, Poll: promise / 2,
+		RecordTimeout: promise, Logger: logger(),
 	}
-	if field := reflect.ValueOf(&cfg).Elem().FieldByName("Promise"); field.IsValid() {
-		field.SetInt(int64(promise))
-	}
-	return cfg
 }
 
 // keep runs the keeper, the cohorts and all runs until ctx ends and all are closed.
