@@ -14,7 +14,7 @@ import (
 // of:
 //
 //   - Until a pass finds the sessions. If the process lives, that is StalledThreshold, or MinAge if that is longer; the
-//     keeper's Pace and a third of its Promise, until its lease vouches for the silence; and the wait for a pass. If it
+//     keeper's Pace and two thirds of its Promise, until its lease vouches for the silence; and the wait for a pass. If it
 //     died, that is two waits, because at the first pass its last renewal is still news, and the five promises in which
 //     a pass observes leases. The longer one counts.
 //   - Grace, and the pass that is under way when it ends.
@@ -44,7 +44,7 @@ func (c Config) WorstTime(k session.KeeperConfig, sessions int) time.Duration {
 
 // worstFound returns how long it takes until a pass finds a session. A wait is from one pass to the end of the next.
 func (c Config) worstFound(k session.KeeperConfig, wait, observing time.Duration) time.Duration {
-	silent := sum(max(c.StalledThreshold, c.MinAge), k.Pace, verdict.RenewAfter(k.Promise), wait)
+	silent := sum(max(c.StalledThreshold, c.MinAge), k.Pace, 2*verdict.RenewAfter(k.Promise), wait)
 	return max(silent, sum(wait, wait, observing))
 }
 

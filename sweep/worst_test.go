@@ -15,7 +15,7 @@ import (
 func TestWorstTime(t *testing.T) {
 	const second, minute = time.Second, time.Minute
 	hook := func(context.Context, session.Session) error { return nil }
-	vouched := second + 10*second/3
+	vouched := second + 2*(10*second/3)
 	observing := 50 * second
 	for name, c := range map[string]struct {
 		cfg      sweep.Config
