@@ -1,0 +1,70 @@
+package sim_test
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/internal/racing"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The environment: which seeds to run, and whether to keep all that happens.
+var (
+	seeds   = number("SIM_SEEDS", 2000)
+	first   = number("SIM_FIRST", 1)
+	keepLog = number("SIM_LOG", 0) > 0
+)
+
+func number(name string, otherwise uint64) uint64 {
+	if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// How long things may take.
+const (
+	sweeperThreshold = 8 * time.Second
+	maxFault         = 20 * time.Second
+	observing        = 10 * promise
+
+	mostNew      = 6 * recordTimeout
+	mostResume   = 8 * recordTimeout
+	mostClose    = 2*recordTimeout + time.Millisecond
+	mostComplete = 2*recordTimeout + time.Millisecond
+
+	mostTold    = 2 * promise
+	mostHealing = 9 * promise
+	mostEnding  = 6 * promise
+)
+
+const chunk = 50
+
+func TestSimulation(t *testing.T) {
+	n := seeds
+	if os.Getenv("SIM_SEEDS") == "" && (testing.Short() || racing.Enabled) {
+		n = 200
+	}
+	for from := first; from < first+n; from += chunk {
+		t.Run(fmt.Sprint("from ", from), func(t *testing.T) {
+			t.Parallel()
+			for seed := from; seed < min(from+chunk, first+n); seed++ {
+				simulate(t, seed).report(t)
+			}
+		})
+	}
+}
+
+// TestSameSeed: a seed gives the same run again.
+func TestSameSeed(t *testing.T) {
+	for seed := range uint64(20) {
+		require.Equal(t, simulate(t, seed).steps, simulate(t, seed).steps, "seed %d", seed)
+	}
+}

@@ -1,0 +1,359 @@
+package sim_test
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+// A truth is what the world knows besides. The world's mutex guards it, but for the log's.
+type truth struct {
+	logMu sync.Mutex
+
+	acknowledged map[string]bool // IDs of events
+	leaseOrder   map[string]int
+	restoredAt   time.Time // when the database came back older
+	leaseLostAt  time.Time // when a lease was deleted
+	calmSince    time.Time // since when nothing is wrong anywhere; zero while something is
+	setBack      time.Duration
+	swept        int
+	longest      map[string]time.Duration // of the calls of a kind
+}
+
+func newTruth() truth {
+	return truth{acknowledged: map[string]bool{}, leaseOrder: map[string]int{}, longest: map[string]time.Duration{}}
+}
+
+// A rowTruth is what happened to the row of a run.
+type rowTruth struct {
+	stuckUntil time.Time // when it could be written again, after it was locked or refused
+	stuckSince time.Time
+	deletedAt  time.Time
+	attachedAt time.Time // when an attempt was begun last, in the database
+	deadSince  time.Time // since when nobody runs it, and it is active
+}
+
+// acknowledge notes that a client was told that its events are stored.
+func (w *world) acknowledge(err error, events []watchdog.Event) error {
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, e := range events {
+		w.acknowledged[e.ID] = true
+	}
+	return nil
+}
+
+func (w *world) noteAttach(s session.Session) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, r := range w.runs {
+		if r.id == s.RunID {
+			r.row.attachedAt, r.row.deadSince = time.Now(), time.Time{}
+		}
+	}
+}
+
+// noteRenewal notes that a lease was begun or renewed in the database.
+func (w *world) noteRenewal(l *link, id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if _, there := w.leaseOrder[id]; !there {
+		w.leaseOrder[id] = len(w.leaseOrder)
+		l.host.lease = id
+	}
+	h, now := l.host, time.Now()
+	if now.Sub(h.renewedAt) >= 3*promise {
+		h.gapUntil = now
+	}
+	h.renewedAt = now
+}
+
+// lockLeases marks the suspects that are locked, and orders the leases as they began: their IDs are random.
+func (w *world) lockLeases(all []session.Lease, suspects []string) {
+	for i := range all {
+		all[i].Locked = slices.Contains(suspects, all[i].ID) && w.leases.locked(all[i].ID)
+	}
+}
+
+// noteHealth notes who can write now. The caller holds the mutex.
+func (w *world) noteHealth() {
+	now, calm := time.Now(), w.mode == works
+	for _, h := range w.hosts {
+		h.link.note(h.link.able(), now)
+		calm = calm && (h.gone || h.link.able())
+	}
+	sweeping := false
+	for _, s := range w.sweepers {
+		s.link.note(s.link.able(), now)
+		calm = calm && (s.gone || s.link.able())
+		sweeping = sweeping || !s.gone
+	}
+	for _, r := range w.runs {
+		calm = calm && !w.rows.stuck(r.id)
+	}
+	calm = calm && w.leases.none()
+	w.calmIf(calm && sweeping, now)
+}
+
+func (w *world) calmIf(calm bool, now time.Time) {
+	switch {
+	case !calm:
+		w.calmSince = time.Time{}
+	case w.calmSince.IsZero():
+		w.calmSince = now
+	}
+}
+
+// disturb notes that something happened at this moment.
+func (w *world) disturb() {
+	if !w.calmSince.IsZero() {
+		w.calmSince = time.Now()
+	}
+}
+
+func (w *world) notePass(s *sweeper, p sweep.Pass) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.longest["pass"] = max(w.longest["pass"], p.Duration)
+}
+
+// live reports whether the process of a run could write within every stretch of three promises.
+func (a *attachment) live(now time.Time) bool {
+	h := a.host
+	if a.closed || h.gone || a.wd.Context().Err() != nil {
+		return false
+	}
+	renews := now.Sub(h.renewedAt) < 3*promise && (h.gapUntil.Before(a.at) || now.Sub(h.gapUntil) > horizon)
+	return renews || h.link.wellSince(a.at, now)
+}
+
+// checkSwept checks that a session which a sweeper has just cancelled was stalled.
+func (w *world) checkSwept(l *link, s session.Session) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.swept++
+	now := time.Now()
+	for _, a := range w.attached {
+		if a.run.id == s.RunID && a.attempt == s.Attempt && a.live(now) && !w.maySweep(a, now) {
+			w.failf("sweeper %s ended run %s of the live host %s: silent for %v of %v, signalled %v, holds %d, lease %v",
+				l.name, s.RunID, a.host.name, now.Sub(a.lastSignal), a.shortestThreshold(), a.signalled, len(a.holds), s.Lease != "")
+		}
+	}
+}
+
+// maySweep reports whether a live run was silent for too long, or whether its row could not say that it lives.
+func (w *world) maySweep(a *attachment, now time.Time) bool {
+	row, slack := a.run.row, 5*promise
+	unwritten := func(since time.Time) bool { // all the time, or nearly
+		return row.stuckSince.After(row.stuckUntil) || row.stuckUntil.After(since) && now.Sub(row.stuckUntil) < threshold
+	}
+	switch {
+	case now.Sub(w.restoredAt) < horizon || now.Sub(w.leaseLostAt) < horizon || now.Sub(row.deletedAt) < horizon:
+		return true
+	case a.signalled && len(a.holds) == 0 && now.Sub(a.lastSignal) > a.shortestThreshold():
+		return true
+	case !a.wokeAt.IsZero() && (now.Sub(a.wokeAt) < slack || unwritten(a.wokeAt)):
+		return true
+	}
+	return a.host.gapUntil.After(a.at) && unwritten(a.host.gapUntil)
+}
+
+// check checks all invariants.
+func (w *world) check() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noteHealth()
+	now := time.Now()
+	for _, o := range w.ops {
+		w.checkOp(o)
+	}
+	for _, r := range w.runs {
+		row, err := w.db.Session(context.Background(), r.id)
+		if err != nil {
+			row = session.Session{}
+		}
+		w.checkRun(r, row, now)
+	}
+}
+
+// checkOp checks that a call has returned in time. That of a process that is stopped cannot.
+func (w *world) checkOp(o *op) {
+	l := o.host.link
+	if o.host.link.stopped != nil || l.okSince.After(o.began) || o.spoke {
+		o.began = time.Now() // it may need that long again
+		return
+	}
+	took := time.Since(o.began)
+	w.longest[o.name[:3]] = max(w.longest[o.name[:3]], took)
+	if took > o.most {
+		o.spoke = true
+		w.failf("%s on %s takes %v, more than %v", o.name, o.host.name, took, o.most)
+	}
+}
+
+// checkRun checks that those who run a run, and its row, agree soon.
+func (w *world) checkRun(r *run, row session.Session, now time.Time) {
+	running := false
+	for _, a := range w.attached {
+		if a.run != r || a.host.gone {
+			continue
+		}
+		if a.closed {
+			w.checkEnded(a, row, now)
+			continue
+		}
+		if a.wd.Context().Err() != nil {
+			w.checkEnded(a, row, now)
+			continue
+		}
+		running = running || row.Status == session.Active && row.Attempt == a.attempt
+		w.checkRunning(a, row, now)
+	}
+	switch {
+	case row.Status != session.Active || running:
+		r.row.deadSince = time.Time{}
+	case r.row.deadSince.IsZero():
+		r.row.deadSince = now
+	default:
+		w.checkDead(r, row, now)
+	}
+}
+
+// able returns since when a process could write a row, or false if it cannot.
+func (w *world) ableSince(a *attachment) (time.Time, bool) {
+	if a.host.link.okSince.IsZero() || w.rows.stuck(a.run.id) || w.leases.locked(a.host.lease) {
+		return time.Time{}, false
+	}
+	return latest(a.host.link.okSince, a.run.row.stuckUntil, w.restoredAt, w.leaseLostAt, a.at), true
+}
+
+func latest(all ...time.Time) time.Time { return slices.MaxFunc(all, time.Time.Compare) }
+
+// checkRunning checks that a run which runs has its row, or ends soon.
+func (w *world) checkRunning(a *attachment, row session.Session, now time.Time) {
+	able, ok := w.ableSince(a)
+	if row.Status == session.Active && row.Attempt == a.attempt {
+		a.lostSince = time.Time{}
+		if row.Lease == a.host.lease {
+			a.awaySince = time.Time{}
+			return
+		}
+		if a.awaySince.IsZero() {
+			a.awaySince = now
+		}
+		if ok && now.Sub(latest(able, a.awaySince)) > mostHealing {
+			w.failf("the row of run %s is not in the lease of host %s, which runs it", a.run.id, a.host.name)
+		}
+		return
+	}
+	if a.lostSince.IsZero() {
+		a.lostSince = now
+	}
+	most := mostTold
+	if row.RunID == "" || row.Attempt < a.attempt || !w.restoredAt.IsZero() {
+		most = mostHealing
+	}
+	if ok && now.Sub(latest(able, a.lostSince)) > most {
+		w.failf("run %s runs on, on host %s as attempt %d, %v after its row says %s of attempt %d on host %q",
+			a.run.id, a.host.name, a.attempt, now.Sub(a.lostSince), row.Status, row.Attempt, row.Host)
+	}
+}
+
+// checkEnded checks that the row of a run that has ended says so soon.
+func (w *world) checkEnded(a *attachment, row session.Session, now time.Time) {
+	if a.endedAt.IsZero() {
+		a.endedAt = now
+	}
+	able, ok := w.ableSince(a)
+	if row.Status != session.Active || row.Attempt != a.attempt || !ok || row.Host != a.host.name {
+		return
+	}
+	if now.Sub(latest(able, a.endedAt)) > mostEnding {
+		w.failf("run %s ended on host %s, %v later its row is active: %v", a.run.id, a.host.name,
+			now.Sub(a.endedAt), context.Cause(a.wd.Context()))
+	}
+}
+
+// checkDead checks that a session which nobody runs is ended in time.
+func (w *world) checkDead(r *run, row session.Session, now time.Time) {
+	if r.threshold == watchdog.NoLimit || w.calmSince.IsZero() {
+		return
+	}
+	since := latest(r.row.deadSince, w.calmSince)
+	if most := w.mostDead(r); now.Sub(since) > most {
+		w.failf("nobody runs run %s, and its row is active for %v, more than %v: attempt %d on host %s, lease %q",
+			r.id, now.Sub(since), most, row.Attempt, row.Host, row.Lease)
+	}
+}
+
+// mostDead is how long a session may stay active that nobody runs: until its process is taken for dead and its threshold
+// is over, or until the process that does not run it finds out.
+func (w *world) mostDead(r *run) time.Duration {
+	most := max(sweeperThreshold, min(r.threshold, time.Hour))
+	if r.threshold > 0 {
+		most = r.threshold
+	}
+	var interval, grace time.Duration
+	for _, s := range w.sweepers {
+		if !s.gone {
+			interval, grace = max(interval, s.interval), max(grace, s.grace)
+		}
+	}
+	return most + 13*promise + observing + 3*interval + grace + stopTimeout + 2*recordTimeout + w.setBack + maxFault
+}
+
+// checkEnds checks the ends of all runs, once everything is quiet.
+func (w *world) checkEnds() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	stored := map[string]bool{}
+	for _, r := range w.runs {
+		events, _ := w.db.Read(context.Background(), watchdog.AggregateType, r.id)
+		ends := map[string]watchdog.Event{}
+		for _, e := range events {
+			stored[e.ID] = true
+			if e.Type != watchdog.EventCancel && e.Type != watchdog.EventComplete {
+				continue
+			}
+			window := windowOf(e)
+			if _, twice := ends[window]; twice {
+				w.failf("the window %s of run %s has two ends", window, r.id)
+			}
+			ends[window] = e
+		}
+		if row, err := w.db.Session(context.Background(), r.id); err == nil {
+			w.checkAgreement(row, ends)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(w.acknowledged)) {
+		if !stored[id] {
+			w.failf("event %s was acknowledged and is lost", id)
+		}
+	}
+}
+
+// checkAgreement checks that a row says what the end of its window says.
+func (w *world) checkAgreement(row session.Session, ends map[string]watchdog.Event) {
+	end, there := ends[stamp(row.StartedAt)]
+	if row.Status == session.Active {
+		return
+	}
+	if !there {
+		if row.Reason == watchdog.SessionIdleTimeout && w.restoredAt.IsZero() {
+			w.failf("the row of run %s says %s, and there is no event", row.RunID, row.Reason)
+		}
+		return
+	}
+	if status, reason := session.StoredEnd(end); status != row.Status || reason != row.Reason {
+		w.failf("the row of run %s says %s %q, and the event %s %q", row.RunID, row.Status, row.Reason, status, reason)
+	}
+}
