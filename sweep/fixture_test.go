@@ -36,11 +36,19 @@ type fixture struct {
 	onStalled func(ctx context.Context, q session.Query) error // before a page is read
 	onPage    func(page *session.Page)                         // before it is returned
 	onCancel  func(ctx context.Context, s session.Session) error
+	onSession func(ctx context.Context) error // before a row is read
+	onObserve func(ctx context.Context, suspects []string) error
+	onLeases  func(all []session.Lease) // before they are returned
+	onExpire  func(l session.Lease) (left int, err error)
+	onClaim   func(ctx context.Context, s session.Session) error
+	after     func() error // what Cancel returns after it was done
 
 	made *sweep.Sweeper
 
 	mu        sync.Mutex
 	pages     []time.Time
+	looks     []time.Time // with suspects
+	claims    []session.ClaimRequest
 	cancelled []string
 }
 
@@ -69,6 +77,15 @@ func (f *fixture) Stalled(ctx context.Context, q session.Query) (session.Page, e
 	return page, err
 }
 
+func (f *fixture) Session(ctx context.Context, runID string) (session.Session, error) {
+	if f.onSession != nil {
+		if err := f.onSession(ctx); err != nil {
+			return session.Session{}, err
+		}
+	}
+	return f.Memory.Session(ctx, runID)
+}
+
 func (f *fixture) Cancel(
 	ctx context.Context, s session.Session, c session.CancelRequest,
 ) (session.Outcome, error) {
@@ -83,7 +100,51 @@ func (f *fixture) Cancel(
 		defer f.mu.Unlock()
 		f.cancelled = append(f.cancelled, s.RunID)
 	}
+	if err == nil && f.after != nil {
+		err = f.after()
+	}
 	return outcome, err
+}
+
+func (f *fixture) Claim(
+	ctx context.Context, s session.Session, c session.ClaimRequest,
+) (session.Outcome, error) {
+	f.mu.Lock()
+	f.claims = append(f.claims, c)
+	f.mu.Unlock()
+	if f.onClaim != nil {
+		if err := f.onClaim(ctx, s); err != nil {
+			return "", err
+		}
+	}
+	return f.Memory.Claim(ctx, s, c)
+}
+
+func (f *fixture) ObserveLeases(ctx context.Context, suspects []string) ([]session.Lease, error) {
+	if len(suspects) > 0 {
+		f.mu.Lock()
+		f.looks = append(f.looks, time.Now())
+		f.mu.Unlock()
+	}
+	if f.onObserve != nil {
+		if err := f.onObserve(ctx, suspects); err != nil {
+			return nil, err
+		}
+	}
+	all, err := f.Memory.ObserveLeases(ctx, suspects)
+	if f.onLeases != nil {
+		f.onLeases(all)
+	}
+	return all, err
+}
+
+func (f *fixture) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+	if f.onExpire != nil {
+		if left, err := f.onExpire(l); err != nil || left > 0 {
+			return err == nil, left, err
+		}
+	}
+	return f.Memory.ExpireLease(ctx, l)
 }
 
 // put adds a session that was created a day ago and has had no event for a while.
@@ -107,7 +168,7 @@ func (f *fixture) putStalled(count int) (names []string) {
 
 // wake gives a session an event, as a writer without a lease does.
 func (f *fixture) wake(runID string) {
-	s, err := f.Session(context.Background(), runID)
+	s, err := f.Memory.Session(context.Background(), runID)
 	require.NoError(f, err)
 	if s.Status == session.Active {
 		s.LastEventAt = time.Now()
@@ -173,7 +234,7 @@ func (f *fixture) events(runID string) (kinds []string) {
 }
 
 func (f *fixture) status(runID string) session.Status {
-	s, err := f.Session(context.Background(), runID)
+	s, err := f.Memory.Session(context.Background(), runID)
 	require.NoError(f, err)
 	return s.Status
 }

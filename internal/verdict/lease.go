@@ -8,6 +8,7 @@ const (
 	promisesToDeath = 3
 	renewals        = 3
 	compares        = 6
+	secondLooks     = 2
 )
 
 // RenewAfter returns the time from one renewal of a lease to the next.
@@ -15,6 +16,12 @@ func RenewAfter(promise time.Duration) time.Duration { return promise / renewals
 
 // CompareAfter returns the time from one comparison of the rows of a lease with the runs of its process to the next.
 func CompareAfter(promise time.Duration) time.Duration { return compares * promise }
+
+// ObserveFor returns how long one pass of a sweeper observes leases at most: as long as it takes to find one expired, and
+// two promises more for looks that start again.
+func ObserveFor(promise time.Duration) time.Duration {
+	return (promisesToDeath + secondLooks) * promise
+}
 
 // A Look is one look at a lease, by the clock of who looks.
 type Look struct {
