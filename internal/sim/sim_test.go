@@ -20,6 +20,7 @@ var (
 	seeds   = number("SIM_SEEDS", 2000)
 	first   = number("SIM_FIRST", 1)
 	keepLog = number("SIM_LOG", 0) > 0
+	brief   = number("SIM_BRIEF", 0) > 0
 )
 
 func number(name string, otherwise uint64) uint64 {

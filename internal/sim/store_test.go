@@ -47,6 +47,7 @@ func (l *link) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) er
 type attached struct{ before, after session.Session }
 
 func (l *link) Attach(ctx context.Context, s session.Session) (before, after session.Session, err error) {
+	l.uses(s.Lease)
 	a, err := call(ctx, l, "Attach", true, func(ctx context.Context, m *session.Memory) (a attached, err error) {
 		if l.w.rows.refused(s.RunID) {
 			return a, fmt.Errorf("run %s: %w", s.RunID, errRefused)
@@ -64,6 +65,7 @@ func (l *link) Attach(ctx context.Context, s session.Session) (before, after ses
 }
 
 func (l *link) Freshen(ctx context.Context, lease string, fresh []session.Freshness) (session.Skipped, error) {
+	l.uses(lease)
 	return call(ctx, l, "Freshen", true, func(ctx context.Context, m *session.Memory) (session.Skipped, error) {
 		return writeRows(ctx, l.w, fresh, func(f session.Freshness) string { return f.RunID },
 			func(fresh []session.Freshness) (session.Skipped, error) { return m.Freshen(ctx, lease, fresh) })
@@ -187,6 +189,7 @@ func (l *link) BeginLease(ctx context.Context, lease session.Lease) error {
 }
 
 func (l *link) RenewLease(ctx context.Context, lease session.Lease) error {
+	l.uses(lease.ID)
 	_, err := call(ctx, l, "RenewLease", true, func(ctx context.Context, m *session.Memory) (none, error) {
 		if err := l.w.leases.awaitFree(ctx, lease.ID); err != nil {
 			return none{}, err

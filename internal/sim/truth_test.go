@@ -68,7 +68,6 @@ func (w *world) noteRenewal(l *link, id string) {
 	defer w.mu.Unlock()
 	if _, there := w.leaseOrder[id]; !there {
 		w.leaseOrder[id] = len(w.leaseOrder)
-		l.host.lease = id
 	}
 	h, now := l.host, time.Now()
 	if now.Sub(h.renewedAt) >= 3*promise {
@@ -77,8 +76,18 @@ func (w *world) noteRenewal(l *link, id string) {
 	h.renewedAt = now
 }
 
+// uses notes the lease that a process uses now.
+func (l *link) uses(lease string) {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	l.host.lease = lease
+}
+
 // lockLeases marks the suspects that are locked, and orders the leases as they began: their IDs are random.
 func (w *world) lockLeases(all []session.Lease, suspects []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	slices.SortFunc(all, func(a, b session.Lease) int { return w.leaseOrder[a.ID] - w.leaseOrder[b.ID] })
 	for i := range all {
 		all[i].Locked = slices.Contains(suspects, all[i].ID) && w.leases.locked(all[i].ID)
 	}
@@ -274,7 +283,9 @@ func (w *world) checkEnded(a *attachment, row session.Session, now time.Time) {
 		a.endedAt = now
 	}
 	able, ok := w.ableSince(a)
-	if row.Status != session.Active || row.Attempt != a.attempt || !ok || row.Host != a.host.name {
+	if row.Status != session.Active || row.Attempt != a.attempt || !ok || row.Host != a.host.name ||
+		a.endedAt.Before(w.restoredAt) { // it was written, and is lost: it is a row that nobody runs
+
 		return
 	}
 	if now.Sub(latest(able, a.endedAt)) > mostEnding {

@@ -59,10 +59,11 @@ type world struct {
 	pending  []*time.Timer // of calls that take effect late
 
 	truth
-	steps    []string
-	logged   []string
-	failures []string
-	over     bool
+	steps     []string
+	lastState string
+	logged    []string
+	failures  []string
+	over      bool
 }
 
 // A run is what the hosts have persisted of a run.
@@ -123,7 +124,10 @@ func (w *world) settle(d time.Duration) {
 	time.Sleep(d) // fake time
 	synctest.Wait()
 	w.check()
-	w.steps = append(w.steps, "\t"+w.state())
+	if state := w.state(); state != w.lastState {
+		w.lastState = state
+		w.steps = append(w.steps, "\t"+state)
+	}
 }
 
 // pause is the time to the next step.
@@ -236,6 +240,10 @@ func (w *world) failed() bool {
 func (w *world) report(t *testing.T) {
 	t.Helper()
 	if len(w.failures) == 0 {
+		return
+	}
+	if brief {
+		t.Errorf("seed %d: %s", w.seed, w.failures[0])
 		return
 	}
 	trace := w.steps
