@@ -22,7 +22,8 @@ type host struct {
 	done   chan struct{} // closed when the keeper has stopped
 	gone   bool          // it was killed, or has ended
 
-	lease     string    // that it began last
+	attaching map[*run]bool
+	lease     string    // that it used last
 	renewedAt time.Time // when its lease was renewed last, in the database
 	gapUntil  time.Time // when the latest stretch of three promises without a renewal ended
 }
@@ -57,7 +58,7 @@ func (w *world) startHost() *host {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.names++
-	h := &host{name: fmt.Sprintf("h%d", w.names), done: make(chan struct{})}
+	h := &host{name: fmt.Sprintf("h%d", w.names), done: make(chan struct{}), attaching: map[*run]bool{}}
 	h.link = w.newLink(h.name)
 	h.link.host = h
 	k, err := session.NewKeeper(session.KeeperConfig{
@@ -92,6 +93,7 @@ func (w *world) thresholdOf(runID string) time.Duration {
 func (w *world) attach(h *host, r *run, resume bool, mood int) {
 	w.mu.Lock()
 	started, budget := r.startedAt, r.wallClock
+	h.attaching[r] = true
 	w.mu.Unlock()
 	name, begin, most := "New", watchdog.New, mostNew
 	if resume {
@@ -103,11 +105,13 @@ func (w *world) attach(h *host, r *run, resume bool, mood int) {
 			Store: h.link, Keeper: h.keeper, RecordTimeout: recordTimeout, Logger: w.logger(h.name),
 			Budget: watchdog.Budget{WallClock: budget},
 		})
-		if err != nil {
-			return err
+		if err == nil {
+			w.add(&attachment{host: h, run: r, wd: wd, attempt: wd.Attempt().Number, at: began}, mood)
 		}
-		w.add(&attachment{host: h, run: r, wd: wd, attempt: wd.Attempt().Number, at: began}, mood)
-		return nil
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		delete(h.attaching, r)
+		return err
 	})
 }
 

@@ -180,10 +180,14 @@ func (p *plan) attach(resume bool) bool {
 	if !ok || !there {
 		return false
 	}
+	p.w.mu.Lock()
+	taken := h.attaching[r]
+	p.w.mu.Unlock()
 	for _, a := range p.w.attachments() {
-		if a.host == h && a.run == r && !a.closed {
-			return false
-		}
+		taken = taken || a.host == h && a.run == r && !a.closed
+	}
+	if taken {
+		return false
 	}
 	mood := p.w.rng.IntN(4)
 	p.w.stepf("host %s attaches to run %s, mood %d, resume %v", h.name, r.id, mood, resume)

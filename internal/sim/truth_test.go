@@ -24,10 +24,14 @@ type truth struct {
 	setBack      time.Duration
 	swept        int
 	longest      map[string]time.Duration // of the calls of a kind
+	endSeen      map[string]time.Time     // when the events of ends were first seen
 }
 
 func newTruth() truth {
-	return truth{acknowledged: map[string]bool{}, leaseOrder: map[string]int{}, longest: map[string]time.Duration{}}
+	return truth{
+		acknowledged: map[string]bool{}, leaseOrder: map[string]int{}, longest: map[string]time.Duration{},
+		endSeen: map[string]time.Time{},
+	}
 }
 
 // A rowTruth is what happened to the row of a run.
@@ -37,6 +41,8 @@ type rowTruth struct {
 	deletedAt  time.Time
 	attachedAt time.Time // when an attempt was begun last, in the database
 	deadSince  time.Time // since when nobody runs it, and it is active
+	activeAt   time.Time // when it was last seen to be active
+	splitSince time.Time // since when several processes run it
 }
 
 // acknowledge notes that a client was told that its events are stored.
@@ -191,7 +197,20 @@ func (w *world) check() {
 			row = session.Session{}
 		}
 		w.checkRun(r, row, now)
+		for _, e := range w.endsOf(r) {
+			if w.endSeen[e.ID].IsZero() {
+				w.endSeen[e.ID] = now
+			}
+		}
 	}
+}
+
+// endsOf returns the events of a run that end its windows.
+func (w *world) endsOf(r *run) []watchdog.Event {
+	events, _ := w.db.Read(context.Background(), watchdog.AggregateType, r.id)
+	return slices.DeleteFunc(events, func(e watchdog.Event) bool {
+		return e.Type != watchdog.EventCancel && e.Type != watchdog.EventComplete
+	})
 }
 
 // checkOp checks that a call has returned in time. That of a process that is stopped cannot.
@@ -211,7 +230,10 @@ func (w *world) checkOp(o *op) {
 
 // checkRun checks that those who run a run, and its row, agree soon.
 func (w *world) checkRun(r *run, row session.Session, now time.Time) {
-	running := false
+	running, runners := false, 0
+	if row.Status == session.Active {
+		r.row.activeAt = now
+	}
 	for _, a := range w.attached {
 		if a.run != r || a.host.gone {
 			continue
@@ -224,9 +246,13 @@ func (w *world) checkRun(r *run, row session.Session, now time.Time) {
 			w.checkEnded(a, row, now)
 			continue
 		}
+		if _, ok := w.ableSince(a); ok {
+			runners++
+		}
 		running = running || row.Status == session.Active && row.Attempt == a.attempt
 		w.checkRunning(a, row, now)
 	}
+	w.checkSplit(r, runners, now)
 	switch {
 	case row.Status != session.Active || running:
 		r.row.deadSince = time.Time{}
@@ -237,7 +263,19 @@ func (w *world) checkRun(r *run, row session.Session, now time.Time) {
 	}
 }
 
-// able returns since when a process could write a row, or false if it cannot.
+// checkSplit checks that no two processes run a run for long.
+func (w *world) checkSplit(r *run, runners int, now time.Time) {
+	switch {
+	case runners < 2:
+		r.row.splitSince = time.Time{}
+	case r.row.splitSince.IsZero():
+		r.row.splitSince = now
+	case now.Sub(r.row.splitSince) > mostHealing+2*promise:
+		w.failf("%d processes run run %s", runners, r.id)
+	}
+}
+
+// ableSince returns since when a process could write a row, or false if it cannot.
 func (w *world) ableSince(a *attachment) (time.Time, bool) {
 	if a.host.link.okSince.IsZero() || w.rows.stuck(a.run.id) || w.leases.locked(a.host.lease) {
 		return time.Time{}, false
@@ -284,7 +322,7 @@ func (w *world) checkEnded(a *attachment, row session.Session, now time.Time) {
 	}
 	able, ok := w.ableSince(a)
 	if row.Status != session.Active || row.Attempt != a.attempt || !ok || row.Host != a.host.name ||
-		a.endedAt.Before(w.restoredAt) { // it was written, and is lost: it is a row that nobody runs
+		!a.endedAt.After(latest(w.restoredAt, a.run.row.deletedAt)) { // it was written and is lost: nobody runs that row
 
 		return
 	}
@@ -329,12 +367,11 @@ func (w *world) checkEnds() {
 	stored := map[string]bool{}
 	for _, r := range w.runs {
 		events, _ := w.db.Read(context.Background(), watchdog.AggregateType, r.id)
-		ends := map[string]watchdog.Event{}
 		for _, e := range events {
 			stored[e.ID] = true
-			if e.Type != watchdog.EventCancel && e.Type != watchdog.EventComplete {
-				continue
-			}
+		}
+		ends := map[string]watchdog.Event{}
+		for _, e := range w.endsOf(r) {
 			window := windowOf(e)
 			if _, twice := ends[window]; twice {
 				w.failf("the window %s of run %s has two ends", window, r.id)
@@ -342,7 +379,7 @@ func (w *world) checkEnds() {
 			ends[window] = e
 		}
 		if row, err := w.db.Session(context.Background(), r.id); err == nil {
-			w.checkAgreement(row, ends)
+			w.checkAgreement(r, row, ends)
 		}
 	}
 	for _, id := range slices.Sorted(maps.Keys(w.acknowledged)) {
@@ -353,7 +390,7 @@ func (w *world) checkEnds() {
 }
 
 // checkAgreement checks that a row says what the end of its window says.
-func (w *world) checkAgreement(row session.Session, ends map[string]watchdog.Event) {
+func (w *world) checkAgreement(r *run, row session.Session, ends map[string]watchdog.Event) {
 	end, there := ends[stamp(row.StartedAt)]
 	if row.Status == session.Active {
 		return
@@ -363,6 +400,9 @@ func (w *world) checkAgreement(row session.Session, ends map[string]watchdog.Eve
 			w.failf("the row of run %s says %s, and there is no event", row.RunID, row.Reason)
 		}
 		return
+	}
+	if row.Status != session.Cancelled && row.Reason == "" && !w.endSeen[end.ID].Before(r.row.activeAt) {
+		return // it was stored after the row had ended: by a process that had lost the row
 	}
 	if status, reason := session.StoredEnd(end); status != row.Status || reason != row.Reason {
 		w.failf("the row of run %s says %s %q, and the event %s %q", row.RunID, row.Status, row.Reason, status, reason)
