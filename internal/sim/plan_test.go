@@ -37,12 +37,17 @@ func (w *world) newPlan() *plan {
 	}
 	for range 1 + w.rng.IntN(2) {
 		p.newSweeper()
+		p.shift()
 	}
 	for range 2 {
 		w.startHost()
+		p.shift()
 	}
 	return p
 }
+
+// shift lets a moment go by, so that no two processes start at one instant: what they do then has no order.
+func (p *plan) shift() { time.Sleep(time.Duration(1 + p.w.rng.IntN(int(time.Millisecond)))) }
 
 // step takes one step.
 func (p *plan) step() {
