@@ -18,9 +18,9 @@ type Finder interface {
 
 // A Canceller ends a session that is still as it was judged, as the method of a [session.Store] does.
 //
-// If it has more methods of a Store, the sweeper uses them: Claim before the [Config].StopHook, so that one sweeper calls
-// the hook; Warn, so that sweepers of other processes see a warning; and Session, to look up what became of a cancel
-// whose answer was lost.
+// If it has more methods of a Store, the sweeper uses them: Claim before the [Config].StopHook, so that one sweeper
+// calls the hook; Warn, so that sweepers of other processes see a warning; and Session, to look up what became of a
+// cancel whose answer was lost.
 type Canceller interface {
 	Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (session.Outcome, error)
 }

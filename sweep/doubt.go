@@ -11,8 +11,8 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// lookUpFor is how long a pass looks up cancels in doubt before it goes on to its sessions. The other cancels are looked
-// up by the next pass.
+// lookUpFor is how long a pass looks up cancels in doubt before it goes on to its sessions. The other cancels are
+// looked up by the next pass.
 const lookUpFor = 30 * time.Second
 
 // maxUnreached is how many sessions in a row may fail and then not be read either. After that the database is at fault.
@@ -92,8 +92,8 @@ func (w *walk) lookUpDoubts(ctx context.Context) {
 	}
 }
 
-// inDoubt handles an error of Cancel, which may have been committed all the same: the row decides. It returns an error if
-// the pass has to end.
+// inDoubt handles an error of Cancel, which may have been committed all the same: the row decides. It returns an error
+// if the pass has to end.
 func (w *walk) inDoubt(ctx context.Context, c Case, m pending, err error) error {
 	m.doubt, m.lookUp = &c, true
 	if w.reader == nil || w.unreached >= maxUnreached {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// After maxFailuresInARow sessions in a row have failed for failingFor, or at the end of a pass in which nothing worked,
-// the database is at fault and not the sessions. Failures that come at once are gone through: there may be a session
-// behind them that can be cancelled.
+// After maxFailuresInARow sessions in a row have failed for failingFor, or at the end of a pass in which nothing
+// worked, the database is at fault and not the sessions. Failures that come at once are gone through: there may be a
+// session behind them that can be cancelled.
 const (
 	maxFailuresInARow = 10
 	failingFor        = 30 * time.Second

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -43,7 +44,8 @@ type fixture struct {
 	onClaim   func(ctx context.Context, s session.Session) error
 	after     func() error // what Cancel returns after it was done
 
-	made *sweep.Sweeper
+	clockSet atomic.Int64 // by how much the database's clock was set
+	made     *sweep.Sweeper
 
 	mu        sync.Mutex
 	pages     []time.Time
@@ -55,7 +57,8 @@ type fixture struct {
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{T: t, Memory: &session.Memory{Clock: time.Now}, log: &buffer{}}
+		f := &fixture{T: t, Memory: &session.Memory{}, log: &buffer{}}
+		f.Clock = func() time.Time { return time.Now().Add(time.Duration(f.clockSet.Load())) }
 		f.cfg.Logger = slog.New(slog.NewJSONHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		test(f)
 	})

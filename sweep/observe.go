@@ -98,8 +98,9 @@ func (w *walk) observeLeases(ctx context.Context, suspects []string) ([]session.
 	})
 }
 
-// observe looks at the suspects, each once in its promise, until every one has turned out to live or to have expired. What
-// is undecided after a few promises, and when ctx ends, stays so until the next pass. It reports whether a lease expired.
+// observe looks at the suspects, each once in its promise, until every one has turned out to live or to have expired.
+// What is undecided after a few promises, and when ctx ends, stays so until the next pass. It reports whether a lease
+// expired.
 func (w *walk) observe(ctx context.Context) (expired bool) {
 	until := w.clock() + verdict.ObserveFor(w.longestPromise())
 	for len(w.suspects) > 0 {
@@ -143,12 +144,7 @@ func sleep(ctx context.Context, d time.Duration) bool {
 // look looks at the suspects that are due, in one call. It reports whether a lease has expired.
 func (w *walk) look(ctx context.Context) (expired bool) {
 	began := w.clock()
-	var due []string
-	for _, id := range slices.Sorted(maps.Keys(w.suspects)) {
-		if w.leases[id].due <= began {
-			due = append(due, id)
-		}
-	}
+	due := w.dueSuspects(began)
 	all, err := w.observeLeases(ctx, due)
 	if ctx.Err() != nil {
 		return false
@@ -178,6 +174,16 @@ func (w *walk) look(ctx context.Context) (expired bool) {
 	return expired
 }
 
+// dueSuspects returns the suspects that are to be looked at.
+func (w *walk) dueSuspects(now time.Duration) (due []string) {
+	for _, id := range slices.Sorted(maps.Keys(w.suspects)) {
+		if w.leases[id].due <= now {
+			due = append(due, id)
+		}
+	}
+	return due
+}
+
 // decide decides by a look whether a suspect lives, has expired, or has to be looked at again.
 func (w *walk) decide(
 	ctx context.Context, o *observed, l session.Lease, seen verdict.Look, failed bool,
@@ -204,7 +210,7 @@ func (w *walk) decide(
 // expire expires a lease, and takes its sessions out of it until none is left or those that are left are locked. It
 // reports false if the lease was renewed after all.
 func (w *walk) expire(ctx context.Context, o *observed) (expired bool, err error) {
-	for before := math.MaxInt; ; {
+	for before := math.MaxInt; ctx.Err() == nil; {
 		found, left, err := w.expireSome(ctx, o.Lease)
 		if err != nil {
 			w.reportExpire(o, err)
@@ -218,12 +224,12 @@ func (w *walk) expire(ctx context.Context, o *observed) (expired bool, err error
 		if left == 0 {
 			delete(w.leases, o.ID)
 		}
-		if left == 0 || left >= before || ctx.Err() != nil {
-			break
+		if left == 0 || left >= before {
+			return true, nil
 		}
 		before = left
 	}
-	return true, nil
+	return false, context.Cause(ctx)
 }
 
 // expired notes that a lease has expired.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -246,10 +247,8 @@ func renewAt(at int) func(*fixture, *host, int) error {
 
 func failAt(err error, at ...int) func(*fixture, *host, int) error {
 	return func(_ *fixture, _ *host, look int) error {
-		for _, n := range at {
-			if look == n {
-				return err
-			}
+		if slices.Contains(at, look) {
+			return err
 		}
 		return nil
 	}
@@ -267,20 +266,17 @@ func slowAt(at int, d time.Duration) func(*fixture, *host, int) error {
 func TestSilenceUnderLease(t *testing.T) {
 	t.Run("is what the lease vouches for, whatever the database's clock shows", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
-			jump := time.Duration(0)
-			f.Clock = func() time.Time { return time.Now().Add(jump) }
 			h := f.newHost("live", 3)
 			f.advance(5 * time.Minute)
 			h.signal(false, "live-000")
 			h.signal(true, "live-001")
 			stop := h.live()
 			f.pass()
-			jump = 24 * time.Hour
+			f.setClock(24 * time.Hour)
 			f.advance(9 * time.Minute)
 			require.Empty(f, f.pass().Cases)
 			stop()
 			f.advance(time.Hour) // not vouched for: the keeper cannot write, and the lease has not expired yet
-			f.cfg.Alert = sweep.Alert{}
 			h.renewTo(15 * time.Minute)
 			require.Empty(f, f.pass().Cases)
 			h.renewTo(15*time.Minute + 1)

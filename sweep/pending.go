@@ -116,8 +116,8 @@ func (m pending) failed(interval time.Duration, now time.Time) pending {
 	return m
 }
 
-// pause returns how long to wait after a failure. The first wait is half an interval, so that the next pass tries again.
-// It doubles with each failure, up to six hours or the interval, whichever is longer.
+// pause returns how long to wait after a failure. The first wait is half an interval, so that the next pass tries
+// again. It doubles with each failure, up to six hours or the interval, whichever is longer.
 func pause(interval time.Duration, failures int) time.Duration {
 	return verdict.Doubled(interval/2, max(interval, forgetAfter/4), failures)
 }

@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,12 +144,18 @@ func TestPoisonedSession(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			names := f.putStalled(12)
 			f.cfg.StartupDelay = watchdog.None
-			f.onCancel = func(context.Context, session.Session) error { return errors.New("read-only transaction") }
+			var writable atomic.Bool
+			f.onCancel = func(context.Context, session.Session) error {
+				if !writable.Load() {
+					return errors.New("read-only transaction")
+				}
+				return nil
+			}
 			stop := f.run()
 			require.ErrorContains(f, f.sweeper().Stats().Last.Err, "12 sessions in a row failed, the last: cancel run s-11")
 			require.Equal(f, 1, f.sweeper().Stats().ConsecutiveFailures)
 			f.advance(10 * time.Hour)
-			f.onCancel = nil
+			writable.Store(true)
 			f.advance(10 * time.Minute)
 			stop()
 			require.Equal(f, names, f.ended())

@@ -143,10 +143,10 @@ func (s *Sweeper) onePass(ctx context.Context) (Pass, error) {
 }
 
 // planAgain notes when to go on after a pass: soon if it was full and only the cap in each minute limits the sweeper.
-func (s *Sweeper) planAgain(full bool, cancelled int) {
+func (s *Sweeper) planAgain(full bool, handled int) {
 	s.again = time.Time{}
 	if full && !s.cfg.DryRun {
-		s.again = s.throttle.next(time.Now(), cancelled)
+		s.again = s.throttle.next(time.Now(), handled)
 	}
 }
 

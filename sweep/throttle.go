@@ -27,13 +27,13 @@ func (t *throttle) room(now time.Time) int {
 	return int(max(min(t.perMinute, math.MaxInt)-int64(len(t.cancels)), 0))
 }
 
-// next returns when to go on after a pass that cancelled as many sessions as it may; zero if there is no throttle. The
-// passes are spread over the minute.
-func (t *throttle) next(now time.Time, cancelled int) time.Time {
+// next returns when to go on after a pass that cancelled or warned as many sessions as it may; zero if there is no
+// throttle. The passes are spread over the minute.
+func (t *throttle) next(now time.Time, handled int) time.Time {
 	if t.perMinute == 0 {
 		return time.Time{}
 	}
-	next := now.Add(spread(t.perMinute, cancelled))
+	next := now.Add(spread(t.perMinute, handled))
 	if t.room(now) == 0 && len(t.cancels) > 0 && next.Before(t.cancels[0].Add(time.Minute)) {
 		return t.cancels[0].Add(time.Minute)
 	}

@@ -50,7 +50,7 @@ func (s *Sweeper) walk(ctx context.Context) Pass {
 	} else {
 		w.pass.Errors++
 	}
-	s.planAgain(w.full(), w.pass.Cancelled)
+	s.planAgain(w.full(), max(w.pass.Cancelled, w.pass.Warned))
 	w.pass.Duration = time.Since(began)
 	return w.pass
 }

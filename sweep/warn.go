@@ -28,8 +28,8 @@ func (w *walk) inGrace(ctx context.Context, c Case, m pending, now time.Time) (w
 	return true, nil
 }
 
-// graceLeft returns how much of a session's grace is left, and whether it was warned at all. The database knows when, so
-// that other sweepers do. Without that the sweeper remembers it.
+// graceLeft returns how much of a session's grace is left, and whether it was warned at all. The database knows when,
+// so that other sweepers do. Without that the sweeper remembers it.
 func (w *walk) graceLeft(c Case, m pending, now time.Time) (left time.Duration, warned bool) {
 	if w.warner == nil {
 		return w.cfg.Grace - time.Since(m.warnedAt), !m.warnedAt.IsZero()

@@ -9,20 +9,21 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// WorstTime returns the longest time from the last sign of life of a session to its cancel, if so many sessions stall at
-// one moment, as all those of a host that dies. It is [watchdog.NoLimit] if they are never cancelled. It is the sum of:
+// WorstTime returns the longest time from the last sign of life of a session to its cancel, if so many sessions stall
+// at one moment, as all those of a host that dies. It is [watchdog.NoLimit] if they are never cancelled. It is the sum
+// of:
 //
-//   - Until a pass finds the sessions. If the process lives: StalledThreshold, or MinAge if that is longer; the keeper's
-//     Pace and a third of its Promise, until its lease vouches for the silence; and the wait for a pass. If the process
-//     died, it takes two waits, because at the first pass its last renewal is still news, and then the five promises in
-//     which a pass observes leases. The longer one counts.
+//   - Until a pass finds the sessions. If the process lives, that is StalledThreshold, or MinAge if that is longer; the
+//     keeper's Pace and a third of its Promise, until its lease vouches for the silence; and the wait for a pass. If it
+//     died, that is two waits, because at the first pass its last renewal is still news, and the five promises in which
+//     a pass observes leases. The longer one counts.
 //   - Grace, and the pass that is under way when it ends.
 //   - Until it is the turn of the last one: a wait for each pass that is full. That is Interval, or less with
 //     MaxCancellationsPerMinute.
 //
 // A wait is followed by a pass, which takes up to StopTimeout and a second for each StopHook and each Resume.Start, and
-// five promises. One sweeper that runs and a database that answers at once are assumed. An outage of the database comes on
-// top, and so does the time by which its clock was set. Sessions with a threshold of their own have that instead of
+// five promises. One sweeper that runs and a database that answers at once are assumed. An outage of the database comes
+// on top, and so does the time by which its clock was set. Sessions with a threshold of their own have that instead of
 // StalledThreshold.
 func (c Config) WorstTime(k session.KeeperConfig, sessions int) time.Duration {
 	c = c.withDefaults()

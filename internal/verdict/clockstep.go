@@ -14,8 +14,8 @@ const (
 	drift        = 1000
 )
 
-// ClockStep returns by how much the other clock was set between two readings, or 0 if it went on as the own clock did. It
-// is negative if the clock was set back.
+// ClockStep returns by how much the other clock was set between two readings, or 0 if it went on as the own clock did.
+// It is negative if the clock was set back.
 func ClockStep(before, after ClockReading) time.Duration {
 	advance := after.Shown - before.Shown
 	least, most := after.Began-before.Ended, after.Ended-before.Began

@@ -17,8 +17,8 @@ func RenewAfter(promise time.Duration) time.Duration { return promise / renewals
 // CompareAfter returns the time from one comparison of the rows of a lease with the runs of its process to the next.
 func CompareAfter(promise time.Duration) time.Duration { return compares * promise }
 
-// ObserveFor returns how long one pass of a sweeper observes leases at most: as long as it takes to find one expired, and
-// two promises more for looks that start again.
+// ObserveFor returns how long one pass of a sweeper observes leases at most: as long as it takes to find one expired,
+// and two promises more for looks that start again.
 func ObserveFor(promise time.Duration) time.Duration {
 	return (promisesToDeath + secondLooks) * promise
 }
@@ -39,8 +39,8 @@ type Looks struct {
 }
 
 // Add adds a look, and reports whether the lease has expired: whether looks at every promise, for three promises, all
-// succeeded within a promise and found the same beat. After anything else they start again, so that an outage, a lock or
-// a stopped observer expires no lease.
+// succeeded within a promise and found the same beat. After anything else they start again, so that an outage, a lock
+// or a stopped observer expires no lease.
 func (l *Looks) Add(promise time.Duration, look Look) (expired bool) {
 	if !look.Sure || look.Ended-look.Began > promise {
 		*l = Looks{}
