@@ -57,25 +57,20 @@ func (w *Watchdog) SinceActivity() time.Duration {
 	if w == nil {
 		return 0
 	}
+	silence, _ := w.silence()
+	return silence
+}
+
+// silence returns how long the run has given no sign of life, and whether it has given one since its attach.
+func (w *Watchdog) silence() (silence time.Duration, signalled bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pulse == nil {
-		return 0
+		return 0, false
 	}
 	now := w.clock.elapsed()
 	w.takePulse(now)
-	return verdict.Silence(w.seen, now)
-}
-
-// signalled reports whether the run has signalled or had a hold since its attach.
-func (w *Watchdog) signalled() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.pulse == nil {
-		return false
-	}
-	w.takePulse(w.clock.elapsed())
-	return verdict.Signalled(w.seen)
+	return verdict.Silence(w.seen, now), verdict.Signalled(w.seen)
 }
 
 // tellKeeper has the host's keeper write down that the run has ended. The caller has waited since began.

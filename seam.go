@@ -16,7 +16,7 @@ import (
 // The packages beside the root reach what they need of a run through here, so that it need not be exported.
 func init() {
 	seam.Register(seam.Root{
-		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Signalled: seamSignalled,
+		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
 		State: seamState, End: seamEnd,
 		Code: func(reason string) string { return string(codeOf(reason)) },
 	})
@@ -84,7 +84,7 @@ func seamLimits(budget any) (verdict.Limits, error) {
 	return b.limits(), nil
 }
 
-func seamSignalled(run any) bool { return run.(*Watchdog).signalled() }
+func seamSilence(run any) (time.Duration, bool) { return run.(*Watchdog).silence() }
 
 func seamState(run any) seam.State {
 	w := run.(*Watchdog)

@@ -30,13 +30,6 @@ func (k *Keeper) Ended(ctx context.Context, w *watchdog.Watchdog) {
 	}
 }
 
-// isDown reports whether the store failed at the last flush.
-func (k *Keeper) isDown() bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	return k.down
-}
-
 // enqueue reports whether the caller has to start the goroutine that writes.
 func (k *Keeper) enqueue(c closing) (first bool) {
 	k.mu.Lock()

@@ -21,7 +21,9 @@ func (k *Keeper) flush(ctx context.Context) {
 	if l != nil && err == nil {
 		gone, err = k.freshen(ctx, l, news)
 	}
-	k.logOutage(ctx, errors.Join(err, k.end(ctx, news.ends)))
+	if err = errors.Join(err, k.end(ctx, news.ends)); err != nil || len(news.fresh)+len(news.ends) > 0 {
+		k.logOutage(ctx, &k.outage.rows, err)
+	}
 	k.requestSync(gone...)
 }
 
@@ -91,11 +93,11 @@ type look struct {
 }
 
 func (r *keptRun) look(l *heldLease) look {
-	if !seam.Signalled(r.run) {
+	before := l.now()
+	silence, signalled := seam.Silence(r.run)
+	if !signalled {
 		return look{NoActivity, NoActivity, 0}
 	}
-	before := l.now()
-	silence := r.run.SinceActivity()
 	return look{max(before-silence, 0), max(l.now()-silence, 0), silence}
 }
 
@@ -188,21 +190,4 @@ func (k *Keeper) end(ctx context.Context, ends []Ending) error {
 		}
 	}
 	return nil
-}
-
-// logOutage logs when the store begins to fail, and when it works again.
-func (k *Keeper) logOutage(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return // the keeper was stopped in the middle of a call
-	}
-	k.mu.Lock()
-	was, runs := k.down, len(k.runs)
-	k.down = err != nil
-	k.mu.Unlock()
-	switch {
-	case err != nil && !was:
-		k.logger().Error("session rows cannot be kept fresh", "runs", runs, "error", err)
-	case err == nil && was:
-		k.logger().Info("session rows are kept fresh again", "runs", runs)
-	}
 }

@@ -76,7 +76,7 @@ type Keeper struct {
 	toSync  map[string]bool    // the runs that are to read their events for a cancel
 	closing []closing          // whose ends are to be written now
 	ending  bool               // a goroutine writes them
-	down    bool               // the store failed at the last flush
+	outage  outage
 }
 
 // A keptRun is a run whose row is kept. The keeper's mutex guards what changes.

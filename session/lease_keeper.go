@@ -107,13 +107,20 @@ func (k *Keeper) renewLoop(ctx context.Context) {
 }
 
 // renew renews the lease. If that has expired, a flush begins another at once. What fails is tried again at the next
-// renewal, and flush logs an outage of the store.
+// renewal.
 func (k *Keeper) renew(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, min(k.cfg.RecordTimeout, k.cfg.Promise))
-	defer cancel()
-	if l := k.current(); l != nil && errors.Is(k.lost(l, k.renewLease(ctx, l)), ErrLeaseExpired) {
-		wake(k.soon)
+	l := k.current()
+	if l == nil {
+		return
 	}
+	limited, cancel := context.WithTimeout(ctx, min(k.cfg.RecordTimeout, k.cfg.Promise))
+	defer cancel()
+	err := k.lost(l, k.renewLease(limited, l))
+	if errors.Is(err, ErrLeaseExpired) {
+		wake(k.soon)
+		return
+	}
+	k.logOutage(ctx, &k.outage.lease, err)
 }
 
 func (k *Keeper) renewLease(ctx context.Context, l *heldLease) error {

@@ -126,6 +126,21 @@ func TestLease(t *testing.T) {
 	})
 }
 
+// TestOutageOfIdleRuns protects operators of a host whose runs have nothing new: it writes nothing but its lease.
+func TestOutageOfIdleRuns(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.attach("s-1")
+		f.advance(5 * time.Minute)
+		f.db.onCall(func(context.Context, string) error { return errDown })
+		f.advance(session.DefaultPromise)
+		require.Equal(t, 1, f.log.count("session rows cannot be kept fresh"))
+		f.db.onCall(nil)
+		f.advance(session.DefaultPromise)
+		require.Equal(t, 1, f.log.count("session rows are kept fresh again"))
+	})
+}
+
 // TestVouching protects that a run is only stalled as far as its keeper vouches for its silence.
 func TestVouching(t *testing.T) {
 	t.Run("a run that has not signalled since its attach is not silent at all", func(t *testing.T) {

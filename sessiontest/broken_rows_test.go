@@ -257,7 +257,7 @@ var brokenFreshens = []broken{
 			) (session.Skipped, error) {
 				kept := slices.DeleteFunc(slices.Clone(fresh), func(f session.Freshness) bool {
 					s := row(m, f.RunID)
-					return s.Lease != "" && s.Lease != lease && s.Activity == time.Hour && f.Activity < s.Activity
+					return s.Lease != "" && s.Lease != lease && s.Activity == 3*time.Hour && f.Activity < s.Activity
 				})
 				return m.Freshen(ctx, lease, kept)
 			}
@@ -297,12 +297,12 @@ var brokenFreshens = []broken{
 		}),
 	},
 	{
-		"has a limit of a thousand parameters", "ten thousand sessions are freshened in one call, and no others",
+		"has a limit of fifteen hundred parameters", "ten thousand sessions are freshened in one call, and no others",
 		with(func(a *altered) {
 			a.freshen = func(
 				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
 			) (session.Skipped, error) {
-				if len(fresh) > 1000 {
+				if len(fresh) > 1500 {
 					return session.Skipped{}, fmt.Errorf("too many SQL variables: %d", len(fresh))
 				}
 				return m.Freshen(ctx, lease, fresh)

@@ -16,8 +16,10 @@ type broken struct {
 }
 
 func brokenStores() []broken {
-	return slices.Concat(brokenAttaches, brokenRows, brokenFreshens, brokenEnds, brokenStalled, brokenPages,
-		brokenCancels, brokenRaces, brokenEnded, brokenHistories, brokenListens, brokenContexts)
+	return slices.Concat(
+		brokenAttaches, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenEnds, brokenStalled, brokenPages,
+		brokenCancels, brokenRaces, brokenEnded, brokenHistories, brokenListens, brokenContexts,
+	)
 }
 
 // frozen returns a memory whose clock stands still, so that rows can be exactly at a limit.

@@ -85,7 +85,7 @@ var freshRules = []rule{
 			if _, err := begin(ctx, store, "lease-2"); err != nil {
 				return err
 			}
-			f := session.Freshness{RunID: homeRun, Attempt: 1, Activity: time.Hour}
+			f := session.Freshness{RunID: homeRun, Attempt: 1, Activity: 3 * time.Hour}
 			if err := freshens(ctx, store, homeLease, f); err != nil {
 				return err
 			}
@@ -209,7 +209,7 @@ func freshensNothing(ctx context.Context, store session.Store, status session.St
 func freshensMany(ctx context.Context, store session.Store) error {
 	many := 10_000
 	if racing.Enabled {
-		many = 1000
+		many = 2000
 	}
 	now, err := clockOf(ctx, store)
 	if err != nil {

@@ -68,7 +68,7 @@ type rule struct {
 func rules() []rule {
 	var all []rule
 	for _, some := range [][]rule{
-		attachRules, rowRules, freshRules, endRules, stalledRules, pageRules,
+		attachRules, rowRules, leaseRules, freshRules, expireRules, endRules, stalledRules, pageRules,
 		cancelRules, guardRules, raceRules, endedRules, historyRules, listenRules, contextRules,
 	} {
 		all = append(all, some...)

@@ -58,8 +58,9 @@ type Root struct {
 	Begin func(ctx context.Context, run, cfg any) (any, error)
 	// Code returns the stop code of a cancel event's reason.
 	Code func(reason string) string
-	// Signalled reports whether a run, a *Watchdog of the root's, has signalled or had a hold since its attach.
-	Signalled func(run any) bool
+	// Silence returns how long a run, a *Watchdog of the root's, has given no sign of life, and whether it has given one
+	// since its attach.
+	Silence func(run any) (silence time.Duration, signalled bool)
 	// State is what there is to show of a run, a *Watchdog of the root's.
 	State func(run any) State
 	// End ends a run, a *Watchdog of the root's, with a cause that nothing records. It does nothing if the run has ended.
@@ -119,8 +120,9 @@ func Limits(budget any) (verdict.Limits, error) { return root.Limits(budget) }
 // Code returns the stop code of a cancel event's reason.
 func Code(reason string) string { return root.Code(reason) }
 
-// Signalled reports whether a run of the root's has signalled or had a hold since its attach.
-func Signalled(run any) bool { return root.Signalled(run) }
+// Silence returns how long a run of the root's has given no sign of life, and whether it has given one since its attach:
+// a signal or a hold.
+func Silence(run any) (silence time.Duration, signalled bool) { return root.Silence(run) }
 
 // StateOf returns what there is to show of a run of the root's.
 func StateOf(run any) State { return root.State(run) }
