@@ -167,7 +167,7 @@ func (w *world) restore() {
 			kept[e.ID] = w.acknowledged[e.ID]
 		}
 	}
-	w.acknowledged = kept
+	w.acknowledged, w.endSeen = kept, map[string]time.Time{}
 	w.cutAll()
 	w.disturb()
 }

@@ -22,10 +22,11 @@ type host struct {
 	done   chan struct{} // closed when the keeper has stopped
 	gone   bool          // it was killed, or has ended
 
-	attaching map[*run]bool
-	lease     string    // that it used last
-	renewedAt time.Time // when its lease was renewed last, in the database
-	gapUntil  time.Time // when the latest stretch of three promises without a renewal ended
+	attaching  map[*run]bool
+	lease      string // that it used last
+	leaseSince time.Time
+	renewedAt  time.Time // when its lease was renewed last, in the database
+	gapUntil   time.Time // when the latest stretch of three promises without a renewal ended
 }
 
 // An attachment is a run in one process. The world's mutex guards what changes.
@@ -44,6 +45,7 @@ type attachment struct {
 	wokeAt     time.Time // when a silence of more than its threshold ended last
 	endedAt    time.Time // when its context was first seen to have ended
 	lostSince  time.Time // since when its row is not its own
+	ownAt      time.Time // when it was seen to be its own last
 	awaySince  time.Time // since when its row is not in the lease of its process
 }
 
@@ -199,7 +201,15 @@ func (w *world) close(a *attachment) {
 }
 
 func (w *world) complete(a *attachment) {
-	w.do(a.host, "Complete "+a.run.id, mostComplete, a.wd.Complete)
+	w.do(a.host, "Complete "+a.run.id, mostComplete, func() error {
+		err := a.wd.Complete()
+		if err != nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			a.run.doubt = true
+		}
+		return err
+	})
 }
 
 // kill kills a process. Its calls fail, and its watchdogs are never told.
@@ -242,6 +252,8 @@ type sweeper struct {
 	threshold time.Duration
 	interval  time.Duration
 	grace     time.Duration
+	committed int // the cancels that it made, in the database
+	counted   int // those that it knows of
 }
 
 // startSweeper starts a sweeper.

@@ -24,7 +24,7 @@ type kind struct {
 
 // newPlan makes the schedule.
 func (w *world) newPlan() *plan {
-	p := &plan{w: w, steps: 30 + w.rng.IntN(30)}
+	p := &plan{w: w, steps: 40 + w.rng.IntN(60)}
 	p.kinds = append(p.kinds, work...)
 	often := w.rng.IntN(3) // of few kinds, or of many
 	for _, k := range faults {

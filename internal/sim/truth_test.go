@@ -86,7 +86,9 @@ func (w *world) noteRenewal(l *link, id string) {
 func (l *link) uses(lease string) {
 	l.w.mu.Lock()
 	defer l.w.mu.Unlock()
-	l.host.lease = lease
+	if l.host.lease != lease {
+		l.host.lease, l.host.leaseSince = lease, time.Now()
+	}
 }
 
 // lockLeases marks the suspects that are locked, and orders the leases as they began: their IDs are random.
@@ -139,6 +141,7 @@ func (w *world) notePass(s *sweeper, p sweep.Pass) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.longest["pass"] = max(w.longest["pass"], p.Duration)
+	s.counted += p.Cancelled
 }
 
 // live reports whether the process of a run could write within every stretch of three promises.
@@ -156,6 +159,11 @@ func (w *world) checkSwept(l *link, s session.Session) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.swept++
+	for _, s := range w.sweepers {
+		if s.link == l {
+			s.committed++
+		}
+	}
 	now := time.Now()
 	for _, a := range w.attached {
 		if a.run.id == s.RunID && a.attempt == s.Attempt && a.live(now) && !w.maySweep(a, now) {
@@ -289,7 +297,7 @@ func latest(all ...time.Time) time.Time { return slices.MaxFunc(all, time.Time.C
 func (w *world) checkRunning(a *attachment, row session.Session, now time.Time) {
 	able, ok := w.ableSince(a)
 	if row.Status == session.Active && row.Attempt == a.attempt {
-		a.lostSince = time.Time{}
+		a.lostSince, a.ownAt = time.Time{}, now
 		if row.Lease == a.host.lease {
 			a.awaySince = time.Time{}
 			return
@@ -305,9 +313,16 @@ func (w *world) checkRunning(a *attachment, row session.Session, now time.Time) 
 	if a.lostSince.IsZero() {
 		a.lostSince = now
 	}
-	most := mostTold
-	if row.RunID == "" || row.Attempt < a.attempt || !w.restoredAt.IsZero() {
-		most = mostHealing
+	if row.Attempt == a.attempt && row.Status != session.Cancelled && row.Reason == "" {
+		return // known: another process had an attempt with the same number, after a row was lost, and ended it
+	}
+	told := w.restoredAt.IsZero() && row.RunID != "" && row.Attempt >= a.attempt
+	most := mostHealing
+	switch h := a.host; {
+	case told && h.link.okSince.Before(a.ownAt): // it was notified
+		most = mostTold
+	case told && h.leaseSince.After(a.lostSince): // it was dead, and goes on
+		most, able = mostTold, latest(able, h.leaseSince)
 	}
 	if ok && now.Sub(latest(able, a.lostSince)) > most {
 		w.failf("run %s runs on, on host %s as attempt %d, %v after its row says %s of attempt %d on host %q",
@@ -321,8 +336,8 @@ func (w *world) checkEnded(a *attachment, row session.Session, now time.Time) {
 		a.endedAt = now
 	}
 	able, ok := w.ableSince(a)
-	if row.Status != session.Active || row.Attempt != a.attempt || !ok || row.Host != a.host.name ||
-		!a.endedAt.After(latest(w.restoredAt, a.run.row.deletedAt)) { // it was written and is lost: nobody runs that row
+	if row.Status != session.Active || row.Attempt != a.attempt || !ok || row.Lease != a.host.lease ||
+		!a.endedAt.After(latest(w.restoredAt, a.run.row.attachedAt)) { // it was written; this is another attempt, or lost
 
 		return
 	}
@@ -337,11 +352,19 @@ func (w *world) checkDead(r *run, row session.Session, now time.Time) {
 	if r.threshold == watchdog.NoLimit || w.calmSince.IsZero() {
 		return
 	}
+	if !w.leaseLostAt.IsZero() && row.Lease != "" && !w.hasLease(row.Lease) {
+		return // known: nobody observes a lease that was deleted, and its process is dead
+	}
 	since := latest(r.row.deadSince, w.calmSince)
 	if most := w.mostDead(r); now.Sub(since) > most {
 		w.failf("nobody runs run %s, and its row is active for %v, more than %v: attempt %d on host %s, lease %q",
 			r.id, now.Sub(since), most, row.Attempt, row.Host, row.Lease)
 	}
+}
+
+func (w *world) hasLease(id string) bool {
+	all, _ := w.db.ObserveLeases(context.Background(), nil)
+	return slices.ContainsFunc(all, func(l session.Lease) bool { return l.ID == id })
 }
 
 // mostDead is how long a session may stay active that nobody runs: until its process is taken for dead and its threshold
@@ -382,6 +405,11 @@ func (w *world) checkEnds() {
 			w.checkAgreement(r, row, ends)
 		}
 	}
+	for _, s := range w.sweepers {
+		if !s.gone && s.committed != s.counted && w.restoredAt.IsZero() {
+			w.failf("sweeper %s has cancelled %d sessions, and knows of %d", s.name, s.committed, s.counted)
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(w.acknowledged)) {
 		if !stored[id] {
 			w.failf("event %s was acknowledged and is lost", id)
@@ -396,15 +424,20 @@ func (w *world) checkAgreement(r *run, row session.Session, ends map[string]watc
 		return
 	}
 	if !there {
-		if row.Reason == watchdog.SessionIdleTimeout && w.restoredAt.IsZero() {
+		if row.Reason == watchdog.SessionIdleTimeout && len(ends) == 0 && w.restoredAt.IsZero() {
 			w.failf("the row of run %s says %s, and there is no event", row.RunID, row.Reason)
 		}
 		return
 	}
-	if row.Status != session.Cancelled && row.Reason == "" && !w.endSeen[end.ID].Before(r.row.activeAt) {
+	seen := w.endSeen[end.ID]
+	if row.Status != session.Cancelled && row.Reason == "" && (seen.IsZero() || !seen.Before(r.row.activeAt)) {
 		return // it was stored after the row had ended: by a process that had lost the row
 	}
+	if r.doubt && end.Type == watchdog.EventComplete {
+		return // known: Close does not look up what became of a Complete that failed
+	}
 	if status, reason := session.StoredEnd(end); status != row.Status || reason != row.Reason {
-		w.failf("the row of run %s says %s %q, and the event %s %q", row.RunID, row.Status, row.Reason, status, reason)
+		w.failf("the row of run %s says %s %q, and the event %s %q; the row was active until %v, and the event is there since %v",
+			row.RunID, row.Status, row.Reason, status, reason, r.row.activeAt.Sub(w.began), w.endSeen[end.ID].Sub(w.began))
 	}
 }
