@@ -313,7 +313,8 @@ func (w *world) checkRunning(a *attachment, row session.Session, now time.Time) 
 	if a.lostSince.IsZero() {
 		a.lostSince = now
 	}
-	if row.Attempt == a.attempt && row.Status != session.Cancelled && row.Reason == "" {
+	if row.Attempt == a.attempt && (row.Status != session.Cancelled && row.Reason == "" ||
+		!row.StartedAt.Equal(a.wd.StartedAt())) {
 		return // known: another process had an attempt with the same number, after a row was lost, and ended it
 	}
 	told := w.restoredAt.IsZero() && row.RunID != "" && row.Attempt >= a.attempt
