@@ -168,6 +168,7 @@ func (w *world) restore() {
 		}
 	}
 	w.acknowledged, w.endSeen = kept, map[string]time.Time{}
+	w.beats = map[string]int64{}
 	w.cutAll()
 	w.disturb()
 }

@@ -51,7 +51,9 @@ type attachment struct {
 
 func (w *world) newLink(name string) *link {
 	l := &link{w: w, name: name, dead: make(chan struct{}), gone: make(chan struct{})}
-	l.okSince, l.badSince, l.badUntil = time.Now(), w.began.Add(-time.Hour), w.began.Add(-time.Hour)
+	long := w.began.Add(-time.Hour)
+	l.health = health{okSince: time.Now(), badSince: long, badUntil: long}
+	l.own = l.health
 	return l
 }
 

@@ -54,7 +54,8 @@ type link struct {
 	lating  bool          // the next write takes effect late
 	gone    chan struct{} // closed when its connections break
 
-	health
+	health        // with the database's faults
+	own    health // without those that no process can write in, sweepers neither
 }
 
 // plan returns how the database behaves in a call.
@@ -180,6 +181,10 @@ func (l *link) await(ctx context.Context, d time.Duration) error {
 
 // able reports whether the process can write. The caller holds the world's mutex.
 func (l *link) able() bool { return l.w.mode == works && l.mode == works && l.stopped == nil }
+
+// reaches reports whether the process reaches the database. While that is down for all, nobody is dead for it. The caller
+// holds the world's mutex.
+func (l *link) reaches() bool { return l.w.mode != flaky && l.mode == works && l.stopped == nil }
 
 // Listen tells of what ends while the connection works. One that is cut by a database that hangs is half open: it tells
 // nothing, and does not end.

@@ -121,5 +121,5 @@ func (h *health) wellSince(since, now time.Time) bool {
 	if h.okSince.IsZero() && now.Sub(h.badSince) >= promise {
 		return false
 	}
-	return h.longBad.Before(since) || now.Sub(h.longBad) > horizon
+	return h.longBad.Before(since) || now.Sub(h.longBad) > recovery
 }

@@ -77,6 +77,7 @@ var faults = []kind{
 	{3, (*plan).stopSweeper}, {2, (*plan).endSweeper}, {4, (*plan).breakDatabase}, {5, (*plan).loseAnswer},
 	{5, (*plan).beLate}, {6, (*plan).lockRow}, {4, (*plan).lockLease}, {4, (*plan).refuseRow}, {2, (*plan).deleteRow},
 	{1, (*plan).deleteLease}, {2, (*plan).comeBackOlder}, {3, (*plan).stepClock},
+	{5, (*plan).wakeUnwritten},
 }
 
 func one[E any](p *plan, all []E) (e E, ok bool) {
@@ -339,6 +340,16 @@ func (p *plan) stick(refuse bool, what string) bool {
 		p.w.setStuck(r, refuse, d)
 	}
 	return ok
+}
+
+// wakeUnwritten has a silent run wake up while its row cannot be written, for longer than it may be silent.
+func (p *plan) wakeUnwritten() bool {
+	refuse := p.w.rng.IntN(2) == 0
+	d := time.Duration(p.w.rng.Int64N(int64(maxFault)))
+	return p.onOne(fmt.Sprintf("wakes up, its row cannot be written for %v, refused: %v", d, refuse), func(a *attachment) {
+		p.w.setStuck(a.run, refuse, d)
+		a.busy.Store(true)
+	})
 }
 
 func (p *plan) lockLease() bool {

@@ -181,7 +181,7 @@ func (l *link) BeginLease(ctx context.Context, lease session.Lease) error {
 	_, err := call(ctx, l, "BeginLease", true, func(ctx context.Context, m *session.Memory) (none, error) {
 		err := m.BeginLease(ctx, lease)
 		if err == nil {
-			l.w.noteRenewal(l, lease.ID)
+			l.w.noteRenewal(l, lease.ID, lease.Beat)
 		}
 		return none{}, err
 	})
@@ -196,7 +196,7 @@ func (l *link) RenewLease(ctx context.Context, lease session.Lease) error {
 		}
 		err := m.RenewLease(ctx, lease)
 		if err == nil {
-			l.w.noteRenewal(l, lease.ID)
+			l.w.noteRenewal(l, lease.ID, lease.Beat)
 		}
 		return none{}, err
 	})
@@ -224,7 +224,9 @@ func (l *link) ExpireLease(ctx context.Context, lease session.Lease) (bool, int,
 		if l.w.leases.locked(lease.ID) {
 			return e, fmt.Errorf("lease %s: %w", lease.ID, session.ErrLocked)
 		}
-		e.expired, e.left, err = m.ExpireLease(ctx, lease)
+		if e.expired, e.left, err = m.ExpireLease(ctx, lease); e.expired {
+			l.w.checkExpired(l, lease.ID)
+		}
 		return e, err
 	})
 	return e.expired, e.left, err

@@ -18,6 +18,9 @@ type truth struct {
 
 	acknowledged map[string]bool // IDs of events
 	leaseOrder   map[string]int
+	renewed      map[string]time.Time // when leases were renewed last, in the database
+	beats        map[string]int64
+	expired      map[string]bool
 	restoredAt   time.Time // when the database came back older
 	leaseLostAt  time.Time // when a lease was deleted
 	calmSince    time.Time // since when nothing is wrong anywhere; zero while something is
@@ -30,7 +33,7 @@ type truth struct {
 func newTruth() truth {
 	return truth{
 		acknowledged: map[string]bool{}, leaseOrder: map[string]int{}, longest: map[string]time.Duration{},
-		endSeen: map[string]time.Time{},
+		endSeen: map[string]time.Time{}, renewed: map[string]time.Time{}, beats: map[string]int64{}, expired: map[string]bool{},
 	}
 }
 
@@ -69,17 +72,36 @@ func (w *world) noteAttach(s session.Session) {
 }
 
 // noteRenewal notes that a lease was begun or renewed in the database.
-func (w *world) noteRenewal(l *link, id string) {
+func (w *world) noteRenewal(l *link, id string, beat int64) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if beat <= w.beats[id] {
+		return // it came late
+	}
+	w.beats[id] = beat
 	if _, there := w.leaseOrder[id]; !there {
 		w.leaseOrder[id] = len(w.leaseOrder)
 	}
 	h, now := l.host, time.Now()
+	w.renewed[id] = now
 	if now.Sub(h.renewedAt) >= 3*promise {
 		h.gapUntil = now
 	}
 	h.renewedAt = now
+}
+
+// checkExpired checks that a lease which a sweeper has expired was not renewed for three promises.
+func (w *world) checkExpired(l *link, id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now()
+	if w.expired[id] || l.host != nil || w.renewed[id].IsZero() {
+		return
+	}
+	w.expired[id] = true
+	if since := now.Sub(w.renewed[id]); since < 3*promise && now.Sub(latest(w.restoredAt, w.leaseLostAt)) > horizon {
+		w.failf("sweeper %s expired a lease that was renewed %v ago", l.name, since)
+	}
 }
 
 // uses notes the lease that a process uses now.
@@ -106,6 +128,7 @@ func (w *world) noteHealth() {
 	now, calm := time.Now(), w.mode == works
 	for _, h := range w.hosts {
 		h.link.note(h.link.able(), now)
+		h.link.own.note(h.link.reaches(), now)
 		calm = calm && (h.gone || h.link.able())
 	}
 	sweeping := false
@@ -150,8 +173,8 @@ func (a *attachment) live(now time.Time) bool {
 	if a.closed || h.gone || a.wd.Context().Err() != nil {
 		return false
 	}
-	renews := now.Sub(h.renewedAt) < 3*promise && (h.gapUntil.Before(a.at) || now.Sub(h.gapUntil) > horizon)
-	return renews || h.link.wellSince(a.at, now)
+	renews := now.Sub(h.renewedAt) < 3*promise && (h.gapUntil.Before(a.at) || now.Sub(h.gapUntil) > recovery)
+	return renews || h.link.own.wellSince(a.at, now)
 }
 
 // checkSwept checks that a session which a sweeper has just cancelled was stalled.
@@ -184,7 +207,8 @@ func (w *world) maySweep(a *attachment, now time.Time) bool {
 		return true
 	case a.signalled && len(a.holds) == 0 && now.Sub(a.lastSignal) > a.shortestThreshold():
 		return true
-	case !a.wokeAt.IsZero() && (now.Sub(a.wokeAt) < slack || unwritten(a.wokeAt)):
+	case !a.wokeAt.IsZero() && (a.host.link.okSince.IsZero() ||
+		now.Sub(latest(a.wokeAt, a.host.link.okSince)) < slack || unwritten(a.wokeAt)):
 		return true
 	}
 	return a.host.gapUntil.After(a.at) && unwritten(a.host.gapUntil)

@@ -33,6 +33,8 @@ const (
 	// horizon is how long what happened to a process, or to the database, matters for its runs: it compares its rows with
 	// its runs every six promises.
 	horizon = 10 * promise
+	// recovery is how long a process that was dead and goes on has to claim its runs back.
+	recovery = 3 * promise
 )
 
 // A world is a fleet and its database. Everything random in it comes from its seed.
