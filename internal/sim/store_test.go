@@ -179,12 +179,11 @@ func (l *link) History(ctx context.Context, h session.HistoryQuery) ([]session.C
 
 func (l *link) BeginLease(ctx context.Context, lease session.Lease) error {
 	_, err := call(ctx, l, "BeginLease", true, func(ctx context.Context, m *session.Memory) (none, error) {
-		err := m.BeginLease(ctx, lease)
-		if err == nil {
-			l.w.noteRenewal(l, lease.ID, lease.Beat)
-		}
-		return none{}, err
+		return none{}, m.BeginLease(ctx, lease)
 	})
+	if err == nil { // else it is nobody's
+		l.w.noteRenewal(l, lease.ID, lease.Beat)
+	}
 	return err
 }
 

@@ -95,10 +95,11 @@ func (w *world) checkExpired(l *link, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now()
-	if w.expired[id] || l.host != nil || w.renewed[id].IsZero() {
+	was := w.expired[id]
+	w.expired[id] = true
+	if was || l.host != nil || w.renewed[id].IsZero() { // it was expired already, or its process ended it
 		return
 	}
-	w.expired[id] = true
 	if since := now.Sub(w.renewed[id]); since < 3*promise && now.Sub(latest(w.restoredAt, w.leaseLostAt)) > horizon {
 		w.failf("sweeper %s expired a lease that was renewed %v ago", l.name, since)
 	}
