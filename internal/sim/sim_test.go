@@ -53,7 +53,7 @@ const (
 	mostComplete = 2*recordTimeout + time.Millisecond
 
 	mostTold    = 2 * promise
-	mostHealing = 9 * promise
+	mostHealing = 13 * promise
 	mostEnding  = 6 * promise
 )
 
