@@ -52,7 +52,7 @@ type attachment struct {
 }
 
 func (w *world) newLink(name string) *link {
-	l := &link{w: w, name: name, dead: make(chan struct{}), gone: make(chan struct{})}
+	l := &link{w: w, name: name, dead: make(chan struct{}), gone: make(chan struct{}), looks: map[string]*looks{}}
 	long := w.began.Add(-time.Hour)
 	l.health = health{okSince: time.Now(), badSince: long, badUntil: long}
 	l.own = l.health
@@ -71,7 +71,7 @@ func (w *world) startHost() *host {
 		Store: h.link, Host: h.name, Threshold: threshold, Promise: promise, Pace: pace, Poll: poll,
 		RecordTimeout: recordTimeout, Logger: w.logger(h.name), RunThreshold: w.thresholdOf,
 	})
-	require.NoError(w.t, err)
+	require.NoError(w.tb, err)
 	h.keeper = k
 	var ctx context.Context
 	ctx, h.stop = context.WithCancel(context.Background())
@@ -283,7 +283,7 @@ func (w *world) startSweeper(interval, grace time.Duration, minAge time.Duration
 		cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(401 * time.Millisecond); return nil }
 	}
 	made, err := sweep.New(s.link, s.link, cfg)
-	require.NoError(w.t, err)
+	require.NoError(w.tb, err)
 	var ctx context.Context
 	ctx, s.stop = context.WithCancel(context.Background())
 	go func() {

@@ -53,6 +53,7 @@ type link struct {
 	losing  bool          // the next write loses its answer
 	lating  bool          // the next write takes effect late
 	gone    chan struct{} // closed when its connections break
+	looks   map[string]*looks
 
 	health        // with the database's faults
 	own    health // without those that no process can write in, sweepers neither
@@ -69,6 +70,12 @@ func (l *link) plan(kind string, write bool) mode {
 	if m == flaky {
 		m = []mode{works, works, works, slow, fails, hangs, loses, late}[l.chance(kind, 8)]
 	}
+	return l.possible(m, kind, write)
+}
+
+// possible returns how the database behaves in a call that is due to behave in that way. The caller holds the world's
+// mutex.
+func (l *link) possible(m mode, kind string, write bool) mode {
 	switch {
 	case write && l.losing:
 		l.losing, m = false, loses
@@ -153,7 +160,7 @@ func carryOut[T any](
 		}
 		return none, l.hang(ctx)
 	case late:
-		l.w.later(time.Duration(l.chance(kind, 20_000))*time.Millisecond, ctx, func() {
+		l.w.later(ctx, time.Duration(l.chance(kind, 20_000))*time.Millisecond, func() {
 			_, err := do(context.Background(), l.w.database())
 			l.w.logCall(l, "late "+kind, err)
 		})

@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -70,7 +71,7 @@ func (l *locks) channel(id string) chan struct{} {
 func (l *locks) await(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, session.LockWait, session.ErrLocked)
 	defer cancel()
-	if err := l.awaitFree(ctx, id); err != nil && context.Cause(ctx) != session.ErrLocked {
+	if err := l.awaitFree(ctx, id); err != nil && !errors.Is(context.Cause(ctx), session.ErrLocked) {
 		return err
 	}
 	return nil

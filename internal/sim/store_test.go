@@ -204,12 +204,14 @@ func (l *link) RenewLease(ctx context.Context, lease session.Lease) error {
 
 // ObserveLeases returns the leases in the order in which they began, because their IDs are random.
 func (l *link) ObserveLeases(ctx context.Context, suspects []string) ([]session.Lease, error) {
-	return call(ctx, l, "ObserveLeases", len(suspects) > 0,
+	all, err := call(ctx, l, "ObserveLeases", len(suspects) > 0,
 		func(ctx context.Context, m *session.Memory) ([]session.Lease, error) {
 			all, err := m.ObserveLeases(ctx, suspects)
 			l.w.lockLeases(all, suspects)
 			return all, err
 		})
+	l.noteLooks(all, suspects, err)
+	return all, err
 }
 
 // expiry is the answer to ExpireLease.
@@ -219,6 +221,7 @@ type expiry struct {
 }
 
 func (l *link) ExpireLease(ctx context.Context, lease session.Lease) (bool, int, error) {
+	l.checkLooks(lease)
 	e, err := call(ctx, l, "ExpireLease", true, func(ctx context.Context, m *session.Memory) (e expiry, err error) {
 		if l.w.leases.locked(lease.ID) {
 			return e, fmt.Errorf("lease %s: %w", lease.ID, session.ErrLocked)

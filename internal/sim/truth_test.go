@@ -199,20 +199,27 @@ func (w *world) checkSwept(l *link, s session.Session) {
 
 // maySweep reports whether a live run was silent for too long, or whether its row could not say that it lives.
 func (w *world) maySweep(a *attachment, now time.Time) bool {
-	row, slack := a.run.row, 5*promise
-	unwritten := func(since time.Time) bool { // all the time, or nearly
-		return row.stuckSince.After(row.stuckUntil) || row.stuckUntil.After(since) && now.Sub(row.stuckUntil) < threshold
-	}
-	switch {
-	case now.Sub(w.restoredAt) < horizon || now.Sub(w.leaseLostAt) < horizon || now.Sub(row.deletedAt) < horizon:
-		return true
-	case a.signalled && len(a.holds) == 0 && now.Sub(a.lastSignal) > a.shortestThreshold():
-		return true
-	case !a.wokeAt.IsZero() && (a.host.link.okSince.IsZero() ||
-		now.Sub(latest(a.wokeAt, a.host.link.okSince)) < slack || unwritten(a.wokeAt)):
+	if now.Sub(latest(w.restoredAt, w.leaseLostAt, a.run.row.deletedAt)) < horizon {
 		return true
 	}
-	return a.host.gapUntil.After(a.at) && unwritten(a.host.gapUntil)
+	if a.signalled && len(a.holds) == 0 && now.Sub(a.lastSignal) > a.shortestThreshold() {
+		return true
+	}
+	if !a.wokeAt.IsZero() && (w.justWoke(a, now) || a.run.row.unwritten(a.wokeAt, now)) {
+		return true
+	}
+	return a.host.gapUntil.After(a.at) && a.run.row.unwritten(a.host.gapUntil, now)
+}
+
+// justWoke reports whether a run that was silent for too long woke up a moment ago, as far as its process could say so.
+func (w *world) justWoke(a *attachment, now time.Time) bool {
+	able := a.host.link.okSince
+	return able.IsZero() || now.Sub(latest(a.wokeAt, able)) < 5*promise
+}
+
+// unwritten reports whether the row could not be written since then, all the time or nearly.
+func (r *rowTruth) unwritten(since, now time.Time) bool {
+	return r.stuckSince.After(r.stuckUntil) || r.stuckUntil.After(since) && now.Sub(r.stuckUntil) < threshold
 }
 
 // check checks all invariants.
@@ -268,22 +275,17 @@ func (w *world) checkRun(r *run, row session.Session, now time.Time) {
 		r.row.activeAt = now
 	}
 	for _, a := range w.attached {
-		if a.run != r || a.host.gone {
-			continue
-		}
-		if a.closed {
+		switch {
+		case a.run != r || a.host.gone:
+		case a.closed || a.wd.Context().Err() != nil:
 			w.checkEnded(a, row, now)
-			continue
+		default:
+			if _, ok := w.ableSince(a); ok {
+				runners++
+			}
+			running = running || a.has(row)
+			w.checkRunning(a, row, now)
 		}
-		if a.wd.Context().Err() != nil {
-			w.checkEnded(a, row, now)
-			continue
-		}
-		if _, ok := w.ableSince(a); ok {
-			runners++
-		}
-		running = running || row.Status == session.Active && row.Attempt == a.attempt
-		w.checkRunning(a, row, now)
 	}
 	w.checkSplit(r, runners, now)
 	switch {
@@ -294,6 +296,11 @@ func (w *world) checkRun(r *run, row session.Session, now time.Time) {
 	default:
 		w.checkDead(r, row, now)
 	}
+}
+
+// has reports whether the row is that of the attempt.
+func (a *attachment) has(row session.Session) bool {
+	return row.Status == session.Active && row.Attempt == a.attempt
 }
 
 // checkSplit checks that no two processes run a run for long.
@@ -321,27 +328,36 @@ func latest(all ...time.Time) time.Time { return slices.MaxFunc(all, time.Time.C
 // checkRunning checks that a run which runs has its row, or ends soon.
 func (w *world) checkRunning(a *attachment, row session.Session, now time.Time) {
 	able, ok := w.ableSince(a)
-	if row.Status == session.Active && row.Attempt == a.attempt {
-		a.lostSince, a.ownAt = time.Time{}, now
-		if row.Lease == a.host.lease {
-			a.awaySince = time.Time{}
-			return
+	switch {
+	case !a.has(row):
+		if a.lostSince.IsZero() {
+			a.lostSince = now
 		}
+		if ok && !a.sameNumber(row) {
+			w.checkLost(a, row, able, now)
+		}
+	case row.Lease == a.host.lease:
+		a.lostSince, a.awaySince, a.ownAt = time.Time{}, time.Time{}, now
+	default:
+		a.lostSince, a.ownAt = time.Time{}, now
 		if a.awaySince.IsZero() {
 			a.awaySince = now
 		}
 		if ok && now.Sub(latest(able, a.awaySince)) > mostHealing {
 			w.failf("the row of run %s is not in the lease of host %s, which runs it", a.run.id, a.host.name)
 		}
-		return
 	}
-	if a.lostSince.IsZero() {
-		a.lostSince = now
-	}
-	if row.Attempt == a.attempt && (row.Status != session.Cancelled && row.Reason == "" ||
-		!row.StartedAt.Equal(a.wd.StartedAt())) {
-		return // known: another process had an attempt with the same number, after a row was lost, and ended it
-	}
+}
+
+// sameNumber reports whether another process had an attempt with the same number, after a row was lost, and has ended it.
+// It is known that a run whose row says that is not told.
+func (a *attachment) sameNumber(row session.Session) bool {
+	return row.Attempt == a.attempt && (row.Status != session.Cancelled && row.Reason == "" ||
+		!row.StartedAt.Equal(a.wd.StartedAt()))
+}
+
+// checkLost checks that a run whose row is not its own ends soon, or has its row again.
+func (w *world) checkLost(a *attachment, row session.Session, able, now time.Time) {
 	told := w.restoredAt.IsZero() && row.RunID != "" && row.Attempt >= a.attempt
 	most := mostHealing
 	switch h := a.host; {
@@ -350,7 +366,7 @@ func (w *world) checkRunning(a *attachment, row session.Session, now time.Time) 
 	case told && h.leaseSince.After(a.lostSince): // it was dead, and goes on
 		most, able = mostTold, latest(able, h.leaseSince)
 	}
-	if ok && now.Sub(latest(able, a.lostSince)) > most {
+	if now.Sub(latest(able, a.lostSince)) > most {
 		w.failf("run %s runs on, on host %s as attempt %d, %v after its row says %s of attempt %d on host %q",
 			a.run.id, a.host.name, a.attempt, now.Sub(a.lostSince), row.Status, row.Attempt, row.Host)
 	}
@@ -446,24 +462,59 @@ func (w *world) checkEnds() {
 // checkAgreement checks that a row says what the end of its window says.
 func (w *world) checkAgreement(r *run, row session.Session, ends map[string]watchdog.Event) {
 	end, there := ends[stamp(row.StartedAt)]
-	if row.Status == session.Active {
-		return
+	switch {
+	case row.Status == session.Active:
+	case there:
+		w.checkEnd(r, row, end)
+	case row.Reason == watchdog.SessionIdleTimeout && len(ends) == 0 && w.restoredAt.IsZero():
+		w.failf("the row of run %s says %s, and there is no event", row.RunID, row.Reason)
 	}
-	if !there {
-		if row.Reason == watchdog.SessionIdleTimeout && len(ends) == 0 && w.restoredAt.IsZero() {
-			w.failf("the row of run %s says %s, and there is no event", row.RunID, row.Reason)
-		}
-		return
-	}
+}
+
+// checkEnd checks that a row says what the end of its window says. It is known that Close does not look up what became
+// of a Complete that failed, and that the event of a process which has lost the row can come after the end of the row.
+func (w *world) checkEnd(r *run, row session.Session, end watchdog.Event) {
 	seen := w.endSeen[end.ID]
-	if row.Status != session.Cancelled && row.Reason == "" && (seen.IsZero() || !seen.Before(r.row.activeAt)) {
-		return // it was stored after the row had ended: by a process that had lost the row
+	switch status, reason := session.StoredEnd(end); {
+	case r.doubt && end.Type == watchdog.EventComplete:
+	case row.Status != session.Cancelled && row.Reason == "" && (seen.IsZero() || !seen.Before(r.row.activeAt)):
+	case status != row.Status || reason != row.Reason:
+		w.failf("the row of run %s says %s %q, and the event %s %q", row.RunID, row.Status, row.Reason, status, reason)
 	}
-	if r.doubt && end.Type == watchdog.EventComplete {
-		return // known: Close does not look up what became of a Complete that failed
+}
+
+// noteLooks notes which leases a sweeper found as it did before.
+func (l *link) noteLooks(all []session.Lease, suspects []string, err error) {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	for _, id := range suspects {
+		i := slices.IndexFunc(all, func(lease session.Lease) bool { return lease.ID == id && !lease.Locked })
+		switch before := l.looks[id]; {
+		case err != nil || i < 0:
+			delete(l.looks, id)
+		case before == nil || before.beat != all[i].Beat:
+			l.looks[id] = &looks{all[i].Beat, time.Now(), 1}
+		default:
+			before.count++
+		}
 	}
-	if status, reason := session.StoredEnd(end); status != row.Status || reason != row.Reason {
-		w.failf("the row of run %s says %s %q, and the event %s %q; the row was active until %v, and the event is there since %v",
-			row.RunID, row.Status, row.Reason, status, reason, r.row.activeAt.Sub(w.began), w.endSeen[end.ID].Sub(w.began))
+}
+
+// looks are looks at a lease in a row that succeeded and found the same beat.
+type looks struct {
+	beat  int64
+	since time.Time
+	count int
+}
+
+// checkLooks checks that a sweeper which expires a lease has looked at it for three promises.
+func (l *link) checkLooks(lease session.Lease) {
+	l.w.mu.Lock()
+	defer l.w.mu.Unlock()
+	if l.host != nil || lease.Expired || l.w.expired[lease.ID] {
+		return
+	}
+	if seen := l.looks[lease.ID]; seen == nil || seen.count < 4 || time.Since(seen.since) < 3*promise {
+		l.w.failf("sweeper %s expires a lease without three promises of looks: %+v", l.name, seen)
 	}
 }

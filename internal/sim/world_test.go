@@ -39,7 +39,7 @@ const (
 
 // A world is a fleet and its database. Everything random in it comes from its seed.
 type world struct {
-	t      testing.TB
+	tb     testing.TB
 	seed   uint64
 	rng    *rand.Rand // of the schedule: only the goroutine of the test uses it
 	began  time.Time
@@ -78,9 +78,9 @@ type run struct {
 	row       rowTruth
 }
 
-func newWorld(t testing.TB, seed uint64) *world {
+func newWorld(tb testing.TB, seed uint64) *world {
 	w := &world{
-		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), rows: newLocks(), leases: newLocks(),
+		tb: tb, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), rows: newLocks(), leases: newLocks(),
 	}
 	w.truth = newTruth()
 	w.db = &session.Memory{
@@ -191,7 +191,7 @@ func (w *world) do(h *host, name string, most time.Duration, call func() error) 
 }
 
 // later carries a call out some time after its context has ended.
-func (w *world) later(d time.Duration, ctx context.Context, do func()) {
+func (w *world) later(ctx context.Context, d time.Duration, do func()) {
 	context.AfterFunc(ctx, func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
