@@ -89,7 +89,7 @@ func (w *world) stopProcess(l *link, d time.Duration) {
 func (l *link) goOn() {
 	if l.stopped != nil {
 		close(l.stopped)
-		l.stopped = nil
+		l.stopped, l.wentOnAt = nil, time.Now()
 	}
 }
 
@@ -190,11 +190,11 @@ func (w *world) healAll() {
 	defer w.mu.Unlock()
 	w.mode = works
 	for _, h := range w.hosts {
-		h.link.mode, h.link.losing, h.link.lating = works, false, false
+		h.link.mode, h.link.losing, h.link.lating = works, "", ""
 		h.link.goOn()
 	}
 	for _, s := range w.sweepers {
-		s.link.mode, s.link.losing, s.link.lating = works, false, false
+		s.link.mode, s.link.losing, s.link.lating = works, "", ""
 		s.link.goOn()
 	}
 	for _, r := range w.runs {

@@ -47,13 +47,14 @@ type link struct {
 	host *host         // nil for that of a sweeper
 	dead chan struct{} // closed when the process is killed
 
-	mode    mode
-	changes int           // of the mode
-	stopped chan struct{} // closed when the process goes on; nil if it is not stopped
-	losing  bool          // the next write loses its answer
-	lating  bool          // the next write takes effect late
-	gone    chan struct{} // closed when its connections break
-	looks   map[string]*looks
+	mode     mode
+	changes  int           // of the mode
+	stopped  chan struct{} // closed when the process goes on; nil if it is not stopped
+	wentOnAt time.Time
+	losing   string        // the next write of that kind loses its answer; "write" is any
+	lating   string        // the next write of that kind takes effect late
+	gone     chan struct{} // closed when its connections break
+	looks    map[string]*looks
 
 	health        // with the database's faults
 	own    health // without those that no process can write in, sweepers neither
@@ -77,10 +78,10 @@ func (l *link) plan(kind string, write bool) mode {
 // mutex.
 func (l *link) possible(m mode, kind string, write bool) mode {
 	switch {
-	case write && l.losing:
-		l.losing, m = false, loses
-	case write && l.lating:
-		l.lating, m = false, late
+	case write && (l.losing == "write" || l.losing == kind):
+		l.losing, m = "", loses
+	case write && (l.lating == "write" || l.lating == kind):
+		l.lating, m = "", late
 	}
 	switch {
 	case m == readOnly && !write:

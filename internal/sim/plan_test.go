@@ -77,7 +77,7 @@ var faults = []kind{
 	{3, (*plan).stopSweeper}, {2, (*plan).endSweeper}, {4, (*plan).breakDatabase}, {5, (*plan).loseAnswer},
 	{5, (*plan).beLate}, {6, (*plan).lockRow}, {4, (*plan).lockLease}, {4, (*plan).refuseRow}, {2, (*plan).deleteRow},
 	{1, (*plan).deleteLease}, {2, (*plan).comeBackOlder}, {3, (*plan).stepClock},
-	{5, (*plan).wakeUnwritten},
+	{5, (*plan).wakeUnwritten}, {4, (*plan).wakeAfterLate},
 }
 
 func one[E any](p *plan, all []E) (e E, ok bool) {
@@ -304,28 +304,43 @@ func (p *plan) links() (all []*link) {
 	return all
 }
 
-func (p *plan) loseAnswer() bool {
+// oneWrite has the next write of some kind go wrong.
+func (p *plan) oneWrite(what string, do func(l *link, kind string)) bool {
 	l, ok := one(p, p.links())
+	kinds := []string{"write", "Freshen", "End", "Attach", "RenewLease", "Transact"}
+	if ok && l.host == nil {
+		kinds = []string{"write", "Cancel", "Claim", "ExpireLease", "Warn"}
+	}
+	kind := kinds[p.w.rng.IntN(len(kinds))]
 	if ok {
-		p.w.stepf("%s loses the answer to its next write", l.name)
+		p.w.stepf("the next %s of %s %s", kind, l.name, what)
 		p.w.mu.Lock()
-		l.losing = true
+		do(l, kind)
 		p.w.disturb()
 		p.w.mu.Unlock()
 	}
 	return ok
 }
 
+func (p *plan) loseAnswer() bool {
+	return p.oneWrite("loses its answer", func(l *link, kind string) { l.losing = kind })
+}
+
 func (p *plan) beLate() bool {
-	l, ok := one(p, p.links())
-	if ok {
-		p.w.stepf("the next write of %s takes effect late", l.name)
+	return p.oneWrite("takes effect late", func(l *link, kind string) { l.lating = kind })
+}
+
+// wakeAfterLate has the write that says that a run is silent take effect late, and wakes the run up meanwhile.
+func (p *plan) wakeAfterLate() bool {
+	d := time.Duration(p.w.rng.Int64N(int64(6 * promise)))
+	return p.onOne(fmt.Sprintf("is silent for %v, and wakes up before that is written", d), func(a *attachment) {
+		a.busy.Store(false)
 		p.w.mu.Lock()
-		l.lating = true
+		defer p.w.mu.Unlock()
+		a.host.link.lating = "Freshen"
 		p.w.disturb()
-		p.w.mu.Unlock()
-	}
-	return ok
+		p.w.heal(d, func() { go p.w.signal(a, false) })
+	})
 }
 
 func (p *plan) lockRow() bool { return p.stick(false, "is locked") }

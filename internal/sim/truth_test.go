@@ -208,6 +208,9 @@ func (w *world) maySweep(a *attachment, now time.Time) bool {
 	if !a.wokeAt.IsZero() && (w.justWoke(a, now) || a.run.row.unwritten(a.wokeAt, now)) {
 		return true
 	}
+	if w.leases.locked(a.host.lease) && !a.host.link.own.longBad.Before(a.at) {
+		return true // it was dead, and cannot read that its lease has expired
+	}
 	return a.host.gapUntil.After(a.at) && a.run.row.unwritten(a.host.gapUntil, now)
 }
 
@@ -260,7 +263,7 @@ func (w *world) checkOp(o *op) {
 		o.began = time.Now() // it may need that long again
 		return
 	}
-	took := time.Since(o.began)
+	took := time.Since(latest(o.began, l.wentOnAt))
 	w.longest[o.name[:3]] = max(w.longest[o.name[:3]], took)
 	if took > o.most {
 		o.spoke = true
@@ -343,10 +346,26 @@ func (w *world) checkRunning(a *attachment, row session.Session, now time.Time) 
 		if a.awaySince.IsZero() {
 			a.awaySince = now
 		}
-		if ok && now.Sub(latest(able, a.awaySince)) > mostHealing {
+		if ok && !w.shared(a) && now.Sub(latest(able, a.awaySince, a.host.leaseSince)) > w.mostAway(a, now) {
 			w.failf("the row of run %s is not in the lease of host %s, which runs it", a.run.id, a.host.name)
 		}
 	}
+}
+
+// mostAway is how long the row of a run can be in no lease of its process. One that nobody has locked, refused or taken
+// back is claimed at once by a process whose lease has expired.
+func (w *world) mostAway(a *attachment, now time.Time) time.Duration {
+	if now.Sub(latest(w.restoredAt, w.leaseLostAt, a.run.row.deletedAt, a.run.row.stuckUntil)) < 2*horizon {
+		return mostHealing
+	}
+	return mostTold
+}
+
+// shared reports whether another process runs the run, too: checkSplit says for how long.
+func (w *world) shared(a *attachment) bool {
+	return slices.ContainsFunc(w.attached, func(b *attachment) bool {
+		return b != a && b.run == a.run && !b.closed && !b.host.gone && b.wd.Context().Err() == nil
+	})
 }
 
 // sameNumber reports whether another process had an attempt with the same number, after a row was lost, and has ended it.
@@ -514,7 +533,7 @@ func (l *link) checkLooks(lease session.Lease) {
 	if l.host != nil || lease.Expired || l.w.expired[lease.ID] {
 		return
 	}
-	if seen := l.looks[lease.ID]; seen == nil || seen.count < 4 || time.Since(seen.since) < 3*promise {
+	if seen := l.looks[lease.ID]; seen == nil || seen.count < 3 || time.Since(seen.since) < 3*promise {
 		l.w.failf("sweeper %s expires a lease without three promises of looks: %+v", l.name, seen)
 	}
 }
