@@ -57,8 +57,10 @@ const (
 	mostEnding  = 6 * promise
 )
 
+// chunk is how many seeds run one after the other, beside other chunks.
 const chunk = 50
 
+// TestSimulation runs SIM_SEEDS seeds from SIM_FIRST on. In every one of them the invariants hold after every step.
 func TestSimulation(t *testing.T) {
 	n := seeds
 	if os.Getenv("SIM_SEEDS") == "" && (testing.Short() || racing.Enabled) {
@@ -74,7 +76,7 @@ func TestSimulation(t *testing.T) {
 	}
 }
 
-// TestSameSeed: a seed gives the same run again.
+// TestSameSeed: a seed gives the same run again. It does so for nearly all: see the package comment.
 func TestSameSeed(t *testing.T) {
 	for seed := first; seed < first+same; seed++ {
 		once, again := simulate(t, seed), simulate(t, seed)
