@@ -124,9 +124,11 @@ func simulate(t *testing.T, seed uint64) *world {
 func (w *world) settle(d time.Duration) {
 	synctest.Wait()
 	w.check()
-	time.Sleep(d) // fake time
-	synctest.Wait()
-	w.check()
+	for ; d > 0; d -= promise {
+		time.Sleep(min(d, promise)) // fake time
+		synctest.Wait()
+		w.check()
+	}
 	if state := w.state(); state != w.lastState {
 		w.lastState = state
 		w.steps = append(w.steps, "\t"+state)
