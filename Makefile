@@ -28,6 +28,13 @@ test-tools: ## run the tests of the tools
 race: ## run them under the race detector
 	go test -race -vet=off work # vet has a target of its own
 
+SIM_FIRST ?= 1
+SIM_SEEDS ?= 20000
+
+.PHONY: sim
+sim: ## simulate SIM_SEEDS (20000) fleets of hosts and sweepers, from the seed SIM_FIRST on; SIM_LOG=1 shows all of a failure
+	SIM_FIRST=$(SIM_FIRST) SIM_SEEDS=$(SIM_SEEDS) go test ./internal/sim -run TestSimulation -count 1 -timeout 0
+
 .PHONY: bench
 bench: ## run every benchmark six times, for bin/benchstat to compare
 	go test -run '^$$' -bench . -benchmem -count 6 work

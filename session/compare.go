@@ -1,10 +1,15 @@
 package session
 
-import "context"
+import (
+	"context"
 
-// compare compares the rows that name the lease with the runs that are kept. A run that no row names has its row
-// written, which finds out what became of it. A row that nobody keeps, twice in a row, is of an attach whose answer was
-// lost: it is ended, because nobody runs it.
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// compare compares the rows that name the lease with the runs that are kept. A run that no row names reads its row, to
+// find out what became of it. A row that nobody keeps, twice in a row, is of an attach whose answer was lost: it is
+// ended, because nobody runs it.
 func (k *Keeper) compare(ctx context.Context) {
 	l := k.current()
 	if l == nil {
@@ -19,8 +24,21 @@ func (k *Keeper) compare(ctx context.Context) {
 	}
 	if strays := k.compareWith(kept, named); len(strays) > 0 {
 		k.logger().Warn("rows of this process are of no run of it and are ended", "runs", len(strays))
-		_, _ = k.cfg.Store.End(ctx, strays) // the next comparison finds what was not ended
+		k.endStrays(ctx, strays)
 	}
+}
+
+// endStrays ends rows that nobody runs. One whose window has its end stored says that; a claim finds it. The next
+// comparison finds what was not ended.
+func (k *Keeper) endStrays(ctx context.Context, strays []Ending) {
+	for _, e := range strays {
+		s, err := k.cfg.Store.Session(ctx, e.RunID)
+		if err == nil && s.Status == Active && s.Attempt == e.Attempt {
+			id := record.EventID(s.RunID, record.Stamp(s.StartedAt).String(), watchdog.EventCancel, record.Once)
+			_, _ = k.cfg.Store.Claim(ctx, s, ClaimRequest{By: s.Lease, EndID: id})
+		}
+	}
+	_, _ = k.cfg.Store.End(ctx, strays)
 }
 
 // keptAttempts returns the attempts that are kept now.
@@ -34,8 +52,8 @@ func (k *Keeper) keptAttempts() map[AttemptID]bool {
 	return kept
 }
 
-// compareWith has the rows written of runs that were kept before the rows were read and are not among them, and returns
-// how to end those that nobody kept then or at the comparison before.
+// compareWith has runs read their rows that were kept before the rows were read and are not among them, and returns how
+// to end those that nobody kept then or at the comparison before.
 func (k *Keeper) compareWith(kept map[AttemptID]bool, named []AttemptID) (ends []Ending) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,7 +70,8 @@ func (k *Keeper) compareWith(kept map[AttemptID]bool, named []AttemptID) (ends [
 	k.strays = strays
 	for a := range kept {
 		if r := k.runs[a.RunID]; r != nil && r.attempt == a.Attempt {
-			r.recheck = true
+			k.toSync[a.RunID] = true
+			wake(k.wake)
 		}
 	}
 	return ends

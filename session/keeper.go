@@ -71,8 +71,9 @@ type Keeper struct {
 	beginning chan struct{} // has room for one: whoever fills it may begin a lease
 
 	mu       sync.Mutex
-	lookedAt time.Duration // when all runs were looked at, dormant ones too
-	held     *heldLease    // nil before the first run, and once it has expired
+	lookedAt time.Duration   // when all runs were looked at, dormant ones too
+	held     *heldLease      // nil before the first run, and once it has expired
+	own      map[string]bool // the leases that it has, and had
 	runs     map[string]*keptRun
 	strays   map[AttemptID]bool // in rows of this lease, and not kept
 	toSync   map[string]bool    // the runs that are to read their events for a cancel
@@ -124,7 +125,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	return &Keeper{
 		cfg: cfg, startedAt: time.Now(), wake: make(chan struct{}, 1), soon: make(chan struct{}, 1),
 		beginning: make(chan struct{}, 1),
-		runs:      map[string]*keptRun{}, strays: map[AttemptID]bool{}, toSync: map[string]bool{},
+		own:       map[string]bool{}, runs: map[string]*keptRun{}, strays: map[AttemptID]bool{}, toSync: map[string]bool{},
 	}, nil
 }
 

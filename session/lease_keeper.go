@@ -57,10 +57,18 @@ func (k *Keeper) describe(l *heldLease, clock, vouched time.Duration) Lease {
 func (k *Keeper) begun(l *heldLease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.held = l
+	k.held, k.own[l.id] = l, true
 	for _, r := range k.runs {
 		r.recheck, r.quiet, r.written, r.tried = true, false, 0, 0
 	}
+}
+
+// foreign reports whether a lease is another process's: one that this process has had can have come back with an older
+// copy of the database.
+func (k *Keeper) foreign(lease string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return lease != "" && !k.own[lease]
 }
 
 // current returns the lease of this process, or nil.

@@ -16,6 +16,9 @@ import (
 type Memory struct {
 	// Clock is the clock of the database; nil means [time.Now]. Set it before the first call.
 	Clock func() time.Time
+	// Locked tells whether another transaction has locked the row of a run; nil means that none is. It must not call the
+	// Memory. Set it before the first call.
+	Locked func(runID string) bool
 
 	mu            sync.Mutex
 	events        watchdog.Memory
@@ -125,6 +128,9 @@ func (m *Memory) Attach(ctx context.Context, s Session) (before, after Session, 
 		}
 	}
 	there := m.rows[s.RunID]
+	if there != nil && m.locked(s.RunID) {
+		return Session{}, Session{}, fmt.Errorf("attach to run %s: %w", s.RunID, ErrLocked)
+	}
 	if there != nil {
 		if before, err = m.read(there); err != nil {
 			return Session{}, Session{}, err
@@ -163,7 +169,7 @@ func (m *Memory) attached(s, before Session) *memoryRow {
 	return r
 }
 
-// Freshen implements [Store]. No row is ever locked or refused.
+// Freshen implements [Store]. It waits for no row that is locked, and none is ever refused.
 func (m *Memory) Freshen(ctx context.Context, lease string, fresh []Freshness) (skipped Skipped, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -174,12 +180,14 @@ func (m *Memory) Freshen(ctx context.Context, lease string, fresh []Freshness) (
 		return Skipped{}, err
 	}
 	for _, f := range fresh {
-		r := m.rows[f.RunID]
-		if !r.current(f.Attempt) {
+		switch r := m.rows[f.RunID]; {
+		case !r.current(f.Attempt):
 			skipped.Gone = append(skipped.Gone, f.RunID)
-			continue
+		case m.locked(f.RunID):
+			skipped.Locked = append(skipped.Locked, f.RunID)
+		default:
+			r.freshen(lease, f)
 		}
-		r.freshen(lease, f)
 	}
 	return skipped, nil
 }
@@ -195,8 +203,8 @@ func (r *memoryRow) freshen(lease string, f Freshness) {
 	}
 }
 
-// End implements [Store]. It skips none.
-func (m *Memory) End(ctx context.Context, ends []Ending) (Skipped, error) {
+// End implements [Store]. It waits for no row that is locked.
+func (m *Memory) End(ctx context.Context, ends []Ending) (skipped Skipped, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -208,12 +216,16 @@ func (m *Memory) End(ctx context.Context, ends []Ending) (Skipped, error) {
 		}
 	}
 	for _, e := range ends {
-		if r := m.rows[e.RunID]; r.current(e.Attempt) {
+		switch r := m.rows[e.RunID]; {
+		case !r.current(e.Attempt):
+		case m.locked(e.RunID):
+			skipped.Locked = append(skipped.Locked, e.RunID)
+		default:
 			r.LastEventAt = latest(r.LastEventAt, record.Truncate(m.now().Add(-e.Age)))
 			m.end(r, e.Status, e.Reason)
 		}
 	}
-	return Skipped{}, nil
+	return skipped, nil
 }
 
 func (m *Memory) end(r *memoryRow, status Status, reason watchdog.StopReason) {
@@ -248,6 +260,8 @@ func (m *Memory) read(r *memoryRow) (Session, error) {
 	}
 	return s, nil
 }
+
+func (m *Memory) locked(runID string) bool { return m.Locked != nil && m.Locked(runID) }
 
 func (m *Memory) now() time.Time {
 	if m.Clock == nil {

@@ -75,6 +75,9 @@ func (m *Memory) judged(ctx context.Context, judged Session, by string) (*memory
 	if r == nil || r.Status != Active || r.spoiled {
 		return nil, Changed, nil
 	}
+	if m.locked(judged.RunID) {
+		return nil, "", fmt.Errorf("session %s: %w", judged.RunID, ErrLocked)
+	}
 	s, _ := m.read(r)
 	switch l := m.leases[s.Lease]; {
 	case !s.sameSigns(judged) || l != nil && l.Expired:

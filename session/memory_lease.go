@@ -88,7 +88,7 @@ func (m *Memory) ExpireLease(ctx context.Context, l Lease) (expired bool, left i
 	there.Expired = true
 	taken := 0
 	for _, runID := range slices.Sorted(maps.Keys(m.rows)) {
-		if r := m.rows[runID]; r.Status == Active && r.Lease == l.ID && taken < ExpireBatch {
+		if r := m.rows[runID]; r.Status == Active && r.Lease == l.ID && taken < ExpireBatch && !m.locked(runID) {
 			r.leave(there)
 			taken++
 		}

@@ -81,10 +81,30 @@ func (k *Keeper) heedRow(ctx context.Context, r *keptRun) error {
 	switch {
 	case errors.Is(err, ErrNotFound) || err == nil && s.Attempt < r.attempt:
 		return k.makeAgain(ctx, r)
-	case err == nil && s.Attempt > r.attempt && k.kept(s.RunID) == r:
-		k.takenOver(r, s)
+	case err == nil && k.kept(s.RunID) == r:
+		k.heedAttempt(r, s)
 	}
 	return err
+}
+
+// heedAttempt ends a run whose row is a later attempt's. After a row was lost another process can have begun an attempt
+// with the same number: then the one whose lease has the row runs on.
+func (k *Keeper) heedAttempt(r *keptRun, s Session) {
+	switch same := s.Attempt == r.attempt && s.Status == Active; {
+	case s.Attempt > r.attempt || same && k.foreign(s.Lease):
+		k.takenOver(r, s)
+	case same:
+		k.claimBack(r, s)
+	}
+}
+
+// claimBack has the next flush write a row that is not in the lease.
+func (k *Keeper) claimBack(r *keptRun, s Session) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.held == nil || k.held.id != s.Lease {
+		r.recheck = true
+	}
 }
 
 // makeAgain makes the row of a live run that is not in the database: it was deleted, or lost with a server.
@@ -100,7 +120,7 @@ func (k *Keeper) makeAgain(ctx context.Context, r *keptRun) error {
 	if err != nil {
 		return err
 	}
-	if after.Attempt > r.attempt {
+	if after.Attempt > r.attempt || k.foreign(after.Lease) {
 		k.takenOver(r, after)
 		return nil
 	}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -176,7 +176,7 @@ func (s *Sweeper) wait(ctx context.Context, wait time.Duration) bool {
 func (s *Sweeper) untilNext() time.Duration {
 	if failures := s.Stats().ConsecutiveFailures; failures > 0 {
 		wait := verdict.Doubled(min(shortestRetry, s.cfg.Interval), s.cfg.Interval, failures-1)
-		return wait/2 + rand.N(wait/2+1) // spreads the sweepers of a database that comes back
+		return wait/2 + seam.Spread(wait/2+1) // spreads the sweepers of a database that comes back
 	}
 	if due := s.nextDue(); !due.IsZero() {
 		return min(s.cfg.Interval, max(time.Until(due), 0))
