@@ -2,6 +2,8 @@ package config_test
 
 import (
 	"context"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -11,8 +13,31 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
+func worst(one, last string) string {
+	return "worst time from the last sign of life to the cancel: " + one + "; for the last of 10,000 sessions: " + last
+}
+
+// worstRow matches a row of the table in docs/operations.md: settings and two times.
+var worstRow = regexp.MustCompile("(?m)^\\| `([^`]+)`[^|]* \\| (\\w+) \\| (\\w+) \\|$")
+
+// TestDocumentedWorstTimes computes the table for operators.
+func TestDocumentedWorstTimes(t *testing.T) {
+	text, err := os.ReadFile("../docs/operations.md")
+	require.NoError(t, err)
+	_, section, found := strings.Cut(string(text), "\n## The worst time\n")
+	require.True(t, found)
+	section, _, _ = strings.Cut(section, "\n## ")
+	rows := worstRow.FindAllStringSubmatch(section, -1)
+	require.Greater(t, len(rows), 10)
+	require.Len(t, rows, strings.Count(section, "\n| `"))
+	for _, row := range rows {
+		c, err := config.Parse(file, []byte("sweep: {"+row[1]+"}"), config.NoEnvironment)
+		require.NoError(t, err, row[0])
+		require.Equal(t, worst(row[2], row[3]), c.WorstTime(), row[0])
+	}
+}
+
 func TestWorstTime(t *testing.T) {
-	const text = "worst time from the last sign of life to the cancel: %; for the last of 10,000 sessions: %"
 	for name, test := range map[string]struct{ sweep, one, last string }{
 		"the defaults":         {"", "15m58s", "83h30m58s"},
 		"a cap that is a rate": {"max_cancellations_per_run: 1000, max_cancellations_per_minute: 1000", "15m58s", "24m58s"},
@@ -28,7 +53,7 @@ func TestWorstTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, err := config.Parse(file, []byte("sweep: {"+test.sweep+"}"), config.NoEnvironment)
 			require.NoError(t, err)
-			want := strings.Replace(strings.Replace(text, "%", test.one, 1), "%", test.last, 1)
+			want := worst(test.one, test.last)
 			require.Equal(t, want, c.WorstTime())
 			require.True(t, strings.HasSuffix(c.String(), "\n"+want+"\n"), "it is printed with the settings")
 		})
