@@ -50,18 +50,19 @@ func TestOperations(t *testing.T) {
 		grants := documented(t, "Rights")
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
-		openAt(t, dsn, postgres.Config{Schema: "watchdog"})
+		cfg := postgres.Config{Schema: "watchdog", Outbox: true}
+		openAt(t, dsn, cfg)
 		mustExec(t, pool, "DROP ROLE IF EXISTS app", "CREATE ROLE app LOGIN")
 		t.Cleanup(func() { mustExec(t, pool, "DROP OWNED BY app", "DROP ROLE app") })
 		asApp := strings.Replace(dsn, "user=postgres", "user=app", 1)
 		for _, grant := range grants {
 			if !strings.Contains(grant, "DATABASE") { // which has another name, and everybody may connect
-				_, err := postgres.Open(t.Context(), asApp, postgres.Config{Schema: "watchdog"})
+				_, err := postgres.Open(t.Context(), asApp, cfg)
 				require.Error(t, err, "before "+grant)
 				mustExec(t, pool, grant)
 			}
 		}
-		cancelsAtOnce(t, openAt(t, asApp, postgres.Config{Schema: "watchdog"}))
+		cancelsAtOnce(t, openAt(t, asApp, cfg))
 	})
 	for _, section := range []string{"Autovacuum", "What to alert on"} {
 		t.Run("the queries of "+section, func(t *testing.T) {
@@ -70,9 +71,9 @@ func TestOperations(t *testing.T) {
 			mustExec(t, hostPool(t, dsn), documented(t, section)...)
 		})
 	}
-	t.Run("retention takes old sessions that have ended, and all of their events", func(t *testing.T) {
+	t.Run("retention takes old sessions that have ended, all of their events, and what was read", func(t *testing.T) {
 		dsn := newDSN(t)
-		s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+		s, pool := openAt(t, dsn, postgres.Config{Outbox: true}), hostPool(t, dsn)
 		old := time.Now().Add(-100 * 24 * time.Hour)
 		for _, run := range []string{"old", "old but active", "ended today", "old without a session", "mixed without a session"} {
 			e := cancelOf("cancel of "+run, run).Events[0]
@@ -93,7 +94,9 @@ func TestOperations(t *testing.T) {
 		}
 		mustExec(t, pool, `UPDATE watchdog_sessions SET last_event_at = now() - interval '100 days',
 			created_at = now() - interval '100 days', ended_at = ended_at - interval '100 days' * (run_id = 'old')::int`)
+		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 6)
 		mustExec(t, pool, documented(t, "Retention")...)
+		assert.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
 		left := []string{"ended today", "mixed without a session", "old but active"}
 		assert.Equal(t, left, slices.Compact(texts(t, pool, `SELECT aggregate_id FROM events
 			WHERE aggregate_type = $1 ORDER BY 1`, watchdog.AggregateType)))
