@@ -103,7 +103,7 @@ func (k *Keeper) snapshot() (awake []keptRun, dormant []*keptRun) {
 		k.lookedAt = now
 	}
 	for _, r := range k.runs {
-		if r.dormant && !r.recheck && !all {
+		if r.dormant && !r.recheck && !all && r.skips == (skips{}) {
 			dormant = append(dormant, r)
 			continue
 		}

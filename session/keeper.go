@@ -26,7 +26,8 @@ const (
 // ShortestPromise is the shortest [KeeperConfig].Promise.
 const ShortestPromise = time.Second
 
-// minFlushes is the smallest number of flushes in a threshold. With fewer the row of a live run could seem stalled.
+// minFlushes is the smallest number of flushes in a threshold. With fewer a row could be too far behind its run for a
+// sweeper that finds the lease expired.
 const minFlushes = 4
 
 // A KeeperConfig says how rows are kept. [NewKeeper] copies it.
