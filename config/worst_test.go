@@ -6,11 +6,14 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
 func worst(one, last string) string {
@@ -62,6 +65,14 @@ func TestWorstTime(t *testing.T) {
 		c, err := config.Load("", environment(variables{"WATCHDOG_DISABLED": "true"}))
 		require.NoError(t, err)
 		require.Contains(t, c.WorstTime(), "cancel: never;")
+	})
+	t.Run("half a second less than no limit", func(t *testing.T) {
+		c, err := config.Load("", config.NoEnvironment)
+		require.NoError(t, err)
+		rest := c.Sweep.WorstTime(c.Keeper, 1) - sweep.DefaultStalledThreshold
+		c.Sweep.StalledThreshold = watchdog.NoLimit - rest - 500*time.Millisecond
+		require.Equal(t, watchdog.NoLimit-500*time.Millisecond, c.Sweep.WorstTime(c.Keeper, 1))
+		require.Equal(t, worst("never", "never"), c.WorstTime())
 	})
 	t.Run("a hook that the host adds", func(t *testing.T) {
 		c, err := config.Load("", config.NoEnvironment)

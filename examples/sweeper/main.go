@@ -18,8 +18,8 @@
 //
 // The limits are those of the sweep block in the file of -config, and of the environment: WATCHDOG_INTERVAL_MS,
 // WATCHDOG_STALLED_THRESHOLD_MS, WATCHDOG_MAX_CANCELLATIONS and the others in docs/configuration.md. The rest have
-// their defaults, except the interval and the startup delay, which are short enough to watch. At its start it prints how
-// long it takes at worst until a session is cancelled. An alert is a line of the output.
+// their defaults, except the interval and the startup delay, which are short enough to watch. Without -once it first
+// prints how long it takes at worst until a session is cancelled. An alert is a line of the output.
 //
 // # Exit status
 //
