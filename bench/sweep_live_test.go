@@ -40,6 +40,7 @@ func BenchmarkKept(b *testing.B) {
 
 // keepIn measures the runs in each store while they do something.
 func keepIn(b *testing.B, do work) {
+	b.Helper()
 	var without float64
 	b.Run("in=nothing", func(b *testing.B) { without = live(b, do, nil, nil) })
 	b.Run("in=SQLite", func(b *testing.B) {
@@ -201,7 +202,9 @@ func (tracer) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatch
 }
 
 // TraceBatchQuery implements [pgx.BatchTracer].
-func (t tracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) { t.statements.Add(1) }
+func (t tracer) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQueryData) {
+	t.statements.Add(1)
+}
 
 // TraceBatchEnd implements [pgx.BatchTracer].
 func (tracer) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}

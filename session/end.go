@@ -9,8 +9,8 @@ import (
 )
 
 // StoredEnd returns the status and the reason that the row of a session has after the event that ended it, a
-// [watchdog.EventCancel] or a [watchdog.EventComplete]: the events and the row say the same. A store uses it in Claim and
-// Cancel. The reason of a cancel that cannot be read is empty.
+// [watchdog.EventCancel] or a [watchdog.EventComplete]: the events and the row say the same. A store uses it in Claim
+// and Cancel. The reason of a cancel that cannot be read is empty.
 func StoredEnd(e watchdog.Event) (Status, watchdog.StopReason) {
 	if e.Type == watchdog.EventComplete {
 		return Finished, record.CompleteReason

@@ -12,9 +12,9 @@ type closing struct {
 	written chan struct{} // closed when that was tried
 }
 
-// Ended implements [watchdog.Keeper]. It writes the run's end into its row at once, in one statement with those of other
-// runs that end at the same time, and returns when that is done. What fails is written by a later flush, and so is
-// everything while the store is known to fail: then it does not wait. It does nothing for a run that is not kept.
+// Ended implements [watchdog.Keeper]. It writes the run's end into its row at once, in one statement with those of
+// other runs that end at the same time, and returns when that is done. What fails is written by a later flush, and so
+// is everything while the store is known to fail: then it does not wait. It does nothing for a run that is not kept.
 func (k *Keeper) Ended(ctx context.Context, w *watchdog.Watchdog) {
 	r := k.kept(w.ID())
 	if r == nil || r.run != w || w.Context().Err() == nil || k.isDown() {

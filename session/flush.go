@@ -195,28 +195,39 @@ func (k *Keeper) freshen(ctx context.Context, l *heldLease, news news) (gone []s
 		return nil, err
 	}
 	for _, f := range news.fresh {
-		r := k.runs[f.RunID]
-		switch {
-		case r == nil || r.attempt != f.Attempt:
-		case err != nil: // the row may have been written all the same
-			r.recheck, r.quiet, r.tried = true, r.quiet || f.Quiet, f.Activity
-		case skipped[f.RunID] == stayed:
-			r.recheck = true
-			news.behind = news.behind || r.quiet && f.Activity > r.written
-		default:
-			r.written, r.quiet = max(f.Activity, r.written), f.Quiet
-			if f.State != nil {
-				r.state = f.State
-			}
-			if skipped[f.RunID] == wentAway {
-				gone = append(gone, f.RunID)
-			}
+		r, became := k.runs[f.RunID], skipped[f.RunID]
+		if r == nil || r.attempt != f.Attempt {
+			continue
+		}
+		if r.wrote(f, became, err) {
+			news.behind = true
+		}
+		if err == nil && became == wentAway {
+			gone = append(gone, f.RunID)
 		}
 	}
 	if err == nil && !news.behind {
 		l.vouched = max(l.vouched, news.at)
 	}
 	return gone, err
+}
+
+// wrote notes what became of a write of the row. It reports whether a sweeper could now take the run for silent that
+// was active. The keeper's mutex is held.
+func (r *keptRun) wrote(f Freshness, became outcome, err error) (behind bool) {
+	switch {
+	case err != nil: // the row may have been written all the same
+		r.recheck, r.quiet, r.tried = true, r.quiet || f.Quiet, f.Activity
+	case became == stayed:
+		r.recheck = true
+		return r.quiet && f.Activity > r.written
+	default:
+		r.written, r.quiet = max(f.Activity, r.written), f.Quiet
+		if f.State != nil {
+			r.state = f.State
+		}
+	}
+	return false
 }
 
 // end writes the rows of runs that have ended, and then drops the runs.

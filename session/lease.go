@@ -36,8 +36,8 @@ type Lease struct {
 // NoActivity is the [Session].Activity of a run that has not signalled since its attach.
 const NoActivity = time.Duration(-1)
 
-// ErrLeaseExpired says that a lease does not live: it has expired, or there is none with its ID. BeginLease, RenewLease,
-// Attach and Freshen wrap it. The process has to begin another.
+// ErrLeaseExpired says that a lease does not live: it has expired, or there is none with its ID. BeginLease,
+// RenewLease, Attach and Freshen wrap it. The process has to begin another.
 var ErrLeaseExpired = errors.New("the lease of this process has expired")
 
 // Leases is the part of a [Store] that keeps leases.

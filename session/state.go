@@ -7,8 +7,8 @@ import (
 	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
-// A State is what the process of a run says about it, as JSON in the row, so that others can show a run of another host.
-// Lengths are in seconds; a limit that is off is left out. Fields are added and never renamed.
+// A State is what the process of a run says about it, as JSON in the row, so that others can show a run of another
+// host. Lengths are in seconds; a limit that is off is left out. Fields are added and never renamed.
 type State struct {
 	WallClock  float64 `json:"wall_clock_seconds,omitempty"` // with the extensions
 	Safety     float64 `json:"safety_seconds,omitempty"`

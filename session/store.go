@@ -10,9 +10,9 @@ import (
 )
 
 // A Store keeps sessions, leases and events in one database. Several goroutines and processes call its methods at once.
-// The methods return when their context ends, and the error then wraps the context's. What one of them writes to rows is
-// one transaction; a row that another transaction has locked is skipped or refused, as each method says, and never holds
-// up the others.
+// The methods return when their context ends, and the error then wraps the context's. What one of them writes to rows
+// is one transaction; a row that another transaction has locked is skipped or refused, as each method says, and never
+// holds up the others.
 type Store interface {
 	watchdog.EventStore
 	Leases
@@ -87,8 +87,8 @@ const (
 // A Listener is a [Store] that notifies callers of cancels and takeovers at once.
 type Listener interface {
 	// Listen calls ready when it listens, and then told with the run ID of every session that is cancelled, or whose
-	// attempt is followed by another. What was before ready is not told. Listen returns an error if it loses its connection. When the context ends it returns
-	// nil, or an error that wraps the context's.
+	// attempt is followed by another. What was before ready is not told. Listen returns an error if it loses its
+	// connection. When the context ends it returns nil, or an error that wraps the context's.
 	Listen(ctx context.Context, ready func(), told func(runID string)) error
 }
 

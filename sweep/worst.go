@@ -14,9 +14,9 @@ import (
 // of:
 //
 //   - Until a pass finds the sessions. If the process lives, that is StalledThreshold, or MinAge if that is longer; the
-//     keeper's Pace and two thirds of its Promise, until its lease vouches for the silence; and the wait for a pass. If it
-//     died, that is two waits, because at the first pass its last renewal is still news, and the five promises in which
-//     a pass observes leases. The longer one counts.
+//     keeper's Pace and two thirds of its Promise, until its lease vouches for the silence; and the wait for a pass. If
+//     it died, that is two waits, because at the first pass its last renewal is still news, and the five promises in
+//     which a pass observes leases. The longer one counts.
 //   - Grace, and the pass that is under way when it ends.
 //   - Until it is the turn of the last one: a wait for each pass that is full. That is Interval, or less with
 //     MaxCancellationsPerMinute.

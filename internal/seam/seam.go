@@ -120,8 +120,8 @@ func Limits(budget any) (verdict.Limits, error) { return root.Limits(budget) }
 // Code returns the stop code of a cancel event's reason.
 func Code(reason string) string { return root.Code(reason) }
 
-// Silence returns how long a run of the root's has given no sign of life, and whether it has given one since its attach:
-// a signal or a hold.
+// Silence returns how long a run of the root's has given no sign of life, and whether it has given one since its
+// attach: a signal or a hold.
 func Silence(run any) (silence time.Duration, signalled bool) { return root.Silence(run) }
 
 // StateOf returns what there is to show of a run of the root's.

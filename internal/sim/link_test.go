@@ -77,11 +77,8 @@ func (l *link) plan(kind string, write bool) mode {
 // possible returns how the database behaves in a call that is due to behave in that way. The caller holds the world's
 // mutex.
 func (l *link) possible(m mode, kind string, write bool) mode {
-	switch {
-	case write && (l.losing == "write" || l.losing == kind):
-		l.losing, m = "", loses
-	case write && (l.lating == "write" || l.lating == kind):
-		l.lating, m = "", late
+	if write {
+		m = l.next(m, kind)
 	}
 	switch {
 	case m == readOnly && !write:
@@ -90,6 +87,17 @@ func (l *link) possible(m mode, kind string, write bool) mode {
 		return hangs
 	case m == late && kind == "Transact": // its client decides in the middle of the transaction
 		return loses
+	}
+	return m
+}
+
+// next returns how the database behaves in the next write, if that was decided before.
+func (l *link) next(m mode, kind string) mode {
+	switch {
+	case l.losing == "write" || l.losing == kind:
+		l.losing, m = "", loses
+	case l.lating == "write" || l.lating == kind:
+		l.lating, m = "", late
 	}
 	return m
 }

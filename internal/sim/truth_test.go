@@ -273,10 +273,24 @@ func (w *world) checkOp(o *op) {
 
 // checkRun checks that those who run a run, and its row, agree soon.
 func (w *world) checkRun(r *run, row session.Session, now time.Time) {
-	running, runners := false, 0
 	if row.Status == session.Active {
 		r.row.activeAt = now
 	}
+	running, runners := w.checkAttached(r, row, now)
+	w.checkSplit(r, runners, now)
+	switch {
+	case row.Status != session.Active || running:
+		r.row.deadSince = time.Time{}
+	case r.row.deadSince.IsZero():
+		r.row.deadSince = now
+	default:
+		w.checkDead(r, row, now)
+	}
+}
+
+// checkAttached checks the attempts at a run. It reports whether the row's attempt runs, and how many processes that can
+// write run the run.
+func (w *world) checkAttached(r *run, row session.Session, now time.Time) (running bool, runners int) {
 	for _, a := range w.attached {
 		switch {
 		case a.run != r || a.host.gone:
@@ -290,15 +304,7 @@ func (w *world) checkRun(r *run, row session.Session, now time.Time) {
 			w.checkRunning(a, row, now)
 		}
 	}
-	w.checkSplit(r, runners, now)
-	switch {
-	case row.Status != session.Active || running:
-		r.row.deadSince = time.Time{}
-	case r.row.deadSince.IsZero():
-		r.row.deadSince = now
-	default:
-		w.checkDead(r, row, now)
-	}
+	return running, runners
 }
 
 // has reports whether the row is that of the attempt.

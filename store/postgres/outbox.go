@@ -30,8 +30,8 @@ const (
 	returnForOutbox = ` RETURNING id, aggregate_type, aggregate_id, event_type`
 )
 
-// insertNotifying inserts events as insertEvents does, and returns a row for each. An event that is stored already is not
-// in the outbox again.
+// insertNotifying inserts events as insertEvents does, and returns a row for each. An event that is stored already is
+// not in the outbox again.
 var insertNotifying = `WITH stored AS (` + insertEvents + returnForOutbox + `), told AS (` +
 	fmt.Sprintf(outboxRows, "stored") + `) SELECT id FROM stored`
 

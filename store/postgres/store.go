@@ -89,7 +89,8 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
 	s := &Store{
-		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, closing: make(chan struct{}), leases: leaseConn{turn: make(chan struct{}, 1)},
+		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, closing: make(chan struct{}),
+		leases: leaseConn{turn: make(chan struct{}, 1)},
 		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
 	}
 	s.address, s.severalHosts = addressOf(config)
