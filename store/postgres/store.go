@@ -91,7 +91,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	s := &Store{
 		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, closing: make(chan struct{}),
 		leases: leaseConn{turn: make(chan struct{}, 1)},
-		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
+		mode:   modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
 	}
 	s.address, s.severalHosts = addressOf(config)
 	if problem := schemaNameProblem(cfg.Schema); problem != "" {
