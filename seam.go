@@ -17,7 +17,7 @@ import (
 func init() {
 	seam.Register(seam.Root{
 		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
-		State: seamState, End: seamEnd,
+		Recorded: seamRecorded, State: seamState, End: seamEnd,
 		Code: func(reason string) string { return string(codeOf(reason)) },
 	})
 }
@@ -85,6 +85,14 @@ func seamLimits(budget any) (verdict.Limits, error) {
 }
 
 func seamSilence(run any) (time.Duration, bool) { return run.(*Watchdog).silence() }
+
+func seamRecorded(run any, retry bool) bool {
+	w := run.(*Watchdog)
+	if retry && w.recorder.waiting() {
+		w.recorder.retry(w.storeContext(), clocks.Now(w.clock.other))
+	}
+	return !w.recorder.waiting()
+}
 
 func seamState(run any) seam.State {
 	w := run.(*Watchdog)

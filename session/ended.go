@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // A closing is a run whose end is to be written now.
@@ -14,13 +15,17 @@ type closing struct {
 
 // Ended implements [watchdog.Keeper]. It writes the run's end into its row at once, in one statement with those of
 // other runs that end at the same time, and returns when that is done. What fails is written by a later flush, and so
-// is everything while the store is known to fail: then it does not wait. It does nothing for a run that is not kept.
+// is everything while the store is known to fail: then it does not wait. It does nothing for a run that is not
+// kept, nor for one whose cancel is not recorded yet.
 func (k *Keeper) Ended(ctx context.Context, w *watchdog.Watchdog) {
 	r := k.kept(w.ID())
 	if r == nil || r.run != w || w.Context().Err() == nil || k.isDown() {
 		return
 	}
 	c := closing{r.ending(), make(chan struct{})}
+	if c.end.Status == Cancelled && !seam.Recorded(w, false) {
+		return
+	}
 	if k.enqueue(c) {
 		go k.writeClosing(context.WithoutCancel(ctx))
 	}

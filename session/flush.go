@@ -45,6 +45,8 @@ type news struct {
 	// behind tells that a sweeper could take a run for silent that was active: its row cannot be written now, or not all
 	// runs were asked.
 	behind bool
+	// unrecorded is how many runs have ended whose store does not have the event yet.
+	unrecorded int
 }
 
 // changes returns what has changed. It asks the runs without the mutex: a question can end a run with its parent, and
@@ -56,7 +58,7 @@ func (k *Keeper) changes(l *heldLease) (all news) {
 	awake, dormant := k.snapshot()
 	for _, r := range dormant {
 		if r.run.Context().Err() != nil {
-			all.ends = append(all.ends, r.ending())
+			all.addEnd(r)
 		}
 	}
 	all.behind = len(dormant) > 0
@@ -76,7 +78,7 @@ func (n *news) add(r *keptRun, l *heldLease, now time.Duration) (dormant bool) {
 	switch paused := r.skips.paused(now); {
 	case r.run.Context().Err() != nil:
 		if !paused {
-			n.ends = append(n.ends, r.ending())
+			n.addEnd(r)
 		}
 	case l == nil:
 	case paused:
@@ -89,6 +91,20 @@ func (n *news) add(r *keptRun, l *heldLease, now time.Duration) (dormant bool) {
 		return !wanted && (f.Quiet || f.Activity == NoActivity)
 	}
 	return false
+}
+
+// maxRetries is how many runs a flush has try again to record how they ended.
+const maxRetries = 100
+
+// addEnd adds how a run has ended. A row does not say that a run was cancelled before its event does: if the process
+// dies meanwhile, nobody would know why.
+func (n *news) addEnd(r *keptRun) {
+	e := r.ending()
+	if e.Status == Cancelled && !seam.Recorded(r.run, n.unrecorded < maxRetries) {
+		n.unrecorded++
+		return
+	}
+	n.ends = append(n.ends, e)
 }
 
 // snapshot returns copies of the runs to look at, and clears the rechecks of those whose rows may be written now. A run

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -98,6 +99,46 @@ func TestDatabaseDown(t *testing.T) {
 			require.Zero(t, f.log.count("level="))
 		})
 	})
+}
+
+// TestUnrecorded protects that a row does not say that a run was cancelled before its event does.
+func TestUnrecorded(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		cfg := f.config(f.keeper())
+		events := &failingStore{EventStore: f.db}
+		cfg.Store = events
+		second, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, cfg)
+		require.NoError(t, err)
+		events.fails.Store(true)
+		f.advance(watchdog.DefaultWallClock + time.Minute)
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		require.ErrorIs(t, context.Cause(second.Context()), watchdog.WallClockExceeded)
+		require.Equal(t, session.Cancelled, f.row("s-1").Status)
+		require.Error(t, second.Close())
+		f.advance(time.Minute)
+		require.Equal(t, session.Active, f.row("s-2").Status)
+		events.fails.Store(false)
+		f.advance(2 * awake)
+		require.Equal(t, session.Cancelled, f.row("s-2").Status)
+		stored, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, "s-2")
+		require.NoError(t, err)
+		require.Equal(t, watchdog.EventCancel, stored[len(stored)-1].Type)
+	})
+}
+
+// A failingStore is an event store that can fail.
+type failingStore struct {
+	watchdog.EventStore
+	fails atomic.Bool
+}
+
+func (s *failingStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	if s.fails.Load() {
+		return errDown
+	}
+	return s.EventStore.Append(ctx, events...)
 }
 
 func TestDatabaseSlow(t *testing.T) {

@@ -61,6 +61,9 @@ type Root struct {
 	// Silence returns how long a run, a *Watchdog of the root's, has given no sign of life, and whether it has given one
 	// since its attach.
 	Silence func(run any) (silence time.Duration, signalled bool)
+	// Recorded reports whether the store has all events of a run, a *Watchdog of the root's. If it has not, and retry is
+	// true, it is tried again to append them, without waiting for that.
+	Recorded func(run any, retry bool) bool
 	// State is what there is to show of a run, a *Watchdog of the root's.
 	State func(run any) State
 	// End ends a run, a *Watchdog of the root's, with a cause that nothing records. It does nothing if the run has ended.
@@ -123,6 +126,10 @@ func Code(reason string) string { return root.Code(reason) }
 // Silence returns how long a run of the root's has given no sign of life, and whether it has given one since its
 // attach: a signal or a hold.
 func Silence(run any) (silence time.Duration, signalled bool) { return root.Silence(run) }
+
+// Recorded reports whether the store has all events of a run of the root's. If it has not, and retry is true, it is
+// tried again to append them, without waiting for that.
+func Recorded(run any, retry bool) bool { return root.Recorded(run, retry) }
 
 // StateOf returns what there is to show of a run of the root's.
 func StateOf(run any) State { return root.State(run) }
