@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -141,8 +140,8 @@ const (
 // ExpireLease implements [session.Leases], in one transaction and four round trips.
 func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
 	err = s.do(ctx, "expire lease "+l.ID+" in", func(ctx context.Context) error {
-		return s.onConn(ctx, func(conn *pgxpool.Conn) error {
-			return s.transaction(ctx, conn.Conn(), func(tx pgx.Tx) (err error) {
+		return s.onConn(ctx, func(conn *pgx.Conn) error {
+			return s.transaction(ctx, conn, func(tx pgx.Tx) (err error) {
 				expired, left, err = s.expireLease(ctx, tx, l)
 				return err
 			})

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 )
 
 // A leaseConn is the connection on which this process begins and renews its lease. Leases do not wait for the pool: the
@@ -29,7 +28,7 @@ func (s *Store) onLeaseConn(ctx context.Context, call func(conn *pgx.Conn) error
 	defer func() { <-s.leases.turn }()
 	conn := s.leases.conn
 	if conn == nil {
-		return s.onConn(ctx, func(conn *pgxpool.Conn) error { return call(conn.Conn()) })
+		return s.onConn(ctx, call)
 	}
 	err := call(conn)
 	if err != nil {
@@ -63,7 +62,7 @@ func (s *Store) openLeaseConn(ctx context.Context) error {
 		}()
 		ctx, cancel := s.untilClosed(context.WithoutCancel(ctx))
 		defer cancel()
-		s.leases.conn = s.connectForLeases(ctx)
+		s.leases.conn = s.connectAlone(ctx)
 	})
 	select {
 	case <-opened:
@@ -71,19 +70,6 @@ func (s *Store) openLeaseConn(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("open the connection of leases: %w", context.Cause(ctx))
 	}
-}
-
-// connectForLeases opens a connection, nil if there can be none.
-func (s *Store) connectForLeases(ctx context.Context) *pgx.Conn {
-	config, conn, err := s.connect(ctx)
-	if err != nil {
-		return nil
-	}
-	if config.AfterConnect != nil && config.AfterConnect(ctx, conn) != nil {
-		closeConn(ctx, conn)
-		return nil
-	}
-	return conn
 }
 
 // closeLeases closes the connection. Nobody uses it any more.

@@ -2,12 +2,15 @@ package postgres_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
 
@@ -48,4 +51,27 @@ func TestLeaseConnection(t *testing.T) {
 		l.Beat++
 		require.NoError(t, s.RenewLease(t.Context(), l))
 	})
+}
+
+// TestSpareConnection protects live sessions while the host holds every connection of its pool.
+func TestSpareConnection(t *testing.T) {
+	dsn := newDSN(t)
+	pool := hostPool(t, dsn, func(c *pgxpool.Config) { c.MaxConns = 1 })
+	s := newStore(t, pool)
+	held, err := pool.Acquire(t.Context())
+	require.NoError(t, err)
+	defer held.Release()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	begin(t, s, lease1)
+	attachLeased(t, s, lease1, "run-1")
+	var calls sync.WaitGroup
+	for range 10 { // more than there are spare connections
+		calls.Go(func() {
+			skipped, err := s.Freshen(ctx, lease1, []session.Freshness{{RunID: "run-1", Attempt: 1, Activity: 1}})
+			assert.NoError(t, err)
+			assert.Empty(t, skipped.Gone)
+		})
+	}
+	calls.Wait()
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
@@ -34,7 +33,7 @@ type transaction struct {
 // migrate brings the schema to the newest version. Several processes may migrate at once: each holds an advisory lock
 // until its transaction ends.
 func (s *Store) migrate(ctx context.Context) error {
-	return s.onConn(ctx, func(conn *pgxpool.Conn) error {
+	return s.onConn(ctx, func(conn *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 			t := &transaction{Tx: tx, ctx: ctx, store: s}
 			return t.run()

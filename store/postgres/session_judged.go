@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -210,8 +209,8 @@ const (
 func (s *Store) writeStoredEnd(
 	ctx context.Context, judged session.Session, by, endID string,
 ) (outcome session.Outcome, err error) {
-	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
-		return s.transaction(ctx, conn.Conn(), func(tx pgx.Tx) (err error) {
+	err = s.onConn(ctx, func(conn *pgx.Conn) error {
+		return s.transaction(ctx, conn, func(tx pgx.Tx) (err error) {
 			outcome, err = s.writeStoredEndIn(ctx, tx, judged, by, endID)
 			return err
 		})

@@ -44,6 +44,7 @@ type Store struct {
 	qualified sync.Map
 
 	leases leaseConn
+	spares chan struct{} // has room for those that are open
 
 	mu      sync.Mutex
 	closed  bool
@@ -90,8 +91,8 @@ func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
 	s := &Store{
 		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, closing: make(chan struct{}),
-		leases: leaseConn{turn: make(chan struct{}, 1)},
-		mode:   modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
+		leases: leaseConn{turn: make(chan struct{}, 1)}, spares: make(chan struct{}, maxSpares),
+		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
 	}
 	s.address, s.severalHosts = addressOf(config)
 	if problem := schemaNameProblem(cfg.Schema); problem != "" {
@@ -203,17 +204,17 @@ func (s *Store) withMode(arguments ...any) []any {
 }
 
 // onConn runs a call in a connection of the pool.
-func (s *Store) onConn(ctx context.Context, call func(conn *pgxpool.Conn) error) error {
-	conn, err := s.pool.Acquire(ctx)
+func (s *Store) onConn(ctx context.Context, call func(conn *pgx.Conn) error) error {
+	conn, release, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
+	defer release()
 	err = call(conn)
 	if err != nil {
-		forgetPrepared(conn.Conn())
+		forgetPrepared(conn)
 	}
-	return s.nameServer(conn.Conn(), err)
+	return s.nameServer(conn, err)
 }
 
 // query returns the scanned rows. If there are none it returns an empty slice, not nil.
@@ -221,7 +222,7 @@ func query[T any](
 	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
 ) (all []T, err error) {
 	one := reading(s, &all, scan, statement, arguments...)
-	err = s.onConn(ctx, func(conn *pgxpool.Conn) error { return s.limited(ctx, conn.Conn(), one) })
+	err = s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
 	return all, err
 }
 
@@ -239,7 +240,7 @@ func queryRow[T any](
 // exec returns how many rows the statement returned or changed.
 func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
 	one := step{statement: s.qualify(statement), arguments: arguments, read: counting(&rows)}
-	err = s.onConn(ctx, func(conn *pgxpool.Conn) error { return s.limited(ctx, conn.Conn(), one) })
+	err = s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
 	return rows, err
 }
 

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -43,7 +42,7 @@ func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) e
 
 func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (kept [][]watchdog.Event, err error) {
 	committing := false
-	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
+	err = s.onConn(ctx, func(conn *pgx.Conn) error {
 		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginLimited})
 		if err != nil {
 			return err
@@ -104,8 +103,7 @@ type exchanging struct {
 	pgx.Tx
 	store    *Store
 	steps    []step // not sent yet
-	decided  int
-	inserted int64 // of the decided events
+	inserted int64  // of the decided events
 }
 
 // carryOutAll locks the aggregates, carries out the exchanges in their order, and returns what each kept.
@@ -120,7 +118,7 @@ func (t *exchanging) carryOutAll(
 		}
 		kept = append(kept, events...)
 	}
-	if t.decided > 0 && t.inserted == 0 {
+	if t.inserted == 0 { // also if nothing was decided, because of an event that the standby may not have
 		t.add(awaitStandby, nil, nil)
 		return kept, t.send(ctx)
 	}
@@ -174,7 +172,6 @@ func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) (map[s
 		return nil, err
 	}
 	var rows []watchdog.Event
-	t.decided += len(events)
 	t.add(t.store.insertStatement(), columns[:], counting(&t.inserted))
 	t.add(selectKept, columns[:1], func(r pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(r, scanWhole)
