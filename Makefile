@@ -1,6 +1,7 @@
 # What there is to do here. CI (.ci/run) calls the same targets.
 
 FUZZTIME ?= 30s
+SOAK     ?= 5m
 
 # The modules are those of go.work, and are written down nowhere else. The tools are a module of their own
 # outside of it, so that what they require never meets what the library requires.
@@ -27,6 +28,13 @@ test-tools: ## run the tests of the tools
 race: ## run them under the race detector
 	go test -race -vet=off work # vet has a target of its own
 
+SIM_FIRST ?= 1
+SIM_SEEDS ?= 20000
+
+.PHONY: sim
+sim: ## simulate SIM_SEEDS (20000) fleets of hosts and sweepers, from the seed SIM_FIRST on; SIM_LOG=1 shows all of a failure
+	SIM_FIRST=$(SIM_FIRST) SIM_SEEDS=$(SIM_SEEDS) go test ./internal/sim -run TestSimulation -count 1 -timeout 0
+
 .PHONY: bench
 bench: ## run every benchmark six times, for bin/benchstat to compare
 	go test -run '^$$' -bench . -benchmem -count 6 work
@@ -38,6 +46,10 @@ fuzz: ## run every fuzz target for FUZZTIME (30s)
 			go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 20x $$package; \
 		done; \
 	done)
+
+.PHONY: soak
+soak: ## soak sessions in PostgreSQL with 2,000 runs on each of five hosts, and faults for SOAK (5m)
+	cd store/postgres && go test -count=1 -timeout 0 -v -run '^TestSoak$$' ./soak -length $(SOAK) -runs 2000
 
 .PHONY: golden
 golden: ## write the golden files anew; read them in the diff

@@ -38,7 +38,7 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		found = window{startedAt: fresh.startedAt}
 	}
 	w.takeUp(found, at)
-	if err := w.keep(ctx, cfg.Keeper); err != nil {
+	if err := w.keep(ctx, cfg.Keeper, fresh != nil); err != nil {
 		return nil, err
 	}
 	if opened, err := w.recordResumption(ctx, fresh); err != nil || !opened {

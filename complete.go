@@ -37,6 +37,7 @@ func (w *Watchdog) completeRun() error {
 	if err := w.carryOutComplete(t, n); err != nil {
 		return err
 	}
+	w.tellKeeper(began)
 	return w.completeEnding()
 }
 

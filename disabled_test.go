@@ -44,6 +44,8 @@ func (u untouched) Keep(context.Context, *watchdog.Watchdog) (watchdog.Attempt, 
 	return watchdog.Attempt{}, u.called("Keep")
 }
 
+func (u untouched) Ended(context.Context, *watchdog.Watchdog) { _ = u.called("Ended") }
+
 // timeless is a clock that shows the time and fails the test when a timer is set.
 type timeless struct {
 	*clock.Mock

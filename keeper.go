@@ -2,9 +2,11 @@ package watchdog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -16,6 +18,10 @@ type Keeper interface {
 	// unless the run was stopped already; Resume before it records the fresh window. It must return when ctx ends. After
 	// an error nothing is kept.
 	Keep(ctx context.Context, w *Watchdog) (Attempt, error)
+	// Ended tells that the run has ended, for the keeper to write that down now. Close and Complete call it and wait for
+	// it: who attaches after they have returned finds the run ended. It must return when ctx ends, and can be called for a
+	// run that is not kept any more.
+	Ended(ctx context.Context, w *Watchdog)
 }
 
 // An Attempt is one process's work at a run.
@@ -25,6 +31,9 @@ type Attempt struct {
 	// Lost tells that the process of the attempt before ended without recording anything: it was killed, or its host went
 	// down.
 	Lost bool
+	// Stopped tells that a guard stopped the run before this attempt, as far as the keeper knows. New then reads the run's
+	// events again: the stop may have come after it read them.
+	Stopped bool
 }
 
 // Attempt returns which attempt at the run this watchdog is, as far as a [Config].Keeper counts them; zero for a nil
@@ -48,18 +57,48 @@ func (w *Watchdog) SinceActivity() time.Duration {
 	if w == nil {
 		return 0
 	}
+	silence, _ := w.silence()
+	return silence
+}
+
+// silence returns how long the run has given no sign of life, and whether it has given one since its attach.
+func (w *Watchdog) silence() (silence time.Duration, signalled bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.pulse == nil {
-		return 0
+		return 0, false
 	}
 	now := w.clock.elapsed()
 	w.takePulse(now)
-	return verdict.Silence(w.seen, now)
+	return verdict.Silence(w.seen, now), verdict.Signalled(w.seen)
+}
+
+// tellKeeper has the host's keeper write down that the run has ended. The caller has waited since began.
+func (w *Watchdog) tellKeeper(began time.Time) {
+	keeper, left := w.keptBy(), w.recorder.left(began)
+	if keeper == nil || left <= 0 {
+		return
+	}
+	ctx, cancel := clocks.WithTimeout(w.storeContext(), w.clock.other, left)
+	defer cancel()
+	_, err := bounded.Do(ctx, func() (struct{}, error) { keeper.Ended(ctx, w); return struct{}{}, nil })
+	if err != nil {
+		w.log().Error("the keeper of a run did not take its end", "run", w.id, "error", err)
+	}
+}
+
+// keptBy returns the keeper that keeps the run, or nil.
+func (w *Watchdog) keptBy() Keeper {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.more == nil {
+		return nil
+	}
+	return w.more.keeper
 }
 
 // keep has the host's keeper keep the run.
-func (w *Watchdog) keep(ctx context.Context, keeper Keeper) error {
+func (w *Watchdog) keep(ctx context.Context, keeper Keeper, resumed bool) error {
 	if keeper == nil || w.hasEnded() {
 		return nil
 	}
@@ -71,10 +110,17 @@ func (w *Watchdog) keep(ctx context.Context, keeper Keeper) error {
 		return fmt.Errorf("keep the run for others to see: %w", err)
 	}
 	w.mu.Lock()
-	w.extras().attempt = attempt
+	w.extras().attempt, w.more.keeper = attempt, keeper
 	w.mu.Unlock()
 	if attempt.Lost {
 		w.recordLost(attempt)
+	}
+	if attempt.Stopped && !resumed {
+		_, err = w.sync(ctx)
+	}
+	if err != nil && (errors.Is(err, ErrComplete) || !errors.Is(err, ErrEnded)) {
+		_ = w.Close() // the error counts
+		return fmt.Errorf("read why the run was stopped: %w", err)
 	}
 	return nil
 }

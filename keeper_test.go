@@ -18,9 +18,20 @@ import (
 type fakeKeeper struct {
 	attempt watchdog.Attempt
 	keep    func(ctx context.Context, w *watchdog.Watchdog) error
+	end     func(ctx context.Context)
 
-	mu   sync.Mutex
-	kept []*watchdog.Watchdog
+	mu    sync.Mutex
+	kept  []*watchdog.Watchdog
+	ended []*watchdog.Watchdog
+}
+
+func (k *fakeKeeper) Ended(ctx context.Context, w *watchdog.Watchdog) {
+	k.mu.Lock()
+	k.ended = append(k.ended, w)
+	k.mu.Unlock()
+	if k.end != nil {
+		k.end(ctx)
+	}
 }
 
 func (k *fakeKeeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attempt, error) {

@@ -169,3 +169,5 @@ func (f keeperFunc) Keep(_ context.Context, wd *watchdog.Watchdog) (watchdog.Att
 	f(wd)
 	return watchdog.Attempt{}, nil
 }
+
+func (keeperFunc) Ended(context.Context, *watchdog.Watchdog) {}

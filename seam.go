@@ -8,13 +8,18 @@ import (
 
 	"github.com/benbjohnson/clock"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // The packages beside the root reach what they need of a run through here, so that it need not be exported.
 func init() {
-	seam.Register(seam.Root{Run: seamRunOf, Limits: seamLimits, Begin: seamBegin})
+	seam.Register(seam.Root{
+		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
+		Recorded: seamRecorded, State: seamState, End: seamEnd,
+		Code: func(reason string) string { return string(codeOf(reason)) },
+	})
 }
 
 // A seamRun is a run as the packages beside the root see it.
@@ -77,4 +82,47 @@ func seamLimits(budget any) (verdict.Limits, error) {
 		return verdict.Limits{}, err
 	}
 	return b.limits(), nil
+}
+
+func seamSilence(run any) (time.Duration, bool) { return run.(*Watchdog).silence() }
+
+func seamRecorded(run any, retry bool) bool {
+	w := run.(*Watchdog)
+	if retry && w.recorder.waiting() {
+		w.recorder.retry(w.storeContext(), clocks.Now(w.clock.other))
+	}
+	return !w.recorder.waiting()
+}
+
+func seamState(run any) seam.State {
+	w := run.(*Watchdog)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.limits
+	s := seam.State{
+		WallClock: secondsOf(verdict.Sum(l.WallClock, w.seen.Extended)), Safety: secondsOf(l.Safety),
+		Idle: secondsOf(l.Idle), NoProgress: secondsOf(l.NoProgress), Reserve: secondsOf(l.Reserve),
+		Warned: w.seen.Warned, WrappedUp: w.seen.Wrapped, Phase: w.LastNote(),
+		Paused: secondsOf(verdict.Paused(w.seen, w.clock.elapsed()).Truncate(time.Second)),
+	}
+	if w.seen.Signs != nil {
+		s.Holds = w.seen.Signs.Holds.Len()
+	}
+	return s
+}
+
+// secondsOf returns 0 for no limit.
+func secondsOf(d time.Duration) float64 {
+	if d == NoLimit {
+		return 0
+	}
+	return d.Seconds()
+}
+
+// seamEnd waits for the host's code that the end runs as Close does.
+func seamEnd(run any, cause error) {
+	w := run.(*Watchdog)
+	began := clocks.Now(w.clock.other)
+	_, closed := w.endRunning(cause)
+	w.recorder.awaitSince(began, w.tellClosed(closed))
 }

@@ -91,6 +91,7 @@ type Watchdog struct {
 // extras are what few runs have. The run's mutex guards them.
 type extras struct {
 	attempt Attempt
+	keeper  Keeper // that keeps the run
 	tries   map[*try]struct{}
 	given   []given       // the directives that still stand on a ladder
 	pausing []pauseEvent  // those that the store may not have yet
@@ -246,6 +247,7 @@ func (w *Watchdog) Close() error {
 	_, closed := w.endRunning(ErrClosed)
 	told := w.tellClosed(closed)
 	w.recorder.awaitSince(began, w.recorder.underway())
+	defer w.tellKeeper(began)
 	if w.recorder.waiting() {
 		if err := w.recorder.flush(w.storeContext()); err != nil {
 			return fmt.Errorf("close watchdog of run %s: %w", w.id, err)

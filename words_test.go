@@ -39,5 +39,8 @@ var sameMeaning = map[string]string{
 	"Error":    "an error and its text",
 	"Command":  "a program that is run: a guarded one, and a probe's with its arguments",
 	"Calls":    "an account of calls, and the method that has it measured",
+	"Lease":    "the word of a process that it lives, and its name in the rows of its runs",
+	"Outcome":  "what came of a call",
+	"State":    "what is kept of a thing, as JSON",
 	"Pass":     "a pass of a sweeper, and the method that has it measured",
 }

@@ -40,8 +40,9 @@
 //
 // # The limits in force
 //
-// A [Config] holds limits ready for the watchdog. It prints itself as a table of every limit and its source;
-// [Config.Limits] returns the same as data. docs/configuration.md describes every key, variable, default and error.
+// A [Config] holds limits ready for the watchdog. It prints itself as a table of every limit and its source, and what
+// follows for sessions: see [Config.WorstTime]. [Config.Limits] returns the limits as data. docs/configuration.md
+// describes every key, variable, default and error.
 //
 // # Settings without effect
 //

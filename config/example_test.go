@@ -65,15 +65,18 @@ func ExampleLoad() {
 	// sweep.min_age                                 2m0s       default
 	// sweep.startup_delay                           30s        default
 	// sweep.max_cancellations_per_run               10         default
+	// sweep.max_cancellations_per_minute            0          default
 	// sweep.grace                                   none       default
 	// sweep.stop_timeout                            30s        default
 	// sweep.max_resumes                             0          default
 	// sweep.alert_within                            off        default
 	// sweep.alert_count                             0          default
 	// sweep.keeper.threshold                        10m0s      default
+	// sweep.keeper.promise                          10s        default
 	// sweep.keeper.pace                             1s         default
 	// sweep.keeper.poll                             2s         default
 	// sweep.keeper.host                             machine's  default
+	// worst time from the last sign of life to the cancel: 15m58s; for the last of 10,000 sessions: 83h30m58s
 }
 
 func ExampleParse_errors() {

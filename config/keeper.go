@@ -6,15 +6,18 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// tooLongForSweeper returns why the keeper's threshold does not go with the sweeper's: rows may be a tenth of it behind
-// their runs.
+// tooLate is what rows do that are written too seldom for their threshold. A sweeper that finds the keeper's lease
+// expired judges a session by its row, and a row can be a tenth of the keeper's threshold behind its run, or its pace.
+const tooLate = "rows would be too far behind their runs"
+
+// tooLongForSweeper returns why the keeper's threshold does not go with the sweeper's.
 func (c *Config) tooLongForSweeper(threshold key) string {
 	swept, _ := keyAt(stalledPath)
 	if swept.kind.off(c) || c.length(threshold) <= c.length(swept) {
 		return ""
 	}
-	return fmt.Sprintf("is longer than %s, which is %s by %s: sweepers would cancel live sessions too early",
-		stalledPath, swept.kind.show(c), c.sources[stalledPath])
+	return fmt.Sprintf("is longer than %s, which is %s by %s: %s",
+		stalledPath, swept.kind.show(c), c.sources[stalledPath], tooLate)
 }
 
 // tooShortForPace returns why the keeper's threshold is too short for a pace that is the default. One that is set has
@@ -36,9 +39,8 @@ func (c *Config) tooSlow(pace key) string {
 	if c.length(pace) <= longest {
 		return ""
 	}
-	return fmt.Sprintf("is too slow for %s, which is %s by %s: sweepers would cancel live sessions; "+
-		"at most %v is soon enough",
-		threshold.path(), threshold.kind.show(c), c.sources[threshold.path()], longest)
+	return fmt.Sprintf("is too slow for %s, which is %s by %s: %s; at most %v is soon enough",
+		threshold.path(), threshold.kind.show(c), c.sources[threshold.path()], tooLate, longest)
 }
 
 // keptThreshold returns the setting that is the keeper's threshold: its own, or else the sweeper's.

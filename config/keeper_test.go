@@ -96,6 +96,7 @@ func TestKeeperAccepted(t *testing.T) {
 	for _, text := range []string{
 		"", "stalled_threshold: 2m, keeper: {pace: 30s}", "keeper: {pace: 2m30s}", "keeper: {threshold: 4s}",
 		"stalled_threshold: 0, keeper: {threshold: 1h, pace: 15m}", "keeper: {host: 'worker 7'}",
+		"keeper: {promise: 1s}", "keeper: {promise: 5m}", "max_cancellations_per_minute: 1",
 		"stalled_threshold: 1m, keeper: {threshold: 1m, pace: 15s}",
 	} {
 		t.Run(text, func(t *testing.T) {
@@ -123,6 +124,9 @@ func TestAlertSwitchedOff(t *testing.T) {
 var rejectedKeeper = []rejected{
 	badSweep("a threshold of zero", "keeper: {threshold", "0}", "0"),
 	badSweep("a pace of zero", "keeper: {pace", "0s}", "0s"),
+	badSweep("a promise of zero", "keeper: {promise", "0}", "0"),
+	badSweep("a promise shorter than the shortest", "keeper: {promise", "999ms}", "999ms"),
+	badSweep("a promise without a unit", "keeper: {promise", "10}", "10"),
 	badSweep("a poll without a unit", "keeper: {poll", "2}", "2"),
 	badSweep("a host that some read as a number", "keeper: {host", "7}", "7"),
 	badSweep("a host without a name", "keeper: {host", "''}", `""`),

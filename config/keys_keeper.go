@@ -27,6 +27,15 @@ var keeperKeys = []key{
 		}}},
 	},
 	{
+		block: keeperBlock, name: "promise", variable: "WATCHDOG_KEEPER_PROMISE_MS", common: true,
+		allowed: allowedPeriod + ", at least " + session.ShortestPromise.String(),
+		kind: milliseconds{length{seconds{
+			field:    func(c *Config) *time.Duration { return &c.Keeper.Promise },
+			fallback: session.DefaultPromise,
+			least:    session.ShortestPromise,
+		}}},
+	},
+	{
 		block: keeperBlock, name: "pace", variable: "WATCHDOG_KEEPER_PACE_MS", common: true,
 		allowed: allowedPeriod,
 		kind: milliseconds{length{seconds{

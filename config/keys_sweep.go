@@ -76,6 +76,11 @@ var sweepKeys = []key{
 		},
 	},
 	{
+		block: sweepBlock, name: "max_cancellations_per_minute", variable: "WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE",
+		allowed: "a whole number up to 1000000, or 0 for no rate",
+		kind:    count[int64]{field: func(c *Config) *int64 { return &c.Sweep.MaxCancellationsPerMinute }},
+	},
+	{
 		block: sweepBlock, name: "grace", variable: "WATCHDOG_GRACE_MS", common: true,
 		allowed: allowedPeriod + ", or 0 for none",
 		kind:    delay{milliseconds{length{seconds{field: func(c *Config) *time.Duration { return &c.Sweep.Grace }}}}},

@@ -40,8 +40,8 @@ func (c *Config) Limits() []Setting {
 	return slices.Concat(settings, c.unusedSettings(), c.setOfSteps())
 }
 
-// String returns one line for each limit, with its value and its source.
-func (c *Config) String() string { return table(c.Limits()) }
+// String returns one line for each limit, with its value and its source, and then the line of [Config.WorstTime].
+func (c *Config) String() string { return table(c.Limits()) + c.WorstTime() + "\n" }
 
 func table(settings []Setting) string {
 	var text strings.Builder

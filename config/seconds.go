@@ -16,6 +16,7 @@ type seconds struct {
 	fallback time.Duration // the default
 	zero     time.Duration // the meaning of 0
 	nonzero  string        // why 0 is refused, if it is
+	least    time.Duration // the shortest that is valid
 }
 
 func (s seconds) fromVariable(text string) value { return fromText(text) }
@@ -26,6 +27,9 @@ func (s seconds) take(c *Config, v value, parse func(value) (time.Duration, stri
 	duration, problem := parse(v)
 	if problem != "" {
 		return v.invalid(problem)
+	}
+	if duration < s.least {
+		return v.invalid("is shorter than " + s.least.String())
 	}
 	if duration == 0 {
 		if s.nonzero != "" {

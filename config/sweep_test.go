@@ -23,6 +23,7 @@ const everySweep = `sweep:
   min_age: 0
   startup_delay: 250ms
   max_cancellations_per_run: 25
+  max_cancellations_per_minute: 100
   grace: 2m
   stop_timeout: 1.5s
   dry_run: true
@@ -31,6 +32,7 @@ const everySweep = `sweep:
   alert_count: 5
   keeper:
     threshold: 1h
+    promise: 1m
     pace: 15m
     poll: 500ms
     host: worker-7
@@ -40,14 +42,15 @@ func everySweeper() sweep.Config {
 	return sweep.Config{
 		Disabled: true, Interval: 90 * time.Second, StalledThreshold: 90 * time.Minute, MinAge: watchdog.None,
 		StartupDelay:           250 * time.Millisecond,
-		MaxCancellationsPerRun: 25, Grace: 2 * time.Minute, StopTimeout: 1500 * time.Millisecond,
+		MaxCancellationsPerRun: 25, MaxCancellationsPerMinute: 100,
+		Grace: 2 * time.Minute, StopTimeout: 1500 * time.Millisecond,
 		DryRun: true, Resume: sweep.ResumePolicy{Max: 3}, Alert: sweep.Alert{Count: 5, Within: 10 * time.Minute},
 	}
 }
 
 func everyKeeper() session.KeeperConfig {
 	return session.KeeperConfig{
-		Threshold: time.Hour, Pace: 15 * time.Minute, Poll: 500 * time.Millisecond, Host: "worker-7",
+		Threshold: time.Hour, Promise: time.Minute, Pace: 15 * time.Minute, Poll: 500 * time.Millisecond, Host: "worker-7",
 	}
 }
 
@@ -71,7 +74,8 @@ func TestSweepVariables(t *testing.T) {
 	c, err := config.Parse(file, nil, environment(variables{
 		"WATCHDOG_ENABLED": "false", "WATCHDOG_INTERVAL_MS": "90000", "WATCHDOG_STALLED_THRESHOLD_MS": "5400000",
 		"WATCHDOG_MIN_AGE_MS":       "0",
-		"WATCHDOG_STARTUP_DELAY_MS": "250", "WATCHDOG_MAX_CANCELLATIONS": "25", "WATCHDOG_GRACE_MS": "120000",
+		"WATCHDOG_STARTUP_DELAY_MS": "250", "WATCHDOG_MAX_CANCELLATIONS": "25",
+		"WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE": "100", "WATCHDOG_KEEPER_PROMISE_MS": "60000", "WATCHDOG_GRACE_MS": "120000",
 		"WATCHDOG_STOP_TIMEOUT_MS": "1500", "WATCHDOG_DRY_RUN": "true", "WATCHDOG_MAX_RESUMES": "3",
 		"WATCHDOG_ALERT_WITHIN_MS": "600000", "WATCHDOG_ALERT_COUNT": "5", "WATCHDOG_KEEPER_THRESHOLD_MS": "3600000",
 		"WATCHDOG_KEEPER_PACE_MS": "900000", "WATCHDOG_KEEPER_POLL_MS": "500", "WATCHDOG_KEEPER_HOST": "worker-7",
@@ -84,22 +88,24 @@ func TestSweepVariables(t *testing.T) {
 
 func TestSweepOverrides(t *testing.T) {
 	for variable, want := range map[string]struct{ value, key, shown string }{
-		"WATCHDOG_ENABLED":              {"true", "enabled", "true"},
-		"WATCHDOG_INTERVAL_MS":          {"1", "interval", "1ms"},
-		"WATCHDOG_STALLED_THRESHOLD_MS": {"0", "stalled_threshold", "off"},
-		"WATCHDOG_MIN_AGE_MS":           {"1000", "min_age", "1s"},
-		"WATCHDOG_STARTUP_DELAY_MS":     {"0", "startup_delay", "none"},
-		"WATCHDOG_MAX_CANCELLATIONS":    {"1", "max_cancellations_per_run", "1"},
-		"WATCHDOG_GRACE_MS":             {"0", "grace", "none"},
-		"WATCHDOG_STOP_TIMEOUT_MS":      {"9223372036854", "stop_timeout", "2562047h47m16.854s"},
-		"WATCHDOG_DRY_RUN":              {"false", "dry_run", "false"},
-		"WATCHDOG_MAX_RESUMES":          {"0", "max_resumes", "0"},
-		"WATCHDOG_ALERT_WITHIN_MS":      {"1", "alert_within", "1ms"},
-		"WATCHDOG_ALERT_COUNT":          {"0", "alert_count", "0"},
-		"WATCHDOG_KEEPER_THRESHOLD_MS":  {"5400000", "keeper.threshold", "1h30m0s"},
-		"WATCHDOG_KEEPER_PACE_MS":       {"1", "keeper.pace", "1ms"},
-		"WATCHDOG_KEEPER_POLL_MS":       {"1", "keeper.poll", "1ms"},
-		"WATCHDOG_KEEPER_HOST":          {"7", "keeper.host", "7"},
+		"WATCHDOG_ENABLED":                      {"true", "enabled", "true"},
+		"WATCHDOG_INTERVAL_MS":                  {"1", "interval", "1ms"},
+		"WATCHDOG_STALLED_THRESHOLD_MS":         {"0", "stalled_threshold", "off"},
+		"WATCHDOG_MIN_AGE_MS":                   {"1000", "min_age", "1s"},
+		"WATCHDOG_STARTUP_DELAY_MS":             {"0", "startup_delay", "none"},
+		"WATCHDOG_MAX_CANCELLATIONS":            {"1", "max_cancellations_per_run", "1"},
+		"WATCHDOG_GRACE_MS":                     {"0", "grace", "none"},
+		"WATCHDOG_STOP_TIMEOUT_MS":              {"9223372036854", "stop_timeout", "2562047h47m16.854s"},
+		"WATCHDOG_DRY_RUN":                      {"false", "dry_run", "false"},
+		"WATCHDOG_MAX_RESUMES":                  {"0", "max_resumes", "0"},
+		"WATCHDOG_ALERT_WITHIN_MS":              {"1", "alert_within", "1ms"},
+		"WATCHDOG_ALERT_COUNT":                  {"0", "alert_count", "0"},
+		"WATCHDOG_KEEPER_THRESHOLD_MS":          {"5400000", "keeper.threshold", "1h30m0s"},
+		"WATCHDOG_KEEPER_PACE_MS":               {"1", "keeper.pace", "1ms"},
+		"WATCHDOG_KEEPER_PROMISE_MS":            {"1000", "keeper.promise", "1s"},
+		"WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE": {"0", "max_cancellations_per_minute", "0"},
+		"WATCHDOG_KEEPER_POLL_MS":               {"1", "keeper.poll", "1ms"},
+		"WATCHDOG_KEEPER_HOST":                  {"7", "keeper.host", "7"},
 	} {
 		t.Run(variable, func(t *testing.T) {
 			c, err := config.Parse(file, []byte(everySweep), environment(variables{variable: want.value}))
@@ -112,22 +118,23 @@ func TestSweepOverrides(t *testing.T) {
 // TestPartialSweep expects the defaults of all sweep settings that a file leaves out.
 func TestPartialSweep(t *testing.T) {
 	for text, want := range map[string]sweep.Config{
-		"":                              {},
-		"sweep:":                        {},
-		"sweep: {}":                     {},
-		"sweep: {enabled: true}":        {},
-		"sweep: {interval: ~}":          {},
-		"sweep: {interval: 1m}":         {Interval: time.Minute},
-		"sweep: {startup_delay: 0}":     {StartupDelay: watchdog.None},
-		"sweep: {min_age: 0s}":          {MinAge: watchdog.None},
-		"sweep: {grace: 0}":             {},
-		"sweep: {dry_run: false}":       {},
-		"sweep: {max_resumes: 0}":       {},
-		"sweep: {alert_within: 0}":      {},
-		"sweep: {keeper: {}}":           {},
-		"sweep: {keeper: ~}":            {},
-		"sweep: {alert_within: 1m}":     {Alert: sweep.Alert{Within: time.Minute}},
-		"sweep: {stalled_threshold: 0}": {StalledThreshold: watchdog.NoLimit},
+		"":                          {},
+		"sweep:":                    {},
+		"sweep: {}":                 {},
+		"sweep: {enabled: true}":    {},
+		"sweep: {interval: ~}":      {},
+		"sweep: {interval: 1m}":     {Interval: time.Minute},
+		"sweep: {startup_delay: 0}": {StartupDelay: watchdog.None},
+		"sweep: {min_age: 0s}":      {MinAge: watchdog.None},
+		"sweep: {grace: 0}":         {},
+		"sweep: {dry_run: false}":   {},
+		"sweep: {max_resumes: 0}":   {},
+		"sweep: {alert_within: 0}":  {},
+		"sweep: {max_cancellations_per_minute: 0}": {},
+		"sweep: {keeper: {}}":                      {},
+		"sweep: {keeper: ~}":                       {},
+		"sweep: {alert_within: 1m}":                {Alert: sweep.Alert{Within: time.Minute}},
+		"sweep: {stalled_threshold: 0}":            {StalledThreshold: watchdog.NoLimit},
 	} {
 		t.Run(text, func(t *testing.T) {
 			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
@@ -154,6 +161,10 @@ var rejectedSweep = []rejected{
 	badSweep("a negative number of cancels", "max_cancellations_per_run", "-1", "-1"),
 	badSweep("half a cancel", "max_cancellations_per_run", "0.5", "0.5"),
 	badSweep("more than 1000000 cancels", "max_cancellations_per_run", "1000001", "1000001"),
+	badSweep("a negative rate of cancels", "max_cancellations_per_minute", "-1", "-1"),
+	badSweep("a rate of cancels with decimals", "max_cancellations_per_minute", "10.0", "10.0"),
+	badSweep("a rate of more than 1000000 cancels", "max_cancellations_per_minute", "1000001", "1000001"),
+	badSweep("a rate of cancels with a unit", "max_cancellations_per_minute", "10/m", "10/m"),
 	badSweep("a negative grace", "grace", "-1m", "-1m"),
 	badSweep("a hook without time", "stop_timeout", "0s", "0s"),
 	badSweep("a dry run of a number", "dry_run", "1", "1"),
@@ -172,6 +183,8 @@ var rejectedSweep = []rejected{
 	{"a sweeper under a mistyped name", "sweeps:\n  stalled_threshold: 5m\n", 1, "", ""},
 	{"a key of the sweeper outside of the block", "stalled_threshold: 5m\n", 1, "", ""},
 	{"a cap of cancels outside of the block", "max_cancellations_per_run: 5\n", 1, "", ""},
+	{"a rate of cancels outside of the block", "max_cancellations_per_minute: 5\n", 1, "", ""},
+	{"a key of the lease outside of its block", "sweep:\n  promise: 5s\n", 2, "sweep.promise", "5s"},
 	{"a sweeper that a merge brings in", "base: &base {sweep: {interval: 5m}}\n<<: *base\n", 2, "", ""},
 }
 
@@ -213,11 +226,15 @@ func TestRejectedSweepVariables(t *testing.T) {
 		{"a negative delay", "WATCHDOG_STARTUP_DELAY_MS", "-30000"},
 		{"no cancel at all", "WATCHDOG_MAX_CANCELLATIONS", "0"},
 		{"half a cancel", "WATCHDOG_MAX_CANCELLATIONS", "1.5"},
+		{"a rate of cancels in words", "WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE", "unlimited"},
+		{"half a cancel a minute", "WATCHDOG_MAX_CANCELLATIONS_PER_MINUTE", "0.5"},
 		{"a negative grace", "WATCHDOG_GRACE_MS", "-1"},
 		{"a hook without time", "WATCHDOG_STOP_TIMEOUT_MS", "0"},
 		{"no resume in words", "WATCHDOG_MAX_RESUMES", "none"},
 		{"an alert with a unit", "WATCHDOG_ALERT_WITHIN_MS", "10m"},
 		{"a keeper without a pause", "WATCHDOG_KEEPER_PACE_MS", "0"},
+		{"a promise shorter than the shortest", "WATCHDOG_KEEPER_PROMISE_MS", "999"},
+		{"a promise of zero", "WATCHDOG_KEEPER_PROMISE_MS", "0"},
 		{"a host with white space", "WATCHDOG_KEEPER_HOST", " worker-7"},
 		{"a flag of a number", "WATCHDOG_ENABLED", "1"},
 		{"a flag in capitals", "WATCHDOG_ENABLED", "FALSE"},

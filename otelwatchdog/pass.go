@@ -38,6 +38,10 @@ var tallies = [...]struct {
 		func(t sweep.Tally) int { return t.Warned }},
 	{"watchdog.sessions.resumed", "{session}", "Cancelled sessions that were started again.",
 		func(t sweep.Tally) int { return t.Resumed }},
+	{"watchdog.sessions.end_stored", "{session}", "Sessions that had ended before, which only their rows did not say.",
+		func(t sweep.Tally) int { return t.EndStored }},
+	{"watchdog.leases.expired", "{lease}", "Processes that were found dead or cut off.",
+		func(t sweep.Tally) int { return t.LeasesExpired }},
 	{"watchdog.errors.total", "{error}", "Errors in passes.", func(t sweep.Tally) int { return t.Errors }},
 }
 

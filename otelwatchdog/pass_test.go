@@ -21,6 +21,7 @@ func recordPass(f *fixture) {
 	f.instrument.Pass(sweep.Pass{
 		Tally: sweep.Tally{
 			Checked: 90, Found: 50, Cancelled: 10, Spared: 3, Failed: 2, Warned: 7, Deferred: 28, Resumed: 4, Errors: 5,
+			EndStored: 6, LeasesExpired: 8,
 		},
 		Duration: 1500 * time.Microsecond,
 		Cases:    []sweep.Case{{Session: session.Session{RunID: secret, Host: secret}}},
@@ -38,8 +39,8 @@ func TestPass(t *testing.T) {
 			"watchdog.checks.total": 1, "watchdog.sessions.checked": 90, "watchdog.sessions.found": 50,
 			"watchdog.sessions.canceled": 10,
 			"watchdog.sessions.spared":   3, "watchdog.sessions.failed": 2, "watchdog.sessions.warned": 7,
-			"watchdog.sessions.resumed": 4,
-			"watchdog.errors.total":     5,
+			"watchdog.sessions.resumed": 4, "watchdog.sessions.end_stored": 6, "watchdog.leases.expired": 8,
+			"watchdog.errors.total": 5,
 		} {
 			require.Equal(t, 2*want, f.count(name), name)
 		}
@@ -77,6 +78,6 @@ func (brokenDatabase) Stalled(context.Context, session.Query) (session.Page, err
 	return session.Page{}, errBroken
 }
 
-func (brokenDatabase) Cancel(context.Context, session.Session, session.CancelRequest) (bool, error) {
-	return false, errBroken
+func (brokenDatabase) Cancel(context.Context, session.Session, session.CancelRequest) (session.Outcome, error) {
+	return "", errBroken
 }

@@ -214,6 +214,8 @@ func (n attemptKeeper) Keep(context.Context, *watchdog.Watchdog) (watchdog.Attem
 	return watchdog.Attempt{Number: int(n)}, nil
 }
 
+func (attemptKeeper) Ended(context.Context, *watchdog.Watchdog) {}
+
 // TestSpanContent compares everything in the spans with a golden file.
 func TestSpanContent(t *testing.T) {
 	inBubble(t, func(f *fixture) {

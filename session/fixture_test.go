@@ -31,8 +31,9 @@ type database struct {
 	mu          sync.Mutex
 	hook        func(ctx context.Context, call string) error
 	calls       map[string]int
-	written     int  // rows, by Freshen
-	dropNotices bool // Listen tells of no cancel
+	written     int                     // rows, by Freshen
+	dropNotices bool                    // Listen tells of no cancel
+	after       func(call string) error // loses the answer of a call that was carried out
 }
 
 func (d *database) called(ctx context.Context, call string) error {
@@ -83,17 +84,23 @@ func (d *database) Attach(ctx context.Context, s session.Session) (before, after
 	if err := d.called(ctx, "Attach"); err != nil {
 		return before, after, err
 	}
-	return d.Memory.Attach(ctx, s)
+	before, after, err = d.Memory.Attach(ctx, s)
+	if d.after != nil && err == nil {
+		err = d.after("Attach")
+	}
+	return before, after, err
 }
 
-func (d *database) Freshen(ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
+func (d *database) Freshen(
+	ctx context.Context, lease string, fresh []session.Freshness,
+) (session.Skipped, error) {
 	if err := d.called(ctx, "Freshen"); err != nil {
 		return session.Skipped{}, err
 	}
 	d.mu.Lock()
 	d.written += len(fresh)
 	d.mu.Unlock()
-	return d.Memory.Freshen(ctx, fresh)
+	return d.Memory.Freshen(ctx, lease, fresh)
 }
 
 func (d *database) End(ctx context.Context, ends []session.Ending) (session.Skipped, error) {
@@ -101,6 +108,27 @@ func (d *database) End(ctx context.Context, ends []session.Ending) (session.Skip
 		return session.Skipped{}, err
 	}
 	return d.Memory.End(ctx, ends)
+}
+
+func (d *database) BeginLease(ctx context.Context, l session.Lease) error {
+	if err := d.called(ctx, "BeginLease"); err != nil {
+		return err
+	}
+	return d.Memory.BeginLease(ctx, l)
+}
+
+func (d *database) RenewLease(ctx context.Context, l session.Lease) error {
+	if err := d.called(ctx, "RenewLease"); err != nil {
+		return err
+	}
+	return d.Memory.RenewLease(ctx, l)
+}
+
+func (d *database) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
+	if err := d.called(ctx, "LeaseSessions"); err != nil {
+		return nil, err
+	}
+	return d.Memory.LeaseSessions(ctx, id)
 }
 
 func (d *database) Session(ctx context.Context, runID string) (session.Session, error) {
@@ -217,6 +245,34 @@ func (f *fixture) row(runID string) session.Session {
 	return s
 }
 
+// awake is how late a keeper looks at a run that had nothing new.
+const awake = session.DefaultPromise/3 + session.DefaultPace
+
+// shown returns the last activity that a run's row shows.
+func (f *fixture) shown(runID string) time.Time {
+	f.Helper()
+	row := f.row(runID)
+	if row.Lease == "" || row.Activity == session.NoActivity {
+		return row.LastEventAt
+	}
+	lease := f.lease(row.Lease)
+	return lease.RenewedAt.Add(row.Activity - lease.Clock).Round(time.Millisecond) // stores keep microseconds
+}
+
+// lease returns a lease, past the hook.
+func (f *fixture) lease(id string) session.Lease {
+	f.Helper()
+	all, err := f.db.ObserveLeases(context.Background(), nil)
+	require.NoError(f, err)
+	for _, l := range all {
+		if l.ID == id {
+			return l
+		}
+	}
+	require.FailNow(f, "there is no lease", id)
+	return session.Lease{}
+}
+
 // cancelAs cancels a session as a sweeper would, and reports whether it still was as judged.
 func (f *fixture) cancelAs(judged session.Session) bool {
 	f.Helper()
@@ -224,11 +280,11 @@ func (f *fixture) cancelAs(judged session.Session) bool {
 		RunID: judged.RunID, StartedAt: judged.StartedAt, LastEventAt: judged.LastEventAt,
 		DecidedAt: time.Now(), Silence: 11 * time.Minute, Threshold: 10 * time.Minute,
 	}
-	cancelled, err := f.db.Cancel(context.Background(), judged, session.CancelRequest{
+	outcome, err := f.db.Cancel(context.Background(), judged, session.CancelRequest{
 		Reason: watchdog.SessionIdleTimeout, Events: run.CancelEvents(),
 	})
 	require.NoError(f, err)
-	return cancelled
+	return outcome == session.Done
 }
 
 // cancel cancels a session as it is now.

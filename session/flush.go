@@ -1,61 +1,187 @@
 package session
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // flush writes what has changed since the last flush. The rows of live runs are written also if the ends of others
 // cannot be: they must not go stale.
 func (k *Keeper) flush(ctx context.Context) {
-	fresh, ends, at := k.changes()
-	gone, err := k.freshen(ctx, fresh, at)
-	k.logOutage(ctx, errors.Join(err, k.end(ctx, ends)))
+	l, err := k.leaseOfRuns(ctx)
+	news := k.changes(l)
+	var gone []string
+	if l != nil && err == nil {
+		gone, err = k.freshen(ctx, l, news)
+	}
+	if err = errors.Join(err, k.end(ctx, news.ends)); err != nil || len(news.fresh)+len(news.ends) > 0 {
+		k.logOutage(ctx, &k.outage.rows, err)
+	}
 	k.requestSync(gone...)
 }
 
-// changes returns the runs with activity that their rows do not show, those that have ended, and when it looked. It
-// asks the runs without the mutex: a question can end a run with its parent, and so call the host.
-func (k *Keeper) changes() (fresh []Freshness, ends []Ending, at time.Duration) {
-	for _, r := range k.snapshot() {
-		runID := r.run.ID()
-		if r.run.Context().Err() != nil {
-			ends = append(ends, r.ending(runID))
-			continue
-		}
-		now := k.now() // before SinceActivity: else a silent run would seem to have been active in between
-		silence := r.run.SinceActivity()
-		if r.recheck || verdict.ShouldWriteRow(r.threshold, r.written, now-silence, now) {
-			fresh = append(fresh, Freshness{RunID: runID, Attempt: r.attempt, Age: silence})
-		}
+// leaseOfRuns returns the lease, and begins one if there are runs and none. It is nil if there is neither.
+func (k *Keeper) leaseOfRuns(ctx context.Context) (*heldLease, error) {
+	if k.Live() == 0 {
+		return k.current(), nil
 	}
-	return fresh, ends, k.now()
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
+	defer cancel()
+	return k.lease(ctx)
 }
 
-// snapshot returns copies of the runs whose rows may be written now, and clears their rechecks.
-func (k *Keeper) snapshot() []keptRun {
-	now := k.now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	all := make([]keptRun, 0, len(k.runs))
-	for _, r := range k.runs {
-		if r.skips.paused(now) {
-			continue
-		}
-		all = append(all, *r)
-		r.recheck = false
+// news is what a flush has to write.
+type news struct {
+	at    time.Duration // of the lease's clock, before the first run was asked
+	fresh []Freshness
+	ends  []Ending
+	// behind tells that a sweeper could take a run for silent that was active: its row cannot be written now, or not all
+	// runs were asked.
+	behind bool
+	// unrecorded is how many runs have ended whose store does not have the event yet.
+	unrecorded int
+}
+
+// changes returns what has changed. It asks the runs without the mutex: a question can end a run with its parent, and
+// so call the host. Without a lease it looks only for runs that have ended.
+func (k *Keeper) changes(l *heldLease) (all news) {
+	if l != nil {
+		all.at = l.now()
 	}
+	awake, dormant := k.snapshot()
+	for _, r := range dormant {
+		if r.run.Context().Err() != nil {
+			all.addEnd(r)
+		}
+	}
+	all.behind = len(dormant) > 0
+	now := k.now()
+	var asleep []string
+	for i := range awake {
+		if all.add(&awake[i], l, now) {
+			asleep = append(asleep, awake[i].run.ID())
+		}
+	}
+	k.sleep(asleep)
 	return all
 }
 
+// add adds what a run has new. It reports whether the run is dormant.
+func (n *news) add(r *keptRun, l *heldLease, now time.Duration) (dormant bool) {
+	switch paused := r.skips.paused(now); {
+	case r.run.Context().Err() != nil:
+		if !paused {
+			n.addEnd(r)
+		}
+	case l == nil:
+	case paused:
+		n.behind = n.behind || r.quiet && r.look(l).after > r.written
+	default:
+		f, wanted := r.freshness(l)
+		if wanted {
+			n.fresh = append(n.fresh, f)
+		}
+		return !wanted && (f.Quiet || f.Activity == NoActivity)
+	}
+	return false
+}
+
+// maxRetries is how many runs a flush has try again to record how they ended.
+const maxRetries = 100
+
+// addEnd adds how a run has ended. A row does not say that a run was cancelled before its event does: if the process
+// dies meanwhile, nobody would know why.
+func (n *news) addEnd(r *keptRun) {
+	e := r.ending()
+	if e.Status == Cancelled && !seam.Recorded(r.run, n.unrecorded < maxRetries) {
+		n.unrecorded++
+		return
+	}
+	n.ends = append(n.ends, e)
+}
+
+// snapshot returns copies of the runs to look at, and clears the rechecks of those whose rows may be written now. A run
+// that had nothing new for long is dormant: it is only asked whether it has ended, but for one look in each renewal of
+// the lease.
+func (k *Keeper) snapshot() (awake []keptRun, dormant []*keptRun) {
+	now := k.now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	all := now-k.lookedAt >= verdict.RenewAfter(k.cfg.Promise)
+	if all {
+		k.lookedAt = now
+	}
+	for _, r := range k.runs {
+		if r.dormant && !r.recheck && !all && r.skips == (skips{}) {
+			dormant = append(dormant, r)
+			continue
+		}
+		r.dormant = false
+		awake = append(awake, *r)
+		if !r.skips.paused(now) {
+			r.recheck = false
+		}
+	}
+	return awake, dormant
+}
+
+// sleep notes that runs are dormant.
+func (k *Keeper) sleep(runIDs []string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, runID := range runIDs {
+		if r := k.runs[runID]; r != nil {
+			r.dormant = true
+		}
+	}
+}
+
+// A look is what a keeper sees of a run. The last activity was after one instant and at latest at the other, by the
+// clock of the lease: the run is asked in between, and the clock goes on. Both are [NoActivity] if there was none.
+type look struct {
+	after, latest, silence time.Duration
+}
+
+func (r *keptRun) look(l *heldLease) look {
+	before := l.now()
+	silence, signalled := seam.Silence(r.run)
+	if !signalled {
+		return look{NoActivity, NoActivity, 0}
+	}
+	return look{max(before-silence, 0), max(l.now()-silence, 0), silence}
+}
+
+// freshness returns what the row is to say, and whether it has to be written now. A row says the latest instant that
+// the activity can have had, and is behind if that is too early for certain.
+func (r *keptRun) freshness(l *heldLease) (f Freshness, wanted bool) {
+	seen, now := r.look(l), l.now()
+	quiet := seen.latest != NoActivity && verdict.Quiet(r.threshold, seen.silence)
+	wanted = r.recheck || quiet != r.quiet || r.quiet && seen.after > r.written ||
+		verdict.ShouldWriteRow(r.threshold, r.written, seen.after, now)
+	f = Freshness{RunID: r.run.ID(), Attempt: r.attempt, Activity: NoActivity, Quiet: quiet}
+	if seen.latest != NoActivity {
+		f.Activity = max(seen.latest, r.written, r.tried)
+	}
+	if !wanted {
+		return f, false
+	}
+	if state := stateOf(r.run); !bytes.Equal(state, r.state) {
+		f.State = state
+	}
+	return f, true
+}
+
 // ending returns how a run that has ended did so.
-func (r *keptRun) ending(runID string) Ending {
-	e := Ending{RunID: runID, Attempt: r.attempt, Status: Interrupted}
+func (r *keptRun) ending() Ending {
+	runID := r.run.ID()
+	e := Ending{RunID: runID, Attempt: r.attempt, Status: Interrupted, Age: r.run.SinceActivity()}
 	cause := context.Cause(r.run.Context())
 	var stop *watchdog.Stop
 	switch {
@@ -69,25 +195,55 @@ func (r *keptRun) ending(runID string) Ending {
 	return e
 }
 
-// freshen writes the rows of live runs, and returns the runs whose rows are not theirs any more.
-func (k *Keeper) freshen(ctx context.Context, fresh []Freshness, at time.Duration) (gone []string, err error) {
-	skipped, err := batch[Freshness]{k, fresh, Freshness.key, k.cfg.Store.Freshen}.writeAll(ctx)
+// freshen writes the rows of live runs, vouches for all of them if it can, and returns the runs whose rows are not
+// theirs any more.
+func (k *Keeper) freshen(ctx context.Context, l *heldLease, news news) (gone []string, err error) {
+	write := func(ctx context.Context, fresh []Freshness) (Skipped, error) {
+		return k.cfg.Store.Freshen(ctx, l.id, fresh)
+	}
+	skipped, err := batch[Freshness]{k, news.fresh, Freshness.key, write}.writeAll(ctx)
+	if k.lost(l, err) != nil && errors.Is(err, ErrLeaseExpired) {
+		wake(k.soon)
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, f := range fresh {
-		r := k.runs[f.RunID]
-		switch {
-		case r == nil || r.attempt != f.Attempt:
-		case err != nil || skipped[f.RunID] == stayed:
-			r.recheck = true
-		default:
-			r.written = at - f.Age // the row shows a later time, by as much as the call took
-			if skipped[f.RunID] == wentAway {
-				gone = append(gone, f.RunID)
-			}
+	if k.held != l {
+		return nil, err
+	}
+	for _, f := range news.fresh {
+		r, became := k.runs[f.RunID], skipped[f.RunID]
+		if r == nil || r.attempt != f.Attempt {
+			continue
+		}
+		if r.wrote(f, became, err) {
+			news.behind = true
+		}
+		if err == nil && became == wentAway {
+			gone = append(gone, f.RunID)
 		}
 	}
+	if err == nil && !news.behind {
+		l.vouched = max(l.vouched, news.at)
+	}
 	return gone, err
+}
+
+// wrote notes what became of a write of the row. It reports whether a sweeper could now take the run for silent that
+// was active. The keeper's mutex is held.
+func (r *keptRun) wrote(f Freshness, became outcome, err error) (behind bool) {
+	switch {
+	case err != nil: // the row may have been written all the same
+		r.recheck, r.quiet, r.tried = true, r.quiet || f.Quiet, f.Activity
+	case became == stayed:
+		r.recheck = true
+		return r.quiet && f.Activity > r.written
+	default:
+		r.written, r.quiet = max(f.Activity, r.written), f.Quiet
+		if f.State != nil {
+			r.state = f.State
+		}
+	}
+	return false
 }
 
 // end writes the rows of runs that have ended, and then drops the runs.
@@ -102,21 +258,4 @@ func (k *Keeper) end(ctx context.Context, ends []Ending) error {
 		}
 	}
 	return nil
-}
-
-// logOutage logs when the store begins to fail, and when it works again.
-func (k *Keeper) logOutage(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return // the keeper was stopped in the middle of a call
-	}
-	k.mu.Lock()
-	was, runs := k.down, len(k.runs)
-	k.down = err != nil
-	k.mu.Unlock()
-	switch {
-	case err != nil && !was:
-		k.logger().Error("session rows cannot be kept fresh", "runs", runs, "error", err)
-	case err == nil && was:
-		k.logger().Info("session rows are kept fresh again", "runs", runs)
-	}
 }

@@ -3,6 +3,8 @@ package session
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // The defaults of a [KeeperConfig].
@@ -17,9 +20,14 @@ const (
 	DefaultThreshold = 10 * time.Minute
 	DefaultPace      = time.Second
 	DefaultPoll      = 2 * time.Second
+	DefaultPromise   = 10 * time.Second
 )
 
-// minFlushes is the smallest number of flushes in a threshold. With fewer the row of a live run could seem stalled.
+// ShortestPromise is the shortest [KeeperConfig].Promise.
+const ShortestPromise = time.Second
+
+// minFlushes is the smallest number of flushes in a threshold. With fewer a row could be too far behind its run for a
+// sweeper that finds the lease expired.
 const minFlushes = 4
 
 // A KeeperConfig says how rows are kept. [NewKeeper] copies it.
@@ -34,8 +42,12 @@ type KeeperConfig struct {
 	// RunThreshold returns the threshold that the row of a run carries, for sweepers to judge the run by instead of
 	// their own: a duration, [watchdog.NoLimit] for ever, or 0 for none. Nil means 0 for every run.
 	RunThreshold func(runID string) time.Duration
-	// Pace is the time from one look at the runs to the next, and so how late the row of a run can be that wakes up.
-	// It is at most a quarter of each threshold. Zero means [DefaultPace].
+	// Promise is the [Lease].Promise of this process, at least [ShortestPromise]. A process that cannot write to the
+	// database for three promises is taken for dead, and its runs can be cancelled. Zero means [DefaultPromise].
+	Promise time.Duration
+	// Pace is the time from one look at the runs to the next. It is at most a quarter of each threshold. Runs that have
+	// had nothing new for a minute are looked at with each renewal of the lease, three times in each promise. Zero means
+	// [DefaultPace].
 	Pace time.Duration
 	// Poll is the time from one poll of the store for cancels to the next. A store that is a [Listener] is polled
 	// thirty times less often while it listens. Zero means [DefaultPoll].
@@ -56,11 +68,19 @@ type Keeper struct {
 	cfg       KeeperConfig
 	startedAt time.Time
 	wake      chan struct{} // has room for one: a sync was requested
+	soon      chan struct{} // has room for one: a flush was requested
+	beginning chan struct{} // has room for one: whoever fills it may begin a lease
 
-	mu     sync.Mutex
-	runs   map[string]*keptRun
-	toSync map[string]bool // the runs that are to read their events for a cancel
-	down   bool            // the store failed at the last flush
+	mu       sync.Mutex
+	lookedAt time.Duration   // when all runs were looked at, dormant ones too
+	held     *heldLease      // nil before the first run, and once it has expired
+	own      map[string]bool // the leases that it has, and had
+	runs     map[string]*keptRun
+	strays   map[AttemptID]bool // in rows of this lease, and not kept
+	toSync   map[string]bool    // the runs that are to read their events for a cancel
+	closing  []closing          // whose ends are to be written now
+	ending   bool               // a goroutine writes them
+	outage   outage
 }
 
 // A keptRun is a run whose row is kept. The keeper's mutex guards what changes.
@@ -68,10 +88,15 @@ type keptRun struct {
 	run       *watchdog.Watchdog
 	attempt   int
 	threshold time.Duration
-	// written is the last activity that the row shows, since the keeper's startedAt. It is never later than the row's.
+	// written is the last activity that the row shows, or the attach, by the clock of the lease. Quiet tells that the row
+	// may say that the run is quiet.
 	written    time.Duration
-	recheck    bool // the next flush writes the row, to learn whether it is still this attempt's
-	syncFailed bool // at the last try
+	quiet      bool
+	tried      time.Duration   // the latest activity that the row may show, because an answer was lost
+	dormant    bool            // it had nothing new for long
+	state      json.RawMessage // that the row has
+	recheck    bool            // the next flush writes the row, to learn whether it is still this attempt's
+	syncFailed bool            // at the last try
 	skips      skips
 }
 
@@ -80,7 +105,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	switch {
 	case cfg.Store == nil:
 		return nil, fmt.Errorf("%w keeper config: set Store", watchdog.ErrInvalid)
-	case min(cfg.Threshold, cfg.Pace, cfg.Poll, cfg.RecordTimeout) < 0:
+	case min(cfg.Threshold, cfg.Pace, cfg.Poll, cfg.RecordTimeout, cfg.Promise) < 0:
 		return nil, fmt.Errorf("%w keeper config: a length is negative; use a positive duration, or 0 for the default",
 			watchdog.ErrInvalid)
 	}
@@ -90,13 +115,18 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	cfg.Threshold = cmp.Or(cfg.Threshold, DefaultThreshold)
 	cfg.Pace, cfg.Poll = cmp.Or(cfg.Pace, DefaultPace), cmp.Or(cfg.Poll, DefaultPoll)
 	cfg.RecordTimeout = cmp.Or(cfg.RecordTimeout, watchdog.DefaultRecordTimeout)
+	if cfg.Promise = cmp.Or(cfg.Promise, DefaultPromise); cfg.Promise < ShortestPromise {
+		return nil, fmt.Errorf("%w keeper config: Promise is %v; use at least %v",
+			watchdog.ErrInvalid, cfg.Promise, ShortestPromise)
+	}
 	if cfg.MaxPace() < cfg.Pace {
 		return nil, fmt.Errorf("%w keeper config: Pace is %v, and Threshold only %v; use at most a quarter of it",
 			watchdog.ErrInvalid, cfg.Pace, cfg.Threshold)
 	}
 	return &Keeper{
-		cfg: cfg, startedAt: time.Now(), wake: make(chan struct{}, 1),
-		runs: map[string]*keptRun{}, toSync: map[string]bool{},
+		cfg: cfg, startedAt: time.Now(), wake: make(chan struct{}, 1), soon: make(chan struct{}, 1),
+		beginning: make(chan struct{}, 1),
+		own:       map[string]bool{}, runs: map[string]*keptRun{}, strays: map[AttemptID]bool{}, toSync: map[string]bool{},
 	}, nil
 }
 
@@ -115,19 +145,43 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attem
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
 	defer cancel()
-	earlier, at := k.kept(w.ID()), k.now()
-	before, after, err := k.cfg.Store.Attach(ctx, Session{
+	earlier := k.kept(w.ID())
+	before, after, made, err := k.attach(ctx, Session{
 		RunID: w.ID(), Parent: w.Parent(), Threshold: threshold, StartedAt: w.StartedAt(), Host: k.cfg.Host,
+		State: stateOf(w),
 	})
 	if err != nil {
 		return watchdog.Attempt{}, fmt.Errorf("begin an attempt of run %s: %w", w.ID(), err)
 	}
 	k.add(&keptRun{
-		run: w, attempt: after.Attempt, written: at,
+		run: w, attempt: after.Attempt, written: made.at, state: after.State,
 		threshold: min(cmp.Or(threshold, k.cfg.Threshold), k.cfg.Threshold),
-	})
+	}, made.under)
 	lost := before.Attempt > 0 && before.Status == Active && (earlier == nil || earlier.attempt != before.Attempt)
-	return watchdog.Attempt{Number: after.Attempt, Lost: lost}, nil
+	stopped := before.Status == Cancelled || before.Status == Finished && before.Reason != ""
+	return watchdog.Attempt{Number: after.Attempt, Lost: lost, Stopped: stopped}, nil
+}
+
+// A making is when a row was made, and under which lease.
+type making struct {
+	under *heldLease
+	at    time.Duration
+}
+
+// attach writes the row of an attempt under the lease of this process. A lease that turns out to have expired is
+// followed by another, once.
+func (k *Keeper) attach(ctx context.Context, s Session) (before, after Session, m making, err error) {
+	for range 2 {
+		if m.under, err = k.lease(ctx); err != nil {
+			break
+		}
+		m.at, s.Lease = m.under.now(), m.under.id
+		before, after, err = k.cfg.Store.Attach(ctx, s)
+		if !errors.Is(k.lost(m.under, err), ErrLeaseExpired) {
+			break
+		}
+	}
+	return before, after, m, err
 }
 
 // runThreshold returns the threshold that a run's row carries.
@@ -143,10 +197,11 @@ func (k *Keeper) runThreshold(runID string) (time.Duration, error) {
 	return threshold, nil
 }
 
-// add keeps a run, unless a later attempt at it is kept already.
-func (k *Keeper) add(r *keptRun) {
+// add keeps a run, unless a later attempt at it is kept already. Its row is in a lease, which may have expired since.
+func (k *Keeper) add(r *keptRun, l *heldLease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	r.recheck = k.held != l
 	if there := k.runs[r.run.ID()]; there == nil || there.attempt < r.attempt {
 		k.runs[r.run.ID()] = r
 	}
@@ -177,24 +232,33 @@ func (k *Keeper) kept(runID string) *keptRun {
 // now returns the time since the keeper was made.
 func (k *Keeper) now() time.Duration { return time.Since(k.startedAt) }
 
-// Run keeps the rows until ctx ends. It then writes what there is once more, for at most twice the record timeout, and
-// returns nil. End it after the watchdogs are closed, so that their rows say so. A store that fails is called again at
-// the next look; the log says when that starts and ends. Without Run the rows of live runs go stale.
+// Run keeps the lease and the rows until ctx ends. It then writes what there is once more, for at most twice the record
+// timeout, gives the lease up, and returns nil. End it after the watchdogs are closed, so that their rows say so. A
+// store that fails is called again at the next look; the log says when that starts and ends. Without Run the process is
+// taken for dead after three promises.
 func (k *Keeper) Run(ctx context.Context) error {
 	var own sync.WaitGroup
 	defer own.Wait()
 	own.Go(func() { k.watchCancels(ctx) })
 	own.Go(func() { k.syncLoop(ctx) })
-	tick := time.NewTicker(k.cfg.Pace)
+	own.Go(func() { k.renewLoop(ctx) })
+	tick, compare := time.NewTicker(k.cfg.Pace), time.NewTicker(verdict.CompareAfter(k.cfg.Promise))
 	defer tick.Stop()
+	defer compare.Stop()
 	for {
+		work := k.flush
 		select {
 		case <-tick.C:
-			k.flush(ctx)
+		case <-k.soon:
+		case <-compare.C:
+			work = k.compare
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil {
 			k.flushLast(context.WithoutCancel(ctx))
 			return nil
 		}
+		work(ctx)
 	}
 }
 

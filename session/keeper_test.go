@@ -44,9 +44,13 @@ func TestAttach(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.attach("s-1")
 			now := time.Now().UTC()
+			row := f.row("s-1")
+			require.NotEmpty(t, row.Lease)
+			require.JSONEq(t, `{"wall_clock_seconds":14400}`, string(row.State))
 			require.Equal(t, session.Session{
 				RunID: "s-1", Status: session.Active, CreatedAt: now, LastEventAt: now, StartedAt: now, Host: "here", Attempt: 1,
-			}, f.row("s-1"))
+				Lease: row.Lease, Activity: session.NoActivity, State: row.State,
+			}, row)
 			require.Equal(t, 1, f.keeper().Live())
 		})
 	})
@@ -108,7 +112,7 @@ func TestAttach(t *testing.T) {
 			require.Equal(t, start, row.CreatedAt)
 			require.Equal(t, session.Active, row.Status)
 			require.Empty(t, row.Reason)
-			require.Equal(t, watchdog.Attempt{Number: 2}, resumed.Attempt())
+			require.Equal(t, watchdog.Attempt{Number: 2, Stopped: true}, resumed.Attempt())
 			f.advance(time.Minute)
 			f.requireRunning(resumed)
 		})
@@ -324,20 +328,22 @@ func TestAttempts(t *testing.T) {
 			require.Equal(t, "there", f.row("s-1").Host)
 		})
 	})
-	t.Run("a run that another host took over is dropped, and its end is not written", func(t *testing.T) {
+	t.Run("a run that another host took over ends at once, and its end is not written", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()
 			wd := f.attach("s-1")
 			f.advance(time.Minute)
+			begun := time.Now()
 			other := f.attachTo(f.newKeeper("there"), "s-1")
 			require.True(t, other.Attempt().Lost)
-			wd.Activity()
-			f.advance(time.Minute)
-			wd.Activity()
-			f.advance(time.Second)
+			synctest.Wait()
+			require.Equal(t, begun, time.Now())
+			var takeover *session.TakeoverError
+			require.ErrorAs(t, context.Cause(wd.Context()), &takeover)
+			require.Equal(t, session.TakeoverError{RunID: "s-1", Attempt: 1, By: 2, Host: "there"}, *takeover)
+			require.ErrorContains(t, takeover, `attempt 1 was followed by attempt 2 on host "there"`)
 			require.Zero(t, f.keeper().Live())
-			require.Equal(t, 1, f.log.count("another attempt at it was begun"))
-			f.requireRunning(wd)
+			require.Equal(t, 1, f.log.count("a run was taken over by another process"))
 			wd.Close()
 			f.advance(time.Minute)
 			require.Equal(t, session.Active, f.row("s-1").Status)

@@ -16,11 +16,15 @@ import (
 type Memory struct {
 	// Clock is the clock of the database; nil means [time.Now]. Set it before the first call.
 	Clock func() time.Time
+	// Locked tells whether another transaction has locked the row of a run; nil means that none is. It must not call the
+	// Memory. Set it before the first call.
+	Locked func(runID string) bool
 
 	mu            sync.Mutex
 	events        watchdog.Memory
 	aggregates    map[aggregate]bool
 	rows          map[string]*memoryRow
+	leases        map[string]*Lease
 	endings       int
 	subscriptions map[*subscription]bool
 }
@@ -32,6 +36,10 @@ type memoryRow struct {
 	Session
 	spoiled bool // unreadable
 	ending  int  // the number of its latest end, from 1
+	quiet   bool // sweepers may look at it
+	// claimedUntil is when the latest claim ends. warned is the session as it was warned.
+	claimedUntil time.Time
+	warned       Session
 }
 
 // current reports whether the row is of an attempt that has not ended.
@@ -89,6 +97,14 @@ func (m *Memory) Spoil(_ context.Context, runID string) error {
 	return nil
 }
 
+// Delete removes the row of a run, as another program or an older copy of the database could. It returns nil.
+func (m *Memory) Delete(_ context.Context, runID string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.rows, runID)
+	return nil
+}
+
 func (m *Memory) put(r *memoryRow) {
 	if m.rows == nil {
 		m.rows = map[string]*memoryRow{}
@@ -106,44 +122,89 @@ func (m *Memory) Attach(ctx context.Context, s Session) (before, after Session, 
 	if err := ctx.Err(); err != nil {
 		return Session{}, Session{}, err
 	}
-	now := m.now()
-	r := &memoryRow{Session: Session{RunID: s.RunID, CreatedAt: now}}
-	if there := m.rows[s.RunID]; there != nil {
-		if before, err = there.read(); err != nil {
+	if s.Lease != "" {
+		if err := m.leases[s.Lease].expiry(s.Lease); err != nil {
 			return Session{}, Session{}, err
 		}
-		*r = *there
 	}
-	r.Parent, r.Threshold, r.StartedAt, r.Host = s.Parent, s.Threshold, s.StartedAt, s.Host
-	r.Status, r.Reason, r.LastEventAt = Active, "", now
-	r.Attempt++
+	there := m.rows[s.RunID]
+	if there != nil && m.locked(s.RunID) {
+		return Session{}, Session{}, fmt.Errorf("attach to run %s: %w", s.RunID, ErrLocked)
+	}
+	if there != nil {
+		if before, err = m.read(there); err != nil {
+			return Session{}, Session{}, err
+		}
+	}
+	if s.Attempt > 0 && before.Attempt >= s.Attempt {
+		return before, before, nil
+	}
+	r := m.attached(s, before)
+	if there != nil {
+		r.ending = there.ending
+	}
 	m.put(r)
+	if before.Status == Active {
+		m.endings++
+		r.ending = m.endings
+		m.notify(r.RunID)
+	}
 	return before, r.Session, nil
 }
 
-// Freshen implements [Store]. No row is ever locked or refused.
-func (m *Memory) Freshen(ctx context.Context, fresh []Freshness) (skipped Skipped, err error) {
+// attached returns the row of a new attempt.
+func (m *Memory) attached(s, before Session) *memoryRow {
+	now := m.now()
+	r := &memoryRow{Session: Session{
+		RunID: s.RunID, Parent: s.Parent, Status: Active, CreatedAt: now, LastEventAt: now, Threshold: s.Threshold,
+		StartedAt: s.StartedAt, Host: s.Host, Attempt: max(before.Attempt+1, s.Attempt), Resumes: before.Resumes,
+		Lease: s.Lease, State: s.State,
+	}}
+	if s.Lease != "" {
+		r.Activity = NoActivity
+	}
+	if before.Attempt > 0 {
+		r.CreatedAt = before.CreatedAt
+	}
+	return r
+}
+
+// Freshen implements [Store]. It waits for no row that is locked, and none is ever refused.
+func (m *Memory) Freshen(ctx context.Context, lease string, fresh []Freshness) (skipped Skipped, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
 		return Skipped{}, err
 	}
-	now := m.now()
+	if err := m.leases[lease].expiry(lease); err != nil {
+		return Skipped{}, err
+	}
 	for _, f := range fresh {
-		r := m.rows[f.RunID]
-		if !r.current(f.Attempt) {
+		switch r := m.rows[f.RunID]; {
+		case !r.current(f.Attempt):
 			skipped.Gone = append(skipped.Gone, f.RunID)
-			continue
-		}
-		if at := record.Truncate(now.Add(-f.Age)); at.After(r.LastEventAt) {
-			r.LastEventAt = at
+		case m.locked(f.RunID):
+			skipped.Locked = append(skipped.Locked, f.RunID)
+		default:
+			r.freshen(lease, f)
 		}
 	}
 	return skipped, nil
 }
 
-// End implements [Store]. It skips none.
-func (m *Memory) End(ctx context.Context, ends []Ending) (Skipped, error) {
+// freshen writes the row's activity, unless it has a later one by the clock of this lease.
+func (r *memoryRow) freshen(lease string, f Freshness) {
+	if r.Lease == lease && f.Activity < r.Activity {
+		return
+	}
+	r.Lease, r.Activity, r.quiet = lease, f.Activity, f.Quiet
+	if f.State != nil {
+		r.State = f.State
+	}
+}
+
+// End implements [Store]. It waits for no row that is locked.
+func (m *Memory) End(ctx context.Context, ends []Ending) (skipped Skipped, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := ctx.Err(); err != nil {
@@ -155,15 +216,21 @@ func (m *Memory) End(ctx context.Context, ends []Ending) (Skipped, error) {
 		}
 	}
 	for _, e := range ends {
-		if r := m.rows[e.RunID]; r.current(e.Attempt) {
+		switch r := m.rows[e.RunID]; {
+		case !r.current(e.Attempt):
+		case m.locked(e.RunID):
+			skipped.Locked = append(skipped.Locked, e.RunID)
+		default:
+			r.LastEventAt = latest(r.LastEventAt, record.Truncate(m.now().Add(-e.Age)))
 			m.end(r, e.Status, e.Reason)
 		}
 	}
-	return Skipped{}, nil
+	return skipped, nil
 }
 
 func (m *Memory) end(r *memoryRow, status Status, reason watchdog.StopReason) {
 	m.endings++
+	r.leave(m.leases[r.Lease])
 	r.Status, r.Reason, r.ending = status, reason, m.endings
 }
 
@@ -178,40 +245,23 @@ func (m *Memory) Session(ctx context.Context, runID string) (Session, error) {
 	if r == nil {
 		return Session{}, fmt.Errorf("%w: run %s", ErrNotFound, runID)
 	}
-	return r.read()
+	return m.read(r)
 }
 
-// Cancel implements [Store].
-func (m *Memory) Cancel(ctx context.Context, judged Session, c CancelRequest) (cancelled bool, err error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return false, err
-	}
-	for _, e := range c.Events {
-		if err := e.Validate(); err != nil {
-			return false, err
-		}
-	}
-	r := m.rows[judged.RunID]
-	if !r.current(judged.Attempt) || r.spoiled || !r.LastEventAt.Equal(record.Truncate(judged.LastEventAt)) {
-		return false, nil
-	}
-	if err := m.append(ctx, c.Events); err != nil {
-		return false, err
-	}
-	m.end(r, Cancelled, c.Reason)
-	r.Resumes = c.Resumes
-	m.notify(r.RunID)
-	return true, nil
-}
-
-func (r *memoryRow) read() (Session, error) {
+// read returns a row as a session.
+func (m *Memory) read(r *memoryRow) (Session, error) {
 	if r.spoiled {
 		return Session{}, fmt.Errorf("%w: run %s: it was spoiled", ErrUnreadable, r.RunID)
 	}
-	return r.Session, nil
+	s := r.Session
+	s.Silence = r.silence(m.leases[s.Lease])
+	if !r.warned.sameSigns(s) {
+		s.WarnedAt = time.Time{}
+	}
+	return s, nil
 }
+
+func (m *Memory) locked(runID string) bool { return m.Locked != nil && m.Locked(runID) }
 
 func (m *Memory) now() time.Time {
 	if m.Clock == nil {

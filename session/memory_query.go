@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -28,31 +27,42 @@ func (m *Memory) Stalled(ctx context.Context, q Query) (Page, error) {
 		switch r := m.rows[runID]; {
 		case r.Status != Active:
 		case r.spoiled:
-			_, err := r.read()
+			_, err := m.read(r)
 			page.Unreadable = append(page.Unreadable, err)
-		case r.stalled(q, page.Now):
-			page.Sessions = append(page.Sessions, r.Session)
+		default:
+			if s, _ := m.read(r); m.stalled(s, q, page.Now) {
+				page.Sessions = append(page.Sessions, s)
+			}
 		}
 	}
 	last, err := storerows.ParsePlace(q.After)
 	if err != nil {
 		return Page{}, err
 	}
+	place := func(s Session) storerows.Place { return q.place(s, m.leases[s.Lease]) }
 	if q.After != "" {
-		page.Sessions = slices.DeleteFunc(page.Sessions, func(s Session) bool { return q.place(s).Compare(last) <= 0 })
+		page.Sessions = slices.DeleteFunc(page.Sessions, func(s Session) bool { return place(s).Compare(last) <= 0 })
 		page.Unreadable = nil // the first page had them
 	}
-	page.Sessions, page.Next = storerows.Paginate(page.Sessions, q.Limit, q.place)
+	page.Sessions, page.Next = storerows.Paginate(page.Sessions, q.Limit, place)
 	return page, nil
 }
 
-func (r *memoryRow) stalled(q Query, now time.Time) bool {
-	return now.Sub(r.SilentSince()) > cmp.Or(r.Threshold, q.Threshold) && now.Sub(r.CreatedAt) >= q.MinAge
+func (m *Memory) stalled(s Session, q Query, now time.Time) bool {
+	if l := m.leases[s.Lease]; l != nil && l.Expired {
+		return false // its sessions are about to leave it
+	}
+	return s.SilentFor(now) > q.limit(s) && now.Sub(s.CreatedAt) >= q.MinAge
 }
 
-// place is the position of a session among the stalled ones.
-func (q Query) place(s Session) storerows.Place {
-	return storerows.Place{Due: s.SilentSince().Add(cmp.Or(s.Threshold, q.Threshold)).UnixMicro(), RunID: s.RunID}
+// place is the position of a session among the stalled ones. That of a session with a lease is by the database's clock,
+// as it was when the lease was renewed; only the order depends on it.
+func (q Query) place(s Session, l *Lease) storerows.Place {
+	silent := s.SilentSince()
+	if l != nil {
+		silent = l.RenewedAt.Add(s.Activity - l.Clock)
+	}
+	return storerows.Place{Due: silent.Add(q.limit(s)).UnixMicro(), RunID: s.RunID}
 }
 
 // Ended implements [Store].

@@ -110,15 +110,20 @@ func TestMemoryInvalid(t *testing.T) {
 	require.ErrorContains(t, err, "weather")
 }
 
+var cancelRequest = session.CancelRequest{Reason: watchdog.SessionIdleTimeout, Events: []watchdog.Event{{
+	ID: "end-1", AggregateType: watchdog.AggregateType, AggregateID: "run-1", Type: watchdog.EventCancel,
+	Payload: []byte(`{"reason":"idle_timeout"}`), Timestamp: time.Unix(0, 0),
+}}}
+
 func TestMemoryUnreadable(t *testing.T) {
 	m := new(session.Memory)
 	require.NoError(t, m.Put(t.Context(), session.Session{RunID: "run-1", Status: session.Active, Attempt: 1}))
 	require.NoError(t, m.Spoil(t.Context(), "run-1"))
 	_, _, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
 	require.ErrorIs(t, err, session.ErrUnreadable)
-	done, err := m.Cancel(t.Context(), session.Session{RunID: "run-1", Attempt: 1}, session.CancelRequest{})
+	outcome, err := m.Cancel(t.Context(), session.Session{RunID: "run-1", Attempt: 1}, cancelRequest)
 	require.NoError(t, err)
-	assert.False(t, done)
+	assert.Equal(t, session.Changed, outcome)
 }
 
 func TestMemoryListen(t *testing.T) {
@@ -134,9 +139,9 @@ func TestMemoryListen(t *testing.T) {
 	}
 	_, s, err := m.Attach(t.Context(), session.Session{RunID: "run-1"})
 	require.NoError(t, err)
-	done, err := m.Cancel(t.Context(), s, session.CancelRequest{Reason: "watchdog_idle_timeout"})
+	outcome, err := m.Cancel(t.Context(), s, cancelRequest)
 	require.NoError(t, err)
-	require.True(t, done)
+	require.Equal(t, session.Done, outcome)
 	for range listeners {
 		assert.Equal(t, "run-1", <-told)
 	}

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,7 +33,7 @@ func TestDatabaseDown(t *testing.T) {
 				require.Equal(t, session.Active, f.row("s-2").Status)
 				f.db.onCall(nil)
 				f.advance(2*watchdog.DefaultRecordTimeout + time.Second)
-				require.Less(t, time.Since(f.row("s-1").LastEventAt), 20*time.Second)
+				require.Less(t, time.Since(f.shown("s-1")), 20*time.Second)
 				require.Equal(t, session.Finished, f.row("s-2").Status)
 				require.Equal(t, 1, f.log.count("are kept fresh again"))
 				f.advance(time.Hour)
@@ -54,7 +55,7 @@ func TestDatabaseDown(t *testing.T) {
 			f.advance(5 * time.Minute)
 			wd.Activity()
 			done.Close()
-			f.advance(time.Second)
+			f.advance(awake)
 			require.Equal(t, session.Finished, f.row("s-2").Status)
 			require.Equal(t, 1, f.log.count("level=ERROR"))
 		})
@@ -73,8 +74,8 @@ func TestDatabaseDown(t *testing.T) {
 			f.advance(5 * time.Minute)
 			wd.Activity()
 			woke := time.Now()
-			f.advance(time.Second)
-			require.Equal(t, woke.UTC(), f.row("s-1").LastEventAt)
+			f.advance(awake)
+			require.Equal(t, woke.UTC(), f.shown("s-1"))
 			require.Equal(t, 1, f.log.count("level=ERROR"))
 		})
 	})
@@ -92,12 +93,52 @@ func TestDatabaseDown(t *testing.T) {
 				}
 				return nil
 			})
-			f.advance(time.Second)
+			f.advance(awake)
 			stop()
-			require.Less(t, time.Since(f.row("s-1").LastEventAt), 2*time.Second, "written by the last flush")
+			require.Less(t, time.Since(f.shown("s-1")), 2*time.Second+awake, "written by the last flush")
 			require.Zero(t, f.log.count("level="))
 		})
 	})
+}
+
+// TestUnrecorded protects that a row does not say that a run was cancelled before its event does.
+func TestUnrecorded(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		wd := f.attach("s-1")
+		cfg := f.config(f.keeper())
+		events := &failingStore{EventStore: f.db}
+		cfg.Store = events
+		second, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, cfg)
+		require.NoError(t, err)
+		events.fails.Store(true)
+		f.advance(watchdog.DefaultWallClock + time.Minute)
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
+		require.ErrorIs(t, context.Cause(second.Context()), watchdog.WallClockExceeded)
+		require.Equal(t, session.Cancelled, f.row("s-1").Status)
+		require.Error(t, second.Close())
+		f.advance(time.Minute)
+		require.Equal(t, session.Active, f.row("s-2").Status)
+		events.fails.Store(false)
+		f.advance(2 * awake)
+		require.Equal(t, session.Cancelled, f.row("s-2").Status)
+		stored, err := f.db.Memory.Read(context.Background(), watchdog.AggregateType, "s-2")
+		require.NoError(t, err)
+		require.Equal(t, watchdog.EventCancel, stored[len(stored)-1].Type)
+	})
+}
+
+// A failingStore is an event store that can fail.
+type failingStore struct {
+	watchdog.EventStore
+	fails atomic.Bool
+}
+
+func (s *failingStore) Append(ctx context.Context, events ...watchdog.Event) error {
+	if s.fails.Load() {
+		return errDown
+	}
+	return s.EventStore.Append(ctx, events...)
 }
 
 func TestDatabaseSlow(t *testing.T) {
@@ -108,7 +149,7 @@ func TestDatabaseSlow(t *testing.T) {
 		for range 600 {
 			f.advance(time.Second)
 			wd.Activity()
-			require.Less(t, time.Since(f.row("s-1").LastEventAt), time.Minute+6*time.Second)
+			require.Less(t, time.Since(f.shown("s-1")), time.Minute+10*time.Second)
 		}
 		require.Zero(t, f.log.count("level="))
 		f.db.onCall(nil)

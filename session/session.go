@@ -1,6 +1,7 @@
 package session
 
 import (
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -27,7 +28,8 @@ type Session struct {
 	// RunID names the run. Parent names the run that it is a layer of.
 	RunID, Parent string
 	Status        Status
-	// CreatedAt is when the row was made. LastEventAt is when the run had its last event; zero if it had none yet.
+	// CreatedAt is when the row was made. LastEventAt is when the run had its last event; zero if it had none yet. That
+	// of an active session with a lease is when the run was attached; later signs of life are in Activity.
 	CreatedAt, LastEventAt time.Time
 	// Threshold is how long the run may have no event. Zero means the sweeper's threshold, [watchdog.NoLimit] for ever.
 	Threshold time.Duration
@@ -41,6 +43,23 @@ type Session struct {
 	// Reason is why the latest attempt was cancelled, or "complete" if the host said that the run has done its work.
 	// Otherwise it is empty.
 	Reason watchdog.StopReason
+
+	// Lease names the [Lease] of the process that runs an active session; empty for a row of another writer, and for one
+	// whose process was found dead.
+	Lease string
+	// Activity is the run's last activity by the clock of its lease, or [NoActivity]. It has a meaning only with a Lease.
+	Activity time.Duration
+	// Silence is how long the run has certainly been silent, as far as its lease vouches for it. It is 0 without a lease,
+	// and for a run that has had something new within a minute or has not signalled since its attach. A store sets it.
+	Silence time.Duration
+	// WarnedAt is when a sweeper warned of the cancel; zero if none did, or if the run has given a sign of life since.
+	WarnedAt time.Time
+	// Claim names the pass of a sweeper that took the session last, to end it: see [Store.Claim] and [Store.Cancel].
+	Claim string
+	// StopFailed tells that the agents of a cancelled session could not be stopped.
+	StopFailed bool
+	// State is what the run's process says about the run, for others to show; nil for nothing. See [State].
+	State json.RawMessage
 }
 
 // SilentSince returns the time of the last event, or of the creation if there was no event yet.
@@ -58,7 +77,7 @@ var (
 	// ErrUnreadable is wrapped by the methods of a store for a row of another writer that cannot be understood, such
 	// as one with an invalid time. The error names the run. Such a row is never stalled.
 	ErrUnreadable = errors.New("unreadable session")
-	// ErrLocked says that another transaction has locked the row. [Store.Cancel] wraps it: the session is neither
-	// cancelled nor spared, and can be tried again.
-	ErrLocked = errors.New("session is locked by another transaction")
+	// ErrLocked says that another transaction has locked the row of a session or a lease. [Store.Cancel], Claim, Warn and
+	// ExpireLease wrap it: nothing was done and nothing decided, and it can be tried again.
+	ErrLocked = errors.New("row is locked by another transaction")
 )

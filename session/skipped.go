@@ -17,15 +17,9 @@ type skips struct {
 
 func (s *skips) paused(now time.Duration) bool { return now < s.again }
 
-// A rowKey is whose row a write is for.
-type rowKey struct {
-	runID   string
-	attempt int
-}
+func (f Freshness) key() AttemptID { return AttemptID{f.RunID, f.Attempt} }
 
-func (f Freshness) key() rowKey { return rowKey{f.RunID, f.Attempt} }
-
-func (e Ending) key() rowKey { return rowKey{e.RunID, e.Attempt} }
+func (e Ending) key() AttemptID { return AttemptID{e.RunID, e.Attempt} }
 
 // An outcome is what became of a row.
 type outcome int
@@ -40,7 +34,7 @@ const (
 type batch[E any] struct {
 	k     *Keeper
 	rows  []E
-	keyOf func(E) rowKey
+	keyOf func(E) AttemptID
 	write func(context.Context, []E) (Skipped, error)
 }
 
@@ -58,7 +52,7 @@ func (b batch[E]) writeAll(ctx context.Context) (outcomes, error) {
 	if err != nil {
 		return nil, err
 	}
-	runID := b.keyOf(b.rows[at]).runID
+	runID := b.keyOf(b.rows[at]).RunID
 	all[runID] = alone[runID]
 	return all, nil
 }
@@ -74,7 +68,7 @@ func (b batch[E]) writePart(ctx context.Context, part []E) (outcomes, error) {
 	all := skipped.outcomes()
 	for _, e := range part {
 		key := b.keyOf(e)
-		b.k.noteSkip(key, all[key.runID], len(part) == 1, skipped.Refused[key.runID])
+		b.k.noteSkip(key, all[key.RunID], len(part) == 1, skipped.Refused[key.RunID])
 	}
 	return all, nil
 }
@@ -87,8 +81,8 @@ func (b batch[E]) lockedLongest() int {
 	now, at, since := b.k.now(), -1, time.Duration(0)
 	for i, e := range b.rows {
 		key := b.keyOf(e)
-		r := b.k.runs[key.runID]
-		if r == nil || r.attempt != key.attempt || !r.skips.locked || !verdict.TakeAlone(r.threshold, now-r.skips.since) {
+		r := b.k.runs[key.RunID]
+		if r == nil || r.attempt != key.Attempt || !r.skips.locked || !verdict.TakeAlone(r.threshold, now-r.skips.since) {
 			continue
 		}
 		if at < 0 || r.skips.since < since {
@@ -101,10 +95,10 @@ func (b batch[E]) lockedLongest() int {
 // noteSkip notes whether a row was written, alone or not. A row that was waited for in vain has to wait for its turn
 // again: else one that stays locked would be the only one that is waited for. The log has the first of several refusals
 // in a row.
-func (k *Keeper) noteSkip(key rowKey, became outcome, alone bool, refused error) {
+func (k *Keeper) noteSkip(key AttemptID, became outcome, alone bool, refused error) {
 	k.mu.Lock()
-	r := k.runs[key.runID]
-	if r == nil || r.attempt != key.attempt {
+	r := k.runs[key.RunID]
+	if r == nil || r.attempt != key.Attempt {
 		k.mu.Unlock()
 		return
 	}
@@ -122,7 +116,7 @@ func (k *Keeper) noteSkip(key rowKey, became outcome, alone bool, refused error)
 	k.mu.Unlock()
 	if first {
 		k.logger().Error("the database refuses the row of a session; other rows are written",
-			"run", key.runID, "error", refused)
+			"run", key.RunID, "error", refused)
 	}
 }
 
@@ -131,10 +125,11 @@ func (k *Keeper) noteSkip(key rowKey, became outcome, alone bool, refused error)
 func (k *Keeper) flushLast(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, 2*k.cfg.RecordTimeout)
 	defer cancel()
+	defer k.endLease(ctx)
 	k.endPauses()
 	k.flush(ctx)
 	for ctx.Err() == nil {
-		_, ends, _ := k.changes()
+		ends := k.changes(nil).ends
 		if len(ends) == 0 {
 			return
 		}

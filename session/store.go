@@ -2,59 +2,99 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 )
 
-// A Store keeps sessions and events in one database. Several goroutines and processes call its methods at once. The
-// methods return when their context ends, and the error then wraps the context's.
+// A Store keeps sessions, leases and events in one database. Several goroutines and processes call its methods at once.
+// The methods return when their context ends, and the error then wraps the context's. What one of them writes to rows
+// is one transaction; a row that another transaction has locked is skipped or refused, as each method says, and never
+// holds up the others.
 type Store interface {
 	watchdog.EventStore
+	Leases
 
 	// Attach begins an attempt of a run. It makes the row, or takes the one that is there, sets Status to [Active] and
-	// LastEventAt to now, and counts Attempt up. It takes RunID, Parent, Threshold, StartedAt and Host from its
-	// argument, and leaves Resumes unchanged. It returns the row as it was before, with Attempt 0 if there was none,
-	// and as it is. If the row cannot be read, Attach changes nothing and wraps [ErrUnreadable].
+	// LastEventAt to now, and counts Attempt up. It takes RunID, Parent, Threshold, StartedAt, Host, Lease and State from
+	// its argument, leaves Resumes unchanged, and clears the other fields. It returns the row as it was before, with
+	// Attempt 0 if there was none, and as it is. If the row cannot be read, Attach changes nothing and wraps
+	// [ErrUnreadable]; if the lease does not live, it wraps [ErrLeaseExpired]. If the row was Active, every [Listener]
+	// and Ended tell of the run, because the attempt before is over.
+	//
+	// With an Attempt in its argument Attach makes a row again that was lost: it changes nothing if there is a row with
+	// that attempt or a later one, and else the row has exactly that one.
 	Attach(ctx context.Context, s Session) (before, after Session, err error)
-	// Freshen notes when sessions last had an event, in one statement for all. It never sets LastEventAt back. It
-	// leaves a row alone that is not [Active] or has another Attempt, and returns the run as gone. A row that another
-	// transaction has locked is not waited for, unless it is the only one: then for at most [LockWait].
-	Freshen(ctx context.Context, fresh []Freshness) (Skipped, error)
-	// End notes how attempts ended. It leaves a row alone that is not [Active] or has another Attempt, and treats
-	// locked rows as Freshen does.
+	// Freshen writes the activity of sessions, in one statement for all, and puts them into the lease. It leaves a row
+	// alone that is not [Active] or has another Attempt, and returns the run as gone. It never takes an activity back
+	// that is in the row, by the clock of this lease. A row that another transaction has locked is not waited for, unless
+	// it is the only one: then for at most [LockWait]. If the lease does not live, Freshen changes nothing and wraps
+	// [ErrLeaseExpired].
+	Freshen(ctx context.Context, lease string, fresh []Freshness) (Skipped, error)
+	// End notes how attempts ended, and when they had their last event. It leaves a row alone that is not [Active] or has
+	// another Attempt, and treats locked rows as Freshen does.
 	End(ctx context.Context, ends []Ending) (Skipped, error)
 	// Session returns the row of a run. The error wraps [ErrNotFound] or [ErrUnreadable].
 	Session(ctx context.Context, runID string) (Session, error)
 
-	// Stalled returns the active sessions that have had no event for longer than they may. Those that exceeded their
-	// threshold first come first; run IDs order those that exceeded it at the same time. How long the call takes
-	// depends on how many sessions it returns, not on how many are active. The first page has the rows that cannot be
-	// read in Unreadable, at most a hundred.
+	// Stalled returns the active sessions that have had no event for longer than they may: those without a lease by the
+	// database's clock, and those of a lease that has not expired by what it vouches for. A run that has not signalled
+	// since its attach is not silent while its lease lives. Those that exceeded their threshold first come first; run IDs
+	// order those that exceeded it at the same time. How long the call takes depends on how many sessions it returns and
+	// on how many leases there are, not on how many sessions are active. The first page has the rows that cannot be read
+	// in Unreadable, at most a hundred.
 	Stalled(ctx context.Context, q Query) (Page, error)
-	// Cancel ends a session that is still as it was judged: Active, with the same Attempt and LastEventAt. It sets
-	// Status to [Cancelled], sets Reason and Resumes as requested, appends the events, all in one transaction, and
-	// notifies every [Listener]. If the session has changed, Cancel changes nothing and reports false. If another
-	// transaction has locked the row, Cancel does not wait for it, and wraps [ErrLocked].
-	Cancel(ctx context.Context, judged Session, c CancelRequest) (cancelled bool, err error)
-	// Ended returns the runs whose sessions ended since a mark, and the mark for the next call. It is a cheap poll for
-	// stores without a Listener. An empty mark means now: no run is returned. A run can be returned again.
+	// Claim takes a session for one sweeper, which stops its agents and then cancels it: only if the session is still as
+	// it was judged, and if no other claim on it lasts, by the database's clock. If the end of the run's window is stored
+	// already, the row is made to say so instead: see [EndStored].
+	Claim(ctx context.Context, judged Session, c ClaimRequest) (Outcome, error)
+	// Warn sets WarnedAt and appends the events, in one transaction, only if the session is still as it was judged. The
+	// warning is void as soon as the session gives a sign of life.
+	Warn(ctx context.Context, judged Session, events []watchdog.Event) (Outcome, error)
+	// Cancel ends a session that is still as it was judged: Active, with the same attempt, lease and signs of life, and
+	// not claimed by another. It sets Status to [Cancelled], sets Reason, Resumes, StopFailed and Claim as requested,
+	// appends the events, all in one transaction, and notifies every [Listener]. If the session has changed, Cancel
+	// changes nothing. If an event with the ID of the cancel event is stored already, the row is made to say what that
+	// says instead, and nothing else is done: see [EndStored]. If another transaction has locked the row, Claim, Warn and
+	// Cancel do not wait for it, and wrap [ErrLocked].
+	Cancel(ctx context.Context, judged Session, c CancelRequest) (Outcome, error)
+	// Ended returns the runs whose attempts ended since a mark, or were followed by another before they did, and the mark
+	// for the next call. It is a cheap poll for stores without a Listener. An empty mark means now: no run is returned. A
+	// run can be returned again.
 	Ended(ctx context.Context, mark string) (runIDs []string, next string, err error)
 	// History counts the cancels of a span of time, in one query. The counts are ordered by their keys.
 	History(ctx context.Context, h HistoryQuery) ([]CancelCount, error)
 }
 
-// A Listener is a [Store] that notifies callers of cancels at once.
+// An Outcome is what became of a call about a session that was judged.
+type Outcome string
+
+// The outcomes.
+const (
+	// Done is a session that was claimed, warned or cancelled as requested.
+	Done Outcome = "done"
+	// Changed is a session that is not as it was judged any more: it woke up, ended, or was taken over.
+	Changed Outcome = "changed"
+	// Taken is a session that another sweeper has claimed.
+	Taken Outcome = "taken"
+	// EndStored is a session whose end was stored before, by its own process or another guard, which the row did not say.
+	// It does now.
+	EndStored Outcome = "end_stored"
+)
+
+// A Listener is a [Store] that notifies callers of cancels and takeovers at once.
 type Listener interface {
-	// Listen calls ready when it listens, and then told with the run ID of every session that is cancelled. Cancels
-	// before ready are not told. Listen returns an error if it loses its connection. When the context ends it returns
-	// nil, or an error that wraps the context's.
+	// Listen calls ready when it listens, and then told with the run ID of every session that is cancelled, or whose
+	// attempt is followed by another. What was before ready is not told. Listen returns an error if it loses its
+	// connection. When the context ends it returns nil, or an error that wraps the context's.
 	Listen(ctx context.Context, ready func(), told func(runID string)) error
 }
 
 // LockWait is how long a write of a single row waits for a transaction that has locked it.
-const LockWait = time.Second
+// It is less than the shortest promise of a [Lease].
+const LockWait = time.Second / 2
 
 // Skipped are the runs of a batch that were not written. All others were. No run of a batch holds up another.
 type Skipped struct {
@@ -68,11 +108,22 @@ type Skipped struct {
 	Refused map[string]error
 }
 
-// A Freshness is how long ago a run had its last event.
+// An AttemptID names an attempt at a run.
+type AttemptID struct {
+	RunID   string
+	Attempt int
+}
+
+// A Freshness is a run's last activity.
 type Freshness struct {
 	RunID   string
 	Attempt int
-	Age     time.Duration
+	// Activity is by the clock of the lease, or [NoActivity].
+	Activity time.Duration
+	// Quiet tells that the run has had nothing new for so long that a sweeper may look at it: see [Session].Silence.
+	Quiet bool
+	// State is the new State of the row; nil leaves it as it is.
+	State json.RawMessage
 }
 
 // An Ending is how an attempt ended: [Cancelled] with its reason, [Interrupted] or [Finished].
@@ -81,6 +132,8 @@ type Ending struct {
 	Attempt int
 	Status  Status
 	Reason  watchdog.StopReason
+	// Age is how long ago the run had its last event.
+	Age time.Duration
 }
 
 // Validate returns an error if no attempt ends with the status. The End of every store calls it.
@@ -125,11 +178,25 @@ type Page struct {
 	Unreadable []error
 }
 
+// A ClaimRequest says who takes a session: see [Store.Claim].
+type ClaimRequest struct {
+	// By names the pass, and is in the row as [Session].Claim.
+	By string
+	// For is how long the claim lasts.
+	For time.Duration
+	// EndID is the ID that the end of the run's window has, whoever writes it.
+	EndID string
+}
+
 // A CancelRequest says how to end a session: see [Store.Cancel].
 type CancelRequest struct {
-	Reason  watchdog.StopReason
-	Resumes int
-	Events  []watchdog.Event
+	// By names who cancels. A row whose Claim it is can be cancelled, and one that nobody has claimed.
+	By         string
+	Reason     watchdog.StopReason
+	Resumes    int
+	StopFailed bool
+	// Events are appended in their order. The last is the cancel event.
+	Events []watchdog.Event
 }
 
 // A Dimension is what cancels are counted by.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // maxSyncs is how many runs read the store at once for why they were cancelled.
@@ -59,12 +60,12 @@ func (k *Keeper) takeRequested() (all []*keptRun) {
 	return all
 }
 
-// sync has a run read its events for a cancel, because its row says that it has ended, or is another attempt's. If
-// there is no cancel, the run is dropped if another host has taken it over.
+// sync has a run read its events for a cancel, because its row says that it has ended, is another attempt's, or is
+// missing. If there is no cancel, the row decides.
 func (k *Keeper) sync(ctx context.Context, r *keptRun) {
 	stop, err := r.run.Sync(ctx)
 	if stop == nil && err == nil {
-		err = k.dropReplaced(ctx, r)
+		err = k.heedRow(ctx, r)
 	}
 	if r.run.Context().Err() != nil {
 		err = nil // the next flush writes how it ended
@@ -72,17 +73,70 @@ func (k *Keeper) sync(ctx context.Context, r *keptRun) {
 	k.finishSync(ctx, r, err)
 }
 
-// dropReplaced drops a run whose row is another attempt's.
-func (k *Keeper) dropReplaced(ctx context.Context, r *keptRun) error {
+// heedRow ends a run that another process has taken over, and makes a row again that was lost.
+func (k *Keeper) heedRow(ctx context.Context, r *keptRun) error {
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
 	defer cancel()
 	s, err := k.cfg.Store.Session(ctx, r.run.ID())
-	if err == nil && s.Attempt != r.attempt {
-		k.drop(r.run.ID(), r.attempt)
-		k.logger().Warn("a run is not kept any longer, because another attempt at it was begun",
-			"run", r.run.ID(), "attempt", r.attempt)
+	switch {
+	case errors.Is(err, ErrNotFound) || err == nil && s.Attempt < r.attempt:
+		return k.makeAgain(ctx, r)
+	case err == nil && k.kept(s.RunID) == r:
+		k.heedAttempt(r, s)
 	}
 	return err
+}
+
+// heedAttempt ends a run whose row is a later attempt's. After a row was lost another process can have begun an attempt
+// with the same number: then the one whose lease has the row runs on.
+func (k *Keeper) heedAttempt(r *keptRun, s Session) {
+	switch same := s.Attempt == r.attempt && s.Status == Active; {
+	case s.Attempt > r.attempt || same && k.foreign(s.Lease):
+		k.takenOver(r, s)
+	case same:
+		k.claimBack(r, s)
+	}
+}
+
+// claimBack has the next flush write a row that is not in the lease.
+func (k *Keeper) claimBack(r *keptRun, s Session) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.held == nil || k.held.id != s.Lease {
+		r.recheck = true
+	}
+}
+
+// makeAgain makes the row of a live run that is not in the database: it was deleted, or lost with a server.
+func (k *Keeper) makeAgain(ctx context.Context, r *keptRun) error {
+	threshold, err := k.runThreshold(r.run.ID())
+	if err != nil {
+		return err
+	}
+	_, after, made, err := k.attach(ctx, Session{
+		RunID: r.run.ID(), Parent: r.run.Parent(), Threshold: threshold, StartedAt: r.run.StartedAt(), Host: k.cfg.Host,
+		Attempt: r.attempt, State: stateOf(r.run),
+	})
+	if err != nil {
+		return err
+	}
+	if after.Attempt > r.attempt || k.foreign(after.Lease) {
+		k.takenOver(r, after)
+		return nil
+	}
+	k.mu.Lock()
+	r.written, r.quiet, r.recheck = made.at, false, true
+	k.mu.Unlock()
+	k.logger().Warn("the row of a run was lost and is made again", "run", r.run.ID(), "attempt", r.attempt)
+	return nil
+}
+
+// takenOver ends a run whose row is a later attempt's, and keeps it no longer.
+func (k *Keeper) takenOver(r *keptRun, s Session) {
+	k.drop(r.run.ID(), r.attempt)
+	k.logger().Warn("a run was taken over by another process, and ends here",
+		"run", r.run.ID(), "attempt", r.attempt, "by_attempt", s.Attempt, "by_host", s.Host)
+	seam.End(r.run, &TakeoverError{RunID: s.RunID, Attempt: r.attempt, By: s.Attempt, Host: s.Host})
 }
 
 // finishSync notes the result of a sync. A sync that failed is requested again, unless the stored data is at fault. The

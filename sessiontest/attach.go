@@ -100,7 +100,9 @@ var attachRules = []rule{
 			if err != nil {
 				return err
 			}
-			if _, err := store.Cancel(ctx, s, session.CancelRequest{Reason: why, Resumes: 2}); err != nil {
+			c := cancelOf(homeRun)
+			c.Resumes = 2
+			if err := cancelsAs(ctx, store, s, c, session.Done); err != nil {
 				return err
 			}
 			after, err := attach(ctx, store, newSession(homeRun))

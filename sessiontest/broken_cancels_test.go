@@ -3,9 +3,7 @@ package sessiontest_test
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
-	"sync/atomic"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
@@ -18,29 +16,32 @@ func cancelsWith(
 	return with(func(a *altered) {
 		a.cancel = func(
 			m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
-		) (bool, error) {
+		) (session.Outcome, error) {
 			change(m, &judged, &c)
 			return m.Cancel(ctx, judged, c)
 		}
 	})
 }
 
-// claims returns a store whose Cancel returns true for some sessions that it did not cancel.
-func claims(which func(m *session.Memory, judged session.Session) bool) func() session.Store {
+// boasts returns a store whose Cancel returns Done for some sessions that it did not cancel.
+func boasts(which func(m *session.Memory, judged session.Session) bool) func() session.Store {
 	return with(func(a *altered) {
 		a.cancel = func(
 			m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
-		) (bool, error) {
-			claimed := which(m, judged)
-			done, err := m.Cancel(ctx, judged, c)
-			return done || err == nil && claimed, err
+		) (session.Outcome, error) {
+			boasted := which(m, judged)
+			outcome, err := m.Cancel(ctx, judged, c)
+			if err == nil && boasted {
+				outcome = session.Done
+			}
+			return outcome, err
 		}
 	})
 }
 
 var brokenCancels = []broken{
 	{
-		"forgets how often a run was resumed", "a session that has not changed is cancelled, with its reason and its resumes",
+		"forgets how often a run was resumed", "a session that has not changed is cancelled, as requested",
 		cancelsWith(func(_ *session.Memory, _ *session.Session, c *session.CancelRequest) {
 			if c.Resumes == 3 {
 				c.Resumes = 0
@@ -60,30 +61,24 @@ var brokenCancels = []broken{
 		with(func(a *altered) {
 			a.cancel = func(
 				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
-			) (bool, error) {
-				done, err := m.Cancel(ctx, judged, c)
+			) (session.Outcome, error) {
+				outcome, err := m.Cancel(ctx, judged, c)
 				if errors.Is(err, watchdog.ErrInvalid) {
 					judged.Status = session.Cancelled
 					err = errors.Join(err, m.Put(ctx, judged))
 				}
-				return done, err
+				return outcome, err
 			}
 		}),
 	},
 	{
-		"refuses an event that is already stored", "a cancel succeeds if its event is already stored",
-		with(func(a *altered) {
-			a.cancel = func(
-				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
-			) (bool, error) {
-				for _, e := range c.Events {
-					stored, _ := m.Read(ctx, e.AggregateType, e.AggregateID)
-					known := slices.ContainsFunc(stored, func(s watchdog.Event) bool { return s.ID == e.ID })
-					if known && row(m, judged.RunID).Status == session.Active {
-						return false, errors.New("UNIQUE constraint failed")
-					}
-				}
-				return m.Cancel(ctx, judged, c)
+		"cancels without an event", "a cancel without an event is an error and changes nothing",
+		cancelsWith(func(_ *session.Memory, judged *session.Session, c *session.CancelRequest) {
+			if len(c.Events) == 0 {
+				c.Events = append(c.Events, watchdog.Event{
+					ID: "made up", AggregateType: watchdog.AggregateType, AggregateID: judged.RunID,
+					Type: watchdog.EventCancel, Payload: []byte(`{}`), Timestamp: judged.CreatedAt,
+				})
 			}
 		}),
 	},
@@ -92,9 +87,9 @@ var brokenCancels = []broken{
 		with(func(a *altered) {
 			a.cancel = func(
 				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
-			) (bool, error) {
+			) (session.Outcome, error) {
 				if judged.LastEventAt.IsZero() {
-					return false, ctx.Err()
+					return session.Changed, ctx.Err()
 				}
 				return m.Cancel(ctx, judged, c)
 			}
@@ -130,8 +125,8 @@ var brokenCancels = []broken{
 		with(func(a *altered) {
 			a.cancel = func(
 				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
-			) (bool, error) {
-				if s := row(m, judged.RunID); s.Status == session.Finished {
+			) (session.Outcome, error) {
+				if s := row(m, judged.RunID); s.Status == session.Finished && judged.Lease == "" {
 					s.Status = session.Active
 					_ = m.Put(ctx, s)
 				}
@@ -140,36 +135,70 @@ var brokenCancels = []broken{
 		}),
 	},
 	{
-		"returns true for a run that it does not know", "a run without a row is not cancelled, and nothing is written",
-		claims(func(m *session.Memory, judged session.Session) bool { return row(m, judged.RunID).Attempt == 0 }),
+		"returns Done for a run that it does not know", "a run without a row is not cancelled, and nothing is written",
+		boasts(func(m *session.Memory, judged session.Session) bool { return row(m, judged.RunID).Attempt == 0 }),
 	},
 	{
-		"returns true for a repeated cancel", "of two cancels of one session the first counts",
-		func() session.Store {
-			var under atomic.Int32
-			return with(func(a *altered) {
-				a.cancel = func(
-					m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
-				) (bool, error) {
-					done, err := m.Cancel(ctx, judged, c)
-					again := under.Add(1) > 1 && c.Reason == "another"
-					return done || again, err
+		"returns Done for a repeated cancel", "of two cancels of one session the first counts",
+		with(func(a *altered) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (session.Outcome, error) {
+				outcome, err := m.Cancel(ctx, judged, c)
+				if outcome == session.Changed && c.Reason == "another" {
+					outcome = session.Done
 				}
-			})()
-		},
+				return outcome, err
+			}
+		}),
 	},
+}
+
+var brokenRaces = []broken{
 	{
 		"stores the events of a cancel that came too late",
 		"of eight cancels at once one counts, and only its events are stored",
 		with(func(a *altered) {
 			a.cancel = func(
 				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
-			) (bool, error) {
-				done, err := m.Cancel(ctx, judged, c)
-				if !done && err == nil && strings.HasPrefix(c.Events[0].ID, "of caller") {
+			) (session.Outcome, error) {
+				outcome, err := m.Cancel(ctx, judged, c)
+				if outcome == session.Changed && strings.HasPrefix(c.Events[0].ID, "of caller") {
 					err = m.Append(ctx, c.Events...)
 				}
-				return done, err
+				return outcome, err
+			}
+		}),
+	},
+	{
+		"takes the stored event of another for its own",
+		"of eight cancels at once with one event one counts, and the row is as it requested",
+		with(func(a *altered) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (session.Outcome, error) {
+				outcome, err := m.Cancel(ctx, judged, c)
+				if outcome == session.Changed && strings.HasPrefix(c.By, "caller") {
+					outcome = session.Done
+				}
+				return outcome, err
+			}
+		}),
+	},
+	{
+		"looks for a stored end before it locks the row",
+		"if a run ends while it is cancelled, its event and its row say the same",
+		with(func(a *altered) {
+			a.cancel = func(
+				m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
+			) (session.Outcome, error) {
+				outcome, err := m.Cancel(ctx, judged, c)
+				if outcome == session.EndStored && strings.HasPrefix(judged.RunID, "race-") {
+					s := row(m, judged.RunID)
+					s.Status, s.Reason = session.Cancelled, c.Reason
+					err = m.Put(ctx, s)
+				}
+				return outcome, err
 			}
 		}),
 	},

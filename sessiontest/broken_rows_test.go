@@ -2,8 +2,11 @@ package sessiontest_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,8 +22,11 @@ func attaches(change func(before, s session.Session, after *session.Session)) fu
 			if err != nil {
 				return before, after, err
 			}
-			change(before, s, &after)
-			return before, after, m.Put(ctx, after)
+			changed := after
+			if change(before, s, &changed); !reflect.DeepEqual(changed, after) {
+				err = m.Put(ctx, changed)
+			}
+			return before, changed, err
 		}
 	})
 }
@@ -55,7 +61,8 @@ var brokenAttaches = []broken{
 				m *session.Memory, ctx context.Context, s session.Session,
 			) (session.Session, session.Session, error) {
 				before, after, err := m.Attach(ctx, s)
-				if before.Status == session.Active && (after.Attempt == 2 || after.Attempt == 3) {
+				plain := before.Lease == "" && s.Lease == "" && s.Attempt == 0
+				if plain && before.Status == session.Active && (after.Attempt == 2 || after.Attempt == 3) {
 					after.Attempt = 5 - after.Attempt
 				}
 				return before, after, err
@@ -95,7 +102,11 @@ var brokenAttaches = []broken{
 	},
 	{
 		"has room for three attempts", "callers that attach to one run at once get different attempts",
-		attaches(func(_, _ session.Session, after *session.Session) { after.Attempt = min(after.Attempt, 3) }),
+		attaches(func(_, s session.Session, after *session.Session) {
+			if s.Attempt == 0 {
+				after.Attempt = min(after.Attempt, 3)
+			}
+		}),
 	},
 }
 
@@ -181,13 +192,15 @@ var brokenRows = []broken{
 // freshens returns a store that changes the arguments of Freshen.
 func freshens(change func(m *session.Memory, f *session.Freshness)) func() session.Store {
 	return with(func(a *altered) {
-		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
+		a.freshen = func(
+			m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+		) (session.Skipped, error) {
 			var changed []session.Freshness
 			for _, f := range fresh {
 				change(m, &f)
 				changed = append(changed, f)
 			}
-			return m.Freshen(ctx, changed)
+			return m.Freshen(ctx, lease, changed)
 		}
 	})
 }
@@ -195,11 +208,13 @@ func freshens(change func(m *session.Memory, f *session.Freshness)) func() sessi
 // forces returns a store that freshens some rows that it must leave alone.
 func forces(which func(s session.Session, f session.Freshness) bool) func() session.Store {
 	return with(func(a *altered) {
-		a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
-			skipped, err := m.Freshen(ctx, fresh)
+		a.freshen = func(
+			m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+		) (session.Skipped, error) {
+			skipped, err := m.Freshen(ctx, lease, fresh)
 			for _, f := range fresh {
 				if s := row(m, f.RunID); err == nil && s.Attempt > 0 && which(s, f) {
-					s.LastEventAt = m.Clock().Add(-f.Age)
+					s.Lease, s.Activity = lease, f.Activity
 					err = m.Put(ctx, s)
 				}
 			}
@@ -210,35 +225,55 @@ func forces(which func(s session.Session, f session.Freshness) bool) func() sess
 
 var brokenFreshens = []broken{
 	{
-		"takes the time of the call for that of the event",
-		"the last event is as old as the caller says, by the clock of the store",
+		"cuts activities to microseconds", "an activity is read as it was written, to the nanosecond",
 		freshens(func(_ *session.Memory, f *session.Freshness) {
-			if f.Age == 90*time.Minute {
-				f.Age = 0
+			if f.Activity > 1 {
+				f.Activity = f.Activity.Truncate(time.Microsecond)
 			}
 		}),
 	},
 	{
-		"cuts ages to milliseconds", "an age counts to the microsecond",
-		freshens(func(_ *session.Memory, f *session.Freshness) { f.Age = f.Age.Truncate(time.Millisecond) }),
-	},
-	{
-		"writes older times as well", "freshening never moves the last event back",
+		"writes earlier activities as well", "freshening never takes an activity back, by the clock of its lease",
 		forces(func(s session.Session, f session.Freshness) bool {
-			return s.Status == session.Active && s.Attempt == f.Attempt
+			return s.Status == session.Active && s.Attempt == f.Attempt && f.Activity == 2*time.Hour-1
 		}),
 	},
 	{
-		"compares with NULL", "a session without an event gets its first",
+		"does not put a session that has not signalled into the lease",
+		"freshening puts a session without a lease into the lease, with its first activity",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
-				var compared []session.Freshness
-				for _, f := range fresh {
-					if s := row(m, f.RunID); s.Attempt == 0 || !s.LastEventAt.IsZero() || f.Age == 0 {
-						compared = append(compared, f)
-					}
-				}
-				return m.Freshen(ctx, compared)
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
+				kept := slices.DeleteFunc(slices.Clone(fresh), func(f session.Freshness) bool {
+					s := row(m, f.RunID)
+					return s.Attempt > 0 && s.Lease == "" && f.Activity == session.NoActivity
+				})
+				return m.Freshen(ctx, lease, kept)
+			}
+		}),
+	},
+	{
+		"compares the activities of two leases",
+		"freshening takes a session over from another lease, whatever its activity was by that lease's clock",
+		with(func(a *altered) {
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
+				kept := slices.DeleteFunc(slices.Clone(fresh), func(f session.Freshness) bool {
+					s := row(m, f.RunID)
+					return s.Lease != "" && s.Lease != lease && s.Activity == 3*time.Hour && f.Activity < s.Activity
+				})
+				return m.Freshen(ctx, lease, kept)
+			}
+		}),
+	},
+	{
+		"clears the state with each activity",
+		"freshening writes the state that it has, and without one leaves the state as it is",
+		freshens(func(m *session.Memory, f *session.Freshness) {
+			if s := row(m, f.RunID); f.State == nil && s.State != nil && s.StartedAt.Hour() == 12 {
+				f.State = json.RawMessage(`null`)
 			}
 		}),
 	},
@@ -255,8 +290,10 @@ var brokenFreshens = []broken{
 	{
 		"does not return runs that it does not know", "a run that has no row is returned as gone",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
-				skipped, err := m.Freshen(ctx, fresh)
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
+				skipped, err := m.Freshen(ctx, lease, fresh)
 				if len(skipped.Gone) == 1 && row(m, skipped.Gone[0]).Attempt == 0 {
 					skipped.Gone = nil
 				}
@@ -265,13 +302,15 @@ var brokenFreshens = []broken{
 		}),
 	},
 	{
-		"has a limit of a thousand parameters", "ten thousand sessions are freshened in one call, and no others",
+		"has a limit of fifteen hundred parameters", "ten thousand sessions are freshened in one call, and no others",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
-				if len(fresh) > 1000 {
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
+				if len(fresh) > 1500 {
 					return session.Skipped{}, fmt.Errorf("too many SQL variables: %d", len(fresh))
 				}
-				return m.Freshen(ctx, fresh)
+				return m.Freshen(ctx, lease, fresh)
 			}
 		}),
 	},
@@ -282,50 +321,13 @@ var brokenFreshens = []broken{
 	{
 		"cannot write an empty list", "freshening nothing does nothing",
 		with(func(a *altered) {
-			a.freshen = func(m *session.Memory, ctx context.Context, fresh []session.Freshness) (session.Skipped, error) {
+			a.freshen = func(
+				m *session.Memory, ctx context.Context, lease string, fresh []session.Freshness,
+			) (session.Skipped, error) {
 				if len(fresh) == 0 {
 					return session.Skipped{}, errors.New("syntax error near )")
 				}
-				return m.Freshen(ctx, fresh)
-			}
-		}),
-	},
-}
-
-// endsWith returns a store that changes the arguments of End.
-func endsWith(change func(m *session.Memory, e *session.Ending)) func() session.Store {
-	return with(func(a *altered) {
-		a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-			var changed []session.Ending
-			for _, e := range ends {
-				change(m, &e)
-				changed = append(changed, e)
-			}
-			return m.End(ctx, changed)
-		}
-	})
-}
-
-var brokenEnds = []broken{
-	{
-		"forgets the reason", "an attempt ends with the given status and reason",
-		endsWith(func(_ *session.Memory, e *session.Ending) { e.Reason = "" }),
-	},
-	{
-		"does not compare the attempt of an end", "an end of another attempt than the row's changes nothing",
-		endsWith(func(m *session.Memory, e *session.Ending) { e.Attempt = row(m, e.RunID).Attempt }),
-	},
-	{
-		"overwrites an end", "a session that has ended keeps its end",
-		with(func(a *altered) {
-			a.end = func(m *session.Memory, ctx context.Context, ends []session.Ending) (session.Skipped, error) {
-				for _, e := range ends {
-					if s := row(m, e.RunID); s.Status != session.Active && s.Attempt == e.Attempt && ctx.Err() == nil {
-						s.Status, s.Reason = e.Status, e.Reason
-						return session.Skipped{}, m.Put(ctx, s)
-					}
-				}
-				return m.End(ctx, ends)
+				return m.Freshen(ctx, lease, fresh)
 			}
 		}),
 	},

@@ -7,25 +7,25 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 var cancelRules = []rule{
 	{
-		"a session that has not changed is cancelled, with its reason and its resumes",
+		"a session that has not changed is cancelled, as requested",
 		"the run's own watchdog and the operators read the row",
 		func(ctx context.Context, store session.Store) error {
 			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			done, err := store.Cancel(ctx, s, session.CancelRequest{Reason: "watchdog_idle_timeout", Resumes: 3})
-			if err == nil && !done {
-				err = errors.New("the cancel returned false")
+			c := cancelOf(homeRun)
+			c.Reason, c.Resumes, c.StopFailed = "watchdog_idle_timeout", 3, true
+			if err := cancelsAs(ctx, store, s, c, session.Done); err != nil {
+				return err
 			}
-			s.Status, s.Reason, s.Resumes = session.Cancelled, "watchdog_idle_timeout", 3
-			return errors.Join(err, looksLike(ctx, store, s))
+			s.Status, s.Reason, s.Resumes, s.StopFailed, s.Claim = session.Cancelled, c.Reason, 3, true, by
+			return looksLike(ctx, store, s)
 		},
 	},
 	{
@@ -39,8 +39,10 @@ var cancelRules = []rule{
 			advisory := cancelEvent("advisory", homeRun, noon)
 			advisory.Type = watchdog.EventWarning
 			terminal := cancelEvent("terminal", homeRun, noon.Add(time.Second))
-			_, err = store.Cancel(ctx, s, session.CancelRequest{Reason: why, Events: []watchdog.Event{advisory, terminal}})
-			return errors.Join(err, recorded(ctx, store, homeRun, "advisory", "terminal"))
+			c := cancelOf(homeRun)
+			c.Events = []watchdog.Event{advisory, terminal}
+			return errors.Join(
+				cancelsAs(ctx, store, s, c, session.Done), recorded(ctx, store, homeRun, "advisory", "terminal"))
 		},
 	},
 	{
@@ -53,27 +55,26 @@ var cancelRules = []rule{
 			}
 			c := cancelOf(homeRun)
 			c.Events = append(c.Events, cancelEvent("", homeRun, noon))
-			done, err := store.Cancel(ctx, s, c)
-			if done || !errors.Is(err, watchdog.ErrInvalid) {
-				return fmt.Errorf("the cancel returned %v and the error %w, want watchdog.ErrInvalid", done, err)
+			outcome, err := store.Cancel(ctx, s, c)
+			if outcome != "" || !errors.Is(err, watchdog.ErrInvalid) {
+				return fmt.Errorf("the outcome is %q and the error %w, want watchdog.ErrInvalid", outcome, err)
 			}
 			return errors.Join(looksLike(ctx, store, s), recorded(ctx, store, homeRun))
 		},
 	},
 	{
-		"a cancel succeeds if its event is already stored",
-		"the watchdog of the run and the sweeper may both record the one cancel of a window",
+		"a cancel without an event is an error and changes nothing",
+		"the row would say that the run was cancelled, and its events that it runs",
 		func(ctx context.Context, store session.Store) error {
 			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			if err := store.Append(ctx, cancelOf(homeRun).Events...); err != nil {
-				return err
+			outcome, err := store.Cancel(ctx, s, session.CancelRequest{By: by, Reason: why})
+			if outcome != "" || err == nil {
+				return fmt.Errorf("the outcome is %q and the error %w, want an error", outcome, err)
 			}
-			err = cancels(ctx, store, s, true)
-			s.Status, s.Reason = session.Cancelled, why
-			return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, homeRun, "cancel of "+homeRun))
+			return looksLike(ctx, store, s)
 		},
 	},
 	{
@@ -84,7 +85,7 @@ var cancelRules = []rule{
 			if err != nil {
 				return err
 			}
-			return cancels(ctx, store, s, true)
+			return cancels(ctx, store, s, session.Done)
 		},
 	},
 }
@@ -95,8 +96,9 @@ var guardRules = []rule{
 		"between the judgement and the cancel a run may continue",
 		func(ctx context.Context, store session.Store) error {
 			return spares(ctx, store, func(s session.Session) (session.Session, error) {
-				_, err := freshen(ctx, store, session.Freshness{RunID: s.RunID, Attempt: s.Attempt, Age: time.Minute})
-				return s, err
+				awake := s
+				awake.LastEventAt = s.LastEventAt.Add(time.Microsecond)
+				return s, put(ctx, store, awake)
 			})
 		},
 	},
@@ -108,7 +110,9 @@ var guardRules = []rule{
 			if err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1}); err != nil {
+			awake := s
+			awake.LastEventAt = s.CreatedAt
+			if err := put(ctx, store, awake); err != nil {
 				return err
 			}
 			return untouched(ctx, store, s)
@@ -141,7 +145,7 @@ var guardRules = []rule{
 		"somebody may delete a row while it is judged",
 		func(ctx context.Context, store session.Store) error {
 			s := silentSession("unknown", noon, time.Hour)
-			return errors.Join(cancels(ctx, store, s, false), recorded(ctx, store, s.RunID))
+			return errors.Join(cancels(ctx, store, s, session.Changed), recorded(ctx, store, s.RunID))
 		},
 	},
 	{
@@ -152,51 +156,14 @@ var guardRules = []rule{
 			if err != nil {
 				return err
 			}
-			if err := cancels(ctx, store, s, true); err != nil {
+			if err := cancels(ctx, store, s, session.Done); err != nil {
 				return err
 			}
 			second := cancelOf(homeRun)
-			second.Reason, second.Events[0].ID = "another", "another"
-			done, err := store.Cancel(ctx, s, second)
-			if err == nil && done {
-				err = errors.New("the second cancel returned true")
-			}
-			s.Status, s.Reason = session.Cancelled, why
+			second.By, second.Reason, second.Events[0].ID = "pass-2", "another", "another"
+			err = cancelsAs(ctx, store, s, second, session.Changed)
+			s.Status, s.Reason, s.Claim = session.Cancelled, why, by
 			return errors.Join(err, looksLike(ctx, store, s), recorded(ctx, store, homeRun, "cancel of "+homeRun))
-		},
-	},
-	{
-		"of eight cancels at once one counts, and only its events are stored",
-		"several sweepers on several hosts may judge one session in the same second",
-		func(ctx context.Context, store session.Store) error {
-			s, err := putSilent(ctx, store, homeRun, time.Hour)
-			if err != nil {
-				return err
-			}
-			const callers = 8
-			won := make([]bool, callers)
-			err = contract.AtOnce(callers, func(caller int) (err error) {
-				c := cancelOf(homeRun)
-				c.Events[0].ID = fmt.Sprint("of caller ", caller)
-				won[caller], err = store.Cancel(ctx, s, c)
-				if errors.Is(err, session.ErrLocked) {
-					err = nil // by the winner, which may not have committed yet
-				}
-				return err
-			})
-			if err != nil {
-				return err
-			}
-			var winners []string
-			for caller, won := range won {
-				if won {
-					winners = append(winners, fmt.Sprint("of caller ", caller))
-				}
-			}
-			if len(winners) != 1 {
-				err = fmt.Errorf("the cancels of %q returned true", winners)
-			}
-			return errors.Join(err, recorded(ctx, store, homeRun, winners...))
 		},
 	},
 }
@@ -238,5 +205,5 @@ func untouched(ctx context.Context, store session.Store, judged session.Session)
 		return err
 	}
 	return errors.Join(
-		cancels(ctx, store, judged, false), looksLike(ctx, store, before), recorded(ctx, store, judged.RunID))
+		cancels(ctx, store, judged, session.Changed), looksLike(ctx, store, before), recorded(ctx, store, judged.RunID))
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -19,20 +20,40 @@ var contextRules = []rule{
 			if err != nil {
 				return err
 			}
+			l, err := begin(ctx, store, homeLease)
+			if err != nil {
+				return err
+			}
+			next := l
+			next.Beat++
 			for name, write := range map[string]func(context.Context) error{
 				"Attach": func(ctx context.Context) error { _, _, err := store.Attach(ctx, newSession(homeRun)); return err },
 				"Freshen": func(ctx context.Context) error {
-					_, err := store.Freshen(ctx, []session.Freshness{{RunID: homeRun, Attempt: 1}})
+					_, err := store.Freshen(ctx, homeLease, []session.Freshness{{RunID: homeRun, Attempt: 1}})
 					return err
 				},
 				"End": func(ctx context.Context) error {
 					_, err := store.End(ctx, []session.Ending{{RunID: homeRun, Attempt: 1, Status: session.Finished}})
 					return err
 				},
-				"Cancel": func(ctx context.Context) error { _, err := store.Cancel(ctx, s, cancelOf(homeRun)); return err },
+				"Claim": func(ctx context.Context) error {
+					_, err := store.Claim(ctx, s, session.ClaimRequest{By: by, For: time.Hour})
+					return err
+				},
+				"Warn": func(ctx context.Context) error {
+					_, err := store.Warn(ctx, s, []watchdog.Event{warning(homeRun)})
+					return err
+				},
+				"Cancel":     func(ctx context.Context) error { _, err := store.Cancel(ctx, s, cancelOf(homeRun)); return err },
+				"BeginLease": func(ctx context.Context) error { return store.BeginLease(ctx, session.Lease{ID: "new"}) },
+				"RenewLease": func(ctx context.Context) error { return store.RenewLease(ctx, next) },
+				"ExpireLease": func(ctx context.Context) error {
+					_, _, err := store.ExpireLease(ctx, l)
+					return err
+				},
 			} {
-				err := errors.Join(
-					withDoneContexts(ctx, name, write), looksLike(ctx, store, s), recorded(ctx, store, homeRun))
+				err := errors.Join(withDoneContexts(ctx, name, write), looksLike(ctx, store, s),
+					recorded(ctx, store, homeRun), leaseIs(ctx, store, l), noLease(ctx, store, "new"))
 				if err != nil {
 					return err
 				}
@@ -54,6 +75,14 @@ var contextRules = []rule{
 				}),
 				withDoneContexts(ctx, "Stalled", func(ctx context.Context) error {
 					_, err := store.Stalled(ctx, session.Query{Limit: 1})
+					return err
+				}),
+				withDoneContexts(ctx, "ObserveLeases", func(ctx context.Context) error {
+					_, err := store.ObserveLeases(ctx, nil)
+					return err
+				}),
+				withDoneContexts(ctx, "LeaseSessions", func(ctx context.Context) error {
+					_, err := store.LeaseSessions(ctx, homeLease)
 					return err
 				}),
 				withDoneContexts(ctx, "Ended", func(ctx context.Context) error { _, _, err := store.Ended(ctx, ""); return err }),

@@ -3,6 +3,7 @@ package sessiontest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/contract"
@@ -43,6 +44,103 @@ var endRules = []rule{
 			return errors.Join(err, looksLike(ctx, store, s))
 		},
 	},
+	{
+		"the last event of a session that ended is as old as the caller says, by the clock of the store",
+		"if a host's clock is two minutes slow, its sessions would have ended before they began",
+		func(ctx context.Context, store session.Store) error {
+			return endsAfter(ctx, store, day, func(_, s session.Session, from, to time.Time) error {
+				return within("LastEventAt", s.LastEventAt, from.Add(-90*time.Minute), to.Add(-90*time.Minute))
+			})
+		},
+	},
+	{
+		"an end never moves the last event back",
+		"two writes in the wrong order would make a session older than it is",
+		func(ctx context.Context, store session.Store) error {
+			return endsAfter(ctx, store, time.Minute, func(before, s session.Session, _, _ time.Time) error {
+				return within("LastEventAt", s.LastEventAt, before.LastEventAt, before.LastEventAt)
+			})
+		},
+	},
+	{
+		"a session that ends leaves its lease, with the time of its last activity",
+		"the row of an ended session must not keep the lease of its process",
+		func(ctx context.Context, store session.Store) error {
+			for name, ends := range map[string]func(session.Session) error{
+				"end": func(s session.Session) error {
+					e := session.Ending{RunID: s.RunID, Attempt: 1, Status: session.Finished, Age: day}
+					return end(ctx, store, e)
+				},
+				"cancel": func(s session.Session) error { return cancels(ctx, store, s, session.Done) },
+				"stored end": func(s session.Session) error {
+					return errors.Join(store.Append(ctx, ownEnd(s.RunID, true)),
+						claims(ctx, store, s, by, session.EndStored))
+				},
+			} {
+				if err := endsInLease(ctx, store, name, ends); err != nil {
+					return fmt.Errorf("by %s: %w", name, err)
+				}
+			}
+			return nil
+		},
+	},
+}
+
+// endsAfter ends a session that was silent for a time, whose host says that its last event was 90 minutes ago. It
+// checks the row before and after the end, with the times of both.
+func endsAfter(
+	ctx context.Context, store session.Store, silence time.Duration,
+	check func(before, s session.Session, from, to time.Time) error,
+) error {
+	before, err := putSilent(ctx, store, homeRun, silence)
+	if err != nil {
+		return err
+	}
+	from, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	e := session.Ending{RunID: homeRun, Attempt: 1, Status: session.Finished, Age: 90 * time.Minute}
+	if err := end(ctx, store, e); err != nil {
+		return err
+	}
+	to, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	s, err := look(ctx, store, homeRun)
+	return errors.Join(err, check(before, s, from, to))
+}
+
+// endsInLease ends a session of a lease, and checks its row.
+func endsInLease(ctx context.Context, store session.Store, runID string, ends func(session.Session) error) error {
+	if _, err := putSilent(ctx, store, runID, day); err != nil {
+		return err
+	}
+	if _, err := beginAt(ctx, store, runID, 10*time.Hour); err != nil {
+		return err
+	}
+	f := session.Freshness{RunID: runID, Attempt: 1, Activity: 9 * time.Hour, Quiet: true}
+	if err := freshens(ctx, store, runID, f); err != nil {
+		return err
+	}
+	s, err := look(ctx, store, runID)
+	if err != nil {
+		return err
+	}
+	l, err := observe(ctx, store, runID)
+	if err != nil {
+		return err
+	}
+	if err := ends(s); err != nil {
+		return err
+	}
+	got, err := look(ctx, store, runID)
+	at := l.RenewedAt.Add(-time.Hour - lag)
+	if err == nil && (got.Lease != "" || got.Activity != 0 || got.Silence != 0) {
+		err = fmt.Errorf("the row is %+v", got)
+	}
+	return errors.Join(err, within("LastEventAt", got.LastEventAt, at, at), leads(ctx, store, runID))
 }
 
 // endsEach ends three sessions in one call and checks their rows. The endings have later added to the attempts.
@@ -56,7 +154,7 @@ func endsEach(
 		if err != nil {
 			return err
 		}
-		e := session.Ending{RunID: s.RunID, Attempt: s.Attempt + later, Status: status}
+		e := session.Ending{RunID: s.RunID, Attempt: s.Attempt + later, Status: status, Age: time.Hour}
 		if status == session.Cancelled {
 			e.Reason = "watchdog_hold_exceeded"
 		}

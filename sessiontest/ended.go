@@ -47,7 +47,7 @@ var endedRules = []rule{
 			if err != nil {
 				return err
 			}
-			return since(ctx, store, func() error { return cancels(ctx, store, s, true) }, homeRun)
+			return since(ctx, store, func() error { return cancels(ctx, store, s, session.Done) }, homeRun)
 		},
 	},
 	{
@@ -58,10 +58,10 @@ var endedRules = []rule{
 			if err != nil {
 				return err
 			}
-			if _, err := attach(ctx, store, newSession("live")); err != nil {
+			if _, err := attachLeased(ctx, store, homeLease, "live"); err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Freshness{RunID: "live", Attempt: 1}); err != nil {
+			if err := freshens(ctx, store, homeLease, session.Freshness{RunID: "live", Attempt: 1}); err != nil {
 				return err
 			}
 			runIDs, _, err := store.Ended(ctx, mark)

@@ -2,6 +2,7 @@ package sessiontest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,72 +15,108 @@ import (
 
 var freshRules = []rule{
 	{
-		"the last event is as old as the caller says, by the clock of the store",
-		"if a host's clock is two minutes slow, its sessions would be cancelled two minutes early",
-		func(ctx context.Context, store session.Store) error { return freshens(ctx, store, 90*time.Minute) },
-	},
-	{
-		"an age counts to the microsecond",
-		"with ages cut to seconds each row would be up to a second behind its run",
+		"an activity is read as it was written, to the nanosecond",
+		"a cancel compares the activity with the judged one: a row that lost a digit could never be cancelled",
 		func(ctx context.Context, store session.Store) error {
-			const apart = 123_457 * time.Microsecond
-			now, err := clockOf(ctx, store)
+			want, err := attachLeased(ctx, store, homeLease, homeRun)
 			if err != nil {
 				return err
 			}
-			if err := put(ctx, store, silentSession("a", now, day), silentSession("b", now, day)); err != nil {
-				return err
+			for _, want.Activity = range []time.Duration{0, 123_456_789, 1000*day + 1} {
+				f := session.Freshness{RunID: homeRun, Attempt: 1, Activity: want.Activity}
+				err := inOrder(
+					func() error { return freshens(ctx, store, homeLease, f) },
+					func() error { return looksLike(ctx, store, want) },
+				)
+				if err != nil {
+					return err
+				}
 			}
-			_, err = freshen(ctx, store,
-				session.Freshness{RunID: "a", Attempt: 1, Age: time.Hour},
-				session.Freshness{RunID: "b", Attempt: 1, Age: time.Hour + apart})
-			if err != nil {
-				return err
-			}
-			a, err := look(ctx, store, "a")
-			if err != nil {
-				return err
-			}
-			b, err := look(ctx, store, "b")
-			if got := a.LastEventAt.Sub(b.LastEventAt); err == nil && got != apart {
-				err = fmt.Errorf("ages with a difference of %v give times with a difference of %v", apart, got)
-			}
-			return err
+			return nil
 		},
 	},
 	{
-		"freshening never moves the last event back",
+		"freshening never takes an activity back, by the clock of its lease",
 		"two writes in the wrong order would make a live session look silent",
 		func(ctx context.Context, store session.Store) error {
-			s, err := attach(ctx, store, newSession(homeRun))
+			if _, err := attachLeased(ctx, store, homeLease, homeRun); err != nil {
+				return err
+			}
+			f := session.Freshness{RunID: homeRun, Attempt: 1, Activity: 2 * time.Hour}
+			if err := freshens(ctx, store, homeLease, f); err != nil {
+				return err
+			}
+			s, err := look(ctx, store, homeRun)
 			if err != nil {
 				return err
 			}
-			gone, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1, Age: time.Hour})
-			if err == nil && len(gone) > 0 {
-				err = fmt.Errorf("gone are %q", gone)
-			}
-			return errors.Join(err, looksLike(ctx, store, s))
+			return contract.Each([]time.Duration{f.Activity - 1, 0, session.NoActivity}, func(earlier time.Duration) error {
+				f.Activity, f.Quiet, f.State = earlier, true, json.RawMessage(`{"phase":"earlier"}`)
+				return errors.Join(freshens(ctx, store, homeLease, f), looksLike(ctx, store, s))
+			})
 		},
 	},
 	{
-		"a session without an event gets its first",
-		"a row that another program created may have no last event, and its run may be alive",
+		"freshening puts a session without a lease into the lease, with its first activity",
+		"after its process was taken for dead, a keeper claims its rows back like this",
 		func(ctx context.Context, store session.Store) error {
-			now, err := clockOf(ctx, store)
+			s, err := putSilent(ctx, store, homeRun, time.Hour)
 			if err != nil {
 				return err
 			}
-			s := silentSession(homeRun, now, 0)
-			s.LastEventAt = time.Time{}
-			if err := put(ctx, store, s); err != nil {
+			if _, err := begin(ctx, store, homeLease); err != nil {
 				return err
 			}
-			if _, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1, Age: time.Minute}); err != nil {
+			return contract.Each([]time.Duration{session.NoActivity, time.Second}, func(activity time.Duration) error {
+				s.Lease, s.Activity = homeLease, activity
+				f := session.Freshness{RunID: homeRun, Attempt: 1, Activity: activity}
+				return errors.Join(freshens(ctx, store, homeLease, f), looksLike(ctx, store, s))
+			})
+		},
+	},
+	{
+		"freshening takes a session over from another lease, whatever its activity was by that lease's clock",
+		"the clock of each lease begins at zero: an activity by one says nothing about an activity by another",
+		func(ctx context.Context, store session.Store) error {
+			s, err := attachLeased(ctx, store, homeLease, homeRun)
+			if err != nil {
 				return err
 			}
-			got, err := look(ctx, store, homeRun)
-			return errors.Join(err, within("LastEventAt", got.LastEventAt, now.Add(-time.Minute), now.Add(time.Minute)))
+			if _, err := begin(ctx, store, "lease-2"); err != nil {
+				return err
+			}
+			f := session.Freshness{RunID: homeRun, Attempt: 1, Activity: 3 * time.Hour}
+			if err := freshens(ctx, store, homeLease, f); err != nil {
+				return err
+			}
+			f.Activity = time.Second
+			s.Lease, s.Activity = "lease-2", f.Activity
+			return errors.Join(freshens(ctx, store, "lease-2", f), looksLike(ctx, store, s))
+		},
+	},
+	{
+		"freshening writes the state that it has, and without one leaves the state as it is",
+		"a state is written when it has changed, and a page shows it until then",
+		func(ctx context.Context, store session.Store) error {
+			if _, err := begin(ctx, store, homeLease); err != nil {
+				return err
+			}
+			s := underLease(newSession(homeRun), homeLease)
+			s.State = json.RawMessage(`{"phase":"first"}`)
+			s, err := attach(ctx, store, s)
+			if err != nil {
+				return err
+			}
+			s.Activity = 0
+			states := []json.RawMessage{nil, json.RawMessage(`{"phase":"second"}`), nil}
+			return contract.Each(states, func(state json.RawMessage) error {
+				s.Activity += time.Minute
+				if state != nil {
+					s.State = state
+				}
+				f := session.Freshness{RunID: homeRun, Attempt: 1, Activity: s.Activity, State: state}
+				return errors.Join(freshens(ctx, store, homeLease, f), looksLike(ctx, store, s))
+			})
 		},
 	},
 	{
@@ -103,7 +140,10 @@ var freshRules = []rule{
 		"a run that has no row is returned as gone",
 		"a deleted row guards nothing, and its keeper must know",
 		func(ctx context.Context, store session.Store) error {
-			gone, err := freshen(ctx, store, session.Freshness{RunID: "unknown", Attempt: 1})
+			if _, err := begin(ctx, store, homeLease); err != nil {
+				return err
+			}
+			gone, err := freshen(ctx, store, homeLease, session.Freshness{RunID: "unknown", Attempt: 1})
 			if err == nil && !slices.Equal(gone, []string{"unknown"}) {
 				err = fmt.Errorf("gone are %q", gone)
 			}
@@ -119,6 +159,9 @@ var freshRules = []rule{
 		"unusual run IDs are freshened like others",
 		"a store that sends a list of IDs as one text may lose quotes and brackets",
 		func(ctx context.Context, store session.Store) error {
+			if _, err := begin(ctx, store, homeLease); err != nil {
+				return err
+			}
 			var fresh []session.Freshness
 			for _, runID := range oddIDs {
 				if _, err := attach(ctx, store, newSession(runID)); err != nil {
@@ -126,44 +169,19 @@ var freshRules = []rule{
 				}
 				fresh = append(fresh, session.Freshness{RunID: runID, Attempt: 1})
 			}
-			gone, err := freshen(ctx, store, fresh...)
-			if err == nil && len(gone) > 0 {
-				err = fmt.Errorf("gone are %q", gone)
-			}
-			return err
+			return freshens(ctx, store, homeLease, fresh...)
 		},
 	},
 	{
 		"freshening nothing does nothing",
 		"a caller that collected nothing does not have to check that before it writes",
 		func(ctx context.Context, store session.Store) error {
-			gone, err := freshen(ctx, store)
-			if err == nil && len(gone) > 0 {
-				err = fmt.Errorf("gone are %q", gone)
+			if _, err := begin(ctx, store, homeLease); err != nil {
+				return err
 			}
-			return err
+			return freshens(ctx, store, homeLease)
 		},
 	},
-}
-
-// freshens checks the last event of a session that was silent for a day.
-func freshens(ctx context.Context, store session.Store, age time.Duration) error {
-	if _, err := putSilent(ctx, store, homeRun, day); err != nil {
-		return err
-	}
-	from, err := clockOf(ctx, store)
-	if err != nil {
-		return err
-	}
-	if _, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1, Age: age}); err != nil {
-		return err
-	}
-	to, err := clockOf(ctx, store)
-	if err != nil {
-		return err
-	}
-	s, err := look(ctx, store, homeRun)
-	return errors.Join(err, within("LastEventAt", s.LastEventAt, from.Add(-age), to.Add(-age)))
 }
 
 // freshensNothing checks that freshening attempt 1 does not change a session with this status and attempt.
@@ -177,7 +195,10 @@ func freshensNothing(ctx context.Context, store session.Store, status session.St
 	if err := put(ctx, store, s); err != nil {
 		return err
 	}
-	gone, err := freshen(ctx, store, session.Freshness{RunID: homeRun, Attempt: 1})
+	if _, err := begin(ctx, store, homeLease); err != nil {
+		return err
+	}
+	gone, err := freshen(ctx, store, homeLease, session.Freshness{RunID: homeRun, Attempt: 1})
 	if err == nil && !slices.Equal(gone, []string{homeRun}) {
 		err = fmt.Errorf("gone are %q, want the one that is %s in attempt %d", gone, status, attempt)
 	}
@@ -188,7 +209,7 @@ func freshensNothing(ctx context.Context, store session.Store, status session.St
 func freshensMany(ctx context.Context, store session.Store) error {
 	many := 10_000
 	if racing.Enabled {
-		many = 1000
+		many = 2000
 	}
 	now, err := clockOf(ctx, store)
 	if err != nil {
@@ -213,7 +234,10 @@ func freshensMany(ctx context.Context, store session.Store) error {
 	if err := put(ctx, store, rows...); err != nil {
 		return err
 	}
-	gone, err := freshen(ctx, store, fresh...)
+	if _, err := begin(ctx, store, homeLease); err != nil {
+		return err
+	}
+	gone, err := freshen(ctx, store, homeLease, fresh...)
 	if err == nil && !slices.Equal(gone, want) {
 		err = fmt.Errorf("gone are %s, want %s", contract.Shorten(gone), contract.Shorten(want))
 	}

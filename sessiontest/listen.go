@@ -15,15 +15,18 @@ var listenRules = []rule{
 		"a live run on another host must end when it is cancelled, and not at the next poll of that host",
 		func(ctx context.Context, store session.Store) error {
 			return listening(ctx, store, func(told <-chan string) error {
-				for _, runID := range oddIDs {
+				for i, runID := range oddIDs {
 					s, err := putSilent(ctx, store, runID, time.Hour)
 					if err != nil {
 						return err
 					}
-					if _, err := store.Cancel(ctx, s, session.CancelRequest{Reason: why}); err != nil {
-						return err
-					}
-					if err := receives(ctx, told, runID); err != nil {
+					c := cancelOf(runID)
+					c.Events[0].ID = fmt.Sprint("cancel ", i)
+					err = inOrder(
+						func() error { return cancelsAs(ctx, store, s, c, session.Done) },
+						func() error { return receives(ctx, told, runID) },
+					)
+					if err != nil {
 						return err
 					}
 				}
@@ -46,8 +49,8 @@ var listenRules = []rule{
 				}
 				awake.Attempt++
 				return inOrder(
-					func() error { return cancels(ctx, store, awake, false) },
-					func() error { return cancels(ctx, store, stalled, true) },
+					func() error { return cancels(ctx, store, awake, session.Changed) },
+					func() error { return cancels(ctx, store, stalled, session.Done) },
 					func() error { return receives(ctx, told, "stalled") },
 				)
 			})

@@ -18,7 +18,7 @@ var pageRules = []rule{
 		func(ctx context.Context, store session.Store) error {
 			for _, limit := range []int{1, 4, 5} {
 				if err := pages(ctx, store, limit); err != nil {
-					return fmt.Errorf("pages of %d: %w", limit, err)
+					return err
 				}
 			}
 			return nil
@@ -54,7 +54,7 @@ var pageRules = []rule{
 			var first session.Page
 			err := firstPage(ctx, store, 2, func(page session.Page) error {
 				first = page
-				return contract.Each(page.Sessions, func(s session.Session) error { return cancels(ctx, store, s, true) })
+				return contract.Each(page.Sessions, func(s session.Session) error { return cancels(ctx, store, s, session.Done) })
 			})
 			if err != nil {
 				return err
@@ -124,18 +124,5 @@ func pages(ctx context.Context, store session.Store, limit int) error {
 	if err := put(ctx, store, rows...); err != nil {
 		return err
 	}
-	var found []string
-	for after, more := "", true; more && len(found) <= len(rows); {
-		page, err := find(ctx, store, session.Query{Threshold: threshold, MinAge: minAge, Limit: limit, After: after})
-		if err != nil {
-			return err
-		}
-		found = append(found, names(page.Sessions)...)
-		after, more = page.Next, page.Next != ""
-	}
-	slices.Sort(found)
-	if want := names(rows); !slices.Equal(found, want) {
-		return fmt.Errorf("found %q, want each of %q once", found, want)
-	}
-	return nil
+	return pagesThrough(ctx, store, limit, names(rows))
 }

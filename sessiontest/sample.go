@@ -1,8 +1,11 @@
 package sessiontest
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 // The values of rows and queries in checks that are not about them.
 const (
 	homeRun   = "run-1"
+	homeLease = "lease-1"
 	host      = "host-1"
 	threshold = 10 * time.Minute
 	minAge    = 2 * time.Minute
@@ -52,17 +56,43 @@ func looksLike(ctx context.Context, store session.Store, want session.Session) e
 	return differs(got, want)
 }
 
-// differs returns an error if two rows differ. It compares times as instants, without their zones.
+// differs returns an error if two rows differ. It compares times as instants, without their zones, and the state as
+// JSON.
 func differs(got, want session.Session) error {
-	if inUTC(got) != inUTC(want) {
-		return fmt.Errorf("the session is\n\t%+v, want\n\t%+v", inUTC(got), inUTC(want))
+	if got, want := comparison(got), comparison(want); !reflect.DeepEqual(got, want) {
+		return fmt.Errorf("the session is\n\t%s, want\n\t%s", text(got), text(want))
 	}
 	return nil
 }
 
-func inUTC(s session.Session) session.Session {
-	s.CreatedAt, s.LastEventAt, s.StartedAt = s.CreatedAt.UTC(), s.LastEventAt.UTC(), s.StartedAt.UTC()
+func comparison(s session.Session) session.Session {
+	for _, at := range []*time.Time{&s.CreatedAt, &s.LastEventAt, &s.StartedAt, &s.WarnedAt} {
+		*at = at.UTC()
+	}
+	s.State = canonical(s.State)
 	return s
+}
+
+// canonical returns a JSON text without spaces and with sorted keys. It returns a text that is no JSON unchanged.
+func canonical(text json.RawMessage) json.RawMessage {
+	var value any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber() // digits count
+	if d.Decode(&value) != nil {
+		return text
+	}
+	sorted, err := json.Marshal(value)
+	if err != nil {
+		return text
+	}
+	return sorted
+}
+
+// text prints a session with its state as text.
+func text(s session.Session) string {
+	state := string(s.State)
+	s.State = nil
+	return fmt.Sprintf("%+v with the state %q", s, state)
 }
 
 // clockOf returns the time of the store's clock.
@@ -104,8 +134,10 @@ func putSilent(ctx context.Context, store session.Store, runID string, silence t
 	return s, put(ctx, store, s)
 }
 
-func freshen(ctx context.Context, store session.Store, fresh ...session.Freshness) (gone []string, err error) {
-	skipped, err := store.Freshen(ctx, fresh)
+func freshen(
+	ctx context.Context, store session.Store, lease string, fresh ...session.Freshness,
+) (gone []string, err error) {
+	skipped, err := store.Freshen(ctx, lease, fresh)
 	if err != nil {
 		return nil, fmt.Errorf("freshen %d sessions: %w", len(fresh), err)
 	}
@@ -115,6 +147,15 @@ func freshen(ctx context.Context, store session.Store, fresh ...session.Freshnes
 	}
 	slices.Sort(skipped.Gone)
 	return skipped.Gone, nil
+}
+
+// freshens writes activities, and checks that no session is gone.
+func freshens(ctx context.Context, store session.Store, lease string, fresh ...session.Freshness) error {
+	gone, err := freshen(ctx, store, lease, fresh...)
+	if err == nil && len(gone) > 0 {
+		err = fmt.Errorf("gone are %s", contract.Shorten(gone))
+	}
+	return err
 }
 
 func end(ctx context.Context, store session.Store, ends ...session.Ending) error {
@@ -153,11 +194,16 @@ func names(sessions []session.Session) []string {
 	return all
 }
 
-// why is the reason in checks that are not about reasons.
-const why = watchdog.StopReason("watchdog_idle_timeout")
+// why is the reason in checks that are not about reasons, by the one who cancels in checks that are not about claims.
+const (
+	why = watchdog.StopReason("watchdog_idle_timeout")
+	by  = "pass-1"
+)
 
 func cancelOf(runID string) session.CancelRequest {
-	return session.CancelRequest{Reason: why, Events: []watchdog.Event{cancelEvent("cancel of "+runID, runID, noon)}}
+	return session.CancelRequest{
+		By: by, Reason: why, Events: []watchdog.Event{cancelEvent("cancel of "+runID, runID, noon)},
+	}
 }
 
 func cancelEvent(id, runID string, at time.Time) watchdog.Event {
@@ -167,14 +213,25 @@ func cancelEvent(id, runID string, at time.Time) watchdog.Event {
 	}
 }
 
-// cancels checks whether a cancel succeeds.
-func cancels(ctx context.Context, store session.Store, judged session.Session, want bool) error {
-	done, err := store.Cancel(ctx, judged, cancelOf(judged.RunID))
+// cancels checks what becomes of a cancel.
+func cancels(ctx context.Context, store session.Store, judged session.Session, want session.Outcome) error {
+	return cancelsAs(ctx, store, judged, cancelOf(judged.RunID), want)
+}
+
+func cancelsAs(
+	ctx context.Context, store session.Store, judged session.Session, c session.CancelRequest, want session.Outcome,
+) error {
+	got, err := store.Cancel(ctx, judged, c)
+	return came("cancel", judged.RunID, got, want, err)
+}
+
+// came checks what became of a call about a judged session.
+func came(call, runID string, got, want session.Outcome, err error) error {
 	if err != nil {
-		return fmt.Errorf("cancel %q: %w", judged.RunID, err)
+		return fmt.Errorf("%s %q: %w", call, runID, err)
 	}
-	if done != want {
-		return fmt.Errorf("the cancel of %q returned %v", judged.RunID, done)
+	if got != want {
+		return fmt.Errorf("%s %q: the outcome is %q, want %q", call, runID, got, want)
 	}
 	return nil
 }

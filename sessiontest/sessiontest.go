@@ -14,16 +14,17 @@ import (
 
 // A Putter is a store under test that can also write rows as another program would.
 type Putter interface {
-	// Put inserts or replaces rows as they are, in one transaction.
+	// Put inserts or replaces rows as they are, in one transaction. The rows have no lease, and nothing else that only
+	// a keeper or a sweeper writes: no warning, claim or state.
 	Put(ctx context.Context, rows ...session.Session) error
 	// Spoil makes a row unreadable, for instance with an invalid time of the last event.
 	Spoil(ctx context.Context, runID string) error
 }
 
-// Run checks every rule of [session.Store], each in a subtest. It skips the rules of [session.Listener] and those
-// that need a [Putter] if the store is not one. It calls open once per rule. open must return an empty store that
-// nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run one after the other, but some call
-// the store from many goroutines.
+// Run checks every rule of [session.Store], each in a subtest. It skips the rules of [session.Listener] and of
+// [session.Lister] if the store is not one, and those that need a [Putter] if it is none. It calls open once per rule.
+// open must return an empty store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run
+// one after the other, but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) session.Store) {
 	t.Helper()
 	for _, r := range rules() {
@@ -68,8 +69,10 @@ type rule struct {
 func rules() []rule {
 	var all []rule
 	for _, some := range [][]rule{
-		attachRules, rowRules, freshRules, endRules, stalledRules, pageRules,
-		cancelRules, guardRules, endedRules, historyRules, listenRules, contextRules,
+		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, endRules,
+		stalledRules, pageRules, silenceRules,
+		cancelRules, guardRules, signRules, claimRules, storedEndRules, raceRules,
+		endedRules, historyRules, listRules, listenRules, contextRules,
 	} {
 		all = append(all, some...)
 	}

@@ -1,110 +1,172 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// maxFailuresInARow is how many sessions in a row may fail. After that the database is at fault, not the sessions.
-const maxFailuresInARow = 10
-
-// warn appends the event that warns of the cancel, and starts the grace of the session.
-func (w *walk) warn(ctx context.Context, c Case, m pending, now time.Time) error {
-	event := c.stalledRun(now, false).WarningEvent()
-	_, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (struct{}, error) {
-		return struct{}{}, w.canceller.(appender).Append(ctx, event)
-	})
-	if err != nil {
-		return w.failed(c, m, fmt.Errorf("warn run %s: %w", c.Session.RunID, err))
-	}
-	m.warnedAt = time.Now()
-	m.failures, m.next, m.seenBy = 0, m.warnedAt.Add(w.cfg.Grace), w.number
-	w.pending.keep(c.Session.RunID, m)
-	w.failedInARow = 0
-	w.pass.Warned++
-	w.addCase(c, CaseWarned)
-	w.logger().Warn("a session is stalled and was warned", append(c.attrs(), "grace", w.cfg.Grace)...)
-	return nil
-}
-
-// cancel stops what works on a session, and then ends the session if it is still as it was judged.
+// cancel claims a session and stops what works on it, and then ends the session if it is still as it was judged.
 func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) error {
 	began := time.Now()
-	w.stop(ctx, c.Session)
+	m.by = cmp.Or(m.by, record.NewWindow())
+	if goOn, err := w.claimAndStop(ctx, &c, &m, now); !goOn {
+		return err
+	}
 	took := time.Since(began)
 	c.Silence += took
-	resume := w.cfg.Resume.Max > c.Session.Resumes
+	m.used = w.resumesUsed(c.Session)
+	run := c.stalledRun(now.Add(took), w.cfg.Grace > 0)
 	request := session.CancelRequest{
-		Reason: watchdog.SessionIdleTimeout, Resumes: c.Session.Resumes,
-		Events: c.stalledRun(now.Add(took), !m.warnedAt.IsZero()).CancelEvents(),
+		By: m.by, Reason: watchdog.SessionIdleTimeout, Resumes: max(m.used, c.Session.Resumes), StopFailed: c.StopFailed,
+		Events: run.CancelEvents(),
 	}
-	if resume {
+	if m.used < w.cfg.Resume.Max {
 		request.Resumes++
 	}
-	cancelled, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (bool, error) {
+	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.canceller.Cancel(ctx, c.Session, request)
 	})
 	switch {
 	case errors.Is(err, session.ErrLocked): // who writes the row now may say that the run lives
-		w.pass.Deferred++
-		w.logger().Info("a stalled session is locked by another transaction and was not cancelled", c.attrs()...)
+		w.remember(c, m)
+		w.locked(c)
 		return nil
 	case err != nil:
-		return w.failed(c, m, fmt.Errorf("cancel run %s: %w", c.Session.RunID, err))
+		return w.inDoubt(ctx, c, m, fmt.Errorf("cancel run %s: %w", c.Session.RunID, err))
 	}
-	w.failedInARow = 0
-	w.pending.drop(c.Session.RunID)
-	if !cancelled {
-		w.pass.Spared++
-		w.addCase(c, CaseSpared)
-		w.logger().Info("a stalled session has woken up or ended and was spared", c.attrs()...)
-		return nil
+	w.answered()
+	return w.outcome(ctx, c, m, outcome)
+}
+
+// outcome handles the answer to a cancel.
+func (w *walk) outcome(ctx context.Context, c Case, m pending, outcome session.Outcome) error {
+	switch outcome {
+	case session.Done:
+		w.cancelled(ctx, c, m)
+	case session.Taken:
+		w.remember(c, m)
+		w.taken(c)
+	case session.EndStored:
+		w.endStored(c)
+	default:
+		return w.changed(ctx, c, m)
 	}
-	w.pass.Cancelled++
-	w.logger().Warn("a stalled session was cancelled", c.attrs()...)
-	c.Resumed = resume && w.resume(ctx, c.Session)
-	w.addCase(c, CaseCancelled)
-	w.alert(ctx)
 	return nil
 }
 
-// stop calls the stop hook. The session is cancelled also if the hook fails.
-func (w *walk) stop(ctx context.Context, s session.Session) {
-	if w.cfg.StopHook == nil {
-		return
-	}
-	if err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.StopHook(ctx, s) }); err != nil {
-		w.addError(fmt.Errorf("stop what works on run %s: %w", s.RunID, err))
-	}
-}
-
-// resume has a cancelled session started again, and reports whether that succeeded.
-func (w *walk) resume(ctx context.Context, s session.Session) bool {
-	if err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.Resume.Start(ctx, s) }); err != nil {
-		w.addError(fmt.Errorf("resume run %s: %w", s.RunID, err))
-		return false
-	}
-	w.pass.Resumed++
-	w.logger().Info("a cancelled session was resumed", "run", s.RunID, "resumes", s.Resumes+1, "max", w.cfg.Resume.Max)
-	return true
-}
-
-// failed puts off the next try of a session. It returns an error, which ends the pass, after too many failures in a
-// row.
-func (w *walk) failed(c Case, m pending, err error) error {
-	m = m.failed(w.cfg.Interval, time.Now())
-	m.seenBy = w.number
-	w.pending.keep(c.Session.RunID, m)
-	w.pass.Failed++
-	w.addCase(c, CaseFailed)
-	w.addError(err)
-	if w.failedInARow++; w.failedInARow < maxFailuresInARow {
+// changed handles a session that is not as it was judged. It was this sweeper that changed it if an earlier cancel was
+// committed whose answer was lost.
+func (w *walk) changed(ctx context.Context, c Case, m pending) error {
+	if m.doubt == nil || w.reader == nil {
+		w.spared(c)
 		return nil
 	}
-	return fmt.Errorf("%d sessions in a row failed, the last: %w", w.failedInARow, err)
+	became, err := w.fateOf(ctx, m)
+	if err != nil {
+		m.lookUp = true
+		return w.failed(c, m, err)
+	}
+	if !w.settle(ctx, m, became) {
+		w.spared(c)
+	}
+	return nil
+}
+
+// claimAndStop calls the stop hook, if there is one, under a claim that keeps other sweepers from doing so. It reports
+// false if the session is not to be cancelled now.
+func (w *walk) claimAndStop(ctx context.Context, c *Case, m *pending, now time.Time) (goOn bool, err error) {
+	if w.cfg.StopHook == nil {
+		return true, nil
+	}
+	if w.claimer != nil {
+		if outcome, err := w.claim(ctx, *c, *m, now); outcome != session.Done {
+			return false, err
+		}
+	}
+	if w.claimer == nil || !m.stopped {
+		m.stopped, m.stopFailed = true, !w.stop(ctx, c.Session)
+	}
+	c.StopFailed = m.stopFailed
+	return true, nil
+}
+
+// claim claims a session for as long as the hook and the cancel may take. If the outcome is not [session.Done], the
+// session has been handled.
+func (w *walk) claim(ctx context.Context, c Case, m pending, now time.Time) (session.Outcome, error) {
+	events := c.stalledRun(now, false).CancelEvents()
+	request := session.ClaimRequest{By: m.by, For: w.cfg.claimFor(), EndID: events[len(events)-1].ID}
+	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
+		return w.claimer.Claim(ctx, c.Session, request)
+	})
+	switch {
+	case errors.Is(err, session.ErrLocked):
+		w.locked(c)
+		return "", nil
+	case err != nil: // a claim that was committed all the same is this sweeper's: it claims again under the same name
+		return "", w.failed(c, m, fmt.Errorf("claim run %s: %w", c.Session.RunID, err))
+	case outcome == session.Done:
+		return outcome, nil
+	}
+	w.answered()
+	return outcome, w.outcome(ctx, c, m, outcome)
+}
+
+// claimFor returns how long a claim lasts: the time that its answer, the hook and the cancel may take.
+func (c Config) claimFor() time.Duration {
+	return c.StopTimeout + lateness + 2*(c.RecordTimeout+lateness)
+}
+
+// stop calls the stop hook, and reports whether it succeeded. The session is cancelled also if the hook fails.
+func (w *walk) stop(ctx context.Context, s session.Session) bool {
+	err := w.callHost(ctx, func(ctx context.Context) error { return w.cfg.StopHook(ctx, s) })
+	if err != nil {
+		w.addError(fmt.Errorf("stop what works on run %s: %w", s.RunID, err))
+	}
+	return err == nil
+}
+
+// cancelled notes that this sweeper has cancelled a session.
+func (w *walk) cancelled(ctx context.Context, c Case, m pending) {
+	w.pending.drop(c.Session.RunID)
+	w.throttle.add(time.Now())
+	w.pass.Cancelled++
+	w.logger().Warn("a stalled session was cancelled", c.attrs()...)
+	c.Resumed = m.used < w.cfg.Resume.Max && w.resume(ctx, c.Session)
+	w.addCase(c, CaseCancelled)
+	w.alert(ctx)
+}
+
+// spared notes that a session is left alone.
+func (w *walk) spared(c Case) {
+	w.pending.drop(c.Session.RunID)
+	w.pass.Spared++
+	w.addCase(c, CaseSpared)
+	w.logger().Info("a stalled session has woken up or ended and was spared", c.attrs()...)
+}
+
+// endStored notes that the row of a session now says how the run ended before.
+func (w *walk) endStored(c Case) {
+	w.pending.drop(c.Session.RunID)
+	w.pass.EndStored++
+	w.addCase(c, CaseEndStored)
+	w.logger().Info("a session had ended before, and its row now says how", c.attrs()...)
+}
+
+// taken notes that another sweeper is about to end a session.
+func (w *walk) taken(c Case) {
+	w.pass.Deferred++
+	w.logger().Info("a stalled session is claimed by another sweeper", c.attrs()...)
+}
+
+// locked notes that a session could not be written now.
+func (w *walk) locked(c Case) {
+	w.pass.Deferred++
+	w.logger().Info("a stalled session is locked by another transaction and was not cancelled", c.attrs()...)
 }

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -20,6 +21,9 @@ const (
 	CaseFailed Handling = "failed"
 	// CaseWarned is a session that was warned and has its grace now.
 	CaseWarned Handling = "warned"
+	// CaseEndStored is a session whose run had ended before, by its own process or another guard. Its row did not say so,
+	// and does now.
+	CaseEndStored Handling = "end_stored"
 	// CaseWouldCancel is a session that a dry run would have cancelled.
 	CaseWouldCancel Handling = "would_cancel"
 )
@@ -28,11 +32,14 @@ const (
 type Case struct {
 	// Session is the row as it was judged.
 	Session session.Session
-	// Silence is how long the session had no event, by the database's clock. Threshold is how long it may have none.
+	// Silence is how long the session had no event: what its lease vouches for, or else by the database's clock.
+	// Threshold is how long it may have none.
 	Silence, Threshold time.Duration
 	Handling           Handling
 	// Resumed tells that the [ResumePolicy] had the session started again.
 	Resumed bool
+	// StopFailed tells that the [Config].StopHook failed. The session was cancelled all the same.
+	StopFailed bool
 }
 
 // attrs returns the case for the log.
@@ -50,8 +57,12 @@ func (c Case) stalledRun(at time.Time, warned bool) StalledRun {
 	if start.IsZero() {
 		start = s.CreatedAt // no watchdog ever ran this session
 	}
-	return StalledRun{
+	run := StalledRun{
 		RunID: s.RunID, Parent: s.Parent, StartedAt: start, LastEventAt: s.LastEventAt,
-		DecidedAt: at, Silence: c.Silence, Threshold: c.Threshold, Warned: warned,
+		DecidedAt: at, Silence: c.Silence, Threshold: c.Threshold, Warned: warned, StopFailed: c.StopFailed,
 	}
+	if s.Lease != "" { // its LastEventAt is the attach
+		run.LastEventAt, run.silence = at.Add(-c.Silence), fmt.Sprintf(" %s %d", s.Lease, s.Activity)
+	}
+	return run
 }

@@ -37,15 +37,22 @@ type Config struct {
 	// delay.
 	StartupDelay time.Duration
 	// MaxCancellationsPerRun is the largest number of sessions that a pass cancels, and that it warns. Zero means
-	// [DefaultMaxCancellations], [watchdog.NoLimit] no cap.
+	// [DefaultMaxCancellations], [watchdog.NoLimit] no cap. The next pass goes on after the interval: at the defaults
+	// that is 2 a minute, and 83 hours for the 10,000 sessions of a dead host. See [Config.WorstTime].
 	MaxCancellationsPerRun int64
-	// Grace is the time from a warning event to the cancel. A session that has an event in between is not cancelled.
-	// The [Canceller] must have the method Append of a [session.Store]. Zero means no warning and no grace.
+	// MaxCancellationsPerMinute makes the cap a rate: this sweeper cancels at most so many sessions in any minute, and a
+	// pass that was full is followed by the next as soon as the rate allows it, spread over the minute, and not after the
+	// interval. No pass cancels more than MaxCancellationsPerRun all the same. Zero means no rate.
+	MaxCancellationsPerMinute int64
+	// Grace is the time from a warning event to the cancel, by the database's clock. A session that has an event in
+	// between is not cancelled. The [Canceller] must have the method Warn of a [session.Store], or Append: then only
+	// this sweeper knows of the warning. Zero means no warning and no grace.
 	Grace time.Duration
 	// StopHook stops what works on a session, right before the cancel. If the session wakes up after that, it is
-	// spared although its agents are stopped. An error of the hook is reported; the session is cancelled all the same.
-	// If another transaction has locked the row, neither happens, and a later pass calls the hook again. Nil means that
-	// there is nothing to stop.
+	// spared although its agents are stopped. An error of the hook is reported, and is in the row and in the cancel
+	// event; the session is cancelled all the same. With a [Canceller] that can Claim, one sweeper calls the hook, once
+	// for each silence; another does so only if that one died, or could not cancel the session, and its claim has
+	// ended. If another transaction has locked the row, neither happens. Nil means that there is nothing to stop.
 	StopHook func(ctx context.Context, s session.Session) error
 	// StopTimeout limits each call of a func of the host. The context ends then; a second later the sweeper gives up
 	// waiting and leaves the call behind. Zero means [DefaultStopTimeout].
@@ -57,7 +64,8 @@ type Config struct {
 	Resume ResumePolicy
 	// Alert is called when there are many cancels.
 	Alert Alert
-	// DryRun judges sessions and changes nothing: no hook, no warning, no cancel.
+	// DryRun judges sessions and writes nothing: no hook, no warning, no cancel. It observes no lease, so that it does not
+	// show the sessions of hosts that died and that no sweeper has found dead yet.
 	DryRun bool
 	// OnPass gets every pass after its end and before the start of the next one.
 	OnPass func(p Pass)
@@ -70,7 +78,8 @@ type ResumePolicy struct {
 	// Max is how often one run is resumed, by all sweepers together: see [session.Session].Resumes.
 	Max int
 	// Start resumes a run that was just cancelled, for example by having a worker call [watchdog.Resume]. What it
-	// starts must outlive the context. A call that fails counts toward Max, too.
+	// starts must outlive the context. A call that fails counts toward Max, too. Later passes of this sweeper try it
+	// again, after growing waits, as long as the session is as the cancel left it.
 	Start func(ctx context.Context, s session.Session) error
 }
 
@@ -118,7 +127,8 @@ func (c Config) countFlaw() string {
 		name  string
 		value int64
 	}{
-		{"MaxCancellationsPerRun", c.MaxCancellationsPerRun}, {"Resume.Max", int64(c.Resume.Max)},
+		{"MaxCancellationsPerRun", c.MaxCancellationsPerRun},
+		{"MaxCancellationsPerMinute", c.MaxCancellationsPerMinute}, {"Resume.Max", int64(c.Resume.Max)},
 		{"Alert.Count", int64(c.Alert.Count)},
 	} {
 		if count.value < 0 {

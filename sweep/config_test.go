@@ -79,7 +79,7 @@ func TestConfigInvalid(t *testing.T) {
 	t.Run("with a grace and a canceller that cannot warn", func(t *testing.T) {
 		_, err := sweep.New(&session.Memory{}, noAppend{&session.Memory{}}, sweep.Config{Grace: 1})
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
-		require.ErrorContains(t, err, "no method Append")
+		require.ErrorContains(t, err, "no method Warn or Append")
 		_, err = sweep.New(&session.Memory{}, noAppend{&session.Memory{}}, sweep.Config{})
 		require.NoError(t, err)
 	})

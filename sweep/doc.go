@@ -11,24 +11,42 @@
 // # What is stalled
 //
 // A session is stalled if it is active, at least [Config].MinAge old, and has had no event for more than
-// [Config].StalledThreshold. Before its first event the time counts from its creation. A session can have a threshold
-// of its own, or [watchdog.NoLimit] for none. The database finds the sessions, the longest stalled first. The sweeper
-// judges each one again by the clock of the database, so that hosts whose clocks differ agree. A row that cannot be
-// read is an error, is counted, and is never cancelled.
+// [Config].StalledThreshold. A session can have a threshold of its own, or [watchdog.NoLimit] for none. The database
+// finds the sessions, the longest stalled first, and the sweeper judges each one again. A row that cannot be read is an
+// error, is counted, and is never cancelled.
+//
+// A session that a [session.Keeper] keeps has the lease of its process. While that lives, the session is silent only as
+// far as the lease vouches for it. Other sessions are silent since their last event, or their creation, by the clock of
+// the database, so that hosts whose clocks differ agree. If that clock is set forward, these sessions are left alone
+// until they have been silent for their threshold since then.
+//
+// # Dead processes
+//
+// The sweeper finds out by itself which processes are dead, and believes no stored time. A lease that has not been
+// renewed since it was seen last is looked at once in each of its promises. After three promises in which every look
+// succeeded and found the same beat it expires, and its sessions are without a lease. An outage of the database, a lock
+// or a slow answer starts the observation again. So a pass takes three promises more if a process has died, and a
+// sweeper that was just made takes one to see that the others live.
 //
 // # A pass
 //
-// At every interval the sweeper has one pass. It takes the stalled sessions one after the other, and cancels at most
-// [Config].MaxCancellationsPerRun of them:
+// At every interval the sweeper has one pass. It takes the stalled sessions one after the other, observes the leases
+// that are in doubt, and takes the sessions of those that have expired. It cancels at most
+// [Config].MaxCancellationsPerRun sessions; [Config].MaxCancellationsPerMinute makes that a rate, and
+// [Config].WorstTime says what follows from both.
 //
-//   - With a [Config].Grace it first appends a warning event, and comes back after the grace. A session that has had
-//     an event by then is left alone.
-//   - The [Config].StopHook stops what works on the session. If it fails, hangs or panics, that is counted, and the
-//     session is cancelled all the same.
+//   - With a [Config].Grace it first writes a warning, with an event. It or another sweeper comes back after the grace.
+//     A session that has had an event by then is left alone.
+//   - The [Config].StopHook stops what works on the session, under a claim that keeps other sweepers from doing so too.
+//     If it fails, hangs or panics, that is counted and recorded, and the session is cancelled all the same.
 //   - The [Canceller] ends the session, with the events of a [StalledRun], if the session is still as it was judged.
-//     A session that woke up, or that another sweeper cancelled first, is spared. A live run on another host sees the
-//     event and ends: see [session.Keeper].
+//     A session that woke up, or that another sweeper cancelled first, is spared. If the end of the run is stored
+//     already, the row is made to say that one. A live run on another host sees the event and ends: see
+//     [session.Keeper].
 //   - A [ResumePolicy] has the session started again, up to a number of times for each run.
+//
+// If the answer about a cancel is lost, the sweeper reads the row to learn whether it was cancelled, and counts that
+// once.
 //
 // One bad session never stops a pass: the sweeper tries it again in later passes, at growing intervals, and goes on
 // to the others. There are never two passes at once; a long pass delays the next one. When the database fails the
@@ -38,13 +56,14 @@
 //
 // [Sweeper.Stats] and [Sweeper.Handler] say what was done. [Config].OnPass gets every [Pass] with its cases,
 // [Config].Alert is called when there are many cancels. The log has the keys run, reason, silence, threshold, host and
-// attempt, and no content; at debug level it also has the settings when Run starts and the counts when it ends. With
-// [Config].DryRun the sweeper only says what it would cancel.
+// attempt, and no content; it says when a lease expired and when the database's clock was set. At debug level it also
+// has the settings when Run starts and the counts when it ends. With [Config].DryRun the sweeper only says what it
+// would cancel.
 //
 // # A host's own tables
 //
-// [Finder] and [Canceller] have one method each; a [session.Store] is both. A finder whose database cannot judge may
-// return every active session, at the price of reading them all.
+// [Finder] and [Canceller] have one method each; a [session.Store] is both, and can do more. A finder whose database
+// cannot judge may return every active session, at the price of reading them all.
 //
 // The package keeps no rows and knows no database. It does not decide what an event of a session is, and never
 // touches a session that is not active.

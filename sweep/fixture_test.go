@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -36,18 +37,28 @@ type fixture struct {
 	onStalled func(ctx context.Context, q session.Query) error // before a page is read
 	onPage    func(page *session.Page)                         // before it is returned
 	onCancel  func(ctx context.Context, s session.Session) error
+	onSession func(ctx context.Context) error // before a row is read
+	onObserve func(ctx context.Context, suspects []string) error
+	onLeases  func(all []session.Lease) // before they are returned
+	onExpire  func(l session.Lease) (left int, err error)
+	onClaim   func(ctx context.Context, s session.Session) error
+	after     func() error // what Cancel returns after it was done
 
-	made *sweep.Sweeper
+	clockSet atomic.Int64 // by how much the database's clock was set
+	made     *sweep.Sweeper
 
 	mu        sync.Mutex
 	pages     []time.Time
+	looks     []time.Time // with suspects
+	claims    []session.ClaimRequest
 	cancelled []string
 }
 
 func inBubble(t *testing.T, test func(f *fixture)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		f := &fixture{T: t, Memory: &session.Memory{Clock: time.Now}, log: &buffer{}}
+		f := &fixture{T: t, Memory: &session.Memory{}, log: &buffer{}}
+		f.Clock = func() time.Time { return time.Now().Add(time.Duration(f.clockSet.Load())) }
 		f.cfg.Logger = slog.New(slog.NewJSONHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		test(f)
 	})
@@ -69,19 +80,74 @@ func (f *fixture) Stalled(ctx context.Context, q session.Query) (session.Page, e
 	return page, err
 }
 
-func (f *fixture) Cancel(ctx context.Context, s session.Session, c session.CancelRequest) (bool, error) {
-	if f.onCancel != nil {
-		if err := f.onCancel(ctx, s); err != nil {
-			return false, err
+func (f *fixture) Session(ctx context.Context, runID string) (session.Session, error) {
+	if f.onSession != nil {
+		if err := f.onSession(ctx); err != nil {
+			return session.Session{}, err
 		}
 	}
-	cancelled, err := f.Memory.Cancel(ctx, s, c)
-	if cancelled {
+	return f.Memory.Session(ctx, runID)
+}
+
+func (f *fixture) Cancel(
+	ctx context.Context, s session.Session, c session.CancelRequest,
+) (session.Outcome, error) {
+	if f.onCancel != nil {
+		if err := f.onCancel(ctx, s); err != nil {
+			return "", err
+		}
+	}
+	outcome, err := f.Memory.Cancel(ctx, s, c)
+	if outcome == session.Done {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.cancelled = append(f.cancelled, s.RunID)
 	}
-	return cancelled, err
+	if err == nil && f.after != nil {
+		err = f.after()
+	}
+	return outcome, err
+}
+
+func (f *fixture) Claim(
+	ctx context.Context, s session.Session, c session.ClaimRequest,
+) (session.Outcome, error) {
+	f.mu.Lock()
+	f.claims = append(f.claims, c)
+	f.mu.Unlock()
+	if f.onClaim != nil {
+		if err := f.onClaim(ctx, s); err != nil {
+			return "", err
+		}
+	}
+	return f.Memory.Claim(ctx, s, c)
+}
+
+func (f *fixture) ObserveLeases(ctx context.Context, suspects []string) ([]session.Lease, error) {
+	if len(suspects) > 0 {
+		f.mu.Lock()
+		f.looks = append(f.looks, time.Now())
+		f.mu.Unlock()
+	}
+	if f.onObserve != nil {
+		if err := f.onObserve(ctx, suspects); err != nil {
+			return nil, err
+		}
+	}
+	all, err := f.Memory.ObserveLeases(ctx, suspects)
+	if f.onLeases != nil {
+		f.onLeases(all)
+	}
+	return all, err
+}
+
+func (f *fixture) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+	if f.onExpire != nil {
+		if left, err := f.onExpire(l); err != nil || left > 0 {
+			return err == nil, left, err
+		}
+	}
+	return f.Memory.ExpireLease(ctx, l)
 }
 
 // put adds a session that was created a day ago and has had no event for a while.
@@ -103,10 +169,14 @@ func (f *fixture) putStalled(count int) (names []string) {
 	return names
 }
 
-// wake gives a session an event.
+// wake gives a session an event, as a writer without a lease does.
 func (f *fixture) wake(runID string) {
-	_, err := f.Freshen(context.Background(), []session.Freshness{{RunID: runID, Attempt: 1}})
+	s, err := f.Memory.Session(context.Background(), runID)
 	require.NoError(f, err)
+	if s.Status == session.Active {
+		s.LastEventAt = time.Now()
+		f.row(s)
+	}
 }
 
 // finish has the host of a session write that it has finished.
@@ -167,7 +237,7 @@ func (f *fixture) events(runID string) (kinds []string) {
 }
 
 func (f *fixture) status(runID string) session.Status {
-	s, err := f.Session(context.Background(), runID)
+	s, err := f.Memory.Session(context.Background(), runID)
 	require.NoError(f, err)
 	return s.Status
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -116,7 +117,7 @@ func TestGrace(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			warned(f)
 			f.put("s-1", time.Hour)
-			s, err := sweep.New(f, &failingAppend{fixture: f, err: errors.New("disk full")}, f.cfg)
+			s, err := sweep.New(f, &failingWarn{fixture: f, err: errors.New("disk full")}, f.cfg)
 			require.NoError(f, err)
 			p, err := s.Sweep(f.Context())
 			require.ErrorContains(f, err, "warn run s-1: disk full")
@@ -126,10 +127,88 @@ func TestGrace(t *testing.T) {
 	})
 }
 
-// failingAppend is a canceller whose Append fails.
-type failingAppend struct {
+// TestGraceOneShot has each pass by a sweeper that knows nothing of those before, as a scheduled job does.
+func TestGraceOneShot(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.put("s-1", time.Hour)
+		f.newHost("dead", 1)
+		f.cfg.Grace = 15 * time.Minute
+		var all []string
+		for range 20 {
+			f.made = nil
+			began := time.Now()
+			all = append(all, outcomes(f.pass())...)
+			f.advance(time.Minute - time.Since(began))
+		}
+		require.Equal(f, []string{"s-1 warned", "dead-000 warned", "s-1 cancelled"}, all)
+		require.Equal(f, []string{watchdog.EventWarning, watchdog.EventWarning, watchdog.EventCancel}, f.events("s-1"))
+		f.advance(15 * time.Minute)
+		f.made = nil
+		require.Equal(f, []string{"dead-000 cancelled"}, outcomes(f.pass()))
+	})
+	t.Run("a canceller without Warn leaves the grace to the sweeper that warned", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			f.cfg.Grace = time.Minute
+			s, err := sweep.New(f, appends{f, f}, f.cfg)
+			require.NoError(f, err)
+			var all []string
+			for range 3 {
+				p, err := s.Sweep(f.Context())
+				require.NoError(f, err)
+				all = append(all, outcomes(p)...)
+				f.advance(30 * time.Second)
+			}
+			require.Equal(f, []string{"s-1 warned", "s-1 cancelled"}, all)
+		})
+	})
+	t.Run("another sweeper comes when the grace ends", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			f.cfg.Grace, f.cfg.StartupDelay = time.Minute, watchdog.None
+			f.pass()
+			f.made = nil
+			f.advance(20 * time.Second)
+			stop := f.run()
+			f.advance(40 * time.Second)
+			stop()
+			require.Equal(f, []string{"s-1"}, f.ended())
+		})
+	})
+	t.Run("two silences under one lease have a warning each", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			h := f.newHost("live", 1)
+			f.cfg.Grace = time.Minute
+			for range 2 {
+				f.advance(time.Minute)
+				h.signal(true, "live-000")
+				f.advance(11 * time.Minute)
+				h.renew()
+				stop := h.live()
+				require.Equal(f, []string{"live-000 warned"}, outcomes(f.pass()))
+				stop()
+			}
+			require.Len(f, f.events("live-000"), 2)
+		})
+	})
+}
+
+// appends is a canceller that can only append a warning.
+type appends struct {
+	sweep.Canceller
+	events watchdog.EventStore
+}
+
+func (a appends) Append(ctx context.Context, events ...watchdog.Event) error {
+	return a.events.Append(ctx, events...)
+}
+
+// failingWarn is a canceller whose Warn fails.
+type failingWarn struct {
 	*fixture
 	err error
 }
 
-func (m *failingAppend) Append(context.Context, ...watchdog.Event) error { return m.err }
+func (m *failingWarn) Warn(context.Context, session.Session, []watchdog.Event) (session.Outcome, error) {
+	return "", m.err
+}

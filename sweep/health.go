@@ -35,6 +35,10 @@ type (
 		LastPass            *healthPass `json:"last_pass"`
 		NextPassAt          *time.Time  `json:"next_pass_at"`
 		Passing             bool        `json:"passing"`
+		EndStored           int         `json:"end_stored"`
+		LeasesExpired       int         `json:"leases_expired"`
+		ClockSteps          int         `json:"clock_steps"`
+		LastClockStep       float64     `json:"last_clock_step_seconds,omitempty"`
 	}
 	healthPass struct {
 		StartedAt  time.Time `json:"started_at"`
@@ -44,8 +48,8 @@ type (
 )
 
 // Handler serves the health of the sweeper as JSON, for GET and HEAD. The status is 503 if the last pass failed, or if
-// the next pass is more than an interval late, else 200. The page can be public, so that it names only the kind of an
-// error, such as a timeout. The log and [Sweeper.Stats] say more.
+// the next pass is more than an interval late (besides the time in which a pass observes leases), else 200. The page
+// can be public, so that it names only the kind of an error, such as a timeout. The log and [Sweeper.Stats] say more.
 func (s *Sweeper) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -70,6 +74,8 @@ func (s Stats) health(now time.Time) health {
 		Checked: s.Checked, Found: s.Found, Cancelled: s.Cancelled, Spared: s.Spared, Failed: s.Failed,
 		Warned: s.Warned, Deferred: s.Deferred, Resumed: s.Resumed, Errors: s.Errors,
 		ConsecutiveFailures: s.ConsecutiveFailures, Passing: s.Passing,
+		EndStored: s.EndStored, LeasesExpired: s.LeasesExpired,
+		ClockSteps: s.ClockSteps, LastClockStep: s.LastClockStep.Seconds(),
 	}
 	if s.Passes > 0 {
 		page.LastPass = &healthPass{
@@ -90,7 +96,7 @@ func (s Stats) status(now time.Time) string {
 		return statusDisabled
 	case s.ConsecutiveFailures > 0:
 		return statusFailing
-	case !s.Next.IsZero() && now.Sub(s.Next) > s.Interval:
+	case !s.Next.IsZero() && now.Sub(s.Next) > s.Interval+s.observing:
 		return statusOverdue
 	}
 	return statusOK

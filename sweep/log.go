@@ -27,7 +27,7 @@ func (s *Sweeper) log(ctx context.Context, p Pass) {
 	case p.Err != nil && ctx.Err() == nil:
 		failures := s.Stats().ConsecutiveFailures
 		s.logger().Error("a pass over the sessions failed", append(p.attrs(), "failures", failures, "error", p.Err)...)
-	case p.Found > 0 || p.Errors > 0:
+	case p.Found > 0 || p.Errors > 0 || p.Cancelled+p.Resumed+p.LeasesExpired > 0:
 		s.logger().Info("a pass over the sessions is done", p.attrs()...)
 	default:
 		s.logger().Debug("a pass over the sessions found nothing", p.attrs()...)
@@ -50,6 +50,7 @@ func (c Config) attrs() []any {
 		"grace", c.Grace, "stop_hook", c.StopHook != nil, "stop_timeout", c.StopTimeout,
 		"record_timeout", c.RecordTimeout, "max_resumes", c.Resume.Max,
 		"alert_count", c.Alert.Count, "alert_within", c.Alert.Within,
+		"max_cancellations_per_minute", limit(c.MaxCancellationsPerMinute, c.MaxCancellationsPerMinute == 0),
 	}
 }
 
@@ -66,6 +67,7 @@ func (t Tally) attrs() []any {
 	return []any{
 		"checked", t.Checked, "found", t.Found, "cancelled", t.Cancelled, "spared", t.Spared, "failed", t.Failed,
 		"warned", t.Warned, "deferred", t.Deferred, "resumed", t.Resumed, "errors", t.Errors,
+		"end_stored", t.EndStored, "leases_expired", t.LeasesExpired,
 	}
 }
 

@@ -16,12 +16,17 @@ type Tally struct {
 	Checked, Found int
 	// Cancelled sessions were ended. Spared ones had woken up or ended before their cancel. Failed ones could not be
 	// warned or cancelled. Warned ones have their grace now. Deferred ones wait for the end of their grace, for
-	// another try after a failure, for a pass that has cancels left, or for a transaction that has locked their row.
+	// another try after a failure, for a pass that has cancels left, for another sweeper that has claimed them, for a
+	// transaction that has locked their row, or for their silence to be certain after the database's clock was set.
 	Cancelled, Spared, Failed, Warned, Deferred int
 	// Resumed is how many of the cancelled sessions the [ResumePolicy] had started again.
 	Resumed int
 	// Errors counts everything that went wrong: rows that cannot be read, hooks, cancels, the pass itself.
 	Errors int
+	// EndStored is how many sessions had ended before, which only their rows did not say. They do now.
+	EndStored int
+	// LeasesExpired is how many processes were found dead or cut off. Their sessions count as those without a process.
+	LeasesExpired int
 }
 
 func (t *Tally) add(other Tally) {
@@ -34,6 +39,8 @@ func (t *Tally) add(other Tally) {
 	t.Deferred += other.Deferred
 	t.Resumed += other.Resumed
 	t.Errors += other.Errors
+	t.EndStored += other.EndStored
+	t.LeasesExpired += other.LeasesExpired
 }
 
 // A Pass is the result of one pass. It must not be changed.
@@ -47,8 +54,8 @@ type Pass struct {
 	Cases []Case
 	// Errs are the first 100 errors about single sessions. Each names its run.
 	Errs []error
-	// Err is why the pass ended early, nil if it did not: the finder failed, ten sessions in a row failed, or the
-	// context ended.
+	// Err is why the pass ended early or did nothing, nil if it did not: the finder failed, the leases could not be
+	// listed, ten sessions or more failed and nothing worked, or the context ended.
 	Err error
 }
 

@@ -13,29 +13,46 @@ const forgetAfter = 24 * time.Hour
 // gather is the time within which graces end that one pass looks at together.
 const gather = time.Second
 
-// A pending is what a sweeper remembers, between passes, of a session that it warned or failed to cancel.
+// A pending is what a sweeper remembers, between passes, of a session that failed, or waits for the end of its grace.
 type pending struct {
-	lastEventAt time.Time
+	// The session's signs of life, as it was judged.
 	attempt     int
-	warnedAt    time.Time // zero if it was not warned
-	failures    int       // in a row
-	next        time.Time // the session is left alone until then
-	seenBy      int       // number of the last pass that saw it
+	lease       string
+	activity    time.Duration
+	lastEventAt time.Time
+
+	by         string // who claims and cancels, the same at every try
+	stopped    bool   // the stop hook was called
+	stopFailed bool
+	doubt      *Case     // as it was judged at the latest cancel that was not answered; nil if there was none
+	lookUp     bool      // what became of that is not known yet
+	used       int       // how often the run had been resumed before that
+	warnedAt   time.Time // by this host's clock; it counts only where the database does not know
+	due        time.Time // when the grace ends; zero without
+	failures   int       // in a row
+	next       time.Time // the session is left alone until then
+	keptAt     time.Time
+	seenBy     int // number of the last pass that saw it
 }
 
 // pendings are the remembered sessions by run ID.
 type pendings map[string]*pending
 
-// of returns what is remembered of a session. A session that has had an event since, or is in another attempt, starts
-// from nothing.
+// of returns what is remembered of a session. A session that has given a sign of life since, or is in another attempt,
+// starts from nothing.
 func (all pendings) of(s session.Session) pending {
-	if m := all[s.RunID]; m != nil && m.attempt == s.Attempt && m.lastEventAt.Equal(s.LastEventAt) {
+	m := all[s.RunID]
+	if m != nil && m.attempt == s.Attempt && m.lease == s.Lease && m.activity == s.Activity &&
+		m.lastEventAt.Equal(s.LastEventAt) {
 		return *m
 	}
-	return pending{attempt: s.Attempt, lastEventAt: s.LastEventAt}
+	return pending{attempt: s.Attempt, lease: s.Lease, activity: s.Activity, lastEventAt: s.LastEventAt}
 }
 
-func (all pendings) keep(runID string, m pending) { all[runID] = &m }
+func (all pendings) keep(runID string, m pending) {
+	m.keptAt = time.Now()
+	all[runID] = &m
+}
 
 func (all pendings) drop(runID string) { delete(all, runID) }
 
@@ -46,10 +63,16 @@ func (all pendings) saw(runID string, pass int) {
 	}
 }
 
-// forget drops the sessions that a complete pass did not see, and those that no pass saw for long.
+// forget drops the sessions that a complete pass did not see, and those that no pass saw for long. One whose cancel was
+// not answered is looked up first: it may be gone because that was committed.
 func (all pendings) forget(pass int, complete bool, now time.Time) {
 	for runID, m := range all {
-		if complete && m.seenBy != pass || now.Sub(m.next) > forgetAfter {
+		switch gone := complete && m.seenBy != pass; {
+		case now.Sub(m.keptAt) > forgetAfter && now.Sub(m.next) > forgetAfter:
+			delete(all, runID)
+		case gone && m.doubt != nil:
+			m.lookUp = true
+		case gone:
 			delete(all, runID)
 		}
 	}
@@ -61,13 +84,13 @@ func (all pendings) forget(pass int, complete bool, now time.Time) {
 func (all pendings) due(now time.Time) time.Time {
 	var first, last time.Time
 	for _, m := range all {
-		if !m.warnedAt.IsZero() && m.next.After(now) && (first.IsZero() || m.next.Before(first)) {
-			first = m.next
+		if m.due.After(now) && (first.IsZero() || m.due.Before(first)) {
+			first = m.due
 		}
 	}
 	for _, m := range all {
-		if !m.warnedAt.IsZero() && m.next.After(last) && m.next.Sub(first) <= gather {
-			last = m.next
+		if m.due.After(last) && m.due.Sub(first) <= gather {
+			last = m.due
 		}
 	}
 	if first.IsZero() {
@@ -76,10 +99,25 @@ func (all pendings) due(now time.Time) time.Time {
 	return last
 }
 
-// failed returns what is remembered after one more failure. The first wait is half an interval, so that the next pass
-// tries again. It doubles with each failure, up to six hours or the interval, whichever is longer.
+// holdBack undoes the growth of a pause after a pass in which nothing worked: the database may be at fault.
+func (all pendings) holdBack(runID string, interval time.Duration, now time.Time) {
+	if m := all[runID]; m != nil {
+		m.failures = min(m.failures, 1)
+		if first := now.Add(pause(interval, 0)); m.next.After(first) {
+			m.next = first
+		}
+	}
+}
+
+// failed returns what is remembered after one more failure.
 func (m pending) failed(interval time.Duration, now time.Time) pending {
-	m.next = now.Add(verdict.Doubled(interval/2, max(interval, forgetAfter/4), m.failures))
+	m.next = now.Add(pause(interval, m.failures))
 	m.failures++
 	return m
+}
+
+// pause returns how long to wait after a failure. The first wait is half an interval, so that the next pass tries
+// again. It doubles with each failure, up to six hours or the interval, whichever is longer.
+func pause(interval time.Duration, failures int) time.Duration {
+	return verdict.Doubled(interval/2, max(interval, forgetAfter/4), failures)
 }

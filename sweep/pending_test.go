@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -49,6 +50,26 @@ func TestPoisonedSession(t *testing.T) {
 			f.onCancel = nil
 			f.advance(11 * time.Minute)
 			require.Equal(f, []string{"s-1 cancelled"}, outcomes(f.pass()))
+		})
+	})
+	t.Run("starts from nothing when it was active under its lease", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			h := f.newHost("live", 1)
+			f.cfg.Interval = 24 * time.Hour
+			stalls := func() {
+				h.signal(true, "live-000")
+				f.advance(11 * time.Minute)
+				h.renew()
+			}
+			f.onCancel = func(context.Context, session.Session) error { return errors.New("poisoned") }
+			f.advance(time.Minute)
+			stalls()
+			defer h.live()()
+			_, err := f.sweeper().Sweep(f.Context())
+			require.ErrorContains(f, err, "poisoned")
+			f.onCancel = nil
+			stalls()
+			require.Equal(f, []string{"live-000 cancelled"}, outcomes(f.pass()))
 		})
 	})
 	t.Run("is forgotten when it has ended, and when it is cancelled at last", func(t *testing.T) {
@@ -104,23 +125,90 @@ func TestPoisonedSession(t *testing.T) {
 			require.Equal(f, 18, p.Cancelled)
 		})
 	})
-	t.Run("ends the pass as the tenth in a row, and later passes cancel all the others", func(t *testing.T) {
+	t.Run("behind 1,500 that fail at once, one is cancelled in the first pass", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
-			names := f.putStalled(40)
+			f.poison(1500)
+			f.put("good", 20*time.Minute)
 			f.cfg.StartupDelay = watchdog.None
-			f.onCancel = func(_ context.Context, s session.Session) error {
-				if s.RunID < "s-25" {
-					return errors.New("poisoned")
+			stop := f.run()
+			require.Equal(f, []string{"good"}, f.ended())
+			require.Zero(f, f.sweeper().Stats().ConsecutiveFailures)
+			f.put("later", 20*time.Minute)
+			f.advance(5 * time.Minute)
+			stop()
+			require.Equal(f, []string{"good", "later"}, f.ended(), "each pause is over, and they are tried again")
+			require.Equal(f, 2, f.sweeper().Stats().Passes)
+		})
+	})
+	t.Run("behind 1,500 that fail slowly, one is cancelled in the second pass", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.poison(1500)
+			poisoned := f.onCancel
+			f.onCancel = func(ctx context.Context, s session.Session) error {
+				time.Sleep(30 * time.Millisecond)
+				return poisoned(ctx, s)
+			}
+			f.put("good", 20*time.Minute)
+			f.cfg.StartupDelay = watchdog.None
+			stop := f.run()
+			f.advance(40 * time.Second)
+			require.ErrorContains(f, f.sweeper().Stats().Last.Err, "1000 sessions in a row failed, the last: cancel run s-999")
+			require.Equal(f, 1, f.sweeper().Stats().Passes)
+			f.advance(20 * time.Second)
+			stop()
+			require.Equal(f, []string{"good"}, f.ended())
+			require.Equal(f, 2, f.sweeper().Stats().Passes)
+		})
+	})
+	t.Run("of many the pauses do not grow while nothing works", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			names := f.putStalled(12)
+			f.cfg.StartupDelay = watchdog.None
+			var writable atomic.Bool
+			f.onCancel = func(context.Context, session.Session) error {
+				if !writable.Load() {
+					return errors.New("read-only transaction")
 				}
 				return nil
 			}
 			stop := f.run()
+			require.ErrorContains(f, f.sweeper().Stats().Last.Err, "12 sessions in a row failed, the last: cancel run s-11")
 			require.Equal(f, 1, f.sweeper().Stats().ConsecutiveFailures)
-			require.ErrorContains(f, f.sweeper().Stats().Last.Err,
-				"10 sessions in a row failed, the last: cancel run s-09: poisoned")
-			f.advance(6 * time.Minute)
+			f.advance(10 * time.Hour)
+			writable.Store(true)
+			f.advance(10 * time.Minute)
 			stop()
-			require.Equal(f, names[25:], f.ended())
+			require.Equal(f, names, f.ended())
 		})
 	})
+	t.Run("ends the pass if it cannot be read either", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(40)
+			f.onCancel = func(ctx context.Context, _ session.Session) error { <-ctx.Done(); return ctx.Err() }
+			f.onSession = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+			began := time.Now()
+			p, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, context.DeadlineExceeded)
+			require.ErrorContains(f, p.Err, "3 sessions in a row failed and cannot be read, the last: ")
+			require.Equal(f, 3, p.Failed)
+			require.Equal(f, 30*time.Second, time.Since(began))
+		})
+	})
+}
+
+// poison adds sessions that were silent for longest and whose cancels fail.
+func (f *fixture) poison(count int) {
+	for _, name := range f.putStalled(count) {
+		s, err := f.Memory.Session(context.Background(), name)
+		require.NoError(f, err)
+		s.LastEventAt = s.LastEventAt.Add(-24 * time.Hour)
+		s.CreatedAt = s.LastEventAt
+		f.row(s)
+	}
+	f.onCancel = func(_ context.Context, s session.Session) error {
+		if time.Since(s.LastEventAt) > 12*time.Hour {
+			return errors.New("poisoned")
+		}
+		return nil
+	}
 }

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -27,6 +28,10 @@ type StalledRun struct {
 	Silence, Threshold time.Duration
 	// Warned tells that the session was warned before, and given a grace.
 	Warned bool
+	// StopFailed tells that what works on the run could not be stopped before the cancel.
+	StopFailed bool
+
+	silence string // tells silences apart where LastEventAt does not
 }
 
 // WarningEvent returns the event that warns of the cancel before a grace. It has the directive wait. All warnings of
@@ -42,7 +47,7 @@ func (r StalledRun) CancelEvents() []watchdog.Event {
 		Reason: idleTimeout, SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
 		ElapsedSeconds: record.WholeSeconds(r.Silence), ConfiguredBudgetSeconds: record.FloatSeconds(r.Threshold),
 		Parent: r.Parent, MeasuredSeconds: record.ExactSeconds(r.Silence), Author: Author,
-		LastEventAt: record.Stamp(r.LastEventAt),
+		LastEventAt: record.Stamp(r.LastEventAt), StopFailed: r.StopFailed,
 	}
 	attempt := 1
 	if r.Warned {
@@ -57,7 +62,7 @@ func (r StalledRun) CancelEvents() []watchdog.Event {
 
 // advisory returns the warning event that names a directive. There is one for each silence and directive.
 func (r StalledRun) advisory(directive watchdog.DirectiveKind, attempt int, at time.Time) watchdog.Event {
-	name := idleTimeout + " " + string(directive) + " " + record.Stamp(r.LastEventAt).String()
+	name := idleTimeout + " " + string(directive) + " " + r.silenceName()
 	return r.event(watchdog.EventWarning, name, at, record.Trip{
 		Reason: idleTimeout, SessionStartedAt: record.Stamp(r.StartedAt), FiredAt: record.Stamp(r.DecidedAt),
 		ElapsedSeconds: record.WholeSeconds(r.Silence), ConfiguredBudgetSeconds: record.FloatSeconds(r.Threshold),
@@ -65,6 +70,11 @@ func (r StalledRun) advisory(directive watchdog.DirectiveKind, attempt int, at t
 		MeasuredSeconds: record.ExactSeconds(r.Silence),
 		Author:          Author, LastEventAt: record.Stamp(r.LastEventAt),
 	})
+}
+
+// silenceName names the silence: it is over with the next event.
+func (r StalledRun) silenceName() string {
+	return cmp.Or(r.silence, record.Stamp(r.LastEventAt).String())
 }
 
 // idleTimeout is the reason in the payloads.

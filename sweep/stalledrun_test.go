@@ -35,7 +35,10 @@ func stalled(wd *watchdog.Watchdog) sweep.StalledRun {
 func TestStalledRunGolden(t *testing.T) {
 	layer := stalledRun()
 	layer.RunID, layer.Parent, layer.LastEventAt, layer.Warned = "s-1/build", "s-1", time.Time{}, true
+	unstopped := stalledRun()
+	unstopped.StopFailed = true
 	for name, events := range map[string][]watchdog.Event{
+		"cancel_stop_failed":  unstopped.CancelEvents(),
 		"cancel":              stalledRun().CancelEvents(),
 		"cancel_warned_layer": layer.CancelEvents(),
 		"warning":             {stalledRun().WarningEvent()},

@@ -22,6 +22,13 @@ type Stats struct {
 	// Next is when Run has its next pass, or planned the one that is under way, by this host's clock. It is zero while
 	// Run does not run.
 	Next time.Time
+	// ClockSteps is how often the database's clock was set by more than a few seconds, compared with the clock of this
+	// process. LastClockStep is by how much it was the last time; negative if it was set back. A machine that was
+	// suspended sees a step forward.
+	ClockSteps    int
+	LastClockStep time.Duration
+
+	observing time.Duration // how long the pass may observe leases
 }
 
 // Stats returns what the sweeper did so far.
@@ -47,7 +54,8 @@ func (s *Sweeper) count(p Pass, stopped bool) {
 	s.stats.Passing = false
 	s.stats.Passes++
 	s.stats.add(p.Tally)
-	s.due = s.pending.due(time.Now())
+	s.stats.observing = 0
+	s.due = earliest(s.pending.due(time.Now()), s.again)
 	switch {
 	case p.Err == nil:
 		s.stats.ConsecutiveFailures = 0
@@ -56,6 +64,29 @@ func (s *Sweeper) count(p Pass, stopped bool) {
 	}
 	p.Cases, p.Errs = nil, nil
 	s.stats.Last = p
+}
+
+// earliest returns the earlier time of two. Zero is none.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// setObserving notes how long a pass may observe leases.
+func (s *Sweeper) setObserving(most time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.observing = most
+}
+
+// addStep counts a step of the database's clock.
+func (s *Sweeper) addStep(step time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stats.ClockSteps++
+	s.stats.LastClockStep = step
 }
 
 // setNext notes when Run has its next pass; zero means that it has none.

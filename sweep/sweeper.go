@@ -4,31 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 	"github.com/seed62658d38/watchdog/session"
 )
-
-// A Finder finds stalled sessions, as the method of a [session.Store] does. The sweeper judges again what it returns,
-// and only a session that is [session.Active] can be stalled: a host whose database cannot judge may return them all.
-type Finder interface {
-	Stalled(ctx context.Context, q session.Query) (session.Page, error)
-}
-
-// A Canceller ends a session that is still as it was judged, as the method of a [session.Store] does.
-type Canceller interface {
-	Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (cancelled bool, err error)
-}
-
-// An appender is the part of a [watchdog.EventStore] that warnings need.
-type appender interface {
-	Append(ctx context.Context, events ...watchdog.Event) error
-}
 
 // The errors of a [Sweeper].
 var (
@@ -46,19 +30,26 @@ const shortestRetry = time.Second
 type Sweeper struct {
 	finder    Finder
 	canceller Canceller
-	cfg       Config
-	query     session.Query
+	abilities
+	cfg    Config
+	query  session.Query
+	madeAt time.Time
 
 	running atomic.Bool
 	swept   chan struct{} // has room for one: a pass of Sweep is over
 	passing chan struct{} // has room for one: whoever fills it has its pass
 	// Only the goroutine whose pass it is uses these.
-	pending pendings
-	rate    rate
+	pending     pendings
+	resumptions map[string]*resumption // by run ID
+	leases      map[string]*observed   // by ID, as they were seen last
+	database    databaseClock
+	rate        rate
+	throttle    throttle
+	again       time.Time // when to have the next pass because this one was full; zero if that may wait
 
 	mu    sync.Mutex
 	stats Stats
-	due   time.Time // when the next grace ends; zero if none is running
+	due   time.Time // when the next pass should be before the interval; zero if it may wait
 }
 
 // New makes a sweeper. A [session.Store] is both a finder and a canceller. New wraps [watchdog.ErrInvalid] if the
@@ -66,22 +57,23 @@ type Sweeper struct {
 func New(finder Finder, canceller Canceller, cfg Config) (*Sweeper, error) {
 	cfg = cfg.withDefaults()
 	flaw := cfg.flaw()
-	_, appends := canceller.(appender)
+	able := abilitiesOf(finder, canceller)
 	switch {
 	case finder == nil || canceller == nil:
 		flaw = "there is no finder or no canceller; pass both"
-	case flaw == "" && cfg.Grace > 0 && !appends:
-		flaw = "Grace is set, and the canceller has no method Append for the warning; add it, or set Grace to 0"
+	case flaw == "" && cfg.Grace > 0 && !able.canWarn():
+		flaw = "Grace is set, and the canceller has no method Warn or Append for the warning; add one, or set Grace to 0"
 	}
 	if flaw != "" {
 		return nil, fmt.Errorf("%w sweeper config: %s", watchdog.ErrInvalid, flaw)
 	}
 	return &Sweeper{
-		finder: finder, canceller: canceller, cfg: cfg,
+		finder: finder, canceller: canceller, abilities: able, cfg: cfg, madeAt: time.Now(),
 		query: session.Query{Threshold: cfg.StalledThreshold, MinAge: max(cfg.MinAge, 0)},
 		swept: make(chan struct{}, 1), passing: make(chan struct{}, 1),
-		pending: pendings{}, rate: rate{Alert: cfg.Alert},
-		stats: Stats{Enabled: !cfg.Disabled, Interval: cfg.Interval},
+		pending: pendings{}, resumptions: map[string]*resumption{}, rate: rate{Alert: cfg.Alert},
+		throttle: throttle{perMinute: cfg.MaxCancellationsPerMinute},
+		stats:    Stats{Enabled: !cfg.Disabled, Interval: cfg.Interval},
 	}, nil
 }
 
@@ -150,6 +142,14 @@ func (s *Sweeper) onePass(ctx context.Context) (Pass, error) {
 	return p, nil
 }
 
+// planAgain notes when to go on after a pass: soon if it was full and only the cap in each minute limits the sweeper.
+func (s *Sweeper) planAgain(full bool, handled int) {
+	s.again = time.Time{}
+	if full && !s.cfg.DryRun {
+		s.again = s.throttle.next(time.Now(), handled)
+	}
+}
+
 // wait waits for the next pass of Run, and reports whether there is one. The wait gets shorter if a pass of Sweep has
 // warned a session whose grace ends sooner.
 func (s *Sweeper) wait(ctx context.Context, wait time.Duration) bool {
@@ -176,7 +176,7 @@ func (s *Sweeper) wait(ctx context.Context, wait time.Duration) bool {
 func (s *Sweeper) untilNext() time.Duration {
 	if failures := s.Stats().ConsecutiveFailures; failures > 0 {
 		wait := verdict.Doubled(min(shortestRetry, s.cfg.Interval), s.cfg.Interval, failures-1)
-		return wait/2 + rand.N(wait/2+1) // spreads the sweepers of a database that comes back
+		return wait/2 + seam.Spread(wait/2+1) // spreads the sweepers of a database that comes back
 	}
 	if due := s.nextDue(); !due.IsZero() {
 		return min(s.cfg.Interval, max(time.Until(due), 0))

@@ -19,33 +19,69 @@ const (
 	stalePage = 10 * time.Second
 )
 
-// A walk goes through the stalled sessions once: it is a pass while it lasts.
+// A walk goes through the stalled sessions: it is a pass while it lasts.
 type walk struct {
 	*Sweeper
-	number       int // of the pass, from 1
-	pass         Pass
-	seen         map[string]bool
-	failedInARow int
-	complete     bool // every stalled session was seen
+	failures
+	number   int // of the pass, from 1
+	pass     Pass
+	most     int             // cancels, and warnings
+	suspects map[string]bool // leases to be observed
+	seen     map[string]bool
+	tryBegan time.Time // at the session in hand
+	complete bool      // every stalled session was seen
 }
 
-// walk goes through the stalled sessions and returns the pass.
+// walk has a pass and returns it.
 func (s *Sweeper) walk(ctx context.Context) Pass {
 	s.begin()
 	began := time.Now()
 	w := &walk{
-		Sweeper: s, number: s.Stats().Passes + 1, seen: map[string]bool{},
+		Sweeper: s, number: s.Stats().Passes + 1, seen: map[string]bool{}, suspects: map[string]bool{},
 		pass: Pass{StartedAt: began, DryRun: s.cfg.DryRun},
+		most: min(s.cfg.maxCancellations(), s.throttle.room(began)),
 	}
-	w.pass.Err = w.pages(ctx)
-	if w.pass.Err != nil {
+	w.pass.Err = w.steps(ctx)
+	w.holdBack()
+	s.pending.forget(w.number, w.complete, time.Now())
+	s.forgetResumptions(time.Now())
+	if w.pass.Err == nil {
+		w.lookUpDoubts(ctx)
+	} else {
 		w.pass.Errors++
 	}
-	now := time.Now()
-	s.pending.forget(w.number, w.complete, now)
-	w.pass.Duration = now.Sub(began)
+	s.planAgain(w.full(), max(w.pass.Cancelled, w.pass.Warned))
+	w.pass.Duration = time.Since(began)
 	return w.pass
 }
+
+// steps goes through the stalled sessions, observes the leases, and goes through the sessions again if a lease has
+// expired. What was left over by the passes before comes first.
+func (w *walk) steps(ctx context.Context) error {
+	w.lookUpDoubts(ctx)
+	w.resumeAgain(ctx)
+	leasesErr := w.listLeases(ctx)
+	if err := w.pages(ctx); err != nil || w.pass.DryRun {
+		return errors.Join(err, leasesErr)
+	}
+	w.setObserving(verdict.ObserveFor(w.longestPromise()))
+	if w.observe(ctx) {
+		if err := w.pages(ctx); err != nil {
+			return err
+		}
+	}
+	switch {
+	case leasesErr != nil:
+		return leasesErr
+	case len(w.suspects) > 0 && ctx.Err() != nil:
+		return stopped(ctx)
+	case w.nothingWorked():
+		return w.tooMany()
+	}
+	return nil
+}
+
+func stopped(ctx context.Context) error { return fmt.Errorf("stopped: %w", context.Cause(ctx)) }
 
 // A page is a page of sessions and when it came.
 type page struct {
@@ -56,11 +92,11 @@ type page struct {
 // now returns the database's time: the time of the page and the time that went by since it came.
 func (p page) now() time.Time { return p.Now.Add(time.Since(p.came)) }
 
-// pages goes through the pages of stalled sessions. It starts again at the first page when a page has become stale,
-// and then skips the sessions that it has seen.
+// pages goes through the pages of stalled sessions. It reads a page again that has become stale, and skips the sessions
+// that it has seen.
 func (w *walk) pages(ctx context.Context) error {
 	after := ""
-	for {
+	for !w.full() {
 		found, err := w.page(ctx, after)
 		if err != nil {
 			return err
@@ -69,11 +105,10 @@ func (w *walk) pages(ctx context.Context) error {
 		switch {
 		case err != nil:
 			return err
+		case stale:
+			continue
 		case w.full():
 			return nil
-		case stale:
-			after = ""
-			continue
 		case found.Next == "":
 			w.complete = true
 			return nil
@@ -82,11 +117,13 @@ func (w *walk) pages(ctx context.Context) error {
 		}
 		after = found.Next
 	}
+	return nil
 }
 
 func (w *walk) page(ctx context.Context, after string) (page, error) {
 	q := w.query
 	q.After, q.Limit = after, min(min(w.left(), maxPage)+len(w.pending), maxPage)
+	began := w.clock()
 	found, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Page, error) {
 		return w.finder.Stalled(ctx, q)
 	})
@@ -97,6 +134,7 @@ func (w *walk) page(ctx context.Context, after string) (page, error) {
 		return page{}, errors.New(
 			"ask for stalled sessions: the finder does not say what time it is; set the Now of its pages")
 	}
+	w.readClock(began, w.clock(), found.Now)
 	for _, err := range found.Unreadable {
 		w.addUnreadable(err.Error(), err)
 	}
@@ -108,7 +146,7 @@ func (w *walk) sessions(ctx context.Context, found page) (stale bool, err error)
 	for _, s := range found.Sessions {
 		switch {
 		case ctx.Err() != nil:
-			return false, fmt.Errorf("stopped: %w", context.Cause(ctx))
+			return false, stopped(ctx)
 		case w.full():
 			return false, nil
 		case w.seen["run "+s.RunID]:
@@ -133,14 +171,17 @@ func (w *walk) judge(ctx context.Context, s session.Session, found page) error {
 	}
 	w.pass.Checked++
 	now := found.now()
-	c := Case{
-		Session: s, Silence: now.Sub(s.SilentSince()), Threshold: cmp.Or(s.Threshold, w.query.Threshold),
-	}
-	limits := verdict.SessionLimits{Threshold: c.Threshold, MinAge: w.query.MinAge}
-	if s.Status != session.Active || !verdict.Stalled(limits, now.Sub(s.CreatedAt), c.Silence) {
+	c := Case{Session: s, Silence: s.SilentFor(now), Threshold: cmp.Or(s.Threshold, w.query.Threshold)}
+	limits, age := verdict.SessionLimits{Threshold: c.Threshold, MinAge: w.query.MinAge}, now.Sub(s.CreatedAt)
+	if s.Status != session.Active || !verdict.Stalled(limits, age, c.Silence) {
 		return nil
 	}
 	w.pass.Found++
+	if s.Lease == "" && !verdict.Stalled(limits, age, w.certain(c.Silence)) {
+		w.pass.Deferred++
+		return nil
+	}
+	w.tryBegan = time.Now()
 	return w.act(ctx, c, now)
 }
 
@@ -164,25 +205,30 @@ func (w *walk) act(ctx context.Context, c Case, now time.Time) error {
 	case w.pass.DryRun:
 		w.addCase(c, CaseWouldCancel)
 		w.logger().Info("a stalled session would be cancelled", c.attrs()...)
+		return nil
 	case time.Now().Before(m.next):
 		w.pass.Deferred++
-	case w.cfg.Grace > 0 && m.warnedAt.IsZero():
-		if w.pass.Warned >= w.cfg.maxCancellations() {
-			w.pass.Deferred++
-			return nil
-		}
-		return w.warn(ctx, c, m, now)
-	case w.pass.Cancelled >= w.cfg.maxCancellations():
-		w.pass.Deferred++
-	default:
-		return w.cancel(ctx, c, m, now)
+		return nil
 	}
-	return nil
+	if waits, err := w.inGrace(ctx, c, m, now); waits {
+		return err
+	}
+	if w.pass.Cancelled >= w.most {
+		w.pass.Deferred++
+		return nil
+	}
+	return w.cancel(ctx, c, m, now)
+}
+
+// remember keeps what is to be known of a session at its next try.
+func (w *walk) remember(c Case, m pending) {
+	m.seenBy = w.number
+	w.pending.keep(c.Session.RunID, m)
 }
 
 // left returns how many more sessions the pass may cancel, or warn.
 func (w *walk) left() int {
-	used, most := w.pass.Cancelled, w.cfg.maxCancellations()
+	used, most := w.pass.Cancelled, w.most
 	switch {
 	case w.pass.DryRun:
 		used = len(w.pass.Cases)
@@ -198,8 +244,8 @@ func (w *walk) left() int {
 func (w *walk) cancelDue() bool {
 	now := time.Now()
 	for _, m := range w.pending {
-		if !m.warnedAt.IsZero() && m.seenBy != w.number && !now.Before(m.next) {
-			return w.pass.Cancelled < w.cfg.maxCancellations()
+		if !m.due.IsZero() && m.seenBy != w.number && !now.Before(m.due) && !now.Before(m.next) {
+			return w.pass.Cancelled < w.most
 		}
 	}
 	return false

@@ -11,7 +11,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
-	"github.com/seed62658d38/watchdog/sweep"
 )
 
 // The defaults of this program, short enough to watch.
@@ -29,7 +28,7 @@ type options struct {
 	seed, stalled int
 	once          bool
 	http          string
-	config        sweep.Config
+	limits        *config.Config
 
 	file   string
 	dryRun bool
@@ -81,16 +80,17 @@ func (o *options) load() error {
 	if err != nil {
 		return err
 	}
-	o.config = limits.Sweep
-	o.config.DryRun = o.config.DryRun || o.dryRun
+	o.limits = limits
+	cfg := &limits.Sweep
+	cfg.DryRun = cfg.DryRun || o.dryRun
 	switch {
-	case o.config.Resume.Max > 0:
+	case cfg.Resume.Max > 0:
 		return errors.New("sweep.max_resumes is set, and this program resumes nothing: set it to 0")
-	case o.config.DryRun && o.seed > 0 && o.dsn != "":
+	case cfg.DryRun && o.seed > 0 && o.dsn != "":
 		return errors.New("a dry run writes nothing; leave out -seed, or leave out -dsn for a temporary database")
 	}
-	o.config.Interval = cmp.Or(o.config.Interval, shownInterval)
-	o.config.StartupDelay = cmp.Or(o.config.StartupDelay, shownDelay)
+	cfg.Interval = cmp.Or(cfg.Interval, shownInterval)
+	cfg.StartupDelay = cmp.Or(cfg.StartupDelay, shownDelay)
 	return nil
 }
 

@@ -18,8 +18,8 @@
 //
 // The limits are those of the sweep block in the file of -config, and of the environment: WATCHDOG_INTERVAL_MS,
 // WATCHDOG_STALLED_THRESHOLD_MS, WATCHDOG_MAX_CANCELLATIONS and the others in docs/configuration.md. The rest have
-// their defaults, except the interval and the startup delay, which are short enough to watch. An alert is a line of the
-// output.
+// their defaults, except the interval and the startup delay, which are short enough to watch. Without -once it first
+// prints how long it takes at worst until a session is cancelled. An alert is a line of the output.
 //
 // # Exit status
 //
@@ -45,6 +45,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -89,7 +90,7 @@ func printError(stderr io.Writer, err error, status int) int {
 
 // sweepAll inserts the sessions and sweeps the database.
 func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err error) {
-	db, err := open(ctx, opts.dsn, opts.config.DryRun)
+	db, err := open(ctx, opts.dsn, opts.limits.Sweep.DryRun)
 	if err != nil {
 		return err
 	}
@@ -97,7 +98,7 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 	if err := db.insert(ctx, opts.seed, opts.stalled, stdout); err != nil {
 		return err
 	}
-	cfg := opts.config
+	cfg := opts.limits.Sweep
 	cfg.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	table := &table{out: stdout}
 	cfg.OnPass = table.pass
@@ -121,17 +122,17 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 		return err
 	}
 	defer stop()
-	_, _ = fmt.Fprintf(stdout, "%s; press Ctrl-C to end\n", doing(db, cfg))
+	_, _ = fmt.Fprintf(stdout, "%s; press Ctrl-C to end\n", doing(db, opts.limits))
 	err = sweeper.Run(ctx)
 	return errors.Join(err, table.history(context.WithoutCancel(ctx), db.store))
 }
 
-// doing says what the sweeper does until it is ended.
-func doing(db *database, cfg sweep.Config) string {
-	if cfg.Disabled {
+// doing says what the sweeper does until it is ended, and how soon it cancels.
+func doing(db *database, limits *config.Config) string {
+	if limits.Sweep.Disabled {
 		return "the configuration switches the sweeper off: it does nothing"
 	}
-	return fmt.Sprintf("sweeping %s every %v", db.name, cfg.Interval)
+	return fmt.Sprintf("%s\nsweeping %s every %v", limits.WorstTime(), db.name, limits.Sweep.Interval)
 }
 
 // serve serves the sweeper's health at the address, if there is one.
@@ -139,8 +140,8 @@ func serve(ctx context.Context, address string, sweeper *sweep.Sweeper, stdout i
 	if address == "" {
 		return func() {}, nil
 	}
-	var config net.ListenConfig
-	listener, err := config.Listen(ctx, "tcp", address)
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("-http: %w; use a free address of this machine, such as 127.0.0.1:8080", err)
 	}

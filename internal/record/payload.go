@@ -23,6 +23,7 @@ type (
 		LastEventAt             Stamp   `json:"last_event_at,omitzero"`
 		PausedSeconds           Seconds `json:"paused_seconds,omitempty"` // not in elapsed_seconds
 		Window                  string  `json:"window,omitempty"`
+		StopFailed              bool    `json:"stop_failed,omitempty"` // what works on the run could not be stopped
 	}
 	// Trip says that a limit was exceeded and which directive it gave.
 	Trip struct {

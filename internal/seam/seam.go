@@ -56,6 +56,28 @@ type Root struct {
 	// Begin guards a run of the root's in a window that begins now and shares nothing with any other. It takes a Run and
 	// a Config of the root's and returns its *Watchdog.
 	Begin func(ctx context.Context, run, cfg any) (any, error)
+	// Code returns the stop code of a cancel event's reason.
+	Code func(reason string) string
+	// Silence returns how long a run, a *Watchdog of the root's, has given no sign of life, and whether it has given one
+	// since its attach.
+	Silence func(run any) (silence time.Duration, signalled bool)
+	// Recorded reports whether the store has all events of a run, a *Watchdog of the root's. If it has not, and retry is
+	// true, it is tried again to append them, without waiting for that.
+	Recorded func(run any, retry bool) bool
+	// State is what there is to show of a run, a *Watchdog of the root's.
+	State func(run any) State
+	// End ends a run, a *Watchdog of the root's, with a cause that nothing records. It does nothing if the run has ended.
+	End func(run any, cause error)
+}
+
+// A State is what there is to show of a run: see the State of package session. Lengths are in seconds.
+type State struct {
+	WallClock, Safety, Idle, NoProgress, Reserve float64
+	Warned                                       int
+	WrappedUp                                    bool
+	Paused                                       float64
+	Holds                                        int
+	Phase                                        string
 }
 
 // root is written once, before main.
@@ -97,3 +119,20 @@ func Observe(ctx context.Context, run any) (ended func()) {
 
 // Limits returns a budget's limits as the decision takes them.
 func Limits(budget any) (verdict.Limits, error) { return root.Limits(budget) }
+
+// Code returns the stop code of a cancel event's reason.
+func Code(reason string) string { return root.Code(reason) }
+
+// Silence returns how long a run of the root's has given no sign of life, and whether it has given one since its
+// attach: a signal or a hold.
+func Silence(run any) (silence time.Duration, signalled bool) { return root.Silence(run) }
+
+// Recorded reports whether the store has all events of a run of the root's. If it has not, and retry is true, it is
+// tried again to append them, without waiting for that.
+func Recorded(run any, retry bool) bool { return root.Recorded(run, retry) }
+
+// StateOf returns what there is to show of a run of the root's.
+func StateOf(run any) State { return root.State(run) }
+
+// End ends a run of the root's with a cause that nothing records. It does nothing if the run has ended.
+func End(run any, cause error) { root.End(run, cause) }

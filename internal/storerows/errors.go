@@ -15,9 +15,10 @@ var (
 			"use the newer one")
 )
 
-// CheckVersion returns an error that wraps [ErrNewerSchema] if the schema's version is above the newest known one.
-func CheckVersion(version, newest int) error {
-	if version > newest {
+// CheckVersion returns an error that wraps [ErrNewerSchema] if the schema's version is above the newest known one,
+// unless the oldest version that can read it is not. An oldestReader of 0 says that older versions cannot read it.
+func CheckVersion(version, oldestReader, newest int) error {
+	if version > newest && (oldestReader == 0 || oldestReader > newest) {
 		return fmt.Errorf("%w (its version is %d, the newest known here %d)", ErrNewerSchema, version, newest)
 	}
 	return nil

@@ -32,6 +32,15 @@ func Silence(seen Snapshot, now time.Duration) time.Duration {
 	return max(now-max(seen.Attached, seen.Signs.Activity, seen.Signs.Released), 0)
 }
 
+// Signalled reports whether a run has signalled or had a hold since the attach.
+func Signalled(seen Snapshot) bool {
+	return seen.Signs.Signalled || seen.Signs.Holds.Len() > 0 || seen.Signs.Released > seen.Attached
+}
+
+// Quiet reports whether a run has had nothing new for so long that its row says so, for others to look at it: a minute,
+// or a quarter of the threshold.
+func Quiet(threshold, silence time.Duration) bool { return silence >= min(longestBusy, threshold/4) }
+
 // ShouldWriteRow reports whether to write a run's last sign of life, at the instant last, to its row, which shows an
 // earlier one, at the instant shown. It is time if the row is behind by a tenth of the threshold, as when a run wakes
 // up, or behind at all and half of the threshold has passed. So a row is written about ten times per threshold, and the
@@ -54,6 +63,7 @@ func RetryRefused(threshold, pace time.Duration, refusals int) time.Duration {
 }
 
 const (
+	longestBusy    = time.Minute
 	longestLocked  = 10 * time.Second
 	longestRefused = time.Minute
 )

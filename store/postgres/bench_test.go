@@ -214,12 +214,16 @@ func judgeAll(b *testing.B, pool *pgxpool.Pool) (found int) {
 func BenchmarkFreshen(b *testing.B) {
 	s, pool := durable(b, "")
 	fill(b, pool, 100_000, 0)
+	begin(b, s, lease1)
 	fresh := make([]session.Freshness, 10_000)
 	for i := range fresh {
 		fresh[i] = session.Freshness{RunID: fmt.Sprintf("run-%08d", i*10+1), Attempt: 1}
 	}
 	for b.Loop() {
-		skipped, err := s.Freshen(b.Context(), fresh)
+		for i := range fresh {
+			fresh[i].Activity++
+		}
+		skipped, err := s.Freshen(b.Context(), lease1, fresh)
 		require.NoError(b, err)
 		require.Empty(b, skipped)
 	}

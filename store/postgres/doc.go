@@ -30,18 +30,31 @@
 //
 // All functions, operators and types of the statements are those of pg_catalog, whatever the search_path is.
 //
-// Sessions are rows of watchdog_sessions. The version of the schema is in watchdog_schema.
+// Sessions are rows of watchdog_sessions, the leases of their processes rows of watchdog_leases. The ends of runs are
+// rows of watchdog_outbox, too, if [Config].Outbox is on. The version of the schema is in watchdog_schema. A program
+// can use a database of a newer version if oldest_reader there is at most its own version.
 //
-// A role that may not create tables can use a schema that another role has opened before. It needs USAGE on the
-// schema, SELECT and INSERT on events, SELECT, INSERT and UPDATE on watchdog_sessions, and SELECT on watchdog_schema.
+// A role that may not create tables can use a schema that another role has opened before. It needs USAGE on the schema,
+// SELECT and INSERT on events, SELECT, INSERT and UPDATE on watchdog_sessions, SELECT, INSERT, UPDATE and DELETE on
+// watchdog_leases, INSERT on watchdog_outbox if that is on, and SELECT on watchdog_schema.
+//
+// # Locks
+//
+// No call waits for a lock for longer than [session.LockWait], also not for a table that another transaction has
+// locked, for instance to change it. The error then says lock_timeout. Other statements in the host's pool keep their
+// own lock_timeout. Only Transact waits for another Transact for as long as its context allows.
+//
+// Activity is written without touching an index (a HOT update), into room that pages keep for it. The index entries and
+// the dead rows of a fleet come from runs that begin, end, or become quiet.
 //
 // # Through a pooler
 //
-// The store works through a pooler in transaction mode, such as PgBouncer: every write is one statement, or one
-// transaction of [Store.Transact], and no state stays with a connection. The store prepares statements by name only if
-// it is connected to the server itself, which it finds out when it opens, and if the pool's default_query_exec_mode is
-// the default, cache_statement. Only Listen needs a connection that stays: through such a pooler it returns
-// [ErrNoNotifications], and a [session.Keeper] polls instead.
+// The store works through a pooler in transaction mode, such as PgBouncer: every call is one transaction, and no state
+// stays with a connection. The store prepares statements by name only if it is connected to the server itself, which it
+// finds out when it opens, and if the pool's default_query_exec_mode is the default, cache_statement. Where it is not,
+// a call takes three round trips, because the limit for locks needs a transaction around the statement. Only Listen
+// needs a connection that stays: through such a pooler it returns [ErrNoNotifications], and a [session.Keeper] polls
+// instead.
 //
 // Package postgres does not delete or change events. It fails over to another server only as a connection string with
 // several hosts does. It does not retry a call whose connection broke, because only the caller knows how long the

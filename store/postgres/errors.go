@@ -23,8 +23,9 @@ var (
 	ErrClosed = storerows.ErrClosed
 	// ErrNewerSchema says that a newer version of this package has migrated the database. [Open] and [New] wrap it.
 	ErrNewerSchema = storerows.ErrNewerSchema
-	// ErrForeignTable says that the schema has a table named events or watchdog_sessions that this package cannot use.
-	// [Open] and [New] wrap it. The error names the columns that are missing or in the way. Nothing was written.
+	// ErrForeignTable says that the schema has a table named events, or by a name that begins with watchdog_, that this
+	// package cannot use. [Open] and [New] wrap it. The error names the columns that are missing or in the way. Nothing
+	// was written.
 	ErrForeignTable = errors.New(
 		"its tables cannot hold watchdog events: change them, or keep the events in a schema of their own")
 	// ErrNoNotifications says that the server's notifications do not arrive, as behind a pooler in transaction mode.

@@ -1,8 +1,6 @@
 package postgres
 
 import (
-	"time"
-
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
@@ -17,22 +15,14 @@ func (s *Store) StalledStatement(q session.Query) (statement string, arguments [
 	return s.qualify(selectStalled), stalledArguments(q, last)
 }
 
-// FreshenStatement returns the statement of Freshen for these runs.
-func (s *Store) FreshenStatement(runIDs []string) (statement string, arguments []any) {
-	attempts, ages := make([]int64, len(runIDs)), make([]int64, len(runIDs))
-	for i := range runIDs {
-		attempts[i] = 1
-	}
-	return s.qualify(freshenRows), []any{runIDs, attempts, ages}
+// FreshenStatement returns the statement of Freshen.
+func (s *Store) FreshenStatement(lease string, fresh []session.Freshness) (statement string, arguments []any) {
+	return s.qualify(freshenRows), freshenArguments(lease, fresh)
 }
 
-// EndStatement returns the statement of End for these runs.
-func (s *Store) EndStatement(runIDs []string) (statement string, arguments []any) {
-	attempts, statuses := make([]int64, len(runIDs)), make([]string, len(runIDs))
-	for i := range runIDs {
-		attempts[i], statuses[i] = 1, string(session.Finished)
-	}
-	return s.qualify(endRows), []any{runIDs, attempts, statuses, make([]string, len(runIDs))}
+// EndStatement returns the statement of End.
+func (s *Store) EndStatement(ends []session.Ending) (statement string, arguments []any) {
+	return s.qualify(endRows), endArguments(ends)
 }
 
 // CancelStatement returns the statement of Cancel, without events.
@@ -41,13 +31,37 @@ func (s *Store) CancelStatement(judged session.Session) (statement string, argum
 	if err != nil {
 		panic(err)
 	}
-	return s.qualify(cancelRow), append(columns[:],
-		judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), "reason", 0, s.channel())
+	return s.qualify(cancelRow), append(append(judgedArguments(judged, "pass"), columns[:]...), "reason", 0, false, s.channel())
 }
 
 // AttachStatement returns the statement of Attach.
-func (s *Store) AttachStatement(runID string, at time.Time) (statement string, arguments []any) {
-	return s.qualify(attachRow), []any{runID, "", int64(0), at, ""}
+func (s *Store) AttachStatement(run session.Session) (statement string, arguments []any) {
+	return s.qualify(attachRow), s.attachArguments(run)
+}
+
+// ClaimStatement returns the statement of Claim.
+func (s *Store) ClaimStatement(judged session.Session) (statement string, arguments []any) {
+	return s.qualify(claimRow), append(judgedArguments(judged, "pass"), int64(1), "end")
+}
+
+// ListStatement returns the statement of List.
+func (s *Store) ListStatement(q session.ListQuery) (statement string, arguments []any) {
+	last, err := storerows.ParsePlace(q.After)
+	if err != nil {
+		panic(err)
+	}
+	statement, arguments = listStatement(q, last)
+	return s.qualify(statement), arguments
+}
+
+// LeaveStatement returns the statement that takes rows out of a lease.
+func (s *Store) LeaveStatement(lease string) (statement string, arguments []any) {
+	return s.qualify(leaveRows), []any{lease, session.ExpireBatch}
+}
+
+// LeaseSessionsStatement returns the statement of LeaseSessions.
+func (s *Store) LeaseSessionsStatement(lease string) (statement string, arguments []any) {
+	return s.qualify(selectLeased), []any{lease}
 }
 
 // EndedStatement returns the statement of Ended.

@@ -101,7 +101,7 @@ func cancelNow(t *testing.T, s session.Store, runID string) {
 		judged.StartedAt.Format("2006-01-02T15:04:05.000000Z"))
 	done, err := s.Cancel(t.Context(), judged, request)
 	require.NoError(t, err)
-	require.True(t, done)
+	require.Equal(t, session.Done, done)
 }
 
 // wait receives within seconds.

@@ -13,6 +13,7 @@ type instant struct {
 	Time     time.Time
 	Valid    bool // not NULL
 	Infinite bool
+	Negative bool // before all other times
 }
 
 // ScanBytes implements pgtype.BytesScanner.
@@ -26,7 +27,8 @@ func (t *instant) ScanBytes(sent []byte) error {
 		return fmt.Errorf("a time has %d bytes, want 8", len(sent))
 	}
 	since2000 := int64(binary.BigEndian.Uint64(sent)) //nolint:gosec // it is signed
-	t.Valid, t.Infinite = true, since2000 == math.MaxInt64 || since2000 == math.MinInt64
+	t.Valid, t.Negative = true, since2000 == math.MinInt64
+	t.Infinite = t.Negative || since2000 == math.MaxInt64
 	if !t.Infinite {
 		t.Time = time.UnixMicro(since2000 + year2000.UnixMicro()).UTC()
 	}

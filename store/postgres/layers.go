@@ -24,7 +24,7 @@ const (
 		ELSE pg_catalog.left(payload {->>} 'parent', 255) END`
 )
 
-// createParentIndex is version 3.
+// createParentIndex is a part of version 3.
 func createParentIndex(t *transaction) error {
 	err := t.exec(`CREATE INDEX IF NOT EXISTS watchdog_events_parent
 		ON SCHEMA.events ((` + parentKey + `)) WHERE ` + namesParent)

@@ -33,6 +33,7 @@ func lock(t *testing.T, pool *pgxpool.Pool, runID string) (unlock func()) {
 
 func attachMany(t *testing.T, s *postgres.Store, n int) (fresh []session.Freshness, ends []session.Ending) {
 	t.Helper()
+	begin(t, s, lease1)
 	for i := range n {
 		attach(t, s, runNumber(i))
 		fresh = append(fresh, session.Freshness{RunID: runNumber(i), Attempt: 1})
@@ -50,40 +51,37 @@ func TestLockedRow(t *testing.T) {
 	dsn := newDSN(t)
 	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	fresh, ends := attachMany(t, s, 50)
-	mustExec(t, stranger, "UPDATE watchdog_sessions SET last_event_at = now() - interval '1 hour'")
 	unlock := lock(t, stranger, runNumber(20))
 
 	began := time.Now()
-	skipped, err := s.Freshen(ctx, fresh)
+	skipped, err := s.Freshen(ctx, lease1, fresh)
 	require.NoError(t, err)
 	assert.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Refused: map[string]error{}}, skipped)
-	skipped, err = s.Freshen(ctx, append(fresh[:50:50], session.Freshness{RunID: runNumber(20), Attempt: 7}))
+	skipped, err = s.Freshen(ctx, lease1, append(fresh[:50:50], session.Freshness{RunID: runNumber(20), Attempt: 7}))
 	require.NoError(t, err)
 	assert.Equal(t, []string{runNumber(20)}, skipped.Gone, "another attempt of a locked row")
 	skipped, err = s.End(ctx, ends[:40])
 	require.NoError(t, err)
 	assert.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Refused: map[string]error{}}, skipped)
-	var old int
-	require.NoError(t, stranger.QueryRow(t.Context(), `SELECT count(*) FROM watchdog_sessions
-		WHERE last_event_at < now() - interval '1 minute'`).Scan(&old))
-	assert.Equal(t, 1, old)
+	assert.Equal(t, []string{runNumber(20)}, texts(t, stranger,
+		"SELECT run_id FROM watchdog_sessions WHERE status = 'active' AND lease IS NULL"))
 
 	judged, err := s.Session(t.Context(), runNumber(20))
 	require.NoError(t, err)
-	done, err := s.Cancel(ctx, judged, cancelOf("c", runNumber(20)))
+	outcome, err := s.Cancel(ctx, judged, cancelOf("c", runNumber(20)))
 	require.ErrorIs(t, err, session.ErrLocked)
-	assert.False(t, done)
+	assert.Empty(t, outcome)
 	assert.Empty(t, read(t, s))
 	assert.Less(t, time.Since(began), 8*promptly, "nothing waited")
 	began = time.Now()
 	for range 8 {
-		_, err = s.Freshen(ctx, fresh)
+		_, err = s.Freshen(ctx, lease1, fresh)
 		require.NoError(t, err)
 	}
 	assert.Less(t, time.Since(began), 8*session.LockWait, "no batch waited")
 
 	began = time.Now()
-	skipped, err = s.Freshen(ctx, fresh[20:21])
+	skipped, err = s.Freshen(ctx, lease1, fresh[20:21])
 	require.NoError(t, err)
 	assert.Equal(t, []string{runNumber(20)}, skipped.Locked)
 	assert.GreaterOrEqual(t, time.Since(began), session.LockWait, "a row alone is waited for")
@@ -93,7 +91,7 @@ func TestLockedRow(t *testing.T) {
 
 	waited := make(chan session.Skipped)
 	go func() {
-		skipped, err := s.Freshen(ctx, fresh[20:21])
+		skipped, err := s.Freshen(ctx, lease1, fresh[20:21])
 		assert.NoError(t, err)
 		waited <- skipped
 	}()
@@ -118,13 +116,13 @@ func TestReferencedRow(t *testing.T) {
 	_, err = tx.Exec(t.Context(), "INSERT INTO notes VALUES ($1), ($2), ($3)", runNumber(0), runNumber(1), runNumber(2))
 	require.NoError(t, err)
 	for range 2 {
-		skipped, err := s.Freshen(t.Context(), fresh)
+		skipped, err := s.Freshen(t.Context(), lease1, fresh)
 		require.NoError(t, err)
 		assert.Empty(t, skipped.Locked)
 	}
-	done, err := s.Cancel(t.Context(), sessionOf(t, s, runNumber(0)), cancelOf("c", runNumber(0)))
+	outcome, err := s.Cancel(t.Context(), sessionOf(t, s, runNumber(0)), cancelOf("c", runNumber(0)))
 	require.NoError(t, err)
-	assert.True(t, done)
+	assert.Equal(t, session.Done, outcome)
 	skipped, err := s.End(t.Context(), ends[1:])
 	require.NoError(t, err)
 	assert.Empty(t, skipped.Locked)
@@ -141,7 +139,7 @@ func TestLockTimeoutOfHost(t *testing.T) {
 	unlock := lock(t, stranger, runNumber(0))
 	waited := make(chan error)
 	go func() {
-		_, err := s.Freshen(t.Context(), fresh)
+		_, err := s.Freshen(t.Context(), lease1, fresh)
 		waited <- err
 	}()
 	waitForLock(t, stranger)
@@ -174,7 +172,7 @@ func TestSmallUpdates(t *testing.T) {
 		left := fresh
 		for round := 0; len(left) > 0; round++ {
 			require.Less(t, round, 500, "a row never comes free")
-			skipped, err := s.Freshen(t.Context(), left)
+			skipped, err := s.Freshen(t.Context(), lease1, left)
 			require.NoError(t, err)
 			require.Empty(t, skipped.Gone)
 			locked += len(skipped.Locked)
@@ -219,7 +217,6 @@ func TestRefusedRow(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	fresh, ends := attachMany(t, s, 50)
-	mustExec(t, pool, "UPDATE watchdog_sessions SET last_event_at = now() - interval '1 hour'")
 	mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT eleven CHECK (run_id <> 'run-0011') NOT VALID`)
 	mustExec(t, pool, `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
 		IF new.run_id = 'run-0030' THEN RAISE 'the host keeps it'; END IF; RETURN new; END $$`)
@@ -233,10 +230,10 @@ func TestRefusedRow(t *testing.T) {
 		assert.ErrorContains(t, skipped.Refused["run-0011"], "eleven")
 		assert.ErrorContains(t, skipped.Refused["run-0030"], "the host keeps it")
 	}
-	two(s.Freshen(t.Context(), fresh))
+	two(s.Freshen(t.Context(), lease1, fresh))
 	two(s.End(t.Context(), ends[:40]))
 	assert.Equal(t, session.Finished, sessionOf(t, s, "run-0012").Status)
-	assert.Less(t, time.Since(sessionOf(t, s, "run-0045").LastEventAt), time.Minute)
+	assert.Equal(t, lease1, sessionOf(t, s, "run-0045").Lease)
 	assert.Equal(t, session.Active, sessionOf(t, s, "run-0030").Status)
 }
 
@@ -246,9 +243,9 @@ func TestRefusedTable(t *testing.T) {
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	fresh, _ := attachMany(t, s, 50)
 	mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT nothing CHECK (attempt < 0) NOT VALID`)
-	skipped, err := s.Freshen(t.Context(), fresh[:10])
+	skipped, err := s.Freshen(t.Context(), lease1, fresh[:10])
 	require.NoError(t, err)
 	assert.Len(t, skipped.Refused, 10)
-	_, err = s.Freshen(t.Context(), fresh)
+	_, err = s.Freshen(t.Context(), lease1, fresh)
 	require.ErrorContains(t, err, "more than 16 rows are refused, such as run run-00")
 }

@@ -41,10 +41,11 @@ func TestOutage(t *testing.T) {
 			_, err := postgres.Open(t.Context(), own.DSN("postgres"), postgres.Config{})
 			require.ErrorContains(t, err, "no server listens there")
 			require.NoError(t, own.Restart())
+			begin(t, s, lease1)
 			page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 			require.NoError(t, err)
 			assert.Empty(t, page.Sessions)
-			skipped, err := s.Freshen(t.Context(), []session.Freshness{{RunID: judged.RunID, Attempt: judged.Attempt}})
+			skipped, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: judged.RunID, Attempt: judged.Attempt}})
 			require.NoError(t, err)
 			assert.Empty(t, skipped.Gone)
 		})
@@ -88,7 +89,7 @@ func TestBlockedServer(t *testing.T) {
 		}
 	})
 	t.Run("blocks a call until statement_timeout", func(t *testing.T) {
-		limited := openWithLimit(t, dsn, "statement_timeout", "50")
+		limited := openWithLimit(t, dsn, "statement_timeout", "250")
 		_, err := limited.Cancel(t.Context(), judged, cancelOf("c", judged.RunID))
 		require.ErrorContains(t, err, "statement_timeout")
 	})
@@ -106,6 +107,7 @@ func TestBlockedServer(t *testing.T) {
 func openWithLimit(t *testing.T, dsn, setting, value string) *postgres.Store {
 	t.Helper()
 	admin := hostPool(t, dsn)
+	require.NoError(t, openAt(t, dsn, postgres.Config{Schema: "limited"}).Close()) // creating it takes longer
 	s, err := postgres.Open(t.Context(), dsn+"&"+setting+"="+value, postgres.Config{Schema: "limited"})
 	require.NoError(t, err)
 	t.Cleanup(func() { s.Close() })
@@ -139,11 +141,24 @@ func TestMissingRights(t *testing.T) {
 		mustExec(t, pool, "GRANT SELECT ON watchdog_schema TO guest", "GRANT SELECT, INSERT ON events TO guest",
 			"GRANT SELECT, INSERT ON watchdog_sessions TO guest")
 		_, err := postgres.Open(t.Context(), asGuest, postgres.Config{})
-		require.ErrorContains(t, err, "grant it UPDATE on watchdog_sessions")
+		require.ErrorContains(t, err, "grant it UPDATE on watchdog_sessions, DELETE on watchdog_leases, INSERT on watchdog_leases")
 	})
 	t.Run("uses the tables of another role after it was granted the rights", func(t *testing.T) {
-		mustExec(t, pool, "GRANT UPDATE ON watchdog_sessions TO guest")
+		mustExec(t, pool, "GRANT UPDATE ON watchdog_sessions TO guest",
+			"GRANT SELECT, INSERT, UPDATE, DELETE ON watchdog_leases TO guest")
 		s := openAt(t, asGuest, postgres.Config{})
 		cancelsAtOnce(t, s)
+		l := begin(t, s, lease1)
+		attachLeased(t, s, lease1, "run-1")
+		expired, left, err := s.ExpireLease(t.Context(), l)
+		require.NoError(t, err)
+		assert.True(t, expired)
+		assert.Zero(t, left)
+		_, err = postgres.Open(t.Context(), asGuest, postgres.Config{Outbox: true})
+		require.ErrorContains(t, err, "grant it INSERT on watchdog_outbox")
+		mustExec(t, pool, "GRANT INSERT ON watchdog_outbox TO guest")
+		cancelOne(t, openAt(t, asGuest, postgres.Config{Outbox: true}), "run-2")
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
 	})
 }

@@ -41,6 +41,27 @@ func fill(tb testing.TB, pool *pgxpool.Pool, active, stalled int) {
 		"VACUUM ANALYZE watchdog_sessions")
 }
 
+// fillLeased writes leases whose processes live, and active sessions of theirs. Few are quiet, and of these one in
+// three is silent for long. One in ten has a threshold of its own.
+func fillLeased(tb testing.TB, pool *pgxpool.Pool, leases, active int) {
+	tb.Helper()
+	mustExec(tb, pool, fmt.Sprintf(`
+		INSERT INTO watchdog_leases (id, host, promise, beat, clock, vouched, renewed_at)
+		SELECT 'lease-' || n, 'host-' || n, 10000000000, 1000, 86400000000000, 86399000000000, now()
+		FROM generate_series(1, %d) AS n`, leases),
+		fmt.Sprintf(`
+		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, threshold, own_threshold, started_at, host,
+			attempt, lease, leased, activity, quiet_since, quiet_due)
+		SELECT 'leased-' || lpad(n::text, 8, '0'), 'active', now() - interval '1 day', now() - interval '1 day',
+			9223372036854775807, own, now() - interval '1 day', 'host-' || 1 + n %% %[1]d, 1, 'lease-' || 1 + n %% %[1]d, 1,
+			activity, CASE WHEN quiet AND own = 0 THEN activity END, CASE WHEN quiet AND own > 0 THEN activity + own END
+		FROM generate_series(1, %[2]d) AS n, LATERAL (SELECT n %% 500 = 0 AS quiet) AS q, LATERAL (
+			SELECT CASE WHEN n %% 10 = 0 AND n %% 1000 <> 0 THEN 3600000000000 ELSE 0 END AS own,
+				CASE WHEN quiet THEN 86000000000000 - n %% 3 * 7200000000000 ELSE 86399000000000 END AS activity) AS a`,
+			leases, active),
+		"VACUUM ANALYZE watchdog_sessions", "VACUUM ANALYZE watchdog_leases")
+}
+
 // explain returns the plan of a statement, without what differs from run to run.
 func explain(tb testing.TB, pool *pgxpool.Pool, statement string, arguments []any) string {
 	tb.Helper()
@@ -51,17 +72,25 @@ func explain(tb testing.TB, pool *pgxpool.Pool, statement string, arguments []an
 
 var timestamp = regexp.MustCompile(`'\d{4}-[^']*'`)
 
+// fullScan is a scan of a large table. A search for stalled sessions looks at all leases.
+const fullScan = `Seq Scan on (watchdog_sessions|events)`
+
 // No statement scans the active sessions.
 func TestQueryPlans(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
-	many := make([]string, 10_000)
-	for i := range many {
-		many[i] = fmt.Sprintf("run-%08d", i)
+	var fresh []session.Freshness
+	var ends []session.Ending
+	for i := range 10_000 {
+		fresh = append(fresh, session.Freshness{RunID: fmt.Sprintf("run-%08d", i), Attempt: 1})
+		ends = append(ends, session.Ending{RunID: fmt.Sprintf("run-%08d", i), Attempt: 1, Status: session.Finished})
 	}
 	// The statistics are of the whole table and not of a sample, so that the plans are the same each time.
 	mustExec(t, pool, "ALTER TABLE watchdog_sessions ALTER COLUMN silent SET STATISTICS 10000")
 	fill(t, pool, 100_000, 50)
+	fillLeased(t, pool, 1000, 50_000)
+	mustExec(t, pool, "UPDATE watchdog_sessions SET parent = 'parent-' || host WHERE run_id LIKE '%7'",
+		"VACUUM ANALYZE watchdog_sessions")
 	mustExec(t, pool, `INSERT INTO events
 		SELECT n::text, 'runtime_control', 'run-' || n, 'x', '{}', now() FROM generate_series(1, 10000) AS n`,
 		"VACUUM ANALYZE events")
@@ -80,11 +109,31 @@ func TestQueryPlans(t *testing.T) {
 		{name: "cancel one", of: func() (string, []any) {
 			return s.CancelStatement(session.Session{RunID: "stalled-1", Attempt: 1, LastEventAt: noon})
 		}},
-		{name: "attach to one", of: func() (string, []any) { return s.AttachStatement("stalled-1", noon) }},
+		{name: "attach to one", of: func() (string, []any) {
+			return s.AttachStatement(session.Session{RunID: "stalled-1", Lease: "lease-1"})
+		}},
 		{name: "ask for what ended", of: func() (string, []any) { return s.EndedStatement("900000000") }},
-		{name: "freshen ten", long: true, of: func() (string, []any) { return s.FreshenStatement(many[:10]) }},
-		{name: "freshen ten thousand", long: true, of: func() (string, []any) { return s.FreshenStatement(many) }},
-		{name: "end ten thousand", long: true, of: func() (string, []any) { return s.EndStatement(many) }},
+		{name: "freshen ten", long: true, of: func() (string, []any) { return s.FreshenStatement("lease-1", fresh[:10]) }},
+		{name: "freshen ten thousand", long: true, of: func() (string, []any) { return s.FreshenStatement("lease-1", fresh) }},
+		{name: "end ten thousand", long: true, of: func() (string, []any) { return s.EndStatement(ends) }},
+		{name: "claim one", of: func() (string, []any) {
+			return s.ClaimStatement(session.Session{RunID: "stalled-1", Attempt: 1, LastEventAt: noon})
+		}},
+		{name: "take rows out of a lease", of: func() (string, []any) { return s.LeaveStatement("lease-1") }},
+		{name: "find the rows of a lease", of: func() (string, []any) { return s.LeaseSessionsStatement("lease-1") }},
+		{name: "list", of: func() (string, []any) { return s.ListStatement(session.ListQuery{Limit: 10}) }},
+		{name: "list more", of: func() (string, []any) {
+			return s.ListStatement(session.ListQuery{Limit: 10, After: "1700000000000000 run-1"})
+		}},
+		{name: "list live ones", of: func() (string, []any) {
+			return s.ListStatement(session.ListQuery{Live: true, Limit: 10})
+		}},
+		{name: "list those of a host", of: func() (string, []any) {
+			return s.ListStatement(session.ListQuery{Host: "host-3", Limit: 10})
+		}},
+		{name: "list the layers of a run", of: func() (string, []any) {
+			return s.ListStatement(session.ListQuery{Parent: "parent-host-3", Limit: 10})
+		}},
 		{name: "read the events of one", of: func() (string, []any) {
 			return s.ReadStatement(watchdog.AggregateType, "stalled-1")
 		}},
@@ -95,19 +144,24 @@ func TestQueryPlans(t *testing.T) {
 		if !statement.long {
 			fmt.Fprintf(&all, "-- %s\n%s\n", statement.name, plan)
 		}
-		assert.NotContains(t, plan, "Seq Scan", statement.name)
+		assert.NotRegexp(t, fullScan, plan, statement.name)
+		if strings.HasPrefix(statement.name, "list") {
+			assert.NotContains(t, plan, "Sort", statement.name)
+		}
 	}
 	mustExec(t, pool, "DELETE FROM watchdog_sessions WHERE run_id LIKE 'stalled%'", "VACUUM ANALYZE watchdog_sessions")
 	plan := explain(t, pool, first(s.StalledStatement(ten)), second(s.StalledStatement(ten)))
 	fmt.Fprintf(&all, "-- find none\n%s", plan)
 	assert.Contains(t, plan, "Index Scan using watchdog_sessions_silent")
 	assert.Contains(t, plan, "Index Scan using watchdog_sessions_due")
-	assert.NotContains(t, plan, "Seq Scan")
+	assert.Contains(t, plan, "Index Scan using watchdog_sessions_quiet_since")
+	assert.Contains(t, plan, "Index Scan using watchdog_sessions_quiet_due")
+	assert.NotRegexp(t, fullScan, plan)
 	assertGolden(t, pool, all.String())
 }
 
-func first(statement string, _ []any) string { return statement }
-func second(_ string, arguments []any) []any { return arguments }
+func first[A, B any](a A, _ B) A  { return a }
+func second[A, B any](_ A, b B) B { return b }
 
 // Select reads a few of a hundred thousand events by an index, and so do Layers and the poll of one run. The plans are
 // the same before and after the table is analyzed.

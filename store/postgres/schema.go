@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
@@ -18,7 +17,11 @@ const oldestServer = 130000
 
 // A migration takes the schema from one version to the next. The first also takes over an existing events table. Each
 // must allow being run again, because a table that somebody has dropped is created again.
-var migrations = []func(*transaction) error{createEvents, createSessions, createParentIndex}
+var migrations = []func(*transaction) error{
+	createEvents,
+	createSessions,
+	createLayersAndLeases,
+}
 
 // A transaction checks and migrates the schema.
 type transaction struct {
@@ -30,7 +33,7 @@ type transaction struct {
 // migrate brings the schema to the newest version. Several processes may migrate at once: each holds an advisory lock
 // until its transaction ends.
 func (s *Store) migrate(ctx context.Context) error {
-	return s.onConn(ctx, func(conn *pgxpool.Conn) error {
+	return s.onConn(ctx, func(conn *pgx.Conn) error {
 		return pgx.BeginTxFunc(ctx, conn, pgx.TxOptions{IsoLevel: pgx.ReadCommitted}, func(tx pgx.Tx) error {
 			t := &transaction{Tx: tx, ctx: ctx, store: s}
 			return t.run()
@@ -107,21 +110,18 @@ func (t *transaction) ensureSchema() error {
 
 // migrate runs the migrations that are missing.
 func (t *transaction) migrate() error {
-	version, err := t.schemaVersion()
+	version, oldestReader, err := t.schemaVersion()
 	if err != nil {
 		return err
 	}
-	if err := storerows.CheckVersion(version, len(migrations)); err != nil {
+	if err := storerows.CheckVersion(version, oldestReader, len(migrations)); err != nil {
 		return err
 	}
 	complete, err := t.checkTables()
 	if err != nil {
 		return err
 	}
-	if !complete {
-		version = 0
-	}
-	for ; version < len(migrations); version++ {
+	for version = min(version, complete); version < len(migrations); version++ {
 		if err := migrations[version](t); err != nil {
 			return err
 		}
@@ -132,38 +132,70 @@ func (t *transaction) migrate() error {
 	return t.checkRights()
 }
 
-// schemaVersion returns 0 if the schema has no tables of ours.
-func (t *transaction) schemaVersion() (version int, err error) {
+// schemaVersion returns the newest version that the tables had, and the oldest version of a program that can use them:
+// 0 if there are no tables of ours, or if that is not known.
+func (t *transaction) schemaVersion() (version, oldestReader int, err error) {
 	kind, err := t.relation("watchdog_schema")
 	if err != nil || kind == "" {
-		return 0, err
+		return 0, 0, err
 	}
-	err = t.values(`SELECT coalesce(pg_catalog.max(version), 0) FROM SCHEMA.watchdog_schema`, nil, &version)
-	return version, err
+	columns, err := t.columns("watchdog_schema")
+	if err != nil {
+		return 0, 0, err
+	}
+	reader := "NULL::integer"
+	if hasColumn(columns, "oldest_reader") {
+		reader = "oldest_reader"
+	}
+	err = t.values(`
+		SELECT coalesce(pg_catalog.max(version), 0), coalesce((
+			SELECT `+reader+` FROM SCHEMA.watchdog_schema ORDER BY version DESC LIMIT 1), 0)
+		FROM SCHEMA.watchdog_schema`, nil, &version, &oldestReader)
+	return version, oldestReader, err
 }
 
+// storeVersion notes that the tables have a version. No program of a version before can use them: those before version
+// 3 do not look at oldest_reader.
 func (t *transaction) storeVersion(version int) error {
-	if err := t.exec(`CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_schema (version integer PRIMARY KEY)`); err != nil {
-		return err
+	for _, statement := range []string{
+		`CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_schema (version integer PRIMARY KEY)`,
+		`ALTER TABLE SCHEMA.watchdog_schema ADD COLUMN IF NOT EXISTS oldest_reader integer`,
+	} {
+		if err := t.exec(statement); err != nil {
+			return err
+		}
 	}
-	return t.exec(`INSERT INTO SCHEMA.watchdog_schema (version) VALUES ($1) ON CONFLICT DO NOTHING`, version)
+	return t.exec(`INSERT INTO SCHEMA.watchdog_schema AS v (version, oldest_reader) VALUES ($1, $1)
+		ON CONFLICT (version) DO UPDATE SET oldest_reader = coalesce(v.oldest_reader, excluded.oldest_reader)`, version)
 }
 
 // checkRights finds missing rights when the store is opened, not when its first event is lost.
 func (t *transaction) checkRights() error {
 	var missing string
 	err := t.values(`
-		SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(needed.privilege, ' on ', needed.name), ', '), '')
+		SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(needed.privilege, ' on ', needed.name), ', '
+			ORDER BY needed.name DESC, needed.privilege), '')
 		FROM (VALUES ('events', 'SELECT'), ('events', 'INSERT'),
-			('watchdog_sessions', 'SELECT'), ('watchdog_sessions', 'INSERT'),
-			('watchdog_sessions', 'UPDATE')) AS needed (name, privilege)
+			('watchdog_sessions', 'SELECT'), ('watchdog_sessions', 'INSERT'), ('watchdog_sessions', 'UPDATE'),
+			('watchdog_leases', 'SELECT'), ('watchdog_leases', 'INSERT'), ('watchdog_leases', 'UPDATE'),
+			('watchdog_leases', 'DELETE'), (CASE WHEN $2::boolean THEN 'watchdog_outbox' END, 'INSERT')
+		) AS needed (name, privilege)
 		JOIN pg_catalog.pg_class c ON c.relname {=} needed.name
 		JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace AND n.nspname {=} $1
-		WHERE NOT pg_catalog.has_table_privilege(c.oid, needed.privilege)`, []any{t.store.schema}, &missing)
+		WHERE NOT pg_catalog.has_table_privilege(c.oid, needed.privilege)`,
+		[]any{t.store.schema, t.store.outbox}, &missing)
 	if err == nil && missing != "" {
 		err = fmt.Errorf("the role lacks rights: grant it %s", missing)
 	}
 	return err
+}
+
+// createLayersAndLeases is version 3.
+func createLayersAndLeases(t *transaction) error {
+	if err := createParentIndex(t); err != nil {
+		return err
+	}
+	return createLeases(t)
 }
 
 // createEvents is version 1.

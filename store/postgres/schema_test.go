@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -51,14 +52,83 @@ func TestExistingDatabase(t *testing.T) {
 		attach(t, s, "run-1")
 		assert.Equal(t, []string{"event-1"}, read(t, s))
 	})
-	for _, table := range []string{"events", "watchdog_sessions"} {
+	for name, steps := range map[string][]string{
+		"of the version before leases":                  {"DELETE FROM watchdog_schema WHERE version > 2", "DROP INDEX watchdog_events_parent"},
+		"of this version, made when that had no leases": {},
+	} {
+		t.Run(name+" gets its leases", func(t *testing.T) {
+			dsn := newDSN(t)
+			pool := hostPool(t, dsn)
+			attach(t, openAt(t, dsn, postgres.Config{}), "run-1")
+			mustExec(t, pool, slices.Concat(withoutLeases, steps)...)
+			var stores []*postgres.Store
+			for range 2 {
+				stores = append(stores, openAt(t, dsn, postgres.Config{}))
+			}
+			begin(t, stores[0], lease1)
+			_, err := stores[0].Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1, Activity: 7}})
+			require.NoError(t, err)
+			got := sessionOf(t, stores[1], "run-1")
+			assert.Equal(t, lease1, got.Lease)
+			assert.EqualValues(t, 7, got.Activity)
+			assert.Zero(t, got.Threshold)
+			assert.Equal(t, []string{"1", "2", "3"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+		})
+	}
+	for reader, refused := range map[string]bool{"NULL": true, "4": true, "3": false, "1": false} {
+		t.Run("of a newer version for programs from version "+reader+" on", func(t *testing.T) {
+			dsn := newDSN(t)
+			pool := hostPool(t, dsn)
+			openAt(t, dsn, postgres.Config{})
+			mustExec(t, pool, "ALTER TABLE watchdog_sessions ADD COLUMN newer text",
+				"INSERT INTO watchdog_schema VALUES (98, 1), (99, "+reader+")")
+			before := texts(t, pool, everything)
+			s, err := postgres.Open(t.Context(), dsn, postgres.Config{})
+			assert.Equal(t, before, texts(t, pool, everything))
+			if refused {
+				require.ErrorIs(t, err, postgres.ErrNewerSchema)
+				return
+			}
+			require.NoError(t, err)
+			attach(t, s, "run-1")
+			require.NoError(t, s.Close())
+			assert.Equal(t, []string{"1", "2", "3", "98", "99"},
+				texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+		})
+	}
+	t.Run("that others use is not migrated while they wait", func(t *testing.T) {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn)
+		openAt(t, dsn, postgres.Config{})
+		mustExec(t, pool, withoutLeases...)
+		tx, err := pool.Begin(t.Context())
+		require.NoError(t, err)
+		defer tx.Rollback(t.Context())
+		_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_sessions") // as a backup does
+		require.NoError(t, err)
+		_, err = postgres.Open(t.Context(), dsn, postgres.Config{})
+		require.ErrorContains(t, err, "lock_timeout allows")
+		require.NoError(t, tx.Rollback(t.Context()))
+		begin(t, openAt(t, dsn, postgres.Config{}), lease1)
+	})
+	for _, table := range []string{"events", "watchdog_sessions", "watchdog_outbox"} {
 		t.Run("whose "+table+" were dropped gets them again", func(t *testing.T) {
 			dsn := newDSN(t)
 			openAt(t, dsn, postgres.Config{})
-			mustExec(t, hostPool(t, dsn), "DROP TABLE "+table)
+			mustExec(t, hostPool(t, dsn), "DROP TABLE "+table+" CASCADE")
 			cancelsAtOnce(t, openAt(t, dsn, postgres.Config{}))
 		})
 	}
+}
+
+// withoutLeases makes a database as it was before leases.
+var withoutLeases = []string{
+	`ALTER TABLE watchdog_sessions DROP COLUMN lease, DROP COLUMN leased, DROP COLUMN own_threshold, DROP COLUMN activity,
+		DROP COLUMN quiet_since, DROP COLUMN quiet_due, DROP COLUMN state, DROP COLUMN claim, DROP COLUMN claimed_until,
+		DROP COLUMN warned_at, DROP COLUMN warned_attempt, DROP COLUMN warned_lease, DROP COLUMN warned_beat,
+		DROP COLUMN warned_last_event, DROP COLUMN stop_failed`,
+	"ALTER TABLE watchdog_schema DROP COLUMN oldest_reader", "DROP TABLE watchdog_leases, watchdog_outbox",
+	"DROP INDEX watchdog_sessions_created, watchdog_sessions_live, watchdog_sessions_parent, watchdog_sessions_host",
 }
 
 func TestSchemas(t *testing.T) {
@@ -74,7 +144,8 @@ func TestSchemas(t *testing.T) {
 		require.NoError(t, s.Append(t.Context(), numbered(int64(i))))
 		judged := attach(t, s, "run-1")
 		assert.Equal(t, 1, judged.Attempt)
-		_, err := s.Freshen(t.Context(), []session.Freshness{{RunID: "run-1", Attempt: 1}})
+		begin(t, s, lease1)
+		_, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}})
 		require.NoError(t, err)
 	}
 	for i, s := range stores {

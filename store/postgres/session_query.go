@@ -13,7 +13,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -21,36 +20,67 @@ import (
 )
 
 // selectStalled finds stalled sessions. There is always a row, and each row has the time and the unreadable run IDs.
-// Sessions with a threshold of their own are in another index than those without. Each half is limited, and has the
-// order of its index, without which the planner would read the whole table. pageOf merges the two.
+// Sessions without a lease are in one index, and those with a threshold of their own in another. Those of leases are
+// quiet, and again in two indexes, each lease in a range of its own. Each part is limited, and has the order of its
+// index, without which the planner would read the whole table. pageOf merges the parts.
 //
 // The parameters are in selects of their own, so that the planner does not see their values. It then uses one plan
 // for all values, and plans a prepared statement only once: planning takes five times as long as the rest.
 //
 //   - $1 and $2: the threshold and the minimum age, in microseconds
 //   - $3: the limit
-//   - ($4, $6): where the half with the query's threshold begins
-//   - ($5, $6): where the half with own thresholds begins
+//   - ($4, $6): where the part with the query's threshold begins
+//   - ($5, $6): where the part with own thresholds begins
 //   - $7: how many unreadable rows to return at most
+//   - $8: the threshold in nanoseconds
+//   - ($9, $6) and ($10, $6): as $4 and $5, in microseconds since 1970
+//
+// The place of a quiet session is by the database's clock, as it was when the lease was renewed, in microseconds. Those
+// of one lease have the order of the index, because what is in it are whole microseconds.
 const (
 	before1 = `pg_catalog.statement_timestamp() {-} ($1::bigint {*} interval '1 microsecond')`
 	before2 = `pg_catalog.statement_timestamp() {-} ($2::bigint {*} interval '1 microsecond')`
+
+	// livingLeases have the microsecond at which the clock of a lease was at zero, by the database's clock.
+	livingLeases = `(
+			SELECT id, vouched, (extract(epoch FROM renewed_at) {*} 1000000)::bigint {-} (clock {/} 1000) AS zero
+			FROM SCHEMA.watchdog_leases WHERE expired IS NULL OFFSET 0
+		) AS l`
+	isLive = `s.status {=} 'active' AND s.readable AND ` + isLeased + ` AND s.created_at {<=} (SELECT ` + before2 + `)`
 
 	selectStalled = `
 	SELECT pg_catalog.timestamptz_send(pg_catalog.statement_timestamp()),
 		ARRAY(SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + isUnreadable + ` LIMIT (SELECT $7::bigint)), found.*
 	FROM (VALUES (1)) AS one LEFT JOIN (
-		(SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions
+		(SELECT NULL::bigint AS due,` + sessionFields + `FROM SCHEMA.watchdog_sessions AS s
 		WHERE ` + hasDefaultThreshold + ` AND (silent, run_id) {>} ((SELECT $4::pg_catalog.timestamptz), $6::pg_catalog.text)
 			AND silent {<} (SELECT ` + before1 + `)
 			AND created_at {<=} (SELECT ` + before2 + `)
 		ORDER BY silent, run_id LIMIT (SELECT $3::bigint))
 		UNION ALL
-		(SELECT` + sessionFields + `FROM SCHEMA.watchdog_sessions
+		(SELECT NULL::bigint,` + sessionFields + `FROM SCHEMA.watchdog_sessions AS s
 		WHERE ` + hasOwnThreshold + ` AND (due, run_id) {>} ((SELECT $5::pg_catalog.timestamptz), $6::pg_catalog.text)
 			AND due {<} (SELECT pg_catalog.statement_timestamp())
 			AND created_at {<=} (SELECT ` + before2 + `)
 		ORDER BY due, run_id LIMIT (SELECT $3::bigint))
+		UNION ALL
+		(SELECT q.* FROM ` + livingLeases + ` CROSS JOIN LATERAL (
+			SELECT l.zero {+} (s.quiet_since {/} 1000) {+} (SELECT $1::bigint) AS place,` + sessionFields + `
+			FROM SCHEMA.watchdog_sessions AS s
+			WHERE s.lease {=} l.id AND s.quiet_since {<} (l.vouched {+} 1000 {-} (SELECT $8::bigint))
+				AND (s.quiet_since, s.run_id) {>} (((SELECT $9::bigint) {-} l.zero) {*} 1000, $6::pg_catalog.text)
+				AND l.vouched {-} s.activity {>} (SELECT $8::bigint) AND ` + isLive + `
+			ORDER BY s.quiet_since, s.run_id LIMIT (SELECT $3::bigint)
+		) AS q ORDER BY q.place, q.run_id LIMIT (SELECT $3::bigint))
+		UNION ALL
+		(SELECT q.* FROM ` + livingLeases + ` CROSS JOIN LATERAL (
+			SELECT l.zero {+} (s.quiet_due {/} 1000) AS place,` + sessionFields + `
+			FROM SCHEMA.watchdog_sessions AS s
+			WHERE s.lease {=} l.id AND s.quiet_due {<} (l.vouched {+} 1000)
+				AND (s.quiet_due, s.run_id) {>} (((SELECT $10::bigint) {-} l.zero) {*} 1000, $6::pg_catalog.text)
+				AND l.vouched {-} s.activity {>} s.own_threshold AND ` + isLive + `
+			ORDER BY s.quiet_due, s.run_id LIMIT (SELECT $3::bigint)
+		) AS q ORDER BY q.place, q.run_id LIMIT (SELECT $3::bigint))
 	) AS found ON true`
 )
 
@@ -76,32 +106,45 @@ func stalledArguments(q session.Query, last storerows.Place) []any {
 	threshold := q.Threshold.Microseconds()
 	silent := pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
 	due, unreadable := silent, storerows.MaxUnreadable
+	var silentMicros, dueMicros int64 // a lease began after 1970
 	if q.After != "" {
 		silent = pgtype.Timestamptz{Time: time.UnixMicro(last.Due - threshold), Valid: true}
 		due, unreadable = pgtype.Timestamptz{Time: time.UnixMicro(last.Due), Valid: true}, 0
+		silentMicros, dueMicros = max(last.Due-threshold, 0), max(last.Due, 0)
 	}
 	limit := min(q.Limit, math.MaxInt32) + 1 // one more, to know whether there is a next page
-	return []any{threshold, storerows.RoundUp(q.MinAge), limit, silent, due, last.RunID, unreadable}
+	return []any{
+		threshold, storerows.RoundUp(q.MinAge), limit, silent, due, last.RunID, unreadable,
+		int64(q.Threshold), silentMicros, dueMicros,
+	}
 }
 
-// A stalledRow is a row of selectStalled.
+// A stalledRow is a row of selectStalled. Due is NULL for a session without a lease.
 type stalledRow struct {
 	sessionRow
 	now        instant
 	unreadable []string
+	due        pgtype.Int8
 }
 
 func scanStalled(row pgx.CollectableRow) (r stalledRow, err error) {
-	err = row.Scan(r.scanInto(&r.now, &r.unreadable)...)
+	err = row.Scan(r.scanInto(&r.now, &r.unreadable, &r.due)...)
 	return r, err
 }
 
-// pageOf merges the two halves.
+// A stalledSession is a session with its place.
+type stalledSession struct {
+	session.Session
+	place storerows.Place
+}
+
+// pageOf merges the parts.
 func pageOf(rows []stalledRow, q session.Query) (session.Page, error) {
-	page := session.Page{Now: rows[0].now.Time.UTC()}
+	page := session.Page{Now: rows[0].now.Time}
 	for _, runID := range rows[0].unreadable {
 		page.Unreadable = append(page.Unreadable, unreadable(runID))
 	}
+	var all []stalledSession
 	for _, r := range rows {
 		if !r.runID.Valid {
 			break // the row without a session
@@ -110,12 +153,16 @@ func pageOf(rows []stalledRow, q session.Query) (session.Page, error) {
 		if err != nil {
 			return session.Page{}, err
 		}
-		page.Sessions = append(page.Sessions, one)
+		place := storerows.Place{Due: r.due.Int64, RunID: one.RunID}
+		if !r.due.Valid {
+			place.Due = one.SilentSince().UnixMicro() + cmp.Or(one.Threshold, q.Threshold).Microseconds()
+		}
+		all = append(all, stalledSession{one, place})
 	}
-	page.Sessions, page.Next = storerows.Paginate(page.Sessions, q.Limit, func(s session.Session) storerows.Place {
-		threshold := cmp.Or(s.Threshold, q.Threshold).Microseconds()
-		return storerows.Place{Due: s.SilentSince().UnixMicro() + threshold, RunID: s.RunID}
-	})
+	all, page.Next = storerows.Paginate(all, q.Limit, func(s stalledSession) storerows.Place { return s.place })
+	for _, s := range all {
+		page.Sessions = append(page.Sessions, s.Session)
+	}
 	return page, nil
 }
 
@@ -129,6 +176,12 @@ const selectEnded = `
 			SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + hasEnded + ` AND ended {>=} ` + markOf1 + `
 				AND ended {<} pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())) END`
 
+// An endedRow is the row of selectEnded.
+type endedRow struct {
+	Next   string
+	RunIDs []string
+}
+
 // Ended implements [session.Store]. While a transaction stays open, Ended returns the runs that ended since its start
 // again at each call.
 func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
@@ -136,9 +189,9 @@ func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next s
 		return nil, "", storerows.MarkError(mark)
 	}
 	err = s.do(ctx, "ask for sessions that ended in", func(ctx context.Context) error {
-		return s.onConn(ctx, func(conn *pgxpool.Conn) error {
-			return conn.QueryRow(ctx, s.qualify(selectEnded), s.withMode(mark)...).Scan(&next, &runIDs)
-		})
+		row, err := queryRow(ctx, s, pgx.RowToStructByPos[endedRow], selectEnded, mark)
+		runIDs, next = row.RunIDs, row.Next
+		return err
 	})
 	return runIDs, next, err
 }

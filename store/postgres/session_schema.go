@@ -2,7 +2,7 @@ package postgres
 
 import "fmt"
 
-// sessionColumns are the columns that an existing watchdog_sessions table must have.
+// sessionColumns are the columns that an existing watchdog_sessions table must have. It gets those of leaseColumns.
 var sessionColumns = []string{
 	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
 	"reason", "ended_at", "ended", "readable", "silent", "due",
@@ -16,12 +16,8 @@ var sessionColumns = []string{
 // and back, because PostgreSQL generates a column only from an immutable sum, and only the sum of a time without a
 // zone is one.
 //
-// Freshening a row writes to an index, so it is never a HOT update, and free space on the page (fillfactor) would not
-// help. The dead rows lie where the search for stalled sessions begins, so the table is vacuumed when two rows in a
-// hundred are dead and not twenty.
-//
-// Rejected: an index on a rounded time, which most freshening would leave as it is. HOT compares the changed columns
-// and not the index entries, so it would need a column of its own, and a keeper writes a row only once a minute.
+// What is written often is in no index: see leaseColumns. The dead rows of the others lie where the search for stalled
+// sessions begins, so the table is vacuumed when two rows in a hundred are dead and not twenty.
 const createSessionTable = `
 	CREATE TABLE IF NOT EXISTS SCHEMA.watchdog_sessions (
 		run_id varchar(255) COLLATE pg_catalog."C" PRIMARY KEY,

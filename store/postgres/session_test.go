@@ -74,6 +74,7 @@ func TestEnded(t *testing.T) {
 func TestDeadlocks(t *testing.T) {
 	dsn := newDSN(t)
 	s := openAt(t, dsn+"&pool_max_conns=8", postgres.Config{})
+	begin(t, s, lease1)
 	var forth, back []session.Freshness
 	for n := range 200 {
 		attach(t, s, fmt.Sprint("run-", n))
@@ -89,7 +90,7 @@ func TestDeadlocks(t *testing.T) {
 				fresh = back
 			}
 			for round := range 20 {
-				_, err := s.Freshen(t.Context(), fresh)
+				_, err := s.Freshen(t.Context(), lease1, fresh)
 				assert.NoError(t, err)
 				events := []int64{int64(round * 2), int64(round*2 + 1)}
 				if caller%2 == 0 {
@@ -106,12 +107,13 @@ func TestDeadlocks(t *testing.T) {
 // A cancel of a session that was freshened after it was judged does nothing.
 func TestFreshenThenCancel(t *testing.T) {
 	s := openAt(t, newDSN(t), postgres.Config{})
+	begin(t, s, lease1)
 	judged := attach(t, s, "run-1")
-	_, err := s.Freshen(t.Context(), []session.Freshness{{RunID: "run-1", Attempt: 1}})
+	_, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}})
 	require.NoError(t, err)
 	done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
 	require.NoError(t, err)
-	assert.False(t, done, "the session was judged by its old time")
+	assert.Equal(t, session.Changed, done, "the session was judged by its old activity")
 }
 
 // A cancel of a session whose row became unreadable after it was judged does nothing.
@@ -122,7 +124,7 @@ func TestUnreadableThenCancel(t *testing.T) {
 	mustExec(t, hostPool(t, dsn), "UPDATE watchdog_sessions SET threshold = -1")
 	done, err := s.Cancel(t.Context(), judged, cancelOf("c", "run-1"))
 	require.NoError(t, err)
-	assert.False(t, done, "a row that cannot be understood is never cancelled")
+	assert.Equal(t, session.Changed, done, "a row that cannot be understood is never cancelled")
 	assert.Empty(t, read(t, s))
 }
 

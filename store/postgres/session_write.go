@@ -4,36 +4,61 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// attachRow locks the existing row and changes it. If another process attaches to the same new run at this moment,
-// its row conflicts but is not visible yet: then attachRow changes nothing, and the store repeats it.
+// attachRow locks the existing row and changes it, if the lease lives. It keeps the lease from being expired meanwhile.
+// If another process attaches to the same new run at this moment, its row conflicts but is not visible yet: then
+// attachRow changes nothing, and the store repeats it. A row that was active gets a new mark for Ended, and a
+// notification.
 const attachRow = `
-	WITH before AS MATERIALIZED (
-		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1 FOR UPDATE
+	WITH living AS MATERIALIZED (
+		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $6::pg_catalog.text AND expired IS NULL FOR KEY SHARE
+	), allowed AS MATERIALIZED (
+		SELECT 1 WHERE $6::pg_catalog.text IS NULL OR EXISTS (SELECT FROM living)
+	), before AS MATERIALIZED (
+		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1 AND EXISTS (SELECT FROM allowed) FOR UPDATE
 	), after AS (
-		INSERT INTO SCHEMA.watchdog_sessions AS s
-			(run_id, parent, threshold, started_at, host, status, created_at, attempt, last_event_at)
-		SELECT $1, $2, $3::bigint, $4::pg_catalog.timestamptz, $5, 'active', now.at, 1, now.at
+		INSERT INTO SCHEMA.watchdog_sessions AS s (run_id, parent, threshold, started_at, host, status, created_at, attempt,
+			last_event_at, lease, leased, own_threshold, state)
+		SELECT $1, $2, $3::bigint, $4::pg_catalog.timestamptz, $5, 'active', now.at, greatest(1, $9::bigint), now.at,
+			$6, greatest(1, $9::bigint), $7::bigint, $8::pg_catalog.text::pg_catalog.json
 		FROM (SELECT pg_catalog.statement_timestamp() AS at, pg_catalog.count(*) FROM before) AS now
+		WHERE EXISTS (SELECT FROM allowed)
 		ON CONFLICT (run_id) DO UPDATE SET
 			parent = excluded.parent, threshold = excluded.threshold, started_at = excluded.started_at, host = excluded.host,
-			status = 'active', reason = '', last_event_at = excluded.last_event_at, attempt = s.attempt {+} 1
-		WHERE s.readable AND EXISTS (SELECT FROM before)
+			status = 'active', reason = '', last_event_at = excluded.last_event_at,
+			attempt = greatest(s.attempt {+} 1, $9::bigint), lease = excluded.lease,
+			leased = greatest(s.attempt {+} 1, $9::bigint), own_threshold = excluded.own_threshold, state = excluded.state,
+			activity = NULL, quiet_since = NULL, quiet_due = NULL, claim = NULL, claimed_until = NULL, stop_failed = NULL,
+			warned_at = NULL, warned_attempt = NULL, warned_lease = NULL, warned_beat = NULL, warned_last_event = NULL,
+			ended = CASE WHEN s.status {=} 'active' THEN pg_catalog.pg_current_xact_id() ELSE s.ended END
+		WHERE s.readable AND EXISTS (SELECT FROM before) AND ($9::bigint {=} 0 OR s.attempt {<} $9::bigint)
 		RETURNING *
 	)
-	SELECT b.*, a.* FROM (VALUES (1)) AS one
-	LEFT JOIN (SELECT` + sessionFields + `FROM before) AS b ON true
-	LEFT JOIN (SELECT` + sessionFields + `FROM after) AS a ON true`
+	SELECT EXISTS (SELECT FROM allowed), CASE WHEN b.status {=} 'active' AND a.run_id IS NOT NULL
+		THEN pg_catalog.pg_notify($10::pg_catalog.text, a.run_id)::pg_catalog.text END, b.*, a.*
+	FROM (VALUES (1)) AS one
+	LEFT JOIN (SELECT` + sessionFields + `FROM before AS s) AS b ON true
+	LEFT JOIN (SELECT` + sessionFields + `FROM after AS s) AS a ON true`
+
+// An attachedRow is the row of attachRow: what the session was, and what it is if it was changed.
+type attachedRow struct {
+	allowed  bool
+	notified *string
+	was, is  sessionRow
+}
+
+func scanAttached(row pgx.CollectableRow) (r attachedRow, err error) {
+	err = row.Scan(r.is.scanInto(r.was.scanInto(&r.allowed, &r.notified)...)...)
+	return r, err
+}
 
 // Attach implements [session.Store]. If the row is unreadable, Attach leaves it as it is and returns an error that
 // wraps [session.ErrUnreadable].
@@ -43,33 +68,46 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 			return fmt.Errorf("the threshold is %v; use a positive duration, 0 for the sweeper's, or watchdog.NoLimit",
 				run.Threshold)
 		}
-		was, is, err := s.attach(ctx, run)
+		r, err := s.attach(ctx, run)
 		if err != nil {
 			return err
 		}
-		if was.runID.Valid {
-			before, err = was.session()
+		if r.was.runID.Valid {
+			if before, err = r.was.session(); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			after, err = is.session()
+		after = before // the row has the attempt already
+		if r.is.runID.Valid {
+			after, err = r.is.session()
 		}
 		return err
 	})
 	return before, after, err
 }
 
-func (s *Store) attach(ctx context.Context, run session.Session) (was, is sessionRow, err error) {
-	for !is.runID.Valid && err == nil {
-		err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
-			return conn.QueryRow(ctx, s.qualify(attachRow), s.withMode(
-				run.RunID, run.Parent, int64(run.Threshold), record.Truncate(run.StartedAt), run.Host)...).
-				Scan(is.scanInto(was.scanInto()...)...)
-		})
-		if err == nil && was.runID.Valid && !was.readable.Bool {
-			err = unreadable(run.RunID)
+func (s *Store) attach(ctx context.Context, run session.Session) (r attachedRow, err error) {
+	for {
+		r, err = queryRow(ctx, s, scanAttached, attachRow, s.attachArguments(run)...)
+		switch {
+		case err != nil:
+			return r, err
+		case !r.allowed:
+			return r, leaseExpired(run.Lease)
+		case r.was.runID.Valid && !r.was.readable.Bool:
+			return r, unreadable(run.RunID)
+		case r.is.runID.Valid, run.Attempt > 0 && r.was.attempt.Int64 >= int64(run.Attempt):
+			return r, nil
 		}
 	}
-	return was, is, err
+}
+
+func (s *Store) attachArguments(run session.Session) []any {
+	threshold, own := columnThreshold(run)
+	return []any{
+		run.RunID, run.Parent, threshold, record.Truncate(run.StartedAt), run.Host, storerows.Nullable(run.Lease), own,
+		nullJSON(run.State), int64(run.Attempt), s.channel(),
+	}
 }
 
 // A batch takes its rows in the order of their keys and leaves those alone that others have locked, so that it waits
@@ -86,52 +124,93 @@ const (
 		WHERE ` + isCurrent + ` ORDER BY f.run_id FOR NO KEY UPDATE OF s SKIP LOCKED
 	)`
 
-	// A row that was not kept is either not this attempt's, or locked.
-	selectSkipped = `
-	SELECT f.run_id, EXISTS (SELECT FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} f.run_id AND ` + isCurrent + `)
-	FROM (SELECT run_id, attempt FROM wanted EXCEPT SELECT run_id, attempt FROM kept) AS f`
+	// A row that was not kept is either not this attempt's, or locked. There is always a row, which says whether the
+	// lease lives.
+	selectSkipped = `, skipped.* FROM (VALUES (1)) AS one LEFT JOIN (
+		SELECT f.run_id,
+			EXISTS (SELECT FROM SCHEMA.watchdog_sessions AS s WHERE s.run_id {=} f.run_id AND ` + isCurrent + `)
+		FROM (SELECT run_id, attempt FROM wanted EXCEPT SELECT run_id, attempt FROM kept) AS f
+	) AS skipped ON true`
+
+	// isLate is whether the row has a later activity, of a statement that overtook this one.
+	isLate    = isLeased + ` AND s.lease {=} $1::pg_catalog.text AND coalesce(s.activity, -1) {>} f.activity`
+	isQuieted = `f.quiet AND f.activity {>=} 0`
+	// roundedUp is f.activity in whole microseconds, and roundedDue the sum of it and the row's own threshold.
+	roundedUp  = `(f.activity {+} 999) {/} 1000 {*} 1000`
+	roundedDue = `CASE WHEN ` + ofThreshold + ` {<} (9223372036854774000 {-} f.activity)
+		THEN (f.activity {+} ` + ofThreshold + ` {+} 999) {/} 1000 {*} 1000 ELSE 9223372036854775000 END`
 
 	freshenRows = `
-	WITH wanted AS MATERIALIZED (
-		SELECT f.run_id, f.attempt, pg_catalog.min(f.age) AS age
-		FROM unnest($1::pg_catalog.text[], $2::bigint[], $3::bigint[]) AS f (run_id, attempt, age) GROUP BY 1, 2
+	WITH living AS MATERIALIZED (
+		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $1::pg_catalog.text AND expired IS NULL FOR KEY SHARE
+	), wanted AS MATERIALIZED (
+		SELECT DISTINCT ON (run_id, attempt) *
+		FROM unnest($2::pg_catalog.text[], $3::bigint[], $4::bigint[], $5::boolean[], $6::pg_catalog.text[])
+			WITH ORDINALITY AS f (run_id, attempt, activity, quiet, state, place)
+		WHERE EXISTS (SELECT FROM living)
+		ORDER BY run_id, attempt, activity DESC, place DESC
 	), ` + lockRows + `, kept AS (
-		UPDATE SCHEMA.watchdog_sessions AS s
-		SET last_event_at = greatest(
-			s.last_event_at, pg_catalog.statement_timestamp() {-} (f.age {*} interval '1 microsecond'))
+		UPDATE SCHEMA.watchdog_sessions AS s SET
+			lease = $1::pg_catalog.text, leased = s.attempt, threshold = ` + noLimit + `, own_threshold = ` + ofThreshold + `,
+			activity = CASE WHEN ` + isLate + ` THEN s.activity WHEN f.activity {>=} 0 THEN f.activity END,
+			quiet_since = CASE WHEN ` + isLate + ` THEN s.quiet_since
+				WHEN ` + isQuieted + ` AND ` + ofThreshold + ` {=} 0 THEN ` + roundedUp + ` END,
+			quiet_due = CASE WHEN ` + isLate + ` THEN s.quiet_due
+				WHEN ` + isQuieted + ` AND ` + ofThreshold + ` {>} 0 THEN ` + roundedDue + ` END,
+			state = CASE WHEN ` + isLate + ` OR f.state IS NULL THEN s.state ELSE f.state::pg_catalog.json END
 		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + `
 		RETURNING s.run_id, s.attempt
-	)` + selectSkipped
+	) SELECT EXISTS (SELECT FROM living)` + selectSkipped
 
 	endRows = `
 	WITH wanted AS MATERIALIZED (
 		SELECT DISTINCT ON (run_id, attempt) *
-		FROM unnest($1::pg_catalog.text[], $2::bigint[], $3::pg_catalog.text[], $4::pg_catalog.text[])
-			WITH ORDINALITY AS e (run_id, attempt, status, reason, place)
+		FROM unnest($1::pg_catalog.text[], $2::bigint[], $3::pg_catalog.text[], $4::pg_catalog.text[], $5::bigint[])
+			WITH ORDINALITY AS e (run_id, attempt, status, reason, age, place)
 		ORDER BY run_id, attempt, place
 	), ` + lockRows + `, kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s
-		SET status = f.status, reason = f.reason, ended_at = pg_catalog.statement_timestamp(),
-			ended = pg_catalog.pg_current_xact_id()
+		SET status = f.status, reason = f.reason, last_event_at = greatest(s.last_event_at, ` + ofLastSign + `,
+				pg_catalog.statement_timestamp() {-} (f.age {*} interval '1 microsecond')),
+			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
 		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + `
 		RETURNING s.run_id, s.attempt
-	)` + selectSkipped
+	) SELECT true` + selectSkipped
 )
 
-// Freshen implements [session.Store], in one round trip unless a row is refused.
-func (s *Store) Freshen(ctx context.Context, fresh []session.Freshness) (skipped session.Skipped, err error) {
+// noLimit is [watchdog.NoLimit].
+const noLimit = `9223372036854775807`
+
+// Freshen implements [session.Store], in one round trip unless a row is refused. While it runs, the lease cannot
+// expire.
+func (s *Store) Freshen(
+	ctx context.Context, lease string, fresh []session.Freshness,
+) (skipped session.Skipped, err error) {
 	runOf := func(f session.Freshness) string { return f.RunID }
 	err = s.do(ctx, fmt.Sprintf("freshen %d sessions in", len(fresh)), func(ctx context.Context) (err error) {
 		skipped, err = writeRows(fresh, runOf, func(part []session.Freshness) ([]skippedRow, error) {
-			runIDs, attempts, ages := make([]string, len(part)), make([]int64, len(part)), make([]int64, len(part))
-			for i, f := range part {
-				runIDs[i], attempts[i], ages[i] = f.RunID, int64(f.Attempt), f.Age.Microseconds()
+			rows, err := s.writeSkipping(ctx, freshenRows, len(part), freshenArguments(lease, part)...)
+			if err == nil && !rows[0].Living {
+				err = leaseExpired(lease)
 			}
-			return s.writeSkipping(ctx, freshenRows, len(part), runIDs, attempts, ages)
+			return rows, err
 		})
 		return err
 	})
-	return skipped, err
+	if err != nil {
+		return session.Skipped{}, err
+	}
+	return skipped, nil
+}
+
+func freshenArguments(lease string, fresh []session.Freshness) []any {
+	runIDs, attempts, activities := make([]string, len(fresh)), make([]int64, len(fresh)), make([]int64, len(fresh))
+	quiet, states := make([]bool, len(fresh)), make([]*string, len(fresh))
+	for i, f := range fresh {
+		runIDs[i], attempts[i], activities[i] = f.RunID, int64(f.Attempt), int64(f.Activity)
+		quiet[i], states[i] = f.Quiet, nullJSON(f.State)
+	}
+	return []any{lease, runIDs, attempts, activities, quiet, states}
 }
 
 // End implements [session.Store], in one round trip unless a row is refused. If an ending is invalid
@@ -144,13 +223,11 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
 	err = s.do(ctx, fmt.Sprintf("end %d sessions in", len(ends)), func(ctx context.Context) (err error) {
+		if len(ends) == 0 {
+			return nil
+		}
 		skipped, err = writeRows(ends, runOf, func(part []session.Ending) ([]skippedRow, error) {
-			runIDs, attempts := make([]string, len(part)), make([]int64, len(part))
-			statuses, reasons := make([]string, len(part)), make([]string, len(part))
-			for i, e := range part {
-				runIDs[i], attempts[i], statuses[i], reasons[i] = e.RunID, int64(e.Attempt), string(e.Status), string(e.Reason)
-			}
-			return s.writeSkipping(ctx, endRows, len(part), runIDs, attempts, statuses, reasons)
+			return s.writeSkipping(ctx, endRows, len(part), endArguments(part)...)
 		})
 		return err
 	})
@@ -158,26 +235,37 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session
 	return skipped, err
 }
 
-// A skippedRow is a row that was not written: it is locked, or else gone.
+func endArguments(ends []session.Ending) []any {
+	runIDs, attempts, ages := make([]string, len(ends)), make([]int64, len(ends)), make([]int64, len(ends))
+	statuses, reasons := make([]string, len(ends)), make([]string, len(ends))
+	for i, e := range ends {
+		runIDs[i], attempts[i], ages[i] = e.RunID, int64(e.Attempt), storerows.RoundUp(e.Age)
+		statuses[i], reasons[i] = string(e.Status), string(e.Reason)
+	}
+	return []any{runIDs, attempts, statuses, reasons, ages}
+}
+
+// A skippedRow is a row that was not written: it is locked, or else gone. One without a run says only whether the lease
+// lives.
 type skippedRow struct {
-	RunID  string
-	Locked bool
+	Living bool
+	RunID  *string
+	Locked *bool
 }
 
 // writeRows writes a batch, and the parts of it that hold a row which the server refuses.
 func writeRows[E any](
 	batch []E, runOf func(E) string, write func([]E) ([]skippedRow, error),
 ) (skipped session.Skipped, err error) {
-	if len(batch) == 0 {
-		return skipped, nil
-	}
 	skipped.Refused, err = storerows.WriteEach(batch, runOf, func(part []E) error {
 		rows, err := write(part)
 		for _, r := range rows {
-			if r.Locked {
-				skipped.Locked = append(skipped.Locked, r.RunID)
-			} else {
-				skipped.Gone = append(skipped.Gone, r.RunID)
+			switch {
+			case r.RunID == nil:
+			case *r.Locked:
+				skipped.Locked = append(skipped.Locked, *r.RunID)
+			default:
+				skipped.Gone = append(skipped.Gone, *r.RunID)
 			}
 		}
 		return err
@@ -193,80 +281,13 @@ func (s *Store) writeSkipping(
 	ctx context.Context, statement string, rows int, arguments ...any,
 ) (skipped []skippedRow, err error) {
 	skipped, err = query(ctx, s, pgx.RowToStructByPos[skippedRow], statement, arguments...)
-	if err != nil || rows > 1 || len(skipped) == 0 || !skipped[0].Locked {
+	if err != nil || rows != 1 || skipped[0].RunID == nil || !*skipped[0].Locked {
 		return skipped, err
 	}
-	var waited []skippedRow
-	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
-		return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) (err error) {
-			waited, err = s.writeWaiting(ctx, tx, statement, arguments)
-			return err
-		})
-	})
+	waiting := strings.Replace(statement, " SKIP LOCKED", "", 1)
+	waited, err := query(ctx, s, pgx.RowToStructByPos[skippedRow], waiting, arguments...)
 	if codeOf(err) == lockNotAvailable {
 		return skipped, nil
 	}
 	return waited, err
-}
-
-// writeWaiting runs a statement that waits for locks, instead of skipping what is locked.
-func (s *Store) writeWaiting(ctx context.Context, tx pgx.Tx, statement string, arguments []any) ([]skippedRow, error) {
-	_, err := tx.Exec(ctx, `SELECT pg_catalog.set_config('lock_timeout', $1, true)`,
-		s.withMode(strconv.FormatInt(session.LockWait.Milliseconds(), 10))...)
-	if err != nil {
-		return nil, err
-	}
-	waiting := strings.Replace(statement, " SKIP LOCKED", "", 1)
-	rows, err := tx.Query(ctx, s.qualify(waiting), s.withMode(arguments...)...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, pgx.RowToStructByPos[skippedRow])
-}
-
-// cancelRow is one statement and so one transaction. Listeners get the notification when it commits. It returns a row
-// for a session that is as it was judged, and in it whether the session was cancelled: else its row is locked.
-const cancelRow = `
-	WITH judged AS MATERIALIZED (
-		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + asJudged + `
-	), locked AS MATERIALIZED (
-		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE ` + asJudged + ` FOR NO KEY UPDATE SKIP LOCKED
-	), cancelled AS (
-		UPDATE SCHEMA.watchdog_sessions
-		SET status = 'cancelled', reason = $11, resumes = $12, ended_at = pg_catalog.statement_timestamp(),
-			ended = pg_catalog.pg_current_xact_id()
-		WHERE ` + asJudged + ` AND EXISTS (SELECT FROM locked)
-		RETURNING run_id
-	), recorded AS (` + insertRows + ` WHERE EXISTS (SELECT FROM cancelled)` + insertOrder + `)
-	SELECT EXISTS (SELECT FROM cancelled), (SELECT pg_catalog.pg_notify($13, run_id) FROM cancelled)::pg_catalog.text
-	FROM judged`
-
-const asJudged = `run_id {=} $8 AND attempt {=} $9 AND status {=} 'active' AND readable
-			AND coalesce(last_event_at {=} $10::pg_catalog.timestamptz, last_event_at IS NULL AND $10 IS NULL)`
-
-// A cancelledRow is a session that is as it was judged: it was cancelled, or is locked.
-type cancelledRow struct {
-	Done     bool
-	Notified *string
-}
-
-// Cancel implements [session.Store], in one round trip. If the context ends or the connection breaks, the session may
-// still be cancelled; a repeated call then returns false.
-func (s *Store) Cancel(
-	ctx context.Context, judged session.Session, c session.CancelRequest,
-) (cancelled bool, err error) {
-	columns, err := encode(c.Events)
-	if err != nil {
-		return false, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
-	}
-	err = s.do(ctx, "cancel session "+judged.RunID+" in", func(ctx context.Context) error {
-		judgedRows, err := query(ctx, s, pgx.RowToStructByPos[cancelledRow], cancelRow, append(columns[:],
-			judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), string(c.Reason), c.Resumes, s.channel())...)
-		cancelled = len(judgedRows) > 0 && judgedRows[0].Done
-		if err == nil && len(judgedRows) > 0 && !cancelled {
-			err = session.ErrLocked
-		}
-		return err
-	})
-	return cancelled && err == nil, err
 }

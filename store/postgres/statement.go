@@ -13,8 +13,10 @@ import (
 //   - Functions, types, collations and the server's tables are in pg_catalog. Names that the grammar knows, such as
 //     varchar, bigint, coalesce, greatest and AT TIME ZONE, mean what is in pg_catalog anyway, and so does unnest of
 //     several lists, which cannot be qualified.
-//   - An operator is written {=}. What looks one up by its name cannot be used: BETWEEN, IN, LIKE, NULLIF, USING and
-//     IS DISTINCT FROM. What sorts or groups, such as ORDER BY, DISTINCT and GROUP BY, uses the type's own operators.
+//   - An operator is written {=}. All that are written so have one precedence and associate to the left, comparisons as
+//     well, so that a sum that is compared needs parentheses. What looks one up by its name cannot be used: BETWEEN,
+//     IN, LIKE, NULLIF, USING and IS DISTINCT FROM. What sorts or groups, such as ORDER BY, DISTINCT and GROUP BY, uses
+//     the type's own operators.
 //
 // Rejected: search_path as a parameter of the connection, which a pooler refuses and which the host's own statements in
 // its pool would have as well; SET LOCAL, which costs a transaction and two round trips for each statement, and makes

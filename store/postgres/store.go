@@ -20,11 +20,15 @@ type Config struct {
 	// Schema is the schema of the tables. Open and New create it if it does not exist. Stores in different schemas
 	// are independent of each other. Empty means the first schema of the connection's search_path.
 	Schema string
+	// Outbox has each transaction that stores the end of a run, a [watchdog.EventCancel] or a [watchdog.EventComplete],
+	// also write a row to the table watchdog_outbox, for a program that tells others of ends. The store never deletes
+	// such a row. False writes none.
+	Outbox bool
 }
 
-// A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [session.Store] and a [session.Listener] in a
-// PostgreSQL database; the package comment describes its tables. [Open] and [New] return one. It is safe for
-// concurrent use, and several processes may use one database.
+// A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [session.Store], a [session.Listener] and a
+// [session.Lister] in a PostgreSQL database; the package comment describes its tables. [Open] and [New] return one. It
+// is safe for concurrent use, and several processes may use one database.
 type Store struct {
 	pool  *pgxpool.Pool
 	owned bool // opened by Open, and so closed by Close
@@ -35,8 +39,12 @@ type Store struct {
 	// severalHosts is true if an error has to say which host it is about.
 	severalHosts bool
 	schema       string // of Config, or the first of the search_path
+	outbox       bool   // of Config
 	// qualified has what qualify returned: a few dozen statements.
 	qualified sync.Map
+
+	leases leaseConn
+	spares chan struct{} // has room for those that are open
 
 	mu      sync.Mutex
 	closed  bool
@@ -82,7 +90,8 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
 	s := &Store{
-		pool: pool, schema: cfg.Schema, closing: make(chan struct{}),
+		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, closing: make(chan struct{}),
+		leases: leaseConn{turn: make(chan struct{}, 1)}, spares: make(chan struct{}, maxSpares),
 		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
 	}
 	s.address, s.severalHosts = addressOf(config)
@@ -120,9 +129,9 @@ func schemaNameProblem(name string) string {
 	return ""
 }
 
-// Append implements [watchdog.EventStore], in one round trip. It returns when the events are as durable as the
-// server's synchronous_commit makes them. If the context ends or the connection breaks, the events may still be
-// stored; repeating the append is safe.
+// Append implements [watchdog.EventStore], in one round trip, or two if all events are stored already. It returns when
+// the events are as durable as the server's synchronous_commit makes them. If the context ends or the connection
+// breaks, the events may still be stored; repeating the append is safe.
 func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	columns, err := encode(events)
 	if err != nil {
@@ -132,7 +141,10 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 		if len(events) == 0 {
 			return nil
 		}
-		_, err := s.exec(ctx, insertEvents, columns[:]...)
+		inserted, err := s.exec(ctx, s.insertStatement(), columns[:]...)
+		if err == nil && inserted == 0 {
+			_, err = s.exec(ctx, awaitStandby)
+		}
 		return err
 	})
 }
@@ -166,6 +178,9 @@ func (s *Store) Close() error {
 		close(s.closing)
 	}
 	s.calls.Wait()
+	if first {
+		s.closeLeases()
+	}
 	if s.owned {
 		s.pool.Close()
 	}
@@ -189,36 +204,43 @@ func (s *Store) withMode(arguments ...any) []any {
 }
 
 // onConn runs a call in a connection of the pool.
-func (s *Store) onConn(ctx context.Context, call func(conn *pgxpool.Conn) error) error {
-	conn, err := s.pool.Acquire(ctx)
+func (s *Store) onConn(ctx context.Context, call func(conn *pgx.Conn) error) error {
+	conn, release, err := s.acquire(ctx)
 	if err != nil {
 		return err
 	}
-	defer conn.Release()
-	return s.nameServer(conn.Conn(), call(conn))
+	defer release()
+	err = call(conn)
+	if err != nil {
+		forgetPrepared(conn)
+	}
+	return s.nameServer(conn, err)
 }
 
 // query returns the scanned rows. If there are none it returns an empty slice, not nil.
 func query[T any](
 	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
 ) (all []T, err error) {
-	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
-		rows, err := conn.Query(ctx, s.qualify(statement), s.withMode(arguments...)...)
-		if err == nil {
-			all, err = pgx.AppendRows([]T{}, rows, scan)
-		}
-		return err
-	})
+	one := reading(s, &all, scan, statement, arguments...)
+	err = s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
 	return all, err
+}
+
+// queryRow returns the only row of a statement that has one.
+func queryRow[T any](
+	ctx context.Context, s *Store, scan pgx.RowToFunc[T], statement string, arguments ...any,
+) (row T, err error) {
+	all, err := query(ctx, s, scan, statement, arguments...)
+	if err != nil || len(all) == 0 {
+		return row, err
+	}
+	return all[0], nil
 }
 
 // exec returns how many rows the statement returned or changed.
 func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (rows int64, err error) {
-	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
-		result, err := conn.Exec(ctx, s.qualify(statement), s.withMode(arguments...)...)
-		rows = result.RowsAffected()
-		return err
-	})
+	one := step{statement: s.qualify(statement), arguments: arguments, read: counting(&rows)}
+	err = s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
 	return rows, err
 }
 
@@ -227,4 +249,5 @@ var (
 	_ watchdog.FeedStore          = (*Store)(nil)
 	_ session.Store               = (*Store)(nil)
 	_ session.Listener            = (*Store)(nil)
+	_ session.Lister              = (*Store)(nil)
 )

@@ -131,23 +131,64 @@ func TestClosedStore(t *testing.T) {
 
 // eachCall makes every call of a store and returns the errors.
 func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
-	errs := map[string]error{"Append": s.Append(ctx, numbered(1))}
-	_, errs["Read"] = s.Read(ctx, watchdog.AggregateType, "run-1")
-	_, _, errs["Attach"] = s.Attach(ctx, session.Session{RunID: "run-1", StartedAt: noon})
-	_, errs["Freshen"] = s.Freshen(ctx, []session.Freshness{{RunID: "run-1", Attempt: 1}})
-	_, errs["End"] = s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
-	_, errs["Session"] = s.Session(ctx, "run-1")
-	_, errs["Stalled"] = s.Stalled(ctx, session.Query{Threshold: time.Hour, Limit: 1})
-	_, errs["Cancel"] = s.Cancel(ctx, session.Session{RunID: "run-1", Attempt: 1},
-		session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}})
-	_, _, errs["Ended"] = s.Ended(ctx, "")
-	_, errs["History"] = s.History(ctx, session.HistoryQuery{To: noon, By: session.ByDay})
-	_, errs["Select"] = s.Select(ctx, watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1"})
-	errs["Transact"] = s.Transact(ctx, counting("run-1"))
-	_, errs["Layers"] = s.Layers(ctx, "run-1")
-	errs["Follow"] = s.Follow(ctx, "", func() {}, func(watchdog.Event) {})
-	errs["Listen"] = s.Listen(ctx, func() {}, func(string) {})
+	errs := map[string]error{"Listen": s.Listen(ctx, func() {}, func(string) {})}
+	for name, call := range tableCalls(s) {
+		errs[name] = call(ctx)
+	}
 	return errs
+}
+
+// tableCalls returns every call of a store that reads or writes its tables.
+func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
+	judged := session.Session{RunID: "run-1", Attempt: 1}
+	return map[string]func(context.Context) error{
+		"Append": func(ctx context.Context) error { return s.Append(ctx, numbered(1)) },
+		"Read":   func(ctx context.Context) error { return second(s.Read(ctx, watchdog.AggregateType, "run-1")) },
+		"Attach": func(ctx context.Context) error {
+			_, _, err := s.Attach(ctx, session.Session{RunID: "run-1", StartedAt: noon})
+			return err
+		},
+		"Freshen": func(ctx context.Context) error {
+			return second(s.Freshen(ctx, lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}}))
+		},
+		"BeginLease":    func(ctx context.Context) error { return s.BeginLease(ctx, leaseOf(lease1)) },
+		"RenewLease":    func(ctx context.Context) error { return s.RenewLease(ctx, leaseOf(lease1)) },
+		"ObserveLeases": func(ctx context.Context) error { return second(s.ObserveLeases(ctx, []string{lease1})) },
+		"ObserveLeases without suspects": func(ctx context.Context) error {
+			return second(s.ObserveLeases(ctx, nil))
+		},
+		"ExpireLease": func(ctx context.Context) error {
+			_, _, err := s.ExpireLease(ctx, leaseOf(lease1))
+			return err
+		},
+		"LeaseSessions": func(ctx context.Context) error { return second(s.LeaseSessions(ctx, lease1)) },
+		"End": func(ctx context.Context) error {
+			return second(s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}}))
+		},
+		"Session": func(ctx context.Context) error { return second(s.Session(ctx, "run-1")) },
+		"Stalled": func(ctx context.Context) error {
+			return second(s.Stalled(ctx, session.Query{Threshold: time.Hour, Limit: 1}))
+		},
+		"List":  func(ctx context.Context) error { return second(s.List(ctx, session.ListQuery{Limit: 1})) },
+		"Claim": func(ctx context.Context) error { return second(s.Claim(ctx, judged, session.ClaimRequest{By: "pass"})) },
+		"Warn":  func(ctx context.Context) error { return second(s.Warn(ctx, judged, []watchdog.Event{numbered(3)})) },
+		"Cancel": func(ctx context.Context) error {
+			return second(s.Cancel(ctx, judged, session.CancelRequest{Reason: "r", Events: []watchdog.Event{numbered(2)}}))
+		},
+		"Ended": func(ctx context.Context) error {
+			_, _, err := s.Ended(ctx, "1")
+			return err
+		},
+		"History": func(ctx context.Context) error {
+			return second(s.History(ctx, session.HistoryQuery{To: noon, By: session.ByDay}))
+		},
+		"Select": func(ctx context.Context) error {
+			return second(s.Select(ctx, watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1"}))
+		},
+		"Transact": func(ctx context.Context) error { return s.Transact(ctx, counting("run-1")) },
+		"Layers":   func(ctx context.Context) error { return second(s.Layers(ctx, "run-1")) },
+		"Follow":   func(ctx context.Context) error { return s.Follow(ctx, "", func() {}, func(watchdog.Event) {}) },
+	}
 }
 
 func TestInvalidArguments(t *testing.T) {

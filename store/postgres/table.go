@@ -23,15 +23,35 @@ var eventTypes = map[string][]string{
 	"consensus_id":   {"varchar", "text"},
 }
 
-// checkTables reports whether all tables exist. It fails if one cannot be used in place.
-func (t *transaction) checkTables() (complete bool, err error) {
+// checkTables returns the newest version whose tables and columns all exist. It fails if a table cannot be used in
+// place.
+func (t *transaction) checkTables() (version int, err error) {
 	events, err := t.checkEvents()
 	if err != nil {
-		return false, err
+		return 0, err
 	}
-	sessions, err := t.checkSessions()
-	return events && sessions, err
+	sessions, err := t.checkOurs("watchdog_sessions", sessionColumns)
+	if err != nil || !events || !sessions {
+		return 0, err
+	}
+	leases, err := t.checkOurs("watchdog_leases", leaseTableColumns)
+	if err != nil {
+		return 0, err
+	}
+	outbox, err := t.checkOurs("watchdog_outbox", outboxColumns)
+	if err != nil {
+		return 0, err
+	}
+	leased, err := t.checkLeased()
+	if err != nil || !leases || !outbox || !leased {
+		return versionBeforeLeases, err
+	}
+	return len(migrations), nil
 }
+
+// versionBeforeLeases is the version of a database from which only the tables and columns of leases are missing.
+// Version 3 was without them for a while.
+const versionBeforeLeases = 2
 
 // checkEvents reports whether there is an events table. It fails if the table cannot be used in place.
 func (t *transaction) checkEvents() (exists bool, err error) {
@@ -56,23 +76,36 @@ func (t *transaction) checkEvents() (exists bool, err error) {
 	return true, nil
 }
 
-// checkSessions reports whether there is a watchdog_sessions table. It fails if the table is not ours.
-func (t *transaction) checkSessions() (exists bool, err error) {
-	kind, err := t.relation("watchdog_sessions")
+// checkOurs reports whether there is a table of this package. It fails if a table by that name is not ours.
+func (t *transaction) checkOurs(table string, wanted []string) (exists bool, err error) {
+	kind, err := t.relation(table)
 	if err != nil || kind == "" {
 		return false, err
 	}
-	columns, err := t.columns("watchdog_sessions")
+	columns, err := t.columns(table)
 	if err != nil {
 		return false, err
 	}
-	missing := slices.DeleteFunc(slices.Clone(sessionColumns), func(name string) bool {
-		return slices.ContainsFunc(columns, func(c storerows.Column) bool { return c.Name == name })
-	})
+	missing := slices.DeleteFunc(slices.Clone(wanted), func(name string) bool { return hasColumn(columns, name) })
 	if len(missing) > 0 {
-		return false, fmt.Errorf("%w (watchdog_sessions lacks %s)", ErrForeignTable, strings.Join(missing, ", "))
+		return false, fmt.Errorf("%w (%s lacks %s)", ErrForeignTable, table, strings.Join(missing, ", "))
 	}
 	return true, nil
+}
+
+// checkLeased reports whether watchdog_sessions has all columns of leases.
+func (t *transaction) checkLeased() (bool, error) {
+	columns, err := t.columns("watchdog_sessions")
+	for _, wanted := range leaseColumns {
+		if !hasColumn(columns, wanted[0]) {
+			return false, err
+		}
+	}
+	return true, err
+}
+
+func hasColumn(columns []storerows.Column, name string) bool {
+	return slices.ContainsFunc(columns, func(c storerows.Column) bool { return c.Name == name })
 }
 
 // relation returns the relkind of a table or view of our schema in pg_class. It returns an empty text if there is none.

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -21,10 +19,11 @@ var errNothingStored = errors.New("nothing was stored")
 
 // Transact implements [watchdog.TransactionalStore], in one transaction and four round trips, however many exchanges
 // there are; six, if the store cannot use the pool's default_query_exec_mode. Each further exchange with the same
-// aggregate may need two more (four). If Transact returns an error, the error says whether the events may be stored,
-// and Kept is as it was.
+// aggregate may need two more (four), and a Transact whose events are all stored already needs one more. If Transact
+// returns an error, the error says whether the events may be stored, and Kept is as it was.
 //
-// Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate.
+// Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate,
+// as long as the context allows. It waits for no other lock for longer than [session.LockWait].
 func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
 	return s.do(ctx, fmt.Sprintf("carry out %d exchanges in", len(exchanges)), func(ctx context.Context) error {
 		if len(exchanges) == 0 {
@@ -43,8 +42,8 @@ func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) e
 
 func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (kept [][]watchdog.Event, err error) {
 	committing := false
-	err = s.onConn(ctx, func(conn *pgxpool.Conn) error {
-		tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.ReadCommitted})
+	err = s.onConn(ctx, func(conn *pgx.Conn) error {
+		tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginLimited})
 		if err != nil {
 			return err
 		}
@@ -66,22 +65,19 @@ func (s *Store) transact(ctx context.Context, exchanges []*watchdog.Exchange) (k
 	}
 }
 
-// rollback works also when ctx is done. It does nothing after a commit.
-func rollback(ctx context.Context, tx pgx.Tx) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-	defer cancel()
-	_ = tx.Rollback(ctx) // if it fails, the pool closes the connection
-}
-
 // An aggregate is what an exchange is about. Of two exchanges of one the second sees what the first appended.
 type aggregate struct{ kind, id string }
 
 func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateType, x.AggregateID} }
 
 // lockBuckets takes the locks in the order of the list, which is ascending, so that two batches cannot deadlock. It
-// does not read the events as well, because its snapshot is older than the locks.
-const lockBuckets = `SELECT pg_catalog.pg_advisory_xact_lock(b.bucket)
-	FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)`
+// does not read the events as well, because its snapshot is older than the locks. The wait for them has no limit,
+// because their owners have one: a limit is off when the first is taken, and on again when all are.
+var lockBuckets = `WITH locked AS MATERIALIZED (
+		SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)
+		WHERE (SELECT pg_catalog.set_config('lock_timeout', '0', true)) IS NOT NULL
+	)
+	` + limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
 
 // bucketMask is how many advisory locks there are for a schema's aggregates, less one.
 const bucketMask = 63
@@ -105,15 +101,9 @@ func hashOf(first, second string) uint64 {
 // An exchanging is the transaction of a Transact.
 type exchanging struct {
 	pgx.Tx
-	store *Store
-	steps []step // not sent yet
-}
-
-// A step is a statement of an exchanging. Read may be nil.
-type step struct {
-	statement string
-	arguments []any
-	read      func(pgx.Rows) error
+	store    *Store
+	steps    []step // not sent yet
+	inserted int64  // of the decided events
 }
 
 // carryOutAll locks the aggregates, carries out the exchanges in their order, and returns what each kept.
@@ -127,6 +117,10 @@ func (t *exchanging) carryOutAll(
 			return nil, err
 		}
 		kept = append(kept, events...)
+	}
+	if t.inserted == 0 { // also if nothing was decided, because of an event that the standby may not have
+		t.add(awaitStandby, nil, nil)
+		return kept, t.send(ctx)
 	}
 	return kept, nil
 }
@@ -178,7 +172,7 @@ func (t *exchanging) insert(ctx context.Context, events []watchdog.Event) (map[s
 		return nil, err
 	}
 	var rows []watchdog.Event
-	t.add(insertEvents, columns[:], nil)
+	t.add(t.store.insertStatement(), columns[:], counting(&t.inserted))
 	t.add(selectKept, columns[:1], func(r pgx.Rows) (err error) {
 		rows, err = pgx.CollectRows(r, scanWhole)
 		return err
@@ -217,40 +211,9 @@ func (t *exchanging) add(statement string, arguments []any, read func(pgx.Rows) 
 	t.steps = append(t.steps, step{t.store.qualify(statement), arguments, read})
 }
 
-// send runs the steps, in one round trip if the store's mode is the pool's: a batch has no mode of its own.
+// send runs the steps, in one round trip if the store's mode is the pool's.
 func (t *exchanging) send(ctx context.Context) error {
 	steps := t.steps
 	t.steps = nil
-	if t.store.mode != t.store.poolMode {
-		return t.sendEach(ctx, steps)
-	}
-	var batch pgx.Batch
-	for _, one := range steps {
-		batch.Queue(one.statement, one.arguments...).Query(one.finish)
-	}
-	return t.SendBatch(ctx, &batch).Close()
-}
-
-func (t *exchanging) sendEach(ctx context.Context, steps []step) error {
-	for _, one := range steps {
-		rows, err := t.Query(ctx, one.statement, t.store.withMode(one.arguments...)...)
-		if err != nil {
-			return err
-		}
-		if err := one.finish(rows); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (one step) finish(rows pgx.Rows) error {
-	defer rows.Close()
-	if one.read != nil {
-		if err := one.read(rows); err != nil {
-			return err
-		}
-	}
-	rows.Close()
-	return rows.Err()
+	return t.store.send(ctx, t, steps...)
 }

@@ -190,12 +190,12 @@ func (*tripCounter) TraceBatchQuery(context.Context, *pgx.Conn, pgx.TraceBatchQu
 func (*tripCounter) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData)     {}
 
 func TestTransactRoundTrips(t *testing.T) {
-	for mode, want := range map[pgx.QueryExecMode]int64{
-		pgx.QueryExecModeCacheStatement: 4, pgx.QueryExecModeSimpleProtocol: 6,
+	for mode, want := range map[pgx.QueryExecMode]struct{ transact, call int64 }{
+		pgx.QueryExecModeCacheStatement: {4, 1}, pgx.QueryExecModeSimpleProtocol: {6, 3},
 	} {
 		counter := &tripCounter{}
 		s := newStore(t, hostPool(t, newDSN(t), func(c *pgxpool.Config) {
-			c.ConnConfig.Tracer, c.ConnConfig.DefaultQueryExecMode = counter, mode
+			c.ConnConfig.Tracer, c.ConnConfig.DefaultQueryExecMode, c.MaxConns = counter, mode, 1
 		}))
 		for _, size := range []int{1, 2, 128} {
 			var batch []*watchdog.Exchange
@@ -204,12 +204,14 @@ func TestTransactRoundTrips(t *testing.T) {
 			}
 			counter.trips.Store(0)
 			require.NoError(t, s.Transact(t.Context(), batch...))
-			assert.Equal(t, want, counter.trips.Load(), "%d exchanges, %s", size, mode)
+			assert.Equal(t, want.transact, counter.trips.Load(), "%d exchanges, %s", size, mode)
 		}
-		counter.trips.Store(0)
-		_, err := s.Select(t.Context(), since1970("run-1"))
-		require.NoError(t, err)
-		assert.EqualValues(t, 1, counter.trips.Load())
+		for _, calls := range []int64{3, want.call, want.call} {
+			counter.trips.Store(0)
+			_, err := s.Select(t.Context(), since1970("run-1"))
+			require.NoError(t, err)
+			assert.Equal(t, calls, counter.trips.Load(), "a call whose statement is new to the connection, and two more")
+		}
 	}
 }
 

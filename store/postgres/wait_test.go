@@ -49,7 +49,7 @@ func TestSerializationFailure(t *testing.T) {
 // A transaction that the server rolls back because of a deadlock is repeated.
 func TestDeadlockRepeated(t *testing.T) {
 	dsn := newDSN(t)
-	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s, pool := openAt(t, dsn+"&deadlock_timeout=100ms", postgres.Config{}), hostPool(t, dsn)
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))

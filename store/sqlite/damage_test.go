@@ -31,7 +31,7 @@ func TestDamagedFile(t *testing.T) {
 	t.Run("that is damaged in the middle is an error when the damage is read", func(t *testing.T) {
 		file := newFile(t)
 		damaged := slices.Clone(whole)
-		for page := 8 * 4096; page < len(damaged); page += 4096 {
+		for page := len(damaged) / 8192 * 4096; page < len(damaged); page += 4096 {
 			copy(damaged[page:], bytes.Repeat([]byte{0xff}, 512))
 		}
 		if err := os.WriteFile(file, damaged, 0o600); err != nil {

@@ -32,7 +32,8 @@
 // watchdog_events_foreign_time those whose timestamps have another form, for [Store.Select]. A host's table gets them,
 // too. Without an index a call reads more rows, and returns the same.
 //
-// The version of the schema is in a table named watchdog_schema.
+// The version of the schema is in a table named watchdog_schema, with the oldest version that can use it: from that one
+// on, a version also uses a database that a newer one has migrated.
 //
 // # Sessions
 //
@@ -41,11 +42,30 @@
 //	run_id VARCHAR(255) PRIMARY KEY, parent VARCHAR(255), status VARCHAR(20), created_at TEXT, last_event_at TEXT NULL,
 //	threshold INTEGER, started_at TEXT, host TEXT, attempt INTEGER, resumes INTEGER, reason TEXT, ended INTEGER NULL
 //
+// and these, each of which may be NULL:
+//
+//	lease TEXT, leased INTEGER, activity INTEGER, quiet_since INTEGER, quiet_due INTEGER, own_threshold INTEGER,
+//	state TEXT, claim TEXT, claimed_until TEXT, warned_at TEXT, warned_attempt INTEGER, warned_lease TEXT,
+//	warned_beat INTEGER, warned_last_event TEXT, stop_failed INTEGER
+//
 // Times have the form of an event's timestamp; a row with a time in another form is unreadable. The threshold is in
 // nanoseconds, and 0 means the sweeper's. The query for stalled sessions uses generated columns and partial indexes, so
 // it does not read the active rows. The clock is the machine's, read through SQLite in milliseconds; ages count to the
-// microsecond. The column ended grows with each end: it is the mark of [Store.Ended]. SQLite cannot notify other
-// processes, so a keeper learns of a cancel by polling.
+// microsecond. The column ended grows with each end and each takeover: it is the mark of [Store.Ended]. SQLite cannot
+// notify other processes, so a keeper learns of a cancel by polling.
+//
+// Leases are rows of a table named watchdog_leases. A row is in a lease if that is in the column lease and leased is
+// its attempt: a program of the version before, which attaches the run, takes the row out. In a lease the threshold is
+// the largest number, so that such a program never finds the row stalled, and own_threshold is the session's. Signs of
+// life of a busy run change no index.
+//
+// SQLite locks no single row. [Store.Claim], [Store.Warn], [Store.Cancel] and [Store.ExpireLease] wrap
+// [session.ErrLocked] if another program keeps the write lock for too long; other calls only say so.
+//
+// With [Config].Outbox the end of each window is also a row of the table watchdog_outbox, from the same transaction:
+//
+//	id INTEGER PRIMARY KEY, event_id VARCHAR(36), aggregate_type VARCHAR(100), aggregate_id VARCHAR(255),
+//	event_type VARCHAR(200), created_at TEXT
 //
 // # Durable, and still fast
 //

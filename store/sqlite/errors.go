@@ -15,8 +15,9 @@ var (
 	ErrClosed = storerows.ErrClosed
 	// ErrNewerSchema says that a newer version of this package has migrated the database. [Open] and [New] wrap it.
 	ErrNewerSchema = storerows.ErrNewerSchema
-	// ErrForeignTable says that the database has a table named events or watchdog_sessions that this package cannot
-	// use. [Open] and [New] wrap it. The error names the columns that are missing or in the way. Nothing was written.
+	// ErrForeignTable says that the database has a table named events or watchdog_sessions, or another of this package's
+	// names, that it cannot use. [Open] and [New] wrap it. The error names the columns that are missing or in the way.
+	// Nothing was written.
 	ErrForeignTable = errors.New(
 		"a table in it cannot hold what the watchdog writes: change that table, " +
 			"or keep events and sessions in a database of their own")

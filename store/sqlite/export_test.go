@@ -14,14 +14,24 @@ const (
 )
 
 // The statements with golden plans.
-var SelectStalled = selectStalled
+var (
+	SelectStalled = selectStalled
+	SelectList    = selectList
+)
 
 const (
 	SelectEnded = selectEnded
-	FreshenRows = freshenRows
 	SelectGone  = selectGone
 	CancelRow   = cancelRow
 	EndRow      = endRow
+
+	FreshenBusy   = freshenBusy
+	FreshenOthers = freshenOthers
+	FreshenStates = freshenStates
+	SelectLeased  = selectLeased
+	CountLeased   = countLeased
+	LeaveRows     = leaveRows
+	JudgeRow      = judgeRow
 
 	SelectSelection = selectSelection
 	SelectMany      = selectMany

@@ -21,8 +21,9 @@ const (
 	WHERE ` + isLayer + ` AND ` + parentOf + ` = ?1 ORDER BY 1`
 )
 
-// createFeedIndexes is version 3: the indexes of Select and Layers. Both work without them, but read more rows. The
-// indexes hold few rows: the layers of runs, and the events whose times another program wrote in a form of its own.
+// createFeedIndexes is a part of version 3: the indexes of Select and Layers. Both work without them, but read more
+// rows. The indexes hold few rows: the layers of runs, and the events whose times another program wrote in a form of
+// its own.
 func createFeedIndexes(t *transaction) error {
 	for _, statement := range []string{
 		`CREATE INDEX IF NOT EXISTS main.watchdog_events_parent ON events (` + parentOf + `) WHERE ` + isLayer,

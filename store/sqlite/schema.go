@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -11,7 +12,10 @@ import (
 
 // A migration takes the schema from one version to the next, in one transaction. The first also takes over an existing
 // events table. Each must allow being run again, because a table that the host has dropped is created again.
-var migrations = []func(*transaction) error{createEvents, createSessions, createFeedIndexes}
+var migrations = []func(*transaction) error{createEvents, createSessions, createLeases}
+
+// oldestReader is the oldest version that can use a database of the newest one.
+const oldestReader = 3
 
 // migrate brings the schema to the newest version. Several processes may migrate at once: each step reads and writes
 // under the write lock. migrate writes nothing to a database that cannot be used.
@@ -31,17 +35,17 @@ func (s *Store) migrate(ctx context.Context) error {
 
 // migrateOnce runs and commits the next migration. It returns true if the schema is current.
 func (t *transaction) migrateOnce() (current bool, err error) {
-	version, err := t.schemaVersion()
+	version, oldest, err := t.schemaVersion()
 	if err != nil {
 		return false, err
 	}
-	if err := storerows.CheckVersion(version, len(migrations)); err != nil {
+	if err := storerows.CheckVersion(version, oldest, len(migrations)); err != nil {
 		return false, err
 	}
 	if version, err = t.usableVersion(version); err != nil {
 		return false, err
 	}
-	if version == len(migrations) {
+	if version >= len(migrations) {
 		return true, t.checkWritable()
 	}
 	if err := migrations[version](t); err != nil {
@@ -64,33 +68,48 @@ func (t *transaction) usableVersion(version int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	lacks, err := t.lacksLeases()
+	if err != nil {
+		return 0, err
+	}
 	switch {
 	case !events:
 		return 0, nil
 	case !sessions:
 		return min(version, 1), nil
+	case lacks:
+		return min(version, 2), nil
 	default:
 		return version, nil
 	}
 }
 
-// schemaVersion returns 0 if the database has no schema of ours.
-func (t *transaction) schemaVersion() (version int, err error) {
-	var tables int
-	err = t.queryValue(&tables, `
-		SELECT count(*) FROM main.sqlite_master WHERE type = 'table' AND name = 'watchdog_schema'`)
-	if err != nil || tables == 0 {
-		return 0, err
+// schemaVersion returns the version of the schema and the oldest one that can use it; 0 if there is none of ours, or if
+// that is not known.
+func (t *transaction) schemaVersion() (version, oldest int, err error) {
+	names, err := t.columnNames("watchdog_schema")
+	if err != nil || len(names) == 0 {
+		return 0, 0, err
 	}
-	err = t.queryValue(&version, `SELECT coalesce(max(version), 0) FROM main.watchdog_schema`)
-	return version, err
+	if err := t.queryValue(&version, `SELECT coalesce(max(version), 0) FROM main.watchdog_schema`); err != nil {
+		return 0, 0, err
+	}
+	if slices.Contains(names, "oldest_reader") {
+		err = t.queryValue(&oldest, `SELECT coalesce((
+			SELECT oldest_reader FROM main.watchdog_schema ORDER BY version DESC LIMIT 1), 0)`)
+	}
+	return version, oldest, err
 }
 
 func (t *transaction) storeVersion(version int) error {
-	return errors.Join(
+	err := errors.Join(
 		t.exec(`CREATE TABLE IF NOT EXISTS main.watchdog_schema (version INTEGER PRIMARY KEY)`),
 		t.exec(`INSERT OR IGNORE INTO main.watchdog_schema (version) VALUES (?)`, version),
 	)
+	if err != nil || version < len(migrations) {
+		return err
+	}
+	return t.exec(`UPDATE main.watchdog_schema SET oldest_reader = ? WHERE version = ?`, oldestReader, version)
 }
 
 // checkWritable finds a read-only database when the store is opened, not when its first event is lost. The statement

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -11,57 +12,116 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// A query returns each row as one text: scanning eleven columns takes the driver longer than SQLite needs to find them.
-// readSession parses the text, so that another program's invalid value is an unreadable row and not a failed query.
+// A query returns each row as one text: scanning eighteen columns takes the driver longer than SQLite needs to find
+// them. readSession parses the text, so that another program's invalid value is an unreadable row and no failed query.
 const (
 	columnSeparator = "\x1f" // none of our columns contains it
 	nullText        = "\x1e"
 )
 
-var sessionText = strings.Replace(strings.Join(sessionColumns, ` || '`+columnSeparator+`' || `),
-	"last_event_at", "coalesce(last_event_at, '"+nullText+"')", 1)
+// A row is in a lease only if that is for its attempt: a version that knows nothing of leases counts the attempt up,
+// and so takes the row out.
+const (
+	inLease   = `lease IS NOT NULL AND leased = attempt`
+	rowLease  = `CASE WHEN ` + inLease + ` THEN lease ELSE '' END`
+	rowActive = `CASE WHEN ` + inLease + ` THEN coalesce(activity, -1) ELSE 0 END`
+
+	// rowThreshold is negative if the column is: such a row is unreadable.
+	rowThreshold = `CASE WHEN ` + inLease + ` AND threshold >= 0 THEN coalesce(own_threshold, 0) ELSE threshold END`
+	rowSilence   = `CASE WHEN ` + inLease + ` AND activity IS NOT NULL AND coalesce(quiet_since, quiet_due) IS NOT NULL
+		THEN max(coalesce((SELECT vouched FROM main.watchdog_leases WHERE id = lease), 0) - activity, 0) ELSE 0 END`
+	// A warning is void if the row is not as it was warned.
+	rowWarned = `CASE WHEN warned_at IS NOT NULL AND warned_attempt = attempt AND warned_lease = ` + rowLease + `
+		AND warned_beat = ` + rowActive + ` AND warned_last_event IS last_event_at THEN warned_at ELSE '` + nullText + `' END`
+)
+
+// sessionText is the SQL for the text of a row, in the order of sessionFields. Most of the last fields cost a row that
+// has none of them little.
+var sessionText = concatenated(
+	"run_id", "parent", "status", "created_at", "coalesce(last_event_at, '"+nullText+"')", rowThreshold, "started_at",
+	"host", "attempt", "resumes", "reason",
+	`CASE WHEN coalesce(lease, warned_at, claim, stop_failed, state) IS NULL
+		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", ""}, columnSeparator)+`' ELSE `+
+		concatenated(rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')", "coalesce(stop_failed, 0)",
+			"coalesce(state, '')")+` END`,
+)
+
+func concatenated(columns ...string) string {
+	return strings.Join(columns, ` || '`+columnSeparator+`' || `)
+}
+
+var sessionFields = []string{
+	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
+	"reason", "lease", "activity", "silence", "warned_at", "claim", "stop_failed", "state",
+}
 
 // readSession parses a row. Its error wraps [session.ErrUnreadable].
 func readSession(text string) (session.Session, error) {
-	r := strings.Split(text, columnSeparator)
-	if len(r) != len(sessionColumns) {
+	r := rowReader{fields: strings.Split(text, columnSeparator)}
+	f := r.fields
+	if len(f) != len(sessionFields) {
 		return session.Session{}, fmt.Errorf("%w: run %s: a column has the control character %q",
-			session.ErrUnreadable, clip(r[0]), columnSeparator)
+			session.ErrUnreadable, clip(f[0]), columnSeparator)
 	}
 	s := session.Session{
-		RunID: r[0], Parent: r[1], Status: session.Status(r[2]), Host: r[7], Reason: watchdog.StopReason(r[10]),
+		RunID: f[0], Parent: f[1], Status: session.Status(f[2]), CreatedAt: r.moment(3), LastEventAt: r.moment(4),
+		Threshold: time.Duration(r.number(5, 0)), StartedAt: r.moment(6), Host: f[7], Attempt: int(r.number(8, 0)),
+		Resumes: int(r.number(9, 0)), Reason: watchdog.StopReason(f[10]), Lease: f[11],
+		Activity: time.Duration(r.number(12, -1)), Silence: time.Duration(r.number(13, 0)), WarnedAt: r.moment(14),
+		Claim: f[15], StopFailed: r.number(16, 0) != 0, State: r.json(17),
 	}
-	var problems []error
-	number := func(column int) int64 {
-		n, err := strconv.ParseInt(r[column], 10, 64)
-		if err != nil || n < 0 {
-			problems = append(problems, fmt.Errorf("column %s: %q is not a number from 0",
-				sessionColumns[column], clip(r[column])))
-		}
-		return n
-	}
-	moment := func(column int) time.Time {
-		at, err := time.Parse(timeLayout, r[column])
-		if err != nil {
-			problems = append(problems, fmt.Errorf("column %s: %q is not a time of the form %q",
-				sessionColumns[column], clip(r[column]), timeLayout))
-		}
-		return at
-	}
-	s.CreatedAt, s.StartedAt = moment(3), moment(6)
-	if r[4] != nullText {
-		s.LastEventAt = moment(4)
-	}
-	s.Threshold, s.Attempt, s.Resumes = time.Duration(number(5)), int(number(8)), int(number(9))
 	switch s.Status {
 	case session.Active, session.Cancelled, session.Interrupted, session.Finished:
 	default:
-		problems = append(problems, fmt.Errorf("column status: there is no status %q", clip(r[2])))
+		r.problem(2, "there is no status %q")
 	}
-	if len(problems) > 0 {
-		return session.Session{}, fmt.Errorf("%w: run %s: %w", session.ErrUnreadable, s.RunID, errors.Join(problems...))
+	if len(r.problems) > 0 {
+		return session.Session{}, fmt.Errorf("%w: run %s: %w", session.ErrUnreadable, s.RunID, errors.Join(r.problems...))
 	}
 	return s, nil
+}
+
+// A rowReader reads the fields of a row, and notes what is wrong with them.
+type rowReader struct {
+	fields   []string
+	problems []error
+}
+
+func (r *rowReader) problem(field int, format string, more ...any) {
+	what := fmt.Sprintf(format, append([]any{clip(r.fields[field])}, more...)...)
+	r.problems = append(r.problems, fmt.Errorf("column %s: %s", sessionFields[field], what))
+}
+
+func (r *rowReader) number(field int, least int64) int64 {
+	n, err := strconv.ParseInt(r.fields[field], 10, 64)
+	if err != nil || n < least {
+		r.problem(field, "%q is not a number from %d", least)
+	}
+	return n
+}
+
+// moment returns the zero time for NULL, which only columns have that may be NULL.
+func (r *rowReader) moment(field int) time.Time {
+	if r.fields[field] == nullText {
+		return time.Time{}
+	}
+	at, err := time.Parse(timeLayout, r.fields[field])
+	if err != nil {
+		r.problem(field, "%q is not a time of the form %q", timeLayout)
+	}
+	return at
+}
+
+func (r *rowReader) json(field int) json.RawMessage {
+	switch text := r.fields[field]; {
+	case text == "":
+		return nil
+	case !json.Valid([]byte(text)):
+		r.problems = append(r.problems, fmt.Errorf("column %s does not hold JSON", sessionFields[field]))
+		return nil
+	default:
+		return json.RawMessage(text)
+	}
 }
 
 // databaseTime is the SQL for the current time, which SQLite knows to the millisecond. databaseMicros is the same

@@ -32,7 +32,7 @@ func BenchmarkStalled(b *testing.B) {
 		for name, columns := range map[string]string{
 			"bare query": "run_id, last_event_at",
 			"bare query of whole rows": "run_id, last_event_at, parent, status, created_at, threshold, " +
-				"started_at, host, attempt, resumes, reason",
+				"started_at, host, attempt, resumes, reason, lease, activity, own_threshold, warned_at, claim, stop_failed, state",
 		} {
 			b.Run(fmt.Sprintf("active=%d/stalled=%d/%s", active(), stalled, name), func(b *testing.B) {
 				benchmarkBare(b, db, columns, want)
@@ -56,6 +56,63 @@ func BenchmarkStalled(b *testing.B) {
 	}
 }
 
+// BenchmarkStalledLeased finds 10 of 50 stalled sessions, and none, among the active ones, which are in 1,000 leases.
+func BenchmarkStalledLeased(b *testing.B) {
+	s, db := leased(b, active())
+	for _, stalled := range []int{50, 0} {
+		mustExec(b, db, "UPDATE watchdog_sessions SET quiet_since = NULL",
+			fmt.Sprint("UPDATE watchdog_sessions SET quiet_since = activity WHERE run_id < '", runNumber(stalled), "'"))
+		b.Run(fmt.Sprintf("active=%d/stalled=%d", active(), stalled), func(b *testing.B) {
+			for b.Loop() {
+				page, err := s.Stalled(b.Context(), benched)
+				if err != nil || len(page.Sessions) != min(stalled, benched.Limit) || len(page.Unreadable) > 0 {
+					b.Fatal(len(page.Sessions), page.Unreadable, err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkObserve observes 1,000 leases.
+func BenchmarkObserve(b *testing.B) {
+	s, _ := leased(b, 1000)
+	var suspects []string
+	for i := range 1000 {
+		suspects = append(suspects, fmt.Sprint("lease-", i))
+	}
+	for b.Loop() {
+		if all, err := s.ObserveLeases(b.Context(), suspects); err != nil || len(all) != 1000 {
+			b.Fatal(len(all), err)
+		}
+	}
+}
+
+// BenchmarkList lists the ten newest sessions of a host.
+func BenchmarkList(b *testing.B) {
+	s, _ := crowded(b, active(), 0)
+	for b.Loop() {
+		page, err := s.List(b.Context(), session.ListQuery{Live: true, Host: "host-1", Limit: 10})
+		if err != nil || len(page.Sessions) != 10 {
+			b.Fatal(len(page.Sessions), err)
+		}
+	}
+}
+
+// leased returns a store with active sessions in 1,000 leases, which vouch for two hours.
+func leased(b *testing.B, active int) (*sqlite.Store, *sql.DB) {
+	b.Helper()
+	file := newFile(b)
+	s := openAt(b, file)
+	db := openPlain(b, file, "busy_timeout(10000)", "synchronous(OFF)")
+	for i := range 1000 {
+		mustExec(b, db, fmt.Sprintf(`INSERT INTO watchdog_leases (id, host, promise, beat, clock, vouched, renewed_at)
+			VALUES ('lease-%d', 'host-1', 10000000000, 1, 7200000000000, 7200000000000, '2026-03-04 12:00:00.000000')`, i))
+	}
+	fillLease(b, db, "", active)
+	mustExec(b, db, "UPDATE watchdog_sessions SET lease = 'lease-' || (substr(run_id, -3) + 0), activity = 3600000000000")
+	return s, db
+}
+
 func benchmarkBare(b *testing.B, db *sql.DB, columns string, want int) {
 	b.Helper()
 	mustExec(b, db, "CREATE INDEX bare ON watchdog_sessions (status, last_event_at)")
@@ -75,12 +132,16 @@ func benchmarkBare(b *testing.B, db *sql.DB, columns string, want int) {
 // BenchmarkFreshen freshens 10,000 of the active sessions in one call.
 func BenchmarkFreshen(b *testing.B) {
 	s, _ := crowded(b, active(), 0)
-	var fresh []session.Freshness
-	for i := range 10_000 {
-		fresh = append(fresh, session.Freshness{RunID: runNumber(i * (active() / 10_000)), Attempt: 1})
+	beginLease(b, s, "lease-1")
+	fresh := make([]session.Freshness, 10_000)
+	for i := range fresh {
+		fresh[i] = session.Freshness{RunID: runNumber(i * (active() / 10_000)), Attempt: 1}
 	}
 	for b.Loop() {
-		if skipped, err := s.Freshen(b.Context(), fresh); err != nil || len(skipped.Gone) > 0 {
+		for i := range fresh {
+			fresh[i].Activity++
+		}
+		if skipped, err := s.Freshen(b.Context(), "lease-1", fresh); err != nil || len(skipped.Gone) > 0 {
 			b.Fatal(len(skipped.Gone), err)
 		}
 	}
@@ -98,11 +159,11 @@ func BenchmarkCancel(b *testing.B) {
 		}
 		advisory, terminal := numbered(int64(2*n)), numbered(int64(2*n+1))
 		b.StartTimer()
-		done, err := s.Cancel(b.Context(), stalled, session.CancelRequest{
+		outcome, err := s.Cancel(b.Context(), stalled, session.CancelRequest{
 			Reason: "watchdog_idle_timeout", Events: []watchdog.Event{advisory, terminal},
 		})
-		if err != nil || !done {
-			b.Fatal(done, err)
+		if err != nil || outcome != session.Done {
+			b.Fatal(outcome, err)
 		}
 	}
 }

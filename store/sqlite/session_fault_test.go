@@ -2,13 +2,16 @@ package sqlite_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -92,15 +95,49 @@ var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 		return err
 	},
 	"Freshen": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Freshen(ctx, []session.Freshness{{RunID: "run-1"}})
-		return err
+		_, err := s.Freshen(ctx, "lease-1", []session.Freshness{{RunID: "run-1"}})
+		return notExpired(err)
 	},
 	"End": func(ctx context.Context, s *sqlite.Store) error {
 		_, err := s.End(ctx, []session.Ending{{RunID: "run-1", Status: session.Finished}})
 		return err
 	},
 	"Cancel": func(ctx context.Context, s *sqlite.Store) error {
-		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{})
+		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{Events: cancels(1)})
+		return err
+	},
+	"Claim": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.Claim(ctx, session.Session{RunID: "run-1"}, session.ClaimRequest{By: "pass"})
+		return err
+	},
+	"Warn": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.Warn(ctx, session.Session{RunID: "run-1"}, nil)
+		return err
+	},
+	"BeginLease": func(ctx context.Context, s *sqlite.Store) error {
+		return s.BeginLease(ctx, session.Lease{ID: "lease-2"})
+	},
+	"RenewLease": func(ctx context.Context, s *sqlite.Store) error {
+		return notExpired(s.RenewLease(ctx, session.Lease{ID: "lease-1"}))
+	},
+	"ObserveLeases": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.ObserveLeases(ctx, []string{"lease-1"})
+		return err
+	},
+	"ObserveLeases without suspects": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.ObserveLeases(ctx, nil)
+		return err
+	},
+	"ExpireLease": func(ctx context.Context, s *sqlite.Store) error {
+		_, _, err := s.ExpireLease(ctx, session.Lease{ID: "lease-1"})
+		return err
+	},
+	"LeaseSessions": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.LeaseSessions(ctx, "lease-1")
+		return err
+	},
+	"List": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.List(ctx, session.ListQuery{Limit: 1})
 		return err
 	},
 	"Session": func(ctx context.Context, s *sqlite.Store) error {
@@ -118,7 +155,20 @@ var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 	},
 }
 
-var writes = []string{"Attach", "Freshen", "End", "Cancel"}
+var writes = []string{
+	"Attach", "Freshen", "End", "Cancel", "Claim", "Warn", "BeginLease", "RenewLease", "ObserveLeases", "ExpireLease",
+}
+
+// notExpired returns no error for a lease that does not live.
+func notExpired(err error) error {
+	if errors.Is(err, session.ErrLeaseExpired) {
+		return nil
+	}
+	return err
+}
+
+// cancels returns cancel events of run-1.
+func cancels(n int64) []watchdog.Event { return []watchdog.Event{numbered(n)} }
 
 // A closed store refuses every call about sessions.
 func TestClosedSessions(t *testing.T) {
@@ -198,13 +248,13 @@ func TestFailedCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustExec(t, db, "CREATE TRIGGER refuse BEFORE INSERT ON events BEGIN SELECT RAISE(ABORT, 'no more events'); END")
-	done, err := s.Cancel(t.Context(), run, session.CancelRequest{
-		Reason: "watchdog_idle_timeout", Events: append(read(t, s), numbered(1)),
+	outcome, err := s.Cancel(t.Context(), run, session.CancelRequest{
+		Reason: "watchdog_idle_timeout", Events: cancels(1),
 	})
-	if done || !errorHas(err, "no more events") {
-		t.Errorf("Cancel reported %v and %v", done, err)
+	if outcome != "" || !errorHas(err, "no more events") {
+		t.Errorf("Cancel returned %q and %v", outcome, err)
 	}
-	if after, err := s.Session(t.Context(), "run-1"); err != nil || after != run {
+	if after, err := s.Session(t.Context(), "run-1"); err != nil || !reflect.DeepEqual(after, run) {
 		t.Errorf("the session is %+v, was %+v; %v", after, run, err)
 	}
 }
@@ -287,24 +337,25 @@ func TestForeignHistory(t *testing.T) {
 	}
 }
 
-// If a session is freshened twice in one call, the youngest age counts.
+// If a session is freshened twice in one call, the latest activity counts.
 func TestFreshenTwice(t *testing.T) {
-	db := openPlain(t, newFile(t))
-	s := newStore(t, db)
-	if err := (putter{s, db}).Put(t.Context(), silentSince("run-1", time.Now().Add(-24*time.Hour))); err != nil {
+	s := openNew(t)
+	beginLease(t, s, "lease-1")
+	if _, _, err := s.Attach(t.Context(), session.Session{RunID: "run-1", Lease: "lease-1"}); err != nil {
 		t.Fatal(err)
 	}
-	skipped, err := s.Freshen(t.Context(), []session.Freshness{
-		{RunID: "run-1", Attempt: 1, Age: 2 * time.Hour}, {RunID: "run-1", Attempt: 1, Age: time.Hour},
-		{RunID: "run-1", Attempt: 1, Age: 3 * time.Hour},
+	skipped, err := s.Freshen(t.Context(), "lease-1", []session.Freshness{
+		{RunID: "run-1", Attempt: 1, Activity: 2 * time.Hour, State: json.RawMessage(`{"phase":"first"}`)},
+		{RunID: "run-1", Attempt: 1, Activity: 3 * time.Hour},
+		{RunID: "run-1", Attempt: 1, Activity: time.Hour, State: json.RawMessage(`{"phase":"late"}`)},
 		{RunID: "run-1", Attempt: 2},
 	})
 	if err != nil || !slices.Equal(skipped.Gone, []string{"run-1"}) {
 		t.Errorf("gone are %q; %v", skipped.Gone, err)
 	}
 	after, err := s.Session(t.Context(), "run-1")
-	if silence := time.Since(after.LastEventAt); err != nil || silence < time.Hour || silence > 90*time.Minute {
-		t.Errorf("the last event was %v ago; %v", silence, err)
+	if err != nil || after.Activity != 3*time.Hour || string(after.State) != `{"phase":"first"}` {
+		t.Errorf("the row is %+v; %v", after, err)
 	}
 }
 
@@ -331,13 +382,14 @@ func TestRefusedRow(t *testing.T) {
 			t.Errorf("skipped are %+v; %v", skipped, err)
 		}
 	}
-	check(s.Freshen(t.Context(), fresh))
+	beginLease(t, s, "lease-1")
+	check(s.Freshen(t.Context(), "lease-1", fresh))
 	check(s.End(t.Context(), ends[:3]))
 	for runID, want := range map[string]session.Status{
 		"run-1": session.Finished, "run-2": session.Active, "run-3": session.Finished, "run-4": session.Active,
 	} {
 		row, err := s.Session(t.Context(), runID)
-		if err != nil || row.Status != want || (time.Since(row.LastEventAt) > time.Hour) != (runID == "run-2") {
+		if err != nil || row.Status != want || (row.Lease == "lease-1") != (runID == "run-4") {
 			t.Errorf("the row of %s is %+v; %v", runID, row, err)
 		}
 	}

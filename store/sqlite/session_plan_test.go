@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -20,21 +21,33 @@ func TestQueryPlans(t *testing.T) {
 	openAt(t, file)
 	db := openPlain(t, file)
 	mustExec(t, db, "CREATE INDEX of_the_host ON watchdog_sessions (status, last_event_at)") // SQLite would prefer it
+	listed := []any{1, "run", 3, 4, "parent", "host", "reason"}
 	for name, test := range map[string]struct {
 		statement string
 		arguments []any
 	}{
-		"stalled": {sqlite.SelectStalled, []any{1, 2, 3, 4, 5, "run", 7}},
-		"ended":   {sqlite.SelectEnded, []any{1}},
-		"freshen": {sqlite.FreshenRows, []any{"[]"}},
-		"gone":    {sqlite.SelectGone, []any{"[]"}},
-		"cancel":  {sqlite.CancelRow, []any{"run", 1, "", "reason", 0, 1}},
-		"end":     {sqlite.EndRow, []any{"run", 1, "finished", "", 1}},
-		"select":  {sqlite.SelectSelection, []any{"runtime_control", "run", "[]", "2026-03-04 12:00:00.000000", "[]"}},
-		"many":    {sqlite.SelectMany, []any{"[]", "[]"}},
-		"stored":  {sqlite.SelectStored, []any{"[]"}},
-		"layers":  {sqlite.SelectLayers, []any{"run"}},
-		"new":     {sqlite.SelectNew, []any{1, "event", "run"}},
+		"stalled":     {sqlite.SelectStalled, []any{1, 2, 3, 4, 5, "run", 7, 8}},
+		"ended":       {sqlite.SelectEnded, []any{1}},
+		"freshen":     {sqlite.FreshenBusy, []any{"[]", "lease"}},
+		"others":      {sqlite.FreshenOthers, []any{"[]", "lease"}},
+		"states":      {sqlite.FreshenStates, []any{"[]", "lease"}},
+		"leased":      {sqlite.SelectLeased, []any{"lease", 1}},
+		"count":       {sqlite.CountLeased, []any{"lease"}},
+		"leave":       {sqlite.LeaveRows, []any{"[]", "lease", ""}},
+		"judge":       {sqlite.JudgeRow, []any{"run", 1, "", "lease", 1, "by", "now"}},
+		"gone":        {sqlite.SelectGone, []any{"[]"}},
+		"cancel":      {sqlite.CancelRow, []any{"run", 1, "", "reason", 1, 0, false, "by"}},
+		"end":         {sqlite.EndRow, []any{"run", 1, "", "finished", "", 1}},
+		"select":      {sqlite.SelectSelection, []any{"runtime_control", "run", "[]", "2026-03-04 12:00:00.000000", "[]"}},
+		"many":        {sqlite.SelectMany, []any{"[]", "[]"}},
+		"stored":      {sqlite.SelectStored, []any{"[]"}},
+		"layers":      {sqlite.SelectLayers, []any{"run"}},
+		"new":         {sqlite.SelectNew, []any{1, "event", "run"}},
+		"list":        {sqlite.SelectList(session.ListQuery{}), listed},
+		"list live":   {sqlite.SelectList(session.ListQuery{Live: true}), listed},
+		"list ended":  {sqlite.SelectList(session.ListQuery{Ended: true, Reason: "reason"}), listed},
+		"list parent": {sqlite.SelectList(session.ListQuery{Live: true, Parent: "run", Host: "host"}), listed},
+		"list host":   {sqlite.SelectList(session.ListQuery{Live: true, Host: "host"}), listed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := planOf(t, db, test.statement, test.arguments)
@@ -46,7 +59,7 @@ func TestQueryPlans(t *testing.T) {
 					t.Errorf("the plan scans the rows: %s", line)
 				}
 			}
-			compareGolden(t, filepath.Join("testdata", "plans", name+".txt"), plan)
+			compareGolden(t, filepath.Join("testdata", "plans", strings.ReplaceAll(name, " ", "_")+".txt"), plan)
 		})
 	}
 }

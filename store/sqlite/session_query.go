@@ -15,8 +15,8 @@ import (
 )
 
 // selectStalled finds stalled sessions. Its first row has the time, and its last rows are the unreadable ones. Sessions
-// with a threshold of their own are in another index than those without. Each half is ordered and limited; findStalled
-// and its caller merge the two.
+// with a threshold of their own are in other indexes than those without, and sessions in a lease in others than those
+// without one. Each part is ordered and limited; findStalled and its caller merge the four.
 //
 // The parameters are:
 //
@@ -25,6 +25,7 @@ import (
 //   - ?4, ?5 and ?6: for the last session of the previous page, when it fell silent (if it has no threshold of its
 //     own), when it exceeded its threshold, and its run ID
 //   - ?7: how many unreadable rows to return at most
+//   - ?8: the threshold in nanoseconds
 //
 // The + 0 is there because SQLite prepares a statement again whenever a bare limit parameter is bound, which costs
 // fifteen times as much as the rest. The indexes are named because SQLite would prefer an index that a host adds, for
@@ -42,9 +43,37 @@ var selectStalled = `
 		WHERE ` + hasOwnThreshold + ` AND (due, run_id) > (?5, ?6)
 			AND due < (SELECT now FROM clock) AND created <= (SELECT now FROM clock) - ?2
 		ORDER BY due, run_id LIMIT ?3 + 0)
+	` + selectStalledLeased("watchdog_sessions_quiet", isQuiet, "quiet_since", "?8") + `
+	` + selectStalledLeased("watchdog_sessions_quiet_due", isQuietDue, "quiet_due", "0") + `
 	UNION ALL SELECT * FROM (
 		SELECT 'unreadable', 0, ` + sessionText + ` FROM main.watchdog_sessions INDEXED BY watchdog_sessions_unreadable
 		WHERE ` + isUnreadable + ` LIMIT ?7 + 0)`
+
+// selectStalledLeased is the part of selectStalled for sessions in leases: those whose number in the column, with the
+// threshold added, is less than what their lease vouches for. Their position is by the database's clock, as it was when
+// the lease was renewed.
+//
+// It reads one range of the index for each lease, no further than the limit. The index is ordered by nanoseconds and
+// the page by microseconds, so the range goes on for a microsecond after the last row that the limit allows.
+func selectStalledLeased(index, condition, column, threshold string) string {
+	return strings.NewReplacer("{index}", index, "{condition}", condition, "{column}", column, "{threshold}", threshold,
+		"{most}", noLimit, "{row}", sessionText,
+	).Replace(`UNION ALL SELECT 'stalled', q.due, {row} FROM (
+		SELECT (l.epoch + {column} + {threshold}) / 1000 AS due, i.run_id AS id
+		FROM main.watchdog_leases AS l CROSS JOIN main.watchdog_sessions AS i INDEXED BY {index}
+		WHERE l.expired IS NULL AND i.lease = l.id AND {condition}
+			AND {column} >= ?5 * 1000 - l.epoch - {threshold}
+			AND {column} < min(l.vouched - {threshold}, coalesce((
+				SELECT {column} + 1000 FROM main.watchdog_sessions AS n INDEXED BY {index}
+				WHERE n.lease = l.id AND {condition} AND {column} < l.vouched - {threshold}
+					AND {column} >= ?5 * 1000 - l.epoch - {threshold}
+					AND ((l.epoch + {column} + {threshold}) / 1000, run_id) > (?5, ?6)
+					AND created <= (SELECT now FROM clock) - ?2
+				ORDER BY {column} LIMIT 1 OFFSET ?3 - 1), {most}))
+			AND ((l.epoch + {column} + {threshold}) / 1000, run_id) > (?5, ?6)
+			AND created <= (SELECT now FROM clock) - ?2
+		ORDER BY 1, 2 LIMIT ?3 + 0) AS q CROSS JOIN main.watchdog_sessions ON run_id = q.id`)
+}
 
 // A stalledStatement is selectStalled, prepared once: preparing it takes longer than running it.
 type stalledStatement struct {
@@ -149,5 +178,6 @@ func stalledArguments(q session.Query, last storerows.Place) []any {
 		silent, unreadable = last.Due-threshold, 0
 	}
 	limit := min(q.Limit, math.MaxInt32) + 1 // one more, to know whether there is a next page
-	return []any{threshold, storerows.RoundUp(q.MinAge), limit, silent, last.Due, last.RunID, unreadable}
+	return []any{threshold, storerows.RoundUp(q.MinAge), limit, silent, last.Due, last.RunID, unreadable,
+		int64(q.Threshold)}
 }

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// sessionColumns are the columns of a row, in the order in which readSession expects them.
+// sessionColumns are the columns of version 2.
 var sessionColumns = []string{
 	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
-	"reason",
+	"reason", "ended", "created", "silent", "due",
 }
 
 // The generated columns of watchdog_sessions are times as numbers, in microseconds since 1970, so that the sum of a
@@ -78,11 +78,11 @@ func microseconds(text string) string {
 
 // checkSessions reports whether there is a watchdog_sessions table. It fails if the table is not ours.
 func (t *transaction) checkSessions() (exists bool, err error) {
-	names, err := t.texts(`SELECT lower(name) FROM pragma_table_xinfo('watchdog_sessions', 'main')`)
+	names, err := t.columnNames("watchdog_sessions")
 	if err != nil || len(names) == 0 {
 		return false, err
 	}
-	for _, name := range slices.Concat(sessionColumns, []string{"ended", "created", "silent", "due"}) {
+	for _, name := range sessionColumns {
 		if !slices.Contains(names, name) {
 			return false, fmt.Errorf("%w (watchdog_sessions has no column %s)", ErrForeignTable, name)
 		}

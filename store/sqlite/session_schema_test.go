@@ -4,6 +4,10 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/sqlite"
@@ -41,6 +45,21 @@ func TestNewSessions(t *testing.T) {
 		"resumes", "INTEGER", "1", "0",
 		"reason", "TEXT", "1", "0",
 		"ended", "INTEGER", "0", "0",
+		"lease", "TEXT", "0", "0",
+		"leased", "INTEGER", "0", "0",
+		"activity", "INTEGER", "0", "0",
+		"quiet_since", "INTEGER", "0", "0",
+		"quiet_due", "INTEGER", "0", "0",
+		"own_threshold", "INTEGER", "0", "0",
+		"state", "TEXT", "0", "0",
+		"claim", "TEXT", "0", "0",
+		"claimed_until", "TEXT", "0", "0",
+		"warned_at", "TEXT", "0", "0",
+		"warned_attempt", "INTEGER", "0", "0",
+		"warned_lease", "TEXT", "0", "0",
+		"warned_beat", "INTEGER", "0", "0",
+		"warned_last_event", "TEXT", "0", "0",
+		"stop_failed", "INTEGER", "0", "0",
 	}
 	if !slices.Equal(columns, want) {
 		t.Errorf("the columns are\n%q, want\n%q", columns, want)
@@ -99,6 +118,102 @@ func TestExistingSessions(t *testing.T) {
 		}
 		if got := queryAll(t, db, "SELECT id, status FROM sessions"); !slices.Equal(got, []string{"1", "active"}) {
 			t.Errorf("the host's rows are %q", got)
+		}
+	})
+}
+
+// version2 and version3 are what the versions before made of that: the third of an older build has no leases.
+var (
+	version2 = []string{
+		`CREATE TABLE watchdog_sessions (
+			run_id VARCHAR(255) NOT NULL PRIMARY KEY, parent VARCHAR(255) NOT NULL DEFAULT '', status VARCHAR(20) NOT NULL,
+			created_at TEXT NOT NULL, last_event_at TEXT, threshold INTEGER NOT NULL DEFAULT 0, started_at TEXT NOT NULL,
+			host TEXT NOT NULL DEFAULT '', attempt INTEGER NOT NULL, resumes INTEGER NOT NULL DEFAULT 0,
+			reason TEXT NOT NULL DEFAULT '', ended INTEGER,
+			created INTEGER GENERATED ALWAYS AS (CAST(strftime('%s', created_at) AS INTEGER) * 1000000) VIRTUAL,
+			silent INTEGER GENERATED ALWAYS AS (
+				CAST(strftime('%s', coalesce(last_event_at, created_at)) AS INTEGER) * 1000000) VIRTUAL,
+			due INTEGER GENERATED ALWAYS AS (silent + threshold / 1000) VIRTUAL) WITHOUT ROWID`,
+		`CREATE INDEX watchdog_sessions_silent ON watchdog_sessions (silent, run_id, created)
+			WHERE status = 'active' AND threshold = 0`,
+		`CREATE INDEX watchdog_sessions_due ON watchdog_sessions (due, run_id, created)
+			WHERE status = 'active' AND threshold > 0`,
+		`CREATE INDEX watchdog_sessions_unreadable ON watchdog_sessions (run_id)
+			WHERE status = 'active' AND (created IS NULL OR silent IS NULL OR threshold < 0)`,
+		`CREATE INDEX watchdog_sessions_ended ON watchdog_sessions (ended) WHERE ended IS NOT NULL`,
+		`INSERT INTO watchdog_schema VALUES (2)`,
+		`INSERT INTO watchdog_sessions (run_id, status, created_at, threshold, started_at, host, attempt)
+			VALUES ('run-2', 'active', '2026-01-02 03:04:05.000000', 60000000000, '2026-01-02 03:04:05.000000', 'old', 3)`,
+	}
+	version3 = []string{
+		`CREATE INDEX watchdog_events_foreign_time ON events (aggregate_type, aggregate_id) WHERE FALSE`,
+		`INSERT INTO watchdog_schema VALUES (3)`,
+	}
+)
+
+func TestMigration(t *testing.T) {
+	for name, before := range map[string][]string{
+		"version 2": slices.Concat(version1, version2), "version 3 without leases": slices.Concat(version1, version2, version3),
+	} {
+		t.Run("from "+name+" keeps the rows, which can come into a lease", func(t *testing.T) {
+			file := newFile(t)
+			db := openPlain(t, file, "busy_timeout(10000)")
+			mustExec(t, db, before...)
+			s := openAt(t, file)
+			at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			old := session.Session{
+				RunID: "run-2", Status: session.Active, CreatedAt: at, Threshold: time.Minute, StartedAt: at, Host: "old", Attempt: 3,
+			}
+			require.Equal(t, old, rowOf(t, s, "run-2"))
+			page, err := s.Stalled(t.Context(), benched)
+			require.NoError(t, err)
+			require.Equal(t, []session.Session{old}, page.Sessions)
+			beginLease(t, s, "lease-1")
+			_, err = s.Freshen(t.Context(), "lease-1", []session.Freshness{{RunID: "run-2", Attempt: 3, Activity: 5}})
+			require.NoError(t, err)
+			old.Lease, old.Activity = "lease-1", 5
+			assert.Equal(t, old, rowOf(t, s, "run-2"))
+			assert.Equal(t, []string{"1", "NULL", "2", "NULL", "3", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
+			fresh := newFile(t)
+			openAt(t, fresh)
+			for _, kind := range []string{"index", "table"} {
+				names := `SELECT name FROM sqlite_master WHERE type = '` + kind + `' ORDER BY name`
+				assert.Equal(t, queryAll(t, openPlain(t, fresh), names), queryAll(t, db, names))
+			}
+		})
+	}
+	t.Run("is done again for what a host has dropped", func(t *testing.T) {
+		for _, drop := range []string{
+			"DROP TABLE watchdog_leases", "DROP TABLE watchdog_outbox", "ALTER TABLE watchdog_schema DROP COLUMN oldest_reader",
+			"ALTER TABLE watchdog_sessions DROP COLUMN stop_failed",
+		} {
+			file := newFile(t)
+			require.NoError(t, openAt(t, file).Close())
+			db := openPlain(t, file, "busy_timeout(10000)")
+			mustExec(t, db, drop)
+			s := openAt(t, file)
+			l := beginLease(t, s, "lease-1")
+			attach(t, s, "run-1", l.ID, 0)
+			assert.Equal(t, []string{"3"}, queryAll(t, db, "SELECT oldest_reader FROM watchdog_schema WHERE version = 3"), drop)
+		}
+	})
+	t.Run("refuses a table of leases that is not ours", func(t *testing.T) {
+		file := newFile(t)
+		mustExec(t, openPlain(t, file), "CREATE TABLE watchdog_leases (id TEXT, tenant TEXT)")
+		_, err := sqlite.Open(t.Context(), file)
+		require.ErrorIs(t, err, sqlite.ErrForeignTable)
+		require.ErrorContains(t, err, "watchdog_leases has no column host")
+	})
+	t.Run("is not done for a newer version that this one can use", func(t *testing.T) {
+		file := newFile(t)
+		require.NoError(t, openAt(t, file).Close())
+		db := openPlain(t, file, "busy_timeout(10000)")
+		mustExec(t, db, "INSERT INTO watchdog_schema VALUES (9, 3)", "ALTER TABLE watchdog_sessions ADD COLUMN newer TEXT")
+		attach(t, openAt(t, file), "run-1", "", 0)
+		for _, oldest := range []string{"4", "NULL"} {
+			mustExec(t, db, "UPDATE watchdog_schema SET oldest_reader = "+oldest+" WHERE version = 9")
+			_, err := sqlite.Open(t.Context(), file)
+			require.ErrorIs(t, err, sqlite.ErrNewerSchema, oldest)
 		}
 	})
 }

@@ -18,13 +18,22 @@ import (
 // timeout of a watchdog, so that the watchdog's error says what blocked it.
 const lockWait = 4 * time.Second
 
-// A Store is a [session.Store], a [watchdog.TransactionalStore] and a [watchdog.FeedStore] in an SQLite database; the
-// package comment describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several
-// processes may use one file.
+// A Config opens a store with settings. The zero value is what [Open] and [New] use.
+type Config struct {
+	// Outbox puts each end of a run's window, a [watchdog.EventCancel] or a [watchdog.EventComplete], into the table
+	// watchdog_outbox as well, in the transaction that stores the event. Something has to read that table, and delete
+	// what it has read.
+	Outbox bool
+}
+
+// A Store is a [session.Store], a [session.Lister], a [watchdog.TransactionalStore] and a [watchdog.FeedStore] in an
+// SQLite database; the package comment describes its tables. [Open], [New] and the methods of [Config] return one. It
+// is safe for concurrent use, and several processes may use one file.
 type Store struct {
 	db               *sql.DB
 	file             string // for errors
 	owned            bool   // opened by Open, and so closed by Close
+	outbox           bool
 	lockWait         time.Duration
 	queue            queue
 	idleWriter       *writer // kept between commits if the store owns its database; only the committer uses it
@@ -36,7 +45,10 @@ type Store struct {
 // The error names the file and says what to do. Open does not change a file that it cannot use: one that is damaged,
 // read-only, of a newer version ([ErrNewerSchema]) or with another events table ([ErrForeignTable]). The context
 // applies to the opening only. Close the store when it is no longer needed.
-func Open(ctx context.Context, path string) (*Store, error) {
+func Open(ctx context.Context, path string) (*Store, error) { return Config{}.Open(ctx, path) }
+
+// Open is [Open] with settings.
+func (c Config) Open(ctx context.Context, path string) (*Store, error) {
 	file, err := checkPath(path)
 	if err != nil {
 		return nil, fmt.Errorf("open event database: %w", err)
@@ -47,7 +59,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	}
 	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(maxConnections)
-	s := &Store{db: db, file: file, owned: true, lockWait: lockWait}
+	s := &Store{db: db, file: file, owned: true, outbox: c.Outbox, lockWait: lockWait}
 	err = s.migrate(ctx)
 	if err == nil {
 		err = s.useWAL(ctx)
@@ -61,11 +73,14 @@ func Open(ctx context.Context, path string) (*Store, error) {
 // New returns a store in the host's own SQLite database, and creates or migrates the schema there. The host keeps the
 // database: New does not change its journal mode, and Close does not close it. Errors are those of [Open]. The database
 // may be in memory, and is then as durable as memory is.
-func New(ctx context.Context, db *sql.DB) (*Store, error) {
+func New(ctx context.Context, db *sql.DB) (*Store, error) { return Config{}.New(ctx, db) }
+
+// New is [New] with settings.
+func (c Config) New(ctx context.Context, db *sql.DB) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("open event database: the *sql.DB is nil")
 	}
-	s := &Store{db: db, file: "of the host", lockWait: lockWait}
+	s := &Store{db: db, file: "of the host", outbox: c.Outbox, lockWait: lockWait}
 	err := s.findFile(ctx)
 	if err == nil {
 		err = s.migrate(ctx)

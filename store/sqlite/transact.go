@@ -147,11 +147,11 @@ func (t *transaction) insert(events []watchdog.Event, taken map[string]bool) err
 		return err
 	}
 	for i, r := range rows {
-		inserted, err := t.change(insertEvent, r[:]...)
+		inserted, err := t.insertEvent(r)
 		if err != nil {
 			return err
 		}
-		if inserted == 0 {
+		if !inserted {
 			taken[events[i].ID] = true
 		}
 	}

@@ -78,7 +78,7 @@ const insertEvent = `
 
 func (t *transaction) insertEvents(rows []row) error {
 	for _, r := range rows {
-		if err := t.run(insertEvent, r[:]...); err != nil {
+		if _, err := t.insertEvent(r); err != nil {
 			return err
 		}
 	}

@@ -121,6 +121,7 @@ func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
 	if err != nil {
 		return err
 	}
+	wd.Activity() // a run that never signals is not silent
 	err = lines.Encode(line{Attempt: wd.Attempt()})
 	select {
 	case <-wd.Context().Done():
@@ -135,8 +136,10 @@ func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
 	return errors.Join(err, wd.Close())
 }
 
+// keeper says soon that a run is quiet: after a quarter of its threshold.
 func (j job) keeper(s session.Store) (*session.Keeper, error) {
 	return session.NewKeeper(session.KeeperConfig{
-		Store: s, Host: j.Host, Pace: 50 * time.Millisecond, Poll: j.Poll, Logger: quiet,
+		Store: s, Host: j.Host, Promise: session.ShortestPromise, Threshold: time.Second,
+		Pace: 50 * time.Millisecond, Poll: j.Poll, Logger: quiet,
 	})
 }

@@ -107,8 +107,10 @@ func (f *fleet) wakeUp() *wokenSessions {
 	host, ctx := f.db.store(f.t), f.t.Context()
 	waking := rand.Perm(f.db.stalled)[:f.db.woken]
 	others := f.db.stalled - f.db.woken
+	stopRenewing := f.renewLease(host)
 	go func() {
 		defer close(w.ended)
+		defer stopRenewing()
 		for n := 0; n < len(waking) && ctx.Err() == nil; n += batch {
 			for f.db.cancelled() < others*n/len(waking)*3/4 && ctx.Err() == nil {
 				time.Sleep(time.Millisecond)
@@ -120,17 +122,38 @@ func (f *fleet) wakeUp() *wokenSessions {
 	return w
 }
 
+// hostLease is the lease of the host that writes events.
+const hostLease = "the-host"
+
+// renewLease keeps the lease of the host alive until stop is called.
+func (f *fleet) renewLease(host session.Store) (stop func()) {
+	f.t.Helper()
+	l := session.Lease{ID: hostLease, Host: "host", Promise: session.ShortestPromise, Beat: 1}
+	require.NoError(f.t, host.BeginLease(f.t.Context(), l))
+	ctx, stop := context.WithCancel(f.t.Context())
+	go func() {
+		tick := time.NewTicker(session.ShortestPromise / 5)
+		defer tick.Stop()
+		for ctx.Err() == nil {
+			l.Beat++
+			_ = host.RenewLease(ctx, l) // an outage is a part of the test
+			<-tick.C
+		}
+	}()
+	return stop
+}
+
 // writeEvents writes until it succeeds: after an error it is unknown whether the write happened.
 func (w *wokenSessions) writeEvents(ctx context.Context, host session.Store, numbers []int) {
 	var fresh []session.Freshness
 	for _, n := range numbers {
-		fresh = append(fresh, session.Freshness{RunID: runNumber(n + 1), Attempt: 1})
+		fresh = append(fresh, session.Freshness{RunID: runNumber(n + 1), Attempt: 1, Activity: 1})
 		w.gone[runNumber(n+1)] = false
 	}
-	skipped, err := host.Freshen(ctx, fresh)
+	skipped, err := host.Freshen(ctx, hostLease, fresh)
 	for (err != nil || len(skipped.Locked) > 0) && ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
-		skipped, err = host.Freshen(ctx, fresh)
+		skipped, err = host.Freshen(ctx, hostLease, fresh)
 	}
 	for _, runID := range skipped.Gone {
 		w.gone[runID] = true

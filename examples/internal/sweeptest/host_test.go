@@ -32,7 +32,7 @@ func liveRun(t *testing.T, db *database) {
 
 	j.Resume, j.Host = true, "host-b"
 	second := start(t, j)
-	require.Equal(t, watchdog.Attempt{Number: 2}, second.must().Attempt)
+	require.Equal(t, watchdog.Attempt{Number: 2, Stopped: true}, second.must().Attempt)
 	requireRow(t, db, j.Run, session.Session{Status: session.Active, Attempt: 2, Host: "host-b"})
 	second.end()
 	second.wait()
@@ -57,7 +57,7 @@ func killedHost(t *testing.T, db *database) {
 	requireRow(t, db, j.Run, cancelledRow(2))
 	require.Equal(t, map[string]int{j.Run: 1}, db.cancels(t))
 	j.Resume = true
-	crash(watchdog.Attempt{Number: 3}) // not lost: the sweeper recorded how the attempt before ended
+	crash(watchdog.Attempt{Number: 3, Stopped: true}) // not lost: the sweeper recorded how the attempt before ended
 }
 
 // cancelledRow is the row of a run of host-a that a sweeper cancelled.

@@ -95,9 +95,9 @@ type poisoned struct {
 	runID string
 }
 
-func (p poisoned) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (bool, error) {
+func (p poisoned) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (session.Outcome, error) {
 	if judged.RunID == p.runID {
-		return false, errPoisoned
+		return "", errPoisoned
 	}
 	return p.Store.Cancel(ctx, judged, c)
 }

@@ -88,7 +88,7 @@ func (s *Server) pool(program, mode string) (*Pooler, error) {
 		err = s.as.own(folder)
 	}
 	if err == nil {
-		p.running, err = startProcess(s.as, folder, program, config)
+		p.running, err = startProcess(s.as, nil, folder, program, config)
 	}
 	if err == nil {
 		err = p.running.until(p.answers)

@@ -17,10 +17,14 @@ type process struct {
 	ended  chan struct{} // closed when it has ended and was waited for
 }
 
-func startProcess(as *account, folder, program string, arguments ...string) (*process, error) {
+// startProcess starts a program with variables beside those of this process.
+func startProcess(
+	as *account, environment []string, folder, program string, arguments ...string,
+) (*process, error) {
 	cmd := exec.Command(program, arguments...) //nolint:noctx // it ends with the server, not with a call
 	p := &process{cmd: cmd, ended: make(chan struct{})}
 	p.cmd.Dir, p.cmd.SysProcAttr = folder, as.attributes()
+	p.cmd.Env = append(p.cmd.Environ(), environment...)
 	p.cmd.Stdout, p.cmd.Stderr = &p.output, &p.output
 	if err := p.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", program, err)

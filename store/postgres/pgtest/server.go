@@ -30,6 +30,8 @@ type Options struct {
 	// Fsync makes the server sync its writes to disk as in production, for benchmarks. Without it a crash of the
 	// machine, and only that, loses data.
 	Fsync bool
+	// Environment are variables of the server's process beside those of this one, such as LD_PRELOAD=/lib/fake.so.
+	Environment []string
 }
 
 // A Server is a PostgreSQL server with a cluster of its own. [New] and [Start] return one. Of its methods only DSN
@@ -38,6 +40,7 @@ type Server struct {
 	folder, programs string
 	as               *account
 	arguments        []string
+	environment      []string
 	running          *process
 	databases        atomic.Int64
 }
@@ -75,7 +78,7 @@ func New(ctx context.Context, options Options) (_ *Server, err error) {
 	if s.folder, err = os.MkdirTemp("", "pg"); err != nil {
 		return nil, err
 	}
-	s.arguments = s.settings(options)
+	s.arguments, s.environment = s.settings(options), options.Environment
 	if err = s.initialize(ctx); err == nil {
 		err = s.Restart()
 	}
@@ -146,7 +149,7 @@ func (s *Server) exec(ctx context.Context, statement string) error {
 func (s *Server) Restart() error {
 	s.Stop(false)
 	for began := time.Now(); ; {
-		running, err := startProcess(s.as, s.folder, filepath.Join(s.programs, "postgres"), s.arguments...)
+		running, err := startProcess(s.as, s.environment, s.folder, filepath.Join(s.programs, "postgres"), s.arguments...)
 		if err != nil {
 			return err
 		}

@@ -37,6 +37,14 @@ func TestServer(t *testing.T) {
 			assert.Equal(t, want, got, setting)
 		}
 	})
+	t.Run("has the given environment", func(t *testing.T) {
+		with := pgtest.Start(t, pgtest.Options{Environment: []string{"PGTEST_WORD=given"}})
+		const copied = `CREATE TABLE words (word text); COPY words FROM PROGRAM 'echo $PGTEST_WORD'`
+		require.NoError(t, change(t.Context(), with.DSN("postgres"), copied))
+		got, err := queryOne(t, with.DSN("postgres"), "SELECT word FROM words")
+		require.NoError(t, err)
+		assert.Equal(t, "given", got)
+	})
 	t.Run("gives each test a database of its own", func(t *testing.T) {
 		assert.NotEqual(t, name, s.Database(t))
 		got, err := queryOne(t, dsn, "SELECT current_database()")

@@ -1,0 +1,311 @@
+package sim_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// setMode changes how the database behaves for one process, for a while.
+func (w *world) setMode(l *link, m mode, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l.changes++
+	l.mode = m
+	if m == fails {
+		l.cut()
+	}
+	w.noteHealth()
+	changes := l.changes
+	w.heal(d, func() {
+		if l.changes == changes {
+			l.mode = works
+		}
+	})
+}
+
+// cut breaks the connections of a process. The caller holds the mutex.
+func (l *link) cut() {
+	close(l.gone)
+	l.gone = make(chan struct{})
+}
+
+// setDatabase changes how the database behaves for all, for a while.
+func (w *world) setDatabase(m mode, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.changes++
+	w.mode = m
+	if m == fails {
+		w.cutAll()
+	}
+	w.noteHealth()
+	changes := w.changes
+	w.heal(d, func() {
+		if w.changes == changes {
+			w.mode = works
+		}
+	})
+}
+
+// cutAll breaks all connections. The caller holds the mutex.
+func (w *world) cutAll() {
+	for _, h := range w.hosts {
+		h.link.cut()
+	}
+	for _, s := range w.sweepers {
+		s.link.cut()
+	}
+}
+
+// heal ends a fault after a while. The caller holds the mutex.
+func (w *world) heal(d time.Duration, do func()) {
+	w.pending = append(w.pending, time.AfterFunc(d, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		do()
+		w.noteHealth()
+	}))
+}
+
+// stopProcess stops a process as SIGSTOP does, for a while: it calls nobody and hears nothing.
+func (w *world) stopProcess(l *link, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l.stopped != nil {
+		return
+	}
+	l.stopped = make(chan struct{})
+	w.noteHealth()
+	w.heal(d, l.goOn)
+}
+
+// goOn has a stopped process go on. The caller holds the mutex.
+func (l *link) goOn() {
+	if l.stopped != nil {
+		close(l.stopped)
+		l.stopped, l.wentOnAt = nil, time.Now()
+	}
+}
+
+// setStuck has strangers lock the row of a run, or the database refuse it, for a while.
+func (w *world) setStuck(r *run, refuse bool, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.rows.stuck(r.id) {
+		return
+	}
+	if refuse {
+		w.rows.refuse(r.id, true)
+	} else {
+		w.rows.lock(r.id, true)
+	}
+	r.row.stuckSince = time.Now()
+	w.noteHealth()
+	w.heal(d, func() { w.free(r) })
+}
+
+// free ends what setStuck did. The caller holds the mutex.
+func (w *world) free(r *run) {
+	if w.rows.stuck(r.id) {
+		r.row.stuckUntil = time.Now()
+	}
+	w.rows.refuse(r.id, false)
+	w.rows.lock(r.id, false)
+}
+
+// lockLease has a stranger lock a lease, for a while.
+func (w *world) lockLease(id string, d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leases.lock(id, true)
+	w.noteHealth()
+	w.heal(d, func() { w.leases.lock(id, false) })
+}
+
+// deleteRow removes the row of a run.
+func (w *world) deleteRow(r *run) {
+	_ = w.database().Delete(context.Background(), r.id)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r.row.deletedAt = time.Now()
+	w.disturb()
+}
+
+// deleteLease removes the lease of a host.
+func (w *world) deleteLease(h *host) {
+	_ = w.database().DeleteLease(context.Background(), h.lease)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.leaseLostAt = time.Now()
+	w.disturb()
+}
+
+// save keeps a copy of the database.
+func (w *world) save() {
+	db := w.database().Clone()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.snapshot = db
+}
+
+// restore has the database come back as it was saved. What was acknowledged since is lost.
+func (w *world) restore() {
+	db := w.snapshot.Clone()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.db, w.restoredAt = db, time.Now()
+	kept := map[string]bool{}
+	for _, r := range w.runs {
+		events, _ := db.Read(context.Background(), watchdog.AggregateType, r.id)
+		for _, e := range events {
+			kept[e.ID] = w.acknowledged[e.ID]
+		}
+	}
+	w.acknowledged, w.endSeen = kept, map[string]time.Time{}
+	w.beats = map[string]int64{}
+	w.cutAll()
+	w.disturb()
+}
+
+// stepClock steps the clock of the database.
+func (w *world) stepClock(d time.Duration) {
+	w.offset.Add(int64(d))
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if d < 0 {
+		w.setBack -= d
+	}
+	w.disturb()
+}
+
+// healAll ends all faults.
+func (w *world) healAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.mode = works
+	for _, h := range w.hosts {
+		h.link.mode, h.link.losing, h.link.lating = works, "", ""
+		h.link.goOn()
+	}
+	for _, s := range w.sweepers {
+		s.link.mode, s.link.losing, s.link.lating = works, "", ""
+		s.link.goOn()
+	}
+	for _, r := range w.runs {
+		w.free(r)
+	}
+	for id := range w.leaseOrder {
+		w.leases.lock(id, false)
+	}
+	w.noteHealth()
+}
+
+// calm ends all faults, lets the fleet come to rest, and checks that all agree.
+func (w *world) calm() {
+	if w.failed() {
+		return
+	}
+	w.healAll()
+	w.stepf("all faults end")
+	if !w.sweeping() {
+		w.startSweeper(3*time.Second, 0, watchdog.None, false)
+	}
+	most := time.Duration(0)
+	for _, r := range w.runs {
+		if r.row.deadSince.IsZero() || r.threshold == watchdog.NoLimit {
+			continue
+		}
+		most = max(most, w.mostDead(r))
+	}
+	for left := max(most, 15*promise) + promise; left > 0 && !w.failed(); left -= 5 * promise {
+		w.settle(5 * promise)
+	}
+	w.checkEnds()
+}
+
+func (w *world) sweeping() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, s := range w.sweepers {
+		if !s.gone {
+			return true
+		}
+	}
+	return false
+}
+
+// end ends all processes in order, and checks that all agree once more.
+func (w *world) end() {
+	failed := w.failed()
+	w.mu.Lock()
+	w.over = true
+	for _, t := range w.pending {
+		t.Stop()
+	}
+	w.mu.Unlock()
+	if failed {
+		w.healAll()
+	}
+	for _, a := range w.attachments() {
+		if !a.closed {
+			w.close(a)
+		}
+	}
+	time.Sleep(2 * promise)
+	for _, h := range w.hosts {
+		h.stop()
+		<-h.done
+	}
+	if !failed {
+		time.Sleep(promise)
+		w.checkEnds()
+	}
+	for _, s := range w.sweepers {
+		s.stop()
+		<-s.done
+	}
+	time.Sleep(promise)
+}
+
+// state is how all runs are, for the trace.
+func (w *world) state() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var b strings.Builder
+	for _, r := range w.runs {
+		row, err := w.db.Session(context.Background(), r.id)
+		if err != nil {
+			fmt.Fprintf(&b, "%s: no row", r.id)
+		} else {
+			fmt.Fprintf(&b, "%s: %s %s of attempt %d", r.id, row.Status, row.Reason, row.Attempt)
+		}
+		for _, a := range w.attached {
+			if a.run == r && !a.closed && !a.host.gone {
+				how := "runs"
+				if cause := context.Cause(a.wd.Context()); cause != nil {
+					how = causeOf(cause)
+				}
+				fmt.Fprintf(&b, ", %s %s as %d", a.host.name, how, a.attempt)
+			}
+		}
+		b.WriteString("; ")
+	}
+	return b.String()
+}
+
+// windowOf returns the start of the window that an end ends.
+func windowOf(e watchdog.Event) string {
+	var p struct {
+		StartedAt record.Stamp `json:"session_started_at"`
+	}
+	_ = json.Unmarshal(e.Payload, &p)
+	return p.StartedAt.String()
+}
+
+func stamp(t time.Time) string { return record.Stamp(t).String() }

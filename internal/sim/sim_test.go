@@ -1,0 +1,85 @@
+package sim_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/internal/seam"
+)
+
+func TestMain(m *testing.M) {
+	seam.Spread = spread
+	goleak.VerifyTestMain(m)
+}
+
+// spread depends on the time only, which is fake, and so on the seed.
+func spread(most time.Duration) time.Duration {
+	return time.Duration(rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2)).Int64N(int64(most)))
+}
+
+// The environment: which seeds to run, and whether to keep all that happens.
+var (
+	seeds   = number("SIM_SEEDS", 2000)
+	first   = number("SIM_FIRST", 1)
+	same    = number("SIM_SAME", 20)
+	keepLog = number("SIM_LOG", 0) > 0
+	brief   = number("SIM_BRIEF", 0) > 0
+)
+
+func number(name string, otherwise uint64) uint64 {
+	if n, err := strconv.ParseUint(os.Getenv(name), 10, 64); err == nil {
+		return n
+	}
+	return otherwise
+}
+
+// How long things may take.
+const (
+	sweeperThreshold = 8 * time.Second
+	maxFault         = 20 * time.Second
+	observing        = 10 * promise
+
+	mostNew      = 6 * recordTimeout
+	mostResume   = 8 * recordTimeout
+	mostClose    = 2*recordTimeout + time.Millisecond
+	mostComplete = 2*recordTimeout + time.Millisecond
+
+	mostTold    = 2 * promise
+	mostHealing = 13 * promise
+	mostEnding  = 6 * promise
+)
+
+// chunk is how many seeds run one after the other, beside other chunks.
+const chunk = 50
+
+// TestSimulation runs SIM_SEEDS seeds from SIM_FIRST on. In every one of them the invariants hold after every step.
+func TestSimulation(t *testing.T) {
+	n := seeds
+	if os.Getenv("SIM_SEEDS") == "" && (testing.Short() || racing.Enabled) {
+		n = 200
+	}
+	for from := first; from < first+n; from += chunk {
+		t.Run(fmt.Sprint("from ", from), func(t *testing.T) {
+			t.Parallel()
+			for seed := from; seed < min(from+chunk, first+n); seed++ {
+				simulate(t, seed).report(t)
+			}
+		})
+	}
+}
+
+// TestSameSeed: a seed gives the same run again. It does so for nearly all: see the package comment.
+func TestSameSeed(t *testing.T) {
+	for seed := first; seed < first+same; seed++ {
+		once, again := simulate(t, seed), simulate(t, seed)
+		assert.Equal(t, once.steps, again.steps, "seed %d", seed)
+	}
+}

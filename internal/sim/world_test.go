@@ -1,0 +1,296 @@
+package sim_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// The settings of the fleet. The lengths of a process are not multiples of one another, so that few of its timers fire
+// at one instant.
+const (
+	promise       = time.Second
+	pace          = 317 * time.Millisecond
+	poll          = 731 * time.Millisecond
+	recordTimeout = 811 * time.Millisecond
+	threshold     = 12 * time.Second // of the keepers; sweepers have their own
+	stopTimeout   = 900 * time.Millisecond
+	pumpEvery     = 487 * time.Millisecond
+	// horizon is how long what happened to a process, or to the database, matters for its runs: it compares its rows with
+	// its runs every six promises.
+	horizon = 10 * promise
+	// recovery is how long a process that was dead and goes on has to claim its runs back.
+	recovery = 3 * promise
+)
+
+// A world is a fleet and its database. Everything random in it comes from its seed.
+type world struct {
+	tb     testing.TB
+	seed   uint64
+	rng    *rand.Rand // of the schedule: only the goroutine of the test uses it
+	began  time.Time
+	rows   *locks
+	leases *locks
+	offset atomic.Int64 // of the database's clock
+
+	mu       sync.Mutex
+	db       *session.Memory
+	mode     mode // of the database
+	changes  int  // of the mode
+	hosts    []*host
+	sweepers []*sweeper
+	names    int // of processes
+	attached []*attachment
+	runs     []*run
+	ops      []*op
+	snapshot *session.Memory
+	pending  []*time.Timer // of calls that take effect late
+
+	truth
+	steps     []string
+	lastState string
+	logged    []string
+	failures  []string
+	over      bool
+}
+
+// A run is what the hosts have persisted of a run.
+type run struct {
+	id        string
+	threshold time.Duration
+	wallClock time.Duration
+	startedAt time.Time
+	doubt     bool // whether it is complete: a Complete failed
+	row       rowTruth
+}
+
+func newWorld(tb testing.TB, seed uint64) *world {
+	tb.Helper()
+	w := &world{
+		tb: tb, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), rows: newLocks(), leases: newLocks(),
+	}
+	w.truth = newTruth()
+	w.db = &session.Memory{
+		Clock:  func() time.Time { return time.Now().Add(time.Duration(w.offset.Load())) },
+		Locked: w.rows.stuck,
+	}
+	return w
+}
+
+func (w *world) database() *session.Memory {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.db
+}
+
+// simulate has the fleet live through a schedule, and returns what happened.
+func simulate(t *testing.T, seed uint64) *world {
+	t.Helper()
+	var w *world
+	synctest.Test(t, func(t *testing.T) {
+		w = newWorld(t, seed)
+		plan := w.newPlan()
+		pumping, stop := context.WithCancel(context.Background())
+		go w.pump(pumping)
+		for range plan.steps {
+			plan.step()
+			w.settle(w.pause())
+			if w.failed() {
+				break
+			}
+		}
+		w.calm()
+		w.end()
+		stop()
+		synctest.Wait()
+	})
+	return w
+}
+
+// settle waits until all is quiet, checks, lets time go by, and checks again.
+func (w *world) settle(d time.Duration) {
+	synctest.Wait()
+	w.check()
+	for ; d > 0; d -= promise {
+		time.Sleep(min(d, promise)) // fake time
+		synctest.Wait()
+		w.check()
+	}
+	if state := w.state(); state != w.lastState {
+		w.lastState = state
+		w.steps = append(w.steps, "\t"+state)
+	}
+}
+
+// pause is the time to the next step.
+func (w *world) pause() time.Duration {
+	most := []time.Duration{200 * time.Millisecond, 3 * time.Second, 3 * time.Second, 15 * time.Second}[w.rng.IntN(4)]
+	return time.Duration(w.rng.Int64N(int64(most)))
+}
+
+// pump has the busy runs signal.
+func (w *world) pump(ctx context.Context) {
+	tick := time.NewTicker(pumpEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		for _, a := range w.attachments() {
+			if a.busy.Load() {
+				w.signal(a, false)
+			}
+		}
+	}
+}
+
+func (w *world) attachments() []*attachment {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.attached)
+}
+
+// An op is a call of the library that has to return within its bound.
+type op struct {
+	name  string
+	host  *host
+	began time.Time
+	most  time.Duration
+	done  bool
+	spoke bool
+}
+
+// do makes a call on a goroutine of its own.
+func (w *world) do(h *host, name string, most time.Duration, call func() error) {
+	o := &op{name: name, host: h, began: time.Now(), most: most}
+	w.mu.Lock()
+	w.ops = append(w.ops, o)
+	w.mu.Unlock()
+	go func() {
+		err := call()
+		w.logf("%s of %s returned after %v: %v", name, h.name, time.Since(o.began), err)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		o.done = true
+		w.checkOp(o)
+		w.ops = slices.DeleteFunc(w.ops, func(other *op) bool { return other == o })
+	}()
+}
+
+// later carries a call out some time after its context has ended.
+func (w *world) later(ctx context.Context, d time.Duration, do func()) {
+	context.AfterFunc(ctx, func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if !w.over {
+			w.pending = append(w.pending, time.AfterFunc(d, do))
+		}
+	})
+}
+
+// step notes a step.
+func (w *world) stepf(format string, args ...any) {
+	text := fmt.Sprintf("%9.3fs ", time.Since(w.began).Seconds()) + fmt.Sprintf(format, args...)
+	w.steps = append(w.steps, text)
+	w.logf("%s", text)
+}
+
+func (w *world) logf(format string, args ...any) {
+	if !keepLog {
+		return
+	}
+	text := fmt.Sprintf("%9.3fs     ", time.Since(w.began).Seconds()) + fmt.Sprintf(format, args...)
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
+	w.logged = append(w.logged, text)
+}
+
+func (w *world) logCall(l *link, kind string, err error) {
+	if err != nil && keepLog {
+		w.logf("%s: %s: %v", l.name, kind, err)
+	}
+}
+
+// failf notes that an invariant does not hold. The caller may hold the mutex.
+func (w *world) failf(format string, args ...any) {
+	text := fmt.Sprintf("%9.3fs ", time.Since(w.began).Seconds()) + fmt.Sprintf(format, args...)
+	w.logf("FAILED: %s", text)
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
+	w.failures = append(w.failures, text)
+}
+
+func (w *world) failed() bool {
+	w.logMu.Lock()
+	defer w.logMu.Unlock()
+	return len(w.failures) > 0
+}
+
+// report fails the test if an invariant did not hold.
+func (w *world) report(t *testing.T) {
+	t.Helper()
+	if len(w.failures) == 0 {
+		return
+	}
+	if brief {
+		t.Errorf("seed %d: %s", w.seed, w.failures[0])
+		return
+	}
+	trace := w.steps
+	if keepLog {
+		trace = w.logged
+	}
+	require.Fail(t, fmt.Sprintf("seed %d: %s\n\nmake sim SIM_FIRST=%d SIM_SEEDS=1 SIM_LOG=1 shows more\n\n%s", w.seed,
+		strings.Join(w.failures, "\n"), w.seed, strings.Join(trace, "\n")))
+}
+
+// logger keeps the log of a process.
+func (w *world) logger(process string) *slog.Logger {
+	if !keepLog {
+		return slog.New(slog.DiscardHandler)
+	}
+	return slog.New(slog.NewTextHandler(logWriter{w, process}, nil))
+}
+
+type logWriter struct {
+	w       *world
+	process string
+}
+
+func (l logWriter) Write(text []byte) (int, error) {
+	_, line, _ := strings.Cut(strings.TrimSpace(string(text)), "level=")
+	l.w.logf("%s: %s", l.process, line)
+	return len(text), nil
+}
+
+// causeOf is why a run has ended, as the trace has it.
+func causeOf(cause error) string {
+	var taken *session.TakeoverError
+	if errors.As(cause, &taken) {
+		return "was taken over"
+	}
+	for _, known := range []error{
+		watchdog.ErrComplete, watchdog.ErrClosed, watchdog.SessionIdleTimeout, watchdog.WallClockExceeded,
+	} {
+		if errors.Is(cause, known) {
+			return "ended: " + known.Error()
+		}
+	}
+	return "ended"
+}

@@ -1,0 +1,482 @@
+package session_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// leases returns all leases, past the hook.
+func (f *fixture) leases() []session.Lease {
+	f.Helper()
+	all, err := f.db.ObserveLeases(context.Background(), nil)
+	require.NoError(f, err)
+	return all
+}
+
+// expire expires a lease as a sweeper does that has found its process dead.
+func (f *fixture) expire(id string) {
+	f.Helper()
+	expired, _, err := f.db.ExpireLease(context.Background(), f.lease(id))
+	require.NoError(f, err)
+	require.True(f, expired)
+}
+
+// stalled returns the runs that a sweeper with the default threshold finds.
+func (f *fixture) stalled() (runIDs []string) {
+	f.Helper()
+	page, err := f.db.Stalled(context.Background(), session.Query{Threshold: 10 * time.Minute, Limit: 100})
+	require.NoError(f, err)
+	for _, s := range page.Sessions {
+		runIDs = append(runIDs, s.RunID)
+	}
+	return runIDs
+}
+
+func TestLease(t *testing.T) {
+	t.Run("there is one for all runs of a process, renewed three times in each promise", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			require.Empty(t, f.leases(), "there is no run yet")
+			for i := range 10 {
+				f.attach(name(i))
+			}
+			f.advance(10 * session.DefaultPromise)
+			all := f.leases()
+			require.Len(t, all, 1)
+			require.Equal(t, "here", all[0].Host)
+			require.Equal(t, session.DefaultPromise, all[0].Promise)
+			require.InDelta(t, 31, all[0].Beat, 1)
+			require.InDelta(t, 100, all[0].Clock.Seconds(), 4)
+			require.InDelta(t, all[0].Clock.Seconds(), all[0].Vouched.Seconds(), 2*awake.Seconds(), "looked at, and then renewed")
+			for i := range 10 {
+				require.Equal(t, all[0].ID, f.row(name(i)).Lease)
+			}
+		})
+	})
+	t.Run("each process has its own", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-1")
+			there := f.newKeeper("there")
+			defer f.run(there)()
+			f.attachTo(there, "s-2")
+			require.Len(t, f.leases(), 2)
+			require.NotEqual(t, f.row("s-1").Lease, f.row("s-2").Lease)
+		})
+	})
+	t.Run("a keeper that ends gives it up, and what is left is judged by the database's clock", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.RunThreshold = func(string) time.Duration { return time.Minute }
+			k := f.newKeeper("here")
+			stop := f.run(k)
+			wd := f.attachTo(k, "s-1")
+			f.advance(30 * time.Second)
+			wd.Activity()
+			last := time.Now()
+			f.advance(20 * time.Second)
+			stop()
+			require.Empty(t, f.leases())
+			row := f.row("s-1")
+			require.Empty(t, row.Lease)
+			require.Equal(t, time.Minute, row.Threshold)
+			require.WithinDuration(t, last, row.LastEventAt, time.Millisecond)
+			f.advance(41 * time.Second)
+			require.Equal(t, []string{"s-1"}, f.stalled())
+		})
+	})
+	t.Run("that cannot be begun fails the attach", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "BeginLease" {
+					return errDown
+				}
+				return nil
+			})
+			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, f.config(f.keeper()))
+			require.ErrorIs(t, err, errDown)
+			require.ErrorContains(t, err, "begin a lease")
+			f.db.onCall(nil)
+			f.attach("s-1")
+		})
+	})
+	t.Run("of many runs that begin at once there is one", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "BeginLease" {
+					time.Sleep(time.Second) // fake time
+				}
+				return nil
+			})
+			f.start()
+			for i := range 20 {
+				go f.attach(name(i))
+			}
+			f.advance(2 * time.Second)
+			require.Equal(t, 20, f.keeper().Live())
+			require.Len(t, f.leases(), 1)
+		})
+	})
+}
+
+// TestOutageOfIdleRuns protects operators of a host whose runs have nothing new: it writes nothing but its lease.
+func TestOutageOfIdleRuns(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		f.attach("s-1")
+		f.advance(5 * time.Minute)
+		f.db.onCall(func(context.Context, string) error { return errDown })
+		f.advance(session.DefaultPromise)
+		require.Equal(t, 1, f.log.count("session rows cannot be kept fresh"))
+		f.db.onCall(nil)
+		f.advance(session.DefaultPromise)
+		require.Equal(t, 1, f.log.count("session rows are kept fresh again"))
+	})
+}
+
+// TestVouching protects that a run is only stalled as far as its keeper vouches for its silence.
+func TestVouching(t *testing.T) {
+	t.Run("a run that has not signalled since its attach is not silent at all", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-1")
+			f.advance(3 * time.Hour)
+			require.Empty(t, f.stalled())
+		})
+	})
+	t.Run("one that signals and is then silent is stalled after the threshold, as its keeper says", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-1").Activity()
+			f.advance(10 * time.Minute)
+			require.Empty(t, f.stalled())
+			f.advance(2 * awake)
+			require.Equal(t, []string{"s-1"}, f.stalled())
+			require.Greater(t, f.row("s-1").Silence, 10*time.Minute)
+		})
+	})
+	t.Run("one in a hold is not", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			wd.Activity()
+			_, err := wd.Hold(context.Background(), "build", watchdog.HoldLimit{Cap: watchdog.NoLimit})
+			require.NoError(t, err)
+			f.advance(3 * time.Hour)
+			require.Empty(t, f.stalled())
+		})
+	})
+	t.Run("the database's clock has no say", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			var step atomic.Int64
+			f.db.Clock = func() time.Time { return time.Now().Add(time.Duration(step.Load())) }
+			f.start()
+			f.attach("s-1").Activity()
+			for _, by := range []time.Duration{time.Hour, -time.Hour, 24 * time.Hour} {
+				step.Store(int64(by))
+				f.advance(90 * time.Second)
+				require.Empty(t, f.stalled())
+			}
+		})
+	})
+	t.Run("while the store cannot be written nobody is silent for longer", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			wd.Activity()
+			f.advance(9 * time.Minute)
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "Freshen" {
+					return errDown
+				}
+				return nil
+			})
+			busy(f, time.Hour, wd) // its row still says that it is quiet
+			require.Empty(t, f.stalled())
+			f.db.onCall(nil)
+			f.advance(5 * time.Second)
+			require.Empty(t, f.stalled())
+			f.advance(11 * time.Minute)
+			require.Equal(t, []string{"s-1"}, f.stalled())
+		})
+	})
+	for name, hold := range map[string]func(c *contended){
+		"locked":  func(c *contended) { c.locked["s-1"] = true },
+		"refused": func(c *contended) { c.refused["s-1"] = true },
+	} {
+		t.Run("a row of a run that woke up and is "+name+" holds the instant back", func(t *testing.T) {
+			inContention(t, func(f *fixture, c *contended) {
+				wd := f.attach("s-1")
+				wd.Activity()
+				f.advance(9 * time.Minute)
+				c.change(func() { hold(c) })
+				busy(f, time.Hour, wd)
+				require.Empty(t, f.stalled())
+				c.change(func() { clear(c.locked); clear(c.refused) })
+				f.advance(2 * time.Minute)
+				require.Empty(t, f.stalled())
+			})
+		})
+	}
+	t.Run("a row of a run that was not quiet holds nothing back", func(t *testing.T) {
+		inContention(t, func(f *fixture, c *contended) {
+			wd, silent := f.attach("s-1"), f.attach("s-2")
+			silent.Activity()
+			wd.Activity()
+			c.change(func() { c.locked["s-1"] = true })
+			busy(f, 11*time.Minute, wd)
+			require.Equal(t, []string{"s-2"}, f.stalled())
+		})
+	})
+}
+
+// TestLeaseExpired protects a process that was taken for dead and goes on.
+func TestLeaseExpired(t *testing.T) {
+	t.Run("it begins another, claims back what is active, and the other runs end with their cancel", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			back, lost := f.attach("s-1"), f.attach("s-2")
+			first := f.row("s-1").Lease
+			f.db.onCall(func(context.Context, string) error { return errDown }) // the process is cut off
+			f.advance(time.Minute)
+			f.expire(first)
+			f.cancel("s-2")
+			f.db.onCall(nil)
+			f.advance(session.DefaultPromise)
+			f.requireRunning(back)
+			f.requireCancelled(lost)
+			require.NotEmpty(t, f.row("s-1").Lease)
+			require.NotEqual(t, first, f.row("s-1").Lease)
+			require.Equal(t, 1, f.row("s-1").Attempt)
+			require.Equal(t, 1, f.log.count("and another is begun"))
+			require.Len(t, f.leases(), 1)
+			f.advance(time.Hour)
+			require.Len(t, f.leases(), 1)
+		})
+	})
+	t.Run("an attach that finds it expired begins another by itself", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			wd := f.attach("s-1") // the keeper does not run
+			f.expire(f.row("s-1").Lease)
+			f.attach("s-2")
+			require.NotEmpty(t, f.row("s-2").Lease)
+			require.Empty(t, f.row("s-1").Lease)
+			f.start()
+			f.advance(2 * time.Second)
+			require.Equal(t, f.row("s-2").Lease, f.row("s-1").Lease, "it is claimed back")
+			f.requireRunning(wd)
+		})
+	})
+	t.Run("a run that was busy all the time is not silent under the next one", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			busy(f, 20*time.Minute, wd)
+			f.expire(f.row("s-1").Lease)
+			f.advance(9 * time.Minute)
+			require.Empty(t, f.stalled())
+		})
+	})
+}
+
+// TestCompare protects the rows of a lease against what was lost on the way to the database, or in it.
+func TestCompare(t *testing.T) {
+	t.Run("the row of a live run that was deleted is made again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			quiet, lively := f.attach("s-1"), f.attach("s-2")
+			f.attach("s-1")
+			f.attach("s-1").Activity()
+			f.advance(5 * time.Minute)
+			require.NoError(t, f.db.Delete(context.Background(), "s-1"))
+			require.NoError(t, f.db.Delete(context.Background(), "s-2"))
+			busy(f, 70*time.Second, lively)
+			for i, attempt := range map[int]int{1: 3, 2: 1} {
+				row := f.row(name(i))
+				require.Equal(t, session.Active, row.Status)
+				require.Equal(t, attempt, row.Attempt)
+				require.NotEmpty(t, row.Lease)
+			}
+			require.Equal(t, 2, f.log.count("the row of a run was lost and is made again"))
+			f.requireRunning(quiet)
+			f.requireRunning(lively)
+		})
+	})
+	t.Run("a row that went back to an earlier attempt is made again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-1")
+			older := f.row("s-1")
+			wd := f.attach("s-1")
+			older.Lease, older.Activity = "", 0
+			require.NoError(t, f.db.Put(context.Background(), older))
+			f.advance(70 * time.Second)
+			require.Equal(t, 2, f.row("s-1").Attempt)
+			f.requireRunning(wd)
+		})
+	})
+	t.Run("a row of an attach whose answer was lost is ended", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			kept := f.attach("s-1")
+			f.cfg.Store = f.db
+			f.db.after = func(call string) error {
+				if call == "Attach" {
+					return errDown
+				}
+				return nil
+			}
+			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
+			require.ErrorIs(t, err, errDown)
+			f.db.after = nil
+			require.Equal(t, session.Active, f.row("s-2").Status)
+			f.advance(121 * time.Second)
+			require.Equal(t, session.Interrupted, f.row("s-2").Status)
+			require.Equal(t, session.Active, f.row("s-1").Status)
+			f.requireRunning(kept)
+		})
+	})
+	t.Run("runs that begin while the rows are read are left alone", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-0")
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "LeaseSessions" {
+					time.Sleep(2 * time.Second) // fake time
+				}
+				return nil
+			})
+			for i := range 200 {
+				f.attach(name(i + 1))
+				f.advance(time.Second)
+			}
+			for i := range 200 {
+				require.Equal(t, session.Active, f.row(name(i)).Status)
+			}
+			require.Zero(t, f.log.count("level="))
+		})
+	})
+}
+
+// TestHandover protects that who attaches after Close or Complete has returned finds the run ended.
+func TestHandover(t *testing.T) {
+	for name, end := range map[string]func(wd *watchdog.Watchdog) error{
+		"closed":   (*watchdog.Watchdog).Close,
+		"complete": (*watchdog.Watchdog).Complete,
+	} {
+		t.Run("a run that is "+name+" is not lost", func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				there := f.newKeeper("there")
+				defer f.run(there)()
+				for range 20 {
+					wd := f.attach("s-1")
+					require.NoError(t, end(wd))
+					require.Equal(t, session.Finished, f.row("s-1").Status)
+					f.advance(20 * time.Millisecond)
+					run := watchdog.Run{ID: "s-1", StartedAt: wd.StartedAt()}
+					next, err := watchdog.Resume(context.Background(), run, f.config(there))
+					require.NoError(t, err)
+					require.False(t, next.Attempt().Lost)
+					require.NoError(t, next.Close())
+				}
+			})
+		})
+	}
+	t.Run("many that end at once are written together", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			const runs = 1000
+			all := make([]*watchdog.Watchdog, runs)
+			for i := range all {
+				all[i] = f.attach(name(i))
+			}
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "End" {
+					time.Sleep(100 * time.Millisecond) // fake time
+				}
+				return nil
+			})
+			f.db.takeCounts()
+			for _, wd := range all {
+				go func() { _ = wd.Close() }()
+			}
+			f.advance(500 * time.Millisecond)
+			for i := range all {
+				require.Equal(t, session.Finished, f.row(name(i)).Status)
+			}
+			calls, _ := f.db.takeCounts()
+			require.LessOrEqual(t, calls["End"], 4)
+		})
+	})
+	t.Run("a database that hangs is waited for within the record timeout, and once it is known to fail not at all",
+		func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				first, second := f.attach("s-1"), f.attach("s-2")
+				f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) })
+				begun := time.Now()
+				require.NoError(t, first.Close())
+				require.LessOrEqual(t, time.Since(begun), watchdog.DefaultRecordTimeout)
+				f.advance(2 * watchdog.DefaultRecordTimeout)
+				begun = time.Now()
+				require.NoError(t, second.Close())
+				require.Equal(t, begun, time.Now())
+				f.db.onCall(nil)
+				f.advance(2 * watchdog.DefaultRecordTimeout)
+				require.Equal(t, session.Finished, f.row("s-1").Status)
+				require.Equal(t, session.Finished, f.row("s-2").Status)
+			})
+		})
+	t.Run("an attach that begins meanwhile is not ended by it", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "End" {
+					time.Sleep(time.Second) // fake time
+				}
+				return nil
+			})
+			wd := f.attach("s-1")
+			go func() { _ = wd.Close() }()
+			synctest.Wait()
+			next := f.attach("s-1")
+			f.advance(time.Minute)
+			require.Equal(t, session.Active, f.row("s-1").Status)
+			f.requireRunning(next)
+		})
+	})
+}
+
+// TestCancelledBeforeAttach protects a run whose cancel comes between the reading of its events and its row.
+func TestCancelledBeforeAttach(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.start()
+		there := f.newKeeper("there")
+		defer f.run(there)()
+		start := f.attach("s-1").StartedAt()
+		f.db.onCall(func(_ context.Context, call string) error {
+			if call == "Attach" {
+				f.cancel("s-1")
+			}
+			return nil
+		})
+		begun := time.Now()
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: start}, f.config(there))
+		require.NoError(t, err)
+		defer wd.Close()
+		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.SessionIdleTimeout)
+		require.Equal(t, begun, time.Now())
+		f.advance(time.Second)
+		row := f.row("s-1")
+		require.Equal(t, session.Cancelled, row.Status)
+		require.Equal(t, watchdog.SessionIdleTimeout, row.Reason)
+	})
+}

@@ -1,0 +1,38 @@
+package session
+
+import (
+	"context"
+	"maps"
+)
+
+// Clone returns a copy of the memory as it is now, with the same Clock and Locked and without who listens or follows:
+// for tests of what a process does whose database comes back older.
+func (m *Memory) Clone() *Memory {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := &Memory{
+		Clock: m.Clock, Locked: m.Locked, endings: m.endings, aggregates: maps.Clone(m.aggregates),
+		rows: make(map[string]*memoryRow, len(m.rows)), leases: make(map[string]*Lease, len(m.leases)),
+	}
+	for runID, r := range m.rows {
+		row := *r
+		c.rows[runID] = &row
+	}
+	for id, l := range m.leases {
+		lease := *l
+		c.leases[id] = &lease
+	}
+	for of := range m.aggregates {
+		events, _ := m.events.Read(context.Background(), of.kind, of.id) // fails only if the context has ended
+		_ = c.events.Append(context.Background(), events...)             // they were valid once
+	}
+	return c
+}
+
+// DeleteLease removes a lease, as an older copy of the database could. It returns nil.
+func (m *Memory) DeleteLease(_ context.Context, id string) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.leases, id)
+	return nil
+}

@@ -1,0 +1,192 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// beginLease makes a lease, or finds one that lives and that a call before made, whose answer was lost.
+const beginLease = `
+	INSERT INTO SCHEMA.watchdog_leases AS l (id, host, promise, beat, clock, vouched, renewed_at)
+	VALUES ($1, $2, $3, $4, $5, $6, pg_catalog.statement_timestamp())
+	ON CONFLICT (id) DO UPDATE SET looks = l.looks WHERE l.expired IS NULL RETURNING true`
+
+// renewLease changes nothing but says that the lease lives if a later renewal overtook it.
+const renewLease = `
+	UPDATE SCHEMA.watchdog_leases SET
+		beat = greatest(beat, $2::bigint),
+		clock = CASE WHEN $2::bigint {>} beat THEN greatest(clock, $3::bigint) ELSE clock END,
+		vouched = CASE WHEN $2::bigint {>} beat THEN greatest(vouched, $4::bigint) ELSE vouched END,
+		renewed_at = CASE WHEN $2::bigint {>} beat THEN pg_catalog.statement_timestamp() ELSE renewed_at END
+	WHERE id {=} $1 AND expired IS NULL RETURNING true`
+
+// BeginLease implements [session.Leases], in one round trip.
+func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
+	return s.ofLiving(ctx, "begin", l.ID, beginLease,
+		l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched))
+}
+
+// RenewLease implements [session.Leases], in one round trip.
+func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
+	return s.ofLiving(ctx, "renew", l.ID, renewLease, l.ID, l.Beat, int64(l.Clock), int64(l.Vouched))
+}
+
+// ofLiving runs a statement that returns a row if the lease lives.
+func (s *Store) ofLiving(ctx context.Context, doing, id, statement string, arguments ...any) error {
+	return s.do(ctx, doing+" lease "+id+" in", func(ctx context.Context) error {
+		var lives []bool
+		one := reading(s, &lives, pgx.RowTo[bool], statement, arguments...)
+		err := s.onLeaseConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
+		if err == nil && len(lives) == 0 {
+			err = leaseExpired(id)
+		}
+		return err
+	})
+}
+
+func leaseExpired(id string) error {
+	return fmt.Errorf("%w: lease %s has expired, or there is none", session.ErrLeaseExpired, id)
+}
+
+const (
+	selectLeases = `SELECT` + leaseFields + `, false FROM SCHEMA.watchdog_leases AS k ORDER BY k.id`
+	leaseFields  = ` k.id, k.host, k.promise, k.beat, k.clock, k.vouched, pg_catalog.timestamptz_send(k.renewed_at),
+		k.expired IS NOT NULL`
+
+	// observeLeases takes what it wrote to from the rows that it locked, which can be newer than its snapshot.
+	observeLeases = `
+	WITH locked AS MATERIALIZED (
+		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} ANY ($1::pg_catalog.text[]) AND expired IS NULL
+		ORDER BY id FOR NO KEY UPDATE SKIP LOCKED
+	), looked AS (
+		UPDATE SCHEMA.watchdog_leases AS l SET looks = l.looks {+} 1
+		FROM locked WHERE l.id {=} locked.id AND l.expired IS NULL RETURNING l.*
+	), untouched AS (
+		SELECT * FROM SCHEMA.watchdog_leases AS l WHERE NOT EXISTS (SELECT FROM looked WHERE looked.id {=} l.id)
+	)
+	SELECT` + leaseFields + `, false FROM looked AS k
+	UNION ALL
+	SELECT` + leaseFields + `, k.expired IS NULL AND k.id {=} ANY ($1::pg_catalog.text[]) FROM untouched AS k
+	ORDER BY 1`
+)
+
+// ObserveLeases implements [session.Leases], in one round trip. A suspect that expires at this moment can be returned
+// as Locked.
+func (s *Store) ObserveLeases(ctx context.Context, suspects []string) (all []session.Lease, err error) {
+	err = s.do(ctx, "observe leases in", func(ctx context.Context) (err error) {
+		if len(suspects) == 0 {
+			all, err = query(ctx, s, scanLease, selectLeases)
+			return err
+		}
+		all, err = query(ctx, s, scanLease, observeLeases, suspects)
+		return err
+	})
+	return all, err
+}
+
+// scanLease reads leaseFields, and whether the lease is locked.
+func scanLease(row pgx.CollectableRow) (l session.Lease, err error) {
+	var promise, clock, vouched int64
+	var renewed instant
+	err = row.Scan(&l.ID, &l.Host, &promise, &l.Beat, &clock, &vouched, &renewed, &l.Expired, &l.Locked)
+	l.Promise, l.Clock, l.Vouched = time.Duration(promise), time.Duration(clock), time.Duration(vouched)
+	l.RenewedAt = renewed.Time
+	return l, err
+}
+
+const (
+	// expireLease locks the lease and marks it. Attach and Freshen lock it as well while they put rows into it, so that
+	// the statements after this one see all its rows. It says whether there is a lease, whether it could be locked, and
+	// whether it has expired.
+	expireLease = `
+	WITH held AS MATERIALIZED (
+		SELECT id, beat, expired FROM SCHEMA.watchdog_leases WHERE id {=} $1 FOR UPDATE SKIP LOCKED
+	), marked AS (
+		UPDATE SCHEMA.watchdog_leases AS l SET expired = pg_catalog.statement_timestamp()
+		FROM held WHERE l.id {=} held.id AND held.expired IS NULL AND held.beat {=} $2 RETURNING l.id
+	)
+	SELECT EXISTS (SELECT FROM SCHEMA.watchdog_leases WHERE id {=} $1), EXISTS (SELECT FROM held),
+		EXISTS (SELECT FROM marked) OR EXISTS (SELECT FROM held WHERE expired IS NOT NULL)`
+
+	// leaveRows takes rows out of an expired lease. Those that only name it, because a program that knows no leases took
+	// them over, are taken out as well.
+	leaveRows = `
+	WITH named AS MATERIALIZED (
+		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
+		ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED
+	)
+	UPDATE SCHEMA.watchdog_sessions AS s
+	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLease + `
+	FROM named WHERE s.run_id {=} named.run_id AND s.lease {=} $1`
+
+	deleteLease = `
+	DELETE FROM SCHEMA.watchdog_leases
+	WHERE id {=} $1 AND expired IS NOT NULL
+		AND NOT EXISTS (SELECT FROM SCHEMA.watchdog_sessions WHERE lease {=} $1)`
+
+	selectLeased = `
+	SELECT s.run_id, s.attempt FROM SCHEMA.watchdog_sessions AS s
+	WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
+	countLeased = `
+	SELECT pg_catalog.count(*) FROM SCHEMA.watchdog_sessions AS s
+	WHERE s.lease {=} $1 AND s.status {=} 'active' AND ` + isLeased
+)
+
+// ExpireLease implements [session.Leases], in one transaction and four round trips.
+func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+	err = s.do(ctx, "expire lease "+l.ID+" in", func(ctx context.Context) error {
+		return s.onConn(ctx, func(conn *pgx.Conn) error {
+			return s.transaction(ctx, conn, func(tx pgx.Tx) (err error) {
+				expired, left, err = s.expireLease(ctx, tx, l)
+				return err
+			})
+		})
+	})
+	if err != nil {
+		return false, 0, err
+	}
+	return expired, left, nil
+}
+
+// An expiredRow is the row of expireLease.
+type expiredRow struct{ Exists, Held, Expired bool }
+
+func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (expired bool, left int, err error) {
+	var found []expiredRow
+	marking := reading(s, &found, pgx.RowToStructByPos[expiredRow], expireLease, l.ID, l.Beat)
+	if err := s.send(ctx, tx, marking); err != nil {
+		return false, 0, err
+	}
+	switch {
+	case !found[0].Exists:
+		return true, 0, nil
+	case !found[0].Held:
+		return false, 0, session.ErrLocked
+	}
+	var count []int
+	counting := reading(s, &count, pgx.RowTo[int], countLeased, l.ID)
+	steps := []step{counting}
+	if found[0].Expired {
+		leaving := step{statement: s.qualify(leaveRows), arguments: []any{l.ID, session.ExpireBatch}}
+		deleting := step{statement: s.qualify(deleteLease), arguments: []any{l.ID}}
+		steps = []step{leaving, counting, deleting}
+	}
+	if err := s.send(ctx, tx, steps...); err != nil {
+		return false, 0, err
+	}
+	return found[0].Expired, count[0], nil
+}
+
+// LeaseSessions implements [session.Leases], in one round trip.
+func (s *Store) LeaseSessions(ctx context.Context, id string) (all []session.AttemptID, err error) {
+	err = s.do(ctx, "find the sessions of lease "+id+" in", func(ctx context.Context) (err error) {
+		all, err = query(ctx, s, pgx.RowToStructByPos[session.AttemptID], selectLeased, id)
+		return err
+	})
+	return all, err
+}

@@ -1,0 +1,295 @@
+package postgres_test
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+)
+
+const lease1 = "lease-1"
+
+func leaseOf(id string) session.Lease {
+	return session.Lease{ID: id, Host: "host-1", Promise: 10 * time.Second, Beat: 1}
+}
+
+// begin begins a lease, or finds it.
+func begin(tb testing.TB, s *postgres.Store, id string) session.Lease {
+	tb.Helper()
+	require.NoError(tb, s.BeginLease(tb.Context(), leaseOf(id)))
+	return leaseOf(id)
+}
+
+func attachLeased(tb testing.TB, s *postgres.Store, lease, runID string) session.Session {
+	tb.Helper()
+	_, after, err := s.Attach(tb.Context(), session.Session{RunID: runID, StartedAt: noon, Host: "host-1", Lease: lease})
+	require.NoError(tb, err)
+	return after
+}
+
+func cancelOne(t *testing.T, s *postgres.Store, runID string) {
+	t.Helper()
+	outcome, err := s.Cancel(t.Context(), attach(t, s, runID), cancelOf("cancel of "+runID, runID))
+	require.NoError(t, err)
+	require.Equal(t, session.Done, outcome)
+}
+
+// TestHOT checks that the updates that a busy fleet makes all the time write to no index. The first ones move rows to
+// pages with room.
+func TestHOT(t *testing.T) {
+	dsn := newDSN(t)
+	first, s, pool := openAt(t, dsn, postgres.Config{}), openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	begin(t, first, lease1)
+	for i := range 100 {
+		attachLeased(t, first, lease1, runNumber(i))
+	}
+	busy(t, first, 0, 2)
+	require.NoError(t, first.Close()) // the server counts what a connection did when that ends
+	require.Eventually(t, func() bool { all, _ := updates(t, pool, "watchdog_sessions"); return all >= 200 }, seconds, 20*time.Millisecond)
+	mustExec(t, pool, "SELECT pg_stat_reset()")
+	busy(t, s, 2, 12)
+	require.NoError(t, s.Close())
+	for table, want := range map[string]int{"watchdog_sessions": 1000, "watchdog_leases": 200} {
+		var all, hot int
+		require.Eventually(t, func() bool { all, hot = updates(t, pool, table); return all >= want }, seconds, 20*time.Millisecond)
+		assert.GreaterOrEqual(t, hot, want*95/100, "of %d updates of %s", all, table)
+	}
+}
+
+// busy freshens the rows of a hundred runs in each round, and renews and observes their lease ten times.
+func busy(t *testing.T, s *postgres.Store, from, to int) {
+	t.Helper()
+	l := leaseOf(lease1)
+	for round := from; round < to; round++ {
+		var fresh []session.Freshness
+		for i := range 100 {
+			fresh = append(fresh, session.Freshness{
+				RunID: runNumber(i), Attempt: 1, Activity: time.Duration(round), State: fmt.Appendf(nil, `{"warned":%d}`, round),
+			})
+		}
+		skipped, err := s.Freshen(t.Context(), lease1, fresh)
+		require.NoError(t, err)
+		require.Empty(t, skipped.Gone)
+		for i := range 10 {
+			l.Beat = int64(10*round + i + 2)
+			require.NoError(t, s.RenewLease(t.Context(), l))
+			_, err = s.ObserveLeases(t.Context(), []string{lease1})
+			require.NoError(t, err)
+		}
+	}
+}
+
+// updates returns how many rows of a table were updated, and how many of them without writing to an index.
+func updates(t *testing.T, pool *pgxpool.Pool, table string) (all, hot int) {
+	t.Helper()
+	require.NoError(t, pool.QueryRow(t.Context(),
+		`SELECT n_tup_upd, n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = $1`, table).Scan(&all, &hot))
+	return all, hot
+}
+
+// TestLateFreshen checks that a statement of a client that gave up, and that is carried out after a later one, changes
+// nothing.
+func TestLateFreshen(t *testing.T) {
+	s := openAt(t, newDSN(t), postgres.Config{})
+	begin(t, s, lease1)
+	attachLeased(t, s, lease1, "run-1")
+	write := func(f session.Freshness) {
+		t.Helper()
+		f.RunID, f.Attempt = "run-1", 1
+		skipped, err := s.Freshen(t.Context(), lease1, []session.Freshness{f})
+		require.NoError(t, err)
+		assert.Equal(t, session.Skipped{Refused: map[string]error{}}, skipped)
+	}
+	write(session.Freshness{Activity: time.Minute, State: []byte(`{"phase":"late"}`)})
+	want := sessionOf(t, s, "run-1")
+	assert.Equal(t, time.Minute, want.Activity)
+	write(session.Freshness{Activity: time.Minute - 1, Quiet: true, State: []byte(`{"phase":"early"}`)})
+	write(session.Freshness{Activity: session.NoActivity, Quiet: true})
+	assert.Equal(t, want, sessionOf(t, s, "run-1"))
+	page, err := s.Stalled(t.Context(), session.Query{Threshold: 1, Limit: 10})
+	require.NoError(t, err)
+	assert.Empty(t, page.Sessions)
+}
+
+// TestObserveLeases checks that what is locked is not observed, and that the beat of what is observed is the newest.
+func TestObserveLeases(t *testing.T) {
+	dsn := newDSN(t)
+	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	for _, id := range []string{"lease-1", "lease-2", "lease-3"} {
+		begin(t, s, id)
+	}
+	tx, err := stranger.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(t.Context())
+	_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_leases WHERE id <> 'lease-1' FOR KEY SHARE")
+	require.NoError(t, err)
+	_, err = tx.Exec(t.Context(), "UPDATE watchdog_leases SET beat = 7 WHERE id = 'lease-2'")
+	require.NoError(t, err)
+	began := time.Now()
+	all, err := s.ObserveLeases(t.Context(), []string{"lease-1", "lease-2", "lease-9"})
+	require.NoError(t, err)
+	assert.Less(t, time.Since(began), 8*promptly)
+	require.Len(t, all, 3)
+	for i, l := range all {
+		assert.Equal(t, fmt.Sprint("lease-", i+1), l.ID)
+		assert.Equal(t, i == 1, l.Locked, "a lock of a foreign key is none")
+		assert.EqualValues(t, 1, l.Beat)
+		assert.WithinDuration(t, time.Now(), l.RenewedAt, time.Hour)
+	}
+	require.NoError(t, tx.Commit(t.Context()))
+	all, err = s.ObserveLeases(t.Context(), []string{"lease-2"})
+	require.NoError(t, err)
+	assert.EqualValues(t, 7, all[1].Beat)
+	assert.Equal(t, []string{"1", "1", "0"}, texts(t, stranger, "SELECT looks::text FROM watchdog_leases ORDER BY id"))
+	t.Run("of which one is locked expires none", func(t *testing.T) {
+		tx, err := stranger.Begin(t.Context())
+		require.NoError(t, err)
+		defer tx.Rollback(t.Context())
+		_, err = tx.Exec(t.Context(), "SELECT FROM watchdog_leases FOR KEY SHARE") // as an attach
+		require.NoError(t, err)
+		_, _, err = s.ExpireLease(t.Context(), leaseOf("lease-1"))
+		require.ErrorIs(t, err, session.ErrLocked)
+	})
+}
+
+// TestExpireWhileAttaching checks that a row is in a lease that lives, or in none, whichever is first.
+func TestExpireWhileAttaching(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn+"&pool_max_conns=8", postgres.Config{}), hostPool(t, dsn)
+	attached, late := 0, 0
+	for round := range 60 {
+		l := begin(t, s, fmt.Sprint("lease-", round))
+		_, _, err := s.Attach(t.Context(), session.Session{RunID: fmt.Sprint("old-", round), StartedAt: noon})
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		count := func(err error) {
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				attached++
+			case assert.ErrorIs(t, err, session.ErrLeaseExpired):
+				late++
+			}
+		}
+		for i := range 5 {
+			all.Go(func() {
+				for j := range 4 {
+					run := session.Session{RunID: fmt.Sprint(round, "-", i, "-", j), StartedAt: noon, Lease: l.ID}
+					_, _, err := s.Attach(t.Context(), run)
+					count(err)
+				}
+			})
+		}
+		all.Go(func() {
+			_, err := s.Freshen(t.Context(), l.ID, []session.Freshness{{RunID: fmt.Sprint("old-", round), Attempt: 1}})
+			count(err)
+		})
+		all.Go(func() { expire(t, s, l) })
+		all.Wait()
+	}
+	assert.Empty(t, texts(t, pool, "SELECT run_id FROM watchdog_sessions WHERE lease IS NOT NULL"))
+	assert.Empty(t, texts(t, pool, "SELECT id FROM watchdog_leases"))
+	assert.Positive(t, late)
+	assert.Positive(t, attached)
+	t.Log(attached, "were before the expiry,", late, "after it")
+}
+
+// expire expires a lease as soon as no other transaction has it.
+func expire(t *testing.T, s *postgres.Store, l session.Lease) {
+	for began := time.Now(); time.Since(began) < 30*time.Second; {
+		expired, left, err := s.ExpireLease(t.Context(), l)
+		switch {
+		case err == nil && expired && left == 0:
+			return
+		case err != nil && !errors.Is(err, session.ErrLocked):
+			assert.NoError(t, err)
+			return
+		}
+	}
+	assert.Fail(t, "the lease does not expire", l.ID)
+}
+
+// attachBeforeLeases is how a program that knows no leases attaches.
+const attachBeforeLeases = `
+	UPDATE watchdog_sessions SET parent = '', threshold = 0, started_at = now(), host = 'old', status = 'active',
+		reason = '', last_event_at = now() - interval '1 hour', attempt = attempt + 1 WHERE run_id = 'run-1'`
+
+// TestProgramWithoutLeases checks that a program that knows no leases takes over a row, and never finds one of a lease.
+func TestProgramWithoutLeases(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	l := begin(t, s, lease1)
+	attachLeased(t, s, lease1, "run-1")
+	_, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1, Activity: time.Second, Quiet: true}})
+	require.NoError(t, err)
+	l.Beat, l.Clock, l.Vouched = 2, time.Hour, time.Hour
+	require.NoError(t, s.RenewLease(t.Context(), l))
+	mustExec(t, pool, "UPDATE watchdog_sessions SET created_at = now() - interval '2 days', last_event_at = now() - interval '1 day'")
+	assert.Empty(t, texts(t, pool, `SELECT run_id FROM watchdog_sessions
+		WHERE status = 'active' AND readable AND (threshold = 0 OR due < now())`), "its sweeper finds nothing")
+
+	mustExec(t, pool, attachBeforeLeases)
+	got := sessionOf(t, s, "run-1")
+	assert.Equal(t, session.Session{
+		RunID: "run-1", Status: session.Active, CreatedAt: got.CreatedAt, LastEventAt: got.LastEventAt,
+		StartedAt: got.StartedAt, Host: "old", Attempt: 2,
+	}, got)
+	named, err := s.LeaseSessions(t.Context(), lease1)
+	require.NoError(t, err)
+	assert.Empty(t, named)
+	page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 10})
+	require.NoError(t, err)
+	assert.Equal(t, []session.Session{got}, page.Sessions, "by the database's clock")
+	skipped, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1, Activity: time.Hour}})
+	require.NoError(t, err)
+	assert.Equal(t, []string{"run-1"}, skipped.Gone)
+	expired, left, err := s.ExpireLease(t.Context(), l)
+	require.NoError(t, err)
+	assert.True(t, expired)
+	assert.Zero(t, left)
+	assert.Equal(t, got, sessionOf(t, s, "run-1"))
+	assert.Empty(t, texts(t, pool, "SELECT id FROM watchdog_leases"), "no row names it any more")
+}
+
+// TestThresholdOfLeased checks that a row has its own threshold again when it leaves its lease, however it does.
+func TestThresholdOfLeased(t *testing.T) {
+	s := openAt(t, newDSN(t), postgres.Config{})
+	for _, own := range []time.Duration{0, time.Hour, watchdog.NoLimit} {
+		for name, leave := range map[string]func(l session.Lease, runID string) error{
+			"ends": func(_ session.Lease, runID string) error {
+				return second(s.End(t.Context(), []session.Ending{{RunID: runID, Attempt: 1, Status: session.Finished}}))
+			},
+			"is cancelled": func(_ session.Lease, runID string) error {
+				return second(s.Cancel(t.Context(), sessionOf(t, s, runID), cancelOf(runID[:3], runID)))
+			},
+			"expires": func(l session.Lease, _ string) error {
+				expire(t, s, l)
+				return nil
+			},
+		} {
+			runID := fmt.Sprint(own, " ", name)
+			l := begin(t, s, runID)
+			_, _, err := s.Attach(t.Context(), session.Session{RunID: runID, Threshold: own, StartedAt: noon, Lease: l.ID})
+			require.NoError(t, err)
+			_, err = s.Freshen(t.Context(), l.ID, []session.Freshness{{RunID: runID, Attempt: 1, Activity: 7, Quiet: true}})
+			require.NoError(t, err)
+			assert.Equal(t, own, sessionOf(t, s, runID).Threshold)
+			require.NoError(t, leave(l, runID))
+			got := sessionOf(t, s, runID)
+			assert.Equal(t, own, got.Threshold, runID)
+			assert.Empty(t, got.Lease, runID)
+			assert.Zero(t, got.Activity, runID)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package postgres_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+)
+
+var (
+	statementsOf = regexp.MustCompile("(?s)```sql\n(.*?)```")
+	comment      = regexp.MustCompile("(?m)^--.*$")
+)
+
+// documented returns the statements of a section of the document for operators.
+func documented(t *testing.T, section string) (statements []string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	if os.IsNotExist(err) {
+		t.Skip("the document is in another module:", err)
+	}
+	require.NoError(t, err)
+	_, rest, found := strings.Cut(string(text), "\n## "+section+"\n")
+	require.True(t, found, "the document has no section %q", section)
+	rest, _, _ = strings.Cut(rest, "\n## ")
+	for _, block := range statementsOf.FindAllStringSubmatch(rest, -1) {
+		for statement := range strings.SplitSeq(comment.ReplaceAllString(block[1], ""), ";") {
+			if statement = strings.TrimSpace(statement); statement != "" {
+				statements = append(statements, statement)
+			}
+		}
+	}
+	require.NotEmpty(t, statements)
+	return statements
+}
+
+// What the document for operators says works.
+func TestOperations(t *testing.T) {
+	t.Run("the rights are enough, and each is needed", func(t *testing.T) {
+		grants := documented(t, "Rights")
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn)
+		cfg := postgres.Config{Schema: "watchdog", Outbox: true}
+		openAt(t, dsn, cfg)
+		mustExec(t, pool, "DROP ROLE IF EXISTS app", "CREATE ROLE app LOGIN")
+		t.Cleanup(func() { mustExec(t, pool, "DROP OWNED BY app", "DROP ROLE app") })
+		asApp := strings.Replace(dsn, "user=postgres", "user=app", 1)
+		for _, grant := range grants {
+			if !strings.Contains(grant, "DATABASE") { // which has another name, and everybody may connect
+				_, err := postgres.Open(t.Context(), asApp, cfg)
+				require.Error(t, err, "before "+grant)
+				mustExec(t, pool, grant)
+			}
+		}
+		cancelsAtOnce(t, openAt(t, asApp, cfg))
+	})
+	for _, section := range []string{"Autovacuum", "What to alert on"} {
+		t.Run("the queries of "+section, func(t *testing.T) {
+			dsn := newDSN(t)
+			openAt(t, dsn, postgres.Config{})
+			mustExec(t, hostPool(t, dsn), documented(t, section)...)
+		})
+	}
+	t.Run("retention takes old sessions that have ended, all of their events, and what was read", func(t *testing.T) {
+		dsn := newDSN(t)
+		s, pool := openAt(t, dsn, postgres.Config{Outbox: true}), hostPool(t, dsn)
+		old := time.Now().Add(-100 * 24 * time.Hour)
+		for _, run := range []string{"old", "old but active", "ended today", "old without a session", "mixed without a session"} {
+			e := cancelOf("cancel of "+run, run).Events[0]
+			e.Timestamp = old
+			require.NoError(t, s.Append(t.Context(), e))
+			if !strings.HasSuffix(run, "without a session") {
+				attach(t, s, run)
+			}
+		}
+		late := cancelOf("late", "mixed without a session").Events[0]
+		late.Timestamp = time.Now()
+		theirs := cancelOf("theirs", "old").Events[0]
+		theirs.AggregateType, theirs.Timestamp = "their own", old
+		require.NoError(t, s.Append(t.Context(), late, theirs))
+		for _, run := range []string{"old", "ended today"} {
+			_, err := s.End(t.Context(), []session.Ending{{RunID: run, Attempt: 1, Status: session.Finished}})
+			require.NoError(t, err)
+		}
+		mustExec(t, pool, `UPDATE watchdog_sessions SET last_event_at = now() - interval '100 days',
+			created_at = now() - interval '100 days', ended_at = ended_at - interval '100 days' * (run_id = 'old')::int`)
+		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 6)
+		mustExec(t, pool, documented(t, "Retention")...)
+		assert.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
+		left := []string{"ended today", "mixed without a session", "old but active"}
+		assert.Equal(t, left, slices.Compact(texts(t, pool, `SELECT aggregate_id FROM events
+			WHERE aggregate_type = $1 ORDER BY 1`, watchdog.AggregateType)))
+		assert.Equal(t, []string{"ended today", "old but active"},
+			texts(t, pool, "SELECT run_id FROM watchdog_sessions ORDER BY 1"))
+		assert.Len(t, texts(t, pool, "SELECT id FROM events WHERE aggregate_type = 'their own'"), 1)
+	})
+}

@@ -1,0 +1,239 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// lockJudged locks the row of a session that is still as it was judged, and whose lease has not expired: $1 to $5. It
+// is free if nobody but $6 has claimed it.
+const (
+	asJudged = `s.run_id {=} $1 AND s.attempt {=} $2 AND s.status {=} 'active' AND s.readable
+			AND coalesce(s.last_event_at {=} $3::pg_catalog.timestamptz, s.last_event_at IS NULL AND $3 IS NULL)
+			AND coalesce(` + ofLease + `, '') {=} $4::pg_catalog.text
+			AND ($4::pg_catalog.text {=} '' OR coalesce(s.activity, -1) {=} $5::bigint AND NOT EXISTS (
+				SELECT FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} $4::pg_catalog.text AND l.expired IS NOT NULL))`
+
+	lockJudged = `
+	WITH judged AS MATERIALIZED (
+		SELECT s.run_id FROM SCHEMA.watchdog_sessions AS s WHERE ` + asJudged + `
+	), locked AS MATERIALIZED (
+		SELECT s.run_id, (coalesce(s.claim, '') {=} $6::pg_catalog.text
+			OR coalesce(s.claimed_until {<=} pg_catalog.statement_timestamp(), true)) AS free
+		FROM SCHEMA.watchdog_sessions AS s WHERE ` + asJudged + ` FOR NO KEY UPDATE OF s SKIP LOCKED
+	), free AS MATERIALIZED (
+		SELECT run_id FROM locked WHERE free
+	)`
+
+	selectJudged = ` SELECT EXISTS (SELECT FROM judged), EXISTS (SELECT FROM locked), EXISTS (SELECT FROM free)`
+)
+
+// claimRow claims a session if its end is not stored.
+const claimRow = lockJudged + `, done AS (
+		UPDATE SCHEMA.watchdog_sessions AS s SET claim = $6::pg_catalog.text,
+			claimed_until = pg_catalog.statement_timestamp() {+} ($7::bigint {*} interval '1 microsecond')
+		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free)
+			AND NOT EXISTS (SELECT FROM SCHEMA.events WHERE id {=} $8::pg_catalog.text)
+		RETURNING s.run_id
+	)` + selectJudged + `, EXISTS (SELECT FROM done)`
+
+// warnRow notes what the session is like, so that any sign of life makes the warning void.
+var warnRow = lockJudged + `, recorded AS (` + shifted(insertRows, 6) +
+	` WHERE EXISTS (SELECT FROM free)` + insertOrder + `), done AS (
+		UPDATE SCHEMA.watchdog_sessions AS s SET warned_at = pg_catalog.statement_timestamp(), warned_attempt = s.attempt,
+			warned_lease = ` + ofLease + `, warned_beat = ` + ofActivity + `, warned_last_event = s.last_event_at
+		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free)
+		RETURNING s.run_id
+	)` + selectJudged + `, EXISTS (SELECT FROM done)`
+
+// cancelRow inserts the end event, which is the last, and does the rest only if no event had its ID. It is one
+// statement and so one transaction. Listeners get the notification when it commits.
+var (
+	cancelRow          = cancelWith("")
+	cancelRowNotifying = cancelWith(`, outboxed AS (` + fmt.Sprintf(outboxRows, "ended") + `)`)
+)
+
+func cancelWith(outboxed string) string {
+	insert := shifted(insertRows, 6)
+	return lockJudged + `, ended AS (` + insert +
+		` WHERE e.place {=} pg_catalog.cardinality($7::pg_catalog.text[]) AND EXISTS (SELECT FROM free)` +
+		insertOrder + returnForOutbox + `), recorded AS (` + insert +
+		` WHERE e.place {<} pg_catalog.cardinality($7::pg_catalog.text[]) AND EXISTS (SELECT FROM ended)` +
+		insertOrder + `)` + outboxed + `, done AS (
+		UPDATE SCHEMA.watchdog_sessions AS s SET status = 'cancelled', reason = $14, resumes = $15, stop_failed = $16,
+			claim = $6::pg_catalog.text, last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
+			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
+		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM ended)
+		RETURNING s.run_id
+	)` + selectJudged + `, EXISTS (SELECT FROM done),
+		(SELECT pg_catalog.pg_notify($17::pg_catalog.text, run_id) FROM done)::pg_catalog.text`
+}
+
+// shifted returns a part of a statement with its parameters numbered from a later one on.
+func shifted(part string, by int) string {
+	return regexp.MustCompile(`\$\d+`).ReplaceAllStringFunc(part, func(parameter string) string {
+		number, _ := strconv.Atoi(parameter[1:]) // it has digits
+		return "$" + strconv.Itoa(number+by)
+	})
+}
+
+// A judgedRow says what became of a session that was judged.
+type judgedRow struct{ asJudged, locked, free, done bool }
+
+// scanJudged also skips what a notification returns.
+func scanJudged(row pgx.CollectableRow) (r judgedRow, err error) {
+	into := []any{&r.asJudged, &r.locked, &r.free, &r.done, nil}
+	err = row.Scan(into[:len(row.RawValues())]...)
+	return r, err
+}
+
+// outcome is empty if the session is as it was judged and free, and yet nothing was done: its end may be stored.
+func (r judgedRow) outcome() (session.Outcome, error) {
+	switch {
+	case r.done:
+		return session.Done, nil
+	case !r.asJudged:
+		return session.Changed, nil
+	case !r.locked:
+		return "", session.ErrLocked
+	case !r.free:
+		return session.Taken, nil
+	default:
+		return "", nil
+	}
+}
+
+func judgedArguments(judged session.Session, by string) []any {
+	return []any{
+		judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease, int64(judged.Activity), by,
+	}
+}
+
+// Claim implements [session.Store], in one round trip unless the end is stored.
+func (s *Store) Claim(
+	ctx context.Context, judged session.Session, c session.ClaimRequest,
+) (outcome session.Outcome, err error) {
+	arguments := append(judgedArguments(judged, c.By), storerows.RoundUp(c.For), c.EndID)
+	return s.ofJudged(ctx, "claim", judged, c.By, c.EndID, claimRow, arguments)
+}
+
+// Warn implements [session.Store], in one round trip.
+func (s *Store) Warn(
+	ctx context.Context, judged session.Session, events []watchdog.Event,
+) (outcome session.Outcome, err error) {
+	columns, err := encode(events)
+	if err != nil {
+		return "", fmt.Errorf("warn session %s: %w", judged.RunID, err)
+	}
+	return s.ofJudged(ctx, "warn", judged, "", "", warnRow, append(judgedArguments(judged, ""), columns[:]...))
+}
+
+// Cancel implements [session.Store], in one round trip unless the end is stored. If the context ends or the connection
+// breaks, the session may still be cancelled; a repeated call then returns [session.Changed]. If another transaction
+// has written an event with the ID of the cancel event, and has not ended, Cancel waits for it for at most
+// [session.LockWait].
+func (s *Store) Cancel(
+	ctx context.Context, judged session.Session, c session.CancelRequest,
+) (outcome session.Outcome, err error) {
+	columns, err := encode(c.Events)
+	if err == nil && len(c.Events) == 0 {
+		err = errors.New("there is no cancel event")
+	}
+	if err != nil {
+		return "", fmt.Errorf("cancel session %s: %w", judged.RunID, err)
+	}
+	statement := cancelRow
+	if s.outbox {
+		statement = cancelRowNotifying
+	}
+	arguments := append(append(judgedArguments(judged, c.By), columns[:]...),
+		string(c.Reason), c.Resumes, c.StopFailed, s.channel())
+	return s.ofJudged(ctx, "cancel", judged, c.By, c.Events[len(c.Events)-1].ID, statement, arguments)
+}
+
+// ofJudged runs a statement about a session that was judged. If the end kept it from doing anything, ofJudged writes
+// that down.
+func (s *Store) ofJudged(
+	ctx context.Context, doing string, judged session.Session, by, endID, statement string, arguments []any,
+) (outcome session.Outcome, err error) {
+	const tries = 5
+	err = s.do(ctx, doing+" session "+judged.RunID+" in", func(ctx context.Context) error {
+		for range tries {
+			row, err := queryRow(ctx, s, scanJudged, statement, arguments...)
+			if err == nil {
+				outcome, err = row.outcome()
+			}
+			if err == nil && outcome == "" {
+				outcome, err = s.writeStoredEnd(ctx, judged, by, endID)
+			}
+			if err != nil || outcome != "" {
+				return err
+			}
+		}
+		return fmt.Errorf("event %s is neither stored nor can it be: look for a trigger of the table events", endID)
+	})
+	if err != nil {
+		return "", err
+	}
+	return outcome, nil
+}
+
+const (
+	lockOnly = lockJudged + selectJudged + `, false`
+
+	selectEnd = `
+	SELECT aggregate_type, aggregate_id,` + eventFields + `FROM SCHEMA.events WHERE id {=} $1`
+
+	writeEnd = `
+	WITH done AS (
+		UPDATE SCHEMA.watchdog_sessions AS s SET status = $2, reason = $3,
+			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
+			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
+		WHERE s.run_id {=} $1 RETURNING s.run_id
+	)
+	SELECT pg_catalog.pg_notify($4::pg_catalog.text, run_id)::pg_catalog.text FROM done`
+)
+
+// writeStoredEnd makes the row say what the stored end says. The outcome is empty if no end is stored. It reads the
+// event in a statement of its own: an event that committed while an insert waited for it is invisible to the statement
+// of the insert.
+func (s *Store) writeStoredEnd(
+	ctx context.Context, judged session.Session, by, endID string,
+) (outcome session.Outcome, err error) {
+	err = s.onConn(ctx, func(conn *pgx.Conn) error {
+		return s.transaction(ctx, conn, func(tx pgx.Tx) (err error) {
+			outcome, err = s.writeStoredEndIn(ctx, tx, judged, by, endID)
+			return err
+		})
+	})
+	return outcome, err
+}
+
+func (s *Store) writeStoredEndIn(
+	ctx context.Context, tx pgx.Tx, judged session.Session, by, endID string,
+) (session.Outcome, error) {
+	var rows []judgedRow
+	var ends []watchdog.Event
+	err := s.send(ctx, tx, reading(s, &rows, scanJudged, lockOnly, judgedArguments(judged, by)...),
+		reading(s, &ends, scanWhole, selectEnd, endID))
+	if err != nil {
+		return "", err
+	}
+	if outcome, err := rows[0].outcome(); outcome != "" || err != nil || len(ends) == 0 {
+		return outcome, err
+	}
+	status, reason := session.StoredEnd(ends[0])
+	writing := step{
+		statement: s.qualify(writeEnd), arguments: []any{judged.RunID, string(status), string(reason), s.channel()},
+	}
+	return session.EndStored, s.send(ctx, tx, writing)
+}

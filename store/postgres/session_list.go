@@ -1,0 +1,137 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// selectListed lists the sessions for which conditions hold. There is always a row, which has the time. The conditions
+// are written as those of the partial indexes, so that the planner uses these. The sort is by the columns of an index:
+// the table is read in its order, from the place where the page begins.
+const selectListed = `
+	SELECT pg_catalog.timestamptz_send(pg_catalog.statement_timestamp()), found.*
+	FROM (VALUES (1)) AS one LEFT JOIN (
+		SELECT pg_catalog.timestamptz_send(s.created_at),` + sessionFields + `FROM SCHEMA.watchdog_sessions AS s%s
+		ORDER BY s.created_at DESC, s.run_id DESC LIMIT (SELECT $1::bigint)
+	) AS found ON true`
+
+// List implements [session.Lister], in one round trip. A list by reason reads the sessions with other reasons, too.
+func (s *Store) List(ctx context.Context, q session.ListQuery) (page session.ListPage, err error) {
+	last, err := storerows.ParsePlace(q.After)
+	if err == nil {
+		err = q.Validate()
+	}
+	if err != nil {
+		return session.ListPage{}, err
+	}
+	err = s.do(ctx, "list sessions in", func(ctx context.Context) error {
+		statement, arguments := listStatement(q, last)
+		rows, err := query(ctx, s, scanListed, statement, arguments...)
+		if err == nil {
+			page = listPageOf(rows, q.Limit)
+		}
+		return err
+	})
+	return page, err
+}
+
+func listStatement(q session.ListQuery, last storerows.Place) (statement string, arguments []any) {
+	arguments = []any{min(q.Limit, math.MaxInt32) + 1} // one more, to know whether there is a next page
+	var conditions []string
+	add := func(condition string, values ...any) {
+		var numbers []any
+		for i := range values {
+			numbers = append(numbers, len(arguments)+i+1)
+		}
+		conditions, arguments = append(conditions, fmt.Sprintf(condition, numbers...)), append(arguments, values...)
+	}
+	if q.After != "" {
+		add(`(s.created_at, s.run_id) {<} ($%d::pg_catalog.timestamptz, $%d::pg_catalog.text)`,
+			createdAt(last.Due), last.RunID)
+	}
+	switch {
+	case q.Live && !q.Ended:
+		add(`s.status {=} 'active'`)
+	case q.Ended && !q.Live:
+		add(`s.status {<>} 'active'`)
+	}
+	if q.Parent != "" {
+		add(`s.parent {<>} '' AND s.parent {=} $%d`, q.Parent)
+	}
+	if q.Host != "" {
+		add(`s.host {=} $%d`, q.Host)
+	}
+	if q.Reason != "" {
+		add(`s.reason {=} $%d`, string(q.Reason))
+	}
+	where := ""
+	if len(conditions) > 0 {
+		where = " WHERE " + strings.Join(conditions, " AND ")
+	}
+	return fmt.Sprintf(selectListed, where), arguments
+}
+
+// The place of a row with an infinite time.
+const (
+	beforeAll = math.MinInt64
+	afterAll  = math.MaxInt64
+)
+
+func createdAt(microseconds int64) pgtype.Timestamptz {
+	switch microseconds {
+	case beforeAll:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.NegativeInfinity, Valid: true}
+	case afterAll:
+		return pgtype.Timestamptz{InfinityModifier: pgtype.Infinity, Valid: true}
+	}
+	return pgtype.Timestamptz{Time: time.UnixMicro(microseconds).UTC(), Valid: true}
+}
+
+// A listedRow is a row of selectListed.
+type listedRow struct {
+	sessionRow
+	now, made instant
+}
+
+func scanListed(row pgx.CollectableRow) (r listedRow, err error) {
+	err = row.Scan(r.scanInto(&r.now, &r.made)...)
+	return r, err
+}
+
+func (r *listedRow) place() storerows.Place {
+	p := storerows.Place{Due: r.made.Time.UnixMicro(), RunID: r.runID.String}
+	if r.made.Infinite {
+		if p.Due = afterAll; r.made.Negative {
+			p.Due = beforeAll
+		}
+	}
+	return p
+}
+
+func listPageOf(rows []listedRow, limit int) session.ListPage {
+	page := session.ListPage{Now: rows[0].now.Time}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		page.Next = rows[limit-1].place().String()
+	}
+	for _, r := range rows {
+		if !r.runID.Valid {
+			break // the row without a session
+		}
+		if one, err := r.session(); err != nil {
+			page.Unreadable = append(page.Unreadable, err)
+		} else {
+			page.Sessions = append(page.Sessions, one)
+		}
+	}
+	return page
+}

@@ -1,0 +1,133 @@
+//go:build linux
+
+package soak_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+)
+
+// beat is how often the busy runs of a host are signalled. A host whose journal is silent for much longer was not
+// running.
+const beat = promise / 5
+
+// attaches is how many runs of a host attach at once.
+const attaches = 6
+
+// A host is a process with many runs.
+type host struct {
+	job    job
+	book   *journal
+	store  *postgres.Store
+	keeper *session.Keeper
+	turns  chan struct{} // whoever attaches has filled one
+	finish <-chan struct{}
+	// The runs of a cohort are signalled together.
+	busy    *cohort
+	seldoms []*cohort
+}
+
+// keepAll is the main of a host. When finish is closed the runs that would end by themselves do so, and are not begun
+// again; the others go on until ctx ends.
+func keepAll(ctx context.Context, finish <-chan struct{}, j job, book *journal) error {
+	store := openStore(ctx, j)
+	if store == nil {
+		return nil
+	}
+	defer store.Close()
+	keeper, err := session.NewKeeper(keeperConfig(store, j.Host))
+	if err != nil {
+		return err
+	}
+	h := &host{
+		job: j, book: book, store: store, keeper: keeper, turns: make(chan struct{}, attaches), finish: finish,
+		busy: newCohort("busy", beat),
+	}
+	for i, length := range []time.Duration{threshold / 5, threshold / 4, threshold / 3} {
+		h.seldoms = append(h.seldoms, newCohort(fmt.Sprint("seldom ", i), length))
+	}
+	return h.keep(ctx)
+}
+
+func keeperConfig(store session.Store, name string) session.KeeperConfig {
+	return session.KeeperConfig{
+		Store: store, Host: name, Promise: promise, Threshold: threshold, Pace: promise / 4, Poll: promise / 2,
+		RecordTimeout: promise, Logger: logger(),
+	}
+}
+
+// keep runs the keeper, the cohorts and all runs until ctx ends and all are closed.
+func (h *host) keep(ctx context.Context) error {
+	keeping, stopKeeping := context.WithCancel(context.WithoutCancel(ctx))
+	var keeper, runs sync.WaitGroup
+	defer keeper.Wait()
+	defer stopKeeping()
+	keeper.Go(func() { _ = h.keeper.Run(keeping) }) // it returns nil
+	for _, c := range append(h.seldoms, h.busy) {
+		runs.Go(func() { c.run(ctx, h.book) })
+	}
+	for i := range h.job.Runs {
+		r := &slot{
+			host: h, id: fmt.Sprintf("%s-run-%d", h.job.Host, i), index: i, pattern: patterns[i%len(patterns)],
+			random: rand.New(rand.NewPCG(h.job.Seed, uint64(i))),
+		}
+		runs.Go(func() { r.live(ctx) })
+	}
+	runs.Wait()
+	return nil
+}
+
+// A cohort is runs that are signalled together.
+type cohort struct {
+	name string
+	pace time.Duration
+	mu   sync.Mutex
+	runs map[*watchdog.Watchdog]bool
+}
+
+func newCohort(name string, pace time.Duration) *cohort {
+	return &cohort{name: name, pace: pace, runs: map[*watchdog.Watchdog]bool{}}
+}
+
+func (c *cohort) add(w *watchdog.Watchdog) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.runs[w] = true
+}
+
+func (c *cohort) remove(w *watchdog.Watchdog) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.runs, w)
+}
+
+// run signals until ctx ends. A signal is in the journal before it is given, so that a silence is never longer than the
+// journal says.
+func (c *cohort) run(ctx context.Context, book *journal) {
+	tick := time.NewTicker(c.pace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			book.write(entry{What: signalled, Cohort: c.name})
+			c.signal()
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (c *cohort) signal() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w := range c.runs {
+		w.Activity()
+	}
+}

@@ -1,0 +1,153 @@
+//go:build linux
+
+package soak_test
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// A processRecord is what is known of a process: its journal, and what the parent did to it.
+type processRecord struct {
+	name    string
+	entries []entry
+	away    []span        // it was stopped, or cut off from the database
+	late    []span        // it could write, and may not have heard of cancels
+	killed  time.Duration // or has ended; 0 if it lives
+}
+
+// unable returns when the process could not write: what the parent did, and when it did not get to run.
+func (p *processRecord) unable() []span {
+	all := slices.Clone(p.away)
+	for i := 1; i < len(p.entries); i++ {
+		gap := span{p.entries[i-1].At, p.entries[i].At}
+		if gap.length() > promise {
+			all = append(all, gap)
+		}
+	}
+	return joined(all, promise) // a moment between two faults is too short to write in
+}
+
+// dead returns when the process could be seen to be dead: it was not able to write for three promises, and the last
+// time that it did can be a promise before that.
+func (p *processRecord) dead() (all []span) {
+	for _, s := range p.unable() {
+		if s.length() > death {
+			all = append(all, span{s.from + death - promise, s.to})
+		}
+	}
+	return all
+}
+
+// A tenure is the time in which a process guards a run.
+type tenure struct {
+	of      *processRecord
+	run     string
+	window  time.Time
+	life    span // to the end of the run or of the process, or to the last entry
+	open    bool // it lasts
+	cause   string
+	stored  string         // how the process was told that the window ended: completed or recorded
+	own     []span         // its signals and holds
+	cohort  *[]entry       // the signals of its cohort, nil if it is in none
+	holding *time.Duration // since when
+}
+
+// tenures returns those of a process, in the order of their beginnings.
+func (p *processRecord) tenures() (all []*tenure) {
+	current := map[string]*tenure{}
+	cohorts := map[string]*[]entry{}
+	for _, e := range p.entries {
+		if e.Run == "" {
+			if cohorts[e.Cohort] == nil {
+				cohorts[e.Cohort] = &[]entry{}
+			}
+			*cohorts[e.Cohort] = append(*cohorts[e.Cohort], e)
+			continue
+		}
+		if e.What == attached {
+			if e.Cohort != "" && cohorts[e.Cohort] == nil {
+				cohorts[e.Cohort] = &[]entry{}
+			}
+			t := &tenure{of: p, run: e.Run, window: e.Window, life: span{from: e.At}, open: true, cohort: cohorts[e.Cohort]}
+			current[e.Run] = t
+			all = append(all, t)
+		} else if t := current[e.Run]; t != nil {
+			t.note(e)
+		}
+	}
+	for _, t := range all {
+		t.close(p)
+	}
+	return all
+}
+
+// note notes an entry after the first.
+func (t *tenure) note(e entry) {
+	switch e.What {
+	case signalled:
+		t.own = append(t.own, span{e.At, e.At})
+	case held:
+		t.holding = &e.At
+	case released:
+		t.release(e.At)
+	case completed, recorded:
+		t.stored = e.What
+	case ended:
+		t.release(e.At)
+		t.open, t.life.to, t.cause = false, e.At, e.Cause
+	}
+}
+
+func (t *tenure) release(at time.Duration) {
+	if t.holding != nil {
+		t.own, t.holding = append(t.own, span{*t.holding, at}), nil
+	}
+}
+
+// close ends what lasted until the process ended, or until its last entry.
+func (t *tenure) close(p *processRecord) {
+	if !t.open {
+		return
+	}
+	t.life.to = p.killed
+	if p.killed == 0 {
+		t.life.to = p.entries[len(p.entries)-1].At
+	}
+	t.release(t.life.to)
+	t.open = p.killed == 0
+}
+
+// silences returns when the run had been silent for longer than the threshold. A run that was never signalled is not
+// silent.
+func (t *tenure) silences() (all []span) {
+	signs := slices.Clone(t.own)
+	if t.cohort != nil {
+		for _, e := range *t.cohort {
+			if e.At >= t.life.from && e.At <= t.life.to {
+				signs = append(signs, span{e.At, e.At})
+			}
+		}
+	}
+	slices.SortFunc(signs, func(a, b span) int { return cmp.Compare(a.from, b.from) })
+	for i, s := range signs {
+		until := t.life.to
+		if i+1 < len(signs) {
+			until = signs[i+1].from
+		}
+		if until-s.to > threshold {
+			all = append(all, span{s.to + threshold, until})
+		}
+	}
+	return all
+}
+
+// mayBeSwept reports whether a sweeper could rightly have ended the run at some time in a span: its process was dead,
+// or the run was silent for too long, or it did not guard the run for all of the span.
+func (t *tenure) mayBeSwept(in span) bool {
+	if t.life.from > in.from || t.life.to < in.to {
+		return true
+	}
+	return slices.ContainsFunc(append(t.of.dead(), t.silences()...), in.touches)
+}

@@ -1,0 +1,251 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+const insertLease = `
+	INSERT INTO main.watchdog_leases (id, host, promise, beat, clock, vouched, renewed_at)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ` + databaseTime + `) ON CONFLICT (id) DO NOTHING`
+
+// BeginLease implements [session.Store].
+func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
+	return s.change(ctx, "begin lease "+l.ID, 1, func(t *transaction) error {
+		inserted, err := t.change(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched))
+		if err != nil || inserted > 0 {
+			return err
+		}
+		return t.living(l.ID)
+	})
+}
+
+const renewLease = `
+	UPDATE main.watchdog_leases
+	SET beat = ?2, clock = max(clock, ?3), vouched = max(vouched, ?4), renewed_at = ` + databaseTime + `
+	WHERE id = ?1 AND beat < ?2 AND expired IS NULL`
+
+// RenewLease implements [session.Store].
+func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
+	return s.change(ctx, "renew lease "+l.ID, 1, func(t *transaction) error {
+		renewed, err := t.change(renewLease, l.ID, l.Beat, int64(l.Clock), int64(l.Vouched))
+		if err != nil || renewed > 0 {
+			return err
+		}
+		return t.living(l.ID)
+	})
+}
+
+const selectExpired = `SELECT expired IS NOT NULL, beat FROM main.watchdog_leases WHERE id = ?1`
+
+// living returns an error if the lease does not live.
+func (t *transaction) living(id string) error {
+	expired, _, err := t.lease(id)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return fmt.Errorf("%w: there is no lease %s", session.ErrLeaseExpired, id)
+	case err == nil && expired:
+		return fmt.Errorf("%w: lease %s", session.ErrLeaseExpired, id)
+	}
+	return err
+}
+
+func (t *transaction) lease(id string) (expired bool, beat int64, err error) {
+	prepared, err := t.prepare(selectExpired) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return false, 0, err
+	}
+	err = prepared.QueryRowContext(context.Background(), id).Scan(&expired, &beat)
+	return expired, beat, err
+}
+
+const (
+	// observeLeases changes the leases that are observed, so that a database that cannot be written to observes none.
+	observeLeases = `
+	UPDATE main.watchdog_leases SET looks = looks + 1
+	WHERE id IN (SELECT value FROM json_each(?1)) AND expired IS NULL`
+
+	selectLeases = `
+	SELECT id, host, promise, beat, clock, vouched, renewed_at, expired IS NOT NULL FROM main.watchdog_leases ORDER BY id`
+)
+
+// ObserveLeases implements [session.Store]. Without suspects it only reads. No lease is locked by itself: if another
+// program has locked the database for too long, that is an error.
+func (s *Store) ObserveLeases(ctx context.Context, suspects []string) (all []session.Lease, err error) {
+	if len(suspects) == 0 {
+		err = s.read(ctx, "leases", func() error {
+			rows, err := s.db.QueryContext(ctx, selectLeases)
+			if err == nil {
+				all, err = scanLeases(rows)
+			}
+			return err
+		})
+	} else {
+		err = s.change(ctx, fmt.Sprintf("observe %d leases", len(suspects)), len(suspects), func(t *transaction) (err error) {
+			all, err = t.observe(suspects)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func (t *transaction) observe(suspects []string) ([]session.Lease, error) {
+	if err := t.run(observeLeases, jsonArray(suspects)); err != nil {
+		return nil, err
+	}
+	prepared, err := t.prepare(selectLeases) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return nil, err
+	}
+	rows, err := prepared.QueryContext(context.Background())
+	if err != nil {
+		return nil, err
+	}
+	return scanLeases(rows)
+}
+
+// scanLeases reads all leases and closes the rows.
+func scanLeases(rows *sql.Rows) (all []session.Lease, err error) {
+	defer func() { _ = rows.Close() }() // rows.Err has the error
+	for rows.Next() {
+		var l session.Lease
+		var renewed string
+		err := rows.Scan(&l.ID, &l.Host, &l.Promise, &l.Beat, &l.Clock, &l.Vouched, &renewed, &l.Expired)
+		if err != nil {
+			return nil, err
+		}
+		if l.RenewedAt, err = time.Parse(timeLayout, renewed); err != nil {
+			return nil, fmt.Errorf("lease %s: column renewed_at: %w", l.ID, err)
+		}
+		all = append(all, l)
+	}
+	return all, rows.Err()
+}
+
+const (
+	expireLease = `UPDATE main.watchdog_leases SET expired = ` + databaseTime + ` WHERE id = ?1 AND expired IS NULL`
+	deleteLease = `DELETE FROM main.watchdog_leases WHERE id = ?1`
+
+	selectLeased = `
+	SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease
+	WHERE ` + isLeased + ` AND lease = ?1 ORDER BY run_id LIMIT ?2`
+
+	countLeased = `
+	SELECT count(*) FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease WHERE ` + isLeased + ` AND lease = ?1`
+
+	// leftAt is the last activity by the database's clock, as it was when the lease was renewed.
+	leftAt = `CASE WHEN ` + inLease + ` AND activity IS NOT NULL THEN (
+			SELECT strftime('%Y-%m-%d %H:%M:%S', at / 1000000, 'unixepoch') || printf('.%06d', at % 1000000)
+			FROM (SELECT (epoch + activity) / 1000 AS at FROM main.watchdog_leases WHERE id = lease)) END`
+
+	// leave takes a row out of its lease, if it is in one. Its last event is at least ?3.
+	leave = `
+		last_event_at = nullif(max(coalesce(last_event_at, ''), coalesce(` + leftAt + `, ''), ?3), ''),
+		threshold = ` + rowThreshold + `, own_threshold = NULL, lease = NULL, leased = NULL, activity = NULL,
+		quiet_since = NULL, quiet_due = NULL`
+
+	// The + keeps SQLite from using an index of the status: it would prefer one to the primary key.
+	leaveRows = `
+	UPDATE main.watchdog_sessions SET ` + leave + `
+	WHERE run_id IN (SELECT value FROM json_each(?1)) AND +lease = ?2 AND leased = attempt AND +status = 'active'`
+)
+
+// ExpireLease implements [session.Store]. It expires the lease first, and takes sessions out of it in a second
+// transaction, so that rows that the database refuses do not keep it alive. They stay in it, and count as left.
+func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+	var runIDs []string
+	err = s.change(ctx, "expire lease "+l.ID, 1, func(t *transaction) (err error) {
+		expired, left, runIDs, err = t.expire(l)
+		return err
+	})
+	if err != nil {
+		return false, 0, lockedError(err)
+	}
+	if len(runIDs) == 0 {
+		return expired, left, nil
+	}
+	itself := func(runID string) string { return runID }
+	_, err = storerows.WriteEach(runIDs, itself, func(part []string) error {
+		return s.change(ctx, fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID), len(part),
+			func(t *transaction) (err error) {
+				if err = t.run(leaveRows, jsonArray(part), l.ID, ""); err == nil {
+					left, err = t.dropLease(l.ID)
+				}
+				return err
+			})
+	}, isRefusal)
+	if err != nil {
+		return false, 0, lockedError(err)
+	}
+	return true, left, nil
+}
+
+// expire expires a lease whose beat is still the same, and returns the sessions to take out of it now.
+func (t *transaction) expire(l session.Lease) (expired bool, left int, runIDs []string, err error) {
+	expired, beat, err := t.lease(l.ID)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return true, 0, nil, nil
+	case err != nil:
+		return false, 0, nil, err
+	case !expired && beat != l.Beat:
+		left, err = t.leased(l.ID)
+		return false, left, nil, err
+	}
+	if err := t.run(expireLease, l.ID); err != nil {
+		return false, 0, nil, err
+	}
+	runIDs, err = t.texts(selectLeased, l.ID, session.ExpireBatch)
+	if err == nil && len(runIDs) == 0 {
+		err = t.run(deleteLease, l.ID)
+	}
+	return true, 0, runIDs, err
+}
+
+// dropLease deletes an expired lease that no session is in, and returns how many are.
+func (t *transaction) dropLease(id string) (left int, err error) {
+	if left, err = t.leased(id); err != nil || left > 0 {
+		return left, err
+	}
+	return 0, t.run(deleteLease, id)
+}
+
+// leased returns how many sessions are in a lease.
+func (t *transaction) leased(id string) (n int, err error) {
+	prepared, err := t.prepare(countLeased) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return 0, err
+	}
+	err = prepared.QueryRowContext(context.Background(), id).Scan(&n)
+	return n, err
+}
+
+const selectAttempts = `
+	SELECT run_id, attempt FROM main.watchdog_sessions INDEXED BY watchdog_sessions_lease
+	WHERE ` + isLeased + ` AND lease = ?1`
+
+// LeaseSessions implements [session.Store].
+func (s *Store) LeaseSessions(ctx context.Context, id string) (all []session.AttemptID, err error) {
+	err = s.read(ctx, "the sessions of lease "+id, func() error {
+		all = nil
+		return s.eachRow(ctx, selectAttempts, []any{id}, func(scan func(...any) error) error {
+			var a session.AttemptID
+			err := scan(&a.RunID, &a.Attempt)
+			all = append(all, a)
+			return err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}

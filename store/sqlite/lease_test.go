@@ -1,0 +1,314 @@
+package sqlite_test
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// beginLease begins a lease with a promise of ten seconds.
+func beginLease(tb testing.TB, s *sqlite.Store, id string) session.Lease {
+	tb.Helper()
+	l := session.Lease{ID: id, Host: "host-1", Promise: 10 * time.Second, Beat: 1}
+	require.NoError(tb, s.BeginLease(tb.Context(), l))
+	return l
+}
+
+// attach attaches a run in a lease.
+func attach(tb testing.TB, s *sqlite.Store, runID, lease string, threshold time.Duration) session.Session {
+	tb.Helper()
+	_, after, err := s.Attach(tb.Context(), session.Session{
+		RunID: runID, Lease: lease, Threshold: threshold, StartedAt: noon, Host: "host-1",
+	})
+	require.NoError(tb, err)
+	return after
+}
+
+// freshen writes the activity of a run's first attempt.
+func freshen(tb testing.TB, s *sqlite.Store, lease string, f session.Freshness) {
+	tb.Helper()
+	f.Attempt = 1
+	skipped, err := s.Freshen(tb.Context(), lease, []session.Freshness{f})
+	require.NoError(tb, err)
+	require.Equal(tb, session.Skipped{Refused: map[string]error{}}, skipped)
+}
+
+func rowOf(tb testing.TB, s *sqlite.Store, runID string) session.Session {
+	tb.Helper()
+	row, err := s.Session(tb.Context(), runID)
+	require.NoError(tb, err)
+	return row
+}
+
+// The statements of the version before, which knows nothing of leases.
+const (
+	oldAttach = `INSERT INTO main.watchdog_sessions
+		(run_id, parent, threshold, started_at, host, status, created_at, last_event_at, attempt)
+		VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, 1)
+		ON CONFLICT (run_id) DO UPDATE SET parent = ?2, threshold = ?3, started_at = ?4, host = ?5,
+			status = 'active', reason = '', last_event_at = ?6, attempt = attempt + 1`
+	oldStalled = `SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_silent
+		WHERE status = 'active' AND threshold = 0 AND silent < 1e18
+		UNION ALL SELECT run_id FROM main.watchdog_sessions INDEXED BY watchdog_sessions_due
+		WHERE status = 'active' AND threshold > 0 AND due < (CAST(strftime('%s', 'now') AS INTEGER) + 86400) * 1000000`
+)
+
+func TestVersionBefore(t *testing.T) {
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	l := beginLease(t, s, "lease-1")
+	for _, threshold := range []time.Duration{0, time.Minute, watchdog.NoLimit} {
+		run := attach(t, s, fmt.Sprint("run-", threshold), l.ID, threshold)
+		require.Equal(t, threshold, run.Threshold)
+	}
+	t.Run("never finds a session of a lease stalled", func(t *testing.T) {
+		assert.Empty(t, queryAll(t, db, oldStalled))
+	})
+	t.Run("takes a run out of its lease by attaching it", func(t *testing.T) {
+		freshen(t, s, l.ID, session.Freshness{RunID: "run-1m0s", Activity: time.Second, Quiet: true})
+		_, err := db.ExecContext(t.Context(), oldAttach,
+			"run-1m0s", "", int64(time.Hour), sqlite.FormatTime(noon), "old", sqlite.FormatTime(noon))
+		require.NoError(t, err)
+		row := rowOf(t, s, "run-1m0s")
+		assert.Equal(t, session.Session{
+			RunID: "run-1m0s", Status: session.Active, CreatedAt: row.CreatedAt, LastEventAt: noon, StartedAt: noon,
+			Threshold: time.Hour, Host: "old", Attempt: 2,
+		}, row)
+		assert.Equal(t, []string{"run-1m0s"}, queryAll(t, db, oldStalled))
+		named, err := s.LeaseSessions(t.Context(), l.ID)
+		require.NoError(t, err)
+		assert.Len(t, named, 2)
+		skipped, err := s.Freshen(t.Context(), l.ID, []session.Freshness{{RunID: "run-1m0s", Attempt: 1}})
+		require.NoError(t, err)
+		assert.Equal(t, []string{"run-1m0s"}, skipped.Gone)
+	})
+	t.Run("finds a session again whose lease has expired", func(t *testing.T) {
+		expired, left, err := s.ExpireLease(t.Context(), l)
+		require.NoError(t, err)
+		assert.True(t, expired)
+		assert.Zero(t, left)
+		assert.Equal(t, []string{"run-0s", "run-1m0s"}, queryAll(t, db, oldStalled))
+		assert.Equal(t, []string{"0", "9223372036854775807", "3600000000000"},
+			queryAll(t, db, "SELECT threshold FROM watchdog_sessions ORDER BY run_id = 'run-1m0s', run_id"))
+	})
+}
+
+// Observing changes the file if there are suspects, and only then.
+func TestObserve(t *testing.T) {
+	file := newFile(t)
+	s := openAt(t, file)
+	want := beginLease(t, s, "lease-1")
+	content := func() (all []byte) {
+		for _, name := range []string{file, file + "-wal"} {
+			part, err := os.ReadFile(name)
+			require.NoError(t, err)
+			all = append(all, part...)
+		}
+		return all
+	}
+	before := content()
+	plain, err := s.ObserveLeases(t.Context(), nil)
+	require.NoError(t, err)
+	require.Equal(t, before, content(), "an observation without suspects wrote to the file")
+	observed, err := s.ObserveLeases(t.Context(), []string{"lease-1", "other"})
+	require.NoError(t, err)
+	require.NotEqual(t, before, content(), "an observation of a suspect wrote nothing")
+	want.RenewedAt = observed[0].RenewedAt
+	assert.Equal(t, []session.Lease{want}, observed)
+	assert.Equal(t, observed, plain)
+	assert.Equal(t, []string{"1"}, queryAll(t, openPlain(t, file), "SELECT looks FROM watchdog_leases"))
+}
+
+// A database that cannot be written to observes no suspect.
+func TestObserveReadOnly(t *testing.T) {
+	db := openPlain(t, newFile(t))
+	db.SetMaxOpenConns(1)
+	s := newStore(t, db)
+	beginLease(t, s, "lease-1")
+	mustExec(t, db, "PRAGMA query_only = 1")
+	_, err := s.ObserveLeases(t.Context(), []string{"lease-1"})
+	require.ErrorContains(t, err, "nothing can be stored in it")
+	all, err := s.ObserveLeases(t.Context(), nil)
+	require.NoError(t, err)
+	assert.Len(t, all, 1)
+}
+
+// What the contract says of a locked row is what a locked database is.
+func TestLockedJudgement(t *testing.T) {
+	withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+		defer unlock()
+		for _, name := range []string{"Claim", "Warn", "Cancel", "ExpireLease"} {
+			err := calls[name](t.Context(), s)
+			if !errors.Is(err, session.ErrLocked) || !errorHas(err, "database is locked") {
+				t.Errorf("%s returned %v", name, err)
+			}
+		}
+		for _, name := range []string{"Attach", "Freshen", "End", "RenewLease", "ObserveLeases"} {
+			if err := calls[name](t.Context(), s); errors.Is(err, session.ErrLocked) || err == nil {
+				t.Errorf("%s returned %v", name, err)
+			}
+		}
+	})
+}
+
+// A row that a trigger of the host's refuses stays in its expired lease, and the others leave it.
+func TestExpireRefused(t *testing.T) {
+	db := openPlain(t, newFile(t))
+	s := newStore(t, db)
+	l := beginLease(t, s, "lease-1")
+	for _, runID := range []string{"run-1", "run-2", "run-3"} {
+		attach(t, s, runID, l.ID, 0)
+	}
+	mustExec(t, db, `CREATE TRIGGER refuses BEFORE UPDATE ON watchdog_sessions
+		WHEN new.run_id = 'run-2' BEGIN SELECT raise(ABORT, 'CHECK constraint failed: the host keeps it'); END`)
+	expired, left, err := s.ExpireLease(t.Context(), l)
+	require.NoError(t, err)
+	assert.True(t, expired)
+	assert.Equal(t, 1, left)
+	assert.Equal(t, []string{"NULL", "lease-1", "NULL"}, queryAll(t, db, "SELECT lease FROM watchdog_sessions"))
+	mustExec(t, db, "DROP TRIGGER refuses")
+	expired, left, err = s.ExpireLease(t.Context(), l)
+	require.NoError(t, err)
+	assert.True(t, expired)
+	assert.Zero(t, left)
+	assert.Empty(t, queryAll(t, db, "SELECT id FROM watchdog_leases"))
+}
+
+// Rows leave a lease in batches, with their last activity by the database's clock.
+func TestExpireBatches(t *testing.T) {
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	l := beginLease(t, s, "lease-1")
+	const runs = session.ExpireBatch + 1
+	fillLease(t, db, l.ID, runs)
+	mustExec(t, db, `UPDATE watchdog_leases SET clock = 10e9, renewed_at = '2026-03-04 12:00:00.000000'`,
+		`UPDATE watchdog_sessions SET activity = 4000001500, last_event_at = '2020-01-01 00:00:00.000000'`)
+	for _, want := range []int{1, 0, 0} {
+		expired, left, err := s.ExpireLease(t.Context(), l)
+		require.NoError(t, err)
+		assert.True(t, expired)
+		assert.Equal(t, want, left)
+	}
+	assert.Equal(t, []string{"2026-03-04 11:59:54.000001", fmt.Sprint(runs)},
+		queryAll(t, db, "SELECT last_event_at, count(*) FROM watchdog_sessions GROUP BY last_event_at"))
+}
+
+// fillLease makes rows of a lease as another program would.
+func fillLease(tb testing.TB, db *sql.DB, lease string, n int) {
+	tb.Helper()
+	_, err := db.ExecContext(tb.Context(), `
+		WITH RECURSIVE numbers (n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < ?1)
+		INSERT INTO watchdog_sessions (run_id, status, created_at, last_event_at, threshold, started_at, host, attempt,
+			lease, leased, own_threshold)
+		SELECT printf('01890a5d-ac96-774b-bcce-%012d', n), 'active', ?3, ?3, ?4, ?3, 'host-1', 1, ?2, 1, 0 FROM numbers`,
+		n, lease, sqlite.FormatTime(noon), int64(watchdog.NoLimit))
+	require.NoError(tb, err)
+}
+
+// A page ends and the next begins right also where activities differ by less than a microsecond.
+func TestStalledWithinMicrosecond(t *testing.T) {
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	l := beginLease(t, s, "lease-1")
+	var want []string
+	for i := range 30 {
+		runID := fmt.Sprintf("run-%02d", i)
+		attach(t, s, runID, l.ID, 0)
+		activity := time.Hour + time.Duration(i/10)*time.Microsecond + time.Duration(9-i%10) // against the order of IDs
+		freshen(t, s, l.ID, session.Freshness{RunID: runID, Activity: activity, Quiet: true})
+		want = append(want, runID)
+	}
+	l.Beat, l.Clock, l.Vouched = 2, 3*time.Hour, 2*time.Hour
+	require.NoError(t, s.RenewLease(t.Context(), l))
+	mustExec(t, db, "UPDATE watchdog_leases SET clock = clock / 1000 * 1000")
+	for limit := 1; limit < 12; limit++ {
+		q := session.Query{Threshold: 10 * time.Minute, Limit: limit}
+		var got []string
+		for range 40 {
+			page, err := s.Stalled(t.Context(), q)
+			require.NoError(t, err)
+			for _, one := range page.Sessions {
+				got = append(got, one.RunID)
+				assert.Greater(t, one.Silence, 59*time.Minute)
+			}
+			if q.After = page.Next; q.After == "" {
+				break
+			}
+		}
+		require.Equal(t, want, got, "pages of %d", limit)
+	}
+}
+
+// A row of a lease that cannot be read is reported once, and is not stalled.
+func TestUnreadableLeased(t *testing.T) {
+	for column, value := range map[string]string{
+		"last_event_at": "'yesterday'", "created_at": "'now'", "threshold": "-1",
+		"started_at": "'noon'", "own_threshold": "-5", "state": "'no JSON'", "warned_lease": "'x'",
+	} {
+		t.Run(column, func(t *testing.T) {
+			file := newFile(t)
+			s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+			l := beginLease(t, s, "lease-1")
+			attach(t, s, "run-1", l.ID, 0)
+			freshen(t, s, l.ID, session.Freshness{RunID: "run-1", Activity: time.Second, Quiet: true})
+			l.Beat, l.Clock, l.Vouched = 2, time.Hour, time.Hour
+			require.NoError(t, s.RenewLease(t.Context(), l))
+			page, err := s.Stalled(t.Context(), session.Query{Threshold: time.Minute, Limit: 10})
+			require.NoError(t, err)
+			require.Len(t, page.Sessions, 1)
+			mustExec(t, db, "UPDATE watchdog_sessions SET "+column+" = "+value)
+			page, err = s.Stalled(t.Context(), session.Query{Threshold: time.Minute, Limit: 10})
+			require.NoError(t, err)
+			if column == "warned_lease" {
+				assert.Len(t, page.Sessions, 1)
+				return
+			}
+			assert.Empty(t, page.Sessions)
+			require.Len(t, page.Unreadable, 1)
+			assert.True(t, unreadable(page.Unreadable[0], "run-1"))
+			freshen(t, s, l.ID, session.Freshness{RunID: "run-1", Activity: 2 * time.Second})
+			_, err = s.Session(t.Context(), "run-1")
+			assert.True(t, unreadable(err, "run-1"))
+		})
+	}
+}
+
+// Signs of life of a busy session write no index entry, and none of a quiet one is lost.
+func TestQuietColumns(t *testing.T) {
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	beginLease(t, s, "lease-1")
+	for runID, threshold := range map[string]time.Duration{"run-1": 0, "run-2": time.Hour, "run-3": watchdog.NoLimit} {
+		attach(t, s, runID, "lease-1", threshold)
+	}
+	columns := func() []string {
+		return queryAll(t, db, "SELECT activity, quiet_since, quiet_due FROM watchdog_sessions ORDER BY run_id")
+	}
+	all := func(activity time.Duration, quiet bool) {
+		for _, runID := range []string{"run-1", "run-2", "run-3"} {
+			freshen(t, s, "lease-1", session.Freshness{RunID: runID, Activity: activity, Quiet: quiet})
+		}
+	}
+	all(session.NoActivity, false)
+	assert.Equal(t, []string{"NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL", "NULL"}, columns())
+	all(5, false)
+	assert.Equal(t, []string{"5", "NULL", "NULL", "5", "NULL", "NULL", "5", "NULL", "NULL"}, columns())
+	all(5, true)
+	assert.Equal(t, []string{
+		"5", "5", "NULL", "5", "NULL", "3600000000005", "5", "NULL", "9223372036854775807",
+	}, columns())
+	all(4, false)
+	assert.Equal(t, "5", columns()[1], "an earlier activity changed a row")
+	all(6, false)
+	assert.Equal(t, []string{"6", "NULL", "NULL", "6", "NULL", "NULL", "6", "NULL", "NULL"}, columns())
+}

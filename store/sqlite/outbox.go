@@ -1,0 +1,24 @@
+package sqlite
+
+import "github.com/seed62658d38/watchdog"
+
+const insertOutbox = `
+	INSERT INTO main.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
+	VALUES (?1, ?2, ?3, ?4, ` + databaseTime + `)`
+
+// insertEvent inserts an event, unless its ID is taken. An end event is also put into the outbox, if there is one.
+func (t *transaction) insertEvent(r row) (inserted bool, err error) {
+	rows, err := t.change(insertEvent, r[:]...)
+	if err != nil || rows == 0 {
+		return false, err
+	}
+	if t.store.outbox && r.isEnd() {
+		err = t.run(insertOutbox, r[:4]...)
+	}
+	return true, err
+}
+
+// isEnd reports whether the event is the end of a run's window.
+func (r row) isEnd() bool {
+	return r[1] == watchdog.AggregateType && (r[3] == watchdog.EventCancel || r[3] == watchdog.EventComplete)
+}

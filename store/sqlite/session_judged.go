@@ -1,0 +1,161 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+const (
+	// judgeRow finds the row of a session if it is as it was judged, and reports whether another than ?6 has claimed it
+	// now, at ?7.
+	judgeRow = `
+	SELECT coalesce(claim, '') <> ?6 AND coalesce(claimed_until, '') > ?7 FROM main.watchdog_sessions
+	WHERE run_id = ?1 AND attempt = ?2 AND last_event_at IS ?3 AND (` + rowLease + `) = ?4 AND (` + rowActive + `) = ?5
+		AND +status = 'active' AND ` + isReadable + `
+		AND NOT EXISTS (SELECT 1 FROM main.watchdog_leases WHERE id = ?4 AND expired IS NOT NULL)`
+
+	claimRow = `UPDATE main.watchdog_sessions SET claim = ?2, claimed_until = ?3 WHERE run_id = ?1`
+
+	warnRow = `
+	UPDATE main.watchdog_sessions SET warned_at = ?2, warned_attempt = attempt, warned_lease = ` + rowLease + `,
+		warned_beat = ` + rowActive + `, warned_last_event = last_event_at
+	WHERE run_id = ?1`
+
+	cancelRow = `
+	UPDATE main.watchdog_sessions SET ` + leave + `, status = 'cancelled', reason = ?4, ended = ?5, resumes = ?6,
+		stop_failed = ?7, claim = ?8
+	WHERE run_id = ?1 AND attempt = ?2`
+
+	selectStoredEnd = `
+	SELECT event_type, CAST(payload AS TEXT) FROM main.events
+	WHERE id = ?1 COLLATE BINARY AND +aggregate_type = ?2 COLLATE BINARY AND +aggregate_id = ?3 COLLATE BINARY`
+)
+
+// Claim implements [session.Store].
+func (s *Store) Claim(ctx context.Context, judged session.Session, c session.ClaimRequest) (session.Outcome, error) {
+	return s.judged(ctx, "claim", judged, c.By, 1, func(t *transaction, now time.Time) (session.Outcome, error) {
+		if stored, err := t.storedEnd(judged, c.EndID); stored || err != nil {
+			return session.EndStored, err
+		}
+		return session.Done, t.run(claimRow, judged.RunID, c.By, formatTime(now.Add(c.For)))
+	})
+}
+
+// Warn implements [session.Store].
+func (s *Store) Warn(ctx context.Context, judged session.Session, events []watchdog.Event) (session.Outcome, error) {
+	rows, err := encode(events)
+	if err != nil {
+		return "", fmt.Errorf("warn session %s: %w", judged.RunID, err)
+	}
+	return s.judged(ctx, "warn", judged, "", 1+len(rows), func(t *transaction, now time.Time) (session.Outcome, error) {
+		if err := t.run(warnRow, judged.RunID, formatTime(now)); err != nil {
+			return "", err
+		}
+		return session.Done, t.insertEvents(rows)
+	})
+}
+
+// Cancel implements [session.Store]. Like Append it shares a transaction with other writes and waits for its commit.
+func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (session.Outcome, error) {
+	if len(c.Events) == 0 {
+		return "", fmt.Errorf("cancel session %s: there is no cancel event", judged.RunID)
+	}
+	rows, err := encode(c.Events)
+	if err != nil {
+		return "", fmt.Errorf("cancel session %s: %w", judged.RunID, err)
+	}
+	end := c.Events[len(c.Events)-1].ID
+	return s.judged(ctx, "cancel", judged, c.By, 1+len(rows), func(t *transaction, _ time.Time) (session.Outcome, error) {
+		if stored, err := t.storedEnd(judged, end); stored || err != nil {
+			return session.EndStored, err
+		}
+		if err := t.cancel(judged, c); err != nil {
+			return "", err
+		}
+		return session.Done, t.insertEvents(rows)
+	})
+}
+
+func (t *transaction) cancel(judged session.Session, c session.CancelRequest) error {
+	number, err := t.nextEndNumber()
+	if err != nil {
+		return err
+	}
+	return t.run(cancelRow, judged.RunID, judged.Attempt, "", string(c.Reason), number, c.Resumes, c.StopFailed, c.By)
+}
+
+// judged writes to the row of a session that is still as it was judged and that nobody else has claimed, or returns
+// what became of it. A database that is locked for too long has nothing decided: the error wraps [session.ErrLocked].
+func (s *Store) judged(
+	ctx context.Context, doing string, judged session.Session, by string, size int,
+	write func(t *transaction, now time.Time) (session.Outcome, error),
+) (outcome session.Outcome, err error) {
+	err = s.change(ctx, doing+" session "+judged.RunID, size, func(t *transaction) error {
+		now, err := t.now()
+		if err != nil {
+			return err
+		}
+		if outcome, err = t.judge(judged, by, now); err != nil || outcome != session.Done {
+			return err
+		}
+		outcome, err = write(t, now)
+		return err
+	})
+	if err != nil {
+		return "", lockedError(err)
+	}
+	return outcome, nil
+}
+
+func (t *transaction) judge(judged session.Session, by string, now time.Time) (session.Outcome, error) {
+	prepared, err := t.prepare(judgeRow) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return "", err
+	}
+	var taken bool
+	err = prepared.QueryRowContext(context.Background(), judged.RunID, judged.Attempt, nullTime(judged.LastEventAt),
+		judged.Lease, int64(judged.Activity), by, formatTime(now)).Scan(&taken)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return session.Changed, nil
+	case err == nil && taken:
+		return session.Taken, nil
+	}
+	return session.Done, err
+}
+
+// storedEnd looks for the end of the run's window, and writes it down in the row.
+func (t *transaction) storedEnd(judged session.Session, id string) (stored bool, err error) {
+	prepared, err := t.prepare(selectStoredEnd) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return false, err
+	}
+	var kind, payload sql.NullString
+	err = prepared.QueryRowContext(context.Background(), id, watchdog.AggregateType, judged.RunID).Scan(&kind, &payload)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	number, err := t.nextEndNumber()
+	if err != nil {
+		return false, err
+	}
+	status, reason := session.StoredEnd(watchdog.Event{Type: kind.String, Payload: stripVersion(payload.String)})
+	return true, t.run(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number)
+}
+
+// lockedError wraps [session.ErrLocked], too, if the database was locked for too long.
+func lockedError(err error) error {
+	if isBusy(err) {
+		return fmt.Errorf("%w: %w", session.ErrLocked, err)
+	}
+	return err
+}

@@ -1,0 +1,78 @@
+package sweep
+
+import (
+	"context"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// A Finder finds stalled sessions, as the method of a [session.Store] does. The sweeper judges again what it returns,
+// and only a session that is [session.Active] can be stalled: a host whose database cannot judge may return them all.
+//
+// If a finder, or else the canceller, has the methods ObserveLeases and ExpireLease of [session.Leases], the sweeper
+// finds out which processes have died.
+type Finder interface {
+	Stalled(ctx context.Context, q session.Query) (session.Page, error)
+}
+
+// A Canceller ends a session that is still as it was judged, as the method of a [session.Store] does.
+//
+// If it has more methods of a Store, the sweeper uses them: Claim before the [Config].StopHook, so that one sweeper
+// calls the hook; Warn, so that sweepers of other processes see a warning; and Session, to look up what became of a
+// cancel whose answer was lost.
+type Canceller interface {
+	Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (session.Outcome, error)
+}
+
+// What a finder or a canceller may be able to do besides.
+type (
+	observer interface {
+		ObserveLeases(ctx context.Context, suspects []string) ([]session.Lease, error)
+		ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error)
+	}
+	claimer interface {
+		Claim(ctx context.Context, judged session.Session, c session.ClaimRequest) (session.Outcome, error)
+	}
+	warner interface {
+		Warn(ctx context.Context, judged session.Session, events []watchdog.Event) (session.Outcome, error)
+	}
+	appender interface {
+		Append(ctx context.Context, events ...watchdog.Event) error
+	}
+	reader interface {
+		Session(ctx context.Context, runID string) (session.Session, error)
+	}
+)
+
+// abilities are nil where there is none.
+type abilities struct {
+	observer observer
+	claimer  claimer
+	warner   warner
+	appender appender
+	reader   reader
+}
+
+func abilitiesOf(finder Finder, canceller Canceller) abilities {
+	return abilities{
+		observer: firstAble[observer](finder, canceller),
+		claimer:  firstAble[claimer](canceller),
+		warner:   firstAble[warner](canceller),
+		appender: firstAble[appender](canceller),
+		reader:   firstAble[reader](canceller, finder),
+	}
+}
+
+// firstAble returns the first value that has the methods, or nil.
+func firstAble[T any](all ...any) (able T) {
+	for _, one := range all {
+		if able, ok := one.(T); ok {
+			return able
+		}
+	}
+	return able
+}
+
+// canWarn reports whether a warning can be recorded.
+func (a abilities) canWarn() bool { return a.warner != nil || a.appender != nil }

@@ -1,0 +1,229 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+// consequences counts what must follow a cancel once.
+type consequences struct{ alerts, resumes int }
+
+func (f *fixture) consequences() *consequences {
+	c := &consequences{}
+	f.cfg.Alert = sweep.Alert{Within: time.Hour, Func: func(context.Context, int) { c.alerts++ }}
+	f.cfg.Resume = sweep.ResumePolicy{Max: 2, Start: func(context.Context, session.Session) error {
+		c.resumes++
+		return nil
+	}}
+	return c
+}
+
+// TestDoubt: a cancel whose answer was lost may have been committed.
+func TestDoubt(t *testing.T) {
+	lost := errors.New("connection lost")
+	t.Run("a cancel that was committed counts once, with its alert and its resume", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			all := f.consequences()
+			f.after = func() error { return lost }
+			p := f.pass()
+			require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
+			require.True(f, p.Cases[0].Resumed)
+			require.Equal(f, sweep.Tally{Checked: 1, Found: 1, Cancelled: 1, Resumed: 1}, p.Tally)
+			for range 3 {
+				f.advance(time.Hour)
+				require.Equal(f, sweep.Tally{}, f.pass().Tally)
+			}
+			require.Equal(f, consequences{1, 1}, *all)
+			require.Zero(f, f.sweeper().Remembered())
+		})
+	})
+	t.Run("five of five count, though the sweeper waits in vain for each", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(5)
+			f.after = func() error { time.Sleep(5 * time.Second); return context.DeadlineExceeded }
+			require.Equal(f, 5, f.pass().Cancelled)
+		})
+	})
+	t.Run("one that cannot be looked up at once is looked up by the next pass", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			all := f.consequences()
+			f.after = func() error { return lost }
+			f.onSession = func(context.Context) error { return errors.New("down") }
+			p, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, lost)
+			require.ErrorContains(f, err, "look up the cancel of run s-1: down")
+			require.Equal(f, 1, p.Failed)
+			f.onSession, f.after = nil, nil
+			p = f.pass()
+			require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
+			require.Equal(f, sweep.Tally{Cancelled: 1, Resumed: 1}, p.Tally)
+			require.Equal(f, sweep.Tally{}, f.pass().Tally)
+			require.Equal(f, consequences{1, 1}, *all)
+		})
+	})
+	t.Run("one is looked up though the finder fails", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			f.after = func() error { return lost }
+			f.onSession = func(context.Context) error { return errors.New("down") }
+			_, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, lost)
+			f.onSession = nil
+			f.onStalled = func(context.Context, session.Query) error { return errors.New("down") }
+			p, err := f.sweeper().Sweep(f.Context())
+			require.ErrorContains(f, err, "down")
+			require.Equal(f, 1, p.Cancelled)
+		})
+	})
+	t.Run("one that was not committed is tried again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			all := f.consequences()
+			f.onCancel = func(context.Context, session.Session) error { return lost }
+			p, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, lost)
+			require.Equal(f, 1, p.Failed)
+			f.onCancel = nil
+			f.advance(5 * time.Minute)
+			require.Equal(f, 1, f.pass().Cancelled)
+			require.Equal(f, consequences{1, 1}, *all)
+		})
+	})
+	for name, wait := range map[string]time.Duration{
+		"and the next pass does not find it": time.Hour, "right before the next try": 150 * time.Second,
+	} {
+		t.Run("one that is committed late, "+name+", counts once", func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.put("s-1", time.Hour)
+				all := f.consequences()
+				var commit func()
+				s, err := sweep.New(f, &lateCanceller{f, &commit}, f.cfg)
+				require.NoError(f, err)
+				p, err := s.Sweep(f.Context())
+				require.ErrorIs(f, err, context.DeadlineExceeded)
+				require.Equal(f, 1, p.Failed)
+				if wait == time.Hour {
+					commit()
+				} else {
+					f.onPage = func(*session.Page) { commit(); f.onPage = nil }
+				}
+				f.advance(wait)
+				p, err = s.Sweep(f.Context())
+				require.NoError(f, err)
+				require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
+				require.Zero(f, s.Remembered())
+				require.Equal(f, consequences{1, 1}, *all)
+			})
+		})
+	}
+	for name, end := range map[string]func(f *fixture){
+		"by its own process": func(f *fixture) { f.finish("s-1") },
+		"by another sweeper": func(f *fixture) {
+			cfg := f.cfg
+			cfg.Alert, cfg.Resume = sweep.Alert{}, sweep.ResumePolicy{}
+			s, err := sweep.New(f.Memory, f.Memory, cfg)
+			require.NoError(f, err)
+			p, err := s.Sweep(f.Context())
+			require.NoError(f, err)
+			require.Equal(f, 1, p.Cancelled)
+		},
+	} {
+		t.Run("one that was not committed, and ended "+name+", is spared", func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.put("s-1", time.Hour)
+				all := f.consequences()
+				f.onCancel = func(context.Context, session.Session) error { return lost }
+				f.onSession = func(context.Context) error { return errors.New("down") }
+				_, err := f.sweeper().Sweep(f.Context())
+				require.ErrorIs(f, err, lost)
+				f.onCancel, f.onSession = nil, nil
+				end(f)
+				p := f.pass()
+				require.Equal(f, []string{"s-1 spared"}, outcomes(p))
+				require.Equal(f, consequences{}, *all)
+				require.Zero(f, f.sweeper().Remembered())
+			})
+		})
+	}
+	t.Run("one that was not committed, and finished under the claim, is spared", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			f.hook(nil)
+			f.onCancel = func(context.Context, session.Session) error { f.finish("s-1"); return lost }
+			require.Equal(f, []string{"s-1 spared"}, outcomes(f.pass()))
+		})
+	})
+	t.Run("without a method to look it up it is judged as usual", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			f.after = func() error { return lost }
+			s, err := sweep.New(struct{ sweep.Finder }{f}, noAppend{f}, f.cfg)
+			require.NoError(f, err)
+			_, err = s.Sweep(f.Context())
+			require.ErrorIs(f, err, lost)
+			p, err := s.Sweep(f.Context())
+			require.NoError(f, err)
+			require.Empty(f, p.Cases)
+		})
+	})
+	t.Run("a warning whose answer was lost is not written again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("s-1", time.Hour)
+			f.cfg.Grace, f.cfg.Interval = time.Minute, 10*time.Second
+			s, err := sweep.New(f, &lostWarning{f}, f.cfg)
+			require.NoError(f, err)
+			_, err = s.Sweep(f.Context())
+			require.ErrorIs(f, err, context.DeadlineExceeded)
+			require.Len(f, f.events("s-1"), 1)
+			f.advance(30 * time.Second)
+			p, err := s.Sweep(f.Context())
+			require.NoError(f, err)
+			require.Equal(f, 1, p.Deferred)
+			f.advance(30 * time.Second)
+			p, err = s.Sweep(f.Context())
+			require.NoError(f, err)
+			require.Equal(f, []string{"s-1 cancelled"}, outcomes(p))
+			require.Len(f, f.events("s-1"), 3)
+		})
+	})
+}
+
+// lateCanceller commits the first cancel later than its answer fails.
+type lateCanceller struct {
+	*fixture
+	commit *func()
+}
+
+func (l *lateCanceller) Cancel(
+	ctx context.Context, s session.Session, c session.CancelRequest,
+) (session.Outcome, error) {
+	if *l.commit == nil {
+		*l.commit = func() {
+			outcome, err := l.Memory.Cancel(context.Background(), s, c)
+			require.NoError(l, err)
+			require.Equal(l, session.Done, outcome)
+		}
+		return "", context.DeadlineExceeded
+	}
+	return l.Memory.Cancel(ctx, s, c)
+}
+
+type lostWarning struct{ *fixture }
+
+func (l *lostWarning) Warn(
+	ctx context.Context, s session.Session, events []watchdog.Event,
+) (session.Outcome, error) {
+	_, err := l.Memory.Warn(ctx, s, events)
+	require.NoError(l, err)
+	return "", context.DeadlineExceeded
+}

@@ -1,0 +1,269 @@
+package sweep
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// maxLeaseErrors is how many leases in a row may fail to expire. After that the database is at fault.
+const maxLeaseErrors = 3
+
+// An observed is a lease as the sweeper sees it. Instants are by the sweeper's clock.
+type observed struct {
+	session.Lease               // as it was seen last
+	known         bool          // a new beat was seen, at livedAt
+	livedAt       time.Duration //
+	looks         verdict.Looks
+	due           time.Duration // when the next look is
+}
+
+// promise returns the lease's promise, at least the shortest that there is.
+func (o *observed) promise() time.Duration { return max(o.Promise, session.ShortestPromise) }
+
+// sees notes how the lease was found, and reports whether its process has renewed it since.
+func (o *observed) sees(l session.Lease, now time.Duration) (lives bool) {
+	lives = l.Beat != o.Beat && !l.Expired
+	o.Lease = l
+	if lives {
+		o.known, o.livedAt = true, now
+	}
+	return lives || o.known && now-o.livedAt < o.promise() && !l.Expired
+}
+
+// listLeases lists the leases. Those that were not renewed since the sweeper saw them last are suspects. What expired
+// before is taken from the sessions that still name it.
+func (w *walk) listLeases(ctx context.Context) error {
+	if w.observer == nil {
+		return nil
+	}
+	all, err := w.observeLeases(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("list the leases: %w", err)
+	}
+	w.noteLeases(all)
+	if !w.pass.DryRun {
+		w.finishExpired(ctx)
+	}
+	return nil
+}
+
+func (w *walk) noteLeases(all []session.Lease) {
+	now, there := w.clock(), map[string]*observed{}
+	for _, l := range all {
+		o := w.leases[l.ID]
+		switch {
+		case o == nil:
+			there[l.ID], w.suspects[l.ID] = &observed{Lease: l}, true
+		case !o.sees(l, now):
+			there[l.ID], w.suspects[l.ID] = o, true
+		default:
+			there[l.ID] = o
+		}
+	}
+	w.leases = there
+}
+
+// finishExpired takes the sessions from leases that have expired already.
+func (w *walk) finishExpired(ctx context.Context) {
+	errs := 0
+	for _, id := range slices.Sorted(maps.Keys(w.suspects)) {
+		o := w.leases[id]
+		if !o.Expired {
+			continue
+		}
+		delete(w.suspects, id)
+		if errs >= maxLeaseErrors || ctx.Err() != nil {
+			continue
+		}
+		if _, err := w.expire(ctx, o); err == nil {
+			errs = 0
+		} else {
+			errs++
+		}
+	}
+}
+
+func (w *walk) observeLeases(ctx context.Context, suspects []string) ([]session.Lease, error) {
+	return limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) ([]session.Lease, error) {
+		return w.observer.ObserveLeases(ctx, suspects)
+	})
+}
+
+// observe looks at the suspects, each once in its promise, until every one has turned out to live or to have expired.
+// What is undecided after a few promises, and when ctx ends, stays so until the next pass. It reports whether a lease
+// expired.
+func (w *walk) observe(ctx context.Context) (expired bool) {
+	until := w.clock() + verdict.ObserveFor(w.longestPromise())
+	for len(w.suspects) > 0 {
+		due := w.nextLook()
+		if due > until || !sleep(ctx, due-w.clock()) {
+			break
+		}
+		expired = w.look(ctx) || expired
+	}
+	return expired
+}
+
+func (w *walk) longestPromise() (longest time.Duration) {
+	for id := range w.suspects {
+		longest = max(longest, w.leases[id].promise())
+	}
+	return longest
+}
+
+// nextLook returns when the next suspect is to be looked at.
+func (w *walk) nextLook() time.Duration {
+	due := time.Duration(math.MaxInt64)
+	for id := range w.suspects {
+		due = min(due, w.leases[id].due)
+	}
+	return due
+}
+
+// sleep waits, and reports whether ctx has not ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// look looks at the suspects that are due, in one call. It reports whether a lease has expired.
+func (w *walk) look(ctx context.Context) (expired bool) {
+	began := w.clock()
+	due := w.dueSuspects(began)
+	all, err := w.observeLeases(ctx, due)
+	if ctx.Err() != nil {
+		return false
+	}
+	if err != nil {
+		w.addError(fmt.Errorf("observe %d leases: %w", len(due), err))
+	}
+	found := map[string]session.Lease{}
+	for _, l := range all {
+		found[l.ID] = l
+	}
+	ended := w.clock()
+	for _, id := range due {
+		l, there := found[id]
+		seen := verdict.Look{
+			Began: began, Ended: ended, Sure: err == nil && !l.Locked && ended-began <= w.leases[id].promise(), Beat: l.Beat,
+		}
+		switch {
+		case err != nil || there:
+			expired = w.decide(ctx, w.leases[id], l, seen, err != nil) || expired
+		default: // another sweeper found it expired, or its process ended it
+			delete(w.suspects, id)
+			delete(w.leases, id)
+			expired = true
+		}
+	}
+	return expired
+}
+
+// dueSuspects returns the suspects that are to be looked at.
+func (w *walk) dueSuspects(now time.Duration) (due []string) {
+	for _, id := range slices.Sorted(maps.Keys(w.suspects)) {
+		if w.leases[id].due <= now {
+			due = append(due, id)
+		}
+	}
+	return due
+}
+
+// decide decides by a look whether a suspect lives, has expired, or has to be looked at again.
+func (w *walk) decide(
+	ctx context.Context, o *observed, l session.Lease, seen verdict.Look, failed bool,
+) (expired bool) {
+	if o.due = seen.Ended + o.promise(); !seen.Sure {
+		o.due = max(seen.Ended, seen.Began+o.promise())
+	}
+	switch {
+	case !failed && o.sees(l, seen.Ended):
+		delete(w.suspects, o.ID)
+		return false
+	case !o.looks.Add(o.promise(), seen) && !o.Expired:
+		return false
+	}
+	expired, err := w.expire(ctx, o)
+	if err != nil {
+		o.looks = verdict.Looks{}
+		return false
+	}
+	delete(w.suspects, o.ID)
+	return expired
+}
+
+// expire expires a lease, and takes its sessions out of it until none is left or those that are left are locked. It
+// reports false if the lease was renewed after all.
+func (w *walk) expire(ctx context.Context, o *observed) (expired bool, err error) {
+	for before := math.MaxInt; ctx.Err() == nil; {
+		found, left, err := w.expireSome(ctx, o.Lease)
+		if err != nil {
+			w.reportExpire(o, err)
+			return false, err
+		}
+		if !found {
+			o.looks = verdict.Looks{}
+			return false, nil
+		}
+		w.expired(o)
+		if left == 0 {
+			delete(w.leases, o.ID)
+		}
+		if left == 0 || left >= before {
+			return true, nil
+		}
+		before = left
+	}
+	return false, context.Cause(ctx)
+}
+
+// expired notes that a lease has expired.
+func (w *walk) expired(o *observed) {
+	if o.Expired {
+		return
+	}
+	o.Expired = true
+	w.pass.LeasesExpired++
+	w.logger().Warn("a lease was not renewed and has expired: its process is dead or cut off", o.attrs()...)
+}
+
+func (w *walk) reportExpire(o *observed, err error) {
+	if errors.Is(err, session.ErrLocked) {
+		w.logger().Info("a lease that is not renewed is locked by another transaction", o.attrs()...)
+		return
+	}
+	w.addError(fmt.Errorf("expire the lease %s of host %q: %w", o.ID, o.Host, err))
+}
+
+// expireSome makes one call of ExpireLease.
+func (w *walk) expireSome(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+	type answer struct {
+		expired bool
+		left    int
+	}
+	a, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (a answer, err error) {
+		a.expired, a.left, err = w.observer.ExpireLease(ctx, l)
+		return a, err
+	})
+	return a.expired, a.left, err
+}
+
+// attrs returns the lease for the log.
+func (o *observed) attrs() []any {
+	return []any{"lease", o.ID, "host", cmp.Or(o.Host, "unknown"), "promise", o.Promise, "beat", o.Beat}
+}

@@ -1,0 +1,318 @@
+package sweep_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+// seconds returns lengths for comparison.
+func seconds(all ...float64) (lengths []time.Duration) {
+	for _, s := range all {
+		lengths = append(lengths, time.Duration(s*float64(time.Second)))
+	}
+	return lengths
+}
+
+func TestObserve(t *testing.T) {
+	t.Run("finds a dead host in three promises, and cancels its sessions in the same pass", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.put("other", time.Hour)
+			h := f.newHost("dead", 2)
+			f.advance(11 * time.Minute)
+			began := time.Now()
+			p := f.pass()
+			require.Equal(f, []string{"other cancelled", "dead-000 cancelled", "dead-001 cancelled"}, outcomes(p))
+			require.Equal(f, 1, p.LeasesExpired)
+			require.Equal(f, seconds(0, 10, 20, 30), f.lookTimes(began))
+			require.Equal(f, seconds(0, 30), f.pageTimes(began), "a pass goes through the pages, and then observes")
+			require.Equal(f, 11*time.Minute+30*time.Second, p.Cases[1].Silence)
+			require.Contains(f, f.log.String(), "its process is dead or cut off")
+			require.ErrorIs(f, f.RenewLease(f.Context(), h.lease), session.ErrLeaseExpired)
+		})
+	})
+	t.Run("a host that lives takes one promise at first, and then none", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			h := f.newHost("live", 3)
+			f.advance(time.Hour)
+			defer h.live()()
+			began := time.Now()
+			f.pass()
+			require.Equal(f, seconds(0, 10), f.lookTimes(began))
+			for range 3 {
+				f.advance(5 * time.Minute)
+				p := f.pass()
+				require.Zero(f, p.Duration)
+				require.Equal(f, sweep.Tally{}, p.Tally)
+			}
+			require.Len(f, f.looks, 2)
+			require.Zero(f, f.pass().Duration, "it was seen to live a moment ago")
+			require.Len(f, f.looks, 2)
+			require.Equal(f, "live", f.leaseOf("live-000"))
+		})
+	})
+	t.Run("of several hosts with several promises each is looked at once in its own", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.newHost("a", 1)
+			slow := session.Lease{ID: "slow", Promise: 15 * time.Second, Beat: 1}
+			require.NoError(f, f.BeginLease(f.Context(), slow))
+			var asked []string
+			began := time.Now()
+			f.onObserve = func(_ context.Context, suspects []string) error {
+				if len(suspects) > 0 {
+					asked = append(asked, fmt.Sprint(time.Since(began), suspects))
+				}
+				return nil
+			}
+			require.Equal(f, 2, f.pass().LeasesExpired)
+			require.Equal(f, []string{
+				"0s [a slow]", "10s [a]", "15s [slow]", "20s [a]", "30s [a slow]", "45s [slow]",
+			}, asked)
+		})
+	})
+	t.Run("a lease without a promise has the shortest one", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			require.NoError(f, f.BeginLease(f.Context(), session.Lease{ID: "foreign", Beat: 1}))
+			require.Equal(f, 3*time.Second, f.pass().Duration)
+		})
+	})
+	t.Run("an expired lease has its sessions taken at the start of the next pass", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.newHost("dead", 3)
+			f.advance(11 * time.Minute)
+			f.cfg.MaxCancellationsPerRun = 1
+			locked := true
+			f.onExpire = func(l session.Lease) (int, error) {
+				if l.Beat = 0; locked { // expires nothing, and says that a row is locked
+					return 1, nil
+				}
+				return 0, nil
+			}
+			f.onLeases = func(all []session.Lease) { all[0].Expired = len(f.looks) == 4 }
+			require.Equal(f, 30*time.Second, f.pass().Duration)
+			require.Equal(f, "dead", f.leaseOf("dead-000"))
+			locked = false
+			p := f.pass()
+			require.Zero(f, p.Duration)
+			require.Equal(f, []string{"dead-000 cancelled"}, outcomes(p))
+			require.Zero(f, p.LeasesExpired, "it was counted before")
+		})
+	})
+	t.Run("takes thousands of sessions out of a lease", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.newHost("dead", 2*session.ExpireBatch+1)
+			calls := 0
+			f.onExpire = func(session.Lease) (int, error) { calls++; return 0, nil }
+			f.pass()
+			require.Equal(f, 3, calls)
+			require.Empty(f, f.leaseOf("dead-2000"))
+		})
+	})
+	t.Run("goes through the pages again with what is left of the cap", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(3)
+			f.newHost("dead", 5)
+			f.advance(11 * time.Minute)
+			f.cfg.MaxCancellationsPerRun = 5
+			p := f.pass()
+			require.Equal(f, sweep.Tally{Checked: 5, Found: 5, Cancelled: 5, LeasesExpired: 1}, p.Tally)
+		})
+	})
+	t.Run("the end of the context ends it at once", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.newHost("dead", 1)
+			ctx, cancel := context.WithTimeout(f.Context(), 15*time.Second)
+			defer cancel()
+			p, err := f.sweeper().Sweep(ctx)
+			require.ErrorIs(f, err, context.DeadlineExceeded)
+			require.Equal(f, 15*time.Second, p.Duration)
+			require.Equal(f, "dead", f.leaseOf("dead-000"))
+		})
+	})
+	t.Run("a pass that observes is not overdue", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.Interval, f.cfg.StartupDelay = time.Second, -1
+			f.newHost("dead", 1)
+			stop := f.run()
+			f.advance(25 * time.Second)
+			code, _ := f.health()
+			require.Equal(f, 200, code)
+			stop()
+		})
+	})
+}
+
+// TestObserveUncertain: whatever is not certain starts the observation of a lease again.
+func TestObserveUncertain(t *testing.T) {
+	down := errors.New("down")
+	for name, c := range map[string]struct {
+		happens func(f *fixture, h *host, look int) error
+		took    time.Duration
+		expired bool
+	}{
+		"nothing":                       {nil, 30 * time.Second, true},
+		"a renewal before the last":     {renewAt(3), 30 * time.Second, false},
+		"a renewal before the second":   {renewAt(1), 10 * time.Second, false},
+		"the second look fails":         {failAt(down, 1), 50 * time.Second, true},
+		"the third look fails":          {failAt(down, 2), 50 * time.Second, false},
+		"all looks fail":                {failAt(down, 0, 1, 2, 3, 4, 5), 50 * time.Second, false},
+		"the first look takes longer":   {slowAt(0, 11*time.Second), 41 * time.Second, true},
+		"the first look is just fast":   {slowAt(0, 10*time.Second), 40 * time.Second, true},
+		"the second takes for promises": {slowAt(1, 45*time.Second), 55 * time.Second, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.cfg.RecordTimeout = time.Minute
+				h := f.newHost("a", 1)
+				look := -1
+				f.onObserve = func(_ context.Context, suspects []string) error {
+					if len(suspects) == 0 || c.happens == nil {
+						return nil
+					}
+					look++
+					return c.happens(f, h, look)
+				}
+				p, _ := f.sweeper().Sweep(f.Context())
+				require.Equal(f, c.took, p.Duration)
+				require.NoError(f, p.Err)
+				require.Equal(f, c.expired, f.leaseOf("a-000") == "")
+			})
+		})
+	}
+	t.Run("a lock on the lease", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.newHost("a", 1)
+			f.onLeases = func(all []session.Lease) { all[0].Locked = len(f.looks) == 2 }
+			require.Equal(f, 50*time.Second, f.pass().Duration)
+			require.Empty(f, f.leaseOf("a-000"))
+		})
+	})
+	t.Run("a lock when it is to expire", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.newHost("a", 1)
+			f.onExpire = func(session.Lease) (int, error) { return 0, fmt.Errorf("expire: %w", session.ErrLocked) }
+			require.Equal(f, 50*time.Second, f.pass().Duration)
+			require.Equal(f, "a", f.leaseOf("a-000"))
+			f.onExpire = nil
+			require.Equal(f, 1, f.pass().LeasesExpired)
+		})
+	})
+	t.Run("what is undecided goes on in the next pass", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.newHost("a", 1)
+			f.onObserve = func(context.Context, []string) error {
+				if len(f.looks) < 5 && len(f.looks) > 0 {
+					return down
+				}
+				return nil
+			}
+			p, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, down)
+			require.NoError(f, p.Err)
+			f.advance(time.Second)
+			p = f.pass()
+			require.Equal(f, 1, p.LeasesExpired)
+			require.Equal(f, 19*time.Second, p.Duration, "two looks of the pass before count")
+		})
+	})
+	t.Run("leases that cannot be listed fail the pass, which cancels what it finds", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(2)
+			f.onObserve = func(context.Context, []string) error { return down }
+			p, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, down)
+			require.ErrorContains(f, p.Err, "list the leases: ")
+			require.Equal(f, 2, p.Cancelled)
+			require.Equal(f, 1, f.sweeper().Stats().ConsecutiveFailures)
+		})
+	})
+}
+
+func renewAt(at int) func(*fixture, *host, int) error {
+	return func(_ *fixture, h *host, look int) error {
+		if look == at {
+			h.renew()
+		}
+		return nil
+	}
+}
+
+func failAt(err error, at ...int) func(*fixture, *host, int) error {
+	return func(_ *fixture, _ *host, look int) error {
+		if slices.Contains(at, look) {
+			return err
+		}
+		return nil
+	}
+}
+
+func slowAt(at int, d time.Duration) func(*fixture, *host, int) error {
+	return func(_ *fixture, _ *host, look int) error {
+		if look == at {
+			time.Sleep(d)
+		}
+		return nil
+	}
+}
+
+func TestSilenceUnderLease(t *testing.T) {
+	t.Run("is what the lease vouches for, whatever the database's clock shows", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			h := f.newHost("live", 3)
+			f.advance(5 * time.Minute)
+			h.signal(false, "live-000")
+			h.signal(true, "live-001")
+			stop := h.live()
+			f.pass()
+			f.setClock(24 * time.Hour)
+			f.advance(9 * time.Minute)
+			require.Empty(f, f.pass().Cases)
+			stop()
+			f.advance(time.Hour) // not vouched for: the keeper cannot write, and the lease has not expired yet
+			h.renewTo(15 * time.Minute)
+			require.Empty(f, f.pass().Cases)
+			h.renewTo(15*time.Minute + 1)
+			f.setClock(time.Hour)
+			p := f.pass()
+			require.Equal(f, []string{"live-001 cancelled"}, outcomes(p))
+			require.Equal(f, 10*time.Minute+1, p.Cases[0].Silence)
+		})
+	})
+}
+
+// renewTo renews the lease and vouches up to an instant.
+func (h *host) renewTo(vouched time.Duration) {
+	h.lease.Beat++
+	h.lease.Clock, h.lease.Vouched = time.Since(h.began), vouched
+	require.NoError(h, h.RenewLease(context.Background(), h.lease))
+}
+
+func TestDryRunWritesNothing(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.newHost("dead", 2)
+		f.putStalled(2)
+		f.advance(time.Hour)
+		f.cfg.DryRun = true
+		f.onExpire = func(session.Lease) (int, error) { f.Error("expired"); return 0, nil }
+		f.onCancel = func(context.Context, session.Session) error { f.Error("cancelled"); return nil }
+		f.onClaim = f.onCancel
+		f.onLeases = func(all []session.Lease) { all[0].Expired = len(f.pages) > 0 }
+		f.cfg.Grace = time.Minute
+		for range 2 {
+			p := f.pass()
+			require.Equal(f, []string{"s-00 would_cancel", "s-01 would_cancel"}, outcomes(p))
+			require.Zero(f, p.Duration)
+		}
+		require.Empty(f, f.looks)
+		require.Empty(f, f.events("s-00"))
+		require.Equal(f, "dead", f.leaseOf("dead-000"))
+	})
+}

@@ -1,0 +1,46 @@
+package sweep
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// A throttle keeps the cancels of a sweeper to a number in each minute. The zero value does not.
+type throttle struct {
+	perMinute int64
+	cancels   []time.Time // of the last minute
+}
+
+func (t *throttle) add(now time.Time) {
+	if t.perMinute > 0 {
+		t.cancels = append(t.cancels, now)
+	}
+}
+
+// room returns how many cancels there may be now.
+func (t *throttle) room(now time.Time) int {
+	if t.perMinute == 0 {
+		return math.MaxInt
+	}
+	t.cancels = slices.DeleteFunc(t.cancels, func(at time.Time) bool { return now.Sub(at) >= time.Minute })
+	return int(max(min(t.perMinute, math.MaxInt)-int64(len(t.cancels)), 0))
+}
+
+// next returns when to go on after a pass that cancelled or warned as many sessions as it may; zero if there is no
+// throttle. The passes are spread over the minute.
+func (t *throttle) next(now time.Time, handled int) time.Time {
+	if t.perMinute == 0 {
+		return time.Time{}
+	}
+	next := now.Add(spread(t.perMinute, handled))
+	if t.room(now) == 0 && len(t.cancels) > 0 && next.Before(t.cancels[0].Add(time.Minute)) {
+		return t.cancels[0].Add(time.Minute)
+	}
+	return next
+}
+
+// spread returns the time that a number of cancels takes at a rate.
+func spread(perMinute int64, cancels int) time.Duration {
+	return time.Duration(float64(time.Minute) * float64(max(cancels, 1)) / float64(perMinute))
+}

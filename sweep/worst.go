@@ -1,0 +1,93 @@
+package sweep
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// WorstTime returns the longest time from the last sign of life of a session to its cancel, if so many sessions stall
+// at one moment, as all those of a host that dies. It is [watchdog.NoLimit] if they are never cancelled. It is the sum
+// of:
+//
+//   - Until a pass finds the sessions. If the process lives, that is StalledThreshold, or MinAge if that is longer; the
+//     keeper's Pace and two thirds of its Promise, until its lease vouches for the silence; and the wait for a pass. If
+//     it died, that is two waits, because at the first pass its last renewal is still news, and the five promises in
+//     which a pass observes leases. The longer one counts.
+//   - Grace, and the pass that is under way when it ends.
+//   - Until it is the turn of the last one: a wait for each pass that is full. That is Interval, or less with
+//     MaxCancellationsPerMinute.
+//
+// A wait is followed by a pass, which takes up to StopTimeout and a second for each StopHook and each Resume.Start, and
+// five promises. One sweeper that runs and a database that answers at once are assumed. An outage of the database comes
+// on top, and so does the time by which its clock was set. Sessions with a threshold of their own have that instead of
+// StalledThreshold.
+func (c Config) WorstTime(k session.KeeperConfig, sessions int) time.Duration {
+	c = c.withDefaults()
+	if c.Disabled || c.DryRun || c.StalledThreshold == watchdog.NoLimit || c.MinAge == watchdog.NoLimit {
+		return watchdog.NoLimit
+	}
+	k.Promise, k.Pace = cmp.Or(k.Promise, session.DefaultPromise), cmp.Or(k.Pace, session.DefaultPace)
+	perPass := c.perPass(sessions)
+	observing := verdict.ObserveFor(k.Promise)
+	pass := sum(observing, times(c.hostTime(), perPass))
+	worst := c.worstFound(k, sum(c.Interval, pass), observing)
+	if c.Grace > 0 {
+		worst = sum(worst, c.Grace, pass)
+	}
+	full := max(sessions-1, 0) / perPass
+	return sum(worst, times(sum(c.waitFull(perPass), times(c.hostTime(), perPass)), full), times(c.hostTime(), perPass))
+}
+
+// worstFound returns how long it takes until a pass finds a session. A wait is from one pass to the end of the next.
+func (c Config) worstFound(k session.KeeperConfig, wait, observing time.Duration) time.Duration {
+	silent := sum(max(c.StalledThreshold, c.MinAge), k.Pace, 2*verdict.RenewAfter(k.Promise), wait)
+	return max(silent, sum(wait, wait, observing))
+}
+
+// perPass returns how many of the sessions a pass cancels.
+func (c Config) perPass(sessions int) int {
+	most := min(max(sessions, 1), c.maxCancellations())
+	if c.MaxCancellationsPerMinute > 0 {
+		most = int(min(int64(most), c.MaxCancellationsPerMinute))
+	}
+	return most
+}
+
+// waitFull returns the time from a pass that was full to the next.
+func (c Config) waitFull(perPass int) time.Duration {
+	if c.MaxCancellationsPerMinute == 0 {
+		return c.Interval
+	}
+	return min(c.Interval, spread(c.MaxCancellationsPerMinute, perPass))
+}
+
+// hostTime returns how long the host's funcs may take for one session.
+func (c Config) hostTime() (d time.Duration) {
+	if c.StopHook != nil {
+		d = sum(d, c.StopTimeout, lateness)
+	}
+	if c.Resume.Max > 0 {
+		d = sum(d, c.StopTimeout, lateness)
+	}
+	return d
+}
+
+// sum adds lengths up to [watchdog.NoLimit].
+func sum(lengths ...time.Duration) (all time.Duration) {
+	for _, d := range lengths {
+		all = verdict.Sum(all, d)
+	}
+	return all
+}
+
+// times multiplies a length up to [watchdog.NoLimit].
+func times(d time.Duration, n int) time.Duration {
+	if n > 0 && d > watchdog.NoLimit/time.Duration(n) {
+		return watchdog.NoLimit
+	}
+	return d * time.Duration(n)
+}

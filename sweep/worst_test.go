@@ -1,0 +1,86 @@
+package sweep_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+func TestWorstTime(t *testing.T) {
+	const second, minute = time.Second, time.Minute
+	hook := func(context.Context, session.Session) error { return nil }
+	vouched := second + 2*(10*second/3)
+	observing := 50 * second
+	for name, c := range map[string]struct {
+		cfg      sweep.Config
+		k        session.KeeperConfig
+		sessions int
+		want     time.Duration
+	}{
+		"one session":  {sweep.Config{}, session.KeeperConfig{}, 1, 15*minute + vouched + observing},
+		"none":         {sweep.Config{}, session.KeeperConfig{}, 0, 15*minute + vouched + observing},
+		"a full pass":  {sweep.Config{}, session.KeeperConfig{}, 10, 15*minute + vouched + observing},
+		"one too many": {sweep.Config{}, session.KeeperConfig{}, 11, 20*minute + vouched + observing},
+		"83 hours for a dead host of 10,000": {
+			sweep.Config{}, session.KeeperConfig{}, 10_000, 83*time.Hour + 15*minute + 15*minute + vouched + observing,
+		},
+		"1,000 a minute": {
+			sweep.Config{MaxCancellationsPerRun: 1000, MaxCancellationsPerMinute: 1000}, session.KeeperConfig{}, 10_000,
+			24*minute + vouched + observing,
+		},
+		"1,000 a minute, 10 in each pass": {
+			sweep.Config{MaxCancellationsPerMinute: 1000}, session.KeeperConfig{}, 10_000,
+			15*minute + vouched + observing + 999*600*time.Millisecond,
+		},
+		"without a cap": {
+			sweep.Config{MaxCancellationsPerRun: watchdog.NoLimit}, session.KeeperConfig{}, 10_000,
+			15*minute + vouched + observing,
+		},
+		"a short threshold: the death of the process takes longer": {
+			sweep.Config{StalledThreshold: second, MinAge: watchdog.None}, session.KeeperConfig{}, 1,
+			2*(5*minute+observing) + observing,
+		},
+		"a long promise": {
+			sweep.Config{}, session.KeeperConfig{Promise: minute, Pace: 3 * second}, 1, 2*10*minute + 5*minute,
+		},
+		"a grace": {
+			sweep.Config{Grace: minute}, session.KeeperConfig{}, 1, 15*minute + vouched + observing + minute + observing,
+		},
+		"a hook and a resume": {
+			sweep.Config{StopHook: hook, Resume: sweep.ResumePolicy{Max: 1, Start: hook}}, session.KeeperConfig{}, 20,
+			2*(5*minute+observing+620*second) + observing + 5*minute + 620*second + 620*second,
+		},
+		"a minimum age": {
+			sweep.Config{MinAge: time.Hour}, session.KeeperConfig{}, 1, time.Hour + 5*minute + vouched + observing,
+		},
+		"off":                    {sweep.Config{Disabled: true}, session.KeeperConfig{}, 1, watchdog.NoLimit},
+		"a dry run":              {sweep.Config{DryRun: true}, session.KeeperConfig{}, 1, watchdog.NoLimit},
+		"without a threshold":    {sweep.Config{StalledThreshold: watchdog.NoLimit}, session.KeeperConfig{}, 1, watchdog.NoLimit},
+		"longer than can be":     {sweep.Config{Interval: watchdog.NoLimit / 2}, session.KeeperConfig{}, 100, watchdog.NoLimit},
+		"a rate of one a minute": {sweep.Config{MaxCancellationsPerMinute: 1}, session.KeeperConfig{}, 3, 17*minute + vouched + observing},
+	} {
+		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.cfg.WorstTime(c.k, c.sessions)) })
+	}
+	t.Run("a dead host of a hundred is swept within it", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.StartupDelay = watchdog.None
+			f.cfg.Interval = time.Minute
+			stop := f.run()
+			defer stop()
+			h := f.newHost("dead", 100)
+			h.signal(false, h.runs...)
+			died := time.Now()
+			f.advance(59 * time.Second)
+			h.renew()
+			worst := f.cfg.WorstTime(session.KeeperConfig{}, 100)
+			f.advance(worst - time.Since(died))
+			require.Len(f, f.ended(), 100)
+		})
+	})
+}
