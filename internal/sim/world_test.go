@@ -79,6 +79,7 @@ type run struct {
 }
 
 func newWorld(tb testing.TB, seed uint64) *world {
+	tb.Helper()
 	w := &world{
 		tb: tb, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), began: time.Now(), rows: newLocks(), leases: newLocks(),
 	}
