@@ -33,7 +33,7 @@
 //	rows are not claimed back after an expiry                    0: the same; 14 without the comparison
 //	a row that is not written holds the instant vouched back      8
 //	a run that has not signalled is silent                      920
-//	Freshen takes an activity back                         see below
+//	Freshen takes an activity back                               14
 //	a takeover does not end the run                             982
 //	a cancel in doubt is forgotten                               35
 //	Cancel does not look for a stored end                         7
