@@ -136,8 +136,9 @@ func TestAlsoEndFinished(t *testing.T) {
 		f.cmd = command(t, f.e.step("start"), "print:"+ready, "await:"+file)
 		f.cfg.Terminal = readyLine
 		f.cfg.Store = plainStore{&lateStore{Memory: f.store, before: func() {
+			leader := leaderOf(t, f.cmd)
 			_ = childSteps["touch"](file)
-			eventually(t, "the command ends", func() bool { return leaderEnded(tokenOf(f.cmd)) })
+			exits(t, leader)
 		}}}
 		result, err := f.run()
 		require.NoError(t, err)

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
 	"syscall"
 	"testing"
@@ -89,9 +90,9 @@ func TestFinishedWhileRecording(t *testing.T) {
 				file := t.TempDir() + "/end"
 				cmd := command(t, append(c.steps, "await:"+file, "exit:0")...)
 				store := &lateStore{Memory: f.store, fails: c.fails, before: func() {
-					eventually(t, "the command begins", func() bool { return !leaderEnded(tokenOf(cmd)) }) // it may start late
+					leader := leaderOf(t, cmd) // it may start late
 					_ = childSteps["touch"](file)
-					eventually(t, "the command ends", func() bool { return leaderEnded(tokenOf(cmd)) })
+					exits(t, leader)
 				}}
 				f.cfg.Store = plainStore{store}
 				result, err := f.run(cmd)
@@ -114,14 +115,32 @@ func TestFinishedWhileRecording(t *testing.T) {
 	}
 }
 
-// leaderEnded reports whether no process with the token awaits a file.
-func leaderEnded(token string) bool {
-	for _, pid := range processesWith(token) {
-		if commandLineHas(pid, "await:") {
-			return false
+// leaderOf waits for the process of the command that awaits a file.
+func leaderOf(tb testing.TB, cmd *exec.Cmd) (leader int) {
+	tb.Helper()
+	eventually(tb, "the command begins", func() bool {
+		for _, pid := range processesWith(tokenOf(cmd)) {
+			if commandLineHas(pid, "await:") {
+				leader = pid
+			}
 		}
-	}
-	return true
+		return leader > 0
+	})
+	return leader
+}
+
+// exits waits until every thread of a process has ended. A process that exits loses its arguments first, and under the
+// race detector it takes long to give its memory back.
+func exits(tb testing.TB, pid int) {
+	tb.Helper()
+	eventually(tb, "the command ends", func() bool {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil {
+			return true
+		}
+		fields := words(string(text[bytes.LastIndexByte(text, ')'):]))
+		return fields[1] == "Z" && fields[18] == "1"
+	})
 }
 
 // TestFinishedAtTheLimit checks commands that end at their limit, give or take: each is ended by a signal, or has
@@ -182,11 +201,11 @@ func TestFinishedBeforeLateNews(t *testing.T) {
 	cmd := command(t, "await:"+file, "exit:0")
 	var guard int
 	f.cfg.Store = plainStore{&lateStore{Memory: f.store, before: func() {
-		eventually(t, "the command begins", func() bool { return !leaderEnded(tokenOf(cmd)) })
-		guard = parentOf(t, processesWith(tokenOf(cmd))[0])
+		leader := leaderOf(t, cmd)
+		guard = parentOf(t, leader)
 		require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
 		_ = childSteps["touch"](file)
-		eventually(t, "the command ends", func() bool { return leaderEnded(tokenOf(cmd)) })
+		exits(t, leader)
 		// The stop is asked about after 400 ms, twice, and the command is signalled without the guard.
 		time.AfterFunc(2*time.Second, func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
 	}}}

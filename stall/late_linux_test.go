@@ -20,15 +20,11 @@ import (
 // stopGuardOf stops the guard of a command that has begun, has the command end by touching a file, and returns the guard.
 func stopGuardOf(t *testing.T, cmd *exec.Cmd, file string) (guard int) {
 	t.Helper()
-	eventually(t, "the command begins", func() bool { return !leaderEnded(tokenOf(cmd)) })
-	for _, pid := range processesWith(tokenOf(cmd)) {
-		if commandLineHas(pid, "await:") {
-			guard = parentOf(t, pid)
-		}
-	}
+	leader := leaderOf(t, cmd)
+	guard = parentOf(t, leader)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
 	_ = childSteps["touch"](file)
-	eventually(t, "the command ends", func() bool { return leaderEnded(tokenOf(cmd)) })
+	exits(t, leader)
 	return guard
 }
 

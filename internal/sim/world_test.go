@@ -178,13 +178,14 @@ type op struct {
 
 // do makes a call on a goroutine of its own.
 func (w *world) do(h *host, name string, most time.Duration, call func() error) {
-	o := &op{name: name, host: h, began: time.Now(), most: most}
+	began := time.Now()
+	o := &op{name: name, host: h, began: began, most: most}
 	w.mu.Lock()
 	w.ops = append(w.ops, o)
 	w.mu.Unlock()
 	go func() {
 		err := call()
-		w.logf("%s of %s returned after %v: %v", name, h.name, time.Since(o.began), err)
+		w.logf("%s of %s returned after %v: %v", name, h.name, time.Since(began), err)
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		o.done = true

@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +26,9 @@ type Config struct {
 	// also write a row to the table watchdog_outbox, for a program that tells others of ends. The store never deletes
 	// such a row. False writes none.
 	Outbox bool
+	// Logger gets what Open and New find that is no error, such as a table of the host's that is too narrow for layers.
+	// Nil means [slog.Default].
+	Logger *slog.Logger
 }
 
 // A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [session.Store], a [session.Listener] and a
@@ -101,6 +106,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	if err := s.do(ctx, "open", s.migrate); err != nil {
 		return nil, err
 	}
+	s.warnOfNarrowIDs(ctx, cmp.Or(cfg.Logger, slog.Default()))
 	return s, nil
 }
 
