@@ -343,6 +343,23 @@ func TestCompare(t *testing.T) {
 			f.requireRunning(kept)
 		})
 	})
+	t.Run("a run whose attach is not answered yet is left alone", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-0")
+			f.db.after = func(string) error {
+				time.Sleep(2 * time.Second) // fake time
+				return nil
+			}
+			f.advance(time.Minute - time.Second) // the rows are compared after a minute
+			wd := f.attach("s-1")
+			f.db.after = nil
+			f.advance(2 * time.Minute)
+			f.requireRunning(wd)
+			require.Equal(t, session.Active, f.row("s-1").Status)
+			require.Zero(t, f.log.count("are ended"))
+		})
+	})
 	t.Run("runs that begin while the rows are read are left alone", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()
