@@ -68,3 +68,99 @@ func TestStrayWithEnd(t *testing.T) {
 		require.Equal(t, watchdog.SessionIdleTimeout, f.row("s-1").Reason)
 	})
 }
+
+// TestCompare protects the rows of a lease against what was lost on the way to the database, or in it.
+func TestCompare(t *testing.T) {
+	t.Run("the row of a live run that was deleted is made again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			quiet, lively := f.attach("s-1"), f.attach("s-2")
+			f.attach("s-1")
+			f.attach("s-1").Activity()
+			f.advance(5 * time.Minute)
+			require.NoError(t, f.db.Delete(context.Background(), "s-1"))
+			require.NoError(t, f.db.Delete(context.Background(), "s-2"))
+			busy(f, 70*time.Second, lively)
+			for i, attempt := range map[int]int{1: 3, 2: 1} {
+				row := f.row(name(i))
+				require.Equal(t, session.Active, row.Status)
+				require.Equal(t, attempt, row.Attempt)
+				require.NotEmpty(t, row.Lease)
+			}
+			require.Equal(t, 2, f.log.count("the row of a run was lost and is made again"))
+			f.requireRunning(quiet)
+			f.requireRunning(lively)
+		})
+	})
+	t.Run("a row that went back to an earlier attempt is made again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-1")
+			older := f.row("s-1")
+			wd := f.attach("s-1")
+			older.Lease, older.Activity = "", 0
+			require.NoError(t, f.db.Put(context.Background(), older))
+			f.advance(70 * time.Second)
+			require.Equal(t, 2, f.row("s-1").Attempt)
+			f.requireRunning(wd)
+		})
+	})
+	t.Run("a row of an attach whose answer was lost is ended", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			kept := f.attach("s-1")
+			f.cfg.Store = f.db
+			f.db.after = func(call string) error {
+				if call == "Attach" {
+					return errDown
+				}
+				return nil
+			}
+			_, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-2", StartedAt: time.Now()}, f.config(f.keeper()))
+			require.ErrorIs(t, err, errDown)
+			f.db.after = nil
+			require.Equal(t, session.Active, f.row("s-2").Status)
+			f.advance(121 * time.Second)
+			require.Equal(t, session.Interrupted, f.row("s-2").Status)
+			require.Equal(t, session.Active, f.row("s-1").Status)
+			f.requireRunning(kept)
+		})
+	})
+	t.Run("a run whose attach is not answered yet is left alone", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-0")
+			f.db.after = func(string) error {
+				time.Sleep(2 * time.Second) // fake time
+				return nil
+			}
+			f.advance(time.Minute - time.Second) // the rows are compared after a minute
+			wd := f.attach("s-1")
+			f.db.after = nil
+			f.advance(2 * time.Minute)
+			f.requireRunning(wd)
+			require.Equal(t, session.Active, f.row("s-1").Status)
+			require.Zero(t, f.log.count("are ended"))
+		})
+	})
+	t.Run("runs that begin while the rows are read are left alone", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			f.attach("s-0")
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "LeaseSessions" {
+					time.Sleep(2 * time.Second) // fake time
+				}
+				return nil
+			})
+			for i := range 200 {
+				f.attach(name(i + 1))
+				f.advance(time.Second)
+			}
+			for i := range 200 {
+				require.Equal(t, session.Active, f.row(name(i)).Status)
+			}
+			require.Zero(t, f.log.count("level="))
+		})
+	})
+}

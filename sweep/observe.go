@@ -159,9 +159,7 @@ func (w *walk) look(ctx context.Context) (expired bool) {
 	ended := w.clock()
 	for _, id := range due {
 		l, there := found[id]
-		seen := verdict.Look{
-			Began: began, Ended: ended, Sure: err == nil && !l.Locked && ended-began <= w.leases[id].promise(), Beat: l.Beat,
-		}
+		seen := verdict.Look{Began: began, Ended: ended, Sure: err == nil && !l.Locked, Beat: l.Beat}
 		switch {
 		case err != nil || there:
 			expired = w.decide(ctx, w.leases[id], l, seen, err != nil) || expired
@@ -188,7 +186,7 @@ func (w *walk) dueSuspects(now time.Duration) (due []string) {
 func (w *walk) decide(
 	ctx context.Context, o *observed, l session.Lease, seen verdict.Look, failed bool,
 ) (expired bool) {
-	if o.due = seen.Ended + o.promise(); !seen.Sure {
+	if o.due = seen.Ended + o.promise(); !seen.Counts(o.promise()) {
 		o.due = max(seen.Ended, seen.Began+o.promise())
 	}
 	switch {

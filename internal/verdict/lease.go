@@ -31,6 +31,9 @@ type Look struct {
 	Beat int64
 }
 
+// Counts reports whether the look says anything: it succeeded within a promise.
+func (l Look) Counts(promise time.Duration) bool { return l.Sure && l.Ended-l.Began <= promise }
+
 // Looks are the looks at a lease in a row that found the same beat, each in time. The zero value has none.
 type Looks struct {
 	beat        int64
@@ -42,7 +45,7 @@ type Looks struct {
 // succeeded within a promise and found the same beat. After anything else they start again, so that an outage, a lock
 // or a stopped observer expires no lease.
 func (l *Looks) Add(promise time.Duration, look Look) (expired bool) {
-	if !look.Sure || look.Ended-look.Began > promise {
+	if !look.Counts(promise) {
 		*l = Looks{}
 		return false
 	}
