@@ -43,8 +43,10 @@ func (p *poller) run(ctx context.Context) {
 	defer tick.Stop()
 	for left := 0; ; left-- {
 		if left <= 0 || !p.listening.Load() {
-			p.poll(ctx)
 			left = ticksPerPoll
+			if !p.poll(ctx) {
+				left = 1 // what ended before it listened is found by nothing else
+			}
 		}
 		select {
 		case <-p.ready:
@@ -56,19 +58,20 @@ func (p *poller) run(ctx context.Context) {
 	}
 }
 
-// poll polls once. If that fails the next poll starts from the same mark.
-func (p *poller) poll(ctx context.Context) {
+// poll polls once, and reports whether the store answered. If it did not the next poll starts from the same mark.
+func (p *poller) poll(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.k.cfg.RecordTimeout)
 	defer cancel()
 	ended, next, err := p.k.cfg.Store.Ended(ctx, p.mark)
 	if err != nil {
-		return // flush logs an outage of the store
+		return false // flush logs an outage of the store
 	}
 	if p.mark == "" {
 		p.k.recheckAll()
 	}
 	p.mark = next
 	p.k.requestSync(ended...)
+	return true
 }
 
 // listen listens, and listens again when the connection is lost, until ctx ends.

@@ -86,6 +86,29 @@ func TestListenFails(t *testing.T) {
 			f.requireCancelled(wd)
 		})
 	})
+	t.Run("nor are they when the first poll fails after that", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			lost, ready := make(chan struct{}), make(chan struct{})
+			f.cfg.Store = &lostListener{database: f.db, lost: lost, ready: ready}
+			f.start()
+			wd := f.attach("s-1")
+			f.advance(time.Hour + time.Millisecond)
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "Ended" {
+					return errDown
+				}
+				return nil
+			})
+			close(lost)
+			f.cancel("s-1")
+			close(ready)
+			f.advance(2 * session.DefaultPoll)
+			f.requireRunning(wd)
+			f.db.onCall(nil)
+			f.advance(session.DefaultPoll)
+			f.requireCancelled(wd)
+		})
+	})
 }
 
 // cutListener is a database whose connection a test can cut.
