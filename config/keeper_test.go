@@ -126,6 +126,7 @@ var rejectedKeeper = []rejected{
 	badSweep("a pace of zero", "keeper: {pace", "0s}", "0s"),
 	badSweep("a promise of zero", "keeper: {promise", "0}", "0"),
 	badSweep("a promise shorter than the shortest", "keeper: {promise", "999ms}", "999ms"),
+	badSweep("a promise longer than the longest", "keeper: {promise", "5m1ms}", "5m1ms"),
 	badSweep("a promise without a unit", "keeper: {promise", "10}", "10"),
 	badSweep("a poll without a unit", "keeper: {poll", "2}", "2"),
 	badSweep("a host that some read as a number", "keeper: {host", "7}", "7"),

@@ -28,11 +28,12 @@ var keeperKeys = []key{
 	},
 	{
 		block: keeperBlock, name: "promise", variable: "WATCHDOG_KEEPER_PROMISE_MS", common: true,
-		allowed: allowedPeriod + ", at least " + session.ShortestPromise.String(),
+		allowed: allowedPeriod + ", at least " + session.ShortestPromise.String() +
+			" and at most " + session.LongestPromise.String(),
 		kind: milliseconds{length{seconds{
 			field:    func(c *Config) *time.Duration { return &c.Keeper.Promise },
 			fallback: session.DefaultPromise,
-			least:    session.ShortestPromise,
+			least:    session.ShortestPromise, most: session.LongestPromise,
 		}}},
 	},
 	{

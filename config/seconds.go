@@ -17,6 +17,7 @@ type seconds struct {
 	zero     time.Duration // the meaning of 0
 	nonzero  string        // why 0 is refused, if it is
 	least    time.Duration // the shortest that is valid
+	most     time.Duration // the longest that is valid; 0 for any
 }
 
 func (s seconds) fromVariable(text string) value { return fromText(text) }
@@ -30,6 +31,9 @@ func (s seconds) take(c *Config, v value, parse func(value) (time.Duration, stri
 	}
 	if duration < s.least {
 		return v.invalid("is shorter than " + s.least.String())
+	}
+	if s.most > 0 && duration > s.most {
+		return v.invalid("is longer than " + s.most.String())
 	}
 	if duration == 0 {
 		if s.nonzero != "" {

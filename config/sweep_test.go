@@ -235,6 +235,7 @@ func TestRejectedSweepVariables(t *testing.T) {
 		{"a keeper without a pause", "WATCHDOG_KEEPER_PACE_MS", "0"},
 		{"a promise shorter than the shortest", "WATCHDOG_KEEPER_PROMISE_MS", "999"},
 		{"a promise of zero", "WATCHDOG_KEEPER_PROMISE_MS", "0"},
+		{"a promise longer than the longest", "WATCHDOG_KEEPER_PROMISE_MS", "300001"},
 		{"a host with white space", "WATCHDOG_KEEPER_HOST", " worker-7"},
 		{"a flag of a number", "WATCHDOG_ENABLED", "1"},
 		{"a flag in capitals", "WATCHDOG_ENABLED", "FALSE"},

@@ -23,8 +23,12 @@ const (
 	DefaultPromise   = 10 * time.Second
 )
 
-// ShortestPromise is the shortest [KeeperConfig].Promise.
-const ShortestPromise = time.Second
+// The shortest and the longest [KeeperConfig].Promise. A pass of a sweeper that finds a dead process waits for several
+// promises, and every session that stalls meanwhile waits with it.
+const (
+	ShortestPromise = time.Second
+	LongestPromise  = 5 * time.Minute
+)
 
 // minFlushes is the smallest number of flushes in a threshold. With fewer a row could be too far behind its run for a
 // sweeper that finds the lease expired.
@@ -42,8 +46,9 @@ type KeeperConfig struct {
 	// RunThreshold returns the threshold that the row of a run carries, for sweepers to judge the run by instead of
 	// their own: a duration, [watchdog.NoLimit] for ever, or 0 for none. Nil means 0 for every run.
 	RunThreshold func(runID string) time.Duration
-	// Promise is the [Lease].Promise of this process, at least [ShortestPromise]. A process that cannot write to the
-	// database for three promises is taken for dead, and its runs can be cancelled. Zero means [DefaultPromise].
+	// Promise is the [Lease].Promise of this process, from [ShortestPromise] to [LongestPromise]. A process that cannot
+	// write to the database for three promises is taken for dead, and its runs can be cancelled. Zero means
+	// [DefaultPromise].
 	Promise time.Duration
 	// Pace is the time from one look at the runs to the next. It is at most a quarter of each threshold. Runs that have
 	// had nothing new for a minute are looked at with each renewal of the lease, three times in each promise. Zero means
@@ -115,9 +120,10 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	cfg.Threshold = cmp.Or(cfg.Threshold, DefaultThreshold)
 	cfg.Pace, cfg.Poll = cmp.Or(cfg.Pace, DefaultPace), cmp.Or(cfg.Poll, DefaultPoll)
 	cfg.RecordTimeout = cmp.Or(cfg.RecordTimeout, watchdog.DefaultRecordTimeout)
-	if cfg.Promise = cmp.Or(cfg.Promise, DefaultPromise); cfg.Promise < ShortestPromise {
-		return nil, fmt.Errorf("%w keeper config: Promise is %v; use at least %v",
-			watchdog.ErrInvalid, cfg.Promise, ShortestPromise)
+	cfg.Promise = cmp.Or(cfg.Promise, DefaultPromise)
+	if cfg.Promise < ShortestPromise || cfg.Promise > LongestPromise {
+		return nil, fmt.Errorf("%w keeper config: Promise is %v; use at least %v and at most %v",
+			watchdog.ErrInvalid, cfg.Promise, ShortestPromise, LongestPromise)
 	}
 	if cfg.MaxPace() < cfg.Pace {
 		return nil, fmt.Errorf("%w keeper config: Pace is %v, and Threshold only %v; use at most a quarter of it",

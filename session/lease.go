@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -18,7 +19,8 @@ type Lease struct {
 	ID string
 	// Host is where the process runs.
 	Host string
-	// Promise is the time in which the process writes at least once, unless it is dead or cut off.
+	// Promise is the time in which the process writes at least once, unless it is dead or cut off. One that is shorter
+	// than [ShortestPromise] counts as that.
 	Promise time.Duration
 	// Beat is counted up by every renewal, from 1.
 	Beat int64
@@ -33,6 +35,16 @@ type Lease struct {
 	Locked bool
 }
 
+// Validate returns an error if the promise is negative, or longer than [LongestPromise]. The BeginLease of every store
+// calls it. A longer one that another program wrote holds up no pass of a sweeper: it looks at such a lease in the
+// passes that come when a promise is over.
+func (l Lease) Validate() error {
+	if l.Promise < 0 || l.Promise > LongestPromise {
+		return fmt.Errorf("begin lease %s: the promise is %v; use at most %v", l.ID, l.Promise, LongestPromise)
+	}
+	return nil
+}
+
 // NoActivity is the [Session].Activity of a run that has not signalled since its attach.
 const NoActivity = time.Duration(-1)
 
@@ -42,7 +54,8 @@ var ErrLeaseExpired = errors.New("the lease of this process has expired")
 
 // Leases is the part of a [Store] that keeps leases.
 type Leases interface {
-	// BeginLease makes a lease. It wraps [ErrLeaseExpired] if there is one with that ID that has expired.
+	// BeginLease makes a lease. It wraps [ErrLeaseExpired] if there is one with that ID that has expired. A lease that is
+	// invalid ([Lease.Validate]) is an error, and not made.
 	BeginLease(ctx context.Context, l Lease) error
 	// RenewLease writes the beat, the clock and the instant vouched for, none of which ever decreases. It wraps
 	// [ErrLeaseExpired], and then changes nothing.

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -14,7 +15,7 @@ import (
 func (m *Memory) BeginLease(ctx context.Context, l Lease) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(ctx.Err(), l.Validate()); err != nil {
 		return err
 	}
 	if there := m.leases[l.ID]; there != nil {

@@ -29,6 +29,11 @@ type observed struct {
 // promise returns the lease's promise, at least the shortest that there is.
 func (o *observed) promise() time.Duration { return max(o.Promise, session.ShortestPromise) }
 
+// isLong reports whether a keeper refuses the lease's promise because it is too long. No pass waits for it: each looks
+// at the lease once, if a promise has gone by since the look before. Rejected: taking a shorter promise for it, because
+// its process, which may live, renews it only so often.
+func (o *observed) isLong() bool { return o.Promise > session.LongestPromise }
+
 // sees notes how the lease was found, and reports whether its process has renewed it since.
 func (o *observed) sees(l session.Lease, now time.Duration) (lives bool) {
 	lives = l.Beat != o.Beat && !l.Expired
@@ -99,8 +104,8 @@ func (w *walk) observeLeases(ctx context.Context, suspects []string) ([]session.
 }
 
 // observe looks at the suspects, each once in its promise, until every one has turned out to live or to have expired.
-// What is undecided after a few promises, and when ctx ends, stays so until the next pass. It reports whether a lease
-// expired.
+// What is undecided after a few promises, and when ctx ends, stays so until the next pass, as do leases whose promises
+// are too long to wait for. It reports whether a lease expired.
 func (w *walk) observe(ctx context.Context) (expired bool) {
 	until := w.clock() + verdict.ObserveFor(w.longestPromise())
 	for len(w.suspects) > 0 {
@@ -113,11 +118,25 @@ func (w *walk) observe(ctx context.Context) (expired bool) {
 	return expired
 }
 
+// longestPromise returns the longest promise of a suspect that the pass waits for.
 func (w *walk) longestPromise() (longest time.Duration) {
 	for id := range w.suspects {
-		longest = max(longest, w.leases[id].promise())
+		if o := w.leases[id]; !o.isLong() {
+			longest = max(longest, o.promise())
+		}
 	}
 	return longest
+}
+
+// nextLongLook returns when a pass should look at a suspect again whose promise is too long to wait for, zero if there
+// is none.
+func (w *walk) nextLongLook() (next time.Time) {
+	for id := range w.suspects {
+		if o := w.leases[id]; o.isLong() && o.due > 0 {
+			next = earliest(next, time.Now().Add(o.due-w.clock()))
+		}
+	}
+	return next
 }
 
 // nextLook returns when the next suspect is to be looked at.

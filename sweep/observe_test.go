@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -82,6 +83,58 @@ func TestObserve(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			require.NoError(f, f.BeginLease(f.Context(), session.Lease{ID: "foreign", Beat: 1}))
 			require.Equal(f, 3*time.Second, f.pass().Duration)
+		})
+	})
+	t.Run("a lease with a longer promise than a keeper may give holds up no pass, and is found dead all the same",
+		func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.cfg.StartupDelay, f.cfg.MinAge = watchdog.None, watchdog.None
+				f.newHost("dead", 1)
+				f.onLeases = func(all []session.Lease) {
+					for i := range all {
+						all[i].Promise = time.Hour
+					}
+				}
+				began := time.Now()
+				defer f.run()()
+				require.Zero(f, f.sweeper().Stats().Last.Duration)
+				f.advance(3*time.Hour - time.Second)
+				require.Zero(f, f.sweeper().Stats().LeasesExpired)
+				f.advance(time.Second)
+				require.Equal(f, 1, f.sweeper().Stats().LeasesExpired)
+				require.Equal(f, seconds(0, 3600, 7200, 10800), f.lookTimes(began))
+				require.Equal(f, []string{"dead-000"}, f.ended())
+			})
+		})
+	t.Run("a lease with such a promise lives while its process renews it as seldom as it may", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.StartupDelay, f.cfg.MinAge = watchdog.None, watchdog.None
+			h := f.newHost("foreign", 1)
+			f.onLeases = func(all []session.Lease) {
+				for i := range all {
+					all[i].Promise = time.Hour
+				}
+			}
+			defer f.run()()
+			for range 20 {
+				f.advance(time.Hour)
+				h.renew()
+			}
+			require.Zero(f, f.sweeper().Stats().LeasesExpired)
+		})
+	})
+	t.Run("an interval of many such promises keeps no process from being found dead", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.Interval = watchdog.None, watchdog.None, 24*time.Hour
+			f.newHost("dead", 1)
+			f.onLeases = func(all []session.Lease) {
+				for i := range all {
+					all[i].Promise = 6 * time.Minute
+				}
+			}
+			defer f.run()()
+			f.advance(18 * time.Minute)
+			require.Equal(f, 1, f.sweeper().Stats().LeasesExpired)
 		})
 	})
 	t.Run("an expired lease has its sessions taken at the start of the next pass", func(t *testing.T) {

@@ -51,6 +51,7 @@ func (s *Sweeper) walk(ctx context.Context) Pass {
 		w.pass.Errors++
 	}
 	s.planAgain(w.full(), max(w.pass.Cancelled, w.pass.Warned))
+	s.again = earliest(s.again, w.nextLongLook())
 	w.pass.Duration = time.Since(began)
 	return w.pass
 }

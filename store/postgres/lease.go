@@ -27,6 +27,9 @@ const renewLease = `
 
 // BeginLease implements [session.Leases], in one round trip.
 func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
+	if err := l.Validate(); err != nil {
+		return err
+	}
 	return s.ofLiving(ctx, "begin", l.ID, beginLease,
 		l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched))
 }

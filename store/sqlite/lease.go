@@ -17,6 +17,9 @@ const insertLease = `
 
 // BeginLease implements [session.Store].
 func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
+	if err := l.Validate(); err != nil {
+		return err
+	}
 	return s.change(ctx, "begin lease "+l.ID, 1, func(t *transaction) error {
 		inserted, err := t.change(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched))
 		if err != nil || inserted > 0 {
