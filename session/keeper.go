@@ -30,6 +30,10 @@ const (
 	LongestPromise  = 5 * time.Minute
 )
 
+// shortestLockPause is the first pause before an attach to a row that is locked is tried again. The pauses double, up to
+// [LockWait].
+const shortestLockPause = LockWait / 8
+
 // minFlushes is the smallest number of flushes in a threshold. With fewer a row could be too far behind its run for a
 // sweeper that finds the lease expired.
 const minFlushes = 4
@@ -57,7 +61,8 @@ type KeeperConfig struct {
 	// Poll is the time from one poll of the store for cancels to the next. A store that is a [Listener] is polled
 	// thirty times less often while it listens. Zero means [DefaultPoll].
 	Poll time.Duration
-	// RecordTimeout limits each call of the store. Zero means [watchdog.DefaultRecordTimeout].
+	// RecordTimeout limits each call of the store. It is also how long the attach of a run waits for a row that another
+	// transaction has locked. Zero means [watchdog.DefaultRecordTimeout].
 	RecordTimeout time.Duration
 	// Logger gets what no call returns. Nil means [slog.Default].
 	Logger *slog.Logger
@@ -152,7 +157,7 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attem
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
 	defer cancel()
 	earlier := k.kept(w.ID())
-	before, after, made, err := k.attach(ctx, Session{
+	before, after, made, err := k.attachPatiently(ctx, Session{
 		RunID: w.ID(), Parent: w.Parent(), Threshold: threshold, StartedAt: w.StartedAt(), Host: k.cfg.Host,
 		State: stateOf(w),
 	})
@@ -172,6 +177,28 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attem
 type making struct {
 	under *heldLease
 	at    time.Duration
+}
+
+// attachPatiently attaches, and tries again until ctx ends while another transaction has locked the row: a run that
+// begins can wait, and is not to fail for it.
+func (k *Keeper) attachPatiently(ctx context.Context, s Session) (before, after Session, m making, err error) {
+	var locked error
+	for tries := 0; ; tries++ {
+		before, after, m, err = k.attach(ctx, s)
+		switch {
+		case errors.Is(err, ErrLocked):
+			locked = err
+		case err != nil && ctx.Err() != nil && locked != nil: // the last try was cut short
+			return before, after, m, errors.Join(locked, err)
+		default:
+			return before, after, m, err
+		}
+		select {
+		case <-time.After(verdict.Doubled(shortestLockPause, LockWait, tries)):
+		case <-ctx.Done():
+			return before, after, m, errors.Join(locked, context.Cause(ctx))
+		}
+	}
 }
 
 // attach writes the row of an attempt under the lease of this process. A lease that turns out to have expired is

@@ -20,6 +20,8 @@ func TestKeeperConfig(t *testing.T) {
 		"negative pace":                           {Store: store, Pace: -1},
 		"negative poll":                           {Store: store, Poll: -1},
 		"negative record timeout":                 {Store: store, RecordTimeout: -1},
+		"promise shorter than the shortest":       {Store: store, Promise: time.Second - 1},
+		"promise longer than the longest":         {Store: store, Promise: 5*time.Minute + 1},
 		"fewer than four paces in a threshold":    {Store: store, Threshold: time.Minute, Pace: 15*time.Second + 1},
 		"threshold shorter than the default pace": {Store: store, Threshold: time.Second},
 	} {
@@ -28,9 +30,16 @@ func TestKeeperConfig(t *testing.T) {
 			require.ErrorIs(t, err, watchdog.ErrInvalid)
 		})
 	}
-	t.Run("no threshold and a pace of a quarter of it are valid", func(t *testing.T) {
+	t.Run("a promise that is too long is named with what is allowed", func(t *testing.T) {
+		_, err := session.NewKeeper(session.KeeperConfig{Store: store, Promise: time.Hour})
+		require.ErrorContains(t, err, "Promise is 1h0m0s; use at least 1s and at most 5m0s")
+		err = store.BeginLease(t.Context(), session.Lease{ID: "l-1", Promise: time.Hour, Beat: 1})
+		require.ErrorContains(t, err, "begin lease l-1: the promise is 1h0m0s; use at most 5m0s")
+	})
+	t.Run("no threshold, a pace of a quarter of it, and the longest promise are valid", func(t *testing.T) {
 		for _, cfg := range []session.KeeperConfig{
 			{Store: store, Threshold: watchdog.NoLimit}, {Store: store, Threshold: time.Minute, Pace: 15 * time.Second},
+			{Store: store, Promise: session.LongestPromise}, {Store: store, Promise: session.ShortestPromise},
 		} {
 			_, err := session.NewKeeper(cfg)
 			require.NoError(t, err)

@@ -58,11 +58,16 @@ func (p *poller) run(ctx context.Context) {
 	}
 }
 
-// poll polls once, and reports whether the store answered. If it did not the next poll starts from the same mark.
+// poll polls once, and reports whether the store answered. If it did not the next poll starts from the same mark. A mark
+// that the store cannot use, because another server has taken over, is followed by the first one of that.
 func (p *poller) poll(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.k.cfg.RecordTimeout)
 	defer cancel()
 	ended, next, err := p.k.cfg.Store.Ended(ctx, p.mark)
+	if err == nil && next == "" && p.mark != "" {
+		p.mark = ""
+		ended, next, err = p.k.cfg.Store.Ended(ctx, "")
+	}
 	if err != nil {
 		return false // flush logs an outage of the store
 	}
@@ -100,7 +105,7 @@ func (p *poller) listen(ctx context.Context, listener Listener) {
 	}
 }
 
-// recheckAll has the next flush write every row, because cancels before the first poll were not noticed.
+// recheckAll has the next flush write every row, because cancels before the first poll of this server were not noticed.
 func (k *Keeper) recheckAll() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

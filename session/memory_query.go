@@ -80,6 +80,9 @@ func (m *Memory) Ended(ctx context.Context, mark string) (runIDs []string, next 
 	if err != nil {
 		return nil, "", storerows.MarkError(mark)
 	}
+	if since > m.endings {
+		return nil, "", nil
+	}
 	for runID, r := range m.rows {
 		if r.ending > since {
 			runIDs = append(runIDs, runID)

@@ -77,7 +77,7 @@ var (
 	// ErrUnreadable is wrapped by the methods of a store for a row of another writer that cannot be understood, such
 	// as one with an invalid time. The error names the run. Such a row is never stalled.
 	ErrUnreadable = errors.New("unreadable session")
-	// ErrLocked says that another transaction has locked the row of a session or a lease. [Store.Cancel], Claim, Warn and
-	// ExpireLease wrap it: nothing was done and nothing decided, and it can be tried again.
+	// ErrLocked says that another transaction has locked the row of a session or a lease. [Store.Attach], Cancel, Claim,
+	// Warn and ExpireLease wrap it: nothing was done and nothing decided, and it can be tried again.
 	ErrLocked = errors.New("row is locked by another transaction")
 )

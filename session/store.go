@@ -21,8 +21,9 @@ type Store interface {
 	// LastEventAt to now, and counts Attempt up. It takes RunID, Parent, Threshold, StartedAt, Host, Lease and State from
 	// its argument, leaves Resumes unchanged, and clears the other fields. It returns the row as it was before, with
 	// Attempt 0 if there was none, and as it is. If the row cannot be read, Attach changes nothing and wraps
-	// [ErrUnreadable]; if the lease does not live, it wraps [ErrLeaseExpired]. If the row was Active, every [Listener]
-	// and Ended tell of the run, because the attempt before is over.
+	// [ErrUnreadable]; if the lease does not live, it wraps [ErrLeaseExpired]; if another transaction has locked the row
+	// for longer than [LockWait], it wraps [ErrLocked]. If the row was Active, every [Listener] and Ended tell of the
+	// run, because the attempt before is over.
 	//
 	// With an Attempt in its argument Attach makes a row again that was lost: it changes nothing if there is a row with
 	// that attempt or a later one, and else the row has exactly that one.
@@ -62,7 +63,8 @@ type Store interface {
 	Cancel(ctx context.Context, judged Session, c CancelRequest) (Outcome, error)
 	// Ended returns the runs whose attempts ended since a mark, or were followed by another before they did, and the mark
 	// for the next call. It is a cheap poll for stores without a Listener. An empty mark means now: no run is returned. A
-	// run can be returned again.
+	// run can be returned again. If the mark is of another server, or of a newer copy of the database than this one, what
+	// ended since cannot be told: no run is returned, and next is empty. Any run may have ended then.
 	Ended(ctx context.Context, mark string) (runIDs []string, next string, err error)
 	// History counts the cancels of a span of time, in one query. The counts are ordered by their keys.
 	History(ctx context.Context, h HistoryQuery) ([]CancelCount, error)

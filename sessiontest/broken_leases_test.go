@@ -66,6 +66,15 @@ var brokenLeases = []broken{
 		}),
 	},
 	{
+		"begins a lease with any promise", "a lease with a promise that is too long, or negative, is an error and not made",
+		with(func(a *altered) {
+			a.begin = func(m *session.Memory, ctx context.Context, l session.Lease) error {
+				l.Promise = max(min(l.Promise, session.LongestPromise), 0)
+				return m.BeginLease(ctx, l)
+			}
+		}),
+	},
+	{
 		"keeps the clock of a renewal in microseconds",
 		"a renewal writes the beat, the clock and the instant vouched for, and the time",
 		renews(func(_ session.Lease, l *session.Lease) { l.Clock = l.Clock.Truncate(time.Microsecond) }),

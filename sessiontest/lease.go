@@ -36,6 +36,23 @@ var leaseRules = []rule{
 		},
 	},
 	{
+		"a lease with a promise that is too long, or negative, is an error and not made",
+		"a sweeper would have to watch it for hours to find its process dead",
+		func(ctx context.Context, store session.Store) error {
+			for _, promise := range []time.Duration{session.LongestPromise + time.Second, -time.Second} {
+				err := store.BeginLease(ctx, session.Lease{ID: homeLease, Host: host, Promise: promise, Beat: 1})
+				if err == nil || errors.Is(err, session.ErrLeaseExpired) {
+					return fmt.Errorf("with the promise %v the error is %v", promise, err)
+				}
+			}
+			got, err := observe(ctx, store, homeLease)
+			if err == nil && got.ID != "" {
+				err = fmt.Errorf("the lease is %+v", got)
+			}
+			return err
+		},
+	},
+	{
 		"a renewal writes the beat, the clock and the instant vouched for, and the time",
 		"a lease whose beat stands still belongs to a dead process",
 		func(ctx context.Context, store session.Store) error {

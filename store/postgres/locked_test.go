@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
 )
@@ -248,4 +250,33 @@ func TestRefusedTable(t *testing.T) {
 	assert.Len(t, skipped.Refused, 10)
 	_, err = s.Freshen(t.Context(), lease1, fresh)
 	require.ErrorContains(t, err, "more than 16 rows are refused, such as run run-00")
+}
+
+// TestAttachLocked: a run begins though another transaction has locked its row for longer than one write waits.
+func TestAttachLocked(t *testing.T) {
+	dsn := newDSN(t)
+	s, stranger := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	attach(t, s, "run-1")
+	unlock := lock(t, stranger, "run-1")
+	_, _, err := s.Attach(t.Context(), session.Session{RunID: "run-1", StartedAt: noon})
+	require.ErrorIs(t, err, session.ErrLocked)
+	require.ErrorContains(t, err, "end it, or try again")
+	keeper := func(limit time.Duration) *session.Keeper {
+		k, err := session.NewKeeper(session.KeeperConfig{Store: s, RecordTimeout: limit})
+		require.NoError(t, err)
+		return k
+	}
+	begin := func(k *session.Keeper) (*watchdog.Watchdog, error) {
+		return watchdog.New(t.Context(), watchdog.Run{ID: "run-1", StartedAt: noon}, watchdog.Config{
+			Store: s, Keeper: k, Budget: watchdog.Budget{WallClock: watchdog.NoLimit}, RecordTimeout: time.Minute,
+			Logger: slog.New(slog.DiscardHandler),
+		})
+	}
+	_, err = begin(keeper(3 * session.LockWait))
+	require.ErrorIs(t, err, session.ErrLocked)
+	freed := time.AfterFunc(3*session.LockWait, unlock)
+	defer freed.Stop()
+	wd, err := begin(keeper(time.Minute))
+	require.NoError(t, err)
+	require.NoError(t, wd.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -61,13 +62,37 @@ func TestEnded(t *testing.T) {
 	t.Run("on another server, whose transactions had higher numbers, is not returned", func(t *testing.T) {
 		_, mark, err := s.Ended(t.Context(), "")
 		require.NoError(t, err)
-		number, err := strconv.Atoi(mark)
-		require.NoError(t, err)
-		mustExec(t, pool, fmt.Sprintf("UPDATE watchdog_sessions SET ended = '%d'", number+1_000_000))
+		mustExec(t, pool, fmt.Sprintf("UPDATE watchdog_sessions SET ended = '%d'", transactionOf(t, mark)+1_000_000))
 		runIDs, _, err := s.Ended(t.Context(), mark)
 		require.NoError(t, err)
 		assert.Empty(t, runIDs)
 	})
+	t.Run("since a mark of another server, before or after its transactions, cannot be told", func(t *testing.T) {
+		_, mark, err := s.Ended(t.Context(), "")
+		require.NoError(t, err)
+		number := transactionOf(t, mark)
+		_, server, _ := strings.Cut(mark, "@")
+		for _, foreign := range []string{
+			fmt.Sprintf("%d@%s", number+1_000_000, server), fmt.Sprintf("%d@1", number), "1@1", fmt.Sprint(number),
+		} {
+			runIDs, next, err := s.Ended(t.Context(), foreign)
+			require.NoError(t, err, foreign)
+			assert.Empty(t, runIDs, foreign)
+			assert.Empty(t, next, foreign)
+		}
+		_, next, err := s.Ended(t.Context(), mark)
+		require.NoError(t, err)
+		assert.NotEmpty(t, next)
+	})
+}
+
+// transactionOf returns the number of the transaction in a mark.
+func transactionOf(t *testing.T, mark string) int {
+	t.Helper()
+	transaction, _, _ := strings.Cut(mark, "@")
+	number, err := strconv.Atoi(transaction)
+	require.NoError(t, err)
+	return number
 }
 
 // Writers of the same events and rows in opposite orders do not deadlock.

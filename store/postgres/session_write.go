@@ -69,6 +69,9 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 				run.Threshold)
 		}
 		r, err := s.attach(ctx, run)
+		if codeOf(err) == lockNotAvailable {
+			err = fmt.Errorf("%w: %w", session.ErrLocked, err)
+		}
 		if err != nil {
 			return err
 		}

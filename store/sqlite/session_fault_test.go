@@ -306,6 +306,10 @@ func TestMarks(t *testing.T) {
 	if runIDs, _, err = s.Ended(t.Context(), mark); err != nil || !slices.Equal(runIDs, []string{"last"}) {
 		t.Errorf("ended are %q; %v", runIDs, err)
 	}
+	mustExec(t, db, `DELETE FROM watchdog_sessions WHERE ended >= `+mark)
+	if runIDs, next, err := s.Ended(t.Context(), mark); err != nil || len(runIDs) > 0 || next != "" {
+		t.Errorf("since a mark that is not in the file any more ended are %q, the next mark is %q; %v", runIDs, next, err)
+	}
 }
 
 // A history counts the cancels of other writers.

@@ -23,7 +23,8 @@ const selectEnded = `
 	SELECT '', coalesce(max(ended), 0) FROM main.watchdog_sessions WHERE ` + hasEnded + `
 	UNION ALL SELECT run_id, ended FROM main.watchdog_sessions WHERE ` + hasEnded + ` AND ended > ?1`
 
-// Ended implements [session.Store]. A mark is the number of the last end.
+// Ended implements [session.Store]. A mark is the number of the last end. If there is none with that number or a later
+// one, the file is an older copy, or the row was deleted: next is empty.
 func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
 	since := int64(1<<63 - 1)
 	if mark != "" {
@@ -46,7 +47,7 @@ func (s *Store) Ended(ctx context.Context, mark string) (runIDs []string, next s
 			return nil
 		})
 	})
-	if err != nil {
+	if err != nil || mark != "" && since > newest {
 		return nil, "", err
 	}
 	return runIDs, strconv.FormatInt(newest, 10), nil

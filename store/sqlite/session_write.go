@@ -31,7 +31,7 @@ func (s *Store) Attach(ctx context.Context, run session.Session) (before, after 
 		return err
 	})
 	if err != nil {
-		return session.Session{}, session.Session{}, err
+		return session.Session{}, session.Session{}, lockedError(err)
 	}
 	return before, after, nil
 }
