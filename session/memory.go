@@ -37,9 +37,10 @@ type memoryRow struct {
 	spoiled bool // unreadable
 	ending  int  // the number of its latest end, from 1
 	quiet   bool // sweepers may look at it
-	// claimedUntil is when the latest claim ends. warned is the session as it was warned.
-	claimedUntil time.Time
-	warned       Session
+	// claimedUntil is when the latest claim ends. warned is the session as it was warned, and stopped as it was when its
+	// agents were stopped.
+	claimedUntil    time.Time
+	warned, stopped Session
 }
 
 // current reports whether the row is of an attempt that has not ended.
@@ -257,6 +258,12 @@ func (m *Memory) read(r *memoryRow) (Session, error) {
 	s.Silence = r.silence(m.leases[s.Lease])
 	if !r.warned.sameSigns(s) {
 		s.WarnedAt = time.Time{}
+	}
+	switch s.Stopped = s.Status == Active && r.stopped.Stopped && r.stopped.sameSigns(s); {
+	case s.Stopped:
+		s.StopFailed = r.stopped.StopFailed
+	case s.Status != Cancelled:
+		s.StopFailed = false
 	}
 	return s, nil
 }

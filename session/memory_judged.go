@@ -15,10 +15,17 @@ func (m *Memory) Claim(ctx context.Context, judged Session, c ClaimRequest) (Out
 	if r == nil {
 		return outcome, err
 	}
+	if s, _ := m.read(r); s.Stopped != judged.Stopped {
+		return Changed, nil
+	}
 	if stored, err := m.storedEnd(ctx, r, c.EndID); stored || err != nil {
 		return EndStored, err
 	}
 	r.Session.Claim, r.claimedUntil = c.By, m.now().Add(c.For)
+	if c.Stopped {
+		r.stopped = r.Session
+		r.stopped.Stopped, r.stopped.StopFailed = true, c.StopFailed
+	}
 	return Done, nil
 }
 

@@ -56,7 +56,10 @@ type Session struct {
 	WarnedAt time.Time
 	// Claim names the pass of a sweeper that took the session last, to end it: see [Store.Claim] and [Store.Cancel].
 	Claim string
-	// StopFailed tells that the agents of a cancelled session could not be stopped.
+	// Stopped tells that a sweeper has stopped the agents of an active session, or tried to, and could not cancel it
+	// then. It is false again as soon as the run gives a sign of life. A store sets it.
+	Stopped bool
+	// StopFailed tells that the agents of a session could not be stopped: of one that was cancelled, or is Stopped.
 	StopFailed bool
 	// State is what the run's process says about the run, for others to show; nil for nothing. See [State].
 	State json.RawMessage

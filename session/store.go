@@ -48,8 +48,9 @@ type Store interface {
 	// in Unreadable, at most a hundred.
 	Stalled(ctx context.Context, q Query) (Page, error)
 	// Claim takes a session for one sweeper, which stops its agents and then cancels it: only if the session is still as
-	// it was judged, and if no other claim on it lasts, by the database's clock. If the end of the run's window is stored
-	// already, the row is made to say so instead: see [EndStored].
+	// it was judged, [Session].Stopped too, and if no other claim on it lasts, by the database's clock. If the end of the
+	// run's window is stored already, the row is made to say so instead: see [EndStored]. A claim can also note that the
+	// agents were stopped.
 	Claim(ctx context.Context, judged Session, c ClaimRequest) (Outcome, error)
 	// Warn sets WarnedAt and appends the events, in one transaction, only if the session is still as it was judged. The
 	// warning is void as soon as the session gives a sign of life.
@@ -188,6 +189,9 @@ type ClaimRequest struct {
 	For time.Duration
 	// EndID is the ID that the end of the run's window has, whoever writes it.
 	EndID string
+	// Stopped notes in the row that the agents were stopped, and StopFailed that this failed: see [Session].Stopped.
+	// Without Stopped the row keeps what it says.
+	Stopped, StopFailed bool
 }
 
 // A CancelRequest says how to end a session: see [Store.Cancel].

@@ -71,7 +71,7 @@ func rules() []rule {
 	for _, some := range [][]rule{
 		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, endRules,
 		stalledRules, pageRules, silenceRules,
-		cancelRules, guardRules, signRules, claimRules, storedEndRules, raceRules,
+		cancelRules, guardRules, signRules, claimRules, stoppedRules, storedEndRules, raceRules,
 		endedRules, historyRules, listRules, listenRules, contextRules,
 	} {
 		all = append(all, some...)

@@ -16,11 +16,15 @@ import (
 func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) error {
 	began := time.Now()
 	m.by = cmp.Or(m.by, record.NewWindow())
-	if goOn, err := w.claimAndStop(ctx, &c, &m, now); !goOn {
+	if c.Session.Stopped && !m.stopped { // by another sweeper
+		m.stopped, m.stopFailed = true, c.Session.StopFailed
+	}
+	if goOn, err := w.claimAndStop(ctx, c, &m); !goOn {
 		return err
 	}
 	took := time.Since(began)
 	c.Silence += took
+	c.StopFailed = m.stopFailed
 	m.used = w.resumesUsed(c.Session)
 	run := c.stalledRun(now.Add(took), w.cfg.Grace > 0)
 	request := session.CancelRequest{
@@ -35,6 +39,7 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	})
 	switch {
 	case errors.Is(err, session.ErrLocked): // who writes the row now may say that the run lives
+		w.noteStopped(ctx, c, m)
 		w.remember(c, m)
 		w.locked(c)
 		return nil
@@ -80,28 +85,38 @@ func (w *walk) changed(ctx context.Context, c Case, m pending) error {
 }
 
 // claimAndStop calls the stop hook, if there is one, under a claim that keeps other sweepers from doing so. It reports
-// false if the session is not to be cancelled now.
-func (w *walk) claimAndStop(ctx context.Context, c *Case, m *pending, now time.Time) (goOn bool, err error) {
+// false if the session is not to be cancelled now. A hook that was called in this silence before is not called again.
+func (w *walk) claimAndStop(ctx context.Context, c Case, m *pending) (goOn bool, err error) {
 	if w.cfg.StopHook == nil {
 		return true, nil
 	}
 	if w.claimer != nil {
-		if outcome, err := w.claim(ctx, *c, *m, now); outcome != session.Done {
+		if outcome, err := w.claim(ctx, c, *m); outcome != session.Done {
 			return false, err
 		}
 	}
 	if w.claimer == nil || !m.stopped {
 		m.stopped, m.stopFailed = true, !w.stop(ctx, c.Session)
 	}
-	c.StopFailed = m.stopFailed
 	return true, nil
+}
+
+// noteStopped notes in the row of a session that was stopped and not cancelled that this is so, for other sweepers not to
+// call the hook again, and ends the claim. If that fails they may call it.
+func (w *walk) noteStopped(ctx context.Context, c Case, m pending) {
+	if w.cfg.StopHook == nil || w.claimer == nil || c.Session.Stopped {
+		return
+	}
+	request := session.ClaimRequest{By: m.by, EndID: c.endID(), Stopped: true, StopFailed: m.stopFailed}
+	_, _ = limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
+		return w.claimer.Claim(ctx, c.Session, request)
+	})
 }
 
 // claim claims a session for as long as the hook and the cancel may take. If the outcome is not [session.Done], the
 // session has been handled.
-func (w *walk) claim(ctx context.Context, c Case, m pending, now time.Time) (session.Outcome, error) {
-	events := c.stalledRun(now, false).CancelEvents()
-	request := session.ClaimRequest{By: m.by, For: w.cfg.claimFor(), EndID: events[len(events)-1].ID}
+func (w *walk) claim(ctx context.Context, c Case, m pending) (session.Outcome, error) {
+	request := session.ClaimRequest{By: m.by, For: w.cfg.claimFor(), EndID: c.endID()}
 	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.claimer.Claim(ctx, c.Session, request)
 	})

@@ -50,6 +50,12 @@ func (c Case) attrs() []any {
 	}
 }
 
+// endID returns the ID that the end of the run's window has, whoever writes it.
+func (c Case) endID() string {
+	events := c.stalledRun(time.Time{}, false).CancelEvents()
+	return events[len(events)-1].ID
+}
+
 // stalledRun returns the case as its events have it.
 func (c Case) stalledRun(at time.Time, warned bool) StalledRun {
 	s := c.Session

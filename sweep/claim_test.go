@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -261,5 +262,98 @@ func TestStopFailed(t *testing.T) {
 				require.NotContains(f, payload, "stop_failed")
 			}
 		}
+	})
+}
+
+// TestStopOnce: a session that cannot be cancelled has its agents stopped once in each silence, by whatever sweeper.
+func TestStopOnce(t *testing.T) {
+	poisoned := errors.New("poisoned")
+	other := func(f *fixture) *sweep.Sweeper {
+		s, err := sweep.New(f, f, f.cfg)
+		require.NoError(f, err)
+		return s
+	}
+	for _, stopFailed := range []error{nil, errors.New("no such agent")} {
+		t.Run(fmt.Sprintf("also after the claim has ended, with the hook's error %v", stopFailed), func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.putStalled(1)
+				calls := f.hook(stopFailed)
+				f.onCancel = func(context.Context, session.Session) error { return poisoned }
+				for range 5 {
+					_, err := other(f).Sweep(f.Context()) // each remembers nothing
+					require.ErrorIs(f, err, poisoned)
+					require.EqualValues(f, 1, calls.Load())
+					f.advance(time.Hour)
+				}
+				f.onCancel = nil
+				p, err := other(f).Sweep(f.Context())
+				require.NoError(f, err)
+				require.Equal(f, []string{"s-00 cancelled"}, outcomes(p))
+				require.EqualValues(f, 1, calls.Load())
+				require.Equal(f, stopFailed != nil, p.Cases[0].StopFailed)
+				row, err := f.Session(f.Context(), "s-00")
+				require.NoError(f, err)
+				require.Equal(f, stopFailed != nil, row.StopFailed)
+				events, err := f.Read(f.Context(), watchdog.AggregateType, "s-00")
+				require.NoError(f, err)
+				require.Equal(f, stopFailed != nil, strings.Contains(string(events[1].Payload), `"stop_failed":true`))
+			})
+		})
+	}
+	t.Run("a sweeper without a hook says that the stop failed, too", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(1)
+			f.hook(errors.New("no such agent"))
+			f.onCancel = func(context.Context, session.Session) error { return poisoned }
+			_, err := f.sweeper().Sweep(f.Context())
+			require.ErrorIs(f, err, poisoned)
+			f.cfg.StopHook, f.onCancel = nil, nil
+			p, err := other(f).Sweep(f.Context())
+			require.NoError(f, err)
+			require.True(f, p.Cases[0].StopFailed)
+		})
+	})
+	t.Run("a sweeper that judged the session before calls no hook", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(1)
+			calls := f.hook(nil)
+			f.onCancel = func(context.Context, session.Session) error { return poisoned }
+			f.onPage = func(*session.Page) {
+				f.onPage = nil
+				_, err := other(f).Sweep(f.Context())
+				require.ErrorIs(f, err, poisoned)
+			}
+			require.Equal(f, []string{"s-00 spared"}, outcomes(f.pass()))
+			require.EqualValues(f, 1, calls.Load())
+		})
+	})
+	t.Run("a session that woke up and stalled again has its agents stopped again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(1)
+			calls := f.hook(nil)
+			f.onCancel = func(context.Context, session.Session) error { return poisoned }
+			_, err := other(f).Sweep(f.Context())
+			require.ErrorIs(f, err, poisoned)
+			f.wake("s-00")
+			f.advance(time.Hour)
+			f.onCancel = nil
+			p, err := other(f).Sweep(f.Context())
+			require.NoError(f, err)
+			require.Equal(f, 1, p.Cancelled)
+			require.EqualValues(f, 2, calls.Load())
+		})
+	})
+	t.Run("also if the cancel failed because the row was locked for a moment", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.putStalled(1)
+			calls := f.hook(nil)
+			f.onCancel = func(context.Context, session.Session) error { return session.ErrLocked }
+			require.Equal(f, 1, f.pass().Deferred)
+			f.onCancel = nil
+			p, err := other(f).Sweep(f.Context())
+			require.NoError(f, err)
+			require.Equal(f, 1, p.Cancelled, "the claim has ended, too")
+			require.EqualValues(f, 1, calls.Load())
+		})
 	})
 }

@@ -51,8 +51,9 @@ type Config struct {
 	// StopHook stops what works on a session, right before the cancel. If the session wakes up after that, it is
 	// spared although its agents are stopped. An error of the hook is reported, and is in the row and in the cancel
 	// event; the session is cancelled all the same. With a [Canceller] that can Claim, one sweeper calls the hook, once
-	// for each silence; another does so only if that one died, or could not cancel the session, and its claim has
-	// ended. If another transaction has locked the row, neither happens. Nil means that there is nothing to stop.
+	// for each silence: if it cannot cancel the session then, the row says that the hook was called, and whether it
+	// failed. Another sweeper calls it only if that one died meanwhile, or could not write that, and its claim has ended.
+	// If another transaction has locked the row, neither happens. Nil means that there is nothing to stop.
 	StopHook func(ctx context.Context, s session.Session) error
 	// StopTimeout limits each call of a func of the host. The context ends then; a second later the sweeper gives up
 	// waiting and leaves the call behind. Zero means [DefaultStopTimeout].

@@ -98,6 +98,7 @@ func (w *walk) lookUpDoubts(ctx context.Context) {
 func (w *walk) inDoubt(ctx context.Context, c Case, m pending, err error) error {
 	m.doubt, m.lookUp = &c, true
 	if w.reader == nil || w.unreached >= maxUnreached {
+		w.noteStopped(ctx, c, m)
 		return w.failed(c, m, err)
 	}
 	became, lookUpErr := w.fateOf(ctx, m)
@@ -109,6 +110,7 @@ func (w *walk) inDoubt(ctx context.Context, c Case, m pending, err error) error 
 		return nil
 	default:
 		w.unreached = 0
+		w.noteStopped(ctx, c, m)
 		m.lookUp = false // a later answer of Cancel, or a pass that does not find it, has it looked up again
 	}
 	if failure := w.failed(c, m, err); failure != nil {

@@ -22,7 +22,7 @@ type pending struct {
 	lastEventAt time.Time
 
 	by         string // who claims and cancels, the same at every try
-	stopped    bool   // the stop hook was called
+	stopped    bool   // the stop hook was called, by whatever sweeper
 	stopFailed bool
 	doubt      *Case     // as it was judged at the latest cancel that was not answered; nil if there was none
 	lookUp     bool      // what became of that is not known yet

@@ -1,6 +1,8 @@
 package postgres
 
 import (
+	"strings"
+
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
@@ -41,7 +43,7 @@ func (s *Store) AttachStatement(run session.Session) (statement string, argument
 
 // ClaimStatement returns the statement of Claim.
 func (s *Store) ClaimStatement(judged session.Session) (statement string, arguments []any) {
-	return s.qualify(claimRow), append(judgedArguments(judged, "pass"), int64(1), "end")
+	return s.qualify(claimRow), claimArguments(judged, session.ClaimRequest{By: "pass", For: 1, EndID: "end"})
 }
 
 // ListStatement returns the statement of List.
@@ -66,7 +68,8 @@ func (s *Store) LeaseSessionsStatement(lease string) (statement string, argument
 
 // EndedStatement returns the statement of Ended.
 func (s *Store) EndedStatement(mark string) (statement string, arguments []any) {
-	return s.qualify(selectEnded), []any{mark}
+	transaction, server, _ := strings.Cut(mark, "@")
+	return s.qualify(selectEnded), []any{transaction, server}
 }
 
 // ReadStatement returns the statement of Read.

@@ -30,11 +30,17 @@ const (
 		SELECT l.renewed_at {+} (
 			pg_catalog.floor((s.activity {-} l.clock) {/} 1000.0)::bigint {*} interval '1 microsecond')
 		FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
-	// isWarned is whether the run has given no sign of life since it was warned.
-	isWarned = `coalesce(s.warned_attempt {=} s.attempt
+	// isNoted is whether the run has given no sign of life since it was warned, or its agents were stopped. noteSigns
+	// makes it so, in an UPDATE. Before that what was noted earlier is void, if it is.
+	isNoted = `coalesce(s.warned_attempt {=} s.attempt
 		AND coalesce(s.warned_lease, '') {=} coalesce(` + ofLease + `, '')
 		AND coalesce(s.warned_beat, -1) {=} coalesce(` + ofActivity + `, -1)
 		AND coalesce(s.warned_last_event, '-infinity') {=} coalesce(s.last_event_at, '-infinity'), false)`
+	noteSigns = ` warned_attempt = s.attempt, warned_lease = ` + ofLease + `, warned_beat = ` + ofActivity + `,
+		warned_last_event = s.last_event_at`
+	// isStopped is whether the agents of an active session were stopped, or a sweeper tried to. The column stop_failed is
+	// NULL before that.
+	isStopped = `(s.stop_failed IS NOT NULL AND ` + isNoted + `)`
 	// leaveLease takes a row out of its lease, in an UPDATE: its times are by the database's clock again.
 	leaveLease = ` threshold = ` + ofThreshold + `, lease = NULL, leased = NULL, own_threshold = NULL, activity = NULL,
 		quiet_since = NULL, quiet_due = NULL`
@@ -47,7 +53,8 @@ const sessionFields = ` s.run_id, s.parent, s.status,
 	CASE WHEN s.readable THEN pg_catalog.timestamptz_send(s.last_event_at) END, ` + ofThreshold + `,
 	CASE WHEN s.readable THEN pg_catalog.timestamptz_send(s.started_at) END, s.host, s.attempt, s.resumes, s.reason,
 	s.readable, ` + ofLease + `, ` + ofActivity + `, ` + ofSilence + `,
-	CASE WHEN ` + isWarned + ` THEN pg_catalog.timestamptz_send(s.warned_at) END, s.claim, s.stop_failed,
+	CASE WHEN ` + isNoted + ` THEN pg_catalog.timestamptz_send(s.warned_at) END, s.claim,
+	CASE WHEN s.status {=} 'cancelled' OR s.status {=} 'active' AND ` + isNoted + ` THEN s.stop_failed END,
 	s.state::pg_catalog.text `
 
 // A sessionRow is a row of sessionFields. All fields are NULL if a join found no row.
@@ -77,6 +84,7 @@ func (r *sessionRow) session() (session.Session, error) {
 		Reason: watchdog.StopReason(r.reason.String), Lease: r.lease.String, Claim: r.claim.String,
 		Silence: time.Duration(r.silence.Int64), StopFailed: r.stopFailed.Bool,
 	}
+	s.Stopped = s.Status == session.Active && r.stopFailed.Valid
 	if s.Lease != "" {
 		s.Activity = session.NoActivity
 	}

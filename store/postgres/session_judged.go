@@ -28,29 +28,38 @@ const (
 		SELECT s.run_id FROM SCHEMA.watchdog_sessions AS s WHERE ` + asJudged + `
 	), locked AS MATERIALIZED (
 		SELECT s.run_id, (coalesce(s.claim, '') {=} $6::pg_catalog.text
-			OR coalesce(s.claimed_until {<=} pg_catalog.statement_timestamp(), true)) AS free
+			OR coalesce(s.claimed_until {<=} pg_catalog.statement_timestamp(), true)) AS free, ` + isStopped + ` AS stopped
 		FROM SCHEMA.watchdog_sessions AS s WHERE ` + asJudged + ` FOR NO KEY UPDATE OF s SKIP LOCKED
 	), free AS MATERIALIZED (
-		SELECT run_id FROM locked WHERE free
+		SELECT run_id, stopped FROM locked WHERE free
 	)`
 
 	selectJudged = ` SELECT EXISTS (SELECT FROM judged), EXISTS (SELECT FROM locked), EXISTS (SELECT FROM free)`
 )
 
-// claimRow claims a session if its end is not stored.
+// claimRow claims a session if its end is not stored. One whose agents were stopped is not as it was judged if $9 does
+// not say so. It notes whether that failed, $10, unless that is NULL.
 const claimRow = lockJudged + `, done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET claim = $6::pg_catalog.text,
-			claimed_until = pg_catalog.statement_timestamp() {+} ($7::bigint {*} interval '1 microsecond')
-		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free)
+			claimed_until = pg_catalog.statement_timestamp() {+} ($7::bigint {*} interval '1 microsecond'),
+			warned_at = ` + stillWarned + `, stop_failed = coalesce($10::boolean, ` + stillStopped + `),` + noteSigns + `
+		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free WHERE stopped {=} $9::boolean)
 			AND NOT EXISTS (SELECT FROM SCHEMA.events WHERE id {=} $8::pg_catalog.text)
 		RETURNING s.run_id
-	)` + selectJudged + `, EXISTS (SELECT FROM done)`
+	) SELECT EXISTS (SELECT FROM judged) AND NOT EXISTS (SELECT FROM locked WHERE stopped {<>} $9::boolean),
+		EXISTS (SELECT FROM locked), EXISTS (SELECT FROM free), EXISTS (SELECT FROM done)`
+
+// What was noted before noteSigns, unless it is void.
+const (
+	stillWarned  = `CASE WHEN ` + isNoted + ` THEN s.warned_at END`
+	stillStopped = `CASE WHEN ` + isNoted + ` THEN s.stop_failed END`
+)
 
 // warnRow notes what the session is like, so that any sign of life makes the warning void.
 var warnRow = lockJudged + `, recorded AS (` + shifted(insertRows, 6) +
 	` WHERE EXISTS (SELECT FROM free)` + insertOrder + `), done AS (
-		UPDATE SCHEMA.watchdog_sessions AS s SET warned_at = pg_catalog.statement_timestamp(), warned_attempt = s.attempt,
-			warned_lease = ` + ofLease + `, warned_beat = ` + ofActivity + `, warned_last_event = s.last_event_at
+		UPDATE SCHEMA.watchdog_sessions AS s SET warned_at = pg_catalog.statement_timestamp(),
+			stop_failed = ` + stillStopped + `,` + noteSigns + `
 		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free)
 		RETURNING s.run_id
 	)` + selectJudged + `, EXISTS (SELECT FROM done)`
@@ -122,8 +131,15 @@ func judgedArguments(judged session.Session, by string) []any {
 func (s *Store) Claim(
 	ctx context.Context, judged session.Session, c session.ClaimRequest,
 ) (outcome session.Outcome, err error) {
-	arguments := append(judgedArguments(judged, c.By), storerows.RoundUp(c.For), c.EndID)
-	return s.ofJudged(ctx, "claim", judged, c.By, c.EndID, claimRow, arguments)
+	return s.ofJudged(ctx, "claim", judged, c.By, c.EndID, claimRow, claimArguments(judged, c))
+}
+
+func claimArguments(judged session.Session, c session.ClaimRequest) []any {
+	var stopFailed *bool
+	if c.Stopped {
+		stopFailed = &c.StopFailed
+	}
+	return append(judgedArguments(judged, c.By), storerows.RoundUp(c.For), c.EndID, judged.Stopped, stopFailed)
 }
 
 // Warn implements [session.Store], in one round trip.
@@ -195,7 +211,7 @@ const (
 
 	writeEnd = `
 	WITH done AS (
-		UPDATE SCHEMA.watchdog_sessions AS s SET status = $2, reason = $3,
+		UPDATE SCHEMA.watchdog_sessions AS s SET status = $2, reason = $3, stop_failed = NULL,
 			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
 			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
 		WHERE s.run_id {=} $1 RETURNING s.run_id

@@ -30,9 +30,16 @@ const (
 	rowThreshold = `CASE WHEN ` + inLease + ` AND threshold >= 0 THEN coalesce(own_threshold, 0) ELSE threshold END`
 	rowSilence   = `CASE WHEN ` + inLease + ` AND activity IS NOT NULL AND coalesce(quiet_since, quiet_due) IS NOT NULL
 		THEN max(coalesce((SELECT vouched FROM main.watchdog_leases WHERE id = lease), 0) - activity, 0) ELSE 0 END`
-	// A warning is void if the row is not as it was warned.
-	rowWarned = `CASE WHEN warned_at IS NOT NULL AND warned_attempt = attempt AND warned_lease = ` + rowLease + `
-		AND warned_beat = ` + rowActive + ` AND warned_last_event IS last_event_at THEN warned_at ELSE '` + nullText + `' END`
+	// What was noted is void if the row is not as it was then. noteSigns notes how the row is.
+	isNoted = `coalesce(warned_attempt = attempt AND warned_lease = ` + rowLease + ` AND warned_beat = ` + rowActive + `
+		AND warned_last_event IS last_event_at, 0)`
+	noteSigns = ` warned_attempt = attempt, warned_lease = ` + rowLease + `, warned_beat = ` + rowActive + `,
+		warned_last_event = last_event_at`
+	rowWarned = `CASE WHEN warned_at IS NOT NULL AND ` + isNoted + ` THEN warned_at ELSE '` + nullText + `' END`
+	isStopped = `stop_failed IS NOT NULL AND status = 'active' AND ` + isNoted
+	// rowStopped is 1 if the agents could not be stopped, and 2 more if the session is active.
+	rowStopped = `CASE WHEN status = 'cancelled' THEN coalesce(stop_failed <> 0, 0) WHEN ` + isStopped + `
+		THEN 2 + (stop_failed <> 0) ELSE 0 END`
 )
 
 // sessionText is the SQL for the text of a row, in the order of sessionFields. Most of the last fields cost a row that
@@ -42,7 +49,7 @@ var sessionText = concatenated(
 	"host", "attempt", "resumes", "reason",
 	`CASE WHEN coalesce(lease, warned_at, claim, stop_failed, state) IS NULL
 		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", ""}, columnSeparator)+`' ELSE `+
-		concatenated(rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')", "coalesce(stop_failed, 0)",
+		concatenated(rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')", rowStopped,
 			"coalesce(state, '')")+` END`,
 )
 
@@ -68,8 +75,10 @@ func readSession(text string) (session.Session, error) {
 		Threshold: time.Duration(r.number(5, 0)), StartedAt: r.moment(6), Host: f[7], Attempt: int(r.number(8, 0)),
 		Resumes: int(r.number(9, 0)), Reason: watchdog.StopReason(f[10]), Lease: f[11],
 		Activity: time.Duration(r.number(12, -1)), Silence: time.Duration(r.number(13, 0)), WarnedAt: r.moment(14),
-		Claim: f[15], StopFailed: r.number(16, 0) != 0, State: r.json(17),
+		Claim: f[15], State: r.json(17),
 	}
+	stopped := r.number(16, 0)
+	s.Stopped, s.StopFailed = stopped >= 2, stopped%2 != 0
 	switch s.Status {
 	case session.Active, session.Cancelled, session.Interrupted, session.Finished:
 	default:

@@ -20,12 +20,19 @@ const (
 		AND +status = 'active' AND ` + isReadable + `
 		AND NOT EXISTS (SELECT 1 FROM main.watchdog_leases WHERE id = ?4 AND expired IS NOT NULL)`
 
-	claimRow = `UPDATE main.watchdog_sessions SET claim = ?2, claimed_until = ?3 WHERE run_id = ?1`
+	// claimRow notes whether the agents could not be stopped, ?4, unless that is NULL.
+	claimRow = `
+	UPDATE main.watchdog_sessions SET claim = ?2, claimed_until = ?3,
+		warned_at = CASE WHEN ` + isNoted + ` THEN warned_at END, stop_failed = coalesce(?4, ` + stillStopped + `),` +
+		noteSigns + ` WHERE run_id = ?1`
 
 	warnRow = `
-	UPDATE main.watchdog_sessions SET warned_at = ?2, warned_attempt = attempt, warned_lease = ` + rowLease + `,
-		warned_beat = ` + rowActive + `, warned_last_event = last_event_at
+	UPDATE main.watchdog_sessions SET warned_at = ?2, stop_failed = ` + stillStopped + `,` + noteSigns + `
 	WHERE run_id = ?1`
+
+	stillStopped = `CASE WHEN ` + isNoted + ` THEN stop_failed END`
+
+	selectStopped = `SELECT ` + isStopped + ` FROM main.watchdog_sessions WHERE run_id = ?1`
 
 	cancelRow = `
 	UPDATE main.watchdog_sessions SET ` + leave + `, status = 'cancelled', reason = ?4, ended = ?5, resumes = ?6,
@@ -39,12 +46,29 @@ const (
 
 // Claim implements [session.Store].
 func (s *Store) Claim(ctx context.Context, judged session.Session, c session.ClaimRequest) (session.Outcome, error) {
+	var stopFailed any
+	if c.Stopped {
+		stopFailed = c.StopFailed
+	}
 	return s.judged(ctx, "claim", judged, c.By, 1, func(t *transaction, now time.Time) (session.Outcome, error) {
+		if stopped, err := t.stopped(judged.RunID); err != nil || stopped != judged.Stopped {
+			return session.Changed, err
+		}
 		if stored, err := t.storedEnd(judged, c.EndID); stored || err != nil {
 			return session.EndStored, err
 		}
-		return session.Done, t.run(claimRow, judged.RunID, c.By, formatTime(now.Add(c.For)))
+		return session.Done, t.run(claimRow, judged.RunID, c.By, formatTime(now.Add(c.For)), stopFailed)
 	})
+}
+
+// stopped reports whether a sweeper has stopped the agents of an active session, or tried to.
+func (t *transaction) stopped(runID string) (stopped bool, err error) {
+	prepared, err := t.prepare(selectStopped) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return false, err
+	}
+	err = prepared.QueryRowContext(context.Background(), runID).Scan(&stopped)
+	return stopped, err
 }
 
 // Warn implements [session.Store].

@@ -81,7 +81,7 @@ func (t *transaction) writeAttempt(run, before session.Session, now time.Time) (
 // The + in front of status keeps SQLite from using an index: it would prefer a host's index on the status to the
 // primary key.
 const endRow = `
-	UPDATE main.watchdog_sessions SET ` + leave + `, status = ?4, reason = ?5, ended = ?6
+	UPDATE main.watchdog_sessions SET ` + leave + `, status = ?4, reason = ?5, ended = ?6, stop_failed = NULL
 	WHERE run_id = ?1 AND attempt = ?2 AND +status = 'active'`
 
 // End implements [session.Store]. If an ending is invalid ([session.Ending.Validate]), End writes nothing and returns
