@@ -13,6 +13,10 @@ const (
 	failingFor        = 30 * time.Second
 )
 
+// retryingFor is how long a pass tries again, in all, what failed before and fails again. What is left of that waits
+// for a later pass, so that it keeps no other session from its turn, however slowly it fails.
+const retryingFor = 10 * time.Second
+
 // failures are those of a pass.
 type failures struct {
 	inARow    int
@@ -21,10 +25,22 @@ type failures struct {
 	last      error
 	runs      []string // all that failed
 	worked    bool     // the database took a decision about a session
+	retried   time.Duration
+	first     int  // how many failed for the first time
+	cutShort  bool // there may be sessions behind the last that failed
 }
 
 // answered notes that the database took a decision about a session.
 func (f *failures) answered() { f.inARow, f.unreached, f.worked = 0, 0, true }
+
+// retriedEnough reports whether a session failed before and has to wait for a later pass.
+func (f *failures) retriedEnough(m pending) bool { return m.failures > 0 && f.retried >= retryingFor }
+
+// goesOn reports whether the next pass should come soon though this one failed: few sessions failed, slowly, and could
+// be read, so that the database is not down, and the next ones have not had their turn.
+func (f *failures) goesOn() bool {
+	return f.cutShort && f.first > 0 && f.unreached == 0 && len(f.runs) <= maxPage
+}
 
 // failed puts off the next try of a session. It returns an error, which ends the pass, after too many failures in a
 // row.
@@ -34,12 +50,18 @@ func (w *walk) failed(c Case, m pending, err error) error {
 	w.addCase(c, CaseFailed)
 	w.addError(err)
 	w.runs, w.last = append(w.runs, c.Session.RunID), err
+	if m.failures > 0 {
+		w.retried += time.Since(w.tryBegan)
+	} else {
+		w.first++
+	}
 	if w.inARow++; w.inARow == 1 {
 		w.since = w.tryBegan
 	}
 	if w.inARow < maxFailuresInARow || time.Since(w.since) < failingFor {
 		return nil
 	}
+	w.cutShort = true
 	return w.tooMany()
 }
 

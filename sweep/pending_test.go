@@ -160,6 +160,35 @@ func TestPoisonedSession(t *testing.T) {
 			require.Equal(f, 2, f.sweeper().Stats().Passes)
 		})
 	})
+	t.Run("behind 150 that fail only at their timeout, one is cancelled when each of them has had its turn",
+		func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.poison(150)
+				poisoned, tries := f.onCancel, map[string]int{}
+				f.onCancel = func(ctx context.Context, s session.Session) error {
+					tries[s.RunID]++
+					if err := poisoned(ctx, s); err != nil {
+						<-ctx.Done()
+						return ctx.Err()
+					}
+					return nil
+				}
+				f.put("good", 20*time.Minute)
+				f.cfg.StartupDelay = watchdog.None
+				stop := f.run()
+				f.advance(150 * 6 * time.Second) // 5 s each, and a little for those that are tried again, and for the waits
+				f.advance(5 * time.Minute)
+				require.Equal(f, []string{"good"}, f.ended())
+				require.Len(f, tries, 151)
+				f.advance(100 * time.Hour)
+				stop()
+				for runID, n := range tries {
+					if runID != "good" {
+						require.Greater(f, n, 1, "%s is tried again", runID)
+					}
+				}
+			})
+		})
 	t.Run("of many the pauses do not grow while nothing works", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			names := f.putStalled(12)

@@ -55,7 +55,7 @@ func (s *Sweeper) count(p Pass, stopped bool) {
 	s.stats.Passes++
 	s.stats.add(p.Tally)
 	s.stats.observing = 0
-	s.due = earliest(s.pending.due(time.Now()), s.again)
+	s.due, s.brief = earliest(s.pending.due(time.Now()), s.again), s.goOn
 	switch {
 	case p.Err == nil:
 		s.stats.ConsecutiveFailures = 0

@@ -45,11 +45,13 @@ type Sweeper struct {
 	database    databaseClock
 	rate        rate
 	throttle    throttle
-	again       time.Time // when to have the next pass because this one was full; zero if that may wait
+	again       time.Time // when to have the next pass because this one left work; zero if that may wait
+	goOn        bool      // the next pass should come soon though this one failed
 
 	mu    sync.Mutex
 	stats Stats
 	due   time.Time // when the next pass should be before the interval; zero if it may wait
+	brief bool      // the wait after the last pass does not grow with its failures
 }
 
 // New makes a sweeper. A [session.Store] is both a finder and a canceller. New wraps [watchdog.ErrInvalid] if the
@@ -80,8 +82,8 @@ func New(finder Finder, canceller Canceller, cfg Config) (*Sweeper, error) {
 // Run has a pass after the startup delay and then after every interval, or sooner if the grace of a session ends,
 // until ctx ends. It then finishes the session in hand, starts no other, and returns nil; that takes at most as long
 // as the host's funcs and the canceller may take. A pass that fails is in the log and in the [Stats]. The next pass
-// comes a second later, and then after a wait that doubles with each failure, up to the interval. A disabled sweeper
-// only waits. Run returns [ErrRunning] if another call of Run has not returned yet.
+// comes a second later, and then after a wait that doubles with each failure, up to the interval; it does not grow while
+// single sessions fail slowly, and others wait behind them. A disabled sweeper only waits. Run returns [ErrRunning] if another call of Run has not returned yet.
 func (s *Sweeper) Run(ctx context.Context) error {
 	if !s.running.CompareAndSwap(false, true) {
 		return ErrRunning
@@ -172,9 +174,19 @@ func (s *Sweeper) wait(ctx context.Context, wait time.Duration) bool {
 	}
 }
 
+// failuresToWaitFor returns how many passes in a row failed, as far as the wait for the next one grows with them.
+func (s *Sweeper) failuresToWaitFor() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.brief {
+		return min(s.stats.ConsecutiveFailures, 1)
+	}
+	return s.stats.ConsecutiveFailures
+}
+
 // untilNext returns the time until the next pass of Run.
 func (s *Sweeper) untilNext() time.Duration {
-	if failures := s.Stats().ConsecutiveFailures; failures > 0 {
+	if failures := s.failuresToWaitFor(); failures > 0 {
 		wait := verdict.Doubled(min(shortestRetry, s.cfg.Interval), s.cfg.Interval, failures-1)
 		return wait/2 + seam.Spread(wait/2+1) // spreads the sweepers of a database that comes back
 	}

@@ -52,6 +52,7 @@ func (s *Sweeper) walk(ctx context.Context) Pass {
 	}
 	s.planAgain(w.full(), max(w.pass.Cancelled, w.pass.Warned))
 	s.again = earliest(s.again, w.nextLongLook())
+	s.goOn = w.goesOn()
 	w.pass.Duration = time.Since(began)
 	return w.pass
 }
@@ -207,7 +208,7 @@ func (w *walk) act(ctx context.Context, c Case, now time.Time) error {
 		w.addCase(c, CaseWouldCancel)
 		w.logger().Info("a stalled session would be cancelled", c.attrs()...)
 		return nil
-	case time.Now().Before(m.next):
+	case time.Now().Before(m.next) || w.retriedEnough(m):
 		w.pass.Deferred++
 		return nil
 	}
