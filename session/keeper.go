@@ -30,8 +30,8 @@ const (
 	LongestPromise  = 5 * time.Minute
 )
 
-// shortestLockPause is the first pause before an attach to a row that is locked is tried again. The pauses double, up to
-// [LockWait].
+// shortestLockPause is the first pause before an attach to a row that is locked is tried again. The pauses double, up
+// to [LockWait].
 const shortestLockPause = LockWait / 8
 
 // minFlushes is the smallest number of flushes in a threshold. With fewer a row could be too far behind its run for a

@@ -87,8 +87,8 @@ var stoppedRules = []rule{
 				if stopped.WarnedAt.IsZero() {
 					return fmt.Errorf("after the stop the row is %+v", stopped)
 				}
-				if err := freshens(ctx, store, l.ID,
-					session.Freshness{RunID: s.RunID, Attempt: s.Attempt, Activity: s.Activity + time.Second, Quiet: true}); err != nil {
+				sign := session.Freshness{RunID: s.RunID, Attempt: s.Attempt, Activity: s.Activity + time.Second, Quiet: true}
+				if err := freshens(ctx, store, l.ID, sign); err != nil {
 					return err
 				}
 				if s, err = look(ctx, store, s.RunID); err != nil {

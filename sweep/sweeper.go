@@ -79,11 +79,12 @@ func New(finder Finder, canceller Canceller, cfg Config) (*Sweeper, error) {
 	}, nil
 }
 
-// Run has a pass after the startup delay and then after every interval, or sooner if the grace of a session ends,
-// until ctx ends. It then finishes the session in hand, starts no other, and returns nil; that takes at most as long
-// as the host's funcs and the canceller may take. A pass that fails is in the log and in the [Stats]. The next pass
-// comes a second later, and then after a wait that doubles with each failure, up to the interval; it does not grow while
-// single sessions fail slowly, and others wait behind them. A disabled sweeper only waits. Run returns [ErrRunning] if another call of Run has not returned yet.
+// Run has a pass after the startup delay and then after every interval, or sooner if the grace of a session ends, or a
+// lease with a very long promise is to be looked at, until ctx ends. It then finishes the session in hand, starts no
+// other, and returns nil; that takes at most as long as the host's funcs and the canceller may take. A pass that fails
+// is in the log and in the [Stats]. The next pass comes a second later, and then after a wait that doubles with each
+// failure, up to the interval; the wait does not grow while single sessions fail slowly and others wait behind them. A
+// disabled sweeper only waits. Run returns [ErrRunning] if another call of Run has not returned yet.
 func (s *Sweeper) Run(ctx context.Context) error {
 	if !s.running.CompareAndSwap(false, true) {
 		return ErrRunning

@@ -32,8 +32,8 @@ var leaseTableColumns = []string{
 // threshold of its own, or else quiet_due, its activity and its threshold. Both are rounded up to microseconds, so that
 // the index has the order of the pages of stalled sessions.
 //
-// The columns of a warning beside its time are what the session was like when it was warned, or its agents were stopped:
-// after a sign of life warned_at and, of an active session, stop_failed are void.
+// The columns of a warning beside its time are what the session was like when it was warned, or its agents were
+// stopped: after a sign of life warned_at and, of an active session, stop_failed are void.
 var leaseColumns = [][2]string{
 	{"lease", `varchar(255) COLLATE pg_catalog."C" REFERENCES SCHEMA.watchdog_leases (id)`},
 	{"leased", "bigint"},

@@ -173,7 +173,8 @@ const (
 		ORDER BY run_id, attempt, place
 	), ` + lockRows + `, kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s
-		SET status = f.status, reason = f.reason, stop_failed = NULL, last_event_at = greatest(s.last_event_at, ` + ofLastSign + `,
+		SET status = f.status, reason = f.reason, stop_failed = NULL,
+			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `,
 				pg_catalog.statement_timestamp() {-} (f.age {*} interval '1 microsecond')),
 			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
 		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + `
