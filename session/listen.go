@@ -58,8 +58,8 @@ func (p *poller) run(ctx context.Context) {
 	}
 }
 
-// poll polls once, and reports whether the store answered. If it did not the next poll starts from the same mark. If the
-// store cannot use the mark, because another server has taken over, poll starts again without one.
+// poll polls once, and reports whether the store answered. If it did not the next poll starts from the same mark. If
+// the store cannot use the mark, because another server has taken over, poll starts again without one.
 func (p *poller) poll(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, p.k.cfg.RecordTimeout)
 	defer cancel()

@@ -101,8 +101,8 @@ func (w *walk) claimAndStop(ctx context.Context, c Case, m *pending) (goOn bool,
 	return true, nil
 }
 
-// noteStopped notes in the row of a session that was stopped, and not cancelled then, that this is so, for other sweepers
-// not to call the hook again, and ends the claim. If that fails they may call it.
+// noteStopped notes in the row of a session that was stopped, and not cancelled then, that this is so, for other
+// sweepers not to call the hook again, and ends the claim. If that fails they may call it.
 func (w *walk) noteStopped(ctx context.Context, c Case, m pending) {
 	if w.cfg.StopHook == nil || w.claimer == nil || c.Session.Stopped {
 		return
