@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -150,28 +151,29 @@ func TestForeignMark(t *testing.T) {
 		cancelled, live := f.attach("s-1"), f.attach("s-2")
 		f.advance(time.Hour)
 		f.cancel("s-1")
-		store.promoted = true
+		store.promoted.Store(true)
 		f.advance(session.DefaultPoll + session.DefaultPace)
 		f.requireCancelled(cancelled)
 		f.requireRunning(live)
-		require.Equal(t, 2, store.first, "polls without a mark")
+		require.EqualValues(t, 2, store.first.Load(), "polls without a mark")
 		f.advance(time.Minute)
-		require.Equal(t, 2, store.first)
+		require.EqualValues(t, 2, store.first.Load())
 	})
 }
 
 // promotedStore cannot use its latest mark once it is promoted. It is no [session.Listener].
 type promotedStore struct {
 	session.Store
-	promoted bool
-	first    int
+	promoted atomic.Bool
+	first    atomic.Int32
 }
 
 func (s *promotedStore) Ended(ctx context.Context, mark string) (runIDs []string, next string, err error) {
 	if mark == "" {
-		s.first, s.promoted = s.first+1, false
+		s.first.Add(1)
+		s.promoted.Store(false)
 	}
-	if s.promoted {
+	if s.promoted.Load() {
 		return nil, "", nil
 	}
 	return s.Store.Ended(ctx, mark)
