@@ -3,6 +3,7 @@ package sweep_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -165,8 +166,11 @@ func TestPoisonedSession(t *testing.T) {
 			inBubble(t, func(f *fixture) {
 				f.poison(150)
 				poisoned, tries := f.onCancel, map[string]int{}
+				var mu sync.Mutex // of tries
 				f.onCancel = func(ctx context.Context, s session.Session) error {
+					mu.Lock()
 					tries[s.RunID]++
+					mu.Unlock()
 					if err := poisoned(ctx, s); err != nil {
 						<-ctx.Done()
 						return ctx.Err()
@@ -179,9 +183,11 @@ func TestPoisonedSession(t *testing.T) {
 				f.advance(150 * 6 * time.Second) // 5 s each, and a little for those that are tried again, and for the waits
 				f.advance(5 * time.Minute)
 				require.Equal(f, []string{"good"}, f.ended())
-				require.Len(f, tries, 151)
 				f.advance(100 * time.Hour)
 				stop()
+				mu.Lock()
+				defer mu.Unlock()
+				require.Len(f, tries, 151)
 				for runID, n := range tries {
 					if runID != "good" {
 						require.Greater(f, n, 1, "%s is tried again", runID)
