@@ -168,7 +168,7 @@ func (w *world) restore() {
 		}
 	}
 	w.acknowledged, w.endSeen = kept, map[string]time.Time{}
-	w.beats = map[string]int64{}
+	w.beats, w.expired = map[string]int64{}, expiredIn(db)
 	w.cutAll()
 	w.disturb()
 }
