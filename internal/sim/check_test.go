@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -111,6 +112,7 @@ func (w *world) ableSince(a *attachment) (time.Time, bool) {
 
 // checkRunning checks that a run which runs has its row, or ends soon.
 func (w *world) checkRunning(a *attachment, row session.Session, now time.Time) {
+	w.checkBudget(a, now)
 	able, ok := w.ableSince(a)
 	switch {
 	case !a.has(row):
@@ -130,6 +132,22 @@ func (w *world) checkRunning(a *attachment, row session.Session, now time.Time) 
 		if ok && !w.shared(a) && now.Sub(latest(able, a.awaySince, a.host.leaseSince)) > w.mostAway(a) {
 			w.failf("the row of run %s is not in the lease of host %s, which runs it", a.run.id, a.host.name)
 		}
+	}
+}
+
+// checkBudget checks that a run ends when its budget is used up, however the clock of its process is set.
+func (w *world) checkBudget(a *attachment, now time.Time) {
+	late := now.Sub(latest(a.due, a.host.link.wentOnAt))
+	if a.host.link.stopped == nil && late > mostTrip {
+		w.failf("run %s runs on, on host %s, %v after its budget is used up", a.run.id, a.host.name, late)
+	}
+}
+
+// checkStopped checks that a run which nobody else has ever attached to does not end before its budget is used up.
+func (w *world) checkStopped(a *attachment) {
+	early := a.due.Sub(a.endedAt)
+	if a.run.attaches == 1 && early > 0 && errors.Is(context.Cause(a.wd.Context()), watchdog.WallClockExceeded) {
+		w.failf("run %s ended on host %s, %v before its budget is used up", a.run.id, a.host.name, early)
 	}
 }
 
@@ -179,6 +197,7 @@ func (w *world) checkLost(a *attachment, row session.Session, able, now time.Tim
 func (w *world) checkEnded(a *attachment, row session.Session, now time.Time) {
 	if a.endedAt.IsZero() {
 		a.endedAt = now
+		w.checkStopped(a)
 	}
 	able, ok := w.ableSince(a)
 	if row.Status != session.Active || row.Attempt != a.attempt || !ok || row.Lease != a.host.lease ||

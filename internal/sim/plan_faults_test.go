@@ -10,8 +10,8 @@ var faults = []kind{
 	{5, (*plan).killHost}, {5, (*plan).stopHost}, {6, (*plan).cutHost}, {3, (*plan).cutSweeper},
 	{3, (*plan).stopSweeper}, {2, (*plan).endSweeper}, {4, (*plan).breakDatabase}, {5, (*plan).loseAnswer},
 	{5, (*plan).beLate}, {6, (*plan).lockRow}, {4, (*plan).lockLease}, {4, (*plan).refuseRow}, {2, (*plan).deleteRow},
-	{1, (*plan).deleteLease}, {2, (*plan).comeBackOlder}, {3, (*plan).stepClock},
-	{5, (*plan).wakeUnwritten}, {4, (*plan).wakeAfterLate},
+	{3, (*plan).deleteLease}, {2, (*plan).comeBackOlder}, {3, (*plan).stepClock}, {3, (*plan).setHostClock},
+	{5, (*plan).wakeUnwritten}, {4, (*plan).wakeAfterLate}, {3, (*plan).cutWhileLocked},
 }
 
 func (p *plan) killHost() bool { return p.onHost("is killed", p.w.kill) }
@@ -102,6 +102,16 @@ func (p *plan) stick(refuse bool, what string) bool {
 	return ok
 }
 
+// cutWhileLocked cuts a process off for so long that its lease expires, while the row of one of its runs is locked and
+// so stays in the lease.
+func (p *plan) cutWhileLocked() bool {
+	d := observing + time.Duration(p.w.rng.Int64N(int64(observing)))
+	return p.onOne(fmt.Sprintf("has its row locked, and its host a database that fails, for %v", d), func(a *attachment) {
+		p.w.setStuck(a.run, false, d+2*promise)
+		p.w.setMode(a.host.link, fails, d)
+	})
+}
+
 // wakeUnwritten has a silent run wake up while its row cannot be written, for longer than it may be silent.
 func (p *plan) wakeUnwritten() bool {
 	refuse := p.w.rng.IntN(2) == 0
@@ -157,4 +167,13 @@ func (p *plan) stepClock() bool {
 	p.w.stepf("the clock of the database is set by %v", d)
 	p.w.stepClock(d)
 	return true
+}
+
+func (p *plan) setHostClock() bool {
+	d := p.w.aside(maxAhead)
+	return p.onHost(fmt.Sprintf("has its clock set by %v", d), func(h *host) {
+		if h.clock != nil {
+			h.clock.set(d)
+		}
+	})
 }

@@ -45,7 +45,7 @@ func (p *plan) newRun() bool {
 	}
 	r := &run{
 		id:        fmt.Sprintf("r%d", len(p.w.runs)+1),
-		startedAt: time.Now(),
+		startedAt: h.now(),
 		threshold: []time.Duration{0, 0, 5 * time.Second, 20 * time.Second, watchdog.NoLimit}[p.w.rng.IntN(5)],
 		wallClock: []time.Duration{0, 0, 20 * time.Second, time.Minute}[p.w.rng.IntN(4)],
 	}
