@@ -225,7 +225,7 @@ func (l *link) Listen(ctx context.Context, ready func(), told func(string)) erro
 		}
 	}()
 	err := db.Listen(ctx, ready, func(runID string) {
-		if l.running() == nil && l.hears() {
+		if l.await(ctx, l.distance()) == nil && l.running() == nil && l.hears() {
 			told(runID)
 		}
 	})
@@ -233,6 +233,12 @@ func (l *link) Listen(ctx context.Context, ready func(), told func(string)) erro
 		err = errDown
 	}
 	return err
+}
+
+// distance is how long a notification is on its way. It does not arrive at the instant at which it was sent: what both
+// sides do then has no order.
+func (l *link) distance() time.Duration {
+	return time.Millisecond + time.Duration(l.chance("Listen", uint64(time.Millisecond)))
 }
 
 func (l *link) hears() bool {
