@@ -179,7 +179,8 @@ func (a *attachment) sameNumber(row session.Session) bool {
 
 // checkLost checks that a run whose row is not its own ends soon, or has its row again.
 func (w *world) checkLost(a *attachment, row session.Session, able, now time.Time) {
-	told := w.restoredAt.IsZero() && a.run.row.deletedAt.Before(a.ownAt) && row.RunID != "" && row.Attempt >= a.attempt
+	told := w.restoredAt.IsZero() && row.RunID != "" &&
+		(row.Attempt > a.attempt || row.Attempt == a.attempt && row.Host == a.host.name) // else the row was lost
 	most := mostHealing
 	switch h := a.host; {
 	case told && h.link.okSince.Before(a.ownAt): // it was notified
