@@ -107,7 +107,7 @@ func (w *world) ableSince(a *attachment) (time.Time, bool) {
 	if a.host.link.okSince.IsZero() || w.rows.stuck(a.run.id) || w.leases.locked(a.host.lease) {
 		return time.Time{}, false
 	}
-	return latest(a.host.link.okSince, a.run.row.stuckUntil, w.restoredAt, w.leaseLostAt, a.at), true
+	return latest(a.host.link.okSince, a.run.row.stuckUntil, w.restoredAt, a.host.leaseLostAt, a.at), true
 }
 
 // checkRunning checks that a run which runs has its row, or ends soon.
@@ -156,7 +156,7 @@ func (w *world) checkStopped(a *attachment) {
 // finds by a comparison.
 func (w *world) mostAway(a *attachment) time.Duration {
 	began := a.host.leaseSince
-	later := latest(w.restoredAt, w.leaseLostAt, a.run.row.deletedAt, a.at)
+	later := latest(w.restoredAt, a.host.leaseLostAt, a.run.row.deletedAt, a.at)
 	if later.After(began) || began.Sub(a.run.row.stuckUntil) < horizon {
 		return mostHealing
 	}
@@ -216,9 +216,6 @@ func (w *world) checkEnded(a *attachment, row session.Session, now time.Time) {
 func (w *world) checkDead(r *run, row session.Session, now time.Time) {
 	if r.threshold == watchdog.NoLimit || w.calmSince.IsZero() {
 		return
-	}
-	if !w.leaseLostAt.IsZero() && row.Lease != "" && !w.hasLease(row.Lease) {
-		return // known: nobody observes a lease that was deleted, and its process is dead
 	}
 	since := latest(r.row.deadSince, w.calmSince)
 	if most := w.mostDead(r); now.Sub(since) > most {

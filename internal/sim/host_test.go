@@ -26,8 +26,10 @@ type host struct {
 	attaching  map[*run]bool
 	lease      string // that it used last
 	leaseSince time.Time
-	renewedAt  time.Time // when its lease was renewed last, in the database
-	gapUntil   time.Time // when the latest stretch of three promises without a renewal ended
+	// leaseLostAt is when a stranger expired its lease.
+	leaseLostAt time.Time
+	renewedAt   time.Time // when its lease was renewed last, in the database
+	gapUntil    time.Time // when the latest stretch of three promises without a renewal ended
 }
 
 // An attachment is a run in one process. The world's mutex guards what changes.

@@ -56,7 +56,7 @@ func (w *world) checkExpired(l *link, id string) {
 	if was || l.host != nil || w.renewed[id].IsZero() { // it was expired already, or its process ended it
 		return
 	}
-	if since := now.Sub(w.renewed[id]); since < 3*promise && now.Sub(latest(w.restoredAt, w.leaseLostAt)) > horizon {
+	if since := now.Sub(w.renewed[id]); since < 3*promise && now.Sub(w.restoredAt) > horizon {
 		w.failf("sweeper %s expired a lease that was renewed %v ago", l.name, since)
 	}
 }
@@ -89,11 +89,6 @@ func expiredIn(db *session.Memory) map[string]bool {
 		expired[l.ID] = l.Expired
 	}
 	return expired
-}
-
-func (w *world) hasLease(id string) bool {
-	_, there := expiredIn(w.db)[id]
-	return there
 }
 
 // looks are looks at a lease in a row that succeeded and found the same beat.

@@ -10,7 +10,7 @@ var faults = []kind{
 	{5, (*plan).killHost}, {5, (*plan).stopHost}, {6, (*plan).cutHost}, {3, (*plan).cutSweeper},
 	{3, (*plan).stopSweeper}, {2, (*plan).endSweeper}, {4, (*plan).breakDatabase}, {5, (*plan).loseAnswer},
 	{5, (*plan).beLate}, {6, (*plan).lockRow}, {4, (*plan).lockLease}, {4, (*plan).refuseRow}, {2, (*plan).deleteRow},
-	{3, (*plan).deleteLease}, {2, (*plan).comeBackOlder}, {3, (*plan).stepClock}, {3, (*plan).setHostClock},
+	{3, (*plan).expireLease}, {2, (*plan).comeBackOlder}, {3, (*plan).stepClock}, {3, (*plan).setHostClock},
 	{5, (*plan).wakeUnwritten}, {4, (*plan).wakeAfterLate}, {3, (*plan).cutWhileLocked},
 }
 
@@ -141,11 +141,11 @@ func (p *plan) deleteRow() bool {
 	return ok
 }
 
-func (p *plan) deleteLease() bool {
+func (p *plan) expireLease() bool {
 	h, ok := one(p, p.w.hosts)
 	if ok && h.lease != "" {
-		p.w.stepf("the lease of host %s is deleted", h.name)
-		p.w.deleteLease(h)
+		p.w.stepf("the lease of host %s is expired by hand", h.name)
+		p.w.expireLease(h)
 	}
 	return ok
 }

@@ -37,7 +37,7 @@ func (a *attachment) live(now time.Time) bool {
 
 // maySweep reports whether a live run was silent for too long, or whether its row could not say that it lives.
 func (w *world) maySweep(a *attachment, now time.Time) bool {
-	if now.Sub(latest(w.restoredAt, w.leaseLostAt, a.run.row.deletedAt)) < horizon {
+	if now.Sub(latest(w.restoredAt, a.host.leaseLostAt, a.run.row.deletedAt)) < horizon {
 		return true
 	}
 	if a.signalled && len(a.holds) == 0 && now.Sub(a.lastSignal) > a.shortestThreshold() {

@@ -20,7 +20,6 @@ type truth struct {
 	beats        map[string]int64
 	expired      map[string]bool // the leases that the database said have expired
 	restoredAt   time.Time       // when the database came back older
-	leaseLostAt  time.Time       // when a lease was deleted
 	calmSince    time.Time       // since when nothing is wrong anywhere; zero while something is
 	setBack      time.Duration
 	swept        int
