@@ -85,9 +85,9 @@ var leaseIndexes = []string{
 	`watchdog_sessions_host ON watchdog_sessions (host, created, run_id)`,
 }
 
-// refuseDelete has every program fail that deletes a lease which sessions name: nobody would observe the lease any more,
-// and if its process is dead the sessions would stay active for ever. SQLite would check a foreign key only for programs
-// that ask for it. The store deletes the leases alone that no session names.
+// refuseDelete has every program fail that deletes a lease which sessions name: nobody would observe the lease any
+// more, and if its process is dead the sessions would stay active for ever. SQLite would check a foreign key only for
+// programs that ask for it. The store deletes the leases alone that no session names.
 const refuseDelete = `
 	CREATE TRIGGER IF NOT EXISTS main.watchdog_leases_named BEFORE DELETE ON watchdog_leases
 	WHEN EXISTS (SELECT 1 FROM watchdog_sessions WHERE ` + isLeased + ` AND lease = old.id)
@@ -144,8 +144,8 @@ func (table leaseTable) definition() string {
 	return strings.Join(columns, ", ")
 }
 
-// lacksLeases reports whether a table, a column or the trigger of version 3 is missing. It fails if a table of such a name is not
-// ours.
+// lacksLeases reports whether a table, a column or the trigger of version 3 is missing. It fails if a table of such a
+// name is not ours.
 func (t *transaction) lacksLeases() (lacks bool, err error) {
 	for _, table := range leaseTables {
 		exist, err := t.columnNames(table.name)
