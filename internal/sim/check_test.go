@@ -66,8 +66,8 @@ func (w *world) checkRun(r *run, row session.Session, now time.Time) {
 	}
 }
 
-// checkAttached checks the attempts at a run. It reports whether the row's attempt runs, and how many processes that can
-// write run the run.
+// checkAttached checks the attempts at a run. It reports whether the row's attempt runs, and how many processes that
+// can write run the run.
 func (w *world) checkAttached(r *run, row session.Session, now time.Time) (running bool, runners int) {
 	for _, a := range w.attached {
 		switch {
@@ -170,8 +170,8 @@ func (w *world) shared(a *attachment) bool {
 	})
 }
 
-// sameNumber reports whether another process had an attempt with the same number, after a row was lost, and has ended it.
-// It is known that a run whose row says that is not told.
+// sameNumber reports whether another process had an attempt with the same number, after a row was lost, and has ended
+// it. It is known that a run whose row says that is not told.
 func (a *attachment) sameNumber(row session.Session) bool {
 	return row.Attempt == a.attempt && (row.Status != session.Cancelled && row.Reason == "" ||
 		!row.StartedAt.Equal(a.wd.StartedAt()))
@@ -224,8 +224,8 @@ func (w *world) checkDead(r *run, row session.Session, now time.Time) {
 	}
 }
 
-// mostDead is how long a session may stay active that nobody runs: until its process is taken for dead and its threshold
-// is over, or until the process that does not run it finds out.
+// mostDead is how long a session may stay active that nobody runs: until its process is taken for dead and its
+// threshold is over, or until the process that does not run it finds out.
 func (w *world) mostDead(r *run) time.Duration {
 	most := max(sweeperThreshold, min(r.threshold, time.Hour))
 	if r.threshold > 0 {

@@ -8,9 +8,9 @@ import (
 	"github.com/benbjohnson/clock"
 )
 
-// A hostClock is the wall clock of one process. It can be set; its timers and its Uptime go on as the time of the bubble
-// does. A time that Now returned remembers how the clock was set then, as those of the machine do, so that Since is
-// right for it whatever happens to the clock meanwhile.
+// A hostClock is the wall clock of one process. It can be set; its timers and its Uptime go on as the time of the
+// bubble does. A time that Now returned remembers how the clock was set then, as those of the machine do, so that
+// Since is right for it whatever happens to the clock meanwhile.
 type hostClock struct {
 	clock.Clock
 	began time.Time

@@ -2,8 +2,8 @@ package sim_test
 
 import "testing"
 
-// TestFound runs the seeds that have found a bug. A change of the steps gives them another schedule: then look for a seed
-// that finds the bug in the code of before, and put it here.
+// TestFound runs the seeds that have found a bug. A change of the steps gives them another schedule: then look for a
+// seed that finds the bug in the code of before, and put it here.
 func TestFound(t *testing.T) {
 	for what, seeds := range map[string][]uint64{
 		"two processes with the same number of attempt run one run":               {2429, 814},

@@ -61,8 +61,8 @@ func (w *world) checkExpired(l *link, id string) {
 	}
 }
 
-// checkRenewed checks that a lease which a process has just renewed had not expired. A call that waited for a lock while
-// the database came back older is of no interest.
+// checkRenewed checks that a lease which a process has just renewed had not expired. A call that waited for a lock
+// while the database came back older is of no interest.
 func (w *world) checkRenewed(l *link, m *session.Memory, id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 // work is what happens without any fault.
 var work = []kind{
 	{2, (*plan).newHost}, {8, (*plan).newRun}, {6, (*plan).attachAgain}, {4, (*plan).resume}, {6, (*plan).signalOnce},
-	{5, (*plan).fallSilent}, {3, (*plan).wakeUp}, {4, (*plan).holdOrRelease}, {3, (*plan).closeOne}, {3, (*plan).completeOne},
-	{1, (*plan).shutOne}, {1, (*plan).newSweeperStep},
+	{5, (*plan).fallSilent}, {3, (*plan).wakeUp}, {4, (*plan).holdOrRelease}, {3, (*plan).closeOne},
+	{3, (*plan).completeOne}, {1, (*plan).shutOne}, {1, (*plan).newSweeperStep},
 }
 
 func (p *plan) newHost() bool {

@@ -20,7 +20,8 @@ func (w *world) checkSwept(l *link, s session.Session) {
 	for _, a := range w.attached {
 		if a.run.id == s.RunID && a.attempt == s.Attempt && a.live(now) && !w.maySweep(a, now) {
 			w.failf("sweeper %s ended run %s of the live host %s: silent for %v of %v, signalled %v, holds %d, lease %v",
-				l.name, s.RunID, a.host.name, now.Sub(a.lastSignal), a.shortestThreshold(), a.signalled, len(a.holds), s.Lease != "")
+				l.name, s.RunID, a.host.name, now.Sub(a.lastSignal), a.shortestThreshold(), a.signalled, len(a.holds),
+				s.Lease != "")
 		}
 	}
 }

@@ -30,7 +30,8 @@ type truth struct {
 func newTruth() truth {
 	return truth{
 		acknowledged: map[string]bool{}, leaseOrder: map[string]int{}, longest: map[string]time.Duration{},
-		endSeen: map[string]time.Time{}, renewed: map[string]time.Time{}, beats: map[string]int64{}, expired: map[string]bool{},
+		endSeen: map[string]time.Time{}, renewed: map[string]time.Time{}, beats: map[string]int64{},
+		expired: map[string]bool{},
 	}
 }
 
