@@ -30,11 +30,12 @@
 //
 // # What the checks leave out
 //
-// A row whose Complete failed, and may have been stored all the same, says finished after a Close, with no reason.
-// Calls of Complete at once take turns, each for its own bound, so that a run makes one at a time. A run whose row was
-// lost, and whose number of attempt another process then had and ended, is not told before the rows and runs are
-// compared. For a moment after a stranger has expired the lease of a living process, or the database has come back
-// older, the rows do not say that runs live, and a sweeper may end them.
+// Close does not look up the end that is stored: the row says finished, with no reason, although a Complete that failed
+// was stored all the same, or although a process that ran the run before recorded only then how it ended there. Calls
+// of Complete at once take turns, each for its own bound, so that a run makes one at a time. A run whose row was lost,
+// and whose number of attempt another process then had and ended, is not told before the rows and runs are compared.
+// For a moment after a stranger has expired the lease of a living process, or the database has come back older, and as
+// long as such a row cannot be written, the rows do not say that runs live, and a sweeper may end them.
 //
 // # The same again
 //

@@ -50,7 +50,13 @@ func (w *world) maySweep(a *attachment, now time.Time) bool {
 	if w.leases.locked(a.host.lease) && !a.host.link.own.longBad.Before(a.at) {
 		return true // it was dead, and cannot read that its lease has expired
 	}
-	return a.host.gapUntil.After(a.at) && a.run.row.unwritten(a.host.gapUntil, now)
+	return w.outOfLease(a, a.host.gapUntil, now) || w.outOfLease(a, a.host.leaseLostAt, now)
+}
+
+// outOfLease reports whether the row has left the lease of its process, which expired then, and could not be written
+// since.
+func (w *world) outOfLease(a *attachment, expired, now time.Time) bool {
+	return expired.After(a.at) && a.run.row.unwritten(expired, now)
 }
 
 // justWoke reports whether a run that was silent for too long woke up a moment ago, as far as its process could say so.

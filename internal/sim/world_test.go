@@ -288,11 +288,14 @@ func (l logWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
+// takenOver is the cause of a run that another process has attached to.
+const takenOver = "was taken over"
+
 // causeOf is why a run has ended, as the trace has it.
 func causeOf(cause error) string {
 	var taken *session.TakeoverError
 	if errors.As(cause, &taken) {
-		return "was taken over"
+		return takenOver
 	}
 	for _, known := range []error{
 		watchdog.ErrComplete, watchdog.ErrClosed, watchdog.SessionIdleTimeout, watchdog.WallClockExceeded,
