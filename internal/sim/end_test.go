@@ -78,8 +78,8 @@ func (w *world) checkEnd(r *run, row session.Session, end watchdog.Event) {
 	}
 }
 
-// stoppedBefore reports whether an attempt before that of the row ended with a stop, which its process may have recorded
-// while the next one ran.
+// stoppedBefore reports whether an attempt before that of the row ended with a stop, which its process may have
+// recorded while the next one ran.
 func (w *world) stoppedBefore(r *run, row session.Session) bool {
 	return slices.ContainsFunc(w.attached, func(a *attachment) bool {
 		var stop *watchdog.Stop
