@@ -52,17 +52,17 @@
 //	a look that failed counts as one with the same beat          365
 //	an expired lease can be renewed                              396
 //	rows are not claimed back under another lease                 41
-//	a row that is not written holds the instant vouched back   VOUCH
+//	a row that is not written holds the instant vouched back       5
 //	a run that has not signalled is silent                       799
 //	Freshen takes an activity back                                14
 //	a takeover does not end the run                              874
 //	a cancel in doubt is forgotten                                52
 //	a sweeper takes any end of a run it claimed for its own        3
 //	Cancel does not look for a stored end                         14
-//	rows that nobody runs are not ended                       STRAYS
+//	rows that nobody runs are not ended                           92
 //	rows that nobody runs are ended without a look at the end      6
 //	two processes with one number of attempt run on                2
-//	End does not look at the attempt                          ENDATT
-//	ExpireLease does not look at the beat                       BEAT
-//	elapsed time is taken from a wall clock that is set       UPTIME
+//	End does not look at the attempt                              19
+//	ExpireLease does not look at the beat                          8
+//	elapsed time is taken from a wall clock that is set           54
 package sim
