@@ -279,20 +279,31 @@ func (k *Keeper) Run(ctx context.Context) error {
 	defer tick.Stop()
 	defer compare.Stop()
 	for {
-		work := k.flush
-		select {
-		case <-tick.C:
-		case <-k.soon:
-		case <-compare.C:
-			work = k.compare
-		case <-ctx.Done():
-		}
+		work := k.nextWork(ctx, tick.C, compare.C)
 		if ctx.Err() != nil {
 			k.flushLast(context.WithoutCancel(ctx))
 			return nil
 		}
 		work(ctx)
 	}
+}
+
+// nextWork waits for what there is to do next. If both are due after a call that took long, it is the comparison, and
+// not one of them at random.
+func (k *Keeper) nextWork(ctx context.Context, tick, compare <-chan time.Time) func(context.Context) {
+	select {
+	case <-compare:
+		return k.compare
+	default:
+	}
+	select {
+	case <-tick:
+	case <-k.soon:
+	case <-compare:
+		return k.compare
+	case <-ctx.Done():
+	}
+	return k.flush
 }
 
 func (k *Keeper) logger() *slog.Logger {

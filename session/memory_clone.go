@@ -28,11 +28,3 @@ func (m *Memory) Clone() *Memory {
 	}
 	return c
 }
-
-// DeleteLease removes a lease, as an older copy of the database could. It returns nil.
-func (m *Memory) DeleteLease(_ context.Context, id string) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	delete(m.leases, id)
-	return nil
-}

@@ -39,7 +39,9 @@ func TestMemoryClone(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, int64(1), leases[0].Beat)
 
-	require.NoError(t, c.DeleteLease(ctx, "l-1"))
+	expired, _, err := c.ExpireLease(ctx, session.Lease{ID: "l-1", Beat: 1})
+	require.NoError(t, err)
+	require.True(t, expired)
 	require.ErrorIs(t, c.RenewLease(ctx, session.Lease{ID: "l-1", Beat: 3}), session.ErrLeaseExpired)
 	require.NoError(t, m.RenewLease(ctx, session.Lease{ID: "l-1", Beat: 3}))
 }

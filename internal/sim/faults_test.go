@@ -137,12 +137,17 @@ func (w *world) deleteRow(r *run) {
 	w.disturb()
 }
 
-// deleteLease removes the lease of a host.
-func (w *world) deleteLease(h *host) {
-	_ = w.database().DeleteLease(context.Background(), h.lease)
+// expireLease has a stranger expire the lease of a host, whether it lives or not.
+func (w *world) expireLease(h *host) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.leaseLostAt = time.Now()
+	all, _ := w.db.ObserveLeases(context.Background(), nil)
+	for _, l := range all {
+		if l.ID == h.lease {
+			_, _, _ = w.db.ExpireLease(context.Background(), l)
+			w.expired[l.ID], h.leaseLostAt = true, time.Now()
+		}
+	}
 	w.disturb()
 }
 
@@ -168,7 +173,7 @@ func (w *world) restore() {
 		}
 	}
 	w.acknowledged, w.endSeen = kept, map[string]time.Time{}
-	w.beats = map[string]int64{}
+	w.beats, w.expired = map[string]int64{}, expiredIn(db)
 	w.cutAll()
 	w.disturb()
 }

@@ -18,6 +18,7 @@ type host struct {
 	name   string
 	link   *link
 	keeper *session.Keeper
+	clock  *hostClock // nil for the machine's
 	stop   context.CancelFunc
 	done   chan struct{} // closed when the keeper has stopped
 	gone   bool          // it was killed, or has ended
@@ -25,8 +26,10 @@ type host struct {
 	attaching  map[*run]bool
 	lease      string // that it used last
 	leaseSince time.Time
-	renewedAt  time.Time // when its lease was renewed last, in the database
-	gapUntil   time.Time // when the latest stretch of three promises without a renewal ended
+	// leaseLostAt is when a stranger expired its lease.
+	leaseLostAt time.Time
+	renewedAt   time.Time // when its lease was renewed last, in the database
+	gapUntil    time.Time // when the latest stretch of three promises without a renewal ended
 }
 
 // An attachment is a run in one process. The world's mutex guards what changes.
@@ -36,6 +39,7 @@ type attachment struct {
 	wd      *watchdog.Watchdog
 	attempt int
 	at      time.Time
+	due     time.Time   // when its budget is used up
 	busy    atomic.Bool // it signals all the time
 	holds   []*watchdog.Hold
 	closed  bool
@@ -67,6 +71,9 @@ func (w *world) startHost() *host {
 	h := &host{name: fmt.Sprintf("h%d", w.names), done: make(chan struct{}), attaching: map[*run]bool{}}
 	h.link = w.newLink(h.name)
 	h.link.host = h
+	if w.rng.IntN(3) > 0 {
+		h.clock = newHostClock(w.aside(maxAhead))
+	}
 	k, err := session.NewKeeper(session.KeeperConfig{
 		Store: h.link, Host: h.name, Threshold: threshold, Promise: promise, Pace: pace, Poll: poll,
 		RecordTimeout: recordTimeout, Logger: w.logger(h.name), RunThreshold: w.thresholdOf,
@@ -82,6 +89,14 @@ func (w *world) startHost() *host {
 	w.hosts = append(w.hosts, h)
 	w.noteHealth()
 	return h
+}
+
+// now is what the wall clock of the process shows.
+func (h *host) now() time.Time {
+	if h.clock != nil {
+		return h.clock.Now()
+	}
+	return time.Now()
 }
 
 func (w *world) thresholdOf(runID string) time.Duration {
@@ -100,6 +115,7 @@ func (w *world) attach(h *host, r *run, resume bool, mood int) {
 	w.mu.Lock()
 	started, budget := r.startedAt, r.wallClock
 	h.attaching[r] = true
+	r.attaches++
 	w.mu.Unlock()
 	name, begin, most := "New", watchdog.New, mostNew
 	if resume {
@@ -107,10 +123,14 @@ func (w *world) attach(h *host, r *run, resume bool, mood int) {
 	}
 	w.do(h, name+" "+r.id, most, func() error {
 		began := time.Now()
-		wd, err := begin(context.Background(), watchdog.Run{ID: r.id, StartedAt: started}, watchdog.Config{
+		cfg := watchdog.Config{
 			Store: h.link, Keeper: h.keeper, RecordTimeout: recordTimeout, Logger: w.logger(h.name),
 			Budget: watchdog.Budget{WallClock: budget},
-		})
+		}
+		if h.clock != nil {
+			cfg.Clock = h.clock
+		}
+		wd, err := begin(context.Background(), watchdog.Run{ID: r.id, StartedAt: started}, cfg)
 		if err == nil {
 			w.add(&attachment{host: h, run: r, wd: wd, attempt: wd.Attempt().Number, at: began}, mood)
 		}
@@ -125,9 +145,8 @@ func (w *world) attach(h *host, r *run, resume bool, mood int) {
 func (w *world) add(a *attachment, mood int) {
 	w.mu.Lock()
 	a.lastSignal = a.at
-	if a.run.startedAt.Before(a.wd.StartedAt()) {
-		a.run.startedAt = a.wd.StartedAt()
-	}
+	a.run.startedAt = a.wd.StartedAt()
+	a.due = time.Now().Add(a.wd.Remaining())
 	a.closed = a.attempt == 0 // its window had its stop already: it is not kept
 	w.attached = append(w.attached, a)
 	w.mu.Unlock()

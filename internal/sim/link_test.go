@@ -39,8 +39,8 @@ func (m mode) String() string {
 	return [...]string{"works", "is slow", "fails", "hangs", "loses answers", "is late", "is flaky", "is read-only"}[m]
 }
 
-// A link is the way of one process to the database: a [session.Store] and a [session.Listener]. The world's mutex guards
-// its fields.
+// A link is the way of one process to the database: a [session.Store] and a [session.Listener]. The world's mutex
+// guards its fields.
 type link struct {
 	w    *world
 	name string
@@ -198,8 +198,8 @@ func (l *link) await(ctx context.Context, d time.Duration) error {
 // able reports whether the process can write. The caller holds the world's mutex.
 func (l *link) able() bool { return l.w.mode == works && l.mode == works && l.stopped == nil }
 
-// reaches reports whether the process reaches the database. While that is down for all, nobody is dead for it. The caller
-// holds the world's mutex.
+// reaches reports whether the process reaches the database. While that is down for all, nobody is dead for it. The
+// caller holds the world's mutex.
 func (l *link) reaches() bool { return l.w.mode != flaky && l.mode == works && l.stopped == nil }
 
 // Listen tells of what ends while the connection works. One that is cut by a database that hangs is half open: it tells
@@ -225,7 +225,7 @@ func (l *link) Listen(ctx context.Context, ready func(), told func(string)) erro
 		}
 	}()
 	err := db.Listen(ctx, ready, func(runID string) {
-		if l.running() == nil && l.hears() {
+		if l.await(ctx, l.distance()) == nil && l.running() == nil && l.hears() {
 			told(runID)
 		}
 	})
@@ -233,6 +233,12 @@ func (l *link) Listen(ctx context.Context, ready func(), told func(string)) erro
 		err = errDown
 	}
 	return err
+}
+
+// distance is how long a notification is on its way. It does not arrive at the instant at which it was sent: what both
+// sides do then has no order.
+func (l *link) distance() time.Duration {
+	return time.Millisecond + time.Duration(l.chance("Listen", uint64(time.Millisecond)))
 }
 
 func (l *link) hears() bool {

@@ -52,6 +52,7 @@ const (
 	mostClose    = 2*recordTimeout + time.Millisecond
 	mostComplete = 2*recordTimeout + time.Millisecond
 
+	mostTrip    = 2 * recordTimeout
 	mostTold    = 2 * promise
 	mostHealing = 13 * promise
 	mostEnding  = 6 * promise

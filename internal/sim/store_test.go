@@ -196,6 +196,7 @@ func (l *link) RenewLease(ctx context.Context, lease session.Lease) error {
 		}
 		err := m.RenewLease(ctx, lease)
 		if err == nil {
+			l.w.checkRenewed(l, m, lease.ID)
 			l.w.noteRenewal(l, lease.ID, lease.Beat)
 		}
 		return none{}, err

@@ -35,6 +35,8 @@ const (
 	horizon = 10 * promise
 	// recovery is how long a process that was dead and goes on has to claim its runs back.
 	recovery = 3 * promise
+	// maxAhead is how far the clock of a process can be from that of the bubble when it starts, and how far it is set.
+	maxAhead = 90 * time.Second
 )
 
 // A world is a fleet and its database. Everything random in it comes from its seed.
@@ -74,6 +76,7 @@ type run struct {
 	threshold time.Duration
 	wallClock time.Duration
 	startedAt time.Time
+	attaches  int  // that were tried
 	doubt     bool // whether it is complete: a Complete failed
 	row       rowTruth
 }
@@ -140,6 +143,11 @@ func (w *world) settle(d time.Duration) {
 func (w *world) pause() time.Duration {
 	most := []time.Duration{200 * time.Millisecond, 3 * time.Second, 3 * time.Second, 15 * time.Second}[w.rng.IntN(4)]
 	return time.Duration(w.rng.Int64N(int64(most)))
+}
+
+// aside is a length, forward or back, of at most so much.
+func (w *world) aside(most time.Duration) time.Duration {
+	return time.Duration(w.rng.Int64N(int64(2*most))) - most
 }
 
 // pump has the busy runs signal.
@@ -280,11 +288,14 @@ func (l logWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
+// takenOver is the cause of a run that another process has attached to.
+const takenOver = "was taken over"
+
 // causeOf is why a run has ended, as the trace has it.
 func causeOf(cause error) string {
 	var taken *session.TakeoverError
 	if errors.As(cause, &taken) {
-		return "was taken over"
+		return takenOver
 	}
 	for _, known := range []error{
 		watchdog.ErrComplete, watchdog.ErrClosed, watchdog.SessionIdleTimeout, watchdog.WallClockExceeded,

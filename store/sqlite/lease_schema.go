@@ -85,6 +85,16 @@ var leaseIndexes = []string{
 	`watchdog_sessions_host ON watchdog_sessions (host, created, run_id)`,
 }
 
+// refuseDelete has every program fail that deletes a lease which sessions name: nobody would observe the lease any
+// more, and if its process is dead the sessions would stay active for ever. SQLite would check a foreign key only for
+// programs that ask for it. The store deletes the leases alone that no session names.
+const refuseDelete = `
+	CREATE TRIGGER IF NOT EXISTS main.watchdog_leases_named BEFORE DELETE ON watchdog_leases
+	WHEN EXISTS (SELECT 1 FROM watchdog_sessions WHERE ` + isLeased + ` AND lease = old.id)
+	BEGIN
+		SELECT RAISE(ABORT, 'active sessions name this lease: a sweeper finds out whether its process is dead');
+	END`
+
 // createLeases is version 3, with the indexes of the feed. It adds what is missing.
 func createLeases(t *transaction) error {
 	if err := createFeedIndexes(t); err != nil {
@@ -99,6 +109,9 @@ func createLeases(t *transaction) error {
 		if err := t.exec(`CREATE INDEX IF NOT EXISTS main.` + index); err != nil {
 			return fmt.Errorf("index watchdog_sessions: %w", err)
 		}
+	}
+	if err := t.exec(refuseDelete); err != nil {
+		return fmt.Errorf("keep the leases that sessions name: %w", err)
 	}
 	return nil
 }
@@ -131,8 +144,8 @@ func (table leaseTable) definition() string {
 	return strings.Join(columns, ", ")
 }
 
-// lacksLeases reports whether a table or a column of version 3 is missing. It fails if a table of such a name is not
-// ours.
+// lacksLeases reports whether a table, a column or the trigger of version 3 is missing. It fails if a table of such a
+// name is not ours.
 func (t *transaction) lacksLeases() (lacks bool, err error) {
 	for _, table := range leaseTables {
 		exist, err := t.columnNames(table.name)
@@ -149,7 +162,8 @@ func (t *transaction) lacksLeases() (lacks bool, err error) {
 			}
 		}
 	}
-	return lacks, nil
+	names, err := t.texts(`SELECT name FROM main.sqlite_master WHERE type = 'trigger' AND name = 'watchdog_leases_named'`)
+	return lacks || len(names) == 0, err
 }
 
 // columnNames returns the names of a table's columns in lower case, and none if there is no such table.

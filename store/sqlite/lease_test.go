@@ -312,3 +312,19 @@ func TestQuietColumns(t *testing.T) {
 	all(6, false)
 	assert.Equal(t, []string{"6", "NULL", "NULL", "6", "NULL", "NULL", "6", "NULL", "NULL"}, columns())
 }
+
+// A lease that sessions name is deleted by nobody, and any other by everyone.
+func TestDeleteLease(t *testing.T) {
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	beginLease(t, s, "lease-1")
+	beginLease(t, s, "lease-2")
+	attach(t, s, "run-1", "lease-1", 0)
+	_, err := db.ExecContext(t.Context(), "DELETE FROM watchdog_leases WHERE id = 'lease-1'")
+	require.ErrorContains(t, err, "active sessions name this lease")
+	mustExec(t, db, "DELETE FROM watchdog_leases WHERE id = 'lease-2'")
+	skipped, err := s.End(t.Context(), []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
+	require.NoError(t, err)
+	require.Empty(t, skipped.Locked)
+	mustExec(t, db, "DELETE FROM watchdog_leases")
+}

@@ -176,7 +176,7 @@ func TestMigration(t *testing.T) {
 			assert.Equal(t, []string{"1", "NULL", "2", "NULL", "3", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
 			fresh := newFile(t)
 			openAt(t, fresh)
-			for _, kind := range []string{"index", "table"} {
+			for _, kind := range []string{"index", "table", "trigger"} {
 				names := `SELECT name FROM sqlite_master WHERE type = '` + kind + `' ORDER BY name`
 				assert.Equal(t, queryAll(t, openPlain(t, fresh), names), queryAll(t, db, names))
 			}
@@ -185,7 +185,7 @@ func TestMigration(t *testing.T) {
 	t.Run("is done again for what a host has dropped", func(t *testing.T) {
 		for _, drop := range []string{
 			"DROP TABLE watchdog_leases", "DROP TABLE watchdog_outbox", "ALTER TABLE watchdog_schema DROP COLUMN oldest_reader",
-			"ALTER TABLE watchdog_sessions DROP COLUMN stop_failed",
+			"ALTER TABLE watchdog_sessions DROP COLUMN stop_failed", "DROP TRIGGER watchdog_leases_named",
 		} {
 			file := newFile(t)
 			require.NoError(t, openAt(t, file).Close())
@@ -194,6 +194,8 @@ func TestMigration(t *testing.T) {
 			s := openAt(t, file)
 			l := beginLease(t, s, "lease-1")
 			attach(t, s, "run-1", l.ID, 0)
+			_, err := db.ExecContext(t.Context(), "DELETE FROM watchdog_leases")
+			require.ErrorContains(t, err, "active sessions name this lease", drop)
 			assert.Equal(t, []string{"3"}, queryAll(t, db, "SELECT oldest_reader FROM watchdog_schema WHERE version = 3"), drop)
 		}
 	})
