@@ -143,6 +143,39 @@ func TestCompare(t *testing.T) {
 			require.Zero(t, f.log.count("are ended"))
 		})
 	})
+	t.Run("a run goes on whose process attaches to it again and has no answer yet", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			first := f.attach("s-1")
+			f.db.after = func(string) error {
+				time.Sleep(2 * time.Second) // fake time: the row has the second attempt, and this process is told
+				return nil
+			}
+			second := f.attach("s-1")
+			f.db.after = nil
+			f.advance(2 * time.Minute)
+			f.requireRunning(first)
+			f.requireRunning(second)
+			require.Equal(t, 2, f.row("s-1").Attempt)
+		})
+	})
+	t.Run("a run ends that its process attached to again, if that answer was lost", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			first := f.attach("s-1")
+			f.db.after = func(string) error { return errDown }
+			run := watchdog.Run{ID: "s-1", StartedAt: first.StartedAt()}
+			_, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
+			require.ErrorIs(t, err, errDown)
+			f.db.after = nil
+			f.advance(time.Millisecond)
+			var taken *session.TakeoverError
+			require.ErrorAs(t, context.Cause(first.Context()), &taken)
+			require.Zero(t, f.keeper().Live())
+			f.advance(121 * time.Second)
+			require.Equal(t, session.Interrupted, f.row("s-1").Status)
+		})
+	})
 	t.Run("runs that begin while the rows are read are left alone", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()

@@ -80,6 +80,17 @@ func (d *database) Select(ctx context.Context, s watchdog.Selection) ([]watchdog
 	return d.Memory.Select(ctx, s)
 }
 
+func (d *database) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	if err := d.called(ctx, "Transact"); err != nil {
+		return err
+	}
+	err := d.Memory.Transact(ctx, exchanges...)
+	if d.after != nil && err == nil {
+		err = d.after("Transact")
+	}
+	return err
+}
+
 func (d *database) Attach(ctx context.Context, s session.Session) (before, after session.Session, err error) {
 	if err := d.called(ctx, "Attach"); err != nil {
 		return before, after, err

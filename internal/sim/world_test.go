@@ -74,7 +74,6 @@ type run struct {
 	threshold time.Duration
 	wallClock time.Duration
 	startedAt time.Time
-	doubt     bool // whether it is complete: a Complete failed
 	row       rowTruth
 }
 
