@@ -135,6 +135,13 @@ func (d *database) RenewLease(ctx context.Context, l session.Lease) error {
 	return d.Memory.RenewLease(ctx, l)
 }
 
+func (d *database) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+	if err := d.called(ctx, "ExpireLease"); err != nil {
+		return false, 0, err
+	}
+	return d.Memory.ExpireLease(ctx, l)
+}
+
 func (d *database) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {
 	if err := d.called(ctx, "LeaseSessions"); err != nil {
 		return nil, err

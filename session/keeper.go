@@ -230,7 +230,7 @@ func (k *Keeper) add(r *keptRun, l *heldLease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r.recheck = k.held != l
-	if there := k.runs[r.run.ID()]; there == nil || there.attempt < r.attempt {
+	if there := k.runs[r.run.ID()]; there == nil || there.attempt <= r.attempt {
 		k.runs[r.run.ID()] = r
 	}
 }

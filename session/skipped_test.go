@@ -292,3 +292,44 @@ func TestLateAnswer(t *testing.T) {
 		require.Zero(t, calls["Freshen"], "the row shows the attach")
 	})
 }
+
+// TestRefusedPauses checks that each pause of a row that is refused is twice the one before, and no look longer.
+func TestRefusedPauses(t *testing.T) {
+	inContention(t, func(f *fixture, c *contended) {
+		c.refused["s-1"] = true
+		f.attach("s-1").Close()
+		f.advance(4 * time.Minute)
+		var pauses []time.Duration
+		tries := c.attempts["s-1"]
+		for i := range 6 {
+			pauses = append(pauses, tries[i+2].Sub(tries[i+1])) // the first try was Close's
+		}
+		require.Equal(t, []time.Duration{
+			2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute,
+		}, pauses)
+	})
+}
+
+// TestLateEnd checks that the end of an attempt is not written once more because the row of the next one is locked.
+func TestLateEnd(t *testing.T) {
+	inContention(t, func(f *fixture, c *contended) {
+		k := f.keeper()
+		wd := f.attach("s-1")
+		f.db.onCall(func(_ context.Context, call string) error {
+			if call == "End" {
+				time.Sleep(session.DefaultPromise + 2*time.Second) // fake time
+			}
+			return nil
+		})
+		go wd.Close()
+		f.advance(time.Millisecond)
+		next := f.attach("s-1")
+		c.change(func() { c.locked["s-1"] = true })
+		k.RecheckAll()
+		f.db.takeCounts()
+		busy(f, 15*time.Second, next)
+		calls, _ := f.db.takeCounts()
+		require.Zero(t, calls["End"], "the only one was under way before")
+		require.Equal(t, session.Active, f.row("s-1").Status)
+	})
+}
