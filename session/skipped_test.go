@@ -312,24 +312,30 @@ func TestRefusedPauses(t *testing.T) {
 
 // TestLateEnd checks that the end of an attempt is not written once more because the row of the next one is locked.
 func TestLateEnd(t *testing.T) {
-	inContention(t, func(f *fixture, c *contended) {
-		k := f.keeper()
+	inBubble(t, func(f *fixture) {
+		c := &contended{
+			database: f.db, locked: map[string]bool{}, refused: map[string]bool{}, attempts: map[string][]time.Time{},
+		}
+		f.cfg.Store, f.cfg.Pace, f.cfg.RecordTimeout = c, 4*time.Second, time.Minute
+		f.start()
+		f.Cleanup(func() { clear(c.locked) })
 		wd := f.attach("s-1")
 		f.db.onCall(func(_ context.Context, call string) error {
 			if call == "End" {
-				time.Sleep(session.DefaultPromise + 2*time.Second) // fake time
+				f.db.onCall(nil)
+				time.Sleep(15 * time.Second) // fake time
 			}
 			return nil
 		})
 		go wd.Close()
-		f.advance(time.Millisecond)
-		next := f.attach("s-1")
-		c.change(func() { c.locked["s-1"] = true })
-		k.RecheckAll()
-		f.db.takeCounts()
-		busy(f, 15*time.Second, next)
+		f.advance(0)
+		f.attach("s-1")
+		f.attach("s-2")
+		c.change(func() { c.locked["s-1"], c.locked["s-2"] = true, true })
+		f.keeper().RecheckAll()
+		f.advance(15 * time.Second) // locked for eleven of them
 		calls, _ := f.db.takeCounts()
-		require.Zero(t, calls["End"], "the only one was under way before")
+		require.Equal(t, 1, calls["End"])
 		require.Equal(t, session.Active, f.row("s-1").Status)
 	})
 }
