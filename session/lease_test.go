@@ -231,10 +231,11 @@ func TestVouching(t *testing.T) {
 		t.Run("a row of a silent run that is "+name+" holds nothing back", func(t *testing.T) {
 			inContention(t, func(f *fixture, c *contended) {
 				f.attach("s-1").Activity()
-				f.advance(2 * time.Minute)
+				const held = 150 * time.Second
+				f.advance(held)
 				c.change(func() { hold(c) })
 				f.keeper().RecheckAll()
-				f.advance(9 * time.Minute)
+				f.advance(10*time.Minute - held + 2*awake)
 				require.Equal(t, []string{"s-1"}, f.stalled())
 			})
 		})

@@ -142,7 +142,8 @@ var stalledRules = []rule{
 			if _, err := beginAt(ctx, store, homeLease, vouched); err != nil {
 				return err
 			}
-			err := finds(ctx, store, append([]string{"before"}, append(spoilt, "after")...), func(now time.Time) []session.Session {
+			all := slices.Concat([]string{"before"}, spoilt, []string{"after"})
+			err := finds(ctx, store, all, func(now time.Time) []session.Session {
 				return []session.Session{
 					silentSession("before", now, 6*time.Hour), silentSession(spoilt[0], now, 5*time.Hour),
 					silentSession(spoilt[1], now, 4*time.Hour), withThreshold(silentSession(spoilt[2], now, 3*time.Hour), time.Minute),
@@ -195,8 +196,8 @@ func finds(ctx context.Context, store session.Store, want []string, rows func(no
 func unchanged([]session.Session) error { return nil }
 
 // stalledAround writes rows close to a limit, on both sides of it, some with the query's threshold and some with
-// their own, and calls written. It judges each row by the time of the page. So it tests the limit itself also with a clock that has only
-// milliseconds, or that stands still.
+// their own, and calls written. It judges each row by the time of the page. So it tests the limit itself also with a
+// clock that has only milliseconds, or that stands still.
 func stalledAround(
 	ctx context.Context, store session.Store, limit string,
 	row func(runID string, now time.Time, beyond time.Duration) session.Session,
