@@ -154,6 +154,31 @@ func TestComplete(t *testing.T) {
 			close(hang)
 		})
 	})
+	t.Run("calls at once share one try and its error, so that none waits for all the others", func(t *testing.T) {
+		for _, pollOnly := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				store := &flakyStore{hang: make(chan struct{})}
+				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+					Store: store, Logger: quiet, PollOnly: pollOnly,
+				})
+				require.NoError(t, err)
+				var calls sync.WaitGroup
+				for i := range 10 {
+					calls.Go(func() {
+						time.Sleep(time.Duration(i/5) * time.Second) // fake time
+						began := time.Now()
+						require.ErrorIs(t, wd.Complete(), context.DeadlineExceeded)
+						require.LessOrEqual(t, time.Since(began), watchdog.DefaultRecordTimeout)
+					})
+				}
+				calls.Wait()
+				require.NoError(t, wd.Context().Err())
+				store.set(func(s *flakyStore) { s.hang = nil })
+				require.NoError(t, wd.Complete())
+				require.NoError(t, wd.Close())
+			})
+		}
+	})
 	t.Run("what the run signals meanwhile is not forgotten if it goes on", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			b.cfg.Budget.Idle = 3 * time.Second

@@ -119,16 +119,25 @@ func (w *Watchdog) beginTrip(elapsed time.Duration) *trip {
 }
 
 // decideComplete makes it the run's end that its work is done, nil if it has ended. It waits for a stop that is being
-// recorded.
-func (w *Watchdog) decideComplete(n *news) (t *trip) {
-	_, n.closed = w.whileRunning(func() { t = w.beginTrip(w.clock.elapsed()) })
-	return t
+// recorded. If more tries have failed than before, it returns the error of the last.
+func (w *Watchdog) decideComplete(n *news, before int) (t *trip, err error) {
+	_, n.closed = w.whileRunning(func() {
+		if failed := w.failed(); failed.tries > before {
+			err = failed.err
+			return
+		}
+		t = w.beginTrip(w.clock.elapsed())
+	})
+	return t, err
 }
 
 // carryOutComplete records that the work is done and then ends the run. If that cannot be recorded, the run goes on.
-func (w *Watchdog) carryOutComplete(t *trip, n *news) (err error) {
-	var ruled ruling
+func (w *Watchdog) carryOutComplete(t *trip, n *news) error {
+	ruled, err := ruling{}, errStoreExited
 	defer func() { // also if the store ends this goroutine
+		if err != nil {
+			w.noteFailed(err)
+		}
 		n.asleep, n.closed = w.conclude(t, ruled)
 		n.stop = ruled.stop
 	}()

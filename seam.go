@@ -17,7 +17,7 @@ import (
 func init() {
 	seam.Register(seam.Root{
 		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
-		Recorded: seamRecorded, State: seamState, End: seamEnd,
+		Recorded: seamRecorded, InDoubt: seamInDoubt, State: seamState, End: seamEnd,
 		Code: func(reason string) string { return string(codeOf(reason)) },
 	})
 }
@@ -92,6 +92,13 @@ func seamRecorded(run any, retry bool) bool {
 		w.recorder.retry(w.storeContext(), clocks.Now(w.clock.other))
 	}
 	return !w.recorder.waiting()
+}
+
+func seamInDoubt(run any) bool {
+	w := run.(*Watchdog)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.complete && w.failed().tries > 0
 }
 
 func seamState(run any) seam.State {

@@ -97,6 +97,7 @@ type extras struct {
 	pausing []pauseEvent  // those that the store may not have yet
 	left    []foldedPause // those of layers of a process that is gone
 	due     []*entry      // what the next look has to record
+	failed  failedCompletes
 }
 
 // extras are made at the first need. The caller holds mu.

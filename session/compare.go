@@ -1,11 +1,6 @@
 package session
 
-import (
-	"context"
-
-	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/record"
-)
+import "context"
 
 // compare compares the rows that name the lease with the runs that are kept. A run that no row names reads its row, to
 // find out what became of it. A row that nobody keeps, twice in a row, is of an attach whose answer was lost: it is
@@ -28,17 +23,20 @@ func (k *Keeper) compare(ctx context.Context) {
 	}
 }
 
-// endStrays ends rows that nobody runs. One whose window has its end stored says that; a claim finds it. The next
-// comparison finds what was not ended.
+// endStrays ends rows that nobody runs. One whose window has its end stored says that. The next comparison finds what
+// was not ended.
 func (k *Keeper) endStrays(ctx context.Context, strays []Ending) {
+	var ends []Ending
 	for _, e := range strays {
 		s, err := k.cfg.Store.Session(ctx, e.RunID)
-		if err == nil && s.Status == Active && s.Attempt == e.Attempt {
-			id := record.EventID(s.RunID, record.Stamp(s.StartedAt).String(), watchdog.EventCancel, record.Once)
-			_, _ = k.cfg.Store.Claim(ctx, s, ClaimRequest{By: s.Lease, EndID: id})
+		if err == nil {
+			e, err = k.asStored(ctx, e, s.StartedAt)
+		}
+		if err == nil || permanent(err) {
+			ends = append(ends, e)
 		}
 	}
-	_, _ = k.cfg.Store.End(ctx, strays)
+	_, _ = k.cfg.Store.End(ctx, ends)
 }
 
 // keptAttempts returns the attempts that are kept now.

@@ -143,6 +143,76 @@ func TestCompare(t *testing.T) {
 			require.Zero(t, f.log.count("are ended"))
 		})
 	})
+	t.Run("a row that was deleted, and that another program makes first, is not made again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			row := f.row("s-1")
+			require.NoError(t, f.db.Delete(context.Background(), "s-1"))
+			row.Attempt, row.Lease, row.Activity = 2, "", 0
+			f.db.onCall(func(ctx context.Context, call string) error {
+				if call == "Attach" {
+					return f.db.Put(ctx, row)
+				}
+				return nil
+			})
+			f.advance(70 * time.Second)
+			var taken *session.TakeoverError
+			require.ErrorAs(t, context.Cause(wd.Context()), &taken)
+			require.Zero(t, f.log.count("is made again"))
+		})
+	})
+	t.Run("a run that is closed while its row is read was not taken over", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			f.db.onCall(func(_ context.Context, call string) error {
+				if call == "Session" {
+					time.Sleep(2 * time.Second) // fake time
+				}
+				return nil
+			})
+			f.attachTo(f.newKeeper("there"), "s-1") // this process is told
+			f.advance(time.Second)
+			require.NoError(t, wd.Close())
+			require.Zero(t, f.keeper().Live())
+			f.advance(time.Minute)
+			require.Zero(t, f.log.count("taken over"))
+		})
+	})
+	t.Run("a run goes on whose process attaches to it again and has no answer yet", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			first := f.attach("s-1")
+			f.db.after = func(string) error {
+				time.Sleep(2 * time.Second) // fake time: the row has the second attempt, and this process is told
+				return nil
+			}
+			second := f.attach("s-1")
+			f.db.after = nil
+			f.advance(2 * time.Minute)
+			f.requireRunning(first)
+			f.requireRunning(second)
+			require.Equal(t, 2, f.row("s-1").Attempt)
+		})
+	})
+	t.Run("a run ends that its process attached to again, if that answer was lost", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			first := f.attach("s-1")
+			f.db.after = func(string) error { return errDown }
+			run := watchdog.Run{ID: "s-1", StartedAt: first.StartedAt()}
+			_, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
+			require.ErrorIs(t, err, errDown)
+			f.db.after = nil
+			f.advance(time.Millisecond)
+			var taken *session.TakeoverError
+			require.ErrorAs(t, context.Cause(first.Context()), &taken)
+			require.Zero(t, f.keeper().Live())
+			f.advance(121 * time.Second)
+			require.Equal(t, session.Interrupted, f.row("s-1").Status)
+		})
+	})
 	t.Run("runs that begin while the rows are read are left alone", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()

@@ -80,6 +80,17 @@ func (d *database) Select(ctx context.Context, s watchdog.Selection) ([]watchdog
 	return d.Memory.Select(ctx, s)
 }
 
+func (d *database) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	if err := d.called(ctx, "Transact"); err != nil {
+		return err
+	}
+	err := d.Memory.Transact(ctx, exchanges...)
+	if d.after != nil && err == nil {
+		err = d.after("Transact")
+	}
+	return err
+}
+
 func (d *database) Attach(ctx context.Context, s session.Session) (before, after session.Session, err error) {
 	if err := d.called(ctx, "Attach"); err != nil {
 		return before, after, err
@@ -122,6 +133,13 @@ func (d *database) RenewLease(ctx context.Context, l session.Lease) error {
 		return err
 	}
 	return d.Memory.RenewLease(ctx, l)
+}
+
+func (d *database) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+	if err := d.called(ctx, "ExpireLease"); err != nil {
+		return false, 0, err
+	}
+	return d.Memory.ExpireLease(ctx, l)
 }
 
 func (d *database) LeaseSessions(ctx context.Context, id string) ([]session.AttemptID, error) {

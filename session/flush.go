@@ -245,17 +245,3 @@ func (r *keptRun) wrote(f Freshness, became outcome, err error) (behind bool) {
 	}
 	return false
 }
-
-// end writes the rows of runs that have ended, and then drops the runs.
-func (k *Keeper) end(ctx context.Context, ends []Ending) error {
-	skipped, err := batch[Ending]{k, ends, Ending.key, k.cfg.Store.End}.writeAll(ctx)
-	if err != nil {
-		return err
-	}
-	for _, e := range ends {
-		if skipped[e.RunID] != stayed {
-			k.drop(e.RunID, e.Attempt)
-		}
-	}
-	return nil
-}

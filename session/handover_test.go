@@ -97,6 +97,7 @@ func TestHandover(t *testing.T) {
 			next := f.attach("s-1")
 			f.advance(time.Minute)
 			require.Equal(t, session.Active, f.row("s-1").Status)
+			require.Equal(t, 1, f.keeper().Live())
 			f.requireRunning(next)
 		})
 	})

@@ -81,16 +81,17 @@ type Keeper struct {
 	soon      chan struct{} // has room for one: a flush was requested
 	beginning chan struct{} // has room for one: whoever fills it may begin a lease
 
-	mu       sync.Mutex
-	lookedAt time.Duration   // when all runs were looked at, dormant ones too
-	held     *heldLease      // nil before the first run, and once it has expired
-	own      map[string]bool // the leases that it has, and had
-	runs     map[string]*keptRun
-	strays   map[AttemptID]bool // in rows of this lease, and not kept
-	toSync   map[string]bool    // the runs that are to read their events for a cancel
-	closing  []closing          // whose ends are to be written now
-	ending   bool               // a goroutine writes them
-	outage   outage
+	mu        sync.Mutex
+	lookedAt  time.Duration   // when all runs were looked at, dormant ones too
+	held      *heldLease      // nil before the first run, and once it has expired
+	own       map[string]bool // the leases that it has, and had
+	runs      map[string]*keptRun
+	attaching map[string]int     // the attaches to each run that have not returned
+	strays    map[AttemptID]bool // in rows of this lease, and not kept
+	toSync    map[string]bool    // the runs that are to read their events for a cancel
+	closing   []closing          // whose ends are to be written now
+	ending    bool               // a goroutine writes them
+	outage    outage
 }
 
 // A keptRun is a run whose row is kept. The keeper's mutex guards what changes.
@@ -137,7 +138,8 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	return &Keeper{
 		cfg: cfg, startedAt: time.Now(), wake: make(chan struct{}, 1), soon: make(chan struct{}, 1),
 		beginning: make(chan struct{}, 1),
-		own:       map[string]bool{}, runs: map[string]*keptRun{}, strays: map[AttemptID]bool{}, toSync: map[string]bool{},
+		own:       map[string]bool{}, runs: map[string]*keptRun{}, attaching: map[string]int{},
+		strays: map[AttemptID]bool{}, toSync: map[string]bool{},
 	}, nil
 }
 
@@ -149,13 +151,15 @@ func (c KeeperConfig) MaxPace() time.Duration {
 
 // Keep implements [watchdog.Keeper]. It begins an attempt in the run's row. An attempt that is still active there was
 // lost, unless this keeper keeps it.
-func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attempt, error) {
+func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (_ watchdog.Attempt, err error) {
 	threshold, err := k.runThreshold(w.ID())
 	if err != nil {
 		return watchdog.Attempt{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
 	defer cancel()
+	k.beginAttaching(w.ID())
+	defer func() { k.endAttaching(w.ID(), err != nil) }()
 	earlier := k.kept(w.ID())
 	before, after, made, err := k.attachPatiently(ctx, Session{
 		RunID: w.ID(), Parent: w.Parent(), Threshold: threshold, StartedAt: w.StartedAt(), Host: k.cfg.Host,
@@ -171,6 +175,30 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (watchdog.Attem
 	lost := before.Attempt > 0 && before.Status == Active && (earlier == nil || earlier.attempt != before.Attempt)
 	stopped := before.Status == Cancelled || before.Status == Finished && before.Reason != ""
 	return watchdog.Attempt{Number: after.Attempt, Lost: lost, Stopped: stopped}, nil
+}
+
+func (k *Keeper) beginAttaching(runID string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.attaching[runID]++
+}
+
+// endAttaching has an earlier attempt of this process find out what became of an attach that failed.
+func (k *Keeper) endAttaching(runID string, failed bool) {
+	k.mu.Lock()
+	if k.attaching[runID]--; k.attaching[runID] == 0 {
+		delete(k.attaching, runID)
+	}
+	k.mu.Unlock()
+	if failed {
+		k.requestSync(runID)
+	}
+}
+
+func (k *Keeper) isAttaching(runID string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.attaching[runID] > 0
 }
 
 // A making is when a row was made, and under which lease.
@@ -235,7 +263,7 @@ func (k *Keeper) add(r *keptRun, l *heldLease) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	r.recheck = k.held != l
-	if there := k.runs[r.run.ID()]; there == nil || there.attempt < r.attempt {
+	if there := k.runs[r.run.ID()]; there == nil || there.attempt <= r.attempt {
 		k.runs[r.run.ID()] = r
 	}
 }

@@ -79,9 +79,11 @@ func TestAttach(t *testing.T) {
 	t.Run("the row has the parent and the run's own threshold", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.cfg.RunThreshold = func(runID string) time.Duration {
-				return map[string]time.Duration{"s-1": time.Hour, "s-2": watchdog.NoLimit}[runID]
+				return map[string]time.Duration{
+					"s-1": time.Hour, "s-2": watchdog.NoLimit, "s-3": 4 * session.DefaultPace,
+				}[runID]
 			}
-			for i := range 3 {
+			for i := range 4 {
 				run := watchdog.Run{ID: name(i), StartedAt: time.Now(), Parent: "p"}
 				wd, err := watchdog.New(context.Background(), run, f.config(f.keeper()))
 				require.NoError(t, err)
@@ -307,6 +309,28 @@ func TestAttempts(t *testing.T) {
 			require.Equal(t, watchdog.Attempt{Number: 2}, f.attach("s-1").Attempt())
 			f.advance(time.Minute)
 			require.Equal(t, 1, f.keeper().Live())
+		})
+	})
+	t.Run("of two with one number, because the row was deleted, the later is kept", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			first := f.attach("s-1")
+			require.NoError(t, f.db.Delete(context.Background(), "s-1"))
+			second := f.attach("s-1")
+			require.Equal(t, watchdog.Attempt{Number: 1}, second.Attempt())
+			first.Close()
+			f.advance(time.Minute)
+			require.Equal(t, session.Active, f.row("s-1").Status)
+			second.Close()
+			require.Equal(t, session.Finished, f.row("s-1").Status)
+		})
+	})
+	t.Run("the attempt of another host in between is lost if that died", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.attach("s-1")
+			f.attachTo(f.newKeeper("there"), "s-1")
+			require.Equal(t, watchdog.Attempt{Number: 3, Lost: true}, f.attach("s-1").Attempt())
+			require.Equal(t, 2, lost(f))
 		})
 	})
 	t.Run("of two that begin at once, the later is kept", func(t *testing.T) {

@@ -23,7 +23,7 @@ func (f *fixture) leases() []session.Lease {
 // expire expires a lease as a sweeper does that has found its process dead.
 func (f *fixture) expire(id string) {
 	f.Helper()
-	expired, _, err := f.db.ExpireLease(context.Background(), f.lease(id))
+	expired, _, err := f.db.Memory.ExpireLease(context.Background(), f.lease(id))
 	require.NoError(f, err)
 	require.True(f, expired)
 }
@@ -224,6 +224,22 @@ func TestVouching(t *testing.T) {
 			})
 		})
 	}
+	for name, hold := range map[string]func(c *contended){
+		"locked":  func(c *contended) { c.locked["s-1"] = true },
+		"refused": func(c *contended) { c.refused["s-1"] = true },
+	} {
+		t.Run("a row of a silent run that is "+name+" holds nothing back", func(t *testing.T) {
+			inContention(t, func(f *fixture, c *contended) {
+				f.attach("s-1").Activity()
+				const held = 150 * time.Second
+				f.advance(held)
+				c.change(func() { hold(c) })
+				f.keeper().RecheckAll()
+				f.advance(10*time.Minute - held + 2*awake)
+				require.Equal(t, []string{"s-1"}, f.stalled())
+			})
+		})
+	}
 	t.Run("a row of a run that was not quiet holds nothing back", func(t *testing.T) {
 		inContention(t, func(f *fixture, c *contended) {
 			wd, silent := f.attach("s-1"), f.attach("s-2")
@@ -233,6 +249,44 @@ func TestVouching(t *testing.T) {
 			busy(f, 11*time.Minute, wd)
 			require.Equal(t, []string{"s-2"}, f.stalled())
 		})
+	})
+}
+
+// TestRenewalLooks checks that a run which had nothing new for long is looked at with each renewal of the lease.
+func TestRenewalLooks(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.Promise = 9 * time.Second
+		f.start()
+		wd := f.attach("s-1")
+		for i := range 8 {
+			f.advance(5*time.Minute + time.Duration(i)*time.Second)
+			wd.Activity()
+			at := time.Now()
+			f.advance(3 * time.Second)
+			require.Equal(t, at.UTC(), f.shown("s-1"))
+		}
+	})
+}
+
+// TestEndLocked checks that a keeper which ends does not expire its lease again and again because of a row that others
+// have locked.
+func TestEndLocked(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.db.Locked = func(string) bool { return true }
+		stop := f.run(f.keeper())
+		f.attach("s-1")
+		expires := 0
+		f.db.onCall(func(_ context.Context, call string) error {
+			if call == "ExpireLease" {
+				if expires++; expires > 10 {
+					return errDown
+				}
+			}
+			return nil
+		})
+		stop()
+		require.Equal(t, 2, expires)
+		f.db.Locked = nil
 	})
 }
 

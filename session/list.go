@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -31,12 +30,7 @@ type ListQuery struct {
 }
 
 // Validate returns an error if the limit is less than 1. The List of every store calls it.
-func (q ListQuery) Validate() error {
-	if q.Limit < 1 {
-		return fmt.Errorf("list sessions: the limit is %d; ask for at least 1", q.Limit)
-	}
-	return nil
-}
+func (q ListQuery) Validate() error { return validateLimit("list sessions", q.Limit) }
 
 // A ListPage is a page of a list of sessions.
 type ListPage struct {

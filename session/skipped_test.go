@@ -292,3 +292,50 @@ func TestLateAnswer(t *testing.T) {
 		require.Zero(t, calls["Freshen"], "the row shows the attach")
 	})
 }
+
+// TestRefusedPauses checks that each pause of a row that is refused is twice the one before, and no look longer.
+func TestRefusedPauses(t *testing.T) {
+	inContention(t, func(f *fixture, c *contended) {
+		c.refused["s-1"] = true
+		f.attach("s-1").Close()
+		f.advance(4 * time.Minute)
+		var pauses []time.Duration
+		tries := c.attempts["s-1"]
+		for i := range 6 {
+			pauses = append(pauses, tries[i+2].Sub(tries[i+1])) // the first try was Close's
+		}
+		require.Equal(t, []time.Duration{
+			2 * time.Second, 4 * time.Second, 8 * time.Second, 16 * time.Second, 32 * time.Second, time.Minute,
+		}, pauses)
+	})
+}
+
+// TestLateEnd checks that the end of an attempt is not written once more because the row of the next one is locked.
+func TestLateEnd(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		c := &contended{
+			database: f.db, locked: map[string]bool{}, refused: map[string]bool{}, attempts: map[string][]time.Time{},
+		}
+		f.cfg.Store, f.cfg.Pace, f.cfg.RecordTimeout = c, 4*time.Second, time.Minute
+		f.start()
+		f.Cleanup(func() { clear(c.locked) })
+		wd := f.attach("s-1")
+		f.db.onCall(func(_ context.Context, call string) error {
+			if call == "End" {
+				f.db.onCall(nil)
+				time.Sleep(15 * time.Second) // fake time
+			}
+			return nil
+		})
+		go wd.Close()
+		f.advance(0)
+		f.attach("s-1")
+		f.attach("s-2")
+		c.change(func() { c.locked["s-1"], c.locked["s-2"] = true, true })
+		f.keeper().RecheckAll()
+		f.advance(15 * time.Second) // locked for eleven of them
+		calls, _ := f.db.takeCounts()
+		require.Equal(t, 1, calls["End"])
+		require.Equal(t, session.Active, f.row("s-1").Status)
+	})
+}

@@ -163,9 +163,11 @@ type Query struct {
 }
 
 // Validate returns an error if the limit is less than 1. The Stalled of every store calls it.
-func (q Query) Validate() error {
-	if q.Limit < 1 {
-		return fmt.Errorf("find stalled sessions: the limit is %d; ask for at least 1", q.Limit)
+func (q Query) Validate() error { return validateLimit("find stalled sessions", q.Limit) }
+
+func validateLimit(doing string, limit int) error {
+	if limit < 1 {
+		return fmt.Errorf("%s: the limit is %d; ask for at least 1", doing, limit)
 	}
 	return nil
 }

@@ -87,13 +87,15 @@ func (k *Keeper) heedRow(ctx context.Context, r *keptRun) error {
 	return err
 }
 
-// heedAttempt ends a run whose row is a later attempt's. After a row was lost another process can have begun an attempt
-// with the same number: then the one whose lease has the row runs on.
+// heedAttempt ends a run whose row is a later attempt's, but not while this process attaches to it: the attempt may be
+// that one. After a row was lost another process can have begun an attempt with the same number: then the one whose
+// lease has the row runs on.
 func (k *Keeper) heedAttempt(r *keptRun, s Session) {
-	switch same := s.Attempt == r.attempt && s.Status == Active; {
-	case s.Attempt > r.attempt || same && k.foreign(s.Lease):
+	switch later, active := s.Attempt > r.attempt, s.Status == Active; {
+	case later && k.isAttaching(s.RunID):
+	case later, active && k.foreign(s.Lease):
 		k.takenOver(r, s)
-	case same:
+	case active:
 		k.claimBack(r, s)
 	}
 }

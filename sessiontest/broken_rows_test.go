@@ -180,6 +180,19 @@ var brokenRows = []broken{
 		}),
 	},
 	{
+		"writes to a row before it reads it", "to attach to an unreadable row is an error and changes nothing",
+		with(func(a *altered) {
+			a.attach = func(m *session.Memory, ctx context.Context, s session.Session) (_, _ session.Session, err error) {
+				before, after, err := m.Attach(ctx, s)
+				if errors.Is(err, session.ErrUnreadable) {
+					s.Attempt, s.Status = 2, session.Active
+					_ = m.Put(ctx, s)
+				}
+				return before, after, err
+			}
+		}),
+	},
+	{
 		"folds the case of run IDs", "every character of a run ID counts, and none has a special meaning",
 		with(func(a *altered) {
 			a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {

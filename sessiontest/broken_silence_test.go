@@ -3,6 +3,7 @@ package sessiontest_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -117,8 +118,33 @@ var brokenSilences = []broken{
 		"pages of sessions with a lease and without one follow each other without a gap and without a repeat",
 		answers(func(_ *session.Memory, q session.Query, page *session.Page) {
 			if q.After != "" {
-				page.Sessions = slices.DeleteFunc(page.Sessions, func(s session.Session) bool { return s.Lease != "" })
+				page.Sessions = slices.DeleteFunc(page.Sessions, func(s session.Session) bool {
+					return s.Lease != "" && strings.HasPrefix(s.RunID, "run ")
+				})
 			}
 		}),
 	},
+	{
+		"hides sessions that fell silent with the last of a page",
+		"pages of sessions of one lease with the query's threshold follow each other, whenever they exceeded it",
+		hidesOneTime(0),
+	},
+	{
+		"hides sessions of one threshold that fell silent with the last of a page",
+		"pages of sessions of one lease with a threshold of their own follow each other, whenever they exceeded it",
+		hidesOneTime(time.Hour),
+	},
+}
+
+// hidesOneTime returns a store that finds a session with such a threshold only on the first page, if it fell silent in
+// the first microsecond of its lease.
+func hidesOneTime(own time.Duration) func() session.Store {
+	return answers(func(_ *session.Memory, q session.Query, page *session.Page) {
+		if q.After == "" {
+			return
+		}
+		page.Sessions = slices.DeleteFunc(page.Sessions, func(s session.Session) bool {
+			return s.Lease != "" && s.Threshold == own && s.Activity == time.Microsecond
+		})
+	})
 }

@@ -63,10 +63,8 @@ var brokenStalled = []broken{
 	},
 	{
 		"wants a session to be older than the minimum age", "a session is old enough at its minimum age",
-		asks(func(q *session.Query) {
-			if q.MinAge > 0 {
-				q.MinAge += time.Microsecond
-			}
+		misses(func(page session.Page, s session.Session) bool {
+			return s.Lease == "" && page.Now.Sub(s.CreatedAt) == 2*time.Minute
 		}),
 	},
 	{

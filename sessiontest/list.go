@@ -218,8 +218,8 @@ func listsPages(ctx context.Context, store session.Store, q session.ListQuery, w
 		if err != nil {
 			return err
 		}
-		if len(page.Sessions) > q.Limit {
-			return fmt.Errorf("a page of %d has %q", q.Limit, names(page.Sessions))
+		if n := len(page.Sessions); n > q.Limit || n == 0 {
+			return fmt.Errorf("a page of %d has %q, after %q", q.Limit, names(page.Sessions), q.After)
 		}
 		found = append(found, names(page.Sessions)...)
 		q.After, more = page.Next, page.Next != ""

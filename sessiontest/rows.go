@@ -101,6 +101,24 @@ var rowRules = []rule{
 		},
 	},
 	{
+		"to attach to an unreadable row is an error and changes nothing",
+		"nobody would find out any more what the row said",
+		func(ctx context.Context, store session.Store) error {
+			if _, err := putSilent(ctx, store, "run-spoilt", time.Hour); err != nil {
+				return err
+			}
+			if err := store.(Putter).Spoil(ctx, "run-spoilt"); err != nil {
+				return err
+			}
+			_, _, err := store.Attach(ctx, newSession("run-spoilt"))
+			err = unreadable(err, "run-spoilt")
+			if s, readErr := store.Session(ctx, "run-spoilt"); readErr == nil && s.Attempt > 1 {
+				err = errors.Join(err, fmt.Errorf("the row is %+v", s))
+			}
+			return err
+		},
+	},
+	{
 		"every character of a run ID counts, and none has a special meaning",
 		"two runs that share a row are cancelled together, or keep each other alive",
 		func(ctx context.Context, store session.Store) error {

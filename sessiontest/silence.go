@@ -57,13 +57,14 @@ var silenceRules = []rule{
 			const long = 500 * day
 			own := map[string]time.Duration{
 				"run-2": time.Minute, "run-3": time.Minute, "run-4": long, "run-5": long, "run-6": watchdog.NoLimit,
+				"run-7": long,
 			}
 			return stalledInLease(ctx, store, []session.Freshness{
 				{Activity: vouched - threshold - 1, Quiet: true}, {Activity: vouched - threshold, Quiet: true},
 				{Activity: vouched - time.Minute - 1, Quiet: true}, {Activity: vouched - time.Minute, Quiet: true},
 				{Activity: vouched - long - 1, Quiet: true}, {Activity: vouched - long, Quiet: true},
-				{Activity: 0, Quiet: true},
-			}, own, "run-0", "run-2", "run-4")
+				{Activity: 0, Quiet: true}, {Activity: 0, Quiet: true},
+			}, own, "run-0", "run-2", "run-4", "run-7")
 		},
 	},
 	{
@@ -125,24 +126,29 @@ var silenceRules = []rule{
 		"a session of a lease is old enough at its minimum age, by the database's clock",
 		"the age is that of the row, and not that of the lease",
 		func(ctx context.Context, store session.Store) error {
-			now, err := clockOf(ctx, store)
-			if err != nil {
-				return err
-			}
-			if err := put(ctx, store, silentSession("old", now, time.Hour)); err != nil {
-				return err
-			}
-			if _, err := attach(ctx, store, newSession("new")); err != nil {
-				return err
-			}
 			if _, err := beginAt(ctx, store, homeLease, vouched); err != nil {
 				return err
 			}
-			return errors.Join(
-				freshens(ctx, store, homeLease,
-					session.Freshness{RunID: "old", Attempt: 1, Quiet: true},
-					session.Freshness{RunID: "new", Attempt: 1, Quiet: true}),
-				findsOnly(ctx, store, "old"))
+			row := func(runID string, now time.Time, beyond time.Duration) session.Session {
+				s := silentSession(runID, now, time.Hour)
+				s.CreatedAt = now.Add(-minAge - beyond)
+				return s
+			}
+			freshen := func(rows []session.Session) error {
+				var fresh []session.Freshness
+				for _, s := range rows {
+					fresh = append(fresh, session.Freshness{RunID: s.RunID, Attempt: s.Attempt, Quiet: true})
+				}
+				for part := range slices.Chunk(fresh, 1000) {
+					if err := freshens(ctx, store, homeLease, part...); err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+			return stalledAround(ctx, store, "minimum age", row, freshen, func(s session.Session, now time.Time) bool {
+				return now.Sub(s.CreatedAt) >= minAge
+			})
 		},
 	},
 	{
@@ -184,6 +190,38 @@ var silenceRules = []rule{
 			})
 		},
 	},
+	oneTime("with the query's threshold", 0),
+	oneTime("with a threshold of their own", time.Hour),
+}
+
+// oneTime is the rule of the pages of sessions of one lease, with such a threshold of their own, of which several
+// exceeded their thresholds in one microsecond.
+func oneTime(name string, own time.Duration) rule {
+	return rule{
+		"pages of sessions of one lease " + name + " follow each other, whenever they exceeded it",
+		"sessions that fell silent in one microsecond must not hide each other",
+		func(ctx context.Context, store session.Store) error {
+			if _, err := beginAt(ctx, store, homeLease, vouched); err != nil {
+				return err
+			}
+			var fresh []session.Freshness
+			var rows []session.Session
+			for i, activity := range []time.Duration{0, 1999, 1000, 1000, 1000, 2000, 2999, 5000} {
+				s := silentSession(fmt.Sprint("run-", i), noon, 0)
+				rows = append(rows, withThreshold(s, own))
+				fresh = append(fresh, session.Freshness{RunID: s.RunID, Attempt: 1, Activity: activity, Quiet: true})
+			}
+			if err := put(ctx, store, rows...); err != nil {
+				return err
+			}
+			if err := freshens(ctx, store, homeLease, fresh...); err != nil {
+				return err
+			}
+			return contract.Each([]int{1, 2, 3, 4}, func(limit int) error {
+				return pagesThrough(ctx, store, limit, names(rows))
+			})
+		},
+	}
 }
 
 // inLease attaches to a run for each freshness, run-0 the first, under a lease that vouches for a long time. It checks

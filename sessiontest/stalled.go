@@ -20,7 +20,7 @@ var stalledRules = []rule{
 			row := func(runID string, now time.Time, beyond time.Duration) session.Session {
 				return silentSession(runID, now, threshold+beyond)
 			}
-			return stalledAround(ctx, store, "threshold", row, func(s session.Session, now time.Time) bool {
+			return stalledAround(ctx, store, "threshold", row, unchanged, func(s session.Session, now time.Time) bool {
 				return now.Sub(s.LastEventAt) > threshold
 			})
 		},
@@ -34,7 +34,7 @@ var stalledRules = []rule{
 				s.CreatedAt = now.Add(-minAge - beyond)
 				return s
 			}
-			return stalledAround(ctx, store, "minimum age", row, func(s session.Session, now time.Time) bool {
+			return stalledAround(ctx, store, "minimum age", row, unchanged, func(s session.Session, now time.Time) bool {
 				return now.Sub(s.CreatedAt) >= minAge
 			})
 		},
@@ -138,26 +138,40 @@ var stalledRules = []rule{
 		"an unreadable session is reported, is not stalled and hides no other",
 		"an error must never cancel a session, and one bad row must never stop a pass",
 		func(ctx context.Context, store session.Store) error {
-			err := finds(ctx, store, []string{"before", "spoilt", "after"}, func(now time.Time) []session.Session {
+			spoilt := []string{"spoilt", "spoilt in a lease", "spoilt in a lease with a threshold"}
+			if _, err := beginAt(ctx, store, homeLease, vouched); err != nil {
+				return err
+			}
+			all := slices.Concat([]string{"before"}, spoilt, []string{"after"})
+			err := finds(ctx, store, all, func(now time.Time) []session.Session {
 				return []session.Session{
-					silentSession("before", now, 3*time.Hour), silentSession("spoilt", now, 2*time.Hour),
+					silentSession("before", now, 6*time.Hour), silentSession(spoilt[0], now, 5*time.Hour),
+					silentSession(spoilt[1], now, 4*time.Hour), withThreshold(silentSession(spoilt[2], now, 3*time.Hour), time.Minute),
 					silentSession("after", now, time.Hour),
 				}
 			})
 			if err != nil {
 				return err
 			}
-			if err := store.(Putter).Spoil(ctx, "spoilt"); err != nil {
+			for _, runID := range spoilt[1:] {
+				f := session.Freshness{RunID: runID, Attempt: 1, Activity: time.Hour, Quiet: true}
+				err = errors.Join(err, freshens(ctx, store, homeLease, f))
+			}
+			for _, runID := range spoilt {
+				err = errors.Join(err, store.(Putter).Spoil(ctx, runID))
+			}
+			if err != nil {
 				return err
 			}
 			page, err := find(ctx, store, session.Query{Threshold: threshold, MinAge: minAge, Limit: 10})
 			if err != nil {
 				return err
 			}
-			if got := names(page.Sessions); !slices.Equal(got, []string{"before", "after"}) || len(page.Unreadable) != 1 {
+			got := names(page.Sessions)
+			if !slices.Equal(got, []string{"before", "after"}) || len(page.Unreadable) != len(spoilt) {
 				return fmt.Errorf("stalled are %q, and unreadable %q", got, page.Unreadable)
 			}
-			return unreadable(page.Unreadable[0], "spoilt")
+			return contract.Each(page.Unreadable, func(err error) error { return unreadable(err, "spoilt") })
 		},
 	},
 }
@@ -179,13 +193,15 @@ func finds(ctx context.Context, store session.Store, want []string, rows func(no
 	return findsOnly(ctx, store, want...)
 }
 
+func unchanged([]session.Session) error { return nil }
+
 // stalledAround writes rows close to a limit, on both sides of it, some with the query's threshold and some with
-// their own. It judges each row by the time of the page. So it tests the limit itself also with a clock that has only
-// milliseconds, or that stands still.
+// their own, and calls written. It judges each row by the time of the page. So it tests the limit itself also with a
+// clock that has only milliseconds, or that stands still.
 func stalledAround(
 	ctx context.Context, store session.Store, limit string,
 	row func(runID string, now time.Time, beyond time.Duration) session.Session,
-	stalled func(s session.Session, now time.Time) bool,
+	written func(rows []session.Session) error, stalled func(s session.Session, now time.Time) bool,
 ) error {
 	now, err := clockOf(ctx, store)
 	if err != nil {
@@ -200,6 +216,9 @@ func stalledAround(
 	}
 	rows = append(rows, row("+1 µs", now, time.Microsecond), row("-1 µs", now, -time.Microsecond))
 	if err := put(ctx, store, rows...); err != nil {
+		return err
+	}
+	if err := written(rows); err != nil {
 		return err
 	}
 	page, err := find(ctx, store, session.Query{Threshold: threshold, MinAge: minAge, Limit: len(rows)})

@@ -64,6 +64,8 @@ type Root struct {
 	// Recorded reports whether the store has all events of a run, a *Watchdog of the root's. If it has not, and retry is
 	// true, it is tried again to append them, without waiting for that.
 	Recorded func(run any, retry bool) bool
+	// InDoubt reports whether the store may say that a run, a *Watchdog of the root's, is complete, and the run does not.
+	InDoubt func(run any) bool
 	// State is what there is to show of a run, a *Watchdog of the root's.
 	State func(run any) State
 	// End ends a run, a *Watchdog of the root's, with a cause that nothing records. It does nothing if the run has ended.
@@ -130,6 +132,10 @@ func Silence(run any) (silence time.Duration, signalled bool) { return root.Sile
 // Recorded reports whether the store has all events of a run of the root's. If it has not, and retry is true, it is
 // tried again to append them, without waiting for that.
 func Recorded(run any, retry bool) bool { return root.Recorded(run, retry) }
+
+// InDoubt reports whether the store may say that a run of the root's is complete, and the run does not: the answer to a
+// Complete was lost.
+func InDoubt(run any) bool { return root.InDoubt(run) }
 
 // StateOf returns what there is to show of a run of the root's.
 func StateOf(run any) State { return root.State(run) }

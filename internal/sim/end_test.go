@@ -64,13 +64,11 @@ func (w *world) checkAgreement(r *run, row session.Session, ends map[string]watc
 	}
 }
 
-// checkEnd checks that a row says what the end of its window says. It is known that Close does not look up what became
-// of a Complete that failed, nor what a process before it recorded late, and that the event of a process which has lost
-// the row can come after the end of the row.
+// checkEnd checks that a row says what the end of its window says. It is known that Close does not look up what a process
+// before it recorded late, and that the event of a process which has lost the row can come after the end of the row.
 func (w *world) checkEnd(r *run, row session.Session, end watchdog.Event) {
 	seen := w.endSeen[end.ID]
 	switch status, reason := session.StoredEnd(end); {
-	case r.doubt && end.Type == watchdog.EventComplete:
 	case row.Status == session.Finished && row.Reason == "" && w.stoppedBefore(r, row):
 	case row.Status != session.Cancelled && row.Reason == "" && (seen.IsZero() || !seen.Before(r.row.activeAt)):
 	case status != row.Status || reason != row.Reason:

@@ -43,8 +43,6 @@ type attachment struct {
 	busy    atomic.Bool // it signals all the time
 	holds   []*watchdog.Hold
 	closed  bool
-	// completing tells that a Complete is under way.
-	completing atomic.Bool
 
 	signalled  bool
 	lastSignal time.Time
@@ -224,19 +222,7 @@ func (w *world) close(a *attachment) {
 }
 
 func (w *world) complete(a *attachment) {
-	if a.completing.Swap(true) {
-		return // calls at once take turns, and each waits for those before it
-	}
-	w.do(a.host, "Complete "+a.run.id, mostComplete, func() error {
-		err := a.wd.Complete()
-		a.completing.Store(false)
-		if err != nil {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			a.run.doubt = true
-		}
-		return err
-	})
+	w.do(a.host, "Complete "+a.run.id, mostComplete, a.wd.Complete)
 }
 
 // kill kills a process. Its calls fail, and its watchdogs are never told.

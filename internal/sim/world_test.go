@@ -76,8 +76,7 @@ type run struct {
 	threshold time.Duration
 	wallClock time.Duration
 	startedAt time.Time
-	attaches  int  // that were tried
-	doubt     bool // whether it is complete: a Complete failed
+	attaches  int // that were tried
 	row       rowTruth
 }
 

@@ -71,7 +71,7 @@ const (
 // Doubled doubles d a number of times, up to most.
 func Doubled(d, most time.Duration, times int) time.Duration {
 	for range times {
-		if d >= most/2 {
+		if d > most/2 {
 			return most
 		}
 		d *= 2

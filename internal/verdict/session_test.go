@@ -177,6 +177,24 @@ func TestTakeAlone(t *testing.T) {
 	}
 }
 
+func TestSignalled(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		attached time.Duration
+		signs    verdict.Signs
+		want     bool
+	}{
+		{"a run has not at its start", 0, verdict.Signs{}, false},
+		{"nor by a hold that was released before the attach", 2 * hour, verdict.Signs{Released: hour}, false},
+		{"it has by a hold that was released since", 2 * hour, verdict.Signs{Released: 2*hour + 1}, true},
+		{"it has by a signal", 2 * hour, verdict.Signs{Signalled: true}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.Equal(t, c.want, verdict.Signalled(verdict.Snapshot{Attached: c.attached, Signs: &c.signs}))
+		})
+	}
+}
+
 func TestRetryRefused(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -189,6 +207,8 @@ func TestRetryRefused(t *testing.T) {
 		{"eight times as long the fourth time", hour, time.Second, 4, 8 * time.Second},
 		{"at most a minute", hour, time.Second, 100, time.Minute},
 		{"at most a quarter of the threshold", 2 * time.Minute, time.Second, 100, 30 * time.Second},
+		{"a number that is not a power of two", hour, 29 * time.Second, 2, 58 * time.Second},
+		{"half of the longest, doubled", 28 * time.Nanosecond, 3, 2, 6},
 		{"never less than the pace", time.Minute, 20 * time.Second, 100, 20 * time.Second},
 		{"a pace longer than a minute is kept", hour, 2 * time.Minute, 3, 2 * time.Minute},
 	} {

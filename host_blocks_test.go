@@ -1,0 +1,199 @@
+package watchdog_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A blockingHandler is a log that hangs.
+type blockingHandler struct {
+	slog.Handler
+	block   chan struct{}
+	blocked atomic.Int32
+}
+
+func newBlockingLog() *blockingHandler {
+	return &blockingHandler{Handler: slog.DiscardHandler, block: make(chan struct{})}
+}
+
+func (h *blockingHandler) Enabled(context.Context, slog.Level) bool {
+	h.blocked.Add(1)
+	<-h.block
+	return true
+}
+
+// TestHostThatBlocks protects every run, and every caller, from a log or a callback that does not return.
+func TestHostThatBlocks(t *testing.T) {
+	// The real clock: the runs of a bubble do not share their timer.
+	t.Run("one log, and all runs end", func(t *testing.T) {
+		blocking := newBlockingLog()
+		defer close(blocking.block)
+		requireAllEnd(t, 300, func(i int) *slog.Logger {
+			if i == 150 {
+				return slog.New(blocking)
+			}
+			return quiet
+		})
+	})
+	t.Run("the log of all, and they end without a goroutine for each", func(t *testing.T) {
+		const runs = 600
+		blocking, before := newBlockingLog(), runtime.NumGoroutine()
+		defer close(blocking.block)
+		requireAllEnd(t, runs, func(int) *slog.Logger { return slog.New(blocking) })
+		require.Less(t, runtime.NumGoroutine()-before, runs/10)
+	})
+	t.Run("a log that closes every run, and it waits for nothing", func(t *testing.T) {
+		closer := &closingHandler{Handler: slog.DiscardHandler}
+		requireAllEnd(t, 300, func(int) *slog.Logger { return slog.New(closer) }, closer.add)
+	})
+	block := func(cfg *watchdog.Config) (unblock func()) {
+		blocking := newBlockingLog()
+		cfg.Logger = slog.New(blocking)
+		cfg.OnWarning = func(watchdog.Warning) { <-blocking.block }
+		cfg.OnSignal = func(s watchdog.Signal) {
+			if s.Kind != watchdog.SignalAttach {
+				<-blocking.block
+			}
+		}
+		return func() { close(blocking.block) }
+	}
+	for name, fail := range map[string]error{"the store answers": nil, "the store fails": errDiskFull} {
+		t.Run("a log and callbacks, and no caller waits while "+name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &flakyStore{fail: fail}
+				cfg := watchdog.Config{Store: store, Budget: nine, RecordTimeout: time.Second}
+				unblock, never := block(&cfg), make(chan struct{})
+				wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+				require.NoError(t, err)
+				wd.Subscribe(func(watchdog.Directive) { <-never })
+				began := time.Now()
+				time.Sleep(30 * minute)
+				_, fired := wd.Fired()
+				require.False(t, fired)
+				_, ok := wd.Poll()
+				require.True(t, ok)
+				require.Equal(t, 30*minute, time.Since(began), "no call waited")
+				time.Sleep(30*minute + 1)
+				_, fired = wd.Fired()
+				require.True(t, fired)
+				requireStop(t, wd, watchdog.WallClockExceeded)
+				require.LessOrEqual(t, time.Since(began), time.Hour+1+cfg.RecordTimeout, "Fired found the stop")
+				began = time.Now()
+				require.ErrorIs(t, wd.Close(), fail)
+				require.LessOrEqual(t, time.Since(began), 2*cfg.RecordTimeout)
+				unblock()
+				close(never)
+				store.set(func(s *flakyStore) { s.fail = nil })
+				require.NoError(t, wd.Close())
+			})
+		})
+	}
+	t.Run("OnSignal, and Close waits for it no longer than for the store", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, RecordTimeout: time.Second}
+			unblock := block(&cfg)
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			began := time.Now()
+			require.NoError(t, wd.Close())
+			require.LessOrEqual(t, time.Since(began), 2*time.Second)
+			unblock()
+		})
+	})
+	t.Run("for a moment, and who ends the run has it told before the call returns", func(t *testing.T) {
+		for name, end := range map[string]func(*watchdog.Watchdog){
+			"Close":     func(wd *watchdog.Watchdog) { wd.Close() },
+			"Cancel":    func(wd *watchdog.Watchdog) { wd.Cancel(noOutput) },
+			"Interrupt": func(wd *watchdog.Watchdog) { wd.Interrupt("SIGINT") },
+		} {
+			for _, pollOnly := range []bool{false, true} {
+				var told atomic.Int32
+				cfg := watchdog.Config{Budget: nine, PollOnly: pollOnly, OnSignal: func(s watchdog.Signal) {
+					time.Sleep(time.Millisecond)
+					if s.Kind == watchdog.SignalEnd {
+						told.Add(1)
+					}
+				}}
+				inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+					end(wd)
+					require.EqualValues(t, 1, told.Load(), name)
+				})
+			}
+		}
+	})
+	t.Run("on the caller's goroutine, and the run has ended before", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			cfg := watchdog.Config{Store: &flakyStore{}, Budget: nine, PollOnly: true}
+			unblock := block(&cfg)
+			wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			time.Sleep(2 * time.Hour)
+			go wd.Fired()
+			synctest.Wait()
+			requireStop(t, wd, watchdog.WallClockExceeded)
+			require.NoError(t, wd.Close())
+			unblock()
+			synctest.Wait()
+		})
+	})
+}
+
+// A closingHandler is a log that closes all runs whenever it is asked.
+type closingHandler struct {
+	slog.Handler
+	mu  sync.Mutex
+	all []*watchdog.Watchdog
+}
+
+func (h *closingHandler) add(wd *watchdog.Watchdog) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, wd)
+}
+
+func (h *closingHandler) Enabled(context.Context, slog.Level) bool {
+	h.mu.Lock()
+	all := slices.Clone(h.all)
+	h.mu.Unlock()
+	for _, wd := range all {
+		_ = wd.Close()
+	}
+	return false
+}
+
+// requireAllEnd reports that runs that are due at one moment all end, whatever their logs do.
+func requireAllEnd(t *testing.T, runs int, log func(i int) *slog.Logger, made ...func(*watchdog.Watchdog)) {
+	t.Helper()
+	store, start, all := &watchdog.Memory{}, time.Now(), make([]*watchdog.Watchdog, runs)
+	for i := range all {
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: fmt.Sprint("s-", i), StartedAt: start}, watchdog.Config{
+			Store: store, Logger: log(i), Budget: watchdog.Budget{WallClock: 300 * time.Millisecond, WarnAt: []float64{}},
+		})
+		require.NoError(t, err)
+		for _, tell := range made {
+			tell(wd)
+		}
+		all[i] = wd
+	}
+	giveUp := time.After(30 * time.Second)
+	for i, wd := range all {
+		select {
+		case <-wd.Context().Done():
+		case <-giveUp:
+			require.Fail(t, "a run goes on", "run %d", i)
+		}
+		require.NoError(t, wd.Close())
+	}
+}

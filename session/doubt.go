@@ -1,0 +1,86 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/seam"
+)
+
+// maxLookups is how many ends a write looks up at most. It is as many reads, one after the other; the next write has
+// the others.
+const maxLookups = 100
+
+// end writes the rows of runs that have ended, and then drops the runs. The ends of runs in doubt come last, so that
+// the reads hold up no others.
+func (k *Keeper) end(ctx context.Context, ends []Ending) error {
+	var sure []Ending
+	var doubtful []doubtfulEnd
+	for _, e := range ends {
+		if r := k.kept(e.RunID); r != nil && r.attempt == e.Attempt && seam.InDoubt(r.run) {
+			doubtful = append(doubtful, doubtfulEnd{e, r.run.StartedAt()})
+			continue
+		}
+		sure = append(sure, e)
+	}
+	if err := k.writeEnds(ctx, sure); err != nil {
+		return err
+	}
+	settled, err := k.settle(ctx, doubtful)
+	return errors.Join(err, k.writeEnds(ctx, settled))
+}
+
+// A doubtfulEnd is how a run ended as its process knows it. The store may have its window's end, another one.
+type doubtfulEnd struct {
+	Ending
+	startedAt time.Time
+}
+
+// settle returns the ends that could be looked up, and an error of one that could not.
+func (k *Keeper) settle(ctx context.Context, doubtful []doubtfulEnd) (settled []Ending, failed error) {
+	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
+	defer cancel()
+	for _, d := range doubtful[:min(len(doubtful), maxLookups)] {
+		e, err := k.asStored(ctx, d.Ending, d.startedAt)
+		if err != nil {
+			failed = err
+			continue
+		}
+		settled = append(settled, e)
+	}
+	return settled, failed
+}
+
+// asStored returns an ending that says what the end of the run's window says, if that is stored: the row and the events
+// say the same.
+func (k *Keeper) asStored(ctx context.Context, e Ending, startedAt time.Time) (Ending, error) {
+	events, err := k.cfg.Store.Read(ctx, watchdog.AggregateType, e.RunID)
+	if err != nil {
+		return e, fmt.Errorf("look up the end of run %s: %w", e.RunID, err)
+	}
+	id := record.EventID(e.RunID, record.Stamp(startedAt).String(), watchdog.EventCancel, record.Once)
+	for _, event := range events {
+		if event.ID == id {
+			e.Status, e.Reason = StoredEnd(event)
+		}
+	}
+	return e, nil
+}
+
+// writeEnds writes the rows, and drops the runs whose rows were written.
+func (k *Keeper) writeEnds(ctx context.Context, ends []Ending) error {
+	skipped, err := batch[Ending]{k, ends, Ending.key, k.cfg.Store.End}.writeAll(ctx)
+	if err != nil {
+		return err
+	}
+	for _, e := range ends {
+		if skipped[e.RunID] != stayed {
+			k.drop(e.RunID, e.Attempt)
+		}
+	}
+	return nil
+}
