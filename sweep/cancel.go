@@ -21,15 +21,7 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	}
 	took := time.Since(began)
 	c.Silence += took
-	m.used = w.resumesUsed(c.Session)
-	run := c.stalledRun(now.Add(took), w.cfg.Grace > 0)
-	request := session.CancelRequest{
-		By: m.by, Reason: watchdog.SessionIdleTimeout, Resumes: max(m.used, c.Session.Resumes), StopFailed: c.StopFailed,
-		Events: run.CancelEvents(),
-	}
-	if m.used < w.cfg.Resume.Max {
-		request.Resumes++
-	}
+	request := w.request(c, &m, now.Add(took))
 	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.canceller.Cancel(ctx, c.Session, request)
 	})
@@ -43,6 +35,19 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	}
 	w.answered()
 	return w.outcome(ctx, c, m, outcome)
+}
+
+// request returns the cancel of a session that was decided at a time.
+func (w *walk) request(c Case, m *pending, at time.Time) session.CancelRequest {
+	m.used = w.resumesUsed(c.Session)
+	request := session.CancelRequest{
+		By: m.by, Reason: watchdog.SessionIdleTimeout, Resumes: max(m.used, c.Session.Resumes), StopFailed: c.StopFailed,
+		Events: c.stalledRun(at, w.cfg.Grace > 0).CancelEvents(),
+	}
+	if m.used < w.cfg.Resume.Max {
+		request.Resumes++
+	}
+	return request
 }
 
 // outcome handles the answer to a cancel.
