@@ -19,7 +19,7 @@ func brokenStores() []broken {
 	return slices.Concat(
 		brokenAttaches, brokenTakeovers, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenEnds,
 		brokenStalled, brokenPages, brokenSilences,
-		brokenCancels, brokenSigns, brokenClaims, brokenWarnings, brokenStoredEnds, brokenRaces,
+		brokenCancels, brokenSigns, brokenClaims, brokenWarnings, brokenStoredEnds, brokenRaces, brokenTogether,
 		brokenEnded, brokenHistories, brokenLists, brokenListens, brokenContexts,
 	)
 }
