@@ -168,7 +168,7 @@ func (l *link) CancelAll(ctx context.Context, all []session.Cancellation) ([]ses
 		}
 		return outcomes, nil
 	}
-	outcomes, err := call(ctx, l, "CancelAll", true, write)
+	outcomes, err := call(ctx, l, "Cancel", true, write)
 	for i, outcome := range outcomes {
 		if outcome == session.Done {
 			_ = l.w.acknowledge(err, all[i].Request.Events)
