@@ -25,7 +25,7 @@ type altered struct {
 		m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
 	) (session.Outcome, error)
 	cancelAll func(
-		m *session.Memory, ctx context.Context, all []session.Cancellation,
+		ctx context.Context, m *session.Memory, all []session.BatchedCancel,
 	) ([]session.Outcome, error)
 	ended    func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error)
 	history  func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error)
@@ -105,8 +105,8 @@ func (a *altered) Cancel(
 	return a.Memory.Cancel(ctx, judged, c)
 }
 
-func (a *altered) CancelAll(ctx context.Context, all []session.Cancellation) ([]session.Outcome, error) {
-	return a.cancelAll(a.Memory, ctx, all)
+func (a *altered) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
+	return a.cancelAll(ctx, a.Memory, all)
 }
 
 func (a *altered) Ended(ctx context.Context, mark string) ([]string, string, error) {

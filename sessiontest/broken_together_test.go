@@ -9,7 +9,7 @@ import (
 )
 
 // cancelAll does what a BatchCanceller does, on a memory that nobody else writes to meanwhile.
-func cancelAll(m *session.Memory, ctx context.Context, all []session.Cancellation) ([]session.Outcome, error) {
+func cancelAll(ctx context.Context, m *session.Memory, all []session.BatchedCancel) ([]session.Outcome, error) {
 	for _, c := range all {
 		for _, e := range c.Request.Events {
 			if err := e.Validate(); err != nil {
@@ -17,11 +17,11 @@ func cancelAll(m *session.Memory, ctx context.Context, all []session.Cancellatio
 			}
 		}
 	}
-	return cancelEach(m, ctx, all)
+	return cancelEach(ctx, m, all)
 }
 
 // cancelEach does not keep the sessions together.
-func cancelEach(m *session.Memory, ctx context.Context, all []session.Cancellation) ([]session.Outcome, error) {
+func cancelEach(ctx context.Context, m *session.Memory, all []session.BatchedCancel) ([]session.Outcome, error) {
 	outcomes := make([]session.Outcome, len(all))
 	for i, c := range all {
 		outcome, err := m.Cancel(ctx, c.Judged, c.Request)
@@ -35,21 +35,21 @@ func cancelEach(m *session.Memory, ctx context.Context, all []session.Cancellati
 
 // cancelsAllWith returns a store with another CancelAll.
 func cancelsAllWith(
-	call func(m *session.Memory, ctx context.Context, all []session.Cancellation) ([]session.Outcome, error),
+	call func(ctx context.Context, m *session.Memory, all []session.BatchedCancel) ([]session.Outcome, error),
 ) func() session.Store {
 	return with(func(a *altered) { a.cancelAll = call })
 }
 
 // cancelsAllBut returns a store whose CancelAll changes what one session is judged by.
-func cancelsAllBut(change func(m *session.Memory, c *session.Cancellation)) func() session.Store {
+func cancelsAllBut(change func(m *session.Memory, c *session.BatchedCancel)) func() session.Store {
 	return cancelsAllWith(func(
-		m *session.Memory, ctx context.Context, all []session.Cancellation,
+		ctx context.Context, m *session.Memory, all []session.BatchedCancel,
 	) ([]session.Outcome, error) {
 		all = slices.Clone(all)
 		for i := range all {
 			change(m, &all[i])
 		}
-		return cancelAll(m, ctx, all)
+		return cancelAll(ctx, m, all)
 	})
 }
 
@@ -58,9 +58,9 @@ var brokenTogether = []broken{
 		"cancels sessions together for the reason of nobody",
 		"sessions that are cancelled together each have their own row and events",
 		cancelsAllWith(func(
-			m *session.Memory, ctx context.Context, all []session.Cancellation,
+			ctx context.Context, m *session.Memory, all []session.BatchedCancel,
 		) ([]session.Outcome, error) {
-			outcomes, err := cancelAll(m, ctx, all)
+			outcomes, err := cancelAll(ctx, m, all)
 			if err == nil && !slices.ContainsFunc(outcomes, func(o session.Outcome) bool { return o != session.Done }) &&
 				all[0].Request.By == "pass-1" {
 				s := row(m, all[2].Judged.RunID)
@@ -73,14 +73,14 @@ var brokenTogether = []broken{
 	{
 		"cancels together what woke up",
 		"of sessions that are cancelled together one that woke up is left alone, and the others are cancelled",
-		cancelsAllBut(func(m *session.Memory, c *session.Cancellation) {
+		cancelsAllBut(func(m *session.Memory, c *session.BatchedCancel) {
 			c.Judged.LastEventAt = row(m, c.Judged.RunID).LastEventAt
 		}),
 	},
 	{
 		"cancels together what another has claimed",
 		"of sessions that are cancelled together one that is claimed is left alone, and the others are cancelled",
-		cancelsAllBut(func(m *session.Memory, c *session.Cancellation) {
+		cancelsAllBut(func(m *session.Memory, c *session.BatchedCancel) {
 			if by := row(m, c.Judged.RunID).Claim; by == "pass-2" {
 				c.Request.By = by
 			}
@@ -91,9 +91,9 @@ var brokenTogether = []broken{
 		"of sessions that are cancelled together one whose end is stored has that end, " +
 			"at the latest after a cancel alone",
 		cancelsAllWith(func(
-			m *session.Memory, ctx context.Context, all []session.Cancellation,
+			ctx context.Context, m *session.Memory, all []session.BatchedCancel,
 		) ([]session.Outcome, error) {
-			outcomes, err := cancelAll(m, ctx, all)
+			outcomes, err := cancelAll(ctx, m, all)
 			for i, outcome := range outcomes {
 				if outcome == session.EndStored {
 					outcomes[i] = session.Done
@@ -110,9 +110,9 @@ var brokenTogether = []broken{
 		"calls a session cancelled that another cancels",
 		"of eight that cancel the same sessions together one cancels each, and only its events are stored",
 		cancelsAllWith(func(
-			m *session.Memory, ctx context.Context, all []session.Cancellation,
+			ctx context.Context, m *session.Memory, all []session.BatchedCancel,
 		) ([]session.Outcome, error) {
-			outcomes, err := cancelAll(m, ctx, all)
+			outcomes, err := cancelAll(ctx, m, all)
 			for i, outcome := range outcomes {
 				if outcome == session.Changed && strings.HasPrefix(row(m, all[i].Judged.RunID).Claim, "pass-") {
 					outcomes[i] = session.Done

@@ -17,11 +17,11 @@ var togetherRules = []rule{
 		"sessions that are cancelled together each have their own row and events",
 		"one that stays active is cancelled again, and one without its event goes on at its next start",
 		func(ctx context.Context, store session.Store) error {
-			return putTogether(ctx, store, 0, func(batch session.BatchCanceller, all []session.Cancellation) error {
+			return putTogether(ctx, store, 0, func(batch session.BatchCanceller, all []session.BatchedCancel) error {
 				if err := cancelsAll(ctx, batch, all, session.Done, session.Done, session.Done); err != nil {
 					return err
 				}
-				return contract.Each(all, func(c session.Cancellation) error { return isCancelled(ctx, store, c) })
+				return contract.Each(all, func(c session.BatchedCancel) error { return isCancelled(ctx, store, c) })
 			})
 		},
 	},
@@ -29,7 +29,7 @@ var togetherRules = []rule{
 		"of sessions that are cancelled together one that woke up is left alone, and the others are cancelled",
 		"a page is a second old, and its runs go on meanwhile",
 		func(ctx context.Context, store session.Store) error {
-			return putTogether(ctx, store, 0, func(batch session.BatchCanceller, all []session.Cancellation) error {
+			return putTogether(ctx, store, 0, func(batch session.BatchCanceller, all []session.BatchedCancel) error {
 				awake := all[1].Judged
 				awake.LastEventAt = awake.LastEventAt.Add(time.Microsecond)
 				if err := put(ctx, store, awake); err != nil {
@@ -46,7 +46,7 @@ var togetherRules = []rule{
 		"of sessions that are cancelled together one that is claimed is left alone, and the others are cancelled",
 		"another sweeper is stopping its agents",
 		func(ctx context.Context, store session.Store) error {
-			return putTogether(ctx, store, 0, func(batch session.BatchCanceller, all []session.Cancellation) error {
+			return putTogether(ctx, store, 0, func(batch session.BatchCanceller, all []session.BatchedCancel) error {
 				s := all[2].Judged
 				if err := claims(ctx, store, s, "pass-2", session.Done); err != nil {
 					return err
@@ -63,7 +63,7 @@ var togetherRules = []rule{
 		"of sessions that are cancelled together one whose end is stored has that end, at the latest after a cancel alone",
 		"the events and the row of a run name one reason",
 		func(ctx context.Context, store session.Store) error {
-			return putTogether(ctx, store, 0, func(batch session.BatchCanceller, all []session.Cancellation) error {
+			return putTogether(ctx, store, 0, func(batch session.BatchCanceller, all []session.BatchedCancel) error {
 				s := all[0].Judged
 				own := ownEnd(s.RunID, true)
 				if err := store.Append(ctx, own); err != nil {
@@ -85,12 +85,12 @@ var togetherRules = []rule{
 		"of sessions that are cancelled together none is if an event is invalid",
 		"the sweeper takes an error for a transaction that was rolled back, or whose answer was lost",
 		func(ctx context.Context, store session.Store) error {
-			return putTogether(ctx, store, 0, func(batch session.BatchCanceller, all []session.Cancellation) error {
+			return putTogether(ctx, store, 0, func(batch session.BatchCanceller, all []session.BatchedCancel) error {
 				all[2].Request.Events = []watchdog.Event{cancelEvent("", all[2].Judged.RunID, noon)}
 				if _, err := batch.CancelAll(ctx, all); !errors.Is(err, watchdog.ErrInvalid) {
 					return fmt.Errorf("the error is %w, want watchdog.ErrInvalid", err)
 				}
-				return contract.Each(all, func(c session.Cancellation) error {
+				return contract.Each(all, func(c session.BatchedCancel) error {
 					return errors.Join(looksLike(ctx, store, c.Judged), recorded(ctx, store, c.Judged.RunID))
 				})
 			})
@@ -101,7 +101,7 @@ var togetherRules = []rule{
 		"several sweepers on several hosts may have the same page",
 		func(ctx context.Context, store session.Store) error {
 			for round := range rounds {
-				err := putTogether(ctx, store, round, func(batch session.BatchCanceller, all []session.Cancellation) error {
+				err := putTogether(ctx, store, round, func(batch session.BatchCanceller, all []session.BatchedCancel) error {
 					return onlyOneCancels(ctx, store, batch, all)
 				})
 				if err != nil {
@@ -115,7 +115,7 @@ var togetherRules = []rule{
 
 // putTogether checks the cancels of three sessions, others in each round.
 func putTogether(
-	ctx context.Context, store session.Store, round int, check func(session.BatchCanceller, []session.Cancellation) error,
+	ctx context.Context, store session.Store, round int, check func(session.BatchCanceller, []session.BatchedCancel) error,
 ) error {
 	batch, ok := store.(session.BatchCanceller)
 	if !ok {
@@ -125,20 +125,20 @@ func putTogether(
 	if err != nil {
 		return err
 	}
-	var all []session.Cancellation
+	var all []session.BatchedCancel
 	for i := range 3 {
 		s := silentSession(fmt.Sprintf("run-%d-%d", round, i), now, time.Duration(i+1)*time.Hour)
 		if err := put(ctx, store, s); err != nil {
 			return err
 		}
-		all = append(all, session.Cancellation{Judged: s, Request: cancelOf(s.RunID)})
+		all = append(all, session.BatchedCancel{Judged: s, Request: cancelOf(s.RunID)})
 	}
 	return check(batch, all)
 }
 
 // cancelsAll checks the outcomes. Of a session that is not cancelled nothing may have been decided.
 func cancelsAll(
-	ctx context.Context, batch session.BatchCanceller, all []session.Cancellation, want ...session.Outcome,
+	ctx context.Context, batch session.BatchCanceller, all []session.BatchedCancel, want ...session.Outcome,
 ) error {
 	outcomes, err := batch.CancelAll(ctx, all)
 	if err != nil {
@@ -154,7 +154,7 @@ func cancelsAll(
 }
 
 // isCancelled checks that a session was cancelled as requested.
-func isCancelled(ctx context.Context, store session.Store, c session.Cancellation) error {
+func isCancelled(ctx context.Context, store session.Store, c session.BatchedCancel) error {
 	s := c.Judged
 	s.Status, s.Reason, s.Claim = session.Cancelled, c.Request.Reason, c.Request.By
 	var ids []string
@@ -166,7 +166,7 @@ func isCancelled(ctx context.Context, store session.Store, c session.Cancellatio
 
 // onlyOneCancels cancels the sessions from eight goroutines at once, each in another order.
 func onlyOneCancels(
-	ctx context.Context, store session.Store, batch session.BatchCanceller, all []session.Cancellation,
+	ctx context.Context, store session.Store, batch session.BatchCanceller, all []session.BatchedCancel,
 ) error {
 	var outcomes [8]map[string]session.Outcome
 	err := contract.AtOnce(len(outcomes), func(caller int) error {
@@ -187,7 +187,7 @@ func onlyOneCancels(
 	if err != nil {
 		return err
 	}
-	return contract.Each(all, func(c session.Cancellation) error {
+	return contract.Each(all, func(c session.BatchedCancel) error {
 		won := 0
 		for caller, decided := range outcomes {
 			if decided[c.Judged.RunID] == session.Done {

@@ -118,7 +118,7 @@ func (w *model) checkCancel(_ context.Context, s session.Session) error {
 }
 
 // checkCancels checks a batch, of which nothing is written if one of it is refused.
-func (w *model) checkCancels(all []session.Cancellation) error {
+func (w *model) checkCancels(all []session.BatchedCancel) error {
 	if w.random.IntN(3) == 0 {
 		w.wakeOne() // after it was judged
 	}

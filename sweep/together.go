@@ -58,10 +58,10 @@ func (w *walk) cancelTogether(ctx context.Context, all []planned) []session.Outc
 	if len(all) < 2 {
 		return undecided
 	}
-	cancels := make([]session.Cancellation, len(all))
+	cancels := make([]session.BatchedCancel, len(all))
 	for i := range all {
 		p := &all[i]
-		cancels[i] = session.Cancellation{Judged: p.judged.Session, Request: w.request(p.judged, &p.pending, p.now)}
+		cancels[i] = session.BatchedCancel{Judged: p.judged.Session, Request: w.request(p.judged, &p.pending, p.now)}
 	}
 	outcomes, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) ([]session.Outcome, error) {
 		return w.batch.CancelAll(ctx, cancels)

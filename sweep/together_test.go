@@ -18,7 +18,7 @@ import (
 type batching struct {
 	*fixture
 	locked string                                                      // a run
-	onAll  func(all []session.Cancellation) error                      // before; its error is a transaction that was rolled back
+	onAll  func(all []session.BatchedCancel) error                     // before; its error is a transaction that was rolled back
 	after  func(outcomes []session.Outcome) ([]session.Outcome, error) // what CancelAll returns after it was done
 	calls  [][]string
 }
@@ -37,7 +37,7 @@ func (b *batching) use(finder sweep.Finder) {
 	b.made = made
 }
 
-func (b *batching) CancelAll(ctx context.Context, all []session.Cancellation) ([]session.Outcome, error) {
+func (b *batching) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
 	var names []string
 	for _, c := range all {
 		names = append(names, c.Judged.RunID)
@@ -70,8 +70,8 @@ func (b *batching) CancelAll(ctx context.Context, all []session.Cancellation) ([
 	return outcomes, nil
 }
 
-func has(all []session.Cancellation, runID string) bool {
-	return slices.ContainsFunc(all, func(c session.Cancellation) bool { return c.Judged.RunID == runID })
+func has(all []session.BatchedCancel, runID string) bool {
+	return slices.ContainsFunc(all, func(c session.BatchedCancel) bool { return c.Judged.RunID == runID })
 }
 
 // TestTogether: the sessions of a page are cancelled in one transaction, if the canceller can.
@@ -119,7 +119,7 @@ func TestTogether(t *testing.T) {
 			names := f.putStalled(20)
 			b := f.inBatches()
 			poisoned := errors.New("poisoned")
-			b.onAll = func(all []session.Cancellation) error {
+			b.onAll = func(all []session.BatchedCancel) error {
 				if has(all, "s-03") {
 					return poisoned
 				}
@@ -229,7 +229,7 @@ func TestTogether(t *testing.T) {
 			f.putStalled(5)
 			ctx, cancel := context.WithCancel(f.Context())
 			b := f.inBatches()
-			b.onAll = func([]session.Cancellation) error { cancel(); return errors.New("down") }
+			b.onAll = func([]session.BatchedCancel) error { cancel(); return errors.New("down") }
 			p, err := f.sweeper().Sweep(ctx)
 			require.ErrorIs(f, err, context.Canceled)
 			require.Zero(f, p.Cancelled)
@@ -268,7 +268,7 @@ func TestSweepersTogether(t *testing.T) {
 		names := f.putStalled(60)
 		results := make(chan sweep.Pass, 50)
 		for i := range 5 {
-			b := &batching{fixture: f, onAll: func([]session.Cancellation) error {
+			b := &batching{fixture: f, onAll: func([]session.BatchedCancel) error {
 				time.Sleep(time.Duration(1+i) * time.Millisecond) // fake time
 				return nil
 			}}

@@ -148,7 +148,7 @@ func (l *link) Cancel(ctx context.Context, s session.Session, c session.CancelRe
 }
 
 // CancelAll writes nothing if the database refuses one of the rows.
-func (l *link) CancelAll(ctx context.Context, all []session.Cancellation) ([]session.Outcome, error) {
+func (l *link) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
 	write := func(ctx context.Context, m *session.Memory) ([]session.Outcome, error) {
 		for _, c := range all {
 			if l.w.rows.refused(c.Judged.RunID) {

@@ -13,7 +13,7 @@ import (
 
 // CancelAll implements [session.BatchCanceller], in one round trip. About a session whose row is locked or whose end is
 // stored it decides nothing. Waits for events are those of [Store.Cancel]; one that takes too long is the error of all.
-func (s *Store) CancelAll(ctx context.Context, all []session.Cancellation) ([]session.Outcome, error) {
+func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
 	rows := make([][]judgedRow, len(all))
 	var steps []step
 	for _, i := range inEndOrder(all) {
@@ -38,7 +38,7 @@ func (s *Store) CancelAll(ctx context.Context, all []session.Cancellation) ([]se
 
 // inEndOrder returns the places of the cancels by the IDs of their last events, the order in which every batch inserts
 // events, so that two cannot deadlock. No row is waited for.
-func inEndOrder(all []session.Cancellation) []int {
+func inEndOrder(all []session.BatchedCancel) []int {
 	places := make([]int, len(all))
 	for i := range places {
 		places[i] = i
@@ -47,7 +47,7 @@ func inEndOrder(all []session.Cancellation) []int {
 	return places
 }
 
-func endID(c session.Cancellation) string {
+func endID(c session.BatchedCancel) string {
 	if len(c.Request.Events) == 0 {
 		return ""
 	}

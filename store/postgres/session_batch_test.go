@@ -19,11 +19,11 @@ import (
 )
 
 // cancelsOf attaches to runs and returns their cancels.
-func cancelsOf(t *testing.T, s *postgres.Store, n int) (all []session.Cancellation) {
+func cancelsOf(t *testing.T, s *postgres.Store, n int) (all []session.BatchedCancel) {
 	t.Helper()
 	for i := range n {
 		id := fmt.Sprintf("end of %s", runNumber(i))
-		all = append(all, session.Cancellation{Judged: attach(t, s, runNumber(i)), Request: cancelOf(id, runNumber(i))})
+		all = append(all, session.BatchedCancel{Judged: attach(t, s, runNumber(i)), Request: cancelOf(id, runNumber(i))})
 	}
 	return all
 }
@@ -131,7 +131,7 @@ func TestCancelAll(t *testing.T) {
 	})
 }
 
-func cancelAllMeanwhile(t *testing.T, s *postgres.Store, all []session.Cancellation) <-chan []session.Outcome {
+func cancelAllMeanwhile(t *testing.T, s *postgres.Store, all []session.BatchedCancel) <-chan []session.Outcome {
 	t.Helper()
 	decided := make(chan []session.Outcome, 1)
 	go func() {
@@ -148,7 +148,7 @@ type losing struct {
 	lost atomic.Int64
 }
 
-func (l *losing) CancelAll(ctx context.Context, all []session.Cancellation) ([]session.Outcome, error) {
+func (l *losing) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
 	_, err := l.Store.CancelAll(ctx, all)
 	l.lost.Add(1)
 	return nil, errors.Join(errors.New("connection lost"), err)
