@@ -147,10 +147,12 @@ func (w *walk) page(ctx context.Context, after string) (page, error) {
 func (w *walk) sessions(ctx context.Context, found page) (stale bool, err error) {
 	for more := true; more && !stale && err == nil; {
 		stale, err = w.judgeAll(ctx, found)
-		if more = len(w.planned) > 0; err == nil {
+		more = len(w.planned) > 0
+		if err == nil {
 			err = w.cancelPlanned(ctx)
 		}
 	}
+	w.planned = nil // those of a pass that ends are found again
 	return stale, err
 }
 
