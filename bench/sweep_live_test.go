@@ -128,23 +128,37 @@ func keep(b *testing.B, store session.Store) *session.Keeper {
 // attachAll attaches the runs spread over a time, so that their rows are not all due at one instant.
 func attachAll(b *testing.B, cfg watchdog.Config, within time.Duration) []*watchdog.Watchdog {
 	b.Helper()
-	all := make([]*watchdog.Watchdog, liveRuns)
-	b.Cleanup(func() {
-		for _, wd := range all {
-			if wd != nil {
+	all, err := attachRuns(cfg, "run-", within)
+	b.Cleanup(func() { closeAll(all) })
+	must(b, err)
+	return all
+}
+
+// attachRuns attaches runs whose names have a prefix. It returns those that were attached also with an error.
+func attachRuns(cfg watchdog.Config, prefix string, within time.Duration) (all []*watchdog.Watchdog, err error) {
+	began := time.Now()
+	for i := range liveRuns {
+		time.Sleep(time.Until(began.Add(within * time.Duration(i) / liveRuns)))
+		run := watchdog.Run{ID: fmt.Sprintf("%s%07d", prefix, i), StartedAt: time.Now()}
+		wd, err := watchdog.New(context.Background(), run, cfg)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, wd)
+	}
+	return all, nil
+}
+
+func closeAll(all []*watchdog.Watchdog) {
+	var closing sync.WaitGroup
+	for part := range slices.Chunk(all, liveRuns/10) {
+		closing.Go(func() {
+			for _, wd := range part {
 				wd.Close()
 			}
-		}
-	})
-	began := time.Now()
-	for i := range all {
-		time.Sleep(time.Until(began.Add(within * time.Duration(i) / liveRuns)))
-		run := watchdog.Run{ID: fmt.Sprintf("run-%07d", i), StartedAt: time.Now()}
-		wd, err := watchdog.New(context.Background(), run, cfg)
-		must(b, err)
-		all[i] = wd
+		})
 	}
-	return all
+	closing.Wait()
 }
 
 // processorTime returns the processor time of this process.

@@ -95,6 +95,22 @@ type Listener interface {
 	Listen(ctx context.Context, ready func(), told func(runID string)) error
 }
 
+// A BatchCanceller is a [Store] that cancels several sessions at the price of one: in one transaction. A store that
+// wraps another and changes its Cancel has to change CancelAll as well.
+type BatchCanceller interface {
+	// CancelAll does for each session what the Cancel of the Store does, all in one transaction, and returns the outcomes
+	// in the order of its argument. An empty outcome is that of a session about which nothing was decided or written,
+	// because its row is locked, for example: call Cancel for it. None holds up the others. If CancelAll returns an error,
+	// it has written all or, as after a row that the database refuses, nothing.
+	CancelAll(ctx context.Context, all []BatchedCancel) ([]Outcome, error)
+}
+
+// A BatchedCancel is one of the cancels of a [BatchCanceller]: its fields are the arguments of Cancel.
+type BatchedCancel struct {
+	Judged  Session
+	Request CancelRequest
+}
+
 // LockWait is how long a write of a single row waits for a transaction that has locked it.
 // It is less than the shortest promise of a [Lease].
 const LockWait = time.Second / 2

@@ -24,6 +24,9 @@ type altered struct {
 	cancel func(
 		m *session.Memory, ctx context.Context, judged session.Session, c session.CancelRequest,
 	) (session.Outcome, error)
+	cancelAll func(
+		ctx context.Context, m *session.Memory, all []session.BatchedCancel,
+	) ([]session.Outcome, error)
 	ended    func(m *session.Memory, ctx context.Context, mark string) ([]string, string, error)
 	history  func(m *session.Memory, ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error)
 	list     func(m *session.Memory, ctx context.Context, q session.ListQuery) (session.ListPage, error)
@@ -38,7 +41,7 @@ type altered struct {
 // with returns a memory with some methods replaced.
 func with(change func(a *altered)) func() session.Store {
 	return func() session.Store {
-		a := &altered{Memory: frozen()}
+		a := &altered{Memory: frozen(), cancelAll: cancelAll}
 		change(a)
 		return a
 	}
@@ -100,6 +103,10 @@ func (a *altered) Cancel(
 		return a.cancel(a.Memory, ctx, judged, c)
 	}
 	return a.Memory.Cancel(ctx, judged, c)
+}
+
+func (a *altered) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
+	return a.cancelAll(ctx, a.Memory, all)
 }
 
 func (a *altered) Ended(ctx context.Context, mark string) ([]string, string, error) {

@@ -20,6 +20,7 @@ func brokenStores() []broken {
 		brokenAttaches, brokenTakeovers, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenEnds,
 		brokenStalled, brokenPages, brokenSilences,
 		brokenCancels, brokenSigns, brokenClaims, brokenWarnings, brokenStops, brokenStoredEnds, brokenRaces,
+		brokenTogether,
 		brokenEnded, brokenHistories, brokenLists, brokenListens, brokenContexts,
 	)
 }

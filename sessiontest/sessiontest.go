@@ -21,10 +21,10 @@ type Putter interface {
 	Spoil(ctx context.Context, runID string) error
 }
 
-// Run checks every rule of [session.Store], each in a subtest. It skips the rules of [session.Listener] and of
-// [session.Lister] if the store is not one, and those that need a [Putter] if it is none. It calls open once per rule.
-// open must return an empty store that nothing else uses; Run closes it afterwards if it is an [io.Closer]. Rules run
-// one after the other, but some call the store from many goroutines.
+// Run checks every rule of [session.Store], each in a subtest. It skips the rules of [session.Listener],
+// [session.Lister] and [session.BatchCanceller] if the store is not one, and those that need a [Putter] if it is none.
+// It calls open once per rule. open must return an empty store that nothing else uses; Run closes it afterwards if it
+// is an [io.Closer]. Rules run one after the other, but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) session.Store) {
 	t.Helper()
 	for _, r := range rules() {
@@ -71,7 +71,7 @@ func rules() []rule {
 	for _, some := range [][]rule{
 		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, endRules,
 		stalledRules, pageRules, silenceRules,
-		cancelRules, guardRules, signRules, claimRules, stoppedRules, storedEndRules, raceRules,
+		cancelRules, guardRules, signRules, claimRules, stoppedRules, storedEndRules, raceRules, togetherRules,
 		endedRules, historyRules, listRules, listenRules, contextRules,
 	} {
 		all = append(all, some...)

@@ -84,13 +84,13 @@ func TestHangingStore(t *testing.T) {
 func TestOpenAndCloseErrors(t *testing.T) {
 	flaw := errors.New("no such place")
 	require.ErrorIs(t, sessiontest.Test(func() (session.Store, error) { return nil, flaw }), flaw)
-	err := sessiontest.Test(func() (session.Store, error) { return closing{frozen(), flaw}, nil })
+	err := sessiontest.Test(func() (session.Store, error) { return closing{with(func(*altered) {})().(*altered), flaw}, nil })
 	require.ErrorIs(t, err, flaw)
 	assert.Len(t, violated(t, err), len(sessiontest.RuleNames()))
 }
 
 type closing struct {
-	*session.Memory
+	*altered
 	err error
 }
 

@@ -20,7 +20,9 @@ type Finder interface {
 //
 // If it has more methods of a Store, the sweeper uses them: Claim before the [Config].StopHook, so that one sweeper
 // calls the hook; Warn, so that sweepers of other processes see a warning; and Session, to look up what became of a
-// cancel whose answer was lost.
+// cancel whose answer was lost. If it is a [session.BatchCanceller], the sweeper cancels the sessions of a page
+// together, and calls Cancel for those that were not decided; one with a [Config].StopHook or a [ResumePolicy] cancels
+// one after the other.
 type Canceller interface {
 	Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (session.Outcome, error)
 }
@@ -52,6 +54,7 @@ type abilities struct {
 	warner   warner
 	appender appender
 	reader   reader
+	batch    session.BatchCanceller
 }
 
 func abilitiesOf(finder Finder, canceller Canceller) abilities {
@@ -61,6 +64,7 @@ func abilitiesOf(finder Finder, canceller Canceller) abilities {
 		warner:   firstAble[warner](canceller),
 		appender: firstAble[appender](canceller),
 		reader:   firstAble[reader](canceller, finder),
+		batch:    firstAble[session.BatchCanceller](canceller),
 	}
 }
 

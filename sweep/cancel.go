@@ -16,24 +16,14 @@ import (
 func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) error {
 	began := time.Now()
 	m.by = cmp.Or(m.by, record.NewWindow())
-	if c.Session.Stopped && !m.stopped { // by another sweeper
-		m.stopped, m.stopFailed = true, c.Session.StopFailed
-	}
+	m.heedStop(c.Session)
 	if goOn, err := w.claimAndStop(ctx, c, &m); !goOn {
 		return err
 	}
 	took := time.Since(began)
 	c.Silence += took
 	c.StopFailed = m.stopFailed
-	m.used = w.resumesUsed(c.Session)
-	run := c.stalledRun(now.Add(took), w.cfg.Grace > 0)
-	request := session.CancelRequest{
-		By: m.by, Reason: watchdog.SessionIdleTimeout, Resumes: max(m.used, c.Session.Resumes), StopFailed: c.StopFailed,
-		Events: run.CancelEvents(),
-	}
-	if m.used < w.cfg.Resume.Max {
-		request.Resumes++
-	}
+	request := w.request(c, &m, now.Add(took))
 	outcome, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Outcome, error) {
 		return w.canceller.Cancel(ctx, c.Session, request)
 	})
@@ -48,6 +38,26 @@ func (w *walk) cancel(ctx context.Context, c Case, m pending, now time.Time) err
 	}
 	w.answered()
 	return w.outcome(ctx, c, m, outcome)
+}
+
+// heedStop heeds that another sweeper stopped what works on the session.
+func (m *pending) heedStop(s session.Session) {
+	if s.Stopped && !m.stopped {
+		m.stopped, m.stopFailed = true, s.StopFailed
+	}
+}
+
+// request returns the cancel of a session that was decided at a time.
+func (w *walk) request(c Case, m *pending, at time.Time) session.CancelRequest {
+	m.used = w.resumesUsed(c.Session)
+	request := session.CancelRequest{
+		By: m.by, Reason: watchdog.SessionIdleTimeout, Resumes: max(m.used, c.Session.Resumes), StopFailed: c.StopFailed,
+		Events: c.stalledRun(at, w.cfg.Grace > 0).CancelEvents(),
+	}
+	if m.used < w.cfg.Resume.Max {
+		request.Resumes++
+	}
+	return request
 }
 
 // outcome handles the answer to a cancel.

@@ -40,6 +40,7 @@
 //   - The [Config].StopHook stops what works on the session, under a claim that keeps other sweepers from doing so too.
 //     If it fails, hangs or panics, that is counted and recorded, and the session is cancelled all the same.
 //   - The [Canceller] ends the session, with the events of a [StalledRun], if the session is still as it was judged.
+//     Without a hook and a ResumePolicy, a [session.BatchCanceller] ends the sessions of a page in one transaction.
 //     A session that woke up, or that another sweeper cancelled first, is spared. If the end of the run is stored
 //     already, the row is made to say that one. A live run on another host sees the event and ends: see
 //     [session.Keeper].

@@ -25,6 +25,7 @@ type model struct {
 	poisoned  map[string]bool
 	cancelled map[string]int
 	flaky     float64 // how often a call fails
+	lossy     bool    // answers about cancels are lost
 }
 
 func newModel(f *fixture, seed uint64) *model {
@@ -41,6 +42,13 @@ func newModel(f *fixture, seed uint64) *model {
 	}
 	f.onStalled = func(context.Context, session.Query) error { return w.randomError() }
 	f.onCancel = w.checkCancel
+	if seed%2 == 1 {
+		b := f.inBatches()
+		w.lossy = true
+		b.onAll = w.checkCancels
+		b.after = func(outcomes []session.Outcome) ([]session.Outcome, error) { return outcomes, w.randomError() }
+		return w
+	}
 	f.cfg.StopHook = w.stop
 	return w
 }
@@ -99,18 +107,44 @@ func (w *model) stalled(runID string) bool {
 
 // checkCancel checks that a session may be cancelled. The guard of the store may still refuse.
 func (w *model) checkCancel(_ context.Context, s session.Session) error {
-	require.Zero(w, w.cancelled[s.RunID], "%s was cancelled already", s.RunID)
 	if w.poisoned[s.RunID] {
 		return errors.New("poisoned")
 	}
-	if err := w.randomError(); err != nil {
-		return err
+	err := w.randomError()
+	if err == nil {
+		w.checkJudged(s)
 	}
+	return err
+}
+
+// checkCancels checks a batch, of which nothing is written if one of it is refused.
+func (w *model) checkCancels(all []session.BatchedCancel) error {
+	if w.random.IntN(3) == 0 {
+		w.wakeOne() // after it was judged
+	}
+	for _, c := range all {
+		if w.poisoned[c.Judged.RunID] {
+			return errors.New("poisoned")
+		}
+	}
+	err := w.randomError()
+	for _, c := range all {
+		if err == nil {
+			w.checkJudged(c.Judged)
+		}
+	}
+	return err
+}
+
+func (w *model) checkJudged(s session.Session) {
+	if w.lossy && w.status(s.RunID) == session.Cancelled {
+		return // the answer was lost, and the store refuses
+	}
+	require.Zero(w, w.cancelled[s.RunID], "%s was cancelled already", s.RunID)
 	if s.LastEventAt.Equal(w.last[s.RunID]) || s.LastEventAt.IsZero() && s.CreatedAt.Equal(w.last[s.RunID]) {
 		require.True(w, w.stalled(s.RunID), "%s is awake", s.RunID)
 		w.cancelled[s.RunID]++
 	}
-	return nil
 }
 
 // TestSweepModel: whatever happens, no session that is awake is cancelled, none is cancelled twice, and none is

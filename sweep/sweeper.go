@@ -80,7 +80,7 @@ func New(finder Finder, canceller Canceller, cfg Config) (*Sweeper, error) {
 }
 
 // Run has a pass after the startup delay and then after every interval, or sooner if the grace of a session ends, or a
-// lease with a very long promise is to be looked at, until ctx ends. It then finishes the session in hand, starts no
+// lease with a very long promise is to be looked at, until ctx ends. It then finishes the sessions in hand, starts no
 // other, and returns nil; that takes at most as long as the host's funcs and the canceller may take. A pass that fails
 // is in the log and in the [Stats]. The next pass comes a second later, and then after a wait that doubles with each
 // failure, up to the interval; the wait does not grow while single sessions fail slowly and others wait behind them. A
@@ -107,7 +107,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 
 // Sweep has one pass now, beside Run or without it. It waits for a pass that is under way. It returns the pass, and
 // joins everything that went wrong in it. Sweep returns [ErrDisabled] if the sweeper is disabled, and wraps the cause
-// of ctx if that ends before the pass starts. If ctx ends later, the pass ends after the session in hand.
+// of ctx if that ends before the pass starts. If ctx ends later, the pass ends after the sessions in hand.
 func (s *Sweeper) Sweep(ctx context.Context) (Pass, error) {
 	if s.cfg.Disabled {
 		return Pass{}, ErrDisabled

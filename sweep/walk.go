@@ -29,6 +29,7 @@ type walk struct {
 	suspects map[string]bool // leases to be observed
 	seen     map[string]bool
 	tryBegan time.Time // at the session in hand
+	planned  []planned // cancels that are not written yet
 	complete bool      // every stalled session was seen
 }
 
@@ -143,8 +144,22 @@ func (w *walk) page(ctx context.Context, after string) (page, error) {
 	return page{found, time.Now()}, nil
 }
 
-// sessions goes through the sessions of a page. It stops and reports true when the page has become stale.
+// sessions goes through the sessions of a page. It stops and reports true when the page has become stale. It goes on
+// after the cancels that were planned, because not all of them may have been done.
 func (w *walk) sessions(ctx context.Context, found page) (stale bool, err error) {
+	for more := true; more && !stale && err == nil; {
+		stale, err = w.judgeAll(ctx, found)
+		more = len(w.planned) > 0
+		if err == nil {
+			err = w.cancelPlanned(ctx)
+		}
+	}
+	w.planned = nil // those of a pass that ends are found again
+	return stale, err
+}
+
+// judgeAll judges the sessions of a page, until the pass is full or the page has become stale.
+func (w *walk) judgeAll(ctx context.Context, found page) (stale bool, err error) {
 	for _, s := range found.Sessions {
 		switch {
 		case ctx.Err() != nil:
@@ -215,8 +230,12 @@ func (w *walk) act(ctx context.Context, c Case, now time.Time) error {
 	if waits, err := w.inGrace(ctx, c, m, now); waits {
 		return err
 	}
-	if w.pass.Cancelled >= w.most {
+	if w.cancels() >= w.most {
 		w.pass.Deferred++
+		return nil
+	}
+	if w.together() {
+		w.plan(c, m, now)
 		return nil
 	}
 	return w.cancel(ctx, c, m, now)
@@ -230,7 +249,7 @@ func (w *walk) remember(c Case, m pending) {
 
 // left returns how many more sessions the pass may cancel, or warn.
 func (w *walk) left() int {
-	used, most := w.pass.Cancelled, w.most
+	used, most := w.cancels(), w.most
 	switch {
 	case w.pass.DryRun:
 		used = len(w.pass.Cases)
@@ -242,12 +261,15 @@ func (w *walk) left() int {
 	return most - used
 }
 
+// cancels returns how many sessions the pass has cancelled, or is about to.
+func (w *walk) cancels() int { return w.pass.Cancelled + len(w.planned) }
+
 // cancelDue reports whether the pass may still cancel, and a warned session that it has not seen yet is due.
 func (w *walk) cancelDue() bool {
 	now := time.Now()
 	for _, m := range w.pending {
 		if !m.due.IsZero() && m.seenBy != w.number && !now.Before(m.due) && !now.Before(m.next) {
-			return w.pass.Cancelled < w.most
+			return w.cancels() < w.most
 		}
 	}
 	return false

@@ -23,6 +23,9 @@ func (w *walk) inGrace(ctx context.Context, c Case, m pending, now time.Time) (w
 	case w.pass.Warned >= w.most:
 		w.pass.Deferred++
 	default:
+		if err := w.cancelPlanned(ctx); err != nil { // they come before this session
+			return true, err
+		}
 		return true, w.warn(ctx, c, m, now)
 	}
 	return true, nil

@@ -250,5 +250,6 @@ func (l *link) hears() bool {
 var (
 	_ session.Store               = (*link)(nil)
 	_ session.Listener            = (*link)(nil)
+	_ session.BatchCanceller      = (*link)(nil)
 	_ watchdog.TransactionalStore = (*link)(nil)
 )

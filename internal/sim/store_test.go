@@ -2,6 +2,7 @@ package sim_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -144,6 +145,36 @@ func (l *link) Cancel(ctx context.Context, s session.Session, c session.CancelRe
 		_ = l.w.acknowledge(err, c.Events)
 	}
 	return outcome, err
+}
+
+// CancelAll writes nothing if the database refuses one of the rows.
+func (l *link) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]session.Outcome, error) {
+	write := func(ctx context.Context, m *session.Memory) ([]session.Outcome, error) {
+		for _, c := range all {
+			if l.w.rows.refused(c.Judged.RunID) {
+				return nil, fmt.Errorf("run %s: %w", c.Judged.RunID, errRefused)
+			}
+		}
+		outcomes := make([]session.Outcome, len(all))
+		for i, c := range all {
+			outcome, err := m.Cancel(context.WithoutCancel(ctx), c.Judged, c.Request)
+			if outcome == session.Done {
+				l.w.checkSwept(l, c.Judged)
+			}
+			if err != nil && !errors.Is(err, session.ErrLocked) {
+				return nil, err
+			}
+			outcomes[i] = outcome
+		}
+		return outcomes, nil
+	}
+	outcomes, err := call(ctx, l, "Cancel", true, write)
+	for i, outcome := range outcomes {
+		if outcome == session.Done {
+			_ = l.w.acknowledge(err, all[i].Request.Events)
+		}
+	}
+	return outcomes, err
 }
 
 func (l *link) judged(

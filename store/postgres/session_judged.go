@@ -160,20 +160,29 @@ func (s *Store) Warn(
 func (s *Store) Cancel(
 	ctx context.Context, judged session.Session, c session.CancelRequest,
 ) (outcome session.Outcome, err error) {
+	statement, arguments, err := s.cancelStatement(judged, c)
+	if err != nil {
+		return "", err
+	}
+	return s.ofJudged(ctx, "cancel", judged, c.By, c.Events[len(c.Events)-1].ID, statement, arguments)
+}
+
+func (s *Store) cancelStatement(
+	judged session.Session, c session.CancelRequest,
+) (statement string, arguments []any, err error) {
 	columns, err := encode(c.Events)
 	if err == nil && len(c.Events) == 0 {
 		err = errors.New("there is no cancel event")
 	}
 	if err != nil {
-		return "", fmt.Errorf("cancel session %s: %w", judged.RunID, err)
+		return "", nil, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
 	}
-	statement := cancelRow
+	statement = cancelRow
 	if s.outbox {
 		statement = cancelRowNotifying
 	}
-	arguments := append(append(judgedArguments(judged, c.By), columns[:]...),
-		string(c.Reason), c.Resumes, c.StopFailed, s.channel())
-	return s.ofJudged(ctx, "cancel", judged, c.By, c.Events[len(c.Events)-1].ID, statement, arguments)
+	return statement, append(append(judgedArguments(judged, c.By), columns[:]...),
+		string(c.Reason), c.Resumes, c.StopFailed, s.channel()), nil
 }
 
 // ofJudged runs a statement about a session that was judged. If the end kept it from doing anything, ofJudged writes
