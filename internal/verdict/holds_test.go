@@ -30,8 +30,8 @@ func TestHolds(t *testing.T) {
 	})
 	t.Run("two of one key are two holds, each with its own cap and ladder", func(t *testing.T) {
 		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
-		seen.Signs.Open(toolHold(1), 10, 0)
-		seen.Signs.Open(toolHold(2), 15, 0)
+		seen.Signs.Open(toolHold(1), verdict.HoldLimits{Cap: 10}, 0)
+		seen.Signs.Open(toolHold(2), verdict.HoldLimits{Cap: 15}, 0)
 		var serials, rungs []int
 		for _, v := range climb(t, limits, &seen, 11, 16, 22) {
 			serials, rungs = append(serials, v.HoldSerial), append(rungs, v.Rung)
@@ -46,7 +46,7 @@ func TestHolds(t *testing.T) {
 	t.Run("of those that expire at one instant the one that was opened first trips first", func(t *testing.T) {
 		seen := verdict.Snapshot{Signs: &verdict.Signs{}}
 		for serial := range 9 {
-			seen.Signs.Open(toolHold(serial), 10, 0)
+			seen.Signs.Open(toolHold(serial), verdict.HoldLimits{Cap: 10}, 0)
 		}
 		for serial := range 9 {
 			require.Equal(t, serial, climb(t, limits, &seen, 11)[0].HoldSerial)
@@ -58,7 +58,7 @@ func TestHolds(t *testing.T) {
 			id := toolHold(signs.Holds.NextSerial())
 			require.Positive(t, id.Serial)
 			require.False(t, signs.Held(id))
-			if signs.Open(id, 1, now); now%3 == 0 {
+			if signs.Open(id, verdict.HoldLimits{Cap: 1}, now); now%3 == 0 {
 				signs.Close(toolHold(1), now)
 			}
 		}
@@ -69,8 +69,8 @@ func TestHolds(t *testing.T) {
 			"closed at once":    func(signs *verdict.Signs) { signs.CloseAll(7) },
 		} {
 			seen := verdict.Snapshot{Signs: &verdict.Signs{}}
-			seen.Signs.Open(toolHold(1), 10, 0)
-			seen.Signs.Open(toolHold(2), 10, 0)
+			seen.Signs.Open(toolHold(1), verdict.HoldLimits{Cap: 10}, 0)
+			seen.Signs.Open(toolHold(2), verdict.HoldLimits{Cap: 10}, 0)
 			end(seen.Signs)
 			require.Nil(t, seen.Signs.Holds, name)
 			require.Equal(t, hour+8, verdict.Judge(limits, seen, 7).Next, name)
@@ -85,10 +85,10 @@ func TestHoldsCost(t *testing.T) {
 		seen, rng := verdict.Snapshot{Signs: &verdict.Signs{}}, rand.New(rand.NewPCG(1, 1))
 		ids := make([]verdict.HoldID, n+1)
 		ids[n] = toolHold(0) // open till the end: what is counted goes with the last hold
-		seen.Signs.Open(ids[n], verdict.Never, 0)
+		seen.Signs.Open(ids[n], verdict.HoldLimits{Cap: verdict.Never}, 0)
 		for i := range n {
 			ids[i].Key = strconv.Itoa(i)
-			seen.Signs.Open(ids[i], time.Duration(1+rng.IntN(n)), 0)
+			seen.Signs.Open(ids[i], verdict.HoldLimits{Cap: time.Duration(1 + rng.IntN(n))}, 0)
 			verdict.Judge(others(verdict.Limits{}), seen, 0)
 		}
 		for _, i := range rng.Perm(n) {

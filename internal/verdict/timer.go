@@ -19,9 +19,9 @@ func (s *timer) expiresAt() time.Duration { return s.pauses.instant(Sum(s.from, 
 func (s *timer) verdict(limits *Limits, now time.Duration) Verdict {
 	v := Verdict{
 		Action: Direct, Limit: s.limit, Used: now - s.from - s.pauses.Before(now), Allowed: s.allowed,
-		Directive: limits.Ladders.directive(s.limit, s.attempts), Rung: s.attempts + 1,
 		Hold: s.hold.Key, HoldSerial: s.hold.Serial, Next: now,
 	}
+	v.Directive, v.Rung, v.Last = limits.Ladders.next(s.limit, s.attempts)
 	if v.Directive == DirectCancel {
 		v.Action, v.Next = Cancel, Never
 	}
@@ -42,10 +42,11 @@ func earliest(limits *Limits, seen *Snapshot) timer {
 	}
 	if seen.Signs.Holds.Len() > 0 { // an open hold stops the others
 		sooner(hold(seen.Signs))
+		sooner(seen.unlessAsking(holdIdle(seen)))
 		return first
 	}
 	sooner(noProgress(limits, seen))
-	sooner(idle(limits, seen))
+	sooner(seen.unlessAsking(idle(limits, seen)))
 	return first
 }
 
@@ -72,27 +73,61 @@ func hold(signs *Signs) timer {
 	return s
 }
 
-// timer returns the hold's timer without its attempts.
+// timer returns the hold's timer without its attempts. After the last rung of its ladder its cap is not exceeded again:
+// the stretch that it measures is the hold.
 func (h *OpenHold) timer() timer {
-	return timer{limit: Hold, from: max(h.Opened, h.Rung.At), allowed: h.Cap, hold: h.HoldID}
+	s := timer{limit: Hold, from: max(h.Opened, h.Rung.At), allowed: h.Cap, hold: h.HoldID}
+	if h.Rung.Last {
+		s.allowed = Never
+	}
+	return s
+}
+
+// holdIdle returns the timer of the silence while holds are open: the longest that they allow.
+func holdIdle(seen *Snapshot) timer {
+	signs := seen.Signs
+	s := timer{limit: Idle, allowed: Never}
+	if h := signs.Holds.longest(); h != nil {
+		s.allowed, s.hold = h.Idle, h.HoldID
+	}
+	silentSince := max(seen.Attached, signs.Activity, signs.HoldsChanged)
+	return s.on(signs, signs.OnIdle, silentSince, silentSince)
 }
 
 func noProgress(limits *Limits, seen *Snapshot) timer {
 	signs := seen.Signs
-	s := timer{limit: NoProgress, allowed: limits.NoProgress, attempts: signs.attempts(signs.OnNoProgress)}
+	s := timer{limit: NoProgress, allowed: limits.NoProgress}
 	if limits.FromFirstSign && !signs.Signalled {
 		s.allowed = Never
 	}
-	s.from = max(seen.start(limits), signs.Progress, signs.Released, signs.OnNoProgress.At)
-	return s
+	stuckSince := max(seen.start(limits), signs.Progress)
+	return s.on(signs, signs.OnNoProgress, stuckSince, max(stuckSince, signs.HoldsChanged))
 }
 
 func idle(limits *Limits, seen *Snapshot) timer {
 	signs := seen.Signs
-	s := timer{limit: Idle, allowed: limits.Idle, attempts: signs.attempts(signs.OnIdle)}
+	s := timer{limit: Idle, allowed: limits.Idle}
 	if limits.FromFirstSign && !signs.Signalled {
 		s.allowed = limits.FirstSign
 	}
-	s.from = max(seen.start(limits), signs.Activity, signs.Released, signs.OnIdle.At)
+	silentSince := max(seen.start(limits), signs.Activity, signs.HoldsChanged)
+	return s.on(signs, signs.OnIdle, silentSince, silentSince)
+}
+
+// on returns the timer as its ladder has it, of a stretch that began at that instant and is measured from another on:
+// it starts again at each trip. After the last rung it does not expire in the same stretch.
+func (s timer) on(signs *Signs, ladder Rung, stretch, from time.Duration) timer {
+	s.attempts, s.from = signs.attempts(ladder), max(from, ladder.At)
+	if ladder.Last && ladder.At > stretch {
+		s.allowed = Never
+	}
 	return s
+}
+
+// unlessAsking returns a timer of silence, which does not expire while the host is asked about this very silence.
+func (s *Snapshot) unlessAsking(silence timer) timer {
+	if s.Asking && s.AskedSince == silence.from {
+		silence.allowed = Never
+	}
+	return silence
 }
