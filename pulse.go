@@ -60,11 +60,22 @@ func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
 	return at, v != 0
 }
 
+// heed makes signals count from now on, if they did not: at the attach, or at the first hold that limits the silence. The
+// caller holds mu, or has just made the watchdog.
+func (w *Watchdog) heed() {
+	if w.pulse.Load() == nil {
+		w.signs()
+		w.pulse.Store(&pulse{})
+		w.awaitProgress()
+	}
+}
+
 // signal notes a sign of life of this run alone. It never polls, records or waits: a limit that begins at the first
 // sign is nearer than what the timer is set for, so that the first sign sets the timer. So does the first progress
 // after a directive, which has to be recorded before the process is killed.
 func (w *Watchdog) signal(progress bool) {
-	if w.pulse == nil {
+	pulse := w.pulse.Load()
+	if pulse == nil {
 		return
 	}
 	if w.clock.other != nil || w.trace != nil {
@@ -72,12 +83,12 @@ func (w *Watchdog) signal(progress bool) {
 		return
 	}
 	now := w.clock.base.Since()
-	w.pulse.activity.at(now)
+	pulse.activity.at(now)
 	if progress {
-		w.pulse.progress.at(now)
+		pulse.progress.at(now)
 	}
-	first := w.pulse.first.Load() == 0 && w.pulse.first.CompareAndSwap(0, (int64(now)+1)<<1)
-	if first && w.limits.FromFirstSign || progress && w.pulse.given.Load() && w.pulse.given.CompareAndSwap(true, false) {
+	first := pulse.first.Load() == 0 && pulse.first.CompareAndSwap(0, (int64(now)+1)<<1)
+	if first && w.limits.FromFirstSign || progress && pulse.given.Load() && pulse.given.CompareAndSwap(true, false) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.phase == running {
@@ -98,7 +109,7 @@ func (w *Watchdog) signalLocked(progress bool) {
 		kind = SignalProgress
 	}
 	w.signalTaken(Signal{Kind: kind})
-	if first && w.limits.FromFirstSign || progress && w.pulse.given.Load() {
+	if first && w.limits.FromFirstSign || progress && w.pulse.Load().given.Load() {
 		w.lookSoon()
 	}
 }
@@ -106,18 +117,19 @@ func (w *Watchdog) signalLocked(progress bool) {
 // takePulse brings the signs of life into the decision. What the machine slept does not count as silence: it is taken
 // to lie before them. The caller holds mu.
 func (w *Watchdog) takePulse(elapsed time.Duration) {
-	if w.pulse == nil || w.clock.other != nil {
+	pulse := w.pulse.Load()
+	if pulse == nil || w.clock.other != nil {
 		return
 	}
 	now, offset := w.clock.sinceBase(elapsed), w.clock.atBase+w.clock.slept
 	signs := w.seen.Signs
-	if at, ever := w.pulse.first.last(now); ever && !signs.Signalled {
+	if at, ever := pulse.first.last(now); ever && !signs.Signalled {
 		signs.Signal(false, at+offset)
 	}
-	if at, ever := w.pulse.activity.last(now); ever {
+	if at, ever := pulse.activity.last(now); ever {
 		signs.Signal(false, at+offset)
 	}
-	if at, ever := w.pulse.progress.last(now); ever {
+	if at, ever := pulse.progress.last(now); ever {
 		signs.Signal(true, at+offset)
 	}
 }

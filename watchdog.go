@@ -62,8 +62,8 @@ type Watchdog struct {
 	settings
 	recorder recorder
 
-	pulse   *pulse // nil if nothing heeds signals
-	trace   *trace // nil if the host keeps none
+	pulse   atomic.Pointer[pulse] // nil while nothing heeds signals
+	trace   *trace                // nil if the host keeps none
 	note    atomic.Pointer[string]
 	readers atomic.Pointer[readers]
 
@@ -97,6 +97,7 @@ type extras struct {
 	pausing []pauseEvent  // those that the store may not have yet
 	left    []foldedPause // those of layers of a process that is gone
 	due     []*entry      // what the next look has to record
+	busy    busyness
 }
 
 // extras are made at the first need. The caller holds mu.

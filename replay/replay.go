@@ -62,8 +62,8 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 			return nil, fmt.Errorf("replay a trace: %w budget: it gives more than %d decisions before signal %d (%s at %v)",
 				watchdog.ErrInvalid, maxDecisions, i, s.Kind, s.At)
 		}
-		r.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial,
-			Length: s.Length, Warned: s.Warned, Wrapped: s.Wrapped, From: s.From, Rung: s.Rung})
+		r.seen.Take(&r.limits, verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial,
+			Length: s.Length, Warned: s.Warned, Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle})
 	}
 	return r.decisions, nil
 }

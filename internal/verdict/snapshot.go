@@ -14,12 +14,17 @@ type Snapshot struct {
 	Wrapped bool
 	// WallClockSpent and SafetySpent say that an observe-only run has exceeded the limit.
 	WallClockSpent, SafetySpent bool
-	// Asking says that the host is asked whether it is busy, because the silence that is measured from AskedSince on is
-	// too long. Until it has answered, that silence is not exceeded; any other is.
-	Asking     bool
-	AskedSince time.Duration
+	// Asking says that the host is asked whether it is busy before the trip Asked, which does not come meanwhile.
+	Asking bool
+	Asked  IdleTrip
 	// Signs are what the run's signals and holds said. They are nil if no limit depends on them.
 	Signs *Signs
+}
+
+// An IdleTrip tells a trip of Idle from all others: the rung that it is on, of a silence that began at an instant.
+type IdleTrip struct {
+	Since time.Duration
+	Rung  int
 }
 
 // Signs are what is known from signals and holds.
@@ -41,11 +46,12 @@ type Signs struct {
 }
 
 // A Rung is the position of a limit on its ladder: which rung the last trip since the last progress was on, and when
-// that was. Last says that it was the last rung.
+// that was. Last says that it was the last rung, of a stretch that began at the instant Since.
 type Rung struct {
 	Attempts int
 	At       time.Duration
 	Last     bool
+	Since    time.Duration
 }
 
 // start returns when Idle and NoProgress start, before later signals and holds are considered.
@@ -69,7 +75,7 @@ func (s *Snapshot) Apply(v Verdict, now time.Duration) {
 	case v.Limit == Safety:
 		s.SafetySpent = true
 	default:
-		s.Signs.setRung(v.Limit, HoldID{v.Hold, v.HoldSerial}, Rung{v.Rung, now, v.Last})
+		s.Signs.setRung(v.Limit, HoldID{v.Hold, v.HoldSerial}, Rung{v.Rung, now, v.Last, v.Since})
 	}
 }
 

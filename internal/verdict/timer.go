@@ -7,6 +7,7 @@ import "time"
 type timer struct {
 	limit         Limit
 	from, allowed time.Duration
+	since         time.Duration // when the stretch began that the limit is about
 	attempts      int
 	hold          HoldID
 	pauses        *Pauses // while which it stands still
@@ -19,7 +20,7 @@ func (s *timer) expiresAt() time.Duration { return s.pauses.instant(Sum(s.from, 
 func (s *timer) verdict(limits *Limits, now time.Duration) Verdict {
 	v := Verdict{
 		Action: Direct, Limit: s.limit, Used: now - s.from - s.pauses.Before(now), Allowed: s.allowed,
-		Hold: s.hold.Key, HoldSerial: s.hold.Serial, Next: now,
+		Hold: s.hold.Key, HoldSerial: s.hold.Serial, Since: s.since, Next: now,
 	}
 	v.Directive, v.Rung, v.Last = limits.Ladders.next(s.limit, s.attempts)
 	if v.Directive == DirectCancel {
@@ -42,11 +43,12 @@ func earliest(limits *Limits, seen *Snapshot) timer {
 	}
 	if seen.Signs.Holds.Len() > 0 { // an open hold stops the others
 		sooner(hold(seen.Signs))
-		sooner(seen.unlessAsking(holdIdle(seen)))
-		return first
+	} else {
+		sooner(noProgress(limits, seen))
 	}
-	sooner(noProgress(limits, seen))
-	sooner(seen.unlessAsking(idle(limits, seen)))
+	if s := silence(limits, seen); !seen.Asking || s.trip(limits) != seen.Asked {
+		sooner(s)
+	}
 	return first
 }
 
@@ -83,6 +85,14 @@ func (h *OpenHold) timer() timer {
 	return s
 }
 
+// silence returns the timer of Idle: the run's own, or that of its open holds.
+func silence(limits *Limits, seen *Snapshot) timer {
+	if seen.Signs.Holds.Len() > 0 {
+		return holdIdle(seen)
+	}
+	return idle(limits, seen)
+}
+
 // holdIdle returns the timer of the silence while holds are open: the longest that they allow.
 func holdIdle(seen *Snapshot) timer {
 	signs := seen.Signs
@@ -90,8 +100,8 @@ func holdIdle(seen *Snapshot) timer {
 	if h := signs.Holds.longest(); h != nil {
 		s.allowed, s.hold = h.Idle, h.HoldID
 	}
-	silentSince := max(seen.Attached, signs.Activity, signs.HoldsChanged)
-	return s.on(signs, signs.OnIdle, silentSince, silentSince)
+	s.since = max(seen.Attached, signs.Activity, signs.HoldsChanged)
+	return s.on(signs, signs.OnIdle, s.since)
 }
 
 func noProgress(limits *Limits, seen *Snapshot) timer {
@@ -100,8 +110,8 @@ func noProgress(limits *Limits, seen *Snapshot) timer {
 	if limits.FromFirstSign && !signs.Signalled {
 		s.allowed = Never
 	}
-	stuckSince := max(seen.start(limits), signs.Progress)
-	return s.on(signs, signs.OnNoProgress, stuckSince, max(stuckSince, signs.HoldsChanged))
+	s.since = max(seen.start(limits), signs.Progress)
+	return s.on(signs, signs.OnNoProgress, max(s.since, signs.HoldsChanged))
 }
 
 func idle(limits *Limits, seen *Snapshot) timer {
@@ -110,24 +120,22 @@ func idle(limits *Limits, seen *Snapshot) timer {
 	if limits.FromFirstSign && !signs.Signalled {
 		s.allowed = limits.FirstSign
 	}
-	silentSince := max(seen.start(limits), signs.Activity, signs.HoldsChanged)
-	return s.on(signs, signs.OnIdle, silentSince, silentSince)
+	s.since = max(seen.start(limits), signs.Activity, signs.HoldsChanged)
+	return s.on(signs, signs.OnIdle, s.since)
 }
 
-// on returns the timer as its ladder has it, of a stretch that began at that instant and is measured from another on:
-// it starts again at each trip. After the last rung it does not expire in the same stretch.
-func (s timer) on(signs *Signs, ladder Rung, stretch, from time.Duration) timer {
+// on returns the timer as its ladder has it, if it would start at that instant: it starts again at each trip. After the
+// last rung it does not expire in the same stretch.
+func (s timer) on(signs *Signs, ladder Rung, from time.Duration) timer {
 	s.attempts, s.from = signs.attempts(ladder), max(from, ladder.At)
-	if ladder.Last && ladder.At > stretch {
+	if ladder.Last && ladder.Since == s.since {
 		s.allowed = Never
 	}
 	return s
 }
 
-// unlessAsking returns a timer of silence, which does not expire while the host is asked about this very silence.
-func (s *Snapshot) unlessAsking(silence timer) timer {
-	if s.Asking && s.AskedSince == silence.from {
-		silence.allowed = Never
-	}
-	return silence
+// trip returns what would be the timer's next trip, of a timer of Idle.
+func (s *timer) trip(limits *Limits) IdleTrip {
+	_, rung, _ := limits.Ladders.next(Idle, s.attempts)
+	return IdleTrip{s.since, rung}
 }

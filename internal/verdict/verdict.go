@@ -70,6 +70,8 @@ type Verdict struct {
 	Directive Directive
 	Rung      int
 	Last      bool
+	// Since is when that stretch began: of idle and no progress at the last sign that counts, whatever was asked since.
+	Since time.Duration
 	// Hold is the key of the hold whose limit was exceeded, HoldSerial its serial.
 	Hold       string
 	HoldSerial int
@@ -99,6 +101,17 @@ func Judge(limits Limits, seen Snapshot, now time.Duration) Verdict {
 		v.Action, v.Fraction, v.Directive, v.Rung = Direct, 0, DirectWrapUp, 1
 	}
 	return v
+}
+
+// IdleTrip returns which trip of Idle the verdict is, and whether it is one.
+func (v Verdict) IdleTrip() (trip IdleTrip, ok bool) {
+	return IdleTrip{v.Since, v.Rung}, v.Limit == Idle
+}
+
+// NextIdleTrip returns which trip of Idle comes next, unless there is life before.
+func NextIdleTrip(limits Limits, seen Snapshot) IdleTrip {
+	s := silence(&limits, &seen)
+	return s.trip(&limits)
 }
 
 // Left returns how much of the wall clock is left at the instant now, at least 0, or [Never] if it has no limit.
