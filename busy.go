@@ -50,6 +50,18 @@ func (w *Watchdog) inquire(v verdict.Verdict) (fresh *inquiry) {
 	return fresh
 }
 
+// waitWhileAsking returns how long the timer may wait beside an inquiry that has just begun. What else is due already
+// was exceeded later than the limit of silence, and so waits for the answer. The caller holds mu.
+func (w *Watchdog) waitWhileAsking(now time.Duration) time.Duration {
+	v := verdict.Judge(w.limits.Limits, w.seen, now)
+	if v.Action != verdict.Continue {
+		w.quietUntil.Store(0)
+		return BusyTimeout
+	}
+	w.beQuiet(now, v.Next)
+	return verdict.Until(v.Next, now)
+}
+
 // dropInquiry has nobody wait for an answer, because the run's end is decided. The caller holds mu.
 func (w *Watchdog) dropInquiry() {
 	if w.more != nil && w.more.busy.asking != nil {

@@ -90,7 +90,7 @@ func (b *Budget) checkLadders() error {
 		rungs []DirectiveKind
 		dead  bool
 	}{
-		{"Idle", b.Ladders.Idle, off(b.Idle) == NoLimit && off(b.FirstSign) == NoLimit},
+		{"Idle", b.Ladders.Idle, false}, // a hold may bring its own idle
 		{"NoProgress", b.Ladders.NoProgress, off(b.NoProgress) == NoLimit},
 		{"Hold", b.Ladders.Hold, false}, // a hold may bring its own cap
 	} {

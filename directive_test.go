@@ -215,7 +215,7 @@ func TestObserveOnly(t *testing.T) {
 				kinds = append(kinds, d.Kind)
 				require.Equal(t, d.Kind == watchdog.DirectiveCancel, d.ObserveOnly)
 			}
-			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel, watchdog.DirectiveCancel}, kinds)
+			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, kinds)
 			require.Zero(t, countEvents(t, store, watchdog.EventCancel))
 			require.Contains(t, payloads(t, store, watchdog.EventWarning),
 				`"directive":"cancel","attempt":3,"observe_only":true`)
@@ -241,7 +241,6 @@ func TestBudgetInvalid(t *testing.T) {
 		budget watchdog.Budget
 		says   string
 	}{
-		"a ladder for idle, which is off":     {watchdog.Budget{Ladders: watchdog.Ladders{Idle: retry}}, "Ladders.Idle"},
 		"a ladder for progress, which is off": {watchdog.Budget{Ladders: watchdog.Ladders{NoProgress: retry}}, "Ladders.NoProgress"},
 		"a rung after the cancel":             {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveCancel, watchdog.DirectiveWait}}}, "after cancel"},
 		"a rung that is no directive":         {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{"stop"}}}, `"stop"`},

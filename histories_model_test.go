@@ -91,7 +91,9 @@ type modelRun struct {
 	warned, wrapped         bool
 	signalled, progressed   bool
 	first, active, progress time.Duration
-	released                time.Duration // the last hold
+	changed                 time.Duration // the holds
+	heeding                 bool          // whatever the budget says
+	process                 *process
 	idle, noProgress        modelRung
 	holds                   []*modelHold // open, in the order of their opening
 	pauses                  []modelKnown
@@ -111,15 +113,19 @@ type modelRun struct {
 }
 
 type (
+	// A modelRung says of a last rung in which stretch it came.
 	modelRung struct {
-		rung int
-		at   time.Duration
+		rung  int
+		at    time.Duration
+		last  bool
+		since time.Duration
 	}
 	modelHold struct {
 		run           *modelRun
 		key           string
 		inside        bool // opened in a layer
 		opened, limit time.Duration
+		idle          time.Duration // 0 for any
 		rung          modelRung
 		closed        bool
 		pause         *modelPause
@@ -153,11 +159,14 @@ type (
 	}
 	// A modelExcess is a limit that was exceeded, and since when.
 	modelExcess struct {
-		limit string
-		since time.Duration
-		rung  int
-		hold  *modelHold
-		code  watchdog.StopReason // of the host's
+		limit   string
+		since   time.Duration
+		stretch time.Duration // began then
+		rung    int           // on which it is
+		last    bool
+		asks    watchdog.DirectiveKind
+		hold    *modelHold
+		code    watchdog.StopReason // of the host's
 	}
 )
 
@@ -171,7 +180,7 @@ func (r *modelRun) lookFor(code watchdog.StopReason) {
 	for first := true; ; first = false {
 		recorded, trip := r.judge()
 		if code != "" && trip == nil && r.running() {
-			trip = &modelExcess{code: code}
+			trip = &modelExcess{code: code, rung: 1, asks: watchdog.DirectiveCancel}
 		}
 		if first && !recorded && trip == nil {
 			r.tryPending()
@@ -202,7 +211,10 @@ func (r *modelRun) judge() (recorded bool, trip *modelExcess) {
 		r.due = false
 		e := r.exceeded()
 		switch {
-		case e != nil && r.asks(e) == watchdog.DirectiveCancel:
+		case e != nil && e.limit == "idle" && r.process.isBusy():
+			r.signal(false)
+			continue
+		case e != nil && e.asks == watchdog.DirectiveCancel:
 			return recorded, e
 		case e != nil:
 			r.ask(e)
@@ -235,15 +247,24 @@ func (r *modelRun) askOnce(ask modelAsk) {
 
 // ask gives a directive that is no cancel: the limit begins anew, on the next rung.
 func (r *modelRun) ask(e *modelExcess) {
-	d := &modelDirective{limit: e.limit, hold: e.holdKey(), rung: e.rung + 1}
-	kind := r.asks(e)
-	r.mail = append(r.mail, modelMail{kind, e.reason(), d.hold, d.rung})
+	d := &modelDirective{limit: e.limit, rung: e.rung}
+	if e.limit == "hold" {
+		d.hold = e.holdKey()
+	}
+	r.mail = append(r.mail, modelMail{e.asks, e.reason(), e.holdKey(), d.rung})
+	var before []*modelDirective // that this one takes the place of
+	if e.last {
+		before = r.over(func(g modelGiven) bool { return g.limit == d.limit && g.hold == d.hold && g.rung >= d.rung })
+	}
 	r.record(
 		&modelFact{kind: "warning"},
-		&modelFact{kind: string(kind), apply: func(w *modelWindow) { w.directives = append(w.directives, d) }},
+		&modelFact{kind: string(e.asks), apply: func(w *modelWindow) {
+			endAll(before)(w)
+			w.directives = append(w.directives, d)
+		}},
 	)
 	r.given = append(r.given, modelGiven{d, r.elapsed})
-	on := modelRung{d.rung, r.elapsed}
+	on := modelRung{d.rung, r.elapsed, e.last, e.stretch}
 	switch e.limit {
 	case "idle":
 		r.idle = on
@@ -320,7 +341,7 @@ func (r *modelRun) polled() []modelMail {
 func (r *modelRun) pass(d time.Duration) { r.elapsed += d }
 
 func (r *modelRun) heeds() bool {
-	return r.budget.Idle != 0 || r.budget.NoProgress != 0 || len(r.budget.Ladders.Hold) > 0
+	return r.heeding || r.budget.Idle != 0 || r.budget.NoProgress != 0 || len(r.budget.Ladders.Hold) > 0
 }
 
 // signal is a sign of life of the run and of those around it.
@@ -425,7 +446,7 @@ func (r *modelRun) layer(budget watchdog.Budget) (*modelRun, error) {
 	}
 	budget.WallClock = min(limitOf(budget.WallClock), left)
 	return &modelRun{
-		host: r.host, outer: r, budget: budget, digests: map[string]bool{},
+		host: r.host, process: r.process, outer: r, budget: budget, digests: map[string]bool{},
 		window: newModelWindow(r.host.now()), elapsed: r.host.clock.Now().Sub(r.host.now()),
 		attached: r.host.clock.Now().Sub(r.host.now()),
 	}, nil
@@ -447,9 +468,10 @@ func (r *modelRun) judgeParent() {
 }
 
 // takeUp is a process that attaches to the window.
-func takeUp(host *modelHost, w *modelWindow, budget watchdog.Budget) *modelRun {
+func takeUp(p *process, w *modelWindow, budget watchdog.Budget) *modelRun {
+	host := p.host
 	at := max(host.clock.Now().Sub(w.start), 0)
-	r := &modelRun{host: host, window: w, budget: budget, digests: map[string]bool{}, elapsed: at, attached: at}
+	r := &modelRun{host: host, process: p, window: w, budget: budget, digests: map[string]bool{}, elapsed: at, attached: at}
 	r.extended = w.extended
 	r.warned, r.wrapped = w.asked[modelAsk{"warning", r.allowed()}], w.asked[modelAsk{"wrap_up", r.allowed()}]
 	if stop := w.stop(); stop != nil {
@@ -461,7 +483,8 @@ func takeUp(host *modelHost, w *modelWindow, budget watchdog.Budget) *modelRun {
 			r.given = append(r.given, modelGiven{d, at})
 		}
 	}
-	r.idle, r.noProgress = modelRung{r.rungOf("idle", ""), at}, modelRung{r.rungOf("no_progress", ""), at}
+	r.idle = modelRung{rung: r.rungOf("idle", ""), at: at}
+	r.noProgress = modelRung{rung: r.rungOf("no_progress", ""), at: at}
 	r.restoreHolds()
 	return r
 }

@@ -142,8 +142,8 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 		v := verdict.Judge(w.limits.Limits, w.seen, now)
 		switch {
 		case w.mustAsk(v):
-			if q := w.inquire(v); q != nil {
-				f.inquiry = q
+			if f.inquiry = w.inquire(v); f.inquiry != nil {
+				return f, w.waitWhileAsking(now)
 			}
 			continue
 		case v.Action == verdict.Continue:
