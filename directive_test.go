@@ -85,13 +85,13 @@ func TestLadder(t *testing.T) {
 		})
 	})
 	t.Run("a hold that trips names itself each time", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Ladders: watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveWait}}}}
+		cfg := watchdog.Config{Budget: watchdog.Budget{Ladders: watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveRetry}}}}
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: minute})
 			require.NoError(t, err)
 			after(minute + 1)
 			d, _ := wd.Poll()
-			require.Equal(t, watchdog.DirectiveWait, d.Kind)
+			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
 			require.Equal(t, "tool", d.Hold)
 			after(minute + 1)
 			requireStop(t, wd, watchdog.HoldExceeded)
