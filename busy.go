@@ -37,17 +37,17 @@ func (w *Watchdog) mustAsk(v verdict.Verdict) bool {
 	return b.denied != trip && (b.asking != nil || !b.calling)
 }
 
-// inquire puts off the trip until the host was asked, which the caller has to do, holding no lock. It returns nil if
-// the host is being asked already: then that answer is for this trip. The caller holds mu.
+// inquire puts off the trip until the host was asked, which the caller has to do, holding no lock. It returns nil while
+// the host is being asked about a silence before: then this one comes next. The caller holds mu.
 func (w *Watchdog) inquire(v verdict.Verdict) (fresh *inquiry) {
 	b := &w.more.busy
-	if b.asking == nil {
-		fresh = &inquiry{done: make(chan struct{})}
-		b.asking, b.calling = fresh, true
+	w.seen.Asking = true
+	w.seen.Asked, _ = v.IdleTrip()
+	if b.asking != nil {
+		return nil
 	}
-	b.asking.trip, _ = v.IdleTrip()
-	w.seen.Asking, w.seen.Asked = true, b.asking.trip
-	return fresh
+	b.asking, b.calling = &inquiry{trip: w.seen.Asked, done: make(chan struct{})}, true
+	return b.asking
 }
 
 // waitWhileAsking returns how long the timer may wait beside an inquiry that has just begun. What else is due already
