@@ -53,7 +53,18 @@ func (w *Watchdog) noteGiven(id string, v verdict.Verdict, at time.Duration) (re
 // awaitProgress has the next progress set the timer, if it puts a ladder back. The caller holds mu.
 func (w *Watchdog) awaitProgress() {
 	if pulse := w.pulse.Load(); pulse != nil {
-		pulse.given.Store(w.more != nil && len(w.more.given) > 0)
+		pulse.awaited.await(resets, w.more != nil && len(w.more.given) > 0)
+	}
+}
+
+// awaitSign has the next sign set the timer that ends a stretch in which nothing more is asked. The caller holds mu.
+func (w *Watchdog) awaitSign(v verdict.Verdict) {
+	switch pulse := w.pulse.Load(); {
+	case pulse == nil || !v.Last:
+	case v.Limit == verdict.Idle:
+		pulse.awaited.await(anySign, true)
+	case v.Limit == verdict.NoProgress:
+		pulse.awaited.await(someProgress, true)
 	}
 }
 

@@ -20,10 +20,11 @@ func TestLadderEndsInWait(t *testing.T) {
 	}
 	t.Run("each stretch of silence gives one, and never a cancel", func(t *testing.T) {
 		inBubble(t, ladders(wait), func(wd *watchdog.Watchdog, store *flakyStore) {
-			for range 3 {
+			for n := range 3 {
 				after(minute)
-				require.Empty(t, askedOf(wd))
+				require.Equal(t, n, countEvents(t, store, watchdog.EventWait))
 				after(1)
+				require.Equal(t, n+1, countEvents(t, store, watchdog.EventWait), "by the timer")
 				require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
 				after(24 * time.Hour)
 				require.Empty(t, askedOf(wd))
@@ -75,7 +76,7 @@ func TestLadderEndsInWait(t *testing.T) {
 		cfg := watchdog.Config{Budget: watchdog.Budget{
 			WallClock: watchdog.NoLimit, NoProgress: minute, Ladders: watchdog.Ladders{NoProgress: many(wait, 1)},
 		}}
-		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
+		inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
 			after(minute + 1)
 			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
 			for range 10 {
@@ -86,6 +87,7 @@ func TestLadderEndsInWait(t *testing.T) {
 			}
 			wd.Progress()
 			after(minute + 1)
+			require.Equal(t, 2, countEvents(t, store, watchdog.EventWait), "by the timer")
 			require.Equal(t, []watchdog.DirectiveKind{wait}, askedOf(wd))
 			requireRunning(t, wd)
 		})
@@ -192,6 +194,8 @@ func TestObserveOnlyOnce(t *testing.T) {
 			cfg := watchdog.Config{ObserveOnly: true, Budget: c.budget}
 			inBubble(t, cfg, func(wd *watchdog.Watchdog, store *flakyStore) {
 				for n := range 3 {
+					after(minute + 1)
+					require.Equal(t, n+1, countEvents(t, store, watchdog.EventWarning), "by the timer")
 					after(time.Hour)
 					d, _ := wd.Poll()
 					require.Equal(t, watchdog.DirectiveCancel, d.Kind)

@@ -158,6 +158,7 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 			w.ask(&f, v, reasonOf(v.Limit), now)
 		}
 		w.seen.Apply(v, now)
+		w.awaitSign(v)
 	}
 }
 
