@@ -77,8 +77,8 @@ func (w *Watchdog) endInquiry() {
 	close(q.done)
 }
 
-// askBusy calls the host for an inquiry that a look began, on another goroutine. It calls then once the answer has come, or
-// is not waited for any more. The caller holds no lock.
+// askBusy calls the host for an inquiry that a look began, on another goroutine. It calls then once the answer has
+// come, or is not waited for any more. The caller holds no lock.
 func (w *Watchdog) askBusy(q *inquiry, then func()) {
 	if w.isOver(q) {
 		then()

@@ -95,7 +95,7 @@ func TestBusy(t *testing.T) {
 			for n := range int64(3) {
 				pollAfter(wd, time.Hour)
 				pollAfter(wd, time.Hour)
-				require.EqualValues(t, n+1, h.asked.Load())
+				require.Equal(t, n+1, h.asked.Load())
 				require.Len(t, askedOf(wd), 1)
 				wd.Activity()
 			}

@@ -47,8 +47,8 @@ type Directive struct {
 	// Reason is the code of the limit that was exceeded, of which only the reserve is left, or that another guard
 	// cancelled the run with.
 	Reason StopReason
-	// Rung is which rung of the limit's ladder this is, from 1, since the last progress: the next one with each trip, until
-	// the last, which stays.
+	// Rung is which rung of the limit's ladder this is, from 1, since the last progress: the next one with each trip,
+	// until the last, which stays.
 	Rung int
 	// Used is what was used of the limit, Allowed what there was.
 	Used, Allowed time.Duration

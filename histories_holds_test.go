@@ -25,14 +25,14 @@ func (r *modelRun) hold(key string, limit watchdog.HoldLimit) (*modelHold, error
 			return nil, watchdog.ErrHeld
 		}
 		h.restored, h.idle = false, limit.Idle
-		r.changed, r.heeding = r.elapsed, r.heeding || limit.Idle > 0
+		r.opened(limit)
 		return h, nil
 	}
 	h := &modelHold{
 		run: r, key: key, opened: r.elapsed, limit: limit.Cap, idle: limit.Idle,
 		rung: modelRung{rung: r.rungOf("hold", key), at: r.elapsed},
 	}
-	r.changed, r.heeding = r.elapsed, r.heeding || limit.Idle > 0
+	r.opened(limit)
 	if limit.PausesWallClock {
 		h.pause = r.pause(key, false, limit.Cap)
 	}
@@ -48,6 +48,11 @@ func (r *modelRun) hold(key string, limit watchdog.HoldLimit) (*modelHold, error
 		around.settle()
 	}
 	return h, nil
+}
+
+// opened notes that a hold was opened: it is life, and signals count from the first on that limits the silence.
+func (r *modelRun) opened(limit watchdog.HoldLimit) {
+	r.changed, r.heeding = r.elapsed, r.heeding || limit.Idle > 0
 }
 
 func (r *modelRun) held(key string) *modelHold {

@@ -107,11 +107,14 @@ func (r *modelRun) stands(on modelRung) int {
 func (r *modelRun) exceeded() *modelExcess {
 	var all []*modelExcess
 	more := func(limit string, stretch, from, allowed time.Duration, on modelRung, hold *modelHold) {
-		if from = max(from, on.at); allowed != watchdog.NoLimit && r.elapsed-from > allowed {
-			e := &modelExcess{limit: limit, since: from + allowed + 1, stretch: stretch, hold: hold}
-			r.climb(e, on)
-			all = append(all, e)
+		over := on.last && (limit == "hold" || on.since == stretch) // nothing follows the last rung in a stretch
+		from = max(from, on.at)
+		if over || allowed == watchdog.NoLimit || r.elapsed-from <= allowed {
+			return
 		}
+		e := &modelExcess{limit: limit, since: from + allowed + 1, stretch: stretch, hold: hold}
+		r.climb(e, on)
+		all = append(all, e)
 	}
 	if allowed := r.allowed(); allowed != watchdog.NoLimit && r.worked() > allowed {
 		e := &modelExcess{limit: "wall_clock", since: r.workedSince(allowed + 1)}
@@ -120,37 +123,36 @@ func (r *modelRun) exceeded() *modelExcess {
 	}
 	more("safety", 0, r.attached, limitOf(r.budget.Safety), modelRung{}, nil)
 	for _, h := range r.holds {
-		if !h.rung.last {
-			more("hold", 0, h.opened, h.limit, h.rung, h)
-		}
+		more("hold", 0, h.opened, h.limit, h.rung, h)
 	}
-	// Nothing follows the last rung in the stretch in which it came.
-	goesOn := func(on modelRung, stretch time.Duration) bool { return !on.last || on.since != stretch }
-	if h := r.quietest(); h != nil {
-		stretch := max(r.attached, r.active, r.changed)
-		if goesOn(r.idle, stretch) {
-			more("idle", stretch, stretch, h.idle, r.idle, h)
-		}
-	}
-	if len(r.holds) == 0 {
-		from, idle, noProgress := r.attached, limitOf(r.budget.Idle), limitOf(r.budget.NoProgress)
-		switch {
-		case r.budget.FromFirstSign && r.signalled:
-			from = r.first
-		case r.budget.FromFirstSign:
-			idle, noProgress = limitOf(r.budget.FirstSign), watchdog.NoLimit
-		}
-		if stretch := max(from, r.progress); goesOn(r.noProgress, stretch) {
-			more("no_progress", stretch, max(stretch, r.changed), noProgress, r.noProgress, nil)
-		}
-		if stretch := max(from, r.active, r.changed); goesOn(r.idle, stretch) {
-			more("idle", stretch, stretch, idle, r.idle, nil)
-		}
-	}
+	r.silences(more)
 	if len(all) == 0 {
 		return nil
 	}
 	return slices.MinFunc(all, func(a, b *modelExcess) int { return cmp.Compare(a.since, b.since) })
+}
+
+// silences are the limits that begin again with signs: those of the holds if any are open.
+func (r *modelRun) silences(
+	more func(limit string, stretch, from, allowed time.Duration, on modelRung, hold *modelHold),
+) {
+	if len(r.holds) > 0 {
+		if h := r.quietest(); h != nil {
+			stretch := max(r.attached, r.active, r.changed)
+			more("idle", stretch, stretch, h.idle, r.idle, h)
+		}
+		return
+	}
+	from, idle, noProgress := r.attached, limitOf(r.budget.Idle), limitOf(r.budget.NoProgress)
+	switch {
+	case r.budget.FromFirstSign && r.signalled:
+		from = r.first
+	case r.budget.FromFirstSign:
+		idle, noProgress = limitOf(r.budget.FirstSign), watchdog.NoLimit
+	}
+	stuck, silent := max(from, r.progress), max(from, r.active, r.changed)
+	more("no_progress", stuck, max(stuck, r.changed), noProgress, r.noProgress, nil)
+	more("idle", silent, silent, idle, r.idle, nil)
 }
 
 // climb puts a trip on its ladder. A wait at the end of that comes again; after any other end comes a cancel.

@@ -197,11 +197,10 @@ func (r *modelRun) lookFor(code watchdog.StopReason) {
 	}
 }
 
+func (e *modelExcess) isIdle() bool { return e != nil && e.limit == "idle" }
+
 func (r *modelRun) judge() (recorded bool, trip *modelExcess) {
-	if r.running() && r.outer != nil && !r.outer.running() {
-		r.endWith(r.outer.cause)
-	}
-	if !r.running() {
+	if r.judgeParent(); !r.running() {
 		return false, nil
 	}
 	for {
@@ -211,7 +210,7 @@ func (r *modelRun) judge() (recorded bool, trip *modelExcess) {
 		r.due = false
 		e := r.exceeded()
 		switch {
-		case e != nil && e.limit == "idle" && r.process.isBusy():
+		case e.isIdle() && r.process.isBusy():
 			r.signal(false)
 			continue
 		case e != nil && e.asks == watchdog.DirectiveCancel:

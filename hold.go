@@ -15,14 +15,15 @@ type HoldLimit struct {
 	// names the key.
 	Cap time.Duration
 	// Idle is how long the run may give no sign of life while the hold is open, such as a tool that streams: activity
-	// renews it, and so does each opening and closing of a hold. Of several open holds the longest Idle counts. It trips as
-	// [Budget].Idle does, which may be off, with [Ladders].Idle, the code [IdleExceeded] and the hold's key. Zero and
+	// renews it, and so does each opening and closing of a hold. Of several open holds the longest Idle counts. It trips
+	// as [Budget].Idle does, which may be off, with [Ladders].Idle, the code [IdleExceeded] and the hold's key. Zero and
 	// [NoLimit] mean no limit: while such a hold is open, the run may be silent.
 	Idle time.Duration
 	// PausesWallClock has the wall clock stand still while the hold is open, for its Cap at most: for a person's approval.
 	// It needs a Cap. The pause is recorded, as [EventHold] and [EventRelease], and counts from the opening on once the
-	// store has it; what stops the run before that stands. A hold whose process is gone stays open, and allows any silence:
-	// whoever opens one with its key takes it over, with its first Cap and an Idle of their own. [Budget].Safety goes on.
+	// store has it; what stops the run before that stands. A hold whose process is gone stays open, and allows any
+	// silence: whoever opens one with its key takes it over, with its first Cap and an Idle of their own. [Budget].Safety
+	// goes on.
 	PausesWallClock bool
 }
 

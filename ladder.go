@@ -34,7 +34,8 @@ func ladderOf(limit verdict.Limit, hold string) rungKey {
 }
 
 // noteGiven notes that a directive was given, at the instant that was judged. A wait that comes again on the last rung
-// takes the place of the one before, whose ID is returned, so that a run that waits often keeps one. The caller holds mu.
+// takes the place of the one before, whose ID is returned, so that a run that waits often keeps one. The caller holds
+// mu.
 func (w *Watchdog) noteGiven(id string, v verdict.Verdict, at time.Duration) (replaces []string) {
 	if v.Directive == verdict.DirectWrapUp || v.Directive == verdict.DirectCancel {
 		return nil

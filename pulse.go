@@ -90,8 +90,8 @@ func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
 	return at, v != 0
 }
 
-// heed makes signals count from now on, if they did not: at the attach, or at the first hold that limits the silence. The
-// caller holds mu, or has just made the watchdog.
+// heed makes signals count from now on, if they did not: at the attach, or at the first hold that limits the silence.
+// The caller holds mu, or has just made the watchdog.
 func (w *Watchdog) heed() {
 	if w.pulse.Load() == nil {
 		w.signs()

@@ -30,7 +30,8 @@ type OpenHold struct {
 }
 
 // Holds are the open holds of a run, in heaps: the one whose cap is exceeded first and the one that allows the longest
-// silence are found at once, and opening or closing one costs the logarithm of how many there are. A nil Holds has none.
+// silence are found at once, and opening or closing one costs the logarithm of how many there are. A nil Holds has
+// none.
 type Holds struct {
 	byID   map[HoldID]*OpenHold
 	caps   holdHeap // all, the one that expires first at its top

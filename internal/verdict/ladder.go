@@ -44,8 +44,8 @@ func endsInWait(ladder []Directive) bool {
 	return len(ladder) > 0 && ladder[len(ladder)-1] == DirectWait
 }
 
-// heldOn returns the rung of a hold that was opened at that instant and is found open, where it stands on its ladder: one
-// that has had its last wait does not trip again.
+// heldOn returns the rung of a hold that was opened at that instant and is found open, where it stands on its ladder:
+// one that has had its last wait does not trip again.
 func (l *Ladders) heldOn(rung int, opened time.Duration) Rung {
 	ladder := l.of(Hold)
 	return Rung{Attempts: rung, At: opened, Last: endsInWait(ladder) && rung >= len(ladder)}
