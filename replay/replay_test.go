@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -32,7 +33,8 @@ func TestSame(t *testing.T) {
 			},
 		}}
 		if busy := rng.IntN(3); busy > 0 {
-			cfg.Busy = func() bool { return rng.IntN(busy) == 0 }
+			answers := rand.New(rand.NewPCG(seed, 6)) // Busy is called on goroutines of its own, one after the other
+			cfg.Busy = func() bool { return answers.IntN(busy) == 0 }
 		}
 		var trace []watchdog.Signal
 		cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
@@ -225,21 +227,22 @@ func TestLateRelease(t *testing.T) {
 
 func TestBusy(t *testing.T) {
 	var trace []watchdog.Signal
-	busy := true
+	var busy atomic.Bool
+	busy.Store(true)
 	cfg := watchdog.Config{
 		Budget: watchdog.Budget{
 			WallClock: watchdog.NoLimit, Idle: 10 * minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveRetry, 1)},
 		},
 		OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
-		Busy:     func() bool { return busy },
+		Busy:     busy.Load,
 	}
 	inBubble(t, cfg, func(wd *watchdog.Watchdog) {
 		after(10*minute + 1)
-		busy = false
+		busy.Store(false)
 		after(10*minute + 1)
-		busy = true
+		busy.Store(true)
 		after(10*minute + 1)
-		busy = false
+		busy.Store(false)
 		after(10*minute + 1)
 		require.ErrorIs(t, wd.Stop(), watchdog.IdleExceeded)
 	})
