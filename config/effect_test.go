@@ -143,9 +143,9 @@ func TestEffectiveSettings(t *testing.T) {
 			"  safety_timeout_seconds: 120",
 		"safety may equal the wall clock, which survives a restart": "session_wall_clock_seconds: 60\n" +
 			"  safety_timeout_seconds: 60",
-		"a ladder of holds needs no cap, because a hold may bring its own":      "ladders: {hold: [retry]}",
-		"a ladder of idle needs no limit, because a hold may bring its own":     "ladders: {idle: [retry]}",
-		"a ladder may end in a wait, and one that does may have a cancel after": "ladders: {idle: [retry, wait], hold: [wait, cancel]}",
+		"a ladder of holds needs no cap, because a hold may bring its own":  "ladders: {hold: [retry]}",
+		"a ladder of idle needs no limit, because a hold may bring its own": "ladders: {idle: [retry]}",
+		"a ladder may end in a wait, or in a cancel after it":               "ladders: {idle: [retry, wait], hold: [wait, cancel]}",
 		"a ladder of idle may be one of the first sign": "no_progress_timeout_seconds: 60\n  from_first_sign: true\n" +
 			"  first_sign_timeout_seconds: 30\n  ladders: {idle: [retry]}",
 		"a first sign may take longer than idle allows afterwards": "idle_timeout_seconds: 60\n" +
