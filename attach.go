@@ -8,7 +8,6 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/record"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // attach makes a watchdog, for a run that may have its end only if it is to be resumed.
@@ -151,7 +150,7 @@ func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
 	}
 	w.settings = cfg.settings(classes)
 	if cfg.hasSignals() || w.trace != nil {
-		w.pulse, w.seen.Signs = &pulse{}, &verdict.Signs{}
+		w.heed()
 	}
 	w.item.Owner = w
 	return w, nil

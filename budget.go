@@ -46,7 +46,8 @@ type Budget struct {
 	// Safety is how long the run may last from this attach, whatever happens: nothing resets, suspends or extends it.
 	// Zero and [NoLimit] mean no limit.
 	Safety time.Duration
-	// Idle is how long the run may give no sign of life, see [Watchdog.Activity]. Zero and [NoLimit] mean no limit.
+	// Idle is how long the run may give no sign of life, see [Watchdog.Activity]. Zero and [NoLimit] mean no limit. While
+	// a hold is open, its own Idle counts instead, see [HoldLimit].
 	Idle time.Duration
 	// NoProgress is how long the run may go on without getting anywhere, however active it is, see
 	// [Watchdog.Progress]. Zero and [NoLimit] mean no limit.
@@ -65,8 +66,16 @@ type Budget struct {
 // Ladders hold the directives of a limit's trips, in order. After its last one comes [DirectiveCancel], so that an
 // empty ladder ends the run at once. Progress puts a ladder back to its first rung. The wall clock and safety have
 // none.
+//
+// A ladder that ends in [DirectiveWait] notifies and goes on: it never ends the run, and nothing follows its last rung
+// in the same stretch. Of Idle a stretch ends with the next activity, the opening or closing of a hold, or an attach,
+// of NoProgress with progress or an attach, of Hold with the hold. The next stretch that is too long has that rung
+// again. Write DirectiveCancel after DirectiveWait to have the run end after it.
 type Ladders struct {
-	Idle, NoProgress, Hold []DirectiveKind
+	// Idle is for the trips of [Budget].Idle, of FirstSign and of the Idle of a [HoldLimit].
+	Idle []DirectiveKind
+	// NoProgress is for those of [Budget].NoProgress, Hold for those of the cap of a hold, each hold by itself.
+	NoProgress, Hold []DirectiveKind
 }
 
 // Validate returns an error that wraps [ErrInvalid] and names the field when a limit is negative, the reserve leaves no

@@ -27,7 +27,8 @@ type Config struct {
 	// caller, and so does a log or a callback that blocks; the run has ended before.
 	PollOnly bool
 	// ObserveOnly makes the watchdog decide and record everything and cancel nothing. What would have been a cancel is an
-	// [EventWarning] and a [Directive] that say so, and the run goes on.
+	// [EventWarning] and a [Directive] that say so, and the run goes on. It comes once: of the wall clock and safety in a
+	// window, of a hold's cap for that hold, of idle in a stretch of silence, of no progress until there is some.
 	ObserveOnly bool
 	// Disabled switches the guard off, for an operator who has to: the run is guarded by nothing, and so are its layers.
 	// The Store, the Keeper, OnSignal and OnWarning are never called, no timer is set, and no limit, cap of a hold or
@@ -39,6 +40,15 @@ type Config struct {
 	// of a stop that is stored, and Resume opens no window: when the guard is on again, the run stands where the store
 	// has it. New logs at Info that the run is not guarded.
 	Disabled bool
+	// Busy, if set, is asked once before each trip of [Budget].Idle, of its FirstSign and of the Idle of a [HoldLimit]:
+	// true means that the host has something to do that nobody sees, such as messages that wait, and counts as
+	// [Watchdog.Activity] at that moment, of the runs around a layer too. It is asked for layers as well. What it says is
+	// dropped if the run ended or there was life meanwhile; another limit that is exceeded meanwhile trips by itself.
+	//
+	// Busy is called with no lock held, on a goroutine of its own also with PollOnly. A poll that finds the limit exceeded
+	// waits for the answer, at most [BusyTimeout]; a timer does not, so that a run ends later by that at most. A Busy that
+	// has not answered by then, or panics, says false, and is logged once: until it returns it is not called again.
+	Busy func() bool
 	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
 	Kinds Kinds
 	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace that package
@@ -88,6 +98,7 @@ type settings struct {
 	limits        *sharedLimits
 	logger        *slog.Logger
 	onWarning     func(Warning)
+	busy          func() bool
 	classes       *classes // of the host's events
 	pollOnly      bool
 	recordsParent bool
@@ -97,7 +108,7 @@ type settings struct {
 
 func (cfg *Config) settings(classes *classes) settings {
 	return settings{
-		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, classes: classes,
+		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busy: cfg.Busy, classes: classes,
 		pollOnly: cfg.PollOnly || cfg.Disabled, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
 		disabled: cfg.Disabled,
 	}

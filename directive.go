@@ -47,11 +47,12 @@ type Directive struct {
 	// Reason is the code of the limit that was exceeded, of which only the reserve is left, or that another guard
 	// cancelled the run with.
 	Reason StopReason
-	// Rung is which trip of the limit's ladder this is, from 1, since the last progress.
+	// Rung is which rung of the limit's ladder this is, from 1, since the last progress: the next one with each trip,
+	// until the last, which stays.
 	Rung int
 	// Used is what was used of the limit, Allowed what there was.
 	Used, Allowed time.Duration
-	// Hold is the key of the hold whose cap was exceeded; Note the last thing noted, see [Watchdog.Note].
+	// Hold is the key of the hold whose cap or Idle was exceeded; Note the last thing noted, see [Watchdog.Note].
 	Hold, Note string
 	// At is when the trip was found, in UTC to the microsecond.
 	At time.Time
@@ -90,7 +91,7 @@ func (b *Budget) checkLadders() error {
 		rungs []DirectiveKind
 		dead  bool
 	}{
-		{"Idle", b.Ladders.Idle, off(b.Idle) == NoLimit && off(b.FirstSign) == NoLimit},
+		{"Idle", b.Ladders.Idle, false}, // a hold may bring its own idle
 		{"NoProgress", b.Ladders.NoProgress, off(b.NoProgress) == NoLimit},
 		{"Hold", b.Ladders.Hold, false}, // a hold may bring its own cap
 	} {

@@ -85,13 +85,13 @@ func TestLadder(t *testing.T) {
 		})
 	})
 	t.Run("a hold that trips names itself each time", func(t *testing.T) {
-		cfg := watchdog.Config{Budget: watchdog.Budget{Ladders: watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveWait}}}}
+		cfg := watchdog.Config{Budget: watchdog.Budget{Ladders: watchdog.Ladders{Hold: []watchdog.DirectiveKind{watchdog.DirectiveRetry}}}}
 		inBubble(t, cfg, func(wd *watchdog.Watchdog, _ *flakyStore) {
 			_, err := wd.Hold(context.Background(), "tool", watchdog.HoldLimit{Cap: minute})
 			require.NoError(t, err)
 			after(minute + 1)
 			d, _ := wd.Poll()
-			require.Equal(t, watchdog.DirectiveWait, d.Kind)
+			require.Equal(t, watchdog.DirectiveRetry, d.Kind)
 			require.Equal(t, "tool", d.Hold)
 			after(minute + 1)
 			requireStop(t, wd, watchdog.HoldExceeded)
@@ -215,7 +215,7 @@ func TestObserveOnly(t *testing.T) {
 				kinds = append(kinds, d.Kind)
 				require.Equal(t, d.Kind == watchdog.DirectiveCancel, d.ObserveOnly)
 			}
-			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel, watchdog.DirectiveCancel}, kinds)
+			require.Equal(t, []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveCancel}, kinds)
 			require.Zero(t, countEvents(t, store, watchdog.EventCancel))
 			require.Contains(t, payloads(t, store, watchdog.EventWarning),
 				`"directive":"cancel","attempt":3,"observe_only":true`)
@@ -241,7 +241,6 @@ func TestBudgetInvalid(t *testing.T) {
 		budget watchdog.Budget
 		says   string
 	}{
-		"a ladder for idle, which is off":     {watchdog.Budget{Ladders: watchdog.Ladders{Idle: retry}}, "Ladders.Idle"},
 		"a ladder for progress, which is off": {watchdog.Budget{Ladders: watchdog.Ladders{NoProgress: retry}}, "Ladders.NoProgress"},
 		"a rung after the cancel":             {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveCancel, watchdog.DirectiveWait}}}, "after cancel"},
 		"a rung that is no directive":         {watchdog.Budget{Idle: 1, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{"stop"}}}, `"stop"`},

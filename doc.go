@@ -49,14 +49,17 @@
 // response activity.
 //
 // Where silence is expected, as in a tool call or a person's approval, [Watchdog.During] suspends Idle and NoProgress,
-// and with PausesWallClock of its [HoldLimit] the wall clock, too.
+// and with PausesWallClock of its [HoldLimit] the wall clock, too. With Idle of that the run may not be silent for
+// longer meanwhile either: a tool that streams lives, one that hangs does not.
+//
+// A host that is behind, with messages that wait, is not silent: Busy of the [Config] is asked before each such trip.
 //
 // # Directives
 //
-// A limit can ask for something before it cancels. Its ladder, in [Ladders], says what each trip asks:
-// [DirectiveWait], [DirectiveRetry] or [DirectiveUnstuck], and past the end of the ladder [DirectiveCancel]. The host
-// takes directives with [Watchdog.Poll] or [Watchdog.Pending] at its phase boundaries, or as they come with
-// [Watchdog.Subscribe].
+// A limit can ask for something before it cancels. Its ladder, in [Ladders], says what each trip asks: [DirectiveWait],
+// [DirectiveRetry] or [DirectiveUnstuck], and past the end of the ladder [DirectiveCancel]. A ladder that ends in
+// DirectiveWait cancels nothing: it notifies once in each stretch of silence. The host takes directives with
+// [Watchdog.Poll] or [Watchdog.Pending] at its phase boundaries, or as they come with [Watchdog.Subscribe].
 //
 // A call that hangs reaches no boundary. [Watchdog.Try] runs work under a context that ends when the run asks for it to
 // be done again or in another way, with the [*Directive] as its cause, so that the host can do so at once.

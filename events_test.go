@@ -81,6 +81,18 @@ func TestEventGoldens(t *testing.T) {
 			b.attach().Note("tool: grep")
 			b.pass(11 * time.Minute)
 		}},
+		"wait_again": {watchdog.EventWait, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{Idle: 10 * time.Minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveWait, 1)}}
+			wd := b.attach()
+			openIdle(t, wd, "tool: grep", 10*time.Minute)
+			b.pass(11 * time.Minute)
+			wd.Activity()
+			b.pass(11 * time.Minute)
+		}},
+		"cancel_hold_idle": {watchdog.EventCancel, func(b *fixture) {
+			openIdle(t, b.attach(), "tool: grep", 90*time.Second)
+			b.pass(2 * time.Minute)
+		}},
 		"decision": {watchdog.EventWarning, func(b *fixture) { b.cfg.Budget = laddered.Budget; b.attach(); b.pass(11 * time.Minute) }},
 		"observed": {watchdog.EventWarning, func(b *fixture) {
 			b.cfg.ObserveOnly = true
@@ -141,7 +153,8 @@ func TestEventGoldens(t *testing.T) {
 			inFixture(t, func(b *fixture) {
 				c.happen(b)
 				synctest.Wait()
-				event := b.events(c.kind)[0]
+				all := b.events(c.kind)
+				event := all[len(all)-1]
 				require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, event.ID)
 				if event.ID[14] == '4' {
 					event.ID = "random"

@@ -80,3 +80,33 @@ func ExampleWatchdog_Subscribe() {
 	// unstuck on rung 1
 	// cancel on rung 2
 }
+
+// A ladder that ends in a wait notifies and goes on: once in each stretch of silence, and it never cancels.
+func ExampleLadders() {
+	machine := clock.NewMock() // a host leaves Clock nil
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "session-1", StartedAt: machine.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{},
+		Budget: watchdog.Budget{Idle: time.Minute, Ladders: watchdog.Ladders{
+			Idle: []watchdog.DirectiveKind{watchdog.DirectiveWait}, // a DirectiveCancel after it would end the run
+		}},
+		Clock: machine, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer wd.Close()
+
+	for range 2 {
+		for range 3 {
+			machine.Add(2 * time.Minute)
+			if d, asked := wd.Poll(); asked {
+				fmt.Println("silent:", d.Kind)
+			}
+		}
+		wd.Activity()
+	}
+	// Output:
+	// silent: wait
+	// silent: wait
+}

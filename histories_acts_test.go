@@ -29,7 +29,7 @@ func (h *pastimes) attach(p *process, resume bool) {
 	if !wd.StartedAt().Equal(w.start) {
 		h.fail("the window began at %v, want %v", wd.StartedAt(), w.start)
 	}
-	g := &guarded{name: p.name, wd: wd, model: takeUp(p.host, w, h.budget)}
+	g := &guarded{name: p.name, wd: wd, model: takeUp(p, w, h.budget)}
 	g.model.look()
 	p.runs = []*guarded{g}
 	if h.chance(2) {
@@ -170,6 +170,9 @@ func (h *pastimes) open(g *guarded) {
 		limit.Cap = time.Duration(len(key)) * 3 * time.Minute
 	}
 	limit.PausesWallClock = h.chance(2)
+	if h.chance(2) {
+		limit.Idle = time.Duration(1+h.rng.IntN(3)) * time.Minute
+	}
 	if limit.PausesWallClock && h.pausesBeginNow(g.model) { // which of two is the first is known to their process only
 		h.passBy(h.duration(time.Second) + time.Microsecond)
 		h.compare()

@@ -21,7 +21,7 @@ func (r *modelRun) polled() []modelMail {
 func (r *modelRun) pass(d time.Duration) { r.elapsed += d }
 
 func (r *modelRun) heeds() bool {
-	return r.budget.Idle != 0 || r.budget.NoProgress != 0 || len(r.budget.Ladders.Hold) > 0
+	return r.heeding || r.budget.Idle != 0 || r.budget.NoProgress != 0 || len(r.budget.Ladders.Hold) > 0
 }
 
 // signal is a sign of life of the run and of those around it.
@@ -126,7 +126,7 @@ func (r *modelRun) layer(budget watchdog.Budget) (*modelRun, error) {
 	}
 	budget.WallClock = min(limitOf(budget.WallClock), left)
 	return &modelRun{
-		host: r.host, outer: r, budget: budget, digests: map[string]bool{},
+		host: r.host, process: r.process, outer: r, budget: budget, digests: map[string]bool{},
 		window: newModelWindow(r.host.now()), elapsed: r.host.clock.Now().Sub(r.host.now()),
 		attached: r.host.clock.Now().Sub(r.host.now()),
 	}, nil
@@ -148,9 +148,10 @@ func (r *modelRun) judgeParent() {
 }
 
 // takeUp is a process that attaches to the window.
-func takeUp(host *modelHost, w *modelWindow, budget watchdog.Budget) *modelRun {
+func takeUp(p *process, w *modelWindow, budget watchdog.Budget) *modelRun {
+	host := p.host
 	at := max(host.clock.Now().Sub(w.start), 0)
-	r := &modelRun{host: host, window: w, budget: budget, digests: map[string]bool{}, elapsed: at, attached: at}
+	r := &modelRun{host: host, process: p, window: w, budget: budget, digests: map[string]bool{}, elapsed: at, attached: at}
 	r.extended = w.extended
 	r.warned, r.wrapped = w.asked[modelAsk{"warning", r.allowed()}], w.asked[modelAsk{"wrap_up", r.allowed()}]
 	if stop := w.stop(); stop != nil {
@@ -162,7 +163,8 @@ func takeUp(host *modelHost, w *modelWindow, budget watchdog.Budget) *modelRun {
 			r.given = append(r.given, modelGiven{d, at})
 		}
 	}
-	r.idle, r.noProgress = modelRung{r.rungOf("idle", ""), at}, modelRung{r.rungOf("no_progress", ""), at}
+	r.idle = modelRung{rung: r.rungOf("idle", ""), at: at}
+	r.noProgress = modelRung{rung: r.rungOf("no_progress", ""), at: at}
 	r.restoreHolds()
 	return r
 }

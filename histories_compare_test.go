@@ -35,6 +35,9 @@ func (h *pastimes) compare() {
 			}
 		}
 	}
+	for _, p := range h.processes {
+		h.compareBusy(p)
+	}
 	if h.database.exchanges > maxExchanges {
 		h.fail("a process asks the store for ever")
 	}

@@ -24,12 +24,15 @@ func (r *modelRun) hold(key string, limit watchdog.HoldLimit) (*modelHold, error
 		if !h.restored {
 			return nil, watchdog.ErrHeld
 		}
-		h.restored = false
+		h.restored, h.idle = false, limit.Idle
+		r.opened(limit)
 		return h, nil
 	}
 	h := &modelHold{
-		run: r, key: key, opened: r.elapsed, limit: limit.Cap, rung: modelRung{r.rungOf("hold", key), r.elapsed},
+		run: r, key: key, opened: r.elapsed, limit: limit.Cap, idle: limit.Idle,
+		rung: modelRung{rung: r.rungOf("hold", key), at: r.elapsed},
 	}
+	r.opened(limit)
 	if limit.PausesWallClock {
 		h.pause = r.pause(key, false, limit.Cap)
 	}
@@ -41,10 +44,15 @@ func (r *modelRun) hold(key string, limit watchdog.HoldLimit) (*modelHold, error
 			around.takeLeft(key)
 			h.outer.pause = around.pause(key, true, limit.Cap)
 		}
-		around.holds = append(around.holds, h.outer)
+		around.holds, around.changed = append(around.holds, h.outer), around.elapsed
 		around.settle()
 	}
 	return h, nil
+}
+
+// opened notes that a hold was opened: it is life, and signals count from the first on that limits the silence.
+func (r *modelRun) opened(limit watchdog.HoldLimit) {
+	r.changed, r.heeding = r.elapsed, r.heeding || limit.Idle > 0
 }
 
 func (r *modelRun) held(key string) *modelHold {
@@ -155,8 +163,8 @@ func (r *modelRun) letGo(p *modelPause) {
 		h.closed = h.closed || h.restored && h.pause == p
 		return h.closed
 	})
-	if len(r.holds) == 0 && before > 0 {
-		r.released = r.elapsed
+	if len(r.holds) < before {
+		r.changed = r.elapsed
 	}
 }
 
@@ -183,9 +191,7 @@ func (h *modelHold) release() bool {
 	}
 	h.closed = true
 	r.holds = slices.DeleteFunc(r.holds, func(other *modelHold) bool { return other == h })
-	if len(r.holds) == 0 {
-		r.released = r.elapsed
-	}
+	r.changed = r.elapsed
 	var ended []*modelDirective
 	if !h.inside {
 		ended = r.over(func(g modelGiven) bool { return g.limit == "hold" && g.hold == h.key })
@@ -211,9 +217,12 @@ func (r *modelRun) restoreHolds() {
 		case p.layer:
 			r.leftOpen = append(r.leftOpen, p)
 		case r.held(p.key) == nil:
+			stands := r.rungOf("hold", p.key)
+			ladder := r.budget.Ladders.Hold
+			waited := len(ladder) > 0 && stands >= len(ladder) && ladder[len(ladder)-1] == watchdog.DirectiveWait
 			r.holds = append(r.holds, &modelHold{
 				run: r, key: p.key, opened: p.opened, limit: p.limit, pause: p, restored: true,
-				rung: modelRung{r.rungOf("hold", p.key), p.opened},
+				rung: modelRung{rung: stands, at: p.opened, last: waited},
 			})
 		}
 	}

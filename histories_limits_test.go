@@ -106,44 +106,78 @@ func (r *modelRun) stands(on modelRung) int {
 // exceeded is the limit that was exceeded first, of those at one instant the first of the table.
 func (r *modelRun) exceeded() *modelExcess {
 	var all []*modelExcess
-	more := func(limit string, from, allowed time.Duration, on modelRung, hold *modelHold) {
-		if allowed != watchdog.NoLimit && r.elapsed-from > allowed {
-			all = append(all, &modelExcess{limit: limit, since: from + allowed + 1, rung: r.stands(on), hold: hold})
+	more := func(limit string, stretch, from, allowed time.Duration, on modelRung, hold *modelHold) {
+		over := on.last && (limit == "hold" || on.since == stretch) // nothing follows the last rung in a stretch
+		from = max(from, on.at)
+		if over || allowed == watchdog.NoLimit || r.elapsed-from <= allowed {
+			return
 		}
+		e := &modelExcess{limit: limit, since: from + allowed + 1, stretch: stretch, hold: hold}
+		r.climb(e, on)
+		all = append(all, e)
 	}
 	if allowed := r.allowed(); allowed != watchdog.NoLimit && r.worked() > allowed {
-		all = append(all, &modelExcess{limit: "wall_clock", since: r.workedSince(allowed + 1)})
+		e := &modelExcess{limit: "wall_clock", since: r.workedSince(allowed + 1)}
+		r.climb(e, modelRung{})
+		all = append(all, e)
 	}
-	more("safety", r.attached, limitOf(r.budget.Safety), modelRung{}, nil)
+	more("safety", 0, r.attached, limitOf(r.budget.Safety), modelRung{}, nil)
 	for _, h := range r.holds {
-		more("hold", max(h.opened, h.rung.at), h.limit, h.rung, h)
+		more("hold", 0, h.opened, h.limit, h.rung, h)
 	}
-	if len(r.holds) == 0 {
-		from, idle, noProgress := r.attached, limitOf(r.budget.Idle), limitOf(r.budget.NoProgress)
-		switch {
-		case r.budget.FromFirstSign && r.signalled:
-			from = r.first
-		case r.budget.FromFirstSign:
-			idle, noProgress = limitOf(r.budget.FirstSign), watchdog.NoLimit
-		}
-		more("no_progress", max(from, r.progress, r.released, r.noProgress.at), noProgress, r.noProgress, nil)
-		more("idle", max(from, r.active, r.released, r.idle.at), idle, r.idle, nil)
-	}
+	r.silences(more)
 	if len(all) == 0 {
 		return nil
 	}
 	return slices.MinFunc(all, func(a, b *modelExcess) int { return cmp.Compare(a.since, b.since) })
 }
 
-// asks is the directive of a trip.
-func (r *modelRun) asks(e *modelExcess) watchdog.DirectiveKind {
+// silences are the limits that begin again with signs: those of the holds if any are open.
+func (r *modelRun) silences(
+	more func(limit string, stretch, from, allowed time.Duration, on modelRung, hold *modelHold),
+) {
+	if len(r.holds) > 0 {
+		if h := r.quietest(); h != nil {
+			stretch := max(r.attached, r.active, r.changed)
+			more("idle", stretch, stretch, h.idle, r.idle, h)
+		}
+		return
+	}
+	from, idle, noProgress := r.attached, limitOf(r.budget.Idle), limitOf(r.budget.NoProgress)
+	switch {
+	case r.budget.FromFirstSign && r.signalled:
+		from = r.first
+	case r.budget.FromFirstSign:
+		idle, noProgress = limitOf(r.budget.FirstSign), watchdog.NoLimit
+	}
+	stuck, silent := max(from, r.progress), max(from, r.active, r.changed)
+	more("no_progress", stuck, max(stuck, r.changed), noProgress, r.noProgress, nil)
+	more("idle", silent, silent, idle, r.idle, nil)
+}
+
+// climb puts a trip on its ladder. A wait at the end of that comes again; after any other end comes a cancel.
+func (r *modelRun) climb(e *modelExcess, on modelRung) {
 	ladder := map[string][]watchdog.DirectiveKind{
 		"idle": r.budget.Ladders.Idle, "no_progress": r.budget.Ladders.NoProgress, "hold": r.budget.Ladders.Hold,
 	}[e.limit]
-	if e.code == "" && e.rung < len(ladder) {
-		return ladder[e.rung]
+	if n := len(ladder); n == 0 || ladder[n-1] != watchdog.DirectiveWait {
+		ladder = append(slices.Clone(ladder), watchdog.DirectiveCancel)
 	}
-	return watchdog.DirectiveCancel
+	e.rung = min(r.stands(on)+1, len(ladder))
+	e.asks, e.last = ladder[e.rung-1], e.rung == len(ladder)
+}
+
+// quietest is the open hold that allows the longest silence, nil if one allows any.
+func (r *modelRun) quietest() (longest *modelHold) {
+	for _, h := range r.holds {
+		switch {
+		case h.idle == 0:
+			return nil
+		case longest == nil || h.idle > longest.idle:
+			longest = h
+		}
+	}
+	return longest
 }
 
 func (e *modelExcess) reason() watchdog.StopReason {
@@ -176,8 +210,12 @@ func (r *modelRun) edges() (all []time.Duration) {
 		add(allowed - r.budget.Reserve - r.worked())
 	}
 	add(limitOf(r.budget.Safety) - r.elapsed + r.attached)
-	add(limitOf(r.budget.Idle) - r.elapsed + max(r.attached, r.active, r.released, r.idle.at))
-	add(limitOf(r.budget.NoProgress) - r.elapsed + max(r.attached, r.progress, r.released, r.noProgress.at))
+	silent := max(r.attached, r.active, r.changed, r.idle.at) - r.elapsed
+	add(limitOf(r.budget.Idle) + silent)
+	if h := r.quietest(); h != nil {
+		add(h.idle + silent)
+	}
+	add(limitOf(r.budget.NoProgress) - r.elapsed + max(r.attached, r.progress, r.changed, r.noProgress.at))
 	for _, h := range r.holds {
 		add(h.limit - r.elapsed + max(h.opened, h.rung.at))
 	}

@@ -91,7 +91,9 @@ type modelRun struct {
 	warned, wrapped         bool
 	signalled, progressed   bool
 	first, active, progress time.Duration
-	released                time.Duration // the last hold
+	changed                 time.Duration // the holds
+	heeding                 bool          // whatever the budget says
+	process                 *process
 	idle, noProgress        modelRung
 	holds                   []*modelHold // open, in the order of their opening
 	pauses                  []modelKnown
@@ -111,15 +113,19 @@ type modelRun struct {
 }
 
 type (
+	// A modelRung says of a last rung in which stretch it came.
 	modelRung struct {
-		rung int
-		at   time.Duration
+		rung  int
+		at    time.Duration
+		last  bool
+		since time.Duration
 	}
 	modelHold struct {
 		run           *modelRun
 		key           string
 		inside        bool // opened in a layer
 		opened, limit time.Duration
+		idle          time.Duration // 0 for any
 		rung          modelRung
 		closed        bool
 		pause         *modelPause
@@ -153,11 +159,14 @@ type (
 	}
 	// A modelExcess is a limit that was exceeded, and since when.
 	modelExcess struct {
-		limit string
-		since time.Duration
-		rung  int
-		hold  *modelHold
-		code  watchdog.StopReason // of the host's
+		limit   string
+		since   time.Duration
+		stretch time.Duration // began then
+		rung    int           // on which it is
+		last    bool
+		asks    watchdog.DirectiveKind
+		hold    *modelHold
+		code    watchdog.StopReason // of the host's
 	}
 )
 
@@ -171,7 +180,7 @@ func (r *modelRun) lookFor(code watchdog.StopReason) {
 	for first := true; ; first = false {
 		recorded, trip := r.judge()
 		if code != "" && trip == nil && r.running() {
-			trip = &modelExcess{code: code}
+			trip = &modelExcess{code: code, rung: 1, asks: watchdog.DirectiveCancel}
 		}
 		if first && !recorded && trip == nil {
 			r.tryPending()
@@ -188,11 +197,10 @@ func (r *modelRun) lookFor(code watchdog.StopReason) {
 	}
 }
 
+func (e *modelExcess) isIdle() bool { return e != nil && e.limit == "idle" }
+
 func (r *modelRun) judge() (recorded bool, trip *modelExcess) {
-	if r.running() && r.outer != nil && !r.outer.running() {
-		r.endWith(r.outer.cause)
-	}
-	if !r.running() {
+	if r.judgeParent(); !r.running() {
 		return false, nil
 	}
 	for {
@@ -202,7 +210,10 @@ func (r *modelRun) judge() (recorded bool, trip *modelExcess) {
 		r.due = false
 		e := r.exceeded()
 		switch {
-		case e != nil && r.asks(e) == watchdog.DirectiveCancel:
+		case e.isIdle() && r.process.isBusy():
+			r.signal(false)
+			continue
+		case e != nil && e.asks == watchdog.DirectiveCancel:
 			return recorded, e
 		case e != nil:
 			r.ask(e)
@@ -235,15 +246,24 @@ func (r *modelRun) askOnce(ask modelAsk) {
 
 // ask gives a directive that is no cancel: the limit begins anew, on the next rung.
 func (r *modelRun) ask(e *modelExcess) {
-	d := &modelDirective{limit: e.limit, hold: e.holdKey(), rung: e.rung + 1}
-	kind := r.asks(e)
-	r.mail = append(r.mail, modelMail{kind, e.reason(), d.hold, d.rung})
+	d := &modelDirective{limit: e.limit, rung: e.rung}
+	if e.limit == "hold" {
+		d.hold = e.holdKey()
+	}
+	r.mail = append(r.mail, modelMail{e.asks, e.reason(), e.holdKey(), d.rung})
+	var before []*modelDirective // that this one takes the place of
+	if e.last {
+		before = r.over(func(g modelGiven) bool { return g.limit == d.limit && g.hold == d.hold && g.rung >= d.rung })
+	}
 	r.record(
 		&modelFact{kind: "warning"},
-		&modelFact{kind: string(kind), apply: func(w *modelWindow) { w.directives = append(w.directives, d) }},
+		&modelFact{kind: string(e.asks), apply: func(w *modelWindow) {
+			endAll(before)(w)
+			w.directives = append(w.directives, d)
+		}},
 	)
 	r.given = append(r.given, modelGiven{d, r.elapsed})
-	on := modelRung{d.rung, r.elapsed}
+	on := modelRung{d.rung, r.elapsed, e.last, e.stretch}
 	switch e.limit {
 	case "idle":
 		r.idle = on

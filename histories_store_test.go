@@ -128,7 +128,7 @@ func (r *modelRun) endFact(e *modelEnd) *modelFact {
 // carryOut records a cancel, unless the store knows better, and then the run has ended whatever the store says. A wall
 // clock that was given more time goes on.
 func (r *modelRun) carryOut(e *modelExcess) {
-	own := &modelEnd{code: e.reason(), hold: e.holdKey(), rung: e.rung + 1, at: r.host.now()}
+	own := &modelEnd{code: e.reason(), hold: e.holdKey(), rung: e.rung, at: r.host.now()}
 	event := r.endFact(own)
 	known, kept, err := r.transact(func(known modelNews) *modelFact {
 		more := known.extended > r.extended || pausedBefore(known.pauses, r.elapsed) > r.paused(r.elapsed)

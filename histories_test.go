@@ -83,6 +83,7 @@ type process struct {
 	connection *connection
 	cfg        watchdog.Config
 	uptime     bool
+	busy       *modelBusy
 	runs       []*guarded // the run and its open layers, nothing while it is not attached
 }
 
@@ -117,13 +118,17 @@ func (h *pastimes) newProcess(name string) *process {
 	p := &process{name: name, connection: &connection{database: h.database}, uptime: !h.chance(4)}
 	p.host = &modelHost{clock: c, transactional: h.chance(2)}
 	p.cfg = watchdog.Config{Store: p.connection, Budget: h.budget, PollOnly: true, Logger: quiet, Clock: c}
+	if h.chance(3) {
+		p.busy = &modelBusy{}
+		p.cfg.Busy = p.busy.answer
+	}
 	if p.host.transactional {
 		p.cfg.Store = transactional{p.connection}
 	}
 	if p.uptime {
 		p.cfg.Clock = uptimeHost{c}
 	}
-	h.say("%s: transactional %v, uptime %v", name, p.host.transactional, p.uptime)
+	h.say("%s: transactional %v, uptime %v, busy %v", name, p.host.transactional, p.uptime, p.busy != nil)
 	return p
 }
 
@@ -149,12 +154,15 @@ func (h *pastimes) newBudget(wall time.Duration) watchdog.Budget {
 		}
 		return 0
 	}
-	ladder := func(limit time.Duration) []watchdog.DirectiveKind {
+	ladder := func(limit time.Duration) (l []watchdog.DirectiveKind) {
 		if limit == 0 {
 			return nil
 		}
 		all := []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveRetry, watchdog.DirectiveUnstuck}
-		return all[:h.rng.IntN(len(all)+1)]
+		for range h.rng.IntN(len(all) + 1) {
+			l = append(l, all[h.rng.IntN(len(all))])
+		}
+		return l
 	}
 	b := watchdog.Budget{
 		WallClock: wall, Reserve: maybe(2, wall/6), Safety: maybe(6, 2*wall), Idle: maybe(2, wall/6),
@@ -166,7 +174,7 @@ func (h *pastimes) newBudget(wall time.Duration) watchdog.Budget {
 	if b.Idle+b.NoProgress > 0 && h.chance(4) {
 		b.FromFirstSign, b.FirstSign = true, maybe(2, wall/5)
 	}
-	b.Ladders = watchdog.Ladders{Idle: ladder(b.Idle), NoProgress: ladder(b.NoProgress), Hold: ladder(wall)}
+	b.Ladders = watchdog.Ladders{Idle: ladder(wall), NoProgress: ladder(b.NoProgress), Hold: ladder(wall)}
 	return b
 }
 
@@ -194,6 +202,7 @@ func (h *pastimes) step() {
 		h.stepClock(p)
 	case n < 12:
 		h.fault(p)
+		h.busyOrNot(p)
 	case len(p.runs) == 0:
 		h.attach(p, h.chance(2))
 	case n < 14:

@@ -8,32 +8,42 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A HoldLimit says how long a [Hold] may last. The zero value is the budget's limit.
+// A HoldLimit says how long a [Hold] may last, and how silent it may be. The zero value is the budget's cap, and any
+// silence.
 type HoldLimit struct {
 	// Cap is the longest that the hold may be open: zero means [Budget].Hold, [NoLimit] none. It trips by itself and
 	// names the key.
 	Cap time.Duration
+	// Idle is how long the run may give no sign of life while the hold is open, such as a tool that streams: activity
+	// renews it, and so does each opening and closing of a hold. Of several open holds the longest Idle counts. It trips
+	// as [Budget].Idle does, which may be off, with [Ladders].Idle, the code [IdleExceeded] and the hold's key. Zero and
+	// [NoLimit] mean no limit: while such a hold is open, the run may be silent.
+	Idle time.Duration
 	// PausesWallClock has the wall clock stand still while the hold is open, for its Cap at most: for a person's approval.
 	// It needs a Cap. The pause is recorded, as [EventHold] and [EventRelease], and counts from the opening on once the
-	// store has it; what stops the run before that stands. A hold whose process is gone stays open: whoever opens one with
-	// its key takes it over, with its first Cap. [Budget].Safety goes on.
+	// store has it; what stops the run before that stands. A hold whose process is gone stays open, and allows any
+	// silence: whoever opens one with its key takes it over, with its first Cap and an Idle of their own. [Budget].Safety
+	// goes on.
 	PausesWallClock bool
 }
 
 // flaw says what is wrong with the limit, or nothing.
 func (l HoldLimit) flaw() string {
-	if l.Cap < 0 {
+	switch {
+	case l.Cap < 0:
 		return fmt.Sprintf("its Cap is %v; use a positive duration, 0 for the budget's or NoLimit", l.Cap)
-	}
-	if l.PausesWallClock && l.Cap == NoLimit {
+	case l.Idle < 0:
+		return fmt.Sprintf("its Idle is %v; use a positive duration, or 0 for no limit", l.Idle)
+	case l.PausesWallClock && l.Cap == NoLimit:
 		return "it stops the wall clock and has no Cap; give it one"
 	}
 	return ""
 }
 
 // A Hold is a stretch in which silence is expected: a tool call in flight, a person's approval. While any hold is open,
-// idle and no-progress do not run; when the last one closes they begin again from zero. A hold of a layer holds the
-// runs around it, too, and ends with the layer.
+// the budget's idle and no-progress do not run; when the last one closes they begin again from zero. A hold can have a
+// limit of silence of its own, see [HoldLimit]. A hold of a layer holds the runs around it, too, which may be silent
+// meanwhile, and ends with the layer.
 type Hold struct {
 	w      *Watchdog
 	id     verdict.HoldID // guarded by w.mu, as the rest
@@ -124,12 +134,12 @@ func (h *Hold) openOwn(id verdict.HoldID, limit HoldLimit) (taken *Hold, err err
 			case w.phase == ended:
 				err = fmt.Errorf("%w: %w", ErrEnded, w.cause())
 			case decided && w.signs().Held(id):
-				if taken = w.takeOver(id); taken != nil {
+				if taken = w.takeOver(id, limit); taken != nil {
 					return
 				}
 				err = fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
 			case decided:
-				h.take(id, limit.Cap)
+				h.take(id, limit)
 				if limit.PausesWallClock {
 					h.pause, h.opening = w.pauseClock(id.Key, "", limit.Cap)
 				}
@@ -140,17 +150,28 @@ func (h *Hold) openOwn(id verdict.HoldID, limit HoldLimit) (taken *Hold, err err
 }
 
 // takeOver returns the open hold if a process that is gone opened it, once. The caller holds mu.
-func (w *Watchdog) takeOver(id verdict.HoldID) *Hold {
+func (w *Watchdog) takeOver(id verdict.HoldID, limit HoldLimit) *Hold {
 	h := w.signs().Holds.Find(id).Owner.(*Hold)
 	if !h.restored {
 		return nil
 	}
 	h.restored = false
+	w.signalTaken(Signal{Kind: SignalTakeOver, Key: id.Key, Serial: id.Serial, Idle: w.heedIdle(limit)})
 	return h
 }
 
+// heedIdle returns the silence that a hold allows, 0 for any, and has signals heeded if there is a limit. The caller
+// holds mu.
+func (w *Watchdog) heedIdle(limit HoldLimit) time.Duration {
+	if limit.Idle == 0 || limit.Idle == NoLimit || w.disabled {
+		return 0
+	}
+	w.heed()
+	return limit.Idle
+}
+
 // holdAround opens a hold on each of the runs around a layer that goes on. Each is a hold of its own, whatever the
-// others are called. It has no cap, because it ends with the one inside.
+// others are called. It has no cap and allows any silence, because it ends with the one inside.
 func (h *Hold) holdAround(key string, limit HoldLimit) {
 	around := h.w.outer
 	if around == nil {
@@ -165,7 +186,7 @@ func (h *Hold) holdAround(key string, limit HoldLimit) {
 	defer outer.holdAround(key, limit)
 	around.changeNow(func() {
 		outer.closed = false
-		outer.take(verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}, NoLimit)
+		outer.take(verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}, HoldLimit{Cap: NoLimit})
 		if limit.PausesWallClock {
 			around.takeLeft(key)
 			outer.pause, outer.opening = around.pauseClock(key, h.w.id, limit.Cap)
@@ -174,9 +195,9 @@ func (h *Hold) holdAround(key string, limit HoldLimit) {
 }
 
 // take opens the hold. The caller holds mu.
-func (h *Hold) take(id verdict.HoldID, limit time.Duration) {
+func (h *Hold) take(id verdict.HoldID, limit HoldLimit) {
 	h.id = id
-	s := Signal{Kind: SignalHold, Key: id.Key, Serial: id.Serial, Length: limit}
+	s := Signal{Kind: SignalHold, Key: id.Key, Serial: id.Serial, Length: limit.Cap, Idle: h.w.heedIdle(limit)}
 	if id.Serial == 0 {
 		s.Rung = h.w.more.rungOf(rungKey{verdict.Hold, id.Key})
 	}

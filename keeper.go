@@ -52,7 +52,7 @@ func (w *Watchdog) Attempt() Attempt {
 
 // SinceActivity returns how long ago the run had its last activity, or was attached if there was none since. With a
 // hold open it is 0, because silence is expected then. It is 0 for a run whose config has neither a Keeper nor a limit
-// that heeds signals, and for a nil Watchdog.
+// that heeds signals, until it has a hold with an Idle, and for a nil Watchdog.
 func (w *Watchdog) SinceActivity() time.Duration {
 	if w == nil {
 		return 0
@@ -65,7 +65,7 @@ func (w *Watchdog) SinceActivity() time.Duration {
 func (w *Watchdog) silence() (silence time.Duration, signalled bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.pulse == nil {
+	if w.pulse.Load() == nil {
 		return 0, false
 	}
 	now := w.clock.elapsed()

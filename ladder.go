@@ -25,23 +25,47 @@ type given struct {
 	at   time.Duration
 }
 
-// noteGiven notes that a directive was given, at the instant that was judged. The caller holds mu.
-func (w *Watchdog) noteGiven(id string, v verdict.Verdict, at time.Duration) {
-	if v.Directive == verdict.DirectWrapUp || v.Directive == verdict.DirectCancel {
-		return
+// ladderOf is the ladder that a trip is on. A hold has one for its cap; its silence is on that of idle.
+func ladderOf(limit verdict.Limit, hold string) rungKey {
+	if limit != verdict.Hold {
+		return rungKey{limit: limit}
 	}
-	more := w.extras()
+	return rungKey{limit, hold}
+}
+
+// noteGiven notes that a directive was given, at the instant that was judged. A wait that comes again on the last rung
+// takes the place of the one before, whose ID is returned, so that a run that waits often keeps one. The caller holds
+// mu.
+func (w *Watchdog) noteGiven(id string, v verdict.Verdict, at time.Duration) (replaces []string) {
+	if v.Directive == verdict.DirectWrapUp || v.Directive == verdict.DirectCancel {
+		return nil
+	}
+	more, on := w.extras(), ladderOf(v.Limit, v.Hold)
+	if v.Last {
+		replaces = more.takeGiven(func(g given) bool { return g.on == on && g.rung >= v.Rung })
+	}
 	more.given = append(more.given, given{
-		id: id, rung: v.Rung, on: rungKey{v.Limit, v.Hold}, hold: verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial},
-		at: at,
+		id: id, rung: v.Rung, on: on, hold: verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial}, at: at,
 	})
 	w.awaitProgress()
+	return replaces
 }
 
 // awaitProgress has the next progress set the timer, if it puts a ladder back. The caller holds mu.
 func (w *Watchdog) awaitProgress() {
-	if w.pulse != nil {
-		w.pulse.given.Store(w.more != nil && len(w.more.given) > 0)
+	if pulse := w.pulse.Load(); pulse != nil {
+		pulse.awaited.await(resets, w.more != nil && len(w.more.given) > 0)
+	}
+}
+
+// awaitSign has the next sign set the timer that ends a stretch in which nothing more is asked. The caller holds mu.
+func (w *Watchdog) awaitSign(v verdict.Verdict) {
+	switch pulse := w.pulse.Load(); {
+	case pulse == nil || !v.Last:
+	case v.Limit == verdict.Idle:
+		pulse.awaited.await(anySign, true)
+	case v.Limit == verdict.NoProgress:
+		pulse.awaited.await(someProgress, true)
 	}
 }
 
@@ -152,13 +176,17 @@ func (p *tripPayload) applyTo(_ *history, w *window, e Event) {
 		w.trips = map[string]foldedTrip{}
 	}
 	limit := verdict.Limit(strings.TrimSuffix(p.Reason, record.Exceeded))
-	w.trips[e.ID] = foldedTrip{int(p.Rung), rungKey{limit, p.Hold}}
+	w.trips[e.ID] = foldedTrip{int(p.Rung), ladderOf(limit, p.Hold)}
+	w.reset(p.Resets)
 }
 
 func (p *progressPayload) applyTo(_ *history, w *window, _ Event) { w.reset(p.Resets) }
 
 // reset notes directives that do not count any more.
 func (w *window) reset(ids []string) {
+	if len(ids) == 0 {
+		return
+	}
 	if w.resets == nil {
 		w.resets = map[string]bool{}
 	}

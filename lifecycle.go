@@ -110,6 +110,7 @@ func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duratio
 // beginTrip decides that the run ends, of which that much has elapsed. The caller holds mu.
 func (w *Watchdog) beginTrip(elapsed time.Duration) *trip {
 	w.phase = recording
+	w.dropInquiry()
 	w.quietUntil.Store(0)
 	w.trip = &trip{
 		at: record.Truncate(w.clock.now()), elapsed: elapsed, paused: verdict.Paused(w.seen, elapsed), note: w.LastNote(),
@@ -265,6 +266,7 @@ func (w *Watchdog) end(cause error) {
 	w.rememberProgress()
 	w.traceEnd()
 	w.phase = ended
+	w.dropInquiry()
 	w.disarm()
 	w.cancel(cause)
 }

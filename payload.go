@@ -58,7 +58,7 @@ func (w *Watchdog) directiveEvents(d Directive, ids directiveIDs) []Event {
 		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: record.FloatSeconds(d.Allowed),
 		Directive: string(d.Kind), Rung: record.Count(d.Rung), Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly,
 		Parent:          w.lineage.parent(),
-		MeasuredSeconds: record.ExactSeconds(d.Used), Window: w.lineage.fresh(),
+		MeasuredSeconds: record.ExactSeconds(d.Used), Window: w.lineage.fresh(), Resets: ids.replaces,
 	}
 	decision := w.newEvent(EventWarning, d.At, "", p)
 	if decision.ID = ids.decision; d.ObserveOnly {
@@ -69,12 +69,16 @@ func (w *Watchdog) directiveEvents(d Directive, ids directiveIDs) []Event {
 	return []Event{decision, directive}
 }
 
-// directiveIDs are those of the two events of one trip. Events of one moment are read in the order of their IDs.
-type directiveIDs struct{ decision, directive string }
+// directiveIDs are those of the two events of one trip, and of the directives that it takes the place of. Events of one
+// moment are read in the order of their IDs.
+type directiveIDs struct {
+	decision, directive string
+	replaces            []string
+}
 
 func newDirectiveIDs() directiveIDs {
 	one, other := record.EventID("", "", "", ""), record.EventID("", "", "", "")
-	return directiveIDs{min(one, other), max(one, other)}
+	return directiveIDs{decision: min(one, other), directive: max(one, other)}
 }
 
 // wrapUpEvent is the same for all processes that watch the run.

@@ -14,6 +14,7 @@ type findings struct {
 	directives []*outgoing
 	entries    []*entry // of the warnings and directives
 	retrials   []retrial
+	inquiry    *inquiry // that the host is to be asked
 	closed     closings // of a run that its parent has ended
 }
 
@@ -25,6 +26,9 @@ func (f findings) and(next findings) findings {
 	f.warnings, f.directives = append(f.warnings, next.warnings...), append(f.directives, next.directives...)
 	f.entries = append(f.entries, next.entries...)
 	f.retrials, f.closed = append(f.retrials, next.retrials...), append(f.closed, next.closed...)
+	if f.inquiry == nil {
+		f.inquiry = next.inquiry
+	}
 	return f
 }
 
@@ -46,7 +50,7 @@ func (w *Watchdog) pollFor(guard func(*findings)) *Stop {
 	for first := true; ; first = false {
 		w.mu.Lock()
 		found, _ := w.look()
-		if guard != nil {
+		if guard != nil && found.inquiry == nil {
 			guard(&found)
 		}
 		stop, underway := w.stop, w.trip
@@ -58,6 +62,10 @@ func (w *Watchdog) pollFor(guard func(*findings)) *Stop {
 			return stop
 		}
 		told := w.begin(found, began)
+		if underway == nil && found.inquiry != nil {
+			w.awaitAnswer(found.inquiry)
+			continue
+		}
 		if underway == nil {
 			w.tellSince(began, &news{})
 			return nil
@@ -69,6 +77,7 @@ func (w *Watchdog) pollFor(guard func(*findings)) *Stop {
 
 // doFound does what a look found, and waits for the run's end if that is it. The caller has just unlocked mu.
 func (w *Watchdog) doFound(found findings) {
+	w.askAside(found.inquiry)
 	if found.nothing() && len(found.retrials) == 0 && len(found.closed) == 0 {
 		return
 	}
@@ -132,6 +141,11 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 		f.entries = append(f.entries, w.takeDue()...)
 		v := verdict.Judge(w.limits.Limits, w.seen, now)
 		switch {
+		case w.mustAsk(v):
+			if f.inquiry = w.inquire(v); f.inquiry != nil {
+				return f, w.waitWhileAsking(now)
+			}
+			continue
 		case v.Action == verdict.Continue:
 			w.beQuiet(now, v.Next)
 			return f, verdict.Until(v.Next, now)
@@ -144,6 +158,7 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 			w.ask(&f, v, reasonOf(v.Limit), now)
 		}
 		w.seen.Apply(v, now)
+		w.awaitSign(v)
 	}
 }
 
@@ -158,9 +173,9 @@ func (w *Watchdog) warn(f *findings, v verdict.Verdict, now time.Duration) {
 // older ones and before a stop. The caller holds mu.
 func (w *Watchdog) ask(f *findings, v verdict.Verdict, reason string, now time.Duration) {
 	d, ids := w.directive(v, reason), newDirectiveIDs()
+	ids.replaces = w.noteGiven(ids.directive, v, now)
 	f.directives = append(f.directives, w.line(d))
 	f.entries = append(f.entries, w.recordDirective(d, ids))
-	w.noteGiven(ids.directive, v, now)
 	if r := w.retrial(d); len(r.tries) > 0 {
 		f.retrials = append(f.retrials, r)
 	}
@@ -208,5 +223,6 @@ func (w *Watchdog) changeNow(change func()) {
 // caller has just unlocked mu.
 func (w *Watchdog) settle(found findings) {
 	defer w.deliverTrace()
+	w.askAside(found.inquiry)
 	_ = w.begin(found, clocks.Now(w.clock.other))
 }

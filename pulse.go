@@ -13,15 +13,45 @@ import (
 const coalesced = time.Millisecond
 
 // A pulse takes the signs of life on the machine's clock, without a lock. The next look brings what it holds into the
-// decision. A signal sets no timer, because it only ever puts a limit off. The pulse stands on cache lines of its own,
-// so that signals do not slow down who polls.
+// decision. A signal sets no timer, because it only ever puts a limit off, unless one waits for it. The pulse stands on
+// cache lines of its own, so that signals do not slow down who polls.
 type pulse struct {
 	_                         [64]byte
 	first, activity, progress beat
+	awaited                   awaited
 	_                         [64]byte
 	digests                   digests
-	// given tells that directives stand on a ladder, so that progress has something to record.
-	given atomic.Bool
+}
+
+// awaited are the signs that set the timer, in bits. Who looks sets them before it takes the pulse, and a signal reads
+// them after it was noted: one of the two sees the other.
+type awaited struct{ atomic.Uint32 }
+
+const (
+	// anySign ends a silence that has had the last rung of its ladder: from then on the limit runs again.
+	anySign uint32 = 1 << iota
+	// someProgress does so with a stretch without progress.
+	someProgress
+	// resets is progress that puts back a ladder on which directives stand, which is to be recorded.
+	resets
+)
+
+// await has the next such sign set the timer, or not.
+func (a *awaited) await(sign uint32, yes bool) {
+	if yes {
+		a.Or(sign)
+	} else {
+		a.And(^sign)
+	}
+}
+
+// came reports whether the sign is awaited, once.
+func (a *awaited) came(progress bool) bool {
+	signs := a.Load()
+	if !progress {
+		signs &= anySign
+	}
+	return signs != 0 && a.And(^signs)&signs != 0
 }
 
 // A beat is the last time of something, in monotonic nanoseconds since the run's base plus one; in its lowest bit,
@@ -60,11 +90,23 @@ func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
 	return at, v != 0
 }
 
+// heed makes signals count from now on, if they did not: at the attach, or at the first hold that limits the silence.
+// The caller holds mu, or has just made the watchdog.
+func (w *Watchdog) heed() {
+	if w.pulse.Load() == nil {
+		w.signs()
+		w.pulse.Store(&pulse{})
+		w.awaitProgress()
+	}
+}
+
 // signal notes a sign of life of this run alone. It never polls, records or waits: a limit that begins at the first
-// sign is nearer than what the timer is set for, so that the first sign sets the timer. So does the first progress
-// after a directive, which has to be recorded before the process is killed.
+// sign is nearer than what the timer is set for, so that the first sign sets the timer. So does the first one after the
+// last rung of a ladder, and the first progress after a directive, which has to be recorded before the process is
+// killed.
 func (w *Watchdog) signal(progress bool) {
-	if w.pulse == nil {
+	pulse := w.pulse.Load()
+	if pulse == nil {
 		return
 	}
 	if w.clock.other != nil || w.trace != nil {
@@ -72,12 +114,12 @@ func (w *Watchdog) signal(progress bool) {
 		return
 	}
 	now := w.clock.base.Since()
-	w.pulse.activity.at(now)
+	pulse.activity.at(now)
 	if progress {
-		w.pulse.progress.at(now)
+		pulse.progress.at(now)
 	}
-	first := w.pulse.first.Load() == 0 && w.pulse.first.CompareAndSwap(0, (int64(now)+1)<<1)
-	if first && w.limits.FromFirstSign || progress && w.pulse.given.Load() && w.pulse.given.CompareAndSwap(true, false) {
+	first := pulse.first.Load() == 0 && pulse.first.CompareAndSwap(0, (int64(now)+1)<<1)
+	if pulse.awaited.came(progress) || first && w.limits.FromFirstSign {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if w.phase == running {
@@ -98,7 +140,7 @@ func (w *Watchdog) signalLocked(progress bool) {
 		kind = SignalProgress
 	}
 	w.signalTaken(Signal{Kind: kind})
-	if first && w.limits.FromFirstSign || progress && w.pulse.given.Load() {
+	if w.pulse.Load().awaited.came(progress) || first && w.limits.FromFirstSign {
 		w.lookSoon()
 	}
 }
@@ -106,18 +148,19 @@ func (w *Watchdog) signalLocked(progress bool) {
 // takePulse brings the signs of life into the decision. What the machine slept does not count as silence: it is taken
 // to lie before them. The caller holds mu.
 func (w *Watchdog) takePulse(elapsed time.Duration) {
-	if w.pulse == nil || w.clock.other != nil {
+	pulse := w.pulse.Load()
+	if pulse == nil || w.clock.other != nil {
 		return
 	}
 	now, offset := w.clock.sinceBase(elapsed), w.clock.atBase+w.clock.slept
 	signs := w.seen.Signs
-	if at, ever := w.pulse.first.last(now); ever && !signs.Signalled {
+	if at, ever := pulse.first.last(now); ever && !signs.Signalled {
 		signs.Signal(false, at+offset)
 	}
-	if at, ever := w.pulse.activity.last(now); ever {
+	if at, ever := pulse.activity.last(now); ever {
 		signs.Signal(false, at+offset)
 	}
-	if at, ever := w.pulse.progress.last(now); ever {
+	if at, ever := pulse.progress.last(now); ever {
 		signs.Signal(true, at+offset)
 	}
 }

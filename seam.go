@@ -53,12 +53,22 @@ func (r seamRun) Silence() time.Duration {
 		if w.disabled {
 			continue
 		}
-		shortest = min(shortest, w.limits.Idle)
+		shortest = min(shortest, w.limits.Idle, w.holdsIdle())
 		if w.limits.FromFirstSign {
 			shortest = min(shortest, w.limits.FirstSign)
 		}
 	}
 	return shortest
+}
+
+// holdsIdle is how silent the open holds allow the run to be.
+func (w *Watchdog) holdsIdle() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.seen.Signs == nil {
+		return NoLimit
+	}
+	return w.seen.Signs.Holds.Idle()
 }
 
 // Ended looks at the parent, too.

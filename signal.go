@@ -16,11 +16,11 @@ func FromContext(ctx context.Context) *Watchdog {
 	return w
 }
 
-// Activity is a sign of life: it restarts [Budget].Idle, also that of the runs around a layer. It never polls, records
-// or waits for the store. It is cheap enough to be called per token from many goroutines: about what reading the clock
-// costs, no lock and no allocation. (The first sign of a budget with FromFirstSign takes a lock to set the timer; so
-// does each with [Config].OnSignal or a clock of the host's.) Signs within the same millisecond may count as one at its
-// end, so that a limit is never found exceeded too early.
+// Activity is a sign of life: it restarts [Budget].Idle and the Idle of holds, also of the runs around a layer. It
+// never polls, records or waits for the store. It is cheap enough to be called per token from many goroutines: about
+// what reading the clock costs, no lock and no allocation. (The first sign of a budget with FromFirstSign takes a lock
+// to set the timer; so does each with [Config].OnSignal or a clock of the host's.) Signs within the same millisecond
+// may count as one at its end, so that a limit is never found exceeded too early.
 func (w *Watchdog) Activity() {
 	for ; w != nil; w = w.outer {
 		w.signal(false)
@@ -44,10 +44,11 @@ func (w *Watchdog) Progress() {
 func (w *Watchdog) ProgressDigest(digest string) bool {
 	first, heeded := true, false
 	for ; w != nil; w = w.outer {
-		if w.pulse == nil {
+		pulse := w.pulse.Load()
+		if pulse == nil {
 			continue
 		}
-		fresh := w.pulse.digests.add(digest)
+		fresh := pulse.digests.add(digest)
 		w.signal(fresh)
 		if !heeded {
 			first, heeded = fresh, true

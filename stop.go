@@ -25,9 +25,9 @@ type Stop struct {
 	Elapsed, Budget time.Duration
 	// Paused is how long holds had stopped the wall clock, which Elapsed leaves out.
 	Paused time.Duration
-	// Hold is the key of the hold whose cap was exceeded, Note the last thing noted before, see [Watchdog.Note].
+	// Hold is the key of the hold whose cap or Idle was exceeded, Note the last thing noted before, see [Watchdog.Note].
 	Hold, Note string
-	// Rung is which trip of the limit's ladder it was, from 1.
+	// Rung is which rung of the limit's ladder it was, from 1.
 	Rung int
 
 	window string // the name of a layer's window

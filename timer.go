@@ -20,18 +20,22 @@ func init() {
 
 // ringAll looks at every run that is due, and has what it finds carried out together. It does not block.
 func ringAll(due []*Watchdog) {
-	r := newRing(time.Now())
+	r, s := newRing(time.Now()), &survey{}
 	for _, w := range due {
-		if found := w.timerLook(); !found.nothing() {
+		found := w.timerLook()
+		s.add(w, found.inquiry)
+		if !found.nothing() {
 			r.add(w, found)
 		}
 	}
 	r.flush()
+	s.ask()
 }
 
 // ring is the look of a run's own timer.
 func (w *Watchdog) ring() {
 	found := w.timerLook()
+	w.askAside(found.inquiry)
 	if found.trip != nil {
 		go w.endAndTell(found.trip)
 	}

@@ -25,6 +25,8 @@ const (
 	SignalRelease = SignalKind(verdict.SignalRelease)
 	// SignalHeld is a hold that was open when the run was attached, opened by a process that is gone.
 	SignalHeld = SignalKind(verdict.SignalHeld)
+	// SignalTakeOver is when such a hold was opened again by its key.
+	SignalTakeOver = SignalKind(verdict.SignalTakeOver)
 	// SignalPause and SignalUnpause are when it began to count that a hold stops the wall clock, and that it does not any
 	// more.
 	SignalPause   = SignalKind(verdict.SignalPause)
@@ -55,6 +57,11 @@ type Signal struct {
 	From time.Duration `json:"from,omitempty"`
 	// Rung is where the ladder of the limit Key, or of the hold, stood.
 	Rung int `json:"rung,omitempty"`
+	// Idle is that of a hold's [HoldLimit], left out where that has no limit.
+	Idle time.Duration `json:"idle,omitempty"`
+	// Busy tells of an activity that it is what [Config].Busy said, before the trip on the rung Rung of a silence since
+	// From.
+	Busy bool `json:"busy,omitempty"`
 }
 
 // A trace tells the host's OnSignal of every signal in order, one at a time and with no lock held. Signals are queued
@@ -133,9 +140,9 @@ func (t *trace) delivered() {
 func (w *Watchdog) signalTaken(s Signal) {
 	s.At = w.clock.elapsed()
 	w.signs()
-	w.seen.Take(verdict.Signal{
+	w.seen.Take(&w.limits.Limits, verdict.Signal{
 		Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
-		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung,
+		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle,
 	})
 	switch {
 	case w.trace == nil:

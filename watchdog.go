@@ -62,8 +62,8 @@ type Watchdog struct {
 	settings
 	recorder recorder
 
-	pulse   *pulse // nil if nothing heeds signals
-	trace   *trace // nil if the host keeps none
+	pulse   atomic.Pointer[pulse] // nil while nothing heeds signals
+	trace   *trace                // nil if the host keeps none
 	note    atomic.Pointer[string]
 	readers atomic.Pointer[readers]
 
@@ -98,6 +98,7 @@ type extras struct {
 	left    []foldedPause // those of layers of a process that is gone
 	due     []*entry      // what the next look has to record
 	failed  failedCompletes
+	busy    busyness
 }
 
 // extras are made at the first need. The caller holds mu.
@@ -185,9 +186,9 @@ func (w *Watchdog) StartedAt() time.Time {
 
 // Fired reports whether a limit or another guard stopped the run, and which: the host asks at its phase boundaries. It
 // reads the clock, so that it is right also without a timer (see [Config].PollOnly). While a stop is being recorded it
-// waits for that, at most the record timeout, and it tries again to record what could not be. A run that ended in
-// another way has not fired, nor has a nil Watchdog. A run that has not fired costs little more than reading the clock,
-// and no allocation.
+// waits for that, at most the record timeout, and it tries again to record what could not be. One that finds a silence
+// too long waits for [Config].Busy before, at most [BusyTimeout]. A run that ended in another way has not fired, nor
+// has a nil Watchdog. A run that has not fired costs little more than reading the clock, and no allocation.
 func (w *Watchdog) Fired() (StopReason, bool) {
 	if w == nil || w.quiet() {
 		return "", false

@@ -41,15 +41,15 @@ var contradictions = []struct {
 	},
 	{"variables that contradict each other", "", variables{wallClockVariable: "0", "WATCHDOG_WARN_AT": "0.5"}, 0},
 
-	{"a ladder of an idle limit that is off", "ladders:\n    idle: [retry]", nil, 3},
-	{"a ladder of only a cancel for a limit that is off", "ladders:\n    idle: [cancel]", nil, 3},
+	{"a ladder of a limit that is off", "ladders:\n    no_progress: [retry]", nil, 3},
+	{"a ladder of only a cancel for a limit that is off", "ladders:\n    no_progress: [cancel]", nil, 3},
 	{
 		"a ladder of a limit that is switched off", "no_progress_timeout_seconds: 0\n  ladders: {no_progress: [retry]}", nil,
 		3,
 	},
 	{
-		"a ladder of a variable for a limit that is off", "idle_timeout_seconds: 0",
-		variables{"WATCHDOG_LADDERS_IDLE": "retry"}, 0,
+		"a ladder of a variable for a limit that is off", "no_progress_timeout_seconds: 0",
+		variables{"WATCHDOG_LADDERS_NO_PROGRESS": "retry"}, 0,
 	},
 	{"a first sign without a limit that begins with it", "hold_timeout_seconds: 60\n  from_first_sign: true", nil, 3},
 	{
@@ -121,7 +121,7 @@ func TestContradictionsTogether(t *testing.T) {
 	text := strings.Join([]string{
 		"runtime_controls:",
 		"  ladders:",
-		"    idle: [retry]",
+		"    no_progress: [retry]",
 		"  tick_grace_seconds: 1801",
 		"  session_wall_clock_seconds: 0",
 		"  reserve_seconds: 60",
@@ -143,7 +143,9 @@ func TestEffectiveSettings(t *testing.T) {
 			"  safety_timeout_seconds: 120",
 		"safety may equal the wall clock, which survives a restart": "session_wall_clock_seconds: 60\n" +
 			"  safety_timeout_seconds: 60",
-		"a ladder of holds needs no cap, because a hold may bring its own": "ladders: {hold: [retry]}",
+		"a ladder of holds needs no cap, because a hold may bring its own":  "ladders: {hold: [retry]}",
+		"a ladder of idle needs no limit, because a hold may bring its own": "ladders: {idle: [retry]}",
+		"a ladder may end in a wait, or in a cancel after it":               "ladders: {idle: [retry, wait], hold: [wait, cancel]}",
 		"a ladder of idle may be one of the first sign": "no_progress_timeout_seconds: 60\n  from_first_sign: true\n" +
 			"  first_sign_timeout_seconds: 30\n  ladders: {idle: [retry]}",
 		"a first sign may take longer than idle allows afterwards": "idle_timeout_seconds: 60\n" +
@@ -188,7 +190,7 @@ func TestVariableDisablesFile(t *testing.T) {
 		},
 		{"a limit that is off disables its ladder", "disabled_no_progress.golden", variables{noProgressVariable: "0"}},
 		{
-			"an idle limit that is off leaves its ladder to the first sign", "disabled_idle.golden",
+			"an idle limit that is off leaves its ladder to the first sign and to holds", "disabled_idle.golden",
 			variables{idleVariable: "0"},
 		},
 		{

@@ -105,7 +105,7 @@ var controlKeys = []key{
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.FirstSign }},
 	},
 	{
-		block: laddersBlock, name: "idle", variable: "WATCHDOG_LADDERS_IDLE", needs: []string{idlePath, firstSignPath},
+		block: laddersBlock, name: "idle", variable: "WATCHDOG_LADDERS_IDLE", // needs nothing: a hold may have its own idle
 		allowed: allowedLadder,
 		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Idle }},
 	},

@@ -51,13 +51,13 @@ func rungProblem(v value) string {
 	return ""
 }
 
-// show includes the cancel after the last rung, also if it was left out.
+// show includes the cancel after the last rung, also if it was left out. None comes after a wait.
 func (l ladder) show(c *Config) string {
-	rungs := words(*l.field(c))
-	if last := string(watchdog.DirectiveCancel); len(rungs) == 0 || rungs[len(rungs)-1] != last {
-		rungs = append(rungs, last)
+	rungs := *l.field(c)
+	if n := len(rungs); n == 0 || rungs[n-1] != watchdog.DirectiveWait && rungs[n-1] != watchdog.DirectiveCancel {
+		rungs = append(slices.Clone(rungs), watchdog.DirectiveCancel)
 	}
-	return strings.Join(rungs, ", ")
+	return strings.Join(words(rungs), ", ")
 }
 
 func (l ladder) off(c *Config) bool { return len(*l.field(c)) == 0 }

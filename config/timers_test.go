@@ -100,7 +100,7 @@ func TestControlsOverrides(t *testing.T) {
 		"WATCHDOG_FROM_FIRST_SIGN":             {"false", "from_first_sign", "false"},
 		"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS":  {"0", "first_sign_timeout_seconds", "off"},
 		"WATCHDOG_LADDERS_IDLE":                {"cancel", "ladders.idle", "cancel"},
-		"WATCHDOG_LADDERS_NO_PROGRESS":         {"wait", "ladders.no_progress", "wait, cancel"},
+		"WATCHDOG_LADDERS_NO_PROGRESS":         {"wait", "ladders.no_progress", "wait"},
 		"WATCHDOG_LADDERS_HOLD":                {"unstuck", "ladders.hold", "unstuck, cancel"},
 		"WATCHDOG_EVENTS_UNKNOWN":              {"material", "events.unknown", "material"},
 		"WATCHDOG_MAX_TICK_DURATION_MINUTES":   {"60", "max_tick_duration_minutes", "1h0m0s"},

@@ -9,6 +9,7 @@ package replay
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -48,6 +49,7 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 		return nil, fmt.Errorf("replay a trace: %w", err)
 	}
 	r := run{limits: limits, observeOnly: observeOnly}
+	answers := busyAnswers(trace)
 	for i, s := range trace {
 		if ofLayer(s, trace[0].Run) {
 			continue
@@ -55,6 +57,7 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 		if i == 0 || s.Kind == watchdog.SignalAttach {
 			r.seen = verdict.Snapshot{Signs: &verdict.Signs{}}
 		}
+		r.seen.Asking, r.seen.Asked = answers[i] != verdict.IdleTrip{}, answers[i]
 		if r.attaching = attaches(s, r.attaching); !r.attaching && !r.until(s.At) {
 			break
 		}
@@ -62,10 +65,24 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 			return nil, fmt.Errorf("replay a trace: %w budget: it gives more than %d decisions before signal %d (%s at %v)",
 				watchdog.ErrInvalid, maxDecisions, i, s.Kind, s.At)
 		}
-		r.seen.Take(verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial,
-			Length: s.Length, Warned: s.Warned, Wrapped: s.Wrapped, From: s.From, Rung: s.Rung})
+		r.seen.Take(&r.limits, verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial,
+			Length: s.Length, Warned: s.Warned, Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle})
 	}
 	return r.decisions, nil
+}
+
+// busyAnswers returns, for each signal, the trip that did not come because the host said next that it is busy; the zero
+// value if it said nothing any more.
+func busyAnswers(trace []watchdog.Signal) []verdict.IdleTrip {
+	answers := make([]verdict.IdleTrip, len(trace))
+	var next verdict.IdleTrip
+	for i, s := range slices.Backward(trace) {
+		if s.Busy && !ofLayer(s, trace[0].Run) {
+			next = verdict.IdleTrip{Since: s.From, Rung: s.Rung}
+		}
+		answers[i] = next
+	}
+	return answers
 }
 
 // attaches reports whether the signal is part of an attach, which is decided on when it is whole: what was open and

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,9 +29,13 @@ func TestSame(t *testing.T) {
 		cfg := watchdog.Config{ObserveOnly: rng.IntN(2) == 0, Budget: watchdog.Budget{
 			WallClock: time.Hour, Idle: 5 * minute, NoProgress: 12 * minute, Safety: 55 * minute, Hold: 7 * minute,
 			FromFirstSign: rng.IntN(2) == 0, Ladders: watchdog.Ladders{
-				Idle: many(watchdog.DirectiveRetry, rng.IntN(3)), NoProgress: many(watchdog.DirectiveUnstuck, rng.IntN(3)), Hold: many(watchdog.DirectiveWait, rng.IntN(3)),
+				Idle: randomLadder(rng), NoProgress: randomLadder(rng), Hold: randomLadder(rng),
 			},
 		}}
+		if busy := rng.IntN(3); busy > 0 {
+			answers := rand.New(rand.NewPCG(seed, 6)) // Busy is called on goroutines of its own, one after the other
+			cfg.Busy = func() bool { return answers.IntN(busy) == 0 }
+		}
 		var trace []watchdog.Signal
 		cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s) }
 		var lived []string
@@ -44,6 +49,14 @@ func TestSame(t *testing.T) {
 	}
 }
 
+func randomLadder(rng *rand.Rand) (l []watchdog.DirectiveKind) {
+	for range rng.IntN(3) {
+		all := []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveRetry, watchdog.DirectiveUnstuck}
+		l = append(l, all[rng.IntN(len(all))])
+	}
+	return l
+}
+
 func liveRandomly(t *testing.T, rng *rand.Rand, wd *watchdog.Watchdog) {
 	t.Helper()
 	var holds []*watchdog.Hold
@@ -55,7 +68,7 @@ func liveRandomly(t *testing.T, rng *rand.Rand, wd *watchdog.Watchdog) {
 		case 3:
 			wd.ProgressDigest(fmt.Sprint(rng.IntN(6)))
 		case 4:
-			if h, err := wd.Hold(context.Background(), fmt.Sprint(i), watchdog.HoldLimit{}); err == nil {
+			if h, err := wd.Hold(context.Background(), fmt.Sprint(i), randomHold(rng)); err == nil {
 				holds = append(holds, h)
 			}
 		case 5:
@@ -65,6 +78,10 @@ func liveRandomly(t *testing.T, rng *rand.Rand, wd *watchdog.Watchdog) {
 		}
 	}
 	synctest.Wait()
+}
+
+func randomHold(rng *rand.Rand) watchdog.HoldLimit {
+	return watchdog.HoldLimit{Idle: time.Duration(rng.IntN(4)) * minute}
 }
 
 // inBubble guards a run on the bubble's own clock.
@@ -206,4 +223,50 @@ func TestLateRelease(t *testing.T) {
 	require.NoError(t, err, "a trace ends with its decision; the release came too late")
 	require.Len(t, decisions, 1)
 	require.Equal(t, "tool", decisions[0].Hold)
+}
+
+func TestBusy(t *testing.T) {
+	var trace []watchdog.Signal
+	var busy atomic.Bool
+	busy.Store(true)
+	cfg := watchdog.Config{
+		Budget: watchdog.Budget{
+			WallClock: watchdog.NoLimit, Idle: 10 * minute, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveRetry, 1)},
+		},
+		OnSignal: func(s watchdog.Signal) { trace = append(trace, s) },
+		Busy:     busy.Load,
+	}
+	inBubble(t, cfg, func(wd *watchdog.Watchdog) {
+		after(10*minute + 1)
+		busy.Store(false)
+		after(10*minute + 1)
+		busy.Store(true)
+		after(10*minute + 1)
+		busy.Store(false)
+		after(10*minute + 1)
+		require.ErrorIs(t, wd.Stop(), watchdog.IdleExceeded)
+	})
+	decisions, err := replay.Run(cfg.Budget, trace, false)
+	require.NoError(t, err)
+	require.Len(t, decisions, 2, "nothing came of the trips that a busy host put off")
+	require.Equal(t, 20*minute+2, decisions[0].At)
+	require.Equal(t, 40*minute+4, decisions[1].At)
+	decisions, err = replay.Run(watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 5 * minute}, trace, false)
+	require.NoError(t, err)
+	require.Len(t, decisions, 1, "under a shorter limit it would have been asked earlier")
+	require.Equal(t, 15*minute+2, decisions[0].At)
+}
+
+func TestTakeOver(t *testing.T) {
+	trace := []watchdog.Signal{
+		{Kind: watchdog.SignalAttach, At: time.Hour},
+		{Kind: watchdog.SignalHeld, At: time.Hour, From: minute, Key: "approval", Length: 24 * time.Hour},
+		{Kind: watchdog.SignalTakeOver, At: 2 * time.Hour, Key: "approval", Idle: 10 * minute},
+		{Kind: watchdog.SignalEnd, At: 3 * time.Hour},
+	}
+	got, err := replay.Run(watchdog.Budget{Idle: minute}, trace, false)
+	require.NoError(t, err)
+	require.Len(t, got, 1)
+	require.Equal(t, 2*time.Hour+10*minute+1, got[0].At)
+	require.Equal(t, "approval", got[0].Hold)
 }

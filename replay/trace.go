@@ -66,6 +66,8 @@ func flawOfNumbers(s watchdog.Signal) string {
 		return fmt.Sprintf("counts from %v; use 0 or more, and no more than its own time", s.From)
 	case s.Rung < 0:
 		return fmt.Sprintf("has the rung %d; use 0 or more", s.Rung)
+	case s.Idle < 0:
+		return fmt.Sprintf("has the idle %v; use 0 or more", s.Idle)
 	}
 	return ""
 }
@@ -81,6 +83,10 @@ func (c *checker) flawOfKind(s watchdog.Signal) string {
 			return fmt.Sprintf("releases %q, which is not held", s.Key)
 		}
 		delete(c.held, holdOf(s))
+	case watchdog.SignalTakeOver:
+		if !c.held[holdOf(s)] {
+			return fmt.Sprintf("takes over %q, which is not held", s.Key)
+		}
 	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd,
 		watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung:
 	default:

@@ -55,6 +55,14 @@ func TestBadTrace(t *testing.T) {
 			[]watchdog.Signal{attach, {Kind: watchdog.SignalHold, Key: "tool", Length: -1}}, "the length -1ns",
 		},
 		{
+			"a negative idle",
+			[]watchdog.Signal{attach, {Kind: watchdog.SignalHold, Key: "tool", Length: 1, Idle: -1}}, "the idle -1ns",
+		},
+		{
+			"a key that is taken over and not held",
+			[]watchdog.Signal{attach, {Kind: watchdog.SignalTakeOver, Key: "tool"}}, `takes over "tool", which is not held`,
+		},
+		{
 			"a negative extension",
 			[]watchdog.Signal{attach, {Kind: watchdog.SignalExtend, Length: math.MinInt64}}, "the length",
 		},
@@ -78,10 +86,12 @@ func TestBadTrace(t *testing.T) {
 	}
 	t.Run("with more decisions than anybody reads is an error, not a wait", func(t *testing.T) {
 		day := []watchdog.Signal{attach, {Kind: watchdog.SignalEnd, At: 24 * time.Hour}}
-		_, err := replay.Run(watchdog.Budget{Idle: time.Nanosecond}, day, true)
+		endless := watchdog.Budget{Idle: time.Nanosecond, Ladders: watchdog.Ladders{Idle: many(watchdog.DirectiveRetry, 200_000)}}
+		_, err := replay.Run(endless, day, true)
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
 		require.ErrorContains(t, err, "before signal 1 (end at 24h0m0s)")
-		_, err = replay.Run(watchdog.Budget{Idle: time.Second}, day, true)
+		endless.Idle = time.Second
+		_, err = replay.Run(endless, day, true)
 		require.NoError(t, err, "one each second, all day, can be read")
 	})
 }

@@ -22,7 +22,6 @@ type judge struct {
 	seen     verdict.Snapshot
 	series   verdict.Series
 	reported map[TripKind]bool
-	silent   time.Duration // when the last silence that was reported began, or -1
 }
 
 func newJudge(cfg *Config) judge {
@@ -33,7 +32,6 @@ func newJudge(cfg *Config) judge {
 	}
 	return judge{
 		cfg: cfg, limits: limits, seen: verdict.Snapshot{Signs: &verdict.Signs{}}, reported: map[TripKind]bool{},
-		silent: -1,
 	}
 }
 
@@ -68,7 +66,7 @@ func (j *judge) silence(now, last time.Duration, blocked bool) (*finding, time.D
 	}
 	switch held := signs.Held(slowReaderHold); {
 	case blocked && !held:
-		signs.Open(slowReaderHold, verdict.Never, now)
+		signs.Open(slowReaderHold, verdict.HoldLimits{Cap: verdict.Never}, now)
 	case !blocked && held:
 		signs.Close(slowReaderHold, now)
 	}
@@ -76,23 +74,15 @@ func (j *judge) silence(now, last time.Duration, blocked bool) (*finding, time.D
 	if v.Action != verdict.Cancel {
 		return nil, verdict.Until(v.Next, now)
 	}
-	j.seen.Apply(v, now)
-	began := max(signs.Activity, signs.Released)
-	if began == j.silent { // an ignored silence goes on
-		return nil, 0
-	}
-	j.silent = began
+	j.seen.Apply(v, now) // an ignored silence that goes on is not found again
 	return j.noOutput(v.Used, v.Allowed, signs.Signalled), 0
 }
-
-// unreport takes back that a silence was found.
-func (j *judge) unreport() { j.silent = -1 }
 
 // restart starts the silence again: the time before now does not count.
 func (j *judge) restart(now time.Duration) {
 	signs := j.seen.Signs
 	if !signs.Held(slowReaderHold) {
-		signs.Open(slowReaderHold, verdict.Never, now)
+		signs.Open(slowReaderHold, verdict.HoldLimits{Cap: verdict.Never}, now)
 		signs.Close(slowReaderHold, now)
 	}
 }

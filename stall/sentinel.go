@@ -253,7 +253,6 @@ func (s *sentinel) wasStopped(resumed <-chan os.Signal) bool {
 	defer timer.Stop()
 	select {
 	case <-resumed:
-		s.judge.unreport()
 		s.judge.restart(time.Since(s.began))
 		return true
 	case <-timer.C:

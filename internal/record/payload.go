@@ -42,6 +42,8 @@ type (
 		Author                  string  `json:"author,omitempty"`
 		LastEventAt             Stamp   `json:"last_event_at,omitzero"`
 		Window                  string  `json:"window,omitempty"`
+		// Resets are the IDs of directives that this one takes the place of: a ladder's last wait comes again.
+		Resets []string `json:"resets,omitempty"`
 	}
 	// Resume says that a fresh window was opened.
 	Resume struct {

@@ -11,25 +11,38 @@ type HoldID struct {
 	Serial int
 }
 
-// An OpenHold is a stretch in which silence is expected.
+// HoldLimits say how long a hold may be open, and how long it may be silent meanwhile. An Idle of 0 allows any silence.
+type HoldLimits struct {
+	Cap, Idle time.Duration
+}
+
+// An OpenHold is a stretch in which silence is expected, at most for as long as its Idle says.
 type OpenHold struct {
 	HoldID
+	HoldLimits
 	Opened time.Duration
-	Cap    time.Duration
 	Rung   Rung
 	// Owner is for the caller. No verdict depends on it.
 	Owner any
 
-	before int // how many holds were opened before it
-	index  int // in the heap
+	before int    // how many holds were opened before it
+	index  [2]int // in the heaps, by their places
 }
 
-// Holds are the open holds of a run, in a heap: the one whose cap is exceeded first is found at once, and opening or
-// closing one costs the logarithm of how many there are. A nil Holds has none.
+// Holds are the open holds of a run, in heaps: the one whose cap is exceeded first and the one that allows the longest
+// silence are found at once, and opening or closing one costs the logarithm of how many there are. A nil Holds has
+// none.
 type Holds struct {
 	byID   map[HoldID]*OpenHold
-	heap   holdHeap
+	caps   holdHeap // all, the one that expires first at its top
+	idles  holdHeap // those with an Idle, the longest at its top
 	opened int
+}
+
+func newHolds() *Holds {
+	return &Holds{
+		byID: map[HoldID]*OpenHold{}, caps: holdHeap{before: expiresFirst}, idles: holdHeap{before: allowsLonger, place: 1},
+	}
 }
 
 // Len returns how many are open.
@@ -37,7 +50,7 @@ func (h *Holds) Len() int {
 	if h == nil {
 		return 0
 	}
-	return len(h.heap.holds)
+	return len(h.caps.holds)
 }
 
 // Find returns the hold, or nil if it is not open.
@@ -52,7 +65,7 @@ func (h *Holds) Find(id HoldID) *OpenHold {
 func (h *Holds) Owners() []any {
 	owners := make([]any, h.Len())
 	for i := range owners {
-		owners[i] = h.heap.holds[i].Owner
+		owners[i] = h.caps.holds[i].Owner
 	}
 	return owners
 }
@@ -66,47 +79,81 @@ func (h *Holds) NextSerial() int {
 }
 
 // first returns the hold that expires first; at one instant the one that was opened first. There is at least one.
-func (h *Holds) first() *OpenHold { return h.heap.holds[0] }
+func (h *Holds) first() *OpenHold { return h.caps.holds[0] }
 
-func (h *Holds) add(id HoldID, limit, now time.Duration) {
-	open := &OpenHold{HoldID: id, Opened: now, Cap: limit, before: h.opened}
+// longest returns the hold that allows the longest silence; of equal ones that which was opened first. It returns nil
+// if one of them allows any.
+func (h *Holds) longest() *OpenHold {
+	if len(h.idles.holds) < len(h.caps.holds) {
+		return nil
+	}
+	return h.idles.holds[0]
+}
+
+// Idle returns the silence that they allow.
+func (h *Holds) Idle() time.Duration {
+	if h.Len() == 0 {
+		return Never
+	}
+	if longest := h.longest(); longest != nil {
+		return longest.Idle
+	}
+	return Never
+}
+
+func (h *Holds) add(id HoldID, limits HoldLimits, now time.Duration) {
+	open := &OpenHold{HoldID: id, HoldLimits: limits, Opened: now, before: h.opened}
 	h.opened++
 	h.byID[id] = open
-	heap.Push(&h.heap, open)
+	heap.Push(&h.caps, open)
+	if open.limitsSilence() {
+		heap.Push(&h.idles, open)
+	}
 }
 
 func (h *Holds) remove(open *OpenHold) {
-	heap.Remove(&h.heap, open.index)
+	heap.Remove(&h.caps, open.index[h.caps.place])
+	if open.limitsSilence() {
+		heap.Remove(&h.idles, open.index[h.idles.place])
+	}
 	delete(h.byID, open.HoldID)
 }
 
-// setRung moves a hold on its ladder, which begins its cap anew.
+func (h *OpenHold) limitsSilence() bool { return h.Idle != 0 && h.Idle != Never }
+
+// setIdle gives an open hold another limit of silence.
+func (h *Holds) setIdle(id HoldID, idle time.Duration) {
+	open := h.Find(id)
+	if open == nil {
+		return
+	}
+	if open.limitsSilence() {
+		heap.Remove(&h.idles, open.index[h.idles.place])
+	}
+	if open.Idle = idle; open.limitsSilence() {
+		heap.Push(&h.idles, open)
+	}
+}
+
+// setRung moves a hold on its ladder. Its cap begins anew at the instant of the rung.
 func (h *Holds) setRung(id HoldID, r Rung) {
-	if open := h.Find(id); open != nil {
+	if open := h.Find(id); open != nil && r.Attempts > 0 {
 		open.Rung = r
-		heap.Fix(&h.heap, open.index)
+		heap.Fix(&h.caps, open.index[h.caps.place])
 	}
 }
 
-// startAt begins a hold on a rung of its ladder, which leaves its cap as it is.
-func (h *Holds) startAt(id HoldID, rung int, opened time.Duration) {
-	if rung > 0 {
-		h.setRung(id, Rung{rung, opened})
-	}
-}
-
-// A holdHeap has the hold that expires first at its top. It counts comparisons for the tests.
+// A holdHeap has the hold that comes before all others at its top. It counts comparisons for the tests.
 type holdHeap struct {
 	holds    []*OpenHold
+	before   func(a, b *OpenHold) bool
+	place    int // of this heap in the index of a hold
 	compared int
 }
 
-func (p *holdHeap) Len() int { return len(p.holds) }
-
-// Less implements [heap.Interface].
-func (p *holdHeap) Less(i, j int) bool {
-	p.compared++
-	a, b := p.holds[i], p.holds[j]
+// expiresFirst reports whether the cap of a is exceeded before that of b; at one instant the hold that was opened first
+// comes first.
+func expiresFirst(a, b *OpenHold) bool {
 	first, second := a.timer(), b.timer()
 	if at, other := first.expiresAt(), second.expiresAt(); at != other {
 		return at < other
@@ -114,16 +161,33 @@ func (p *holdHeap) Less(i, j int) bool {
 	return a.before < b.before
 }
 
+// allowsLonger reports whether a allows a longer silence than b; of equal ones the hold that was opened first comes
+// first.
+func allowsLonger(a, b *OpenHold) bool {
+	if a.Idle != b.Idle {
+		return a.Idle > b.Idle
+	}
+	return a.before < b.before
+}
+
+func (p *holdHeap) Len() int { return len(p.holds) }
+
+// Less implements [heap.Interface].
+func (p *holdHeap) Less(i, j int) bool {
+	p.compared++
+	return p.before(p.holds[i], p.holds[j])
+}
+
 // Swap implements [heap.Interface].
 func (p *holdHeap) Swap(i, j int) {
 	p.holds[i], p.holds[j] = p.holds[j], p.holds[i]
-	p.holds[i].index, p.holds[j].index = i, j
+	p.holds[i].index[p.place], p.holds[j].index[p.place] = i, j
 }
 
 // Push implements [heap.Interface].
 func (p *holdHeap) Push(open any) {
 	h := open.(*OpenHold)
-	h.index = len(p.holds)
+	h.index[p.place] = len(p.holds)
 	p.holds = append(p.holds, h)
 }
 

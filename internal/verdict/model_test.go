@@ -2,7 +2,9 @@ package verdict_test
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -14,36 +16,62 @@ import (
 // A naiveRun is the rules as one would explain them. It walks through every tick of the run's life, with counters that
 // go up by one each tick and are set back to zero.
 type naiveRun struct {
-	limits                verdict.Limits
-	wall, safety          int
-	silent, stuck         int // ticks without activity, without progress
-	signalled             bool
-	holds                 []*naiveHold
-	idleTrips, stuckTrips int
-	cancelled             bool
-	decisions             []string
+	limits        verdict.Limits
+	observed      bool // a cancel does not end it
+	wall, safety  naiveStretch
+	silence, lull naiveStretch // without activity, without progress
+	signalled     bool
+	holds         []*naiveHold
+	cancelled     bool
+	decisions     []string
 }
 
 type naiveHold struct {
-	id                verdict.HoldID
-	limit, age, trips int
+	id    verdict.HoldID
+	limit int
+	idle  int // 0 for any
+	age   naiveStretch
 }
+
+// A naiveStretch is measured in ticks. Trips are those of its ladder, and quiet says that it has had the last of them.
+type naiveStretch struct {
+	ticks, trips int
+	quiet        bool
+}
+
+func (s *naiveStretch) end() { s.ticks, s.quiet = 0, false }
 
 // tick lets one nanosecond pass.
 func (r *naiveRun) tick() {
-	r.wall++
-	r.safety++
-	r.silent++
-	r.stuck++
+	r.wall.ticks++
+	r.safety.ticks++
+	r.silence.ticks++
+	r.lull.ticks++
 	for _, h := range r.holds {
-		h.age++
+		h.age.ticks++
 	}
 	if len(r.holds) > 0 || r.limits.FromFirstSign && !r.signalled {
-		r.stuck = 0
+		r.lull.ticks = 0
 	}
-	if len(r.holds) > 0 {
-		r.silent = 0
+}
+
+// allowed is how long the run may be silent, and the hold that says so, if one does.
+func (r *naiveRun) allowed() (ticks int, says *naiveHold) {
+	switch {
+	case len(r.holds) > 0:
+		for _, h := range r.holds {
+			if h.idle == 0 {
+				return math.MaxInt, nil
+			}
+			if says == nil || h.idle > says.idle {
+				says = h
+			}
+		}
+		return says.idle, says
+	case r.limits.FromFirstSign && !r.signalled:
+		return int(r.limits.FirstSign), nil
 	}
+	return int(r.limits.Idle), nil
 }
 
 // decide checks the limits in their order. It is called at every tick, so no limit can have been exceeded before.
@@ -51,54 +79,54 @@ func (r *naiveRun) decide(now int) {
 	if r.cancelled {
 		return
 	}
-	idle := r.limits.Idle
-	if r.limits.FromFirstSign && !r.signalled {
-		idle = r.limits.FirstSign
+	r.climb(now, verdict.WallClock, &r.wall, int(r.limits.WallClock), nil, nil)
+	r.climb(now, verdict.Safety, &r.safety, int(r.limits.Safety), nil, nil)
+	for _, h := range r.holds {
+		r.climb(now, verdict.Hold, &h.age, h.limit, r.limits.Ladders.Hold, h)
 	}
-	switch {
-	case r.wall > int(r.limits.WallClock):
-		r.trip(now, verdict.WallClock, nil, nil)
-	case r.safety > int(r.limits.Safety):
-		r.trip(now, verdict.Safety, nil, nil)
-	default:
-		for _, h := range r.holds {
-			r.climb(now, verdict.Hold, &h.age, h.limit, r.limits.Ladders.Hold, &h.trips)
-		}
-		r.climb(now, verdict.NoProgress, &r.stuck, int(r.limits.NoProgress), r.limits.Ladders.NoProgress, &r.stuckTrips)
-		r.climb(now, verdict.Idle, &r.silent, int(idle), r.limits.Ladders.Idle, &r.idleTrips)
-	}
+	r.climb(now, verdict.NoProgress, &r.lull, int(r.limits.NoProgress), r.limits.Ladders.NoProgress, nil)
+	idle, says := r.allowed()
+	r.climb(now, verdict.Idle, &r.silence, idle, r.limits.Ladders.Idle, says)
 }
 
 // climb trips a limit with a ladder if it is exceeded, and sets its counter back.
-func (r *naiveRun) climb(now int, limit verdict.Limit, used *int, allowed int, ladder []verdict.Directive, trips *int) {
-	if *used <= allowed || r.cancelled {
+func (r *naiveRun) climb(
+	now int, limit verdict.Limit, s *naiveStretch, allowed int, ladder []verdict.Directive, says *naiveHold,
+) {
+	if s.ticks <= allowed || s.quiet || r.cancelled {
 		return
 	}
-	r.trip(now, limit, ladder, trips)
-	*used = 0
+	r.trip(now, limit, ladder, s, says)
+	s.ticks = 0
 }
 
-func (r *naiveRun) trip(now int, limit verdict.Limit, ladder []verdict.Directive, trips *int) {
-	directive, attempt := verdict.DirectCancel, 1
-	if trips != nil {
-		if *trips < len(ladder) {
-			directive = ladder[*trips]
-		}
-		*trips++
-		attempt = *trips
+// trip takes the next rung of the ladder: a wait at its end comes again and again, once in each stretch, and after any
+// other end comes the cancel.
+func (r *naiveRun) trip(now int, limit verdict.Limit, ladder []verdict.Directive, s *naiveStretch, says *naiveHold) {
+	if n := len(ladder); n == 0 || ladder[n-1] != verdict.DirectWait && ladder[n-1] != verdict.DirectCancel {
+		ladder = append(slices.Clone(ladder), verdict.DirectCancel)
 	}
-	r.cancelled = directive == verdict.DirectCancel
-	r.decisions = append(r.decisions, fmt.Sprint(now, " ", limit, " ", directive, " ", attempt))
+	directive := ladder[min(s.trips, len(ladder)-1)]
+	s.trips = min(s.trips+1, len(ladder))
+	s.quiet = s.trips == len(ladder)
+	r.cancelled = directive == verdict.DirectCancel && !r.observed
+	var of verdict.HoldID
+	if says != nil {
+		of = says.id
+	}
+	r.decisions = append(r.decisions, fmt.Sprint(now, " ", limit, " ", directive, " ", s.trips, " ", of))
 }
 
 func (r *naiveRun) signal(progress bool) {
-	r.signalled, r.silent = true, 0
+	r.signalled = true
+	r.silence.end()
 	if !progress {
 		return
 	}
-	r.stuck, r.idleTrips, r.stuckTrips = 0, 0, 0
+	r.lull.end()
+	r.silence.trips, r.lull.trips = 0, 0
 	for _, h := range r.holds {
-		h.trips = 0
+		h.age.trips = 0 // but one that has had its last trip has no other
 	}
 }
 
@@ -107,8 +135,9 @@ func TestJudgeModel(t *testing.T) {
 	for seed := range uint64(3000) {
 		rng := rand.New(rand.NewPCG(seed, 11))
 		limits := randomLimits(rng)
-		slow := &naiveRun{limits: limits}
-		fast := &fastRun{limits: limits, seen: verdict.Snapshot{Signs: &verdict.Signs{}}}
+		observed := rng.IntN(3) == 0
+		slow := &naiveRun{limits: limits, observed: observed}
+		fast := &fastRun{limits: limits, observed: observed, seen: verdict.Snapshot{Signs: &verdict.Signs{}}}
 		var log []string
 		for now := 1; now < 400 && !slow.cancelled; now++ {
 			slow.tick()
@@ -124,8 +153,15 @@ func TestJudgeModel(t *testing.T) {
 
 func randomLimits(rng *rand.Rand) verdict.Limits {
 	length := func(most int) time.Duration { return time.Duration(1 + rng.IntN(most)) }
-	ladder := func() []verdict.Directive {
-		return []verdict.Directive{verdict.DirectWait, verdict.DirectRetry, verdict.DirectUnstick}[:rng.IntN(4)]
+	ladder := func() (l []verdict.Directive) {
+		for range rng.IntN(4) {
+			all := []verdict.Directive{verdict.DirectWait, verdict.DirectRetry, verdict.DirectUnstick}
+			l = append(l, all[rng.IntN(len(all))])
+		}
+		if rng.IntN(6) == 0 {
+			l = append(l, verdict.DirectCancel)
+		}
+		return l
 	}
 	return verdict.Limits{
 		WallClock: length(500), Safety: length(500), Idle: length(40), NoProgress: length(90),
@@ -147,43 +183,49 @@ func step(rng *rand.Rand, slow *naiveRun, fast *fastRun, now int) string {
 		signs.Signal(true, at)
 		return "progress"
 	case 3:
-		h := &naiveHold{id: verdict.HoldID{Key: fmt.Sprint(rng.IntN(2)), Serial: now}, limit: 1 + rng.IntN(30)}
+		h := &naiveHold{id: verdict.HoldID{Key: fmt.Sprint(rng.IntN(2)), Serial: now}, limit: 1 + rng.IntN(60)}
+		if rng.IntN(3) > 0 {
+			h.idle = 1 + rng.IntN(20)
+		}
 		slow.holds = append(slow.holds, h)
-		signs.Open(h.id, time.Duration(h.limit), at)
-		return "hold"
+		slow.silence.end()
+		signs.Open(h.id, verdict.HoldLimits{Cap: time.Duration(h.limit), Idle: time.Duration(h.idle)}, at)
+		return fmt.Sprintf("hold %+v", h)
 	}
 	if len(slow.holds) == 0 {
 		return "nothing"
 	}
 	i := rng.IntN(len(slow.holds))
+	slow.silence.end()
+	slow.lull.ticks = 0
+	if rng.IntN(3) == 0 {
+		slow.holds[i].idle = rng.IntN(20)
+		signs.TakeOver(slow.holds[i].id, time.Duration(slow.holds[i].idle), at)
+		return "take over"
+	}
 	signs.Close(slow.holds[i].id, at)
 	slow.holds = append(slow.holds[:i], slow.holds[i+1:]...)
-	slow.silent, slow.stuck = 0, 0
 	return "release"
 }
 
 // A fastRun asks verdict.Judge.
 type fastRun struct {
 	limits    verdict.Limits
+	observed  bool
+	cancelled bool
 	seen      verdict.Snapshot
 	decisions []string
 }
 
 func (r *fastRun) decide(now int) {
-	for {
+	for !r.cancelled {
 		v := verdict.Judge(r.limits, r.seen, time.Duration(now))
-		if v.Action == verdict.Continue || len(r.decisions) > 0 && v.Action == verdict.Cancel && r.cancelled() {
+		if v.Action == verdict.Continue {
 			return
 		}
-		r.decisions = append(r.decisions, fmt.Sprint(now, " ", v.Limit, " ", v.Directive, " ", v.Rung))
-		if v.Action == verdict.Cancel {
-			return
-		}
+		of := verdict.HoldID{Key: v.Hold, Serial: v.HoldSerial}
+		r.decisions = append(r.decisions, fmt.Sprint(now, " ", v.Limit, " ", v.Directive, " ", v.Rung, " ", of))
+		r.cancelled = v.Action == verdict.Cancel && !r.observed
 		r.seen.Apply(v, time.Duration(now))
 	}
-}
-
-func (r *fastRun) cancelled() bool {
-	last := r.decisions[len(r.decisions)-1]
-	return len(last) > 8 && last[len(last)-8:len(last)-2] == string(verdict.DirectCancel)
 }

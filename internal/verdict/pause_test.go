@@ -126,19 +126,19 @@ func pauseStep(rng *rand.Rand, slow *pausedRun, seen *verdict.Snapshot, now int)
 	at := time.Duration(now)
 	switch i := rng.IntN(4); {
 	case i == 0:
-		seen.Take(verdict.Signal{Kind: verdict.SignalExtend, At: at, Length: 7})
+		seen.Take(&verdict.Limits{}, verdict.Signal{Kind: verdict.SignalExtend, At: at, Length: 7})
 		slow.extended, slow.warned, slow.wrapped = slow.extended+7, 0, false
 	case i < 3 || len(slow.pauses) == 0:
 		p := verdict.Pause{ID: strconv.Itoa(now), Opened: at, Cap: time.Duration(rng.IntN(30))}
 		slow.pauses = append(slow.pauses, p)
-		seen.Take(verdict.Signal{Kind: verdict.SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
+		seen.Take(&verdict.Limits{}, verdict.Signal{Kind: verdict.SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
 	default:
 		p := &slow.pauses[rng.IntN(len(slow.pauses))]
 		if p.Closed {
 			return
 		}
 		p.Closed, p.Released = true, at
-		seen.Take(verdict.Signal{Kind: verdict.SignalUnpause, Key: p.ID, From: at})
+		seen.Take(&verdict.Limits{}, verdict.Signal{Kind: verdict.SignalUnpause, Key: p.ID, From: at})
 	}
 }
 

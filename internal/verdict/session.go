@@ -29,12 +29,12 @@ func Silence(seen Snapshot, now time.Duration) time.Duration {
 	if seen.Signs.Holds.Len() > 0 {
 		return 0
 	}
-	return max(now-max(seen.Attached, seen.Signs.Activity, seen.Signs.Released), 0)
+	return max(now-max(seen.Attached, seen.Signs.Activity, seen.Signs.HoldsChanged), 0)
 }
 
 // Signalled reports whether a run has signalled or had a hold since the attach.
 func Signalled(seen Snapshot) bool {
-	return seen.Signs.Signalled || seen.Signs.Holds.Len() > 0 || seen.Signs.Released > seen.Attached
+	return seen.Signs.Signalled || seen.Signs.Holds.Len() > 0 || seen.Signs.HoldsChanged > seen.Attached
 }
 
 // Quiet reports whether a run has had nothing new for so long that its row says so, for others to look at it: a minute,

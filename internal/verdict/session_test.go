@@ -29,8 +29,8 @@ func TestSilence(t *testing.T) {
 			"silence is expected while a hold is open", 0,
 			held(verdict.Signs{Activity: hour}, 2*hour), 9 * hour, 0,
 		},
-		{"silence restarts when the last hold closes", 0, verdict.Signs{Activity: hour, Released: 4 * hour}, 5 * hour, hour},
-		{"activity after a hold counts", 0, verdict.Signs{Activity: 5 * hour, Released: 4 * hour}, 7 * hour, 2 * hour},
+		{"silence restarts when the last hold closes", 0, verdict.Signs{Activity: hour, HoldsChanged: 4 * hour}, 5 * hour, hour},
+		{"activity after a hold counts", 0, verdict.Signs{Activity: 5 * hour, HoldsChanged: 4 * hour}, 7 * hour, 2 * hour},
 		{"a sign later than now gives a silence of 0", 0, verdict.Signs{Activity: 2}, 1, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -220,6 +220,6 @@ func TestRetryRefused(t *testing.T) {
 
 // held returns the signs with a hold open since then.
 func held(signs verdict.Signs, since time.Duration) verdict.Signs {
-	signs.Open(verdict.HoldID{Key: "tool"}, verdict.Never, since)
+	signs.Open(verdict.HoldID{Key: "tool"}, verdict.HoldLimits{Cap: verdict.Never}, since)
 	return signs
 }

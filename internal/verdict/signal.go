@@ -15,6 +15,7 @@ const (
 	SignalHold     SignalKind = "hold"
 	SignalRelease  SignalKind = "release"
 	SignalHeld     SignalKind = "held"
+	SignalTakeOver SignalKind = "take_over"
 	SignalPause    SignalKind = "pause"
 	SignalUnpause  SignalKind = "unpause"
 	SignalRung     SignalKind = "rung"
@@ -24,7 +25,7 @@ const (
 // Length is the cap of a hold, the length of an extension or, of an attach, how much the window was extended before;
 // Warned how many warnings it had, and Wrapped whether the host was asked to wrap up. A pause counts from From on for
 // at most Length, and until From of the unpause with its key; a hold that was held before was opened then. Rung is
-// where a hold, or the limit Key, stands on its ladder at an attach.
+// where a hold, or the limit Key, stands on its ladder at an attach. Idle is the silence that a hold allows, 0 for any.
 type Signal struct {
 	Kind    SignalKind
 	At      time.Duration
@@ -35,21 +36,24 @@ type Signal struct {
 	Wrapped bool
 	From    time.Duration
 	Rung    int
+	Idle    time.Duration
 }
 
 // Take notes a signal: the one place that says what each does to what is known of a run. An end does nothing.
-func (s *Snapshot) Take(signal Signal) {
+func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	switch signal.Kind {
 	case SignalAttach:
 		s.Attached, s.Extended, s.Warned, s.Wrapped = signal.At, signal.Length, signal.Warned, signal.Wrapped
 	case SignalActivity, SignalProgress:
 		s.Signs.Signal(signal.Kind == SignalProgress, signal.At)
 	case SignalHold:
-		s.Signs.Open(signal.hold(), signal.Length, signal.At)
-		s.Signs.Holds.startAt(signal.hold(), signal.Rung, signal.At)
+		s.Signs.Open(signal.hold(), signal.limits(), signal.At)
+		s.Signs.Holds.setRung(signal.hold(), Rung{Attempts: signal.Rung, At: signal.At})
 	case SignalHeld:
-		s.Signs.Open(signal.hold(), signal.Length, signal.From)
-		s.Signs.Holds.startAt(signal.hold(), signal.Rung, signal.From)
+		s.Signs.Open(signal.hold(), signal.limits(), signal.From)
+		s.Signs.Holds.setRung(signal.hold(), limits.Ladders.heldOn(signal.Rung, signal.From))
+	case SignalTakeOver:
+		s.Signs.TakeOver(signal.hold(), signal.Idle, signal.At)
 	case SignalRelease:
 		s.Signs.Close(signal.hold(), signal.At)
 	case SignalExtend:
@@ -59,8 +63,10 @@ func (s *Snapshot) Take(signal Signal) {
 	case SignalUnpause:
 		s.Signs.Pauses.Set(Pause{ID: signal.Key, Released: signal.From, Closed: true})
 	case SignalRung:
-		s.Signs.restore(Limit(signal.Key), Rung{signal.Rung, signal.At})
+		s.Signs.restore(Limit(signal.Key), Rung{Attempts: signal.Rung, At: signal.At})
 	}
 }
 
 func (s Signal) hold() HoldID { return HoldID{s.Key, s.Serial} }
+
+func (s Signal) limits() HoldLimits { return HoldLimits{Cap: s.Length, Idle: s.Idle} }

@@ -14,8 +14,17 @@ type Snapshot struct {
 	Wrapped bool
 	// WallClockSpent and SafetySpent say that an observe-only run has exceeded the limit.
 	WallClockSpent, SafetySpent bool
+	// Asking says that the host is asked whether it is busy before the trip Asked, which does not come meanwhile.
+	Asking bool
+	Asked  IdleTrip
 	// Signs are what the run's signals and holds said. They are nil if no limit depends on them.
 	Signs *Signs
+}
+
+// An IdleTrip tells a trip of Idle from all others: the rung that it is on, of a silence that began at an instant.
+type IdleTrip struct {
+	Since time.Duration
+	Rung  int
 }
 
 // Signs are what is known from signals and holds.
@@ -27,20 +36,22 @@ type Signs struct {
 	Progressed bool
 	// Activity and Progress are when the last of each was. Progress is activity too.
 	Activity, Progress time.Duration
-	// Holds are the open holds, nil for none. Released is when the last open hold was closed.
-	Holds    *Holds
-	Released time.Duration
+	// Holds are the open holds, nil for none. HoldsChanged is when the last one was opened or closed: both are life.
+	Holds        *Holds
+	HoldsChanged time.Duration
 	// Pauses are the stretches that the wall clock does not count.
 	Pauses Pauses
 	// OnIdle and OnNoProgress are the positions of the two limits on their ladders.
 	OnIdle, OnNoProgress Rung
 }
 
-// A Rung is the position of a limit on its ladder: how many trips it had since the last progress, and when the last one
-// was.
+// A Rung is the position of a limit on its ladder: which rung the last trip since the last progress was on, and when
+// that was. Last says that it was the last rung, of a stretch that began at the instant Since.
 type Rung struct {
 	Attempts int
 	At       time.Duration
+	Last     bool
+	Since    time.Duration
 }
 
 // start returns when Idle and NoProgress start, before later signals and holds are considered.
@@ -64,7 +75,7 @@ func (s *Snapshot) Apply(v Verdict, now time.Duration) {
 	case v.Limit == Safety:
 		s.SafetySpent = true
 	default:
-		s.Signs.setRung(v.Limit, HoldID{v.Hold, v.HoldSerial}, Rung{v.Rung, now})
+		s.Signs.setRung(v.Limit, HoldID{v.Hold, v.HoldSerial}, Rung{v.Rung, now, v.Last, v.Since})
 	}
 }
 
@@ -80,11 +91,18 @@ func (s *Signs) Signal(progress bool, now time.Duration) {
 }
 
 // Open records a hold.
-func (s *Signs) Open(id HoldID, limit, now time.Duration) {
+func (s *Signs) Open(id HoldID, limits HoldLimits, now time.Duration) {
 	if s.Holds == nil {
-		s.Holds = &Holds{byID: map[HoldID]*OpenHold{}}
+		s.Holds = newHolds()
 	}
-	s.Holds.add(id, limit, now)
+	s.Holds.add(id, limits, now)
+	s.HoldsChanged = max(s.HoldsChanged, now)
+}
+
+// TakeOver records that an open hold has a new owner, who allows it that silence.
+func (s *Signs) TakeOver(id HoldID, idle, now time.Duration) {
+	s.Holds.setIdle(id, idle)
+	s.HoldsChanged = max(s.HoldsChanged, now)
 }
 
 // Held reports whether the hold is open.
@@ -97,14 +115,15 @@ func (s *Signs) Close(id HoldID, now time.Duration) bool {
 		return false
 	}
 	s.Holds.remove(open)
+	s.HoldsChanged = max(s.HoldsChanged, now)
 	if s.Holds.Len() == 0 {
-		s.CloseAll(now)
+		s.Holds = nil
 	}
 	return true
 }
 
 // CloseAll removes every hold.
-func (s *Signs) CloseAll(now time.Duration) { s.Holds, s.Released = nil, now }
+func (s *Signs) CloseAll(now time.Duration) { s.Holds, s.HoldsChanged = nil, max(s.HoldsChanged, now) }
 
 func (s *Signs) setRung(limit Limit, hold HoldID, r Rung) {
 	switch limit {

@@ -25,7 +25,7 @@ const (
 	Safety     Limit = "safety"      // since the attach; nothing resets or suspends it
 	Hold       Limit = "hold"        // since the hold was opened
 	NoProgress Limit = "no_progress" // since the last progress, however much activity
-	Idle       Limit = "idle"        // since the last activity
+	Idle       Limit = "idle"        // since the last activity; while holds are open, the limit is theirs
 )
 
 // Limits are what a run may use. [Never] switches a limit off. No limit is negative.
@@ -65,10 +65,14 @@ type Verdict struct {
 	Used, Allowed time.Duration
 	// Fraction is the element of Limits.WarnAt that was reached.
 	Fraction float64
-	// Directive is what a Direct or a Cancel asks for. Rung is the number of the trip on the limit's ladder, from 1.
+	// Directive is what a Direct or a Cancel asks for. Rung is the rung of the limit's ladder that the trip is on, from 1.
+	// Last says that it is the last one: nothing follows before the stretch that was measured ends.
 	Directive Directive
 	Rung      int
-	// Hold is the key of the hold whose cap was exceeded, HoldSerial its serial.
+	Last      bool
+	// Since is when that stretch began: of idle and no progress at the last sign that counts, whatever was asked since.
+	Since time.Duration
+	// Hold is the key of the hold whose limit was exceeded, HoldSerial its serial.
 	Hold       string
 	HoldSerial int
 	// Next is the first instant at which the answer can change by itself. It is [Never] after a Cancel, and if no limit
@@ -97,6 +101,17 @@ func Judge(limits Limits, seen Snapshot, now time.Duration) Verdict {
 		v.Action, v.Fraction, v.Directive, v.Rung = Direct, 0, DirectWrapUp, 1
 	}
 	return v
+}
+
+// IdleTrip returns which trip of Idle the verdict is, and whether it is one.
+func (v Verdict) IdleTrip() (trip IdleTrip, ok bool) {
+	return IdleTrip{v.Since, v.Rung}, v.Limit == Idle
+}
+
+// NextIdleTrip returns which trip of Idle comes next, unless there is life before.
+func NextIdleTrip(limits Limits, seen Snapshot) IdleTrip {
+	s := silence(&limits, &seen)
+	return s.trip(&limits)
 }
 
 // Left returns how much of the wall clock is left at the instant now, at least 0, or [Never] if it has no limit.

@@ -66,7 +66,7 @@ func TestJudge(t *testing.T) {
 			now:    hour + 1,
 			want: verdict.Verdict{
 				Action: verdict.Cancel, Limit: verdict.WallClock, Used: hour + 1, Allowed: hour,
-				Directive: verdict.DirectCancel, Rung: 1, Next: verdict.Never,
+				Directive: verdict.DirectCancel, Rung: 1, Last: true, Next: verdict.Never,
 			},
 		},
 		{
@@ -75,7 +75,7 @@ func TestJudge(t *testing.T) {
 			now:    2 * hour,
 			want: verdict.Verdict{
 				Action: verdict.Cancel, Limit: verdict.WallClock, Used: 2 * hour, Allowed: hour,
-				Directive: verdict.DirectCancel, Rung: 1, Next: verdict.Never,
+				Directive: verdict.DirectCancel, Rung: 1, Last: true, Next: verdict.Never,
 			},
 		},
 		{
