@@ -6,58 +6,20 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/beat"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
-
-// coalesced is how close two signs have to be to count as one.
-const coalesced = time.Millisecond
 
 // A pulse takes the signs of life on the machine's clock, without a lock. The next look brings what it holds into the
 // decision. A signal sets no timer, because it only ever puts a limit off. The pulse stands on cache lines of its own,
 // so that signals do not slow down who polls.
 type pulse struct {
 	_                         [64]byte
-	first, activity, progress beat
+	first, activity, progress beat.Beat
 	_                         [64]byte
 	digests                   digests
 	// given tells that directives stand on a ladder, so that progress has something to record.
 	given atomic.Bool
-}
-
-// A beat is the last time of something, in monotonic nanoseconds since the run's base plus one; in its lowest bit,
-// whether more came within [coalesced] of it. Zero is never.
-type beat struct{ atomic.Int64 }
-
-// at notes the time, unless a newer one is there. A second sign that is close to the first is only marked: cores that
-// signal at once then read the same cache line instead of fighting for it.
-func (b *beat) at(now time.Duration) {
-	for {
-		old := b.Load()
-		age := int64(now) + 1 - old>>1
-		next := (int64(now) + 1) << 1
-		switch {
-		case old != 0 && age <= 0:
-			return
-		case old != 0 && age < int64(coalesced):
-			if next = old | 1; next == old {
-				return
-			}
-		}
-		if b.CompareAndSwap(old, next) {
-			return
-		}
-	}
-}
-
-// last returns the time, and not later than now; one with more close behind it counts as the latest of those there can
-// be.
-func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
-	v := b.Load()
-	at = time.Duration(v>>1 - 1)
-	if v&1 == 1 {
-		at = min(at+coalesced, now)
-	}
-	return at, v != 0
 }
 
 // signal notes a sign of life of this run alone. It never polls, records or waits: a limit that begins at the first
@@ -71,12 +33,16 @@ func (w *Watchdog) signal(progress bool) {
 		w.signalLocked(progress)
 		return
 	}
-	now := w.clock.base.Since()
-	w.pulse.activity.at(now)
+	w.signalAt(progress, w.clock.base.Since())
+}
+
+// signalAt is signal on the machine's clock, at a time since the run's base.
+func (w *Watchdog) signalAt(progress bool, now time.Duration) {
+	w.pulse.activity.At(now)
 	if progress {
-		w.pulse.progress.at(now)
+		w.pulse.progress.At(now)
 	}
-	first := w.pulse.first.Load() == 0 && w.pulse.first.CompareAndSwap(0, (int64(now)+1)<<1)
+	first := w.pulse.first.First(now)
 	if first && w.limits.FromFirstSign || progress && w.pulse.given.Load() && w.pulse.given.CompareAndSwap(true, false) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -111,13 +77,13 @@ func (w *Watchdog) takePulse(elapsed time.Duration) {
 	}
 	now, offset := w.clock.sinceBase(elapsed), w.clock.atBase+w.clock.slept
 	signs := w.seen.Signs
-	if at, ever := w.pulse.first.last(now); ever && !signs.Signalled {
+	if at, ever := w.pulse.first.Last(now); ever && !signs.Signalled {
 		signs.Signal(false, at+offset)
 	}
-	if at, ever := w.pulse.activity.last(now); ever {
+	if at, ever := w.pulse.activity.Last(now); ever {
 		signs.Signal(false, at+offset)
 	}
-	if at, ever := w.pulse.progress.last(now); ever {
+	if at, ever := w.pulse.progress.Last(now); ever {
 		signs.Signal(true, at+offset)
 	}
 }
