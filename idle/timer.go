@@ -109,20 +109,6 @@ func (t *Timer) Alive() {
 	}
 }
 
-// AliveAt is for the packages of this module: use [Timer.Alive].
-func (t *timerSigns) AliveAt(now time.Time) {
-	t.signs.At(now.Sub(t.base))
-	if t.around != nil {
-		t.around.AliveAt(now)
-	}
-}
-
-// Alive implements seam.Signs.
-func (t *timerSigns) Alive() { (*Timer)(t).Alive() }
-
-// timerSigns are the timer for those who give signs of life and do not care what for.
-type timerSigns Timer
-
 // Stopped returns why the silence ended the context, and whether it did. A context that ended with its parent or by
 // [Timer.Close] was not stopped.
 func (t *Timer) Stopped() (*watchdog.Stop, bool) {

@@ -55,6 +55,21 @@ type Signs interface {
 	AliveAt(now time.Time)
 }
 
+// A Timer is a timer of package idle, as innermost [Signs].
+type Timer interface {
+	Signs
+	// Silence is the shortest time that it, or one around it, may be without a sign of life.
+	Silence() time.Duration
+	// Hold has it, and those around it, count no silence until release is called, once.
+	Hold() (release func())
+}
+
+// TimerOf returns the timer of package idle that is innermost in the context, nil where that is a run or nothing.
+func TimerOf(ctx context.Context) Timer {
+	t, _ := SignsOf(ctx).(Timer)
+	return t
+}
+
 // SignsKey is the key under which a context carries the innermost [Signs].
 type SignsKey struct{}
 
