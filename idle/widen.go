@@ -43,7 +43,7 @@ func (t *Timer) narrow(w *wider) {
 	t.Alive() // takes no lock
 	t.open = slices.Delete(t.open, i, i+1)
 	t.limit = t.longest()
-	if t.alarm != nil && !t.looking && t.limit != watchdog.NoLimit && t.inner.Err() == nil {
+	if t.alarm != nil && !t.closed && t.limit != watchdog.NoLimit {
 		t.alarm.Reset(afterLimit(t.limit))
 	}
 }
