@@ -3,6 +3,8 @@ package watchdog
 import (
 	"context"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // A runContext is the watchdog as the context of its run. It is not a child of its parent: what ends the run is decided
@@ -57,8 +59,11 @@ func (c *runContext) Deadline() (time.Time, bool) {
 // Value finds the run's watchdog besides what the parent carries. Go 1.25's context.Cause asks for the inner context's
 // cause, by a key of its own, before anybody has called Err: so the parent is checked here, too.
 func (c *runContext) Value(key any) any {
-	if key == (runKey{}) {
+	switch key {
+	case runKey{}:
 		return (*Watchdog)(c)
+	case seam.SignsKey{}:
+		return seamSigns{(*Watchdog)(c)}
 	}
 	(*Watchdog)(c).checkParent()
 	return c.inner.Value(key)

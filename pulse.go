@@ -6,18 +6,16 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/beat"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
-
-// coalesced is how close two signs have to be to count as one.
-const coalesced = time.Millisecond
 
 // A pulse takes the signs of life on the machine's clock, without a lock. The next look brings what it holds into the
 // decision. A signal sets no timer, because it only ever puts a limit off, unless one waits for it. The pulse stands on
 // cache lines of its own, so that signals do not slow down who polls.
 type pulse struct {
 	_                         [64]byte
-	first, activity, progress beat
+	first, activity, progress beat.Beat
 	awaited                   awaited
 	_                         [64]byte
 	digests                   digests
@@ -54,42 +52,6 @@ func (a *awaited) came(progress bool) bool {
 	return signs != 0 && a.And(^signs)&signs != 0
 }
 
-// A beat is the last time of something, in monotonic nanoseconds since the run's base plus one; in its lowest bit,
-// whether more came within [coalesced] of it. Zero is never.
-type beat struct{ atomic.Int64 }
-
-// at notes the time, unless a newer one is there. A second sign that is close to the first is only marked: cores that
-// signal at once then read the same cache line instead of fighting for it.
-func (b *beat) at(now time.Duration) {
-	for {
-		old := b.Load()
-		age := int64(now) + 1 - old>>1
-		next := (int64(now) + 1) << 1
-		switch {
-		case old != 0 && age <= 0:
-			return
-		case old != 0 && age < int64(coalesced):
-			if next = old | 1; next == old {
-				return
-			}
-		}
-		if b.CompareAndSwap(old, next) {
-			return
-		}
-	}
-}
-
-// last returns the time, and not later than now; one with more close behind it counts as the latest of those there can
-// be.
-func (b *beat) last(now time.Duration) (at time.Duration, ever bool) {
-	v := b.Load()
-	at = time.Duration(v>>1 - 1)
-	if v&1 == 1 {
-		at = min(at+coalesced, now)
-	}
-	return at, v != 0
-}
-
 // heed makes signals count from now on, if they did not: at the attach, or at the first hold that limits the silence.
 // The caller holds mu, or has just made the watchdog.
 func (w *Watchdog) heed() {
@@ -113,12 +75,16 @@ func (w *Watchdog) signal(progress bool) {
 		w.signalLocked(progress)
 		return
 	}
-	now := w.clock.base.Since()
-	pulse.activity.at(now)
+	w.signalAt(pulse, progress, w.clock.base.Since())
+}
+
+// signalAt is signal on the machine's clock, at a time since the run's base.
+func (w *Watchdog) signalAt(pulse *pulse, progress bool, now time.Duration) {
+	pulse.activity.At(now)
 	if progress {
-		pulse.progress.at(now)
+		pulse.progress.At(now)
 	}
-	first := pulse.first.Load() == 0 && pulse.first.CompareAndSwap(0, (int64(now)+1)<<1)
+	first := pulse.first.First(now)
 	if pulse.awaited.came(progress) || first && w.limits.FromFirstSign {
 		w.mu.Lock()
 		defer w.mu.Unlock()
@@ -154,13 +120,13 @@ func (w *Watchdog) takePulse(elapsed time.Duration) {
 	}
 	now, offset := w.clock.sinceBase(elapsed), w.clock.atBase+w.clock.slept
 	signs := w.seen.Signs
-	if at, ever := pulse.first.last(now); ever && !signs.Signalled {
+	if at, ever := pulse.first.Last(now); ever && !signs.Signalled {
 		signs.Signal(false, at+offset)
 	}
-	if at, ever := pulse.activity.last(now); ever {
+	if at, ever := pulse.activity.Last(now); ever {
 		signs.Signal(false, at+offset)
 	}
-	if at, ever := pulse.progress.last(now); ever {
+	if at, ever := pulse.progress.Last(now); ever {
 		signs.Signal(true, at+offset)
 	}
 }

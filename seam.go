@@ -78,6 +78,24 @@ func (r seamRun) RecordOverrun(call seam.Overrun) { r.w.recordOverrun(call) }
 
 func (r seamRun) RecordFinished() (corrected bool) { return r.w.recordFinished() }
 
+// seamSigns are the run for those who give signs of life and do not care what for.
+type seamSigns struct{ w *Watchdog }
+
+func (s seamSigns) Alive() { s.w.Activity() }
+
+func (s seamSigns) AliveAt(now time.Time) {
+	for w := s.w; w != nil; w = w.outer {
+		pulse := w.pulse.Load()
+		switch {
+		case pulse == nil:
+		case w.clock.other != nil || w.trace != nil:
+			w.signalLocked(false)
+		default:
+			w.signalAt(pulse, false, now.Sub(w.clock.base.Time()))
+		}
+	}
+}
+
 func seamBegin(ctx context.Context, run, cfg any) (any, error) {
 	c := cfg.(Config)
 	return begin(ctx, run.(Run), &c, nil)

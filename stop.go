@@ -17,7 +17,7 @@ type Stop struct {
 	// Code is the stable code of the limit that was exceeded, or that another guard cancelled the run with, see
 	// [Watchdog.Cancel].
 	Code StopReason
-	// RunID is the run that was stopped; Parent the run that it is a layer of, or empty.
+	// RunID is the run that was stopped, empty for a guard without a run; Parent the run that it is a layer of, or empty.
 	RunID, Parent string
 	// StartedAt is the start of the window, FiredAt when it ended, in UTC to the microsecond.
 	StartedAt, FiredAt time.Time
@@ -42,6 +42,9 @@ func (s *Stop) Error() string {
 	if s.Note != "" {
 		doing += fmt.Sprintf(", last noted %q", s.Note)
 	}
+	if s.RunID == "" { // of a guard without a run
+		return fmt.Sprintf("stopped: %s%s; begin again, or raise the limit if it needs longer", s.Code, doing)
+	}
 	return fmt.Sprintf("run %s stopped: %s%s, in the window that started at %s; resume the run to go on",
 		s.RunID, s.Code, doing, clocks.Text(s.StartedAt))
 }
@@ -60,8 +63,12 @@ func (s *Stop) usage() string {
 // Unwrap returns the Code, so that errors.Is(err, watchdog.WallClockExceeded) holds.
 func (s *Stop) Unwrap() error { return s.Code }
 
-// EventID is the ID of the cancel event that says so, as every watchdog derives it from the run and its window.
+// EventID is the ID of the cancel event that says so, as every watchdog derives it from the run and its window. It is
+// empty for a guard without a run, which records nothing.
 func (s *Stop) EventID() string {
+	if s.RunID == "" {
+		return ""
+	}
 	name := s.window
 	if name == "" {
 		name = record.Stamp(s.StartedAt).String()

@@ -75,7 +75,7 @@ func init() {
 		"full":       fullDisk,
 		"host":       host,
 		"memory":     memory,
-		"idle":       idle,
+		"idle":       idleRuns,
 		"stuck":      stuck,
 		"elsewhere":  workElsewhere,
 		"ask":        ask,

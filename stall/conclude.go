@@ -18,7 +18,7 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	case cause == nil:
 		s.result.Finished = s.tree.Err() == nil
 		s.endLeftBehind()
-		s.io.drain(func() { s.holdRun(true) }, ctx.Done(), s.run.Context().Done())
+		s.io.drain(func() { s.holdAround(true) }, ctx.Done(), s.run.Context().Done())
 	case isStalled(cause):
 		s.end(s.result.Trip.Action)
 	default:
@@ -87,7 +87,7 @@ func isStalled(err error) bool {
 
 // close releases what open opened, whether or not the command was started.
 func (s *sentinel) close() error {
-	s.hold.Close()
+	s.holdAround(false)
 	var err error
 	if s.run != nil {
 		err = s.run.Close()

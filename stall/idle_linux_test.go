@@ -49,7 +49,7 @@ func TestIdle(t *testing.T) {
 
 // idle:WHERE:OUTPUT runs a command that sleeps in a host of its own, and prints how often host and guard woke up in
 // the quietest second, or in the first that is quiet enough.
-func idle(argument string) error {
+func idleRuns(argument string) error {
 	where, output, _ := strings.Cut(argument, ":")
 	ctx, end := context.WithCancel(context.Background())
 	defer end()

@@ -35,6 +35,8 @@ type sentinel struct {
 	cfg    Config
 	run    *watchdog.Watchdog
 	inside bool // inside another run, which is guarded
+	// timer is one of package idle that the command is in, inside of the run if there is one; nil for none.
+	timer seam.Timer
 	// silence is how long the runs around the command may give no sign of life.
 	silence   time.Duration
 	looked    time.Duration // when the last output came, as of the last look
@@ -54,7 +56,7 @@ type sentinel struct {
 	prober     *prober
 	stopProbes context.CancelFunc
 	probes     sync.WaitGroup
-	hold       *watchdog.Hold // open while a reader does not take the output
+	release    func() // of the holds that are open while a reader does not take the output; nil for none
 }
 
 // open starts the command.
@@ -74,18 +76,21 @@ func (s *sentinel) open(ctx context.Context, cmd *exec.Cmd) (err error) {
 		s.callLog(func(log *slog.Logger) {
 			log.Info("stall sentinel is disabled and does not watch the command", "run", s.run.ID())
 		})
-	case s.cfg.neverTrips() && !s.inside:
+	case s.cfg.neverTrips() && !s.heardAround():
 		s.callLog(func(log *slog.Logger) {
 			log.Warn("stall sentinel has no signal and can never end its command", "run", s.run.ID())
 		})
 	}
-	s.silence = watchdog.NoLimit
+	s.silence, s.timer = watchdog.NoLimit, seam.TimerOf(ctx)
 	if outer := seam.Of(ctx); outer != nil {
 		s.silence = outer.Silence()
 	}
+	if s.timer != nil {
+		s.silence = min(s.silence, s.timer.Silence())
+	}
 	s.judge = newJudge(&s.cfg)
 	s.result = &Result{RunID: s.run.ID(), ExitCode: -1}
-	if s.io, err = openStdio(cmd, &s.cfg, s.pipes, s.heedsOutput(), s.run.Activity); err != nil {
+	if s.io, err = openStdio(cmd, &s.cfg, s.pipes, s.heedsOutput(), s.heard); err != nil {
 		return fmt.Errorf("prepare the command's input and output: %w", err)
 	}
 	if err := s.report.begin(); err != nil {
@@ -203,8 +208,19 @@ func (s *sentinel) forward(sig os.Signal) {
 	}
 }
 
-// heedsOutput reports whether silence is a signal, for the sentinel or for the run around the command.
-func (s *sentinel) heedsOutput() bool { return s.cfg.NoOutput > 0 || s.inside }
+// heedsOutput reports whether silence is a signal, for the sentinel or for what is around the command.
+func (s *sentinel) heedsOutput() bool { return s.cfg.NoOutput > 0 || s.heardAround() }
+
+// heardAround reports whether silence is a signal for what is around the command.
+func (s *sentinel) heardAround() bool { return s.inside || s.timer != nil }
+
+// heard is called for output.
+func (s *sentinel) heard() {
+	s.run.Activity()
+	if s.timer != nil {
+		s.timer.Alive()
+	}
+}
 
 // lookAndSet looks, and sets the timer for the next look if there has to be one.
 func (s *sentinel) lookAndSet(w *watching) *finding {
@@ -230,7 +246,7 @@ func (s *sentinel) probeResults() chan probeResult {
 // until something is due or the next output comes.
 func (s *sentinel) look() (*finding, time.Duration) {
 	last, blocked := s.io.look()
-	s.holdRun(blocked)
+	s.holdAround(blocked)
 	found, wait := s.judge.silence(time.Since(s.began), last, blocked)
 	flows := blocked || last != s.looked
 	s.looked = last
@@ -263,7 +279,7 @@ func (s *sentinel) wasStopped(resumed <-chan os.Signal) bool {
 // lookInterval is the longest time between two looks while there is output.
 func (s *sentinel) lookInterval() time.Duration {
 	slowest := slowestLook
-	if s.inside {
+	if s.heardAround() {
 		slowest = insideLook
 	}
 	if s.cfg.NoOutput == 0 {
@@ -282,17 +298,31 @@ func (s *sentinel) fileInterval() time.Duration {
 	return min(max(shortest/8, quickestLook), slowestFile)
 }
 
-// holdRun opens a hold on the run around the command while a reader blocks the output, so that the run does not count
-// that time as silence.
-func (s *sentinel) holdRun(blocked bool) {
-	if !blocked {
-		s.hold.Close()
-		s.hold = nil
-		return
+// holdAround opens holds on the run and the timers around the command while a reader blocks the output, so that they do
+// not count that time as silence.
+func (s *sentinel) holdAround(blocked bool) {
+	switch {
+	case !blocked && s.release != nil:
+		s.release()
+		s.release = nil
+	case blocked && s.release == nil && s.heardAround():
+		s.release = s.openHolds()
 	}
-	if s.hold == nil && s.inside {
+}
+
+func (s *sentinel) openHolds() (release func()) {
+	var hold *watchdog.Hold
+	if s.inside {
 		// It fails if the run has ended.
-		s.hold, _ = s.run.Hold(context.Background(), slowReader, watchdog.HoldLimit{Cap: watchdog.NoLimit})
+		hold, _ = s.run.Hold(context.Background(), slowReader, watchdog.HoldLimit{Cap: watchdog.NoLimit})
+	}
+	narrow := func() {}
+	if s.timer != nil {
+		narrow = s.timer.Hold()
+	}
+	return func() {
+		hold.Close()
+		narrow()
 	}
 }
 
@@ -316,6 +346,9 @@ func (s *sentinel) observe(r probeResult) *finding {
 		s.run.Progress()
 	case v.Progress:
 		s.run.ProgressDigest(r.Digest)
+	}
+	if s.timer != nil && (v.Progress || r.Class == verdict.ClassProgressing) {
+		s.timer.Alive()
 	}
 	s.report.probe(s, r, v)
 	return found

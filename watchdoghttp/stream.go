@@ -6,14 +6,14 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // A stream is one HTTP exchange, and the body of its response. Its silence has tripped or is over by the end; each
 // of these ends the request's context, which is what lets go of the connection.
 type stream struct {
 	silence
-	run    *watchdog.Watchdog
+	signs  seam.Signs // of the context; nil if there is nothing to tell
 	cancel context.CancelCauseFunc
 	filter func(*http.Response) func([]byte) bool // nil, or what makes alive
 
@@ -41,7 +41,7 @@ func (s *stream) roundTrip(base http.RoundTripper, req *http.Request) (*http.Res
 		s.finish()
 		return nil, err
 	}
-	s.run.Activity()
+	s.tellAlive()
 	if resp.Request == sent {
 		resp.Request = req
 	}
@@ -86,14 +86,14 @@ func (s *stream) came(chunk []byte) bool {
 	if s.alive == nil {
 		inTime := s.heard()
 		if len(chunk) > 0 {
-			s.run.Activity()
+			s.tellAlive()
 		}
 		return inTime
 	}
 	inTime := s.pause()
 	if len(chunk) > 0 && s.alive(chunk) {
 		s.renew()
-		s.run.Activity()
+		s.tellAlive()
 	}
 	return inTime
 }
@@ -145,10 +145,17 @@ func (u *upgraded) CloseWrite() error {
 	return http.ErrNotSupported
 }
 
+// tellAlive makes a sign of life in the run, and in a timer, of the request's context.
+func (s *stream) tellAlive() {
+	if s.signs != nil {
+		s.signs.Alive()
+	}
+}
+
 // sent is a sign of life from this side.
 func (s *stream) sent(n int) {
 	if n > 0 {
 		s.renew()
-		s.run.Activity()
+		s.tellAlive()
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // DefaultIdle is how long a server may be silent if the [Transport] does not say. A model that thinks before it answers
@@ -14,7 +15,8 @@ import (
 const DefaultIdle = 5 * time.Minute
 
 // A Transport makes an HTTP exchange part of the run in the request's context (see [watchdog.FromContext]). The
-// answer's header and every chunk of its body are activity of the run, and so is every chunk of the request's body. An
+// answer's header and every chunk of its body are activity of the run, and so is every chunk of the request's body; they
+// are signs of life of a timer of package idle in the context, too. An
 // exchange in which the server is silent for too long ends with a [*SilenceError]: from RoundTrip if no header came,
 // otherwise from the body's Read.
 //
@@ -60,11 +62,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case limit == 0:
 		limit = DefaultIdle
 	}
-	run := watchdog.FromContext(req.Context())
-	if run == nil && limit == watchdog.NoLimit {
+	signs := seam.SignsOf(req.Context())
+	if signs == nil && limit == watchdog.NoLimit {
 		return t.base().RoundTrip(req)
 	}
-	s := &stream{run: run, filter: t.Alive, silence: silence{limit: limit, host: req.URL.Host}}
+	s := &stream{signs: signs, filter: t.Alive, silence: silence{limit: limit, host: req.URL.Host}}
 	return s.roundTrip(t.base(), req)
 }
 

@@ -1,0 +1,129 @@
+package idle
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// afterLimit is the first instant at which more than the limit is used.
+func afterLimit(limit time.Duration) time.Duration { return verdict.Sum(limit, 1) }
+
+// An action is what a look has to do next.
+type action int
+
+const (
+	rest   action = iota // the alarm is set, or nothing is left to look at
+	ask                  // Busy
+	notify               // Notify
+	end                  // the context
+)
+
+// look is what the alarm does.
+func (t *Timer) look() {
+	if !t.beginLook() {
+		return
+	}
+	for {
+		switch next, stop := t.judge(); next {
+		case rest:
+			return
+		case ask:
+			if t.busy() {
+				t.Alive()
+			}
+		case notify:
+			t.call("Notify", func() { t.cfg.Notify(stop) })
+		case end:
+			t.stop.Store(stop)
+			t.cancel(stop)
+			return
+		}
+	}
+}
+
+// beginLook reports whether no other look is under way.
+func (t *Timer) beginLook() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	free := !t.looking
+	t.looking = true
+	return free
+}
+
+// judge says what to do about the silence, and sets the alarm where that is nothing for now.
+func (t *Timer) judge() (action, *watchdog.Stop) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed || t.inner.Err() != nil {
+		return rest, nil // looking stays true: nothing is looked at any more
+	}
+	now := time.Since(t.base)
+	mark := t.signs.Mark()
+	last, _ := t.signs.Last(now)
+	v := verdict.Judge(limitsOf(t.limit), verdict.Snapshot{Signs: &verdict.Signs{Activity: last}}, now)
+	switch {
+	case v.Action != verdict.Cancel:
+		return t.rest(verdict.Until(v.Next, now))
+	case t.told == mark:
+		return t.rest(afterLimit(t.limit)) // a sign that comes before that is in time then
+	case t.cfg.Busy != nil && t.asked != mark && !t.asking.Load():
+		t.asked = mark
+		return ask, nil
+	case t.cfg.Notify != nil:
+		t.told = mark
+		return notify, t.newStop(v)
+	}
+	return end, t.newStop(v)
+}
+
+// rest sets the alarm. The caller holds mu.
+func (t *Timer) rest(wait time.Duration) (action, *watchdog.Stop) {
+	t.looking = false
+	if wait != verdict.Never {
+		t.alarm.Reset(wait)
+	}
+	return rest, nil
+}
+
+// limitsOf are limits with no other than that of silence.
+func limitsOf(silence time.Duration) verdict.Limits {
+	return verdict.Limits{
+		WallClock: verdict.Never, Safety: verdict.Never, NoProgress: verdict.Never, Idle: silence,
+	}
+}
+
+func (t *Timer) newStop(v verdict.Verdict) *watchdog.Stop {
+	return &watchdog.Stop{
+		Code: watchdog.IdleExceeded, StartedAt: t.base.UTC().Truncate(time.Microsecond),
+		FiredAt: time.Now().UTC().Truncate(time.Microsecond), Elapsed: v.Used, Budget: v.Allowed, Rung: v.Rung,
+		Note: watchdog.FromContext(t.inner).LastNote(),
+	}
+}
+
+// busy asks Busy.
+func (t *Timer) busy() (yes bool) {
+	wait, cancel := context.WithTimeout(context.Background(), BusyTimeout)
+	defer cancel()
+	t.asking.Store(true)
+	yes, err := bounded.Do(wait, func() (bool, error) {
+		defer t.asking.Store(false)
+		return t.cfg.Busy(), nil
+	})
+	if err != nil {
+		slog.Error("idle guard counts a busy callback as not busy", "timeout", BusyTimeout, "error", err)
+	}
+	return yes && err == nil
+}
+
+// call calls the host.
+func (t *Timer) call(name string, f func()) {
+	_, err := bounded.Do(context.Background(), func() (struct{}, error) { f(); return struct{}{}, nil })
+	if err != nil {
+		slog.Error("a callback of the host's failed", "callback", name, "error", err)
+	}
+}

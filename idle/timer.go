@@ -1,0 +1,143 @@
+package idle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/beat"
+	"github.com/seed62658d38/watchdog/internal/seam"
+)
+
+// BusyTimeout is how long [Config].Busy may take to answer.
+const BusyTimeout = time.Second
+
+// A Config says how silence is guarded against. It is copied.
+type Config struct {
+	// Limit is how long the work may give no sign of life. It must be positive; [watchdog.NoLimit] switches the guard off.
+	Limit time.Duration
+	// Busy, if set, is asked once before a stretch of silence ends the work or is notified: whether the silence is that of
+	// a reader that is behind, which has messages waiting. True counts as a sign of life at that moment. It is called on a
+	// goroutine of its own with no lock held, and may call the timer. An answer that takes longer than [BusyTimeout] is
+	// false, and it is not asked again before it has returned. A panic in it is logged and is false.
+	Busy func() bool
+	// Notify, if set, is called instead of ending the work: once for each stretch of silence, and again only after the
+	// next sign of life. It is called on a goroutine of its own with no lock held, one call at a time; while one runs
+	// nothing is looked at. A panic in it is logged.
+	Notify func(*watchdog.Stop)
+}
+
+// A Timer measures how long the work in a context has given no sign of life, and ends the context when that is too
+// long. Make one with [WithLimit] or [New], and end it with [Timer.Close]. It is one runtime timer and no goroutine.
+//
+// All methods are safe for concurrent use, and all work on a nil Timer, which [FromContext] returns where there is
+// none: nothing is guarded then.
+type Timer struct {
+	cfg    Config
+	base   time.Time
+	signs  beat.Beat  // since base
+	around seam.Signs // a sign of life is one of theirs, too; nil for none
+	inner  context.Context
+	cancel context.CancelCauseFunc
+	asking atomic.Bool // a call of Busy has not returned
+	stop   atomic.Pointer[watchdog.Stop]
+
+	mu      sync.Mutex // guards the rest
+	alarm   *time.Timer
+	limit   time.Duration // the longest of those in force
+	open    []*wider
+	closed  bool
+	looking bool      // a look is under way, and sets the alarm when it ends
+	asked   beat.Mark // the last sign when Busy was asked
+	told    beat.Mark // that when Notify was called
+}
+
+// WithLimit returns a context that ends when no sign of life came for longer than the limit, with a [*watchdog.Stop] as
+// its cause, and the timer that takes the signs. The first stretch of silence begins now. A limit of 0 or less and
+// [watchdog.NoLimit] are off: the context ends by [Timer.Close] or with its parent alone.
+//
+// It costs about as much as [context.WithCancelCause] and [time.AfterFunc].
+func WithLimit(ctx context.Context, limit time.Duration) (context.Context, *Timer) {
+	if limit <= 0 {
+		limit = watchdog.NoLimit
+	}
+	return begin(ctx, Config{Limit: limit})
+}
+
+// New is [WithLimit] with all that can be set. It wraps [watchdog.ErrInvalid] for a Limit that is 0 or negative, and
+// then returns the context that it was given. A limit that is off is logged, because nothing is guarded then.
+func New(ctx context.Context, cfg Config) (context.Context, *Timer, error) {
+	if cfg.Limit <= 0 {
+		return ctx, nil, fmt.Errorf("guard against silence: %w config: Limit is %v; use a positive duration, "+
+			"or watchdog.NoLimit to switch the guard off", watchdog.ErrInvalid, cfg.Limit)
+	}
+	if cfg.Limit == watchdog.NoLimit {
+		slog.WarnContext(ctx, "idle guard has no limit and can never end its work")
+	}
+	guarded, t := begin(ctx, cfg)
+	return guarded, t, nil
+}
+
+func begin(ctx context.Context, cfg Config) (context.Context, *Timer) {
+	t := &Timer{cfg: cfg, base: time.Now(), limit: cfg.Limit, around: seam.SignsOf(ctx)}
+	t.inner, t.cancel = context.WithCancelCause(ctx)
+	t.signs.At(0)
+	if cfg.Limit != watchdog.NoLimit {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.alarm = time.AfterFunc(afterLimit(cfg.Limit), t.look)
+	}
+	return (*timerContext)(t), t
+}
+
+// Alive is a sign of life: the silence begins anew. It costs about as much as reading the clock, takes no lock and
+// allocates nothing. Signs within the same millisecond may count as one at its end, so that silence is never found too
+// long too early.
+func (t *Timer) Alive() {
+	if t == nil {
+		return
+	}
+	now := time.Since(t.base)
+	t.signs.At(now)
+	if t.around != nil {
+		t.around.AliveAt(t.base.Add(now))
+	}
+}
+
+// Stopped returns why the silence ended the context, and whether it did. A context that ended with its parent or by
+// [Timer.Close] was not stopped.
+func (t *Timer) Stopped() (*watchdog.Stop, bool) {
+	if t == nil {
+		return nil, false
+	}
+	stop := t.stop.Load()
+	var cause *watchdog.Stop
+	if stop == nil || !errors.As(context.Cause(t.inner), &cause) || cause != stop {
+		return nil, false // the parent ended, or Close was called, at that moment
+	}
+	return stop, true
+}
+
+// Close ends the guarding and the context. It can be called at any time and again; after it nothing is ended or
+// notified any more, but for a call of Notify that has begun. It does not wait for that.
+func (t *Timer) Close() {
+	if t == nil {
+		return
+	}
+	t.close()
+	t.cancel(nil)
+}
+
+func (t *Timer) close() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.closed = true
+	if t.alarm != nil {
+		t.alarm.Stop()
+	}
+}

@@ -1,0 +1,126 @@
+package idle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
+)
+
+// Recv receives from a channel, as v, ok := <-ch does, and makes a sign of life of what it receives. If the context is
+// done it returns its cause. It prefers that to a value that waits, so that a loop around it ends; a value that waits
+// stays in the channel. It cannot see what waits while its caller works: see [Config].Busy.
+func Recv[T any](ctx context.Context, ch <-chan T) (v T, ok bool, err error) {
+	if ctx.Err() != nil {
+		return v, false, context.Cause(ctx)
+	}
+	select {
+	case v, ok = <-ch:
+		if signs := seam.SignsOf(ctx); ok && signs != nil {
+			signs.Alive()
+		}
+		return v, ok, nil
+	case <-ctx.Done():
+		return v, false, context.Cause(ctx)
+	}
+}
+
+// NewReader returns a reader that makes a sign of life of each chunk that r returns, in the context's timer and run.
+// Alive, if not nil, chooses those that are one; it is called within Read with each chunk, in order, and must not
+// change or keep it. What is read, and all errors but the end's, are handed on as they are. If a Read fails and the
+// silence has ended the context, its error wraps the [*watchdog.Stop] and what r returned.
+//
+// It does not end a Read: r has to heed the context, as a response's body does, or be closed when it ends, see
+// [NewBody]. If the context has neither a timer nor a run it returns r.
+func NewReader(ctx context.Context, r io.Reader, alive func(chunk []byte) bool) io.Reader {
+	signs := seam.SignsOf(ctx)
+	if signs == nil {
+		return r
+	}
+	return &reader{ctx, signs, r, alive}
+}
+
+type reader struct {
+	ctx   context.Context
+	signs seam.Signs
+	r     io.Reader
+	alive func([]byte) bool
+}
+
+// Read implements [io.Reader].
+func (r *reader) Read(p []byte) (int, error) {
+	n, err := r.r.Read(p)
+	heed(r.signs, r.alive, p[:n])
+	if err != nil {
+		err = explain(r.ctx, err)
+	}
+	return n, err
+}
+
+// NewWriter returns a writer that makes a sign of life of each chunk that w took. Alive and the errors are as with
+// [NewReader].
+func NewWriter(ctx context.Context, w io.Writer, alive func(chunk []byte) bool) io.Writer {
+	signs := seam.SignsOf(ctx)
+	if signs == nil {
+		return w
+	}
+	return &writer{ctx, signs, w, alive}
+}
+
+type writer struct {
+	ctx   context.Context
+	signs seam.Signs
+	w     io.Writer
+	alive func([]byte) bool
+}
+
+// Write implements [io.Writer].
+func (w *writer) Write(p []byte) (int, error) {
+	n, err := w.w.Write(p)
+	if n > 0 && n <= len(p) {
+		heed(w.signs, w.alive, p[:n])
+	}
+	if err != nil {
+		err = explain(w.ctx, err)
+	}
+	return n, err
+}
+
+// NewBody is [NewReader] for what has to be closed: a response's body, a pipe, a connection. The end of the context
+// closes it, so that a Read that waits for more returns.
+func NewBody(ctx context.Context, body io.ReadCloser, alive func(chunk []byte) bool) io.ReadCloser {
+	b := &readCloser{Reader: NewReader(ctx, body, alive), body: body}
+	b.stop = context.AfterFunc(ctx, func() { _ = body.Close() }) // the reader has the cause
+	return b
+}
+
+type readCloser struct {
+	io.Reader
+	body io.Closer
+	stop func() bool
+}
+
+// Close implements [io.Closer].
+func (b *readCloser) Close() error {
+	b.stop()
+	return b.body.Close()
+}
+
+// heed makes a sign of life of a chunk.
+func heed(signs seam.Signs, alive func([]byte) bool, chunk []byte) {
+	if len(chunk) > 0 && (alive == nil || alive(chunk)) {
+		signs.Alive()
+	}
+}
+
+// explain adds the stop to an error that it led to.
+func explain(ctx context.Context, err error) error {
+	var stop *watchdog.Stop
+	if errors.Is(err, io.EOF) || !errors.As(context.Cause(ctx), &stop) || errors.Is(err, error(stop)) {
+		return err
+	}
+	return fmt.Errorf("%w (%w)", stop, err)
+}

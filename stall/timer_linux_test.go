@@ -1,0 +1,68 @@
+package stall_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/idle"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// TestInsideTimer runs commands in the context of a timer of package idle, with a run around that and without.
+func TestInsideTimer(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		context func(t *testing.T, f *fixture) context.Context
+	}{
+		{"without a run", func(t *testing.T, _ *fixture) context.Context { return t.Context() }},
+		{"inside a run", func(t *testing.T, f *fixture) context.Context {
+			_, ctx := outerRun(t, f.store, watchdog.Budget{}, false)
+			return ctx
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			f := newInsideFixture(t)
+			f.cfg.Artifacts = ""
+			around := c.context(t, f)
+			t.Run("output is a sign of life, and silence ends the command", func(t *testing.T) {
+				ctx, timer := idle.WithLimit(around, 2500*time.Millisecond)
+				defer timer.Close()
+				result, err := stall.Run(ctx, command(t, "every:100ms:x:40"), f.cfg)
+				require.NoError(t, err, "it printed for four seconds")
+				require.True(t, result.Finished)
+				_, err = stall.Run(ctx, command(t, "stay"), f.cfg)
+				stop, stopped := timer.Stopped()
+				require.True(t, stopped)
+				require.ErrorIs(t, err, stop)
+			})
+			t.Run("a reader that is behind is not silence", func(t *testing.T) {
+				outer, outerTimer := idle.WithLimit(around, 500*time.Millisecond)
+				defer outerTimer.Close()
+				ctx, timer := idle.WithLimit(outer, 500*time.Millisecond)
+				defer timer.Close()
+				cmd := command(t, "flood:"+floodSize)
+				cmd.Stdout = &onFirstWrite{func() { time.Sleep(2 * time.Second) }}
+				_, err := stall.Run(ctx, cmd, f.cfg)
+				require.NoError(t, err)
+			})
+		})
+	}
+	t.Run("a probe that says so is a sign of life", func(t *testing.T) {
+		t.Parallel()
+		f := newInsideFixture(t)
+		_, around := outerRun(t, f.store, watchdog.Budget{}, false)
+		ctx, timer := idle.WithLimit(around, 2500*time.Millisecond)
+		defer timer.Close()
+		f.cfg.ActivitySource = stall.ActivityStderr
+		f.cfg.Probe = f.probe("=progressing")
+		f.cfg.Probe.Interval = 200 * time.Millisecond
+		_, err := stall.Run(ctx, command(t, "every:20ms:x:220"), f.cfg)
+		require.NoError(t, err)
+	})
+}
