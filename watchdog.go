@@ -135,7 +135,7 @@ func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 // fresh window at this moment, recorded as [EventResume] before Resume returns, so that the run does not stop at once
 // for its old window. [Watchdog.StartedAt] is the new start, for the host to persist; a host that crashes before that
 // still attaches to the new window. A run that has not ended so continues its window, as with New. If several processes
-// resume at once, all get the same window. Without a Store in the [Config] there is nothing to go on with: Resume is New.
+// resume at once, all get the same window. Without a Store in the [Config] it has nothing to go on with and is New.
 //
 // Resume returns the errors of New, and the store's error if the event cannot be recorded. After an error the run is
 // still cancelled, unless the text says that it is resumed or the store was too slow to answer and keeps the event
