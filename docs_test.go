@@ -4,6 +4,8 @@ import (
 	"go/build"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -33,4 +35,23 @@ func TestLayout(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+}
+
+var budgetLiteral = regexp.MustCompile(`(?s)watchdog\.Budget\{(.*?)\n?\s*\}`)
+
+// TestIdleTrap protects whoever copies a guard of silence from the wall clock of four hours that a Budget has by default:
+// the documents name one beside each Idle.
+func TestIdleTrap(t *testing.T) {
+	found := 0
+	for _, name := range []string{"README.md", "doc.go", "docs/errors.md"} {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		for _, budget := range budgetLiteral.FindAllString(string(text), -1) {
+			if strings.Contains(budget, "Idle:") {
+				found++
+				require.Contains(t, budget, "WallClock:", name)
+			}
+		}
+	}
+	require.NotZero(t, found)
 }
