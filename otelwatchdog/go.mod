@@ -3,7 +3,7 @@ module github.com/seed62658d38/watchdog/otelwatchdog
 go 1.25.0
 
 require (
-	github.com/benbjohnson/clock v1.3.0
+	github.com/benbjohnson/clock v1.3.5
 	github.com/seed62658d38/watchdog v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.opentelemetry.io/otel v1.46.0
