@@ -46,8 +46,8 @@
 //	}
 //	return wd.Complete()
 //
-// The host keeps two things: the run's ID and its start. Everything else is in the [EventStore]. Without a Store the run
-// is kept in memory, and the zero [Run] is one that begins now.
+// The host keeps two things: the run's ID and its start. Everything else is in the [EventStore]. Without a Store the
+// run is kept in memory, and the zero [Run] is one that begins now.
 //
 // [Watchdog.Complete] is the normal end of a run. It is recorded as [EventComplete], and of it and a cancel the first
 // wins. A run that is complete never fires, however late it is attached: New returns an error that wraps [ErrComplete].
@@ -136,8 +136,8 @@
 //		})
 //	}
 //
-// A host that has a mock clock already, of github.com/benbjohnson/clock, sets Clock in the [Config] to it, with PollOnly,
-// and moves the time by hand. A [Memory] is a store for tests. Package storetest tests a store of your own.
+// A host that has a mock clock already, of github.com/benbjohnson/clock, sets Clock in the [Config] to it, with
+// PollOnly, and moves the time by hand. A [Memory] is a store for tests. Package storetest tests a store of your own.
 //
 // # What it does not do
 //

@@ -39,8 +39,8 @@ func TestLayout(t *testing.T) {
 
 var budgetLiteral = regexp.MustCompile(`(?s)watchdog\.Budget\{(.*?)\n?\s*\}`)
 
-// TestIdleTrap protects whoever copies a guard of silence from the wall clock of four hours that a Budget has by default:
-// the documents name one beside each Idle.
+// TestIdleTrap protects whoever copies a guard of silence from the wall clock of four hours that a Budget has by
+// default: the documents name one beside each Idle.
 func TestIdleTrap(t *testing.T) {
 	found := 0
 	for _, name := range []string{"README.md", "doc.go", "docs/errors.md"} {

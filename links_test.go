@@ -53,7 +53,8 @@ func TestLinksOneModule(t *testing.T) {
 	required := regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`).FindAllStringSubmatch(string(mod), -1) // no indirect ones
 	require.Len(t, required, 3)
 	for _, module := range required {
-		require.True(t, strings.Contains(string(readme), "`"+module[1]+"` "+module[2]),
-			"README.md does not say that go.mod requires %s %s", module[1], module[2])
+		if !strings.Contains(string(readme), "`"+module[1]+"` "+module[2]) {
+			t.Errorf("README.md does not say that go.mod requires %s %s", module[1], module[2])
+		}
 	}
 }
