@@ -71,9 +71,9 @@ lint: bin/golangci-lint ## run the linters of .golangci.yml on every module
 	$(call each,"$(CURDIR)/bin/golangci-lint" run ./...)
 	cd tools && GOWORK=off ../bin/golangci-lint run ./...
 
+# There is no `go work sync` here: it would raise what the library requires to what the examples and benchmarks need.
 .PHONY: tidy
 tidy: ## tidy every go.mod and go.sum
-	go work sync
 	@$(release) tidy
 	cd tools && GOWORK=off go mod tidy
 

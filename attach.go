@@ -13,6 +13,7 @@ import (
 // attach makes a watchdog, for a run that may have its end only if it is to be resumed.
 func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
+	cfg, run = cfg.inMemory(run, at)
 	if err := cfg.check(ctx, run, at); err != nil {
 		return nil, err
 	}

@@ -46,8 +46,9 @@ type Budget struct {
 	// Safety is how long the run may last from this attach, whatever happens: nothing resets, suspends or extends it.
 	// Zero and [NoLimit] mean no limit.
 	Safety time.Duration
-	// Idle is how long the run may give no sign of life, see [Watchdog.Activity]. Zero and [NoLimit] mean no limit. While
-	// a hold is open, its own Idle counts instead, see [HoldLimit].
+	// Idle is how long the run may give no sign of life, see [Watchdog.Activity]. Zero and [NoLimit] mean no limit. The
+	// WallClock of four hours holds beside it: a run that may last for ever as long as it is active has a WallClock of
+	// NoLimit. While a hold is open, its own Idle counts instead, see [HoldLimit].
 	Idle time.Duration
 	// NoProgress is how long the run may go on without getting anywhere, however active it is, see
 	// [Watchdog.Progress]. Zero and [NoLimit] mean no limit.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/benbjohnson/clock"
+
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // DefaultRecordTimeout is how long a call to the store may take if the [Config] does not say.
@@ -14,8 +16,9 @@ const DefaultRecordTimeout = 5 * time.Second
 
 // A Config says how a run is guarded. It is copied; changing it later changes nothing.
 type Config struct {
-	// Store keeps the events. It must be set. Use a [Memory] if nothing needs to outlive the process. A store must not
-	// call the watchdog: with PollOnly it would wait for itself.
+	// Store keeps the events. Nil keeps them in a [Memory] of this run's own, which goes with it: the run is not found
+	// again after a restart, and cannot have a Keeper. A store must not call the watchdog: with PollOnly it would wait
+	// for itself.
 	Store EventStore
 	// Budget holds the limits. The zero value is the default of each.
 	Budget Budget
@@ -57,7 +60,7 @@ type Config struct {
 	// signals of layers are in it, too, each with its run. Nil keeps no trace.
 	OnSignal func(Signal)
 	// Keeper, if set, keeps the run where others can see that it lives, such as a
-	// [github.com/seed62658d38/watchdog/session.Keeper]. Layers are not kept.
+	// [github.com/seed62658d38/watchdog/session.Keeper]. It needs a Store. Layers are not kept.
 	Keeper Keeper
 	// RecordInterrupts records the end of the parent context as an [EventInterrupt], after the run has ended.
 	RecordInterrupts bool
@@ -73,8 +76,29 @@ type Config struct {
 	Clock clock.Clock
 }
 
+// inMemory returns the config of a run that has no store with one in memory, and the run with what it may leave out
+// then. Nobody else finds that run, so that its name and its start matter to nobody else.
+func (cfg *Config) inMemory(run Run, now time.Time) (*Config, Run) {
+	if cfg.Store != nil || cfg.Keeper != nil {
+		return cfg, run
+	}
+	alone := *cfg
+	alone.Store = &Memory{}
+	if run.ID == "" {
+		run.ID = record.NewRunID()
+	}
+	if run.StartedAt.IsZero() {
+		run.StartedAt = now
+	}
+	return &alone, run
+}
+
 // check returns the first flaw of what a watchdog is made of.
 func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
+	if cfg.Store == nil {
+		return fmt.Errorf("%w config: Keeper is set and Store is nil; set Store, where others find the events of the run "+
+			"that the Keeper shows them", ErrInvalid)
+	}
 	if err := run.check(now); err != nil {
 		return err
 	}
@@ -82,8 +106,6 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 		return err
 	}
 	switch {
-	case cfg.Store == nil:
-		return fmt.Errorf("%w config: Store is nil; set Config.Store; &watchdog.Memory{} is one", ErrInvalid)
 	case cfg.RecordTimeout < 0:
 		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
 			cfg.RecordTimeout, DefaultRecordTimeout)

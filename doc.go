@@ -3,8 +3,29 @@
 //
 // # A guarded run
 //
-// [New] attaches a [Watchdog] to a run and gives it a context. The host passes that context to everything that it does
-// in the run, and asks [Watchdog.Fired] at its phase boundaries:
+// [Do] guards a main loop from its beginning to its end. The host passes the run's context to everything that it does
+// in the run:
+//
+//	err := watchdog.Do(ctx, watchdog.Run{ID: s.ID, StartedAt: s.StartedAt}, watchdog.Config{Store: store},
+//		func(ctx context.Context, wd *watchdog.Watchdog) error {
+//			for _, phase := range phases {
+//				if err := phase.Run(ctx); err != nil {
+//					return err
+//				}
+//			}
+//			return nil // the run is complete
+//		})
+//	var stop *watchdog.Stop
+//	switch {
+//	case errors.Is(err, watchdog.ErrComplete):
+//		return nil // it was done before
+//	case errors.As(err, &stop):
+//		return s.Block(stop.Code)
+//	}
+//	return err
+//
+// It is [New], which attaches a [Watchdog] to a run, [Watchdog.Complete] and [Watchdog.Close]. A host that has a main
+// loop of another form calls them itself, and asks [Watchdog.Fired] at its phase boundaries:
 //
 //	wd, err := watchdog.New(ctx, watchdog.Run{ID: s.ID, StartedAt: s.StartedAt}, watchdog.Config{Store: store})
 //	if errors.Is(err, watchdog.ErrComplete) {
@@ -25,7 +46,8 @@
 //	}
 //	return wd.Complete()
 //
-// The host keeps two things: the run's ID and its start. Everything else is in the [EventStore].
+// The host keeps two things: the run's ID and its start. Everything else is in the [EventStore]. Without a Store the
+// run is kept in memory, and the zero [Run] is one that begins now.
 //
 // [Watchdog.Complete] is the normal end of a run. It is recorded as [EventComplete], and of it and a cancel the first
 // wins. A run that is complete never fires, however late it is attached: New returns an error that wraps [ErrComplete].
@@ -102,25 +124,23 @@
 //
 // # Testing a host
 //
-// Everything runs on fake time. In a bubble of testing/synctest the config needs no change:
+// Everything runs on fake time. In a bubble of testing/synctest the config needs no change, and no clock of its own:
 //
 //	func TestHangingPhase(t *testing.T) {
 //		synctest.Test(t, func(t *testing.T) {
-//			run := watchdog.Run{ID: "session-1", StartedAt: time.Now()}
-//			wd, err := watchdog.New(t.Context(), run, watchdog.Config{Store: &watchdog.Memory{}})
-//			if err != nil {
-//				t.Fatal(err)
+//			hang := func(ctx context.Context, _ *watchdog.Watchdog) error {
+//				<-ctx.Done() // four hours of fake time
+//				return ctx.Err()
 //			}
-//			defer wd.Close()
-//			<-wd.Context().Done() // four hours of fake time
-//			if reason, _ := wd.Fired(); reason != watchdog.WallClockExceeded {
-//				t.Error("the run ended with", reason)
+//			err := watchdog.Do(t.Context(), watchdog.Run{}, watchdog.Config{}, hang)
+//			if !errors.Is(err, watchdog.WallClockExceeded) {
+//				t.Error("the run ended with", err)
 //			}
 //		})
 //	}
 //
-// Or set Clock in the [Config] to a mock clock, with PollOnly, and move the time by hand. A [Memory] is a store for
-// tests. Package storetest tests a store of your own.
+// A host that has a mock clock already, of github.com/benbjohnson/clock, sets Clock in the [Config] to it, with
+// PollOnly, and moves the time by hand. A [Memory] is a store for tests. Package storetest tests a store of your own.
 //
 // # What it does not do
 //

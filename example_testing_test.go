@@ -32,24 +32,6 @@ func hostLoop(ctx context.Context, run watchdog.Run, cfg watchdog.Config, phases
 	return nil
 }
 
-// On a mock clock a test moves the time itself. With PollOnly the watchdog sets no timer and looks only when it is
-// called, so the test needs no goroutine and no sleep.
-func Example_mockClock() {
-	machine := clock.NewMock()
-	run := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
-	cfg := watchdog.Config{
-		Store:  &watchdog.Memory{},
-		Budget: watchdog.Budget{WallClock: 4 * time.Hour},
-		Clock:  machine, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
-	}
-	slow := func(context.Context) error {
-		machine.Add(3 * time.Hour)
-		return nil
-	}
-	fmt.Println(hostLoop(context.Background(), run, cfg, slow, slow, slow))
-	// Output: watchdog_wall_clock_exceeded
-}
-
 // In a bubble of testing/synctest the config is that of production: the watchdog's own timer runs on the bubble's time.
 // The second phase never returns by itself, and its context ends one nanosecond after the budget.
 func TestHostInBubble(t *testing.T) {
@@ -78,4 +60,22 @@ func TestHostInBubble(t *testing.T) {
 			t.Error("it ended after", took)
 		}
 	})
+}
+
+// A host that has a mock clock already moves the time itself. With PollOnly the watchdog sets no timer and looks only when it is
+// called, so the test needs no goroutine and no sleep.
+func Example_mockClock() {
+	machine := clock.NewMock()
+	run := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
+	cfg := watchdog.Config{
+		Store:  &watchdog.Memory{},
+		Budget: watchdog.Budget{WallClock: 4 * time.Hour},
+		Clock:  machine, PollOnly: true, Logger: slog.New(slog.DiscardHandler),
+	}
+	slow := func(context.Context) error {
+		machine.Add(3 * time.Hour)
+		return nil
+	}
+	fmt.Println(hostLoop(context.Background(), run, cfg, slow, slow, slow))
+	// Output: watchdog_wall_clock_exceeded
 }

@@ -1,7 +1,9 @@
 package watchdog_test
 
 import (
+	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -24,5 +26,35 @@ func TestLinks(t *testing.T) {
 			require.NotContains(t, linked, "net")
 			require.LessOrEqual(t, len(linked), most, "the comment of this test says what to do; linked are %q", linked)
 		})
+	}
+}
+
+// TestLinksOneModule protects what the README says of the cost: the library links one package of others, and go.mod
+// requires no more than that and two for tests, at the versions that the README names.
+func TestLinksOneModule(t *testing.T) {
+	if _, err := exec.LookPath("go"); err != nil {
+		t.Skip("there is no go command:", err)
+	}
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-deps",
+		"-f", "{{if not .Standard}}{{.ImportPath}}{{end}}", "./...").Output()
+	require.NoError(t, err)
+	var foreign []string
+	for pkg := range strings.FieldsSeq(string(out)) {
+		if pkg != "github.com/seed62658d38/watchdog" && !strings.HasPrefix(pkg, "github.com/seed62658d38/watchdog/") {
+			foreign = append(foreign, pkg)
+		}
+	}
+	require.Equal(t, []string{"github.com/benbjohnson/clock"}, foreign)
+
+	mod, err := os.ReadFile("go.mod")
+	require.NoError(t, err)
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	required := regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`).FindAllStringSubmatch(string(mod), -1) // no indirect ones
+	require.Len(t, required, 3)
+	for _, module := range required {
+		if !strings.Contains(string(readme), "`"+module[1]+"` "+module[2]) {
+			t.Errorf("README.md does not say that go.mod requires %s %s", module[1], module[2])
+		}
 	}
 }

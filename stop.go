@@ -11,8 +11,9 @@ import (
 )
 
 // A Stop says why and when a watchdog ended a run. It is an error: the cause of the run's context, see [context.Cause].
-// errors.Is finds its Code in it, errors.As the Stop. Every process that attaches to the run gets the same one, read
-// from the cancel event. It must not be changed.
+// errors.Is finds its Code in it, errors.As the Stop. A stop by a limit of time is a timeout, for errors.Is and as a
+// [net.Error], see [StopReason.Timeout]; a stop by another guard is none. Every process that attaches to the run gets
+// the same one, read from the cancel event. It must not be changed.
 type Stop struct {
 	// Code is the stable code of the limit that was exceeded, or that another guard cancelled the run with, see
 	// [Watchdog.Cancel].
@@ -60,7 +61,8 @@ func (s *Stop) usage() string {
 	return fmt.Sprintf(": %v elapsed of %v", s.Elapsed, s.Budget)
 }
 
-// Unwrap returns the Code, so that errors.Is(err, watchdog.WallClockExceeded) holds.
+// Unwrap returns the Code, so that errors.Is(err, watchdog.WallClockExceeded) holds, and for a limit of time also
+// errors.Is(err, context.DeadlineExceeded).
 func (s *Stop) Unwrap() error { return s.Code }
 
 // EventID is the ID of the cancel event that says so, as every watchdog derives it from the run and its window. It is
@@ -76,8 +78,11 @@ func (s *Stop) EventID() string {
 	return record.EventID(s.RunID, name, EventCancel, record.Once)
 }
 
-// Timeout reports true: a stop is a timeout, as [net.Error] and os.IsTimeout have it.
-func (s *Stop) Timeout() bool { return true }
+// Timeout reports whether a limit of time ended the run, as [net.Error] and os.IsTimeout have it.
+func (s *Stop) Timeout() bool { return s.Code.Timeout() }
+
+// Temporary reports the same as Timeout, see [StopReason.Temporary].
+func (s *Stop) Temporary() bool { return s.Timeout() }
 
 func reasonOf(limit verdict.Limit) string { return record.LimitReason(string(limit)) }
 

@@ -1,9 +1,14 @@
 package watchdog
 
-import "slices"
+import (
+	"context"
+	"os"
+	"slices"
+)
 
 // A StopReason is the stable code of why a run ended: snake_case, never renamed, written to events and session
-// rows and compared with ==. It is an error, so that errors.Is finds it in a [Stop] or in a context's cause.
+// rows and compared with ==. It is an error, so that errors.Is finds it in a [Stop] or in a context's cause. That of a
+// limit of time is a timeout, see [StopReason.Timeout].
 // The zero value is no reason.
 type StopReason string
 
@@ -66,6 +71,11 @@ var (
 		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
 		CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout,
 	}
+	// timeReasons are those of a limit that is a length of time. That of CommandNoProgress is a number of probes.
+	timeReasons = []StopReason{
+		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
+		CommandNoOutput, SessionIdleTimeout,
+	}
 )
 
 // StopReasons returns every code of the taxonomy, the hosts' first, then the watchdog's own. The slice is the caller's.
@@ -79,3 +89,17 @@ func (r StopReason) Known() bool { return slices.Contains(hostReasons, r) || r.O
 
 // Own reports whether the code is one of the watchdog's own: of its limits, or of another guard of this module.
 func (r StopReason) Own() bool { return slices.Contains(ownReasons, r) }
+
+// Timeout reports whether the code is that of a limit of time of the watchdog or of another guard of this module, as
+// [net.Error] has it. It is false for a limit that counts, for [CommandTerminal], and for every code of a host: what
+// such a guard measured is not known.
+func (r StopReason) Timeout() bool { return slices.Contains(timeReasons, r) }
+
+// Temporary reports the same as Timeout, as [context.DeadlineExceeded] and [os.ErrDeadlineExceeded] do. It makes the
+// code a [net.Error]. It does not mean that the run can be tried again.
+func (r StopReason) Temporary() bool { return r.Timeout() }
+
+// Is reports true for [context.DeadlineExceeded] and [os.ErrDeadlineExceeded] if the code is that of a limit of time.
+func (r StopReason) Is(target error) bool {
+	return r.Timeout() && (target == context.DeadlineExceeded || target == os.ErrDeadlineExceeded)
+}

@@ -115,6 +115,9 @@ func (w *Watchdog) extras() *extras {
 //
 // A run that is complete is not watched any more: New wraps [ErrComplete].
 //
+// Without a Store in the [Config] the run is kept in memory and nobody finds it again: every New begins a run, whose ID
+// and start can be left out.
+//
 // The context is the run's parent: [Watchdog.Context] ends when it ends, which is not a stop. A parent of a type of the
 // host's own costs a goroutine until the run ends, as with package context, unless it has the method AfterFunc that
 // [context.AfterFunc] asks for. New wraps [ErrInvalid],
@@ -134,7 +137,7 @@ func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 // fresh window at this moment, recorded as [EventResume] before Resume returns, so that the run does not stop at once
 // for its old window. [Watchdog.StartedAt] is the new start, for the host to persist; a host that crashes before that
 // still attaches to the new window. A run that has not ended so continues its window, as with New. If several processes
-// resume at once, all get the same window.
+// resume at once, all get the same window. Without a Store in the [Config] it has nothing to go on with and is New.
 //
 // Resume returns the errors of New, and the store's error if the event cannot be recorded. After an error the run is
 // still cancelled, unless the text says that it is resumed or the store was too slow to answer and keeps the event
@@ -159,7 +162,7 @@ func (w *Watchdog) Context() context.Context {
 	return (*runContext)(w)
 }
 
-// ID returns the run's ID, empty for a nil Watchdog.
+// ID returns the run's ID, a random one where the host gave none. It is empty for a nil Watchdog.
 func (w *Watchdog) ID() string {
 	if w == nil {
 		return ""

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 )
 
 // An Overrun says that a bounded call took longer than it may. It is the cause of the call's context from the limit on,
-// and the error of its [Outcome], there with how it ended. It wraps [context.DeadlineExceeded]. It must not be changed.
+// and the error of its [Outcome], there with how it ended. It wraps [context.DeadlineExceeded] and
+// [os.ErrDeadlineExceeded], and is a [net.Error], as every timeout of this module. It must not be changed.
 type Overrun struct {
 	// Key is that of the [Call].
 	Key string
@@ -70,13 +72,17 @@ func (o *Overrun) limit() string {
 	return fmt.Sprintf("%v, all that run %s had left", o.Limit, o.RunID)
 }
 
-// Unwrap returns [context.DeadlineExceeded] and the error that the call returned.
+// Unwrap returns [context.DeadlineExceeded], [os.ErrDeadlineExceeded] and the error that the call returned.
 func (o *Overrun) Unwrap() []error {
-	if o.Err == nil || o.Err == error(o) { //nolint:errorlint // the very value: it would be looked into for ever
-		return []error{context.DeadlineExceeded}
+	wrapped := []error{context.DeadlineExceeded, os.ErrDeadlineExceeded}
+	if o.Err != nil && o.Err != error(o) { //nolint:errorlint // the very value: it would be looked into for ever
+		wrapped = append(wrapped, o.Err)
 	}
-	return []error{context.DeadlineExceeded, o.Err}
+	return wrapped
 }
 
 // Timeout reports true: an overrun is a timeout, as [net.Error] and os.IsTimeout have it.
 func (o *Overrun) Timeout() bool { return true }
+
+// Temporary reports true, as Timeout does. It makes the error a [net.Error].
+func (o *Overrun) Temporary() bool { return true }

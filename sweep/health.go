@@ -6,6 +6,8 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/seed62658d38/watchdog"
 )
 
 // The statuses of the health page.
@@ -104,9 +106,12 @@ func (s Stats) status(now time.Time) string {
 
 // kindOf returns what the page says of an error.
 func kindOf(err error) string {
+	var stop *watchdog.Stop
 	switch {
 	case err == nil:
 		return ""
+	case errors.As(err, &stop): // a time-out of the run that the sweeper is in, not of the store
+		return "stopped"
 	case errors.Is(err, context.DeadlineExceeded):
 		return "timeout"
 	case errors.Is(err, context.Canceled):

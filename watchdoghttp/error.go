@@ -1,6 +1,7 @@
 package watchdoghttp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -11,8 +12,8 @@ import (
 var ErrSilent = errors.New("server is silent")
 
 // A SilenceError says that a [Transport] ended an HTTP exchange because the server was silent for too long. It is the
-// cause of the request's context. It wraps [ErrSilent] and [os.ErrDeadlineExceeded], and errors.As finds a [net.Error]
-// in it. It must not be changed.
+// cause of the request's context. It wraps [ErrSilent], [context.DeadlineExceeded] and [os.ErrDeadlineExceeded], and is
+// a [net.Error], as every timeout of this module. It must not be changed.
 type SilenceError struct {
 	// Host is the host of the request, with the port if there is one. Nothing else of the URL is kept: it can be secret.
 	Host string
@@ -33,8 +34,13 @@ func (s *SilenceError) Error() string {
 		s.Host, s.Elapsed, when, s.Limit)
 }
 
-// Unwrap returns [ErrSilent] and [os.ErrDeadlineExceeded].
-func (s *SilenceError) Unwrap() []error { return []error{ErrSilent, os.ErrDeadlineExceeded} }
+// Unwrap returns [ErrSilent], [context.DeadlineExceeded] and [os.ErrDeadlineExceeded].
+func (s *SilenceError) Unwrap() []error {
+	return []error{ErrSilent, context.DeadlineExceeded, os.ErrDeadlineExceeded}
+}
 
 // Timeout reports true: a silence is a timeout, as [net.Error] and os.IsTimeout have it.
 func (s *SilenceError) Timeout() bool { return true }
+
+// Temporary reports true, as Timeout does. It makes the error a [net.Error].
+func (s *SilenceError) Temporary() bool { return true }

@@ -22,6 +22,9 @@ func EventID(runID, window, kind, name string) string {
 // NewWindow is a name that no other window has.
 func NewWindow() string { return randomID() }
 
+// NewRunID is the ID of a run that its host gave none.
+func NewRunID() string { return randomID() }
+
 // derivedID is a name-based UUID (RFC 9562, version 5).
 func derivedID(parts ...string) string {
 	name := make([]byte, 0, 160)

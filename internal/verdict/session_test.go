@@ -185,8 +185,8 @@ func TestSignalled(t *testing.T) {
 		want     bool
 	}{
 		{"a run has not at its start", 0, verdict.Signs{}, false},
-		{"nor by a hold that was released before the attach", 2 * hour, verdict.Signs{Released: hour}, false},
-		{"it has by a hold that was released since", 2 * hour, verdict.Signs{Released: 2*hour + 1}, true},
+		{"nor by a hold that was released before the attach", 2 * hour, verdict.Signs{HoldsChanged: hour}, false},
+		{"it has by a hold that was released since", 2 * hour, verdict.Signs{HoldsChanged: 2*hour + 1}, true},
 		{"it has by a signal", 2 * hour, verdict.Signs{Signalled: true}, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -27,9 +27,10 @@ func TestReadmePrograms(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(root, "README.md"))
 	require.NoError(t, err)
 	programs := readmePrograms(string(text))
-	require.Len(t, programs, 2)
+	require.Len(t, programs, 3)
 	assert.Equal(t, "Twenty lines", programs[0].title)
-	assert.Equal(t, "Ladders", programs[1].title)
+	assert.Equal(t, "A session that is found again", programs[1].title)
+	assert.Equal(t, "Ladders", programs[2].title)
 	for _, p := range programs {
 		t.Run(p.title, func(t *testing.T) {
 			binary := p.build(t, root)

@@ -48,6 +48,9 @@ var (
 	tick      func(context.Context) (int, error)
 )
 
+// loop is the host's main loop.
+var loop func(context.Context, *watchdog.Watchdog) error
+
 // page tells whoever is on call.
 var page func(ctx context.Context, cancels int)
 

@@ -1,0 +1,226 @@
+package watchdog_test
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+func TestDoEnded(t *testing.T) {
+	t.Run("by its parent: the cause, which is no stop", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			for _, c := range []struct {
+				work loop
+				want error
+			}{
+				{untilEnd, errHostGone}, {returning(errLoop), errLoop}, {returning(nil), watchdog.ErrEnded},
+			} {
+				parent, end := context.WithCancelCause(context.Background())
+				err := watchdog.Do(parent, g.run, g.cfg, func(ctx context.Context, wd *watchdog.Watchdog) error {
+					end(errHostGone)
+					return c.work(ctx, wd)
+				})
+				require.ErrorIs(t, err, errHostGone)
+				require.ErrorIs(t, err, c.want)
+				require.NotErrorIs(t, err, context.DeadlineExceeded)
+				require.NotErrorAs(t, err, new(*watchdog.Stop))
+			}
+			require.Empty(t, g.kinds())
+			g.goesOn()
+		})
+	})
+	t.Run("by its parent's cancel: the context's error, once", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			parent, end := context.WithCancel(context.Background())
+			time.AfterFunc(time.Minute, end)
+			require.Equal(t, context.Canceled, watchdog.Do(parent, g.run, g.cfg, untilEnd))
+		})
+	})
+	t.Run("by an interrupt: that", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			err := g.do(func(ctx context.Context, wd *watchdog.Watchdog) error {
+				require.NoError(t, wd.Interrupt("SIGINT"))
+				return ctx.Err()
+			})
+			var by *watchdog.Interruption
+			require.ErrorAs(t, err, &by)
+			require.Equal(t, []string{watchdog.EventInterrupt}, g.kinds())
+		})
+	})
+	t.Run("by a Close of the loop's own: it is not complete", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error { return wd.Close() })
+			require.ErrorIs(t, err, watchdog.ErrClosed)
+			require.ErrorIs(t, err, watchdog.ErrEnded)
+			require.Empty(t, g.kinds())
+		})
+	})
+	t.Run("by another process that completed it: no error of a loop that has no other", func(t *testing.T) {
+		for result, want := range map[error]error{nil: nil, context.Canceled: watchdog.ErrComplete, errLoop: errLoop} {
+			inDo(t, func(g *doing) {
+				err := g.do(func(_ context.Context, wd *watchdog.Watchdog) error {
+					other, err := watchdog.New(context.Background(), g.run, g.cfg)
+					require.NoError(t, err)
+					require.NoError(t, other.Complete())
+					require.NoError(t, other.Close())
+					_, err = wd.Sync(context.Background())
+					require.ErrorIs(t, err, watchdog.ErrComplete)
+					return result
+				})
+				require.Equal(t, want, err)
+			})
+		}
+	})
+}
+
+// A refusing store takes no event of one kind.
+type refusing struct {
+	*flakyStore
+	kind string
+}
+
+func (r refusing) Append(ctx context.Context, events ...watchdog.Event) error {
+	for _, e := range events {
+		if e.Type == r.kind {
+			return errDiskFull
+		}
+	}
+	return r.flakyStore.Append(ctx, events...)
+}
+
+func TestDoStoreFails(t *testing.T) {
+	down := func(s *flakyStore) { s.fail = errDiskFull }
+	up := func(s *flakyStore) { s.fail = nil }
+	t.Run("to record that the run is complete: it is not, and goes on", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			err := g.do(func(context.Context, *watchdog.Watchdog) error { g.store.set(down); return nil })
+			require.ErrorIs(t, err, errDiskFull)
+			require.ErrorContains(t, err, "complete run s-1")
+			require.Equal(t, 1, g.store.appends)
+			g.store.set(up)
+			require.Empty(t, g.kinds())
+			g.goesOn()
+		})
+	})
+	t.Run("to record the stop: Do has the stop and the error of Close", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			err := g.do(func(ctx context.Context, wd *watchdog.Watchdog) error {
+				g.store.set(down)
+				return untilEnd(ctx, wd)
+			})
+			g.stop(err)
+			require.ErrorIs(t, err, errDiskFull)
+			require.ErrorContains(t, err, "close watchdog of run s-1")
+		})
+	})
+	t.Run("and is back when Close tries again", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			err := g.do(func(ctx context.Context, wd *watchdog.Watchdog) error {
+				g.store.set(down)
+				<-ctx.Done()
+				synctest.Wait()
+				g.store.set(up)
+				return ctx.Err()
+			})
+			require.NotErrorIs(t, err, errDiskFull)
+			g.stop(err)
+			require.Contains(t, g.kinds(), watchdog.EventCancel)
+		})
+	})
+	t.Run("for something else of a run that is complete: Do has the error of Close", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			g.cfg.Store = refusing{g.store, watchdog.EventWarning}
+			err := g.do(func(context.Context, *watchdog.Watchdog) error { time.Sleep(50 * time.Minute); return nil })
+			require.ErrorIs(t, err, errDiskFull)
+			require.ErrorContains(t, err, "close watchdog of run s-1")
+			require.ErrorIs(t, g.do(g.notCalled), watchdog.ErrComplete)
+		})
+	})
+}
+
+func TestDoPanic(t *testing.T) {
+	leaves := map[string]func(){
+		"a panic":           func() { panic("canary-6b1d") },
+		"runtime.Goexit":    runtime.Goexit,
+		"a nil dereference": func() { _ = *(*int)(nil) },
+	}
+	// leave has Do's loop leave so, and returns what passed through.
+	leave := func(g *doing, work loop) (recovered any) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			defer func() { recovered = recover() }()
+			_ = g.do(work)
+			g.Error("Do returned")
+		}()
+		<-done
+		return recovered
+	}
+	for name, out := range leaves {
+		t.Run(name+" passes through, is recorded, and the run can go on", func(t *testing.T) {
+			inDo(t, func(g *doing) {
+				keeper := &fakeKeeper{}
+				g.cfg.Keeper = keeper
+				var attached *watchdog.Watchdog
+				recovered := leave(g, func(_ context.Context, wd *watchdog.Watchdog) error {
+					attached = wd
+					out()
+					return nil
+				})
+				require.Equal(t, name != "runtime.Goexit", recovered != nil)
+				var by *watchdog.Interruption
+				require.ErrorAs(t, context.Cause(attached.Context()), &by)
+				require.Equal(t, "panic", by.By)
+				require.Equal(t, []*watchdog.Watchdog{attached}, keeper.ended, "the row does not stay active")
+				require.Equal(t, []string{watchdog.EventInterrupt}, g.kinds())
+				all, err := g.store.Memory.Read(t.Context(), watchdog.AggregateType, "s-1")
+				require.NoError(t, err)
+				require.NotContains(t, string(all[0].Payload), "canary")
+				g.goesOn()
+			})
+		})
+	}
+	t.Run("is not recorded of a run that had ended", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			var log strings.Builder
+			g.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			require.Equal(t, "gone", leave(g, func(ctx context.Context, _ *watchdog.Watchdog) error {
+				<-ctx.Done()
+				panic("gone")
+			}))
+			require.Equal(t, []string{watchdog.EventWarning, watchdog.EventCancel}, g.kinds())
+			synctest.Wait()
+			require.NotContains(t, log.String(), "could not record")
+		})
+	})
+	t.Run("passes through when the store fails, and the log has that", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			var log strings.Builder
+			g.cfg.Logger = slog.New(slog.NewTextHandler(&log, nil))
+			require.Equal(t, "canary-6b1d", leave(g, func(context.Context, *watchdog.Watchdog) error {
+				g.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+				panic("canary-6b1d")
+			}))
+			require.Contains(t, log.String(), "could not record that a loop panicked")
+			require.Contains(t, log.String(), errDiskFull.Error())
+			require.NotContains(t, log.String(), "canary")
+		})
+	})
+	t.Run("passes through when the log panics, too", func(t *testing.T) {
+		inDo(t, func(g *doing) {
+			g.cfg.Logger = slog.New(panickingHandler{})
+			require.Equal(t, "first", leave(g, func(context.Context, *watchdog.Watchdog) error {
+				g.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+				panic("first")
+			}))
+		})
+	})
+}

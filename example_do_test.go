@@ -1,0 +1,51 @@
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/benbjohnson/clock"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A session's main loop, guarded from its beginning to its end. The mock clock makes the second phase take five hours.
+func ExampleDo() {
+	machine := clock.NewMock()
+	cfg := watchdog.Config{
+		Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: 4 * time.Hour},
+		Clock: machine, Logger: slog.New(slog.DiscardHandler),
+	}
+	session := watchdog.Run{ID: "session-1", StartedAt: machine.Now()}
+
+	phases := []string{"plan", "build", "test"}
+	err := watchdog.Do(context.Background(), session, cfg, func(ctx context.Context, _ *watchdog.Watchdog) error {
+		for _, phase := range phases {
+			if ctx.Err() != nil {
+				return fmt.Errorf("before %s: %w", phase, context.Cause(ctx))
+			}
+			fmt.Println("running", phase)
+			if phase == "build" {
+				machine.Add(5 * time.Hour)
+			}
+		}
+		return nil
+	})
+
+	var stop *watchdog.Stop
+	switch {
+	case errors.As(err, &stop):
+		fmt.Println("blocked:", stop.Code)
+	case err != nil:
+		fmt.Println("failed:", err)
+	default:
+		fmt.Println("complete")
+	}
+	// Output:
+	// running plan
+	// running build
+	// blocked: watchdog_wall_clock_exceeded
+}

@@ -1,0 +1,97 @@
+package watchdog_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+func TestNoStore(t *testing.T) {
+	t.Run("the zero run begins now, under an ID of its own and the default limits", func(t *testing.T) {
+		for _, attach := range []attachFunc{watchdog.New, watchdog.Resume} {
+			synctest.Test(t, func(t *testing.T) {
+				wd, err := attach(t.Context(), watchdog.Run{}, watchdog.Config{Logger: quiet})
+				require.NoError(t, err)
+				defer wd.Close()
+				require.Regexp(t, `^[0-9a-f-]{36}$`, wd.ID())
+				require.Equal(t, time.Now().UTC(), wd.StartedAt())
+				time.Sleep(watchdog.DefaultWallClock)
+				require.NoError(t, wd.Context().Err())
+				time.Sleep(time.Nanosecond)
+				<-wd.Context().Done()
+				require.Equal(t, wd.ID(), wd.Stop().RunID)
+			})
+		}
+	})
+	t.Run("two zero runs have two IDs, disabled ones, too", func(t *testing.T) {
+		seen := map[string]bool{"": true}
+		for i := range 10 {
+			wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Disabled: i%2 > 0, Logger: quiet})
+			require.NoError(t, err)
+			require.False(t, seen[wd.ID()], wd.ID())
+			seen[wd.ID()] = true
+			require.NoError(t, wd.Close())
+		}
+	})
+	t.Run("an ID and a start that are given count", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Store = nil
+			b.pass(time.Hour)
+			wd := b.attach()
+			require.Equal(t, b.run.ID, wd.ID())
+			require.Equal(t, noon, wd.StartedAt())
+			require.Equal(t, 3*time.Hour, wd.Remaining())
+		})
+	})
+	t.Run("a start that is left out is the host's now", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Store, b.run.StartedAt = nil, time.Time{}
+			require.Equal(t, noon, b.attach().StartedAt())
+		})
+	})
+	t.Run("an ID or a start that is given can be wrong", func(t *testing.T) {
+		b := newFixture(t)
+		b.cfg.Store = nil
+		for _, run := range []watchdog.Run{
+			{ID: " "}, {ID: "a\x00b"}, {StartedAt: noon.Add(time.Hour)}, {StartedAt: time.Unix(-1, 0)}, {Parent: "a\nb"},
+		} {
+			_, err := watchdog.New(t.Context(), run, b.cfg)
+			require.ErrorIs(t, err, watchdog.ErrInvalid, "%v", run)
+		}
+	})
+	t.Run("a run of the same name shares nothing with one before", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Store = nil
+			wd := b.attach()
+			require.NoError(t, wd.Complete())
+			b.live(b.attach())
+			stopped := b.attach()
+			_, err := stopped.Cancel(watchdog.Cancellation{Reason: "host_gone"})
+			require.NoError(t, err)
+			b.live(b.attach())
+			b.live(b.resume())
+		})
+	})
+	t.Run("its record is as good as any: a stop is found by a sync, and a layer has it, too", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Store, b.run.ID = nil, ""
+			wd := b.attach()
+			layer, err := wd.Layer("test", watchdog.Budget{WallClock: time.Minute})
+			require.NoError(t, err)
+			b.pass(time.Minute + 1)
+			require.Equal(t, wd.ID()+"/test", b.stopped(layer).RunID)
+			found, err := layer.Sync(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, layer.Stop(), found)
+			b.live(wd)
+			require.NoError(t, layer.Close())
+			b.pass(over)
+			b.stopped(wd)
+			require.NoError(t, wd.Close())
+		})
+	})
+}

@@ -1,0 +1,276 @@
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/stall"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
+)
+
+// tableRows returns the cells of the rows of the table in docs/errors.md that begins with the heading.
+func tableRows(t *testing.T, heading string) (rows [][]string) {
+	t.Helper()
+	text, err := os.ReadFile("docs/errors.md")
+	require.NoError(t, err)
+	_, table, found := strings.Cut(string(text), "| "+heading+" |")
+	require.True(t, found, heading)
+	lines := strings.Split(table, "\n")[2:]
+	for _, line := range lines {
+		if line == "" {
+			break
+		}
+		rows = append(rows, strings.Split(strings.Trim(line, "| "), " | "))
+	}
+	require.NotEmpty(t, rows)
+	return rows
+}
+
+// TestTimeouts checks the table of time-outs in docs/errors.md, row by row.
+func TestTimeouts(t *testing.T) {
+	rows := map[string][]string{}
+	for _, row := range tableRows(t, "error") {
+		require.Len(t, row, 4)
+		rows[row[0]] = row[1:3]
+	}
+	check := func(t *testing.T, key string, err error) {
+		t.Helper()
+		require.Contains(t, rows, key)
+		require.Equal(t, rows[key], timeoutOf(t, err))
+		require.Equal(t, rows[key], timeoutOf(t, fmt.Errorf("phase: %w", err)), "wrapped")
+		require.Equal(t, rows[key][1] == "true", os.IsTimeout(err))
+	}
+	seen := []string{"`*stall.Stalled`"}
+	for _, code := range watchdog.StopReasons() {
+		t.Run("a stop, "+string(code), func(t *testing.T) {
+			key := "`*watchdog.Stop`, any code of a host"
+			if code.Own() {
+				key = fmt.Sprintf("`*watchdog.Stop`, `%s`", code)
+			}
+			if code == watchdog.CommandNoProgress {
+				key += " (a number of probes)"
+			}
+			seen = append(seen, key)
+			stop := &watchdog.Stop{RunID: "s-1", Code: code}
+			check(t, key, stop)
+			require.Equal(t, rows[key], timeoutOf(t, code), "the code alone")
+			require.ErrorIs(t, stop, code)
+			stalled := &stall.Stalled{Stop: stop}
+			require.Equal(t, rows[key], timeoutOf(t, stalled))
+			require.ErrorIs(t, stalled, stop)
+		})
+	}
+	for _, code := range []watchdog.StopReason{
+		"", "approval_denied", "tokens_exceeded", "watchdog_tokens_exceeded", "wall_clock_exceeded",
+	} {
+		t.Run("a stop with a code that is not known, "+string(code), func(t *testing.T) {
+			check(t, "`*watchdog.Stop`, any code of a host", &watchdog.Stop{RunID: "s-1", Code: code})
+		})
+	}
+	for key, err := range map[string]error{
+		"`*watchdoghttp.SilenceError`": &watchdoghttp.SilenceError{},
+		"`*bound.Overrun`":             &bound.Overrun{Err: errHostGone},
+		"`*watchdog.Interruption`":     &watchdog.Interruption{},
+		"`*watchdog.Directive`":        &watchdog.Directive{},
+	} {
+		t.Run(key, func(t *testing.T) {
+			seen = append(seen, key)
+			check(t, key, err)
+		})
+	}
+	require.ErrorIs(t, &watchdoghttp.SilenceError{}, watchdoghttp.ErrSilent)
+	require.ErrorIs(t, &bound.Overrun{Err: errHostGone}, errHostGone)
+	for key := range rows {
+		require.Contains(t, seen, key, "the row is of nothing")
+	}
+}
+
+// timeoutOf is what an error is as a time-out, as the table says it: both errors of the standard library are found in
+// it or none, and it is a net.Error or not.
+func timeoutOf(t *testing.T, err error) []string {
+	t.Helper()
+	is := map[bool]string{true: "yes", false: "no"}[errors.Is(err, context.DeadlineExceeded)]
+	require.Equal(t, errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded))
+	var timeout net.Error
+	if !errors.As(err, &timeout) {
+		return []string{is, "none"}
+	}
+	require.Equal(t, timeout.Timeout(), timeout.Temporary()) //nolint:staticcheck // as with the standard library's
+	return []string{is, fmt.Sprint(timeout.Timeout())}
+}
+
+// TestContextErrors checks the table of contexts in docs/errors.md, row by row.
+func TestContextErrors(t *testing.T) {
+	const limit = time.Second
+	under := func(wd *watchdog.Watchdog, wait time.Duration) context.Context {
+		ctx, cancel := context.WithTimeout(wd.Context(), wait)
+		context.AfterFunc(ctx, cancel)
+		<-ctx.Done()
+		return ctx
+	}
+	layered := func(wd *watchdog.Watchdog, idle time.Duration) context.Context {
+		layer, err := wd.Layer("test", watchdog.Budget{Idle: idle})
+		require.NoError(t, err)
+		<-layer.Context().Done()
+		return layer.Context()
+	}
+	called := func(wd *watchdog.Watchdog, limit time.Duration, of func(context.Context) context.Context) context.Context {
+		var found context.Context
+		bound.Do(wd.Context(), bound.Call{Limit: limit}, func(ctx context.Context) (int, error) {
+			found = of(ctx)
+			<-found.Done()
+			return 0, nil
+		})
+		return found
+	}
+	itself := func(ctx context.Context) context.Context { return ctx }
+	requested := func(wd *watchdog.Watchdog, idle time.Duration) (found context.Context) {
+		transport := &watchdoghttp.Transport{Idle: idle, Base: roundTripFunc(func(r *http.Request) (*http.Response, error) {
+			found = r.Context()
+			<-found.Done()
+			return nil, context.Cause(found)
+		})}
+		r, err := http.NewRequestWithContext(wd.Context(), http.MethodGet, "http://model.test/", nil)
+		require.NoError(t, err)
+		_, err = transport.RoundTrip(r) //nolint:bodyclose // there is none
+		require.Error(t, err)
+		return found
+	}
+	ends := map[string]func(wd *watchdog.Watchdog) context.Context{
+		"a run's (`Watchdog.Context`) | a limit or another guard": func(wd *watchdog.Watchdog) context.Context {
+			<-wd.Context().Done()
+			return wd.Context()
+		},
+		"a run's | `Watchdog.Interrupt`": func(wd *watchdog.Watchdog) context.Context {
+			require.NoError(t, wd.Interrupt("SIGINT"))
+			return wd.Context()
+		},
+		"a run's | `Watchdog.Complete`": func(wd *watchdog.Watchdog) context.Context {
+			require.NoError(t, wd.Complete())
+			return wd.Context()
+		},
+		"a run's | `Watchdog.Close`": func(wd *watchdog.Watchdog) context.Context {
+			require.NoError(t, wd.Close())
+			return wd.Context()
+		},
+		"a run's | its parent's deadline": func(*watchdog.Watchdog) context.Context {
+			parent, cancel := context.WithTimeoutCause(context.Background(), limit/2, errHostGone)
+			defer cancel()
+			wd, err := watchdog.New(parent, watchdog.Run{ID: "s-2", StartedAt: time.Now()}, watchdog.Config{
+				Store: &watchdog.Memory{}, Logger: quiet,
+			})
+			require.NoError(t, err)
+			defer wd.Close()
+			<-wd.Context().Done()
+			return wd.Context()
+		},
+		"`context.WithTimeout` of a run's | its own time-out: the run goes on": func(wd *watchdog.Watchdog) context.Context {
+			return under(wd, limit/2)
+		},
+		"`context.WithTimeout` of a run's | the run's stop": func(wd *watchdog.Watchdog) context.Context {
+			return under(wd, 2*limit)
+		},
+		"a layer's (`Watchdog.Layer`) | the layer's stop: the run goes on": func(wd *watchdog.Watchdog) context.Context {
+			return layered(wd, limit/2)
+		},
+		"a layer's | the run's stop": func(wd *watchdog.Watchdog) context.Context { return layered(wd, watchdog.NoLimit) },
+		"that of `Watchdog.Try` | a directive: the run goes on": func(wd *watchdog.Watchdog) (found context.Context) {
+			_ = wd.Try(wd.Context(), func(ctx context.Context) error {
+				found = ctx
+				return hangs(ctx)
+			})
+			return found
+		},
+		"that of `bound.Do` | the call's limit: the run goes on": func(wd *watchdog.Watchdog) context.Context {
+			return called(wd, limit/2, itself)
+		},
+		"that of `bound.Do` | the run's stop": func(wd *watchdog.Watchdog) context.Context {
+			return called(wd, watchdog.NoLimit, itself)
+		},
+		"`context.WithCancel` of that of `bound.Do` | the call's limit: the run goes on": func(wd *watchdog.Watchdog) context.Context {
+			return called(wd, limit/2, func(ctx context.Context) context.Context {
+				child, cancel := context.WithCancel(ctx)
+				context.AfterFunc(child, cancel)
+				return child
+			})
+		},
+		"that of a request (`watchdoghttp.Transport`) | the server's silence: the run goes on": func(wd *watchdog.Watchdog) context.Context {
+			return requested(wd, limit/2)
+		},
+		"that of a request | the run's stop": func(wd *watchdog.Watchdog) context.Context {
+			return requested(wd, watchdog.NoLimit)
+		},
+	}
+	for _, row := range tableRows(t, "context") {
+		require.Len(t, row, 4)
+		key := row[0] + " | " + row[1]
+		t.Run(key, func(t *testing.T) {
+			require.Contains(t, ends, key)
+			end := ends[key]
+			delete(ends, key)
+			synctest.Test(t, func(t *testing.T) {
+				budget := watchdog.Budget{Idle: limit}
+				if strings.Contains(row[1], "directive") {
+					budget.Ladders.Idle = []watchdog.DirectiveKind{retry}
+				}
+				wd := attachedTo(t, budget)
+				ctx := end(wd)
+				said := map[error]string{
+					context.Canceled: "`context.Canceled`", context.DeadlineExceeded: "`context.DeadlineExceeded`",
+				}
+				require.Equal(t, row[2], said[ctx.Err()])
+				require.Equal(t, row[3], causeOf(context.Cause(ctx)))
+				if strings.HasSuffix(row[1], "the run goes on") {
+					require.NoError(t, wd.Context().Err())
+				}
+			})
+		})
+	}
+	require.Empty(t, ends)
+}
+
+// roundTripFunc is an HTTP transport.
+type roundTripFunc func(r *http.Request) (*http.Response, error)
+
+func (f roundTripFunc) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// attachedTo is a run that began just now.
+func attachedTo(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
+	t.Helper()
+	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+		Store: &watchdog.Memory{}, Budget: budget, Logger: quiet,
+	})
+	require.NoError(t, err)
+	t.Cleanup(func() { wd.Close() })
+	return wd
+}
+
+// causeOf is a cause as the table names it.
+func causeOf(cause error) string {
+	var stop *watchdog.Stop
+	switch {
+	case errors.Is(cause, watchdog.ErrComplete), errors.Is(cause, watchdog.ErrClosed):
+		return map[error]string{
+			watchdog.ErrComplete: "`watchdog.ErrComplete`", watchdog.ErrClosed: "`watchdog.ErrClosed`",
+		}[cause]
+	case errors.Is(cause, errHostGone):
+		return "the parent's cause"
+	case errors.As(cause, &stop) && strings.Contains(stop.RunID, "/"):
+		return "the layer's `*watchdog.Stop`"
+	case cause == context.DeadlineExceeded: //nolint:errorlint // this very error
+		return "`context.DeadlineExceeded`"
+	}
+	return fmt.Sprintf("the `%T`", cause)
+}
