@@ -24,7 +24,9 @@ type host func(ctx context.Context, a *agent, limit time.Duration) error
 
 // consumer is a host of an agent that sends on a channel.
 func consumer(consume func(context.Context, <-chan migrating.Message, time.Duration) error) host {
-	return func(ctx context.Context, a *agent, limit time.Duration) error { return consume(ctx, a.channel(ctx), limit) }
+	return func(ctx context.Context, a *agent, limit time.Duration) error {
+		return consume(ctx, a.channel(ctx), limit)
+	}
 }
 
 // client is a host of an agent that answers over HTTP.

@@ -211,10 +211,10 @@ func approvalPending(t *testing.T, k kind, s side) {
 	require.Equal(t, takes+s.found(limit, 3*limit), a.after)
 }
 
-// messagesWaiting has the host work on a text for four limits while others wait.
+// messagesWaiting has the host work on a text for three and a half limits while others wait.
 func messagesWaiting(t *testing.T, k kind, s side) {
 	a := start(t.Context(), t, k, s.run, limit)
-	a.send(k.text, 4*limit)
+	a.send(k.text, 7*limit/2)
 	for range 3 {
 		a.say()
 	}
