@@ -161,7 +161,7 @@ func silentSession(t *testing.T, s sweptSide) {
 func activeSession(t *testing.T, s sweptSide) {
 	h := serve(t, s, sessionLimit)
 	h.begin("s-1", func(ctx context.Context, run *watchdog.Watchdog) error {
-		for range 20 {
+		for range 4 {
 			if err := sleep(ctx, sessionLimit-2*sweepEvery); err != nil {
 				return err
 			}
@@ -177,13 +177,13 @@ func heldSession(t *testing.T, s sweptSide) {
 	h := serve(t, s, sessionLimit)
 	h.begin("s-1", func(ctx context.Context, run *watchdog.Watchdog) error {
 		err := run.During(ctx, "approval", watchdog.HoldLimit{Cap: watchdog.NoLimit}, func(ctx context.Context) error {
-			return sleep(ctx, 30*sessionLimit)
+			return sleep(ctx, 4*sessionLimit)
 		})
 		return errors.Join(err, silent(ctx, run))
 	})
 	began := time.Now()
 	s.told(h, "s-1", <-h.ended)
-	require.Greater(t, time.Since(began), 31*sessionLimit)
+	require.Greater(t, time.Since(began), 5*sessionLimit)
 }
 
 func orphanedSession(t *testing.T, s sweptSide) {
@@ -194,31 +194,31 @@ func orphanedSession(t *testing.T, s sweptSide) {
 }
 
 func stoppedSession(t *testing.T, s sweptSide) {
-	db := migrating.Database{SQL: serve(t, s, sessionLimit).db.SQL}
+	h := serve(t, s, sessionLimit)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "other.db"))
-	require.NoError(t, err)
-	defer store.Close()
-	db.Store = store
 	sessions := make(chan migrating.Session, 1)
 	ended := make(chan error, 1)
-	sessions <- migrating.Session{ID: "s-1", Work: silent, Ended: func(err error) { ended <- err }}
+	sessions <- migrating.Session{ID: "s-1", Ended: func(err error) { ended <- err }, Work: func(
+		context.Context, *watchdog.Watchdog,
+	) error {
+		t.Error("the session was begun")
+		return nil
+	}}
 	close(sessions)
-	_ = s.run(ctx, db, sessionLimit, sweepEvery, sessions) // it can be asked to make its table
-	select {
-	case err := <-ended:
-		require.ErrorIs(t, err, context.Canceled)
-	default: // it was not begun
+	err := s.run(ctx, h.db, sessionLimit, sweepEvery, sessions)
+	if err == nil {
+		err = <-ended
 	}
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 func unlimitedSession(t *testing.T, s sweptSide) {
 	h := serve(t, s, 0)
 	began := time.Now()
-	h.begin("s-1", func(ctx context.Context, _ *watchdog.Watchdog) error { return sleep(ctx, 50*sessionLimit) })
+	h.begin("s-1", func(ctx context.Context, _ *watchdog.Watchdog) error { return sleep(ctx, 5*sessionLimit) })
 	require.NoError(t, <-h.ended)
-	require.GreaterOrEqual(t, time.Since(began), 50*sessionLimit)
+	require.GreaterOrEqual(t, time.Since(began), 5*sessionLimit)
 	h.requireStatus("s-1", "finished")
 }
 
