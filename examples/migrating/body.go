@@ -96,7 +96,7 @@ func BodyBefore(ctx context.Context, api API, limit time.Duration) error {
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	lines := bufio.NewScanner(guard.around(resp.Body))
 	handle := func(message Message) error {
 		defer guard.during(message.Silence)()
@@ -124,7 +124,7 @@ func BodyAfter(ctx context.Context, api API, limit time.Duration) error {
 	if err != nil {
 		return errors.Join(err, context.Cause(ctx))
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	lines := bufio.NewScanner(idle.NewReader(ctx, resp.Body, nil))
 	handle := func(message Message) error {
 		defer timer.Widen(message.Silence)()

@@ -82,7 +82,7 @@ func JobObjectBefore(ctx context.Context, limit time.Duration, out io.Writer, na
 	defer end(nil)
 	tree, err := newJob()
 	if err != nil {
-		return err
+		return fmt.Errorf("guard a command: %w", err)
 	}
 	defer func() { _ = tree.close() }()
 	cmd := exec.CommandContext(ctx, name, args...)
@@ -95,7 +95,7 @@ func JobObjectBefore(ctx context.Context, limit time.Duration, out io.Writer, na
 	}
 	cmd.Stdout, cmd.Stderr = quiet, quiet
 	if err := cmd.Start(); err != nil {
-		return err
+		return fmt.Errorf("start a command: %w", err)
 	}
 	if err := tree.add(cmd.Process.Pid); err != nil {
 		return errors.Join(err, cmd.Process.Kill(), cmd.Wait())
@@ -110,7 +110,7 @@ func JobObjectBefore(ctx context.Context, limit time.Duration, out io.Writer, na
 
 // JobObjectAfter runs a command until it exits or prints nothing for too long.
 func JobObjectAfter(ctx context.Context, limit time.Duration, out io.Writer, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
+	cmd := exec.Command(name, args...) //nolint:noctx // stall.Run takes the context
 	cmd.Stdout, cmd.Stderr = out, out
 	graces := stall.Grace{NoInterrupt: true, Terminate: grace} // a console break, then the end of the job
 	_, err := stall.Run(ctx, cmd, stall.Config{Step: "tool", Store: &watchdog.Memory{}, NoOutput: limit, Grace: graces})

@@ -78,7 +78,7 @@ func RoundTripperBefore(ctx context.Context, api API, limit time.Duration) error
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
 		if err := api.Decode(lines.Bytes()).Handle(ctx, func() {}); err != nil {
@@ -101,7 +101,7 @@ func RoundTripperAfter(ctx context.Context, api API, limit time.Duration) error 
 	if err != nil {
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	lines := bufio.NewScanner(resp.Body)
 	for lines.Scan() {
 		if err := api.Decode(lines.Bytes()).Handle(ctx, func() {}); err != nil {

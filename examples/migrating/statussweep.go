@@ -36,8 +36,8 @@ func (s Session) begin(ctx context.Context, config watchdog.Config) (*watchdog.W
 }
 
 // do has the work done in the run, and returns why it ended.
-func (s Session) do(run *watchdog.Watchdog) error {
-	defer run.Close()
+func (s Session) do(run *watchdog.Watchdog) (err error) {
+	defer func() { err = errors.Join(err, run.Close()) }()
 	if err := s.Work(run.Context(), run); err != nil {
 		return errors.Join(err, context.Cause(run.Context()))
 	}
@@ -50,6 +50,7 @@ func (s Session) do(run *watchdog.Watchdog) error {
 type table struct {
 	db    *sql.DB
 	stale *sql.Stmt
+	log   *slog.Logger
 	mu    sync.Mutex // guards live
 	live  map[string]*watchdog.Watchdog
 }
@@ -58,7 +59,7 @@ func newTable(ctx context.Context, db *sql.DB) (*table, error) {
 	const schema = `CREATE TABLE IF NOT EXISTS sessions
 		(id TEXT PRIMARY KEY, status TEXT NOT NULL, last_event_at INTEGER NOT NULL)`
 	_, err := db.ExecContext(ctx, schema)
-	return &table{db: db, live: map[string]*watchdog.Watchdog{}}, err
+	return &table{db: db, log: slog.Default(), live: map[string]*watchdog.Watchdog{}}, err
 }
 
 func (t *table) begin(ctx context.Context, run *watchdog.Watchdog) error {
@@ -80,7 +81,7 @@ func (t *table) end(ctx context.Context, id string) {
 	t.mu.Unlock()
 	_, err := t.db.ExecContext(ctx, `UPDATE sessions SET status = 'finished' WHERE id = ? AND status = 'active'`, id)
 	if err != nil {
-		slog.ErrorContext(ctx, "could not finish a session", "id", id, "error", err)
+		t.log.ErrorContext(ctx, "could not finish a session", "id", id, "error", err)
 	}
 }
 
@@ -126,7 +127,7 @@ func (t *table) sweep(ctx context.Context, limit time.Duration) error {
 
 // repeat touches and sweeps at an interval.
 func (t *table) repeat(ctx context.Context, limit, every time.Duration) {
-	defer t.stale.Close()
+	defer func() { _ = t.stale.Close() }()
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
 	for {
@@ -135,7 +136,7 @@ func (t *table) repeat(ctx context.Context, limit, every time.Duration) {
 			return
 		case <-ticker.C:
 			if err := errors.Join(t.touch(ctx), t.sweep(ctx, limit), t.touch(ctx)); err != nil {
-				slog.ErrorContext(ctx, "could not sweep sessions", "error", err)
+				t.log.ErrorContext(ctx, "could not sweep sessions", "error", err)
 			}
 		}
 	}
@@ -148,6 +149,7 @@ func StatusSweepBefore(
 	if limit == 0 {
 		limit = watchdog.NoLimit
 	}
+	store := db.Store
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var background, running sync.WaitGroup
 	defer background.Wait()
@@ -162,7 +164,7 @@ func StatusSweepBefore(
 		return err
 	}
 	background.Go(func() { rows.repeat(serving, limit, every) })
-	config := watchdog.Config{Store: db.Store}
+	config := watchdog.Config{Store: store}
 	for s := range sessions {
 		run, err := s.begin(ctx, config)
 		if err == nil {
@@ -189,22 +191,23 @@ func StatusSweepAfter(
 	if limit == 0 {
 		limit = watchdog.NoLimit
 	}
+	store := db.Store
 	serving, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var background, running sync.WaitGroup
 	defer background.Wait()
 	defer stop()
 	defer running.Wait()
-	keeper, err := session.NewKeeper(session.KeeperConfig{Store: db.Store, Threshold: limit})
+	keeper, err := session.NewKeeper(session.KeeperConfig{Store: store, Threshold: limit})
 	if err != nil {
 		return err
 	}
-	sweeper, err := sweep.New(db.Store, db.Store, sweep.Config{StalledThreshold: limit, Interval: every, MinAge: watchdog.None})
+	sweeper, err := sweep.New(store, store, sweep.Config{StalledThreshold: limit, Interval: every, MinAge: watchdog.None})
 	if err != nil {
 		return err
 	}
 	background.Go(func() { _ = keeper.Run(serving) })
 	background.Go(func() { _ = sweeper.Run(serving) })
-	config := watchdog.Config{Store: db.Store, Keeper: keeper}
+	config := watchdog.Config{Store: store, Keeper: keeper}
 	for s := range sessions {
 		run, err := s.begin(ctx, config)
 		if err != nil {
