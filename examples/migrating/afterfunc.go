@@ -11,7 +11,7 @@ import (
 	"github.com/seed62658d38/watchdog/idle"
 )
 
-// [before]
+//migrating:before
 
 // A resetTimer ends a context when its timer was not reset for the limit.
 type resetTimer struct {
@@ -91,7 +91,7 @@ func AfterFuncBefore(ctx context.Context, messages <-chan Message, limit time.Du
 	})
 }
 
-// [after]
+//migrating:after
 
 // AfterFuncAfter has an agent's messages handled until there are no more or it is silent for too long.
 func AfterFuncAfter(ctx context.Context, messages <-chan Message, limit time.Duration) error {
@@ -107,4 +107,4 @@ func AfterFuncAfter(ctx context.Context, messages <-chan Message, limit time.Dur
 	})
 }
 
-// [end]
+//migrating:end

@@ -111,7 +111,6 @@ func (a *agent) message(i int) migrating.Message {
 func (a *agent) channel(ctx context.Context) <-chan migrating.Message {
 	messages := make(chan migrating.Message, cap(a.sent))
 	go func() {
-		defer close(messages)
 		for {
 			select {
 			case <-ctx.Done():
@@ -120,6 +119,7 @@ func (a *agent) channel(ctx context.Context) <-chan migrating.Message {
 				return
 			case i, more := <-a.sent:
 				if !more {
+					close(messages)
 					return
 				}
 				messages <- a.message(i)

@@ -13,7 +13,7 @@ import (
 	"github.com/seed62658d38/watchdog/idle"
 )
 
-// [before]
+//migrating:before
 
 // An idleReader ends a context when no chunk came for the limit. What the host does about a chunk has its own limit.
 type idleReader struct {
@@ -97,20 +97,20 @@ func BodyBefore(ctx context.Context, api API, limit time.Duration) error {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	defer func() { _ = resp.Body.Close() }()
-	lines := bufio.NewScanner(guard.around(resp.Body))
+	scanner := bufio.NewScanner(guard.around(resp.Body))
 	handle := func(message Message) error {
 		defer guard.during(message.Silence)()
 		return message.Handle(ctx, guard.reset)
 	}
-	for lines.Scan() {
-		if err := handle(api.Decode(lines.Bytes())); err != nil {
+	for scanner.Scan() {
+		if err := handle(api.Decode(scanner.Bytes())); err != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
 	}
-	return errors.Join(lines.Err(), context.Cause(ctx))
+	return errors.Join(scanner.Err(), context.Cause(ctx))
 }
 
-// [after]
+//migrating:after
 
 // BodyAfter reads an agent's answer until its end or until it is silent for too long.
 func BodyAfter(ctx context.Context, api API, limit time.Duration) error {
@@ -125,17 +125,17 @@ func BodyAfter(ctx context.Context, api API, limit time.Duration) error {
 		return errors.Join(err, context.Cause(ctx))
 	}
 	defer func() { _ = resp.Body.Close() }()
-	lines := bufio.NewScanner(idle.NewReader(ctx, resp.Body, nil))
+	scanner := bufio.NewScanner(idle.NewReader(ctx, resp.Body, nil))
 	handle := func(message Message) error {
 		defer timer.Widen(message.Silence)()
 		return message.Handle(ctx, timer.Alive)
 	}
-	for lines.Scan() {
-		if err := handle(api.Decode(lines.Bytes())); err != nil {
+	for scanner.Scan() {
+		if err := handle(api.Decode(scanner.Bytes())); err != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
 	}
-	return errors.Join(lines.Err(), context.Cause(ctx))
+	return errors.Join(scanner.Err(), context.Cause(ctx))
 }
 
-// [end]
+//migrating:end

@@ -19,7 +19,7 @@ import (
 // grace is the time between the console break and the end of the job.
 const grace = time.Second
 
-// [before]
+//migrating:before
 
 // A job is a Job Object, whose processes end when its handle is closed.
 type job struct{ handle windows.Handle }
@@ -106,7 +106,7 @@ func JobObjectBefore(ctx context.Context, limit time.Duration, out io.Writer, na
 	return nil
 }
 
-// [after]
+//migrating:after
 
 // JobObjectAfter runs a command until it exits or prints nothing for too long.
 func JobObjectAfter(ctx context.Context, limit time.Duration, out io.Writer, name string, args ...string) error {
@@ -117,4 +117,4 @@ func JobObjectAfter(ctx context.Context, limit time.Duration, out io.Writer, nam
 	return err
 }
 
-// [end]
+//migrating:end

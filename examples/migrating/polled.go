@@ -12,7 +12,7 @@ import (
 	"github.com/seed62658d38/watchdog/idle"
 )
 
-// [before]
+//migrating:before
 
 // A boundaryCheck is asked between two phases how long nothing has come.
 type boundaryCheck struct {
@@ -54,25 +54,25 @@ func PolledBefore(ctx context.Context, phases <-chan Message, limit time.Duratio
 	if err != nil {
 		return err
 	}
-	run := func(phase Message) error {
-		err := phase.Handle(ctx, check.touch)
-		return errors.Join(err, check.exceeded(phase.Silence))
+	run := func(step Message) error {
+		err := step.Handle(ctx, check.touch)
+		return errors.Join(err, check.exceeded(step.Silence))
 	}
 	for {
-		phase, open, err := receive(ctx, phases)
+		step, open, err := receive(ctx, phases)
 		if err != nil || !open {
 			return err
 		}
 		if err := check.exceeded(limit); err != nil {
 			return err
 		}
-		if err := run(phase); err != nil {
+		if err := run(step); err != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
 	}
 }
 
-// [after]
+//migrating:after
 
 // PolledAfter runs the phases that come until there are no more or one was silent for too long.
 func PolledAfter(ctx context.Context, phases <-chan Message, limit time.Duration) error {
@@ -82,19 +82,19 @@ func PolledAfter(ctx context.Context, phases <-chan Message, limit time.Duration
 		return err
 	}
 	defer timer.Close()
-	run := func(phase Message) error {
-		defer timer.Widen(phase.Silence)()
-		return phase.Handle(ctx, timer.Alive)
+	run := func(step Message) error {
+		defer timer.Widen(step.Silence)()
+		return step.Handle(ctx, timer.Alive)
 	}
 	for {
-		phase, open, err := idle.Recv(ctx, phases)
+		step, open, err := idle.Recv(ctx, phases)
 		if err != nil || !open {
 			return err
 		}
-		if err := run(phase); err != nil {
+		if err := run(step); err != nil {
 			return errors.Join(err, context.Cause(ctx))
 		}
 	}
 }
 
-// [end]
+//migrating:end

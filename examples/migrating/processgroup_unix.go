@@ -19,7 +19,7 @@ import (
 // grace is the time between SIGTERM and SIGKILL, and that in which a pipe may stay open after it.
 const grace = time.Second
 
-// [before]
+//migrating:before
 
 // A quietWriter ends a command that writes nothing for the limit.
 type quietWriter struct {
@@ -66,7 +66,7 @@ func ProcessGroupBefore(ctx context.Context, limit time.Duration, out io.Writer,
 	return nil
 }
 
-// [after]
+//migrating:after
 
 // ProcessGroupAfter runs a command until it exits or prints nothing for too long.
 func ProcessGroupAfter(ctx context.Context, limit time.Duration, out io.Writer, name string, args ...string) error {
@@ -77,4 +77,4 @@ func ProcessGroupAfter(ctx context.Context, limit time.Duration, out io.Writer, 
 	return err
 }
 
-// [end]
+//migrating:end

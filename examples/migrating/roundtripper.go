@@ -14,7 +14,7 @@ import (
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
 
-// [before]
+//migrating:before
 
 // An idleTransport ends an exchange when the server is silent for the limit, before its header or in its body.
 type idleTransport struct {
@@ -79,16 +79,16 @@ func RoundTripperBefore(ctx context.Context, api API, limit time.Duration) error
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if err := api.Decode(lines.Bytes()).Handle(ctx, func() {}); err != nil {
+	scanner := bufio.NewScanner(resp.Body)
+	for scanner.Scan() {
+		if err := api.Decode(scanner.Bytes()).Handle(ctx, func() {}); err != nil {
 			return err
 		}
 	}
-	return lines.Err()
+	return scanner.Err()
 }
 
-// [after]
+//migrating:after
 
 // RoundTripperAfter reads an agent's answer until its end or until the server is silent for too long.
 func RoundTripperAfter(ctx context.Context, api API, limit time.Duration) error {
@@ -102,13 +102,13 @@ func RoundTripperAfter(ctx context.Context, api API, limit time.Duration) error 
 		return err
 	}
 	defer func() { _ = resp.Body.Close() }()
-	lines := bufio.NewScanner(resp.Body)
-	for lines.Scan() {
-		if err := api.Decode(lines.Bytes()).Handle(ctx, func() {}); err != nil {
+	scanner := bufio.NewScanner(resp.Body)
+	for scanner.Scan() {
+		if err := api.Decode(scanner.Bytes()).Handle(ctx, func() {}); err != nil {
 			return err
 		}
 	}
-	return lines.Err()
+	return scanner.Err()
 }
 
-// [end]
+//migrating:end

@@ -218,10 +218,10 @@ func messagesWaiting(t *testing.T, k kind, s side) {
 	for range 3 {
 		a.say()
 	}
-	time.Sleep(5*limit - 1)
+	time.Sleep(9*limit/2 - 1)
 	a.say()
 	require.NoError(t, a.end())
-	require.Equal(t, 5*limit-1, a.after)
+	require.Equal(t, 9*limit/2-1, a.after)
 }
 
 func stoppedBeforeStart(t *testing.T, k kind, s side) {

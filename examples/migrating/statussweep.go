@@ -44,7 +44,7 @@ func (s Session) do(run *watchdog.Watchdog) (err error) {
 	return run.Complete()
 }
 
-// [before]
+//migrating:before
 
 // A table keeps a row for each session.
 type table struct {
@@ -182,7 +182,7 @@ func StatusSweepBefore(
 	return nil
 }
 
-// [after]
+//migrating:after
 
 // StatusSweepAfter runs the sessions that come, and sweeps those that are silent, whoever runs them.
 func StatusSweepAfter(
@@ -221,4 +221,4 @@ func StatusSweepAfter(
 	return nil
 }
 
-// [end]
+//migrating:end

@@ -12,7 +12,7 @@ import (
 	"github.com/seed62658d38/watchdog/idle"
 )
 
-// [before]
+//migrating:before
 
 // A monitor ends a context when nothing came for longer than the limit. It looks ten times in each limit.
 type monitor struct {
@@ -114,7 +114,7 @@ func TickerBefore(ctx context.Context, messages <-chan Message, limit time.Durat
 	}
 }
 
-// [after]
+//migrating:after
 
 // TickerAfter consumes what an agent says until it closes the channel or is silent for too long.
 func TickerAfter(ctx context.Context, messages <-chan Message, limit time.Duration) error {
@@ -144,4 +144,4 @@ func TickerAfter(ctx context.Context, messages <-chan Message, limit time.Durati
 	}
 }
 
-// [end]
+//migrating:end
