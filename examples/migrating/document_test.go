@@ -59,7 +59,24 @@ func linesOfCode(region string) []string {
 
 // difference returns the lines of two texts that are not in their longest common subsequence, as diff does.
 func difference(old, text []string) (out, in []string) {
-	common := make([][]int, len(old)+1) // the length of that of the rests
+	common := commonLengths(old, text)
+	i, j := 0, 0
+	for i < len(old) && j < len(text) {
+		switch {
+		case old[i] == text[j]:
+			i, j = i+1, j+1
+		case common[i+1][j] >= common[i][j+1]:
+			out, i = append(out, old[i]), i+1
+		default:
+			in, j = append(in, text[j]), j+1
+		}
+	}
+	return append(out, old[i:]...), append(in, text[j:]...)
+}
+
+// commonLengths returns the length of the longest common subsequence of all the ends of two texts.
+func commonLengths(old, text []string) [][]int {
+	common := make([][]int, len(old)+1)
 	for i := range common {
 		common[i] = make([]int, len(text)+1)
 	}
@@ -71,18 +88,7 @@ func difference(old, text []string) (out, in []string) {
 			}
 		}
 	}
-	for len(old) > 0 || len(text) > 0 {
-		i, j := len(common)-1-len(old), len(common[0])-1-len(text)
-		switch {
-		case len(old) > 0 && len(text) > 0 && old[0] == text[0]:
-			old, text = old[1:], text[1:]
-		case len(text) == 0 || len(old) > 0 && common[i+1][j] >= common[i][j+1]:
-			out, old = append(out, old[0]), old[1:]
-		default:
-			in, text = append(in, text[0]), text[1:]
-		}
-	}
-	return out, in
+	return common
 }
 
 func TestDifference(t *testing.T) {

@@ -14,12 +14,13 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/examples/migrating"
 	"github.com/seed62658d38/watchdog/store/sqlite"
+	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// A session may be silent for ten minutes, and is looked for each minute.
+// A session may be silent for two minutes, and is looked for every ten seconds once a sweeper has begun.
 const (
-	sessionLimit = 10 * time.Minute
-	sweepEvery   = time.Minute
+	sessionLimit = 2 * time.Minute
+	sweepEvery   = 10 * time.Second
 )
 
 // A sweptHost is a host of sessions in a real SQLite file, in the bubble of a test. Its clock is the bubble's, and the
@@ -99,7 +100,7 @@ func serve(t *testing.T, s sweptSide, limit time.Duration) *sweptHost {
 		require.NoError(t, db.Close())
 		require.NoError(t, store.Close())
 	})
-	time.Sleep(2 * sweepEvery)
+	time.Sleep(sweep.DefaultStartupDelay + 2*sweepEvery)
 	return h
 }
 
