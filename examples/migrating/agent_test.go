@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -80,6 +81,15 @@ func (a *agent) do(silence time.Duration, handle func(context.Context, func()) e
 	synctest.Wait()
 }
 
+// someBytes stands for bytes of an answer that are no whole line.
+const someBytes = -1
+
+// sendBytes sends some.
+func (a *agent) sendBytes() {
+	a.sent <- someBytes
+	synctest.Wait()
+}
+
 // end ends what the agent says, waits for the host, and returns what it returned.
 func (a *agent) end() error {
 	close(a.sent)
@@ -138,7 +148,11 @@ func (a *agent) RoundTrip(req *http.Request) (*http.Response, error) {
 	go func() {
 		defer w.Close()
 		for i := range a.sent {
-			if _, err := fmt.Fprintln(w, i); err != nil {
+			line := fmt.Sprintln(i)
+			if i == someBytes {
+				line = " "
+			}
+			if _, err := io.WriteString(w, line); err != nil {
 				return
 			}
 		}
@@ -162,7 +176,7 @@ func (b endless) Close() error {
 }
 
 func (a *agent) decode(line []byte) migrating.Message {
-	i, err := strconv.Atoi(string(line))
+	i, err := strconv.Atoi(strings.TrimSpace(string(line)))
 	require.NoError(a.t, err)
 	return a.message(i)
 }

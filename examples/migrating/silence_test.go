@@ -23,6 +23,8 @@ type kind struct {
 	text time.Duration
 	// handlesFreely says that the guard is blind while its host handles a message, by hand and ours.
 	handlesFreely bool
+	// answers says that the agent answers in bytes, over HTTP.
+	answers bool
 }
 
 // A side is one of the two hosts.
@@ -32,7 +34,11 @@ type side struct {
 	found func(allowed, last time.Duration) time.Duration
 	// atLeast says that a sign of life at the limit itself comes too late.
 	atLeast bool
-	told    func(t *testing.T, err error)
+	// ownContext says that the host makes a context and has to end it.
+	ownContext bool
+	// endFirst says that the end of the context comes before a message that waits.
+	endFirst bool
+	told     func(t *testing.T, err error)
 }
 
 // exactly is one nanosecond later: more than the limit.
@@ -77,24 +83,30 @@ func toldBySilence(t *testing.T, err error) {
 var kinds = []kind{
 	{
 		name: "ticker and atomics", text: limit,
-		before: side{run: consumer(migrating.TickerBefore), found: nextTick, told: toldByHand},
-		after:  side{run: consumer(migrating.TickerAfter), found: exactly, told: toldByStop},
+		before: side{run: consumer(migrating.TickerBefore), found: nextTick, told: toldByHand, ownContext: true},
+		after:  side{run: consumer(migrating.TickerAfter), found: exactly, told: toldByStop, ownContext: true},
 	}, {
 		name: "time.AfterFunc and Reset", text: limit,
-		before: side{run: consumer(migrating.AfterFuncBefore), found: atLimit, atLeast: true, told: toldByHand},
-		after:  side{run: consumer(migrating.AfterFuncAfter), found: exactly, told: toldByStop},
+		before: side{
+			run: consumer(migrating.AfterFuncBefore), found: atLimit, atLeast: true, told: toldByHand, ownContext: true,
+		},
+		after: side{run: consumer(migrating.AfterFuncAfter), found: exactly, told: toldByStop, ownContext: true},
 	}, {
 		name: "a polled check", text: limit,
 		before: side{run: consumer(migrating.PolledBefore), found: nextBoundary, told: toldByHand},
-		after:  side{run: consumer(migrating.PolledAfter), found: exactly, told: toldByStop},
+		after: side{
+			run: consumer(migrating.PolledAfter), found: exactly, told: toldByStop, ownContext: true, endFirst: true,
+		},
 	}, {
-		name: "an idle round-tripper", handlesFreely: true,
+		name: "an idle round-tripper", answers: true, handlesFreely: true,
 		before: side{run: client(migrating.RoundTripperBefore), found: atLimit, atLeast: true, told: toldByHand},
 		after:  side{run: client(migrating.RoundTripperAfter), found: exactly, told: toldBySilence},
 	}, {
-		name:   "an idle reader",
-		before: side{run: client(migrating.BodyBefore), found: atLimit, atLeast: true, told: toldByHand},
-		after:  side{run: client(migrating.BodyAfter), found: exactly, told: toldByStop},
+		name: "an idle reader", answers: true,
+		before: side{
+			run: client(migrating.BodyBefore), found: atLimit, atLeast: true, told: toldByHand, ownContext: true,
+		},
+		after: side{run: client(migrating.BodyAfter), found: exactly, told: toldByStop, ownContext: true},
 	},
 }
 
@@ -110,6 +122,7 @@ var usualTests = []usual{
 	{"it fires at the limit, and the caller is told why", firesAtTheLimit},
 	{"a sign of life at the limit itself is in time, unless the guard says at least", atTheLimitItself},
 	{"activity begins the silence anew", activityResets},
+	{"bytes that are no whole message yet are a sign of life", bytesArrive},
 	{"a tool in flight may be silent for longer, and says so by itself", toolInFlight},
 	{"a tool that is silent for longer than its own limit is ended", silentTool},
 	{"a person who is asked may take any time, and after that the limit counts again", approvalPending},
@@ -117,6 +130,8 @@ var usualTests = []usual{
 	{"a host whose context is done before the start begins nothing", stoppedBeforeStart},
 	{"a limit of 0 is off", limitOfZero},
 	{"the end from outside ends it at once, and is not taken for silence", endedFromOutside},
+	{"what waits at the end from outside is not begun", endedBeforeTheNext},
+	{"when it has returned its context has ended", contextEnds},
 }
 
 func TestSilence(t *testing.T) {
@@ -170,6 +185,20 @@ func activityResets(t *testing.T, k kind, s side) {
 	}
 	require.NoError(t, a.end())
 	require.Equal(t, 20*(limit-1), a.after)
+}
+
+func bytesArrive(t *testing.T, k kind, s side) {
+	if !k.answers {
+		t.Skip("messages come whole")
+	}
+	a := start(t.Context(), t, k, s.run, limit)
+	for range 5 {
+		time.Sleep(limit - 1)
+		a.sendBytes()
+	}
+	a.say()
+	require.NoError(t, a.end())
+	require.Equal(t, 5*(limit-1), a.after)
 }
 
 // toolInFlight has a tool say something every four limits, where five are allowed.
@@ -257,6 +286,35 @@ func endedFromOutside(t *testing.T, k kind, s side) {
 	require.ErrorIs(t, err, context.Canceled)
 	notSilent(t, err)
 	close(a.sent)
+}
+
+// endedBeforeTheNext has the context end while a message is handled that ignores it. A select picks by chance, so that
+// one host says nothing.
+func endedBeforeTheNext(t *testing.T, k kind, s side) {
+	if !s.endFirst {
+		t.Skip("the host selects, or has read what waits")
+	}
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := start(ctx, t, k, s.run, limit)
+		a.do(k.text, func(context.Context, func()) error { time.Sleep(limit / 2); return nil })
+		a.do(k.text, func(context.Context, func()) error { t.Error("it was begun"); return nil })
+		cancel()
+		require.ErrorIs(t, a.end(), context.Canceled)
+	}
+}
+
+func contextEnds(t *testing.T, k kind, s side) {
+	if !s.ownContext {
+		t.Skip("the host has the context of its caller")
+	}
+	a := start(t.Context(), t, k, s.run, limit)
+	var own context.Context
+	a.do(k.text, func(ctx context.Context, _ func()) error { own = ctx; return nil })
+	require.NoError(t, own.Err())
+	require.NoError(t, a.end())
+	require.ErrorIs(t, own.Err(), context.Canceled)
+	require.NoError(t, t.Context().Err())
 }
 
 // notSilent checks that an error is no guard's.
