@@ -1,0 +1,326 @@
+package migrating_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/examples/migrating"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
+)
+
+// A kind is a guard against silence: a host with the one that is written by hand, and the same host with ours.
+type kind struct {
+	name          string
+	before, after side
+	// text is the silence that a text may take: none where what the host does with it is no silence of the agent's.
+	text time.Duration
+	// handlesFreely says that the guard is blind while its host handles a message, by hand and ours.
+	handlesFreely bool
+	// answers says that the agent answers in bytes, over HTTP.
+	answers bool
+}
+
+// A side is one of the two hosts.
+type side struct {
+	run host
+	// found is how long after its beginning a silence that may last for the allowed time is found, if it ends at last.
+	found func(allowed, last time.Duration) time.Duration
+	// atLeast says that a sign of life at the limit itself comes too late.
+	atLeast bool
+	// ownContext says that the host makes a context and has to end it.
+	ownContext bool
+	// endFirst says that the end of the context comes before a message that waits.
+	endFirst bool
+	told     func(t *testing.T, err error)
+}
+
+// exactly is one nanosecond later: more than the limit.
+func exactly(allowed, _ time.Duration) time.Duration { return allowed + 1 }
+
+// atLimit is a timer's.
+func atLimit(allowed, _ time.Duration) time.Duration { return allowed }
+
+// nextTick is a ticker's: up to a tick later.
+func nextTick(allowed, _ time.Duration) time.Duration { return allowed.Truncate(limit/10) + limit/10 }
+
+// nextBoundary is a check's that is made when something comes, or has ended.
+func nextBoundary(_, last time.Duration) time.Duration { return last }
+
+// toldByHand checks that the error is that of a guard by hand.
+func toldByHand(t *testing.T, err error) {
+	t.Helper()
+	require.ErrorIs(t, err, migrating.ErrSilent)
+}
+
+// toldByStop checks that the error says which guard ended the host, and by which limit.
+func toldByStop(t *testing.T, err error) {
+	t.Helper()
+	var stop *watchdog.Stop
+	require.ErrorAs(t, err, &stop)
+	require.Equal(t, watchdog.IdleExceeded, stop.Code)
+	require.Equal(t, stop.Budget+1, stop.Elapsed)
+	require.Empty(t, stop.RunID)
+}
+
+// toldBySilence checks the error of a transport.
+func toldBySilence(t *testing.T, err error) {
+	t.Helper()
+	var silence *watchdoghttp.SilenceError
+	require.ErrorAs(t, err, &silence)
+	require.Equal(t, "agent.example", silence.Host)
+	require.Equal(t, limit, silence.Limit)
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+}
+
+// kinds are the guards whose decision needs nothing but time.
+var kinds = []kind{
+	{
+		name: "ticker and atomics", text: limit,
+		before: side{run: consumer(migrating.TickerBefore), found: nextTick, told: toldByHand, ownContext: true},
+		after:  side{run: consumer(migrating.TickerAfter), found: exactly, told: toldByStop, ownContext: true},
+	}, {
+		name: "time.AfterFunc and Reset", text: limit,
+		before: side{
+			run: consumer(migrating.AfterFuncBefore), found: atLimit, atLeast: true, told: toldByHand, ownContext: true,
+		},
+		after: side{run: consumer(migrating.AfterFuncAfter), found: exactly, told: toldByStop, ownContext: true},
+	}, {
+		name: "a polled check", text: limit,
+		before: side{run: consumer(migrating.PolledBefore), found: nextBoundary, told: toldByHand},
+		after: side{
+			run: consumer(migrating.PolledAfter), found: exactly, told: toldByStop, ownContext: true, endFirst: true,
+		},
+	}, {
+		name: "an idle round-tripper", answers: true, handlesFreely: true,
+		before: side{run: client(migrating.RoundTripperBefore), found: atLimit, atLeast: true, told: toldByHand},
+		after:  side{run: client(migrating.RoundTripperAfter), found: exactly, told: toldBySilence},
+	}, {
+		name: "an idle reader", answers: true,
+		before: side{
+			run: client(migrating.BodyBefore), found: atLimit, atLeast: true, told: toldByHand, ownContext: true,
+		},
+		after: side{run: client(migrating.BodyAfter), found: exactly, told: toldByStop, ownContext: true},
+	},
+}
+
+// A usual test is one that the authors of such guards write.
+type usual struct {
+	sentence string
+	check    func(t *testing.T, k kind, s side)
+}
+
+// A machine that sleeps is not among them: fake time has one clock, and no test without the rights of root can put the
+// machine to sleep. docs/migrating.md says what the guards do then, from the clocks that they read.
+var usualTests = []usual{
+	{"it fires at the limit, and the caller is told why", firesAtTheLimit},
+	{"a sign of life at the limit itself is in time, unless the guard says at least", atTheLimitItself},
+	{"activity begins the silence anew", activityResets},
+	{"bytes that are no whole message yet are a sign of life", bytesArrive},
+	{"a tool in flight may be silent for longer, and says so by itself", toolInFlight},
+	{"a tool that is silent for longer than its own limit is ended", silentTool},
+	{"a person who is asked may take any time, and after that the limit counts again", approvalPending},
+	{"a reader that is behind while messages wait is no silence", messagesWaiting},
+	{"a host whose context is done before the start begins nothing", stoppedBeforeStart},
+	{"a limit of 0 is off", limitOfZero},
+	{"the end from outside ends it at once, and is not taken for silence", endedFromOutside},
+	{"what waits at the end from outside is not begun", endedBeforeTheNext},
+	{"when it has returned its context has ended", contextEnds},
+}
+
+func TestSilence(t *testing.T) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			for name, s := range map[string]side{"before": k.before, "after": k.after} {
+				t.Run(name, func(t *testing.T) {
+					for _, u := range usualTests {
+						t.Run(u.sentence, func(t *testing.T) {
+							// No leak: a bubble fails if a goroutine of it is left.
+							synctest.Test(t, func(t *testing.T) { u.check(t, k, s) })
+						})
+					}
+				})
+			}
+		})
+	}
+}
+
+// firesAtTheLimit has an agent say nothing for three limits.
+func firesAtTheLimit(t *testing.T, k kind, s side) {
+	a := start(t.Context(), t, k, s.run, limit)
+	time.Sleep(limit - 1)
+	synctest.Wait()
+	require.False(t, a.hasEnded())
+	time.Sleep(2*limit + 1)
+	a.say()
+	s.told(t, a.end())
+	require.Equal(t, s.found(limit, 3*limit), a.after)
+}
+
+func atTheLimitItself(t *testing.T, k kind, s side) {
+	a := start(t.Context(), t, k, s.run, limit)
+	time.Sleep(limit)
+	synctest.Wait()
+	require.Equal(t, s.atLeast, a.hasEnded())
+	a.say()
+	err := a.end()
+	if s.atLeast {
+		s.told(t, err)
+		return
+	}
+	require.NoError(t, err)
+}
+
+func activityResets(t *testing.T, k kind, s side) {
+	a := start(t.Context(), t, k, s.run, limit)
+	for range 20 {
+		time.Sleep(limit - 1)
+		a.say()
+	}
+	require.NoError(t, a.end())
+	require.Equal(t, 20*(limit-1), a.after)
+}
+
+func bytesArrive(t *testing.T, k kind, s side) {
+	if !k.answers {
+		t.Skip("messages come whole")
+	}
+	a := start(t.Context(), t, k, s.run, limit)
+	for range 5 {
+		time.Sleep(limit - 1)
+		a.sendBytes()
+	}
+	a.say()
+	require.NoError(t, a.end())
+	require.Equal(t, 5*(limit-1), a.after)
+}
+
+// toolInFlight has a tool say something every four limits, where five are allowed.
+func toolInFlight(t *testing.T, k kind, s side) {
+	a := start(t.Context(), t, k, s.run, limit)
+	a.do(5*limit, func(ctx context.Context, alive func()) error {
+		for range 10 {
+			if err := sleep(ctx, 4*limit); err != nil {
+				return err
+			}
+			alive()
+		}
+		return nil
+	})
+	require.NoError(t, a.end())
+	require.Equal(t, 40*limit, a.after)
+}
+
+func silentTool(t *testing.T, k kind, s side) {
+	if k.handlesFreely {
+		t.Skip("a round-tripper sees the server, and not what its host does between two reads")
+	}
+	a := start(t.Context(), t, k, s.run, limit)
+	a.send(5*limit, 20*limit)
+	s.told(t, a.end())
+	require.Equal(t, s.found(5*limit, 20*limit), a.after)
+}
+
+func approvalPending(t *testing.T, k kind, s side) {
+	const takes = 1000 * limit
+	a := start(t.Context(), t, k, s.run, limit)
+	a.send(0, takes)
+	time.Sleep(takes + limit - 1)
+	synctest.Wait()
+	require.False(t, a.hasEnded())
+	time.Sleep(2*limit + 1)
+	a.say()
+	s.told(t, a.end())
+	require.Equal(t, takes+s.found(limit, 3*limit), a.after)
+}
+
+// messagesWaiting has the host work on a text for three and a half limits while others wait.
+func messagesWaiting(t *testing.T, k kind, s side) {
+	a := start(t.Context(), t, k, s.run, limit)
+	a.send(k.text, 7*limit/2)
+	for range 3 {
+		a.say()
+	}
+	time.Sleep(9*limit/2 - 1)
+	a.say()
+	require.NoError(t, a.end())
+	require.Equal(t, 9*limit/2-1, a.after)
+}
+
+func stoppedBeforeStart(t *testing.T, k kind, s side) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	a := start(ctx, t, k, s.run, limit)
+	require.ErrorIs(t, a.end(), context.Canceled)
+	require.Zero(t, a.after)
+	notSilent(t, a.err)
+}
+
+func limitOfZero(t *testing.T, k kind, s side) {
+	if k.text > 0 {
+		k.text = 1
+	}
+	a := start(t.Context(), t, k, s.run, 0)
+	time.Sleep(1000 * limit)
+	a.send(k.text, 1000*limit)
+	a.send(5*limit, 1000*limit)
+	require.NoError(t, a.end())
+	require.Equal(t, 3000*limit, a.after)
+}
+
+func endedFromOutside(t *testing.T, k kind, s side) {
+	shutdown := errors.New("shutdown")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	a := start(ctx, t, k, s.run, limit)
+	a.send(5*limit, time.Hour)
+	time.Sleep(limit / 2)
+	cancel(shutdown)
+	err := a.wait()
+	require.Equal(t, limit/2, a.after)
+	require.ErrorIs(t, err, context.Canceled)
+	notSilent(t, err)
+	close(a.sent)
+}
+
+// endedBeforeTheNext has the context end while a message is handled that ignores it. A select picks by chance, so that
+// one host says nothing.
+func endedBeforeTheNext(t *testing.T, k kind, s side) {
+	if !s.endFirst {
+		t.Skip("the host selects, or has read what waits")
+	}
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		a := start(ctx, t, k, s.run, limit)
+		a.do(k.text, func(context.Context, func()) error { time.Sleep(limit / 2); return nil })
+		a.do(k.text, func(context.Context, func()) error { t.Error("it was begun"); return nil })
+		cancel()
+		require.ErrorIs(t, a.end(), context.Canceled)
+	}
+}
+
+func contextEnds(t *testing.T, k kind, s side) {
+	if !s.ownContext {
+		t.Skip("the host has the context of its caller")
+	}
+	a := start(t.Context(), t, k, s.run, limit)
+	var own context.Context
+	a.do(k.text, func(ctx context.Context, _ func()) error { own = ctx; return nil })
+	require.NoError(t, own.Err())
+	require.NoError(t, a.end())
+	require.ErrorIs(t, own.Err(), context.Canceled)
+	require.NoError(t, t.Context().Err())
+}
+
+// notSilent checks that an error is no guard's.
+func notSilent(t *testing.T, err error) {
+	t.Helper()
+	require.NotErrorIs(t, err, migrating.ErrSilent)
+	require.NotErrorIs(t, err, watchdog.IdleExceeded)
+	require.NotErrorIs(t, err, watchdoghttp.ErrSilent)
+}
