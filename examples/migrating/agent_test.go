@@ -158,19 +158,18 @@ func (a *agent) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 	}()
 	stop := context.AfterFunc(req.Context(), func() { _ = body.CloseWithError(req.Context().Err()) })
-	answer := &http.Response{StatusCode: http.StatusOK, Body: endless{body, stop, a}, Request: req}
+	answer := &http.Response{StatusCode: http.StatusOK, Body: streamed{body, stop}, Request: req}
 	return answer, nil
 }
 
-// An endless body lets its agent go when it is closed.
-type endless struct {
+// A streamed body lets its request's context go when it is closed.
+type streamed struct {
 	*io.PipeReader
 	stop func() bool
-	a    *agent
 }
 
 // Close implements [io.Closer].
-func (b endless) Close() error {
+func (b streamed) Close() error {
 	b.stop()
 	return b.PipeReader.Close()
 }
