@@ -17,15 +17,19 @@ func Recv[T any](ctx context.Context, ch <-chan T) (v T, ok bool, err error) {
 	if ctx.Err() != nil {
 		return v, false, context.Cause(ctx)
 	}
-	select {
+	select { // costs half of one that waits for both
 	case v, ok = <-ch:
-		if signs := seam.SignsOf(ctx); ok && signs != nil {
-			signs.Alive()
+	default:
+		select {
+		case v, ok = <-ch:
+		case <-ctx.Done():
+			return v, false, context.Cause(ctx)
 		}
-		return v, ok, nil
-	case <-ctx.Done():
-		return v, false, context.Cause(ctx)
 	}
+	if signs := seam.SignsOf(ctx); ok && signs != nil {
+		signs.Alive()
+	}
+	return v, ok, nil
 }
 
 // NewReader returns a reader that makes a sign of life of each chunk that r returns, in the context's timer and run.

@@ -55,13 +55,8 @@ func (k *Keeper) changes(l *heldLease) (all news) {
 	if l != nil {
 		all.at = l.now()
 	}
-	awake, dormant := k.snapshot()
-	for _, r := range dormant {
-		if r.run.Context().Err() != nil {
-			all.addEnd(r)
-		}
-	}
-	all.behind = len(dormant) > 0
+	awake, dormant := k.snapshot(l == nil)
+	all.behind = dormant
 	now := k.now()
 	var asleep []string
 	for i := range awake {
@@ -70,6 +65,8 @@ func (k *Keeper) changes(l *heldLease) (all news) {
 		}
 	}
 	k.sleep(asleep)
+	clear(awake)
+	k.awake = awake[:0]
 	return all
 }
 
@@ -108,19 +105,20 @@ func (n *news) addEnd(r *keptRun) {
 }
 
 // snapshot returns copies of the runs to look at, and clears the rechecks of those whose rows may be written now. A run
-// that had nothing new for long is dormant: it is only asked whether it has ended, but for one look in each renewal of
-// the lease.
-func (k *Keeper) snapshot() (awake []keptRun, dormant []*keptRun) {
+// that had nothing new for long is dormant: it is looked at once in each renewal of the lease, unless all are. Snapshot
+// reports whether it left dormant ones out.
+func (k *Keeper) snapshot(all bool) (awake []keptRun, dormant bool) {
 	now := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all := now-k.lookedAt >= verdict.RenewAfter(k.cfg.Promise)
+	all = all || now-k.lookedAt >= verdict.RenewAfter(k.cfg.Promise)
 	if all {
 		k.lookedAt = now
 	}
+	awake = k.awake
 	for _, r := range k.runs {
 		if r.dormant && !r.recheck && !all && r.skips == (skips{}) {
-			dormant = append(dormant, r)
+			dormant = true
 			continue
 		}
 		r.dormant = false

@@ -81,6 +81,9 @@ type Keeper struct {
 	soon      chan struct{} // has room for one: a flush was requested
 	beginning chan struct{} // has room for one: whoever fills it may begin a lease
 
+	// The room of the last snapshot, for the next. Only the flush that is under way uses it.
+	awake []keptRun
+
 	mu        sync.Mutex
 	lookedAt  time.Duration   // when all runs were looked at, dormant ones too
 	held      *heldLease      // nil before the first run, and once it has expired

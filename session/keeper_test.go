@@ -193,7 +193,7 @@ func TestEnd(t *testing.T) {
 				require.NoError(t, err)
 				defer wd.Close()
 				c.end(f, wd, endParent)
-				f.advance(time.Second)
+				f.advance(session.DefaultPromise / 2) // nothing new for a minute: it is looked at with a renewal
 				require.Equal(t, c.status, f.row("s-1").Status)
 				require.Equal(t, c.reason, f.row("s-1").Reason)
 				require.Equal(t, c.status == session.Active, f.keeper().Live() == 1)

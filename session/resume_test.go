@@ -32,7 +32,7 @@ func TestResumeFails(t *testing.T) {
 		wd := f.attach("s-1")
 		f.advance(watchdog.DefaultWallClock + 1)
 		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.WallClockExceeded)
-		f.advance(2 * session.DefaultPace)
+		f.advance(session.DefaultPromise / 2)
 		require.Equal(t, session.Cancelled, f.row("s-1").Status)
 
 		cfg := f.config(f.keeper())
