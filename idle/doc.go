@@ -25,7 +25,6 @@
 // that a lid that is closed ends nothing. There is no interval at which it is looked at: while signs come the timer is
 // not touched, and once they stop it fires when the limit is exceeded.
 //
-// The package records nothing, asks for nothing before it ends the work, and cannot stop a goroutine by force. For a
-// wall clock, a record, directives or a resume use a [watchdog.Watchdog]; for a call that ignores its context package
-// bound.
+// The package records nothing, gives no directives, and cannot stop a goroutine by force. For a wall clock, a record,
+// directives or a resume use a [watchdog.Watchdog]; for a call that ignores its context package bound.
 package idle

@@ -253,6 +253,19 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, aCohort), at(20, completed), endedAs(20, ""))),
 		row:   row{session.Finished, completedCode, theStart},
 	}, []string{disagree, lost}},
+	{"the row is of a resume that failed, and says how the window before ended", small{
+		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)), told: []time.Duration{swept20s},
+		row: row{session.Cancelled, idleTimeout, nextStart}, ends: []end{idle},
+	}, nil},
+	{"the row is of a resume that failed, and says another end than that before", small{
+		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)),
+		row:   row{session.Cancelled, watchdog.WallClockExceeded, nextStart}, ends: []end{idle},
+	}, []string{disagree}},
+	{"the row is of a window that was guarded, and says how the one before ended", small{
+		hosts: one(aHost(nil, entry{At: time.Second, What: attached, Window: nextStart, Cohort: aCohort}).
+			killedAt(15 * time.Second)),
+		told: []time.Duration{swept20s}, row: row{session.Cancelled, idleTimeout, nextStart}, ends: []end{idle},
+	}, []string{disagree}},
 	{"the row is active, and its window has an end", small{
 		hosts: one(aHost(nil, guarded(1, aCohort))), row: active, ends: []end{ownEnd},
 	}, []string{disagree}},

@@ -186,9 +186,26 @@ func (t *trial) judgeRow(run string) {
 	case r.status == session.Active:
 		t.judgeSilence(guard)
 	}
-	if want := r.wants(t.ends[windowOf(run, r.started)]); want != "" {
+	if want := r.wants(t.endsOf(run, r)); want != "" {
 		t.add(disagree, "%s is %s %s, and %s", run, r.status, r.reason, want)
 	}
+}
+
+// endsOf returns the end events that a row has to agree with: those of its window. A row whose window never opened is of
+// a Resume that failed: the run has ended as before, with its latest window that has an end.
+func (t *trial) endsOf(run string, r row) []end {
+	own := windowOf(run, r.started)
+	opened := slices.ContainsFunc(t.tenures[run], func(one *tenure) bool { return windowOf(run, one.window) == own })
+	if opened || len(t.ends[own]) > 0 {
+		return t.ends[own]
+	}
+	before := window{run: run}
+	for w := range t.ends {
+		if w.run == run && w.start > before.start && w.start < own.start {
+			before = w
+		}
+	}
+	return t.ends[before]
 }
 
 // wants says which event contradicts the row, or is missing.
