@@ -13,8 +13,8 @@
 //
 // # Signs of life
 //
-// [Timer.Alive] is one. [Recv], [NewReader], [NewWriter] and [NewBody] make one of each value and chunk that arrives, as
-// package watchdoghttp does of HTTP exchanges and package stall of a command's output in the timer's context. A sign
+// [Timer.Alive] is one. [Recv], [NewReader], [NewWriter] and [NewBody] make one of each value and chunk that arrives,
+// as package watchdoghttp does of HTTP exchanges and package stall of a command's output in the timer's context. A sign
 // counts for everything around it, too: the timers in whose contexts this one was made, and the run, see
 // [watchdog.FromContext]. (A run that begins inside a timer's context counts its own signs alone.)
 //

@@ -2,7 +2,6 @@ package idle
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -107,7 +106,7 @@ func (t *Timer) newStop(v verdict.Verdict) *watchdog.Stop {
 
 // busy asks Busy.
 func (t *Timer) busy() (yes bool) {
-	wait, cancel := context.WithTimeout(context.Background(), BusyTimeout)
+	wait, cancel := context.WithTimeout(context.Background(), watchdog.BusyTimeout)
 	defer cancel()
 	t.asking.Store(true)
 	yes, err := bounded.Do(wait, func() (bool, error) {
@@ -115,7 +114,8 @@ func (t *Timer) busy() (yes bool) {
 		return t.cfg.Busy(), nil
 	})
 	if err != nil {
-		slog.Error("idle guard counts a busy callback as not busy", "timeout", BusyTimeout, "error", err)
+		loggerOf(t.inner).Error("idle guard counts a busy callback as not busy",
+			"timeout", watchdog.BusyTimeout, "error", err)
 	}
 	return yes && err == nil
 }
@@ -124,6 +124,6 @@ func (t *Timer) busy() (yes bool) {
 func (t *Timer) call(name string, f func()) {
 	_, err := bounded.Do(context.Background(), func() (struct{}, error) { f(); return struct{}{}, nil })
 	if err != nil {
-		slog.Error("a callback of the host's failed", "callback", name, "error", err)
+		loggerOf(t.inner).Error("a callback of the host's failed", "callback", name, "error", err)
 	}
 }

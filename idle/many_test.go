@@ -2,6 +2,7 @@ package idle_test
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"sync"
 	"testing"
@@ -30,7 +31,7 @@ func TestMany(t *testing.T) {
 				narrow()
 				beating.Wait()
 				timer.Close()
-				if context.Cause(ctx) != context.Canceled {
+				if !errors.Is(context.Cause(ctx), context.Canceled) {
 					t.Errorf("guard %d ended with %v", i, context.Cause(ctx))
 				}
 			}

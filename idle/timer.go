@@ -14,17 +14,15 @@ import (
 	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
-// BusyTimeout is how long [Config].Busy may take to answer.
-const BusyTimeout = time.Second
-
 // A Config says how silence is guarded against. It is copied.
 type Config struct {
 	// Limit is how long the work may give no sign of life. It must be positive; [watchdog.NoLimit] switches the guard off.
 	Limit time.Duration
 	// Busy, if set, is asked once before a stretch of silence ends the work or is notified: whether the silence is that of
 	// a reader that is behind, which has messages waiting. True counts as a sign of life at that moment. It is called on a
-	// goroutine of its own with no lock held, and may call the timer. An answer that takes longer than [BusyTimeout] is
-	// false, and it is not asked again before it has returned. A panic in it is logged and is false.
+	// goroutine of its own with no lock held, and may call the timer. An answer that takes longer than
+	// [watchdog.BusyTimeout] is false, and it is not asked again before it has returned. A panic in it is logged and is
+	// false.
 	Busy func() bool
 	// Notify, if set, is called instead of ending the work: once for each stretch of silence, and again only after the
 	// next sign of life. It is called on a goroutine of its own with no lock held, one call at a time; while one runs
@@ -77,10 +75,18 @@ func New(ctx context.Context, cfg Config) (context.Context, *Timer, error) {
 			"or watchdog.NoLimit to switch the guard off", watchdog.ErrInvalid, cfg.Limit)
 	}
 	if cfg.Limit == watchdog.NoLimit {
-		slog.WarnContext(ctx, "idle guard has no limit and can never end its work")
+		loggerOf(ctx).Warn("idle guard has no limit and can never end its work")
 	}
 	guarded, t := begin(ctx, cfg)
 	return guarded, t, nil
+}
+
+// loggerOf returns the log of the run that the context belongs to, or else the default.
+func loggerOf(ctx context.Context) *slog.Logger {
+	if run := seam.Of(ctx); run != nil {
+		return run.Logger()
+	}
+	return slog.Default()
 }
 
 func begin(ctx context.Context, cfg Config) (context.Context, *Timer) {

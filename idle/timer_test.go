@@ -25,7 +25,7 @@ func pass(d time.Duration) {
 }
 
 // requireSilent checks that the context has ended for its silence, after a time.
-func requireSilent(t *testing.T, ctx context.Context, timer *idle.Timer, elapsed, budget time.Duration) {
+func requireSilent(ctx context.Context, t *testing.T, timer *idle.Timer, elapsed, budget time.Duration) {
 	t.Helper()
 	require.ErrorIs(t, ctx.Err(), context.Canceled)
 	stop, stopped := timer.Stopped()
@@ -37,7 +37,7 @@ func requireSilent(t *testing.T, ctx context.Context, timer *idle.Timer, elapsed
 	require.Empty(t, stop.RunID)
 }
 
-func requireAlive(t *testing.T, ctx context.Context, timer *idle.Timer) {
+func requireAlive(ctx context.Context, t *testing.T, timer *idle.Timer) {
 	t.Helper()
 	require.NoError(t, ctx.Err())
 	_, stopped := timer.Stopped()
@@ -50,9 +50,9 @@ func TestLimit(t *testing.T) {
 			ctx, timer := idle.WithLimit(t.Context(), limit)
 			defer timer.Close()
 			pass(limit)
-			requireAlive(t, ctx, timer)
+			requireAlive(ctx, t, timer)
 			pass(1)
-			requireSilent(t, ctx, timer, limit+1, limit)
+			requireSilent(ctx, t, timer, limit+1, limit)
 		})
 	})
 	t.Run("a sign of life begins the silence anew, to the nanosecond", func(t *testing.T) {
@@ -64,9 +64,9 @@ func TestLimit(t *testing.T) {
 				timer.Alive()
 			}
 			pass(limit)
-			requireAlive(t, ctx, timer)
+			requireAlive(ctx, t, timer)
 			pass(1)
-			requireSilent(t, ctx, timer, limit+1, limit)
+			requireSilent(ctx, t, timer, limit+1, limit)
 		})
 	})
 	t.Run("signs within a millisecond count as one at its end", func(t *testing.T) {
@@ -79,7 +79,7 @@ func TestLimit(t *testing.T) {
 				pass(10 * time.Microsecond)
 			}
 			pass(limit)
-			requireAlive(t, ctx, timer)
+			requireAlive(ctx, t, timer)
 			pass(time.Millisecond)
 			require.Error(t, ctx.Err())
 		})
@@ -93,7 +93,7 @@ func TestLimit(t *testing.T) {
 				narrow()
 				timer.Alive()
 				pass(1000 * time.Hour)
-				requireAlive(t, ctx, timer)
+				requireAlive(ctx, t, timer)
 				timer.Close()
 				require.Equal(t, context.Canceled, context.Cause(ctx))
 			})
@@ -104,7 +104,7 @@ func TestLimit(t *testing.T) {
 			ctx, timer := idle.WithLimit(t.Context(), watchdog.NoLimit-1)
 			defer timer.Close()
 			pass(1000 * time.Hour)
-			requireAlive(t, ctx, timer)
+			requireAlive(ctx, t, timer)
 		})
 	})
 	t.Run("a stop is a timeout, and says what to do", func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestEnds(t *testing.T) {
 			ctx, timer := idle.WithLimit(outer, 2*limit)
 			defer timer.Close()
 			pass(3 * limit)
-			requireSilent(t, outer, around, limit+1, limit)
+			requireSilent(outer, t, around, limit+1, limit)
 			require.Equal(t, context.Cause(outer), context.Cause(ctx))
 			_, stopped := timer.Stopped()
 			require.False(t, stopped)
@@ -173,7 +173,7 @@ func TestEnds(t *testing.T) {
 			ctx, timer := idle.WithLimit(t.Context(), limit)
 			pass(2 * limit)
 			timer.Close()
-			requireSilent(t, ctx, timer, limit+1, limit)
+			requireSilent(ctx, t, timer, limit+1, limit)
 		})
 	})
 	t.Run("a context that is done when it is made stays as it is", func(t *testing.T) {
@@ -242,7 +242,7 @@ func TestInside(t *testing.T) {
 			}
 			require.NoError(t, ctx.Err())
 			pass(limit + 1)
-			requireSilent(t, ctx, timer, limit+1, limit)
+			requireSilent(ctx, t, timer, limit+1, limit)
 			stop, _ := timer.Stopped()
 			require.Equal(t, "reading", stop.Note)
 			require.NoError(t, wd.Context().Err())
@@ -291,10 +291,10 @@ func TestInside(t *testing.T) {
 				pass(limit / 2)
 				timer.Alive()
 			}
-			requireAlive(t, outer, around)
+			requireAlive(outer, t, around)
 			around.Alive()
 			pass(limit + 1)
-			requireSilent(t, outer, around, limit+1, limit)
+			requireSilent(outer, t, around, limit+1, limit)
 			require.Error(t, ctx.Err())
 		})
 	})
@@ -327,7 +327,7 @@ func TestNew(t *testing.T) {
 			require.NoError(t, err)
 			defer timer.Close()
 			pass(limit + 1)
-			requireSilent(t, ctx, timer, limit+1, limit)
+			requireSilent(ctx, t, timer, limit+1, limit)
 		})
 	})
 }

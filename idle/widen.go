@@ -10,10 +10,10 @@ import (
 // A wider is a stretch with a limit of its own.
 type wider struct{ limit time.Duration }
 
-// Widen begins a stretch in which silence may last longer: for a tool in flight, a sub-agent, a person's approval. Until
-// narrow is called, the limit is the longest of the timer's own and of all stretches that are open; a limit of 0 or
-// less and [watchdog.NoLimit] mean none. Narrow ends the stretch; calling it again does nothing. Both edges are signs of
-// life. Signs of life in between renew the limit as ever, so nothing has to be widened again for each message.
+// Widen begins a stretch in which silence may last longer: for a tool in flight, a sub-agent, a person's approval.
+// Until narrow is called, the limit is the longest of the timer's own and of all stretches that are open; a limit of 0
+// or less and [watchdog.NoLimit] mean none. Narrow ends the stretch; calling it again does nothing. Both edges are
+// signs of life. Signs of life in between renew the limit as ever, so nothing has to be widened again for each message.
 //
 // A timer that is off, or nil, stays so.
 func (t *Timer) Widen(limit time.Duration) (narrow func()) {

@@ -15,10 +15,9 @@ import (
 const DefaultIdle = 5 * time.Minute
 
 // A Transport makes an HTTP exchange part of the run in the request's context (see [watchdog.FromContext]). The
-// answer's header and every chunk of its body are activity of the run, and so is every chunk of the request's body; they
-// are signs of life of a timer of package idle in the context, too. An
-// exchange in which the server is silent for too long ends with a [*SilenceError]: from RoundTrip if no header came,
-// otherwise from the body's Read.
+// answer's header and every chunk of its body are activity of the run, and so is every chunk of the request's body.
+// They are signs of life of a timer of package idle in the context, too. An exchange in which the server is silent for
+// too long ends with a [*SilenceError]: from RoundTrip if no header came, otherwise from the body's Read.
 //
 //	client := &http.Client{Transport: &watchdoghttp.Transport{}}
 //
