@@ -14,7 +14,7 @@ import (
 
 // BenchmarkIdleMade makes a guard against silence and closes it.
 func BenchmarkIdleMade(b *testing.B) {
-	parent, cancel := context.WithCancel(context.Background())
+	parent, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	b.Run("with=idle", func(b *testing.B) {
 		b.ReportAllocs()
@@ -88,7 +88,7 @@ func BenchmarkIdleWrapped(b *testing.B) {
 	reader, body := idle.NewReader(ctx, source, nil), idle.NewBody(ctx, source, nil)
 	defer body.Close()
 	writer := idle.NewWriter(ctx, io.Discard, nil)
-	discard := io.Writer(io.Discard)
+	discard := io.Discard
 	messages := make(chan int, 1)
 	for _, c := range []struct {
 		name string
