@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/seam"
@@ -57,7 +58,7 @@ type reader struct {
 // Read implements [io.Reader].
 func (r *reader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
-	heed(r.signs, r.alive, p[:n])
+	heed(r.signs, r.alive, p, n)
 	if err != nil {
 		err = explain(r.ctx, err)
 	}
@@ -84,9 +85,7 @@ type writer struct {
 // Write implements [io.Writer].
 func (w *writer) Write(p []byte) (int, error) {
 	n, err := w.w.Write(p)
-	if n > 0 && n <= len(p) {
-		heed(w.signs, w.alive, p[:n])
-	}
+	heed(w.signs, w.alive, p, n)
 	if err != nil {
 		err = explain(w.ctx, err)
 	}
@@ -94,28 +93,29 @@ func (w *writer) Write(p []byte) (int, error) {
 }
 
 // NewBody is [NewReader] for what has to be closed: a response's body, a pipe, a connection. The end of the context
-// closes it, so that a Read that waits for more returns.
+// closes it, so that a Read that waits for more returns. It is closed once, whoever closes it, and Close returns what
+// that returned.
 func NewBody(ctx context.Context, body io.ReadCloser, alive func(chunk []byte) bool) io.ReadCloser {
-	b := &readCloser{Reader: NewReader(ctx, body, alive), body: body}
-	b.stop = context.AfterFunc(ctx, func() { _ = body.Close() }) // the reader has the cause
+	b := &readCloser{Reader: NewReader(ctx, body, alive), close: sync.OnceValue(body.Close)}
+	b.stop = context.AfterFunc(ctx, func() { _ = b.close() }) // the reader has the cause
 	return b
 }
 
 type readCloser struct {
 	io.Reader
-	body io.Closer
-	stop func() bool
+	close func() error
+	stop  func() bool
 }
 
 // Close implements [io.Closer].
 func (b *readCloser) Close() error {
 	b.stop()
-	return b.body.Close()
+	return b.close()
 }
 
-// heed makes a sign of life of a chunk.
-func heed(signs seam.Signs, alive func([]byte) bool, chunk []byte) {
-	if len(chunk) > 0 && (alive == nil || alive(chunk)) {
+// heed makes a sign of life of the first n bytes. A count that cannot be is left to the caller to find.
+func heed(signs seam.Signs, alive func([]byte) bool, p []byte, n int) {
+	if n > 0 && n <= len(p) && (alive == nil || alive(p[:n])) {
 		signs.Alive()
 	}
 }

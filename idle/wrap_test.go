@@ -137,6 +137,28 @@ func TestReader(t *testing.T) {
 	})
 }
 
+// wrongCount is a reader and a writer that count what cannot be.
+type wrongCount int
+
+// Read implements io.Reader.
+func (c wrongCount) Read([]byte) (int, error) { return int(c), nil }
+
+// Write implements io.Writer.
+func (c wrongCount) Write([]byte) (int, error) { return int(c), nil }
+
+func TestWrongCount(t *testing.T) {
+	ctx, timer := idle.WithLimit(t.Context(), limit)
+	defer timer.Close()
+	for _, count := range []int{-1, 9} {
+		n, err := idle.NewReader(ctx, wrongCount(count), nil).Read(make([]byte, 8))
+		require.NoError(t, err)
+		require.Equal(t, count, n)
+		n, err = idle.NewWriter(ctx, wrongCount(count), nil).Write(make([]byte, 8))
+		require.NoError(t, err)
+		require.Equal(t, count, n)
+	}
+}
+
 func TestWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, timer := idle.WithLimit(t.Context(), limit)
@@ -189,6 +211,19 @@ func TestBody(t *testing.T) {
 			require.NoError(t, idle.NewBody(ctx, b, nil).Close())
 			timer.Close()
 			synctest.Wait()
+			require.Equal(t, 1, b.closed)
+		})
+	})
+	t.Run("one that the silence has closed is not closed again", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, timer := idle.WithLimit(t.Context(), limit)
+			defer timer.Close()
+			b := &countedBody{Reader: strings.NewReader("x")}
+			body := idle.NewBody(ctx, b, nil)
+			pass(2 * limit)
+			require.Equal(t, 1, b.closed)
+			require.NoError(t, body.Close())
+			require.NoError(t, body.Close())
 			require.Equal(t, 1, b.closed)
 		})
 	})
