@@ -16,6 +16,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/watchdoghttp"
 )
@@ -206,6 +207,12 @@ func TestContextErrors(t *testing.T) {
 				return child
 			})
 		},
+		"that of a timer (`idle.WithLimit`) | its silence: the run goes on": func(wd *watchdog.Watchdog) context.Context {
+			return silent(wd, limit/2)
+		},
+		"that of a timer | the run's stop": func(wd *watchdog.Watchdog) context.Context {
+			return silent(wd, 2*limit)
+		},
 		"that of a request (`watchdoghttp.Transport`) | the server's silence: the run goes on": func(wd *watchdog.Watchdog) context.Context {
 			return requested(wd, limit/2)
 		},
@@ -257,6 +264,14 @@ func attachedTo(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
 	return wd
 }
 
+// silent is the context of a timer, once it has ended.
+func silent(wd *watchdog.Watchdog, limit time.Duration) context.Context {
+	ctx, timer := idle.WithLimit(wd.Context(), limit)
+	defer timer.Close()
+	<-ctx.Done()
+	return ctx
+}
+
 // causeOf is a cause as the table names it.
 func causeOf(cause error) string {
 	var stop *watchdog.Stop
@@ -269,6 +284,8 @@ func causeOf(cause error) string {
 		return "the parent's cause"
 	case errors.As(cause, &stop) && strings.Contains(stop.RunID, "/"):
 		return "the layer's `*watchdog.Stop`"
+	case errors.As(cause, &stop) && stop.RunID == "":
+		return "the timer's `*watchdog.Stop`"
 	case cause == context.DeadlineExceeded: //nolint:errorlint // this very error
 		return "`context.DeadlineExceeded`"
 	}

@@ -33,6 +33,7 @@ var packages = map[string]string{
 	"exec":         "os/exec",
 	"fmt":          "fmt",
 	"http":         "net/http",
+	"idle":         module + "/idle",
 	"otelwatchdog": module + "/otelwatchdog",
 	"postgres":     module + "/store/postgres",
 	"redact":       module + "/redact",
