@@ -60,7 +60,7 @@
 // life of a busy run change no index. A trigger has every program fail that deletes a lease which active sessions name:
 // nobody would find out any more whether their process is dead.
 //
-// SQLite locks no single row. [Store.Claim], [Store.Warn], [Store.Cancel] and [Store.ExpireLease] wrap
+// SQLite locks no single row. [Store.Attach], [Store.Claim], [Store.Warn], [Store.Cancel] and [Store.ExpireLease] wrap
 // [session.ErrLocked] if another program keeps the write lock for too long; other calls only say so.
 //
 // With [Config].Outbox the end of each window is also a row of the table watchdog_outbox, from the same transaction:

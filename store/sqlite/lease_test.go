@@ -147,13 +147,13 @@ func TestObserveReadOnly(t *testing.T) {
 func TestLockedJudgement(t *testing.T) {
 	withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 		defer unlock()
-		for _, name := range []string{"Claim", "Warn", "Cancel", "ExpireLease"} {
+		for _, name := range []string{"Attach", "Claim", "Warn", "Cancel", "ExpireLease"} {
 			err := calls[name](t.Context(), s)
 			if !errors.Is(err, session.ErrLocked) || !errorHas(err, "database is locked") {
 				t.Errorf("%s returned %v", name, err)
 			}
 		}
-		for _, name := range []string{"Attach", "Freshen", "End", "RenewLease", "ObserveLeases"} {
+		for _, name := range []string{"Freshen", "End", "RenewLease", "ObserveLeases"} {
 			if err := calls[name](t.Context(), s); errors.Is(err, session.ErrLocked) || err == nil {
 				t.Errorf("%s returned %v", name, err)
 			}
