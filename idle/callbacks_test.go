@@ -199,6 +199,62 @@ func TestNotify(t *testing.T) {
 	})
 }
 
+// TestHostInside has the host's own code, which a sign or a stop calls, use the timer.
+func TestHostInside(t *testing.T) {
+	useAll := func(timer *idle.Timer) {
+		timer.Alive()
+		timer.Widen(limit)()
+		_, _ = timer.Stopped()
+		require.NotNil(t, timer)
+	}
+	t.Run("a trace of the run around", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var timer atomic.Pointer[idle.Timer]
+			wd := newRun(t, watchdog.Config{Budget: watchdog.Budget{Idle: time.Hour}, OnSignal: func(watchdog.Signal) {
+				if traced := timer.Swap(nil); traced != nil {
+					useAll(traced)
+				}
+			}})
+			_, made := idle.WithLimit(wd.Context(), limit)
+			defer made.Close()
+			timer.Store(made)
+			narrow := made.Widen(2 * limit)
+			timer.Store(made)
+			narrow()
+			timer.Store(made)
+			made.Alive()
+			require.Nil(t, timer.Load())
+		})
+	})
+	t.Run("a context of the host's own", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			var timer atomic.Pointer[idle.Timer]
+			parent := valueContext{t.Context(), func() {
+				if asked := timer.Swap(nil); asked != nil {
+					useAll(asked)
+				}
+			}}
+			ctx, made := idle.WithLimit(parent, limit)
+			defer made.Close()
+			timer.Store(made)
+			pass(3 * limit)
+			require.Error(t, ctx.Err())
+		})
+	})
+}
+
+// valueContext calls the host for each value that is looked up.
+type valueContext struct {
+	context.Context //nolint:containedctx // a context of the host's own
+	asked           func()
+}
+
+// Value implements context.Context.
+func (c valueContext) Value(key any) any {
+	c.asked()
+	return c.Context.Value(key)
+}
+
 // stops are what Notify was called with.
 type stops struct {
 	mu   sync.Mutex

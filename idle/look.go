@@ -100,7 +100,7 @@ func (t *Timer) newStop(v verdict.Verdict) *watchdog.Stop {
 	return &watchdog.Stop{
 		Code: watchdog.IdleExceeded, StartedAt: t.base.UTC().Truncate(time.Microsecond),
 		FiredAt: time.Now().UTC().Truncate(time.Microsecond), Elapsed: v.Used, Budget: v.Allowed, Rung: v.Rung,
-		Note: watchdog.FromContext(t.inner).LastNote(),
+		Note: t.run.LastNote(),
 	}
 }
 
