@@ -35,6 +35,9 @@ func TestStoppedHost(t *testing.T) {
 			t.Parallel()
 			for range 2 {
 				cmd := command(t, "stoppable:"+c.quiet)
+				// In the group of the tests a stopped process would have the kernel hang up on all of it, when a process
+				// of it exits whose parent is a guard: if no shell is above the group, it is an orphaned one.
+				cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 				out, err := cmd.StdoutPipe()
 				require.NoError(t, err)
 				require.NoError(t, cmd.Start())
