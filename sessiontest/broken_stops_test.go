@@ -3,6 +3,7 @@ package sessiontest_test
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog/session"
@@ -52,16 +53,18 @@ var brokenStops = []broken{
 	{
 		"keeps the note of a stop in the next attempt", "the note that agents were stopped is void after an attach",
 		with(func(a *altered) {
-			stopped := false
+			var stopped atomic.Bool // rules claim from several goroutines
 			a.claim = func(
 				m *session.Memory, ctx context.Context, judged session.Session, c session.ClaimRequest,
 			) (session.Outcome, error) {
-				stopped = stopped || c.Stopped
+				if c.Stopped {
+					stopped.Store(true)
+				}
 				return m.Claim(ctx, judged, c)
 			}
 			a.session = func(m *session.Memory, ctx context.Context, runID string) (session.Session, error) {
 				s, err := m.Session(ctx, runID)
-				s.Stopped = s.Stopped || stopped && s.Attempt == 2
+				s.Stopped = s.Stopped || stopped.Load() && s.Attempt == 2
 				return s, err
 			}
 		}),
