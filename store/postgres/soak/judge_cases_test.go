@@ -266,6 +266,13 @@ var judgeCases = []struct {
 			killedAt(15 * time.Second)),
 		told: []time.Duration{swept20s}, row: row{session.Cancelled, idleTimeout, nextStart}, ends: []end{idle},
 	}, []string{disagree}},
+	{"the row of a resume without an answer is interrupted, and its own stop came later", small{
+		row: row{session.Interrupted, "", theStart}, ends: []end{ownEnd},
+	}, nil},
+	{"the row of a run that was guarded is interrupted, and the event is its stop", small{
+		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)),
+		row:   row{session.Interrupted, "", theStart}, ends: []end{ownEnd},
+	}, []string{disagree}},
 	{"the row is active, and its window has an end", small{
 		hosts: one(aHost(nil, guarded(1, aCohort))), row: active, ends: []end{ownEnd},
 	}, []string{disagree}},
