@@ -105,13 +105,14 @@ func (n *news) addEnd(r *keptRun) {
 }
 
 // snapshot returns copies of the runs to look at, and clears the rechecks of those whose rows may be written now. A run
-// that had nothing new for long is dormant: it is looked at once in each renewal of the lease, unless all are. Snapshot
-// reports whether it left dormant ones out.
+// that had nothing new for long is dormant: it is looked at once in each renewal of the lease, and as often as at the
+// default promise where that is longer, for its row has to say soon that it has ended. Snapshot reports whether it left
+// dormant ones out.
 func (k *Keeper) snapshot(all bool) (awake []keptRun, dormant bool) {
 	now := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	all = all || now-k.lookedAt >= verdict.RenewAfter(k.cfg.Promise)
+	all = all || now-k.lookedAt >= verdict.RenewAfter(min(k.cfg.Promise, DefaultPromise))
 	if all {
 		k.lookedAt = now
 	}

@@ -55,7 +55,8 @@ type KeeperConfig struct {
 	// [DefaultPromise].
 	Promise time.Duration
 	// Pace is the time from one look at the runs to the next. It is at most a quarter of each threshold. Runs that have
-	// had nothing new for a minute are looked at with each renewal of the lease, three times in each promise. Zero means
+	// had nothing new for a minute are looked at with each renewal of the lease, three times in each promise or in
+	// [DefaultPromise] if that is shorter; the row of one that ends by itself meanwhile says so then. Zero means
 	// [DefaultPace].
 	Pace time.Duration
 	// Poll is the time from one poll of the store for cancels to the next. A store that is a [Listener] is polled

@@ -200,6 +200,16 @@ func TestEnd(t *testing.T) {
 			})
 		})
 	}
+	t.Run("soon, also at the longest promise", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.Promise = session.LongestPromise
+			f.start()
+			f.attach("s-1")
+			f.advance(watchdog.DefaultWallClock + 1)
+			f.advance(session.DefaultPromise / 2)
+			require.Equal(t, session.Cancelled, f.row("s-1").Status)
+		})
+	})
 	t.Run("the stop of a run around it is not its own stop", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()
