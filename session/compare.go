@@ -23,14 +23,14 @@ func (k *Keeper) compare(ctx context.Context) {
 	}
 }
 
-// endStrays ends rows that nobody runs. One whose window has its end stored says that. The next comparison finds what
-// was not ended.
+// endStrays ends rows that nobody runs. Each says how the run ended as far as that is stored. The next comparison finds
+// what was not ended.
 func (k *Keeper) endStrays(ctx context.Context, strays []Ending) {
 	var ends []Ending
 	for _, e := range strays {
 		s, err := k.cfg.Store.Session(ctx, e.RunID)
 		if err == nil {
-			e, err = k.asStored(ctx, e, s.StartedAt)
+			e, err = k.asStored(ctx, e, s.StartedAt, false)
 		}
 		if err == nil || permanent(err) {
 			ends = append(ends, e)

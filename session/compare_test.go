@@ -46,6 +46,44 @@ func TestSameAttempt(t *testing.T) {
 	}
 }
 
+// TestStrayOfResume protects that a row which nobody runs says how the run ended before, if it is of a Resume whose
+// answer was lost and whose window never opened.
+func TestStrayOfResume(t *testing.T) {
+	for name, end := range map[string]func(*fixture, *watchdog.Watchdog){
+		"complete": func(f *fixture, wd *watchdog.Watchdog) { require.NoError(f, wd.Complete()) },
+		"watchdog_wall_clock_exceeded": func(f *fixture, _ *watchdog.Watchdog) {
+			f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.attach("s-0")
+				wd := f.attach("s-1")
+				end(f, wd)
+				require.NoError(t, wd.Close())
+				before := f.row("s-1")
+				require.EqualValues(t, name, before.Reason)
+				f.advance(time.Minute)
+				f.db.after = func(call string) error {
+					if call == "Attach" {
+						return errDown
+					}
+					return nil
+				}
+				run := watchdog.Run{ID: "s-1", StartedAt: before.StartedAt}
+				_, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
+				require.ErrorIs(t, err, errDown)
+				f.db.after = nil
+				require.Equal(t, session.Active, f.row("s-1").Status, "nobody runs it")
+				f.advance(121 * time.Second)
+				require.Equal(t, before.Status, f.row("s-1").Status)
+				require.Equal(t, before.Reason, f.row("s-1").Reason)
+			})
+		})
+	}
+}
+
 // TestStrayWithEnd protects that a row which nobody runs says what the end of its window says, if that is stored.
 func TestStrayWithEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {

@@ -45,7 +45,7 @@ func (k *Keeper) settle(ctx context.Context, doubtful []doubtfulEnd) (settled []
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
 	defer cancel()
 	for _, d := range doubtful[:min(len(doubtful), maxLookups)] {
-		e, err := k.asStored(ctx, d.Ending, d.startedAt)
+		e, err := k.asStored(ctx, d.Ending, d.startedAt, true)
 		if err != nil {
 			failed = err
 			continue
@@ -56,19 +56,32 @@ func (k *Keeper) settle(ctx context.Context, doubtful []doubtfulEnd) (settled []
 }
 
 // asStored returns an ending that says what the end of the run's window says, if that is stored: the row and the events
-// say the same.
-func (k *Keeper) asStored(ctx context.Context, e Ending, startedAt time.Time) (Ending, error) {
+// say the same. If nobody ran in the window and it never opened, it is that of a Resume which failed, and the run has
+// ended as before: with the last end that is stored.
+func (k *Keeper) asStored(ctx context.Context, e Ending, startedAt time.Time, ran bool) (Ending, error) {
 	events, err := k.cfg.Store.Read(ctx, watchdog.AggregateType, e.RunID)
 	if err != nil {
 		return e, fmt.Errorf("look up the end of run %s: %w", e.RunID, err)
 	}
-	id := record.EventID(e.RunID, record.Stamp(startedAt).String(), watchdog.EventCancel, record.Once)
+	window := record.Stamp(startedAt).String()
+	end := record.EventID(e.RunID, window, watchdog.EventCancel, record.Once)
+	opening := record.EventID(e.RunID, window, watchdog.EventResume, record.Once)
+	before, opened := e, ran
 	for _, event := range events {
-		if event.ID == id {
+		switch {
+		case event.ID == end:
 			e.Status, e.Reason = StoredEnd(event)
+			return e, nil
+		case event.ID == opening:
+			opened = true
+		case event.Type == watchdog.EventCancel || event.Type == watchdog.EventComplete:
+			before.Status, before.Reason = StoredEnd(event)
 		}
 	}
-	return e, nil
+	if opened {
+		return e, nil
+	}
+	return before, nil
 }
 
 // writeEnds writes the rows, and drops the runs whose rows were written.

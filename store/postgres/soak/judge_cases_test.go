@@ -266,9 +266,10 @@ var judgeCases = []struct {
 			killedAt(15 * time.Second)),
 		told: []time.Duration{swept20s}, row: row{session.Cancelled, idleTimeout, nextStart}, ends: []end{idle},
 	}, []string{disagree}},
-	{"the row of a resume without an answer is interrupted, and its own stop came later", small{
-		row: row{session.Interrupted, "", theStart}, ends: []end{ownEnd},
-	}, nil},
+	{"the row is of a resume that failed, and is interrupted where the window before has an end", small{
+		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)),
+		row:   row{session.Interrupted, "", nextStart}, ends: []end{ownEnd},
+	}, []string{disagree}},
 	{"the row of a run that was guarded is interrupted, and the event is its stop", small{
 		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)),
 		row:   row{session.Interrupted, "", theStart}, ends: []end{ownEnd},

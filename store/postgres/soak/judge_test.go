@@ -186,26 +186,9 @@ func (t *trial) judgeRow(run string) {
 	case r.status == session.Active:
 		t.judgeSilence(guard)
 	}
-	if want := t.contradiction(run, r); want != "" {
+	if want := r.wants(t.endsOf(run, r)); want != "" {
 		t.add(disagree, "%s is %s %s, and %s", run, r.status, r.reason, want)
 	}
-}
-
-// contradiction says what the events say against the row, if they do.
-func (t *trial) contradiction(run string, r row) string {
-	if t.isLateStop(run, r) {
-		return ""
-	}
-	return r.wants(t.endsOf(run, r))
-}
-
-// isLateStop reports whether a row is of a Resume whose answer was lost, and which its keeper ended as interrupted,
-// before the stop that the run had found by then arrived in the store. It is known that nobody looks again after that.
-func (t *trial) isLateStop(run string, r row) bool {
-	own := windowOf(run, r.started)
-	guarded := slices.ContainsFunc(t.tenures[run], func(one *tenure) bool { return windowOf(run, one.window) == own })
-	foreign := func(e end) bool { return e.complete || e.author == sweep.Author }
-	return r.status == session.Interrupted && !guarded && !slices.ContainsFunc(t.ends[own], foreign)
 }
 
 // endsOf returns the end events that a row has to agree with: those of its window. A row whose window never opened is of
