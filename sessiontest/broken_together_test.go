@@ -114,7 +114,7 @@ var brokenTogether = []broken{
 		) ([]session.Outcome, error) {
 			outcomes, err := cancelAll(ctx, m, all)
 			for i, outcome := range outcomes {
-				if outcome == session.Changed && strings.HasPrefix(row(m, all[i].Judged.RunID).Claim, "pass-") {
+				if outcome == session.Changed && strings.HasPrefix(row(m, all[i].Judged.RunID).Claim, "caller ") {
 					outcomes[i] = session.Done
 				}
 			}

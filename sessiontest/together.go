@@ -172,7 +172,7 @@ func onlyOneCancels(
 	err := contract.AtOnce(len(outcomes), func(caller int) error {
 		own := slices.Clone(all)
 		for i := range own {
-			own[i].Request.By = fmt.Sprint("pass-", caller)
+			own[i].Request.By = fmt.Sprint("caller ", caller)
 		}
 		if caller%2 == 1 {
 			slices.Reverse(own)
@@ -192,7 +192,7 @@ func onlyOneCancels(
 		for caller, decided := range outcomes {
 			if decided[c.Judged.RunID] == session.Done {
 				won++
-				c.Request.By = fmt.Sprint("pass-", caller)
+				c.Request.By = fmt.Sprint("caller ", caller)
 			}
 		}
 		if won != 1 {
