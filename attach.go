@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,15 +15,10 @@ import (
 func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
 	cfg, run = cfg.inMemory(run, at)
-	if err := cfg.check(ctx, run, at); err != nil {
-		return nil, err
-	}
-	cfg = cfg.inForce()
-	w, err := newWatchdog(run, cfg, nil)
+	w, cfg, err := unattached(ctx, run, cfg, at)
 	if err != nil {
 		return nil, err
 	}
-	w.newRunContext(ctx)
 	found, err := w.findWindow(ctx)
 	if err == nil && !resume {
 		err = found.flaw(w.id, at)
@@ -50,8 +46,25 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		}
 		return attach(ctx, run, cfg, resume)
 	}
+	if err := w.openSpend(ctx, cfg); err != nil {
+		_ = w.Close() // the error counts; nothing was stopped
+		return nil, err
+	}
 	w.start()
 	return w, nil
+}
+
+// unattached makes a watchdog that knows nothing of its events yet. It returns the config that is in force.
+func unattached(ctx context.Context, run Run, cfg *Config, at time.Time) (*Watchdog, *Config, error) {
+	if err := errors.Join(cfg.check(ctx, run, at), cfg.checkSpend()); err != nil {
+		return nil, nil, err
+	}
+	cfg = cfg.inForce()
+	w, err := newWatchdog(run, cfg, nil)
+	if err == nil {
+		w.newRunContext(ctx)
+	}
+	return w, cfg, err
 }
 
 // begin makes a watchdog for a window that begins now and shares nothing with any other, whatever clocks say. It reads
@@ -154,6 +167,9 @@ func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
 		w.heed()
 	}
 	w.item.Owner = w
+	if len(w.limits.Counts)+len(cfg.Scopes) > 0 {
+		w.seen.Spend = w.accountOf().spend
+	}
 	return w, nil
 }
 

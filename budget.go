@@ -60,6 +60,8 @@ type Budget struct {
 	// FirstSign is how long the run may take to its first signal where FromFirstSign is set. Zero and [NoLimit]
 	// mean no limit.
 	FirstSign time.Duration
+	// Spend limits what the run may use besides time. The zero value has no limit.
+	Spend Spend
 	// Ladders say what the trips of a limit ask for, one after the other. The zero value ends the run at once.
 	Ladders Ladders
 }
@@ -77,6 +79,10 @@ type Ladders struct {
 	Idle []DirectiveKind
 	// NoProgress is for those of [Budget].NoProgress, Hold for those of the cap of a hold, each hold by itself.
 	NoProgress, Hold []DirectiveKind
+	// The others are for those of the limits of [Spend]: a call that did not fit, and one that used more than was left.
+	// After a last rung of DirectiveWait nothing follows before the limit is extended. Tokens is for tokens in, out and
+	// in all, ToolCalls for Tools too, Errors for Retries too.
+	Tokens, CallInput, Cost, Requests, Turns, ToolCalls, Errors []DirectiveKind
 }
 
 // Validate returns an error that wraps [ErrInvalid] and names the field when a limit is negative, the reserve leaves no
@@ -88,7 +94,7 @@ func (b Budget) Validate() error {
 }
 
 func (b *Budget) check() error {
-	return errors.Join(b.checkLengths(), b.checkWarnings(), b.checkFirstSign(), b.checkLadders())
+	return errors.Join(b.checkLengths(), b.checkWarnings(), b.checkFirstSign(), b.Spend.check(), b.checkLadders())
 }
 
 func (b *Budget) checkLengths() error {
@@ -123,17 +129,19 @@ func length(d time.Duration) string {
 	return d.String()
 }
 
-func (b *Budget) checkWarnings() error {
-	if len(b.WarnAt) > maxWarnings {
-		return fmt.Errorf("%w budget: WarnAt has %d fractions; use at most %d", ErrInvalid, len(b.WarnAt), maxWarnings)
+func (b *Budget) checkWarnings() error { return checkFractions("WarnAt", "WallClock", b.WarnAt) }
+
+func checkFractions(field, of string, fractions []float64) error {
+	if len(fractions) > maxWarnings {
+		return fmt.Errorf("%w budget: %s has %d fractions; use at most %d", ErrInvalid, field, len(fractions), maxWarnings)
 	}
-	for i, fraction := range b.WarnAt {
+	for i, fraction := range fractions {
 		if !(fraction > 0 && fraction < 1) {
-			return fmt.Errorf("%w budget: WarnAt has %v; a warning comes at more than 0 and less than 1 of WallClock",
-				ErrInvalid, fraction)
+			return fmt.Errorf("%w budget: %s has %v; a warning comes at more than 0 and less than 1 of %s",
+				ErrInvalid, field, fraction, of)
 		}
-		if slices.Contains(b.WarnAt[:i], fraction) {
-			return fmt.Errorf("%w budget: WarnAt has %v twice", ErrInvalid, fraction)
+		if slices.Contains(fractions[:i], fraction) {
+			return fmt.Errorf("%w budget: %s has %v twice", ErrInvalid, field, fraction)
 		}
 	}
 	return nil
@@ -176,6 +184,7 @@ func (b *Budget) limits() verdict.Limits {
 		WallClock: b.wallClock(), WarnAt: warnAt, Reserve: b.Reserve, Safety: off(b.Safety),
 		Idle: off(b.Idle), NoProgress: off(b.NoProgress),
 		FromFirstSign: b.FromFirstSign, FirstSign: off(b.FirstSign), Ladders: b.Ladders.rungs(),
+		Counts: b.Spend.limits(""),
 	}
 }
 
@@ -188,13 +197,14 @@ func (b *Budget) warnAt() []float64 {
 
 // heedsSignals reports whether the budget has a limit that signals reset, or a ladder that progress puts back.
 func (b *Budget) heedsSignals() bool {
-	return off(b.Idle) != NoLimit || off(b.NoProgress) != NoLimit || len(b.Ladders.Hold) > 0
+	return off(b.Idle) != NoLimit || off(b.NoProgress) != NoLimit || b.Ladders.heedsProgress()
 }
 
 // sharedLimits are what runs of one budget have in common. They do not change.
 type sharedLimits struct {
 	verdict.Limits
-	holdCap time.Duration
+	holdCap  time.Duration
+	currency string // of the limit of cost
 }
 
 // lastLimits are those of the last run, for the next one: hosts give most of their runs the same budget.
@@ -205,14 +215,18 @@ func (b *Budget) shared() *sharedLimits {
 	if last := lastLimits.Load(); last != nil && b.same(last) {
 		return last
 	}
-	limits := &sharedLimits{b.limits(), off(b.Hold)}
+	limits := &sharedLimits{b.limits(), off(b.Hold), b.Spend.Cost.Currency}
 	lastLimits.Store(limits)
 	return limits
 }
 
-// same reports whether limits of the budget are these. Those with ladders are not looked into.
+// plain reports whether there are neither ladders nor counted limits.
+func (l *sharedLimits) plain() bool { return l.Ladders == nil && len(l.Counts) == 0 }
+
+// same reports whether limits of the budget are these. Those with ladders or counted limits are not
+// looked into.
 func (b *Budget) same(l *sharedLimits) bool {
-	return l.Ladders == nil && len(b.Ladders.Idle)+len(b.Ladders.NoProgress)+len(b.Ladders.Hold) == 0 &&
+	return l.plain() && b.Ladders.none() && b.Spend.none() &&
 		slices.Equal(l.WarnAt, b.warnAt()) && l.WallClock == b.wallClock() && l.Safety == off(b.Safety) &&
 		l.Idle == off(b.Idle) && l.NoProgress == off(b.NoProgress) &&
 		l.FromFirstSign == b.FromFirstSign && l.FirstSign == off(b.FirstSign) &&

@@ -53,7 +53,7 @@ func (w *Watchdog) inquire(v verdict.Verdict) (fresh *inquiry) {
 // waitWhileAsking returns how long the timer may wait beside an inquiry that has just begun. What else is due already
 // was exceeded later than the limit of silence, and so waits for the answer. The caller holds mu.
 func (w *Watchdog) waitWhileAsking(now time.Duration) time.Duration {
-	v := verdict.Judge(w.limits.Limits, w.seen, now)
+	v := w.judge(now)
 	if v.Action != verdict.Continue {
 		w.quietUntil.Store(0)
 		return BusyTimeout

@@ -22,6 +22,11 @@ type Config struct {
 	Store EventStore
 	// Budget holds the limits. The zero value is the default of each.
 	Budget Budget
+	// SpendStore keeps what the limits of Budget.Spend and of Scopes are charged with, where the Store does not. Nil means
+	// the Store, which must be one if such limits are set. Without a Store, what the run spends is forgotten with it.
+	SpendStore SpendStore
+	// Scopes are what the run shares limits with, such as its tenant, beside those of its Budget.
+	Scopes []SharedSpend
 	// RecordTimeout bounds each exchange with the store, and so how much later than its limit a run ends when the store
 	// hangs. Zero means [DefaultRecordTimeout].
 	RecordTimeout time.Duration
@@ -74,6 +79,8 @@ type Config struct {
 	// time.Duration, a count that never goes back and goes on while the machine sleeps, elapsed time is taken from that;
 	// otherwise from Now, without steps back.
 	Clock clock.Clock
+
+	forgets bool // nobody finds the run again
 }
 
 // inMemory returns the config of a run that has no store with one in memory, and the run with what it may leave out
@@ -83,7 +90,7 @@ func (cfg *Config) inMemory(run Run, now time.Time) (*Config, Run) {
 		return cfg, run
 	}
 	alone := *cfg
-	alone.Store = &Memory{}
+	alone.Store, alone.forgets = &Memory{}, true
 	if run.ID == "" {
 		run.ID = record.NewRunID()
 	}

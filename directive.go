@@ -50,8 +50,11 @@ type Directive struct {
 	// Rung is which rung of the limit's ladder this is, from 1, since the last progress: the next one with each trip,
 	// until the last, which stays.
 	Rung int
-	// Used is what was used of the limit, Allowed what there was.
+	// Used is what was used of the limit, Allowed what there was. Of a counted limit Usage says that; Used is then what
+	// the wall clock showed, and Allowed 0.
 	Used, Allowed time.Duration
+	// Usage is how far the limit is used if it is a counted one, nil for a limit of time.
+	Usage *Usage
 	// Hold is the key of the hold whose cap or Idle was exceeded; Note the last thing noted, see [Watchdog.Note].
 	Hold, Note string
 	// At is when the trip was found, in UTC to the microsecond.
@@ -64,6 +67,10 @@ type Directive struct {
 
 // Error says what was asked of which run, and why.
 func (d *Directive) Error() string {
+	if d.Usage != nil {
+		return fmt.Sprintf("run %s is asked to %s: %s, %s, attempt %d", d.RunID, strings.ReplaceAll(string(d.Kind), "_", " "),
+			d.Reason, d.Usage, d.Rung)
+	}
 	return fmt.Sprintf("run %s is asked to %s: %s, %v of %v used, attempt %d", d.RunID,
 		strings.ReplaceAll(string(d.Kind), "_", " "), d.Reason, d.Used, d.Allowed, d.Rung)
 }
@@ -72,7 +79,7 @@ func (w *Watchdog) directive(v verdict.Verdict, reason string) Directive {
 	return Directive{
 		Kind: DirectiveKind(v.Directive), RunID: w.id, Reason: codeOf(reason), Rung: v.Rung,
 		Used: v.Used, Allowed: v.Allowed, Hold: v.Hold, Note: w.LastNote(), At: record.Truncate(w.clock.now()),
-		ObserveOnly: v.Action == verdict.Cancel,
+		ObserveOnly: v.Action == verdict.Cancel, Usage: w.usage(v),
 	}
 }
 
@@ -80,22 +87,48 @@ func (w *Watchdog) directive(v verdict.Verdict, reason string) Directive {
 func (s *Stop) directive() Directive {
 	return Directive{
 		Kind: DirectiveCancel, RunID: s.RunID, Reason: s.Code, Rung: s.Rung, Used: s.Elapsed, Allowed: s.Budget,
-		Hold: s.Hold, Note: s.Note, At: s.FiredAt,
+		Hold: s.Hold, Note: s.Note, At: s.FiredAt, Usage: s.Usage,
 	}
+}
+
+// A namedLadder is one of Ladders, with the limit that it is for.
+type namedLadder struct {
+	name  string
+	limit verdict.Limit
+	rungs []DirectiveKind
+}
+
+func (l *Ladders) listed() []namedLadder {
+	return []namedLadder{
+		{"Idle", verdict.Idle, l.Idle},
+		{"NoProgress", verdict.NoProgress, l.NoProgress},
+		{"Hold", verdict.Hold, l.Hold},
+		{"Tokens", verdict.Tokens, l.Tokens},
+		{"CallInput", verdict.CallInput, l.CallInput},
+		{"Cost", verdict.Cost, l.Cost},
+		{"Requests", verdict.Requests, l.Requests},
+		{"Turns", verdict.Turns, l.Turns},
+		{"ToolCalls", verdict.ToolCalls, l.ToolCalls},
+		{"Errors", verdict.Errors, l.Errors},
+	}
+}
+
+// none reports whether no limit has a ladder.
+func (l *Ladders) none() bool {
+	return !slices.ContainsFunc(l.listed(), func(one namedLadder) bool { return len(one.rungs) > 0 })
+}
+
+// heedsProgress reports whether a ladder that progress puts back is there without a limit that signals reset.
+func (l *Ladders) heedsProgress() bool {
+	return slices.ContainsFunc(l.listed(), func(one namedLadder) bool {
+		return one.limit != verdict.Idle && one.limit != verdict.NoProgress && len(one.rungs) > 0
+	})
 }
 
 // checkLadders finds what can never take effect.
 func (b *Budget) checkLadders() error {
-	for _, ladder := range [...]struct {
-		name  string
-		rungs []DirectiveKind
-		dead  bool
-	}{
-		{"Idle", b.Ladders.Idle, false}, // a hold may bring its own idle
-		{"NoProgress", b.Ladders.NoProgress, off(b.NoProgress) == NoLimit},
-		{"Hold", b.Ladders.Hold, false}, // a hold may bring its own cap
-	} {
-		if ladder.dead && len(ladder.rungs) > 0 {
+	for _, ladder := range b.Ladders.listed() {
+		if b.hasNo(ladder.limit) && len(ladder.rungs) > 0 {
 			return fmt.Errorf("%w budget: Ladders.%s has rungs and the limit is off", ErrInvalid, ladder.name)
 		}
 		if err := checkRungs(ladder.name, ladder.rungs); err != nil {
@@ -103,6 +136,11 @@ func (b *Budget) checkLadders() error {
 		}
 	}
 	return nil
+}
+
+// hasNo reports whether the limit of a ladder is off. A hold may bring its own cap and idle, a scope its own limits.
+func (b *Budget) hasNo(limit verdict.Limit) bool {
+	return limit == verdict.NoProgress && off(b.NoProgress) == NoLimit
 }
 
 func checkRungs(name string, rungs []DirectiveKind) error {
@@ -122,10 +160,14 @@ func checkRungs(name string, rungs []DirectiveKind) error {
 
 // rungs are the ladders as the decision takes them, nil where there is none.
 func (l Ladders) rungs() *verdict.Ladders {
-	if len(l.Idle)+len(l.NoProgress)+len(l.Hold) == 0 {
+	if l.none() {
 		return nil
 	}
-	return &verdict.Ladders{Idle: directives(l.Idle), NoProgress: directives(l.NoProgress), Hold: directives(l.Hold)}
+	all := &verdict.Ladders{}
+	for _, ladder := range l.listed() {
+		*all.Place(ladder.limit) = directives(ladder.rungs)
+	}
+	return all
 }
 
 func directives(kinds []DirectiveKind) []verdict.Directive {

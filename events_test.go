@@ -149,25 +149,29 @@ func TestEventGoldens(t *testing.T) {
 			b.abandon(bound.Call{Key: "tick", Calls: &bound.Calls{}, Grace: time.Second})
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			inFixture(t, func(b *fixture) {
-				c.happen(b)
-				synctest.Wait()
-				all := b.events(c.kind)
-				event := all[len(all)-1]
-				require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, event.ID)
-				if event.ID[14] == '4' {
-					event.ID = "random"
-				}
-				if named := random.ReplaceAll(event.Payload, []byte("random")); !bytes.Equal(named, event.Payload) {
-					event.Payload, event.ID = named, "of random"
-				}
-				text, err := json.Marshal(event)
-				require.NoError(t, err)
-				golden(t, "events/"+name+".json", append(text, '\n'))
-			})
-		})
+		t.Run(name, func(t *testing.T) { goldenEvent(t, name, c.kind, c.happen) })
 	}
+}
+
+// goldenEvent compares the last event of a kind with its golden file.
+func goldenEvent(t *testing.T, name, kind string, happen func(b *fixture)) {
+	t.Helper()
+	inFixture(t, func(b *fixture) {
+		happen(b)
+		synctest.Wait()
+		all := b.events(kind)
+		event := all[len(all)-1]
+		require.Regexp(t, `^[0-9a-f]{8}-[0-9a-f]{4}-[45][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`, event.ID)
+		if event.ID[14] == '4' {
+			event.ID = "random"
+		}
+		if named := random.ReplaceAll(event.Payload, []byte("random")); !bytes.Equal(named, event.Payload) {
+			event.Payload, event.ID = named, "of random"
+		}
+		text, err := json.Marshal(event)
+		require.NoError(t, err)
+		golden(t, "events/"+name+".json", append(text, '\n'))
+	})
 }
 
 // random is an ID that differs each time.

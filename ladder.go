@@ -2,7 +2,6 @@ package watchdog
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -26,7 +25,10 @@ type given struct {
 }
 
 // ladderOf is the ladder that a trip is on. A hold has one for its cap; its silence is on that of idle.
-func ladderOf(limit verdict.Limit, hold string) rungKey {
+func ladderOf(limit verdict.Limit, hold string, count *Usage) rungKey {
+	if count != nil {
+		return countKey(count)
+	}
 	if limit != verdict.Hold {
 		return rungKey{limit: limit}
 	}
@@ -40,7 +42,7 @@ func (w *Watchdog) noteGiven(id string, v verdict.Verdict, at time.Duration) (re
 	if v.Directive == verdict.DirectWrapUp || v.Directive == verdict.DirectCancel {
 		return nil
 	}
-	more, on := w.extras(), ladderOf(v.Limit, v.Hold)
+	more, on := w.extras(), ladderOf(v.Limit, v.Hold, w.usage(v))
 	if v.Last {
 		replaces = more.takeGiven(func(g given) bool { return g.on == on && g.rung >= v.Rung })
 	}
@@ -71,7 +73,7 @@ func (w *Watchdog) awaitSign(v verdict.Verdict) {
 
 // resetLadders has it recorded that progress put the ladders back to their first rungs, once. The caller holds mu.
 func (w *Watchdog) resetLadders() {
-	if w.more == nil || len(w.more.given) == 0 || !w.seen.Signs.Progressed {
+	if w.more == nil || len(w.more.given) == 0 || w.seen.Signs == nil || !w.seen.Signs.Progressed {
 		return
 	}
 	progress := w.seen.Signs.Progress
@@ -175,8 +177,8 @@ func (p *tripPayload) applyTo(_ *history, w *window, e Event) {
 	if w.trips == nil {
 		w.trips = map[string]foldedTrip{}
 	}
-	limit := verdict.Limit(strings.TrimSuffix(p.Reason, record.Exceeded))
-	w.trips[e.ID] = foldedTrip{int(p.Rung), ladderOf(limit, p.Hold)}
+	limit := verdict.Limit(record.LimitOf(p.Reason))
+	w.trips[e.ID] = foldedTrip{int(p.Rung), ladderOf(limit, p.Hold, usageOfRecord("", p.Spend))}
 	w.reset(p.Resets)
 }
 

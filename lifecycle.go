@@ -55,6 +55,7 @@ type trip struct {
 	elapsed time.Duration // of the window
 	paused  time.Duration // of that
 	note    string
+	usage   *Usage // of a counted limit
 	left    string // the pause of a hold that another process left open and whose cap was exceeded
 	// meanwhile is what was traced since, for when the run goes on: a trace ends where the run's end was decided.
 	meanwhile []Signal
@@ -69,7 +70,9 @@ func (w *Watchdog) takeUp(found window, at time.Time) {
 	w.seen.Attached = max(at.Sub(found.startedAt), 0)
 	w.seen.Extended = found.extended
 	budget := verdict.Sum(w.limits.WallClock, found.extended)
-	w.seen.Warned, w.seen.Wrapped = found.warnedOf(w.limits.WarnAt, budget), found.wrapped[budget.Seconds()]
+	w.seen.Warned = found.warnedOf(rungKey{}, w.limits.WarnAt, budget.Seconds())
+	w.seen.Wrapped = found.wrapped[wrapKey{budget: budget.Seconds()}]
+	w.restoreSpend(&found)
 	w.mu.Lock()
 	defer w.unlock()
 	w.tracing(Signal{Kind: SignalAttach, Length: w.seen.Extended, Warned: w.seen.Warned, Wrapped: w.seen.Wrapped})
@@ -103,7 +106,7 @@ func (w *Watchdog) deliverTrace() {
 // decide makes the verdict the run's end: from here on nothing else can end it. The caller holds mu.
 func (w *Watchdog) decide(v verdict.Verdict, reason string, elapsed time.Duration) *trip {
 	t := w.beginTrip(elapsed)
-	t.verdict, t.reason, t.left = v, reason, w.leftOpen(v)
+	t.verdict, t.reason, t.left, t.usage = v, reason, w.leftOpen(v), w.usage(v)
 	return t
 }
 
@@ -192,7 +195,7 @@ func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber, closed
 		w.phase, w.trip = running, nil
 		w.traceAt(t.meanwhile...)
 		w.learnPauses(ruled.pauses)
-		w.extendTo(max(ruled.extended, w.seen.Extended))
+		w.takeExtensions(ruled)
 		w.endWithParent() // which may have told of its end meanwhile, and tells nobody twice
 	}
 	w.trip = nil

@@ -25,7 +25,7 @@ func (w *Watchdog) cancelEvent(t *trip) (Event, *Stop) {
 		Reason: t.reason, SessionStartedAt: record.Stamp(w.startedAt), FiredAt: record.Stamp(t.at),
 		ElapsedSeconds: record.WholeSeconds(t.verdict.Used), ConfiguredBudgetSeconds: record.FloatSeconds(t.verdict.Allowed),
 		Parent: w.lineage.parent(), Hold: t.verdict.Hold, Note: t.note,
-		PausedSeconds: record.ExactSeconds(t.paused), Window: w.lineage.fresh(),
+		PausedSeconds: record.ExactSeconds(t.paused), Window: w.lineage.fresh(), Spend: t.usage.recorded(),
 	}
 	if t.verdict.Limit != verdict.WallClock {
 		p.MeasuredSeconds = record.ExactSeconds(t.verdict.Used)
@@ -59,6 +59,7 @@ func (w *Watchdog) directiveEvents(d Directive, ids directiveIDs) []Event {
 		Directive: string(d.Kind), Rung: record.Count(d.Rung), Hold: d.Hold, Note: d.Note, ObserveOnly: d.ObserveOnly,
 		Parent:          w.lineage.parent(),
 		MeasuredSeconds: record.ExactSeconds(d.Used), Window: w.lineage.fresh(), Resets: ids.replaces,
+		Spend: d.Usage.recorded(),
 	}
 	decision := w.newEvent(EventWarning, d.At, "", p)
 	if decision.ID = ids.decision; d.ObserveOnly {
@@ -83,21 +84,42 @@ func newDirectiveIDs() directiveIDs {
 
 // wrapUpEvent is the same for all processes that watch the run.
 func (w *Watchdog) wrapUpEvent(d Directive) Event {
-	return w.newEvent(EventWrapUp, d.At, fmt.Sprintf("%s of %v", verdict.WallClock, d.Allowed), record.WrapUp{
-		Reason: string(verdict.WallClock), SessionStartedAt: record.Stamp(w.startedAt), AskedAt: record.Stamp(d.At),
+	limit, allowed := limitName(d.Usage, d.Allowed)
+	return w.newEvent(EventWrapUp, d.At, limit+" of "+allowed, record.WrapUp{
+		Reason: limitReason(d.Usage), SessionStartedAt: record.Stamp(w.startedAt), AskedAt: record.Stamp(d.At),
 		ElapsedSeconds: record.WholeSeconds(d.Used), ConfiguredBudgetSeconds: record.FloatSeconds(d.Allowed),
-		RemainingSeconds: record.WholeSeconds(d.Allowed - d.Used), Note: d.Note, Parent: w.lineage.parent(),
-		Window: w.lineage.fresh(),
+		RemainingSeconds: record.WholeSeconds(max(d.Allowed-d.Used, 0)), Note: d.Note, Parent: w.lineage.parent(),
+		Window: w.lineage.fresh(), Spend: d.Usage.recorded(),
 	})
+}
+
+// limitReason is the limit of a warning or a wrap-up as its event has it.
+func limitReason(u *Usage) string {
+	if u == nil {
+		return string(verdict.WallClock)
+	}
+	return u.Limit
+}
+
+// limitName names a limit and what it allows for the ID of an event: another one after an extension.
+func limitName(u *Usage, budget time.Duration) (limit, allowed string) {
+	if u == nil {
+		return string(verdict.WallClock), budget.String()
+	}
+	return u.Limit + " " + u.Tool + " " + u.Scope, strconv.FormatInt(u.Allowed, 10)
 }
 
 func (w *Watchdog) warningEvent(warning Warning) Event {
 	name := fmt.Sprintf("%v of %v", warning.Fraction, warning.Budget)
+	if warning.Usage != nil {
+		limit, allowed := limitName(warning.Usage, 0)
+		name = fmt.Sprintf("%v of %s %s", warning.Fraction, limit, allowed)
+	}
 	return w.newEvent(EventWarning, warning.At, name, record.Warning{
-		Reason: string(verdict.WallClock), SessionStartedAt: record.Stamp(w.startedAt), WarnedAt: record.Stamp(warning.At),
+		Reason: limitReason(warning.Usage), SessionStartedAt: record.Stamp(w.startedAt), WarnedAt: record.Stamp(warning.At),
 		ElapsedSeconds: record.WholeSeconds(warning.Elapsed), ConfiguredBudgetSeconds: record.FloatSeconds(warning.Budget),
 		Fraction: record.Seconds(warning.Fraction), RemainingSeconds: record.WholeSeconds(warning.Remaining),
-		Parent: w.lineage.parent(), Window: w.lineage.fresh(),
+		Parent: w.lineage.parent(), Window: w.lineage.fresh(), Spend: warning.Usage.recorded(),
 	})
 }
 
@@ -164,7 +186,7 @@ func stopOf(p *record.Cancel, runID string) *Stop {
 		StartedAt: time.Time(p.SessionStartedAt), FiredAt: time.Time(p.FiredAt),
 		Elapsed: record.Duration(p.ElapsedSeconds), Budget: record.Duration(p.ConfiguredBudgetSeconds),
 		Hold: p.Hold, Note: p.Note, Paused: record.Duration(p.PausedSeconds), window: p.Window,
-		Rung: max(int(p.Rung), 1),
+		Rung: max(int(p.Rung), 1), Usage: usageOfRecord(runID, p.Spend),
 	}
 	if p.MeasuredSeconds != 0 {
 		s.Elapsed = record.Duration(p.MeasuredSeconds)

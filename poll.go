@@ -139,7 +139,7 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 		w.countPauses()
 		w.resetLadders()
 		f.entries = append(f.entries, w.takeDue()...)
-		v := verdict.Judge(w.limits.Limits, w.seen, now)
+		v := w.judge(now)
 		switch {
 		case w.mustAsk(v):
 			if f.inquiry = w.inquire(v); f.inquiry != nil {
@@ -157,9 +157,28 @@ func (w *Watchdog) look() (f findings, wait time.Duration) {
 		default:
 			w.ask(&f, v, reasonOf(v.Limit), now)
 		}
-		w.seen.Apply(v, now)
+		w.apply(v, now)
 		w.awaitSign(v)
 	}
+}
+
+// judge is the decision at the instant. The caller holds mu.
+func (w *Watchdog) judge(now time.Duration) verdict.Verdict {
+	if a := w.account.Load(); a != nil {
+		a.book.mu.Lock()
+		defer a.book.mu.Unlock()
+		a.learnScopes()
+	}
+	return verdict.Judge(w.limits.Limits, w.seen, now)
+}
+
+// apply applies a verdict. The caller holds mu.
+func (w *Watchdog) apply(v verdict.Verdict, now time.Duration) {
+	if a := w.account.Load(); a != nil {
+		a.book.mu.Lock()
+		defer a.book.mu.Unlock()
+	}
+	w.seen.Apply(v, now)
 }
 
 // warn decides on a warning. The caller holds mu.

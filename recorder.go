@@ -264,7 +264,7 @@ func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop, limit time.Durati
 // unlessKnown decides on the cancel event, unless the store knows better.
 func (w *Watchdog) unlessKnown(t *trip, event *Event) func(ruling) []Event {
 	return func(known ruling) []Event {
-		if t.yieldsTo(known, w.extension()) {
+		if t.yieldsTo(known, w.extension(), w.givenTo(t.usage)) {
 			return nil
 		}
 		return []Event{*event}

@@ -17,13 +17,17 @@ type ruling struct {
 	complete bool
 	extended time.Duration
 	pauses   []verdict.Pause
+	given    map[rungKey]int64 // how much counted limits were extended
 }
 
 func (r ruling) over() bool { return r.stop != nil || r.complete }
 
 // yieldsTo reports whether the store knows better than the trip. An extension and a pause take back what they give more
 // of, the wall clock's end, and nothing else; that a hold was closed by its own process takes back its cap.
-func (t *trip) yieldsTo(known ruling, extended time.Duration) bool {
+func (t *trip) yieldsTo(known ruling, extended time.Duration, given int64) bool {
+	if t.usage != nil {
+		return known.over() || known.given[countKey(t.usage)] > given
+	}
 	more := known.extended > extended || verdict.PausedBefore(known.pauses, t.elapsed) > t.paused
 	closed := slices.ContainsFunc(known.pauses, func(p verdict.Pause) bool { return p.Closed && p.ID == t.left })
 	return known.over() || t.verdict.Limit == verdict.WallClock && more || closed

@@ -30,6 +30,9 @@ type Stop struct {
 	Hold, Note string
 	// Rung is which rung of the limit's ladder it was, from 1.
 	Rung int
+	// Usage is how far the limit was used if it is a counted one, nil for a limit of time. Elapsed is then what the wall
+	// clock showed, and Budget 0.
+	Usage *Usage
 
 	window string // the name of a layer's window
 }
@@ -53,6 +56,8 @@ func (s *Stop) Error() string {
 // usage says how much was used of how much, as far as the stop has either.
 func (s *Stop) usage() string {
 	switch {
+	case s.Usage != nil:
+		return ": " + s.Usage.String()
 	case s.Elapsed == 0 && s.Budget == 0:
 		return ""
 	case s.Budget == 0:

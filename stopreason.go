@@ -24,6 +24,22 @@ const (
 	NoProgressExceeded StopReason = "watchdog_no_progress_exceeded"
 	// HoldExceeded says that a stretch in which silence was expected, such as a tool call, lasted longer than its cap.
 	HoldExceeded StopReason = "watchdog_hold_exceeded"
+	// TokensExceeded says that the run used more tokens than it may: those in, out or in all.
+	TokensExceeded StopReason = "watchdog_tokens_exceeded"
+	// CallInputExceeded says that one call sent more tokens than one may.
+	CallInputExceeded StopReason = "watchdog_call_input_exceeded"
+	// CostExceeded says that the run cost more than it may.
+	CostExceeded StopReason = "watchdog_cost_exceeded"
+	// RequestsExceeded says that the run made more requests than it may.
+	RequestsExceeded StopReason = "watchdog_requests_exceeded"
+	// TurnsExceeded says that the run took more turns than it may.
+	TurnsExceeded StopReason = "watchdog_turns_exceeded"
+	// ToolCallsExceeded says that the run called tools, or the one tool that the [Usage] names, more often than it may.
+	ToolCallsExceeded StopReason = "watchdog_tool_calls_exceeded"
+	// ErrorsExceeded says that too many calls in a row failed, or had to be tried again.
+	ErrorsExceeded StopReason = "watchdog_errors_exceeded"
+	// LoopDetected says that the run did the same again and got the same.
+	LoopDetected StopReason = "watchdog_loop_detected"
 )
 
 // The codes of the guards of commands and of sessions in a database, which end a run by [Watchdog.Cancel] or write its
@@ -69,6 +85,8 @@ var (
 	}
 	ownReasons = []StopReason{
 		WallClockExceeded, SafetyExceeded, IdleExceeded, NoProgressExceeded, HoldExceeded,
+		TokensExceeded, CallInputExceeded, CostExceeded, RequestsExceeded, TurnsExceeded, ToolCallsExceeded,
+		ErrorsExceeded, LoopDetected,
 		CommandNoOutput, CommandNoProgress, CommandTerminal, SessionIdleTimeout,
 	}
 	// timeReasons are those of a limit that is a length of time. That of CommandNoProgress is a number of probes.

@@ -29,6 +29,8 @@ func TestStopReasons(t *testing.T) {
 			"wall_clock_exhausted", "oscillation_detected", "grade_regressing", "max_generations_reached", "watchdog_wall_clock_exceeded",
 		}, watchdog.StopReasons()[:9])
 		require.Equal(t, []watchdog.StopReason{
+			"watchdog_tokens_exceeded", "watchdog_call_input_exceeded", "watchdog_cost_exceeded", "watchdog_requests_exceeded",
+			"watchdog_turns_exceeded", "watchdog_tool_calls_exceeded", "watchdog_errors_exceeded", "watchdog_loop_detected",
 			"watchdog_no_output", "watchdog_no_progress", "watchdog_terminal", "watchdog_idle_timeout",
 		}, watchdog.StopReasons()[13:])
 		for i, reason := range watchdog.StopReasons() {

@@ -52,7 +52,7 @@ func (w *Watchdog) adopt(found ruling, began time.Time) (*Stop, error) {
 			n.asleep, n.stop = w.endStopped(found.stop), found.stop
 		default:
 			w.learnPauses(found.pauses)
-			w.extendTo(max(found.extended, w.seen.Extended))
+			w.takeExtensions(found)
 		}
 	})
 	n.closed = closed

@@ -66,6 +66,7 @@ type Watchdog struct {
 	trace   *trace                // nil if the host keeps none
 	note    atomic.Pointer[string]
 	readers atomic.Pointer[readers]
+	account atomic.Pointer[account] // nil while nothing is counted
 
 	parent     context.Context
 	inner      context.Context
@@ -251,6 +252,8 @@ func (w *Watchdog) Close() error {
 	began := clocks.Now(w.clock.other)
 	_, closed := w.endRunning(ErrClosed)
 	told := w.tellClosed(closed)
+	spent := w.closeSpend()
+	defer func() { w.recorder.awaitSince(began, spent) }()
 	w.recorder.awaitSince(began, w.recorder.underway())
 	defer w.tellKeeper(began)
 	if w.recorder.waiting() {

@@ -57,7 +57,8 @@ type window struct {
 	stop        *Stop
 	completedAt time.Time // zero while it is not complete
 	warned      map[warningKey]bool
-	wrapped     map[float64]bool        // the budgets, in seconds, under which the host was asked to wrap up
+	wrapped     map[wrapKey]bool        // the budgets under which the host was asked to wrap up
+	given       map[rungKey]int64       // how much counted limits were extended
 	trips       map[string]foldedTrip   // the directives that were given, by the IDs of their events
 	resets      map[string]bool         // those that do not count any more
 	pauses      map[string]*foldedPause // by the IDs of their openings
@@ -65,7 +66,28 @@ type window struct {
 }
 
 // A warningKey tells warnings of one window apart: after an extension the same fraction comes at another time.
-type warningKey struct{ fraction, budgetSeconds float64 }
+type warningKey struct {
+	fraction float64
+	wrapKey
+}
+
+// A wrapKey tells the budgets of one limit apart, that of the wall clock in seconds.
+type wrapKey struct {
+	limit  rungKey // empty for the wall clock
+	budget float64
+}
+
+// countKey names a counted limit of a run.
+func countKey(u *Usage) rungKey {
+	return rungKey{verdict.Limit(u.Limit), u.Tool + "\x00" + u.Scope}
+}
+
+func wrapKeyOf(budget float64, s *record.Spend) wrapKey {
+	if s == nil {
+		return wrapKey{budget: budget}
+	}
+	return wrapKey{countKey(usageOfRecord("", s)), float64(s.Allowed)}
+}
 
 // A history is what the events of a run say. The order of the events does not matter, because the clocks of the hosts
 // that wrote them need not agree.
@@ -227,9 +249,9 @@ func (w *window) correct() {
 }
 
 // warnedOf counts how many of the fractions, in their order, were warned of under the budget as it is now.
-func (w *window) warnedOf(fractions []float64, budget time.Duration) int {
+func (w *window) warnedOf(limit rungKey, fractions []float64, budget float64) int {
 	for i, fraction := range fractions {
-		if !w.warned[warningKey{fraction, budget.Seconds()}] {
+		if !w.warned[warningKey{fraction, wrapKey{limit, budget}}] {
 			return i
 		}
 	}
@@ -244,7 +266,7 @@ func (w *window) ruling() ruling {
 	if w.complete() { // also beside a cancel
 		return ruling{complete: true}
 	}
-	return ruling{stop: w.stop, extended: w.extended, pauses: w.verdictPauses()}
+	return ruling{stop: w.stop, extended: w.extended, pauses: w.verdictPauses(), given: w.given}
 }
 
 // A payload is what an event of one kind says of its window.
@@ -333,18 +355,25 @@ func (p *resumePayload) applyTo(h *history, w *window, e Event) {
 
 func (p *extendPayload) applyTo(_ *history, w *window, _ Event) {
 	w.extended = verdict.Sum(w.extended, max(record.Duration(p.ExtensionSeconds), 0))
+	for _, s := range p.Spend {
+		if w.given == nil {
+			w.given = map[rungKey]int64{}
+		}
+		key := countKey(usageOfRecord("", &s))
+		w.given[key] = verdict.AddCount(w.given[key], max(int64(s.Extension), 0))
+	}
 }
 
 func (p *warningPayload) applyTo(_ *history, w *window, _ Event) {
 	if w.warned == nil {
 		w.warned = map[warningKey]bool{}
 	}
-	w.warned[warningKey{float64(p.Fraction), float64(p.ConfiguredBudgetSeconds)}] = true
+	w.warned[warningKey{float64(p.Fraction), wrapKeyOf(float64(p.ConfiguredBudgetSeconds), p.Spend)}] = true
 }
 
 func (p *wrapUpPayload) applyTo(_ *history, w *window, _ Event) {
 	if w.wrapped == nil {
-		w.wrapped = map[float64]bool{}
+		w.wrapped = map[wrapKey]bool{}
 	}
-	w.wrapped[float64(p.ConfiguredBudgetSeconds)] = true
+	w.wrapped[wrapKeyOf(float64(p.ConfiguredBudgetSeconds), p.Spend)] = true
 }

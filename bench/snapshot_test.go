@@ -83,7 +83,7 @@ func (l *leased) write(b *testing.B, quiet bool) {
 		})
 	}
 	skipped, err := l.store.Freshen(b.Context(), l.ID, fresh)
-	mustBe(b, 0, len(skipped.Gone)+len(skipped.Locked)+len(skipped.Refused), err)
+	mustBe(b, 0, len(skipped.Gone)+len(skipped.Locked)+len(skipped.Failed), err)
 }
 
 // renew has a time go by, in which the lease is renewed.

@@ -68,7 +68,7 @@ func (b batch[E]) writePart(ctx context.Context, part []E) (outcomes, error) {
 	all := skipped.outcomes()
 	for _, e := range part {
 		key := b.keyOf(e)
-		b.k.noteSkip(key, all[key.RunID], len(part) == 1, skipped.Refused[key.RunID])
+		b.k.noteSkip(key, all[key.RunID], len(part) == 1, skipped.Failed[key.RunID])
 	}
 	return all, nil
 }
@@ -154,14 +154,14 @@ func (k *Keeper) endPauses() {
 type outcomes map[string]outcome
 
 func (s Skipped) outcomes() outcomes {
-	all := make(outcomes, len(s.Gone)+len(s.Locked)+len(s.Refused))
+	all := make(outcomes, len(s.Gone)+len(s.Locked)+len(s.Failed))
 	for _, runID := range s.Gone {
 		all[runID] = wentAway
 	}
 	for _, runID := range s.Locked {
 		all[runID] = stayed
 	}
-	for runID := range s.Refused {
+	for runID := range s.Failed {
 		all[runID] = stayed
 	}
 	return all

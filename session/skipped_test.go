@@ -40,7 +40,7 @@ func (c *contended) change(f func()) {
 func (c *contended) split(runs []string) (skipped session.Skipped, free map[string]bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	free, skipped.Refused = map[string]bool{}, map[string]error{}
+	free, skipped.Failed = map[string]bool{}, map[string]error{}
 	if len(runs) == 1 {
 		c.alone = append(c.alone, runs[0])
 	}
@@ -50,7 +50,7 @@ func (c *contended) split(runs []string) (skipped session.Skipped, free map[stri
 		case c.locked[runID] && !(c.patient && len(runs) == 1 && runID != c.stuck):
 			skipped.Locked = append(skipped.Locked, runID)
 		case c.refused[runID]:
-			skipped.Refused[runID] = errTrigger
+			skipped.Failed[runID] = errTrigger
 		default:
 			free[runID] = true
 		}

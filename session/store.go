@@ -121,10 +121,10 @@ type Skipped struct {
 	Gone []string
 	// Locked are runs whose row another transaction has locked. They can be written later.
 	Locked []string
-	// Refused are runs whose row the database does not take as it would be, for example because of a trigger or a
+	// Failed are runs whose row the database does not take as it would be, for example because of a trigger or a
 	// constraint of the host's, each with an error that names the run. With more than sixteen the call returns an
 	// error, and part of the batch can be written.
-	Refused map[string]error
+	Failed map[string]error
 }
 
 // An AttemptID names an attempt at a run.

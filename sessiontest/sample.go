@@ -141,9 +141,9 @@ func freshen(
 	if err != nil {
 		return nil, fmt.Errorf("freshen %d sessions: %w", len(fresh), err)
 	}
-	if len(skipped.Locked)+len(skipped.Refused) > 0 {
+	if len(skipped.Locked)+len(skipped.Failed) > 0 {
 		return nil, fmt.Errorf("freshen %d sessions: %q are locked and %v refused, of rows that nobody else has",
-			len(fresh), skipped.Locked, skipped.Refused)
+			len(fresh), skipped.Locked, skipped.Failed)
 	}
 	slices.Sort(skipped.Gone)
 	return skipped.Gone, nil
@@ -160,7 +160,7 @@ func freshens(ctx context.Context, store session.Store, lease string, fresh ...s
 
 func end(ctx context.Context, store session.Store, ends ...session.Ending) error {
 	skipped, err := store.End(ctx, ends)
-	if err == nil && len(skipped.Gone)+len(skipped.Locked)+len(skipped.Refused) > 0 {
+	if err == nil && len(skipped.Gone)+len(skipped.Locked)+len(skipped.Failed) > 0 {
 		err = fmt.Errorf("skipped are %+v, of rows that nobody else has", skipped)
 	}
 	if err != nil {

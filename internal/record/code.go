@@ -11,8 +11,24 @@ const (
 	CodePrefix = "watchdog_"
 )
 
+// loopLimit is the one limit that is not exceeded but detected.
+const loopLimit, detected = "loop", "_detected"
+
 // LimitReason is the reason of a limit.
-func LimitReason(limit string) string { return limit + Exceeded }
+func LimitReason(limit string) string {
+	if limit == loopLimit {
+		return limit + detected
+	}
+	return limit + Exceeded
+}
+
+// LimitOf is the limit of a reason.
+func LimitOf(reason string) string {
+	if limit, ok := strings.CutSuffix(reason, detected); ok && limit == loopLimit {
+		return limit
+	}
+	return strings.TrimSuffix(reason, Exceeded)
+}
 
 // LimitCode is the stop code of a limit.
 func LimitCode(limit string) string { return CodePrefix + LimitReason(limit) }

@@ -36,6 +36,30 @@ func (c *Count) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
+// A Number is a whole number of any size in a payload, read as [Seconds] are.
+type Number int64
+
+// UnmarshalJSON reads a number, or a string that holds one.
+func (n *Number) UnmarshalJSON(text []byte) error {
+	var quoted string
+	if json.Unmarshal(text, &quoted) != nil {
+		quoted = string(text)
+	}
+	if whole, err := strconv.ParseInt(quoted, 10, 64); err == nil {
+		*n = Number(whole)
+		return nil
+	}
+	f, err := number(text)
+	switch {
+	case err != nil:
+		return err
+	case f != math.Trunc(f) || math.Abs(f) >= math.MaxInt64:
+		return fmt.Errorf("%s is not a whole number", text)
+	}
+	*n = Number(f)
+	return nil
+}
+
 // number reads a number, or a string that holds one. Null is zero.
 func number(text []byte) (float64, error) {
 	if bytes.Equal(text, []byte("null")) {

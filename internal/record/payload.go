@@ -24,6 +24,7 @@ type (
 		PausedSeconds           Seconds `json:"paused_seconds,omitempty"` // not in elapsed_seconds
 		Window                  string  `json:"window,omitempty"`
 		StopFailed              bool    `json:"stop_failed,omitempty"` // what works on the run could not be stopped
+		Spend                   *Spend  `json:"spend,omitempty"`       // of a counted limit
 	}
 	// Trip says that a limit was exceeded and which directive it gave.
 	Trip struct {
@@ -44,6 +45,7 @@ type (
 		Window                  string  `json:"window,omitempty"`
 		// Resets are the IDs of directives that this one takes the place of: a ladder's last wait comes again.
 		Resets []string `json:"resets,omitempty"`
+		Spend  *Spend   `json:"spend,omitempty"`
 	}
 	// Resume says that a fresh window was opened.
 	Resume struct {
@@ -60,8 +62,9 @@ type (
 		ConfiguredBudgetSeconds Seconds `json:"configured_budget_seconds"`
 		Parent                  string  `json:"parent,omitempty"`
 		Window                  string  `json:"window,omitempty"`
+		Spend                   []Spend `json:"spend,omitempty"` // the counted limits with what each was given
 	}
-	// Warning says that a fraction of the wall clock was used up.
+	// Warning says that a fraction of a limit was used up.
 	Warning struct {
 		Reason                  string  `json:"reason"`
 		SessionStartedAt        Stamp   `json:"session_started_at"`
@@ -72,6 +75,7 @@ type (
 		RemainingSeconds        Seconds `json:"remaining_seconds"`
 		Parent                  string  `json:"parent,omitempty"`
 		Window                  string  `json:"window,omitempty"`
+		Spend                   *Spend  `json:"spend,omitempty"`
 	}
 	// WrapUp says that only the reserve of a limit is left.
 	WrapUp struct {
@@ -84,6 +88,19 @@ type (
 		Note                    string  `json:"note,omitempty"`
 		Parent                  string  `json:"parent,omitempty"`
 		Window                  string  `json:"window,omitempty"`
+		Spend                   *Spend  `json:"spend,omitempty"`
+	}
+	// Spend says how far a counted limit is used.
+	Spend struct {
+		Limit     string `json:"limit"`
+		Tool      string `json:"tool,omitempty"`
+		Scope     string `json:"scope,omitempty"`
+		Currency  string `json:"currency,omitempty"` // its numbers are micro-units then
+		Used      Number `json:"used"`
+		Admitted  Number `json:"admitted,omitempty"`
+		Allowed   Number `json:"allowed"`
+		Needed    Number `json:"needed,omitempty"`    // what the call may use that did not fit
+		Extension Number `json:"extension,omitempty"` // what it was given
 	}
 	// Progress says that directives which were given do not count any more, because there was progress.
 	Progress struct {

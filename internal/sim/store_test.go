@@ -100,7 +100,7 @@ func writeRows[E any](
 	}
 	skipped, err := write(taken)
 	if len(refused) > 0 {
-		skipped.Refused = refused
+		skipped.Failed = refused
 	}
 	return skipped, err
 }

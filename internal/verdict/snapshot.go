@@ -19,6 +19,8 @@ type Snapshot struct {
 	Asked  IdleTrip
 	// Signs are what the run's signals and holds said. They are nil if no limit depends on them.
 	Signs *Signs
+	// Spend is what the run used up besides time, nil if nothing was counted.
+	Spend *Spend
 }
 
 // An IdleTrip tells a trip of Idle from all others: the rung that it is on, of a silence that began at an instant.
@@ -66,6 +68,8 @@ func (s *Snapshot) start(limits *Limits) time.Duration {
 // run. A limit with a ladder starts again from zero.
 func (s *Snapshot) Apply(v Verdict, now time.Duration) {
 	switch {
+	case v.Limit.counted():
+		s.Spend.apply(v, now)
 	case v.Action == Warn:
 		s.Warned++
 	case v.Directive == DirectWrapUp:

@@ -28,6 +28,18 @@ const (
 	Idle       Limit = "idle"        // since the last activity; while holds are open, the limit is theirs
 )
 
+// The limits that are counted, see [Kind].
+const (
+	Tokens    Limit = "tokens"
+	CallInput Limit = "call_input" // of one call
+	Cost      Limit = "cost"
+	Requests  Limit = "requests"
+	Turns     Limit = "turns"
+	ToolCalls Limit = "tool_calls"
+	Errors    Limit = "errors" // in a row
+	Loop      Limit = "loop"   // the same again
+)
+
 // Limits are what a run may use. [Never] switches a limit off. No limit is negative.
 type Limits struct {
 	WallClock time.Duration
@@ -44,6 +56,8 @@ type Limits struct {
 	FirstSign     time.Duration
 	// Ladders say what the trips of a limit ask for. Nil cancels at the first trip of any limit.
 	Ladders *Ladders
+	// Counts are the counted limits, nil for none.
+	Counts []CountLimit
 }
 
 // An Action is what a [Verdict] asks for.
@@ -75,6 +89,8 @@ type Verdict struct {
 	// Hold is the key of the hold whose limit was exceeded, HoldSerial its serial.
 	Hold       string
 	HoldSerial int
+	// Count is what the action is about if the limit is a counted one. Used is then what the wall clock shows.
+	Count CountUse
 	// Next is the first instant at which the answer can change by itself. It is [Never] after a Cancel, and if no limit
 	// is on.
 	Next time.Duration
@@ -87,6 +103,9 @@ func Judge(limits Limits, seen Snapshot, now time.Duration) Verdict {
 	first := earliest(&limits, &seen)
 	if now >= first.expiresAt() {
 		return first.verdict(&limits, now)
+	}
+	if v, due := judgeSpend(&limits, &seen, now); due {
+		return v
 	}
 	wall := wallClock(&limits, &seen)
 	fraction, at := nextWarning(&limits, &seen, &wall)

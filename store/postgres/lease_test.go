@@ -107,7 +107,7 @@ func TestLateFreshen(t *testing.T) {
 		f.RunID, f.Attempt = "run-1", 1
 		skipped, err := s.Freshen(t.Context(), lease1, []session.Freshness{f})
 		require.NoError(t, err)
-		assert.Equal(t, session.Skipped{Refused: map[string]error{}}, skipped)
+		assert.Equal(t, session.Skipped{Failed: map[string]error{}}, skipped)
 	}
 	write(session.Freshness{Activity: time.Minute, State: []byte(`{"phase":"late"}`)})
 	want := sessionOf(t, s, "run-1")

@@ -58,13 +58,13 @@ func TestLockedRow(t *testing.T) {
 	began := time.Now()
 	skipped, err := s.Freshen(ctx, lease1, fresh)
 	require.NoError(t, err)
-	assert.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Refused: map[string]error{}}, skipped)
+	assert.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Failed: map[string]error{}}, skipped)
 	skipped, err = s.Freshen(ctx, lease1, append(fresh[:50:50], session.Freshness{RunID: runNumber(20), Attempt: 7}))
 	require.NoError(t, err)
 	assert.Equal(t, []string{runNumber(20)}, skipped.Gone, "another attempt of a locked row")
 	skipped, err = s.End(ctx, ends[:40])
 	require.NoError(t, err)
-	assert.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Refused: map[string]error{}}, skipped)
+	assert.Equal(t, session.Skipped{Locked: []string{runNumber(20)}, Failed: map[string]error{}}, skipped)
 	assert.Equal(t, []string{runNumber(20)}, texts(t, stranger,
 		"SELECT run_id FROM watchdog_sessions WHERE status = 'active' AND lease IS NULL"))
 
@@ -228,9 +228,9 @@ func TestRefusedRow(t *testing.T) {
 		require.NoError(t, err)
 		assert.Empty(t, skipped.Gone)
 		assert.Empty(t, skipped.Locked)
-		require.Len(t, skipped.Refused, 2)
-		assert.ErrorContains(t, skipped.Refused["run-0011"], "eleven")
-		assert.ErrorContains(t, skipped.Refused["run-0030"], "the host keeps it")
+		require.Len(t, skipped.Failed, 2)
+		assert.ErrorContains(t, skipped.Failed["run-0011"], "eleven")
+		assert.ErrorContains(t, skipped.Failed["run-0030"], "the host keeps it")
 	}
 	two(s.Freshen(t.Context(), lease1, fresh))
 	two(s.End(t.Context(), ends[:40]))
@@ -247,7 +247,7 @@ func TestRefusedTable(t *testing.T) {
 	mustExec(t, pool, `ALTER TABLE watchdog_sessions ADD CONSTRAINT nothing CHECK (attempt < 0) NOT VALID`)
 	skipped, err := s.Freshen(t.Context(), lease1, fresh[:10])
 	require.NoError(t, err)
-	assert.Len(t, skipped.Refused, 10)
+	assert.Len(t, skipped.Failed, 10)
 	_, err = s.Freshen(t.Context(), lease1, fresh)
 	require.ErrorContains(t, err, "more than 16 rows are refused, such as run run-00")
 }

@@ -261,7 +261,7 @@ type skippedRow struct {
 func writeRows[E any](
 	batch []E, runOf func(E) string, write func([]E) ([]skippedRow, error),
 ) (skipped session.Skipped, err error) {
-	skipped.Refused, err = storerows.WriteEach(batch, runOf, func(part []E) error {
+	skipped.Failed, err = storerows.WriteEach(batch, runOf, func(part []E) error {
 		rows, err := write(part)
 		for _, r := range rows {
 			switch {

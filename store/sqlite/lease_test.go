@@ -40,7 +40,7 @@ func freshen(tb testing.TB, s *sqlite.Store, lease string, f session.Freshness) 
 	f.Attempt = 1
 	skipped, err := s.Freshen(tb.Context(), lease, []session.Freshness{f})
 	require.NoError(tb, err)
-	require.Equal(tb, session.Skipped{Refused: map[string]error{}}, skipped)
+	require.Equal(tb, session.Skipped{Failed: map[string]error{}}, skipped)
 }
 
 func rowOf(tb testing.TB, s *sqlite.Store, runID string) session.Session {

@@ -382,7 +382,7 @@ func TestRefusedRow(t *testing.T) {
 	}
 	check := func(skipped session.Skipped, err error) {
 		t.Helper()
-		if err != nil || len(skipped.Gone) > 0 || len(skipped.Refused) != 1 || !errorHas(skipped.Refused["run-2"], "the host keeps it") {
+		if err != nil || len(skipped.Gone) > 0 || len(skipped.Failed) != 1 || !errorHas(skipped.Failed["run-2"], "the host keeps it") {
 			t.Errorf("skipped are %+v; %v", skipped, err)
 		}
 	}

@@ -69,7 +69,7 @@ func (s *Store) Freshen(ctx context.Context, lease string, fresh []session.Fresh
 ) {
 	var gone []string
 	runOf := func(f session.Freshness) string { return f.RunID }
-	skipped.Refused, err = storerows.WriteEach(latestOf(fresh), runOf, func(part []session.Freshness) error {
+	skipped.Failed, err = storerows.WriteEach(latestOf(fresh), runOf, func(part []session.Freshness) error {
 		some, err := s.freshen(ctx, lease, part)
 		gone = append(gone, some...)
 		return err

@@ -93,7 +93,7 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session
 		}
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
-	skipped.Refused, err = storerows.WriteEach(ends, runOf, func(part []session.Ending) error {
+	skipped.Failed, err = storerows.WriteEach(ends, runOf, func(part []session.Ending) error {
 		return s.end(ctx, part)
 	}, isRefusal)
 	return skipped, err

@@ -1,0 +1,171 @@
+package watchdog
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// A Charge is what [Watchdog.Admit] charged for a call: settle it with what the call used, or void it if nothing was
+// sent. One that is neither stays charged. It can be copied, and its methods are safe for concurrent use: the first
+// that is called on any copy counts, and the others change nothing. The zero value is of no run and counts nothing.
+type Charge struct {
+	book *book
+	at   int
+	gen  uint64
+}
+
+// Admit charges the run, those around it and its scopes with the most that a call can use, before it is made. If that
+// does not fit in a limit, the error is a [*Refused], nothing is charged and the call must not be made; the limit has
+// tripped then. So no limit is exceeded by more than what a provider bills above an admission, however many goroutines,
+// layers and processes share it.
+//
+// A call that is made again under a key is charged once: Admit returns the charge that it has, also after it was
+// settled, and charges it again if it was voided. A run remembers the keys of open charges and of the last 1,024 that
+// were settled. The empty key is none: each call is another one, and costs no allocation.
+//
+// A limit that is kept in a [SpendStore] is drawn on in memory. Only a call that needs a new [Slice] waits for the
+// store, at most the record timeout; if that fails, the call is refused with the store's error, and no limit has
+// tripped. A run that is only observed refuses nothing.
+//
+// The error wraps [ErrInvalid] for an amount that is negative, has another currency than the run, or is more than was
+// admitted under the key; [ErrEnded] if the run has ended; or the cause of ctx if that is done. On a nil Watchdog, and
+// if the run is disabled, nothing is counted.
+func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, error) {
+	if w == nil || w.disabled {
+		return Charge{}, nil
+	}
+	if flaw := most.flaw(); flaw != "" {
+		return Charge{}, fmt.Errorf("%w amount of a call in run %s: %s", ErrInvalid, w.id, flaw)
+	}
+	if flaw := keyFlaw(key); flaw != "" {
+		return Charge{}, fmt.Errorf("%w key of a call in run %s: it %s", ErrInvalid, w.id, flaw)
+	}
+	use := most.use()
+	charge, missing, err := w.admit(ctx, key, &most, &use)
+	if missing == nil {
+		return charge, err
+	}
+	ctx, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
+	defer cancel()
+	for missing != nil {
+		if err := missing.fetch(ctx, &w.recorder); err != nil {
+			return Charge{}, w.refuses(missing, err)
+		}
+		charge, missing, err = w.admit(ctx, key, &most, &use)
+	}
+	return charge, err
+}
+
+// admit tries to charge the call. It returns what is missing if the store has to be asked first.
+func (w *Watchdog) admit(
+	ctx context.Context, key string, most *Amount, use *verdict.Use,
+) (c Charge, missing *shortage, err error) {
+	switch {
+	case ctx.Err() != nil:
+		return c, nil, fmt.Errorf("admit a call in run %s: %w", w.id, context.Cause(ctx))
+	case w.Context().Err() != nil:
+		return c, nil, fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.cause())
+	}
+	b := w.accountOf().book
+	c, did := b.admit(w, key, most, use)
+	if did.look {
+		w.lookAround()
+	}
+	if did.err != nil {
+		return Charge{}, nil, fmt.Errorf("admit a call in run %s: %w", w.id, did.err)
+	}
+	if did.refused != nil {
+		return Charge{}, nil, did.refused
+	}
+	return c, did.missing, nil
+}
+
+// refuses is the error of a call that the store refused, or could not be asked for.
+func (w *Watchdog) refuses(missing *shortage, err error) error {
+	if refused, ok := err.(*Refused); ok { //nolint:errorlint // it is never wrapped here
+		missing.of.book.noteRefused(missing)
+		missing.of.w.lookAround()
+		return refused
+	}
+	return fmt.Errorf("admit a call in run %s: %w", w.id, err)
+}
+
+func keyFlaw(key string) string {
+	if key == "" {
+		return ""
+	}
+	return textFlaw(key, MaxAggregateID)
+}
+
+// Settle charges what the call has used in place of its admission. What it used beyond that is charged, too, and trips
+// the limit that it exceeds. The error wraps [ErrInvalid] for an amount that is negative or has another currency; then
+// the admission stays charged.
+func (c Charge) Settle(used Amount) error {
+	if c.book == nil {
+		return nil
+	}
+	if flaw := used.flaw(); flaw != "" {
+		return fmt.Errorf("%w amount of a call: %s", ErrInvalid, flaw)
+	}
+	use := used.use()
+	w, did := c.book.settle(c, &used, &use)
+	if did.look {
+		w.lookAround()
+	}
+	w.cover(did.owing)
+	return did.err
+}
+
+// cover has what was used beyond what was taken of the pools taken, without waiting for it if there is another
+// goroutine.
+func (w *Watchdog) cover(owing []*pool) {
+	for _, p := range owing {
+		if w.recorder.inline {
+			p.cover(&w.recorder)
+			continue
+		}
+		go p.cover(&w.recorder)
+	}
+}
+
+// Void takes the charge back. It is only for a call of which nothing was sent: what was sent may be billed. It never
+// fails.
+func (c Charge) Void() error {
+	if c.book != nil {
+		c.book.void(c)
+	}
+	return nil
+}
+
+// lookAround has what a charge did to the limits judged, of the run and those around it.
+func (w *Watchdog) lookAround() {
+	for ; w != nil; w = w.outer {
+		w.mu.Lock()
+		found := w.lookAndArm()
+		w.mu.Unlock()
+		w.settle(found)
+	}
+}
+
+// Usage returns how far each counted limit of the run is used, in the order of the fields of [Spend], and those of its
+// scopes after its own. It is nil if there is none, and for a nil Watchdog.
+func (w *Watchdog) Usage() []Usage {
+	if w == nil {
+		return nil
+	}
+	a := w.account.Load()
+	if a == nil {
+		return nil
+	}
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
+	a.learnScopes()
+	var all []Usage
+	for i := range a.spend.Limits {
+		all = append(all, w.usageOf(a.spend.Use(i)))
+	}
+	return all
+}

@@ -1,0 +1,254 @@
+package watchdog
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// maxSettled is how many keys of settled charges a run remembers.
+const maxSettled = 1024
+
+// A book keeps what a session and its layers have charged. They share its mutex, so that a call is charged to all of
+// them or to none. No code of the host's runs under it.
+//
+// Rejected: a mutex for each run. A call that does not fit around the layer would have been charged in it meanwhile,
+// and another that fits would be refused for it.
+type book struct {
+	mu       sync.Mutex
+	currency string
+	charges  []charge
+	free     []int // the charges that are over
+	keys     map[chargeKey]keyed
+	settled  []chargeKey // a ring, the oldest at next once it is full
+	next     int
+}
+
+// A charge is an admission that is open. The generation tells it from those that had its place before.
+type charge struct {
+	gen   uint64
+	w     *Watchdog // nil while it is free
+	most  verdict.Use
+	key   string
+	parts []*allotment // what it drew on, by the draws of the session
+}
+
+// A chargeKey is a key of one window of a run.
+type chargeKey struct{ run, window, key string }
+
+// A keyed charge is one that is open, or over.
+type keyed struct {
+	charge Charge
+	most   verdict.Use
+}
+
+// An account is what one run has used. The book's mutex guards it.
+type account struct {
+	w     *Watchdog
+	book  *book
+	spend *verdict.Spend
+	draws []*draw // of a session: what of its limits is kept in a store
+	// currency is that of its limits of cost. It does not change once the run is there.
+	currency string
+}
+
+// A deed is what a charge leaves to do when the mutex is free.
+type deed struct {
+	look    bool // at the run and those around it
+	refused *Refused
+	missing *shortage
+	owing   []*pool // of which more was used than was taken
+	err     error
+}
+
+// accountOf returns the run's account, made at the first need, and those of the runs around it.
+func (w *Watchdog) accountOf() *account {
+	if a := w.account.Load(); a != nil {
+		return a
+	}
+	a := &account{w: w, currency: w.limits.currency, spend: verdict.NewSpend(w.limits.Counts, w.observeOnly)}
+	if w.outer != nil {
+		a.book = w.outer.accountOf().book
+	} else {
+		a.book = &book{currency: a.currency}
+	}
+	w.account.CompareAndSwap(nil, a)
+	return w.account.Load()
+}
+
+func (w *Watchdog) chargeKey(key string) chargeKey { return chargeKey{w.id, w.lineage.fresh(), key} }
+
+// admit charges the run and those around it, all or none.
+func (b *book) admit(w *Watchdog, key string, most *Amount, use *verdict.Use) (c Charge, did deed) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if key != "" {
+		if known, ok := b.keys[w.chargeKey(key)]; ok {
+			return known.again(use)
+		}
+	}
+	if did.err = b.pays(most); did.err != nil {
+		return c, did
+	}
+	var session *account
+	for v := w; v != nil; v = v.outer {
+		session = v.accountOf()
+		if session.refuses(use, &did); did.refused != nil {
+			return c, did
+		}
+	}
+	if did.missing = session.lacks(use); did.missing != nil {
+		return c, did
+	}
+	for v := w; v != nil; v = v.outer {
+		v.accountOf().spend.Admit(use)
+	}
+	return b.open(w, session, key, use), did
+}
+
+// refuses notes the limit of the run that the call does not fit in.
+func (a *account) refuses(use *verdict.Use, did *deed) {
+	i := a.spend.Refuses(use)
+	if i < 0 {
+		return
+	}
+	did.look = a.spend.Refused(i, use) || did.look
+	if !a.spend.ObserveOnly {
+		did.refused = a.refused(i, use)
+	}
+}
+
+func (a *account) refused(i int, use *verdict.Use) *Refused {
+	r := &Refused{Usage: a.w.usageOf(a.spend.Use(i))}
+	r.Needed = a.spend.Limits[i].Most(use)
+	return r
+}
+
+// noteRefused notes the refusal of a store.
+func (b *book) noteRefused(s *shortage) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s.of.spend.Refused(s.refusedBy, &s.use)
+}
+
+// again returns a charge that was made before.
+func (k keyed) again(use *verdict.Use) (c Charge, did deed) {
+	for i, n := range use.Counts {
+		if n > k.most.Counts[i] {
+			did.err = fmt.Errorf("%w amount: the call was admitted under its key with %d %s and may use %d now; give another "+
+				"call a key of its own", ErrInvalid, k.most.Counts[i], verdict.Kind(i), n)
+			return c, did
+		}
+	}
+	return k.charge, did
+}
+
+// pays checks the currency of a cost; the first one is that of the session.
+func (b *book) pays(a *Amount) error {
+	switch {
+	case a.Cost.Micros == 0 || a.Cost.Currency == b.currency:
+	case b.currency == "":
+		b.currency = a.Cost.Currency
+	default:
+		return fmt.Errorf("%w amount: its Cost is in %s, and the run counts %s", ErrInvalid, a.Cost.Currency, b.currency)
+	}
+	return nil
+}
+
+// open makes the charge. The caller holds mu.
+func (b *book) open(w *Watchdog, session *account, key string, use *verdict.Use) Charge {
+	if len(b.free) == 0 {
+		b.charges = append(b.charges, charge{})
+		b.free = append(b.free, len(b.charges)-1)
+	}
+	at := b.free[len(b.free)-1]
+	b.free = b.free[:len(b.free)-1]
+	one := &b.charges[at]
+	one.gen++
+	one.w, one.most, one.key = w, *use, key
+	one.parts = session.draw(one.parts[:0], use)
+	c := Charge{b, at, one.gen}
+	if key != "" {
+		if b.keys == nil {
+			b.keys = map[chargeKey]keyed{}
+		}
+		b.keys[w.chargeKey(key)] = keyed{c, *use}
+	}
+	return c
+}
+
+// find returns the charge if it is open. The caller holds mu.
+func (b *book) find(c Charge) *charge {
+	if one := &b.charges[c.at]; one.gen == c.gen && one.w != nil {
+		return one
+	}
+	return nil
+}
+
+// close ends an open charge. The caller holds mu.
+func (b *book) close(at int) {
+	one := &b.charges[at]
+	one.w, one.key = nil, ""
+	clear(one.parts)
+	b.free = append(b.free, at)
+}
+
+// settle charges what was used in place of what was admitted. It returns the run whose call it was.
+func (b *book) settle(c Charge, used *Amount, use *verdict.Use) (w *Watchdog, did deed) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.find(c)
+	if one == nil {
+		return nil, did
+	}
+	if did.err = b.pays(used); did.err != nil {
+		return nil, did
+	}
+	if use.Tool == "" {
+		use.Tool = one.most.Tool
+	}
+	w = one.w
+	var session *account
+	for v := w; v != nil; v = v.outer {
+		session = v.accountOf()
+		did.look = session.spend.Settle(&one.most, use) || did.look
+	}
+	more, owing := session.replace(one, use)
+	did.look, did.owing = did.look || more, owing
+	if one.key != "" {
+		b.remember(w.chargeKey(one.key))
+	}
+	b.close(c.at)
+	return w, did
+}
+
+// void takes a charge back, and forgets its key.
+func (b *book) void(c Charge) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	one := b.find(c)
+	if one == nil {
+		return
+	}
+	var session *account
+	for v := one.w; v != nil; v = v.outer {
+		session = v.accountOf()
+		session.spend.Void(&one.most)
+	}
+	session.replace(one, &verdict.Use{Tool: one.most.Tool})
+	if one.key != "" {
+		delete(b.keys, one.w.chargeKey(one.key))
+	}
+	b.close(c.at)
+}
+
+// remember keeps the key of a charge that was settled, and forgets the oldest. The caller holds mu.
+func (b *book) remember(key chargeKey) {
+	if len(b.settled) < maxSettled {
+		b.settled = append(b.settled, key)
+		return
+	}
+	delete(b.keys, b.settled[b.next])
+	b.settled[b.next], b.next = key, (b.next+1)%maxSettled
+}

@@ -1,0 +1,391 @@
+package verdict
+
+import (
+	"slices"
+	"time"
+)
+
+// A CountID tells a counted limit of a run from the others: that of a kind, of one tool or of all, shared by a scope or
+// the run's own.
+type CountID struct {
+	Kind        Kind
+	Tool, Scope string
+}
+
+// A CountLimit is how much of something a run may use. It is exceeded when more than Max was used.
+type CountLimit struct {
+	CountID
+	// Max is what may be used, Reserve the part of it that is kept for wrapping up.
+	Max, Reserve int64
+	// WarnAt holds fractions of Max, ascending.
+	WarnAt []float64
+}
+
+// A CountUse is how far a counted limit is used.
+type CountUse struct {
+	CountID
+	// Used is settled, Admitted what open calls may use besides, Allowed the limit with its extensions.
+	Used, Admitted, Allowed int64
+	// Needed is what the call may use that did not fit, 0 if none was refused.
+	Needed int64
+	// Index is that of the limit in Limits.Counts.
+	Index int
+}
+
+// A Count is what is known of a counted limit.
+type Count struct {
+	// Used is what was settled, Admitted what open calls may use besides, Around what others have used: other processes,
+	// and those that ran before this one.
+	Used, Admitted, Around int64
+	Extended               int64
+	// Warned is how many of WarnAt were given; Wrapped says that the host was asked to wrap up, and may use the reserve.
+	Warned  int
+	Wrapped bool
+	// Spent says that an observe-only run has exceeded it.
+	Spent bool
+	Rung  Rung
+
+	tripped tripped
+	needed  int64 // of the call that was refused
+}
+
+// tripped is what happened to a counted limit and was not judged yet.
+type tripped int
+
+const (
+	refusedCall tripped = iota + 1 // a call did not fit
+	usedTooMuch                    // a call used more than was left
+)
+
+// A Use is what one call may use, or has used.
+type Use struct {
+	Counts
+	// Tool is the one that is called.
+	Tool string
+	// Result is how the call ended, empty for a call that counts in no row.
+	Result Result
+}
+
+// A Result is how a call ended.
+type Result string
+
+// The results. A call that is to be tried again is no error.
+const (
+	ResultOK    Result = "ok"
+	ResultError Result = "error"
+	ResultRetry Result = "retry"
+)
+
+// Spend is what a run used up besides time. The counts are in the order of the limits, which are those of the run. It
+// is not safe for concurrent use.
+type Spend struct {
+	Limits []CountLimit
+	Counts []Count
+	// Used and Admitted are of everything, limited or not.
+	Used, Admitted Counts
+	// ObserveOnly says that no call is refused.
+	ObserveOnly bool
+}
+
+// NewSpend returns what a run with the limits has used, which is nothing.
+func NewSpend(limits []CountLimit, observeOnly bool) *Spend {
+	return &Spend{Limits: limits, Counts: make([]Count, len(limits)), ObserveOnly: observeOnly}
+}
+
+// Refuses returns the index of the first limit in which a call does not fit, or -1.
+func (s *Spend) Refuses(most *Use) int {
+	for i := range s.Limits {
+		if n := s.Limits[i].of(most); n > 0 && !s.fits(i, n) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (s *Spend) fits(i int, n int64) bool {
+	limit, count := &s.Limits[i], &s.Counts[i]
+	if limit.Kind == KindCallInput {
+		return n <= limit.Max
+	}
+	return Fits(n, count.open(limit), AddCount(count.total(), count.Admitted))
+}
+
+// Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
+func (s *Spend) Refused(i int, most *Use) (look bool) {
+	if look = s.trip(i, refusedCall); look && s.Counts[i].needed == 0 {
+		s.Counts[i].needed = s.Limits[i].Most(most)
+	}
+	return look
+}
+
+// trip notes what happened to a limit. What is told once is not noted again, nor what happens before the next look.
+func (s *Spend) trip(i int, what tripped) (look bool) {
+	count := &s.Counts[i]
+	if count.Spent || count.Rung.Last || count.tripped != 0 {
+		return count.tripped != 0
+	}
+	count.tripped = what
+	return true
+}
+
+// Tripped notes that the limit of a kind is exceeded, whatever was counted. It reports whether there is one that has to
+// be looked at.
+func (s *Spend) Tripped(kind Kind) (look bool) {
+	i := slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.Kind == kind })
+	return i >= 0 && s.trip(i, usedTooMuch)
+}
+
+// Admit charges what a call may use at most.
+func (s *Spend) Admit(most *Use) {
+	s.Admitted.Add(&most.Counts)
+	for i := range s.Limits {
+		if limit := &s.Limits[i]; limit.Kind.adds() {
+			s.Counts[i].Admitted += limit.of(most)
+		}
+	}
+}
+
+// Void takes back an admission of which nothing was used.
+func (s *Spend) Void(most *Use) {
+	s.Admitted.Sub(&most.Counts)
+	for i := range s.Limits {
+		if limit := &s.Limits[i]; limit.Kind.adds() {
+			s.Counts[i].Admitted -= limit.of(most)
+		}
+	}
+}
+
+// Settle charges what a call has used in place of its admission. It reports whether the run has to be looked at.
+func (s *Spend) Settle(most, used *Use) (look bool) {
+	s.Void(most)
+	s.Used.Add(&used.Counts)
+	for i := range s.Limits {
+		look = s.settle(i, used) || look
+	}
+	return look
+}
+
+func (s *Spend) settle(i int, used *Use) (look bool) {
+	limit, count := &s.Limits[i], &s.Counts[i]
+	n := limit.of(used)
+	switch {
+	case limit.Kind.inRow():
+		count.Used = limit.row(count.Used, used.Result)
+		return used.Result == limit.result() && count.exceeded(limit) && s.trip(i, usedTooMuch)
+	case n == 0:
+		return false
+	case limit.Kind == KindCallInput:
+		return n > limit.Max && s.trip(i, usedTooMuch)
+	}
+	count.Used = AddCount(count.Used, n)
+	if count.exceeded(limit) {
+		return s.trip(i, usedTooMuch)
+	}
+	return count.due(limit)
+}
+
+// Learn sets what others have used of a limit. It reports whether the run has to be looked at.
+func (s *Spend) Learn(i int, around int64) (look bool) {
+	s.Counts[i].Around = max(around, 0)
+	return s.Counts[i].due(&s.Limits[i])
+}
+
+// Exceeded notes that more was used of a shared limit than it allows. It reports whether the run has to be looked at.
+func (s *Spend) Exceeded(i int) (look bool) { return s.trip(i, usedTooMuch) }
+
+// Extend gives a limit more, from now on with its reserve and its warnings again.
+func (s *Spend) Extend(i int, more int64) {
+	count := &s.Counts[i]
+	count.Extended = AddCount(count.Extended, more)
+	count.Warned, count.Wrapped, count.Spent, count.Rung = 0, false, false, Rung{}
+	count.tripped, count.needed = 0, 0
+}
+
+// AddLimits adds limits of which nothing is used.
+func (s *Spend) AddLimits(limits []CountLimit) {
+	s.Limits = append(slices.Clip(s.Limits), limits...)
+	s.Counts = append(s.Counts, make([]Count, len(limits))...)
+}
+
+// Restore puts a limit where it stood before the attach: what it was given more, which warnings it had, whether the
+// host was asked to wrap up, and where it stands on its ladder.
+func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Rung) {
+	count := &s.Counts[i]
+	count.Extended, count.Warned, count.Wrapped, count.Rung = extended, warned, wrapped, rung
+}
+
+// Use returns how far a limit is used.
+func (s *Spend) Use(i int) CountUse {
+	limit, count := &s.Limits[i], &s.Counts[i]
+	return CountUse{limit.CountID, count.total(), count.Admitted, count.allowed(limit), count.needed, i}
+}
+
+// Open returns up to where calls are admitted: the limit, less the reserve until the host was asked to wrap up.
+func (s *Spend) Open(i int) int64 { return s.Counts[i].open(&s.Limits[i]) }
+
+// Most returns how much of what the limit limits is in a use, whoever counts it.
+func (l *CountLimit) Most(u *Use) int64 {
+	own := *l
+	own.Scope = ""
+	return own.of(u)
+}
+
+// of returns how much of what the limit limits is in a use. A shared limit is counted elsewhere.
+func (l *CountLimit) of(u *Use) int64 {
+	switch {
+	case l.Scope != "" || l.Tool != "" && l.Tool != u.Tool:
+		return 0
+	case l.Kind == KindCallInput:
+		return u.Counts[KindInput]
+	case l.Kind.adds():
+		return u.Counts[l.Kind]
+	}
+	return 0
+}
+
+// row returns how many calls in a row had the result that the limit counts, after one more. A call that succeeded ends
+// any row; one that is to be tried again ends none.
+func (l *CountLimit) row(before int64, result Result) int64 {
+	switch result {
+	case l.result():
+		return before + 1
+	case ResultOK:
+		return 0
+	}
+	return before
+}
+
+func (l *CountLimit) result() Result {
+	if l.Kind == KindRetries {
+		return ResultRetry
+	}
+	return ResultError
+}
+
+func (c *Count) allowed(l *CountLimit) int64 { return AddCount(l.Max, c.Extended) }
+
+func (c *Count) open(l *CountLimit) int64 {
+	allowed := c.allowed(l)
+	if allowed == Endless || c.Wrapped {
+		return allowed
+	}
+	return allowed - l.Reserve
+}
+
+func (c *Count) total() int64 { return AddCount(c.Used, c.Around) }
+
+func (c *Count) exceeded(l *CountLimit) bool { return c.total() > c.allowed(l) }
+
+// wrapUpDue reports whether only the reserve is left. A call that does not fit shows it, too.
+func (c *Count) wrapUpDue(l *CountLimit) bool {
+	return l.Reserve > 0 && !c.Wrapped && (c.tripped == refusedCall || c.total() >= c.open(l)) && !c.exceeded(l)
+}
+
+// warningDue returns the next fraction that is reached.
+func (c *Count) warningDue(l *CountLimit) (fraction float64, due bool) {
+	if c.Warned >= len(l.WarnAt) || l.Max == Endless {
+		return 0, false
+	}
+	fraction = l.WarnAt[c.Warned]
+	return fraction, float64(c.total()) >= fraction*float64(c.allowed(l))
+}
+
+func (c *Count) due(l *CountLimit) bool {
+	_, warning := c.warningDue(l)
+	return warning || c.wrapUpDue(l)
+}
+
+// judgeSpend returns what is due of the counted limits: first what is exceeded, then a warning, then to wrap up. What a
+// look finds was exceeded at its instant.
+func judgeSpend(limits *Limits, seen *Snapshot, now time.Duration) (v Verdict, due bool) {
+	if seen.Spend == nil {
+		return v, false
+	}
+	for _, judge := range [...]func(*Verdict, *Spend, *Count, *CountLimit) bool{
+		func(v *Verdict, s *Spend, c *Count, l *CountLimit) bool { return v.tripped(limits, seen, c, l) }, warned, wrapUp,
+	} {
+		for i := range seen.Spend.Limits {
+			l, c := &seen.Spend.Limits[i], &seen.Spend.Counts[i]
+			if judge(&v, seen.Spend, c, l) {
+				v.Limit, v.Used, v.Count = l.Kind.Limit(), seen.worked(now), seen.Spend.Use(i)
+				if v.Next = now; v.Action == Cancel {
+					v.Next = Never
+				}
+				return v, true
+			}
+		}
+	}
+	return v, false
+}
+
+// tripped makes it the verdict of a limit that was exceeded.
+func (v *Verdict) tripped(limits *Limits, seen *Snapshot, c *Count, l *CountLimit) bool {
+	if c.tripped == 0 || c.wrapUpDue(l) {
+		return false
+	}
+	attempts := c.Rung.Attempts
+	if seen.Signs != nil {
+		attempts = seen.Signs.attempts(c.Rung)
+	}
+	v.Action = Direct
+	v.Directive, v.Rung, v.Last = limits.Ladders.next(l.Kind.Limit(), attempts)
+	if v.Directive == DirectCancel {
+		v.Action = Cancel
+	}
+	return true
+}
+
+func warned(v *Verdict, _ *Spend, c *Count, l *CountLimit) bool {
+	fraction, due := c.warningDue(l)
+	if due {
+		v.Action, v.Fraction = Warn, fraction
+	}
+	return due
+}
+
+func wrapUp(v *Verdict, _ *Spend, c *Count, l *CountLimit) bool {
+	due := c.wrapUpDue(l)
+	if due {
+		v.Action, v.Directive, v.Rung = Direct, DirectWrapUp, 1
+	}
+	return due
+}
+
+// apply records what a verdict gave.
+func (s *Spend) apply(v Verdict, now time.Duration) {
+	c := &s.Counts[v.Count.Index]
+	switch {
+	case v.Action == Warn:
+		c.Warned++
+		return
+	case v.Directive == DirectWrapUp:
+		c.Wrapped = true
+	case v.Action == Cancel:
+		c.Spent = true
+	default:
+		c.Rung = Rung{Attempts: v.Rung, At: now, Last: v.Last}
+	}
+	c.tripped, c.needed = 0, 0
+}
+
+func (l Limit) counted() bool {
+	switch l {
+	case Tokens, CallInput, Cost, Requests, Turns, ToolCalls, Errors, Loop:
+		return true
+	}
+	return false
+}
+
+// Add adds the counts, kind by kind.
+func (c *Counts) Add(more *Counts) {
+	for i, n := range more {
+		c[i] = AddCount(c[i], n)
+	}
+}
+
+// Sub takes the counts away, kind by kind.
+func (c *Counts) Sub(less *Counts) {
+	for i, n := range less {
+		c[i] -= n
+	}
+}

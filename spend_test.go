@@ -1,0 +1,242 @@
+package watchdog_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+func tokens(in, out int64) watchdog.Amount {
+	return watchdog.Amount{InputTokens: in, OutputTokens: out}
+}
+
+func euros(micros int64) watchdog.Money { return watchdog.Money{Micros: micros, Currency: "EUR"} }
+
+func TestAdmit(t *testing.T) {
+	for name, c := range map[string]struct {
+		limits watchdog.Spend
+		fits   watchdog.Amount
+		more   watchdog.Amount
+		limit  string
+		code   watchdog.StopReason
+	}{
+		"tokens in":  {watchdog.Spend{InputTokens: 100}, tokens(100, 999), tokens(1, 0), "input_tokens", watchdog.TokensExceeded},
+		"tokens out": {watchdog.Spend{OutputTokens: 100}, tokens(999, 100), tokens(0, 1), "output_tokens", watchdog.TokensExceeded},
+		"tokens":     {watchdog.Spend{Tokens: 100}, tokens(40, 60), tokens(0, 1), "tokens", watchdog.TokensExceeded},
+		"the input of a call": {
+			watchdog.Spend{CallInput: 100}, tokens(100, 0), tokens(101, 0), "call_input", watchdog.CallInputExceeded,
+		},
+		"cost": {
+			watchdog.Spend{Cost: euros(100)}, watchdog.Amount{Cost: euros(100)}, watchdog.Amount{Cost: euros(1)},
+			"cost", watchdog.CostExceeded,
+		},
+		"requests": {
+			watchdog.Spend{Requests: 2}, watchdog.Amount{Requests: 2}, watchdog.Amount{Requests: 1}, "requests",
+			watchdog.RequestsExceeded,
+		},
+		"turns": {
+			watchdog.Spend{Turns: 2}, watchdog.Amount{Turns: 2}, watchdog.Amount{Turns: 1}, "turns", watchdog.TurnsExceeded,
+		},
+		"tool calls": {
+			watchdog.Spend{ToolCalls: 2}, watchdog.Amount{ToolCalls: 2}, watchdog.Amount{ToolCalls: 1, Tool: "rm"}, "tool_calls",
+			watchdog.ToolCallsExceeded,
+		},
+		"calls of one tool": {
+			watchdog.Spend{Tools: map[string]int64{"rm": 2}}, watchdog.Amount{ToolCalls: 2, Tool: "rm"},
+			watchdog.Amount{ToolCalls: 1, Tool: "rm"}, "tool_calls", watchdog.ToolCallsExceeded,
+		},
+		"nothing at all": {
+			watchdog.Spend{Tools: map[string]int64{"rm": watchdog.None}}, watchdog.Amount{ToolCalls: 9, Tool: "ls"},
+			watchdog.Amount{ToolCalls: 1, Tool: "rm"}, "tool_calls", watchdog.ToolCallsExceeded,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFixture(t, func(f *fixture) {
+				f.cfg.Budget.Spend = c.limits
+				wd := f.attach()
+				ctx := context.Background()
+				first, err := wd.Admit(ctx, "", c.fits)
+				require.NoError(t, err, "at the limit it fits")
+				_, fired := wd.Fired()
+				require.False(t, fired)
+				_, err = wd.Admit(ctx, "", c.more)
+				var refused *watchdog.Refused
+				require.ErrorAs(t, err, &refused)
+				assert.Equal(t, c.limit, refused.Limit)
+				assert.ErrorIs(t, err, c.code)
+				assert.Contains(t, err.Error(), "s-1")
+				code, fired := wd.Fired()
+				require.True(t, fired)
+				assert.Equal(t, c.code, code)
+				stop := wd.Stop()
+				require.NotNil(t, stop.Usage)
+				assert.Equal(t, refused.Usage, *stop.Usage)
+				require.NoError(t, first.Settle(c.fits), "what was admitted can be settled after the end")
+				_, err = wd.Admit(ctx, "", watchdog.Amount{})
+				assert.ErrorIs(t, err, watchdog.ErrEnded)
+			})
+		})
+	}
+}
+
+func requests(n int64) watchdog.Amount { return watchdog.Amount{Requests: n} }
+
+func admit(t *testing.T, wd *watchdog.Watchdog, most watchdog.Amount) watchdog.Charge {
+	t.Helper()
+	c, err := wd.Admit(context.Background(), "", most)
+	require.NoError(t, err)
+	return c
+}
+
+func refuse(t *testing.T, wd *watchdog.Watchdog, most watchdog.Amount) *watchdog.Refused {
+	t.Helper()
+	_, err := wd.Admit(context.Background(), "", most)
+	var refused *watchdog.Refused
+	require.ErrorAs(t, err, &refused)
+	return refused
+}
+
+func TestSettle(t *testing.T) {
+	for name, test := range map[string]func(t *testing.T, f *fixture, wd *watchdog.Watchdog){
+		"what was not used is free again": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
+			c := admit(t, wd, requests(10))
+			require.NoError(t, c.Settle(requests(3)))
+			require.EqualValues(t, 7, wd.Usage()[0].Remaining())
+			require.NoError(t, admit(t, wd, requests(7)).Settle(requests(7)))
+			require.Equal(t, []watchdog.Usage{{Run: "s-1", Limit: "requests", Used: 10, Allowed: 10}}, wd.Usage())
+		},
+		"an admission that is never settled stays charged": func(t *testing.T, f *fixture, wd *watchdog.Watchdog) {
+			admit(t, wd, requests(6))
+			require.EqualValues(t, 6, refuse(t, wd, requests(5)).Admitted)
+		},
+		"a charge counts once": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
+			c := admit(t, wd, requests(4))
+			copied := c
+			require.NoError(t, c.Settle(requests(4)))
+			require.NoError(t, copied.Settle(requests(4)))
+			require.NoError(t, copied.Void())
+			require.NoError(t, copied.Settle(requests(9)))
+			require.EqualValues(t, 6, wd.Usage()[0].Remaining())
+			other := admit(t, wd, requests(1)) // has its place
+			require.NoError(t, c.Settle(requests(9)))
+			require.EqualValues(t, 5, wd.Usage()[0].Remaining())
+			require.NoError(t, other.Void())
+		},
+		"a void takes all back": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
+			require.NoError(t, admit(t, wd, requests(10)).Void())
+			require.EqualValues(t, 10, wd.Usage()[0].Remaining())
+		},
+		"what is used above the admission counts and trips": func(t *testing.T, f *fixture, wd *watchdog.Watchdog) {
+			require.NoError(t, admit(t, wd, requests(8)).Settle(requests(10)))
+			f.live(wd)
+			require.NoError(t, admit(t, wd, requests(0)).Settle(requests(1)))
+			code, fired := wd.Fired()
+			require.True(t, fired)
+			require.Equal(t, watchdog.RequestsExceeded, code)
+			require.EqualValues(t, 11, wd.Stop().Usage.Used)
+		},
+		"a negative amount is an error and changes nothing": func(t *testing.T, _ *fixture, wd *watchdog.Watchdog) {
+			c := admit(t, wd, requests(8))
+			require.ErrorIs(t, c.Settle(requests(-1)), watchdog.ErrInvalid)
+			_, err := wd.Admit(context.Background(), "", requests(-1))
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.EqualValues(t, 8, wd.Usage()[0].Admitted)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFixture(t, func(f *fixture) {
+				f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
+				test(t, f, f.attach())
+			})
+		})
+	}
+}
+
+// TestReserve protects that the first call that does not fit has the host asked to wrap up, and unlocks the reserve.
+func TestReserve(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, Reserve: watchdog.Totals{Requests: 3}, WarnAt: []float64{}}
+		wd := f.attach()
+		require.NoError(t, admit(t, wd, requests(5)).Settle(requests(5)))
+		refuse(t, wd, requests(3))
+		f.pass(0)
+		f.live(wd)
+		d, ok := wd.Poll()
+		require.True(t, ok)
+		require.Equal(t, watchdog.DirectiveWrapUp, d.Kind)
+		require.Equal(t, "requests", d.Usage.Limit)
+		require.Len(t, f.events(watchdog.EventWrapUp), 1)
+		require.NoError(t, admit(t, wd, requests(5)).Settle(requests(5)), "the reserve is open")
+		f.live(wd)
+		refuse(t, wd, requests(1))
+		require.Equal(t, watchdog.RequestsExceeded, wd.Stop().Code)
+	})
+}
+
+// TestSpendWarning protects that a fraction of a counted limit warns once.
+func TestSpendWarning(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		var warned []watchdog.Warning
+		f.cfg.OnWarning = func(w watchdog.Warning) { warned = append(warned, w) }
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10}
+		wd := f.attach()
+		for range 10 {
+			require.NoError(t, admit(t, wd, requests(1)).Settle(requests(1)))
+			f.pass(time.Second)
+		}
+		require.Len(t, warned, 1)
+		require.InDelta(t, 0.8, warned[0].Fraction, 0)
+		require.EqualValues(t, 8, warned[0].Usage.Used)
+		require.Len(t, f.events(watchdog.EventWarning), 1)
+	})
+}
+
+// TestSpendRestart protects that what was spent, given and asked survives the process.
+func TestSpendRestart(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{
+			Requests: 100, Tools: map[string]int64{"rm": 2}, Reserve: watchdog.Totals{Requests: 10},
+		}
+		wd := f.attach()
+		require.NoError(t, admit(t, wd, requests(85)).Settle(requests(85)))
+		require.NoError(t, admit(t, wd, watchdog.Amount{ToolCalls: 1, Tool: "rm"}).Settle(watchdog.Amount{ToolCalls: 1, Tool: "rm"}))
+		refuse(t, wd, requests(20))
+		f.pass(0)
+		require.NoError(t, wd.ExtendSpend(watchdog.Spend{Requests: 5}))
+		before := wd.Usage()
+		require.EqualValues(t, 105, before[0].Allowed)
+		require.NoError(t, wd.Close())
+
+		again := f.attach()
+		require.Equal(t, before, again.Usage())
+		f.pass(0)
+		require.Len(t, f.events(watchdog.EventWarning), 2, "of 80 % of 100 and of 105")
+		require.NoError(t, admit(t, again, requests(10)).Settle(requests(10)), "only the reserve is left")
+		f.pass(0)
+		require.Len(t, f.events(watchdog.EventWrapUp), 2, "once before the extension and once after it")
+		require.NoError(t, admit(t, again, requests(10)).Settle(requests(10)))
+		refuse(t, again, requests(1))
+		require.Equal(t, watchdog.RequestsExceeded, again.Stop().Code)
+	})
+}
+
+// TestSpendKilled protects that nothing that was admitted is forgotten when a process is killed.
+func TestSpendKilled(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 640}
+		wd := f.attach()
+		admit(t, wd, requests(7))
+		admit(t, wd, requests(3)) // of one slice of ten
+		other := f.attach()       // the process is gone without a close
+		require.EqualValues(t, 10, other.Usage()[0].Used, "the slice of ten of the first one is charged")
+		for range 9 { // slices get smaller towards the limit
+			admit(t, other, requests(70))
+		}
+		refuse(t, other, requests(1))
+	})
+}
