@@ -12,16 +12,20 @@ import (
 type Usage struct {
 	// Run is the run whose limit it is. Limit is what it counts, as events name it: "input_tokens", "output_tokens",
 	// "tokens", "call_input", "cost", "requests", "turns", "tool_calls", "errors", "retries" or "loop".
-	Run, Limit string
+	Run   string `json:"run,omitempty"`
+	Limit string `json:"limit"`
 	// Tool is the one tool that it limits, Scope who shares it; empty for all tools, and for a limit of the run alone.
-	Tool, Scope string
+	Tool  string `json:"tool,omitempty"`
+	Scope string `json:"scope,omitempty"`
 	// Currency is that of a cost, whose numbers are micro-units.
-	Currency string
+	Currency string `json:"currency,omitempty"`
 	// Used is what was settled, Admitted what open calls may use besides, Allowed the limit with its extensions. Of a
 	// shared limit they are as of the last slice that this process took.
-	Used, Admitted, Allowed int64
+	Used     int64 `json:"used"`
+	Admitted int64 `json:"admitted,omitempty"`
+	Allowed  int64 `json:"allowed"`
 	// Needed is what the call may use that did not fit, 0 where none was refused.
-	Needed int64
+	Needed int64 `json:"needed,omitempty"`
 }
 
 // Remaining returns what is left for new calls, at least 0.
@@ -31,10 +35,8 @@ func (u Usage) Remaining() int64 {
 
 // Code is the stop code of the limit.
 func (u Usage) Code() StopReason {
-	for kind := verdict.KindInput; kind <= verdict.KindLoop; kind++ {
-		if kind.String() == u.Limit {
-			return codeOf(reasonOf(kind.Limit()))
-		}
+	if kind := verdict.KindOf(u.Limit); kind >= 0 {
+		return codeOf(reasonOf(kind.Limit()))
 	}
 	return ""
 }

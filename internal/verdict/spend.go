@@ -85,6 +85,8 @@ type Spend struct {
 	Used, Admitted Counts
 	// ObserveOnly says that no call is refused.
 	ObserveOnly bool
+
+	open map[int]Use // the admissions of a trace that are open, by their serials
 }
 
 // NewSpend returns what a run with the limits has used, which is nothing.
