@@ -1,0 +1,137 @@
+package loop
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+)
+
+// A Detector finds out whether a run repeats itself. The zero value is ready to use, with the defaults of [Config]. It
+// is not safe for concurrent use.
+//
+// It keeps the last 32 turns and the last 256 pairs as digests, whatever the run does. A pair that comes again after
+// more than that is new to it.
+type Detector struct {
+	config   Config // complete, if rounds is not 0
+	volatile map[string]bool
+	history  history
+	reader   reader // memory of Step, not state
+	calls    []call
+}
+
+// A history is all that a detector remembers.
+type history struct {
+	turn      uint64 // the number of the last turn; the first is 1
+	delivered uint64 // the last turn before the last UNSTUCK was delivered, 0 if none was
+	changed   uint64 // the last turn with a new successful change, 0 if none had one
+	tail      tail
+	pairs     pairs
+	futile    futile
+	fuse      fuse
+}
+
+// New returns a Detector with the config. It wraps [ErrInvalid] if a field is out of its range.
+func New(config Config) (*Detector, error) {
+	d := &Detector{}
+	if err := d.configure(config); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Detector) configure(config Config) (err error) {
+	if d.config, err = config.complete(); err != nil {
+		return err
+	}
+	d.volatile = make(map[string]bool, len(config.Volatile))
+	for _, name := range config.Volatile {
+		d.volatile[name] = true
+	}
+	return nil
+}
+
+// Step adds one turn and returns what to do. The calls that a model made at once are one turn, and their order does not
+// matter. A turn in which no call counts, because it has none or only waits, drives and retries, leaves everything as it
+// was.
+func (d *Detector) Step(turn ...Step) Verdict {
+	if d.config.Rounds == 0 {
+		_ = d.configure(Config{}) // the defaults are valid
+	}
+	d.calls = d.calls[:0]
+	for i := range turn {
+		if c, counts := d.read(&turn[i]); counts {
+			d.calls = append(d.calls, c)
+		}
+	}
+	d.reader.shrink()
+	if len(d.calls) == 0 {
+		return Verdict{Advice: Go}
+	}
+	slices.SortFunc(d.calls, call.compare)
+	return d.history.add(d.calls, &d.config)
+}
+
+// Delivered says that the run was told that it repeats itself. Two more rounds of what it repeats then end it.
+func (d *Detector) Delivered() {
+	d.history.delivered = d.history.turn
+	d.history.futile.deliver()
+}
+
+// add adds a turn, whose calls are sorted and not empty, and judges it.
+func (h *history) add(calls []call, c *Config) Verdict {
+	h.turn++
+	fresh := h.remember(calls)
+	h.tail.add(turnDigest(calls))
+	verdict := Verdict{Advice: Go, New: fresh}
+	for _, judge := range []func([]call, *Config) Verdict{h.judgeTail, h.judgePairs, h.judgeFutile, h.judgeFuse} {
+		if v := judge(calls, c); worse(v, verdict) {
+			v.New = fresh
+			verdict = v
+		}
+	}
+	return verdict
+}
+
+// remember brings the pairs of a turn into everything but the tail. It reports whether one of them is new.
+func (h *history) remember(calls []call) (fresh bool) {
+	for i := range calls {
+		if isNew := !h.pairs.has(calls[i].pair, 0); isNew {
+			fresh = true
+			if calls[i].succeeded {
+				h.changed = h.turn
+			}
+		}
+	}
+	if h.changed == h.turn {
+		h.futile = futile{}
+	}
+	for i := range calls {
+		h.fuse.add(h.pairs.has(calls[i].pair, h.changed))
+		h.futile.add(&calls[i], h.turn)
+	}
+	for i := range calls {
+		if i == 0 || calls[i].pair != calls[i-1].pair {
+			h.pairs.add(calls[i].pair, h.turn)
+		}
+	}
+	return fresh
+}
+
+// judged is the verdict on something that asks now, asked when the UNSTUCK was delivered, or has gone on for long
+// enough since to end the run.
+func judged(rule Rule, asks, asked, ends bool) Verdict {
+	switch {
+	case asked && ends:
+		return Verdict{Advice: End, Rule: rule}
+	case asked && asks:
+		return Verdict{Advice: Go, Rule: rule}
+	case asks:
+		return Verdict{Advice: Ask, Rule: rule}
+	}
+	return Verdict{Advice: Go}
+}
+
+// pattern is a digest for people.
+func pattern(digest uint64) string {
+	return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, digest))
+}

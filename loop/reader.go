@@ -1,0 +1,121 @@
+package loop
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+)
+
+// maxKept is how much memory a detector keeps between two turns.
+const maxKept = 64 << 10
+
+// A reader turns steps into digests.
+type reader struct{ canon canon }
+
+// A call is what is known of a step that counts.
+type call struct {
+	pair      uint64 // digest of tool, input, outcome and refusal
+	tool      uint64 // digest of the tool
+	aim       uint64 // digest of the tool and the input without where it reads, if it says that
+	futile    uint64 // digest of what a futile call gets, 0 if the call is not futile
+	succeeded bool   // it is a change, and there is no sign of a failure
+}
+
+func (c call) compare(other call) int { return cmp.Compare(c.pair, other.pair) }
+
+// kind is what the calls of a futile series have in common.
+func (c *call) kind() uint64 {
+	if c.aim != 0 {
+		return c.aim
+	}
+	return c.tool
+}
+
+// read returns what is known of a step, and whether it counts.
+func (d *Detector) read(s *Step) (call, bool) {
+	if !s.counts(s.Class) {
+		return call{}, false
+	}
+	r := &d.reader
+	form, input := r.pair(s, d.volatile)
+	hint, sign := r.canon.hints, r.canon.signs
+	class := guess(s, &hint, &sign, &d.config)
+	if !s.counts(class) {
+		return call{}, false
+	}
+	c := call{pair: digest(form), tool: digest([]byte(s.Tool))}
+	failed := s.Failed || s.Refused || sign.failed
+	c.succeeded = class == Change && !failed
+	search := searches(s.Tool) || s.Class == "" && hint.search
+	if class == Look && hint.placed && !search {
+		c.aim = r.aim(s)
+	}
+	switch {
+	case class == Look && (search || c.aim != 0) && (failed || sign.empty()):
+		c.futile = 1 // nothing is nothing, however it is put
+	case s.Refused || class == Change && failed:
+		c.futile = max(digest(form[input:]), 2)
+	}
+	return c, true
+}
+
+// pair returns the form of a step, and where that of its outcome begins. Both are valid until the next call.
+func (r *reader) pair(s *Step, volatile map[string]bool) (form []byte, outcome int) {
+	c := &r.canon
+	*c = canon{out: c.out[:0], spare: c.spare, members: c.members, volatile: volatile}
+	c.out = binary.LittleEndian.AppendUint64(c.out, uint64(len(s.Tool)))
+	c.out = append(append(c.out, 0, 0, 0, 0, 0, 0, 0, 0), s.Tool...)
+	c.write(s.Input)
+	outcome = len(c.out)
+	binary.LittleEndian.PutUint64(c.out[8:], uint64(outcome))
+	c.out = append(c.out, refusal(s))
+	c.outcome = true
+	hint := c.hints
+	c.write(s.Outcome)
+	c.hints = hint
+	return c.out, outcome
+}
+
+func refusal(s *Step) byte {
+	if s.Refused {
+		return 'r'
+	}
+	return 'c'
+}
+
+// aim returns a digest of the tool and of the input without the numbers that say where to read.
+func (r *reader) aim(s *Step) uint64 {
+	c := &r.canon
+	*c = canon{out: append(c.out[:0], s.Tool...), spare: c.spare, members: c.members, placed: true}
+	c.out = append(c.out, endMark)
+	c.write(s.Input)
+	return digest(c.out)
+}
+
+// shrink drops memory that only a large step needed.
+func (r *reader) shrink() {
+	if cap(r.canon.out)+cap(r.canon.spare) > maxKept {
+		r.canon = canon{}
+	}
+	r.canon.in = nil
+}
+
+// digest is the beginning of a SHA-256: 64 bits are enough to tell some hundred pairs apart. It is never 0, which stands
+// for none.
+func digest(form []byte) uint64 {
+	sum := sha256.Sum256(form)
+	return max(binary.LittleEndian.Uint64(sum[:]), 1)
+}
+
+// turnDigest is the digest of a turn whose calls are sorted.
+func turnDigest(calls []call) uint64 {
+	if len(calls) == 1 {
+		return calls[0].pair
+	}
+	var memory [128]byte
+	form := memory[:0]
+	for i := range calls {
+		form = binary.LittleEndian.AppendUint64(form, calls[i].pair)
+	}
+	return digest(form)
+}

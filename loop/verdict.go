@@ -1,0 +1,63 @@
+package loop
+
+// An Advice is what a [Verdict] asks the host to do.
+type Advice string
+
+// What a verdict asks for.
+const (
+	// Go goes on.
+	Go Advice = "go"
+	// Ask tells the run that it repeats itself: deliver an UNSTUCK, and call [Detector.Delivered].
+	Ask Advice = "ask"
+	// End ends the run.
+	End Advice = "end"
+)
+
+// A Rule is what a run broke.
+type Rule string
+
+// The rules.
+const (
+	// Tail is rounds of the same turns, one right after the other.
+	Tail Rule = "tail"
+	// Pair is the same pair of input and outcome again and again, with other steps between.
+	Pair Rule = "pair"
+	// Futile is a tool that gets nothing, or fails in the same way, whatever its input is.
+	Futile Rule = "futile"
+	// Fuse is too many pairs that were seen before.
+	Fuse Rule = "fuse"
+)
+
+// A Verdict is the answer to one turn. It holds digests and no text.
+type Verdict struct {
+	Advice Advice
+	// Rule is the rule that the turn broke. Empty means none. It is also set where the advice is Go because the run was
+	// told already and has not yet used up its last rounds.
+	Rule Rule
+	// Period is the number of turns in a round of a Tail, else 0.
+	Period int
+	// Rounds is how many whole rounds a Tail has, how often a Pair came, how many calls were Futile, or how many pairs
+	// the Fuse counts.
+	Rounds int
+	// Pattern is 16 hexadecimal digits that are the same whenever the same thing repeats. It is empty without a Rule, and
+	// for the Fuse.
+	Pattern string
+	// New says that the turn has a pair of input and outcome that was not seen before. Waits, drives and retries are
+	// never new.
+	New bool
+}
+
+// worse reports whether a counts more than b. Of equal ones the first rule counts.
+func worse(a, b Verdict) bool { return a.rank() > b.rank() }
+
+func (v Verdict) rank() int {
+	switch {
+	case v.Advice == End:
+		return 3
+	case v.Advice == Ask:
+		return 2
+	case v.Rule != "":
+		return 1
+	}
+	return 0
+}
