@@ -22,7 +22,7 @@ const (
 	DefaultAfter  = 2
 	DefaultFuse   = 30
 	DefaultFuseOf = 40
-	DefaultPoll   = 10 * time.Second
+	DefaultPoll   = time.Minute
 )
 
 // The largest values in a [Config]. They keep the state below [MaxState].
@@ -53,7 +53,8 @@ type Config struct {
 	After int
 	// Fuse is how many of the last FuseOf pairs end the run if they were seen before. Zero means 30 of 40, NoLimit never.
 	Fuse, FuseOf int
-	// Poll is the Gap from which a step without a class may be a poll, which counts as [Wait]. Zero means 10 seconds.
+	// Poll is the Gap from which a call of class [Look] that was made before may be a poll, which counts as [Wait]. For a
+	// call of no class, also guessed, it is 5 seconds. Zero means a minute.
 	Poll time.Duration
 	// Volatile are the names of fields that are left out of outcomes that are JSON, at any depth.
 	Volatile []string

@@ -95,7 +95,7 @@ func (h *history) add(calls []call, c *Config) Verdict {
 // remember brings the pairs of a turn into everything but the tail. It reports whether one of them is new.
 func (h *history) remember(calls []call) (fresh bool) {
 	for i := range calls {
-		if isNew := !h.pairs.has(calls[i].pair, 0); isNew {
+		if !h.pairs.has(calls[i].pair) {
 			fresh = true
 			if calls[i].succeeded {
 				h.changed = h.turn
@@ -106,12 +106,12 @@ func (h *history) remember(calls []call) (fresh bool) {
 		h.futile = futile{}
 	}
 	for i := range calls {
-		h.fuse.add(h.pairs.has(calls[i].pair, h.changed))
+		h.fuse.add(h.pairs.repeats(&calls[i], h.changed))
 		h.futile.add(&calls[i], h.turn)
 	}
 	for i := range calls {
 		if i == 0 || calls[i].pair != calls[i-1].pair {
-			h.pairs.add(calls[i].pair, h.turn)
+			h.pairs.add(&calls[i], h.turn)
 		}
 	}
 	return fresh

@@ -28,7 +28,7 @@ func (h *hints) string(depth int, key, text []byte) {
 		h.class = classOfName(text)
 	case isOneOf(key, "command", "cmd", "script", "bash"):
 		h.command(text)
-	case isOneOf(key, "key", "keys"), isOneOf(key, "text", "input", "chars", "data", "stdin") && isKey(text):
+	case isOneOf(key, "key", "keys"), isOneOf(key, "text", "input", "chars", "data", "stdin", "line", "value") && isKey(text):
 		h.class = Drive
 	}
 }
@@ -68,18 +68,15 @@ func (h *hints) command(text []byte) {
 	}
 }
 
-// guess returns the class of a step: the declared one, or what it looks like.
-func guess(s *Step, h *hints, o *signs, c *Config) Class {
+// guess returns the class of a step: the declared one, or that of what it looks like. Empty is none.
+func guess(s *Step, h *hints) Class {
 	switch s.Class {
 	case Look, Change, Wait, Drive:
 		return s.Class
 	}
 	class := classOfName([]byte(s.Tool))
 	if class == "" || h.class == Wait || h.class == Drive {
-		class = h.class
-	}
-	if (class == "" || class == Look) && (o.underWay || s.Gap >= c.Poll) {
-		return Wait
+		return h.class
 	}
 	return class
 }
@@ -121,12 +118,12 @@ var wordClasses = func() map[string]rankedClass {
 		}},
 		{Change, []string{
 			"edit", "write", "create", "update", "delete", "remove", "replace", "insert", "patch", "append", "move", "rename",
-			"apply", "save", "set", "add", "put", "post", "send", "commit", "upload", "install", "attach", "submit", "multiedit",
+			"apply", "save", "set", "add", "put", "post", "send", "commit", "upload", "install", "attach", "multiedit",
 		}},
 		{Wait, []string{"wait", "sleep", "poll", "status", "watch", "await", "delay", "monitor"}},
 		{Drive, []string{
 			"scroll", "key", "keys", "press", "keypress", "keyboard", "hotkey", "stdin", "swipe", "type", "click", "tap",
-			"mouse", "hover", "drag", "keystroke", "keystrokes",
+			"mouse", "hover", "drag", "keystroke", "keystrokes", "fill", "submit", "gdb", "pdb", "lldb", "dlv", "debugger", "repl",
 		}},
 	} {
 		for _, word := range list.words {

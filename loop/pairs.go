@@ -5,29 +5,56 @@ const memory = 256
 
 // A pairs is a ring of the pairs of input and outcome, each once for a turn.
 type pairs struct {
-	digest [memory]uint64
-	turn   [memory]uint64 // 0 where there is none
-	next   uint64
+	pair  [memory]uint64
+	input [memory]uint64
+	turn  [memory]uint64 // 0 where there is none
+	next  uint64
 }
 
-func (p *pairs) add(digest, turn uint64) {
-	p.digest[p.next], p.turn[p.next] = digest, turn
+func (p *pairs) add(c *call, turn uint64) {
+	p.pair[p.next], p.input[p.next], p.turn[p.next] = c.pair, c.input, turn
 	p.next = (p.next + 1) % memory
 }
 
-// has reports whether the pair came in that turn or later.
-func (p *pairs) has(digest, since uint64) bool {
-	return p.count(digest, max(since, 1), ^uint64(0)) > 0
+// has reports whether the pair is remembered.
+func (p *pairs) has(pair uint64) bool { return contain(&p.pair, pair) }
+
+// hasInput reports whether a pair with the input is remembered.
+func (p *pairs) hasInput(input uint64) bool { return contain(&p.input, input) }
+
+func contain(all *[memory]uint64, digest uint64) bool {
+	for _, d := range all {
+		if d == digest {
+			return true
+		}
+	}
+	return false
 }
 
 // count returns in how many of the turns from first to last the pair came.
-func (p *pairs) count(digest, first, last uint64) (n int) {
-	for i, d := range p.digest {
-		if d == digest && p.turn[i] >= first && p.turn[i] <= last {
+func (p *pairs) count(c *call, first, last uint64) (n int) {
+	for i, pair := range p.pair {
+		if pair == c.pair && p.turn[i] >= first && p.turn[i] <= last {
 			n++
 		}
 	}
 	return n
+}
+
+// changed returns the last turn, up to that one, in which the input of the call got another outcome, or 0.
+func (p *pairs) changed(c *call, last uint64) (turn uint64) {
+	for i, input := range p.input {
+		if input == c.input && p.pair[i] != c.pair && p.turn[i] <= last {
+			turn = max(turn, p.turn[i])
+		}
+	}
+	return turn
+}
+
+// repeats reports whether the input of the call got the same the last time, in that turn or later.
+func (p *pairs) repeats(c *call, since uint64) bool {
+	first := max(since, p.changed(c, ^uint64(0))+1, 1)
+	return p.count(c, first, ^uint64(0)) > 0
 }
 
 func (h *history) judgePairs(calls []call, c *Config) (worst Verdict) {
@@ -35,24 +62,26 @@ func (h *history) judgePairs(calls []call, c *Config) (worst Verdict) {
 		return Verdict{}
 	}
 	for i := range calls {
-		if v := h.judgePair(calls[i].pair, c); worse(v, worst) {
+		if v := h.judgePair(&calls[i], c); worse(v, worst) {
 			worst = v
 		}
 	}
 	return worst
 }
 
-func (h *history) judgePair(pair uint64, c *Config) Verdict {
-	first := func(last uint64) uint64 { return max(h.changed, back(last, c.Window), 1) }
-	n := h.pairs.count(pair, first(h.turn), h.turn)
+// judgePair counts a pair since the last new successful change, and since its input last got something else.
+func (h *history) judgePair(call *call, c *Config) Verdict {
+	broken := h.pairs.changed(call, h.turn)
+	first := max(h.changed, broken+1, back(h.turn, c.Window))
+	n := h.pairs.count(call, first, h.turn)
 	asked, since := false, 0
-	if h.delivered > 0 && h.turn-h.delivered <= uint64(c.Window) {
-		asked = h.pairs.count(pair, first(h.delivered), h.delivered) >= c.Pairs
-		since = h.pairs.count(pair, max(first(h.turn), h.delivered+1), h.turn)
+	if d := h.delivered; d >= max(h.changed, broken+1, 1) && h.turn-d <= uint64(c.Window) {
+		asked = h.pairs.count(call, max(h.changed, broken+1, back(d, c.Window)), d) >= c.Pairs
+		since = h.pairs.count(call, d+1, h.turn)
 	}
 	v := judged(Pair, n >= c.Pairs || asked, asked, since >= c.After)
 	if v.Rule != "" {
-		v.Rounds, v.Pattern = n, pattern(pair)
+		v.Rounds, v.Pattern = n, pattern(call.pair)
 	}
 	return v
 }

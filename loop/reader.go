@@ -4,10 +4,14 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
+	"time"
 )
 
 // maxKept is how much memory a detector keeps between two turns.
 const maxKept = 64 << 10
+
+// unknownPoll is the Gap from which a step of no class at all may be a poll. A model alone often takes a few seconds.
+const unknownPoll = 5 * time.Second
 
 // A reader turns steps into digests.
 type reader struct{ canon canon }
@@ -15,6 +19,7 @@ type reader struct{ canon canon }
 // A call is what is known of a step that counts.
 type call struct {
 	pair      uint64 // digest of tool, input, outcome and refusal
+	input     uint64 // digest of tool and input
 	tool      uint64 // digest of the tool
 	aim       uint64 // digest of the tool and the input without where it reads, if it says that
 	futile    uint64 // digest of what a futile call gets, 0 if the call is not futile
@@ -37,13 +42,13 @@ func (d *Detector) read(s *Step) (call, bool) {
 		return call{}, false
 	}
 	r := &d.reader
-	form, input := r.pair(s, d.volatile)
+	form, outcome := r.pair(s, d.volatile)
 	hint, sign := r.canon.hints, r.canon.signs
-	class := guess(s, &hint, &sign, &d.config)
-	if !s.counts(class) {
+	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool))}
+	class := guess(s, &hint)
+	if !s.counts(class) || d.polls(s, class, &sign) && d.history.pairs.hasInput(c.input) {
 		return call{}, false
 	}
-	c := call{pair: digest(form), tool: digest([]byte(s.Tool))}
 	failed := s.Failed || s.Refused || sign.failed
 	c.succeeded = class == Change && !failed
 	search := searches(s.Tool) || s.Class == "" && hint.search
@@ -54,9 +59,22 @@ func (d *Detector) read(s *Step) (call, bool) {
 	case class == Look && (search || c.aim != 0) && (failed || sign.empty()):
 		c.futile = 1 // nothing is nothing, however it is put
 	case s.Refused || class == Change && failed:
-		c.futile = max(digest(form[input:]), 2)
+		c.futile = max(digest(form[outcome:]), 2)
 	}
 	return c, true
+}
+
+// polls says whether a call that is made again may be a poll: what it looks at takes its time.
+func (d *Detector) polls(s *Step, class Class, sign *signs) bool {
+	switch {
+	case class == Change:
+		return false
+	case class == Look && s.Gap >= d.config.Poll:
+		return true
+	case s.Class == "" && sign.underWay:
+		return true
+	}
+	return class == "" && s.Gap >= unknownPoll
 }
 
 // pair returns the form of a step, and where that of its outcome begins. Both are valid until the next call.

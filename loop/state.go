@@ -22,7 +22,7 @@ const (
 	stateName = "loop"
 	words64   = 3 + // turn, delivered, changed
 		MaxPeriod + 1 + MaxPeriod + 1 + // the tail
-		2*memory + 1 + // the pairs
+		3*memory + 1 + // the pairs
 		5*tries + // the futile series
 		2 // the fuse
 	stateSize = len(stateName) + 1 + 8*words64 + crc32.Size
@@ -80,7 +80,8 @@ func (h *history) walk(do func(word *uint64)) {
 	all(h.tail.last[:])
 	do(&h.tail.seen)
 	all(h.tail.same[:])
-	all(h.pairs.digest[:])
+	all(h.pairs.pair[:])
+	all(h.pairs.input[:])
 	all(h.pairs.turn[:])
 	do(&h.pairs.next)
 	for i := range h.futile.series {
