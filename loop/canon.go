@@ -414,5 +414,5 @@ func hexValue(b byte) byte {
 	if isDigit(b) {
 		return b - '0'
 	}
-	return b|0x20 - 'a' + 10
+	return b | 0x20 - 'a' + 10
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// NoLimit is how "no limit" is spelled in every package. In Period, Pairs, Futile and Fuse it switches the rule off.
+// NoLimit is how "no limit" is spelled in every package. In Period, Pairs, Futile, Polls and Fuse it switches the rule off.
 const NoLimit = math.MaxInt64
 
 // The values of a [Config] that sets none.
@@ -20,6 +20,7 @@ const (
 	DefaultWindow = 32
 	DefaultFutile = 8
 	DefaultAfter  = 2
+	DefaultPolls  = 20
 	DefaultFuse   = 30
 	DefaultFuseOf = 40
 	DefaultPoll   = time.Minute
@@ -53,6 +54,9 @@ type Config struct {
 	After int
 	// Fuse is how many of the last FuseOf pairs end the run if they were seen before. Zero means 30 of 40, NoLimit never.
 	Fuse, FuseOf int
+	// Polls is how many calls in a row that may be polls, and get the same, are asked about. Zero means 20, NoLimit any
+	// number.
+	Polls int
 	// Poll is the Gap from which a call of class [Look] that was made before may be a poll, which counts as [Wait]. For a
 	// call of no class, also guessed, it is 5 seconds. Zero means a minute.
 	Poll time.Duration
@@ -74,6 +78,7 @@ func (c Config) complete() (Config, error) {
 		{"Pairs", &c.Pairs, 2, MaxCount, DefaultPairs, true},
 		{"Window", &c.Window, 1, MaxWindow, DefaultWindow, false},
 		{"Futile", &c.Futile, 2, MaxCount, DefaultFutile, true},
+		{"Polls", &c.Polls, 2, math.MaxInt32, DefaultPolls, true},
 		{"After", &c.After, 1, MaxCount, DefaultAfter, false},
 		{"FuseOf", &c.FuseOf, 1, MaxWindow, DefaultFuseOf, false},
 		{"Fuse", &c.Fuse, 1, c.FuseOf, min(DefaultFuse, c.FuseOf), true},

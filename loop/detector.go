@@ -57,18 +57,22 @@ func (d *Detector) Step(turn ...Step) Verdict {
 	if d.config.Rounds == 0 {
 		_ = d.configure(Config{}) // the defaults are valid
 	}
+	verdict := Verdict{Advice: Go}
 	d.calls = d.calls[:0]
 	for i := range turn {
-		if c, counts := d.read(&turn[i]); counts {
+		switch c, counts := d.read(&turn[i]); {
+		case counts && c.poll:
+			verdict = worst(verdict, d.history.poll(&c, &d.config))
+		case counts:
 			d.calls = append(d.calls, c)
 		}
 	}
 	d.reader.shrink()
 	if len(d.calls) == 0 {
-		return Verdict{Advice: Go}
+		return verdict
 	}
 	slices.SortFunc(d.calls, call.compare)
-	return d.history.add(d.calls, &d.config)
+	return worst(d.history.add(d.calls, &d.config), verdict)
 }
 
 // Delivered says that the run was told that it repeats itself. Two more rounds of what it repeats then end it.
@@ -84,10 +88,7 @@ func (h *history) add(calls []call, c *Config) Verdict {
 	h.tail.add(turnDigest(calls))
 	verdict := Verdict{Advice: Go, New: fresh}
 	for _, judge := range []func([]call, *Config) Verdict{h.judgeTail, h.judgePairs, h.judgeFutile, h.judgeFuse} {
-		if v := judge(calls, c); worse(v, verdict) {
-			v.New = fresh
-			verdict = v
-		}
+		verdict = worst(verdict, judge(calls, c))
 	}
 	return verdict
 }
@@ -105,16 +106,30 @@ func (h *history) remember(calls []call) (fresh bool) {
 	if h.changed == h.turn {
 		h.futile = futile{}
 	}
-	for i := range calls {
-		h.fuse.add(h.pairs.repeats(&calls[i], h.changed))
-		h.futile.add(&calls[i], h.turn)
-	}
+	h.follow(calls)
 	for i := range calls {
 		if i == 0 || calls[i].pair != calls[i-1].pair {
 			h.pairs.add(&calls[i], h.turn)
 		}
 	}
 	return fresh
+}
+
+// follow brings the calls of a turn into the fuse and into the futile series, in an order that does not depend on theirs.
+func (h *history) follow(calls []call) {
+	for _, seen := range []bool{false, true} {
+		for i := range calls {
+			if h.pairs.repeats(&calls[i], h.changed) == seen {
+				h.fuse.add(seen)
+			}
+		}
+	}
+	for i := range calls {
+		h.futile.end(&calls[i])
+	}
+	for i := range calls {
+		h.futile.add(&calls[i], h.turn)
+	}
 }
 
 // judged is the verdict on something that asks now, asked when the UNSTUCK was delivered, or has gone on for long

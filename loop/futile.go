@@ -15,38 +15,42 @@ type series struct {
 	last      uint64 // the last of those turns
 }
 
-// add counts a futile call, and ends what a useful one ends.
-func (f *futile) add(c *call, turn uint64) {
-	if c.futile == 0 {
-		for i := range f.series {
-			if k := f.series[i].kind; k != 0 && (k == c.tool || k == c.aim) {
-				f.series[i] = series{}
-			}
-		}
+// end ends what a useful call ends.
+func (f *futile) end(c *call) {
+	if c.futile != 0 {
 		return
 	}
-	s := f.find(c)
-	if s.kind != c.kind() || s.outcome != c.futile {
-		*s = series{kind: c.kind(), outcome: c.futile}
+	for i := range f.series {
+		if k := f.series[i].kind; k != 0 && (k == c.tool || k == c.aim || k == c.input) {
+			f.series[i] = series{}
+		}
 	}
-	if s.last != turn {
+}
+
+// add counts a futile call, once for a turn.
+func (f *futile) add(c *call, turn uint64) {
+	if c.futile == 0 {
+		return
+	}
+	if s := f.find(c.kind(), c.futile); s.last != turn {
 		s.count++
 		s.last = turn
 	}
 }
 
-// find returns the series of a call, or the one that was quiet for the longest time.
-func (f *futile) find(c *call) *series {
+// find returns the series, which begins in the place of the one that was quiet for the longest time.
+func (f *futile) find(kind, outcome uint64) *series {
 	oldest := &f.series[0]
 	for i := range f.series {
 		s := &f.series[i]
-		if s.kind == c.kind() && s.outcome == c.futile {
+		if s.kind == kind && s.outcome == outcome {
 			return s
 		}
 		if s.last < oldest.last {
 			oldest = s
 		}
 	}
+	*oldest = series{kind: kind, outcome: outcome}
 	return oldest
 }
 
@@ -67,7 +71,7 @@ func (f *futile) deliver() {
 
 // judgeFutile takes as many calls as are asked about for a round, because a search through many places finds nothing in
 // most of them.
-func (h *history) judgeFutile(_ []call, c *Config) (worst Verdict) {
+func (h *history) judgeFutile(_ []call, c *Config) (most Verdict) {
 	h.futile.expire(back(h.turn, c.Window))
 	if unlimited(c.Futile) {
 		return Verdict{}
@@ -79,10 +83,27 @@ func (h *history) judgeFutile(_ []call, c *Config) (worst Verdict) {
 			continue
 		}
 		v := judged(Futile, s.count >= limit, s.delivered >= limit, s.count-s.delivered >= limit*uint64(c.After))
-		if worse(v, worst) {
-			worst = v
-			worst.Rounds, worst.Pattern = int(s.count), pattern(s.kind^s.outcome) //nolint:gosec // nobody calls so often
+		if v.Rule != "" {
+			v.Rounds, v.Pattern = int(s.count), pattern(s.kind^s.outcome) //nolint:gosec // nobody calls so often
 		}
+		most = worst(most, v)
 	}
-	return worst
+	return most
+}
+
+// poll counts a call that may be a poll, and asks about many that get the same. It never ends a run: a poll may have to
+// wait for long.
+func (h *history) poll(call *call, c *Config) Verdict {
+	s := h.futile.find(call.input, call.pair)
+	s.count++
+	s.last = h.turn
+	if unlimited(c.Polls) {
+		return Verdict{Advice: Go}
+	}
+	limit := uint64(c.Polls)
+	v := judged(Poll, s.count >= limit, s.delivered >= limit, false)
+	if v.Rule != "" {
+		v.Rounds, v.Pattern = int(s.count), pattern(call.pair) //nolint:gosec // nobody calls so often
+	}
+	return v
 }

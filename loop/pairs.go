@@ -1,5 +1,7 @@
 package loop
 
+import "slices"
+
 // memory is how many pairs a detector remembers. Less would forget the first calls of turns with many.
 const memory = 256
 
@@ -17,19 +19,7 @@ func (p *pairs) add(c *call, turn uint64) {
 }
 
 // has reports whether the pair is remembered.
-func (p *pairs) has(pair uint64) bool { return contain(&p.pair, pair) }
-
-// hasInput reports whether a pair with the input is remembered.
-func (p *pairs) hasInput(input uint64) bool { return contain(&p.input, input) }
-
-func contain(all *[memory]uint64, digest uint64) bool {
-	for _, d := range all {
-		if d == digest {
-			return true
-		}
-	}
-	return false
-}
+func (p *pairs) has(pair uint64) bool { return slices.Contains(p.pair[:], pair) }
 
 // count returns in how many of the turns from first to last the pair came.
 func (p *pairs) count(c *call, first, last uint64) (n int) {
@@ -57,16 +47,14 @@ func (p *pairs) repeats(c *call, since uint64) bool {
 	return p.count(c, first, ^uint64(0)) > 0
 }
 
-func (h *history) judgePairs(calls []call, c *Config) (worst Verdict) {
+func (h *history) judgePairs(calls []call, c *Config) (most Verdict) {
 	if unlimited(c.Pairs) {
 		return Verdict{}
 	}
 	for i := range calls {
-		if v := h.judgePair(&calls[i], c); worse(v, worst) {
-			worst = v
-		}
+		most = worst(most, h.judgePair(&calls[i], c))
 	}
-	return worst
+	return most
 }
 
 // judgePair counts a pair since the last new successful change, and since its input last got something else.

@@ -24,6 +24,7 @@ type call struct {
 	aim       uint64 // digest of the tool and the input without where it reads, if it says that
 	futile    uint64 // digest of what a futile call gets, 0 if the call is not futile
 	succeeded bool   // it is a change, and there is no sign of a failure
+	poll      bool   // it may be a poll
 }
 
 func (c call) compare(other call) int { return cmp.Compare(c.pair, other.pair) }
@@ -46,9 +47,10 @@ func (d *Detector) read(s *Step) (call, bool) {
 	hint, sign := r.canon.hints, r.canon.signs
 	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool))}
 	class := guess(s, &hint)
-	if !s.counts(class) || d.polls(s, class, &sign) && d.history.pairs.hasInput(c.input) {
+	if !s.counts(class) {
 		return call{}, false
 	}
+	c.poll = d.slow(s, class, &sign) && d.history.pairs.has(c.pair)
 	failed := s.Failed || s.Refused || sign.failed
 	c.succeeded = class == Change && !failed
 	search := searches(s.Tool) || s.Class == "" && hint.search
@@ -64,17 +66,17 @@ func (d *Detector) read(s *Step) (call, bool) {
 	return c, true
 }
 
-// polls says whether a call that is made again may be a poll: what it looks at takes its time.
-func (d *Detector) polls(s *Step, class Class, sign *signs) bool {
+// slow says whether a call that got the same before may be a poll: what it looks at takes its time.
+func (d *Detector) slow(s *Step, class Class, sign *signs) bool {
 	switch {
-	case class == Change:
+	case class == Change || s.Refused:
 		return false
-	case class == Look && s.Gap >= d.config.Poll:
-		return true
-	case s.Class == "" && sign.underWay:
-		return true
+	case sign.underWay:
+		return s.Class == "" || s.Gap >= unknownPoll
+	case class == Look:
+		return s.Gap >= d.config.Poll
 	}
-	return class == "" && s.Gap >= unknownPoll
+	return s.Gap >= unknownPoll
 }
 
 // pair returns the form of a step, and where that of its outcome begins. Both are valid until the next call.

@@ -28,16 +28,14 @@ func (t *tail) pattern(period int) (sum uint64) {
 	return sum
 }
 
-func (h *history) judgeTail(_ []call, c *Config) (worst Verdict) {
+func (h *history) judgeTail(_ []call, c *Config) (most Verdict) {
 	if unlimited(c.Period) {
 		return Verdict{}
 	}
 	for period := 1; period <= c.Period; period++ {
-		if v := h.judgePeriod(period, c); worse(v, worst) {
-			worst = v
-		}
+		most = worst(most, h.judgePeriod(period, c))
 	}
-	return worst
+	return most
 }
 
 func (h *history) judgePeriod(period int, c *Config) Verdict {

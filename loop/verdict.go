@@ -24,6 +24,8 @@ const (
 	Pair Rule = "pair"
 	// Futile is a tool that gets nothing, or fails in the same way, whatever its input is.
 	Futile Rule = "futile"
+	// Poll is a call that may be a poll and gets the same for very long. It is asked about, and never ends a run.
+	Poll Rule = "poll"
 	// Fuse is too many pairs that were seen before.
 	Fuse Rule = "fuse"
 )
@@ -36,8 +38,8 @@ type Verdict struct {
 	Rule Rule
 	// Period is the number of turns in a round of a Tail, else 0.
 	Period int
-	// Rounds is how many whole rounds a Tail has, how often a Pair came, how many calls were Futile, or how many pairs
-	// the Fuse counts.
+	// Rounds is how many whole rounds a Tail has, how often a Pair came, how many calls were Futile, how many
+	// calls a Poll was, or how many pairs the Fuse counts.
 	Rounds int
 	// Pattern is 16 hexadecimal digits that are the same whenever the same thing repeats. It is empty without a Rule, and
 	// for the Fuse.
@@ -47,8 +49,16 @@ type Verdict struct {
 	New bool
 }
 
-// worse reports whether a counts more than b. Of equal ones the first rule counts.
-func worse(a, b Verdict) bool { return a.rank() > b.rank() }
+// worst returns the one that counts more, with what is New in the first. Of equal ones by one rule that with more rounds
+// counts, of others the first.
+func worst(first, second Verdict) Verdict {
+	a, b := first.rank(), second.rank()
+	if b < a || b == a && (second.Rule != first.Rule || second.Rounds <= first.Rounds) {
+		return first
+	}
+	second.New = first.New
+	return second
+}
 
 func (v Verdict) rank() int {
 	switch {
