@@ -1,10 +1,6 @@
 package loop
 
-import (
-	"encoding/binary"
-	"encoding/hex"
-	"slices"
-)
+import "slices"
 
 // A Detector finds out whether a run repeats itself. The zero value is ready to use, with the defaults of [Config]. It
 // is not safe for concurrent use.
@@ -57,22 +53,24 @@ func (d *Detector) Step(turn ...Step) Verdict {
 	if d.config.Rounds == 0 {
 		_ = d.configure(Config{}) // the defaults are valid
 	}
-	verdict := Verdict{Advice: Go}
+	var most finding
 	d.calls = d.calls[:0]
 	for i := range turn {
 		switch c, counts := d.read(&turn[i]); {
 		case counts && c.poll:
-			verdict = worst(verdict, d.history.poll(&c, &d.config))
+			most = worst(most, d.history.poll(&c, &d.config))
 		case counts:
 			d.calls = append(d.calls, c)
 		}
 	}
 	d.reader.shrink()
-	if len(d.calls) == 0 {
-		return verdict
+	isNew := false
+	if len(d.calls) > 0 {
+		slices.SortFunc(d.calls, call.compare)
+		isNew = d.history.add(d.calls)
+		most = worst(d.history.judge(d.calls, &d.config), most)
 	}
-	slices.SortFunc(d.calls, call.compare)
-	return worst(d.history.add(d.calls, &d.config), verdict)
+	return most.verdict(isNew)
 }
 
 // Delivered says that the run was told that it repeats itself. Two more rounds of what it repeats then end it.
@@ -81,23 +79,12 @@ func (d *Detector) Delivered() {
 	d.history.futile.deliver()
 }
 
-// add adds a turn, whose calls are sorted and not empty, and judges it.
-func (h *history) add(calls []call, c *Config) Verdict {
+// add adds a turn, whose calls are sorted and not empty. It reports whether one of its pairs is new.
+func (h *history) add(calls []call) (isNew bool) {
 	h.turn++
-	fresh := h.remember(calls)
-	h.tail.add(turnDigest(calls))
-	verdict := Verdict{Advice: Go, New: fresh}
-	for _, judge := range []func([]call, *Config) Verdict{h.judgeTail, h.judgePairs, h.judgeFutile, h.judgeFuse} {
-		verdict = worst(verdict, judge(calls, c))
-	}
-	return verdict
-}
-
-// remember brings the pairs of a turn into everything but the tail. It reports whether one of them is new.
-func (h *history) remember(calls []call) (fresh bool) {
 	for i := range calls {
 		if !h.pairs.has(calls[i].pair) {
-			fresh = true
+			isNew = true
 			if calls[i].succeeded {
 				h.changed = h.turn
 			}
@@ -112,7 +99,15 @@ func (h *history) remember(calls []call) (fresh bool) {
 			h.pairs.add(&calls[i], h.turn)
 		}
 	}
-	return fresh
+	h.tail.add(turnDigest(calls))
+	return isNew
+}
+
+func (h *history) judge(calls []call, c *Config) finding {
+	most := h.judgeTail(c)
+	most = worst(most, h.judgePairs(calls, c))
+	most = worst(most, h.judgeFutile(c))
+	return worst(most, h.judgeFuse(c))
 }
 
 // follow brings the calls of a turn into the fuse and into the futile series, in an order that does not depend on theirs.
@@ -130,23 +125,4 @@ func (h *history) follow(calls []call) {
 	for i := range calls {
 		h.futile.add(&calls[i], h.turn)
 	}
-}
-
-// judged is the verdict on something that asks now, asked when the UNSTUCK was delivered, or has gone on for long
-// enough since to end the run.
-func judged(rule Rule, asks, asked, ends bool) Verdict {
-	switch {
-	case asked && ends:
-		return Verdict{Advice: End, Rule: rule}
-	case asked && asks:
-		return Verdict{Advice: Go, Rule: rule}
-	case asks:
-		return Verdict{Advice: Ask, Rule: rule}
-	}
-	return Verdict{Advice: Go}
-}
-
-// pattern is a digest for people.
-func pattern(digest uint64) string {
-	return hex.EncodeToString(binary.BigEndian.AppendUint64(nil, digest))
 }

@@ -24,10 +24,10 @@ func (f *fuse) count(n int) int {
 	return bits.OnesCount64(low) + bits.OnesCount64(high)
 }
 
-func (h *history) judgeFuse(_ []call, c *Config) Verdict {
+func (h *history) judgeFuse(c *Config) finding {
 	n := h.fuse.count(c.FuseOf)
 	if unlimited(c.Fuse) || n < c.Fuse {
-		return Verdict{}
+		return finding{}
 	}
-	return Verdict{Advice: End, Rule: Fuse, Rounds: n}
+	return finding{Verdict: Verdict{Advice: End, Rule: Fuse, Rounds: n}}
 }

@@ -71,10 +71,10 @@ func (f *futile) deliver() {
 
 // judgeFutile takes as many calls as are asked about for a round, because a search through many places finds nothing in
 // most of them.
-func (h *history) judgeFutile(_ []call, c *Config) (most Verdict) {
+func (h *history) judgeFutile(c *Config) (most finding) {
 	h.futile.expire(back(h.turn, c.Window))
 	if unlimited(c.Futile) {
-		return Verdict{}
+		return finding{}
 	}
 	limit := uint64(c.Futile)
 	for i := range h.futile.series {
@@ -84,7 +84,7 @@ func (h *history) judgeFutile(_ []call, c *Config) (most Verdict) {
 		}
 		v := judged(Futile, s.count >= limit, s.delivered >= limit, s.count-s.delivered >= limit*uint64(c.After))
 		if v.Rule != "" {
-			v.Rounds, v.Pattern = int(s.count), pattern(s.kind^s.outcome) //nolint:gosec // nobody calls so often
+			v.Rounds, v.pattern = int(s.count), s.kind^s.outcome //nolint:gosec // nobody calls so often
 		}
 		most = worst(most, v)
 	}
@@ -93,17 +93,17 @@ func (h *history) judgeFutile(_ []call, c *Config) (most Verdict) {
 
 // poll counts a call that may be a poll, and asks about many that get the same. It never ends a run: a poll may have to
 // wait for long.
-func (h *history) poll(call *call, c *Config) Verdict {
+func (h *history) poll(call *call, c *Config) finding {
 	s := h.futile.find(call.input, call.pair)
 	s.count++
 	s.last = h.turn
 	if unlimited(c.Polls) {
-		return Verdict{Advice: Go}
+		return finding{}
 	}
 	limit := uint64(c.Polls)
 	v := judged(Poll, s.count >= limit, s.delivered >= limit, false)
 	if v.Rule != "" {
-		v.Rounds, v.Pattern = int(s.count), pattern(call.pair) //nolint:gosec // nobody calls so often
+		v.Rounds, v.pattern = int(s.count), call.pair //nolint:gosec // nobody calls so often
 	}
 	return v
 }

@@ -64,11 +64,17 @@ func compareStrings(a, b string) int {
 }
 
 func rank(v loop.Verdict) int {
-	n := map[loop.Advice]int{loop.Ask: 2, loop.End: 3}[v.Advice]
-	if n == 0 && v.Rule != "" {
+	switch told := v.Advice == loop.Go; {
+	case v.Advice == loop.End:
+		return 4
+	case told && (v.Rule == loop.Tail || v.Rule == loop.Pair):
+		return 3
+	case v.Advice == loop.Ask:
+		return 2
+	case v.Rule != "":
 		return 1
 	}
-	return n
+	return 0
 }
 
 // seen reports whether a call is in one of the first turns.

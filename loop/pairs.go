@@ -47,9 +47,9 @@ func (p *pairs) repeats(c *call, since uint64) bool {
 	return p.count(c, first, ^uint64(0)) > 0
 }
 
-func (h *history) judgePairs(calls []call, c *Config) (most Verdict) {
+func (h *history) judgePairs(calls []call, c *Config) (most finding) {
 	if unlimited(c.Pairs) {
-		return Verdict{}
+		return finding{}
 	}
 	for i := range calls {
 		most = worst(most, h.judgePair(&calls[i], c))
@@ -58,7 +58,7 @@ func (h *history) judgePairs(calls []call, c *Config) (most Verdict) {
 }
 
 // judgePair counts a pair since the last new successful change, and since its input last got something else.
-func (h *history) judgePair(call *call, c *Config) Verdict {
+func (h *history) judgePair(call *call, c *Config) finding {
 	broken := h.pairs.changed(call, h.turn)
 	first := max(h.changed, broken+1, back(h.turn, c.Window))
 	n := h.pairs.count(call, first, h.turn)
@@ -69,7 +69,7 @@ func (h *history) judgePair(call *call, c *Config) Verdict {
 	}
 	v := judged(Pair, n >= c.Pairs || asked, asked, since >= c.After)
 	if v.Rule != "" {
-		v.Rounds, v.Pattern = n, pattern(call.pair)
+		v.Rounds, v.pattern = n, call.pair
 	}
 	return v
 }

@@ -28,9 +28,9 @@ func (t *tail) pattern(period int) (sum uint64) {
 	return sum
 }
 
-func (h *history) judgeTail(_ []call, c *Config) (most Verdict) {
+func (h *history) judgeTail(c *Config) (most finding) {
 	if unlimited(c.Period) {
-		return Verdict{}
+		return finding{}
 	}
 	for period := 1; period <= c.Period; period++ {
 		most = worst(most, h.judgePeriod(period, c))
@@ -38,16 +38,16 @@ func (h *history) judgeTail(_ []call, c *Config) (most Verdict) {
 	return most
 }
 
-func (h *history) judgePeriod(period int, c *Config) Verdict {
+func (h *history) judgePeriod(period int, c *Config) finding {
 	size := uint64(period)
 	length, since := h.tail.same[period]+size, h.turn-h.delivered
 	needed := uint64(c.Rounds) * size
 	if length < needed {
-		return Verdict{}
+		return finding{}
 	}
 	asked := h.delivered > 0 && length >= since+needed
 	v := judged(Tail, true, asked, since >= uint64(c.After)*size)
 	v.Period, v.Rounds = period, int(length/size) //nolint:gosec // a tail is not that long
-	v.Pattern = pattern(h.tail.pattern(period))
+	v.pattern = h.tail.pattern(period)
 	return v
 }

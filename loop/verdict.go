@@ -1,5 +1,10 @@
 package loop
 
+import (
+	"encoding/binary"
+	"encoding/hex"
+)
+
 // An Advice is what a [Verdict] asks the host to do.
 type Advice string
 
@@ -49,25 +54,60 @@ type Verdict struct {
 	New bool
 }
 
-// worst returns the one that counts more, with what is New in the first. Of equal ones by one rule that with more rounds
-// counts, of others the first.
-func worst(first, second Verdict) Verdict {
-	a, b := first.rank(), second.rank()
-	if b < a || b == a && (second.Rule != first.Rule || second.Rounds <= first.Rounds) {
-		return first
-	}
-	second.New = first.New
-	return second
+// A finding is the verdict of one rule, with the pattern as a number: text is only made for the one that counts.
+type finding struct {
+	Verdict
+	pattern uint64
 }
 
-func (v Verdict) rank() int {
+// judged is the finding about something that asks now, asked when the UNSTUCK was delivered, or has gone on for long
+// enough since to end the run.
+func judged(rule Rule, asks, asked, ends bool) (f finding) {
 	switch {
-	case v.Advice == End:
+	case asked && ends:
+		f.Advice, f.Rule = End, rule
+	case asked && asks:
+		f.Advice, f.Rule = Go, rule
+	case asks:
+		f.Advice, f.Rule = Ask, rule
+	}
+	return f
+}
+
+// worst returns the one that counts more. Of equal ones by one rule that with more rounds counts, of others the first.
+func worst(first, second finding) finding {
+	a, b := first.rank(), second.rank()
+	if b > a || b == a && second.Rule == first.Rule && second.Rounds > first.Rounds {
+		return second
+	}
+	return first
+}
+
+// rank puts findings in order. Where a run goes on with rounds that it was told of, it is not told of what these consist
+// of: another UNSTUCK would put off the end.
+func (f *finding) rank() int {
+	switch {
+	case f.Advice == End:
+		return 4
+	case f.Advice == Go && (f.Rule == Tail || f.Rule == Pair):
 		return 3
-	case v.Advice == Ask:
+	case f.Advice == Ask:
 		return 2
-	case v.Rule != "":
+	case f.Rule != "":
 		return 1
 	}
 	return 0
+}
+
+// verdict is the finding for the host.
+func (f *finding) verdict(isNew bool) Verdict {
+	v := f.Verdict
+	v.New = isNew
+	if v.Rule == "" {
+		v.Advice = Go
+	}
+	if f.pattern != 0 {
+		v.Pattern = hex.EncodeToString(binary.BigEndian.AppendUint64(nil, f.pattern))
+	}
+	return v
 }
