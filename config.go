@@ -9,6 +9,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/loop"
 )
 
 // DefaultRecordTimeout is how long a call to the store may take if the [Config] does not say.
@@ -57,6 +58,8 @@ type Config struct {
 	// waits for the answer, at most [BusyTimeout]; a timer does not, so that a run ends later by that at most. A Busy that
 	// has not answered by then, or panics, says false, and is logged once: until it returns it is not called again.
 	Busy func() bool
+	// Loop says when a run repeats itself, see [Watchdog.Step]. The zero value is the default of each field.
+	Loop loop.Config
 	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
 	Kinds Kinds
 	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace that package
@@ -112,6 +115,9 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	if err := cfg.Budget.check(); err != nil {
 		return err
 	}
+	if _, err := loop.New(cfg.Loop); err != nil {
+		return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
+	}
 	switch {
 	case cfg.RecordTimeout < 0:
 		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
@@ -129,6 +135,7 @@ type settings struct {
 	onWarning     func(Warning)
 	busy          func() bool
 	classes       *classes // of the host's events
+	loop          loop.Config
 	pollOnly      bool
 	recordsParent bool
 	observeOnly   bool
@@ -137,7 +144,7 @@ type settings struct {
 
 func (cfg *Config) settings(classes *classes) settings {
 	return settings{
-		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busy: cfg.Busy, classes: classes,
+		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busy: cfg.Busy, classes: classes, loop: cfg.Loop,
 		pollOnly: cfg.PollOnly || cfg.Disabled, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
 		disabled: cfg.Disabled,
 	}

@@ -99,6 +99,7 @@ type extras struct {
 	left    []foldedPause // those of layers of a process that is gone
 	due     []*entry      // what the next look has to record
 	failed  failedCompletes
+	looper  *looper // nil before the first step
 	busy    busyness
 }
 

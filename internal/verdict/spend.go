@@ -28,6 +28,8 @@ type CountUse struct {
 	Used, Admitted, Allowed int64
 	// Needed is what the call may use that did not fit, 0 if none was refused.
 	Needed int64
+	// Pattern names what a loop repeats.
+	Pattern string
 	// Index is that of the limit in Limits.Counts.
 	Index int
 }
@@ -46,7 +48,8 @@ type Count struct {
 	Rung  Rung
 
 	tripped tripped
-	needed  int64 // of the call that was refused
+	needed  int64  // of the call that was refused
+	pattern string // of a loop
 }
 
 // tripped is what happened to a counted limit and was not judged yet.
@@ -130,11 +133,19 @@ func (s *Spend) trip(i int, what tripped) (look bool) {
 	return true
 }
 
-// Tripped notes that the limit of a kind is exceeded, whatever was counted. It reports whether there is one that has to
-// be looked at.
-func (s *Spend) Tripped(kind Kind) (look bool) {
-	i := slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.Kind == kind })
-	return i >= 0 && s.trip(i, usedTooMuch)
+// Looped notes that the run has repeated something so often, for the next look. One that is asked about begins the
+// ladder again: it is another loop. It reports whether the run has to be looked at.
+func (s *Spend) Looped(rounds int64, pattern string, asks bool) (look bool) {
+	i := slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.Kind == KindLoop })
+	if i < 0 {
+		return false
+	}
+	count := &s.Counts[i]
+	count.Used, count.pattern = rounds, pattern
+	if asks {
+		count.Rung = Rung{}
+	}
+	return s.trip(i, usedTooMuch)
 }
 
 // Admit charges what a call may use at most.
@@ -219,7 +230,14 @@ func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Ru
 // Use returns how far a limit is used.
 func (s *Spend) Use(i int) CountUse {
 	limit, count := &s.Limits[i], &s.Counts[i]
-	return CountUse{limit.CountID, count.total(), count.Admitted, count.allowed(limit), count.needed, i}
+	use := CountUse{
+		CountID: limit.CountID, Used: count.total(), Admitted: count.Admitted, Allowed: count.allowed(limit),
+		Needed: count.needed, Pattern: count.pattern, Index: i,
+	}
+	if limit.Kind == KindLoop {
+		use.Allowed = 0
+	}
+	return use
 }
 
 // Open returns up to where calls are admitted: the limit, less the reserve until the host was asked to wrap up.
@@ -326,7 +344,7 @@ func (v *Verdict) tripped(limits *Limits, seen *Snapshot, c *Count, l *CountLimi
 		return false
 	}
 	attempts := c.Rung.Attempts
-	if seen.Signs != nil {
+	if seen.Signs != nil && l.Kind != KindLoop {
 		attempts = seen.Signs.attempts(c.Rung)
 	}
 	v.Action = Direct
