@@ -144,7 +144,8 @@ type settings struct {
 
 func (cfg *Config) settings(classes *classes) settings {
 	return settings{
-		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busy: cfg.Busy, classes: classes, loop: cfg.Loop,
+		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busy: cfg.Busy, classes: classes,
+		loop:     cfg.Loop,
 		pollOnly: cfg.PollOnly || cfg.Disabled, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
 		disabled: cfg.Disabled,
 	}
