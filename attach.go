@@ -20,7 +20,11 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		return nil, err
 	}
 	found, err := w.findWindow(ctx)
-	if err == nil && !resume {
+	switch {
+	case err != nil:
+	case resume:
+		err = w.checkFailing(ctx, &found, cfg.MaxStops)
+	default:
 		err = found.flaw(w.id, at)
 	}
 	if err != nil {
