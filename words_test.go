@@ -47,5 +47,6 @@ var sameMeaning = map[string]string{
 	"Period":   "what begins again: a shared limit's stretch of time, a loop's round",
 	"Advice":   "what a pure detector asks the host to do",
 	"Rule":     "what is to hold, and was broken: a store's, a run's",
+	"Refused":  "what was not let through: a call, a step of an agent",
 	"Pass":     "a pass of a sweeper, and the method that has it measured",
 }
