@@ -9,14 +9,15 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// A Memory is an [EventStore], a [TransactionalStore] and a [FeedStore] that keeps its events in memory: for tests, and
-// for hosts that do not need to know after a restart why a run ended. The zero value is ready; it must not be copied
-// after its first use. Safe for concurrent use.
+// A Memory is an [EventStore], a [TransactionalStore], a [FeedStore] and a [SpendStore] that keeps what it is told in
+// memory: for tests, and for hosts that do not need to know after a restart why a run ended. The zero value is ready;
+// it must not be copied after its first use. Safe for concurrent use.
 type Memory struct {
 	mu        sync.Mutex
 	ids       map[string]*Event
 	events    map[aggregate][]*Event
 	followers map[*follower]struct{}
+	spend     memorySpend
 }
 
 type aggregate struct{ kind, id string }

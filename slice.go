@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -19,8 +20,8 @@ type Totals struct {
 // A Period is how long a shared limit counts before it begins again at zero.
 type Period string
 
-// The periods. Those of the calendar begin and end at midnight in the zone of their limit; an hour and a day that the
-// zone makes longer or shorter are so.
+// The periods. An hour, a day and a month are those of local time in the zone of their limit, also where one is longer
+// or shorter: a day has 23 hours when clocks are set forward, and an hour that occurs twice is one.
 const (
 	// PeriodNone counts for ever. It is the zero value.
 	PeriodNone  Period = ""
@@ -41,7 +42,7 @@ type Slice struct {
 	// An empty Zone is UTC.
 	Period Period
 	Zone   string
-	// Currency is that of the Cost. A scope has one, that of its first slice.
+	// Currency is that of the Cost. A scope has one, that of its first slice with a currency. Empty is that of the scope.
 	Currency string
 	// Least is what has to fit, Limit what the scope may use in a window: [NoLimit] for what it does not limit.
 	Least, Limit Totals
@@ -53,23 +54,28 @@ type Slice struct {
 type Grant struct {
 	// Fits reports whether the slice was charged.
 	Fits bool
-	// Granted is what it was charged with: the least, or a sixty-fourth of what was left if that is more.
+	// Granted is what it was charged with: of each kind the least, or a sixty-fourth of what was left if that is more. It
+	// is zero if the slice does not fit.
 	Granted Totals
-	// Charged is what the scope's window is charged with in all, this slice included.
+	// Charged is what the scope's window is charged with in all, this slice included if it fits.
 	Charged Totals
-	// Ends is how long after the store's answer the window goes on; [NoLimit] for one that counts for ever. The slice must
-	// not be used after it.
+	// Ends is how long after the store's answer the window goes on, which is zero if it is over; [NoLimit] for one that
+	// counts for ever. The slice must not be used after it.
 	Ends time.Duration
 }
 
-// A SpendStore is an [EventStore] that also keeps what shared limits are charged with. It is optional: a host whose
-// store is none names one in its [Config]. Package storetest says whether one is right. All methods are safe for
+// A SpendStore keeps what shared limits are charged with. It is optional: an [EventStore] may be one, too, and a host
+// whose store is none names one in its [Config]. Package storetest says whether one is right. All methods are safe for
 // concurrent use, from any number of processes.
+//
+// An error that does not wrap [ErrInvalid] says that the store could not be asked, or did not answer: the call may have
+// been carried out, and can be made again under the same ID.
 type SpendStore interface {
-	// Take charges the scope's window with the slice, in one transaction, as [Slice.Grant] says; if that says that it does
-	// not fit, nothing is charged. A slice that was charged before under the ID is not charged again: the answer has what
-	// was granted then. The window is that of the store's own clock, see [Slice.WindowAt]. The error wraps [ErrInvalid]
-	// as [Slice.Validate] does, and for a currency that is not the scope's.
+	// Take charges the scope's window with the slice, in one transaction, as [Slice.Fit] says; if that says that it does
+	// not fit, nothing is charged, and the ID is free. A slice that was charged before under the ID is not charged again,
+	// also if it was returned or asks for something else: the answer has what was granted then, and the window that it was
+	// charged in. The window is that of the store's own clock, see [Slice.WindowAt]. The error wraps [ErrInvalid] as
+	// [Slice.Validate] does, for an ID that was charged to another scope, and for a currency that is not the scope's.
 	Take(ctx context.Context, s Slice) (Grant, error)
 	// Return gives back what was not used of a slice, in the window that it was charged in. What is returned again under
 	// one ID changes nothing. The error wraps [ErrInvalid] if no slice has the ID, or if unused is negative or more than
@@ -118,8 +124,9 @@ func currencyFlaw(currency string) string {
 	return ""
 }
 
-// Grant says what to charge a window with that is charged with so much. The store sets Charged and Ends.
-func (s Slice) Grant(charged Totals) (granted Totals, fits bool) {
+// Fit says what to charge a window with that is charged with so much, and whether it fits. A [SpendStore] calls it
+// inside its transaction. The slice is valid.
+func (s Slice) Fit(charged Totals) (granted Totals, fits bool) {
 	before, least, limit := charged.counts(), s.Least.counts(), s.Limit.counts()
 	var grant verdict.Counts
 	fits = true
@@ -137,7 +144,7 @@ func (s Slice) Grant(charged Totals) (granted Totals, fits bool) {
 }
 
 // WindowAt returns the window of the slice at a time of the store's clock: a name that tells it from the scope's other
-// windows, and when it ends, zero for never. The slice is valid.
+// windows, empty for the one that counts for ever, and when it ends, zero for never. The slice is valid.
 func (s Slice) WindowAt(now time.Time) (name string, ends time.Time) {
 	zone, err := time.LoadLocation(s.Zone)
 	if err != nil {
@@ -147,10 +154,38 @@ func (s Slice) WindowAt(now time.Time) (name string, ends time.Time) {
 	if ends.IsZero() {
 		return "", ends
 	}
-	return begins.UTC().Format(time.RFC3339), ends
+	return string(s.Period) + " " + begins.UTC().Format(time.RFC3339), ends.UTC()
 }
 
-// Add returns the sum of both, kind by kind. What is too much for a number is [NoLimit].
+// CurrencyOf returns the currency of the slice's scope once the slice is charged, if known is what it has so far. The
+// error wraps [ErrInvalid] if the slice has another one.
+func (s Slice) CurrencyOf(known string) (string, error) {
+	if known != "" && s.Currency != "" && known != s.Currency {
+		return "", fmt.Errorf("%w slice %s: its Currency is %s, and scope %q counts in %s: use that, or another scope",
+			ErrInvalid, s.ID, s.Currency, s.Scope, known)
+	}
+	return cmp.Or(known, s.Currency), nil
+}
+
+// CheckScope returns an error that wraps [ErrInvalid] unless the scope that the ID was charged to is the slice's own.
+func (s Slice) CheckScope(charged string) error {
+	if charged != s.Scope {
+		return fmt.Errorf("%w slice %s: its Scope is %q, and its ID was charged to %q: give each slice an ID of its own",
+			ErrInvalid, s.ID, s.Scope, charged)
+	}
+	return nil
+}
+
+// Until returns the grant with the Ends of a window that ends then, zero for never, where the store's clock shows now.
+func (g Grant) Until(ends, now time.Time) Grant {
+	g.Ends = max(ends.Sub(now), 0)
+	if ends.IsZero() {
+		g.Ends = NoLimit
+	}
+	return g
+}
+
+// Add returns the sum of both, kind by kind, which are not negative. What is too much for a number is [NoLimit].
 func (t Totals) Add(other Totals) Totals {
 	sum, more := t.counts(), other.counts()
 	for i := range sum {
@@ -159,13 +194,27 @@ func (t Totals) Add(other Totals) Totals {
 	return totalsOf(sum)
 }
 
-// Sub returns what is left of t without other.
+// Sub returns what is left of t without other, kind by kind, which are not negative; less than nothing is negative.
+// What is [NoLimit] stays so.
 func (t Totals) Sub(other Totals) Totals {
 	rest, less := t.counts(), other.counts()
 	for i := range rest {
-		rest[i] -= less[i]
+		rest[i] = verdict.SubCount(rest[i], less[i])
 	}
 	return totalsOf(rest)
+}
+
+// GiveBack returns what is left of t, which a window is charged with, when unused is given back of a slice. The error
+// wraps [ErrInvalid] if unused is negative or more than was granted.
+func (t Totals) GiveBack(granted, unused Totals) (Totals, error) {
+	back := unused.counts()
+	for i, most := range granted.counts() {
+		if back[i] < 0 || back[i] > most {
+			return t, fmt.Errorf("%w return of %d %s: from 0 to %d were granted and can be given back", ErrInvalid, back[i],
+				verdict.Kind(i), most)
+		}
+	}
+	return t.Sub(unused), nil
 }
 
 func (t Totals) counts() verdict.Counts {

@@ -43,7 +43,9 @@ func AddCount(a, b int64) int64 {
 }
 
 // Fits reports whether that much more fits in a limit of which so much is used. Nothing fits always.
-func Fits(more, limit, used int64) bool { return more == 0 || limit == Endless || AddCount(used, more) <= limit }
+func Fits(more, limit, used int64) bool {
+	return more == 0 || limit == Endless || AddCount(used, more) <= limit
+}
 
 // SliceOf returns how much to take at once of a limit of which so much is used: what is needed at least, or a share of
 // what is left. Of what has no limit it is what is needed.
@@ -54,21 +56,56 @@ func SliceOf(least, limit, used int64) int64 {
 	return max(least, (limit-used)/sliceShare)
 }
 
-// Period returns the hour, day or month of the calendar that the time is in, in its own zone. Any other name has no
-// end: then both are zero.
+// SubCount returns what is left of a count. Of [Endless] that is still Endless: it may be the sum of more.
+func SubCount(a, b int64) int64 {
+	if a == Endless {
+		return Endless
+	}
+	return a - b
+}
+
+// Period returns the hour, day or month of local time that a time is in, in the time's own zone. One that occurs twice,
+// because clocks are set back, is longer, and so is the one after it if clocks are set back from that; one that clocks
+// skip is none. The periods of a zone follow one another without a gap. Any other name has no end: then both are zero.
 func Period(name string, now time.Time) (begins, ends time.Time) {
 	year, month, day := now.Date()
+	at := func(month time.Month, day, hour int) time.Time {
+		return firstAt(time.Date(year, month, day, hour, 0, 0, 0, time.UTC), now.Location())
+	}
+	var next func(n int) time.Time
 	switch name {
 	case "hour":
-		begins = now.Truncate(time.Second).Add(-time.Duration(now.Minute())*time.Minute -
-			time.Duration(now.Second())*time.Second)
-		return begins, begins.Add(time.Hour)
+		next = func(n int) time.Time { return at(month, day, now.Hour()+n) }
 	case "day":
-		return time.Date(year, month, day, 0, 0, 0, 0, now.Location()),
-			time.Date(year, month, day+1, 0, 0, 0, 0, now.Location())
+		next = func(n int) time.Time { return at(month, day+n, 0) }
 	case "month":
-		return time.Date(year, month, 1, 0, 0, 0, 0, now.Location()),
-			time.Date(year, month+1, 1, 0, 0, 0, 0, now.Location())
+		next = func(n int) time.Time { return at(month+time.Month(n), 1, 0) }
+	default:
+		return time.Time{}, time.Time{}
 	}
-	return time.Time{}, time.Time{}
+	begins, ends = next(0), next(1)
+	for n := 2; !ends.After(now); n++ { // clocks were set back, or skip that one
+		begins, ends = ends, next(n)
+	}
+	return begins, ends
+}
+
+// farthest is more than any zone is from UTC.
+const farthest = 26 * time.Hour
+
+// firstAt returns the first instant at which a zone has a local time, given as if it were UTC, or a later one.
+// [time.Date] does not say which instant it returns if the local time occurs twice or never.
+func firstAt(local time.Time, zone *time.Location) time.Time {
+	for at := local.Add(-farthest).In(zone); ; {
+		_, offset := at.Zone()
+		due := local.Add(-time.Duration(offset) * time.Second)
+		_, changes := at.ZoneBounds()
+		switch {
+		case !due.After(at):
+			return at
+		case changes.IsZero() || due.Before(changes):
+			return due.In(zone)
+		}
+		at = changes
+	}
 }
