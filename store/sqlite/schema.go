@@ -112,10 +112,11 @@ func (t *transaction) storeVersion(version int) error {
 		t.exec(`CREATE TABLE IF NOT EXISTS main.watchdog_schema (version INTEGER PRIMARY KEY)`),
 		t.exec(`INSERT OR IGNORE INTO main.watchdog_schema (version) VALUES (?)`, version),
 	)
-	if err != nil || version < len(migrations) {
+	if err != nil || version < oldestReader { // those before have no column for it
 		return err
 	}
-	return t.exec(`UPDATE main.watchdog_schema SET oldest_reader = ? WHERE version = ?`, oldestReader, version)
+	return t.exec(`UPDATE main.watchdog_schema SET oldest_reader = ?1 WHERE version BETWEEN ?1 AND ?2`,
+		oldestReader, len(migrations))
 }
 
 // checkWritable finds a read-only database when the store is opened, not when its first event is lost. The statement
