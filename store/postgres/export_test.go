@@ -21,6 +21,16 @@ func (s *Store) LockSpendStatement(scope, window string) (statement string, argu
 	return s.qualify(lockSpend), []any{scope, []string{"", window}}
 }
 
+// LockScopeStatement returns the statement of Take that waits for its turn.
+func (s *Store) LockScopeStatement(scope string) (statement string, arguments []any) {
+	return s.qualify(lockScope), []any{scope, s.scopeLocks()}
+}
+
+// LockScopeOfSliceStatement returns the statement of Return that waits for its turn.
+func (s *Store) LockScopeOfSliceStatement(id string) (statement string, arguments []any) {
+	return s.qualify(lockScopeOfSlice), []any{id, s.scopeLocks()}
+}
+
 // SliceStatement returns the statement of Take and Return that reads a slice.
 func (s *Store) SliceStatement(id string) (statement string, arguments []any) {
 	return s.qualify(selectSlice), []any{id}

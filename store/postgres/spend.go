@@ -12,9 +12,9 @@ import (
 )
 
 // Take implements [watchdog.SpendStore], in one transaction and four round trips; six, if the store cannot use the pool's
-// default_query_exec_mode. Slices of one scope wait for one another, for at most [session.LockWait]. If Take returns an
-// error that does not wrap [watchdog.ErrInvalid], the slice may be charged all the same: take it again under the same
-// ID.
+// default_query_exec_mode. Slices of one scope wait for one another, as long as the context allows, and for no other lock
+// for longer than [session.LockWait]. If Take returns an error that does not wrap [watchdog.ErrInvalid], the slice may
+// be charged all the same: take it again under the same ID.
 func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (g watchdog.Grant, err error) {
 	if err := slice.Validate(); err != nil {
 		return g, err
@@ -108,6 +108,7 @@ func (t *taking) look(ctx context.Context, window string) error {
 	s := t.store
 	var clock []instant
 	err := s.send(ctx, t,
+		step{statement: s.qualify(lockScope), arguments: []any{t.slice.Scope, s.scopeLocks()}},
 		step{statement: s.qualify(insertScope), arguments: []any{t.slice.Scope}},
 		reading(s, &t.windows, scanSpend, lockSpend, t.slice.Scope, []string{"", window}),
 		reading(s, &t.known, scanSlice, selectSlice, t.slice.ID),
@@ -180,11 +181,15 @@ func noSlice(id string) error {
 	return fmt.Errorf("%w return: there is no slice %q", watchdog.ErrInvalid, id)
 }
 
-// giveBack locks the slice and then its window. Who charges a scope waits for no slice that exists.
+// scopeLocks is the seed of the numbers of the advisory locks for the scopes of a schema.
+func (s *Store) scopeLocks() int64 { return int64(hashOf("watchdog_spend", s.schema)) } //nolint:gosec // any number will do
+
+// giveBack locks the scope of the slice, the slice and its window.
 func (s *Store) giveBack(ctx context.Context, tx pgx.Tx, id string, unused watchdog.Totals) error {
 	var locked []string
 	var found []sliceRow
 	err := s.send(ctx, tx,
+		step{statement: s.qualify(lockScopeOfSlice), arguments: []any{id, s.scopeLocks()}},
 		reading(s, &locked, pgx.RowTo[string], lockSlice, id),
 		reading(s, &locked, pgx.RowTo[string], lockSliceWindow, id),
 		reading(s, &found, scanSlice, selectSlice, id),

@@ -12,6 +12,28 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
+// Who charges a scope, or gives back to it, takes its advisory lock first. The wait for that has no limit, as in
+// lockBuckets: only this package takes the lock, and many callers may queue for one scope. The hash is the server's, so
+// that a return can take the lock of a scope that it does not know yet.
+var (
+	lockScope = `WITH locked AS MATERIALIZED (
+		SELECT ` + lockHashOf("$1::pg_catalog.text") + ` WHERE ` + withoutLimit + `
+	)
+	` + limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
+
+	lockScopeOfSlice = `WITH locked AS MATERIALIZED (
+		SELECT ` + lockHashOf("s.scope::pg_catalog.text") + ` FROM SCHEMA.watchdog_slices AS s
+		WHERE s.id {=} $1 AND ` + withoutLimit + `
+	)
+	` + limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
+)
+
+func lockHashOf(scope string) string {
+	return `pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(` + scope + ` COLLATE pg_catalog."C", $2::bigint))`
+}
+
+const withoutLimit = `(SELECT pg_catalog.set_config('lock_timeout', '0', true)) IS NOT NULL`
+
 const (
 	insertScope = `
 	INSERT INTO SCHEMA.watchdog_spend (scope, window_name) VALUES ($1, '') ON CONFLICT (scope, window_name) DO NOTHING`

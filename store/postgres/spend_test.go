@@ -220,6 +220,33 @@ func TestSpendLocked(t *testing.T) {
 	require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 5}))
 }
 
+// Takes and returns of one scope wait for their turn for longer than for any other lock: many may stand in the queue.
+func TestSpendQueue(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
+	require.NoError(t, err)
+	tx, err := pool.Begin(t.Context())
+	require.NoError(t, err)
+	defer tx.Rollback(context.WithoutCancel(t.Context()))
+	statement, arguments := s.LockScopeStatement("tenant-1")
+	_, err = tx.Exec(t.Context(), statement, arguments...)
+	require.NoError(t, err)
+	var all sync.WaitGroup
+	all.Go(func() {
+		_, err := s.Take(t.Context(), sliceOf("slice-2", 5, 60))
+		assert.NoError(t, err)
+	})
+	all.Go(func() { assert.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 5})) })
+	_, err = tx.Exec(t.Context(), "SELECT pg_sleep($1)", (2 * session.LockWait).Seconds())
+	require.NoError(t, err)
+	assert.Equal(t, []string{"2"}, texts(t, pool, `SELECT count(*)::text FROM pg_locks WHERE locktype = 'advisory'
+		AND NOT granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`))
+	require.NoError(t, tx.Rollback(t.Context()))
+	all.Wait()
+	assert.Equal(t, "5", assertSums(t, pool))
+}
+
 // Two takes of one ID in two scopes at once are one slice and one error.
 func TestSpendOneIDOfTwoScopes(t *testing.T) {
 	dsn := newDSN(t)
