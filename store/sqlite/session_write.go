@@ -192,4 +192,5 @@ var (
 	_ session.Lister              = (*Store)(nil)
 	_ watchdog.TransactionalStore = (*Store)(nil)
 	_ watchdog.FeedStore          = (*Store)(nil)
+	_ watchdog.SpendStore         = (*Store)(nil)
 )
