@@ -43,7 +43,7 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		}
 		return attach(ctx, run, cfg, resume)
 	}
-	if err := w.openSpend(ctx, cfg); err != nil {
+	if err := w.openSpend(ctx, cfg, &found); err != nil {
 		_ = w.Close() // the error counts; nothing was stopped
 		return nil, err
 	}
