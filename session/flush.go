@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -49,6 +50,11 @@ type news struct {
 	unrecorded int
 }
 
+// askedTogether is how many runs are asked whether they have ended before any of them is asked for its silence. Most of
+// what a look costs is waiting for memory, and the processor waits for several runs at once only where no lock is
+// between them.
+const askedTogether = 64
+
 // changes returns what has changed. It asks the runs without the mutex: a question can end a run with its parent, and
 // so call the host. Without a lease it looks only for runs that have ended.
 func (k *Keeper) changes(l *heldLease) (all news) {
@@ -58,24 +64,26 @@ func (k *Keeper) changes(l *heldLease) (all news) {
 	awake, dormant := k.snapshot(l == nil)
 	all.behind = dormant
 	now := k.now()
-	var asleep []string
-	for i := range awake {
-		if all.add(&awake[i], l, now) {
-			asleep = append(asleep, awake[i].run.ID())
+	for part := range slices.Chunk(awake, askedTogether) {
+		for i := range part {
+			part[i].ended = part[i].run.Context().Err() != nil
+		}
+		for i := range part {
+			part[i].dormant = all.add(&part[i], l, now)
 		}
 	}
-	k.sleep(asleep)
+	k.noteDormant(awake)
 	clear(awake)
 	k.awake = awake[:0]
 	return all
 }
 
 // add adds what a run has new. It reports whether the run is dormant.
-func (n *news) add(r *keptRun, l *heldLease, now time.Duration) (dormant bool) {
+func (n *news) add(r *copiedRun, l *heldLease, now time.Duration) (dormant bool) {
 	switch paused := r.skips.paused(now); {
-	case r.run.Context().Err() != nil:
+	case r.ended:
 		if !paused {
-			n.addEnd(r)
+			n.addEnd(&r.keptRun)
 		}
 	case l == nil:
 	case paused:
@@ -108,7 +116,7 @@ func (n *news) addEnd(r *keptRun) {
 // that had nothing new for long is dormant: it is looked at once in each renewal of the lease, and as often as at the
 // default promise where that is longer, for its row has to say soon that it has ended. Snapshot reports whether it left
 // dormant ones out.
-func (k *Keeper) snapshot(all bool) (awake []keptRun, dormant bool) {
+func (k *Keeper) snapshot(all bool) (awake []copiedRun, dormant bool) {
 	now := k.now()
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -123,7 +131,7 @@ func (k *Keeper) snapshot(all bool) (awake []keptRun, dormant bool) {
 			continue
 		}
 		r.dormant = false
-		awake = append(awake, *r)
+		awake = append(awake, copiedRun{keptRun: *r, of: r})
 		if !r.skips.paused(now) {
 			r.recheck = false
 		}
@@ -131,39 +139,38 @@ func (k *Keeper) snapshot(all bool) (awake []keptRun, dormant bool) {
 	return awake, dormant
 }
 
-// sleep notes that runs are dormant.
-func (k *Keeper) sleep(runIDs []string) {
+// noteDormant notes which runs are dormant.
+func (k *Keeper) noteDormant(awake []copiedRun) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, runID := range runIDs {
-		if r := k.runs[runID]; r != nil {
-			r.dormant = true
-		}
+	for i := range awake {
+		awake[i].of.dormant = awake[i].dormant
 	}
 }
 
-// A look is what a keeper sees of a run. The last activity was after one instant and at latest at the other, by the
-// clock of the lease: the run is asked in between, and the clock goes on. Both are [NoActivity] if there was none.
+// A look is what a keeper sees of a run at an instant of the lease's clock. The last activity was after one instant and
+// at latest at the other, by the same clock: the run is asked in between, and the clock goes on. Both are [NoActivity]
+// if there was none.
 type look struct {
-	after, latest, silence time.Duration
+	at, after, latest, silence time.Duration
 }
 
 func (r *keptRun) look(l *heldLease) look {
 	before := l.now()
 	silence, signalled := seam.Silence(r.run)
 	if !signalled {
-		return look{NoActivity, NoActivity, 0}
+		return look{before, NoActivity, NoActivity, 0}
 	}
-	return look{max(before-silence, 0), max(l.now()-silence, 0), silence}
+	return look{before, max(before-silence, 0), max(l.now()-silence, 0), silence}
 }
 
 // freshness returns what the row is to say, and whether it has to be written now. A row says the latest instant that
 // the activity can have had, and is behind if that is too early for certain.
 func (r *keptRun) freshness(l *heldLease) (f Freshness, wanted bool) {
-	seen, now := r.look(l), l.now()
+	seen := r.look(l)
 	quiet := seen.latest != NoActivity && verdict.Quiet(r.threshold, seen.silence)
 	wanted = r.recheck || quiet != r.quiet || r.quiet && seen.after > r.written ||
-		verdict.ShouldWriteRow(r.threshold, r.written, seen.after, now)
+		verdict.ShouldWriteRow(r.threshold, r.written, seen.after, seen.at)
 	f = Freshness{RunID: r.run.ID(), Attempt: r.attempt, Activity: NoActivity, Quiet: quiet}
 	if seen.latest != NoActivity {
 		f.Activity = max(seen.latest, r.written, r.tried)

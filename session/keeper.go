@@ -83,7 +83,7 @@ type Keeper struct {
 	beginning chan struct{} // has room for one: whoever fills it may begin a lease
 
 	// The room of the last snapshot, for the next. Only the flush that is under way uses it.
-	awake []keptRun
+	awake []copiedRun
 
 	mu        sync.Mutex
 	lookedAt  time.Duration   // when all runs were looked at, dormant ones too
@@ -113,6 +113,13 @@ type keptRun struct {
 	recheck    bool            // the next flush writes the row, to learn whether it is still this attempt's
 	syncFailed bool            // at the last try
 	skips      skips
+}
+
+// A copiedRun is a copy of a kept run, for a look at it without the mutex.
+type copiedRun struct {
+	keptRun
+	of    *keptRun
+	ended bool
 }
 
 // NewKeeper makes a keeper. It wraps [watchdog.ErrInvalid] if the config cannot be used.
