@@ -50,21 +50,16 @@ type news struct {
 	unrecorded int
 }
 
-// askedTogether is how many runs are asked whether they have ended before any of them is asked for its silence. Most of
-// what a look costs is waiting for memory, and the processor waits for several runs at once only where no lock is
-// between them.
-const askedTogether = 64
-
 // changes returns what has changed. It asks the runs without the mutex: a question can end a run with its parent, and
 // so call the host. Without a lease it looks only for runs that have ended.
 func (k *Keeper) changes(l *heldLease) (all news) {
 	if l != nil {
 		all.at = l.now()
 	}
-	awake, dormant := k.snapshot(l == nil)
+	asked, dormant := k.snapshot(l == nil)
 	all.behind = dormant
 	now := k.now()
-	for part := range slices.Chunk(awake, askedTogether) {
+	for part := range slices.Chunk(asked, askedTogether) {
 		for i := range part {
 			part[i].ended = part[i].run.Context().Err() != nil
 		}
@@ -72,9 +67,9 @@ func (k *Keeper) changes(l *heldLease) (all news) {
 			part[i].dormant = all.add(&part[i], l, now)
 		}
 	}
-	k.noteDormant(awake)
-	clear(awake)
-	k.awake = awake[:0]
+	k.noteDormant(asked)
+	clear(asked)
+	k.copies = asked[:0]
 	return all
 }
 
@@ -110,42 +105,6 @@ func (n *news) addEnd(r *keptRun) {
 		return
 	}
 	n.ends = append(n.ends, e)
-}
-
-// snapshot returns copies of the runs to look at, and clears the rechecks of those whose rows may be written now. A run
-// that had nothing new for long is dormant: it is looked at once in each renewal of the lease, and as often as at the
-// default promise where that is longer, for its row has to say soon that it has ended. Snapshot reports whether it left
-// dormant ones out.
-func (k *Keeper) snapshot(all bool) (awake []copiedRun, dormant bool) {
-	now := k.now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	all = all || now-k.lookedAt >= verdict.RenewAfter(min(k.cfg.Promise, DefaultPromise))
-	if all {
-		k.lookedAt = now
-	}
-	awake = k.awake
-	for _, r := range k.runs {
-		if r.dormant && !r.recheck && !all && r.skips == (skips{}) {
-			dormant = true
-			continue
-		}
-		r.dormant = false
-		awake = append(awake, copiedRun{keptRun: *r, of: r})
-		if !r.skips.paused(now) {
-			r.recheck = false
-		}
-	}
-	return awake, dormant
-}
-
-// noteDormant notes which runs are dormant.
-func (k *Keeper) noteDormant(awake []copiedRun) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for i := range awake {
-		awake[i].of.dormant = awake[i].dormant
-	}
 }
 
 // A look is what a keeper sees of a run at an instant of the lease's clock. The last activity was after one instant and
