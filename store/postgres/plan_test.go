@@ -70,7 +70,8 @@ func explain(tb testing.TB, pool *pgxpool.Pool, statement string, arguments []an
 	return timestamp.ReplaceAllString(strings.Join(lines, "\n")+"\n", "'<time>'")
 }
 
-var timestamp = regexp.MustCompile(`'\d{4}-[^']*'`)
+// A timestamp is a time, or a number of microseconds since 1970.
+var timestamp = regexp.MustCompile(`'(\d{4}-[^']*|1\d{15})'`)
 
 // fullScan is a scan of a large table. A search for stalled sessions looks at all leases.
 const fullScan = `Seq Scan on (watchdog_sessions|events|watchdog_spend|watchdog_slices)`
