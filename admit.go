@@ -90,6 +90,10 @@ func (w *Watchdog) admit(
 		return c, nil, fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.cause())
 	}
 	c, did := w.accountOf().book.admit(w, key, most, use, how)
+	if w.trace != nil && (did.fresh || did.refused != nil) {
+		amount := *most
+		w.traceCall(Signal{Kind: SignalAdmit, Serial: c.serial(), Amount: &amount, NotMade: did.refused != nil})
+	}
 	if did.look {
 		w.lookAround()
 	}
@@ -136,6 +140,10 @@ func (c Charge) Settle(used Amount) error {
 	}
 	use := used.use()
 	w, did := c.book.settle(c, &used, &use)
+	if w != nil && w.trace != nil {
+		amount := used
+		w.traceCall(Signal{Kind: SignalSettle, Serial: c.serial(), Amount: &amount})
+	}
 	if did.look {
 		w.lookAround()
 	}
@@ -149,7 +157,7 @@ func (c Charge) Settle(used Amount) error {
 // fails.
 func (c Charge) Void() error {
 	if c.book != nil {
-		c.book.void(c)
+		c.book.void(c).traceCall(Signal{Kind: SignalVoid, Serial: c.serial()})
 	}
 	return nil
 }

@@ -47,6 +47,7 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		_ = w.Close() // the error counts; nothing was stopped
 		return nil, err
 	}
+	w.traceSpent(&found)
 	w.start()
 	return w, nil
 }

@@ -59,6 +59,7 @@ type account struct {
 type deed struct {
 	look    bool // at the run and those around it
 	owes    bool // more was used than was taken
+	fresh   bool // a charge was made
 	refused *Refused
 	missing *shortage
 	err     error
@@ -96,14 +97,14 @@ func (b *book) admit(w *Watchdog, key string, most *Amount, use *verdict.Use, ho
 	var session *account
 	for v := w; v != nil; v = v.outer {
 		session = v.accountOf()
-		if session.refuses(use, &did); did.refused != nil || did.err != nil {
+		if session.refuses(use, how, &did); did.refused != nil || did.err != nil {
 			return c, did
 		}
 	}
 	if b.drawn, did.missing = session.draw(b.drawn[:0], use, how); did.missing != nil {
 		return c, did
 	}
-	did.owes = how.owes
+	did.owes, did.fresh = how.owes, true
 	for v := w; v != nil; v = v.outer {
 		v.accountOf().spend.Admit(use)
 	}
@@ -111,7 +112,7 @@ func (b *book) admit(w *Watchdog, key string, most *Amount, use *verdict.Use, ho
 }
 
 // refuses notes the limit of the run that the call does not fit in.
-func (a *account) refuses(use *verdict.Use, did *deed) {
+func (a *account) refuses(use *verdict.Use, how *admission, did *deed) {
 	if a.closed {
 		did.err = fmt.Errorf("%w: %w", ErrEnded, a.w.cause())
 		return
@@ -120,9 +121,12 @@ func (a *account) refuses(use *verdict.Use, did *deed) {
 	if i < 0 {
 		return
 	}
-	did.look = a.spend.Refused(i, use) || did.look
-	if !a.spend.ObserveOnly {
+	switch {
+	case !a.spend.ObserveOnly:
+		did.look = a.spend.Refused(i, use) || did.look
 		did.refused = a.refused(i, use)
+	case how.before == nil: // else it was noted before the store was asked
+		did.look = a.spend.Refused(i, use) || did.look
 	}
 }
 
@@ -225,24 +229,26 @@ func (b *book) settle(c Charge, used *Amount, use *verdict.Use) (w *Watchdog, di
 	return w, did
 }
 
-// void takes a charge back, and forgets its key.
-func (b *book) void(c Charge) {
+// void takes a charge back, and forgets its key. It returns the run whose call it was, nil if it is over.
+func (b *book) void(c Charge) (w *Watchdog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.find(c)
 	if one == nil {
-		return
+		return nil
 	}
+	w = one.w
 	var session *account
-	for v := one.w; v != nil; v = v.outer {
+	for v := w; v != nil; v = v.outer {
 		session = v.accountOf()
 		session.spend.Void(&one.most)
 	}
 	session.replace(one, &verdict.Use{Tool: one.most.Tool})
 	if one.key != "" {
-		delete(b.keys, one.w.chargeKey(one.key))
+		delete(b.keys, w.chargeKey(one.key))
 	}
 	b.close(c.at)
+	return w
 }
 
 // remember keeps the key of a charge that was settled, and forgets the oldest. The caller holds mu.
