@@ -38,6 +38,8 @@ type Count struct {
 	// and those that ran before this one.
 	Used, Admitted, Around int64
 	Extended               int64
+	// Refused is how many calls did not fit, also those that a run which is only observed made all the same.
+	Refused int64
 	// Warned is how many of WarnAt were given; Wrapped says that the host was asked to wrap up, and may use the reserve.
 	Warned  int
 	Wrapped bool
@@ -112,6 +114,7 @@ func (s *Spend) fits(i int, n int64) bool {
 
 // Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
 func (s *Spend) Refused(i int, most *Use) (look bool) {
+	s.Counts[i].Refused++
 	if look = s.trip(i, refusedCall); look && s.Counts[i].needed == 0 {
 		s.Counts[i].needed = s.Limits[i].Most(most)
 	}
