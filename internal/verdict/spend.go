@@ -114,7 +114,9 @@ func (s *Spend) fits(i int, n int64) bool {
 
 // Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
 func (s *Spend) Refused(i int, most *Use) (look bool) {
-	s.Counts[i].Refused++
+	if !s.ObserveOnly {
+		s.Counts[i].Refused++
+	}
 	if look = s.trip(i, refusedCall); look && s.Counts[i].needed == 0 {
 		s.Counts[i].needed = s.Limits[i].Most(most)
 	}
@@ -140,12 +142,23 @@ func (s *Spend) Tripped(kind Kind) (look bool) {
 
 // Admit charges what a call may use at most.
 func (s *Spend) Admit(most *Use) {
+	if i := s.wouldRefuse(most); i >= 0 {
+		s.Counts[i].Refused++
+	}
 	s.Admitted.Add(&most.Counts)
 	for i := range s.Limits {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
 			s.Counts[i].Admitted += limit.of(most)
 		}
 	}
+}
+
+// wouldRefuse returns the first limit in which a call does not fit that is made all the same, or -1.
+func (s *Spend) wouldRefuse(most *Use) int {
+	if !s.ObserveOnly {
+		return -1
+	}
+	return s.Refuses(most)
 }
 
 // Void takes back an admission of which nothing was used.
