@@ -83,6 +83,9 @@ type Ladders struct {
 	// After a last rung of DirectiveWait nothing follows before the limit is extended. Tokens is for tokens in, out and
 	// in all, ToolCalls for Tools too, Errors for Retries too.
 	Tokens, CallInput, Cost, Requests, Turns, ToolCalls, Errors []DirectiveKind
+	// Loop is for a run that repeats itself, see [Watchdog.Step]: its first rung when that is found, again for another
+	// loop, and the next ones when the run goes on with it. Nil is one DirectiveUnstuck.
+	Loop []DirectiveKind
 }
 
 // Validate returns an error that wraps [ErrInvalid] and names the field when a limit is negative, the reserve leaves no

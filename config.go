@@ -9,6 +9,7 @@ import (
 	"github.com/benbjohnson/clock"
 
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/loop"
 )
 
 // DefaultRecordTimeout is how long a call to the store may take if the [Config] does not say.
@@ -27,6 +28,11 @@ type Config struct {
 	SpendStore SpendStore
 	// Scopes are what the run shares limits with, such as its tenant, beside those of its Budget.
 	Scopes []SharedSpend
+	// MaxStops is how often in a row guards may have stopped the run before [Resume] refuses to go on with it: one that
+	// fails again and again is not helped by another window. A window that was complete ends the row. Zero and [NoLimit]
+	// mean any number. Another guard's stops count, too; what the ResumePolicy of package sweep starts again is limited
+	// there besides.
+	MaxStops int
 	// RecordTimeout bounds each exchange with the store, and so how much later than its limit a run ends when the store
 	// hangs. Zero means [DefaultRecordTimeout].
 	RecordTimeout time.Duration
@@ -57,6 +63,8 @@ type Config struct {
 	// waits for the answer, at most [BusyTimeout]; a timer does not, so that a run ends later by that at most. A Busy that
 	// has not answered by then, or panics, says false, and is logged once: until it returns it is not called again.
 	Busy func() bool
+	// Loop says when a run repeats itself, see [Watchdog.Step]. The zero value is the default of each field.
+	Loop loop.Config
 	// Kinds classify the host's own kinds of event for [Watchdog.Observe].
 	Kinds Kinds
 	// OnSignal is called with everything that the decision heeds, in order and one at a time, for a trace that package
@@ -112,7 +120,12 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	if err := cfg.Budget.check(); err != nil {
 		return err
 	}
+	if _, err := loop.New(cfg.Loop); err != nil {
+		return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
+	}
 	switch {
+	case cfg.MaxStops < 0:
+		return fmt.Errorf("%w config: MaxStops is %d; use a positive number, or 0 for any", ErrInvalid, cfg.MaxStops)
 	case cfg.RecordTimeout < 0:
 		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
 			cfg.RecordTimeout, DefaultRecordTimeout)
@@ -129,6 +142,7 @@ type settings struct {
 	onWarning     func(Warning)
 	busy          func() bool
 	classes       *classes // of the host's events
+	loop          loop.Config
 	pollOnly      bool
 	recordsParent bool
 	observeOnly   bool
@@ -138,6 +152,7 @@ type settings struct {
 func (cfg *Config) settings(classes *classes) settings {
 	return settings{
 		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busy: cfg.Busy, classes: classes,
+		loop:     cfg.Loop,
 		pollOnly: cfg.PollOnly || cfg.Disabled, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
 		disabled: cfg.Disabled,
 	}

@@ -110,6 +110,7 @@ func (l *Ladders) listed() []namedLadder {
 		{"Turns", verdict.Turns, l.Turns},
 		{"ToolCalls", verdict.ToolCalls, l.ToolCalls},
 		{"Errors", verdict.Errors, l.Errors},
+		{"Loop", verdict.Loop, l.Loop},
 	}
 }
 

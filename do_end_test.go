@@ -18,7 +18,7 @@ func TestDoEnded(t *testing.T) {
 	t.Run("by its parent: the cause, which is no stop", func(t *testing.T) {
 		inDo(t, func(g *doing) {
 			for _, c := range []struct {
-				work loop
+				work mainLoop
 				want error
 			}{
 				{untilEnd, errHostGone}, {returning(errLoop), errLoop}, {returning(nil), watchdog.ErrEnded},
@@ -153,7 +153,7 @@ func TestDoPanic(t *testing.T) {
 		"a nil dereference": func() { _ = *(*int)(nil) },
 	}
 	// leave has Do's loop leave so, and returns what passed through.
-	leave := func(g *doing, work loop) (recovered any) {
+	leave := func(g *doing, work mainLoop) (recovered any) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)

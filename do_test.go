@@ -17,8 +17,8 @@ import (
 // errLoop is what a loop returns that failed.
 var errLoop = errors.New("the model refused")
 
-// A loop is a host's main loop.
-type loop = func(ctx context.Context, wd *watchdog.Watchdog) error
+// A mainLoop is a host's main loop.
+type mainLoop = func(ctx context.Context, wd *watchdog.Watchdog) error
 
 // A doing is a run for Do in a bubble, with a wall clock of an hour.
 type doing struct {
@@ -37,7 +37,7 @@ func inDo(t *testing.T, test func(g *doing)) {
 	})
 }
 
-func (g *doing) do(work loop) error {
+func (g *doing) do(work mainLoop) error {
 	g.Helper()
 	return watchdog.Do(context.Background(), g.run, g.cfg, work)
 }
@@ -84,7 +84,9 @@ func untilEnd(ctx context.Context, _ *watchdog.Watchdog) error {
 	return ctx.Err()
 }
 
-func returning(err error) loop { return func(context.Context, *watchdog.Watchdog) error { return err } }
+func returning(err error) mainLoop {
+	return func(context.Context, *watchdog.Watchdog) error { return err }
+}
 
 func TestDoReturns(t *testing.T) {
 	t.Run("nil of a loop that returned nil, and the run is complete", func(t *testing.T) {
@@ -130,14 +132,14 @@ func TestDoReturns(t *testing.T) {
 }
 
 func TestDoStopped(t *testing.T) {
-	boom := func(work loop) loop {
+	boom := func(work mainLoop) mainLoop {
 		return func(ctx context.Context, wd *watchdog.Watchdog) error {
 			return fmt.Errorf("phase 1: %w", work(ctx, wd))
 		}
 	}
 	cause := func(ctx context.Context, _ *watchdog.Watchdog) error { <-ctx.Done(); return context.Cause(ctx) }
 	for name, c := range map[string]struct {
-		work  loop
+		work  mainLoop
 		alone bool   // the error is the stop itself
 		says  string // beside the stop
 	}{

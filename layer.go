@@ -77,7 +77,8 @@ func (w *Watchdog) leftForLayer(reserve time.Duration) (time.Duration, error) {
 func (w *Watchdog) layerConfig(budget Budget) Config {
 	return Config{
 		Store: w.recorder.store, Budget: budget, RecordTimeout: w.recorder.timeout, PollOnly: w.pollOnly,
-		ObserveOnly: w.observeOnly, Disabled: w.disabled, OnWarning: w.onWarning, Busy: w.busy, Logger: w.logger,
-		Clock: w.clock.other,
+		ObserveOnly: w.observeOnly, Disabled: w.disabled, OnWarning: w.onWarning, Busy: w.busy, Loop: w.loop,
+		Logger: w.logger,
+		Clock:  w.clock.other,
 	}
 }

@@ -17,6 +17,7 @@ import (
 func init() {
 	seam.Register(seam.Root{
 		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
+		Use:      func(amount any) verdict.Use { a := amount.(Amount); return a.use() },
 		Recorded: seamRecorded, InDoubt: seamInDoubt, State: seamState, Spend: seamSpend, End: seamEnd,
 		Code: func(reason string) string { return string(codeOf(reason)) },
 	})

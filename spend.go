@@ -11,22 +11,25 @@ import (
 // Money is an amount of one currency, in micro-units: a million are one unit, such as a euro. No amount is invented: a
 // call whose price nobody gave costs nothing.
 type Money struct {
-	Micros   int64
-	Currency string
+	Micros   int64  `json:"micros,omitempty"`
+	Currency string `json:"currency,omitempty"`
 }
 
 // An Amount is what a call may use at most, or has used, besides time. The zero value is nothing.
 type Amount struct {
 	// InputTokens and OutputTokens are those that the call sends and gets.
-	InputTokens, OutputTokens int64
+	InputTokens  int64 `json:"input_tokens,omitempty"`
+	OutputTokens int64 `json:"output_tokens,omitempty"`
 	// Cost is what it costs. A run counts one currency: that of its [Spend], or of the first Cost.
-	Cost Money
+	Cost Money `json:"cost,omitzero"`
 	// Requests, Turns and ToolCalls are how many of each the call is.
-	Requests, Turns, ToolCalls int64
+	Requests  int64 `json:"requests,omitempty"`
+	Turns     int64 `json:"turns,omitempty"`
+	ToolCalls int64 `json:"tool_calls,omitempty"`
 	// Tool is the name of the tool that ToolCalls are of, for [Spend].Tools.
-	Tool string
+	Tool string `json:"tool,omitempty"`
 	// Result is how the call ended, for [Spend].Errors and Retries. A call without one counts in neither row.
-	Result Result
+	Result Result `json:"result,omitempty"`
 }
 
 // A Result is how a call ended.

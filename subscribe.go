@@ -140,8 +140,12 @@ func (w *Watchdog) takePolled() (Directive, bool) {
 		return Directive{}, false
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.poll.take()
+	d, ok := r.poll.take()
+	r.mu.Unlock()
+	if ok {
+		w.delivered(&d)
+	}
+	return d, ok
 }
 
 func (w *Watchdog) readersOf() *readers {
@@ -257,6 +261,7 @@ func (w *Watchdog) drain(r *readers, s *subscriber) {
 			return
 		}
 		r.mu.Unlock()
+		w.delivered(&d)
 		w.callHost("Subscribe", func() { s.call(d) })
 	}
 }

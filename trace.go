@@ -33,6 +33,13 @@ const (
 	SignalUnpause = SignalKind(verdict.SignalUnpause)
 	// SignalRung is where a ladder stood when the run was attached.
 	SignalRung = SignalKind(verdict.SignalRung)
+	// SignalAdmit, SignalSettle and SignalVoid are a call that was admitted, settled and voided, see [Watchdog.Admit].
+	// Calls that are made at once may be traced in another order than they were counted.
+	SignalAdmit  = SignalKind(verdict.SignalAdmit)
+	SignalSettle = SignalKind(verdict.SignalSettle)
+	SignalVoid   = SignalKind(verdict.SignalVoid)
+	// SignalSpent is how far a counted limit was used when the run was attached, or by others since.
+	SignalSpent = SignalKind(verdict.SignalSpent)
 )
 
 // A Signal is one thing that the decision heeds, as [Config].OnSignal gets it and package replay takes it. Its JSON
@@ -62,6 +69,13 @@ type Signal struct {
 	// Busy tells of an activity that it is what [Config].Busy said, before the trip on the rung Rung of a silence since
 	// From.
 	Busy bool `json:"busy,omitempty"`
+	// Amount is what a call was admitted or settled with; its signals have one Serial. NotMade tells that it was refused.
+	Amount  *Amount `json:"amount,omitempty"`
+	NotMade bool    `json:"not_made,omitempty"`
+	// Usage names a counted limit and says how far it is used. More is what it was given, in an extension or, of
+	// SignalSpent, before.
+	Usage *Usage `json:"usage,omitempty"`
+	More  int64  `json:"more,omitempty"`
 }
 
 // A trace tells the host's OnSignal of every signal in order, one at a time and with no lock held. Signals are queued

@@ -12,16 +12,22 @@ import (
 type Usage struct {
 	// Run is the run whose limit it is. Limit is what it counts, as events name it: "input_tokens", "output_tokens",
 	// "tokens", "call_input", "cost", "requests", "turns", "tool_calls", "errors", "retries" or "loop".
-	Run, Limit string
+	Run   string `json:"run,omitempty"`
+	Limit string `json:"limit"`
 	// Tool is the one tool that it limits, Scope who shares it; empty for all tools, and for a limit of the run alone.
-	Tool, Scope string
+	Tool  string `json:"tool,omitempty"`
+	Scope string `json:"scope,omitempty"`
 	// Currency is that of a cost, whose numbers are micro-units.
-	Currency string
+	Currency string `json:"currency,omitempty"`
 	// Used is what was settled, Admitted what open calls may use besides, Allowed the limit with its extensions. Of a
 	// shared limit they are as of the last slice that this process took.
-	Used, Admitted, Allowed int64
+	Used     int64 `json:"used"`
+	Admitted int64 `json:"admitted,omitempty"`
+	Allowed  int64 `json:"allowed"`
 	// Needed is what the call may use that did not fit, 0 where none was refused.
-	Needed int64
+	Needed int64 `json:"needed,omitempty"`
+	// Pattern names what a loop repeats: its rule, the turns in a round, and a digest. Used is then how often.
+	Pattern string `json:"pattern,omitempty"`
 }
 
 // Remaining returns what is left for new calls, at least 0.
@@ -31,10 +37,8 @@ func (u Usage) Remaining() int64 {
 
 // Code is the stop code of the limit.
 func (u Usage) Code() StopReason {
-	for kind := verdict.KindInput; kind <= verdict.KindLoop; kind++ {
-		if kind.String() == u.Limit {
-			return codeOf(reasonOf(kind.Limit()))
-		}
+	if kind := verdict.KindOf(u.Limit); kind >= 0 {
+		return codeOf(reasonOf(kind.Limit()))
 	}
 	return ""
 }
@@ -47,6 +51,9 @@ func (u Usage) String() string {
 	}
 	if u.Scope != "" {
 		name = fmt.Sprintf("%s shared by %q", name, u.Scope)
+	}
+	if u.Pattern != "" {
+		return fmt.Sprintf("%s: the same %d times (%s)", name, u.Used, u.Pattern)
 	}
 	text := fmt.Sprintf("%s: %s of %s used", name, u.amount(u.Used), u.amount(u.Allowed))
 	if u.Admitted > 0 {
@@ -93,6 +100,7 @@ func (w *Watchdog) usageOf(c verdict.CountUse) Usage {
 	u := Usage{
 		Run: w.id, Limit: c.Kind.String(), Tool: c.Tool, Scope: c.Scope,
 		Used: c.Used, Admitted: c.Admitted, Allowed: c.Allowed, Needed: c.Needed,
+		Pattern: c.Pattern,
 	}
 	if c.Kind == verdict.KindCost {
 		u.Currency = w.accountOf().currency
@@ -108,7 +116,7 @@ func (u *Usage) recorded() *record.Spend {
 	return &record.Spend{
 		Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
 		Used: record.Number(u.Used), Admitted: record.Number(u.Admitted), Allowed: record.Number(u.Allowed),
-		Needed: record.Number(u.Needed),
+		Needed: record.Number(u.Needed), Pattern: u.Pattern,
 	}
 }
 
@@ -120,6 +128,6 @@ func usageOfRecord(runID string, s *record.Spend) *Usage {
 	return &Usage{
 		Run: runID, Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency,
 		Used: int64(s.Used), Admitted: int64(s.Admitted), Allowed: int64(s.Allowed),
-		Needed: int64(s.Needed),
+		Needed: int64(s.Needed), Pattern: s.Pattern,
 	}
 }

@@ -30,13 +30,16 @@ type Decision struct {
 	Rung          int
 	Hold          string
 	Used, Allowed time.Duration
+	// Usage is that of a counted limit, nil for a limit of time.
+	Usage *watchdog.Usage
 }
 
 // Run decides the trace of one run under a budget: what a watchdog with a timer made for it, or would have made under
 // these limits. It ends at the first [watchdog.DirectiveCancel]; with observeOnly it goes on, as a run does that is
 // only observed. The trace must be as it was recorded: whole, in the order of its times. It may go on with another
 // attach, of the process that continued the window; a hold ends with its process. The signals of the run's layers are
-// passed over: they are runs of their own, under budgets of their own.
+// passed over: they are runs of their own, under budgets of their own. A call that was refused and fits in these limits
+// uses nothing, because it was not made. Limits that the run shared with others are not in its budget.
 //
 // The error wraps [watchdog.ErrInvalid]: it is that of [watchdog.Budget.Validate], or names the position of a signal
 // that no run can have recorded or that more than 100,000 decisions come before, as with limits of nanoseconds.
@@ -55,7 +58,7 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 			continue
 		}
 		if i == 0 || s.Kind == watchdog.SignalAttach {
-			r.seen = verdict.Snapshot{Signs: &verdict.Signs{}}
+			r.seen = verdict.Snapshot{Signs: &verdict.Signs{}, Spend: verdict.NewSpend(limits.Counts, observeOnly)}
 		}
 		r.seen.Asking, r.seen.Asked = answers[i] != verdict.IdleTrip{}, answers[i]
 		if r.attaching = attaches(s, r.attaching); !r.attaching && !r.until(s.At) {
@@ -65,10 +68,26 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 			return nil, fmt.Errorf("replay a trace: %w budget: it gives more than %d decisions before signal %d (%s at %v)",
 				watchdog.ErrInvalid, maxDecisions, i, s.Kind, s.At)
 		}
-		r.seen.Take(&r.limits, verdict.Signal{Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial,
-			Length: s.Length, Warned: s.Warned, Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle})
+		r.seen.Take(&r.limits, signalOf(s))
+		r.last = s.At
 	}
 	return r.decisions, nil
+}
+
+// signalOf is the signal as the decision takes it.
+func signalOf(s watchdog.Signal) verdict.Signal {
+	taken := verdict.Signal{
+		Kind: verdict.SignalKind(s.Kind), At: s.At, Key: s.Key, Serial: s.Serial, Length: s.Length, Warned: s.Warned,
+		Wrapped: s.Wrapped, From: s.From, Rung: s.Rung, Idle: s.Idle, Refused: s.NotMade, More: s.More,
+	}
+	if s.Amount != nil {
+		taken.Use = seam.Use(*s.Amount)
+	}
+	if u := s.Usage; u != nil {
+		taken.Of = verdict.CountID{Kind: verdict.KindOf(u.Limit), Tool: u.Tool, Scope: u.Scope}
+		taken.Count = u.Used
+	}
+	return taken
 }
 
 // busyAnswers returns, for each signal, the trip that did not come because the host said next that it is busy; the zero
@@ -91,7 +110,7 @@ func attaches(s watchdog.Signal, attaching bool) bool {
 	switch s.Kind {
 	case watchdog.SignalAttach:
 		return true
-	case watchdog.SignalRung, watchdog.SignalHeld, watchdog.SignalPause, watchdog.SignalUnpause:
+	case watchdog.SignalRung, watchdog.SignalHeld, watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalSpent:
 		return attaching
 	}
 	return false
@@ -106,13 +125,14 @@ type run struct {
 	observeOnly bool
 	attaching   bool
 	seen        verdict.Snapshot
+	last        time.Duration // when the last signal came: what it exceeds, it exceeds then
 	decisions   []Decision
 }
 
 // until decides all that is due up to the instant, which it leaves open, and reports whether the run goes on. Each
 // decision comes when it is due, as by a timer that is never late. It leaves off when there are too many.
 func (r *run) until(end time.Duration) bool {
-	for now := r.seen.Attached; len(r.decisions) <= maxDecisions; {
+	for now := max(r.seen.Attached, r.last); len(r.decisions) <= maxDecisions; {
 		v := verdict.Judge(r.limits, r.seen, now)
 		if v.Action == verdict.Continue {
 			if now = v.Next; now > end || now == verdict.Never {
@@ -130,9 +150,15 @@ func (r *run) until(end time.Duration) bool {
 }
 
 func decision(v verdict.Verdict, now time.Duration) Decision {
-	return Decision{
+	d := Decision{
 		At: now, Kind: watchdog.DirectiveKind(v.Directive), Fraction: v.Fraction,
 		Reason: watchdog.StopReason(record.LimitCode(string(v.Limit))),
 		Rung:   v.Rung, Hold: v.Hold, Used: v.Used, Allowed: v.Allowed,
 	}
+	if c := v.Count; c != (verdict.CountUse{}) {
+		d.Usage = &watchdog.Usage{
+			Limit: c.Kind.String(), Tool: c.Tool, Used: c.Used, Admitted: c.Admitted, Allowed: c.Allowed, Needed: c.Needed,
+		}
+	}
+	return d
 }

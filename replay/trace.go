@@ -31,6 +31,7 @@ type checker struct {
 	last  time.Duration
 	ended bool
 	held  map[verdict.HoldID]bool
+	made  map[int]bool // the calls that are open, by their serials
 }
 
 // ofLayer reports whether the signal is that of a layer of the run.
@@ -75,7 +76,7 @@ func flawOfNumbers(s watchdog.Signal) string {
 func (c *checker) flawOfKind(s watchdog.Signal) string {
 	switch s.Kind {
 	case watchdog.SignalAttach:
-		c.held = map[verdict.HoldID]bool{}
+		c.held, c.made = map[verdict.HoldID]bool{}, map[int]bool{}
 	case watchdog.SignalHold, watchdog.SignalHeld:
 		return c.open(s)
 	case watchdog.SignalRelease:
@@ -87,12 +88,42 @@ func (c *checker) flawOfKind(s watchdog.Signal) string {
 		if !c.held[holdOf(s)] {
 			return fmt.Sprintf("takes over %q, which is not held", s.Key)
 		}
+	case watchdog.SignalAdmit, watchdog.SignalSettle, watchdog.SignalVoid, watchdog.SignalSpent:
+		return c.spend(s)
 	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd,
 		watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung:
 	default:
 		return "is of no kind that this version knows"
 	}
 	return ""
+}
+
+// spend notes a call.
+func (c *checker) spend(s watchdog.Signal) string {
+	switch {
+	case s.Kind == watchdog.SignalSpent && s.Usage == nil:
+		return "names no limit"
+	case s.Kind == watchdog.SignalSpent:
+		return ""
+	case s.Kind != watchdog.SignalVoid && s.Amount == nil:
+		return "has no amount"
+	case s.Kind != watchdog.SignalAdmit && !c.made[s.Serial]:
+		return fmt.Sprintf("is of call %d, which is not open", s.Serial)
+	case s.Kind == watchdog.SignalAdmit && c.made[s.Serial]:
+		return fmt.Sprintf("admits call %d, which is open", s.Serial)
+	}
+	c.make(s)
+	return ""
+}
+
+// make notes that a call is open, or not any more.
+func (c *checker) make(s watchdog.Signal) {
+	if c.made == nil {
+		c.made = map[int]bool{}
+	}
+	if c.made[s.Serial] = s.Kind == watchdog.SignalAdmit && !s.NotMade; !c.made[s.Serial] {
+		delete(c.made, s.Serial)
+	}
 }
 
 // open notes a hold.

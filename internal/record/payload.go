@@ -100,6 +100,7 @@ type (
 		Admitted  Number `json:"admitted,omitempty"`
 		Allowed   Number `json:"allowed"`
 		Needed    Number `json:"needed,omitempty"`    // what the call may use that did not fit
+		Pattern   string `json:"pattern,omitempty"`   // what a loop repeats
 		Extension Number `json:"extension,omitempty"` // what it was given
 	}
 	// Progress says that directives which were given do not count any more, because there was progress.

@@ -85,6 +85,8 @@ type Root struct {
 	Run func(ctx context.Context) Run
 	// Limits are a budget of the root's as the decision takes it, or why it cannot be kept.
 	Limits func(budget any) (verdict.Limits, error)
+	// Use is an amount of the root's as the decision takes it.
+	Use func(amount any) verdict.Use
 	// Begin guards a run of the root's in a window that begins now and shares nothing with any other. It takes a Run and
 	// a Config of the root's and returns its *Watchdog.
 	Begin func(ctx context.Context, run, cfg any) (any, error)
@@ -162,6 +164,9 @@ func Observe(ctx context.Context, run any) (ended func()) {
 
 // Limits returns a budget's limits as the decision takes them.
 func Limits(budget any) (verdict.Limits, error) { return root.Limits(budget) }
+
+// Use returns an amount as the decision takes it.
+func Use(amount any) verdict.Use { return root.Use(amount) }
 
 // Code returns the stop code of a cancel event's reason.
 func Code(reason string) string { return root.Code(reason) }

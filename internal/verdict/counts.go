@@ -34,6 +34,16 @@ var kindNames = [...]string{
 	"call_input", "errors", "retries", "loop",
 }
 
+// KindOf returns the kind with the name, or -1.
+func KindOf(name string) Kind {
+	for kind, known := range kindNames {
+		if known == name {
+			return Kind(kind)
+		}
+	}
+	return -1
+}
+
 // Limit returns the limit that counts of the kind are measured by.
 func (k Kind) Limit() Limit {
 	switch k {

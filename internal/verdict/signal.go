@@ -19,6 +19,10 @@ const (
 	SignalPause    SignalKind = "pause"
 	SignalUnpause  SignalKind = "unpause"
 	SignalRung     SignalKind = "rung"
+	SignalAdmit    SignalKind = "admit"
+	SignalSettle   SignalKind = "settle"
+	SignalVoid     SignalKind = "void"
+	SignalSpent    SignalKind = "spent"
 )
 
 // A Signal is one thing that the decision heeds, at an instant of the window. Key and Serial are the ID of a hold.
@@ -26,6 +30,10 @@ const (
 // Warned how many warnings it had, and Wrapped whether the host was asked to wrap up. A pause counts from From on for
 // at most Length, and until From of the unpause with its key; a hold that was held before was opened then. Rung is
 // where a hold, or the limit Key, stands on its ladder at an attach. Idle is the silence that a hold allows, 0 for any.
+//
+// An admission, its settling and its void have one Serial, and the first two the Use; of an admission that was refused
+// nothing comes after. What was spent before an attach, or by others, is the Count of the limit that Of names; More is
+// what that was given, in an extension or before an attach.
 type Signal struct {
 	Kind    SignalKind
 	At      time.Duration
@@ -37,6 +45,11 @@ type Signal struct {
 	From    time.Duration
 	Rung    int
 	Idle    time.Duration
+	Use     Use
+	Refused bool
+	Of      CountID
+	Count   int64
+	More    int64
 }
 
 // Take notes a signal: the one place that says what each does to what is known of a run. An end does nothing.
@@ -56,8 +69,10 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 		s.Signs.TakeOver(signal.hold(), signal.Idle, signal.At)
 	case SignalRelease:
 		s.Signs.Close(signal.hold(), signal.At)
+	case SignalAdmit, SignalSettle, SignalVoid, SignalSpent:
+		s.Spend.take(signal)
 	case SignalExtend:
-		s.Extended, s.Warned, s.Wrapped = Sum(s.Extended, signal.Length), 0, false
+		s.extend(signal)
 	case SignalPause:
 		s.Signs.Pauses.Set(Pause{ID: signal.Key, Opened: signal.From, Cap: signal.Length})
 	case SignalUnpause:
@@ -65,6 +80,14 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	case SignalRung:
 		s.Signs.restore(Limit(signal.Key), Rung{Attempts: signal.Rung, At: signal.At})
 	}
+}
+
+func (s *Snapshot) extend(signal Signal) {
+	if signal.More > 0 {
+		s.Spend.extend(signal)
+		return
+	}
+	s.Extended, s.Warned, s.Wrapped = Sum(s.Extended, signal.Length), 0, false
 }
 
 func (s Signal) hold() HoldID { return HoldID{s.Key, s.Serial} }

@@ -28,6 +28,8 @@ type CountUse struct {
 	Used, Admitted, Allowed int64
 	// Needed is what the call may use that did not fit, 0 if none was refused.
 	Needed int64
+	// Pattern names what a loop repeats.
+	Pattern string
 	// Index is that of the limit in Limits.Counts.
 	Index int
 }
@@ -46,9 +48,12 @@ type Count struct {
 	// Spent says that an observe-only run has exceeded it.
 	Spent bool
 	Rung  Rung
+	// Steps is how often something was asked for the limit, or it was extended.
+	Steps int
 
 	tripped tripped
-	needed  int64 // of the call that was refused
+	needed  int64  // of the call that was refused
+	pattern string // of a loop
 }
 
 // tripped is what happened to a counted limit and was not judged yet.
@@ -87,6 +92,8 @@ type Spend struct {
 	Used, Admitted Counts
 	// ObserveOnly says that no call is refused.
 	ObserveOnly bool
+
+	open map[int]Use // the admissions of a trace that are open, by their serials
 }
 
 // NewSpend returns what a run with the limits has used, which is nothing.
@@ -94,7 +101,7 @@ func NewSpend(limits []CountLimit, observeOnly bool) *Spend {
 	return &Spend{Limits: limits, Counts: make([]Count, len(limits)), ObserveOnly: observeOnly}
 }
 
-// Refuses returns the index of the first limit in which a call does not fit, or -1.
+// Refuses returns the index of the first limit in which a call does not fit beside what this process used, or -1.
 func (s *Spend) Refuses(most *Use) int {
 	for i := range s.Limits {
 		if n := s.Limits[i].of(most); n > 0 && !s.fits(i, n) {
@@ -104,12 +111,13 @@ func (s *Spend) Refuses(most *Use) int {
 	return -1
 }
 
+// fits leaves what others have used to who keeps it: what is known of that may be old.
 func (s *Spend) fits(i int, n int64) bool {
 	limit, count := &s.Limits[i], &s.Counts[i]
 	if limit.Kind == KindCallInput {
 		return n <= limit.Max
 	}
-	return Fits(n, count.open(limit), AddCount(count.total(), count.Admitted))
+	return Fits(n, count.open(limit), AddCount(count.Used, count.Admitted))
 }
 
 // Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
@@ -133,11 +141,19 @@ func (s *Spend) trip(i int, what tripped) (look bool) {
 	return true
 }
 
-// Tripped notes that the limit of a kind is exceeded, whatever was counted. It reports whether there is one that has to
-// be looked at.
-func (s *Spend) Tripped(kind Kind) (look bool) {
-	i := slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.Kind == kind })
-	return i >= 0 && s.trip(i, usedTooMuch)
+// Looped notes that the run has repeated something so often, for the next look. One that is asked about begins the
+// ladder again: it is another loop. It reports whether the run has to be looked at.
+func (s *Spend) Looped(rounds int64, pattern string, asks bool) (look bool) {
+	i := slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.Kind == KindLoop })
+	if i < 0 {
+		return false
+	}
+	count := &s.Counts[i]
+	count.Used, count.pattern = rounds, pattern
+	if asks {
+		count.Rung = Rung{}
+	}
+	return s.trip(i, usedTooMuch)
 }
 
 // Admit charges what a call may use at most.
@@ -148,7 +164,7 @@ func (s *Spend) Admit(most *Use) {
 	s.Admitted.Add(&most.Counts)
 	for i := range s.Limits {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
-			s.Counts[i].Admitted += limit.of(most)
+			s.Counts[i].Admitted = AddCount(s.Counts[i].Admitted, limit.of(most))
 		}
 	}
 }
@@ -166,7 +182,7 @@ func (s *Spend) Void(most *Use) {
 	s.Admitted.Sub(&most.Counts)
 	for i := range s.Limits {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
-			s.Counts[i].Admitted -= limit.of(most)
+			s.Counts[i].Admitted = SubCount(s.Counts[i].Admitted, limit.of(most))
 		}
 	}
 }
@@ -215,6 +231,13 @@ func (s *Spend) Extend(i int, more int64) {
 	count.Extended = AddCount(count.Extended, more)
 	count.Warned, count.Wrapped, count.Spent, count.Rung = 0, false, false, Rung{}
 	count.tripped, count.needed = 0, 0
+	count.Steps++
+}
+
+// Renew begins a shared limit again, whose window is over.
+func (s *Spend) Renew(i int) {
+	extended, steps := s.Counts[i].Extended, s.Counts[i].Steps
+	s.Counts[i] = Count{Extended: extended, Steps: steps + 1}
 }
 
 // AddLimits adds limits of which nothing is used.
@@ -233,7 +256,14 @@ func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Ru
 // Use returns how far a limit is used.
 func (s *Spend) Use(i int) CountUse {
 	limit, count := &s.Limits[i], &s.Counts[i]
-	return CountUse{limit.CountID, count.total(), count.Admitted, count.allowed(limit), count.needed, i}
+	use := CountUse{
+		CountID: limit.CountID, Used: count.total(), Admitted: count.Admitted, Allowed: count.allowed(limit),
+		Needed: count.needed, Pattern: count.pattern, Index: i,
+	}
+	if limit.Kind == KindLoop {
+		use.Allowed = 0
+	}
+	return use
 }
 
 // Open returns up to where calls are admitted: the limit, less the reserve until the host was asked to wrap up.
@@ -340,7 +370,7 @@ func (v *Verdict) tripped(limits *Limits, seen *Snapshot, c *Count, l *CountLimi
 		return false
 	}
 	attempts := c.Rung.Attempts
-	if seen.Signs != nil {
+	if seen.Signs != nil && l.Kind != KindLoop {
 		attempts = seen.Signs.attempts(c.Rung)
 	}
 	v.Action = Direct
@@ -382,6 +412,7 @@ func (s *Spend) apply(v Verdict, now time.Duration) {
 		c.Rung = Rung{Attempts: v.Rung, At: now, Last: v.Last}
 	}
 	c.tripped, c.needed = 0, 0
+	c.Steps++
 }
 
 func (l Limit) counted() bool {
@@ -399,9 +430,17 @@ func (c *Counts) Add(more *Counts) {
 	}
 }
 
-// Sub takes the counts away, kind by kind.
+// Sub takes the counts away, kind by kind. Less than nothing is negative; what is too much for a number is the most that
+// there is.
 func (c *Counts) Sub(less *Counts) {
 	for i, n := range less {
-		c[i] -= n
+		switch rest := c[i] - n; {
+		case n > 0 && rest > c[i]:
+			c[i] = -Endless
+		case n < 0 && rest < c[i]:
+			c[i] = Endless
+		default:
+			c[i] = max(rest, -Endless)
+		}
 	}
 }

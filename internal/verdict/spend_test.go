@@ -1,0 +1,269 @@
+package verdict_test
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// requests is a use of that many requests.
+func requests(n int64) verdict.Use {
+	return verdict.Use{Counts: verdict.Counts{verdict.KindRequests: n}}
+}
+
+// limitRequests are limits of so many requests, with that reserve.
+func limitRequests(most, reserve int64, warnAt ...float64) verdict.Limits {
+	return others(verdict.Limits{Counts: []verdict.CountLimit{
+		{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: most, Reserve: reserve, WarnAt: warnAt},
+	}})
+}
+
+// A spender asks what is due after each charge.
+type spender struct {
+	limits verdict.Limits
+	seen   verdict.Snapshot
+	serial int
+}
+
+func newSpender(limits verdict.Limits) *spender {
+	return &spender{limits: limits, seen: verdict.Snapshot{
+		Signs: &verdict.Signs{}, Spend: verdict.NewSpend(limits.Counts, false),
+	}}
+}
+
+// admit returns what an admission gives, in order.
+func (s *spender) admit(n int64) []verdict.Verdict {
+	s.serial++
+	s.seen.Take(&s.limits, verdict.Signal{Kind: verdict.SignalAdmit, Serial: s.serial, Use: requests(n)})
+	return s.due()
+}
+
+// settle settles the last admission.
+func (s *spender) settle(n int64) []verdict.Verdict { return s.settleCall(s.serial, n) }
+
+func (s *spender) settleCall(serial int, n int64) []verdict.Verdict {
+	s.seen.Take(&s.limits, verdict.Signal{Kind: verdict.SignalSettle, Serial: serial, Use: requests(n)})
+	return s.due()
+}
+
+func (s *spender) due() (all []verdict.Verdict) {
+	for {
+		v := verdict.Judge(s.limits, s.seen, time.Hour)
+		if v.Action == verdict.Continue {
+			return all
+		}
+		all = append(all, v)
+		if v.Action == verdict.Cancel {
+			return all
+		}
+		s.seen.Apply(v, time.Hour)
+	}
+}
+
+func asked(all []verdict.Verdict) (directives []verdict.Directive) {
+	for _, v := range all {
+		directives = append(directives, v.Directive)
+	}
+	return directives
+}
+
+func TestSpend(t *testing.T) {
+	t.Run("at the limit nothing is exceeded, one more is", func(t *testing.T) {
+		s := newSpender(limitRequests(10, 0))
+		require.Empty(t, s.admit(10))
+		require.Empty(t, s.settle(10))
+		v := s.admit(1)[0]
+		require.Equal(t, verdict.Cancel, v.Action)
+		require.Equal(t, verdict.Requests, v.Limit)
+		require.Equal(t, verdict.CountUse{
+			CountID: verdict.CountID{Kind: verdict.KindRequests}, Used: 10, Allowed: 10, Needed: 1,
+		}, v.Count)
+		require.Equal(t, verdict.Never, v.Next)
+	})
+	t.Run("what is admitted and not settled stays charged", func(t *testing.T) {
+		s := newSpender(limitRequests(10, 0))
+		require.Empty(t, s.admit(6))
+		require.NotEmpty(t, s.admit(5))
+	})
+	t.Run("what is used above the admission trips", func(t *testing.T) {
+		s := newSpender(limitRequests(10, 0))
+		require.Empty(t, s.admit(1))
+		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.settle(11)))
+	})
+	t.Run("the first call that does not fit has the host asked to wrap up, the next one ends", func(t *testing.T) {
+		s := newSpender(limitRequests(10, 4))
+		require.Empty(t, s.admit(6-1))
+		require.Equal(t, []verdict.Directive{verdict.DirectWrapUp}, asked(s.admit(2)))
+		require.Empty(t, s.admit(5), "the reserve is open")
+		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.admit(1)))
+	})
+	t.Run("so does using all but the reserve", func(t *testing.T) {
+		s := newSpender(limitRequests(10, 4))
+		require.Empty(t, s.admit(6))
+		require.Equal(t, []verdict.Directive{verdict.DirectWrapUp}, asked(s.settle(6)))
+	})
+	t.Run("an excess comes before the wrap-up", func(t *testing.T) {
+		s := newSpender(limitRequests(10, 4))
+		require.Empty(t, s.admit(1))
+		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(s.settle(11)))
+	})
+	t.Run("each fraction warns once, again after an extension", func(t *testing.T) {
+		s := newSpender(limitRequests(10, 0, 0.5, 0.8))
+		require.Empty(t, s.admit(9))
+		warnings := s.settle(9)
+		require.Len(t, warnings, 2)
+		require.InDelta(t, 0.5, warnings[0].Fraction, 0)
+		require.InDelta(t, 0.8, warnings[1].Fraction, 0)
+		require.Empty(t, s.due())
+		s.seen.Take(&s.limits, verdict.Signal{
+			Kind: verdict.SignalExtend, Of: verdict.CountID{Kind: verdict.KindRequests}, More: 2,
+		})
+		require.Len(t, s.due(), 1, "9 of 12 are more than a half")
+	})
+	t.Run("a ladder takes a rung for each refusal, and a last wait is the last", func(t *testing.T) {
+		limits := limitRequests(10, 0)
+		limits.Ladders = &verdict.Ladders{Requests: []verdict.Directive{verdict.DirectUnstick, verdict.DirectWait}}
+		s := newSpender(limits)
+		require.Equal(t, []verdict.Directive{verdict.DirectUnstick}, asked(s.admit(11)))
+		require.Equal(t, []verdict.Directive{verdict.DirectWait}, asked(s.admit(11)))
+		require.Empty(t, s.admit(11))
+	})
+	t.Run("a limit of time that was exceeded before is named", func(t *testing.T) {
+		limits := limitRequests(10, 0)
+		limits.WallClock = time.Minute
+		require.Equal(t, verdict.WallClock, newSpender(limits).admit(11)[0].Limit)
+	})
+	t.Run("an observed run is told once, and refuses nothing", func(t *testing.T) {
+		s := newSpender(limitRequests(10, 0))
+		s.seen.Spend.ObserveOnly = true
+		first := s.admit(11)
+		require.Equal(t, []verdict.Directive{verdict.DirectCancel}, asked(first))
+		s.seen.Apply(first[0], time.Hour)
+		require.Empty(t, s.admit(11))
+		require.EqualValues(t, 22, s.seen.Spend.Counts[0].Admitted)
+	})
+}
+
+// TestRows protects that errors and retries are counted in rows of their own.
+func TestRows(t *testing.T) {
+	ok, failed, retry := verdict.ResultOK, verdict.ResultError, verdict.ResultRetry
+	limits := others(verdict.Limits{Counts: []verdict.CountLimit{
+		{CountID: verdict.CountID{Kind: verdict.KindErrors}, Max: 2},
+		{CountID: verdict.CountID{Kind: verdict.KindRetries}, Max: 3},
+	}})
+	for name, c := range map[string]struct {
+		results []verdict.Result
+		trips   verdict.Kind
+	}{
+		"three errors in a row":           {[]verdict.Result{failed, failed, failed}, verdict.KindErrors},
+		"a success between":               {[]verdict.Result{failed, failed, ok, failed, failed}, -1},
+		"a retry between ends no row":     {[]verdict.Result{failed, retry, failed, retry, failed}, verdict.KindErrors},
+		"four retries":                    {[]verdict.Result{retry, retry, retry, retry}, verdict.KindRetries},
+		"a call without a result between": {[]verdict.Result{failed, failed, "", failed}, verdict.KindErrors},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSpender(limits)
+			tripped := verdict.Kind(-1)
+			for i, result := range c.results {
+				s.admit(0)
+				s.seen.Take(&limits, verdict.Signal{
+					Kind: verdict.SignalSettle, Serial: s.serial, Use: verdict.Use{Result: result},
+				})
+				for _, v := range s.due() {
+					require.Equal(t, len(c.results)-1, i)
+					require.Equal(t, verdict.Errors, v.Limit)
+					tripped = v.Count.Kind
+				}
+			}
+			require.Equal(t, c.trips, tripped)
+		})
+	}
+}
+
+// naiveSpend is the rule as one would explain it: a list of all calls, added up anew each time.
+type naiveSpend struct {
+	max, reserve int64
+	wrapped      bool
+	calls        map[int][2]int64 // the most, and what was used; -1 while open
+}
+
+func (n *naiveSpend) charged() (total int64) {
+	for _, c := range n.calls {
+		if c[1] < 0 {
+			total += c[0]
+		} else {
+			total += c[1]
+		}
+	}
+	return total
+}
+
+// open returns the limit that counts now.
+func (n *naiveSpend) open() int64 {
+	if n.wrapped {
+		return n.max
+	}
+	return n.max - n.reserve
+}
+
+// admit returns what an admission gives, and whether the call is made.
+func (n *naiveSpend) admit(serial int, most int64) (asks []verdict.Directive, made bool) {
+	switch {
+	case n.charged()+most <= n.open():
+		n.calls[serial] = [2]int64{most, -1}
+		return nil, true
+	case n.reserve > 0 && !n.wrapped:
+		n.wrapped = true
+		return []verdict.Directive{verdict.DirectWrapUp}, false
+	}
+	return []verdict.Directive{verdict.DirectCancel}, false
+}
+
+// settle returns what the settling gives.
+func (n *naiveSpend) settle(serial int, used int64) (asks []verdict.Directive) {
+	n.calls[serial] = [2]int64{n.calls[serial][0], used}
+	settled := int64(0)
+	for _, c := range n.calls {
+		settled += max(c[1], 0)
+	}
+	if n.reserve > 0 && !n.wrapped && settled >= n.open() && used > 0 {
+		n.wrapped = true
+		return []verdict.Directive{verdict.DirectWrapUp}
+	}
+	return nil
+}
+
+// TestSpendModel compares random charges with the rule.
+func TestSpendModel(t *testing.T) {
+	for seed := range uint64(20_000) {
+		rng := rand.New(rand.NewPCG(seed, 14))
+		n := &naiveSpend{max: rng.Int64N(30) + 2, calls: map[int][2]int64{}}
+		n.reserve = rng.Int64N(n.max)
+		s := newSpender(limitRequests(n.max, n.reserve))
+		var open []int
+		for ended := false; !ended && s.serial < 40; {
+			if len(open) > 0 && rng.IntN(2) == 0 {
+				i := rng.IntN(len(open))
+				serial := open[i]
+				open = slices.Delete(open, i, i+1)
+				used := rng.Int64N(n.calls[serial][0] + 1)
+				require.Equal(t, n.settle(serial, used), asked(s.settleCall(serial, used)), "seed %d", seed)
+				continue
+			}
+			most := rng.Int64N(6) + 1
+			given := s.admit(most)
+			asks, made := n.admit(s.serial, most)
+			require.Equal(t, asks, asked(given), "seed %d", seed)
+			if made {
+				open = append(open, s.serial)
+			}
+			require.Equal(t, n.charged(), s.seen.Spend.Counts[0].Used+s.seen.Spend.Counts[0].Admitted, "seed %d", seed)
+			ended = slices.Contains(asks, verdict.DirectCancel)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package loop_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// sameInput reports whether a detector takes two inputs for the same.
+func sameInput(tb testing.TB, a, b []byte) bool {
+	tb.Helper()
+	return same(tb, loop.Config{}, loop.Step{Input: a}, loop.Step{Input: b})
+}
+
+func sameOutcome(tb testing.TB, a, b []byte) bool {
+	tb.Helper()
+	return same(tb, loop.Config{}, loop.Step{Outcome: a}, loop.Step{Outcome: b})
+}
+
+func same(tb testing.TB, config loop.Config, a, b loop.Step) bool {
+	tb.Helper()
+	d, err := loop.New(config)
+	require.NoError(tb, err)
+	a.Class, b.Class = loop.Look, loop.Look
+	d.Step(a)
+	return !d.Step(b).New
+}
+
+func TestInput(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{`{"a":1,"b":[2,3]}`, " {\n\t\"b\" : [ 2,3 ] ,\r\n\"a\":1}\n", true},
+		{`{"a":{"y":1,"x":{"q":1,"p":2}}}`, `{"a":{"x":{"p":2,"q":1},"y":1}}`, true},
+		{`[1,2]`, `[2,1]`, false},
+		{`{"a":[1],"b":[]}`, `{"a":[],"b":[1]}`, false},
+		{`{"a":"1"}`, `{"a":1}`, false},
+		{`{"a":null}`, `{}`, false},
+		{`1`, `1.0`, true},
+		{`100`, `1e2`, true},
+		{`-12.50`, `-1250E-2`, true},
+		{`0`, `-0.0e7`, true},
+		{`1`, `-1`, false},
+		{`10`, `1`, false},
+		{`0.1`, `0.10000000000000001`, false},
+		{`1e99999999999`, `1e99999999999`, true},
+		{`12345678901234567890`, `12345678901234567891`, false},
+		{`"A\u00e9\/\n"`, "\"\\u0041é/\\u000a\"", true},
+		{`"\ud83d\ude00"`, `"😀"`, true},
+		{`"a  b"`, `"a b"`, false},
+		{`"file_0"`, `"file_1"`, false},
+		{`"took 1s"`, `"took 2s"`, false},
+		{`{"s":"/tmp/a"}`, `{"s":"/tmp/b"}`, false},
+		{`{"a":"x","b":"y"}`, `{"a":"x\",\"b\":\"y"}`, false},
+		{`{"ab":"c"}`, `{"a":"bc"}`, false},
+		{`["a","b"]`, `["ab"]`, false},
+		{`{"a":1,"a":2}`, `{"a":2,"a":1}`, false},
+		{`ls  -l`, `ls -l`, false},
+		{`{"a":1`, `{"a": 1`, false}, // not JSON
+		{`tru`, `true`, false},
+		{`"true"`, `true`, false},
+		{``, `null`, false},
+	} {
+		require.Equal(t, c.same, sameInput(t, []byte(c.a), []byte(c.b)), "%s and %s", c.a, c.b)
+		require.Equal(t, c.same, sameInput(t, []byte(c.b), []byte(c.a)), "%s and %s", c.b, c.a)
+		require.True(t, sameInput(t, []byte(c.a), []byte(c.a)))
+	}
+	t.Run("a step is more than its input", func(t *testing.T) {
+		a := loop.Step{Tool: "a", Input: []byte("b"), Outcome: []byte("c")}
+		for _, b := range []loop.Step{
+			{Tool: "ab", Outcome: []byte("c")}, {Tool: "a", Input: []byte("bc")}, {Input: []byte("ab"), Outcome: []byte("c")},
+			{Tool: "a", Input: []byte("b"), Outcome: []byte("c"), Refused: true},
+		} {
+			require.False(t, same(t, loop.Config{}, a, b))
+		}
+	})
+}
+
+func TestOutcome(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		same bool
+	}{
+		{"ok in 0.01s", "ok in 12s", true},
+		{"ok (1m30s)", "ok (59.9s)", true},
+		{"took 12 ms.", "took 9.5 ms.", true},
+		{"took 1 min 3 s", "took 59 s", true},
+		{"waited 3 minutes", "waited 1 hour", true},
+		{"5µs", "7μs", true},
+		{"512 ns/op", "498 ns/op", true},
+		{"3 files", "4 files", false},
+		{"3 d", "4 d", false},
+		{"3s", "3m", true},
+		{"3 sheep", "4 sheep", false},
+		{"10 GB", "20 GB", false},
+		{"v1.2s3", "v1.3s3", false},
+		{"a1s", "a2s", false},
+		{"at 2026-11-22T17:00:00Z:", "at 2026-11-22t18:01:02.345+02:00:", true},
+		{"2026-11-22 17:00:00Z", "2025-01-01 00:00:00Z", true},
+		{"2026-11-22", "2026-11-23", false},
+		{"2026-11-22T17:00:00", "2026-11-22T17:00:01", false}, // without a zone it is not RFC 3339
+		{"<W at 0x7f00aabbccdd>", "<W at 0xc000012345>", true},
+		{"flags 0x01", "flags 0x02", false},
+		{"in /tmp/go-build1/b001:3", "in /tmp/go-build99/b002:3", true},
+		{"in /tmp/go-build1/b001:3", "in /tmp/go-build1/b001:4", false},
+		{"/var/folders/x/T/a b", "/var/folders/y/T/z b", true},
+		{`in C:\Users\me\AppData\Local\Temp\a1\x.c, 3`, `in D:\Temp\b2, 3`, true},
+		{`C:\src\a`, `C:\src\b`, false},
+		{"/home/me/tmp/a", "/home/me/tmp/b", false},
+		{"/tmpfiles/a", "/tmpfiles/b", false},
+		{`{"at":"2026-11-22T17:00:00Z","log":"in 3s"}`, `{"log":"in 4s","at":"2026-01-01T00:00:00Z"}`, true},
+		{`{"elapsed_ms":12}`, `{"elapsed_ms":13.5}`, true},
+		{`{"durationSeconds":12}`, `{"durationSeconds":1}`, true},
+		{`{"lines":12}`, `{"lines":13}`, false},
+		{`{"elapsed_ms":"x"}`, `{"elapsed_ms":"y"}`, false},
+		{`{"3s":1}`, `{"4s":1}`, false}, // names are never blurred
+		{"7\n", "7", true},              // both are the number
+		{"a\n", "a", false},
+	} {
+		require.Equal(t, c.same, sameOutcome(t, []byte(c.a), []byte(c.b)), "%s and %s", c.a, c.b)
+		require.Equal(t, c.same, sameOutcome(t, []byte(c.b), []byte(c.a)), "%s and %s", c.b, c.a)
+	}
+	t.Run("volatile fields are left out", func(t *testing.T) {
+		config := loop.Config{Volatile: []string{"request_id"}}
+		a := loop.Step{Outcome: []byte(`{"a":[{"request_id":{"x":[1]},"b":1}],"request_id":7}`)}
+		require.True(t, same(t, config, a, loop.Step{Outcome: []byte(`{"request_id":"q","a":[{"b":1}]}`)}))
+		require.False(t, same(t, config, a, loop.Step{Outcome: []byte(`{"a":[{"b":2}]}`)}))
+		require.False(t, same(t, config, loop.Step{Input: a.Outcome}, loop.Step{Input: []byte(`{"a":[{"b":1}]}`)}), "not in inputs")
+	})
+	t.Run("deep JSON is compared as text", func(t *testing.T) {
+		deep := func(n int, space string) []byte {
+			return []byte(strings.Repeat("[", n) + space + strings.Repeat("]", n))
+		}
+		require.True(t, sameOutcome(t, deep(100, ""), deep(100, " ")))
+		require.False(t, sameOutcome(t, deep(101, ""), deep(101, " ")))
+		require.False(t, sameOutcome(t, deep(1e6, ""), deep(1e6, " ")))
+	})
+}
+
+// naive is the canonical form by the standard library, for JSON in which it loses nothing.
+func naive(text []byte) (string, bool) {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var value any
+	if !json.Valid(text) || !utf8.Valid(text) || d.Decode(&value) != nil {
+		return "", false
+	}
+	form, err := json.Marshal(value)
+	return string(form), err == nil
+}
+
+// FuzzStep looks for inputs that are told apart by their spelling, and for any that are not read as the standard library
+// reads them.
+func FuzzStep(f *testing.F) {
+	for _, seed := range []string{
+		`{"b":[1,2.50,-1e3],"a":{"d":"\u00e9\ud83d\ude00","c":null}}`, "plain 3s text 0xdeadbeef /tmp/x", `"\ud800"`, `[`, `{"a":1,"a":2}`,
+		`01`, `-`, "\xff", `{"a" 1}`, `[1,]`, `"\x"`, ` true `, `{"":{"":[]}}`, `1E400`, "2026-11-22T17:00:00Z", `C:\Temp\x`, `x:\`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		before := bytes.Clone(text)
+		require.True(t, sameInput(t, text, text))
+		require.True(t, sameOutcome(t, text, text))
+		if form, ok := naive(text); ok {
+			if !strings.Contains(form, `"`) || !duplicateKeys(text) {
+				require.True(t, sameInput(t, text, []byte(form)), "%q and %q", text, form)
+			}
+			var spaced bytes.Buffer
+			require.NoError(t, json.Indent(&spaced, text, "\r", "\t "))
+			if !bytes.HasPrefix(bytes.TrimSpace(text), []byte("[")) || deepest(text) <= 100 {
+				require.Equal(t, deepest(text) <= 100 || spaced.String() == string(text), sameInput(t, text, spaced.Bytes()), "%q", text)
+			}
+			require.False(t, sameInput(t, text, []byte(form+"x")))
+		} else if !json.Valid(text) && len(text) > 0 {
+			require.False(t, sameInput(t, text, append(bytes.Clone(text), ' ')), "%q is not JSON", text)
+		}
+		require.Equal(t, before, text)
+	})
+}
+
+func deepest(text []byte) (most int) {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch b := text[i]; {
+		case b == '\\':
+			i++
+		case b == '"':
+			quoted = !quoted
+		case !quoted && (b == '[' || b == '{'):
+			depth++
+			most = max(most, depth)
+		case !quoted && (b == ']' || b == '}'):
+			depth--
+		}
+	}
+	return most
+}
+
+// duplicateKeys reports whether the standard library would drop a member.
+func duplicateKeys(text []byte) bool {
+	form, _ := naive(text)
+	return bytes.Count(text, []byte(":")) != strings.Count(form, ":") || deepest(text) > 100
+}

@@ -1,0 +1,152 @@
+package loop
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"time"
+)
+
+// maxKept is how much memory a detector keeps between two turns.
+const maxKept = 64 << 10
+
+// unknownPoll is the Gap from which a step of no class at all may be a poll. A model alone often takes a few seconds.
+const unknownPoll = 5 * time.Second
+
+// A reader turns steps into digests.
+type reader struct{ canon canon }
+
+// A call is what is known of a step that counts.
+type call struct {
+	pair      uint64 // digest of tool, input, outcome and refusal
+	input     uint64 // digest of tool and input
+	tool      uint64 // digest of the tool
+	aim       uint64 // digest of the tool and the input without where it reads, if it says that
+	futile    uint64 // digest of what a futile call gets, 0 if the call is not futile
+	succeeded bool   // it is a change, and there is no sign of a failure
+	poll      bool   // it may be a poll
+}
+
+func (c call) compare(other call) int { return cmp.Compare(c.pair, other.pair) }
+
+// kind is what the calls of a futile series have in common.
+func (c *call) kind() uint64 {
+	if c.aim != 0 {
+		return c.aim
+	}
+	return c.tool
+}
+
+// read returns what is known of a step, and whether it counts.
+func (d *Detector) read(s *Step) (call, bool) {
+	if !s.counts(s.Class) {
+		return call{}, false
+	}
+	r := &d.reader
+	form, outcome := r.pair(s, d.volatile)
+	hint, sign := r.canon.hints, r.canon.signs
+	class := guess(s, &hint)
+	if !s.counts(class) {
+		return call{}, false
+	}
+	sign.failed = sign.failed || s.Failed || s.Refused
+	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool))}
+	c.succeeded = class == Change && !sign.failed
+	c.poll = d.slow(s, class, &sign) && d.history.pairs.has(c.pair)
+	if s.Refused || class == Change && sign.failed {
+		c.futile = max(digest(form[outcome:]), nothing+1)
+	}
+	if class == Look {
+		r.aims(s, &c, &hint, sign.failed || sign.empty()) // form is not valid any more
+	}
+	return c, true
+}
+
+// nothing is what all looks get that find nothing or fail, however they put it.
+const nothing = 1
+
+// aims says what a look is after, if another one could be after the same: all searches of a tool are, and all reads of
+// one thing at different places.
+func (r *reader) aims(s *Step, c *call, hint *hints, futile bool) {
+	search := hint.search || searches(s.Tool)
+	if hint.placed && !search {
+		c.aim = r.aim(s)
+	}
+	if futile && (search || c.aim != 0) {
+		c.futile = nothing
+	}
+}
+
+// slow says whether a call that got the same before may be a poll: what it looks at takes its time.
+func (d *Detector) slow(s *Step, class Class, sign *signs) bool {
+	switch {
+	case class == Change || s.Refused:
+		return false
+	case sign.underWay:
+		return !s.Class.declared() || s.Gap >= unknownPoll
+	case class == Look:
+		return s.Gap >= d.config.Poll
+	}
+	return s.Gap >= unknownPoll
+}
+
+// pair returns the form of a step, and where that of its outcome begins. Both are valid until the next call.
+func (r *reader) pair(s *Step, volatile map[string]bool) (form []byte, outcome int) {
+	c := &r.canon
+	*c = canon{out: c.out[:0], spare: c.spare, members: c.members, volatile: volatile}
+	c.out = binary.LittleEndian.AppendUint64(c.out, uint64(len(s.Tool)))
+	c.out = append(append(c.out, 0, 0, 0, 0, 0, 0, 0, 0), s.Tool...)
+	c.write(s.Input)
+	outcome = len(c.out)
+	binary.LittleEndian.PutUint64(c.out[8:], uint64(outcome))
+	c.out = append(c.out, refusal(s))
+	c.outcome = true
+	hint := c.hints
+	c.write(s.Outcome)
+	c.hints = hint
+	return c.out, outcome
+}
+
+func refusal(s *Step) byte {
+	if s.Refused {
+		return 'r'
+	}
+	return 'c'
+}
+
+// aim returns a digest of the tool and of the input without the numbers that say where to read.
+func (r *reader) aim(s *Step) uint64 {
+	c := &r.canon
+	*c = canon{out: append(c.out[:0], s.Tool...), spare: c.spare, members: c.members, placed: true}
+	c.out = append(c.out, endMark)
+	c.write(s.Input)
+	return digest(c.out)
+}
+
+// shrink drops memory that only a large step needed.
+func (r *reader) shrink() {
+	if cap(r.canon.out)+cap(r.canon.spare) > maxKept {
+		r.canon = canon{}
+	}
+	r.canon.in = nil
+}
+
+// digest is the beginning of a SHA-256: 64 bits are enough to tell some hundred pairs apart. It is never 0, which is
+// none.
+func digest(form []byte) uint64 {
+	sum := sha256.Sum256(form)
+	return max(binary.LittleEndian.Uint64(sum[:]), 1)
+}
+
+// turnDigest is the digest of a turn whose calls are sorted.
+func turnDigest(calls []call) uint64 {
+	if len(calls) == 1 {
+		return calls[0].pair
+	}
+	var memory [128]byte
+	form := memory[:0]
+	for i := range calls {
+		form = binary.LittleEndian.AppendUint64(form, calls[i].pair)
+	}
+	return digest(form)
+}

@@ -1,0 +1,220 @@
+package loop_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// A trace is a file of testdata: what a run did, turn by turn.
+type trace struct {
+	name    string
+	What    string `json:"what"`
+	From    string `json:"from"`
+	FoundBy int    `json:"found_by"` // a loop's turn by which the detector has to ask
+	turns   []traceTurn
+}
+
+type traceTurn struct {
+	Steps   []traceStep `json:"steps"`
+	Restart bool        `json:"restart"` // before the turn
+	Times   int         `json:"times"`
+	Count   struct {
+		From int `json:"from"`
+		To   int `json:"to"`
+	} `json:"count"`
+}
+
+type traceStep struct {
+	Tool    string          `json:"tool"`
+	Class   loop.Class      `json:"class"`
+	Input   json.RawMessage `json:"input"`
+	Outcome json.RawMessage `json:"outcome"`
+	Gap     float64         `json:"gap_seconds"`
+	Refused bool            `json:"refused"`
+	Retry   bool            `json:"retry"`
+}
+
+// traces reads the traces of a folder of testdata.
+func traces(t *testing.T, folder string) (all []trace) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("testdata", folder, "*.jsonl"))
+	require.NoError(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Less(t, len(text), 20<<10, file)
+		all = append(all, parseTrace(t, file, text))
+	}
+	return all
+}
+
+func parseTrace(t *testing.T, file string, text []byte) trace {
+	t.Helper()
+	read := trace{name: strings.TrimSuffix(filepath.Base(file), ".jsonl")}
+	head, rest, _ := bytes.Cut(text, []byte("\n"))
+	require.NoError(t, strictly(head, &read), file)
+	require.NotEmpty(t, read.What, file)
+	require.NotEmpty(t, read.From, file)
+	for line := range bytes.Lines(rest) {
+		if len(bytes.TrimSpace(line)) == 0 {
+			continue
+		}
+		var turn traceTurn
+		require.NoError(t, strictly(line, &turn), "%s: %s", file, line)
+		require.NotEmpty(t, turn.Steps, "%s: %s", file, line)
+		read.turns = append(read.turns, turn.expand()...)
+	}
+	require.NotEmpty(t, read.turns, file)
+	return read
+}
+
+func strictly(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// expand returns the turns that one line stands for. A restart is before the first.
+func (turn traceTurn) expand() (all []traceTurn) {
+	for range max(turn.Times, 1) {
+		all = append(all, turn)
+	}
+	if turn.Count.To > 0 {
+		all = nil
+		for n := turn.Count.From; n <= turn.Count.To; n++ {
+			all = append(all, turn.numbered(n))
+		}
+	}
+	for i := range all[1:] {
+		all[1+i].Restart = false
+	}
+	return all
+}
+
+func (turn traceTurn) numbered(n int) traceTurn {
+	number := []byte(strconv.Itoa(n))
+	turn.Steps = slices.Clone(turn.Steps)
+	for i := range turn.Steps {
+		s := &turn.Steps[i]
+		s.Input = bytes.ReplaceAll(s.Input, []byte("{n}"), number)
+		s.Outcome = bytes.ReplaceAll(s.Outcome, []byte("{n}"), number)
+	}
+	return turn
+}
+
+func (turn traceTurn) steps(t *testing.T, classes bool) (all []loop.Step) {
+	t.Helper()
+	for _, s := range turn.Steps {
+		step := loop.Step{
+			Tool: s.Tool, Input: plain(t, s.Input), Outcome: plain(t, s.Outcome),
+			Gap: time.Duration(s.Gap * float64(time.Second)), Refused: s.Refused, Retry: s.Retry,
+		}
+		if classes {
+			step.Class = s.Class
+		}
+		all = append(all, step)
+	}
+	return all
+}
+
+// plain returns the text of a JSON string, and other JSON as it is.
+func plain(t *testing.T, value json.RawMessage) []byte {
+	t.Helper()
+	if len(value) == 0 || value[0] != '"' {
+		return value
+	}
+	var text string
+	require.NoError(t, json.Unmarshal(value, &text))
+	return []byte(text)
+}
+
+// A finding is what the detector said to a trace. The numbers are turns, 0 where it never did.
+type finding struct {
+	asked, ended int
+	rule         loop.Rule
+}
+
+// judge gives a trace to a detector. The run is told at once whenever the detector asks.
+func (read trace) judge(t *testing.T, classes bool) (f finding) {
+	t.Helper()
+	d := newDetector(t, loop.Config{})
+	for i, turn := range read.turns {
+		if turn.Restart {
+			d = restart(t, d, loop.Config{})
+		}
+		switch v := d.Step(turn.steps(t, classes)...); {
+		case v.Advice == loop.End && f.ended == 0:
+			f.ended, f.rule = i+1, v.Rule
+		case v.Advice == loop.Ask:
+			d.Delivered()
+			if f.asked == 0 {
+				f.asked, f.rule = i+1, v.Rule
+			}
+		}
+	}
+	return f
+}
+
+func restart(t *testing.T, d *loop.Detector, config loop.Config) *loop.Detector {
+	t.Helper()
+	state, err := d.MarshalBinary()
+	require.NoError(t, err)
+	restored := newDetector(t, config)
+	require.NoError(t, restored.UnmarshalBinary(state))
+	return restored
+}
+
+func TestLoops(t *testing.T) {
+	all := traces(t, "loops")
+	require.GreaterOrEqual(t, len(all), 40)
+	undeclared := 0
+	for _, read := range all {
+		t.Run(read.name, func(t *testing.T) {
+			found := read.judge(t, true)
+			require.NotZero(t, found.asked, "never found: %s", read.What)
+			require.LessOrEqual(t, found.asked, read.FoundBy, "found late: %s", read.What)
+		})
+		if f := read.judge(t, false); f.asked != 0 && f.asked <= read.FoundBy {
+			undeclared++
+		} else {
+			t.Logf("not found in time without classes: %s: %+v", read.name, f)
+		}
+	}
+	t.Logf("without classes %d of %d are found in time", undeclared, len(all))
+}
+
+func TestProductive(t *testing.T) {
+	all := traces(t, "productive")
+	require.GreaterOrEqual(t, len(all), 125)
+	for _, c := range []struct {
+		name    string
+		classes bool
+		share   float64 // of the traces that may be asked
+	}{{"with classes", true, 0.01}, {"without classes", false, 0.10}} {
+		t.Run(c.name, func(t *testing.T) {
+			asked := 0
+			for _, read := range all {
+				f := read.judge(t, c.classes)
+				if f.asked != 0 {
+					asked++
+					t.Logf("asked at turn %d by %s: %s: %s", f.asked, f.rule, read.name, read.What)
+				}
+				assert.Zero(t, f.ended, "ended by %s: %s: %s", f.rule, read.name, read.What)
+			}
+			t.Logf("asked %d of %d", asked, len(all))
+			assert.LessOrEqual(t, float64(asked), c.share*float64(len(all)))
+		})
+	}
+}

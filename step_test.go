@@ -1,0 +1,120 @@
+package watchdog_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+func grep(n int) loop.Step {
+	return loop.Step{Tool: "grep", Class: loop.Look, Input: fmt.Appendf(nil, `{"for":"word %d"}`, n), Outcome: []byte("none")}
+}
+
+// TestStep protects that a run which repeats itself is asked to stop that, and ended if it goes on.
+func TestStep(t *testing.T) {
+	t.Run("the third round asks, and two more after it was taken end", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			wd := f.attach()
+			wd.Step(grep(1))
+			wd.Step(grep(1))
+			require.Equal(t, loop.Ask, wd.Step(grep(1)).Advice)
+			f.pass(0)
+			wd.Step(grep(1))
+			wd.Step(grep(1))
+			wd.Step(grep(1))
+			f.live(wd) // the host has not been told yet
+			d, ok := wd.Poll()
+			require.True(t, ok)
+			require.Equal(t, watchdog.DirectiveUnstuck, d.Kind)
+			require.Equal(t, watchdog.LoopDetected, d.Reason)
+			_, ok = wd.Poll()
+			require.False(t, ok, "it is asked once")
+			wd.Step(grep(1))
+			f.live(wd)
+			wd.Step(grep(1))
+			code, fired := wd.Fired()
+			require.True(t, fired)
+			require.Equal(t, watchdog.LoopDetected, code)
+			require.Contains(t, wd.Stop().Error(), "the same")
+			require.Len(t, f.events(watchdog.EventUnstuck), 1)
+		})
+	})
+	t.Run("a run that stops it goes on, and is asked about another loop", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			wd := f.attach()
+			for other := range 3 {
+				for range 3 {
+					wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: fmt.Append(nil, other), Outcome: []byte("text")})
+				}
+				f.pass(0)
+				d, ok := wd.Poll()
+				require.True(t, ok, other)
+				require.Equal(t, watchdog.DirectiveUnstuck, d.Kind)
+				require.Equal(t, 1, d.Rung)
+				for n := range 40 {
+					wd.Step(loop.Step{
+						Tool: "edit", Class: loop.Change, Input: fmt.Appendf(nil, `{"file":"%d/%d"}`, other, n), Outcome: []byte("ok"),
+					})
+				}
+			}
+			f.live(wd)
+		})
+	})
+	t.Run("a ladder of its own", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Budget.Ladders.Loop = []watchdog.DirectiveKind{watchdog.DirectiveCancel}
+			wd := f.attach()
+			for range 3 {
+				wd.Step(grep(1))
+			}
+			code, fired := wd.Fired()
+			require.True(t, fired)
+			require.Equal(t, watchdog.LoopDetected, code)
+		})
+	})
+	t.Run("a fuse asks first, and ends a run whose host does not listen", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Loop = loop.Config{Period: loop.NoLimit, Pairs: loop.NoLimit, Futile: loop.NoLimit, Polls: loop.NoLimit}
+			wd := f.attach()
+			steps := 0
+			for ; steps < 100; steps++ {
+				wd.Step(grep(steps % 9))
+				f.pass(0)
+				if _, fired := wd.Fired(); fired {
+					break
+				}
+			}
+			require.Less(t, steps, 60)
+			require.Greater(t, steps, 40)
+			require.Len(t, f.events(watchdog.EventUnstuck), 1)
+		})
+	})
+	t.Run("new steps are progress, old ones activity", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Budget.NoProgress = time.Minute
+			wd := f.attach()
+			for n := range 10 {
+				f.pass(50 * time.Second)
+				wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: fmt.Append(nil, n), Outcome: fmt.Append(nil, n)})
+			}
+			f.live(wd)
+			f.pass(50 * time.Second)
+			wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: []byte("1"), Outcome: []byte("1")})
+			f.pass(11 * time.Second)
+			require.Equal(t, watchdog.NoProgressExceeded, wd.Stop().Code)
+		})
+	})
+	t.Run("a wrong config is an error", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Loop.Rounds = 1
+			_, err := watchdog.New(t.Context(), f.run, f.cfg)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, "Rounds")
+		})
+	})
+}
