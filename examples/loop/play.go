@@ -79,7 +79,7 @@ func (h host) play(ctx context.Context, s scenario, out io.Writer) (r result, er
 		wd: wd, client: client, url: url, tools: toolbox{s.tool, s.person}, say: report.say,
 	}
 	err = a.work()
-	r = report.result(a.directives(), wd.Stop(), err)
+	r = report.result(a.directives(), wd, err)
 	if err := wd.Close(); err != nil {
 		return r, err
 	}
