@@ -126,8 +126,8 @@ func (a *agent) prompt() string {
 		a.approach)
 }
 
-// act does what the reply asks for and goes on to the next turn. If a directive came meanwhile, act returns the error of
-// the context, so that the agent heeds it before the next request.
+// act does what the reply asks for and goes on to the next turn. If a directive came meanwhile, act returns the
+// context's error, and the agent heeds it before the next request.
 func (a *agent) act(ctx context.Context, r reply) error {
 	var err error
 	switch r.kind {
