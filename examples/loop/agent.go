@@ -1,14 +1,17 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/examples/loop/internal/model"
+	"github.com/seed62658d38/watchdog/loop"
 )
 
 // An agent asks the model, does what the reply asks for, and repeats.
@@ -64,6 +67,7 @@ func (a *agent) tryTurn(ctx context.Context) (done bool, err error) {
 		if err != nil {
 			return err
 		}
+		a.poll()
 		done = reply.kind == model.Final
 		return a.act(ctx, reply)
 	})
@@ -122,17 +126,62 @@ func (a *agent) prompt() string {
 		a.approach)
 }
 
-// act does what the reply asks for and goes on to the next turn.
+// act does what the reply asks for and goes on to the next turn. If a directive came meanwhile, act returns the
+// context's error, and the agent heeds it before the next request.
 func (a *agent) act(ctx context.Context, r reply) error {
 	var err error
 	switch r.kind {
 	case model.Again, model.Final:
 		return nil
 	case model.Tool:
-		err = a.tools.call(ctx, r.text, a.say)
+		err = a.use(ctx, r.text)
+	case model.Tools:
+		err = a.useOften(ctx, r.text)
+	case model.SubAgents:
+		err = a.delegate(r.text)
 	case model.Ask:
 		err = a.tools.approve(ctx, r.text, a.say)
 	}
 	a.turn++
-	return err
+	return cmp.Or(err, ctx.Err())
+}
+
+// use calls a tool and tells the watchdog what came back: that is progress, or the same again.
+func (a *agent) use(ctx context.Context, call string) error {
+	name, input, _ := strings.Cut(call, " ")
+	a.say("tool: %s", name)
+	answer, err := a.tools.call(ctx, name, a.turn)
+	if err != nil {
+		return err
+	}
+	a.say("%s answers %s", name, answer)
+	a.step(name, input, answer)
+	return nil
+}
+
+// useOften makes many calls of a tool, one after the other, each for another file.
+func (a *agent) useOften(ctx context.Context, calls string) error {
+	var name string
+	var times int
+	if _, err := fmt.Sscan(calls, &name, &times); err != nil {
+		return fmt.Errorf("%q is not a tool and a number: %w", calls, err)
+	}
+	leftAlone := 0
+	for i := range times {
+		answer, err := a.tools.call(ctx, name, a.turn)
+		if err != nil {
+			return err
+		}
+		input := fmt.Sprintf(`{"path":"file_%d.go","replace":"Size","by":"Length"}`, i)
+		if a.step(name, input, answer).Advice == loop.Go {
+			leftAlone++
+		}
+	}
+	a.say("tool: %s, %d times: left alone %d times", name, times, leftAlone)
+	return nil
+}
+
+// step tells the watchdog of a turn with one call of a tool.
+func (a *agent) step(name, input, answer string) loop.Verdict {
+	return a.wd.Step(loop.Step{Tool: name, Class: tools[name].class, Input: []byte(input), Outcome: []byte(answer)})
 }

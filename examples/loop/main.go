@@ -1,15 +1,17 @@
-// Loop is an agent loop under every limit of a watchdog. It talks to a model that streams over HTTP, calls tools and
-// asks a person, and each of them can go wrong. It shows which runs end, which are asked to try something else first,
-// and which are left alone.
+// Loop is an agent loop under every limit of a watchdog. It talks to a model that streams over HTTP, calls tools, asks
+// a person and hands work to sub-agents, and each of them can go wrong. It shows which runs end, which are asked to try
+// something else first, and which are left alone. Scenario cap is money that three sub-agents share, cycle an agent
+// that goes round in a circle, and batch one that only seems to.
 //
 //	go run ./examples/loop                     plays all scenarios at once and prints them one after the other
 //	go run ./examples/loop -scenario stall     plays one and prints it as it happens
 //
 // The model is a real HTTP server that the program starts on the loopback interface (internal/model). What a host
-// would write is in four files: the limits (limits.go); the loop that makes each turn in a Try, so that a directive
-// ends a request that hangs, and that polls the other directives at its boundaries (agent.go); and deep code that
-// gives signals and takes holds through its context (stream.go, tools.go). The rest is the demonstration: the faults
-// (scenario.go), one run with everything around it (play.go), and the output (report.go).
+// would write is in five files: the limits (limits.go); the loop that makes each turn in a Try, so that a directive
+// ends a request that hangs, that polls the other directives at its boundaries, and that tells the watchdog what each
+// tool answered (agent.go); deep code that gives signals and takes holds through its context (stream.go, tools.go); and
+// sub-agents in layers of the run, which ask for admission before each call (team.go). The rest is the demonstration:
+// the faults (scenario.go), one run with everything around it (play.go), and the output (report.go).
 //
 // # Exit status
 //
@@ -18,8 +20,8 @@
 //
 // # What it does not do
 //
-// It uses no language model, tools or persons: these only wait for a given time. The limits are seconds, short enough
-// to watch; real ones are minutes and hours.
+// It uses no language model, tools or persons: these only wait for a given time, and the prices are made up. The limits
+// are seconds and one euro, short enough to watch; real ones are minutes and hours. What was spent is kept in memory.
 package main
 
 import (

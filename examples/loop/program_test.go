@@ -60,7 +60,7 @@ func TestProgram(t *testing.T) {
 	require.Zerof(t, done.code, "%s\n%s", done.stdout, done.stderr)
 	var results []loop.Result
 	require.NoError(t, json.Unmarshal([]byte(done.stdout), &results), done.stdout)
-	require.Len(t, results, 13)
+	require.Len(t, results, 16)
 	assert.NotContains(t, done.stdout, "null")
 	assert.Contains(t, done.stderr, "== healthy", "the progress goes to standard error")
 
@@ -69,6 +69,7 @@ func TestProgram(t *testing.T) {
 	defer store.Close()
 	for _, r := range results {
 		assert.True(t, r.AsExpected, "%+v", r)
+		assert.LessOrEqual(t, r.Usage[0].Used+r.Usage[0].Admitted, r.Usage[0].Allowed)
 		stored, err := store.Read(t.Context(), watchdog.AggregateType, r.RunID)
 		require.NoError(t, err)
 		assert.Len(t, stored, len(r.Events))

@@ -23,11 +23,13 @@ type result struct {
 	// Expected and Ended are the code of a stop, "completed", or "failed".
 	Expected string `json:"expected"`
 	Ended    string `json:"ended"`
-	// AsExpected reports whether Ended is Expected, and the directives are the scenario's.
+	// AsExpected reports whether Ended is Expected, the directives are the scenario's, and no limit was overspent.
 	AsExpected bool                     `json:"as_expected"`
 	Directives []watchdog.DirectiveKind `json:"directives"`
-	Events     []watchdog.Event         `json:"events"`
-	Error      string                   `json:"error,omitempty"`
+	// Usage is how far the counted limits were used.
+	Usage  []watchdog.Usage `json:"usage"`
+	Events []watchdog.Event `json:"events"`
+	Error  string           `json:"error,omitempty"`
 }
 
 // kinds returns the events' kinds without their common prefix.

@@ -88,6 +88,20 @@ var scenarios = []scenario{
 		person: forever,
 		want:   outcome{watchdog.WallClockExceeded, directives(watchdog.DirectiveWrapUp, watchdog.DirectiveCancel)},
 	},
+	{
+		name: "cap", what: "three sub-agents spend from one cap, and go on when they are to wrap up: it is never overspent",
+		model: model.Character{Fault: model.Delegate},
+		want:  outcome{watchdog.CostExceeded, directives(watchdog.DirectiveWrapUp, watchdog.DirectiveCancel)},
+	},
+	{
+		name: "cycle", what: "three tools in turn, whose answers differ only in spaces and elapsed times",
+		model: model.Character{Fault: model.Cycle},
+		want:  outcome{watchdog.LoopDetected, directives(watchdog.DirectiveUnstuck, watchdog.DirectiveCancel)},
+	},
+	{
+		name: "batch", what: "two hundred edits that all answer ok: left alone",
+		model: model.Character{Fault: model.Batch},
+	},
 }
 
 func directives(kinds ...watchdog.DirectiveKind) []watchdog.DirectiveKind { return kinds }

@@ -17,6 +17,12 @@ const (
 	Heartbeat
 	// Repeat sends one of two statuses and then asks for another request.
 	Repeat
+	// Cycle asks for three tools in turn, from the second turn on.
+	Cycle
+	// Batch asks for many calls of one tool.
+	Batch
+	// Delegate asks for sub-agents.
+	Delegate
 )
 
 // A Recovery is what ends a fault.
@@ -41,7 +47,8 @@ type Character struct {
 // fault returns the fault of the n-th request of its turn, from 1.
 func (c Character) fault(req Request, n int) Fault {
 	recovered := c.Recovery == OnRetry && n > 1 || c.Recovery == OnNewApproach && req.Approach > 0
-	if req.Turn != faultyTurn || recovered {
+	faulty := req.Turn == faultyTurn || req.Turn > faultyTurn && c.Fault == Cycle
+	if !faulty || recovered {
 		return None
 	}
 	return c.Fault

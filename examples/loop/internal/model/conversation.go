@@ -8,8 +8,12 @@ const (
 	Token = "token"
 	// Status is what the model is doing.
 	Status = "status"
-	// Tool ends a reply: the agent must call the named tool.
+	// Tool ends a reply: the agent must call the named tool, with the input after the name, if there is one.
 	Tool = "tool"
+	// Tools ends a reply: the agent must make so many calls of the named tool, one after the other.
+	Tools = "tools"
+	// SubAgents ends a reply: the agent must hand the work to so many sub-agents.
+	SubAgents = "sub-agents"
 	// Ask ends a reply: the agent must ask a person first.
 	Ask = "ask"
 	// Again ends a reply: the agent must send the same request again.
@@ -52,6 +56,19 @@ var loops = [][]step{
 	{{Status, "looking at the code"}, {Token, "Perhaps "}, {Token, "the test? "}, {Again, ""}},
 	{{Status, "looking at the test"}, {Token, "Perhaps "}, {Token, "the code? "}, {Again, ""}},
 }
+
+// cycle has the replies of a model that goes round in a circle.
+var cycle = [][]step{
+	{{Token, "Where is it? "}, {Tool, `grep {"pattern":"index out of range"}`}},
+	{{Token, "What was it? "}, {Tool, `read_log {"path":"crash.log"}`}},
+	{{Token, "Once more. "}, {Tool, `go_build {"packages":"./..."}`}},
+}
+
+// batch is the reply of a model that has many edits to make, and delegation that of one that has others work.
+var (
+	batch      = []step{{Status, "renaming a field"}, {Token, "It is everywhere. "}, {Tools, "edit_file 200"}}
+	delegation = []step{{Status, "splitting the work"}, {Token, "You three. "}, {SubAgents, "3"}}
+)
 
 // turn returns the reply of a healthy model.
 func turn(n int) []step {

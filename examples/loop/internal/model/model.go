@@ -50,6 +50,12 @@ func (m *Model) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.beat()
 	case Repeat:
 		s.send(pace, loops[n%len(loops)])
+	case Cycle:
+		s.send(pace, cycle[(req.Turn-faultyTurn)%len(cycle)])
+	case Batch:
+		s.send(pace, batch)
+	case Delegate:
+		s.send(pace, delegation)
 	default:
 		s.send(pace, turn(req.Turn))
 	}

@@ -44,6 +44,8 @@ func TestModel(t *testing.T) {
 			model.Character{Fault: model.Heartbeat, Recovery: model.OnNewApproach}, "", "", model.Ask,
 		},
 		{"slow", model.Character{Fault: model.Trickle}, model.Ask, model.Ask, model.Ask},
+		{"with many edits", model.Character{Fault: model.Batch}, model.Tools, model.Tools, model.Tools},
+		{"with sub-agents", model.Character{Fault: model.Delegate}, model.SubAgents, model.SubAgents, model.SubAgents},
 		{"repeating itself", model.Character{Fault: model.Repeat}, model.Again, model.Again, model.Again},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -59,6 +61,25 @@ func TestModel(t *testing.T) {
 	t.Run("after its end the conversation sends Final", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			assert.Equal(t, model.Final, last(replyOf(t, model.New(model.Character{}), model.Request{Turn: 9})))
+		})
+	})
+	t.Run("in a circle it asks for the same three tools in turn, without end", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			m := model.New(model.Character{Fault: model.Cycle})
+			var round [3]string
+			for turn := 1; turn < 20; turn++ {
+				reply := replyOf(t, m, model.Request{Turn: turn, Approach: turn % 2})
+				assert.Equal(t, model.Tool, last(reply))
+				switch {
+				case turn == 1:
+					assert.Equal(t, replyOf(t, model.New(model.Character{}), first), reply, "the first turn has no fault")
+				case turn < 5:
+					assert.NotContains(t, round, reply)
+					round[turn%3] = reply
+				default:
+					assert.Equal(t, round[turn%3], reply)
+				}
+			}
 		})
 	})
 	t.Run("an invalid request is refused", func(t *testing.T) {
