@@ -17,6 +17,7 @@ import (
 func init() {
 	seam.Register(seam.Root{
 		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
+		LoopState: seamLoopState, RestoreLoop: seamRestoreLoop,
 		Use:      func(amount any) verdict.Use { a := amount.(Amount); return a.use() },
 		Recorded: seamRecorded, InDoubt: seamInDoubt, State: seamState, Spend: seamSpend, End: seamEnd,
 		Code: func(reason string) string { return string(codeOf(reason)) },
@@ -181,4 +182,29 @@ func seamEnd(run any, cause error) {
 	began := clocks.Now(w.clock.other)
 	_, closed := w.endRunning(cause)
 	w.recorder.awaitSince(began, w.tellClosed(closed))
+}
+
+func seamLoopState(run any) []byte {
+	w := run.(*Watchdog)
+	w.mu.Lock()
+	l := w.extras().looper
+	w.mu.Unlock()
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	state, _ := l.detector.MarshalBinary() // never fails
+	return state
+}
+
+func seamRestoreLoop(run any, state []byte) {
+	w := run.(*Watchdog)
+	l := w.looper()
+	l.mu.Lock()
+	err := l.detector.UnmarshalBinary(state)
+	l.mu.Unlock()
+	if err != nil {
+		w.log().Warn("what a run did before is not known, and a loop is found later", "run", w.id, "error", err)
+	}
 }

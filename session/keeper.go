@@ -178,6 +178,7 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (_ watchdog.Att
 		run: w, attempt: after.Attempt, written: made.at, state: after.State,
 		threshold: min(cmp.Or(threshold, k.cfg.Threshold), k.cfg.Threshold),
 	}, made.under)
+	restoreLoop(w, before)
 	lost := before.Attempt > 0 && before.Status == Active && (earlier == nil || earlier.attempt != before.Attempt)
 	stopped := before.Status == Cancelled || before.Status == Finished && before.Reason != ""
 	return watchdog.Attempt{Number: after.Attempt, Lost: lost, Stopped: stopped}, nil

@@ -27,6 +27,8 @@ type State struct {
 	// MoreSpent is how many there are besides.
 	Spent     []Spent `json:"spent,omitempty"`
 	MoreSpent int     `json:"more_spent,omitempty"`
+	// Loop is what [watchdog.Watchdog.Step] remembers, for the next attempt in the window: digests, at most 8 KiB.
+	Loop []byte `json:"loop,omitempty"`
 }
 
 // MaxSpent is how many counted limits a [State] has, so that a row stays small.
@@ -51,11 +53,23 @@ func stateOf(w *watchdog.Watchdog) json.RawMessage {
 		Warned: of.Warned, WrappedUp: of.WrappedUp, Paused: of.Paused, Holds: of.Holds, Phase: of.Phase,
 	}
 	state.spend(w.Usage())
+	state.Loop = seam.LoopState(w)
 	text, err := json.Marshal(&state)
 	if err != nil {
 		return nil // cannot happen: the state has numbers and texts
 	}
 	return text
+}
+
+// restoreLoop has a run remember what the attempt before did in the same window.
+func restoreLoop(w *watchdog.Watchdog, before Session) {
+	var state State
+	if len(before.State) == 0 || !before.StartedAt.Equal(w.StartedAt()) {
+		return
+	}
+	if err := json.Unmarshal(before.State, &state); err == nil && len(state.Loop) > 0 {
+		seam.RestoreLoop(w, state.Loop)
+	}
 }
 
 // spend adds the first of the limits.

@@ -104,6 +104,10 @@ type Root struct {
 	State func(run any) State
 	// Spend is how far the counted limits of a run, a *Watchdog of the root's, are used; nil if it has none.
 	Spend func(run any) []Spend
+	// LoopState is what a run, a *Watchdog of the root's, remembers of its steps, nil if it had none. RestoreLoop has it
+	// remember what it did before; a state that cannot be read is dropped.
+	LoopState   func(run any) []byte
+	RestoreLoop func(run any, state []byte)
 	// End ends a run, a *Watchdog of the root's, with a cause that nothing records. It does nothing if the run has ended.
 	End func(run any, cause error)
 }
@@ -188,6 +192,12 @@ func StateOf(run any) State { return root.State(run) }
 
 // SpendOf returns how far the counted limits of a run of the root's are used; nil if it has none.
 func SpendOf(run any) []Spend { return root.Spend(run) }
+
+// LoopState returns what a run of the root's remembers of its steps, nil if it had none.
+func LoopState(run any) []byte { return root.LoopState(run) }
+
+// RestoreLoop has a run of the root's remember what it did before. A state that cannot be read is dropped.
+func RestoreLoop(run any, state []byte) { root.RestoreLoop(run, state) }
 
 // End ends a run of the root's with a cause that nothing records. It does nothing if the run has ended.
 func End(run any, cause error) { root.End(run, cause) }
