@@ -142,12 +142,12 @@ func isUsage(p []byte) bool {
 	return p[len(p)-1] == ':'
 }
 
-// isUsageKey reports whether the bytes before a quote can be the key.
+// isUsageKey reports whether the bytes before a quote can be the key. A quote after a backslash ends no key that does.
 func isUsageKey(p []byte) bool {
 	for i := len(p) - 1; i >= 0; i-- {
 		switch p[i] {
 		case '\\':
-			return true
+			return i < len(p)-1
 		case '"':
 			key := string(p[i+1:])
 			return key == "usage" || key == "usageMetadata"
