@@ -45,8 +45,7 @@ func WithUsage(call *Call, body []byte) (changed []byte, ok bool) {
 		return body, false
 	}
 	options := value(nil)
-	v := value(bytes.TrimSpace(body))
-	v.members(func(key string, member value) {
+	value(bytes.TrimSpace(body)).members(func(key string, member value) {
 		if key == "stream_options" {
 			options = member
 		}
@@ -55,12 +54,11 @@ func WithUsage(call *Call, body []byte) (changed []byte, ok bool) {
 	switch {
 	case options == nil:
 	case string(options) == "null":
-		at = cap(v) - cap(options) + bytes.Index(body, v)
-		return splice(body, at, len("null"), `{`+includeUsage+`}`), true
+		return splice(body, cap(body)-cap(options), len("null"), `{`+includeUsage+`}`), true
 	case options[0] != '{' || hasMember(options, "include_usage"):
 		return body, false
 	default:
-		at, insert = cap(v)-cap(options)+bytes.Index(body, v)+1, includeUsage+","
+		at, insert = cap(body)-cap(options)+1, includeUsage+","
 		if options.isEmptyObject() {
 			insert = includeUsage
 		}

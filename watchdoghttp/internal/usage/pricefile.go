@@ -172,12 +172,10 @@ func (f *priceFile) optional(where string, members map[string]json.RawMessage, n
 func (f *priceFile) rates(where string, members map[string]json.RawMessage) (r Rates) {
 	r.Input = f.price(place(where, "input"), f.take(members, where, "input"))
 	r.Output = f.price(place(where, "output"), f.take(members, where, "output"))
-	for name, rate := range map[string]**int64{
-		"cache_write": &r.CacheWrite, "cache_write_5m": &r.CacheWrite5m, "cache_write_1h": &r.CacheWrite1h,
-		"cache_read": &r.CacheRead,
-	} {
-		*rate = f.optionalPrice(where, members, name)
-	}
+	r.CacheWrite = f.optionalPrice(where, members, "cache_write")
+	r.CacheWrite5m = f.optionalPrice(where, members, "cache_write_5m")
+	r.CacheWrite1h = f.optionalPrice(where, members, "cache_write_1h")
+	r.CacheRead = f.optionalPrice(where, members, "cache_read")
 	by := f.optional(where, members, "modalities")
 	r.Modalities = map[Modality]ModalityRates{}
 	for _, name := range sorted(by) {

@@ -10,11 +10,11 @@ import (
 type tally struct {
 	draft, total counts
 
-	usage   bool // the draft has it
-	bad     bool // a count of the draft is none
-	stopped bool // the draft says why the model stopped, or that the response is over
-	choices int  // in the draft
-	tool    Tool // whose requests come
+	usage   bool   // the draft has it
+	bad     uint32 // counts of the draft that are none: bits, by slot; the first is for all without one
+	stopped bool   // the draft says why the model stopped, or that the response is over
+	choices int    // in the draft
+	tool    Tool   // whose requests come
 	by      Modality
 	size    int64
 	known   bool // by is a modality beside text
@@ -55,7 +55,7 @@ func (n *name) String() string { return string(n.text[:n.length]) }
 func (t *tally) open(n *node, array bool) {
 	switch n.slot {
 	case slotRoot:
-		t.draft, t.usage, t.bad, t.stopped, t.choices = counts{}, false, false, false, 0
+		t.draft, t.usage, t.bad, t.stopped, t.choices = counts{}, false, 0, false, 0
 		t.array = t.array || array
 	case slotUsage:
 		t.clearUsage()
@@ -78,7 +78,7 @@ func (t *tally) open(n *node, array bool) {
 func (t *tally) clearUsage() {
 	d := &t.draft
 	d.count, d.has, d.by, d.hasBy, d.speed = [countSlots]int64{}, 0, [4][modalities]int64{}, 0, name{}
-	t.usage, t.bad = false, false
+	t.usage, t.bad = false, 0
 }
 
 // close ends a container.
@@ -114,7 +114,7 @@ func (t *tally) scalar(n *node, value []byte, text bool) {
 	case slotModality:
 		t.by, t.known = modalityNamed(value)
 	case slotModalSize:
-		t.size = t.number(value, text || null)
+		t.size = t.number(noSlot, value, text)
 	case slotChoice:
 		t.choices++
 	case slotItemType:
@@ -124,7 +124,7 @@ func (t *tally) scalar(n *node, value []byte, text bool) {
 	case slotQuery:
 		d.query++
 	case slotToolRequests:
-		d.tools[t.tool] = t.number(value, text)
+		d.tools[t.tool] = t.number(noSlot, value, text)
 	default:
 		t.count(n.slot, value, text, null)
 	}
@@ -134,22 +134,23 @@ func (t *tally) count(s slot, value []byte, text, null bool) {
 	if s == noSlot || s >= countSlots {
 		return
 	}
+	t.bad &^= 1 << s
+	t.draft.has &^= 1 << s
 	if null {
-		t.draft.has &^= 1 << s
 		return
 	}
-	t.draft.count[s] = t.number(value, text)
+	t.draft.count[s] = t.number(s, value, text)
 	t.draft.has |= 1 << s
 }
 
-// number reads a count. What is none makes the usage unreadable.
-func (t *tally) number(value []byte, text bool) int64 {
+// number reads a count. What is none makes the usage unreadable, unless another takes its place.
+func (t *tally) number(s slot, value []byte, text bool) int64 {
 	if !text && string(value) == "null" {
 		return 0
 	}
 	n, err := strconv.ParseInt(string(value), 10, 64)
 	if text || err != nil || n < 0 {
-		t.bad = true
+		t.bad |= 1 << s
 		return 0
 	}
 	return n
@@ -160,7 +161,7 @@ func (t *tally) commit() {
 	if !t.usage {
 		return
 	}
-	if t.malformed = t.bad; t.bad {
+	if t.malformed = t.bad != 0; t.malformed {
 		return
 	}
 	t.seen, t.over, t.empty = true, t.stopped, t.choices == 0
