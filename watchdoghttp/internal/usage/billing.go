@@ -19,8 +19,7 @@ const (
 //   - Azure bills prompt and answer where a content filter turns a 400 out of them, and bills 408. So for the APIs of
 //     OpenAI a 400 is no proof; nor is 422, which compatible servers send after the model has answered.
 //   - Google bills nothing for a 400 or a 500.
-//   - Anthropic checks a request before the model begins: a 400 is one that it turned away, a 529 one that it had no room
-//     for.
+//   - Anthropic checks a request before the model begins: it turned a 400 away, and had no room for a 529.
 //   - A 408, a 499 and any other 5xx can come from a proxy while the model works on.
 func Billing(api API, status int) Bill {
 	switch status {

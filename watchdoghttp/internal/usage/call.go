@@ -58,9 +58,9 @@ const (
 // Bound returns the most that the call can use. The declared maximum counts where the request has no bound, and where
 // it is less: a model takes no more. Without either the error is an [*Unbounded].
 //
-// A token is at least one byte of text, and JSON writes no text in fewer bytes than it has. That holds for text alone:
-// the tokens of an image follow from its size in pixels, of sound from its length, of a document from its pages, each of
-// which a few compressed bytes can make large; and encrypted content stands for text that may be longer.
+// A token is at least one byte of text, and JSON writes no text in fewer bytes than it has. That holds for text alone.
+// The tokens of an image follow from its size in pixels, of sound from its length, of a document from its pages, and a
+// few compressed bytes can make each of these large. Encrypted content stands for text that may be longer.
 func (c *Call) Bound(most Maximum) (Bound, error) {
 	bound := Bound{Input: most.Input, Output: product(most.Output, c.candidates), ToolRequests: c.toolUses}
 	if c.input.reason == Readable {
@@ -97,9 +97,10 @@ func (c *Call) unbounded(why cause) error {
 
 // Unknown returns a call of which only the route is known, and why. Only a declared maximum bounds it.
 func (r Route) Unknown(why Reason) *Call {
-	c := &Call{API: r.API, Model: modelName(r.Model), Stream: r.Stream, Usage: true, output: -1, candidates: 1, toolUses: -1}
-	c.input, c.outputCause = cause{why, ""}, cause{why, ""}
-	return c
+	return &Call{
+		API: r.API, Model: modelName(r.Model), Stream: r.Stream, Usage: true, output: -1, candidates: 1, toolUses: -1,
+		input: cause{why, ""}, outputCause: cause{why, ""},
+	}
 }
 
 // NotModel is the error of a request that has a path of a model API, and a body of another service.

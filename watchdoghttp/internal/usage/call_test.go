@@ -51,10 +51,10 @@ var paths = map[usage.API]string{
 	usage.Gemini: "/v1beta/models/g:generateContent",
 }
 
-func readCall(t testing.TB, api usage.API, body string) *usage.Call {
-	t.Helper()
+func readCall(tb testing.TB, api usage.API, body string) *usage.Call {
+	tb.Helper()
 	call, err := usage.ReadCall(usage.RouteOf(http.MethodPost, paths[api]), []byte(body))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return call
 }
 

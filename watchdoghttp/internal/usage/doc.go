@@ -1,5 +1,5 @@
-// Package usage reads from the bytes on the wire what a call of a model API can use up and what it used: the most before
-// it is made, from its request, and the tokens after it, from the usage fields of its response.
+// Package usage reads from the bytes on the wire what a call of a model API uses up: the most that it can, from its
+// request, before it is made, and what it did, from the usage fields of its response.
 //
 // # Before the call
 //

@@ -1,6 +1,9 @@
 package usage
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // events splits a stream of server-sent events into the JSON of their data, which it gives to the scanner.
 //
@@ -123,8 +126,8 @@ func findUsage(p []byte) int {
 	}
 }
 
-// isUsage reports whether the bytes before a brace can end with the key of a usage. A key with an escape can, and so can
-// one that stands in an earlier line of data.
+// isUsage reports whether the bytes before a brace can end with the key of a usage. A key with an escape can, and so
+// can one that stands in an earlier line of data.
 func isUsage(p []byte) bool {
 	p = trimSpace(p)
 	if len(p) == 0 || p[len(p)-1] != ':' {
@@ -144,8 +147,8 @@ func isUsage(p []byte) bool {
 
 // isUsageKey reports whether the bytes before a quote can be the key. A quote after a backslash ends no key that does.
 func isUsageKey(p []byte) bool {
-	for i := len(p) - 1; i >= 0; i-- {
-		switch p[i] {
+	for i, b := range slices.Backward(p) {
+		switch b {
 		case '\\':
 			return i < len(p)-1
 		case '"':

@@ -45,8 +45,8 @@ type LongRates struct {
 	Rates
 }
 
-// Rates are the prices of a million tokens of each class, in millionths of the currency. Those of writing to and reading
-// from caches, and of modalities, are that of input or output unless they are set.
+// Rates are the prices of a million tokens of each class, in millionths of the currency. Those of caches and of
+// modalities are that of input or output unless they are set.
 type Rates struct {
 	Input, Output                                     int64
 	CacheWrite, CacheWrite5m, CacheWrite1h, CacheRead *int64

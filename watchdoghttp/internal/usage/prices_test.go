@@ -29,10 +29,10 @@ const priceFile = `{
 	}
 }`
 
-func prices(t testing.TB) *usage.Prices {
-	t.Helper()
+func prices(tb testing.TB) *usage.Prices {
+	tb.Helper()
 	p, err := usage.ReadPrices([]byte(priceFile), "USD")
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return p
 }
 

@@ -139,15 +139,16 @@ func (r *Reader) feed(p []byte) {
 
 // sniff looks at a byte before the form is known, and reports whether it is no part of the body proper.
 func (r *Reader) sniff(b byte) bool {
-	marked := r.marked > 0 && r.marked < len(byteOrderMark)
-	switch {
-	case r.marked < len(byteOrderMark) && b == byteOrderMark[r.marked] && (marked || !r.spaced):
-		r.marked++
+	if r.sniffMark(b) {
 		return true
-	case !marked && isSpace(b):
+	}
+	marked := r.marked > 0 && r.marked < len(byteOrderMark) // something else than a mark
+	switch {
+	case marked:
+	case isSpace(b):
 		r.spaced = b == ' ' || b == '\t'
 		return true
-	case !marked && (b == '{' || b == '['):
+	case b == '{' || b == '[':
 		r.form = formJSON
 		return false
 	}
@@ -156,4 +157,13 @@ func (r *Reader) sniff(b byte) bool {
 		r.events.line, r.events.field = true, fieldOther
 	}
 	return false
+}
+
+// sniffMark reports whether the byte is one of a byte order mark.
+func (r *Reader) sniffMark(b byte) bool {
+	if r.spaced || r.marked == len(byteOrderMark) || b != byteOrderMark[r.marked] {
+		return false
+	}
+	r.marked++
+	return true
 }

@@ -44,17 +44,17 @@ func singly(body []byte) (chunks [][]byte) {
 }
 
 // zipped is the body compressed, flushed after each line as servers do with streams, or once.
-func zipped(t testing.TB, body string, flush bool) []byte {
-	t.Helper()
+func zipped(tb testing.TB, body string, flush bool) []byte {
+	tb.Helper()
 	var compressed bytes.Buffer
 	w := gzip.NewWriter(&compressed)
 	for line := range strings.Lines(body) {
 		fmt.Fprint(w, line)
 		if flush {
-			require.NoError(t, w.Flush())
+			require.NoError(tb, w.Flush())
 		}
 	}
-	require.NoError(t, w.Close())
+	require.NoError(tb, w.Close())
 	return compressed.Bytes()
 }
 

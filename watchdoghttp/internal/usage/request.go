@@ -1,6 +1,10 @@
 package usage
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // A request goes through the body of a call by the tables of its API. What the tables do not have may be anything, a
 // reference among it, so it is the reason that the call is bounded by a declared maximum only.
@@ -29,12 +33,10 @@ func (r *request) object(known object, v value, spelling func(string) string) {
 			r.unknown(key)
 			return
 		}
-		for _, before := range seen {
-			if before == key {
-				r.blame(Malformed, key)
-				r.blameOutput(Malformed, key)
-				return
-			}
+		if slices.Contains(seen, key) {
+			r.blame(Malformed, key)
+			r.blameOutput(Malformed, key)
+			return
 		}
 		seen = append(seen, key)
 		take(r, member)
@@ -211,8 +213,6 @@ func fields(take field, names ...string) object {
 
 // with adds to a table, and returns it.
 func (o object) with(more object) object {
-	for name, take := range more {
-		o[name] = take
-	}
+	maps.Copy(o, more)
 	return o
 }

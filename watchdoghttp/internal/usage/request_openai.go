@@ -92,10 +92,12 @@ func responsesInput(r *request, v value) {
 
 // responsesItems are the types of input. What only names something, or was made by the API's own tools, is kept there.
 var responsesItems = map[string]kind{
-	"message":              {has: fields(text, "type", "id", "role", "status", "phase").with(object{"content": responsesContent})},
-	"function_call":        {has: fields(text, "type", "id", "call_id", "name", "arguments", "status", "namespace")},
-	"function_call_output": {has: fields(text, "type", "id", "call_id", "status", "name").with(object{"output": responsesContent})},
-	"custom_tool_call":     {has: fields(text, "type", "id", "call_id", "name", "input", "namespace")},
+	"message": {has: fields(text, "type", "id", "role", "status", "phase").
+		with(object{"content": responsesContent})},
+	"function_call": {has: fields(text, "type", "id", "call_id", "name", "arguments", "status", "namespace")},
+	"function_call_output": {has: fields(text, "type", "id", "call_id", "status", "name").
+		with(object{"output": responsesContent})},
+	"custom_tool_call": {has: fields(text, "type", "id", "call_id", "name", "input", "namespace")},
 	"custom_tool_call_output": {has: fields(text, "type", "id", "call_id").
 		with(object{"output": responsesContent})},
 	"reasoning": {why: Opaque}, "compaction": {why: Opaque}, "item_reference": {why: Reference},

@@ -101,13 +101,22 @@ func (s *scanner) step(b byte) {
 		s.mode = scanValue
 	case s.mode == scanNext && b == ',':
 		s.next()
-	case (s.mode == scanNext || s.mode == scanKey) && b == '}' && !s.frames[s.depth-1].array:
-		s.pop()
-	case s.mode == scanNext && b == ']' && s.frames[s.depth-1].array:
+	case s.mode != scanColon && s.ends(b):
 		s.pop()
 	default:
 		s.mode = scanBroken
 	}
+}
+
+// ends reports whether the byte ends the innermost frame.
+func (s *scanner) ends(b byte) bool {
+	if s.depth == 0 {
+		return false
+	}
+	if s.frames[s.depth-1].array {
+		return b == ']'
+	}
+	return b == '}'
 }
 
 // next goes on in the innermost frame after a comma.
@@ -128,14 +137,11 @@ func (s *scanner) begin(b byte) {
 		s.open(s.node != nil && (s.node.keys != nil || s.node.other != nil), false)
 	case '[':
 		s.open(s.node != nil && s.node.elem != nil, true)
-	case ']':
-		if s.depth == 0 || !s.frames[s.depth-1].array {
-			s.mode = scanBroken
-			return
-		}
-		s.pop()
-	case ',', ':', '}':
+	case ',', ':', '}', ']':
 		s.mode = scanBroken
+		if b == ']' && s.ends(b) {
+			s.pop()
+		}
 	default:
 		s.mode, s.length = scanScalar, 0
 		s.add(b)

@@ -97,46 +97,53 @@ func (t *tally) close(n *node, array bool) {
 
 // scalar takes a value that is no container. A text that is not told, or is too long, is nil.
 func (t *tally) scalar(n *node, value []byte, text bool) {
-	null := !text && string(value) == "null"
-	switch d := &t.draft; n.slot {
-	case slotUsage:
+	switch d := &t.draft; {
+	case n.slot > noSlot && n.slot < countSlots:
+		t.count(n.slot, value, text)
+	case n.text && !text:
+		t.name(n.slot, nil)
+	case n.text:
+		t.name(n.slot, value)
+	case n.slot == slotUsage:
 		t.clearUsage()
-	case slotModel:
-		d.model.set(nullless(value, text))
-	case slotTier:
-		d.tier.set(bytes.ToLower(nullless(value, text)))
-	case slotSpeed:
-		d.speed.set(bytes.ToLower(nullless(value, text)))
-	case slotType, slotStatus:
-		t.stopped = isOver(value)
-	case slotStop:
-		t.stopped = text
-	case slotModality:
-		t.by, t.known = modalityNamed(value)
-	case slotModalSize:
-		t.size = t.number(noSlot, value, text)
-	case slotChoice:
+	case n.slot == slotChoice:
 		t.choices++
-	case slotItemType:
-		if tool, is := toolOfItem(value); is {
-			d.tools[tool]++
-		}
-	case slotQuery:
+	case n.slot == slotQuery:
 		d.query++
-	case slotToolRequests:
+	case n.slot == slotModalSize:
+		t.size = t.number(noSlot, value, text)
+	case n.slot == slotToolRequests:
 		d.tools[t.tool] = t.number(noSlot, value, text)
-	default:
-		t.count(n.slot, value, text, null)
 	}
 }
 
-func (t *tally) count(s slot, value []byte, text, null bool) {
-	if s == noSlot || s >= countSlots {
-		return
+// name takes a text, or nil for what is none.
+func (t *tally) name(s slot, text []byte) {
+	switch d := &t.draft; s {
+	case slotModel:
+		d.model.set(text)
+	case slotTier:
+		d.tier.set(bytes.ToLower(text))
+	case slotSpeed:
+		d.speed.set(bytes.ToLower(text))
+	case slotType, slotStatus:
+		t.stopped = isOver(text)
+	case slotStop:
+		t.stopped = text != nil
+	case slotModality:
+		t.by, t.known = modalityNamed(text)
+	case slotItemType:
+		if tool, is := toolOfItem(text); is {
+			d.tools[tool]++
+		}
 	}
+}
+
+// count takes a count. Null is as if it were not there.
+func (t *tally) count(s slot, value []byte, text bool) {
 	t.bad &^= 1 << s
 	t.draft.has &^= 1 << s
-	if null {
+	if !text && string(value) == "null" {
 		return
 	}
 	t.draft.count[s] = t.number(s, value, text)
@@ -199,14 +206,6 @@ func isOver(value []byte) bool {
 		return true
 	}
 	return false
-}
-
-// nullless returns a text; a null, or what else is no text, is an empty one.
-func nullless(value []byte, text bool) []byte {
-	if !text {
-		return nil
-	}
-	return value
 }
 
 func modalityNamed(value []byte) (m Modality, known bool) {
