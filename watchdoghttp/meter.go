@@ -263,7 +263,8 @@ func (c *metered) end(whole bool) {
 func (c *metered) used(result usage.Result) spend {
 	m, model := c.meter, c.call.Model
 	if result.Unread != usage.Readable {
-		m.tell("unread "+result.Unread.String(), "usage of a model is not read", slog.String("reason", result.Unread.String()))
+		why := result.Unread.String()
+		m.tell("unread "+why, "usage of a model is not read", slog.String("reason", why))
 	}
 	if result.State == usage.Nothing {
 		return c.most

@@ -1,9 +1,6 @@
 package usage
 
-import (
-	"bytes"
-	"slices"
-)
+import "bytes"
 
 // events splits a stream of server-sent events into the JSON of their data, which it gives to the scanner.
 //
@@ -29,8 +26,6 @@ const (
 )
 
 const dataField = "data:"
-
-var lineFeed = []byte{'\n'}
 
 func (e *events) feed(p []byte) {
 	usage, skipped := -1, false
@@ -98,7 +93,7 @@ func (e *events) match(b byte) {
 	}
 	e.field = fieldData
 	if e.data {
-		e.scan.feed(lineFeed) // joins the lines of one event
+		e.scan.joinLine()
 	}
 	e.data = true
 }
@@ -126,70 +121,33 @@ func findUsage(p []byte) int {
 	}
 }
 
-// isUsage reports whether the bytes before a brace can end with the key of a usage. A key with an escape can, and so
-// can one that stands in an earlier line of data.
+// isUsage reports whether the bytes before a brace can end with the key of a usage. One with an escape can.
 func isUsage(p []byte) bool {
-	p = trimSpace(p)
-	if len(p) == 0 || p[len(p)-1] != ':' {
+	i := lastToken(p, len(p))
+	if i < 0 || p[i] != ':' {
 		return false
 	}
-	p = trimSpace(p[:len(p)-1])
-	switch {
-	case len(p) == 0:
+	if i = lastToken(p, i); i < 0 || p[i] != '"' {
 		return false
-	case p[len(p)-1] == '"':
-		return isUsageKey(p[max(0, len(p)-1-longestText) : len(p)-1])
-	case p[len(p)-1] == 'a':
-		return isLaterData(p)
 	}
-	return p[len(p)-1] == ':'
-}
-
-// isUsageKey reports whether the bytes before a quote can be the key. A quote after a backslash ends no key that does.
-func isUsageKey(p []byte) bool {
-	for i, b := range slices.Backward(p) {
-		switch b {
+	for end := i; i > 0 && end-i <= longestText; {
+		i--
+		switch p[i] {
 		case '\\':
-			return i < len(p)-1
+			return i < end-1 // a quote after a backslash ends no key that matters
 		case '"':
-			key := string(p[i+1:])
-			return key == "usage" || key == "usageMetadata"
+			key := p[i+1 : end]
+			return string(key) == "usage" || string(key) == "usageMetadata"
 		}
 	}
 	return false
 }
 
-// isLaterData reports whether the line that p ends in, which has the name of a field, can be another line of data of
-// its event: if a line before it, back to the empty one, may be of data.
-func isLaterData(p []byte) bool {
-	for {
-		begin := len(p) - 1
-		for begin >= 0 && p[begin] != '\n' && p[begin] != '\r' {
-			begin--
-		}
-		if begin < 0 {
-			return false
-		}
-		p = p[:begin]
-		if len(p) > 0 && p[len(p)-1] == '\r' {
-			p = p[:len(p)-1]
-		}
-		switch before := lastLine(p); {
-		case len(before) == 0:
-			return false
-		case before[0] != 'e' && before[0] != 'i' && before[0] != 'r': // event, id, retry
-			return true
-		}
+// lastToken returns where the last byte before i is that is no space, or -1.
+func lastToken(p []byte, i int) int {
+	for i--; i >= 0 && isSpace(p[i]); i-- {
 	}
-}
-
-func lastLine(p []byte) []byte { return p[bytes.LastIndexAny(p, "\r\n")+1:] }
-
-func trimSpace(p []byte) []byte {
-	for len(p) > 0 && isSpace(p[len(p)-1]) {
-		p = p[:len(p)-1]
-	}
-	return p
+	return i
 }
 
 // wholeEvents returns the length of the events that end in p, which begins with one. It looks at the end first: there
