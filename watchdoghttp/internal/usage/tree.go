@@ -62,7 +62,7 @@ var textSlots = map[slot]bool{
 	slotModality: true, slotItemType: true,
 }
 
-// tree makes the tree of the paths. In a path "[]" is each element of an array, and "*" each other key.
+// tree makes the tree of the paths. In a path, brackets are each element of an array, and a star is each other key.
 func tree(paths map[string]slot) *node {
 	root := &node{slot: slotRoot}
 	for path, slot := range paths {
