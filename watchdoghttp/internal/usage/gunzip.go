@@ -7,7 +7,8 @@ import (
 )
 
 // A gunzip decompresses what it is fed, as it is fed, on the caller's goroutine: package gzip reads, so it runs as a
-// coroutine that stops where it wants more. What it can decompress of a chunk it has by the end of feed.
+// coroutine that stops where it wants more. By the end of feed it has handed on what the server flushed; what it did
+// not flush package flate hands on later, at the latest with the end.
 //
 // Rejected: a goroutine behind a pipe, which would have to keep up with the body or hold it back.
 type gunzip struct {

@@ -152,6 +152,60 @@ func TestReaderSays(t *testing.T) {
 	})
 }
 
+func TestCutOff(t *testing.T) {
+	const usageChunk = "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3}}\n\n"
+	for _, of := range []struct {
+		name string
+		api  usage.API
+		body string
+		want usage.State
+	}{
+		{"a Gemini stream", usage.Gemini, "data: " + geminiChunk(5) + "\n\n", usage.Partial},
+		{"a chat of running totals", usage.Chat, strings.Replace(usageChunk, "[]", "[{}]", 1), usage.Partial},
+		{"a chat after its last chunk", usage.Chat, chatChunk + usageChunk, usage.Final},
+		{"a message that came whole", usage.Anthropic, samples[0].body, usage.Final},
+		{"a message that did not", usage.Anthropic, samples[0].body[:len(samples[0].body)-1], usage.Nothing},
+		{"a stream after its stop", usage.Anthropic, samples[2].body, usage.Final},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			r := usage.NewReader(of.api, "")
+			r.Feed([]byte(of.body))
+			require.Equal(t, of.want, r.End(false).State)
+		})
+	}
+}
+
+func TestEvents(t *testing.T) {
+	const end = "\n\n"
+	want := usage.Usage{Input: 4, Output: 3}
+	for _, of := range []struct{ name, body string }{
+		{"one line", "data: {\"usage\":{\"input_tokens\":4,\"output_tokens\":3}}\n\n"},
+		{"no space after the colon", "data:{\"usage\":{\"input_tokens\":4,\"output_tokens\":3}}\n\n"},
+		{"data in several lines", "data: {\"a\":1,\ndata: \"usage\":{\ndata: \"input_tokens\":4,\ndata: \"output_tokens\":3}}\n\n"},
+		{"comments, other fields and empty events", ": x\n\n\nid: 1\nretry: 5\nevent: usage\ndata\ndatas: {\n: y\ndata: {\"usage\":{\"input_tokens\":4,\nid\ndata: \"output_tokens\":3}}\n\n"},
+		{"an event that is no JSON, one that is not ended", "data: [DONE\n\ndata: {\"usage\":{\n\ndata: {\"usage\":{\"input_tokens\":4,\"output_tokens\":3}}\n\ndata: {\"usage\":{\"input_tokens\":9"},
+		{"totals of one that come twice", "data: {\"usage\":{\"input_tokens\":4,\"output_tokens\":2}}\n\ndata: {\"usage\":{\"output_tokens\":3}}\n\n"},
+		{"a mark", "\xef\xbb\xbfdata: {\"usage\":{\"input_tokens\":4,\"output_tokens\":3}}\n\n"},
+	} {
+		for lines, ends := range map[string]string{"LF": "\n", "CRLF": "\r\n", "CR": "\r"} {
+			t.Run(of.name+", "+lines, func(t *testing.T) {
+				body := []byte(strings.ReplaceAll(anthropicDelta+of.body+anthropicDelta, "\n", ends))
+				if strings.HasPrefix(of.body, "\xef") {
+					body = []byte(strings.ReplaceAll(of.body, "\n", ends))
+				}
+				for cut := range body {
+					require.Equal(t, want, read(usage.Anthropic, "", body[:cut], body[cut:]).Usage, "cut at %d", cut)
+				}
+				require.Equal(t, want, read(usage.Anthropic, "", singly(body)...).Usage)
+			})
+		}
+	}
+	t.Run("requests of tools are running totals too", func(t *testing.T) {
+		delta := "data: {\"usage\":{\"server_tool_use\":{\"web_search_requests\":2}}}" + end
+		require.Equal(t, requests(map[usage.Tool]int64{usage.WebSearch: 2}), read(usage.Anthropic, "", []byte(delta+delta)).Usage.Tools)
+	})
+}
+
 func TestReaderMemory(t *testing.T) {
 	t.Run("no chunk costs an allocation, whatever is in it", func(t *testing.T) {
 		for _, text := range []string{

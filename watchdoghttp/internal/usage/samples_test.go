@@ -143,6 +143,11 @@ data: {"type":"response.incomplete","sequence_number":9,"response":{"id":"r","st
 		}},
 	},
 	{
+		"a Gemini response without a total", usage.Gemini,
+		`{"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":20,"thoughtsTokenCount":300}}`,
+		usage.Result{State: usage.Final, Usage: usage.Usage{Input: 100, Output: 320, Reasoning: 300}},
+	},
+	{
 		"a Gemini stream of events, with CRLF, each with running totals", usage.Gemini,
 		"data: " + geminiChunk(5) + "\r\n\r\ndata: " + geminiChunk(25) + "\r\n\r\n",
 		usage.Result{State: usage.Final, Model: "gemini-3-flash", Usage: usage.Usage{Input: 8, Output: 25}},
