@@ -2,19 +2,21 @@ package usage
 
 import "bytes"
 
-// events splits a stream of server-sent events into the JSON of their data, which it gives to the scanner.
+// events splits a stream of server-sent events into the JSON of their data, which it gives to the scanner. A line ends
+// with a line feed, after a carriage return or not; lines that end with a lone carriage return are none that the clients
+// of model APIs read either.
 //
-// Most events of a stream are deltas without usage. Where an event begins, all events of the chunk up to the last one
-// before the next object named usage are skipped without a look at their lines. What that leaves out has no effect on
-// the tally: an event without such an object never has. It is the difference between a microsecond and ten for 4 KiB.
+// Most events of a stream are deltas without usage. Where an event begins, all that are whole in the chunk, up to the
+// last one before an object named usage, are skipped without a look at their lines. What that leaves out has no effect
+// on the tally: an event without such an object never has.
 type events struct {
 	scan *scanner
 
 	field   fieldState
 	matched int  // bytes of dataField
-	line    bool // the line has a byte
+	line    bool // the line has a byte beside a carriage return
 	data    bool // the event has a line of data
-	afterCR bool // a line feed that comes now ends no line: it is half of an end
+	begun   bool // the line has a byte
 }
 
 type fieldState uint8
@@ -28,58 +30,53 @@ const (
 const dataField = "data:"
 
 func (e *events) feed(p []byte) {
-	usage, skipped := -1, false
+	whole, usage, lineFeed := -1, -1, -1 // the end of the last whole event, the next usage, the next line feed
 	for i := 0; i < len(p); {
 		if e.between() && i > usage {
-			usage, skipped = i+findUsage(p[i:]), false
-		}
-		if e.between() && !skipped {
-			i, skipped = i+wholeEvents(p[i:usage]), true
-			if i == len(p) {
-				return
+			if whole < 0 {
+				whole = i + wholeEvents(p[i:])
 			}
+			i, usage = skip(p, i, whole)
 		}
-		i += e.some(p[i:])
+		if i > lineFeed {
+			lineFeed = i + lineLength(p[i:])
+		}
+		e.feedLine(p[i:lineFeed])
+		if i = lineFeed; i < len(p) {
+			e.endLine()
+			i++
+		}
 	}
+}
+
+// skip returns where to go on after the events that need no look, and where the next usage is.
+func skip(p []byte, from, whole int) (to, usage int) {
+	if from >= whole {
+		return from, len(p)
+	}
+	if usage = from + findUsage(p[from:whole]); usage == whole {
+		return whole, len(p)
+	}
+	return from + wholeEvents(p[from:usage]), usage
 }
 
 // between reports whether the next byte begins an event.
-func (e *events) between() bool { return !e.line && !e.data && !e.afterCR }
+func (e *events) between() bool { return !e.begun && !e.data }
 
-// some takes a byte, or the rest of a line, and returns how long that is.
-func (e *events) some(p []byte) int {
-	switch b := p[0]; {
-	case b == '\n' && e.afterCR:
-		e.afterCR = false
-		return 1
-	case b == '\n' || b == '\r':
-		e.endLine()
-		e.afterCR = b == '\r'
-		return 1
+// feedLine takes a part of a line.
+func (e *events) feedLine(p []byte) {
+	if len(p) == 0 {
+		return
 	}
-	e.line, e.afterCR = true, false
-	if e.field == fieldName {
+	e.line = e.line || e.begun || len(p) > 1 || p[0] != '\r'
+	e.begun = true
+	for len(p) > 0 && e.field == fieldName {
 		e.match(p[0])
-		return 1
+		p = p[1:]
 	}
-	n := lineLength(p)
 	if e.field == fieldData {
-		e.scan.feed(p[:n])
+		e.scan.feed(p)
 	}
-	return n
-}
-
-// lineLength is the length of what comes before the end of the line, or of a part of it: it looks at one part at a
-// time, so that many lines before a far line feed do not cost the square of their number.
-func lineLength(p []byte) int {
-	p = p[:min(len(p), 8<<10)]
-	if n := bytes.IndexByte(p, '\n'); n >= 0 {
-		p = p[:n]
-	}
-	if n := bytes.IndexByte(p, '\r'); n >= 0 {
-		p = p[:n]
-	}
-	return len(p)
 }
 
 // match compares a byte of the field's name.
@@ -104,76 +101,47 @@ func (e *events) endLine() {
 		e.data = false
 		e.scan.reset()
 	}
-	e.field, e.matched, e.line = fieldName, 0, false
+	e.field, e.matched, e.line, e.begun = fieldName, 0, false, false
 }
 
-// findUsage returns where the first object begins whose key can be that of the usage, or the length if there is none.
-func findUsage(p []byte) int {
-	for from := 0; ; {
-		n := bytes.IndexByte(p[from:], '{')
-		if n < 0 {
-			return len(p)
-		}
-		if from += n; isUsage(p[:from]) {
-			return from
-		}
-		from++
+// lineLength is the length of what comes before the line feed.
+func lineLength(p []byte) int {
+	if n := bytes.IndexByte(p, '\n'); n >= 0 {
+		return n
 	}
+	return len(p)
 }
 
-// isUsage reports whether the bytes before a brace can end with the key of a usage. One with an escape can.
-func isUsage(p []byte) bool {
-	i := lastToken(p, len(p))
-	if i < 0 || p[i] != ':' {
-		return false
-	}
-	if i = lastToken(p, i); i < 0 || p[i] != '"' {
-		return false
-	}
-	for end := i; i > 0 && end-i <= longestText; {
-		i--
-		switch p[i] {
-		case '\\':
-			return i < end-1 // a quote after a backslash ends no key that matters
-		case '"':
-			key := p[i+1 : end]
-			return string(key) == "usage" || string(key) == "usageMetadata"
-		}
-	}
-	return false
-}
-
-// lastToken returns where the last byte before i is that is no space, or -1.
-func lastToken(p []byte, i int) int {
-	for i--; i >= 0 && isSpace(p[i]); i-- {
-	}
-	return i
-}
-
-// wholeEvents returns the length of the events that end in p, which begins with one. It looks at the end first: there
-// an empty line is near if the events are short, and if they are long there are few lines.
+// wholeEvents returns the length of the events that end in p, which begins with one. It looks near the end first: there
+// the last one ends if they are short, and if they are long there are few lines.
 func wholeEvents(p []byte) int {
-	const near = 512
-	from := max(0, len(p)-near)
-	for i := len(p) - 1; i > from; i-- {
-		if p[i] == '\n' && endsEmptyLine(p[:i]) {
-			return i + 1
+	const near = 256
+	if from := len(p) - near; from > 0 {
+		if n := lastEmptyLine(p, from); n > 0 {
+			return n
 		}
 	}
-	whole := 0
-	for from := 0; ; {
+	return lastEmptyLine(p, 0)
+}
+
+// lastEmptyLine returns the end of the last empty line that ends behind from, 0 if there is none.
+func lastEmptyLine(p []byte, from int) (end int) {
+	for {
 		n := bytes.IndexByte(p[from:], '\n')
 		if n < 0 {
-			return whole
+			return end
 		}
 		if from += n + 1; endsEmptyLine(p[:from-1]) {
-			whole = from
+			end = from
 		}
 	}
 }
 
-// endsEmptyLine reports whether a line feed after p ends an empty line.
+// endsEmptyLine reports whether a line feed after p, which begins with a line, ends an empty one.
 func endsEmptyLine(p []byte) bool {
 	n := len(p)
-	return n > 0 && p[n-1] == '\n' || n > 1 && p[n-1] == '\r' && p[n-2] == '\n'
+	if n > 0 && p[n-1] == '\r' {
+		n--
+	}
+	return n == 0 || p[n-1] == '\n'
 }

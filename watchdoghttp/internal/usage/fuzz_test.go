@@ -1,6 +1,7 @@
 package usage_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -18,6 +19,9 @@ func FuzzReader(f *testing.F) {
 		"data: {\"us\\u0061ge\":{\"prompt_tokens\":1}}\n\n", "\xef\xbb\xbfdata:{\"usage\":{\"prompt_tokens\":1}}\r\r",
 		"data: {\"usage\":\nevent: x\ndata: {\"prompt_tokens\":1}}\n\n", " data: {\"usage\":{\"prompt_tokens\":1}}\n\n",
 		"data: {}\n\ndata: {\"usage\":\n: x\r\ndata: {\"prompt_tokens\":1}}\r\n\n\n\ndata: 1",
+		"data: {\"usage\":\n\r\r\ndata: {\"prompt_tokens\":1}}\n\r\r\n", "data: {\"usage\": {\n\r\r\ndata: \"prompt_tokens\":1}}\n\n",
+		strings.Repeat(chatChunk, 9) + "data: {\"usage\" : {\"prompt_tokens\":1}}\n\n",
+		strings.Repeat("data: {\"a\":{}}\r\n\r\n", 9) + "data: {\"us\\u0061ge\":{\"prompt_tokens\":1}}\n\n",
 	} {
 		f.Add(uint8(usage.Chat), []byte(body), uint16(len(body)/2))
 	}

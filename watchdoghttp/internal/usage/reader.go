@@ -154,7 +154,7 @@ func (r *Reader) sniff(b byte) bool {
 	}
 	r.form = formEvents
 	if marked || r.spaced { // the line has begun already, and not with a field
-		r.events.line, r.events.field = true, fieldOther
+		r.events.line, r.events.begun, r.events.field = true, true, fieldOther
 	}
 	return false
 }

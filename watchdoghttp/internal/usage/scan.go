@@ -235,37 +235,33 @@ func (s *scanner) child(key []byte) *node {
 	return in.other
 }
 
-// skipString skips a part of a string, and returns how long that is. It looks for the quote once, and for backslashes
-// before it only, so that its time does not grow with their number.
+// skipString skips a part of a string, and returns how long that is. Only the backslashes before a quote matter, and
+// those at the end of the part.
 func (s *scanner) skipString(p []byte) int {
-	i := 0
-	if s.escape > 0 { // the byte after a backslash
-		i, s.escape = 1, 0
-	}
-	for i < len(p) {
-		quote := bytes.IndexByte(p[i:], '"')
-		end := i + quote
+	for from := 0; ; {
+		quote := bytes.IndexByte(p[from:], '"')
+		end := from + quote
 		if quote < 0 {
 			end = len(p)
 		}
-		for i < end {
-			backslash := bytes.IndexByte(p[i:end], '\\')
-			if backslash < 0 {
-				i = end
-				break
-			}
-			i += backslash + 2
+		begin := end
+		for begin > from && p[begin-1] == '\\' {
+			begin--
 		}
+		escapes := end - begin
+		if begin == from {
+			escapes += s.escape // the byte before was a backslash that escapes
+		}
+		s.escape = escapes % 2
 		switch {
-		case i > len(p): // the backslash was the last byte
-			s.escape = 1
-			return len(p)
-		case i == end && quote >= 0:
+		case quote < 0:
+			return end
+		case s.escape == 0:
 			s.endString()
 			return end + 1
 		}
+		from, s.escape = end+1, 0
 	}
-	return len(p)
 }
 
 // skipNested skips a part of a container that is not followed, up to its end or to a string, and returns how long that
