@@ -3,8 +3,8 @@ package usage
 import "bytes"
 
 // events splits a stream of server-sent events into the JSON of their data, which it gives to the scanner. A line ends
-// with a line feed, after a carriage return or not; lines that end with a lone carriage return are none that the clients
-// of model APIs read either.
+// with a line feed, after a carriage return or not. A lone carriage return ends none: the clients of model APIs do not
+// read such lines either.
 //
 // Most events of a stream are deltas without usage. Where an event begins, all that are whole in the chunk, up to the
 // last one before an object named usage, are skipped without a look at their lines. What that leaves out has no effect
