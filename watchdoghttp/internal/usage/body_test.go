@@ -1,0 +1,125 @@
+package usage_test
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
+)
+
+func post(t *testing.T, body io.Reader) *http.Request {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://example.org/v1/messages", body)
+	require.NoError(t, err)
+	return req
+}
+
+func TestPeek(t *testing.T) {
+	t.Run("what is sent stays as it is", func(t *testing.T) {
+		req := post(t, strings.NewReader("hello"))
+		body, why := usage.Peek(req, 5)
+		require.Equal(t, "hello", string(body))
+		require.Equal(t, usage.Readable, why)
+		sent, err := io.ReadAll(req.Body)
+		require.NoError(t, err)
+		require.Equal(t, "hello", string(sent))
+		require.Equal(t, int64(5), req.ContentLength)
+	})
+	t.Run("what it cannot read it says", func(t *testing.T) {
+		for want, prepare := range map[usage.Reason]func(*http.Request){
+			usage.TooLong:    func(req *http.Request) { req.ContentLength = 100 },
+			usage.Unseekable: func(req *http.Request) { req.GetBody = nil },
+			usage.Encoded:    func(req *http.Request) { req.Header.Set("Content-Encoding", "gzip") },
+		} {
+			req := post(t, strings.NewReader("hello"))
+			prepare(req)
+			body, why := usage.Peek(req, 10)
+			require.Empty(t, body)
+			require.Equal(t, want, why)
+			sent, err := io.ReadAll(req.Body)
+			require.NoError(t, err)
+			require.Equal(t, "hello", string(sent))
+		}
+	})
+	t.Run("a body of unknown length is read up to the limit", func(t *testing.T) {
+		req := post(t, strings.NewReader("hello"))
+		req.ContentLength = -1
+		_, why := usage.Peek(req, 4)
+		require.Equal(t, usage.TooLong, why)
+	})
+	t.Run("a copy that cannot be had", func(t *testing.T) {
+		req := post(t, strings.NewReader("hello"))
+		req.GetBody = func() (io.ReadCloser, error) { return nil, errors.New("gone") }
+		_, why := usage.Peek(req, 10)
+		require.Equal(t, usage.Unseekable, why)
+	})
+	t.Run("no body is an empty one", func(t *testing.T) {
+		body, why := usage.Peek(post(t, nil), 10)
+		require.Empty(t, body)
+		require.Equal(t, usage.Readable, why)
+	})
+}
+
+func TestWithUsage(t *testing.T) {
+	for _, of := range []struct{ name, body, want string }{
+		{"no options", `{"messages":[],"stream":true}`, `{"stream_options":{"include_usage":true},"messages":[],"stream":true}`},
+		{"other options", ` {"messages":[],"stream":true, "stream_options" : { "include_obfuscation":false}}`,
+			` {"messages":[],"stream":true, "stream_options" : {"include_usage":true, "include_obfuscation":false}}`},
+		{"empty options", `{"stream_options":{ },"stream":true,"messages":[]}`,
+			`{"stream_options":{"include_usage":true },"stream":true,"messages":[]}`},
+		{"null options", "\n{\"stream_options\":null,\"stream\":true,\"messages\":[]}",
+			"\n{\"stream_options\":{\"include_usage\":true},\"stream\":true,\"messages\":[]}"},
+		{"declined", `{"stream_options":{"include_usage":false},"stream":true,"messages":[]}`, ""},
+		{"asked for", `{"stream_options":{"include_usage":true},"stream":true,"messages":[]}`, ""},
+		{"no stream", `{"messages":[]}`, ""},
+		{"no JSON", `{"messages":[],"stream":true`, ""},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			call := readCall(t, usage.Chat, of.body)
+			changed, ok := usage.WithUsage(call, []byte(of.body))
+			require.Equal(t, of.want != "", ok)
+			if !ok {
+				require.Equal(t, of.body, string(changed))
+				return
+			}
+			require.Equal(t, of.want, string(changed))
+			require.True(t, json.Valid(changed))
+			require.True(t, readCall(t, usage.Chat, string(changed)).Usage)
+		})
+	}
+	body := `{"messages":[],"stream":true}`
+	_, ok := usage.WithUsage(readCall(t, usage.Anthropic, body), []byte(body))
+	require.False(t, ok, "others need not be asked")
+}
+
+func TestBilling(t *testing.T) {
+	for _, of := range []struct {
+		api    usage.API
+		status int
+		want   usage.Bill
+	}{
+		{usage.Chat, 200, usage.Read},
+		{usage.Responses, 401, usage.Void},
+		{usage.Chat, 429, usage.Void},
+		{usage.Chat, 400, usage.Admitted},
+		{usage.Responses, 422, usage.Admitted},
+		{usage.Chat, 408, usage.Admitted},
+		{usage.Chat, 500, usage.Admitted},
+		{usage.Anthropic, 400, usage.Void},
+		{usage.Anthropic, 413, usage.Void},
+		{usage.Anthropic, 500, usage.Admitted},
+		{usage.Anthropic, 529, usage.Void},
+		{usage.Gemini, 400, usage.Void},
+		{usage.Gemini, 500, usage.Void},
+		{usage.Gemini, 503, usage.Admitted},
+		{usage.Gemini, 302, usage.Admitted},
+	} {
+		require.Equal(t, of.want, usage.Billing(of.api, of.status), "%v %d", of.api, of.status)
+	}
+}

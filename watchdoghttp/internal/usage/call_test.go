@@ -1,0 +1,311 @@
+package usage_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
+)
+
+func TestRoute(t *testing.T) {
+	for _, at := range []struct {
+		path string
+		want usage.Route
+	}{
+		{"/v1/messages", usage.Route{API: usage.Anthropic}},
+		{"/proxy/anthropic/v1/messages/", usage.Route{API: usage.Anthropic}},
+		{"/v1/chat/completions", usage.Route{API: usage.Chat}},
+		{"/api/v1/chat/completions", usage.Route{API: usage.Chat}},
+		{"/openai/deployments/my-gpt/chat/completions", usage.Route{API: usage.Chat, Model: "my-gpt"}},
+		{"/v1beta/openai/chat/completions", usage.Route{API: usage.Chat}},
+		{"/v1/responses", usage.Route{API: usage.Responses}},
+		{"/openai/v1/responses", usage.Route{API: usage.Responses}},
+		{"/v1beta/models/gemini-2.5-pro:generateContent", usage.Route{API: usage.Gemini, Model: "gemini-2.5-pro"}},
+		{
+			"/v1/projects/p/locations/us/publishers/google/models/g:streamGenerateContent",
+			usage.Route{API: usage.Gemini, Model: "g", Stream: true},
+		},
+		{"/v1/messages/count_tokens", usage.Route{}},
+		{"/v1/threads/t/messages", usage.Route{}},
+		{"/v1/responses/r/cancel", usage.Route{}},
+		{"/v1/models", usage.Route{}},
+		{"/v1beta/models/g:countTokens", usage.Route{}},
+		{"", usage.Route{}},
+		{"/v1/messages/batches", usage.Route{Unread: "messages/batches"}},
+		{"/v1beta/models/g:embedContent", usage.Route{Unread: "embedContent"}},
+		{"/model/m/invoke", usage.Route{Unread: "invoke"}},
+	} {
+		require.Equal(t, at.want, usage.RouteOf(http.MethodPost, at.path), at.path)
+		require.Zero(t, usage.RouteOf(http.MethodGet, at.path), at.path)
+	}
+}
+
+var declared = usage.Maximum{Input: 200_000, Output: 32_000, ToolRequests: 7}
+
+// paths are a path of each API.
+var paths = map[usage.API]string{
+	usage.Anthropic: "/v1/messages", usage.Chat: "/v1/chat/completions", usage.Responses: "/v1/responses",
+	usage.Gemini: "/v1beta/models/g:generateContent",
+}
+
+func readCall(tb testing.TB, api usage.API, body string) *usage.Call {
+	tb.Helper()
+	call, err := usage.ReadCall(usage.RouteOf(http.MethodPost, paths[api]), []byte(body))
+	require.NoError(tb, err)
+	return call
+}
+
+func TestInlineText(t *testing.T) {
+	for _, of := range []struct {
+		name   string
+		api    usage.API
+		body   string
+		parts  int64 // messages and tools
+		output int64
+	}{
+		{"messages", usage.Anthropic, `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hi"},
+			{"role":"assistant","content":[{"type":"text","text":"x","cache_control":{"type":"ephemeral"}}]}]}`, 2, 100},
+		{"tools, their calls and results, whatever is in them", usage.Anthropic, ` {"model":"m","max_tokens":100,"stream":true,
+			"system":[{"type":"text","text":"s"}],"tools":[{"name":"f","input_schema":{"type":"image","source":{}}},
+			{"type":"custom","name":"g","input_schema":{}},{"type":null,"name":"h"}],"messages":[{"role":"assistant","content":[
+			{"type":"tool_use","id":"1","name":"f","input":{"type":"image","file_id":"x"}}]},{"role":"user","content":[{
+			"type":"tool_result","tool_use_id":"1","content":[{"type":"text","text":"{\"type\":\"image\"}"}]},{"type":
+			"document","source":{"type":"text","media_type":"text/plain","data":"d"}}]}],"metadata":{"user_id":"u"}} `, 5, 100},
+		{"a budget of thinking inside the maximum", usage.Anthropic,
+			`{"model":"m","max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":4000},"messages":[]}`, 0, 5000},
+		{"a budget of thinking above it", usage.Anthropic,
+			`{"model":"m","thinking":{"type":"enabled","budget_tokens":9000},"max_tokens":5000,"messages":[]}`, 0, 14000},
+		{"no output", usage.Anthropic, `{"model":"m","max_tokens":0,"messages":[]}`, 0, 0},
+		{"a key with escapes", usage.Anthropic, `{"m\u006fdel":"m","max_\u0074okens":7,"messages":[]}`, 0, 7},
+		{"candidates", usage.Chat, `{"model":"m","max_completion_tokens":10,"n":3,"messages":[{"role":"user","content":"x"}],
+			"stream_options":{"include_usage":true}}`, 1, 30},
+		{"the larger of two maxima, null candidates", usage.Chat,
+			`{"model":"m","max_tokens":50,"max_completion_tokens":10,"n":null,"messages":[],"tools":[{"type":"function",
+			"function":{"name":"f","parameters":{"web_search_options":{}}}}],"functions":[{"name":"g"}]}`, 2, 50},
+		{"a prediction, which can be billed as output", usage.Chat,
+			`{"model":"m","max_tokens":50,"messages":[],"prediction":{"content":"12345"}}`, 0, 50 + 19},
+		{"a text", usage.Responses, `{"model":"m","input":"hello","max_output_tokens":20,"reasoning":{"effort":"high"}}`, 1, 20},
+		{"items", usage.Responses, `{"model":"m","max_output_tokens":20,"previous_response_id":null,"input":[{"role":"user",
+			"content":[{"type":"input_text","text":"x"}]},{"type":"function_call","call_id":"1","name":"f","arguments":"{}"},
+			{"type":"function_call_output","call_id":"1","output":"item_reference"}],"tools":[{"type":"function","name":"f",
+			"parameters":{}}]}`, 4, 20},
+		{"Gemini's", usage.Gemini, `{"contents":[{"role":"user","parts":[{"text":"x"}]},{"parts":[{"functionCall":{"name":"f",
+			"args":{"fileData":1}}},{"functionResponse":{"name":"f","response":{"inlineData":1}}}]}],"systemInstruction":
+			{"parts":[{"text":"s"}]},"tools":[{"functionDeclarations":[{"name":"f"},{"name":"g"}]}],"generationConfig":
+			{"maxOutputTokens":100,"candidateCount":2}}`, 5, 200},
+		{"Gemini's, in the other spelling, with a budget of thoughts", usage.Gemini, `{"contents":[],"generation_config":
+			{"max_output_tokens":100,"candidate_count":2,"thinking_config":{"thinking_budget":50}}}`, 0, 300},
+		{"Gemini's, with thoughts as many as the model wants", usage.Gemini,
+			`{"contents":[],"generationConfig":{"maxOutputTokens":100,"thinkingConfig":{"thinkingBudget":-1}}}`, 0, 100},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			call := readCall(t, of.api, of.body)
+			bound, err := call.Bound(usage.Maximum{})
+			require.NoError(t, err)
+			input := int64(len(of.body)) + 1024 + 16*of.parts
+			require.Equal(t, usage.Bound{Input: input, Output: of.output}, bound)
+			bound, err = call.Bound(usage.Maximum{Input: 3, Output: 2})
+			require.NoError(t, err)
+			require.Equal(t, int64(3), bound.Input, "the model takes no more")
+		})
+	}
+}
+
+// references are what bodies can have whose tokens are not those of text in the body.
+var references = []struct {
+	name string
+	api  usage.API
+	has  string // the members of the body beside messages and maximum
+	want usage.Unbounded
+}{
+	{"an image", usage.Anthropic, `"messages":[{"role":"user","content":[{"type":"image","source":{"type":"base64","data":"AAAA"}}]}]`, unbounded(usage.Media, "image")},
+	{"an image in a tool's result", usage.Anthropic, `"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"image","source":{}}]}]}]`, unbounded(usage.Media, "image")},
+	{"a document by URL", usage.Anthropic, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"u"}}]}]`, unbounded(usage.Reference, "url")},
+	{"a document of pages", usage.Anthropic, `"messages":[{"role":"user","content":[{"type":"document","source":{"type":"base64","data":"A"}}]}]`, unbounded(usage.Media, "base64")},
+	{"encrypted thoughts", usage.Anthropic, `"messages":[{"role":"assistant","content":[{"type":"redacted_thinking","data":"A"}]}]`, unbounded(usage.Opaque, "redacted_thinking")},
+	{"a search by the API", usage.Anthropic, `"messages":[],"tools":[{"type":"web_search_20250305","name":"web_search"}]`, unbounded(usage.ServerTool, "web_search_20250305")},
+	{"a tool that the API defines", usage.Anthropic, `"messages":[],"tools":[{"type":"bash_20250124","name":"bash"}]`, unbounded(usage.ServerTool, "bash_20250124")},
+	{"a container", usage.Anthropic, `"messages":[],"container":"c"`, unbounded(usage.Reference, "container")},
+	{"servers of tools", usage.Anthropic, `"messages":[],"mcp_servers":[{"type":"url"}]`, unbounded(usage.ServerTool, "mcp_servers")},
+	{"an image's URL", usage.Chat, `"messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"u"}}]}]`, unbounded(usage.Media, "image_url")},
+	{"a file", usage.Chat, `"messages":[{"role":"user","content":[{"type":"file","file":{"file_id":"f"}}]}]`, unbounded(usage.Media, "file")},
+	{"an earlier sound", usage.Chat, `"messages":[{"role":"assistant","audio":{"id":"a"}}]`, unbounded(usage.Reference, "audio")},
+	{"a search", usage.Chat, `"messages":[],"web_search_options":{}`, unbounded(usage.ServerTool, "web_search_options")},
+	{"a previous response", usage.Responses, `"input":"x","previous_response_id":"r"`, unbounded(usage.Reference, "previous_response_id")},
+	{"a conversation", usage.Responses, `"input":"x","conversation":{"id":"c"}`, unbounded(usage.Reference, "conversation")},
+	{"a stored prompt", usage.Responses, `"prompt":{"id":"p"}`, unbounded(usage.Reference, "prompt")},
+	{"an item by its ID", usage.Responses, `"input":[{"type":"item_reference","id":"i"}]`, unbounded(usage.Reference, "item_reference")},
+	{"reasoning", usage.Responses, `"input":[{"type":"reasoning","id":"i","summary":[]}]`, unbounded(usage.Opaque, "reasoning")},
+	{"a file of input", usage.Responses, `"input":[{"role":"user","content":[{"type":"input_file","file_id":"f"}]}]`, unbounded(usage.Media, "input_file")},
+	{"the API's computer", usage.Responses, `"input":"x","tools":[{"type":"computer_use_preview"}]`, unbounded(usage.ServerTool, "computer_use_preview")},
+	{"a file's URI", usage.Gemini, `"contents":[{"parts":[{"fileData":{"fileUri":"u"}}]}]`, unbounded(usage.Reference, "fileData")},
+	{"a file's URI in the other spelling", usage.Gemini, `"contents":[{"parts":[{"file_data":{"file_uri":"u"}}]}]`, unbounded(usage.Reference, "fileData")},
+	{"inline data", usage.Gemini, `"contents":{"parts":[{"inlineData":{"data":"A"}}]}`, unbounded(usage.Media, "inlineData")},
+	{"cached content", usage.Gemini, `"contents":[],"cachedContent":"c"`, unbounded(usage.Reference, "cachedContent")},
+	{"a search of Gemini", usage.Gemini, `"contents":[],"tools":[{"googleSearch":{}}]`, unbounded(usage.ServerTool, "googleSearch")},
+	{"a signature of thoughts", usage.Gemini, `"contents":[{"parts":[{"text":"x","thoughtSignature":"A"}]}]`, unbounded(usage.Opaque, "thoughtSignature")},
+	{"a field that is not known", usage.Chat, `"messages":[],"plugins":[{"id":"web"}]`, unbounded(usage.Unknown, "plugins")},
+	{"a field of a message", usage.Chat, `"messages":[{"role":"user","content":"x","attachments":[1]}]`, unbounded(usage.Unknown, "attachments")},
+	{"a type that is not known", usage.Anthropic, `"messages":[{"role":"user","content":[{"type":"hologram"}]}]`, unbounded(usage.Unknown, "hologram")},
+	{"a known field in another case", usage.Chat, `"messages":[],"Max_Tokens":9`, unbounded(usage.Unknown, "Max_Tokens")},
+	{"a field that is there twice", usage.Chat, `"messages":[],"messages":[]`, unbounded(usage.Malformed, "messages")},
+	{"text where a list belongs", usage.Chat, `"messages":"x"`, unbounded(usage.Unknown, "")},
+	{"a field whose name is a text", usage.Chat, `"messages":[],"` + canary + ` is a sentence":1`, unbounded(usage.Unknown, "")},
+}
+
+func unbounded(why usage.Reason, part string) usage.Unbounded {
+	return usage.Unbounded{Reason: why, Part: part, Model: "m"}
+}
+
+// maxima are the members that bound the output.
+var maxima = map[usage.API]string{
+	usage.Anthropic: `{"model":"m","max_tokens":10,`, usage.Chat: `{"model":"m","max_tokens":10,`,
+	usage.Responses: `{"model":"m","max_output_tokens":10,`,
+	usage.Gemini:    `{"model":"m","generationConfig":{"maxOutputTokens":10},`,
+}
+
+func TestReferences(t *testing.T) {
+	for _, of := range references {
+		t.Run(of.name+" needs a declared maximum", func(t *testing.T) {
+			call := readCall(t, of.api, maxima[of.api]+of.has+"}")
+			_, err := call.Bound(usage.Maximum{Output: 1000})
+			var why *usage.Unbounded
+			require.ErrorAs(t, err, &why)
+			if of.api == usage.Gemini {
+				of.want.Model = "g"
+			}
+			require.Equal(t, &of.want, why)
+			require.Contains(t, why.Error(), why.Reason.String())
+			bound, err := call.Bound(declared)
+			require.NoError(t, err)
+			require.Equal(t, declared.Input, bound.Input)
+			if of.want.Reason == usage.Unknown || of.want.Reason == usage.Malformed {
+				require.Equal(t, declared.Output, bound.Output, "what is not known can be about the output")
+			} else {
+				require.Equal(t, int64(10), bound.Output)
+			}
+		})
+	}
+}
+
+func TestOutput(t *testing.T) {
+	t.Run("without a maximum it needs a declared one, for each candidate", func(t *testing.T) {
+		for api, body := range map[usage.API]string{
+			usage.Anthropic: `{"messages":[]}`, usage.Chat: `{"messages":[],"max_tokens":null}`,
+			usage.Responses: `{"model":"m","input":"x"}`, usage.Gemini: `{"contents":[]}`,
+		} {
+			call := readCall(t, api, body)
+			_, err := call.Bound(usage.Maximum{Input: 1000})
+			var why *usage.Unbounded
+			require.ErrorAs(t, err, &why)
+			require.Equal(t, usage.NoMaximum, why.Reason)
+			bound, err := call.Bound(declared)
+			require.NoError(t, err)
+			require.Equal(t, declared.Output, bound.Output)
+		}
+		bound, err := readCall(t, usage.Chat, `{"messages":[],"n":4}`).Bound(declared)
+		require.NoError(t, err)
+		require.Equal(t, 4*declared.Output, bound.Output)
+	})
+	t.Run("a maximum that is no count is none", func(t *testing.T) {
+		for _, n := range []string{"-1", "1e3", `"100"`, "99999999999999999999", "[]"} {
+			_, err := readCall(t, usage.Chat, `{"messages":[],"max_tokens":`+n+`}`).Bound(usage.Maximum{})
+			var why *usage.Unbounded
+			require.ErrorAs(t, err, &why, n)
+			require.Equal(t, usage.Malformed, why.Reason)
+		}
+	})
+	t.Run("a product that is too much for a number is the largest", func(t *testing.T) {
+		bound, err := readCall(t, usage.Chat, `{"messages":[],"max_tokens":9000000000000000000,"n":9}`).Bound(usage.Maximum{})
+		require.NoError(t, err)
+		require.Equal(t, int64(9223372036854775807), bound.Output)
+	})
+}
+
+func TestToolRequests(t *testing.T) {
+	for body, want := range map[string]int64{
+		`{"messages":[],"max_tokens":1,"tools":[{"type":"web_search_20250305","max_uses":3},{"type":"web_fetch_20250910","max_uses":2}]}`: 5,
+		`{"messages":[],"max_tokens":1,"tools":[{"type":"web_search_20250305","max_uses":3},{"type":"web_fetch_20250910"}]}`:              7,
+		`{"messages":[],"max_tokens":1}`: 0,
+	} {
+		bound, err := readCall(t, usage.Anthropic, body).Bound(declared)
+		require.NoError(t, err)
+		require.Equal(t, want, bound.ToolRequests)
+	}
+	call := readCall(t, usage.Responses, `{"model":"m","input":"x","tools":[{"type":"web_search"}],"max_tool_calls":2}`)
+	bound, err := call.Bound(declared)
+	require.NoError(t, err)
+	require.Equal(t, int64(2), bound.ToolRequests)
+	call = readCall(t, usage.Chat, `{"messages":[],"web_search_options":{}}`)
+	bound, err = call.Bound(usage.Maximum{Input: 1, Output: 1})
+	require.NoError(t, err)
+	require.Equal(t, int64(-1), bound.ToolRequests)
+}
+
+func TestCall(t *testing.T) {
+	t.Run("a body of another service is no call", func(t *testing.T) {
+		for api, body := range map[usage.API]string{
+			usage.Anthropic: `{"text":"x"}`, usage.Chat: `[]`, usage.Responses: `{"answers":[1],"input":2}`,
+			usage.Gemini: `"x"`,
+		} {
+			_, err := usage.ReadCall(usage.RouteOf(http.MethodPost, paths[api]), []byte(body))
+			var not *usage.NotModel
+			require.ErrorAs(t, err, &not)
+			require.ErrorContains(t, err, api.String())
+		}
+	})
+	t.Run("what is no JSON is bounded by a declared maximum only", func(t *testing.T) {
+		for _, body := range []string{"", "{", `{"messages":[}`, "\xef\xbb\xbf{}", "messages"} {
+			call := readCall(t, usage.Chat, body)
+			_, err := call.Bound(usage.Maximum{})
+			var why *usage.Unbounded
+			require.ErrorAs(t, err, &why)
+			require.Equal(t, usage.Malformed, why.Reason)
+			_, err = call.Bound(declared)
+			require.NoError(t, err)
+		}
+	})
+	t.Run("it names the model and how it is answered", func(t *testing.T) {
+		call := readCall(t, usage.Anthropic, `{"model":"claude-x","stream":true,"messages":[]}`)
+		require.Equal(t, "claude-x", call.Model)
+		require.True(t, call.Stream)
+		require.True(t, call.Usage)
+		call = readCall(t, usage.Chat, `{"model":"openai/gpt-5:free","stream":true,"messages":[]}`)
+		require.Equal(t, "openai/gpt-5:free", call.Model)
+		require.False(t, call.Usage, "such a stream has none")
+		require.Equal(t, "g", readCall(t, usage.Gemini, `{"contents":[]}`).Model)
+		require.Empty(t, readCall(t, usage.Chat, `{"model":"`+canary+`, is no name!","messages":[]}`).Model)
+		require.Empty(t, readCall(t, usage.Chat, `{"model":"`+strings.Repeat("x", 65)+`","messages":[]}`).Model)
+		route := usage.RouteOf(http.MethodPost, "/openai/deployments/dep/chat/completions")
+		call, err := usage.ReadCall(route, []byte(`{"messages":[]}`))
+		require.NoError(t, err)
+		require.Equal(t, "dep", call.Model)
+	})
+}
+
+// FuzzCall protects hosts from a body that a call cannot be read from: no panic, and a bound is never less than the
+// body or above what is declared.
+func FuzzCall(f *testing.F) {
+	for _, of := range references {
+		f.Add(uint8(of.api), maxima[of.api]+of.has+"}")
+	}
+	f.Fuzz(func(t *testing.T, api uint8, body string) {
+		from := usage.Anthropic + usage.API(api%4)
+		call, err := usage.ReadCall(usage.RouteOf(http.MethodPost, paths[from]), []byte(body))
+		if err != nil {
+			return
+		}
+		if bound, err := call.Bound(usage.Maximum{}); err == nil {
+			require.Greater(t, bound.Input, int64(len(body)))
+			require.GreaterOrEqual(t, bound.Output, int64(0))
+		}
+		bound, err := call.Bound(declared)
+		require.NoError(t, err)
+		require.LessOrEqual(t, bound.Input, declared.Input)
+		changed, _ := usage.WithUsage(call, []byte(body))
+		require.GreaterOrEqual(t, len(changed), len(body))
+	})
+}

@@ -1,0 +1,289 @@
+package usage
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"math/bits"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Prices are what a host says that models cost, as of a date. Nothing is priced that it does not name. They must not be
+// changed once they are in use.
+type Prices struct {
+	// Currency is the code of ISO 4217, such as USD.
+	Currency string
+	// Date is the day that the prices are of.
+	Date time.Time
+	// Models are the prices of models by name. A "*" in a name stands for any characters. Of several names that match,
+	// the one with the most other characters counts.
+	Models map[string]ModelPrices
+}
+
+// ModelPrices are those of one model.
+type ModelPrices struct {
+	Rates
+	// Above are the rates of calls with long input. Those with the largest threshold that the input exceeds count.
+	Above []LongRates
+	// Tiers are the rates of tiers, by the name that the API has for them. A tier without is priced as if it were none.
+	Tiers map[string]TierPrices
+	// Tools are the prices of one request of the API's own tools, in millionths of the currency.
+	Tools map[Tool]int64
+}
+
+// TierPrices are those of one tier of a model.
+type TierPrices struct {
+	Rates
+	Above []LongRates
+}
+
+// LongRates are the rates of calls with more than so many tokens of input.
+type LongRates struct {
+	Input int64
+	Rates
+}
+
+// Rates are the prices of a million tokens of each class, in millionths of the currency. Those of caches and of
+// modalities are that of input or output unless they are set.
+type Rates struct {
+	Input, Output                                     int64
+	CacheWrite, CacheWrite5m, CacheWrite1h, CacheRead *int64
+	Modalities                                        map[Modality]ModalityRates
+}
+
+// ModalityRates are the prices of tokens that are no text.
+type ModalityRates struct{ Input, CacheRead, Output *int64 }
+
+// Million is how many tokens a rate is for.
+const million = 1_000_000
+
+// A Cost is what a usage costs, in millionths of the currency, rounded up. Unpriced names what has no price and was
+// taken to cost nothing, or what its tier's were not found for: "model", "tier", or a tool; it is empty if all has one.
+type Cost struct {
+	Amount   int64
+	Unpriced string
+}
+
+// Cost returns what the model's usage costs.
+func (p *Prices) Cost(model string, u Usage) Cost {
+	prices, ok := p.model(model)
+	if !ok {
+		return Cost{Unpriced: "model"}
+	}
+	rates, above, unpriced := prices.tier(u.Tier)
+	rates = rates.of(above, u.TokensIn())
+	var total amount
+	rates.add(&total, &u)
+	for tool, requests := range u.Tools {
+		price, ok := prices.Tools[Tool(tool)]
+		if requests > 0 && !ok {
+			unpriced = cmp.Or(unpriced, Tool(tool).String())
+		}
+		total.add(requests, product(price, million))
+	}
+	return Cost{Amount: total.up(), Unpriced: unpriced}
+}
+
+// Most returns the most that a call within the bound can cost, whatever class its tokens are of and whatever tier it is
+// served in. If one of the API's own tools has a price and its requests no bound, ok is false. A model without a price
+// costs nothing.
+func (p *Prices) Most(model string, b Bound) (most int64, ok bool) {
+	prices, _ := p.model(model)
+	var total amount
+	in, out := prices.dearest(b.Input)
+	total.add(b.Input, in)
+	total.add(b.Output, out)
+	dearest := int64(0)
+	for _, price := range prices.Tools {
+		dearest = max(dearest, price)
+	}
+	if dearest > 0 && b.ToolRequests < 0 {
+		return 0, false
+	}
+	total.add(max(0, b.ToolRequests), product(dearest, million))
+	return total.up(), true
+}
+
+// Has reports whether the model has a price.
+func (p *Prices) Has(model string) bool {
+	_, ok := p.model(model)
+	return ok
+}
+
+// model returns the prices of the name that matches best. Of two that match as well, the first in the alphabet counts.
+func (p *Prices) model(model string) (ModelPrices, bool) {
+	if p == nil {
+		return ModelPrices{}, false
+	}
+	if exact, ok := p.Models[model]; ok {
+		return exact, true
+	}
+	best, found := "", false
+	for _, name := range slices.Sorted(maps.Keys(p.Models)) {
+		if matches(name, model) && (!found || literal(name) > literal(best)) {
+			best, found = name, true
+		}
+	}
+	return p.Models[best], found
+}
+
+// literal is how many characters of a name stand for themselves.
+func literal(name string) int { return len(name) - strings.Count(name, "*") }
+
+// matches reports whether a name with stars matches the model.
+func matches(name, model string) bool {
+	parts := strings.Split(name, "*")
+	if len(parts) == 1 {
+		return name == model
+	}
+	rest, ok := strings.CutPrefix(model, parts[0])
+	if !ok {
+		return false
+	}
+	for _, part := range parts[1 : len(parts)-1] {
+		at := strings.Index(rest, part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return strings.HasSuffix(rest, parts[len(parts)-1])
+}
+
+// ordinary are the names of the tiers that are none.
+var ordinary = []string{"", "standard", "default", "auto", "on_demand"}
+
+// tier returns the rates of a tier, those of long input, and what has no price.
+func (m *ModelPrices) tier(name string) (Rates, []LongRates, string) {
+	if tier, ok := m.Tiers[name]; ok {
+		return tier.Rates, tier.Above, ""
+	}
+	if slices.Contains(ordinary, name) {
+		return m.Rates, m.Above, ""
+	}
+	return m.Rates, m.Above, "tier"
+}
+
+// of returns the rates of a call with so much input.
+func (r Rates) of(above []LongRates, input int64) Rates {
+	threshold := int64(-1)
+	for _, long := range above {
+		if input > long.Input && long.Input > threshold {
+			r, threshold = long.Rates, long.Input
+		}
+	}
+	return r
+}
+
+// add adds what the tokens cost. Tokens that are no text are a part of their class, at their own rate.
+func (r *Rates) add(total *amount, u *Usage) {
+	addClass(total, u.Input, r.Input, u.InputBy, r.modality(func(m ModalityRates) *int64 { return m.Input }))
+	addClass(total, u.CacheRead, or(r.CacheRead, r.Input), u.CacheReadBy, r.modality(ModalityRates.cacheRead))
+	addClass(total, u.Output, r.Output, u.OutputBy, r.modality(func(m ModalityRates) *int64 { return m.Output }))
+	total.add(u.CacheWrite5m, or(r.CacheWrite5m, r.anyWrite()))
+	total.add(u.CacheWrite1h, or(r.CacheWrite1h, r.anyWrite()))
+	total.add(u.CacheWrite, r.write())
+}
+
+// anyWrite is the rate of a write that has none for its lifetime.
+func (r *Rates) anyWrite() int64 { return or(r.CacheWrite, r.Input) }
+
+// write is the rate of a write whose lifetime is not told: the dearest, unless it has one.
+func (r *Rates) write() int64 {
+	return or(r.CacheWrite, max(r.Input, or(r.CacheWrite5m, 0), or(r.CacheWrite1h, 0)))
+}
+
+func (m ModalityRates) cacheRead() *int64 {
+	if m.CacheRead == nil {
+		return m.Input
+	}
+	return m.CacheRead
+}
+
+// modality returns the rates of the modalities for one class, nil where there is none.
+func (r *Rates) modality(class func(ModalityRates) *int64) (rates [modalities]*int64) {
+	for m, of := range r.Modalities {
+		rates[m] = class(of)
+	}
+	return rates
+}
+
+func or(rate *int64, otherwise int64) int64 {
+	if rate == nil {
+		return otherwise
+	}
+	return *rate
+}
+
+// addClass adds tokens at their rate, and the part of them that a modality's rate is for at that one.
+func addClass(total *amount, tokens, rate int64, by [modalities]int64, rates [modalities]*int64) {
+	for m, part := range by {
+		if rates[m] != nil {
+			part = min(part, tokens)
+			tokens -= part
+			total.add(part, *rates[m])
+		}
+	}
+	total.add(tokens, rate)
+}
+
+// dearest returns the highest rates that a call with at most so much input can have.
+func (m *ModelPrices) dearest(input int64) (in, out int64) {
+	take := func(r Rates, above []LongRates) {
+		in, out = max(in, r.dearestInput()), max(out, r.dearestOutput())
+		for _, long := range above {
+			if input > long.Input {
+				in, out = max(in, long.dearestInput()), max(out, long.dearestOutput())
+			}
+		}
+	}
+	take(m.Rates, m.Above)
+	for _, tier := range m.Tiers {
+		take(tier.Rates, tier.Above)
+	}
+	return in, out
+}
+
+func (r *Rates) dearestInput() int64 {
+	most := max(r.Input, r.write(), or(r.CacheWrite5m, 0), or(r.CacheWrite1h, 0), or(r.CacheRead, 0))
+	for _, m := range r.Modalities {
+		most = max(most, or(m.Input, 0), or(m.CacheRead, 0))
+	}
+	return most
+}
+
+func (r *Rates) dearestOutput() int64 {
+	most := r.Output
+	for _, m := range r.Modalities {
+		most = max(most, or(m.Output, 0))
+	}
+	return most
+}
+
+// An amount is money before it is divided by a million: the sum of products, in 128 bits.
+type amount struct {
+	high, low uint64
+	over      bool
+}
+
+func (a *amount) add(tokens, rate int64) {
+	high, low := bits.Mul64(uint64(tokens), uint64(rate))
+	var carry uint64
+	a.low, carry = bits.Add64(a.low, low, 0)
+	a.high, carry = bits.Add64(a.high, high, carry)
+	a.over = a.over || carry > 0
+}
+
+// up divides by a million, and rounds up. What is too much is the largest number.
+func (a *amount) up() int64 {
+	if a.over || a.high >= million {
+		return math.MaxInt64
+	}
+	quotient, rest := bits.Div64(a.high, a.low, million)
+	if rest > 0 {
+		quotient++
+	}
+	return int64(min(quotient, math.MaxInt64))
+}

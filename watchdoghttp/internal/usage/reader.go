@@ -1,0 +1,169 @@
+package usage
+
+import "strings"
+
+// A State says how much of a response's usage was read.
+type State uint8
+
+// The states. Partial is a response that was cut off, or had its usage before its end: what was read is a part.
+const (
+	Nothing State = iota
+	Partial
+	Final
+)
+
+var stateNames = [...]string{"nothing", "partial", "final"}
+
+// String returns the name of the state.
+func (s State) String() string { return stateNames[s] }
+
+// A Result is what a [Reader] read.
+type Result struct {
+	State State
+	Usage Usage
+	// Model is the one that answered, by the response; it can be empty.
+	Model string
+	// Unread says what could not be read, if anything: then Usage is what came before it.
+	Unread Reason
+}
+
+// A Reader reads the usage of one response from its body, which it is fed in order as it arrives: plain JSON, an array,
+// or a stream of events, which it tells apart by themselves. It keeps counts and the names of the model and the tier,
+// and nothing of the answer; its memory does not grow. What it reads does not depend on how the body was cut.
+//
+// It is for one goroutine at a time. End must be called.
+type Reader struct {
+	api    API
+	unread Reason
+	zip    *gunzip // nil if the body is not compressed
+
+	form   form
+	marked int  // bytes of a byte order mark
+	spaced bool // the last byte before the body's first was no line end
+
+	tally  tally
+	scan   scanner
+	events events
+}
+
+// A form is the form of a response.
+type form uint8
+
+const (
+	formUnknown form = iota
+	formJSON
+	formEvents
+)
+
+const byteOrderMark = "\xef\xbb\xbf"
+
+// NewReader returns a reader of a response of the API, whose body has that Content-Encoding. It reads gzip; of another
+// encoding it reads nothing, and says so.
+func NewReader(api API, encoding string) *Reader {
+	r := &Reader{api: api}
+	r.scan.tally, r.scan.root = &r.tally, trees[api]
+	r.scan.reset()
+	r.events.scan = &r.scan
+	switch strings.ToLower(strings.TrimSpace(encoding)) {
+	case "", "identity":
+	case "gzip", "x-gzip":
+		r.zip = newGunzip(r.feed)
+	default:
+		r.unread = Encoded
+	}
+	return r
+}
+
+// Feed reads a chunk of the body. It neither changes nor keeps it.
+func (r *Reader) Feed(chunk []byte) {
+	switch {
+	case r.unread != Readable:
+	case r.zip == nil:
+		r.feed(chunk)
+	case !r.zip.feed(chunk):
+		r.unread = Encoded
+	}
+}
+
+// End ends the reading: whole says that the body was read to its end. It returns what was read. After it no other
+// method may be called.
+func (r *Reader) End(whole bool) Result {
+	if r.zip != nil {
+		r.zip.end()
+	}
+	t := &r.tally
+	result := Result{Unread: r.unread}
+	if t.malformed && result.Unread == Readable {
+		result.Unread = Malformed
+	}
+	if !t.seen {
+		return result
+	}
+	result.State, result.Usage, result.Model = Partial, t.total.usageOf(r.api), t.total.model.String()
+	if result.Unread == Readable && r.final(whole) {
+		result.State = Final
+	}
+	return result
+}
+
+// final reports whether the last usage was that of the whole call. A stream of Chat Completions ends with usage and no
+// choice; others' streams that have no end of their own have to be read to theirs.
+func (r *Reader) final(whole bool) bool {
+	t := &r.tally
+	switch {
+	case r.api == Responses:
+		return t.over
+	case r.form == formJSON:
+		return t.whole || !t.array
+	case r.api == Anthropic:
+		return t.over
+	}
+	return whole || r.api == Chat && t.empty
+}
+
+// feed takes a part of the body as it is uncompressed.
+func (r *Reader) feed(p []byte) {
+	for len(p) > 0 && r.form == formUnknown {
+		if r.sniff(p[0]) {
+			p = p[1:]
+		}
+	}
+	switch {
+	case len(p) == 0:
+	case r.form == formJSON:
+		r.scan.feed(p)
+	default:
+		r.events.feed(p)
+	}
+}
+
+// sniff looks at a byte before the form is known, and reports whether it is no part of the body proper.
+func (r *Reader) sniff(b byte) bool {
+	if r.sniffMark(b) {
+		return true
+	}
+	marked := r.marked > 0 && r.marked < len(byteOrderMark) // something else than a mark
+	switch {
+	case marked:
+	case isSpace(b):
+		r.spaced = b == ' ' || b == '\t'
+		return true
+	case b == '{' || b == '[':
+		r.form = formJSON
+		return false
+	}
+	r.form = formEvents
+	if marked || r.spaced { // the line has begun already, and not with a field
+		r.events.line, r.events.begun, r.events.field = true, true, fieldOther
+	}
+	return false
+}
+
+// sniffMark reports whether the byte is one of a byte order mark.
+func (r *Reader) sniffMark(b byte) bool {
+	if r.spaced || r.marked == len(byteOrderMark) || b != byteOrderMark[r.marked] {
+		return false
+	}
+	r.marked++
+	return true
+}

@@ -1,0 +1,69 @@
+package usage
+
+import "fmt"
+
+// A Reason is why something cannot be bounded or read.
+type Reason uint8
+
+// The reasons. Unknown is a field or type that this package does not know: it may be anything.
+const (
+	Readable   Reason = iota
+	Reference         // input that the API keeps or fetches
+	Media             // images, sound, documents: their tokens have nothing to do with their bytes
+	Opaque            // encrypted content, which may stand for more than it is long
+	ServerTool        // tools of the API's own, whose definitions and results are input
+	Unknown           // a field or a type that is not known here
+	NoMaximum         // the request does not say how much output there may be
+	Malformed         // not the JSON that the API takes or sends
+	Encoded           // compressed in a way that is not read
+	TooLong           // a body longer than is read ahead
+	Unseekable        // a body that can be read only once
+)
+
+var reasonTexts = [...]string{
+	"readable", "its input is by reference", "its input is not only text", "its input is encrypted",
+	"the API's own tools add input", "it has a part that is not known", "it has no maximum of output",
+	"it is malformed", "its encoding is not read", "its body is too long to be read ahead",
+	"its body can be read only once",
+}
+
+// String says the reason in words that follow "cannot be read, because".
+func (r Reason) String() string { return reasonTexts[r] }
+
+// Unbounded is the error of a call whose most is not known. Part names the field or the type that is to blame, never
+// its content; it can be empty.
+type Unbounded struct {
+	Reason Reason
+	Part   string
+	Model  string
+}
+
+// Error says what cannot be bounded, why, and what helps.
+func (u *Unbounded) Error() string {
+	part := ""
+	if u.Part != "" {
+		part = fmt.Sprintf(" (%s)", u.Part)
+	}
+	return fmt.Sprintf("what the call can use is unbounded: %v%s; declare the maximum of a call of model %q",
+		u.Reason, part, u.Model)
+}
+
+// longestPart is the length up to which the name of a field or a type is kept.
+const longestPart = 64
+
+// partName returns the name if it looks like one, so that no text of a prompt is ever taken for a name.
+func partName(name string) string {
+	if len(name) > longestPart {
+		return ""
+	}
+	for i := range len(name) {
+		if !isName(name[i]) {
+			return ""
+		}
+	}
+	return name
+}
+
+func isName(b byte) bool {
+	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '-' || b == '.'
+}

@@ -1,0 +1,194 @@
+package usage_test
+
+import (
+	"strconv"
+
+	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
+)
+
+// canary stands for all text of prompts and answers. Nothing that is kept may have it.
+const canary = "c4n4ry-of-a-secret"
+
+// A sample is a response as one of the APIs sends it, and what is to be read of it.
+type sample struct {
+	name string
+	api  usage.API
+	body string
+	want usage.Result
+}
+
+// samples are written by hand after the public types of the SDKs.
+var samples = []sample{
+	{
+		"an Anthropic message, whose classes of input add up", usage.Anthropic,
+		`{"id":"msg_1","type":"message","role":"assistant","model":"claude-sonnet-4-5","content":[{"type":"text",
+		"text":"` + canary + ` \"usage\":{\"input_tokens\":7} \\"},{"type":"tool_use","id":"t","name":"f","input":{"usage":
+		{"input_tokens":999},"model":"x"}}],"stop_reason":"end_turn","usage":{"input_tokens":10,
+		"cache_creation_input_tokens":300,"cache_read_input_tokens":4000,"cache_creation":{"ephemeral_5m_input_tokens":100,
+		"ephemeral_1h_input_tokens":200},"output_tokens":50,"output_tokens_details":{"thinking_tokens":20},
+		"server_tool_use":{"web_search_requests":3,"web_fetch_requests":1,"future_requests":2},"service_tier":"priority",
+		"inference_geo":"us"}}`,
+		usage.Result{State: usage.Final, Model: "claude-sonnet-4-5", Usage: usage.Usage{
+			Input: 10, CacheWrite5m: 100, CacheWrite1h: 200, CacheRead: 4000, Output: 50, Reasoning: 20, Tier: "priority",
+			Tools: requests(map[usage.Tool]int64{usage.WebSearch: 3, usage.WebFetch: 1, usage.OtherTool: 2}),
+		}},
+	},
+	{
+		"an Anthropic message without a cache's lifetime, without the optional fields", usage.Anthropic,
+		`{"model":"m","usage":{"output_tokens":5,"input_tokens":1,"cache_creation_input_tokens":30,
+		"cache_read_input_tokens":null,"server_tool_use":null,"cache_creation":null,"speed":"fast"},"stop_reason":null}`,
+		usage.Result{State: usage.Final, Model: "m", Usage: usage.Usage{Input: 1, CacheWrite: 30, Output: 5, Tier: "fast"}},
+	},
+	{
+		"an Anthropic stream, whose deltas are running totals", usage.Anthropic,
+		anthropicStart + anthropicDelta + anthropicDelta +
+			`event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},"usage":{"output_tokens":120,"input_tokens":27,"cache_read_input_tokens":400,"server_tool_use":{"web_search_requests":2}}}
+
+event: message_stop
+data: {"type":"message_stop"}
+
+`,
+		usage.Result{State: usage.Final, Model: "claude-opus-4-1", Usage: usage.Usage{
+			Input: 27, CacheWrite5m: 60, CacheRead: 400, Output: 120, Tier: "standard",
+			Tools: requests(map[usage.Tool]int64{usage.WebSearch: 2}),
+		}},
+	},
+	{
+		"an Anthropic stream that was cut off", usage.Anthropic,
+		anthropicStart + anthropicDelta,
+		usage.Result{State: usage.Partial, Model: "claude-opus-4-1", Usage: usage.Usage{
+			Input: 25, CacheWrite5m: 60, CacheRead: 300, Output: 1, Tier: "standard",
+		}},
+	},
+	{
+		"an Anthropic error", usage.Anthropic,
+		`{"type":"error","error":{"type":"invalid_request_error","message":"` + canary + `"}}`, usage.Result{},
+	},
+	{
+		"a chat completion, whose cached tokens are inside the prompt", usage.Chat,
+		`{"id":"c","object":"chat.completion","model":"gpt-5.6","choices":[{"index":0,"message":{"role":"assistant",
+		"content":"` + canary + `{\"usage\":{\"prompt_tokens\":1}}"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1000,
+		"completion_tokens":200,"total_tokens":1200,"prompt_tokens_details":{"cached_tokens":600,"cache_write_tokens":100,
+		"audio_tokens":40,"image_tokens":30},"completion_tokens_details":{"reasoning_tokens":150,"audio_tokens":20,
+		"accepted_prediction_tokens":0}},"service_tier":"flex","system_fingerprint":"fp"}`,
+		usage.Result{State: usage.Final, Model: "gpt-5.6", Usage: usage.Usage{
+			Input: 300, CacheWrite: 100, CacheRead: 600, Output: 200, Reasoning: 150, Tier: "flex",
+			InputBy:  by(map[usage.Modality]int64{usage.Audio: 40, usage.Image: 30}),
+			OutputBy: by(map[usage.Modality]int64{usage.Audio: 20}),
+		}},
+	},
+	{
+		"a chat stream with usage in its last chunk", usage.Chat,
+		chatChunk + chatChunk +
+			`data: {"id":"c","object":"chat.completion.chunk","model":"gpt-4o-2024-08-06","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":12,"total_tokens":21,"prompt_tokens_details":{"cached_tokens":0}}}
+
+data: [DONE]
+
+`,
+		usage.Result{State: usage.Final, Model: "gpt-4o-2024-08-06", Usage: usage.Usage{Input: 9, Output: 12}},
+	},
+	{
+		"a chat stream without usage", usage.Chat, chatChunk + chatChunk + "data: [DONE]\n\n", usage.Result{},
+	},
+	{
+		"a chat stream of a compatible server, which sends running totals and leaves reasoning out", usage.Chat,
+		"data: {\"choices\":[{\"delta\":{}}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":1,\"total_tokens\":10}}\n\n" +
+			"data: {\"choices\":[{\"delta\":{}}],\"usage\":{\"prompt_tokens\":9,\"completion_tokens\":3,\"total_tokens\":52," +
+			"\"completion_tokens_details\":{\"reasoning_tokens\":40}}}\n\n",
+		usage.Result{State: usage.Final, Usage: usage.Usage{Input: 9, Output: 43, Reasoning: 40}},
+	},
+	{
+		"a response with tools of the API's own", usage.Responses,
+		`{"id":"r","object":"response","status":"completed","model":"gpt-5","output":[{"type":"web_search_call","status":
+		"completed"},{"type":"function_call","arguments":"{\"usage\":{}}"},{"type":"web_search_call"},{"type":"mcp_call"},
+		{"type":"message","content":[{"type":"output_text","text":"` + canary + `"}]}],"service_tier":"default","usage":{
+		"input_tokens":100,"input_tokens_details":{"cached_tokens":64},"output_tokens":40,"output_tokens_details":{
+		"reasoning_tokens":32},"total_tokens":140}}`,
+		usage.Result{State: usage.Final, Model: "gpt-5", Usage: usage.Usage{
+			Input: 36, CacheRead: 64, Output: 40, Reasoning: 32, Tier: "default",
+			Tools: requests(map[usage.Tool]int64{usage.WebSearch: 2, usage.MCP: 1}),
+		}},
+	},
+	{
+		"a response that runs in the background", usage.Responses,
+		`{"id":"r","status":"queued","model":"gpt-5","output":[],"usage":null}`, usage.Result{},
+	},
+	{
+		"a stream of a response that is incomplete", usage.Responses,
+		responsesStart +
+			`event: response.incomplete
+data: {"type":"response.incomplete","sequence_number":9,"response":{"id":"r","status":"incomplete","incomplete_details":{"reason":"max_output_tokens"},"model":"gpt-5","output":[],"usage":{"input_tokens":12,"input_tokens_details":{"cached_tokens":2},"output_tokens":16,"output_tokens_details":{"reasoning_tokens":16},"total_tokens":28}}}
+
+`,
+		usage.Result{State: usage.Final, Model: "gpt-5", Usage: usage.Usage{
+			Input: 10, CacheRead: 2, Output: 16, Reasoning: 16,
+		}},
+	},
+	{"a stream of a response that was cut off", usage.Responses, responsesStart, usage.Result{}},
+	{
+		"a Gemini response, whose thoughts and tools come on top", usage.Gemini,
+		`{"candidates":[{"content":{"parts":[{"text":"` + canary + `"}],"role":"model"},"finishReason":"STOP",
+		"groundingMetadata":{"webSearchQueries":["` + canary + `","b"]}}],"usageMetadata":{"promptTokenCount":100,
+		"cachedContentTokenCount":30,"candidatesTokenCount":20,"thoughtsTokenCount":300,"toolUsePromptTokenCount":50,
+		"totalTokenCount":470,"promptTokensDetails":[{"modality":"TEXT","tokenCount":60},{"tokenCount":40,"modality":
+		"AUDIO"}],"cacheTokensDetails":[{"modality":"AUDIO","tokenCount":25}],"candidatesTokensDetails":[{"modality":"IMAGE",
+		"tokenCount":15}],"trafficType":"ON_DEMAND"},"modelVersion":"gemini-2.5-pro"}`,
+		usage.Result{State: usage.Final, Model: "gemini-2.5-pro", Usage: usage.Usage{
+			Input: 120, CacheRead: 30, Output: 320, Reasoning: 300, Tier: "on_demand",
+			InputBy:     by(map[usage.Modality]int64{usage.Audio: 15}),
+			CacheReadBy: by(map[usage.Modality]int64{usage.Audio: 25}),
+			OutputBy:    by(map[usage.Modality]int64{usage.Image: 15}),
+			Tools:       requests(map[usage.Tool]int64{usage.GoogleSearch: 2}),
+		}},
+	},
+	{
+		"a Gemini response without a total", usage.Gemini,
+		`{"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":20,"thoughtsTokenCount":300}}`,
+		usage.Result{State: usage.Final, Usage: usage.Usage{Input: 100, Output: 320, Reasoning: 300}},
+	},
+	{
+		"a Gemini stream of events, with CRLF, each with running totals", usage.Gemini,
+		"data: " + geminiChunk(5) + "\r\n\r\ndata: " + geminiChunk(25) + "\r\n\r\n",
+		usage.Result{State: usage.Final, Model: "gemini-3-flash", Usage: usage.Usage{Input: 8, Output: 25}},
+	},
+	{
+		"a Gemini stream as an array", usage.Gemini, "[" + geminiChunk(5) + "\n,\r\n" + geminiChunk(25) + "\n]\n",
+		usage.Result{State: usage.Final, Model: "gemini-3-flash", Usage: usage.Usage{Input: 8, Output: 25}},
+	},
+	{
+		"a Gemini array that was cut off", usage.Gemini, "[" + geminiChunk(5) + "\n,\r\n" + geminiChunk(25) + "\n",
+		usage.Result{State: usage.Partial, Model: "gemini-3-flash", Usage: usage.Usage{Input: 8, Output: 25}},
+	},
+}
+
+const anthropicStart = `event: message_start
+data: {"type":"message_start","message":{"id":"msg_1","type":"message","role":"assistant","model":"claude-opus-4-1","content":[],"stop_reason":null,"usage":{"input_tokens":25,"cache_creation_input_tokens":60,"cache_read_input_tokens":300,"cache_creation":{"ephemeral_5m_input_tokens":60,"ephemeral_1h_input_tokens":0},"output_tokens":1,"service_tier":"standard"}}}
+
+event: ping
+data: {"type": "ping"}
+
+`
+
+const anthropicDelta = `event: content_block_delta
+data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"` + canary + ` {\"usage\": {\"output_tokens\": 9}}"}}
+
+`
+
+const chatChunk = `data: {"id":"c","object":"chat.completion.chunk","model":"gpt-4o-2024-08-06","choices":[{"index":0,"delta":{"content":"` + canary + `"},"finish_reason":null}],"usage":null}
+
+`
+
+const responsesStart = `event: response.created
+data: {"type":"response.created","sequence_number":0,"response":{"id":"r","status":"in_progress","model":"gpt-5","output":[],"usage":null}}
+
+event: response.output_text.delta
+data: {"type":"response.output_text.delta","sequence_number":1,"delta":"` + canary + `"}
+
+`
+
+func geminiChunk(output int) string {
+	return `{"candidates": [{"content": {"parts": [{"text": "` + canary + `"}],"role": "model"}}],"usageMetadata": ` +
+		`{"promptTokenCount": 8,"candidatesTokenCount": ` + strconv.Itoa(output) +
+		`},"modelVersion": "gemini-3-flash"}`
+}

@@ -1,0 +1,109 @@
+package usage
+
+import "math"
+
+// A Modality is a kind of content whose tokens can have a price of their own. Text is all that is no other.
+type Modality uint8
+
+// The modalities beside text.
+const (
+	Image Modality = iota
+	Audio
+	Video
+	Document
+	modalities
+)
+
+var modalityNames = [modalities]string{"image", "audio", "video", "document"}
+
+// String returns the name of the modality, as price files have it.
+func (m Modality) String() string { return modalityNames[m] }
+
+// A Tool is one of an API's own tools, whose requests can have a price.
+type Tool uint8
+
+// The tools whose requests are counted. OtherTool is each that has no name here.
+const (
+	WebSearch Tool = iota
+	WebFetch
+	CodeExecution
+	ToolSearch
+	FileSearch
+	CodeInterpreter
+	ImageGeneration
+	Computer
+	MCP
+	GoogleSearch
+	OtherTool
+	tools
+)
+
+var toolNames = [tools]string{
+	"web_search", "web_fetch", "code_execution", "tool_search", "file_search", "code_interpreter", "image_generation",
+	"computer", "mcp", "google_search", "other",
+}
+
+// String returns the name of the tool, as price files have it.
+func (t Tool) String() string { return toolNames[t] }
+
+// toolNamed returns the tool of that name.
+func toolNamed(name []byte) Tool {
+	for tool, known := range toolNames {
+		if string(name) == known {
+			return Tool(tool)
+		}
+	}
+	return OtherTool
+}
+
+// Usage is what a call used: tokens by class, which add up, and requests of the API's own tools. What the API counts
+// twice, such as cached tokens inside the prompt, is counted once. The zero value is nothing.
+type Usage struct {
+	// Input are the tokens that were neither read from a cache nor written to one.
+	Input int64
+	// CacheWrite5m and CacheWrite1h are input that was written to a cache for that time; CacheWrite is for a time that the
+	// API does not tell.
+	CacheWrite, CacheWrite5m, CacheWrite1h int64
+	// CacheRead is input that was read from a cache.
+	CacheRead int64
+	// Output are all tokens that the model made, with those of its reasoning.
+	Output int64
+	// Reasoning is the part of Output that was reasoning, where the API tells.
+	Reasoning int64
+	// InputBy, CacheReadBy and OutputBy are the parts of Input, CacheRead and Output that are no text.
+	InputBy, CacheReadBy, OutputBy [modalities]int64
+	// Tools are the requests of the API's own tools. For Gemini they are the queries of its search.
+	Tools [tools]int64
+	// Tier is the API's name for how the call was served, or empty.
+	Tier string
+}
+
+// TokensIn returns all input, cached or not.
+func (u *Usage) TokensIn() int64 {
+	return sum(u.Input, u.CacheWrite, u.CacheWrite5m, u.CacheWrite1h, u.CacheRead)
+}
+
+// TokensOut returns all output.
+func (u *Usage) TokensOut() int64 { return u.Output }
+
+// sum adds counts that are not negative. A sum that is too much for a number is the largest one.
+func sum(counts ...int64) (total int64) {
+	for _, count := range counts {
+		if count > math.MaxInt64-total {
+			return math.MaxInt64
+		}
+		total += count
+	}
+	return total
+}
+
+// product multiplies counts that are not negative, as sum adds them.
+func product(a, b int64) int64 {
+	if a != 0 && b > math.MaxInt64/a {
+		return math.MaxInt64
+	}
+	return a * b
+}
+
+// less subtracts, but never to less than zero.
+func less(from int64, parts ...int64) int64 { return max(0, from-sum(parts...)) }

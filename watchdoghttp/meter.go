@@ -1,0 +1,294 @@
+package watchdoghttp
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
+)
+
+// A meter is an [http.RoundTripper] that charges the calls of model APIs to the run in the request's context. It knows
+// them by method, path and body, on any host, and passes on all else as it is. It can stand before a [Transport] or
+// behind it.
+//
+// A call is admitted with the most that it can use before it is sent, and settled with the usage in its response: at
+// the body's end, when it is closed, or at once where the status says that nothing was billed. Where no usage was read
+// it is settled at its admission. What a call can use, and what it used, is in package usage.
+//
+// The response is read as it passes: every chunk is handed out at once and unchanged, and nothing is read ahead. The
+// request is read from the copy that its GetBody makes, so that what is sent stays as it is, but for includeUsage.
+//
+// It is safe for concurrent use, and must not be changed once it is in use.
+type meter struct {
+	// base does the exchange; nil means [http.DefaultTransport].
+	base http.RoundTripper
+	// spending returns what the calls of a context are charged to, or nil if there is nothing: they are not metered.
+	spending func(context.Context) spender
+	// maxima are the declared maxima of models, by their names.
+	maxima func(model string) usage.Maximum
+	// prices are the host's; nil prices nothing.
+	prices *usage.Prices
+	// count has a call whose most is not known sent, charged with one request, and said once for each reason; its tokens
+	// count when it is settled. Otherwise it is refused, with an [*usage.Unbounded].
+	count bool
+	// includeUsage adds stream_options.include_usage to requests for streams of Chat Completions that do not set it, so
+	// that they end with their usage. It changes the request, and the stream has one chunk more, without a choice.
+	includeUsage bool
+	// logger is told, once for each, what is not read or has no price; nil tells nobody.
+	logger *slog.Logger
+
+	told sync.Map
+}
+
+// longestRequest is up to which length the body of a request is read ahead. No API takes a longer one with text.
+const longestRequest = 32 << 20
+
+// A spend is what a call uses: an admission, or what came of it. The cost is in millionths of the prices' currency.
+type spend struct{ input, output, cost, requests int64 }
+
+// A spender is what calls are charged to: a run, with all that counts them.
+type spender interface {
+	// admit charges the most that a call can use. An error is why it must not be made.
+	admit(ctx context.Context, most spend) (charge, error)
+}
+
+// A charge is an admission. One of its methods is called, once, from any goroutine.
+type charge interface {
+	// settle charges what was used instead.
+	settle(used spend) error
+	// void takes the charge back: nothing was sent.
+	void() error
+}
+
+// RoundTrip implements [http.RoundTripper]. Besides the errors of the base it returns that of the admission, and an
+// [*usage.Unbounded]; nothing is sent then.
+func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
+	var to spender
+	route := usage.RouteOf(req.Method, req.URL.Path)
+	if route.API != usage.None || route.Unread != "" {
+		to = m.spending(req.Context())
+	}
+	if to == nil {
+		return m.transport().RoundTrip(req)
+	}
+	sent, call, err := m.read(req, route)
+	if err == nil && call == nil {
+		return m.transport().RoundTrip(req)
+	}
+	var admitted *metered
+	if err == nil {
+		admitted, err = m.admit(req.Context(), to, call)
+	}
+	if err != nil {
+		closeBody(req.Body)
+		return nil, err
+	}
+	return admitted.roundTrip(sent)
+}
+
+// CloseIdleConnections does so in the base if that can, for [http.Client.CloseIdleConnections].
+func (m *meter) CloseIdleConnections() {
+	if base, ok := m.transport().(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
+func (m *meter) transport() http.RoundTripper {
+	if m.base == nil {
+		return http.DefaultTransport
+	}
+	return m.base
+}
+
+// read returns what the request asks for, nil if it is none of a model, and the request to send.
+func (m *meter) read(req *http.Request, route usage.Route) (*http.Request, *usage.Call, error) {
+	if route.Unread != "" {
+		return req, route.Unknown(usage.Unknown), nil
+	}
+	body, why := usage.Peek(req, longestRequest)
+	if why != usage.Readable {
+		return req, route.Unknown(why), nil
+	}
+	call, err := usage.ReadCall(route, body)
+	var other *usage.NotModel
+	if errors.As(err, &other) {
+		return req, nil, nil
+	}
+	if m.includeUsage && err == nil {
+		if changed, ok := usage.WithUsage(call, body); ok {
+			req = withBody(req, changed)
+		}
+	}
+	return req, call, err
+}
+
+// withBody is the request with another body.
+func withBody(req *http.Request, body []byte) *http.Request {
+	changed := req.Clone(req.Context())
+	changed.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	changed.Body, changed.ContentLength = sentInstead{bytes.NewReader(body), req.Body}, int64(len(body))
+	changed.Header.Del("Content-Length")
+	return changed
+}
+
+// sentInstead is a body that is sent in the place of another, and closes it.
+type sentInstead struct {
+	io.Reader
+	io.Closer
+}
+
+// admit admits the call with the most that it can use.
+func (m *meter) admit(ctx context.Context, to spender, call *usage.Call) (*metered, error) {
+	most := spend{requests: 1}
+	bound, err := call.Bound(m.maxima(call.Model))
+	if err == nil {
+		most.input, most.output = bound.Input, bound.Output
+		most.cost, err = m.most(call, bound)
+	}
+	if err != nil && !m.count {
+		return nil, err
+	}
+	if err != nil {
+		m.tell("unbounded "+call.Model, "call of a model is not bounded", slog.Any("error", err))
+	}
+	charged, err := to.admit(ctx, most)
+	if err != nil {
+		return nil, err
+	}
+	return &metered{meter: m, call: call, most: most, charge: charged}, nil
+}
+
+// most returns the most that the call can cost.
+func (m *meter) most(call *usage.Call, bound usage.Bound) (int64, error) {
+	if cost, ok := m.prices.Most(call.Model, bound); ok {
+		return cost, nil
+	}
+	return 0, &usage.Unbounded{Reason: usage.ServerTool, Part: "tools", Model: call.Model}
+}
+
+// tell logs something once.
+func (m *meter) tell(once, message string, attrs ...any) {
+	if _, before := m.told.LoadOrStore(once, true); !before && m.logger != nil {
+		m.logger.Warn(message, attrs...) //nolint:sloglint // the callers' messages are static
+	}
+}
+
+// A metered is a call that was admitted, and the body of its response.
+type metered struct {
+	meter  *meter
+	call   *usage.Call
+	most   spend
+	charge charge
+	body   io.ReadCloser
+
+	mu     sync.Mutex // of the reader: a body may be closed while it is read
+	reader *usage.Reader
+	ended  bool
+}
+
+// roundTrip sends the request, and settles what needs no body.
+func (c *metered) roundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := c.meter.transport().RoundTrip(req)
+	if err != nil {
+		c.failed(err)
+		return nil, err
+	}
+	switch bill := usage.Billing(c.call.API, resp.StatusCode); {
+	case bill == usage.Void:
+		c.settle(spend{requests: 1})
+	case bill == usage.Admitted || c.call.API == usage.None || resp.Body == nil || resp.Body == http.NoBody:
+		c.settle(c.most)
+	default:
+		c.reader = usage.NewReader(c.call.API, resp.Header.Get("Content-Encoding"))
+		c.body, resp.Body = resp.Body, c
+	}
+	return resp, nil
+}
+
+// failed ends a call without a response. Only one that was never connected was certainly not sent.
+func (c *metered) failed(err error) {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		c.report(c.charge.void())
+		return
+	}
+	c.settle(c.most)
+}
+
+// Read implements [io.Reader].
+func (c *metered) Read(p []byte) (int, error) {
+	n, err := c.body.Read(p)
+	c.read(p[:n])
+	if err != nil {
+		c.end(errors.Is(err, io.EOF))
+	}
+	return n, err
+}
+
+func (c *metered) read(chunk []byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		c.reader.Feed(chunk)
+	}
+}
+
+// Close implements [io.Closer]. It may be called while a Read waits.
+func (c *metered) Close() error {
+	err := c.body.Close()
+	c.end(false)
+	return err
+}
+
+// end settles the call, once.
+func (c *metered) end(whole bool) {
+	c.mu.Lock()
+	if c.ended {
+		c.mu.Unlock()
+		return
+	}
+	c.ended = true
+	result := c.reader.End(whole)
+	c.mu.Unlock()
+	c.settle(c.used(result))
+}
+
+// used returns what the call used by its response, or its admission where the response does not say.
+func (c *metered) used(result usage.Result) spend {
+	m, model := c.meter, c.call.Model
+	if result.Unread != usage.Readable {
+		why := result.Unread.String()
+		m.tell("unread "+why, "usage of a model is not read", slog.String("reason", why))
+	}
+	if result.State == usage.Nothing {
+		return c.most
+	}
+	if m.prices.Has(result.Model) {
+		model = result.Model // what answered is what is billed
+	}
+	cost := m.prices.Cost(model, result.Usage)
+	if cost.Unpriced != "" {
+		m.tell("price "+cost.Unpriced+" "+model, "model has no price", slog.String("model", model),
+			slog.String("of", cost.Unpriced))
+	}
+	used := spend{result.Usage.TokensIn(), result.Usage.TokensOut(), cost.Amount, 1}
+	if result.Unread != usage.Readable {
+		used = spend{max(used.input, c.most.input), max(used.output, c.most.output), max(used.cost, c.most.cost), 1}
+	}
+	return used
+}
+
+func (c *metered) settle(used spend) { c.report(c.charge.settle(used)) }
+
+// report logs an error that has nobody else to go to: the reader of a response gets the response.
+func (c *metered) report(err error) {
+	if err != nil && c.meter.logger != nil {
+		c.meter.logger.Error("settle call of a model", slog.Any("error", err))
+	}
+}
