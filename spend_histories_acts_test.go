@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // budgetOf is a budget of requests and tokens. What is given later is in the limit, not in the budget.
@@ -38,8 +39,7 @@ func (h *spendHistory) attachTo(p *spendProcess, id string) {
 			Requests: h.shared[0], OutputTokens: h.shared[1], WarnAt: []float64{},
 		}}},
 	}
-	p.connection.scopes = nil
-	began := time.Now()
+	began, unwell := time.Now(), p.connection.unwell()
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: id, StartedAt: h.began}, cfg)
 	h.say("%s attaches to %s with %v: %v", p.name, id, limits, err)
 	if took := time.Since(began); took > 2*watchdog.DefaultRecordTimeout && !h.pollOnly {
@@ -47,16 +47,12 @@ func (h *spendHistory) attachTo(p *spendProcess, id string) {
 	}
 	if err != nil {
 		p.leaky = true
-		if p.connection.fault == spendWell || p.connection.fault == spendSlow {
+		if !unwell {
 			h.fail("attach: %v", err)
 		}
 		return
 	}
-	for _, scope := range p.connection.scopes {
-		if scope != sharedScope {
-			p.own[id] = scope
-		}
-	}
+	p.own[id] = record.EventID(id, record.Stamp(h.began).String(), "spend", record.Once+" ")
 	r := &spendRun{id: id, process: p, window: h.now(), layers: []*spendLayer{{wd: wd, limits: limits, reserve: h.reserve}}}
 	h.restored(r)
 	p.runs = append(p.runs, r)
@@ -128,7 +124,7 @@ func (h *spendHistory) freeze(r *spendRun) {
 // kill ends a process without a close. The close after it reaches nothing.
 func (h *spendHistory) kill(p *spendProcess) {
 	h.say("%s is killed", p.name)
-	p.connection.dead = true
+	p.connection.set(func() { p.connection.dead = true })
 	for len(p.runs) > 0 {
 		h.closeFrom(p.runs[0], 0)
 	}
@@ -142,8 +138,10 @@ func (h *spendHistory) fault(p *spendProcess) {
 		f = spendFault(h.rng.IntN(int(spendFaults)))
 	}
 	h.say("%s: fault %d", p.name, f)
-	p.connection.fault = f
-	p.connection.faulty = p.connection.faulty || f != spendWell
+	p.connection.set(func() {
+		p.connection.fault = f
+		p.connection.faulty = p.connection.faulty || f != spendWell
+	})
 }
 
 func (h *spendHistory) pass() {
@@ -183,7 +181,11 @@ func (h *spendHistory) extend(r *spendRun) {
 	more := 1 + h.rng.Int64N(5)
 	err := r.layers[0].wd.ExtendSpend(watchdog.Spend{Requests: more})
 	h.say("%s: extend %s by %d: %v", r.process.name, r.id, more, err)
-	if err != nil {
+	switch {
+	case err != nil && !h.strict() && errors.Is(err, watchdog.ErrEnded):
+		h.retire(r.id)
+		return
+	case err != nil:
 		h.fail("extend: %v", err)
 		return
 	}
@@ -206,7 +208,7 @@ func (h *spendHistory) given1(r *spendRun, more int64) {
 	l := r.layers[0]
 	l.limits[0] += more
 	l.wrapped, l.rungs[0] = false, 0
-	if _, err := l.wd.Sync(context.Background()); err != nil {
+	if _, err := l.wd.Sync(context.Background()); err != nil && h.strict() {
 		h.fail("sync: %v", err)
 	}
 	h.asked(r)
@@ -215,21 +217,20 @@ func (h *spendHistory) given1(r *spendRun, more int64) {
 // admit admits a call in the innermost layer.
 func (h *spendHistory) admit(r *spendRun, key string, n spendSum) {
 	l := r.layers[len(r.layers)-1]
-	began := time.Now()
+	began, unwell := time.Now(), r.process.connection.unwell()
 	c, err := l.wd.Admit(context.Background(), key, amountOf(n))
 	h.say("%s: admit %v under %q in %s: %v", r.process.name, n, key, l.wd.ID(), err)
 	if took := time.Since(began); took > watchdog.DefaultRecordTimeout && !h.pollOnly {
 		h.fail("Admit took %v", took)
 	}
 	synctest.Wait()
-	p := r.process
 	var refused *watchdog.Refused
 	switch {
 	case errors.As(err, &refused) && !h.observed:
 		h.refused(r, n, refused)
 	case err == nil:
 		h.admitted(h.newCharge(r, c, key, n))
-	case h.observed || p.connection.fault == spendWell || p.connection.fault == spendSlow:
+	case h.observed || !unwell:
 		h.fail("%s: admit: %v", r.id, err)
 	}
 	h.asked(r)
@@ -312,7 +313,9 @@ func (h *spendHistory) finished(c *modelCharge, used spendSum, void bool) {
 	}
 	if !c.sharedFrozen {
 		c.shared = used
-		h.late[c.window] = h.late[c.window] || c.window != h.now()
+		if now := h.now(); c.window != now {
+			h.late[c.window], h.late[now] = true, true
+		}
 	}
 	if slices.Contains(c.of.process.runs, c.of) {
 		layers := slices.Clone(c.of.layers)
@@ -378,7 +381,7 @@ func (h *spendHistory) burst(r *spendRun) {
 // end heals everything, closes all runs, and compares what the store has with what was charged.
 func (h *spendHistory) end() {
 	for _, p := range h.processes {
-		p.connection.fault = spendWell
+		p.connection.set(func() { p.connection.fault = spendWell })
 		for len(p.runs) > 0 {
 			h.closeFrom(p.runs[0], 0)
 		}
@@ -386,7 +389,7 @@ func (h *spendHistory) end() {
 		synctest.Wait()
 		for w, l := range p.connection.ledgers {
 			used, held := h.chargedBy(p, w), l.taken.minus(l.returned)
-			over := !h.strict() && w.name != "" && p.connection.faulty
+			over := !h.strict() && p.connection.faulty
 			if h.late[w.name] { // its rest may have been given back before
 				continue
 			}

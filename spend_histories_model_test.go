@@ -183,7 +183,7 @@ func (h *spendHistory) checkUsage(r *spendRun) {
 			}
 			want := l.used[kind]
 			switch {
-			case u.Scope != "" && h.turning():
+			case u.Scope != "" && (h.turning() || !h.strict()): // what is owed may count in the window after
 				want = u.Used
 			case u.Scope != "":
 				want = h.usedOfScope(r.process)[kind]
@@ -280,12 +280,12 @@ func (h *spendHistory) expect(l *spendLayer, want watchdog.DirectiveKind, scope 
 // quiet expects that nothing else was asked, but to wrap up where only the reserve is left.
 func (h *spendHistory) quiet(l *spendLayer) {
 	for d, ok := l.wd.Poll(); ok; d, ok = l.wd.Poll() {
-		due := d.Kind == watchdog.DirectiveWrapUp && !l.wrapped && d.Usage.Used >= l.allowed(0)
-		if !due {
+		before := d.Usage.Allowed < l.limits[0] // it was extended
+		if d.Kind != watchdog.DirectiveWrapUp || l.wrapped && !before || d.Usage.Used < d.Usage.Allowed-l.reserve {
 			h.fail("%s: asked %s out of the blue: %v", l.wd.ID(), d.Kind, d.Usage)
 			return
 		}
-		l.wrapped = true
+		l.wrapped = !before
 	}
 }
 

@@ -3,6 +3,7 @@ package watchdog_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -48,14 +49,16 @@ type spendWindow struct {
 
 // A spendConnection is how one process reaches the store, until it is killed.
 type spendConnection struct {
-	memory  *watchdog.Memory
+	memory *watchdog.Memory
+
+	mu      sync.Mutex
 	fault   spendFault
 	dead    bool
 	ledgers map[spendWindow]*spendLedger
 	slices  map[string]spendWindow
+	calls   int  // that are under way
 	doubt   bool // something could not be returned
 	faulty  bool // it was not always well
-	scopes  []string
 }
 
 func (c *spendConnection) ledger(w spendWindow) *spendLedger {
@@ -65,26 +68,44 @@ func (c *spendConnection) ledger(w spendWindow) *spendLedger {
 	return c.ledgers[w]
 }
 
-// before is what happens to a call before it is carried out.
-func (c *spendConnection) before(ctx context.Context) error {
-	switch {
-	case c.dead, c.fault == spendFails:
-		return errSpendStore
-	case c.fault == spendSlow:
-		time.Sleep(time.Second)
-	case c.fault == spendLate:
-		time.Sleep(6 * time.Second)
-		if c.dead {
-			return errSpendStore
-		}
+// set changes what happens to the next calls.
+func (c *spendConnection) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// unwell reports whether a call may fail, or wait for one that does.
+func (c *spendConnection) unwell() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fault != spendWell && c.fault != spendSlow || c.calls > 0
+}
+
+// begin is what happens to a call before it is carried out. Unless it fails, the caller has to unlock mu.
+func (c *spendConnection) begin() (fault spendFault, err error) {
+	c.mu.Lock()
+	fault = c.fault
+	c.calls++
+	defer func() { c.calls-- }()
+	if wait := map[spendFault]time.Duration{spendSlow: time.Second, spendLate: 6 * time.Second}[fault]; wait > 0 {
+		c.mu.Unlock()
+		time.Sleep(wait)
+		c.mu.Lock()
 	}
-	return nil
+	if c.dead || fault == spendFails {
+		c.mu.Unlock()
+		return fault, errSpendStore
+	}
+	return fault, nil
 }
 
 func (c *spendConnection) Take(ctx context.Context, s watchdog.Slice) (watchdog.Grant, error) {
-	if err := c.before(ctx); err != nil {
+	fault, err := c.begin()
+	if err != nil {
 		return watchdog.Grant{}, err
 	}
+	defer c.mu.Unlock()
 	name, _ := s.WindowAt(time.Now())
 	w, again := c.slices[s.ID]
 	if !again {
@@ -98,9 +119,8 @@ func (c *spendConnection) Take(ctx context.Context, s watchdog.Slice) (watchdog.
 	if g.Fits && !again {
 		l.taken = l.taken.plus(sumOf(g.Granted))
 		c.slices[s.ID] = w
-		c.scopes = append(c.scopes, s.Scope)
 	}
-	if c.fault == spendLost {
+	if fault == spendLost {
 		return watchdog.Grant{}, errSpendStore
 	}
 	if g.Fits {
@@ -111,13 +131,15 @@ func (c *spendConnection) Take(ctx context.Context, s watchdog.Slice) (watchdog.
 }
 
 func (c *spendConnection) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	if err := c.before(ctx); err != nil {
-		c.doubt = true
+	fault, err := c.begin()
+	if err != nil {
+		c.set(func() { c.doubt = true })
 		return err
 	}
+	defer c.mu.Unlock()
 	l := c.ledger(c.slices[id])
 	l.returned = l.returned.plus(sumOf(unused))
-	if err := c.memory.Return(context.WithoutCancel(ctx), id, unused); err != nil || c.fault == spendLost {
+	if err := c.memory.Return(context.WithoutCancel(ctx), id, unused); err != nil || fault == spendLost {
 		return errors.Join(err, errSpendStore)
 	}
 	return nil
