@@ -169,8 +169,9 @@ func (x *extras) rungOf(on rungKey) (rung int) {
 
 // A foldedTrip is a directive that the events tell of.
 type foldedTrip struct {
-	rung int
-	on   rungKey
+	rung    int
+	on      rungKey
+	allowed int64 // by a counted limit, with its extensions
 }
 
 func (p *tripPayload) applyTo(_ *history, w *window, e Event) {
@@ -178,7 +179,11 @@ func (p *tripPayload) applyTo(_ *history, w *window, e Event) {
 		w.trips = map[string]foldedTrip{}
 	}
 	limit := verdict.Limit(record.LimitOf(p.Reason))
-	w.trips[e.ID] = foldedTrip{int(p.Rung), ladderOf(limit, p.Hold, usageOfRecord("", p.Spend))}
+	trip := foldedTrip{rung: int(p.Rung), on: ladderOf(limit, p.Hold, usageOfRecord("", p.Spend))}
+	if p.Spend != nil {
+		trip.allowed = int64(p.Spend.Allowed)
+	}
+	w.trips[e.ID] = trip
 	w.reset(p.Resets)
 }
 

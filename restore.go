@@ -36,12 +36,14 @@ func (a *account) restoreLimit(i int, found *window) {
 	limit := &a.spend.Limits[i]
 	key := countKey(&Usage{Limit: limit.Kind.String(), Tool: limit.Tool, Scope: limit.Scope})
 	extended := found.given[key]
-	allowed := float64(verdict.AddCount(limit.Max, extended))
-	var rung verdict.Rung
+	allowed := verdict.AddCount(limit.Max, extended)
+	rung := 0
 	for id, trip := range found.trips {
-		if trip.on == key && !found.resets[id] {
-			rung.Attempts = max(rung.Attempts, trip.rung)
+		if trip.on == key && trip.allowed == allowed && !found.resets[id] {
+			rung = max(rung, trip.rung)
 		}
 	}
-	a.spend.Restore(i, extended, found.warnedOf(key, limit.WarnAt, allowed), found.wrapped[wrapKey{key, allowed}], rung)
+	budget := float64(allowed)
+	a.spend.Restore(i, extended, found.warnedOf(key, limit.WarnAt, budget), found.wrapped[wrapKey{key, budget}],
+		a.w.limits.Ladders.StoodOn(limit.Kind.Limit(), rung))
 }

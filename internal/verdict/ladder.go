@@ -48,8 +48,16 @@ func endsInWait(ladder []Directive) bool {
 // heldOn returns the rung of a hold that was opened at that instant and is found open, where it stands on its ladder:
 // one that has had its last wait does not trip again.
 func (l *Ladders) heldOn(rung int, opened time.Duration) Rung {
-	ladder := l.of(Hold)
-	return Rung{Attempts: rung, At: opened, Last: endsInWait(ladder) && rung >= len(ladder)}
+	stood := l.StoodOn(Hold, rung)
+	stood.At = opened
+	return stood
+}
+
+// StoodOn returns where a limit stands on its ladder that had that rung before the attach: after a last wait nothing
+// follows.
+func (l *Ladders) StoodOn(limit Limit, rung int) Rung {
+	ladder := l.of(limit)
+	return Rung{Attempts: rung, Last: endsInWait(ladder) && rung >= len(ladder)}
 }
 
 // askFirst is the ladder of loop if it has none: whoever repeats itself is asked to stop that before it is ended.

@@ -236,8 +236,7 @@ func (s *Spend) Extend(i int, more int64) {
 
 // Renew begins a shared limit again, whose window is over.
 func (s *Spend) Renew(i int) {
-	extended, steps := s.Counts[i].Extended, s.Counts[i].Steps
-	s.Counts[i] = Count{Extended: extended, Steps: steps + 1}
+	s.Counts[i] = Count{Extended: s.Counts[i].Extended, Steps: s.Counts[i].Steps}
 }
 
 // AddLimits adds limits of which nothing is used.

@@ -1,0 +1,336 @@
+package watchdog_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// sharedScope is the scope that all runs of a history share.
+const sharedScope = "fleet"
+
+// spendKinds are the limits of a history, in the order in which they are checked.
+var spendKinds = [...]string{1: "output_tokens", 0: "requests"}
+
+// A modelCharge is an admission, as anybody would note it.
+type modelCharge struct {
+	charge watchdog.Charge
+	of     *spendRun
+	layers []*spendLayer // and the run
+	window string        // of the shared scope, in which it was admitted
+	key    string
+	most   spendSum
+	open   bool
+	voided bool
+	// own and shared are what the store must be charged with for it. They stay as they are once the process that drew it
+	// has given back the rest, or was killed.
+	own, shared             spendSum
+	ownFrozen, sharedFrozen bool
+}
+
+func (h *spendHistory) newCharge(r *spendRun, c watchdog.Charge, key string, most spendSum) *modelCharge {
+	return &modelCharge{
+		charge: c, of: r, layers: slices.Clone(r.layers), window: h.now(), key: key, most: most, open: true,
+		own: most, shared: most,
+	}
+}
+
+// A spendRun is a run that one process is attached to, with its layers, the innermost last.
+type spendRun struct {
+	id      string
+	process *spendProcess
+	layers  []*spendLayer
+	// scopeRungs are those of the shared limits.
+	scopeRungs spendSum
+	window     string // that they are of
+}
+
+// A spendLayer is a run or one of its layers, and what is known of it.
+type spendLayer struct {
+	wd      *watchdog.Watchdog
+	limits  spendSum // 0 is none
+	reserve int64    // of requests
+	rungs   spendSum
+	wrapped bool
+	used    spendSum // settled
+	open    spendSum // admitted
+	asked   int      // directives of the last step
+}
+
+// allowed is up to where the layer admits requests or tokens.
+func (l *spendLayer) allowed(kind int) int64 {
+	if kind == 0 && !l.wrapped {
+		return l.limits[0] - l.reserve
+	}
+	return l.limits[kind]
+}
+
+// refuses is the kind in which the layer itself has no room, or -1.
+func (l *spendLayer) refuses(n spendSum) int {
+	for _, kind := range [...]int{1, 0} {
+		if n[kind] > 0 && l.limits[kind] > 0 && l.used[kind]+l.open[kind]+n[kind] > l.allowed(kind) {
+			return kind
+		}
+	}
+	return -1
+}
+
+func amountOf(s spendSum) watchdog.Amount {
+	return watchdog.Amount{Requests: s[0], OutputTokens: s[1]}
+}
+
+func (s spendSum) String() string { return fmt.Sprintf("%d requests, %d tokens", s[0], s[1]) }
+
+// charged is what the store says that a window is charged with.
+func (h *spendHistory) charged(scope string) spendSum {
+	period := watchdog.PeriodNone
+	if scope == sharedScope {
+		period = h.period
+	}
+	h.looks++
+	g, err := h.memory.Take(context.Background(), watchdog.Slice{
+		ID: fmt.Sprint("look ", h.looks), Scope: scope, Period: period,
+	})
+	if err != nil {
+		h.fail("look at %s: %v", scope, err)
+	}
+	return sumOf(g.Charged)
+}
+
+// now is the window of the shared scope at this moment.
+func (h *spendHistory) now() string {
+	name, _ := watchdog.Slice{Scope: sharedScope, Period: h.period}.WindowAt(time.Now())
+	return name
+}
+
+// own is what is charged to a run's own limits, by one process or by all.
+func (h *spendHistory) own(id string, p *spendProcess) (sum spendSum) {
+	for _, c := range h.charges {
+		if c.of.id == id && (p == nil || c.of.process == p) {
+			sum = sum.plus(c.own)
+		}
+	}
+	return sum
+}
+
+// sharedIn is what is charged to a window of the shared scope, by one process or by all.
+func (h *spendHistory) sharedIn(window string, p *spendProcess) (sum spendSum) {
+	for _, c := range h.charges {
+		if c.window == window && (p == nil || c.of.process == p) {
+			sum = sum.plus(c.shared)
+		}
+	}
+	return sum
+}
+
+// chargedBy is what a process has charged in a window of the store.
+func (h *spendHistory) chargedBy(p *spendProcess, w spendWindow) spendSum {
+	if w.scope == sharedScope {
+		return h.sharedIn(w.name, p)
+	}
+	for id, scope := range p.own {
+		if scope == w.scope {
+			return h.own(id, p)
+		}
+	}
+	return spendSum{}
+}
+
+// strict reports whether no limit can be exceeded.
+func (h *spendHistory) strict() bool { return !h.beyond && !h.observed }
+
+// check compares what holds at every moment.
+func (h *spendHistory) check() {
+	for _, p := range append(h.dead, h.processes[:]...) {
+		for w, l := range p.connection.ledgers {
+			if used, held := h.chargedBy(p, w), l.taken.minus(l.returned); h.strict() && !used.atMost(held) {
+				h.fail("%s holds %v of %v and has charged %v", p.name, held, w, used)
+			}
+		}
+		for _, r := range p.runs {
+			h.checkUsage(r)
+		}
+	}
+	if h.strict() {
+		h.checkLimits()
+	}
+}
+
+func (h *spendHistory) checkLimits() {
+	if sum := h.sharedIn(h.now(), nil); !sum.atMost(h.shared) {
+		h.fail("the scope was used up to %v of %v", sum, h.shared)
+	}
+	if charged := h.charged(sharedScope); !charged.atMost(h.shared) {
+		h.fail("the scope is charged with %v of %v", charged, h.shared)
+	}
+	for id, limit := range h.limits {
+		if sum := h.own(id, nil); !sum.atMost(limit) {
+			h.fail("run %s was used up to %v of %v", id, sum, limit)
+		}
+	}
+}
+
+// checkUsage compares the numbers of Usage.
+func (h *spendHistory) checkUsage(r *spendRun) {
+	for depth, l := range r.layers {
+		for _, u := range l.wd.Usage() {
+			kind := 0
+			if u.Limit == spendKinds[1] {
+				kind = 1
+			}
+			want := l.used[kind]
+			switch {
+			case u.Scope != "" && (h.turning() || !h.strict()): // what is owed may count in the window after
+				want = u.Used
+			case u.Scope != "":
+				want = h.usedOfScope(r.process)[kind]
+			case depth == 0:
+				ledger := r.process.connection.ledger(spendWindow{r.process.own[r.id], ""})
+				want += max(ledger.last[kind]-ledger.answered[kind], 0)
+			}
+			if u.Used != want || u.Scope == "" && u.Admitted != l.open[kind] {
+				h.fail("%s: usage of %s is %+v; want %d used and %d admitted", r.process.name, l.wd.ID(), u, want, l.open[kind])
+			}
+		}
+	}
+}
+
+// usedOfScope is what a process knows to be used of the shared scope: the last answer, less what it has left.
+func (h *spendHistory) usedOfScope(p *spendProcess) spendSum {
+	w := spendWindow{sharedScope, h.now()}
+	l := p.connection.ledger(w)
+	return l.last.minus(l.answered).plus(h.sharedIn(w.name, p)).minus(l.before)
+}
+
+// turning reports that the window is about to end: a process leaves it before, by as much as the store was slow.
+func (h *spendHistory) turning() bool {
+	_, ends := watchdog.Slice{Period: h.period}.WindowAt(time.Now())
+	return !ends.IsZero() && time.Until(ends) < 10*time.Second
+}
+
+// refused compares a refusal with the model, and with what the store has.
+func (h *spendHistory) refused(r *spendRun, n spendSum, refused *watchdog.Refused) {
+	kind := 0
+	if refused.Limit == spendKinds[1] {
+		kind = 1
+	}
+	for i := len(r.layers) - 1; i >= 0; i-- {
+		l := r.layers[i]
+		if at := l.refuses(n); at >= 0 {
+			if refused.Run != l.wd.ID() || at != kind || refused.Scope != "" {
+				h.fail("%v refused the call of %v, and not %s of %s", refused, n, spendKinds[at], l.wd.ID())
+			}
+			h.tripped(r, l, kind, "")
+			return
+		}
+	}
+	limit, scope := r.layers[0].allowed(kind), r.process.own[r.id]
+	if refused.Scope != "" {
+		limit, scope = h.shared[kind], sharedScope
+	}
+	if used := h.charged(scope)[kind] - h.left(r.process, scope)[kind]; used+n[kind] <= limit {
+		h.fail("%v refused a call of %v, of which %d of %d are used", refused, n, used, limit)
+	}
+	h.tripped(r, r.layers[0], kind, refused.Scope)
+}
+
+// left is what a process has taken of a scope's window and not used.
+func (h *spendHistory) left(p *spendProcess, scope string) spendSum {
+	w := spendWindow{scope: scope}
+	if scope == sharedScope {
+		w.name = h.now()
+	}
+	l := p.connection.ledger(w)
+	return l.answered.plus(l.before).minus(h.chargedBy(p, w))
+}
+
+// tripped expects the one directive of a refusal.
+func (h *spendHistory) tripped(r *spendRun, l *spendLayer, kind int, scope string) {
+	rung := &l.rungs[kind]
+	if scope != "" {
+		rung = &r.scopeRungs[kind]
+	}
+	want := watchdog.DirectiveCancel
+	switch {
+	case !h.strict():
+		return
+	case scope == "" && kind == 0 && l.reserve > 0 && !l.wrapped:
+		want, l.wrapped = watchdog.DirectiveWrapUp, true
+	case *rung < int64(h.waits):
+		want = watchdog.DirectiveWait
+		*rung++
+	}
+	h.expect(l, want, scope)
+	if want == watchdog.DirectiveCancel {
+		h.ended(r, l)
+	}
+}
+
+// expect takes one directive from the layer.
+func (h *spendHistory) expect(l *spendLayer, want watchdog.DirectiveKind, scope string) {
+	d, ok := l.wd.Poll()
+	if !ok || d.Kind != want || d.Usage == nil || d.Usage.Scope != scope {
+		h.fail("%s: asked %v %+v, want %s", l.wd.ID(), ok, d, want)
+	}
+}
+
+// quiet expects that nothing else was asked, but to wrap up where only the reserve is left.
+func (h *spendHistory) quiet(l *spendLayer) {
+	for d, ok := l.wd.Poll(); ok; d, ok = l.wd.Poll() {
+		before := d.Usage.Allowed < l.limits[0] // it was extended
+		if d.Kind != watchdog.DirectiveWrapUp || l.wrapped && !before || d.Usage.Used < d.Usage.Allowed-l.reserve {
+			h.fail("%s: asked %s out of the blue: %v", l.wd.ID(), d.Kind, d.Usage)
+			return
+		}
+		l.wrapped = !before
+	}
+}
+
+// ended closes a layer that has ended with what is inside, and a run in every process.
+func (h *spendHistory) ended(r *spendRun, l *spendLayer) {
+	if _, fired := l.wd.Fired(); !fired {
+		h.fail("%s was refused for good and has not ended", l.wd.ID())
+	}
+	if at := slices.Index(r.layers, l); at > 0 {
+		h.closeFrom(r, at)
+		return
+	}
+	h.retire(r.id)
+}
+
+// retire closes a run everywhere. Nobody attaches to it again.
+func (h *spendHistory) retire(id string) {
+	h.retired[id] = true
+	for _, p := range h.processes {
+		for _, r := range slices.Clone(p.runs) {
+			if r.id == id {
+				h.closeFrom(r, 0)
+			}
+		}
+	}
+}
+
+// asked takes what was asked of the layers since, and closes those that have ended.
+func (h *spendHistory) asked(r *spendRun) {
+	for _, l := range slices.Clone(r.layers) {
+		if h.strict() {
+			h.quiet(l)
+			continue
+		}
+		l.asked = 0
+		for d, ok := l.wd.Poll(); ok; d, ok = l.wd.Poll() {
+			l.asked++
+			l.wrapped = l.wrapped || d.Kind == watchdog.DirectiveWrapUp
+		}
+		if _, fired := l.wd.Fired(); fired && slices.Contains(r.layers, l) {
+			h.ended(r, l)
+			return
+		}
+	}
+	if len(r.layers) > 0 {
+		h.note(r)
+	}
+}

@@ -1,0 +1,146 @@
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// What a spendConnection does with the next calls.
+type spendFault int
+
+const (
+	spendWell   spendFault = iota
+	spendFails             // without carrying it out
+	spendLost              // carries it out, and the answer is lost
+	spendSlow              // answers after a second
+	spendLate              // carries it out after the record timeout, whatever its context says
+	spendFaults            // how many there are
+)
+
+var errSpendStore = errors.New("spend store is down")
+
+// A spendLedger is what one process was granted and has returned of one window of a scope. The store is right; what a
+// process may have forgotten is found by it.
+type spendLedger struct {
+	taken, returned spendSum
+	// answered is what it was granted and knows of, since it began to draw on the scope; before is what it had charged by
+	// then. Last is what the window was charged with at the last answer.
+	answered, before, last spendSum
+}
+
+// A spendSum is requests and output tokens.
+type spendSum [2]int64
+
+func (s spendSum) plus(more spendSum) spendSum  { return spendSum{s[0] + more[0], s[1] + more[1]} }
+func (s spendSum) minus(less spendSum) spendSum { return spendSum{s[0] - less[0], s[1] - less[1]} }
+func (s spendSum) atMost(most spendSum) bool    { return s[0] <= most[0] && s[1] <= most[1] }
+
+func sumOf(t watchdog.Totals) spendSum { return spendSum{t.Requests, t.OutputTokens} }
+
+// A spendWindow is a window of a scope; the start of one that counts for ever is zero.
+type spendWindow struct {
+	scope string
+	name  string
+}
+
+// A spendConnection is how one process reaches the store, until it is killed.
+type spendConnection struct {
+	memory *watchdog.Memory
+
+	mu      sync.Mutex
+	fault   spendFault
+	dead    bool
+	ledgers map[spendWindow]*spendLedger
+	slices  map[string]spendWindow
+	calls   int  // that are under way
+	doubt   bool // something could not be returned
+	faulty  bool // it was not always well
+}
+
+func (c *spendConnection) ledger(w spendWindow) *spendLedger {
+	if c.ledgers[w] == nil {
+		c.ledgers[w] = &spendLedger{}
+	}
+	return c.ledgers[w]
+}
+
+// set changes what happens to the next calls.
+func (c *spendConnection) set(change func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change()
+}
+
+// unwell reports whether a call may fail, or wait for one that does.
+func (c *spendConnection) unwell() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.fault != spendWell && c.fault != spendSlow || c.calls > 0
+}
+
+// begin is what happens to a call before it is carried out. Unless it fails, the caller has to unlock mu.
+func (c *spendConnection) begin() (fault spendFault, err error) {
+	c.mu.Lock()
+	fault = c.fault
+	c.calls++
+	defer func() { c.calls-- }()
+	if wait := map[spendFault]time.Duration{spendSlow: time.Second, spendLate: 6 * time.Second}[fault]; wait > 0 {
+		c.mu.Unlock()
+		time.Sleep(wait)
+		c.mu.Lock()
+	}
+	if c.dead || fault == spendFails {
+		c.mu.Unlock()
+		return fault, errSpendStore
+	}
+	return fault, nil
+}
+
+func (c *spendConnection) Take(ctx context.Context, s watchdog.Slice) (watchdog.Grant, error) {
+	fault, err := c.begin()
+	if err != nil {
+		return watchdog.Grant{}, err
+	}
+	defer c.mu.Unlock()
+	name, _ := s.WindowAt(time.Now())
+	w, again := c.slices[s.ID]
+	if !again {
+		w = spendWindow{s.Scope, name}
+	}
+	g, err := c.memory.Take(context.WithoutCancel(ctx), s)
+	if err != nil {
+		return g, err
+	}
+	l := c.ledger(w)
+	if g.Fits && !again {
+		l.taken = l.taken.plus(sumOf(g.Granted))
+		c.slices[s.ID] = w
+	}
+	if fault == spendLost {
+		return watchdog.Grant{}, errSpendStore
+	}
+	if g.Fits {
+		l.answered = l.answered.plus(sumOf(g.Granted))
+	}
+	l.last = sumOf(g.Charged)
+	return g, nil
+}
+
+func (c *spendConnection) Return(ctx context.Context, id string, unused watchdog.Totals) error {
+	fault, err := c.begin()
+	if err != nil {
+		c.set(func() { c.doubt = true })
+		return err
+	}
+	defer c.mu.Unlock()
+	l := c.ledger(c.slices[id])
+	l.returned = l.returned.plus(sumOf(unused))
+	if err := c.memory.Return(context.WithoutCancel(ctx), id, unused); err != nil || fault == spendLost {
+		return errors.Join(err, errSpendStore)
+	}
+	return nil
+}

@@ -1,0 +1,265 @@
+package watchdog_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A hangingSpend is a spend store that can be told to hang, whatever its context says, or to fail. It is waited for.
+type hangingSpend struct {
+	memory watchdog.Memory
+
+	mu    sync.Mutex
+	hang  chan struct{}
+	fail  error
+	calls int // that are under way
+	most  int // of them at one time
+	takes int
+}
+
+func (s *hangingSpend) set(change func(s *hangingSpend)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+func (s *hangingSpend) begin() error {
+	s.mu.Lock()
+	s.calls++
+	s.most = max(s.most, s.calls)
+	hang, fail := s.hang, s.fail
+	s.mu.Unlock()
+	defer s.set(func(s *hangingSpend) { s.calls-- })
+	if hang != nil {
+		<-hang
+	}
+	return fail
+}
+
+func (s *hangingSpend) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
+	s.set(func(s *hangingSpend) { s.takes++ })
+	if err := s.begin(); err != nil {
+		return watchdog.Grant{}, err
+	}
+	return s.memory.Take(context.WithoutCancel(ctx), slice)
+}
+
+func (s *hangingSpend) Return(ctx context.Context, id string, unused watchdog.Totals) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	return s.memory.Return(context.WithoutCancel(ctx), id, unused)
+}
+
+// charged is what a scope is charged with for ever.
+func (s *hangingSpend) charged(t *testing.T, scope string) watchdog.Totals {
+	t.Helper()
+	g, err := s.memory.Take(context.Background(), watchdog.Slice{ID: fmt.Sprint(time.Now(), t.Name())[:36], Scope: scope})
+	require.NoError(t, err)
+	return g.Charged
+}
+
+// teamOf is a scope of requests.
+func teamOf(limit int64) []watchdog.SharedSpend {
+	return []watchdog.SharedSpend{{Scope: "team", Spend: watchdog.Spend{Requests: limit, WarnAt: []float64{}}}}
+}
+
+// inSpendBubble makes runs on a spend store in a bubble. What is asked of its memory costs no goroutine.
+func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		store, events := &hangingSpend{}, &watchdog.Memory{}
+		test(store, func(id string, cfg watchdog.Config) *watchdog.Watchdog {
+			cfg.Logger, cfg.Store = quiet, events
+			if cfg.SpendStore == nil {
+				cfg.SpendStore = store
+			}
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: id, StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			t.Cleanup(func() { wd.Close() })
+			return wd
+		})
+		synctest.Wait()
+	})
+}
+
+// TestSharedScope protects the runs that draw on one scope.
+func TestSharedScope(t *testing.T) {
+	type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
+	for name, test := range map[string]func(t *testing.T, store *hangingSpend, attach attachRun){
+		"the runs of a process take one first slice together": func(t *testing.T, store *hangingSpend, attach attachRun) {
+			for i := range 100 {
+				attach(fmt.Sprint("s-", i), watchdog.Config{Scopes: teamOf(6400)})
+			}
+			require.EqualValues(t, 100, store.charged(t, "team").Requests)
+		},
+		"a slice is of what is missing, and leaves others the rest": func(t *testing.T, store *hangingSpend, attach attachRun) {
+			scopes := teamOf(640)
+			scopes[0].Spend.OutputTokens = 64_000
+			wd := attach("s-1", watchdog.Config{Scopes: scopes})
+			for range 20 {
+				admit(t, wd, watchdog.Amount{OutputTokens: 1500})
+			}
+			require.EqualValues(t, 10, store.charged(t, "team").Requests)
+		},
+		"what a slice of another run leaves is no room under a smaller limit": func(t *testing.T, _ *hangingSpend, attach attachRun) {
+			big := attach("s-1", watchdog.Config{Scopes: teamOf(640)})
+			small := attach("s-2", watchdog.Config{Scopes: teamOf(5)})
+			admit(t, small, requests(5))
+			refused := refuse(t, small, requests(1))
+			require.Equal(t, "team", refused.Scope)
+			require.EqualValues(t, 5, refused.Allowed)
+			admit(t, big, requests(5))
+		},
+		"a period and a zone of its own is another limit": func(t *testing.T, store *hangingSpend, attach attachRun) {
+			attach("s-1", watchdog.Config{Scopes: teamOf(640)})
+			hourly := teamOf(640)
+			hourly[0].Period = watchdog.PeriodHour
+			admit(t, attach("s-2", watchdog.Config{Scopes: hourly}), requests(100))
+			require.EqualValues(t, 10, store.charged(t, "team").Requests, "for ever")
+		},
+		"what another process gave back is room before a call is refused": func(t *testing.T, store *hangingSpend, attach attachRun) {
+			other := attach("s-1", watchdog.Config{Scopes: teamOf(640), SpendStore: otherProcess{store}})
+			open := admit(t, other, requests(600))
+			wd := attach("s-2", watchdog.Config{Scopes: teamOf(640)})
+			require.NoError(t, open.Settle(requests(0)))
+			require.NoError(t, other.Close())
+			admit(t, wd, requests(640))
+		},
+		"a settle after Close is free for the other runs of the process": func(t *testing.T, _ *hangingSpend, attach attachRun) {
+			other := attach("s-1", watchdog.Config{Scopes: teamOf(640)})
+			wd := attach("s-2", watchdog.Config{Scopes: teamOf(640)})
+			open := admit(t, other, requests(600))
+			require.NoError(t, other.Close())
+			require.NoError(t, open.Settle(requests(0)))
+			admit(t, wd, requests(640))
+		},
+		"an hour that begins is warned of and wrapped up in again": func(t *testing.T, _ *hangingSpend, attach attachRun) {
+			scopes := teamOf(10)
+			scopes[0].Period, scopes[0].Spend.Reserve.Requests, scopes[0].Spend.WarnAt = watchdog.PeriodHour, 2, []float64{0.5}
+			var warned []watchdog.Warning
+			wd := attach("s-1", watchdog.Config{
+				Scopes: scopes, PollOnly: true, OnWarning: func(w watchdog.Warning) { warned = append(warned, w) },
+				Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
+			})
+			for hour := range 3 {
+				require.NoError(t, admit(t, wd, requests(6)).Settle(requests(6)))
+				require.Len(t, warned, hour+1)
+				refuse(t, wd, requests(3))
+				d, ok := wd.Poll()
+				require.True(t, ok)
+				require.Equal(t, watchdog.DirectiveWrapUp, d.Kind)
+				require.NoError(t, admit(t, wd, requests(4)).Settle(requests(4)))
+				require.EqualValues(t, 10, wd.Usage()[0].Used)
+				time.Sleep(time.Hour)
+				require.Zero(t, wd.Usage()[0].Used, "of the new hour")
+			}
+		},
+		"a warning and a wrap-up of a scope come once, also after a restart": func(t *testing.T, _ *hangingSpend, attach attachRun) {
+			scopes := teamOf(10)
+			scopes[0].Spend.Reserve.Requests, scopes[0].Spend.WarnAt = 2, []float64{0.5}
+			var warned []watchdog.Warning
+			cfg := watchdog.Config{Scopes: scopes, OnWarning: func(w watchdog.Warning) { warned = append(warned, w) }, PollOnly: true}
+			wd := attach("s-1", cfg)
+			require.NoError(t, admit(t, wd, requests(6)).Settle(requests(6)))
+			refuse(t, wd, requests(3))
+			require.NoError(t, wd.Close())
+			again := attach("s-1", cfg)
+			require.NoError(t, admit(t, again, requests(3)).Settle(requests(3)))
+			_, asked := again.Poll()
+			require.False(t, asked)
+			require.Len(t, warned, 1)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inSpendBubble(t, func(store *hangingSpend, attach attachRun) { test(t, store, attach) })
+		})
+	}
+}
+
+// An otherProcess reaches the same store, and draws on slices of its own.
+type otherProcess struct{ *hangingSpend }
+
+// TestOwed protects what was used beyond what was taken: it is charged, whatever the store does meanwhile.
+func TestOwed(t *testing.T) {
+	type attachRun = func(id string, cfg watchdog.Config) *watchdog.Watchdog
+	wait := watchdog.Ladders{Requests: []watchdog.DirectiveKind{watchdog.DirectiveWait}}
+	cfg := watchdog.Config{Scopes: teamOf(10), Budget: watchdog.Budget{Ladders: wait}}
+	for name, down := range map[string]func(s *hangingSpend){
+		"fails": func(s *hangingSpend) { s.fail = errDiskFull },
+		"hangs": func(s *hangingSpend) { s.hang = make(chan struct{}) },
+	} {
+		up := func(s *hangingSpend) {
+			if s.fail = nil; s.hang != nil {
+				close(s.hang)
+				s.hang = nil
+			}
+		}
+		t.Run("by the next poll, after a store that "+name, func(t *testing.T) {
+			inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
+				wd := attach("s-1", cfg)
+				c := admit(t, wd, requests(1))
+				store.set(down)
+				require.NoError(t, c.Settle(requests(30)))
+				time.Sleep(time.Hour)
+				store.set(up)
+				synctest.Wait()
+				_, _ = wd.Poll()
+				synctest.Wait()
+				require.EqualValues(t, 30, store.charged(t, "team").Requests)
+				_, fired := wd.Fired()
+				require.False(t, fired, "the ladder waits")
+				require.EqualValues(t, 30, wd.Usage()[0].Used)
+			})
+		})
+		t.Run("by Close, after a store that "+name, func(t *testing.T) {
+			inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
+				wd := attach("s-1", cfg)
+				store.set(down)
+				require.NoError(t, admit(t, wd, requests(0)).Settle(requests(30)), "of which nothing was admitted")
+				time.Sleep(time.Hour)
+				store.set(up)
+				synctest.Wait()
+				require.NoError(t, wd.Close())
+				require.EqualValues(t, 30, store.charged(t, "team").Requests)
+			})
+		})
+	}
+	t.Run("by one goroutine, however often", func(t *testing.T) {
+		inSpendBubble(t, func(store *hangingSpend, attach attachRun) {
+			wd := attach("s-1", cfg)
+			charges := make([]watchdog.Charge, 100)
+			for i := range charges {
+				charges[i] = admit(t, wd, requests(0))
+			}
+			hang := make(chan struct{})
+			store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
+			for _, c := range charges {
+				require.NoError(t, c.Settle(requests(30)))
+			}
+			synctest.Wait()
+			store.set(func(s *hangingSpend) { s.hang = nil })
+			require.Equal(t, 1, store.most)
+			close(hang)
+			synctest.Wait()
+			require.EqualValues(t, 3000, store.charged(t, "team").Requests)
+		})
+	})
+	t.Run("and no number is too large to be owed", func(t *testing.T) {
+		inSpendBubble(t, func(_ *hangingSpend, attach attachRun) {
+			wd := attach("s-1", cfg)
+			one, other := admit(t, wd, requests(0)), admit(t, wd, requests(0))
+			require.NoError(t, one.Settle(requests(watchdog.NoLimit)))
+			require.NoError(t, other.Settle(requests(watchdog.NoLimit)))
+			refuse(t, wd, requests(1))
+		})
+	})
+}
