@@ -127,11 +127,15 @@ func (a *account) refuses(use *verdict.Use, how *admission, did *deed) {
 		did.refused = a.refused(i, use)
 	case how.before == nil: // else it was noted before the store was asked
 		did.look = a.spend.Refused(i, use) || did.look
+		a.spend.AddRefusal(i)
 	}
 }
 
 // refused is the error of a call that does not fit in a limit.
 func (a *account) refused(i int, use *verdict.Use) *Refused {
+	if !a.spend.ObserveOnly || a.spend.Refuses(use) < 0 { // else it was counted before the store was asked
+		a.spend.AddRefusal(i)
+	}
 	a.learnAll()
 	r := &Refused{Usage: a.w.usageOf(a.spend.Use(i))}
 	r.Needed = a.spend.Limits[i].Most(use)

@@ -155,14 +155,14 @@ func seamSpend(run any) []seam.Spend {
 	if used == nil {
 		return nil
 	}
-	book, counts := w.accountOf().book, w.accountOf().spend
-	book.mu.Lock()
-	defer book.mu.Unlock()
+	a := w.accountOf()
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
 	all := make([]seam.Spend, len(used))
 	for i, u := range used {
 		all[i] = seam.Spend{
 			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
-			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: counts.Counts[i].Refused,
+			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.spend.Refusals(i),
 		}
 	}
 	return all

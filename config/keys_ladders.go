@@ -60,4 +60,12 @@ var ladderKeys = []key{
 		allowed: allowedLadder,
 		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Errors }},
 	},
+	{
+		block: laddersBlock, name: "loop", variable: "WATCHDOG_LADDERS_LOOP", // needs nothing: the host tells of its steps
+		allowed: allowedLadder,
+		kind: ladder{
+			field:    func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Loop },
+			fallback: []watchdog.DirectiveKind{watchdog.DirectiveUnstuck},
+		},
+	},
 }

@@ -9,7 +9,8 @@ import (
 
 // ladder is the kind of a list of directives.
 type ladder struct {
-	field func(*Config) *[]watchdog.DirectiveKind
+	field    func(*Config) *[]watchdog.DirectiveKind
+	fallback []watchdog.DirectiveKind // the default, which an empty one is, too
 }
 
 // maxRungs is more than a limit trips.
@@ -57,6 +58,9 @@ func rungProblem(v value) string {
 // show includes the cancel after the last rung, also if it was left out. None comes after a wait.
 func (l ladder) show(c *Config) string {
 	rungs := *l.field(c)
+	if len(rungs) == 0 {
+		rungs = l.fallback
+	}
 	if n := len(rungs); n == 0 || rungs[n-1] != watchdog.DirectiveWait && rungs[n-1] != watchdog.DirectiveCancel {
 		rungs = append(slices.Clone(rungs), watchdog.DirectiveCancel)
 	}

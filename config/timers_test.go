@@ -38,6 +38,7 @@ const everySetting = `runtime_controls:
     tool_calls: [unstuck, cancel]
     call_input: [retry]
     errors: [unstuck]
+    loop: [wait, cancel]
   spend:
     input_tokens: 1000000
     output_tokens: 200000
@@ -89,6 +90,7 @@ var everyBudget = watchdog.Budget{
 		ToolCalls:  []watchdog.DirectiveKind{watchdog.DirectiveUnstuck, watchdog.DirectiveCancel},
 		CallInput:  []watchdog.DirectiveKind{watchdog.DirectiveRetry},
 		Errors:     []watchdog.DirectiveKind{watchdog.DirectiveUnstuck},
+		Loop:       []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveCancel},
 	},
 	Spend: watchdog.Spend{
 		InputTokens: 1_000_000, OutputTokens: 200_000, Tokens: 1_100_000, CallInput: 150_000, Cost: euros(5_000_000),
@@ -137,6 +139,7 @@ func TestControlsVariables(t *testing.T) {
 		"WATCHDOG_LADDERS_TOKENS": "wait", "WATCHDOG_LADDERS_COST": "wait,cancel", "WATCHDOG_LADDERS_REQUESTS": "wait",
 		"WATCHDOG_LADDERS_TURNS": "unstuck", "WATCHDOG_LADDERS_TOOL_CALLS": "unstuck,cancel",
 		"WATCHDOG_LADDERS_CALL_INPUT": "retry", "WATCHDOG_LADDERS_ERRORS": "unstuck",
+		"WATCHDOG_LADDERS_LOOP":       "wait,cancel",
 		"WATCHDOG_SPEND_INPUT_TOKENS": "1000000", "WATCHDOG_SPEND_OUTPUT_TOKENS": "200000",
 		"WATCHDOG_SPEND_TOKENS": "1100000", "WATCHDOG_SPEND_CALL_INPUT": "150000", costVariable: "5 EUR",
 		"WATCHDOG_SPEND_REQUESTS": "500", "WATCHDOG_SPEND_TURNS": "100", "WATCHDOG_SPEND_TOOL_CALLS": "400",
@@ -173,6 +176,7 @@ func TestControlsOverrides(t *testing.T) {
 		"WATCHDOG_LADDERS_NO_PROGRESS":         {"wait", "ladders.no_progress", "wait"},
 		"WATCHDOG_LADDERS_HOLD":                {"unstuck", "ladders.hold", "unstuck, cancel"},
 		"WATCHDOG_LADDERS_TOKENS":              {"retry", "ladders.tokens", "retry, cancel"},
+		"WATCHDOG_LADDERS_LOOP":                {"cancel", "ladders.loop", "cancel"},
 		"WATCHDOG_SPEND_TOKENS":                {"4000", "spend.tokens", "4000"},
 		"WATCHDOG_SPEND_TURNS":                 {"0", "spend.turns", "off"},
 		costVariable:                           {"7.125 EUR", "spend.cost", "7.125 EUR"},

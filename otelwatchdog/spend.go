@@ -3,6 +3,7 @@ package otelwatchdog
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -73,9 +74,14 @@ func (s *spend) end(wd *watchdog.Watchdog) {
 	defer s.mu.Unlock()
 	layer := s.live[wd]
 	delete(s.live, wd)
-	for _, one := range seam.SpendOf(wd) {
+	for _, one := range limitsOf(wd) {
 		s.ended[seriesOf(one, layer)] += one.Refused
 	}
+}
+
+// limitsOf returns the limits of a run. What it repeats is not used up, and is told by its trips.
+func limitsOf(wd *watchdog.Watchdog) []seam.Spend {
+	return slices.DeleteFunc(seam.SpendOf(wd), func(one seam.Spend) bool { return one.Limit == verdict.KindLoop.String() })
 }
 
 func seriesOf(one seam.Spend, layer bool) series {
@@ -105,7 +111,7 @@ func (s *spend) sums() map[series]sum {
 		sums[of] = sum{refused: refused}
 	}
 	for wd, layer := range s.live {
-		for _, one := range seam.SpendOf(wd) {
+		for _, one := range limitsOf(wd) {
 			of := seriesOf(one, layer)
 			sums[of] = sums[of].with(one)
 		}

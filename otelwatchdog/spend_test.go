@@ -126,6 +126,19 @@ func TestSpend(t *testing.T) {
 			require.EqualValues(t, 2, f.count(refused, limit("turns")))
 		})
 	})
+	t.Run("a call that a scope kept elsewhere has no room for counts once in a run that is only observed", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			cfg := spending
+			cfg.ObserveOnly = true
+			elsewhere := f.attachIn(context.Background(), "s-2", spending)
+			admit(f, elsewhere, watchdog.Amount{Cost: euros(990_000)})
+			wd := f.attach(cfg)
+			admit(f, wd, watchdog.Amount{Cost: euros(20_000)})
+			admit(f, wd, watchdog.Amount{Cost: euros(20_000), InputTokens: 1001})
+			require.EqualValues(t, 1, f.count(refused, limit("cost")), "the other call did not fit in its run before")
+			require.EqualValues(t, 1, f.count(refused, limit("tokens")))
+		})
+	})
 	t.Run("a layer has series of its own, and its calls are also the run's", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			wd := f.attach(spending)
