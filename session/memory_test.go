@@ -21,6 +21,9 @@ func TestMemory(t *testing.T) {
 	t.Run("of events", func(t *testing.T) {
 		storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(session.Memory) })
 	})
+	t.Run("of shared limits", func(t *testing.T) {
+		storetest.RunSpend(t, func(*testing.T) watchdog.SpendStore { return new(session.Memory) })
+	})
 }
 
 // A standing clock shows the time that a test sets.

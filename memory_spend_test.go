@@ -1,0 +1,51 @@
+package watchdog_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A window ends at its instant, and the next one begins at zero. What was taken before belongs to the one before.
+func TestMemoryWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) { // it is midnight of the first of January 2000, UTC
+		m := new(watchdog.Memory)
+		take := func(id string, period watchdog.Period) watchdog.Grant {
+			t.Helper()
+			g, err := m.Take(t.Context(), watchdog.Slice{
+				ID: id, Scope: "tenant-1", Period: period, Zone: "Asia/Kolkata",
+				Least: watchdog.Totals{Requests: 20}, Limit: watchdog.Totals{Requests: 50},
+			})
+			require.NoError(t, err)
+			return g
+		}
+		until := map[watchdog.Period]time.Duration{
+			watchdog.PeriodHour: 30 * time.Minute, watchdog.PeriodDay: 18*time.Hour + 30*time.Minute,
+			watchdog.PeriodMonth: 30*24*time.Hour + 18*time.Hour + 30*time.Minute, watchdog.PeriodNone: watchdog.NoLimit,
+		}
+		for period, ends := range until {
+			assert.Equal(t, ends, take("first of "+string(period), period).Ends, period)
+		}
+		time.Sleep(30*time.Minute - 1)
+		assert.Equal(t, time.Nanosecond, take("first of hour", watchdog.PeriodHour).Ends)
+		assert.EqualValues(t, 40, take("second", watchdog.PeriodHour).Charged.Requests)
+		refused := take("third", watchdog.PeriodHour)
+		assert.Equal(t, watchdog.Grant{Charged: watchdog.Totals{Requests: 40}, Ends: 1}, refused)
+		time.Sleep(1)
+		assert.Equal(t, watchdog.Grant{
+			Fits: true, Granted: watchdog.Totals{Requests: 20}, Charged: watchdog.Totals{Requests: 40},
+		}, take("first of hour", watchdog.PeriodHour), "it has ended")
+		third := take("third", watchdog.PeriodHour)
+		assert.EqualValues(t, 20, third.Charged.Requests)
+		assert.Equal(t, time.Hour, third.Ends)
+		require.NoError(t, m.Return(t.Context(), "second", watchdog.Totals{Requests: 20}))
+		assert.EqualValues(t, 20, take("third", watchdog.PeriodHour).Charged.Requests, "the hour before got it back")
+		assert.EqualValues(t, 20, take("first of hour", watchdog.PeriodHour).Charged.Requests)
+		assert.EqualValues(t, 40, take("second of the day", watchdog.PeriodDay).Charged.Requests)
+	})
+}
