@@ -44,53 +44,81 @@ func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, 
 		return Charge{}, fmt.Errorf("%w key of a call in run %s: it %s", ErrInvalid, w.id, flaw)
 	}
 	use := most.use()
-	charge, missing, err := w.admit(ctx, key, &most, &use)
+	charge, missing, err := w.admit(ctx, key, &most, &use, &admission{})
 	if missing == nil {
 		return charge, err
 	}
-	ctx, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
+	return w.admitMissing(ctx, key, most, use, missing)
+}
+
+// admitMissing admits a call that lacks something of a pool.
+func (w *Watchdog) admitMissing(
+	ctx context.Context, key string, most Amount, use verdict.Use, missing *shortage,
+) (c Charge, err error) {
+	asking, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
 	defer cancel()
+	how := admission{}
 	for missing != nil {
-		if err := missing.fetch(ctx, &w.recorder); err != nil {
-			return Charge{}, w.refuses(missing, err)
+		refused, look, err := missing.fetch(asking, &w.recorder)
+		if look {
+			missing.of.w.lookAround()
 		}
-		charge, missing, err = w.admit(ctx, key, &most, &use)
+		how.before, how.owes = missing, (refused != nil || err != nil && ctx.Err() == nil) && w.observeOnly
+		switch {
+		case how.owes:
+		case err != nil:
+			return Charge{}, fmt.Errorf("admit a call in run %s: %w", w.id, err)
+		case refused != nil:
+			return Charge{}, refused
+		}
+		if c, missing, err = w.admit(ctx, key, &most, &use, &how); err != nil {
+			return Charge{}, err
+		}
+		defer how.before.draw.pool.giveBackOverdue(asking, &w.recorder)
 	}
-	return charge, err
+	return c, nil
 }
 
 // admit tries to charge the call. It returns what is missing if the store has to be asked first.
 func (w *Watchdog) admit(
-	ctx context.Context, key string, most *Amount, use *verdict.Use,
+	ctx context.Context, key string, most *Amount, use *verdict.Use, how *admission,
 ) (c Charge, missing *shortage, err error) {
 	switch {
 	case ctx.Err() != nil:
 		return c, nil, fmt.Errorf("admit a call in run %s: %w", w.id, context.Cause(ctx))
-	case w.Context().Err() != nil:
+	case w.isDone():
 		return c, nil, fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.cause())
 	}
-	b := w.accountOf().book
-	c, did := b.admit(w, key, most, use)
+	c, did := w.accountOf().book.admit(w, key, most, use, how)
+	if w.trace != nil && (did.fresh || did.refused != nil) {
+		amount := *most
+		w.traceCall(Signal{Kind: SignalAdmit, Serial: c.serial(), Amount: &amount, NotMade: did.refused != nil})
+	}
 	if did.look {
 		w.lookAround()
 	}
-	if did.err != nil {
-		return Charge{}, nil, fmt.Errorf("admit a call in run %s: %w", w.id, did.err)
+	if did.owes {
+		w.cover()
 	}
-	if did.refused != nil {
+	switch {
+	case did.err != nil:
+		return Charge{}, nil, fmt.Errorf("admit a call in run %s: %w", w.id, did.err)
+	case did.refused != nil:
 		return Charge{}, nil, did.refused
 	}
 	return c, did.missing, nil
 }
 
-// refuses is the error of a call that the store refused, or could not be asked for.
-func (w *Watchdog) refuses(missing *shortage, err error) error {
-	if refused, ok := err.(*Refused); ok { //nolint:errorlint // it is never wrapped here
-		missing.of.book.noteRefused(missing)
-		missing.of.w.lookAround()
-		return refused
+// isDone reports whether the run has ended, or one around it.
+func (w *Watchdog) isDone() bool {
+	for v := w; ; v = v.outer {
+		if v.inner.Err() != nil || v.outer == nil && v.parent != nil && v.parent.Err() != nil {
+			return w.Context().Err() != nil
+		}
+		if v.outer == nil {
+			return false
+		}
 	}
-	return fmt.Errorf("admit a call in run %s: %w", w.id, err)
 }
 
 func keyFlaw(key string) string {
@@ -112,30 +140,24 @@ func (c Charge) Settle(used Amount) error {
 	}
 	use := used.use()
 	w, did := c.book.settle(c, &used, &use)
+	if w != nil && w.trace != nil {
+		amount := used
+		w.traceCall(Signal{Kind: SignalSettle, Serial: c.serial(), Amount: &amount})
+	}
 	if did.look {
 		w.lookAround()
 	}
-	w.cover(did.owing)
-	return did.err
-}
-
-// cover has what was used beyond what was taken of the pools taken, without waiting for it if there is another
-// goroutine.
-func (w *Watchdog) cover(owing []*pool) {
-	for _, p := range owing {
-		if w.recorder.inline {
-			p.cover(&w.recorder)
-			continue
-		}
-		go p.cover(&w.recorder)
+	if did.owes {
+		w.cover()
 	}
+	return did.err
 }
 
 // Void takes the charge back. It is only for a call of which nothing was sent: what was sent may be billed. It never
 // fails.
 func (c Charge) Void() error {
 	if c.book != nil {
-		c.book.void(c)
+		c.book.void(c).traceCall(Signal{Kind: SignalVoid, Serial: c.serial()})
 	}
 	return nil
 }
@@ -162,7 +184,7 @@ func (w *Watchdog) Usage() []Usage {
 	}
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
-	a.learnScopes()
+	a.learnAll()
 	var all []Usage
 	for i := range a.spend.Limits {
 		all = append(all, w.usageOf(a.spend.Use(i)))

@@ -19,10 +19,7 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 	if err != nil {
 		return nil, err
 	}
-	found, err := w.findWindow(ctx)
-	if err == nil && !resume {
-		err = found.flaw(w.id, at)
-	}
+	found, err := w.findOpen(ctx, cfg, resume, at)
 	if err != nil {
 		w.cancel(err)
 		return nil, err
@@ -46,10 +43,11 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		}
 		return attach(ctx, run, cfg, resume)
 	}
-	if err := w.openSpend(ctx, cfg); err != nil {
+	if err := w.openSpend(ctx, cfg, &found); err != nil {
 		_ = w.Close() // the error counts; nothing was stopped
 		return nil, err
 	}
+	w.traceSpent(&found)
 	w.start()
 	return w, nil
 }
@@ -171,6 +169,18 @@ func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
 		w.seen.Spend = w.accountOf().spend
 	}
 	return w, nil
+}
+
+// findOpen reads the window that the run is in, which must be one to attach to, or to resume after.
+func (w *Watchdog) findOpen(ctx context.Context, cfg *Config, resume bool, at time.Time) (window, error) {
+	found, err := w.findWindow(ctx)
+	switch {
+	case err != nil:
+		return found, err
+	case resume:
+		return found, w.checkFailing(ctx, &found, cfg.MaxStops)
+	}
+	return found, found.flaw(w.id, at)
 }
 
 // findWindow reads the window that the run is in.

@@ -23,6 +23,7 @@ type book struct {
 	keys     map[chargeKey]keyed
 	settled  []chargeKey // a ring, the oldest at next once it is full
 	next     int
+	drawn    []*allotment // by the call that is being admitted
 }
 
 // A charge is an admission that is open. The generation tells it from those that had its place before.
@@ -51,14 +52,16 @@ type account struct {
 	draws []*draw // of a session: what of its limits is kept in a store
 	// currency is that of its limits of cost. It does not change once the run is there.
 	currency string
+	closed   bool // nothing is admitted any more
 }
 
 // A deed is what a charge leaves to do when the mutex is free.
 type deed struct {
 	look    bool // at the run and those around it
+	owes    bool // more was used than was taken
+	fresh   bool // a charge was made
 	refused *Refused
 	missing *shortage
-	owing   []*pool // of which more was used than was taken
 	err     error
 }
 
@@ -80,7 +83,7 @@ func (w *Watchdog) accountOf() *account {
 func (w *Watchdog) chargeKey(key string) chargeKey { return chargeKey{w.id, w.lineage.fresh(), key} }
 
 // admit charges the run and those around it, all or none.
-func (b *book) admit(w *Watchdog, key string, most *Amount, use *verdict.Use) (c Charge, did deed) {
+func (b *book) admit(w *Watchdog, key string, most *Amount, use *verdict.Use, how *admission) (c Charge, did deed) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if key != "" {
@@ -94,42 +97,45 @@ func (b *book) admit(w *Watchdog, key string, most *Amount, use *verdict.Use) (c
 	var session *account
 	for v := w; v != nil; v = v.outer {
 		session = v.accountOf()
-		if session.refuses(use, &did); did.refused != nil {
+		if session.refuses(use, how, &did); did.refused != nil || did.err != nil {
 			return c, did
 		}
 	}
-	if did.missing = session.lacks(use); did.missing != nil {
+	if b.drawn, did.missing = session.draw(b.drawn[:0], use, how); did.missing != nil {
 		return c, did
 	}
+	did.owes, did.fresh = how.owes, true
 	for v := w; v != nil; v = v.outer {
 		v.accountOf().spend.Admit(use)
 	}
-	return b.open(w, session, key, use), did
+	return b.open(w, key, use), did
 }
 
 // refuses notes the limit of the run that the call does not fit in.
-func (a *account) refuses(use *verdict.Use, did *deed) {
+func (a *account) refuses(use *verdict.Use, how *admission, did *deed) {
+	if a.closed {
+		did.err = fmt.Errorf("%w: %w", ErrEnded, a.w.cause())
+		return
+	}
 	i := a.spend.Refuses(use)
 	if i < 0 {
 		return
 	}
-	did.look = a.spend.Refused(i, use) || did.look
-	if !a.spend.ObserveOnly {
+	switch {
+	case !a.spend.ObserveOnly:
+		did.look = a.spend.Refused(i, use) || did.look
 		did.refused = a.refused(i, use)
+	case how.before == nil: // else it was noted before the store was asked
+		did.look = a.spend.Refused(i, use) || did.look
 	}
 }
 
+// refused is the error of a call that does not fit in a limit.
 func (a *account) refused(i int, use *verdict.Use) *Refused {
+	a.learnAll()
 	r := &Refused{Usage: a.w.usageOf(a.spend.Use(i))}
 	r.Needed = a.spend.Limits[i].Most(use)
 	return r
-}
-
-// noteRefused notes the refusal of a store.
-func (b *book) noteRefused(s *shortage) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	s.of.spend.Refused(s.refusedBy, &s.use)
 }
 
 // again returns a charge that was made before.
@@ -156,8 +162,8 @@ func (b *book) pays(a *Amount) error {
 	return nil
 }
 
-// open makes the charge. The caller holds mu.
-func (b *book) open(w *Watchdog, session *account, key string, use *verdict.Use) Charge {
+// open makes the charge of what was drawn. The caller holds mu.
+func (b *book) open(w *Watchdog, key string, use *verdict.Use) Charge {
 	if len(b.free) == 0 {
 		b.charges = append(b.charges, charge{})
 		b.free = append(b.free, len(b.charges)-1)
@@ -167,7 +173,7 @@ func (b *book) open(w *Watchdog, session *account, key string, use *verdict.Use)
 	one := &b.charges[at]
 	one.gen++
 	one.w, one.most, one.key = w, *use, key
-	one.parts = session.draw(one.parts[:0], use)
+	one.parts, b.drawn = b.drawn, one.parts[:0]
 	c := Charge{b, at, one.gen}
 	if key != "" {
 		if b.keys == nil {
@@ -214,8 +220,8 @@ func (b *book) settle(c Charge, used *Amount, use *verdict.Use) (w *Watchdog, di
 		session = v.accountOf()
 		did.look = session.spend.Settle(&one.most, use) || did.look
 	}
-	more, owing := session.replace(one, use)
-	did.look, did.owing = did.look || more, owing
+	more, owes := session.replace(one, use)
+	did.look, did.owes = did.look || more, owes
 	if one.key != "" {
 		b.remember(w.chargeKey(one.key))
 	}
@@ -223,24 +229,26 @@ func (b *book) settle(c Charge, used *Amount, use *verdict.Use) (w *Watchdog, di
 	return w, did
 }
 
-// void takes a charge back, and forgets its key.
-func (b *book) void(c Charge) {
+// void takes a charge back, and forgets its key. It returns the run whose call it was, nil if it is over.
+func (b *book) void(c Charge) (w *Watchdog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.find(c)
 	if one == nil {
-		return
+		return nil
 	}
+	w = one.w
 	var session *account
-	for v := one.w; v != nil; v = v.outer {
+	for v := w; v != nil; v = v.outer {
 		session = v.accountOf()
 		session.spend.Void(&one.most)
 	}
 	session.replace(one, &verdict.Use{Tool: one.most.Tool})
 	if one.key != "" {
-		delete(b.keys, one.w.chargeKey(one.key))
+		delete(b.keys, w.chargeKey(one.key))
 	}
 	b.close(c.at)
+	return w
 }
 
 // remember keeps the key of a charge that was settled, and forgets the oldest. The caller holds mu.

@@ -28,6 +28,11 @@ type Config struct {
 	SpendStore SpendStore
 	// Scopes are what the run shares limits with, such as its tenant, beside those of its Budget.
 	Scopes []SharedSpend
+	// MaxStops is how often in a row guards may have stopped the run before [Resume] refuses to go on with it: one that
+	// fails again and again is not helped by another window. A window that was complete ends the row. Zero and [NoLimit]
+	// mean any number. Another guard's stops count, too; what the ResumePolicy of package sweep starts again is limited
+	// there besides.
+	MaxStops int
 	// RecordTimeout bounds each exchange with the store, and so how much later than its limit a run ends when the store
 	// hangs. Zero means [DefaultRecordTimeout].
 	RecordTimeout time.Duration
@@ -119,6 +124,8 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 		return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
 	}
 	switch {
+	case cfg.MaxStops < 0:
+		return fmt.Errorf("%w config: MaxStops is %d; use a positive number, or 0 for any", ErrInvalid, cfg.MaxStops)
 	case cfg.RecordTimeout < 0:
 		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
 			cfg.RecordTimeout, DefaultRecordTimeout)

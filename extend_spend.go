@@ -152,6 +152,7 @@ func (w *Watchdog) takeExtensions(found ruling) {
 			more := found.given[countLimitKey(&a.spend.Limits[i])] - a.spend.Counts[i].Extended
 			if more > 0 {
 				a.spend.Extend(i, more)
+				w.traceExtension(a.spend.Use(i), more)
 			}
 		}
 		a.book.mu.Unlock()

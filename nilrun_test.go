@@ -57,6 +57,9 @@ func TestNoRun(t *testing.T) {
 func zeros(function reflect.Type) (args []reflect.Value) {
 	for i := range function.NumIn() {
 		in := function.In(i)
+		if function.IsVariadic() && i == function.NumIn()-1 {
+			in = in.Elem() // one of them
+		}
 		switch {
 		case in == reflect.TypeFor[context.Context]():
 			args = append(args, reflect.ValueOf(context.Background()))

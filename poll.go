@@ -57,6 +57,7 @@ func (w *Watchdog) pollFor(guard func(*findings)) *Stop {
 		w.mu.Unlock()
 		if first && underway == nil && found.nothing() {
 			w.recorder.retry(w.storeContext(), began)
+			w.cover()
 		}
 		if stop != nil { // nothing was found; what the end left to do is for whoever ended the run
 			return stop
@@ -167,7 +168,7 @@ func (w *Watchdog) judge(now time.Duration) verdict.Verdict {
 	if a := w.account.Load(); a != nil {
 		a.book.mu.Lock()
 		defer a.book.mu.Unlock()
-		a.learnScopes()
+		a.learnAll()
 	}
 	return verdict.Judge(w.limits.Limits, w.seen, now)
 }

@@ -16,6 +16,21 @@ func (w *Watchdog) restoreSpend(found *window) {
 	}
 }
 
+// restoreScopes does so with the limits of scopes that count for ever. Of the others the events do not say in which of
+// their windows something was asked: there it may be asked again.
+func (w *Watchdog) restoreScopes(found *window) {
+	a := w.account.Load()
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
+	for _, d := range a.draws {
+		for _, i := range d.limits {
+			if i >= 0 && d.pool.period == PeriodNone && a.spend.Limits[i].Scope != "" {
+				a.restoreLimit(i, found)
+			}
+		}
+	}
+}
+
 // restoreLimit puts one limit where it stands. The caller holds mu of the book.
 func (a *account) restoreLimit(i int, found *window) {
 	limit := &a.spend.Limits[i]

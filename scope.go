@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"sync"
 
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
@@ -128,10 +129,16 @@ var pools struct {
 	open map[poolKey]*sharedPool
 }
 
+// A poolKey is what the windows of a scope are told apart by.
 type poolKey struct {
-	store SpendStore
-	scope string
+	store    SpendStore
+	scope    string
+	period   Period
+	zone     string
+	currency string
 }
+
+func (p *pool) key() poolKey { return poolKey{p.store, p.scope, p.period, p.zone, p.currency} }
 
 type sharedPool struct {
 	*pool
@@ -139,7 +146,7 @@ type sharedPool struct {
 }
 
 // openSpend has a session draw on what a store keeps of its limits, and learn what was used before.
-func (w *Watchdog) openSpend(ctx context.Context, cfg *Config) error {
+func (w *Watchdog) openSpend(ctx context.Context, cfg *Config, found *window) error {
 	store := cfg.spendStore()
 	if store == nil || w.disabled || len(w.limits.Counts) == 0 && len(cfg.Scopes) == 0 || w.hasEnded() {
 		return nil
@@ -155,7 +162,8 @@ func (w *Watchdog) openSpend(ctx context.Context, cfg *Config) error {
 	for i := range cfg.Scopes {
 		a.addScope(store, &cfg.Scopes[i])
 	}
-	ctx, cancel := w.attachContext(ctx)
+	w.restoreScopes(found)
+	ctx, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
 	defer cancel()
 	for _, d := range a.draws {
 		if err := a.restore(ctx, d, &w.recorder); err != nil {
@@ -206,7 +214,7 @@ func openPool(p *pool) *pool {
 	}
 	pools.mu.Lock()
 	defer pools.mu.Unlock()
-	key := poolKey{p.store, p.scope}
+	key := p.key()
 	if pools.open == nil {
 		pools.open = map[poolKey]*sharedPool{}
 	}
@@ -224,7 +232,7 @@ func closePool(p *pool) (last bool) {
 	}
 	pools.mu.Lock()
 	defer pools.mu.Unlock()
-	key := poolKey{p.store, p.scope}
+	key := p.key()
 	shared := pools.open[key]
 	if shared == nil || shared.pool != p {
 		return true
@@ -238,73 +246,24 @@ func closePool(p *pool) (last bool) {
 
 // restore takes the first slice of a pool, unless it has one, and learns what the window is charged with.
 func (a *account) restore(ctx context.Context, d *draw, r *recorder) error {
-	limit := endless
 	a.book.mu.Lock()
-	for kind, i := range d.limits {
-		if i >= 0 {
-			limit[kind] = a.spend.Open(i)
-		}
-	}
+	limit := a.open(d)
 	a.book.mu.Unlock()
-	if _, err := d.pool.take(ctx, r, verdict.Counts{}, limit, false); err != nil {
-		return err
+	for !d.pool.begun() {
+		if _, err := d.pool.take(ctx, r, d.pool.newSlice(&verdict.Counts{}, &limit, false)); err != nil {
+			return err
+		}
 	}
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
-	a.learnOwn(d)
-	a.learnScopes()
+	a.learn(d)
 	return nil
 }
 
-// learnOwn brings what other processes have used of the session's own limits into the decision. The caller holds mu of
-// the book.
-func (a *account) learnOwn(d *draw) {
-	p := d.pool
+// begun reports whether it is known what the window is charged with.
+func (p *pool) begun() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var mine verdict.Counts
-	if p.current != nil {
-		for _, s := range p.current.slices {
-			mine.Add(&s.granted)
-		}
-	}
-	for kind, i := range d.limits {
-		if i >= 0 && a.spend.Limits[i].Scope == "" {
-			a.spend.Learn(i, p.charged[kind]-mine[kind])
-		}
-	}
-}
-
-// closeSpend gives back what is left of the run's slices. It returns a channel that is closed when that is done, nil if
-// there is nothing to give back.
-func (w *Watchdog) closeSpend() (done <-chan struct{}) {
-	a := w.account.Load()
-	if a == nil {
-		return nil
-	}
-	a.book.mu.Lock()
-	draws := a.draws
-	a.draws = nil
-	a.book.mu.Unlock()
-	if len(draws) == 0 {
-		return nil
-	}
-	if w.recorder.inline {
-		w.giveBack(draws)
-		return nil
-	}
-	return aside(func() { w.giveBack(draws) })
-}
-
-func (w *Watchdog) giveBack(draws []*draw) {
-	each(draws, func(d *draw) {
-		if !closePool(d.pool) {
-			return
-		}
-		if err := d.pool.giveBackAll(&w.recorder); err != nil {
-			callLog(func() {
-				w.log().Error("what a run did not spend stays charged", "run", w.id, "scope", d.pool.scope, "error", err)
-			})
-		}
-	})
+	p.turn()
+	return p.current != nil
 }

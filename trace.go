@@ -34,6 +34,7 @@ const (
 	// SignalRung is where a ladder stood when the run was attached.
 	SignalRung = SignalKind(verdict.SignalRung)
 	// SignalAdmit, SignalSettle and SignalVoid are a call that was admitted, settled and voided, see [Watchdog.Admit].
+	// Calls that are made at once may be traced in another order than they were counted.
 	SignalAdmit  = SignalKind(verdict.SignalAdmit)
 	SignalSettle = SignalKind(verdict.SignalSettle)
 	SignalVoid   = SignalKind(verdict.SignalVoid)

@@ -32,6 +32,8 @@ var (
 	ErrClosed = errors.New("watchdog closed")
 	// ErrHeld says that a hold with the key is open. Hold and During wrap it.
 	ErrHeld = errors.New("already held")
+	// ErrFailing says that guards have stopped the run as often in a row as [Config].MaxStops allows. Resume wraps it.
+	ErrFailing = errors.New("run fails again and again")
 	// ErrUnreadableEvent says that the payload of one of the run's events cannot be understood. New, Resume and Sync wrap
 	// it, because they cannot tell whether the run may continue. The text names the event.
 	ErrUnreadableEvent = errors.New("unreadable event")
@@ -141,9 +143,9 @@ func New(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 // still attaches to the new window. A run that has not ended so continues its window, as with New. If several processes
 // resume at once, all get the same window. Without a Store in the [Config] it has nothing to go on with and is New.
 //
-// Resume returns the errors of New, and the store's error if the event cannot be recorded. After an error the run is
-// still cancelled, unless the text says that it is resumed or the store was too slow to answer and keeps the event
-// after all.
+// Resume returns the errors of New, [ErrFailing] as [Config].MaxStops says, and the store's error if the event cannot
+// be recorded. After an error the run is still cancelled, unless the text says that it is resumed or the store was too
+// slow to answer and keeps the event after all.
 func Resume(ctx context.Context, run Run, cfg Config) (*Watchdog, error) {
 	w, err := attach(ctx, run, &cfg, true)
 	if err != nil {

@@ -170,7 +170,7 @@ func processorTime(b *testing.B) time.Duration {
 }
 
 // counted counts the statements of a keeper in SQLite. A transaction counts as four: its begin, the time, the write and
-// its commit.
+// its commit. A renewal is one statement, which nothing else waits beside here.
 type counted struct {
 	session.Store
 	statements *atomic.Int64
@@ -184,7 +184,7 @@ func (s counted) Freshen(
 }
 
 func (s counted) RenewLease(ctx context.Context, l session.Lease) error {
-	s.statements.Add(4)
+	s.statements.Add(1)
 	return s.Store.RenewLease(ctx, l)
 }
 

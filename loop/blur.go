@@ -183,9 +183,7 @@ func unitLength(text []byte) int {
 	return 0
 }
 
-var temporaryFolders = [][]byte{
-	[]byte("/tmp/"), []byte("/var/tmp/"), []byte("/private/tmp/"), []byte("/var/folders/"), []byte("/private/var/folders/"),
-}
+var temporaryFolders = phrases("/tmp/", "/var/tmp/", "/private/tmp/", "/var/folders/", "/private/var/folders/")
 
 func temporaryPath(text []byte, i int) int {
 	if i > 0 && (isWord(text[i-1]) || text[i-1] == '.' || text[i-1] == '-' || text[i-1] == '~') {
@@ -217,6 +215,10 @@ func pathLength(text []byte) int {
 	}
 	return len(text)
 }
+
+func isDigit(b byte) bool { return '0' <= b && b <= '9' }
+
+func isLetter(b byte) bool { return 'a' <= b|0x20 && b|0x20 <= 'z' }
 
 func isWord(b byte) bool { return isDigit(b) || isLetter(b) || b == '_' }
 

@@ -13,18 +13,20 @@ import (
 )
 
 // sameInput reports whether a detector takes two inputs for the same.
-func sameInput(t testing.TB, a, b []byte) bool {
-	return same(t, loop.Config{}, loop.Step{Input: a}, loop.Step{Input: b})
+func sameInput(tb testing.TB, a, b []byte) bool {
+	tb.Helper()
+	return same(tb, loop.Config{}, loop.Step{Input: a}, loop.Step{Input: b})
 }
 
-func sameOutcome(t testing.TB, a, b []byte) bool {
-	return same(t, loop.Config{}, loop.Step{Outcome: a}, loop.Step{Outcome: b})
+func sameOutcome(tb testing.TB, a, b []byte) bool {
+	tb.Helper()
+	return same(tb, loop.Config{}, loop.Step{Outcome: a}, loop.Step{Outcome: b})
 }
 
-func same(t testing.TB, config loop.Config, a, b loop.Step) bool {
-	t.Helper()
+func same(tb testing.TB, config loop.Config, a, b loop.Step) bool {
+	tb.Helper()
 	d, err := loop.New(config)
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	a.Class, b.Class = loop.Look, loop.Look
 	d.Step(a)
 	return !d.Step(b).New

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// NoLimit is how "no limit" is spelled in every package. In Period, Pairs, Futile, Polls and Fuse it switches the rule off.
+// NoLimit is how "no limit" is spelled in every package. In Period, Pairs, Futile, Polls and Fuse it switches the rule
+// off.
 const NoLimit = math.MaxInt64
 
 // The values of a [Config] that sets none.

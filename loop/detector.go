@@ -47,8 +47,7 @@ func (d *Detector) configure(config Config) (err error) {
 }
 
 // Step adds one turn and returns what to do. The calls that a model made at once are one turn, and their order does not
-// matter. A turn in which no call counts, because it has none or only waits, drives and retries, leaves everything as it
-// was.
+// matter. A turn in which no call counts, because it has none or only waits, drives and retries, leaves all as it was.
 func (d *Detector) Step(turn ...Step) Verdict {
 	if d.config.Rounds == 0 {
 		_ = d.configure(Config{}) // the defaults are valid
@@ -110,7 +109,7 @@ func (h *history) judge(calls []call, c *Config) finding {
 	return worst(most, h.judgeFuse(c))
 }
 
-// follow brings the calls of a turn into the fuse and into the futile series, in an order that does not depend on theirs.
+// follow brings the calls of a turn into the fuse and into the futile series. Their order does not matter.
 func (h *history) follow(calls []call) {
 	for _, seen := range []bool{false, true} {
 		for i := range calls {

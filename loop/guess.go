@@ -28,10 +28,12 @@ func (h *hints) string(depth int, key, text []byte) {
 		h.class = classOfName(text)
 	case isOneOf(key, "command", "cmd", "script", "bash"):
 		h.command(text)
-	case isOneOf(key, "key", "keys"), isOneOf(key, "text", "input", "chars", "data", "stdin", "line", "value") && isKey(text):
+	case isOneOf(key, "key", "keys"), isOneOf(key, typedFields...) && isKey(text):
 		h.class = Drive
 	}
 }
+
+var typedFields = []string{"text", "input", "chars", "data", "stdin", "line", "value"}
 
 // isKey reports whether a text is what one types to go on.
 func isKey(text []byte) bool {
@@ -54,12 +56,7 @@ func (h *hints) command(text []byte) {
 	switch {
 	case isOneOf(first, "sleep", "watch", "wait", "until", "while") || bytes.Contains(text, []byte("sleep ")):
 		h.class = Wait
-	case isOneOf(first, "mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "git-apply", "unzip"),
-		isOneOf(first, "sed", "perl") && bytes.HasPrefix(second, []byte("-i")),
-		isOneOf(first, "git") && isOneOf(second, "add", "commit", "apply", "checkout", "switch", "merge", "rebase", "push",
-			"mv", "rm", "stash", "reset", "revert", "restore", "tag", "cherry-pick"),
-		isOneOf(second, "install", "get", "add") && isOneOf(first, "npm", "pip", "pip3", "yarn", "pnpm", "apt", "go", "cargo"),
-		bytes.Contains(text, []byte(" > ")) || bytes.Contains(text, []byte(" >> ")) || bytes.Contains(text, []byte("<<")):
+	case changes(first, second) || contains(text, redirections):
 		h.class = Change
 	case isOneOf(first, "grep", "rg", "ag", "find", "fd", "locate"):
 		h.class, h.search = Look, true
@@ -68,10 +65,27 @@ func (h *hints) command(text []byte) {
 	}
 }
 
+var redirections = phrases(" > ", " >> ", "<<")
+
+// changes reports whether a command that begins with these two words changes something.
+func changes(first, second []byte) bool {
+	switch string(first) {
+	case "mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip":
+		return true
+	case "sed", "perl":
+		return bytes.HasPrefix(second, []byte("-i"))
+	case "git":
+		return isOneOf(second, "add", "commit", "apply", "checkout", "switch", "merge", "rebase", "push", "mv", "rm", "stash",
+			"reset", "revert", "restore", "tag", "cherry-pick")
+	case "npm", "pip", "pip3", "yarn", "pnpm", "apt", "go", "cargo":
+		return isOneOf(second, "install", "get", "add")
+	}
+	return false
+}
+
 // guess returns the class of a step: the declared one, or that of what it looks like. Empty is none.
 func guess(s *Step, h *hints) Class {
-	switch s.Class {
-	case Look, Change, Wait, Drive:
+	if s.Class.declared() {
 		return s.Class
 	}
 	class := classOfName([]byte(s.Tool))
@@ -96,9 +110,13 @@ func classOfName(name []byte) (class Class) {
 // searches reports whether a tool searches, by a word of its name.
 func searches(tool string) (found bool) {
 	words([]byte(tool), func(word []byte) {
-		found = found || isOneOf(word, "search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve")
+		found = found || isOneOf(word, searchWords...)
 	})
 	return found
+}
+
+var searchWords = []string{
+	"search", "grep", "find", "glob", "query", "lookup", "rg", "locate", "recall", "retrieve",
 }
 
 type rankedClass struct {
@@ -123,7 +141,8 @@ var wordClasses = func() map[string]rankedClass {
 		{Wait, []string{"wait", "sleep", "poll", "status", "watch", "await", "delay", "monitor"}},
 		{Drive, []string{
 			"scroll", "key", "keys", "press", "keypress", "keyboard", "hotkey", "stdin", "swipe", "type", "click", "tap",
-			"mouse", "hover", "drag", "keystroke", "keystrokes", "fill", "submit", "gdb", "pdb", "lldb", "dlv", "debugger", "repl",
+			"mouse", "hover", "drag", "keystroke", "keystrokes", "fill", "submit",
+			"gdb", "pdb", "lldb", "dlv", "debugger", "repl",
 		}},
 	} {
 		for _, word := range list.words {

@@ -45,25 +45,36 @@ func (d *Detector) read(s *Step) (call, bool) {
 	r := &d.reader
 	form, outcome := r.pair(s, d.volatile)
 	hint, sign := r.canon.hints, r.canon.signs
-	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool))}
 	class := guess(s, &hint)
 	if !s.counts(class) {
 		return call{}, false
 	}
+	sign.failed = sign.failed || s.Failed || s.Refused
+	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool))}
+	c.succeeded = class == Change && !sign.failed
 	c.poll = d.slow(s, class, &sign) && d.history.pairs.has(c.pair)
-	failed := s.Failed || s.Refused || sign.failed
-	c.succeeded = class == Change && !failed
-	search := searches(s.Tool) || s.Class == "" && hint.search
-	if class == Look && hint.placed && !search {
-		c.aim = r.aim(s)
+	if s.Refused || class == Change && sign.failed {
+		c.futile = max(digest(form[outcome:]), nothing+1)
 	}
-	switch {
-	case class == Look && (search || c.aim != 0) && (failed || sign.empty()):
-		c.futile = 1 // nothing is nothing, however it is put
-	case s.Refused || class == Change && failed:
-		c.futile = max(digest(form[outcome:]), 2)
+	if class == Look {
+		r.aims(s, &c, &hint, sign.failed || sign.empty()) // form is not valid any more
 	}
 	return c, true
+}
+
+// nothing is what all looks get that find nothing or fail, however they put it.
+const nothing = 1
+
+// aims says what a look is after, if another one could be after the same: all searches of a tool are, and all reads of
+// one thing at different places.
+func (r *reader) aims(s *Step, c *call, hint *hints, futile bool) {
+	search := hint.search || searches(s.Tool)
+	if hint.placed && !search {
+		c.aim = r.aim(s)
+	}
+	if futile && (search || c.aim != 0) {
+		c.futile = nothing
+	}
 }
 
 // slow says whether a call that got the same before may be a poll: what it looks at takes its time.
@@ -72,7 +83,7 @@ func (d *Detector) slow(s *Step, class Class, sign *signs) bool {
 	case class == Change || s.Refused:
 		return false
 	case sign.underWay:
-		return s.Class == "" || s.Gap >= unknownPoll
+		return !s.Class.declared() || s.Gap >= unknownPoll
 	case class == Look:
 		return s.Gap >= d.config.Poll
 	}
@@ -120,8 +131,8 @@ func (r *reader) shrink() {
 	r.canon.in = nil
 }
 
-// digest is the beginning of a SHA-256: 64 bits are enough to tell some hundred pairs apart. It is never 0, which stands
-// for none.
+// digest is the beginning of a SHA-256: 64 bits are enough to tell some hundred pairs apart. It is never 0, which is
+// none.
 func digest(form []byte) uint64 {
 	sum := sha256.Sum256(form)
 	return max(binary.LittleEndian.Uint64(sum[:]), 1)

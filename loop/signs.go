@@ -134,12 +134,12 @@ func phrases(all ...string) [][]byte {
 	return list
 }
 
-func beginsWith(text []byte, any [][]byte) bool {
-	return slices.ContainsFunc(any, func(p []byte) bool { return bytes.HasPrefix(text, p) })
+func beginsWith(text []byte, list [][]byte) bool {
+	return slices.ContainsFunc(list, func(p []byte) bool { return bytes.HasPrefix(text, p) })
 }
 
-func contains(text []byte, any [][]byte) bool {
-	return slices.ContainsFunc(any, func(p []byte) bool { return bytes.Contains(text, p) })
+func contains(text []byte, list [][]byte) bool {
+	return slices.ContainsFunc(list, func(p []byte) bool { return bytes.Contains(text, p) })
 }
 
-func isOneOf(word []byte, any ...string) bool { return slices.Contains(any, string(word)) }
+func isOneOf(word []byte, list ...string) bool { return slices.Contains(list, string(word)) }

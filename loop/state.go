@@ -1,10 +1,12 @@
 package loop
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 )
 
 // MaxState is the largest number of bytes of a state.
@@ -13,8 +15,8 @@ const MaxState = 8 << 10
 // StateVersion is the version of the states that a [Detector] writes and reads.
 const StateVersion = 1
 
-// ErrState is wrapped by [Detector.UnmarshalBinary] if the state is damaged or of another version. A host can then begin
-// again with [New].
+// ErrState is wrapped by [Detector.UnmarshalBinary] if the state is damaged or of another version. A host can then
+// begin again with [New].
 var ErrState = errors.New("invalid loop state")
 
 // stateSize is the size of a whole state: a name, the version, the words of a history, the checksum.
@@ -44,10 +46,11 @@ func (d *Detector) AppendBinary(state []byte) ([]byte, error) {
 // counts from the next turn on. It wraps [ErrState] if the state is damaged or of another version, and then changes
 // nothing.
 func (d *Detector) UnmarshalBinary(state []byte) error {
-	if len(state) > len(stateName) && string(state[:len(stateName)]) == stateName && state[len(stateName)] != StateVersion {
-		return fmt.Errorf("%w: its version is %d; this library reads version %d", ErrState, state[len(stateName)], StateVersion)
+	version, named := bytes.CutPrefix(state, []byte(stateName))
+	if named && len(version) > 0 && version[0] != StateVersion {
+		return fmt.Errorf("%w: its version is %d; this library reads version %d", ErrState, version[0], StateVersion)
 	}
-	if len(state) != stateSize || string(state[:len(stateName)]) != stateName {
+	if len(state) != stateSize || !named {
 		return fmt.Errorf("%w: %d bytes are not what MarshalBinary returned, which has %d", ErrState, len(state), stateSize)
 	}
 	body := state[:stateSize-crc32.Size]
@@ -104,15 +107,12 @@ func (h *history) flaw() string {
 			return "it has rounds of more turns than there were"
 		}
 	}
-	for _, turn := range h.pairs.turn {
-		if turn > h.turn {
-			return "it has a pair of a turn that was not"
-		}
+	later := func(turn uint64) bool { return turn > h.turn }
+	if slices.ContainsFunc(h.pairs.turn[:], later) {
+		return "it has a pair of a turn that was not"
 	}
-	for _, s := range h.futile.series {
-		if s.last > h.turn || s.delivered > s.count {
-			return "it has futile calls of turns that were not"
-		}
+	if slices.ContainsFunc(h.futile.series[:], func(s series) bool { return later(s.last) || s.delivered > s.count }) {
+		return "it has futile calls of turns that were not"
 	}
 	return ""
 }

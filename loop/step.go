@@ -40,5 +40,7 @@ type Step struct {
 	Retry bool
 }
 
+func (c Class) declared() bool { return c == Look || c == Change || c == Wait || c == Drive }
+
 // counts says whether a step of that class is compared. Waits, drives and retries repeat by nature.
 func (s Step) counts(class Class) bool { return !s.Retry && class != Wait && class != Drive }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -73,7 +74,7 @@ func parseTrace(t *testing.T, file string, text []byte) trace {
 		var turn traceTurn
 		require.NoError(t, strictly(line, &turn), "%s: %s", file, line)
 		require.NotEmpty(t, turn.Steps, "%s: %s", file, line)
-		read.turns = append(read.turns, turn.expand(t)...)
+		read.turns = append(read.turns, turn.expand()...)
 	}
 	require.NotEmpty(t, read.turns, file)
 	return read
@@ -85,29 +86,32 @@ func strictly(text []byte, into any) error {
 	return d.Decode(into)
 }
 
-// expand returns the turns that one line stands for.
-func (turn traceTurn) expand(t *testing.T) (all []traceTurn) {
-	t.Helper()
-	if turn.Count.To == 0 {
-		for range max(turn.Times, 1) {
-			all = append(all, turn)
-			turn.Restart = false
-		}
-		return all
+// expand returns the turns that one line stands for. A restart is before the first.
+func (turn traceTurn) expand() (all []traceTurn) {
+	for range max(turn.Times, 1) {
+		all = append(all, turn)
 	}
-	for n := turn.Count.From; n <= turn.Count.To; n++ {
-		one := turn
-		one.Steps = nil
-		for _, step := range turn.Steps {
-			number := []byte(strconv.Itoa(n))
-			step.Input = bytes.ReplaceAll(step.Input, []byte("{n}"), number)
-			step.Outcome = bytes.ReplaceAll(step.Outcome, []byte("{n}"), number)
-			one.Steps = append(one.Steps, step)
+	if turn.Count.To > 0 {
+		all = nil
+		for n := turn.Count.From; n <= turn.Count.To; n++ {
+			all = append(all, turn.numbered(n))
 		}
-		all = append(all, one)
-		turn.Restart = false
+	}
+	for i := range all[1:] {
+		all[1+i].Restart = false
 	}
 	return all
+}
+
+func (turn traceTurn) numbered(n int) traceTurn {
+	number := []byte(strconv.Itoa(n))
+	turn.Steps = slices.Clone(turn.Steps)
+	for i := range turn.Steps {
+		s := &turn.Steps[i]
+		s.Input = bytes.ReplaceAll(s.Input, []byte("{n}"), number)
+		s.Outcome = bytes.ReplaceAll(s.Outcome, []byte("{n}"), number)
+	}
+	return turn
 }
 
 func (turn traceTurn) steps(t *testing.T, classes bool) (all []loop.Step) {

@@ -83,8 +83,8 @@ func worst(first, second finding) finding {
 	return first
 }
 
-// rank puts findings in order. Where a run goes on with rounds that it was told of, it is not told of what these consist
-// of: another UNSTUCK would put off the end.
+// rank puts findings in order. A run that goes on with rounds that it was told of is not asked about what these consist
+// of, because another UNSTUCK would put off the end.
 func (f *finding) rank() int {
 	switch {
 	case f.Advice == End:

@@ -69,6 +69,7 @@ func Run(budget watchdog.Budget, trace []watchdog.Signal, observeOnly bool) ([]D
 				watchdog.ErrInvalid, maxDecisions, i, s.Kind, s.At)
 		}
 		r.seen.Take(&r.limits, signalOf(s))
+		r.last = s.At
 	}
 	return r.decisions, nil
 }
@@ -124,13 +125,14 @@ type run struct {
 	observeOnly bool
 	attaching   bool
 	seen        verdict.Snapshot
+	last        time.Duration // when the last signal came: what it exceeds, it exceeds then
 	decisions   []Decision
 }
 
 // until decides all that is due up to the instant, which it leaves open, and reports whether the run goes on. Each
 // decision comes when it is due, as by a timer that is never late. It leaves off when there are too many.
 func (r *run) until(end time.Duration) bool {
-	for now := r.seen.Attached; len(r.decisions) <= maxDecisions; {
+	for now := max(r.seen.Attached, r.last); len(r.decisions) <= maxDecisions; {
 		v := verdict.Judge(r.limits, r.seen, now)
 		if v.Action == verdict.Continue {
 			if now = v.Next; now > end || now == verdict.Never {

@@ -30,6 +30,10 @@ func TestSame(t *testing.T) {
 			WallClock: time.Hour, Idle: 5 * minute, NoProgress: 12 * minute, Safety: 55 * minute, Hold: 7 * minute,
 			FromFirstSign: rng.IntN(2) == 0, Ladders: watchdog.Ladders{
 				Idle: randomLadder(rng), NoProgress: randomLadder(rng), Hold: randomLadder(rng),
+				Requests: randomLadder(rng), Errors: randomLadder(rng),
+			},
+			Spend: watchdog.Spend{
+				Requests: 60, Tools: map[string]int64{"rm": 12}, Errors: 4, Reserve: watchdog.Totals{Requests: rng.Int64N(20)},
 			},
 		}}
 		if busy := rng.IntN(3); busy > 0 {
@@ -60,8 +64,10 @@ func randomLadder(rng *rand.Rand) (l []watchdog.DirectiveKind) {
 func liveRandomly(t *testing.T, rng *rand.Rand, wd *watchdog.Watchdog) {
 	t.Helper()
 	var holds []*watchdog.Hold
+	var calls []watchdog.Charge
 	for i := range 60 {
 		after(time.Duration(rng.IntN(200))*time.Second + time.Millisecond)
+		calls = callRandomly(rng, wd, calls)
 		switch rng.IntN(6) {
 		case 0, 1, 2:
 			wd.Activity()
@@ -78,6 +84,28 @@ func liveRandomly(t *testing.T, rng *rand.Rand, wd *watchdog.Watchdog) {
 		}
 	}
 	synctest.Wait()
+}
+
+// callRandomly makes a call, or ends one.
+func callRandomly(rng *rand.Rand, wd *watchdog.Watchdog, open []watchdog.Charge) []watchdog.Charge {
+	amount := watchdog.Amount{Requests: rng.Int64N(5)}
+	if rng.IntN(3) == 0 {
+		amount.ToolCalls, amount.Tool = 1, "rm"
+	}
+	switch i := rng.IntN(len(open) + 2); {
+	case i >= len(open):
+		if c, err := wd.Admit(context.Background(), "", amount); err == nil {
+			return append(open, c)
+		}
+		return open
+	case rng.IntN(5) == 0:
+		_ = open[i].Void()
+		return slices.Delete(open, i, i+1)
+	default:
+		amount.Result = []watchdog.Result{"", watchdog.ResultOK, watchdog.ResultError, watchdog.ResultRetry}[rng.IntN(4)]
+		_ = open[i].Settle(amount)
+		return slices.Delete(open, i, i+1)
+	}
 }
 
 func randomHold(rng *rand.Rand) watchdog.HoldLimit {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -55,27 +56,29 @@ func (k *Keeper) changes(l *heldLease) (all news) {
 	if l != nil {
 		all.at = l.now()
 	}
-	awake, dormant := k.snapshot(l == nil)
+	asked, dormant := k.snapshot(l == nil)
 	all.behind = dormant
 	now := k.now()
-	var asleep []string
-	for i := range awake {
-		if all.add(&awake[i], l, now) {
-			asleep = append(asleep, awake[i].run.ID())
+	for part := range slices.Chunk(asked, askedTogether) {
+		for i := range part {
+			part[i].ended = part[i].run.Context().Err() != nil
+		}
+		for i := range part {
+			part[i].dormant = all.add(&part[i], l, now)
 		}
 	}
-	k.sleep(asleep)
-	clear(awake)
-	k.awake = awake[:0]
+	k.noteDormant(asked)
+	clear(asked)
+	k.copies = asked[:0]
 	return all
 }
 
 // add adds what a run has new. It reports whether the run is dormant.
-func (n *news) add(r *keptRun, l *heldLease, now time.Duration) (dormant bool) {
+func (n *news) add(r *copiedRun, l *heldLease, now time.Duration) (dormant bool) {
 	switch paused := r.skips.paused(now); {
-	case r.run.Context().Err() != nil:
+	case r.ended:
 		if !paused {
-			n.addEnd(r)
+			n.addEnd(&r.keptRun)
 		}
 	case l == nil:
 	case paused:
@@ -104,66 +107,29 @@ func (n *news) addEnd(r *keptRun) {
 	n.ends = append(n.ends, e)
 }
 
-// snapshot returns copies of the runs to look at, and clears the rechecks of those whose rows may be written now. A run
-// that had nothing new for long is dormant: it is looked at once in each renewal of the lease, and as often as at the
-// default promise where that is longer, for its row has to say soon that it has ended. Snapshot reports whether it left
-// dormant ones out.
-func (k *Keeper) snapshot(all bool) (awake []keptRun, dormant bool) {
-	now := k.now()
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	all = all || now-k.lookedAt >= verdict.RenewAfter(min(k.cfg.Promise, DefaultPromise))
-	if all {
-		k.lookedAt = now
-	}
-	awake = k.awake
-	for _, r := range k.runs {
-		if r.dormant && !r.recheck && !all && r.skips == (skips{}) {
-			dormant = true
-			continue
-		}
-		r.dormant = false
-		awake = append(awake, *r)
-		if !r.skips.paused(now) {
-			r.recheck = false
-		}
-	}
-	return awake, dormant
-}
-
-// sleep notes that runs are dormant.
-func (k *Keeper) sleep(runIDs []string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, runID := range runIDs {
-		if r := k.runs[runID]; r != nil {
-			r.dormant = true
-		}
-	}
-}
-
-// A look is what a keeper sees of a run. The last activity was after one instant and at latest at the other, by the
-// clock of the lease: the run is asked in between, and the clock goes on. Both are [NoActivity] if there was none.
+// A look is what a keeper sees of a run at an instant of the lease's clock. The last activity was after one instant and
+// at latest at the other, by the same clock: the run is asked in between, and the clock goes on. Both are [NoActivity]
+// if there was none.
 type look struct {
-	after, latest, silence time.Duration
+	at, after, latest, silence time.Duration
 }
 
 func (r *keptRun) look(l *heldLease) look {
 	before := l.now()
 	silence, signalled := seam.Silence(r.run)
 	if !signalled {
-		return look{NoActivity, NoActivity, 0}
+		return look{before, NoActivity, NoActivity, 0}
 	}
-	return look{max(before-silence, 0), max(l.now()-silence, 0), silence}
+	return look{before, max(before-silence, 0), max(l.now()-silence, 0), silence}
 }
 
 // freshness returns what the row is to say, and whether it has to be written now. A row says the latest instant that
 // the activity can have had, and is behind if that is too early for certain.
 func (r *keptRun) freshness(l *heldLease) (f Freshness, wanted bool) {
-	seen, now := r.look(l), l.now()
+	seen := r.look(l)
 	quiet := seen.latest != NoActivity && verdict.Quiet(r.threshold, seen.silence)
 	wanted = r.recheck || quiet != r.quiet || r.quiet && seen.after > r.written ||
-		verdict.ShouldWriteRow(r.threshold, r.written, seen.after, now)
+		verdict.ShouldWriteRow(r.threshold, r.written, seen.after, seen.at)
 	f = Freshness{RunID: r.run.ID(), Attempt: r.attempt, Activity: NoActivity, Quiet: quiet}
 	if seen.latest != NoActivity {
 		f.Activity = max(seen.latest, r.written, r.tried)

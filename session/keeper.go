@@ -83,18 +83,19 @@ type Keeper struct {
 	beginning chan struct{} // has room for one: whoever fills it may begin a lease
 
 	// The room of the last snapshot, for the next. Only the flush that is under way uses it.
-	awake []keptRun
+	copies []copiedRun
 
 	mu        sync.Mutex
 	lookedAt  time.Duration   // when all runs were looked at, dormant ones too
 	held      *heldLease      // nil before the first run, and once it has expired
 	own       map[string]bool // the leases that it has, and had
 	runs      map[string]*keptRun
-	attaching map[string]int     // the attaches to each run that have not returned
-	strays    map[AttemptID]bool // in rows of this lease, and not kept
-	toSync    map[string]bool    // the runs that are to read their events for a cancel
-	closing   []closing          // whose ends are to be written now
-	ending    bool               // a goroutine writes them
+	awake     map[*keptRun]struct{} // those of runs that are not dormant
+	attaching map[string]int        // the attaches to each run that have not returned
+	strays    map[AttemptID]bool    // in rows of this lease, and not kept
+	toSync    map[string]bool       // the runs that are to read their events for a cancel
+	closing   []closing             // whose ends are to be written now
+	ending    bool                  // a goroutine writes them
 	outage    outage
 }
 
@@ -108,7 +109,7 @@ type keptRun struct {
 	written    time.Duration
 	quiet      bool
 	tried      time.Duration   // the latest activity that the row may show, because an answer was lost
-	dormant    bool            // it had nothing new for long
+	dormant    bool            // it had nothing new for long, and there is no reason to look at it soon
 	state      json.RawMessage // that the row has
 	recheck    bool            // the next flush writes the row, to learn whether it is still this attempt's
 	syncFailed bool            // at the last try
@@ -142,8 +143,9 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 	return &Keeper{
 		cfg: cfg, startedAt: time.Now(), wake: make(chan struct{}, 1), soon: make(chan struct{}, 1),
 		beginning: make(chan struct{}, 1),
-		own:       map[string]bool{}, runs: map[string]*keptRun{}, attaching: map[string]int{},
-		strays: map[AttemptID]bool{}, toSync: map[string]bool{},
+		own:       map[string]bool{}, runs: map[string]*keptRun{}, awake: map[*keptRun]struct{}{},
+		attaching: map[string]int{},
+		strays:    map[AttemptID]bool{}, toSync: map[string]bool{},
 	}, nil
 }
 
@@ -268,7 +270,8 @@ func (k *Keeper) add(r *keptRun, l *heldLease) {
 	defer k.mu.Unlock()
 	r.recheck = k.held != l
 	if there := k.runs[r.run.ID()]; there == nil || there.attempt <= r.attempt {
-		k.runs[r.run.ID()] = r
+		delete(k.awake, there)
+		k.runs[r.run.ID()], k.awake[r] = r, struct{}{}
 	}
 }
 
@@ -278,6 +281,7 @@ func (k *Keeper) drop(runID string, attempt int) {
 	defer k.mu.Unlock()
 	if r := k.runs[runID]; r != nil && r.attempt == attempt {
 		delete(k.runs, runID)
+		delete(k.awake, r)
 	}
 }
 

@@ -59,7 +59,8 @@ func (k *Keeper) begun(l *heldLease) {
 	defer k.mu.Unlock()
 	k.held, k.own[l.id] = l, true
 	for _, r := range k.runs {
-		r.recheck, r.quiet, r.written, r.tried = true, false, 0, 0
+		r.quiet, r.written, r.tried = false, 0, 0
+		k.recheck(r)
 	}
 }
 

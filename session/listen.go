@@ -110,7 +110,7 @@ func (k *Keeper) recheckAll() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, r := range k.runs {
-		r.recheck = true
+		k.recheck(r)
 	}
 }
 

@@ -112,6 +112,9 @@ func (k *Keeper) noteSkip(key AttemptID, became outcome, alone bool, refused err
 	case became != stayed:
 		r.skips = skips{}
 	}
+	if r.skips != (skips{}) {
+		k.rouse(r)
+	}
 	first := r.skips.refusals == 1
 	k.mu.Unlock()
 	if first {

@@ -105,7 +105,7 @@ func (k *Keeper) claimBack(r *keptRun, s Session) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.held == nil || k.held.id != s.Lease {
-		r.recheck = true
+		k.recheck(r)
 	}
 }
 
@@ -127,7 +127,8 @@ func (k *Keeper) makeAgain(ctx context.Context, r *keptRun) error {
 		return nil
 	}
 	k.mu.Lock()
-	r.written, r.quiet, r.recheck = made.at, false, true
+	r.written, r.quiet = made.at, false
+	k.recheck(r)
 	k.mu.Unlock()
 	k.logger().Warn("the row of a run was lost and is made again", "run", r.run.ID(), "attempt", r.attempt)
 	return nil

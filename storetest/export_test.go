@@ -40,3 +40,21 @@ func SetCheckTimeout(d time.Duration) (restore func()) {
 	checkTimeout = d
 	return func() { checkTimeout = before }
 }
+
+// SpendRuleNames returns the names of the rules of RunSpend.
+func SpendRuleNames() (names []string) {
+	for _, r := range spendRules() {
+		names = append(names, r.name)
+	}
+	return names
+}
+
+// CheckSpend checks one rule of RunSpend.
+func CheckSpend(name string, store watchdog.SpendStore) error {
+	for _, r := range spendRules() {
+		if r.name == name {
+			return r.checkOn(context.Background(), store)
+		}
+	}
+	return fmt.Errorf("there is no rule %q", name)
+}

@@ -46,6 +46,8 @@ type Count struct {
 	// Spent says that an observe-only run has exceeded it.
 	Spent bool
 	Rung  Rung
+	// Steps is how often something was asked for the limit, or it was extended.
+	Steps int
 
 	tripped tripped
 	needed  int64  // of the call that was refused
@@ -97,7 +99,7 @@ func NewSpend(limits []CountLimit, observeOnly bool) *Spend {
 	return &Spend{Limits: limits, Counts: make([]Count, len(limits)), ObserveOnly: observeOnly}
 }
 
-// Refuses returns the index of the first limit in which a call does not fit, or -1.
+// Refuses returns the index of the first limit in which a call does not fit beside what this process used, or -1.
 func (s *Spend) Refuses(most *Use) int {
 	for i := range s.Limits {
 		if n := s.Limits[i].of(most); n > 0 && !s.fits(i, n) {
@@ -107,12 +109,13 @@ func (s *Spend) Refuses(most *Use) int {
 	return -1
 }
 
+// fits leaves what others have used to who keeps it: what is known of that may be old.
 func (s *Spend) fits(i int, n int64) bool {
 	limit, count := &s.Limits[i], &s.Counts[i]
 	if limit.Kind == KindCallInput {
 		return n <= limit.Max
 	}
-	return Fits(n, count.open(limit), AddCount(count.total(), count.Admitted))
+	return Fits(n, count.open(limit), AddCount(count.Used, count.Admitted))
 }
 
 // Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
@@ -153,7 +156,7 @@ func (s *Spend) Admit(most *Use) {
 	s.Admitted.Add(&most.Counts)
 	for i := range s.Limits {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
-			s.Counts[i].Admitted += limit.of(most)
+			s.Counts[i].Admitted = AddCount(s.Counts[i].Admitted, limit.of(most))
 		}
 	}
 }
@@ -163,7 +166,7 @@ func (s *Spend) Void(most *Use) {
 	s.Admitted.Sub(&most.Counts)
 	for i := range s.Limits {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
-			s.Counts[i].Admitted -= limit.of(most)
+			s.Counts[i].Admitted = SubCount(s.Counts[i].Admitted, limit.of(most))
 		}
 	}
 }
@@ -212,6 +215,13 @@ func (s *Spend) Extend(i int, more int64) {
 	count.Extended = AddCount(count.Extended, more)
 	count.Warned, count.Wrapped, count.Spent, count.Rung = 0, false, false, Rung{}
 	count.tripped, count.needed = 0, 0
+	count.Steps++
+}
+
+// Renew begins a shared limit again, whose window is over.
+func (s *Spend) Renew(i int) {
+	extended, steps := s.Counts[i].Extended, s.Counts[i].Steps
+	s.Counts[i] = Count{Extended: extended, Steps: steps + 1}
 }
 
 // AddLimits adds limits of which nothing is used.
@@ -386,6 +396,7 @@ func (s *Spend) apply(v Verdict, now time.Duration) {
 		c.Rung = Rung{Attempts: v.Rung, At: now, Last: v.Last}
 	}
 	c.tripped, c.needed = 0, 0
+	c.Steps++
 }
 
 func (l Limit) counted() bool {
@@ -403,9 +414,17 @@ func (c *Counts) Add(more *Counts) {
 	}
 }
 
-// Sub takes the counts away, kind by kind.
+// Sub takes the counts away, kind by kind. Less than nothing is negative; what is too much for a number is the most that
+// there is.
 func (c *Counts) Sub(less *Counts) {
 	for i, n := range less {
-		c[i] -= n
+		switch rest := c[i] - n; {
+		case n > 0 && rest > c[i]:
+			c[i] = -Endless
+		case n < 0 && rest < c[i]:
+			c[i] = Endless
+		default:
+			c[i] = max(rest, -Endless)
+		}
 	}
 }

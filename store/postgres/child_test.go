@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"testing"
 
@@ -17,6 +18,9 @@ import (
 const childVariable = "WATCHDOG_POSTGRES_CHILD"
 
 func runChild(job string) int {
+	if spending, is := strings.CutPrefix(job, "spend "); is {
+		return runSpender(spending)
+	}
 	var n int64
 	var dsn string
 	if _, err := fmt.Sscan(job, &n, &dsn); err != nil {

@@ -2,11 +2,44 @@ package postgres
 
 import (
 	"strings"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
+
+// SetHostClock sets the clock by which Take guesses the database's window, and returns a function that restores it.
+func SetHostClock(clock func() time.Time) (restore func()) {
+	before := hostClock
+	hostClock = clock
+	return func() { hostClock = before }
+}
+
+// LockSpendStatement returns the statement of Take that locks a scope.
+func (s *Store) LockSpendStatement(scope, window string) (statement string, arguments []any) {
+	return s.qualify(lockSpend), []any{scope, []string{"", window}}
+}
+
+// LockScopeStatement returns the statement of Take that waits for its turn.
+func (s *Store) LockScopeStatement(scope string) (statement string, arguments []any) {
+	return s.qualify(lockScope), []any{scope, s.scopeLocks()}
+}
+
+// LockScopeOfSliceStatement returns the statement of Return that waits for its turn.
+func (s *Store) LockScopeOfSliceStatement(id string) (statement string, arguments []any) {
+	return s.qualify(lockScopeOfSlice), []any{id, s.scopeLocks()}
+}
+
+// SliceStatement returns the statement of Take and Return that reads a slice.
+func (s *Store) SliceStatement(id string) (statement string, arguments []any) {
+	return s.qualify(selectSlice), []any{id}
+}
+
+// LockWindowStatement returns the statement of Return that locks the window of a slice.
+func (s *Store) LockWindowStatement(id string) (statement string, arguments []any) {
+	return s.qualify(lockSliceWindow), []any{id}
+}
 
 // StalledStatement returns the statement of Stalled.
 func (s *Store) StalledStatement(q session.Query) (statement string, arguments []any) {

@@ -62,7 +62,11 @@ func TestOperations(t *testing.T) {
 				mustExec(t, pool, grant)
 			}
 		}
-		cancelsAtOnce(t, openAt(t, asApp, cfg))
+		s := openAt(t, asApp, cfg)
+		cancelsAtOnce(t, s)
+		_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
+		require.NoError(t, err)
+		require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 2}))
 	})
 	for _, section := range []string{"Autovacuum", "What to alert on"} {
 		t.Run("the queries of "+section, func(t *testing.T) {
@@ -103,5 +107,26 @@ func TestOperations(t *testing.T) {
 		assert.Equal(t, []string{"ended today", "old but active"},
 			texts(t, pool, "SELECT run_id FROM watchdog_sessions ORDER BY 1"))
 		assert.Len(t, texts(t, pool, "SELECT id FROM events WHERE aggregate_type = 'their own'"), 1)
+	})
+	t.Run("retention takes slices of windows that ended long ago, these windows, and what was given back", func(t *testing.T) {
+		dsn := newDSN(t)
+		s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+		for id, period := range map[string]watchdog.Period{
+			"old": watchdog.PeriodDay, "now": watchdog.PeriodDay, "kept": watchdog.PeriodNone, "back": watchdog.PeriodNone,
+		} {
+			slice := sliceOf(id, 5, 60)
+			slice.Period, slice.Scope = period, "of "+id
+			_, err := s.Take(t.Context(), slice)
+			require.NoError(t, err)
+		}
+		require.NoError(t, s.Return(t.Context(), "back", watchdog.Totals{Requests: 2}))
+		mustExec(t, pool, `UPDATE watchdog_spend SET ends_at = ends_at - interval '100 days' WHERE scope = 'of old'`,
+			`UPDATE watchdog_slices SET returned_at = returned_at - interval '100 days'`)
+		mustExec(t, pool, documented(t, "Retention")...)
+		assert.Equal(t, []string{"kept", "now"}, texts(t, pool, "SELECT id FROM watchdog_slices ORDER BY id"))
+		assert.Equal(t, []string{"of back", "of kept", "of now"},
+			texts(t, pool, "SELECT scope FROM watchdog_spend WHERE requests > 0 ORDER BY scope"))
+		assert.Equal(t, []string{"of old"}, texts(t, pool, `SELECT scope FROM watchdog_spend GROUP BY scope
+			HAVING sum(requests) = 0`), "it keeps its currency")
 	})
 }

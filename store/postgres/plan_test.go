@@ -70,10 +70,23 @@ func explain(tb testing.TB, pool *pgxpool.Pool, statement string, arguments []an
 	return timestamp.ReplaceAllString(strings.Join(lines, "\n")+"\n", "'<time>'")
 }
 
-var timestamp = regexp.MustCompile(`'\d{4}-[^']*'`)
+// A timestamp is a time, or a number of microseconds since 1970.
+var timestamp = regexp.MustCompile(`'(\d{4}-[^']*|1\d{15})'`)
 
 // fullScan is a scan of a large table. A search for stalled sessions looks at all leases.
-const fullScan = `Seq Scan on (watchdog_sessions|events)`
+const fullScan = `Seq Scan on (watchdog_sessions|events|watchdog_spend|watchdog_slices)`
+
+// fillSpend writes a scope for each of a thousand tenants, with ten windows each, and many slices.
+func fillSpend(tb testing.TB, pool *pgxpool.Pool) {
+	tb.Helper()
+	mustExec(tb, pool, `
+		INSERT INTO watchdog_spend (scope, window_name) SELECT 'tenant-' || n, CASE WHEN w > 0 THEN 'day ' || w ELSE '' END
+		FROM generate_series(1, 1000) AS n, generate_series(0, 10) AS w`, `
+		INSERT INTO watchdog_slices (id, scope, window_name, taken_at, granted_input_tokens, granted_output_tokens,
+			granted_tokens, granted_cost, granted_requests, granted_turns, granted_tool_calls)
+		SELECT 'slice-' || n, 'tenant-' || 1 + n % 1000, 'day ' || 1 + n % 10, now(), 0, 0, 0, 0, 1, 0, 0
+		FROM generate_series(1, 100000) AS n`, "VACUUM ANALYZE watchdog_spend", "VACUUM ANALYZE watchdog_slices")
+}
 
 // No statement scans the active sessions.
 func TestQueryPlans(t *testing.T) {
@@ -94,6 +107,7 @@ func TestQueryPlans(t *testing.T) {
 	mustExec(t, pool, `INSERT INTO events
 		SELECT n::text, 'runtime_control', 'run-' || n, 'x', '{}', now() FROM generate_series(1, 10000) AS n`,
 		"VACUUM ANALYZE events")
+	fillSpend(t, pool)
 	page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 	require.NoError(t, err)
 	ten := session.Query{Threshold: threshold, MinAge: minAge, Limit: 10}
@@ -134,6 +148,13 @@ func TestQueryPlans(t *testing.T) {
 		{name: "list the layers of a run", of: func() (string, []any) {
 			return s.ListStatement(session.ListQuery{Parent: "parent-host-3", Limit: 10})
 		}},
+		{name: "wait for a scope", of: func() (string, []any) { return s.LockScopeStatement("tenant-7") }},
+		{name: "wait for the scope of a slice", of: func() (string, []any) {
+			return s.LockScopeOfSliceStatement("slice-77")
+		}},
+		{name: "lock a scope and a window", of: func() (string, []any) { return s.LockSpendStatement("tenant-7", "day 3") }},
+		{name: "read a slice", of: func() (string, []any) { return s.SliceStatement("slice-77") }},
+		{name: "lock the window of a slice", of: func() (string, []any) { return s.LockWindowStatement("slice-77") }},
 		{name: "read the events of one", of: func() (string, []any) {
 			return s.ReadStatement(watchdog.AggregateType, "stalled-1")
 		}},

@@ -58,7 +58,8 @@ func (p putter) Spoil(ctx context.Context, runID string) error {
 // rules.
 func (p putter) emptied(tb testing.TB) putter {
 	tb.Helper()
-	mustExec(tb, p.pool, "DELETE FROM events", "DELETE FROM watchdog_sessions", "DELETE FROM watchdog_leases")
+	mustExec(tb, p.pool, "DELETE FROM events", "DELETE FROM watchdog_sessions", "DELETE FROM watchdog_leases",
+		"DELETE FROM watchdog_spend", "DELETE FROM watchdog_slices")
 	return p
 }
 

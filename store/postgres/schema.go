@@ -21,7 +21,11 @@ var migrations = []func(*transaction) error{
 	createEvents,
 	createSessions,
 	createLayersAndLeases,
+	createSpend,
 }
+
+// oldestReader is the oldest version of a program that can use a database of the newest one.
+const oldestReader = 3
 
 // A transaction checks and migrates the schema.
 type transaction struct {
@@ -154,7 +158,7 @@ func (t *transaction) schemaVersion() (version, oldestReader int, err error) {
 	return version, oldestReader, err
 }
 
-// storeVersion notes that the tables have a version. No program of a version before can use them: those before version
+// storeVersion notes that the tables have a version, and from which one on a program can use them: those before version
 // 3 do not look at oldest_reader.
 func (t *transaction) storeVersion(version int) error {
 	for _, statement := range []string{
@@ -165,8 +169,9 @@ func (t *transaction) storeVersion(version int) error {
 			return err
 		}
 	}
-	return t.exec(`INSERT INTO SCHEMA.watchdog_schema AS v (version, oldest_reader) VALUES ($1, $1)
-		ON CONFLICT (version) DO UPDATE SET oldest_reader = coalesce(v.oldest_reader, excluded.oldest_reader)`, version)
+	return t.exec(`INSERT INTO SCHEMA.watchdog_schema AS v (version, oldest_reader) VALUES ($1, $2)
+		ON CONFLICT (version) DO UPDATE SET oldest_reader = coalesce(v.oldest_reader, excluded.oldest_reader)`,
+		version, min(version, oldestReader))
 }
 
 // checkRights finds missing rights when the store is opened, not when its first event is lost.
@@ -178,7 +183,10 @@ func (t *transaction) checkRights() error {
 		FROM (VALUES ('events', 'SELECT'), ('events', 'INSERT'),
 			('watchdog_sessions', 'SELECT'), ('watchdog_sessions', 'INSERT'), ('watchdog_sessions', 'UPDATE'),
 			('watchdog_leases', 'SELECT'), ('watchdog_leases', 'INSERT'), ('watchdog_leases', 'UPDATE'),
-			('watchdog_leases', 'DELETE'), (CASE WHEN $2::boolean THEN 'watchdog_outbox' END, 'INSERT')
+			('watchdog_leases', 'DELETE'),
+			('watchdog_spend', 'SELECT'), ('watchdog_spend', 'INSERT'), ('watchdog_spend', 'UPDATE'),
+			('watchdog_slices', 'SELECT'), ('watchdog_slices', 'INSERT'), ('watchdog_slices', 'UPDATE'),
+			(CASE WHEN $2::boolean THEN 'watchdog_outbox' END, 'INSERT')
 		) AS needed (name, privilege)
 		JOIN pg_catalog.pg_class c ON c.relname {=} needed.name
 		JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace AND n.nspname {=} $1

@@ -28,7 +28,7 @@ func TestNewSchema(t *testing.T) {
 	assert.Equal(t, []string{
 		"events_pkey", "watchdog_events_aggregate", "watchdog_events_parent", "watchdog_events_type",
 	}, indexes(t, dsn))
-	assert.Equal(t, []string{"1", "2", "3"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+	assert.Equal(t, []string{"1", "2", "3", "4"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 }
 
 func TestExistingDatabase(t *testing.T) {
@@ -72,10 +72,10 @@ func TestExistingDatabase(t *testing.T) {
 			assert.Equal(t, lease1, got.Lease)
 			assert.EqualValues(t, 7, got.Activity)
 			assert.Zero(t, got.Threshold)
-			assert.Equal(t, []string{"1", "2", "3"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+			assert.Equal(t, []string{"1", "2", "3", "4"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 		})
 	}
-	for reader, refused := range map[string]bool{"NULL": true, "4": true, "3": false, "1": false} {
+	for reader, refused := range map[string]bool{"NULL": true, "5": true, "4": false, "3": false, "1": false} {
 		t.Run("of a newer version for programs from version "+reader+" on", func(t *testing.T) {
 			dsn := newDSN(t)
 			pool := hostPool(t, dsn)
@@ -92,7 +92,7 @@ func TestExistingDatabase(t *testing.T) {
 			require.NoError(t, err)
 			attach(t, s, "run-1")
 			require.NoError(t, s.Close())
-			assert.Equal(t, []string{"1", "2", "3", "98", "99"},
+			assert.Equal(t, []string{"1", "2", "3", "4", "98", "99"},
 				texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 		})
 	}
@@ -111,14 +111,31 @@ func TestExistingDatabase(t *testing.T) {
 		require.NoError(t, tx.Rollback(t.Context()))
 		begin(t, openAt(t, dsn, postgres.Config{}), lease1)
 	})
-	for _, table := range []string{"events", "watchdog_sessions", "watchdog_outbox"} {
+	for _, table := range []string{"events", "watchdog_sessions", "watchdog_outbox", "watchdog_spend", "watchdog_slices"} {
 		t.Run("whose "+table+" were dropped gets them again", func(t *testing.T) {
 			dsn := newDSN(t)
 			openAt(t, dsn, postgres.Config{})
 			mustExec(t, hostPool(t, dsn), "DROP TABLE "+table+" CASCADE")
-			cancelsAtOnce(t, openAt(t, dsn, postgres.Config{}))
+			s := openAt(t, dsn, postgres.Config{})
+			cancelsAtOnce(t, s)
+			_, err := s.Take(t.Context(), sliceOf("slice-1", 1, 60))
+			require.NoError(t, err)
 		})
 	}
+	t.Run("can be used by programs from version 3 on", func(t *testing.T) {
+		dsn := newDSN(t)
+		openAt(t, dsn, postgres.Config{})
+		assert.Equal(t, []string{"1", "2", "3", "3"},
+			texts(t, hostPool(t, dsn), "SELECT oldest_reader::text FROM watchdog_schema ORDER BY version"))
+	})
+	t.Run("with a table of slices that is not ours is refused", func(t *testing.T) {
+		dsn := newDSN(t)
+		openAt(t, dsn, postgres.Config{})
+		mustExec(t, hostPool(t, dsn), "DROP TABLE watchdog_slices", "CREATE TABLE watchdog_slices (id text, tenant text)")
+		_, err := postgres.Open(t.Context(), dsn, postgres.Config{})
+		require.ErrorIs(t, err, postgres.ErrForeignTable)
+		require.ErrorContains(t, err, "watchdog_slices lacks scope")
+	})
 }
 
 // withoutLeases makes a database as it was before leases.
@@ -147,6 +164,9 @@ func TestSchemas(t *testing.T) {
 		begin(t, s, lease1)
 		_, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}})
 		require.NoError(t, err)
+		g, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
+		require.NoError(t, err)
+		assert.EqualValues(t, 5, g.Charged.Requests, "each schema has its own scopes")
 	}
 	for i, s := range stores {
 		assert.Equal(t, []string{fmt.Sprint("event-", i)}, read(t, s))
@@ -173,7 +193,7 @@ func TestStoresOpenAtOnce(t *testing.T) {
 			}
 			all.Wait()
 			versions := "SELECT version::text FROM " + schema + ".watchdog_schema ORDER BY version"
-			assert.Equal(t, []string{"1", "2", "3"}, texts(t, hostPool(t, dsn), versions))
+			assert.Equal(t, []string{"1", "2", "3", "4"}, texts(t, hostPool(t, dsn), versions))
 		})
 	}
 }

@@ -84,6 +84,9 @@ func TestSearchPath(t *testing.T) {
 	t.Run("for sessions", func(t *testing.T) {
 		sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })
 	})
+	t.Run("for shared limits", func(t *testing.T) {
+		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
+	})
 	t.Run("for its schema, in a host's table", func(t *testing.T) {
 		mustExec(t, s.pool, "CREATE SCHEMA host", "SET search_path = host; "+foreignTable+"; RESET search_path")
 		assert.NotNil(t, openSchema(t, evil, "host"))

@@ -31,9 +31,9 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-// A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [session.Store], a [session.Listener], a
-// [session.Lister] and a [session.BatchCanceller] in a PostgreSQL database; the package comment describes its tables.
-// [Open] and [New] return one. It is safe for concurrent use, and several processes may use one database.
+// A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [watchdog.SpendStore], a [session.Store], a
+// [session.Listener], a [session.Lister] and a [session.BatchCanceller] in a PostgreSQL database; the package comment
+// describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several processes may use one database.
 type Store struct {
 	pool  *pgxpool.Pool
 	owned bool // opened by Open, and so closed by Close
@@ -253,6 +253,7 @@ func (s *Store) exec(ctx context.Context, statement string, arguments ...any) (r
 var (
 	_ watchdog.TransactionalStore = (*Store)(nil)
 	_ watchdog.FeedStore          = (*Store)(nil)
+	_ watchdog.SpendStore         = (*Store)(nil)
 	_ session.Store               = (*Store)(nil)
 	_ session.Listener            = (*Store)(nil)
 	_ session.Lister              = (*Store)(nil)

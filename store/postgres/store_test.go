@@ -66,6 +66,15 @@ func TestSessions(t *testing.T) {
 	}
 }
 
+func TestSpend(t *testing.T) {
+	for name, open := range setups {
+		t.Run(name, func(t *testing.T) {
+			s := open(t)
+			storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
+		})
+	}
+}
+
 func TestDurable(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		dsn := newDSN(t)
@@ -86,6 +95,9 @@ func TestTransactionPooler(t *testing.T) {
 	s := newPutter(t, pooler.DSN(name), server(t).DSN(name))
 	t.Run("keeps every rule of events", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
+	})
+	t.Run("keeps every rule of shared limits", func(t *testing.T) {
+		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
 		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s} })
@@ -186,6 +198,8 @@ func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
 			return second(s.Select(ctx, watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1"}))
 		},
 		"Transact": func(ctx context.Context) error { return s.Transact(ctx, counting("run-1")) },
+		"Take":     func(ctx context.Context) error { return second(s.Take(ctx, sliceOf("slice-1", 1, 60))) },
+		"Return":   func(ctx context.Context) error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
 		"Layers":   func(ctx context.Context) error { return second(s.Layers(ctx, "run-1")) },
 		"Follow":   func(ctx context.Context) error { return s.Follow(ctx, "", func() {}, func(watchdog.Event) {}) },
 	}

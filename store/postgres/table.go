@@ -46,12 +46,19 @@ func (t *transaction) checkTables() (version int, err error) {
 	if err != nil || !leases || !outbox || !leased {
 		return versionBeforeLeases, err
 	}
+	spend, err := t.checkSpend()
+	if err != nil || !spend {
+		return versionBeforeSpend, err
+	}
 	return len(migrations), nil
 }
 
 // versionBeforeLeases is the version of a database from which only the tables and columns of leases are missing.
 // Version 3 was without them for a while.
 const versionBeforeLeases = 2
+
+// versionBeforeSpend is the version of a database from which only the tables of shared limits are missing.
+const versionBeforeSpend = 3
 
 // checkEvents reports whether there is an events table. It fails if the table cannot be used in place.
 func (t *transaction) checkEvents() (exists bool, err error) {

@@ -75,7 +75,7 @@ func aggregateOf(x *watchdog.Exchange) aggregate { return aggregate{x.AggregateT
 // because their owners have one: a limit is off when the first is taken, and on again when all are.
 var lockBuckets = `WITH locked AS MATERIALIZED (
 		SELECT pg_catalog.pg_advisory_xact_lock(b.bucket) FROM pg_catalog.unnest($1::bigint[]) AS b (bucket)
-		WHERE (SELECT pg_catalog.set_config('lock_timeout', '0', true)) IS NOT NULL
+		WHERE ` + withoutLimit + `
 	)
 	` + limitLocks + ` FROM (SELECT pg_catalog.count(*) FROM locked) AS all_locked`
 

@@ -24,6 +24,9 @@ func (s *Store) commitWaiting(running chan struct{}) {
 
 // commitNext writes the waiting requests in one transaction or, if that fails, each in a transaction of its own.
 func (s *Store) commitNext() {
+	if s.commitOne() {
+		return
+	}
 	waiting := s.queue.pending()
 	t, err := s.begin(context.Background(), s.queue.hasWaiting)
 	if err != nil {
@@ -39,6 +42,31 @@ func (s *Store) commitNext() {
 	for _, r := range taken {
 		r.done <- err
 	}
+}
+
+// commitOne writes the only waiting request if it is one statement, which SQLite commits by itself. It does not if the
+// database is locked: then the statement did nothing, and commitNext waits for the lock. It waits for readers there,
+// too, because only a transaction keeps new ones out meanwhile. A host's pool may be set to other transactions.
+func (s *Store) commitOne() (written bool) {
+	if !s.owned {
+		return false
+	}
+	r := s.queue.takeOne()
+	if r == nil {
+		return false
+	}
+	t := &transaction{store: s}
+	defer t.end()
+	var err error
+	if t.writer, err = s.connect(context.Background()); err == nil {
+		err = r.write(t)
+	}
+	if t.writer == nil || isBusy(err) {
+		s.queue.putBack(r)
+		return false
+	}
+	r.done <- err
+	return true
 }
 
 // write executes the requests in the transaction and ends it.

@@ -36,7 +36,7 @@ const renewLease = `
 
 // RenewLease implements [session.Store].
 func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
-	return s.change(ctx, "renew lease "+l.ID, 1, func(t *transaction) error {
+	return s.changeOne(ctx, "renew lease "+l.ID, func(t *transaction) error {
 		renewed, err := t.change(renewLease, l.ID, l.Beat, int64(l.Clock), int64(l.Vouched))
 		if err != nil || renewed > 0 {
 			return err

@@ -1,6 +1,7 @@
 package sqlite_test
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -158,6 +159,31 @@ func TestLockedJudgement(t *testing.T) {
 				t.Errorf("%s returned %v", name, err)
 			}
 		}
+	})
+}
+
+// A renewal, which is one statement, tries without a transaction first, and then waits for the lock as all others do.
+func TestLockedRenewal(t *testing.T) {
+	renew := func(ctx context.Context, s *sqlite.Store) error {
+		return s.RenewLease(ctx, session.Lease{ID: "none", Beat: 2})
+	}
+	t.Run("is delayed if the lock is released in time", func(t *testing.T) {
+		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+			time.AfterFunc(sqlite.LockWait/2, unlock)
+			require.ErrorIs(t, renew(t.Context(), s), session.ErrLeaseExpired, "it was looked for")
+		})
+	})
+	t.Run("ends with its context, and nothing is written", func(t *testing.T) {
+		withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
+			defer unlock()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			defer cancel()
+			began := time.Now()
+			err := renew(ctx, s)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.ErrorContains(t, err, "nothing was written")
+			require.Equal(t, time.Second, time.Since(began))
+		})
 	})
 }
 

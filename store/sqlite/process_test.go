@@ -30,6 +30,10 @@ func runChild(job string) int {
 		err = appendUntilKilled(file, arguments[2])
 	case "race":
 		err = raceForIDs(file, arguments[2])
+	case "take until killed":
+		err = takeUntilKilled(file, arguments[2])
+	case "take together":
+		err = takeTogether(file, arguments[2])
 	case "open and append":
 		err = openAndAppend(file, arguments[2])
 	default:
@@ -224,7 +228,7 @@ func TestProcessesOpenAtOnce(t *testing.T) {
 			t.Errorf("stored are %q, want one event of each of %d processes", ids(events), processes)
 		}
 		db := openPlain(t, file)
-		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3"}) {
+		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3", "4"}) {
 			t.Errorf("the versions are %q", got)
 		}
 		if got := indexes(t, db); !slices.Equal(got, ownIndexes) {

@@ -15,6 +15,7 @@ const maxRows = 1024
 type request struct {
 	write func(*transaction) error // called again, in another transaction, if the first one fails
 	size  int                      // in rows
+	one   bool                     // it is one statement, which needs no transaction around it
 	taken bool                     // into a transaction; guarded by the queue's lock
 	done  chan error               // gets the result; buffered, because the caller may have stopped waiting
 }
@@ -22,7 +23,10 @@ type request struct {
 // commit has a write committed and waits for the result until ctx is done. After an error the caller must not read what
 // the write sets: it may still be running.
 func (s *Store) commit(ctx context.Context, size int, write func(*transaction) error) error {
-	r := &request{write: write, size: size, done: make(chan error, 1)}
+	return s.commitRequest(ctx, &request{write: write, size: size, done: make(chan error, 1)})
+}
+
+func (s *Store) commitRequest(ctx context.Context, r *request) error {
 	if err := s.enqueue(r); err != nil {
 		return err
 	}
@@ -112,6 +116,26 @@ func (q *queue) take() []*request {
 	taken := slices.Clone(q.waiting[:n])
 	q.waiting = slices.Delete(q.waiting, 0, n)
 	return taken
+}
+
+// takeOne removes the only request if it is one statement, and returns nil otherwise.
+func (q *queue) takeOne() *request {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if len(q.waiting) != 1 || !q.waiting[0].one {
+		return nil
+	}
+	r := q.waiting[0]
+	r.taken, q.waiting = true, nil
+	return r
+}
+
+// putBack has a request wait again that was taken, and of which nothing was written.
+func (q *queue) putBack(r *request) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	r.taken = false
+	q.waiting = slices.Insert(q.waiting, 0, r)
 }
 
 // fail returns err to those of the requests that still wait. Those that came later wait on, and get err as well if they

@@ -12,7 +12,7 @@ import (
 
 // A migration takes the schema from one version to the next, in one transaction. The first also takes over an existing
 // events table. Each must allow being run again, because a table that the host has dropped is created again.
-var migrations = []func(*transaction) error{createEvents, createSessions, createLeases}
+var migrations = []func(*transaction) error{createEvents, createSessions, createLeases, createSpend}
 
 // oldestReader is the oldest version that can use a database of the newest one.
 const oldestReader = 3
@@ -72,6 +72,10 @@ func (t *transaction) usableVersion(version int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	lacksSpend, err := t.lacksSpend()
+	if err != nil {
+		return 0, err
+	}
 	switch {
 	case !events:
 		return 0, nil
@@ -79,6 +83,8 @@ func (t *transaction) usableVersion(version int) (int, error) {
 		return min(version, 1), nil
 	case lacks:
 		return min(version, 2), nil
+	case lacksSpend:
+		return min(version, 3), nil
 	default:
 		return version, nil
 	}
@@ -106,10 +112,11 @@ func (t *transaction) storeVersion(version int) error {
 		t.exec(`CREATE TABLE IF NOT EXISTS main.watchdog_schema (version INTEGER PRIMARY KEY)`),
 		t.exec(`INSERT OR IGNORE INTO main.watchdog_schema (version) VALUES (?)`, version),
 	)
-	if err != nil || version < len(migrations) {
+	if err != nil || version < oldestReader { // those before have no column for it
 		return err
 	}
-	return t.exec(`UPDATE main.watchdog_schema SET oldest_reader = ? WHERE version = ?`, oldestReader, version)
+	return t.exec(`UPDATE main.watchdog_schema SET oldest_reader = ?1 WHERE version BETWEEN ?1 AND ?2`,
+		oldestReader, len(migrations))
 }
 
 // checkWritable finds a read-only database when the store is opened, not when its first event is lost. The statement

@@ -78,7 +78,7 @@ func TestVersion1(t *testing.T) {
 		if got := ids(read(t, s)); !slices.Equal(got, []string{"old"}) {
 			t.Errorf("the events are %q", got)
 		}
-		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3"}) {
+		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3", "4"}) {
 			t.Errorf("the versions are %q", got)
 		}
 	})
@@ -173,7 +173,7 @@ func TestMigration(t *testing.T) {
 			require.NoError(t, err)
 			old.Lease, old.Activity = "lease-1", 5
 			assert.Equal(t, old, rowOf(t, s, "run-2"))
-			assert.Equal(t, []string{"1", "NULL", "2", "NULL", "3", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
+			assert.Equal(t, []string{"1", "NULL", "2", "NULL", "3", "3", "4", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
 			fresh := newFile(t)
 			openAt(t, fresh)
 			for _, kind := range []string{"index", "table", "trigger"} {
@@ -184,7 +184,7 @@ func TestMigration(t *testing.T) {
 	}
 	t.Run("is done again for what a host has dropped", func(t *testing.T) {
 		for _, drop := range []string{
-			"DROP TABLE watchdog_leases", "DROP TABLE watchdog_outbox", "ALTER TABLE watchdog_schema DROP COLUMN oldest_reader",
+			"DROP TABLE watchdog_leases", "DROP TABLE watchdog_outbox", "DROP TABLE watchdog_spend", "DROP TABLE watchdog_slices", "ALTER TABLE watchdog_schema DROP COLUMN oldest_reader",
 			"ALTER TABLE watchdog_sessions DROP COLUMN stop_failed", "DROP TRIGGER watchdog_leases_named",
 		} {
 			file := newFile(t)
@@ -196,7 +196,9 @@ func TestMigration(t *testing.T) {
 			attach(t, s, "run-1", l.ID, 0)
 			_, err := db.ExecContext(t.Context(), "DELETE FROM watchdog_leases")
 			require.ErrorContains(t, err, "active sessions name this lease", drop)
-			assert.Equal(t, []string{"3"}, queryAll(t, db, "SELECT oldest_reader FROM watchdog_schema WHERE version = 3"), drop)
+			assert.Equal(t, []string{"3"}, queryAll(t, db, "SELECT oldest_reader FROM watchdog_schema WHERE version = 4"), drop)
+			_, err = s.Take(t.Context(), sliceOf("slice-1", 1, 60))
+			require.NoError(t, err, drop)
 		}
 	})
 	t.Run("refuses a table of leases that is not ours", func(t *testing.T) {
@@ -212,7 +214,7 @@ func TestMigration(t *testing.T) {
 		db := openPlain(t, file, "busy_timeout(10000)")
 		mustExec(t, db, "INSERT INTO watchdog_schema VALUES (9, 3)", "ALTER TABLE watchdog_sessions ADD COLUMN newer TEXT")
 		attach(t, openAt(t, file), "run-1", "", 0)
-		for _, oldest := range []string{"4", "NULL"} {
+		for _, oldest := range []string{"5", "NULL"} {
 			mustExec(t, db, "UPDATE watchdog_schema SET oldest_reader = "+oldest+" WHERE version = 9")
 			_, err := sqlite.Open(t.Context(), file)
 			require.ErrorIs(t, err, sqlite.ErrNewerSchema, oldest)

@@ -122,9 +122,18 @@ func (s *Store) end(ctx context.Context, part []session.Ending) error {
 
 // change has a write of session rows committed.
 func (s *Store) change(ctx context.Context, doing string, size int, write func(*transaction) error) error {
+	return s.changeBy(ctx, doing, &request{write: write, size: size, done: make(chan error, 1)})
+}
+
+// changeOne is change for one statement, which is committed without a transaction around it if nothing else waits.
+func (s *Store) changeOne(ctx context.Context, doing string, write func(*transaction) error) error {
+	return s.changeBy(ctx, doing, &request{write: write, size: 1, one: true, done: make(chan error, 1)})
+}
+
+func (s *Store) changeBy(ctx context.Context, doing string, r *request) error {
 	err := ctx.Err()
 	if err == nil {
-		err = s.commit(ctx, size, write)
+		err = s.commitRequest(ctx, r)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", doing, err)
@@ -192,4 +201,5 @@ var (
 	_ session.Lister              = (*Store)(nil)
 	_ watchdog.TransactionalStore = (*Store)(nil)
 	_ watchdog.FeedStore          = (*Store)(nil)
+	_ watchdog.SpendStore         = (*Store)(nil)
 )

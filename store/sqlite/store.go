@@ -26,9 +26,9 @@ type Config struct {
 	Outbox bool
 }
 
-// A Store is a [session.Store], a [session.Lister], a [watchdog.TransactionalStore] and a [watchdog.FeedStore] in an
-// SQLite database; the package comment describes its tables. [Open], [New] and the methods of [Config] return one. It
-// is safe for concurrent use, and several processes may use one file.
+// A Store is a [session.Store], a [session.Lister], a [watchdog.TransactionalStore], a [watchdog.FeedStore] and a
+// [watchdog.SpendStore] in an SQLite database; the package comment describes its tables. [Open], [New] and the methods
+// of [Config] return one. It is safe for concurrent use, and several processes may use one file.
 type Store struct {
 	db               *sql.DB
 	file             string // for errors

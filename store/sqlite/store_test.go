@@ -85,6 +85,12 @@ func TestSessions(t *testing.T) {
 	})
 }
 
+func TestSpend(t *testing.T) {
+	inEachSetup(t, func(t *testing.T, open func(t *testing.T) putter) {
+		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return open(t) })
+	})
+}
+
 func TestDurableFile(t *testing.T) {
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		file := newFile(t)

@@ -1,0 +1,226 @@
+package watchdog
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+)
+
+// maxCovers bounds how often a pool that goes on being overdrawn is covered in one go.
+const maxCovers = 8
+
+// cover has what was used beyond what was taken of the run's pools taken, so that others find it used, without waiting
+// for it if there is another goroutine. What the store does not take is tried again at the next poll.
+func (w *Watchdog) cover() {
+	for w.outer != nil {
+		w = w.outer
+	}
+	a := w.account.Load()
+	if a == nil || len(a.draws) == 0 {
+		return
+	}
+	r := &w.recorder
+	ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, r.timeout)
+	defer cancel()
+	for _, d := range a.draws {
+		switch {
+		case !d.pool.beginCover():
+		case r.inline || r.instantSpend(d.pool.store):
+			d.pool.coverOnce(ctx, r)
+		default:
+			go d.pool.coverAside(r)
+		}
+	}
+}
+
+// beginCover reports whether something is owed that nobody takes.
+func (p *pool) beginCover() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.covering || p.closed || p.owed() == (verdict.Counts{}) {
+		return false
+	}
+	p.covering = true
+	return true
+}
+
+func (p *pool) coverAside(r *recorder) {
+	ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, r.timeout)
+	defer cancel()
+	p.coverOnce(ctx, r)
+}
+
+// coverOnce covers what is owed, and ends what beginCover began.
+func (p *pool) coverOnce(ctx context.Context, r *recorder) {
+	defer func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.covering = false
+	}()
+	p.settle(ctx, r)
+}
+
+// settle takes what is owed, and asks again for a slice whose answer was lost. What the store does not take, the next
+// call that takes a slice, the next poll or the end does.
+func (p *pool) settle(ctx context.Context, r *recorder) {
+	for range maxCovers {
+		p.mu.Lock()
+		owed, doubt := p.owed(), p.doubtful != nil
+		p.mu.Unlock()
+		if owed == (verdict.Counts{}) && !doubt {
+			return
+		}
+		if _, err := p.take(ctx, r, p.newSlice(&owed, &endless, true)); err != nil {
+			return
+		}
+	}
+}
+
+// closeSpend gives back what is left of the run's slices, and admits nothing any more. It returns a channel that is
+// closed when that is done, nil if there is nothing to give back.
+func (w *Watchdog) closeSpend() (done <-chan struct{}) {
+	a := w.account.Load()
+	if a == nil {
+		return nil
+	}
+	a.book.mu.Lock()
+	closed := a.closed
+	a.closed = true
+	a.book.mu.Unlock()
+	if closed || len(a.draws) == 0 {
+		return nil
+	}
+	if w.recorder.inline {
+		w.giveBack(a.draws)
+		return nil
+	}
+	return aside(func() { w.giveBack(a.draws) })
+}
+
+// giveBack gives back what nobody draws on any more, in one record timeout.
+func (w *Watchdog) giveBack(draws []*draw) {
+	r := &w.recorder
+	ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, r.timeout)
+	defer cancel()
+	each(draws, func(d *draw) {
+		if !closePool(d.pool) {
+			return
+		}
+		if err := d.pool.giveBackAll(ctx, r); err != nil {
+			callLog(func() {
+				w.log().Error("what a run did not spend stays charged", "run", w.id, "scope", d.pool.scope, "error", err)
+			})
+		}
+	})
+}
+
+// giveBackAll takes what is owed and gives back what is left.
+func (p *pool) giveBackAll(ctx context.Context, r *recorder) error {
+	p.settle(ctx, r)
+	p.mu.Lock()
+	p.close()
+	doubtful := p.doubtful
+	p.mu.Unlock()
+	err := p.giveBackOld(ctx, r)
+	if doubtful != nil {
+		err = errors.Join(err, fmt.Errorf("slice %s of %s: the store has not said whether it was charged", doubtful.ID, p.scope))
+	}
+	return err
+}
+
+// close leaves the window for good. The caller holds mu.
+func (p *pool) close() {
+	if p.closed = true; p.current != nil {
+		p.leave()
+	}
+}
+
+// giveBackLate gives back what the store granted after the end.
+func (p *pool) giveBackLate(r *recorder) {
+	p.mu.Lock()
+	late := p.closed && p.taking == nil
+	if late {
+		p.close()
+	}
+	p.mu.Unlock()
+	if !late {
+		return
+	}
+	ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, r.timeout)
+	defer cancel()
+	_ = p.giveBackOld(ctx, r) // the log has told that it may stay charged
+}
+
+// hasOld reports whether a window is over whose rest was not given back.
+func (p *pool) hasOld() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.old) > 0
+}
+
+// giveBackOverdue gives back what was left in windows that are over, without waiting for it if there is another
+// goroutine. What is not given back stays charged in a window that is over.
+func (p *pool) giveBackOverdue(ctx context.Context, r *recorder) {
+	switch {
+	case !p.hasOld():
+	case r.inline || r.instantSpend(p.store):
+		_ = p.giveBackOld(ctx, r)
+	default:
+		go func() {
+			ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, r.timeout)
+			defer cancel()
+			_ = p.giveBackOld(ctx, r)
+		}()
+	}
+}
+
+// giveBackOld gives back what was left in windows that are over.
+func (p *pool) giveBackOld(ctx context.Context, r *recorder) (errs error) {
+	p.mu.Lock()
+	old := p.old
+	p.old = nil
+	p.mu.Unlock()
+	for _, a := range old {
+		errs = errors.Join(errs, p.giveBack(ctx, r, a))
+	}
+	return errs
+}
+
+// giveBack returns what is left of an allotment, once.
+func (p *pool) giveBack(ctx context.Context, r *recorder, a *allotment) (errs error) {
+	p.mu.Lock()
+	a.closed = true
+	left := a.left
+	p.mu.Unlock()
+	for _, s := range a.slices {
+		unused := s.granted
+		for kind := range unused {
+			unused[kind] = max(min(unused[kind], left[kind]), 0)
+			left[kind] -= unused[kind]
+		}
+		if unused == (verdict.Counts{}) {
+			continue
+		}
+		if err := p.giveBackSlice(ctx, r, s.id, unused); err != nil {
+			errs = errors.Join(errs, fmt.Errorf("give back slice %s of %s: %w", s.id, p.scope, err))
+		}
+	}
+	return errs
+}
+
+func (p *pool) giveBackSlice(ctx context.Context, r *recorder, id string, unused verdict.Counts) error {
+	if ctx.Err() != nil {
+		return bounded.Cause(ctx)
+	}
+	call := func() (nothing, error) { return nothing{}, p.store.Return(ctx, id, totalsOf(unused)) }
+	if r.inline || r.instantSpend(p.store) {
+		_, err := storeErr(bounded.Here(call))
+		return err
+	}
+	_, err := storeErr(bounded.Do(ctx, call))
+	return err
+}

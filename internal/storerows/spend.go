@@ -1,0 +1,15 @@
+package storerows
+
+import "strings"
+
+// SpendKinds are the columns of one watchdog.Totals, in the order of its fields.
+var SpendKinds = []string{"input_tokens", "output_tokens", "tokens", "cost", "requests", "turns", "tool_calls"}
+
+// EachKind returns the form for each of the kinds, with the name of the kind in the place of KIND, separated by commas.
+func EachKind(form string) string {
+	all := make([]string, len(SpendKinds))
+	for i, kind := range SpendKinds {
+		all[i] = strings.ReplaceAll(form, "KIND", kind)
+	}
+	return strings.Join(all, ", ")
+}

@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/seed62658d38/watchdog/internal/storerows"
+)
+
+// spendTables are what version 4 makes. A scope has a row without a window name, which has its currency and is charged
+// with what counts for ever, and a row for each window that something was charged in.
+var spendTables = []struct{ name, definition string }{
+	{"watchdog_spend", `(
+		scope VARCHAR(255) NOT NULL,
+		window_name VARCHAR(64) NOT NULL,
+		currency VARCHAR(16) NOT NULL DEFAULT '',
+		ends_at TEXT,
+		` + storerows.EachKind("KIND INTEGER NOT NULL DEFAULT 0") + `,
+		PRIMARY KEY (scope, window_name)
+	) WITHOUT ROWID`},
+	{"watchdog_slices", `(
+		id VARCHAR(36) NOT NULL PRIMARY KEY,
+		scope VARCHAR(255) NOT NULL,
+		window_name VARCHAR(64) NOT NULL,
+		taken_at TEXT NOT NULL,
+		` + storerows.EachKind("granted_KIND INTEGER NOT NULL") + `,
+		returned_at TEXT,
+		` + storerows.EachKind("returned_KIND INTEGER NOT NULL DEFAULT 0") + `
+	) WITHOUT ROWID`},
+}
+
+// createSpend is version 4. Who deletes a window finds its slices by the index.
+func createSpend(t *transaction) error {
+	for _, table := range spendTables {
+		if err := t.exec(`CREATE TABLE IF NOT EXISTS main.` + table.name + ` ` + table.definition); err != nil {
+			return fmt.Errorf("create %s: %w", table.name, err)
+		}
+	}
+	err := t.exec(`CREATE INDEX IF NOT EXISTS main.watchdog_slices_window ON watchdog_slices (scope, window_name)`)
+	if err != nil {
+		return fmt.Errorf("index watchdog_slices: %w", err)
+	}
+	return nil
+}
+
+// spendColumns are those by which a table of version 4 is known.
+var spendColumns = map[string][]string{
+	"watchdog_spend":  slices.Concat([]string{"scope", "window_name", "currency", "ends_at"}, storerows.SpendKinds),
+	"watchdog_slices": {"id", "scope", "window_name", "taken_at", "granted_cost", "returned_at", "returned_cost"},
+}
+
+// lacksSpend reports whether a table of version 4 is missing. It fails if a table of such a name is not ours.
+func (t *transaction) lacksSpend() (lacks bool, err error) {
+	for _, table := range spendTables {
+		exist, err := t.columnNames(table.name)
+		if err != nil {
+			return false, err
+		}
+		lacks = lacks || len(exist) == 0
+		for _, column := range spendColumns[table.name] {
+			if len(exist) > 0 && !slices.Contains(exist, column) {
+				return false, fmt.Errorf("%w (%s has no column %s)", ErrForeignTable, table.name, column)
+			}
+		}
+	}
+	return lacks, nil
+}
