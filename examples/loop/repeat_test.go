@@ -19,7 +19,7 @@ func TestCycle(t *testing.T) {
 
 	answers := map[string]int{}
 	for line := range strings.Lines(p.text) {
-		if tool, answer, ok := strings.Cut(line, " answers "); ok && !strings.Contains(tool, "read_file") {
+		if tool, answer, ok := strings.Cut(line, " answers {"); ok && !strings.Contains(tool, "read_file") {
 			answers[answer]++
 		}
 	}
