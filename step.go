@@ -74,8 +74,10 @@ func (w *Watchdog) delivered(d *Directive) {
 	l := w.looper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.asked = false
-	l.detector.Delivered()
+	if l.asked { // the first of its readers
+		l.asked = false
+		l.detector.Delivered()
+	}
 }
 
 // looper returns the run's, made at the first step.

@@ -44,6 +44,22 @@ func TestStep(t *testing.T) {
 			require.Len(t, f.events(watchdog.EventUnstuck), 1)
 		})
 	})
+	t.Run("the first of several readers counts", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			wd := f.attach()
+			wd.Subscribe(func(watchdog.Directive) {})
+			for range 3 {
+				wd.Step(grep(1))
+			}
+			f.pass(0) // the subscriber was told
+			wd.Step(grep(1))
+			_, ok := wd.Poll()
+			require.True(t, ok)
+			wd.Step(grep(1))
+			_, fired := wd.Fired()
+			require.True(t, fired)
+		})
+	})
 	t.Run("a run that stops it goes on, and is asked about another loop", func(t *testing.T) {
 		inFixture(t, func(f *fixture) {
 			wd := f.attach()

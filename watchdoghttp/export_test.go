@@ -86,7 +86,7 @@ func (e *ended) end(how func(*Charged)) {
 	how(c)
 }
 
-func exported(s spend) Spend { return Spend{s.input, s.output, s.cost, s.requests} }
+func exported(s spend) Spend { return Spend{s.input, s.output, s.cost, s.requests} } // the result is in TestMeterRun
 
 // SetBase changes the base of a meter.
 func SetBase(transport, base http.RoundTripper) { transport.(*meter).base = base }

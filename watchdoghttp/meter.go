@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdoghttp/internal/usage"
 )
 
@@ -50,7 +51,10 @@ type meter struct {
 const longestRequest = 32 << 20
 
 // A spend is what a call uses: an admission, or what came of it. The cost is in millionths of the prices' currency.
-type spend struct{ input, output, cost, requests int64 }
+type spend struct {
+	input, output, cost, requests int64
+	result                        watchdog.Result
+}
 
 // A spender is what calls are charged to: a run, with all that counts them.
 type spender interface {
@@ -186,6 +190,7 @@ type metered struct {
 	most   spend
 	charge charge
 	body   io.ReadCloser
+	status int
 
 	mu     sync.Mutex // of the reader: a body may be closed while it is read
 	reader *usage.Reader
@@ -201,10 +206,11 @@ func (c *metered) roundTrip(req *http.Request) (*http.Response, error) {
 	}
 	switch bill := usage.Billing(c.call.API, resp.StatusCode); {
 	case bill == usage.Void:
-		c.settle(spend{requests: 1})
+		c.settle(spend{requests: 1}, resp.StatusCode)
 	case bill == usage.Admitted || c.call.API == usage.None || resp.Body == nil || resp.Body == http.NoBody:
-		c.settle(c.most)
+		c.settle(c.most, resp.StatusCode)
 	default:
+		c.status = resp.StatusCode
 		c.reader = usage.NewReader(c.call.API, resp.Header.Get("Content-Encoding"))
 		c.body, resp.Body = resp.Body, c
 	}
@@ -218,7 +224,7 @@ func (c *metered) failed(err error) {
 		c.report(c.charge.void())
 		return
 	}
-	c.settle(c.most)
+	c.settle(c.most, 0)
 }
 
 // Read implements [io.Reader].
@@ -256,7 +262,7 @@ func (c *metered) end(whole bool) {
 	c.ended = true
 	result := c.reader.End(whole)
 	c.mu.Unlock()
-	c.settle(c.used(result))
+	c.settle(c.used(result), c.status)
 }
 
 // used returns what the call used by its response, or its admission where the response does not say.
@@ -277,14 +283,32 @@ func (c *metered) used(result usage.Result) spend {
 		m.tell("price "+cost.Unpriced+" "+model, "model has no price", slog.String("model", model),
 			slog.String("of", cost.Unpriced))
 	}
-	used := spend{result.Usage.TokensIn(), result.Usage.TokensOut(), cost.Amount, 1}
+	used := spend{
+		input: result.Usage.TokensIn(), output: result.Usage.TokensOut(), cost: cost.Amount, requests: 1,
+	}
 	if result.Unread != usage.Readable {
-		used = spend{max(used.input, c.most.input), max(used.output, c.most.output), max(used.cost, c.most.cost), 1}
+		used.input, used.output = max(used.input, c.most.input), max(used.output, c.most.output)
+		used.cost = max(used.cost, c.most.cost)
 	}
 	return used
 }
 
-func (c *metered) settle(used spend) { c.report(c.charge.settle(used)) }
+// settle settles a call that had the status, 0 for none.
+func (c *metered) settle(used spend, status int) {
+	used.result = resultOf(status)
+	c.report(c.charge.settle(used))
+}
+
+// resultOf says how a call ended: 429 and 5xx are to be tried again.
+func resultOf(status int) watchdog.Result {
+	switch {
+	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
+		return watchdog.ResultRetry
+	case status == 0 || status >= http.StatusBadRequest:
+		return watchdog.ResultError
+	}
+	return watchdog.ResultOK
+}
 
 // report logs an error that has nobody else to go to: the reader of a response gets the response.
 func (c *metered) report(err error) {

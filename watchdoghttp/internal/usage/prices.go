@@ -112,21 +112,27 @@ func (p *Prices) Has(model string) bool {
 	return ok
 }
 
-// model returns the prices of the name that matches best. Of two that match as well, the first in the alphabet counts.
+// model returns the prices of the name that matches best.
 func (p *Prices) model(model string) (ModelPrices, bool) {
 	if p == nil {
 		return ModelPrices{}, false
 	}
-	if exact, ok := p.Models[model]; ok {
+	return Best(p.Models, model)
+}
+
+// Best returns what stands under the name that matches the model best, in which a "*" stands for any characters. Of two
+// that match as well, the first in the alphabet counts.
+func Best[T any](byName map[string]T, model string) (T, bool) {
+	if exact, ok := byName[model]; ok {
 		return exact, true
 	}
 	best, found := "", false
-	for _, name := range slices.Sorted(maps.Keys(p.Models)) {
+	for _, name := range slices.Sorted(maps.Keys(byName)) {
 		if matches(name, model) && (!found || literal(name) > literal(best)) {
 			best, found = name, true
 		}
 	}
-	return p.Models[best], found
+	return byName[best], found
 }
 
 // literal is how many characters of a name stand for themselves.

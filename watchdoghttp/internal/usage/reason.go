@@ -1,6 +1,9 @@
 package usage
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // A Reason is why something cannot be bounded or read.
 type Reason uint8
@@ -30,6 +33,9 @@ var reasonTexts = [...]string{
 // String says the reason in words that follow "cannot be read, because".
 func (r Reason) String() string { return reasonTexts[r] }
 
+// ErrUnbounded is found by errors.Is in every [Unbounded].
+var ErrUnbounded = errors.New("unbounded call")
+
 // Unbounded is the error of a call whose most is not known. Part names the field or the type that is to blame, never
 // its content; it can be empty.
 type Unbounded struct {
@@ -47,6 +53,9 @@ func (u *Unbounded) Error() string {
 	return fmt.Sprintf("what the call can use is unbounded: %v%s; declare the maximum of a call of model %q",
 		u.Reason, part, u.Model)
 }
+
+// Unwrap returns [ErrUnbounded].
+func (u *Unbounded) Unwrap() error { return ErrUnbounded }
 
 // longestPart is the length up to which the name of a field or a type is kept.
 const longestPart = 64
