@@ -54,6 +54,8 @@ func TestInput(t *testing.T) {
 		{`12345678901234567890`, `12345678901234567891`, false},
 		{`"A\u00e9\/\n"`, "\"\\u0041é/\\u000a\"", true},
 		{`"\ud83d\ude00"`, `"😀"`, true},
+		{`"\ud800\u0041"`, `"\ufffdA"`, true}, // a lone surrogate, and a letter
+		{`"\ud800\u0041"`, `"\ufffd"`, false},
 		{`"a  b"`, `"a b"`, false},
 		{`"file_0"`, `"file_1"`, false},
 		{`"took 1s"`, `"took 2s"`, false},

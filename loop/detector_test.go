@@ -3,6 +3,7 @@ package loop_test
 import (
 	"bytes"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -198,6 +199,14 @@ func TestFuse(t *testing.T) {
 	require.Equal(t, loop.Verdict{Advice: loop.End, Rule: loop.Fuse, Rounds: 30}, turns(d, "0"))
 }
 
+func TestFuseOfMany(t *testing.T) {
+	d := newDetector(t, loop.Config{Pairs: loop.NoLimit, Period: loop.NoLimit, Fuse: 90, FuseOf: 100})
+	require.Equal(t, loop.Go, turns(d, strings.Repeat("a", 90)).Advice)
+	require.Equal(t, loop.Verdict{Advice: loop.End, Rule: loop.Fuse, Rounds: 90}, turns(d, "a"))
+	require.Equal(t, loop.End, turns(d, "0123456789").Advice)
+	require.Equal(t, loop.Go, turns(d, "b").Advice, "eleven of the last hundred are new")
+}
+
 func TestClass(t *testing.T) {
 	for _, class := range []loop.Class{loop.Wait, loop.Drive} {
 		t.Run(string(class)+" is never asked, and does not hide a loop around it", func(t *testing.T) {
@@ -339,6 +348,13 @@ func TestConfig(t *testing.T) {
 
 // TestLarge protects hosts with large outcomes: they are compared whole, and their memory is not kept.
 func TestLarge(t *testing.T) {
+	heap := func() int {
+		var stats runtime.MemStats
+		runtime.GC()
+		runtime.ReadMemStats(&stats)
+		return int(stats.HeapAlloc) //nolint:gosec // a heap is not that large
+	}
+	before := heap()
 	d := newDetector(t, loop.Config{})
 	large := bytes.Repeat([]byte("0123456789"), 1<<20)
 	step := loop.Step{Tool: "x", Class: loop.Look, Outcome: large}
@@ -346,6 +362,22 @@ func TestLarge(t *testing.T) {
 	d.Step(step)
 	large[len(large)-1] = 'x'
 	require.Equal(t, loop.Go, d.Step(step).Advice)
-	kept := testing.AllocsPerRun(10, func() { d.Step(look("a", "b")) })
-	require.Less(t, kept, 8.0)
+	require.Less(t, heap()-before, 11<<20, "the outcome itself")
+	runtime.KeepAlive(step)
+	runtime.KeepAlive(d)
+}
+
+// TestAllocations protects the hot path of hosts: a step that repeats nothing costs no memory.
+func TestAllocations(t *testing.T) {
+	var d loop.Detector
+	var steps []loop.Step
+	for n := range 100 {
+		text := fmt.Appendf(nil, `{"path":"src/f%d.go","line":%d,"a":"x\ny"}`, n, n)
+		steps = append(steps, loop.Step{Tool: "read_file", Class: loop.Look, Input: text, Outcome: text})
+	}
+	n := 0
+	require.Zero(t, testing.AllocsPerRun(1000, func() {
+		d.Step(steps[n%100])
+		n++
+	}))
 }

@@ -36,13 +36,14 @@
 //     ends the run at once.
 //
 // The others ask first. Once the host has called [Detector.Delivered], two more rounds of the same end the run; for
-// Pair a round is the next time, for Futile 8 more turns, because who searches many places finds nothing in most of them.
+// Pair a round is the next time, for Futile 8 more turns, because who searches many places finds nothing in most of
+// them.
 //
 // # Classes
 //
 // A tool's [Class] says how much it means when a call repeats. Waits and drives are left out, wherever they are: a
-// poll, a sleep, a key, a scroll is neither asked nor ended, and a loop around them is found. So are retries ([Step].Retry).
-// They count only toward no progress, by the limits of a watchdog: they are never New.
+// poll, a sleep, a key, a scroll is neither asked nor ended, and a loop around them is found. Retries ([Step].Retry)
+// are left out, too. They count only toward no progress, by the limits of a watchdog: they are never New.
 //
 // Without a class the detector guesses, and errs on the side of letting a run go on: a call that got the same before,
 // and came some seconds after the last step, may be a poll. The rule [Poll] asks about 20 of these in a row, and never

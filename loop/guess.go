@@ -25,7 +25,7 @@ func (h *hints) string(depth int, key, text []byte) {
 	}
 	switch {
 	case isOneOf(key, "action", "method"):
-		h.class = classOfName(text)
+		h.class = classOfName(string(text))
 	case isOneOf(key, "command", "cmd", "script", "bash"):
 		h.command(text)
 	case isOneOf(key, "key", "keys"), isOneOf(key, typedFields...) && isKey(text):
@@ -88,7 +88,7 @@ func guess(s *Step, h *hints) Class {
 	if s.Class.declared() {
 		return s.Class
 	}
-	class := classOfName([]byte(s.Tool))
+	class := classOfName(s.Tool)
 	if class == "" || h.class == Wait || h.class == Drive {
 		return h.class
 	}
@@ -97,22 +97,26 @@ func guess(s *Step, h *hints) Class {
 
 // classOfName returns the class that the words of a name stand for, or none. If there are several, what drives counts
 // first, then what waits, then what changes.
-func classOfName(name []byte) (class Class) {
+func classOfName(name string) (class Class) {
 	rank := 0
-	words(name, func(word []byte) {
+	words := nameReader{name: name}
+	for word := words.next(); len(word) > 0; word = words.next() {
 		if w := wordClasses[string(word)]; w.rank > rank {
 			class, rank = w.class, w.rank
 		}
-	})
+	}
 	return class
 }
 
 // searches reports whether a tool searches, by a word of its name.
-func searches(tool string) (found bool) {
-	words([]byte(tool), func(word []byte) {
-		found = found || isOneOf(word, searchWords...)
-	})
-	return found
+func searches(tool string) bool {
+	words := nameReader{name: tool}
+	for word := words.next(); len(word) > 0; word = words.next() {
+		if isOneOf(word, searchWords...) {
+			return true
+		}
+	}
+	return false
 }
 
 var searchWords = []string{
@@ -152,23 +156,26 @@ var wordClasses = func() map[string]rankedClass {
 	return all
 }()
 
-// words calls do with each word of a name such as send_keys or sendKeys, in lower case.
-func words(name []byte, do func(word []byte)) {
-	var memory [32]byte
-	word := memory[:0]
-	for i, b := range name {
-		begins := 'A' <= b && b <= 'Z' && i > 0 && 'a' <= name[i-1] && name[i-1] <= 'z'
-		if begins || !isLetter(b) {
-			if len(word) > 0 {
-				do(word)
-			}
-			word = memory[:0]
+// A nameReader reads the words of a name such as send_keys or sendKeys. It needs no memory but its own.
+type nameReader struct {
+	name   string
+	memory [32]byte
+}
+
+// next returns the next word in lower case. It is valid until the next call, and empty after the last one.
+func (r *nameReader) next() []byte {
+	word := r.memory[:0]
+	for i := 0; i < len(r.name); i++ {
+		b := r.name[i]
+		begins := 'A' <= b && b <= 'Z' && i > 0 && 'a' <= r.name[i-1] && r.name[i-1] <= 'z'
+		if len(word) > 0 && (begins || !isLetter(b)) {
+			r.name = r.name[i:]
+			return word
 		}
-		if isLetter(b) && len(word) < len(memory) {
+		if isLetter(b) && len(word) < len(r.memory) {
 			word = append(word, b|0x20)
 		}
 	}
-	if len(word) > 0 {
-		do(word)
-	}
+	r.name = ""
+	return word
 }

@@ -2,6 +2,7 @@ package loop_test
 
 import (
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -224,11 +225,15 @@ func (m *model) fuse() []loop.Verdict {
 }
 
 // TestModel gives random histories to a detector and to the model. They are short enough for the detector to remember
-// all pairs, and are restarted at random.
+// all pairs, and are restarted at random. WATCHDOG_LONG=1 gives ten times as many.
 func TestModel(t *testing.T) {
 	config := loop.Config{Rounds: 3, Period: 4, Pairs: 4, Window: 12, Futile: 4, After: 2, Fuse: 15, FuseOf: 20}
 	advices := map[loop.Advice]map[loop.Rule]int{loop.Go: {}, loop.Ask: {}, loop.End: {}}
-	for seed := range uint64(1500) {
+	seeds := uint64(150)
+	if os.Getenv("WATCHDOG_LONG") != "" {
+		seeds *= 10
+	}
+	for seed := range seeds {
 		random := rand.New(rand.NewPCG(seed, 14))
 		m, d := &model{config: config}, newDetector(t, config)
 		likely, variety := random.Float64(), 1+random.IntN(5)

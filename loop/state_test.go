@@ -33,7 +33,7 @@ func TestState(t *testing.T) {
 	config := loop.Config{Rounds: 2, After: 1}
 	lasting, restarted := newDetector(t, config), newDetector(t, config)
 	advices := map[loop.Advice]bool{}
-	for range 3000 {
+	for range 1000 {
 		var turn []loop.Step
 		for range random.IntN(4) {
 			turn = append(turn, loop.Step{
