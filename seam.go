@@ -18,7 +18,7 @@ func init() {
 	seam.Register(seam.Root{
 		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
 		Use:      func(amount any) verdict.Use { a := amount.(Amount); return a.use() },
-		Recorded: seamRecorded, InDoubt: seamInDoubt, State: seamState, End: seamEnd,
+		Recorded: seamRecorded, InDoubt: seamInDoubt, State: seamState, Spend: seamSpend, End: seamEnd,
 		Code: func(reason string) string { return string(codeOf(reason)) },
 	})
 }
@@ -145,6 +145,26 @@ func seamState(run any) seam.State {
 		s.Holds = w.seen.Signs.Holds.Len()
 	}
 	return s
+}
+
+// seamSpend is Usage with how many calls were refused.
+func seamSpend(run any) []seam.Spend {
+	w := run.(*Watchdog)
+	used := w.Usage()
+	if used == nil {
+		return nil
+	}
+	book, counts := w.accountOf().book, w.accountOf().spend
+	book.mu.Lock()
+	defer book.mu.Unlock()
+	all := make([]seam.Spend, len(used))
+	for i, u := range used {
+		all[i] = seam.Spend{
+			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
+			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: counts.Counts[i].Refused,
+		}
+	}
+	return all
 }
 
 // secondsOf returns 0 for no limit.

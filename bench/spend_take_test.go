@@ -63,6 +63,9 @@ func takes(b *testing.B, store watchdog.SpendStore, callers int) {
 	})
 }
 
+const guardedUpdate = `UPDATE by_hand SET requests = requests + $2, cost = cost + $3
+	WHERE scope = $1 AND requests + $2 <= $4 AND cost + $3 <= $4`
+
 func guardedUpdates(b *testing.B, driver, source string, connections int) {
 	b.Helper()
 	db, err := sql.Open(driver, source)
@@ -77,10 +80,8 @@ func guardedUpdates(b *testing.B, driver, source string, connections int) {
 		_, err := db.ExecContext(b.Context(), statement)
 		must(b, err)
 	}
-	update, err := db.PrepareContext(b.Context(), `UPDATE by_hand SET requests = requests + $2, cost = cost + $3
-		WHERE scope = $1 AND requests + $2 <= $4 AND cost + $3 <= $4`)
+	update, err := db.PrepareContext(b.Context(), guardedUpdate) //nolint:sqlclosecheck // with db
 	must(b, err)
-	defer update.Close()
 	fromMany(b, connections, func() error {
 		result, err := update.ExecContext(context.Background(), "tenant-1", 1, 5, int64(1)<<60)
 		if err != nil {

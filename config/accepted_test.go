@@ -62,7 +62,14 @@ func TestAcceptedFiles(t *testing.T) {
 			wallClock + "0\n  warn_at: []\n", watchdog.Budget{WallClock: watchdog.NoLimit, WarnAt: []float64{}},
 		},
 		"a host may have events and ladders of its own": {"events: {created: 5}\nladders: [high]\n", none},
-		"a host may have a probe of its own":            {"probe: {command: [id], interval: 5, timeout: 1}\n", none},
+		"a host may have scopes of its own":             {"scopes: [read, write]\n", none},
+		"a host may have scopes with names":             {"scopes: [{scope: repo, spend: 5}]\n", none},
+		"a host may have money of its own":              {"spend: {limit: 5}\ncost: 5\ntools: [bash]\ntokens: 5\n", none},
+		"a cost is exact to the micro-unit": {
+			"runtime_controls: {spend: {cost: 9223372036854.775806 USDC}}\n",
+			watchdog.Budget{Spend: watchdog.Spend{Cost: watchdog.Money{Micros: watchdog.NoLimit - 1, Currency: "USDC"}}},
+		},
+		"a host may have a probe of its own": {"probe: {command: [id], interval: 5, timeout: 1}\n", none},
 		"a host may have words close to stall": {
 			"install: {on_error: fail}\nstate: off\nshell: [sh]\nstale: {probe: {interval: 5}}\n", none,
 		},

@@ -49,7 +49,10 @@ func (f *file) entry(block string, node, content *yaml.Node, before map[string]*
 	}
 	before[name] = node
 	k, known := keyAt(path)
+	reader, reads := k.kind.(nodeKind)
 	switch {
+	case reads:
+		reader.read(f, k, node, content)
 	case known:
 		f.setting(k, node, content)
 	case !isUnused(block, name):

@@ -21,6 +21,8 @@ type Config struct {
 	// Budget is ready for [watchdog.New]. A limit that was not set is zero, which means its default; a limit that was
 	// set to 0 is off.
 	Budget watchdog.Budget
+	// Scopes are ready for [watchdog.New], beside those that the host has for each run, such as its tenant's.
+	Scopes []watchdog.SharedSpend
 	// Kinds classifies the host's own kinds of event, ready for [watchdog.New].
 	Kinds watchdog.Kinds
 	// Tick is the limit of a bounded call.
@@ -35,12 +37,15 @@ type Config struct {
 	// the one of Sweep; zero if that is not set either.
 	Keeper session.KeeperConfig
 
-	unusedProbe   stall.Probe   // the probe's settings, until a command is read
-	unusedAlsoEnd stall.AlsoEnd // the same of what also ends
-	extras        extras        // of a step
-	workflow      workflow
-	prefix        string            // of the variables, if it is not the default one
-	sources       map[string]source // by key path; a missing key has its default
+	unusedProbe     stall.Probe   // the probe's settings, until a command is read
+	unusedAlsoEnd   stall.AlsoEnd // the same of what also ends
+	extras          extras        // of a step
+	workflow        workflow
+	scopes          []scope              // as they are read
+	shared          watchdog.SharedSpend // of one of them, but its limits
+	reserveCurrency string               // of the reserve of a cost
+	prefix          string               // of the variables, if it is not the default one
+	sources         map[string]source    // by key path; a missing key has its default
 }
 
 // Load reads the limits from the YAML file at path and then from the environment, which overrides the file. An empty

@@ -19,8 +19,10 @@ func (c *Config) check() []*Error {
 			faults = append(faults, fault)
 		}
 	}
+	faults = append(faults, c.checkScopes()...)
 	faults = append(faults, c.checkWorkflow()...)
 	slices.SortStableFunc(faults, func(a, b *Error) int { return cmp.Compare(a.rank(), b.rank()) })
+	c.adoptWarnings()
 	if err := c.Budget.Validate(); err != nil && len(faults) == 0 {
 		faults = append(faults, &Error{Problem: fmt.Sprintf("%v (%s)", err, c.origins()), Err: err})
 	}
@@ -62,6 +64,8 @@ func (c *Config) unfit(k key, own source) string {
 		return c.neverSent(own)
 	case keeperThresholdPath:
 		return cmp.Or(c.tooLongForSweeper(k), c.tooShortForPace(k))
+	case reserveCostPath:
+		return c.otherCurrency()
 	case pacePath:
 		return c.tooSlow(k)
 	}
@@ -95,8 +99,11 @@ func (c *Config) unused(k key, own source) string {
 		c.sources[k.path()] = *override
 		return ""
 	}
-	if len(off) == 0 {
+	switch {
+	case len(off) == 0:
 		return ""
+	case k.lacks != "":
+		return "can never take effect: " + k.lacks
 	}
 	return "can never take effect: " + strings.Join(off, " and ")
 }

@@ -18,6 +18,8 @@ const (
 	wallClockVariable  = "WATCHDOG_SESSION_WALL_CLOCK_SECONDS"
 	idleVariable       = "WATCHDOG_IDLE_TIMEOUT_SECONDS"
 	noProgressVariable = "WATCHDOG_NO_PROGRESS_TIMEOUT_SECONDS"
+	costVariable       = "WATCHDOG_SPEND_COST"
+	toolsVariable      = "WATCHDOG_SPEND_TOOLS"
 )
 
 type variables map[string]string
@@ -91,6 +93,38 @@ var contradictions = []struct {
 		nil, 4,
 	},
 
+	{"a reserve of a count that is off", "spend: {reserve: {tokens: 5}}", nil, 2},
+	{"a reserve of a cost that is switched off", "spend:\n    cost: 0\n    reserve:\n      cost: 1 EUR", nil, 5},
+	{"a reserve of another currency", "spend:\n    cost: 5 EUR\n    reserve:\n      cost: 1 USD", nil, 5},
+	{
+		"a reserve of another currency than that of a variable", "spend:\n    cost: 5 EUR\n    reserve:\n      cost: 1 EUR",
+		variables{costVariable: "5 USD"}, 5,
+	},
+	{"a reserve as large as its count", "spend: {turns: 5, reserve: {turns: 5}}", nil, 0},
+	{"warnings of counts without one", "spend: {warn_at: [0.5]}", nil, 2},
+	{"warnings of counts that are off", "spend: {tokens: 0, tools: {bash: 0}, warn_at: [0.5]}", nil, 2},
+	{"a ladder of the input of a call without that limit", "ladders: {call_input: [retry]}", nil, 2},
+	{"a ladder of errors without that limit", "ladders: {errors: [unstuck]}\n  spend: {tokens: 5}", nil, 2},
+	{"a scope without a limit", "scopes:\n  - {scope: a, spend: {tokens: 0}}", nil, 3},
+	{"a scope without a name", "scopes:\n  - {spend: {tokens: 5}}", nil, 3},
+	{"a scope twice", "scopes:\n  - {scope: a, spend: {tokens: 5}}\n  - {scope: a, spend: {tokens: 5}}", nil, 4},
+	{"a scope with a limit of one run", "scopes:\n  - {scope: a, spend: {tokens: 5, errors: 5}}", nil, 3},
+	{"a scope with a zone and no period", "scopes:\n  - {scope: a, zone: UTC, spend: {tokens: 5}}", nil, 3},
+	{"a scope with a reserve of a limit that is off", "scopes:\n  - {scope: a, spend: {tokens: 5, reserve: {turns: 1}}}", nil, 3},
+	{"a scope whose reserve leaves nothing", "scopes:\n  - {scope: a, spend: {tokens: 5, reserve: {tokens: 5}}}", nil, 3},
+	{
+		"a scope of another currency than the run", "spend: {cost: 5 EUR}\n  scopes:\n  - {scope: a, spend: {cost: 5 USD}}", nil,
+		4,
+	},
+	{
+		"two scopes of two currencies",
+		"scopes:\n  - {scope: a, spend: {cost: 5 EUR}}\n  - {scope: b, spend: {cost: 5 USD}}", nil, 4,
+	},
+	{
+		"a scope with a name too long for that of a tool",
+		"scopes:\n  - {scope: " + strings.Repeat("a", 250) + ", spend: {tools: {bash: 5}}}", nil, 3,
+	},
+
 	{"a grace longer than its tick", "max_tick_duration_minutes: 1\n  tick_grace_seconds: 61", nil, 3},
 	{"a grace longer than the default tick", "tick_grace_seconds: 1801", nil, 2},
 	{
@@ -157,6 +191,12 @@ func TestEffectiveSettings(t *testing.T) {
 		"a grace may be as long as its tick": "max_tick_duration_minutes: 1\n  tick_grace_seconds: 60",
 		"without a wall clock idle may have any length": "session_wall_clock_seconds: 0\n" +
 			"  idle_timeout_seconds: 9223372036",
+		"a ladder of a count needs no limit, because a scope may have one": "ladders: {tokens: [wait], cost: [wait], " +
+			"requests: [wait], turns: [wait], tool_calls: [wait]}",
+		"a reserve may be one less than its limit":   "spend: {turns: 5, reserve: {turns: 4}}",
+		"warnings of counts may be of one tool only": "spend: {tools: {bash: 5}, warn_at: [0.5]}",
+		"a ladder of errors may be one of retries":   "spend: {retries: 5}\n  ladders: {errors: [unstuck]}",
+		"scopes may have the currency of the run":    "spend: {cost: 5 EUR}\n  scopes:\n  - {scope: a, spend: {cost: 5 EUR}}",
 		"settings that are switched off need nothing": "from_first_sign: false\n" +
 			"  first_sign_timeout_seconds: 0\n  ladders: {idle: [], no_progress: []}",
 	} {
@@ -176,7 +216,8 @@ const tuned = `runtime_controls:
   no_progress_timeout_seconds: 600
   from_first_sign: true
   first_sign_timeout_seconds: 300
-  ladders: {idle: [retry], no_progress: [unstuck]}
+  ladders: {idle: [retry], no_progress: [unstuck], call_input: [retry]}
+  spend: {cost: 5 EUR, call_input: 100, reserve: {cost: 1 EUR}, warn_at: [0.5]}
 `
 
 func TestVariableDisablesFile(t *testing.T) {
@@ -187,6 +228,11 @@ func TestVariableDisablesFile(t *testing.T) {
 		{
 			"a wall clock that is off disables its warnings and reserve", "disabled_wall_clock.golden",
 			variables{wallClockVariable: "0"},
+		},
+		{"a cost that is off disables its reserve", "disabled_cost.golden", variables{costVariable: "0"}},
+		{
+			"counts that are off disable their warnings and ladders", "disabled_spend.golden",
+			variables{costVariable: "0", "WATCHDOG_SPEND_CALL_INPUT": "0"},
 		},
 		{"a limit that is off disables its ladder", "disabled_no_progress.golden", variables{noProgressVariable: "0"}},
 		{

@@ -30,9 +30,36 @@ func ExampleLoad() {
 	// runtime_controls.hold_timeout_seconds         off        default
 	// runtime_controls.from_first_sign              false      default
 	// runtime_controls.first_sign_timeout_seconds   off        default
+	// runtime_controls.spend.input_tokens           off        default
+	// runtime_controls.spend.output_tokens          off        default
+	// runtime_controls.spend.tokens                 off        default
+	// runtime_controls.spend.call_input             off        default
+	// runtime_controls.spend.cost                   off        default
+	// runtime_controls.spend.requests               off        default
+	// runtime_controls.spend.turns                  off        default
+	// runtime_controls.spend.tool_calls             off        default
+	// runtime_controls.spend.tools                  off        default
+	// runtime_controls.spend.errors                 off        default
+	// runtime_controls.spend.retries                off        default
+	// runtime_controls.spend.reserve.input_tokens   off        default
+	// runtime_controls.spend.reserve.output_tokens  off        default
+	// runtime_controls.spend.reserve.tokens         off        default
+	// runtime_controls.spend.reserve.cost           off        default
+	// runtime_controls.spend.reserve.requests       off        default
+	// runtime_controls.spend.reserve.turns          off        default
+	// runtime_controls.spend.reserve.tool_calls     off        default
+	// runtime_controls.spend.warn_at                off        default
+	// runtime_controls.scopes                       none       default
 	// runtime_controls.ladders.idle                 cancel     default
 	// runtime_controls.ladders.no_progress          cancel     default
 	// runtime_controls.ladders.hold                 cancel     default
+	// runtime_controls.ladders.tokens               cancel     default
+	// runtime_controls.ladders.cost                 cancel     default
+	// runtime_controls.ladders.requests             cancel     default
+	// runtime_controls.ladders.turns                cancel     default
+	// runtime_controls.ladders.tool_calls           cancel     default
+	// runtime_controls.ladders.call_input           cancel     default
+	// runtime_controls.ladders.errors               cancel     default
 	// runtime_controls.events.material              none       default
 	// runtime_controls.events.activity              none       default
 	// runtime_controls.events.ignored               none       default

@@ -81,3 +81,15 @@ func (f fractions) off(c *Config) bool {
 	list := *f.field(c)
 	return list != nil && len(list) == 0
 }
+
+// spendWarnings is the kind of the fractions of all counted limits. Without one there are no warnings.
+type spendWarnings struct{ fractions }
+
+func (w spendWarnings) show(c *Config) string {
+	if *w.field(c) == nil && !c.limitsSpend() {
+		return "off"
+	}
+	return w.fractions.show(c)
+}
+
+func (w spendWarnings) disable(c *Config) { *w.field(c) = nil }

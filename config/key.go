@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"go.yaml.in/yaml/v4"
 )
 
 // keys lists all settings. A new one is a new row in the table of its block and a line in docs/configuration.md; the
@@ -19,6 +21,7 @@ type key struct {
 	allowed  string   // describes the allowed values
 	synonyms []string // what it is also called where it is not read, for errors
 	needs    []string // paths of settings, one of which must be on for an effect
+	lacks    string   // what to say of needs that are many, if all are off
 	within   []string // paths of limits that it must be shorter than, or it is never exceeded
 	kind     kind
 
@@ -37,6 +40,11 @@ type kind interface {
 	show(c *Config) string
 	// off reports whether the value in force switches the setting off.
 	off(c *Config) bool
+}
+
+// A nodeKind reads its part of a file by itself: it has settings inside.
+type nodeKind interface {
+	read(f *file, k key, node, content *yaml.Node)
 }
 
 // dependent is the kind of a setting that has no effect without others.

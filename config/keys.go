@@ -1,6 +1,7 @@
 package config
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -10,7 +11,6 @@ import (
 // Our blocks of a file, and the inner ones.
 const (
 	controlsBlock = "runtime_controls"
-	laddersBlock  = controlsBlock + ".ladders"
 	eventsBlock   = controlsBlock + ".events"
 )
 
@@ -30,13 +30,11 @@ const (
 // The allowed values of several keys.
 const (
 	allowedTimeout = "a number of seconds such as 600 or 0.5, or 0 for no limit"
-	allowedLadder  = "wait, retry, unstuck and cancel in any number, cancel only as the last, " +
-		"in a file such as [retry, retry, cancel], in the environment such as retry,retry,cancel"
-	allowedKinds = "a list of the host's own kinds of event such as [tool.result, commit], each in one list only"
+	allowedKinds   = "a list of the host's own kinds of event such as [tool.result, commit], each in one list only"
 )
 
 // controlKeys are the settings of a run.
-var controlKeys = []key{
+var controlKeys = slices.Concat([]key{
 	{
 		block: controlsBlock, name: "disabled", variable: "WATCHDOG_DISABLED", synonyms: []string{"off", "enabled"},
 		allowed: "true or false",
@@ -104,21 +102,7 @@ var controlKeys = []key{
 		allowed: allowedTimeout,
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.FirstSign }},
 	},
-	{
-		block: laddersBlock, name: "idle", variable: "WATCHDOG_LADDERS_IDLE", // needs nothing: a hold may have its own idle
-		allowed: allowedLadder,
-		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Idle }},
-	},
-	{
-		block: laddersBlock, name: "no_progress", variable: "WATCHDOG_LADDERS_NO_PROGRESS", needs: []string{noProgressPath},
-		allowed: allowedLadder,
-		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.NoProgress }},
-	},
-	{
-		block: laddersBlock, name: "hold", variable: "WATCHDOG_LADDERS_HOLD", // needs nothing: a hold may have its own cap
-		allowed: allowedLadder,
-		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Hold }},
-	},
+}, spendKeys, scopesKeys, ladderKeys, []key{
 	{
 		block: eventsBlock, name: "material",
 		allowed: allowedKinds,
@@ -158,4 +142,4 @@ var controlKeys = []key{
 			nonzero:  "does not say whether a call that does not return is abandoned at once or never",
 		},
 	},
-}
+})

@@ -45,6 +45,9 @@ func rungProblem(v value) string {
 	if problem := wordProblem(v); problem != "" {
 		return problem
 	}
+	if v.text == string(watchdog.DirectiveWrapUp) {
+		return "is no rung: it comes by itself when only the reserve of a limit is left"
+	}
 	if known := words(watchdog.Directives()); !slices.Contains(known, v.text) {
 		return unknownWord(v.text, "a directive", known)
 	}

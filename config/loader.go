@@ -52,6 +52,7 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 	c.adoptProbe()
 	c.adoptAlsoEnd()
 	c.adoptThreshold()
+	c.adoptScopes()
 	c.disableGuards()
 	return c, nil
 }

@@ -42,6 +42,10 @@ func TestMisspeltVariables(t *testing.T) {
 		{"an invisible character", "\ufeffWATCHDOG_WARN_AT"},
 		{"a space", "WATCHDOG_WARN_AT "},
 		{"a misspelt prefix", "WATCHDOGS_WARN_AT"},
+		{"a count without its block", "WATCHDOG_INPUT_TOKENS"},
+		{"a count with a letter less", "WATCHDOG_SPEND_TOKEN"},
+		{"a count unlike any of ours", "WATCHDOG_SPEND_COST_RESERVE"},
+		{"scopes, which have no variable", "WATCHDOG_RUNTIME_CONTROLS_SCOPES"},
 		{"a key that has no variable", "WATCHDOG_STALL_PROBE_COMMAND"},
 		{"a key that has no variable, without its block", "WATCHDOG_TERMINAL_PATTERNS"},
 	} {

@@ -69,6 +69,9 @@ func isTypoOf(block, name string, content *yaml.Node) bool {
 // hasOurKeys reports whether the content under one of our names is ours. The name of a setting is enough, unless it
 // is a common one; the name of a block, such as events, is a common word: one of its settings must be in it.
 func hasOurKeys(path string, content *yaml.Node) bool {
+	if path == scopesPath { // other programs have scopes, too, such as those of a token
+		return hasScopes(content)
+	}
 	if k, known := keyAt(path); known {
 		return !k.common
 	}

@@ -69,15 +69,17 @@ func (c *Config) advice(name string) string {
 	near := map[string]key{}
 	for _, k := range keys {
 		for _, spelling := range spellings(k) {
-			near[spelling] = k
+			if _, taken := near[spelling]; !taken { // warn_at is more likely that of the wall clock than that of spend
+				near[spelling] = k
+			}
 		}
 	}
 	meant := closest(rest, slices.Sorted(maps.Keys(near)))
 	if meant != "" && distance(rest, meant) <= maxVariableTypos {
 		return c.didYouMean(near[meant])
 	}
-	for _, block := range blockNames {
-		if strings.HasPrefix(rest, block+"_") {
+	for _, block := range append(slices.Clip(blockNames), spendBlock) {
+		if strings.HasPrefix(rest, block[strings.LastIndex(block, ".")+1:]+"_") {
 			return "allowed for " + block + ": the variables " + strings.Join(c.variablesOf(block), ", ")
 		}
 	}

@@ -52,6 +52,18 @@ func badEvents(sentence, written, value string) rejected {
 	return rejected{sentence, text, 2, "runtime_controls.events.material", value}
 }
 
+// badSpend writes a value for a counted limit.
+func badSpend(sentence, key, written, value string) rejected {
+	text := "runtime_controls:\n  spend:\n    " + key + ": " + written + "\n"
+	return rejected{sentence, text, 3, "runtime_controls.spend." + key, value}
+}
+
+// badScope writes the keys of a scope.
+func badScope(sentence, written, key, value string) rejected {
+	text := "runtime_controls:\n  scopes:\n  - {" + written + "}\n"
+	return rejected{sentence, text, 3, "runtime_controls.scopes[0]" + key, value}
+}
+
 var rejectedFiles = []rejected{
 	badSeconds("a number in double quotes", `"14400"`, `"14400"`),
 	badSeconds("a number in single quotes", `'14400'`, `"14400"`),
@@ -184,6 +196,72 @@ var rejectedFiles = []rejected{
 		"a ladder under a mistyped name", "runtime_controls:\n  ladders: {no-progres: [retry]}\n", 2,
 		"runtime_controls.ladders.no-progres", "[…]",
 	},
+
+	badLadder("a rung that comes by itself", "[wrap_up]", "wrap_up"),
+	badKey("counts that are a number", "spend", "5", "5"),
+	badSpend("a negative count", "tokens", "-1", "-1"),
+	badSpend("a part of a token", "tokens", "0.5", "0.5"),
+	badSpend("a count in quotes", "turns", `"5"`, `"5"`),
+	badSpend("a count with a unit", "tokens", "5M", "5M"),
+	badSpend("a count with underscores", "tokens", "1_000_000", "1_000_000"),
+	badSpend("exactly the number of NoLimit", "tokens", "9223372036854775807", "9223372036854775807"),
+	badSpend("far too many", "requests", strings.Repeat("9", 30), strings.Repeat("9", 30)),
+	badSpend("money without a currency", "cost", "5.00", "5.00"),
+	badSpend("money with a sign before it", "cost", "$5", "$5"),
+	badSpend("money with a currency before it", "cost", "EUR 5", "EUR 5"),
+	badSpend("money with a currency in small letters", "cost", "5 eur", "5 eur"),
+	badSpend("money without a space", "cost", "5EUR", "5EUR"),
+	badSpend("money with a comma", "cost", "5,00 EUR", "5,00 EUR"),
+	badSpend("negative money", "cost", "-5 EUR", "-5 EUR"),
+	badSpend("money finer than a millionth", "cost", "0.0000001 EUR", "0.0000001 EUR"),
+	badSpend("too much money", "cost", "9223372036854.775807 EUR", "9223372036854.775807 EUR"),
+	badSpend("money in a mapping", "cost", "{amount: 5, currency: EUR}", "{…}"),
+	badSpend("tools that are a number", "tools", "5", "5"),
+	badSpend("tools that are a list", "tools", "[bash]", "[…]"),
+	badSpend("a tool with a negative number", "tools", "{bash: -1}", "bash: -1"),
+	badSpend("a tool twice", "tools", "{bash: 1, bash: 2}", "bash: 2"),
+	badSpend("a tool whose name is a number", "tools", "{404: 1}", "404: 1"),
+	badSpend("a tool without a name", "tools", `{"": 1}`, `"": 1`),
+	badSpend("a tool with a character that cannot be seen", "tools", `{"a\u200b": 1}`, `"a\u200b": 1`),
+	badSpend("a tool that is an alias", "tools", "{bash: &a 5, x: *a}", "x: *a"),
+	badSpend("tools with a tag", "tools", "!!map {bash: 5}", "{…}"),
+	badSpend("warnings of counts in percent", "warn_at", "[80]", "80"),
+	badSpend("a count under a mistyped name", "tokns", "5", "5"),
+	badSpend("a count under another style of name", "max_tokens", "5", "5"),
+	{"a count outside of its block", "runtime_controls:\n  tokens: 5\n", 2, "runtime_controls.tokens", "5"},
+	{
+		"a tool in a line of its own", "runtime_controls:\n  spend:\n    tools:\n      bash: 5\n      search: many\n", 5,
+		"runtime_controls.spend.tools", "search: many",
+	},
+	{
+		"a reserve under a mistyped name", "runtime_controls:\n  spend: {tokens: 9, reserve: {token: 5}}\n", 2,
+		"runtime_controls.spend.reserve.token", "5",
+	},
+	{
+		"a reserve of what has none", "runtime_controls:\n  spend: {errors: 9, reserve: {errors: 5}}\n", 2,
+		"runtime_controls.spend.reserve.errors", "5",
+	},
+	badKey("scopes that are a mapping", "scopes", "{scope: a, spend: {tokens: 5}}", "{…}"),
+	badKey("scopes that are a name", "scopes", "tenant-7", "tenant-7"),
+	{"a scope that is a name", "runtime_controls:\n  scopes:\n  - tenant-7\n", 3, "runtime_controls.scopes[0]", "tenant-7"},
+	{
+		"a scope that is an alias", "a: &a {scope: a}\nruntime_controls:\n  scopes:\n  - *a\n", 4,
+		"runtime_controls.scopes[0]", "*a",
+	},
+	badScope("a scope with a limit outside of its block", "scope: a, cost: 5 EUR", ".cost", "5 EUR"),
+	badScope("a scope with limits under another name", "scope: a, limits: {tokens: 5}", ".limits", "{…}"),
+	badScope("a scope with a mistyped key", "scope: a, perod: day", ".perod", "day"),
+	badScope("a scope with a mistyped limit", "scope: a, spend: {tokns: 5}", ".spend.tokns", "5"),
+	badScope("a scope with a negative limit", "scope: a, spend: {tokens: -5}", ".spend.tokens", "-5"),
+	badScope("a scope with an unknown period", "scope: a, period: week", ".period", "week"),
+	badScope("a scope with a mistyped period", "scope: a, period: days", ".period", "days"),
+	badScope("a scope with an unknown zone", "scope: a, zone: Berlin", ".zone", "Berlin"),
+	badScope("a scope with the zone of the machine", "scope: a, zone: Local", ".zone", "Local"),
+	badScope("a scope with a name that some read as a number", "scope: 7", ".scope", "7"),
+	badScope("a scope with two names", "scope: a, scope: b", ".scope", "b"),
+	badScope("a scope that merges", "<<: {scope: a}", "", "<<"),
+	{"scopes outside of the block", "scopes:\n- {scope: a, spend: {tokens: 5}}\n", 1, "", ""},
+	{"counts outside of the block", "spend: {tokens: 5}\n", 1, "", ""},
 
 	badKey("events that are a list", "events", "[commit]", "[…]"),
 	badEvents("kinds that are not a list", "commit", "commit"),

@@ -31,6 +31,40 @@ const everySetting = `runtime_controls:
     hold:
     - wait
     - cancel
+    tokens: [wait]
+    cost: [wait, cancel]
+    requests: [wait]
+    turns: [unstuck]
+    tool_calls: [unstuck, cancel]
+    call_input: [retry]
+    errors: [unstuck]
+  spend:
+    input_tokens: 1000000
+    output_tokens: 200000
+    tokens: 1100000
+    call_input: 150000
+    cost: 5.00 EUR
+    requests: 500
+    turns: 100
+    tool_calls: 400
+    tools: {bash: 100, "404": 20}
+    errors: 5
+    retries: 10
+    reserve:
+      input_tokens: 1000
+      output_tokens: 2000
+      tokens: 3000
+      cost: 0.25 EUR
+      requests: 4
+      turns: 1
+      tool_calls: 5
+    warn_at: [0.5, 0.9]
+  scopes:
+  - scope: tenant-7
+    spend: {cost: 100 EUR}
+    period: day
+    zone: Europe/Berlin
+  - {scope: fleet, spend: {tools: {bash: 9000}, reserve: {tokens: 1}, tokens: 5000000, warn_at: 0}}
   events:
     material: [tool.result, commit, "404"]
     activity: [token]
@@ -48,7 +82,31 @@ var everyBudget = watchdog.Budget{
 		Idle:       []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveRetry, watchdog.DirectiveCancel},
 		NoProgress: []watchdog.DirectiveKind{watchdog.DirectiveUnstuck},
 		Hold:       []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveCancel},
+		Tokens:     []watchdog.DirectiveKind{watchdog.DirectiveWait},
+		Cost:       []watchdog.DirectiveKind{watchdog.DirectiveWait, watchdog.DirectiveCancel},
+		Requests:   []watchdog.DirectiveKind{watchdog.DirectiveWait},
+		Turns:      []watchdog.DirectiveKind{watchdog.DirectiveUnstuck},
+		ToolCalls:  []watchdog.DirectiveKind{watchdog.DirectiveUnstuck, watchdog.DirectiveCancel},
+		CallInput:  []watchdog.DirectiveKind{watchdog.DirectiveRetry},
+		Errors:     []watchdog.DirectiveKind{watchdog.DirectiveUnstuck},
 	},
+	Spend: watchdog.Spend{
+		InputTokens: 1_000_000, OutputTokens: 200_000, Tokens: 1_100_000, CallInput: 150_000, Cost: euros(5_000_000),
+		Requests: 500, Turns: 100, ToolCalls: 400, Tools: map[string]int64{"bash": 100, "404": 20}, Errors: 5, Retries: 10,
+		Reserve: watchdog.Totals{
+			InputTokens: 1000, OutputTokens: 2000, Tokens: 3000, Cost: 250_000, Requests: 4, Turns: 1, ToolCalls: 5,
+		},
+		WarnAt: []float64{0.5, 0.9},
+	},
+}
+
+func euros(micros int64) watchdog.Money { return watchdog.Money{Micros: micros, Currency: "EUR"} }
+
+var everyScope = []watchdog.SharedSpend{
+	{Scope: "tenant-7", Spend: watchdog.Spend{Cost: euros(100_000_000)}, Period: watchdog.PeriodDay, Zone: "Europe/Berlin"},
+	{Scope: "fleet", Spend: watchdog.Spend{
+		Tokens: 5_000_000, Tools: map[string]int64{"bash": 9000}, Reserve: watchdog.Totals{Tokens: 1}, WarnAt: []float64{},
+	}},
 }
 
 // TestControlsFile reads a file in which no setting of runtime_controls has its default.
@@ -57,6 +115,7 @@ func TestControlsFile(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, c.Disabled)
 	require.Equal(t, everyBudget, c.Budget)
+	require.Equal(t, everyScope, c.Scopes)
 	require.Equal(t, watchdog.Kinds{
 		Material: []string{"tool.result", "commit", "404"}, Activity: []string{"token"}, Ignored: []string{"on"},
 		Unknown: watchdog.ClassActivity,
@@ -75,6 +134,17 @@ func TestControlsVariables(t *testing.T) {
 		"WATCHDOG_FIRST_SIGN_TIMEOUT_SECONDS": "120",
 		"WATCHDOG_LADDERS_IDLE":               "retry,retry,cancel", "WATCHDOG_LADDERS_NO_PROGRESS": "unstuck",
 		"WATCHDOG_LADDERS_HOLD":   "wait,cancel",
+		"WATCHDOG_LADDERS_TOKENS": "wait", "WATCHDOG_LADDERS_COST": "wait,cancel", "WATCHDOG_LADDERS_REQUESTS": "wait",
+		"WATCHDOG_LADDERS_TURNS": "unstuck", "WATCHDOG_LADDERS_TOOL_CALLS": "unstuck,cancel",
+		"WATCHDOG_LADDERS_CALL_INPUT": "retry", "WATCHDOG_LADDERS_ERRORS": "unstuck",
+		"WATCHDOG_SPEND_INPUT_TOKENS": "1000000", "WATCHDOG_SPEND_OUTPUT_TOKENS": "200000",
+		"WATCHDOG_SPEND_TOKENS": "1100000", "WATCHDOG_SPEND_CALL_INPUT": "150000", costVariable: "5 EUR",
+		"WATCHDOG_SPEND_REQUESTS": "500", "WATCHDOG_SPEND_TURNS": "100", "WATCHDOG_SPEND_TOOL_CALLS": "400",
+		toolsVariable: "bash=100,404=20", "WATCHDOG_SPEND_ERRORS": "5", "WATCHDOG_SPEND_RETRIES": "10",
+		"WATCHDOG_SPEND_RESERVE_INPUT_TOKENS": "1000", "WATCHDOG_SPEND_RESERVE_OUTPUT_TOKENS": "2000",
+		"WATCHDOG_SPEND_RESERVE_TOKENS": "3000", "WATCHDOG_SPEND_RESERVE_COST": "0.25 EUR",
+		"WATCHDOG_SPEND_RESERVE_REQUESTS": "4", "WATCHDOG_SPEND_RESERVE_TURNS": "1",
+		"WATCHDOG_SPEND_RESERVE_TOOL_CALLS": "5", "WATCHDOG_SPEND_WARN_AT": "0.5,0.9",
 		"WATCHDOG_EVENTS_UNKNOWN": "activity", "WATCHDOG_MAX_TICK_DURATION_MINUTES": "7.5",
 		"WATCHDOG_TICK_GRACE_SECONDS": "10",
 	}))
@@ -102,6 +172,13 @@ func TestControlsOverrides(t *testing.T) {
 		"WATCHDOG_LADDERS_IDLE":                {"cancel", "ladders.idle", "cancel"},
 		"WATCHDOG_LADDERS_NO_PROGRESS":         {"wait", "ladders.no_progress", "wait"},
 		"WATCHDOG_LADDERS_HOLD":                {"unstuck", "ladders.hold", "unstuck, cancel"},
+		"WATCHDOG_LADDERS_TOKENS":              {"retry", "ladders.tokens", "retry, cancel"},
+		"WATCHDOG_SPEND_TOKENS":                {"4000", "spend.tokens", "4000"},
+		"WATCHDOG_SPEND_TURNS":                 {"0", "spend.turns", "off"},
+		costVariable:                           {"7.125 EUR", "spend.cost", "7.125 EUR"},
+		toolsVariable:                          {"search=7,a=b=0,x=y=2", "spend.tools", "search=7, x=y=2"},
+		"WATCHDOG_SPEND_RESERVE_COST":          {"0.000001 EUR", "spend.reserve.cost", "0.000001 EUR"},
+		"WATCHDOG_SPEND_WARN_AT":               {"0", "spend.warn_at", "off"},
 		"WATCHDOG_EVENTS_UNKNOWN":              {"material", "events.unknown", "material"},
 		"WATCHDOG_MAX_TICK_DURATION_MINUTES":   {"60", "max_tick_duration_minutes", "1h0m0s"},
 		"WATCHDOG_TICK_GRACE_SECONDS":          {"450", "tick_grace_seconds", "7m30s"},

@@ -9,11 +9,15 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// A value is the value of a key before its kind reads it: one plain text or a list.
+// A value is the value of a key before its kind reads it: one plain text, a list or a mapping.
 type value struct {
 	text  string
 	list  bool
 	items []value
+
+	mapping bool // a mapping, written as itself; most settings do not support that
+	entries []entry
+	merge   bool // a merge key, of a mapping
 
 	quoted bool // written in quotes, in a file
 	block  bool // written as a block of text, in a file; most settings do not support that
@@ -21,6 +25,12 @@ type value struct {
 	line        int    // the line in a file
 	show        string // its form in errors
 	unsupported string // why it is neither a plain text nor a list
+}
+
+// An entry is one key of a mapping with its value.
+type entry struct {
+	key, value value
+	absent     bool // it is null, in a file
 }
 
 // An invalidValue says what is wrong with a value or with one of its items.
@@ -60,6 +70,13 @@ func fromNode(node *yaml.Node) value {
 		v.list = true
 		for _, item := range node.Content {
 			v.items = append(v.items, fromNode(item))
+		}
+	case yaml.MappingNode:
+		v.mapping = node.Style&yaml.TaggedStyle == 0
+		for key, content := range pairs(node) {
+			e := entry{key: fromNode(key), value: fromNode(content), absent: isNull(content)}
+			e.key.merge = isMerge(key)
+			v.entries = append(v.entries, e)
 		}
 	}
 	return v

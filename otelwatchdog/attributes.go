@@ -30,6 +30,11 @@ const (
 	tripKey    = attribute.Key("watchdog.trip.attempt")
 	usedKey    = attribute.Key("watchdog.used.ms")
 	allowedKey = attribute.Key("watchdog.allowed.ms")
+
+	spendUsedKey     = attribute.Key("watchdog.spend.used")
+	spendAdmittedKey = attribute.Key("watchdog.spend.admitted")
+	spendAllowedKey  = attribute.Key("watchdog.spend.allowed")
+	spendNeededKey   = attribute.Key("watchdog.spend.needed")
 )
 
 // The values of watchdog.run.end.
@@ -94,8 +99,13 @@ func (i *Instrument) tripAttributes(d watchdog.Directive, layer bool) []attribut
 	}
 }
 
-// usage returns the attributes for the used and the allowed time.
+// usage returns the attributes for how far the limit is used: time, or what a counted limit counts.
 func usage(d watchdog.Directive) []attribute.KeyValue {
+	if u := d.Usage; u != nil {
+		return append(limitAttributes(u.Limit, u.Tool, u.Scope, u.Currency), tripKey.Int(d.Rung),
+			spendUsedKey.Int64(u.Used), spendAdmittedKey.Int64(u.Admitted), spendAllowedKey.Int64(u.Allowed),
+			spendNeededKey.Int64(u.Needed))
+	}
 	return []attribute.KeyValue{
 		tripKey.Int(d.Rung), usedKey.Float64(milliseconds(d.Used)), allowedKey.Float64(milliseconds(d.Allowed)),
 	}

@@ -30,6 +30,19 @@
 //	watchdog.calls.abandoned    counter          {call}   bounded calls that were abandoned
 //	watchdog.calls.outstanding  up-down counter  {call}   abandoned calls that have not ended
 //
+// Of the counted limits of live runs, see [watchdog.Spend]:
+//
+//	name                      kind     unit    what
+//	watchdog.spend.used       gauge    {unit}  what was settled
+//	watchdog.spend.admitted   gauge    {unit}  what open calls may use besides
+//	watchdog.spend.allowed    gauge    {unit}  the limits, with their extensions
+//	watchdog.spend.refused    counter  {call}  calls that did not fit
+//
+// The unit is what the limit counts: tokens, calls, or micro-units of a currency. The gauges add up what live runs
+// have; that of a limit which runs share is the scope's, as of the last [watchdog.Slice] that the process took, and not
+// to be added over processes. Each [watchdog.Refused] counts, and so does a call that a run with ObserveOnly made
+// though it did not fit. A limit of a layer is reported from its first call on.
+//
 // Of sweepers whose [sweep.Config].OnPass is [Instrument.Pass]:
 //
 //	name                        kind       unit       what
@@ -50,12 +63,20 @@
 // and their lateness have these:
 //
 //	watchdog.reason        the code of the limit or guard, see [watchdog.StopReasons], the host's own, or [OtherReason]
-//	watchdog.directive     wait, retry, unstuck or cancel
+//	watchdog.directive     wait, retry, unstuck, wrap_up or cancel
 //	watchdog.observe_only  whether a cancel was only recorded
 //	watchdog.layer         whether the run is a layer
 //
+// Counted limits have watchdog.layer and these, where they are not empty:
+//
+//	watchdog.limit     what it counts, such as tokens or cost, see [watchdog.Usage]
+//	watchdog.tool      the tool, of a limit of one tool
+//	watchdog.scope     who shares the limit
+//	watchdog.currency  the currency of a cost
+//
 // No metric has the ID of a run, and only the first [MaxHostReasons] codes of the host's own have series of their
-// own: the number of series does not grow with the number of runs.
+// own: the number of series does not grow with the number of runs. It does grow with the number of tools and scopes
+// that the host's limits name: a host with a scope for each of many tenants drops watchdog.scope in a view.
 //
 // Each process that guards the run counts a trip while it happens: also a cancel by a sweeper on another host, but not
 // one that was stored before the attach.
@@ -73,7 +94,9 @@
 //	watchdog.reason       the code of the stop
 //
 // Each trip is an event, watchdog.trip, with the attributes of the metric and watchdog.trip.attempt, watchdog.used.ms
-// and watchdog.allowed.ms.
+// and watchdog.allowed.ms; that of a counted limit has, in place of the times, the attributes of the limit and
+// watchdog.spend.used, watchdog.spend.admitted, watchdog.spend.allowed and watchdog.spend.needed, which is what the
+// refused call may use.
 //
 // # What it costs
 //

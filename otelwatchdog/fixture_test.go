@@ -98,14 +98,24 @@ func (f *fixture) metrics() map[string]metricdata.Metrics {
 // count returns the sum of a counter or gauge over the points with these attributes.
 func (f *fixture) count(name string, attributes ...attribute.KeyValue) (n int64) {
 	f.t.Helper()
-	if sum, ok := f.metrics()[name].Data.(metricdata.Sum[int64]); ok {
-		for _, point := range sum.DataPoints {
-			if has(point.Attributes, attributes) {
-				n += point.Value
-			}
+	for _, point := range f.points(name) {
+		if has(point.Attributes, attributes) {
+			n += point.Value
 		}
 	}
 	return n
+}
+
+// points returns the points of a counter or gauge.
+func (f *fixture) points(name string) []metricdata.DataPoint[int64] {
+	f.t.Helper()
+	switch data := f.metrics()[name].Data.(type) {
+	case metricdata.Sum[int64]:
+		return data.DataPoints
+	case metricdata.Gauge[int64]:
+		return data.DataPoints
+	}
+	return nil
 }
 
 // latenesses returns the number of lateness measurements and their sum.

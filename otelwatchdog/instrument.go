@@ -33,6 +33,7 @@ type Instrument struct {
 	metrics metrics
 	passes  passes
 	calls   calls
+	spend   spend
 	reasons reasons
 }
 
@@ -46,10 +47,11 @@ func New(cfg Config) (*Instrument, error) {
 	}
 	i := &Instrument{tracer: cfg.TracerProvider.Tracer(scope)}
 	meter := cfg.MeterProvider.Meter(scope)
-	var errs [3]error
+	var errs [4]error
 	i.metrics, errs[0] = newMetrics(meter)
 	i.passes, errs[1] = newPasses(meter)
 	errs[2] = i.calls.register(meter)
+	errs[3] = i.spend.register(meter)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("make the metrics of the watchdog: %w", err)
 	}

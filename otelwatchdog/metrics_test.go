@@ -44,6 +44,7 @@ func recordEverything(f *fixture) {
 	after(20*minute + 2)
 	abandon(f, &bound.Calls{})
 	recordPass(f)
+	spendEverything(f)
 }
 
 // abandon abandons a call that ends later.
@@ -71,6 +72,11 @@ func describe(data metricdata.Aggregation) (kind string, keys []string) {
 	switch data := data.(type) {
 	case metricdata.Sum[int64]:
 		kind = map[bool]string{true: "counter", false: "up-down counter"}[data.IsMonotonic]
+		for _, point := range data.DataPoints {
+			see(point.Attributes)
+		}
+	case metricdata.Gauge[int64]:
+		kind = "gauge"
 		for _, point := range data.DataPoints {
 			see(point.Attributes)
 		}
@@ -356,6 +362,7 @@ func TestProviders(t *testing.T) {
 		for _, refused := range []string{
 			"watchdog.runs.live", "watchdog.trips.total", "watchdog.lateness.ms", "watchdog.calls.abandoned",
 			"watchdog.calls.outstanding", "callback",
+			"watchdog.spend.used", "watchdog.spend.admitted", "watchdog.spend.allowed", "watchdog.spend.refused",
 			"watchdog.checks.total", "watchdog.sessions.canceled", "watchdog.duration.ms",
 		} {
 			_, err := otelwatchdog.New(otelwatchdog.Config{MeterProvider: &refusingProvider{name: refused}})

@@ -60,6 +60,12 @@ func (r *refusingMeter) Int64ObservableUpDownCounter(
 	return noop.Int64ObservableUpDownCounter{}, r.refuse(name)
 }
 
+func (r *refusingMeter) Int64ObservableGauge(
+	name string, _ ...metric.Int64ObservableGaugeOption,
+) (metric.Int64ObservableGauge, error) {
+	return noop.Int64ObservableGauge{}, r.refuse(name)
+}
+
 func (r *refusingMeter) RegisterCallback(metric.Callback, ...metric.Observable) (metric.Registration, error) {
 	return noop.Registration{}, r.refuse("callback")
 }

@@ -37,6 +37,7 @@ func (i *Instrument) watch(parent, ctx context.Context, wd *watchdog.Watchdog, b
 		attached: attached.Truncate(time.Microsecond), // like the time of a stop
 	}
 	i.metrics.live(w.layer(), 1)
+	i.spend.begin(wd, w.layer())
 	wd.Subscribe(w.onDirective)
 	context.AfterFunc(wd.Context(), w.finish)
 	return w
@@ -83,6 +84,7 @@ func (w *Watchdog) finish() {
 			}
 		}()
 		w.instrument.metrics.live(w.layer(), -1)
+		w.instrument.spend.end(w.Watchdog)
 		stop, end := w.end()
 		if stop != nil {
 			w.span.SetStatus(codes.Error, string(stop.Code))
@@ -91,7 +93,7 @@ func (w *Watchdog) finish() {
 		if stop != nil && !stop.FiredAt.Before(w.attached) {
 			w.trip(watchdog.Directive{
 				Kind: watchdog.DirectiveCancel, Reason: stop.Code, Rung: stop.Rung,
-				Used: stop.Elapsed, Allowed: stop.Budget, At: stop.FiredAt,
+				Used: stop.Elapsed, Allowed: stop.Budget, Usage: stop.Usage, At: stop.FiredAt,
 			})
 		}
 		w.span.SetAttributes(endKey.String(end))

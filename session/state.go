@@ -23,13 +23,45 @@ type State struct {
 	Holds  int     `json:"holds,omitempty"`
 	// Phase is what the run noted last.
 	Phase string `json:"phase,omitempty"`
+	// Spent is how far counted limits are used, at most [MaxSpent] of them: the run's own, and then those of its scopes.
+	// MoreSpent is how many there are besides.
+	Spent     []Spent `json:"spent,omitempty"`
+	MoreSpent int     `json:"more_spent,omitempty"`
+}
+
+// MaxSpent is how many counted limits a [State] has, so that a row stays small.
+const MaxSpent = 16
+
+// A Spent is how far one counted limit is used, as [watchdog.Usage] has it. Costs are in micro-units of the currency.
+type Spent struct {
+	Limit    string `json:"limit"`
+	Tool     string `json:"tool,omitempty"`
+	Scope    string `json:"scope,omitempty"`
+	Currency string `json:"currency,omitempty"`
+	Used     int64  `json:"used"`
+	Admitted int64  `json:"admitted,omitempty"`
+	Allowed  int64  `json:"allowed"`
 }
 
 // stateOf returns what there is to say about a run.
 func stateOf(w *watchdog.Watchdog) json.RawMessage {
-	text, err := json.Marshal(State(seam.StateOf(w)))
+	of := seam.StateOf(w)
+	state := State{
+		WallClock: of.WallClock, Safety: of.Safety, Idle: of.Idle, NoProgress: of.NoProgress, Reserve: of.Reserve,
+		Warned: of.Warned, WrappedUp: of.WrappedUp, Paused: of.Paused, Holds: of.Holds, Phase: of.Phase,
+	}
+	state.spend(w.Usage())
+	text, err := json.Marshal(&state)
 	if err != nil {
-		return nil // cannot happen: the state has numbers and a text
+		return nil // cannot happen: the state has numbers and texts
 	}
 	return text
+}
+
+// spend adds the first of the limits.
+func (s *State) spend(used []watchdog.Usage) {
+	for _, u := range used[:min(len(used), MaxSpent)] {
+		s.Spent = append(s.Spent, Spent{u.Limit, u.Tool, u.Scope, u.Currency, u.Used, u.Admitted, u.Allowed})
+	}
+	s.MoreSpent = max(len(used)-MaxSpent, 0)
 }

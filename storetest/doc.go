@@ -20,8 +20,8 @@
 //
 // # Shared limits
 //
-// [RunSpend] checks a [watchdog.SpendStore]. Where callers race, a call that fails is made again under the same ID, as a
-// host does. It does not wait for a window to end: a store that calls [watchdog.Slice.WindowAt] has the right ones.
+// [RunSpend] checks a [watchdog.SpendStore]. Where callers race, a call that fails is made again under the same ID, as
+// a host does. It does not wait for a window to end: a store that calls [watchdog.Slice.WindowAt] has the right ones.
 //
 // # Without a test
 //

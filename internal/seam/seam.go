@@ -102,6 +102,8 @@ type Root struct {
 	InDoubt func(run any) bool
 	// State is what there is to show of a run, a *Watchdog of the root's.
 	State func(run any) State
+	// Spend is how far the counted limits of a run, a *Watchdog of the root's, are used; nil if it has none.
+	Spend func(run any) []Spend
 	// End ends a run, a *Watchdog of the root's, with a cause that nothing records. It does nothing if the run has ended.
 	End func(run any, cause error)
 }
@@ -114,6 +116,13 @@ type State struct {
 	Paused                                       float64
 	Holds                                        int
 	Phase                                        string
+}
+
+// A Spend is how far one counted limit is used: see the Usage of the root. Refused is how many calls did not fit, since
+// this attach.
+type Spend struct {
+	Limit, Tool, Scope, Currency     string
+	Used, Admitted, Allowed, Refused int64
 }
 
 // root is written once, before main.
@@ -176,6 +185,9 @@ func InDoubt(run any) bool { return root.InDoubt(run) }
 
 // StateOf returns what there is to show of a run of the root's.
 func StateOf(run any) State { return root.State(run) }
+
+// SpendOf returns how far the counted limits of a run of the root's are used; nil if it has none.
+func SpendOf(run any) []Spend { return root.Spend(run) }
 
 // End ends a run of the root's with a cause that nothing records. It does nothing if the run has ended.
 func End(run any, cause error) { root.End(run, cause) }

@@ -40,6 +40,8 @@ type Count struct {
 	// and those that ran before this one.
 	Used, Admitted, Around int64
 	Extended               int64
+	// Refused is how many calls did not fit, also those that a run which is only observed made all the same.
+	Refused int64
 	// Warned is how many of WarnAt were given; Wrapped says that the host was asked to wrap up, and may use the reserve.
 	Warned  int
 	Wrapped bool
@@ -120,6 +122,9 @@ func (s *Spend) fits(i int, n int64) bool {
 
 // Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
 func (s *Spend) Refused(i int, most *Use) (look bool) {
+	if !s.ObserveOnly {
+		s.Counts[i].Refused++
+	}
 	if look = s.trip(i, refusedCall); look && s.Counts[i].needed == 0 {
 		s.Counts[i].needed = s.Limits[i].Most(most)
 	}
@@ -153,12 +158,23 @@ func (s *Spend) Looped(rounds int64, pattern string, asks bool) (look bool) {
 
 // Admit charges what a call may use at most.
 func (s *Spend) Admit(most *Use) {
+	if i := s.wouldRefuse(most); i >= 0 {
+		s.Counts[i].Refused++
+	}
 	s.Admitted.Add(&most.Counts)
 	for i := range s.Limits {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
 			s.Counts[i].Admitted = AddCount(s.Counts[i].Admitted, limit.of(most))
 		}
 	}
+}
+
+// wouldRefuse returns the first limit in which a call does not fit that is made all the same, or -1.
+func (s *Spend) wouldRefuse(most *Use) int {
+	if !s.ObserveOnly {
+		return -1
+	}
+	return s.Refuses(most)
 }
 
 // Void takes back an admission of which nothing was used.

@@ -11,10 +11,10 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// Take implements [watchdog.SpendStore], in one transaction and four round trips; six, if the store cannot use the pool's
-// default_query_exec_mode. Slices of one scope wait for one another, as long as the context allows, and for no other lock
-// for longer than [session.LockWait]. If Take returns an error that does not wrap [watchdog.ErrInvalid], the slice may
-// be charged all the same: take it again under the same ID.
+// Take implements [watchdog.SpendStore], in one transaction and four round trips; more, if the store cannot use the
+// pool's default_query_exec_mode. Takes and returns of one scope wait for one another, as long as the context allows,
+// and for no other lock for longer than [session.LockWait]. If Take returns an error that does not wrap
+// [watchdog.ErrInvalid], the slice may be charged all the same: take it again under the same ID.
 func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (g watchdog.Grant, err error) {
 	if err := slice.Validate(); err != nil {
 		return g, err
@@ -182,7 +182,9 @@ func noSlice(id string) error {
 }
 
 // scopeLocks is the seed of the numbers of the advisory locks for the scopes of a schema.
-func (s *Store) scopeLocks() int64 { return int64(hashOf("watchdog_spend", s.schema)) } //nolint:gosec // any number will do
+func (s *Store) scopeLocks() int64 {
+	return int64(hashOf("watchdog_spend", s.schema)) //nolint:gosec // any number will do
+}
 
 // giveBack locks the scope of the slice, the slice and its window.
 func (s *Store) giveBack(ctx context.Context, tx pgx.Tx, id string, unused watchdog.Totals) error {

@@ -29,7 +29,8 @@ var (
 )
 
 func lockHashOf(scope string) string {
-	return `pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended(` + scope + ` COLLATE pg_catalog."C", $2::bigint))`
+	return `pg_catalog.pg_advisory_xact_lock(
+			pg_catalog.hashtextextended(` + scope + ` COLLATE pg_catalog."C", $2::bigint))`
 }
 
 const withoutLimit = `(SELECT pg_catalog.set_config('lock_timeout', '0', true)) IS NOT NULL`

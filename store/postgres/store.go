@@ -33,7 +33,8 @@ type Config struct {
 
 // A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [watchdog.SpendStore], a [session.Store], a
 // [session.Listener], a [session.Lister] and a [session.BatchCanceller] in a PostgreSQL database; the package comment
-// describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several processes may use one database.
+// describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several processes may use one
+// database.
 type Store struct {
 	pool  *pgxpool.Pool
 	owned bool // opened by Open, and so closed by Close

@@ -34,16 +34,8 @@ func (t *transaction) checkTables() (version int, err error) {
 	if err != nil || !events || !sessions {
 		return 0, err
 	}
-	leases, err := t.checkOurs("watchdog_leases", leaseTableColumns)
-	if err != nil {
-		return 0, err
-	}
-	outbox, err := t.checkOurs("watchdog_outbox", outboxColumns)
-	if err != nil {
-		return 0, err
-	}
-	leased, err := t.checkLeased()
-	if err != nil || !leases || !outbox || !leased {
+	leases, err := t.checkLeases()
+	if err != nil || !leases {
 		return versionBeforeLeases, err
 	}
 	spend, err := t.checkSpend()
@@ -59,6 +51,21 @@ const versionBeforeLeases = 2
 
 // versionBeforeSpend is the version of a database from which only the tables of shared limits are missing.
 const versionBeforeSpend = 3
+
+// checkLeases reports whether the tables and columns of version 3 exist. It fails if a table by such a name is not
+// ours.
+func (t *transaction) checkLeases() (exist bool, err error) {
+	leases, err := t.checkOurs("watchdog_leases", leaseTableColumns)
+	if err != nil {
+		return false, err
+	}
+	outbox, err := t.checkOurs("watchdog_outbox", outboxColumns)
+	if err != nil {
+		return false, err
+	}
+	leased, err := t.checkLeased()
+	return leases && outbox && leased, err
+}
 
 // checkEvents reports whether there is an events table. It fails if the table cannot be used in place.
 func (t *transaction) checkEvents() (exists bool, err error) {

@@ -68,6 +68,24 @@
 //	id INTEGER PRIMARY KEY, event_id VARCHAR(36), aggregate_type VARCHAR(100), aggregate_id VARCHAR(255),
 //	event_type VARCHAR(200), created_at TEXT
 //
+// # Shared limits
+//
+// What shared limits are charged with, see [watchdog.SpendStore], is in rows of watchdog_spend, one for each window of
+// a scope, and the slices in rows of watchdog_slices:
+//
+//	scope VARCHAR(255), window_name VARCHAR(64), currency VARCHAR(16), ends_at TEXT NULL, and a column for each kind
+//
+//	id VARCHAR(36) PRIMARY KEY, scope VARCHAR(255), window_name VARCHAR(64), taken_at TEXT, returned_at TEXT NULL, and
+//	granted_ and returned_ columns for each kind
+//
+// The kinds are input_tokens, output_tokens, tokens, cost, requests, turns, tool_calls. The row of a scope without a
+// window_name has the scope's currency and what counts for ever. The window is that of the machine's clock. The store
+// deletes none of these rows; a window that ended long ago may go, together with its slices:
+//
+//	DELETE FROM watchdog_slices WHERE (scope, window_name) IN (
+//		SELECT scope, window_name FROM watchdog_spend WHERE ends_at < datetime('now', '-90 days'));
+//	DELETE FROM watchdog_spend WHERE ends_at < datetime('now', '-90 days');
+//
 // # Durable, and still fast
 //
 // When Append returns nil the events are on disk. A file that [Open] opened is in WAL mode with synchronous=FULL. On a

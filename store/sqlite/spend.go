@@ -11,9 +11,9 @@ import (
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-// Take implements [watchdog.SpendStore]. Like Append it shares a transaction with other writes and waits for its commit.
-// If it returns an error that does not wrap [watchdog.ErrInvalid], the slice may be charged all the same: take it again
-// under the same ID.
+// Take implements [watchdog.SpendStore]. Like Append it shares a transaction with other writes and waits for its
+// commit. If it returns an error that does not wrap [watchdog.ErrInvalid], the slice may be charged all the same: take
+// it again under the same ID.
 func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
 	if err := slice.Validate(); err != nil {
 		return watchdog.Grant{}, err
@@ -55,15 +55,11 @@ func (t *transaction) take(s watchdog.Slice, now time.Time) (taken takenSlice, e
 	if err != nil {
 		return takenSlice{}, err
 	}
-	if currency, taken.refusal = s.CurrencyOf(currency); taken.refusal != nil {
-		return taken, nil
+	if currency, taken.refusal = s.CurrencyOf(currency); taken.refusal == nil {
+		taken.Charged = charged
+		err = t.charge(s, name, currency, &taken)
 	}
-	taken.Charged = charged
-	if taken.Granted, taken.Fits = s.Fit(charged); !taken.Fits {
-		return taken, nil
-	}
-	taken.Charged = charged.Add(taken.Granted)
-	return taken, t.charge(s, name, currency, &taken)
+	return taken, err
 }
 
 // A storedSlice is a row of watchdog_slices, with what its window is charged with.
@@ -136,8 +132,12 @@ var (
 	VALUES (?, ?, ?, ?, ` + storerows.EachKind("?") + `)`
 )
 
-// charge writes a slice down, and what its window is charged with.
+// charge writes a slice down, and what its window is charged with, if it fits.
 func (t *transaction) charge(s watchdog.Slice, window, currency string, taken *takenSlice) error {
+	if taken.Granted, taken.Fits = s.Fit(taken.Charged); !taken.Fits {
+		return nil
+	}
+	taken.Charged = taken.Charged.Add(taken.Granted)
 	if err := t.run(setCurrency, s.Scope, currency); err != nil {
 		return err
 	}

@@ -1,0 +1,112 @@
+package session_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// A spending run shares one limit with others and has the rest of its own.
+func (f *fixture) attachSpending(spend watchdog.Spend) *watchdog.Watchdog {
+	f.Helper()
+	cfg := f.config(f.keeper())
+	cfg.SpendStore, cfg.Budget.Spend = &watchdog.Memory{}, spend
+	cfg.Scopes = []watchdog.SharedSpend{{
+		Scope: "tenant-7", Spend: watchdog.Spend{Cost: watchdog.Money{Micros: 6_400_000, Currency: "EUR"}},
+	}}
+	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+	require.NoError(f, err)
+	f.Cleanup(func() { wd.Close() })
+	return wd
+}
+
+func (f *fixture) state(runID string) (s session.State) {
+	f.Helper()
+	require.NoError(f, json.Unmarshal(f.row(runID).State, &s))
+	return s
+}
+
+func TestSpendInRow(t *testing.T) {
+	t.Run("shows what a run has used, with the activity that is written anyway", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attachSpending(watchdog.Spend{Tokens: 1000, Tools: map[string]int64{"bash": 5}})
+			bash := watchdog.Amount{
+				InputTokens: 100, ToolCalls: 1, Tool: "bash", Cost: watchdog.Money{Micros: 50_000, Currency: "EUR"},
+			}
+			charge, err := wd.Admit(context.Background(), "", bash)
+			require.NoError(t, err)
+			require.NoError(t, charge.Settle(bash))
+			_, err = wd.Admit(context.Background(), "", watchdog.Amount{OutputTokens: 30})
+			require.NoError(t, err)
+			f.advance(time.Minute)
+			wd.Activity()
+			f.advance(time.Minute + awake)
+			require.Equal(t, []session.Spent{
+				{Limit: "tokens", Used: 100, Admitted: 30, Allowed: 1000},
+				{Limit: "tool_calls", Tool: "bash", Used: 1, Allowed: 5},
+				{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 50_000, Allowed: 6_400_000},
+			}, f.state("s-1").Spent)
+			require.JSONEq(t, `{"wall_clock_seconds":14400,"spent":[
+				{"limit":"tokens","used":100,"admitted":30,"allowed":1000},
+				{"limit":"tool_calls","tool":"bash","used":1,"allowed":5},
+				{"limit":"cost","scope":"tenant-7","currency":"EUR","used":50000,"allowed":6400000}
+			]}`, string(f.row("s-1").State))
+		})
+	})
+	t.Run("is not written for spend alone", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attachSpending(watchdog.Spend{Tokens: 1000})
+			f.advance(time.Minute)
+			wd.Activity()
+			f.advance(2 * time.Minute)
+			f.db.takeCounts()
+			for range 100 {
+				charge, err := wd.Admit(context.Background(), "", watchdog.Amount{InputTokens: 1})
+				require.NoError(t, err)
+				require.NoError(t, charge.Settle(watchdog.Amount{InputTokens: 1}))
+				f.advance(time.Second)
+			}
+			calls, written := f.db.takeCounts()
+			require.Zero(t, calls["Freshen"])
+			require.Zero(t, written)
+		})
+	})
+	t.Run("has a bounded number of limits and says how many more there are", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			tools := map[string]int64{}
+			for n := range session.MaxSpent + 2 {
+				tools[fmt.Sprintf("tool-%02d", n)] = 1
+			}
+			wd := f.attachSpending(watchdog.Spend{Tools: tools})
+			f.advance(time.Minute)
+			wd.Activity()
+			f.advance(time.Minute + awake)
+			state := f.state("s-1")
+			require.Len(t, state.Spent, session.MaxSpent)
+			require.Equal(t, "tool-15", state.Spent[session.MaxSpent-1].Tool)
+			require.Equal(t, 3, state.MoreSpent, "two tools and the scope")
+		})
+	})
+	t.Run("of a run without counted limits says nothing of spend", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			_, err := wd.Admit(context.Background(), "", watchdog.Amount{InputTokens: 1})
+			require.NoError(t, err)
+			f.advance(time.Minute)
+			wd.Activity()
+			f.advance(time.Minute + awake)
+			require.JSONEq(t, `{"wall_clock_seconds":14400}`, string(f.row("s-1").State))
+		})
+	})
+}
