@@ -24,7 +24,7 @@ func refusedTogether(wd *watchdog.Watchdog, n int, most watchdog.Amount) int {
 			_, err := wd.Admit(context.Background(), "", most)
 			if r := (*watchdog.Refused)(nil); errors.As(err, &r) {
 				refused.Add(1)
-			} else {println("X", fmt.Sprint(err))}
+			}
 		})
 	}
 	synctest.Wait()
@@ -245,6 +245,9 @@ func TestClosedAdmitsNothing(t *testing.T) {
 		}
 		require.NoError(t, wd.Close())
 		all.Wait()
-		require.Equal(t, admitted.Load(), store.charged(t, "team").Requests)
+		charged := func() int64 { return store.charged(t, "team").Requests }
+		require.GreaterOrEqual(t, charged(), admitted.Load())
+		require.Eventually(t, func() bool { return charged() == admitted.Load() }, 10*time.Second, time.Millisecond,
+			"what is granted late is given back")
 	}
 }
