@@ -178,16 +178,30 @@ func (p *pool) giveBackOverdue(ctx context.Context, r *recorder) {
 	}
 }
 
-// giveBackOld gives back what was left in windows that are over.
+// giveBackOld gives back what was left in windows that are over, as long as ctx lasts.
 func (p *pool) giveBackOld(ctx context.Context, r *recorder) (errs error) {
-	p.mu.Lock()
-	old := p.old
-	p.old = nil
-	p.mu.Unlock()
-	for _, a := range old {
-		errs = errors.Join(errs, p.giveBack(ctx, r, a))
+	for {
+		if ctx.Err() != nil && p.hasOld() {
+			return errors.Join(errs, fmt.Errorf("give back slices of %s: %w", p.scope, bounded.Cause(ctx)))
+		}
+		old := p.nextOld()
+		if old == nil {
+			return errs
+		}
+		errs = errors.Join(errs, p.giveBack(ctx, r, old))
 	}
-	return errs
+}
+
+// nextOld is an allotment of a window that is over, nil if there is none.
+func (p *pool) nextOld() *allotment {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.old) == 0 {
+		return nil
+	}
+	old := p.old[0]
+	p.old = p.old[1:]
+	return old
 }
 
 // giveBack returns what is left of an allotment, once.

@@ -323,7 +323,7 @@ func (h *spendHistory) asked(r *spendRun) {
 		l.asked = 0
 		for d, ok := l.wd.Poll(); ok; d, ok = l.wd.Poll() {
 			l.asked++
-			l.wrapped = l.wrapped || d.Kind == watchdog.DirectiveWrapUp
+			l.wrapped = l.wrapped || d.Kind == watchdog.DirectiveWrapUp && d.Usage.Allowed == l.limits[0]
 		}
 		if _, fired := l.wd.Fired(); fired && slices.Contains(r.layers, l) {
 			h.ended(r, l)

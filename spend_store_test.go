@@ -2,6 +2,7 @@ package watchdog_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"sync"
 	"testing"
@@ -62,7 +63,7 @@ func (s *hangingSpend) Return(ctx context.Context, id string, unused watchdog.To
 // charged is what a scope is charged with for ever.
 func (s *hangingSpend) charged(t *testing.T, scope string) watchdog.Totals {
 	t.Helper()
-	g, err := s.memory.Take(context.Background(), watchdog.Slice{ID: fmt.Sprint(time.Now(), t.Name())[:36], Scope: scope})
+	g, err := s.memory.Take(context.Background(), watchdog.Slice{ID: rand.Text(), Scope: scope})
 	require.NoError(t, err)
 	return g.Charged
 }
@@ -76,13 +77,13 @@ func teamOf(limit int64) []watchdog.SharedSpend {
 func inSpendBubble(t *testing.T, test func(store *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		store, events := &hangingSpend{}, &watchdog.Memory{}
+		store, events, began := &hangingSpend{}, &watchdog.Memory{}, time.Now()
 		test(store, func(id string, cfg watchdog.Config) *watchdog.Watchdog {
 			cfg.Logger, cfg.Store = quiet, events
 			if cfg.SpendStore == nil {
 				cfg.SpendStore = store
 			}
-			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: id, StartedAt: time.Now()}, cfg)
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: id, StartedAt: began}, cfg)
 			require.NoError(t, err)
 			t.Cleanup(func() { wd.Close() })
 			return wd

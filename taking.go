@@ -228,12 +228,11 @@ func (p *pool) granted(r *recorder, t *taking) {
 	if p.turn(); p.current != nil && !p.current.of(window) {
 		p.leave()
 	}
-	p.charged = t.grant.Charged.counts()
+	if p.charged = t.grant.Charged.counts(); p.current == nil {
+		p.current = window
+	}
 	if !t.grant.Fits {
 		return
-	}
-	if p.current == nil {
-		p.current = window
 	}
 	p.current.add(t.slice.ID, &granted)
 	p.current.left.Sub(&p.debt)

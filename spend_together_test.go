@@ -1,0 +1,253 @@
+package watchdog_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// refusedTogether makes calls at once, and returns how many were refused.
+func refusedTogether(wd *watchdog.Watchdog, n int, most watchdog.Amount) int {
+	var refused atomic.Int64
+	var all sync.WaitGroup
+	for range n {
+		all.Go(func() {
+			_, err := wd.Admit(context.Background(), "", most)
+			if r := (*watchdog.Refused)(nil); errors.As(err, &r) {
+				refused.Add(1)
+			}
+		})
+	}
+	synctest.Wait()
+	time.Sleep(time.Second) // until the store answers
+	all.Wait()
+	return int(refused.Load())
+}
+
+// slowSpend answers after a second.
+type slowSpend struct{ watchdog.Memory }
+
+func (s *slowSpend) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
+	time.Sleep(time.Millisecond)
+	return s.Memory.Take(ctx, slice)
+}
+
+// TestRefusedTogether protects a run from many calls that do not fit at one moment: they are one trip.
+func TestRefusedTogether(t *testing.T) {
+	for name, of := range map[string]func(cfg *watchdog.Config){
+		"its own": func(cfg *watchdog.Config) {
+			cfg.Budget.Spend = teamOf(100)[0].Spend
+			cfg.Budget.Spend.Reserve.Requests = 70
+		},
+		"of a scope": func(cfg *watchdog.Config) { cfg.Scopes = teamOf(100); cfg.Scopes[0].Spend.Reserve.Requests = 70 },
+	} {
+		t.Run("of 64 calls that wait for the store, by a limit that is "+name, func(t *testing.T) {
+			inSpendBubble(t, func(_ *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
+				cfg := watchdog.Config{SpendStore: &slowSpend{}}
+				of(&cfg)
+				other := cfg
+				other.SpendStore = &sameStore{cfg.SpendStore}
+				admit(t, attach("s-1", other), requests(29)) // in another process, which this one does not know of
+				wd := attach("s-1", cfg)
+				require.Equal(t, 64, refusedTogether(wd, 64, requests(2)))
+				d, ok := wd.Poll()
+				require.True(t, ok)
+				require.Equal(t, watchdog.DirectiveWrapUp, d.Kind)
+				_, more := wd.Poll()
+				require.False(t, more)
+				requireRunning(t, wd)
+				admit(t, wd, requests(68)) // the reserve
+				refuse(t, wd, requests(10))
+				_, fired := wd.Fired()
+				require.True(t, fired, "a refusal after it takes the ladder")
+			})
+		})
+	}
+	t.Run("and they take one rung of a ladder", func(t *testing.T) {
+		inSpendBubble(t, func(_ *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
+			cfg := watchdog.Config{SpendStore: &slowSpend{}, Scopes: teamOf(100), Budget: watchdog.Budget{
+				Ladders: watchdog.Ladders{Requests: many(watchdog.DirectiveWait, 1)},
+			}}
+			cfg.Budget.Ladders.Requests = append(cfg.Budget.Ladders.Requests, watchdog.DirectiveCancel)
+			wd := attach("s-1", cfg)
+			require.Equal(t, 64, refusedTogether(wd, 64, requests(101)))
+			require.Equal(t, []string{"wait 1"}, polled(wd))
+			refuse(t, wd, requests(101))
+			require.Equal(t, []string{"cancel 2"}, polled(wd))
+		})
+	})
+	t.Run("in memory", func(t *testing.T) {
+		for range 100 {
+			synctest.Test(t, func(t *testing.T) {
+				wd, err := watchdog.New(context.Background(), watchdog.Run{}, watchdog.Config{Logger: quiet, Budget: watchdog.Budget{
+					Spend: watchdog.Spend{Requests: 100, Reserve: watchdog.Totals{Requests: 99}, WarnAt: []float64{}},
+				}})
+				require.NoError(t, err)
+				defer wd.Close()
+				require.GreaterOrEqual(t, refusedTogether(wd, 34, requests(3)), 1, "the first one is, and the reserve has room for 33")
+				synctest.Wait()
+				require.Equal(t, []string{"wrap_up 1"}, polled(wd))
+				requireRunning(t, wd)
+			})
+		}
+	})
+}
+
+// sameStore is the store as another process reaches it.
+type sameStore struct{ watchdog.SpendStore }
+
+// TestSpendYields protects a run from a trip that does not know how much another process has given.
+func TestSpendYields(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
+		wd, operator := f.attach(), f.attach()
+		admit(t, wd, requests(8))
+		require.NoError(t, operator.ExtendSpend(watchdog.Spend{Requests: 5}))
+		refuse(t, wd, requests(4))
+		f.pass(0)
+		f.live(wd)
+		require.Empty(t, polled(wd))
+		require.EqualValues(t, 15, wd.Usage()[0].Allowed)
+		admit(t, wd, requests(4))
+		refuse(t, wd, requests(4))
+		f.pass(0)
+		require.Equal(t, watchdog.RequestsExceeded, wd.Stop().Code)
+		require.Len(t, f.events(watchdog.EventCancel), 1)
+		refuse(t, operator, requests(20))
+		f.pass(0)
+		require.Equal(t, wd.Stop(), operator.Stop(), "the stored stop is that of both")
+	})
+}
+
+// TestSpendLadderRestart protects a ladder that begins again with an extension from the rungs before, and one that has
+// had its last wait from another, also after a restart.
+func TestSpendLadderRestart(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 10, WarnAt: []float64{}}
+		f.cfg.Budget.Ladders.Requests = []watchdog.DirectiveKind{watchdog.DirectiveUnstuck, watchdog.DirectiveWait}
+		wd := f.attach()
+		refuse(t, wd, requests(11))
+		f.pass(0)
+		require.NoError(t, wd.Close())
+		wd = f.attach()
+		refuse(t, wd, requests(11))
+		f.pass(0)
+		require.Equal(t, []string{"wait 2"}, polled(wd))
+		require.NoError(t, wd.Close())
+		wd = f.attach()
+		refuse(t, wd, requests(11))
+		f.pass(0)
+		require.Empty(t, polled(wd), "after the last wait")
+		require.NoError(t, wd.ExtendSpend(watchdog.Spend{Requests: 1}))
+		require.NoError(t, wd.Close())
+		wd = f.attach()
+		refuse(t, wd, requests(12))
+		f.pass(0)
+		require.Equal(t, []string{"unstuck 1"}, polled(wd))
+	})
+}
+
+// TestDeepLayers protects whoever looks at a run inside many others whose parent has ended: each is asked once.
+func TestDeepLayers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd, err := watchdog.New(context.Background(), watchdog.Run{}, watchdog.Config{Logger: quiet})
+		require.NoError(t, err)
+		session := wd
+		for range 60 {
+			wd, err = wd.Layer("l", watchdog.Budget{})
+			require.NoError(t, err)
+		}
+		require.NoError(t, session.Close())
+		done := make(chan error, 1)
+		go func() { done <- wd.Context().Err() }()
+		require.ErrorIs(t, <-done, context.Canceled)
+	})
+}
+
+// TestSpendRaces has everything that spends done at once, with and without a store.
+func TestSpendRaces(t *testing.T) {
+	for name, set := range map[string]func(cfg *watchdog.Config){
+		"in memory": func(*watchdog.Config) {},
+		"on a store": func(cfg *watchdog.Config) {
+			cfg.Store, cfg.SpendStore, cfg.Scopes = &watchdog.Memory{}, &hangingSpend{}, teamOf(1<<20)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := watchdog.Config{Logger: quiet, Budget: watchdog.Budget{
+				Spend: watchdog.Spend{Requests: 1 << 16, ToolCalls: 100, Tools: map[string]int64{"rm": 50}},
+			}}
+			set(&cfg)
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, cfg)
+			require.NoError(t, err)
+			var all sync.WaitGroup
+			for i := range 8 {
+				all.Go(func() { spendAtOnce(wd, i) })
+			}
+			all.Wait()
+			require.NoError(t, wd.Close())
+			_, err = wd.Admit(context.Background(), "", requests(1))
+			require.ErrorIs(t, err, watchdog.ErrEnded)
+		})
+	}
+}
+
+func spendAtOnce(wd *watchdog.Watchdog, i int) {
+	for round := range 30 {
+		layer, err := wd.Layer(fmt.Sprint("l", i), watchdog.Budget{Spend: watchdog.Spend{Requests: 1 << 14}})
+		if err != nil {
+			return
+		}
+		most := watchdog.Amount{Requests: int64(1 + round), ToolCalls: 1, Tool: "rm"}
+		c, err := layer.Admit(context.Background(), fmt.Sprint(round%5), most)
+		if err == nil && round%3 == 0 {
+			_ = c.Void()
+		}
+		_ = wd.ExtendSpend(watchdog.Spend{ToolCalls: 10, Tools: map[string]int64{"rm": 10}})
+		_, _ = wd.Usage(), layer.Usage()
+		_, _ = wd.Fired()
+		_ = c.Settle(watchdog.Amount{Requests: int64(1 + round*2)})
+		if i == 7 && round == 20 {
+			_ = wd.Close()
+		}
+		_ = layer.Close()
+	}
+}
+
+// TestClosedAdmitsNothing protects a limit that is kept from a call that comes while the run is closed: what was given
+// back is not used.
+func TestClosedAdmitsNothing(t *testing.T) {
+	for range 200 {
+		store := &hangingSpend{}
+		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: &watchdog.Memory{}, SpendStore: store, Logger: quiet, Scopes: teamOf(64_000),
+		})
+		require.NoError(t, err)
+		var admitted atomic.Int64
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for {
+					if _, err := wd.Admit(context.Background(), "", requests(1)); err != nil {
+						return
+					}
+					admitted.Add(1)
+				}
+			})
+		}
+		require.NoError(t, wd.Close())
+		all.Wait()
+		charged := func() int64 { return store.charged(t, "team").Requests }
+		require.GreaterOrEqual(t, charged(), admitted.Load())
+		require.Eventually(t, func() bool { return charged() == admitted.Load() }, 10*time.Second, time.Millisecond,
+			"what is granted late is given back")
+	}
+}
