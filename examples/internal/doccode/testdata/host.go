@@ -51,6 +51,14 @@ var (
 // loop is the host's main loop.
 var loop func(context.Context, *watchdog.Watchdog) error
 
+// send makes a call of a model, and says what was billed. The spend of the process is in a store of its own, with slices
+// by their names.
+var (
+	send    func(context.Context) (watchdog.Amount, error)
+	spend   watchdog.SpendStore
+	sliceID string
+)
+
 // page tells whoever is on call.
 var page func(ctx context.Context, cancels int)
 
