@@ -33,9 +33,10 @@ type Exchange struct {
 // store a run is read whole.
 //
 // A store that wraps another one has a method Unwrap() EventStore if what it does may be passed by: the methods of
-// TransactionalStore, [FeedStore] and [SpendStore] are then found in the store inside. A wrapper that changes events has none. One
-// that embeds a store of this module has these methods from it, and must override them together with Append and Read:
-// cancels and completes go through Transact, so that a wrapper which overrides Append alone does not see them.
+// TransactionalStore, [FeedStore] and [SpendStore] are then found in the store inside. A wrapper that changes events
+// has none. One that embeds a store of this module has these methods from it, and must override them together with
+// Append and Read: cancels and completes go through Transact, so that a wrapper which overrides Append alone does not
+// see them.
 type TransactionalStore interface {
 	EventStore
 	// Select returns the events that the selection selects, each once, as Read returns them.

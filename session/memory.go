@@ -11,8 +11,9 @@ import (
 )
 
 // A Memory is a [Store], a [Listener], a [watchdog.TransactionalStore], a [watchdog.FeedStore] and a
-// [watchdog.SpendStore] that keeps its sessions and events in memory: for tests, and as the plain form of what the other
-// stores do. A call may look at every row. The zero value is ready for use. A Memory must not be copied after its first use. It is safe for concurrent use.
+// [watchdog.SpendStore] that keeps its sessions and events in memory: for tests, and as the plain form of what the
+// other stores do. A call may look at every row. The zero value is ready for use. A Memory must not be copied after its
+// first use. It is safe for concurrent use.
 type Memory struct {
 	// Clock is the clock of the database; nil means [time.Now]. Set it before the first call.
 	Clock func() time.Time

@@ -38,8 +38,8 @@
 //
 // A role that may not create tables can use a schema that another role has opened before. It needs USAGE on the schema,
 // SELECT and INSERT on events, SELECT, INSERT and UPDATE on watchdog_sessions, SELECT, INSERT, UPDATE and DELETE on
-// watchdog_leases, SELECT, INSERT and UPDATE on watchdog_spend and watchdog_slices, INSERT on watchdog_outbox if that is
-// on, and SELECT on watchdog_schema.
+// watchdog_leases, SELECT, INSERT and UPDATE on watchdog_spend and watchdog_slices, INSERT on watchdog_outbox if that
+// is on, and SELECT on watchdog_schema.
 //
 // # Locks
 //

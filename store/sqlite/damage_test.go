@@ -12,7 +12,7 @@ import (
 )
 
 func TestDamagedFile(t *testing.T) {
-	whole := fileWithEvents(t, 200)
+	whole := fileWithEvents(t, 1000)
 	for name, test := range map[string]struct {
 		content []byte
 		says    string
