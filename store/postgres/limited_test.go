@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -33,7 +34,8 @@ func TestLockedTable(t *testing.T) {
 				tx, err := stranger.Begin(t.Context())
 				require.NoError(t, err)
 				defer tx.Rollback(context.WithoutCancel(t.Context()))
-				_, err = tx.Exec(t.Context(), "LOCK TABLE watchdog_sessions, watchdog_leases, events")
+				_, err = tx.Exec(t.Context(), `LOCK TABLE watchdog_sessions, watchdog_leases, events,
+					watchdog_spend, watchdog_slices`)
 				require.NoError(t, err)
 				for name, call := range tableCalls(s) {
 					began := time.Now()
@@ -49,7 +51,8 @@ func TestLockedTable(t *testing.T) {
 					continue
 				}
 				err := call(t.Context())
-				if !errors.Is(err, session.ErrLeaseExpired) && !errors.Is(err, session.ErrNotFound) {
+				unknown := errors.Is(err, watchdog.ErrInvalid) && name == "Return"
+				if !unknown && !errors.Is(err, session.ErrLeaseExpired) && !errors.Is(err, session.ErrNotFound) {
 					require.NoError(t, err, name)
 				}
 				assert.Equal(t, []string{"1h"}, texts(t, host, "SHOW lock_timeout"), name)
