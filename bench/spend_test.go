@@ -68,6 +68,7 @@ func BenchmarkAdmit(b *testing.B) {
 
 // inParallel measures the call on one goroutine and on as many as there are cores.
 func inParallel(b *testing.B, call func()) {
+	b.Helper()
 	b.Run("goroutines=1", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
