@@ -49,6 +49,7 @@ type Count struct {
 
 	tripped tripped
 	needed  int64 // of the call that was refused
+	quiet   int64 // below it nothing is due; 0 if that is unknown
 }
 
 // tripped is what happened to a counted limit and was not judged yet.
@@ -83,8 +84,6 @@ const (
 type Spend struct {
 	Limits []CountLimit
 	Counts []Count
-	// Used and Admitted are of everything, limited or not.
-	Used, Admitted Counts
 	// ObserveOnly says that no call is refused.
 	ObserveOnly bool
 }
@@ -140,7 +139,6 @@ func (s *Spend) Tripped(kind Kind) (look bool) {
 
 // Admit charges what a call may use at most.
 func (s *Spend) Admit(most *Use) {
-	s.Admitted.Add(&most.Counts)
 	for i := range s.Limits {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
 			s.Counts[i].Admitted = AddCount(s.Counts[i].Admitted, limit.of(most))
@@ -150,7 +148,6 @@ func (s *Spend) Admit(most *Use) {
 
 // Void takes back an admission of which nothing was used.
 func (s *Spend) Void(most *Use) {
-	s.Admitted.Sub(&most.Counts)
 	for i := range s.Limits {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
 			s.Counts[i].Admitted = SubCount(s.Counts[i].Admitted, limit.of(most))
@@ -160,9 +157,11 @@ func (s *Spend) Void(most *Use) {
 
 // Settle charges what a call has used in place of its admission. It reports whether the run has to be looked at.
 func (s *Spend) Settle(most, used *Use) (look bool) {
-	s.Void(most)
-	s.Used.Add(&used.Counts)
 	for i := range s.Limits {
+		limit, count := &s.Limits[i], &s.Counts[i]
+		if limit.Kind.adds() {
+			count.Admitted = SubCount(count.Admitted, limit.of(most))
+		}
 		look = s.settle(i, used) || look
 	}
 	return look
@@ -180,17 +179,24 @@ func (s *Spend) settle(i int, used *Use) (look bool) {
 	case limit.Kind == KindCallInput:
 		return n > limit.Max && s.trip(i, usedTooMuch)
 	}
-	count.Used = AddCount(count.Used, n)
+	if count.Used = AddCount(count.Used, n); count.total() < count.quiet {
+		return false
+	}
 	if count.exceeded(limit) {
 		return s.trip(i, usedTooMuch)
 	}
-	return count.due(limit)
+	if count.due(limit) {
+		return true
+	}
+	count.quiet = count.quietTo(limit)
+	return false
 }
 
 // Learn sets what others have used of a limit. It reports whether the run has to be looked at.
 func (s *Spend) Learn(i int, around int64) (look bool) {
-	s.Counts[i].Around = max(around, 0)
-	return s.Counts[i].due(&s.Limits[i])
+	count := &s.Counts[i]
+	count.Around = max(around, 0)
+	return count.total() >= count.quiet && count.due(&s.Limits[i])
 }
 
 // Exceeded notes that more was used of a shared limit than it allows. It reports whether the run has to be looked at.
@@ -201,7 +207,7 @@ func (s *Spend) Extend(i int, more int64) {
 	count := &s.Counts[i]
 	count.Extended = AddCount(count.Extended, more)
 	count.Warned, count.Wrapped, count.Spent, count.Rung = 0, false, false, Rung{}
-	count.tripped, count.needed = 0, 0
+	count.tripped, count.needed, count.quiet = 0, 0, 0
 	count.Steps++
 }
 
@@ -220,7 +226,7 @@ func (s *Spend) AddLimits(limits []CountLimit) {
 // host was asked to wrap up, and where it stands on its ladder.
 func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Rung) {
 	count := &s.Counts[i]
-	count.Extended, count.Warned, count.Wrapped, count.Rung = extended, warned, wrapped, rung
+	count.Extended, count.Warned, count.Wrapped, count.Rung, count.quiet = extended, warned, wrapped, rung, 0
 }
 
 // Use returns how far a limit is used.
@@ -241,6 +247,13 @@ func (l *CountLimit) Most(u *Use) int64 {
 
 // of returns how much of what the limit limits is in a use. A shared limit is counted elsewhere.
 func (l *CountLimit) of(u *Use) int64 {
+	if l.Kind.adds() && l.Tool == "" && l.Scope == "" {
+		return u.Counts[l.Kind]
+	}
+	return l.ofOther(u)
+}
+
+func (l *CountLimit) ofOther(u *Use) int64 {
 	switch {
 	case l.Scope != "" || l.Tool != "" && l.Tool != u.Tool:
 		return 0
@@ -297,6 +310,18 @@ func (c *Count) warningDue(l *CountLimit) (fraction float64, due bool) {
 	}
 	fraction = l.WarnAt[c.Warned]
 	return fraction, float64(c.total()) >= fraction*float64(c.allowed(l))
+}
+
+// quietTo returns up to where nothing will be due: neither what is exceeded, nor a warning, nor to wrap up.
+func (c *Count) quietTo(l *CountLimit) int64 {
+	quiet := c.allowed(l)
+	if c.Warned < len(l.WarnAt) {
+		quiet = min(quiet, int64(l.WarnAt[c.Warned]*float64(quiet)))
+	}
+	if l.Reserve > 0 && !c.Wrapped {
+		quiet = min(quiet, c.open(l))
+	}
+	return quiet
 }
 
 func (c *Count) due(l *CountLimit) bool {
@@ -363,6 +388,7 @@ func wrapUp(v *Verdict, _ *Spend, c *Count, l *CountLimit) bool {
 // apply records what a verdict gave.
 func (s *Spend) apply(v Verdict, now time.Duration) {
 	c := &s.Counts[v.Count.Index]
+	c.quiet = 0
 	switch {
 	case v.Action == Warn:
 		c.Warned++
