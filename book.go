@@ -93,37 +93,54 @@ func (b *book) admit(w *Watchdog, key string, most *Amount, use *verdict.Use, ho
 	if did.err = b.pays(most); did.err != nil {
 		return c, did
 	}
-	var session *account
-	for v := w; v != nil; v = v.outer {
-		session = v.accountOf()
-		if session.refuses(use, &did); did.refused != nil || did.err != nil {
-			return c, did
-		}
+	session := b.admitIn(w, use, &did)
+	if session == nil {
+		return c, did
 	}
 	if b.drawn, did.missing = session.draw(b.drawn[:0], use, how); did.missing != nil {
+		w.voidUpTo(nil, use)
 		return c, did
 	}
 	did.owes = how.owes
-	for v := w; v != nil; v = v.outer {
-		v.accountOf().spend.Admit(use)
-	}
 	return b.open(w, key, use), did
 }
 
-// refuses notes the limit of the run that the call does not fit in.
-func (a *account) refuses(use *verdict.Use, did *deed) {
+// admitIn charges the run and those around it, and returns the account of the outermost; or none of them, and returns
+// nil.
+func (b *book) admitIn(w *Watchdog, use *verdict.Use, did *deed) (session *account) {
+	for v := w; v != nil; v = v.outer {
+		if session = v.accountOf(); !session.admit(use, did) {
+			w.voidUpTo(v, use)
+			return nil
+		}
+	}
+	return session
+}
+
+// voidUpTo takes an admission back in the run and those around it, up to one of them. The caller holds mu of the book.
+func (w *Watchdog) voidUpTo(outer *Watchdog, use *verdict.Use) {
+	for v := w; v != outer; v = v.outer {
+		v.accountOf().spend.Void(use)
+	}
+}
+
+// admit charges the run, or notes why not.
+func (a *account) admit(use *verdict.Use, did *deed) (admitted bool) {
 	if a.closed {
 		did.err = fmt.Errorf("%w: %w", ErrEnded, a.w.cause())
-		return
+		return false
 	}
-	i := a.spend.Refuses(use)
+	i := a.spend.Admit(use)
 	if i < 0 {
-		return
+		return true
 	}
 	did.look = a.spend.Refused(i, use) || did.look
-	if !a.spend.ObserveOnly {
-		did.refused = a.refused(i, use)
+	if a.spend.ObserveOnly {
+		a.spend.AdmitAll(use)
+		return true
 	}
+	did.refused = a.refused(i, use)
+	return false
 }
 
 // refused is the error of a call that does not fit in a limit.
@@ -233,11 +250,11 @@ func (b *book) void(c Charge) {
 	if one == nil {
 		return
 	}
-	var session *account
+	session := one.w.accountOf()
 	for v := one.w; v != nil; v = v.outer {
 		session = v.accountOf()
-		session.spend.Void(&one.most)
 	}
+	one.w.voidUpTo(nil, &one.most)
 	session.replace(one, &verdict.Use{Tool: one.most.Tool})
 	if one.key != "" {
 		delete(b.keys, one.w.chargeKey(one.key))

@@ -50,6 +50,7 @@ type Count struct {
 	tripped tripped
 	needed  int64 // of the call that was refused
 	quiet   int64 // below it nothing is due; 0 if that is unknown
+	opened  int64 // up to where calls are admitted; 0 if that is unknown
 }
 
 // tripped is what happened to a counted limit and was not judged yet.
@@ -93,23 +94,44 @@ func NewSpend(limits []CountLimit, observeOnly bool) *Spend {
 	return &Spend{Limits: limits, Counts: make([]Count, len(limits)), ObserveOnly: observeOnly}
 }
 
-// Refuses returns the index of the first limit in which a call does not fit beside what this process used, or -1.
-func (s *Spend) Refuses(most *Use) int {
+// Admit charges what a call may use at most, unless it does not fit in a limit beside what this process used: then it
+// charges nothing and returns the index of the first such limit. Else it returns -1.
+func (s *Spend) Admit(most *Use) (refuses int) {
 	for i := range s.Limits {
-		if n := s.Limits[i].of(most); n > 0 && !s.fits(i, n) {
+		limit, count := &s.Limits[i], &s.Counts[i]
+		n := limit.of(most)
+		if n == 0 {
+			continue
+		}
+		if !count.fits(limit, n) {
+			s.void(most, i)
 			return i
+		}
+		if limit.Kind.adds() {
+			count.Admitted = AddCount(count.Admitted, n)
 		}
 	}
 	return -1
 }
 
 // fits leaves what others have used to who keeps it: what is known of that may be old.
-func (s *Spend) fits(i int, n int64) bool {
-	limit, count := &s.Limits[i], &s.Counts[i]
-	if limit.Kind == KindCallInput {
-		return n <= limit.Max
+func (c *Count) fits(l *CountLimit, n int64) bool {
+	if l.Kind == KindCallInput {
+		return n <= l.Max
 	}
-	return Fits(n, count.open(limit), AddCount(count.Used, count.Admitted))
+	if c.opened == 0 {
+		c.opened = c.open(l)
+	}
+	return Fits(n, c.opened, AddCount(c.Used, c.Admitted))
+}
+
+// AdmitAll is Admit whether it fits or not.
+func (s *Spend) AdmitAll(most *Use) {
+	for i := range s.Limits {
+		if limit := &s.Limits[i]; limit.Kind.adds() {
+			s.Counts[i].Admitted = AddCount(s.Counts[i].Admitted, limit.of(most))
+		}
+	}
 }
 
 // Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
@@ -137,18 +159,12 @@ func (s *Spend) Tripped(kind Kind) (look bool) {
 	return i >= 0 && s.trip(i, usedTooMuch)
 }
 
-// Admit charges what a call may use at most.
-func (s *Spend) Admit(most *Use) {
-	for i := range s.Limits {
-		if limit := &s.Limits[i]; limit.Kind.adds() {
-			s.Counts[i].Admitted = AddCount(s.Counts[i].Admitted, limit.of(most))
-		}
-	}
-}
-
 // Void takes back an admission of which nothing was used.
-func (s *Spend) Void(most *Use) {
-	for i := range s.Limits {
+func (s *Spend) Void(most *Use) { s.void(most, len(s.Limits)) }
+
+// void takes it back in the first limits.
+func (s *Spend) void(most *Use, first int) {
+	for i := range first {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
 			s.Counts[i].Admitted = SubCount(s.Counts[i].Admitted, limit.of(most))
 		}
@@ -207,7 +223,7 @@ func (s *Spend) Extend(i int, more int64) {
 	count := &s.Counts[i]
 	count.Extended = AddCount(count.Extended, more)
 	count.Warned, count.Wrapped, count.Spent, count.Rung = 0, false, false, Rung{}
-	count.tripped, count.needed, count.quiet = 0, 0, 0
+	count.tripped, count.needed, count.quiet, count.opened = 0, 0, 0, 0
 	count.Steps++
 }
 
@@ -226,7 +242,8 @@ func (s *Spend) AddLimits(limits []CountLimit) {
 // host was asked to wrap up, and where it stands on its ladder.
 func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Rung) {
 	count := &s.Counts[i]
-	count.Extended, count.Warned, count.Wrapped, count.Rung, count.quiet = extended, warned, wrapped, rung, 0
+	count.Extended, count.Warned, count.Wrapped, count.Rung = extended, warned, wrapped, rung
+	count.quiet, count.opened = 0, 0
 }
 
 // Use returns how far a limit is used.
@@ -388,7 +405,7 @@ func wrapUp(v *Verdict, _ *Spend, c *Count, l *CountLimit) bool {
 // apply records what a verdict gave.
 func (s *Spend) apply(v Verdict, now time.Duration) {
 	c := &s.Counts[v.Count.Index]
-	c.quiet = 0
+	c.quiet, c.opened = 0, 0
 	switch {
 	case v.Action == Warn:
 		c.Warned++
