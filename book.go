@@ -94,41 +94,58 @@ func (b *book) admit(w *Watchdog, key string, most *Amount, use *verdict.Use, ho
 	if did.err = b.pays(most); did.err != nil {
 		return c, did
 	}
-	var session *account
-	for v := w; v != nil; v = v.outer {
-		session = v.accountOf()
-		if session.refuses(use, how, &did); did.refused != nil || did.err != nil {
-			return c, did
-		}
+	session := b.admitIn(w, use, how, &did)
+	if session == nil {
+		return c, did
 	}
 	if b.drawn, did.missing = session.draw(b.drawn[:0], use, how); did.missing != nil {
+		w.voidUpTo(nil, use)
 		return c, did
 	}
 	did.owes, did.fresh = how.owes, true
-	for v := w; v != nil; v = v.outer {
-		v.accountOf().spend.Admit(use)
-	}
 	return b.open(w, key, use), did
 }
 
-// refuses notes the limit of the run that the call does not fit in.
-func (a *account) refuses(use *verdict.Use, how *admission, did *deed) {
+// admitIn charges the run and those around it, and returns the account of the outermost; or none of them, and returns
+// nil.
+func (b *book) admitIn(w *Watchdog, use *verdict.Use, how *admission, did *deed) (session *account) {
+	for v := w; v != nil; v = v.outer {
+		if session = v.accountOf(); !session.admit(use, how, did) {
+			w.voidUpTo(v, use)
+			return nil
+		}
+	}
+	return session
+}
+
+// voidUpTo takes an admission back in the run and those around it, up to one of them. The caller holds mu of the book.
+func (w *Watchdog) voidUpTo(outer *Watchdog, use *verdict.Use) {
+	for v := w; v != outer; v = v.outer {
+		v.accountOf().spend.Void(use)
+	}
+}
+
+// admit charges the run, or notes why not.
+func (a *account) admit(use *verdict.Use, how *admission, did *deed) (admitted bool) {
 	if a.closed {
 		did.err = fmt.Errorf("%w: %w", ErrEnded, a.w.cause())
-		return
+		return false
 	}
-	i := a.spend.Refuses(use)
+	i := a.spend.Admit(use)
 	if i < 0 {
-		return
+		return true
 	}
-	switch {
-	case !a.spend.ObserveOnly:
-		did.look = a.spend.Refused(i, use) || did.look
-		did.refused = a.refused(i, use)
-	case how.before == nil: // else it was noted before the store was asked
-		did.look = a.spend.Refused(i, use) || did.look
-		a.spend.AddRefusal(i)
+	if a.spend.ObserveOnly {
+		if how.before == nil { // else it was noted before the store was asked
+			did.look = a.spend.Refused(i, use) || did.look
+			a.spend.AddRefusal(i)
+		}
+		a.spend.AdmitAll(use)
+		return true
 	}
+	did.look = a.spend.Refused(i, use) || did.look
+	did.refused = a.refused(i, use)
+	return false
 }
 
 // refused is the error of a call that does not fit in a limit.
@@ -242,11 +259,11 @@ func (b *book) void(c Charge) (w *Watchdog) {
 		return nil
 	}
 	w = one.w
-	var session *account
+	session := w.accountOf()
 	for v := w; v != nil; v = v.outer {
 		session = v.accountOf()
-		session.spend.Void(&one.most)
 	}
+	one.w.voidUpTo(nil, &one.most)
 	session.replace(one, &verdict.Use{Tool: one.most.Tool})
 	if one.key != "" {
 		delete(b.keys, w.chargeKey(one.key))

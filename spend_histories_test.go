@@ -18,7 +18,7 @@ import (
 
 // spendSteps is how many steps a history of spending has, spendBubble how many histories share a bubble.
 const (
-	spendSteps  = 16
+	spendSteps  = 15
 	spendBubble = 50
 )
 

@@ -52,6 +52,8 @@ type Count struct {
 	tripped tripped
 	needed  int64  // of the call that was refused
 	pattern string // of a loop
+	quiet   int64  // below it nothing is due; 0 if that is unknown
+	opened  int64  // up to where calls are admitted; 0 if that is unknown
 }
 
 // tripped is what happened to a counted limit and was not judged yet.
@@ -86,8 +88,6 @@ const (
 type Spend struct {
 	Limits []CountLimit
 	Counts []Count
-	// Used and Admitted are of everything, limited or not.
-	Used, Admitted Counts
 	// ObserveOnly says that no call is refused.
 	ObserveOnly bool
 
@@ -101,23 +101,53 @@ func NewSpend(limits []CountLimit, observeOnly bool) *Spend {
 	return &Spend{Limits: limits, Counts: make([]Count, len(limits)), ObserveOnly: observeOnly}
 }
 
-// Refuses returns the index of the first limit in which a call does not fit beside what this process used, or -1.
-func (s *Spend) Refuses(most *Use) int {
+// Admit charges what a call may use at most, unless it does not fit in a limit beside what this process used: then it
+// charges nothing and returns the index of the first such limit. Else it returns -1.
+func (s *Spend) Admit(most *Use) (refuses int) {
 	for i := range s.Limits {
-		if n := s.Limits[i].of(most); n > 0 && !s.fits(i, n) {
+		limit, count := &s.Limits[i], &s.Counts[i]
+		n := limit.of(most)
+		if n == 0 {
+			continue
+		}
+		if !count.fits(limit, n) {
+			s.void(most, i)
 			return i
+		}
+		if limit.Kind.adds() {
+			count.Admitted = AddCount(count.Admitted, n)
 		}
 	}
 	return -1
 }
 
-// fits leaves what others have used to who keeps it: what is known of that may be old.
-func (s *Spend) fits(i int, n int64) bool {
-	limit, count := &s.Limits[i], &s.Counts[i]
-	if limit.Kind == KindCallInput {
-		return n <= limit.Max
+// Refuses is Admit without a charge.
+func (s *Spend) Refuses(most *Use) int {
+	i := s.Admit(most)
+	if i < 0 {
+		s.Void(most)
 	}
-	return Fits(n, count.open(limit), AddCount(count.Used, count.Admitted))
+	return i
+}
+
+// fits leaves what others have used to who keeps it: what is known of that may be old.
+func (c *Count) fits(l *CountLimit, n int64) bool {
+	if l.Kind == KindCallInput {
+		return n <= l.Max
+	}
+	if c.opened == 0 {
+		c.opened = c.open(l)
+	}
+	return Fits(n, c.opened, AddCount(c.Used, c.Admitted))
+}
+
+// AdmitAll is Admit whether it fits or not.
+func (s *Spend) AdmitAll(most *Use) {
+	for i := range s.Limits {
+		if limit := &s.Limits[i]; limit.Kind.adds() {
+			s.Counts[i].Admitted = AddCount(s.Counts[i].Admitted, limit.of(most))
+		}
+	}
 }
 
 // Refused notes that a call did not fit in a limit, for the next look. It reports whether that has to look.
@@ -170,20 +200,12 @@ func (s *Spend) Looped(rounds int64, pattern string, asks bool) (look bool) {
 	return s.trip(i, usedTooMuch)
 }
 
-// Admit charges what a call may use at most.
-func (s *Spend) Admit(most *Use) {
-	s.Admitted.Add(&most.Counts)
-	for i := range s.Limits {
-		if limit := &s.Limits[i]; limit.Kind.adds() {
-			s.Counts[i].Admitted = AddCount(s.Counts[i].Admitted, limit.of(most))
-		}
-	}
-}
-
 // Void takes back an admission of which nothing was used.
-func (s *Spend) Void(most *Use) {
-	s.Admitted.Sub(&most.Counts)
-	for i := range s.Limits {
+func (s *Spend) Void(most *Use) { s.void(most, len(s.Limits)) }
+
+// void takes it back in the first limits.
+func (s *Spend) void(most *Use, first int) {
+	for i := range first {
 		if limit := &s.Limits[i]; limit.Kind.adds() {
 			s.Counts[i].Admitted = SubCount(s.Counts[i].Admitted, limit.of(most))
 		}
@@ -192,9 +214,11 @@ func (s *Spend) Void(most *Use) {
 
 // Settle charges what a call has used in place of its admission. It reports whether the run has to be looked at.
 func (s *Spend) Settle(most, used *Use) (look bool) {
-	s.Void(most)
-	s.Used.Add(&used.Counts)
 	for i := range s.Limits {
+		limit, count := &s.Limits[i], &s.Counts[i]
+		if limit.Kind.adds() {
+			count.Admitted = SubCount(count.Admitted, limit.of(most))
+		}
 		look = s.settle(i, used) || look
 	}
 	return look
@@ -212,17 +236,24 @@ func (s *Spend) settle(i int, used *Use) (look bool) {
 	case limit.Kind == KindCallInput:
 		return n > limit.Max && s.trip(i, usedTooMuch)
 	}
-	count.Used = AddCount(count.Used, n)
+	if count.Used = AddCount(count.Used, n); count.total() < count.quiet {
+		return false
+	}
 	if count.exceeded(limit) {
 		return s.trip(i, usedTooMuch)
 	}
-	return count.due(limit)
+	if count.due(limit) {
+		return true
+	}
+	count.quiet = count.quietTo(limit)
+	return false
 }
 
 // Learn sets what others have used of a limit. It reports whether the run has to be looked at.
 func (s *Spend) Learn(i int, around int64) (look bool) {
-	s.Counts[i].Around = max(around, 0)
-	return s.Counts[i].due(&s.Limits[i])
+	count := &s.Counts[i]
+	count.Around = max(around, 0)
+	return count.total() >= count.quiet && count.due(&s.Limits[i])
 }
 
 // Exceeded notes that more was used of a shared limit than it allows. It reports whether the run has to be looked at.
@@ -233,7 +264,7 @@ func (s *Spend) Extend(i int, more int64) {
 	count := &s.Counts[i]
 	count.Extended = AddCount(count.Extended, more)
 	count.Warned, count.Wrapped, count.Spent, count.Rung = 0, false, false, Rung{}
-	count.tripped, count.needed = 0, 0
+	count.tripped, count.needed, count.quiet, count.opened = 0, 0, 0, 0
 	count.Steps++
 }
 
@@ -253,6 +284,7 @@ func (s *Spend) AddLimits(limits []CountLimit) {
 func (s *Spend) Restore(i int, extended int64, warned int, wrapped bool, rung Rung) {
 	count := &s.Counts[i]
 	count.Extended, count.Warned, count.Wrapped, count.Rung = extended, warned, wrapped, rung
+	count.quiet, count.opened = 0, 0
 }
 
 // Use returns how far a limit is used.
@@ -280,6 +312,13 @@ func (l *CountLimit) Most(u *Use) int64 {
 
 // of returns how much of what the limit limits is in a use. A shared limit is counted elsewhere.
 func (l *CountLimit) of(u *Use) int64 {
+	if l.Kind.adds() && l.Tool == "" && l.Scope == "" {
+		return u.Counts[l.Kind]
+	}
+	return l.ofOther(u)
+}
+
+func (l *CountLimit) ofOther(u *Use) int64 {
 	switch {
 	case l.Scope != "" || l.Tool != "" && l.Tool != u.Tool:
 		return 0
@@ -336,6 +375,18 @@ func (c *Count) warningDue(l *CountLimit) (fraction float64, due bool) {
 	}
 	fraction = l.WarnAt[c.Warned]
 	return fraction, float64(c.total()) >= fraction*float64(c.allowed(l))
+}
+
+// quietTo returns up to where nothing will be due: neither what is exceeded, nor a warning, nor to wrap up.
+func (c *Count) quietTo(l *CountLimit) int64 {
+	quiet := c.allowed(l)
+	if c.Warned < len(l.WarnAt) {
+		quiet = min(quiet, int64(l.WarnAt[c.Warned]*float64(quiet)))
+	}
+	if l.Reserve > 0 && !c.Wrapped {
+		quiet = min(quiet, c.open(l))
+	}
+	return quiet
 }
 
 func (c *Count) due(l *CountLimit) bool {
@@ -402,6 +453,7 @@ func wrapUp(v *Verdict, _ *Spend, c *Count, l *CountLimit) bool {
 // apply records what a verdict gave.
 func (s *Spend) apply(v Verdict, now time.Duration) {
 	c := &s.Counts[v.Count.Index]
+	c.quiet, c.opened = 0, 0
 	switch {
 	case v.Action == Warn:
 		c.Warned++

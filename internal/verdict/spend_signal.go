@@ -30,7 +30,7 @@ func (s *Spend) take(signal Signal) {
 // admit admits a call, or refuses it. One that was not made, because it was refused when the trace was recorded, uses
 // nothing if it fits here.
 func (s *Spend) admit(signal Signal) {
-	if i := s.Refuses(&signal.Use); i >= 0 {
+	if i := s.refusesWithAll(&signal.Use); i >= 0 {
 		s.Refused(i, &signal.Use)
 		if !s.ObserveOnly {
 			return
@@ -42,8 +42,25 @@ func (s *Spend) admit(signal Signal) {
 	if s.open == nil {
 		s.open = map[int]Use{}
 	}
-	s.Admit(&signal.Use)
+	s.AdmitAll(&signal.Use)
 	s.open[signal.Serial] = signal.Use
+}
+
+// refusesWithAll returns the index of the first limit in which a call does not fit beside what all have used, or -1:
+// there is no store to ask.
+func (s *Spend) refusesWithAll(most *Use) int {
+	for i := range s.Limits {
+		limit, count := &s.Limits[i], &s.Counts[i]
+		n := limit.of(most)
+		if n == 0 {
+			continue
+		}
+		around := AddCount(AddCount(count.Used, count.Around), count.Admitted)
+		if !count.fits(limit, n) || limit.Kind.adds() && !Fits(n, count.open(limit), around) {
+			return i
+		}
+	}
+	return -1
 }
 
 func (s *Spend) extend(signal Signal) {

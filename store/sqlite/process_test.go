@@ -34,6 +34,8 @@ func runChild(job string) int {
 		err = takeUntilKilled(file, arguments[2])
 	case "take together":
 		err = takeTogether(file, arguments[2])
+	case "spend":
+		err = spend(file, arguments[2])
 	case "open and append":
 		err = openAndAppend(file, arguments[2])
 	default:
