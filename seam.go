@@ -148,8 +148,8 @@ func seamState(run any) seam.State {
 	return s
 }
 
-// seamSpend is Usage with how many calls were refused.
-func seamSpend(run any) []seam.Spend {
+// seamSpend is Usage with how many calls were refused, and without what the run repeats.
+func seamSpend(run any) (all []seam.Spend) {
 	w := run.(*Watchdog)
 	used := w.Usage()
 	if used == nil {
@@ -158,12 +158,14 @@ func seamSpend(run any) []seam.Spend {
 	a := w.accountOf()
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
-	all := make([]seam.Spend, len(used))
 	for i, u := range used {
-		all[i] = seam.Spend{
+		if a.spend.Limits[i].Kind == verdict.KindLoop {
+			continue
+		}
+		all = append(all, seam.Spend{
 			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
 			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.spend.Refusals(i),
-		}
+		})
 	}
 	return all
 }

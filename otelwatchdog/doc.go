@@ -101,8 +101,9 @@
 // # What it costs
 //
 // An instrument adds some microseconds and two kilobytes to a run, nearly half of them for the span, and no goroutine
-// while it lasts. Signals cost the same as without. Only trips and ends are exported, on goroutines of their own; with
-// [watchdog.Config].PollOnly on the goroutine that found the trip, which a slow span processor delays.
+// while it lasts. Signals and admissions cost the same as without; a collection asks each live run how far its counted
+// limits are used. Only trips and ends are exported, on goroutines of their own; with [watchdog.Config].PollOnly on the
+// goroutine that found the trip, which a slow span processor delays.
 //
 // # What it does not do
 //

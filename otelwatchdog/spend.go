@@ -3,7 +3,6 @@ package otelwatchdog
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/seam"
-	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // The attribute keys of counted limits.
@@ -38,10 +36,10 @@ type series struct {
 	layer                        bool
 }
 
-// A sum is how far the limits of a series are used.
-type sum struct {
-	live                             bool
-	used, admitted, allowed, refused int64
+// A total is how far the limits of a series are used in live runs.
+type total struct {
+	seam.Spend
+	live bool
 }
 
 func (s *spend) register(meter metric.Meter) error {
@@ -74,14 +72,9 @@ func (s *spend) end(wd *watchdog.Watchdog) {
 	defer s.mu.Unlock()
 	layer := s.live[wd]
 	delete(s.live, wd)
-	for _, one := range limitsOf(wd) {
+	for _, one := range seam.SpendOf(wd) {
 		s.ended[seriesOf(one, layer)] += one.Refused
 	}
-}
-
-// limitsOf returns the limits of a run. What it repeats is not used up, and is told by its trips.
-func limitsOf(wd *watchdog.Watchdog) []seam.Spend {
-	return slices.DeleteFunc(seam.SpendOf(wd), func(one seam.Spend) bool { return one.Limit == verdict.KindLoop.String() })
 }
 
 func seriesOf(one seam.Spend, layer bool) series {
@@ -90,45 +83,33 @@ func seriesOf(one seam.Spend, layer bool) series {
 
 // observe reports nothing for a limit that no run had.
 func (s *spend) observe(_ context.Context, o metric.Observer) error {
-	for of, n := range s.sums() {
+	for of, n := range s.totals() {
 		set := metric.WithAttributeSet(attribute.NewSet(of.attributes()...))
-		o.ObserveInt64(s.refused, n.refused, set)
+		o.ObserveInt64(s.refused, n.Refused, set)
 		if n.live {
-			o.ObserveInt64(s.used, n.used, set)
-			o.ObserveInt64(s.admitted, n.admitted, set)
-			o.ObserveInt64(s.allowed, n.allowed, set)
+			o.ObserveInt64(s.used, n.Used, set)
+			o.ObserveInt64(s.admitted, n.Admitted, set)
+			o.ObserveInt64(s.allowed, n.Allowed, set)
 		}
 	}
 	return nil
 }
 
-// sums adds up the limits of the live runs. Under the mutex no run ends, so that none is left out or counted twice.
-func (s *spend) sums() map[series]sum {
+// totals adds up the limits of the live runs. Under the mutex no run ends, so that none is left out or counted twice.
+func (s *spend) totals() map[series]total {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sums := map[series]sum{}
+	totals := map[series]total{}
 	for of, refused := range s.ended {
-		sums[of] = sum{refused: refused}
+		totals[of] = total{Spend: seam.Spend{Scope: of.scope, Refused: refused}}
 	}
 	for wd, layer := range s.live {
-		for _, one := range limitsOf(wd) {
+		for _, one := range seam.SpendOf(wd) {
 			of := seriesOf(one, layer)
-			sums[of] = sums[of].with(one)
+			totals[of] = total{one.Add(totals[of].Spend), true}
 		}
 	}
-	return sums
-}
-
-// with adds a limit of a run. A shared one is the same for all runs, each of which knows of it as of another moment.
-func (n sum) with(one seam.Spend) sum {
-	add := verdict.AddCount
-	if one.Scope != "" {
-		add = func(a, b int64) int64 { return max(a, b) }
-	}
-	return sum{
-		live: true, used: add(n.used, one.Used), admitted: add(n.admitted, one.Admitted),
-		allowed: add(n.allowed, one.Allowed), refused: n.refused + one.Refused,
-	}
+	return totals
 }
 
 // attributes returns those that are not empty, and whether it is of layers.

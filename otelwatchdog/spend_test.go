@@ -6,11 +6,13 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/otelwatchdog"
 )
 
@@ -156,6 +158,31 @@ func TestSpend(t *testing.T) {
 			for _, name := range []string{used, admitted, allowed, refused} {
 				require.Empty(t, f.points(name))
 			}
+		})
+	})
+	t.Run("the count of refused calls goes on when the window of a scope begins again", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			cfg := spending
+			cfg.Scopes = []watchdog.SharedSpend{cfg.Scopes[0]}
+			cfg.Scopes[0].Period = watchdog.PeriodHour
+			wd := f.attach(cfg)
+			admit(f, wd, watchdog.Amount{Cost: euros(900_000)})
+			requireRefused(f, wd, watchdog.Amount{Cost: euros(200_000)})
+			after(2 * time.Hour)
+			admit(f, wd, watchdog.Amount{Cost: euros(200_000)})
+			require.EqualValues(t, 1, f.count(refused, limit("cost")))
+			require.EqualValues(t, 200_000, f.count(used, limit("cost"))+f.count(admitted, limit("cost")))
+		})
+	})
+	t.Run("what a run repeats is a trip and no spend", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			wd := f.attach(laddered)
+			for range 4 {
+				wd.Step(loop.Step{Tool: "grep", Input: []byte(`{}`), Outcome: []byte("nothing")})
+			}
+			synctest.Wait()
+			require.NotZero(t, f.count("watchdog.trips.total", reason(watchdog.LoopDetected)))
+			require.Empty(t, f.points(used))
 		})
 	})
 	t.Run("runs can end while they are measured, and no refused call is lost", func(t *testing.T) {

@@ -102,7 +102,8 @@ type Root struct {
 	InDoubt func(run any) bool
 	// State is what there is to show of a run, a *Watchdog of the root's.
 	State func(run any) State
-	// Spend is how far the counted limits of a run, a *Watchdog of the root's, are used; nil if it has none.
+	// Spend is how far the counted limits of a run, a *Watchdog of the root's, are used; nil if it has none. What it
+	// repeats is not among them.
 	Spend func(run any) []Spend
 	// LoopState is what a run, a *Watchdog of the root's, remembers of its steps, nil if it had none. RestoreLoop has it
 	// remember what it did before; a state that cannot be read is dropped.
@@ -127,6 +128,20 @@ type State struct {
 type Spend struct {
 	Limit, Tool, Scope, Currency     string
 	Used, Admitted, Allowed, Refused int64
+}
+
+// Add returns how far a limit of two runs is used. A shared one is the same for both, each of which knows of it as of
+// another moment; the calls that were refused are each run's own.
+func (s Spend) Add(more Spend) Spend {
+	s.Refused += more.Refused
+	if s.Scope != "" {
+		s.Used, s.Admitted, s.Allowed = max(s.Used, more.Used), max(s.Admitted, more.Admitted), max(s.Allowed, more.Allowed)
+		return s
+	}
+	s.Used = verdict.AddCount(s.Used, more.Used)
+	s.Admitted = verdict.AddCount(s.Admitted, more.Admitted)
+	s.Allowed = verdict.AddCount(s.Allowed, more.Allowed)
+	return s
 }
 
 // root is written once, before main.
