@@ -88,7 +88,7 @@ func (c *runContext) Err() error {
 // checkParent ends a running run whose parent has ended. Its holds are let go of and its trace is told on another
 // goroutine, because whoever looks at a context may hold locks, such as the mutex of a layer.
 func (w *Watchdog) checkParent() {
-	if w.parent == nil || w.inner.Err() != nil || w.parent.Err() == nil { // in this order: a layer asks once for each around it
+	if w.parent == nil || w.inner.Err() != nil || w.parent.Err() == nil { // in this order: a layer asks those around it
 		return
 	}
 	w.mu.Lock()

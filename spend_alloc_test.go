@@ -27,7 +27,7 @@ func TestAdmitAllocates(t *testing.T) {
 	} {
 		wd, err := watchdog.New(ctx, watchdog.Run{}, cfg)
 		require.NoError(t, err)
-		defer wd.Close()
+		t.Cleanup(func() { wd.Close() })
 		for layers := range 3 {
 			t.Run(fmt.Sprintf("%s, %d layers", name, layers), func(t *testing.T) {
 				require.Zero(t, testing.AllocsPerRun(1000, func() {
@@ -42,7 +42,7 @@ func TestAdmitAllocates(t *testing.T) {
 			})
 			wd, err = wd.Layer("l", limits)
 			require.NoError(t, err)
-			defer wd.Close()
+			t.Cleanup(func() { wd.Close() })
 		}
 	}
 }

@@ -217,8 +217,7 @@ func (h *spendHistory) refused(r *spendRun, n spendSum, refused *watchdog.Refuse
 	if refused.Limit == spendKinds[1] {
 		kind = 1
 	}
-	for i := len(r.layers) - 1; i >= 0; i-- {
-		l := r.layers[i]
+	for _, l := range slices.Backward(r.layers) {
 		if at := l.refuses(n); at >= 0 {
 			if refused.Run != l.wd.ID() || at != kind || refused.Scope != "" {
 				h.fail("%v refused the call of %v, and not %s of %s", refused, n, spendKinds[at], l.wd.ID())

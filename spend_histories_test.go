@@ -103,7 +103,7 @@ type spendProcess struct {
 }
 
 func newSpendHistory(seed uint64, logs bool) *spendHistory {
-	time.Sleep(24*time.Hour - time.Now().Sub(time.Now().Truncate(24*time.Hour))) // at midnight, also when it is replayed
+	time.Sleep(24*time.Hour - time.Since(time.Now().Truncate(24*time.Hour))) // at midnight, also when it is replayed
 	h := &spendHistory{
 		rng: rand.New(rand.NewPCG(seed, 19)), memory: &watchdog.Memory{}, logs: logs,
 		limits: map[string]spendSum{}, retired: map[string]bool{}, given: map[string]int64{},
@@ -172,10 +172,27 @@ func (h *spendHistory) step() {
 	for _, one := range slices.Clone(p.runs) {
 		h.asked(one)
 	}
-	if !slices.Contains(p.runs, r) {
-		return
+	if slices.Contains(p.runs, r) {
+		h.act(p, r)
 	}
+}
+
+func (h *spendHistory) act(p *spendProcess, r *spendRun) {
 	switch n := h.rng.IntN(40); {
+	case n < 13:
+		h.change(p, r, n)
+	case n < 25:
+		h.admit(r, h.newKey(), h.amount())
+	case n < 27:
+		h.burst(r)
+	default:
+		h.finish(p)
+	}
+}
+
+// change is what happens to a run, its process or its store.
+func (h *spendHistory) change(p *spendProcess, r *spendRun, n int) {
+	switch {
 	case n < 1 && len(p.runs) < 2:
 		h.attach(p)
 	case n < 2:
@@ -192,14 +209,8 @@ func (h *spendHistory) step() {
 		h.closeFrom(r, 1+h.rng.IntN(len(r.layers)-1))
 	case n < 11:
 		h.extend(r)
-	case n < 13:
-		h.again(r)
-	case n < 25:
-		h.admit(r, h.newKey(), h.amount())
-	case n < 27:
-		h.burst(r)
 	default:
-		h.finish(p)
+		h.again(r)
 	}
 }
 
