@@ -71,10 +71,10 @@ func (w *Watchdog) admitMissing(
 		case refused != nil:
 			return Charge{}, refused
 		}
+		how.before.draw.pool.giveBackOverdue(asking, &w.recorder)
 		if c, missing, err = w.admit(ctx, key, &most, &use, &how); err != nil {
 			return Charge{}, err
 		}
-		defer how.before.draw.pool.giveBackOverdue(asking, &w.recorder)
 	}
 	return c, nil
 }

@@ -127,7 +127,8 @@ func (p *pool) giveBackAll(ctx context.Context, r *recorder) error {
 	p.mu.Unlock()
 	err := p.giveBackOld(ctx, r)
 	if doubtful != nil {
-		err = errors.Join(err, fmt.Errorf("slice %s of %s: the store has not said whether it was charged", doubtful.ID, p.scope))
+		err = errors.Join(err, fmt.Errorf("slice %s of %s: the store has not said whether it was charged", doubtful.ID,
+			p.scope))
 	}
 	return err
 }

@@ -103,7 +103,7 @@ type spendProcess struct {
 }
 
 func newSpendHistory(seed uint64, logs bool) *spendHistory {
-	time.Sleep(24*time.Hour - time.Now().Sub(time.Now().Truncate(24*time.Hour))) // at midnight, also when it is replayed
+	time.Sleep(24*time.Hour - time.Since(time.Now().Truncate(24*time.Hour))) // at midnight, also when it is replayed
 	h := &spendHistory{
 		rng: rand.New(rand.NewPCG(seed, 19)), memory: &watchdog.Memory{}, logs: logs,
 		limits: map[string]spendSum{}, retired: map[string]bool{}, given: map[string]int64{},
@@ -169,12 +169,19 @@ func (h *spendHistory) step() {
 		return
 	}
 	r := p.runs[h.rng.IntN(len(p.runs))]
+	if h.askedAll(p); slices.Contains(p.runs, r) {
+		h.act(p, r)
+	}
+}
+
+func (h *spendHistory) askedAll(p *spendProcess) {
 	for _, one := range slices.Clone(p.runs) {
 		h.asked(one)
 	}
-	if !slices.Contains(p.runs, r) {
-		return
-	}
+}
+
+// act is something that a process does with a run, or that happens to it.
+func (h *spendHistory) act(p *spendProcess, r *spendRun) {
 	switch n := h.rng.IntN(40); {
 	case n < 1 && len(p.runs) < 2:
 		h.attach(p)
@@ -190,6 +197,14 @@ func (h *spendHistory) step() {
 		h.layer(r)
 	case n < 10 && len(r.layers) > 1:
 		h.closeFrom(r, 1+h.rng.IntN(len(r.layers)-1))
+	default:
+		h.spend(p, r, n)
+	}
+}
+
+// spend is something that a process does with what a run may spend.
+func (h *spendHistory) spend(p *spendProcess, r *spendRun, n int) {
+	switch {
 	case n < 11:
 		h.extend(r)
 	case n < 13:

@@ -436,8 +436,8 @@ func (c *Counts) Add(more *Counts) {
 	}
 }
 
-// Sub takes the counts away, kind by kind. Less than nothing is negative; what is too much for a number is the most that
-// there is.
+// Sub takes the counts away, kind by kind. Less than nothing is negative. What is too much for a number is [Endless],
+// or as much below zero.
 func (c *Counts) Sub(less *Counts) {
 	for i, n := range less {
 		switch rest := c[i] - n; {
