@@ -212,7 +212,7 @@ func TestAdmitKeys(t *testing.T) {
 func TestAdmitEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent, end := context.WithCancelCause(context.Background())
-		wd, err := watchdog.New(hostContext{parent}, watchdog.Run{}, watchdog.Config{Logger: quiet, PollOnly: true})
+		wd, err := watchdog.New(silentParent{parent}, watchdog.Run{}, watchdog.Config{Logger: quiet, PollOnly: true})
 		require.NoError(t, err)
 		defer wd.Close()
 		layer, err := wd.Layer("l", watchdog.Budget{})
@@ -224,10 +224,10 @@ func TestAdmitEnded(t *testing.T) {
 	})
 }
 
-// A hostContext is of a type of the host's, which tells nobody of its end.
-type hostContext struct{ context.Context }
+// A silentParent is of a type of the host's, which tells nobody of its end.
+type silentParent struct{ context.Context }
 
-func (hostContext) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
+func (silentParent) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
 
 // An otherProcess reaches the same store, and draws on slices of its own.
 type otherProcess struct{ *hangingSpend }
