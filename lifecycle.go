@@ -30,6 +30,9 @@ import (
 // The order of the locks. Who holds one may take those below it, and none of another run:
 //
 //	Watchdog.mu        where the run stands, its clock, what it has seen
+//	  book.mu          what the session and its layers have charged; that of the session, also under a layer's mu
+//	    pool.mu        what this process holds of a limit that is kept in a store
+//	    pools.mu       the pools of shared scopes; alone
 //	  readers.mu       who is to be told of directives
 //	  recorder.mu      what the store does not have yet
 //	  alarm.Queue.mu   the timer of all runs

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -286,10 +287,12 @@ func TestOwed(t *testing.T) {
 			}
 			hang := make(chan struct{})
 			store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
+			before := runtime.NumGoroutine()
 			for _, c := range charges {
 				require.NoError(t, c.Settle(requests(30)))
 			}
 			synctest.Wait()
+			require.Less(t, runtime.NumGoroutine()-before, 10)
 			store.set(func(s *hangingSpend) { s.hang = nil })
 			require.Equal(t, 1, store.most)
 			close(hang)
