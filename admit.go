@@ -28,7 +28,7 @@ type Charge struct {
 //
 // A limit that is kept in a [SpendStore] is drawn on in memory. Only a call that needs a new [Slice] waits for the
 // store, at most the record timeout; if that fails, the call is refused with the store's error, and no limit has
-// tripped. A run that is only observed refuses nothing.
+// tripped. A run that is only observed refuses nothing: what the store does not grant is charged when it can be.
 //
 // The error wraps [ErrInvalid] for an amount that is negative, has another currency than the run, or is more than was
 // admitted under the key; [ErrEnded] if the run has ended; or the cause of ctx if that is done. On a nil Watchdog, and
@@ -71,10 +71,10 @@ func (w *Watchdog) admitMissing(
 		case refused != nil:
 			return Charge{}, refused
 		}
+		how.before.draw.pool.giveBackOverdue(asking, &w.recorder)
 		if c, missing, err = w.admit(ctx, key, &most, &use, &how); err != nil {
 			return Charge{}, err
 		}
-		defer how.before.draw.pool.giveBackOverdue(asking, &w.recorder)
 	}
 	return c, nil
 }

@@ -88,7 +88,8 @@ func (c *runContext) Err() error {
 // checkParent ends a running run whose parent has ended. Its holds are let go of and its trace is told on another
 // goroutine, because whoever looks at a context may hold locks, such as the mutex of a layer.
 func (w *Watchdog) checkParent() {
-	if w.parent == nil || w.inner.Err() != nil || w.parent.Err() == nil { // in this order: a layer asks those around it
+	// In this order a layer asks each run around it once. In the other, each asks those around it twice.
+	if w.parent == nil || w.inner.Err() != nil || w.parent.Err() == nil {
 		return
 	}
 	w.mu.Lock()

@@ -30,11 +30,14 @@ import (
 // The order of the locks. Who holds one may take those below it, and none of another run:
 //
 //	Watchdog.mu        where the run stands, its clock, what it has seen
+//	  book.mu          what the session and its layers have charged; that of the session, also under a layer's mu
+//	    pool.mu        what this process holds of a limit that is kept in a store
 //	  readers.mu       who is to be told of directives
 //	  recorder.mu      what the store does not have yet
 //	  alarm.Queue.mu   the timer of all runs
 //	  trace.mu         what the host's OnSignal is still to be told
 //	digests.mu         the digests of progress; alone
+//	pools.mu           the pools of the scopes that runs of this process share; alone
 //
 // The host's code (callbacks, loggers, hooks, stores) runs under none of them. Its clock and its parent context are
 // read under mu.

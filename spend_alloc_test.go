@@ -25,9 +25,10 @@ func TestAdmitAllocates(t *testing.T) {
 		"in memory":  {Budget: limits, Logger: quiet},
 		"on a store": {Budget: limits, Logger: quiet, SpendStore: &watchdog.Memory{}, Scopes: teamOf(1 << 60)},
 	} {
-		wd, err := watchdog.New(ctx, watchdog.Run{}, cfg)
+		session, err := watchdog.New(ctx, watchdog.Run{}, cfg)
 		require.NoError(t, err)
-		t.Cleanup(func() { wd.Close() })
+		t.Cleanup(func() { session.Close() })
+		wd := session
 		for layers := range 3 {
 			t.Run(fmt.Sprintf("%s, %d layers", name, layers), func(t *testing.T) {
 				require.Zero(t, testing.AllocsPerRun(1000, func() {
@@ -42,7 +43,6 @@ func TestAdmitAllocates(t *testing.T) {
 			})
 			wd, err = wd.Layer("l", limits)
 			require.NoError(t, err)
-			t.Cleanup(func() { wd.Close() })
 		}
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"testing/synctest"
 	"time"
 
@@ -114,11 +112,11 @@ func (h *spendHistory) freeze(r *spendRun) {
 		c.ownFrozen = c.ownFrozen || c.of == r
 		c.sharedFrozen = c.sharedFrozen || c.of.process == r.process && len(r.process.runs) == 0
 	}
-	for w, l := range r.process.connection.ledgers {
+	r.process.connection.each(func(w spendWindow, l *spendLedger) {
 		if w.scope == r.process.own[r.id] || len(r.process.runs) == 0 {
 			l.answered, l.before = spendSum{}, h.chargedBy(r.process, w)
 		}
-	}
+	})
 }
 
 // kill ends a process without a close. The close after it reaches nothing.
@@ -331,70 +329,6 @@ func (h *spendHistory) overspent(c *modelCharge, used spendSum, layers []*spendL
 			if n > 0 && h.beyond && !h.observed && l.used[kind] > l.limits[kind] && l.asked == 0 &&
 				slices.Contains(layers, l) && slices.Contains(c.of.layers, l) {
 				h.fail("%s used %v of %v, and nothing was asked", l.wd.ID(), l.used, l.limits)
-			}
-		}
-	}
-}
-
-// burst has many goroutines admit and settle at once. What was asked for it is not modelled: a run that refused ends.
-func (h *spendHistory) burst(r *spendRun) {
-	l := r.layers[len(r.layers)-1]
-	h.say("%s: burst in %s", r.process.name, l.wd.ID())
-	all, most, settled := make([]watchdog.Charge, 8), make([]spendSum, 8), make([]bool, 8)
-	var refused atomic.Bool
-	var together sync.WaitGroup
-	for i := range all {
-		most[i], settled[i] = h.amount(), h.chance(2)
-		together.Go(func() {
-			var err error
-			if all[i], err = l.wd.Admit(context.Background(), "", amountOf(most[i])); err != nil {
-				refused.Store(true)
-			} else if settled[i] {
-				_ = all[i].Settle(amountOf(most[i]))
-			}
-		})
-	}
-	together.Wait()
-	synctest.Wait()
-	for i, charge := range all {
-		if charge == (watchdog.Charge{}) {
-			continue
-		}
-		c := h.newCharge(r, charge, "", most[i])
-		c.open = !settled[i]
-		h.charges = append(h.charges, c)
-		for _, l := range c.layers {
-			if settled[i] {
-				l.used = l.used.plus(c.most)
-			} else {
-				l.open = l.open.plus(c.most)
-			}
-		}
-	}
-	if refused.Load() {
-		h.retire(r.id)
-		return
-	}
-	h.asked(r)
-}
-
-// end heals everything, closes all runs, and compares what the store has with what was charged.
-func (h *spendHistory) end() {
-	for _, p := range h.processes {
-		p.connection.set(func() { p.connection.fault = spendWell })
-		for len(p.runs) > 0 {
-			h.closeFrom(p.runs[0], 0)
-		}
-		time.Sleep(time.Minute) // for what was late
-		synctest.Wait()
-		for w, l := range p.connection.ledgers {
-			used, held := h.chargedBy(p, w), l.taken.minus(l.returned)
-			over := !h.strict() && p.connection.faulty
-			if h.late[w.name] { // its rest may have been given back before
-				continue
-			}
-			if !p.leaky && !p.connection.doubt && !over && used != held {
-				h.fail("%s holds %v of %v after its end and has charged %v", p.name, held, w, used)
 			}
 		}
 	}

@@ -145,11 +145,11 @@ func (h *spendHistory) strict() bool { return !h.beyond && !h.observed }
 // check compares what holds at every moment.
 func (h *spendHistory) check() {
 	for _, p := range append(h.dead, h.processes[:]...) {
-		for w, l := range p.connection.ledgers {
+		p.connection.each(func(w spendWindow, l *spendLedger) {
 			if used, held := h.chargedBy(p, w), l.taken.minus(l.returned); h.strict() && !used.atMost(held) {
 				h.fail("%s holds %v of %v and has charged %v", p.name, held, w, used)
 			}
-		}
+		})
 		for _, r := range p.runs {
 			h.checkUsage(r)
 		}
@@ -188,7 +188,7 @@ func (h *spendHistory) checkUsage(r *spendRun) {
 			case u.Scope != "":
 				want = h.usedOfScope(r.process)[kind]
 			case depth == 0:
-				ledger := r.process.connection.ledger(spendWindow{r.process.own[r.id], ""})
+				ledger := r.process.connection.read(spendWindow{r.process.own[r.id], ""})
 				want += max(ledger.last[kind]-ledger.answered[kind], 0)
 			}
 			if u.Used != want || u.Scope == "" && u.Admitted != l.open[kind] {
@@ -201,7 +201,7 @@ func (h *spendHistory) checkUsage(r *spendRun) {
 // usedOfScope is what a process knows to be used of the shared scope: the last answer, less what it has left.
 func (h *spendHistory) usedOfScope(p *spendProcess) spendSum {
 	w := spendWindow{sharedScope, h.now()}
-	l := p.connection.ledger(w)
+	l := p.connection.read(w)
 	return l.last.minus(l.answered).plus(h.sharedIn(w.name, p)).minus(l.before)
 }
 
@@ -242,7 +242,7 @@ func (h *spendHistory) left(p *spendProcess, scope string) spendSum {
 	if scope == sharedScope {
 		w.name = h.now()
 	}
-	l := p.connection.ledger(w)
+	l := p.connection.read(w)
 	return l.answered.plus(l.before).minus(h.chargedBy(p, w))
 }
 

@@ -68,6 +68,22 @@ func (c *spendConnection) ledger(w spendWindow) *spendLedger {
 	return c.ledgers[w]
 }
 
+// read is the ledger of a window as it is now.
+func (c *spendConnection) read(w spendWindow) spendLedger {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return *c.ledger(w)
+}
+
+// each looks at the ledgers.
+func (c *spendConnection) each(look func(w spendWindow, l *spendLedger)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for w, l := range c.ledgers {
+		look(w, l)
+	}
+}
+
 // set changes what happens to the next calls.
 func (c *spendConnection) set(change func()) {
 	c.mu.Lock()
@@ -87,13 +103,12 @@ func (c *spendConnection) begin() (fault spendFault, err error) {
 	c.mu.Lock()
 	fault = c.fault
 	c.calls++
-	defer func() { c.calls-- }()
 	if wait := map[spendFault]time.Duration{spendSlow: time.Second, spendLate: 6 * time.Second}[fault]; wait > 0 {
 		c.mu.Unlock()
 		time.Sleep(wait)
 		c.mu.Lock()
 	}
-	if c.dead || fault == spendFails {
+	if c.calls--; c.dead || fault == spendFails {
 		c.mu.Unlock()
 		return fault, errSpendStore
 	}

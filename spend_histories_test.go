@@ -169,30 +169,20 @@ func (h *spendHistory) step() {
 		return
 	}
 	r := p.runs[h.rng.IntN(len(p.runs))]
-	for _, one := range slices.Clone(p.runs) {
-		h.asked(one)
-	}
-	if slices.Contains(p.runs, r) {
+	if h.askedAll(p); slices.Contains(p.runs, r) {
 		h.act(p, r)
 	}
 }
 
-func (h *spendHistory) act(p *spendProcess, r *spendRun) {
-	switch n := h.rng.IntN(40); {
-	case n < 13:
-		h.change(p, r, n)
-	case n < 25:
-		h.admit(r, h.newKey(), h.amount())
-	case n < 27:
-		h.burst(r)
-	default:
-		h.finish(p)
+func (h *spendHistory) askedAll(p *spendProcess) {
+	for _, one := range slices.Clone(p.runs) {
+		h.asked(one)
 	}
 }
 
-// change is what happens to a run, its process or its store.
-func (h *spendHistory) change(p *spendProcess, r *spendRun, n int) {
-	switch {
+// act is something that a process does with a run, or that happens to it.
+func (h *spendHistory) act(p *spendProcess, r *spendRun) {
+	switch n := h.rng.IntN(40); {
 	case n < 1 && len(p.runs) < 2:
 		h.attach(p)
 	case n < 2:
@@ -207,10 +197,24 @@ func (h *spendHistory) change(p *spendProcess, r *spendRun, n int) {
 		h.layer(r)
 	case n < 10 && len(r.layers) > 1:
 		h.closeFrom(r, 1+h.rng.IntN(len(r.layers)-1))
+	default:
+		h.spend(p, r, n)
+	}
+}
+
+// spend is something that a process does with what a run may spend.
+func (h *spendHistory) spend(p *spendProcess, r *spendRun, n int) {
+	switch {
 	case n < 11:
 		h.extend(r)
-	default:
+	case n < 13:
 		h.again(r)
+	case n < 25:
+		h.admit(r, h.newKey(), h.amount())
+	case n < 27:
+		h.burst(r)
+	default:
+		h.finish(p)
 	}
 }
 

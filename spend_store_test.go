@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -186,6 +187,49 @@ func TestSharedScope(t *testing.T) {
 	}
 }
 
+// TestAdmitKeys protects a call that is made again from a second charge, as long as its key is one of the last 1,024.
+func TestAdmitKeys(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 5000, WarnAt: []float64{}}
+		wd := f.attach()
+		call := func(i int) {
+			c, err := wd.Admit(context.Background(), fmt.Sprint("key ", i), requests(1))
+			require.NoError(t, err)
+			require.NoError(t, c.Settle(requests(1)))
+		}
+		for i := range 1025 {
+			call(i)
+		}
+		for i := 1024; i > 0; i-- {
+			call(i)
+		}
+		require.EqualValues(t, 1025, wd.Usage()[0].Used, "of the last 1,024 each is charged once")
+		call(0)
+		require.EqualValues(t, 1026, wd.Usage()[0].Used, "what is forgotten is another call")
+	})
+}
+
+// TestAdmitEnded protects a run whose parent has ended from a call, also before anybody has noticed.
+func TestAdmitEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		parent, end := context.WithCancelCause(context.Background())
+		wd, err := watchdog.New(silentParent{parent}, watchdog.Run{}, watchdog.Config{Logger: quiet, PollOnly: true})
+		require.NoError(t, err)
+		defer wd.Close()
+		layer, err := wd.Layer("l", watchdog.Budget{})
+		require.NoError(t, err)
+		end(errHostGone)
+		_, err = layer.Admit(context.Background(), "", requests(1))
+		require.ErrorIs(t, err, watchdog.ErrEnded)
+		require.ErrorIs(t, err, errHostGone)
+	})
+}
+
+// A silentParent is of a type of the host's, which tells nobody of its end.
+type silentParent struct{ context.Context }
+
+func (silentParent) AfterFunc(func()) (stop func() bool) { return func() bool { return true } }
+
 // An otherProcess reaches the same store, and draws on slices of its own.
 type otherProcess struct{ *hangingSpend }
 
@@ -243,10 +287,12 @@ func TestOwed(t *testing.T) {
 			}
 			hang := make(chan struct{})
 			store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
+			before := runtime.NumGoroutine()
 			for _, c := range charges {
 				require.NoError(t, c.Settle(requests(30)))
 			}
 			synctest.Wait()
+			require.Less(t, runtime.NumGoroutine()-before, 10)
 			store.set(func(s *hangingSpend) { s.hang = nil })
 			require.Equal(t, 1, store.most)
 			close(hang)

@@ -225,7 +225,7 @@ func spendAtOnce(wd *watchdog.Watchdog, i int) {
 // TestClosedAdmitsNothing protects a limit that is kept from a call that comes while the run is closed: what was given
 // back is not used.
 func TestClosedAdmitsNothing(t *testing.T) {
-	for range 200 {
+	for range 500 {
 		store := &hangingSpend{}
 		wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
 			Store: &watchdog.Memory{}, SpendStore: store, Logger: quiet, Scopes: teamOf(64_000),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"os"
@@ -112,21 +113,7 @@ func spendIn(t *testing.T, file, scope, run string, killAfter int) *spender {
 		t.Error(err)
 		return &spender{}
 	}
-	calls, lines := map[string]int64{}, 0
-	for scanner := bufio.NewScanner(output); scanner.Scan(); lines++ {
-		id, count, ok := strings.Cut(scanner.Text(), " ")
-		n, err := strconv.ParseInt(count, 10, 64)
-		if !ok || err != nil {
-			if killAfter == 0 || lines < killAfter { // it may be cut off
-				t.Errorf("%s: %s", run, scanner.Text())
-			}
-			continue
-		}
-		calls[id] = n
-		if killAfter > 0 && lines >= killAfter {
-			_ = cmd.Process.Kill()
-		}
-	}
+	calls := said(t, output, killAfter, func() { _ = cmd.Process.Kill() })
 	err = cmd.Wait()
 	one := &spender{run: run, killed: err != nil && killAfter > 0}
 	if err != nil && !one.killed {
@@ -136,6 +123,28 @@ func spendIn(t *testing.T, file, scope, run string, killAfter int) *spender {
 		one.sum += n
 	}
 	return one
+}
+
+// said is what a process says of each call in the end. It is killed after so many lines, if any: what follows may be
+// cut off.
+func said(t *testing.T, output io.Reader, killAfter int, kill func()) (calls map[string]int64) {
+	calls = map[string]int64{}
+	lines := 0
+	for scanner := bufio.NewScanner(output); scanner.Scan(); lines++ {
+		over := killAfter > 0 && lines >= killAfter
+		id, count, ok := strings.Cut(scanner.Text(), " ")
+		n, err := strconv.ParseInt(count, 10, 64)
+		switch {
+		case ok && err == nil:
+			calls[id] = n
+		case !over:
+			t.Errorf("it says %q", scanner.Text())
+		}
+		if over {
+			kill()
+		}
+	}
+	return calls
 }
 
 // TestSpendOfKilledProcesses has two processes spend on one scope, deep inside runs of their own, and kills them at
