@@ -54,9 +54,10 @@ var loop func(context.Context, *watchdog.Watchdog) error
 // send makes a call of a model, and says what was billed. The spend of the process is in a store of its own, with slices
 // by their names.
 var (
-	send    func(context.Context) (watchdog.Amount, error)
-	spend   watchdog.SpendStore
-	sliceID string
+	send      func(context.Context) (watchdog.Amount, error)
+	spend     watchdog.SpendStore
+	sliceID   string
+	priceFile []byte
 )
 
 // page tells whoever is on call.
