@@ -52,7 +52,7 @@ func TestProgram(t *testing.T) {
 	t.Parallel()
 	state := filepath.Join(t.TempDir(), "not there yet")
 	var done outcome
-	for range 3 {
+	for range 5 { // its limits are real time, and a busy machine can be slower than they are
 		if done = finish(t, program(t, "-json", "-state", state)); done.code == 0 {
 			break
 		}
