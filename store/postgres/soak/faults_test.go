@@ -152,7 +152,7 @@ func (s *storm) hit(m *member, f fault) error {
 		case delayed:
 			return nil
 		case halfOpen: // it can write, by another connection, and has to notice that it does not hear any more
-			p.noteLate(span{from, sinceBoot() + death})
+			p.noteLate(span{from, max(from+notices, sinceBoot()) + promise})
 			return nil
 		}
 	}
