@@ -35,6 +35,7 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		return nil, err
 	}
 	if opened, err := w.recordResumption(ctx, fresh); err != nil || !opened {
+		w.doubtResume(err)
 		_, closed := w.endRunning(fresh.before()) // no longer kept; for its keeper it has ended, as before
 		w.recorder.awaitSince(at, w.tellClosed(closed))
 		_ = w.Close() // what else could not be recorded is tried once more; the error counts
@@ -145,6 +146,15 @@ func (w *Watchdog) recordResumption(ctx context.Context, fresh *resumption) (ope
 		return false, fmt.Errorf("the run is resumed; attach to it: %w", err)
 	}
 	return found.startedAt.Equal(fresh.startedAt), nil
+}
+
+// doubtResume has the keeper look up whether the window was opened before it writes how the run has ended.
+func (w *Watchdog) doubtResume(err error) {
+	if err != nil {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		w.extras().resumeInDoubt = true
+	}
 }
 
 func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {

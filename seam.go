@@ -18,8 +18,9 @@ func init() {
 	seam.Register(seam.Root{
 		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
 		LoopState: seamLoopState, RestoreLoop: seamRestoreLoop,
-		Use:      func(amount any) verdict.Use { a := amount.(Amount); return a.use() },
-		Recorded: seamRecorded, InDoubt: seamInDoubt, State: seamState, Spend: seamSpend, End: seamEnd,
+		Use:           func(amount any) verdict.Use { a := amount.(Amount); return a.use() },
+		ResumeInDoubt: seamResumeInDoubt,
+		Recorded:      seamRecorded, InDoubt: seamInDoubt, State: seamState, Spend: seamSpend, End: seamEnd,
 		Code: func(reason string) string { return string(codeOf(reason)) },
 	})
 }
@@ -129,6 +130,13 @@ func seamInDoubt(run any) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return !w.complete && w.failed().tries > 0
+}
+
+func seamResumeInDoubt(run any) bool {
+	w := run.(*Watchdog)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.more != nil && w.more.resumeInDoubt
 }
 
 func seamState(run any) seam.State {

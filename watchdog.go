@@ -102,7 +102,9 @@ type extras struct {
 	due     []*entry      // what the next look has to record
 	failed  failedCompletes
 	looper  *looper // nil before the first step
-	busy    busyness
+	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
+	resumeInDoubt bool
+	busy          busyness
 }
 
 // extras are made at the first need. The caller holds mu.

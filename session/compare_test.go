@@ -84,6 +84,71 @@ func TestStrayOfResume(t *testing.T) {
 	}
 }
 
+// TestResumeInDoubt protects that the row of a Resume which failed, and whose window was opened all the same, does not
+// say how the window before ended.
+func TestResumeInDoubt(t *testing.T) {
+	for name, lost := range map[string]string{
+		"the answer to the resume": "Append", "what was read after it": "Read",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.start()
+				f.attach("s-0")
+				wd := f.attach("s-1")
+				f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
+				require.NoError(t, wd.Close())
+				run := watchdog.Run{ID: "s-1", StartedAt: f.row("s-1").StartedAt}
+				resumed := false
+				f.db.onCall(func(_ context.Context, call string) error {
+					if call == "Read" && resumed && lost == "Read" {
+						return errDown
+					}
+					return nil
+				})
+				f.db.after = func(call string) error {
+					resumed = resumed || call == "Append"
+					if call == lost {
+						return errDown
+					}
+					return nil
+				}
+				_, err := watchdog.Resume(context.Background(), run, f.config(f.keeper()))
+				require.ErrorIs(t, err, errDown)
+				f.db.after = nil
+				f.db.onCall(nil)
+				f.advance(121 * time.Second)
+				require.Equal(t, session.Interrupted, f.row("s-1").Status)
+				require.Empty(t, f.row("s-1").Reason)
+
+				wd, err = watchdog.New(context.Background(), run, f.config(f.keeper()))
+				require.NoError(t, err)
+				f.requireRunning(wd)
+				require.NoError(t, wd.Close())
+			})
+		})
+	}
+	t.Run("a row that nobody runs", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			f.advance(watchdog.DefaultWallClock + session.DefaultPromise/2)
+			require.NoError(t, wd.Close())
+			before := f.row("s-1")
+			run := watchdog.Run{ID: "s-1", StartedAt: before.StartedAt}
+			again, err := watchdog.Resume(context.Background(), run, watchdog.Config{Store: f.db})
+			require.NoError(t, err, "opened without a row")
+			defer again.Close()
+			f.attach("s-0")
+			_, _, err = f.db.Memory.Attach(context.Background(), session.Session{
+				RunID: "s-1", StartedAt: again.StartedAt(), Host: "here", Lease: f.row("s-0").Lease,
+			})
+			require.NoError(t, err)
+			f.advance(4 * time.Minute)
+			require.Equal(t, session.Interrupted, f.row("s-1").Status)
+		})
+	})
+}
+
 // TestStrayWithEnd protects that a row which nobody runs says what the end of its window says, if that is stored.
 func TestStrayWithEnd(t *testing.T) {
 	inBubble(t, func(f *fixture) {

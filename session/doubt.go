@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -21,8 +22,8 @@ func (k *Keeper) end(ctx context.Context, ends []Ending) error {
 	var sure []Ending
 	var doubtful []doubtfulEnd
 	for _, e := range ends {
-		if r := k.kept(e.RunID); r != nil && r.attempt == e.Attempt && seam.InDoubt(r.run) {
-			doubtful = append(doubtful, doubtfulEnd{e, r.run.StartedAt()})
+		if d, doubt := k.doubts(e); doubt {
+			doubtful = append(doubtful, d)
 			continue
 		}
 		sure = append(sure, e)
@@ -34,10 +35,25 @@ func (k *Keeper) end(ctx context.Context, ends []Ending) error {
 	return errors.Join(err, k.writeEnds(ctx, settled))
 }
 
-// A doubtfulEnd is how a run ended as its process knows it. The store may have its window's end, another one.
+// A doubtfulEnd is how a run ended as its process knows it. The store may have its window's end, another one. If nobody
+// ran in the window, it may not have been opened.
 type doubtfulEnd struct {
 	Ending
 	startedAt time.Time
+	ran       bool
+}
+
+// doubts reports whether an end has to be looked up before it is written.
+func (k *Keeper) doubts(e Ending) (d doubtfulEnd, doubt bool) {
+	r := k.kept(e.RunID)
+	if r == nil || r.attempt != e.Attempt {
+		return d, false
+	}
+	if seam.ResumeInDoubt(r.run) {
+		e.Status, e.Reason = Interrupted, ""
+		return doubtfulEnd{e, r.run.StartedAt(), false}, true
+	}
+	return doubtfulEnd{e, r.run.StartedAt(), true}, seam.InDoubt(r.run)
 }
 
 // settle returns the ends that could be looked up, and an error of one that could not.
@@ -45,7 +61,7 @@ func (k *Keeper) settle(ctx context.Context, doubtful []doubtfulEnd) (settled []
 	ctx, cancel := context.WithTimeout(ctx, k.cfg.RecordTimeout)
 	defer cancel()
 	for _, d := range doubtful[:min(len(doubtful), maxLookups)] {
-		e, err := k.asStored(ctx, d.Ending, d.startedAt, true)
+		e, err := k.asStored(ctx, d.Ending, d.startedAt, d.ran)
 		if err != nil {
 			failed = err
 			continue
@@ -63,17 +79,15 @@ func (k *Keeper) asStored(ctx context.Context, e Ending, startedAt time.Time, ra
 	if err != nil {
 		return e, fmt.Errorf("look up the end of run %s: %w", e.RunID, err)
 	}
-	window := record.Stamp(startedAt).String()
-	end := record.EventID(e.RunID, window, watchdog.EventCancel, record.Once)
-	opening := record.EventID(e.RunID, window, watchdog.EventResume, record.Once)
+	end := record.EventID(e.RunID, record.Stamp(startedAt).String(), watchdog.EventCancel, record.Once)
 	before, opened := e, ran
 	for _, event := range events {
 		switch {
 		case event.ID == end:
 			e.Status, e.Reason = StoredEnd(event)
 			return e, nil
-		case event.ID == opening:
-			opened = true
+		case event.Type == watchdog.EventResume:
+			opened = opened || opens(event, startedAt)
 		case event.Type == watchdog.EventCancel || event.Type == watchdog.EventComplete:
 			before.Status, before.Reason = StoredEnd(event)
 		}
@@ -82,6 +96,13 @@ func (k *Keeper) asStored(ctx context.Context, e Ending, startedAt time.Time, ra
 		return e, nil
 	}
 	return before, nil
+}
+
+// opens reports whether a resume opened the window that began then. Its ID is named by the window before.
+func opens(resume watchdog.Event, startedAt time.Time) bool {
+	var of record.Window
+	err := json.Unmarshal(resume.Payload, &of)
+	return err == nil && time.Time(of.SessionStartedAt).Equal(record.Truncate(startedAt))
 }
 
 // writeEnds writes the rows, and drops the runs whose rows were written.

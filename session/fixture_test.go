@@ -80,6 +80,14 @@ func (d *database) Select(ctx context.Context, s watchdog.Selection) ([]watchdog
 	return d.Memory.Select(ctx, s)
 }
 
+func (d *database) Append(ctx context.Context, events ...watchdog.Event) error {
+	err := d.Memory.Append(ctx, events...)
+	if d.after != nil && err == nil {
+		err = d.after("Append")
+	}
+	return err
+}
+
 func (d *database) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
 	if err := d.called(ctx, "Transact"); err != nil {
 		return err

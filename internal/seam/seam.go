@@ -100,6 +100,9 @@ type Root struct {
 	Recorded func(run any, retry bool) bool
 	// InDoubt reports whether the store may say that a run, a *Watchdog of the root's, is complete, and the run does not.
 	InDoubt func(run any) bool
+	// ResumeInDoubt reports whether a run, a *Watchdog of the root's, is that of a Resume which failed, and whose window
+	// the store may have opened all the same.
+	ResumeInDoubt func(run any) bool
 	// State is what there is to show of a run, a *Watchdog of the root's.
 	State func(run any) State
 	// Spend is how far the counted limits of a run, a *Watchdog of the root's, are used; nil if it has none. What it
@@ -201,6 +204,10 @@ func Recorded(run any, retry bool) bool { return root.Recorded(run, retry) }
 // InDoubt reports whether the store may say that a run of the root's is complete, and the run does not: the answer to a
 // Complete was lost.
 func InDoubt(run any) bool { return root.InDoubt(run) }
+
+// ResumeInDoubt reports whether a run of the root's is that of a Resume which failed, and whose window the store may
+// have opened all the same.
+func ResumeInDoubt(run any) bool { return root.ResumeInDoubt(run) }
 
 // StateOf returns what there is to show of a run of the root's.
 func StateOf(run any) State { return root.State(run) }
