@@ -8,7 +8,7 @@ import (
 	"github.com/seed62658d38/watchdog/loop"
 )
 
-// fusePatience is how often a fuse may blow after the host was asked, before the next rung of the ladder.
+// fusePatience is how many turns the fuse may blow before the next rung of the ladder, without one that is new.
 const fusePatience = 8
 
 // A looper finds out whether a run repeats itself.
@@ -16,7 +16,7 @@ type looper struct {
 	mu       sync.Mutex
 	detector *loop.Detector
 	asked    bool // the host was asked to stop it, and has not taken that yet
-	fused    int  // how often the fuse has blown since
+	fused    int  // how many turns that were not new the fuse has blown
 }
 
 // Step tells of one turn of the agent: the calls of tools that it made at once, with what came back. It is activity,
@@ -34,36 +34,43 @@ func (w *Watchdog) Step(turn ...loop.Step) loop.Verdict {
 		return loop.Verdict{Advice: loop.Go}
 	}
 	l := w.looper()
-	v, trips := l.step(turn)
+	v, trips, another := l.step(turn)
 	if v.New {
 		w.Progress()
 	} else {
 		w.Activity()
 	}
 	if trips {
-		w.looped(v)
+		w.looped(v, another)
 	}
 	return v
 }
 
-// step feeds the detector, and reports whether what it found is a trip.
-func (l *looper) step(turn []loop.Step) (v loop.Verdict, trips bool) {
+// step feeds the detector, and reports whether what it found is a trip, and whether of another loop than the last.
+func (l *looper) step(turn []loop.Step) (v loop.Verdict, trips, another bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	v = l.detector.Step(turn...)
+	if v.Rule != loop.Fuse {
+		l.fused = 0
+	}
 	switch {
 	case v.Advice == loop.Go:
-		return v, false
-	case v.Advice == loop.End && v.Rule == loop.Fuse:
+		return v, false, false
+	case v.Rule == loop.Fuse && v.New:
+		return v, false, false // the run does something else, and the fuse remembers what it did before
+	case v.Rule == loop.Fuse:
 		l.fused++
-		trips = !l.asked && l.fused == 1 || l.fused > fusePatience
-	case v.Advice == loop.End:
-		trips = true
-	default:
+		another = l.fused == 1 && !l.asked
+		trips = another || l.fused > fusePatience
+	case v.Advice == loop.Ask:
 		trips = !l.asked
+		another = trips
+	default:
+		trips = true
 	}
 	l.asked = true
-	return v, trips
+	return v, trips, another
 }
 
 // delivered notes that the host has taken a directive.
@@ -93,18 +100,16 @@ func (w *Watchdog) looper() *looper {
 		a.spend.AddLimits([]verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindLoop}, Max: verdict.Endless}})
 		a.book.mu.Unlock()
 		w.seen.Spend = a.spend
-		if !w.pollOnly || len(w.limits.Ladders.List(verdict.Loop)) > 0 {
-			w.heed() // progress puts the ladder back
-		}
+		w.heed() // a directive stands until there is progress
 	}
 	return more.looper
 }
 
-// looped has a loop that was found judged.
-func (w *Watchdog) looped(v loop.Verdict) {
+// looped has a loop that was found judged. Another one begins the ladder again.
+func (w *Watchdog) looped(v loop.Verdict, another bool) {
 	a := w.accountOf()
 	a.book.mu.Lock()
-	look := a.spend.Looped(int64(v.Rounds), fmt.Sprintf("%s/%d/%s", v.Rule, v.Period, v.Pattern), v.Advice == loop.Ask)
+	look := a.spend.Looped(int64(v.Rounds), fmt.Sprintf("%s/%d/%s", v.Rule, v.Period, v.Pattern), another)
 	a.book.mu.Unlock()
 	if look {
 		w.lookAround()

@@ -110,6 +110,26 @@ func TestStep(t *testing.T) {
 			require.Len(t, f.events(watchdog.EventUnstuck), 1)
 		})
 	})
+	t.Run("a fuse that blows again after other work asks again", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Loop = loop.Config{Period: loop.NoLimit, Pairs: loop.NoLimit, Futile: loop.NoLimit, Polls: loop.NoLimit}
+			wd := f.attach()
+			for stretch := range 3 {
+				asked := false
+				for n := 0; !asked && n < 100; n++ {
+					wd.Step(grep(100*stretch + n%9))
+					f.pass(0)
+					_, asked = wd.Poll()
+				}
+				require.True(t, asked, stretch)
+				for n := range 60 {
+					wd.Step(grep(1000*(stretch+1) + n))
+				}
+				f.live(wd)
+			}
+			require.Len(t, f.events(watchdog.EventUnstuck), 3)
+		})
+	})
 	t.Run("new steps are progress, old ones activity", func(t *testing.T) {
 		inFixture(t, func(f *fixture) {
 			f.cfg.Budget.NoProgress = time.Minute

@@ -182,16 +182,16 @@ func (s *Spend) trip(i int, what tripped) (look bool) {
 	return true
 }
 
-// Looped notes that the run has repeated something so often, for the next look. One that is asked about begins the
-// ladder again: it is another loop. It reports whether the run has to be looked at.
-func (s *Spend) Looped(rounds int64, pattern string, asks bool) (look bool) {
+// Looped notes that the run has repeated something so often, for the next look. Another loop than the last begins the
+// ladder again. It reports whether the run has to be looked at.
+func (s *Spend) Looped(rounds int64, pattern string, another bool) (look bool) {
 	i := slices.IndexFunc(s.Limits, func(l CountLimit) bool { return l.Kind == KindLoop })
 	if i < 0 {
 		return false
 	}
 	count := &s.Counts[i]
 	count.Used, count.pattern = rounds, pattern
-	if asks {
+	if another {
 		count.Rung = Rung{}
 	}
 	return s.trip(i, usedTooMuch)
