@@ -93,6 +93,33 @@ func TestStep(t *testing.T) {
 			require.Equal(t, watchdog.LoopDetected, code)
 		})
 	})
+	t.Run("new steps are progress, old ones activity", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Budget.NoProgress = time.Minute
+			wd := f.attach()
+			for n := range 10 {
+				f.pass(50 * time.Second)
+				wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: fmt.Append(nil, n), Outcome: fmt.Append(nil, n)})
+			}
+			f.live(wd)
+			f.pass(50 * time.Second)
+			wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: []byte("1"), Outcome: []byte("1")})
+			f.pass(11 * time.Second)
+			require.Equal(t, watchdog.NoProgressExceeded, wd.Stop().Code)
+		})
+	})
+	t.Run("a wrong config is an error", func(t *testing.T) {
+		inFixture(t, func(f *fixture) {
+			f.cfg.Loop.Rounds = 1
+			_, err := watchdog.New(t.Context(), f.run, f.cfg)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, "Rounds")
+		})
+	})
+}
+
+// TestFuse protects that what no other rule finds is asked about, and ended only if nothing new comes.
+func TestFuse(t *testing.T) {
 	t.Run("a fuse asks first, and ends a run whose host does not listen", func(t *testing.T) {
 		inFixture(t, func(f *fixture) {
 			f.cfg.Loop = loop.Config{Period: loop.NoLimit, Pairs: loop.NoLimit, Futile: loop.NoLimit, Polls: loop.NoLimit}
@@ -128,29 +155,6 @@ func TestStep(t *testing.T) {
 				f.live(wd)
 			}
 			require.Len(t, f.events(watchdog.EventUnstuck), 3)
-		})
-	})
-	t.Run("new steps are progress, old ones activity", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.Budget.NoProgress = time.Minute
-			wd := f.attach()
-			for n := range 10 {
-				f.pass(50 * time.Second)
-				wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: fmt.Append(nil, n), Outcome: fmt.Append(nil, n)})
-			}
-			f.live(wd)
-			f.pass(50 * time.Second)
-			wd.Step(loop.Step{Tool: "read", Class: loop.Look, Input: []byte("1"), Outcome: []byte("1")})
-			f.pass(11 * time.Second)
-			require.Equal(t, watchdog.NoProgressExceeded, wd.Stop().Code)
-		})
-	})
-	t.Run("a wrong config is an error", func(t *testing.T) {
-		inFixture(t, func(f *fixture) {
-			f.cfg.Loop.Rounds = 1
-			_, err := watchdog.New(t.Context(), f.run, f.cfg)
-			require.ErrorIs(t, err, watchdog.ErrInvalid)
-			require.ErrorContains(t, err, "Rounds")
 		})
 	})
 }

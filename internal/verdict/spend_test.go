@@ -149,6 +149,31 @@ func TestSpend(t *testing.T) {
 	})
 }
 
+// TestAdmit protects the check that a run makes by itself: at the limit a call fits, one above it does not, and then
+// nothing is charged, in no limit.
+func TestAdmit(t *testing.T) {
+	s := verdict.NewSpend([]verdict.CountLimit{
+		{CountID: verdict.CountID{Kind: verdict.KindTurns}, Max: 100},
+		{CountID: verdict.CountID{Kind: verdict.KindRequests}, Max: 10, Reserve: 2},
+		{CountID: verdict.CountID{Kind: verdict.KindCallInput}, Max: 5},
+	}, false)
+	use := func(turns, requests, input int64) *verdict.Use {
+		return &verdict.Use{Counts: verdict.Counts{
+			verdict.KindTurns: turns, verdict.KindRequests: requests, verdict.KindInput: input,
+		}}
+	}
+	require.Equal(t, -1, s.Admit(use(1, 7, 5)))
+	require.Equal(t, 1, s.Refuses(use(1, 2, 0)), "beside what is open, less the reserve")
+	require.Equal(t, 1, s.Admit(use(1, 2, 0)))
+	require.Equal(t, 2, s.Admit(use(1, 1, 6)))
+	require.EqualValues(t, 1, s.Counts[0].Admitted)
+	require.EqualValues(t, 7, s.Counts[1].Admitted)
+	require.Equal(t, -1, s.Admit(use(1, 1, 0)))
+	require.Equal(t, 1, s.Admit(use(0, 1, 0)))
+	s.Void(use(1, 7, 5))
+	require.Equal(t, -1, s.Admit(use(1, 7, 0)))
+}
+
 // TestRows protects that errors and retries are counted in rows of their own.
 func TestRows(t *testing.T) {
 	ok, failed, retry := verdict.ResultOK, verdict.ResultError, verdict.ResultRetry

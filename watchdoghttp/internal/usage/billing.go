@@ -20,12 +20,15 @@ const (
 //     OpenAI a 400 is no proof; nor is 422, which compatible servers send after the model has answered.
 //   - Google bills nothing for a 400 or a 500.
 //   - Anthropic checks a request before the model begins: it turned a 400 away, and had no room for a 529.
+//   - A redirect is no model's answer; the call that follows it is one of its own.
 //   - A 408, a 499 and any other 5xx can come from a proxy while the model works on.
 func Billing(api API, status int) Bill {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
 		http.StatusMethodNotAllowed, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType,
-		http.StatusTooManyRequests:
+		http.StatusTooManyRequests,
+		http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect:
 		return Void
 	case http.StatusBadRequest:
 		if api == Anthropic || api == Gemini {

@@ -118,7 +118,9 @@ func TestBilling(t *testing.T) {
 		{usage.Gemini, 400, usage.Void},
 		{usage.Gemini, 500, usage.Void},
 		{usage.Gemini, 503, usage.Admitted},
-		{usage.Gemini, 302, usage.Admitted},
+		{usage.Gemini, 302, usage.Void},
+		{usage.Anthropic, 307, usage.Void},
+		{usage.Anthropic, 300, usage.Admitted},
 	} {
 		require.Equal(t, of.want, usage.Billing(of.api, of.status), "%v %d", of.api, of.status)
 	}
