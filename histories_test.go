@@ -29,7 +29,18 @@ func TestHistories(t *testing.T) {
 		replayHistory(t, uint64(*historySeed))
 		return
 	}
-	n := 100_000
+	inShards(t, 1, func(t *testing.T, seed uint64) {
+		if newPastimes(seed, false).live() != "" {
+			replayHistory(t, seed)
+		}
+	})
+}
+
+// inShards has a goroutine for each processor live histories, by the first seed of so many at a time: 100,000, and fewer
+// under the race detector.
+func inShards(t *testing.T, together uint64, live func(t *testing.T, from uint64)) {
+	t.Helper()
+	n := uint64(100_000)
 	switch {
 	case racing.Enabled:
 		n = 2_000
@@ -41,10 +52,8 @@ func TestHistories(t *testing.T) {
 	for shard := range runtime.GOMAXPROCS(0) {
 		t.Run(fmt.Sprint(shard), func(t *testing.T) {
 			t.Parallel()
-			for seed := next.Add(1) - 1; seed < uint64(n) && !t.Failed(); seed = next.Add(1) - 1 {
-				if newPastimes(seed, false).live() != "" {
-					replayHistory(t, seed)
-				}
+			for from := next.Add(together) - together; from < n && !t.Failed(); from = next.Add(together) - together {
+				live(t, from)
 			}
 		})
 	}

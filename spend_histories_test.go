@@ -3,17 +3,13 @@ package watchdog_test
 import (
 	"fmt"
 	"math/rand/v2"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
 // spendSteps is how many steps a history of spending has, spendBubble how many histories share a bubble.
@@ -29,23 +25,9 @@ func TestSpendHistories(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) { replaySpend(t, uint64(*historySeed)) })
 		return
 	}
-	n := 100_000
-	switch {
-	case racing.Enabled:
-		n = 2_000
-	case testing.Short():
-		n = 10_000
-	}
-	t.Cleanup(func(percent int) func() { return func() { debug.SetGCPercent(percent) } }(debug.SetGCPercent(1000)))
-	var next atomic.Uint64
-	for shard := range runtime.GOMAXPROCS(0) {
-		t.Run(fmt.Sprint(shard), func(t *testing.T) {
-			t.Parallel()
-			for from := next.Add(spendBubble) - spendBubble; from < uint64(n) && !t.Failed(); from = next.Add(spendBubble) - spendBubble {
-				synctest.Test(t, func(t *testing.T) { spendFrom(t, from) })
-			}
-		})
-	}
+	inShards(t, spendBubble, func(t *testing.T, from uint64) {
+		synctest.Test(t, func(t *testing.T) { spendFrom(t, from) })
+	})
 }
 
 func spendFrom(t *testing.T, from uint64) {
