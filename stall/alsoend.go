@@ -89,7 +89,8 @@ func (s *sentinel) alsoEnd(ctx context.Context) {
 	case err == nil:
 		timedOut := endWhole(ctx, tree)
 		ended.exited(tree, timedOut)
-		s.result.Survivors = append(s.result.Survivors, tree.Survivors()...)
+		survivors, _ := tree.Survivors()
+		s.result.Survivors = append(s.result.Survivors, survivors...)
 	case ctx.Err() != nil:
 		ended.fail(failedInTime, "it took too long to start")
 	default:

@@ -73,6 +73,6 @@ func endWhole(ctx context.Context, tree *proctree.Tree) (timedOut bool) {
 		timedOut = !exited(tree)
 	}
 	_ = tree.Kill()
-	awaitGone(tree, killBound)
+	awaitKilled(tree)
 	return timedOut
 }

@@ -50,7 +50,7 @@ func (s *sentinel) recordStatus() {
 	s.result.User, s.result.System, s.result.MaxRSS = status.User, status.System, status.MaxRSS
 	s.result.Elapsed = time.Since(s.began)
 	if !gone(s.tree) {
-		s.result.Survivors = s.tree.Survivors()
+		s.result.Survivors, _ = s.tree.Survivors()
 	}
 }
 

@@ -10,12 +10,16 @@ import (
 	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
-// killBound is how long SIGKILL may take. It is a variable because tests run on machines that are busier than those of
-// hosts.
+// killBound is how long SIGKILL may take where something survives it. It is a variable for tests.
 var killBound = 700 * time.Millisecond
 
 // How long Run may take besides, after the last grace. killBound and drainBound together are less than a second.
 const (
+	// unknownBound is how much longer than killBound SIGKILL may take while nothing is known to survive it: on a busy
+	// machine what was killed waits for a processor to die on, and so does the guard that says what is left.
+	unknownBound = 15 * time.Second
+	// unknownPause is how often that is asked meanwhile.
+	unknownPause = 20 * time.Millisecond
 	// drainBound is how long the readers then have to take the rest of the output.
 	drainBound = 200 * time.Millisecond
 	// fillBound is how long it may take, before that, to put the rest of the output into the host's pipes.
@@ -28,6 +32,14 @@ const (
 type step struct {
 	signal syscall.Signal
 	grace  time.Duration
+}
+
+// awaitGone waits until the signal has ended the tree, and reports whether it has.
+func (s step) awaitGone(t *proctree.Tree) bool {
+	if s.signal == syscall.SIGKILL {
+		return awaitKilled(t)
+	}
+	return awaitGone(t, s.grace)
 }
 
 // steps returns what an action does to a process tree.
@@ -63,7 +75,7 @@ func (s *sentinel) end(action TripAction) {
 			s.finish()
 			return
 		}
-		if !awaitGone(s.tree, step.grace) {
+		if !step.awaitGone(s.tree) {
 			continue
 		}
 		if s.killedTooLate() {
@@ -154,7 +166,7 @@ func (s *sentinel) endLeftBehind() {
 		return
 	}
 	_ = s.tree.Kill()
-	awaitGone(s.tree, killBound)
+	awaitKilled(s.tree)
 }
 
 func exited(t *proctree.Tree) bool {
@@ -214,4 +226,20 @@ func awaitGone(t *proctree.Tree, timeout time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	}
+}
+
+// awaitKilled waits until a kill has ended the tree, or it is known what survives it. It reports whether it has ended.
+func awaitKilled(t *proctree.Tree) bool {
+	if awaitGone(t, killBound) {
+		return true
+	}
+	for until := time.Now().Add(unknownBound); time.Now().Before(until); {
+		if _, known := t.Survivors(); known {
+			break
+		}
+		if awaitGone(t, unknownPause) {
+			return true
+		}
+	}
+	return gone(t)
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/seed62658d38/watchdog/stall/internal/probe"
 )
 
-// A machine that runs several suites at once, or the race detector, can take longer to end a process than a host's.
-func init() { killBound = 3 * time.Second }
-
 // SetKillBound changes how long a kill may take, and returns what puts it back. No command may run meanwhile.
 func SetKillBound(bound time.Duration) (restore func()) {
 	before := killBound

@@ -143,3 +143,19 @@ func TestLostGuard(t *testing.T) {
 		require.Empty(t, corrected)
 	})
 }
+
+// TestDyingIsNoSurvivor checks that a process that takes longer to die than a kill may, as on a busy machine, is waited
+// for and is no survivor.
+func TestDyingIsNoSurvivor(t *testing.T) {
+	defer stall.SetKillBound(time.Nanosecond)()
+	for _, action := range []stall.TripAction{stall.ActionFail, stall.ActionInterrupt} {
+		f := newFixture(t)
+		f.cfg.Terminal, f.cfg.OnTerminal = readyLine, action
+		f.cfg.Grace = stall.Grace{Interrupt: time.Millisecond, Terminate: time.Millisecond}
+		cmd := command(t, ignoringSignals()...)
+		result, err := f.run(cmd)
+		require.NotErrorIs(t, err, stall.ErrSurvivors)
+		require.Equal(t, syscall.SIGKILL, result.Signal)
+		require.Empty(t, processesWith(tokenOf(cmd)))
+	}
+}

@@ -10,9 +10,10 @@ import (
 
 // Run runs the command until it exits or has to be ended. It returns when no process that descends from the command is
 // alive: at most the graces and one second after a trip, or after ctx ended, and with an [AlsoEnd] at most its Timeout
-// and another second later. Run replaces the command's Start and Wait, and nothing else may start the command. Run may
-// be called from several goroutines, each with a command of its own. To talk to a command while it runs, use a
-// [Command].
+// and another second later. Where processes that were killed are still dying, because the machine is busy, it waits for
+// them for up to fifteen seconds more, so that they are not taken for survivors. Run replaces the command's Start and
+// Wait, and nothing else may start the command. Run may be called from several goroutines, each with a command of its
+// own. To talk to a command while it runs, use a [Command].
 //
 // What a daemon starts on the command's behalf (docker exec, a pod, ssh, systemd-run, a server behind a socket) does
 // not descend from the command, and Run does not end it: [Config].AlsoEnd does.

@@ -103,10 +103,10 @@ func TestKillAloneWithoutGuard(t *testing.T) {
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
 	defer syscall.Kill(guard, syscall.SIGCONT)
 	require.Eventually(t, func() bool { return state(guard) == 'T' }, late, time.Millisecond)
-	assert.Len(t, tree.Survivors(), s.Processes)
+	assert.Len(t, survivors(tree), s.Processes)
 	require.NoError(t, tree.Kill())
 	assert.Eventually(t, func() bool { return len(s.Survivors()) == 0 }, prompt, time.Millisecond)
-	assert.Empty(t, tree.Survivors())
+	assert.Empty(t, survivors(tree))
 	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
 	gone(t, tree)
 }
@@ -207,4 +207,24 @@ func TestForeignMark(t *testing.T) {
 func hasName(pid int, name string) bool {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/comm")
 	return string(text) == name+"\n"
+}
+
+// TestSurvived checks that only what a kill cannot end counts as a survivor before ten seconds have passed.
+func TestSurvived(t *testing.T) {
+	const soon, bound = 500 * time.Millisecond, 10 * time.Second
+	for _, c := range []struct {
+		since    time.Duration
+		alive    int
+		dying    bool
+		survived bool
+	}{
+		{since: soon - 1, alive: 1},
+		{since: soon, alive: 1, survived: true},
+		{since: soon, alive: 1, dying: true},
+		{since: bound - 1, alive: 1, dying: true},
+		{since: bound, alive: 1, dying: true, survived: true},
+		{since: time.Hour},
+	} {
+		assert.Equal(t, c.survived, proctree.Survived(c.since, c.alive, c.dying), "%+v", c)
+	}
 }

@@ -11,10 +11,11 @@ import (
 type Mark = mark
 
 var (
-	Covers  = mark.covers
-	NewMark = newMark
-	MarkOf  = markOf
-	Repeat  = repeat
+	Covers   = mark.covers
+	NewMark  = newMark
+	MarkOf   = markOf
+	Repeat   = repeat
+	Survived = survived
 
 	ProcOptions = procOptions
 	CheckProc   = checkProc

@@ -322,13 +322,12 @@ func (c *guardConn) release() error { return c.sendOrder(order{Release: true}) }
 // isSilent reports whether the host has to do itself what the guard would.
 func (c *guardConn) isSilent() bool { return c.guardSilent.Load() || c.guard.stopped() }
 
-func (c *guardConn) survivors() []int {
+func (c *guardConn) survivors() (alive []int, known bool) {
 	if c.isSilent() {
-		var alive []int
 		visitMarked(c.mark, func(m member) { alive = append(alive, m.pid) })
-		return alive
+		return alive, true
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.survivorPIDs
+	return c.survivorPIDs, len(c.survivorPIDs) > 0
 }

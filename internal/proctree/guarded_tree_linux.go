@@ -206,16 +206,27 @@ func (t *guardedTree) walk(w walk) (complete bool) {
 	return w.from(first) && complete
 }
 
-// sendSurvivors reports, once, the processes that a kill did not end within survivorsAfter.
+// sendSurvivors reports, once, the processes that a kill did not end. What it cannot end is reported survivorsAfter the
+// kill, but not before what is merely dying has ended or dyingBound has passed.
 func (t *guardedTree) sendSurvivors() {
 	if !t.killing || t.survivorsSent || time.Since(t.killOrderedAt) < survivorsAfter {
 		return
 	}
-	t.survivorsSent = true
 	var alive []int
+	dying := false
 	add := func(pid int) { alive = append(alive, pid) }
-	t.walk(walk{visit: func(m member) { add(m.pid) }, missed: add})
-	t.send(report{Survivors: alive})
+	t.walk(walk{visit: func(m member) {
+		add(m.pid)
+		dying = dying || m.canDie()
+	}, missed: add})
+	if t.survivorsSent = survived(time.Since(t.killOrderedAt), len(alive), dying); t.survivorsSent {
+		t.send(report{Survivors: alive})
+	}
+}
+
+// survived reports whether what is alive so long after a kill survived it.
+func survived(since time.Duration, alive int, dying bool) bool {
+	return alive > 0 && (since >= dyingBound || since >= survivorsAfter && !dying)
 }
 
 // scheduleCheck sets the next check of a tree whose leader has exited, or that is being killed.

@@ -217,12 +217,12 @@ func (b *jobBackend) release() error {
 	return nil
 }
 
-func (b *jobBackend) survivors() []int {
+func (b *jobBackend) survivors() (alive []int, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.closed || !b.killing || time.Since(b.killedAt) < survivorsAfter {
-		return nil
+		return nil, false
 	}
-	pids, _ := b.job.processes()
-	return pids
+	alive, _ = b.job.processes()
+	return alive, len(alive) > 0
 }

@@ -240,7 +240,7 @@ func missOne() int {
 	if err := tree.Kill(); err != nil {
 		panic(err)
 	}
-	for until := time.Now().Add(late); len(tree.Survivors()) == 0; time.Sleep(time.Millisecond) {
+	for until := time.Now().Add(late); len(survivors(tree)) == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(until) {
 			panic("no survivors")
 		}

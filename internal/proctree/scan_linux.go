@@ -201,6 +201,13 @@ func (m member) signal(sig syscall.Signal) (bool, error) {
 	return err == nil, err
 }
 
+// canDie reports whether SIGKILL ends the process once it gets a processor. It does not end one of another user, nor
+// one that waits for a disk.
+func (m member) canDie() bool {
+	_, err := m.signal(syscall.SIGKILL)
+	return err == nil && m.state != 'D'
+}
+
 // signalAndContinue also continues a stopped process, because that would not act on the signal.
 func (m member) signalAndContinue(sig syscall.Signal) (bool, error) {
 	reached, err := m.signal(sig)

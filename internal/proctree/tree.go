@@ -22,15 +22,20 @@ type Tree struct {
 	err    error
 }
 
-// survivorsAfter is how long a kill may take before what is alive counts as a survivor.
-const survivorsAfter = 500 * time.Millisecond
+const (
+	// survivorsAfter is how long a kill may take before what it cannot end counts as a survivor.
+	survivorsAfter = 500 * time.Millisecond
+	// dyingBound is how long a kill may take before what it can end, and has not, does too: the threads of a dying
+	// process need a processor, and a busy machine may have none to give for seconds.
+	dyingBound = 10 * time.Second
+)
 
 // A backend reaches the processes of a tree on one operating system.
 type backend interface {
 	signal(sig syscall.Signal) (int, error)
 	kill() error
 	release() error
-	survivors() []int
+	survivors() (alive []int, known bool)
 }
 
 func newTree(pid int) *Tree {
@@ -93,12 +98,13 @@ func (t *Tree) Release() error {
 	}
 }
 
-// Survivors returns the PIDs of the processes that were still alive half a second after a kill. A signal cannot end
-// them, for example because another user owns them or because they wait for a disk. It is empty if the tree is gone.
-func (t *Tree) Survivors() []int {
+// Survivors returns the PIDs of the processes that a kill did not end within half a second, because it cannot: another
+// user owns them, or they wait for a disk. What dies slowly, on a busy machine, is given ten seconds. It reports false
+// if it is not known yet what survives, and none if the tree is gone.
+func (t *Tree) Survivors() (alive []int, known bool) {
 	select {
 	case <-t.gone:
-		return nil
+		return nil, true
 	default:
 		return t.backend.survivors()
 	}

@@ -169,7 +169,7 @@ func (b *groupBackend) release() error {
 	return nil
 }
 
-func (b *groupBackend) survivors() []int { return nil }
+func (b *groupBackend) survivors() (alive []int, known bool) { return nil, false }
 
 func (b *groupBackend) wakeUp() {
 	select {
