@@ -1,0 +1,21 @@
+package main
+
+const description = "End runs that hang, and say why.\n\n" +
+	"watchdog run guards any command. The other commands look at sessions that hosts keep in a database, with --store."
+
+// A commandLine is all that can be written on the command line. Kong parses it, and generates the help, the man page
+// and the completions from it.
+type commandLine struct {
+	Common `embed:""`
+
+	Version versionCmd `cmd:"" help:"Print the version, for bug reports."`
+}
+
+// Common are the flags that every command has.
+//
+//nolint:lll // a tag cannot be broken
+type Common struct {
+	Store  string `placeholder:"URL"  env:"WATCHDOG_STORE"  help:"Where events and sessions are kept: sqlite:PATH or postgres://HOST/DATABASE."`
+	Config string `placeholder:"FILE" env:"WATCHDOG_CONFIG" help:"A configuration file with limits, as watchdog check explains them." type:"path"`
+	JSON   bool   `name:"json"        env:"WATCHDOG_JSON"   help:"Print JSON for programs instead of text for people."`
+}

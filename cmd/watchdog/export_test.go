@@ -1,0 +1,4 @@
+package main
+
+// Main runs the program in the test binary.
+func Main() { main() }

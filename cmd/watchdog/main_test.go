@@ -1,0 +1,21 @@
+package main_test
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	watchdog "github.com/seed62658d38/watchdog/cmd/watchdog"
+)
+
+// programVariable has the test binary be the program.
+const programVariable = "WATCHDOG_TEST_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(programVariable) != "" {
+		_ = os.Unsetenv(programVariable)
+		watchdog.Main()
+	}
+	goleak.VerifyTestMain(m)
+}

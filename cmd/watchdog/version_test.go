@@ -1,0 +1,60 @@
+package main_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// An outcome is what a run of the program left.
+type outcome struct {
+	stdout, stderr string
+	status         int
+}
+
+// program runs the program with a command line, without the variables that it reads.
+func program(t *testing.T, args ...string) outcome {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(slices.DeleteFunc(cmd.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "WATCHDOG_")
+	}), programVariable+"=1")
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	var exited *exec.ExitError
+	if err := cmd.Run(); err != nil {
+		require.ErrorAs(t, err, &exited)
+	}
+	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+func TestVersion(t *testing.T) {
+	o := program(t, "version")
+	assert.Zero(t, o.status)
+	assert.Regexp(t, `^watchdog \S+, go1\.\d+\S*, `+runtime.GOOS+"/"+runtime.GOARCH+"\n$", o.stdout)
+	o = program(t, "version", "--json")
+	var v map[string]string
+	require.NoError(t, json.Unmarshal([]byte(o.stdout), &v))
+	assert.Equal(t, runtime.Version(), v["go"])
+}
+
+func TestRefused(t *testing.T) {
+	for line, want := range map[string]string{
+		"nosuch": "watchdog: unexpected argument nosuch\nwatchdog --help says how it is used\n",
+		"version --jsno": "watchdog: unknown flag --jsno, did you mean \"--json\"?\n" +
+			"watchdog version --help says how it is used\n",
+	} {
+		o := program(t, strings.Fields(line)...)
+		assert.Equal(t, 125, o.status, line)
+		assert.Equal(t, want, o.stderr, line)
+		assert.Empty(t, o.stdout, line)
+	}
+}
