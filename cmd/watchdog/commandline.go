@@ -8,6 +8,9 @@ const description = "End runs that hang, and say why.\n\n" +
 type commandLine struct {
 	Common `embed:""`
 
+	Sweep   sweepCmd   `cmd:"" help:"Cancel the sessions in a store that have stalled."`
+	Serve   serveCmd   `cmd:"" help:"Sweep a store, and serve a page of its runs."`
+	Check   checkCmd   `cmd:"" help:"Say which limits are in force, and where each comes from."`
 	Version versionCmd `cmd:"" help:"Print the version, for bug reports."`
 }
 

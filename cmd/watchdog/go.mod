@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/seed62658d38/watchdog v0.1.0
+	github.com/seed62658d38/watchdog/config v0.1.0
 	github.com/seed62658d38/watchdog/store/postgres v0.1.0
 	github.com/seed62658d38/watchdog/store/sqlite v0.1.0
 	github.com/stretchr/testify v1.12.1
@@ -23,6 +24,7 @@ require (
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	go.yaml.in/yaml/v4 v4.0.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect

@@ -23,10 +23,13 @@ type outcome struct {
 // program runs the program with a command line, without the variables that it reads.
 func program(t *testing.T, args ...string) outcome {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(slices.DeleteFunc(cmd.Environ(), func(variable string) bool {
-		return strings.HasPrefix(variable, "WATCHDOG_")
-	}), programVariable+"=1")
+	return programIn(t, nil, args...)
+}
+
+// programIn runs the program with these variables of those that it reads.
+func programIn(t *testing.T, variables []string, args ...string) outcome {
+	t.Helper()
+	cmd := programCmd(t, variables, args...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	var exited *exec.ExitError
@@ -34,6 +37,16 @@ func program(t *testing.T, args ...string) outcome {
 		require.ErrorAs(t, err, &exited)
 	}
 	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
+}
+
+// programCmd is a command that runs the program.
+func programCmd(t *testing.T, variables []string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(slices.DeleteFunc(cmd.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "WATCHDOG_")
+	}), append(variables, programVariable+"=1")...)
+	return cmd
 }
 
 func TestVersion(t *testing.T) {

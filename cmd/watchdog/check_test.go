@@ -1,0 +1,92 @@
+package main_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares a text with a file in testdata.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), got)
+}
+
+// file writes a file in a folder of the test and returns its path.
+func file(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func TestCheck(t *testing.T) {
+	const text = "runtime_controls:\n  idle_timeout_seconds: 60\n  ladders:\n    idle: [retry, cancel]\n" +
+		"sweep:\n  interval: 1m\n"
+	path := file(t, "watchdog.yaml", text)
+	in := func(o outcome) string { return strings.ReplaceAll(o.stdout, path, "watchdog.yaml") }
+	t.Run("what is in force, from where, and the worst time", func(t *testing.T) {
+		o := program(t, "check", path)
+		assert.Zero(t, o.status, o.stderr)
+		golden(t, "check", in(o))
+		assert.Equal(t, in(o), in(program(t, "check", "--config", path)), "by the flag that all commands have")
+		assert.Equal(t, in(o), in(programIn(t, []string{"WATCHDOG_CONFIG=" + path}, "check")), "by the variable")
+	})
+	t.Run("only what is set", func(t *testing.T) {
+		golden(t, "check-set", in(program(t, "check", "--set", path)))
+	})
+	t.Run("a variable overrides the file", func(t *testing.T) {
+		o := programIn(t, []string{"WATCHDOG_IDLE_TIMEOUT_SECONDS=90", "WATCHDOG_STORE=sqlite:none"}, "check", "--set", path)
+		assert.Contains(t, o.stdout, "1m30s")
+		assert.Contains(t, o.stdout, "environment WATCHDOG_IDLE_TIMEOUT_SECONDS")
+		assert.Empty(t, o.stderr, "the program's own variables are not taken for misspelt ones")
+	})
+	t.Run("as JSON", func(t *testing.T) {
+		var got struct {
+			File     string
+			Settings []map[string]string
+			Worst    string `json:"worst_time"`
+		}
+		o := program(t, "check", "--json", "--set", path)
+		require.NoError(t, json.Unmarshal([]byte(o.stdout), &got))
+		assert.Equal(t, path, got.File)
+		require.Len(t, got.Settings, 3)
+		assert.Equal(t, "runtime_controls.idle_timeout_seconds", got.Settings[0]["key"])
+		assert.Equal(t, "1m0s", got.Settings[0]["value"])
+		assert.Contains(t, got.Worst, "from the last sign of life to the cancel")
+	})
+	t.Run("each error is a line with its place", func(t *testing.T) {
+		bad := file(t, "bad.yaml", "runtime_controls:\n  idle_timeout_secnds: 5\n  warn_at: [2]\n")
+		o := program(t, "check", bad)
+		assert.Equal(t, 125, o.status)
+		assert.Empty(t, o.stdout)
+		lines := strings.Split(strings.TrimSpace(o.stderr), "\n")
+		require.Len(t, lines, 2)
+		assert.True(t, strings.HasPrefix(lines[0], "watchdog: "+bad+":2: "), lines[0])
+		assert.Contains(t, lines[0], "did you mean idle_timeout_seconds?")
+		assert.True(t, strings.HasPrefix(lines[1], "watchdog: "+bad+":3: "), lines[1])
+	})
+	t.Run("a file that is not there, and two files", func(t *testing.T) {
+		o := program(t, "check", "nosuch.yaml")
+		assert.Equal(t, 125, o.status)
+		assert.Contains(t, o.stderr, "nosuch.yaml")
+		o = program(t, "check", "--config", path, "other.yaml")
+		assert.Equal(t, 125, o.status)
+		assert.Contains(t, o.stderr, "name one")
+	})
+}

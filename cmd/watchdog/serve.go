@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+type serveCmd struct {
+	Listen string `default:"127.0.0.1:8080" placeholder:"ADDR" env:"WATCHDOG_LISTEN" help:"Where to serve (${default})."`
+	Page   bool   `help:"Serve the page only: sweep nothing and write nothing."`
+}
+
+// Help is the rest of the command's help.
+func (serveCmd) Help() string {
+	return `Sweeps the store as watchdog sweep does, and serves the page of its runs at / and
+the health of the sweeper at /healthz: 200, or 503 if the last pass failed or the
+next is late. With --page it only serves the page, and opens the store to read.
+Whoever reaches the address sees all sessions: put it behind what authenticates
+people, or leave it on this machine.
+
+SIGINT and SIGTERM end it after the sessions in hand.
+
+Examples:
+  watchdog serve --store sqlite:state/events.db --page
+  watchdog serve --store postgres://app@db/agents --config watchdog.yaml --listen :8080`
+}
+
+// Run serves until the context ends or a signal comes.
+func (c serveCmd) Run(ctx context.Context, p Program, common *Common, model *kong.Application) error {
+	limits := &config.Config{}
+	if !c.Page {
+		var err error
+		if limits, err = common.sweeping(model, false); err != nil {
+			return p.failEach(err)
+		}
+	}
+	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	return common.withStore(ctx, c.Page || limits.Sweep.DryRun, func(db database) error {
+		return c.serve(ctx, p, common, db, limits)
+	})
+}
+
+// serve serves one store.
+func (c serveCmd) serve(ctx context.Context, p Program, common *Common, db database, limits *config.Config) error {
+	var sweeper *sweep.Sweeper
+	if !c.Page {
+		var err error
+		if sweeper, err = p.sweeper(db, limits, common.JSON); err != nil {
+			return err
+		}
+	}
+	handler, closeHandler, err := c.handler(db, sweeper)
+	if err != nil {
+		return err
+	}
+	defer closeHandler()
+	var listening net.ListenConfig
+	listener, err := listening.Listen(ctx, "tcp", c.Listen)
+	if err != nil {
+		return fmt.Errorf("--listen: %w; name a free address of this machine, such as 127.0.0.1:8081", err)
+	}
+	p.note(common, fmt.Sprintf("the page is at http://%s/; press Ctrl-C to end", listener.Addr()))
+	return serveAndSweep(ctx, listener, handler, sweeper)
+}
+
+// serveAndSweep returns when the context has ended, or when one of the two fails.
+func serveAndSweep(ctx context.Context, listener net.Listener, handler http.Handler, sweeper *sweep.Sweeper) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+	served := make(chan error, 1)
+	go func() {
+		defer end()
+		served <- server.Serve(listener)
+	}()
+	var swept error
+	if sweeper != nil {
+		swept = sweeper.Run(ctx)
+	}
+	<-ctx.Done()
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
+	defer cancel()
+	if err := server.Shutdown(closing); err != nil {
+		_ = server.Close() // readers of the live page do not leave by themselves
+	}
+	err := <-served
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(swept, err)
+}

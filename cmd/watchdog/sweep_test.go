@@ -1,0 +1,191 @@
+package main_test
+
+import (
+	"bufio"
+	"database/sql"
+	"encoding/json"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// patience is how long a test waits for a real process on a busy machine.
+const patience = time.Minute
+
+// stalledStore makes a store with one session that was silent for an hour and one that is not, of another writer.
+func stalledStore(t *testing.T) (flag, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "events.db")
+	store, err := sqlite.Open(t.Context(), path)
+	require.NoError(t, err)
+	require.NoError(t, store.Close())
+	db, err := sql.Open("sqlite", path)
+	require.NoError(t, err)
+	at := func(ago time.Duration) string { return time.Now().Add(-ago).UTC().Format("2006-01-02 15:04:05.000000") }
+	_, err = db.ExecContext(t.Context(), `INSERT INTO watchdog_sessions
+		(run_id, status, created_at, last_event_at, started_at, host, attempt)
+		VALUES ('stalled', 'active', ?1, ?1, ?1, 'host-a', 1), ('busy', 'active', ?1, ?2, ?1, 'host-b', 1)`,
+		at(time.Hour), at(0))
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+	return "--store=sqlite:" + path, path
+}
+
+// statusOf reads the status of a session.
+func statusOf(t *testing.T, path, run string) session.Status {
+	t.Helper()
+	store, err := sqlite.Open(t.Context(), path)
+	require.NoError(t, err)
+	defer store.Close()
+	s, err := store.Session(t.Context(), run)
+	require.NoError(t, err)
+	return s.Status
+}
+
+func TestSweep(t *testing.T) {
+	t.Run("a dry run says what it would cancel, and writes nothing", func(t *testing.T) {
+		store, path := stalledStore(t)
+		before, err := os.ReadFile(path)
+		require.NoError(t, err)
+		o := program(t, "sweep", store, "--once", "--dry-run")
+		assert.Zero(t, o.status, o.stderr)
+		assert.Contains(t, o.stdout, "1 stalled, 0 cancelled")
+		assert.Contains(t, o.stdout, "  would_cancel  stalled on host-a: silent for 1h0m")
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, before, after)
+		assert.Equal(t, session.Active, statusOf(t, path, "stalled"))
+	})
+	t.Run("one pass cancels what stalled and leaves the others", func(t *testing.T) {
+		store, path := stalledStore(t)
+		o := program(t, "sweep", store, "--once", "--json")
+		assert.Zero(t, o.status, o.stderr)
+		var pass struct {
+			Cancelled int
+			Sessions  []map[string]any
+		}
+		require.NoError(t, json.Unmarshal([]byte(o.stdout), &pass))
+		assert.Equal(t, 1, pass.Cancelled)
+		assert.Equal(t, "stalled", pass.Sessions[0]["run_id"])
+		assert.Equal(t, "cancelled", pass.Sessions[0]["handling"])
+		assert.Equal(t, session.Cancelled, statusOf(t, path, "stalled"))
+		assert.Equal(t, session.Active, statusOf(t, path, "busy"))
+	})
+	t.Run("a signal ends it gracefully", func(t *testing.T) {
+		store, path := stalledStore(t)
+		settings := file(t, "watchdog.yaml", "sweep:\n  startup_delay: 1ms\n  interval: 1s\n")
+		cmd := programCmd(t, nil, "sweep", store, "--config", settings)
+		out, err := cmd.StdoutPipe()
+		require.NoError(t, err)
+		var said strings.Builder
+		cmd.Stderr = &said
+		require.NoError(t, cmd.Start())
+		line, err := bufio.NewReader(out).ReadString('\n')
+		require.NoError(t, err)
+		assert.Contains(t, line, "1 cancelled")
+		require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+		_, _ = io.Copy(io.Discard, out)
+		require.NoError(t, cmd.Wait(), said.String())
+		assert.Contains(t, said.String(), "worst time from the last sign of life to the cancel")
+		assert.Equal(t, session.Cancelled, statusOf(t, path, "stalled"))
+	})
+	t.Run("what is wrong is said, and nothing is swept", func(t *testing.T) {
+		store, path := stalledStore(t)
+		for settings, want := range map[string]string{
+			"sweep:\n  enabled: false\n":   "the sweeper is switched off",
+			"sweep:\n  max_resumes: 1\n":   "this program starts no sessions",
+			"sweep:\n  intervall: 1m\n":    "did you mean interval?",
+			"sweep:\n  interval: -1m\n":    "-1m",
+			"sweep:\n  interval: later\n ": "later",
+		} {
+			o := program(t, "sweep", store, "--once", "--config", file(t, "watchdog.yaml", settings))
+			assert.Equal(t, 125, o.status, settings)
+			assert.Contains(t, o.stderr, want)
+			assert.Empty(t, o.stdout)
+		}
+		assert.Equal(t, session.Active, statusOf(t, path, "stalled"))
+		o := program(t, "sweep", "--once")
+		assert.Equal(t, 125, o.status)
+		assert.Contains(t, o.stderr, "no store is named")
+		o = program(t, "sweep", "--store=mysql://user:canary@host/db", "--once")
+		assert.Equal(t, 125, o.status)
+		assert.NotContains(t, o.stderr, "canary")
+	})
+}
+
+func TestServe(t *testing.T) {
+	store, path := stalledStore(t)
+	begin := func(args ...string) (url string, end func() string) {
+		cmd := programCmd(t, nil, append([]string{"serve", store, "--listen=127.0.0.1:0"}, args...)...)
+		said, err := cmd.StderrPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		lines := bufio.NewReader(said)
+		line, err := lines.ReadString('\n')
+		require.NoError(t, err)
+		_, after, found := strings.Cut(line, "the page is at ")
+		require.True(t, found, line)
+		url, _, _ = strings.Cut(after, ";")
+		return url, func() string {
+			require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+			rest, _ := io.ReadAll(lines)
+			require.NoError(t, cmd.Wait(), string(rest))
+			return string(rest)
+		}
+	}
+	get := func(url string) (int, string) {
+		client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+		answer, err := client.Get(url)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		body, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.StatusCode, string(body)
+	}
+	t.Run("the page alone writes nothing and sweeps nothing", func(t *testing.T) {
+		before, err := os.ReadFile(path)
+		require.NoError(t, err)
+		url, end := begin("--page")
+		status, _ := get(url + "healthz")
+		assert.Equal(t, http.StatusNotFound, status)
+		status, text := get(url)
+		assert.Equal(t, http.StatusOK, status)
+		assert.Contains(t, text, "stalled")
+		end()
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		assert.Equal(t, before, after)
+	})
+	t.Run("the sweeper with its health and the page", func(t *testing.T) {
+		settings := file(t, "watchdog.yaml", "sweep:\n  startup_delay: 1ms\n  interval: 1s\n")
+		url, end := begin("--config", settings)
+		require.Eventually(t, func() bool { return statusOf(t, path, "stalled") == session.Cancelled }, patience,
+			10*time.Millisecond)
+		status, text := get(url + "healthz")
+		assert.Equal(t, http.StatusOK, status)
+		assert.Contains(t, text, `"status": "ok"`)
+		status, _ = get(url)
+		assert.Equal(t, http.StatusOK, status)
+		end()
+	})
+	t.Run("an address that is taken", func(t *testing.T) {
+		url, end := begin("--page")
+		address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/")
+		o := program(t, "serve", store, "--page", "--listen="+address)
+		assert.Equal(t, 125, o.status)
+		assert.Contains(t, o.stderr, "name a free address of this machine")
+		end()
+	})
+}
