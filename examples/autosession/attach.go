@@ -18,11 +18,11 @@ func findState(opts options) (state.Dir, error) {
 	if opts.state != "" {
 		return state.At(opts.state)
 	}
-	path, err := state.Default()
+	project, err := absolute(opts.project)
 	if err != nil {
 		return state.Dir{}, err
 	}
-	return state.At(path)
+	return state.At(state.Default(project))
 }
 
 // find creates the session or loads it. Both lock it until release is called.

@@ -109,7 +109,17 @@ func TestRefused(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		require.NoError(t, os.WriteFile(f.state, nil, 0o600))
-		assert.Contains(t, f.run().must(t, 1).stderr, "create state directory")
+		said := f.run().must(t, 1).stderr
+		assert.Contains(t, said, "create state directory")
+		assert.Contains(t, said, "name another one with -state")
+	})
+	t.Run("a state directory that everybody can write to", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		require.NoError(t, os.Mkdir(f.state, 0o700))
+		require.NoError(t, os.Chmod(f.state, 0o777)) //nolint:gosec // that is what is refused
+		assert.Contains(t, f.run().must(t, 1).stderr, "everybody can write to")
+		assert.NoFileExists(t, filepath.Join(f.state, "events.db"))
 	})
 	t.Run("an invalid database file", func(t *testing.T) {
 		t.Parallel()

@@ -41,7 +41,8 @@ func parse(args []string) (options, error) {
 func (o *options) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("autosession", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.state, "state", "", "keep sessions in `DIR` (default: a printed directory in the user's cache)")
+	flags.StringVar(&o.state, "state", "", "keep sessions in `DIR` (default: .watchdog in the project, "+
+		"or a printed temporary directory for the built-in demo)")
 	flags.StringVar(&o.project, "project", "", "work on the Go project in `DIR` (default: the built-in demo)")
 	flags.StringVar(&o.config, "config", "", "read limits from the YAML `FILE`; the environment overrides it")
 	flags.Func("budget", "let the session run for `DURATION`, such as 90s or 4h; 0 is no limit; "+

@@ -11,13 +11,16 @@ import (
 	"github.com/seed62658d38/watchdog/config"
 )
 
-// wallClock is the limit that -budget sets.
-const wallClock = "runtime_controls.session_wall_clock_seconds"
+// The limits that are always shown. -budget sets the wall clock.
+const (
+	wallClock = "runtime_controls.session_wall_clock_seconds"
+	warnAt    = "runtime_controls.warn_at"
+)
 
 // ownLimits are the limits that a session keeps, by key.
 var ownLimits = map[string]func(to *watchdog.Budget, from watchdog.Budget){
 	wallClock:                          func(to *watchdog.Budget, from watchdog.Budget) { to.WallClock = from.WallClock },
-	"runtime_controls.warn_at":         func(to *watchdog.Budget, from watchdog.Budget) { to.WarnAt = from.WarnAt },
+	warnAt:                             func(to *watchdog.Budget, from watchdog.Budget) { to.WarnAt = from.WarnAt },
 	"runtime_controls.reserve_seconds": func(to *watchdog.Budget, from watchdog.Budget) { to.Reserve = from.Reserve },
 }
 
@@ -75,6 +78,14 @@ func (l limits) check() error {
 		return fmt.Errorf("%w; the limits are\n%s", err, l)
 	}
 	return nil
+}
+
+// set returns the limits that are set anywhere, and those that always hold.
+func (l limits) set() limits {
+	l.table = slices.DeleteFunc(slices.Clone(l.table), func(s config.Setting) bool {
+		return s.Source == "default" && s.Key != wallClock && s.Key != warnAt
+	})
+	return l
 }
 
 // String returns one line for each limit.

@@ -18,9 +18,12 @@ func (s *session) reportAttached(wd *watchdog.Watchdog) {
 	s.show.Say("state   %s", s.dir.Path())
 	s.show.Say("project %s", projectName(s.kept))
 	s.show.Say("window  since %s, %s elapsed, %s", clockTime(wd.StartedAt()), brief(wd.Elapsed()), leftOf(wd))
-	s.show.Say("limits\n%s", s.limits)
+	s.show.Say("limits\n%s", s.limits.set())
 	if s.limits.budget.WallClock == watchdog.NoLimit {
 		s.show.Say("without a wall-clock limit nothing stops this session")
+	} else {
+		s.show.Say("plan    %s: each a command; if the limit comes first, the session is BLOCKED, the", phase.Names())
+		s.show.Say("        reason is on record, and a command that resumes it is printed")
 	}
 	if len(s.kept.Completed) > 0 {
 		s.show.Say("done    %s", strings.Join(s.kept.Completed, ", "))

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -46,12 +47,20 @@ func TestUsage(t *testing.T) {
 	t.Run("the default state directory is printed", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		home := t.TempDir()
+		temporary := t.TempDir()
 		cmd := f.command()
 		cmd.Args = cmd.Args[:1]
-		cmd.Env = append(cmd.Env, "HOME="+home, "XDG_CACHE_HOME="+home, "LocalAppData="+home)
-		assert.Contains(t, finish(t, cmd).must(t, 0).stdout, home)
+		cmd.Env = append(cmd.Env, "TMPDIR="+temporary, "TMP="+temporary, "HOME=/nonexistent")
+		assert.Contains(t, finish(t, cmd).must(t, 0).stdout, "state   "+temporary)
 	})
+}
+
+func TestFirstScreen(t *testing.T) {
+	t.Parallel()
+	said := newFixture(t).run("-budget", "3s", "-hang", "vet").must(t, 3).stdout
+	assert.Less(t, strings.Count(said, "\n"), 24, said)
+	assert.Contains(t, said, "if the limit comes first, the session is BLOCKED")
+	assert.Contains(t, said, "to go on:")
 }
 
 func TestQuote(t *testing.T) {

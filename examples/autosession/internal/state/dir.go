@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 )
@@ -33,13 +34,13 @@ const (
 // A Dir is one state directory. Several processes can keep sessions in it at once. It is safe for concurrent use.
 type Dir struct{ path string }
 
-// Default returns the path of the default state directory.
-func Default() (string, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return "", fmt.Errorf("find a default state directory (name one with -state): %w", err)
+// Default returns the path of the default state directory: below the folder of the project, or, for the built-in one,
+// a temporary one of this user.
+func Default(project string) string {
+	if project != "" {
+		return filepath.Join(project, ".watchdog")
 	}
-	return filepath.Join(cache, "watchdog", "autosession"), nil
+	return filepath.Join(os.TempDir(), fmt.Sprintf("watchdog-autosession-%d", os.Getuid()))
 }
 
 // At returns the directory at path, which need not exist.
@@ -51,12 +52,29 @@ func At(path string) (Dir, error) {
 	return Dir{absolute}, nil
 }
 
-// Make creates the directory if it does not exist.
+// Make creates the directory if it does not exist. No version control keeps what is in it.
 func (d Dir) Make() error {
-	if err := os.MkdirAll(d.path, private); err != nil {
-		return fmt.Errorf("create state directory: %w", err)
+	err := os.MkdirAll(d.path, private)
+	if err == nil {
+		err = d.checkOthers()
+	}
+	if err == nil {
+		err = WriteFile(filepath.Join(d.path, ".gitignore"), []byte("*\n"))
+	}
+	if err != nil {
+		return fmt.Errorf("create state directory: %w; name another one with -state", err)
 	}
 	return nil
+}
+
+// checkOthers returns an error if everybody can write to the directory: programs in it are run.
+func (d Dir) checkOthers() error {
+	const everybody = 0o002
+	info, err := os.Stat(d.path)
+	if err == nil && runtime.GOOS != "windows" && info.Mode().Perm()&everybody != 0 {
+		err = fmt.Errorf("everybody can write to %s", d.path)
+	}
+	return err
 }
 
 // Path returns the absolute path of the directory.
