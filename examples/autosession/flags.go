@@ -5,11 +5,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/phase"
 	"github.com/seed62658d38/watchdog/examples/autosession/internal/state"
+	"github.com/seed62658d38/watchdog/examples/internal/help"
 )
 
 // options are the parsed command line.
@@ -107,12 +107,9 @@ func (o *options) text(name string) string {
 // usage returns the help text.
 func usage() string {
 	var o options
-	var text strings.Builder
-	text.WriteString("Autosession runs the phases " + phase.Names() + " over a Go project, " +
-		"within a wall-clock budget.\n\n")
-	flags := o.flags()
-	flags.SetOutput(&text)
-	flags.PrintDefaults()
-	text.WriteString("\nExit status: 0 complete, 3 blocked, 1 error, 2 wrong command line.\n")
-	return text.String()
+	return help.Text{
+		What:   "Autosession runs the phases " + phase.Names() + " over a Go project, within a wall-clock budget.",
+		Uses:   []help.Use{{Line: "autosession [FLAGS]", Flags: o.flags()}},
+		Status: "0 complete, 3 blocked, 1 error, 2 wrong command line.",
+	}.String()
 }

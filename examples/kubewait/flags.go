@@ -8,6 +8,8 @@ import (
 	"io"
 	"strings"
 	"time"
+
+	"github.com/seed62658d38/watchdog/examples/internal/help"
 )
 
 // options are the parsed command line.
@@ -80,17 +82,15 @@ func (o *options) flags(role string) *flag.FlagSet {
 
 // usage returns the help text.
 func usage() string {
-	var text strings.Builder
-	text.WriteString("Kubewait waits for a resource of a small Kubernetes API that it starts itself. " +
-		"A probe ends a wait that makes no progress.\n\n")
+	var uses []help.Use
 	for _, role := range []string{"", waitRole, probeRole} {
 		var o options
-		flags := o.flags(role)
-		flags.SetOutput(&text)
-		text.WriteString(strings.TrimSpace("kubewait "+role) + " [FLAGS]\n")
-		flags.PrintDefaults()
-		text.WriteString("\n")
+		uses = append(uses, help.Use{Line: strings.TrimSpace("kubewait "+role) + " [FLAGS]", Flags: o.flags(role)})
 	}
-	text.WriteString("Exit status: 0 the resource is ready, 3 given up, 2 wrong command line, 1 everything else.\n")
-	return text.String()
+	return help.Text{
+		What: "Kubewait waits for a resource of a small Kubernetes API that it starts itself. " +
+			"A probe ends a wait that makes no progress.",
+		Uses:   uses,
+		Status: "0 the resource is ready, 3 given up, 2 wrong command line, 1 everything else.",
+	}.String()
 }

@@ -57,7 +57,7 @@ func attempts(ctx context.Context, opts options, out io.Writer) error {
 		a, err := r.attempt(ctx, n)
 		switch {
 		case err != nil && ctx.Err() != nil:
-			return fmt.Errorf("interrupted: %w", err)
+			return fmt.Errorf("interrupted in attempt %d, and nothing of it is left; to go on, run it again: %w", n, err)
 		case err != nil:
 			return err
 		}

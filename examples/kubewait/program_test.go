@@ -89,7 +89,7 @@ func TestProgram(t *testing.T) {
 		require.NoError(t, cmd.Process.Signal(os.Interrupt))
 		require.Error(t, cmd.Wait())
 		assert.Equal(t, 1, cmd.ProcessState.ExitCode())
-		assert.Contains(t, stderr.String(), "kubewait: interrupted: ")
+		assert.Contains(t, stderr.String(), "kubewait: interrupted in attempt 1, ")
 	})
 }
 

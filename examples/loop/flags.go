@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/seed62658d38/watchdog/examples/internal/help"
 )
 
 // all is the name of all scenarios together.
@@ -50,15 +52,15 @@ func (o *options) flags() *flag.FlagSet {
 // usage returns the help text.
 func usage() string {
 	var o options
-	var text strings.Builder
-	text.WriteString("Loop runs an agent loop against a model that goes wrong, under the limits of a watchdog.\n\n")
-	flags := o.flags()
-	flags.SetOutput(&text)
-	flags.PrintDefaults()
-	text.WriteString("\nThe scenarios:\n")
+	var more strings.Builder
+	more.WriteString("The scenarios:\n")
 	for _, s := range scenarios {
-		fmt.Fprintf(&text, "  %-10s %s\n", s.name, s.what)
+		fmt.Fprintf(&more, "  %-10s %s\n", s.name, s.what)
 	}
-	text.WriteString("\nExit status: 0 every run ended as it should, 1 one did not, 2 wrong command line.\n")
-	return text.String()
+	return help.Text{
+		What:   "Loop runs an agent loop against a model that goes wrong, under the limits of a watchdog.",
+		Uses:   []help.Use{{Line: "loop [FLAGS]", Flags: o.flags()}},
+		More:   more.String(),
+		Status: "0 every run ended as it should, 1 one did not, 2 wrong command line.",
+	}.String()
 }

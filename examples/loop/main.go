@@ -96,6 +96,10 @@ func playAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err e
 	} else {
 		err = printTable(stdout, results)
 	}
+	if ctx.Err() != nil {
+		return errors.Join(err, errors.New("interrupted: the runs above say where; to go on, play them again, "+
+			"with -scenario one alone"))
+	}
 	return errors.Join(err, checkResults(results))
 }
 

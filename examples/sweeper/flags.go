@@ -6,11 +6,11 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/examples/internal/help"
 )
 
 // The defaults of this program, short enough to watch.
@@ -110,11 +110,9 @@ func (o *options) invent(flags *flag.FlagSet) (stalledIsSet bool) {
 // usage returns the help text.
 func usage() string {
 	var o options
-	var text strings.Builder
-	text.WriteString("Sweeper cancels the sessions in a database that have stalled.\n\n")
-	flags := o.flags()
-	flags.SetOutput(&text)
-	flags.PrintDefaults()
-	text.WriteString("\nExit status: 0 done or interrupted, 1 the database or a pass failed, 2 wrong command line.\n")
-	return text.String()
+	return help.Text{
+		What:   "Sweeper cancels the sessions in a database that have stalled.",
+		Uses:   []help.Use{{Line: "sweeper [FLAGS]", Flags: o.flags()}},
+		Status: "0 done or interrupted, 1 the database or a pass failed, 2 wrong command line.",
+	}.String()
 }

@@ -73,7 +73,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case err != nil:
 		return printError(stderr, fmt.Errorf("%w\nsweeper -h lists the flags", err), exitUsage)
 	}
-	if err = sweepAll(ctx, opts, stdout, stderr); ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	err = sweepAll(ctx, opts, stdout, stderr)
+	if ctx.Err() != nil {
+		_, _ = fmt.Fprintln(stderr, "sweeper: interrupted after the sessions in hand; what was cancelled stays so, and a "+
+			"sweeper of the same -dsn goes on with the others")
+	}
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		return exitDone // an interrupt is not a failure
 	}
 	return printError(stderr, err, exitError)

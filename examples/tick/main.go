@@ -9,8 +9,8 @@
 //
 // The limits are fractions of a second, short enough to watch; real ones are minutes.
 //
-// It exits with 0 when every tick got an answer, and with 2 for a wrong command line. It does not stop the abandoned
-// call: nothing can.
+// It exits with 0 when every tick got an answer, with 1 after an interrupt and with 2 for a wrong command line. It does
+// not stop the abandoned call: nothing can.
 package main
 
 import (
@@ -20,9 +20,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/examples/internal/help"
 )
 
 // options are the parsed command line.
@@ -32,32 +35,60 @@ type options struct {
 	late         time.Duration
 }
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
 
 // run is main without os.Exit.
-func run(args []string, stdout, stderr io.Writer) int {
-	opts, err := parse(args, stderr)
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	opts, err := parse(args)
 	switch {
 	case errors.Is(err, flag.ErrHelp):
+		_, _ = fmt.Fprint(stdout, usage())
 		return 0
 	case err != nil:
-		_, _ = fmt.Fprintln(stderr, err)
+		_, _ = fmt.Fprintf(stderr, "tick: %v\ntick -h lists the flags\n", err)
 		return 2
 	}
-	(&loop{opts: opts, out: stdout}).tickTwice()
+	(&loop{ctx: ctx, opts: opts, out: stdout}).tickTwice()
+	if ctx.Err() != nil {
+		_, _ = fmt.Fprintln(stderr, "tick: interrupted; the abandoned call ends with the program, and nothing is kept: "+
+			"run it again")
+		return 1
+	}
 	return 0
 }
 
-func parse(args []string, stderr io.Writer) (options, error) {
-	var opts options
+func (o *options) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("tick", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.StringVar(&opts.call, "call", "ignores", "what the first call does: ignores, obeys, finishes or panics")
-	flags.DurationVar(&opts.limit, "limit", 500*time.Millisecond, "how long a tick may take")
-	flags.DurationVar(&opts.grace, "grace", 300*time.Millisecond, "how long it may take to return after that")
-	flags.DurationVar(&opts.late, "late", 2*time.Second, "how long the first call really takes")
+	flags.SetOutput(io.Discard)
+	flags.StringVar(&o.call, "call", "ignores", "what the first call does, `WHAT`: ignores, obeys, finishes or panics")
+	flags.DurationVar(&o.limit, "limit", 500*time.Millisecond, "how long a tick may take")
+	flags.DurationVar(&o.grace, "grace", 300*time.Millisecond, "how long it may take to return after that")
+	flags.DurationVar(&o.late, "late", 2*time.Second, "how long the first call really takes")
+	return flags
+}
+
+// usage returns the help text.
+func usage() string {
+	var o options
+	return help.Text{
+		What:   "Tick runs two ticks, and the call of the first one does not return in time.",
+		Uses:   []help.Use{{Line: "tick [FLAGS]", Flags: o.flags()}},
+		Status: "0 every tick got an answer, 1 interrupted, 2 wrong command line.",
+	}.String()
+}
+
+func parse(args []string) (opts options, err error) {
+	flags := opts.flags()
 	if err := flags.Parse(args); err != nil {
 		return opts, err
+	}
+	if flags.NArg() > 0 {
+		return opts, fmt.Errorf("unexpected argument %q; use flags only", flags.Arg(0))
 	}
 	if calls[opts.call] == nil {
 		return opts, fmt.Errorf("-call %q: use ignores, obeys, finishes or panics", opts.call)
@@ -89,6 +120,7 @@ var calls = map[string]func(ctx context.Context, late time.Duration) (string, er
 
 // loop is the host. All ticks have one key: two overlap only if the first was abandoned.
 type loop struct {
+	ctx   context.Context //nolint:containedctx // of the program
 	opts  options
 	out   io.Writer
 	calls bound.Calls
@@ -98,7 +130,7 @@ func (l *loop) tickTwice() {
 	l.tick("first", calls[l.opts.call])
 	l.list()
 	l.tick("second", calls["finishes"])
-	for len(l.calls.Abandoned()) > 0 {
+	for len(l.calls.Abandoned()) > 0 && l.ctx.Err() == nil {
 		time.Sleep(10 * time.Millisecond)
 	}
 	for _, end := range l.calls.LateEnds() {
@@ -109,7 +141,7 @@ func (l *loop) tickTwice() {
 
 // tick makes one bounded call and prints its outcome.
 func (l *loop) tick(name string, work func(context.Context, time.Duration) (string, error)) {
-	out := bound.Do(context.Background(), bound.Call{
+	out := bound.Do(l.ctx, bound.Call{
 		Key: "tick", Limit: l.opts.limit, Grace: l.opts.grace, Calls: &l.calls,
 		Release: func() { l.say("  released what the call held\n") },
 	}, func(ctx context.Context) (string, error) { return work(ctx, l.opts.late) })

@@ -2,8 +2,10 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -26,7 +28,7 @@ func TestTicks(t *testing.T) {
 		t.Run(call, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out, errs bytes.Buffer
-				require.Zero(t, run([]string{"-call", call}, &out, &errs), errs.String())
+				require.Zero(t, run(t.Context(), []string{"-call", call}, &out, &errs), errs.String())
 				for _, line := range says {
 					require.Contains(t, out.String(), line)
 				}
@@ -36,9 +38,28 @@ func TestTicks(t *testing.T) {
 }
 
 func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"-call", "other"}, {"-limit", "0s"}, {"-unknown"}} {
+	for _, args := range [][]string{{"-call", "other"}, {"-limit", "0s"}, {"-unknown"}, {"argument"}} {
 		var out, errs bytes.Buffer
-		require.Equal(t, 2, run(args, &out, &errs), args)
-		require.NotEmpty(t, errs.String())
+		require.Equal(t, 2, run(t.Context(), args, &out, &errs), args)
+		require.Contains(t, errs.String(), "tick -h lists the flags")
 	}
+}
+
+func TestHelp(t *testing.T) {
+	var out, errs bytes.Buffer
+	require.Zero(t, run(t.Context(), []string{"-h"}, &out, &errs))
+	require.Contains(t, out.String(), "usage: tick [FLAGS]")
+	require.Contains(t, out.String(), "Exit status: 0")
+	require.Empty(t, errs.String())
+}
+
+func TestInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		time.AfterFunc(900*time.Millisecond, cancel) // while the abandoned call goes on
+		var out, errs bytes.Buffer
+		require.Equal(t, 1, run(ctx, nil, &out, &errs))
+		require.Contains(t, errs.String(), "interrupted")
+		time.Sleep(time.Minute) // the abandoned call ends
+	})
 }
