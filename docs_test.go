@@ -43,7 +43,7 @@ var budgetLiteral = regexp.MustCompile(`(?s)watchdog\.Budget\{(.*?)\n?\s*\}`)
 // default: the documents name one beside each Idle.
 func TestIdleTrap(t *testing.T) {
 	found := 0
-	for _, name := range []string{"README.md", "doc.go", "docs/errors.md"} {
+	for _, name := range []string{"README.md", "doc.go", "docs/errors.md", "docs/guide.md"} {
 		text, err := os.ReadFile(name)
 		require.NoError(t, err)
 		for _, budget := range budgetLiteral.FindAllString(string(text), -1) {

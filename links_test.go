@@ -48,13 +48,13 @@ func TestLinksOneModule(t *testing.T) {
 
 	mod, err := os.ReadFile("go.mod")
 	require.NoError(t, err)
-	readme, err := os.ReadFile("README.md")
+	guide, err := os.ReadFile("docs/guide.md")
 	require.NoError(t, err)
 	required := regexp.MustCompile(`(?m)^\t(\S+) (v\S+)$`).FindAllStringSubmatch(string(mod), -1) // no indirect ones
 	require.Len(t, required, 3)
 	for _, module := range required {
-		if !strings.Contains(string(readme), "`"+module[1]+"` "+module[2]) {
-			t.Errorf("README.md does not say that go.mod requires %s %s", module[1], module[2])
+		if !strings.Contains(string(guide), "`"+module[1]+"` "+module[2]) {
+			t.Errorf("docs/guide.md does not say that go.mod requires %s %s", module[1], module[2])
 		}
 	}
 }

@@ -24,9 +24,12 @@ const late = 200 * time.Millisecond
 // three attempts.
 func TestReadmePrograms(t *testing.T) {
 	root := checkout(t)
-	text, err := os.ReadFile(filepath.Join(root, "README.md"))
-	require.NoError(t, err)
-	programs := readmePrograms(string(text))
+	var programs []readmeProgram
+	for _, name := range []string{"README.md", "docs/guide.md"} {
+		text, err := os.ReadFile(filepath.Join(root, name))
+		require.NoError(t, err)
+		programs = append(programs, readmePrograms(string(text))...)
+	}
 	require.Len(t, programs, 3)
 	assert.Equal(t, "Twenty lines", programs[0].title)
 	assert.Equal(t, "A session that is found again", programs[1].title)

@@ -34,6 +34,7 @@ var packages = map[string]string{
 	"fmt":          "fmt",
 	"http":         "net/http",
 	"idle":         module + "/idle",
+	"io":           "io",
 	"otelwatchdog": module + "/otelwatchdog",
 	"postgres":     module + "/store/postgres",
 	"redact":       module + "/redact",

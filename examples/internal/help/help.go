@@ -21,7 +21,8 @@ type Text struct {
 
 // A Use is one way to call a program.
 type Use struct {
-	Line  string // such as "tick [FLAGS]"
+	// Line is the program with what it takes.
+	Line  string
 	Flags *flag.FlagSet
 }
 

@@ -3,12 +3,14 @@ package host
 
 import (
 	"context"
+	"io"
 	"os/exec"
 	"testing"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/converge"
+	loops "github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -25,6 +27,9 @@ var (
 	result   *stall.Result
 	tracker  *converge.Tracker
 	trace    []watchdog.Signal
+	turn     []loops.Step // of the agent: the calls of tools that it made at once
+	body     io.Reader
+	out      io.Writer
 )
 
 // s is the host's own row of a session.
