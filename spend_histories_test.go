@@ -69,7 +69,9 @@ type spendHistory struct {
 	observed  bool
 	pollOnly  bool
 	waits     int
-	reserve   int64
+	reserve   int64 // of each run's requests
+	kept      int64 // of those of the shared scope
+	warnAt    []float64
 	flaw      string
 	logs      bool
 	log       []string
@@ -98,11 +100,15 @@ func newSpendHistory(seed uint64, logs bool) *spendHistory {
 	if h.chance(2) {
 		h.reserve = 1 + h.rng.Int64N(3)
 	}
+	if h.chance(2) {
+		h.kept = 1 + h.rng.Int64N(3)
+	}
+	h.warnAt = [...][]float64{{}, {0.5}, {0.1, 0.8, 0.95}}[h.rng.IntN(3)]
 	for i := range h.processes {
 		h.processes[i] = h.newProcess(string(rune('A' + i)))
 	}
-	h.say("shared %v each %q, beyond %v, observed %v, poll-only %v, %d waits, reserve %d", h.shared, h.period, h.beyond,
-		h.observed, h.pollOnly, h.waits, h.reserve)
+	h.say("shared %v each %q, beyond %v, observed %v, poll-only %v, %d waits, reserves %d and %d, warn at %v", h.shared,
+		h.period, h.beyond, h.observed, h.pollOnly, h.waits, h.reserve, h.kept, h.warnAt)
 	return h
 }
 

@@ -245,10 +245,7 @@ func (s *Spend) settle(i int, used *Use) (look bool) {
 // reached looks at a limit of which more was used, and notes up to where nothing is due.
 func (s *Spend) reached(i int) (look bool) {
 	limit, count := &s.Limits[i], &s.Counts[i]
-	switch {
-	case count.exceeded(limit):
-		return s.trip(i, usedTooMuch)
-	case count.due(limit):
+	if count.exceeded(limit) && s.trip(i, usedTooMuch) || count.due(limit) {
 		return true
 	}
 	count.quiet = count.quietTo(limit)
