@@ -187,7 +187,10 @@ func (w *Watchdog) Usage() []Usage {
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
 	a.learnAll()
-	var all []Usage
+	if len(a.spend.Limits) == 0 {
+		return nil
+	}
+	all := make([]Usage, 0, len(a.spend.Limits))
 	for i := range a.spend.Limits {
 		all = append(all, w.usageOf(a.spend.Use(i)))
 	}

@@ -108,8 +108,11 @@ func (h *spendHistory) charged(scope string) spendSum {
 
 // now is the window of the shared scope at this moment.
 func (h *spendHistory) now() string {
-	name, _ := watchdog.Slice{Scope: sharedScope, Period: h.period}.WindowAt(time.Now())
-	return name
+	if at := time.Now(); !at.Equal(h.window.at) {
+		h.window.at = at
+		h.window.name, h.window.ends = watchdog.Slice{Scope: sharedScope, Period: h.period}.WindowAt(at)
+	}
+	return h.window.name
 }
 
 // own is what is charged to a run's own limits, by one process or by all.
@@ -211,8 +214,8 @@ func (h *spendHistory) usedOfScope(p *spendProcess) spendSum {
 
 // turning reports that the window is about to end: a process leaves it before, by as much as the store was slow.
 func (h *spendHistory) turning() bool {
-	_, ends := watchdog.Slice{Period: h.period}.WindowAt(time.Now())
-	return !ends.IsZero() && time.Until(ends) < 10*time.Second
+	h.now()
+	return !h.window.ends.IsZero() && time.Until(h.window.ends) < 10*time.Second
 }
 
 // refused compares a refusal with the model, and with what the store has.
@@ -249,18 +252,16 @@ func (h *spendHistory) left(p *spendProcess, scope string) spendSum {
 
 // tripped expects the one directive of a refusal.
 func (h *spendHistory) tripped(r *spendRun, l *spendLayer, kind int, scope string) {
-	rung := &l.rungs[kind]
+	rung, wrapped, reserve := &l.rungs[kind], &l.wrapped, l.reserve
 	if scope != "" {
-		rung = &r.scopeRungs[kind]
+		rung, wrapped, reserve = &r.scopeRungs[kind], &r.scopeWrapped, h.kept
 	}
 	want := watchdog.DirectiveCancel
 	switch {
 	case !h.strict():
 		return
-	case scope == "" && kind == 0 && l.reserve > 0 && !l.wrapped:
-		want, l.wrapped = watchdog.DirectiveWrapUp, true
-	case scope != "" && kind == 0 && h.kept > 0 && !r.scopeWrapped:
-		want, r.scopeWrapped = watchdog.DirectiveWrapUp, true
+	case kind == 0 && reserve > 0 && !*wrapped:
+		want, *wrapped = watchdog.DirectiveWrapUp, true
 	case *rung < int64(h.waits):
 		want = watchdog.DirectiveWait
 		*rung++

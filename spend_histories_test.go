@@ -65,16 +65,20 @@ type spendHistory struct {
 	keys      int
 	runs      int
 	looks     int
-	beyond    bool // calls may use more than was admitted
-	observed  bool
-	pollOnly  bool
-	waits     int
-	reserve   int64 // of each run's requests
-	kept      int64 // of those of the shared scope
-	warnAt    []float64
-	flaw      string
-	logs      bool
-	log       []string
+	window    struct { // of the shared scope, as it was looked at last
+		name     string
+		at, ends time.Time
+	}
+	beyond   bool // calls may use more than was admitted
+	observed bool
+	pollOnly bool
+	waits    int
+	reserve  int64 // of each run's requests
+	kept     int64 // of those of the shared scope
+	warnAt   []float64
+	flaw     string
+	logs     bool
+	log      []string
 }
 
 // A spendProcess is one life of a process, until it is killed.
