@@ -196,6 +196,25 @@ func TestSpendWarning(t *testing.T) {
 	})
 }
 
+// TestSpendWarningObserved protects that a run that is only observed is warned of what it used at once, also if a call
+// that did not fit has spent the limit before.
+func TestSpendWarningObserved(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		var warned []watchdog.Warning
+		f.cfg.OnWarning = func(w watchdog.Warning) { warned = append(warned, w) }
+		f.cfg.ObserveOnly = true
+		layer, err := f.attach().Layer("step", watchdog.Budget{Spend: watchdog.Spend{Requests: 10}})
+		require.NoError(t, err)
+		defer layer.Close()
+		call := admit(t, layer, requests(20))
+		f.pass(0)
+		require.Empty(t, warned)
+		require.NoError(t, call.Settle(requests(12)))
+		f.pass(0)
+		require.Len(t, warned, 1)
+	})
+}
+
 // TestSpendRestart protects that what was spent, given and asked survives the process.
 func TestSpendRestart(t *testing.T) {
 	inFixture(t, func(f *fixture) {

@@ -192,11 +192,9 @@ func (p *pool) carryOutAside(ctx context.Context, r *recorder, t *taking) {
 func (p *pool) carryOut(ctx context.Context, r *recorder, t *taking) {
 	defer p.giveBackLate(r)
 	defer p.took(r, t) // also if the store ends this goroutine
-	t.err = fmt.Errorf("take a slice of %s: %w", p.scope, bounded.ErrExited)
+	t.err = bounded.ErrExited
 	grant, err := storeErr(bounded.Here(func() (Grant, error) { return p.store.Take(ctx, t.slice) }))
-	if t.grant, t.err = grant, nil; err != nil {
-		t.err = fmt.Errorf("take a slice of %s: %w", p.scope, err)
-	}
+	t.grant, t.err = grant, err
 }
 
 // took notes what came of it.
@@ -204,16 +202,15 @@ func (p *pool) took(r *recorder, t *taking) {
 	defer close(t.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taking = nil
-	switch {
-	case errors.Is(t.err, ErrInvalid):
-		p.doubtful = nil
-	case t.err != nil:
-		p.doubtful = &t.slice
-	default:
-		p.doubtful = nil
+	p.taking, p.doubtful = nil, nil
+	if t.err == nil {
 		p.granted(r, t)
+		return
 	}
+	if !errors.Is(t.err, ErrInvalid) {
+		p.doubtful = &t.slice
+	}
+	t.err = fmt.Errorf("take a slice of %s: %w", p.scope, t.err)
 }
 
 // granted adds a slice, or notes that it does not fit. One of a window that is over is to be given back. The caller
