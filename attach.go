@@ -28,7 +28,7 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 	if resume && found.over(w.id, at) {
 		at = clocks.Now(cfg.Clock)
 		fresh = w.newResumption(found, at)
-		found = window{startedAt: fresh.startedAt}
+		found = window{startedAt: fresh.startedAt, exact: true}
 	}
 	w.takeUp(found, at)
 	if err := w.keep(ctx, cfg.Keeper, fresh != nil); err != nil {
