@@ -35,10 +35,11 @@ func TestMemoryWindows(t *testing.T) {
 		assert.Equal(t, time.Nanosecond, take("first of hour", watchdog.PeriodHour).Ends)
 		assert.EqualValues(t, 40, take("second", watchdog.PeriodHour).Charged.Requests)
 		refused := take("third", watchdog.PeriodHour)
-		assert.Equal(t, watchdog.Grant{Charged: watchdog.Totals{Requests: 40}, Ends: 1}, refused)
+		const hour = "hour 1999-12-31T23:30:00Z"
+		assert.Equal(t, watchdog.Grant{Charged: watchdog.Totals{Requests: 40}, Window: hour, Ends: 1}, refused)
 		time.Sleep(time.Nanosecond)
 		assert.Equal(t, watchdog.Grant{
-			Fits: true, Granted: watchdog.Totals{Requests: 20}, Charged: watchdog.Totals{Requests: 40},
+			Fits: true, Granted: watchdog.Totals{Requests: 20}, Charged: watchdog.Totals{Requests: 40}, Window: hour,
 		}, take("first of hour", watchdog.PeriodHour), "it has ended")
 		third := take("third", watchdog.PeriodHour)
 		assert.EqualValues(t, 20, third.Charged.Requests)

@@ -219,13 +219,13 @@ func (p *pool) took(r *recorder, t *taking) {
 // granted adds a slice, or notes that it does not fit. One of a window that is over is to be given back. The caller
 // holds mu.
 func (p *pool) granted(r *recorder, t *taking) {
-	window, granted := newAllotment(r.clock, t.began, t.grant.Ends), t.grant.Granted.counts()
+	window, granted := newAllotment(r.clock, t.began, &t.grant), t.grant.Granted.counts()
 	if t.grant.Ends == 0 {
 		window.add(t.slice.ID, &granted)
 		p.old = append(p.old, window)
 		return
 	}
-	if p.turn(); p.current != nil && !p.current.of(window) {
+	if p.turn(); p.current != nil && p.current.window != window.window {
 		p.leave()
 	}
 	if p.charged = t.grant.Charged.counts(); p.current == nil {

@@ -44,13 +44,13 @@ func (t *transaction) take(s watchdog.Slice, now time.Time) (taken takenSlice, e
 	switch {
 	case err == nil:
 		taken = takenSlice{now: now, ends: known.ends, refusal: s.CheckScope(known.scope)}
-		taken.Grant = watchdog.Grant{Fits: true, Granted: known.granted, Charged: known.charged}
+		taken.Grant = watchdog.Grant{Fits: true, Granted: known.granted, Charged: known.charged, Window: known.window}
 		return taken, nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return takenSlice{}, err
 	}
 	name, ends := s.WindowAt(now)
-	taken = takenSlice{now: now, ends: ends}
+	taken = takenSlice{Grant: watchdog.Grant{Window: name}, now: now, ends: ends}
 	currency, charged, err := t.charged(s.Scope, name)
 	if err != nil {
 		return takenSlice{}, err
