@@ -61,7 +61,8 @@ func (m *memorySpend) take(s Slice, slice *memorySlice) (Grant, error) {
 }
 
 func (m *memorySpend) grant(s *memorySlice, fits bool) Grant {
-	return Grant{Fits: fits, Granted: s.granted, Charged: m.charged[s.window], Window: s.window.name}.Until(s.ends, time.Now())
+	g := Grant{Fits: fits, Granted: s.granted, Charged: m.charged[s.window], Window: s.window.name}
+	return g.Until(s.ends, time.Now())
 }
 
 // Return implements [SpendStore].

@@ -187,6 +187,24 @@ func TestSharedScope(t *testing.T) {
 	}
 }
 
+// TestObservedAsksOnce protects the store from a second question for a call that is only observed above its limit.
+func TestObservedAsksOnce(t *testing.T) {
+	inSpendBubble(t, func(store *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog) {
+		wd := attach("s-1", watchdog.Config{Scopes: teamOf(10), ObserveOnly: true})
+		admit(t, wd, requests(10))
+		admit(t, wd, requests(1))
+		synctest.Wait()
+		before := store.takes
+		for i := range 5 {
+			admit(t, wd, requests(2))
+			synctest.Wait()
+			require.Equal(t, before+i+1, store.takes)
+		}
+		require.EqualValues(t, 21, wd.Usage()[0].Used)
+		require.EqualValues(t, 21, store.charged(t, "team").Requests)
+	})
+}
+
 // A steppedSpend is a store whose clock can be set.
 type steppedSpend struct {
 	memory watchdog.Memory
@@ -228,7 +246,7 @@ func TestSteppedSpendStore(t *testing.T) {
 				require.NoError(t, admit(t, wd, requests(5)).Settle(requests(5))) // of a slice of ten
 				store.ahead = test.step
 				require.NoError(t, admit(t, wd, requests(8)).Settle(requests(8))) // of another one
-				require.EqualValues(t, test.used, wd.Usage()[0].Used)
+				require.Equal(t, test.used, wd.Usage()[0].Used)
 				require.Equal(t, test.warnings, warnings)
 			})
 		})
