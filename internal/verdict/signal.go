@@ -8,6 +8,7 @@ type SignalKind string
 // The kinds of signal.
 const (
 	SignalAttach   SignalKind = "attach"
+	SignalAttached SignalKind = "attached"
 	SignalExtend   SignalKind = "extend"
 	SignalEnd      SignalKind = "end"
 	SignalActivity SignalKind = "activity"
@@ -57,6 +58,8 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	switch signal.Kind {
 	case SignalAttach:
 		s.Attached, s.Extended, s.Warned, s.Wrapped = signal.At, signal.Length, signal.Warned, signal.Wrapped
+	case SignalAttached:
+		s.Begun = signal.At
 	case SignalActivity, SignalProgress:
 		s.Signs.Signal(signal.Kind == SignalProgress, signal.At)
 	case SignalHold:
