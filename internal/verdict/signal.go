@@ -56,10 +56,8 @@ type Signal struct {
 // Take notes a signal: the one place that says what each does to what is known of a run. An end does nothing.
 func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	switch signal.Kind {
-	case SignalAttach:
-		s.Attached, s.Extended, s.Warned, s.Wrapped = signal.At, signal.Length, signal.Warned, signal.Wrapped
-	case SignalAttached:
-		s.Begun = signal.At
+	case SignalAttach, SignalAttached:
+		s.attach(signal)
 	case SignalActivity, SignalProgress:
 		s.Signs.Signal(signal.Kind == SignalProgress, signal.At)
 	case SignalHold:
@@ -83,6 +81,14 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	case SignalRung:
 		s.Signs.restore(Limit(signal.Key), Rung{Attempts: signal.Rung, At: signal.At})
 	}
+}
+
+func (s *Snapshot) attach(signal Signal) {
+	if signal.Kind == SignalAttached {
+		s.Begun = signal.At
+		return
+	}
+	s.Attached, s.Extended, s.Warned, s.Wrapped = signal.At, signal.Length, signal.Warned, signal.Wrapped
 }
 
 func (s *Snapshot) extend(signal Signal) {
