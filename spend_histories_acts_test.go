@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"testing/synctest"
 	"time"
 
@@ -53,7 +54,7 @@ func (h *spendHistory) attachTo(p *spendProcess, id string) {
 		}
 		return
 	}
-	p.own[id] = record.EventID(id, record.Stamp(h.began).String(), "spend", record.Once+" ")
+	p.own[id] = record.EventID(id, strconv.FormatInt(h.began.Unix(), 10), "spend", record.Once+" ")
 	r.layers = []*spendLayer{{wd: wd, limits: limits, reserve: h.reserve}}
 	h.restored(r)
 	p.runs = append(p.runs, r)
