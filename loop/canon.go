@@ -51,6 +51,8 @@ func (c *canon) write(text []byte) {
 	c.text(text)
 	if c.outcome {
 		c.signs.text(text)
+	} else {
+		c.hints.words.add(text)
 	}
 }
 

@@ -7,6 +7,7 @@ type hints struct {
 	class  Class
 	search bool // a command that searches
 	placed bool // a number says where to read
+	words  words
 }
 
 // namesPlace reports whether a field says where to read, such as offset, page and start_line.
@@ -20,6 +21,7 @@ var places = phrases("offset", "page", "start", "line", "from", "skip", "cursor"
 
 // string looks at a field of an input.
 func (h *hints) string(depth int, key, text []byte) {
+	h.words.add(text)
 	if depth > 1 || h.class != "" {
 		return
 	}

@@ -13,18 +13,27 @@ const maxKept = 64 << 10
 // unknownPoll is the Gap from which a step of no class at all may be a poll. A model alone often takes a few seconds.
 const unknownPoll = 5 * time.Second
 
+// waitedPoll is how long waits take after which a look may be a poll. Less may be a model that sleeps for a moment
+// before it does the same again, since the time it thinks is part of a Gap.
+const waitedPoll = 15 * time.Second
+
 // A reader turns steps into digests.
 type reader struct{ canon canon }
 
 // A call is what is known of a step that counts.
 type call struct {
-	pair      uint64 // digest of tool, input, outcome and refusal
-	input     uint64 // digest of tool and input
-	tool      uint64 // digest of the tool
-	aim       uint64 // digest of the tool and the input without where it reads, if it says that
-	futile    uint64 // digest of what a futile call gets, 0 if the call is not futile
-	succeeded bool   // it is a change, and there is no sign of a failure
-	poll      bool   // it may be a poll
+	pair      uint64        // digest of tool, input, outcome and refusal
+	input     uint64        // digest of tool and input
+	tool      uint64        // digest of the tool
+	aim       uint64        // digest of the tool and the input without where it reads, if it says that
+	gets      uint64        // digest of what is futile if calls of that kind get it again and again, 0 if nothing is
+	useful    bool          // it ends the series of calls that got something else
+	phrased   bool          // it is only futile if its words are those of others
+	words     words         // of its input
+	succeeded bool          // it is a change, and there is no sign of a failure
+	again     bool          // it got the same before, and is no change and not refused: it may be a poll if time has passed
+	slow      bool          // that time has passed since the last step
+	need      time.Duration // how long waits have to be for that
 }
 
 func (c call) compare(other call) int { return cmp.Compare(c.pair, other.pair) }
@@ -40,6 +49,7 @@ func (c *call) kind() uint64 {
 // read returns what is known of a step, and whether it counts.
 func (d *Detector) read(s *Step) (call, bool) {
 	if !s.counts(s.Class) {
+		d.history.waits(s, s.Class)
 		return call{}, false
 	}
 	r := &d.reader
@@ -47,17 +57,26 @@ func (d *Detector) read(s *Step) (call, bool) {
 	hint, sign := r.canon.hints, r.canon.signs
 	class := guess(s, &hint)
 	if !s.counts(class) {
+		d.history.waits(s, class)
 		return call{}, false
 	}
 	sign.failed = sign.failed || s.Failed || s.Refused
-	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool))}
+	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool)), words: hint.words}
 	c.succeeded = class == Change && !sign.failed
-	c.poll = d.slow(s, class, &sign) && d.history.pairs.has(c.pair)
-	if s.Refused || class == Change && sign.failed {
-		c.futile = max(digest(form[outcome:]), nothing+1)
-	}
-	if class == Look {
-		r.aims(s, &c, &hint, sign.failed || sign.empty()) // form is not valid any more
+	d.passes(s, &c, class, &sign)
+	c.useful = true
+	text := form[outcome:]
+	switch gets := max(digest(text), nothing+1); {
+	case s.Refused || sign.noTool || class == Change && sign.failed:
+		c.gets, c.useful = gets, false
+	case class == Look && (hint.search || searches(s.Tool)):
+		c.phrased = true
+		c.looks(gets, len(text), sign.failed || sign.empty())
+	case class == Look && hint.placed:
+		c.looks(gets, len(text), sign.failed || sign.empty())
+		c.aim = r.aim(s) // form is not valid any more
+	case class != Change && sign.failed:
+		c.gets, c.phrased = gets, true
 	}
 	return c, true
 }
@@ -65,29 +84,32 @@ func (d *Detector) read(s *Step) (call, bool) {
 // nothing is what all looks get that find nothing or fail, however they put it.
 const nothing = 1
 
-// aims says what a look is after, if another one could be after the same: all searches of a tool are, and all reads of
-// one thing at different places.
-func (r *reader) aims(s *Step, c *call, hint *hints, futile bool) {
-	search := hint.search || searches(s.Tool)
-	if hint.placed && !search {
-		c.aim = r.aim(s)
-	}
-	if futile && (search || c.aim != 0) {
-		c.futile = nothing
+// telling is how long an outcome is, in bytes, if it says more than one number or one word.
+const telling = 100
+
+// looks says what a search has in common with others in other words, or a read with those at other places: that there
+// is nothing, or the same text.
+func (c *call) looks(gets uint64, size int, futile bool) {
+	switch {
+	case futile:
+		c.gets, c.useful = nothing, false
+	case size >= telling:
+		c.gets = gets
 	}
 }
 
-// slow says whether a call that got the same before may be a poll: what it looks at takes its time.
-func (d *Detector) slow(s *Step, class Class, sign *signs) bool {
+// passes says when a call that got the same before may be a poll: what it looks at takes its time.
+func (d *Detector) passes(s *Step, c *call, class Class, sign *signs) {
+	c.again = class != Change && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
 	switch {
-	case class == Change || s.Refused:
-		return false
 	case sign.underWay:
-		return !s.Class.declared() || s.Gap >= unknownPoll
+		c.slow = !s.Class.declared() || s.Gap >= unknownPoll
+		c.need = unknownPoll
 	case class == Look:
-		return s.Gap >= d.config.Poll
+		c.slow, c.need = s.Gap >= d.config.Poll, waitedPoll
+	default:
+		c.slow, c.need = s.Gap >= unknownPoll, unknownPoll
 	}
-	return s.Gap >= unknownPoll
 }
 
 // pair returns the form of a step, and where that of its outcome begins. Both are valid until the next call.

@@ -17,8 +17,9 @@ type signs struct {
 	nothing  bool // a phrase, an empty list, a null or an empty string says that there is nothing
 	content  bool // something else is there
 	underWay bool
-	lists    int // how many lists are around the value
-	texts    int // how many texts were looked at
+	noTool   bool // the tool that was called does not exist
+	lists    int  // how many lists are around the value
+	texts    int  // how many texts were looked at
 }
 
 // empty reports whether there is nothing in the outcome.
@@ -79,6 +80,7 @@ func (s *signs) text(text []byte) {
 	var memory [maxSign]byte
 	head := lower(memory[:], text)
 	s.failed = s.failed || beginsWith(head, failures) || contains(head[:min(len(head), 120)], errorPhrases)
+	s.noTool = s.noTool || contains(head[:min(len(head), 120)], noTools)
 	if len(text) > maxSign {
 		s.content = true
 		return
@@ -97,6 +99,9 @@ var failures = phrases("error", "failed", "failure", "fatal", "traceback", "exce
 
 var errorPhrases = phrases("error:", "not found", "no such file", "did not match", "no replacement", "no changes",
 	"does not exist", "permission denied", "exit status 1", "exit code 1", "exit code: 1", "already exists", "failed to ")
+
+var noTools = phrases("invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
+	"no tool named", "tool does not exist")
 
 var nothings = phrases("no match", "no results", "no files", "no entries", "no hits", "no data", "no more ", "no rows",
 	"no documents", "no lines", "no content", "no such", "no references", "no items", "no records", "nothing found",

@@ -120,8 +120,11 @@ func TestStateDamaged(t *testing.T) {
 		refuse(damaged, "invalid loop state")
 	}
 	newer := append([]byte(nil), whole...)
-	newer[4] = 2
-	refuse(newer, "its version is 2; this library reads version 1")
+	newer[4] = 3
+	refuse(newer, "its version is 3; this library reads version 2")
+	older := append([]byte(nil), whole...)
+	older[4] = 1
+	refuse(older[:7369], "its version is 1; this library reads version 2")
 	for _, word := range []int{1, 2, 3 + 32, 3 + 33 + 5, 3 + 33 + 33 + 512, 3 + 33 + 33 + 768} {
 		wrong := append([]byte(nil), whole...)
 		wrong[5+8*word+2] = 0xff
