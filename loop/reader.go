@@ -26,14 +26,14 @@ type call struct {
 	input     uint64        // digest of tool and input
 	tool      uint64        // digest of the tool
 	aim       uint64        // digest of the tool and the input without where it reads, if it says that
-	gets      uint64        // digest of what is futile if calls of that kind get it again and again, 0 if nothing is
-	useful    bool          // it ends the series of calls that got something else
-	phrased   bool          // it is only futile if its words are those of others
+	gets      uint64        // digest of what is futile if calls of its kind get it again and again, 0 if nothing is
+	useful    bool          // it ends the futile series of those that get something else
+	phrased   bool          // it only counts as futile if its words are those of others
 	words     words         // of its input
 	succeeded bool          // it is a change, and there is no sign of a failure
-	again     bool          // it got the same before, and is no change and not refused: it may be a poll if time has passed
-	slow      bool          // that time has passed since the last step
-	need      time.Duration // how long waits have to be for that
+	again     bool          // it got the same before, and may be a poll once time has passed
+	slow      bool          // enough time has passed since the last step
+	need      time.Duration // how long waits take after which enough has
 }
 
 func (c call) compare(other call) int { return cmp.Compare(c.pair, other.pair) }
@@ -63,22 +63,28 @@ func (d *Detector) read(s *Step) (call, bool) {
 	sign.failed = sign.failed || s.Failed || s.Refused
 	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool)), words: hint.words}
 	c.succeeded = class == Change && !sign.failed
-	d.passes(s, &c, class, &sign)
+	c.again = class != Change && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
+	c.slow, c.need = d.passed(s, class, &hint, &sign)
+	r.futile(s, &c, class, &hint, &sign, form[outcome:])
+	return c, true
+}
+
+// futile says what the call has in common with others that get nothing better. The form of the outcome is not valid any
+// more after it.
+func (r *reader) futile(s *Step, c *call, class Class, hint *hints, sign *signs, outcome []byte) {
 	c.useful = true
-	text := form[outcome:]
-	switch gets := max(digest(text), nothing+1); {
+	switch gets := max(digest(outcome), nothing+1); {
 	case s.Refused || sign.noTool || class == Change && sign.failed:
 		c.gets, c.useful = gets, false
 	case class == Look && (hint.search || searches(s.Tool)):
 		c.phrased = true
-		c.looks(gets, len(text), sign.failed || sign.empty())
+		c.looks(gets, len(outcome), sign)
 	case class == Look && hint.placed:
-		c.looks(gets, len(text), sign.failed || sign.empty())
-		c.aim = r.aim(s) // form is not valid any more
+		c.looks(gets, len(outcome), sign)
+		c.aim = r.aim(s)
 	case class != Change && sign.failed:
 		c.gets, c.phrased = gets, true
 	}
-	return c, true
 }
 
 // nothing is what all looks get that find nothing or fail, however they put it.
@@ -89,28 +95,32 @@ const telling = 100
 
 // looks says what a search has in common with others in other words, or a read with those at other places: that there
 // is nothing, or the same text.
-func (c *call) looks(gets uint64, size int, futile bool) {
+func (c *call) looks(gets uint64, size int, sign *signs) {
 	switch {
-	case futile:
+	case sign.failed || sign.empty():
 		c.gets, c.useful = nothing, false
 	case size >= telling:
 		c.gets = gets
 	}
 }
 
-// passes says when a call that got the same before may be a poll: what it looks at takes its time.
-func (d *Detector) passes(s *Step, c *call, class Class, sign *signs) {
-	c.again = class != Change && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
+// passed says when a call that got the same before may be a poll, which is when what it looks at had time to change:
+// whether that is now, and after how long waits it is.
+func (d *Detector) passed(s *Step, class Class, hint *hints, sign *signs) (slow bool, need time.Duration) {
+	guessed := !s.Class.declared()
 	switch {
 	case sign.underWay:
-		c.slow = !s.Class.declared() || s.Gap >= unknownPoll
-		c.need = unknownPoll
-	case class == Look:
-		c.slow, c.need = s.Gap >= d.config.Poll, waitedPoll
-	default:
-		c.slow, c.need = s.Gap >= unknownPoll, unknownPoll
+		return guessed || s.Gap >= unknownPoll, unknownPoll
+	case guessed && sign.empty() && receives(s.Tool):
+		return s.Gap >= unknownPoll, unknownPoll
+	case class == Look || sign.stays(hint):
+		return s.Gap >= d.config.Poll, waitedPoll
 	}
+	return s.Gap >= unknownPoll, unknownPoll
 }
+
+// stays reports whether the outcome is a failure that does not pass by itself.
+func (s *signs) stays(hint *hints) bool { return hint.computes && s.broken || s.failed && !s.awaited }
 
 // pair returns the form of a step, and where that of its outcome begins. Both are valid until the next call.
 func (r *reader) pair(s *Step, volatile map[string]bool) (form []byte, outcome int) {

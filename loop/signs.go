@@ -17,6 +17,8 @@ type signs struct {
 	nothing  bool // a phrase, an empty list, a null or an empty string says that there is nothing
 	content  bool // something else is there
 	underWay bool
+	broken   bool // the text speaks of a failure, and not only at its beginning
+	awaited  bool // the text says that something is not there, which may come
 	noTool   bool // the tool that was called does not exist
 	lists    int  // how many lists are around the value
 	texts    int  // how many texts were looked at
@@ -30,7 +32,7 @@ func (s *signs) literal(key []byte, name string) {
 	case name == "null":
 		s.nothing = true
 	case name == "true" && isOneOf(key, "error", "is_error", "isError", "failed"),
-		name == "false" && isOneOf(key, "success", "ok", "succeeded"):
+		name == "false" && isOneOf(key, "success", "ok", "succeeded", "accepted"):
 		s.failed = true
 	}
 }
@@ -81,6 +83,8 @@ func (s *signs) text(text []byte) {
 	head := lower(memory[:], text)
 	s.failed = s.failed || beginsWith(head, failures) || contains(head[:min(len(head), 120)], errorPhrases)
 	s.noTool = s.noTool || contains(head[:min(len(head), 120)], noTools)
+	s.broken = s.broken || contains(head, breaks)
+	s.awaited = s.awaited || contains(head, comings)
 	if len(text) > maxSign {
 		s.content = true
 		return
@@ -95,10 +99,17 @@ func (s *signs) text(text []byte) {
 
 var failures = phrases("error", "failed", "failure", "fatal", "traceback", "exception", "permission denied", "denied",
 	"cannot ", "can't ", "could not ", "couldn't ", "unable to ", "invalid ", "refused", "rejected", "bash: ", "sh: ",
-	"no such file", "not found", "no match", "no changes", "no replacement", "nothing to ", "usage: ", "panic: ")
+	"no such file", "not found", "no match", "no changes", "no replacement", "nothing to ", "usage: ", "panic: ",
+	"blocked: ", "blocked by ")
 
 var errorPhrases = phrases("error:", "not found", "no such file", "did not match", "no replacement", "no changes",
-	"does not exist", "permission denied", "exit status 1", "exit code 1", "exit code: 1", "already exists", "failed to ")
+	"does not exist", "permission denied", "exit status 1", "exit code 1", "exit code: 1", "already exists", "failed to ",
+	"could not ", "found 0 times", "0 occurrences", "0 replacements")
+
+var breaks = phrases("fail", "error", "exception", "panic", "traceback", "fatal", "abort")
+
+var comings = phrases("connect", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
+	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry")
 
 var noTools = phrases("invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
 	"no tool named", "tool does not exist")

@@ -64,7 +64,8 @@ func wordDigest(sum uint32, length, letters int) uint16 {
 
 // rephrases takes the next input of a series, and reports whether it asks for the same in other words. It does not if
 // what differs from the last input is one word in one place, or words in one place that were not there before: whoever
-// looks up one name after the other does that, also with a text around the name that stays. The first input always does.
+// looks up one name after the other does that, also with a text around the name that stays. The first input always
+// does, and so do inputs that differ in nothing that is a word.
 func (w *wording) rephrases(next *words) bool {
 	first, last, lastEnd := 0, w.last.count(), next.count()
 	for first < min(last, lastEnd) && w.last[first] == next[first] {
