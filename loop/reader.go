@@ -64,7 +64,7 @@ func (d *Detector) read(s *Step) (call, bool) {
 	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool)), words: hint.words}
 	c.succeeded = class == Change && !sign.failed
 	c.again = class != Change && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
-	c.slow, c.need = d.passed(s, class, &hint, &sign)
+	c.slow, c.need = d.passed(s, class, &sign)
 	r.futile(s, &c, class, &hint, &sign, form[outcome:])
 	return c, true
 }
@@ -106,21 +106,20 @@ func (c *call) looks(gets uint64, size int, sign *signs) {
 
 // passed says when a call that got the same before may be a poll, which is when what it looks at had time to change:
 // whether that is now, and after how long waits it is.
-func (d *Detector) passed(s *Step, class Class, hint *hints, sign *signs) (slow bool, need time.Duration) {
+func (d *Detector) passed(s *Step, class Class, sign *signs) (slow bool, need time.Duration) {
 	guessed := !s.Class.declared()
 	switch {
-	case sign.underWay:
-		return guessed || s.Gap >= unknownPoll, unknownPoll
-	case guessed && sign.empty() && receives(s.Tool):
-		return s.Gap >= unknownPoll, unknownPoll
-	case class == Look || sign.stays(hint):
+	case guessed && sign.underWay:
+		return true, 0
+	case sign.underWay, guessed && sign.empty() && receives(s.Tool): // as below
+	case class == Look || sign.stays():
 		return s.Gap >= d.config.Poll, waitedPoll
 	}
-	return s.Gap >= unknownPoll, unknownPoll
+	return s.Gap >= unknownPoll, unknownPoll - s.Gap
 }
 
 // stays reports whether the outcome is a failure that does not pass by itself.
-func (s *signs) stays(hint *hints) bool { return hint.computes && s.broken || s.failed && !s.awaited }
+func (s *signs) stays() bool { return s.broken || s.failed && !s.awaited }
 
 // pair returns the form of a step, and where that of its outcome begins. Both are valid until the next call.
 func (r *reader) pair(s *Step, volatile map[string]bool) (form []byte, outcome int) {
@@ -132,7 +131,7 @@ func (r *reader) pair(s *Step, volatile map[string]bool) (form []byte, outcome i
 	outcome = len(c.out)
 	binary.LittleEndian.PutUint64(c.out[8:], uint64(outcome))
 	c.out = append(c.out, refusal(s))
-	c.outcome = true
+	c.outcome, c.signs.computes = true, c.hints.computes
 	hint := c.hints
 	c.write(s.Outcome)
 	c.hints = hint

@@ -17,7 +17,8 @@ type signs struct {
 	nothing  bool // a phrase, an empty list, a null or an empty string says that there is nothing
 	content  bool // something else is there
 	underWay bool
-	broken   bool // the text speaks of a failure, and not only at its beginning
+	computes bool // set before: it is the outcome of a command that builds or tests
+	broken   bool // and the text speaks of a failure, not only at its beginning
 	awaited  bool // the text says that something is not there, which may come
 	noTool   bool // the tool that was called does not exist
 	lists    int  // how many lists are around the value
@@ -83,8 +84,8 @@ func (s *signs) text(text []byte) {
 	head := lower(memory[:], text)
 	s.failed = s.failed || beginsWith(head, failures) || contains(head[:min(len(head), 120)], errorPhrases)
 	s.noTool = s.noTool || contains(head[:min(len(head), 120)], noTools)
-	s.broken = s.broken || contains(head, breaks)
-	s.awaited = s.awaited || contains(head, comings)
+	s.broken = s.broken || s.computes && contains(head, breaks)
+	s.awaited = s.awaited || (s.failed || len(text) <= maxSign) && contains(head, comings)
 	if len(text) > maxSign {
 		s.content = true
 		return

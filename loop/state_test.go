@@ -37,9 +37,9 @@ func TestState(t *testing.T) {
 		var turn []loop.Step
 		for range random.IntN(4) {
 			turn = append(turn, loop.Step{
-				Tool: []string{"search", "edit", "bash"}[random.IntN(3)], Input: fmt.Append(nil, random.IntN(4)),
+				Tool: []string{"search", "edit", "bash", "sleep"}[random.IntN(4)], Input: []byte([]string{"", "one two", "two one", "three"}[random.IntN(4)]),
 				Outcome: []byte([]string{"", "ok", "running", "error"}[random.IntN(4)]),
-				Gap:     time.Duration(random.IntN(2)) * 5 * time.Second, Refused: random.IntN(9) == 0,
+				Gap:     time.Duration(random.IntN(4)) * 5 * time.Second, Refused: random.IntN(9) == 0,
 			})
 		}
 		restarted = restart(t, restarted, config)
