@@ -82,10 +82,7 @@ func (s *signs) text(text []byte) {
 	}
 	var memory [maxSign]byte
 	head := lower(memory[:], text)
-	s.failed = s.failed || beginsWith(head, failures) || contains(head[:min(len(head), 120)], errorPhrases)
-	s.noTool = s.noTool || contains(head[:min(len(head), 120)], noTools)
-	s.broken = s.broken || s.computes && contains(head, breaks)
-	s.awaited = s.awaited || (s.failed || len(text) <= maxSign) && contains(head, comings)
+	s.failure(head, len(text) > maxSign)
 	if len(text) > maxSign {
 		s.content = true
 		return
@@ -96,6 +93,15 @@ func (s *signs) text(text []byte) {
 	} else if !s.failed {
 		s.content = true
 	}
+}
+
+// failure looks at the head of a text for a failure, and for what kind it is.
+func (s *signs) failure(head []byte, long bool) {
+	first := head[:min(len(head), 120)]
+	s.failed = s.failed || beginsWith(head, failures) || contains(first, errorPhrases)
+	s.noTool = s.noTool || contains(first, noTools)
+	s.broken = s.broken || s.computes && contains(head, breaks)
+	s.awaited = s.awaited || (s.failed || !long) && contains(head, comings)
 }
 
 var failures = phrases("error", "failed", "failure", "fatal", "traceback", "exception", "permission denied", "denied",
