@@ -89,7 +89,8 @@ func (w *Watchdog) admit(
 	case w.isDone():
 		return c, nil, fmt.Errorf("admit a call in run %s: %w: %w", w.id, ErrEnded, w.cause())
 	}
-	c, did := w.accountOf().book.admit(w, key, most, use, how)
+	var did deed
+	c = w.accountOf().admitAll(key, most, use, how, &did)
 	if w.trace != nil && (did.fresh || did.refused != nil) {
 		amount := *most
 		w.traceCall(Signal{Kind: SignalAdmit, Serial: c.serial(), Amount: &amount, NotMade: did.refused != nil})
@@ -139,7 +140,8 @@ func (c Charge) Settle(used Amount) error {
 		return fmt.Errorf("%w amount of a call: %s", ErrInvalid, flaw)
 	}
 	use := used.use()
-	w, did := c.book.settle(c, &used, &use)
+	var did deed
+	w := c.book.settle(c, &used, &use, &did)
 	if w != nil && w.trace != nil {
 		amount := used
 		w.traceCall(Signal{Kind: SignalSettle, Serial: c.serial(), Amount: &amount})
@@ -185,7 +187,10 @@ func (w *Watchdog) Usage() []Usage {
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
 	a.learnAll()
-	var all []Usage
+	if len(a.spend.Limits) == 0 {
+		return nil
+	}
+	all := make([]Usage, 0, len(a.spend.Limits))
 	for i := range a.spend.Limits {
 		all = append(all, w.usageOf(a.spend.Use(i)))
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // attach makes a watchdog, for a run that may have its end only if it is to be resumed.
@@ -28,7 +29,7 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 	if resume && found.over(w.id, at) {
 		at = clocks.Now(cfg.Clock)
 		fresh = w.newResumption(found, at)
-		found = window{startedAt: fresh.startedAt}
+		found = window{startedAt: fresh.startedAt, exact: true}
 	}
 	w.takeUp(found, at)
 	if err := w.keep(ctx, cfg.Keeper, fresh != nil); err != nil {
@@ -49,8 +50,21 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 		return nil, err
 	}
 	w.traceSpent(&found)
+	w.attached()
 	w.start()
 	return w, nil
+}
+
+// attached has the silence count from now on: what the store took to answer is none.
+func (w *Watchdog) attached() {
+	w.mu.Lock()
+	defer w.unlock()
+	at := w.clock.elapsed()
+	if w.phase != running || at <= w.seen.Attached {
+		return
+	}
+	w.seen.Take(&w.limits.Limits, verdict.Signal{Kind: verdict.SignalAttached, At: at})
+	w.traceAt(Signal{Kind: SignalAttached, At: at})
 }
 
 // unattached makes a watchdog that knows nothing of its events yet. It returns the config that is in force.

@@ -29,7 +29,7 @@ type book struct {
 // A charge is an admission that is open. The generation tells it from those that had its place before.
 type charge struct {
 	gen   uint64
-	w     *Watchdog // nil while it is free
+	of    *account // nil while it is free
 	most  verdict.Use
 	key   string
 	parts []*allotment // what it drew on, by the draws of the session
@@ -47,6 +47,7 @@ type keyed struct {
 // An account is what one run has used. The book's mutex guards it.
 type account struct {
 	w     *Watchdog
+	outer *account // of the run around it, nil for a session
 	book  *book
 	spend *verdict.Spend
 	draws []*draw // of a session: what of its limits is kept in a store
@@ -72,7 +73,8 @@ func (w *Watchdog) accountOf() *account {
 	}
 	a := &account{w: w, currency: w.limits.currency, spend: verdict.NewSpend(w.limits.Counts, w.observeOnly)}
 	if w.outer != nil {
-		a.book = w.outer.accountOf().book
+		a.outer = w.outer.accountOf()
+		a.book = a.outer.book
 	} else {
 		a.book = &book{currency: a.currency}
 	}
@@ -80,48 +82,58 @@ func (w *Watchdog) accountOf() *account {
 	return w.account.Load()
 }
 
+// session is the account of the outermost run.
+func (a *account) session() *account {
+	for a.outer != nil {
+		a = a.outer
+	}
+	return a
+}
+
 func (w *Watchdog) chargeKey(key string) chargeKey { return chargeKey{w.id, w.lineage.fresh(), key} }
 
-// admit charges the run and those around it, all or none.
-func (b *book) admit(w *Watchdog, key string, most *Amount, use *verdict.Use, how *admission) (c Charge, did deed) {
+// admitAll charges the run and those around it, or none of them.
+func (a *account) admitAll(key string, most *Amount, use *verdict.Use, how *admission, did *deed) (c Charge) {
+	b := a.book
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if key != "" {
-		if known, ok := b.keys[w.chargeKey(key)]; ok {
-			return known.again(use)
+		if known, ok := b.keys[a.w.chargeKey(key)]; ok {
+			return known.again(use, did)
 		}
 	}
 	if did.err = b.pays(most); did.err != nil {
-		return c, did
+		return c
 	}
-	session := b.admitIn(w, use, how, &did)
+	session := a.admitOut(use, how, did)
 	if session == nil {
-		return c, did
+		return c
 	}
 	if b.drawn, did.missing = session.draw(b.drawn[:0], use, how); did.missing != nil {
-		w.voidUpTo(nil, use)
-		return c, did
+		a.voidUpTo(nil, use)
+		return c
 	}
 	did.owes, did.fresh = how.owes, true
-	return b.open(w, key, use), did
+	return b.open(a, key, use)
 }
 
-// admitIn charges the run and those around it, and returns the account of the outermost; or none of them, and returns
+// admitOut charges the run and those around it, and returns the account of the outermost; or none of them, and returns
 // nil.
-func (b *book) admitIn(w *Watchdog, use *verdict.Use, how *admission, did *deed) (session *account) {
-	for v := w; v != nil; v = v.outer {
-		if session = v.accountOf(); !session.admit(use, how, did) {
-			w.voidUpTo(v, use)
+func (a *account) admitOut(use *verdict.Use, how *admission, did *deed) (session *account) {
+	for one := a; one != nil; one = one.outer {
+		if !one.admit(use, how, did) {
+			a.voidUpTo(one, use)
 			return nil
 		}
+		session = one
 	}
 	return session
 }
 
 // voidUpTo takes an admission back in the run and those around it, up to one of them. The caller holds mu of the book.
-func (w *Watchdog) voidUpTo(outer *Watchdog, use *verdict.Use) {
-	for v := w; v != outer; v = v.outer {
-		v.accountOf().spend.Void(use)
+func (a *account) voidUpTo(outer *account, use *verdict.Use) {
+	for one := a; one != outer; one = one.outer {
+		one.spend.Void(use)
 	}
 }
 
@@ -160,15 +172,15 @@ func (a *account) refused(i int, use *verdict.Use) *Refused {
 }
 
 // again returns a charge that was made before.
-func (k keyed) again(use *verdict.Use) (c Charge, did deed) {
+func (k *keyed) again(use *verdict.Use, did *deed) (c Charge) {
 	for i, n := range use.Counts {
 		if n > k.most.Counts[i] {
 			did.err = fmt.Errorf("%w amount: the call was admitted under its key with %d %s and may use %d now; give another "+
 				"call a key of its own", ErrInvalid, k.most.Counts[i], verdict.Kind(i), n)
-			return c, did
+			return c
 		}
 	}
-	return k.charge, did
+	return k.charge
 }
 
 // pays checks the currency of a cost; the first one is that of the session.
@@ -184,7 +196,7 @@ func (b *book) pays(a *Amount) error {
 }
 
 // open makes the charge of what was drawn. The caller holds mu.
-func (b *book) open(w *Watchdog, key string, use *verdict.Use) Charge {
+func (b *book) open(a *account, key string, use *verdict.Use) Charge {
 	if len(b.free) == 0 {
 		b.charges = append(b.charges, charge{})
 		b.free = append(b.free, len(b.charges)-1)
@@ -193,21 +205,22 @@ func (b *book) open(w *Watchdog, key string, use *verdict.Use) Charge {
 	b.free = b.free[:len(b.free)-1]
 	one := &b.charges[at]
 	one.gen++
-	one.w, one.most, one.key = w, *use, key
+	one.of, one.key = a, key
+	one.most = *use
 	one.parts, b.drawn = b.drawn, one.parts[:0]
 	c := Charge{b, at, one.gen}
 	if key != "" {
 		if b.keys == nil {
 			b.keys = map[chargeKey]keyed{}
 		}
-		b.keys[w.chargeKey(key)] = keyed{c, *use}
+		b.keys[a.w.chargeKey(key)] = keyed{c, *use}
 	}
 	return c
 }
 
 // find returns the charge if it is open. The caller holds mu.
 func (b *book) find(c Charge) *charge {
-	if one := &b.charges[c.at]; one.gen == c.gen && one.w != nil {
+	if one := &b.charges[c.at]; one.gen == c.gen && one.of != nil {
 		return one
 	}
 	return nil
@@ -216,38 +229,38 @@ func (b *book) find(c Charge) *charge {
 // close ends an open charge. The caller holds mu.
 func (b *book) close(at int) {
 	one := &b.charges[at]
-	one.w, one.key = nil, ""
+	one.of, one.key = nil, ""
 	clear(one.parts)
 	b.free = append(b.free, at)
 }
 
-// settle charges what was used in place of what was admitted. It returns the run whose call it was.
-func (b *book) settle(c Charge, used *Amount, use *verdict.Use) (w *Watchdog, did deed) {
+// settle charges what was used in place of what was admitted. It returns the run whose call it was, nil if it is over.
+func (b *book) settle(c Charge, used *Amount, use *verdict.Use, did *deed) (w *Watchdog) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	one := b.find(c)
 	if one == nil {
-		return nil, did
+		return nil
 	}
 	if did.err = b.pays(used); did.err != nil {
-		return nil, did
+		return nil
 	}
 	if use.Tool == "" {
 		use.Tool = one.most.Tool
 	}
-	w = one.w
 	var session *account
-	for v := w; v != nil; v = v.outer {
-		session = v.accountOf()
-		did.look = session.spend.Settle(&one.most, use) || did.look
+	for a := one.of; a != nil; a = a.outer {
+		session = a
+		did.look = a.spend.Settle(&one.most, use) || did.look
 	}
 	more, owes := session.replace(one, use)
 	did.look, did.owes = did.look || more, owes
+	w = one.of.w
 	if one.key != "" {
 		b.remember(w.chargeKey(one.key))
 	}
 	b.close(c.at)
-	return w, did
+	return w
 }
 
 // void takes a charge back, and forgets its key. It returns the run whose call it was, nil if it is over.
@@ -258,13 +271,9 @@ func (b *book) void(c Charge) (w *Watchdog) {
 	if one == nil {
 		return nil
 	}
-	w = one.w
-	session := w.accountOf()
-	for v := w; v != nil; v = v.outer {
-		session = v.accountOf()
-	}
-	one.w.voidUpTo(nil, &one.most)
-	session.replace(one, &verdict.Use{Tool: one.most.Tool})
+	one.of.voidUpTo(nil, &one.most)
+	one.of.session().replace(one, &verdict.Use{Tool: one.most.Tool})
+	w = one.of.w
 	if one.key != "" {
 		delete(b.keys, w.chargeKey(one.key))
 	}

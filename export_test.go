@@ -10,3 +10,10 @@ func StopTimer(w *Watchdog) {
 	defer w.mu.Unlock()
 	w.timer.Stop()
 }
+
+// KeptSlices is how many slices the memory knows.
+func (m *Memory) KeptSlices() int {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return len(m.spend.slices)
+}

@@ -60,7 +60,7 @@ func (w *Watchdog) givenBy(more *Spend) (given map[rungKey]int64, err error) {
 		return nil, fmt.Errorf("%w extension: Reserve and WarnAt cannot be extended; leave them out", ErrInvalid)
 	}
 	given = map[rungKey]int64{}
-	for _, l := range more.listed() {
+	for l := range more.listed() {
 		key := countKey(&Usage{Limit: l.kind.String(), Tool: l.tool})
 		switch {
 		case l.max == 0:

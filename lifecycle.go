@@ -78,7 +78,9 @@ func (w *Watchdog) takeUp(found window, at time.Time) {
 	w.restoreSpend(&found)
 	w.mu.Lock()
 	defer w.unlock()
-	w.tracing(Signal{Kind: SignalAttach, Length: w.seen.Extended, Warned: w.seen.Warned, Wrapped: w.seen.Wrapped})
+	w.traceAt(Signal{
+		Kind: SignalAttach, At: w.seen.Attached, Length: w.seen.Extended, Warned: w.seen.Warned, Wrapped: w.seen.Wrapped,
+	})
 	if found.stop == nil {
 		w.restoreLadders(&found)
 		w.restoreHolds(&found)

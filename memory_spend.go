@@ -6,23 +6,35 @@ import (
 	"time"
 )
 
+// keptWindow is how long a [Memory] keeps a window that has ended, for what is given back late or taken again after its
+// answer was lost.
+const keptWindow = 24 * time.Hour
+
 // A memorySpend is what a [Memory] keeps as a [SpendStore]. The mutex of the memory guards it.
 type memorySpend struct {
 	currencies map[string]string // of the scopes
-	charged    map[memoryWindow]Totals
+	windows    map[memoryWindow]*memoryLedger
 	slices     map[string]*memorySlice
+	forgotten  time.Time // when windows were last forgotten
 }
 
 type memoryWindow struct{ scope, name string }
 
+// A memoryLedger is what a window is charged with.
+type memoryLedger struct {
+	memoryWindow
+	ends    time.Time // zero for never
+	charged Totals
+	ids     []string // of its slices, if it ends
+}
+
 type memorySlice struct {
-	window   memoryWindow
-	ends     time.Time
+	window   *memoryLedger
 	granted  Totals
 	returned bool
 }
 
-// Take implements [SpendStore]. Its clock is [time.Now]. Windows that have ended, and their slices, are kept.
+// Take implements [SpendStore]. Its clock is [time.Now]. A window is forgotten a day after its end, with its slices.
 func (m *Memory) Take(ctx context.Context, s Slice) (Grant, error) {
 	if err := ctx.Err(); err != nil {
 		return Grant{}, err
@@ -30,38 +42,72 @@ func (m *Memory) Take(ctx context.Context, s Slice) (Grant, error) {
 	if err := s.Validate(); err != nil {
 		return Grant{}, err
 	}
-	name, ends := s.WindowAt(time.Now()) // before the lock: it reads the zone
+	now := time.Now()
+	name, ends := s.WindowAt(now) // before the lock: it reads the zone
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.spend.take(s, &memorySlice{window: memoryWindow{s.Scope, name}, ends: ends})
+	m.spend.forget(now)
+	return m.spend.take(s, memoryWindow{s.Scope, name}, ends)
 }
 
-func (m *memorySpend) take(s Slice, slice *memorySlice) (Grant, error) {
+// forget forgets the windows that ended long ago. It looks once in an hour.
+func (m *memorySpend) forget(now time.Time) {
+	if now.Sub(m.forgotten) < time.Hour {
+		return
+	}
+	m.forgotten = now
+	for at, window := range m.windows {
+		if window.ends.IsZero() || now.Sub(window.ends) <= keptWindow {
+			continue
+		}
+		delete(m.windows, at)
+		for _, id := range window.ids {
+			delete(m.slices, id)
+		}
+	}
+}
+
+func (m *memorySpend) take(s Slice, at memoryWindow, ends time.Time) (Grant, error) {
 	if known := m.slices[s.ID]; known != nil {
 		if err := s.CheckScope(known.window.scope); err != nil {
 			return Grant{}, err
 		}
-		return m.grant(known, true), nil
+		return known.grant(true), nil
 	}
 	currency, err := s.CurrencyOf(m.currencies[s.Scope])
 	if err != nil {
 		return Grant{}, err
 	}
-	granted, fits := s.Fit(m.charged[slice.window])
-	if !fits {
-		return m.grant(slice, false), nil
+	slice := &memorySlice{window: m.windows[at]}
+	if slice.window == nil {
+		slice.window = &memoryLedger{memoryWindow: at, ends: ends}
 	}
-	if m.slices == nil {
-		m.currencies, m.charged, m.slices = map[string]string{}, map[memoryWindow]Totals{}, map[string]*memorySlice{}
+	granted, fits := s.Fit(slice.window.charged)
+	if !fits {
+		return slice.grant(false), nil
 	}
 	slice.granted = granted
-	m.currencies[s.Scope], m.slices[s.ID] = currency, slice
-	m.charged[slice.window] = m.charged[slice.window].Add(granted)
-	return m.grant(slice, true), nil
+	m.keep(s.ID, slice)
+	m.currencies[s.Scope] = currency
+	return slice.grant(true), nil
 }
 
-func (m *memorySpend) grant(s *memorySlice, fits bool) Grant {
-	return Grant{Fits: fits, Granted: s.granted, Charged: m.charged[s.window]}.Until(s.ends, time.Now())
+// keep charges a slice.
+func (m *memorySpend) keep(id string, s *memorySlice) {
+	if m.slices == nil {
+		m.currencies, m.windows, m.slices = map[string]string{}, map[memoryWindow]*memoryLedger{}, map[string]*memorySlice{}
+	}
+	window := s.window
+	m.slices[id], m.windows[window.memoryWindow] = s, window
+	window.charged = window.charged.Add(s.granted)
+	if !window.ends.IsZero() {
+		window.ids = append(window.ids, id)
+	}
+}
+
+func (s *memorySlice) grant(fits bool) Grant {
+	g := Grant{Fits: fits, Granted: s.granted, Charged: s.window.charged, Window: s.window.name}
+	return g.Until(s.window.ends, time.Now())
 }
 
 // Return implements [SpendStore].
@@ -75,11 +121,11 @@ func (m *Memory) Return(ctx context.Context, id string, unused Totals) error {
 	if s == nil {
 		return fmt.Errorf("%w return: there is no slice %q", ErrInvalid, id)
 	}
-	charged, err := m.spend.charged[s.window].GiveBack(s.granted, unused)
+	charged, err := s.window.charged.GiveBack(s.granted, unused)
 	if err != nil || s.returned {
 		return err
 	}
-	m.spend.charged[s.window], s.returned = charged, true
+	s.window.charged, s.returned = charged, true
 	return nil
 }
 

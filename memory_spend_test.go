@@ -1,6 +1,7 @@
 package watchdog_test
 
 import (
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,10 +36,11 @@ func TestMemoryWindows(t *testing.T) {
 		assert.Equal(t, time.Nanosecond, take("first of hour", watchdog.PeriodHour).Ends)
 		assert.EqualValues(t, 40, take("second", watchdog.PeriodHour).Charged.Requests)
 		refused := take("third", watchdog.PeriodHour)
-		assert.Equal(t, watchdog.Grant{Charged: watchdog.Totals{Requests: 40}, Ends: 1}, refused)
+		const hour = "hour 1999-12-31T23:30:00Z"
+		assert.Equal(t, watchdog.Grant{Charged: watchdog.Totals{Requests: 40}, Window: hour, Ends: 1}, refused)
 		time.Sleep(time.Nanosecond)
 		assert.Equal(t, watchdog.Grant{
-			Fits: true, Granted: watchdog.Totals{Requests: 20}, Charged: watchdog.Totals{Requests: 40},
+			Fits: true, Granted: watchdog.Totals{Requests: 20}, Charged: watchdog.Totals{Requests: 40}, Window: hour,
 		}, take("first of hour", watchdog.PeriodHour), "it has ended")
 		third := take("third", watchdog.PeriodHour)
 		assert.EqualValues(t, 20, third.Charged.Requests)
@@ -47,5 +49,35 @@ func TestMemoryWindows(t *testing.T) {
 		assert.EqualValues(t, 20, take("third", watchdog.PeriodHour).Charged.Requests, "the hour before got it back")
 		assert.EqualValues(t, 20, take("first of hour", watchdog.PeriodHour).Charged.Requests)
 		assert.EqualValues(t, 40, take("second of the day", watchdog.PeriodDay).Charged.Requests)
+	})
+}
+
+// TestMemoryForgetsWindows protects a process that runs for long from all the hours that it has counted.
+func TestMemoryForgetsWindows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := new(watchdog.Memory)
+		take := func(id string, period watchdog.Period) {
+			t.Helper()
+			_, err := m.Take(t.Context(), watchdog.Slice{
+				ID: id, Scope: "tenant-1", Period: period, Least: watchdog.Totals{Requests: 20},
+				Limit: watchdog.Totals{Requests: 50},
+			})
+			require.NoError(t, err)
+		}
+		give := func(id string) error { return m.Return(t.Context(), id, watchdog.Totals{}) }
+		take("of the first hour", watchdog.PeriodHour)
+		take("of the month", watchdog.PeriodMonth)
+		take("for ever", watchdog.PeriodNone)
+		for hour := range 24 * 20 {
+			time.Sleep(time.Hour)
+			take(fmt.Sprint(hour), watchdog.PeriodHour)
+			if hour < 24 {
+				require.NoError(t, give("of the first hour"), "for a day after its end, in hour %d", hour)
+			}
+		}
+		require.ErrorIs(t, give("of the first hour"), watchdog.ErrInvalid)
+		require.Equal(t, 1+25+2, m.KeptSlices())
+		require.NoError(t, give("of the month"))
+		require.NoError(t, give("for ever"))
 	})
 }

@@ -31,6 +31,7 @@ type pool struct {
 
 // An allotment is the slices of one window, drawn on together. The pool's mutex guards it.
 type allotment struct {
+	window string
 	slices []heldSlice    // the last ones
 	taken  verdict.Counts // what all of them were granted
 	left   verdict.Counts // negative where more was used than was taken
@@ -47,13 +48,9 @@ type heldSlice struct {
 // maxSlices is how many slices of an allotment can be given back. A new one is taken when the others are used up.
 const maxSlices = 1024
 
-// sameWindow is how far the ends of one window may differ, as two answers tell them. Those of two windows are further
-// apart.
-const sameWindow = 10 * time.Minute
-
-// newAllotment is that of a window that lasts so long after an instant.
-func newAllotment(c clock.Clock, began time.Time, lasts time.Duration) *allotment {
-	return &allotment{clock: newRunClock(c, began, 0), lasts: lasts}
+// newAllotment is that of the window of a grant, which was asked for at an instant.
+func newAllotment(c clock.Clock, began time.Time, g *Grant) *allotment {
+	return &allotment{window: g.Window, clock: newRunClock(c, began, 0), lasts: g.Ends}
 }
 
 // remaining is how much longer the window lasts, by a clock that only goes forward.
@@ -62,14 +59,6 @@ func (a *allotment) remaining() time.Duration {
 		return NoLimit
 	}
 	return a.lasts - a.clock.elapsed()
-}
-
-// of reports whether the other allotment is of the same window.
-func (a *allotment) of(other *allotment) bool {
-	if a.lasts == NoLimit || other.lasts == NoLimit {
-		return a.lasts == other.lasts
-	}
-	return (a.remaining() - other.remaining()).Abs() < sameWindow
 }
 
 // add adds a slice.

@@ -153,7 +153,7 @@ func (w *Watchdog) openSpend(ctx context.Context, cfg *Config, found *window) er
 	}
 	a := w.accountOf()
 	if !cfg.forgets {
-		window := w.windowName(w.startedAt)
+		window := found.spendName()
 		a.addDraws(w.limits.Counts, 0, func(tool string) *pool {
 			name := record.EventID(w.id, window, "spend", record.Once+" "+tool)
 			return &pool{store: store, scope: name, currency: w.limits.currency}

@@ -59,6 +59,8 @@ type Grant struct {
 	Granted Totals
 	// Charged is what the scope's window is charged with in all, this slice included if it fits.
 	Charged Totals
+	// Window is the name of that window, see [Slice.WindowAt].
+	Window string
 	// Ends is how long after the store's answer the window goes on, which is zero if it is over; [NoLimit] for one that
 	// counts for ever. The slice must not be used after it.
 	Ends time.Duration

@@ -2,6 +2,7 @@ package watchdog
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
@@ -75,27 +76,34 @@ type countedLimit struct {
 }
 
 // listed returns the limits that are on and off.
-func (s *Spend) listed() []countedLimit {
-	all := []countedLimit{
-		{"InputTokens", "", verdict.KindInput, s.InputTokens, s.Reserve.InputTokens},
-		{"OutputTokens", "", verdict.KindOutput, s.OutputTokens, s.Reserve.OutputTokens},
-		{"Tokens", "", verdict.KindTokens, s.Tokens, s.Reserve.Tokens},
-		{"CallInput", "", verdict.KindCallInput, s.CallInput, 0},
-		{"Cost", "", verdict.KindCost, s.Cost.Micros, s.Reserve.Cost},
-		{"Requests", "", verdict.KindRequests, s.Requests, s.Reserve.Requests},
-		{"Turns", "", verdict.KindTurns, s.Turns, s.Reserve.Turns},
-		{"ToolCalls", "", verdict.KindToolCalls, s.ToolCalls, s.Reserve.ToolCalls},
-		{"Errors", "", verdict.KindErrors, s.Errors, 0},
-		{"Retries", "", verdict.KindRetries, s.Retries, 0},
+func (s *Spend) listed() iter.Seq[countedLimit] {
+	return func(yield func(countedLimit) bool) {
+		for _, l := range [...]countedLimit{
+			{"InputTokens", "", verdict.KindInput, s.InputTokens, s.Reserve.InputTokens},
+			{"OutputTokens", "", verdict.KindOutput, s.OutputTokens, s.Reserve.OutputTokens},
+			{"Tokens", "", verdict.KindTokens, s.Tokens, s.Reserve.Tokens},
+			{"CallInput", "", verdict.KindCallInput, s.CallInput, 0},
+			{"Cost", "", verdict.KindCost, s.Cost.Micros, s.Reserve.Cost},
+			{"Requests", "", verdict.KindRequests, s.Requests, s.Reserve.Requests},
+			{"Turns", "", verdict.KindTurns, s.Turns, s.Reserve.Turns},
+			{"ToolCalls", "", verdict.KindToolCalls, s.ToolCalls, s.Reserve.ToolCalls},
+			{"Errors", "", verdict.KindErrors, s.Errors, 0},
+			{"Retries", "", verdict.KindRetries, s.Retries, 0},
+		} {
+			if !yield(l) {
+				return
+			}
+		}
+		for _, tool := range slices.Sorted(maps.Keys(s.Tools)) {
+			if !yield(countedLimit{"Tools", tool, verdict.KindToolCalls, s.Tools[tool], 0}) {
+				return
+			}
+		}
 	}
-	for _, tool := range slices.Sorted(maps.Keys(s.Tools)) {
-		all = append(all, countedLimit{"Tools", tool, verdict.KindToolCalls, s.Tools[tool], 0})
-	}
-	return all
 }
 
 func (s *Spend) check() error {
-	for _, l := range s.listed() {
+	for l := range s.listed() {
 		if err := l.check(); err != nil {
 			return err
 		}
@@ -151,23 +159,28 @@ func limitOf(limit int64) int64 {
 
 // none reports whether nothing is limited.
 func (s *Spend) none() bool {
-	return !slices.ContainsFunc(s.listed(), func(l countedLimit) bool { return limitOf(l.max) != NoLimit })
+	for l := range s.listed() {
+		if limitOf(l.max) != NoLimit {
+			return false
+		}
+	}
+	return true
 }
 
 // limits are those that are on, as the decision takes them, of a scope or the run's own.
 func (s *Spend) limits(scope string) (limits []verdict.CountLimit) {
-	warnAt := s.WarnAt
-	if warnAt == nil {
-		warnAt = defaultWarnAt
+	warnAt := defaultWarnAt
+	if s.WarnAt != nil {
+		warnAt = slices.Sorted(slices.Values(s.WarnAt)) // a copy: the host may change its own
 	}
-	for _, l := range s.listed() {
+	for l := range s.listed() {
 		limit := limitOf(l.max)
 		if limit == NoLimit {
 			continue
 		}
 		limits = append(limits, verdict.CountLimit{
 			CountID: verdict.CountID{Kind: l.kind, Tool: l.tool, Scope: scope}, Max: limit, Reserve: l.reserve,
-			WarnAt: slices.Sorted(slices.Values(warnAt)),
+			WarnAt: warnAt,
 		})
 	}
 	return limits
@@ -175,6 +188,22 @@ func (s *Spend) limits(scope string) (limits []verdict.CountLimit) {
 
 // flaw says what is wrong with the amount, or nothing.
 func (a *Amount) flaw() string {
+	if min(a.InputTokens, a.OutputTokens, a.Cost.Micros, a.Requests, a.Turns, a.ToolCalls) < 0 {
+		return a.negative()
+	}
+	switch {
+	case a.Cost.Micros != 0 && a.Cost.Currency == "":
+		return fmt.Sprintf("its Cost of %d has no Currency", a.Cost.Micros)
+	case a.ToolCalls == 0 && a.Tool != "":
+		return fmt.Sprintf("its Tool is %q and it has no ToolCalls", a.Tool)
+	case a.Result != "" && a.Result != ResultOK && a.Result != ResultError && a.Result != ResultRetry:
+		return fmt.Sprintf("its Result is %q; use %q, %q, %q or none", a.Result, ResultOK, ResultError, ResultRetry)
+	}
+	return ""
+}
+
+// negative says which number is below zero.
+func (a *Amount) negative() string {
 	for _, n := range [...]struct {
 		name  string
 		value int64
@@ -185,14 +214,6 @@ func (a *Amount) flaw() string {
 		if n.value < 0 {
 			return fmt.Sprintf("its %s is %d; use a positive number, or 0 for none", n.name, n.value)
 		}
-	}
-	switch {
-	case a.Cost.Micros != 0 && a.Cost.Currency == "":
-		return fmt.Sprintf("its Cost of %d has no Currency", a.Cost.Micros)
-	case a.ToolCalls == 0 && a.Tool != "":
-		return fmt.Sprintf("its Tool is %q and it has no ToolCalls", a.Tool)
-	case a.Result != "" && a.Result != ResultOK && a.Result != ResultError && a.Result != ResultRetry:
-		return fmt.Sprintf("its Result is %q; use %q, %q, %q or none", a.Result, ResultOK, ResultError, ResultRetry)
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
 	"testing/synctest"
 	"time"
 
@@ -21,7 +22,7 @@ func (h *spendHistory) budgetOf(limits spendSum, given int64) watchdog.Budget {
 	return watchdog.Budget{
 		WallClock: watchdog.NoLimit,
 		Spend: watchdog.Spend{
-			Requests: limits[0] - given, OutputTokens: limits[1], WarnAt: []float64{},
+			Requests: limits[0] - given, OutputTokens: limits[1], WarnAt: h.warnAt,
 			Reserve: watchdog.Totals{Requests: h.reserve},
 		},
 		Ladders: watchdog.Ladders{Requests: waits, Tokens: waits},
@@ -34,9 +35,12 @@ func (h *spendHistory) attachTo(p *spendProcess, id string) {
 		Store: h.memory, SpendStore: p.connection, Budget: h.budgetOf(limits, h.given[id]), Logger: quiet,
 		PollOnly: h.pollOnly, ObserveOnly: h.observed,
 		Scopes: []watchdog.SharedSpend{{Scope: sharedScope, Period: h.period, Spend: watchdog.Spend{
-			Requests: h.shared[0], OutputTokens: h.shared[1], WarnAt: []float64{},
+			Requests: h.shared[0], OutputTokens: h.shared[1], WarnAt: h.warnAt,
+			Reserve: watchdog.Totals{Requests: h.kept},
 		}}},
 	}
+	r := &spendRun{id: id, process: p, window: h.now()}
+	cfg.OnWarning = r.warnings.add
 	began, unwell := time.Now(), p.connection.unwell()
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: id, StartedAt: h.began}, cfg)
 	h.say("%s attaches to %s with %v: %v", p.name, id, limits, err)
@@ -50,36 +54,36 @@ func (h *spendHistory) attachTo(p *spendProcess, id string) {
 		}
 		return
 	}
-	p.own[id] = record.EventID(id, record.Stamp(h.began).String(), "spend", record.Once+" ")
-	r := &spendRun{id: id, process: p, window: h.now(), layers: []*spendLayer{{wd: wd, limits: limits, reserve: h.reserve}}}
+	p.own[id] = record.EventID(id, strconv.FormatInt(h.began.Unix(), 10), "spend", record.Once+" ")
+	r.layers = []*spendLayer{{wd: wd, limits: limits, reserve: h.reserve}}
 	h.restored(r)
 	p.runs = append(p.runs, r)
 }
 
-// A spendStand is where a run stands on its ladders.
+// A spendStand is where a run stands on its ladders, and how many of its warnings were given.
 type spendStand struct {
-	wrapped           bool
-	rungs, scopeRungs spendSum
+	wrapped, scopeWrapped bool
+	rungs, scopeRungs     spendSum
+	warned, scopeWarned   spendSum
 }
 
 // restored puts the model of a run where others have left it. Ladders of a day begin again with the process.
 func (h *spendHistory) restored(r *spendRun) {
 	l, stands := r.layers[0], h.stands[r.id]
-	l.wrapped, l.rungs = stands.wrapped, stands.rungs
+	l.wrapped, l.rungs, l.warned = stands.wrapped, stands.rungs, stands.warned
 	if h.period == watchdog.PeriodNone {
-		r.scopeRungs = stands.scopeRungs
+		r.scopeWrapped, r.scopeRungs, r.scopeWarned = stands.scopeWrapped, stands.scopeRungs, stands.scopeWarned
 	}
+	synctest.Wait()
 	h.asked(r)
 }
 
 // note keeps where the run stands for who attaches next.
 func (h *spendHistory) note(r *spendRun) {
 	l, stands := r.layers[0], h.stands[r.id]
-	stands.wrapped = stands.wrapped || l.wrapped
-	for kind := range l.rungs {
-		stands.rungs[kind] = max(stands.rungs[kind], l.rungs[kind])
-		stands.scopeRungs[kind] = max(stands.scopeRungs[kind], r.scopeRungs[kind])
-	}
+	stands.wrapped, stands.scopeWrapped = stands.wrapped || l.wrapped, stands.scopeWrapped || r.scopeWrapped
+	stands.rungs, stands.scopeRungs = stands.rungs.most(l.rungs), stands.scopeRungs.most(r.scopeRungs)
+	stands.warned, stands.scopeWarned = stands.warned.most(l.warned), stands.scopeWarned.most(r.scopeWarned)
 	h.stands[r.id] = stands
 }
 
@@ -95,13 +99,14 @@ func (h *spendHistory) closeFrom(r *spendRun, from int) {
 			h.fail("Close took %v", took)
 		}
 	}
+	synctest.Wait()
+	h.takeWarnings(r)
 	if r.layers = r.layers[:from]; from > 0 {
 		return
 	}
 	p := r.process
 	p.leaky = p.leaky || p.connection.fault != spendWell || p.connection.dead
 	p.runs = slices.DeleteFunc(p.runs, func(other *spendRun) bool { return other == r })
-	synctest.Wait()
 	h.freeze(r)
 }
 
@@ -146,10 +151,12 @@ func (h *spendHistory) pass() {
 	d := [...]time.Duration{time.Second, time.Minute, 20 * time.Minute, time.Hour}[h.rng.IntN(4)]
 	h.say("pass %v", d)
 	time.Sleep(d)
+	synctest.Wait()
 	for _, p := range h.processes {
 		for _, r := range p.runs {
+			h.takeWarnings(r)
 			if now := h.now(); r.window != now {
-				r.window, r.scopeRungs = now, spendSum{}
+				r.window, r.scopeRungs, r.scopeWarned, r.scopeWrapped = now, spendSum{}, spendSum{}, false
 			}
 		}
 	}
@@ -190,7 +197,7 @@ func (h *spendHistory) extend(r *spendRun) {
 	h.limits[r.id] = h.limits[r.id].plus(spendSum{more, 0})
 	h.given[r.id] += more
 	stands := h.stands[r.id]
-	stands.wrapped, stands.rungs[0] = false, 0
+	stands.wrapped, stands.rungs[0], stands.warned[0] = false, 0, 0
 	h.stands[r.id] = stands
 	for _, p := range h.processes {
 		for _, other := range p.runs {
@@ -205,7 +212,7 @@ func (h *spendHistory) extend(r *spendRun) {
 func (h *spendHistory) given1(r *spendRun, more int64) {
 	l := r.layers[0]
 	l.limits[0] += more
-	l.wrapped, l.rungs[0] = false, 0
+	l.wrapped, l.rungs[0], l.warned[0] = false, 0, 0
 	if _, err := l.wd.Sync(context.Background()); err != nil && h.strict() {
 		h.fail("sync: %v", err)
 	}
@@ -241,6 +248,9 @@ func (h *spendHistory) admitted(c *modelCharge) {
 			h.fail("%s: %v was admitted where it does not fit", l.wd.ID(), c.most)
 		}
 		l.open = l.open.plus(c.most)
+	}
+	if sum := h.usedOfScope(c.of.process); h.strict() && !h.turning() && c.most[0] > 0 && sum[0] > h.sharedUpTo(c.of, 0) {
+		h.fail("%s: %v was admitted, which makes %v of the scope", c.of.id, c.most, sum)
 	}
 }
 
@@ -319,6 +329,7 @@ func (h *spendHistory) finished(c *modelCharge, used spendSum, void bool) {
 		layers := slices.Clone(c.of.layers)
 		h.asked(c.of)
 		h.overspent(c, used, layers)
+		h.checkScopeWarned(c, used)
 	}
 }
 

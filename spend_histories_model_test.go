@@ -15,6 +15,8 @@ const sharedScope = "fleet"
 // spendKinds are the limits of a history, in the order in which they are checked.
 var spendKinds = [...]string{1: "output_tokens", 0: "requests"}
 
+func kindOf(u *watchdog.Usage) int { return slices.Index(spendKinds[:], u.Limit) }
+
 // A modelCharge is an admission, as anybody would note it.
 type modelCharge struct {
 	charge watchdog.Charge
@@ -43,9 +45,12 @@ type spendRun struct {
 	id      string
 	process *spendProcess
 	layers  []*spendLayer
-	// scopeRungs are those of the shared limits.
-	scopeRungs spendSum
-	window     string // that they are of
+	// scopeRungs are those of the shared limits, scopeWarned how many warnings were given of them; scopeWrapped says that
+	// the run was asked to wrap up for one.
+	scopeRungs, scopeWarned spendSum
+	scopeWrapped            bool
+	window                  string // that they are of
+	warnings                spendWarnings
 }
 
 // A spendLayer is a run or one of its layers, and what is known of it.
@@ -54,6 +59,7 @@ type spendLayer struct {
 	limits  spendSum // 0 is none
 	reserve int64    // of requests
 	rungs   spendSum
+	warned  spendSum // how many warnings were given
 	wrapped bool
 	used    spendSum // settled
 	open    spendSum // admitted
@@ -102,8 +108,11 @@ func (h *spendHistory) charged(scope string) spendSum {
 
 // now is the window of the shared scope at this moment.
 func (h *spendHistory) now() string {
-	name, _ := watchdog.Slice{Scope: sharedScope, Period: h.period}.WindowAt(time.Now())
-	return name
+	if at := time.Now(); !at.Equal(h.window.at) {
+		h.window.at = at
+		h.window.name, h.window.ends = watchdog.Slice{Scope: sharedScope, Period: h.period}.WindowAt(at)
+	}
+	return h.window.name
 }
 
 // own is what is charged to a run's own limits, by one process or by all.
@@ -152,6 +161,7 @@ func (h *spendHistory) check() {
 		})
 		for _, r := range p.runs {
 			h.checkUsage(r)
+			h.checkWarned(r)
 		}
 	}
 	if h.strict() {
@@ -177,10 +187,7 @@ func (h *spendHistory) checkLimits() {
 func (h *spendHistory) checkUsage(r *spendRun) {
 	for depth, l := range r.layers {
 		for _, u := range l.wd.Usage() {
-			kind := 0
-			if u.Limit == spendKinds[1] {
-				kind = 1
-			}
+			kind := kindOf(&u)
 			want := l.used[kind]
 			switch {
 			case u.Scope != "" && (h.turning() || !h.strict()): // what is owed may count in the window after
@@ -207,16 +214,13 @@ func (h *spendHistory) usedOfScope(p *spendProcess) spendSum {
 
 // turning reports that the window is about to end: a process leaves it before, by as much as the store was slow.
 func (h *spendHistory) turning() bool {
-	_, ends := watchdog.Slice{Period: h.period}.WindowAt(time.Now())
-	return !ends.IsZero() && time.Until(ends) < 10*time.Second
+	h.now()
+	return !h.window.ends.IsZero() && time.Until(h.window.ends) < 10*time.Second
 }
 
 // refused compares a refusal with the model, and with what the store has.
 func (h *spendHistory) refused(r *spendRun, n spendSum, refused *watchdog.Refused) {
-	kind := 0
-	if refused.Limit == spendKinds[1] {
-		kind = 1
-	}
+	kind := kindOf(&refused.Usage)
 	for _, l := range slices.Backward(r.layers) {
 		if at := l.refuses(n); at >= 0 {
 			if refused.Run != l.wd.ID() || at != kind || refused.Scope != "" {
@@ -228,7 +232,7 @@ func (h *spendHistory) refused(r *spendRun, n spendSum, refused *watchdog.Refuse
 	}
 	limit, scope := r.layers[0].allowed(kind), r.process.own[r.id]
 	if refused.Scope != "" {
-		limit, scope = h.shared[kind], sharedScope
+		limit, scope = h.sharedUpTo(r, kind), sharedScope
 	}
 	if used := h.charged(scope)[kind] - h.left(r.process, scope)[kind]; used+n[kind] <= limit {
 		h.fail("%v refused a call of %v, of which %d of %d are used", refused, n, used, limit)
@@ -248,16 +252,16 @@ func (h *spendHistory) left(p *spendProcess, scope string) spendSum {
 
 // tripped expects the one directive of a refusal.
 func (h *spendHistory) tripped(r *spendRun, l *spendLayer, kind int, scope string) {
-	rung := &l.rungs[kind]
+	rung, wrapped, reserve := &l.rungs[kind], &l.wrapped, l.reserve
 	if scope != "" {
-		rung = &r.scopeRungs[kind]
+		rung, wrapped, reserve = &r.scopeRungs[kind], &r.scopeWrapped, h.kept
 	}
 	want := watchdog.DirectiveCancel
 	switch {
 	case !h.strict():
 		return
-	case scope == "" && kind == 0 && l.reserve > 0 && !l.wrapped:
-		want, l.wrapped = watchdog.DirectiveWrapUp, true
+	case kind == 0 && reserve > 0 && !*wrapped:
+		want, *wrapped = watchdog.DirectiveWrapUp, true
 	case *rung < int64(h.waits):
 		want = watchdog.DirectiveWait
 		*rung++
@@ -277,8 +281,12 @@ func (h *spendHistory) expect(l *spendLayer, want watchdog.DirectiveKind, scope 
 }
 
 // quiet expects that nothing else was asked, but to wrap up where only the reserve is left.
-func (h *spendHistory) quiet(l *spendLayer) {
+func (h *spendHistory) quiet(r *spendRun, l *spendLayer) {
 	for d, ok := l.wd.Poll(); ok; d, ok = l.wd.Poll() {
+		if d.Usage.Scope != "" {
+			h.quietScope(r, l, d)
+			continue
+		}
 		before := d.Usage.Allowed < l.limits[0] // it was extended
 		if d.Kind != watchdog.DirectiveWrapUp || l.wrapped && !before || d.Usage.Used < d.Usage.Allowed-l.reserve {
 			h.fail("%s: asked %s out of the blue: %v", l.wd.ID(), d.Kind, d.Usage)
@@ -286,6 +294,22 @@ func (h *spendHistory) quiet(l *spendLayer) {
 		}
 		l.wrapped = !before
 	}
+}
+
+// quietScope expects that the run was asked to wrap up for the scope, once, and only the reserve is left of that.
+func (h *spendHistory) quietScope(r *spendRun, l *spendLayer, d watchdog.Directive) {
+	if d.Kind != watchdog.DirectiveWrapUp || r.scopeWrapped || d.Usage.Used < h.shared[0]-h.kept {
+		h.fail("%s: asked %s for the scope out of the blue: %v", l.wd.ID(), d.Kind, d.Usage)
+	}
+	r.scopeWrapped = true
+}
+
+// sharedUpTo is up to where calls of the run are admitted in the shared scope.
+func (h *spendHistory) sharedUpTo(r *spendRun, kind int) int64 {
+	if kind == 0 && !r.scopeWrapped {
+		return h.shared[0] - h.kept
+	}
+	return h.shared[kind]
 }
 
 // ended closes a layer that has ended with what is inside, and a run in every process.
@@ -316,13 +340,15 @@ func (h *spendHistory) retire(id string) {
 func (h *spendHistory) asked(r *spendRun) {
 	for _, l := range slices.Clone(r.layers) {
 		if h.strict() {
-			h.quiet(l)
+			h.quiet(r, l)
 			continue
 		}
 		l.asked = 0
 		for d, ok := l.wd.Poll(); ok; d, ok = l.wd.Poll() {
 			l.asked++
-			l.wrapped = l.wrapped || d.Kind == watchdog.DirectiveWrapUp && d.Usage.Allowed == l.limits[0]
+			wrapUp := d.Kind == watchdog.DirectiveWrapUp
+			l.wrapped = l.wrapped || wrapUp && d.Usage.Scope == "" && d.Usage.Allowed == l.limits[0]
+			r.scopeWrapped = r.scopeWrapped || wrapUp && d.Usage.Scope != ""
 		}
 		if _, fired := l.wd.Fired(); fired && slices.Contains(r.layers, l) {
 			h.ended(r, l)

@@ -28,8 +28,8 @@ var errSpendStore = errors.New("spend store is down")
 type spendLedger struct {
 	taken, returned spendSum
 	// answered is what it was granted and knows of, since it began to draw on the scope; before is what it had charged by
-	// then. Last is what the window was charged with at the last answer.
-	answered, before, last spendSum
+	// then. Last is what the window was charged with at the last answer, others the most that others had of it.
+	answered, before, last, others spendSum
 }
 
 // A spendSum is requests and output tokens.
@@ -37,7 +37,10 @@ type spendSum [2]int64
 
 func (s spendSum) plus(more spendSum) spendSum  { return spendSum{s[0] + more[0], s[1] + more[1]} }
 func (s spendSum) minus(less spendSum) spendSum { return spendSum{s[0] - less[0], s[1] - less[1]} }
-func (s spendSum) atMost(most spendSum) bool    { return s[0] <= most[0] && s[1] <= most[1] }
+func (s spendSum) most(other spendSum) spendSum {
+	return spendSum{max(s[0], other[0]), max(s[1], other[1])}
+}
+func (s spendSum) atMost(most spendSum) bool { return s[0] <= most[0] && s[1] <= most[1] }
 
 func sumOf(t watchdog.Totals) spendSum { return spendSum{t.Requests, t.OutputTokens} }
 
@@ -142,6 +145,7 @@ func (c *spendConnection) Take(ctx context.Context, s watchdog.Slice) (watchdog.
 		l.answered = l.answered.plus(sumOf(g.Granted))
 	}
 	l.last = sumOf(g.Charged)
+	l.others = l.others.most(l.last.minus(l.answered))
 	return g, nil
 }
 

@@ -65,14 +65,20 @@ type spendHistory struct {
 	keys      int
 	runs      int
 	looks     int
-	beyond    bool // calls may use more than was admitted
-	observed  bool
-	pollOnly  bool
-	waits     int
-	reserve   int64
-	flaw      string
-	logs      bool
-	log       []string
+	window    struct { // of the shared scope, as it was looked at last
+		name     string
+		at, ends time.Time
+	}
+	beyond   bool // calls may use more than was admitted
+	observed bool
+	pollOnly bool
+	waits    int
+	reserve  int64 // of each run's requests
+	kept     int64 // of those of the shared scope
+	warnAt   []float64
+	flaw     string
+	logs     bool
+	log      []string
 }
 
 // A spendProcess is one life of a process, until it is killed.
@@ -98,11 +104,15 @@ func newSpendHistory(seed uint64, logs bool) *spendHistory {
 	if h.chance(2) {
 		h.reserve = 1 + h.rng.Int64N(3)
 	}
+	if h.chance(2) {
+		h.kept = 1 + h.rng.Int64N(3)
+	}
+	h.warnAt = [...][]float64{{}, {0.5}, {0.1, 0.8, 0.95}}[h.rng.IntN(3)]
 	for i := range h.processes {
 		h.processes[i] = h.newProcess(string(rune('A' + i)))
 	}
-	h.say("shared %v each %q, beyond %v, observed %v, poll-only %v, %d waits, reserve %d", h.shared, h.period, h.beyond,
-		h.observed, h.pollOnly, h.waits, h.reserve)
+	h.say("shared %v each %q, beyond %v, observed %v, poll-only %v, %d waits, reserves %d and %d, warn at %v", h.shared,
+		h.period, h.beyond, h.observed, h.pollOnly, h.waits, h.reserve, h.kept, h.warnAt)
 	return h
 }
 

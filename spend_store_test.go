@@ -187,6 +187,72 @@ func TestSharedScope(t *testing.T) {
 	}
 }
 
+// TestObservedAsksOnce protects the store from a second question for a call that is only observed above its limit.
+func TestObservedAsksOnce(t *testing.T) {
+	inSpendBubble(t, func(store *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog) {
+		wd := attach("s-1", watchdog.Config{Scopes: teamOf(10), ObserveOnly: true})
+		admit(t, wd, requests(10))
+		admit(t, wd, requests(1))
+		synctest.Wait()
+		before := store.takes
+		for i := range 5 {
+			admit(t, wd, requests(2))
+			synctest.Wait()
+			require.Equal(t, before+i+1, store.takes)
+		}
+		require.EqualValues(t, 21, wd.Usage()[0].Used)
+		require.EqualValues(t, 21, store.charged(t, "team").Requests)
+	})
+}
+
+// A steppedSpend is a store whose clock can be set.
+type steppedSpend struct {
+	memory watchdog.Memory
+	ahead  time.Duration
+}
+
+func (s *steppedSpend) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
+	now := time.Now().Add(s.ahead)
+	name, ends := slice.WindowAt(now)
+	slice.Scope, slice.Period = slice.Scope+name, watchdog.PeriodNone
+	g, err := s.memory.Take(ctx, slice)
+	g.Window = name
+	return g.Until(ends, now), err
+}
+
+func (s *steppedSpend) Return(ctx context.Context, id string, unused watchdog.Totals) error {
+	return s.memory.Return(ctx, id, unused)
+}
+
+// TestSteppedSpendStore protects the windows of a scope from a store whose clock is set: each is told from others by its
+// name, and not by when it ends.
+func TestSteppedSpendStore(t *testing.T) {
+	for _, test := range []struct {
+		about    string
+		step     time.Duration
+		used     int64
+		warnings int
+	}{
+		{"in one window it goes on", 20 * time.Minute, 13, 1},
+		{"what is left of one is not drawn on in another", time.Hour, 8, 2},
+	} {
+		t.Run(test.about, func(t *testing.T) {
+			inSpendBubble(t, func(_ *hangingSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog) {
+				store, scopes, warnings := &steppedSpend{}, teamOf(640), 0
+				scopes[0].Period, scopes[0].Spend.WarnAt = watchdog.PeriodHour, []float64{0.005}
+				wd := attach("s-1", watchdog.Config{
+					Scopes: scopes, SpendStore: store, PollOnly: true, OnWarning: func(watchdog.Warning) { warnings++ },
+				})
+				require.NoError(t, admit(t, wd, requests(5)).Settle(requests(5))) // of a slice of ten
+				store.ahead = test.step
+				require.NoError(t, admit(t, wd, requests(8)).Settle(requests(8))) // of another one
+				require.Equal(t, test.used, wd.Usage()[0].Used)
+				require.Equal(t, test.warnings, warnings)
+			})
+		})
+	}
+}
+
 // TestAdmitKeys protects a call that is made again from a second charge, as long as its key is one of the last 1,024.
 func TestAdmitKeys(t *testing.T) {
 	inFixture(t, func(f *fixture) {

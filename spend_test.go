@@ -196,6 +196,25 @@ func TestSpendWarning(t *testing.T) {
 	})
 }
 
+// TestSpendWarningObserved protects that a run that is only observed is warned of what it used at once, also if a call
+// that did not fit has spent the limit before.
+func TestSpendWarningObserved(t *testing.T) {
+	inFixture(t, func(f *fixture) {
+		var warned []watchdog.Warning
+		f.cfg.OnWarning = func(w watchdog.Warning) { warned = append(warned, w) }
+		f.cfg.ObserveOnly = true
+		layer, err := f.attach().Layer("step", watchdog.Budget{Spend: watchdog.Spend{Requests: 10}})
+		require.NoError(t, err)
+		defer layer.Close()
+		call := admit(t, layer, requests(20))
+		f.pass(0)
+		require.Empty(t, warned)
+		require.NoError(t, call.Settle(requests(12)))
+		f.pass(0)
+		require.Len(t, warned, 1)
+	})
+}
+
 // TestSpendRestart protects that what was spent, given and asked survives the process.
 func TestSpendRestart(t *testing.T) {
 	inFixture(t, func(f *fixture) {
@@ -239,4 +258,76 @@ func TestSpendKilled(t *testing.T) {
 		}
 		refuse(t, other, requests(1))
 	})
+}
+
+// TestSpendWindow protects what a window has spent from a host that keeps its start in whole seconds, and each window
+// from what another one has spent.
+func TestSpendWindow(t *testing.T) {
+	const part = 234567 * time.Microsecond
+	begin := func(f *fixture) *watchdog.Watchdog {
+		f.cfg.Budget.Spend = watchdog.Spend{Requests: 64, WarnAt: []float64{}}
+		f.run.StartedAt = noon.Add(part)
+		f.pass(2 * part)
+		wd := f.attach()
+		admit(t, wd, requests(40))
+		return wd
+	}
+	used := func(wd *watchdog.Watchdog) int64 { return wd.Usage()[0].Used }
+	for name, test := range map[string]func(f *fixture){
+		"a start in whole seconds is that of the window, before any event": func(f *fixture) {
+			begin(f)
+			for _, kept := range []time.Time{noon, noon.Add(part.Truncate(time.Millisecond)), noon.Add(part)} {
+				f.run.StartedAt = kept
+				require.EqualValues(t, 40, used(f.attach()), kept)
+			}
+			require.Empty(t, f.events(watchdog.EventResume))
+		},
+		"and after an event": func(f *fixture) {
+			require.NoError(t, begin(f).Extend(time.Hour))
+			f.run.StartedAt = noon
+			require.EqualValues(t, 40, used(f.attach()))
+		},
+		"a host that opened a window a second later begins at zero": func(f *fixture) {
+			begin(f)
+			f.run.StartedAt = noon.Add(part + time.Second)
+			f.pass(time.Second)
+			require.Zero(t, used(f.attach()))
+		},
+		"a resume within the second begins at zero, and is found again": func(f *fixture) {
+			_, err := begin(f).Cancel(watchdog.Cancellation{Reason: "user_cancelled"})
+			require.NoError(t, err)
+			f.pass(part)
+			resumed := f.resume()
+			require.Equal(t, noon.Add(3*part), resumed.StartedAt())
+			require.Zero(t, used(resumed))
+			admit(t, resumed, requests(7))
+			for _, kept := range []time.Time{noon.Add(part), noon, resumed.StartedAt()} {
+				f.run.StartedAt = kept
+				require.EqualValues(t, 7, used(f.attach()), kept)
+			}
+		},
+		"a resume by a clock that went back, too": func(f *fixture) {
+			_, err := begin(f).Cancel(watchdog.Cancellation{Reason: "user_cancelled"})
+			require.NoError(t, err)
+			f.clock.step(-2 * part)
+			resumed := f.resume()
+			require.Equal(t, noon, resumed.StartedAt())
+			require.Zero(t, used(resumed))
+			admit(t, resumed, requests(7))
+			require.EqualValues(t, 7, used(f.attach()))
+		},
+		"so does a window that the host opened after a cancel within the second": func(f *fixture) {
+			_, err := begin(f).Cancel(watchdog.Cancellation{Reason: "user_cancelled"})
+			require.NoError(t, err)
+			f.pass(part)
+			f.run.StartedAt = noon.Add(3 * part)
+			second := f.attach()
+			f.live(second)
+			require.Zero(t, used(second))
+			admit(t, second, requests(7))
+			require.EqualValues(t, 7, used(f.attach()))
+		},
+	} {
+		t.Run(name, func(t *testing.T) { inFixture(t, test) })
+	}
 }

@@ -70,11 +70,14 @@ func (a *account) shortage(d *draw, use *verdict.Use, least, limit *verdict.Coun
 }
 
 // fetch takes a slice of what is missing, or waits for one that is being taken. It returns the limit that the call does
-// not fit in, and whether the run has to be looked at for that.
+// not fit in, and whether the run has to be looked at for that. For a run that is only observed it takes by force what
+// will not fit, so that the store is asked once.
 func (s *shortage) fetch(ctx context.Context, r *recorder) (refused *Refused, look bool, err error) {
 	p := s.draw.pool
-	fits, err := p.take(ctx, r, p.slice(&s.least, &s.limit, false))
-	if err != nil || fits {
+	need := s.draw.need(&s.use)
+	force := s.of.spend.ObserveOnly && p.refusing(&need, &s.limit) >= 0
+	fits, err := p.take(ctx, r, p.slice(&s.least, &s.limit, force))
+	if err != nil || fits && !force {
 		return nil, false, err
 	}
 	refused, look = s.refusal()
@@ -192,11 +195,9 @@ func (p *pool) carryOutAside(ctx context.Context, r *recorder, t *taking) {
 func (p *pool) carryOut(ctx context.Context, r *recorder, t *taking) {
 	defer p.giveBackLate(r)
 	defer p.took(r, t) // also if the store ends this goroutine
-	t.err = fmt.Errorf("take a slice of %s: %w", p.scope, bounded.ErrExited)
+	t.err = bounded.ErrExited
 	grant, err := storeErr(bounded.Here(func() (Grant, error) { return p.store.Take(ctx, t.slice) }))
-	if t.grant, t.err = grant, nil; err != nil {
-		t.err = fmt.Errorf("take a slice of %s: %w", p.scope, err)
-	}
+	t.grant, t.err = grant, err
 }
 
 // took notes what came of it.
@@ -204,28 +205,27 @@ func (p *pool) took(r *recorder, t *taking) {
 	defer close(t.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taking = nil
-	switch {
-	case errors.Is(t.err, ErrInvalid):
-		p.doubtful = nil
-	case t.err != nil:
-		p.doubtful = &t.slice
-	default:
-		p.doubtful = nil
+	p.taking, p.doubtful = nil, nil
+	if t.err == nil {
 		p.granted(r, t)
+		return
 	}
+	if !errors.Is(t.err, ErrInvalid) {
+		p.doubtful = &t.slice
+	}
+	t.err = fmt.Errorf("take a slice of %s: %w", p.scope, t.err)
 }
 
 // granted adds a slice, or notes that it does not fit. One of a window that is over is to be given back. The caller
 // holds mu.
 func (p *pool) granted(r *recorder, t *taking) {
-	window, granted := newAllotment(r.clock, t.began, t.grant.Ends), t.grant.Granted.counts()
+	window, granted := newAllotment(r.clock, t.began, &t.grant), t.grant.Granted.counts()
 	if t.grant.Ends == 0 {
 		window.add(t.slice.ID, &granted)
 		p.old = append(p.old, window)
 		return
 	}
-	if p.turn(); p.current != nil && !p.current.of(window) {
+	if p.turn(); p.current != nil && p.current.window != window.window {
 		p.leave()
 	}
 	if p.charged = t.grant.Charged.counts(); p.current == nil {

@@ -80,11 +80,14 @@ func TestTimeouts(t *testing.T) {
 			check(t, "`*watchdog.Stop`, any code of a host", &watchdog.Stop{RunID: "s-1", Code: code})
 		})
 	}
+	refused := &watchdog.Refused{Usage: watchdog.Usage{Limit: "requests"}}
+	require.ErrorIs(t, refused, watchdog.RequestsExceeded)
 	for key, err := range map[string]error{
-		"`*watchdoghttp.SilenceError`": &watchdoghttp.SilenceError{},
-		"`*bound.Overrun`":             &bound.Overrun{Err: errHostGone},
-		"`*watchdog.Interruption`":     &watchdog.Interruption{},
-		"`*watchdog.Directive`":        &watchdog.Directive{},
+		"`*watchdog.Refused` (a call, the run may go on)": refused,
+		"`*watchdoghttp.SilenceError`":                    &watchdoghttp.SilenceError{},
+		"`*bound.Overrun`":                                &bound.Overrun{Err: errHostGone},
+		"`*watchdog.Interruption`":                        &watchdog.Interruption{},
+		"`*watchdog.Directive`":                           &watchdog.Directive{},
 	} {
 		t.Run(key, func(t *testing.T) {
 			seen = append(seen, key)

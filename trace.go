@@ -17,6 +17,8 @@ const (
 	SignalAttach = SignalKind(verdict.SignalAttach)
 	SignalExtend = SignalKind(verdict.SignalExtend)
 	SignalEnd    = SignalKind(verdict.SignalEnd)
+	// SignalAttached is when an attach that took time was done. Silence counts from there.
+	SignalAttached = SignalKind(verdict.SignalAttached)
 	// SignalActivity and SignalProgress are signs of life; a known digest is an activity.
 	SignalActivity = SignalKind(verdict.SignalActivity)
 	SignalProgress = SignalKind(verdict.SignalProgress)

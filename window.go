@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -53,6 +54,7 @@ func (l *lineage) fresh() string {
 type window struct {
 	startedAt   time.Time
 	openedBy    string // the ID of its resume event, empty for the first one
+	exact       bool   // only its whole start tells it from others, see spendName
 	extended    time.Duration
 	stop        *Stop
 	completedAt time.Time // zero while it is not complete
@@ -174,8 +176,20 @@ func (h *history) current(hostStart time.Time) (window, error) {
 		}
 	}
 	found := *last
+	found.exact = last.openedBy != "" || h.sharesSecond(last.startedAt)
 	found.chain = append(slices.Collect(maps.Keys(h.windows)), last.startedAt)
 	return found, nil
+}
+
+// sharesSecond reports whether the host opened a window within the second of one that had ended.
+func (h *history) sharesSecond(start time.Time) bool {
+	second := start.Truncate(sameStart)
+	for _, w := range h.windows {
+		if w.startedAt.Truncate(sameStart).Equal(second) && w.endedBefore(start) {
+			return true
+		}
+	}
+	return false
 }
 
 // knows reports whether a window that began then is known. A host that passes its start has not persisted a later one:
@@ -237,6 +251,16 @@ func (w *window) endedBefore(hostStart time.Time) bool {
 		return hostStart.After(w.stop.FiredAt) && hostStart.After(w.startedAt)
 	}
 	return hostStart.Sub(w.startedAt) >= sameStart
+}
+
+// spendName names a window where its spend is kept. The start of one that a resume opened is in its event. Of one that
+// the host opened there may be no event, and a host that keeps whole seconds comes back with another start: it is named
+// by the second. No name of the one form is one of the other.
+func (w *window) spendName() string {
+	if w.exact {
+		return record.Stamp(w.startedAt).String()
+	}
+	return strconv.FormatInt(w.startedAt.Unix(), 10)
 }
 
 func (w *window) complete() bool { return !w.completedAt.IsZero() }

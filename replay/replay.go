@@ -110,7 +110,8 @@ func attaches(s watchdog.Signal, attaching bool) bool {
 	switch s.Kind {
 	case watchdog.SignalAttach:
 		return true
-	case watchdog.SignalRung, watchdog.SignalHeld, watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalSpent:
+	case watchdog.SignalAttached, watchdog.SignalRung, watchdog.SignalHeld, watchdog.SignalPause, watchdog.SignalUnpause,
+		watchdog.SignalSpent:
 		return attaching
 	}
 	return false

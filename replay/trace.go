@@ -91,7 +91,7 @@ func (c *checker) flawOfKind(s watchdog.Signal) string {
 	case watchdog.SignalAdmit, watchdog.SignalSettle, watchdog.SignalVoid, watchdog.SignalSpent:
 		return c.spend(s)
 	case watchdog.SignalActivity, watchdog.SignalProgress, watchdog.SignalExtend, watchdog.SignalEnd,
-		watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung:
+		watchdog.SignalPause, watchdog.SignalUnpause, watchdog.SignalRung, watchdog.SignalAttached:
 	default:
 		return "is of no kind that this version knows"
 	}

@@ -1,6 +1,7 @@
 package storetest_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,6 +146,31 @@ var brokenWindows = []brokenSpend{
 			e.at.window = ""
 			return l.giveBackOnce(e, unused)
 		})},
+	{"names no window", windowNamed, naming(func(watchdog.Slice, string, bool) string { return "" })},
+	{"names a window by its period", windowNamed, naming(
+		func(s watchdog.Slice, _ string, _ bool) string { return string(s.Period) })},
+	{"names a window by the slice", windowNamed, naming(
+		func(s watchdog.Slice, _ string, _ bool) string { return s.ID })},
+	{"names what counts for ever", windowNamed, naming(func(_ watchdog.Slice, name string, _ bool) string {
+		return cmp.Or(name, "ever")
+	})},
+	{"names no window of what does not fit", windowNamed, naming(
+		func(_ watchdog.Slice, name string, fits bool) string {
+			if !fits {
+				return ""
+			}
+			return name
+		})},
+	{"names no window when it is asked again", windowNamed, answering(
+		func(l *ledger, e *entry, s watchdog.Slice) (watchdog.Grant, error) {
+			g, err := l.answerAgain(e, s)
+			g.Window = ""
+			return g, err
+		})},
+}
+
+func naming(named func(s watchdog.Slice, name string, fits bool) string) func() watchdog.SpendStore {
+	return withFlaw(func(l *ledger) { l.named = named })
 }
 
 var brokenSpendCalls = []brokenSpend{

@@ -41,6 +41,7 @@ const (
 	neverEnds    = "a slice without a period is charged for ever"
 	periodsApart = "the periods of a scope are charged apart"
 	ownWindow    = "what is given back is given back in its own window"
+	windowNamed  = "a grant names the window that it is of"
 
 	invalidSlice = "an invalid slice is refused with ErrInvalid"
 	doneTake     = "a take with a done context charges nothing and returns the context's error"
@@ -190,7 +191,7 @@ var brokenAgain = []brokenSpend{
 		func(l *ledger, e *entry, s watchdog.Slice) (watchdog.Grant, error) {
 			g, err := l.answerAgain(e, s)
 			if s.Least.Requests > s.Limit.Requests {
-				g = watchdog.Grant{Charged: g.Charged}
+				g = watchdog.Grant{Charged: g.Charged, Window: g.Window, Ends: g.Ends}
 			}
 			return g, err
 		})},

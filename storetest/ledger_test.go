@@ -30,7 +30,9 @@ type ledger struct {
 	again    func(l *ledger, e *entry, s watchdog.Slice) (watchdog.Grant, error)
 	unfit    func(l *ledger, s watchdog.Slice, at page, granted watchdog.Totals)
 	giveBack func(l *ledger, e *entry, unused watchdog.Totals) error
-	unknown  error
+	// named is the name of a window in the answer.
+	named   func(s watchdog.Slice, name string, fits bool) string
+	unknown error
 	// done is what becomes of a call whose context is done. If it is nil, that is an error.
 	doneTake, doneReturn func(ctx context.Context, call func() error) error
 	// What is not atomic.
@@ -44,6 +46,7 @@ type entry struct {
 	at       page
 	scope    string
 	ends     time.Time
+	name     string // of the window, in answers
 	granted  watchdog.Totals
 	returned watchdog.Totals
 	back     bool
@@ -60,6 +63,7 @@ func newLedger() *ledger {
 		currency:   watchdog.Slice.CurrencyOf,
 		currencyOf: func(s watchdog.Slice) string { return s.Scope },
 		again:      (*ledger).answerAgain, giveBack: (*ledger).giveBackOnce,
+		named:   func(_ watchdog.Slice, name string, _ bool) string { return name },
 		unfit:   func(*ledger, watchdog.Slice, page, watchdog.Totals) {},
 		unknown: fmt.Errorf("%w return: there is no such slice", watchdog.ErrInvalid),
 	}
@@ -112,13 +116,14 @@ func (l *ledger) take(s watchdog.Slice) (watchdog.Grant, error) {
 	}
 	name, ends := l.windowAt(s, time.Now())
 	e := &entry{at: page{l.scopeOf(s.Scope), name}, scope: s.Scope, ends: ends, written: make(chan struct{})}
+	e.name, _ = s.WindowAt(time.Now())
 	before := l.charged[e.at]
 	granted, fits := l.fit(s, before)
 	if !fits {
 		l.unfit(l, s, e.at, granted)
-		return watchdog.Grant{Charged: l.charged[e.at]}.Until(ends, time.Now()), nil
+		return watchdog.Grant{Charged: l.charged[e.at], Window: l.named(s, e.name, false)}.Until(ends, time.Now()), nil
 	}
-	e.granted = granted
+	e.granted, e.name = granted, l.named(s, e.name, true)
 	l.slices[id], l.currencies[l.currencyOf(s)] = e, currency
 	if l.racesForTotals {
 		l.meet(s.Scope)
@@ -143,7 +148,7 @@ func (l *ledger) answerAgain(e *entry, s watchdog.Slice) (watchdog.Grant, error)
 }
 
 func (l *ledger) grant(e *entry, granted watchdog.Totals) watchdog.Grant {
-	return watchdog.Grant{Fits: true, Granted: granted, Charged: l.charged[e.at]}.Until(e.ends, time.Now())
+	return watchdog.Grant{Fits: true, Granted: granted, Charged: l.charged[e.at], Window: e.name}.Until(e.ends, time.Now())
 }
 
 func (l *ledger) Return(ctx context.Context, id string, unused watchdog.Totals) error {

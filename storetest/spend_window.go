@@ -76,6 +76,18 @@ var spendWindowRules = []spendRule{
 			)
 		},
 	},
+	{
+		"a grant names the window that it is of",
+		"a run tells windows by their names: what was granted in one is not drawn on in another",
+		func(s spender) error {
+			return contract.Each(append([]window{{}}, windows...), func(w window) error {
+				if err := s.names(w); err != nil {
+					return fmt.Errorf("period %q in zone %q: %w", w.period, w.zone, err)
+				}
+				return nil
+			})
+		},
+	},
 }
 
 // A window is a period in a zone, and how long it lasts at most.
@@ -129,6 +141,29 @@ func (w window) lasts(g watchdog.Grant) error {
 func adds(first, second watchdog.Grant) error {
 	if want := first.Charged.Add(second.Granted); second.Charged != want {
 		return fmt.Errorf("after a second slice the window is charged with %+v, want %+v", second.Charged, want)
+	}
+	return nil
+}
+
+// storeSkew is how wrong the clock of a store under test may be.
+const storeSkew = 10 * time.Minute
+
+// names takes a slice, again, and one that does not fit, and looks at the name of the window.
+func (s spender) names(w window) error {
+	slice := asks(freshID(), 20, 60)
+	slice.Period, slice.Zone, slice.Scope = w.period, w.zone, fmt.Sprintf("named %s %s", w.period, w.zone)
+	more := slice
+	more.ID, more.Least = freshID(), requests(61)
+	earliest, _ := slice.WindowAt(time.Now().Add(-storeSkew))
+	for _, one := range []watchdog.Slice{slice, slice, more} {
+		g, err := s.take(one)
+		if err != nil {
+			return err
+		}
+		latest, _ := slice.WindowAt(time.Now().Add(storeSkew))
+		if g.Window != earliest && g.Window != latest {
+			return fmt.Errorf("slice %s is of window %q, want %q, as WindowAt says", asked(one), g.Window, latest)
+		}
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ type meter struct {
 	// logger is told, once for each, what is not read or has no price; nil tells nobody.
 	logger *slog.Logger
 
-	told sync.Map
+	told told
 }
 
 // longestRequest is up to which length the body of a request is read ahead. No API takes a longer one with text.
@@ -178,8 +178,14 @@ func (m *meter) most(call *usage.Call, bound usage.Bound) (int64, error) {
 
 // tell logs something once.
 func (m *meter) tell(once, message string, attrs ...any) {
-	if _, before := m.told.LoadOrStore(once, true); !before && m.logger != nil {
-		m.logger.Warn(message, attrs...) //nolint:sloglint // the callers' messages are static
+	first, full := m.told.add(once)
+	if !first || m.logger == nil {
+		return
+	}
+	m.logger.Warn(message, attrs...) //nolint:sloglint // the callers' messages are static
+	if full {
+		m.logger.Warn("no other model is warned of; models come from requests, and there are too many to remember",
+			slog.Int("remembered", maxTold))
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -180,6 +181,21 @@ func TestMeteredRequest(t *testing.T) {
 		require.Equal(t, 1, strings.Count(log.String(), "call of a model is not bounded"))
 		require.Equal(t, 1, strings.Count(log.String(), "model has no price"))
 		require.NotContains(t, log.String(), "secret")
+	})
+	t.Run("and the names of models, which requests choose, are not remembered without end", func(t *testing.T) {
+		var log bytes.Buffer
+		m := &watchdoghttp.Metered{Count: true, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+		transport := m.Transport()
+		for i := range 1200 {
+			m.Base = answering(200, nil, texts(meteredAnswer), nil)
+			transport = sameMeter(m, transport)
+			resp, err := call(t, transport, "/v1/messages", fmt.Sprintf(`{"model":"m%d","messages":[]}`, i))
+			require.NoError(t, err)
+			io.Copy(io.Discard, resp.Body)
+		}
+		warned := strings.Count(log.String(), "call of a model is not bounded") + strings.Count(log.String(), "model has no price")
+		require.Equal(t, 1000, warned)
+		require.Equal(t, 1, strings.Count(log.String(), "no other model is warned of"))
 	})
 	t.Run("money takes the dearest class, and then its own", func(t *testing.T) {
 		prices, err := usage.ReadPrices([]byte(`{"currency":"USD","date":"2026-08-01","models":{"m":{"input":1000000,

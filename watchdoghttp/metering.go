@@ -46,12 +46,13 @@ type Meter struct {
 	// match, the one with the most other characters counts.
 	Models map[string]Maximum
 	// CountUnbounded has a call sent whose most is not known: it is admitted as one request, counts when it is settled,
-	// and is logged once for each model.
+	// and is logged once for each model, see Logger.
 	CountUnbounded bool
 	// IncludeUsage asks for usage in streams of Chat Completions that do not: it changes the request, and the stream has
 	// one chunk more, without a choice.
 	IncludeUsage bool
-	// Logger is told, once for each, what is not read or has no price. Nil means [slog.Default].
+	// Logger is told, once for each, what is not read or has no price, up to a thousand times in all. Nil means
+	// [slog.Default].
 	Logger *slog.Logger
 
 	once  sync.Once

@@ -93,7 +93,6 @@ func (h host) play(ctx context.Context, s scenario, out io.Writer) (r result, er
 func (h host) watch(ctx context.Context, run watchdog.Run, out io.Writer) (*watchdog.Watchdog, error) {
 	return watchdog.New(ctx, run, watchdog.Config{
 		Store:            h.store,
-		SpendStore:       &watchdog.Memory{}, // nothing resumes a run here; a host that does has its database count
 		Budget:           limits,
 		RecordInterrupts: true,
 		// The program reports everything below an error itself.

@@ -1,6 +1,10 @@
 package storerows
 
-import "strings"
+import (
+	"os"
+	"strings"
+	"sync"
+)
 
 // SpendKinds are the columns of one watchdog.Totals, in the order of its fields.
 var SpendKinds = []string{"input_tokens", "output_tokens", "tokens", "cost", "requests", "turns", "tool_calls"}
@@ -13,3 +17,12 @@ func EachKind(form string) string {
 	}
 	return strings.Join(all, ", ")
 }
+
+// Process returns the name of this machine, empty if it has none, and the number of this process: they say who took a
+// slice.
+func Process() (host string, pid int) { return hostName(), os.Getpid() }
+
+var hostName = sync.OnceValue(func() string {
+	name, _ := os.Hostname()
+	return strings.ToValidUTF8(name, "?") // as a database wants it
+})

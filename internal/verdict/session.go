@@ -29,7 +29,7 @@ func Silence(seen Snapshot, now time.Duration) time.Duration {
 	if seen.Signs.Holds.Len() > 0 {
 		return 0
 	}
-	return max(now-max(seen.Attached, seen.Signs.Activity, seen.Signs.HoldsChanged), 0)
+	return max(now-max(seen.begun(), seen.Signs.Activity, seen.Signs.HoldsChanged), 0)
 }
 
 // Signalled reports whether a run has signalled or had a hold since the attach.

@@ -8,6 +8,7 @@ type SignalKind string
 // The kinds of signal.
 const (
 	SignalAttach   SignalKind = "attach"
+	SignalAttached SignalKind = "attached"
 	SignalExtend   SignalKind = "extend"
 	SignalEnd      SignalKind = "end"
 	SignalActivity SignalKind = "activity"
@@ -55,8 +56,8 @@ type Signal struct {
 // Take notes a signal: the one place that says what each does to what is known of a run. An end does nothing.
 func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	switch signal.Kind {
-	case SignalAttach:
-		s.Attached, s.Extended, s.Warned, s.Wrapped = signal.At, signal.Length, signal.Warned, signal.Wrapped
+	case SignalAttach, SignalAttached:
+		s.attach(signal)
 	case SignalActivity, SignalProgress:
 		s.Signs.Signal(signal.Kind == SignalProgress, signal.At)
 	case SignalHold:
@@ -80,6 +81,14 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 	case SignalRung:
 		s.Signs.restore(Limit(signal.Key), Rung{Attempts: signal.Rung, At: signal.At})
 	}
+}
+
+func (s *Snapshot) attach(signal Signal) {
+	if signal.Kind == SignalAttached {
+		s.Begun = signal.At
+		return
+	}
+	s.Attached, s.Extended, s.Warned, s.Wrapped = signal.At, signal.Length, signal.Warned, signal.Wrapped
 }
 
 func (s *Snapshot) extend(signal Signal) {

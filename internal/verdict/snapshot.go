@@ -4,8 +4,9 @@ import "time"
 
 // A Snapshot is what is known about a run at one moment. Instants that have not come are 0.
 type Snapshot struct {
-	// Attached is when this process began to watch the run.
-	Attached time.Duration
+	// Attached is when this process began to attach to the run, and Begun when it was done, from which on the host can
+	// signal: what the store takes is no silence of the run.
+	Attached, Begun time.Duration
 	// Extended is how much time was added to Limits.WallClock in this window.
 	Extended time.Duration
 	// Warned is how many of Limits.WarnAt were given for the current wall-clock limit.
@@ -61,8 +62,10 @@ func (s *Snapshot) start(limits *Limits) time.Duration {
 	if limits.FromFirstSign && s.Signs.Signalled {
 		return s.Signs.FirstSignal
 	}
-	return s.Attached
+	return s.begun()
 }
+
+func (s *Snapshot) begun() time.Duration { return max(s.Attached, s.Begun) }
 
 // Apply records what a verdict at the instant now gave: a warning, a step on a ladder, or a Cancel of an observe-only
 // run. A limit with a ladder starts again from zero.

@@ -36,7 +36,11 @@ type Count struct {
 	// Used is what was settled, Admitted what open calls may use besides, Around what others have used: other processes,
 	// and those that ran before this one.
 	Used, Admitted, Around int64
-	Extended               int64
+	// Each call reads these, too, so they lie beside the counts.
+	quiet  int64 // below it nothing is due; 0 if that is unknown
+	opened int64 // up to where calls are admitted; 0 if that is unknown
+
+	Extended int64
 	// Warned is how many of WarnAt were given; Wrapped says that the host was asked to wrap up, and may use the reserve.
 	Warned  int
 	Wrapped bool
@@ -49,8 +53,6 @@ type Count struct {
 	tripped tripped
 	needed  int64  // of the call that was refused
 	pattern string // of a loop
-	quiet   int64  // below it nothing is due; 0 if that is unknown
-	opened  int64  // up to where calls are admitted; 0 if that is unknown
 }
 
 // tripped is what happened to a counted limit and was not judged yet.
@@ -107,7 +109,7 @@ func (s *Spend) Admit(most *Use) (refuses int) {
 		if n == 0 {
 			continue
 		}
-		if !count.fits(limit, n) {
+		if count.with(n) > count.opened && !count.fits(limit, n) {
 			s.void(most, i)
 			return i
 		}
@@ -137,6 +139,9 @@ func (c *Count) fits(l *CountLimit, n int64) bool {
 	}
 	return Fits(n, c.opened, AddCount(c.Used, c.Admitted))
 }
+
+// with is what this process has used and admitted, with one more call.
+func (c *Count) with(n int64) int64 { return AddCount(AddCount(c.Used, c.Admitted), n) }
 
 // AdmitAll is Admit whether it fits or not.
 func (s *Spend) AdmitAll(most *Use) {
@@ -213,33 +218,34 @@ func (s *Spend) void(most *Use, first int) {
 func (s *Spend) Settle(most, used *Use) (look bool) {
 	for i := range s.Limits {
 		limit, count := &s.Limits[i], &s.Counts[i]
-		if limit.Kind.adds() {
-			count.Admitted = SubCount(count.Admitted, limit.of(most))
+		if !limit.Kind.adds() {
+			look = s.settle(i, used) || look
+			continue
 		}
-		look = s.settle(i, used) || look
+		count.Admitted = SubCount(count.Admitted, limit.of(most))
+		n := limit.of(used)
+		count.Used = AddCount(count.Used, n)
+		if n > 0 && count.total() >= count.quiet {
+			look = s.reached(i) || look
+		}
 	}
 	return look
 }
 
+// settle charges a limit that does not add up.
 func (s *Spend) settle(i int, used *Use) (look bool) {
 	limit, count := &s.Limits[i], &s.Counts[i]
-	n := limit.of(used)
-	switch {
-	case limit.Kind.inRow():
-		count.Used = limit.row(count.Used, used.Result)
-		return used.Result == limit.result() && count.exceeded(limit) && s.trip(i, usedTooMuch)
-	case n == 0:
-		return false
-	case limit.Kind == KindCallInput:
-		return n > limit.Max && s.trip(i, usedTooMuch)
+	if !limit.Kind.inRow() {
+		return limit.of(used) > limit.Max && s.trip(i, usedTooMuch)
 	}
-	if count.Used = AddCount(count.Used, n); count.total() < count.quiet {
-		return false
-	}
-	if count.exceeded(limit) {
-		return s.trip(i, usedTooMuch)
-	}
-	if count.due(limit) {
+	count.Used = limit.row(count.Used, used.Result)
+	return used.Result == limit.result() && count.exceeded(limit) && s.trip(i, usedTooMuch)
+}
+
+// reached looks at a limit of which more was used, and notes up to where nothing is due.
+func (s *Spend) reached(i int) (look bool) {
+	limit, count := &s.Limits[i], &s.Counts[i]
+	if count.exceeded(limit) && s.trip(i, usedTooMuch) || count.due(limit) {
 		return true
 	}
 	count.quiet = count.quietTo(limit)
@@ -309,7 +315,7 @@ func (l *CountLimit) Most(u *Use) int64 {
 
 // of returns how much of what the limit limits is in a use. A shared limit is counted elsewhere.
 func (l *CountLimit) of(u *Use) int64 {
-	if l.Kind.adds() && l.Tool == "" && l.Scope == "" {
+	if l.Kind < kinds && len(l.Tool)+len(l.Scope) == 0 { // written so that it is inlined
 		return u.Counts[l.Kind]
 	}
 	return l.ofOther(u)

@@ -100,7 +100,7 @@ func holdIdle(seen *Snapshot) timer {
 	if h := signs.Holds.longest(); h != nil {
 		s.allowed, s.hold = h.Idle, h.HoldID
 	}
-	s.since = max(seen.Attached, signs.Activity, signs.HoldsChanged)
+	s.since = max(seen.begun(), signs.Activity, signs.HoldsChanged)
 	return s.on(signs, signs.OnIdle, s.since)
 }
 

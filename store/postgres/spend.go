@@ -93,7 +93,7 @@ func (t *taking) take(ctx context.Context) (taken takenSlice, err error) {
 			return taken, err
 		}
 	}
-	taken = takenSlice{now: t.now, ends: ends}
+	taken = takenSlice{Grant: watchdog.Grant{Window: name}, now: t.now, ends: ends}
 	taken.Charged = t.charged(name)
 	if taken.Granted, taken.Fits = t.slice.Fit(taken.Charged); !taken.Fits {
 		return taken, nil
@@ -143,7 +143,7 @@ func (t *taking) takenBefore(known sliceRow) (takenSlice, error) {
 	if err := t.slice.CheckScope(known.scope); err != nil {
 		return takenSlice{}, err
 	}
-	g := watchdog.Grant{Fits: true, Granted: known.granted, Charged: known.charged}
+	g := watchdog.Grant{Fits: true, Granted: known.granted, Charged: known.charged, Window: known.window}
 	return takenSlice{Grant: g, now: t.now, ends: known.end()}, nil
 }
 

@@ -67,8 +67,9 @@ var (
 	WHERE scope {=} $1 AND window_name {=} $2`
 
 	insertSlice = `
-	INSERT INTO SCHEMA.watchdog_slices (id, scope, window_name, taken_at, ` + storerows.EachKind("granted_KIND") + `)
-	VALUES ($1, $2, $3, pg_catalog.clock_timestamp(), ` + numbered(4) + `) ON CONFLICT (id) DO NOTHING`
+	INSERT INTO SCHEMA.watchdog_slices (id, scope, window_name, taken_at, host, pid, ` +
+		storerows.EachKind("granted_KIND") + `)
+	VALUES ($1, $2, $3, pg_catalog.clock_timestamp(), $4, $5::bigint, ` + numbered(6) + `) ON CONFLICT (id) DO NOTHING`
 
 	returnSlice = `
 	UPDATE SCHEMA.watchdog_slices SET returned_at = pg_catalog.clock_timestamp(),
@@ -143,7 +144,8 @@ func chargedArguments(scope, window string, taken takenSlice) []any {
 }
 
 func sliceArguments(s watchdog.Slice, window string, taken takenSlice) []any {
-	return append([]any{s.ID, s.Scope, window}, valuesOf(taken.Granted)...)
+	host, pid := storerows.Process()
+	return append([]any{s.ID, s.Scope, window, host, pid}, valuesOf(taken.Granted)...)
 }
 
 // isText reports whether a column of the database can hold the text.

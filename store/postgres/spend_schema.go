@@ -25,6 +25,8 @@ var spendTables = []string{
 		scope varchar(255) COLLATE pg_catalog."C" NOT NULL,
 		window_name varchar(64) COLLATE pg_catalog."C" NOT NULL,
 		taken_at pg_catalog.timestamptz NOT NULL,
+		host pg_catalog.text NOT NULL DEFAULT '',
+		pid bigint NOT NULL DEFAULT 0,
 		` + storerows.EachKind("granted_KIND bigint NOT NULL") + `,
 		returned_at pg_catalog.timestamptz,
 		` + storerows.EachKind("returned_KIND bigint NOT NULL DEFAULT 0") + `
@@ -36,7 +38,9 @@ var spendTables = []string{
 // spendColumns and sliceColumns are those by which the tables are known.
 var (
 	spendColumns = slices.Concat([]string{"scope", "window_name", "currency", "ends_at"}, storerows.SpendKinds)
-	sliceColumns = []string{"id", "scope", "window_name", "taken_at", "granted_cost", "returned_at", "returned_cost"}
+	sliceColumns = []string{
+		"id", "scope", "window_name", "taken_at", "host", "pid", "granted_cost", "returned_at", "returned_cost",
+	}
 )
 
 // createSpend is version 4.

@@ -298,12 +298,24 @@ func TestSpendOfDeletedWindow(t *testing.T) {
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	slice := sliceOf("slice-1", 5, 60)
 	slice.Period = watchdog.PeriodDay
-	_, err := s.Take(t.Context(), slice)
+	first, err := s.Take(t.Context(), slice)
 	require.NoError(t, err)
 	mustExec(t, pool, "DELETE FROM watchdog_spend WHERE window_name <> ''")
 	g, err := s.Take(t.Context(), slice)
 	require.NoError(t, err)
-	assert.Equal(t, watchdog.Grant{Fits: true, Granted: watchdog.Totals{Requests: 5}}, g)
+	assert.Equal(t, watchdog.Grant{Fits: true, Granted: watchdog.Totals{Requests: 5}, Window: first.Window}, g)
 	require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 2}))
 	assert.Empty(t, texts(t, pool, "SELECT scope FROM watchdog_spend WHERE window_name <> ''"))
+}
+
+// Whoever finds a slice that was never given back sees whose it is.
+func TestSliceHasItsProcess(t *testing.T) {
+	dsn := newDSN(t)
+	s := openAt(t, dsn, postgres.Config{})
+	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
+	require.NoError(t, err)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	assert.Equal(t, []string{fmt.Sprintf("%s %d", host, os.Getpid())},
+		texts(t, hostPool(t, dsn), "SELECT host || ' ' || pid FROM watchdog_slices"))
 }

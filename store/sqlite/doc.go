@@ -75,10 +75,11 @@
 //
 //	scope VARCHAR(255), window_name VARCHAR(64), currency VARCHAR(16), ends_at TEXT NULL, and a column for each kind
 //
-//	id VARCHAR(36) PRIMARY KEY, scope VARCHAR(255), window_name VARCHAR(64), taken_at TEXT, returned_at TEXT NULL, and
-//	granted_ and returned_ columns for each kind
+//	id VARCHAR(36) PRIMARY KEY, scope VARCHAR(255), window_name VARCHAR(64), taken_at TEXT, host TEXT, pid INTEGER,
+//	returned_at TEXT NULL, and granted_ and returned_ columns for each kind
 //
-// The kinds are input_tokens, output_tokens, tokens, cost, requests, turns, tool_calls. The row of a scope without a
+// The kinds are input_tokens, output_tokens, tokens, cost, requests, turns, tool_calls. Host and pid are those of the
+// process that took the slice. The row of a scope without a
 // window_name has the scope's currency and what counts for ever. The window is that of the machine's clock. The store
 // deletes none of these rows; a window that ended long ago may go, together with its slices:
 //

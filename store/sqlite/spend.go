@@ -44,13 +44,13 @@ func (t *transaction) take(s watchdog.Slice, now time.Time) (taken takenSlice, e
 	switch {
 	case err == nil:
 		taken = takenSlice{now: now, ends: known.ends, refusal: s.CheckScope(known.scope)}
-		taken.Grant = watchdog.Grant{Fits: true, Granted: known.granted, Charged: known.charged}
+		taken.Grant = watchdog.Grant{Fits: true, Granted: known.granted, Charged: known.charged, Window: known.window}
 		return taken, nil
 	case !errors.Is(err, sql.ErrNoRows):
 		return takenSlice{}, err
 	}
 	name, ends := s.WindowAt(now)
-	taken = takenSlice{now: now, ends: ends}
+	taken = takenSlice{Grant: watchdog.Grant{Window: name}, now: now, ends: ends}
 	currency, charged, err := t.charged(s.Scope, name)
 	if err != nil {
 		return takenSlice{}, err
@@ -128,8 +128,8 @@ var (
 	ON CONFLICT (scope, window_name) DO UPDATE SET ` + storerows.EachKind("KIND = excluded.KIND")
 
 	insertSlice = `
-	INSERT INTO main.watchdog_slices (id, scope, window_name, taken_at, ` + storerows.EachKind("granted_KIND") + `)
-	VALUES (?, ?, ?, ?, ` + storerows.EachKind("?") + `)`
+	INSERT INTO main.watchdog_slices (id, scope, window_name, taken_at, host, pid, ` + storerows.EachKind("granted_KIND") + `)
+	VALUES (?, ?, ?, ?, ?, ?, ` + storerows.EachKind("?") + `)`
 )
 
 // charge writes a slice down, and what its window is charged with, if it fits.
@@ -144,7 +144,9 @@ func (t *transaction) charge(s watchdog.Slice, window, currency string, taken *t
 	if err := t.setCharged(s.Scope, window, taken.ends, &taken.Charged); err != nil {
 		return err
 	}
-	return t.run(insertSlice, append([]any{s.ID, s.Scope, window, formatTime(taken.now)}, kindsOf(&taken.Granted)...)...)
+	host, pid := storerows.Process()
+	row := []any{s.ID, s.Scope, window, formatTime(taken.now), host, pid}
+	return t.run(insertSlice, append(row, kindsOf(&taken.Granted)...)...)
 }
 
 func (t *transaction) setCharged(scope, window string, ends time.Time, charged *watchdog.Totals) error {

@@ -23,6 +23,8 @@ var spendTables = []struct{ name, definition string }{
 		scope VARCHAR(255) NOT NULL,
 		window_name VARCHAR(64) NOT NULL,
 		taken_at TEXT NOT NULL,
+		host TEXT NOT NULL DEFAULT '',
+		pid INTEGER NOT NULL DEFAULT 0,
 		` + storerows.EachKind("granted_KIND INTEGER NOT NULL") + `,
 		returned_at TEXT,
 		` + storerows.EachKind("returned_KIND INTEGER NOT NULL DEFAULT 0") + `
@@ -45,8 +47,10 @@ func createSpend(t *transaction) error {
 
 // spendColumns are those by which a table of version 4 is known.
 var spendColumns = map[string][]string{
-	"watchdog_spend":  slices.Concat([]string{"scope", "window_name", "currency", "ends_at"}, storerows.SpendKinds),
-	"watchdog_slices": {"id", "scope", "window_name", "taken_at", "granted_cost", "returned_at", "returned_cost"},
+	"watchdog_spend": slices.Concat([]string{"scope", "window_name", "currency", "ends_at"}, storerows.SpendKinds),
+	"watchdog_slices": {
+		"id", "scope", "window_name", "taken_at", "host", "pid", "granted_cost", "returned_at", "returned_cost",
+	},
 }
 
 // lacksSpend reports whether a table of version 4 is missing. It fails if a table of such a name is not ours.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"os/exec"
 	"sync/atomic"
 	"testing"
@@ -198,12 +199,24 @@ func TestSpendOfDeletedWindow(t *testing.T) {
 	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
 	slice := sliceOf("slice-1", 5, 60)
 	slice.Period = watchdog.PeriodDay
-	_, err := s.Take(t.Context(), slice)
+	first, err := s.Take(t.Context(), slice)
 	require.NoError(t, err)
 	mustExec(t, db, "DELETE FROM watchdog_spend WHERE window_name <> ''")
 	g, err := s.Take(t.Context(), slice)
 	require.NoError(t, err)
-	assert.Equal(t, watchdog.Grant{Fits: true, Granted: watchdog.Totals{Requests: 5}}, g)
+	assert.Equal(t, watchdog.Grant{Fits: true, Granted: watchdog.Totals{Requests: 5}, Window: first.Window}, g)
 	require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 2}))
 	assert.Empty(t, queryAll(t, db, "SELECT scope FROM watchdog_spend WHERE window_name <> ''"))
+}
+
+// Whoever finds a slice that was never given back sees whose it is.
+func TestSliceHasItsProcess(t *testing.T) {
+	file := newFile(t)
+	s := openAt(t, file)
+	_, err := s.Take(t.Context(), sliceOf("slice-1", 5, 60))
+	require.NoError(t, err)
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	assert.Equal(t, []string{fmt.Sprintf("%s %d", host, os.Getpid())},
+		queryAll(t, openPlain(t, file), "SELECT host || ' ' || pid FROM watchdog_slices"))
 }
