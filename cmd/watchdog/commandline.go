@@ -8,6 +8,8 @@ const description = "End runs that hang, and say why.\n\n" +
 type commandLine struct {
 	Common `embed:""`
 
+	Why     whyCmd     `cmd:"" help:"Tell what became of a run, or of a stalled command: why it ended, and how to go on."`
+	Tail    tailCmd    `cmd:"" help:"Follow the events of a run, or of all, as they are stored."`
 	Version versionCmd `cmd:"" help:"Print the version, for bug reports."`
 }
 

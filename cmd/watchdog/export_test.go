@@ -2,3 +2,10 @@ package main
 
 // Main runs the program in the test binary.
 func Main() { main() }
+
+// What tells a story, without the program around it.
+var (
+	StoryText = storyText
+	Plain     = plain
+	Columns   = columns
+)

@@ -244,4 +244,6 @@ func End(run any, cause error) { root.End(run, cause) }
 
 // WindowOf returns what events, a []Event of the root's, say of the window that a run is in, whose host says that it
 // began at hostStart; zero if no host does. Events that cannot be read say nothing.
-func WindowOf(events any, of Lineage, hostStart time.Time) Window { return root.Window(events, of, hostStart) }
+func WindowOf(events any, of Lineage, hostStart time.Time) Window {
+	return root.Window(events, of, hostStart)
+}

@@ -28,8 +28,6 @@ const (
 	BySignal Party = "signal"
 	// ByNobody is a process that is gone and wrote no end.
 	ByNobody Party = "nobody"
-	// ByUnknown is whoever wrote a row without an event.
-	ByUnknown Party = "unknown"
 )
 
 // An End is what ended a run.
@@ -56,7 +54,7 @@ type End struct {
 	StopFailed bool `json:"stop_failed,omitempty"`
 	// CorrectedAt is when the stop was found to be wrong: what it ended had finished by itself.
 	CorrectedAt time.Time `json:"corrected_at,omitzero"`
-	// RowOnly says that no event tells of the end, only the session's row.
+	// RowOnly says that no event tells of the end, only the session's row. At is then the run's last sign of life.
 	RowOnly bool `json:"row_only,omitempty"`
 }
 
@@ -224,8 +222,10 @@ func (e End) by() string {
 	case BySignal:
 		return "by " + cmp.Or(e.Signal, "a signal")
 	case ByHost:
-		return "by its host"
-	case ByWatchdog, ByNobody, ByUnknown:
+		if e.Code != "" && e.Code != record.CompleteReason {
+			return "by its host"
+		}
+	case ByWatchdog, ByNobody:
 	}
 	return ""
 }

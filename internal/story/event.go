@@ -51,7 +51,7 @@ func (t *teller) sentenceOfKind(e watchdog.Event, w record.Window) string {
 	case watchdog.EventWarning:
 		var p record.Trip // the decision that an event of its own carries out
 		_ = with(e, func(read *record.Trip) { p = *read })
-		return "decided: " + requestOfTrip(e, &p).String()
+		return "decision: " + requestOfTrip(e, &p).String()
 	}
 	return plainKinds[e.Type]
 }

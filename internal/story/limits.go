@@ -31,8 +31,11 @@ type Limit struct {
 // String is the limit with its value.
 func (l Limit) String() string {
 	text := limitName(l.Limit)
-	if l.Hold != "" {
-		text += fmt.Sprintf(" of hold %q", l.Hold)
+	switch {
+	case l.Limit == "hold":
+		text = fmt.Sprintf("hold %q", l.Hold)
+	case l.Hold != "":
+		text += fmt.Sprintf(" in hold %q", l.Hold)
 	}
 	if l.Tool != "" {
 		text += fmt.Sprintf(" of %q", l.Tool)
@@ -131,6 +134,7 @@ func (s *Story) extend(x Extension) {
 	for _, c := range x.Counts {
 		l := s.counted(c.Limit, c.Tool, c.Scope)
 		l.Currency, l.ExtendedCount = cmp.Or(c.Currency, l.Currency), l.ExtendedCount+c.Count
+		l.Count = max(l.Count, c.Allowed)
 	}
 }
 

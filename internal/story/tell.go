@@ -331,7 +331,7 @@ func layerOf(s Story, events []watchdog.Event) Layer {
 // String says what became of the layer.
 func (l Layer) String() string {
 	text := fmt.Sprintf("%s %s", l.RunID, l.State)
-	if l.Code != "" {
+	if l.Code != "" && l.Code != record.CompleteReason {
 		text += fmt.Sprintf(" (%s)", l.Code)
 	}
 	if l.Elapsed > 0 {
