@@ -5,6 +5,7 @@ func Main() { main() }
 
 // What tells a story, without the program around it.
 var (
+	ReadStory = readStory
 	StoryText = storyText
 	Plain     = plain
 	Columns   = columns

@@ -5,7 +5,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -39,8 +38,8 @@ const (
 		FROM generate_series(0, 999999) AS n (i)`
 )
 
-// BenchmarkWhy tells the story of one run, which has a layer, among 1,000,000 events: with the store opened each time,
-// as a command does, and as a whole command with its process.
+// BenchmarkWhy tells the story of one run, which has a layer, among 1,000,000 events: with a store that is
+// open, with one that is opened each time, as by a command, and as a whole command with its process.
 func BenchmarkWhy(b *testing.B) {
 	b.Run("SQLite", func(b *testing.B) {
 		path := filepath.Join(b.TempDir(), "watchdog.db")
@@ -70,21 +69,27 @@ func benchWhy(b *testing.B, url, driver, source, million string) {
 	devNull, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	require.NoError(b, err)
 	defer devNull.Close()
-	for _, run := range []string{"s-1", "r-55558"} { // one with a row, one in the middle with a layer
-		b.Run("in process/"+run, func(b *testing.B) {
-			p := watchdog.Program{Stdin: devNull, Stdout: devNull, Stderr: os.Stderr}
-			for b.Loop() {
-				require.Zero(b, p.Run(b.Context(), []string{"why", "--store", url, run}))
-			}
-		})
-	}
+	b.Run("reading", func(b *testing.B) {
+		opened := openStore(b, url)
+		defer func() { require.NoError(b, opened.Close()) }()
+		for b.Loop() {
+			_, err := watchdog.ReadStory(b.Context(), opened, "r-55558")
+			require.NoError(b, err)
+		}
+	})
+	b.Run("in process", func(b *testing.B) {
+		p := watchdog.Program{Stdin: devNull, Stdout: devNull, Stderr: os.Stderr}
+		for b.Loop() {
+			require.Zero(b, p.Run(b.Context(), []string{"why", "--store", url, "r-55558"}))
+		}
+	})
 	b.Run("as a command", func(b *testing.B) {
 		for b.Loop() {
 			cmd := exec.CommandContext(b.Context(), os.Args[0], "why", "--store", url, "r-55558")
 			cmd.Env = append(cmd.Environ(), programVariable+"=1")
 			text, err := cmd.CombinedOutput()
 			require.NoError(b, err, string(text))
-			require.True(b, strings.Contains(string(text), "r-55559"), string(text))
+			require.Contains(b, string(text), "r-55559")
 		}
 	})
 }

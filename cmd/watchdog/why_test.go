@@ -25,6 +25,7 @@ import (
 // A fullStore is what both stores are.
 type fullStore interface {
 	session.Store
+	session.Lister
 	watchdog.FeedStore
 	Close() error
 }

@@ -229,10 +229,11 @@ func usedText(s story.Story) string {
 	if s.Paused > 0 {
 		text += fmt.Sprintf(", besides paused for %v", s.Paused)
 	}
+	used := []string{text}
 	for _, spent := range s.Spent {
-		text += ", " + story.SpentText(spent)
+		used = append(used, story.SpentText(spent))
 	}
-	return text
+	return strings.Join(used, ", ")
 }
 
 // A clock writes times beside each other.
@@ -291,7 +292,7 @@ func otherTexts(s story.Story, t clock) (entries []string) {
 // shellWord is a word that a shell takes as it is.
 var shellWord = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./][A-Za-z0-9_@%+=:,./-]*$`)
 
-// shellLine is a command line to copy. Where a run ID needs more than a pair of quotes, its words say whose ID is meant.
+// shellLine is a command line to copy. A run ID that cannot be shown as it is has its place in it only.
 func shellLine(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {

@@ -28,7 +28,10 @@ type ExtensionCount struct {
 func extensionOf(at time.Time, p *record.Extend) Extension {
 	x := Extension{At: at, Length: span(p.ExtensionSeconds)}
 	for _, s := range p.Spend {
-		x.Counts = append(x.Counts, ExtensionCount{s.Limit, s.Tool, s.Scope, s.Currency, int64(s.Extension), int64(s.Allowed)})
+		x.Counts = append(x.Counts, ExtensionCount{
+			Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency, Count: int64(s.Extension),
+			Allowed: int64(s.Allowed),
+		})
 	}
 	return x
 }
