@@ -11,6 +11,8 @@ type commandLine struct {
 	Sweep   sweepCmd   `cmd:"" help:"Cancel the sessions in a store that have stalled."`
 	Serve   serveCmd   `cmd:"" help:"Sweep a store, and serve a page of its runs."`
 	Check   checkCmd   `cmd:"" help:"Say which limits are in force, and where each comes from."`
+	Why     whyCmd     `cmd:"" help:"Tell what became of a run, or of a stalled command: why it ended, and how to go on."`
+	Tail    tailCmd    `cmd:"" help:"Follow the events of a run, or of all, as they are stored."`
 	Version versionCmd `cmd:"" help:"Print the version, for bug reports."`
 }
 

@@ -65,8 +65,8 @@ func (r *passReporter) print(p sweep.Pass) {
 		p.StartedAt.UTC().Format(time.RFC3339), p.Checked, p.Found, p.Cancelled, p.Spared, p.Failed,
 		p.Duration.Round(time.Millisecond))
 	for _, c := range p.Cases {
-		_, _ = fmt.Fprintf(r.out, "  %-13s %s on %s: silent for %v, allowed %v\n", c.Handling, safe(c.Session.RunID),
-			safe(c.Session.Host), c.Silence.Round(time.Second), c.Threshold)
+		_, _ = fmt.Fprintf(r.out, "  %-13s %s on %s: silent for %v, allowed %v\n", c.Handling, plain(c.Session.RunID),
+			plain(c.Session.Host), c.Silence.Round(time.Second), c.Threshold)
 	}
 }
 

@@ -50,6 +50,3 @@ func (c *Common) kind() (kind, path string, err error) {
 	}
 	return "", "", fmt.Errorf("--store: the store is neither sqlite:PATH nor postgres://...; it begins with %q", kind)
 }
-
-// openReader opens the store to read it.
-func (c *Common) openReader(ctx context.Context) (database, error) { return c.open(ctx) }

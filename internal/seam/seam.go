@@ -114,6 +114,24 @@ type Root struct {
 	RestoreLoop func(run any, state []byte)
 	// End ends a run, a *Watchdog of the root's, with a cause that nothing records. It does nothing if the run has ended.
 	End func(run any, cause error)
+	// Window returns what events, a []Event of the root's, say of a run: see [WindowOf].
+	Window func(events any, of Lineage, hostStart time.Time) Window
+}
+
+// A Lineage tells the windows of one run from others of its aggregate: by its parent, and by the name of a window that
+// a layer or a command has for itself.
+type Lineage struct{ Parent, Window string }
+
+// A Window is what events say of the window that a run is in.
+type Window struct {
+	// StartedAt is its start, CompletedAt when the run was complete, or zero. A run that has a stop as well is one whose
+	// stop was wrong.
+	StartedAt, CompletedAt time.Time
+	// Stop is a *Stop of the root's, or nil.
+	Stop any
+	// Extended is how much time it was given, Pauses are the holds that stopped its wall clock.
+	Extended time.Duration
+	Pauses   []verdict.Pause
 }
 
 // A State is what there is to show of a run: see the State of package session. Lengths are in seconds.
@@ -223,3 +241,9 @@ func RestoreLoop(run any, state []byte) { root.RestoreLoop(run, state) }
 
 // End ends a run of the root's with a cause that nothing records. It does nothing if the run has ended.
 func End(run any, cause error) { root.End(run, cause) }
+
+// WindowOf returns what events, a []Event of the root's, say of the window that a run is in, whose host says that it
+// began at hostStart; zero if no host does. Events that cannot be read say nothing.
+func WindowOf(events any, of Lineage, hostStart time.Time) Window {
+	return root.Window(events, of, hostStart)
+}

@@ -1,0 +1,231 @@
+package story
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// A Party is who ended a run.
+type Party string
+
+// The parties.
+const (
+	// ByWatchdog is a limit of the run's own watchdog.
+	ByWatchdog Party = "watchdog"
+	// BySweeper is a sweeper, which may be of another process.
+	BySweeper Party = "sweeper"
+	// BySentinel is the guard of a command.
+	BySentinel Party = "sentinel"
+	// ByHost is the host of the run.
+	ByHost Party = "host"
+	// BySignal is something outside: a signal, a person.
+	BySignal Party = "signal"
+	// ByNobody is a process that is gone and wrote no end.
+	ByNobody Party = "nobody"
+)
+
+// An End is what ended a run.
+type End struct {
+	At time.Time `json:"at,omitzero"`
+	// Code is the stable code of a stop; empty where nothing stopped the run. Meaning says it in words.
+	Code    watchdog.StopReason `json:"code,omitempty"`
+	Meaning string              `json:"meaning"`
+	By      Party               `json:"by"`
+	// Author is who wrote the event, if not the run's own process. Signal is what ended the run from outside.
+	Author string `json:"author,omitempty"`
+	Signal string `json:"signal,omitempty"`
+	// Limit is the limit that was exceeded, Used what was used of it, Allowed what there was; Usage if it is counted.
+	Limit   string          `json:"limit,omitempty"`
+	Used    Span            `json:"used_seconds,omitempty"`
+	Allowed Span            `json:"allowed_seconds,omitempty"`
+	Usage   *watchdog.Usage `json:"usage,omitempty"`
+	Hold    string          `json:"hold,omitempty"`
+	Noted   string          `json:"noted,omitempty"`
+	// Attempt is the rung of the limit's ladder, 0 where it has none.
+	Attempt     int       `json:"attempt,omitempty"`
+	LastEventAt time.Time `json:"last_event_at,omitzero"`
+	// StopFailed says that what worked on the run could not be stopped, and may be alive.
+	StopFailed bool `json:"stop_failed,omitempty"`
+	// CorrectedAt is when the stop was found to be wrong: what it ended had finished by itself.
+	CorrectedAt time.Time `json:"corrected_at,omitzero"`
+	// RowOnly says that no event tells of the end, only the session's row. At is then the run's last sign of life.
+	RowOnly bool `json:"row_only,omitempty"`
+}
+
+// Meaning is why a run with the code ended. It is empty for a code that this version does not know.
+func Meaning(code watchdog.StopReason) string { return meanings[code] }
+
+// meanings are those of docs/events.md.
+var meanings = map[watchdog.StopReason]string{
+	watchdog.InterviewMaxRoundsExhausted: "an interview asked as many rounds as it may",
+	watchdog.InterviewUnsafeGapsRemain:   "an interview left questions open that must not be",
+	watchdog.InterviewPhaseDeadline:      "the interview ran past its own deadline",
+	watchdog.IterationTimeout:            "one iteration of a loop took too long",
+	watchdog.WallClockExhausted:          "a host's own check between two iterations found its time used up",
+	watchdog.OscillationDetected:         "a loop went back and forth between the same states",
+	watchdog.GradeRegressing:             "a loop's results got worse",
+	watchdog.MaxGenerationsReached:       "a loop ran as many generations as it may",
+	watchdog.WallClockExceeded:           "its window lasted longer than its wall-clock budget",
+	watchdog.SafetyExceeded:              "it lasted longer than its hard cap, from this attach",
+	watchdog.IdleExceeded:                "it gave no sign of life for too long, by its own limit or that of a hold",
+	watchdog.NoProgressExceeded:          "it got nowhere for too long, however active it was",
+	watchdog.HoldExceeded:                "a stretch in which silence was expected lasted longer than its cap",
+	watchdog.TokensExceeded:              "it used more tokens than it may: those in, out or in all",
+	watchdog.CallInputExceeded:           "one call sent more tokens than one may",
+	watchdog.CostExceeded:                "it cost more than it may",
+	watchdog.RequestsExceeded:            "it made more requests than it may",
+	watchdog.TurnsExceeded:               "it took more turns than it may",
+	watchdog.ToolCallsExceeded:           "it called tools, or one tool, more often than it may",
+	watchdog.ErrorsExceeded:              "too many calls in a row failed, or had to be tried again",
+	watchdog.LoopDetected:                "it did the same again and got the same",
+	watchdog.CommandNoOutput:             "its command wrote nothing for too long",
+	watchdog.CommandNoProgress:           "what its command works on did not change for too many probes",
+	watchdog.CommandTerminal:             "its command came to a state that it cannot get out of",
+	watchdog.SessionIdleTimeout:          "the session had nothing new in the database for too long, whoever ran it",
+}
+
+// partyOf is who ends runs with the code.
+func partyOf(code watchdog.StopReason, author string) Party {
+	switch {
+	case author != "" || code == watchdog.SessionIdleTimeout:
+		return BySweeper
+	case code == watchdog.CommandNoOutput || code == watchdog.CommandNoProgress || code == watchdog.CommandTerminal:
+		return BySentinel
+	case strings.HasPrefix(string(code), record.CodePrefix):
+		return ByWatchdog
+	}
+	return ByHost
+}
+
+// end finds how the run ended, if it did. What is in the events counts, also where the row does not say so yet.
+func (t *teller) end() {
+	stop, _ := t.current.Stop.(*watchdog.Stop)
+	corrected := t.fixed[t.StartedAt]
+	switch {
+	case stop != nil && !corrected.IsZero():
+		t.State, t.End = Finished, t.endOfStop(stop)
+		t.End.CorrectedAt, t.End.Meaning = corrected, "it had finished by itself, and the stop came too late"
+	case !t.current.CompletedAt.IsZero():
+		t.State = Complete
+		t.End = &End{
+			At: t.current.CompletedAt, Code: record.CompleteReason, Meaning: "it has done its work", By: ByHost, Noted: t.note,
+		}
+	case stop != nil:
+		t.State, t.End = Stopped, t.endOfStop(stop)
+	case t.row != nil:
+		t.endOfRow()
+	case len(t.Interrupts) > 0 && !t.last.After(t.Interrupts[len(t.Interrupts)-1].At):
+		t.endOfInterrupt()
+	default:
+		t.State = Unknown
+	}
+}
+
+func (t *teller) endOfStop(stop *watchdog.Stop) *End {
+	e := &End{
+		At: stop.FiredAt, Code: stop.Code, Meaning: meaningOf(stop.Code), By: partyOf(stop.Code, ""),
+		Used: Span(stop.Elapsed), Allowed: Span(stop.Budget), Usage: stop.Usage, Hold: stop.Hold, Noted: stop.Note,
+	}
+	if stop.Code.Own() {
+		e.Limit = record.LimitOf(record.Reason(string(stop.Code)))
+	}
+	if p := t.cancel; p != nil {
+		e.By, e.Author, e.Attempt = partyOf(stop.Code, p.Author), p.Author, int(p.Rung)
+		e.LastEventAt, e.StopFailed = time.Time(p.LastEventAt), p.StopFailed
+	}
+	return e
+}
+
+func meaningOf(code watchdog.StopReason) string {
+	return cmp.Or(Meaning(code), "its host or another guard stopped it")
+}
+
+// endOfRow is how the row says that the run ended.
+func (t *teller) endOfRow() {
+	row := t.row
+	switch row.Status {
+	case session.Active:
+		t.State, t.Silence = Running, Span(row.Silence)
+		t.Vouched, t.AgentsStopped = row.Lease != "", row.Stopped
+		return
+	case session.Cancelled:
+		t.State = Stopped
+		t.End = &End{
+			Code: row.Reason, Meaning: meaningOf(row.Reason), By: partyOf(row.Reason, ""), StopFailed: row.StopFailed,
+		}
+	case session.Interrupted:
+		if len(t.Interrupts) > 0 {
+			t.endOfInterrupt()
+			return
+		}
+		t.State = Interrupted
+		t.End = &End{Meaning: "its process ended without saying how, or was ended from outside", By: ByNobody}
+	case session.Finished:
+		t.State, t.End = Finished, &End{Meaning: "its host closed it", By: ByHost}
+		if row.Reason == record.CompleteReason {
+			t.State, t.End.Code, t.End.Meaning = Complete, row.Reason, "it has done its work"
+		}
+	default:
+		t.State = Unknown
+		return
+	}
+	t.End.At, t.End.RowOnly = row.SilentSince(), true
+}
+
+func (t *teller) endOfInterrupt() {
+	last := t.Interrupts[len(t.Interrupts)-1]
+	t.State = Interrupted
+	t.End = &End{At: last.At, Meaning: "it was interrupted from outside", By: BySignal, Signal: last.Signal}
+	if last.Signal == "panic" {
+		t.End.Meaning, t.End.By = "its code panicked, or did not return", ByHost
+	}
+}
+
+// String says who ended the run with what, and how far the limit was used.
+func (e End) String() string {
+	var parts []string
+	if e.Code != "" && e.Code != record.CompleteReason {
+		parts = append(parts, string(e.Code))
+	}
+	switch {
+	case e.Usage != nil:
+		parts = append(parts, e.Usage.String())
+	case e.Allowed > 0 && time.Duration(e.Allowed) < watchdog.NoLimit:
+		parts = append(parts, fmt.Sprintf("%v of %v", e.Used, e.Allowed))
+	case e.Used > 0:
+		parts = append(parts, fmt.Sprintf("after %v", e.Used))
+	}
+	if e.Hold != "" {
+		parts = append(parts, fmt.Sprintf("in hold %q", e.Hold))
+	}
+	if e.Attempt > 1 {
+		parts = append(parts, fmt.Sprintf("attempt %d", e.Attempt))
+	}
+	if by := e.by(); by != "" {
+		parts = append(parts, by)
+	}
+	return strings.Join(parts, ", ")
+}
+
+func (e End) by() string {
+	switch e.By {
+	case BySweeper:
+		return "by " + cmp.Or(e.Author, "a sweeper")
+	case BySentinel:
+		return "by the guard of its command"
+	case BySignal:
+		return "by " + cmp.Or(e.Signal, "a signal")
+	case ByHost:
+		if e.Code != "" && e.Code != record.CompleteReason {
+			return "by its host"
+		}
+	case ByWatchdog, ByNobody:
+	}
+	return ""
+}

@@ -1,0 +1,110 @@
+package story
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// An Extension is more that a running window was given.
+type Extension struct {
+	At     time.Time        `json:"at"`
+	Length Span             `json:"length_seconds,omitempty"`
+	Counts []ExtensionCount `json:"counts,omitempty"`
+}
+
+// An ExtensionCount is more of a counted limit.
+type ExtensionCount struct {
+	Limit    string `json:"limit"`
+	Tool     string `json:"tool,omitempty"`
+	Scope    string `json:"scope,omitempty"`
+	Currency string `json:"currency,omitempty"`
+	Count    int64  `json:"count"`
+	Allowed  int64  `json:"allowed"` // with it
+}
+
+func extensionOf(at time.Time, p *record.Extend) Extension {
+	x := Extension{At: at, Length: span(p.ExtensionSeconds)}
+	for _, s := range p.Spend {
+		x.Counts = append(x.Counts, ExtensionCount{
+			Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency, Count: int64(s.Extension),
+			Allowed: int64(s.Allowed),
+		})
+	}
+	return x
+}
+
+// String says how much was given.
+func (x Extension) String() string {
+	var given []string
+	if x.Length != 0 {
+		given = append(given, fmt.Sprintf("%v of wall clock", x.Length))
+	}
+	for _, c := range x.Counts {
+		given = append(given, fmt.Sprintf("%s %s", amount(c.Count, c.Currency), limitName(c.Limit)))
+	}
+	return "given " + strings.Join(given, " and ") + " more"
+}
+
+// A Hold is a hold that stopped the wall clock.
+type Hold struct {
+	Key        string    `json:"hold"`
+	OpenedAt   time.Time `json:"opened_at"`
+	ReleasedAt time.Time `json:"released_at,omitzero"`
+	Cap        Span      `json:"cap_seconds"`
+	Layer      string    `json:"layer,omitempty"` // whose hold it is
+
+	id string
+}
+
+// String says how long it was open.
+func (h Hold) String() string {
+	if h.ReleasedAt.IsZero() {
+		return fmt.Sprintf("%q was not released; it stops the wall clock for at most %v", h.Key, h.Cap)
+	}
+	open := Span(h.ReleasedAt.Sub(h.OpenedAt))
+	return fmt.Sprintf("%q stopped the wall clock for %v (at most %v)", h.Key, min(open, h.Cap), h.Cap)
+}
+
+// An Overrun is a call in the run that took longer than it may, or was abandoned.
+type Overrun struct {
+	At        time.Time `json:"at"`
+	Key       string    `json:"key,omitempty"`
+	Limit     Span      `json:"limit_seconds"`
+	Elapsed   Span      `json:"elapsed_seconds"`
+	Abandoned bool      `json:"abandoned,omitempty"`
+	Noted     string    `json:"noted,omitempty"`
+	LimitedBy string    `json:"limited_by,omitempty"` // the run whose remaining time was the limit
+}
+
+func overrunOf(at time.Time, p *record.Overrun) Overrun {
+	return Overrun{
+		At: at, Key: p.Key, Limit: span(p.LimitSeconds), Elapsed: span(p.ElapsedSeconds), Abandoned: p.Abandoned,
+		Noted: p.Note, LimitedBy: p.LimitedBy,
+	}
+}
+
+// String says how long the call took.
+func (o Overrun) String() string {
+	text := "a call"
+	if o.Key != "" {
+		text = fmt.Sprintf("call %q", o.Key)
+	}
+	if o.Abandoned {
+		text += fmt.Sprintf(" was abandoned after %v", o.Elapsed)
+	} else {
+		text += fmt.Sprintf(" took %v", o.Elapsed)
+	}
+	if o.Limit > 0 {
+		text += fmt.Sprintf(" of %v", o.Limit)
+	}
+	return text
+}
+
+// An Interrupt is an end from outside.
+type Interrupt struct {
+	At     time.Time `json:"at"`
+	Signal string    `json:"signal"`
+}

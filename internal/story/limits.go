@@ -1,0 +1,163 @@
+package story
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// A Limit is one that the run had: a length of time or a count.
+type Limit struct {
+	// Limit is its name, as events have it.
+	Limit    string `json:"limit"`
+	Hold     string `json:"hold,omitempty"`
+	Tool     string `json:"tool,omitempty"`
+	Scope    string `json:"scope,omitempty"`
+	Currency string `json:"currency,omitempty"` // its counts are micro-units then
+	// Length and Count are with what was given more.
+	Length        Span  `json:"length_seconds,omitempty"`
+	Extended      Span  `json:"extended_seconds,omitempty"`
+	Count         int64 `json:"count,omitempty"`
+	ExtendedCount int64 `json:"extended_count,omitempty"`
+}
+
+// String is the limit with its value.
+func (l Limit) String() string {
+	text := limitName(l.Limit)
+	switch {
+	case l.Limit == "hold":
+		text = fmt.Sprintf("hold %q", l.Hold)
+	case l.Hold != "":
+		text += fmt.Sprintf(" in hold %q", l.Hold)
+	}
+	if l.Tool != "" {
+		text += fmt.Sprintf(" of %q", l.Tool)
+	}
+	if l.Scope != "" {
+		text += fmt.Sprintf(" shared by %q", l.Scope)
+	}
+	if l.Length > 0 {
+		text += " " + l.Length.String()
+		if l.Extended > 0 {
+			text += fmt.Sprintf(" (with %v more)", l.Extended)
+		}
+		return text
+	}
+	text += " " + amount(l.Count, l.Currency)
+	if l.ExtendedCount > 0 {
+		text += fmt.Sprintf(" (with %s more)", amount(l.ExtendedCount, l.Currency))
+	}
+	return text
+}
+
+// limitName is a limit as people read it.
+func limitName(limit string) string { return strings.ReplaceAll(limit, "_", " ") }
+
+// amount is a number of a counted limit as people read it.
+func amount(n int64, currency string) string {
+	if currency == "" {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d.%06d %s", n/1e6, n%1e6, currency)
+}
+
+// usageOf is how far a counted limit is used, nil for none.
+func usageOf(s *record.Spend) *watchdog.Usage {
+	if s == nil {
+		return nil
+	}
+	return &watchdog.Usage{
+		Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency, Used: int64(s.Used),
+		Admitted: int64(s.Admitted), Allowed: int64(s.Allowed), Needed: int64(s.Needed), Pattern: s.Pattern,
+	}
+}
+
+// span reads a length of a payload. One below zero is none.
+func span(s record.Seconds) Span { return Span(max(record.Duration(max(s, 0)), 0)) }
+
+// loopLimit is the limit that is neither a length nor a count that is spent.
+const loopLimit = "loop"
+
+// allow notes a limit of time. The longest that was told counts: a window is only ever given more.
+func (s *Story) allow(limit, hold string, length Span) {
+	if limit == "" || length <= 0 || time.Duration(length) >= watchdog.NoLimit {
+		return
+	}
+	i := slices.IndexFunc(s.Allowed, func(l Limit) bool { return l.Limit == limit && l.Hold == hold && l.Length > 0 })
+	if i < 0 {
+		s.Allowed = append(s.Allowed, Limit{Limit: limit, Hold: hold, Length: length})
+		return
+	}
+	s.Allowed[i].Length = max(s.Allowed[i].Length, length)
+}
+
+// spend notes a counted limit, and how far it is used.
+func (s *Story) spend(u *watchdog.Usage) {
+	if u == nil || u.Limit == loopLimit {
+		return
+	}
+	l := s.counted(u.Limit, u.Tool, u.Scope)
+	l.Currency, l.Count = cmp.Or(u.Currency, l.Currency), max(l.Count, u.Allowed)
+	i := slices.IndexFunc(s.Spent, func(x session.Spent) bool {
+		return x.Limit == u.Limit && x.Tool == u.Tool && x.Scope == u.Scope
+	})
+	if i < 0 {
+		i = len(s.Spent)
+		s.Spent = append(s.Spent, session.Spent{Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency})
+	}
+	spent := &s.Spent[i]
+	spent.Used, spent.Admitted, spent.Allowed = max(spent.Used, u.Used), u.Admitted, max(spent.Allowed, u.Allowed)
+}
+
+// counted is the counted limit of a name.
+func (s *Story) counted(limit, tool, scope string) *Limit {
+	i := slices.IndexFunc(s.Allowed, func(l Limit) bool {
+		return l.Limit == limit && l.Tool == tool && l.Scope == scope && l.Length == 0
+	})
+	if i < 0 {
+		i = len(s.Allowed)
+		s.Allowed = append(s.Allowed, Limit{Limit: limit, Tool: tool, Scope: scope})
+	}
+	return &s.Allowed[i]
+}
+
+// extend notes what a window was given.
+func (s *Story) extend(x Extension) {
+	s.Extensions = append(s.Extensions, x)
+	for _, c := range x.Counts {
+		l := s.counted(c.Limit, c.Tool, c.Scope)
+		l.Currency, l.ExtendedCount = cmp.Or(c.Currency, l.Currency), l.ExtendedCount+c.Count
+		l.Count = max(l.Count, c.Allowed)
+	}
+}
+
+// readState takes what the run's process said about it into its row, if that is about the window.
+func (s *Story) readState(row *session.Session) {
+	var state session.State
+	if len(row.State) == 0 || json.Unmarshal(row.State, &state) != nil {
+		return
+	}
+	for _, l := range []struct {
+		limit   string
+		seconds float64
+	}{
+		{"wall_clock", state.WallClock}, {"safety", state.Safety}, {"idle", state.Idle}, {"no_progress", state.NoProgress},
+	} {
+		s.allow(l.limit, "", span(record.Seconds(l.seconds)))
+	}
+	s.OpenHolds = state.Holds
+	s.Reserve, s.Noted = span(record.Seconds(state.Reserve)), state.Phase
+	for _, x := range state.Spent {
+		s.spend(&watchdog.Usage{
+			Limit: x.Limit, Tool: x.Tool, Scope: x.Scope, Currency: x.Currency,
+			Used: x.Used, Admitted: x.Admitted, Allowed: x.Allowed,
+		})
+	}
+}

@@ -1,0 +1,75 @@
+package story_test
+
+import (
+	"log/slog"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/story"
+)
+
+// TestOfReal tells the story of a run that a watchdog guards, in fake time.
+func TestOfReal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watchdog.Memory{}
+		w, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: store, Logger: slog.New(slog.DiscardHandler), Budget: watchdog.Budget{
+				WallClock: time.Hour, Idle: 10 * time.Minute, WarnAt: []float64{}, Reserve: 5 * time.Minute,
+				Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry, watchdog.DirectiveCancel}},
+			}})
+		require.NoError(t, err)
+		tell := func() story.Story {
+			synctest.Wait()
+			events, err := store.Read(t.Context(), watchdog.AggregateType, "s-1")
+			require.NoError(t, err)
+			return story.Of(story.Record{RunID: "s-1", Events: events}, time.Now())
+		}
+		began := w.StartedAt()
+		hold, err := w.Hold(t.Context(), "approval", watchdog.HoldLimit{Cap: 2 * time.Hour, PausesWallClock: true})
+		require.NoError(t, err)
+		time.Sleep(30 * time.Minute)
+		hold.Close()
+		require.NoError(t, w.Extend(30*time.Minute))
+		w.Progress()
+		w.Note("tool: grep")
+		time.Sleep(10*time.Minute + time.Second)
+		s := tell()
+		assert.Equal(t, story.Unknown, s.State)
+		require.Len(t, s.Asked, 1, "its decision is not told besides")
+		assert.Equal(t, "asked for RETRY: idle, 10m of 10m", s.Asked[0].String())
+		w.Progress()
+		assert.True(t, tell().Asked[0].Void)
+		for range 9 {
+			time.Sleep(5 * time.Minute)
+			w.Progress()
+		}
+		time.Sleep(time.Hour)
+		s = tell()
+		stop := w.Stop()
+		require.NotNil(t, stop)
+		assert.Equal(t, story.Stopped, s.State)
+		assert.Equal(t, began, s.StartedAt)
+		assert.Equal(t, stop.Code, s.End.Code)
+		assert.Equal(t, story.Span(stop.Elapsed), s.End.Used)
+		assert.Equal(t, "tool: grep", s.Noted)
+		assert.Equal(t, story.Span(30*time.Minute), s.Paused)
+		require.Len(t, s.Holds, 1)
+		assert.Equal(t, `"approval" stopped the wall clock for 30m (at most 2h)`, s.Holds[0].String())
+		assert.Equal(t, "wall clock 1h30m (with 30m more)", s.Allowed[0].String())
+		require.NoError(t, w.Close())
+		w, err = watchdog.Resume(t.Context(), watchdog.Run{ID: "s-1", StartedAt: began}, watchdog.Config{Store: store})
+		require.NoError(t, err)
+		require.NoError(t, w.Complete())
+		s = tell()
+		assert.Equal(t, story.Complete, s.State)
+		require.Len(t, s.Before, 1)
+		assert.Equal(t, stop.Code, s.Before[0].Code)
+		assert.Empty(t, s.Asked, "what was asked in the window before is not told")
+		require.NoError(t, w.Close())
+	})
+}

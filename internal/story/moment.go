@@ -1,0 +1,44 @@
+package story
+
+import (
+	"slices"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// A Moment is something that happened to a run, in one sentence.
+type Moment struct {
+	At   time.Time
+	What string
+}
+
+// Moments are what happened in the window before its end, in the order of time.
+func (s Story) Moments() (all []Moment) {
+	for _, r := range s.Asked {
+		all = append(all, Moment{r.At, r.String()})
+	}
+	for _, x := range s.Extensions {
+		all = append(all, Moment{x.At, x.String()})
+	}
+	for _, h := range s.Holds {
+		all = append(all, Moment{h.OpenedAt, "hold " + h.String()})
+	}
+	for _, o := range s.Overruns {
+		all = append(all, Moment{o.At, o.String()})
+	}
+	for _, i := range s.Interrupts {
+		all = append(all, Moment{i.At, "interrupted by " + i.Signal})
+	}
+	slices.SortStableFunc(all, func(a, b Moment) int { return a.At.Compare(b.At) })
+	return all
+}
+
+// SpentText says how far a counted limit is used.
+func SpentText(s session.Spent) string {
+	return watchdog.Usage{
+		Limit: s.Limit, Tool: s.Tool, Scope: s.Scope, Currency: s.Currency,
+		Used: s.Used, Admitted: s.Admitted, Allowed: s.Allowed,
+	}.String()
+}

@@ -1,0 +1,59 @@
+package story
+
+import (
+	"strings"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// next says how to go on.
+func (t *teller) next() Next {
+	switch t.State {
+	case Complete:
+		return Next{Advice: "nothing is left to do"}
+	case Finished:
+		return Next{Advice: "nothing is left to do: it finished, and its host can attach to it again"}
+	case Interrupted:
+		return Next{Advice: "start its host again: the window goes on where it was"}
+	case Running:
+		return Next{Advice: t.ofRunning(), Command: []string{"watchdog", "tail", t.RunID}}
+	case Stopped:
+		return t.afterStop()
+	case Unknown:
+	}
+	return Next{Advice: "no row says whether it lives; ask its host"}
+}
+
+func (t *teller) ofRunning() string {
+	switch {
+	case t.AgentsStopped:
+		return "a sweeper has stopped what works on it, and is about to cancel it"
+	case !t.Vouched:
+		return "its row says that it runs, but no process vouches for it; watch it"
+	}
+	return "it runs; watch it"
+}
+
+func (t *teller) afterStop() Next {
+	switch {
+	case t.End.By == BySentinel:
+		return Next{Advice: "run the command again when what blocked it is gone"}
+	case t.Parent != "":
+		top, _, _ := strings.Cut(t.Parent, "/")
+		return Next{Advice: "it is a layer; see the run around it", Command: []string{"watchdog", "why", top}}
+	}
+	return Next{Advice: advice(t.End.Code), Command: []string{"watchdog", "resume", t.RunID}}
+}
+
+// advice is what to do before the run is resumed.
+func advice(code watchdog.StopReason) string {
+	switch code {
+	case watchdog.WallClockExceeded:
+		return "resume it; a fresh window begins"
+	case watchdog.SessionIdleTimeout:
+		return "see that its process is gone, then resume it"
+	case watchdog.LoopDetected:
+		return "change what it does, then resume it"
+	}
+	return "remove the cause or raise the limit, then resume it"
+}

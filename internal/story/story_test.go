@@ -1,0 +1,379 @@
+package story_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/story"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// golden compares a story's JSON, which is part of the contract, with its file.
+func golden(t *testing.T, name string, stories ...story.Story) {
+	t.Helper()
+	var got bytes.Buffer
+	for _, s := range stories {
+		text, err := json.MarshalIndent(s, "", "  ")
+		require.NoError(t, err)
+		got.Write(append(text, '\n'))
+	}
+	file := filepath.Join("testdata", name+".json")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(file, got.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err, "run go test -update to write it")
+	require.Equal(t, string(want), got.String())
+}
+
+// stories are what can become of a run, each with a golden file. The command line has the same as text.
+var stories = map[string]func() story.Record{
+	"ladder": func() story.Record {
+		s := script{run: "s-1"}
+		s.add(96*time.Minute, watchdog.EventWarning, record.Warning{
+			Reason: "wall_clock", SessionStartedAt: at(0), WarnedAt: at(96 * time.Minute), ElapsedSeconds: 5760,
+			ConfiguredBudgetSeconds: 7200, Fraction: 0.8, RemainingSeconds: 840,
+		})
+		idle := record.Trip{
+			Reason: "idle_exceeded", ElapsedSeconds: 600, ConfiguredBudgetSeconds: 600, Directive: "wait", Rung: 1,
+			Note: "tool: grep", MeasuredSeconds: 600,
+		}
+		s.trip(100*time.Minute, watchdog.EventWait, idle)
+		s.add(101*time.Minute, watchdog.EventProgress, record.Progress{
+			SessionStartedAt: at(0), ProgressedAt: at(101 * time.Minute), Resets: []string{s.lastID()},
+		})
+		idle.Directive = "retry"
+		s.trip(105*time.Minute, watchdog.EventRetry, idle)
+		idle.Directive, idle.Rung = "unstuck", 2
+		s.trip(108*time.Minute, watchdog.EventUnstuck, idle)
+		s.add(110*time.Minute, watchdog.EventWrapUp, record.WrapUp{
+			Reason: "wall_clock", SessionStartedAt: at(0), AskedAt: at(110 * time.Minute), ElapsedSeconds: 6600,
+			ConfiguredBudgetSeconds: 7200, RemainingSeconds: 600, Note: "writing the report",
+		})
+		p := cancel(118*time.Minute, "idle_exceeded", 10*time.Minute, 10*time.Minute)
+		p.Note, p.Rung, p.MeasuredSeconds = "writing the report", 3, 600.25
+		s.add(118*time.Minute, watchdog.EventCancel, p)
+		return s.record(row("s-1", session.Cancelled, &session.State{
+			WallClock: 7200, Safety: 14400, Idle: 600, Reserve: 600, Warned: 1, WrappedUp: true, Phase: "tool: grep",
+		}))
+	},
+	"extended": func() story.Record {
+		s := script{run: "s-1"}
+		s.add(90*time.Minute, watchdog.EventExtend, record.Extend{
+			SessionStartedAt: at(0), ExtendedAt: at(90 * time.Minute), ElapsedSeconds: 5400, ExtensionSeconds: 3600,
+			ConfiguredBudgetSeconds: 10800,
+		})
+		s.add(95*time.Minute, watchdog.EventExtend, record.Extend{
+			SessionStartedAt: at(0), ExtendedAt: at(95 * time.Minute), ConfiguredBudgetSeconds: 10800,
+			Spend: []record.Spend{
+				{Limit: "requests", Used: 7, Allowed: 15, Extension: 5},
+				{Limit: "cost", Currency: "EUR", Used: 1, Allowed: 6_500_000, Extension: 1_500_000},
+			},
+		})
+		s.add(3*time.Hour+time.Second, watchdog.EventCancel,
+			cancel(3*time.Hour+1234567*time.Microsecond, "wall_clock_exceeded", 3*time.Hour+time.Second, 3*time.Hour))
+		return s.record(row("s-1", session.Cancelled, nil))
+	},
+	"paused": func() story.Record {
+		s := script{run: "s-1"}
+		s.add(10*time.Minute, watchdog.EventHold, record.Hold{
+			Hold: "approval of Ada", SessionStartedAt: at(0), OpenedAt: at(10 * time.Minute), OpenedSeconds: 600,
+			CapSeconds: 7200,
+		})
+		opening := s.lastID()
+		s.add(70*time.Minute, watchdog.EventRelease, record.Release{
+			Hold: "approval of Ada", SessionStartedAt: at(0), ReleasedAt: at(70 * time.Minute), ReleasedSeconds: 4200,
+			Opening: opening,
+		})
+		s.add(2*time.Hour, watchdog.EventHold, record.Hold{
+			Hold: "approval of Bob", SessionStartedAt: at(0), OpenedAt: at(2 * time.Hour), OpenedSeconds: 7200,
+			CapSeconds: 1800, Layer: "s-1/deploy",
+		})
+		p := cancel(150*time.Minute, "hold_exceeded", 30*time.Minute, 30*time.Minute)
+		p.Hold, p.PausedSeconds, p.MeasuredSeconds = "approval of Bob", 5400, 1800
+		s.add(150*time.Minute, watchdog.EventCancel, p)
+		return s.record(row("s-1", session.Cancelled, nil))
+	},
+	"resumed": func() story.Record {
+		s := script{run: "s-1"}
+		var before record.Stamp
+		for i := range 3 {
+			begin, end := at(time.Duration(2*i)*time.Hour), at(time.Duration(2*i+1)*time.Hour)
+			if i > 0 {
+				s.add(time.Duration(2*i)*time.Hour, watchdog.EventResume, record.Resume{
+					SessionStartedAt: begin, PreviousStartedAt: before,
+				})
+			}
+			if before = begin; i < 2 {
+				s.add(time.Duration(2*i+1)*time.Hour, watchdog.EventCancel, record.Cancel{
+					Reason: []string{"wall_clock_exceeded", "idle_exceeded"}[i], SessionStartedAt: begin, FiredAt: end,
+					ElapsedSeconds: 3600, ConfiguredBudgetSeconds: 3600,
+				})
+			}
+		}
+		r := row("s-1", session.Finished, nil)
+		r.StartedAt, r.Attempt, r.Resumes, r.LastEventAt = start.Add(4*time.Hour), 3, 1, start.Add(5*time.Hour)
+		return s.record(r)
+	},
+	"swept": func() story.Record {
+		s := script{run: "s-1"}
+		advisory := record.Trip{
+			Reason: "idle_timeout", SessionStartedAt: at(0), FiredAt: at(12 * time.Minute), ElapsedSeconds: 720,
+			ConfiguredBudgetSeconds: 600, Directive: "wait", Rung: 1, MeasuredSeconds: 720, Author: "system-watchdog",
+			LastEventAt: at(0),
+		}
+		s.add(12*time.Minute, watchdog.EventWarning, advisory)
+		advisory.Directive, advisory.Rung = "cancel", 2
+		s.add(15*time.Minute, watchdog.EventWarning, advisory)
+		p := cancel(15*time.Minute, "idle_timeout", 15*time.Minute, 10*time.Minute)
+		p.Rung, p.MeasuredSeconds, p.Author, p.LastEventAt, p.StopFailed = 2, 900, "system-watchdog", at(0), true
+		s.add(15*time.Minute, watchdog.EventCancel, p)
+		r := row("s-1", session.Cancelled, nil)
+		r.Threshold, r.StopFailed, r.Reason = 10*time.Minute, true, watchdog.SessionIdleTimeout
+		return s.record(r)
+	},
+	"corrected": func() story.Record {
+		s := script{run: "s-1/build"}
+		p := cancel(10*time.Minute, "no_output", 5*time.Minute, 5*time.Minute)
+		p.Parent, p.Window, p.MeasuredSeconds = "s-1", "w-1", 300.25
+		s.add(10*time.Minute, watchdog.EventCancel, p)
+		s.add(10*time.Minute+time.Second, watchdog.EventCorrection, record.Correction{
+			Cancel: s.lastID(), SessionStartedAt: at(0), CorrectedAt: at(10*time.Minute + time.Second), Parent: "s-1",
+			Window: "w-1",
+		})
+		return s.record(nil)
+	},
+	"complete": func() story.Record {
+		s := script{run: "s-1"}
+		s.add(90*time.Second, watchdog.EventOverrun, record.Overrun{
+			Key: "tick", Layer: "hard", SessionStartedAt: at(0), OverranAt: at(90 * time.Second), LimitSeconds: 60,
+			ElapsedSeconds: 61, Abandoned: true, Note: "tool: grep",
+		})
+		s.add(5*time.Minute, watchdog.EventComplete, record.Complete{
+			Reason: record.CompleteReason, SessionStartedAt: at(0), CompletedAt: at(5 * time.Minute), ElapsedSeconds: 300,
+			Note: "report written",
+		})
+		r := row("s-1", session.Finished, &session.State{WallClock: 14400})
+		r.Reason = record.CompleteReason
+		return s.record(r)
+	},
+	"live": func() story.Record {
+		s := script{run: "s-1"}
+		s.add(time.Hour, watchdog.EventInterrupt, record.Interrupt{
+			Signal: "SIGTERM", SessionStartedAt: at(0), InterruptedAt: at(time.Hour), ElapsedSeconds: 3600,
+		})
+		r := row("s-1", session.Active, &session.State{
+			WallClock: 172800, Idle: 600, NoProgress: 3600, Reserve: 900, Holds: 1, Phase: "tool: go test",
+			Spent: []session.Spent{
+				{Limit: "tokens", Used: 120_000, Admitted: 4_000, Allowed: 1_000_000},
+				{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 1_250_000, Allowed: 5_000_000},
+			},
+		})
+		r.Attempt, r.Silence = 2, 5*time.Minute
+		return s.record(r)
+	},
+	"spent": func() story.Record {
+		s := script{run: "s-1"}
+		cost := record.Spend{Limit: "cost", Currency: "EUR", Used: 4_000_000, Allowed: 5_000_000}
+		s.add(time.Minute, watchdog.EventWarning, record.Warning{
+			Reason: "cost", SessionStartedAt: at(0), WarnedAt: at(time.Minute), ElapsedSeconds: 60, Fraction: 0.8, Spend: &cost,
+		})
+		refused := cost
+		refused.Needed = 1_000_001
+		p := cancel(90*time.Second, "cost_exceeded", 90*time.Second, 0)
+		p.Note, p.MeasuredSeconds, p.Spend = "tool: grep", 90, &refused
+		s.add(90*time.Second, watchdog.EventCancel, p)
+		return s.record(row("s-1", session.Cancelled, &session.State{Spent: []session.Spent{
+			{Limit: "requests", Used: 12, Allowed: 100},
+		}}))
+	},
+	"loop": func() story.Record {
+		s := script{run: "s-1"}
+		same := record.Spend{Limit: "loop", Used: 3, Pattern: "tail of 2 turns, 5f0c9a"}
+		s.trip(20*time.Minute, watchdog.EventUnstuck, record.Trip{
+			Reason: "loop_detected", ElapsedSeconds: 1200, Directive: "unstuck", Rung: 1, MeasuredSeconds: 1200, Spend: &same,
+		})
+		more := same
+		more.Used = 5
+		p := cancel(25*time.Minute, "loop_detected", 25*time.Minute, 0)
+		p.MeasuredSeconds, p.Spend, p.Rung = 1500, &more, 2
+		s.add(25*time.Minute, watchdog.EventCancel, p)
+		return s.record(nil)
+	},
+	"layers": func() story.Record {
+		build := script{run: "s-1/build"}
+		p := cancel(10*time.Minute, "no_output", 5*time.Minute, 5*time.Minute)
+		p.Parent, p.Window = "s-1", "w-1"
+		build.add(10*time.Minute, watchdog.EventCancel, p)
+		test := script{run: "s-1/test"}
+		test.add(20*time.Minute, watchdog.EventComplete, record.Complete{
+			Reason: record.CompleteReason, SessionStartedAt: at(15 * time.Minute), CompletedAt: at(20 * time.Minute),
+			Parent: "s-1", Window: "w-2",
+		})
+		other := script{run: "s-1/other"} // a run that is no layer of this one
+		other.add(20*time.Minute, watchdog.EventCancel, cancel(20*time.Minute, "idle_exceeded", time.Minute, time.Minute))
+		s := script{run: "s-1"}
+		r := s.record(row("s-1", session.Interrupted, nil), build.record(nil), test.record(nil), other.record(nil))
+		r.MoreLayers = 7
+		return r
+	},
+	"observed": func() story.Record {
+		s := script{run: "s-1"}
+		s.add(10*time.Minute, watchdog.EventWarning, record.Trip{
+			Reason: "idle_exceeded", SessionStartedAt: at(0), FiredAt: at(10 * time.Minute), ElapsedSeconds: 600,
+			ConfiguredBudgetSeconds: 600, Directive: "cancel", Rung: 1, ObserveOnly: true, MeasuredSeconds: 600,
+		})
+		s.add(30*time.Minute, watchdog.EventInterrupt, record.Interrupt{
+			Signal: "SIGINT", SessionStartedAt: at(0), InterruptedAt: at(30 * time.Minute), ElapsedSeconds: 1800,
+		})
+		return s.record(nil)
+	},
+	"foreign": func() story.Record {
+		s := script{run: "s-1"}
+		s.add(0, "billing.opened", map[string]string{"customer": "c-1"})
+		s.add(time.Second, watchdog.EventWarning, map[string]any{"session_started_at": at(0), "fraction": []int{1}})
+		s.add(2*time.Second, watchdog.EventCancel, map[string]any{"reason": "idle_exceeded"})
+		s.add(3*time.Second, "runtime.watchdog.later", map[string]any{"session_started_at": at(0)})
+		layer := cancel(4*time.Second, "idle_exceeded", time.Second, time.Second)
+		layer.Parent = "elsewhere"
+		s.add(4*time.Second, watchdog.EventCancel, layer)
+		s.events = append(s.events, watchdog.Event{
+			ID: "by-hand", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCancel,
+			Payload: json.RawMessage(`{"session_started_at":"2026-05-01 14:00:00+02:00","fired_at":"2026-05-01T12:00:09",` +
+				`"reason":"idle_exceeded","elapsed_seconds":"5","configured_budget_seconds":"4.5","by":{"hand":true}}`),
+			Timestamp: start.Add(9 * time.Second),
+		})
+		return s.record(row("s-1", session.Active, nil))
+	},
+	"hostile": func() story.Record {
+		s := script{run: "s-\x1b[31m1\u202e" + string(bytes.Repeat([]byte("漢"), 240))}
+		p := cancel(time.Minute, "idle_exceeded", time.Minute, time.Minute)
+		p.Note, p.Hold = "\x1b]0;owned\a \u202egnp.exe \u200f"+string(bytes.Repeat([]byte("宽"), 150)), "<script>\u2066"
+		s.add(time.Minute, watchdog.EventCancel, p)
+		r := row(s.run, session.Cancelled, nil)
+		r.Host = "host\x1b[2J\u202e"
+		return s.record(r)
+	},
+	"lost": func() story.Record {
+		return (&script{run: "s-1"}).record(row("s-1", session.Interrupted, nil))
+	},
+	"row_only": func() story.Record {
+		r := row("s-1", session.Cancelled, nil)
+		r.Reason = watchdog.IdleExceeded
+		return (&script{run: "s-1"}).record(r)
+	},
+}
+
+func TestOf(t *testing.T) {
+	for name, of := range stories {
+		t.Run(name, func(t *testing.T) { golden(t, name, story.Of(of(), told)) })
+	}
+}
+
+// TestCodes tells the story of each stop code.
+func TestCodes(t *testing.T) {
+	var all []story.Story
+	for _, code := range watchdog.StopReasons() {
+		s := script{run: "s-1"}
+		s.add(time.Minute, watchdog.EventCancel, cancel(time.Minute, record.Reason(string(code)), time.Minute, time.Minute))
+		told := story.Of(s.record(nil), told)
+		assert.Equal(t, story.Stopped, told.State)
+		assert.Equal(t, code, told.End.Code)
+		assert.NotEmpty(t, story.Meaning(code), code)
+		all = append(all, told)
+	}
+	golden(t, "codes", all...)
+}
+
+// TestMeanings expects the documentation to say the same.
+func TestMeanings(t *testing.T) {
+	docs, err := os.ReadFile("../../docs/events.md")
+	require.NoError(t, err)
+	for _, code := range watchdog.StopReasons() {
+		whose := "host"
+		if code.Own() {
+			whose = "watchdog"
+		}
+		assert.Contains(t, string(docs), "| `"+string(code)+"` | "+whose+" | "+story.Meaning(code)+" |\n")
+	}
+}
+
+func TestStale(t *testing.T) {
+	t.Run("a row that says active does not hide the end", func(t *testing.T) {
+		s := script{run: "s-1"}
+		s.add(time.Minute, watchdog.EventCancel, cancel(time.Minute, "idle_exceeded", time.Minute, time.Minute))
+		assert.Equal(t, story.Stopped, story.Of(s.record(row("s-1", session.Active, nil)), told).State)
+	})
+	t.Run("an end is not that of the window that the host opened after it", func(t *testing.T) {
+		s := script{run: "s-1"}
+		s.add(time.Minute, watchdog.EventCancel, cancel(time.Minute, "idle_exceeded", time.Minute, time.Minute))
+		r := row("s-1", session.Active, nil)
+		r.StartedAt = start.Add(time.Hour)
+		got := story.Of(s.record(r), told)
+		assert.Equal(t, story.Running, got.State)
+		assert.Equal(t, r.StartedAt, got.StartedAt)
+		require.Len(t, got.Before, 1)
+		assert.Equal(t, watchdog.IdleExceeded, got.Before[0].Code)
+		assert.Equal(t, story.Span(23*time.Hour), got.Elapsed)
+	})
+	t.Run("the state of another window is not told", func(t *testing.T) {
+		s := script{run: "s-1"}
+		s.add(2*time.Hour, watchdog.EventResume, record.Resume{SessionStartedAt: at(2 * time.Hour), PreviousStartedAt: at(0)})
+		got := story.Of(s.record(row("s-1", session.Cancelled, &session.State{WallClock: 60})), told)
+		assert.Equal(t, start.Add(2*time.Hour), got.StartedAt)
+		assert.Empty(t, got.Allowed)
+	})
+	t.Run("a run without a row may live", func(t *testing.T) {
+		s := script{run: "s-1"}
+		s.add(2*time.Hour, watchdog.EventResume, record.Resume{SessionStartedAt: at(2 * time.Hour), PreviousStartedAt: at(0)})
+		assert.Equal(t, story.Unknown, story.Of(s.record(nil), told).State)
+	})
+}
+
+func TestSpan(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 1500 * time.Microsecond: "1ms", 61*time.Second + 1: "1m1s", time.Hour: "1h", 4*time.Hour + time.Second: "4h0m1s",
+		90 * time.Minute: "1h30m", 10 * time.Second: "10s", 10 * time.Minute: "10m", -time.Minute: "-1m",
+	} {
+		assert.Equal(t, want, story.Span(d).String())
+	}
+}
+
+func FuzzOf(f *testing.F) {
+	for _, of := range stories {
+		for _, e := range of().Events {
+			f.Add(e.Type, []byte(e.Payload), "s-1", false)
+		}
+	}
+	f.Add("runtime.watchdog.cancel", []byte(`[]`), "", true)
+	f.Fuzz(func(t *testing.T, kind string, payload []byte, parent string, withRow bool) {
+		s := script{run: "s-1"}
+		s.add(time.Minute, watchdog.EventWarning, record.Warning{Reason: "wall_clock", SessionStartedAt: at(0)})
+		s.events = append(s.events, watchdog.Event{ID: "fuzzed", Type: kind, Payload: payload, Timestamp: start.Add(time.Hour)})
+		var r *session.Session
+		if withRow {
+			r = row("s-1", session.Active, nil)
+			r.State, r.Parent = payload, parent
+		}
+		got := story.Of(s.record(r, story.Record{RunID: "s-1/x", Events: s.events}), told)
+		assert.NotEmpty(t, got.State)
+		assert.NotEmpty(t, got.Next.Advice)
+		text, err := json.Marshal(got)
+		require.NoError(t, err)
+		var again story.Story
+		require.NoError(t, json.Unmarshal(text, &again))
+		for _, e := range s.events {
+			assert.NotEmpty(t, story.Sentence(e))
+		}
+	})
+}

@@ -1,0 +1,341 @@
+package story
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// Of tells the story of a run at a time: the database's, or any other. It never fails: what cannot be read is among the
+// story's Others.
+func Of(r Record, now time.Time) Story {
+	t := teller{Story: Story{RunID: r.RunID, ToldAt: record.Truncate(now)}, row: r.Row}
+	t.readRow()
+	of := t.lineage(r)
+	t.Parent = of.Parent
+	t.current = seam.WindowOf(r.Events, of, t.hostStart())
+	t.StartedAt = t.current.StartedAt
+	if t.row != nil && t.isCurrent(t.row.StartedAt) {
+		t.readState(t.row)
+	}
+	for _, e := range r.Events {
+		t.read(e, of)
+	}
+	t.conclude()
+	t.tellLayers(r)
+	t.Next = t.next()
+	return t.Story
+}
+
+// A teller makes one story.
+type teller struct {
+	Story
+	row     *session.Session
+	current seam.Window
+	before  map[time.Time]*Window
+	resets  []string
+	fixed   map[time.Time]time.Time // when the end of a window was corrected
+	last    time.Time               // of the window's events
+	noted   string                  // by the latest request
+	cancel  *record.Cancel
+	note    string // of the complete
+}
+
+func (t *teller) readRow() {
+	if t.row == nil {
+		return
+	}
+	t.Host, t.Attempt, t.Resumes = t.row.Host, t.row.Attempt, t.row.Resumes
+	if t.row.Threshold < watchdog.NoLimit {
+		t.allow("idle_timeout", "", Span(t.row.Threshold))
+	}
+}
+
+// hostStart is the start of the run's window as its row has it.
+func (t *teller) hostStart() time.Time {
+	if t.row == nil {
+		return time.Time{}
+	}
+	return record.Truncate(t.row.StartedAt)
+}
+
+// lineage is the run that the story is about: run IDs may hold slashes, so that one aggregate can be that of a run and
+// of another's layer.
+func (t *teller) lineage(r Record) (of seam.Lineage) {
+	switch {
+	case r.Parent != "":
+		of.Parent = r.Parent
+	case r.Row != nil:
+		return seam.Lineage{Parent: r.Row.Parent}
+	}
+	for _, e := range r.Events {
+		w, problem := windowOf(e)
+		if problem == "" && (r.Parent == "" || w.Parent == r.Parent) {
+			of = seam.Lineage{Parent: w.Parent, Window: w.Window}
+		}
+	}
+	return of
+}
+
+// windowOf is the window that an event names, or why it is of none.
+func windowOf(e watchdog.Event) (w record.Window, problem string) {
+	if !strings.HasPrefix(e.Type, kinds) {
+		return w, "of another writer"
+	}
+	if err := json.Unmarshal(e.Payload, &w); err != nil {
+		return w, unreadable(err)
+	}
+	if time.Time(w.SessionStartedAt).IsZero() {
+		return w, "it has no session_started_at"
+	}
+	return w, ""
+}
+
+// kinds begins the types of the watchdog's own events.
+const kinds = "runtime.watchdog."
+
+func (t *teller) isCurrent(start time.Time) bool { return record.Truncate(start).Equal(t.StartedAt) }
+
+// read takes what an event tells.
+func (t *teller) read(e watchdog.Event, of seam.Lineage) {
+	w, problem := windowOf(e)
+	switch {
+	case problem != "":
+	case w.Parent != of.Parent:
+		problem = "of another run with this ID"
+		if w.Parent != "" {
+			problem = "of a layer of run " + w.Parent
+		}
+	case t.isCurrent(time.Time(w.SessionStartedAt)) && w.Window == of.Window:
+		if problem = t.take(e); problem == "" && e.Timestamp.After(t.last) {
+			t.last = e.Timestamp
+		}
+	default:
+		problem = t.takeBefore(e, time.Time(w.SessionStartedAt))
+	}
+	if problem != "" {
+		t.Others = append(t.Others, Other{ID: e.ID, At: e.Timestamp, Type: e.Type, Problem: problem})
+	}
+}
+
+// take takes an event of the current window.
+func (t *teller) take(e watchdog.Event) (problem string) {
+	switch e.Type {
+	case watchdog.EventCancel:
+		return with(e, t.takeCancel)
+	case watchdog.EventComplete:
+		return with(e, func(p *record.Complete) { t.note = p.Note })
+	case watchdog.EventCorrection:
+		return with(e, func(p *record.Correction) { t.correct(t.StartedAt, time.Time(p.CorrectedAt), e) })
+	case watchdog.EventExtend:
+		return with(e, func(p *record.Extend) {
+			t.extend(extensionOf(e.Timestamp, p))
+			t.allow("wall_clock", "", span(p.ConfiguredBudgetSeconds))
+		})
+	case watchdog.EventHold:
+		return with(e, func(p *record.Hold) {
+			h := Hold{Key: p.Hold, OpenedAt: e.Timestamp, Cap: span(p.CapSeconds), Layer: p.Layer, id: e.ID}
+			t.Holds = append(t.Holds, h)
+		})
+	case watchdog.EventRelease:
+		return with(e, func(p *record.Release) { t.release(e.Timestamp, p) })
+	case watchdog.EventProgress:
+		return with(e, func(p *record.Progress) { t.resets = append(t.resets, p.Resets...) })
+	case watchdog.EventInterrupt:
+		return with(e, func(p *record.Interrupt) { t.Interrupts = append(t.Interrupts, Interrupt{e.Timestamp, p.Signal}) })
+	case watchdog.EventOverrun:
+		return with(e, func(p *record.Overrun) { t.Overruns = append(t.Overruns, overrunOf(e.Timestamp, p)) })
+	case watchdog.EventResume:
+		return ""
+	}
+	return t.takeRequest(e)
+}
+
+// takeRequest takes a warning or a directive.
+func (t *teller) takeRequest(e watchdog.Event) (problem string) {
+	switch e.Type {
+	case watchdog.EventWarning:
+		var kind struct {
+			Directive string `json:"directive"`
+		}
+		if err := json.Unmarshal(e.Payload, &kind); err == nil && kind.Directive != "" {
+			return with(e, func(p *record.Trip) { t.takeDecision(requestOfTrip(e, p)) })
+		}
+		return with(e, func(p *record.Warning) { t.ask(requestOfWarning(e.Timestamp, p)) })
+	case watchdog.EventWrapUp:
+		return with(e, func(p *record.WrapUp) { t.ask(requestOfWrapUp(e.Timestamp, p)) })
+	case watchdog.EventWait, watchdog.EventRetry, watchdog.EventUnstuck:
+		return with(e, func(p *record.Trip) {
+			t.resets = append(t.resets, p.Resets...)
+			t.ask(requestOfTrip(e, p))
+		})
+	}
+	return "of a kind that this version does not know"
+}
+
+// takeDecision takes a warning that has a directive. Where that was given to the host, an event of its own says so, and
+// where it is a sweeper's cancel, the cancel does.
+func (t *teller) takeDecision(r Request) {
+	if r.Observed || r.Author != "" && r.Kind != string(watchdog.DirectiveCancel) {
+		t.ask(r)
+	}
+}
+
+func (t *teller) ask(r Request) {
+	t.Asked = append(t.Asked, r)
+	t.noted = cmp.Or(r.Noted, t.noted)
+	if r.Usage != nil {
+		t.spend(r.Usage)
+		return
+	}
+	t.allow(r.Limit, r.Hold, r.Allowed)
+}
+
+func (t *teller) takeCancel(p *record.Cancel) {
+	if t.cancel != nil {
+		return
+	}
+	t.cancel = p
+	t.spend(usageOf(p.Spend))
+	if p.Spend == nil {
+		t.allow(record.LimitOf(p.Reason), p.Hold, span(p.ConfiguredBudgetSeconds))
+	}
+}
+
+func (t *teller) release(at time.Time, p *record.Release) {
+	t.resets = append(t.resets, p.Resets...)
+	for i := range t.Holds {
+		if t.Holds[i].id == p.Opening && p.Opening != "" {
+			t.Holds[i].ReleasedAt = at
+		}
+	}
+}
+
+func (t *teller) correct(window, at time.Time, e watchdog.Event) {
+	if t.fixed == nil {
+		t.fixed = map[time.Time]time.Time{}
+	}
+	if at.IsZero() {
+		at = e.Timestamp
+	}
+	t.fixed[window] = at
+}
+
+// takeBefore takes an event of another window.
+func (t *teller) takeBefore(e watchdog.Event, start time.Time) (problem string) {
+	w := t.before[start]
+	if w == nil {
+		if t.before == nil {
+			t.before = map[time.Time]*Window{}
+		}
+		w = &Window{StartedAt: start}
+		t.before[start] = w
+	}
+	switch e.Type {
+	case watchdog.EventCancel:
+		return with(e, func(p *record.Cancel) { w.EndedAt, w.Code = e.Timestamp, codeOf(p.Reason) })
+	case watchdog.EventComplete:
+		return with(e, func(*record.Complete) { w.EndedAt, w.Code = e.Timestamp, record.CompleteReason })
+	case watchdog.EventCorrection:
+		w.Corrected = true
+	}
+	return ""
+}
+
+// with reads an event's payload, or returns why that cannot be read.
+func with[P any](e watchdog.Event, take func(*P)) (problem string) {
+	var p P
+	if err := json.Unmarshal(e.Payload, &p); err != nil {
+		return unreadable(err)
+	}
+	take(&p)
+	return ""
+}
+
+func unreadable(err error) string { return record.Note("unreadable: " + err.Error()) }
+
+// codeOf is the stop code of a cancel's reason.
+func codeOf(reason string) watchdog.StopReason { return watchdog.StopReason(seam.Code(reason)) }
+
+// conclude says where the run stands, and what follows from that.
+func (t *teller) conclude() {
+	voidOf(t.Asked, t.resets)
+	t.Noted = cmp.Or(t.noted, t.Noted)
+	for _, w := range t.before {
+		t.Before = append(t.Before, *w)
+	}
+	slices.SortFunc(t.Before, func(a, b Window) int { return a.StartedAt.Compare(b.StartedAt) })
+	for i := range t.Allowed {
+		if t.Allowed[i].Limit == "wall_clock" {
+			t.Allowed[i].Extended = Span(t.current.Extended)
+		}
+	}
+	t.end()
+	t.measure()
+	if t.End != nil {
+		t.Noted = cmp.Or(t.End.Noted, t.Noted)
+	}
+}
+
+// measure says how long the window lasted.
+func (t *teller) measure() {
+	at := t.ToldAt
+	switch {
+	case t.End != nil && !t.End.At.IsZero():
+		at = t.End.At
+	case t.State != Running:
+		at = t.last
+	}
+	if t.StartedAt.IsZero() || at.Before(t.StartedAt) {
+		return
+	}
+	lasted := at.Sub(t.StartedAt)
+	paused := verdict.PausedBefore(t.current.Pauses, lasted)
+	t.Elapsed, t.Paused = Span(lasted-paused), Span(paused)
+}
+
+func (t *teller) tellLayers(r Record) {
+	t.MoreLayers = r.MoreLayers
+	for _, below := range r.Layers {
+		below.Parent = cmp.Or(below.Parent, r.RunID)
+		if s := Of(below, t.ToldAt); len(s.Others) < len(below.Events) || below.Row != nil {
+			t.Layers = append(t.Layers, layerOf(s, below.Events))
+		}
+	}
+	slices.SortFunc(t.Layers, func(a, b Layer) int {
+		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.RunID, b.RunID))
+	})
+}
+
+// layerOf is one line of a story.
+func layerOf(s Story, events []watchdog.Event) Layer {
+	l := Layer{RunID: s.RunID, State: s.State, Elapsed: s.Elapsed}
+	if len(events) > 0 {
+		l.At = events[len(events)-1].Timestamp
+	}
+	if s.End != nil {
+		l.At, l.Code = s.End.At, s.End.Code
+	}
+	return l
+}
+
+// String says what became of the layer.
+func (l Layer) String() string {
+	text := fmt.Sprintf("%s %s", l.RunID, l.State)
+	if l.Code != "" && l.Code != record.CompleteReason {
+		text += fmt.Sprintf(" (%s)", l.Code)
+	}
+	if l.Elapsed > 0 {
+		text += fmt.Sprintf(" after %v", l.Elapsed)
+	}
+	return text
+}
