@@ -8,6 +8,7 @@ const description = "End runs that hang, and say why.\n\n" +
 type commandLine struct {
 	Common `embed:""`
 
+	Run     runCmd     `cmd:"" help:"Run a command, and end it with all that it started when it is stuck."`
 	Version versionCmd `cmd:"" help:"Print the version, for bug reports."`
 }
 

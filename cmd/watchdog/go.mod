@@ -5,10 +5,13 @@ go 1.25.0
 require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/seed62658d38/watchdog v0.1.0
+	github.com/seed62658d38/watchdog/config v0.1.0
 	github.com/seed62658d38/watchdog/store/postgres v0.1.0
 	github.com/seed62658d38/watchdog/store/sqlite v0.1.0
 	github.com/stretchr/testify v1.12.1
 	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.47.0
+	golang.org/x/term v0.45.0
 )
 
 require (
@@ -23,8 +26,8 @@ require (
 	github.com/ncruces/go-strftime v1.0.0 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	go.yaml.in/yaml/v4 v4.0.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
-	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
 	modernc.org/libc v1.75.6 // indirect
 	modernc.org/mathutil v1.7.1 // indirect

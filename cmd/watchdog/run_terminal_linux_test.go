@@ -22,12 +22,12 @@ const ctrlC = "\x03"
 
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	for _, flags := range []string{"", "-no-output 5m"} {
+	for _, flags := range []string{"", "--no-output 5m"} {
 		t.Run("with the flags "+flags, func(t *testing.T) {
 			t.Parallel()
 			t.Run("the command reads from it and gets one interrupt from Ctrl-C", func(t *testing.T) {
 				f := newFixture(t)
-				s := onScreen(t, f.guard(flags, f.child("answer", "count", "exit:5")...))
+				s := onScreen(t, f.cmd(flags, f.child("answer", "count", "exit:5")...))
 				s.types("anybody\n")
 				s.reads("answer: anybody")
 				s.reads("counting")
@@ -37,31 +37,32 @@ func TestTerminal(t *testing.T) {
 				s.reads("interrupts: 1")
 				shown := s.end(5)
 				assert.NotContains(t, shown, "interrupted")
-				assert.NotContains(t, shown, "guard:", "the guard stays silent")
+				assert.NotContains(t, shown, "watchdog:", "it stays silent")
 			})
 			t.Run("Ctrl-C ends a command that does not handle SIGINT", func(t *testing.T) {
 				f := newFixture(t)
-				s := onScreen(t, f.guard(flags, f.child("leave", "say:ready", "stay")...))
+				s := onScreen(t, f.cmd(flags, f.child("leave", "say:ready", "stay")...))
 				s.reads("ready")
 				s.types(ctrlC)
-				s.end(128 + int(syscall.SIGINT))
+				shown := s.end(128 + int(syscall.SIGINT))
+				assert.Regexp(t, `the command was interrupted after \d+s by SIGINT\S*: ended by SIGINT`, shown)
 				assert.Empty(t, escape.WithToken(f.token))
 			})
-			t.Run("SIGTERM to the guard ends a command that reads from it", func(t *testing.T) {
+			t.Run("SIGTERM to watchdog ends a command that reads from it", func(t *testing.T) {
 				f := newFixture(t)
-				s := onScreen(t, f.guard(flags, f.child("say:ready", "answer")...))
+				s := onScreen(t, f.cmd(flags, f.child("say:ready", "answer")...))
 				s.reads("ready")
 				require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 				shown := s.end(128 + int(syscall.SIGTERM))
-				assert.Contains(t, shown, "guard: the guard got SIGTERM: the command was ended by SIGINT")
+				assert.Contains(t, shown, "by SIGTERM\x1b[0m: ended by SIGINT")
 				assert.Empty(t, escape.WithToken(f.token))
 			})
 		})
 	}
-	t.Run("Ctrl-\\ reaches the command once, and the guard goes on", func(t *testing.T) {
+	t.Run("Ctrl-\\ reaches the command once, and watchdog goes on", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		s := onScreen(t, f.guard("", f.child("quit:5")...))
+		s := onScreen(t, f.cmd("", f.child("quit:5")...))
 		s.reads("ready")
 		s.types("\x1c")
 		shown := s.end(5)
@@ -70,7 +71,7 @@ func TestTerminal(t *testing.T) {
 	t.Run("after a trip the terminal is set as before", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		s := onScreen(t, f.guard("-no-output 1s -grace-int 100ms", f.child("ignore:INT", "raw", "say:ready", "stay")...))
+		s := onScreen(t, f.cmd("--no-output 1s --grace-int 100ms", f.child("ignore:INT", "raw", "say:ready", "stay")...))
 		modes := func() unix.Termios {
 			modes, err := unix.IoctlGetTermios(int(s.line.Fd()), unix.TCGETS)
 			require.NoError(t, err)
@@ -85,13 +86,13 @@ func TestTerminal(t *testing.T) {
 	t.Run("a prompt without a newline is seen", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		o := f.run("-terminal ^Password:", f.child("prompt:Password: ", "stay")...).must(t, 124)
+		o := f.run("--terminal ^Password:", f.child("prompt:Password: ", "stay")...).must(t, 124)
 		assert.Equal(t, "Password: ", o.stdout)
 	})
-	t.Run("if only the guard is on the terminal, it passes Ctrl-C on", func(t *testing.T) {
+	t.Run("if only watchdog is on the terminal, it passes Ctrl-C on", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		cmd := f.guard("", f.child("say:ready", "stay")...)
+		cmd := f.cmd("", f.child("say:ready", "stay")...)
 		var err error
 		cmd.Stdin, err = os.Open(os.DevNull)
 		require.NoError(t, err)
@@ -99,7 +100,7 @@ func TestTerminal(t *testing.T) {
 		s.reads("ready")
 		s.types(ctrlC)
 		shown := s.end(128 + int(syscall.SIGINT))
-		assert.Contains(t, shown, "guard: the guard got SIGINT: the command was ended by SIGINT")
+		assert.Contains(t, shown, "by SIGINT\x1b[0m: ended by SIGINT")
 	})
 }
 
