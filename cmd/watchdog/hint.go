@@ -3,7 +3,6 @@ package main
 import (
 	"net/url"
 	"os"
-	"regexp"
 	"strings"
 )
 
@@ -41,13 +40,15 @@ func withoutPassword(store string) string {
 	return u.String()
 }
 
-// plain is a word that a shell takes as it is.
-var plain = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
-
 // quoted is a word as a shell takes it.
 func quoted(word string) string {
-	if plain.MatchString(word) {
+	if word != "" && !strings.ContainsFunc(word, special) {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// special reports whether a shell may take a character for something else.
+func special(r rune) bool {
+	return (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && !strings.ContainsRune("_@%+=:,./-", r)
 }

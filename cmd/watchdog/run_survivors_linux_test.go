@@ -45,7 +45,7 @@ func runOf(t *testing.T, shape escape.Scenario, flags ...string) *exec.Cmd {
 		args[1:]...)...)
 }
 
-// endedInTime keeps what the first process leaves: ended it is by the probe, when all processes have started.
+// endedInTime has the wall clock end the command, unless that has ended by itself.
 func endedInTime(t *testing.T, shape escape.Scenario) {
 	o := finish(t, runOf(t, shape, "--wall-clock", "2s"))
 	switch {
