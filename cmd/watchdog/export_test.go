@@ -2,3 +2,9 @@ package main
 
 // Main runs the program in the test binary.
 func Main() { main() }
+
+// What is tested apart from a whole program.
+var (
+	WithoutPassword = withoutPassword
+	Quoted          = quoted
+)

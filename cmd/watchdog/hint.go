@@ -24,7 +24,7 @@ func withoutPassword(store string) string {
 		return store
 	}
 	u, err := url.Parse(store)
-	if err != nil {
+	if err != nil || u.Opaque != "" {
 		return "..."
 	}
 	if u.User != nil {

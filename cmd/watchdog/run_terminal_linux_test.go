@@ -104,6 +104,44 @@ func TestTerminal(t *testing.T) {
 	})
 }
 
+func TestStyle(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]string{
+		"A=b": "\x1b[1mthe wall clock of 300ms is used up\x1b[0m: ended", "NO_COLOR=1": ": the wall clock of 300ms is used up: ended",
+		"NO_COLOR=": "\x1b[1mthe wall", "TERM=dumb": ": the wall clock of 300ms is used up: ended",
+	} {
+		f := newFixture(t)
+		cmd := f.cmd("--wall-clock 300ms", f.child("stay")...)
+		cmd.Env = append(cmd.Env, variable)
+		assert.Contains(t, onScreen(t, cmd).end(124), want, variable)
+	}
+}
+
+func TestLiveLine(t *testing.T) {
+	t.Parallel()
+	t.Run("is on the terminal while the command's output goes elsewhere, and then gone", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		cmd := f.cmd("--wall-clock 2500ms", f.child("say:ready", "stay")...)
+		log, err := os.Create(f.path("log"))
+		require.NoError(t, err)
+		defer log.Close()
+		cmd.Stdout, cmd.Stderr = log, log
+		shown := onScreen(t, cmd).end(124)
+		assert.Regexp(t, `\r\x1b\[K\x1b\[2mwatchdog: running for \d+s, at most \d+s more\x1b\[0m`, shown)
+		assert.True(t, strings.HasSuffix(shown, "\r\x1b[K"), "%q", shown)
+		text, err := os.ReadFile(f.path("log"))
+		require.NoError(t, err)
+		assert.Equal(t, "ready\nwatchdog: the wall clock of 2.5s is used up: ended by SIGINT\n", string(text))
+	})
+	t.Run("is not there beside the command's output", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		shown := onScreen(t, f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...)).end(124)
+		assert.NotContains(t, shown, "running for")
+	})
+}
+
 // A screen is the terminal of a program, as its user sees it.
 type screen struct {
 	*testing.T
@@ -113,15 +151,18 @@ type screen struct {
 	lines *bufio.Reader
 }
 
-// onScreen starts a program on a new terminal, which is also its standard input unless cmd.Stdin is set.
+// onScreen starts a program on a new terminal, which is also its standard input and output unless these are set.
 func onScreen(t *testing.T, cmd *exec.Cmd) *screen {
 	t.Helper()
 	file, line := openTerminal(t)
 	if cmd.Stdin == nil {
 		cmd.Stdin = line
 	}
-	cmd.Stdout, cmd.Stderr = line, line
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
+	terminal := 0
+	if cmd.Stdout == nil {
+		cmd.Stdout, cmd.Stderr, terminal = line, line, 1
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: terminal}
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), line.Close() })
 	return &screen{t, cmd, file, line, bufio.NewReader(file)}
