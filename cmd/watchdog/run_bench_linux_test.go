@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -13,7 +14,9 @@ import (
 // BenchmarkRun is the time of a command that does nothing: under the built program, under GNU timeout, and by itself.
 func BenchmarkRun(b *testing.B) {
 	built := filepath.Join(b.TempDir(), "watchdog")
-	out, err := exec.Command("go", "build", "-trimpath", "-o", built, ".").CombinedOutput()
+	build := exec.Command("go", "build", "-trimpath", "-o", built, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as released: a linker at each of two starts takes a millisecond
+	out, err := build.CombinedOutput()
 	require.NoError(b, err, "%s", out)
 	nothing, err := exec.LookPath("true")
 	require.NoError(b, err)
@@ -40,7 +43,10 @@ func BenchmarkRun(b *testing.B) {
 				took = append(took, time.Since(began))
 			}
 			slices.Sort(took)
-			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "median-ms")
+			b.ReportMetric(milliseconds(took[len(took)/2]), "median-ms")
+			b.ReportMetric(milliseconds(took[0]), "least-ms")
 		})
 	}
 }
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -20,9 +20,10 @@ func TestRunConfig(t *testing.T) {
 	}{
 		{"the stall block counts", stallBlock, "", "", 124, "no output for TIME: ended by SIGTERM"},
 		{"a variable wins over the file", stallBlock, "", "WATCHDOG_STALL_SEND_INTERRUPT=true", 124, "ended by SIGINT"},
-		{"a flag wins over the file", stallBlock, "--no-output 0 --wall-clock 500ms", "", 124, "wall clock of 500ms is used up"},
-		{"a flag wins over a variable", "", "--no-output 0 --wall-clock 500ms", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124,
-			"wall clock of 500ms is used up"},
+		{"a flag that switches off wins over the file", stallBlock, "--no-output 0 --wall-clock 2s", "", 124,
+			"wall clock of 2s is used up"},
+		{"a flag wins over a variable", "", "--no-output 0 --wall-clock 2s", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124,
+			"wall clock of 2s is used up"},
 		{"a variable counts without a file", "", "", "WATCHDOG_STALL_NO_OUTPUT_TIMEOUT=1s", 124, "no output for TIME"},
 		{"patterns on the command line replace those of the file", "stall:\n  terminal_patterns: [never, ready]\n",
 			"--terminal ^ready$", "", 124, "terminal pattern 1"},
@@ -39,7 +40,7 @@ func TestRunConfig(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			command := f.child("say:ready", "stay")
+			command := []string{"sh", "-c", "echo ready; sleep 20"}
 			if c.status == 5 {
 				command = []string{"sh", "-c", "echo ready; sleep 2; exit 5"}
 			}

@@ -140,6 +140,14 @@ func TestLiveLine(t *testing.T) {
 		shown := onScreen(t, f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...)).end(124)
 		assert.NotContains(t, shown, "running for")
 	})
+	t.Run("is not there beside its standard output only", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		line := strings.Join(f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...).Args, "' '")
+		cmd := f.cmd("")
+		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "'" + line + "' 2>log"}
+		assert.NotContains(t, onScreen(t, cmd).end(124), "running for")
+	})
 }
 
 // A screen is the terminal of a program, as its user sees it.
