@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -60,14 +59,14 @@ func classOf(c *Config, kind string) watchdog.Class {
 // ambiguousWords are the words that some readers of YAML take for a boolean or for null.
 var ambiguousWords = append([]string{"y", "n", "null"}, booleans...)
 
-var plainKind = regexp.MustCompile(`^[A-Za-z_]`)
+var plainKind = formOf(`^[A-Za-z_]`)
 
 func kindProblem(v value) string {
 	if problem := wordProblem(v); problem != "" {
 		return problem
 	}
 	switch {
-	case !v.quoted && (!plainKind.MatchString(v.text) || slices.Contains(ambiguousWords, strings.ToLower(v.text))):
+	case !v.quoted && (!plainKind().MatchString(v.text) || slices.Contains(ambiguousWords, strings.ToLower(v.text))):
 		return "is not a text to every reader; write it in quotes"
 	case unseenProblem(v.text) != "":
 		return unseenProblem(v.text)

@@ -3,7 +3,6 @@ package config
 import (
 	"math"
 	"math/big"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,7 @@ var units = []time.Duration{time.Hour, time.Minute, time.Second, time.Millisecon
 
 // unitForm has a group for the number of each unit. Each unit comes at most once, as Go prints them: this is less than
 // [time.ParseDuration] accepts, and people read it in one way only.
-var unitForm = regexp.MustCompile(strings.ReplaceAll(
+var unitForm = formOf(strings.ReplaceAll(
 	`^(?:(N)h)?(?:(N)m)?(?:(N)s)?(?:(N)ms)?(?:(N)[uµμ]s)?(?:(N)ns)?$`, "N", `[0-9]+(?:\.[0-9]+)?`))
 
 func parseLength(v value) (duration time.Duration, problem string) {
@@ -27,7 +26,7 @@ func parseLength(v value) (duration time.Duration, problem string) {
 		return 0, problem
 	}
 	sum := new(big.Rat)
-	for i, number := range unitForm.FindStringSubmatch(v.text)[1:] {
+	for i, number := range unitForm().FindStringSubmatch(v.text)[1:] {
 		if count, ok := new(big.Rat).SetString(number); ok {
 			sum.Add(sum, count.Mul(count, big.NewRat(int64(units[i]), 1)))
 		}
@@ -48,13 +47,13 @@ func lengthProblem(v value) string {
 		return problem
 	}
 	unsigned := strings.TrimLeft(v.text, "+-")
-	number := decimal.MatchString(unsigned)
+	number := decimal().MatchString(unsigned)
 	switch {
 	case slices.Contains(booleans, strings.ToLower(v.text)):
 		return "is a boolean"
 	case unsigned == "" || len(v.text) > maxShown:
 		return "is not a length of time"
-	case !number && !unitForm.MatchString(unsigned):
+	case !number && !unitForm().MatchString(unsigned):
 		return "is not a length of time"
 	case strings.HasPrefix(v.text, "-"):
 		return "is negative"

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -58,11 +57,11 @@ func (l Loader) Parse(name string, text []byte) (*Config, error) {
 }
 
 // prefixOfVariables requires the underscore: without it, the first word of a variable would begin in the prefix.
-var prefixOfVariables = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_]*_$`)
+var prefixOfVariables = formOf(`^[A-Za-z][A-Za-z0-9_]*_$`)
 
 // problem returns which field is wrong.
 func (l Loader) problem() string {
-	if l.Prefix != "" && !prefixOfVariables.MatchString(l.Prefix) {
+	if l.Prefix != "" && !prefixOfVariables().MatchString(l.Prefix) {
 		return "Prefix " + shown(l.Prefix, maxShown) + " is not letters, digits and underscores with an underscore at the end"
 	}
 	if l.LookupEnv != nil && l.Environment != nil {

@@ -3,7 +3,6 @@ package config
 import (
 	"cmp"
 	"maps"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -54,7 +53,7 @@ func isOneOf(name string, ours []string) bool {
 const maxVariableTypos = 4
 
 // ofServices matches what Kubernetes and Docker set for a service or a container that is called watchdog.
-var ofServices = regexp.MustCompile(`(^|_)(service_host|service_port|port)(_|$)`)
+var ofServices = formOf(`(^|_)(service_host|service_port|port)(_|$)`)
 
 // advice returns what to write in place of a variable, or "" for a variable that is not meant for us.
 func (c *Config) advice(name string) string {
@@ -63,7 +62,7 @@ func (c *Config) advice(name string) string {
 	if !has {
 		return c.adviceOnPrefix(folded, prefix)
 	}
-	if ofServices.MatchString(rest) {
+	if ofServices().MatchString(rest) {
 		return ""
 	}
 	near := map[string]key{}
@@ -122,20 +121,20 @@ func (c *Config) variablesOf(block string) []string {
 func suffix(k key) string { return fold(strings.TrimPrefix(k.variable, defaultPrefix)) }
 
 // unitEnding matches the unit at the end of a variable.
-var unitEnding = regexp.MustCompile(`_(ms|seconds|minutes)$`)
+var unitEnding = formOf(`_(ms|seconds|minutes)$`)
 
 // spellings returns the names after the prefix that are taken for a key's variable, folded: its own, one without a
 // unit, one in the style of its block, and the name of the key unless other programs use it.
 func spellings(k key) []string {
 	path := strings.ReplaceAll(k.path(), ".", "_")
 	block, _, _ := strings.Cut(k.path(), ".")
-	names := []string{path, unitEnding.ReplaceAllString(path, "")}
+	names := []string{path, unitEnding().ReplaceAllString(path, "")}
 	if k.variable != "" {
 		own := suffix(k)
-		names = append(names, own, unitEnding.ReplaceAllString(own, ""), block+"_"+own)
+		names = append(names, own, unitEnding().ReplaceAllString(own, ""), block+"_"+own)
 	}
 	if k.other != "" {
-		names = append(names, k.other, unitEnding.ReplaceAllString(k.other, ""))
+		names = append(names, k.other, unitEnding().ReplaceAllString(k.other, ""))
 	}
 	names = append(names, k.synonyms...)
 	if !k.common && strings.Contains(k.name, "_") {

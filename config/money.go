@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 
@@ -41,7 +40,7 @@ func (m money) off(c *Config) bool { return *m.micros(c) == 0 || *m.micros(c) ==
 func (m money) disable(c *Config)  { *m.micros(c) = 0 }
 
 // moneyForm has groups for the units, the decimals and the currency.
-var moneyForm = regexp.MustCompile(`^(0|[1-9][0-9]*)(?:\.([0-9]+))?(?: ([A-Z][A-Z0-9]{2,15}))?$`)
+var moneyForm = formOf(`^(0|[1-9][0-9]*)(?:\.([0-9]+))?(?: ([A-Z][A-Z0-9]{2,15}))?$`)
 
 // microDigits is how many decimals a micro-unit has.
 const microDigits = 6
@@ -50,10 +49,10 @@ func parseMoney(v value) (micros int64, currency, problem string) {
 	if problem := wordProblem(v); problem != "" {
 		return 0, "", problem
 	}
-	if rest, negative := strings.CutPrefix(v.text, "-"); negative && moneyForm.MatchString(rest) {
+	if rest, negative := strings.CutPrefix(v.text, "-"); negative && moneyForm().MatchString(rest) {
 		return 0, "", "is negative"
 	}
-	parts := moneyForm.FindStringSubmatch(v.text)
+	parts := moneyForm().FindStringSubmatch(v.text)
 	if parts == nil {
 		return 0, "", "is not a plain decimal number, a space and a currency in capitals"
 	}

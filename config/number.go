@@ -1,13 +1,12 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
 
 var (
-	decimal    = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?$`)
+	decimal    = formOf(`^[0-9]+(\.[0-9]+)?$`)
 	booleans   = []string{"true", "false", "yes", "no", "on", "off"}
 	infinities = []string{".inf", "inf", "infinity", ".nan", "nan"}
 )
@@ -28,7 +27,7 @@ func numberProblem(v value) string {
 		return "is a boolean"
 	case slices.Contains(infinities, word):
 		return "is not a finite number"
-	case !decimal.MatchString(unsigned):
+	case !decimal().MatchString(unsigned):
 		return "is not a plain decimal number"
 	case strings.HasPrefix(v.text, "-"):
 		return "is negative"

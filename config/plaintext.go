@@ -2,17 +2,16 @@ package config
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 )
 
 // plainText is the kind of a text that only the host reads.
 type plainText struct {
 	field func(*Config) *string
-	form  *regexp.Regexp // nil means any text on one line
+	form  form // nil means any text on one line
 }
 
-var classForm = regexp.MustCompile(`^[A-Za-z0-9._-]{1,100}$`)
+var classForm = formOf(`^[A-Za-z0-9._-]{1,100}$`)
 
 // maxPlainText is longer than any path of a file.
 const maxPlainText = 4096
@@ -29,7 +28,7 @@ func (p plainText) set(c *Config, v value) *invalidValue {
 		problem = "is not on one line"
 	case len(v.text) > maxPlainText:
 		problem = "is longer than 4096 characters"
-	case p.form != nil && !p.form.MatchString(v.text):
+	case p.form != nil && !p.form().MatchString(v.text):
 		problem = "is not one name"
 	}
 	if problem != "" {

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"regexp"
 	"strings"
 )
 
@@ -14,7 +13,7 @@ type prefix struct {
 // maxPrefix keeps fingerprints short.
 const maxPrefix = 100
 
-var prefixForm = regexp.MustCompile(`^[A-Za-z0-9._:/@=+-]+$`)
+var prefixForm = formOf(`^[A-Za-z0-9._:/@=+-]+$`)
 
 func (p prefix) fromVariable(text string) value { return fromText(text) }
 
@@ -26,7 +25,7 @@ func (p prefix) set(c *Config, v value) *invalidValue {
 		problem = "is empty"
 	case len(v.text) > maxPrefix:
 		problem = "is longer than 100 characters"
-	case !prefixForm.MatchString(v.text):
+	case !prefixForm().MatchString(v.text):
 		problem = "has a character that fingerprints must not have"
 	case strings.HasPrefix(v.text, "/") || strings.HasSuffix(v.text, "/"):
 		problem = "has a slash at its beginning or end; the one after it is added"

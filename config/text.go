@@ -1,14 +1,13 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
 )
 
 // numberLike matches the start of what some reader of YAML takes for a number, a time or a date.
-var numberLike = regexp.MustCompile(`^[-+]?\.?[0-9]`)
+var numberLike = formOf(`^[-+]?\.?[0-9]`)
 
 // textProblem returns why a value is not text to every reader of YAML. A variable is always text.
 func textProblem(v value) string {
@@ -37,6 +36,6 @@ func unseenProblem(text string) string {
 
 func ambiguous(text string) bool {
 	word := strings.ToLower(text)
-	return text == "~" || numberLike.MatchString(text) || slices.Contains(ambiguousWords, word) ||
+	return text == "~" || numberLike().MatchString(text) || slices.Contains(ambiguousWords, word) ||
 		slices.Contains(infinities, strings.TrimLeft(word, "+-"))
 }

@@ -8,11 +8,12 @@ const description = "End runs that hang, and say why.\n\n" +
 type commandLine struct {
 	Common `embed:""`
 
+	Run     runCmd     `cmd:"" help:"Run a command, and end it with all that it started when it is stuck."`
+	Why     whyCmd     `cmd:"" help:"Tell what became of a run, or of a stalled command: why it ended, and how to go on."`
+	Tail    tailCmd    `cmd:"" help:"Follow the events of a run, or of all, as they are stored."`
 	Sweep   sweepCmd   `cmd:"" help:"Cancel the sessions in a store that have stalled."`
 	Serve   serveCmd   `cmd:"" help:"Sweep a store, and serve a page of its runs."`
 	Check   checkCmd   `cmd:"" help:"Say which limits are in force, and where each comes from."`
-	Why     whyCmd     `cmd:"" help:"Tell what became of a run, or of a stalled command: why it ended, and how to go on."`
-	Tail    tailCmd    `cmd:"" help:"Follow the events of a run, or of all, as they are stored."`
 	Version versionCmd `cmd:"" help:"Print the version, for bug reports."`
 }
 

@@ -3,10 +3,12 @@ package main
 // Main runs the program in the test binary.
 func Main() { main() }
 
-// What tells a story, without the program around it.
+// What is tested apart from a whole program.
 var (
-	ReadStory = readStory
-	StoryText = storyText
-	Plain     = plain
-	Columns   = columns
+	ReadStory       = readStory
+	StoryText       = storyText
+	Plain           = plain
+	Columns         = columns
+	WithoutPassword = withoutPassword
+	Quoted          = quoted
 )

@@ -115,7 +115,7 @@ func sectionsOf(s story.Story) (all []section) {
 	if s.End != nil {
 		add("why", false, s.End.Meaning, s.End.String())
 	}
-	add("doing", false, quoted(s.Noted))
+	add("doing", false, lastNoted(s.Noted))
 	add("started", false, startedText(s))
 	add("allowed", false, allowedText(s))
 	add("used", false, usedText(s))
@@ -186,7 +186,7 @@ func roughly(d time.Duration) string {
 	return story.Span(d.Truncate(time.Second)).String()
 }
 
-func quoted(note string) string {
+func lastNoted(note string) string {
 	if note == "" {
 		return ""
 	}

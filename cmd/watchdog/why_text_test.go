@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"encoding/json"
-	"flag"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,8 +17,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/story"
 )
 
-var update = flag.Bool("update", false, "write the golden files")
-
 // TestStoryText tells the stories of package story for people.
 func TestStoryText(t *testing.T) {
 	files, err := filepath.Glob("../../internal/story/testdata/*.json")
@@ -34,7 +31,7 @@ func TestStoryText(t *testing.T) {
 				checkText(t, text)
 				got.WriteString(text + "\n")
 			}
-			golden(t, filepath.Join("testdata", "why", name+".txt"), got.String())
+			golden(t, "why/"+name, got.String())
 		})
 	}
 }
@@ -53,17 +50,6 @@ func readStories(t *testing.T, file string) (all []story.Story) {
 		require.NoError(t, err)
 		all = append(all, s)
 	}
-}
-
-func golden(t *testing.T, file, got string) {
-	t.Helper()
-	if *update {
-		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
-		require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-	}
-	want, err := os.ReadFile(file)
-	require.NoError(t, err, "run go test -update to write it")
-	require.Equal(t, string(want), got)
 }
 
 // checkText expects a text that any terminal shows as it is: few aligned lines, nothing that cannot be seen.

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // Differ returns the names of the fields in which two outputs differ, sorted and without duplicates, such as
@@ -27,7 +28,8 @@ func Differ(older, newer []byte) []string {
 // Unnamed is in place of the name of a field that is not shown.
 const Unnamed = "?"
 
-var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,39}$`)
+// plainName is compiled when it is used first: few programs have a probe.
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,39}$`) })
 
 func differ(names map[string]bool, at string, before, after any) {
 	switch one := before.(type) {
@@ -73,7 +75,7 @@ func join(at, name string) string {
 
 // shown returns the name if it is one that a program has in its text, and not data.
 func shown(name string) string {
-	if !plainName.MatchString(name) {
+	if !plainName().MatchString(name) {
 		return Unnamed
 	}
 	return name

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"os"
-	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -22,7 +21,7 @@ import (
 
 func TestPassThrough(t *testing.T) {
 	t.Parallel()
-	for _, flags := range []string{"", "-no-output 5m", "-terminal ^never$"} {
+	for _, flags := range []string{"", "--no-output 5m", "--terminal ^never$"} {
 		t.Run("with the flags "+flags, func(t *testing.T) {
 			t.Parallel()
 			t.Run("input and output pass unchanged", func(t *testing.T) {
@@ -31,7 +30,7 @@ func TestPassThrough(t *testing.T) {
 				for i := range sent {
 					sent[i] = byte(rand.Uint32())
 				}
-				cmd := f.guard(flags, f.child("echo")...)
+				cmd := f.cmd(flags, f.child("echo")...)
 				cmd.Stdin = bytes.NewReader(sent)
 				o := finish(t, cmd).must(t, 0)
 				const differ = "%d bytes of input and %d bytes of output differ"
@@ -41,12 +40,12 @@ func TestPassThrough(t *testing.T) {
 			t.Run("both outputs stay apart", func(t *testing.T) {
 				f := newFixture(t)
 				o := f.run(flags, f.child("say:out", "warn:err", "say:more")...).must(t, 0)
-				assert.Equal(t, outcome{0, "out\nmore\n", "err\n"}, o)
+				assert.Equal(t, outcome{"out\nmore\n", "err\n", 0}, o)
 			})
 			t.Run("two outputs in one file keep their order", func(t *testing.T) {
 				f := newFixture(t)
 				var both, want bytes.Buffer
-				cmd := f.guard(flags, f.child("alternate:1000")...)
+				cmd := f.cmd(flags, f.child("alternate:1000")...)
 				cmd.Stdout, cmd.Stderr = &both, &both
 				require.NoError(t, cmd.Run())
 				for n := range 1000 {
@@ -61,7 +60,7 @@ func TestPassThrough(t *testing.T) {
 					require.NoError(t, err)
 					defer file.Close()
 					var want strings.Builder
-					cmd := f.guard(flags+" -terminal nothing", f.child("alternate:1000")...)
+					cmd := f.cmd(flags+" --terminal nothing", f.child("alternate:1000")...)
 					cmd.Stdout, cmd.Stderr = file, file
 					require.NoError(t, cmd.Run())
 					for n := range 1000 {
@@ -78,18 +77,18 @@ func TestPassThrough(t *testing.T) {
 				require.NoError(t, err)
 				defer full.Close()
 				var stderr strings.Builder
-				cmd := f.guard(flags+" -terminal nothing", f.child("say:out")...)
+				cmd := f.cmd(flags+" --terminal nothing", f.child("say:out")...)
 				cmd.Stdout, cmd.Stderr = full, &stderr
 				require.Error(t, cmd.Run())
 				assert.Equal(t, 125, cmd.ProcessState.ExitCode())
-				assert.Contains(t, stderr.String(), "guard: output was lost: ")
+				assert.Contains(t, stderr.String(), "watchdog: output was lost: ")
 				assert.Contains(t, stderr.String(), "no space left on device")
 			})
-			t.Run("a closed reader ends the command as without the guard", func(t *testing.T) {
+			t.Run("a closed reader ends the command as without it", func(t *testing.T) {
 				f := newFixture(t)
 				r, w, err := os.Pipe()
 				require.NoError(t, err)
-				cmd := f.guard(flags, f.child("alternate:100000000")...)
+				cmd := f.cmd(flags, f.child("alternate:100000000")...)
 				cmd.Stdout = w
 				require.NoError(t, cmd.Start())
 				require.NoError(t, w.Close())
@@ -103,6 +102,7 @@ func TestPassThrough(t *testing.T) {
 	}
 }
 
+// TestExitStatus has the cases of GNU timeout's manual, and those of a shell.
 func TestExitStatus(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -110,53 +110,77 @@ func TestExitStatus(t *testing.T) {
 	noProgram := []byte("\x00\x01")
 	require.NoError(t, os.WriteFile(f.path("no-program"), noProgram, 0o700)) //nolint:gosec // it must be executable
 	require.NoError(t, os.Mkdir(f.path("folder"), 0o700))
+	const step = "watchdog: run step command: "
+	const wallClock = "watchdog: the wall clock of 300ms is used up: ended by "
 	for _, c := range []struct {
 		name    string
 		flags   string
 		command []string
-		code    int
+		status  int
 		says    string
 	}{
 		{"the command's own", "", f.child("exit:0"), 0, ""},
-		{"the command's own failure", "", f.child("exit:7"), 7, ""},
-		{"the command's own even if it equals one of the guard's", "", f.child("exit:124"), 124, ""},
-		{"128 and the signal that ended it", "", f.child("kill:KILL"), 137, ""},
-		{"128 and another signal", "", f.child("kill:TERM"), 143, ""},
-		{"125 for a wrong command line", "-on-stall explode", f.child("touch:started"), 125,
-			"guard: -on-stall \"explode\": use one of interrupt, fail, ignore\nguard -h lists the flags\n"},
-		{"125 for a step that is a path", "-artifacts state -step ../../x", f.child("touch:started"), 125,
-			"guard: run step \"../../x\": invalid stall config: invalid step: " +
+		{"the command's own with a limit", "--wall-clock 1h", f.child("exit:0"), 0, ""},
+		{"the command's own failure", "--wall-clock 1h", f.child("exit:7"), 7, ""},
+		{"the command's own even if it equals one of the program's", "", f.child("exit:124"), 124, ""},
+		{"128 and the signal that ended it", "--wall-clock 1h", f.child("kill:KILL"), 137, ""},
+		{"128 and another signal", "--wall-clock 1h", f.child("kill:TERM"), 143, ""},
+		{"the command's own if a time of 0 switches the limit off", "--wall-clock 0", f.child("exit:3"), 3, ""},
+		{
+			"124 if the time is used up", "--wall-clock 300ms --no-int",
+			f.child("stay"), 124, wallClock + "SIGTERM\n",
+		},
+		{
+			"124 if the command succeeds after the stop", "--wall-clock 300ms --no-int",
+			f.child("obey:TERM:0"), 124, wallClock + "SIGTERM\n",
+		},
+		{
+			"124 if the command fails after the stop", "--wall-clock 300ms",
+			f.child("obey:INT:7"), 124, wallClock + "SIGINT\n",
+		},
+		{
+			"137 if it took SIGKILL", "--wall-clock 300ms --no-int --grace-term 100ms",
+			f.child("ignore:TERM", "stay"), 137, wallClock + "SIGKILL\n",
+		},
+		{
+			"124 if it took SIGKILL for something that the command had started only", "--wall-clock 1s --grace-int 200ms --grace-term 0s",
+			f.child("leave:stubborn", "stay"), 124, "watchdog: the wall clock of 1s is used up: ended by SIGKILL\n",
+		},
+		{"125 for a wrong length of time", "--wall-clock invalid", f.child("touch:started"), 125,
+			"watchdog: --wall-clock: \"invalid\" is no length of time; write one such as 30s, 5m or 1h30m\n" +
+				"watchdog run --help says how it is used\n"},
+		{"125 for a length of time that no clock counts", "--wall-clock 99999999999h", f.child("touch:started"), 125,
+			"watchdog: --wall-clock: \"99999999999h\" is no length of time; write one such as 30s, 5m or 1h30m\n" +
+				"watchdog run --help says how it is used\n"},
+		{"125 for an unknown flag", "--foo", f.child("touch:started"), 125,
+			"watchdog: unknown flag --foo\nwatchdog run --help says how it is used\n"},
+		{"125 for no command", "--wall-clock 1s", nil, 125, "watchdog: the command is missing; write it after the flags: " +
+			"watchdog run --no-output 5m -- make test\n"},
+		{"125 for a step that is a path", "--artifacts state --step ../../x", f.child("touch:started"), 125,
+			"watchdog: run step \"../../x\": invalid stall config: invalid step: " +
 				"\"../../x\" has a slash, a backslash or a colon; " +
 				"use a plain name, such as build or check-2\n"},
-		{"125 for an impossible artifacts folder, not 127", "-artifacts /proc/none", f.child("touch:started"), 125,
-			"guard: run step command: open stall artifacts: make the root folder: " +
-				"mkdir /proc/none: no such file or directory\n"},
-		{"126 for a file that is no program", "", []string{"./text"}, 126,
-			"guard: run step command: start the command: permission denied\n"},
+		{"125 for an impossible artifacts folder, not 127", "--artifacts /proc/none", f.child("touch:started"), 125,
+			step + "open stall artifacts: make the root folder: mkdir /proc/none: no such file or directory\n"},
+		{"126 for a file that is no program", "--wall-clock 1h", []string{"./text"}, 126,
+			step + "start the command: permission denied\n"},
 		{"126 for a program of no known format", "", []string{"./no-program"}, 126,
-			"guard: run step command: start the command: exec format error\n"},
-		{"126 for a folder", "", []string{"./folder"}, 126,
-			"guard: run step command: start the command: permission denied\n"},
-		{"126 for a path through a file", "", []string{"./text/x"}, 126,
-			"guard: run step command: start the command: not a directory\n"},
-		{"127 for a missing command", "", []string{"no-such-command"}, 127,
-			"guard: run step \"command\": exec: \"no-such-command\": executable file not found in $PATH\n"},
+			step + "start the command: exec format error\n"},
+		{"126 for a folder", "", []string{"./folder"}, 126, step + "start the command: permission denied\n"},
+		{"126 for a path through a file", "", []string{"./text/x"}, 126, step + "start the command: not a directory\n"},
+		{"127 for a missing command", "--wall-clock 1h", []string{"no-such-command"}, 127,
+			"watchdog: run step \"command\": exec: \"no-such-command\": executable file not found in $PATH\n"},
 		{"127 for a missing path", "", []string{"./no-such-command"}, 127,
-			"guard: run step command: start the command: no such file or directory\n"},
+			step + "start the command: no such file or directory\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := f.run(c.flags, c.command...).must(t, c.code)
+			o := f.run(c.flags, c.command...).must(t, c.status)
 			assert.Equal(t, c.says, o.stderr)
 			assert.Empty(t, o.stdout)
 			assert.False(t, f.exists("started"), "the command started")
 			assert.False(t, f.exists("state"), "artifacts were written")
 		})
 	}
-	t.Run("0 for help", func(t *testing.T) {
-		o := finish(t, f.program("-h")).must(t, 0)
-		assert.Contains(t, o.stdout, "guard [FLAGS] -- COMMAND")
-		assert.Empty(t, o.stderr)
-	})
 }
 
 // What differs from run to run.
@@ -165,7 +189,7 @@ var (
 	counts  = regexp.MustCompile(`the last \d+ of \d+ probes`)
 )
 
-func TestReasons(t *testing.T) {
+func TestRunReasons(t *testing.T) {
 	t.Parallel()
 	stays := []string{"say:ready", "stay"}
 	cases := []struct {
@@ -173,26 +197,26 @@ func TestReasons(t *testing.T) {
 		flags []string
 		steps []string
 	}{
-		{"no more output", []string{"-no-output", "3s"}, stays},
-		{"no output at all", []string{"-no-output", "1s"}, []string{"stay"}},
+		{"no more output", []string{"--no-output", "3s"}, stays},
+		{"no output at all", []string{"--no-output", "1s"}, []string{"stay"}},
 		{"a probe that sees the same", probing("echo '{}'"), stays},
 		{"a probe that sees the same and names it", probing(`echo '{"fingerprints": ["k8s/crd/missing:widgets"]}'`), stays},
 		{"a probe of class terminal", probing(`echo '{"class": "terminal"}'`), stays},
-		{"a line that matches", []string{"-terminal", "^ready$"}, stays},
-		{"a budget", []string{"-budget", "1500ms"}, stays},
-		{"a command that is killed at once", []string{"-terminal", "^ready$", "-on-stall", "fail"}, stays},
+		{"a line that matches", []string{"--terminal", "^ready$"}, stays},
+		{"a wall clock", []string{"--wall-clock", "1500ms"}, stays},
+		{"a command that is killed at once", []string{"--terminal", "^ready$", "--on-terminal", "fail"}, stays},
 		{
-			"a command that ignores SIGINT", []string{"-terminal", "^ready$", "-grace-int", "0s"},
+			"a command that ignores SIGINT", []string{"--terminal", "^ready$", "--grace-int", "0s"},
 			append([]string{"ignore:INT"}, stays...),
 		},
 		{
-			"a command that ignores both", []string{"-terminal", "^ready$", "-grace-int", "50ms", "-grace-term", "50ms"},
+			"a command that ignores both", []string{"--terminal", "^ready$", "--grace-int", "50ms", "--grace-term", "50ms"},
 			append([]string{"ignore:INT", "ignore:TERM"}, stays...),
 		},
-		{"artifacts", []string{"-terminal", "^ready$", "-artifacts", "state", "-step", "build"}, stays},
+		{"artifacts", []string{"--terminal", "^ready$", "--artifacts", "state", "--step", "build"}, stays},
 		{
 			"a probe that failed at least once",
-			append(probing("test -e first && touch go; touch first; exit 3"), "-terminal", "^ready$"),
+			append(probing("test -e first && touch go; touch first; exit 3"), "--terminal", "^ready$"),
 			[]string{"await:go", "say:ready", "stay"},
 		},
 	}
@@ -202,32 +226,34 @@ func TestReasons(t *testing.T) {
 			t.Run(c.name, func(t *testing.T) {
 				t.Parallel()
 				f := newFixture(t)
-				o := finish(t, f.program(append(append(c.flags, "--"), f.child(c.steps...)...)...)).must(t, 124)
+				o := finish(t, f.program(append(append(c.flags, "--"), f.child(c.steps...)...)...))
+				assert.Contains(t, []int{124, 137}, o.status)
+				assert.Equal(t, strings.Contains(o.stderr, "SIGKILL"), o.status == 137)
 				assert.Empty(t, escape.WithToken(f.token), "a process outlives the program")
 				text := counts.ReplaceAllString(lengths.ReplaceAllString(o.stderr, "$1 TIME"), "the last N of N probes")
 				said[i] = c.name + "\n\t" + strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n\t") + "\n"
 			})
 		}
 	})
-	golden(t, "reasons", strings.Join(said, ""))
+	golden(t, "run_reasons", strings.Join(said, ""))
 }
 
 // probing returns the flags of a probe with a short interval.
-func probing(probe string) []string { return []string{"-probe-interval", "50ms", "-probe", probe} }
+func probing(probe string) []string { return []string{"--probe-interval", "50ms", "--probe", probe} }
 
 func TestZeroGrace(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	began := time.Now()
 	steps := []string{"ignore:INT", "ignore:TERM", "say:ready", "stay"}
-	f.run("-terminal ^ready$ -grace-int 0s -grace-term 0s", f.child(steps...)...).must(t, 124)
+	f.run("--terminal ^ready$ --grace-int 0s --grace-term 0s", f.child(steps...)...).must(t, 137)
 	assert.Less(t, time.Since(began), stall.DefaultInterruptGrace+stall.DefaultTerminateGrace)
 }
 
-func TestArtifacts(t *testing.T) {
+func TestRunArtifacts(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	f.run("-terminal ^ready$ -artifacts state -step build", f.child("say:ready", "stay")...).must(t, 124)
+	f.run("--terminal ^ready$ --artifacts state --step build", f.child("say:ready", "stay")...).must(t, 124)
 	text, err := os.ReadFile(f.path("state/build/_stall/event.json"))
 	require.NoError(t, err)
 	var event struct {
@@ -247,8 +273,8 @@ func TestIgnoredStall(t *testing.T) {
 	f := newFixture(t)
 	event := f.path("state/command/_stall/event.json")
 	steps := []string{"say:ready", "await:" + event, "exit:5"}
-	o := f.run("-on-stall ignore -terminal ^ready$ -artifacts state", f.child(steps...)...).must(t, 5)
-	assert.Empty(t, o.stderr, "the guard prints nothing")
+	o := f.run("--on-terminal ignore --terminal ^ready$ --artifacts state", f.child(steps...)...).must(t, 5)
+	assert.Empty(t, o.stderr, "the program prints nothing")
 	text, err := os.ReadFile(event)
 	require.NoError(t, err)
 	assert.Contains(t, string(text), `"ignore"`)
@@ -261,10 +287,10 @@ func TestBackground(t *testing.T) {
 		f := newFixture(t)
 		f.run("", f.child("leave", "exit:3")...).must(t, 3)
 	})
-	t.Run("stays with -keep-background", func(t *testing.T) {
+	t.Run("stays with --keep-background", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		finish(t, f.guard("-keep-background", f.child("leave", "exit:3")...)).must(t, 3)
+		finish(t, f.cmd("--keep-background", f.child("leave", "exit:3")...)).must(t, 3)
 		left := escape.WithToken(f.token)
 		require.Len(t, left, 1)
 		require.NoError(t, syscall.Kill(left[0].PID, syscall.SIGKILL))
@@ -273,33 +299,6 @@ func TestBackground(t *testing.T) {
 	t.Run("does not stay after a stall", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.run("-keep-background -terminal ^ready$", f.child("leave", "say:ready", "stay")...).must(t, 124)
+		f.run("--keep-background --terminal ^ready$", f.child("leave", "say:ready", "stay")...).must(t, 124)
 	})
-}
-
-func TestProcessTrees(t *testing.T) {
-	t.Parallel()
-	for _, shape := range escape.Scenarios() {
-		if shape.Processes > 100 {
-			continue // the tests of stall cover these
-		}
-		t.Run(shape.Name, func(t *testing.T) {
-			t.Parallel()
-			shape := shape.In(t.TempDir())
-			t.Cleanup(shape.End)
-			cmd := guardOf(t, shape, "-budget", "2s", "-grace-int", "100ms", "-grace-term", "100ms")
-			o := finish(t, cmd)
-			assert.Contains(t, []int{0, 124}, o.code, o.stderr)
-			assert.Equal(t, shape.LeaderExits, o.code == 0, o.stderr)
-			assert.Empty(t, shape.Survivors())
-		})
-	}
-}
-
-// guardOf returns the program with a scenario's process tree as its command.
-func guardOf(t *testing.T, shape escape.Scenario, flags ...string) *exec.Cmd {
-	t.Helper()
-	path, args, _ := shape.Command()
-	f := newFixture(t)
-	return f.program(append(append(append(flags, "--"), path), args[1:]...)...)
 }

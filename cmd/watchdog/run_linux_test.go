@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -15,30 +16,19 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"go.uber.org/goleak"
 
-	guard "github.com/seed62658d38/watchdog/examples/guard"
 	"github.com/seed62658d38/watchdog/internal/escape"
 	"github.com/seed62658d38/watchdog/internal/racing"
 )
 
-// asProgram is the variable that makes this test binary the program, unless its arguments make it a command.
-const asProgram = "GUARD_TEST_PROGRAM"
-
 // patience bounds every wait in these tests; an idle machine needs milliseconds.
 const patience = time.Minute
 
-func TestMain(m *testing.M) {
+// A test binary that a test starts as a command is that, whatever TestMain does.
+func init() {
 	escape.Main()
-	switch {
-	case len(os.Args) > 1 && strings.HasPrefix(os.Args[1], childPrefix):
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], childPrefix) {
 		runSteps(os.Args[2:])
-	case os.Getenv(asProgram) != "":
-		guard.Main()
-	case racing.Enabled:
-		fmt.Println("skipped with the race detector: the tests start hundreds of processes")
-	default:
-		goleak.VerifyTestMain(m)
 	}
 }
 
@@ -51,6 +41,9 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
+	if racing.Enabled {
+		t.Skip("the tests of run start hundreds of processes, which takes too long with the race detector")
+	}
 	f := &fixture{T: t, dir: t.TempDir(), token: fmt.Sprintf("%s%d", childPrefix, rand.Uint64())}
 	t.Cleanup(func() {
 		for _, left := range escape.WithToken(f.token) {
@@ -74,25 +67,22 @@ func (f *fixture) child(steps ...string) []string {
 	return append([]string{self(f.T), f.token}, steps...)
 }
 
-// guard returns the program with its flags and a command.
-func (f *fixture) guard(flags string, command ...string) *exec.Cmd {
+// cmd returns the program with the flags of run and a command.
+func (f *fixture) cmd(flags string, command ...string) *exec.Cmd {
 	f.Helper()
 	args := append(strings.Fields(flags), "--")
 	return f.program(append(args, command...)...)
 }
 
+// program returns the program, about to run.
 func (f *fixture) program(args ...string) *exec.Cmd {
 	f.Helper()
-	cmd := exec.Command(self(f.T), args...)
+	cmd := exec.Command(self(f.T), append([]string{"run"}, args...)...)
 	cmd.Dir = f.dir
-	cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		return strings.HasPrefix(variable, "WATCHDOG_") || strings.HasPrefix(variable, "NO_COLOR=")
+	}), programVariable+"=1", "TERM=xterm")
 	return cmd
-}
-
-// An outcome is the exit status and the output of a run.
-type outcome struct {
-	code           int
-	stdout, stderr string
 }
 
 func finish(t *testing.T, cmd *exec.Cmd) outcome {
@@ -104,21 +94,21 @@ func finish(t *testing.T, cmd *exec.Cmd) outcome {
 	if err != nil && !errors.As(err, &exit) {
 		require.NoError(t, err)
 	}
-	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	return outcome{stdout.String(), stderr.String(), cmd.ProcessState.ExitCode()}
 }
 
 // run runs the program to its end and checks that no process of its command is alive.
 func (f *fixture) run(flags string, command ...string) outcome {
 	f.Helper()
-	o := finish(f.T, f.guard(flags, command...))
+	o := finish(f.T, f.cmd(flags, command...))
 	assert.Empty(f, escape.WithToken(f.token), "a process outlives the program")
 	return o
 }
 
 // must fails the test unless the program ended with the status.
-func (o outcome) must(t *testing.T, code int) outcome {
+func (o outcome) must(t *testing.T, status int) outcome {
 	t.Helper()
-	require.Equalf(t, code, o.code, "exit status; it printed\n%s\n%s", o.stdout, o.stderr)
+	require.Equalf(t, status, o.status, "exit status; it printed\n%s\n%s", o.stdout, o.stderr)
 	return o
 }
 

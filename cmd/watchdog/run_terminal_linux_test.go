@@ -22,12 +22,12 @@ const ctrlC = "\x03"
 
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	for _, flags := range []string{"", "-no-output 5m"} {
+	for _, flags := range []string{"", "--no-output 5m"} {
 		t.Run("with the flags "+flags, func(t *testing.T) {
 			t.Parallel()
 			t.Run("the command reads from it and gets one interrupt from Ctrl-C", func(t *testing.T) {
 				f := newFixture(t)
-				s := onScreen(t, f.guard(flags, f.child("answer", "count", "exit:5")...))
+				s := onScreen(t, f.cmd(flags, f.child("answer", "count", "exit:5")...))
 				s.types("anybody\n")
 				s.reads("answer: anybody")
 				s.reads("counting")
@@ -37,31 +37,32 @@ func TestTerminal(t *testing.T) {
 				s.reads("interrupts: 1")
 				shown := s.end(5)
 				assert.NotContains(t, shown, "interrupted")
-				assert.NotContains(t, shown, "guard:", "the guard stays silent")
+				assert.NotContains(t, shown, "watchdog:", "it stays silent")
 			})
 			t.Run("Ctrl-C ends a command that does not handle SIGINT", func(t *testing.T) {
 				f := newFixture(t)
-				s := onScreen(t, f.guard(flags, f.child("leave", "say:ready", "stay")...))
+				s := onScreen(t, f.cmd(flags, f.child("leave", "say:ready", "stay")...))
 				s.reads("ready")
 				s.types(ctrlC)
-				s.end(128 + int(syscall.SIGINT))
+				shown := s.end(128 + int(syscall.SIGINT))
+				assert.Regexp(t, `the command was interrupted after \d+s by SIGINT\S*: ended by SIGINT`, shown)
 				assert.Empty(t, escape.WithToken(f.token))
 			})
-			t.Run("SIGTERM to the guard ends a command that reads from it", func(t *testing.T) {
+			t.Run("SIGTERM to watchdog ends a command that reads from it", func(t *testing.T) {
 				f := newFixture(t)
-				s := onScreen(t, f.guard(flags, f.child("say:ready", "answer")...))
+				s := onScreen(t, f.cmd(flags, f.child("say:ready", "answer")...))
 				s.reads("ready")
 				require.NoError(t, s.cmd.Process.Signal(syscall.SIGTERM))
 				shown := s.end(128 + int(syscall.SIGTERM))
-				assert.Contains(t, shown, "guard: the guard got SIGTERM: the command was ended by SIGINT")
+				assert.Contains(t, shown, "by SIGTERM\x1b[0m: ended by SIGINT")
 				assert.Empty(t, escape.WithToken(f.token))
 			})
 		})
 	}
-	t.Run("Ctrl-\\ reaches the command once, and the guard goes on", func(t *testing.T) {
+	t.Run("Ctrl-\\ reaches the command once, and watchdog goes on", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		s := onScreen(t, f.guard("", f.child("quit:5")...))
+		s := onScreen(t, f.cmd("", f.child("quit:5")...))
 		s.reads("ready")
 		s.types("\x1c")
 		shown := s.end(5)
@@ -70,7 +71,7 @@ func TestTerminal(t *testing.T) {
 	t.Run("after a trip the terminal is set as before", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		s := onScreen(t, f.guard("-no-output 1s -grace-int 100ms", f.child("ignore:INT", "raw", "say:ready", "stay")...))
+		s := onScreen(t, f.cmd("--no-output 1s --grace-int 100ms", f.child("ignore:INT", "raw", "say:ready", "stay")...))
 		modes := func() unix.Termios {
 			modes, err := unix.IoctlGetTermios(int(s.line.Fd()), unix.TCGETS)
 			require.NoError(t, err)
@@ -85,13 +86,13 @@ func TestTerminal(t *testing.T) {
 	t.Run("a prompt without a newline is seen", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		o := f.run("-terminal ^Password:", f.child("prompt:Password: ", "stay")...).must(t, 124)
+		o := f.run("--terminal ^Password:", f.child("prompt:Password: ", "stay")...).must(t, 124)
 		assert.Equal(t, "Password: ", o.stdout)
 	})
-	t.Run("if only the guard is on the terminal, it passes Ctrl-C on", func(t *testing.T) {
+	t.Run("if only watchdog is on the terminal, it passes Ctrl-C on", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		cmd := f.guard("", f.child("say:ready", "stay")...)
+		cmd := f.cmd("", f.child("say:ready", "stay")...)
 		var err error
 		cmd.Stdin, err = os.Open(os.DevNull)
 		require.NoError(t, err)
@@ -99,7 +100,53 @@ func TestTerminal(t *testing.T) {
 		s.reads("ready")
 		s.types(ctrlC)
 		shown := s.end(128 + int(syscall.SIGINT))
-		assert.Contains(t, shown, "guard: the guard got SIGINT: the command was ended by SIGINT")
+		assert.Contains(t, shown, "by SIGINT\x1b[0m: ended by SIGINT")
+	})
+}
+
+func TestStyle(t *testing.T) {
+	t.Parallel()
+	for variable, want := range map[string]string{
+		"A=b": "\x1b[1mthe wall clock of 300ms is used up\x1b[0m: ended", "NO_COLOR=1": ": the wall clock of 300ms is used up: ended",
+		"NO_COLOR=": "\x1b[1mthe wall", "TERM=dumb": ": the wall clock of 300ms is used up: ended",
+	} {
+		f := newFixture(t)
+		cmd := f.cmd("--wall-clock 300ms", f.child("stay")...)
+		cmd.Env = append(cmd.Env, variable)
+		assert.Contains(t, onScreen(t, cmd).end(124), want, variable)
+	}
+}
+
+func TestLiveLine(t *testing.T) {
+	t.Parallel()
+	t.Run("is on the terminal while the command's output goes elsewhere, and then gone", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		cmd := f.cmd("--wall-clock 2500ms", f.child("say:ready", "stay")...)
+		log, err := os.Create(f.path("log"))
+		require.NoError(t, err)
+		defer log.Close()
+		cmd.Stdout, cmd.Stderr = log, log
+		shown := onScreen(t, cmd).end(124)
+		assert.Regexp(t, `\r\x1b\[K\x1b\[2mwatchdog: running for \d+s, at most \d+s more\x1b\[0m`, shown)
+		assert.True(t, strings.HasSuffix(shown, "\r\x1b[K"), "%q", shown)
+		text, err := os.ReadFile(f.path("log"))
+		require.NoError(t, err)
+		assert.Equal(t, "ready\nwatchdog: the wall clock of 2.5s is used up: ended by SIGINT\n", string(text))
+	})
+	t.Run("is not there beside the command's output", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		shown := onScreen(t, f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...)).end(124)
+		assert.NotContains(t, shown, "running for")
+	})
+	t.Run("is not there beside its standard output only", func(t *testing.T) {
+		t.Parallel()
+		f := newFixture(t)
+		line := strings.Join(f.cmd("--wall-clock 1500ms", f.child("say:ready", "stay")...).Args, "' '")
+		cmd := f.cmd("")
+		cmd.Path, cmd.Args = "/bin/sh", []string{"sh", "-c", "'" + line + "' 2>log"}
+		assert.NotContains(t, onScreen(t, cmd).end(124), "running for")
 	})
 }
 
@@ -112,15 +159,18 @@ type screen struct {
 	lines *bufio.Reader
 }
 
-// onScreen starts a program on a new terminal, which is also its standard input unless cmd.Stdin is set.
+// onScreen starts a program on a new terminal, which is also its standard input and output unless these are set.
 func onScreen(t *testing.T, cmd *exec.Cmd) *screen {
 	t.Helper()
 	file, line := openTerminal(t)
 	if cmd.Stdin == nil {
 		cmd.Stdin = line
 	}
-	cmd.Stdout, cmd.Stderr = line, line
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: 1}
+	terminal := 0
+	if cmd.Stdout == nil {
+		cmd.Stdout, cmd.Stderr, terminal = line, line, 1
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: terminal}
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), line.Close() })
 	return &screen{t, cmd, file, line, bufio.NewReader(file)}

@@ -48,7 +48,7 @@ func (p *live) end() outcome {
 	rest, err := io.ReadAll(p.lines)
 	require.NoError(p, err)
 	p.cmd.Wait() // the status is returned
-	return outcome{p.cmd.ProcessState.ExitCode(), string(rest), p.stderr.String()}
+	return outcome{string(rest), p.stderr.String(), p.cmd.ProcessState.ExitCode()}
 }
 
 func TestSignals(t *testing.T) {
@@ -57,24 +57,24 @@ func TestSignals(t *testing.T) {
 		sig  syscall.Signal
 		says string
 	}{
-		{syscall.SIGINT, "guard: the guard got SIGINT: the command was ended by SIGINT\n"},
-		{syscall.SIGTERM, "guard: the guard got SIGTERM: the command was ended by SIGINT\n"},
-		{syscall.SIGHUP, "guard: the guard got SIGHUP: the command was ended by SIGINT\n"},
+		{syscall.SIGINT, "by SIGINT: ended by SIGINT\n"},
+		{syscall.SIGTERM, "by SIGTERM: ended by SIGINT\n"},
+		{syscall.SIGHUP, "by SIGHUP: ended by SIGINT\n"},
 	} {
 		t.Run("the command ends with "+c.sig.String(), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			p := start(t, f.guard("-no-output 5m", f.child("leave", "say:ready", "stay")...))
+			p := start(t, f.cmd("--no-output 5m", f.child("leave", "say:ready", "stay")...))
 			p.signal(c.sig)
 			o := p.end().must(t, 128+int(c.sig))
-			assert.Equal(t, c.says, o.stderr)
+			assert.Regexp(t, `^watchdog: the command was interrupted after \d+s `+c.says+"$", o.stderr)
 			assert.Empty(t, escape.WithToken(f.token))
 		})
 	}
-	t.Run("a second signal ends the guard and every process of the command", func(t *testing.T) {
+	t.Run("a second signal ends watchdog and every process of the command", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		p := start(t, f.guard("-grace-int 5m", f.child("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
+		p := start(t, f.cmd("--grace-int 5m", f.child("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
 		p.signal(syscall.SIGTERM)
 		eventually(t, "the obeying processes have ended", func() bool { return len(escape.WithToken(f.token)) == 1 })
 		p.signal(syscall.SIGTERM)
@@ -85,7 +85,7 @@ func TestSignals(t *testing.T) {
 	t.Run("SIGQUIT is passed on, and the command decides what it means", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		p := start(t, f.guard("-no-output 5m", f.child("quit:7")...))
+		p := start(t, f.cmd("--no-output 5m", f.child("quit:7")...))
 		p.signal(syscall.SIGQUIT)
 		o := p.end().must(t, 7)
 		assert.Equal(t, "quit\n", o.stdout)
@@ -94,7 +94,7 @@ func TestSignals(t *testing.T) {
 	t.Run("a command that finished before a signal keeps its status", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		p := start(t, f.guard("", f.child("say:ready", "exit:6")...))
+		p := start(t, f.cmd("", f.child("say:ready", "exit:6")...))
 		p.end().must(t, 6)
 	})
 }
@@ -107,29 +107,9 @@ func TestNohup(t *testing.T) {
 		under.Dir, under.Env = cmd.Dir, cmd.Env
 		return under
 	}
-	p := start(t, nohup(f.guard("-no-output 5m", f.child("kill:HUP", "say:ready", "await:"+f.path("go"), "exit:4")...)))
+	p := start(t, nohup(f.cmd("--no-output 5m", f.child("kill:HUP", "say:ready", "await:"+f.path("go"), "exit:4")...)))
 	p.signal(syscall.SIGHUP)
 	require.NoError(t, stepFuncs["touch"](f.path("go")))
 	o := p.end().must(t, 4)
-	assert.NotContains(t, o.stderr, "guard:")
-}
-
-func TestKilledGuard(t *testing.T) {
-	t.Parallel()
-	for _, shape := range escape.Scenarios() {
-		if shape.Processes > 100 || shape.LeaderExits {
-			continue // the tests of stall cover the large trees; a tree that ends by itself has no guard to kill
-		}
-		t.Run(shape.Name, func(t *testing.T) {
-			t.Parallel()
-			shape := shape.In(t.TempDir())
-			t.Cleanup(shape.End)
-			cmd := guardOf(t, shape)
-			require.NoError(t, cmd.Start())
-			require.NoError(t, shape.Ready(patience))
-			require.NoError(t, cmd.Process.Kill())
-			require.Error(t, cmd.Wait())
-			eventually(t, "nothing is left", func() bool { return len(shape.Survivors()) == 0 })
-		})
-	}
+	assert.NotContains(t, o.stderr, "watchdog:")
 }

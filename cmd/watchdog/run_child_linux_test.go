@@ -19,7 +19,7 @@ import (
 
 // childPrefix begins the first argument of a process that this test binary runs as a command. The other arguments are
 // its steps.
-const childPrefix = "guard-test-child-"
+const childPrefix = "watchdog-test-child-"
 
 // runSteps runs the steps. A step is a word and, after a colon, its argument.
 func runSteps(steps []string) {
@@ -46,6 +46,7 @@ var stepFuncs = map[string]func(about string) error{
 	"touch":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
 	"await":     await,
 	"leave":     startBackground,
+	"obey":      obey,
 	"answer":    echoLine,
 	"raw":       func(string) error { _, err := term.MakeRaw(0); return err },
 	"prompt":    func(text string) error { _, err := fmt.Print(text); return err },
@@ -83,11 +84,25 @@ func await(path string) error {
 	}
 }
 
-// startBackground starts a background process in a session of its own.
-func startBackground(string) error {
-	cmd := exec.Command(os.Args[0], os.Args[1], "stay")
+// leave starts a background process in a session of its own. A stubborn one obeys SIGKILL only.
+func startBackground(kind string) error {
+	steps := []string{os.Args[1], "stay"}
+	if kind == "stubborn" {
+		steps = []string{os.Args[1], "ignore:INT", "ignore:TERM", "stay"}
+	}
+	cmd := exec.Command(os.Args[0], steps...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd.Start()
+}
+
+// obey:SIGNAL:CODE exits with the code when it gets the signal.
+func obey(about string) error {
+	name, code, _ := strings.Cut(about, ":")
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, signals[name])
+	<-received
+	os.Exit(number(code))
+	return nil
 }
 
 var input = bufio.NewReader(os.Stdin)

@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os/exec"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+type runCmd struct {
+	runFlags
+
+	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command and its arguments, after --."`
+}
+
+// Help is the rest of the command's help.
+func (runCmd) Help() string {
+	return `Runs a command with the standard files of this program. When the command is
+stuck, it is ended with every process that it started, and one line on standard
+error says why. Without --no-output, --wall-clock, --probe or --terminal it is
+never ended: only the background processes that it left are.
+
+Examples:
+  watchdog run --no-output 5m -- make test
+  watchdog run --wall-clock 1h --artifacts state -- ./nightly.sh
+  watchdog run --probe ./state.sh --probe-interval 30s -- ./deploy
+  watchdog run --store sqlite:runs.db --id nightly --wall-clock 1h -- ./job
+  watchdog why --store sqlite:runs.db nightly
+
+Exit status, as of GNU timeout:
+  the command's own    it ended by itself
+  124                  it was stuck, or its time was used up; 137 if it took SIGKILL
+  125                  an error of this program, such as a wrong flag
+  126, 127             the command cannot be executed, or is not found
+  128+N                signal N ended the command, or this program got it
+
+Configuration: the stall block of the --config file and the variables
+WATCHDOG_STALL_... are read as watchdog check explains them, and so is the wall
+clock of its sessions, if it is set. Flags win. In a file with the steps of a
+workflow, --step names the step whose settings count.
+
+Nothing is written but the files of --artifacts, and events with --store.
+
+Signals: SIGINT, SIGTERM and SIGHUP end the command as if it were stuck; a
+second one ends this program and the command at once. On a terminal Ctrl-C
+reaches the command itself. SIGQUIT is passed on.
+
+A line that shows the time is on the terminal while the command's output goes
+elsewhere: while standard output and standard error are no terminals and
+standard input is one.`
+}
+
+// Run runs the command.
+func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong.Application) error {
+	words := c.words()
+	if len(words) == 0 {
+		return errors.New("the command is missing; write it after the flags: watchdog run --no-output 5m -- make test")
+	}
+	cfg, err := c.config(common, model)
+	if err != nil {
+		return err
+	}
+	record, err := c.openRecord(ctx, common, &cfg)
+	if err != nil {
+		return err
+	}
+	ctx, signals := receive(ctx, p.Stdin)
+	defer signals.stop()
+	cfg.Forward = signals.forwarded
+	defer p.showTime(cfg.WallClock)()
+	result, err := stall.Run(ctx, p.command(words), cfg)
+	e := ending{result: result, err: err, signal: signals.got(), record: record, common: common, cfg: &cfg}
+	e.recordErr = record.close(&e)
+	return p.report(&e)
+}
+
+// words are the command and its arguments, without the -- before them, which kong keeps.
+func (c *runCmd) words() []string {
+	if len(c.Command) > 0 && c.Command[0] == "--" {
+		return c.Command[1:]
+	}
+	return c.Command
+}
+
+func (p Program) command(words []string) *exec.Cmd {
+	cmd := exec.Command(words[0], words[1:]...) //nolint:noctx // stall.Run takes the context
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.Stdin, p.Stdout, p.Stderr
+	return cmd
+}

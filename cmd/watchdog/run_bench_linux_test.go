@@ -1,0 +1,52 @@
+package main_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// BenchmarkRun is the time of a command that does nothing: under the built program, under GNU timeout, and by itself.
+func BenchmarkRun(b *testing.B) {
+	built := filepath.Join(b.TempDir(), "watchdog")
+	build := exec.Command("go", "build", "-trimpath", "-o", built, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as released: a linker at each of two starts takes a millisecond
+	out, err := build.CombinedOutput()
+	require.NoError(b, err, "%s", out)
+	nothing, err := exec.LookPath("true")
+	require.NoError(b, err)
+	db := "sqlite:" + filepath.Join(b.TempDir(), "runs.db")
+	for _, way := range []struct {
+		name string
+		line []string
+	}{
+		{"bare", []string{nothing}},
+		{"timeout", []string{"timeout", "1", nothing}},
+		{"version", []string{built, "version"}},
+		{"watchdog", []string{built, "run", "--", nothing}},
+		{"watchdog with a limit", []string{built, "run", "--no-output", "1m", "--wall-clock", "1m", "--", nothing}},
+		{"watchdog with sqlite", []string{built, "run", "--store", db, "--wall-clock", "1m", "--", nothing}},
+	} {
+		b.Run(way.name, func(b *testing.B) {
+			if _, err := exec.LookPath(way.line[0]); err != nil {
+				b.Skip(err)
+			}
+			var took []time.Duration
+			for b.Loop() {
+				began := time.Now()
+				require.NoError(b, exec.Command(way.line[0], way.line[1:]...).Run())
+				took = append(took, time.Since(began))
+			}
+			slices.Sort(took)
+			b.ReportMetric(milliseconds(took[len(took)/2]), "median-ms")
+			b.ReportMetric(milliseconds(took[0]), "least-ms")
+		})
+	}
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// defaultStep names the command where nothing else does.
+const defaultStep = "command"
+
+// config returns when the command is stuck: as the configuration file and the environment say, and over them the
+// flags.
+func (c *runCmd) config(common *Common, model *kong.Application) (stall.Config, error) {
+	cfg, err := c.limits(common, model)
+	if err != nil {
+		return cfg, err
+	}
+	if err := c.apply(&cfg); err != nil {
+		return cfg, err
+	}
+	cfg.Logger = slog.New(slog.DiscardHandler) // the last line reports it
+	return cfg, nil
+}
+
+// limits returns what the configuration file and the environment say. Where neither says anything, nothing is read.
+func (c *runCmd) limits(common *Common, model *kong.Application) (stall.Config, error) {
+	if common.Config == "" && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
+		return stall.Config{}, nil
+	}
+	limits, err := common.limits(model)
+	if err != nil {
+		return stall.Config{}, err
+	}
+	cfg := limits.Stall
+	if steps := limits.Steps(); len(steps) > 0 && c.Step != "" {
+		if !slices.Contains(steps, c.Step) {
+			return cfg, fmt.Errorf("--step %q: %s has the steps %s; name one of them", c.Step, common.Config,
+				strings.Join(steps, ", "))
+		}
+		cfg = limits.Step(c.Step).Stall
+	}
+	cfg.WallClock = max(limits.Budget.WallClock, 0) // one that is off is negative
+	return cfg, nil
+}
+
+// ofLimits returns a func that reports whether a variable may be one of config's, which are not the program's own.
+func ofLimits(model *kong.Application) func(variable string) bool {
+	own := ownVariables(model.Node)
+	return func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return strings.HasPrefix(name, "WATCHDOG_") && !slices.Contains(own, name)
+	}
+}
+
+// apply applies the flags.
+func (c *runCmd) apply(cfg *stall.Config) error {
+	if c.Probe != "" {
+		cfg.Probe = &stall.Probe{Command: shell(c.Probe)}
+	}
+	if c.AlsoEnd != "" {
+		cfg.AlsoEnd = &stall.AlsoEnd{Command: shell(c.AlsoEnd)}
+	}
+	if err := c.check(cfg.Probe != nil, cfg.AlsoEnd != nil); err != nil {
+		return err
+	}
+	set(&cfg.NoOutput, c.NoOutput, duration)
+	set(&cfg.ActivitySource, c.Activity, source)
+	set(&cfg.WallClock, c.WallClock, duration)
+	set(&cfg.OnStall, c.OnStall, action)
+	set(&cfg.OnTerminal, c.OnTerminal, action)
+	set(&cfg.Grace.Interrupt, c.GraceInt, grace)
+	set(&cfg.Grace.Terminate, c.GraceTerm, grace)
+	set(&cfg.RecordTimeout, c.RecordTimeout, duration)
+	cfg.Grace.NoInterrupt = cfg.Grace.NoInterrupt || c.NoInt
+	cfg.KeepBackground = cfg.KeepBackground || c.KeepBackground
+	c.applyProbe(cfg.Probe)
+	if cfg.AlsoEnd != nil {
+		set(&cfg.AlsoEnd.Timeout, c.AlsoEndTimeout, duration)
+	}
+	c.applyNames(cfg)
+	return c.applyPatterns(cfg)
+}
+
+func (c *runCmd) applyProbe(probe *stall.Probe) {
+	if probe == nil {
+		return
+	}
+	set(&probe.Interval, c.ProbeInterval, duration)
+	set(&probe.Timeout, c.ProbeTimeout, duration)
+	set(&probe.StallThreshold, c.StallThreshold, number)
+	set(&probe.OnError, c.OnProbeError, probeError)
+	set(&probe.ErrorThreshold, c.ProbeErrorThreshold, number)
+	probe.AnyExit = probe.AnyExit || c.ProbeAnyExit
+	probe.Publish = probe.Publish || c.ProbePublish
+}
+
+func (c *runCmd) applyNames(cfg *stall.Config) {
+	cfg.Step = defaultStep
+	if c.Step != "" {
+		cfg.Step = c.Step
+	}
+	if c.FingerprintPrefix != "" {
+		cfg.FingerprintPrefix = c.FingerprintPrefix
+	}
+	cfg.Artifacts, cfg.CheckID, cfg.Workflow = c.Artifacts, c.CheckID, c.Workflow
+	cfg.Iteration, cfg.StepLog, cfg.RunID = c.Iteration, c.StepLog, c.ID
+}
+
+func (c *runCmd) applyPatterns(cfg *stall.Config) error {
+	if len(c.Terminal) == 0 {
+		return nil
+	}
+	cfg.Terminal = nil
+	for _, text := range c.Terminal {
+		pattern, err := regexp.Compile(text)
+		if err != nil {
+			return fmt.Errorf("--terminal: %w", err)
+		}
+		cfg.Terminal = append(cfg.Terminal, pattern)
+	}
+	return nil
+}
+
+// shell returns the words that have a shell run a command.
+func shell(command string) []string { return []string{"sh", "-c", command} }

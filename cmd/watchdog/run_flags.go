@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// runFlags are the flags of run. One that is nil was not given.
+//
+//nolint:lll // a tag cannot be broken
+type runFlags struct {
+	NoOutput  *length  `group:"When it is stuck" placeholder:"TIME" help:"End the command when it prints nothing for this long, such as 5m."`
+	Activity  *string  `group:"When it is stuck" placeholder:"WHICH" enum:"output,stdout,stderr" help:"What --no-output listens to: output (both), stdout or stderr."`
+	WallClock *length  `group:"When it is stuck" placeholder:"TIME" help:"End the command after this long in any case."`
+	Terminal  []string `group:"When it is stuck" placeholder:"REGEXP" sep:"none" help:"End the command when it prints a line that matches. Can be repeated."`
+
+	Probe               string  `group:"The probe" placeholder:"CMD" help:"Run this shell command at each interval. It prints the state as one JSON object; what stays the same is no progress."`
+	ProbeInterval       *length `group:"The probe" placeholder:"TIME" help:"The time from one probe to the next: 30s if not given."`
+	ProbeTimeout        *length `group:"The probe" placeholder:"TIME" help:"How long one probe may take: 5s if not given."`
+	StallThreshold      *int    `group:"The probe" placeholder:"N" help:"End the command when so many probes in a row saw the same: 3 if not given, at least 2."`
+	ProbeAnyExit        bool    `group:"The probe" help:"Take the output of a probe that fails, too."`
+	OnProbeError        *string `group:"The probe" placeholder:"WHAT" enum:"ignore,stall,terminal" help:"What several failed probes in a row mean: ignore (nothing, as if not given), stall or terminal."`
+	ProbeErrorThreshold *int    `group:"The probe" placeholder:"N" help:"How many these are: 3 if not given."`
+	ProbePublish        bool    `group:"The probe" help:"Write the reasons and the summary that a probe prints to the artifacts."`
+
+	OnStall        *string `group:"How it ends" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"What to do without output or progress: interrupt (the three signals, as if not given), fail (SIGKILL at once) or ignore (only record it)."`
+	OnTerminal     *string `group:"How it ends" placeholder:"WHAT" enum:"interrupt,fail,ignore" help:"The same after a line of --terminal, or a probe that says so."`
+	GraceInt       *length `group:"How it ends" placeholder:"TIME" help:"Wait so long after SIGINT: 10s if not given."`
+	GraceTerm      *length `group:"How it ends" placeholder:"TIME" help:"Wait so long after SIGTERM: 20s if not given."`
+	NoInt          bool    `group:"How it ends" help:"Send no SIGINT: SIGTERM comes first."`
+	AlsoEnd        string  `group:"How it ends" placeholder:"CMD" help:"Run this shell command after a stop, to end what runs elsewhere, as in a container."`
+	AlsoEndTimeout *length `group:"How it ends" placeholder:"TIME" help:"How long that may take: 10s if not given."`
+	KeepBackground bool    `group:"How it ends" help:"Leave background processes of a command that ended by itself."`
+
+	Artifacts         string `group:"What is kept" placeholder:"DIR" help:"Write files about a stop to this folder, for watchdog why DIR."`
+	Step              string `group:"What is kept" placeholder:"NAME" help:"The command's name in files and events, and the step of the configuration file: command if not given."`
+	ID                string `group:"What is kept" name:"id" placeholder:"RUN" help:"The run's name in the store and the files; random if not given."`
+	CheckID           string `group:"What is kept" placeholder:"TEXT" help:"Written to the files about a stop."`
+	Workflow          string `group:"What is kept" placeholder:"TEXT" help:"The same."`
+	Iteration         int    `group:"What is kept" placeholder:"N" help:"The same."`
+	StepLog           string `group:"What is kept" placeholder:"PATH" help:"The same: where a log of the command is."`
+	FingerprintPrefix string `group:"What is kept" placeholder:"TEXT" help:"Comes before the fingerprints of a stop, with a slash."`
+
+	RecordTimeout *length `group:"What is kept" placeholder:"TIME" help:"How long a store or a disk that hangs delays a signal: 5s if not given."`
+}
+
+// A length is a length of time on the command line.
+type length time.Duration
+
+// UnmarshalText reads a length as Go writes it.
+func (l *length) UnmarshalText(text []byte) error {
+	d, err := time.ParseDuration(string(text))
+	if err != nil || d < 0 {
+		return fmt.Errorf("%q is no length of time; write one such as 30s, 5m or 1h30m", text)
+	}
+	*l = length(d)
+	return nil
+}
+
+// check refuses flags without effect, before anything is done.
+func (f *runFlags) check(hasProbe, hasAlsoEnd bool) error {
+	switch {
+	case !hasProbe && f.ofProbe():
+		return errors.New("--probe-..., --on-probe-error and --stall-threshold need --probe CMD")
+	case !hasAlsoEnd && f.AlsoEndTimeout != nil:
+		return errors.New("--also-end-timeout needs --also-end CMD")
+	}
+	return f.checkValues()
+}
+
+// ofProbe reports whether a flag was given that only a probe heeds.
+func (f *runFlags) ofProbe() bool {
+	return f.ProbeInterval != nil || f.ProbeTimeout != nil || f.StallThreshold != nil || f.ProbeAnyExit ||
+		f.OnProbeError != nil || f.ProbeErrorThreshold != nil || f.ProbePublish
+}
+
+// checkValues refuses values that the config would take for a default.
+func (f *runFlags) checkValues() error {
+	for _, flag := range []struct {
+		name  string
+		value *length
+	}{
+		{"--probe-interval", f.ProbeInterval}, {"--probe-timeout", f.ProbeTimeout},
+		{"--also-end-timeout", f.AlsoEndTimeout}, {"--record-timeout", f.RecordTimeout},
+	} {
+		if flag.value != nil && *flag.value == 0 {
+			return fmt.Errorf("%s 0: use a positive length of time, such as 10s", flag.name)
+		}
+	}
+	if n := f.StallThreshold; n != nil && *n < 2 {
+		return fmt.Errorf("--stall-threshold %d: use at least 2, because one probe alone shows no lack of change", *n)
+	}
+	if n := f.ProbeErrorThreshold; n != nil && *n < 1 {
+		return fmt.Errorf("--probe-error-threshold %d: use at least 1", *n)
+	}
+	return nil
+}
+
+// set sets a field to a flag's value, if it was given.
+func set[T, V any](field *T, flag *V, convert func(V) T) {
+	if flag != nil {
+		*field = convert(*flag)
+	}
+}
+
+func duration(l length) time.Duration { return time.Duration(l) }
+
+// grace converts a grace of 0, which would be the default in the config, to none.
+func grace(l length) time.Duration {
+	if l == 0 {
+		return watchdog.None
+	}
+	return time.Duration(l)
+}
+
+func number(n int) int { return n }
+
+func action(word string) stall.TripAction { return stall.TripAction(word) }
+
+func source(word string) stall.ActivitySource { return stall.ActivitySource(word) }
+
+func probeError(word string) stall.ProbeError { return stall.ProbeError(word) }

@@ -1,0 +1,72 @@
+package main_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+func TestRunFlags(t *testing.T) {
+	t.Parallel()
+	t.Run("a command line that is wrong is refused with a reason, and nothing is started", func(t *testing.T) {
+		t.Parallel()
+		var said strings.Builder
+		for _, line := range []string{
+			"",
+			"--no-output 5m",
+			"--no-output 5m --",
+			"--no-outputs 5m -- true",
+			"--no-output soon -- true",
+			"--no-output 5 -- true",
+			"--no-output=-1s -- true",
+			"--wall-clock=-1s -- true",
+			"--grace-int=-1s -- true",
+			"--on-stall explode -- true",
+			"--activity nothing -- true",
+			"--terminal ( -- true",
+			"--probe-interval 1s -- true",
+			"--stall-threshold 2 -- true",
+			"--also-end-timeout 2s -- true",
+			"--probe ./probe --stall-threshold 1 -- true",
+			"--probe ./probe --probe-interval 0s -- true",
+			"--probe ./probe --on-probe-error stall --probe-error-threshold 0 -- true",
+			"--fingerprint-prefix /x -- true",
+			"--step a/b -- true",
+			"--config no-such-file -- true",
+			"--store nosuch:x -- true",
+		} {
+			o := program(t, append([]string{"run"}, strings.Fields(line)...)...)
+			assert.Equal(t, 125, o.status, line)
+			assert.Empty(t, o.stdout, line)
+			said.WriteString("watchdog run " + line + "\n\t" + strings.ReplaceAll(o.stderr, "\n", "\n\t") + "\n")
+		}
+		here, err := os.Getwd()
+		require.NoError(t, err)
+		golden(t, "run_refused", strings.NewReplacer("\t\n", "", here, "HERE").Replace(said.String()))
+	})
+	t.Run("a valid command line is accepted", func(t *testing.T) {
+		t.Parallel()
+		for _, line := range []string{
+			"true", "-- true --no-outputs", "true --no-outputs", "--no-output 0s true",
+			"--grace-int 0s --grace-term 0s true", "--probe true --stall-threshold 2 true",
+			"--on-stall ignore --on-terminal fail --terminal fatal,a --terminal b --wall-clock 1h --step build -- true",
+			"--no-int --also-end true --also-end-timeout 1s --record-timeout 1s --keep-background true",
+			"--probe true --probe-timeout 1s --probe-any-exit --on-probe-error stall --probe-error-threshold 9 true",
+			"--check-id a --workflow b --iteration 3 --step-log d --fingerprint-prefix ci --id x true",
+			"--no-output 1m --activity stdout true",
+		} {
+			o := program(t, append([]string{"run"}, strings.Fields(line)...)...)
+			assert.Equal(t, outcome{}, o, line)
+		}
+	})
+	t.Run("--help prints the help and succeeds", func(t *testing.T) {
+		t.Parallel()
+		o := program(t, "run", "--help")
+		assert.Zero(t, o.status)
+		assert.Empty(t, o.stderr)
+		golden(t, "run_help", o.stdout)
+	})
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os/exec"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// An ending is how a command ended, or why it was not started.
+type ending struct {
+	result    *stall.Result // nil for a command that was not started
+	err       error         // of stall.Run
+	signal    syscall.Signal
+	record    *runRecord
+	recordErr error
+	common    *Common
+	cfg       *stall.Config
+}
+
+// A runReport is the ending as JSON.
+type runReport struct {
+	Run          string   `json:"run"`
+	Status       int      `json:"status"`
+	Stopped      bool     `json:"stopped"`
+	Reason       string   `json:"reason,omitempty"`
+	EndedBy      string   `json:"ended_by,omitempty"`
+	Fingerprints []string `json:"fingerprints,omitempty"`
+	Artifacts    string   `json:"artifacts,omitempty"`
+	Why          string   `json:"why,omitempty"`
+	Elapsed      float64  `json:"elapsed_seconds"`
+}
+
+// report says how the command ended, unless it did so by itself, and returns the exit status as an error.
+func (p Program) report(e *ending) error {
+	if e.result == nil {
+		p.say(e.err.Error())
+		return exitStatus(e.notStarted())
+	}
+	lost := p.sayFailures(e)
+	status := e.status(lost)
+	if e.common.JSON {
+		return errors.Join(json.NewEncoder(p.Stderr).Encode(e.report(status)), exitStatus(status))
+	}
+	if text := e.story(styleOf(p.Stderr)); text != "" {
+		p.say(text)
+	}
+	return exitStatus(status)
+}
+
+// sayFailures says what did not work beside the command. It reports whether output was lost.
+func (p Program) sayFailures(e *ending) (lost bool) {
+	lost = outputLost(e.result.OutputErr)
+	if lost {
+		p.say("output was lost: " + e.result.OutputErr.Error())
+	}
+	for _, err := range []error{e.result.ArtifactErr, e.recordErr, e.beside()} {
+		if err != nil {
+			p.say(err.Error())
+		}
+	}
+	if probes := e.result.Probes; probes.BlindFor > 0 && e.reason() != "" {
+		p.say(fmt.Sprintf("the last %d of %d probes failed: %s", probes.BlindFor, probes.Count, probes.Why))
+	}
+	return lost
+}
+
+// outputLost reports whether output was lost, but not if its reader has gone: then nobody wants it.
+func outputLost(err error) bool {
+	return err != nil && !errors.Is(err, syscall.EPIPE) && !errors.Is(err, syscall.ECONNRESET)
+}
+
+// beside is an error that the last line and the exit status do not say.
+func (e *ending) beside() error {
+	if errors.Is(e.err, stall.ErrSurvivors) || errors.Is(e.err, stall.ErrAlsoEnd) || !e.stopped() && !e.interrupted() &&
+		!e.result.Finished && e.result.Signal == 0 {
+		return e.err
+	}
+	return nil
+}
+
+// stopped reports whether the command was stuck and was ended.
+func (e *ending) stopped() bool {
+	var stop *watchdog.Stop
+	return errors.As(e.err, &stop)
+}
+
+// interrupted reports whether a signal to this program ended the command, or one of a terminal to both.
+func (e *ending) interrupted() bool {
+	var outside signalError
+	return errors.As(e.err, &outside) || e.signal != 0 && !e.stopped() && e.result.Signal == e.signal
+}
+
+// status returns the exit status, which is never 0 after a stop.
+func (e *ending) status(lost bool) int {
+	r := e.result
+	switch {
+	case e.stopped() && r.Signal == syscall.SIGKILL:
+		return exitSignalled + int(r.Signal)
+	case e.stopped():
+		return exitStopped
+	case errors.Is(e.err, stall.ErrSurvivors):
+		return exitError
+	case e.interrupted():
+		return exitSignalled + int(e.signal)
+	case r.Signal != 0:
+		return exitSignalled + int(r.Signal)
+	case r.Finished && lost && r.ExitCode == 0, !r.Finished:
+		return exitError
+	}
+	return r.ExitCode
+}
+
+// story is the last line, empty for a command that ended by itself.
+func (e *ending) story(s style) string {
+	reason := e.reason()
+	if reason == "" {
+		return ""
+	}
+	text := s.bold(reason) + ": " + e.ended()
+	if why := e.why(); why != "" {
+		text += "; see: " + why
+	}
+	return text
+}
+
+// reason says why the command was ended, nothing if it ended by itself.
+func (e *ending) reason() string {
+	var stop *watchdog.Stop
+	switch {
+	case e.stopped() && e.result.Trip != nil:
+		return e.result.Trip.Reason
+	case errors.As(e.err, &stop):
+		return stop.Error()
+	case e.interrupted():
+		return fmt.Sprintf("%s was interrupted after %v by %s", e.name(), e.result.Elapsed.Round(time.Second),
+			signalName(e.signal))
+	}
+	return ""
+}
+
+// name names the run if it has a name, or else the command.
+func (e *ending) name() string {
+	switch {
+	case e.cfg.RunID != "":
+		return "run " + e.cfg.RunID
+	case e.cfg.Step != defaultStep:
+		return "step " + e.cfg.Step
+	}
+	return "the command"
+}
+
+// ended says how the command ended.
+func (e *ending) ended() string {
+	switch r := e.result; {
+	case r.EndedBy != 0:
+		return "ended by " + signalName(r.EndedBy)
+	case r.Signal != 0:
+		return "ended by " + signalName(r.Signal)
+	case !r.Finished:
+		return "not ended"
+	default:
+		return fmt.Sprintf("ended with status %d", r.ExitCode)
+	}
+}
+
+// why is the command line that says more, empty if there is nothing more.
+func (e *ending) why() string {
+	switch {
+	case e.record != nil:
+		return e.common.whyRun(e.cfg.RunID)
+	case e.result.Artifacts != "":
+		return whyDir(e.result.Artifacts)
+	}
+	return ""
+}
+
+func (e *ending) report(status int) runReport {
+	r := runReport{
+		Run: e.result.RunID, Status: status, Stopped: e.stopped(), Reason: e.reason(),
+		Fingerprints: e.result.Fingerprints(), Artifacts: e.result.Artifacts, Elapsed: e.result.Elapsed.Seconds(),
+	}
+	if e.cfg.RunID != "" {
+		r.Run = e.cfg.RunID
+	}
+	if e.result.EndedBy != 0 {
+		r.EndedBy = signalName(e.result.EndedBy)
+	}
+	if r.Reason != "" || e.record != nil {
+		r.Why = e.why()
+	}
+	return r
+}
+
+// notStarted returns the exit status for a command that was not started.
+func (e *ending) notStarted() int {
+	var ours *fs.PathError // from this program's own files: for a command stall.Run returns no path
+	var outside signalError
+	switch {
+	case errors.As(e.err, &outside):
+		return exitSignalled + int(outside.signal)
+	case errors.As(e.err, &ours):
+		return exitError
+	case errors.Is(e.err, exec.ErrNotFound), errors.Is(e.err, fs.ErrNotExist):
+		return exitNotFound
+	case slices.ContainsFunc(notExecutable, func(flaw error) bool { return errors.Is(e.err, flaw) }):
+		return exitNotExecutable
+	}
+	return exitError
+}
+
+// notExecutable are the errors of a command that exists.
+var notExecutable = []error{
+	exec.ErrDot, fs.ErrPermission,
+	syscall.ENOEXEC, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.E2BIG, syscall.ETXTBSY,
+}
