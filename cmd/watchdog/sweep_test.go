@@ -20,8 +20,8 @@ import (
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
-// patience is how long a test waits for a real process on a busy machine.
-const patience = time.Minute
+// waitBound is how long a test waits for a real process on a busy machine.
+const waitBound = time.Minute
 
 // stalledStore makes a store with one session that was silent for an hour and one that is not, of another writer.
 func stalledStore(t *testing.T) (flag, path string) {
@@ -146,7 +146,7 @@ func TestServe(t *testing.T) {
 		}
 	}
 	get := func(url string) (int, string) {
-		client := http.Client{Timeout: patience, Transport: &http.Transport{DisableKeepAlives: true}}
+		client := http.Client{Timeout: waitBound, Transport: &http.Transport{DisableKeepAlives: true}}
 		answer, err := client.Get(url)
 		require.NoError(t, err)
 		defer answer.Body.Close()
@@ -171,7 +171,7 @@ func TestServe(t *testing.T) {
 	t.Run("the sweeper with its health and the page", func(t *testing.T) {
 		settings := file(t, "watchdog.yaml", "sweep:\n  startup_delay: 1ms\n  interval: 1s\n")
 		url, end := begin("--config", settings)
-		require.Eventually(t, func() bool { return statusOf(t, path, "stalled") == session.Cancelled }, patience,
+		require.Eventually(t, func() bool { return statusOf(t, path, "stalled") == session.Cancelled }, waitBound,
 			10*time.Millisecond)
 		status, text := get(url + "healthz")
 		assert.Equal(t, http.StatusOK, status)
