@@ -68,7 +68,7 @@ type sender interface {
 // where that is not possible.
 func (s *Store) limited(ctx context.Context, conn *pgx.Conn, steps ...step) error {
 	if s.inOneTrip(conn, steps) {
-		return sendTogether(ctx, conn, append([]step{{statement: limitLocks}}, steps...))
+		return sendTogether(ctx, conn, append([]step{{statement: s.limitLocks()}}, steps...))
 	}
 	err := s.transaction(ctx, conn, func(tx pgx.Tx) error { return s.sendEach(ctx, tx, steps) })
 	if err == nil {
@@ -118,7 +118,7 @@ func forgetPrepared(conn *pgx.Conn) { clear(preparedBy(conn)) }
 
 // transaction runs a call in a transaction whose waits for locks are limited.
 func (s *Store) transaction(ctx context.Context, conn *pgx.Conn, call func(pgx.Tx) error) error {
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginLimited})
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginLimited()})
 	if err != nil {
 		return err
 	}

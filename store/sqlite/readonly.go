@@ -18,8 +18,8 @@ import (
 // nor those beside it, so that neither the file nor its folder need be writable. Every call that writes returns
 // [ErrReadOnly]. The context applies to the opening only. Close the store when it is no longer needed.
 //
-// Other programs may begin to write to the file meanwhile, and end: what they have committed is read. The files beside it
-// decide how:
+// Other programs may begin to write to the file meanwhile, and end: what they have committed is read. The files beside
+// it decide how:
 //
 //   - None: nobody has it open, and it is complete. If somebody writes to it during a call, the call is repeated.
 //   - A log (-wal) and its index (-shm): both are read, whether a writer lives or was killed.
