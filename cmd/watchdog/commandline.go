@@ -8,10 +8,12 @@ const description = "End runs that hang, and say why.\n\n" +
 type commandLine struct {
 	Common `embed:""`
 
-	Sessions sessionsCmd `cmd:"" help:"List the sessions in a store."`
-	Complete completeCmd `cmd:"" help:"Record that a run has done its work."`
-	Resume   resumeCmd   `cmd:"" help:"Open a fresh window for a run that was cancelled."`
-	Version  versionCmd  `cmd:"" help:"Print the version, for bug reports."`
+	Sessions   sessionsCmd   `cmd:"" help:"List the sessions in a store."`
+	Complete   completeCmd   `cmd:"" help:"Record that a run has done its work."`
+	Resume     resumeCmd     `cmd:"" help:"Open a fresh window for a run that was cancelled."`
+	Completion completionCmd `cmd:"" help:"Print the completions for a shell."`
+	Man        manCmd        `cmd:"" help:"Print the man page."`
+	Version    versionCmd    `cmd:"" help:"Print the version, for bug reports."`
 }
 
 // Common are the flags that every command has.

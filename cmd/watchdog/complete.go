@@ -84,16 +84,17 @@ func (c completeCmd) record(wd *watchdog.Watchdog, id string) error {
 // finish makes the row of a complete run say so. A row that is not active becomes so before: whoever dies in between
 // leaves a row to which a sweeper does the rest.
 func (r *byHand) finish(ctx context.Context) (settled bool, err error) {
-	switch before := r.row; {
-	case before.Attempt == 0, before.Status == session.Finished && before.Reason != "":
+	before := r.row
+	if before.Attempt == 0 || before.Status == session.Finished && len(before.Reason) > 0 {
 		return true, nil
-	case before.Status != session.Active:
+	}
+	if before.Status != session.Active {
 		err = r.activate(ctx, before)
 	}
-	if err != nil {
-		return false, err
+	if err == nil {
+		settled, err = r.settle(ctx, watchdog.EventComplete)
 	}
-	return r.settle(ctx, watchdog.EventComplete)
+	return settled, err
 }
 
 func (r *byHand) activate(ctx context.Context, before session.Session) error {

@@ -19,9 +19,9 @@ func SetHostClock(clock func() time.Time) (restore func()) {
 	return func() { hostClock = before }
 }
 
-// TransactionReadOnly returns the server's setting in a transaction of the store.
-func (s *Store) TransactionReadOnly(ctx context.Context) (string, error) {
-	return queryRow(ctx, s, pgx.RowTo[string], `SELECT pg_catalog.current_setting('transaction_read_only')`)
+// Setting returns one of the server's settings in a transaction of the store.
+func (s *Store) Setting(ctx context.Context, name string) (string, error) {
+	return queryRow(ctx, s, pgx.RowTo[string], `SELECT pg_catalog.current_setting($1)`, name)
 }
 
 // LockSpendStatement returns the statement of Take that locks a scope.

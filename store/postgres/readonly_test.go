@@ -127,7 +127,7 @@ func readsOnly(t *testing.T, s *postgres.Store) {
 		events, sessions, err := readAll(t.Context(), s)
 		require.NoError(t, err)
 		assert.Equal(t, []int{1, 1}, []int{events, sessions})
-		setting, err := s.TransactionReadOnly(t.Context())
+		setting, err := s.Setting(t.Context(), "transaction_read_only")
 		require.NoError(t, err)
 		assert.Equal(t, "on", setting)
 	}
@@ -219,6 +219,20 @@ func TestReadOnly(t *testing.T) {
 		readsOnly(t, openAt(t, pooler.DSN(database), postgres.Config{ReadOnly: true}))
 		require.NoError(t, writer.Append(t.Context(), numbered(2)), "the pooler's connections can write")
 	})
+}
+
+// Compiling a page of a million sessions takes most of a second, and reading it a thousandth of that.
+func TestNotCompiled(t *testing.T) {
+	dsn := newDSN(t)
+	openAt(t, dsn, postgres.Config{})
+	for _, readOnly := range []bool{false, true} {
+		s := openAt(t, dsn, postgres.Config{ReadOnly: readOnly})
+		for range 3 { // prepared statements are sent otherwise than new ones
+			setting, err := s.Setting(t.Context(), "jit")
+			require.NoError(t, err)
+			assert.Equal(t, "off", setting)
+		}
+	}
 }
 
 func TestReadOnlyRefuses(t *testing.T) {
