@@ -2,12 +2,10 @@ package postgres
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
-	"github.com/seed62658d38/watchdog/session"
 )
 
 // A read-only store has each of its transactions be read-only, so that the server refuses what would write.
@@ -16,8 +14,7 @@ import (
 // its session, which a pooler gives to the next client.
 var (
 	settingsReadOnly = settings + `, pg_catalog.set_config('transaction_read_only', 'on', true)`
-	beginReadOnly    = fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED READ ONLY; SET LOCAL lock_timeout = %d; SET LOCAL jit = off`,
-		session.LockWait.Milliseconds())
+	beginReadOnly    = beginLimited + `; SET LOCAL transaction_read_only = on`
 )
 
 func (s *Store) settings() string {
@@ -42,8 +39,8 @@ func (s *Store) write(ctx context.Context, doing string, call func(context.Conte
 	return s.do(ctx, doing, call)
 }
 
-// checkSchema finds out whether the events can be read. It changes nothing. It does not look at the other tables, so that
-// a command that reads one page is quick: the call that needs one of them says what is wrong with it.
+// checkSchema finds out whether the events can be read. It changes nothing. It does not look at the other tables, so
+// that a command that reads one page is quick: the call that needs one of them says what is wrong with it.
 func (s *Store) checkSchema(ctx context.Context) error {
 	options := pgx.TxOptions{IsoLevel: pgx.ReadCommitted, AccessMode: pgx.ReadOnly}
 	return s.onConn(ctx, func(conn *pgx.Conn) error {
