@@ -8,13 +8,18 @@ const description = "End runs that hang, and say why.\n\n" +
 type commandLine struct {
 	Common `embed:""`
 
-	Run     runCmd     `cmd:"" help:"Run a command, and end it with all that it started when it is stuck."`
-	Why     whyCmd     `cmd:"" help:"Tell what became of a run, or of a stalled command: why it ended, and how to go on."`
-	Tail    tailCmd    `cmd:"" help:"Follow the events of a run, or of all, as they are stored."`
-	Sweep   sweepCmd   `cmd:"" help:"Cancel the sessions in a store that have stalled."`
-	Serve   serveCmd   `cmd:"" help:"Sweep a store, and serve a page of its runs."`
-	Check   checkCmd   `cmd:"" help:"Say which limits are in force, and where each comes from."`
-	Version versionCmd `cmd:"" help:"Print the version, for bug reports."`
+	Run        runCmd        `cmd:"" help:"Run a command, and end it with all that it started when it is stuck."`
+	Why        whyCmd        `cmd:"" help:"Tell what became of a run, or of a stalled command: why it ended, and how to go on."`
+	Sessions   sessionsCmd   `cmd:"" help:"List the sessions in a store."`
+	Tail       tailCmd       `cmd:"" help:"Follow the events of a run, or of all, as they are stored."`
+	Complete   completeCmd   `cmd:"" help:"Record that a run has done its work."`
+	Resume     resumeCmd     `cmd:"" help:"Open a fresh window for a run that was cancelled."`
+	Sweep      sweepCmd      `cmd:"" help:"Cancel the sessions in a store that have stalled."`
+	Serve      serveCmd      `cmd:"" help:"Sweep a store, and serve a page of its runs."`
+	Check      checkCmd      `cmd:"" help:"Say which limits are in force, and where each comes from."`
+	Completion completionCmd `cmd:"" help:"Print the completions for a shell."`
+	Man        manCmd        `cmd:"" help:"Print the man page."`
+	Version    versionCmd    `cmd:"" help:"Print the version, for bug reports."`
 }
 
 // Common are the flags that every command has.

@@ -1,5 +1,7 @@
 package main
 
+import "github.com/alecthomas/kong"
+
 // Main runs the program in the test binary.
 func Main() { main() }
 
@@ -12,3 +14,24 @@ var (
 	WithoutPassword = withoutPassword
 	Quoted          = quoted
 )
+
+// Ago is for tests of the text.
+var Ago = ago
+
+// TableText returns the text of a table.
+func TableText(rows [][]string, width int) string { return table(rows).text(width) }
+
+// The texts that are generated from a model.
+func BashScript(model *kong.Application) string { return bashScript(model) }
+func ZshScript(model *kong.Application) string  { return zshScript(model) }
+func FishScript(model *kong.Application) string { return fishScript(model) }
+func ManPage(model *kong.Application) string    { return manPage(model) }
+
+// Model is the model of the program's command line.
+func Model() *kong.Application {
+	parser, err := Program{}.parser(&commandLine{})
+	if err != nil {
+		panic(err)
+	}
+	return parser.Model
+}

@@ -45,7 +45,7 @@ func quoted(word string) string {
 	if word != "" && !strings.ContainsFunc(word, special) {
 		return word
 	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	return inQuotes(word)
 }
 
 // special reports whether a shell may take a character for something else.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/seed62658d38/watchdog"
@@ -31,13 +32,38 @@ func (c *Common) open(ctx context.Context) (database, error) {
 	case err != nil:
 		return nil, err
 	case kind == "sqlite":
-		return sqlite.Open(ctx, path)
+		return opened(sqlite.Open(ctx, path))
 	default:
-		return postgres.Open(ctx, path, postgres.Config{})
+		return opened(postgres.Open(ctx, path, postgres.Config{}))
 	}
 }
 
-// kind returns which store is named, and the path or the connection string of it.
+// openReader opens the store to read it. It creates and changes nothing.
+func (c *Common) openReader(ctx context.Context) (database, error) {
+	kind, path, err := c.kind()
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == "sqlite":
+		return opened(sqlite.OpenReadOnly(ctx, path))
+	default:
+		return opened(postgres.Open(ctx, path, postgres.Config{ReadOnly: true}))
+	}
+}
+
+// opened keeps a nil store from being a database that is not nil.
+func opened[S database](store S, err error) (database, error) {
+	if err != nil {
+		return nil, err
+	}
+	return store, nil
+}
+
+// scheme begins a URL. What follows it may hold a password.
+var scheme = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9+.-]*://`)
+
+// kind returns which store is named, and the path or the connection string of it. No error repeats what is named: it
+// may hold a password, also where it is none of ours.
 func (c *Common) kind() (kind, path string, err error) {
 	kind, path, found := strings.Cut(c.Store, ":")
 	switch {
@@ -47,6 +73,9 @@ func (c *Common) kind() (kind, path string, err error) {
 		return kind, path, nil
 	case found && (kind == "postgres" || kind == "postgresql"):
 		return "postgres", c.Store, nil
+	case scheme.MatchString(c.Store):
+		return "", "", fmt.Errorf("--store: there is no store %s; write sqlite:PATH or postgres://HOST/DATABASE",
+			scheme.FindString(c.Store))
 	}
-	return "", "", fmt.Errorf("--store: the store is neither sqlite:PATH nor postgres://...; it begins with %q", kind)
+	return "", "", errors.New("--store: write sqlite:PATH for a file, or postgres://HOST/DATABASE for PostgreSQL")
 }

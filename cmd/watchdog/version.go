@@ -16,6 +16,13 @@ type version struct {
 	System  string `json:"system"`
 }
 
+// Help is the end of the command's help.
+func (versionCmd) Help() string {
+	return `Examples:
+  watchdog version
+  watchdog version --json`
+}
+
 // Run prints the version.
 func (versionCmd) Run(p Program, common *Common) error {
 	v := version{Version: "(devel)", Go: runtime.Version(), System: runtime.GOOS + "/" + runtime.GOARCH}

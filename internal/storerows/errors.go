@@ -13,7 +13,15 @@ var (
 	ErrNewerSchema = errors.New(
 		"the database was written by a newer version of this program, and this one does not know its schema: " +
 			"use the newer one")
+	// ErrReadOnly is the ErrReadOnly of each store.
+	ErrReadOnly = errors.New("the store was opened read-only, and writes nothing")
+	// ErrNoTables is the error of a database that was opened read-only and has no events.
+	ErrNoTables = errors.New("it has no table of events, and none is created: " +
+		"name the database of a program that writes events, or open it once with such a program")
 )
+
+// OlderSchemaAdvice is what a person can do if a database that was opened read-only lacks what a call needs.
+const OlderSchemaAdvice = "the schema is older than this program: open the database once with a program that writes"
 
 // CheckVersion returns an error that wraps [ErrNewerSchema] if the schema's version is above the newest known one,
 // unless the oldest version that can read it is not. An oldestReader of 0 says that older versions cannot read it.

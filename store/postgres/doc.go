@@ -13,6 +13,8 @@
 // more. pool_max_conns in the connection string changes the size. [New] takes the host's own pool and never closes
 // it. Each call takes a connection and gives it back. [Store.Listen] uses one more connection, outside the pool.
 //
+// With [Config].ReadOnly the store reads and changes nothing, also from a standby, and for a role that may only SELECT.
+//
 // No error contains a password. If the connection string has several hosts, an error says which one it is about.
 //
 // # The tables

@@ -23,6 +23,9 @@ var (
 	ErrClosed = storerows.ErrClosed
 	// ErrNewerSchema says that a newer version of this package has migrated the database. [Open] and [New] wrap it.
 	ErrNewerSchema = storerows.ErrNewerSchema
+	// ErrReadOnly says that the [Store] is of a [Config] that is ReadOnly. Every call that writes wraps it, and changes
+	// nothing.
+	ErrReadOnly = storerows.ErrReadOnly
 	// ErrForeignTable says that the schema has a table named events, or by a name that begins with watchdog_, that this
 	// package cannot use. [Open] and [New] wrap it. The error names the columns that are missing or in the way. Nothing
 	// was written.
@@ -149,10 +152,13 @@ func (s *Store) wrapError(ctx context.Context, doing string, err error) error {
 	if ctx.Err() != nil {
 		return storerows.WrapError(doing, s.address, storerows.JoinContext(ctx, err), "")
 	}
-	return storerows.WrapError(doing, s.address, err, adviceFor(err))
+	return storerows.WrapError(doing, s.address, err, s.adviceFor(err))
 }
 
-func adviceFor(err error) string {
+func (s *Store) adviceFor(err error) string {
+	if known := readerAdvice[codeOf(err)]; known != "" && s.readOnly {
+		return known
+	}
 	if known := advice[codeOf(err)]; known != "" {
 		return known
 	}

@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"context"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
@@ -14,6 +17,11 @@ func SetHostClock(clock func() time.Time) (restore func()) {
 	before := hostClock
 	hostClock = clock
 	return func() { hostClock = before }
+}
+
+// Setting returns one of the server's settings in a transaction of the store.
+func (s *Store) Setting(ctx context.Context, name string) (string, error) {
+	return queryRow(ctx, s, pgx.RowTo[string], `SELECT pg_catalog.current_setting($1)`, name)
 }
 
 // LockSpendStatement returns the statement of Take that locks a scope.

@@ -41,7 +41,7 @@ func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
 
 // ofLiving runs a statement that returns a row if the lease lives.
 func (s *Store) ofLiving(ctx context.Context, doing, id, statement string, arguments ...any) error {
-	return s.do(ctx, doing+" lease "+id+" in", func(ctx context.Context) error {
+	return s.write(ctx, doing+" lease "+id+" in", func(ctx context.Context) error {
 		var lives []bool
 		one := reading(s, &lives, pgx.RowTo[bool], statement, arguments...)
 		err := s.onLeaseConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, one) })
@@ -78,14 +78,17 @@ const (
 	ORDER BY 1`
 )
 
-// ObserveLeases implements [session.Leases], in one round trip. A suspect that expires at this moment can be returned
-// as Locked.
+// ObserveLeases implements [session.Leases], in one round trip. Without suspects it only reads. A suspect that expires
+// at this moment can be returned as Locked.
 func (s *Store) ObserveLeases(ctx context.Context, suspects []string) (all []session.Lease, err error) {
-	err = s.do(ctx, "observe leases in", func(ctx context.Context) (err error) {
-		if len(suspects) == 0 {
+	if len(suspects) == 0 {
+		err = s.do(ctx, "look for leases in", func(ctx context.Context) (err error) {
 			all, err = query(ctx, s, scanLease, selectLeases)
 			return err
-		}
+		})
+		return all, err
+	}
+	err = s.write(ctx, "observe leases in", func(ctx context.Context) (err error) {
 		all, err = query(ctx, s, scanLease, observeLeases, suspects)
 		return err
 	})
@@ -142,7 +145,7 @@ const (
 
 // ExpireLease implements [session.Leases], in one transaction and four round trips.
 func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool, left int, err error) {
-	err = s.do(ctx, "expire lease "+l.ID+" in", func(ctx context.Context) error {
+	err = s.write(ctx, "expire lease "+l.ID+" in", func(ctx context.Context) error {
 		return s.onConn(ctx, func(conn *pgx.Conn) error {
 			return s.transaction(ctx, conn, func(tx pgx.Tx) (err error) {
 				expired, left, err = s.expireLease(ctx, tx, l)

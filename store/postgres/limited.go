@@ -11,15 +11,17 @@ import (
 )
 
 // No statement waits for a lock for longer than [session.LockWait], also not for that of a table: SKIP LOCKED skips
-// locked rows, and waits for a locked table. The setting ends with the transaction, so that the host's own statements
-// in its pool have none of it.
+// locked rows, and waits for a locked table. Nor is a statement compiled: the planner does not know how few rows a page
+// of a list has, and spends most of a second to compile what runs for a thousandth of it. The settings end with the
+// transaction, so that the host's own statements in its pool have none of them.
 //
 // Rejected: a parameter of the connection, which a pooler refuses; a timeout of the context, which breaks the
 // connection, and so costs a new one for each call while a table is locked.
 var (
 	limitLocks = fmt.Sprintf(`SELECT pg_catalog.set_config('lock_timeout', '%d', true)`, session.LockWait.Milliseconds())
+	settings   = limitLocks + `, pg_catalog.set_config('jit', 'off', true)`
 	// beginLimited is sent without parameters, and so in one message.
-	beginLimited = fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = %d`,
+	beginLimited = fmt.Sprintf(`BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL lock_timeout = %d; SET LOCAL jit = off`,
 		session.LockWait.Milliseconds())
 )
 
@@ -68,7 +70,7 @@ type sender interface {
 // where that is not possible.
 func (s *Store) limited(ctx context.Context, conn *pgx.Conn, steps ...step) error {
 	if s.inOneTrip(conn, steps) {
-		return sendTogether(ctx, conn, append([]step{{statement: limitLocks}}, steps...))
+		return sendTogether(ctx, conn, append([]step{{statement: s.settings()}}, steps...))
 	}
 	err := s.transaction(ctx, conn, func(tx pgx.Tx) error { return s.sendEach(ctx, tx, steps) })
 	if err == nil {
@@ -118,7 +120,7 @@ func forgetPrepared(conn *pgx.Conn) { clear(preparedBy(conn)) }
 
 // transaction runs a call in a transaction whose waits for locks are limited.
 func (s *Store) transaction(ctx context.Context, conn *pgx.Conn, call func(pgx.Tx) error) error {
-	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: beginLimited})
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{BeginQuery: s.beginLimited()})
 	if err != nil {
 		return err
 	}

@@ -82,21 +82,29 @@ func (t *transaction) checkServer() error {
 		return err
 	case version < oldestServer:
 		return fmt.Errorf("the server is PostgreSQL %d: use version %d or later", version/10000, oldestServer/10000)
-	case readOnly:
+	case readOnly && !t.store.readOnly:
 		return errors.New("it is read-only, it may be a standby: " +
 			"name the primary, or all hosts with target_session_attrs=read-write")
 	}
 	return nil
 }
 
+// findSchema finds the schema of the tables, if the host named none.
+func (t *transaction) findSchema() error {
+	if t.store.schema != "" {
+		return nil
+	}
+	err := t.values(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
+	if err == nil && t.store.schema == "" {
+		err = errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
+	}
+	return err
+}
+
 // ensureSchema finds the schema of the tables, and creates the one that the host named.
 func (t *transaction) ensureSchema() error {
 	if t.store.schema == "" {
-		err := t.values(`SELECT coalesce(pg_catalog.current_schema(), '')`, nil, &t.store.schema)
-		if err == nil && t.store.schema == "" {
-			err = errors.New("no schema of the connection's search_path exists: create one, or name one in Config.Schema")
-		}
-		return err
+		return t.findSchema()
 	}
 	var exists bool
 	err := t.values(`SELECT EXISTS (SELECT FROM pg_catalog.pg_namespace WHERE nspname {=} $1)`,
@@ -133,7 +141,7 @@ func (t *transaction) migrate() error {
 			return err
 		}
 	}
-	return t.checkRights()
+	return t.checkRights(writingRights)
 }
 
 // schemaVersion returns the newest version that the tables had, and the oldest version of a program that can use them:
@@ -174,19 +182,28 @@ func (t *transaction) storeVersion(version int) error {
 		version, min(version, oldestReader))
 }
 
-// checkRights finds missing rights when the store is opened, not when its first event is lost.
-func (t *transaction) checkRights() error {
-	var missing string
-	err := t.values(`
-		SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(needed.privilege, ' on ', needed.name), ', '
-			ORDER BY needed.name DESC, needed.privilege), '')
-		FROM (VALUES ('events', 'SELECT'), ('events', 'INSERT'),
+// The rights that a store needs.
+const (
+	writingRights = `
+			('events', 'SELECT'), ('events', 'INSERT'),
 			('watchdog_sessions', 'SELECT'), ('watchdog_sessions', 'INSERT'), ('watchdog_sessions', 'UPDATE'),
 			('watchdog_leases', 'SELECT'), ('watchdog_leases', 'INSERT'), ('watchdog_leases', 'UPDATE'),
 			('watchdog_leases', 'DELETE'),
 			('watchdog_spend', 'SELECT'), ('watchdog_spend', 'INSERT'), ('watchdog_spend', 'UPDATE'),
 			('watchdog_slices', 'SELECT'), ('watchdog_slices', 'INSERT'), ('watchdog_slices', 'UPDATE'),
-			(CASE WHEN $2::boolean THEN 'watchdog_outbox' END, 'INSERT')
+			(CASE WHEN $2::boolean THEN 'watchdog_outbox' END, 'INSERT')`
+	readingRights = `
+			('events', 'SELECT'), ('watchdog_sessions', 'SELECT'), ('watchdog_leases', 'SELECT'),
+			(CASE WHEN $2::boolean THEN NULL END, 'SELECT')`
+)
+
+// checkRights finds missing rights when the store is opened, not when its first event is lost.
+func (t *transaction) checkRights(needed string) error {
+	var missing string
+	err := t.values(`
+		SELECT coalesce(pg_catalog.string_agg(pg_catalog.concat(needed.privilege, ' on ', needed.name), ', '
+			ORDER BY needed.name DESC, needed.privilege), '')
+		FROM (VALUES`+needed+`
 		) AS needed (name, privilege)
 		JOIN pg_catalog.pg_class c ON c.relname {=} needed.name
 		JOIN pg_catalog.pg_namespace n ON n.oid {=} c.relnamespace AND n.nspname {=} $1

@@ -23,7 +23,7 @@ func (s *Store) CancelAll(ctx context.Context, all []session.BatchedCancel) ([]s
 		}
 		steps = append(steps, reading(s, &rows[i], scanJudged, statement, arguments...))
 	}
-	err := s.do(ctx, fmt.Sprintf("cancel %d sessions in", len(all)), func(ctx context.Context) error {
+	err := s.write(ctx, fmt.Sprintf("cancel %d sessions in", len(all)), func(ctx context.Context) error {
 		return s.onConn(ctx, func(conn *pgx.Conn) error { return s.limited(ctx, conn, steps...) })
 	})
 	if err != nil {

@@ -191,7 +191,7 @@ func (s *Store) ofJudged(
 	ctx context.Context, doing string, judged session.Session, by, endID, statement string, arguments []any,
 ) (outcome session.Outcome, err error) {
 	const tries = 5
-	err = s.do(ctx, doing+" session "+judged.RunID+" in", func(ctx context.Context) error {
+	err = s.write(ctx, doing+" session "+judged.RunID+" in", func(ctx context.Context) error {
 		for range tries {
 			row, err := queryRow(ctx, s, scanJudged, statement, arguments...)
 			if err == nil {

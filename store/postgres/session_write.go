@@ -63,7 +63,7 @@ func scanAttached(row pgx.CollectableRow) (r attachedRow, err error) {
 // Attach implements [session.Store]. If the row is unreadable, Attach leaves it as it is and returns an error that
 // wraps [session.ErrUnreadable].
 func (s *Store) Attach(ctx context.Context, run session.Session) (before, after session.Session, err error) {
-	err = s.do(ctx, "attach to session "+run.RunID+" in", func(ctx context.Context) error {
+	err = s.write(ctx, "attach to session "+run.RunID+" in", func(ctx context.Context) error {
 		if run.Threshold < 0 {
 			return fmt.Errorf("the threshold is %v; use a positive duration, 0 for the sweeper's, or watchdog.NoLimit",
 				run.Threshold)
@@ -191,7 +191,7 @@ func (s *Store) Freshen(
 	ctx context.Context, lease string, fresh []session.Freshness,
 ) (skipped session.Skipped, err error) {
 	runOf := func(f session.Freshness) string { return f.RunID }
-	err = s.do(ctx, fmt.Sprintf("freshen %d sessions in", len(fresh)), func(ctx context.Context) (err error) {
+	err = s.write(ctx, fmt.Sprintf("freshen %d sessions in", len(fresh)), func(ctx context.Context) (err error) {
 		skipped, err = writeRows(fresh, runOf, func(part []session.Freshness) ([]skippedRow, error) {
 			rows, err := s.writeSkipping(ctx, freshenRows, len(part), freshenArguments(lease, part)...)
 			if err == nil && !rows[0].Living {
@@ -226,7 +226,7 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session
 		}
 	}
 	runOf := func(e session.Ending) string { return e.RunID }
-	err = s.do(ctx, fmt.Sprintf("end %d sessions in", len(ends)), func(ctx context.Context) (err error) {
+	err = s.write(ctx, fmt.Sprintf("end %d sessions in", len(ends)), func(ctx context.Context) (err error) {
 		if len(ends) == 0 {
 			return nil
 		}

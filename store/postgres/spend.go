@@ -19,7 +19,7 @@ func (s *Store) Take(ctx context.Context, slice watchdog.Slice) (g watchdog.Gran
 	if err := slice.Validate(); err != nil {
 		return g, err
 	}
-	err = s.do(ctx, "take slice "+slice.ID+" in", func(ctx context.Context) error {
+	err = s.write(ctx, "take slice "+slice.ID+" in", func(ctx context.Context) error {
 		began := time.Now() // before the database's clock is read, so that no window ends too late
 		taken, err := s.take(ctx, slice)
 		if errors.Is(err, errIDTaken) {
@@ -167,7 +167,7 @@ func (t *taking) charge(ctx context.Context, window string, taken takenSlice) er
 
 // Return implements [watchdog.SpendStore], in one transaction and four round trips, as Take.
 func (s *Store) Return(ctx context.Context, id string, unused watchdog.Totals) error {
-	return s.do(ctx, "return slice "+id+" to", func(ctx context.Context) error {
+	return s.write(ctx, "return slice "+id+" to", func(ctx context.Context) error {
 		if !isText(id) {
 			return noSlice(id)
 		}

@@ -26,6 +26,11 @@ type Config struct {
 	// also write a row to the table watchdog_outbox, for a program that tells others of ends. The store never deletes
 	// such a row. False writes none.
 	Outbox bool
+	// ReadOnly opens the database to read it: Open and New create and migrate nothing, each transaction is read-only, and
+	// every call that writes returns [ErrReadOnly]. It works with a standby, and for a role that may only SELECT. In a
+	// schema of an older version the events can be read, and a call that needs more returns an error that says so. False
+	// reads and writes.
+	ReadOnly bool
 	// Logger gets what Open and New find that is no error, such as a table of the host's that is too narrow for layers.
 	// Nil means [slog.Default].
 	Logger *slog.Logger
@@ -46,6 +51,7 @@ type Store struct {
 	severalHosts bool
 	schema       string // of Config, or the first of the search_path
 	outbox       bool   // of Config
+	readOnly     bool   // of Config
 	// qualified has what qualify returned: a few dozen statements.
 	qualified sync.Map
 
@@ -96,7 +102,7 @@ func New(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	config := pool.Config()
 	s := &Store{
-		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, closing: make(chan struct{}),
+		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, readOnly: cfg.ReadOnly, closing: make(chan struct{}),
 		leases: leaseConn{turn: make(chan struct{}, 1)}, spares: make(chan struct{}, maxSpares),
 		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
 	}
@@ -104,10 +110,16 @@ func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	if problem := schemaNameProblem(cfg.Schema); problem != "" {
 		return nil, fmt.Errorf("open event database %s: the schema name %q %s", s.address, cfg.Schema, problem)
 	}
-	if err := s.do(ctx, "open", s.migrate); err != nil {
+	prepare := s.migrate
+	if s.readOnly {
+		prepare = s.checkSchema
+	}
+	if err := s.do(ctx, "open", prepare); err != nil {
 		return nil, err
 	}
-	s.warnOfNarrowIDs(ctx, cmp.Or(cfg.Logger, slog.Default()))
+	if !s.readOnly {
+		s.warnOfNarrowIDs(ctx, cmp.Or(cfg.Logger, slog.Default()))
+	}
 	return s, nil
 }
 
@@ -144,7 +156,7 @@ func (s *Store) Append(ctx context.Context, events ...watchdog.Event) error {
 	if err != nil {
 		return err
 	}
-	return s.do(ctx, fmt.Sprintf("append %d events to", len(events)), func(ctx context.Context) error {
+	return s.write(ctx, fmt.Sprintf("append %d events to", len(events)), func(ctx context.Context) error {
 		if len(events) == 0 {
 			return nil
 		}

@@ -25,7 +25,7 @@ var errNothingStored = errors.New("nothing was stored")
 // Each aggregate has one of 64 advisory locks of the database, so a Transact may wait for one with another aggregate,
 // as long as the context allows. It waits for no other lock for longer than [session.LockWait].
 func (s *Store) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
-	return s.do(ctx, fmt.Sprintf("carry out %d exchanges in", len(exchanges)), func(ctx context.Context) error {
+	return s.write(ctx, fmt.Sprintf("carry out %d exchanges in", len(exchanges)), func(ctx context.Context) error {
 		if len(exchanges) == 0 {
 			return nil
 		}

@@ -9,6 +9,8 @@
 //	if err != nil { return err }
 //	defer store.Close()
 //
+// [OpenReadOnly] takes a file that may be read only, and changes nothing.
+//
 // [New] takes the host's own *sql.DB, with any SQLite driver, and never closes it. The store takes a connection for
 // each commit and each read and gives it back, so a pool of one connection is enough. A host that holds this one
 // connection in a transaction of its own must not append until the transaction has ended.

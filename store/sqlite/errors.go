@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ var (
 	ErrClosed = storerows.ErrClosed
 	// ErrNewerSchema says that a newer version of this package has migrated the database. [Open] and [New] wrap it.
 	ErrNewerSchema = storerows.ErrNewerSchema
+	// ErrReadOnly says that the [Store] is of [OpenReadOnly]. Every call that writes wraps it, and changes nothing.
+	ErrReadOnly = storerows.ErrReadOnly
 	// ErrForeignTable says that the database has a table named events or watchdog_sessions, or another of this package's
 	// names, that it cannot use. [Open] and [New] wrap it. The error names the columns that are missing or in the way.
 	// Nothing was written.
@@ -55,8 +58,12 @@ var advice = []struct{ text, advice string }{
 	{"disk I/O error", "the disk or the file system failed: look into the system log"},
 }
 
-func adviceFor(err error) string {
-	for _, known := range advice {
+func (s *Store) adviceFor(err error) string {
+	known := advice
+	if s.reader != nil {
+		known = slices.Concat(readerAdvice, advice)
+	}
+	for _, known := range known {
 		if strings.Contains(err.Error(), known.text) {
 			return known.advice
 		}
@@ -69,7 +76,7 @@ func (s *Store) wrapError(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return storerows.WrapError(doing, s.file, err, adviceFor(err))
+	return storerows.WrapError(doing, s.file, err, s.adviceFor(err))
 }
 
 // isBusy reports whether the same call may succeed when others release their locks.

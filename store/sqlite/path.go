@@ -17,6 +17,14 @@ const maxConnections = 8
 // checkPath says what is wrong with a path, where SQLite would only say "unable to open database file". It returns the
 // absolute path, because the pool opens connections later, when the working directory may have changed.
 func checkPath(path string) (string, error) {
+	file, err := absolutePath(path)
+	if err != nil {
+		return "", err
+	}
+	return file, checkFile(file)
+}
+
+func absolutePath(path string) (string, error) {
 	switch {
 	case strings.TrimSpace(path) == "":
 		return "", errors.New("the path is empty: name a file, such as state/events.db")
@@ -34,7 +42,7 @@ func checkPath(path string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%s: find the absolute path: %w", path, err)
 	}
-	return file, checkFile(file)
+	return file, nil
 }
 
 // checkFile checks that the path is a file or can become one. It does not open the file: closing it again would drop
@@ -45,14 +53,23 @@ func checkFile(file string) error {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return err
+	case checkKind(file, info) != nil:
+		return checkKind(file, info)
+	case isReadOnly(info):
+		return fmt.Errorf("%s is read-only (%v): make the file writable, name another, or use OpenReadOnly",
+			file, info.Mode())
+	}
+	return checkFolder(file, filepath.Dir(file))
+}
+
+func checkKind(file string, info fs.FileInfo) error {
+	switch {
 	case info.IsDir():
 		return fmt.Errorf("%s is a directory: name a file in it", file)
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%s is not a regular file", file)
-	case isReadOnly(info):
-		return fmt.Errorf("%s is read-only (%v): make the file writable, or name another", file, info.Mode())
 	}
-	return checkFolder(file, filepath.Dir(file))
+	return nil
 }
 
 func checkFolder(file, folder string) error {
@@ -73,11 +90,17 @@ func isReadOnly(info fs.FileInfo) bool { return info.Mode().Perm()&0o222 == 0 }
 
 // sourceName returns the driver's name for a path. It escapes the path, so that no character of it starts a parameter
 // or a fragment.
-func sourceName(file string) string {
+func sourceName(file string) string { return sourceNameWith(file, nil) }
+
+// sourceNameWith is sourceName with parameters of SQLite's.
+func sourceNameWith(file string, more map[string]string) string {
 	path := filepath.ToSlash(file)
 	if runtime.GOOS == "windows" && !strings.HasPrefix(path, "/") {
 		path = "/" + path // file:///C:/…
 	}
 	parameters := url.Values{"_pragma": {"busy_timeout(0)", "synchronous(FULL)"}}
+	for name, value := range more {
+		parameters.Set(name, value)
+	}
 	return (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: parameters.Encode()}).String()
 }

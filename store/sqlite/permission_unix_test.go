@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -56,6 +57,49 @@ func TestPermissions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestPermissionsToRead reads as another user, who may write neither the file nor its folder.
+func TestPermissionsToRead(t *testing.T) {
+	for name, live := range map[string]bool{"that nobody has open": false, "that somebody writes to": true} {
+		t.Run("a file "+name+" is read without the right to write, and nothing is written", func(t *testing.T) {
+			folder := sharedFolder(t)
+			file := filepath.Join(folder, "events.db")
+			s := written(t, file)
+			if !live {
+				if err := s.Close(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			before := digests(t, file)
+			for _, name := range files(t, file) {
+				chmod(t, filepath.Join(folder, name), 0o444)
+			}
+			chmod(t, folder, 0o555)
+			output, err := asAnotherUser(t, child(t, "read only", file)).CombinedOutput()
+			chmod(t, folder, 0o777)
+			if err != nil || !strings.Contains(string(output), "read 1 events and 1 sessions") {
+				t.Errorf("the child ended with %v:\n%s", err, output)
+			}
+			if after := digests(t, file); !slices.Equal(after, before) {
+				t.Errorf("the folder holds\n%q, it held\n%q", after, before)
+			}
+		})
+	}
+	t.Run("a file that may not be read is an error that says so", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			t.Skip("there is no other user")
+		}
+		file := filepath.Join(sharedFolder(t), "events.db")
+		if err := written(t, file).Close(); err != nil {
+			t.Fatal(err)
+		}
+		chmod(t, file, 0o600)
+		output, err := asAnotherUser(t, child(t, "read only", file)).CombinedOutput()
+		if err == nil || !strings.Contains(string(output), "check the permissions") {
+			t.Errorf("the child ended with %v:\n%s", err, output)
+		}
+	})
 }
 
 // Open refuses a file that nobody may write, for root as well.

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -38,6 +39,8 @@ func runChild(job string) int {
 		err = spend(file, arguments[2])
 	case "open and append":
 		err = openAndAppend(file, arguments[2])
+	case "read only":
+		err = readOnly(file)
 	default:
 		err = fmt.Errorf("no such job: %q", job)
 	}
@@ -104,6 +107,23 @@ func openAndAppend(file, name string) error {
 	if err := s.Append(context.Background(), numbered(n)); err != nil {
 		return err
 	}
+	return s.Close()
+}
+
+// readOnly opens a file read-only, reads all and tries to write.
+func readOnly(file string) error {
+	s, err := sqlite.OpenReadOnly(context.Background(), file)
+	if err != nil {
+		return err
+	}
+	events, sessions, err := readAll(context.Background(), s)
+	if err != nil {
+		return err
+	}
+	if err := s.Append(context.Background(), numbered(2)); !errors.Is(err, sqlite.ErrReadOnly) {
+		return fmt.Errorf("append: %w", err)
+	}
+	fmt.Println("read", events, "events and", sessions, "sessions")
 	return s.Close()
 }
 

@@ -27,6 +27,9 @@ func (s *Store) commit(ctx context.Context, size int, write func(*transaction) e
 }
 
 func (s *Store) commitRequest(ctx context.Context, r *request) error {
+	if s.reader != nil {
+		return s.wrapError("write to", ErrReadOnly)
+	}
 	if err := s.enqueue(r); err != nil {
 		return err
 	}

@@ -95,6 +95,7 @@ func (p *stalledStatement) close() {
 	defer p.mu.Unlock()
 	if p.stmt != nil {
 		_ = p.stmt.Close() // the database is closed next, or is the host's
+		p.stmt = nil
 	}
 }
 

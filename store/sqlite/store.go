@@ -39,6 +39,7 @@ type Store struct {
 	idleWriter       *writer // kept between commits if the store owns its database; only the committer uses it
 	reads            sync.WaitGroup
 	stalledStatement stalledStatement
+	reader           *reader // of OpenReadOnly, else nil
 }
 
 // Open opens the database file at path and creates or migrates the schema. It creates the file, but not its folder.
@@ -132,7 +133,11 @@ func (s *Store) read(ctx context.Context, what string, query func() error) error
 		return fmt.Errorf("read %s: %w", what, err)
 	}
 	defer s.reads.Done()
-	err := s.retryWhileLocked(ctx, query)
+	locked := func() error { return s.retryWhileLocked(ctx, query) }
+	if s.reader != nil {
+		return s.wrapError("read", storerows.JoinContext(ctx, s.readCommitted(ctx, locked)))
+	}
+	err := locked()
 	return s.wrapError("read", storerows.JoinContext(ctx, err))
 }
 
@@ -142,7 +147,7 @@ func (s *Store) Close() error {
 	first := s.queue.close()
 	s.reads.Wait()
 	s.stalledStatement.close()
-	if !first || !s.owned {
+	if !first || !s.owned || s.db == nil {
 		return nil
 	}
 	if s.idleWriter != nil {

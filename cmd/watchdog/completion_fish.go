@@ -1,0 +1,67 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// fishScript is the completion for fish.
+func fishScript(model *kong.Application) string {
+	var s script
+	s.line("# fish completion for %s, made by: %s completion fish", model.Name, model.Name)
+	s.line("complete -c %s -f", model.Name)
+	for _, f := range commonFlags(model) {
+		s.line("complete -c %s%s", model.Name, fishFlag(f))
+	}
+	for _, v := range verbs(model) {
+		s.line("complete -c %s -n __fish_use_subcommand -a %s -d %s", model.Name, v.node.Name,
+			fishQuoted(firstSentence(v.node.Help)))
+	}
+	for _, v := range verbs(model) {
+		in := "complete -c " + model.Name + " -n " + fishQuoted("__fish_seen_subcommand_from "+v.node.Name)
+		for _, f := range v.own(commonFlags(model)) {
+			s.line("%s%s", in, fishFlag(f))
+		}
+		for _, arg := range v.args {
+			if action := fishAction(arg); action != "" {
+				s.line("%s%s", in, action)
+			}
+		}
+	}
+	return s.String()
+}
+
+func fishFlag(w word) string {
+	var text strings.Builder
+	for _, name := range w.names {
+		if long, ok := strings.CutPrefix(name, "--"); ok {
+			text.WriteString(" -l " + long)
+		} else {
+			text.WriteString(" -s " + strings.TrimPrefix(name, "-"))
+		}
+	}
+	if w.value != "" {
+		text.WriteString(" -r" + fishAction(w))
+	}
+	return text.String() + " -d " + fishQuoted(w.summary())
+}
+
+func fishAction(w word) string {
+	switch {
+	case len(w.choices) > 0:
+		return " -a " + fishQuoted(strings.Join(w.choices, " "))
+	case w.kind == aCommand:
+		return " -a '(__fish_complete_subcommand --fcs-skip=2)'"
+	case w.kind == aFile:
+		return " -F"
+	case w.kind == aFolder:
+		return " -a '(__fish_complete_directories)'"
+	default:
+		return ""
+	}
+}
+
+var fishSpecial = strings.NewReplacer(`\`, `\\`, `'`, `\'`)
+
+func fishQuoted(text string) string { return "'" + fishSpecial.Replace(text) + "'" }

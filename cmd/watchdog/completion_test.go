@@ -1,0 +1,193 @@
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	main "github.com/seed62658d38/watchdog/cmd/watchdog"
+)
+
+// exampleLine has a flag and an argument of each kind, with texts that shells and roff would misread.
+type exampleLine struct {
+	Store string `placeholder:"URL" env:"EXAMPLE_STORE" help:"It's [a] store: \\ or $HOME."`
+	JSON  bool   `name:"json" short:"j" help:"'JSON' at the start."`
+
+	Walk exampleWalk `cmd:"" help:"Walk a way. Slowly."`
+	Run  struct {
+		Dir     string   `type:"existingdir" help:".A folder at the start."`
+		Pick    string   `enum:"left,right" default:"left" help:"Pick one."`
+		Command []string `arg:"" optional:"" passthrough:"partial" help:"The command."`
+	} `cmd:"" help:"Run a command."`
+	Secret struct{} `cmd:"" hidden:"" help:"Not shown."`
+}
+
+type exampleWalk struct {
+	Map   []string `type:"path" short:"m" placeholder:"FILE" help:"A map."`
+	Quiet bool     `hidden:"" help:"Not shown."`
+	Where string   `arg:"" type:"path" help:"Where to."`
+}
+
+func (exampleWalk) Help() string {
+	return "Walks.\n\nExamples:\n  example walk home\n  .example walk -m 'map' away"
+}
+
+func exampleModel(t *testing.T) *kong.Application {
+	t.Helper()
+	parser, err := kong.New(&exampleLine{}, kong.Name("example"), kong.Description("Show how it is done.\n\nAnd more."))
+	require.NoError(t, err)
+	return parser.Model
+}
+
+func TestGenerated(t *testing.T) {
+	for name, generate := range map[string]func(*kong.Application) string{
+		"completion.bash": main.BashScript, "completion.zsh": main.ZshScript, "completion.fish": main.FishScript,
+		"man": main.ManPage,
+	} {
+		t.Run(name+" is as it was", func(t *testing.T) { golden(t, name, generate(exampleModel(t))) })
+		t.Run(name+" has all commands and flags of the program", func(t *testing.T) {
+			command := strings.Fields(strings.Replace(name, ".", " ", 1))
+			o := program(t, command...)
+			require.Zero(t, o.status, o.stderr)
+			assert.Equal(t, generate(main.Model()), o.stdout)
+			text := strings.ReplaceAll(o.stdout, `\-`, "-")
+			for _, node := range main.Model().Leaves(true) {
+				assert.Contains(t, text, node.Name)
+				for _, f := range node.Flags {
+					assert.Contains(t, text, f.Name)
+				}
+			}
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	for _, node := range main.Model().Leaves(true) {
+		t.Run(node.Name+" has help with examples, in 80 columns", func(t *testing.T) {
+			assert.Contains(t, node.Detail, "Examples:\n  ")
+			assert.Contains(t, node.Detail, "watchdog "+node.Name)
+			for line := range strings.SplitSeq(node.Detail, "\n") {
+				assert.LessOrEqual(t, len(line), 82, line)
+			}
+			o := program(t, node.Name, "--help")
+			assert.Zero(t, o.status)
+			assert.Contains(t, o.stdout, "Examples:\n")
+		})
+	}
+	for _, node := range main.Model().Leaves(false) {
+		assert.Nil(t, node.Parent.Parent, "the completions know commands without commands of their own")
+	}
+}
+
+// shell runs a script with a shell, or skips the test.
+func shell(t *testing.T, script string, command ...string) string {
+	t.Helper()
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		t.Skip("the shell is not installed:", err)
+	}
+	cmd := exec.CommandContext(t.Context(), path, command[1:]...)
+	cmd.Stdin, cmd.Dir = strings.NewReader(script), t.TempDir()
+	cmd.Env = append(os.Environ(), "HOME="+cmd.Dir)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	require.NoError(t, err, stderr.String())
+	assert.Empty(t, stderr.String())
+	return string(output)
+}
+
+// scriptFile writes a completion to a file.
+func scriptFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "_completion")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+func TestBash(t *testing.T) {
+	file := scriptFile(t, main.BashScript(exampleModel(t)))
+	for words, want := range map[string]string{ // as bash divides them
+		"example ":                               "walk run --help --store --json",
+		"example w":                              "walk",
+		"example --js":                           "--json",
+		"example walk -":                         "--help --store --json --map",
+		"example -j walk --m":                    "--map",
+		"example --store sqlite : /x run --":     "--help --store --json --dir --pick",
+		"example --store = sqlite : /x run --pi": "--pick",
+		"example --store walk r":                 "run",
+		"example --store ":                       "",
+		"example run --pick ":                    "left right",
+		"example run --pick = r":                 "right",
+		"example run --pick =":                   "left right",
+		"example run --pick left -- compge":      "compgen",
+		"example run compge":                     "compgen",
+		"example run cat --pi":                   "",
+		"example walk --pick ":                   "",
+		"example sec":                            "",
+	} {
+		t.Run(words, func(t *testing.T) {
+			got := shell(t, "source "+file+`
+				COMP_WORDS=(`+strings.TrimSuffix(words, " ")+`)
+				[[ "$WORDS" == *" " ]] && COMP_WORDS+=("")
+				COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+				_example
+				printf '%s\n' "${COMPREPLY[@]}"`, "env", "WORDS="+words, "bash", "--norc", "--noprofile")
+			assert.Equal(t, want, strings.TrimSpace(strings.ReplaceAll(got, "\n", " ")))
+		})
+	}
+	t.Run("the program's own loads", func(t *testing.T) {
+		got := shell(t, "source "+scriptFile(t, program(t, "completion", "bash").stdout)+"\ncomplete -p watchdog\n",
+			"bash", "--norc", "--noprofile")
+		assert.Contains(t, got, "_watchdog")
+	})
+}
+
+func TestZsh(t *testing.T) {
+	for name, text := range map[string]string{
+		"the example": main.ZshScript(exampleModel(t)), "the program's own": program(t, "completion", "zsh").stdout,
+	} {
+		t.Run(name+" loads", func(t *testing.T) {
+			got := shell(t, "autoload -U compinit && compinit -D\nsource "+scriptFile(t, text)+"\nprint -l ${(k)_comps}\n", "zsh", "-f")
+			assert.Contains(t, got, strings.Fields(text)[1])
+		})
+	}
+}
+
+func TestFish(t *testing.T) {
+	for name, test := range map[string]struct{ text, line, want string }{
+		"a command of the example": {main.FishScript(exampleModel(t)), "example wa", "walk\tWalk a way"},
+		"a value of the example":   {main.FishScript(exampleModel(t)), "example run --pick l", "left\tPick one"},
+		"a flag of the program":    {program(t, "completion", "fish").stdout, "watchdog sessions --paren", "--parent\tOnly the layers of this run"},
+	} {
+		t.Run(name+" is completed", func(t *testing.T) {
+			got := shell(t, "source "+scriptFile(t, test.text)+"\ncomplete -C "+`"`+test.line+`"`+"\n", "fish", "--no-config")
+			assert.Equal(t, test.want, strings.TrimSpace(got))
+		})
+	}
+}
+
+func TestMan(t *testing.T) {
+	for name, model := range map[string]*kong.Application{"the example": exampleModel(t), "the program's own": main.Model()} {
+		t.Run(name+" is read without a warning", func(t *testing.T) {
+			got := shell(t, main.ManPage(model), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")
+			assert.Contains(t, got, "COMMANDS")
+			for _, node := range model.Leaves(true) {
+				assert.Contains(t, got, "   "+node.Name+"\n")
+			}
+		})
+	}
+	t.Run("nothing is lost that roff would take for its own", func(t *testing.T) {
+		got := shell(t, main.ManPage(exampleModel(t)), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")
+		for _, want := range []string{`It's [a] store: \ or $HOME.`, "'JSON' at the start.", ".A folder at the start.", ".example walk -m 'map' away"} {
+			assert.Contains(t, got, want)
+		}
+	})
+}

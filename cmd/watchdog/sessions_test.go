@@ -1,0 +1,198 @@
+package main_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	main "github.com/seed62658d38/watchdog/cmd/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// someSessions makes sessions: two live ones, of which the first is leased, and ended ones of each kind, each made a second later.
+func someSessions(t *testing.T, s testStore) {
+	t.Helper()
+	require.NoError(t, s.BeginLease(t.Context(), session.Lease{
+		ID: "lease-1", Host: "worker-7", Promise: 10 * time.Second, Beat: 1, Clock: 5 * time.Minute, Vouched: 5 * time.Minute,
+	}))
+	state := json.RawMessage(`{"phase":"compiling"}`)
+	s.attach(t, session.Session{RunID: "live-leased", Host: "worker-7", Lease: "lease-1", State: state})
+	_, err := s.Freshen(t.Context(), "lease-1", []session.Freshness{{RunID: "live-leased", Attempt: 1, Activity: 3 * time.Minute}})
+	require.NoError(t, err)
+	s.attach(t, session.Session{RunID: "live", Host: "worker-8"})
+	for _, e := range []session.Ending{
+		{RunID: "complete", Status: session.Finished, Reason: "complete"},
+		{RunID: "cancelled", Status: session.Cancelled, Reason: watchdog.SessionIdleTimeout},
+		{RunID: "interrupted", Status: session.Interrupted},
+	} {
+		s.attach(t, session.Session{RunID: e.RunID, Host: "worker-7", Parent: "job"})
+		e.Attempt = 1
+		_, err := s.End(t.Context(), []session.Ending{e})
+		require.NoError(t, err)
+	}
+	s.attach(t, session.Session{RunID: "evil\x1b[2J\u202e\n", Host: "ＨＯＳＴ"})
+	ages := map[string]int{
+		"live-leased": 200, "live": 90000, "complete": 30, "cancelled": 259200, "interrupted": 10, "evil\x1b[2J\u202e\n": 7200,
+	}
+	for run, seconds := range ages {
+		s.exec(s.setAge(run, seconds))
+	}
+}
+
+// setAge is a statement that gives a session an age in seconds, and an unleased one its last event then, too.
+func (s testStore) setAge(run string, seconds int) string {
+	at := fmt.Sprintf("now() - interval '%d seconds'", seconds)
+	if strings.HasPrefix(s.url, "sqlite:") {
+		at = fmt.Sprintf("strftime('%%Y-%%m-%%d %%H:%%M:%%f', 'now', '-%d seconds') || '000'", seconds)
+	}
+	return fmt.Sprintf("UPDATE watchdog_sessions SET created_at = %[1]s, last_event_at = %[1]s WHERE run_id = '%[2]s'", at, run)
+}
+
+// runs returns the first words of the lines after the titles.
+func runs(o outcome) (all []string) {
+	for _, line := range strings.Split(strings.TrimSpace(o.stdout), "\n")[1:] {
+		all = append(all, strings.Fields(line)[0])
+	}
+	return all
+}
+
+var newestFirst = []string{"live-leased", `evil\x1b[2J\u202e\x0a`, "live", "interrupted", "complete", "cancelled"}
+
+func TestSessions(t *testing.T) {
+	eachStore(t, func(t *testing.T, s testStore) {
+		someSessions(t, s)
+		t.Run("the list has the live ones first, then the newest", func(t *testing.T) {
+			o := s.program(t, "sessions")
+			require.Zero(t, o.status, o.stderr)
+			assert.Equal(t, newestFirst, runs(o))
+			assert.Empty(t, o.stderr)
+			seconds := regexp.MustCompile(`\b\d+s\b`) // a test can be slow
+			golden(t, "sessions", seconds.ReplaceAllString(o.stdout, "10s"))
+		})
+		for flags, want := range map[string][]string{
+			"--live":                 newestFirst[:3],
+			"--ended":                newestFirst[3:],
+			"--live --ended":         newestFirst,
+			"--host worker-7":        {"live-leased", "interrupted", "complete", "cancelled"},
+			"--reason complete":      {"complete"},
+			"--parent job --live":    nil,
+			"--parent job":           newestFirst[3:],
+			"--host worker-8":        {"live"},
+			"--limit 4 --parent job": newestFirst[3:],
+		} {
+			t.Run("filtered by "+flags, func(t *testing.T) {
+				o := s.program(t, append([]string{"sessions"}, strings.Fields(flags)...)...)
+				require.Zero(t, o.status, o.stderr)
+				if want == nil {
+					assert.Equal(t, "watchdog: no session is as asked for\n", o.stderr)
+					assert.Empty(t, o.stdout)
+					return
+				}
+				assert.Equal(t, want, runs(o))
+			})
+		}
+		for limit := 1; limit <= 6; limit++ {
+			t.Run(fmt.Sprintf("pages of %d are the whole list, once", limit), func(t *testing.T) {
+				var all []string
+				after := ""
+				for range 8 {
+					o := s.program(t, "sessions", "--limit", fmt.Sprint(limit), "--after", after)
+					require.Zero(t, o.status, o.stderr)
+					if o.stdout != "" {
+						all = append(all, runs(o)...)
+					}
+					next := regexp.MustCompile(`--after (\S+)`).FindStringSubmatch(o.stderr)
+					if next == nil {
+						break
+					}
+					after = next[1]
+				}
+				assert.Equal(t, newestFirst, all)
+			})
+		}
+		t.Run("as JSON", func(t *testing.T) {
+			o := s.program(t, "sessions", "--json", "--limit", "5")
+			require.Zero(t, o.status, o.stderr)
+			numbers := regexp.MustCompile(`(_seconds": )[\d.]+`)
+			times := regexp.MustCompile(`"20\d\d-[^"]*Z"`)
+			marks := regexp.MustCompile(`("next": ").*"`)
+			text := numbers.ReplaceAllString(o.stdout, "${1}10.5")
+			text = marks.ReplaceAllString(times.ReplaceAllString(text, `"2026-03-04T12:00:00Z"`), `${1}eMARK"`)
+			golden(t, "sessions.json", text)
+		})
+		t.Run("a row that cannot be read is said, and the others are listed", func(t *testing.T) {
+			s.exec("UPDATE watchdog_sessions SET status = 'strange' WHERE run_id = 'complete'")
+			o := s.program(t, "sessions")
+			assert.Zero(t, o.status)
+			assert.Len(t, runs(o), 5)
+			assert.Contains(t, o.stderr, "unreadable session")
+			assert.Contains(t, o.stderr, "run complete")
+			var page struct{ Unreadable []string }
+			require.NoError(t, json.Unmarshal([]byte(s.program(t, "sessions", "--json").stdout), &page))
+			assert.Len(t, page.Unreadable, 1)
+		})
+		t.Run("what is wrong is said", func(t *testing.T) {
+			for flags, says := range map[string]string{
+				"--limit 0":             "--limit is 0; write at least 1",
+				"--after nonsense":      "--after: no list with these flags ended so",
+				"--ended --after lAAAA": "--after: no list with these flags ended so",
+				"--limit x":             "--limit",
+				"--after lbm9uc2Vuc2U":  "is not the end of a page",
+			} {
+				o := s.program(t, append([]string{"sessions"}, strings.Fields(flags)...)...)
+				assert.Equal(t, 125, o.status)
+				assert.Contains(t, o.stderr, says)
+			}
+		})
+	})
+	t.Run("nothing is written, not even beside the file", func(t *testing.T) {
+		s := sqliteStore(t)
+		someSessions(t, s)
+		s.close()
+		file := strings.TrimPrefix(s.url, "sqlite:")
+		before, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.NoError(t, os.Chmod(file, 0o400))
+		require.Zero(t, s.program(t, "sessions").status)
+		after, err := os.ReadFile(file)
+		require.NoError(t, err)
+		assert.Equal(t, before, after)
+		entries, err := os.ReadDir(filepath.Dir(file))
+		require.NoError(t, err)
+		assert.Len(t, entries, 1)
+	})
+}
+
+func TestTable(t *testing.T) {
+	rows := func() [][]string {
+		return [][]string{{"RUN", "NOTE", "HOST"}, {"短い", "", "a"}, {"e\u0301te\u0301", "", "long \x1b[31m host"}}
+	}
+	for name, test := range map[string]struct {
+		width int
+		want  string
+	}{
+		"columns are aligned, and empty ones left out": {0, "RUN   HOST\n短い  a\ne\u0301te\u0301   long \\x1b[31m host\n"},
+		"a line is cut to the width of a terminal":     {10, "RUN   HOST\n短い  a\ne\u0301te\u0301   lon…\n"},
+		"a wide character is not cut in two":           {4, "RUN…\n短…\ne\u0301te\u0301…\n"},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, main.TableText(rows(), test.width)) })
+	}
+}
+
+func TestAgo(t *testing.T) {
+	for want, d := range map[string]time.Duration{
+		"0s": -time.Second, "59s": time.Minute - 1, "1m": time.Minute, "59m": time.Hour - 1, "1h00m": time.Hour,
+		"47h59m": 48*time.Hour - 1, "2d": 48 * time.Hour,
+	} {
+		assert.Equal(t, want, main.Ago(d))
+	}
+}

@@ -1,0 +1,278 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/postgres"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
+)
+
+// readAll calls every method that reads, and returns how many events and sessions it found.
+func readAll(ctx context.Context, s *postgres.Store) (events, sessions int, err error) {
+	var found []watchdog.Event
+	var page session.ListPage
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, call := range []func() error{
+		func() (err error) {
+			found, err = s.Read(ctx, watchdog.AggregateType, "run-1")
+			return err
+		},
+		func() (err error) {
+			page, err = s.List(ctx, session.ListQuery{Limit: 10})
+			return err
+		},
+		func() error { _, err := s.Select(ctx, since1970("run-1")); return err },
+		func() error { _, err := s.Layers(ctx, "parent"); return err },
+		func() error { _, err := s.Session(ctx, "run-1"); return err },
+		func() error { _, err := s.Stalled(ctx, session.Query{Limit: 10}); return err },
+		func() error { _, _, err := s.Ended(ctx, ""); return err },
+		func() error {
+			_, mark, err := s.Ended(ctx, "")
+			if err == nil {
+				_, _, err = s.Ended(ctx, mark)
+			}
+			return err
+		},
+		func() error {
+			_, err := s.History(ctx, session.HistoryQuery{From: noon, To: noon.Add(time.Hour), By: session.ByReason})
+			return err
+		},
+		func() error { _, err := s.ObserveLeases(ctx, nil); return err },
+		func() error { _, err := s.LeaseSessions(ctx, lease1); return err },
+		func() error {
+			if err := s.Follow(ctx, "run-1", cancel, nil); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
+		},
+	} {
+		if err := call(); err != nil {
+			return 0, 0, err
+		}
+	}
+	return len(found), len(page.Sessions), nil
+}
+
+// writing are the methods that write.
+var writing = map[string]func(ctx context.Context, s *postgres.Store) error{
+	"Append": func(ctx context.Context, s *postgres.Store) error { return s.Append(ctx, numbered(2)) },
+	"Transact": func(ctx context.Context, s *postgres.Store) error {
+		return s.Transact(ctx, appending("run-1", numbered(2)))
+	},
+	"Attach": func(ctx context.Context, s *postgres.Store) error {
+		_, _, err := s.Attach(ctx, session.Session{RunID: "run-2", StartedAt: noon})
+		return err
+	},
+	"Freshen": func(ctx context.Context, s *postgres.Store) error {
+		_, err := s.Freshen(ctx, lease1, []session.Freshness{{RunID: "run-1", Attempt: 1}})
+		return err
+	},
+	"End": func(ctx context.Context, s *postgres.Store) error {
+		_, err := s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
+		return err
+	},
+	"Claim": func(ctx context.Context, s *postgres.Store) error {
+		_, err := s.Claim(ctx, session.Session{RunID: "run-1"}, session.ClaimRequest{By: "me", For: time.Second})
+		return err
+	},
+	"Warn": func(ctx context.Context, s *postgres.Store) error {
+		_, err := s.Warn(ctx, session.Session{RunID: "run-1"}, []watchdog.Event{numbered(2)})
+		return err
+	},
+	"Cancel": func(ctx context.Context, s *postgres.Store) error {
+		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, cancelOf("cancel", "run-1"))
+		return err
+	},
+	"CancelAll": func(ctx context.Context, s *postgres.Store) error {
+		_, err := s.CancelAll(ctx, []session.BatchedCancel{
+			{Judged: session.Session{RunID: "run-1"}, Request: cancelOf("cancel", "run-1")},
+		})
+		return err
+	},
+	"BeginLease": func(ctx context.Context, s *postgres.Store) error {
+		return s.BeginLease(ctx, session.Lease{ID: lease1, Promise: time.Second})
+	},
+	"RenewLease": func(ctx context.Context, s *postgres.Store) error {
+		return s.RenewLease(ctx, session.Lease{ID: lease1, Promise: time.Second})
+	},
+	"ObserveLeases": func(ctx context.Context, s *postgres.Store) error {
+		_, err := s.ObserveLeases(ctx, []string{lease1})
+		return err
+	},
+	"ExpireLease": func(ctx context.Context, s *postgres.Store) error {
+		_, _, err := s.ExpireLease(ctx, session.Lease{ID: lease1})
+		return err
+	},
+	"Take": func(ctx context.Context, s *postgres.Store) error {
+		_, err := s.Take(ctx, sliceOf("slice-1", 1, 2))
+		return err
+	},
+	"Return": func(ctx context.Context, s *postgres.Store) error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
+}
+
+// readsOnly expects a store to read an event and a session, and to refuse to write.
+func readsOnly(t *testing.T, s *postgres.Store) {
+	t.Helper()
+	for range 3 { // prepared statements are sent otherwise than new ones
+		events, sessions, err := readAll(t.Context(), s)
+		require.NoError(t, err)
+		assert.Equal(t, []int{1, 1}, []int{events, sessions})
+		setting, err := s.Setting(t.Context(), "transaction_read_only")
+		require.NoError(t, err)
+		assert.Equal(t, "on", setting)
+	}
+	for method, write := range writing {
+		assert.ErrorIs(t, write(t.Context(), s), postgres.ErrReadOnly, method)
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	t.Run("a store reads, and writes nothing", func(t *testing.T) {
+		dsn := newDSN(t)
+		writer := openAt(t, dsn, postgres.Config{})
+		require.NoError(t, writer.Append(t.Context(), numbered(1)))
+		attach(t, writer, "run-1")
+		pool := hostPool(t, dsn)
+		const all = `SELECT t::text FROM events t UNION ALL SELECT t::text FROM watchdog_sessions t
+			UNION ALL SELECT t::text FROM watchdog_schema t ORDER BY 1`
+		before := texts(t, pool, all)
+		readsOnly(t, openAt(t, dsn, postgres.Config{ReadOnly: true}))
+		own, err := postgres.New(t.Context(), pool, postgres.Config{ReadOnly: true})
+		require.NoError(t, err)
+		readsOnly(t, own)
+		require.NoError(t, own.Close())
+		assert.Equal(t, before, texts(t, pool, all))
+		assert.Equal(t, []string{"off"}, texts(t, pool, "SHOW transaction_read_only"), "in the host's pool")
+	})
+	t.Run("it follows what others write, and hears of cancels", func(t *testing.T) {
+		dsn := newDSN(t)
+		writer := openAt(t, dsn, postgres.Config{})
+		reader := openAt(t, dsn, postgres.Config{ReadOnly: true})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		ready, told, listened := make(chan struct{}), make(chan string, 1), make(chan error, 1)
+		go func() {
+			listened <- reader.Listen(ctx, func() { close(ready) }, func(runID string) { told <- runID })
+		}()
+		<-ready
+		cancelOne(t, writer, "run-1")
+		assert.Equal(t, "run-1", <-told)
+		cancel()
+		require.NoError(t, <-listened)
+	})
+	t.Run("a role needs the documented rights, and each of them", func(t *testing.T) {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn)
+		cfg := postgres.Config{Schema: "watchdog"}
+		writer := openAt(t, dsn, cfg)
+		require.NoError(t, writer.Append(t.Context(), numbered(1)))
+		attach(t, writer, "run-1")
+		mustExec(t, pool, "DROP ROLE IF EXISTS viewer", "CREATE ROLE viewer LOGIN")
+		t.Cleanup(func() { mustExec(t, pool, "DROP OWNED BY viewer", "DROP ROLE viewer") })
+		asViewer := strings.Replace(dsn, "user=postgres", "user=viewer", 1)
+		cfg.ReadOnly = true
+		for _, grant := range documented(t, "Reading only") {
+			_, err := postgres.Open(t.Context(), asViewer, cfg)
+			require.Error(t, err, "before "+grant)
+			mustExec(t, pool, grant)
+		}
+		readsOnly(t, openAt(t, asViewer, cfg))
+	})
+	t.Run("a standby is read", func(t *testing.T) {
+		t.Parallel()
+		primary := pgtest.Start(t, pgtest.Options{})
+		standby := pgtest.StartStandby(t, primary, pgtest.StandbyOptions{})
+		database := primary.Database(t)
+		writer := openAt(t, primary.DSN(database), postgres.Config{})
+		require.NoError(t, writer.Append(t.Context(), numbered(1)))
+		attach(t, writer, "run-1")
+		require.NoError(t, standby.CatchUp(t.Context()))
+		require.Eventually(t, func() bool { // what it has on disk it applies a little later
+			s, err := postgres.Open(t.Context(), standby.DSN(database), postgres.Config{ReadOnly: true})
+			if err != nil {
+				return false
+			}
+			defer s.Close()
+			_, sessions, err := readAll(t.Context(), s)
+			return err == nil && sessions == 1
+		}, time.Minute, 100*time.Millisecond)
+		readsOnly(t, openAt(t, standby.DSN(database), postgres.Config{ReadOnly: true}))
+		_, err := postgres.Open(t.Context(), standby.DSN(database), postgres.Config{})
+		assert.ErrorContains(t, err, "it is read-only", "a store that writes")
+	})
+	t.Run("through a pooler in transaction mode", func(t *testing.T) {
+		pooler := pgtest.StartPooler(t, server(t), "transaction")
+		database := server(t).Database(t)
+		writer := openAt(t, pooler.DSN(database), postgres.Config{})
+		require.NoError(t, writer.Append(t.Context(), numbered(1)))
+		attach(t, writer, "run-1")
+		readsOnly(t, openAt(t, pooler.DSN(database), postgres.Config{ReadOnly: true}))
+		require.NoError(t, writer.Append(t.Context(), numbered(2)), "the pooler's connections can write")
+	})
+}
+
+// Compiling a page of a million sessions takes most of a second, and reading it a thousandth of that.
+func TestNotCompiled(t *testing.T) {
+	dsn := newDSN(t)
+	openAt(t, dsn, postgres.Config{})
+	for _, readOnly := range []bool{false, true} {
+		s := openAt(t, dsn, postgres.Config{ReadOnly: readOnly})
+		for range 3 { // prepared statements are sent otherwise than new ones
+			setting, err := s.Setting(t.Context(), "jit")
+			require.NoError(t, err)
+			assert.Equal(t, "off", setting)
+		}
+	}
+}
+
+func TestReadOnlyRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		cfg        postgres.Config
+		statements []string
+		says       string
+	}{
+		"a database without events":  {says: "has no table of events, and none is created"},
+		"a schema that is not there": {cfg: postgres.Config{Schema: "nosuch"}, says: "none is created"},
+		"a newer schema": {
+			statements: []string{"CREATE TABLE watchdog_schema (version integer)", "INSERT INTO watchdog_schema VALUES (99)"},
+			says:       postgres.ErrNewerSchema.Error(),
+		},
+		"a foreign table": {
+			statements: []string{"CREATE TABLE events (n integer)"}, says: postgres.ErrForeignTable.Error(),
+		},
+	} {
+		t.Run(name+", and creates nothing", func(t *testing.T) {
+			dsn := newDSN(t)
+			pool := hostPool(t, dsn)
+			mustExec(t, pool, test.statements...)
+			const relations = `SELECT relname::text FROM pg_class WHERE relnamespace <> 11 ORDER BY 1`
+			before := texts(t, pool, relations)
+			test.cfg.ReadOnly = true
+			_, err := postgres.Open(t.Context(), dsn, test.cfg)
+			assert.ErrorContains(t, err, test.says)
+			assert.Equal(t, before, texts(t, pool, relations))
+		})
+	}
+	t.Run("of an older schema only what is not there", func(t *testing.T) {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn)
+		openAt(t, dsn, postgres.Config{})
+		mustExec(t, pool, "DROP TABLE watchdog_sessions, watchdog_leases, watchdog_outbox",
+			"DELETE FROM watchdog_schema WHERE version > 1")
+		s := openAt(t, dsn, postgres.Config{ReadOnly: true})
+		assert.Empty(t, read(t, s))
+		_, err := s.List(t.Context(), session.ListQuery{Limit: 1})
+		assert.ErrorContains(t, err, "the schema is older than this program: open the database once with a program that writes")
+		assert.Equal(t, []string{"1"}, texts(t, pool, "SELECT version::text FROM watchdog_schema"))
+	})
+}

@@ -1,0 +1,222 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/storerows"
+)
+
+// OpenReadOnly opens the database file at path to read it. It creates, migrates and changes nothing, neither the file
+// nor those beside it, so that neither the file nor its folder need be writable. Every call that writes returns
+// [ErrReadOnly]. The context applies to the opening only. Close the store when it is no longer needed.
+//
+// Other programs may begin to write to the file meanwhile, and end: what they have committed is read. The files beside
+// it decide how:
+//
+//   - None: nobody has it open, and it is complete. If somebody writes to it during a call, the call is repeated.
+//   - A log (-wal) and its index (-shm): both are read, whether a writer lives or was killed.
+//   - A log without its index, as in a backup that left it out, or a rollback journal of a writer that was killed: an
+//     error, until a program that writes has opened it once.
+//
+// A file of a newer version is opened as [Open] does it. In one of an older version the events can be read, and a call
+// that needs more returns an error that says so. Open returns [ErrForeignTable], and errors for a file that does not
+// exist or has no table of events.
+//
+// A process that writes to the file has to read it with the store that writes: on Unix it would lose its locks when
+// this one is closed.
+func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
+	file, err := absolutePath(path)
+	if err == nil {
+		err = checkReadable(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open event database: %w", err)
+	}
+	s := &Store{file: file, owned: true, lockWait: lockWait, reader: &reader{}}
+	if err := s.readCommitted(ctx, func() error { return s.checkSchema(ctx) }); err != nil {
+		return nil, errors.Join(s.wrapError("open", err), s.Close())
+	}
+	return s, nil
+}
+
+func checkReadable(file string) error {
+	switch info, err := os.Stat(file); {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("there is no file %s, and none is created: name the database of a program that writes events", file)
+	case err != nil:
+		return err
+	default:
+		return checkKind(file, info)
+	}
+}
+
+// checkSchema finds out whether the events can be read.
+func (s *Store) checkSchema(ctx context.Context) error {
+	w, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	t := &transaction{store: s, writer: w}
+	version, oldest, err := t.schemaVersion()
+	if err != nil {
+		return err
+	}
+	if err := storerows.CheckVersion(version, oldest, len(migrations)); err != nil {
+		return err
+	}
+	if exist, err := t.checkEvents(); err != nil || !exist {
+		return errors.Join(err, noTables(exist || err != nil))
+	}
+	_, err = t.usableVersion(version)
+	return err
+}
+
+func noTables(exist bool) error {
+	if exist {
+		return nil
+	}
+	return storerows.ErrNoTables
+}
+
+// A reader has the database of [OpenReadOnly]. SQLite cannot read a file in WAL mode without a log and its index, and
+// would create them. If there is no log the file is opened as one that never changes, and the reader finds out whether
+// it did; if there is one, the file is opened as a reader beside others.
+type reader struct {
+	mu     sync.RWMutex // held for reading during a query, and for writing while the database is opened again
+	frozen bool         // it is open as a file that never changes
+	at     condition    // when it was opened so
+}
+
+// A condition of a file is another one after each change.
+type condition struct {
+	size     int64
+	modified time.Time
+	log      bool
+}
+
+// conditionOf looks at the file. An empty log without an index is one that a reader left.
+func conditionOf(file string) (c condition, err error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return c, err
+	}
+	log, err := os.Stat(file + "-wal")
+	if err == nil && log.Size() == 0 {
+		_, err = os.Stat(file + "-shm")
+	}
+	return condition{info.Size(), info.ModTime(), err == nil}, nil
+}
+
+// readCommitted runs a query, and repeats it if the file has changed under it.
+func (s *Store) readCommitted(ctx context.Context, query func() error) error {
+	const tries = 100
+	for range tries {
+		found, err := conditionOf(s.file)
+		if err == nil {
+			err = s.openFor(ctx, found)
+		}
+		if err != nil {
+			return err
+		}
+		if err, valid := s.readOnce(query); valid {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Millisecond):
+		}
+	}
+	return errors.New("other programs went on changing the file while it was read: try again")
+}
+
+// readOnce runs a query, and reports whether the file was the same before and after it.
+func (s *Store) readOnce(query func() error) (err error, valid bool) { //nolint:revive // valid tells whether err counts
+	r := s.reader
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	err = query()
+	if !r.frozen {
+		return err, true
+	}
+	after, lookErr := conditionOf(s.file)
+	return err, lookErr == nil && after == r.at
+}
+
+// openFor opens the file for its condition, unless it is open so.
+func (s *Store) openFor(ctx context.Context, found condition) error {
+	r := s.reader
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.db != nil && (!r.frozen || found == r.at) {
+		return nil
+	}
+	frozen, err := isFrozen(s.file, found)
+	if err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", readerName(s.file, frozen))
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(maxConnections)
+	db.SetMaxIdleConns(maxConnections)
+	if s.db != nil {
+		s.stalledStatement.close()
+		_ = s.db.Close() // nothing was written
+	}
+	s.db, r.frozen, r.at = db, frozen, found
+	// The first connection keeps writers from deleting the log, as long as it is there.
+	return s.retryWhileLocked(ctx, func() error { return db.PingContext(ctx) })
+}
+
+// isFrozen reports whether the file is to be opened as one that never changes: in WAL mode, and without a log.
+func isFrozen(file string, c condition) (bool, error) {
+	if c.log {
+		return false, nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return false, fmt.Errorf("%w (this user cannot read it: check the permissions)", err)
+	}
+	defer func() { _ = f.Close() }() // nothing was written
+	var header [20]byte
+	if _, err := io.ReadFull(f, header[:]); err != nil {
+		return false, nil // SQLite says what is wrong with it
+	}
+	const readVersion, wal = 19, 2
+	return header[readVersion] == wal, nil
+}
+
+// readerName is sourceName for a reader. With readonly_shm it does not write the index of the log, either.
+func readerName(file string, frozen bool) string {
+	if frozen {
+		return sourceNameWith(file, map[string]string{"mode": "ro", "immutable": "1"})
+	}
+	return sourceNameWith(file, map[string]string{"mode": "ro", "readonly_shm": "1"})
+}
+
+// readerAdvice is advice for a store that was opened read-only.
+var readerAdvice = []struct{ text, advice string }{
+	{"no such table", storerows.OlderSchemaAdvice},
+	{"no such column", storerows.OlderSchemaAdvice},
+	{"no such index", storerows.OlderSchemaAdvice},
+	{
+		"unable to open database file",
+		"this user cannot read the file or its log, or the log (-wal) has no index (-shm): check the permissions, " +
+			"or open it once with a program that writes",
+	},
+	{
+		"attempt to write a readonly database",
+		"a program that wrote to it has died: open it once with a program that writes",
+	},
+}

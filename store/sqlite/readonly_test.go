@@ -1,0 +1,328 @@
+package sqlite_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+func openReadOnly(tb testing.TB, file string) *sqlite.Store {
+	tb.Helper()
+	s, err := sqlite.OpenReadOnly(tb.Context(), file)
+	require.NoError(tb, err)
+	tb.Cleanup(func() { assert.NoError(tb, s.Close()) })
+	return s
+}
+
+// written makes a database with an event and a session, and returns the store that is open on it.
+func written(tb testing.TB, file string) *sqlite.Store {
+	tb.Helper()
+	s := openAt(tb, file)
+	require.NoError(tb, s.Append(tb.Context(), numbered(1)))
+	_, _, err := s.Attach(tb.Context(), session.Session{RunID: "run-1", Parent: "parent", Host: "host"})
+	require.NoError(tb, err)
+	return s
+}
+
+// readAll calls every method that reads, and returns how many events and sessions it found.
+func readAll(ctx context.Context, s *sqlite.Store) (events, sessions int, err error) {
+	var found []watchdog.Event
+	var page session.ListPage
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, call := range []func() error{
+		func() (err error) { found, err = s.Read(ctx, watchdog.AggregateType, "run-1"); return err },
+		func() (err error) { page, err = s.List(ctx, session.ListQuery{Limit: 10}); return err },
+		func() error {
+			_, err := s.Select(ctx, watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: "run-1", Since: noon})
+			return err
+		},
+		func() error { _, err := s.Layers(ctx, "parent"); return err },
+		func() error { _, err := s.Session(ctx, "run-1"); return err },
+		func() error { _, err := s.Stalled(ctx, session.Query{Limit: 10}); return err },
+		func() error { _, _, err := s.Ended(ctx, ""); return err },
+		func() error {
+			_, err := s.History(ctx, session.HistoryQuery{To: noon, By: session.ByReason})
+			return err
+		},
+		func() error { _, err := s.ObserveLeases(ctx, nil); return err },
+		func() error { _, err := s.LeaseSessions(ctx, "lease"); return err },
+		func() error {
+			if err := s.Follow(ctx, "run-1", cancel, nil); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil
+		},
+	} {
+		if err := call(); err != nil {
+			return 0, 0, err
+		}
+	}
+	return len(found), len(page.Sessions), nil
+}
+
+// writing are the methods that write.
+var writing = map[string]func(ctx context.Context, s *sqlite.Store) error{
+	"Append": func(ctx context.Context, s *sqlite.Store) error { return s.Append(ctx, numbered(2)) },
+	"Transact": func(ctx context.Context, s *sqlite.Store) error {
+		return s.Transact(ctx, &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event { return nil }})
+	},
+	"Attach": func(ctx context.Context, s *sqlite.Store) error {
+		_, _, err := s.Attach(ctx, session.Session{RunID: "run-2"})
+		return err
+	},
+	"Freshen": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.Freshen(ctx, "lease", []session.Freshness{{RunID: "run-1", Attempt: 1}})
+		return err
+	},
+	"End": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.End(ctx, []session.Ending{{RunID: "run-1", Attempt: 1, Status: session.Finished}})
+		return err
+	},
+	"Claim": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.Claim(ctx, session.Session{RunID: "run-1"}, session.ClaimRequest{By: "me", For: time.Second})
+		return err
+	},
+	"Warn": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.Warn(ctx, session.Session{RunID: "run-1"}, []watchdog.Event{numbered(2)})
+		return err
+	},
+	"Cancel": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{Events: []watchdog.Event{numbered(2)}})
+		return err
+	},
+	"BeginLease": func(ctx context.Context, s *sqlite.Store) error {
+		return s.BeginLease(ctx, session.Lease{ID: "lease", Promise: time.Second})
+	},
+	"RenewLease": func(ctx context.Context, s *sqlite.Store) error {
+		return s.RenewLease(ctx, session.Lease{ID: "lease", Promise: time.Second})
+	},
+	"ObserveLeases": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.ObserveLeases(ctx, []string{"lease"})
+		return err
+	},
+	"ExpireLease": func(ctx context.Context, s *sqlite.Store) error {
+		_, _, err := s.ExpireLease(ctx, session.Lease{ID: "lease"})
+		return err
+	},
+	"Take": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.Take(ctx, watchdog.Slice{ID: "slice", Scope: "scope"})
+		return err
+	},
+	"Return": func(ctx context.Context, s *sqlite.Store) error { return s.Return(ctx, "slice", watchdog.Totals{}) },
+}
+
+// digests returns the digest of each file in the folder.
+func digests(tb testing.TB, file string) (all []string) {
+	tb.Helper()
+	entries, err := os.ReadDir(filepath.Dir(file))
+	require.NoError(tb, err)
+	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
+		content, err := os.ReadFile(filepath.Join(filepath.Dir(file), entry.Name()))
+		require.NoError(tb, err)
+		all = append(all, fmt.Sprintf("%s %x", entry.Name(), sha256.Sum256(content)))
+	}
+	return all
+}
+
+// withoutIndex leaves out the index of the log, which has no data of its own.
+func withoutIndex(digests []string) []string {
+	return slices.DeleteFunc(slices.Clone(digests), func(d string) bool { return strings.Contains(d, "-shm ") })
+}
+
+// copyOfFiles copies the database and the files beside it, as a killed writer would leave them.
+func copyOfFiles(tb testing.TB, file string, without ...string) (copied string) {
+	tb.Helper()
+	copied = newFile(tb)
+	for _, suffix := range []string{"", "-wal", "-shm", "-journal"} {
+		content, err := os.ReadFile(file + suffix)
+		if err == nil && !strings.Contains(strings.Join(without, " ")+" ", suffix+" ") || suffix == "" {
+			require.NoError(tb, os.WriteFile(copied+suffix, content, 0o600))
+		}
+	}
+	return copied
+}
+
+func TestOpenReadOnly(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T, file string) string{
+		"that nobody has open": func(t *testing.T, file string) string {
+			t.Helper()
+			require.NoError(t, written(t, file).Close())
+			return file
+		},
+		"that somebody writes to": func(t *testing.T, file string) string {
+			t.Helper()
+			written(t, file)
+			return file
+		},
+		"whose writer was killed": func(t *testing.T, file string) string {
+			t.Helper()
+			written(t, file)
+			return copyOfFiles(t, file)
+		},
+		"with a rollback journal, of a host": func(t *testing.T, file string) string {
+			t.Helper()
+			s := newStore(t, openPlain(t, file, "journal_mode(DELETE)"))
+			require.NoError(t, s.Append(t.Context(), numbered(1)))
+			_, _, err := s.Attach(t.Context(), session.Session{RunID: "run-1"})
+			require.NoError(t, err)
+			return file
+		},
+	} {
+		t.Run("a file "+name+" is read, and not a byte changes", func(t *testing.T) {
+			file := prepare(t, newFile(t))
+			before := digests(t, file)
+			if name == "that somebody writes to" { // in this process: they share the index of the log
+				before = withoutIndex(before)
+			}
+			s := openReadOnly(t, file)
+			for range 2 {
+				events, sessions, err := readAll(t.Context(), s)
+				require.NoError(t, err)
+				assert.Equal(t, []int{1, 1}, []int{events, sessions})
+			}
+			for method, write := range writing {
+				assert.ErrorIs(t, write(t.Context(), s), sqlite.ErrReadOnly, method)
+			}
+			require.NoError(t, s.Close())
+			assert.Subset(t, digests(t, file), before)
+			assert.Equal(t, withoutIndex(before), withoutIndex(digests(t, file)))
+			_, err := s.Read(t.Context(), "", "")
+			assert.ErrorIs(t, err, sqlite.ErrClosed)
+		})
+	}
+	t.Run("what writers commit is read, whenever they come and go", func(t *testing.T) {
+		file := newFile(t)
+		require.NoError(t, openAt(t, file).Close())
+		reader := openReadOnly(t, file)
+		for n := int64(1); n <= 6; n += 2 {
+			writer := child(t, "open and append", file, fmt.Sprint(n))
+			output, err := writer.CombinedOutput()
+			require.NoError(t, err, string(output))
+			assert.Len(t, read(t, reader), int(n))
+			live := openAt(t, file)
+			require.NoError(t, live.Append(t.Context(), numbered(n+1)))
+			assert.Len(t, read(t, reader), int(n)+1)
+			require.NoError(t, live.Close())
+		}
+	})
+	t.Run("a writer that begins while it is open is seen by a reader that has read", func(t *testing.T) {
+		file := newFile(t)
+		require.NoError(t, openAt(t, file).Close())
+		reader := openReadOnly(t, file)
+		assert.Empty(t, read(t, reader))
+		writer := openAt(t, file)
+		for n := range int64(50) {
+			require.NoError(t, writer.Append(t.Context(), numbered(n)))
+			require.Len(t, read(t, reader), int(n)+1)
+		}
+	})
+	t.Run("a closed store can be closed again", func(t *testing.T) {
+		file := newFile(t)
+		require.NoError(t, openAt(t, file).Close())
+		s := openReadOnly(t, file)
+		require.NoError(t, s.Close())
+		assert.NoError(t, s.Close())
+	})
+}
+
+func TestOpenReadOnlyRefuses(t *testing.T) {
+	for name, test := range map[string]struct {
+		prepare func(t *testing.T, file string) string
+		says    []string
+	}{
+		"a file that is not there": {
+			func(_ *testing.T, file string) string { return file },
+			[]string{"there is no file", "none is created"},
+		},
+		"a folder": {
+			func(_ *testing.T, file string) string { return filepath.Dir(file) },
+			[]string{"is a directory"},
+		},
+		"a URI": {
+			func(*testing.T, string) string { return "file:events.db" },
+			[]string{"use a plain path"},
+		},
+		"an empty file": {
+			func(t *testing.T, file string) string {
+				t.Helper()
+				require.NoError(t, os.WriteFile(file, nil, 0o600))
+				return file
+			},
+			[]string{"has no table of events", "none is created"},
+		},
+		"what is no database": {
+			func(t *testing.T, file string) string {
+				t.Helper()
+				require.NoError(t, os.WriteFile(file, []byte(strings.Repeat("no database ", 100)), 0o600))
+				return file
+			},
+			[]string{"file is not a database"},
+		},
+		"a log without its index": {
+			func(t *testing.T, file string) string {
+				t.Helper()
+				written(t, file)
+				return copyOfFiles(t, file, "-shm ")
+			},
+			[]string{"the log (-wal) has no index (-shm)", "open it once with a program that writes"},
+		},
+	} {
+		t.Run(name+", and creates nothing", func(t *testing.T) {
+			file := test.prepare(t, newFile(t))
+			before := []string(nil)
+			if !strings.HasPrefix(file, "file:") {
+				before = digests(t, filepath.Join(file, "..", "any"))
+			}
+			_, err := sqlite.OpenReadOnly(t.Context(), file)
+			require.Error(t, err)
+			assert.True(t, errorHas(err, test.says...), err)
+			if before != nil {
+				assert.Equal(t, before, digests(t, filepath.Join(file, "..", "any")))
+			}
+		})
+	}
+	t.Run("a newer schema, as Open does", func(t *testing.T) {
+		file := newFile(t)
+		mustExec(t, openPlain(t, file), "CREATE TABLE watchdog_schema (version INTEGER PRIMARY KEY)",
+			"INSERT INTO watchdog_schema VALUES (99)")
+		_, err := sqlite.OpenReadOnly(t.Context(), file)
+		assert.ErrorIs(t, err, sqlite.ErrNewerSchema)
+	})
+	t.Run("a foreign table, as Open does", func(t *testing.T) {
+		file := newFile(t)
+		mustExec(t, openPlain(t, file), "CREATE TABLE events (n)")
+		_, err := sqlite.OpenReadOnly(t.Context(), file)
+		assert.ErrorIs(t, err, sqlite.ErrForeignTable)
+	})
+	t.Run("of an older schema only what is not there", func(t *testing.T) {
+		file := newFile(t)
+		db := openPlain(t, file)
+		mustExec(t, db, version1...)
+		s := openReadOnly(t, file)
+		assert.Equal(t, []string{"old"}, ids(read(t, s)))
+		layers, err := s.Layers(t.Context(), "run-1")
+		require.NoError(t, err)
+		assert.Empty(t, layers)
+		_, err = s.List(t.Context(), session.ListQuery{Limit: 1})
+		assert.ErrorContains(t, err, "the schema is older than this program: open the database once with a program that writes")
+		assert.Equal(t, []string{"1"}, queryAll(t, db, "SELECT version FROM watchdog_schema"))
+	})
+}
