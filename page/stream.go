@@ -1,0 +1,69 @@
+package page
+
+import (
+	"errors"
+	"net/http"
+	"time"
+)
+
+const (
+	// writeTimeout is how long a reader may take for a frame.
+	writeTimeout = 5 * time.Second
+	// heartbeat is after how long without a frame a reader is sent an empty comment, so that one who is gone is noticed.
+	heartbeat = 15 * time.Second
+)
+
+// serve streams the updates to one reader as server-sent events.
+func (l *live) serve(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
+	reader, err := l.join(r.Header.Get("Last-Event-ID"))
+	if err != nil {
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
+		return
+	}
+	defer l.leave(reader)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx
+	out := stream{w, http.NewResponseController(w)}
+	if out.send([]byte("retry: 2000\n\n")) != nil {
+		return
+	}
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for err == nil {
+		select {
+		case <-r.Context().Done():
+			return
+		case <-beat.C:
+			err = out.send([]byte(":\n\n"))
+		case text, open := <-reader.frames:
+			if !open {
+				return
+			}
+			beat.Reset(heartbeat)
+			err = out.send(text)
+		}
+	}
+}
+
+// A stream writes to one reader.
+type stream struct {
+	w http.ResponseWriter
+	*http.ResponseController
+}
+
+// send writes at once, and gives up a reader that is too slow. The deadline takes the place of the server's, which is
+// that of a whole response.
+func (s stream) send(text []byte) error {
+	if err := s.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := s.w.Write(text); err != nil {
+		return err
+	}
+	return s.Flush()
+}
