@@ -151,11 +151,11 @@ func reasons(chosen string) []string {
 	for _, code := range watchdog.StopReasons() {
 		all = append(all, string(code))
 	}
-	if chosen != "" && !slices.Contains(all, chosen) {
-		all = append(all, chosen)
-	}
 	slices.SortStableFunc(all[1:], func(a, b string) int {
 		return cmp.Compare(strings.TrimPrefix(a, "watchdog_"), strings.TrimPrefix(b, "watchdog_"))
 	})
+	if chosen != "" && !slices.Contains(all, chosen) {
+		all = append(all, chosen)
+	}
 	return all
 }

@@ -43,6 +43,9 @@ func rowOf(s session.Session, now time.Time) row {
 	}
 	if !r.Live {
 		r.Until, r.Why = s.SilentSince(), reasonText(string(s.Reason))
+		if s.Status == session.Interrupted && s.Reason == "" {
+			r.Why = "something outside ended it, or its process was lost"
+		}
 		r.Age = r.Until.Sub(since)
 		return r
 	}

@@ -10,7 +10,10 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-const completeReason = record.CompleteReason
+const (
+	completeReason = record.CompleteReason
+	eventPrefix    = "runtime.watchdog."
+)
 
 // A runView is what the events of a run tell.
 type runView struct {
@@ -25,10 +28,9 @@ type runView struct {
 
 // A span is a stretch of time. Until is zero for one that lasts.
 type span struct {
-	Name        string
-	Since       time.Time
-	Until, Most time.Time // Most is when a hold's cap ends it
-	Kind        string    // how a window ended
+	Name         string
+	Since, Until time.Time
+	Kind         string // how a window ended
 }
 
 // An entry is one event. Text is ours; Key and Note are the host's words.
@@ -97,16 +99,14 @@ func storyOf(events []watchdog.Event) (v runView) {
 }
 
 func (v *runView) add(e watchdog.Event, p payload) {
-	kind, own := strings.CutPrefix(e.Type, "runtime.watchdog.")
+	kind, own := strings.CutPrefix(e.Type, eventPrefix)
 	if !own {
 		v.Entries = append(v.Entries, entry{At: e.Timestamp, Kind: "other", Said: e.Type})
 		return
 	}
-	v.openWindow(e, p, kind)
-	if kind == "warning" || kind == "wrap_up" || kind == "extend" || p.Reason == "wall_clock_exceeded" {
-		if p.Spend.Spend == nil && strings.HasPrefix(p.Reason, "wall_clock") || kind == "extend" {
-			v.Allowed = seconds(float64(p.Budget))
-		}
+	v.openWindow(e, p)
+	if p.Spend.Spend == nil && strings.HasPrefix(p.Reason, "wall_clock") || kind == "extend" {
+		v.Allowed = seconds(float64(p.Budget))
 	}
 	switch kind {
 	case "cancel", "complete", "interrupt":
@@ -116,9 +116,7 @@ func (v *runView) add(e watchdog.Event, p payload) {
 			v.Ended.Finished = true
 		}
 	case "hold":
-		v.Holds = append(v.Holds, span{
-			Name: p.Hold, Since: e.Timestamp, Most: e.Timestamp.Add(seconds(float64(p.Cap))),
-		})
+		v.Holds = append(v.Holds, span{Name: p.Hold, Since: e.Timestamp})
 	case "release":
 		v.release(p.Hold, e.Timestamp)
 	}
@@ -126,7 +124,7 @@ func (v *runView) add(e watchdog.Event, p payload) {
 }
 
 // openWindow begins a window where an event is of another than the last.
-func (v *runView) openWindow(e watchdog.Event, p payload, kind string) {
+func (v *runView) openWindow(e watchdog.Event, p payload) {
 	start := time.Time(p.Started)
 	if start.IsZero() {
 		start = e.Timestamp
@@ -135,7 +133,7 @@ func (v *runView) openWindow(e watchdog.Event, p payload, kind string) {
 	if name == "" {
 		name = p.Started.String()
 	}
-	if n := len(v.Windows); n > 0 && (v.Windows[n-1].Name == name || kind == "correction") {
+	if n := len(v.Windows); n > 0 && (v.Windows[n-1].Name == name || e.Type == watchdog.EventCorrection) {
 		return
 	}
 	v.Windows = append(v.Windows, span{Name: name, Since: start})
@@ -189,41 +187,58 @@ func usedText(p payload) string {
 // entryOf says what an event is.
 func entryOf(e watchdog.Event, p payload, kind string) entry {
 	n := entry{At: e.Timestamp, Kind: kind, Said: words(kind), Key: p.Hold, Note: p.Note}
+	if said, other := saidKinds[kind]; other {
+		n.Said = said
+	}
 	switch kind {
-	case "cancel":
-		n.Said, n.Text = "cancelled", joined(words(p.Reason), usedText(p))
-	case "complete":
-		n.Text = joined("the work is done", "after "+length(seconds(float64(p.Elapsed))))
-	case "resume":
-		n.Said, n.Text = "resumed", "a fresh window"
-	case "extend":
-		n.Said = "extended"
-		n.Text = fmt.Sprintf("by %s, to %s", length(seconds(float64(p.Extension))), length(seconds(float64(p.Budget))))
-	case "warning":
-		n.Text = warningText(p)
-	case "wait", "retry", "unstuck":
-		n.Said, n.Text = "asked to "+strings.Replace(kind, "unstuck", "get unstuck", 1), joined(words(p.Reason), usedText(p))
-	case "wrap_up":
-		n.Said, n.Text = "asked to wrap up", joined(words(p.Reason), length(seconds(float64(p.Remaining)))+" left")
-		if p.Spend.Spend != nil {
-			n.Text = usedText(p)
-		}
-	case "hold":
-		n.Said, n.Text = "hold opened", "for at most "+length(seconds(float64(p.Cap)))
-	case "release":
-		n.Said = "hold closed"
 	case "interrupt":
-		n.Said, n.Note = "interrupted", p.Signal
+		n.Note = p.Signal
 	case "overrun":
-		n.Key, n.Text = p.Key, "a call took "+length(seconds(float64(p.Elapsed)))
-		if p.Abandoned {
-			n.Text += " and was abandoned"
-		}
-	case "correction":
-		n.Text = "the work had finished before its cancel"
+		n.Key = p.Key
+	}
+	if text := kindTexts[kind]; text != nil {
+		n.Text = text(p)
 	}
 	return n
 }
+
+// saidKinds are the kinds that are not said as they are written.
+var saidKinds = map[string]string{
+	"cancel": "cancelled", "resume": "resumed", "extend": "extended", "interrupt": "interrupted",
+	"wait": "asked to wait", "retry": "asked to retry", "unstuck": "asked to get unstuck", "wrap_up": "asked to wrap up",
+	"hold": "hold opened", "release": "hold closed",
+}
+
+// kindTexts say more of the kinds.
+var kindTexts = map[string]func(p payload) string{
+	"cancel":     tripText,
+	"wait":       tripText,
+	"retry":      tripText,
+	"unstuck":    tripText,
+	"warning":    warningText,
+	"complete":   func(p payload) string { return joined("the work is done", "after "+lengthOf(p.Elapsed)) },
+	"resume":     func(payload) string { return "a fresh window" },
+	"extend":     func(p payload) string { return "by " + lengthOf(p.Extension) + ", to " + lengthOf(p.Budget) },
+	"hold":       func(p payload) string { return "for at most " + lengthOf(p.Cap) },
+	"correction": func(payload) string { return "the work had finished before its cancel" },
+	"wrap_up": func(p payload) string {
+		if p.Spend.Spend != nil {
+			return usedText(p)
+		}
+		return joined(words(p.Reason), lengthOf(p.Remaining)+" left")
+	},
+	"overrun": func(p payload) string {
+		text := "a call took " + lengthOf(p.Elapsed)
+		if p.Abandoned {
+			text += " and was abandoned"
+		}
+		return text
+	},
+}
+
+func lengthOf(s record.Seconds) string { return length(seconds(float64(s))) }
+
+func tripText(p payload) string { return joined(words(p.Reason), usedText(p)) }
 
 func warningText(p payload) string {
 	if p.Fraction > 0 {
@@ -231,9 +246,9 @@ func warningText(p payload) string {
 		if p.Spend.Spend != nil {
 			return joined(text, usedText(p))
 		}
-		return joined(text, length(seconds(float64(p.Remaining)))+" left of "+length(seconds(float64(p.Budget))))
+		return joined(text, lengthOf(p.Remaining)+" left of "+lengthOf(p.Budget))
 	}
-	text := joined(words(p.Reason), usedText(p))
+	text := tripText(p)
 	if p.Observe {
 		text += "; it is only observed"
 	}

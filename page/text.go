@@ -39,17 +39,27 @@ func seconds(s float64) time.Duration {
 	return time.Duration(s * float64(time.Second))
 }
 
-// number writes a whole number with commas between the thousands.
+// number writes a whole number, a large one shortly: 9,999, 41.3k, 1.76M.
 func number(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	sign := ""
-	if digits[0] == '-' {
-		sign, digits = "-", digits[1:]
+	switch {
+	case n >= 10_000_000_000 || n <= -10_000_000_000:
+		return short(n, 1e9, "G")
+	case n >= 1_000_000 || n <= -1_000_000:
+		return short(n, 1e6, "M")
+	case n >= 10_000 || n <= -10_000:
+		return short(n, 1e3, "k")
+	case n >= 1000:
+		return fmt.Sprintf("%d,%03d", n/1000, n%1000)
 	}
-	for i := len(digits) - 3; i > 0; i -= 3 {
-		digits = digits[:i] + "," + digits[i:]
-	}
-	return sign + digits
+	return strconv.FormatInt(n, 10)
+}
+
+// short rounds down to three digits, so that what is left never looks like more.
+func short(n int64, unit float64, name string) string {
+	value := float64(n) / unit
+	digits := max(2-int(math.Log10(math.Abs(value))), 0)
+	scale := math.Pow(10, float64(digits))
+	return strconv.FormatFloat(math.Trunc(value*scale)/scale, 'f', -1, 64) + name
 }
 
 // money writes micro-units with two digits, or as many as a small sum needs.
@@ -67,12 +77,10 @@ func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 // shellQuote quotes a word for a POSIX shell. One with characters that cannot be seen is written with escapes, which
 // bash, zsh and ksh read, so that what is copied is what was shown.
 func shellQuote(word string) string {
-	if word != "" && strings.IndexFunc(word, func(r rune) bool {
-		return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@%+=,", r)
-	}) < 0 {
+	switch {
+	case word != "" && strings.IndexFunc(word, needsQuotes) < 0:
 		return word
-	}
-	if strings.IndexFunc(word, func(r rune) bool { return r != ' ' && !unicode.IsGraphic(r) }) < 0 {
+	case strings.IndexFunc(word, unseen) < 0:
 		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 	}
 	var quoted strings.Builder
@@ -80,7 +88,7 @@ func shellQuote(word string) string {
 		switch {
 		case r == '\'' || r == '\\':
 			quoted.WriteString(`\` + string(r))
-		case r == ' ' || unicode.IsGraphic(r):
+		case !unseen(r):
 			quoted.WriteRune(r)
 		case r > math.MaxUint16:
 			fmt.Fprintf(&quoted, `\U%08x`, r)
@@ -90,3 +98,11 @@ func shellQuote(word string) string {
 	}
 	return "$'" + quoted.String() + "'"
 }
+
+// needsQuotes reports whether a shell may take the character for more than itself.
+func needsQuotes(r rune) bool {
+	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@%+=,", r)
+}
+
+// unseen reports whether a character cannot be seen, or looks like a space and is none.
+func unseen(r rune) bool { return r != ' ' && (!unicode.IsGraphic(r) || unicode.IsSpace(r)) }

@@ -176,7 +176,7 @@ func TestHostileTexts(t *testing.T) {
 		check(fmt.Sprint("the list, by frames, at ", width))
 	}
 	b.show("")
-	shown := eval[[]string](b, `[...document.querySelectorAll("#runs th bdi:first-child")].map((e) => e.textContent)`)
+	shown := eval[[]string](b, `[...document.querySelectorAll("#runs th > a > bdi")].map((e) => e.textContent)`)
 	for _, text := range hostile {
 		assert.Contains(t, shown, text, "as text")
 	}

@@ -1,0 +1,358 @@
+package page_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// A sent is a frame.
+type sent struct {
+	ID   string
+	At   time.Time
+	Now  int64
+	Rows []struct {
+		Run, Host, Reason, Said, HTML string
+		Live                          bool
+	}
+	Runs               []string
+	Present            map[string]string
+	All, More, Trouble bool
+}
+
+// A reader is a browser that is connected. It is a ResponseWriter, too: what a server has for a connection.
+type reader struct {
+	*testing.T
+	cancel context.CancelFunc
+	done   chan struct{}
+
+	mu       sync.Mutex
+	header   http.Header
+	status   int
+	text     bytes.Buffer
+	writes   []time.Time
+	stuck    bool // it takes nothing any more
+	deadline time.Time
+}
+
+// join connects a reader that had a frame before.
+func (f *fixture) join(last string) *reader {
+	f.Helper()
+	ctx, cancel := context.WithCancel(f.Context())
+	r := &reader{T: f.T, cancel: cancel, done: make(chan struct{}), header: http.Header{}, status: http.StatusOK}
+	request := httptest.NewRequestWithContext(ctx, http.MethodGet, "/?live", nil)
+	request.Header.Set("Last-Event-ID", last)
+	p := f.page()
+	go func() {
+		defer close(r.done)
+		p.ServeHTTP(r, request)
+	}()
+	synctest.Wait()
+	return r
+}
+
+func (r *reader) Header() http.Header    { return r.header }
+func (r *reader) WriteHeader(status int) { r.status = status }
+func (r *reader) Flush()                 {}
+
+func (r *reader) SetWriteDeadline(at time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.deadline = at
+	return nil
+}
+
+func (r *reader) Write(text []byte) (int, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stuck {
+		until := time.Until(r.deadline)
+		r.mu.Unlock()
+		time.Sleep(until)
+		r.mu.Lock()
+		return 0, os.ErrDeadlineExceeded
+	}
+	r.writes = append(r.writes, time.Now())
+	return r.text.Write(text)
+}
+
+// leave disconnects the reader, and waits for its request to end.
+func (r *reader) leave() {
+	r.cancel()
+	<-r.done
+}
+
+// gone reports whether the request of the reader has ended.
+func (r *reader) gone() bool {
+	select {
+	case <-r.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// events are the frames that the reader has got.
+func (r *reader) events() (all []sent) {
+	r.Helper()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	i := 0
+	for block := range strings.SplitSeq(strings.TrimSuffix(r.text.String(), "\n\n"), "\n\n") {
+		at := r.writes[i]
+		i++
+		id, data, found := strings.Cut(block, "\ndata: ")
+		if !found {
+			continue // a comment, or the pause before a reconnect
+		}
+		require.NotContains(r, data, "\n", "an event is one line of data")
+		var one sent
+		require.NoError(r, json.Unmarshal([]byte(data), &one))
+		one.ID, one.At = strings.TrimPrefix(id, "id: "), at
+		all = append(all, one)
+	}
+	return all
+}
+
+func TestReaders(t *testing.T) {
+	t.Run("without readers nothing is asked", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.fleet()
+			f.page()
+			time.Sleep(time.Hour)
+			require.Zero(t, f.db.takeLists())
+			r := f.join("")
+			time.Sleep(10 * time.Second)
+			require.InDelta(t, 21, f.db.takeLists(), 1, "twice a second")
+			r.leave()
+			time.Sleep(time.Second)
+			f.db.takeLists()
+			time.Sleep(time.Hour)
+			require.Zero(t, f.db.takeLists())
+		})
+	})
+	t.Run("many readers cost what one costs", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			var all []*reader
+			for range 50 {
+				all = append(all, f.join(""))
+			}
+			time.Sleep(time.Second)
+			f.db.takeLists()
+			time.Sleep(10 * time.Second)
+			require.InDelta(t, 20, f.db.takeLists(), 1)
+			for _, r := range all {
+				r.leave()
+			}
+		})
+	})
+	t.Run("a new one gets the present state", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.fleet()
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(time.Second)
+			got := r.events()
+			require.Len(t, got, 1)
+			require.True(t, got[0].All)
+			require.Equal(t, time.Now().Add(-time.Second).UnixMilli(), got[0].Now)
+			page := f.shown("")
+			require.Len(t, got[0].Present, 4)
+			for run, version := range got[0].Present {
+				require.Contains(t, page, fmt.Sprintf("data-run=%q data-version=%q data-live", run, version))
+			}
+		})
+	})
+	t.Run("one that comes again gets it unless it has missed nothing", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			other := f.join("")
+			defer other.leave()
+			first := f.join("")
+			time.Sleep(time.Second)
+			last := first.events()[0].ID
+			first.leave()
+			again := f.join(last)
+			time.Sleep(time.Second)
+			require.Empty(t, again.events())
+			again.leave()
+			f.begin("s-1", "worker-1", 0, session.State{})
+			time.Sleep(time.Second)
+			again = f.join(last)
+			defer again.leave()
+			time.Sleep(time.Second)
+			require.True(t, again.events()[0].All)
+			require.Contains(t, again.events()[0].Present, "s-1")
+		})
+	})
+	t.Run("what nobody was there for is not taken for seen", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			time.Sleep(time.Second)
+			last := r.events()[0].ID
+			r.leave()
+			f.begin("s-1", "worker-1", 0, session.State{})
+			again := f.join(last)
+			defer again.leave()
+			time.Sleep(time.Second)
+			require.Len(t, again.events(), 1)
+		})
+	})
+	t.Run("there are only so many", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.MaxReaders = 2
+			one, two := f.join(""), f.join("")
+			three := f.join("")
+			require.True(t, three.gone())
+			require.Equal(t, http.StatusServiceUnavailable, three.status)
+			require.NotEmpty(t, three.header.Get("Retry-After"))
+			one.leave()
+			four := f.join("")
+			require.False(t, four.gone())
+			four.leave()
+			two.leave()
+		})
+	})
+	t.Run("closing the page ends them", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			require.NoError(t, f.page().Close())
+			synctest.Wait()
+			require.True(t, r.gone())
+			late := f.join("")
+			require.Equal(t, http.StatusServiceUnavailable, late.status)
+			require.Equal(t, http.StatusOK, f.get("").Code, "pages are served as before")
+		})
+	})
+}
+
+func TestFrames(t *testing.T) {
+	t.Run("a run that begins, changes and ends is told of at once, once, and to all", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r, other := f.join(""), f.join("")
+			defer r.leave()
+			defer other.leave()
+			time.Sleep(time.Second)
+			s := f.begin("s-1", "worker-1", 0, session.State{Phase: "reading"})
+			time.Sleep(time.Second)
+			_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{
+				RunID: "s-1", Attempt: 1, Activity: time.Second, State: []byte(`{"phase":"writing"}`),
+			}})
+			f.must(err)
+			time.Sleep(time.Second)
+			f.end(s, session.Cancelled, watchdog.CostExceeded)
+			ended := time.Now()
+			time.Sleep(time.Second)
+			got := r.events()[1:]
+			require.Len(t, got, 3)
+			for i, want := range []string{"reading", "writing", "it cost more than it may"} {
+				require.Len(t, got[i].Rows, 1)
+				require.Equal(t, "s-1", got[i].Rows[0].Run)
+				require.Contains(t, got[i].Rows[0].HTML, want)
+				require.Equal(t, i < 2, got[i].Rows[0].Live)
+			}
+			require.Equal(t, "cancelled: it cost more than it may", got[2].Rows[0].Said)
+			require.LessOrEqual(t, got[2].At.Sub(ended), 500*time.Millisecond)
+			require.Equal(t, r.events()[1:], other.events()[1:], "frames are shared")
+		})
+	})
+	t.Run("an event hurries the look", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(10*time.Second + 10*time.Millisecond)
+			began := time.Now()
+			f.event("s-1/build", watchdog.EventRetry, began, "")
+			got := r.events()
+			require.Equal(t, []string{"s-1/build"}, got[len(got)-1].Runs)
+			require.LessOrEqual(t, got[len(got)-1].At.Sub(began), 250*time.Millisecond)
+		})
+	})
+	t.Run("they come at most four times a second", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			defer r.leave()
+			for i := range 2000 {
+				f.begin(fmt.Sprintf("s-%d", i%500), "worker-1", 0, session.State{Phase: fmt.Sprint(i)})
+				f.must(f.db.Append(f.Context(), watchdog.Event{
+					ID: fmt.Sprint("e", i), AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventRetry,
+					Payload: []byte(`{}`), Timestamp: time.Now(),
+				}))
+				time.Sleep(5 * time.Millisecond)
+			}
+			got := r.events()
+			require.InDelta(t, 40, len(got), 4, "in ten seconds")
+			for i := 2; i < len(got); i++ {
+				require.GreaterOrEqual(t, got[i].At.Sub(got[i-1].At), 250*time.Millisecond)
+			}
+		})
+	})
+	t.Run("a slow database is asked more seldom", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.db.set(nil, 200*time.Millisecond)
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(time.Minute)
+			require.LessOrEqual(t, f.db.takeLists(), 16, "a twentieth of the time")
+		})
+	})
+	t.Run("a database that does not answer is told of once, and its return", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(time.Second)
+			f.db.set(errors.New("no route to host"), 0)
+			time.Sleep(10 * time.Second)
+			f.db.set(nil, 0)
+			time.Sleep(time.Second)
+			got := r.events()
+			require.Len(t, got, 3)
+			require.True(t, got[1].Trouble)
+			require.True(t, got[2].All)
+			require.False(t, got[2].Trouble)
+			require.Equal(t, 1, strings.Count(f.log.String(), "no route to host"))
+		})
+	})
+	t.Run("a row is not sent because time goes by", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.fleet()
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(10 * time.Minute)
+			require.Len(t, r.events(), 1)
+			require.Contains(t, r.text.String(), "\n:\n\n", "but a sign that the connection lives")
+		})
+	})
+}
+
+func TestSlowReaders(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		slow, good := f.join(""), f.join("")
+		defer good.leave()
+		time.Sleep(time.Second)
+		slow.mu.Lock()
+		slow.stuck = true
+		slow.mu.Unlock()
+		for i := range 20 {
+			f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
+			time.Sleep(time.Second)
+		}
+		assert.True(t, slow.gone(), "its write has a deadline")
+		assert.Len(t, good.events(), 21, "the others miss nothing")
+	})
+}
