@@ -16,8 +16,9 @@ type bar struct {
 	Reserve float64
 	Warned  []float64
 	Level   string // "", "low", "warned", "reserve" or "spent"
-	// Text says it in words: what is left, and of what.
+	// Text says it in words: what is left, and of what. Of a bar that stands Still it is why.
 	Text, Of string
+	Still    bool
 	// Scope is who shares the limit.
 	Scope string
 	// Limit and Since let the script move a bar of time: its length in seconds, and when nothing of it was used yet. A
@@ -109,11 +110,11 @@ func idle(s session.Session, state session.State, now time.Time) bar {
 	switch {
 	case state.Holds > 0:
 		b := timed("idle", state.Idle, 0)
-		b.Text = "held"
+		b.Text, b.Still = "held", true
 		return b
 	case s.Lease != "" && s.Silence == 0:
 		b := timed("idle", state.Idle, 0)
-		b.Text = "active"
+		b.Text, b.Still = "active", true
 		return b
 	}
 	return moved("idle", state.Idle, now.Add(-s.SilentFor(now)), now)

@@ -53,7 +53,7 @@
     bar.setAttribute("aria-valuetext", text + " left of " + length(limit));
     bar.querySelector(".left").setAttribute("width", part);
     const reserve = number(bar.querySelector(".reserve"), "width");
-    const warned = Math.max(-1, ...all(".warning", bar).map((rect) => number(rect, "x")));
+    const warned = Math.max(-1, ...all(".warning", bar).map((rect) => number(rect, "x1")));
     const level = part <= 0 ? "spent" : part <= reserve ? "reserve" : part <= warned ? "warned" :
       warned < 0 && part <= 20 ? "low" : "";
     bar.parentElement.className = "limit" + (level ? " " + level : "");

@@ -29,6 +29,7 @@ func (b *tab) begin(runID, host string, age time.Duration, state session.State) 
 		RunID: runID, Host: host, StartedAt: time.Now().Add(-age), Lease: id, State: text, Activity: session.NoActivity,
 	})
 	require.NoError(b, err)
+	time.Sleep(2 * time.Millisecond) // SQLite orders by milliseconds
 	return s
 }
 

@@ -37,6 +37,9 @@ func TestMain(m *testing.M) {
 	if run := os.Getenv(childVariable); run != "" {
 		os.Exit(cancelHere(run, os.Args[len(os.Args)-1]))
 	}
+	if rows := os.Getenv(serverVariable); rows != "" {
+		os.Exit(serveHere(rows, os.Args[len(os.Args)-1]))
+	}
 	flag.Parse()
 	code := m.Run()
 	browser.stop()
