@@ -1,6 +1,7 @@
 package page_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -19,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -172,10 +174,10 @@ func TestReaders(t *testing.T) {
 			require.Len(t, got, 1)
 			require.True(t, got[0].All)
 			require.Equal(t, time.Now().Add(-time.Second).UnixMilli(), got[0].Now)
-			page := f.shown("")
+			list := f.shown("")
 			require.Len(t, got[0].Present, 4)
 			for run, version := range got[0].Present {
-				require.Contains(t, page, fmt.Sprintf("data-run=%q data-version=%q data-live", run, version))
+				require.Contains(t, list, fmt.Sprintf("data-run=%q data-version=%q data-live", run, version))
 			}
 		})
 	})
@@ -226,6 +228,14 @@ func TestReaders(t *testing.T) {
 			require.False(t, four.gone())
 			four.leave()
 			two.leave()
+		})
+	})
+	t.Run("one behind a wrapper that cannot flush is told so", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			w := httptest.NewRecorder()
+			plain := struct{ http.ResponseWriter }{w}
+			f.page().ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/?live", nil))
+			require.Equal(t, http.StatusNotImplemented, w.Code)
 		})
 	})
 	t.Run("closing the page ends them", func(t *testing.T) {
@@ -355,4 +365,31 @@ func TestSlowReaders(t *testing.T) {
 		assert.True(t, slow.gone(), "its write has a deadline")
 		assert.Len(t, good.events(), 21, "the others miss nothing")
 	})
+}
+
+// TestVanishedReader has a reader go away over a real connection: its request ends, and nothing is asked any more.
+func TestVanishedReader(t *testing.T) {
+	db := &database{}
+	p, err := page.New(page.Config{Sessions: db, Events: db})
+	require.NoError(t, err)
+	server := httptest.NewServer(p)
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"?live", nil)
+	require.NoError(t, err)
+	response, err := server.Client().Do(request)
+	require.NoError(t, err)
+	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+	first, err := bufio.NewReader(response.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "retry: 2000\n", first)
+	require.Eventually(t, func() bool { return db.takeLists() > 0 }, 10*time.Second, 10*time.Millisecond)
+	cancel()
+	require.NoError(t, response.Body.Close())
+	require.Eventually(t, func() bool {
+		db.takeLists()
+		time.Sleep(2 * time.Second)
+		return db.takeLists() == 0
+	}, 20*time.Second, 10*time.Millisecond)
+	require.NoError(t, p.Close())
 }

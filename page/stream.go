@@ -28,10 +28,15 @@ func (l *live) serve(w http.ResponseWriter, r *http.Request) {
 	defer l.leave(reader)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx
+	if r.ProtoMajor == 1 {
+		w.Header().Set("Connection", "close") // it keeps the deadline of the last write
+	}
 	out := stream{w, http.NewResponseController(w)}
-	if out.send([]byte("retry: 2000\n\n")) != nil {
+	if err := out.send(nil); errors.Is(err, http.ErrNotSupported) {
+		http.Error(w, "what this page is wrapped in cannot flush; it is served without updates", http.StatusNotImplemented)
 		return
 	}
+	err = out.send([]byte("retry: 2000\n\n"))
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for err == nil {
@@ -56,14 +61,16 @@ type stream struct {
 	*http.ResponseController
 }
 
-// send writes at once, and gives up a reader that is too slow. The deadline takes the place of the server's, which is
-// that of a whole response.
+// send writes at once, without a text only the header, and gives up a reader that is too slow. The deadline takes the
+// place of the server's, which is that of a whole response.
 func (s stream) send(text []byte) error {
 	if err := s.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	if _, err := s.w.Write(text); err != nil {
-		return err
+	if len(text) > 0 {
+		if _, err := s.w.Write(text); err != nil {
+			return err
+		}
 	}
 	return s.Flush()
 }

@@ -119,14 +119,14 @@ func (b *tab) median(n int, measure func() time.Duration) time.Duration {
 }
 
 // readers connects so many readers, and counts the events that they get.
-func (b *tab) readers(url string, n int) (frames *atomic.Int64, leave func()) {
+func (b *tab) readers(url string, n int) (*atomic.Int64, func()) {
 	b.Helper()
-	frames = &atomic.Int64{}
+	frames := &atomic.Int64{}
 	ctx, cancel := context.WithCancel(b.Context())
 	for range n {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"?live", nil)
 		require.NoError(b, err)
-		response, err := http.DefaultClient.Do(request)
+		response, err := http.DefaultClient.Do(request) //nolint:bodyclose // the goroutine closes it
 		require.NoError(b, err)
 		go func() {
 			defer response.Body.Close()
