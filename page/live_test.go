@@ -84,7 +84,10 @@ func (r *reader) Write(text []byte) (int, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.stuck {
-		until := time.Until(r.deadline)
+		until := 24 * time.Hour // for a write without a deadline
+		if !r.deadline.IsZero() {
+			until = time.Until(r.deadline)
+		}
 		r.mu.Unlock()
 		time.Sleep(until)
 		r.mu.Lock()
@@ -350,20 +353,82 @@ func TestFrames(t *testing.T) {
 	})
 }
 
+// stop has the reader take nothing any more.
+func (r *reader) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stuck = true
+}
+
 func TestSlowReaders(t *testing.T) {
-	inBubble(t, func(f *fixture) {
-		slow, good := f.join(""), f.join("")
-		defer good.leave()
-		time.Sleep(time.Second)
-		slow.mu.Lock()
-		slow.stuck = true
-		slow.mu.Unlock()
-		for i := range 20 {
-			f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
+	t.Run("one that takes nothing is given up at the deadline", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			slow, good := f.join(""), f.join("")
+			defer good.leave()
 			time.Sleep(time.Second)
-		}
-		assert.True(t, slow.gone(), "its write has a deadline")
-		assert.Len(t, good.events(), 21, "the others miss nothing")
+			slow.stop()
+			for i := range 20 {
+				f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
+				time.Sleep(time.Second)
+			}
+			assert.True(t, slow.gone())
+			assert.Len(t, good.events(), 21, "the others miss nothing")
+		})
+	})
+	t.Run("and before that it has no more than four frames in line", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.MaxReaders = 1
+			slow := f.join("")
+			time.Sleep(time.Second)
+			slow.stop()
+			for i := range 6 {
+				f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
+				time.Sleep(600 * time.Millisecond)
+			}
+			require.False(t, slow.gone(), "its write is still under way")
+			next := f.join("")
+			require.Equal(t, http.StatusOK, next.status, "its place is free")
+			next.leave()
+		})
+	})
+}
+
+func TestSilence(t *testing.T) {
+	t.Run("a quiet run is told of once, however seldom its lease is renewed", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			s := f.begin("s-1", "worker-1", 0, session.State{Idle: 3600})
+			r := f.join("")
+			defer r.leave()
+			began := time.Now()
+			time.Sleep(2 * time.Minute)
+			_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{
+				RunID: "s-1", Attempt: s.Attempt, Activity: time.Second, Quiet: true,
+			}})
+			f.must(err)
+			for beat := range 20 {
+				clock := time.Since(began)
+				f.must(f.db.RenewLease(f.Context(), session.Lease{ID: lease, Beat: int64(beat) + 2, Clock: clock, Vouched: clock}))
+				time.Sleep(100 * time.Second)
+			}
+			got := r.events()
+			require.Len(t, got, 2)
+			require.Contains(t, got[1].Rows[0].HTML, "data-since")
+		})
+	})
+	t.Run("an event of a run without a lease is told of", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			begun := session.Session{RunID: "s-1", State: []byte(`{"idle_seconds":3600}`)}
+			_, _, err := f.db.Attach(f.Context(), begun)
+			f.must(err)
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(10 * time.Minute)
+			require.Len(t, r.events(), 1)
+			_, _, err = f.db.Attach(f.Context(), begun)
+			f.must(err)
+			time.Sleep(time.Second)
+			require.Len(t, r.events(), 2)
+		})
 	})
 }
 
@@ -380,6 +445,7 @@ func TestVanishedReader(t *testing.T) {
 	response, err := server.Client().Do(request)
 	require.NoError(t, err)
 	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+	require.True(t, response.Close, "its deadline is no other request's")
 	first, err := bufio.NewReader(response.Body).ReadString('\n')
 	require.NoError(t, err)
 	require.Equal(t, "retry: 2000\n", first)

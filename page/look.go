@@ -123,7 +123,11 @@ func (k *looker) list(ctx context.Context) (session.ListPage, error) {
 func (k *looker) changed(s session.Session, now time.Time) bool {
 	next := seen{version: versionOf(s), quiet: quietSince(s, now)}
 	last, there := k.seen[s.RunID]
-	if there && last.version == next.version && last.quiet.Sub(next.quiet).Abs() <= driftOfSilence {
+	moved := last.quiet.Sub(next.quiet)
+	if s.Lease != "" {
+		moved = max(moved, 0) // between two renewals a silence seems to have begun later and later
+	}
+	if there && last.version == next.version && moved.Abs() <= driftOfSilence {
 		return false
 	}
 	k.seen[s.RunID] = next
