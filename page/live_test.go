@@ -379,6 +379,7 @@ func TestSlowReaders(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.cfg.MaxReaders = 1
 			slow := f.join("")
+			defer slow.leave()
 			time.Sleep(time.Second)
 			slow.stop()
 			for i := range 6 {
