@@ -87,8 +87,12 @@ func versionOf(s session.Session) string {
 
 // quietSince is since when a live session is silent; zero if it is not known to be.
 func quietSince(s session.Session, now time.Time) time.Time {
-	if silence := s.SilentFor(now); s.Status == session.Active && silence > 0 {
-		return now.Add(-silence)
+	switch {
+	case s.Status != session.Active:
+	case s.Lease == "":
+		return s.SilentSince()
+	case s.Silence > 0:
+		return now.Add(-s.Silence)
 	}
 	return time.Time{}
 }
