@@ -44,8 +44,9 @@ type reader struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 
+	header http.Header
+
 	mu       sync.Mutex
-	header   http.Header
 	status   int
 	text     bytes.Buffer
 	writes   []time.Time
@@ -113,9 +114,17 @@ func (r *reader) gone() bool {
 	}
 }
 
+// got is all that was sent to the reader.
+func (r *reader) got() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.text.String()
+}
+
 // events are the frames that the reader has got.
 func (r *reader) events() (all []sent) {
 	r.Helper()
+	synctest.Wait()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := 0
@@ -348,7 +357,7 @@ func TestFrames(t *testing.T) {
 			defer r.leave()
 			time.Sleep(10 * time.Minute)
 			require.Len(t, r.events(), 1)
-			require.Contains(t, r.text.String(), "\n:\n\n", "but a sign that the connection lives")
+			require.Contains(t, r.got(), "\n:\n\n", "but a sign that the connection lives")
 		})
 	})
 }

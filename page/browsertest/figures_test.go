@@ -98,8 +98,8 @@ func (b *tab) stopsShown() string {
 	for i := range 10 {
 		runID := eval[string](b, `[...document.querySelectorAll("#runs > tr[data-live]")][3].dataset.run`)
 		time.Sleep(time.Duration(37*i) * time.Millisecond) // at any moment between two looks
-		eval[bool](b, `window.shownAt = 0, new MutationObserver(() => { const tr = `+row(runID)+
-			`; if (tr && !("live" in tr.dataset)) window.shownAt ||= Date.now(); }).observe(document.body, {childList: true, subtree: true}), true`)
+		eval[bool](b, `window.watching?.disconnect(), window.shownAt = 0, window.watching = new MutationObserver(() => { const tr = `+row(runID)+
+			`; if (tr && !("live" in tr.dataset)) window.shownAt ||= Date.now(); }), window.watching.observe(document.body, {childList: true, subtree: true}), true`)
 		require.NoError(b, cancelIn(b.Context(), b.store, runID))
 		stored := time.Now()
 		b.until("window.shownAt")
