@@ -5,6 +5,7 @@ module github.com/seed62658d38/watchdog/page/browsertest
 go 1.25.0
 
 require (
+	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/seed62658d38/watchdog v0.1.0
 	github.com/seed62658d38/watchdog/store/sqlite v0.1.0
@@ -13,7 +14,6 @@ require (
 
 require (
 	github.com/benbjohnson/clock v1.3.5 // indirect
-	github.com/chromedp/cdproto v0.159.0 // indirect
 	github.com/davecgh/go-spew v1.1.1 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
