@@ -24,6 +24,11 @@ test: ## run the tests of every module
 test-tools: ## run the tests of the tools
 	cd tools && GOWORK=off go test ./...
 
+# The tests in a browser are a module of their own, outside of go.work, as the tools are.
+.PHONY: test-browser
+test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots there
+	cd page/browsertest && GOWORK=off go test ./... $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
+
 .PHONY: race
 race: ## run them under the race detector
 	go test -race -vet=off work # vet has a target of its own
@@ -65,22 +70,26 @@ format: ## say which files gofmt would change
 vet: ## run go vet on every module
 	go vet work
 	cd tools && GOWORK=off go vet ./...
+	cd page/browsertest && GOWORK=off go vet ./...
 
 .PHONY: lint
 lint: bin/golangci-lint ## run the linters of .golangci.yml on every module
 	$(call each,"$(CURDIR)/bin/golangci-lint" run ./...)
 	cd tools && GOWORK=off ../bin/golangci-lint run ./...
+	cd page/browsertest && GOWORK=off ../../bin/golangci-lint run ./...
 
 # There is no `go work sync` here: it would raise what the library requires to what the examples and benchmarks need.
 .PHONY: tidy
 tidy: ## tidy every go.mod and go.sum
 	@$(release) tidy
 	cd tools && GOWORK=off go mod tidy
+	cd page/browsertest && GOWORK=off go mod tidy
 
 .PHONY: tidy-check
 tidy-check: ## print what tidy would change, and fail if that is anything
 	@$(release) tidy -diff
 	cd tools && GOWORK=off go mod tidy -diff
+	cd page/browsertest && GOWORK=off go mod tidy -diff
 
 .PHONY: build
 build: ## build and vet every module by itself, without go.work

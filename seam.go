@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -153,6 +154,9 @@ func seamState(run any) seam.State {
 	}
 	if w.seen.Signs != nil {
 		s.Holds = w.seen.Signs.Holds.Len()
+	}
+	if !slices.Equal(l.WarnAt, defaultWarnAt) {
+		s.WarnAt = append([]float64{}, l.WarnAt...)
 	}
 	return s
 }

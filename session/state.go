@@ -15,6 +15,9 @@ type State struct {
 	Idle       float64 `json:"idle_seconds,omitempty"`
 	NoProgress float64 `json:"no_progress_seconds,omitempty"`
 	Reserve    float64 `json:"reserve_seconds,omitempty"`
+	// WarnAt holds the fractions of the wall clock at which the run is warned. Nil means [watchdog.DefaultWarnAt], an
+	// empty slice no warnings.
+	WarnAt []float64 `json:"warn_at,omitzero"`
 	// Warned is how many warnings the run was given, and WrappedUp whether it was asked to wrap up.
 	Warned    int  `json:"warned,omitempty"`
 	WrappedUp bool `json:"wrapped_up,omitempty"`
@@ -50,6 +53,7 @@ func stateOf(w *watchdog.Watchdog) json.RawMessage {
 	of := seam.StateOf(w)
 	state := State{
 		WallClock: of.WallClock, Safety: of.Safety, Idle: of.Idle, NoProgress: of.NoProgress, Reserve: of.Reserve,
+		WarnAt: of.WarnAt,
 		Warned: of.Warned, WrappedUp: of.WrappedUp, Paused: of.Paused, Holds: of.Holds, Phase: of.Phase,
 	}
 	state.spend(w.Usage())

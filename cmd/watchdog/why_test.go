@@ -159,7 +159,11 @@ func TestWhyFolder(t *testing.T) {
 		assert.Equal(t, 2, strings.Count(o.stdout, "\n"))
 	})
 	t.Run("a folder without such a file is a run", func(t *testing.T) {
-		url := "sqlite:" + filepath.Join(t.TempDir(), "watchdog.db")
+		path := filepath.Join(t.TempDir(), "watchdog.db")
+		store, err := sqlite.Open(t.Context(), path)
+		require.NoError(t, err)
+		require.NoError(t, store.Close())
+		url := "sqlite:" + path
 		empty := t.TempDir()
 		o := program(t, "why", "--store", url, empty)
 		assert.Equal(t, 125, o.status)

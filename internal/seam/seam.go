@@ -137,6 +137,7 @@ type Window struct {
 // A State is what there is to show of a run: see the State of package session. Lengths are in seconds.
 type State struct {
 	WallClock, Safety, Idle, NoProgress, Reserve float64
+	WarnAt                                       []float64 // nil for the default
 	Warned                                       int
 	WrappedUp                                    bool
 	Paused                                       float64

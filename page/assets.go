@@ -1,0 +1,39 @@
+package page
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"html/template"
+	"time"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// A file is the script, the style or the icon.
+type file struct {
+	kind, hash string
+	text       []byte
+}
+
+var files = map[string]file{
+	"page.js":  newFile("page.js", "text/javascript; charset=utf-8"),
+	"page.css": newFile("page.css", "text/css; charset=utf-8"),
+	"icon.svg": newFile("icon.svg", "image/svg+xml"),
+}
+
+func newFile(name, kind string) file {
+	text := read(name)
+	sum := sha256.Sum256(text)
+	return file{kind, hex.EncodeToString(sum[:6]), text}
+}
+
+var templates = template.Must(template.New("").Funcs(template.FuncMap{
+	"file":   func(name string) template.URL { return template.URL("?file=" + name + "&v=" + files[name].hash) },
+	"length": length,
+	"stamp":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"utc":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
+	"millis": func(t time.Time) int64 { return t.UnixMilli() },
+	"add":    func(a, b int) int { return a + b },
+}).ParseFS(assets, "assets/*.html"))

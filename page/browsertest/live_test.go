@@ -1,0 +1,225 @@
+package browsertest_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/page"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+const isLive = `document.querySelector("#link").textContent === "live"`
+
+// mark marks the document, so that a reload would be noticed.
+func (b *tab) mark() {
+	b.Helper()
+	eval[bool](b, "window.marked = true")
+}
+
+func (b *tab) requireNoReload() {
+	b.Helper()
+	require.True(b, eval[bool](b, "window.marked === true"), "the page was loaded again")
+}
+
+func TestLive(t *testing.T) {
+	t.Run("a run appears, its bar moves, and it turns when another process cancels it", func(t *testing.T) {
+		b := open(t)
+		b.show("")
+		b.until(isLive)
+		b.mark()
+		b.begin("s-1", "worker-1", 10*time.Second, session.State{WallClock: 60, Reserve: 10, Phase: "thinking"})
+		b.until(row("s-1"))
+		width := fmt.Sprintf("Number(%s.querySelector('.bar .left').getAttribute('width'))", row("s-1"))
+		first := eval[float64](b, width)
+		require.InDelta(t, 83, first, 15)
+		b.until(fmt.Sprintf("%s < %v", width, first-3))
+		b.shot("one_run")
+		b.cancelElsewhere("s-1")
+		b.until(row("s-1") + ".classList.contains('cancelled')")
+		require.Contains(t, eval[string](b, row("s-1")+".innerText"), "watchdog_idle_timeout")
+		b.until(`document.querySelector("#news").textContent.includes("s-1")`)
+		b.requireNoReload()
+		b.shot("one_run_cancelled")
+	})
+	t.Run("a row says the new phase and the end", func(t *testing.T) {
+		b := open(t)
+		s := b.begin("s-1", "worker-1", 0, session.State{WallClock: 3600, Phase: "reading"})
+		b.show("")
+		b.until(isLive)
+		b.mark()
+		_, err := b.store.Freshen(t.Context(), "lease-worker-1", []session.Freshness{{
+			RunID: "s-1", Attempt: s.Attempt, Activity: time.Second, State: []byte(`{"wall_clock_seconds":3600,"phase":"writing"}`),
+		}})
+		require.NoError(t, err)
+		b.until(row("s-1") + `.innerText.includes("writing")`)
+		b.end(s, session.Finished, "complete")
+		b.until(row("s-1") + `.innerText.includes("complete")`)
+		b.requireNoReload()
+	})
+	t.Run("the page of a run tells of its events and its end", func(t *testing.T) {
+		b := open(t)
+		start := time.Now().Add(-time.Minute)
+		b.begin("s-1", "worker-1", time.Minute, session.State{WallClock: 3600})
+		b.show("?run=s-1")
+		b.until(isLive)
+		b.mark()
+		b.event("s-1", watchdog.EventRetry, start, 0, `"reason":"idle_exceeded","elapsed_seconds":30,"configured_budget_seconds":30`)
+		b.until(`document.querySelector(".events")?.innerText.includes("asked to retry")`)
+		b.cancelElsewhere("s-1")
+		b.until(`document.querySelector(".resume")?.innerText.includes("watchdog resume s-1")`)
+		b.requireNoReload()
+	})
+	t.Run("only what the filter wants appears", func(t *testing.T) {
+		b := open(t)
+		b.show("?host=worker-2")
+		b.until(isLive)
+		b.begin("s-1", "worker-1", 0, session.State{})
+		b.begin("s-2", "worker-2", 0, session.State{})
+		b.until(row("s-2"))
+		require.False(t, eval[bool](b, "Boolean("+row("s-1")+")"))
+	})
+	t.Run("a server that was away is found again, with what happened meanwhile", func(t *testing.T) {
+		b := open(t)
+		s := b.begin("s-1", "worker-1", 0, session.State{})
+		b.show("")
+		b.until(isLive)
+		b.mark()
+		eval[bool](b, `Object.defineProperty(document, "hidden", {value: true, configurable: true}) && document.dispatchEvent(new Event("visibilitychange"))`)
+		b.end(s, session.Finished, "complete")
+		b.begin("s-2", "worker-1", 0, session.State{})
+		time.Sleep(time.Second)
+		require.False(t, eval[bool](b, "Boolean("+row("s-2")+")"), "a hidden page has no stream")
+		eval[bool](b, `Object.defineProperty(document, "hidden", {value: false, configurable: true}) && document.dispatchEvent(new Event("visibilitychange"))`)
+		b.until(row("s-2"))
+		b.until(row("s-1") + `.innerText.includes("complete")`)
+		b.requireNoReload()
+	})
+	t.Run("a page without updates says so", func(t *testing.T) {
+		b := open(t)
+		require.NoError(t, b.page.Close())
+		b.show("")
+		b.until(`document.querySelector("#link").textContent.startsWith("updates every")`)
+	})
+}
+
+func TestTimes(t *testing.T) {
+	b := open(t)
+	b.begin("s-1", "worker-1", 0, session.State{})
+	b.show("")
+	b.until(`document.querySelector("time").dataset.here !== undefined`)
+	at := eval[string](b, `document.querySelector("time").dateTime`)
+	utc, err := time.Parse(time.RFC3339, at)
+	require.NoError(t, err)
+	zone, err := time.LoadLocation("Europe/Zurich")
+	require.NoError(t, err)
+	text := eval[string](b, `document.querySelector("time").textContent`)
+	assert.Contains(t, text, utc.In(zone).Format("15:04:05"), "the reader's zone")
+	assert.Contains(t, text, utc.Format("15:04 UTC"), "with UTC beside it")
+	assert.Contains(t, eval[string](b, `document.querySelector("footer").innerText`), "Europe/Zurich")
+}
+
+func TestWithoutScript(t *testing.T) {
+	b := open(t, sweeper)
+	b.withoutScript()
+	b.fleet()
+	b.show("")
+	text := func() string { return eval[string](b, "document.body.innerText") }
+	require.Contains(t, text(), "fix-4821")
+	require.Contains(t, text(), "UTC")
+	require.Equal(t, "10", eval[string](b, `document.querySelector("meta[http-equiv=refresh]").content`))
+	b.shot("without_script")
+	b.do(chromedp.SetValue("select[name=state]", "ended"), chromedp.Click("form button"))
+	b.until(`location.search.includes("state=ended")`)
+	require.NotContains(t, text(), "fix-4821")
+	b.do(chromedp.Click(`a[href="?run=refactor-91ab"]`))
+	b.until(`document.querySelector("h1.run")`)
+	require.Contains(t, text(), "watchdog resume refactor-91ab")
+	b.do(chromedp.Click(`nav a[href="?view=sweeper"]`))
+	b.until(`document.querySelector("#passes")`)
+	require.Contains(t, text(), "crawl-0142")
+}
+
+// hostile are texts that others choose.
+var hostile = []string{
+	`<script>window.owned = 1</script>`, `"><img src=x onerror="window.owned=1">`, `' onmouseover='window.owned=1`,
+	`javascript:window.owned=1`, `{{.}}`, `${window.owned=1}`, `</script></title></svg><b>bold</b>`, "\u202egnp.exe", `../../?x=1&y=2#z`,
+	strings.Repeat("界", 250), strings.Repeat("W", 250), "a\u0301\u0301\u0301", "&lt;b&gt;", "-rf", "\u2028\u2029x",
+}
+
+func TestHostileTexts(t *testing.T) {
+	b := open(t)
+	b.show("")
+	b.until(isLive)
+	for _, text := range hostile {
+		short := string([]rune(text)[:min(len([]rune(text)), 190)])
+		b.begin(text, short, 0, session.State{
+			WallClock: 3600, Phase: short, Spent: []session.Spent{{Limit: "tool_calls", Tool: short, Scope: short, Currency: short, Used: 1, Allowed: 2}},
+		})
+		b.event(text, watchdog.EventCancel, time.Now(), 0, fmt.Sprintf(`"reason":%s,"note":%s,"hold":%s`, quoted(short), quoted(short), quoted(short)))
+	}
+	b.until(fmt.Sprintf("document.querySelectorAll('#runs > tr').length === %d", len(hostile)))
+	check := func(at string) {
+		assert.False(t, eval[bool](b, `"owned" in window`), at)
+		assert.Zero(t, eval[int](b, `document.querySelectorAll("img, b b, main script, iframe").length`), at)
+		assert.LessOrEqual(t, eval[int](b, `document.documentElement.scrollWidth - innerWidth`), 0, at)
+	}
+	for _, width := range []int64{1280, 320} {
+		b.size(width, 900)
+		check(fmt.Sprint("the list, by frames, at ", width))
+	}
+	b.show("")
+	shown := eval[[]string](b, `[...document.querySelectorAll("#runs th > a > bdi")].map((e) => e.textContent)`)
+	for _, text := range hostile {
+		assert.Contains(t, shown, text, "as text")
+	}
+	check("the list")
+	b.shot("hostile_narrow")
+	links := eval[[]string](b, `[...document.querySelectorAll("#runs th > a")].map((a) => a.getAttribute("href"))`)
+	for i, link := range links {
+		b.show(link)
+		require.Equal(t, shown[i], eval[string](b, `document.querySelector("h1.run").textContent`))
+		check(link)
+	}
+	b.size(1280, 900)
+	b.show("")
+	b.shot("hostile")
+}
+
+func quoted(text string) string {
+	out, _ := json.Marshal(text)
+	return string(out)
+}
+
+// TestNoOtherServer has the browser report whatever the policy forbids, and all that it asked for.
+func TestNoOtherServer(t *testing.T) {
+	b := open(t, sweeper)
+	b.fleet()
+	for _, query := range []string{"", "?run=refactor-91ab", "?view=sweeper"} {
+		b.show(query)
+		b.until(`document.readyState === "complete"`)
+		asked := eval[[]string](b, `performance.getEntriesByType("resource").map((e) => e.name)`)
+		require.NotEmpty(t, asked)
+		for _, url := range asked {
+			assert.True(t, strings.HasPrefix(url, b.url), url)
+		}
+	}
+}
+
+func TestFewRows(t *testing.T) {
+	b := open(t, func(cfg *page.Config) { cfg.Rows = 2 })
+	b.fleet()
+	b.show("")
+	b.until(isLive)
+	require.Equal(t, 2, eval[int](b, `document.querySelectorAll("#runs > tr").length`))
+	b.do(chromedp.Click("a[rel=next]"))
+	b.until(`location.search.includes("after=")`)
+	require.Equal(t, 2, eval[int](b, `document.querySelectorAll("#runs > tr").length`))
+}

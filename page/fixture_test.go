@@ -1,0 +1,212 @@
+package page_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/page"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+var update = flag.Bool("update", false, "write the golden files instead of comparing with them")
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const lease = "lease-1"
+
+// A database is a Memory that counts its lists, and fails them if it is told to.
+type database struct {
+	session.Memory
+
+	mu    sync.Mutex
+	lists int
+	down  error
+	slow  time.Duration
+}
+
+func (d *database) List(ctx context.Context, q session.ListQuery) (session.ListPage, error) {
+	d.mu.Lock()
+	d.lists++
+	down, slow := d.down, d.slow
+	d.mu.Unlock()
+	time.Sleep(slow)
+	if down != nil {
+		return session.ListPage{}, down
+	}
+	return d.Memory.List(ctx, q)
+}
+
+func (d *database) set(down error, slow time.Duration) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.down, d.slow = down, slow
+}
+
+// takeLists returns how many lists there were since its last call.
+func (d *database) takeLists() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := d.lists
+	d.lists = 0
+	return n
+}
+
+// A fixture is a database with a page over it. It lives in a synctest bubble.
+type fixture struct {
+	*testing.T
+	db   *database
+	cfg  page.Config
+	log  bytes.Buffer
+	made *page.Page
+}
+
+func inBubble(t *testing.T, test func(f *fixture)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{T: t, db: &database{}}
+		f.cfg = page.Config{Sessions: f.db, Events: f.db, Logger: slog.New(slog.NewTextHandler(&f.log, nil))}
+		f.must(f.db.BeginLease(f.Context(), session.Lease{ID: lease, Host: "worker-1", Promise: 10 * time.Second, Beat: 1}))
+		test(f)
+		f.must(f.page().Close())
+	})
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	require.NoError(f, err)
+}
+
+func (f *fixture) page() *page.Page {
+	f.Helper()
+	if f.made == nil {
+		var err error
+		f.made, err = page.New(f.cfg)
+		f.must(err)
+	}
+	return f.made
+}
+
+// get returns the answer to a request for a query.
+func (f *fixture) get(query string) *httptest.ResponseRecorder {
+	f.Helper()
+	w := httptest.NewRecorder()
+	f.page().ServeHTTP(w, httptest.NewRequestWithContext(f.Context(), http.MethodGet, "/"+query, nil))
+	return w
+}
+
+// shown returns the page of a query, which must be there.
+func (f *fixture) shown(query string) string {
+	f.Helper()
+	w := f.get(query)
+	require.Equal(f, http.StatusOK, w.Code, w.Body)
+	return w.Body.String()
+}
+
+func runQuery(runID string) string { return "?run=" + url.QueryEscape(runID) }
+
+// begin begins a live run whose window began some time ago.
+func (f *fixture) begin(runID, host string, age time.Duration, state session.State) session.Session {
+	f.Helper()
+	text, err := json.Marshal(state)
+	f.must(err)
+	_, s, err := f.db.Attach(f.Context(), session.Session{
+		RunID: runID, Host: host, StartedAt: time.Now().Add(-age), Lease: lease, State: text,
+		Activity: session.NoActivity,
+	})
+	f.must(err)
+	return s
+}
+
+// end ends a run in its row.
+func (f *fixture) end(s session.Session, status session.Status, reason watchdog.StopReason) {
+	f.Helper()
+	_, err := f.db.End(f.Context(), []session.Ending{{RunID: s.RunID, Attempt: s.Attempt, Status: status, Reason: reason}})
+	f.must(err)
+}
+
+// event appends an event of a run whose window began at start.
+func (f *fixture) event(runID, kind string, start time.Time, fields string) {
+	f.Helper()
+	payload := fmt.Sprintf(`{"session_started_at":%q`, start.UTC().Format(time.RFC3339Nano))
+	if fields != "" {
+		payload += "," + fields
+	}
+	f.must(f.db.Append(f.Context(), watchdog.Event{
+		ID: fmt.Sprintf("e-%d", time.Now().UnixNano()), AggregateType: watchdog.AggregateType, AggregateID: runID,
+		Type: kind, Payload: json.RawMessage(payload + "}"), Timestamp: time.Now(),
+	}))
+	time.Sleep(time.Second)
+}
+
+// fleet is a database with runs of all kinds.
+func (f *fixture) fleet() {
+	f.Helper()
+	start := time.Now()
+	f.end(f.begin("s-complete", "worker-2", 0, session.State{}), session.Finished, "complete")
+	f.event("s-complete", watchdog.EventComplete, start, `"reason":"complete","elapsed_seconds":754,"note":"all tests pass"`)
+	cancelled := f.begin("s-cancelled", "worker-2", 0, session.State{WallClock: 14400})
+	f.event("s-cancelled", watchdog.EventHold, start, `"hold":"approval","cap_seconds":7200`)
+	time.Sleep(20 * time.Minute)
+	f.event("s-cancelled", watchdog.EventRelease, start, `"hold":"approval"`)
+	f.event("s-cancelled", watchdog.EventWarning, start,
+		`"reason":"wall_clock","elapsed_seconds":11520,"configured_budget_seconds":14400,"fraction":0.8,"remaining_seconds":2880`)
+	f.event("s-cancelled/build", watchdog.EventCancel, start,
+		`"reason":"no_output","elapsed_seconds":300,"configured_budget_seconds":300,"parent":"s-cancelled","window":"w1"`)
+	time.Sleep(5 * time.Minute)
+	f.event("s-cancelled", watchdog.EventWrapUp, start,
+		`"reason":"wall_clock","elapsed_seconds":13800,"configured_budget_seconds":14400,"remaining_seconds":600`)
+	f.event("s-cancelled", watchdog.EventCancel, start,
+		`"reason":"wall_clock_exceeded","elapsed_seconds":14400,"configured_budget_seconds":14400,"note":"tool: grep"`)
+	f.end(cancelled, session.Cancelled, watchdog.WallClockExceeded)
+	f.begin("s-late", "worker-1", 235*time.Minute, session.State{
+		WallClock: 14400, Reserve: 600, Warned: 1, WrappedUp: true, Phase: "writing the summary",
+	})
+	time.Sleep(time.Second)
+	f.begin("s-held", "worker-1", 10*time.Minute, session.State{WallClock: 14400, Idle: 300, Holds: 1, Phase: "approval"})
+	time.Sleep(time.Second)
+	f.begin("s-build", "worker-1", 72*time.Minute, session.State{
+		WallClock: 14400, Reserve: 600, Safety: 28800, Idle: 300, NoProgress: 1200, Phase: "tool: go test ./...",
+		Spent: []session.Spent{
+			{Limit: "tokens", Used: 41_250, Admitted: 2000, Allowed: 200_000},
+			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 5_120_000, Allowed: 6_400_000},
+			{Limit: "tool_calls", Tool: "bash", Used: 19, Allowed: 20},
+		}, MoreSpent: 2,
+	})
+	time.Sleep(time.Second)
+	f.begin("s-other", "worker-3", time.Minute, session.State{})
+}
+
+// hashed are the hashes of files, which change with every change of a file.
+var hashed = regexp.MustCompile(`&amp;v=\w+`)
+
+// golden compares a page with its golden file.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	got = hashed.ReplaceAllString(got, "&amp;v=HASH")
+	path := filepath.Join("testdata", name)
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o755))
+		require.NoError(t, os.WriteFile(path, []byte(got), 0o644))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err, "run the tests with -update to write it")
+	require.Equal(t, string(want), got)
+}

@@ -1,0 +1,172 @@
+package page_test
+
+import (
+	"encoding/json"
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/page"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+// hostile are texts that others choose.
+var hostile = []string{
+	`<script>alert(1)</script>`, `"><img src=x onerror=alert(1)>`, `' onmouseover='alert(1)`, "` onload=`alert(1)",
+	`javascript:alert(1)`, `{{.}}`, `{{template "row"}}`, `</title></style></script></svg><b>`, `<!--`, `-->`, `]]>`,
+	"\u202egnp.exe", "\u2066x\u2069", `../../?x=1&y=2#z`, `&lt;b&gt;`, `&#34;`, "x\u2028\u2029y", `-rf`, `\`, `%00%3c`, "+",
+	strings.Repeat("界", 250), strings.Repeat("W", 250), "a\u0301\u0301", `data: x`, "id: 7",
+}
+
+// A tag is what a page has between < and >.
+var (
+	tag       = regexp.MustCompile(`<(/?[a-zA-Z!][\w:!-]*)((?:\s+[\w:-]+(?:="[^"]*")?)*)\s*/?>`)
+	attribute = regexp.MustCompile(`([\w:-]+)(?:="[^"]*")?`)
+)
+
+// skeleton is the structure of a page: its tags with the names of their attributes. Text has no part in it. What is
+// left of < and > besides tags is an error.
+func skeleton(t *testing.T, text string) (tags []string) {
+	t.Helper()
+	rest := tag.ReplaceAllStringFunc(text, func(whole string) string {
+		match := tag.FindStringSubmatch(whole)
+		one := match[1]
+		for _, name := range attribute.FindAllStringSubmatch(match[2], -1) {
+			one += " " + name[1]
+		}
+		tags = append(tags, one)
+		return ""
+	})
+	require.NotContains(t, rest, "<", "what is no tag is text")
+	return tags
+}
+
+// says fills a database with runs that have a text wherever others choose one, and returns every page of them.
+func (f *fixture) says(text string) (pages []string) {
+	f.Helper()
+	start := time.Now()
+	quoted, err := json.Marshal(record.Note(text))
+	f.must(err)
+	q := string(quoted)
+	if len([]rune(text)) > 200 {
+		text = string([]rune(text)[:200])
+	}
+	f.begin("-"+text, text, time.Hour, session.State{WallClock: 14400, Phase: text, Spent: []session.Spent{
+		{Limit: text, Tool: text, Scope: text, Currency: text, Used: 1, Allowed: 2},
+	}})
+	f.end(f.begin("x"+text, text, time.Hour, session.State{Phase: text}), session.Cancelled, watchdog.StopReason(text))
+	for _, kind := range []string{"hold", "release", "retry", "warning", "wrap_up", "overrun", "cancel", "interrupt"} {
+		f.event("x"+text, "runtime.watchdog."+kind, start, `"reason":`+q+`,"hold":`+q+`,"note":`+q+`,"key":`+q+`,"signal":`+q+
+			`,"author":`+q+`,"spend":{"limit":`+q+`,"currency":`+q+`,"used":1,"allowed":2}`)
+	}
+	f.event("x"+text+"/l", watchdog.EventCancel, start, `"reason":`+q+`,"parent":`+string(jsonOf("x"+text)))
+	f.cfg.PassLog = &page.PassLog{}
+	f.cfg.PassLog.Add(sweep.Pass{Cases: []sweep.Case{{
+		Session: session.Session{RunID: text, Host: text}, Handling: sweep.Handling(text),
+	}}})
+	for _, query := range []string{
+		"", "?state=ended", "?view=sweeper", runQuery("-" + text), runQuery("x" + text), runQuery("x" + text + "/l"),
+	} {
+		pages = append(pages, f.shown(query))
+	}
+	for _, query := range []string{"?host=", "?reason=", "?state=", "?run=none", "?view=", "?after="} {
+		pages = append(pages, f.get(query+strings.TrimPrefix(runQuery(text), "?run=")).Body.String())
+	}
+	return pages
+}
+
+func jsonOf(text string) []byte {
+	quoted, _ := json.Marshal(text)
+	return quoted
+}
+
+// skeletons are those of all pages that have a text.
+func skeletons(t *testing.T, text string) (all [][]string) {
+	t.Helper()
+	inBubble(t, func(f *fixture) {
+		for _, one := range f.says(text) {
+			all = append(all, skeleton(t, one))
+		}
+	})
+	return all
+}
+
+// TestHostileTexts protects readers from what runs are named and say: whatever the text, a page has the same tags and
+// attributes as with a plain one.
+func TestHostileTexts(t *testing.T) {
+	plain := skeletons(t, "plain")
+	for _, text := range hostile {
+		t.Run(text[:min(len(text), 20)], func(t *testing.T) {
+			for i, got := range skeletons(t, text) {
+				require.Equal(t, plain[i], got, "page %d", i)
+			}
+		})
+	}
+	t.Run("it is all there as text", func(t *testing.T) {
+		for _, text := range hostile {
+			inBubble(t, func(f *fixture) {
+				if len([]rune(text)) > 200 {
+					return // says cuts it
+				}
+				pages := f.says(text)
+				require.Contains(t, html.UnescapeString(pages[0]), "<bdi>-"+text+"</bdi>")
+			})
+		}
+	})
+}
+
+// TestHostileFrames does the same with what readers are sent: an event of it is one line of JSON.
+func TestHostileFrames(t *testing.T) {
+	rows := func(t *testing.T, text string) (tags [][]string) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(time.Second)
+			f.says(text)
+			time.Sleep(time.Second)
+			for _, event := range r.events() {
+				for _, row := range event.Rows {
+					tags = append(tags, skeleton(t, row.HTML))
+				}
+			}
+		})
+		slices.SortFunc(tags, slices.Compare)
+		return tags
+	}
+	plain := rows(t, "plain")
+	require.NotEmpty(t, plain)
+	for _, text := range hostile {
+		require.Equal(t, plain, rows(t, text), text)
+	}
+}
+
+func FuzzHostileTexts(f *testing.F) {
+	for _, text := range hostile {
+		f.Add(text)
+	}
+	var plain [][]string
+	f.Fuzz(func(t *testing.T, text string) {
+		if (watchdog.Event{
+			ID: "e", AggregateType: "a", AggregateID: text, Type: "t", Payload: []byte("{}"), Timestamp: time.Unix(1, 0),
+		}).Validate() != nil {
+			t.Skip("no store takes such an ID")
+		}
+		if plain == nil {
+			plain = skeletons(t, "plain")
+		}
+		got := skeletons(t, text)
+		for i := range plain {
+			if i < 6 { // the others find runs or not, depending on the text
+				require.Equal(t, plain[i], got[i])
+			}
+		}
+	})
+}

@@ -1,0 +1,252 @@
+package page
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+)
+
+// The pace of the updates.
+const (
+	// lookPause is the time from one look at the sessions to the next, unless an event comes.
+	lookPause = 500 * time.Millisecond
+	// shortestPause is the time between two looks at least, and so between two frames.
+	shortestPause = 250 * time.Millisecond
+	// A look that takes long is followed by a pause that is pauseFactor times as long, up to longestPause: at most a
+	// twentieth of the time is spent on looks.
+	pauseFactor  = 19
+	longestPause = 5 * time.Second
+	// followPause is the wait after the events could not be followed.
+	followPause = 5 * time.Second
+)
+
+// maxQueuedFrames is how many frames wait for a reader before it is dropped. They are shared with the other readers.
+const maxQueuedFrames = 4
+
+// A live keeps readers up to date. Its goroutines run only while it has any.
+type live struct {
+	page    *Page
+	started string // distinguishes its frames from those before a restart
+	wake    chan struct{}
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	readers map[*reader]struct{}
+	stop    context.CancelFunc // ends the goroutines; nil while there are none
+	closed  bool
+	told    map[string]bool // the runs that had events since the last look
+	frames  int             // that were sent
+}
+
+// A reader is one browser that looks at a page. The mutex of its live guards it.
+type reader struct {
+	frames chan []byte // closed when the reader is dropped
+	fresh  bool        // it was told nothing yet
+	last   string      // the ID of the last frame that it had before it connected again
+}
+
+func newLive(p *Page) *live {
+	return &live{
+		page: p, started: record.NewRunID()[:8], wake: make(chan struct{}, 1), readers: map[*reader]struct{}{},
+		told: map[string]bool{},
+	}
+}
+
+var (
+	errFull   = errors.New("this page has as many readers as it may have; it is served without updates")
+	errClosed = errors.New("this page is closed; it is served without updates")
+)
+
+// join adds a reader. The first one starts the goroutines.
+func (l *live) join(last string) (*reader, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.closed:
+		return nil, errClosed
+	case len(l.readers) >= l.page.cfg.MaxReaders:
+		return nil, errFull
+	}
+	r := &reader{frames: make(chan []byte, maxQueuedFrames), fresh: true, last: last}
+	l.readers[r] = struct{}{}
+	if l.stop == nil {
+		l.start()
+	}
+	l.hurry()
+	return r, nil
+}
+
+// start starts the goroutines. The caller holds the mutex.
+func (l *live) start() {
+	ctx, stop := context.WithCancel(context.Background())
+	l.stop = stop
+	clear(l.told)
+	l.frames++ // what came meanwhile was sent to nobody
+	l.running.Go(func() { l.run(ctx) })
+	if feed, able := l.page.cfg.Events.(watchdog.FeedStore); able {
+		l.running.Go(func() { l.follow(ctx, feed) })
+	}
+}
+
+// leave removes a reader. The last one ends the goroutines.
+func (l *live) leave(r *reader) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drop(r)
+}
+
+// drop removes a reader. The caller holds the mutex.
+func (l *live) drop(r *reader) {
+	if _, there := l.readers[r]; !there {
+		return
+	}
+	delete(l.readers, r)
+	close(r.frames)
+	if len(l.readers) == 0 {
+		l.stop()
+		l.stop = nil
+	}
+}
+
+// close drops all readers, and waits for the goroutines.
+func (l *live) close() {
+	l.mu.Lock()
+	l.closed = true
+	for r := range l.readers {
+		l.drop(r)
+	}
+	l.mu.Unlock()
+	l.running.Wait()
+}
+
+// hurry has the next look come as soon as it may.
+func (l *live) hurry() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run looks at the sessions until ctx ends.
+func (l *live) run(ctx context.Context) {
+	seen := newLooker(l.page)
+	for ctx.Err() == nil {
+		began := time.Now()
+		fresh, told := l.begin(ctx)
+		changes := seen.look(ctx, told)
+		l.send(ctx, fresh, changes, seen)
+		l.pause(ctx, time.Since(began))
+	}
+}
+
+// begin returns the readers that were told nothing yet, and the runs that had events. What comes after is for the next
+// look.
+func (l *live) begin(ctx context.Context) (fresh []*reader, told []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil {
+		return nil, nil // it is for the goroutine after this one
+	}
+	for r := range l.readers {
+		if r.fresh {
+			fresh = append(fresh, r)
+		}
+	}
+	told = slices.Sorted(maps.Keys(l.told))
+	clear(l.told)
+	return fresh, told
+}
+
+// send sends the present state to those who were told nothing yet, and what has changed to all others. Each is made
+// once.
+func (l *live) send(ctx context.Context, fresh []*reader, changes frame, seen *looker) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil {
+		return
+	}
+	if !changes.empty() {
+		l.frames++
+		text := changes.event(l.frameID())
+		for r := range l.readers {
+			if !r.fresh {
+				l.put(r, text)
+			}
+		}
+	}
+	var present []byte
+	for _, r := range fresh {
+		r.fresh = false
+		if r.last == l.frameID() && !changes.Trouble {
+			continue // it has seen all of it
+		}
+		if present == nil {
+			present = seen.present(changes).event(l.frameID())
+		}
+		l.put(r, present)
+	}
+}
+
+// put puts a frame in line for a reader, and drops one that does not take them. The caller holds the mutex.
+func (l *live) put(r *reader, text []byte) {
+	if _, there := l.readers[r]; !there {
+		return
+	}
+	select {
+	case r.frames <- text:
+	default:
+		l.drop(r)
+	}
+}
+
+// pause waits until the next look: shortly if an event comes or a reader, and longer if looks take long.
+func (l *live) pause(ctx context.Context, took time.Duration) {
+	least := min(max(took*pauseFactor, shortestPause), longestPause)
+	if !wait(ctx, least) {
+		return
+	}
+	timer := time.NewTimer(lookPause - least)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-l.wake:
+	case <-ctx.Done():
+	}
+}
+
+// wait waits, and reports whether ctx has not ended.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// follow notes which runs have events, until ctx ends.
+func (l *live) follow(ctx context.Context, feed watchdog.FeedStore) {
+	for {
+		err := feed.Follow(ctx, "", func() {}, func(e watchdog.Event) {
+			l.mu.Lock()
+			l.told[e.AggregateID] = true
+			l.mu.Unlock()
+			l.hurry()
+		})
+		if ctx.Err() != nil {
+			return
+		}
+		l.page.logger().WarnContext(ctx, "the events cannot be followed", "error", err)
+		if !wait(ctx, followPause) {
+			return
+		}
+	}
+}

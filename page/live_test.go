@@ -1,0 +1,343 @@
+package page_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/page"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+func TestReaders(t *testing.T) {
+	t.Run("without readers nothing is asked", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.fleet()
+			f.page()
+			time.Sleep(time.Hour)
+			require.Zero(t, f.db.takeLists())
+			r := f.join("")
+			time.Sleep(10 * time.Second)
+			require.InDelta(t, 21, f.db.takeLists(), 1, "twice a second")
+			r.leave()
+			time.Sleep(time.Second)
+			f.db.takeLists()
+			time.Sleep(time.Hour)
+			require.Zero(t, f.db.takeLists())
+		})
+	})
+	t.Run("many readers cost what one costs", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			var all []*reader
+			for range 50 {
+				all = append(all, f.join(""))
+			}
+			time.Sleep(time.Second)
+			f.db.takeLists()
+			time.Sleep(10 * time.Second)
+			require.InDelta(t, 20, f.db.takeLists(), 1)
+			for _, r := range all {
+				r.leave()
+			}
+		})
+	})
+	t.Run("a new one gets the present state", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.fleet()
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(time.Second)
+			got := r.events()
+			require.Len(t, got, 1)
+			require.True(t, got[0].All)
+			require.Equal(t, time.Now().Add(-time.Second).UnixMilli(), got[0].Now)
+			list := f.shown("")
+			require.Len(t, got[0].Present, 4)
+			for run, version := range got[0].Present {
+				require.Contains(t, list, fmt.Sprintf("data-run=%q data-version=%q data-live", run, version))
+			}
+		})
+	})
+	t.Run("one that comes again gets it unless it has missed nothing", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			other := f.join("")
+			defer other.leave()
+			first := f.join("")
+			time.Sleep(time.Second)
+			last := first.events()[0].ID
+			first.leave()
+			again := f.join(last)
+			time.Sleep(time.Second)
+			require.Empty(t, again.events())
+			again.leave()
+			f.begin("s-1", "worker-1", 0, session.State{})
+			time.Sleep(time.Second)
+			again = f.join(last)
+			defer again.leave()
+			time.Sleep(time.Second)
+			require.True(t, again.events()[0].All)
+			require.Contains(t, again.events()[0].Present, "s-1")
+		})
+	})
+	t.Run("what nobody was there for is not taken for seen", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			time.Sleep(time.Second)
+			last := r.events()[0].ID
+			r.leave()
+			f.begin("s-1", "worker-1", 0, session.State{})
+			again := f.join(last)
+			defer again.leave()
+			time.Sleep(time.Second)
+			require.Len(t, again.events(), 1)
+		})
+	})
+	t.Run("there are only so many", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.MaxReaders = 2
+			one, two := f.join(""), f.join("")
+			three := f.join("")
+			require.True(t, three.gone())
+			require.Equal(t, http.StatusServiceUnavailable, three.status)
+			require.NotEmpty(t, three.header.Get("Retry-After"))
+			one.leave()
+			four := f.join("")
+			require.False(t, four.gone())
+			four.leave()
+			two.leave()
+		})
+	})
+	t.Run("one behind a wrapper that cannot flush is told so", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			w := httptest.NewRecorder()
+			plain := struct{ http.ResponseWriter }{w}
+			f.page().ServeHTTP(plain, httptest.NewRequest(http.MethodGet, "/?live", nil))
+			require.Equal(t, http.StatusNotImplemented, w.Code)
+		})
+	})
+	t.Run("closing the page ends them", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			require.NoError(t, f.page().Close())
+			synctest.Wait()
+			require.True(t, r.gone())
+			late := f.join("")
+			require.Equal(t, http.StatusServiceUnavailable, late.status)
+			require.Equal(t, http.StatusOK, f.get("").Code, "pages are served as before")
+		})
+	})
+}
+
+func TestFrames(t *testing.T) {
+	t.Run("a run that begins, changes and ends is told of at once, once, and to all", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r, other := f.join(""), f.join("")
+			defer r.leave()
+			defer other.leave()
+			time.Sleep(time.Second)
+			s := f.begin("s-1", "worker-1", 0, session.State{Phase: "reading"})
+			time.Sleep(time.Second)
+			_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{
+				RunID: "s-1", Attempt: 1, Activity: time.Second, State: []byte(`{"phase":"writing"}`),
+			}})
+			f.must(err)
+			time.Sleep(time.Second)
+			f.end(s, session.Cancelled, watchdog.CostExceeded)
+			ended := time.Now()
+			time.Sleep(time.Second)
+			got := r.events()[1:]
+			require.Len(t, got, 3)
+			for i, want := range []string{"reading", "writing", "it cost more than it may"} {
+				require.Len(t, got[i].Rows, 1)
+				require.Equal(t, "s-1", got[i].Rows[0].Run)
+				require.Contains(t, got[i].Rows[0].HTML, want)
+				require.Equal(t, i < 2, got[i].Rows[0].Live)
+			}
+			require.Equal(t, "cancelled: it cost more than it may", got[2].Rows[0].Said)
+			require.LessOrEqual(t, got[2].At.Sub(ended), 500*time.Millisecond)
+			require.Equal(t, r.events()[1:], other.events()[1:], "frames are shared")
+		})
+	})
+	t.Run("an event hurries the look", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(10*time.Second + 10*time.Millisecond)
+			began := time.Now()
+			f.event("s-1/build", watchdog.EventRetry, began, "")
+			got := r.events()
+			require.Equal(t, []string{"s-1/build"}, got[len(got)-1].Runs)
+			require.LessOrEqual(t, got[len(got)-1].At.Sub(began), 250*time.Millisecond)
+		})
+	})
+	t.Run("they come at most four times a second", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			defer r.leave()
+			for i := range 2000 {
+				f.begin(fmt.Sprintf("s-%d", i%500), "worker-1", 0, session.State{Phase: fmt.Sprint(i)})
+				f.must(f.db.Append(f.Context(), watchdog.Event{
+					ID: fmt.Sprint("e", i), AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventRetry,
+					Payload: []byte(`{}`), Timestamp: time.Now(),
+				}))
+				time.Sleep(5 * time.Millisecond)
+			}
+			got := r.events()
+			require.InDelta(t, 40, len(got), 4, "in ten seconds")
+			for i := 2; i < len(got); i++ {
+				require.GreaterOrEqual(t, got[i].At.Sub(got[i-1].At), 250*time.Millisecond)
+			}
+		})
+	})
+	t.Run("a slow database is asked more seldom", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.db.set(nil, 200*time.Millisecond)
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(time.Minute)
+			require.LessOrEqual(t, f.db.takeLists(), 16, "a twentieth of the time")
+		})
+	})
+	t.Run("a database that does not answer is told of once, and its return", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(time.Second)
+			f.db.set(errors.New("no route to host"), 0)
+			time.Sleep(10 * time.Second)
+			f.db.set(nil, 0)
+			time.Sleep(time.Second)
+			got := r.events()
+			require.Len(t, got, 3)
+			require.True(t, got[1].Trouble)
+			require.True(t, got[2].All)
+			require.False(t, got[2].Trouble)
+			require.Equal(t, 1, strings.Count(f.log.String(), "no route to host"))
+		})
+	})
+	t.Run("a row is not sent because time goes by", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.fleet()
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(10 * time.Minute)
+			require.Len(t, r.events(), 1)
+			require.Contains(t, r.got(), "\n:\n\n", "but a sign that the connection lives")
+		})
+	})
+}
+
+// stop has the reader take nothing any more.
+func (r *reader) stop() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.stuck = true
+}
+
+func TestSlowReaders(t *testing.T) {
+	t.Run("one that takes nothing is given up at the deadline", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			slow, good := f.join(""), f.join("")
+			defer good.leave()
+			time.Sleep(time.Second)
+			slow.stop()
+			for i := range 20 {
+				f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
+				time.Sleep(time.Second)
+			}
+			assert.True(t, slow.gone())
+			assert.Len(t, good.events(), 21, "the others miss nothing")
+		})
+	})
+	t.Run("and before that it has no more than four frames in line", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.MaxReaders = 1
+			slow := f.join("")
+			defer slow.leave()
+			time.Sleep(time.Second)
+			slow.stop()
+			for i := range 6 {
+				f.begin(fmt.Sprint("s-", i), "worker-1", 0, session.State{})
+				time.Sleep(600 * time.Millisecond)
+			}
+			require.False(t, slow.gone(), "its write is still under way")
+			next := f.join("")
+			require.Equal(t, http.StatusOK, next.status, "its place is free")
+			next.leave()
+		})
+	})
+}
+
+func TestSilence(t *testing.T) {
+	t.Run("a quiet run is told of once, however seldom its lease is renewed", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			s := f.begin("s-1", "worker-1", 0, session.State{Idle: 3600})
+			r := f.join("")
+			defer r.leave()
+			began := time.Now()
+			time.Sleep(2 * time.Minute)
+			_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{
+				RunID: "s-1", Attempt: s.Attempt, Activity: time.Second, Quiet: true,
+			}})
+			f.must(err)
+			for beat := range 20 {
+				clock := time.Since(began)
+				f.must(f.db.RenewLease(f.Context(), session.Lease{ID: lease, Beat: int64(beat) + 2, Clock: clock, Vouched: clock}))
+				time.Sleep(100 * time.Second)
+			}
+			got := r.events()
+			require.Len(t, got, 2)
+			require.Contains(t, got[1].Rows[0].HTML, "data-since")
+		})
+	})
+	t.Run("nor is one without a lease told of while it is silent", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			begun := session.Session{RunID: "s-1", State: []byte(`{"idle_seconds":3600}`)}
+			_, _, err := f.db.Attach(f.Context(), begun)
+			f.must(err)
+			r := f.join("")
+			defer r.leave()
+			time.Sleep(10 * time.Minute)
+			require.Len(t, r.events(), 1)
+		})
+	})
+}
+
+// TestVanishedReader has a reader go away over a real connection: its request ends, and nothing is asked any more.
+func TestVanishedReader(t *testing.T) {
+	db := &database{}
+	p, err := page.New(page.Config{Sessions: db, Events: db})
+	require.NoError(t, err)
+	server := httptest.NewServer(p)
+	defer server.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server.URL+"?live", nil)
+	require.NoError(t, err)
+	response, err := server.Client().Do(request)
+	require.NoError(t, err)
+	require.Equal(t, "text/event-stream", response.Header.Get("Content-Type"))
+	require.True(t, response.Close, "its deadline is no other request's")
+	first, err := bufio.NewReader(response.Body).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "retry: 2000\n", first)
+	require.Eventually(t, func() bool { return db.takeLists() > 0 }, 10*time.Second, 10*time.Millisecond)
+	cancel()
+	require.NoError(t, response.Body.Close())
+	require.Eventually(t, func() bool {
+		db.takeLists()
+		time.Sleep(2 * time.Second)
+		return db.takeLists() == 0
+	}, 20*time.Second, 10*time.Millisecond)
+	require.NoError(t, p.Close())
+}

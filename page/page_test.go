@@ -1,0 +1,319 @@
+package page_test
+
+import (
+	"errors"
+	"fmt"
+	"html"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/page"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+func TestNew(t *testing.T) {
+	db := &session.Memory{}
+	for name, cfg := range map[string]page.Config{
+		"no sessions":      {},
+		"too many rows":    {Sessions: db, Rows: 1001},
+		"negative rows":    {Sessions: db, Rows: -1},
+		"negative readers": {Sessions: db, MaxReaders: -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := page.New(cfg)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+		})
+	}
+	p, err := page.New(page.Config{Sessions: db})
+	require.NoError(t, err)
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close(), "closing again does nothing")
+}
+
+// A passes is a sweeper that has had passes.
+type passes struct{ stats sweep.Stats }
+
+func (p passes) Stats() sweep.Stats { return p.stats }
+
+// sweeper gives the page a sweeper that has had two passes.
+func (f *fixture) sweeper() {
+	log := &page.PassLog{}
+	log.Add(sweep.Pass{StartedAt: time.Now(), Duration: 12 * time.Millisecond, Err: errors.New("password=hunter2")})
+	last := sweep.Pass{
+		StartedAt: time.Now().Add(5 * time.Minute), Duration: 34 * time.Millisecond,
+		Tally: sweep.Tally{Checked: 2, Found: 1, Cancelled: 1},
+		Cases: []sweep.Case{{
+			Session: session.Session{RunID: "s-swept", Host: "worker-9"}, Handling: sweep.CaseCancelled,
+			Silence: 12 * time.Minute, Threshold: 10 * time.Minute, Resumed: true,
+		}},
+	}
+	log.Add(last)
+	f.cfg.PassLog = log
+	f.cfg.Sweeper = passes{sweep.Stats{
+		Enabled: true, Running: true, Interval: 5 * time.Minute, Passes: 2, Tally: last.Tally,
+		Next: time.Now().Add(10 * time.Minute),
+	}}
+}
+
+func TestPages(t *testing.T) {
+	for name, query := range map[string]string{
+		"list.html": "", "ended.html": "?state=ended", "run_live.html": "?run=s-build",
+		"run_cancelled.html": "?run=s-cancelled", "layer.html": "?run=s-cancelled%2Fbuild", "sweeper.html": "?view=sweeper",
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.fleet()
+				f.sweeper()
+				golden(t, name, f.shown(query))
+			})
+		})
+	}
+}
+
+func TestEmptyPages(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		assert.Contains(t, f.shown(""), "No run yet.")
+		assert.Contains(t, f.shown("?host=nowhere"), "No run matches.")
+		assert.Contains(t, f.shown("?view=sweeper"), "No sweeper runs in this process.")
+	})
+}
+
+func TestErrorPages(t *testing.T) {
+	t.Run("a reader is told what was wrong", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			for query, status := range map[string]int{
+				"?run=s-1": http.StatusNotFound, "?run=": http.StatusNotFound, "?view=nosuch": http.StatusNotFound,
+				"?file=doc.go": http.StatusNotFound, "?file=": http.StatusNotFound,
+				"?state=asleep": http.StatusBadRequest, "?after=l1": http.StatusBadRequest, "?after=x1+a": http.StatusBadRequest,
+				"?after=%ff": http.StatusBadRequest,
+			} {
+				assert.Equal(t, status, f.get(query).Code, query)
+			}
+		})
+	})
+	t.Run("what a store says is logged and not shown", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.db.set(errors.New("dial postgres://user:hunter2@db"), 0)
+			w := f.get("")
+			require.Equal(t, http.StatusServiceUnavailable, w.Code)
+			require.Contains(t, w.Body.String(), "The database does not answer.")
+			require.NotContains(t, w.Body.String(), "hunter2")
+			require.Contains(t, f.log.String(), "hunter2")
+		})
+	})
+	t.Run("nor does the page of the sweeper show an error", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.sweeper()
+			require.NotContains(t, f.shown("?view=sweeper"), "hunter2")
+		})
+	})
+}
+
+func TestReadOnly(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		for _, method := range []string{http.MethodPost, http.MethodPut, http.MethodDelete, http.MethodOptions, "WATCH"} {
+			w := httptest.NewRecorder()
+			f.page().ServeHTTP(w, httptest.NewRequest(method, "/", nil))
+			assert.Equal(t, http.StatusMethodNotAllowed, w.Code, method)
+			assert.Equal(t, "GET, HEAD", w.Header().Get("Allow"))
+		}
+		for _, query := range []string{"", "?live", "?file=page.css", "?view=sweeper"} {
+			w := httptest.NewRecorder()
+			f.page().ServeHTTP(w, httptest.NewRequest(http.MethodHead, "/"+query, nil))
+			assert.Equal(t, http.StatusOK, w.Code, query)
+			assert.Empty(t, w.Body.String(), query)
+		}
+	})
+}
+
+func TestPolicy(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.fleet()
+		f.sweeper()
+		for _, query := range []string{"", "?run=s-build", "?view=sweeper", "?run=none", "?file=page.js", "?file=none"} {
+			header := f.get(query).Header()
+			assert.Equal(t, "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; "+
+				"base-uri 'none'; form-action 'self'; frame-ancestors 'none'", header.Get("Content-Security-Policy"))
+			assert.Equal(t, "nosniff", header.Get("X-Content-Type-Options"))
+			assert.Equal(t, "no-referrer", header.Get("Referrer-Policy"))
+		}
+	})
+}
+
+var (
+	linked  = regexp.MustCompile(`(?:href|src|action)="([^"]*)"`)
+	foreign = regexp.MustCompile(`(?:https?:)?//`)
+)
+
+// TestRelative protects a page under a prefix, and readers without another network: every link is a query of the page
+// itself, no element has a style or a handler of its own, and no file names another server.
+func TestRelative(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.fleet()
+		f.sweeper()
+		for _, query := range []string{"", "?state=ended", "?run=s-build", "?run=s-cancelled", "?view=sweeper", "?run=none"} {
+			text := f.get(query).Body.String()
+			links := linked.FindAllStringSubmatch(text, -1)
+			assert.NotEmpty(t, links)
+			for _, link := range links {
+				assert.Regexp(t, `^[?#]`, link[1], query)
+			}
+			assert.NotRegexp(t, `\sstyle=|<style|\son\w+=|<script[^>]*>[^<]`, text, query)
+		}
+		for _, name := range []string{"page.css", "page.js"} {
+			text := strings.ReplaceAll(f.shown("?file="+name), "\n//", "\n")
+			text = regexp.MustCompile(`(?m)\s// .*$|^// .*$`).ReplaceAllString(text, "")
+			assert.NotRegexp(t, foreign, text, name)
+			assert.NotRegexp(t, `@import|url\(|eval\(|Function\(`, text, name)
+		}
+		assert.Less(t, len(f.shown("?file=page.js")), 15<<10, "the script stays small")
+	})
+}
+
+// TestPrefix mounts the page in all the ways that hosts do, and follows the links as a browser would.
+func TestPrefix(t *testing.T) {
+	for name, mounted := range map[string]func(http.Handler) (string, http.Handler){
+		"at the root": func(h http.Handler) (string, http.Handler) { return "/", h },
+		"under a prefix": func(h http.Handler) (string, http.Handler) {
+			mux := http.NewServeMux()
+			mux.Handle("/ops/watchdog/", h)
+			return "/ops/watchdog/", mux
+		},
+		"under a prefix without a slash": func(h http.Handler) (string, http.Handler) {
+			mux := http.NewServeMux()
+			mux.Handle("/ops/watchdog", h)
+			return "/ops/watchdog", mux
+		},
+		"with StripPrefix": func(h http.Handler) (string, http.Handler) {
+			mux := http.NewServeMux()
+			mux.Handle("/watchdog/", http.StripPrefix("/watchdog", h))
+			return "/watchdog/", mux
+		},
+		"with StripPrefix that leaves nothing": func(h http.Handler) (string, http.Handler) {
+			mux := http.NewServeMux()
+			mux.Handle("/watchdog", http.StripPrefix("/watchdog", h))
+			return "/watchdog", mux
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.fleet()
+				f.begin("../s?1/..%2f#x", "worker-1", 0, session.State{})
+				at, handler := mounted(f.page())
+				seen := map[string]bool{}
+				follow(t, handler, &url.URL{Scheme: "http", Host: "example.com", Path: at}, seen)
+				assert.Greater(t, len(seen), 10)
+			})
+		})
+	}
+}
+
+// follow asks for a page and for all that it links.
+func follow(t *testing.T, handler http.Handler, at *url.URL, seen map[string]bool) {
+	t.Helper()
+	at.Fragment = ""
+	if seen[at.String()] {
+		return
+	}
+	seen[at.String()] = true
+	w := httptest.NewRecorder()
+	handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, at.String(), nil))
+	require.Equal(t, http.StatusOK, w.Code, at)
+	if at.Query().Has("run") {
+		require.Contains(t, w.Body.String(), `<h1 class="run">`)
+	}
+	for _, link := range linked.FindAllStringSubmatch(w.Body.String(), -1) {
+		next, err := at.Parse(html.UnescapeString(link[1]))
+		require.NoError(t, err)
+		follow(t, handler, next, seen)
+	}
+}
+
+func TestFiles(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		link := regexp.MustCompile(`\?file=page\.css&amp;v=\w+`).FindString(f.shown(""))
+		w := f.get(html.UnescapeString(link))
+		require.Contains(t, w.Header().Get("Cache-Control"), "immutable")
+		require.Equal(t, "text/css; charset=utf-8", w.Header().Get("Content-Type"))
+		require.Equal(t, "no-store", f.get("?file=page.css&v=old").Header().Get("Cache-Control"))
+	})
+}
+
+func TestFilters(t *testing.T) {
+	named := regexp.MustCompile(`data-run="([^"]*)"`)
+	inBubble(t, func(f *fixture) {
+		f.fleet()
+		for query, want := range map[string][]string{
+			"":                                     {"s-other", "s-build", "s-held", "s-late", "s-cancelled", "s-complete"},
+			"?state=running":                       {"s-other", "s-build", "s-held", "s-late"},
+			"?state=ended":                         {"s-cancelled", "s-complete"},
+			"?host=worker-2":                       {"s-cancelled", "s-complete"},
+			"?host=worker-1":                       {"s-build", "s-held", "s-late"},
+			"?reason=watchdog_wall_clock_exceeded": {"s-cancelled"},
+			"?reason=complete&host=worker-2":       {"s-complete"},
+			"?reason=approval_denied":              nil,
+		} {
+			var got []string
+			for _, match := range named.FindAllStringSubmatch(f.shown(query), -1) {
+				got = append(got, match[1])
+			}
+			assert.Equal(t, want, got, query)
+		}
+		assert.Contains(t, f.shown("?reason=approval_denied"), "<option selected>approval_denied</option>")
+	})
+}
+
+func TestListPages(t *testing.T) {
+	named := regexp.MustCompile(`data-run="([^"]*)"`)
+	next := regexp.MustCompile(`rel="next" href="([^"]*)"`)
+	for _, rows := range []int{1, 2, 3, 4, 5, 6, 7} {
+		t.Run(fmt.Sprintf("%d rows on a page", rows), func(t *testing.T) {
+			inBubble(t, func(f *fixture) {
+				f.cfg.Rows = rows
+				f.fleet()
+				var got []string
+				for query := "?host="; query != ""; {
+					text := f.shown(query)
+					on := named.FindAllStringSubmatch(text, -1)
+					require.LessOrEqual(t, len(on), rows)
+					for _, match := range on {
+						got = append(got, match[1])
+					}
+					query = ""
+					if link := next.FindStringSubmatch(text); link != nil {
+						query = html.UnescapeString(link[1])
+					}
+				}
+				require.Equal(t, []string{"s-other", "s-build", "s-held", "s-late", "s-cancelled", "s-complete"}, got)
+			})
+		})
+	}
+}
+
+func TestWithoutEvents(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.fleet()
+		f.cfg.Events = nil
+		require.Contains(t, f.shown("?run=s-cancelled"), "This page has no store of events.")
+	})
+	inBubble(t, func(f *fixture) {
+		f.fleet()
+		f.cfg.Sessions = justLister{f.db}
+		require.Contains(t, f.shown(""), "s-build")
+		require.Contains(t, f.shown("?run=s-cancelled"), "watchdog resume s-cancelled")
+		require.Equal(t, http.StatusNotFound, f.get("?run=s-build").Code, "it has no events, and its row cannot be asked for")
+	})
+}
+
+// A justLister can list sessions and nothing else.
+type justLister struct{ session.Lister }

@@ -1,0 +1,98 @@
+package page
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// A row is a session in the list.
+type row struct {
+	RunID, Parent, Host, Phase string
+	Live                       bool
+	// Status is a word of the code, Said the same for people.
+	Status, Said string
+	Reason, Why  string
+	Attempt      int
+	Holds        int
+	// WrappedUp tells that the run was asked to return what it has, Warned that a sweeper is about to cancel it.
+	WrappedUp, Warned, StopFailed bool
+	Since, Until                  time.Time
+	Age                           time.Duration
+	Bars                          []bar
+	More                          int // counted limits that the session has besides
+	Version                       string
+}
+
+// rowOf draws a session, at the database's time now.
+func rowOf(s session.Session, now time.Time) row {
+	var state session.State
+	_ = json.Unmarshal(s.State, &state) // another program's state has no bars
+	since := s.StartedAt
+	if since.IsZero() {
+		since = s.CreatedAt
+	}
+	r := row{
+		RunID: s.RunID, Parent: s.Parent, Host: s.Host, Phase: state.Phase, Live: s.Status == session.Active,
+		Status: string(s.Status), Said: saidStatus(s), Reason: string(s.Reason), Attempt: s.Attempt,
+		Since: since, StopFailed: s.StopFailed, Version: versionOf(s),
+	}
+	if !r.Live {
+		r.Until, r.Why = s.SilentSince(), reasonText(string(s.Reason))
+		if s.Status == session.Interrupted && s.Reason == "" {
+			r.Why = "something outside ended it, or its process was lost"
+		}
+		r.Age = r.Until.Sub(since)
+		return r
+	}
+	r.Age, r.Bars, r.More = now.Sub(since), barsOf(s, state, now), state.MoreSpent
+	r.Holds, r.WrappedUp, r.Warned = state.Holds, state.WrappedUp, !s.WarnedAt.IsZero()
+	return r
+}
+
+// saidStatus is the status of a session for people.
+func saidStatus(s session.Session) string {
+	switch {
+	case s.Status == session.Active:
+		return "running"
+	case s.Reason == completeReason:
+		return "complete"
+	}
+	return string(s.Status)
+}
+
+// versionOf is different for rows that look different. What only time changes is not in it.
+func versionOf(s session.Session) string {
+	hash := fnv.New64a()
+	for _, text := range []string{
+		string(s.Status), string(s.Reason), s.Parent, s.Host, strconv.Itoa(s.Attempt), string(s.State),
+	} {
+		_, _ = hash.Write([]byte(text)) // never fails
+		_, _ = hash.Write([]byte{0})
+	}
+	flags := byte(0)
+	for i, set := range []bool{!s.WarnedAt.IsZero(), s.StopFailed, s.Silence > 0, s.Lease != ""} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	_, _ = hash.Write([]byte{flags})
+	_, _ = hash.Write(binary.LittleEndian.AppendUint64(nil, uint64(s.StartedAt.UnixMicro())))
+	return strconv.FormatUint(hash.Sum64(), 36)
+}
+
+// quietSince is since when a live session is silent; zero if it is not known to be.
+func quietSince(s session.Session, now time.Time) time.Time {
+	switch {
+	case s.Status != session.Active:
+	case s.Lease == "":
+		return s.SilentSince()
+	case s.Silence > 0:
+		return now.Add(-s.Silence)
+	}
+	return time.Time{}
+}

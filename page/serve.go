@@ -1,0 +1,142 @@
+package page
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strconv"
+)
+
+// policy lets the browser load what is of this page, and nothing else. Filters are a form, so that forms may be sent
+// here.
+const policy = "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; " +
+	"base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+// An httpError is an error for the reader, with the status of the response.
+type httpError struct {
+	status int
+	text   string
+}
+
+func (e *httpError) Error() string { return e.text }
+
+// ServeHTTP serves the page that the query names: run for a run's, view=sweeper for the sweeper's, live for the stream
+// of updates, file for the script and the style, and else the list.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	header.Set("Cache-Control", "no-store")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "use GET or HEAD: this page changes nothing", http.StatusMethodNotAllowed)
+		return
+	}
+	query := r.URL.Query()
+	switch {
+	case query.Has("file"):
+		serveFile(w, r, query)
+	case query.Has("live"):
+		p.live.serve(w, r)
+	default:
+		p.serveView(w, r, query)
+	}
+}
+
+// serveFile serves a file that is linked with the hash of its content, and so can be kept for ever.
+func serveFile(w http.ResponseWriter, r *http.Request, query url.Values) {
+	file, found := files[query.Get("file")]
+	if !found {
+		http.Error(w, "there is no such file", http.StatusNotFound)
+		return
+	}
+	if query.Get("v") == file.hash {
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	}
+	w.Header().Set("Content-Type", file.kind)
+	write(w, r, http.StatusOK, file.text)
+}
+
+// serveView serves one of the pages for people.
+func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Values) {
+	var name string
+	var view any
+	var err error
+	switch {
+	case query.Has("run"):
+		name = "run"
+		view, err = p.viewRun(r, query.Get("run"))
+	case query.Get("view") == "sweeper":
+		name = "sweeper"
+		view, err = p.viewSweeper(r)
+	case query.Has("view"):
+		err = &httpError{http.StatusNotFound, "There is no such page."}
+	default:
+		name = "list"
+		view, err = p.viewList(r, query)
+	}
+	status := http.StatusOK
+	if err != nil {
+		name, view, status = "error", p.viewError(r, err), http.StatusServiceUnavailable
+		if known := (*httpError)(nil); errors.As(err, &known) {
+			status = known.status
+		}
+	}
+	var text bytes.Buffer
+	if err := templates.ExecuteTemplate(&text, name, view); err != nil {
+		p.logger().ErrorContext(r.Context(), "a page cannot be drawn", "page", name, "error", err)
+		http.Error(w, "this page cannot be drawn; the log of this server says why", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	write(w, r, status, text.Bytes())
+}
+
+// write writes a response with its length.
+func write(w http.ResponseWriter, r *http.Request, status int, text []byte) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(text) // nobody to tell: the client is gone
+	}
+}
+
+// An errorView is the page of an error.
+type errorView struct {
+	frameView
+	Text string
+}
+
+// viewError says what a reader can do. What a store says can have an address or a name in it that is not for readers.
+func (p *Page) viewError(r *http.Request, err error) errorView {
+	view := errorView{p.frame("", "Error"), err.Error()}
+	if known := (*httpError)(nil); !errors.As(err, &known) {
+		p.logger().WarnContext(r.Context(), "a page has no data", "error", err)
+		view.Text = "The database does not answer. The log of this server says why. Reload the page to try again."
+	}
+	return view
+}
+
+// A frameView is what all pages have around them.
+type frameView struct {
+	Site, Title, Here string
+	Refresh           int // seconds, without the script; 0 for never
+}
+
+func (p *Page) frame(here, title string) frameView {
+	return frameView{Site: p.cfg.Title, Title: title, Here: here}
+}
+
+// read returns the text of an embedded file, which is there.
+func read(name string) []byte {
+	text, err := fs.ReadFile(assets, "assets/"+name)
+	if err != nil {
+		panic(err) // the file is not in the binary: no program without it passes a test
+	}
+	return text
+}

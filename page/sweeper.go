@@ -1,0 +1,161 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/sweep"
+)
+
+const (
+	maxPasses = 50
+	maxCases  = 200
+	// historyDays is how far back cancels are counted.
+	historyDays = 7
+)
+
+// A PassLog keeps the latest passes of a sweeper, for a [Page] to show: give its Add to the sweeper as its
+// [sweep.Config].OnPass. The zero value is ready for use. It is safe for concurrent use.
+type PassLog struct {
+	mu     sync.Mutex
+	passes []passed // the latest first
+	cases  []handled
+}
+
+// A passed is a pass without its cases.
+type passed struct {
+	sweep.Tally
+	StartedAt time.Time
+	Duration  time.Duration
+	DryRun    bool
+	Said      string
+}
+
+// A handled is a stalled session that a pass acted on.
+type handled struct {
+	At                    time.Time
+	RunID, Host, Handling string
+	Silence, Threshold    time.Duration
+	Resumed, StopFailed   bool
+}
+
+// Add keeps a pass, and forgets the oldest of more than 50.
+func (l *PassLog) Add(p sweep.Pass) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	said := "done"
+	if p.Err != nil {
+		said = "ended early"
+	}
+	next := passed{p.Tally, p.StartedAt, p.Duration, p.DryRun, said}
+	l.passes = slices.Insert(l.passes, 0, next)
+	l.passes = l.passes[:min(len(l.passes), maxPasses)]
+	for _, c := range p.Cases {
+		l.cases = slices.Insert(l.cases, 0, handled{
+			At: p.StartedAt.Add(p.Duration), RunID: c.Session.RunID, Host: c.Session.Host,
+			Handling: strings.ReplaceAll(string(c.Handling), "_", " "),
+			Silence:  c.Silence, Threshold: c.Threshold, Resumed: c.Resumed, StopFailed: c.StopFailed,
+		})
+	}
+	l.cases = l.cases[:min(len(l.cases), maxCases)]
+}
+
+// read returns copies of what is kept.
+func (l *PassLog) read() ([]passed, []handled) {
+	if l == nil {
+		return nil, nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.passes), slices.Clone(l.cases)
+}
+
+// A sweeperView is the page of the sweeper.
+type sweeperView struct {
+	frameView
+	Stats   *sweep.Stats
+	Status  string
+	Now     time.Time
+	Passes  []passed
+	Cases   []handled
+	Days    int
+	Counts  []countView
+	Counted bool
+}
+
+// A countView is how many runs were cancelled for one reason, by whatever guard.
+type countView struct {
+	Reason, Code, Why string
+	Count             int
+	Part              float64 // of the largest count, of a hundred
+}
+
+func (p *Page) viewSweeper(r *http.Request) (sweeperView, error) {
+	ctx, cancel := queried(r)
+	defer cancel()
+	view := sweeperView{frameView: p.frame("sweeper", "Sweeper"), Now: time.Now(), Days: historyDays}
+	view.Refresh = 30
+	view.Passes, view.Cases = p.cfg.PassLog.read()
+	if p.cfg.Sweeper != nil {
+		stats := p.cfg.Sweeper.Stats()
+		view.Stats, view.Status = &stats, sweeperStatus(stats)
+	}
+	err := p.addHistory(ctx, &view)
+	return view, err
+}
+
+func sweeperStatus(s sweep.Stats) string {
+	switch {
+	case !s.Enabled:
+		return "disabled"
+	case s.ConsecutiveFailures > 0:
+		return "failing"
+	case s.Passing:
+		return "in a pass"
+	case s.Running:
+		return "waiting"
+	}
+	return "not running"
+}
+
+// addHistory counts the cancels of the last days, by reason.
+func (p *Page) addHistory(ctx context.Context, view *sweeperView) error {
+	counter, able := p.cfg.Sessions.(interface {
+		History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error)
+	})
+	if !able {
+		return nil
+	}
+	counts, err := counter.History(ctx, session.HistoryQuery{
+		From: view.Now.AddDate(0, 0, -historyDays), To: view.Now.Add(time.Hour), By: session.ByReason,
+	})
+	if err != nil {
+		return err
+	}
+	view.Counted = true
+	most := 0
+	for _, c := range counts {
+		most = max(most, c.Count)
+	}
+	for _, c := range counts {
+		view.Counts = append(view.Counts, countView{
+			c.Key, codeOf(c.Key), reasonText(c.Key), c.Count, percent(float64(c.Count), float64(most)),
+		})
+	}
+	slices.SortStableFunc(view.Counts, func(a, b countView) int { return b.Count - a.Count })
+	return nil
+}
+
+// codeOf is the code that rows have for the reason of an event.
+func codeOf(reason string) string {
+	if code := "watchdog_" + reason; watchdog.StopReason(code).Own() {
+		return code
+	}
+	return reason
+}
