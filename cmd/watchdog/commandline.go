@@ -9,7 +9,7 @@ type commandLine struct {
 	Common `embed:""`
 
 	Run        runCmd        `cmd:"" help:"Run a command, and end it with all that it started when it is stuck."`
-	Why        whyCmd        `cmd:"" help:"Tell what became of a run, or of a stalled command: why it ended, and how to go on."`
+	Why        whyCmd        `cmd:"" help:"Tell why a run, or a command that stalled, ended, and how to go on."`
 	Sessions   sessionsCmd   `cmd:"" help:"List the sessions in a store."`
 	Tail       tailCmd       `cmd:"" help:"Follow the events of a run, or of all, as they are stored."`
 	Complete   completeCmd   `cmd:"" help:"Record that a run has done its work."`
