@@ -2,8 +2,8 @@ package watchdoghttp
 
 import "sync"
 
-// maxTold is how many warnings a meter remembers, and maxToldName how much of the name of each. The names of models come
-// from requests.
+// maxTold is how many warnings a meter remembers, and maxToldName how much of the name of each. The names of models
+// come from requests.
 const (
 	maxTold     = 1000
 	maxToldName = 256
