@@ -32,7 +32,8 @@ Examples:
 
 Exit status, as of GNU timeout:
   the command's own    it ended by itself
-  124                  it was stuck, or its time was used up; 137 if it took SIGKILL
+  124                  it was stuck, or its time was used up
+  137                  the same, and it took SIGKILL to end it
   125                  an error of this program, such as a wrong flag
   126, 127             the command cannot be executed, or is not found
   128+N                signal N ended the command, or this program got it

@@ -33,7 +33,7 @@ SIGINT and SIGTERM end it after the sessions in hand.
 
 Examples:
   watchdog serve --store sqlite:state/events.db --page
-  watchdog serve --store postgres://app@db/agents --config watchdog.yaml --listen :8080`
+  watchdog serve --store postgres://app@db/agents --config watchdog.yaml`
 }
 
 // Run serves until the context ends or a signal comes.

@@ -24,9 +24,11 @@ type tailCmd struct {
 
 // Help is the long help.
 func (tailCmd) Help() string {
-	return `It prints each event when it is stored, whoever stores it, on a line of its own. It writes nothing. End it with
-Ctrl-C; the exit status is then 130, as that of tail -f.
+	return `It prints each event when it is stored, whoever stores it, on a line of its own.
+It writes nothing. End it with Ctrl-C; the exit status is then 130, as that of
+tail -f.
 
+Examples:
   watchdog tail --store sqlite:state/watchdog.db
   watchdog tail -n 100 s-1
   watchdog tail --since 1h --json s-1`

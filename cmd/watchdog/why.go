@@ -21,9 +21,10 @@ type whyCmd struct {
 
 // Help is the long help.
 func (whyCmd) Help() string {
-	return `It says what the run was allowed, what it used, what was asked of it and when, what ended it, what is left and
-how to go on. It writes nothing.
+	return `It says what the run was allowed, what it used, what was asked of it and when,
+what ended it, what is left and how to go on. It writes nothing.
 
+Examples:
   watchdog why --store sqlite:state/watchdog.db s-1
   watchdog why artifacts/build
   watchdog why --json s-1`
