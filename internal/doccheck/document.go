@@ -13,8 +13,8 @@ var (
 	linked    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// checkDocument checks a Markdown file: the linked files and headings, and the names of our packages in quotes and in Go code
-// blocks.
+// checkDocument checks a Markdown file: the linked files and headings, and the names of our packages in quotes and in
+// Go code blocks.
 func (c *checker) checkDocument(name string) error {
 	text, err := fs.ReadFile(c.tree, name)
 	if err != nil {
