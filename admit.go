@@ -3,6 +3,7 @@ package watchdog
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -55,13 +56,14 @@ func (w *Watchdog) Admit(ctx context.Context, key string, most Amount) (Charge, 
 func (w *Watchdog) admitMissing(
 	ctx context.Context, key string, most Amount, use verdict.Use, missing *shortage,
 ) (c Charge, err error) {
+	began := clocks.Now(w.clock.other)
 	asking, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
 	defer cancel()
 	how := admission{}
 	for missing != nil {
 		refused, look, err := missing.fetch(asking, &w.recorder)
 		if look {
-			missing.of.w.lookAround()
+			missing.of.w.lookAroundSince(began)
 		}
 		how.before, how.owes = missing, (refused != nil || err != nil && ctx.Err() == nil) && w.observeOnly
 		switch {
@@ -165,12 +167,16 @@ func (c Charge) Void() error {
 }
 
 // lookAround has what a charge did to the limits judged, of the run and those around it.
-func (w *Watchdog) lookAround() {
+func (w *Watchdog) lookAround() { w.lookAroundSince(clocks.Now(w.clock.other)) }
+
+// lookAroundSince is lookAround for a caller that has waited since began. Without another goroutine it waits no longer
+// than the timeout since then for all of them: what is not recorded by then is kept and tried again.
+func (w *Watchdog) lookAroundSince(began time.Time) {
 	for ; w != nil; w = w.outer {
 		w.mu.Lock()
 		found := w.lookAndArm()
 		w.mu.Unlock()
-		w.settle(found)
+		w.settleSince(found, began)
 	}
 }
 

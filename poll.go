@@ -65,6 +65,7 @@ func (w *Watchdog) pollFor(guard func(*findings)) *Stop {
 		told := w.begin(found, began)
 		if underway == nil && found.inquiry != nil {
 			w.awaitAnswer(found.inquiry)
+			began = clocks.Now(w.clock.other) // a slow answer is no reason to end the run before the stop is recorded
 			continue
 		}
 		if underway == nil {
@@ -119,7 +120,7 @@ func (w *Watchdog) doHere(found findings, began time.Time) {
 		defer func() { w.recorder.appendPending(w.storeContext(), w.recorder.left(began)) }()
 	}
 	if found.trip != nil {
-		w.carryOut(found.trip, n)
+		w.carryOutWithin(found.trip, w.recorder.left(began), n)
 	}
 }
 
@@ -241,8 +242,11 @@ func (w *Watchdog) changeNow(change func()) {
 
 // settle does what a look found, and tells the host what was traced on the goroutine of whoever gave the signal. The
 // caller has just unlocked mu.
-func (w *Watchdog) settle(found findings) {
+func (w *Watchdog) settle(found findings) { w.settleSince(found, clocks.Now(w.clock.other)) }
+
+// settleSince is settle for a caller that has waited since began.
+func (w *Watchdog) settleSince(found findings, began time.Time) {
 	defer w.deliverTrace()
 	w.askAside(found.inquiry)
-	_ = w.begin(found, clocks.Now(w.clock.other))
+	_ = w.begin(found, began)
 }

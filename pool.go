@@ -209,7 +209,7 @@ func (p *pool) replace(from *allotment, before, after *verdict.Counts) (owes boo
 		from = p.current
 	}
 	switch {
-	case p.closed, from != nil && from.closed:
+	case from != nil && from.closed:
 		return false
 	case from == nil:
 		p.debt.Sub(before)

@@ -262,7 +262,7 @@ func TestSpendKilled(t *testing.T) {
 
 // TestSpendWindow protects what a window has spent from a host that keeps its start in whole seconds, and each window
 // from what another one has spent.
-func TestSpendWindow(t *testing.T) {
+func TestWindowOfSpend(t *testing.T) {
 	const part = 234567 * time.Microsecond
 	begin := func(f *fixture) *watchdog.Watchdog {
 		f.cfg.Budget.Spend = watchdog.Spend{Requests: 64, WarnAt: []float64{}}

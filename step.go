@@ -27,8 +27,9 @@ type looper struct {
 // [Watchdog.Pending] or [Watchdog.Subscribe] is ended. [Ladders].Loop asks for something else. Steps count for the run
 // that they are told to, and not for those around a layer. Nothing of them is kept but digests.
 //
-// It returns what was found; the run has been asked or ended by then. It never waits for the store. On a nil Watchdog,
-// and if the run is disabled, nothing is found.
+// It returns what was found; the run has been asked or ended by then. It never waits for the store, except with
+// PollOnly for the record of what was found, at most the record timeout. On a nil Watchdog, and if the run is disabled,
+// nothing is found.
 func (w *Watchdog) Step(turn ...loop.Step) loop.Verdict {
 	if w == nil || w.disabled {
 		return loop.Verdict{Advice: loop.Go}

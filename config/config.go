@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 	"github.com/seed62658d38/watchdog/sweep"
@@ -16,13 +17,15 @@ import (
 // goroutine may change a Config while another uses it.
 type Config struct {
 	// Disabled is for the [watchdog.Config] of a run: an operator has switched all guards off. Then Stall and Sweep are
-	// disabled already. Budget, Kinds and Tick are as they would be otherwise.
+	// disabled already. Budget, Loop, Kinds and Tick are as they would be otherwise.
 	Disabled bool
 	// Budget is ready for [watchdog.New]. A limit that was not set is zero, which means its default; a limit that was
 	// set to 0 is off.
 	Budget watchdog.Budget
 	// Scopes are ready for [watchdog.New], beside those that the host has for each run, such as its tenant's.
 	Scopes []watchdog.SharedSpend
+	// Loop says when a run repeats itself, ready for [watchdog.New]. What was set to 0 is off.
+	Loop loop.Config
 	// Kinds classifies the host's own kinds of event, ready for [watchdog.New].
 	Kinds watchdog.Kinds
 	// Tick is the limit of a bounded call.

@@ -11,6 +11,8 @@
 //	    idle: [retry, cancel]
 //	  spend:
 //	    cost: 5.00 EUR                    # 0 disables; absent means off
+//	  loop:
+//	    fuse: 0                           # 0 disables; absent means 30 of 40
 //	stall:
 //	  no_output_timeout: 5m
 //	  terminal_patterns: ['^fatal: ']

@@ -33,6 +33,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("runtime_controls:\n  session_wall_clock_seconds: 60\n  warn_at: [0.5]\n  reserve_seconds: 0.5\n"))
 	f.Add([]byte(everySetting))
+	f.Add([]byte(tuned))
 	f.Add([]byte(everyStall))
 	f.Add([]byte(origin))
 	for _, test := range nobodyReads {
@@ -98,10 +99,9 @@ func requireSteps(t *testing.T, disabled bool, s stall.Config) {
 func requireUsable(t *testing.T, c *config.Config) {
 	t.Helper()
 	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-		Store: &watchdog.Memory{}, Budget: c.Budget, Scopes: c.Scopes, Kinds: c.Kinds, PollOnly: true,
-		Logger: slog.New(slog.DiscardHandler),
+		Store: &watchdog.Memory{}, Budget: c.Budget, Scopes: c.Scopes, Kinds: c.Kinds, Loop: c.Loop,
+		PollOnly: true, Logger: slog.New(slog.DiscardHandler),
 	})
-	require.NotErrorIs(t, err, watchdog.ErrInvalid)
 	require.NotErrorIs(t, err, watchdog.ErrInvalid)
 	if err == nil {
 		require.NoError(t, wd.Close())
@@ -170,7 +170,7 @@ func requireSensible(t *testing.T, faults []*config.Error) {
 
 // FuzzVariableName checks that no name of a variable panics, and that an error names a place and never the value.
 func FuzzVariableName(f *testing.F) {
-	for _, name := range []string{"SWEEP_INTERVAL_MS", "WARN_AT\u200b", "STALL_", "\xff", "PORT", "warn-at", "ENABLE"} {
+	for _, name := range []string{"SWEEP_INTERVAL_MS", "WARN_AT\u200b", "STALL_", "\xff", "PORT", "warn-at", "ENABLE", "LOOP_FUSEOF", "LOOP_X"} {
 		f.Add(name)
 	}
 	f.Fuzz(func(t *testing.T, name string) {

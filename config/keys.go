@@ -102,7 +102,7 @@ var controlKeys = slices.Concat([]key{
 		allowed: allowedTimeout,
 		kind:    seconds{field: func(c *Config) *time.Duration { return &c.Budget.FirstSign }},
 	},
-}, spendKeys, scopesKeys, ladderKeys, []key{
+}, spendKeys, scopesKeys, loopKeys, ladderKeys, []key{
 	{
 		block: eventsBlock, name: "material",
 		allowed: allowedKinds,

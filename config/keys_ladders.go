@@ -61,7 +61,7 @@ var ladderKeys = []key{
 		kind:    ladder{field: func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Errors }},
 	},
 	{
-		block: laddersBlock, name: "loop", variable: "WATCHDOG_LADDERS_LOOP", // needs nothing: the host tells of its steps
+		block: laddersBlock, name: "loop", variable: "WATCHDOG_LADDERS_LOOP", needs: loopRules, lacks: lacksRule,
 		allowed: allowedLadder,
 		kind: ladder{
 			field:    func(c *Config) *[]watchdog.DirectiveKind { return &c.Budget.Ladders.Loop },

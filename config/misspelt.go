@@ -78,7 +78,7 @@ func (c *Config) advice(name string) string {
 	if meant != "" && distance(rest, meant) <= maxVariableTypos {
 		return c.didYouMean(near[meant])
 	}
-	for _, block := range append(slices.Clip(blockNames), spendBlock) {
+	for _, block := range append(slices.Clip(blockNames), spendBlock, loopBlock) {
 		if strings.HasPrefix(rest, block[strings.LastIndex(block, ".")+1:]+"_") {
 			return "allowed for " + block + ": the variables " + strings.Join(c.variablesOf(block), ", ")
 		}

@@ -58,6 +58,12 @@ func badSpend(sentence, key, written, value string) rejected {
 	return rejected{sentence, text, 3, "runtime_controls.spend." + key, value}
 }
 
+// badLoop writes a value for a setting of loops.
+func badLoop(sentence, key, written, value string) rejected {
+	text := "runtime_controls:\n  loop:\n    " + key + ": " + written + "\n"
+	return rejected{sentence, text, 3, "runtime_controls.loop." + key, value}
+}
+
 // badScope writes the keys of a scope.
 func badScope(sentence, written, key, value string) rejected {
 	text := "runtime_controls:\n  scopes:\n  - {" + written + "}\n"
@@ -241,6 +247,42 @@ var rejectedFiles = []rejected{
 		"a reserve of what has none", "runtime_controls:\n  spend: {errors: 9, reserve: {errors: 5}}\n", 2,
 		"runtime_controls.spend.reserve.errors", "5",
 	},
+	badKey("loops that are a word", "loop", "off", "off"),
+	badLoop("a negative period", "period", "-1", "-1"),
+	badLoop("a period longer than the longest", "period", "33", "33"),
+	badLoop("no rounds, which period says", "rounds", "0", "0"),
+	badLoop("one round, which every turn is", "rounds", "1", "1"),
+	badLoop("too many rounds", "rounds", "65", "65"),
+	badLoop("a part of a round", "rounds", "2.5", "2.5"),
+	badLoop("one pair, which every turn is", "pairs", "1", "1"),
+	badLoop("a negative number of pairs", "pairs", "-1", "-1"),
+	badLoop("futile calls in quotes", "futile", `"8"`, `"8"`),
+	badLoop("too many futile calls", "futile", "65", "65"),
+	badLoop("a window of nothing", "window", "0", "0"),
+	badLoop("a window larger than the largest", "window", "129", "129"),
+	badLoop("an end at once after the directive", "after", "0", "0"),
+	badLoop("a fuse larger than the largest", "fuse", "129", "129"),
+	badLoop("a fuse of none", "fuse_of", "0", "0"),
+	badLoop("a fuse as Go code has it", "fuse", "30 of 40", "30 of 40"),
+	badLoop("one poll, which every call is", "polls", "1", "1"),
+	badLoop("too many polls", "polls", "1000001", "1000001"),
+	badLoop("a gap of nothing between polls", "poll_gap", "0", "0"),
+	badLoop("a gap without a unit", "poll_gap", "60", "60"),
+	badLoop("a volatile field that is a text", "volatile", "elapsed", "elapsed"),
+	badLoop("a volatile field twice", "volatile", "[a, a]", "a"),
+	badLoop("a volatile field without a name", "volatile", `[a, ""]`, `""`),
+	badLoop("a volatile field whose name is a number", "volatile", "[404]", "404"),
+	badLoop("a volatile field in a list of its own", "volatile", "[[a]]", "[…]"),
+	badLoop("a volatile field with a character that cannot be seen", "volatile", `["a\u200b"]`, `"a\u200b"`),
+	badLoop("a volatile field with too long a name", "volatile", "["+strings.Repeat("a", 256)+"]", strings.Repeat("a", 60)+"…"),
+	badLoop("too many volatile fields", "volatile", "["+strings.Repeat("a, ", 1000)+"a]", "[…]"),
+	badLoop("volatile fields with a tag", "volatile", "!!seq [a]", "[…]"),
+	badLoop("a setting of loops under a mistyped name", "round", "3", "3"),
+	badLoop("a setting of loops under its name in Go code", "FuseOf", "40", "40"),
+	badLoop("a setting of loops under another style of name", "poll_seconds", "40", "40"),
+	{"a setting of loops outside of its block", "runtime_controls:\n  fuse_of: 40\n", 2, "runtime_controls.fuse_of", "40"},
+	{"loops under a mistyped name", "runtime_controls:\n  loops: {fuse: 5}\n", 2, "runtime_controls.loops", "{…}"},
+	{"loops outside of the block", "loop: {futile: 5}\n", 1, "", ""},
 	badKey("scopes that are a mapping", "scopes", "{scope: a, spend: {tokens: 5}}", "{…}"),
 	badKey("scopes that are a name", "scopes", "tenant-7", "tenant-7"),
 	{"a scope that is a name", "runtime_controls:\n  scopes:\n  - tenant-7\n", 3, "runtime_controls.scopes[0]", "tenant-7"},

@@ -10,6 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -66,6 +67,18 @@ const everySetting = `runtime_controls:
     period: day
     zone: Europe/Berlin
   - {scope: fleet, spend: {tools: {bash: 9000}, reserve: {tokens: 1}, tokens: 5000000, warn_at: 0}}
+  loop:
+    period: 6
+    rounds: 4
+    pairs: 5
+    futile: 10
+    window: 48
+    after: 3
+    fuse: 25
+    fuse_of: 60
+    polls: 15
+    poll_gap: 30.5s
+    volatile: [elapsed, "404"]
   events:
     material: [tool.result, commit, "404"]
     activity: [token]
@@ -104,6 +117,11 @@ var everyBudget = watchdog.Budget{
 
 func euros(micros int64) watchdog.Money { return watchdog.Money{Micros: micros, Currency: "EUR"} }
 
+var everyLoop = loop.Config{
+	Rounds: 4, Period: 6, Pairs: 5, Window: 48, Futile: 10, After: 3, Fuse: 25, FuseOf: 60, Polls: 15,
+	Poll: 30*time.Second + time.Second/2, Volatile: []string{"elapsed", "404"},
+}
+
 var everyScope = []watchdog.SharedSpend{
 	{Scope: "tenant-7", Spend: watchdog.Spend{Cost: euros(100_000_000)}, Period: watchdog.PeriodDay, Zone: "Europe/Berlin"},
 	{Scope: "fleet", Spend: watchdog.Spend{
@@ -118,6 +136,7 @@ func TestControlsFile(t *testing.T) {
 	require.True(t, c.Disabled)
 	require.Equal(t, everyBudget, c.Budget)
 	require.Equal(t, everyScope, c.Scopes)
+	require.Equal(t, everyLoop, c.Loop)
 	require.Equal(t, watchdog.Kinds{
 		Material: []string{"tool.result", "commit", "404"}, Activity: []string{"token"}, Ignored: []string{"on"},
 		Unknown: watchdog.ClassActivity,
@@ -148,11 +167,15 @@ func TestControlsVariables(t *testing.T) {
 		"WATCHDOG_SPEND_RESERVE_TOKENS": "3000", "WATCHDOG_SPEND_RESERVE_COST": "0.25 EUR",
 		"WATCHDOG_SPEND_RESERVE_REQUESTS": "4", "WATCHDOG_SPEND_RESERVE_TURNS": "1",
 		"WATCHDOG_SPEND_RESERVE_TOOL_CALLS": "5", "WATCHDOG_SPEND_WARN_AT": "0.5,0.9",
+		"WATCHDOG_LOOP_PERIOD": "6", "WATCHDOG_LOOP_ROUNDS": "4", "WATCHDOG_LOOP_PAIRS": "5", "WATCHDOG_LOOP_FUTILE": "10",
+		"WATCHDOG_LOOP_WINDOW": "48", "WATCHDOG_LOOP_AFTER": "3", "WATCHDOG_LOOP_FUSE": "25", "WATCHDOG_LOOP_FUSE_OF": "60",
+		"WATCHDOG_LOOP_POLLS": "15", "WATCHDOG_LOOP_POLL_GAP": "30.5s", "WATCHDOG_LOOP_VOLATILE": "elapsed,404",
 		"WATCHDOG_EVENTS_UNKNOWN": "activity", "WATCHDOG_MAX_TICK_DURATION_MINUTES": "7.5",
 		"WATCHDOG_TICK_GRACE_SECONDS": "10",
 	}))
 	require.NoError(t, err)
 	require.Equal(t, everyBudget, c.Budget)
+	require.Equal(t, everyLoop, c.Loop)
 	require.Equal(t, watchdog.Kinds{Unknown: watchdog.ClassActivity}, c.Kinds)
 	require.Equal(t, config.Tick{Limit: 7*time.Minute + 30*time.Second, Grace: 10 * time.Second}, c.Tick)
 	for _, s := range c.Limits() {
@@ -183,6 +206,11 @@ func TestControlsOverrides(t *testing.T) {
 		toolsVariable:                          {"search=7,a=b=0,x=y=2", "spend.tools", "search=7, x=y=2"},
 		"WATCHDOG_SPEND_RESERVE_COST":          {"0.000001 EUR", "spend.reserve.cost", "0.000001 EUR"},
 		"WATCHDOG_SPEND_WARN_AT":               {"0", "spend.warn_at", "off"},
+		"WATCHDOG_LOOP_PERIOD":                 {"0", "loop.period", "off"},
+		"WATCHDOG_LOOP_WINDOW":                 {"5", "loop.window", "5"},
+		"WATCHDOG_LOOP_FUSE":                   {"0", "loop.fuse", "off"},
+		"WATCHDOG_LOOP_POLLS":                  {"1000000", "loop.polls", "1000000"},
+		"WATCHDOG_LOOP_VOLATILE":               {"0", "loop.volatile", "none"},
 		"WATCHDOG_EVENTS_UNKNOWN":              {"material", "events.unknown", "material"},
 		"WATCHDOG_MAX_TICK_DURATION_MINUTES":   {"60", "max_tick_duration_minutes", "1h0m0s"},
 		"WATCHDOG_TICK_GRACE_SECONDS":          {"450", "tick_grace_seconds", "7m30s"},
@@ -206,10 +234,10 @@ func settings(c *config.Config) [][3]string {
 func TestDefaults(t *testing.T) {
 	for sentence, text := range map[string]string{
 		"no file at all":          "",
-		"blocks without anything": "runtime_controls:\n  ladders:\n  events:\n",
+		"blocks without anything": "runtime_controls:\n  ladders:\n  loop:\n  events:\n",
 		"blocks of no keys":       "runtime_controls: {ladders: {}, events: {}}\n",
 		"keys without values": "runtime_controls:\n  idle_timeout_seconds:\n  from_first_sign:\n" +
-			"  ladders: {idle: , hold: ~}\n  events: {material: null, unknown: }\n  max_tick_duration_minutes:\n",
+			"  ladders: {idle: , hold: ~}\n  loop: {rounds: , fuse: ~, volatile: []}\n  events: {material: null, unknown: }\n  max_tick_duration_minutes:\n",
 		"zeros for what is off anyway": "runtime_controls: {idle_timeout_seconds: 0, no_progress_timeout_seconds: 0, " +
 			"safety_timeout_seconds: 0, hold_timeout_seconds: 0, first_sign_timeout_seconds: 0}\n",
 		"a sentinel of no settings": "stall:\n  probe: {}\n",
@@ -220,6 +248,7 @@ func TestDefaults(t *testing.T) {
 			c, err := config.Parse(file, []byte(text), config.NoEnvironment)
 			require.NoError(t, err)
 			require.Equal(t, watchdog.Budget{}, c.Budget)
+			require.Equal(t, loop.Config{}, c.Loop)
 			require.Equal(t, watchdog.Kinds{}, c.Kinds)
 			require.Equal(t, config.Tick{}, c.Tick)
 			require.Equal(t, stall.Config{}, c.Stall)

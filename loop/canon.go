@@ -47,10 +47,12 @@ func (c *canon) write(text []byte) {
 		return
 	}
 	c.out = append(c.out[:start], 't')
-	c.members, c.signs, c.hints = c.members[:0], signs{}, hints{}
+	c.members, c.signs, c.hints = c.members[:0], signs{computes: c.signs.computes}, hints{}
 	c.text(text)
 	if c.outcome {
 		c.signs.text(text)
+	} else {
+		c.hints.words.add(text)
 	}
 }
 

@@ -48,8 +48,8 @@ type Config struct {
 	Pairs int
 	// Window is how many turns back Pairs and Futile count. Zero means 32.
 	Window int
-	// Futile is how many calls of one tool that get nothing, or fail in the same way, are asked about, whatever their
-	// inputs, at least 2. Zero means 8, NoLimit means any number.
+	// Futile is how many calls of one tool that get nothing, or the same, or fail in the same way, are asked about,
+	// however they are put, at least 2. Zero means 8, NoLimit means any number.
 	Futile int
 	// After is how many more rounds end the run once it was told. Zero means 2.
 	After int
@@ -59,7 +59,8 @@ type Config struct {
 	// number.
 	Polls int
 	// Poll is the Gap from which a call of class [Look] that was made before may be a poll, which counts as [Wait]. For a
-	// call of no class, also guessed, it is 5 seconds. Zero means a minute.
+	// call of no class, also guessed, it is 5 seconds, and a call right after waits of 15 seconds may be a poll whatever
+	// its Gap. Zero means a minute.
 	Poll time.Duration
 	// Volatile are the names of fields that are left out of outcomes that are JSON, at any depth.
 	Volatile []string

@@ -24,6 +24,7 @@ type history struct {
 	pairs     pairs
 	futile    futile
 	fuse      fuse
+	waiting   waiting
 }
 
 // New returns a Detector with the config. It wraps [ErrInvalid] if a field is out of its range.
@@ -55,14 +56,18 @@ func (d *Detector) Step(turn ...Step) Verdict {
 	var most finding
 	d.calls = d.calls[:0]
 	for i := range turn {
-		switch c, counts := d.read(&turn[i]); {
-		case counts && c.poll:
-			most = worst(most, d.history.poll(&c, &d.config))
-		case counts:
+		if c, counts := d.read(&turn[i]); counts {
 			d.calls = append(d.calls, c)
 		}
 	}
 	d.reader.shrink()
+	d.calls = slices.DeleteFunc(d.calls, func(c call) bool {
+		polls := d.history.polls(&c)
+		if polls {
+			most = worst(most, d.history.poll(&c, &d.config))
+		}
+		return polls
+	})
 	isNew := false
 	if len(d.calls) > 0 {
 		slices.SortFunc(d.calls, call.compare)
@@ -81,6 +86,7 @@ func (d *Detector) Delivered() {
 // add adds a turn, whose calls are sorted and not empty. It reports whether one of its pairs is new.
 func (h *history) add(calls []call) (isNew bool) {
 	h.turn++
+	h.waiting = waiting{}
 	for i := range calls {
 		if !h.pairs.has(calls[i].pair) {
 			isNew = true

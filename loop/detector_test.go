@@ -211,7 +211,7 @@ func TestClass(t *testing.T) {
 	for _, class := range []loop.Class{loop.Wait, loop.Drive} {
 		t.Run(string(class)+" is never asked, and does not hide a loop around it", func(t *testing.T) {
 			d := newDetector(t, loop.Config{})
-			step := loop.Step{Tool: "x", Class: class}
+			step := loop.Step{Tool: "x", Class: class, Gap: time.Second}
 			for range 500 {
 				require.Equal(t, loop.Verdict{Advice: loop.Go}, d.Step(step))
 			}

@@ -30,14 +30,20 @@
 //   - [Tail]: three rounds of the same turns, one right after the other, of one to eight turns each.
 //   - [Pair]: the same input with the same outcome in 4 of 32 turns, whatever is between. A new change that succeeds
 //     starts the count again, and so does another outcome of the input.
-//   - [Futile]: 8 turns in which searches of one tool find nothing, in whatever words; reads of one thing are behind
-//     its end, at whatever offset; or changes fail with the same error. A useful call of that kind starts again.
+//   - [Futile]: 8 turns in which searches of one tool find nothing, or the same, in ever other words; reads of one
+//     thing are behind its end, or get the same text, at whatever offset; changes fail with the same error, and other
+//     calls do in ever other words; or a tool is called that there is not. A useful call of that kind starts again.
 //   - [Fuse]: 30 of the last 40 pairs got what their input got the last time, with no new successful change since. It
 //     ends the run at once.
 //
 // The others ask first. Once the host has called [Detector.Delivered], two more rounds of the same end the run; for
 // Pair a round is the next time, for Futile 8 more turns, because who searches many places finds nothing in most of
 // them.
+//
+// Other words are not other things. Whoever looks up twenty names, of which none is on a list, is not futile: what
+// differs from the search before is one word, or words in one place that did not come before. A search counts if it
+// has words of earlier ones in another place, has words more or less, or differs in nothing but case, punctuation and
+// words of one or two letters: fooBar, foo_bar and FooBar are one word.
 //
 // # Classes
 //
@@ -47,8 +53,13 @@
 //
 // Without a class the detector guesses, and errs on the side of letting a run go on: a call that got the same before,
 // and came some seconds after the last step, may be a poll. The rule [Poll] asks about 20 of these in a row, and never
-// ends a run. A declared [Look] may be a poll only after a pause of a minute, or of five seconds if its outcome says
-// that something is still under way.
+// ends a run. A [Look] may be a poll only after a pause of a minute, or of five seconds if its outcome says that
+// something is still under way; so may a call that failed in a way that does not pass by itself. A command that only
+// asks whether something is there, such as pg_isready, is guessed to be a Wait.
+//
+// What comes right after waits of 15 seconds together, or of unknown length, may be a poll, too, also if its class is
+// Look: whoever sleeps and looks in turn waits for something. After shorter waits it repeats itself, because the time
+// that a model thinks is part of a Gap.
 //
 // # Across restarts
 //

@@ -13,26 +13,32 @@ type series struct {
 	count     uint64 // in how many turns
 	delivered uint64 // the count when the UNSTUCK was delivered
 	last      uint64 // the last of those turns
+	wording   wording
 }
 
 // end ends what a useful call ends.
 func (f *futile) end(c *call) {
-	if c.futile != 0 {
+	if !c.useful {
 		return
 	}
 	for i := range f.series {
-		if k := f.series[i].kind; k != 0 && (k == c.tool || k == c.aim || k == c.input) {
-			f.series[i] = series{}
+		s := &f.series[i]
+		if k := s.kind; k != 0 && s.outcome != c.gets && (k == c.tool || k == c.aim || k == c.input) {
+			*s = series{}
 		}
 	}
 }
 
 // add counts a futile call, once for a turn.
 func (f *futile) add(c *call, turn uint64) {
-	if c.futile == 0 {
+	if c.gets == 0 {
 		return
 	}
-	if s := f.find(c.kind(), c.futile); s.last != turn {
+	s := f.find(c.kind(), c.gets)
+	if c.phrased && !s.wording.rephrases(&c.words) {
+		return
+	}
+	if s.last != turn {
 		s.count++
 		s.last = turn
 	}

@@ -4,9 +4,11 @@ import "bytes"
 
 // A hints is what an input says about the class of its tool, for tools without one.
 type hints struct {
-	class  Class
-	search bool // a command that searches
-	placed bool // a number says where to read
+	class    Class
+	search   bool // a command that searches
+	placed   bool // a number says where to read
+	computes bool // a command that builds or tests
+	words    words
 }
 
 // namesPlace reports whether a field says where to read, such as offset, page and start_line.
@@ -20,11 +22,12 @@ var places = phrases("offset", "page", "start", "line", "from", "skip", "cursor"
 
 // string looks at a field of an input.
 func (h *hints) string(depth int, key, text []byte) {
+	h.words.add(text)
 	if depth > 1 || h.class != "" {
 		return
 	}
 	switch {
-	case isOneOf(key, "action", "method"):
+	case isOneOf(key, "action", "method", "op", "operation"):
 		h.class = classOfName(string(text))
 	case isOneOf(key, "command", "cmd", "script", "bash"):
 		h.command(text)
@@ -44,45 +47,6 @@ func isKey(text []byte) bool {
 		"yes", "no", "y\\n", "n\\n", "ctrl+c", "ctrl-c", "home", "end")
 }
 
-// command looks at the words of a shell command.
-func (h *hints) command(text []byte) {
-	if bytes.HasPrefix(text, []byte("cd ")) { // cd somewhere && what is meant
-		if _, rest, found := bytes.Cut(text, []byte("&& ")); found {
-			text = rest
-		}
-	}
-	first, rest, _ := bytes.Cut(bytes.TrimSpace(text), []byte(" "))
-	second, _, _ := bytes.Cut(rest, []byte(" "))
-	switch {
-	case isOneOf(first, "sleep", "watch", "wait", "until", "while") || bytes.Contains(text, []byte("sleep ")):
-		h.class = Wait
-	case changes(first, second) || contains(text, redirections):
-		h.class = Change
-	case isOneOf(first, "grep", "rg", "ag", "find", "fd", "locate"):
-		h.class, h.search = Look, true
-	case isOneOf(first, "ls", "cat", "head", "tail", "wc", "pwd", "tree", "stat", "file", "git"):
-		h.class = Look
-	}
-}
-
-var redirections = phrases(" > ", " >> ", "<<")
-
-// changes reports whether a command that begins with these two words changes something.
-func changes(first, second []byte) bool {
-	switch string(first) {
-	case "mkdir", "rm", "mv", "cp", "touch", "tee", "patch", "chmod", "chown", "ln", "unzip":
-		return true
-	case "sed", "perl":
-		return bytes.HasPrefix(second, []byte("-i"))
-	case "git":
-		return isOneOf(second, "add", "commit", "apply", "checkout", "switch", "merge", "rebase", "push", "mv", "rm", "stash",
-			"reset", "revert", "restore", "tag", "cherry-pick")
-	case "npm", "pip", "pip3", "yarn", "pnpm", "apt", "go", "cargo":
-		return isOneOf(second, "install", "get", "add")
-	}
-	return false
-}
-
 // guess returns the class of a step: the declared one, or that of what it looks like. Empty is none.
 func guess(s *Step, h *hints) Class {
 	if s.Class.declared() {
@@ -96,16 +60,31 @@ func guess(s *Step, h *hints) Class {
 }
 
 // classOfName returns the class that the words of a name stand for, or none. If there are several, what drives counts
-// first, then what waits, then what changes.
+// first, then what waits, then what changes. A git status is no poll: git does nothing by itself.
 func classOfName(name string) (class Class) {
-	rank := 0
+	rank, git := 0, false
 	words := nameReader{name: name}
 	for word := words.next(); len(word) > 0; word = words.next() {
+		if git = git || string(word) == "git"; git && string(word) == "status" {
+			word = append(word[:0], "show"...)
+		}
 		if w := wordClasses[string(word)]; w.rank > rank {
 			class, rank = w.class, w.rank
 		}
 	}
 	return class
+}
+
+// receives reports whether a tool looks at what others send, by a word of its name.
+func receives(tool string) bool {
+	words := nameReader{name: tool}
+	for word := words.next(); len(word) > 0; word = words.next() {
+		if isOneOf(word, "mail", "mails", "email", "emails", "gmail", "inbox", "mailbox", "message", "messages", "sms", "otp",
+			"notification", "notifications") {
+			return true
+		}
+	}
+	return false
 }
 
 // searches reports whether a tool searches, by a word of its name.
@@ -141,6 +120,7 @@ var wordClasses = func() map[string]rankedClass {
 		{Change, []string{
 			"edit", "write", "create", "update", "delete", "remove", "replace", "insert", "patch", "append", "move", "rename",
 			"apply", "save", "set", "add", "put", "post", "send", "commit", "upload", "install", "attach", "multiedit",
+			"deploy", "publish", "restart", "rollback",
 		}},
 		{Wait, []string{"wait", "sleep", "poll", "status", "watch", "await", "delay", "monitor"}},
 		{Drive, []string{

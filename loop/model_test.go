@@ -29,13 +29,11 @@ func (c modelCall) step() loop.Step {
 	return loop.Step{Tool: c.tool, Input: []byte(c.input), Outcome: []byte(c.outcome), Class: class}
 }
 
-// kind names what a futile call has in common with others. It is empty for a useful one.
+// kind names what a futile call has in common with others. It is empty for a useful one. All calls are alike: their
+// inputs have no words.
 func (c modelCall) kind() string {
-	switch {
-	case c.tool == "find" && (c.outcome == "" || c.outcome == "error"):
-		return "find"
-	case c.tool == "edit" && c.outcome == "error":
-		return "edit"
+	if c.outcome == "error" || c.tool == "find" && c.outcome == "" {
+		return c.tool
 	}
 	return ""
 }

@@ -22,6 +22,8 @@ func (c *canon) number(key []byte) bool {
 		c.signs.number(key, literal)
 	} else if namesPlace(key) {
 		c.hints.placed = true
+	} else {
+		c.hints.words.add(literal)
 	}
 	return true
 }

@@ -13,18 +13,27 @@ const maxKept = 64 << 10
 // unknownPoll is the Gap from which a step of no class at all may be a poll. A model alone often takes a few seconds.
 const unknownPoll = 5 * time.Second
 
+// waitedPoll is how long waits take after which a look may be a poll. Less may be a model that sleeps for a moment
+// before it does the same again, since the time it thinks is part of a Gap.
+const waitedPoll = 15 * time.Second
+
 // A reader turns steps into digests.
 type reader struct{ canon canon }
 
 // A call is what is known of a step that counts.
 type call struct {
-	pair      uint64 // digest of tool, input, outcome and refusal
-	input     uint64 // digest of tool and input
-	tool      uint64 // digest of the tool
-	aim       uint64 // digest of the tool and the input without where it reads, if it says that
-	futile    uint64 // digest of what a futile call gets, 0 if the call is not futile
-	succeeded bool   // it is a change, and there is no sign of a failure
-	poll      bool   // it may be a poll
+	pair      uint64        // digest of tool, input, outcome and refusal
+	input     uint64        // digest of tool and input
+	tool      uint64        // digest of the tool
+	aim       uint64        // digest of the tool and the input without where it reads, if it says that
+	gets      uint64        // digest of what is futile if calls of its kind get it again and again, 0 if nothing is
+	useful    bool          // it ends the futile series of those that get something else
+	phrased   bool          // it only counts as futile if its words are those of others
+	words     words         // of its input
+	succeeded bool          // it is a change, and there is no sign of a failure
+	again     bool          // it got the same before, and may be a poll once time has passed
+	slow      bool          // enough time has passed since the last step
+	need      time.Duration // how long waits take after which enough has
 }
 
 func (c call) compare(other call) int { return cmp.Compare(c.pair, other.pair) }
@@ -40,6 +49,7 @@ func (c *call) kind() uint64 {
 // read returns what is known of a step, and whether it counts.
 func (d *Detector) read(s *Step) (call, bool) {
 	if !s.counts(s.Class) {
+		d.history.waits(s, s.Class)
 		return call{}, false
 	}
 	r := &d.reader
@@ -47,48 +57,69 @@ func (d *Detector) read(s *Step) (call, bool) {
 	hint, sign := r.canon.hints, r.canon.signs
 	class := guess(s, &hint)
 	if !s.counts(class) {
+		d.history.waits(s, class)
 		return call{}, false
 	}
 	sign.failed = sign.failed || s.Failed || s.Refused
-	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool))}
+	c := call{pair: digest(form), input: digest(form[:outcome]), tool: digest([]byte(s.Tool)), words: hint.words}
 	c.succeeded = class == Change && !sign.failed
-	c.poll = d.slow(s, class, &sign) && d.history.pairs.has(c.pair)
-	if s.Refused || class == Change && sign.failed {
-		c.futile = max(digest(form[outcome:]), nothing+1)
-	}
-	if class == Look {
-		r.aims(s, &c, &hint, sign.failed || sign.empty()) // form is not valid any more
-	}
+	c.again = class != Change && !s.Refused && !sign.noTool && d.history.pairs.has(c.pair)
+	c.slow, c.need = d.passed(s, class, &sign)
+	r.futile(s, &c, class, &hint, &sign, form[outcome:])
 	return c, true
+}
+
+// futile says what the call has in common with others that get nothing better. The form of the outcome is not valid any
+// more after it.
+func (r *reader) futile(s *Step, c *call, class Class, hint *hints, sign *signs, outcome []byte) {
+	c.useful = true
+	switch gets := max(digest(outcome), nothing+1); {
+	case s.Refused || sign.noTool || class == Change && sign.failed:
+		c.gets, c.useful = gets, false
+	case class == Look && (hint.search || searches(s.Tool)):
+		c.phrased = true
+		c.looks(gets, len(outcome), sign)
+	case class == Look && hint.placed:
+		c.looks(gets, len(outcome), sign)
+		c.aim = r.aim(s)
+	case class != Change && sign.failed:
+		c.gets, c.phrased = gets, true
+	}
 }
 
 // nothing is what all looks get that find nothing or fail, however they put it.
 const nothing = 1
 
-// aims says what a look is after, if another one could be after the same: all searches of a tool are, and all reads of
-// one thing at different places.
-func (r *reader) aims(s *Step, c *call, hint *hints, futile bool) {
-	search := hint.search || searches(s.Tool)
-	if hint.placed && !search {
-		c.aim = r.aim(s)
-	}
-	if futile && (search || c.aim != 0) {
-		c.futile = nothing
+// telling is how long an outcome is, in bytes, if it says more than one number or one word.
+const telling = 100
+
+// looks says what a search has in common with others in other words, or a read with those at other places: that there
+// is nothing, or the same text.
+func (c *call) looks(gets uint64, size int, sign *signs) {
+	switch {
+	case sign.failed || sign.empty():
+		c.gets, c.useful = nothing, false
+	case size >= telling:
+		c.gets = gets
 	}
 }
 
-// slow says whether a call that got the same before may be a poll: what it looks at takes its time.
-func (d *Detector) slow(s *Step, class Class, sign *signs) bool {
+// passed says when a call that got the same before may be a poll, which is when what it looks at had time to change:
+// whether that is now, and after how long waits it is.
+func (d *Detector) passed(s *Step, class Class, sign *signs) (slow bool, need time.Duration) {
+	guessed := !s.Class.declared()
 	switch {
-	case class == Change || s.Refused:
-		return false
-	case sign.underWay:
-		return !s.Class.declared() || s.Gap >= unknownPoll
-	case class == Look:
-		return s.Gap >= d.config.Poll
+	case guessed && sign.underWay:
+		return true, 0
+	case sign.underWay, guessed && sign.empty() && receives(s.Tool): // as below
+	case class == Look || sign.stays():
+		return s.Gap >= d.config.Poll, waitedPoll
 	}
-	return s.Gap >= unknownPoll
+	return s.Gap >= unknownPoll, unknownPoll - s.Gap
 }
+
+// stays reports whether the outcome is a failure that does not pass by itself.
+func (s *signs) stays() bool { return s.broken || s.failed && !s.awaited }
 
 // pair returns the form of a step, and where that of its outcome begins. Both are valid until the next call.
 func (r *reader) pair(s *Step, volatile map[string]bool) (form []byte, outcome int) {
@@ -100,7 +131,7 @@ func (r *reader) pair(s *Step, volatile map[string]bool) (form []byte, outcome i
 	outcome = len(c.out)
 	binary.LittleEndian.PutUint64(c.out[8:], uint64(outcome))
 	c.out = append(c.out, refusal(s))
-	c.outcome = true
+	c.outcome, c.signs.computes = true, c.hints.computes
 	hint := c.hints
 	c.write(s.Outcome)
 	c.hints = hint

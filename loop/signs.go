@@ -17,8 +17,12 @@ type signs struct {
 	nothing  bool // a phrase, an empty list, a null or an empty string says that there is nothing
 	content  bool // something else is there
 	underWay bool
-	lists    int // how many lists are around the value
-	texts    int // how many texts were looked at
+	computes bool // set before: it is the outcome of a command that builds or tests
+	broken   bool // and the text speaks of a failure, not only at its beginning
+	awaited  bool // the text says that something is not there, which may come
+	noTool   bool // the tool that was called does not exist
+	lists    int  // how many lists are around the value
+	texts    int  // how many texts were looked at
 }
 
 // empty reports whether there is nothing in the outcome.
@@ -29,7 +33,7 @@ func (s *signs) literal(key []byte, name string) {
 	case name == "null":
 		s.nothing = true
 	case name == "true" && isOneOf(key, "error", "is_error", "isError", "failed"),
-		name == "false" && isOneOf(key, "success", "ok", "succeeded"):
+		name == "false" && isOneOf(key, "success", "ok", "succeeded", "accepted"):
 		s.failed = true
 	}
 }
@@ -78,7 +82,7 @@ func (s *signs) text(text []byte) {
 	}
 	var memory [maxSign]byte
 	head := lower(memory[:], text)
-	s.failed = s.failed || beginsWith(head, failures) || contains(head[:min(len(head), 120)], errorPhrases)
+	s.failure(head, len(text) > maxSign)
 	if len(text) > maxSign {
 		s.content = true
 		return
@@ -91,12 +95,31 @@ func (s *signs) text(text []byte) {
 	}
 }
 
+// failure looks at the head of a text for a failure, and for what kind it is.
+func (s *signs) failure(head []byte, long bool) {
+	first := head[:min(len(head), 120)]
+	s.failed = s.failed || beginsWith(head, failures) || contains(first, errorPhrases)
+	s.noTool = s.noTool || contains(first, noTools)
+	s.broken = s.broken || s.computes && contains(head, breaks)
+	s.awaited = s.awaited || (s.failed || !long) && contains(head, comings)
+}
+
 var failures = phrases("error", "failed", "failure", "fatal", "traceback", "exception", "permission denied", "denied",
 	"cannot ", "can't ", "could not ", "couldn't ", "unable to ", "invalid ", "refused", "rejected", "bash: ", "sh: ",
-	"no such file", "not found", "no match", "no changes", "no replacement", "nothing to ", "usage: ", "panic: ")
+	"no such file", "not found", "no match", "no changes", "no replacement", "nothing to ", "usage: ", "panic: ",
+	"blocked: ", "blocked by ")
 
 var errorPhrases = phrases("error:", "not found", "no such file", "did not match", "no replacement", "no changes",
-	"does not exist", "permission denied", "exit status 1", "exit code 1", "exit code: 1", "already exists", "failed to ")
+	"does not exist", "permission denied", "exit status 1", "exit code 1", "exit code: 1", "already exists", "failed to ",
+	"could not ", "found 0 times", "0 occurrences", "0 replacements")
+
+var breaks = phrases("fail", "error", "exception", "panic", "traceback", "fatal", "abort")
+
+var comings = phrases("connect", "timed out", "timeout", "refused", "unreachable", "lock", "unavailable", "not found",
+	"no such", "does not exist", "nxdomain", "resolve host", "try again", "retry")
+
+var noTools = phrases("invalid tool", "unknown tool", "unavailable tool", "no such tool", "tool not found",
+	"no tool named", "tool does not exist")
 
 var nothings = phrases("no match", "no results", "no files", "no entries", "no hits", "no data", "no more ", "no rows",
 	"no documents", "no lines", "no content", "no such", "no references", "no items", "no records", "nothing found",

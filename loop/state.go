@@ -13,7 +13,7 @@ import (
 const MaxState = 8 << 10
 
 // StateVersion is the version of the states that a [Detector] writes and reads.
-const StateVersion = 1
+const StateVersion = 2
 
 // ErrState is wrapped by [Detector.UnmarshalBinary] if the state is damaged or of another version. A host can then
 // begin again with [New].
@@ -25,8 +25,9 @@ const (
 	words64   = 3 + // turn, delivered, changed
 		MaxPeriod + 1 + MaxPeriod + 1 + // the tail
 		3*memory + 1 + // the pairs
-		5*tries + // the futile series
-		2 // the fuse
+		11*tries + // the futile series
+		2 + // the fuse
+		2 // the waiting
 	stateSize = len(stateName) + 1 + 8*words64 + crc32.Size
 )
 
@@ -92,9 +93,12 @@ func (h *history) walk(do func(word *uint64)) {
 		for _, word := range []*uint64{&s.kind, &s.outcome, &s.count, &s.delivered, &s.last} {
 			do(word)
 		}
+		s.wording.walk(do)
 	}
 	do(&h.fuse.low)
 	do(&h.fuse.high)
+	do(&h.waiting.time)
+	do(&h.waiting.first)
 }
 
 // flaw says what no history can have.

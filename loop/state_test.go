@@ -37,9 +37,9 @@ func TestState(t *testing.T) {
 		var turn []loop.Step
 		for range random.IntN(4) {
 			turn = append(turn, loop.Step{
-				Tool: []string{"search", "edit", "bash"}[random.IntN(3)], Input: fmt.Append(nil, random.IntN(4)),
+				Tool: []string{"search", "edit", "bash", "sleep"}[random.IntN(4)], Input: []byte([]string{"", "one two", "two one", "three"}[random.IntN(4)]),
 				Outcome: []byte([]string{"", "ok", "running", "error"}[random.IntN(4)]),
-				Gap:     time.Duration(random.IntN(2)) * 5 * time.Second, Refused: random.IntN(9) == 0,
+				Gap:     time.Duration(random.IntN(4)) * 5 * time.Second, Refused: random.IntN(9) == 0,
 			})
 		}
 		restarted = restart(t, restarted, config)
@@ -120,8 +120,11 @@ func TestStateDamaged(t *testing.T) {
 		refuse(damaged, "invalid loop state")
 	}
 	newer := append([]byte(nil), whole...)
-	newer[4] = 2
-	refuse(newer, "its version is 2; this library reads version 1")
+	newer[4] = 3
+	refuse(newer, "its version is 3; this library reads version 2")
+	older := append([]byte(nil), whole...)
+	older[4] = 1
+	refuse(older[:7369], "its version is 1; this library reads version 2")
 	for _, word := range []int{1, 2, 3 + 32, 3 + 33 + 5, 3 + 33 + 33 + 512, 3 + 33 + 33 + 768} {
 		wrong := append([]byte(nil), whole...)
 		wrong[5+8*word+2] = 0xff

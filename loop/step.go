@@ -28,8 +28,8 @@ type Step struct {
 	Input, Outcome []byte
 	// Class is the class of the tool. A class that is not one of the constants counts as none.
 	Class Class
-	// Gap is how long after the step before this one came. Zero means that it is not known. It only counts for a step
-	// without a class.
+	// Gap is how long after the step before this one came. Zero means that it is not known. It tells a poll from a call
+	// that repeats: of a Wait it says how long the wait took.
 	Gap time.Duration
 	// Refused says that the call was not carried out, because a person or a policy refused it.
 	Refused bool

@@ -27,7 +27,7 @@ const (
 	Tail Rule = "tail"
 	// Pair is the same pair of input and outcome again and again, with other steps between.
 	Pair Rule = "pair"
-	// Futile is a tool that gets nothing, or fails in the same way, whatever its input is.
+	// Futile is a tool that gets nothing, or the same, or fails in the same way, however its input is put.
 	Futile Rule = "futile"
 	// Poll is a call that may be a poll and gets the same for very long. It is asked about, and never ends a run.
 	Poll Rule = "poll"

@@ -1,0 +1,167 @@
+package loop_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// sleep is a wait that takes that long.
+func sleep(gap time.Duration) loop.Step { return loop.Step{Tool: "sleep", Class: loop.Wait, Gap: gap} }
+
+// asked gives a detector steps again and again, each a turn, and returns the first turn that is asked about. The run is
+// never told, so that none is ended but by the fuse.
+func asked(t *testing.T, d *loop.Detector, rounds int, steps ...loop.Step) (turn int, rule loop.Rule) {
+	t.Helper()
+	for range rounds {
+		for _, s := range steps {
+			turn++
+			if v := d.Step(s); v.Advice != loop.Go {
+				require.Equal(t, loop.Ask, v.Advice)
+				return turn, v.Rule
+			}
+		}
+	}
+	return 0, ""
+}
+
+// TestWaiting protects whoever waits for something: a look between waits is a poll.
+func TestWaiting(t *testing.T) {
+	ls, cat := look("ls", "a"), look("cat", "b")
+	for _, c := range []struct {
+		name  string
+		steps []loop.Step
+		turn  int
+		rule  loop.Rule
+	}{
+		{"a look after a long wait is a poll", []loop.Step{sleep(time.Minute), ls}, 42, loop.Poll},
+		{"so is one after a wait of which no time is known", []loop.Step{sleep(0), ls}, 42, loop.Poll},
+		{"and one after two shorter waits", []loop.Step{sleep(8 * time.Second), sleep(8 * time.Second), ls}, 63, loop.Poll},
+		{"and two looks at different things", []loop.Step{sleep(time.Minute), ls, cat}, 62, loop.Poll},
+		{"a look after a short wait is a look", []loop.Step{sleep(time.Second), ls}, 6, loop.Tail},
+		{"a look that is made again after one wait is none", []loop.Step{sleep(time.Minute), ls, ls}, 6, loop.Tail},
+		{"a change after a wait is a change", []loop.Step{sleep(time.Minute), edit("a", "ok")}, 6, loop.Tail},
+		{"a refused call after a wait is a step", []loop.Step{sleep(time.Minute), {Tool: "x", Refused: true}}, 6, loop.Tail},
+		{"what moves something along is no wait", []loop.Step{{Tool: "x", Class: loop.Drive, Gap: time.Minute}, ls}, 6, loop.Tail},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			turn, rule := asked(t, newDetector(t, loop.Config{}), 30, c.steps...)
+			require.Equal(t, c.rule, rule)
+			require.Equal(t, c.turn, turn)
+		})
+	}
+	t.Run("it is never ended, however often it is told", func(t *testing.T) {
+		d := newDetector(t, loop.Config{})
+		for range 500 {
+			d.Step(sleep(time.Minute))
+			require.NotEqual(t, loop.End, d.Step(ls).Advice)
+			d.Delivered()
+		}
+	})
+	t.Run("a wait in the same turn comes first", func(t *testing.T) {
+		d := newDetector(t, loop.Config{})
+		for range 15 {
+			require.Empty(t, d.Step(ls, sleep(time.Minute)).Rule)
+		}
+	})
+	t.Run("a wait before another step does not count", func(t *testing.T) {
+		d := newDetector(t, loop.Config{})
+		d.Step(ls)
+		d.Step(sleep(time.Minute))
+		turns(d, "x")
+		d.Step(ls)
+		require.Equal(t, loop.Ask, turnsOf(d, ls, ls).Advice)
+	})
+	t.Run("one long wait is none for those after", func(t *testing.T) {
+		d := newDetector(t, loop.Config{})
+		d.Step(ls)
+		turnsOf(d, sleep(time.Minute), ls)
+		turn, _ := asked(t, d, 9, sleep(time.Second), ls)
+		require.Equal(t, 4, turn)
+	})
+	t.Run("a call of no class needs five seconds, with its own", func(t *testing.T) {
+		x := loop.Step{Tool: "x", Gap: 3 * time.Second}
+		turn, rule := asked(t, newDetector(t, loop.Config{}), 30, sleep(2*time.Second), x)
+		require.Equal(t, loop.Poll, rule, turn)
+	})
+	t.Run("a restart forgets no wait", func(t *testing.T) {
+		d := newDetector(t, loop.Config{})
+		for range 15 {
+			d.Step(sleep(time.Minute))
+			d = restart(t, d, loop.Config{})
+			require.Empty(t, d.Step(ls).Rule)
+			d = restart(t, d, loop.Config{})
+		}
+	})
+}
+
+// turnsOf gives a detector turns of one step each, and returns the last verdict.
+func turnsOf(d *loop.Detector, steps ...loop.Step) (v loop.Verdict) {
+	for _, s := range steps {
+		v = d.Step(s)
+	}
+	return v
+}
+
+// TestWaitsOfCommands protects hosts that declare no classes.
+func TestWaitsOfCommands(t *testing.T) {
+	for command, waits := range map[string]bool{
+		"pg_isready -h db":                                true,
+		"cd /srv && nc -z db 5432":                        true,
+		"nc -vz -w 1 db 5432":                             true,
+		"curl -sf http://localhost:8080/health":           true,
+		"curl --retry 9 http://a/readyz":                  true,
+		"kubectl wait --for=condition=ready pod/a":        true,
+		"kubectl rollout status deploy/a":                 true,
+		"docker inspect -f '{{.State.Health.Status}}' db": true,
+		"gh run watch 17":                                 true,
+		"gh pr checks 88":                                 true,
+		"systemctl is-active nginx":                       true,
+		"nc db 5432":                                      false,
+		"curl http://localhost/health":                    false,
+		"curl -f http://localhost/users":                  false,
+		"kubectl rollout restart a":                       false,
+		"docker inspect db":                               false,
+		"gh pr view 88":                                   false,
+		"systemctl restart nginx":                         false,
+		"pg_isready_or_not":                               false,
+	} {
+		t.Run(command, func(t *testing.T) {
+			d := newDetector(t, loop.Config{})
+			input := []byte(`{"command":"` + strings.ReplaceAll(command, `"`, `\"`) + `"}`)
+			turn, _ := asked(t, d, 30, loop.Step{Tool: "bash", Input: input, Outcome: []byte("no")})
+			require.Equal(t, waits, turn == 0)
+		})
+	}
+}
+
+// TestFailureIsNoPoll protects runs without classes: who gets the same failure again is stuck, however long it takes.
+func TestFailureIsNoPoll(t *testing.T) {
+	for _, c := range []struct {
+		name, tool, command, outcome string
+		rule                         loop.Rule
+	}{
+		{"a call that fails", "x", "", "ValidationError: 'total' is required", loop.Tail},
+		{"a field that says so", "x", "", `{"accepted":false}`, loop.Tail},
+		{"a test that fails", "bash", "pytest -q", "F..\n1 failed, 2 passed", loop.Tail},
+		{"a test that passes may be flaky", "bash", "pytest -q", "3 passed", loop.Poll},
+		{"what cannot be reached may come up", "x", "", "Error: connection refused", loop.Poll},
+		{"what is not there may come", "x", "", "Error: not found", loop.Poll},
+		{"a mailbox that is empty may get a mail", "mail_search", "", "[]", loop.Poll},
+		{"a memory that is empty gets nothing by itself", "memory_search", "", "[]", loop.Tail},
+		{"git does nothing by itself", "git_status", "", "clean", loop.Tail},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := loop.Step{Tool: c.tool, Outcome: []byte(c.outcome), Gap: 8 * time.Second}
+			if c.command != "" {
+				s.Input = []byte(`{"command":"` + c.command + `"}`)
+			}
+			_, rule := asked(t, newDetector(t, loop.Config{}), 30, s)
+			require.Equal(t, c.rule, rule)
+		})
+	}
+}
