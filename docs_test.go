@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestLayout(t *testing.T) {
 		"doc.go", "watchdog.go", "budget.go", "events.go", "cancel.go", "stopreason.go", "internal/verdict", "internal/proctree", "storetest",
 		"stall", "sweep", "converge", "session", "sessiontest", "redact/go.mod", "otelwatchdog/go.mod",
 		"store/sqlite/go.mod", "store/postgres/go.mod", "config/go.mod", "examples/go.mod", "bench/go.mod", "bench/README.md",
-		"docs/configuration.md", "docs/errors.md", "docs/events.md", "docs/stall.md", "docs/operations.md", "testdata",
+		"docs/README.md", "docs/configuration.md", "docs/errors.md", "docs/events.md", "docs/stall.md", "docs/operations.md", "testdata",
 		"docs/architecture.md", "docs/packages.txt", "docs/packages.svg", "CONTRIBUTING.md", "SECURITY.md",
 	} {
 		t.Run("there is "+name, func(t *testing.T) {
@@ -54,4 +55,40 @@ func TestIdleTrap(t *testing.T) {
 		}
 	}
 	require.NotZero(t, found)
+}
+
+// A reader takes a minute for wordsPerMinute, tables and code included, and mostMinutes for a page.
+const (
+	wordsPerMinute = 220
+	mostMinutes    = 10
+)
+
+// indexRow is a row of the index: a page, for whom it is, and how long it takes.
+var indexRow = regexp.MustCompile(`(?m)^\| \[[^\]]+\]\(([^)]+)\) \| [^|]+ \| (\d+) min \|$`)
+
+// TestIndex protects readers from a page without an end, and from one that they do not find: the index has a row for
+// each page of docs, with the minutes that it takes.
+func TestIndex(t *testing.T) {
+	listed := map[string]int{}
+	for _, row := range indexRow.FindAllStringSubmatch(readText(t, "docs/README.md"), -1) {
+		require.NotContains(t, listed, row[1], "a page that is listed twice")
+		minutes, err := strconv.Atoi(row[2])
+		require.NoError(t, err)
+		listed[row[1]] = minutes
+	}
+	pages, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	require.Len(t, listed, len(pages)-1, "all pages but the index, and nothing else")
+	for _, page := range pages {
+		name, words := filepath.Base(page), len(strings.Fields(readText(t, page)))
+		if words > mostMinutes*wordsPerMinute {
+			t.Errorf("%s has %d words, and takes more than %d minutes: split it", page, words, mostMinutes)
+		}
+		if name == "README.md" {
+			continue
+		}
+		minutes, found := listed[name]
+		require.True(t, found, "docs/README.md has no row for %s", name)
+		require.InDelta(t, (words+wordsPerMinute-1)/wordsPerMinute, minutes, 1, "correct the minutes of %s", name)
+	}
 }

@@ -37,8 +37,8 @@ func TestStopReasons(t *testing.T) {
 			require.Equal(t, i >= 8, reason.Own(), reason)
 		}
 	})
-	t.Run("docs/events.md lists the set and nothing else", func(t *testing.T) {
-		text, err := os.ReadFile("docs/events.md")
+	t.Run("docs/events-codes.md lists the set and nothing else", func(t *testing.T) {
+		text, err := os.ReadFile("docs/events-codes.md")
 		require.NoError(t, err)
 		var listed []watchdog.StopReason
 		for _, row := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| (?:host|watchdog) \\|").FindAllSubmatch(text, -1) {
@@ -46,8 +46,8 @@ func TestStopReasons(t *testing.T) {
 		}
 		require.Equal(t, watchdog.StopReasons(), listed)
 	})
-	t.Run("docs/events.md lists the reason of each of the watchdog's own", func(t *testing.T) {
-		text, err := os.ReadFile("docs/events.md")
+	t.Run("docs/events-codes.md lists the reason of each of the watchdog's own", func(t *testing.T) {
+		text, err := os.ReadFile("docs/events-codes.md")
 		require.NoError(t, err)
 		for _, reason := range watchdog.StopReasons()[8:] {
 			require.Contains(t, string(text), "| `"+strings.TrimPrefix(string(reason), "watchdog_")+"` | `"+string(reason)+"` |")

@@ -46,7 +46,7 @@
 //
 // A [Config] holds limits ready for the watchdog. It prints itself as a table of every limit and its source, and what
 // follows for sessions: see [Config.WorstTime]. [Config.Limits] returns the limits as data. docs/configuration.md
-// describes every key, variable, default and error.
+// lists the pages that describe every key, variable, default and error.
 //
 // # Settings without effect
 //

@@ -8,8 +8,9 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// keys lists all settings. A new one is a new row in the table of its block and a line in docs/configuration.md; the
-// file, the environment, the errors and the output follow. A row comes after the rows that it needs or must be below.
+// keys lists all settings. A new one is a new row in the table of its block and a line in a page of
+// docs/configuration.md; the file, the environment, the errors and the output follow. A row comes after the rows that
+// it needs or must be below.
 var keys = slices.Concat(controlKeys, stallKeys, sweepKeys, keeperKeys)
 
 // A key is one setting: its names and its values.

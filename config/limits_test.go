@@ -56,12 +56,24 @@ func TestChangedLimit(t *testing.T) {
 	require.Equal(t, "1m0s", c.Limits()[1].Value)
 }
 
-// TestDocumentedKeys compares the table in the documentation with the one in the code.
+// document returns pages of the documentation, one after the other.
+func document(t *testing.T, names ...string) string {
+	t.Helper()
+	var pages strings.Builder
+	for _, name := range names {
+		text, err := os.ReadFile("../docs/" + name)
+		require.NoError(t, err)
+		pages.Write(text)
+	}
+	return pages.String()
+}
+
+// TestDocumentedKeys compares the tables in the documentation with the one in the code.
 func TestDocumentedKeys(t *testing.T) {
-	text, err := os.ReadFile("../docs/configuration.md")
-	require.NoError(t, err)
+	pages := document(t,
+		"configuration-limits.md", "configuration-ladders.md", "configuration-commands.md", "configuration-sweep.md")
 	var documented []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(pages) {
 		if strings.HasPrefix(line, "| `") && strings.Count(line, " | ") == 3 { // the table of steps has two columns
 			documented = append(documented, strings.TrimSpace(line))
 		}
@@ -80,20 +92,17 @@ func TestDocumentedKeys(t *testing.T) {
 
 // TestDocumentedStepKeys expects every key of a step in the documentation.
 func TestDocumentedStepKeys(t *testing.T) {
-	text, err := os.ReadFile("../docs/configuration.md")
-	require.NoError(t, err)
+	text := document(t, "configuration-commands.md")
 	c, err := config.Parse(file, []byte("completion_check: {}\n"), config.NoEnvironment)
 	require.NoError(t, err)
 	for _, s := range c.Step("x").Limits() {
 		name := s.Key[strings.LastIndex(s.Key, ".")+1:]
-		require.Regexp(t, "`(stall|probe|stall\\.probe|stall\\.also_end)?\\.?"+name+"`", string(text), s.Key)
+		require.Regexp(t, "`(stall|probe|stall\\.probe|stall\\.also_end)?\\.?"+name+"`", text, s.Key)
 	}
 }
 
 func TestDocumentedExamples(t *testing.T) {
-	text, err := os.ReadFile("../docs/configuration.md")
-	require.NoError(t, err)
-	documentation := string(text)
+	documentation := document(t, "configuration.md")
 
 	t.Run("the file is read", func(t *testing.T) {
 		_, example, found := strings.Cut(documentation, "```yaml\n")
@@ -108,7 +117,7 @@ func TestDocumentedExamples(t *testing.T) {
 	t.Run("Parse returns the errors", func(t *testing.T) {
 		text := "runtime_controls:\n  session_wall_clock_seconds: \"14400\"\n  reserve_second: 60\n"
 		_, err := config.Parse("limits.yaml", []byte(text), environment(map[string]string{"WATCHDOG_WARN_AT": "0.5,80"}))
-		require.Contains(t, documentation, "```\n"+err.Error()+"\n```")
+		require.Contains(t, document(t, "configuration-errors.md"), "```\n"+err.Error()+"\n```")
 	})
 	t.Run("String prints the limits", func(t *testing.T) {
 		text := "agents:\n  model: local\n\nruntime_controls:\n  session_wall_clock_seconds: 5400\n"

@@ -2,7 +2,6 @@ package config_test
 
 import (
 	"context"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -20,14 +19,12 @@ func worst(one, last string) string {
 	return "worst time from the last sign of life to the cancel: " + one + "; for the last of 10,000 sessions: " + last
 }
 
-// worstRow matches a row of the table in docs/operations.md: settings and two times.
+// worstRow matches a row of the table in docs/operations-alerts.md: settings and two times.
 var worstRow = regexp.MustCompile("(?m)^\\| `([^`]+)`[^|]* \\| (\\w+) \\| (\\w+) \\|$")
 
 // TestDocumentedWorstTimes computes the table for operators.
 func TestDocumentedWorstTimes(t *testing.T) {
-	text, err := os.ReadFile("../docs/operations.md")
-	require.NoError(t, err)
-	_, section, found := strings.Cut(string(text), "\n## The worst time\n")
+	_, section, found := strings.Cut(document(t, "operations-alerts.md"), "\n## The worst time\n")
 	require.True(t, found)
 	section, _, _ = strings.Cut(section, "\n## ")
 	rows := worstRow.FindAllStringSubmatch(section, -1)

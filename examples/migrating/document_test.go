@@ -109,14 +109,33 @@ func TestDifference(t *testing.T) {
 
 var labelled = regexp.MustCompile("(?s)<!-- (before|after) (\\S+) -->\n```go\n(.*?)\n```")
 
-// TestDocument compares docs/migrating.md with the code: each host word for word, and the lines that are new.
-func TestDocument(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "migrating.md"))
-	if os.IsNotExist(err) {
-		t.Skip("not in a checkout of the repository:", err)
+// pages are those of the document, in its order.
+var pages = []string{
+	"migrating.md", "migrating-silence.md", "migrating-http.md", "migrating-commands.md", "migrating-sweep.md",
+}
+
+// readDocument returns the pages, one after the other.
+func readDocument(t *testing.T) string {
+	t.Helper()
+	docs := filepath.Join("..", "..", "docs")
+	var document strings.Builder
+	for _, page := range pages {
+		text, err := os.ReadFile(filepath.Join(docs, page))
+		if os.IsNotExist(err) && page == pages[0] {
+			t.Skip("not in a checkout of the repository:", err)
+		}
+		require.NoError(t, err)
+		document.Write(text)
 	}
+	all, err := filepath.Glob(filepath.Join(docs, "migrating*.md"))
 	require.NoError(t, err)
-	document := string(text)
+	require.Len(t, all, len(pages), "a page that no test reads")
+	return document.String()
+}
+
+// TestDocument compares docs/migrating.md and its pages with the code: each host word for word, and the new lines.
+func TestDocument(t *testing.T) {
+	document := readDocument(t)
 	blocks := labelled.FindAllStringSubmatch(document, -1)
 	require.Len(t, blocks, 2*len(guardFiles))
 	require.Equal(t, len(blocks), strings.Count(document, "```go\n"), "a block of Go without a label")

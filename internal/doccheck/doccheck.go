@@ -1,6 +1,6 @@
 // Package doccheck finds places in comments and documents that name something that does not exist: a linked or quoted
-// Go name, a document, or the target of a link. It checks names only, not whether the text about them is true. It
-// does not see a name without link or quotes.
+// Go name, a document, or the target of a link, its heading included. It checks names only, not whether the text about
+// them is true. It does not see a name without link or quotes.
 package doccheck
 
 import (

@@ -65,7 +65,9 @@ import (
 			"func helper() {}\n\ntype Fixture struct{}\n")},
 		"docs/guide.md": {Data: []byte("Use `guard.New` or `guard.Guard.Limit`, as [here](../guard.go) and " +
 			"`os.Whatever`.\n\n```go\nguard.New().Whatever()\n```\n\n" +
-			"```\nguard.Output\n```\n\n[place](#below) [other](https://example.com/x.md)\n")},
+			"```\nguard.Output\n```\n\n[place](#below) [other](https://example.com/x.md#there)\n\n" +
+			"## Below\n\n## The `a.B`, 1st: one_two - X\n\n## Below\n")},
+		"README.md": {Data: []byte("# Sample\n\n[one](docs/guide.md#the-ab-1st-one_two---x) [two](docs/guide.md#below-1)\n")},
 	}
 }
 
@@ -126,6 +128,15 @@ func TestProblems(t *testing.T) {
 		},
 		"a linked document": {
 			"docs/more.md", "See [more](gone.md#there).\n", "docs/more.md:1: gone.md does not exist",
+		},
+		"a linked heading": {
+			"docs/more.md", "See\n[more](guide.md#above).\n", "docs/more.md:2: docs/guide.md has no heading #above",
+		},
+		"a linked heading of the same document": {
+			"docs/more.md", "[more](#more) [there](#there)\n\n# More\n", "docs/more.md:1: docs/more.md has no heading #there",
+		},
+		"a linked heading that is one only in code": {
+			"docs/more.md", "[more](#more)\n\n```sh\n# More\n```\n", "docs/more.md:1: docs/more.md has no heading #more",
 		},
 	} {
 		t.Run(sentence, func(t *testing.T) {

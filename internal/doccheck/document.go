@@ -13,8 +13,8 @@ var (
 	linked    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
 )
 
-// checkDocument checks a Markdown file: the linked files, and the names of our packages in quotes and in Go code
-// blocks.
+// checkDocument checks a Markdown file: the linked files and headings, and the names of our packages in quotes and in
+// Go code blocks.
 func (c *checker) checkDocument(name string) error {
 	text, err := fs.ReadFile(c.tree, name)
 	if err != nil {
@@ -111,15 +111,22 @@ func (c *checker) packages() (map[string][]*source, error) {
 	return byName, err
 }
 
-// checkTargets checks that the linked files of a line exist. It does not check anchors and URLs.
+// checkTargets checks that the linked files of a line exist, and have the linked headings. It does not check URLs.
 func (c *checker) checkTargets(file string, number int, line string) {
 	for _, match := range linked.FindAllStringSubmatch(line, -1) {
-		target, _, _ := strings.Cut(match[1], "#")
-		if target == "" || strings.Contains(target, ":") {
+		target, anchor, _ := strings.Cut(match[1], "#")
+		if strings.Contains(target, ":") {
 			continue
 		}
-		if !c.hasFile(path.Join(path.Dir(file), target)) {
+		name := file
+		if target != "" {
+			name = path.Join(path.Dir(file), target)
+		}
+		switch {
+		case !c.hasFile(name):
 			c.report(file, number, "%s does not exist", target)
+		case anchor != "" && path.Ext(name) == ".md" && !c.hasAnchor(name, anchor):
+			c.report(file, number, "%s has no heading #%s", name, anchor)
 		}
 	}
 }

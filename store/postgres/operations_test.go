@@ -22,16 +22,16 @@ var (
 	comment      = regexp.MustCompile("(?m)^--.*$")
 )
 
-// documented returns the statements of a section of the document for operators.
-func documented(t *testing.T, section string) (statements []string) {
+// documented returns the statements of a section of a page for operators.
+func documented(t *testing.T, page, section string) (statements []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "operations.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
 	if os.IsNotExist(err) {
 		t.Skip("the document is in another module:", err)
 	}
 	require.NoError(t, err)
 	_, rest, found := strings.Cut(string(text), "\n## "+section+"\n")
-	require.True(t, found, "the document has no section %q", section)
+	require.True(t, found, "%s has no section %q", page, section)
 	rest, _, _ = strings.Cut(rest, "\n## ")
 	for _, block := range statementsOf.FindAllStringSubmatch(rest, -1) {
 		for statement := range strings.SplitSeq(comment.ReplaceAllString(block[1], ""), ";") {
@@ -44,10 +44,10 @@ func documented(t *testing.T, section string) (statements []string) {
 	return statements
 }
 
-// What the document for operators says works.
+// What the pages for operators say works.
 func TestOperations(t *testing.T) {
 	t.Run("the rights are enough, and each is needed", func(t *testing.T) {
-		grants := documented(t, "Rights")
+		grants := documented(t, "operations.md", "Rights")
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)
 		cfg := postgres.Config{Schema: "watchdog", Outbox: true}
@@ -68,11 +68,13 @@ func TestOperations(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Return(t.Context(), "slice-1", watchdog.Totals{Requests: 2}))
 	})
-	for _, section := range []string{"Autovacuum", "What to alert on"} {
+	for section, page := range map[string]string{
+		"Autovacuum": "operations-retention.md", "What to alert on": "operations-alerts.md",
+	} {
 		t.Run("the queries of "+section, func(t *testing.T) {
 			dsn := newDSN(t)
 			openAt(t, dsn, postgres.Config{})
-			mustExec(t, hostPool(t, dsn), documented(t, section)...)
+			mustExec(t, hostPool(t, dsn), documented(t, page, section)...)
 		})
 	}
 	t.Run("retention takes old sessions that have ended, all of their events, and what was read", func(t *testing.T) {
@@ -99,7 +101,7 @@ func TestOperations(t *testing.T) {
 		mustExec(t, pool, `UPDATE watchdog_sessions SET last_event_at = now() - interval '100 days',
 			created_at = now() - interval '100 days', ended_at = ended_at - interval '100 days' * (run_id = 'old')::int`)
 		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 6)
-		mustExec(t, pool, documented(t, "Retention")...)
+		mustExec(t, pool, documented(t, "operations-retention.md", "Retention")...)
 		assert.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
 		left := []string{"ended today", "mixed without a session", "old but active"}
 		assert.Equal(t, left, slices.Compact(texts(t, pool, `SELECT aggregate_id FROM events
@@ -122,7 +124,7 @@ func TestOperations(t *testing.T) {
 		require.NoError(t, s.Return(t.Context(), "back", watchdog.Totals{Requests: 2}))
 		mustExec(t, pool, `UPDATE watchdog_spend SET ends_at = ends_at - interval '100 days' WHERE scope = 'of old'`,
 			`UPDATE watchdog_slices SET returned_at = returned_at - interval '100 days'`)
-		mustExec(t, pool, documented(t, "Retention")...)
+		mustExec(t, pool, documented(t, "operations-retention.md", "Retention")...)
 		assert.Equal(t, []string{"kept", "now"}, texts(t, pool, "SELECT id FROM watchdog_slices ORDER BY id"))
 		assert.Equal(t, []string{"of back", "of kept", "of now"},
 			texts(t, pool, "SELECT scope FROM watchdog_spend WHERE requests > 0 ORDER BY scope"))
