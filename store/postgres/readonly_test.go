@@ -181,7 +181,7 @@ func TestReadOnly(t *testing.T) {
 		t.Cleanup(func() { mustExec(t, pool, "DROP OWNED BY viewer", "DROP ROLE viewer") })
 		asViewer := strings.Replace(dsn, "user=postgres", "user=viewer", 1)
 		cfg.ReadOnly = true
-		for _, grant := range documented(t, "Reading only") {
+		for _, grant := range documented(t, "operations.md", "Reading only") {
 			_, err := postgres.Open(t.Context(), asViewer, cfg)
 			require.Error(t, err, "before "+grant)
 			mustExec(t, pool, grant)
