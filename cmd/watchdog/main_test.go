@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"flag"
 	"os"
 	"testing"
 
@@ -17,5 +18,6 @@ func TestMain(m *testing.M) {
 		_ = os.Unsetenv(programVariable)
 		watchdog.Main()
 	}
+	_ = flag.Set("test.parallel", "8") // most tests wait for processes, and not for a processor
 	goleak.VerifyTestMain(m)
 }
