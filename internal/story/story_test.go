@@ -349,6 +349,22 @@ func TestStale(t *testing.T) {
 		assert.Equal(t, start.Add(2*time.Hour), got.StartedAt)
 		assert.Empty(t, got.Allowed)
 	})
+	t.Run("an event that is neither an end nor a resume is of the window, too", func(t *testing.T) {
+		s := script{run: "s-1"}
+		s.add(time.Hour, watchdog.EventInterrupt, record.Interrupt{Signal: "SIGTERM", SessionStartedAt: at(0)})
+		got := story.Of(s.record(nil), told)
+		assert.Equal(t, story.Interrupted, got.State)
+		assert.Equal(t, start, got.StartedAt)
+		assert.Equal(t, story.Span(time.Hour), got.Elapsed)
+		assert.Empty(t, got.Before)
+	})
+	t.Run("an end that does not say when was when its event was", func(t *testing.T) {
+		s := script{run: "s-1"}
+		p := cancel(0, "idle_exceeded", time.Minute, time.Minute)
+		p.FiredAt = record.Stamp{}
+		s.add(time.Hour, watchdog.EventCancel, p)
+		assert.Equal(t, start.Add(time.Hour), story.Of(s.record(nil), told).End.At)
+	})
 	t.Run("a run without a row may live", func(t *testing.T) {
 		s := script{run: "s-1"}
 		s.add(2*time.Hour, watchdog.EventResume, record.Resume{SessionStartedAt: at(2 * time.Hour), PreviousStartedAt: at(0)})

@@ -23,7 +23,7 @@ func Of(r Record, now time.Time) Story {
 	of := t.lineage(r)
 	t.Parent = of.Parent
 	t.current = seam.WindowOf(r.Events, of, t.hostStart())
-	t.StartedAt = t.current.StartedAt
+	t.StartedAt = t.windowStart(r.Events, of)
 	if t.row != nil && t.isCurrent(t.row.StartedAt) {
 		t.readState(t.row)
 	}
@@ -84,6 +84,22 @@ func (t *teller) lineage(r Record) (of seam.Lineage) {
 		}
 	}
 	return of
+}
+
+// windowStart is the start of the window that the run is in. Where neither its row nor an end or a resume says which it
+// is, it is the last that an event names.
+func (t *teller) windowStart(events []watchdog.Event, of seam.Lineage) (start time.Time) {
+	if !t.current.StartedAt.IsZero() {
+		return t.current.StartedAt
+	}
+	for _, e := range events {
+		w, problem := windowOf(e)
+		at := record.Truncate(time.Time(w.SessionStartedAt))
+		if problem == "" && w.Parent == of.Parent && w.Window == of.Window && at.After(start) {
+			start = at
+		}
+	}
+	return start
 }
 
 // windowOf is the window that an event names, or why it is of none.

@@ -72,9 +72,9 @@ func TestLive(t *testing.T) {
 		b.until(isLive)
 		b.mark()
 		b.event("s-1", watchdog.EventRetry, start, 0, `"reason":"idle_exceeded","elapsed_seconds":30,"configured_budget_seconds":30`)
-		b.until(`document.querySelector(".events")?.innerText.includes("asked to retry")`)
+		b.until(`document.querySelector(".events")?.innerText.includes("asked for RETRY")`)
 		b.cancelElsewhere("s-1")
-		b.until(`document.querySelector(".resume")?.innerText.includes("watchdog resume s-1")`)
+		b.until(`document.querySelector(".next")?.innerText.includes("watchdog resume s-1")`)
 		b.requireNoReload()
 	})
 	t.Run("only what the filter wants appears", func(t *testing.T) {
