@@ -4,6 +4,8 @@ import (
 	"reflect"
 	"sync"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 const (
@@ -84,7 +86,7 @@ type group struct {
 
 func newGroup(key groupKey, began time.Time) *group {
 	g := &group{groupKey: key, began: began, size: 1, workers: stepWorkers, instant: isInstant(key.store)}
-	if able, ok := unwrapStore[TransactionalStore](key.store); ok {
+	if able, ok := seam.StoreOf[TransactionalStore](key.store); ok {
 		g.able, g.size, g.workers = able, batchSize, batchWorkers
 	}
 	return g

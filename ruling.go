@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -69,7 +70,7 @@ func (w *Watchdog) transact(
 	ctx context.Context, limit time.Duration, decide func(known ruling) []Event,
 ) (transacted, error) {
 	return exchangeWithin(ctx, &w.recorder, limit, func(ctx context.Context) (transacted, error) {
-		if store, able := unwrapStore[TransactionalStore](w.recorder.store); able {
+		if store, able := seam.StoreOf[TransactionalStore](w.recorder.store); able {
 			return w.transactOnce(ctx, store, decide)
 		}
 		return w.transactInSteps(ctx, decide)
@@ -156,7 +157,7 @@ func (w *Watchdog) readKept(ctx context.Context, t *transacted) error {
 
 // consult reads what was done to the window, by whatever process: ended it, or extended it.
 func (w *Watchdog) consult(ctx context.Context) (ruling, error) {
-	if store, able := unwrapStore[TransactionalStore](w.recorder.store); able {
+	if store, able := seam.StoreOf[TransactionalStore](w.recorder.store); able {
 		events, err := store.Select(ctx, w.selection(w.startedAt))
 		if err != nil {
 			return ruling{}, fmt.Errorf("read events: %w", err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -109,7 +110,7 @@ func (cfg *Config) spendStore() SpendStore {
 	if cfg.SpendStore != nil {
 		return cfg.SpendStore
 	}
-	store, _ := unwrapStore[SpendStore](cfg.Store)
+	store, _ := seam.StoreOf[SpendStore](cfg.Store)
 	return store
 }
 

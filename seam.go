@@ -24,6 +24,7 @@ func init() {
 		Recorded:      seamRecorded, InDoubt: seamInDoubt, State: seamState, Spend: seamSpend, End: seamEnd,
 		Window: seamWindow,
 		Code:   func(reason string) string { return string(codeOf(reason)) },
+		Unwrap: seamUnwrap,
 	})
 }
 
@@ -236,4 +237,12 @@ func seamWindow(events any, of seam.Lineage, hostStart time.Time) seam.Window {
 		w.Stop = found.stop
 	}
 	return w
+}
+
+// seamUnwrap returns nil for a store with none inside that may be asked in its place.
+func seamUnwrap(store any) any {
+	if wrapper, ok := store.(interface{ Unwrap() EventStore }); ok {
+		return wrapper.Unwrap()
+	}
+	return nil
 }

@@ -57,19 +57,3 @@ type FeedStore interface {
 	// within a few seconds. Ready is called when nothing that is stored afterwards can be missed.
 	Follow(ctx context.Context, aggregateID string, ready func(), told func(Event)) error
 }
-
-// unwrapStore returns the store, or the first one inside it, that can do what T asks for.
-func unwrapStore[T any](store EventStore) (T, bool) {
-	for store != nil {
-		if able, ok := store.(T); ok {
-			return able, true
-		}
-		wrapper, ok := store.(interface{ Unwrap() EventStore })
-		if !ok {
-			break
-		}
-		store = wrapper.Unwrap()
-	}
-	var none T
-	return none, false
-}

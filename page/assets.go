@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"html/template"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/story"
 )
 
 //go:embed assets
@@ -32,6 +34,7 @@ func newFile(name, kind string) file {
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"file":   func(name string) template.URL { return template.URL("?file=" + name + "&v=" + files[name].hash) },
 	"length": length,
+	"spent":  story.SpentText,
 	"stamp":  func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"utc":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") + " UTC" },
 	"millis": func(t time.Time) int64 { return t.UnixMilli() },

@@ -142,18 +142,23 @@ func (f *fixture) end(s session.Session, status session.Status, reason watchdog.
 	f.must(err)
 }
 
-// event appends an event of a run whose window began at start.
-func (f *fixture) event(runID, kind string, start time.Time, fields string) {
+// event appends an event of a run whose window began at start, and returns its ID.
+func (f *fixture) event(runID, kind string, start time.Time, fields string) (id string) {
 	f.Helper()
+	id = fmt.Sprintf("e-%d", time.Now().UnixNano())
 	payload := fmt.Sprintf(`{"session_started_at":%q`, start.UTC().Format(time.RFC3339Nano))
+	if kind == watchdog.EventCancel {
+		payload += fmt.Sprintf(`,"fired_at":%q`, time.Now().UTC().Format(time.RFC3339Nano))
+	}
 	if fields != "" {
 		payload += "," + fields
 	}
 	f.must(f.db.Append(f.Context(), watchdog.Event{
-		ID: fmt.Sprintf("e-%d", time.Now().UnixNano()), AggregateType: watchdog.AggregateType, AggregateID: runID,
+		ID: id, AggregateType: watchdog.AggregateType, AggregateID: runID,
 		Type: kind, Payload: json.RawMessage(payload + "}"), Timestamp: time.Now(),
 	}))
 	time.Sleep(time.Second)
+	return id
 }
 
 // fleet is a database with runs of all kinds.
@@ -162,10 +167,11 @@ func (f *fixture) fleet() {
 	start := time.Now()
 	f.end(f.begin("s-complete", "worker-2", 0, session.State{}), session.Finished, "complete")
 	f.event("s-complete", watchdog.EventComplete, start, `"reason":"complete","elapsed_seconds":754,"note":"all tests pass"`)
+	start = time.Now()
 	cancelled := f.begin("s-cancelled", "worker-2", 0, session.State{WallClock: 14400})
-	f.event("s-cancelled", watchdog.EventHold, start, `"hold":"approval","cap_seconds":7200`)
+	opening := f.event("s-cancelled", watchdog.EventHold, start, `"hold":"approval","cap_seconds":7200`)
 	time.Sleep(20 * time.Minute)
-	f.event("s-cancelled", watchdog.EventRelease, start, `"hold":"approval"`)
+	f.event("s-cancelled", watchdog.EventRelease, start, `"hold":"approval","opening":"`+opening+`"`)
 	f.event("s-cancelled", watchdog.EventWarning, start,
 		`"reason":"wall_clock","elapsed_seconds":11520,"configured_budget_seconds":14400,"fraction":0.8,"remaining_seconds":2880`)
 	f.event("s-cancelled/build", watchdog.EventCancel, start,

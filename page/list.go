@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -147,7 +148,7 @@ func (p *Page) addRows(ctx context.Context, view *listView, q session.ListQuery)
 
 // reasons are those that a reader can choose, with the one that is chosen.
 func reasons(chosen string) []string {
-	all := []string{completeReason}
+	all := []string{record.CompleteReason}
 	for _, code := range watchdog.StopReasons() {
 		all = append(all, string(code))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // The pace of the updates.
@@ -89,7 +90,7 @@ func (l *live) start() {
 	clear(l.told)
 	l.frames++ // what came meanwhile was sent to nobody
 	l.running.Go(func() { l.run(ctx) })
-	if feed, able := l.page.cfg.Events.(watchdog.FeedStore); able {
+	if feed, able := seam.StoreOf[watchdog.FeedStore](l.page.cfg.Events); able {
 		l.running.Go(func() { l.follow(ctx, feed) })
 	}
 }

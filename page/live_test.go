@@ -164,7 +164,7 @@ func TestFrames(t *testing.T) {
 				require.Contains(t, got[i].Rows[0].HTML, want)
 				require.Equal(t, i < 2, got[i].Rows[0].Live)
 			}
-			require.Equal(t, "cancelled: it cost more than it may", got[2].Rows[0].Said)
+			require.Equal(t, "stopped: it cost more than it may", got[2].Rows[0].Said)
 			require.LessOrEqual(t, got[2].At.Sub(ended), 500*time.Millisecond)
 			require.Equal(t, r.events()[1:], other.events()[1:], "frames are shared")
 		})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -149,7 +150,7 @@ func (k *looker) vanished(ctx context.Context, live map[string]bool, now time.Ti
 		case err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrUnreadable):
 			return // the next look tries again
 		case err != nil:
-			s = session.Session{RunID: runID, Status: session.Finished}
+			s = session.Session{RunID: runID} // which says nothing of how it ended
 		case s.Status == session.Active:
 			delete(k.seen, runID) // newer runs have pushed it out of the list
 			continue
@@ -161,7 +162,7 @@ func (k *looker) vanished(ctx context.Context, live map[string]bool, now time.Ti
 
 // one returns the row of a run.
 func (p *Page) one(ctx context.Context, runID string) (session.Session, error) {
-	store, able := p.cfg.Sessions.(sessionReader)
+	store, able := seam.StoreOf[sessionReader](p.cfg.Sessions)
 	if !able {
 		return session.Session{}, session.ErrNotFound
 	}
@@ -180,7 +181,10 @@ func (f *frame) add(p *Page, s session.Session, now time.Time) {
 	}
 	drawn := frameRow{Run: r.RunID, Parent: r.Parent, Host: r.Host, Reason: r.Reason, Live: r.Live, HTML: html.String()}
 	if !r.Live {
-		drawn.Said = joined(r.Said, r.Why)
+		drawn.Said = r.Said
+		if r.Why != "" {
+			drawn.Said += ": " + r.Why
+		}
 	}
 	f.Rows = append(f.Rows, drawn)
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -14,7 +15,7 @@ import (
 type row struct {
 	RunID, Parent, Host, Phase string
 	Live                       bool
-	// Status is a word of the code, Said the same for people.
+	// Status is what the row says, Said and Why what its story does.
 	Status, Said string
 	Reason, Why  string
 	Attempt      int
@@ -36,33 +37,23 @@ func rowOf(s session.Session, now time.Time) row {
 	if since.IsZero() {
 		since = s.CreatedAt
 	}
+	told := story.Of(story.Record{RunID: s.RunID, Row: &s}, now)
 	r := row{
 		RunID: s.RunID, Parent: s.Parent, Host: s.Host, Phase: state.Phase, Live: s.Status == session.Active,
-		Status: string(s.Status), Said: saidStatus(s), Reason: string(s.Reason), Attempt: s.Attempt,
+		Status: string(s.Status), Said: string(told.State), Reason: string(s.Reason), Attempt: s.Attempt,
 		Since: since, StopFailed: s.StopFailed, Version: versionOf(s),
 	}
+	if told.End != nil {
+		r.Why = told.End.Meaning
+	}
 	if !r.Live {
-		r.Until, r.Why = s.SilentSince(), reasonText(string(s.Reason))
-		if s.Status == session.Interrupted && s.Reason == "" {
-			r.Why = "something outside ended it, or its process was lost"
-		}
+		r.Until = s.SilentSince()
 		r.Age = r.Until.Sub(since)
 		return r
 	}
 	r.Age, r.Bars, r.More = now.Sub(since), barsOf(s, state, now), state.MoreSpent
 	r.Holds, r.WrappedUp, r.Warned = state.Holds, state.WrappedUp, !s.WarnedAt.IsZero()
 	return r
-}
-
-// saidStatus is the status of a session for people.
-func saidStatus(s session.Session) string {
-	switch {
-	case s.Status == session.Active:
-		return "running"
-	case s.Reason == completeReason:
-		return "complete"
-	}
-	return string(s.Status)
 }
 
 // versionOf is different for rows that look different. What only time changes is not in it.

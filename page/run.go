@@ -4,10 +4,11 @@ import (
 	"context"
 	"errors"
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -16,84 +17,67 @@ const (
 	maxEntries = 500 // events that one page lists
 )
 
-// A runPage is the page of a run.
+// A runPage is the page of a run: its story, with its row and its events.
 type runPage struct {
 	frameView
-	runView
-	RunID    string
+	story.Story
 	Row      *row // nil for a run without a row
-	Parent   string
-	Live     bool
+	Live     bool // it is running, and so has a row
 	Now      time.Time
 	Since    time.Time
-	Resume   string // the command that resumes it; empty while it cannot be resumed
 	Timeline timeline
-	Layers   []layer
-	// MoreLayers and MoreEntries are how many are not shown.
-	MoreLayers, MoreEntries int
-	NoEvents                bool // there is no store of events
+	Entries  []entry
+	// MoreEntries is how many are not listed.
+	MoreEntries int
+	NoEvents    bool // there is no store of events
 }
 
-// A layer is a layer of a run.
-type layer struct {
-	RunID        string
-	Since, Until time.Time
-	Last         entry
-	Ended        *ending
+// An entry is one event. Its kind is what it looks like.
+type entry struct {
+	At         time.Time
+	Kind, Said string
 }
 
 // viewRun shows a run by its row and its events, of which it can have either.
 func (p *Page) viewRun(r *http.Request, runID string) (runPage, error) {
 	ctx, cancel := queried(r)
 	defer cancel()
-	view := runPage{frameView: p.frame("run", runID), RunID: runID, NoEvents: p.cfg.Events == nil}
-	found, err := p.readRow(ctx, &view)
-	if err != nil {
+	view := runPage{frameView: p.frame("run", runID), NoEvents: p.cfg.Events == nil}
+	found := story.Record{RunID: runID}
+	var err error
+	if found.Row, view.Now, err = p.row(ctx, runID); err != nil {
 		return view, err
 	}
-	events, err := p.readEvents(ctx, runID)
-	if err != nil {
+	if found.Events, err = p.readEvents(ctx, runID); err != nil {
 		return view, err
 	}
-	if !found && len(events) == 0 {
+	if found.Row == nil && len(found.Events) == 0 {
 		return view, &httpError{http.StatusNotFound, "There is no run with this ID: no row and no event."}
 	}
-	view.runView = storyOf(events)
-	if err := p.addLayers(ctx, &view); err != nil {
+	if err := p.addLayers(ctx, &found); err != nil {
 		return view, err
 	}
-	view.settle(found, events)
+	view.tell(found)
 	return view, nil
 }
 
-// readRow reads the row of a run.
-func (p *Page) readRow(ctx context.Context, view *runPage) (found bool, err error) {
-	view.Now = time.Now()
-	s, now, err := p.session(ctx, view.RunID)
+// row reads the row of a run, nil for none, and the database's time.
+func (p *Page) row(ctx context.Context, runID string) (row *session.Session, now time.Time, err error) {
+	s, err := p.one(ctx, runID)
 	if errors.Is(err, session.ErrNotFound) || errors.Is(err, session.ErrUnreadable) {
-		return false, nil
+		return nil, time.Now(), nil
 	}
 	if err != nil {
-		return false, err
+		return nil, now, err
 	}
-	drawn := rowOf(s, now)
-	view.Now, view.Row, view.Live, view.Parent = now, &drawn, drawn.Live, s.Parent
-	return true, nil
+	// A list is the one call that tells the database's time.
+	found, err := p.cfg.Sessions.List(ctx, session.ListQuery{Limit: 1})
+	return &s, found.Now, err
 }
 
 // A sessionReader is a store that can be asked for one session.
 type sessionReader interface {
 	Session(ctx context.Context, runID string) (session.Session, error)
-}
-
-// session returns the row of a run, and the database's time.
-func (p *Page) session(ctx context.Context, runID string) (s session.Session, now time.Time, err error) {
-	if s, err = p.one(ctx, runID); err != nil {
-		return s, now, err
-	}
-	// A list is the one call that tells the database's time.
-	found, err := p.cfg.Sessions.List(ctx, session.ListQuery{Limit: 1})
-	return s, found.Now, err
 }
 
 func (p *Page) readEvents(ctx context.Context, runID string) ([]watchdog.Event, error) {
@@ -104,67 +88,61 @@ func (p *Page) readEvents(ctx context.Context, runID string) ([]watchdog.Event, 
 }
 
 // addLayers reads the events of the layers.
-func (p *Page) addLayers(ctx context.Context, view *runPage) error {
-	feed, able := p.cfg.Events.(watchdog.FeedStore)
+func (p *Page) addLayers(ctx context.Context, r *story.Record) error {
+	feed, able := seam.StoreOf[watchdog.FeedStore](p.cfg.Events)
 	if !able {
 		return nil
 	}
-	all, err := feed.Layers(ctx, view.RunID)
+	all, err := feed.Layers(ctx, r.RunID)
 	if err != nil {
 		return err
 	}
-	view.MoreLayers = max(len(all)-maxLayers, 0)
-	for _, runID := range all[:len(all)-view.MoreLayers] {
+	r.MoreLayers = max(len(all)-maxLayers, 0)
+	for _, runID := range all[:len(all)-r.MoreLayers] {
 		events, err := p.readEvents(ctx, runID)
 		if err != nil {
 			return err
 		}
-		if story := storyOf(events); len(story.Entries) > 0 {
-			view.Layers = append(view.Layers, layerOf(runID, story))
-		}
+		r.Layers = append(r.Layers, story.Record{RunID: runID, Parent: r.RunID, Events: events})
 	}
-	slices.SortStableFunc(view.Layers, func(a, b layer) int { return a.Since.Compare(b.Since) })
 	return nil
 }
 
-func layerOf(runID string, story runView) layer {
-	l := layer{RunID: runID, Last: story.Entries[len(story.Entries)-1], Ended: story.Ended}
-	l.Since, l.Until = l.Last.At, l.Last.At
-	if len(story.Windows) > 0 {
-		l.Since = story.Windows[0].Since
+// tell fills in the story, and what is drawn of it.
+func (v *runPage) tell(r story.Record) {
+	v.Story = story.Of(r, v.Now)
+	v.Since = v.StartedAt
+	if r.Row != nil {
+		drawn := rowOf(*r.Row, v.Now)
+		v.Row = &drawn
+		if v.Since.IsZero() {
+			v.Since = drawn.Since
+		}
 	}
-	return l
-}
-
-// settle fills in what depends on both the row and the events.
-func (v *runPage) settle(found bool, events []watchdog.Event) {
-	switch {
-	case found:
-		v.Since = v.Row.Since
-	case len(v.Windows) > 0:
-		v.Since = v.Windows[len(v.Windows)-1].Since
-	default:
-		v.Since = events[0].Timestamp
+	if v.Since.IsZero() {
+		v.Since = r.Events[0].Timestamp
 	}
-	if v.Ended != nil && v.Live && v.Since.After(v.Ended.At) {
-		v.Ended = nil // the host began a window of its own
-	}
-	if !v.Live && v.Ended != nil && v.Ended.Kind == "cancel" && !v.Ended.Finished {
-		v.Resume = resumeCommand(v.RunID)
-	}
-	if v.Live {
+	if v.Live = v.State == story.Running; v.Live {
 		v.Refresh = 10
 	}
+	v.MoreEntries = max(len(r.Events)-maxEntries, 0)
+	for _, e := range r.Events[v.MoreEntries:] {
+		v.Entries = append(v.Entries, entryOf(e))
+	}
 	v.Timeline = drawTimeline(v)
-	v.MoreEntries = max(len(v.Entries)-maxEntries, 0)
-	v.Entries = v.Entries[v.MoreEntries:]
 }
 
-// resumeCommand is what a person enters to resume a run.
-func resumeCommand(runID string) string {
-	end := ""
-	if runID != "" && runID[0] == '-' {
-		end = "-- "
+func entryOf(e watchdog.Event) entry {
+	kind := looks[e.Type]
+	if kind == "" {
+		kind = "other"
 	}
-	return "watchdog resume " + end + shellQuote(runID)
+	return entry{At: e.Timestamp, Kind: kind, Said: story.Sentence(e)}
+}
+
+// looks are the names in the style for the kinds of event.
+var looks = map[string]string{
+	watchdog.EventWarning: "warning", watchdog.EventWrapUp: "wrap_up", watchdog.EventCancel: "cancel",
+	watchdog.EventComplete: "complete", watchdog.EventProgress: "progress", watchdog.EventResume: "resume",
+	watchdog.EventExtend: "extend", watchdog.EventRetry: "ask", watchdog.EventUnstuck: "ask", watchdog.EventWait: "ask",
 }

@@ -35,42 +35,75 @@ func TestStories(t *testing.T) {
 	}
 	inRun("a run that was cancelled can be resumed", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"cost_exceeded","spend":{"limit":"cost","currency":"EUR","used":4000000,"allowed":5000000}`)
-	}, "it cost more than it may", "4.00 EUR of 5.00 EUR cost", "watchdog resume s-1")
+	}, "it cost more than it may", "4.000000 EUR of 5.000000 EUR used", "watchdog resume s-1", `class="badge stopped"`)
 	inRun("one that was resumed is not over", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"idle_exceeded"`)
 		f.event("s-1", watchdog.EventResume, time.Now(), "")
-	}, "a fresh window", "!watchdog resume", "!Ended:")
+	}, "resumed in a fresh window", "!watchdog resume", "!Ended:", `<rect class="band stopped"`, "Windows before")
 	inRun("one that is complete needs no resume", func(f *fixture, start time.Time) {
 		f.event("s-1", watchdog.EventComplete, start, `"reason":"complete","elapsed_seconds":90`)
-	}, "Done:", "after 1m 30s", "!watchdog resume")
+	}, "Done:", "nothing is left to do", "!watchdog resume")
 	inRun("a cancel that was wrong is said to be", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"no_output"`)
 		f.event("s-1", watchdog.EventCorrection, start, "")
-	}, "The work had finished before its cancel", "!watchdog resume")
+	}, "it had finished by itself, and the stop came too late", "!watchdog resume", `<rect class="band finished"`)
 	inRun("an interrupt names its signal", func(f *fixture, start time.Time) {
 		f.event("s-1", watchdog.EventInterrupt, start, `"signal":"SIGTERM"`)
-	}, "something outside ended it", "SIGTERM")
+	}, "it was interrupted from outside", "by SIGTERM", "start its host again")
 	inRun("a code of the host is shown as it is", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"approval_denied"`)
-	}, "<bdi>approval_denied</bdi>")
+	}, "<bdi>approval_denied, by its host</bdi>")
+	inRun("a stalled command is run again, not resumed", func(f *fixture, start time.Time) {
+		cancel(f, start, `"reason":"no_output"`)
+	}, "run the command again when what blocked it is gone", "!watchdog resume")
 	inRun("an event of another kind, or one that cannot be read, is no trouble", func(f *fixture, start time.Time) {
 		f.event("s-1", "host.note", start, "")
 		f.event("s-1", watchdog.EventWarning, start, `"fraction":"x","elapsed_seconds":{}`)
 		f.event("s-1", watchdog.EventExtend, start, `"extension_seconds":"60","spend":[{"limit":"tokens"}]`)
 		f.event("s-1", "runtime.watchdog.new_kind", start, "")
-	}, "host.note", "by 1m", "new kind")
+	}, "event host.note: of another writer", "given 1m of wall clock", "new_kind: of a kind that this version does not know")
 	inRun("a run that waits for an approval shows its hold", func(f *fixture, start time.Time) {
 		f.begin("s-1", "h", 0, session.State{WallClock: 60, Holds: 1})
 		f.event("s-1", watchdog.EventHold, start, `"hold":"approval","cap_seconds":3600`)
-	}, `<rect class="band hold"`, "for at most 1h", "Holds open")
+	}, `<rect class="band hold"`, "for at most 1h", "Holds open", "watchdog tail s-1")
+	inRun("a run that is cancelled is over before its row says so", func(f *fixture, start time.Time) {
+		f.begin("s-1", "h", 0, session.State{WallClock: 60})
+		cancel(f, start, `"reason":"wall_clock_exceeded"`)
+	}, `class="badge stopped"`, "Ended:", "watchdog resume s-1", "!data-limit")
+	inRun("what a sweeper could not stop is said to be alive", func(f *fixture, start time.Time) {
+		cancel(f, start, `"reason":"idle_timeout","author":"system-watchdog","stop_failed":true`)
+	}, "what works on it could not be stopped, and may be alive", "by system-watchdog")
 }
 
-func TestResumeCommand(t *testing.T) {
-	for runID, want := range map[string]string{
-		"s-1": "s-1", "a b": "'a b'", "it's": `'it'\''s'`, "$(rm -rf /)": "'$(rm -rf /)'", "-rf": "-- -rf", "é": "'é'",
-		"x\u202ey": `$'x\u202ey'`, "x\u00a0'y\\": `$'x\u00a0\'y\\'`, "\U000e0001x": `$'\U000e0001x'`, "tenant/7:a": "tenant/7:a",
-		"~": "'~'", "a*": "'a*'",
-	} {
+// A wrapped hides a store's other methods, and says that it may be passed by.
+type wrapped struct {
+	session.Lister
+	watchdog.EventStore
+}
+
+func (w wrapped) Unwrap() watchdog.EventStore { return w.EventStore }
+
+// TestWrapped protects a host that wraps its store: the page has all that it has over the store itself.
+func TestWrapped(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.fleet()
+		f.sweeper()
+		over := wrapped{f.db, f.db}
+		f.cfg.Sessions, f.cfg.Events = over, over
+		f.made = nil
+		golden(t, "run_cancelled.html", f.shown("?run=s-cancelled"))
+		golden(t, "sweeper.html", f.shown("?view=sweeper"))
+		r := f.join("")
+		defer r.leave()
+		time.Sleep(time.Second)
+		f.event("s-complete", watchdog.EventWarning, time.Now(), "")
+		events := r.events()
+		require.Equal(t, []string{"s-complete"}, events[len(events)-1].Runs, "events are followed")
+	})
+}
+
+func TestNextCommand(t *testing.T) {
+	for runID, want := range map[string]string{"a b": "'a b'", "-rf": "-- -rf", "x\u202ey": `$'x\u202ey'`} {
 		inBubble(t, func(f *fixture) {
 			f.event(runID, watchdog.EventCancel, time.Now(), `"reason":"idle_exceeded"`)
 			require.Contains(t, html.UnescapeString(f.shown(runQuery(runID))), "<code><bdi>watchdog resume "+want+"</bdi></code>")

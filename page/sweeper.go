@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -126,9 +128,9 @@ func sweeperStatus(s sweep.Stats) string {
 
 // addHistory counts the cancels of the last days, by reason.
 func (p *Page) addHistory(ctx context.Context, view *sweeperView) error {
-	counter, able := p.cfg.Sessions.(interface {
+	counter, able := seam.StoreOf[interface {
 		History(ctx context.Context, h session.HistoryQuery) ([]session.CancelCount, error)
-	})
+	}](p.cfg.Sessions)
 	if !able {
 		return nil
 	}
@@ -144,18 +146,11 @@ func (p *Page) addHistory(ctx context.Context, view *sweeperView) error {
 		most = max(most, c.Count)
 	}
 	for _, c := range counts {
+		code := seam.Code(c.Key)
 		view.Counts = append(view.Counts, countView{
-			c.Key, codeOf(c.Key), reasonText(c.Key), c.Count, percent(float64(c.Count), float64(most)),
+			c.Key, code, story.Meaning(watchdog.StopReason(code)), c.Count, percent(float64(c.Count), float64(most)),
 		})
 	}
 	slices.SortStableFunc(view.Counts, func(a, b countView) int { return b.Count - a.Count })
 	return nil
-}
-
-// codeOf is the code that rows have for the reason of an event.
-func codeOf(reason string) string {
-	if code := "watchdog_" + reason; watchdog.StopReason(code).Own() {
-		return code
-	}
-	return reason
 }

@@ -6,7 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // length is a duration for people: two units at most.
@@ -31,13 +32,8 @@ func units(d, big time.Duration, bigName string, small time.Duration, smallName 
 	return text
 }
 
-// seconds are those of a payload or a row, as a duration. What is too large is the largest that there is.
-func seconds(s float64) time.Duration {
-	if s >= math.MaxInt64/float64(time.Second) {
-		return math.MaxInt64
-	}
-	return time.Duration(s * float64(time.Second))
-}
+// seconds are those of a row, as a duration.
+func seconds(s float64) time.Duration { return record.Duration(record.Seconds(s)) }
 
 // number writes a whole number, a large one shortly: 9,999, 41.3k, 1.76M.
 func number(n int64) string {
@@ -73,36 +69,3 @@ func money(micros int64, currency string) string {
 
 // words is a name of the code as people write it.
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
-
-// shellQuote quotes a word for a POSIX shell. One with characters that cannot be seen is written with escapes, which
-// bash, zsh and ksh read, so that what is copied is what was shown.
-func shellQuote(word string) string {
-	switch {
-	case word != "" && strings.IndexFunc(word, needsQuotes) < 0:
-		return word
-	case strings.IndexFunc(word, unseen) < 0:
-		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-	}
-	var quoted strings.Builder
-	for _, r := range word {
-		switch {
-		case r == '\'' || r == '\\':
-			quoted.WriteString(`\` + string(r))
-		case !unseen(r):
-			quoted.WriteRune(r)
-		case r > math.MaxUint16:
-			fmt.Fprintf(&quoted, `\U%08x`, r)
-		default:
-			fmt.Fprintf(&quoted, `\u%04x`, r)
-		}
-	}
-	return "$'" + quoted.String() + "'"
-}
-
-// needsQuotes reports whether a shell may take the character for more than itself.
-func needsQuotes(r rune) bool {
-	return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("-_./:@%+=,", r)
-}
-
-// unseen reports whether a character cannot be seen, or looks like a space and is none.
-func unseen(r rune) bool { return r != ' ' && (!unicode.IsGraphic(r) || unicode.IsSpace(r)) }

@@ -1,9 +1,12 @@
 package page
 
 import (
+	"fmt"
 	"math"
 	"slices"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/story"
 )
 
 const maxLanes = 12
@@ -17,8 +20,7 @@ type timeline struct {
 	Marks        []mark
 	Ticks        []tick
 	Lanes        []lane
-	Deadline     float64 // where the wall clock ends; 0 if that is not in the picture
-	Axis         int     // where the times are, from the top
+	Axis         int // where the times are, from the top
 }
 
 type (
@@ -26,7 +28,6 @@ type (
 	band struct {
 		X, Width    float64
 		Kind, Label string
-		Since       time.Time
 	}
 	// A mark is an event.
 	mark struct {
@@ -41,9 +42,9 @@ type (
 	}
 	// A lane is a layer.
 	lane struct {
-		X, Width   float64
-		Y          int
-		RunID, End string
+		X, Width    float64
+		Y           int
+		RunID, Kind string
 	}
 )
 
@@ -70,95 +71,42 @@ func (s scale) wide(since, until time.Time) (x, width float64) {
 	return x, math.Round(max(s.at(until)-x, 0.3)*100) / 100
 }
 
-// drawTimeline draws a run from its first event or the start of its window to its end, or to now.
+// drawTimeline draws a run from its first event or the start of its first window to its end, or to now.
 func drawTimeline(v *runPage) (t timeline) {
-	t.Since, t.Until = v.extent()
+	stretches := v.Stretches()
+	t.Since, t.Until = v.extent(stretches)
 	s := scale{t.Since, float64(max(t.Until.Sub(t.Since), time.Millisecond))}
-	for i, w := range v.Windows {
-		t.Bands = append(t.Bands, s.window(w, v, i == len(v.Windows)-1))
-	}
-	if len(v.Windows) == 0 || v.Live && v.Since.After(v.Windows[len(v.Windows)-1].Since) {
-		t.Bands = append(t.Bands, s.band(span{Since: v.Since, Until: t.Until}, "live", "window"))
-	}
-	for _, h := range v.Holds {
-		if h.Until.IsZero() {
-			h.Until = t.Until
+	y := bandHeight
+	for _, x := range stretches {
+		at, width := s.wide(x.Since, x.Until)
+		switch {
+		case x.Kind == story.StretchWindow:
+			t.Bands = append(t.Bands, band{at, width, string(x.State), "window, " + string(x.State)})
+		case x.Kind == story.StretchHold:
+			t.Bands = append(t.Bands, band{at, width, "hold", fmt.Sprintf("hold %q", x.Name)})
+		case len(t.Lanes) < maxLanes:
+			t.Lanes = append(t.Lanes, lane{at, width, y, x.Name, string(x.State)})
+			y += laneHeight
 		}
-		t.Bands = append(t.Bands, s.band(h, "hold", h.Name))
 	}
 	for _, e := range v.Entries {
 		t.Marks = append(t.Marks, mark{s.at(e.At), e.Kind, e.Said, e.At})
 	}
-	t.addLanes(v, s)
+	t.Axis, t.Height = y+axisHeight-6, y+axisHeight
 	t.addTicks()
 	return t
 }
 
 // extent is the stretch of time that the picture shows.
-func (v *runPage) extent() (since, until time.Time) {
-	since, until = v.Since, v.Since
-	times := []time.Time{}
-	for _, w := range v.Windows {
-		times = append(times, w.Since)
+func (v *runPage) extent(stretches []story.Stretch) (since, until time.Time) {
+	times := []time.Time{v.Since}
+	for _, x := range stretches {
+		times = append(times, x.Since, x.Until)
 	}
 	for _, e := range v.Entries {
 		times = append(times, e.At)
 	}
-	for _, l := range v.Layers {
-		times = append(times, l.Since, l.Until)
-	}
-	if v.Live {
-		times = append(times, v.Now)
-	} else if v.Row != nil {
-		times = append(times, v.Row.Until)
-	}
-	if len(times) == 0 {
-		return since, until
-	}
-	since = slices.MinFunc(append(times, since), time.Time.Compare)
-	return since, slices.MaxFunc(append(times, until), time.Time.Compare)
-}
-
-// window is the band of a window. One without an end goes on to the next event of all, or to now.
-func (s scale) window(w span, v *runPage, last bool) band {
-	kind := w.Kind
-	switch {
-	case !w.Until.IsZero():
-	case last && v.Live:
-		w.Until, kind = v.Now, "live"
-	case last && v.Row != nil:
-		w.Until = v.Row.Until
-	default:
-		for _, e := range v.Entries {
-			if e.At.After(w.Until) {
-				w.Until = e.At
-			}
-		}
-	}
-	return s.band(w, kind, "window")
-}
-
-func (s scale) band(stretch span, kind, label string) band {
-	x, width := s.wide(stretch.Since, stretch.Until)
-	return band{x, width, kind, label, stretch.Since}
-}
-
-func (t *timeline) addLanes(v *runPage, s scale) {
-	y := bandHeight
-	for _, l := range v.Layers[:min(len(v.Layers), maxLanes)] {
-		end := "live"
-		until := l.Until
-		switch {
-		case l.Ended != nil:
-			end = l.Ended.Kind
-		case v.Live:
-			until = v.Now
-		}
-		x, width := s.wide(l.Since, until)
-		t.Lanes = append(t.Lanes, lane{x, width, y, l.RunID, end})
-		y += laneHeight
-	}
-	t.Axis, t.Height = y+axisHeight-6, y+axisHeight
+	return slices.MinFunc(times, time.Time.Compare), slices.MaxFunc(times, time.Time.Compare)
 }
 
 // addTicks marks the beginning, the end and what lies between.

@@ -3,14 +3,25 @@ package main
 import (
 	"net/http"
 
+	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
-// handler serves the health of a sweeper, if there is one.
-func (serveCmd) handler(_ database, sweeper *sweep.Sweeper) (handler http.Handler, closeHandler func(), err error) {
+// pages makes the page of a store. Without a sweeper it has none to show.
+func (p Program) pages(common *Common, db database, sweeper *sweep.Sweeper, passes *page.PassLog) (*page.Page, error) {
+	cfg := page.Config{Sessions: db, Events: db, Logger: p.logger(common.JSON)}
+	if sweeper != nil {
+		cfg.Sweeper, cfg.PassLog = sweeper, passes
+	}
+	return page.New(cfg)
+}
+
+// handlerOf serves the page at /, and the health of the sweeper, if there is one.
+func handlerOf(pages *page.Page, sweeper *sweep.Sweeper) http.Handler {
 	mux := http.NewServeMux()
+	mux.Handle("/{$}", pages)
 	if sweeper != nil {
 		mux.Handle("/healthz", sweeper.Handler())
 	}
-	return mux, func() {}, nil
+	return mux
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -53,33 +54,38 @@ func (c serveCmd) Run(ctx context.Context, p Program, common *Common, model *kon
 }
 
 // serve serves one store.
-func (c serveCmd) serve(ctx context.Context, p Program, common *Common, db database, limits *config.Config) error {
+func (c serveCmd) serve(
+	ctx context.Context, p Program, common *Common, db database, limits *config.Config,
+) (err error) {
 	var sweeper *sweep.Sweeper
+	passes := &page.PassLog{}
 	if !c.Page {
-		var err error
-		if sweeper, err = p.sweeper(db, limits, common.JSON); err != nil {
+		if sweeper, err = p.sweeper(db, limits, common.JSON, passes.Add); err != nil {
 			return err
 		}
 	}
-	handler, closeHandler, err := c.handler(db, sweeper)
+	pages, err := p.pages(common, db, sweeper, passes)
 	if err != nil {
 		return err
 	}
-	defer closeHandler()
+	defer func() { err = errors.Join(err, pages.Close()) }()
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w; name a free address of this machine, such as 127.0.0.1:8081", err)
 	}
 	p.note(common, fmt.Sprintf("the page is at http://%s/; press Ctrl-C to end", listener.Addr()))
-	return serveAndSweep(ctx, listener, handler, sweeper)
+	server := &http.Server{
+		Handler: handlerOf(pages, sweeper), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+	}
+	server.RegisterOnShutdown(func() { _ = pages.Close() }) // the readers of updates do not leave by themselves
+	return serveAndSweep(ctx, listener, server, sweeper)
 }
 
 // serveAndSweep returns when the context has ended, or when one of the two fails.
-func serveAndSweep(ctx context.Context, listener net.Listener, handler http.Handler, sweeper *sweep.Sweeper) error {
+func serveAndSweep(ctx context.Context, listener net.Listener, server *http.Server, sweeper *sweep.Sweeper) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 	served := make(chan error, 1)
 	go func() {
 		defer end()
@@ -93,7 +99,7 @@ func serveAndSweep(ctx context.Context, listener net.Listener, handler http.Hand
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)
 	defer cancel()
 	if err := server.Shutdown(closing); err != nil {
-		_ = server.Close() // readers of the live page do not leave by themselves
+		_ = server.Close() // of requests that the database keeps waiting
 	}
 	err := <-served
 	if errors.Is(err, http.ErrServerClosed) {

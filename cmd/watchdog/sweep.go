@@ -87,11 +87,18 @@ func (c *Common) withStore(ctx context.Context, readOnly bool, work func(databas
 	return errors.Join(work(db), db.Close())
 }
 
-// sweeper makes the sweeper, which reports to standard output and logs to standard error.
-func (p Program) sweeper(db database, limits *config.Config, asJSON bool) (*sweep.Sweeper, error) {
+// sweeper makes the sweeper, which reports to standard output, and to those besides, and logs to standard error.
+func (p Program) sweeper(
+	db database, limits *config.Config, asJSON bool, besides ...func(sweep.Pass),
+) (*sweep.Sweeper, error) {
 	cfg := limits.Sweep
 	reporter := &passReporter{out: p.Stdout, json: asJSON}
-	cfg.OnPass = reporter.pass
+	cfg.OnPass = func(pass sweep.Pass) {
+		reporter.pass(pass)
+		for _, tell := range besides {
+			tell(pass)
+		}
+	}
 	if cfg.Alert.Within > 0 {
 		cfg.Alert.Func = reporter.alert
 	}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"encoding/json"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -121,71 +120,5 @@ func TestSweep(t *testing.T) {
 		o = program(t, "sweep", "--store=mysql://user:canary@host/db", "--once")
 		assert.Equal(t, 125, o.status)
 		assert.NotContains(t, o.stderr, "canary")
-	})
-}
-
-func TestServe(t *testing.T) {
-	store, path := stalledStore(t)
-	begin := func(args ...string) (url string, end func() string) {
-		cmd := programCmd(t, nil, append([]string{"serve", store, "--listen=127.0.0.1:0"}, args...)...)
-		said, err := cmd.StderrPipe()
-		require.NoError(t, err)
-		require.NoError(t, cmd.Start())
-		t.Cleanup(func() { _ = cmd.Process.Kill() })
-		lines := bufio.NewReader(said)
-		line, err := lines.ReadString('\n')
-		require.NoError(t, err)
-		_, after, found := strings.Cut(line, "the page is at ")
-		require.True(t, found, line)
-		url, _, _ = strings.Cut(after, ";")
-		return url, func() string {
-			require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
-			rest, _ := io.ReadAll(lines)
-			require.NoError(t, cmd.Wait(), string(rest))
-			return string(rest)
-		}
-	}
-	get := func(url string) (int, string) {
-		client := http.Client{Timeout: waitBound, Transport: &http.Transport{DisableKeepAlives: true}}
-		answer, err := client.Get(url)
-		require.NoError(t, err)
-		defer answer.Body.Close()
-		body, err := io.ReadAll(answer.Body)
-		require.NoError(t, err)
-		return answer.StatusCode, string(body)
-	}
-	t.Run("the page alone writes nothing and sweeps nothing", func(t *testing.T) {
-		before, err := os.ReadFile(path)
-		require.NoError(t, err)
-		url, end := begin("--page")
-		status, _ := get(url + "healthz")
-		assert.Equal(t, http.StatusNotFound, status)
-		status, text := get(url)
-		assert.Equal(t, http.StatusOK, status)
-		assert.Contains(t, text, "stalled")
-		end()
-		after, err := os.ReadFile(path)
-		require.NoError(t, err)
-		assert.Equal(t, before, after)
-	})
-	t.Run("the sweeper with its health and the page", func(t *testing.T) {
-		settings := file(t, "watchdog.yaml", "sweep:\n  startup_delay: 1ms\n  interval: 1s\n")
-		url, end := begin("--config", settings)
-		require.Eventually(t, func() bool { return statusOf(t, path, "stalled") == session.Cancelled }, waitBound,
-			10*time.Millisecond)
-		status, text := get(url + "healthz")
-		assert.Equal(t, http.StatusOK, status)
-		assert.Contains(t, text, `"status": "ok"`)
-		status, _ = get(url)
-		assert.Equal(t, http.StatusOK, status)
-		end()
-	})
-	t.Run("an address that is taken", func(t *testing.T) {
-		url, end := begin("--page")
-		address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/")
-		o := program(t, "serve", store, "--page", "--listen="+address)
-		assert.Equal(t, 125, o.status)
-		assert.Contains(t, o.stderr, "name a free address of this machine")
-		end()
 	})
 }

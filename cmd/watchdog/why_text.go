@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
 
@@ -117,7 +116,7 @@ func sectionsOf(s story.Story) (all []section) {
 	}
 	add("doing", false, lastNoted(s.Noted))
 	add("started", false, startedText(s))
-	add("allowed", false, allowedText(s))
+	add("allowed", false, s.AllowedText())
 	add("used", false, usedText(s))
 	add("events", true, t.each(s)...)
 	add("command", false, commandTexts(s.Command)...)
@@ -209,18 +208,6 @@ func startedText(s story.Story) string {
 	return text
 }
 
-func allowedText(s story.Story) string {
-	var limits []string
-	for _, l := range s.Allowed {
-		text := l.String()
-		if l.Limit == "wall_clock" && s.Reserve > 0 {
-			text += fmt.Sprintf(" (%v of it reserve)", s.Reserve)
-		}
-		limits = append(limits, text)
-	}
-	return strings.Join(limits, ", ")
-}
-
 func usedText(s story.Story) string {
 	if s.StartedAt.IsZero() || s.End != nil && s.End.RowOnly && s.Elapsed == 0 {
 		return ""
@@ -289,19 +276,11 @@ func otherTexts(s story.Story, t clock) (entries []string) {
 	return entries
 }
 
-// shellWord is a word that a shell takes as it is.
-var shellWord = regexp.MustCompile(`^[A-Za-z0-9_@%+:,./][A-Za-z0-9_@%+=:,./-]*$`)
-
-// shellLine is a command line to copy. A run ID that cannot be shown as it is has its place in it only.
+// shellLine is a command line to copy. A run ID that is quoted, and too long for a line, has its place in it only.
 func shellLine(command []string) string {
 	words := make([]string, len(command))
 	for i, word := range command {
-		switch {
-		case shellWord.MatchString(word):
-			words[i] = word
-		case word == plain(word) && !strings.HasPrefix(word, "-") && columns(word) <= maxColumns:
-			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
-		default:
+		if words[i] = story.ShellQuote(word); words[i] != word && columns(words[i]) > maxColumns {
 			words[i] = "RUN (its ID is in --json)"
 		}
 	}

@@ -116,6 +116,8 @@ type Root struct {
 	End func(run any, cause error)
 	// Window returns what events, a []Event of the root's, say of a run: see [WindowOf].
 	Window func(events any, of Lineage, hostStart time.Time) Window
+	// Unwrap returns the store inside a store, or nil.
+	Unwrap func(store any) any
 }
 
 // A Lineage tells the windows of one run from others of its aggregate: by its parent, and by the name of a window that
@@ -247,4 +249,15 @@ func End(run any, cause error) { root.End(run, cause) }
 // began at hostStart; zero if no host does. Events that cannot be read say nothing.
 func WindowOf(events any, of Lineage, hostStart time.Time) Window {
 	return root.Window(events, of, hostStart)
+}
+
+// StoreOf returns a store of the root's, or the first one inside it, that can do what T asks for.
+func StoreOf[T any](store any) (able T, ok bool) {
+	for store != nil {
+		if able, ok = store.(T); ok {
+			return able, true
+		}
+		store = root.Unwrap(store)
+	}
+	return able, false
 }

@@ -125,6 +125,9 @@ func (t *teller) end() {
 	default:
 		t.State = Unknown
 	}
+	if t.End != nil && t.End.At.IsZero() && !t.End.RowOnly {
+		t.End.At = t.last // of an event that does not say when
+	}
 }
 
 func (t *teller) endOfStop(stop *watchdog.Stop) *End {

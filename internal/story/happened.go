@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
@@ -57,6 +58,19 @@ type Hold struct {
 	Layer      string    `json:"layer,omitempty"` // whose hold it is
 
 	id string
+}
+
+func holdOf(e watchdog.Event, p *record.Hold) Hold {
+	return Hold{Key: p.Hold, OpenedAt: e.Timestamp, Cap: span(p.CapSeconds), Layer: p.Layer, id: e.ID}
+}
+
+// release ends the hold that a release is of.
+func release(holds []Hold, at time.Time, p *record.Release) {
+	for i := range holds {
+		if holds[i].id == p.Opening && p.Opening != "" {
+			holds[i].ReleasedAt = at
+		}
+	}
 }
 
 // String says how long it was open.

@@ -1,7 +1,9 @@
 package story
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -33,6 +35,18 @@ func (s Story) Moments() (all []Moment) {
 	}
 	slices.SortStableFunc(all, func(a, b Moment) int { return a.At.Compare(b.At) })
 	return all
+}
+
+// AllowedText says which limits are known.
+func (s Story) AllowedText() string {
+	limits := make([]string, len(s.Allowed))
+	for i, l := range s.Allowed {
+		limits[i] = l.String()
+		if l.Limit == "wall_clock" && s.Reserve > 0 {
+			limits[i] += fmt.Sprintf(" (%v of it reserve)", s.Reserve)
+		}
+	}
+	return strings.Join(limits, ", ")
 }
 
 // SpentText says how far a counted limit is used.

@@ -16,7 +16,7 @@ func (t *teller) next() Next {
 	case Interrupted:
 		return Next{Advice: "start its host again: the window goes on where it was"}
 	case Running:
-		return Next{Advice: t.ofRunning(), Command: []string{"watchdog", "tail", t.RunID}}
+		return Next{Advice: t.ofRunning(), Command: command("tail", t.RunID)}
 	case Stopped:
 		return t.afterStop()
 	case Unknown:
@@ -40,9 +40,9 @@ func (t *teller) afterStop() Next {
 		return Next{Advice: "run the command again when what blocked it is gone"}
 	case t.Parent != "":
 		top, _, _ := strings.Cut(t.Parent, "/")
-		return Next{Advice: "it is a layer; see the run around it", Command: []string{"watchdog", "why", top}}
+		return Next{Advice: "it is a layer; see the run around it", Command: command("why", top)}
 	}
-	return Next{Advice: advice(t.End.Code), Command: []string{"watchdog", "resume", t.RunID}}
+	return Next{Advice: advice(t.End.Code), Command: command("resume", t.RunID)}
 }
 
 // advice is what to do before the run is resumed.
@@ -56,4 +56,12 @@ func advice(code watchdog.StopReason) string {
 		return "change what it does, then resume it"
 	}
 	return "remove the cause or raise the limit, then resume it"
+}
+
+// command is a command line of this program about a run, whose ID may look like a flag.
+func command(name, runID string) []string {
+	if strings.HasPrefix(runID, "-") {
+		return []string{"watchdog", name, "--", runID}
+	}
+	return []string{"watchdog", name, runID}
 }

@@ -95,6 +95,9 @@ type Window struct {
 	Code      watchdog.StopReason `json:"code,omitempty"`
 	// Corrected says that the end was wrong: what was cancelled had finished.
 	Corrected bool `json:"corrected,omitempty"`
+	// LastEventAt is the time of its last event. Holds are those that stopped its wall clock.
+	LastEventAt time.Time `json:"last_event_at,omitzero"`
+	Holds       []Hold    `json:"holds,omitempty"`
 }
 
 // An Other is an event that tells nothing of the run.
@@ -112,6 +115,9 @@ type Layer struct {
 	At      time.Time           `json:"at"` // of its end, or of its last event
 	Code    watchdog.StopReason `json:"code,omitempty"`
 	Elapsed Span                `json:"elapsed_seconds"`
+	// StartedAt is the start of its window, Meaning is Code in words.
+	StartedAt time.Time `json:"started_at,omitzero"`
+	Meaning   string    `json:"meaning,omitempty"`
 }
 
 // A Next is how to go on with a run.

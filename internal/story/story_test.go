@@ -125,6 +125,22 @@ var stories = map[string]func() story.Record{
 		r.StartedAt, r.Attempt, r.Resumes, r.LastEventAt = start.Add(4*time.Hour), 3, 1, start.Add(5*time.Hour)
 		return s.record(r)
 	},
+	"paused_before": func() story.Record {
+		s := script{run: "s-1"}
+		hold := func(from time.Duration, key string) string {
+			s.add(from, watchdog.EventHold, record.Hold{Hold: key, SessionStartedAt: at(0), OpenedAt: at(from), CapSeconds: 3600})
+			return s.lastID()
+		}
+		s.add(30*time.Minute, watchdog.EventRelease, record.Release{
+			Hold: "approval of Ada", SessionStartedAt: at(0), Opening: hold(10*time.Minute, "approval of Ada"),
+		})
+		hold(40*time.Minute, "approval of Bob")
+		s.add(2*time.Hour, watchdog.EventCancel, cancel(2*time.Hour, "hold_exceeded", time.Hour, time.Hour))
+		s.add(3*time.Hour, watchdog.EventResume, record.Resume{SessionStartedAt: at(3 * time.Hour), PreviousStartedAt: at(0)})
+		r := row("s-1", session.Active, nil)
+		r.StartedAt = start.Add(3 * time.Hour)
+		return s.record(r)
+	},
 	"swept": func() story.Record {
 		s := script{run: "s-1"}
 		advisory := record.Trip{
@@ -332,6 +348,22 @@ func TestStale(t *testing.T) {
 		got := story.Of(s.record(row("s-1", session.Cancelled, &session.State{WallClock: 60})), told)
 		assert.Equal(t, start.Add(2*time.Hour), got.StartedAt)
 		assert.Empty(t, got.Allowed)
+	})
+	t.Run("an event that is neither an end nor a resume is of the window, too", func(t *testing.T) {
+		s := script{run: "s-1"}
+		s.add(time.Hour, watchdog.EventInterrupt, record.Interrupt{Signal: "SIGTERM", SessionStartedAt: at(0)})
+		got := story.Of(s.record(nil), told)
+		assert.Equal(t, story.Interrupted, got.State)
+		assert.Equal(t, start, got.StartedAt)
+		assert.Equal(t, story.Span(time.Hour), got.Elapsed)
+		assert.Empty(t, got.Before)
+	})
+	t.Run("an end that does not say when was when its event was", func(t *testing.T) {
+		s := script{run: "s-1"}
+		p := cancel(0, "idle_exceeded", time.Minute, time.Minute)
+		p.FiredAt = record.Stamp{}
+		s.add(time.Hour, watchdog.EventCancel, p)
+		assert.Equal(t, start.Add(time.Hour), story.Of(s.record(nil), told).End.At)
 	})
 	t.Run("a run without a row may live", func(t *testing.T) {
 		s := script{run: "s-1"}

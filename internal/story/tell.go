@@ -23,7 +23,7 @@ func Of(r Record, now time.Time) Story {
 	of := t.lineage(r)
 	t.Parent = of.Parent
 	t.current = seam.WindowOf(r.Events, of, t.hostStart())
-	t.StartedAt = t.current.StartedAt
+	t.StartedAt = t.windowStart(r.Events, of)
 	if t.row != nil && t.isCurrent(t.row.StartedAt) {
 		t.readState(t.row)
 	}
@@ -86,6 +86,22 @@ func (t *teller) lineage(r Record) (of seam.Lineage) {
 	return of
 }
 
+// windowStart is the start of the window that the run is in. Where neither its row nor an end or a resume says which it
+// is, it is the last that an event names.
+func (t *teller) windowStart(events []watchdog.Event, of seam.Lineage) (start time.Time) {
+	if !t.current.StartedAt.IsZero() {
+		return t.current.StartedAt
+	}
+	for _, e := range events {
+		w, problem := windowOf(e)
+		at := record.Truncate(time.Time(w.SessionStartedAt))
+		if problem == "" && w.Parent == of.Parent && w.Window == of.Window && at.After(start) {
+			start = at
+		}
+	}
+	return start
+}
+
 // windowOf is the window that an event names, or why it is of none.
 func windowOf(e watchdog.Event) (w record.Window, problem string) {
 	if !strings.HasPrefix(e.Type, kinds) {
@@ -142,12 +158,12 @@ func (t *teller) take(e watchdog.Event) (problem string) {
 			t.allow("wall_clock", "", span(p.ConfiguredBudgetSeconds))
 		})
 	case watchdog.EventHold:
-		return with(e, func(p *record.Hold) {
-			h := Hold{Key: p.Hold, OpenedAt: e.Timestamp, Cap: span(p.CapSeconds), Layer: p.Layer, id: e.ID}
-			t.Holds = append(t.Holds, h)
-		})
+		return with(e, func(p *record.Hold) { t.Holds = append(t.Holds, holdOf(e, p)) })
 	case watchdog.EventRelease:
-		return with(e, func(p *record.Release) { t.release(e.Timestamp, p) })
+		return with(e, func(p *record.Release) {
+			t.resets = append(t.resets, p.Resets...)
+			release(t.Holds, e.Timestamp, p)
+		})
 	case watchdog.EventProgress:
 		return with(e, func(p *record.Progress) { t.resets = append(t.resets, p.Resets...) })
 	case watchdog.EventInterrupt:
@@ -211,15 +227,6 @@ func (t *teller) takeCancel(p *record.Cancel) {
 	}
 }
 
-func (t *teller) release(at time.Time, p *record.Release) {
-	t.resets = append(t.resets, p.Resets...)
-	for i := range t.Holds {
-		if t.Holds[i].id == p.Opening && p.Opening != "" {
-			t.Holds[i].ReleasedAt = at
-		}
-	}
-}
-
 func (t *teller) correct(window, at time.Time, e watchdog.Event) {
 	if t.fixed == nil {
 		t.fixed = map[time.Time]time.Time{}
@@ -240,6 +247,9 @@ func (t *teller) takeBefore(e watchdog.Event, start time.Time) (problem string) 
 		w = &Window{StartedAt: start}
 		t.before[start] = w
 	}
+	if e.Timestamp.After(w.LastEventAt) {
+		w.LastEventAt = e.Timestamp
+	}
 	switch e.Type {
 	case watchdog.EventCancel:
 		return with(e, func(p *record.Cancel) { w.EndedAt, w.Code = e.Timestamp, codeOf(p.Reason) })
@@ -247,6 +257,10 @@ func (t *teller) takeBefore(e watchdog.Event, start time.Time) (problem string) 
 		return with(e, func(*record.Complete) { w.EndedAt, w.Code = e.Timestamp, record.CompleteReason })
 	case watchdog.EventCorrection:
 		w.Corrected = true
+	case watchdog.EventHold:
+		return with(e, func(p *record.Hold) { w.Holds = append(w.Holds, holdOf(e, p)) })
+	case watchdog.EventRelease:
+		return with(e, func(p *record.Release) { release(w.Holds, e.Timestamp, p) })
 	}
 	return ""
 }
@@ -318,12 +332,12 @@ func (t *teller) tellLayers(r Record) {
 
 // layerOf is one line of a story.
 func layerOf(s Story, events []watchdog.Event) Layer {
-	l := Layer{RunID: s.RunID, State: s.State, Elapsed: s.Elapsed}
+	l := Layer{RunID: s.RunID, State: s.State, Elapsed: s.Elapsed, StartedAt: s.StartedAt}
 	if len(events) > 0 {
 		l.At = events[len(events)-1].Timestamp
 	}
 	if s.End != nil {
-		l.At, l.Code = s.End.At, s.End.Code
+		l.At, l.Code, l.Meaning = s.End.At, s.End.Code, s.End.Meaning
 	}
 	return l
 }

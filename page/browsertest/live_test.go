@@ -66,15 +66,14 @@ func TestLive(t *testing.T) {
 	})
 	t.Run("the page of a run tells of its events and its end", func(t *testing.T) {
 		b := open(t)
-		start := time.Now().Add(-time.Minute)
-		b.begin("s-1", "worker-1", time.Minute, session.State{WallClock: 3600})
+		start := b.begin("s-1", "worker-1", time.Minute, session.State{WallClock: 3600}).StartedAt
 		b.show("?run=s-1")
 		b.until(isLive)
 		b.mark()
-		b.event("s-1", watchdog.EventRetry, start, 0, `"reason":"idle_exceeded","elapsed_seconds":30,"configured_budget_seconds":30`)
-		b.until(`document.querySelector(".events")?.innerText.includes("asked to retry")`)
+		b.event("s-1", watchdog.EventRetry, start, 0, `"reason":"idle_exceeded","directive":"retry","measured_seconds":30,"configured_budget_seconds":30`)
+		b.until(`document.querySelector(".events")?.innerText.includes("asked for RETRY")`)
 		b.cancelElsewhere("s-1")
-		b.until(`document.querySelector(".resume")?.innerText.includes("watchdog resume s-1")`)
+		b.until(`document.querySelector(".next")?.innerText.includes("watchdog resume s-1")`)
 		b.requireNoReload()
 	})
 	t.Run("only what the filter wants appears", func(t *testing.T) {

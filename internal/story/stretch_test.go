@@ -1,0 +1,37 @@
+package story_test
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog/internal/story"
+)
+
+// TestStretches places the parts of each story in time, from the start of the run.
+func TestStretches(t *testing.T) {
+	var got strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(stories)) {
+		s := story.Of(stories[name](), told)
+		for _, x := range s.Stretches() {
+			require.False(t, x.Until.Before(x.Since), "%s: %v", name, x)
+			line := fmt.Sprintf("%-14s %-7s %8v %8v  %-12s %s", name, x.Kind, x.Since.Sub(start).Round(time.Second),
+				x.Until.Sub(start).Round(time.Second), x.State, strings.ToValidUTF8(x.Name[:min(len(x.Name), 20)], ""))
+			fmt.Fprintln(&got, strings.TrimRight(line, " "))
+		}
+	}
+	file := filepath.Join("testdata", "stretches.txt")
+	if *update {
+		require.NoError(t, os.WriteFile(file, []byte(got.String()), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), got.String())
+}
