@@ -128,7 +128,8 @@ var (
 	ON CONFLICT (scope, window_name) DO UPDATE SET ` + storerows.EachKind("KIND = excluded.KIND")
 
 	insertSlice = `
-	INSERT INTO main.watchdog_slices (id, scope, window_name, taken_at, host, pid, ` + storerows.EachKind("granted_KIND") + `)
+	INSERT INTO main.watchdog_slices (id, scope, window_name, taken_at, host, pid,
+		` + storerows.EachKind("granted_KIND") + `)
 	VALUES (?, ?, ?, ?, ?, ?, ` + storerows.EachKind("?") + `)`
 )
 
