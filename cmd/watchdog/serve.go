@@ -94,6 +94,7 @@ func serveAndSweep(ctx context.Context, listener net.Listener, server *http.Serv
 	var swept error
 	if sweeper != nil {
 		swept = sweeper.Run(ctx)
+		end()
 	}
 	<-ctx.Done()
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownTimeout)

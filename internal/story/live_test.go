@@ -73,3 +73,42 @@ func TestOfReal(t *testing.T) {
 		require.NoError(t, w.Close())
 	})
 }
+
+// TestLayersOfBefore checks that a layer that ended in the window before is not told of the present one.
+func TestLayersOfBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &watchdog.Memory{}
+		cfg := watchdog.Config{
+			Store: store, Logger: slog.New(slog.DiscardHandler), Budget: watchdog.Budget{WallClock: time.Hour},
+		}
+		run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
+		w, err := watchdog.New(t.Context(), run, cfg)
+		require.NoError(t, err)
+		_, err = w.Layer("build", watchdog.Budget{WallClock: time.Minute})
+		require.NoError(t, err)
+		layers := func() []story.Layer {
+			synctest.Wait()
+			read := func(id string) story.Record {
+				events, err := store.Read(t.Context(), watchdog.AggregateType, id)
+				require.NoError(t, err)
+				return story.Record{RunID: id, Events: events}
+			}
+			r := read("s-1")
+			r.Layers = []story.Record{read("s-1/build")}
+			return story.Of(r, time.Now()).Layers
+		}
+		time.Sleep(2 * time.Hour)
+		require.Len(t, layers(), 1)
+		require.NoError(t, w.Close())
+		w, err = watchdog.Resume(t.Context(), run, cfg)
+		require.NoError(t, err)
+		assert.Empty(t, layers())
+		time.Sleep(time.Minute)
+		again, err := w.Layer("build", watchdog.Budget{WallClock: time.Minute})
+		require.NoError(t, err)
+		time.Sleep(2 * time.Minute)
+		require.Error(t, again.Context().Err())
+		assert.Len(t, layers(), 1)
+		require.NoError(t, w.Close())
+	})
+}

@@ -80,7 +80,8 @@ type Story struct {
 	Interrupts []Interrupt `json:"interrupts,omitempty"`
 	End        *End        `json:"end,omitempty"`
 	Command    *Command    `json:"command,omitempty"`
-	// Layers are the runs below this one whose last event is latest, the latest first.
+	// Layers are the runs below this one whose last event is latest, the latest first. Those of windows before are left
+	// out.
 	Layers     []Layer `json:"layers,omitempty"`
 	MoreLayers int     `json:"more_layers,omitempty"`
 	Next       Next    `json:"next"`

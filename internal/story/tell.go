@@ -325,10 +325,14 @@ func (t *teller) tellLayers(r Record) {
 			t.Layers = append(t.Layers, layerOf(s, below.Events))
 		}
 	}
+	t.Layers = slices.DeleteFunc(t.Layers, t.isOfBefore)
 	slices.SortFunc(t.Layers, func(a, b Layer) int {
 		return cmp.Or(b.At.Compare(a.At), strings.Compare(a.RunID, b.RunID))
 	})
 }
+
+// isOfBefore reports whether a layer ended in a window before.
+func (t *teller) isOfBefore(l Layer) bool { return len(t.Before) > 0 && !l.At.IsZero() && l.At.Before(t.StartedAt) }
 
 // layerOf is one line of a story.
 func layerOf(s Story, events []watchdog.Event) Layer {
