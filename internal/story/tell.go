@@ -332,7 +332,9 @@ func (t *teller) tellLayers(r Record) {
 }
 
 // isOfBefore reports whether a layer ended in a window before.
-func (t *teller) isOfBefore(l Layer) bool { return len(t.Before) > 0 && !l.At.IsZero() && l.At.Before(t.StartedAt) }
+func (t *teller) isOfBefore(l Layer) bool {
+	return len(t.Before) > 0 && !l.At.IsZero() && l.At.Before(t.StartedAt)
+}
 
 // layerOf is one line of a story.
 func layerOf(s Story, events []watchdog.Event) Layer {
