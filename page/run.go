@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -111,6 +112,7 @@ func (p *Page) addLayers(ctx context.Context, r *story.Record) error {
 // tell fills in the story, and what is drawn of it.
 func (v *runPage) tell(r story.Record) {
 	v.Story = story.Of(r, v.Now)
+	slices.Reverse(v.Layers) // as the timeline goes on, the oldest first
 	v.Since = v.StartedAt
 	if r.Row != nil {
 		drawn := rowOf(*r.Row, v.Now)

@@ -21,11 +21,17 @@ import (
 // A database holds the sessions.
 type database struct {
 	name  string
-	store session.Store
+	store store
 	// seed inserts active sessions into the table itself, because no store can back-date a session. It inserts none if
 	// there are sessions.
 	seed  func(ctx context.Context, n, stalled int) (inserted int64, err error)
 	close func() error
+}
+
+// A store is what a sweeper and a page need of one.
+type store interface {
+	session.Store
+	session.Lister
 }
 
 // validDSN reports whether -dsn names a known kind of database.

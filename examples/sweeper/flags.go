@@ -45,7 +45,8 @@ func (o *options) flags() *flag.FlagSet {
 	flags.BoolVar(&o.dryRun, "dry-run", false,
 		"only print what would be cancelled: write nothing into the database of -dsn, and make no tables there\n"+
 			"(tables of an older version are brought up to date)")
-	flags.StringVar(&o.http, "http", "", "serve the health of the sweeper at `ADDR`, such as 127.0.0.1:8080")
+	flags.StringVar(&o.http, "http", "", "serve a page of the sessions at `ADDR`, such as 127.0.0.1:8080, "+
+		"and the health of the sweeper at /healthz")
 	flags.StringVar(&o.file, "config", "", "read the sweep block of `FILE`")
 	return flags
 }

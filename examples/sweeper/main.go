@@ -6,8 +6,9 @@
 //	go run ./examples/sweeper -dsn postgres://user@/db -http 127.0.0.1:8080
 //	go run ./examples/sweeper -dsn sqlite:sessions.db -seed 1000 -once
 //
-// It sweeps as a host would until Ctrl-C, and prints after each pass what was cancelled and why. With -http it serves
-// the sweeper's health at /healthz. Several of these programs can sweep one database.
+// It sweeps as a host would until Ctrl-C, and prints after each pass what was cancelled and why. With -http it serves a
+// page of the sessions and the passes at /, which asks for no password, and the sweeper's health at /healthz. Several
+// of these programs can sweep one database.
 //
 // Without -dsn the database is a temporary one, and first gets invented sessions: -seed of them, of which -stalled have
 // had no event for at least fifteen minutes. Into a database of -dsn they are inserted only if -seed is set, and never
@@ -46,6 +47,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/page"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
@@ -106,7 +108,8 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 	cfg := opts.limits.Sweep
 	cfg.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: slog.LevelError}))
 	table := &table{out: stdout}
-	cfg.OnPass = table.pass
+	passes := &page.PassLog{}
+	cfg.OnPass = func(p sweep.Pass) { table.pass(p); passes.Add(p) }
 	if cfg.Alert.Within > 0 {
 		cfg.Alert.Func = table.alert
 	}
@@ -122,11 +125,14 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 		}
 		return errors.Join(err, table.history(ctx, db.store))
 	}
-	stop, err := serve(ctx, opts.http, sweeper, stdout)
-	if err != nil {
-		return err
+	if opts.http != "" {
+		pages := page.Config{Sessions: db.store, Events: db.store, Sweeper: sweeper, PassLog: passes, Logger: cfg.Logger}
+		stop, err := serve(ctx, opts.http, sweeper, pages, stdout)
+		if err != nil {
+			return err
+		}
+		defer stop()
 	}
-	defer stop()
 	_, _ = fmt.Fprintf(stdout, "%s; press Ctrl-C to end\n", doing(db, opts.limits))
 	err = sweeper.Run(ctx)
 	return errors.Join(err, table.history(context.WithoutCancel(ctx), db.store))
@@ -140,18 +146,22 @@ func doing(db *database, limits *config.Config) string {
 	return fmt.Sprintf("%s\nsweeping %s every %v", limits.WorstTime(), db.name, limits.Sweep.Interval)
 }
 
-// serve serves the sweeper's health at the address, if there is one.
-func serve(ctx context.Context, address string, sweeper *sweep.Sweeper, stdout io.Writer) (stop func(), err error) {
-	if address == "" {
-		return func() {}, nil
+// serve serves the page and the sweeper's health at the address.
+func serve(
+	ctx context.Context, address string, sweeper *sweep.Sweeper, cfg page.Config, stdout io.Writer,
+) (stop func(), err error) {
+	pages, err := page.New(cfg)
+	if err != nil {
+		return nil, err
 	}
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("-http: %w; use a free address of this machine, such as 127.0.0.1:8080", err)
 	}
-	_, _ = fmt.Fprintf(stdout, "health is at http://%s/healthz\n", listener.Addr())
+	_, _ = fmt.Fprintf(stdout, "the page is at http://%s/\nhealth is at http://%[1]s/healthz\n", listener.Addr())
 	mux := http.NewServeMux()
+	mux.Handle("/{$}", pages)
 	mux.Handle("/healthz", sweeper.Handler())
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan struct{})
@@ -160,6 +170,7 @@ func serve(ctx context.Context, address string, sweeper *sweep.Sweeper, stdout i
 		_ = server.Serve(listener) // it returns after the Close below
 	}()
 	return func() {
+		_ = pages.Close() // never fails
 		_ = server.Close()
 		<-served
 	}, nil

@@ -241,11 +241,30 @@ func TestHealth(t *testing.T) {
 		require.Equal(c, 3, page.Cancelled)
 		require.Greater(c, page.Passes, 2)
 	}, time.Minute, 10*time.Millisecond)
+	url := strings.TrimSuffix(address[1], "healthz")
+	require.Contains(t, p.text(), "the page is at "+url+"\n")
+	require.Contains(t, shown(t, url), "seed-", "the sessions")
+	require.Regexp(t, `<td>cancelled</td><td><bdi>host-`, shown(t, url+"?view=sweeper"), "the passes")
+	updates, err := http.Get(url + "?live")
+	require.NoError(t, err)
+	defer updates.Body.Close()
 	http.DefaultClient.CloseIdleConnections()
 	require.NoError(t, p.cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, p.cmd.Wait(), p.stderr.String())
 	require.LessOrEqual(t, strings.Count(p.text(), "pass "), 3, "only the first pass that finds nothing is printed:\n%s",
 		p.text())
+}
+
+// shown is the text of a page.
+func shown(t *testing.T, url string) string {
+	t.Helper()
+	response, err := http.Get(url)
+	require.NoError(t, err)
+	defer response.Body.Close()
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	text, err := io.ReadAll(response.Body)
+	require.NoError(t, err)
+	return string(text)
 }
 
 func TestAddressInUse(t *testing.T) {

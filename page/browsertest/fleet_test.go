@@ -86,19 +86,19 @@ func (b *tab) cancelledRun() {
 	b.Helper()
 	const run = "refactor-91ab"
 	m := time.Minute
-	s := b.begin(run, "worker-2", 250*m, session.State{WallClock: 14400})
+	s := b.begin(run, "worker-2", 267*m, session.State{WallClock: 14400})
 	start := s.StartedAt
-	opening := b.event(run, watchdog.EventHold, start, 220*m, `"hold":"approval","cap_seconds":3600,"opened_seconds":1800`)
-	b.event(run, watchdog.EventRelease, start, 195*m, `"hold":"approval","released_seconds":3300,"opening":"`+opening+`"`)
+	opening := b.event(run, watchdog.EventHold, start, 220*m, `"hold":"approval","cap_seconds":3600,"opened_seconds":2820`)
+	b.event(run, watchdog.EventRelease, start, 195*m, `"hold":"approval","released_seconds":4320,"opening":"`+opening+`"`)
 	b.event(run, watchdog.EventRetry, start, 140*m,
 		`"reason":"idle_exceeded","elapsed_seconds":300,"configured_budget_seconds":300,"directive":"retry","attempt":1,"note":"tool: browser"`)
-	b.event(run, watchdog.EventExtend, start, 120*m, `"extension_seconds":1800,"configured_budget_seconds":14400,"elapsed_seconds":6300`)
+	b.event(run, watchdog.EventExtend, start, 120*m, `"extension_seconds":1800,"configured_budget_seconds":14400,"elapsed_seconds":7320`)
 	b.event(run, watchdog.EventWarning, start, 50*m,
 		`"reason":"wall_clock","elapsed_seconds":11520,"configured_budget_seconds":14400,"fraction":0.8,"remaining_seconds":2880`)
 	b.event(run, watchdog.EventWrapUp, start, 12*m,
 		`"reason":"wall_clock","elapsed_seconds":13800,"configured_budget_seconds":14400,"remaining_seconds":600,"note":"tool: go vet"`)
 	b.event(run, watchdog.EventCancel, start, 2*m,
-		`"reason":"wall_clock_exceeded","elapsed_seconds":14401,"configured_budget_seconds":14400,"note":"tool: go test ./...","paused_seconds":1500`)
+		`"reason":"wall_clock_exceeded","elapsed_seconds":14400,"configured_budget_seconds":14400,"note":"tool: go test ./...","paused_seconds":1500`)
 	for i, name := range []string{"plan", "edit", "test"} {
 		begun := start.Add(time.Duration(i*70) * m)
 		end, fields := watchdog.EventComplete, `"reason":"complete","elapsed_seconds":3600,`
