@@ -5,8 +5,6 @@ const description = "End runs that hang, and say why.\n\n" +
 
 // A commandLine is all that can be written on the command line. Kong parses it, and generates the help, the man page
 // and the completions from it.
-//
-//nolint:lll // a tag cannot be broken
 type commandLine struct {
 	Common `embed:""`
 
