@@ -137,12 +137,14 @@ func TestSpan(t *testing.T) {
 			cfg.Store = &slowStore{EventStore: f.store}
 			wd := f.attach(cfg)
 			require.Equal(t, 2*time.Second, time.Since(began))
+			attached := time.Now()
 			after(11 * minute)
 			require.NoError(t, wd.Close())
 			span := f.spans()[0]
 			require.True(t, began.Equal(span.StartTime))
 			require.Len(t, span.Events, 1)
-			require.InDelta(t, 10*minute, span.Events[0].Time.Sub(began), float64(time.Microsecond))
+			require.InDelta(t, 10*minute, span.Events[0].Time.Sub(attached), float64(time.Microsecond),
+				"silence begins when the attach is done")
 		})
 	})
 	t.Run("a processor that panics is reported and ends nothing", func(t *testing.T) {
