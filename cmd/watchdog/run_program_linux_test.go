@@ -191,6 +191,7 @@ var (
 
 func TestRunReasons(t *testing.T) {
 	t.Parallel()
+	newFixture(t) // or skip the test
 	stays := []string{"say:ready", "stay"}
 	cases := []struct {
 		name  string
