@@ -288,6 +288,9 @@ func TestHarmedGuard(t *testing.T) {
 			all.Wait()
 			for _, guard := range harmed {
 				_ = syscall.Kill(guard, syscall.SIGCONT)
+				if sig == syscall.SIGKILL { // one that is dying can still take a request, and cannot carry it out
+					require.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond)
+				}
 			}
 			assert.NotEmpty(t, harmed)
 			errs, took := startAll(t.Context(), 4)
