@@ -19,6 +19,6 @@ func TestMain(m *testing.M) {
 		watchdog.Main()
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every program ends a second late
-	_ = flag.Set("test.parallel", "8") // most tests wait for processes, and not for a processor
+	_ = flag.Set("test.parallel", "8")           // most tests wait for processes, and not for a processor
 	goleak.VerifyTestMain(m)
 }
