@@ -106,7 +106,8 @@ func TestExtendSpend(t *testing.T) {
 	})
 }
 
-// TestSpendTakenUp protects a run that is attached again from what the window asked before: of that limit, and no other.
+// TestSpendTakenUp protects a run that is attached again from what the window asked before: of that limit, and no
+// other.
 func TestSpendTakenUp(t *testing.T) {
 	t.Run("a ladder goes on where it stood, whatever the order of its events", func(t *testing.T) {
 		for range 20 {

@@ -36,8 +36,8 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// inShards has a goroutine for each processor live histories, by the first seed of so many at a time: 100,000, and fewer
-// under the race detector.
+// inShards has a goroutine for each processor live histories, by the first seed of so many at a time: 100,000, and
+// fewer under the race detector.
 func inShards(t *testing.T, together uint64, live func(t *testing.T, from uint64)) {
 	t.Helper()
 	n := uint64(100_000)

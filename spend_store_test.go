@@ -224,8 +224,8 @@ func (s *steppedSpend) Return(ctx context.Context, id string, unused watchdog.To
 	return s.memory.Return(ctx, id, unused)
 }
 
-// TestSteppedSpendStore protects the windows of a scope from a store whose clock is set: each is told from others by its
-// name, and not by when it ends.
+// TestSteppedSpendStore protects the windows of a scope from a store whose clock is set: each is told from others by
+// its name, and not by when it ends.
 func TestSteppedSpendStore(t *testing.T) {
 	for _, test := range []struct {
 		about    string

@@ -18,7 +18,8 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// someSessions makes sessions: two live ones, of which the first is leased, and ended ones of each kind, each made a second later.
+// someSessions makes sessions: two live ones, of which the first is leased, and ended ones of each kind, each made a
+// second later.
 func someSessions(t *testing.T, s testStore) {
 	t.Helper()
 	require.NoError(t, s.BeginLease(t.Context(), session.Lease{

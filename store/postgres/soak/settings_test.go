@@ -31,8 +31,8 @@ const (
 	sweepInterval = 300 * time.Millisecond
 	// recordTimeout bounds each call of the store by runs and sweepers.
 	recordTimeout = 2 * promise
-	// notices is how long a host takes to notice that its connection is half-open, and then hears of all cancels meanwhile:
-	// it asks after two seconds without a word, and waits for the answer for five.
+	// notices is how long a host takes to notice that its connection is half-open, and then hears of all cancels
+	// meanwhile: it asks after two seconds without a word, and waits for the answer for five.
 	notices = 7 * time.Second
 	// slack is what a busy machine adds to what has to be done within a time.
 	slack = 2 * time.Second
