@@ -19,6 +19,7 @@ var (
 
 	ProcOptions = procOptions
 	CheckProc   = checkProc
+	ReadMessage = readMessage
 )
 
 // Exists reports whether the process with that PID and start time still exists.

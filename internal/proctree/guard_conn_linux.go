@@ -196,17 +196,13 @@ func (c *guardConn) guardDied(t *Tree, err error) {
 	t.finish(err)
 }
 
-// read returns the next report. It retries after ECONNRESET: if the guard closes its side with an order unread, the
-// first read fails once, and the reports that the guard sent before follow.
+// read returns the next report.
 func (c *guardConn) read() (r report, err error) {
 	var failed error
 	err = c.raw.Read(func(fd uintptr) bool {
 		text := messages.Get().(*[maxMessage]byte) // not while the connection waits: there can be many
 		defer messages.Put(text)
-		length, err := syscall.Read(int(fd), text[:])
-		for errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EINTR) {
-			length, err = syscall.Read(int(fd), text[:])
-		}
+		length, err := readMessage(int(fd), text[:])
 		switch {
 		case errors.Is(err, syscall.EAGAIN):
 			return false
@@ -220,6 +216,23 @@ func (c *guardConn) read() (r report, err error) {
 		return true
 	})
 	return r, errors.Join(err, failed)
+}
+
+// readMessage reads the next message of a socket that does not block, or returns 0 after the last.
+//
+// It reads again after ECONNRESET: if the guard closes its side with an order unread, the first read fails once, and
+// the messages that the guard sent before follow. It also reads again at the end: a read of Linux that found no message
+// looks after that whether the other side is closed, and tells of the end though a message came in between.
+func readMessage(fd int, text []byte) (length int, err error) {
+	for ends := 0; ends < 2 && (length == 0 || err != nil); {
+		switch length, err = syscall.Read(fd, text); {
+		case err == nil:
+			ends++
+		case !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EINTR):
+			return length, err
+		}
+	}
+	return length, err
 }
 
 // messages saves the cost of clearing 64 KiB for each report.
