@@ -65,7 +65,8 @@ func clearMark() error {
 	return syscall.Setrlimit(locks, &limit)
 }
 
-// startSleeper starts a sleep command, which has the token of its parent and an empty environment.
+// startSleeper starts a sleep command, which has the token of its parent and an empty environment. It waits until /proc
+// shows the arguments, which it does only a moment after the program was executed.
 func startSleeper(setsid bool) (pid int, err error) {
 	child, err := os.StartProcess("/bin/sleep", []string{"sleep", os.Args[1]}, &os.ProcAttr{
 		Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: setsid},
@@ -73,7 +74,13 @@ func startSleeper(setsid bool) (pid int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	return child.Pid, nil
+	for {
+		shown, err := os.ReadFile("/proc/" + strconv.Itoa(child.Pid) + "/cmdline")
+		if err != nil || len(shown) > 0 {
+			return child.Pid, err
+		}
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // startDaemon starts a sleep command by a process that has exited when it returns.
