@@ -5,6 +5,7 @@ package proctree
 import (
 	"bytes"
 	"cmp"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -32,6 +33,10 @@ func checkProc(status []byte) error {
 }
 
 func noProc(err error) error {
+	if errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) {
+		return fmt.Errorf("%w: the host has too few free descriptors to start a command; raise its limit (ulimit -n): %w",
+			ErrGuard, err)
+	}
 	return fmt.Errorf("%w: commands are guarded only where /proc is mounted; mount it with mount -t proc none /proc, "+
 		"after a chroot inside of the new root: %w", ErrGuard, err)
 }
