@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/alecthomas/kong"
@@ -38,6 +39,7 @@ type checked struct {
 	Settings []checkedLimit `json:"settings"`
 	Steps    []string       `json:"steps,omitempty"`
 	Worst    string         `json:"worst_time"`
+	Unread   bool           `json:"nothing_in_file,omitempty"` // no line of the file is a setting
 }
 
 type checkedLimit struct {
@@ -62,6 +64,8 @@ func (c checkCmd) Run(p Program, common *Common, model *kong.Application) error 
 	}
 	all := c.of(limits)
 	all.File = common.Config
+	// A variable can hide the one setting of a file.
+	all.Unread = all.File != "" && len(all.Steps) == 0 && !slices.ContainsFunc(limits.Limits(), isSet)
 	if common.JSON {
 		encoder := json.NewEncoder(p.Stdout)
 		encoder.SetIndent("", "  ")
@@ -70,13 +74,15 @@ func (c checkCmd) Run(p Program, common *Common, model *kong.Application) error 
 	return all.print(p.Stdout)
 }
 
+func isSet(s config.Setting) bool { return s.Source != "default" }
+
 // of returns what is to be printed.
 func (c checkCmd) of(limits *config.Config) checked {
 	all := checked{
 		Disabled: limits.Disabled, Settings: []checkedLimit{}, Steps: limits.Steps(), Worst: limits.WorstTime(),
 	}
 	for _, s := range limits.Limits() {
-		if !c.Set || s.Source != "default" {
+		if !c.Set || isSet(s) {
 			all.Settings = append(all.Settings, checkedLimit{s.Key, s.Variable, s.Value, s.Source, s.Allowed})
 		}
 	}
@@ -91,6 +97,9 @@ func (c checked) print(out io.Writer) error {
 	err := table.Flush()
 	if c.Disabled {
 		_, _ = fmt.Fprintln(out, "\nall guards are off: runtime_controls.disabled")
+	}
+	if c.Unread {
+		_, _ = fmt.Fprintf(out, "\nnothing in %s is a setting: the blocks are runtime_controls, stall and sweep\n", c.File)
 	}
 	_, line := fmt.Fprintf(out, "\n%s\n", c.Worst)
 	return errors.Join(err, line)

@@ -65,6 +65,15 @@ func TestCheck(t *testing.T) {
 		assert.Contains(t, lines[0], "did you mean idle_timeout_seconds?")
 		assert.True(t, strings.HasPrefix(lines[1], "watchdog: "+bad+":3: "), lines[1])
 	})
+	t.Run("a file in which nothing is a setting", func(t *testing.T) {
+		other := file(t, "other.yaml", "server:\n  port: 5\n")
+		assert.Contains(t, program(t, "check", other).stdout, "nothing in "+other+" is a setting")
+		assert.Contains(t, program(t, "check", "--json", other).stdout, `"nothing_in_file": true`)
+		assert.NotContains(t, program(t, "check", path).stdout, "nothing in")
+		hidden := file(t, "hidden.yaml", "runtime_controls:\n  idle_timeout_seconds: 5\n")
+		overridden := programIn(t, []string{"WATCHDOG_IDLE_TIMEOUT_SECONDS=90"}, "check", hidden)
+		assert.NotContains(t, overridden.stdout, "nothing in")
+	})
 	t.Run("a file that is not there, and two files", func(t *testing.T) {
 		o := program(t, "check", "nosuch.yaml")
 		assert.Equal(t, 125, o.status)
