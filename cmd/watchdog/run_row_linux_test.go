@@ -272,6 +272,7 @@ func TestRunElsewhere(t *testing.T) {
 			o := p.end().must(t, 124)
 			assert.Contains(t, o.stderr, `"stopped":true,"reason":"run taken was taken over: attempt 1 was followed by attempt 2 on `+
 				`host \"worker-7\""`)
+			assert.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
 			assert.NoError(t, wd.Context().Err())
 			assert.Equal(t, session.Active, s.row(t, "taken").Status)
 		})
