@@ -165,10 +165,19 @@ func TestFish(t *testing.T) {
 	for name, test := range map[string]struct{ text, line, want string }{
 		"a command of the example": {main.FishScript(exampleModel(t)), "example wa", "walk\tWalk a way"},
 		"a value of the example":   {main.FishScript(exampleModel(t)), "example run --pick l", "left\tPick one"},
+		"a value, and no file":     {main.FishScript(exampleModel(t)), "example run --pick ", "left\tPick one\nright\tPick one"},
+		"a value that can be any":  {main.FishScript(exampleModel(t)), "example --store ", ""},
+		"a file of the example":    {main.FishScript(exampleModel(t)), "example walk -m lo", "lost"},
+		"a command after --":       {main.FishScript(exampleModel(t)), "example run -- juggle", "juggle7\tcommand"},
+		"what follows that":        {main.FishScript(exampleModel(t)), "example run juggle7 no", "now"},
+		"a command after flags": {
+			main.FishScript(exampleModel(t)), "example --store x run -j --dir y --pick left -- juggle7 no", "now",
+		},
 		"a flag of the program":    {program(t, "completion", "fish").stdout, "watchdog sessions --paren", "--parent\tOnly the layers of this run"},
 	} {
 		t.Run(name+" is completed", func(t *testing.T) {
-			got := shell(t, "source "+scriptFile(t, test.text)+"\ncomplete -C "+`"`+test.line+`"`+"\n", "fish", "--no-config")
+			const prepare = "touch lost right-file; echo >juggle7; chmod +x juggle7; set PATH . $PATH; complete -c juggle7 -f -a now\nsource "
+			got := shell(t, prepare+scriptFile(t, test.text)+"\ncomplete -C "+`"`+test.line+`"`+"\n", "fish", "--no-config")
 			assert.Equal(t, test.want, strings.TrimSpace(got))
 		})
 	}
