@@ -51,20 +51,19 @@ func fishFlag(w word) string {
 	return text.String() + " -d " + fishQuoted(w.summary())
 }
 
-// fishArgument completes an argument. A command is what is left without the program, its own command, and its flags with
-// their values.
+// fishArgument completes an argument. A command is what is left without the program, its own command, and the flags of
+// that with their values.
 func fishArgument(v verb, arg word) string {
 	if arg.kind != aCommand {
 		return fishAction(arg)
 	}
-	const first = " -" // fish takes long names for flags of its own before a word that is none
-	skipped := first
+	skipped := []string{"-"} // fish takes long names for flags of its own before a word that is none
 	for _, f := range v.flags {
 		if f.value != "" {
-			skipped += " " + strings.Join(f.names, " ")
+			skipped = append(skipped, f.names...)
 		}
 	}
-	return " -a '(__fish_complete_subcommand --fcs-skip=2" + skipped + ")'"
+	return " -a '(__fish_complete_subcommand --fcs-skip=2 " + strings.Join(skipped, " ") + ")'"
 }
 
 func fishAction(w word) string {
