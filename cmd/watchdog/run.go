@@ -40,8 +40,8 @@ Exit status, as of GNU timeout:
 
 Configuration: the stall block of the --config file and the variables
 WATCHDOG_STALL_... are read as watchdog check explains them, and so is the wall
-clock of its sessions, if it is set. Flags win. In a file with the steps of a
-workflow, --step names the step whose settings count.
+clock of its sessions, if it is set, and with --store sweep.keeper. Flags win. In
+a file with the steps of a workflow, --step names the step whose settings count.
 
 Nothing is written but the files of --artifacts, and the run with --store: while
 it lives, watchdog sessions and the page show it, and a sweeper cancels it if

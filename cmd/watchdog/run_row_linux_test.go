@@ -191,7 +191,9 @@ func TestRunKilled(t *testing.T) {
 		kill := func(t *testing.T, id string) *fixture {
 			t.Helper()
 			f := newFixture(t)
-			p := start(t, f.stored(s, "--id "+id, f.child("say:ready", "stay")...))
+			cmd := f.stored(s, "--id "+id, f.child("say:ready", "stay")...)
+			cmd.Env = append(cmd.Env, "WATCHDOG_KEEPER_PROMISE_MS=2000") // a look may take as long on a busy machine
+			p := start(t, cmd)
 			p.signal(syscall.SIGKILL)
 			_ = p.cmd.Wait() // it was killed
 			eventually(t, "the command ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
@@ -212,7 +214,7 @@ func TestRunKilled(t *testing.T) {
 		t.Run("goes on under its name when it is certain that its process is dead", func(t *testing.T) {
 			f := kill(t, "again")
 			o := finish(t, f.stored(s, "--id again", f.child("exit:5")...)).must(t, 5)
-			assert.Equal(t, "watchdog: run again may be live on host worker-1: finding out takes at most 5s\n", o.stderr)
+			assert.Equal(t, "watchdog: run again may be live on host worker-1: finding out takes at most 10s\n", o.stderr)
 			row := s.row(t, "again")
 			assert.Equal(t, 2, row.Attempt)
 			assert.Equal(t, session.Finished, row.Status)
