@@ -64,7 +64,7 @@ func (k *Keeper) changes(l *heldLease) (all news) {
 			part[i].ended = part[i].run.Context().Err() != nil
 		}
 		for i := range part {
-			part[i].dormant = all.add(&part[i], l, now)
+			part[i].dormant = k.addNews(&all, &part[i], l, now)
 		}
 	}
 	k.noteDormant(asked)
@@ -73,8 +73,8 @@ func (k *Keeper) changes(l *heldLease) (all news) {
 	return all
 }
 
-// add adds what a run has new. It reports whether the run is dormant.
-func (n *news) add(r *copiedRun, l *heldLease, now time.Duration) (dormant bool) {
+// addNews adds what a run has new. It reports whether the run is dormant.
+func (k *Keeper) addNews(n *news, r *copiedRun, l *heldLease, now time.Duration) (dormant bool) {
 	switch paused := r.skips.paused(now); {
 	case r.ended:
 		if !paused {
@@ -84,7 +84,7 @@ func (n *news) add(r *copiedRun, l *heldLease, now time.Duration) (dormant bool)
 	case paused:
 		n.behind = n.behind || r.quiet && r.look(l).after > r.written
 	default:
-		f, wanted := r.freshness(l)
+		f, wanted := k.freshness(&r.keptRun, l)
 		if wanted {
 			n.fresh = append(n.fresh, f)
 		}
@@ -125,7 +125,7 @@ func (r *keptRun) look(l *heldLease) look {
 
 // freshness returns what the row is to say, and whether it has to be written now. A row says the latest instant that
 // the activity can have had, and is behind if that is too early for certain.
-func (r *keptRun) freshness(l *heldLease) (f Freshness, wanted bool) {
+func (k *Keeper) freshness(r *keptRun, l *heldLease) (f Freshness, wanted bool) {
 	seen := r.look(l)
 	quiet := seen.latest != NoActivity && verdict.Quiet(r.threshold, seen.silence)
 	wanted = r.recheck || quiet != r.quiet || r.quiet && seen.after > r.written ||
@@ -137,7 +137,7 @@ func (r *keptRun) freshness(l *heldLease) (f Freshness, wanted bool) {
 	if !wanted {
 		return f, false
 	}
-	if state := stateOf(r.run); !bytes.Equal(state, r.state) {
+	if state := k.stateOf(r.run); !bytes.Equal(state, r.state) {
 		f.State = state
 	}
 	return f, true

@@ -50,6 +50,9 @@ type KeeperConfig struct {
 	// RunThreshold returns the threshold that the row of a run carries, for sweepers to judge the run by instead of
 	// their own: a duration, [watchdog.NoLimit] for ever, or 0 for none. Nil means 0 for every run.
 	RunThreshold func(runID string) time.Duration
+	// RunState adds to what the row of a run says what its watchdog does not know, such as limits that something else
+	// keeps. It is called for each write of a row: it must be quick. Nil adds nothing.
+	RunState func(w *watchdog.Watchdog, state *State)
 	// Promise is the [Lease].Promise of this process, from [ShortestPromise] to [LongestPromise]. A process that cannot
 	// write to the database for three promises is taken for dead, and its runs can be cancelled. Zero means
 	// [DefaultPromise].
@@ -169,7 +172,7 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (_ watchdog.Att
 	earlier := k.kept(w.ID())
 	before, after, made, err := k.attachPatiently(ctx, Session{
 		RunID: w.ID(), Parent: w.Parent(), Threshold: threshold, StartedAt: w.StartedAt(), Host: k.cfg.Host,
-		State: stateOf(w),
+		State: k.stateOf(w),
 	})
 	if err != nil {
 		return watchdog.Attempt{}, fmt.Errorf("begin an attempt of run %s: %w", w.ID(), err)

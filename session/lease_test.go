@@ -91,6 +91,24 @@ func TestLease(t *testing.T) {
 			require.Equal(t, []string{"s-1"}, f.stalled())
 		})
 	})
+	t.Run("a keeper that ends in the middle of a renewal gives it up, too", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			k := f.newKeeper("here")
+			stop := f.run(k)
+			wd := f.attachTo(k, "s-1")
+			f.db.onCall(func(ctx context.Context, call string) error {
+				if call == "RenewLease" {
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				return nil
+			})
+			f.advance(session.DefaultPromise/3 + time.Second)
+			require.NoError(t, wd.Close())
+			stop()
+			require.Empty(t, f.leases())
+		})
+	})
 	t.Run("that cannot be begun fails the attach", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.db.onCall(func(_ context.Context, call string) error {

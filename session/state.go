@@ -48,8 +48,8 @@ type Spent struct {
 	Allowed  int64  `json:"allowed"`
 }
 
-// stateOf returns what there is to say about a run.
-func stateOf(w *watchdog.Watchdog) json.RawMessage {
+// stateOf returns what there is to say about a run. The mutex is not held.
+func (k *Keeper) stateOf(w *watchdog.Watchdog) json.RawMessage {
 	of := seam.StateOf(w)
 	state := State{
 		WallClock: of.WallClock, Safety: of.Safety, Idle: of.Idle, NoProgress: of.NoProgress, Reserve: of.Reserve,
@@ -58,6 +58,9 @@ func stateOf(w *watchdog.Watchdog) json.RawMessage {
 	}
 	state.spend(w.Usage())
 	state.Loop = seam.LoopState(w)
+	if k.cfg.RunState != nil {
+		k.cfg.RunState(w, &state)
+	}
 	text, err := json.Marshal(&state)
 	if err != nil {
 		return nil // cannot happen: the state has numbers and texts

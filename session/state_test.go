@@ -110,3 +110,18 @@ func TestSpendInRow(t *testing.T) {
 		})
 	})
 }
+
+func TestRunState(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		probes := 0
+		f.cfg.RunState = func(w *watchdog.Watchdog, s *session.State) { s.Idle, s.Phase = 60, fmt.Sprint(w.ID(), " ", probes) }
+		f.start()
+		wd := f.attach("s-1")
+		require.JSONEq(t, `{"wall_clock_seconds":14400,"idle_seconds":60,"phase":"s-1 0"}`, string(f.row("s-1").State))
+		f.advance(2 * time.Minute)
+		probes++
+		wd.Activity()
+		f.advance(awake)
+		require.Equal(t, "s-1 1", f.state("s-1").Phase, "with the activity")
+	})
+}

@@ -117,7 +117,7 @@ func (k *Keeper) makeAgain(ctx context.Context, r *keptRun) error {
 	}
 	_, after, made, err := k.attach(ctx, Session{
 		RunID: r.run.ID(), Parent: r.run.Parent(), Threshold: threshold, StartedAt: r.run.StartedAt(), Host: k.cfg.Host,
-		Attempt: r.attempt, State: stateOf(r.run),
+		Attempt: r.attempt, State: k.stateOf(r.run),
 	})
 	if err != nil {
 		return err

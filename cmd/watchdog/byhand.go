@@ -66,10 +66,8 @@ func (r *byHand) readRow(ctx context.Context) (err error) {
 		return err
 	}
 	all, err := r.db.ObserveLeases(ctx, nil)
-	for _, lease := range all {
-		if lease.ID == r.row.Lease && !lease.Expired {
-			r.lease = lease
-		}
+	if lease := leaseOf(all, r.row.Lease); !lease.Expired {
+		r.lease = lease
 	}
 	return err
 }

@@ -26,7 +26,7 @@ func (s testStore) host(t *testing.T, name string) host {
 	t.Helper()
 	keeper, err := session.NewKeeper(session.KeeperConfig{
 		Store: s.Store, Host: name, Logger: slog.New(slog.DiscardHandler), Pace: 50 * time.Millisecond,
-		Poll: 100 * time.Millisecond,
+		Promise: session.ShortestPromise, Poll: 100 * time.Millisecond,
 	})
 	require.NoError(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))

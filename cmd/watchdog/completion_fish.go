@@ -24,7 +24,7 @@ func fishScript(model *kong.Application) string {
 			s.line("%s%s", in, fishFlag(f))
 		}
 		for _, arg := range v.args {
-			if action := fishAction(arg); action != "" {
+			if action := fishArgument(v, arg); action != "" {
 				s.line("%s%s", in, action)
 			}
 		}
@@ -41,18 +41,35 @@ func fishFlag(w word) string {
 			text.WriteString(" -s " + strings.TrimPrefix(name, "-"))
 		}
 	}
-	if w.value != "" {
+	switch {
+	case w.value == "":
+	case w.kind == aFile:
 		text.WriteString(" -r" + fishAction(w))
+	default:
+		text.WriteString(" -x" + fishAction(w)) // without it, fish offers the files of the folder
 	}
 	return text.String() + " -d " + fishQuoted(w.summary())
+}
+
+// fishArgument completes an argument. A command is what is left without the program, its own command, and the flags of
+// that with their values.
+func fishArgument(v verb, arg word) string {
+	if arg.kind != aCommand {
+		return fishAction(arg)
+	}
+	skipped := []string{"-"} // fish takes long names for flags of its own before a word that is none
+	for _, f := range v.flags {
+		if f.value != "" {
+			skipped = append(skipped, f.names...)
+		}
+	}
+	return " -a '(__fish_complete_subcommand --fcs-skip=2 " + strings.Join(skipped, " ") + ")'"
 }
 
 func fishAction(w word) string {
 	switch {
 	case len(w.choices) > 0:
 		return " -a " + fishQuoted(strings.Join(w.choices, " "))
-	case w.kind == aCommand:
-		return " -a '(__fish_complete_subcommand --fcs-skip=2)'"
 	case w.kind == aFile:
 		return " -F"
 	case w.kind == aFolder:

@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -161,14 +163,81 @@ func TestZsh(t *testing.T) {
 	}
 }
 
+// offer is a zsh that says what a completion offers for a line, instead of completing it.
+const offer = `zmodload zsh/zpty
+touch lost
+cat > .offer <<'EOF'
+PROMPT= && stty -echo
+autoload -U compinit && compinit -D
+source $COMPLETION
+juggle7() {}
+offered() {
+	compadd() { local -a all; builtin compadd -O all "$@"; (( $#all )) && print -rl -- "<"${^all}">"; builtin compadd "$@" }
+	_main_complete
+	unfunction compadd
+	compstate[insert]= compstate[list]=
+	print DO''NE
+}
+zle -C offered complete-word offered && bindkey '^T' offered && print REA''DY
+EOF
+zpty z zsh -f -i
+zpty -w z 'source ./.offer'
+zpty -r z said '*READY*'
+zpty -w -n z "$LINE"$'\x14'
+zpty -r z said '*DONE*'
+print -r -- "$said"
+`
+
+func TestZshOffers(t *testing.T) {
+	example, own := scriptFile(t, main.ZshScript(exampleModel(t))), scriptFile(t, program(t, "completion", "zsh").stdout)
+	for line, want := range map[string]string{
+		"example ":                                         "<walk> <run>",
+		"example --js":                                     "<--json>",
+		"example run --pick ":                              "<left> <right>",
+		"example run --pick=":                              "<left> <right>",
+		"example --store x walk -m lo":                     "<lost>",
+		"example --store ":                                 "",
+		"example run -- juggle":                            "<juggle7>",
+		"example --store x run --pick left -- juggle":      "<juggle7>",
+		"example --store x run --pick left -- juggle7 los": "<lost>",
+		"watchdog run --activity ":                         "<output> <stdout> <stderr>",
+		"watchdog sessions --paren":                        "<--parent>",
+	} {
+		t.Run(line, func(t *testing.T) {
+			t.Parallel()
+			file := example
+			if strings.HasPrefix(line, "watchdog") {
+				file = own
+			}
+			got := shell(t, "export COMPLETION="+file+"\nLINE='"+line+"'\n"+offer, "zsh", "-f")
+			var offered []string
+			for _, word := range regexp.MustCompile(`<[^<>\r\n]+>`).FindAllString(got, -1) {
+				if !slices.Contains(offered, word) {
+					offered = append(offered, word)
+				}
+			}
+			assert.Equal(t, want, strings.Join(offered, " "))
+		})
+	}
+}
+
 func TestFish(t *testing.T) {
 	for name, test := range map[string]struct{ text, line, want string }{
 		"a command of the example": {main.FishScript(exampleModel(t)), "example wa", "walk\tWalk a way"},
 		"a value of the example":   {main.FishScript(exampleModel(t)), "example run --pick l", "left\tPick one"},
-		"a flag of the program":    {program(t, "completion", "fish").stdout, "watchdog sessions --paren", "--parent\tOnly the layers of this run"},
+		"a value, and no file":     {main.FishScript(exampleModel(t)), "example run --pick ", "left\tPick one\nright\tPick one"},
+		"a value that can be any":  {main.FishScript(exampleModel(t)), "example --store ", ""},
+		"a file of the example":    {main.FishScript(exampleModel(t)), "example walk -m lo", "lost"},
+		"a command after --":       {main.FishScript(exampleModel(t)), "example run -- juggle", "juggle7\tcommand"},
+		"what follows that":        {main.FishScript(exampleModel(t)), "example run juggle7 no", "now"},
+		"a command after flags": {
+			main.FishScript(exampleModel(t)), "example --store x run -j --dir y --pick left -- juggle7 no", "now",
+		},
+		"a flag of the program": {program(t, "completion", "fish").stdout, "watchdog sessions --paren", "--parent\tOnly the layers of this run"},
 	} {
 		t.Run(name+" is completed", func(t *testing.T) {
-			got := shell(t, "source "+scriptFile(t, test.text)+"\ncomplete -C "+`"`+test.line+`"`+"\n", "fish", "--no-config")
+			const prepare = "touch lost right-file; echo >juggle7; chmod +x juggle7; set PATH . $PATH; complete -c juggle7 -f -a now\nsource "
+			got := shell(t, prepare+scriptFile(t, test.text)+"\ncomplete -C "+`"`+test.line+`"`+"\n", "fish", "--no-config")
 			assert.Equal(t, test.want, strings.TrimSpace(got))
 		})
 	}

@@ -40,10 +40,15 @@ Exit status, as of GNU timeout:
 
 Configuration: the stall block of the --config file and the variables
 WATCHDOG_STALL_... are read as watchdog check explains them, and so is the wall
-clock of its sessions, if it is set. Flags win. In a file with the steps of a
-workflow, --step names the step whose settings count.
+clock of its sessions, if it is set, and with --store sweep.keeper. Flags win. In
+a file with the steps of a workflow, --step names the step whose settings count.
 
-Nothing is written but the files of --artifacts, and events with --store.
+Nothing is written but the files of --artifacts, and the run with --store: while
+it lives, watchdog sessions and the page show it, and a sweeper cancels it if
+this program is killed. A run whose command ended is complete: its --id starts no
+other command before watchdog resume. One that is live elsewhere is an error; to
+find out can take some seconds. If another process ends the run, with watchdog
+complete for one, the command is ended with status 124.
 
 Signals: SIGINT, SIGTERM and SIGHUP end the command as if it were stuck; a
 second one ends this program and the command at once. On a terminal Ctrl-C
@@ -60,11 +65,11 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	if len(words) == 0 {
 		return errors.New("the command is missing; write it after the flags: watchdog run --no-output 5m -- make test")
 	}
-	cfg, err := c.config(common, model)
+	cfg, keeper, err := c.config(common, model)
 	if err != nil {
 		return err
 	}
-	record, err := c.openRecord(ctx, common, &cfg)
+	record, err := c.openRecord(ctx, p, common, &cfg, keeper)
 	if err != nil {
 		return err
 	}
@@ -72,7 +77,9 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	defer signals.stop()
 	cfg.Forward = signals.forwarded
 	defer p.showTime(cfg.WallClock)()
-	result, err := stall.Run(ctx, p.command(words), cfg)
+	ctx, guarded, leave := record.guard(ctx, cfg)
+	defer leave()
+	result, err := stall.Run(ctx, p.command(words), guarded)
 	e := ending{result: result, err: err, signal: signals.got(), record: record, common: common, cfg: &cfg}
 	e.recordErr = record.close(&e)
 	return p.report(&e)

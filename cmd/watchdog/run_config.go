@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -17,38 +18,40 @@ import (
 const defaultStep = "command"
 
 // config returns when the command is stuck: as the configuration file and the environment say, and over them the
-// flags.
-func (c *runCmd) config(common *Common, model *kong.Application) (stall.Config, error) {
-	cfg, err := c.limits(common, model)
+// flags. It returns besides how they say that the run's row in a store is kept.
+func (c *runCmd) config(common *Common, model *kong.Application) (stall.Config, session.KeeperConfig, error) {
+	cfg, keeper, err := c.limits(common, model)
 	if err != nil {
-		return cfg, err
+		return cfg, keeper, err
 	}
 	if err := c.apply(&cfg); err != nil {
-		return cfg, err
+		return cfg, keeper, err
 	}
 	cfg.Logger = slog.New(slog.DiscardHandler) // the last line reports it
-	return cfg, nil
+	return cfg, keeper, nil
 }
 
 // limits returns what the configuration file and the environment say. Where neither says anything, nothing is read.
-func (c *runCmd) limits(common *Common, model *kong.Application) (stall.Config, error) {
+func (c *runCmd) limits(common *Common, model *kong.Application) (
+	cfg stall.Config, keeper session.KeeperConfig, err error,
+) {
 	if common.Config == "" && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
-		return stall.Config{}, nil
+		return cfg, keeper, nil
 	}
 	limits, err := common.limits(model)
 	if err != nil {
-		return stall.Config{}, err
+		return cfg, keeper, err
 	}
-	cfg := limits.Stall
+	cfg, keeper = limits.Stall, limits.Keeper
 	if steps := limits.Steps(); len(steps) > 0 && c.Step != "" {
 		if !slices.Contains(steps, c.Step) {
-			return cfg, fmt.Errorf("--step %q: %s has the steps %s; name one of them", c.Step, common.Config,
+			return cfg, keeper, fmt.Errorf("--step %q: %s has the steps %s; name one of them", c.Step, common.Config,
 				strings.Join(steps, ", "))
 		}
 		cfg = limits.Step(c.Step).Stall
 	}
 	cfg.WallClock = max(limits.Budget.WallClock, 0) // one that is off is negative
-	return cfg, nil
+	return cfg, keeper, nil
 }
 
 // ofLimits returns a func that reports whether a variable may be one of config's, which are not the program's own.

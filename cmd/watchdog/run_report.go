@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -86,10 +87,25 @@ func (e *ending) beside() error {
 	return nil
 }
 
-// stopped reports whether the command was stuck and was ended.
+// stopped reports whether the command was ended because it was stuck, or because another process ended the run.
 func (e *ending) stopped() bool {
 	var stop *watchdog.Stop
-	return errors.As(e.err, &stop)
+	return errors.As(e.err, &stop) || e.elsewhere() != ""
+}
+
+// elsewhere says how another process ended the run, and so the command; nothing if none did.
+func (e *ending) elsewhere() string {
+	var stop *watchdog.Stop
+	var over *session.TakeoverError
+	switch {
+	case errors.As(e.err, &stop) && e.record != nil && stop.RunID == e.cfg.RunID: // the run has no limit of its own
+		return fmt.Sprintf("%s was stopped by another process, with %s", e.name(), stop.Code)
+	case errors.As(e.err, &over):
+		return over.Error()
+	case errors.Is(e.err, watchdog.ErrComplete):
+		return e.name() + " was recorded as complete by another process"
+	}
+	return ""
 }
 
 // interrupted reports whether a signal to this program ended the command, or one of a terminal to both.
@@ -135,6 +151,8 @@ func (e *ending) story(s style) string {
 func (e *ending) reason() string {
 	var stop *watchdog.Stop
 	switch {
+	case e.elsewhere() != "":
+		return e.elsewhere()
 	case e.stopped() && e.result.Trip != nil:
 		return e.result.Trip.Reason
 	case errors.As(e.err, &stop):

@@ -53,12 +53,19 @@ func sqliteStore(tb testing.TB) testStore {
 
 func postgresStore(tb testing.TB) testStore {
 	tb.Helper()
+	_, s := postgresServer(tb)
+	return s
+}
+
+// postgresServer starts a server with a store.
+func postgresServer(tb testing.TB) (*pgtest.Server, testStore) {
+	tb.Helper()
 	server := pgtest.Start(tb, pgtest.Options{})
 	dsn := server.DSN(server.Database(tb))
 	s, err := postgres.Open(tb.Context(), dsn, postgres.Config{})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, s.Close()) })
-	return testStore{Store: s, url: dsn, exec: func(statement string) {
+	return server, testStore{Store: s, url: dsn, exec: func(statement string) {
 		conn, err := pgx.Connect(tb.Context(), dsn)
 		require.NoError(tb, err)
 		_, err = conn.Exec(tb.Context(), statement)

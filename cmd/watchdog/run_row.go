@@ -1,0 +1,149 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/verdict"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// A runKeeper keeps the row of a run while its command runs.
+type runKeeper struct {
+	*session.Keeper
+	stop func()
+}
+
+// startKeeper starts what keeps the row of a run that began at a time.
+func startKeeper(cfg session.KeeperConfig, command *stall.Config, began time.Time) (*runKeeper, error) {
+	cfg.RecordTimeout = cmp.Or(command.RecordTimeout, cfg.RecordTimeout)
+	cfg.Logger = slog.New(slog.DiscardHandler) // the end says what is missing in the row
+	cfg.RunThreshold = func(string) time.Duration { return silenceOf(command) }
+	cfg.RunState = func(w *watchdog.Watchdog, state *session.State) {
+		showLimits(state, command, began.Sub(w.StartedAt()))
+	}
+	keeper, err := session.NewKeeper(cfg)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = keeper.Run(ctx) // it returns no error
+	}()
+	return &runKeeper{keeper, func() { cancel(); <-ended }}, nil
+}
+
+// end writes what the row does not say yet. It returns an error if that cannot be done. A nil keeper has no row.
+func (k *runKeeper) end() error {
+	if k == nil {
+		return nil
+	}
+	k.stop()
+	if k.Live() > 0 {
+		return errors.New("the run's row among the sessions could not be written, and says that it runs until a sweeper " +
+			"looks at it")
+	}
+	return nil
+}
+
+// endsSilence reports whether the command is ended when it prints nothing for some time.
+func endsSilence(command *stall.Config) bool {
+	return command.NoOutput > 0 && command.OnStall != stall.ActionIgnore && !command.Disabled
+}
+
+// endingTime is how long a command can take to be ended, besides its graces, and to have that recorded.
+const endingTime = time.Minute
+
+// silenceOf is how long a sweeper lets the run be silent while this program lives: until the command was ended here. A
+// run whose command may be silent for ever gives no sign of life, and so is not silent at all.
+func silenceOf(command *stall.Config) time.Duration {
+	if !endsSilence(command) {
+		return 0
+	}
+	grace := command.Grace
+	return command.NoOutput + max(cmp.Or(grace.Interrupt, stall.DefaultInterruptGrace), 0) +
+		max(cmp.Or(grace.Terminate, stall.DefaultTerminateGrace), 0) + endingTime
+}
+
+// showLimits puts the limits of the command into the row of its run, whose window began that much before the command.
+func showLimits(state *session.State, command *stall.Config, before time.Duration) {
+	if command.WallClock > 0 {
+		state.WallClock, state.WarnAt = (before + command.WallClock).Seconds(), []float64{}
+	}
+	if endsSilence(command) {
+		state.Idle = command.NoOutput.Seconds()
+	}
+}
+
+// refuseLive returns an error for a run that another process runs. Where that process may have been killed, it waits
+// until that is certain.
+func (p Program) refuseLive(ctx context.Context, common *Common, db database, id string) error {
+	r := &byHand{db: db, id: id}
+	switch err := r.readRow(ctx); {
+	case errors.Is(err, session.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case !r.live():
+		return nil
+	}
+	if !common.JSON {
+		p.say(fmt.Sprintf("run %s may be live on host %s: finding out takes at most %v", plain(id), plain(r.row.Host),
+			verdict.ObserveFor(r.promise())))
+	}
+	dead, err := r.isDead(ctx)
+	if err != nil || dead {
+		return err
+	}
+	return fmt.Errorf("run %q is live: host %q has it (attempt %d); use another --id, or end it there", id, r.row.Host,
+		r.row.Attempt)
+}
+
+func (r *byHand) promise() time.Duration { return max(r.lease.Promise, session.ShortestPromise) }
+
+// isDead reports whether the process that runs the run is dead, by the rule of the sweepers. What cannot be decided
+// counts as alive.
+func (r *byHand) isDead(ctx context.Context) (bool, error) {
+	began, promise := time.Now(), r.promise()
+	var looks verdict.Looks
+	for {
+		look := verdict.Look{Began: time.Since(began)}
+		all, err := r.db.ObserveLeases(ctx, []string{r.lease.ID})
+		if err != nil {
+			return false, err
+		}
+		look.Ended = time.Since(began)
+		lease := leaseOf(all, r.lease.ID)
+		if lease.ID == "" || lease.Expired {
+			return true, nil
+		}
+		look.Sure, look.Beat = !lease.Locked, lease.Beat
+		if looks.Add(promise, look) {
+			return true, nil
+		}
+		if lease.Beat != r.lease.Beat || look.Ended > verdict.ObserveFor(promise) {
+			return false, nil
+		}
+		if err := pause(ctx, verdict.RenewAfter(promise)); err != nil {
+			return false, err
+		}
+	}
+}
+
+// leaseOf returns the lease with the ID, or none.
+func leaseOf(all []session.Lease, id string) (found session.Lease) {
+	for _, lease := range all {
+		if lease.ID == id {
+			found = lease
+		}
+	}
+	return found
+}

@@ -1,0 +1,349 @@
+package main_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// stored returns run with this store, and more flags.
+func (f *fixture) stored(s testStore, flags string, command ...string) *exec.Cmd {
+	f.Helper()
+	cmd := f.cmd(flags, command...)
+	cmd.Env = append(cmd.Env, "WATCHDOG_STORE="+s.url, "WATCHDOG_KEEPER_PROMISE_MS=1000", "WATCHDOG_KEEPER_POLL_MS=100",
+		"WATCHDOG_KEEPER_HOST=worker-1", "WATCHDOG_KEEPER_PACE_MS=100")
+	return cmd
+}
+
+// end returns how the run ended, as its row and as its events have it; there must be one event that says so.
+func (s testStore) end(t *testing.T, id string) (status session.Status, reason, stored string) {
+	t.Helper()
+	events, err := s.Read(t.Context(), watchdog.AggregateType, id)
+	require.NoError(t, err)
+	ends := 0
+	for _, e := range events {
+		switch e.Type {
+		case watchdog.EventCancel, watchdog.EventComplete:
+			_, code := session.StoredEnd(e)
+			ends, stored = ends+1, string(code)
+		case watchdog.EventInterrupt:
+			ends, stored = ends+1, "interrupt"
+		}
+	}
+	require.Equal(t, 1, ends, "ends of run %s", id)
+	row := s.row(t, id)
+	return row.Status, string(row.Reason), stored
+}
+
+// swept has one pass of a sweeper for which every silence is too long.
+func (s testStore) swept(t *testing.T) outcome {
+	t.Helper()
+	settings := file(t, "watchdog.yaml", "sweep:\n  stalled_threshold: 1ms\n  min_age: 0\n")
+	o := s.program(t, "sweep", "--once", "--config", settings)
+	require.Zero(t, o.status, o.stderr)
+	return o
+}
+
+func TestRunRow(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s testStore) {
+		t.Run("shows the run while it lives, with its limits, and how it ended", func(t *testing.T) {
+			f := newFixture(t)
+			p := start(t, f.stored(s, "--id job --no-output 5m --wall-clock 1h", f.child("say:ready", "await:"+f.path("go"))...))
+			o := s.program(t, "sessions", "--live")
+			require.Zero(t, o.status, o.stderr)
+			assert.Regexp(t, `(?m)^job +active +worker-1 +\d+s +\d+s *$`, o.stdout)
+			var state session.State
+			require.NoError(t, json.Unmarshal(s.row(t, "job").State, &state))
+			assert.Equal(t, session.State{WallClock: 3600, Idle: 300, WarnAt: []float64{}}, state)
+			url, end := serve(t, "--store="+s.url, "--page")
+			status, page := get(t, url)
+			require.Equal(t, http.StatusOK, status)
+			assert.Contains(t, page, "job")
+			assert.Contains(t, page, "wall clock")
+			assert.Contains(t, page, "idle")
+			end()
+			o = s.program(t, "why", "job")
+			assert.Contains(t, o.stdout, "run      job on worker-1\nstate    running")
+			require.NoError(t, stepFuncs["touch"](f.path("go")))
+			assert.Equal(t, outcome{}, p.end())
+			row, reason, stored := s.end(t, "job")
+			assert.Equal(t, []string{"finished", "complete", "complete"}, []string{string(row), reason, stored})
+			assert.Empty(t, s.leases(t), "a lease is left")
+		})
+		t.Run("has the sign of life of a command that may not be silent for ever", func(t *testing.T) {
+			f := newFixture(t)
+			cmd := f.stored(s, "--id loud --no-output 5m", f.child("say:ready", "await:"+f.path("go"), "say:more",
+				"await:"+f.path("end"))...)
+			cmd.Env = append(cmd.Env, "WATCHDOG_KEEPER_THRESHOLD_MS=1000") // its row is at most a tenth of it behind
+			p := start(t, cmd)
+			before := s.row(t, "loud")
+			assert.Equal(t, 5*time.Minute+30*time.Second+time.Minute, before.Threshold)
+			time.Sleep(200 * time.Millisecond)
+			require.NoError(t, stepFuncs["touch"](f.path("go")))
+			eventually(t, "the row has the later sign", func() bool {
+				return s.row(t, "loud").Activity > before.Activity+100*time.Millisecond
+			})
+			require.NoError(t, stepFuncs["touch"](f.path("end")))
+			p.end().must(t, 0)
+		})
+		t.Run("leaves the output of a command that may be silent on its terminal", func(t *testing.T) {
+			f := newFixture(t)
+			screen := onScreen(t, f.stored(s, "--id screen --wall-clock 1h", "sh", "-c", "test -t 1 && test -t 2 && exit 4"))
+			screen.end(4)
+		})
+		t.Run("of a command that may be silent is no reason to cancel it while it lives", func(t *testing.T) {
+			f := newFixture(t)
+			p := start(t, f.stored(s, "--id calm --terminal ^never$", f.child("say:ready", "await:"+f.path("go"))...))
+			time.Sleep(10 * time.Millisecond)
+			assert.Contains(t, s.swept(t).stdout, "0 cancelled")
+			require.NoError(t, stepFuncs["touch"](f.path("go")))
+			p.end().must(t, 0)
+		})
+	})
+}
+
+func (s testStore) leases(t *testing.T) []session.Lease {
+	t.Helper()
+	all, err := s.ObserveLeases(t.Context(), nil)
+	require.NoError(t, err)
+	return all
+}
+
+// TestRunRowEnds compares the row with the events and the exit status, for each way to end.
+func TestRunRowEnds(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s testStore) {
+		for id, c := range map[string]struct {
+			flags       string
+			steps       []string
+			status      int
+			row, reason string
+		}{
+			"failed":  {"", []string{"exit:7"}, 7, "finished", "complete"},
+			"silent":  {"--no-output 1s", []string{"stay"}, 124, "cancelled", "watchdog_no_output"},
+			"matched": {"--terminal ^ready$", []string{"say:ready", "stay"}, 124, "cancelled", "watchdog_terminal"},
+			"late":    {"--wall-clock 300ms", []string{"stay"}, 124, "cancelled", "watchdog_wall_clock_exceeded"},
+			"late and watched": {
+				"--wall-clock 1s --no-output 5m", []string{"stay"}, 124, "cancelled", "watchdog_wall_clock_exceeded",
+			},
+			"unchanged": {
+				"--no-output 1m --probe-interval 50ms --probe ./probe.sh", []string{"stay"}, 124, "cancelled", "watchdog_no_progress",
+			},
+		} {
+			t.Run("of a command that was "+id, func(t *testing.T) {
+				f := newFixture(t)
+				name := strings.ReplaceAll(id, " ", "-")
+				probe := []byte("#!/bin/sh\necho '{}'\n")
+				require.NoError(t, os.WriteFile(f.path("probe.sh"), probe, 0o700)) //nolint:gosec // it must be executable
+				o := finish(t, f.stored(s, c.flags+" --id "+name, f.child(c.steps...)...)).must(t, c.status)
+				row, reason, stored := s.end(t, name)
+				assert.Equal(t, []string{c.row, c.reason, c.reason}, []string{string(row), reason, stored})
+				assert.Equal(t, c.status == 124, strings.HasSuffix(o.stderr, "; see: watchdog why "+name+"\n"), o.stderr)
+				assert.LessOrEqual(t, strings.Count(o.stderr, "\n"), 1, o.stderr)
+			})
+		}
+		t.Run("of a command that a signal interrupted", func(t *testing.T) {
+			for _, flags := range []string{"", "--no-output 5m"} {
+				f := newFixture(t)
+				id := "interrupted" + strings.Trim(flags, "- 5m")
+				p := start(t, f.stored(s, flags+" --id "+id, f.child("say:ready", "stay")...))
+				p.signal(syscall.SIGTERM)
+				p.end().must(t, 128+int(syscall.SIGTERM))
+				row, reason, stored := s.end(t, id)
+				assert.Equal(t, []string{"interrupted", "", "interrupt"}, []string{string(row), reason, stored})
+			}
+		})
+		t.Run("of a command that does not start, which leaves no lease", func(t *testing.T) {
+			f := newFixture(t)
+			finish(t, f.stored(s, "--id none", "no-such-command")).must(t, 127)
+			assert.Equal(t, session.Finished, s.row(t, "none").Status)
+			assert.Empty(t, s.kinds(t, "none"))
+			assert.Empty(t, s.leases(t))
+		})
+		t.Run("of guards that are switched off are nowhere", func(t *testing.T) {
+			f := newFixture(t)
+			cmd := f.stored(s, "--id off", f.child("exit:3")...)
+			cmd.Env = append(cmd.Env, "WATCHDOG_DISABLED=true")
+			finish(t, cmd).must(t, 3)
+			_, err := s.Session(t.Context(), "off")
+			require.ErrorIs(t, err, session.ErrNotFound)
+		})
+	})
+}
+
+func TestRunKilled(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s testStore) {
+		kill := func(t *testing.T, id string) *fixture {
+			t.Helper()
+			f := newFixture(t)
+			cmd := f.stored(s, "--id "+id, f.child("say:ready", "stay")...)
+			cmd.Env = append(cmd.Env, "WATCHDOG_KEEPER_PROMISE_MS=2000") // a look may take as long on a busy machine
+			p := start(t, cmd)
+			p.signal(syscall.SIGKILL)
+			_ = p.cmd.Wait() // it was killed
+			eventually(t, "the command ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
+			assert.Equal(t, session.Active, s.row(t, id).Status)
+			return f
+		}
+		t.Run("is found dead by a sweeper, which cancels it, and why tells that", func(t *testing.T) {
+			kill(t, "swept")
+			assert.Contains(t, s.swept(t).stdout, "1 cancelled")
+			row, reason, stored := s.end(t, "swept")
+			assert.Equal(t, []string{"cancelled", "watchdog_idle_timeout", "watchdog_idle_timeout"}, []string{string(row), reason, stored})
+			o := s.program(t, "why", "swept")
+			assert.Contains(t, o.stdout, "run      swept on worker-1\nstate    stopped ")
+			assert.Contains(t, o.stdout, "the session had nothing new in the database for too long")
+			assert.Contains(t, o.stdout, "watchdog_idle_timeout, ")
+			assert.Contains(t, o.stdout, "watchdog resume swept")
+		})
+		t.Run("goes on under its name when it is certain that its process is dead", func(t *testing.T) {
+			f := kill(t, "again")
+			o := finish(t, f.stored(s, "--id again", f.child("exit:5")...)).must(t, 5)
+			assert.Equal(t, "watchdog: run again may be live on host worker-1: finding out takes at most 10s\n", o.stderr)
+			row := s.row(t, "again")
+			assert.Equal(t, 2, row.Attempt)
+			assert.Equal(t, session.Finished, row.Status)
+			assert.Equal(t, []string{watchdog.EventInterrupt, watchdog.EventComplete}, s.kinds(t, "again"))
+		})
+	})
+}
+
+func TestRunElsewhere(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s testStore) {
+		t.Run("that is live on another host starts no command", func(t *testing.T) {
+			f := newFixture(t)
+			h := s.host(t, "worker-7")
+			wd := h.run(t, watchdog.New, "job", watchdog.NoLimit)
+			o := finish(t, f.stored(s, "--id job", f.child("touch:"+f.path("started"))...)).must(t, 125)
+			assert.Contains(t, o.stderr, `watchdog: run "job" is live: host "worker-7" has it (attempt 1); use another --id`)
+			assert.False(t, f.exists("started"))
+			assert.NoError(t, wd.Context().Err(), "the live run was ended")
+			o = finish(t, f.stored(s, "--id job --json", f.child("touch:"+f.path("started"))...)).must(t, 125)
+			assert.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+		})
+		for _, flags := range []string{"", " --no-output 5m"} {
+			t.Run("ends with the run, with the flags"+flags, func(t *testing.T) {
+				for id, c := range map[string]struct {
+					end    func(t *testing.T, id string)
+					says   string
+					row    string
+					reason string
+				}{
+					"completed": {func(t *testing.T, id string) {
+						t.Helper()
+						o := s.program(t, "complete", id)
+						assert.Equal(t, "run "+id+" is recorded as complete; it ends on host worker-1, which runs it\n", o.stdout)
+					}, "was recorded as complete by another process", "finished", "complete"},
+					"cancelled": {
+						func(t *testing.T, id string) { t.Helper(); s.cancel(t, id) },
+						"was stopped by another process, with watchdog_idle_exceeded", "cancelled", "watchdog_idle_exceeded",
+					},
+				} {
+					f := newFixture(t)
+					id += strings.Trim(flags, "- 5m")
+					p := start(t, f.stored(s, "--id "+id+flags, f.child("say:ready", "stay")...))
+					c.end(t, id)
+					o := p.end().must(t, 124)
+					assert.Regexp(t, "^watchdog: run "+id+" .*"+c.says+".*: ended by SIGINT; see: watchdog why "+id+"\n$", o.stderr)
+					row, reason, stored := s.end(t, id)
+					assert.Equal(t, []string{c.row, c.reason, c.reason}, []string{string(row), reason, stored})
+				}
+			})
+		}
+		t.Run("ends when another process takes the run over", func(t *testing.T) {
+			f := newFixture(t)
+			p := start(t, f.stored(s, "--id taken --json", f.child("say:ready", "stay")...))
+			h := s.host(t, "worker-7")
+			wd := h.run(t, watchdog.New, "taken", watchdog.NoLimit)
+			o := p.end().must(t, 124)
+			assert.Contains(t, o.stderr, `"stopped":true,"reason":"run taken was taken over: attempt 1 was followed by attempt 2 on `+
+				`host \"worker-7\""`)
+			assert.Equal(t, 1, strings.Count(o.stderr, "\n"), o.stderr)
+			assert.NoError(t, wd.Context().Err())
+			assert.Equal(t, session.Active, s.row(t, "taken").Status)
+		})
+	})
+}
+
+// cancel cancels a run as a sweeper does.
+func (s testStore) cancel(t *testing.T, id string) {
+	t.Helper()
+	row := s.row(t, id)
+	event := cancelOf(id, row.StartedAt)
+	event.Payload = []byte(strings.ReplaceAll(string(event.Payload), `"wall_clock"`, `"idle_exceeded"`))
+	outcome, err := s.Cancel(t.Context(), row, session.CancelRequest{
+		By: "pass", Reason: watchdog.IdleExceeded, Events: []watchdog.Event{event},
+	})
+	require.NoError(t, err)
+	require.Equal(t, session.Done, outcome)
+}
+
+func TestRunStoreAway(t *testing.T) {
+	t.Parallel()
+	t.Run("harms no command, and the end says what is missing, in SQLite", func(t *testing.T) {
+		t.Parallel()
+		s := sqliteStore(t)
+		f := newFixture(t)
+		p := start(t, f.stored(s, "--id job --record-timeout 300ms", f.child("say:ready", "await:"+f.path("go"), "exit:5")...))
+		s.exec("BEGIN EXCLUSIVE")
+		require.NoError(t, stepFuncs["touch"](f.path("go")))
+		o := p.end().must(t, 5)
+		s.exec("ROLLBACK")
+		assert.Regexp(t, `^watchdog: record the end: .*the run's row among the sessions could not be written.*\n$`, o.stderr)
+		assert.Equal(t, session.Active, s.row(t, "job").Status)
+	})
+	t.Run("harms no command, and the end says what is missing, in PostgreSQL", func(t *testing.T) {
+		t.Parallel()
+		server, s := postgresServer(t)
+		f := newFixture(t)
+		p := start(t, f.stored(s, "--id job --no-output 5m --record-timeout 300ms",
+			f.child("say:ready", "await:"+f.path("go"), "exit:5")...))
+		server.Stop(true)
+		require.NoError(t, stepFuncs["touch"](f.path("go")))
+		o := p.end().must(t, 5)
+		assert.Regexp(t, `^watchdog: record the end: .*the run's row among the sessions could not be written.*\n$`, o.stderr)
+	})
+	t.Run("starts no command for a user who may not write sessions", func(t *testing.T) {
+		t.Parallel()
+		_, s := postgresServer(t)
+		s.exec(`CREATE ROLE narrow LOGIN; GRANT USAGE ON SCHEMA public TO narrow;
+			GRANT SELECT ON ALL TABLES IN SCHEMA public TO narrow; GRANT INSERT ON events TO narrow`)
+		f := newFixture(t)
+		narrow := s
+		narrow.url = strings.Replace(s.url, "user=postgres", "user=narrow", 1)
+		o := finish(t, f.stored(narrow, "--id job", f.child("touch:"+f.path("started"))...)).must(t, 125)
+		assert.Contains(t, o.stderr, "the role lacks rights: grant it ")
+		assert.False(t, f.exists("started"))
+	})
+}
+
+// TestRunRowJSON has what sessions --json says of a run that lives.
+func TestRunRowJSON(t *testing.T) {
+	t.Parallel()
+	s := sqliteStore(t)
+	f := newFixture(t)
+	p := start(t, f.stored(s, "--id job --no-output 5m", f.child("say:ready", "await:"+f.path("go"))...))
+	live := s.program(t, "sessions", "--json").stdout
+	require.NoError(t, stepFuncs["touch"](f.path("go")))
+	p.end().must(t, 0)
+	said := live + s.program(t, "sessions", "--json").stdout
+	said = regexp.MustCompile(`"\d{4}-[0-9T:.-]+Z"`).ReplaceAllString(said, `"TIME"`)
+	said = regexp.MustCompile(`_seconds": ?[0-9.e-]+`).ReplaceAllString(said, `_seconds": SECONDS`)
+	golden(t, "run_row.json", said)
+}
