@@ -15,7 +15,7 @@ const (
 
 // The statements with golden plans.
 var (
-	SelectStalled = selectStalled
+	SelectStalled = selectStalled()
 	SelectList    = selectList
 )
 

@@ -30,7 +30,8 @@ import (
 // The + 0 is there because SQLite prepares a statement again whenever a bare limit parameter is bound, which costs
 // fifteen times as much as the rest. The indexes are named because SQLite would prefer an index that a host adds, for
 // instance on the status.
-var selectStalled = `
+func selectStalled() string {
+	return `
 	WITH clock (now) AS (SELECT ` + databaseMicros + `)
 	SELECT 'clock', now, '' FROM clock
 	UNION ALL SELECT * FROM (
@@ -48,6 +49,7 @@ var selectStalled = `
 	UNION ALL SELECT * FROM (
 		SELECT 'unreadable', 0, ` + sessionText + ` FROM main.watchdog_sessions INDEXED BY watchdog_sessions_unreadable
 		WHERE ` + isUnreadable + ` LIMIT ?7 + 0)`
+}
 
 // selectStalledLeased is the part of selectStalled for sessions in leases: those whose number in the column, with the
 // threshold added, is less than what their lease vouches for. Their position is by the database's clock, as it was when
@@ -85,7 +87,7 @@ func (p *stalledStatement) prepare(ctx context.Context, db *sql.DB) (_ *sql.Stmt
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stmt == nil {
-		p.stmt, err = db.PrepareContext(ctx, selectStalled)
+		p.stmt, err = db.PrepareContext(ctx, selectStalled())
 	}
 	return p.stmt, err
 }
