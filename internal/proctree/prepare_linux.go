@@ -2,10 +2,25 @@
 
 package proctree
 
+import (
+	"encoding/json"
+	"runtime"
+)
+
 // Prepare begins to start the guard, so that the first command of a host that does something else before waits less
-// for it. It does not wait. What fails here fails again, with an error, where a command is started.
+// for it. It does not wait, and can be called by a package initializer. What fails here fails again, with an error,
+// where a command is started.
 func Prepare() {
-	if g, err := theGuards.acquire(&request{}); err == nil {
-		g.release()
-	}
+	go func() {
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		c, err := readCaller()
+		if err != nil {
+			return
+		}
+		theGuards.acquireFor(c).release()
+		// Package json looks at a type when it is used first.
+		_, _ = (&request{Scheduling: &c.scheduling}).encode()
+		_ = json.Unmarshal([]byte("{}"), new(report))
+	}()
 }
