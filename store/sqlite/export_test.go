@@ -39,3 +39,6 @@ const (
 	SelectLayers    = selectLayers
 	SelectNew       = selectNew
 )
+
+// Connections returns how many connections are open.
+func (s *Store) Connections() int { return s.db.Stats().OpenConnections }
