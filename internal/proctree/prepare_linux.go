@@ -19,7 +19,8 @@ func Prepare() {
 			return
 		}
 		theGuards.acquireFor(c).release()
-		// Package json looks at a type when it is used first.
+		// What a first command would do for all of them: how /proc is mounted is kept, and so are the types by package json.
+		_ = checkProc(c.status)
 		_, _ = (&request{Scheduling: &c.scheduling}).encode()
 		_ = json.Unmarshal([]byte("{}"), new(report))
 	}()
