@@ -1,6 +1,9 @@
 package loop
 
-import "bytes"
+import (
+	"bytes"
+	"sync"
+)
 
 // A hints is what an input says about the class of its tool, for tools without one.
 type hints struct {
@@ -63,12 +66,12 @@ func guess(s *Step, h *hints) Class {
 // first, then what waits, then what changes. A git status is no poll: git does nothing by itself.
 func classOfName(name string) (class Class) {
 	rank, git := 0, false
-	words := nameReader{name: name}
+	classes, words := wordClasses(), nameReader{name: name}
 	for word := words.next(); len(word) > 0; word = words.next() {
 		if git = git || string(word) == "git"; git && string(word) == "status" {
 			word = append(word[:0], "show"...)
 		}
-		if w := wordClasses[string(word)]; w.rank > rank {
+		if w := classes[string(word)]; w.rank > rank {
 			class, rank = w.class, w.rank
 		}
 	}
@@ -107,7 +110,8 @@ type rankedClass struct {
 	rank  int
 }
 
-var wordClasses = func() map[string]rankedClass {
+// wordClasses is made when it is used first, because a program that never asks would wait for it as it starts.
+var wordClasses = sync.OnceValue(func() map[string]rankedClass {
 	all := map[string]rankedClass{}
 	for rank, list := range []struct {
 		class Class
@@ -134,7 +138,7 @@ var wordClasses = func() map[string]rankedClass {
 		}
 	}
 	return all
-}()
+})
 
 // A nameReader reads the words of a name such as send_keys or sendKeys. It needs no memory but its own.
 type nameReader struct {

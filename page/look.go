@@ -175,7 +175,7 @@ func (p *Page) one(ctx context.Context, runID string) (session.Session, error) {
 func (f *frame) add(p *Page, s session.Session, now time.Time) {
 	r := rowOf(s, now)
 	var html bytes.Buffer
-	if err := templates.ExecuteTemplate(&html, "row", r); err != nil {
+	if err := templates().ExecuteTemplate(&html, "row", r); err != nil {
 		p.logger().Error("a row of the page cannot be drawn", "error", err)
 		return
 	}

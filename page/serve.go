@@ -50,7 +50,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveFile serves a file that is linked with the hash of its content, and so can be kept for ever.
 func serveFile(w http.ResponseWriter, r *http.Request, query url.Values) {
-	file, found := files[query.Get("file")]
+	file, found := files()[query.Get("file")]
 	if !found {
 		http.Error(w, "there is no such file", http.StatusNotFound)
 		return
@@ -88,7 +88,7 @@ func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Value
 		}
 	}
 	var text bytes.Buffer
-	if err := templates.ExecuteTemplate(&text, name, view); err != nil {
+	if err := templates().ExecuteTemplate(&text, name, view); err != nil {
 		p.logger().ErrorContext(r.Context(), "a page cannot be drawn", "page", name, "error", err)
 		http.Error(w, "this page cannot be drawn; the log of this server says why", http.StatusInternalServerError)
 		return

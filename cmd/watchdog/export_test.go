@@ -35,3 +35,14 @@ func Model() *kong.Application {
 	}
 	return parser.Model
 }
+
+// ParseRun parses a command line by the model of run alone, and by that of all commands.
+func ParseRun(args []string) (alone, ofAll any, err error) {
+	var line runLine
+	var all commandLine
+	if _, err := (Program{}).parseAs(&line, args, kong.NoDefaultHelp()); err != nil {
+		return nil, nil, err
+	}
+	_, err = Program{}.parseAs(&all, args)
+	return line, runLine{all.Common, all.Run}, err
+}

@@ -6,12 +6,9 @@ import (
 	"context"
 	"os"
 
-	"github.com/seed62658d38/watchdog/internal/proctree"
+	_ "github.com/seed62658d38/watchdog/cmd/watchdog/internal/early" // starts the guard of a run
 )
 
 func main() {
-	if len(os.Args) > 1 && os.Args[1] == "run" {
-		proctree.Prepare() // it starts while the command line is read and the store is opened
-	}
 	os.Exit(Program{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}.Run(context.Background(), os.Args[1:]))
 }

@@ -43,27 +43,13 @@ func (p Program) Run(ctx context.Context, args []string) (status int) {
 			status = int(h)
 		}
 	}()
-	var line commandLine
-	parser, err := p.parser(&line)
-	if err != nil {
-		return p.fail(err)
-	}
-	parsed, err := parser.Parse(args)
+	parsed, err := p.parse(args)
 	if err != nil {
 		return p.refuse(err)
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	parsed.Bind(p, &line.Common, parser.Model)
+	parsed.Bind(p, parsed.common, parsed.Model)
 	return p.fail(parsed.Run())
-}
-
-func (p Program) parser(line *commandLine) (*kong.Kong, error) {
-	return kong.New(line,
-		kong.Name("watchdog"), kong.Description(description),
-		kong.Writers(p.Stdout, p.Stderr), kong.Exit(func(status int) { panic(helped(status)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, FlagsLast: true}),
-		kong.UsageOnError(),
-	)
 }
 
 // refuse says what is wrong with a command line, and where help is.

@@ -63,18 +63,8 @@ func (g *guardClient) startProcess(c *caller) (int, error) {
 	}
 	g.socket = os.NewFile(uintptr(ours), "guard")
 	g.raw, _ = g.socket.SyscallConn() // fails only if the file is closed
-	socket := os.NewFile(uintptr(theirs), "guard")
-	defer socket.Close() //nolint:errcheck // the guard has its own copy; this one would hide its death
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return 0, fmt.Errorf("%w: %w", ErrGuard, err)
-	}
-	defer null.Close() //nolint:errcheck // nothing was written
-	g.process, err = os.StartProcess("/proc/self/exe", []string{guardName}, &os.ProcAttr{
-		Env: append(os.Environ(), guardVariable+"=1"), Files: []*os.File{null, null, null, socket},
-		// Until it is the guard, so that it does not outlive a host that dies first, whatever initializes the program.
-		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
-	})
+	err = g.execute(theirs)
+	_ = syscall.Close(theirs) // the guard has its own copy; this one would hide its death
 	switch {
 	case errors.Is(err, syscall.EACCES):
 		return 0, fmt.Errorf("%w: start the host's program again: %w; "+
@@ -88,6 +78,29 @@ func (g *guardClient) startProcess(c *caller) (int, error) {
 		err = fmt.Errorf("%w: what the host may do changed while its guard was started; try again", ErrGuard)
 	}
 	return ours, err
+}
+
+// execute starts the host's program again. It does not call os.StartProcess, which first starts another process to find
+// out what the system can do.
+func (g *guardClient) execute(socket int) error {
+	null, err := syscall.Open(os.DevNull, syscall.O_RDWR|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: os.DevNull, Err: err}
+	}
+	defer syscall.Close(null) //nolint:errcheck // nothing was written
+	const program = "/proc/self/exe"
+	pid, err := syscall.ForkExec(program, []string{guardName}, &syscall.ProcAttr{
+		// It has one thread that works, and need not find out how many processors its control group may use.
+		Env:   append(os.Environ(), guardVariable+"=1", "GODEBUG=containermaxprocs=0,updatemaxprocs=0"),
+		Files: []uintptr{uintptr(null), uintptr(null), uintptr(null), uintptr(socket)},
+		// Until it is the guard, so that it does not outlive a host that dies first, whatever initializes the program.
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return &os.PathError{Op: "fork/exec", Path: program, Err: err}
+	}
+	g.process, err = os.FindProcess(pid)
+	return err
 }
 
 // fail gives up a guard that could not be started.

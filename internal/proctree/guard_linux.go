@@ -3,10 +3,10 @@
 package proctree
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"os/signal"
-	"runtime"
 	"slices"
 	"syscall"
 	"time"
@@ -30,7 +30,7 @@ func init() {
 	if err != nil || kind != syscall.SOCK_SEQPACKET {
 		return
 	}
-	runtime.LockOSThread() // the parent of a command is a thread; this one lives as long as the process
+	// The parent of a command is a thread. An initializer runs on the first one, which lives as long as the process.
 	syscall.Exit(guardMain())
 }
 
@@ -71,10 +71,14 @@ func guardMain() int {
 	syscall.CloseOnExec(guardSocket)
 	_ = os.Chdir("/") // so that the guard does not keep the host's directory busy
 	_ = prctl(prSetName, uintptr(unsafe.Pointer(unsafe.StringData(guardName+"\x00"))))
-	catchSignals()
 	if err := prctl(prSetChildSubreaper, 1); err != nil {
 		return 1
 	}
+	caught := make(chan struct{})
+	go func() {
+		defer close(caught)
+		catchSignals()
+	}()
 	g := &guard{pid: os.Getpid(), leaders: map[int]*guardedTree{}}
 	var files syscall.Rlimit
 	own, err := readScheduling()
@@ -87,6 +91,8 @@ func guardMain() int {
 	if err := sendJSON(guardSocket, report{Started: g.pid}); err != nil {
 		return 1
 	}
+	_ = json.Unmarshal([]byte(`{"scheduling":{}}`), new(request)) // the types, which are known then when one comes
+	<-caught
 	g.run()
 	return 0
 }

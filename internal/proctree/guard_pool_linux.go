@@ -78,11 +78,16 @@ func (p *guardPool) acquire(req *request) (*guardClient, error) {
 		return nil, err
 	}
 	req.Umask, req.Scheduling = c.umask, &c.scheduling
+	return p.acquireFor(c), nil
+}
+
+// acquireFor is acquire for a caller that was read on this thread, which is locked.
+func (p *guardPool) acquireFor(c *caller) *guardClient {
 	g, isNew := p.guardFor(c)
 	if isNew {
 		g.start(c)
 	}
-	return g, nil
+	return g
 }
 
 func (p *guardPool) guardFor(c *caller) (g *guardClient, isNew bool) {

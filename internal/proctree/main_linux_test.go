@@ -55,6 +55,8 @@ var roles = map[string]func() int{
 	"leave":         leave,
 	"server":        serve,
 	"forker":        fork,
+	"prepared":      prepareAndStart,
+	"unused guard":  prepareAndLeave,
 }
 
 func TestMain(m *testing.M) {

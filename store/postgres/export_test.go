@@ -74,7 +74,7 @@ func (s *Store) CancelStatement(judged session.Session) (statement string, argum
 	if err != nil {
 		panic(err)
 	}
-	return s.qualify(cancelRow), append(append(judgedArguments(judged, "pass"), columns[:]...), "reason", 0, false, s.channel())
+	return s.qualify(cancelRow()), append(append(judgedArguments(judged, "pass"), columns[:]...), "reason", 0, false, s.channel())
 }
 
 // AttachStatement returns the statement of Attach.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -55,20 +56,25 @@ const (
 	stillStopped = `CASE WHEN ` + isNoted + ` THEN s.stop_failed END`
 )
 
-// warnRow notes what the session is like, so that any sign of life makes the warning void.
-var warnRow = lockJudged + `, recorded AS (` + shifted(insertRows, 6) +
-	` WHERE EXISTS (SELECT FROM free)` + insertOrder + `), done AS (
+// warnRow notes what the session is like, so that any sign of life makes the warning void. It and the next two are put
+// together when they are used first, because every program that imports the package would wait for it as it starts.
+var warnRow = sync.OnceValue(func() string {
+	return lockJudged + `, recorded AS (` + shifted(insertRows, 6) +
+		` WHERE EXISTS (SELECT FROM free)` + insertOrder + `), done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET warned_at = pg_catalog.statement_timestamp(),
 			stop_failed = ` + stillStopped + `,` + noteSigns + `
 		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free)
 		RETURNING s.run_id
 	)` + selectJudged + `, EXISTS (SELECT FROM done)`
+})
 
 // cancelRow inserts the end event, which is the last, and does the rest only if no event had its ID. It is one
 // statement and so one transaction. Listeners get the notification when it commits.
 var (
-	cancelRow          = cancelWith("")
-	cancelRowNotifying = cancelWith(`, outboxed AS (` + fmt.Sprintf(outboxRows, "ended") + `)`)
+	cancelRow          = sync.OnceValue(func() string { return cancelWith("") })
+	cancelRowNotifying = sync.OnceValue(func() string {
+		return cancelWith(`, outboxed AS (` + fmt.Sprintf(outboxRows, "ended") + `)`)
+	})
 )
 
 func cancelWith(outboxed string) string {
@@ -150,7 +156,7 @@ func (s *Store) Warn(
 	if err != nil {
 		return "", fmt.Errorf("warn session %s: %w", judged.RunID, err)
 	}
-	return s.ofJudged(ctx, "warn", judged, "", "", warnRow, append(judgedArguments(judged, ""), columns[:]...))
+	return s.ofJudged(ctx, "warn", judged, "", "", warnRow(), append(judgedArguments(judged, ""), columns[:]...))
 }
 
 // Cancel implements [session.Store], in one round trip unless the end is stored. If the context ends or the connection
@@ -177,9 +183,9 @@ func (s *Store) cancelStatement(
 	if err != nil {
 		return "", nil, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
 	}
-	statement = cancelRow
+	statement = cancelRow()
 	if s.outbox {
-		statement = cancelRowNotifying
+		statement = cancelRowNotifying()
 	}
 	return statement, append(append(judgedArguments(judged, c.By), columns[:]...),
 		string(c.Reason), c.Resumes, c.StopFailed, s.channel()), nil

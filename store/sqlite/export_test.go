@@ -15,7 +15,7 @@ const (
 
 // The statements with golden plans.
 var (
-	SelectStalled = selectStalled
+	SelectStalled = selectStalled()
 	SelectList    = selectList
 )
 
@@ -39,3 +39,6 @@ const (
 	SelectLayers    = selectLayers
 	SelectNew       = selectNew
 )
+
+// Connections returns how many connections are open.
+func (s *Store) Connections() int { return s.db.Stats().OpenConnections }

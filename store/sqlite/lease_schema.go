@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -168,5 +169,9 @@ func (t *transaction) lacksLeases() (lacks bool, err error) {
 
 // columnNames returns the names of a table's columns in lower case, and none if there is no such table.
 func (t *transaction) columnNames(table string) ([]string, error) {
-	return t.texts(`SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`, table)
+	statement, err := t.prepare(`SELECT lower(name) FROM pragma_table_xinfo(?1, 'main')`) //nolint:sqlclosecheck // kept
+	if err != nil {
+		return nil, err
+	}
+	return textsOf(statement.QueryContext(context.Background(), table))
 }

@@ -171,7 +171,7 @@ func (s *Store) openFor(ctx context.Context, found condition) error {
 	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(maxConnections)
 	if s.db != nil {
-		s.stalledStatement.close()
+		s.closeStatements()
 		_ = s.db.Close() // nothing was written
 	}
 	s.db, r.frozen, r.at = db, frozen, found

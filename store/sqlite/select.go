@@ -51,7 +51,11 @@ const (
 func (s *Store) Select(ctx context.Context, selection watchdog.Selection) ([]watchdog.Event, error) {
 	var events []watchdog.Event
 	err := s.read(ctx, "events", func() error {
-		rows, err := s.db.QueryContext(ctx, selectSelection, selectionArguments(selection)...)
+		statement, err := s.selection.prepare(ctx, s.db, selectSelection) //nolint:sqlclosecheck // kept with the store
+		if err != nil {
+			return err
+		}
+		rows, err := statement.QueryContext(ctx, selectionArguments(selection)...)
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"fmt"
 	"math"
 	"strings"
@@ -30,7 +29,8 @@ import (
 // The + 0 is there because SQLite prepares a statement again whenever a bare limit parameter is bound, which costs
 // fifteen times as much as the rest. The indexes are named because SQLite would prefer an index that a host adds, for
 // instance on the status.
-var selectStalled = `
+var selectStalled = sync.OnceValue(func() string {
+	return `
 	WITH clock (now) AS (SELECT ` + databaseMicros + `)
 	SELECT 'clock', now, '' FROM clock
 	UNION ALL SELECT * FROM (
@@ -48,6 +48,7 @@ var selectStalled = `
 	UNION ALL SELECT * FROM (
 		SELECT 'unreadable', 0, ` + sessionText + ` FROM main.watchdog_sessions INDEXED BY watchdog_sessions_unreadable
 		WHERE ` + isUnreadable + ` LIMIT ?7 + 0)`
+})
 
 // selectStalledLeased is the part of selectStalled for sessions in leases: those whose number in the column, with the
 // threshold added, is less than what their lease vouches for. Their position is by the database's clock, as it was when
@@ -73,30 +74,6 @@ func selectStalledLeased(index, condition, column, threshold string) string {
 			AND ((l.epoch + {column} + {threshold}) / 1000, run_id) > (?5, ?6)
 			AND created <= (SELECT now FROM clock) - ?2
 		ORDER BY 1, 2 LIMIT ?3 + 0) AS q CROSS JOIN main.watchdog_sessions ON run_id = q.id`)
-}
-
-// A stalledStatement is selectStalled, prepared once: preparing it takes longer than running it.
-type stalledStatement struct {
-	mu   sync.Mutex
-	stmt *sql.Stmt
-}
-
-func (p *stalledStatement) prepare(ctx context.Context, db *sql.DB) (_ *sql.Stmt, err error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stmt == nil {
-		p.stmt, err = db.PrepareContext(ctx, selectStalled)
-	}
-	return p.stmt, err
-}
-
-func (p *stalledStatement) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.stmt != nil {
-		_ = p.stmt.Close() // the database is closed next, or is the host's
-		p.stmt = nil
-	}
 }
 
 // Stalled implements [session.Store]. Sessions that exceeded their thresholds at the same time are ordered by run ID.
@@ -135,7 +112,7 @@ type stalledRow struct {
 func (s *Store) findStalled(ctx context.Context, q session.Query, last storerows.Place) (
 	page session.Page, found []stalledRow, err error,
 ) {
-	statement, err := s.stalledStatement.prepare(ctx, s.db) //nolint:sqlclosecheck // kept until the store is closed
+	statement, err := s.stalled.prepare(ctx, s.db, selectStalled()) //nolint:sqlclosecheck // kept with the store
 	if err != nil {
 		return page, nil, err
 	}

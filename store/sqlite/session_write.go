@@ -180,8 +180,12 @@ func oneSession(found *sql.Row, runID string) (session.Session, error) {
 }
 
 // texts returns the first column of a query.
-func (t *transaction) texts(query string, arguments ...any) (texts []string, err error) {
-	rows, err := t.conn.QueryContext(context.Background(), query, arguments...)
+func (t *transaction) texts(query string, arguments ...any) ([]string, error) {
+	return textsOf(t.conn.QueryContext(context.Background(), query, arguments...))
+}
+
+// textsOf returns the only column of a query, and closes its rows.
+func textsOf(rows *sql.Rows, err error) (texts []string, _ error) {
 	if err != nil {
 		return nil, err
 	}

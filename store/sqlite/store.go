@@ -30,16 +30,17 @@ type Config struct {
 // [watchdog.SpendStore] in an SQLite database; the package comment describes its tables. [Open], [New] and the methods
 // of [Config] return one. It is safe for concurrent use, and several processes may use one file.
 type Store struct {
-	db               *sql.DB
-	file             string // for errors
-	owned            bool   // opened by Open, and so closed by Close
-	outbox           bool
-	lockWait         time.Duration
-	queue            queue
-	idleWriter       *writer // kept between commits if the store owns its database; only the committer uses it
-	reads            sync.WaitGroup
-	stalledStatement stalledStatement
-	reader           *reader // of OpenReadOnly, else nil
+	db         *sql.DB
+	file       string // for errors
+	owned      bool   // opened by Open, and so closed by Close
+	outbox     bool
+	lockWait   time.Duration
+	queue      queue
+	idleWriter *writer // kept between commits if the store owns its database; only the committer uses it
+	reads      sync.WaitGroup
+	stalled    lazyStatement // selectStalled
+	selection  lazyStatement // selectSelection
+	reader     *reader       // of OpenReadOnly, else nil
 }
 
 // Open opens the database file at path and creates or migrates the schema. It creates the file, but not its folder.
@@ -63,6 +64,7 @@ func (c Config) Open(ctx context.Context, path string) (*Store, error) {
 	s := &Store{db: db, file: file, owned: true, outbox: c.Outbox, lockWait: lockWait}
 	err = s.migrate(ctx)
 	if err == nil {
+		s.returnWriter() // or the next call would open another connection, which reads the schema again
 		err = s.useWAL(ctx)
 	}
 	if err != nil {
@@ -146,13 +148,11 @@ func (s *Store) read(ctx context.Context, what string, query func() error) error
 func (s *Store) Close() error {
 	first := s.queue.close()
 	s.reads.Wait()
-	s.stalledStatement.close()
+	s.closeStatements()
 	if !first || !s.owned || s.db == nil {
 		return nil
 	}
-	if s.idleWriter != nil {
-		s.idleWriter.close()
-	}
+	s.returnWriter()
 	return s.wrapError("close", s.db.Close())
 }
 

@@ -44,6 +44,14 @@ func (s *Store) release(w *writer) {
 	w.close()
 }
 
+// returnWriter gives the connection of the idle writer back to the pool, while nothing is committed.
+func (s *Store) returnWriter() {
+	if s.idleWriter != nil {
+		s.idleWriter.close()
+		s.idleWriter = nil
+	}
+}
+
 // prepare returns a prepared statement, which it prepares on first use.
 func (w *writer) prepare(statement string) (*sql.Stmt, error) {
 	if prepared := w.prepared[statement]; prepared != nil {
