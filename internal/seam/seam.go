@@ -152,6 +152,10 @@ type State struct {
 type Spend struct {
 	Limit, Tool, Scope, Currency     string
 	Used, Admitted, Allowed, Refused int64
+	// Reserve is the part that is kept for wrapping up, WarnAt holds the fractions at which the run is warned; nil for the
+	// default.
+	Reserve int64
+	WarnAt  []float64
 }
 
 // Add returns how far a limit of two runs is used. A shared one is the same for both, each of which knows of it as of

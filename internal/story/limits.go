@@ -82,8 +82,8 @@ func usageOf(s *record.Spend) *watchdog.Usage {
 // span reads a length of a payload. One below zero is none.
 func span(s record.Seconds) Span { return Span(max(record.Duration(max(s, 0)), 0)) }
 
-// loopLimit is the limit that is neither a length nor a count that is spent.
-const loopLimit = "loop"
+// LoopLimit is the limit that is neither a length nor a count that is spent.
+const LoopLimit = "loop"
 
 // allow notes a limit of time. The longest that was told counts: a window is only ever given more.
 func (s *Story) allow(limit, hold string, length Span) {
@@ -100,20 +100,39 @@ func (s *Story) allow(limit, hold string, length Span) {
 
 // spend notes a counted limit, and how far it is used.
 func (s *Story) spend(u *watchdog.Usage) {
-	if u == nil || u.Limit == loopLimit {
+	if u == nil || u.Limit == LoopLimit {
 		return
 	}
 	l := s.counted(u.Limit, u.Tool, u.Scope)
 	l.Currency, l.Count = cmp.Or(u.Currency, l.Currency), max(l.Count, u.Allowed)
-	i := slices.IndexFunc(s.Spent, func(x session.Spent) bool {
-		return x.Limit == u.Limit && x.Tool == u.Tool && x.Scope == u.Scope
-	})
+	i := s.spentOf(u.Limit, u.Tool, u.Scope)
 	if i < 0 {
 		i = len(s.Spent)
 		s.Spent = append(s.Spent, session.Spent{Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency})
 	}
 	spent := &s.Spent[i]
 	spent.Used, spent.Admitted, spent.Allowed = max(spent.Used, u.Used), u.Admitted, max(spent.Allowed, u.Allowed)
+}
+
+// spentOf is the index of what is known of a counted limit's use, -1 for nothing.
+func (s *Story) spentOf(limit, tool, scope string) int {
+	return slices.IndexFunc(s.Spent, func(x session.Spent) bool {
+		return x.Limit == limit && x.Tool == tool && x.Scope == scope
+	})
+}
+
+// reserveOf is the part of a limit that is kept for wrapping up, as people read it; empty for none.
+func (s *Story) reserveOf(l Limit) string {
+	if l.Length > 0 {
+		if l.Limit == "wall_clock" && s.Reserve > 0 {
+			return s.Reserve.String()
+		}
+		return ""
+	}
+	if i := s.spentOf(l.Limit, l.Tool, l.Scope); i >= 0 && s.Spent[i].Reserve > 0 {
+		return amount(s.Spent[i].Reserve, l.Currency)
+	}
+	return ""
 }
 
 // counted is the counted limit of a name.
@@ -159,5 +178,8 @@ func (s *Story) readState(row *session.Session) {
 			Limit: x.Limit, Tool: x.Tool, Scope: x.Scope, Currency: x.Currency,
 			Used: x.Used, Admitted: x.Admitted, Allowed: x.Allowed,
 		})
+		if i := s.spentOf(x.Limit, x.Tool, x.Scope); i >= 0 {
+			s.Spent[i].Reserve, s.Spent[i].WarnAt = x.Reserve, x.WarnAt
+		}
 	}
 }

@@ -42,8 +42,8 @@ func (s Story) AllowedText() string {
 	limits := make([]string, len(s.Allowed))
 	for i, l := range s.Allowed {
 		limits[i] = l.String()
-		if l.Limit == "wall_clock" && s.Reserve > 0 {
-			limits[i] += fmt.Sprintf(" (%v of it reserve)", s.Reserve)
+		if reserve := s.reserveOf(l); reserve != "" {
+			limits[i] += fmt.Sprintf(" (%s of it reserve)", reserve)
 		}
 	}
 	return strings.Join(limits, ", ")
