@@ -70,7 +70,7 @@ func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Value
 	switch {
 	case query.Has("run"):
 		name = "run"
-		view, err = p.viewRun(r, query.Get("run"))
+		view, err = p.viewRun(r, query.Get("run"), query.Get("layers"))
 	case query.Get("view") == "sweeper":
 		name = "sweeper"
 		view, err = p.viewSweeper(r)

@@ -1,7 +1,10 @@
 package page_test
 
 import (
+	"fmt"
 	"html"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -73,6 +77,57 @@ func TestStories(t *testing.T) {
 	inRun("what a sweeper could not stop is said to be alive", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"idle_timeout","author":"system-watchdog","stop_failed":true`)
 	}, "what works on it could not be stopped, and may be alive", "by system-watchdog")
+}
+
+// TestLayerPages protects a run with more layers than one page reads: all of them can be reached.
+func TestLayerPages(t *testing.T) {
+	next := regexp.MustCompile(`and (\d+) more:</span> <a rel="next" href="([^"#]*)#layers">`)
+	named := regexp.MustCompile(`<th scope="row"><a href="\?run=([^"]*)">`)
+	const n = 2*story.MaxLayers + 5
+	begin := func(f *fixture, n int) {
+		f.event("s 1&x", watchdog.EventWarning, time.Now(), "")
+		start := time.Now()
+		for i := range n {
+			f.event(fmt.Sprintf("s 1&x/l-%02d", i), watchdog.EventCancel, start, `"reason":"no_output","parent":"s 1&x","window":"w"`)
+		}
+	}
+	inBubble(t, func(f *fixture) {
+		begin(f, n)
+		var got, more []string
+		for query := runQuery("s 1&x"); query != ""; {
+			text := f.shown(query)
+			on := named.FindAllStringSubmatch(text, -1)
+			require.LessOrEqual(t, len(on), story.MaxLayers)
+			for _, match := range on {
+				got = append(got, match[1])
+			}
+			require.Equal(t, len(on) > 12, strings.Contains(text, fmt.Sprintf("%d more layers are not drawn.", len(on)-12)))
+			if strings.Contains(query, "layers=") {
+				require.Contains(t, text, `<a href="?run=s%201%26x#layers">First layers</a>`)
+			}
+			query = ""
+			if link := next.FindStringSubmatch(text); link != nil {
+				more, query = append(more, link[1]), html.UnescapeString(link[2])
+			}
+		}
+		require.Equal(t, []string{"37", "5"}, more)
+		require.Len(t, got, n)
+		slices.Sort(got)
+		require.Len(t, slices.Compact(got), n, "each once")
+		require.Contains(t, f.shown(runQuery("s 1&x")+"&layers=%ff~"), "None of these is of the present window.")
+	})
+	inBubble(t, func(f *fixture) {
+		begin(f, story.MaxLayers)
+		require.NotContains(t, f.shown(runQuery("s 1&x")), "More layers", "they are all on the page")
+	})
+	inBubble(t, func(f *fixture) {
+		begin(f, n)
+		f.event("s 1&x", watchdog.EventCancel, time.Now(), `"reason":"idle_exceeded"`)
+		f.event("s 1&x", watchdog.EventResume, time.Now(), "")
+		text := f.shown(runQuery("s 1&x"))
+		require.Contains(t, text, "None of these is of the present window.")
+		require.Contains(t, text, "and 37 more:", "which are not read, and so may be")
+	})
 }
 
 // A wrapped hides a store's other methods, and says that it may be passed by.
