@@ -134,7 +134,7 @@ func counted(s session.Spent) bar {
 	if s.Limit == "cost" {
 		write = func(n int64) string { return money(n, "") }
 	}
-	left := max(s.Allowed-s.Used-s.Admitted, 0)
+	left := watchdog.Usage{Used: s.Used, Admitted: s.Admitted, Allowed: s.Allowed}.Remaining()
 	b := bar{Name: words(s.Limit), Text: write(left), Of: write(s.Allowed), Scope: s.Scope}
 	if s.Limit == "cost" {
 		b.Of = money(s.Allowed, s.Currency)

@@ -41,9 +41,7 @@ type entry struct {
 }
 
 // viewRun shows a run by its row and its events, of which it can have either.
-func (p *Page) viewRun(r *http.Request, runID, layersAfter string) (runPage, error) {
-	ctx, cancel := queried(r)
-	defer cancel()
+func (p *Page) viewRun(ctx context.Context, runID, layersAfter string) (runPage, error) {
 	view := runPage{frameView: p.frame("run", runID), NoEvents: p.cfg.Events == nil, LayersAfter: layersAfter}
 	found := story.Record{RunID: runID}
 	var err error

@@ -114,7 +114,7 @@ func TestLayerPages(t *testing.T) {
 		require.Len(t, got, n)
 		slices.Sort(got)
 		require.Len(t, slices.Compact(got), n, "each once")
-		require.Contains(t, f.shown(runQuery("s 1&x")+"&layers=%ff~"), "None of these is of the present window.")
+		require.Contains(t, f.shown(runQuery("s 1&x")+"&layers=~"), "None of these is of the present window.")
 	})
 	inBubble(t, func(f *fixture) {
 		begin(f, story.MaxLayers)

@@ -176,6 +176,7 @@ var hostile = []string{
 	`<script>window.owned = 1</script>`, `"><img src=x onerror="window.owned=1">`, `' onmouseover='window.owned=1`,
 	`javascript:window.owned=1`, `{{.}}`, `${window.owned=1}`, `</script></title></svg><b>bold</b>`, "\u202egnp.exe", `../../?x=1&y=2#z`,
 	strings.Repeat("界", 250), strings.Repeat("W", 250), "a\u0301\u0301\u0301", "&lt;b&gt;", "-rf", "\u2028\u2029x",
+	"__proto__", "constructor", "\u200f\u202bhere",
 }
 
 func TestHostileTexts(t *testing.T) {
