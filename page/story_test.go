@@ -74,6 +74,13 @@ func TestStories(t *testing.T) {
 		f.begin("s-1", "h", 0, session.State{WallClock: 60})
 		cancel(f, start, `"reason":"wall_clock_exceeded"`)
 	}, `class="badge stopped"`, "Ended:", "watchdog resume s-1", "!data-limit")
+	inRun("what could not be ended of a command is said to be alive", func(f *fixture, start time.Time) {
+		cancel(f, start, `"reason":"no_output"`)
+		f.event("s-1", watchdog.EventOverrun, start,
+			`"key":"build","layer":"command","elapsed_seconds":60,"abandoned":true,"survivors":2,"survivor_pids":[4711,4712]`)
+		f.event("s-1/l", watchdog.EventOverrun, start, `"layer":"command","abandoned":true,"parent":"s-1"`)
+	}, "<dt>Left alive</dt><dd>2 processes of its command could not be ended (PID 4711, 4712)</dd>",
+		"end what is left alive, then run the command again", `<span class="sub alert">processes of its command may be alive</span>`)
 	inRun("what a sweeper could not stop is said to be alive", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"idle_timeout","author":"system-watchdog","stop_failed":true`)
 	}, "what works on it could not be stopped, and may be alive", "by system-watchdog")

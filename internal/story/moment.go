@@ -49,6 +49,19 @@ func (s Story) AllowedText() string {
 	return strings.Join(limits, ", ")
 }
 
+// LeftAlive says what is known to be left alive, or may be; empty for nothing.
+func (s Story) LeftAlive() string {
+	for _, o := range slices.Backward(s.Overruns) {
+		if o.OfCommand {
+			return o.survivors()
+		}
+	}
+	if s.End != nil && s.End.StopFailed {
+		return "what works on it could not be stopped, and may be alive"
+	}
+	return ""
+}
+
 // SpentText says how far a counted limit is used.
 func SpentText(s session.Spent) string {
 	return watchdog.Usage{

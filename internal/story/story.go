@@ -132,9 +132,10 @@ type Layer struct {
 	At      time.Time           `json:"at"` // of its end, or of its last event
 	Code    watchdog.StopReason `json:"code,omitempty"`
 	Elapsed Span                `json:"elapsed_seconds"`
-	// StartedAt is the start of its window, Meaning is Code in words.
+	// StartedAt is the start of its window, Meaning is Code in words, LeftAlive says what of it is left alive.
 	StartedAt time.Time `json:"started_at,omitzero"`
 	Meaning   string    `json:"meaning,omitempty"`
+	LeftAlive string    `json:"left_alive,omitempty"`
 }
 
 // A Next is how to go on with a run.

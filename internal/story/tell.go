@@ -338,7 +338,7 @@ func (t *teller) isOfBefore(l Layer) bool {
 
 // layerOf is one line of a story.
 func layerOf(s Story, events []watchdog.Event) Layer {
-	l := Layer{RunID: s.RunID, State: s.State, Elapsed: s.Elapsed, StartedAt: s.StartedAt}
+	l := Layer{RunID: s.RunID, State: s.State, Elapsed: s.Elapsed, StartedAt: s.StartedAt, LeftAlive: s.LeftAlive()}
 	if len(events) > 0 {
 		l.At = events[len(events)-1].Timestamp
 	}
@@ -356,6 +356,9 @@ func (l Layer) String() string {
 	}
 	if l.Elapsed > 0 {
 		text += fmt.Sprintf(" after %v", l.Elapsed)
+	}
+	if l.LeftAlive != "" {
+		text += "; " + l.LeftAlive
 	}
 	return text
 }
