@@ -90,3 +90,17 @@ func TestRogueStores(t *testing.T) {
 		})
 	}
 }
+
+// A timeless store is another program's, whose rows have no times.
+type timeless struct{ *database }
+
+func (timeless) Session(_ context.Context, runID string) (session.Session, error) {
+	return session.Session{RunID: runID, Status: session.Active}, nil
+}
+
+func TestTimelessRow(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.Sessions = timeless{f.db}
+		require.Contains(t, f.shown("?run=s-1"), `class="badge running"`)
+	})
+}

@@ -124,7 +124,10 @@ func (v *runPage) tell(r story.Record) {
 		}
 	}
 	if v.Since.IsZero() {
-		v.Since = r.Events[0].Timestamp
+		v.Since = v.Now
+		if len(r.Events) > 0 {
+			v.Since = r.Events[0].Timestamp
+		}
 	}
 	if v.Live = v.State == story.Running; v.Live {
 		v.Refresh = 10

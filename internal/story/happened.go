@@ -68,9 +68,13 @@ func holdOf(e watchdog.Event, p *record.Hold) Hold {
 
 // release ends the hold that a release is of.
 func release(holds []Hold, at time.Time, p *record.Release) {
-	for i := range holds {
-		if holds[i].id == p.Opening && p.Opening != "" {
+	if p.Opening == "" {
+		return
+	}
+	for i := len(holds) - 1; i >= 0; i-- { // it is one of the last ones
+		if holds[i].id == p.Opening {
 			holds[i].ReleasedAt = at
+			return
 		}
 	}
 }

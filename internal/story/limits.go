@@ -86,16 +86,20 @@ func span(s record.Seconds) Span { return Span(max(record.Duration(max(s, 0)), 0
 const LoopLimit = "loop"
 
 // allow notes a limit of time. The longest that was told counts: a window is only ever given more.
-func (s *Story) allow(limit, hold string, length Span) {
+func (t *teller) allow(limit, hold string, length Span) {
 	if limit == "" || length <= 0 || time.Duration(length) >= watchdog.NoLimit {
 		return
 	}
-	i := slices.IndexFunc(s.Allowed, func(l Limit) bool { return l.Limit == limit && l.Hold == hold && l.Length > 0 })
-	if i < 0 {
-		s.Allowed = append(s.Allowed, Limit{Limit: limit, Hold: hold, Length: length})
+	name := [2]string{limit, hold}
+	if i, known := t.lengths[name]; known {
+		t.Allowed[i].Length = max(t.Allowed[i].Length, length)
 		return
 	}
-	s.Allowed[i].Length = max(s.Allowed[i].Length, length)
+	if t.lengths == nil {
+		t.lengths = map[[2]string]int{}
+	}
+	t.lengths[name] = len(t.Allowed)
+	t.Allowed = append(t.Allowed, Limit{Limit: limit, Hold: hold, Length: length})
 }
 
 // spend notes a counted limit, and how far it is used.
@@ -158,7 +162,7 @@ func (s *Story) extend(x Extension) {
 }
 
 // readState takes what the run's process said about it into its row, if that is about the window.
-func (s *Story) readState(row *session.Session) {
+func (t *teller) readState(row *session.Session) {
 	var state session.State
 	if len(row.State) == 0 || json.Unmarshal(row.State, &state) != nil {
 		return
@@ -169,17 +173,17 @@ func (s *Story) readState(row *session.Session) {
 	}{
 		{"wall_clock", state.WallClock}, {"safety", state.Safety}, {"idle", state.Idle}, {"no_progress", state.NoProgress},
 	} {
-		s.allow(l.limit, "", span(record.Seconds(l.seconds)))
+		t.allow(l.limit, "", span(record.Seconds(l.seconds)))
 	}
-	s.OpenHolds = state.Holds
-	s.Reserve, s.Noted = span(record.Seconds(state.Reserve)), state.Phase
+	t.OpenHolds = state.Holds
+	t.Reserve, t.Noted = span(record.Seconds(state.Reserve)), state.Phase
 	for _, x := range state.Spent {
-		s.spend(&watchdog.Usage{
+		t.spend(&watchdog.Usage{
 			Limit: x.Limit, Tool: x.Tool, Scope: x.Scope, Currency: x.Currency,
 			Used: x.Used, Admitted: x.Admitted, Allowed: x.Allowed,
 		})
-		if i := s.spentOf(x.Limit, x.Tool, x.Scope); i >= 0 {
-			s.Spent[i].Reserve, s.Spent[i].WarnAt = x.Reserve, x.WarnAt
+		if i := t.spentOf(x.Limit, x.Tool, x.Scope); i >= 0 {
+			t.Spent[i].Reserve, t.Spent[i].WarnAt = x.Reserve, x.WarnAt
 		}
 	}
 }

@@ -41,6 +41,7 @@ type teller struct {
 	Story
 	row     *session.Session
 	current seam.Window
+	lengths map[[2]string]int // the places of Allowed, by limit and hold
 	before  map[time.Time]*Window
 	resets  []string
 	fixed   map[time.Time]time.Time // when the end of a window was corrected
