@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/story"
 )
@@ -17,6 +18,9 @@ import (
 // TestLarge protects who reads the story of a run that was asked very often: it takes as long for each event as for the
 // first ones. A look through all that came before, for each event, takes minutes.
 func TestLarge(t *testing.T) {
+	if testing.Short() || racing.Enabled {
+		t.Skip("it measures")
+	}
 	later := func(i int) time.Duration { return time.Duration(i) * time.Millisecond }
 	others := slices.Repeat([]string{"00000000-0000-4000-8000-999999999999"}, 100)
 	for name, c := range map[string]struct {
