@@ -86,6 +86,10 @@ func TestLive(t *testing.T) {
 			seen := fmt.Sprintf("[...%s.querySelectorAll('line.warning, rect.reserve')].every((mark) => "+
 				"mark.getBoundingClientRect().height > 0)", at.bar)
 			require.True(t, eval[bool](b, seen), "the marks can be seen")
+			fill := func(part string) string {
+				return eval[string](b, fmt.Sprintf("getComputedStyle(%s.querySelector('%s')).fill", at.bar, part))
+			}
+			require.NotEqual(t, fill(".left"), fill(".reserve"), "whatever the bar's colour is")
 			b.requireNoReload()
 		}
 	})
