@@ -48,8 +48,8 @@ const (
 	EventRelease = "runtime.watchdog.release"
 	// EventInterrupt says that something outside ended the run, not the watchdog.
 	EventInterrupt = "runtime.watchdog.interrupt"
-	// EventOverrun says that a bounded call in the run (package bound) took longer than it may, or was abandoned. It ends
-	// nothing.
+	// EventOverrun says that a bounded call in the run (package bound) took longer than it may, or was abandoned, or that
+	// processes of its command (package stall) could not be ended. It ends nothing.
 	EventOverrun = "runtime.watchdog.overrun"
 )
 

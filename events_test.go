@@ -17,6 +17,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -147,6 +148,20 @@ func TestEventGoldens(t *testing.T) {
 			b.run.ID, b.run.Parent = "s-1/build", "s-1"
 			b.cfg.Budget = watchdog.Budget{WallClock: 90 * time.Second, Reserve: 30 * time.Second}
 			b.abandon(bound.Call{Key: "tick", Calls: &bound.Calls{}, Grace: time.Second})
+		}},
+		"overrun_command": {watchdog.EventOverrun, func(b *fixture) {
+			b.run.ID, b.run.Parent = "s-1/build", "s-1"
+			wd := b.attach()
+			b.pass(61 * time.Second)
+			pids := make([]int, 20)
+			for i := range pids {
+				pids[i] = 4711 + i
+			}
+			seam.Of(wd.Context()).RecordOverrun(seam.Overrun{
+				Key: "build", Layer: seam.LayerCommand, Limit: watchdog.NoLimit, Elapsed: 61 * time.Second, Abandoned: true,
+				Survivors: pids,
+			})
+			b.pass(0)
 		}},
 	} {
 		t.Run(name, func(t *testing.T) { goldenEvent(t, name, c.kind, c.happen) })

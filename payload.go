@@ -167,7 +167,18 @@ func (w *Watchdog) overrunEvent(call seam.Overrun) Event {
 		OverranAt: record.Stamp(at), LimitSeconds: record.ExactSeconds(limit),
 		ElapsedSeconds: record.ExactSeconds(call.Elapsed), Abandoned: call.Abandoned, Note: call.Note,
 		Parent: w.lineage.parent(), LimitedBy: call.LimitedBy, Window: w.lineage.fresh(),
+		Survivors: record.Count(len(call.Survivors)), SurvivorPIDs: firstPIDs(call.Survivors),
 	})
+}
+
+// maxPIDs is how many processes an event names.
+const maxPIDs = 16
+
+func firstPIDs(all []int) (pids []record.Count) {
+	for _, pid := range all[:min(len(all), maxPIDs)] {
+		pids = append(pids, record.Count(pid))
+	}
+	return pids
 }
 
 // lostAttempt is the signal of the interrupt of an attempt whose process ended without recording anything.

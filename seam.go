@@ -173,15 +173,29 @@ func seamSpend(run any) (all []seam.Spend) {
 	a.book.mu.Lock()
 	defer a.book.mu.Unlock()
 	for i, u := range used {
-		if a.spend.Limits[i].Kind == verdict.KindLoop {
+		limit := &a.spend.Limits[i]
+		if limit.Kind == verdict.KindLoop {
 			continue
 		}
 		all = append(all, seam.Spend{
 			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
 			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed, Refused: a.spend.Refusals(i),
+			Reserve: limit.Reserve, WarnAt: warnsOf(limit),
 		})
 	}
 	return all
+}
+
+// warnsOf are the fractions of a limit at which a run is warned, nil for the default. What one call may send is used
+// anew by each, so that no part of it is ever used up.
+func warnsOf(l *verdict.CountLimit) []float64 {
+	switch {
+	case l.Kind == verdict.KindCallInput:
+		return []float64{}
+	case slices.Equal(l.WarnAt, defaultWarnAt):
+		return nil
+	}
+	return append([]float64{}, l.WarnAt...)
 }
 
 // secondsOf returns 0 for no limit.

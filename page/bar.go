@@ -2,9 +2,11 @@ package page
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -37,7 +39,7 @@ func (b *bar) setLevel() {
 		b.Level = "spent"
 	case b.Left <= b.Reserve:
 		b.Level = "reserve"
-	case len(b.Warned) > 0 && b.Left <= b.Warned[0]:
+	case len(b.Warned) > 0 && b.Left <= slices.Max(b.Warned):
 		b.Level = "warned"
 	case b.Warned == nil && b.Left <= low:
 		b.Level = "low"
@@ -78,7 +80,9 @@ func barsOf(s session.Session, state session.State, now time.Time) []bar {
 		bars = append(bars, idle(s, state, now))
 	}
 	for _, spent := range state.Spent {
-		bars = append(bars, counted(spent))
+		if spent.Limit != story.LoopLimit { // in rows of programs before this one
+			bars = append(bars, counted(spent))
+		}
 	}
 	for i := range bars {
 		bars[i].setLevel()
@@ -93,15 +97,19 @@ func moved(name string, limit float64, since, now time.Time) bar {
 
 func wallClock(s session.Session, state session.State, now time.Time) bar {
 	b := moved("wall clock", state.WallClock, s.StartedAt.Add(seconds(state.Paused)), now)
-	b.Reserve = percent(state.Reserve, state.WallClock)
-	at := state.WarnAt
-	if at == nil {
-		at = []float64{watchdog.DefaultWarnAt}
+	b.mark(state.Reserve, state.WallClock, state.WarnAt)
+	return b
+}
+
+// mark marks the reserve and the warnings of a limit; nil is for the default ones.
+func (b *bar) mark(reserve, limit float64, warnAt []float64) {
+	b.Reserve = percent(reserve, limit)
+	if warnAt == nil {
+		warnAt = []float64{watchdog.DefaultWarnAt}
 	}
-	for _, fraction := range at {
+	for _, fraction := range warnAt {
 		b.Warned = append(b.Warned, percent(1-fraction, 1))
 	}
-	return b
 }
 
 // idle is how much silence is left. Of a session with a lease less than a minute of it is not known, and while a hold
@@ -126,7 +134,7 @@ func counted(s session.Spent) bar {
 	if s.Limit == "cost" {
 		write = func(n int64) string { return money(n, "") }
 	}
-	left := max(s.Allowed-s.Used-s.Admitted, 0)
+	left := watchdog.Usage{Used: s.Used, Admitted: s.Admitted, Allowed: s.Allowed}.Remaining()
 	b := bar{Name: words(s.Limit), Text: write(left), Of: write(s.Allowed), Scope: s.Scope}
 	if s.Limit == "cost" {
 		b.Of = money(s.Allowed, s.Currency)
@@ -136,6 +144,7 @@ func counted(s session.Spent) bar {
 	}
 	if s.Allowed > 0 {
 		b.Left = percent(float64(left), float64(s.Allowed))
+		b.mark(float64(s.Reserve), float64(s.Allowed), s.WarnAt)
 	}
 	return b
 }

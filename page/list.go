@@ -95,13 +95,11 @@ type listView struct {
 }
 
 // viewList lists sessions: the live ones first, then those that have ended.
-func (p *Page) viewList(r *http.Request, query url.Values) (listView, error) {
+func (p *Page) viewList(ctx context.Context, query url.Values) (listView, error) {
 	f, err := parseFilter(query)
 	if err != nil {
 		return listView{}, err
 	}
-	ctx, cancel := queried(r)
-	defer cancel()
 	view := listView{frameView: p.frame("list", "Runs"), filter: f, First: f.first(), Reasons: reasons(f.Reason)}
 	view.Refresh = 10
 	if !f.InEnded {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/seam"
 )
@@ -41,7 +42,7 @@ type live struct {
 	readers map[*reader]struct{}
 	stop    context.CancelFunc // ends the goroutines; nil while there are none
 	closed  bool
-	told    map[string]bool // the runs that had events since the last look
+	told    map[string]bool // the runs that had events since the last look, at most one more than a frame names
 	frames  int             // that were sent
 }
 
@@ -233,14 +234,21 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// tell notes that a run has an event.
+func (l *live) tell(e watchdog.Event) {
+	l.mu.Lock()
+	if len(l.told) <= maxTold { // while a look hangs there is no end of them
+		l.told[e.AggregateID] = true
+	}
+	l.mu.Unlock()
+	l.hurry()
+}
+
 // follow notes which runs have events, until ctx ends.
 func (l *live) follow(ctx context.Context, feed watchdog.FeedStore) {
 	for {
-		err := feed.Follow(ctx, "", func() {}, func(e watchdog.Event) {
-			l.mu.Lock()
-			l.told[e.AggregateID] = true
-			l.mu.Unlock()
-			l.hurry()
+		_, err := bounded.Until(ctx, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, feed.Follow(ctx, "", func() {}, l.tell)
 		})
 		if ctx.Err() != nil {
 			return

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -18,7 +17,7 @@ const (
 	maxVanished = 200
 	// driftOfSilence is by how much the start of a silence may differ from what was sent.
 	driftOfSilence = 5 * time.Second
-	maxTold        = 200 // runs with events that a frame names
+	maxTold        = 200 // runs with events that a frame names; of more it says that there are more
 )
 
 // A looker compares the live sessions with those that it saw before.
@@ -44,8 +43,9 @@ type frame struct {
 	Now int64 `json:"now,omitempty"`
 	// Rows are those that have changed.
 	Rows []frameRow `json:"rows,omitempty"`
-	// Runs had events.
-	Runs []string `json:"runs,omitempty"`
+	// Runs had events, and if Others is set, others too.
+	Runs   []string `json:"runs,omitempty"`
+	Others bool     `json:"others,omitempty"`
 	// Present is the present state: the versions of the live rows. More tells that there are more of them.
 	Present map[string]string `json:"present,omitempty"`
 	More    bool              `json:"more,omitempty"`
@@ -95,7 +95,7 @@ func (k *looker) look(ctx context.Context, told []string) (f frame) {
 	}
 	recovered := k.down
 	k.down = false
-	f.Now, f.Runs = found.Now.UnixMilli(), told[:min(len(told), maxTold)]
+	f.Now, f.Runs, f.Others = found.Now.UnixMilli(), told[:min(len(told), maxTold)], len(told) > maxTold
 	live := map[string]bool{}
 	for _, s := range found.Sessions {
 		live[s.RunID] = true
@@ -114,9 +114,9 @@ func (k *looker) look(ctx context.Context, told []string) (f frame) {
 
 // list returns the newest live sessions.
 func (k *looker) list(ctx context.Context) (session.ListPage, error) {
-	ctx, cancel := context.WithTimeout(ctx, watchdog.DefaultRecordTimeout)
-	defer cancel()
-	return k.page.cfg.Sessions.List(ctx, session.ListQuery{Live: true, Limit: maxRows})
+	return asked(ctx, func(ctx context.Context) (session.ListPage, error) {
+		return k.page.cfg.Sessions.List(ctx, session.ListQuery{Live: true, Limit: maxRows})
+	})
 }
 
 // changed notes a live session, and reports whether it is not as it was sent last. The first look sends none: readers
@@ -145,7 +145,7 @@ func (k *looker) vanished(ctx context.Context, live map[string]bool, now time.Ti
 		if read++; read > maxVanished {
 			return
 		}
-		s, err := k.page.one(ctx, runID)
+		s, err := asked(ctx, func(ctx context.Context) (session.Session, error) { return k.page.one(ctx, runID) })
 		switch {
 		case err != nil && !errors.Is(err, session.ErrNotFound) && !errors.Is(err, session.ErrUnreadable):
 			return // the next look tries again
@@ -166,8 +166,6 @@ func (p *Page) one(ctx context.Context, runID string) (session.Session, error) {
 	if !able {
 		return session.Session{}, session.ErrNotFound
 	}
-	ctx, cancel := context.WithTimeout(ctx, watchdog.DefaultRecordTimeout)
-	defer cancel()
 	return store.Session(ctx, runID)
 }
 

@@ -5,9 +5,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net/http"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -91,7 +91,7 @@ func (p *Page) logger() *slog.Logger {
 	return slog.Default()
 }
 
-// queried is the context of the queries of one page.
-func queried(r *http.Request) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(r.Context(), watchdog.DefaultRecordTimeout)
+// asked asks the stores for something. One that panics, or does not heed its context, is one that fails.
+func asked[T any](ctx context.Context, call func(ctx context.Context) (T, error)) (T, error) {
+	return bounded.Within(ctx, watchdog.DefaultRecordTimeout, call)
 }

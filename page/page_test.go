@@ -194,6 +194,12 @@ func TestPrefix(t *testing.T) {
 			mux.Handle("/ops/watchdog", h)
 			return "/ops/watchdog", mux
 		},
+		"under a prefix of odd characters": func(h http.Handler) (string, http.Handler) {
+			return "/ops 1/wät;v=1/%2e%2e~'\"<b>&#39;{{.}}/?/#/", h
+		},
+		"at a place that looks like another server": func(h http.Handler) (string, http.Handler) {
+			return "//evil.example/javascript:alert(1)/", h
+		},
 		"with StripPrefix": func(h http.Handler) (string, http.Handler) {
 			mux := http.NewServeMux()
 			mux.Handle("/watchdog/", http.StripPrefix("/watchdog", h))

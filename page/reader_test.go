@@ -25,9 +25,9 @@ type sent struct {
 		Run, Host, Reason, Said, HTML string
 		Live                          bool
 	}
-	Runs               []string
-	Present            map[string]string
-	All, More, Trouble bool
+	Runs                       []string
+	Present                    map[string]string
+	All, More, Trouble, Others bool
 }
 
 // A reader is a browser that is connected. It is a ResponseWriter, too: what a server has for a connection.

@@ -13,10 +13,8 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-const (
-	maxLayers  = 50  // whose events are read for one page
-	maxEntries = 500 // events that one page lists
-)
+// maxEntries is how many events one page lists.
+const maxEntries = 500
 
 // A runPage is the page of a run: its story, with its row and its events.
 type runPage struct {
@@ -31,6 +29,9 @@ type runPage struct {
 	// MoreEntries is how many are not listed.
 	MoreEntries int
 	NoEvents    bool // there is no store of events
+	// LayersAfter is the layer before the first that the page shows, empty on the first page. LastLayer is the one before
+	// the first of the next page.
+	LayersAfter, LastLayer string
 }
 
 // An entry is one event. Its kind is what it looks like.
@@ -40,10 +41,8 @@ type entry struct {
 }
 
 // viewRun shows a run by its row and its events, of which it can have either.
-func (p *Page) viewRun(r *http.Request, runID string) (runPage, error) {
-	ctx, cancel := queried(r)
-	defer cancel()
-	view := runPage{frameView: p.frame("run", runID), NoEvents: p.cfg.Events == nil}
+func (p *Page) viewRun(ctx context.Context, runID, layersAfter string) (runPage, error) {
+	view := runPage{frameView: p.frame("run", runID), NoEvents: p.cfg.Events == nil, LayersAfter: layersAfter}
 	found := story.Record{RunID: runID}
 	var err error
 	if found.Row, view.Now, err = p.row(ctx, runID); err != nil {
@@ -55,8 +54,11 @@ func (p *Page) viewRun(r *http.Request, runID string) (runPage, error) {
 	if found.Row == nil && len(found.Events) == 0 {
 		return view, &httpError{http.StatusNotFound, "There is no run with this ID: no row and no event."}
 	}
-	if err := p.addLayers(ctx, &found); err != nil {
+	if err := p.addLayers(ctx, &found, layersAfter); err != nil {
 		return view, err
+	}
+	if n := len(found.Layers); n > 0 {
+		view.LastLayer = found.Layers[n-1].RunID
 	}
 	view.tell(found)
 	return view, nil
@@ -88,8 +90,8 @@ func (p *Page) readEvents(ctx context.Context, runID string) ([]watchdog.Event, 
 	return p.cfg.Events.Read(ctx, watchdog.AggregateType, runID)
 }
 
-// addLayers reads the events of the layers.
-func (p *Page) addLayers(ctx context.Context, r *story.Record) error {
+// addLayers reads the events of the layers after one.
+func (p *Page) addLayers(ctx context.Context, r *story.Record, after string) error {
 	feed, able := seam.StoreOf[watchdog.FeedStore](p.cfg.Events)
 	if !able {
 		return nil
@@ -98,8 +100,8 @@ func (p *Page) addLayers(ctx context.Context, r *story.Record) error {
 	if err != nil {
 		return err
 	}
-	r.MoreLayers = max(len(all)-maxLayers, 0)
-	for _, runID := range all[:len(all)-r.MoreLayers] {
+	all, r.MoreLayers = story.PageOfLayers(all, after)
+	for _, runID := range all {
 		events, err := p.readEvents(ctx, runID)
 		if err != nil {
 			return err
@@ -122,7 +124,10 @@ func (v *runPage) tell(r story.Record) {
 		}
 	}
 	if v.Since.IsZero() {
-		v.Since = r.Events[0].Timestamp
+		v.Since = v.Now
+		if len(r.Events) > 0 {
+			v.Since = r.Events[0].Timestamp
+		}
 	}
 	if v.Live = v.State == story.Running; v.Live {
 		v.Refresh = 10

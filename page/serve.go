@@ -2,11 +2,14 @@ package page
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io/fs"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 )
 
 // policy lets the browser load what is of this page, and nothing else. Filters are a form, so that forms may be sent
@@ -37,15 +40,35 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "use GET or HEAD: this page changes nothing", http.StatusMethodNotAllowed)
 		return
 	}
-	query := r.URL.Query()
+	query, err := parseQuery(r.URL)
 	switch {
 	case query.Has("file"):
 		serveFile(w, r, query)
 	case query.Has("live"):
 		p.live.serve(w, r)
 	default:
-		p.serveView(w, r, query)
+		p.serveView(w, r, query, err)
 	}
+}
+
+// maxQuery is how long a query may be: it has room for the longest run IDs, of characters that are written with nine.
+const maxQuery = 16 << 10
+
+// parseQuery reads the query of a page. A text that no store can have is no question for it: a database answers with an
+// error, as if it could not be asked.
+func parseQuery(u *url.URL) (url.Values, error) {
+	if len(u.RawQuery) > maxQuery {
+		return nil, &httpError{http.StatusRequestURITooLong, "The address is too long: begin at the list."}
+	}
+	query := u.Query()
+	for _, values := range query {
+		for _, value := range values {
+			if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
+				return nil, &httpError{http.StatusBadRequest, "The address has a text that nothing has: begin at the list."}
+			}
+		}
+	}
+	return query, nil
 }
 
 // serveFile serves a file that is linked with the hash of its content, and so can be kept for ever.
@@ -62,23 +85,12 @@ func serveFile(w http.ResponseWriter, r *http.Request, query url.Values) {
 	write(w, r, http.StatusOK, file.text)
 }
 
-// serveView serves one of the pages for people.
-func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Values) {
+// serveView serves one of the pages for people, or an error that there already is.
+func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Values, err error) {
 	var name string
 	var view any
-	var err error
-	switch {
-	case query.Has("run"):
-		name = "run"
-		view, err = p.viewRun(r, query.Get("run"))
-	case query.Get("view") == "sweeper":
-		name = "sweeper"
-		view, err = p.viewSweeper(r)
-	case query.Has("view"):
-		err = &httpError{http.StatusNotFound, "There is no such page."}
-	default:
-		name = "list"
-		view, err = p.viewList(r, query)
+	if err == nil {
+		name, view, err = p.view(r.Context(), query)
 	}
 	status := http.StatusOK
 	if err != nil {
@@ -95,6 +107,25 @@ func (p *Page) serveView(w http.ResponseWriter, r *http.Request, query url.Value
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	write(w, r, status, text.Bytes())
+}
+
+// view returns the page that a query names, with the name of its template.
+func (p *Page) view(ctx context.Context, query url.Values) (name string, view any, err error) {
+	ask := func(name string, view func(context.Context) (any, error)) (string, any, error) {
+		made, err := asked(ctx, view)
+		return name, made, err
+	}
+	switch {
+	case query.Has("run"):
+		return ask("run", func(ctx context.Context) (any, error) {
+			return p.viewRun(ctx, query.Get("run"), query.Get("layers"))
+		})
+	case query.Get("view") == "sweeper":
+		return ask("sweeper", func(ctx context.Context) (any, error) { return p.viewSweeper(ctx) })
+	case query.Has("view"):
+		return "", nil, &httpError{http.StatusNotFound, "There is no such page."}
+	}
+	return ask("list", func(ctx context.Context) (any, error) { return p.viewList(ctx, query) })
 }
 
 // write writes a response with its length.

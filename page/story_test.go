@@ -1,7 +1,10 @@
 package page_test
 
 import (
+	"fmt"
 	"html"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -70,9 +74,67 @@ func TestStories(t *testing.T) {
 		f.begin("s-1", "h", 0, session.State{WallClock: 60})
 		cancel(f, start, `"reason":"wall_clock_exceeded"`)
 	}, `class="badge stopped"`, "Ended:", "watchdog resume s-1", "!data-limit")
+	inRun("what could not be ended of a command is said to be alive", func(f *fixture, start time.Time) {
+		cancel(f, start, `"reason":"no_output"`)
+		f.event("s-1", watchdog.EventOverrun, start,
+			`"key":"build","layer":"command","elapsed_seconds":60,"abandoned":true,"survivors":2,"survivor_pids":[4711,4712]`)
+		f.event("s-1/l", watchdog.EventOverrun, start, `"layer":"command","abandoned":true,"parent":"s-1"`)
+	}, "<dt>Left alive</dt><dd>2 processes of its command could not be ended (PID 4711, 4712)</dd>",
+		"end what is left alive, then run the command again", `<span class="sub alert">processes of its command may be alive</span>`)
 	inRun("what a sweeper could not stop is said to be alive", func(f *fixture, start time.Time) {
 		cancel(f, start, `"reason":"idle_timeout","author":"system-watchdog","stop_failed":true`)
 	}, "what works on it could not be stopped, and may be alive", "by system-watchdog")
+}
+
+// TestLayerPages protects a run with more layers than one page reads: all of them can be reached.
+func TestLayerPages(t *testing.T) {
+	next := regexp.MustCompile(`and (\d+) more:</span> <a rel="next" href="([^"#]*)#layers">`)
+	named := regexp.MustCompile(`<th scope="row"><a href="\?run=([^"]*)">`)
+	const n = 2*story.MaxLayers + 5
+	begin := func(f *fixture, n int) {
+		f.event("s 1&x", watchdog.EventWarning, time.Now(), "")
+		start := time.Now()
+		for i := range n {
+			f.event(fmt.Sprintf("s 1&x/l-%02d", i), watchdog.EventCancel, start, `"reason":"no_output","parent":"s 1&x","window":"w"`)
+		}
+	}
+	inBubble(t, func(f *fixture) {
+		begin(f, n)
+		var got, more []string
+		for query := runQuery("s 1&x"); query != ""; {
+			text := f.shown(query)
+			on := named.FindAllStringSubmatch(text, -1)
+			require.LessOrEqual(t, len(on), story.MaxLayers)
+			for _, match := range on {
+				got = append(got, match[1])
+			}
+			require.Equal(t, len(on) > 12, strings.Contains(text, fmt.Sprintf("%d more layers are not drawn.", len(on)-12)))
+			if strings.Contains(query, "layers=") {
+				require.Contains(t, text, `<a href="?run=s%201%26x#layers">First layers</a>`)
+			}
+			query = ""
+			if link := next.FindStringSubmatch(text); link != nil {
+				more, query = append(more, link[1]), html.UnescapeString(link[2])
+			}
+		}
+		require.Equal(t, []string{"37", "5"}, more)
+		require.Len(t, got, n)
+		slices.Sort(got)
+		require.Len(t, slices.Compact(got), n, "each once")
+		require.Contains(t, f.shown(runQuery("s 1&x")+"&layers=~"), "None of these is of the present window.")
+	})
+	inBubble(t, func(f *fixture) {
+		begin(f, story.MaxLayers)
+		require.NotContains(t, f.shown(runQuery("s 1&x")), "More layers", "they are all on the page")
+	})
+	inBubble(t, func(f *fixture) {
+		begin(f, n)
+		f.event("s 1&x", watchdog.EventCancel, time.Now(), `"reason":"idle_exceeded"`)
+		f.event("s 1&x", watchdog.EventResume, time.Now(), "")
+		text := f.shown(runQuery("s 1&x"))
+		require.Contains(t, text, "None of these is of the present window.")
+		require.Contains(t, text, "and 37 more:", "which are not read, and so may be")
+	})
 }
 
 // A wrapped hides a store's other methods, and says that it may be passed by.
@@ -131,7 +193,21 @@ func TestBars(t *testing.T) {
 		"safety":              {time.Hour, session.State{Safety: 100}, []string{`class="left" width="100"`}},
 		"a count": {0, session.State{Spent: []session.Spent{{Limit: "input_tokens", Used: 50, Admitted: 25, Allowed: 100}}},
 			[]string{"input tokens", `width="25"`, "<b>25</b> of 100"}},
-		"a count that is low":    {0, session.State{Spent: []session.Spent{{Limit: "turns", Used: 8, Allowed: 10}}}, []string{`"limit low"`}},
+		"a count before the warning": {0, session.State{Spent: []session.Spent{{Limit: "turns", Used: 7, Allowed: 10}}}, []string{`"limit"`, `x1="20"`}},
+		"a count at the warning":     {0, session.State{Spent: []session.Spent{{Limit: "turns", Used: 8, Allowed: 10}}}, []string{`"limit warned"`, `x1="20"`}},
+		"a count with warnings of its own": {0, session.State{Spent: []session.Spent{{Limit: "turns", Used: 5, Allowed: 10, WarnAt: []float64{0.5, 0.9}}}},
+			[]string{`x1="50"`, `x1="10"`, `"limit warned"`}},
+		"a count without warnings": {0, session.State{Spent: []session.Spent{{Limit: "turns", Used: 8, Allowed: 10, WarnAt: []float64{}}}},
+			[]string{`"limit low"`, "!<line"}},
+		"a count before its reserve": {0, session.State{Spent: []session.Spent{{Limit: "tokens", Used: 69, Allowed: 100, Reserve: 30}}},
+			[]string{`class="reserve" y="7" width="30"`, `"limit"`}},
+		"a count in its reserve": {0, session.State{Spent: []session.Spent{{Limit: "tokens", Used: 70, Allowed: 100, Reserve: 30}}},
+			[]string{`class="reserve" y="7" width="30"`, `"limit reserve"`}},
+		"a cost in its reserve": {0, session.State{Spent: []session.Spent{{Limit: "cost", Currency: "EUR", Used: 5_000_000, Allowed: 5_500_000, Reserve: 550_000}}},
+			[]string{`class="reserve" y="7" width="10"`, `"limit reserve"`, "<b>0.50</b> of 5.50 EUR"}},
+		"a reserve of more than all": {0, session.State{Spent: []session.Spent{{Limit: "tokens", Allowed: 100, Reserve: 300}}},
+			[]string{`class="reserve" y="7" width="100"`}},
+		"a loop is no count":     {0, session.State{Spent: []session.Spent{{Limit: "loop", Used: 3}}}, []string{"no limit is known", "!limit spent"}},
 		"a count above its most": {0, session.State{Spent: []session.Spent{{Limit: "turns", Used: 18, Allowed: 10}}}, []string{`"limit spent"`, "<b>0</b>"}},
 		"a limit of none":        {0, session.State{Spent: []session.Spent{{Limit: "turns"}}}, []string{`"limit spent"`}},
 		"large counts":           {0, session.State{Spent: []session.Spent{{Limit: "tokens", Used: 1, Allowed: 2_000_000}}}, []string{"<b>1.99M</b> of 2M"}},

@@ -2,7 +2,6 @@ package page
 
 import (
 	"context"
-	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +57,7 @@ func (l *PassLog) Add(p sweep.Pass) {
 	next := passed{p.Tally, p.StartedAt, p.Duration, p.DryRun, said}
 	l.passes = slices.Insert(l.passes, 0, next)
 	l.passes = l.passes[:min(len(l.passes), maxPasses)]
-	for _, c := range p.Cases {
+	for _, c := range p.Cases[max(len(p.Cases)-maxCases, 0):] {
 		l.cases = slices.Insert(l.cases, 0, handled{
 			At: p.StartedAt.Add(p.Duration), RunID: c.Session.RunID, Host: c.Session.Host,
 			Handling: strings.ReplaceAll(string(c.Handling), "_", " "),
@@ -98,9 +97,7 @@ type countView struct {
 	Part              float64 // of the largest count, of a hundred
 }
 
-func (p *Page) viewSweeper(r *http.Request) (sweeperView, error) {
-	ctx, cancel := queried(r)
-	defer cancel()
+func (p *Page) viewSweeper(ctx context.Context) (sweeperView, error) {
 	view := sweeperView{frameView: p.frame("sweeper", "Sweeper"), Now: time.Now(), Days: historyDays}
 	view.Refresh = 30
 	view.Passes, view.Cases = p.cfg.PassLog.read()

@@ -20,6 +20,7 @@ type timeline struct {
 	Marks        []mark
 	Ticks        []tick
 	Lanes        []lane
+	MoreLanes    int // layers without a lane
 	Axis         int // where the times are, from the top
 }
 
@@ -87,6 +88,8 @@ func drawTimeline(v *runPage) (t timeline) {
 		case len(t.Lanes) < maxLanes:
 			t.Lanes = append(t.Lanes, lane{at, width, y, x.Name, string(x.State)})
 			y += laneHeight
+		default:
+			t.MoreLanes++
 		}
 	}
 	for _, e := range v.Entries {

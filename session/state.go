@@ -37,6 +37,9 @@ type State struct {
 // MaxSpent is how many counted limits a [State] has, so that a row stays small.
 const MaxSpent = 16
 
+// MaxWarnAt is how many warnings a [Spent] has, for the same reason.
+const MaxWarnAt = 8
+
 // A Spent is how far one counted limit is used, as [watchdog.Usage] has it. Costs are in micro-units of the currency.
 type Spent struct {
 	Limit    string `json:"limit"`
@@ -46,6 +49,11 @@ type Spent struct {
 	Used     int64  `json:"used"`
 	Admitted int64  `json:"admitted,omitempty"`
 	Allowed  int64  `json:"allowed"`
+	// Reserve is the part of Allowed that is kept for wrapping up.
+	Reserve int64 `json:"reserve,omitempty"`
+	// WarnAt holds the fractions of Allowed at which the run is warned, the last [MaxWarnAt] of them. Nil means
+	// [watchdog.DefaultWarnAt], an empty slice no warnings.
+	WarnAt []float64 `json:"warn_at,omitzero"`
 }
 
 // stateOf returns what there is to say about a run. The mutex is not held.
@@ -56,7 +64,7 @@ func (k *Keeper) stateOf(w *watchdog.Watchdog) json.RawMessage {
 		WarnAt: of.WarnAt,
 		Warned: of.Warned, WrappedUp: of.WrappedUp, Paused: of.Paused, Holds: of.Holds, Phase: of.Phase,
 	}
-	state.spend(w.Usage())
+	state.spend(seam.SpendOf(w))
 	state.Loop = seam.LoopState(w)
 	if k.cfg.RunState != nil {
 		k.cfg.RunState(w, &state)
@@ -80,9 +88,13 @@ func restoreLoop(w *watchdog.Watchdog, before Session) {
 }
 
 // spend adds the first of the limits.
-func (s *State) spend(used []watchdog.Usage) {
+func (s *State) spend(used []seam.Spend) {
 	for _, u := range used[:min(len(used), MaxSpent)] {
-		s.Spent = append(s.Spent, Spent{u.Limit, u.Tool, u.Scope, u.Currency, u.Used, u.Admitted, u.Allowed})
+		s.Spent = append(s.Spent, Spent{
+			Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency,
+			Used: u.Used, Admitted: u.Admitted, Allowed: u.Allowed,
+			Reserve: u.Reserve, WarnAt: u.WarnAt[max(len(u.WarnAt)-MaxWarnAt, 0):],
+		})
 	}
 	s.MoreSpent = max(len(used)-MaxSpent, 0)
 }

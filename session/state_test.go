@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/loop"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -59,6 +60,38 @@ func TestSpendInRow(t *testing.T) {
 				{"limit":"tool_calls","tool":"bash","used":1,"allowed":5},
 				{"limit":"cost","scope":"tenant-7","currency":"EUR","used":50000,"allowed":6400000}
 			]}`, string(f.row("s-1").State))
+		})
+	})
+	t.Run("says where the run is warned and what is kept for wrapping up", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attachSpending(watchdog.Spend{
+				Tokens: 1000, CallInput: 500, Requests: 20, Reserve: watchdog.Totals{Tokens: 100}, WarnAt: []float64{0.9, 0.5},
+			})
+			wd.Step(loop.Step{Tool: "grep"})
+			f.advance(time.Minute)
+			wd.Activity()
+			f.advance(time.Minute + awake)
+			require.Equal(t, []session.Spent{
+				{Limit: "tokens", Allowed: 1000, Reserve: 100, WarnAt: []float64{0.5, 0.9}},
+				{Limit: "call_input", Allowed: 500, WarnAt: []float64{}},
+				{Limit: "requests", Allowed: 20, WarnAt: []float64{0.5, 0.9}},
+				{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Allowed: 6_400_000},
+			}, f.state("s-1").Spent, "and what it repeats is not among them")
+		})
+	})
+	t.Run("has a bounded number of warnings", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			var at []float64
+			for n := range 100 {
+				at = append(at, float64(n+1)/101)
+			}
+			wd := f.attachSpending(watchdog.Spend{Tokens: 1000, WarnAt: at})
+			f.advance(time.Minute)
+			wd.Activity()
+			f.advance(time.Minute + awake)
+			require.Equal(t, at[len(at)-session.MaxWarnAt:], f.state("s-1").Spent[0].WarnAt, "those nearest to the limit")
 		})
 	})
 	t.Run("is not written for spend alone", func(t *testing.T) {

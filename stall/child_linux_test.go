@@ -81,6 +81,7 @@ func init() {
 		"ask":        ask,
 		"pipes":      pipes,
 		"restricted": restricted,
+		"unkillable": unkillable,
 		"bare":       bare,
 		"feed":       feed,
 		"pwd":        func(string) error { dir, _ := os.Getwd(); return childSteps["print"](dir) },

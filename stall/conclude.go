@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // conclude ends what is left of the command and fills in the result.
@@ -39,6 +40,7 @@ func (s *sentinel) conclude(ctx context.Context, cause error) {
 	s.recordStatus()
 	s.recordFinished()
 	s.alsoEnd(ctx)
+	s.recordSurvivors()
 	s.result.Incomplete = s.cfg.AsIncomplete && !s.result.Finished && isStalled(cause)
 	s.report.complete(s)
 }
@@ -54,6 +56,22 @@ func (s *sentinel) recordStatus() {
 	}
 }
 
+// survived reports whether processes of the command may be alive.
+func (s *sentinel) survived() bool { return !gone(s.tree) || len(s.result.Survivors) > 0 }
+
+// recordSurvivors puts on record what could not be ended: the cancel was recorded before the first signal, and cannot
+// say it.
+func (s *sentinel) recordSurvivors() {
+	run := seam.Of(s.run.Context())
+	if !s.survived() || run.Disabled() {
+		return
+	}
+	run.RecordOverrun(seam.Overrun{
+		Key: s.cfg.Step, Layer: seam.LayerCommand, Limit: watchdog.NoLimit, Elapsed: s.result.Elapsed, Abandoned: true,
+		Survivors: s.result.Survivors,
+	})
+}
+
 // verdict returns the error of [Command.Wait].
 func (s *sentinel) verdict(cause error) error {
 	switch {
@@ -67,7 +85,7 @@ func (s *sentinel) verdict(cause error) error {
 	if err := s.result.alsoEndErr(); err != nil {
 		cause = errors.Join(cause, err)
 	}
-	if !gone(s.tree) || len(s.result.Survivors) > 0 {
+	if s.survived() {
 		cause = errors.Join(cause, fmt.Errorf("%w: end the processes %v by hand", ErrSurvivors, s.result.Survivors))
 	}
 	return cause

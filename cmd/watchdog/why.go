@@ -69,9 +69,6 @@ func (c *Common) storyOf(ctx context.Context, runID string) (s story.Story, err 
 	return readStory(ctx, db, runID)
 }
 
-// maxLayers is how many layers are read. There may be thousands, and a story has room for a few.
-const maxLayers = 32
-
 // readStory costs two queries for the run, two for its layers and the time, and one for each layer.
 func readStory(ctx context.Context, db database, runID string) (s story.Story, err error) {
 	r := story.Record{RunID: runID}
@@ -107,8 +104,8 @@ func readLayers(ctx context.Context, db database, r *story.Record) error {
 	if err != nil {
 		return err
 	}
-	r.MoreLayers = max(len(layers)-maxLayers, 0)
-	for _, id := range layers[:min(len(layers), maxLayers)] {
+	layers, r.MoreLayers = story.PageOfLayers(layers, "")
+	for _, id := range layers {
 		events, err := db.Read(ctx, watchdog.AggregateType, id)
 		if err != nil {
 			return err

@@ -154,8 +154,8 @@ func stateText(s story.Story) string {
 			text += fmt.Sprintf(", holds open: %d", s.OpenHolds)
 		}
 		return text
-	case s.End.StopFailed:
-		return endedText(s) + "; what works on it could not be stopped, and may be alive"
+	case s.LeftAlive() != "":
+		return endedText(s) + "; " + s.LeftAlive()
 	case !s.End.CorrectedAt.IsZero():
 		return endedText(s) + "; a stop was recorded, and corrected"
 	}

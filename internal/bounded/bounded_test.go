@@ -81,3 +81,30 @@ func TestCause(t *testing.T) {
 	cancel()
 	require.Equal(t, context.Canceled, bounded.Cause(plain))
 }
+
+func TestWithin(t *testing.T) {
+	t.Run("returns what a call returns that heeds its context, however late", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			began := time.Now()
+			value, err := bounded.Within(t.Context(), time.Minute, func(ctx context.Context) (int, error) {
+				<-ctx.Done()
+				time.Sleep(bounded.Lateness / 2)
+				return 7, ctx.Err()
+			})
+			require.Equal(t, time.Minute+bounded.Lateness/2, time.Since(began))
+			require.Equal(t, 7, value)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.NotErrorIs(t, err, bounded.ErrLeftBehind)
+		})
+	})
+	t.Run("leaves one behind that does not", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			began, over := time.Now(), make(chan struct{})
+			_, err := bounded.Within(t.Context(), time.Minute, func(context.Context) (int, error) { <-over; return 7, nil })
+			require.Equal(t, time.Minute+bounded.Lateness, time.Since(began))
+			require.ErrorIs(t, err, bounded.ErrLeftBehind)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			close(over)
+		})
+	})
+}

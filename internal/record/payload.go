@@ -168,7 +168,8 @@ type (
 		Parent           string `json:"parent"`
 		Window           string `json:"window"`
 	}
-	// Overrun says that a call in the run took longer than it may, or was abandoned.
+	// Overrun says that a call in the run took longer than it may, or was abandoned, or that processes of its command
+	// were.
 	Overrun struct {
 		Key              string  `json:"key"`
 		Layer            string  `json:"layer"`
@@ -181,6 +182,9 @@ type (
 		Parent           string  `json:"parent,omitempty"`
 		LimitedBy        string  `json:"limited_by,omitempty"` // the run whose remaining time was the limit
 		Window           string  `json:"window,omitempty"`
+		// Survivors is how many processes of a command are left alive, SurvivorPIDs are the first of them.
+		Survivors    Count   `json:"survivors,omitempty"`
+		SurvivorPIDs []Count `json:"survivor_pids,omitempty"`
 	}
 )
 

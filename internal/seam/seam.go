@@ -45,7 +45,11 @@ type Overrun struct {
 	Limit, Elapsed   time.Duration
 	Abandoned        bool
 	LimitedBy        string // the run whose remaining time was the limit
+	Survivors        []int  // the processes of a command that are left alive, as far as they are known
 }
+
+// LayerCommand is the layer of an overrun that says that processes of a command could not be ended.
+const LayerCommand = "command"
 
 // Signs are what a sign of life is for: a run, or a timer of package idle. A sign is one of everything around it, too.
 type Signs interface {
@@ -152,6 +156,10 @@ type State struct {
 type Spend struct {
 	Limit, Tool, Scope, Currency     string
 	Used, Admitted, Allowed, Refused int64
+	// Reserve is the part that is kept for wrapping up, WarnAt holds the fractions at which the run is warned; nil for the
+	// default.
+	Reserve int64
+	WarnAt  []float64
 }
 
 // Add returns how far a limit of two runs is used. A shared one is the same for both, each of which knows of it as of

@@ -3,7 +3,6 @@ package story
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 	"time"
 
@@ -114,7 +113,11 @@ func directive(kind string) string { return strings.ToUpper(kind) }
 
 // voidOf marks the requests whose events do not count any more.
 func voidOf(asked []Request, resets []string) {
+	void := make(map[string]bool, len(resets))
+	for _, id := range resets {
+		void[id] = true
+	}
 	for i := range asked {
-		asked[i].Void = asked[i].id != "" && slices.Contains(resets, asked[i].id)
+		asked[i].Void = asked[i].id != "" && void[asked[i].id]
 	}
 }

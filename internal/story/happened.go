@@ -2,11 +2,13 @@ package story
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // An Extension is more that a running window was given.
@@ -66,9 +68,13 @@ func holdOf(e watchdog.Event, p *record.Hold) Hold {
 
 // release ends the hold that a release is of.
 func release(holds []Hold, at time.Time, p *record.Release) {
-	for i := range holds {
-		if holds[i].id == p.Opening && p.Opening != "" {
+	if p.Opening == "" {
+		return
+	}
+	for i := len(holds) - 1; i >= 0; i-- { // it is one of the last ones
+		if holds[i].id == p.Opening {
 			holds[i].ReleasedAt = at
+			return
 		}
 	}
 }
@@ -82,7 +88,8 @@ func (h Hold) String() string {
 	return fmt.Sprintf("%q stopped the wall clock for %v (at most %v)", h.Key, min(open, h.Cap), h.Cap)
 }
 
-// An Overrun is a call in the run that took longer than it may, or was abandoned.
+// An Overrun is a call in the run that took longer than it may, or was abandoned, or a command of which processes could
+// not be ended.
 type Overrun struct {
 	At        time.Time `json:"at"`
 	Key       string    `json:"key,omitempty"`
@@ -91,17 +98,52 @@ type Overrun struct {
 	Abandoned bool      `json:"abandoned,omitempty"`
 	Noted     string    `json:"noted,omitempty"`
 	LimitedBy string    `json:"limited_by,omitempty"` // the run whose remaining time was the limit
+	// Survivors is how many processes of a command are left alive, SurvivorPIDs are the first of them; 0 and empty where
+	// it is not known which are.
+	Survivors    int   `json:"survivors,omitempty"`
+	SurvivorPIDs []int `json:"survivor_pids,omitempty"`
+	// OfCommand says that it is of a command.
+	OfCommand bool `json:"of_command,omitempty"`
 }
 
 func overrunOf(at time.Time, p *record.Overrun) Overrun {
-	return Overrun{
+	o := Overrun{
 		At: at, Key: p.Key, Limit: span(p.LimitSeconds), Elapsed: span(p.ElapsedSeconds), Abandoned: p.Abandoned,
-		Noted: p.Note, LimitedBy: p.LimitedBy,
+		Noted: p.Note, LimitedBy: p.LimitedBy, Survivors: int(p.Survivors), OfCommand: p.Layer == seam.LayerCommand,
 	}
+	for _, pid := range p.SurvivorPIDs {
+		o.SurvivorPIDs = append(o.SurvivorPIDs, int(pid))
+	}
+	return o
 }
 
-// String says how long the call took.
+// survivors says which processes of a command are left alive.
+func (o Overrun) survivors() string {
+	if o.Survivors == 0 {
+		return "processes of its command may be alive"
+	}
+	text := fmt.Sprintf("%d processes of its command could not be ended", o.Survivors)
+	if o.Survivors == 1 {
+		text = "a process of its command could not be ended"
+	}
+	if len(o.SurvivorPIDs) == 0 {
+		return text
+	}
+	pids := make([]string, len(o.SurvivorPIDs))
+	for i, pid := range o.SurvivorPIDs {
+		pids[i] = strconv.Itoa(pid)
+	}
+	if o.Survivors > len(pids) {
+		pids = append(pids, "...")
+	}
+	return fmt.Sprintf("%s (PID %s)", text, strings.Join(pids, ", "))
+}
+
+// String says how long the call took, or what is left of the command.
 func (o Overrun) String() string {
+	if o.OfCommand {
+		return o.survivors()
+	}
 	text := "a call"
 	if o.Key != "" {
 		text = fmt.Sprintf("call %q", o.Key)

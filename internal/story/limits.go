@@ -82,38 +82,61 @@ func usageOf(s *record.Spend) *watchdog.Usage {
 // span reads a length of a payload. One below zero is none.
 func span(s record.Seconds) Span { return Span(max(record.Duration(max(s, 0)), 0)) }
 
-// loopLimit is the limit that is neither a length nor a count that is spent.
-const loopLimit = "loop"
+// LoopLimit is the limit that is neither a length nor a count that is spent.
+const LoopLimit = "loop"
 
 // allow notes a limit of time. The longest that was told counts: a window is only ever given more.
-func (s *Story) allow(limit, hold string, length Span) {
+func (t *teller) allow(limit, hold string, length Span) {
 	if limit == "" || length <= 0 || time.Duration(length) >= watchdog.NoLimit {
 		return
 	}
-	i := slices.IndexFunc(s.Allowed, func(l Limit) bool { return l.Limit == limit && l.Hold == hold && l.Length > 0 })
-	if i < 0 {
-		s.Allowed = append(s.Allowed, Limit{Limit: limit, Hold: hold, Length: length})
+	name := [2]string{limit, hold}
+	if i, known := t.lengths[name]; known {
+		t.Allowed[i].Length = max(t.Allowed[i].Length, length)
 		return
 	}
-	s.Allowed[i].Length = max(s.Allowed[i].Length, length)
+	if t.lengths == nil {
+		t.lengths = map[[2]string]int{}
+	}
+	t.lengths[name] = len(t.Allowed)
+	t.Allowed = append(t.Allowed, Limit{Limit: limit, Hold: hold, Length: length})
 }
 
 // spend notes a counted limit, and how far it is used.
 func (s *Story) spend(u *watchdog.Usage) {
-	if u == nil || u.Limit == loopLimit {
+	if u == nil || u.Limit == LoopLimit {
 		return
 	}
 	l := s.counted(u.Limit, u.Tool, u.Scope)
 	l.Currency, l.Count = cmp.Or(u.Currency, l.Currency), max(l.Count, u.Allowed)
-	i := slices.IndexFunc(s.Spent, func(x session.Spent) bool {
-		return x.Limit == u.Limit && x.Tool == u.Tool && x.Scope == u.Scope
-	})
+	i := s.spentOf(u.Limit, u.Tool, u.Scope)
 	if i < 0 {
 		i = len(s.Spent)
 		s.Spent = append(s.Spent, session.Spent{Limit: u.Limit, Tool: u.Tool, Scope: u.Scope, Currency: u.Currency})
 	}
 	spent := &s.Spent[i]
 	spent.Used, spent.Admitted, spent.Allowed = max(spent.Used, u.Used), u.Admitted, max(spent.Allowed, u.Allowed)
+}
+
+// spentOf is the index of what is known of a counted limit's use, -1 for nothing.
+func (s *Story) spentOf(limit, tool, scope string) int {
+	return slices.IndexFunc(s.Spent, func(x session.Spent) bool {
+		return x.Limit == limit && x.Tool == tool && x.Scope == scope
+	})
+}
+
+// reserveOf is the part of a limit that is kept for wrapping up, as people read it; empty for none.
+func (s *Story) reserveOf(l Limit) string {
+	if l.Length > 0 {
+		if l.Limit == "wall_clock" && s.Reserve > 0 {
+			return s.Reserve.String()
+		}
+		return ""
+	}
+	if i := s.spentOf(l.Limit, l.Tool, l.Scope); i >= 0 && s.Spent[i].Reserve > 0 {
+		return amount(s.Spent[i].Reserve, l.Currency)
+	}
+	return ""
 }
 
 // counted is the counted limit of a name.
@@ -139,7 +162,7 @@ func (s *Story) extend(x Extension) {
 }
 
 // readState takes what the run's process said about it into its row, if that is about the window.
-func (s *Story) readState(row *session.Session) {
+func (t *teller) readState(row *session.Session) {
 	var state session.State
 	if len(row.State) == 0 || json.Unmarshal(row.State, &state) != nil {
 		return
@@ -150,14 +173,17 @@ func (s *Story) readState(row *session.Session) {
 	}{
 		{"wall_clock", state.WallClock}, {"safety", state.Safety}, {"idle", state.Idle}, {"no_progress", state.NoProgress},
 	} {
-		s.allow(l.limit, "", span(record.Seconds(l.seconds)))
+		t.allow(l.limit, "", span(record.Seconds(l.seconds)))
 	}
-	s.OpenHolds = state.Holds
-	s.Reserve, s.Noted = span(record.Seconds(state.Reserve)), state.Phase
+	t.OpenHolds = state.Holds
+	t.Reserve, t.Noted = span(record.Seconds(state.Reserve)), state.Phase
 	for _, x := range state.Spent {
-		s.spend(&watchdog.Usage{
+		t.spend(&watchdog.Usage{
 			Limit: x.Limit, Tool: x.Tool, Scope: x.Scope, Currency: x.Currency,
 			Used: x.Used, Admitted: x.Admitted, Allowed: x.Allowed,
 		})
+		if i := t.spentOf(x.Limit, x.Tool, x.Scope); i >= 0 {
+			t.Spent[i].Reserve, t.Spent[i].WarnAt = x.Reserve, x.WarnAt
+		}
 	}
 }

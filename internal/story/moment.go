@@ -42,11 +42,24 @@ func (s Story) AllowedText() string {
 	limits := make([]string, len(s.Allowed))
 	for i, l := range s.Allowed {
 		limits[i] = l.String()
-		if l.Limit == "wall_clock" && s.Reserve > 0 {
-			limits[i] += fmt.Sprintf(" (%v of it reserve)", s.Reserve)
+		if reserve := s.reserveOf(l); reserve != "" {
+			limits[i] += fmt.Sprintf(" (%s of it reserve)", reserve)
 		}
 	}
 	return strings.Join(limits, ", ")
+}
+
+// LeftAlive says what is known to be left alive, or may be; empty for nothing.
+func (s Story) LeftAlive() string {
+	for _, o := range slices.Backward(s.Overruns) {
+		if o.OfCommand {
+			return o.survivors()
+		}
+	}
+	if s.End != nil && s.End.StopFailed {
+		return "what works on it could not be stopped, and may be alive"
+	}
+	return ""
 }
 
 // SpentText says how far a counted limit is used.

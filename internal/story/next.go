@@ -36,6 +36,8 @@ func (t *teller) ofRunning() string {
 
 func (t *teller) afterStop() Next {
 	switch {
+	case t.End.By == BySentinel && t.LeftAlive() != "":
+		return Next{Advice: "end what is left alive, then run the command again"}
 	case t.End.By == BySentinel:
 		return Next{Advice: "run the command again when what blocked it is gone"}
 	case t.Parent != "":

@@ -1,6 +1,7 @@
 package story
 
 import (
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -19,6 +20,21 @@ type Record struct {
 	// Layers are the runs below it, MoreLayers how many there are besides.
 	Layers     []Record
 	MoreLayers int
+}
+
+// MaxLayers is how many layers are read for a story, each with a query of its own. There may be thousands.
+const MaxLayers = 32
+
+// PageOfLayers returns which of a run's layers to read, and how many there are after those: of the sorted IDs, the
+// first that come after one, all of them after an empty one.
+func PageOfLayers(sorted []string, after string) (read []string, more int) {
+	from, found := slices.BinarySearch(sorted, after)
+	if found {
+		from++
+	}
+	rest := sorted[from:]
+	more = max(len(rest)-MaxLayers, 0)
+	return rest[:len(rest)-more], more
 }
 
 // A State is where a run stands.
@@ -116,9 +132,10 @@ type Layer struct {
 	At      time.Time           `json:"at"` // of its end, or of its last event
 	Code    watchdog.StopReason `json:"code,omitempty"`
 	Elapsed Span                `json:"elapsed_seconds"`
-	// StartedAt is the start of its window, Meaning is Code in words.
+	// StartedAt is the start of its window, Meaning is Code in words, LeftAlive says what of it is left alive.
 	StartedAt time.Time `json:"started_at,omitzero"`
 	Meaning   string    `json:"meaning,omitempty"`
+	LeftAlive string    `json:"left_alive,omitempty"`
 }
 
 // A Next is how to go on with a run.

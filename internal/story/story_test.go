@@ -192,8 +192,8 @@ var stories = map[string]func() story.Record{
 		r := row("s-1", session.Active, &session.State{
 			WallClock: 172800, Idle: 600, NoProgress: 3600, Reserve: 900, Holds: 1, Phase: "tool: go test",
 			Spent: []session.Spent{
-				{Limit: "tokens", Used: 120_000, Admitted: 4_000, Allowed: 1_000_000},
-				{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 1_250_000, Allowed: 5_000_000},
+				{Limit: "tokens", Used: 120_000, Admitted: 4_000, Allowed: 1_000_000, Reserve: 50_000, WarnAt: []float64{0.5, 0.9}},
+				{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 1_250_000, Allowed: 5_000_000, Reserve: 500_000},
 			},
 		})
 		r.Attempt, r.Silence = 2, 5*time.Minute
@@ -227,11 +227,27 @@ var stories = map[string]func() story.Record{
 		s.add(25*time.Minute, watchdog.EventCancel, p)
 		return s.record(nil)
 	},
+	"survivors": func() story.Record {
+		s := script{run: "s-1/build"}
+		p := cancel(10*time.Minute, "no_output", 5*time.Minute, 5*time.Minute)
+		p.Parent, p.Window = "s-1", "w-1"
+		s.add(10*time.Minute, watchdog.EventCancel, p)
+		left := record.Overrun{
+			Key: "build", Layer: "command", SessionStartedAt: at(0), OverranAt: at(11 * time.Minute), ElapsedSeconds: 660,
+			Abandoned: true, Parent: "s-1", Window: "w-1", Survivors: 20, SurvivorPIDs: []record.Count{4711, 4712},
+		}
+		s.add(11*time.Minute, watchdog.EventOverrun, left)
+		return s.record(nil)
+	},
 	"layers": func() story.Record {
 		build := script{run: "s-1/build"}
 		p := cancel(10*time.Minute, "no_output", 5*time.Minute, 5*time.Minute)
 		p.Parent, p.Window = "s-1", "w-1"
 		build.add(10*time.Minute, watchdog.EventCancel, p)
+		build.add(11*time.Minute, watchdog.EventOverrun, record.Overrun{
+			Key: "build", Layer: "command", SessionStartedAt: at(0), OverranAt: at(11 * time.Minute), ElapsedSeconds: 660,
+			Abandoned: true, Parent: "s-1", Window: "w-1",
+		})
 		test := script{run: "s-1/test"}
 		test.add(20*time.Minute, watchdog.EventComplete, record.Complete{
 			Reason: record.CompleteReason, SessionStartedAt: at(15 * time.Minute), CompletedAt: at(20 * time.Minute),

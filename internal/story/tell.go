@@ -41,6 +41,7 @@ type teller struct {
 	Story
 	row     *session.Session
 	current seam.Window
+	lengths map[[2]string]int // the places of Allowed, by limit and hold
 	before  map[time.Time]*Window
 	resets  []string
 	fixed   map[time.Time]time.Time // when the end of a window was corrected
@@ -338,7 +339,7 @@ func (t *teller) isOfBefore(l Layer) bool {
 
 // layerOf is one line of a story.
 func layerOf(s Story, events []watchdog.Event) Layer {
-	l := Layer{RunID: s.RunID, State: s.State, Elapsed: s.Elapsed, StartedAt: s.StartedAt}
+	l := Layer{RunID: s.RunID, State: s.State, Elapsed: s.Elapsed, StartedAt: s.StartedAt, LeftAlive: s.LeftAlive()}
 	if len(events) > 0 {
 		l.At = events[len(events)-1].Timestamp
 	}
@@ -356,6 +357,9 @@ func (l Layer) String() string {
 	}
 	if l.Elapsed > 0 {
 		text += fmt.Sprintf(" after %v", l.Elapsed)
+	}
+	if l.LeftAlive != "" {
+		text += "; " + l.LeftAlive
 	}
 	return text
 }

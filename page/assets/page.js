@@ -151,7 +151,7 @@
     const stale = frame.all && (greeted || (page.dataset.version || "") !== ((frame.present || {})[run] || page.dataset.version || ""));
     if (frame.all) greeted = true;
     tell(hit);
-    if (hit.length || stale || (frame.runs || []).some(mine)) refetch(0);
+    if (hit.length || stale || frame.others || (frame.runs || []).some(mine)) refetch(0);
   };
   const take = (frame) => {
     setNow(frame.now);

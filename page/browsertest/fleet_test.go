@@ -33,6 +33,17 @@ func (b *tab) begin(runID, host string, age time.Duration, state session.State) 
 	return s
 }
 
+// freshen has the keeper of a run say what is new of it.
+func (b *tab) freshen(s session.Session, state session.State) {
+	b.Helper()
+	text, err := json.Marshal(state)
+	require.NoError(b, err)
+	_, err = b.store.Freshen(b.Context(), s.Lease, []session.Freshness{{
+		RunID: s.RunID, Attempt: s.Attempt, Activity: time.Second, State: text,
+	}})
+	require.NoError(b, err)
+}
+
 func (b *tab) end(s session.Session, status session.Status, reason watchdog.StopReason) {
 	b.Helper()
 	_, err := b.store.End(b.Context(), []session.Ending{{RunID: s.RunID, Attempt: s.Attempt, Status: status, Reason: reason}})
@@ -66,7 +77,7 @@ func (b *tab) fleet() {
 	b.begin("release-notes", "worker-1", 35*time.Second, session.State{WallClock: 3600, Idle: 300, Phase: "reading the log"})
 	b.begin("triage-5520", "worker-1", 231*m, session.State{
 		WallClock: 14400, Reserve: 900, Idle: 600, Warned: 1, WrappedUp: true, Phase: "writing the summary",
-		Spent: []session.Spent{{Limit: "tokens", Used: 812_400, Allowed: 1_000_000}},
+		Spent: []session.Spent{{Limit: "tokens", Used: 812_400, Allowed: 1_000_000, Reserve: 50_000}},
 	})
 	b.begin("migrate-billing", "worker-2", 98*m, session.State{
 		WallClock: 14400, Reserve: 600, Idle: 300, Holds: 1, Phase: "waiting for an approval",
@@ -75,7 +86,7 @@ func (b *tab) fleet() {
 	b.begin("fix-4821", "worker-1", 41*m, session.State{
 		WallClock: 14400, Reserve: 600, Safety: 28800, Idle: 300, Phase: "tool: go test ./...",
 		Spent: []session.Spent{
-			{Limit: "tokens", Used: 241_250, Admitted: 2000, Allowed: 2_000_000},
+			{Limit: "tokens", Used: 241_250, Admitted: 2000, Allowed: 2_000_000, Reserve: 100_000},
 			{Limit: "cost", Scope: "tenant-7", Currency: "EUR", Used: 5_320_000, Allowed: 6_400_000},
 		},
 	})

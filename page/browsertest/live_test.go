@@ -55,14 +55,43 @@ func TestLive(t *testing.T) {
 		b.show("")
 		b.until(isLive)
 		b.mark()
-		_, err := b.store.Freshen(t.Context(), "lease-worker-1", []session.Freshness{{
-			RunID: "s-1", Attempt: s.Attempt, Activity: time.Second, State: []byte(`{"wall_clock_seconds":3600,"phase":"writing"}`),
-		}})
-		require.NoError(t, err)
+		b.freshen(s, session.State{WallClock: 3600, Phase: "writing"})
 		b.until(row("s-1") + `.innerText.includes("writing")`)
 		b.end(s, session.Finished, "complete")
 		b.until(row("s-1") + `.innerText.includes("complete")`)
 		b.requireNoReload()
+	})
+	t.Run("the bar of a counted limit moves, and has its marks", func(t *testing.T) {
+		b := open(t)
+		tokens := session.Spent{Limit: "tokens", Used: 200, Allowed: 1000, Reserve: 100, WarnAt: []float64{0.5, 0.75}}
+		s := b.begin("s-1", "worker-1", 0, session.State{Spent: []session.Spent{tokens}})
+		for i, at := range []struct{ query, bar string }{
+			{"", row("s-1") + ".querySelector('.limit')"}, {"?run=s-1", "document.querySelector('.limits .limit')"},
+		} {
+			b.show(at.query)
+			b.until(isLive)
+			b.mark()
+			width := fmt.Sprintf("Number(%s.querySelector('.left').getAttribute('width'))", at.bar)
+			left := 80 - 40*float64(i)
+			require.InDelta(t, left, eval[float64](b, width), 0)
+			for _, used := range []int64{500, 600, 920}[i : 2+i] {
+				tokens.Used = used
+				b.freshen(s, session.State{Spent: []session.Spent{tokens}})
+				b.until(fmt.Sprintf("%s === %v", width, 100-float64(used)/10))
+			}
+			require.Equal(t, []string{"50", "25"}, eval[[]string](b, fmt.Sprintf(
+				"[...%s.querySelectorAll('line.warning')].map((mark) => mark.getAttribute('x1'))", at.bar)))
+			require.Equal(t, "10", eval[string](b, at.bar+".querySelector('rect.reserve').getAttribute('width')"))
+			require.Equal(t, []string{"limit warned", "limit reserve"}[i], eval[string](b, at.bar+".className"))
+			seen := fmt.Sprintf("[...%s.querySelectorAll('line.warning, rect.reserve')].every((mark) => "+
+				"mark.getBoundingClientRect().height > 0)", at.bar)
+			require.True(t, eval[bool](b, seen), "the marks can be seen")
+			fill := func(part string) string {
+				return eval[string](b, fmt.Sprintf("getComputedStyle(%s.querySelector('%s')).fill", at.bar, part))
+			}
+			require.NotEqual(t, fill(".left"), fill(".reserve"), "whatever the bar's colour is")
+			b.requireNoReload()
+		}
 	})
 	t.Run("the page of a run tells of its events and its end", func(t *testing.T) {
 		b := open(t)
@@ -151,6 +180,7 @@ var hostile = []string{
 	`<script>window.owned = 1</script>`, `"><img src=x onerror="window.owned=1">`, `' onmouseover='window.owned=1`,
 	`javascript:window.owned=1`, `{{.}}`, `${window.owned=1}`, `</script></title></svg><b>bold</b>`, "\u202egnp.exe", `../../?x=1&y=2#z`,
 	strings.Repeat("界", 250), strings.Repeat("W", 250), "a\u0301\u0301\u0301", "&lt;b&gt;", "-rf", "\u2028\u2029x",
+	"__proto__", "constructor", "\u200f\u202bhere",
 }
 
 func TestHostileTexts(t *testing.T) {

@@ -1,0 +1,171 @@
+package page_test
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/page"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// TestHostileQueries asks for what no store can have. None is asked: a database answers as if it had a fault, which a
+// reader would be told, and which would fill its host's log.
+func TestHostileQueries(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		for _, text := range []string{"\x00", "a\x00b", "\xff", "\xed\xa0\x80", "\xc0\xaf", "界\xe7"} {
+			for _, key := range []string{"run", "host", "reason", "state", "layers", "after", "view", "file", "x"} {
+				assert.Equal(t, http.StatusBadRequest, f.get("?"+key+"="+url.QueryEscape(text)).Code, "%s=%q", key, text)
+			}
+		}
+		for _, query := range []string{
+			strings.Repeat("a&", 500_000), "run=" + strings.Repeat("x", 1_000_000), strings.Repeat("%00", 300_000), "live&" + strings.Repeat("&", 1<<20),
+		} {
+			w := f.get("?" + query)
+			assert.Equal(t, http.StatusRequestURITooLong, w.Code, query[:20])
+			assert.Less(t, w.Body.Len(), 5000, "nothing of it comes back")
+		}
+		assert.Zero(t, f.db.takeLists())
+		assert.Empty(t, f.log.String())
+	})
+	t.Run("the longest names have room", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			long := strings.Repeat("界", watchdog.MaxAggregateID)
+			f.begin(long, long, 0, session.State{})
+			assert.Contains(t, f.shown(runQuery(long)+"&layers="+url.QueryEscape(long)), long)
+			assert.Contains(t, f.shown("?state=running&host="+url.QueryEscape(long)), long)
+		})
+	})
+	t.Run("what is no query is passed over", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.begin("s-1", "worker-1", 0, session.State{})
+			for _, query := range []string{"?%zz", "?;", "?a;b=c", "?=", "?&&&", "?run%3Ds-2", "?RUN=s-2", "?constructor=1", "?host=&host=x"} {
+				assert.Contains(t, f.shown(query), "s-1", query)
+			}
+		})
+	})
+}
+
+// TestMountedTwice mounts one page at two places, and two pages over one store: none knows of the others.
+func TestMountedTwice(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.fleet()
+		mux := http.NewServeMux()
+		mux.Handle("/a/", f.page())
+		mux.Handle("/a/b/c/", http.StripPrefix("/a/b", f.page()))
+		second, err := page.New(f.cfg)
+		f.must(err)
+		mux.Handle("/second/", second)
+		var texts []string
+		for _, at := range []string{"/a/", "/a/b/c/", "/second/", "/a/x/../", "/a//evil.example/"} {
+			seen := map[string]bool{}
+			handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				r.URL.Path = at
+				mux.ServeHTTP(w, r)
+			})
+			if strings.Contains(at, "..") || strings.Contains(at, "//") { // which a mux would redirect
+				follow(t, f.page(), &url.URL{Scheme: "http", Host: "example.com", Path: at}, seen)
+				continue
+			}
+			follow(t, handler, &url.URL{Scheme: "http", Host: "example.com", Path: at}, seen)
+			w := httptest.NewRecorder()
+			mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, at, nil))
+			texts = append(texts, w.Body.String())
+		}
+		require.Equal(t, texts[0], texts[1])
+		require.Equal(t, texts[0], texts[2])
+		r := f.join("")
+		f.must(second.Close())
+		time.Sleep(time.Second)
+		require.Len(t, r.events(), 1, "closing one leaves the other's readers alone")
+		r.leave()
+	})
+}
+
+// exchange sends bytes to a server of the page, and returns what comes until it closes the connection or says nothing
+// more for a while.
+func exchange(t *testing.T, address, text string) string {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, conn.Close()) }()
+	require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+	_, err = io.WriteString(conn, text)
+	require.NoError(t, err)
+	answer, err := io.ReadAll(conn)
+	if !errors.Is(err, net.ErrClosed) {
+		require.NoError(t, err)
+	}
+	return string(answer)
+}
+
+// TestRawRequests speaks to a real server as browsers do not.
+func TestRawRequests(t *testing.T) {
+	db := &database{}
+	p, err := page.New(page.Config{Sessions: db, Events: db, MaxReaders: 1})
+	require.NoError(t, err)
+	server := httptest.NewServer(p)
+	defer server.Close()
+	defer func() { require.NoError(t, p.Close()) }()
+	at := server.Listener.Addr().String()
+	for name, test := range map[string]struct {
+		request string
+		want    []string
+		body    bool
+	}{
+		"HTTP/1.0":                  {"GET / HTTP/1.0\r\n\r\n", []string{"HTTP/1.0 200", "Content-Length: "}, true},
+		"no gzip":                   {"GET / HTTP/1.0\r\nAccept-Encoding: gzip, identity;q=0\r\n\r\n", []string{" 200", "<!DOCTYPE html>", "!Content-Encoding"}, true},
+		"a range":                   {"GET / HTTP/1.0\r\nRange: bytes=0-3\r\n\r\n", []string{" 200", "!Content-Range"}, true},
+		"HEAD":                      {"HEAD / HTTP/1.0\r\n\r\n", []string{" 200", "Content-Length: ", "!<"}, false},
+		"HEAD of what is not there": {"HEAD /?run=none HTTP/1.0\r\n\r\n", []string{" 404", "!<"}, false},
+		"HEAD of the updates":       {"HEAD /?live HTTP/1.0\r\n\r\n", []string{" 200", "text/event-stream", "!retry"}, false},
+		"POST":                      {"POST /?live HTTP/1.0\r\nContent-Length: 5\r\n\r\nhello", []string{" 405", "Allow: GET, HEAD"}, true},
+		"a body that never comes":   {"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 5000000\r\n\r\n", []string{" 405"}, true},
+		"OPTIONS of all":            {"OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", []string{"HTTP/1.1 "}, false},
+		"another server's page": {"GET http://evil.example/?host=%3Cscript%3E HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+			[]string{" 200", "&lt;script&gt;", "!evil.example", "!<script>"}, true},
+		"a page of a frame": {"GET /?view=sweeper HTTP/1.0\r\nX-Forwarded-Host: evil.example\r\nX-Original-URL: /admin\r\n\r\n",
+			[]string{" 200", "!evil.example", "frame-ancestors 'none'"}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := exchange(t, at, test.request)
+			for _, part := range test.want {
+				if absent, not := strings.CutPrefix(part, "!"); not {
+					assert.NotContains(t, answer, absent)
+				} else {
+					assert.Contains(t, answer, part)
+				}
+			}
+			_, body, _ := strings.Cut(answer, "\r\n\r\n")
+			assert.Equal(t, test.body, body != "")
+		})
+	}
+	t.Run("updates by HTTP/1.0 come as they are", func(t *testing.T) {
+		conn, err := net.Dial("tcp", at)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, conn.Close()) }()
+		require.NoError(t, conn.SetDeadline(time.Now().Add(10*time.Second)))
+		_, err = io.WriteString(conn, "GET /?live HTTP/1.0\r\nLast-Event-ID: x\r\n\r\n")
+		require.NoError(t, err)
+		lines := bufio.NewScanner(conn)
+		var got []string
+		for len(got) == 0 || !strings.HasPrefix(got[len(got)-1], "data: ") {
+			require.True(t, lines.Scan(), "%v %v", got, lines.Err())
+			got = append(got, lines.Text())
+		}
+		assert.Equal(t, "HTTP/1.0 200 OK", got[0])
+		assert.NotContains(t, strings.Join(got, "\n"), "chunked")
+		assert.Empty(t, got[len(got)-3], "an event begins after a line that is empty")
+	})
+}
