@@ -228,7 +228,7 @@ func TestRefusedRequest(t *testing.T) {
 func TestKillWhileEnding(t *testing.T) {
 	other := start(t, "sleep", "1000")
 	guard := guardOf(t, os.Getpid())
-	kills := 500
+	kills := crowd(200, 1000)
 	if racing.Enabled {
 		kills = 100
 	}
@@ -254,7 +254,7 @@ func TestKillWhileEnding(t *testing.T) {
 // second look, about one in a thousand is lost.
 func TestLastMessage(t *testing.T) {
 	text := make([]byte, 64)
-	for range 20_000 {
+	for range crowd(8_000, 100_000) {
 		pair, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_SEQPACKET|syscall.SOCK_CLOEXEC, 0)
 		require.NoError(t, err)
 		require.NoError(t, syscall.SetNonblock(pair[0], true))
@@ -277,7 +277,7 @@ func TestLastMessage(t *testing.T) {
 
 // TestLeaks checks that commands leave no descriptors and no zombies behind.
 func TestLeaks(t *testing.T) {
-	commands := 1000
+	commands := crowd(300, 1000)
 	if testing.Short() {
 		commands = 100
 	}
