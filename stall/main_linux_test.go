@@ -36,7 +36,7 @@ func TestMain(m *testing.M) {
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every child process ends a second late
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // most of the time the tests wait for other processes
+	_ = flag.Set("test.parallel", "24") // most of the time the tests wait for other processes
 	goleak.VerifyTestMain(m)
 }
 
@@ -83,10 +83,13 @@ func checkNothingLeft(tb testing.TB, token string) {
 
 // processesWith returns the living processes that have the token in their environment.
 func processesWith(token string) (pids []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, name := range all {
-		if text, _ := os.ReadFile(name); bytes.Contains(text, []byte(token)) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+	all, _ := os.ReadDir("/proc")
+	for _, process := range all {
+		pid, err := strconv.Atoi(process.Name())
+		if err != nil {
+			continue
+		}
+		if text, _ := os.ReadFile("/proc/" + process.Name() + "/environ"); bytes.Contains(text, []byte(token)) {
 			pids = append(pids, pid)
 		}
 	}
