@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 
@@ -19,6 +20,13 @@ func TestMain(m *testing.M) {
 		watchdog.Main()
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every program ends a second late
-	_ = flag.Set("test.parallel", "8")           // most tests wait for processes, and not for a processor
-	goleak.VerifyTestMain(m)
+	_ = flag.Set("test.parallel", "16")          // most tests wait for processes, and not for a processor
+	code := m.Run()
+	for _, failed := range []error{closePostgres(), goleak.Find()} {
+		if failed != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, failed)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }

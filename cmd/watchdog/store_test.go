@@ -15,7 +15,6 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
-	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -32,8 +31,8 @@ type testStore struct {
 // eachStore runs a test with SQLite and with PostgreSQL.
 func eachStore(t *testing.T, test func(t *testing.T, s testStore)) {
 	t.Helper()
-	t.Run("in SQLite", func(t *testing.T) { test(t, sqliteStore(t)) })
-	t.Run("in PostgreSQL", func(t *testing.T) { test(t, postgresStore(t)) })
+	t.Run("in SQLite", func(t *testing.T) { t.Parallel(); test(t, sqliteStore(t)) })
+	t.Run("in PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresStore(t)) })
 }
 
 func sqliteStore(tb testing.TB) testStore {
@@ -53,8 +52,7 @@ func sqliteStore(tb testing.TB) testStore {
 
 func postgresStore(tb testing.TB) testStore {
 	tb.Helper()
-	server := pgtest.Start(tb, pgtest.Options{})
-	dsn := server.DSN(server.Database(tb))
+	dsn := postgresURL(tb)
 	s, err := postgres.Open(tb.Context(), dsn, postgres.Config{})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, s.Close()) })
@@ -83,6 +81,7 @@ func (s testStore) attach(t *testing.T, run session.Session) session.Session {
 }
 
 func TestStoreErrors(t *testing.T) {
+	t.Parallel()
 	const secret = "hunter2"
 	missing := filepath.Join(t.TempDir(), "nosuch.db")
 	for name, test := range map[string]struct{ store, says string }{
