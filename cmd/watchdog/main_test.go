@@ -9,10 +9,14 @@ import (
 	"go.uber.org/goleak"
 
 	watchdog "github.com/seed62658d38/watchdog/cmd/watchdog"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
 // programVariable has the test binary be the program.
 const programVariable = "WATCHDOG_TEST_PROGRAM"
+
+// postgresServer is the server of all tests. Each test has a database of its own.
+var postgresServer pgtest.Shared
 
 func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
@@ -22,7 +26,7 @@ func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every program ends a second late
 	_ = flag.Set("test.parallel", "16")          // most tests wait for processes, and not for a processor
 	code := m.Run()
-	for _, failed := range []error{closePostgres(), goleak.Find()} {
+	for _, failed := range []error{postgresServer.Close(), goleak.Find()} {
 		if failed != nil && code == 0 {
 			fmt.Fprintln(os.Stderr, failed)
 			code = 1

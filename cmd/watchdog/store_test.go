@@ -52,7 +52,7 @@ func sqliteStore(tb testing.TB) testStore {
 
 func postgresStore(tb testing.TB) testStore {
 	tb.Helper()
-	dsn := postgresURL(tb)
+	dsn := postgresServer.DSN(tb)
 	s, err := postgres.Open(tb.Context(), dsn, postgres.Config{})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, s.Close()) })

@@ -33,7 +33,7 @@ type fullStore interface {
 func stores(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
 	t.Run("SQLite", func(t *testing.T) { t.Parallel(); test(t, "sqlite:"+filepath.Join(t.TempDir(), "watchdog.db")) })
-	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresURL(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresServer.DSN(t)) })
 }
 
 // openStore opens the store of a URL to fill it.

@@ -11,12 +11,13 @@ import (
 )
 
 // kills is how many children are killed, in all loops together.
-const kills = 300
+func kills() int { return 10 * rounds() }
 
 // parallelRuns is how many runs are tested in parallel, each with its own database.
 const parallelRuns = 2
 
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for i := range parallelRuns {
@@ -24,7 +25,7 @@ func TestCrash(t *testing.T) {
 		t.Run(fmt.Sprintf(rule, i+1), func(t *testing.T) {
 			t.Parallel()
 			l := newCrashLoop(t, rand.New(rand.NewPCG(seed, uint64(i))))
-			for l.killed < kills/parallelRuns {
+			for l.killed < kills()/parallelRuns {
 				l.round()
 			}
 			l.finish()
