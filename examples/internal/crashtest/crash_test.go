@@ -11,10 +11,10 @@ import (
 )
 
 // kills is how many children are killed, in all loops together.
-func kills() int { return 10 * rounds() }
+const kills = 300
 
 // parallelRuns is how many runs are tested in parallel, each with its own database.
-const parallelRuns = 2
+const parallelRuns = 3
 
 func TestCrash(t *testing.T) {
 	t.Parallel()
@@ -25,7 +25,7 @@ func TestCrash(t *testing.T) {
 		t.Run(fmt.Sprintf(rule, i+1), func(t *testing.T) {
 			t.Parallel()
 			l := newCrashLoop(t, rand.New(rand.NewPCG(seed, uint64(i))))
-			for l.killed < kills()/parallelRuns {
+			for l.killed < kills/parallelRuns {
 				l.round()
 			}
 			l.finish()

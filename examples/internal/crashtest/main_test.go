@@ -44,6 +44,6 @@ func TestMain(m *testing.M) {
 		fmt.Println("skipped with the race detector: the tests check what killed processes leave in a database")
 		return
 	}
-	_ = flag.Set("test.parallel", "4") // they wait for budgets half of the time
+	_ = flag.Set("test.parallel", "6") // they wait for budgets half of the time
 	goleak.VerifyTestMain(m)
 }
