@@ -250,6 +250,45 @@ func TestKillWhileEnding(t *testing.T) {
 	assert.NoError(t, other.Err())
 }
 
+// TestKillWhileRead checks that a kill is not held up by programs that read what /proc shows of the processes.
+func TestKillWhileRead(t *testing.T) {
+	const kills, mostSlow = 40, 3 // a busy machine can be slow by itself
+	slow := 0
+	for range kills {
+		tree, s := begin(t, scenario(t, "a daemon without its main thread"))
+		killed := make(chan struct{})
+		var readers sync.WaitGroup
+		for range 2 {
+			readers.Go(func() { readUntil(s.Survivors(), killed) })
+		}
+		time.Sleep(5 * time.Millisecond)
+		began := time.Now()
+		endNow(t, tree)
+		if time.Since(began) > 900*time.Millisecond { // the guard's thread is stopped for the rest of a second
+			slow++
+		}
+		close(killed)
+		readers.Wait()
+	}
+	assert.LessOrEqual(t, slow, mostSlow, "of %d kills", kills)
+}
+
+// readUntil reads the files of processes in /proc again and again.
+func readUntil(all []escape.Process, ended <-chan struct{}) {
+	for {
+		for _, p := range all {
+			for _, name := range []string{"stat", "cmdline", "status"} {
+				_, _ = os.ReadFile(fmt.Sprintf("/proc/%d/%s", p.PID, name))
+			}
+		}
+		select {
+		case <-ended:
+			return
+		default:
+		}
+	}
+}
+
 // TestLastMessage checks that the end of a connection does not hide a message that was sent right before it. Without a
 // second look, about one in a thousand is lost.
 func TestLastMessage(t *testing.T) {
