@@ -15,8 +15,8 @@ type Shared struct {
 	err    error
 }
 
-// DSN returns the connection string of a new and empty database. The first call starts the server. DSN skips the test if
-// PostgreSQL is not installed, and fails it if the server does not start.
+// DSN returns the connection string of a new and empty database. The first call starts the server. DSN skips the test
+// if PostgreSQL is not installed, and fails it if the server does not start.
 func (s *Shared) DSN(tb testing.TB) string {
 	tb.Helper()
 	s.once.Do(func() { s.server, s.err = New(context.Background(), Options{}) })
