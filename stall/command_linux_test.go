@@ -282,8 +282,8 @@ func TestHostDoesNotRead(t *testing.T) {
 	t.Run("the command waits, which is no silence, and what it wrote can be read after its end", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.NoOutput = 3 * time.Second
-		ctx, cancel := context.WithTimeout(t.Context(), 8*time.Second)
+		f.cfg.NoOutput = 2 * time.Second
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		c := f.talk(ctx, command(t, "flood:"+floodSize))
 		result, err := c.Wait()

@@ -33,7 +33,7 @@ func ExampleRun() {
 func ExampleRun_treeKill() {
 	ctx, cancel := context.WithTimeout(context.Background(), 200*time.Millisecond)
 	defer cancel()
-	_, err := stall.Run(ctx, exec.Command("sh", "-c", "sleep 600 & sleep 600"), stall.Config{Step: "build"})
+	_, err := stall.Run(ctx, exec.Command("sh", "-c", "sleep 600 | sleep 600"), stall.Config{Step: "build"})
 	fmt.Println(errors.Is(err, context.DeadlineExceeded))
 	// Output: true
 }

@@ -65,6 +65,10 @@ func (f *fixture) endings() (cancels, corrected []string) {
 // TestFinishedWhileRecording checks that a command that ends while its cancel is recorded has finished.
 func TestFinishedWhileRecording(t *testing.T) {
 	t.Parallel()
+	rounds := 4
+	if long {
+		rounds = 40
+	}
 	limit := 300 * time.Millisecond
 	stuck := func(c *stall.Config) { c.NoOutput = limit }
 	for _, c := range []struct {
@@ -83,7 +87,7 @@ func TestFinishedWhileRecording(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			for range 10 {
+			for range rounds {
 				f := newFixture(t)
 				c.change(&f.cfg)
 				f.cfg.RecordTimeout = longTime
@@ -147,7 +151,10 @@ func exits(tb testing.TB, pid int) {
 // finished and has a correction beside its cancel.
 func TestFinishedAtTheLimit(t *testing.T) {
 	t.Parallel()
-	const rounds = 240
+	rounds := 96
+	if long {
+		rounds = 960
+	}
 	limit := 150 * time.Millisecond
 	for worker := range 4 {
 		t.Run(strconv.Itoa(worker), func(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/escape"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
@@ -36,7 +37,11 @@ func TestMain(m *testing.M) {
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every child process ends a second late
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // most of the time the tests wait for other processes
+	atOnce := "16" // most of the time the tests wait for other processes
+	if racing.Enabled {
+		atOnce = "8"
+	}
+	_ = flag.Set("test.parallel", atOnce)
 	goleak.VerifyTestMain(m)
 }
 
@@ -76,17 +81,33 @@ func checkNothingLeft(tb testing.TB, token string) {
 	tb.Helper()
 	for _, pid := range processesWith(token) {
 		args, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if guard := string(args) == "watchdog-guard\x00"; len(args) == 0 || guard && endsSoon(pid) {
+			continue // it ends, or is that of a host that has just exited
+		}
 		assert.Fail(tb, "a process is left", "%d: %s", pid, bytes.ReplaceAll(args, []byte{0}, []byte{' '}))
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
+// endsSoon reports whether a process ends within the slack.
+func endsSoon(pid int) bool {
+	for until := time.Now().Add(slack); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); len(text) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // processesWith returns the living processes that have the token in their environment.
 func processesWith(token string) (pids []int) {
-	all, _ := filepath.Glob("/proc/[0-9]*/environ")
-	for _, name := range all {
-		if text, _ := os.ReadFile(name); bytes.Contains(text, []byte(token)) {
-			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(name)))
+	all, _ := os.ReadDir("/proc")
+	for _, process := range all {
+		pid, err := strconv.Atoi(process.Name())
+		if err != nil {
+			continue
+		}
+		if text, _ := os.ReadFile("/proc/" + process.Name() + "/environ"); bytes.Contains(text, []byte(token)) {
 			pids = append(pids, pid)
 		}
 	}
@@ -212,6 +233,9 @@ func signals(r *stall.Result) (all []syscall.Signal) {
 	}
 	return all
 }
+
+// attempts is how often a test tries what has to happen in a short time, which a busy machine can take longer for.
+const attempts = 3
 
 func within(tb testing.TB, most time.Duration, began time.Time) {
 	tb.Helper()

@@ -162,8 +162,8 @@ func TestActivitySource(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, one writer %v", c.source, c.one), func(t *testing.T) {
 			t.Parallel()
 			f := newFixture(t)
-			f.cfg.ActivitySource, f.cfg.NoOutput = c.source, 6*time.Second
-			cmd := command(t, "every:50ms:x:150")
+			f.cfg.ActivitySource, f.cfg.NoOutput = c.source, 3*time.Second
+			cmd := command(t, "every:50ms:x:80")
 			if c.one {
 				var out strings.Builder
 				cmd.Stdout, cmd.Stderr = &out, &out
@@ -188,19 +188,19 @@ func TestOutputFile(t *testing.T) {
 	t.Run("one that grows is not a stall", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.NoOutput = 6 * time.Second
-		cmd, file := command(t, "every:100ms:x:75"), open(t)
+		f.cfg.NoOutput = 3 * time.Second
+		cmd, file := command(t, "every:100ms:x:40"), open(t)
 		cmd.Stdout = file
 		_, err := f.run(cmd)
 		require.NoError(t, err)
 		text, err := os.ReadFile(file.Name())
 		require.NoError(t, err)
-		require.Equal(t, strings.Repeat("x\n", 75), string(text))
+		require.Equal(t, strings.Repeat("x\n", 40), string(text))
 	})
 	t.Run("one that does not grow is a stall, in time", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.NoOutput = 5 * time.Second
+		f.cfg.NoOutput = 2 * time.Second
 		cmd := command(t, "print:x", "stay")
 		cmd.Stdout = open(t)
 		began := time.Now()

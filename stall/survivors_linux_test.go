@@ -13,21 +13,17 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/escape"
-	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
 var long = os.Getenv("WATCHDOG_LONG") != ""
 
 // repeats returns how often to end each scenario in each way.
-func repeats(s escape.Scenario) int {
-	switch {
-	case long:
+func repeats() int {
+	if long {
 		return 20
-	case s.Processes > 100 || racing.Enabled: // they take a while to start
-		return 1
 	}
-	return 2
+	return 1
 }
 
 // TestSurvivors checks that no process of a command survives, however it tries to escape.
@@ -49,7 +45,7 @@ func TestSurvivors(t *testing.T) {
 				if ending.name == "its normal exit" && !s.LeaderExits {
 					t.Skip("its first process does not exit by itself")
 				}
-				for range repeats(s) {
+				for range repeats() {
 					one := s.In(t.TempDir())
 					t.Cleanup(one.End)
 					ending.end(t, one)
@@ -102,7 +98,9 @@ func endedByCancel(t *testing.T, s escape.Scenario) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cmd := scenarioCommand(s)
 	s.Processes = minProcesses(s)
+	looked := make(chan struct{})
 	go func() {
+		defer close(looked)
 		_ = s.Ready(longTime)
 		cancel(errEnough)
 	}()
@@ -112,7 +110,7 @@ func endedByCancel(t *testing.T, s escape.Scenario) {
 	if !result.Finished {
 		require.ErrorIs(t, err, errEnough)
 	}
-	cancel(nil)
+	<-looked // while there is a registry to look at
 }
 
 func endedByItself(t *testing.T, s escape.Scenario) {
@@ -131,15 +129,15 @@ func endedByHost(t *testing.T, s escape.Scenario) {
 	require.NoError(t, cmd.Start())
 	defer cmd.Wait()
 	s.Processes = minProcesses(s)
-	require.NoError(t, s.Ready(20*time.Second))
+	require.NoError(t, s.Ready(longTime))
 	require.NoError(t, cmd.Process.Kill())
 	none := 0 // how often in a row, because a process that is just starting is invisible for a moment
-	eventually(t, "all of it ends", func() bool {
+	require.Eventually(t, func() bool {
 		if none++; len(s.Survivors()) > 0 {
 			none = 0
 		}
-		return none == 20
-	})
+		return none == 5
+	}, longTime, 5*time.Millisecond, "all of it ends")
 }
 
 // host runs the command in its arguments. What the command leaves behind stays until the host is killed.

@@ -23,6 +23,7 @@ func loopback(t *testing.T, handler http.HandlerFunc, silence time.Duration, tes
 	for _, two := range []bool{false, true} {
 		name := map[bool]string{false: "over HTTP/1.1", true: "over HTTP/2 and TLS"}[two]
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server := httptest.NewUnstartedServer(handler)
 			server.EnableHTTP2 = two
 			if two {

@@ -88,6 +88,7 @@ func (s testStore) kinds(t *testing.T, id string) (all []string) {
 }
 
 func TestComplete(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, s testStore) {
 		t.Run("a live run ends elsewhere, and its row says complete", func(t *testing.T) {
 			h := s.host(t, "worker-1")
@@ -193,6 +194,7 @@ func TestComplete(t *testing.T) {
 }
 
 func TestResume(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, s testStore) {
 		t.Run("a cancelled run has a fresh window, in which its host goes on", func(t *testing.T) {
 			s.cancelled(t, "run-1")

@@ -20,6 +20,7 @@ func file(t *testing.T, name, text string) string {
 }
 
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	const text = "runtime_controls:\n  idle_timeout_seconds: 60\n  ladders:\n    idle: [retry, cancel]\n" +
 		"sweep:\n  interval: 1m\n"
 	path := file(t, "watchdog.yaml", text)

@@ -49,6 +49,7 @@ func exampleModel(t *testing.T) *kong.Application {
 }
 
 func TestGenerated(t *testing.T) {
+	t.Parallel()
 	for name, generate := range map[string]func(*kong.Application) string{
 		"completion.bash": main.BashScript, "completion.zsh": main.ZshScript, "completion.fish": main.FishScript,
 		"man": main.ManPage,
@@ -71,6 +72,7 @@ func TestGenerated(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
+	t.Parallel()
 	for _, node := range main.Model().Leaves(true) {
 		t.Run(node.Name+" has help with examples, in 80 columns", func(t *testing.T) {
 			assert.Contains(t, node.Detail, "Examples:\n  ")
@@ -115,6 +117,7 @@ func scriptFile(t *testing.T, text string) string {
 }
 
 func TestBash(t *testing.T) {
+	t.Parallel()
 	file := scriptFile(t, main.BashScript(exampleModel(t)))
 	for words, want := range map[string]string{ // as bash divides them
 		"example ":                               "walk run --help --store --json",
@@ -153,6 +156,7 @@ func TestBash(t *testing.T) {
 }
 
 func TestZsh(t *testing.T) {
+	t.Parallel()
 	for name, text := range map[string]string{
 		"the example": main.ZshScript(exampleModel(t)), "the program's own": program(t, "completion", "zsh").stdout,
 	} {
@@ -222,6 +226,7 @@ func TestZshOffers(t *testing.T) {
 }
 
 func TestFish(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct{ text, line, want string }{
 		"a command of the example": {main.FishScript(exampleModel(t)), "example wa", "walk\tWalk a way"},
 		"a value of the example":   {main.FishScript(exampleModel(t)), "example run --pick l", "left\tPick one"},
@@ -244,6 +249,7 @@ func TestFish(t *testing.T) {
 }
 
 func TestMan(t *testing.T) {
+	t.Parallel()
 	for name, model := range map[string]*kong.Application{"the example": exampleModel(t), "the program's own": main.Model()} {
 		t.Run(name+" is read without a warning", func(t *testing.T) {
 			got := shell(t, main.ManPage(model), "groff", "-man", "-Tascii", "-ww", "-P-c", "-P-b", "-P-u")

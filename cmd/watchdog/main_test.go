@@ -2,16 +2,21 @@ package main_test
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	watchdog "github.com/seed62658d38/watchdog/cmd/watchdog"
+	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
 // programVariable has the test binary be the program.
 const programVariable = "WATCHDOG_TEST_PROGRAM"
+
+// postgresServer is the server of all tests. Each test has a database of its own.
+var postgresServer pgtest.Shared
 
 func TestMain(m *testing.M) {
 	if os.Getenv(programVariable) != "" {
@@ -19,6 +24,13 @@ func TestMain(m *testing.M) {
 		watchdog.Main()
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every program ends a second late
-	_ = flag.Set("test.parallel", "8")           // most tests wait for processes, and not for a processor
-	goleak.VerifyTestMain(m)
+	_ = flag.Set("test.parallel", "16")          // most tests wait for processes, and not for a processor
+	code := m.Run()
+	for _, failed := range []error{postgresServer.Close(), goleak.Find()} {
+		if failed != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, failed)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }

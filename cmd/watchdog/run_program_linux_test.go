@@ -111,7 +111,7 @@ func TestExitStatus(t *testing.T) {
 	require.NoError(t, os.WriteFile(f.path("no-program"), noProgram, 0o700)) //nolint:gosec // it must be executable
 	require.NoError(t, os.Mkdir(f.path("folder"), 0o700))
 	const step = "watchdog: run step command: "
-	const wallClock = "watchdog: the wall clock of 300ms is used up: ended by "
+	const wallClock = "watchdog: the wall clock of 2s is used up: ended by "
 	for _, c := range []struct {
 		name    string
 		flags   string
@@ -127,24 +127,24 @@ func TestExitStatus(t *testing.T) {
 		{"128 and another signal", "--wall-clock 1h", f.child("kill:TERM"), 143, ""},
 		{"the command's own if a time of 0 switches the limit off", "--wall-clock 0", f.child("exit:3"), 3, ""},
 		{
-			"124 if the time is used up", "--wall-clock 300ms --no-int",
+			"124 if the time is used up", "--wall-clock 2s --no-int",
 			f.child("stay"), 124, wallClock + "SIGTERM\n",
 		},
 		{
-			"124 if the command succeeds after the stop", "--wall-clock 300ms --no-int",
+			"124 if the command succeeds after the stop", "--wall-clock 2s --no-int",
 			f.child("obey:TERM:0"), 124, wallClock + "SIGTERM\n",
 		},
 		{
-			"124 if the command fails after the stop", "--wall-clock 300ms",
+			"124 if the command fails after the stop", "--wall-clock 2s",
 			f.child("obey:INT:7"), 124, wallClock + "SIGINT\n",
 		},
 		{
-			"137 if it took SIGKILL", "--wall-clock 300ms --no-int --grace-term 100ms",
+			"137 if it took SIGKILL", "--wall-clock 2s --no-int --grace-term 100ms",
 			f.child("ignore:TERM", "stay"), 137, wallClock + "SIGKILL\n",
 		},
 		{
-			"124 if it took SIGKILL for something that the command had started only", "--wall-clock 1s --grace-int 200ms --grace-term 0s",
-			f.child("leave:stubborn", "stay"), 124, "watchdog: the wall clock of 1s is used up: ended by SIGKILL\n",
+			"124 if it took SIGKILL for something that the command had started only", "--wall-clock 2s --grace-int 200ms --grace-term 0s",
+			f.child("leave:stubborn", "stay"), 124, "watchdog: the wall clock of 2s is used up: ended by SIGKILL\n",
 		},
 		{"125 for a wrong length of time", "--wall-clock invalid", f.child("touch:started"), 125,
 			"watchdog: --wall-clock: \"invalid\" is no length of time; write one such as 30s, 5m or 1h30m\n" +
@@ -174,13 +174,28 @@ func TestExitStatus(t *testing.T) {
 			step + "start the command: no such file or directory\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			o := f.run(c.flags, c.command...).must(t, c.status)
+			t.Parallel()
+			own := newFixture(t)
+			own.dir = f.dir
+			if len(c.command) > 1 {
+				c.command[1] = own.token
+			}
+			o := own.run(c.flags, c.command...).must(t, c.status)
 			assert.Equal(t, c.says, o.stderr)
 			assert.Empty(t, o.stdout)
 			assert.False(t, f.exists("started"), "the command started")
 			assert.False(t, f.exists("state"), "artifacts were written")
 		})
 	}
+}
+
+// TestTimeUpAtOnce has the time be used up before the command can start.
+func TestTimeUpAtOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	o := f.run("--wall-clock 1ns", f.child("touch:started")...).must(t, 124)
+	assert.Contains(t, o.stderr, "watchdog_wall_clock_exceeded")
+	assert.False(t, f.exists("started"))
 }
 
 // What differs from run to run.

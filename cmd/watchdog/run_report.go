@@ -224,6 +224,8 @@ func (e *ending) notStarted() int {
 	switch {
 	case errors.As(e.err, &outside):
 		return exitSignalled + int(outside.signal)
+	case e.stopped():
+		return exitStopped
 	case errors.As(e.err, &ours):
 		return exitError
 	case errors.Is(e.err, exec.ErrNotFound), errors.Is(e.err, fs.ErrNotExist):

@@ -310,7 +310,7 @@ func TestRunStoreAway(t *testing.T) {
 	})
 	t.Run("harms no command, and the end says what is missing, in PostgreSQL", func(t *testing.T) {
 		t.Parallel()
-		server, s := postgresServer(t)
+		server, s := ownServer(t)
 		f := newFixture(t)
 		p := start(t, f.stored(s, "--id job --no-output 5m --record-timeout 300ms",
 			f.child("say:ready", "await:"+f.path("go"), "exit:5")...))
@@ -321,7 +321,7 @@ func TestRunStoreAway(t *testing.T) {
 	})
 	t.Run("starts no command for a user who may not write sessions", func(t *testing.T) {
 		t.Parallel()
-		_, s := postgresServer(t)
+		_, s := ownServer(t)
 		s.exec(`CREATE ROLE narrow LOGIN; GRANT USAGE ON SCHEMA public TO narrow;
 			GRANT SELECT ON ALL TABLES IN SCHEMA public TO narrow; GRANT INSERT ON events TO narrow`)
 		f := newFixture(t)

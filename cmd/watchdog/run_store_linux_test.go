@@ -80,7 +80,7 @@ func TestRunStore(t *testing.T) {
 	t.Run("has a run without a name under a random one, which the last line names", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		o := f.run("--store sqlite:runs.db --wall-clock 300ms", f.child("stay")...).must(t, 124)
+		o := f.run("--store sqlite:runs.db --wall-clock 2s", f.child("stay")...).must(t, 124)
 		name := regexp.MustCompile(`see: watchdog why --store sqlite:runs.db (\S{16})\n$`).FindStringSubmatch(o.stderr)
 		require.NotNil(t, name, o.stderr)
 		types, _ := f.events(name[1])
@@ -89,7 +89,7 @@ func TestRunStore(t *testing.T) {
 	t.Run("named by the environment need not be named again", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		cmd := f.cmd("--wall-clock 300ms --id a", f.child("stay")...)
+		cmd := f.cmd("--wall-clock 2s --id a", f.child("stay")...)
 		cmd.Env = append(cmd.Env, "WATCHDOG_STORE=sqlite:runs.db")
 		o := finish(t, cmd).must(t, 124)
 		assert.True(t, strings.HasSuffix(o.stderr, "; see: watchdog why a\n"), o.stderr)
@@ -120,21 +120,28 @@ func TestRunStore(t *testing.T) {
 
 func TestRunJSON(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t)
-	var said strings.Builder
-	for _, line := range []string{
-		"--json", "--json --wall-clock 300ms", "--json --wall-clock 300ms --artifacts state --id a --step build",
-		"--json --wall-clock 300ms --store sqlite:runs.db --id b", "--json --store sqlite:runs.db --id c",
-	} {
-		steps := []string{"exit:3"}
-		if strings.Contains(line, "wall-clock") {
-			steps = []string{"stay"}
-		}
-		o := f.run(line, f.child(steps...)...)
-		text := regexp.MustCompile(`"elapsed_seconds":[0-9.e-]+`).ReplaceAllString(o.stderr, `"elapsed_seconds":SECONDS`)
-		said.WriteString("watchdog run " + line + "\n\t" + text)
+	newFixture(t) // or skip the test
+	lines := []string{
+		"--json", "--json --wall-clock 2s", "--json --wall-clock 2s --artifacts state --id a --step build",
+		"--json --wall-clock 2s --store sqlite:runs.db --id b", "--json --store sqlite:runs.db --id c",
 	}
-	golden(t, "run_json", said.String())
+	said := make([]string, len(lines))
+	t.Run("of each kind", func(t *testing.T) {
+		for i, line := range lines {
+			t.Run(line, func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t)
+				steps := []string{"exit:3"}
+				if strings.Contains(line, "wall-clock") {
+					steps = []string{"stay"}
+				}
+				o := f.run(line, f.child(steps...)...)
+				elapsed := regexp.MustCompile(`"elapsed_seconds":[0-9.e-]+`)
+				said[i] = "watchdog run " + line + "\n\t" + elapsed.ReplaceAllString(o.stderr, `"elapsed_seconds":SECONDS`)
+			})
+		}
+	})
+	golden(t, "run_json", strings.Join(said, ""))
 }
 
 // TestNothingWritten looks at every folder in which a program might leave something.

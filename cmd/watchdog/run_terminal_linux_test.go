@@ -72,16 +72,10 @@ func TestTerminal(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
 		s := onScreen(t, f.cmd("--no-output 1s --grace-int 100ms", f.child("ignore:INT", "raw", "say:ready", "stay")...))
-		modes := func() unix.Termios {
-			modes, err := unix.IoctlGetTermios(int(s.line.Fd()), unix.TCGETS)
-			require.NoError(t, err)
-			return *modes
-		}
-		before := modes()
 		s.reads("ready")
-		require.NotEqual(t, before, modes())
+		require.NotEqual(t, s.before, modes(t, s.line))
 		s.endKept(124)
-		require.Equal(t, before, modes())
+		require.Equal(t, s.before, modes(t, s.line))
 	})
 	t.Run("a prompt without a newline is seen", func(t *testing.T) {
 		t.Parallel()
@@ -107,13 +101,16 @@ func TestTerminal(t *testing.T) {
 func TestStyle(t *testing.T) {
 	t.Parallel()
 	for variable, want := range map[string]string{
-		"A=b": "\x1b[1mthe wall clock of 300ms is used up\x1b[0m: ended", "NO_COLOR=1": ": the wall clock of 300ms is used up: ended",
-		"NO_COLOR=": "\x1b[1mthe wall", "TERM=dumb": ": the wall clock of 300ms is used up: ended",
+		"A=b": "\x1b[1mthe wall clock of 2s is used up\x1b[0m: ended", "NO_COLOR=1": ": the wall clock of 2s is used up: ended",
+		"NO_COLOR=": "\x1b[1mthe wall", "TERM=dumb": ": the wall clock of 2s is used up: ended",
 	} {
-		f := newFixture(t)
-		cmd := f.cmd("--wall-clock 300ms", f.child("stay")...)
-		cmd.Env = append(cmd.Env, variable)
-		assert.Contains(t, onScreen(t, cmd).end(124), want, variable)
+		t.Run("with "+variable, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			cmd := f.cmd("--wall-clock 2s", f.child("stay")...)
+			cmd.Env = append(cmd.Env, variable)
+			assert.Contains(t, onScreen(t, cmd).end(124), want)
+		})
 	}
 }
 
@@ -153,10 +150,19 @@ func TestLiveLine(t *testing.T) {
 // A screen is the terminal of a program, as its user sees it.
 type screen struct {
 	*testing.T
-	cmd   *exec.Cmd
-	file  *os.File
-	line  *os.File // the program's side of the terminal
-	lines *bufio.Reader
+	cmd    *exec.Cmd
+	file   *os.File
+	line   *os.File // the program's side of the terminal
+	lines  *bufio.Reader
+	before unix.Termios // how the terminal was set when the program was started
+}
+
+// modes returns how a terminal is set.
+func modes(t *testing.T, line *os.File) unix.Termios {
+	t.Helper()
+	modes, err := unix.IoctlGetTermios(int(line.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	return *modes
 }
 
 // onScreen starts a program on a new terminal, which is also its standard input and output unless these are set.
@@ -171,9 +177,10 @@ func onScreen(t *testing.T, cmd *exec.Cmd) *screen {
 		cmd.Stdout, cmd.Stderr, terminal = line, line, 1
 	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true, Ctty: terminal}
+	before := modes(t, line)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _, _ = cmd.Process.Kill(), line.Close() })
-	return &screen{t, cmd, file, line, bufio.NewReader(file)}
+	return &screen{t, cmd, file, line, bufio.NewReader(file), before}
 }
 
 func (s *screen) types(text string) {

@@ -59,6 +59,7 @@ func get(t *testing.T, url string) (status int, text string) {
 }
 
 func TestServe(t *testing.T) {
+	t.Parallel()
 	store, path := stalledStore(t)
 	t.Run("the page alone sweeps nothing", func(t *testing.T) {
 		url, end := serve(t, store, "--page")
@@ -111,6 +112,7 @@ func TestServe(t *testing.T) {
 
 // TestServeWritesNothing has the page show all that it has of a store to which nothing is written.
 func TestServeWritesNothing(t *testing.T) {
+	t.Parallel()
 	stores(t, func(t *testing.T, store string) {
 		o := program(t, "serve", "--store="+store, "--page", "--listen=127.0.0.1:0")
 		require.Equal(t, 125, o.status, "without tables")

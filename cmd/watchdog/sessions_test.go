@@ -69,6 +69,7 @@ func runs(o outcome) (all []string) {
 var newestFirst = []string{"live-leased", `evil\x1b[2J\u202e\x0a`, "live", "interrupted", "complete", "cancelled"}
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	eachStore(t, func(t *testing.T, s testStore) {
 		someSessions(t, s)
 		t.Run("the list has the live ones first, then the newest", func(t *testing.T) {
@@ -174,6 +175,7 @@ func TestSessions(t *testing.T) {
 }
 
 func TestTable(t *testing.T) {
+	t.Parallel()
 	rows := func() [][]string {
 		return [][]string{{"RUN", "NOTE", "HOST"}, {"短い", "", "a"}, {"e\u0301te\u0301", "", "long \x1b[31m host"}}
 	}
@@ -190,6 +192,7 @@ func TestTable(t *testing.T) {
 }
 
 func TestAgo(t *testing.T) {
+	t.Parallel()
 	for want, d := range map[string]time.Duration{
 		"0s": -time.Second, "59s": time.Minute - 1, "1m": time.Minute, "59m": time.Hour - 1, "1h00m": time.Hour,
 		"47h59m": 48*time.Hour - 1, "2d": 48 * time.Hour,

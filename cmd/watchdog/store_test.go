@@ -32,8 +32,8 @@ type testStore struct {
 // eachStore runs a test with SQLite and with PostgreSQL.
 func eachStore(t *testing.T, test func(t *testing.T, s testStore)) {
 	t.Helper()
-	t.Run("in SQLite", func(t *testing.T) { test(t, sqliteStore(t)) })
-	t.Run("in PostgreSQL", func(t *testing.T) { test(t, postgresStore(t)) })
+	t.Run("in SQLite", func(t *testing.T) { t.Parallel(); test(t, sqliteStore(t)) })
+	t.Run("in PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresStore(t)) })
 }
 
 func sqliteStore(tb testing.TB) testStore {
@@ -53,19 +53,22 @@ func sqliteStore(tb testing.TB) testStore {
 
 func postgresStore(tb testing.TB) testStore {
 	tb.Helper()
-	_, s := postgresServer(tb)
-	return s
+	return postgresStoreAt(tb, postgresServer.DSN(tb))
 }
 
-// postgresServer starts a server with a store.
-func postgresServer(tb testing.TB) (*pgtest.Server, testStore) {
+// ownServer starts a server, which the test may stop, with a store.
+func ownServer(tb testing.TB) (*pgtest.Server, testStore) {
 	tb.Helper()
 	server := pgtest.Start(tb, pgtest.Options{})
-	dsn := server.DSN(server.Database(tb))
+	return server, postgresStoreAt(tb, server.DSN(server.Database(tb)))
+}
+
+func postgresStoreAt(tb testing.TB, dsn string) testStore {
+	tb.Helper()
 	s, err := postgres.Open(tb.Context(), dsn, postgres.Config{})
 	require.NoError(tb, err)
 	tb.Cleanup(func() { assert.NoError(tb, s.Close()) })
-	return server, testStore{Store: s, url: dsn, exec: func(statement string) {
+	return testStore{Store: s, url: dsn, exec: func(statement string) {
 		conn, err := pgx.Connect(tb.Context(), dsn)
 		require.NoError(tb, err)
 		_, err = conn.Exec(tb.Context(), statement)
@@ -90,6 +93,7 @@ func (s testStore) attach(t *testing.T, run session.Session) session.Session {
 }
 
 func TestStoreErrors(t *testing.T) {
+	t.Parallel()
 	const secret = "hunter2"
 	missing := filepath.Join(t.TempDir(), "nosuch.db")
 	for name, test := range map[string]struct{ store, says string }{

@@ -53,6 +53,7 @@ func statusOf(t *testing.T, path, run string) session.Status {
 }
 
 func TestSweep(t *testing.T) {
+	t.Parallel()
 	t.Run("a dry run says what it would cancel, and writes nothing", func(t *testing.T) {
 		store, path := stalledStore(t)
 		before, err := os.ReadFile(path)

@@ -84,6 +84,7 @@ func interrupted(run, signal string, ago time.Duration) watchdog.Event {
 }
 
 func TestTail(t *testing.T) {
+	t.Parallel()
 	stores(t, func(t *testing.T, url string) {
 		store := openStore(t, url)
 		defer func() { require.NoError(t, store.Close()) }()
@@ -136,6 +137,7 @@ func TestTail(t *testing.T) {
 }
 
 func TestTailRefused(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{
 		"tail -n 3":            "watchdog: -n and --since are about the events of one run; name the run, or leave them out\n",
 		"tail --lines=-1 s-1":  "watchdog: -n -1: the number of events must be 0 or more\n",

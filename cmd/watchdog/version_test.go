@@ -50,6 +50,7 @@ func programCmd(t *testing.T, variables []string, args ...string) *exec.Cmd {
 }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	o := program(t, "version")
 	assert.Zero(t, o.status)
 	assert.Regexp(t, `^watchdog \S+, go1\.\d+\S*, `+runtime.GOOS+"/"+runtime.GOARCH+"\n$", o.stdout)
@@ -60,6 +61,7 @@ func TestVersion(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	for line, want := range map[string]string{
 		"nosuch": "watchdog: unexpected argument nosuch\nwatchdog --help says how it is used\n",
 		"version --jsno": "watchdog: unknown flag --jsno, did you mean \"--json\"?\n" +

@@ -18,7 +18,6 @@ import (
 	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/store/postgres"
-	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 	"github.com/seed62658d38/watchdog/store/sqlite"
 )
 
@@ -33,11 +32,8 @@ type fullStore interface {
 // stores calls a test with the URL of each kind of store.
 func stores(t *testing.T, test func(t *testing.T, url string)) {
 	t.Helper()
-	t.Run("SQLite", func(t *testing.T) { test(t, "sqlite:"+filepath.Join(t.TempDir(), "watchdog.db")) })
-	t.Run("PostgreSQL", func(t *testing.T) {
-		server := pgtest.Start(t, pgtest.Options{})
-		test(t, server.DSN(server.Database(t)))
-	})
+	t.Run("SQLite", func(t *testing.T) { t.Parallel(); test(t, "sqlite:"+filepath.Join(t.TempDir(), "watchdog.db")) })
+	t.Run("PostgreSQL", func(t *testing.T) { t.Parallel(); test(t, postgresServer.DSN(t)) })
 }
 
 // openStore opens the store of a URL to fill it.
@@ -82,6 +78,7 @@ func stopped(tb testing.TB, store fullStore, runID string) {
 }
 
 func TestWhy(t *testing.T) {
+	t.Parallel()
 	stores(t, func(t *testing.T, url string) {
 		store := openStore(t, url)
 		stopped(t, store, "s-1")
@@ -98,7 +95,7 @@ why      a loop's results got worse
          grade_regressing, by its host
 doing    last noted "tool: grep \[31m"
 started  \S+ \S+ UTC
-used     1h
+used     1h\S*
 layers   s-1/build stopped \(watchdog_no_output\) after \S+
 next     remove the cause or raise the limit, then resume it
          watchdog resume s-1
@@ -135,6 +132,7 @@ $`, o.stdout)
 
 // TestWhyFolder reads what package stall writes.
 func TestWhyFolder(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../stall/testdata/event.json")
 	require.NoError(t, err)
 	root := t.TempDir()
@@ -186,6 +184,7 @@ func TestWhyFolder(t *testing.T) {
 
 // TestWhyWritesNothing compares the database before and after.
 func TestWhyWritesNothing(t *testing.T) {
+	t.Parallel()
 	path := filepath.Join(t.TempDir(), "watchdog.db")
 	store := openStore(t, "sqlite:"+path)
 	stopped(t, store, "s-1")

@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,6 +34,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(asProgram) != "":
 		autosession.Main()
 	default:
+		_ = flag.Set("test.parallel", "8") // most wait for limits and graces
 		goleak.VerifyTestMain(m)
 	}
 }

@@ -101,6 +101,7 @@ var commandTests = []struct {
 func TestCommand(t *testing.T) {
 	for name, s := range commandSides {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, test := range commandTests {
 				t.Run(test.sentence, func(t *testing.T) {
 					t.Parallel()

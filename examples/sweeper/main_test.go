@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -32,11 +33,21 @@ const asProgram = "SWEEPER_PROGRAM"
 
 var update = flag.Bool("update", false, "write the golden files")
 
+// postgresServer is the server of all tests. Each test has a database of its own.
+var postgresServer pgtest.Shared
+
 func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		main.Main()
 	}
-	goleak.VerifyTestMain(m)
+	code := m.Run()
+	for _, failed := range []error{postgresServer.Close(), goleak.Find()} {
+		if failed != nil && code == 0 {
+			fmt.Fprintln(os.Stderr, failed)
+			code = 1
+		}
+	}
+	os.Exit(code)
 }
 
 // volatile matches what differs from run to run.
@@ -155,8 +166,7 @@ func TestSecondRun(t *testing.T) {
 		sweepTwice(t, "sqlite:"+filepath.Join(t.TempDir(), "a file? with #marks%20.db"))
 	})
 	t.Run("in PostgreSQL", func(t *testing.T) {
-		server := pgtest.Start(t, pgtest.Options{})
-		sweepTwice(t, server.DSN(server.Database(t)))
+		sweepTwice(t, postgresServer.DSN(t))
 	})
 }
 

@@ -9,8 +9,6 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
-
-	"github.com/seed62658d38/watchdog/store/postgres/pgtest"
 )
 
 // TestWritesNothing expects that nothing is written into a database that was not asked for.
@@ -24,7 +22,7 @@ func TestWritesNothing(t *testing.T) {
 		})
 	})
 	t.Run("into PostgreSQL", func(t *testing.T) {
-		dsn := emptyPostgres(t)
+		dsn := postgresServer.DSN(t)
 		writesNothing(t, dsn, func() any {
 			return rowsOf(t, dsn, "SELECT s::text FROM watchdog_sessions s UNION ALL SELECT e::text FROM events e ORDER BY 1")
 		})
@@ -59,7 +57,7 @@ func writesNothing(t *testing.T, dsn string, read func() any) {
 
 func TestSeedOnlyIfSet(t *testing.T) {
 	for name, dsn := range map[string]string{
-		"SQLite": "sqlite:" + filepath.Join(t.TempDir(), "new.db"), "PostgreSQL": emptyPostgres(t),
+		"SQLite": "sqlite:" + filepath.Join(t.TempDir(), "new.db"), "PostgreSQL": postgresServer.DSN(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			for range 2 {
@@ -104,7 +102,7 @@ func TestDryRunMakesNoTables(t *testing.T) {
 		require.Equal(t, before, after)
 	})
 	t.Run("an empty PostgreSQL database", func(t *testing.T) {
-		dsn := emptyPostgres(t)
+		dsn := postgresServer.DSN(t)
 		status, out, errs := sweep(t, "-dsn", dsn, "-dry-run", "-once")
 		require.Equal(t, 1, status, out)
 		require.Contains(t, errs, "PostgreSQL has no table of sessions, and a dry run makes none")
@@ -115,7 +113,7 @@ func TestDryRunMakesNoTables(t *testing.T) {
 // TestSeedTwiceAtOnce starts several programs at once, of which one may insert.
 func TestSeedTwiceAtOnce(t *testing.T) {
 	for name, dsn := range map[string]string{
-		"SQLite": "sqlite:" + filepath.Join(t.TempDir(), "new.db"), "PostgreSQL": emptyPostgres(t),
+		"SQLite": "sqlite:" + filepath.Join(t.TempDir(), "new.db"), "PostgreSQL": postgresServer.DSN(t),
 	} {
 		t.Run(name, func(t *testing.T) {
 			const programs = 4
@@ -133,13 +131,6 @@ func TestSeedTwiceAtOnce(t *testing.T) {
 			require.Equal(t, programs-1, sum, "all but one fail with status 1")
 		})
 	}
-}
-
-// emptyPostgres returns an empty database of a server of its own.
-func emptyPostgres(t *testing.T) (dsn string) {
-	t.Helper()
-	server := pgtest.Start(t, pgtest.Options{})
-	return server.DSN(server.Database(t))
 }
 
 // rowsOf returns the rows of a query for one text each.

@@ -31,26 +31,26 @@ func Alive(registry string) []Process {
 	return all
 }
 
-// WithToken returns the living processes of this system whose first argument is the token.
-func WithToken(token string) []Process {
+// WithToken returns the living processes of this system whose first argument is one of the tokens.
+func WithToken(tokens ...string) []Process {
 	entries, _ := os.ReadDir("/proc")
 	var all []Process
 	for _, entry := range entries {
 		pid := atoi(entry.Name())
-		if pid == 0 || !hasToken(pid, token) {
+		if pid == 0 || !hasToken(pid, tokens) {
 			continue
 		}
-		if startTicks, state := readStat(pid); state != 0 && state != 'Z' && state != 'X' && hasToken(pid, token) {
+		if startTicks, state := readStat(pid); state != 0 && state != 'Z' && state != 'X' && hasToken(pid, tokens) {
 			all = append(all, Process{pid, startTicks})
 		}
 	}
 	return all
 }
 
-func hasToken(pid int, token string) bool {
+func hasToken(pid int, tokens []string) bool {
 	text, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
-	args := bytes.Split(text, []byte{0})
-	return len(args) > 1 && string(args[1]) == token
+	args := bytes.SplitN(text, []byte{0}, 3)
+	return len(args) > 1 && slices.Contains(tokens, string(args[1]))
 }
 
 func alive(pid int, startTicks uint64) bool {

@@ -64,6 +64,12 @@ func SetIdleBounds(latest, other time.Duration) (restore func()) {
 	return func() { set(latestBefore, otherBefore) }
 }
 
+// SetStartBound changes how long Start waits, before the first start of a process.
+func SetStartBound(bound time.Duration) { startBound, errNoAnswer = bound, noAnswerWithin(bound) }
+
+// StartBound returns how long Start waits.
+func StartBound() time.Duration { return startBound }
+
 // SignalLate signals a tree without processes, whose guard answers after a time that it reached one.
 func SignalLate(sig syscall.Signal, after time.Duration) (int, error) {
 	ours, theirs, err := socketPair()

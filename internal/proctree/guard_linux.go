@@ -226,23 +226,41 @@ func (g *guard) reapOrphans() (alive []int, complete bool) {
 		if _, leader := g.leaders[pid]; leader {
 			continue
 		}
-		// __WALL is not needed: whatever signal a process has for its exit, it becomes SIGCHLD when it is adopted.
-		if reaped, err := syscall.Wait4(pid, nil, syscall.WNOHANG, nil); reaped == pid || err != nil {
-			complete = false
+		if dead, err := lookAtChild(onePID, pid); dead == 0 && err == nil {
+			alive = append(alive, pid)
 			continue
 		}
-		alive = append(alive, pid)
+		unhurried(func() { _, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) })
+		complete = false
 	}
 	return alive, complete
 }
 
 // hasNoChildren reports whether the guard has no child at all, dead or alive.
 func (g *guard) hasNoChildren() bool {
-	const all, exited, noHang, noWait = 0, 4, 1, 0x01000000
-	var info [128]byte
-	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, all, 0, uintptr(unsafe.Pointer(&info)),
+	_, err := lookAtChild(anyPID, 0)
+	return errors.Is(err, syscall.ECHILD)
+}
+
+const anyPID, onePID = 0, 1 // P_ALL and P_PID
+
+// lookAtChild returns the PID of a child that is dead and not reaped, 0 if there is none, and does not reap it.
+//
+// __WALL is not needed: whatever signal a process has for its exit, it becomes SIGCHLD when it is adopted.
+func lookAtChild(which, pid int) (dead int32, err error) {
+	const exited, noHang, noWait = 4, 1, 0x01000000
+	var info struct {
+		signo, errno, code int32
+		_                  int32 // what follows is aligned as a pointer
+		pid                int32
+		_                  [128]byte
+	}
+	_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, uintptr(which), uintptr(pid), uintptr(unsafe.Pointer(&info)),
 		exited|noHang|noWait, 0, 0)
-	return errno == syscall.ECHILD
+	if errno != 0 {
+		return 0, errno
+	}
+	return info.pid, nil
 }
 
 // orphansOf returns the living orphans of a tree, and whether the list is complete.

@@ -12,15 +12,13 @@ import (
 	"time"
 )
 
-const (
-	// startBound is how long Start waits in all: for a new guard, and for the guard's answer.
-	startBound = 10 * time.Second
-	// mostIdleGuards is how many guards without commands there are at most.
-	mostIdleGuards = 4
-)
+// mostIdleGuards is how many guards without commands there are at most.
+const mostIdleGuards = 4
 
 // Only tests change these.
 var (
+	// startBound is how long Start waits in all: for a new guard, and for the guard's answer.
+	startBound = 10 * time.Second
 	// idleBound is when a guard without commands ends.
 	idleBound = time.Minute
 	// otherIdleBound is idleBound of a guard that did not take the last command: the host may have dropped its profile.
@@ -206,10 +204,14 @@ func (p *guardPool) setTimer(at time.Time) {
 
 var (
 	// errNoAnswer is the cause of a context that ended because the guard did not answer in time.
-	errNoAnswer = fmt.Errorf("%w: it did not answer within %v", ErrGuard, startBound)
+	errNoAnswer = noAnswerWithin(startBound)
 	// errGuardGone says that the guard died before it took a request.
 	errGuardGone = fmt.Errorf("%w: it is gone", ErrGuard)
 )
+
+func noAnswerWithin(bound time.Duration) error {
+	return fmt.Errorf("%w: it did not answer within %v", ErrGuard, bound)
+}
 
 // An unfitError says why a guard cannot start a command that another guard may be able to start.
 type unfitError struct{ reason string }

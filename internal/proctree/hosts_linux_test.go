@@ -58,7 +58,7 @@ func beginIn(s escape.Scenario) (*proctree.Tree, escape.Scenario, error) {
 	path, args, env := s.Command()
 	tree, err := proctree.Start(proctree.Command{Path: path, Args: args, Env: env, Dir: "/"})
 	if err == nil {
-		err = s.Ready(20 * time.Second)
+		err = s.Ready(late)
 	}
 	return tree, s, err
 }
@@ -112,9 +112,8 @@ func (h *runningHost) alive() (all []escape.Process) {
 	}
 	for _, token := range h.tokens {
 		all = append(all, escape.Alive(filepath.Join(h.folder, "registry-"+token))...)
-		all = append(all, escape.WithToken(token)...)
 	}
-	return all
+	return append(all, escape.WithToken(h.tokens...)...)
 }
 
 // namespaceOf returns the PID namespace of a process, empty if it has ended.
@@ -138,9 +137,9 @@ func (h *runningHost) kill(t *testing.T) {
 	require.NotEmpty(t, h.alive(), "the commands run")
 	require.NoError(t, h.cmd.Process.Kill())
 	_ = h.cmd.Wait()
-	assert.Eventually(t, func() bool { return len(h.alive()) == 0 }, prompt, time.Millisecond)
+	assert.Eventually(t, func() bool { return len(h.alive()) == 0 }, late, 5*time.Millisecond)
 	for _, guard := range h.guards {
-		assert.Eventually(t, func() bool { return !running(guard) }, prompt, time.Millisecond, "the guard ends")
+		assert.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond, "the guard ends")
 	}
 	assert.Empty(t, h.alive(), "nothing came back")
 }
@@ -190,6 +189,7 @@ func TestFirstProcess(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a PID namespace with a /proc of its own")
 	}
+	t.Parallel()
 	cmd := again(t, "all shapes", placeVariable+"=proc")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS}
 	startHost(t, cmd).kill(t)
@@ -200,6 +200,7 @@ func TestSetuid(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make a set-user-ID program of another user")
 	}
+	t.Parallel()
 	for _, owner := range []int{0, nobody - 1} {
 		self := forEveryone(t, 0o755)
 		require.NoError(t, os.Chown(self, owner, owner))
@@ -211,6 +212,7 @@ func TestSetuid(t *testing.T) {
 			return cmd
 		}
 		t.Run(fmt.Sprintf("of user %d, which kills them", owner), func(t *testing.T) {
+			t.Parallel()
 			cmd := host("end shapes")
 			cmd.Env = append(cmd.Env, folderVariable+"="+openFolder(t))
 			text, err := cmd.CombinedOutput()
@@ -222,6 +224,7 @@ func TestSetuid(t *testing.T) {
 			assert.Equal(t, fmt.Sprint(nobody, owner, 0), user+" "+rest)
 		})
 		t.Run(fmt.Sprintf("of user %d, which is killed", owner), func(t *testing.T) {
+			t.Parallel()
 			startHost(t, host("all shapes")).kill(t)
 		})
 	}
@@ -264,9 +267,11 @@ func TestTwoUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can have guards of two users")
 	}
+	t.Parallel()
 	self := forEveryone(t, 0o755)
 	for _, s := range shapes() {
 		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
 			cmd := exec.Command(self)
 			cmd.Env = append(os.Environ(), roleVariable+"=two users", shapeVariable+"="+s.Name, quickExit)
 			host := startHost(t, cmd)
@@ -285,6 +290,7 @@ func TestTwoUsers(t *testing.T) {
 
 // TestHostKilledEarly checks that a guard that has not come to main when its host is killed ends, too.
 func TestHostKilledEarly(t *testing.T) {
+	t.Parallel()
 	text, err := json.Marshal(command(t, "true"))
 	require.NoError(t, err)
 	host := again(t, "slow guard", commandVariable+"="+string(text))
@@ -293,10 +299,10 @@ func TestHostKilledEarly(t *testing.T) {
 	defer host.Process.Kill()
 	guard := 0
 	require.Eventually(t, func() bool { guard = startingGuardOf(host.Process.Pid); return guard != 0 },
-		prompt, time.Millisecond)
+		late, time.Millisecond)
 	t.Cleanup(func() { _ = syscall.Kill(guard, syscall.SIGKILL) })
 	require.NoError(t, host.Process.Kill())
-	assert.Eventually(t, func() bool { return !running(guard) }, prompt, time.Millisecond)
+	assert.Eventually(t, func() bool { return !running(guard) }, late, time.Millisecond)
 }
 
 // startSlowGuard is a host whose guard hangs in an initializer of the program.
@@ -329,6 +335,7 @@ func TestCapabilities(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can give a file capabilities")
 	}
+	t.Parallel()
 	self := forEveryone(t, 0o755)
 	// struct vfs_cap_data: version 2, effective; CAP_NET_BIND_SERVICE permitted, none inheritable
 	text := binary.LittleEndian.AppendUint32(nil, 0x02000001)

@@ -136,7 +136,7 @@ func startServer(t *testing.T) *server {
 		_ = out.Close()
 	})
 	s.pid = s.answer()
-	within(t, 10*time.Second, s.tree.Exited(), "the leader has not ended")
+	within(t, late, s.tree.Exited(), "the leader has not ended")
 	return s
 }
 
@@ -166,7 +166,7 @@ func (s *server) alive() int { return len(escape.WithToken(s.token)) }
 func (s *server) kill() {
 	s.t.Helper()
 	require.NoError(s.t, syscall.Kill(s.pid, syscall.SIGKILL))
-	require.Eventually(s.t, func() bool { return !running(s.pid) }, 5*time.Second, time.Millisecond)
+	require.Eventually(s.t, func() bool { return !running(s.pid) }, late, time.Millisecond)
 }
 
 // end kills the server and all that it has started.
@@ -259,8 +259,10 @@ func TestKept(t *testing.T) {
 
 // TestKeptOutlivesHost kills the host, or its guard, of what was kept, and checks that this lives on.
 func TestKeptOutlivesHost(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"host", "guard"} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			token := escape.Crowd(0).In(t.TempDir()).Token()
 			text, err := json.Marshal(proctree.Command{
 				Path: "/bin/sh", Args: []string{"sh", "-c", "setsid sleep " + token + " & exit 0"}, Env: os.Environ(), Releases: true,
@@ -292,9 +294,10 @@ func TestKeptOutlivesHost(t *testing.T) {
 
 // TestKeptForgets checks that the guard does not remember for ever what was kept.
 func TestKeptForgets(t *testing.T) {
+	t.Parallel() // the child is reaped when init gets to it
 	cmd := exec.Command("sh", "-c", "sleep 100 & wait")
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(childrenOf(t, cmd.Process.Pid)) == 1 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return len(childrenOf(t, cmd.Process.Pid)) == 1 }, late, time.Millisecond)
 	child := childrenOf(t, cmd.Process.Pid)[0]
 	k := proctree.NewKeptTree(proctree.NewMark(0))
 	members, empty := k.Look(cmd.Process.Pid)
@@ -306,7 +309,7 @@ func TestKeptForgets(t *testing.T) {
 	assert.Equal(t, 1, members, "a child that has another parent now")
 	assert.False(t, empty)
 	require.NoError(t, syscall.Kill(child, syscall.SIGKILL))
-	require.Eventually(t, func() bool { return state(child) == 0 }, 5*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return state(child) == 0 }, late, time.Millisecond)
 	members, empty = k.Look()
 	assert.Zero(t, members)
 	assert.False(t, empty, "a process may have lost its parent during this look")

@@ -5,6 +5,7 @@ package proctree_test
 import (
 	"bytes"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -79,6 +80,8 @@ func TestMain(m *testing.M) {
 	}
 	name, value, _ := strings.Cut(quickExit, "=")
 	_ = os.Setenv(name, value)
+	flag.Parse()
+	_ = flag.Set("test.parallel", "4") // some wait, and most are busy in other processes
 	goleak.VerifyTestMain(m)
 }
 

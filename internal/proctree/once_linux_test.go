@@ -79,7 +79,7 @@ func startCounted(script string, children int) (*counted, error) {
 	return c, c.wait(&c.ready, int64(children)+1)
 }
 
-// crowd returns a number of processes: many if the tests may take long, because they slow down all other tests.
+// crowd returns a number of processes or rounds: many if the tests may take long, because they slow down all others.
 func crowd(few, many int) int {
 	if os.Getenv("WATCHDOG_LONG") != "" {
 		return many
@@ -151,9 +151,11 @@ func fewFiles() int {
 
 // TestFewFiles checks that a signal needs few descriptors, however many processes the tree has.
 func TestFewFiles(t *testing.T) {
+	t.Parallel()
 	children := crowd(400, 1500)
 	for _, other := range []int{0, 100} { // each takes two of the guard's descriptors
 		t.Run(fmt.Sprintf("%d children beside %d commands", children, other), func(t *testing.T) {
+			t.Parallel()
 			cmd := again(t, "few files", limitVariable+"="+fmt.Sprint(256, other, children))
 			cmd.Stdout = nil
 			out, err := cmd.Output()
@@ -212,6 +214,7 @@ func TestSignalMissed(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can start a process of another user")
 	}
+	t.Parallel()
 	require.NoError(t, again(t, "missed").Run())
 }
 

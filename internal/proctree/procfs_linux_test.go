@@ -28,6 +28,7 @@ func TestProc(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can make the places")
 	}
+	t.Parallel()
 	const (
 		newPID = syscall.CLONE_NEWPID
 		newNS  = syscall.CLONE_NEWNS
@@ -55,6 +56,7 @@ func TestProc(t *testing.T) {
 		{"hidepid=2", newPID | newNS, "hidepid"}, // what the host sees there it owns
 	} {
 		t.Run(fmt.Sprintf("%s, flags %x", test.place, test.flags), func(t *testing.T) {
+			t.Parallel()
 			cmd := again(t, "place", placeVariable+"="+test.place, "PROCTREE_TEST_FOLDER="+t.TempDir())
 			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: test.flags}
 			var out bytes.Buffer

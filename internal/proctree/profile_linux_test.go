@@ -209,12 +209,14 @@ func TestPrivileges(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can drop anything")
 	}
+	t.Parallel()
 	self := forEveryone(t, 0o755)
 	for name := range changes {
 		if name == "deletes its program" {
 			continue
 		}
 		t.Run("a host that "+name, func(t *testing.T) {
+			t.Parallel()
 			cmd := exec.Command(self)
 			cmd.Env = append(os.Environ(), roleVariable+"=changing", changeVariable+"="+name)
 			cmd.Env = append(cmd.Env, folderVariable+"="+t.TempDir(), groupVariable+"="+controlGroup(t, name))
@@ -287,7 +289,11 @@ func forEveryone(t *testing.T, mode os.FileMode) string {
 	t.Cleanup(func() { os.RemoveAll(folder) })
 	require.NoError(t, os.Chmod(folder, 0o755))
 	path := filepath.Join(folder, "program")
-	require.NoError(t, os.WriteFile(path, text, 0o700))
+	// A child that a parallel test starts meanwhile would hold the file open, and it could not be executed.
+	syscall.ForkLock.RLock()
+	err = os.WriteFile(path, text, 0o700)
+	syscall.ForkLock.RUnlock()
+	require.NoError(t, err)
 	require.NoError(t, os.Chmod(path, mode))
 	return path
 }

@@ -52,10 +52,28 @@ func prctl(option int, value uintptr) error {
 // processes leaves the guard so little of the machine that it takes seconds to signal them all. The guard starts no
 // command meanwhile, so none inherits the priority.
 func hurry(do func()) {
-	const usual, roundRobin = 0, 2 // SCHED_OTHER, SCHED_RR
 	policy, _, errno := syscall.RawSyscall(syscall.SYS_SCHED_GETSCHEDULER, 0, 0, 0)
 	if errno == 0 && policy == usual && setScheduler(roundRobin, 1) == nil {
-		defer setScheduler(usual, 0) //nolint:errcheck // a thread may always go back
+		hurries = true
+		defer func() { hurries = setScheduler(usual, 0) != nil }() // a thread may always go back
+	}
+	do()
+}
+
+const usual, roundRobin = 0, 2 // SCHED_OTHER, SCHED_RR
+
+// hurries says that the guard's only thread is inside of hurry, and runs before other programs.
+var hurries bool
+
+// unhurried runs do as usual though it is called inside of hurry.
+//
+// When a process is reaped, the kernel drops what it remembers of its folder of /proc. If another program is just
+// reading there, the kernel tries again and again until that has let go: which it never does if it waits for the
+// processor that it is tried on, before all other programs. Then everything waits until the kernel takes that processor
+// away from the guard, after 950 milliseconds.
+func unhurried(do func()) {
+	if hurries && setScheduler(usual, 0) == nil {
+		defer setScheduler(roundRobin, 1) //nolint:errcheck // without it the rest is slower
 	}
 	do()
 }

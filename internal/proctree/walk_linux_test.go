@@ -104,6 +104,7 @@ func TestWalk(t *testing.T) {
 
 // TestGuardAndHostKilled checks that the first process of a tree ends even if guard and host are killed together.
 func TestGuardAndHostKilled(t *testing.T) {
+	t.Parallel()
 	s := escape.Crowd(0).In(t.TempDir())
 	path, args, env := s.Command()
 	text, err := json.Marshal(proctree.Command{Path: path, Args: args, Env: env})

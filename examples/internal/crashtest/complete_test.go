@@ -18,26 +18,30 @@ import (
 const shortBudget = 60 * time.Millisecond
 
 func TestCompleteSQLite(t *testing.T) {
-	completes(t, func() string { return filepath.Join(t.TempDir(), "events.db") })
+	t.Parallel()
+	completes(t, func(t *testing.T) string { return filepath.Join(t.TempDir(), "events.db") })
 }
 
 func TestCompletePostgreSQL(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{Settings: []string{"max_connections=200"}})
-	completes(t, func() string { return server.DSN(server.Database(t)) })
+	completes(t, func(t *testing.T) string { return server.DSN(server.Database(t)) })
 }
 
 // completes proves for a database that complete and cancel exclude each other, whoever is killed when.
-func completes(t *testing.T, database func() string) {
+func completes(t *testing.T, database func(*testing.T) string) {
 	t.Helper()
 	t.Run("a run that was completed is cancelled by nobody, whichever host is killed", func(t *testing.T) {
-		c := completion{t: t, database: database()}
-		for i := range rounds() {
+		t.Parallel()
+		c := completion{t: t, database: database(t)}
+		for i := range rounds() / 2 { // each has two windows
 			c.round(fmt.Sprintf("run-%d", i))
 		}
 		t.Logf("windows: %d complete, %d cancelled; %d hosts killed", c.completed, c.cancelled, c.killed)
 	})
 	t.Run("of two hosts both end with the same, as complete or with the same stop", func(t *testing.T) {
-		at := database()
+		t.Parallel()
+		at := database(t)
 		for i := range rounds() {
 			pairEnds(t, at, fmt.Sprintf("run-%d", i))
 		}

@@ -14,9 +14,10 @@ import (
 const kills = 300
 
 // parallelRuns is how many runs are tested in parallel, each with its own database.
-const parallelRuns = 2
+const parallelRuns = 3
 
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	for i := range parallelRuns {

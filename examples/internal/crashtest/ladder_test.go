@@ -30,6 +30,7 @@ func idleRun(idle time.Duration) command {
 }
 
 func TestLadder(t *testing.T) {
+	t.Parallel()
 	t.Run("a run that hangs in every process is asked to retry, then to change its approach, then cancelled", func(t *testing.T) {
 		t.Parallel()
 		database, attach := filepath.Join(t.TempDir(), "events.db"), idleRun(200*time.Millisecond)

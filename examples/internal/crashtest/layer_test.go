@@ -14,6 +14,7 @@ import (
 )
 
 func TestLayer(t *testing.T) {
+	t.Parallel()
 	attach := func() command {
 		c := heldRun()
 		c.Budget = watchdog.Budget{WallClock: time.Hour}

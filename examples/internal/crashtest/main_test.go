@@ -1,6 +1,7 @@
 package crashtest_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -21,7 +22,7 @@ func rounds() int {
 	if os.Getenv("WATCHDOG_LONG") != "" {
 		return 300
 	}
-	return 30
+	return 10
 }
 
 func TestMain(m *testing.M) {
@@ -43,5 +44,6 @@ func TestMain(m *testing.M) {
 		fmt.Println("skipped with the race detector: the tests check what killed processes leave in a database")
 		return
 	}
+	_ = flag.Set("test.parallel", "6") // they wait for budgets half of the time
 	goleak.VerifyTestMain(m)
 }

@@ -24,6 +24,7 @@ func heldRun() command {
 }
 
 func TestPause(t *testing.T) {
+	t.Parallel()
 	holdFor := func(limit time.Duration) command { return command{Do: "hold", Key: approval, Cap: limit} }
 	stored := command{Do: "await", Key: watchdog.EventHold}
 

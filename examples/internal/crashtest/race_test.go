@@ -18,6 +18,7 @@ const (
 )
 
 func TestRace(t *testing.T) {
+	t.Parallel()
 	database := filepath.Join(t.TempDir(), "events.db")
 	group := startGroup(t, database)
 	for n := range runs {

@@ -26,6 +26,7 @@ func manySweepers(t *testing.T, db *database) {
 }
 
 func TestCrashes(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	f := newFleet(t, newPostgres(t, server))
 	waking := f.wakeUp()

@@ -1,6 +1,7 @@
 package sweeptest_test
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"testing"
@@ -25,6 +26,7 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	_ = flag.Set("test.parallel", "6") // they wait for thresholds
 	goleak.VerifyTestMain(m)
 }
 
@@ -42,14 +44,16 @@ var rules = []struct {
 }
 
 func TestSQLite(t *testing.T) {
+	t.Parallel()
 	for _, rule := range rules {
-		t.Run(rule.name, func(t *testing.T) { rule.check(t, newSQLite(t)) })
+		t.Run(rule.name, func(t *testing.T) { t.Parallel(); rule.check(t, newSQLite(t)) })
 	}
 }
 
 func TestPostgreSQL(t *testing.T) {
+	t.Parallel()
 	server := pgtest.Start(t, pgtest.Options{})
 	for _, rule := range rules {
-		t.Run(rule.name, func(t *testing.T) { rule.check(t, newPostgres(t, server)) })
+		t.Run(rule.name, func(t *testing.T) { t.Parallel(); rule.check(t, newPostgres(t, server)) })
 	}
 }

@@ -27,7 +27,7 @@ func active() int {
 	if racing.Enabled {
 		return 10_000
 	}
-	return 100_000
+	return 25_000
 }
 
 func inOrder(t *testing.T, db *database) {

@@ -75,6 +75,21 @@ func TestServer(t *testing.T) {
 }
 
 // New says why a server does not start.
+// TestShared has two databases of one server.
+func TestShared(t *testing.T) {
+	var shared, unused pgtest.Shared
+	one, other := shared.DSN(t), shared.DSN(t)
+	assert.NotEqual(t, one, other)
+	for _, dsn := range []string{one, other} {
+		_, err := queryOne(t, dsn, "SELECT 'it answers'")
+		require.NoError(t, err)
+	}
+	require.NoError(t, shared.Close())
+	_, err := queryOne(t, one, "SELECT 'it answers'")
+	require.Error(t, err)
+	require.NoError(t, unused.Close(), "none was started")
+}
+
 func TestServerError(t *testing.T) {
 	pgtest.Start(t, pgtest.Options{}) // it skips the test if PostgreSQL is not installed
 	_, err := pgtest.New(t.Context(), pgtest.Options{Settings: []string{"no_such_setting=1"}})
