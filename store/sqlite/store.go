@@ -35,6 +35,7 @@ type Store struct {
 	owned            bool   // opened by Open, and so closed by Close
 	outbox           bool
 	lockWait         time.Duration
+	followPause      time.Duration
 	queue            queue
 	idleWriter       *writer // kept between commits if the store owns its database; only the committer uses it
 	reads            sync.WaitGroup
@@ -60,7 +61,7 @@ func (c Config) Open(ctx context.Context, path string) (*Store, error) {
 	}
 	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(maxConnections)
-	s := &Store{db: db, file: file, owned: true, outbox: c.Outbox, lockWait: lockWait}
+	s := &Store{db: db, file: file, owned: true, outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
 	err = s.migrate(ctx)
 	if err == nil {
 		err = s.useWAL(ctx)
@@ -81,7 +82,7 @@ func (c Config) New(ctx context.Context, db *sql.DB) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("open event database: the *sql.DB is nil")
 	}
-	s := &Store{db: db, file: "of the host", outbox: c.Outbox, lockWait: lockWait}
+	s := &Store{db: db, file: "of the host", outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
 	err := s.findFile(ctx)
 	if err == nil {
 		err = s.migrate(ctx)
