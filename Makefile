@@ -33,6 +33,13 @@ test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots ther
 race: ## run them under the race detector
 	go test -race -vet=off work # vet has a target of its own
 
+# Names only: WATCHDOG_LONG also lengthens tests that take minutes then.
+long = TestSpendHistories|TestSpendOfKilledProcesses|TestSimulation
+
+.PHONY: long
+long: ## run the random histories, kills and simulated fleets that the tests run a part of, all of them
+	WATCHDOG_LONG=1 go test -count=1 -run '^($(long))$$' . ./internal/sim ./store/sqlite
+
 SIM_FIRST ?= 1
 SIM_SEEDS ?= 20000
 

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -36,12 +37,14 @@ func TestHistories(t *testing.T) {
 	})
 }
 
-// inShards has a goroutine for each processor live histories, by the first seed of so many at a time: 100,000, and
-// fewer under the race detector.
+// inShards has a goroutine for each processor live histories, by the first seed of so many at a time: 20,000, all
+// 100,000 with WATCHDOG_LONG set, and fewer under the race detector.
 func inShards(t *testing.T, together uint64, live func(t *testing.T, from uint64)) {
 	t.Helper()
-	n := uint64(100_000)
+	n := uint64(20_000)
 	switch {
+	case os.Getenv("WATCHDOG_LONG") != "":
+		n = 100_000
 	case racing.Enabled:
 		n = 2_000
 	case testing.Short():

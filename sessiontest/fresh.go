@@ -205,12 +205,16 @@ func freshensNothing(ctx context.Context, store session.Store, status session.St
 	return errors.Join(err, looksLike(ctx, store, s))
 }
 
+// crowd is how many rows freshensMany has.
+var crowd = func() int {
+	if racing.Enabled {
+		return 2000
+	}
+	return 10_000
+}()
+
 // freshensMany freshens all rows but every hundredth, and some runs that have no row.
 func freshensMany(ctx context.Context, store session.Store) error {
-	many := 10_000
-	if racing.Enabled {
-		many = 2000
-	}
 	now, err := clockOf(ctx, store)
 	if err != nil {
 		return err
@@ -218,7 +222,7 @@ func freshensMany(ctx context.Context, store session.Store) error {
 	var rows []session.Session
 	var fresh []session.Freshness
 	var want, untouched []string
-	for i := range many {
+	for i := range crowd {
 		s := silentSession(fmt.Sprintf("run-%05d", i), now, day)
 		rows = append(rows, s)
 		if i%100 == 0 {

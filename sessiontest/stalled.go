@@ -195,6 +195,9 @@ func finds(ctx context.Context, store session.Store, want []string, rows func(no
 
 func unchanged([]session.Session) error { return nil }
 
+// slowest is how many milliseconds stalledAround gives a store between the write of its rows and its page.
+var slowest = 2000
+
 // stalledAround writes rows close to a limit, on both sides of it, some with the query's threshold and some with
 // their own, and calls written. It judges each row by the time of the page. So it tests the limit itself also with a
 // clock that has only milliseconds, or that stands still.
@@ -208,7 +211,7 @@ func stalledAround(
 		return err
 	}
 	var rows []session.Session
-	for n := -2000; n <= 50; n++ {
+	for n := -slowest; n <= 50; n++ {
 		s := row(fmt.Sprintf("%+d ms", n), now, time.Duration(n)*time.Millisecond)
 		rows = append(rows, s)
 		s.RunID += " of its own"

@@ -25,9 +25,8 @@ func spread(most time.Duration) time.Duration {
 	return time.Duration(rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 2)).Int64N(int64(most)))
 }
 
-// The environment: which seeds to run, and whether to keep all that happens.
+// The environment: the first seed, how many run twice, and whether to keep all that happens.
 var (
-	seeds   = number("SIM_SEEDS", 2000)
 	first   = number("SIM_FIRST", 1)
 	same    = number("SIM_SAME", 20)
 	keepLog = number("SIM_LOG", 0) > 0
@@ -61,12 +60,10 @@ const (
 // chunk is how many seeds run one after the other, beside other chunks.
 const chunk = 50
 
-// TestSimulation runs SIM_SEEDS seeds from SIM_FIRST on. In every one of them the invariants hold after every step.
+// TestSimulation runs SIM_SEEDS seeds from SIM_FIRST on: 500 if it is not set, 2,000 with WATCHDOG_LONG, and fewer under
+// the race detector. In every one of them the invariants hold after every step.
 func TestSimulation(t *testing.T) {
-	n := seeds
-	if os.Getenv("SIM_SEEDS") == "" && (testing.Short() || racing.Enabled) {
-		n = 200
-	}
+	n := number("SIM_SEEDS", seeds())
 	for from := first; from < first+n; from += chunk {
 		t.Run(fmt.Sprint("from ", from), func(t *testing.T) {
 			t.Parallel()
@@ -74,6 +71,17 @@ func TestSimulation(t *testing.T) {
 				simulate(t, seed).report(t)
 			}
 		})
+	}
+}
+
+func seeds() uint64 {
+	switch {
+	case os.Getenv("WATCHDOG_LONG") != "":
+		return 2000
+	case testing.Short() || racing.Enabled:
+		return 200
+	default:
+		return 500
 	}
 }
 

@@ -19,6 +19,9 @@ func SetHostClock(clock func() time.Time) (restore func()) {
 	return func() { hostClock = before }
 }
 
+// SetFollowPause has Follow poll more often. It must be called before Follow.
+func (s *Store) SetFollowPause(pause time.Duration) { s.followPause = pause }
+
 // Setting returns one of the server's settings in a transaction of the store.
 func (s *Store) Setting(ctx context.Context, name string) (string, error) {
 	return queryRow(ctx, s, pgx.RowTo[string], `SELECT pg_catalog.current_setting($1)`, name)

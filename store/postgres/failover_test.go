@@ -18,6 +18,7 @@ const outage = silence/10 + time.Second
 // A primary that crashes under load, and whose synchronous standby is promoted, costs nothing: no acknowledged event is
 // lost, no live run is cancelled, no run has two ends, and its row and its events agree.
 func TestFailover(t *testing.T) {
+	t.Parallel()
 	c := startCluster(t, true)
 	for _, host := range []string{"host-1", "host-2", "host-3"} {
 		c.host(host, 12, 3)

@@ -82,7 +82,7 @@ func (f *feed) run(ctx context.Context, ready func(), told func(watchdog.Event))
 		if err != nil {
 			return err
 		}
-		pause := min(max(shortestPause, 10*time.Since(began)), longestPause)
+		pause := min(max(f.store.followPause, 10*time.Since(began)), longestPause)
 		if polls == 0 {
 			events = nil
 			ready()

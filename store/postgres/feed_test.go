@@ -68,9 +68,13 @@ func (f *follower) ended(t *testing.T) error {
 
 func TestFollow(t *testing.T) {
 	for name, open := range setups {
-		t.Run(name, func(t *testing.T) { tellsEachOnce(t, open(t)) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tellsEachOnce(t, open(t))
+		})
 	}
 	t.Run("through a pooler in transaction mode", func(t *testing.T) {
+		t.Parallel()
 		pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
 		name := server(t).Database(t)
 		tellsEachOnce(t, newPutter(t, pooler.DSN(name), server(t).DSN(name)))
@@ -104,6 +108,7 @@ func tellsEachOnce(t *testing.T, s putter) {
 func TestFollowOpenTransaction(t *testing.T) {
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	s.SetFollowPause(100 * time.Millisecond)
 	tx, err := pool.Begin(t.Context())
 	require.NoError(t, err)
 	defer tx.Rollback(context.WithoutCancel(t.Context()))
@@ -132,6 +137,7 @@ func TestFollowOpenTransaction(t *testing.T) {
 // Nothing that is stored after ready is missed or told twice, whatever is stored at the same time.
 func TestFollowManyWriters(t *testing.T) {
 	s := openAt(t, newDSN(t)+"&pool_max_conns=8", postgres.Config{})
+	s.SetFollowPause(100 * time.Millisecond)
 	done := make(chan struct{})
 	var all sync.WaitGroup
 	for writer := range 4 {
@@ -163,7 +169,7 @@ func TestFollowManyWriters(t *testing.T) {
 	for _, id := range read(t, s) {
 		before[id] = true // some of these are told
 	}
-	time.Sleep(3 * time.Second)
+	time.Sleep(time.Second)
 	close(done)
 	all.Wait()
 	last := numbered(1_000_000_000)

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"sync"
@@ -29,6 +30,7 @@ func TestMain(m *testing.M) {
 	if job := os.Getenv(childVariable); job != "" {
 		os.Exit(runChild(job))
 	}
+	_ = flag.Set("test.parallel", "4") // those that are parallel wait for most of their time
 	code := m.Run()
 	if s := shared.server; s != nil {
 		if err := s.Close(); err != nil {

@@ -66,8 +66,14 @@ func (p putter) emptied(tb testing.TB) putter {
 // Close does nothing, because the next rule uses the store again. The store is closed when the test ends.
 func (p putter) Close() error { return nil }
 
+// hurried returns a putter whose store polls often while it is followed.
+func hurried(s *postgres.Store, pool *pgxpool.Pool) putter {
+	s.SetFollowPause(10 * time.Millisecond)
+	return putter{s, pool}
+}
+
 // newPutter opens a store, and a pool with direct connections to its database.
 func newPutter(tb testing.TB, dsn, direct string) putter {
 	tb.Helper()
-	return putter{openAt(tb, dsn, postgres.Config{}), hostPool(tb, direct)}
+	return hurried(openAt(tb, dsn, postgres.Config{}), hostPool(tb, direct))
 }

@@ -77,7 +77,7 @@ func TestSearchPath(t *testing.T) {
 	evil := dsn + "&search_path=evil,pg_catalog,public"
 	_, err := hostPool(t, evil).Exec(t.Context(), "SELECT 1 FROM (VALUES ('a'::varchar)) AS v (a) WHERE a = 'a'")
 	require.ErrorContains(t, err, "evil operator", "the test has to find an operator by the search_path")
-	s := putter{openSchema(t, evil, "public"), hostPool(t, dsn)}
+	s := hurried(openSchema(t, evil, "public"), hostPool(t, dsn))
 	t.Run("for events", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
@@ -57,6 +58,8 @@ type Store struct {
 
 	leases leaseConn
 	spares chan struct{} // has room for those that are open
+	// followPause is the shortest pause between two polls of a Follow.
+	followPause time.Duration
 
 	mu      sync.Mutex
 	closed  bool
@@ -104,7 +107,7 @@ func open(ctx context.Context, pool *pgxpool.Pool, cfg Config) (*Store, error) {
 	s := &Store{
 		pool: pool, schema: cfg.Schema, outbox: cfg.Outbox, readOnly: cfg.ReadOnly, closing: make(chan struct{}),
 		leases: leaseConn{turn: make(chan struct{}, 1)}, spares: make(chan struct{}, maxSpares),
-		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode,
+		mode: modeOf(config.ConnConfig), poolMode: config.ConnConfig.DefaultQueryExecMode, followPause: shortestPause,
 	}
 	s.address, s.severalHosts = addressOf(config)
 	if problem := schemaNameProblem(cfg.Schema); problem != "" {

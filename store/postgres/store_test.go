@@ -36,7 +36,7 @@ var setups = map[string]func(t *testing.T) putter{
 			c.ConnConfig.RuntimeParams["TimeZone"] = "Asia/Kolkata"
 			c.ConnConfig.RuntimeParams["DateStyle"] = "German"
 		})
-		return putter{newStore(t, pool), hostPool(t, dsn)}
+		return hurried(newStore(t, pool), hostPool(t, dsn))
 	},
 	"under serializable transactions and German dates": func(t *testing.T) putter {
 		dsn := newDSN(t)
@@ -44,13 +44,14 @@ var setups = map[string]func(t *testing.T) putter{
 			c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
 			c.ConnConfig.RuntimeParams["DateStyle"] = "German"
 		})
-		return putter{newStore(t, pool), hostPool(t, dsn)}
+		return hurried(newStore(t, pool), hostPool(t, dsn))
 	},
 }
 
 func TestEvents(t *testing.T) {
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := open(t)
 			storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 		})
@@ -60,6 +61,7 @@ func TestEvents(t *testing.T) {
 func TestSessions(t *testing.T) {
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := open(t)
 			sessiontest.Run(t, func(t *testing.T) session.Store { return s.emptied(t) })
 		})
@@ -69,6 +71,7 @@ func TestSessions(t *testing.T) {
 func TestSpend(t *testing.T) {
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			s := open(t)
 			storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 		})

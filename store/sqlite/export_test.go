@@ -1,5 +1,7 @@
 package sqlite
 
+import "time"
+
 // The parts with tests of their own.
 var (
 	ParseTime    = parseTime
@@ -12,6 +14,9 @@ const (
 	LockWait = lockWait
 	MaxRows  = maxRows
 )
+
+// SetFollowPause has Follow look at the table more often. It must be called before Follow.
+func (s *Store) SetFollowPause(pause time.Duration) { s.followPause = pause }
 
 // The statements with golden plans.
 var (

@@ -48,7 +48,7 @@ func (s *Store) Follow(ctx context.Context, aggregateID string, ready func(), to
 		return err
 	}
 	ready()
-	tick := time.NewTicker(followPause)
+	tick := time.NewTicker(s.followPause)
 	defer tick.Stop()
 	for {
 		select {

@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"database/sql"
+	"testing"
 	"time"
 
 	"github.com/seed62658d38/watchdog/session"
@@ -13,6 +14,30 @@ import (
 type putter struct {
 	*sqlite.Store
 	other *sql.DB
+	kept  bool // for the next rule
+}
+
+// hurried returns the store after it was set to look at the table often while it is followed.
+func (p putter) hurried() putter {
+	p.SetFollowPause(10 * time.Millisecond)
+	return p
+}
+
+// emptied returns the store after it deleted all rows, for the next rule. That rule does not close it.
+func (p putter) emptied(t *testing.T) putter {
+	t.Helper()
+	mustExec(t, p.other, "BEGIN; DELETE FROM events; DELETE FROM watchdog_sessions; DELETE FROM watchdog_leases; "+
+		"DELETE FROM watchdog_spend; DELETE FROM watchdog_slices; COMMIT")
+	p.kept = true
+	return p
+}
+
+// Close does nothing if the next rule uses the store again. It is closed when the test ends.
+func (p putter) Close() error {
+	if p.kept {
+		return nil
+	}
+	return p.Store.Close()
 }
 
 const putRow = `INSERT OR REPLACE INTO watchdog_sessions

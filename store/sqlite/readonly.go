@@ -40,7 +40,7 @@ func OpenReadOnly(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open event database: %w", err)
 	}
-	s := &Store{file: file, owned: true, lockWait: lockWait, reader: &reader{}}
+	s := &Store{file: file, owned: true, lockWait: lockWait, followPause: followPause, reader: &reader{}}
 	if err := s.readCommitted(ctx, func() error { return s.checkSchema(ctx) }); err != nil {
 		return nil, errors.Join(s.wrapError("open", err), s.Close())
 	}

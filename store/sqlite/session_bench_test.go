@@ -154,7 +154,7 @@ func BenchmarkCancel(b *testing.B) {
 	for n := 0; b.Loop(); n++ {
 		b.StopTimer()
 		stalled := silentSince(runNumber(n%active()), now.Add(-time.Hour))
-		if err := (putter{s, db}).Put(b.Context(), stalled); err != nil {
+		if err := (putter{Store: s, other: db}).Put(b.Context(), stalled); err != nil {
 			b.Fatal(err)
 		}
 		advisory, terminal := numbered(int64(2*n)), numbered(int64(2*n+1))
@@ -184,7 +184,7 @@ func crowded(b *testing.B, active, stalled int) (*sqlite.Store, *sql.DB) {
 		}
 		rows[i] = silentSince(runNumber(i), at)
 	}
-	if err := (putter{s, db}).Put(b.Context(), rows...); err != nil {
+	if err := (putter{Store: s, other: db}).Put(b.Context(), rows...); err != nil {
 		b.Fatal(err)
 	}
 	return s, db

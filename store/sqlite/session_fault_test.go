@@ -35,7 +35,7 @@ func TestUnreadableRow(t *testing.T) {
 			db := openPlain(t, newFile(t))
 			s := newStore(t, db)
 			old := time.Now().Add(-24 * time.Hour)
-			err := (putter{s, db}).Put(t.Context(),
+			err := (putter{Store: s, other: db}).Put(t.Context(),
 				silentSince("before", old), silentSince("spoilt", old), silentSince("x after", old))
 			if err != nil {
 				t.Fatal(err)
@@ -72,7 +72,7 @@ func TestUnreadableRowsOnce(t *testing.T) {
 	for i := range 150 {
 		rows = append(rows, silentSince(runNumber(i), old))
 	}
-	if err := (putter{s, db}).Put(t.Context(), rows...); err != nil {
+	if err := (putter{Store: s, other: db}).Put(t.Context(), rows...); err != nil {
 		t.Fatal(err)
 	}
 	mustExec(t, db, "UPDATE watchdog_sessions SET last_event_at = 'never' WHERE run_id >= '"+runNumber(20)+"'")
@@ -370,7 +370,7 @@ func TestRefusedRow(t *testing.T) {
 	var fresh []session.Freshness
 	var ends []session.Ending
 	for _, runID := range []string{"run-1", "run-2", "run-3", "run-4"} {
-		if err := (putter{s, db}).Put(t.Context(), silentSince(runID, time.Now().Add(-24*time.Hour))); err != nil {
+		if err := (putter{Store: s, other: db}).Put(t.Context(), silentSince(runID, time.Now().Add(-24*time.Hour))); err != nil {
 			t.Fatal(err)
 		}
 		fresh = append(fresh, session.Freshness{RunID: runID, Attempt: 1})

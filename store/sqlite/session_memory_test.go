@@ -12,13 +12,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
 	"github.com/seed62658d38/watchdog/session"
 )
 
 // TestLikeMemory makes random calls to the store and to [session.Memory], the plain form of what every store does, and
 // compares the answers and the rows. Times are not compared: each store has a clock of its own.
 func TestLikeMemory(t *testing.T) {
-	for seed := range uint64(12) {
+	seeds := uint64(12)
+	if racing.Enabled {
+		seeds = 2 // each takes seconds, and only one goroutine
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			db := openPlain(t, ":memory:")
 			db.SetMaxOpenConns(1)

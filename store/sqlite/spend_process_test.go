@@ -149,10 +149,13 @@ func said(t *testing.T, output io.Reader, killAfter int, kill func()) (calls map
 
 // TestSpendOfKilledProcesses has two processes spend on one scope, deep inside runs of their own, and kills them at
 // random; one that was killed begins again. Nothing goes above a limit, nothing that was admitted is forgotten, and
-// nothing that was settled is charged twice.
+// nothing that was settled is charged twice. WATCHDOG_LONG=1 gives 200 rounds.
 func TestSpendOfKilledProcesses(t *testing.T) {
-	rounds := 200
-	if testing.Short() || racing.Enabled {
+	rounds := 20
+	switch {
+	case os.Getenv("WATCHDOG_LONG") != "":
+		rounds = 200
+	case testing.Short() || racing.Enabled:
 		rounds = 10
 	}
 	file := newFile(t)

@@ -30,17 +30,18 @@ type Config struct {
 // [watchdog.SpendStore] in an SQLite database; the package comment describes its tables. [Open], [New] and the methods
 // of [Config] return one. It is safe for concurrent use, and several processes may use one file.
 type Store struct {
-	db         *sql.DB
-	file       string // for errors
-	owned      bool   // opened by Open, and so closed by Close
-	outbox     bool
-	lockWait   time.Duration
-	queue      queue
-	idleWriter *writer // kept between commits if the store owns its database; only the committer uses it
-	reads      sync.WaitGroup
-	stalled    lazyStatement // selectStalled
-	selection  lazyStatement // selectSelection
-	reader     *reader       // of OpenReadOnly, else nil
+	db          *sql.DB
+	file        string // for errors
+	owned       bool   // opened by Open, and so closed by Close
+	outbox      bool
+	lockWait    time.Duration
+	followPause time.Duration
+	queue       queue
+	idleWriter  *writer // kept between commits if the store owns its database; only the committer uses it
+	reads       sync.WaitGroup
+	stalled     lazyStatement // selectStalled
+	selection   lazyStatement // selectSelection
+	reader      *reader       // of OpenReadOnly, else nil
 }
 
 // Open opens the database file at path and creates or migrates the schema. It creates the file, but not its folder.
@@ -61,7 +62,7 @@ func (c Config) Open(ctx context.Context, path string) (*Store, error) {
 	}
 	db.SetMaxOpenConns(maxConnections)
 	db.SetMaxIdleConns(maxConnections)
-	s := &Store{db: db, file: file, owned: true, outbox: c.Outbox, lockWait: lockWait}
+	s := &Store{db: db, file: file, owned: true, outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
 	err = s.migrate(ctx)
 	if err == nil {
 		s.returnWriter() // or the next call would open another connection, which reads the schema again
@@ -83,7 +84,7 @@ func (c Config) New(ctx context.Context, db *sql.DB) (*Store, error) {
 	if db == nil {
 		return nil, errors.New("open event database: the *sql.DB is nil")
 	}
-	s := &Store{db: db, file: "of the host", outbox: c.Outbox, lockWait: lockWait}
+	s := &Store{db: db, file: "of the host", outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
 	err := s.findFile(ctx)
 	if err == nil {
 		err = s.migrate(ctx)

@@ -32,31 +32,32 @@ func TestMain(m *testing.M) {
 var setups = map[string]struct {
 	open func(t *testing.T) putter
 	slow bool // under the race detector: it takes a minute, and runs the same Go code as the others
+	each bool // opens a store for each rule; else one is emptied, as creating tables takes longer than most rules
 }{
-	"opened from a path": {open: func(t *testing.T) putter {
+	"opened from a path": {each: true, open: func(t *testing.T) putter {
 		file := newFile(t)
 		s := openAt(t, file)
-		return putter{s, openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
+		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
 	"in a host's database": {open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
-		return putter{newStore(t, db), db}
+		return putter{Store: newStore(t, db), other: db}
 	}},
 	"in a pool of one connection": {slow: true, open: func(t *testing.T) putter {
 		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(DELETE)")
 		db.SetMaxOpenConns(1)
-		return putter{newStore(t, db), db}
+		return putter{Store: newStore(t, db), other: db}
 	}},
 	"in a host's table": {slow: true, open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
 		mustExec(t, db, foreignTable)
-		return putter{newStore(t, db), db}
+		return putter{Store: newStore(t, db), other: db}
 	}},
 	"with a driver without contexts": {slow: true, open: func(t *testing.T) putter {
 		file := newFile(t)
 		db := hookedDatabase(t, file, func(string) error { return nil })
 		mustExec(t, db, "PRAGMA journal_mode = WAL")
-		return putter{newStore(t, db), openPlain(t, file, "busy_timeout(10000)")}
+		return putter{Store: newStore(t, db), other: openPlain(t, file, "busy_timeout(10000)")}
 	}},
 }
 
@@ -68,7 +69,13 @@ func inEachSetup(t *testing.T, test func(t *testing.T, open func(t *testing.T) p
 			if setup.slow && racing.Enabled {
 				t.Skip("runs in the plain tests only")
 			}
-			test(t, setup.open)
+			t.Parallel()
+			if setup.each {
+				test(t, func(t *testing.T) putter { return setup.open(t).hurried() })
+				return
+			}
+			all := setup.open(t).hurried()
+			test(t, all.emptied)
 		})
 	}
 }
