@@ -163,15 +163,18 @@ func TestExitStatus(t *testing.T) {
 		{"125 for an impossible artifacts folder, not 127", "--artifacts /proc/none", f.child("touch:started"), 125,
 			step + "open stall artifacts: make the root folder: mkdir /proc/none: no such file or directory\n"},
 		{"126 for a file that is no program", "--wall-clock 1h", []string{"./text"}, 126,
-			step + "start the command: permission denied\n"},
+			`watchdog: cannot run "./text": permission denied` + "\n"},
 		{"126 for a program of no known format", "", []string{"./no-program"}, 126,
-			step + "start the command: exec format error\n"},
-		{"126 for a folder", "", []string{"./folder"}, 126, step + "start the command: permission denied\n"},
-		{"126 for a path through a file", "", []string{"./text/x"}, 126, step + "start the command: not a directory\n"},
+			`watchdog: cannot run "./no-program": exec format error` + "\n"},
+		{"126 for a folder", "", []string{"./folder"}, 126, `watchdog: cannot run "./folder": permission denied` + "\n"},
+		{
+			"126 for a path through a file", "", []string{"./text/x"}, 126,
+			`watchdog: cannot run "./text/x": not a directory` + "\n",
+		},
 		{"127 for a missing command", "--wall-clock 1h", []string{"no-such-command"}, 127,
-			"watchdog: run step \"command\": exec: \"no-such-command\": executable file not found in $PATH\n"},
+			`watchdog: cannot run "no-such-command": executable file not found in $PATH` + "\n"},
 		{"127 for a missing path", "", []string{"./no-such-command"}, 127,
-			step + "start the command: no such file or directory\n"},
+			`watchdog: cannot run "./no-such-command": no such file or directory` + "\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -194,8 +197,11 @@ func TestTimeUpAtOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	o := f.run("--wall-clock 1ns", f.child("touch:started")...).must(t, 124)
-	assert.Contains(t, o.stderr, "watchdog_wall_clock_exceeded")
+	assert.Equal(t, "watchdog: the wall clock of 1ns was used up before the command started\n", o.stderr)
 	assert.False(t, f.exists("started"))
+	o = f.run("--json --wall-clock 1ns", f.child("touch:started")...).must(t, 124)
+	assert.JSONEq(t, `{"run":"","status":124,"stopped":true,"elapsed_seconds":0,
+		"reason":"the wall clock of 1ns was used up before the command started"}`, o.stderr)
 }
 
 // What differs from run to run.

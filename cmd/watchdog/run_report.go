@@ -4,9 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os/exec"
-	"slices"
 	"syscall"
 	"time"
 
@@ -17,6 +14,7 @@ import (
 
 // An ending is how a command ended, or why it was not started.
 type ending struct {
+	program   string        // of the command
 	result    *stall.Result // nil for a command that was not started
 	err       error         // of stall.Run
 	signal    syscall.Signal
@@ -42,8 +40,7 @@ type runReport struct {
 // report says how the command ended, unless it did so by itself, and returns the exit status as an error.
 func (p Program) report(e *ending) error {
 	if e.result == nil {
-		p.say(e.err.Error())
-		return exitStatus(e.notStarted())
+		return p.reportNone(e)
 	}
 	lost := p.sayFailures(e)
 	status := e.status(lost)
@@ -215,29 +212,4 @@ func (e *ending) report(status int) runReport {
 		r.Why = e.why()
 	}
 	return r
-}
-
-// notStarted returns the exit status for a command that was not started.
-func (e *ending) notStarted() int {
-	var ours *fs.PathError // from this program's own files: for a command stall.Run returns no path
-	var outside signalError
-	switch {
-	case errors.As(e.err, &outside):
-		return exitSignalled + int(outside.signal)
-	case e.stopped():
-		return exitStopped
-	case errors.As(e.err, &ours):
-		return exitError
-	case errors.Is(e.err, exec.ErrNotFound), errors.Is(e.err, fs.ErrNotExist):
-		return exitNotFound
-	case slices.ContainsFunc(notExecutable, func(flaw error) bool { return errors.Is(e.err, flaw) }):
-		return exitNotExecutable
-	}
-	return exitError
-}
-
-// notExecutable are the errors of a command that exists.
-var notExecutable = []error{
-	exec.ErrDot, fs.ErrPermission,
-	syscall.ENOEXEC, syscall.ENOTDIR, syscall.ELOOP, syscall.ENAMETOOLONG, syscall.E2BIG, syscall.ETXTBSY,
 }
