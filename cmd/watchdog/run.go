@@ -80,7 +80,9 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	ctx, guarded, leave := record.guard(ctx, cfg)
 	defer leave()
 	result, err := stall.Run(ctx, p.command(words), guarded)
-	e := ending{program: words[0], result: result, err: err, signal: signals.got(), record: record, common: common, cfg: &cfg}
+	e := ending{
+		program: words[0], result: result, err: err, signal: signals.got(), record: record, common: common, cfg: &cfg,
+	}
 	e.recordErr = record.close(&e)
 	return p.report(&e)
 }
