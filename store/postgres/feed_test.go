@@ -203,6 +203,7 @@ func TestFollowProcess(t *testing.T) {
 }
 
 func TestFollowEnds(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	t.Run("when its store is closed, even by told", func(t *testing.T) {
 		s := openAt(t, dsn, postgres.Config{})

@@ -26,6 +26,7 @@ const foreignTable = `CREATE TABLE events (
 )`
 
 func TestForeignTable(t *testing.T) {
+	t.Parallel()
 	t.Run("is used in place and its other columns are left alone", func(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)

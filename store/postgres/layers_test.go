@@ -13,6 +13,7 @@ import (
 )
 
 func TestLayers(t *testing.T) {
+	t.Parallel()
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) { findsLayers(t, open(t)) })
 	}

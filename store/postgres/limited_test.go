@@ -21,6 +21,7 @@ import (
 // TestLockedTable checks that no call waits for a table that a stranger has locked, whether its statement is new to the
 // connection or not, and that the connection of the host keeps its own limit.
 func TestLockedTable(t *testing.T) {
+	t.Parallel()
 	const parts = 4 // at once: each call waits for a while
 	for mode, name := range map[pgx.QueryExecMode]string{
 		pgx.QueryExecModeCacheStatement: "in one round trip", pgx.QueryExecModeSimpleProtocol: "in several",

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	if job := os.Getenv(childVariable); job != "" {
 		os.Exit(runChild(job))
 	}
-	_ = flag.Set("test.parallel", "4") // those that are parallel wait for most of their time
+	_ = flag.Set("test.parallel", "8") // those that are parallel wait for most of their time
 	code := m.Run()
 	if s := shared.server; s != nil {
 		if err := s.Close(); err != nil {

@@ -15,6 +15,7 @@ import (
 // TestNarrowIDs protects a host whose events table has room for UUIDs only: it learns at the start that layers do not
 // fit, and not from the first that is lost.
 func TestNarrowIDs(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		kind   string
 		warned bool

@@ -90,6 +90,7 @@ func fillSpend(tb testing.TB, pool *pgxpool.Pool) {
 
 // No statement scans the active sessions.
 func TestQueryPlans(t *testing.T) {
+	t.Parallel()
 	dsn := newDSN(t)
 	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
 	var fresh []session.Freshness

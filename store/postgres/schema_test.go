@@ -32,6 +32,7 @@ func TestNewSchema(t *testing.T) {
 }
 
 func TestExistingDatabase(t *testing.T) {
+	t.Parallel()
 	t.Run("of a newer version is refused and left as it is", func(t *testing.T) {
 		dsn := newDSN(t)
 		pool := hostPool(t, dsn)

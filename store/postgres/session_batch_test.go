@@ -40,6 +40,7 @@ func outcomesBut(n, place int) []session.Outcome {
 
 // TestCancelAll checks that sessions are cancelled in one transaction, whatever one of them meets.
 func TestCancelAll(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string]string{
 		"": "", " in a mode of its own": "&default_query_exec_mode=simple_protocol",
 		" without a cache": "&statement_cache_capacity=0",

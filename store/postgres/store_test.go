@@ -49,6 +49,7 @@ var setups = map[string]func(t *testing.T) putter{
 }
 
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -59,6 +60,7 @@ func TestEvents(t *testing.T) {
 }
 
 func TestSessions(t *testing.T) {
+	t.Parallel()
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -69,6 +71,7 @@ func TestSessions(t *testing.T) {
 }
 
 func TestSpend(t *testing.T) {
+	t.Parallel()
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -79,6 +82,7 @@ func TestSpend(t *testing.T) {
 }
 
 func TestDurable(t *testing.T) {
+	t.Parallel()
 	storetest.RunDurable(t, func(t *testing.T) func() (watchdog.EventStore, error) {
 		dsn := newDSN(t)
 		return func() (watchdog.EventStore, error) { return postgres.Open(t.Context(), dsn, postgres.Config{}) }

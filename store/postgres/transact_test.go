@@ -66,6 +66,7 @@ func countsTogether(t *testing.T, s *postgres.Store) {
 }
 
 func TestTransact(t *testing.T) {
+	t.Parallel()
 	for name, open := range setups {
 		t.Run(name, func(t *testing.T) { keepsRulesOfTransact(t, open(t).Store) })
 	}
