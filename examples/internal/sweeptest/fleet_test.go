@@ -57,9 +57,6 @@ func newFleet(t *testing.T, db *database) *fleet {
 	t.Helper()
 	db.seed(t, db.stalled+100, db.stalled)
 	f := &fleet{t: t, db: db, reported: map[string]int{}}
-	for range db.processes {
-		f.members = append(f.members, f.start())
-	}
 	return f
 }
 
@@ -99,8 +96,8 @@ type wokenSessions struct {
 	ended chan struct{}
 }
 
-// wakeUp writes events of sessions as their host would, while the sweepers run: some sessions are cancelled before,
-// some at the same time, some not.
+// wakeUp starts the sweepers and writes events of sessions as their host would: of some before a sweeper runs, of the
+// others while they do. Those can be cancelled before, at the same time, or not.
 func (f *fleet) wakeUp() *wokenSessions {
 	f.t.Helper()
 	const batch = 5
@@ -109,10 +106,14 @@ func (f *fleet) wakeUp() *wokenSessions {
 	waking := rand.Perm(f.db.stalled)[:f.db.woken]
 	others := f.db.stalled - f.db.woken
 	stopRenewing := f.renewLease(host)
+	w.writeEvents(ctx, host, waking[:batch])
+	for range f.db.processes {
+		f.members = append(f.members, f.start())
+	}
 	go func() {
 		defer close(w.ended)
 		defer stopRenewing()
-		for n := 0; n < len(waking) && ctx.Err() == nil; n += batch {
+		for n := batch; n < len(waking) && ctx.Err() == nil; n += batch {
 			for f.db.cancelled() < others*n/len(waking)*3/4 && ctx.Err() == nil {
 				time.Sleep(time.Millisecond)
 			}
