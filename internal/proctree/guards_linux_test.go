@@ -327,12 +327,31 @@ func startUntil(t *testing.T, ended <-chan struct{}) {
 	}
 }
 
+// makeThreads has the runtime make threads, which it keeps: without one where it needs it, it ends the program.
+func makeThreads(n int) {
+	var made, over sync.WaitGroup
+	made.Add(n)
+	release := make(chan struct{})
+	for range n {
+		over.Go(func() {
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			made.Done()
+			<-release
+		})
+	}
+	made.Wait()
+	close(release)
+	over.Wait()
+}
+
 // failToStart is a host whose guard does not start. It prints the errors of ten commands and whether they were prompt,
 // which they are not if each waits on its own.
 func failToStart() int {
 	_ = os.Setenv(delay.Variable, os.Getenv("PROCTREE_TEST_DELAY"))
 	if os.Getenv("PROCTREE_TEST_NPROC") != "" {
 		const limitOfProcesses = 6
+		makeThreads(64)
 		err := errors.Join(changes["drops root"](), syscall.Setrlimit(limitOfProcesses, &syscall.Rlimit{Cur: 1, Max: 1}))
 		if err != nil {
 			return failed(err)
