@@ -131,10 +131,14 @@ func TestLostGuard(t *testing.T) {
 	t.Run("while the command runs", func(t *testing.T) {
 		f := newFixture(t)
 		cmd := command(t, "stay")
-		go kill(cmd)
-		result, err := f.run(cmd)
+		c, err := stall.NewCommand(cmd, f.cfg)
+		require.NoError(t, err)
+		require.NoError(t, c.Start(t.Context()))
+		kill(cmd)
+		result, err := c.Wait()
 		require.ErrorIs(t, err, proctree.ErrGuard)
 		require.False(t, result.Finished)
+		require.Empty(t, result.Survivors)
 		require.Equal(t, -1, result.ExitCode)
 	})
 	t.Run("while the cancel is recorded", func(t *testing.T) {

@@ -92,7 +92,7 @@ func (c *guardConn) lost() error {
 	if c.guard.gone() {
 		killMarked(c.mark, 0)
 		c.guard.pool.retire(c.guard)
-		return fmt.Errorf("%w: it died before it could start the command", ErrGuard)
+		return fmt.Errorf("%w: it died before it told that the command had started", ErrGuard)
 	}
 	return &unfitError{errTooManyFiles.Error()}
 }
