@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/loop"
 )
 
 // A ModelRequest is what a call of a model sends, in numbers.
@@ -36,11 +37,12 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 	if wd == nil {
 		return nil, nil, nil
 	}
-	if steps := g.turn(wd).take(); len(steps) > 0 {
-		wd.Step(steps...)
-	}
 	wd.Activity()
-	messages = Messages(wd)
+	if steps := g.turn(wd).take(); len(steps) > 0 && wd.Step(steps...).Advice != loop.Go {
+		messages = messagesSoon(ctx, wd)
+	} else {
+		messages = Messages(wd)
+	}
 	const perPart, envelope = 16, 1024 // as watchdoghttp counts what stands around the text
 	most := watchdog.Amount{
 		InputTokens: int64(req.Bytes) + int64(req.Parts)*perPart + envelope, OutputTokens: max(req.MaxOutput, 0),
@@ -112,6 +114,22 @@ func Messages(wd *watchdog.Watchdog) (messages []string) {
 	return messages
 }
 
+// messagesSoon is Messages when the run is asked to leave a loop, or ended in one: it waits for that, which comes
+// once its record was tried, because the model should read it before it does the same again.
+func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string) {
+	ctx, cancel := context.WithTimeout(ctx, watchdog.DefaultRecordTimeout)
+	defer cancel()
+	defer wd.Subscribe(func(watchdog.Directive) { cancel() })()
+	if messages = Messages(wd); len(messages) > 0 {
+		return messages
+	}
+	select {
+	case <-ctx.Done():
+	case <-wd.Context().Done():
+	}
+	return Messages(wd)
+}
+
 // Text is what a directive says to the model, empty for one that asks nothing of it.
 func Text(d watchdog.Directive) string {
 	switch d.Kind {
@@ -122,7 +140,7 @@ func Text(d watchdog.Directive) string {
 			return "You repeat the same calls and get the same answers. Stop that: say what you know, " +
 				"find out why it does not get further, and do something else."
 		}
-		return "You have not got further for a while (" + string(d.Reason) + "). Leave what you are doing and try another way."
+		return "You have not got further for a while (" + string(d.Reason) + "). Leave that and try another way."
 	case watchdog.DirectiveWrapUp:
 		return fmt.Sprintf("Only little is left of what this run may use (%s). Call no more tools: "+
 			"say now what is done, what is not, and how to go on.", d.Reason)

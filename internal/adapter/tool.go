@@ -25,8 +25,8 @@ type ToolCall struct {
 // step of the loop detector at the next call of the model. The work's context ends at the call's limits, and with ctx
 // and the run, with why as its cause.
 //
-// If the call was ended by its own limits, or refused because it does not fit in a limit of the run, ended says what the
-// model is to be told, and err is nil: the agent goes on. Otherwise err is the work's. If the run has ended, err is its
+// If the call was ended by its own limits, or refused because it does not fit in a limit of the run, ended says what
+// the model is to be told, and err is nil: the agent goes on. Otherwise err is the work's. If the run has ended, err is its
 // cause. Text returns what came back for the detector; nil without text. A panic of the work passes through, unless the
 // call was abandoned.
 func Do[T any](
@@ -75,50 +75,69 @@ func within[T any](
 ) (result T, ended *Ended, err error) {
 	limits := g.limits(call.Tool)
 	bounded := bound.Call{Limit: limits.Limit, Grace: limits.Grace, Logger: g.cfg.Logger}
-	var out bound.Outcome[T]
-	layer, err := g.open(ctx, wd, call.Tool, limits)
+	p, err := g.open(ctx, wd, call.Tool, limits)
 	if err != nil {
 		return result, nil, err
 	}
-	if layer == nil {
+	defer p.close()
+	var out bound.Outcome[T]
+	_ = p.layer.Try(ctx, func(ctx context.Context) error {
 		out = bound.Do(ctx, bounded, work)
-	} else {
-		defer func() { _ = layer.Close() }()
-		_ = layer.Try(ctx, func(ctx context.Context) error {
-			out = bound.Do(ctx, bounded, work)
-			return nil
-		})
-	}
+		return nil
+	})
 	if out.Err == nil {
 		return out.Result, nil, nil
 	}
-	if cause := context.Cause(ctx); cause != nil { // the caller's end, or the run's
-		return out.Result, nil, out.Err
+	if !out.Overran() && p.layer.Stop() == nil {
+		return out.Result, nil, because(ctx, nil, out.Err)
 	}
-	if stop := layer.Stop(); stop != nil || out.Overran() {
-		return result, &Ended{tool: call.Tool, limits: limits, stop: stop, abandoned: out.Abandoned}, nil
+	if _, fired := wd.Fired(); fired || ctx.Err() != nil { // perhaps at the same instant
+		return result, nil, because(ctx, wd.Stop(), out.Err)
 	}
-	return out.Result, nil, out.Err
+	return result, &Ended{tool: call.Tool, limits: limits, stop: p.layer.Stop(), abandoned: out.Abandoned}, nil
 }
 
-// open opens the hold and the layer of a call. Both are nil without a run, or if the layer's run ID were too long.
-func (g *Guard) open(ctx context.Context, wd *watchdog.Watchdog, tool string, l Limits) (*watchdog.Watchdog, error) {
+// because adds to the error of a call why its context or its run has ended.
+func because(ctx context.Context, stop *watchdog.Stop, err error) error {
+	cause := context.Cause(ctx)
+	if stop != nil {
+		cause = stop
+	}
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cause, err)
+}
+
+// A part is what a run has open for a call. Both fields are nil without a run, the layer also where its run ID would be
+// too long: the call is bounded all the same.
+type part struct {
+	hold  *watchdog.Hold
+	layer *watchdog.Watchdog
+}
+
+func (g *Guard) open(ctx context.Context, wd *watchdog.Watchdog, tool string, l Limits) (p part, err error) {
 	if wd == nil {
-		return nil, nil //nolint:nilnil // no run, no layer
+		return p, nil
 	}
 	name := fmt.Sprintf("%s-%d", plain(tool), g.calls.Add(1))
-	budget := watchdog.Budget{WallClock: l.Limit, WarnAt: []float64{}, Idle: l.Idle}
-	layer, err := wd.Layer(name, budget)
-	switch {
-	case errors.Is(err, watchdog.ErrInvalid):
-		return nil, nil //nolint:nilnil,nilerr // layers too deep for an ID; the call is bounded all the same
-	case err != nil:
-		return nil, err
+	// The hold is open until the call has ended, and through its grace: it is no silence of the run.
+	if p.hold, err = wd.Hold(ctx, name, watchdog.HoldLimit{Cap: watchdog.NoLimit}); err != nil {
+		return p, err
 	}
-	if _, err := wd.Hold(layer.Context(), name, watchdog.HoldLimit{Cap: watchdog.NoLimit}); err != nil {
-		return nil, errors.Join(err, layer.Close())
+	p.layer, err = wd.Layer(name, watchdog.Budget{WallClock: l.Limit, WarnAt: []float64{}, Idle: l.Idle})
+	if errors.Is(err, watchdog.ErrInvalid) {
+		return p, nil
 	}
-	return layer, nil
+	if err != nil {
+		p.close()
+	}
+	return p, err
+}
+
+func (p part) close() {
+	_ = p.layer.Close()
+	p.hold.Close()
 }
 
 // plain returns a tool's name as part of a run ID.
@@ -159,8 +178,12 @@ func (e *Ended) Text() string {
 		return fmt.Sprintf("The call of the tool %q was not made: %v. Go on without it.", e.tool, e.refused)
 	}
 	why := fmt.Sprintf("it did not finish within its limit of %v", e.limits.Limit)
-	if e.stop != nil && e.stop.Code == watchdog.IdleExceeded {
+	switch {
+	case e.stop == nil:
+	case e.stop.Code == watchdog.IdleExceeded:
 		why = fmt.Sprintf("it gave no sign of life for its limit of %v", e.limits.Idle)
+	case e.stop.Budget < e.limits.Limit:
+		why = "the time of the run is nearly used up"
 	}
 	still := "Parts of it may have been done."
 	if e.abandoned {
