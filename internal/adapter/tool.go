@@ -26,9 +26,9 @@ type ToolCall struct {
 // and the run, with why as its cause.
 //
 // If the call was ended by its own limits, or refused because it does not fit in a limit of the run, ended says what
-// the model is to be told, and err is nil: the agent goes on. Otherwise err is the work's. If the run has ended, err is its
-// cause. Text returns what came back for the detector; nil without text. A panic of the work passes through, unless the
-// call was abandoned.
+// the model is to be told, and err is nil: the agent goes on. Otherwise err is the work's, or why the run or ctx has
+// ended. Text returns what came back, for the detector of loops; it may be nil. A panic of the work passes through,
+// unless the call was abandoned.
 func Do[T any](
 	ctx context.Context, g *Guard, call ToolCall, work func(context.Context) (T, error), text func(T) []byte,
 ) (result T, ended *Ended, err error) {
