@@ -98,8 +98,8 @@ type namedLadder struct {
 	rungs []DirectiveKind
 }
 
-func (l *Ladders) listed() []namedLadder {
-	return []namedLadder{
+func (l *Ladders) listed() [11]namedLadder {
+	return [...]namedLadder{
 		{"Idle", verdict.Idle, l.Idle},
 		{"NoProgress", verdict.NoProgress, l.NoProgress},
 		{"Hold", verdict.Hold, l.Hold},
@@ -116,12 +116,14 @@ func (l *Ladders) listed() []namedLadder {
 
 // none reports whether no limit has a ladder.
 func (l *Ladders) none() bool {
-	return !slices.ContainsFunc(l.listed(), func(one namedLadder) bool { return len(one.rungs) > 0 })
+	all := l.listed()
+	return !slices.ContainsFunc(all[:], func(one namedLadder) bool { return len(one.rungs) > 0 })
 }
 
 // heedsProgress reports whether a ladder that progress puts back is there without a limit that signals reset.
 func (l *Ladders) heedsProgress() bool {
-	return slices.ContainsFunc(l.listed(), func(one namedLadder) bool {
+	all := l.listed()
+	return slices.ContainsFunc(all[:], func(one namedLadder) bool {
 		return one.limit != verdict.Idle && one.limit != verdict.NoProgress && len(one.rungs) > 0
 	})
 }

@@ -125,23 +125,27 @@ func (s *Spend) check() error {
 	return checkFractions("Spend.WarnAt", "the limit", s.WarnAt)
 }
 
-func (l countedLimit) check() error {
-	name := "Spend." + l.name
+// field is how errors name the limit.
+func (l countedLimit) field() string {
 	if l.tool != "" {
-		name += "[" + fmt.Sprintf("%q", l.tool) + "]"
+		return fmt.Sprintf("Spend.%s[%q]", l.name, l.tool)
 	}
+	return "Spend." + l.name
+}
+
+func (l countedLimit) check() error {
 	switch limit := limitOf(l.max); {
 	case l.max < None:
 		return fmt.Errorf("%w budget: %s is %d; use a positive number, 0 for no limit or None for nothing at all", ErrInvalid,
-			name, l.max)
+			l.field(), l.max)
 	case l.reserve < 0:
 		return fmt.Errorf("%w budget: Spend.Reserve.%s is %d; use a positive number, or 0 for none", ErrInvalid, l.name,
 			l.reserve)
 	case l.reserve > 0 && l.reserve >= limit:
 		return fmt.Errorf("%w budget: Spend.Reserve.%s of %d leaves nothing of %s %d to work with", ErrInvalid, l.name,
-			l.reserve, name, limit)
+			l.reserve, l.field(), limit)
 	case l.reserve > 0 && limit == NoLimit:
-		return fmt.Errorf("%w budget: Spend.Reserve.%s is %d and %s has no limit", ErrInvalid, l.name, l.reserve, name)
+		return fmt.Errorf("%w budget: Spend.Reserve.%s is %d and %s has no limit", ErrInvalid, l.name, l.reserve, l.field())
 	}
 	return nil
 }

@@ -39,18 +39,19 @@ func judgeSpend(limits *Limits, seen *Snapshot, now time.Duration) (v Verdict, d
 	if seen.Spend == nil {
 		return v, false
 	}
-	for _, judge := range [...]func(*Verdict, *Spend, *Count, *CountLimit) bool{
-		func(v *Verdict, s *Spend, c *Count, l *CountLimit) bool { return v.tripped(limits, seen, c, l) }, warned, wrapUp,
-	} {
+	for what := range 3 { // a call of one of these through a variable would move their arguments to the heap
 		for i := range seen.Spend.Limits {
 			l, c := &seen.Spend.Limits[i], &seen.Spend.Counts[i]
-			if judge(&v, seen.Spend, c, l) {
-				v.Limit, v.Used, v.Count = l.Kind.Limit(), seen.worked(now), seen.Spend.Use(i)
-				if v.Next = now; v.Action == Cancel {
-					v.Next = Never
-				}
-				return v, true
+			switch {
+			case what == 0 && v.tripped(limits, seen, c, l), what == 1 && v.warned(c, l), what == 2 && v.wrapUp(c, l):
+			default:
+				continue
 			}
+			v.Limit, v.Used, v.Count = l.Kind.Limit(), seen.worked(now), seen.Spend.Use(i)
+			if v.Next = now; v.Action == Cancel {
+				v.Next = Never
+			}
+			return v, true
 		}
 	}
 	return v, false
@@ -73,7 +74,7 @@ func (v *Verdict) tripped(limits *Limits, seen *Snapshot, c *Count, l *CountLimi
 	return true
 }
 
-func warned(v *Verdict, _ *Spend, c *Count, l *CountLimit) bool {
+func (v *Verdict) warned(c *Count, l *CountLimit) bool {
 	fraction, due := c.warningDue(l)
 	if due {
 		v.Action, v.Fraction = Warn, fraction
@@ -81,7 +82,7 @@ func warned(v *Verdict, _ *Spend, c *Count, l *CountLimit) bool {
 	return due
 }
 
-func wrapUp(v *Verdict, _ *Spend, c *Count, l *CountLimit) bool {
+func (v *Verdict) wrapUp(c *Count, l *CountLimit) bool {
 	due := c.wrapUpDue(l)
 	if due {
 		v.Action, v.Directive, v.Rung = Direct, DirectWrapUp, 1

@@ -1,0 +1,119 @@
+package adapter
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// DefaultGrace is how long a tool has to return after its limit, where nothing else is set.
+const DefaultGrace = 10 * time.Second
+
+// Limits bound one call of a tool.
+type Limits struct {
+	// Limit is how long a call may take, in real time; then its context ends. Zero means [bound.DefaultTick], half an
+	// hour; [watchdog.NoLimit] means no limit.
+	Limit time.Duration
+	// Idle is how long a call may give no sign of life: its context's run has the signs, and an answer that streams gives
+	// one with each piece. Zero and [watchdog.NoLimit] mean no limit.
+	Idle time.Duration
+	// Grace is how long a call has to return once its context has ended; then it is abandoned, and the model is answered
+	// without it. Zero means [DefaultGrace].
+	Grace time.Duration
+}
+
+// Config says how the calls of an agent are guarded. The zero value bounds every tool by half an hour and counts.
+type Config struct {
+	// Tools bounds every tool but those that Tool names.
+	Tools Limits
+	// Tool has the limits of single tools by name. A field that is zero there is that of Tools.
+	Tool map[string]Limits
+	// Class returns what a tool does, for the detector of loops. Nil, and an unknown class, mean that it is not known.
+	Class func(tool string) loop.Class
+	// MaxOutput is the most tokens of an answer of the model where its request names none. Zero means that such a call is
+	// admitted without its output, which counts when it is known.
+	MaxOutput int64
+	// Cost returns what a call of a model may cost at most, or has cost. Nil counts no cost.
+	Cost func(model string, used watchdog.Amount) watchdog.Money
+	// Logger gets what no caller is returned. Nil means that of the run, or [slog.Default].
+	Logger *slog.Logger
+}
+
+// A Guard guards the calls of one or more agents. It is safe for concurrent use.
+type Guard struct {
+	cfg   Config
+	calls atomic.Uint64 // makes the names of layers
+
+	mu    sync.Mutex
+	turns map[*watchdog.Watchdog]*turn
+}
+
+// New returns a guard. It keeps nothing of a run that has ended.
+func New(cfg Config) *Guard { return &Guard{cfg: cfg, turns: map[*watchdog.Watchdog]*turn{}} }
+
+func (g *Guard) limits(tool string) Limits {
+	own, all := g.cfg.Tool[tool], g.cfg.Tools
+	return Limits{
+		Limit: cmp.Or(own.Limit, all.Limit, bound.DefaultTick), Idle: cmp.Or(own.Idle, all.Idle),
+		Grace: cmp.Or(own.Grace, all.Grace, DefaultGrace),
+	}
+}
+
+// turn returns the turn of a run that is under way, nil without a run.
+func (g *Guard) turn(wd *watchdog.Watchdog) *turn {
+	if wd == nil {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.turns[wd]
+	if t == nil {
+		t = &turn{last: time.Now()}
+		g.turns[wd] = t
+		context.AfterFunc(wd.Context(), func() { g.forget(wd) })
+	}
+	return t
+}
+
+func (g *Guard) forget(wd *watchdog.Watchdog) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.turns, wd)
+}
+
+// A turn collects the calls that a model asked for at once.
+type turn struct {
+	mu    sync.Mutex
+	steps []loop.Step
+	last  time.Time // when the turn before it was told
+}
+
+func (t *turn) add(s loop.Step) {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.steps = append(t.steps, s)
+}
+
+// take returns the calls of the turn that has ended.
+func (t *turn) take() []loop.Step {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	steps, now := t.steps, time.Now()
+	for i := range steps {
+		steps[i].Gap = now.Sub(t.last)
+	}
+	if t.steps = nil; len(steps) > 0 {
+		t.last = now
+	}
+	return steps
+}

@@ -1,0 +1,141 @@
+package adapter_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/adapter"
+)
+
+func used(wd *watchdog.Watchdog) (used, admitted int64) {
+	u := wd.Usage()[0]
+	return u.Used, u.Admitted
+}
+
+func TestModelSpend(t *testing.T) {
+	boom := errors.New("boom")
+	for _, c := range []struct {
+		name     string
+		answered bool
+		usage    adapter.Usage
+		used     int64
+		errors   int64
+	}{
+		{name: "what the answer says", usage: adapter.Usage{Input: 100, Output: 20}, used: 120},
+		{name: "an answer that says nothing counts as admitted", usage: adapter.Usage{}, used: 1024 + 3*16 + 50 + 400},
+		{name: "a failure before an answer is free", usage: adapter.Usage{Err: boom}, errors: 1},
+		{
+			name: "a failure within an answer counts as admitted", answered: true,
+			usage: adapter.Usage{Err: boom}, used: 1024 + 3*16 + 50 + 400, errors: 1,
+		},
+		{
+			name: "or as it says", answered: true, usage: adapter.Usage{Input: 7, Output: 1, Err: boom}, used: 8, errors: 1,
+		},
+		{name: "what goes away by itself is no error", usage: adapter.Usage{Err: boom, Retry: true}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 10_000, Errors: 5}})
+			call, _, err := adapter.New(adapter.Config{}).Model(wd.Context(),
+				adapter.ModelRequest{Bytes: 50, Parts: 3, MaxOutput: 400})
+			require.NoError(t, err)
+			_, admitted := used(wd)
+			assert.EqualValues(t, 1024+3*16+50+400, admitted)
+			if c.answered {
+				call.Alive()
+			}
+			call.End(c.usage)
+			call.End(adapter.Usage{Input: 1 << 40}) // only the first counts
+			now, admitted := used(wd)
+			assert.Equal(t, c.used, now)
+			assert.Zero(t, admitted)
+			assert.Equal(t, c.errors, wd.Usage()[1].Used)
+		})
+	}
+}
+
+func TestModelRefused(t *testing.T) {
+	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 1000}})
+	g := adapter.New(adapter.Config{MaxOutput: 600})
+	_, _, err := g.Model(wd.Context(), adapter.ModelRequest{})
+	require.NoError(t, err)
+	_, _, err = g.Model(wd.Context(), adapter.ModelRequest{})
+	var refused *watchdog.Refused
+	require.ErrorAs(t, err, &refused, "the most that a call may answer is admitted before it is made")
+}
+
+func TestModelCost(t *testing.T) {
+	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Cost: watchdog.Money{Micros: 1_000_000, Currency: "EUR"}}})
+	g := adapter.New(adapter.Config{Cost: func(model string, a watchdog.Amount) watchdog.Money {
+		assert.Equal(t, "m-1", model)
+		return watchdog.Money{Micros: a.InputTokens + 10*a.OutputTokens, Currency: "EUR"}
+	}})
+	call, _, err := g.Model(wd.Context(), adapter.ModelRequest{Model: "m-1", MaxOutput: 100})
+	require.NoError(t, err)
+	_, admitted := used(wd)
+	assert.EqualValues(t, 1024+1000, admitted)
+	call.End(adapter.Usage{Input: 10, Output: 5})
+	now, _ := used(wd)
+	assert.EqualValues(t, 60, now)
+}
+
+// TestModelAlive checks that each piece of an answer is a sign of life, and nothing else keeps a call alive.
+func TestModelAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+		call, _, err := adapter.New(adapter.Config{}).Model(wd.Context(), adapter.ModelRequest{})
+		require.NoError(t, err)
+		for range 10 {
+			time.Sleep(time.Minute)
+			require.Nil(t, wd.Stop())
+			call.Alive()
+		}
+		time.Sleep(time.Minute + 1)
+		synctest.Wait()
+		assert.ErrorIs(t, context.Cause(wd.Context()), watchdog.IdleExceeded)
+		_, _, err = adapter.New(adapter.Config{}).Model(wd.Context(), adapter.ModelRequest{})
+		assert.ErrorIs(t, err, watchdog.IdleExceeded)
+	})
+}
+
+func TestModelWithoutRun(t *testing.T) {
+	call, messages, err := adapter.New(adapter.Config{}).Model(t.Context(), adapter.ModelRequest{})
+	require.NoError(t, err)
+	assert.Empty(t, messages)
+	call.Alive()
+	call.End(adapter.Usage{})
+}
+
+// TestMessages checks what directives say, and that each is said once.
+func TestMessages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{
+			WallClock: time.Hour, Reserve: 10 * time.Minute, Idle: time.Minute,
+			Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{
+				watchdog.DirectiveWait, watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveWait,
+			}},
+		})
+		g := adapter.New(adapter.Config{})
+		time.Sleep(51 * time.Minute)
+		synctest.Wait()
+		call, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
+		require.NoError(t, err)
+		require.Len(t, messages, 3)
+		assert.Contains(t, messages[0], "Do it again")
+		assert.Contains(t, messages[1], "try another way")
+		assert.Contains(t, messages[2], "Call no more tools")
+		for _, m := range messages {
+			assert.Contains(t, m, "watchdog_", "each names its limit")
+		}
+		call.End(adapter.Usage{})
+		_, messages, err = g.Model(wd.Context(), adapter.ModelRequest{})
+		require.NoError(t, err)
+		assert.Empty(t, messages)
+	})
+}

@@ -1,0 +1,194 @@
+package adapter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// A ToolCall is one call of a tool.
+type ToolCall struct {
+	// Tool is the name of the tool.
+	Tool string
+	// Input is what the model sends it, as JSON or text.
+	Input []byte
+}
+
+// Do makes one call of a tool: in the run of ctx it opens a hold and a layer, counts as a call of the tool, and is a
+// step of the loop detector at the next call of the model. The work's context ends at the call's limits, and with ctx
+// and the run, with why as its cause.
+//
+// If the call was ended by its own limits, or refused because it does not fit in a limit of the run, ended says what
+// the model is to be told, and err is nil: the agent goes on. Otherwise err is the work's, or why the run or ctx has
+// ended. Text returns what came back, for the detector of loops; it may be nil. A panic of the work passes through,
+// unless the call was abandoned.
+func Do[T any](
+	ctx context.Context, g *Guard, call ToolCall, work func(context.Context) (T, error), text func(T) []byte,
+) (result T, ended *Ended, err error) {
+	wd := watchdog.FromContext(ctx)
+	charge, err := wd.Admit(ctx, "", watchdog.Amount{ToolCalls: 1, Tool: call.Tool})
+	if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) {
+		ended = &Ended{tool: call.Tool, refused: refused}
+		g.turn(wd).add(g.step(call, []byte(ended.Text()), false, true))
+		return result, ended, nil
+	}
+	if err != nil {
+		return result, nil, err
+	}
+	used := watchdog.Amount{ToolCalls: 1, Tool: call.Tool, Result: watchdog.ResultError}
+	defer func() { _ = charge.Settle(used) }() // also after a panic
+	result, ended, err = within(ctx, g, wd, call, work)
+	switch {
+	case ended != nil:
+		g.turn(wd).add(g.step(call, []byte(ended.Text()), true, false))
+	case err != nil:
+		g.turn(wd).add(g.step(call, []byte(err.Error()), true, false))
+	default:
+		used.Result = watchdog.ResultOK
+		var outcome []byte
+		if text != nil {
+			outcome = text(result)
+		}
+		g.turn(wd).add(g.step(call, outcome, false, false))
+	}
+	return result, ended, err
+}
+
+func (g *Guard) step(call ToolCall, outcome []byte, failed, refused bool) loop.Step {
+	s := loop.Step{Tool: call.Tool, Input: call.Input, Outcome: outcome, Failed: failed, Refused: refused}
+	if g.cfg.Class != nil {
+		s.Class = g.cfg.Class(call.Tool)
+	}
+	return s
+}
+
+// within does the work within its limits.
+func within[T any](
+	ctx context.Context, g *Guard, wd *watchdog.Watchdog, call ToolCall, work func(context.Context) (T, error),
+) (result T, ended *Ended, err error) {
+	limits := g.limits(call.Tool)
+	bounded := bound.Call{Limit: limits.Limit, Grace: limits.Grace, Logger: g.cfg.Logger}
+	p, err := g.open(ctx, wd, call.Tool, limits)
+	if err != nil {
+		return result, nil, err
+	}
+	defer p.close()
+	var out bound.Outcome[T]
+	_ = p.layer.Try(ctx, func(ctx context.Context) error {
+		out = bound.Do(ctx, bounded, work)
+		return nil
+	})
+	if out.Err == nil {
+		return out.Result, nil, nil
+	}
+	if !out.Overran() && p.layer.Stop() == nil {
+		return out.Result, nil, because(ctx, nil, out.Err)
+	}
+	if _, fired := wd.Fired(); fired || ctx.Err() != nil { // perhaps at the same instant
+		return result, nil, because(ctx, wd.Stop(), out.Err)
+	}
+	return result, &Ended{tool: call.Tool, limits: limits, stop: p.layer.Stop(), abandoned: out.Abandoned}, nil
+}
+
+// because adds to the error of a call why its context or its run has ended.
+func because(ctx context.Context, stop *watchdog.Stop, err error) error {
+	cause := context.Cause(ctx)
+	if stop != nil {
+		cause = stop
+	}
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cause, err)
+}
+
+// A part is what a run has open for a call. Both fields are nil without a run, the layer also where its run ID would be
+// too long: the call is bounded all the same.
+type part struct {
+	hold  *watchdog.Hold
+	layer *watchdog.Watchdog
+}
+
+func (g *Guard) open(ctx context.Context, wd *watchdog.Watchdog, tool string, l Limits) (p part, err error) {
+	if wd == nil {
+		return p, nil
+	}
+	name := fmt.Sprintf("%s-%d", plain(tool), g.calls.Add(1))
+	// The hold is open until the call has ended, and through its grace: it is no silence of the run.
+	if p.hold, err = wd.Hold(ctx, name, watchdog.HoldLimit{Cap: watchdog.NoLimit}); err != nil {
+		return p, err
+	}
+	p.layer, err = wd.Layer(name, watchdog.Budget{WallClock: l.Limit, WarnAt: []float64{}, Idle: l.Idle})
+	if errors.Is(err, watchdog.ErrInvalid) {
+		return p, nil
+	}
+	if err != nil {
+		p.close()
+	}
+	return p, err
+}
+
+func (p part) close() {
+	_ = p.layer.Close()
+	p.hold.Close()
+}
+
+// plain returns a tool's name as part of a run ID.
+func plain(tool string) string {
+	const most = 64
+	name := strings.Map(func(r rune) rune {
+		if r == '/' || r == utf8.RuneError || unicode.IsControl(r) {
+			return '_'
+		}
+		return r
+	}, tool)
+	for len(name) > most {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	return name
+}
+
+// An Ended says why a call of a tool was ended, or not made.
+type Ended struct {
+	tool      string
+	limits    Limits
+	stop      *watchdog.Stop
+	abandoned bool
+	refused   *watchdog.Refused
+}
+
+// Abandoned reports whether the tool had not returned when it was answered for: it may still run.
+func (e *Ended) Abandoned() bool { return e.abandoned }
+
+// Refused returns why the call was not made, nil if it was.
+func (e *Ended) Refused() *watchdog.Refused { return e.refused }
+
+// Text is what the model is told: what happened, and what it can do. It is the same for the same limit, and holds
+// nothing of the call.
+func (e *Ended) Text() string {
+	if e.refused != nil {
+		return fmt.Sprintf("The call of the tool %q was not made: %v. Go on without it.", e.tool, e.refused)
+	}
+	why := fmt.Sprintf("it did not finish within its limit of %v", e.limits.Limit)
+	switch {
+	case e.stop == nil:
+	case e.stop.Code == watchdog.IdleExceeded:
+		why = fmt.Sprintf("it gave no sign of life for its limit of %v", e.limits.Idle)
+	case e.stop.Budget < e.limits.Limit:
+		why = "the time of the run is nearly used up"
+	}
+	still := "Parts of it may have been done."
+	if e.abandoned {
+		still = "It did not stop when it was told to and may still be running."
+	}
+	return fmt.Sprintf("The call of the tool %q was ended: %s. %s Look at what is there before you call it again, "+
+		"and then with less to do or in another way.", e.tool, why, still)
+}
