@@ -1,0 +1,409 @@
+package modelproxy_test
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+)
+
+// patience bounds what should take milliseconds.
+const patience = 30 * time.Second
+
+const canary = "sk-canary-1234567890"
+
+// A fixture is a run, an upstream in place of the model APIs, and the proxy between.
+type fixture struct {
+	*testing.T
+	wd       *watchdog.Watchdog
+	proxy    *modelproxy.Proxy
+	upstream *httptest.Server
+	client   *http.Client
+}
+
+func start(t *testing.T, spend watchdog.Spend, serve http.HandlerFunc) *fixture {
+	t.Helper()
+	f := &fixture{T: t, upstream: httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		body, _ := io.ReadAll(req.Body) // only then the server sees that a client goes away
+		req.Body = io.NopCloser(bytes.NewReader(body))
+		serve(w, req)
+	}))}
+	t.Cleanup(f.upstream.Close)
+	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{
+		Budget: watchdog.Budget{
+			Spend:   spend,
+			Ladders: watchdog.Ladders{Requests: []watchdog.DirectiveKind{watchdog.DirectiveWait}}, // refused, and the run goes on
+		},
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	f.wd = wd
+	t.Cleanup(func() { _ = wd.Close() })
+	f.proxy, err = modelproxy.Start(wd.Context(), modelproxy.Config{Lookup: func(name string) (string, bool) {
+		base := f.upstream.URL + "/gateway"
+		if name == "OPENAI_BASE_URL" {
+			base += "/v1"
+		}
+		return base, true
+	}})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, f.proxy.Close()) })
+	transport := &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 100}
+	t.Cleanup(transport.CloseIdleConnections)
+	f.client = &http.Client{Transport: transport, Timeout: patience}
+	return f
+}
+
+var calls = map[modelproxy.API]struct{ path, body, answer string }{
+	modelproxy.Anthropic: {
+		"/v1/messages", `{"model":"m","max_tokens":100,"messages":[{"role":"user","content":"hello"}]}`,
+		`{"type":"message","usage":{"input_tokens":10,"output_tokens":5}}`,
+	},
+	modelproxy.OpenAI: {
+		"/chat/completions", `{"model":"m","max_completion_tokens":100,"messages":[{"role":"user","content":"hello"}]}`,
+		`{"object":"chat.completion","usage":{"prompt_tokens":10,"completion_tokens":5,"total_tokens":15}}`,
+	},
+	modelproxy.Gemini: {
+		"/v1beta/models/m:generateContent",
+		`{"contents":[{"parts":[{"text":"hello"}]}],"generationConfig":{"maxOutputTokens":100}}`,
+		`{"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":5,"totalTokenCount":15}}`,
+	},
+}
+
+// An answer is what a client gets.
+type answer struct {
+	status int
+	header http.Header
+	text   string
+}
+
+// call sends a call of an API.
+func (f *fixture) call(api modelproxy.API) answer {
+	f.Helper()
+	req, err := http.NewRequestWithContext(f.Context(), http.MethodPost, f.proxy.URL(api)+calls[api].path+"?x=a%2Fb",
+		strings.NewReader(calls[api].body))
+	require.NoError(f, err)
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", canary)
+	resp, err := f.client.Do(req)
+	require.NoError(f, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(f, err)
+	return answer{resp.StatusCode, resp.Header, string(text)}
+}
+
+func (f *fixture) used(i int) int64 { return f.wd.Usage()[i].Used }
+
+func TestProxy(t *testing.T) {
+	for api, c := range calls {
+		t.Run("a call of "+string(api)+" passes as it is, and is charged", func(t *testing.T) {
+			f := start(t, watchdog.Spend{Tokens: 100_000}, func(w http.ResponseWriter, req *http.Request) {
+				body, _ := io.ReadAll(req.Body)
+				path := "/gateway" + c.path
+				if api == modelproxy.OpenAI {
+					path = "/gateway/v1" + c.path
+				}
+				assert.Equal(t, path, req.URL.Path)
+				assert.Equal(t, "x=a%2Fb", req.URL.RawQuery)
+				assert.Equal(t, c.body, string(body))
+				assert.Equal(t, canary, req.Header.Get("Authorization"))
+				assert.Empty(t, req.Header.Get("X-Forwarded-For"))
+				assert.NotContains(t, req.Host, "127.0.0.1:0")
+				w.Header().Set("Content-Type", "application/json")
+				w.Header().Set("Request-Id", "7")
+				_, _ = io.WriteString(w, c.answer)
+			})
+			got := f.call(api)
+			assert.Equal(t, 200, got.status)
+			assert.Equal(t, c.answer, got.text)
+			assert.Equal(t, "7", got.header.Get("Request-Id"))
+			assert.EqualValues(t, 15, f.used(0))
+			assert.EqualValues(t, 1, f.proxy.Calls())
+		})
+	}
+}
+
+// TestRefused checks that a call that does not fit reaches nobody, and what its client is told.
+func TestRefused(t *testing.T) {
+	for api, want := range map[modelproxy.API]struct {
+		status int
+		kind   string
+	}{
+		modelproxy.Anthropic: {402, `"type":"billing_error"`},
+		modelproxy.OpenAI:    {402, `"type":"insufficient_quota"`},
+		modelproxy.Gemini:    {400, `"status":"FAILED_PRECONDITION"`},
+	} {
+		t.Run(string(api), func(t *testing.T) {
+			f := start(t, watchdog.Spend{Tokens: 50}, func(http.ResponseWriter, *http.Request) {
+				t.Error("a call that does not fit was sent")
+			})
+			for range 2 { // refused; then the run has ended
+				got := f.call(api)
+				assert.Equal(t, want.status, got.status)
+				assert.Equal(t, "false", got.header.Get("X-Should-Retry"))
+				assert.Empty(t, got.header.Get("Retry-After"))
+				assert.Equal(t, "application/json", got.header.Get("Content-Type"))
+				assert.True(t, json.Valid([]byte(got.text)), got.text)
+				assert.Contains(t, got.text, want.kind)
+				assert.Contains(t, got.text, "watchdog")
+				assert.NotContains(t, got.text, canary)
+				<-f.wd.Context().Done()
+			}
+			assert.EqualValues(t, 2, f.proxy.Calls())
+		})
+	}
+	t.Run("one whose most is not known", func(t *testing.T) {
+		f := start(t, watchdog.Spend{Tokens: 50_000}, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+		resp, err := f.client.Post(f.proxy.URL(modelproxy.OpenAI)+"/responses", "application/json",
+			strings.NewReader(`{"model":"m","input":"hello"}`))
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		assert.Equal(t, 402, resp.StatusCode)
+		assert.Contains(t, string(text), "it has no maximum of output")
+	})
+	t.Run("one that would not be metered", func(t *testing.T) {
+		f := start(t, watchdog.Spend{Tokens: 50_000}, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, f.proxy.URL(modelproxy.OpenAI)+"/realtime", nil)
+		require.NoError(t, err)
+		req.Header.Set("Connection", "Upgrade")
+		req.Header.Set("Upgrade", "websocket")
+		resp, err := f.client.Do(req)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		assert.Equal(t, 402, resp.StatusCode)
+	})
+}
+
+// TestElsewhere checks that the proxy forwards to the hosts that it was given, and to nobody who does not know its path.
+func TestElsewhere(t *testing.T) {
+	var reached atomic.Int64
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
+	defer elsewhere.Close()
+	f := start(t, watchdog.Spend{}, func(http.ResponseWriter, *http.Request) { reached.Add(1) })
+	base, secret, _ := strings.Cut(strings.TrimSuffix(f.proxy.URL(modelproxy.OpenAI), "/openai"), "//")
+	host, secret, _ := strings.Cut(secret, "/")
+	assert.True(t, strings.HasPrefix(host, "127.0.0.1:"))
+	assert.GreaterOrEqual(t, len(secret), 26, "of 128 bits at least")
+	for _, target := range []string{
+		"/", "/openai/chat/completions", "/" + secret, "/" + secret + "x/openai/models", "/" + secret + "/other/models",
+		"/" + strings.ToLower(secret) + "/openai/models", "/x/../" + secret + "/openai/models", elsewhere.URL + "/v1/models",
+		elsewhere.URL + "/" + secret,
+	} {
+		raw := fmt.Sprintf("GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n", target, host)
+		assert.Contains(t, send(t, host, raw), "404", target)
+	}
+	assert.Contains(t, send(t, host, "CONNECT "+host+" HTTP/1.1\r\nHost: "+host+"\r\nConnection: close\r\n\r\n"), "404")
+	assert.Zero(t, reached.Load())
+	assert.Equal(t, "http:", base)
+	// The path is another in each proxy.
+	assert.NotContains(t, start(t, watchdog.Spend{}, nil).proxy.URL(modelproxy.OpenAI), secret)
+}
+
+// TestUnchanged checks that no byte of many parallel streams is changed, in any encoding, and that the cap holds.
+func TestUnchanged(t *testing.T) {
+	const each = 1000
+	var served atomic.Int64
+	f := start(t, watchdog.Spend{Requests: each - 100}, func(w http.ResponseWriter, req *http.Request) {
+		n := served.Add(1)
+		w.Header().Set("Content-Type", "text/event-stream")
+		var out io.Writer = w
+		if strings.Contains(req.Header.Get("Accept-Encoding"), "gzip") {
+			w.Header().Set("Content-Encoding", "gzip")
+			zipped := gzip.NewWriter(w)
+			defer zipped.Close()
+			out = zipped
+		}
+		for _, chunk := range stream(n) {
+			_, _ = io.WriteString(out, chunk)
+			w.(http.Flusher).Flush()
+		}
+	})
+	var refused, changed atomic.Int64
+	var all sync.WaitGroup
+	for i := range each {
+		all.Go(func() {
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodPost,
+				f.proxy.URL(modelproxy.Anthropic)+"/v1/messages", strings.NewReader(calls[modelproxy.Anthropic].body))
+			if i%2 == 0 {
+				req.Header.Set("Accept-Encoding", "gzip, br, zstd")
+			}
+			resp, err := f.client.Do(req)
+			if !assert.NoError(t, err) {
+				return
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode == 402 {
+				refused.Add(1)
+				return
+			}
+			var body io.Reader = resp.Body
+			if resp.Header.Get("Content-Encoding") == "gzip" {
+				if body, err = gzip.NewReader(body); !assert.NoError(t, err) {
+					return
+				}
+			}
+			text, err := io.ReadAll(body)
+			assert.NoError(t, err)
+			if !whole(string(text)) {
+				changed.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	assert.Zero(t, changed.Load())
+	assert.LessOrEqual(t, served.Load(), int64(each-100), "the cap holds")
+	assert.GreaterOrEqual(t, refused.Load(), int64(100))
+}
+
+// stream is a stream of Anthropic's of many chunks; the last has a digest of the others.
+func stream(n int64) (chunks []string) {
+	chunks = append(chunks, `data: {"type":"message_start","message":{"usage":{"input_tokens":10,"output_tokens":1}}}`+"\n\n")
+	for i := range 20 {
+		text := fmt.Sprintf("é%d-%d ", n, i)
+		chunks = append(chunks, `data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"`+text+`"}}`+"\n\n")
+	}
+	chunks = append(chunks, `data: {"type":"message_delta","usage":{"output_tokens":5}}`+"\n\n")
+	return append(chunks, fmt.Sprintf(": %x\n", sha256.Sum256([]byte(strings.Join(chunks, "")))))
+}
+
+func whole(text string) bool {
+	body, sum, found := strings.Cut(text, ": "+text[max(0, len(text)-65):])
+	return found && sum == "" && fmt.Sprintf("%x\n", sha256.Sum256([]byte(body))) == text[len(text)-65:]
+}
+
+// TestAtOnce checks that each chunk is handed on when it comes.
+func TestAtOnce(t *testing.T) {
+	next := make(chan struct{})
+	f := start(t, watchdog.Spend{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		for i := range 3 {
+			_, _ = fmt.Fprintf(w, "data: %d\n", i)
+			w.(http.Flusher).Flush()
+			<-next
+		}
+	})
+	resp, err := f.client.Post(f.proxy.URL(modelproxy.Anthropic)+"/v1/messages", "", strings.NewReader(calls[modelproxy.Anthropic].body))
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	for i := range 3 {
+		require.True(t, lines.Scan())
+		assert.Equal(t, fmt.Sprintf("data: %d", i), lines.Text())
+		next <- struct{}{}
+	}
+}
+
+func TestVanished(t *testing.T) {
+	t.Run("a client that goes away ends the call upstream", func(t *testing.T) {
+		ended := make(chan struct{})
+		f := start(t, watchdog.Spend{}, func(w http.ResponseWriter, req *http.Request) {
+			w.WriteHeader(200)
+			w.(http.Flusher).Flush()
+			<-req.Context().Done()
+			close(ended)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, f.proxy.URL(modelproxy.Anthropic)+"/v1/messages",
+			strings.NewReader(calls[modelproxy.Anthropic].body))
+		require.NoError(t, err)
+		resp, err := f.client.Do(req)
+		require.NoError(t, err)
+		cancel()
+		_ = resp.Body.Close()
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Error("it goes on")
+		}
+	})
+	t.Run("an upstream that breaks off breaks off for the client", func(t *testing.T) {
+		f := start(t, watchdog.Spend{}, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, "half")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		})
+		resp, err := f.client.Post(f.proxy.URL(modelproxy.Anthropic)+"/v1/messages", "",
+			strings.NewReader(calls[modelproxy.Anthropic].body))
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		_, err = io.ReadAll(resp.Body)
+		assert.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	})
+	t.Run("an upstream that is not there is the client's to try again", func(t *testing.T) {
+		f := start(t, watchdog.Spend{}, nil)
+		f.upstream.Close()
+		assert.Equal(t, 502, f.call(modelproxy.OpenAI).status)
+	})
+	t.Run("a run that ends ends the calls under way", func(t *testing.T) {
+		began := make(chan struct{})
+		f := start(t, watchdog.Spend{}, func(_ http.ResponseWriter, req *http.Request) {
+			close(began)
+			<-req.Context().Done()
+		})
+		go func() {
+			<-began
+			_, _ = f.wd.Cancel(watchdog.Cancellation{Reason: "operator_stopped"})
+		}()
+		got := f.call(modelproxy.Anthropic)
+		assert.Equal(t, 402, got.status)
+		assert.Contains(t, got.text, "the run has ended: operator_stopped")
+	})
+}
+
+// TestSecrets checks that no key or text of a call is logged or answered with, whatever goes wrong.
+func TestSecrets(t *testing.T) {
+	var logged bytes.Buffer
+	old := slog.Default()
+	slog.SetDefault(slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})))
+	defer slog.SetDefault(old) // the log of package log, too
+	f := start(t, watchdog.Spend{Tokens: 5000}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) })
+	for api := range calls {
+		assert.NotContains(t, f.call(api).text, canary)
+	}
+	f.upstream.Close()
+	for _, body := range []string{`{"model":"` + canary + `"`, canary, `{"` + canary + `":[]}`} {
+		resp, err := f.client.Post(f.proxy.URL(modelproxy.Anthropic)+"/v1/messages?key="+canary, "", strings.NewReader(body))
+		require.NoError(t, err)
+		text, _ := io.ReadAll(resp.Body)
+		require.NoError(t, resp.Body.Close())
+		assert.NotContains(t, string(text), canary, "of %s", body)
+	}
+	assert.NotContains(t, logged.String(), canary)
+	_, err := modelproxy.Start(t.Context(), modelproxy.Config{Lookup: func(string) (string, bool) {
+		return "https://user:" + canary + "@host", true
+	}})
+	require.Error(t, err)
+	assert.NotContains(t, err.Error(), canary)
+	assert.Contains(t, err.Error(), "ANTHROPIC_BASE_URL")
+}
+
+func TestEnviron(t *testing.T) {
+	f := start(t, watchdog.Spend{}, nil)
+	env := f.proxy.Environ([]string{"A=B", "OPENAI_BASE_URL=https://gateway", "no_proxy=x.example", "ANTHROPIC_BASE_URL="})
+	assert.Equal(t, []string{
+		"A=B", "no_proxy=x.example",
+		"ANTHROPIC_BASE_URL=" + f.proxy.URL(modelproxy.Anthropic), "OPENAI_BASE_URL=" + f.proxy.URL(modelproxy.OpenAI),
+		"GOOGLE_GEMINI_BASE_URL=" + f.proxy.URL(modelproxy.Gemini), "NO_PROXY=127.0.0.1", "no_proxy=x.example,127.0.0.1",
+	}, env)
+}

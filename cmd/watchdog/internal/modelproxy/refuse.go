@@ -1,0 +1,61 @@
+package modelproxy
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
+)
+
+// A refusal is why a call was not forwarded, for the client: in the API's own form of an error, with a status after
+// which clients stop. Clients send 402 and 400 once; they try 429 again, and one waited out a Retry-After of an hour.
+type refusal struct {
+	status int
+	body   any
+}
+
+// refusalOf returns how an API says that there is no money left.
+func refusalOf(api API, why string) refusal {
+	const message = "message"
+	switch api {
+	case Anthropic:
+		return refusal{http.StatusPaymentRequired, map[string]any{
+			"type": "error", "error": map[string]any{"type": "billing_error", message: why},
+		}}
+	case Gemini:
+		return refusal{http.StatusBadRequest, map[string]any{
+			"error": map[string]any{"code": http.StatusBadRequest, message: why, "status": "FAILED_PRECONDITION"},
+		}}
+	default:
+		return refusal{http.StatusPaymentRequired, map[string]any{
+			"error": map[string]any{"type": "insufficient_quota", "code": "insufficient_quota", message: why, "param": nil},
+		}}
+	}
+}
+
+func (r refusal) write(w http.ResponseWriter) {
+	text, err := json.Marshal(r.body)
+	if err != nil { // texts and numbers alone
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("X-Should-Retry", "false")
+	w.WriteHeader(r.status)
+	_, _ = w.Write(append(text, '\n'))
+}
+
+// refused returns why the run does not let a call be made, empty if the error is another.
+func refused(err error) string {
+	var stop *watchdog.Stop
+	switch {
+	case errors.As(err, new(*watchdog.Refused)), errors.Is(err, watchdoghttp.ErrUnbounded):
+		return "watchdog: " + err.Error()
+	case errors.As(err, &stop):
+		return "watchdog: the run has ended: " + string(stop.Code)
+	case errors.Is(err, watchdog.ErrEnded):
+		return "watchdog: the run has ended"
+	}
+	return ""
+}
