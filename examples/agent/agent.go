@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// An agent asks the model and does what it asks for, until it asks for nothing. A sub-agent is one in a layer.
+type agent struct {
+	wd     *watchdog.Watchdog
+	api    api
+	people *console
+	said   []message
+	lead   bool // it may have sub-agents and write
+	yes    bool
+	wrapUp bool
+	over   *atomic.Bool // the run wraps up: of all agents in it
+	calls  int
+	keep   func(said []message) error // nil keeps nothing
+}
+
+// work goes on with the conversation.
+func (a *agent) work(ctx context.Context) error {
+	if a.lead {
+		a.over = new(atomic.Bool)
+		defer a.wd.Subscribe(func(d watchdog.Directive) {
+			if d.Kind == watchdog.DirectiveWrapUp {
+				a.over.Store(true)
+			}
+		})()
+	}
+	for {
+		if a.heed(); a.over.Load() && !a.lead {
+			return errors.New("the run wraps up")
+		}
+		answer, err := a.api.ask(ctx, a.said, a.tools())
+		if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) && !a.wrapUp && a.asked(ctx) {
+			continue // it did not fit in what is not reserve: once more, to wrap up
+		}
+		if err != nil {
+			return err
+		}
+		if done, err := a.act(ctx, answer); done || err != nil {
+			return err
+		}
+	}
+}
+
+// act does what the model asks for, and reports whether it asks for nothing.
+func (a *agent) act(ctx context.Context, answer message) (done bool, err error) {
+	a.say("%s", answer.text())
+	if err := a.add(answer); err != nil || !answer.asks() {
+		return true, err
+	}
+	results := a.use(ctx, answer)
+	if ctx.Err() != nil {
+		return true, context.Cause(ctx)
+	}
+	return false, a.add(message{Role: "user", Content: results})
+}
+
+// heed has the model know what the run asks for.
+func (a *agent) heed() {
+	for d := range a.wd.Pending() {
+		var text string
+		switch d.Kind {
+		case watchdog.DirectiveUnstuck:
+			text = "You repeat the same calls and get the same answers. Do something else."
+		case watchdog.DirectiveWrapUp:
+			a.wrapUp = true
+			text = "Only a reserve is left of what this may cost. Call no more tools: say what is done and what is not."
+		default:
+			continue
+		}
+		a.say("[%s: %s]", d.Kind, d.Reason)
+		last := &a.said[len(a.said)-1] // the user's: a task, or results
+		last.Content = append(last.Content, block{Type: "text", Text: text})
+	}
+}
+
+// asked waits for the directive that a refused call brings.
+func (a *agent) asked(ctx context.Context) bool {
+	came := make(chan struct{}, 1)
+	defer a.wd.Subscribe(func(watchdog.Directive) { came <- struct{}{} })()
+	if a.heed(); a.wrapUp {
+		return true
+	}
+	select {
+	case <-came:
+	case <-ctx.Done():
+	case <-time.After(watchdog.DefaultRecordTimeout):
+	}
+	a.heed()
+	return a.wrapUp
+}
+
+// add keeps a message: a process that is killed goes on after it.
+func (a *agent) add(m message) error {
+	a.said = append(a.said, m)
+	if a.keep == nil {
+		return nil
+	}
+	return a.keep(a.said)
+}
+
+// use makes the calls of one turn at once.
+func (a *agent) use(ctx context.Context, answer message) []block {
+	var all sync.WaitGroup
+	results := make([]block, len(answer.Content))
+	steps := make([]loop.Step, len(answer.Content))
+	for i, b := range answer.Content {
+		if b.Type != "tool_use" {
+			continue
+		}
+		a.calls++
+		n := a.calls
+		all.Go(func() {
+			text, err := a.call(ctx, n, b)
+			if err != nil {
+				text = "error: " + err.Error()
+			}
+			results[i] = block{Type: "tool_result", ToolUseID: b.ID, Result: text, IsError: err != nil}
+			steps[i] = loop.Step{Tool: b.Name, Input: b.Input, Outcome: []byte(text), Failed: err != nil}
+		})
+	}
+	all.Wait()
+	var made []block
+	var turn []loop.Step
+	for i, r := range results {
+		if r.Type != "" {
+			made, turn = append(made, r), append(turn, steps[i])
+		}
+	}
+	a.wd.Step(turn...)
+	return made
+}
+
+// delegate runs sub-agents, each in a layer: what they spend is the run's, and their end leaves it as it is.
+func (a *agent) delegate(_ context.Context, n int, tasks []string) (string, error) {
+	var all sync.WaitGroup
+	answers := make([]string, len(tasks))
+	for i, task := range tasks {
+		all.Go(func() {
+			layer, err := a.wd.Layer(fmt.Sprintf("agent-%d-%d", n, i+1), watchdog.Budget{WallClock: 10 * time.Minute})
+			if err != nil {
+				answers[i] = "not begun: " + err.Error()
+				return
+			}
+			defer func() { _ = layer.Close() }()
+			sub := &agent{wd: layer, api: a.api, people: a.people, over: a.over, said: []message{says("user", task)}}
+			if err := sub.work(layer.Context()); err != nil {
+				answers[i] = "not done: " + err.Error()
+				return
+			}
+			answers[i] = sub.said[len(sub.said)-1].text()
+		})
+	}
+	all.Wait()
+	text, err := json.Marshal(answers)
+	return string(text), err
+}
+
+func (a *agent) say(format string, args ...any) {
+	who := "agent"
+	if !a.lead {
+		who = a.wd.ID()[len(a.wd.Parent())+1:]
+	}
+	a.people.say("%s: %s", who, fmt.Sprintf(format, args...))
+}
