@@ -70,6 +70,28 @@ func TestModelRefused(t *testing.T) {
 	require.ErrorAs(t, err, &refused, "the most that a call may answer is admitted before it is made")
 }
 
+// TestModelReserve checks that a call that does not fit is made out of the reserve, and says so to the model, once.
+func TestModelReserve(t *testing.T) {
+	wd := newRun(t, watchdog.Budget{
+		Spend: watchdog.Spend{OutputTokens: 1300, Reserve: watchdog.Totals{OutputTokens: 600}},
+	})
+	g := adapter.New(adapter.Config{MaxOutput: 600})
+	call, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
+	require.NoError(t, err)
+	assert.Empty(t, messages)
+	call.End(adapter.Usage{Input: 1, Output: 600})
+	call, messages, err = g.Model(wd.Context(), adapter.ModelRequest{})
+	require.NoError(t, err)
+	require.Len(t, messages, 1)
+	assert.Contains(t, messages[0], "Call no more tools")
+	call.End(adapter.Usage{Input: 1, Output: 600})
+	_, messages, err = g.Model(wd.Context(), adapter.ModelRequest{})
+	var refused *watchdog.Refused
+	require.ErrorAs(t, err, &refused)
+	assert.Empty(t, messages)
+	<-wd.Context().Done()
+}
+
 func TestModelCost(t *testing.T) {
 	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Cost: watchdog.Money{Micros: 1_000_000, Currency: "EUR"}}})
 	g := adapter.New(adapter.Config{Cost: func(model string, a watchdog.Amount) watchdog.Money {
