@@ -19,12 +19,13 @@ type attempts struct {
 	stream bool
 	yield  func(*model.LLMResponse, error) bool
 
-	kept bool // a response that is not partial was yielded: the session has it
+	kept  bool                // a response that is not partial was yielded: the session has it
+	asked *watchdog.Directive // why the call is made again
 }
 
 // once makes the call and reports whether it is to be made again.
 func (a *attempts) once() (again bool) {
-	p, err := a.model.guard.plan(a.ctx, a.req)
+	p, err := a.model.guard.plan(a.ctx, a.req, a.asked)
 	if err != nil {
 		a.yield(nil, err)
 		return false
@@ -39,7 +40,7 @@ func (a *attempts) once() (again bool) {
 		panic(end.panicked)
 	}
 	p.end(end.err)
-	asked := errors.As(end.err, new(*watchdog.Directive))
+	asked := errors.As(end.err, &a.asked)
 	if end.err != nil && !asked {
 		a.yield(nil, end.err)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/adk/v2/model"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/adapter"
 )
 
@@ -27,16 +28,18 @@ type planned struct {
 	ended bool
 }
 
-// plan admits a call, or takes over what the plugin has admitted.
-func (g *Guard) plan(ctx context.Context, req *model.LLMRequest) (*planned, error) {
+// plan admits a call, or takes over what the plugin has admitted. Again is why it is made again, nil if it is not.
+func (g *Guard) plan(ctx context.Context, req *model.LLMRequest, again *watchdog.Directive) (*planned, error) {
 	if p := g.takeOver(req); p != nil {
 		return p, nil
 	}
-	return g.admit(ctx, req)
+	return g.admit(ctx, req, again)
 }
 
-func (g *Guard) admit(ctx context.Context, req *model.LLMRequest) (*planned, error) {
-	call, messages, err := g.calls.Model(ctx, measured(req))
+func (g *Guard) admit(ctx context.Context, req *model.LLMRequest, again *watchdog.Directive) (*planned, error) {
+	size := measured(req)
+	size.Again = again
+	call, messages, err := g.calls.Model(ctx, size)
 	if err != nil {
 		return nil, err
 	}

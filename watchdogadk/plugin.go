@@ -70,7 +70,7 @@ func (g *Guard) beforeModel(ctx agent.Context, req *model.LLMRequest) (*model.LL
 	if watchdog.FromContext(ctx) == nil {
 		return nil, nil
 	}
-	p, err := g.admit(ctx, req)
+	p, err := g.admit(ctx, req, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/loop"
@@ -17,6 +18,9 @@ type ModelRequest struct {
 	Bytes, Parts int
 	// MaxOutput is the most tokens of the answer that the request allows, 0 for none.
 	MaxOutput int64
+	// Again is the directive that has just ended this call, see [watchdog.Watchdog.Try]; it is made again, and says so.
+	// Nil for a call that is made the first time.
+	Again *watchdog.Directive
 }
 
 // A ModelCall is one call of a model under way: each piece of the answer is told with Alive, and End ends it. On a nil
@@ -40,10 +44,14 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 		return nil, nil, nil
 	}
 	wd.Activity()
-	if steps := g.turn(wd).take(); len(steps) > 0 && wd.Step(steps...).Advice != loop.Go {
+	steps := g.turn(wd).take()
+	if again := len(steps) > 0 && wd.Step(steps...).Advice != loop.Go; again || req.Again != nil {
 		messages, _ = messagesSoon(ctx, wd)
 	} else {
 		messages = Messages(wd)
+	}
+	if req.Again != nil && !slices.Contains(messages, Text(*req.Again)) { // another call of the run has read it
+		messages = append(messages, Text(*req.Again))
 	}
 	const perPart, envelope = 16, 1024 // as watchdoghttp counts what stands around the text
 	most := watchdog.Amount{

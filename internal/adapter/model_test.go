@@ -92,6 +92,46 @@ func TestModelReserve(t *testing.T) {
 	<-wd.Context().Done()
 }
 
+// TestModelAgain checks that a call that a directive ended says so when it is made again: once, and each of several.
+func TestModelAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{
+			Idle: time.Minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
+		})
+		g := adapter.New(adapter.Config{})
+		err := wd.Try(t.Context(), func(ctx context.Context) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		var asked *watchdog.Directive
+		require.ErrorAs(t, err, &asked)
+		for range 2 {
+			_, messages, err := g.Model(wd.Context(), adapter.ModelRequest{Again: asked})
+			require.NoError(t, err)
+			assert.Equal(t, []string{adapter.Text(*asked)}, messages)
+		}
+		_, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
+		require.NoError(t, err)
+		assert.Empty(t, messages)
+	})
+}
+
+// TestModelRefusedAgain checks that a refusal that asks for something else than to wrap up is none of two.
+func TestModelRefusedAgain(t *testing.T) {
+	wd := newRun(t, watchdog.Budget{
+		Spend:   watchdog.Spend{Requests: 1},
+		Ladders: watchdog.Ladders{Requests: []watchdog.DirectiveKind{watchdog.DirectiveUnstuck}},
+	})
+	g := adapter.New(adapter.Config{})
+	_, _, err := g.Model(wd.Context(), adapter.ModelRequest{})
+	require.NoError(t, err)
+	_, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
+	var refused *watchdog.Refused
+	require.ErrorAs(t, err, &refused)
+	assert.Len(t, messages, 1)
+	assert.NoError(t, wd.Context().Err(), "the ladder has one more rung")
+}
+
 func TestModelCost(t *testing.T) {
 	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Cost: watchdog.Money{Micros: 1_000_000, Currency: "EUR"}}})
 	g := adapter.New(adapter.Config{Cost: func(model string, a watchdog.Amount) watchdog.Money {
