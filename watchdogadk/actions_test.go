@@ -177,9 +177,3 @@ func TestConfirmation(t *testing.T) {
 	assert.Equal(t, 1, called)
 	assert.Contains(t, m.asked(m.count()-1), "deployed")
 }
-
-// A set of tools.
-type set []tool.Tool
-
-func (set) Name() string                                       { return "set" }
-func (s set) Tools(agent.ReadonlyContext) ([]tool.Tool, error) { return s, nil }

@@ -164,12 +164,14 @@ func TestParallelAgents(t *testing.T) {
 					})),
 			}))
 		}
-		all, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "team", SubAgents: team}})
+		workers, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "team", SubAgents: team}})
 		require.NoError(t, err)
-		_, err = newStage(t, all).ask(wd.Context(), "go")
+		_, err = newStage(t, workers).ask(wd.Context(), "go")
 		require.Error(t, err, "perhaps that of a worker who found its context ended")
 		require.ErrorIs(t, context.Cause(wd.Context()), watchdog.ToolCallsExceeded)
-		assert.Equal(t, 10, called[0]+called[1]+called[2]+called[3])
+		all := called[0] + called[1] + called[2] + called[3]
+		assert.LessOrEqual(t, all, 10)
+		assert.GreaterOrEqual(t, all, 10-3, "but for those that were about to begin when the run ended")
 	})
 }
 

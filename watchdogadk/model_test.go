@@ -150,21 +150,27 @@ func TestModelRefused(t *testing.T) {
 		made    int
 	}{{name: "without a reserve", made: 2}, {name: "with one", reserve: 1, made: 3}} {
 		t.Run(c.name, func(t *testing.T) {
-			quiet(t)
-			wd := newRun(t, watchdog.Budget{
-				Spend: watchdog.Spend{Requests: 2 + c.reserve, Reserve: watchdog.Totals{Requests: c.reserve}},
+			synctest.Test(t, func(t *testing.T) {
+				quiet(t)
+				wd := newRun(t, watchdog.Budget{
+					Spend: watchdog.Spend{Requests: 2 + c.reserve, Reserve: watchdog.Totals{Requests: c.reserve}},
+				})
+				m := scripted(calls("look"), calls("look"), calls("look"), calls("look"))
+				s := newGuarded(t, watchdogadk.New(watchdogadk.Config{}), m,
+					toolOf("look", func(agent.Context, map[string]any) (map[string]any, error) {
+						time.Sleep(time.Second) // what the run asks for is on record
+						return map[string]any{"at": time.Now().String()}, nil
+					}))
+				_, err := s.ask(wd.Context(), "go")
+				var refused *watchdog.Refused
+				require.ErrorAs(t, err, &refused)
+				assert.Equal(t, c.made, m.count())
+				if c.reserve > 0 {
+					assert.Contains(t, m.asked(2), "Call no more tools")
+				}
+				<-wd.Context().Done()
+				require.ErrorIs(t, context.Cause(wd.Context()), watchdog.RequestsExceeded)
 			})
-			m := scripted(calls("look"), calls("look"), calls("look"), calls("look"))
-			s := newGuarded(t, watchdogadk.New(watchdogadk.Config{}), m, toolOf("look", ok))
-			_, err := s.ask(wd.Context(), "go")
-			var refused *watchdog.Refused
-			require.ErrorAs(t, err, &refused)
-			assert.Equal(t, c.made, m.count())
-			if c.reserve > 0 {
-				assert.Contains(t, m.asked(2), "Call no more tools")
-			}
-			<-wd.Context().Done()
-			require.ErrorIs(t, context.Cause(wd.Context()), watchdog.RequestsExceeded)
 		})
 	}
 }

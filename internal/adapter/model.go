@@ -71,6 +71,7 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 			charge, err = wd.Admit(ctx, "", most)
 		}
 	}
+	messages = append(messages, Messages(wd)...) // also what was recorded meanwhile
 	if err != nil {
 		return nil, messages, err
 	}
