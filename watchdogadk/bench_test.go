@@ -81,7 +81,7 @@ func BenchmarkPiece(b *testing.B) {
 			wd := benchRun(b)
 			m.turns = []turn{func(context.Context, *model.LLMRequest) iter.Seq2[*model.LLMResponse, error] {
 				return func(yield func(*model.LLMResponse, error) bool) {
-					for yield(piece, nil) { //nolint:revive // until the reader has enough
+					for yield(piece, nil) {
 					}
 				}
 			}}

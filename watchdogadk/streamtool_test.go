@@ -68,7 +68,7 @@ func TestStreamTool(t *testing.T) {
 		{
 			name: "pieces for ever", took: 10*time.Minute + 3*time.Second, told: `did not finish within its limit of 10m0s`,
 			run: func(_ agent.Context, _ map[string]any, yield func(string, error) bool) {
-				for each(3*time.Second, yield, ".") { //nolint:revive // until it is told to stop
+				for each(3*time.Second, yield, ".") {
 				}
 			},
 		},
