@@ -94,7 +94,8 @@ func TestActionsLate(t *testing.T) {
 					return nil
 				}
 				look := toolOf("look", func(ctx agent.Context, _ map[string]any) (map[string]any, error) {
-					return map[string]any{"at": time.Now().String()}, ctx.State().Set("seen", "yes")
+					value, _ := ctx.State().Get("set-late") // the runner's own copy of the session
+					return map[string]any{"at": time.Now().String(), "value": value}, ctx.State().Set("seen", "yes")
 				})
 				s := newGuarded(t, watchdogadk.New(limits), m, hanging(stream, func(ctx agent.Context, args map[string]any) {
 					late <- work(ctx, args)
@@ -110,6 +111,32 @@ func TestActionsLate(t *testing.T) {
 				}
 				assert.NotContains(t, s.history(), "late")
 				assert.NotContains(t, s.history(), "nobody")
+			})
+		})
+	}
+}
+
+// TestActionsEnded checks that nothing is kept of what a tool did that was ended, though it heeded its context: the
+// model is told that it was ended.
+func TestActionsEnded(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		t.Run(fmt.Sprintf("stream is %v", stream), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				quiet(t)
+				wd, m := newRun(t, watchdog.Budget{}), scripted(calls("hang"))
+				s := newGuarded(t, watchdogadk.New(limits), m, hanging(stream, func(ctx agent.Context, _ map[string]any) {
+					assert.NoError(t, act(ctx, "before"))
+					<-ctx.Done()
+					assert.NoError(t, act(ctx, "after"))
+				}))
+				_, err := s.ask(wd.Context(), "go")
+				require.NoError(t, err)
+				assert.Contains(t, m.asked(1), "was ended")
+				for _, when := range []string{"before", "after"} {
+					assert.Nil(t, s.state("set-"+when))
+					assert.NotContains(t, s.history(), `"delta-`+when)
+					assert.NotContains(t, s.history(), `"file-`+when)
+				}
 			})
 		})
 	}

@@ -106,6 +106,42 @@ func TestModelAgain(t *testing.T) {
 	}
 }
 
+// TestModelKept checks that an answer of which the session has a part is not asked for again.
+func TestModelKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{
+			Idle: time.Minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
+		})
+		m := scripted(stalls(0, whole(genai.NewPartFromText("all of it"))))
+		s := newGuarded(t, watchdogadk.New(limits), m)
+		last, err := s.ask(wd.Context(), "go")
+		require.NoError(t, err)
+		assert.Equal(t, "all of it", last)
+		assert.Equal(t, 1, m.count())
+		assert.Nil(t, wd.Stop())
+	})
+}
+
+// TestModelSilentEnd checks that a model which ends without a word when its context does has not answered, however the
+// two are seen.
+func TestModelSilentEnd(t *testing.T) {
+	for range 100 {
+		synctest.Test(t, func(t *testing.T) {
+			quiet(t)
+			g, wd := watchdogadk.New(limits), newRun(t, watchdog.Budget{Idle: time.Minute})
+			m := g.Model(scripted(func(ctx context.Context, _ *model.LLMRequest) iter.Seq2[*model.LLMResponse, error] {
+				return func(func(*model.LLMResponse, error) bool) { <-ctx.Done() }
+			}))
+			yielded := 0
+			for _, err := range m.GenerateContent(wd.Context(), &model.LLMRequest{}, true) {
+				require.ErrorIs(t, err, watchdog.IdleExceeded)
+				yielded++
+			}
+			assert.Equal(t, 1, yielded)
+		})
+	}
+}
+
 // TestModelTwice checks that a second stall of the same call ends the run, where the ladder has one rung.
 func TestModelTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package watchdogadk_test
 
 import (
 	"errors"
+	"iter"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/adk/v2/agent/llmagent"
 	"google.golang.org/adk/v2/model"
 	"google.golang.org/adk/v2/plugin"
+	"google.golang.org/adk/v2/session"
 	"google.golang.org/adk/v2/tool"
 
 	"github.com/seed62658d38/watchdog"
@@ -51,6 +53,32 @@ func TestPluginSignals(t *testing.T) {
 		require.NotNil(t, wd.Stop())
 		assert.Equal(t, watchdog.IdleExceeded, wd.Stop().Code)
 		within(t, time.Minute, time.Since(began))
+	})
+}
+
+// TestPluginEvents checks that each event of an agent of any kind is a sign of life.
+func TestPluginEvents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd, g := newRun(t, watchdog.Budget{Idle: time.Minute}), watchdogadk.New(limits)
+		a, err := agent.New(agent.Config{Name: "own", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+			return func(yield func(*session.Event, error) bool) {
+				for range 5 {
+					time.Sleep(time.Minute)
+					event := session.NewEvent(ctx, ctx.InvocationID())
+					event.Content = genai.NewContentFromText("step", genai.RoleModel)
+					if !yield(event, nil) {
+						return
+					}
+				}
+			}
+		}})
+		require.NoError(t, err)
+		p, err := g.Plugin()
+		require.NoError(t, err)
+		last, err := newStage(t, a, p).ask(wd.Context(), "go")
+		require.NoError(t, err)
+		assert.Equal(t, "step", last)
+		assert.Nil(t, wd.Stop())
 	})
 }
 
@@ -131,14 +159,18 @@ func TestPluginCut(t *testing.T) {
 
 		mine, err := g.Plugin()
 		require.NoError(t, err)
+		cached := []*genai.Part{genai.NewPartFromFunctionCall("look", nil), genai.NewPartFromText("cached")}
 		cache, err := plugin.New(plugin.Config{
 			Name: "cache",
 			BeforeModelCallback: func(agent.Context, *model.LLMRequest) (*model.LLMResponse, error) {
-				return whole(genai.NewPartFromText("cached")), nil
+				next := cached[0]
+				cached = cached[1:]
+				return whole(next), nil
 			},
 		})
 		require.NoError(t, err)
-		last, err := newStage(t, newAgent(t, llmagent.Config{Model: scripted()}), mine, cache).ask(wd.Context(), "go")
+		a := newAgent(t, llmagent.Config{Model: scripted(), Tools: []tool.Tool{toolOf("look", ok)}})
+		last, err := newStage(t, a, mine, cache).ask(wd.Context(), "go")
 		require.NoError(t, err)
 		assert.Equal(t, "cached", last)
 		assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)

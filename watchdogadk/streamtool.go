@@ -48,14 +48,18 @@ type streamEnd struct {
 func (t *guardedStream) RunStream(ctx agent.Context, args any) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		outer, stop := context.WithCancel(ctx)
+		defer stop()
 		c, p, ends := newCall(ctx), newPipe[string](), make(chan streamEnd, 1)
 		go func() { ends <- t.call(outer, c, p, args) }()
 		end, readAll := read(p, ends, func(piece string) bool { return yield(piece, nil) })
-		stop()
 		if !readAll {
-			<-ends
+			stop()
+			end = <-ends
 		}
-		switch c.merge(); {
+		if end.ended == nil {
+			c.merge()
+		}
+		switch {
 		case !readAll:
 		case end.ended != nil:
 			yield("\n"+end.ended.Text(), nil)
