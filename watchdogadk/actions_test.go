@@ -142,6 +142,25 @@ func TestActionsEnded(t *testing.T) {
 	}
 }
 
+// TestActionsCut checks that a tool which goes on after its run has ended does not race with the runner.
+func TestActionsCut(t *testing.T) {
+	for _, stream := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			quiet(t)
+			wd, late := newRun(t, watchdog.Budget{WallClock: time.Minute}), make(chan error, 1)
+			s := newGuarded(t, watchdogadk.New(limits), scripted(calls("hang")),
+				hanging(stream, func(ctx agent.Context, _ map[string]any) {
+					time.Sleep(time.Hour)
+					late <- act(ctx, "late")
+				}))
+			_, err := s.ask(wd.Context(), "go")
+			require.ErrorIs(t, err, watchdog.WallClockExceeded)
+			require.NoError(t, <-late)
+			assert.NotContains(t, s.history(), "late")
+		})
+	}
+}
+
 // hanging is a tool, or one that streams, that does the work whatever its context says.
 func hanging(stream bool, work func(agent.Context, map[string]any)) tool.Tool {
 	if !stream {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"iter"
 	"net/http"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -271,6 +272,53 @@ func TestModelSpend(t *testing.T) {
 	}
 }
 
+// TestModelAdmits checks what a call is admitted with: the bytes of everything that is in the request, and the most that
+// it may answer.
+func TestModelAdmits(t *testing.T) {
+	const size = 1000
+	long := strings.Repeat("x", size)
+	of := func(p *genai.Part) *model.LLMRequest {
+		return &model.LLMRequest{Contents: []*genai.Content{nil, {Parts: []*genai.Part{nil, p}}}}
+	}
+	config := func(cfg genai.GenerateContentConfig) *model.LLMRequest { return &model.LLMRequest{Config: &cfg} }
+	admitted := func(t *testing.T, req *model.LLMRequest) (tokens int64) {
+		t.Helper()
+		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 100_000}})
+		m := scripted(func(ctx context.Context, req *model.LLMRequest) iter.Seq2[*model.LLMResponse, error] {
+			tokens = usage(wd, watchdog.TokensExceeded).Admitted
+			return says("ok")(ctx, req)
+		})
+		for _, err := range watchdogadk.New(limits).Model(m).GenerateContent(wd.Context(), req, true) {
+			require.NoError(t, err)
+		}
+		return tokens
+	}
+	empty := admitted(t, &model.LLMRequest{})
+	for name, req := range map[string]*model.LLMRequest{
+		"text":       of(genai.NewPartFromText(long)),
+		"data":       of(genai.NewPartFromBytes([]byte(long), "image/png")),
+		"a call":     of(genai.NewPartFromFunctionCall("look", map[string]any{"at": long})),
+		"an answer":  of(genai.NewPartFromFunctionResponse("look", map[string]any{"at": long})),
+		"a thought":  of(&genai.Part{ThoughtSignature: []byte(long)}),
+		"code":       of(genai.NewPartFromExecutableCode(long, genai.LanguagePython)),
+		"its output": of(genai.NewPartFromCodeExecutionResult(genai.OutcomeOK, long)),
+		"the system's instruction": config(genai.GenerateContentConfig{
+			SystemInstruction: genai.NewContentFromText(long, genai.RoleUser),
+		}),
+		"a tool": config(genai.GenerateContentConfig{Tools: []*genai.Tool{
+			{FunctionDeclarations: []*genai.FunctionDeclaration{{Name: "look", Description: long}}},
+		}}),
+		"a schema":           config(genai.GenerateContentConfig{ResponseSchema: &genai.Schema{Description: long}}),
+		"the output":         config(genai.GenerateContentConfig{MaxOutputTokens: size}),
+		"output of many":     config(genai.GenerateContentConfig{MaxOutputTokens: size / 4, CandidateCount: 4}),
+		"a schema as a text": config(genai.GenerateContentConfig{ResponseJsonSchema: long}),
+	} {
+		more := admitted(t, req) - empty
+		assert.GreaterOrEqual(t, more, int64(size), name)
+		assert.Less(t, more, int64(size+200), name)
+	}
+}
+
 // TestModelSettles checks that a call counts before the tools that it asks for run, though its stream is still open.
 func TestModelSettles(t *testing.T) {
 	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 100_000}})
@@ -320,7 +368,8 @@ func TestModelCancelled(t *testing.T) {
 // TestModelUnread checks that the caller of the runner may leave in the middle of a stream.
 func TestModelUnread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		wd, g, left := newRun(t, watchdog.Budget{}), watchdogadk.New(limits), false
+		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 100_000}})
+		g, left := watchdogadk.New(limits), false
 		m := scripted(func(context.Context, *model.LLMRequest) iter.Seq2[*model.LLMResponse, error] {
 			return func(yield func(*model.LLMResponse, error) bool) {
 				for yield(partial("a"), nil) {
@@ -335,6 +384,8 @@ func TestModelUnread(t *testing.T) {
 			break
 		}
 		assert.True(t, left, "the model was told, and had ended")
+		assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
+		assert.NotZero(t, usage(wd, watchdog.TokensExceeded).Used, "it may be billed")
 	})
 }
 

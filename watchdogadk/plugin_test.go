@@ -56,6 +56,29 @@ func TestPluginSignals(t *testing.T) {
 	})
 }
 
+// TestPluginTools checks that the begin and the end of each call are signs of life, also where no event comes.
+func TestPluginTools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sleep := func(name string, d time.Duration) *bareTool {
+			return toolOf(name, func(agent.Context, map[string]any) (map[string]any, error) {
+				time.Sleep(d)
+				return map[string]any{}, nil
+			})
+		}
+		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+		s := newPlugged(t, watchdogadk.New(limits), scripted(calls("short", "long")),
+			sleep("short", 50*time.Second), sleep("long", 100*time.Second))
+		for event, err := range s.runner.Run(wd.Context(), user, sessionID, genai.NewContentFromText("go", genai.RoleUser),
+			agent.RunConfig{}) {
+			require.NoError(t, err)
+			if event.Content.Parts[0].FunctionCall != nil {
+				time.Sleep(50 * time.Second) // a host that is slow: the tools begin after it
+			}
+		}
+		assert.Nil(t, wd.Stop())
+	})
+}
+
 // TestPluginEvents checks that each event of an agent of any kind is a sign of life.
 func TestPluginEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
