@@ -209,10 +209,11 @@ func TestConfirmation(t *testing.T) {
 	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Errors: 1}})
 	m, called := scripted(calls("deploy")), 0
 	g := watchdogadk.New(limits)
-	sets := g.Toolsets(tool.WithConfirmation(set{toolOf("deploy", func(agent.Context, map[string]any) (map[string]any, error) {
+	deploy := toolOf("deploy", func(agent.Context, map[string]any) (map[string]any, error) {
 		called++
 		return map[string]any{"result": "deployed"}, nil
-	})}, true, nil))
+	})
+	sets := g.Toolsets(tool.WithConfirmation(set{deploy}, true, nil))
 	s := newStage(t, newAgent(t, llmagent.Config{Model: g.Model(m), Toolsets: sets}))
 	_, err := s.ask(wd.Context(), "go")
 	require.NoError(t, err)

@@ -29,9 +29,9 @@ func (a *attempts) once() (again bool) {
 		a.yield(nil, err)
 		return false
 	}
+	defer p.end(nil) // of a reader that left, or panicked
 	end, readAll := a.read(p)
 	if !readAll {
-		p.end(nil)
 		return false
 	}
 	if end.panicked != nil {

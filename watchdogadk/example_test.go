@@ -21,11 +21,12 @@ import (
 
 // An agent whose tool hangs: the model is told, and goes on without it.
 func Example() {
-	guard := watchdogadk.New(watchdogadk.Config{Tools: watchdogadk.Limits{Limit: 50 * time.Millisecond}})
-	build, err := functiontool.New(functiontool.Config{Name: "build"}, func(ctx agent.Context, _ struct{}) (string, error) {
-		<-ctx.Done() // it hangs
-		return "", context.Cause(ctx)
-	})
+	guard := watchdogadk.New(watchdogadk.Config{Tools: watchdogadk.ToolLimits{Limit: 50 * time.Millisecond}})
+	build, err := functiontool.New(functiontool.Config{Name: "build"},
+		func(ctx agent.Context, _ struct{}) (string, error) {
+			<-ctx.Done() // it hangs
+			return "", context.Cause(ctx)
+		})
 	check(err)
 	coder, err := llmagent.New(llmagent.Config{
 		Name: "coder", Model: guard.Model(&simpleModel{}), Tools: guard.Tools(build),

@@ -74,8 +74,8 @@ func after(turns ...turn) turn {
 	}
 }
 
-// TestModelAgain checks that a stream that stalls is asked for again where the run's ladder says so, with its words, and
-// that the session has the second answer alone.
+// TestModelAgain checks that a stream that stalls is asked for again where the run's ladder says so, with its words,
+// and that the session has the second answer alone.
 func TestModelAgain(t *testing.T) {
 	for _, c := range []struct {
 		kind watchdog.DirectiveKind
@@ -166,7 +166,7 @@ func TestModelWrapUp(t *testing.T) {
 		wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute})
 		m := scripted(calls("hang"), calls("look"))
 		s := newGuarded(t, watchdogadk.New(watchdogadk.Config{
-			Tools: watchdogadk.Limits{Limit: 2 * time.Hour, Grace: time.Second},
+			Tools: watchdogadk.ToolLimits{Limit: 2 * time.Hour, Grace: time.Second},
 		}), m, toolOf("hang", until), toolOf("look", ok))
 		began := time.Now()
 		last, err := s.ask(wd.Context(), "go")
@@ -272,8 +272,8 @@ func TestModelSpend(t *testing.T) {
 	}
 }
 
-// TestModelAdmits checks what a call is admitted with: the bytes of everything that is in the request, and the most that
-// it may answer.
+// TestModelAdmits checks what a call is admitted with: the bytes of everything that is in the request, and the most
+// that it may answer.
 func TestModelAdmits(t *testing.T) {
 	const size = 1000
 	long := strings.Repeat("x", size)
@@ -325,12 +325,13 @@ func TestModelSettles(t *testing.T) {
 	looked := false
 	ask := used(whole(genai.NewPartFromFunctionCall("look", map[string]any{})), 100, 20)
 	m := scripted(answers(0, ask), answers(0, used(whole(genai.NewPartFromText("done")), 1, 1)))
-	s := newGuarded(t, watchdogadk.New(limits), m, toolOf("look", func(agent.Context, map[string]any) (map[string]any, error) {
-		looked = true
-		assert.EqualValues(t, 120, usage(wd, watchdog.TokensExceeded).Used)
-		assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
-		return map[string]any{}, nil
-	}))
+	s := newGuarded(t, watchdogadk.New(limits), m,
+		toolOf("look", func(agent.Context, map[string]any) (map[string]any, error) {
+			looked = true
+			assert.EqualValues(t, 120, usage(wd, watchdog.TokensExceeded).Used)
+			assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
+			return map[string]any{}, nil
+		}))
 	_, err := s.ask(wd.Context(), "go")
 	require.NoError(t, err)
 	assert.True(t, looked)
@@ -386,6 +387,20 @@ func TestModelUnread(t *testing.T) {
 		assert.True(t, left, "the model was told, and had ended")
 		assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
 		assert.NotZero(t, usage(wd, watchdog.TokensExceeded).Used, "it may be billed")
+	})
+}
+
+// TestModelReaderPanics checks that a reader that panics leaves neither a goroutine nor an open charge.
+func TestModelReaderPanics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 100_000}})
+		m := watchdogadk.New(limits).Model(scripted(stalls(0, partial("a"))))
+		assert.PanicsWithValue(t, "boom", func() {
+			for range m.GenerateContent(wd.Context(), &model.LLMRequest{}, true) {
+				panic("boom")
+			}
+		})
+		assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
 	})
 }
 

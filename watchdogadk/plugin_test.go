@@ -83,7 +83,7 @@ func TestPluginTools(t *testing.T) {
 func TestPluginEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wd, g := newRun(t, watchdog.Budget{Idle: time.Minute}), watchdogadk.New(limits)
-		a, err := agent.New(agent.Config{Name: "own", Run: func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
+		steps := func(ctx agent.InvocationContext) iter.Seq2[*session.Event, error] {
 			return func(yield func(*session.Event, error) bool) {
 				for range 5 {
 					time.Sleep(time.Minute)
@@ -94,7 +94,8 @@ func TestPluginEvents(t *testing.T) {
 					}
 				}
 			}
-		}})
+		}
+		a, err := agent.New(agent.Config{Name: "own", Run: steps})
 		require.NoError(t, err)
 		p, err := g.Plugin()
 		require.NoError(t, err)
