@@ -2,6 +2,7 @@ package watchdogadk_test
 
 import (
 	"errors"
+	"fmt"
 	"iter"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"google.golang.org/adk/v2/agent"
 	"google.golang.org/adk/v2/agent/llmagent"
+	"google.golang.org/adk/v2/agent/workflowagents/parallelagent"
 	"google.golang.org/adk/v2/model"
 	"google.golang.org/adk/v2/plugin"
 	"google.golang.org/adk/v2/session"
@@ -133,6 +135,26 @@ func TestPluginSpend(t *testing.T) {
 			assert.EqualValues(t, 1, usage(wd, watchdog.ErrorsExceeded).Used)
 		})
 	}
+}
+
+// TestPluginParallel checks that the plugin tells the calls of agents apart that work at the same time.
+func TestPluginParallel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd, g := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tokens: 100_000}}), watchdogadk.New(limits)
+		var team []agent.Agent
+		for i := range 5 {
+			m := scripted(answers(time.Duration(i+1)*time.Second, partial("a"), used(whole(genai.NewPartFromText("b")), 100, 10)))
+			team = append(team, newAgent(t, llmagent.Config{Name: fmt.Sprintf("worker_%d", i), Model: m}))
+		}
+		workers, err := parallelagent.New(parallelagent.Config{AgentConfig: agent.Config{Name: "team", SubAgents: team}})
+		require.NoError(t, err)
+		p, err := g.Plugin()
+		require.NoError(t, err)
+		_, err = newStage(t, workers, p).ask(wd.Context(), "go")
+		require.NoError(t, err)
+		assert.EqualValues(t, 5*110, usage(wd, watchdog.TokensExceeded).Used)
+		assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
+	})
 }
 
 // TestPluginWords checks that what the run asks for reaches the next request of the model once, and not the session.
