@@ -141,6 +141,28 @@ func TestTransfer(t *testing.T) {
 	assert.Zero(t, usage(wd, watchdog.TokensExceeded).Admitted)
 }
 
+// TestSingleTurn checks that an agent to which the SDK delegates a turn is in the run, and its tools are guarded.
+func TestSingleTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		quiet(t)
+		wd, g := newRun(t, watchdog.Budget{Spend: watchdog.Spend{ToolCalls: 10}}), watchdogadk.New(limits)
+		inner := scripted(calls("hang"), says("helped"))
+		helper := newAgent(t, llmagent.Config{
+			Name: "helper", Mode: "single_turn", Model: g.Model(inner), Tools: g.Tools(toolOf("hang", until)),
+		})
+		outer := scripted(asks("helper", "request", "find"))
+		s := newStage(t, newAgent(t, llmagent.Config{Model: g.Model(outer), SubAgents: []agent.Agent{helper}}))
+		began := time.Now()
+		last, err := s.ask(wd.Context(), "go")
+		require.NoError(t, err)
+		assert.Equal(t, "done", last)
+		within(t, time.Minute, time.Since(began))
+		assert.Contains(t, unescaped(inner.asked(1)), `The call of the tool "hang" was ended`)
+		assert.Contains(t, outer.asked(1), "helped")
+		assert.EqualValues(t, 1, usage(wd, watchdog.ToolCallsExceeded).Used, "the SDK's own tool is not wrapped")
+	})
+}
+
 // TestParallelAgents checks that a cap holds for agents that work at the same time.
 func TestParallelAgents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
