@@ -2,7 +2,9 @@ package adapter
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/loop"
@@ -16,6 +18,9 @@ type ModelRequest struct {
 	Bytes, Parts int
 	// MaxOutput is the most tokens of the answer that the request allows, 0 for none.
 	MaxOutput int64
+	// Again is the directive that has just ended this call, see [watchdog.Watchdog.Try]; it is made again, and says so.
+	// Nil for a call that is made the first time.
+	Again *watchdog.Directive
 }
 
 // A ModelCall is one call of a model under way: each piece of the answer is told with Alive, and End ends it. On a nil
@@ -31,17 +36,22 @@ type ModelCall struct {
 
 // Model tells the run of ctx of the turn that has ended, and admits the next call of the model. Messages are what the
 // run asks of the model by now, for it to read before it answers. The error is a [*watchdog.Refused] for a call that
-// does not fit in a limit, or the cause of the run's end; then the call must not be made.
+// does not fit in a limit, or the cause of the run's end; then the call must not be made. A call whose refusal has the
+// run asked to wrap up is admitted once more: it fits in the limit's reserve, and says so to the model.
 func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, messages []string, err error) {
 	wd := watchdog.FromContext(ctx)
 	if wd == nil {
 		return nil, nil, nil
 	}
 	wd.Activity()
-	if steps := g.turn(wd).take(); len(steps) > 0 && wd.Step(steps...).Advice != loop.Go {
-		messages = messagesSoon(ctx, wd)
+	steps := g.turn(wd).take()
+	if again := len(steps) > 0 && wd.Step(steps...).Advice != loop.Go; again || req.Again != nil {
+		messages, _ = messagesSoon(ctx, wd)
 	} else {
 		messages = Messages(wd)
+	}
+	if req.Again != nil && !slices.Contains(messages, Text(*req.Again)) { // another call of the run has read it
+		messages = append(messages, Text(*req.Again))
 	}
 	const perPart, envelope = 16, 1024 // as watchdoghttp counts what stands around the text
 	most := watchdog.Amount{
@@ -55,6 +65,13 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 		most.Cost = g.cfg.Cost(req.Model, most)
 	}
 	charge, err := wd.Admit(ctx, "", most)
+	if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) {
+		soon, wrapUp := messagesSoon(ctx, wd)
+		if messages = append(messages, soon...); wrapUp {
+			charge, err = wd.Admit(ctx, "", most)
+		}
+	}
+	messages = append(messages, Messages(wd)...) // also what was recorded meanwhile
 	if err != nil {
 		return nil, messages, err
 	}
@@ -105,29 +122,36 @@ func (c *ModelCall) End(u Usage) {
 }
 
 // Messages takes the directives that the run has pending and returns what they say to the model.
-func Messages(wd *watchdog.Watchdog) (messages []string) {
+func Messages(wd *watchdog.Watchdog) []string {
+	messages, _ := take(wd)
+	return messages
+}
+
+// take is Messages, and says whether one of them asks to wrap up.
+func take(wd *watchdog.Watchdog) (messages []string, wrapUp bool) {
 	for d := range wd.Pending() {
+		wrapUp = wrapUp || d.Kind == watchdog.DirectiveWrapUp
 		if text := Text(d); text != "" {
 			messages = append(messages, text)
 		}
 	}
-	return messages
+	return messages, wrapUp
 }
 
-// messagesSoon is Messages when the run is asked to leave a loop, or ended in one: it waits for that, which comes
+// messagesSoon is take when the run is certain to be asked for something, or ended: it waits for that, which comes
 // once its record was tried, because the model should read it before it does the same again.
-func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string) {
+func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string, wrapUp bool) {
 	ctx, cancel := context.WithTimeout(ctx, watchdog.DefaultRecordTimeout)
 	defer cancel()
 	defer wd.Subscribe(func(watchdog.Directive) { cancel() })()
-	if messages = Messages(wd); len(messages) > 0 {
-		return messages
+	if messages, wrapUp = take(wd); len(messages) > 0 {
+		return messages, wrapUp
 	}
 	select {
 	case <-ctx.Done():
 	case <-wd.Context().Done():
 	}
-	return Messages(wd)
+	return take(wd)
 }
 
 // Text is what a directive says to the model, empty for one that asks nothing of it.

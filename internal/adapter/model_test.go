@@ -70,6 +70,68 @@ func TestModelRefused(t *testing.T) {
 	require.ErrorAs(t, err, &refused, "the most that a call may answer is admitted before it is made")
 }
 
+// TestModelReserve checks that a call that does not fit is made out of the reserve, and says so to the model, once.
+func TestModelReserve(t *testing.T) {
+	wd := newRun(t, watchdog.Budget{
+		Spend: watchdog.Spend{OutputTokens: 1300, Reserve: watchdog.Totals{OutputTokens: 600}},
+	})
+	g := adapter.New(adapter.Config{MaxOutput: 600})
+	call, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
+	require.NoError(t, err)
+	assert.Empty(t, messages)
+	call.End(adapter.Usage{Input: 1, Output: 600})
+	call, messages, err = g.Model(wd.Context(), adapter.ModelRequest{})
+	require.NoError(t, err)
+	require.Len(t, messages, 1)
+	assert.Contains(t, messages[0], "Call no more tools")
+	call.End(adapter.Usage{Input: 1, Output: 600})
+	_, messages, err = g.Model(wd.Context(), adapter.ModelRequest{})
+	var refused *watchdog.Refused
+	require.ErrorAs(t, err, &refused)
+	assert.Empty(t, messages)
+	<-wd.Context().Done()
+}
+
+// TestModelAgain checks that a call that a directive ended says so when it is made again: once, and each of several.
+func TestModelAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{
+			Idle: time.Minute, Ladders: watchdog.Ladders{Idle: []watchdog.DirectiveKind{watchdog.DirectiveRetry}},
+		})
+		g := adapter.New(adapter.Config{})
+		err := wd.Try(t.Context(), func(ctx context.Context) error {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		})
+		var asked *watchdog.Directive
+		require.ErrorAs(t, err, &asked)
+		for range 2 {
+			_, messages, err := g.Model(wd.Context(), adapter.ModelRequest{Again: asked})
+			require.NoError(t, err)
+			assert.Equal(t, []string{adapter.Text(*asked)}, messages)
+		}
+		_, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
+		require.NoError(t, err)
+		assert.Empty(t, messages)
+	})
+}
+
+// TestModelRefusedAgain checks that a refusal that asks for something else than to wrap up is none of two.
+func TestModelRefusedAgain(t *testing.T) {
+	wd := newRun(t, watchdog.Budget{
+		Spend:   watchdog.Spend{Requests: 1},
+		Ladders: watchdog.Ladders{Requests: []watchdog.DirectiveKind{watchdog.DirectiveUnstuck}},
+	})
+	g := adapter.New(adapter.Config{})
+	_, _, err := g.Model(wd.Context(), adapter.ModelRequest{})
+	require.NoError(t, err)
+	_, messages, err := g.Model(wd.Context(), adapter.ModelRequest{})
+	var refused *watchdog.Refused
+	require.ErrorAs(t, err, &refused)
+	assert.Len(t, messages, 1)
+	assert.NoError(t, wd.Context().Err(), "the ladder has one more rung")
+}
+
 func TestModelCost(t *testing.T) {
 	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Cost: watchdog.Money{Micros: 1_000_000, Currency: "EUR"}}})
 	g := adapter.New(adapter.Config{Cost: func(model string, a watchdog.Amount) watchdog.Money {

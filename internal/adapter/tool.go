@@ -85,14 +85,11 @@ func within[T any](
 		out = bound.Do(ctx, bounded, work)
 		return nil
 	})
-	if out.Err == nil {
-		return out.Result, nil, nil
-	}
 	if !out.Overran() && p.layer.Stop() == nil {
 		return out.Result, nil, because(ctx, nil, out.Err)
 	}
 	if _, fired := wd.Fired(); fired || ctx.Err() != nil { // perhaps at the same instant
-		return result, nil, because(ctx, wd.Stop(), out.Err)
+		return out.Result, nil, because(ctx, wd.Stop(), out.Err)
 	}
 	return result, &Ended{tool: call.Tool, limits: limits, stop: p.layer.Stop(), abandoned: out.Abandoned}, nil
 }
@@ -103,7 +100,7 @@ func because(ctx context.Context, stop *watchdog.Stop, err error) error {
 	if stop != nil {
 		cause = stop
 	}
-	if cause == nil || errors.Is(err, cause) {
+	if err == nil || cause == nil || errors.Is(err, cause) {
 		return err
 	}
 	return fmt.Errorf("%w: %w", cause, err)

@@ -72,6 +72,13 @@ func TestTool(t *testing.T) {
 			work: func(ctx context.Context, _ *watchdog.Watchdog) (string, error) { return until(ctx) },
 		},
 		{
+			name: "silence that ends without an error", took: time.Minute, text: "it gave no sign of life for its limit of 1m0s",
+			work: func(ctx context.Context, _ *watchdog.Watchdog) (string, error) {
+				<-ctx.Done()
+				return "cut off", nil
+			},
+		},
+		{
 			name: "signs of life up to the limit", took: 10 * time.Minute, text: "it did not finish within its limit of 10m0s",
 			work: func(ctx context.Context, _ *watchdog.Watchdog) (string, error) {
 				for range 19 {

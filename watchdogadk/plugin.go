@@ -1,0 +1,101 @@
+package watchdogadk
+
+import (
+	"google.golang.org/genai"
+
+	"google.golang.org/adk/v2/agent"
+	"google.golang.org/adk/v2/model"
+	"google.golang.org/adk/v2/plugin"
+	"google.golang.org/adk/v2/session"
+	"google.golang.org/adk/v2/tool"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// PluginName is the name of the plugin. A runner has one plugin of a name.
+const PluginName = "watchdog"
+
+// Plugin returns a plugin for a runner: each event, and the begin and end of each call of a tool, is a sign of life of
+// the run; and each call of a model that is not wrapped by [Guard.Model] is admitted, counts, and has what the run asks
+// of the model in its request, as with that. A call of a wrapped model is counted once.
+//
+// A plugin cannot end a call: what hangs ends by the run, which ends the contexts of the calls, and a call that ignores
+// its context is never left. A tool that is silent for longer than the run's idle ends the run, unless it is wrapped by
+// [Guard.Tool], which opens a hold. Put the plugin last, because an answer of a plugin before it keeps a call from the
+// model that was admitted: then it stays charged with the most that it could use.
+//
+// Agents that are tools (agenttool) have a runner of their own without plugins: wrap their models.
+func (g *Guard) Plugin() (*plugin.Plugin, error) {
+	return plugin.New(plugin.Config{
+		Name:                 PluginName,
+		BeforeRunCallback:    beforeRun,
+		AfterRunCallback:     func(ctx agent.InvocationContext) { g.endAll(ctx.InvocationID()) },
+		OnEventCallback:      onEvent,
+		BeforeModelCallback:  g.beforeModel,
+		AfterModelCallback:   g.afterModel,
+		OnModelErrorCallback: g.onModelError,
+		BeforeToolCallback:   beforeTool,
+		AfterToolCallback:    afterTool,
+	})
+}
+
+func beforeRun(ctx agent.InvocationContext) (*genai.Content, error) {
+	watchdog.FromContext(ctx).Activity()
+	return nil, nil
+}
+
+func onEvent(ctx agent.InvocationContext, _ *session.Event) (*session.Event, error) {
+	watchdog.FromContext(ctx).Activity()
+	return nil, nil
+}
+
+func beforeTool(ctx agent.Context, _ tool.Tool, _ map[string]any) (map[string]any, error) {
+	watchdog.FromContext(ctx).Activity()
+	return nil, nil
+}
+
+func afterTool(ctx agent.Context, _ tool.Tool, _, _ map[string]any, _ error) (map[string]any, error) {
+	watchdog.FromContext(ctx).Activity()
+	return nil, nil
+}
+
+// A place is where calls of a model are made, one after the other.
+type place struct{ invocation, branch, agent string }
+
+func placeOf(ctx agent.Context) place {
+	return place{ctx.InvocationID(), ctx.Branch(), ctx.AgentName()}
+}
+
+func (g *Guard) beforeModel(ctx agent.Context, req *model.LLMRequest) (*model.LLMResponse, error) {
+	if watchdog.FromContext(ctx) == nil {
+		return nil, nil
+	}
+	p, err := g.admit(ctx, req, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Contents, p.messages = said(req.Contents, p.messages), nil
+	p.req, p.place = req, placeOf(ctx)
+	g.keep(p).end(nil)
+	return nil, nil
+}
+
+func (g *Guard) afterModel(ctx agent.Context, r *model.LLMResponse, err error) (*model.LLMResponse, error) {
+	p := g.at(placeOf(ctx))
+	if p == nil {
+		return nil, nil
+	}
+	p.alive(r)
+	switch {
+	case err != nil:
+		g.takeOver(p.req).end(err)
+	case r != nil && !r.Partial:
+		g.takeOver(p.req).end(failure(r))
+	}
+	return nil, nil
+}
+
+func (g *Guard) onModelError(_ agent.Context, req *model.LLMRequest, err error) (*model.LLMResponse, error) {
+	g.takeOver(req).end(err)
+	return nil, nil
+}

@@ -1,0 +1,112 @@
+package watchdogadk
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"strings"
+
+	"google.golang.org/genai"
+
+	"google.golang.org/adk/v2/agent"
+	"google.golang.org/adk/v2/model"
+	"google.golang.org/adk/v2/tool"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/adapter"
+)
+
+// A streaming tool answers in pieces. The SDK knows it by its methods, too.
+type streaming interface {
+	tool.Tool
+	Declaration() *genai.FunctionDeclaration
+	RunStream(ctx agent.Context, args any) iter.Seq2[string, error]
+}
+
+// A guarded tool that streams.
+type guardedStream struct {
+	streaming
+	guard *Guard
+}
+
+// ProcessRequest has the guarded tool called instead of the one in it.
+func (t *guardedStream) ProcessRequest(ctx agent.Context, req *model.LLMRequest) error {
+	return process(ctx, req, t.streaming, t)
+}
+
+// DefersResponse is for the tool in it, which may leave its answer to somebody else.
+func (t *guardedStream) DefersResponse() bool { return defers(t.streaming) }
+
+// A streamEnd is how the call of a tool that streams ended.
+type streamEnd struct {
+	ended *adapter.Ended
+	err   error
+}
+
+// RunStream calls the tool. The call is made on a goroutine of its own, which is left behind with a tool that ignores
+// its context.
+func (t *guardedStream) RunStream(ctx agent.Context, args any) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		outer, stop := context.WithCancel(ctx)
+		defer stop()
+		c, p, ends := newCall(ctx), newPipe[string](), make(chan streamEnd, 1)
+		go func() { ends <- t.call(outer, c, p, args) }()
+		end, readAll := read(p, ends, func(piece string) bool { return yield(piece, nil) })
+		if !readAll {
+			stop()
+			end = <-ends
+		}
+		if end.ended == nil {
+			c.merge()
+		}
+		switch {
+		case !readAll:
+		case end.ended != nil:
+			yield("\n"+end.ended.Text(), nil)
+		case end.err != nil:
+			yield("", end.err)
+		}
+	}
+}
+
+func (t *guardedStream) call(ctx context.Context, c *call, p *pipe[string], args any) (end streamEnd) {
+	call := adapter.ToolCall{Tool: t.Name(), Input: text(args)}
+	all, ended, err := adapter.Do(ctx, t.guard.calls, call, func(work context.Context) (streamed, error) {
+		return t.pieces(work, c, p, args)
+	}, func(s streamed) []byte { return []byte(s.text.String()) })
+	if err == nil {
+		err = all.asks
+	}
+	return streamEnd{ended, err}
+}
+
+// A streamed answer.
+type streamed struct {
+	text *strings.Builder
+	asks error
+}
+
+func (t *guardedStream) pieces(work context.Context, c *call, p *pipe[string], args any) (s streamed, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = t.guard.panicked(work, t.Name(), r)
+		}
+		c.returned()
+	}()
+	s.text = &strings.Builder{}
+	layer := watchdog.FromContext(work)
+	for piece, err := range t.streaming.RunStream(c.context(work), copied(args)) {
+		layer.Activity()
+		if errors.Is(err, tool.ErrConfirmationRequired) {
+			return streamed{text: s.text, asks: err}, nil
+		}
+		if err != nil {
+			return s, err
+		}
+		s.text.WriteString(piece)
+		if !p.send(work, piece) {
+			break
+		}
+	}
+	return s, nil
+}

@@ -1,0 +1,103 @@
+package watchdogadk
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/adk/v2/agent"
+	"google.golang.org/adk/v2/session"
+)
+
+// A call is what one call of a tool does to its context. It is merged into the context on the runner's goroutine when
+// the tool has returned, and dropped with a tool that was abandoned: that may write into it for as long as it runs.
+type call struct {
+	outer   agent.Context
+	actions *session.EventActions
+	state   *callState
+	done    atomic.Bool
+}
+
+func newCall(outer agent.Context) *call {
+	actions := copiedActions(outer.Actions())
+	return &call{outer: outer, actions: actions, state: &callState{actions: actions, set: map[string]any{}}}
+}
+
+// returned says that the tool writes no more.
+func (c *call) returned() { c.done.Store(true) }
+
+// merge puts what the tool did into its real context, if it has returned. It writes nothing if the tool did nothing,
+// because a streaming tool of a live session goes on while the SDK reads its actions.
+func (c *call) merge() {
+	if !c.done.Load() {
+		return
+	}
+	c.state.apply(c.outer.State())
+	if outer := c.outer.Actions(); outer != nil && !reflect.DeepEqual(outer, c.actions) {
+		*outer = *copiedActions(c.actions)
+	}
+}
+
+// copiedActions are not nil, and neither are their maps. Values in the maps are shared.
+func copiedActions(from *session.EventActions) *session.EventActions {
+	own := session.EventActions{}
+	if from != nil {
+		own = *from
+	}
+	own.StateDelta, own.ArtifactDelta = orEmpty(own.StateDelta), orEmpty(own.ArtifactDelta)
+	own.RequestedToolConfirmations = maps.Clone(own.RequestedToolConfirmations)
+	return &own
+}
+
+func orEmpty[V any](m map[string]V) map[string]V {
+	if m == nil {
+		return map[string]V{}
+	}
+	return maps.Clone(m)
+}
+
+// context returns the tool's context, which ends with work and has the actions of the call.
+//
+// A tool's context of the SDK says no to WithContext, but its WithDelta gives the context below it, of which another
+// tool's context can be made. That is embedded, and not the outer one, because it makes the contexts that are derived
+// from it (WithAgentCancel, WithDelta) end with work and have the call's actions, too.
+func (c *call) context(work context.Context) agent.Context {
+	below := c.outer.WithDelta(&agent.CommonContextDelta{
+		InvocationContextDelta: &agent.InvocationContextDelta{Context: &work},
+	})
+	own := &toolContext{Context: c.outer, work: work, call: c, artifacts: c.outer.Artifacts()}
+	if below == nil { // a context that is none of the SDK's
+		return own
+	}
+	own.Context = agent.NewToolContext(below, c.outer.FunctionCallID(), c.actions, c.outer.ToolConfirmation())
+	if b, ok := below.(interface {
+		InvocationContext() agent.InvocationContext
+	}); ok {
+		own.artifacts = &callArtifacts{Artifacts: b.InvocationContext().Artifacts(), state: c.state}
+	}
+	return own
+}
+
+// A toolContext is the context of one call of a tool.
+type toolContext struct {
+	agent.Context
+	work      context.Context
+	call      *call
+	artifacts agent.Artifacts
+}
+
+func (c *toolContext) Done() <-chan struct{}       { return c.work.Done() }
+func (c *toolContext) Err() error                  { return c.work.Err() }
+func (c *toolContext) Deadline() (time.Time, bool) { return c.work.Deadline() }
+func (c *toolContext) Value(key any) any           { return c.work.Value(key) }
+
+func (c *toolContext) Actions() *session.EventActions { return c.call.actions }
+func (c *toolContext) State() session.State           { return c.call.state.over(c.Context) }
+func (c *toolContext) Artifacts() agent.Artifacts     { return c.artifacts }
+
+func (c *toolContext) WithAgentCancel() (agent.Context, context.CancelFunc) {
+	work, cancel := context.WithCancel(c.work)
+	return c.call.context(work), cancel
+}
