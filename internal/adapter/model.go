@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/seed62658d38/watchdog"
@@ -16,6 +17,8 @@ type ModelRequest struct {
 	Bytes, Parts int
 	// MaxOutput is the most tokens of the answer that the request allows, 0 for none.
 	MaxOutput int64
+	// Again says that a directive ended the call before this one: what it says is waited for, see [Attempt].
+	Again bool
 }
 
 // A ModelCall is one call of a model under way: each piece of the answer is told with Alive, and End ends it. On a nil
@@ -31,18 +34,18 @@ type ModelCall struct {
 
 // Model tells the run of ctx of the turn that has ended, and admits the next call of the model. Messages are what the
 // run asks of the model by now, for it to read before it answers. The error is a [*watchdog.Refused] for a call that
-// does not fit in a limit, or the cause of the run's end; then the call must not be made.
+// does not fit in a limit, or the cause of the run's end; then the call must not be made. A call whose refusal has the
+// run asked to wrap up is admitted once more: it fits in the limit's reserve, and says so to the model.
 func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, messages []string, err error) {
 	wd := watchdog.FromContext(ctx)
 	if wd == nil {
 		return nil, nil, nil
 	}
-	wd.Activity()
-	if steps := g.turn(wd).take(); len(steps) > 0 && wd.Step(steps...).Advice != loop.Go {
+	if req.Again {
 		messages = messagesSoon(ctx, wd)
-	} else {
-		messages = Messages(wd)
 	}
+	wd.Activity()
+	messages = append(messages, MessagesAfter(ctx, wd, g.Turn(wd))...)
 	const perPart, envelope = 16, 1024 // as watchdoghttp counts what stands around the text
 	most := watchdog.Amount{
 		InputTokens: int64(req.Bytes) + int64(req.Parts)*perPart + envelope, OutputTokens: max(req.MaxOutput, 0),
@@ -55,6 +58,12 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 		most.Cost = g.cfg.Cost(req.Model, most)
 	}
 	charge, err := wd.Admit(ctx, "", most)
+	if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) {
+		if soon := messagesSoon(ctx, wd); len(soon) > 0 {
+			messages = append(messages, soon...)
+			charge, err = wd.Admit(ctx, "", most)
+		}
+	}
 	if err != nil {
 		return nil, messages, err
 	}
@@ -114,8 +123,16 @@ func Messages(wd *watchdog.Watchdog) (messages []string) {
 	return messages
 }
 
-// messagesSoon is Messages when the run is asked to leave a loop, or ended in one: it waits for that, which comes
-// once its record was tried, because the model should read it before it does the same again.
+// MessagesAfter is Messages after a turn. If that asks the run to leave a loop, or ends it in one, it waits for that,
+// which comes once its record was tried, because the model should read it before it does the same again.
+func MessagesAfter(ctx context.Context, wd *watchdog.Watchdog, turn loop.Advice) []string {
+	if turn == loop.Go {
+		return Messages(wd)
+	}
+	return messagesSoon(ctx, wd)
+}
+
+// messagesSoon is Messages when the run is certain to be asked for something, or ended.
 func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string) {
 	ctx, cancel := context.WithTimeout(ctx, watchdog.DefaultRecordTimeout)
 	defer cancel()
