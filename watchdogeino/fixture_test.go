@@ -211,6 +211,14 @@ func newRun(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
 	return wd
 }
 
+// stopped checks why a run has ended.
+func stopped(t *testing.T, wd *watchdog.Watchdog, why watchdog.StopReason) {
+	t.Helper()
+	stop := wd.Stop()
+	require.NotNil(t, stop)
+	require.ErrorIs(t, stop, why)
+}
+
 // newAgent is an agent whose calls are guarded.
 func newAgent(t *testing.T, guard *watchdogeino.Middleware, m model.BaseChatModel, tools ...tool.BaseTool) *adk.ChatModelAgent {
 	t.Helper()
