@@ -7,7 +7,9 @@
 // [watchdog.DirectiveWrapUp]) goes to the model as messages of the user.
 //
 //	guard := watchdogeino.New(watchdogeino.Config{})
-//	agent, err := adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{..., Handlers: []adk.ChatModelAgentMiddleware{guard}})
+//	agent, err := adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{
+//		Name: "helper", Description: "helps", Model: chat, Handlers: []adk.ChatModelAgentMiddleware{guard},
+//	})
 //	events := adk.NewRunner(ctx, adk.RunnerConfig{Agent: agent}).Query(wd.Context(), "...")
 //
 // It does not guard agents whose messages are schema.AgenticMessage, and does not keep what a tool does from having

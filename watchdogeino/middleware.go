@@ -69,9 +69,8 @@ func (m *Middleware) WrapInvokableToolCall(
 	_ context.Context, next adk.InvokableToolCallEndpoint, tc *adk.ToolContext,
 ) (adk.InvokableToolCallEndpoint, error) {
 	return func(ctx context.Context, input string, opts ...tool.Option) (string, error) {
-		return answer(ctx, m.guard, named(tc, input), texts, func(ctx context.Context) (string, error) {
-			return next(ctx, input, opts...)
-		})
+		call := func(ctx context.Context) (string, error) { return next(ctx, input, opts...) }
+		return answer(ctx, m.guard, toolCall(tc.Name, input), texts, call)
 	}, nil
 }
 
@@ -80,9 +79,8 @@ func (m *Middleware) WrapStreamableToolCall(
 	_ context.Context, next adk.StreamableToolCallEndpoint, tc *adk.ToolContext,
 ) (adk.StreamableToolCallEndpoint, error) {
 	return func(ctx context.Context, input string, opts ...tool.Option) (*schema.StreamReader[string], error) {
-		return answers(ctx, m.guard, named(tc, input), texts, func(ctx context.Context) (*schema.StreamReader[string], error) {
-			return next(ctx, input, opts...)
-		})
+		call := func(ctx context.Context) (*schema.StreamReader[string], error) { return next(ctx, input, opts...) }
+		return answers(ctx, m.guard, toolCall(tc.Name, input), texts, call)
 	}, nil
 }
 
@@ -91,9 +89,8 @@ func (m *Middleware) WrapEnhancedInvokableToolCall(
 	_ context.Context, next adk.EnhancedInvokableToolCallEndpoint, tc *adk.ToolContext,
 ) (adk.EnhancedInvokableToolCallEndpoint, error) {
 	return func(ctx context.Context, input *schema.ToolArgument, opts ...tool.Option) (*schema.ToolResult, error) {
-		return answer(ctx, m.guard, named(tc, argument(input)), results, func(ctx context.Context) (*schema.ToolResult, error) {
-			return next(ctx, input, opts...)
-		})
+		call := func(ctx context.Context) (*schema.ToolResult, error) { return next(ctx, input, opts...) }
+		return answer(ctx, m.guard, toolCall(tc.Name, argument(input)), results, call)
 	}, nil
 }
 
@@ -104,14 +101,12 @@ func (m *Middleware) WrapEnhancedStreamableToolCall(
 	return func(
 		ctx context.Context, input *schema.ToolArgument, opts ...tool.Option,
 	) (*schema.StreamReader[*schema.ToolResult], error) {
-		open := func(ctx context.Context) (*schema.StreamReader[*schema.ToolResult], error) {
+		call := func(ctx context.Context) (*schema.StreamReader[*schema.ToolResult], error) {
 			return next(ctx, input, opts...)
 		}
-		return answers(ctx, m.guard, named(tc, argument(input)), results, open)
+		return answers(ctx, m.guard, toolCall(tc.Name, argument(input)), results, call)
 	}, nil
 }
-
-func named(tc *adk.ToolContext, input string) adapter.ToolCall { return toolCall(tc.Name, input) }
 
 func argument(a *schema.ToolArgument) string {
 	if a == nil {

@@ -26,7 +26,7 @@ type stream[T any] struct {
 	over  chan struct{} // closed once no tick is offered any more
 
 	mu     sync.Mutex
-	news   chan struct{} // closed at each change, and replaced
+	news   sync.Cond // a piece, or the end
 	pieces []T
 	said   bool // a piece was pushed
 	opened bool
@@ -44,8 +44,9 @@ func begin[T any](ctx context.Context, work func(context.Context, *stream[T]) er
 	ticks, writer := schema.Pipe[struct{}](0)
 	s := &stream[T]{
 		ticks: ticks, cause: func() error { return context.Cause(ctx) },
-		begun: make(chan struct{}), over: make(chan struct{}), news: make(chan struct{}),
+		begun: make(chan struct{}), over: make(chan struct{}),
 	}
+	s.news.L = &s.mu
 	inner, cancel := context.WithCancelCause(ctx)
 	go func() {
 		s.do(inner, work)
@@ -84,7 +85,7 @@ func (s *stream[T]) push(piece T) {
 	defer s.mu.Unlock()
 	if !s.ended {
 		s.pieces, s.said = append(s.pieces, piece), true
-		s.tell()
+		s.news.Signal()
 	}
 }
 
@@ -92,12 +93,6 @@ func (s *stream[T]) hasPiece() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.said
-}
-
-// tell wakes the reader. The caller holds mu.
-func (s *stream[T]) tell() {
-	close(s.news)
-	s.news = make(chan struct{})
 }
 
 func (s *stream[T]) end(err error, panicked any) {
@@ -110,7 +105,7 @@ func (s *stream[T]) end(err error, panicked any) {
 	if !s.opened {
 		close(s.begun)
 	}
-	s.tell()
+	s.news.Signal()
 }
 
 // failed returns why there is nothing to read, nil if there is, and panics as the work did.
@@ -166,20 +161,17 @@ func (s *stream[T]) isDone() bool {
 
 // next waits for the next piece. It panics as the work did. At the end no tick is offered any more.
 func (s *stream[T]) next() (piece T, err error) {
-	for {
-		s.mu.Lock()
-		ended, news := s.ended, s.news
-		if len(s.pieces) > 0 {
-			piece, s.pieces = s.pieces[0], s.pieces[1:]
-			s.mu.Unlock()
-			return piece, nil
-		}
-		s.mu.Unlock()
-		if ended {
-			return piece, s.finish()
-		}
-		<-news
+	s.mu.Lock()
+	for len(s.pieces) == 0 && !s.ended {
+		s.news.Wait()
 	}
+	if len(s.pieces) > 0 {
+		defer s.mu.Unlock()
+		piece, s.pieces = s.pieces[0], s.pieces[1:]
+		return piece, nil
+	}
+	s.mu.Unlock()
+	return piece, s.finish()
 }
 
 // finish returns how the work has ended, and takes the last tick.

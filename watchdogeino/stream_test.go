@@ -20,7 +20,7 @@ import (
 
 // stream calls the tool "hammer", as eino does.
 func stream(
-	t *testing.T, ctx context.Context, cfg watchdogeino.Config, run func(context.Context, func(string) bool) error,
+	ctx context.Context, t *testing.T, cfg watchdogeino.Config, run func(context.Context, func(string) bool) error,
 ) (*schema.StreamReader[string], error) {
 	t.Helper()
 	hammer := streamable{"hammer", run}
@@ -40,7 +40,7 @@ func TestStream(t *testing.T) {
 	silent.Tools.Idle = time.Minute
 	t.Run("each piece is a sign of life", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, wd *watchdog.Watchdog) {
-			in, err := stream(t, wd.Context(), silent, func(_ context.Context, send func(string) bool) error {
+			in, err := stream(wd.Context(), t, silent, func(_ context.Context, send func(string) bool) error {
 				for range 8 {
 					time.Sleep(time.Minute)
 					send("nail")
@@ -56,7 +56,7 @@ func TestStream(t *testing.T) {
 	t.Run("the call lasts until the stream ends", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, wd *watchdog.Watchdog) {
 			began := time.Now()
-			in, err := stream(t, wd.Context(), silent, func(ctx context.Context, send func(string) bool) error {
+			in, err := stream(wd.Context(), t, silent, func(ctx context.Context, send func(string) bool) error {
 				send("nail")
 				return until(ctx)
 			})
@@ -72,7 +72,7 @@ func TestStream(t *testing.T) {
 	})
 	t.Run("a slow reader is not a tool that hangs", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, wd *watchdog.Watchdog) {
-			in, err := stream(t, wd.Context(), silent, func(_ context.Context, send func(string) bool) error {
+			in, err := stream(wd.Context(), t, silent, func(_ context.Context, send func(string) bool) error {
 				for range 100 {
 					send("nail")
 				}
@@ -94,7 +94,7 @@ func TestStream(t *testing.T) {
 	t.Run("an error passes through, with what came before", func(t *testing.T) {
 		boom := errors.New("boom")
 		inBubble(t, func(t *testing.T, wd *watchdog.Watchdog) {
-			in, err := stream(t, wd.Context(), silent, func(_ context.Context, send func(string) bool) error {
+			in, err := stream(wd.Context(), t, silent, func(_ context.Context, send func(string) bool) error {
 				send("nail")
 				return boom
 			})
@@ -109,7 +109,7 @@ func TestStream(t *testing.T) {
 	t.Run("a reader that closes early ends the tool at once", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, wd *watchdog.Watchdog) {
 			ended := make(chan error, 1)
-			in, err := stream(t, wd.Context(), silent, func(ctx context.Context, send func(string) bool) error {
+			in, err := stream(wd.Context(), t, silent, func(ctx context.Context, send func(string) bool) error {
 				send("nail")
 				ended <- until(ctx)
 				return nil
@@ -133,7 +133,7 @@ func TestStream(t *testing.T) {
 	t.Run("a reader that never comes holds nothing once the run is over", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, wd *watchdog.Watchdog) {
 			ctx, cancel := context.WithCancel(wd.Context())
-			in, err := stream(t, ctx, silent, func(_ context.Context, send func(string) bool) error {
+			in, err := stream(ctx, t, silent, func(_ context.Context, send func(string) bool) error {
 				send("nail")
 				return nil
 			})
