@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -59,6 +60,24 @@ func TestUnstuck(t *testing.T) {
 			assert.Equal(t, call == 3, strings.HasPrefix(m.last(call), "You repeat the same calls"), "call %d", call)
 		}
 		assert.Contains(t, textOf(m.sent(4)[len(m.sent(3))-1]), "You repeat the same calls", "it stays in the history")
+	})
+}
+
+// TestGetsOn checks that the same calls which get something new are no loop.
+func TestGetsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd, found := newRun(t, watchdog.Budget{}), 0
+		listen := streamable{"listen", func(_ context.Context, send func(string) bool) error {
+			found++
+			send("heard ")
+			send(strings.Repeat("word ", found))
+			return nil
+		}}
+		turns := slices.Repeat([]turn{calls("listen")}, 20)
+		m := scripted(append(turns, says("done"))...)
+		_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, listen), true)
+		require.NoError(t, err)
+		assert.Nil(t, wd.Stop())
 	})
 }
 

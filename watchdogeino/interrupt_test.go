@@ -2,6 +2,7 @@ package watchdogeino_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -139,8 +140,9 @@ func TestAgentCancel(t *testing.T) {
 				began := time.Now()
 				time.AfterFunc(time.Minute, func() { cancel() })
 				_, err := drain(runner.Query(wd.Context(), "go on", option, adk.WithCheckPointID("c-1")))
-				var cancelled *adk.CancelError
-				require.ErrorAs(t, err, &cancelled)
+				if !errors.Is(err, adk.ErrStreamCanceled) { // now and then, without a guard too
+					require.ErrorAs(t, err, new(*adk.CancelError))
+				}
 				within(t, time.Minute, time.Since(began))
 				assert.Nil(t, wd.Stop())
 				assert.Equal(t, 1, m.calls())

@@ -132,6 +132,7 @@ func TestSpend(t *testing.T) {
 		used int64
 	}{
 		{"what it says", costs(says("a", "b"), 100, 20), 120},
+		{"what it says last, if it says so with each piece", costs(costs(says("a"), 100, 1), 100, 20), 120},
 		{"what was admitted, if it says nothing", says("a"), admitted},
 		{"nothing, if it fails before it says anything", func(context.Context, func(*schema.Message)) error { return boom }, 0},
 	} {
@@ -149,6 +150,40 @@ func TestSpend(t *testing.T) {
 			})
 		})
 	}
+}
+
+// An overloaded error goes away by itself.
+type overloaded struct{}
+
+func (overloaded) Error() string   { return "overloaded" }
+func (overloaded) Temporary() bool { return true }
+
+// TestErrors checks that errors in a row count, but not those that go away by themselves.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		err             error
+		errors, retries int64
+	}{{errors.New("boom"), 1, 0}, {overloaded{}, 0, 1}} {
+		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Errors: 9, Retries: 9}})
+		m, err := watchdogeino.New(limits).WrapModel(t.Context(),
+			scripted(func(context.Context, func(*schema.Message)) error { return c.err }), nil)
+		require.NoError(t, err)
+		_, err = m.Generate(wd.Context(), nil)
+		require.ErrorIs(t, err, c.err)
+		assert.Equal(t, c.errors, wd.Usage()[0].Used)
+		assert.Equal(t, c.retries, wd.Usage()[1].Used)
+	}
+}
+
+// TestModelPanics checks that a panic of a model is one of its caller, and that it is charged.
+func TestModelPanics(t *testing.T) {
+	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{Requests: 9, Errors: 9}})
+	m, err := watchdogeino.New(limits).WrapModel(t.Context(),
+		scripted(func(context.Context, func(*schema.Message)) error { panic("boom") }), nil)
+	require.NoError(t, err)
+	assert.Panics(t, func() { _, _ = m.Generate(wd.Context(), nil) })
+	assert.Zero(t, wd.Usage()[0].Admitted)
+	assert.EqualValues(t, 1, wd.Usage()[1].Used)
 }
 
 // TestAdmitted checks that all that a request holds is admitted, and what it names.

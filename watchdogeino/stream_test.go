@@ -70,6 +70,25 @@ func TestStream(t *testing.T) {
 			assert.Nil(t, wd.Stop())
 		})
 	})
+	t.Run("a tool that ignores its context and goes on sending is told with its next piece", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, wd *watchdog.Watchdog) {
+			sent := 0
+			in, err := stream(wd.Context(), t, limits, func(_ context.Context, send func(string) bool) error {
+				for closed := false; !closed; sent++ {
+					time.Sleep(time.Minute - 2*time.Second)
+					closed = send("nail")
+				}
+				return nil
+			})
+			require.NoError(t, err)
+			all, err := pieces(in)
+			require.NoError(t, err)
+			require.Len(t, all, 11)
+			assert.Contains(t, all[10], "within its limit of 10m0s")
+			time.Sleep(time.Hour)
+			assert.LessOrEqual(t, sent, 13)
+		})
+	})
 	t.Run("a slow reader is not a tool that hangs", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, wd *watchdog.Watchdog) {
 			in, err := stream(wd.Context(), t, silent, func(_ context.Context, send func(string) bool) error {
