@@ -3,6 +3,7 @@ package watchdogeino_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -126,11 +127,13 @@ func interrupt(t *testing.T, streaming bool, m *script, ask tool.BaseTool) {
 	assert.LessOrEqual(t, wd.Usage()[0].Used, int64(3))
 }
 
-// TestAgentCancel checks that the SDK's own cancel ends a tool that hangs, and is no stop of the run.
+// TestAgentCancel checks that the SDK's own cancel ends an agent whose tool hangs, and is no stop of the run. It is not
+// in a bubble: the SDK reads the tool's stream through one of its own then, which only a finalizer closes, and that is
+// outside of the bubble.
 func TestAgentCancel(t *testing.T) {
 	for kind, hammer := range kinds(until) {
-		t.Run(kind, func(t *testing.T) {
-			eachWay(t, func(t *testing.T, streaming bool) {
+		for _, streaming := range []bool{false, true} {
+			t.Run(fmt.Sprint(kind, " streaming ", streaming), func(t *testing.T) {
 				wd := newRun(t, watchdog.Budget{Idle: time.Minute})
 				option, cancel := adk.WithCancel()
 				m := scripted(calls("hammer"), says("done"))
@@ -138,16 +141,15 @@ func TestAgentCancel(t *testing.T) {
 					Agent: newAgent(t, watchdogeino.New(limits), m, hammer), EnableStreaming: streaming, CheckPointStore: &checkpoints{},
 				})
 				began := time.Now()
-				time.AfterFunc(time.Minute, func() { cancel() })
+				time.AfterFunc(20*time.Millisecond, func() { cancel() })
 				_, err := drain(runner.Query(wd.Context(), "go on", option, adk.WithCheckPointID("c-1")))
 				if !errors.Is(err, adk.ErrStreamCanceled) { // now and then, without a guard too
 					require.ErrorAs(t, err, new(*adk.CancelError))
 				}
-				within(t, time.Minute, time.Since(began))
+				assert.Less(t, time.Since(began), 30*time.Second)
 				assert.Nil(t, wd.Stop())
 				assert.Equal(t, 1, m.calls())
-				time.Sleep(10*time.Minute + 5*time.Second)
 			})
-		})
+		}
 	}
 }

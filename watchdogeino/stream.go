@@ -23,7 +23,7 @@ type stream[T any] struct {
 	ticks *schema.StreamReader[struct{}]
 	cause func() error  // why the caller's context has ended
 	begun chan struct{} // closed once there is something to read, or the work has ended
-	over  chan struct{} // closed once no tick is offered any more
+	over  chan struct{} // closed once the ticks are
 
 	mu     sync.Mutex
 	news   sync.Cond // a piece, or the end
@@ -33,7 +33,6 @@ type stream[T any] struct {
 	ended  bool
 	err    error // how it ended, io.EOF for well
 	panic  any
-	done   bool // no more ticks
 	told   bool // the reader knows the end
 }
 
@@ -42,6 +41,7 @@ type stream[T any] struct {
 // returned and the stream was read to its end, or closed, or ctx has ended.
 func begin[T any](ctx context.Context, work func(context.Context, *stream[T]) error) (*schema.StreamReader[T], error) {
 	ticks, writer := schema.Pipe[struct{}](0)
+	ticks.SetAutomaticClose() // so that it can be closed twice, by the reader and by us
 	s := &stream[T]{
 		ticks: ticks, cause: func() error { return context.Cause(ctx) },
 		begun: make(chan struct{}), over: make(chan struct{}),
@@ -141,25 +141,17 @@ func (s *stream[T]) relay(ctx context.Context, in *schema.StreamReader[T], each 
 	}
 }
 
-// offer offers ticks until the stream was read or closed.
+// offer offers ticks until they are closed, by the reader or at the end.
 func (s *stream[T]) offer(writer *schema.StreamWriter[struct{}], cancel context.CancelCauseFunc) {
 	defer close(s.over)
 	defer writer.Close()
-	for !s.isDone() {
-		if closed := writer.Send(struct{}{}, nil); closed {
-			cancel(errClosed)
-			return
-		}
+	for closed := false; !closed; {
+		closed = writer.Send(struct{}{}, nil)
 	}
+	cancel(errClosed)
 }
 
-func (s *stream[T]) isDone() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.done
-}
-
-// next waits for the next piece. It panics as the work did. At the end no tick is offered any more.
+// next waits for the next piece. It panics as the work did. At the end it closes the ticks.
 func (s *stream[T]) next() (piece T, err error) {
 	s.mu.Lock()
 	for len(s.pieces) == 0 && !s.ended {
@@ -174,18 +166,13 @@ func (s *stream[T]) next() (piece T, err error) {
 	return piece, s.finish()
 }
 
-// finish returns how the work has ended, and takes the last tick.
+// finish tells the reader how the work has ended.
 func (s *stream[T]) finish() error {
-	s.stop(true)
-	return s.outcome()
-}
-
-// stop takes the tick that is offered, and no other is.
-func (s *stream[T]) stop(told bool) {
 	s.mu.Lock()
-	s.done, s.told = true, s.told || told
+	s.told = true
 	s.mu.Unlock()
-	_, _ = s.ticks.Recv() // if there is none any more, it says so
+	s.ticks.Close()
+	return s.outcome()
 }
 
 // outcome panics as the work did. It is called after the end.
@@ -201,7 +188,7 @@ func (s *stream[T]) await(ctx context.Context) {
 	select {
 	case <-s.over:
 	case <-ctx.Done():
-		s.stop(false)
+		s.ticks.Close()
 	}
 }
 
