@@ -1,10 +1,12 @@
 package watchdogeino_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -158,6 +160,26 @@ func TestSubAgent(t *testing.T) {
 	}
 }
 
+// TestSubAgentWrapsUp checks that a sub-agent whose call does not fit in the run any more comes to an end, and so does
+// the agent that called it.
+func TestSubAgentWrapsUp(t *testing.T) {
+	eachWay(t, func(t *testing.T, streaming bool) {
+		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 3000, Reserve: watchdog.Totals{OutputTokens: 1300}}})
+		guard := watchdogeino.New(watchdogeino.Config{MaxOutput: 600})
+		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
+		inner := scripted(costs(calls("look"), 10, 600), costs(says("no more"), 10, 600))
+		sub := adk.NewAgentTool(t.Context(), newAgent(t, guard, inner, look))
+		outer := scripted(costs(calls("helper"), 10, 600), costs(says("done"), 10, 600))
+		last, err := ask(wd.Context(), newAgent(t, guard, outer, sub), streaming)
+		require.NoError(t, err)
+		assert.Equal(t, "done", last)
+		assert.Contains(t, inner.last(1), "Call no more tools")
+		assert.Contains(t, outer.last(1), "Call no more tools")
+		assert.Equal(t, "no more", textOf(outer.sent(1)[2]))
+		assert.Nil(t, wd.Stop())
+	})
+}
+
 // A severed store is that of a process which can be killed.
 type severed struct {
 	*watchdog.Memory
@@ -224,16 +246,17 @@ func TestResumed(t *testing.T) {
 	})
 }
 
-// TestSecret checks that nothing of a prompt, an input or an output is in an event.
+// TestSecret checks that nothing of a prompt, an input or an output is in an event or in the log.
 func TestSecret(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const canary = "hunter2"
-		memory := &watchdog.Memory{}
+		memory, logged := &watchdog.Memory{}, &bytes.Buffer{}
+		log := slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
-			Store: memory, Budget: watchdog.Budget{Idle: time.Minute, WallClock: 3 * time.Hour},
+			Store: memory, Budget: watchdog.Budget{Idle: time.Minute, WallClock: 3 * time.Hour}, Logger: log,
 		})
 		require.NoError(t, err)
-		hammer := invokable{"hammer", func(ctx context.Context, input string) (string, error) { return canary, until(ctx) }}
+		hammer := invokable{"hammer", func(ctx context.Context, _ string) (string, error) { return canary, deaf(ctx) }}
 		asks := func(ctx context.Context, send func(*schema.Message)) error {
 			send(schema.AssistantMessage(canary, []schema.ToolCall{{
 				ID: canary, Function: schema.FunctionCall{Name: "hammer", Arguments: `"` + canary + `"`},
@@ -244,6 +267,9 @@ func TestSecret(t *testing.T) {
 		_, err = ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), true)
 		require.Error(t, err)
 		require.NoError(t, wd.Close())
+		time.Sleep(time.Hour) // what was abandoned returns
+		assert.Contains(t, logged.String(), "abandoned")
+		assert.NotContains(t, logged.String(), canary)
 		ids, err := memory.Layers(t.Context(), "s-1")
 		require.NoError(t, err)
 		require.NotEmpty(t, ids)

@@ -260,12 +260,15 @@ func TestWrapUp(t *testing.T) {
 }
 
 func TestWithoutRun(t *testing.T) {
-	eachWay(t, func(t *testing.T, streaming bool) {
-		hammer := kinds(until)["invokable"]
-		m := scripted(calls("hammer"), says("done"))
-		last, err := ask(t.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
-		require.NoError(t, err)
-		assert.Equal(t, "done", last)
-		assert.Contains(t, m.last(1), "was ended")
-	})
+	for kind, hammer := range kinds(until) {
+		t.Run(kind, func(t *testing.T) {
+			eachWay(t, func(t *testing.T, streaming bool) {
+				m := scripted(calls("hammer"), says("done"))
+				last, err := ask(t.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
+				require.NoError(t, err)
+				assert.Equal(t, "done", last)
+				assert.Contains(t, m.last(1), "was ended")
+			})
+		})
+	}
 }

@@ -114,6 +114,37 @@ func TestModelWrapsUp(t *testing.T) {
 	})
 }
 
+// TestModelWrapsUpInside checks the same of a layer, such as that of an agent which is a tool: its model and that of the
+// run are both told, and neither waits for the other.
+func TestModelWrapsUpInside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 1900, Reserve: watchdog.Totals{OutputTokens: 1200}}})
+		g := adapter.New(adapter.Config{MaxOutput: 600})
+		layer, err := wd.Layer("helper", watchdog.Budget{})
+		require.NoError(t, err)
+		defer layer.Close()
+		began := time.Now()
+		for _, c := range []struct {
+			of   *watchdog.Watchdog
+			told int
+		}{{layer, 0}, {layer, 1}, {wd, 1}} {
+			call, messages, err := g.Model(c.of.Context(), adapter.ModelRequest{})
+			require.NoError(t, err)
+			require.Len(t, messages, c.told)
+			for _, m := range messages {
+				assert.Contains(t, m, "Call no more tools")
+			}
+			call.End(adapter.Usage{Output: 600})
+			synctest.Wait()
+		}
+		_, _, err = g.Model(layer.Context(), adapter.ModelRequest{})
+		require.Error(t, err)
+		assert.Zero(t, time.Since(began))
+		synctest.Wait()
+		assert.ErrorIs(t, context.Cause(wd.Context()), watchdog.TokensExceeded)
+	})
+}
+
 // TestToolPaused checks that a call that waits for somebody is no call yet.
 func TestToolPaused(t *testing.T) {
 	wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{ToolCalls: 1, Errors: 1}})

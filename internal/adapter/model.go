@@ -59,7 +59,7 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 	}
 	charge, err := wd.Admit(ctx, "", most)
 	if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) {
-		if soon := messagesSoon(ctx, wd); len(soon) > 0 {
+		if soon := wrapUp(ctx, wd, refused); len(soon) > 0 {
 			messages = append(messages, soon...)
 			charge, err = wd.Admit(ctx, "", most)
 		}
@@ -130,6 +130,15 @@ func MessagesAfter(ctx context.Context, wd *watchdog.Watchdog, turn loop.Advice)
 		return Messages(wd)
 	}
 	return messagesSoon(ctx, wd)
+}
+
+// wrapUp is what is said after a refusal. A run around this one is asked by itself, for its own model to read, so that
+// this one's model is told here.
+func wrapUp(ctx context.Context, wd *watchdog.Watchdog, refused *watchdog.Refused) []string {
+	if refused.Run == wd.ID() {
+		return messagesSoon(ctx, wd)
+	}
+	return []string{Text(watchdog.Directive{Kind: watchdog.DirectiveWrapUp, Reason: refused.Code()})}
 }
 
 // messagesSoon is Messages when the run is certain to be asked for something, or ended.
