@@ -268,6 +268,7 @@ func TestSecret(t *testing.T) {
 		require.Error(t, err)
 		require.NoError(t, wd.Close())
 		time.Sleep(time.Hour) // what was abandoned returns
+		synctest.Wait()
 		assert.Contains(t, logged.String(), "abandoned")
 		assert.NotContains(t, logged.String(), canary)
 		ids, err := memory.Layers(t.Context(), "s-1")
