@@ -167,7 +167,7 @@ func TestSubAgentWrapsUp(t *testing.T) {
 		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 3000, Reserve: watchdog.Totals{OutputTokens: 1300}}})
 		guard := watchdogeino.New(watchdogeino.Config{MaxOutput: 600})
 		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
-		inner := scripted(costs(calls("look"), 10, 600), costs(says("no more"), 10, 600))
+		inner := scripted(costs(calls("look"), 10, 600), costs(slowly(says("no more")), 10, 600))
 		sub := adk.NewAgentTool(t.Context(), newAgent(t, guard, inner, look))
 		outer := scripted(costs(calls("helper"), 10, 600), costs(says("done"), 10, 600))
 		last, err := ask(wd.Context(), newAgent(t, guard, outer, sub), streaming)

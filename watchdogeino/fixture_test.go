@@ -133,6 +133,14 @@ func calls(tools ...string) turn {
 	}
 }
 
+// slowly takes a second for a turn, so that what was recorded before is told.
+func slowly(inner turn) turn {
+	return func(ctx context.Context, send func(*schema.Message)) error {
+		time.Sleep(time.Second)
+		return inner(ctx, send)
+	}
+}
+
 // costs ends a turn with what it used.
 func costs(inner turn, input, output int) turn {
 	return func(ctx context.Context, send func(*schema.Message)) error {

@@ -131,7 +131,8 @@ func interrupt(t *testing.T, streaming bool, m *script, ask tool.BaseTool) {
 // in a bubble: the SDK reads the tool's stream through one of its own then, which only a finalizer closes, and that is
 // outside of the bubble.
 func TestAgentCancel(t *testing.T) {
-	for kind, hammer := range kinds(until) {
+	hung := make(chan struct{}, 1)
+	for kind, hammer := range kinds(func(ctx context.Context) error { hung <- struct{}{}; return until(ctx) }) {
 		for _, streaming := range []bool{false, true} {
 			t.Run(fmt.Sprint(kind, " streaming ", streaming), func(t *testing.T) {
 				wd := newRun(t, watchdog.Budget{Idle: time.Minute})
@@ -141,8 +142,11 @@ func TestAgentCancel(t *testing.T) {
 					Agent: newAgent(t, watchdogeino.New(limits), m, hammer), EnableStreaming: streaming, CheckPointStore: &checkpoints{},
 				})
 				began := time.Now()
-				time.AfterFunc(20*time.Millisecond, func() { cancel() })
-				_, err := drain(runner.Query(wd.Context(), "go on", option, adk.WithCheckPointID("c-1")))
+				events := runner.Query(wd.Context(), "go on", option, adk.WithCheckPointID("c-1"))
+				<-hung
+				time.Sleep(5 * time.Millisecond) // a cancel between two steps fails in the SDK, without a guard too
+				cancel()
+				_, err := drain(events)
 				if !errors.Is(err, adk.ErrStreamCanceled) { // now and then, without a guard too
 					require.ErrorAs(t, err, new(*adk.CancelError))
 				}

@@ -78,6 +78,7 @@ func TestAgain(t *testing.T) {
 	}}
 	t.Run("until it answers", func(t *testing.T) {
 		eachWay(t, func(t *testing.T, streaming bool) {
+			budget.Spend.Errors = 1 // what is made again is no error
 			wd := newRun(t, budget)
 			m := scripted(stalls(until), stalls(deaf), calls("look"), says("done"))
 			look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
@@ -196,6 +197,15 @@ func TestAdmitted(t *testing.T) {
 		admitted = a
 		return watchdog.Money{}
 	}})
+	tools := []*schema.ToolInfo{{
+		Name: "look", Desc: "looks",
+		ParamsOneOf: schema.NewParamsOneOfByParams(map[string]*schema.ParameterInfo{"at": {Type: schema.String}}),
+	}}
+	bound, err := guard.Model(inner).WithTools(tools)
+	require.NoError(t, err)
+	_, err = bound.Generate(wd.Context(), nil, model.WithModel("m-1"))
+	require.NoError(t, err)
+	assert.Greater(t, admitted.InputTokens, int64(1024+16+9), "tools that the model knows of count as well")
 	m, err := guard.WrapModel(t.Context(), inner, nil)
 	require.NoError(t, err)
 	_, err = m.Generate(wd.Context(), []*schema.Message{
@@ -203,9 +213,7 @@ func TestAdmitted(t *testing.T) {
 		{Role: schema.Assistant, ReasoningContent: "123", ToolCalls: []schema.ToolCall{{ID: "1", Function: schema.FunctionCall{Name: "a", Arguments: "{}"}}}},
 		schema.ToolMessage("1234567", "1"),
 		{Role: schema.User, UserInputMultiContent: []schema.MessageInputPart{{Type: schema.ChatMessagePartTypeText, Text: "12345678"}}},
-	}, model.WithModel("m-1"), model.WithMaxTokens(77), model.WithTools([]*schema.ToolInfo{{
-		Name: "look", Desc: "looks", ParamsOneOf: schema.NewParamsOneOfByParams(map[string]*schema.ParameterInfo{"at": {Type: schema.String}}),
-	}}))
+	}, model.WithModel("m-1"), model.WithMaxTokens(77), model.WithTools(tools))
 	require.NoError(t, err)
 	assert.EqualValues(t, 77, admitted.OutputTokens)
 	assert.Greater(t, admitted.InputTokens, int64(1024+5*16+5+7+8+8+9))
