@@ -153,13 +153,22 @@ func TestRefused(t *testing.T) {
 			eachWay(t, func(t *testing.T, streaming bool) {
 				made = 0
 				wd := newRun(t, watchdog.Budget{
-					Spend: watchdog.Spend{Tools: map[string]int64{"hammer": 1}, Reserve: watchdog.Totals{}},
+					Spend:   watchdog.Spend{Tools: map[string]int64{"hammer": 1}},
+					Ladders: watchdog.Ladders{ToolCalls: []watchdog.DirectiveKind{watchdog.DirectiveWait}},
 				})
 				m := scripted(calls("hammer"), calls("hammer"), says("done"))
-				_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
+				last, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
+				require.NoError(t, err)
+				assert.Equal(t, "done", last)
 				assert.Equal(t, 1, made)
+				assert.Contains(t, m.last(2), `The call of the tool "hammer" was not made: `)
+
+				wd = newRun(t, watchdog.Budget{Spend: watchdog.Spend{Tools: map[string]int64{"hammer": 1}}})
+				m = scripted(calls("hammer"), calls("hammer"), says("done"))
+				_, err = ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
+				require.Error(t, err, "without a ladder the first refusal ends the run")
+				assert.Equal(t, 2, made)
 				stopped(t, wd, watchdog.ToolCallsExceeded)
-				require.Error(t, err)
 			})
 		})
 	}
