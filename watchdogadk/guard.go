@@ -1,10 +1,8 @@
 package watchdogadk
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
-	"time"
 
 	"google.golang.org/adk/v2/model"
 
@@ -27,7 +25,6 @@ type ToolLimits = adapter.Limits
 // concurrent use.
 type Guard struct {
 	calls  *adapter.Guard
-	grace  time.Duration
 	logger *slog.Logger
 
 	handedOver
@@ -36,7 +33,7 @@ type Guard struct {
 // New returns a guard.
 func New(cfg Config) *Guard {
 	return &Guard{
-		calls: adapter.New(cfg), grace: cmp.Or(cfg.Tools.Grace, DefaultGrace), logger: cfg.Logger,
+		calls: adapter.New(cfg), logger: cfg.Logger,
 		handedOver: handedOver{requests: map[*model.LLMRequest]*planned{}, places: map[place]*planned{}},
 	}
 }

@@ -25,7 +25,7 @@ type Limits struct {
 	// one with each piece. Zero and [watchdog.NoLimit] mean no limit.
 	Idle time.Duration
 	// Grace is how long a call has to return once its context has ended; then it is abandoned, and the model is answered
-	// without it. Zero means [DefaultGrace].
+	// without it. Zero means [DefaultGrace]. That of Tools in a [Config] is also the grace of a call of a model.
 	Grace time.Duration
 }
 
@@ -88,6 +88,14 @@ func (g *Guard) forget(wd *watchdog.Watchdog) {
 	delete(g.turns, wd)
 }
 
+// Turn tells a run of the turn that has ended, and returns what the detector of loops says of it.
+func (g *Guard) Turn(wd *watchdog.Watchdog) loop.Advice {
+	if steps := g.turn(wd).take(); len(steps) > 0 {
+		return wd.Step(steps...).Advice
+	}
+	return loop.Go
+}
+
 // A turn collects the calls that a model asked for at once.
 type turn struct {
 	mu    sync.Mutex
@@ -99,9 +107,12 @@ func (t *turn) add(s loop.Step) {
 	if t == nil {
 		return
 	}
+	const most = 256 // where no call of a model takes them
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.steps = append(t.steps, s)
+	if len(t.steps) < most {
+		t.steps = append(t.steps, s)
+	}
 }
 
 // take returns the calls of the turn that has ended.

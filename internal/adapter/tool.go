@@ -19,6 +19,9 @@ type ToolCall struct {
 	Tool string
 	// Input is what the model sends it, as JSON or text.
 	Input []byte
+	// Paused reports whether an error of the work says that the call waits for somebody and is made again later, such as
+	// an interrupt. That is no error of the tool and no step, and counts as no call. Nil means that none does.
+	Paused func(error) bool
 }
 
 // Do makes one call of a tool: in the run of ctx it opens a hold and a layer, counts as a call of the tool, and is a
@@ -48,6 +51,8 @@ func Do[T any](
 	switch {
 	case ended != nil:
 		g.turn(wd).add(g.step(call, []byte(ended.Text()), true, false))
+	case err != nil && call.Paused != nil && call.Paused(err):
+		_ = charge.Void()
 	case err != nil:
 		g.turn(wd).add(g.step(call, []byte(err.Error()), true, false))
 	default:
