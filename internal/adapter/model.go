@@ -38,11 +38,7 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 		return nil, nil, nil
 	}
 	wd.Activity()
-	if steps := g.turn(wd).take(); len(steps) > 0 && wd.Step(steps...).Advice != loop.Go {
-		messages = messagesSoon(ctx, wd)
-	} else {
-		messages = Messages(wd)
-	}
+	messages = MessagesAfter(ctx, wd, g.Turn(wd))
 	const perPart, envelope = 16, 1024 // as watchdoghttp counts what stands around the text
 	most := watchdog.Amount{
 		InputTokens: int64(req.Bytes) + int64(req.Parts)*perPart + envelope, OutputTokens: max(req.MaxOutput, 0),
@@ -114,8 +110,15 @@ func Messages(wd *watchdog.Watchdog) (messages []string) {
 	return messages
 }
 
-// messagesSoon is Messages when the run is asked to leave a loop, or ended in one: it waits for that, which comes
-// once its record was tried, because the model should read it before it does the same again.
+// MessagesAfter is Messages after a turn. If that asks the run to leave a loop, or ends it in one, it waits for that,
+// which comes once its record was tried, because the model should read it before it does the same again.
+func MessagesAfter(ctx context.Context, wd *watchdog.Watchdog, turn loop.Advice) []string {
+	if turn == loop.Go {
+		return Messages(wd)
+	}
+	return messagesSoon(ctx, wd)
+}
+
 func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string) {
 	ctx, cancel := context.WithTimeout(ctx, watchdog.DefaultRecordTimeout)
 	defer cancel()
