@@ -65,8 +65,8 @@ func (s *server) doneWithin(wait time.Duration) bool {
 	}
 }
 
-// lost returns why the server can be reached no more: that Close was called, or how it ended.
-func (s *server) lost(err error) error {
+// lost returns why a stream of the server has ended: err itself after Close was called, or how the server ended.
+func (s *server) lost(stream string, err error) error {
 	select {
 	case <-s.closing:
 		return err // as from a connection that was closed: nothing has gone wrong
@@ -74,7 +74,7 @@ func (s *server) lost(err error) error {
 	}
 	switch {
 	case !s.doneWithin(deathWait):
-		return fmt.Errorf("%w: server %q has closed its standard output or input, but not exited: %w", ErrServerGone, s.name, err)
+		return fmt.Errorf("%w: server %q has closed its standard %s, but not exited", ErrServerGone, s.name, stream)
 	case s.err == nil:
 		return fmt.Errorf("%w: server %q exited by itself with status 0", ErrServerGone, s.name)
 	}
@@ -88,7 +88,7 @@ type output struct{ *server }
 func (o output) Read(b []byte) (int, error) {
 	n, err := o.out.Read(b)
 	if n == 0 && err != nil {
-		err = o.lost(err)
+		err = o.lost("output", err)
 	}
 	return n, err
 }
@@ -106,7 +106,7 @@ type input struct{ *server }
 func (i input) Write(b []byte) (int, error) {
 	n, err := i.in.Write(b)
 	if err != nil {
-		err = i.lost(err)
+		err = i.lost("input", err)
 	}
 	return n, err
 }

@@ -1,0 +1,333 @@
+package watchdogmcp_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+	"github.com/seed62658d38/watchdog/watchdogmcp"
+)
+
+// The tests in this file use real time, because the servers are processes.
+
+// TestTransport checks that no process of a server is left after Close, and that Close says how it ended.
+func TestTransport(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args    []string
+		endedBy syscall.Signal
+	}{
+		"a server that exits at the end of its input": {},
+		"one that ignores it, and signals":            {args: []string{"stubborn"}, endedBy: syscall.SIGKILL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, watchdogmcp.Config{}, c.args...)
+			s.useGrandchild(t)
+			require.NoError(t, s.Close())
+			assert.Empty(t, processesOf(s.cmd))
+			result, err := s.transport.Close()
+			require.NoError(t, err)
+			assert.Equal(t, c.endedBy, result.EndedBy)
+			assert.Equal(t, c.endedBy == 0, result.Finished)
+			if c.endedBy == 0 {
+				assert.Equal(t, 1, result.LeftBehind, "the grandchild")
+			}
+			require.NoError(t, s.Wait(), "an end that was asked for is no error")
+			_, err = s.use(t, "answer")
+			require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+			require.ErrorIs(t, err, mcp.ErrConnectionClosed)
+		})
+	}
+}
+
+// TestCommandTransport shows why there is a Transport: that of the SDK leaves the grandchild alive.
+func TestCommandTransport(t *testing.T) {
+	t.Parallel()
+	cmd := command(t, "mcp-server")
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil)
+	require.NoError(t, err)
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "grandchild"})
+	require.NoError(t, err)
+	require.False(t, result.IsError)
+	require.NoError(t, session.Close())
+	left := processesOf(cmd)
+	require.Len(t, left, 1, "the grandchild")
+	require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
+	awaitNone(t, cmd)
+}
+
+func awaitNone(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	assert.Eventually(t, func() bool { return len(processesOf(cmd)) == 0 }, slack, 10*time.Millisecond)
+}
+
+// TestHostKilled checks that the server and what it started die with a host that is killed, and that they would not.
+func TestHostKilled(t *testing.T) {
+	t.Parallel()
+	for _, transport := range []string{"guarded", "plain"} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			cmd := command(t, "mcp-host", transport)
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			line, err := bufio.NewReader(out).ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "ready\n", line)
+			require.GreaterOrEqual(t, len(processesOf(cmd)), 3)
+			require.NoError(t, cmd.Process.Kill())
+			require.Error(t, cmd.Wait())
+			if transport == "plain" {
+				assert.Eventually(t, func() bool { return len(processesOf(cmd)) == 1 }, slack, 10*time.Millisecond)
+				require.NoError(t, syscall.Kill(processesOf(cmd)[0], syscall.SIGKILL))
+			}
+			awaitNone(t, cmd)
+		})
+	}
+}
+
+// TestServerDies checks that the death of a server in the middle of a call is an error that names it and how it ended,
+// also if a process that it left behind has its output open.
+func TestServerDies(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		tool, says string
+		code       int
+		by         syscall.Signal
+	}{
+		{tool: "exit", says: `server "files": run step files: the command failed: exit status 3`, code: 3},
+		{tool: "panic", says: `server "files": run step files: the command failed: exit status 2`, code: 2},
+		{
+			tool: "kill", says: `server "files": run step files: the command was ended by a signal: killed`,
+			code: -1, by: syscall.SIGKILL,
+		},
+		{tool: "leave", says: `server "files" exited by itself with status 0`},
+	} {
+		for _, left := range []bool{false, true} {
+			name := c.tool
+			if left {
+				name += " with a grandchild"
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := start(t, watchdogmcp.Config{})
+				if left {
+					s.useGrandchild(t)
+				}
+				began := time.Now()
+				result, err := s.use(t, c.tool)
+				assert.Nil(t, result)
+				assert.Less(t, time.Since(began), slack)
+				require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+				assert.Equal(t, `call the tool "`+c.tool+`": calling "tools/call": the MCP server is gone: `+c.says, err.Error())
+				if c.code != 0 {
+					var exit *stall.ExitError
+					require.ErrorAs(t, err, &exit)
+					assert.Equal(t, c.code, exit.Code)
+					assert.Equal(t, c.by, exit.By)
+				}
+				require.ErrorIs(t, s.Wait(), watchdogmcp.ErrServerGone)
+				assert.Empty(t, processesOf(s.cmd))
+				_, err = s.use(t, "answer")
+				require.ErrorIs(t, err, watchdogmcp.ErrServerGone, "and so is that of the next call")
+				assert.Contains(t, err.Error(), c.says)
+				ended, err := s.transport.Close()
+				assert.True(t, ended.Finished)
+				assert.Equal(t, c.code != 0, err != nil)
+			})
+		}
+	}
+}
+
+// TestServerQuiet checks a server that closes its output and lives on.
+func TestServerQuiet(t *testing.T) {
+	t.Parallel()
+	s := start(t, watchdogmcp.Config{})
+	_, err := s.use(t, "quiet")
+	require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+	assert.Contains(t, err.Error(), `server "files" has closed its standard output, but not exited`)
+	require.ErrorIs(t, s.Wait(), watchdogmcp.ErrServerGone)
+	assert.Empty(t, processesOf(s.cmd), "it is of no use any more")
+}
+
+// TestServerStopped checks that a call is abandoned where the SDK does not return at the end of its context, which is
+// where a server does not read, and that Close ends what is left of it.
+func TestServerStopped(t *testing.T) {
+	t.Parallel()
+	s := start(t, watchdogmcp.Config{
+		Tools: watchdogmcp.Limits{Limit: 500 * time.Millisecond, Grace: 200 * time.Millisecond},
+	})
+	result, err := s.use(t, "stop")
+	require.NoError(t, err)
+	assert.Contains(t, textOf(t, result), "It was told to stop, but may still be running.")
+	large := map[string]any{"text": strings.Repeat("x", 1<<20)} // more than a pipe holds
+	for range 2 {
+		began := time.Now()
+		result, err = s.CallTool(t.Context(), &mcp.CallToolParams{Name: "answer", Arguments: large})
+		require.NoError(t, err)
+		assert.True(t, result.IsError)
+		assert.Contains(t, textOf(t, result), "It did not stop when it was told to and may still be running.")
+		assert.Greater(t, time.Since(began), 700*time.Millisecond)
+		assert.Less(t, time.Since(began), slack)
+	}
+	ended, err := s.transport.Close()
+	require.NoError(t, err)
+	assert.True(t, ended.Terminated)
+	assert.Empty(t, processesOf(s.cmd))
+	require.NoError(t, s.Close(), "which would wait for the calls without that")
+}
+
+// TestServerCalls checks calls of a real server: a limit, progress, and calls beside them.
+func TestServerCalls(t *testing.T) {
+	t.Parallel()
+	s := start(t, watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: 2 * time.Second, Limit: time.Minute}})
+	wd := newRun(t, watchdog.Budget{})
+	var all sync.WaitGroup
+	for _, tool := range []string{"hang", "ignore", "work", "answer"} {
+		all.Go(func() {
+			result, err := s.CallTool(wd.Context(), &mcp.CallToolParams{Name: tool})
+			assert.NoError(t, err)
+			assert.Equal(t, tool == "hang" || tool == "ignore", result.IsError, tool)
+		})
+	}
+	all.Wait()
+	assert.Nil(t, wd.Stop())
+	require.NoError(t, s.Close(), "although a tool is under way in the server")
+	_, err := s.transport.Close()
+	require.NoError(t, err)
+}
+
+func TestStandardError(t *testing.T) {
+	t.Parallel()
+	log := &journal{}
+	cmd := command(t, "mcp-server")
+	cmd.Stderr = log
+	transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+	require.NoError(t, err)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), transport, nil)
+	require.NoError(t, err)
+	require.NoError(t, session.Close())
+	assert.Equal(t, "the server is up\n", log.String())
+}
+
+// TestServerInRun checks that a server in a run is a layer of it: its messages are activity, and it ends with the run.
+func TestServerInRun(t *testing.T) {
+	t.Parallel()
+	store := &watchdog.Memory{}
+	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()},
+		watchdog.Config{Store: store, Budget: watchdog.Budget{Idle: 2 * time.Second}})
+	require.NoError(t, err)
+	defer wd.Close()
+	cmd := command(t, "mcp-server")
+	transport, err := watchdogmcp.Command(wd.Context(), cmd, quick)
+	require.NoError(t, err)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), transport, nil)
+	require.NoError(t, err)
+	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{ // outside of the run and its holds
+		Name: "work", Meta: mcp.Meta{"progressToken": "mine"},
+	})
+	require.NoError(t, err)
+	assert.Equal(t, "done", textOf(t, result))
+	assert.Nil(t, wd.Stop(), "its progress is activity")
+	require.ErrorIs(t, session.Wait(), watchdog.IdleExceeded, "and then it ends with the run")
+	assert.Empty(t, processesOf(cmd))
+	_, err = transport.Close()
+	require.ErrorIs(t, err, watchdog.IdleExceeded)
+}
+
+// TestConnect checks servers with which no session begins.
+func TestConnect(t *testing.T) {
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
+	t.Run("one that never answers", func(t *testing.T) {
+		cmd := command(t, "mcp-mute")
+		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+		require.NoError(t, err)
+		transport.ExitGrace = watchdog.None
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		_, err = client.Connect(ctx, transport, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		assert.Empty(t, processesOf(cmd))
+	})
+	t.Run("one that there is not", func(t *testing.T) {
+		transport, err := watchdogmcp.Command(t.Context(), &exec.Cmd{Path: "/no/such/server"}, quick)
+		require.NoError(t, err)
+		_, err = client.Connect(t.Context(), transport, nil)
+		require.ErrorContains(t, err, `server "files": `)
+		require.ErrorContains(t, err, "no such file")
+	})
+	t.Run("one that exits at once", func(t *testing.T) {
+		cmd := exec.Command("false")
+		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+		require.NoError(t, err)
+		_, err = client.Connect(t.Context(), transport, nil)
+		require.ErrorContains(t, err, `server "files"`)
+		require.ErrorContains(t, err, "exit status 1")
+	})
+	t.Run("with a context that has ended", func(t *testing.T) {
+		cmd := command(t, "mcp-server")
+		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+		require.NoError(t, err)
+		left := errors.New("the person has left")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(left)
+		_, err = transport.Connect(ctx)
+		require.ErrorIs(t, err, left)
+	})
+	t.Run("closed before", func(t *testing.T) {
+		cmd := command(t, "mcp-server")
+		transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+		require.NoError(t, err)
+		result, err := transport.Close()
+		require.NoError(t, err)
+		assert.Nil(t, result)
+		_, err = transport.Connect(t.Context())
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+	})
+	t.Run("a second time", func(t *testing.T) {
+		s := start(t, watchdogmcp.Config{})
+		_, err := s.transport.Connect(t.Context())
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		result, err := s.use(t, "answer")
+		require.NoError(t, err)
+		assert.Equal(t, "ok", textOf(t, result))
+	})
+}
+
+func TestCommandInvalid(t *testing.T) {
+	for name, c := range map[string]struct {
+		cmd *exec.Cmd
+		cfg stall.Config
+		err string
+	}{
+		"without a step":        {exec.Command("true"), stall.Config{}, "step"},
+		"with a standard input": {&exec.Cmd{Path: "/bin/true", Stdin: strings.NewReader("")}, quick, "Stdin or Stdout is set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := watchdogmcp.Command(t.Context(), c.cmd, c.cfg)
+			require.ErrorIs(t, err, watchdog.ErrInvalid)
+			require.ErrorContains(t, err, c.err)
+		})
+	}
+	transport, err := watchdogmcp.Command(t.Context(), exec.Command("true"), quick)
+	require.NoError(t, err)
+	transport.ExitGrace = -5
+	_, err = transport.Connect(t.Context())
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
+	_, err = (&watchdogmcp.Transport{}).Connect(t.Context())
+	require.ErrorIs(t, err, watchdog.ErrInvalid)
+}
