@@ -32,7 +32,7 @@ func TestHTTP(t *testing.T) {
 				return nil, ctx.Err()
 			})
 			add("work", func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-				for n := range 40 {
+				for n := range 70 {
 					time.Sleep(100 * time.Millisecond)
 					if err := progress(ctx, req, n); err != nil {
 						return nil, err
@@ -43,7 +43,7 @@ func TestHTTP(t *testing.T) {
 			web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil))
 			defer web.Close()
 			client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
-			watchdogmcp.New(watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: 2 * time.Second}}).Attach(client)
+			watchdogmcp.New(watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: 5 * time.Second}}).Attach(client)
 			transport := &mcp.StreamableClientTransport{Endpoint: web.URL, HTTPClient: web.Client()}
 			session, err := client.Connect(t.Context(), transport, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 			require.NoError(t, err)

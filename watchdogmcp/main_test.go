@@ -2,6 +2,7 @@ package watchdogmcp_test
 
 import (
 	"context"
+	"flag"
 	"os"
 	"sync"
 	"testing"
@@ -23,6 +24,8 @@ func TestMain(m *testing.M) {
 		}
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every child process ends a second late
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // most of the time the tests wait for other processes
 	goleak.VerifyTestMain(m)
 }
 

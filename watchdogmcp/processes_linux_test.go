@@ -70,13 +70,13 @@ type started struct {
 }
 
 // start connects a guarded client to a server, and closes the transport at the end of the test.
-func start(t *testing.T, guard watchdogmcp.Config, args ...string) started {
+func start(t *testing.T, guard watchdogmcp.Config, grace time.Duration, args ...string) started {
 	t.Helper()
 	s := started{cmd: command(t, append([]string{"mcp-server"}, args...)...)}
 	var err error
 	s.transport, err = watchdogmcp.Command(t.Context(), s.cmd, quick)
 	require.NoError(t, err)
-	s.transport.ExitGrace = time.Second
+	s.transport.ExitGrace = grace
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
 	watchdogmcp.New(guard).Attach(client)
 	s.ClientSession, err = client.Connect(t.Context(), s.transport, nil)

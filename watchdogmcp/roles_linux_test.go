@@ -47,7 +47,7 @@ var serverTools = map[string]tool{
 		return answer("too late"), nil
 	},
 	"work": func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for n := range 30 {
+		for n := range 70 {
 			time.Sleep(100 * time.Millisecond)
 			if err := progress(ctx, req, n); err != nil {
 				return nil, err

@@ -12,7 +12,7 @@ import (
 )
 
 // deathWait is how long an error waits for how a server ended that has closed its output.
-const deathWait = 2 * time.Second
+const deathWait = 5 * time.Second
 
 // errClosed is why Close ends a server.
 var errClosed = errors.New("the connection was closed")
