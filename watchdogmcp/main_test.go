@@ -41,6 +41,7 @@ type tool func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResu
 // A fixture is a server in this process, and a guarded client.
 type fixture struct {
 	guard    watchdogmcp.Config
+	shared   *watchdogmcp.Guard // in place of one with guard
 	client   mcp.ClientOptions
 	protocol string
 	tools    map[string]tool
@@ -66,7 +67,10 @@ func (f *fixture) connect(t *testing.T) *mcp.ClientSession {
 		}
 	})
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &f.client)
-	watchdogmcp.New(f.guard).Attach(client)
+	if f.shared == nil {
+		f.shared = watchdogmcp.New(f.guard)
+	}
+	f.shared.Attach(client)
 	here, there := mcp.NewInMemoryTransports()
 	served, err := server.Connect(t.Context(), there, nil)
 	require.NoError(t, err)

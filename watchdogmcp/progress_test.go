@@ -143,6 +143,31 @@ func TestProgressOfEqualTokens(t *testing.T) {
 	})
 }
 
+// TestProgressOfSessions checks that equal tokens in two sessions are two tokens, and that calls that have ended are not
+// remembered.
+func TestProgressOfSessions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		guard := watchdogmcp.New(watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: time.Minute}})
+		wd := newRun(t, watchdog.Budget{})
+		failed := make(chan bool, 2)
+		for _, tool := range []string{"report", "silent"} {
+			f := &fixture{shared: guard, tools: map[string]tool{"report": report, "silent": tools["silent"]}}
+			session := f.connect(t)
+			go func() {
+				result, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: tool, Meta: mcp.Meta{"progressToken": 1}})
+				assert.NoError(t, err)
+				failed <- result.IsError
+			}()
+			synctest.Wait()
+		}
+		assert.Equal(t, 2, guard.Followed())
+		assert.True(t, <-failed, "the silent one, after a minute")
+		assert.Equal(t, 1, guard.Followed())
+		assert.False(t, <-failed)
+		assert.Zero(t, guard.Followed())
+	})
+}
+
 // TestProgressWithoutToken checks that what is no token, and progress that nobody asked for, harm nobody.
 func TestProgressWithoutToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

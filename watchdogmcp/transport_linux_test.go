@@ -195,7 +195,7 @@ func TestServerStopped(t *testing.T) {
 // TestServerCalls checks calls of a real server: a limit, progress, and calls beside them.
 func TestServerCalls(t *testing.T) {
 	t.Parallel()
-	s := start(t, watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: 5 * time.Second, Limit: time.Minute}}, slack)
+	s := start(t, watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: 5 * time.Second, Limit: time.Minute}}, time.Second)
 	wd := newRun(t, watchdog.Budget{})
 	var all sync.WaitGroup
 	for _, tool := range []string{"hang", "ignore", "work", "answer"} {
@@ -207,9 +207,10 @@ func TestServerCalls(t *testing.T) {
 	}
 	all.Wait()
 	assert.Nil(t, wd.Stop())
-	require.NoError(t, s.Close(), "although a tool is under way in the server")
-	_, err := s.transport.Close()
+	require.NoError(t, s.Close(), "although a tool is under way in the server, so that it does not exit by itself")
+	result, err := s.transport.Close()
 	require.NoError(t, err)
+	assert.True(t, result.Terminated)
 }
 
 func TestStandardError(t *testing.T) {
