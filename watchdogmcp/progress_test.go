@@ -150,11 +150,11 @@ func TestProgressOfSessions(t *testing.T) {
 		guard := watchdogmcp.New(watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: time.Minute}})
 		wd := newRun(t, watchdog.Budget{})
 		failed := make(chan bool, 2)
-		for _, tool := range []string{"report", "silent"} {
+		for _, name := range []string{"report", "silent"} {
 			f := &fixture{shared: guard, tools: map[string]tool{"report": report, "silent": tools["silent"]}}
 			session := f.connect(t)
 			go func() {
-				result, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: tool, Meta: mcp.Meta{"progressToken": 1}})
+				result, err := session.CallTool(wd.Context(), &mcp.CallToolParams{Name: name, Meta: mcp.Meta{"progressToken": 1}})
 				assert.NoError(t, err)
 				failed <- result.IsError
 			}()
