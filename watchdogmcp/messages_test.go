@@ -18,10 +18,12 @@ import (
 )
 
 // repeat calls a tool again and again until the run ends, and returns in which calls something was added to its result.
-func repeat(t *testing.T, f *fixture, wd *watchdog.Watchdog, tool string) (calls int, told []string) {
+func repeat(t *testing.T, f *fixture, wd *watchdog.Watchdog, tool string, vary int) (calls int, told []string) {
 	t.Helper()
 	for calls = 1; calls < 40; calls++ {
-		result, err := f.use(wd.Context(), tool)
+		result, err := f.session.CallTool(wd.Context(), &mcp.CallToolParams{
+			Name: tool, Arguments: map[string]any{"n": calls * vary},
+		})
 		synctest.Wait()
 		if err != nil {
 			require.ErrorIs(t, err, watchdog.LoopDetected)
@@ -39,6 +41,7 @@ func TestLoop(t *testing.T) {
 	for name, c := range map[string]struct {
 		tool  string
 		class loop.Class
+		vary  int // 1 for another input each time
 		calls int
 		told  bool
 	}{
@@ -46,6 +49,7 @@ func TestLoop(t *testing.T) {
 		"the same failed answer again":         {tool: "fail", class: loop.Change, calls: 6, told: true},
 		"the same call that is ended":          {tool: "hang", class: loop.Look, calls: 6, told: true},
 		"another answer each time is progress": {tool: "count", class: loop.Look, calls: 40},
+		"another change each time is progress": {tool: "answer", class: loop.Change, vary: 1, calls: 40},
 		"a wait is no loop":                    {tool: "answer", class: loop.Wait, calls: 40},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -65,7 +69,7 @@ func TestLoop(t *testing.T) {
 					},
 				}
 				f.connect(t)
-				calls, told := repeat(t, f, newRun(t, watchdog.Budget{}), c.tool)
+				calls, told := repeat(t, f, newRun(t, watchdog.Budget{}), c.tool, c.vary)
 				assert.Equal(t, c.calls, calls)
 				if !c.told {
 					assert.Empty(t, told)

@@ -125,7 +125,7 @@ func TestProgressOfEqualTokens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fixture{
 			guard: watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: time.Minute}},
-			tools: map[string]tool{"report": report, "silent": tools["silent"]},
+			tools: map[string]tool{"report": report, "silent": tools["silent"], "answer": tools["answer"]},
 		}
 		session := f.connect(t)
 		wd := newRun(t, watchdog.Budget{})
@@ -137,6 +137,8 @@ func TestProgressOfEqualTokens(t *testing.T) {
 			return result
 		}
 		go func() { assert.False(t, call("report").IsError) }()
+		synctest.Wait()
+		assert.False(t, call("answer").IsError, "whose end is not that of the others")
 		began := time.Now()
 		assert.True(t, call("silent").IsError)
 		assert.InDelta(t, 11*time.Minute, time.Since(began), 2, "a minute after the last progress")
