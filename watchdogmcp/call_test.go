@@ -3,6 +3,8 @@ package watchdogmcp_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -44,6 +46,16 @@ var tools = map[string]tool{
 		}
 		return answer("done"), nil
 	},
+	"stall": func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		for n := range 3 {
+			if err := progress(ctx, req, n); err != nil {
+				return nil, err
+			}
+			time.Sleep(50 * time.Second)
+		}
+		<-ctx.Done()
+		return nil, ctx.Err()
+	},
 	"silent": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		time.Sleep(30 * time.Minute)
 		return answer("done"), nil
@@ -75,6 +87,12 @@ func TestCall(t *testing.T) {
 		{
 			tool: "ignore", took: time.Minute, isError: true, told: 1,
 			text: `The call of the tool "ignore" was ended: it gave no sign of life for its limit of 1m0s. ` +
+				"It was told to stop, but may still be running. Look at what is there before you call it again, " +
+				"and then with less to do or in another way.",
+		},
+		{
+			tool: "stall", took: 2*50*time.Second + time.Minute, isError: true, told: 1,
+			text: `The call of the tool "stall" was ended: it gave no sign of life for its limit of 1m0s. ` +
 				"It was told to stop, but may still be running. Look at what is there before you call it again, " +
 				"and then with less to do or in another way.",
 		},
@@ -236,6 +254,40 @@ func TestCallParallel(t *testing.T) {
 		synctest.Wait()
 		assert.Equal(t, 20, f.got("notifications/cancelled"))
 		assert.Nil(t, wd.Stop())
+	})
+}
+
+// TestCallSubAgents checks that the calls of sub-agents, which are layers of a run, are theirs and share its limits.
+func TestCallSubAgents(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fixture{guard: watchdogmcp.Config{Tools: limits}, tools: tools}
+		f.connect(t)
+		wd := newRun(t, watchdog.Budget{Idle: time.Second, Spend: watchdog.Spend{ToolCalls: 10}})
+		refused := make(chan bool)
+		for i := range 4 {
+			sub, err := wd.Layer(fmt.Sprint("sub-", i), watchdog.Budget{Idle: time.Second})
+			require.NoError(t, err)
+			go func() {
+				defer sub.Close()
+				for range 3 {
+					result, err := f.use(sub.Context(), []string{"answer", "hang"}[i%2])
+					if errors.Is(err, watchdog.ToolCallsExceeded) { // the second refusal of a run ends it
+						refused <- true
+						continue
+					}
+					assert.NoError(t, err)
+					refused <- strings.Contains(textOf(t, result), "was not made")
+				}
+			}()
+		}
+		count := 0
+		for range 12 {
+			if <-refused {
+				count++
+			}
+		}
+		assert.Equal(t, 2, count)
+		assert.Equal(t, 10, f.got("tools/call"))
 	})
 }
 

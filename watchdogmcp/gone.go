@@ -1,6 +1,7 @@
 package watchdogmcp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +10,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// ErrServerGone says that a server has ended, or that the connection to it has. It is wrapped by the error of a call of
+// ErrServerGone says that a server has ended, or that the connection to it has, also because the server sent what is no
+// message. It is wrapped by the error of a call of
 // a tool that was under way then or comes later, and by what the connection of a [Transport] returns.
 var ErrServerGone = errors.New("the MCP server is gone")
 
@@ -24,8 +26,12 @@ func gone(session *mcp.ClientSession, tool string, err error) error {
 	return err
 }
 
-// isGone reports whether an error is one that the end of a connection gives.
+// isGone reports whether an error is one that the end of a connection gives, or a server that sends what is no message:
+// the SDK ends the connection then.
 func isGone(err error) bool {
+	if noMessage := (*json.SyntaxError)(nil); errors.As(err, &noMessage) {
+		return true
+	}
 	for _, end := range []error{
 		mcp.ErrConnectionClosed, io.EOF, io.ErrUnexpectedEOF, io.ErrClosedPipe, syscall.EPIPE, syscall.ECONNRESET,
 	} {

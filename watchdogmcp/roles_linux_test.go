@@ -69,6 +69,11 @@ var serverTools = map[string]tool{
 		<-ctx.Done()
 		return nil, ctx.Err()
 	},
+	"babble": func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		fmt.Println("hello")
+		<-ctx.Done()
+		return nil, ctx.Err()
+	},
 	"grandchild": startGrandchild,
 }
 

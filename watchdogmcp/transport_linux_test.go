@@ -54,21 +54,49 @@ func TestTransport(t *testing.T) {
 	}
 }
 
-// TestCommandTransport shows why there is a Transport: that of the SDK leaves the grandchild alive.
+// TestCommandTransport shows why there is a Transport: that of the SDK leaves the grandchild alive, and a call does not
+// learn of the death of a server while that has its output open.
 func TestCommandTransport(t *testing.T) {
 	t.Parallel()
-	cmd := command(t, "mcp-server")
-	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
-	session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd, TerminateDuration: time.Second}, nil)
-	require.NoError(t, err)
-	result, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "grandchild"})
-	require.NoError(t, err)
-	require.False(t, result.IsError)
-	require.NoError(t, session.Close())
-	left := processesOf(cmd)
-	require.Len(t, left, 1, "the grandchild")
-	require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
-	awaitNone(t, cmd)
+	connect := func(t *testing.T) (*exec.Cmd, *mcp.ClientSession) {
+		t.Helper()
+		cmd := command(t, "mcp-server")
+		client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
+		session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+		require.NoError(t, err)
+		return cmd, session
+	}
+	kill := func(t *testing.T, cmd *exec.Cmd) {
+		t.Helper()
+		left := processesOf(cmd)
+		require.Len(t, left, 1, "the grandchild")
+		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
+		awaitNone(t, cmd)
+	}
+	t.Run("after Close", func(t *testing.T) {
+		cmd, session := connect(t)
+		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "grandchild"})
+		require.NoError(t, err)
+		require.NoError(t, session.Close())
+		kill(t, cmd)
+	})
+	t.Run("when the server dies", func(t *testing.T) {
+		_, session := connect(t)
+		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "exit"})
+		require.EqualError(t, err, `calling "tools/call": EOF`)
+		_ = session.Close()
+	})
+	t.Run("when it dies and the grandchild has its output", func(t *testing.T) {
+		cmd, session := connect(t)
+		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "grandchild"})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "exit"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		kill(t, cmd) // before the Close, which waits for the reader of the output
+		_ = session.Close()
+	})
 }
 
 func awaitNone(t *testing.T, cmd *exec.Cmd) {
@@ -163,6 +191,17 @@ func TestServerQuiet(t *testing.T) {
 	assert.Contains(t, err.Error(), `server "files" has closed its standard output, but not exited`)
 	require.ErrorIs(t, s.Wait(), watchdogmcp.ErrServerGone)
 	assert.Empty(t, processesOf(s.cmd), "it is of no use any more")
+}
+
+// TestServerBabbles checks a server whose output is no message.
+func TestServerBabbles(t *testing.T) {
+	t.Parallel()
+	s := start(t, watchdogmcp.Config{}, slack)
+	_, err := s.use(t, "babble")
+	require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+	assert.Contains(t, err.Error(), `of server "files": the MCP server is gone: connect again`)
+	require.Error(t, s.Wait())
+	assert.Empty(t, processesOf(s.cmd))
 }
 
 // TestServerStopped checks that a call is abandoned where the SDK does not return at the end of its context, which is
