@@ -54,6 +54,42 @@ func TestTransport(t *testing.T) {
 	}
 }
 
+// TestTransportClosedInCall checks that Close waits for no call.
+func TestTransportClosedInCall(t *testing.T) {
+	t.Parallel()
+	s := start(t, watchdogmcp.Config{}, time.Second)
+	failed := make(chan error)
+	go func() {
+		_, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ignore"})
+		failed <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	result, err := s.transport.Close()
+	require.NoError(t, err)
+	assert.True(t, result.Terminated)
+	err = <-failed
+	require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+	assert.Contains(t, err.Error(), `call the tool "ignore" of server "files": the MCP server is gone: connect again: `,
+		"and not that it ended by itself")
+	assert.Empty(t, processesOf(s.cmd))
+	require.NoError(t, s.Wait())
+}
+
+// TestTransportContext checks that a server ends with the context that it was made with.
+func TestTransportContext(t *testing.T) {
+	t.Parallel()
+	left := errors.New("the person has left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cmd := command(t, "mcp-server")
+	transport, err := watchdogmcp.Command(ctx, cmd, quick)
+	require.NoError(t, err)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), transport, nil)
+	require.NoError(t, err)
+	cancel(left)
+	require.ErrorIs(t, session.Wait(), left)
+	assert.Empty(t, processesOf(cmd))
+}
+
 // TestCommandTransport shows why there is a Transport: that of the SDK leaves the grandchild alive, and a call does not
 // learn of the death of a server while that has its output open.
 func TestCommandTransport(t *testing.T) {
@@ -342,6 +378,7 @@ func TestConnect(t *testing.T) {
 		s := start(t, watchdogmcp.Config{}, slack)
 		_, err := s.transport.Connect(t.Context())
 		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, err, "it was connected or closed already; make a new exec.Cmd")
 		result, err := s.use(t, "answer")
 		require.NoError(t, err)
 		assert.Equal(t, "ok", textOf(t, result))
