@@ -51,4 +51,7 @@ var sameMeaning = map[string]string{
 	"Page":     "a page: of a list, and for a browser",
 	"Sweeper":  "what sweeps, and what a page asks it",
 	"Pass":     "a pass of a sweeper, and the method that has it measured",
+
+	"Limits":    "what bounds: a call of a tool, a command in a file of settings",
+	"Transport": "what carries the messages of a protocol, in the word of its library",
 }

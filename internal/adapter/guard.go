@@ -96,9 +96,19 @@ func (g *Guard) Turn(wd *watchdog.Watchdog) loop.Advice {
 	return loop.Go
 }
 
-// A turn collects the calls that a model asked for at once.
+// TurnIfIdle is Turn for an adapter that sees no calls of a model: calls that overlap are a turn. It does nothing while
+// a call of the run is under way, unless the turn is long, and on a nil run.
+func (g *Guard) TurnIfIdle(wd *watchdog.Watchdog) loop.Advice {
+	if wd == nil || !g.turn(wd).over() {
+		return loop.Go
+	}
+	return g.Turn(wd)
+}
+
+// A turn collects the calls that a model asked for at once. A nil turn, which is one without a run, collects nothing.
 type turn struct {
 	mu    sync.Mutex
+	open  int // calls under way
 	steps []loop.Step
 	last  time.Time // when the turn before it was told
 }
@@ -113,6 +123,29 @@ func (t *turn) add(s loop.Step) {
 	if len(t.steps) < most {
 		t.steps = append(t.steps, s)
 	}
+}
+
+// begin counts a call until the function that it returns is called.
+func (t *turn) begin() (end func()) {
+	if t == nil {
+		return func() {}
+	}
+	t.count(1)
+	return func() { t.count(-1) }
+}
+
+func (t *turn) count(calls int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open += calls
+}
+
+// over reports whether nobody is to be waited for. A run that never has no call under way has turns all the same.
+func (t *turn) over() bool {
+	const long = 32
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open == 0 || len(t.steps) >= long
 }
 
 // take returns the calls of the turn that has ended.
