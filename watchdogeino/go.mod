@@ -44,4 +44,4 @@ require (
 	gopkg.in/yaml.v3 v3.0.1 // indirect
 )
 
-replace github.com/seed62658d38/watchdog v0.1.0 => ../
+replace github.com/seed62658d38/watchdog => ../
