@@ -17,8 +17,8 @@ const DefaultGrace = adapter.DefaultGrace
 // counts.
 type Config = adapter.Config
 
-// ToolLimits bound one call of a tool.
-type ToolLimits = adapter.Limits
+// Limits bound one call of a tool.
+type Limits = adapter.Limits
 
 // A Guard guards the calls of one or more agents: wrap the tools and models of all agents that work together with one
 // Guard, so that parallel calls are known to be one turn. It keeps nothing of a run that has ended. It is safe for

@@ -29,7 +29,7 @@ func TestParallel(t *testing.T) {
 	eachWay(t, func(t *testing.T, streaming bool) {
 		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
 		cfg := limits
-		cfg.Tool = map[string]watchdogeino.ToolLimits{"slow": {Limit: 20 * time.Minute}}
+		cfg.Tool = map[string]watchdogeino.Limits{"slow": {Limit: 20 * time.Minute}}
 		m := scripted(calls("hammer", "slow", "look", "hammer"), says("done"))
 		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
 		slow := streamable{"slow", func(ctx context.Context, _ func(string) bool) error { return until(ctx) }}
@@ -137,7 +137,7 @@ func TestSubAgent(t *testing.T) {
 			eachWay(t, func(t *testing.T, streaming bool) {
 				wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{Tokens: 100_000}})
 				cfg := limits
-				cfg.Tool = map[string]watchdogeino.ToolLimits{"helper": {Limit: c.limit}}
+				cfg.Tool = map[string]watchdogeino.Limits{"helper": {Limit: c.limit}}
 				guard := watchdogeino.New(cfg)
 				inner := scripted(costs(calls("hammer"), 100, 20), costs(says("no nails"), 100, 20))
 				sub := adk.NewAgentTool(t.Context(), newAgent(t, guard, inner, kinds(deaf)["invokable"]))

@@ -13,5 +13,5 @@
 //	events := adk.NewRunner(ctx, adk.RunnerConfig{Agent: agent}).Query(wd.Context(), "...")
 //
 // It does not guard agents whose messages are schema.AgenticMessage, and does not keep what a tool does from having
-// been done: a tool that ignores its context is left behind, see [ToolLimits].Grace.
+// been done: a tool that ignores its context is left behind, see [Limits].Grace.
 package watchdogeino

@@ -33,7 +33,7 @@ func Example() {
 		Name: "helper", Description: "helps", Model: chat,
 		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: []tool.BaseTool{search}}},
 		Handlers: []adk.ChatModelAgentMiddleware{watchdogeino.New(watchdogeino.Config{
-			Tools: watchdogeino.ToolLimits{Limit: 50 * time.Millisecond},
+			Tools: watchdogeino.Limits{Limit: 50 * time.Millisecond},
 		})},
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 	"github.com/seed62658d38/watchdog/watchdogeino"
 )
 
-var limits = watchdogeino.Config{Tools: watchdogeino.ToolLimits{Limit: 10 * time.Minute, Grace: 5 * time.Second}}
+var limits = watchdogeino.Config{Tools: watchdogeino.Limits{Limit: 10 * time.Minute, Grace: 5 * time.Second}}
 
 // A turn is one answer of a model: it sends pieces.
 type turn func(ctx context.Context, send func(*schema.Message)) error

@@ -17,8 +17,8 @@ import (
 // agent that is a tool is bounded as one: give it a limit of its own by its name.
 type Config = adapter.Config
 
-// ToolLimits bound one call of a tool: its time, its silence, and how long it has to return after that.
-type ToolLimits = adapter.Limits
+// Limits bound one call of a tool: its time, its silence, and how long it has to return after that.
+type Limits = adapter.Limits
 
 // A Middleware guards the agents that have it among their Handlers. Put it first there, so that what other middlewares
 // do in a call is a part of the call. It is safe for concurrent use; agents and runs can share one.
