@@ -42,7 +42,7 @@ func (a *agent) work(ctx context.Context) error {
 			return errors.New("the run wraps up")
 		}
 		answer, err := a.api.ask(ctx, a.said, a.tools())
-		if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) && !a.wrapUp && a.asked(ctx) {
+		if refused := (*watchdog.Refused)(nil); a.lead && !a.wrapUp && errors.As(err, &refused) && a.asked(ctx) {
 			continue // it did not fit in what is not reserve: once more, to wrap up
 		}
 		if err != nil {
