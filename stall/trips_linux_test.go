@@ -49,7 +49,7 @@ func TestFingerprints(t *testing.T) {
 	t.Run("the command's own wall clock has one, and event.json", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.WallClock = 300 * time.Millisecond
+		f.cfg.WallClock = 2 * time.Second
 		result, err := f.run(command(t, "stay"))
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
 		require.Equal(t, stall.KindWallClock, result.Trip.Kind)
@@ -65,7 +65,7 @@ func TestFingerprints(t *testing.T) {
 	t.Run("the wall clock of the run around it is not the command's", func(t *testing.T) {
 		t.Parallel()
 		f := newInsideFixture(t)
-		_, ctx := outerRun(t, f.store, watchdog.Budget{WallClock: 300 * time.Millisecond}, false)
+		_, ctx := outerRun(t, f.store, watchdog.Budget{WallClock: 3 * time.Second}, false)
 		result, err := stall.Run(ctx, command(t, "stay"), f.cfg)
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
 		require.Nil(t, result.Trip)
