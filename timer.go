@@ -23,7 +23,7 @@ func ringAll(due []*Watchdog) {
 	r, s := newRing(time.Now()), &survey{}
 	for _, w := range due {
 		found := w.timerLook()
-		s.add(w, found.inquiry)
+		s.add(w, found.asked())
 		if !found.nothing() {
 			r.add(w, found)
 		}
@@ -35,6 +35,9 @@ func ringAll(due []*Watchdog) {
 // ring is the look of a run's own timer.
 func (w *Watchdog) ring() {
 	found := w.timerLook()
+	if found == nil {
+		return
+	}
 	w.askAside(found.inquiry)
 	if found.trip != nil {
 		go w.endAndTell(found.trip)
@@ -44,12 +47,15 @@ func (w *Watchdog) ring() {
 
 // timerLook is the timer's look. It returns what is left to record and to carry out. It does not block: what the host
 // traces is told on another goroutine.
-func (w *Watchdog) timerLook() findings {
+func (w *Watchdog) timerLook() *findings {
 	w.mu.Lock()
 	found := w.lookAndArm()
 	w.mu.Unlock()
 	if w.trace.waiting() {
 		go w.deliverTrace()
+	}
+	if found == nil {
+		return nil
 	}
 	found.endTries()
 	if len(found.closed) > 0 {
@@ -59,7 +65,7 @@ func (w *Watchdog) timerLook() findings {
 }
 
 // lookAndArm is the look of the timer, and the first. The caller holds mu.
-func (w *Watchdog) lookAndArm() findings {
+func (w *Watchdog) lookAndArm() *findings {
 	found, wait := w.look()
 	w.arm(wait)
 	return found
