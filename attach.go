@@ -75,6 +75,7 @@ func unattached(ctx context.Context, run Run, cfg *Config, at time.Time) (*Watch
 	cfg = cfg.inForce()
 	w, err := newWatchdog(run, cfg, nil)
 	if err == nil {
+		w.lineage = newLineage(run.Parent)
 		w.newRunContext(ctx)
 	}
 	return w, cfg, err
@@ -85,7 +86,7 @@ func unattached(ctx context.Context, run Run, cfg *Config, at time.Time) (*Watch
 func begin(ctx context.Context, run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
 	run.StartedAt = at
-	if err := cfg.check(ctx, run, at); err != nil {
+	if err := cfg.checkBegin(ctx, run, at, outer); err != nil {
 		return nil, err
 	}
 	cfg = cfg.inForce()
@@ -93,7 +94,7 @@ func begin(ctx context.Context, run Run, cfg *Config, outer *Watchdog) (*Watchdo
 	if err != nil {
 		return nil, err
 	}
-	w.lineage = &lineage{run.Parent, record.NewWindow()}
+	w.lineage = &lineage{parentID: run.Parent, begins: true}
 	w.newRunContext(ctx)
 	w.takeUp(window{startedAt: w.startedAt}, at)
 	w.start()
@@ -173,7 +174,7 @@ func (w *Watchdog) doubtResume(err error) {
 
 func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
 	w := &Watchdog{
-		id: run.ID, lineage: newLineage(run.Parent), startedAt: record.Truncate(run.StartedAt), outer: outer,
+		id: run.ID, startedAt: record.Truncate(run.StartedAt), outer: outer,
 		trace: newTrace(cfg.OnSignal), clock: runClock{other: cfg.Clock},
 	}
 	w.recorder.configure(cfg)

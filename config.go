@@ -123,13 +123,34 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	if _, err := loop.New(cfg.Loop); err != nil {
 		return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
 	}
+	return cfg.checkRest(ctx)
+}
+
+// checkBegin is check for a window that begins now. The config of a layer is that of the run around it but for the
+// budget, and whoever made it has checked that.
+func (cfg *Config) checkBegin(ctx context.Context, run Run, now time.Time, outer *Watchdog) error {
+	if outer == nil {
+		return cfg.check(ctx, run, now)
+	}
+	if err := run.check(now); err != nil {
+		return err
+	}
+	return checkParent(ctx)
+}
+
+func (cfg *Config) checkRest(ctx context.Context) error {
 	switch {
 	case cfg.MaxStops < 0:
 		return fmt.Errorf("%w config: MaxStops is %d; use a positive number, or 0 for any", ErrInvalid, cfg.MaxStops)
 	case cfg.RecordTimeout < 0:
 		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
 			cfg.RecordTimeout, DefaultRecordTimeout)
-	case ctx.Err() != nil:
+	}
+	return checkParent(ctx)
+}
+
+func checkParent(ctx context.Context) error {
+	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrParentEnded, context.Cause(ctx))
 	}
 	return nil
