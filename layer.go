@@ -59,7 +59,7 @@ func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
 
 // leftForLayer is what a layer gets of this run at most. It must be more than the layer's own reserve.
 func (w *Watchdog) leftForLayer(reserve time.Duration) (time.Duration, error) {
-	_ = w.poll() // a run that is late has ended
+	_ = w.Stop() // a run that is late has ended
 	left := w.Remaining()
 	switch {
 	case w.Context().Err() != nil:

@@ -277,6 +277,7 @@ func (w *Watchdog) end(cause error) {
 	w.dropInquiry()
 	w.disarm()
 	w.cancel(cause)
+	w.endTries(cause)
 }
 
 // hasEnded reports whether the run is over. A trip that is being recorded can still be taken back.

@@ -118,6 +118,15 @@ func (w *Watchdog) unlockPolled(found *findings, guard func(*findings)) *Stop {
 	}
 }
 
+// calm reports that a look before a change would find nothing, and do nothing that the look after it does not. The
+// caller holds mu.
+func (w *Watchdog) calm() bool {
+	return w.phase == running && w.more.calm() && w.quiet() && (w.parent == nil || w.parent.Err() == nil) && w.caughtUp()
+}
+
+// calm reports that nothing stands on a ladder or waits to be recorded.
+func (x *extras) calm() bool { return x == nil || len(x.given)+len(x.pausing)+len(x.due) == 0 }
+
 // caughtUp reports that a poll which finds nothing has nothing else to do either. The caller holds mu.
 func (w *Watchdog) caughtUp() bool {
 	return w.trip == nil && !w.recorder.waiting() && !w.trace.waiting() && !w.covers()
@@ -279,9 +288,11 @@ func (w *Watchdog) beQuiet(now, next time.Duration) {
 // sets the timer afterwards.
 func (w *Watchdog) change(change func()) {
 	w.mu.Lock()
-	if found, _ := w.look(); found != nil || !w.caughtUp() {
-		_ = w.unlockPolled(found, nil)
-		w.mu.Lock()
+	if !w.calm() {
+		if found, _ := w.look(); found != nil || !w.caughtUp() {
+			_ = w.unlockPolled(found, nil)
+			w.mu.Lock()
+		}
 	}
 	change()
 	found := w.lookAndArm()
@@ -292,8 +303,11 @@ func (w *Watchdog) change(change func()) {
 // changeNow makes a change unless the run has ended. It is change for what must not wait for a stop that is being
 // recorded; the change counts if that is taken back.
 func (w *Watchdog) changeNow(change func()) {
+	var found *findings
 	w.mu.Lock()
-	found, _ := w.look()
+	if !w.calm() {
+		found, _ = w.look()
+	}
 	if w.phase != ended {
 		change()
 	}

@@ -86,6 +86,7 @@ type Watchdog struct {
 	byParent bool    // the parent ended it
 	trip     *trip   // while recording
 	more     *extras // nil if there is nothing in them
+	tries    *try    // the first of those that are open
 	stop     *Stop   // once fired
 	item     alarm.Item[Watchdog]
 	timer    clocks.Timer // in place of item if the clock is not the machine's
@@ -94,8 +95,7 @@ type Watchdog struct {
 // extras are what few runs have. The run's mutex guards them.
 type extras struct {
 	attempt Attempt
-	keeper  Keeper // that keeps the run
-	tries   map[*try]struct{}
+	keeper  Keeper        // that keeps the run
 	given   []given       // the directives that still stand on a ladder
 	pausing []pauseEvent  // those that the store may not have yet
 	left    []foldedPause // those of layers of a process that is gone

@@ -53,6 +53,9 @@ func (h *Holds) Len() int {
 	return len(h.caps.holds)
 }
 
+// large reports whether it has room for more holds than a run mostly has. What has is not kept for the next hold.
+func (h *Holds) large() bool { return cap(h.caps.holds) > 16 }
+
 // Find returns the hold, or nil if it is not open.
 func (h *Holds) Find(id HoldID) *OpenHold {
 	if h == nil {
