@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -126,18 +127,6 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	return cfg.checkRest(ctx)
 }
 
-// checkBegin is check for a window that begins now. The config of a layer is that of the run around it but for the
-// budget, and whoever made it has checked that.
-func (cfg *Config) checkBegin(ctx context.Context, run Run, now time.Time, outer *Watchdog) error {
-	if outer == nil {
-		return cfg.check(ctx, run, now)
-	}
-	if err := run.check(now); err != nil {
-		return err
-	}
-	return checkParent(ctx)
-}
-
 func (cfg *Config) checkRest(ctx context.Context) error {
 	switch {
 	case cfg.MaxStops < 0:
@@ -163,7 +152,7 @@ type settings struct {
 	onWarning     func(Warning)
 	busy          func() bool
 	classes       *classes // of the host's events
-	loop          loop.Config
+	loop          *loop.Config // nil is the default of each field
 	pollOnly      bool
 	recordsParent bool
 	observeOnly   bool
@@ -171,12 +160,22 @@ type settings struct {
 }
 
 func (cfg *Config) settings(classes *classes) settings {
-	return settings{
+	s := settings{
 		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busy: cfg.Busy, classes: classes,
-		loop:     cfg.Loop,
 		pollOnly: cfg.PollOnly || cfg.Disabled, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
 		disabled: cfg.Disabled,
 	}
+	if !reflect.ValueOf(cfg.Loop).IsZero() {
+		own := cfg.Loop
+		s.loop = &own
+	}
+	return s
+}
+
+// with are these settings of a run for a layer of it with another budget.
+func (s settings) with(b *Budget) settings {
+	s.limits, s.recordsParent = b.shared(), false
+	return s
 }
 
 // hasSignals reports whether anything heeds the run's signs of life.

@@ -104,7 +104,7 @@ func (s seamSigns) AliveAt(now time.Time) {
 
 func seamBegin(ctx context.Context, run, cfg any) (any, error) {
 	c := cfg.(Config)
-	return begin(ctx, run.(Run), &c, nil)
+	return begin(ctx, run.(Run), &c)
 }
 
 func seamLimits(budget any) (verdict.Limits, error) {

@@ -98,6 +98,9 @@ func (w *Watchdog) disarm() {
 	} else {
 		alarms.Remove(&w.item)
 	}
+	if w.outer != nil {
+		w.outer.layers.remove(w)
+	}
 	if w.stopParent != nil && !w.ownsAfterFunc() { // else it is the host's code, see closeHolds
 		w.stopParent()
 		w.stopParent = nil

@@ -87,6 +87,7 @@ type Watchdog struct {
 	trip     *trip   // while recording
 	more     *extras // nil if there is nothing in them
 	tries    *try    // the first of those that are open
+	layers   layers  // has a mutex of its own
 	stop     *Stop   // once fired
 	item     alarm.Item[Watchdog]
 	timer    clocks.Timer // in place of item if the clock is not the machine's

@@ -32,6 +32,8 @@ type lineage struct {
 
 	once   sync.Once
 	window string // drawn when it is needed first: most layers end without an event
+
+	next, before *Watchdog // of the layers of one run; guarded by their mu
 }
 
 // newLineage is that of a run in a session's window.
