@@ -151,7 +151,7 @@ type settings struct {
 	logger        *slog.Logger
 	onWarning     func(Warning)
 	busy          func() bool
-	classes       *classes // of the host's events
+	classes       *classes     // of the host's events
 	loop          *loop.Config // nil is the default of each field
 	pollOnly      bool
 	recordsParent bool

@@ -294,8 +294,10 @@ func (w *Watchdog) change(change func()) {
 			w.mu.Lock()
 		}
 	}
+	w.clock.hold()
 	change()
 	found := w.lookAndArm()
+	w.clock.release()
 	w.mu.Unlock()
 	w.settle(found)
 }
@@ -308,10 +310,12 @@ func (w *Watchdog) changeNow(change func()) {
 	if !w.calm() {
 		found, _ = w.look()
 	}
+	w.clock.hold()
 	if w.phase != ended {
 		change()
 	}
 	found = found.and(w.lookAndArm())
+	w.clock.release()
 	w.mu.Unlock()
 	w.settle(found)
 }

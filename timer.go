@@ -71,12 +71,13 @@ func (w *Watchdog) lookAndArm() *findings {
 	return found
 }
 
-// arm sets the timer. The caller holds mu.
+// arm sets the timer. One that is set for an earlier time stays, and looks once in vain: what puts a limit off, such as
+// a hold, mostly comes again and again. The caller holds mu.
 func (w *Watchdog) arm(wait time.Duration) {
 	switch {
 	case w.pollOnly || w.disabled || wait == verdict.Never:
 	case w.clock.base.Machine():
-		alarms.Set(&w.item, wait)
+		alarms.Within(&w.item, wait)
 	case w.timer == nil:
 		w.timer = clocks.AfterFunc(w.clock.other, w.clock.patience(wait), w.ring)
 	default:

@@ -28,10 +28,9 @@ type windowID struct {
 // A lineage tells a run or window from others, where the run is a layer of another or the window is a fresh one.
 type lineage struct {
 	parentID string
+	window   string // drawn when it is needed first: most layers end without an event
+	once     sync.Once
 	begins   bool // the window begins with its watchdog
-
-	once   sync.Once
-	window string // drawn when it is needed first: most layers end without an event
 
 	next, before *Watchdog // of the layers of one run; guarded by their mu
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -75,7 +76,7 @@ func within[T any](
 ) (result T, ended *Ended, err error) {
 	limits := g.limits(call.Tool)
 	bounded := bound.Call{Limit: limits.Limit, Grace: limits.Grace, Logger: g.cfg.Logger}
-	p, err := g.open(ctx, wd, call.Tool, limits)
+	p, err := g.open(wd, call.Tool, limits)
 	if err != nil {
 		return result, nil, err
 	}
@@ -113,13 +114,14 @@ type part struct {
 	layer *watchdog.Watchdog
 }
 
-func (g *Guard) open(ctx context.Context, wd *watchdog.Watchdog, tool string, l Limits) (p part, err error) {
+func (g *Guard) open(wd *watchdog.Watchdog, tool string, l Limits) (p part, err error) {
 	if wd == nil {
 		return p, nil
 	}
-	name := fmt.Sprintf("%s-%d", plain(tool), g.calls.Add(1))
-	// The hold is open until the call has ended, and through its grace: it is no silence of the run.
-	if p.hold, err = wd.Hold(ctx, name, watchdog.HoldLimit{Cap: watchdog.NoLimit}); err != nil {
+	name := plain(tool) + "-" + strconv.FormatUint(g.calls.Add(1), 10)
+	// The hold is open until the call has ended, and through its grace: it is no silence of the run. So it does not end
+	// with ctx, after which a call may still need its grace.
+	if p.hold, err = wd.Hold(context.Background(), name, watchdog.HoldLimit{Cap: watchdog.NoLimit}); err != nil {
 		return p, err
 	}
 	p.layer, err = wd.Layer(name, watchdog.Budget{WallClock: l.Limit, WarnAt: []float64{}, Idle: l.Idle})

@@ -137,6 +137,24 @@ func TestToolLives(t *testing.T) {
 	})
 }
 
+// TestToolGrace checks that the run is not idle while a call whose caller has gone has its grace.
+func TestToolGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd, gone := newRun(t, watchdog.Budget{Idle: time.Second}), errors.New("the client has gone")
+		ctx, cancel := context.WithCancelCause(wd.Context())
+		_, ended, err := use(ctx, adapter.New(limits), func(context.Context) (string, error) {
+			cancel(gone)
+			time.Sleep(4 * time.Second)
+			return "", nil
+		})
+		require.ErrorIs(t, err, gone)
+		assert.Nil(t, ended)
+		assert.Nil(t, wd.Stop())
+		time.Sleep(2 * time.Second)
+		assert.NotNil(t, wd.Stop(), "and then its silence counts again")
+	})
+}
+
 func TestToolLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cfg := limits
