@@ -17,7 +17,7 @@ import (
 // The packages beside the root reach what they need of a run through here, so that it need not be exported.
 func init() {
 	seam.Register(seam.Root{
-		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
+		Run: seamRunOf, Within: seamWithin, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
 		LoopState: seamLoopState, RestoreLoop: seamRestoreLoop,
 		Use:           func(amount any) verdict.Use { a := amount.(Amount); return a.use() },
 		ResumeInDoubt: seamResumeInDoubt,
@@ -37,6 +37,8 @@ func seamRunOf(ctx context.Context) seam.Run {
 	}
 	return nil
 }
+
+func seamWithin(ctx context.Context, run any) seam.Work { return &try{Context: ctx, w: run.(*Watchdog)} }
 
 func (r seamRun) ID() string           { return r.w.id }
 func (r seamRun) LastNote() string     { return r.w.LastNote() }

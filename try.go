@@ -55,15 +55,29 @@ func (t *try) Value(key any) any {
 }
 
 func (w *Watchdog) openTry(ctx context.Context) (*try, error) {
-	_ = w.Stop() // a run that is late has ended
-	w.checkParent()
 	t := &try{w: w}
-	t.Context, t.cancel = context.WithCancelCause(ctx)
-	if err := w.addTry(t); err != nil {
-		t.cancel(err)
+	var cancel context.CancelCauseFunc
+	t.Context, cancel = context.WithCancelCause(ctx)
+	if err := t.Begin(cancel); err != nil {
+		cancel(err)
 		return nil, err
 	}
 	return t, nil
+}
+
+// Begin implements [seam.Work].
+func (t *try) Begin(cancel context.CancelCauseFunc) error {
+	t.cancel = cancel
+	_ = t.w.Stop() // a run that is late has ended
+	t.w.checkParent()
+	return t.w.addTry(t)
+}
+
+// End implements [seam.Work].
+func (t *try) End() {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	t.w.removeTry(t)
 }
 
 func (w *Watchdog) addTry(t *try) error {
@@ -80,9 +94,7 @@ func (w *Watchdog) addTry(t *try) error {
 }
 
 func (w *Watchdog) closeTry(t *try) {
-	w.mu.Lock()
-	w.removeTry(t)
-	w.mu.Unlock()
+	t.End()
 	t.cancel(context.Canceled)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -81,11 +82,11 @@ func within[T any](
 		return result, nil, err
 	}
 	defer p.close()
-	var out bound.Outcome[T]
-	_ = p.layer.Try(ctx, func(ctx context.Context) error {
-		out = bound.Do(ctx, bounded, work)
-		return nil
-	})
+	inside := ctx
+	if p.layer != nil {
+		inside = seam.Within(ctx, p.layer)
+	}
+	out := bound.Do(inside, bounded, work)
 	if !out.Overran() && p.layer.Stop() == nil {
 		return out.Result, nil, because(ctx, nil, out.Err)
 	}
