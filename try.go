@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // Try runs the work once, under a context that belongs to the run and ends when the run asks for it to be done again or
@@ -46,12 +48,18 @@ type try struct {
 	next, before *try // in the tries of the run; guarded by its mu
 }
 
-// Value finds the run whose work it is.
+// Value finds the run whose work it is, which has the signs of life that are none of a timer's inside.
 func (t *try) Value(key any) any {
 	if key == (runKey{}) {
 		return t.w
 	}
-	return t.Context.Value(key)
+	value := t.Context.Value(key)
+	if key == (seam.SignsKey{}) {
+		if _, timer := value.(seam.Timer); !timer {
+			return seamSigns{t.w}
+		}
+	}
+	return value
 }
 
 func (w *Watchdog) openTry(ctx context.Context) (*try, error) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/internal/adapter"
 )
 
@@ -152,6 +153,22 @@ func TestToolGrace(t *testing.T) {
 		assert.Nil(t, wd.Stop())
 		time.Sleep(2 * time.Second)
 		assert.NotNil(t, wd.Stop(), "and then its silence counts again")
+	})
+}
+
+// TestToolSigns checks that what a tool reads is a sign of life of its call, and not of the run alone.
+func TestToolSigns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+		_, ended, err := use(wd.Context(), adapter.New(limits), func(ctx context.Context) (string, error) {
+			for answer := idle.NewReader(ctx, strings.NewReader("a long answer"), nil); ; time.Sleep(50 * time.Second) {
+				if _, err := answer.Read(make([]byte, 2)); err != nil {
+					return "read", nil
+				}
+			}
+		})
+		require.NoError(t, err)
+		assert.Nil(t, ended)
 	})
 }
 
