@@ -234,7 +234,11 @@ func (w *Watchdog) attachContext(ctx context.Context) (context.Context, context.
 func (w *Watchdog) start() {
 	w.followParent()
 	w.mu.Lock()
+	if w.outer != nil {
+		w.clock.holdBegin()
+	}
 	found := w.lookAndArm()
+	w.clock.release()
 	w.mu.Unlock()
 	w.doFound(found)
 	switch {

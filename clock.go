@@ -49,6 +49,9 @@ func (c *runClock) now() time.Time { return clocks.Now(c.other) }
 // hold has everything until release be at one moment, for a change and the looks around it: the clock is read once.
 func (c *runClock) hold() { c.moment = c.elapsed() }
 
+// holdBegin is hold for a run that begins at this moment.
+func (c *runClock) holdBegin() { c.moment = c.atBase }
+
 func (c *runClock) release() { c.moment = 0 }
 
 // elapsed reads every clock there is.
@@ -59,7 +62,14 @@ func (c *runClock) elapsed() time.Duration {
 	if c.other != nil {
 		return c.meter.Read(c.reading())
 	}
-	now := time.Now()
+	return c.elapsedAt(time.Now())
+}
+
+// elapsedAt is elapsed for who has just read the machine's clock.
+func (c *runClock) elapsedAt(now time.Time) time.Duration {
+	if c.other != nil {
+		return c.elapsed()
+	}
 	c.slept = max(c.slept, c.base.Slept(now))
 	return c.atBase + now.Sub(c.base.Time()) + c.slept
 }

@@ -46,24 +46,34 @@ func (w *Watchdog) layer(name string, budget *Budget) (*Watchdog, error) {
 	if err := budget.check(); err != nil {
 		return nil, err
 	}
-	left, err := w.leftForLayer(budget.Reserve)
+	at := w.lookNow() // a run that is late has ended
+	left, err := w.leftForLayer(budget.Reserve, at)
 	if err != nil {
 		return nil, err
 	}
 	if left != NoLimit || budget.WallClock == 0 {
 		budget.WallClock = min(off(budget.WallClock), left)
 	}
-	layer, err := w.beginLayer(id, budget)
+	layer, err := w.beginLayer(id, budget, at)
 	if errors.Is(err, ErrParentEnded) {
 		return nil, fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	}
 	return layer, err
 }
 
-// leftForLayer is what a layer gets of this run at most. It must be more than the layer's own reserve.
-func (w *Watchdog) leftForLayer(reserve time.Duration) (time.Duration, error) {
-	_ = w.Stop() // a run that is late has ended
-	left := w.Remaining()
+// lookNow polls and returns the time afterwards.
+func (w *Watchdog) lookNow() time.Time {
+	now := clocks.Now(w.clock.other)
+	if w.clock.other == nil && w.quietAt(now.Sub(w.clock.base.Time())) {
+		return now
+	}
+	_ = w.poll()
+	return clocks.Now(w.clock.other)
+}
+
+// leftForLayer is what a layer that begins now gets of this run at most. It must be more than the layer's own reserve.
+func (w *Watchdog) leftForLayer(reserve time.Duration, now time.Time) (time.Duration, error) {
+	left := w.remainingAt(now)
 	switch {
 	case w.Context().Err() != nil:
 		return 0, fmt.Errorf("%w: %w", ErrEnded, w.cause())
@@ -77,8 +87,7 @@ func (w *Watchdog) leftForLayer(reserve time.Duration) (time.Duration, error) {
 }
 
 // beginLayer is begin for a layer. But for the budget, which was checked, its config is that of this run.
-func (w *Watchdog) beginLayer(id string, budget *Budget) (*Watchdog, error) {
-	at := clocks.Now(w.clock.other)
+func (w *Watchdog) beginLayer(id string, budget *Budget, at time.Time) (*Watchdog, error) {
 	run, ctx := Run{ID: id, Parent: w.id, StartedAt: at}, w.Context()
 	if err := errors.Join(run.check(at), checkParent(ctx)); err != nil {
 		return nil, err

@@ -59,8 +59,13 @@ func (f *findings) asked() *inquiry {
 // quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's
 // clock.
 func (w *Watchdog) quiet() bool {
+	return w.quietUntil.Load() > 0 && w.quietAt(w.clock.base.Since())
+}
+
+// quietAt is quiet at a monotonic time since the clock's base.
+func (w *Watchdog) quietAt(since time.Duration) bool {
 	until := w.quietUntil.Load()
-	return until > 0 && int64(w.clock.base.Since()) < until
+	return until > 0 && int64(since) < until
 }
 
 // poll looks at the run and carries out what it finds. It returns the stop once there is one.
@@ -118,10 +123,11 @@ func (w *Watchdog) unlockPolled(found *findings, guard func(*findings)) *Stop {
 	}
 }
 
-// calm reports that a look before a change would find nothing, and do nothing that the look after it does not. The
+// calmAt reports that a look before a change would find nothing, and do nothing that the look after it does not. The
 // caller holds mu.
-func (w *Watchdog) calm() bool {
-	return w.phase == running && w.more.calm() && w.quiet() && (w.parent == nil || w.parent.Err() == nil) && w.caughtUp()
+func (w *Watchdog) calmAt(now time.Duration) bool {
+	return w.phase == running && w.more.calm() && w.quietAt(w.clock.sinceBase(now)) &&
+		(w.parent == nil || w.parent.Err() == nil) && w.caughtUp()
 }
 
 // calm reports that nothing stands on a ladder or waits to be recorded.
@@ -288,13 +294,15 @@ func (w *Watchdog) beQuiet(now, next time.Duration) {
 // sets the timer afterwards.
 func (w *Watchdog) change(change func()) {
 	w.mu.Lock()
-	if !w.calm() {
+	w.clock.hold()
+	if !w.calmAt(w.clock.moment) {
 		if found, _ := w.look(); found != nil || !w.caughtUp() {
+			w.clock.release()
 			_ = w.unlockPolled(found, nil)
 			w.mu.Lock()
+			w.clock.hold()
 		}
 	}
-	w.clock.hold()
 	change()
 	found := w.lookAndArm()
 	w.clock.release()
@@ -307,10 +315,10 @@ func (w *Watchdog) change(change func()) {
 func (w *Watchdog) changeNow(change func()) {
 	var found *findings
 	w.mu.Lock()
-	if !w.calm() {
+	w.clock.hold()
+	if !w.calmAt(w.clock.moment) {
 		found, _ = w.look()
 	}
-	w.clock.hold()
 	if w.phase != ended {
 		change()
 	}

@@ -38,7 +38,9 @@ func seamRunOf(ctx context.Context) seam.Run {
 	return nil
 }
 
-func seamWithin(ctx context.Context, run any) seam.Work { return &try{Context: ctx, w: run.(*Watchdog)} }
+func seamWithin(ctx context.Context, run any) seam.Work {
+	return &try{Context: ctx, w: run.(*Watchdog)}
+}
 
 func (r seamRun) ID() string           { return r.w.id }
 func (r seamRun) LastNote() string     { return r.w.LastNote() }

@@ -235,6 +235,11 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w == nil {
 		return NoLimit
 	}
+	return w.remainingAt(time.Now())
+}
+
+// remainingAt is Remaining for who has just read the machine's clock.
+func (w *Watchdog) remainingAt(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.phase != running {
@@ -244,7 +249,7 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w.disabled {
 		return NoLimit
 	}
-	return verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsed())
+	return verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsedAt(now))
 }
 
 // Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is
@@ -253,6 +258,9 @@ func (w *Watchdog) Remaining() time.Duration {
 // the record timeout.
 func (w *Watchdog) Close() error {
 	if w == nil {
+		return nil
+	}
+	if w.closeAtOnce() {
 		return nil
 	}
 	began := clocks.Now(w.clock.other)
@@ -269,4 +277,19 @@ func (w *Watchdog) Close() error {
 	}
 	w.recorder.awaitSince(began, told)
 	return nil
+}
+
+// closeAtOnce ends a run that has nothing to wait for and nobody to tell, and reports whether it did.
+func (w *Watchdog) closeAtOnce() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	holds := w.seen.Signs != nil && w.seen.Signs.Holds.Len() > 0
+	if w.phase != running || holds || w.more != nil || w.stopParent != nil || w.trace != nil || w.account.Load() != nil {
+		return false
+	}
+	if !w.caughtUp() || w.recorder.underway() != nil || w.endWithParent() {
+		return false
+	}
+	w.end(ErrClosed)
+	return true
 }

@@ -94,7 +94,7 @@ type Work interface {
 }
 
 // Within returns the context of work in a run, a *Watchdog of the root's, which ends with ctx, and with the run once
-// Begin was called. It costs less than [watchdog.Watchdog.Try] for whoever makes a context anyway.
+// Begin was called. It costs less than a Try for whoever makes a context anyway.
 func Within(ctx context.Context, run any) Work { return root.Within(ctx, run) }
 
 // A Root is what the root registers.
