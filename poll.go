@@ -26,6 +26,16 @@ func (f *findings) made() *findings {
 	return f
 }
 
+// with returns these findings and what is to be recorded and closed besides.
+func (f *findings) with(due []*entry, closed closings) *findings {
+	if len(due)+len(closed) == 0 {
+		return f
+	}
+	f = f.made()
+	f.entries, f.closed = append(f.entries, due...), append(f.closed, closed...)
+	return f
+}
+
 // and returns these findings and those of the next look.
 func (f *findings) and(next *findings) *findings {
 	switch {
@@ -195,10 +205,7 @@ func (w *Watchdog) doHere(found *findings, began time.Time) {
 // caller holds mu.
 func (w *Watchdog) look() (f *findings, wait time.Duration) {
 	if w.phase != running || w.endWithParent() {
-		if closed := w.closeHolds(); len(closed) > 0 {
-			f = &findings{closed: closed}
-		}
-		return f, verdict.Never
+		return f.with(nil, w.closeHolds()), verdict.Never
 	}
 	if w.disabled {
 		w.beQuiet(w.clock.elapsed(), verdict.Never)
@@ -209,10 +216,7 @@ func (w *Watchdog) look() (f *findings, wait time.Duration) {
 		w.takePulse(now)
 		w.countPauses()
 		w.resetLadders()
-		if due := w.takeDue(); len(due) > 0 {
-			f = f.made()
-			f.entries = append(f.entries, due...)
-		}
+		f = f.with(w.takeDue(), nil)
 		v := w.judge(now)
 		if v.Action == verdict.Continue {
 			w.beQuiet(now, v.Next)

@@ -161,11 +161,14 @@ func TestToolSigns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
 		_, ended, err := use(wd.Context(), adapter.New(limits), func(ctx context.Context) (string, error) {
-			for answer := idle.NewReader(ctx, strings.NewReader("a long answer"), nil); ; time.Sleep(50 * time.Second) {
+			answer := idle.NewReader(ctx, strings.NewReader("a long answer"), nil)
+			for range 5 {
 				if _, err := answer.Read(make([]byte, 2)); err != nil {
-					return "read", nil
+					return "", err
 				}
+				time.Sleep(50 * time.Second)
 			}
+			return "read", nil
 		})
 		require.NoError(t, err)
 		assert.Nil(t, ended)

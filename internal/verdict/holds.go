@@ -140,7 +140,10 @@ func (h *Holds) setIdle(id HoldID, idle time.Duration) {
 
 // setRung moves a hold on its ladder. Its cap begins anew at the instant of the rung.
 func (h *Holds) setRung(id HoldID, r Rung) {
-	if open := h.Find(id); open != nil && r.Attempts > 0 {
+	if r.Attempts <= 0 {
+		return
+	}
+	if open := h.Find(id); open != nil {
 		open.Rung = r
 		heap.Fix(&h.caps, open.index[h.caps.place])
 	}

@@ -62,9 +62,7 @@ func (s *Snapshot) Take(limits *Limits, signal Signal) {
 		s.Signs.Signal(signal.Kind == SignalProgress, signal.At)
 	case SignalHold:
 		s.Signs.Open(signal.hold(), signal.limits(), signal.At)
-		if signal.Rung > 0 {
-			s.Signs.Holds.setRung(signal.hold(), Rung{Attempts: signal.Rung, At: signal.At})
-		}
+		s.Signs.Holds.setRung(signal.hold(), Rung{Attempts: signal.Rung, At: signal.At})
 	case SignalHeld:
 		s.Signs.Open(signal.hold(), signal.limits(), signal.From)
 		s.Signs.Holds.setRung(signal.hold(), limits.Ladders.heldOn(signal.Rung, signal.From))
