@@ -73,31 +73,38 @@ func unattached(ctx context.Context, run Run, cfg *Config, at time.Time) (*Watch
 		return nil, nil, err
 	}
 	cfg = cfg.inForce()
-	w, err := newWatchdog(run, cfg, nil)
+	w, err := newWatchdog(run, cfg)
 	if err == nil {
+		w.lineage = newLineage(run.Parent)
 		w.newRunContext(ctx)
 	}
 	return w, cfg, err
 }
 
 // begin makes a watchdog for a window that begins now and shares nothing with any other, whatever clocks say. It reads
-// nothing. A layer has the run around it.
-func begin(ctx context.Context, run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
+// nothing.
+func begin(ctx context.Context, run Run, cfg *Config) (*Watchdog, error) {
 	at := clocks.Now(cfg.Clock)
 	run.StartedAt = at
 	if err := cfg.check(ctx, run, at); err != nil {
 		return nil, err
 	}
 	cfg = cfg.inForce()
-	w, err := newWatchdog(run, cfg, outer)
+	w, err := newWatchdog(run, cfg)
 	if err != nil {
 		return nil, err
 	}
-	w.lineage = &lineage{run.Parent, record.NewWindow()}
+	w.begun(ctx, &lineage{parentID: run.Parent}, at)
+	return w, nil
+}
+
+// begun has the run begin in a window of its own.
+func (w *Watchdog) begun(ctx context.Context, of *lineage, at time.Time) {
+	of.begins = true
+	w.lineage = of
 	w.newRunContext(ctx)
 	w.takeUp(window{startedAt: w.startedAt}, at)
 	w.start()
-	return w, nil
 }
 
 // over reports whether a resume opens a window after this one.
@@ -171,28 +178,29 @@ func (w *Watchdog) doubtResume(err error) {
 	}
 }
 
-func newWatchdog(run Run, cfg *Config, outer *Watchdog) (*Watchdog, error) {
-	w := &Watchdog{
-		id: run.ID, lineage: newLineage(run.Parent), startedAt: record.Truncate(run.StartedAt), outer: outer,
-		trace: newTrace(cfg.OnSignal), clock: runClock{other: cfg.Clock},
-	}
-	w.recorder.configure(cfg)
+func newWatchdog(run Run, cfg *Config) (*Watchdog, error) {
 	classes, err := cfg.Kinds.classes()
 	if err != nil {
 		return nil, err
 	}
-	if outer != nil {
-		classes, w.trace = outer.classes, outer.trace
+	w := &Watchdog{
+		id: run.ID, startedAt: record.Truncate(run.StartedAt), trace: newTrace(cfg.OnSignal),
+		clock: runClock{other: cfg.Clock}, settings: cfg.settings(classes),
 	}
-	w.settings = cfg.settings(classes)
-	if cfg.hasSignals() || w.trace != nil {
+	w.recorder.configure(cfg)
+	w.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
+	return w, nil
+}
+
+// setUp makes what the run needs from the beginning.
+func (w *Watchdog) setUp(heeds, shares bool) {
+	if heeds {
 		w.heed()
 	}
 	w.item.Owner = w
-	if len(w.limits.Counts)+len(cfg.Scopes) > 0 {
+	if shares || len(w.limits.Counts) > 0 {
 		w.seen.Spend = w.accountOf().spend
 	}
-	return w, nil
 }
 
 // findOpen reads the window that the run is in, which must be one to attach to, or to resume after.
@@ -226,7 +234,11 @@ func (w *Watchdog) attachContext(ctx context.Context) (context.Context, context.
 func (w *Watchdog) start() {
 	w.followParent()
 	w.mu.Lock()
+	if w.outer != nil {
+		w.clock.holdBegin()
+	}
 	found := w.lookAndArm()
+	w.clock.release()
 	w.mu.Unlock()
 	w.doFound(found)
 	switch {

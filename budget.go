@@ -101,6 +101,17 @@ func (b *Budget) check() error {
 }
 
 func (b *Budget) checkLengths() error {
+	if min(b.WallClock, b.Reserve, b.Safety, b.Idle, b.NoProgress, b.Hold, b.FirstSign) < 0 {
+		return b.negativeLength()
+	}
+	if wall := b.wallClock(); b.Reserve >= wall {
+		return fmt.Errorf("%w budget: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalid, b.Reserve, wall)
+	}
+	return nil
+}
+
+// negativeLength says which length is below zero.
+func (b *Budget) negativeLength() error {
 	for _, limit := range [...]struct {
 		name         string
 		length, zero time.Duration
@@ -117,9 +128,6 @@ func (b *Budget) checkLengths() error {
 			return fmt.Errorf("%w budget: %s is %v; use a positive duration, or 0 for %s", ErrInvalid, limit.name, limit.length,
 				length(limit.zero))
 		}
-	}
-	if wall := b.wallClock(); b.Reserve >= wall {
-		return fmt.Errorf("%w budget: Reserve of %v leaves nothing of WallClock %v to work in", ErrInvalid, b.Reserve, wall)
 	}
 	return nil
 }

@@ -29,6 +29,7 @@ type runClock struct {
 	slept  time.Duration           // what the machine slept since
 	other  clock.Clock             // the host's; nil is the machine's
 	meter  *verdict.MonotonicClock // of other
+	moment time.Duration           // what elapsed returns meanwhile; 0 is what it reads
 }
 
 // newRunClock starts at now, elapsed after the window's start.
@@ -45,12 +46,30 @@ func newRunClock(other clock.Clock, now time.Time, elapsed time.Duration) runClo
 // now is the wall clock, for what people and databases read.
 func (c *runClock) now() time.Time { return clocks.Now(c.other) }
 
+// hold has everything until release be at one moment, for a change and the looks around it: the clock is read once.
+func (c *runClock) hold() { c.moment = c.elapsed() }
+
+// holdBegin is hold for a run that begins at this moment.
+func (c *runClock) holdBegin() { c.moment = c.atBase }
+
+func (c *runClock) release() { c.moment = 0 }
+
 // elapsed reads every clock there is.
 func (c *runClock) elapsed() time.Duration {
+	if c.moment != 0 {
+		return c.moment
+	}
 	if c.other != nil {
 		return c.meter.Read(c.reading())
 	}
-	now := time.Now()
+	return c.elapsedAt(time.Now())
+}
+
+// elapsedAt is elapsed for who has just read the machine's clock.
+func (c *runClock) elapsedAt(now time.Time) time.Duration {
+	if c.other != nil {
+		return c.elapsed()
+	}
 	c.slept = max(c.slept, c.base.Slept(now))
 	return c.atBase + now.Sub(c.base.Time()) + c.slept
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -123,13 +124,22 @@ func (cfg *Config) check(ctx context.Context, run Run, now time.Time) error {
 	if _, err := loop.New(cfg.Loop); err != nil {
 		return fmt.Errorf("%w config: Loop: %w", ErrInvalid, err)
 	}
+	return cfg.checkRest(ctx)
+}
+
+func (cfg *Config) checkRest(ctx context.Context) error {
 	switch {
 	case cfg.MaxStops < 0:
 		return fmt.Errorf("%w config: MaxStops is %d; use a positive number, or 0 for any", ErrInvalid, cfg.MaxStops)
 	case cfg.RecordTimeout < 0:
 		return fmt.Errorf("%w config: RecordTimeout is %v; use a positive duration, or 0 for %v", ErrInvalid,
 			cfg.RecordTimeout, DefaultRecordTimeout)
-	case ctx.Err() != nil:
+	}
+	return checkParent(ctx)
+}
+
+func checkParent(ctx context.Context) error {
+	if ctx.Err() != nil {
 		return fmt.Errorf("%w: %w", ErrParentEnded, context.Cause(ctx))
 	}
 	return nil
@@ -141,8 +151,8 @@ type settings struct {
 	logger        *slog.Logger
 	onWarning     func(Warning)
 	busy          func() bool
-	classes       *classes // of the host's events
-	loop          loop.Config
+	classes       *classes     // of the host's events
+	loop          *loop.Config // nil is the default of each field
 	pollOnly      bool
 	recordsParent bool
 	observeOnly   bool
@@ -150,12 +160,22 @@ type settings struct {
 }
 
 func (cfg *Config) settings(classes *classes) settings {
-	return settings{
+	s := settings{
 		limits: cfg.Budget.shared(), logger: cfg.Logger, onWarning: cfg.OnWarning, busy: cfg.Busy, classes: classes,
-		loop:     cfg.Loop,
 		pollOnly: cfg.PollOnly || cfg.Disabled, recordsParent: cfg.RecordInterrupts, observeOnly: cfg.ObserveOnly,
 		disabled: cfg.Disabled,
 	}
+	if !reflect.ValueOf(cfg.Loop).IsZero() {
+		own := cfg.Loop
+		s.loop = &own
+	}
+	return s
+}
+
+// with are these settings of a run for a layer of it with another budget.
+func (s settings) with(b *Budget) settings {
+	s.limits, s.recordsParent = b.shared(), false
+	return s
 }
 
 // hasSignals reports whether anything heeds the run's signs of life.

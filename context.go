@@ -28,6 +28,10 @@ func (w *Watchdog) followParent() {
 	if w.parent == nil || w.hasEnded() {
 		return
 	}
+	if w.outer != nil { // which looks at its layers when it ends
+		w.outer.layers.add(w)
+		return
+	}
 	stop := context.AfterFunc(w.parent, w.checkParent)
 	w.mu.Lock()
 	over := w.phase == ended

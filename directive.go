@@ -116,12 +116,15 @@ func (l *Ladders) listed() [11]namedLadder {
 
 // none reports whether no limit has a ladder.
 func (l *Ladders) none() bool {
-	all := l.listed()
-	return !slices.ContainsFunc(all[:], func(one namedLadder) bool { return len(one.rungs) > 0 })
+	return len(l.Idle)+len(l.NoProgress)+len(l.Hold)+len(l.Tokens)+len(l.CallInput)+len(l.Cost)+len(l.Requests)+
+		len(l.Turns)+len(l.ToolCalls)+len(l.Errors)+len(l.Loop) == 0
 }
 
 // heedsProgress reports whether a ladder that progress puts back is there without a limit that signals reset.
 func (l *Ladders) heedsProgress() bool {
+	if l.none() {
+		return false
+	}
 	all := l.listed()
 	return slices.ContainsFunc(all[:], func(one namedLadder) bool {
 		return one.limit != verdict.Idle && one.limit != verdict.NoProgress && len(one.rungs) > 0
@@ -130,6 +133,9 @@ func (l *Ladders) heedsProgress() bool {
 
 // checkLadders finds what can never take effect.
 func (b *Budget) checkLadders() error {
+	if b.Ladders.none() {
+		return nil
+	}
 	for _, ladder := range b.Ladders.listed() {
 		if b.hasNo(ladder.limit) && len(ladder.rungs) > 0 {
 			return fmt.Errorf("%w budget: Ladders.%s has rungs and the limit is off", ErrInvalid, ladder.name)

@@ -16,13 +16,13 @@ const maxCovers = 8
 // cover has what was used beyond what was taken of the run's pools taken, so that others find it used, without waiting
 // for it if there is another goroutine. What the store does not take is tried again at the next poll.
 func (w *Watchdog) cover() {
+	if !w.covers() {
+		return
+	}
 	for w.outer != nil {
 		w = w.outer
 	}
 	a := w.account.Load()
-	if a == nil || len(a.draws) == 0 {
-		return
-	}
 	r := &w.recorder
 	ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, r.timeout)
 	defer cancel()
@@ -35,6 +35,15 @@ func (w *Watchdog) cover() {
 			go d.pool.coverAside(r)
 		}
 	}
+}
+
+// covers reports whether the run has pools that can be owed to.
+func (w *Watchdog) covers() bool {
+	for w.outer != nil {
+		w = w.outer
+	}
+	a := w.account.Load()
+	return a != nil && len(a.draws) > 0
 }
 
 // beginCover reports whether something is owed that nobody takes.

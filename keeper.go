@@ -75,8 +75,12 @@ func (w *Watchdog) silence() (silence time.Duration, signalled bool) {
 
 // tellKeeper has the host's keeper write down that the run has ended. The caller has waited since began.
 func (w *Watchdog) tellKeeper(began time.Time) {
-	keeper, left := w.keptBy(), w.recorder.left(began)
-	if keeper == nil || left <= 0 {
+	keeper := w.keptBy()
+	if keeper == nil {
+		return
+	}
+	left := w.recorder.left(began)
+	if left <= 0 {
 		return
 	}
 	ctx, cancel := clocks.WithTimeout(w.storeContext(), w.clock.other, left)

@@ -4,7 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/record"
 )
 
 // Layer guards a part of the run, such as a phase, a step or a tool: a run of its own, "<run ID>/<name>", that begins
@@ -20,14 +24,14 @@ func (w *Watchdog) Layer(name string, budget Budget) (*Watchdog, error) {
 	if w == nil {
 		return nil, fmt.Errorf("layer %q: %w", name, errNoRun)
 	}
-	layer, err := w.layer(name, budget)
+	layer, err := w.layer(name, &budget)
 	if err != nil {
 		return nil, fmt.Errorf("layer %q of run %s: %w", name, w.id, err)
 	}
 	return layer, nil
 }
 
-func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
+func (w *Watchdog) layer(name string, budget *Budget) (*Watchdog, error) {
 	if flaw := textFlaw(name, MaxAggregateID); flaw != "" {
 		return nil, fmt.Errorf("%w layer name: it %s", ErrInvalid, flaw)
 	}
@@ -42,25 +46,34 @@ func (w *Watchdog) layer(name string, budget Budget) (*Watchdog, error) {
 	if err := budget.check(); err != nil {
 		return nil, err
 	}
-	left, err := w.leftForLayer(budget.Reserve)
+	at := w.lookNow() // a run that is late has ended
+	left, err := w.leftForLayer(budget.Reserve, at)
 	if err != nil {
 		return nil, err
 	}
 	if left != NoLimit || budget.WallClock == 0 {
 		budget.WallClock = min(off(budget.WallClock), left)
 	}
-	cfg := w.layerConfig(budget)
-	layer, err := begin(w.Context(), Run{ID: id, Parent: w.id}, &cfg, w)
+	layer, err := w.beginLayer(id, budget, at)
 	if errors.Is(err, ErrParentEnded) {
 		return nil, fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	}
 	return layer, err
 }
 
-// leftForLayer is what a layer gets of this run at most. It must be more than the layer's own reserve.
-func (w *Watchdog) leftForLayer(reserve time.Duration) (time.Duration, error) {
-	_ = w.poll() // a run that is late has ended
-	left := w.Remaining()
+// lookNow polls and returns the time afterwards.
+func (w *Watchdog) lookNow() time.Time {
+	now := clocks.Now(w.clock.other)
+	if w.clock.other == nil && w.quietAt(now.Sub(w.clock.base.Time())) {
+		return now
+	}
+	_ = w.poll()
+	return clocks.Now(w.clock.other)
+}
+
+// leftForLayer is what a layer that begins now gets of this run at most. It must be more than the layer's own reserve.
+func (w *Watchdog) leftForLayer(reserve time.Duration, now time.Time) (time.Duration, error) {
+	left := w.remainingAt(now)
 	switch {
 	case w.Context().Err() != nil:
 		return 0, fmt.Errorf("%w: %w", ErrEnded, w.cause())
@@ -73,12 +86,76 @@ func (w *Watchdog) leftForLayer(reserve time.Duration) (time.Duration, error) {
 	return left, nil
 }
 
-// layerConfig is the config of this run with another budget.
-func (w *Watchdog) layerConfig(budget Budget) Config {
-	return Config{
-		Store: w.recorder.store, Budget: budget, RecordTimeout: w.recorder.timeout, PollOnly: w.pollOnly,
-		ObserveOnly: w.observeOnly, Disabled: w.disabled, OnWarning: w.onWarning, Busy: w.busy, Loop: w.loop,
-		Logger: w.logger,
-		Clock:  w.clock.other,
+// beginLayer is begin for a layer. But for the budget, which was checked, its config is that of this run.
+func (w *Watchdog) beginLayer(id string, budget *Budget, at time.Time) (*Watchdog, error) {
+	run, ctx := Run{ID: id, Parent: w.id, StartedAt: at}, w.Context()
+	if err := errors.Join(run.check(at), checkParent(ctx)); err != nil {
+		return nil, err
+	}
+	made := &struct {
+		Watchdog
+		lineage lineage
+	}{}
+	layer := &made.Watchdog
+	layer.id, layer.startedAt, layer.outer = id, record.Truncate(at), w
+	layer.trace, layer.clock.other, layer.settings = w.trace, w.clock.other, w.with(budget)
+	layer.recorder.store, layer.recorder.timeout = w.recorder.store, w.recorder.timeout
+	layer.recorder.clock, layer.recorder.inline = w.recorder.clock, w.recorder.inline
+	layer.setUp(w.trace != nil || !w.disabled && budget.heedsSignals(), false)
+	made.lineage.parentID = w.id
+	layer.begun(ctx, &made.lineage, at)
+	return layer, nil
+}
+
+// layers are those of a run that are open, in a list that needs no memory and no registration with the run's context
+// for each. Its mutex is the last in the order of locks.
+type layers struct {
+	mu    sync.Mutex
+	first *Watchdog
+}
+
+func (l *layers) add(layer *Watchdog) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if layer.lineage.next = l.first; l.first != nil {
+		l.first.lineage.before = layer
+	}
+	l.first = layer
+}
+
+// remove does nothing for one that was removed.
+func (l *layers) remove(layer *Watchdog) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := layer.lineage
+	switch {
+	case at.before != nil:
+		at.before.lineage.next = at.next
+	case l.first == layer:
+		l.first = at.next
+	}
+	if at.next != nil {
+		at.next.lineage.before = at.before
+	}
+	at.next, at.before = nil, nil
+}
+
+func (l *layers) all() (all []*Watchdog) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for layer := l.first; layer != nil; layer = layer.lineage.next {
+		all = append(all, layer)
+	}
+	return all
+}
+
+// endLayers has the layers look at their run, which has ended, on a goroutine of their own: the caller holds mu.
+func (w *Watchdog) endLayers() {
+	if all := w.layers.all(); len(all) > 0 {
+		go func() {
+			for _, layer := range all {
+				layer.checkParent()
+			}
+		}()
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -229,4 +230,42 @@ func TestLayersAreInside(t *testing.T) {
 			require.ErrorContains(b.t, err, "s-2")
 		})
 	})
+}
+
+// TestLayersEnd checks that whoever waits for a layer learns of the run's end, whichever layers were closed before.
+func TestLayersEnd(t *testing.T) {
+	const all = 4
+	for closed := range 1 << all {
+		inBubble(t, watchdog.Config{}, func(wd *watchdog.Watchdog, _ *flakyStore) {
+			var open []<-chan struct{} // read now: a look at the context later would see that the run has ended
+			var layers [all][2]*watchdog.Watchdog
+			for i := range layers {
+				for depth, around := range []*watchdog.Watchdog{wd, nil} {
+					if depth > 0 {
+						around = layers[i][0]
+					}
+					layer, err := around.Layer(strings.Repeat("x", i+1), watchdog.Budget{})
+					require.NoError(t, err)
+					defer layer.Close()
+					layers[i][depth] = layer
+				}
+			}
+			for i, layer := range layers {
+				if closed&(1<<i) != 0 {
+					require.NoError(t, layer[0].Close())
+					continue
+				}
+				open = append(open, layer[0].Context().Done(), layer[1].Context().Done())
+			}
+			require.NoError(t, wd.Close())
+			synctest.Wait()
+			for _, done := range open {
+				select {
+				case <-done:
+				default:
+					t.Errorf("closed %04b: a layer goes on", closed)
+				}
+			}
+		})
+	}
 }

@@ -36,6 +36,7 @@ import (
 //	  recorder.mu      what the store does not have yet
 //	  alarm.Queue.mu   the timer of all runs
 //	  trace.mu         what the host's OnSignal is still to be told
+//	  layers.mu        which layers are open, also of the run around a layer
 //	digests.mu         the digests of progress; alone
 //	pools.mu           the pools of the scopes that runs of this process share; alone
 //
@@ -277,6 +278,8 @@ func (w *Watchdog) end(cause error) {
 	w.dropInquiry()
 	w.disarm()
 	w.cancel(cause)
+	w.endTries(cause)
+	w.endLayers()
 }
 
 // hasEnded reports whether the run is over. A trip that is being recorded can still be taken back.

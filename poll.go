@@ -7,7 +7,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// findings are what a look asks to be done once the mutex is free.
+// findings are what a look asks to be done once the mutex is free. A look that found nothing has none: it is nil.
 type findings struct {
 	trip       *trip
 	warnings   []Warning
@@ -18,9 +18,32 @@ type findings struct {
 	closed     closings // of a run that its parent has ended
 }
 
+// made returns findings that something can be added to.
+func (f *findings) made() *findings {
+	if f == nil {
+		return &findings{}
+	}
+	return f
+}
+
+// with returns these findings and what is to be recorded and closed besides.
+func (f *findings) with(due []*entry, closed closings) *findings {
+	if len(due)+len(closed) == 0 {
+		return f
+	}
+	f = f.made()
+	f.entries, f.closed = append(f.entries, due...), append(f.closed, closed...)
+	return f
+}
+
 // and returns these findings and those of the next look.
-func (f findings) and(next findings) findings {
-	if f.trip == nil {
+func (f *findings) and(next *findings) *findings {
+	switch {
+	case next == nil:
+		return f
+	case f == nil:
+		return next
+	case f.trip == nil:
 		f.trip = next.trip
 	}
 	f.warnings, f.directives = append(f.warnings, next.warnings...), append(f.directives, next.directives...)
@@ -32,13 +55,27 @@ func (f findings) and(next findings) findings {
 	return f
 }
 
-func (f *findings) nothing() bool { return f.trip == nil && len(f.entries) == 0 }
+// nothing reports whether there is nothing to record.
+func (f *findings) nothing() bool { return f == nil || f.trip == nil && len(f.entries) == 0 }
+
+// asked is the inquiry that the host is to be asked, nil for none.
+func (f *findings) asked() *inquiry {
+	if f == nil {
+		return nil
+	}
+	return f.inquiry
+}
 
 // quiet reports, without a lock, that nothing can have happened since the last look. It only ever does on the machine's
 // clock.
 func (w *Watchdog) quiet() bool {
+	return w.quietUntil.Load() > 0 && w.quietAt(w.clock.base.Since())
+}
+
+// quietAt is quiet at a monotonic time since the clock's base.
+func (w *Watchdog) quietAt(since time.Duration) bool {
 	until := w.quietUntil.Load()
-	return until > 0 && int64(w.clock.base.Since()) < until
+	return until > 0 && int64(since) < until
 }
 
 // poll looks at the run and carries out what it finds. It returns the stop once there is one.
@@ -46,13 +83,28 @@ func (w *Watchdog) poll() *Stop { return w.pollFor(nil) }
 
 // pollFor is poll for another guard, which adds to what the look found while the mutex is held.
 func (w *Watchdog) pollFor(guard func(*findings)) *Stop {
+	w.mu.Lock()
+	return w.unlockPolled(w.lookFor(guard), guard)
+}
+
+// lookFor looks on behalf of a poll. The caller holds mu.
+func (w *Watchdog) lookFor(guard func(*findings)) *findings {
+	found, _ := w.look()
+	if guard != nil && found.asked() == nil {
+		found = found.made()
+		guard(found)
+	}
+	return found
+}
+
+// unlockPolled does what the look of a poll found, and waits for it. The caller holds mu, which it unlocks.
+func (w *Watchdog) unlockPolled(found *findings, guard func(*findings)) *Stop {
+	if found == nil && w.caughtUp() { // nearly always
+		defer w.mu.Unlock()
+		return w.stop
+	}
 	began := clocks.Now(w.clock.other)
 	for first := true; ; first = false {
-		w.mu.Lock()
-		found, _ := w.look()
-		if guard != nil && found.inquiry == nil {
-			guard(&found)
-		}
 		stop, underway := w.stop, w.trip
 		w.mu.Unlock()
 		if first && underway == nil && found.nothing() {
@@ -63,9 +115,11 @@ func (w *Watchdog) pollFor(guard func(*findings)) *Stop {
 			return stop
 		}
 		told := w.begin(found, began)
-		if underway == nil && found.inquiry != nil {
+		if underway == nil && found.asked() != nil {
 			w.awaitAnswer(found.inquiry)
 			began = clocks.Now(w.clock.other) // a slow answer is no reason to end the run before the stop is recorded
+			w.mu.Lock()
+			found = w.lookFor(guard)
 			continue
 		}
 		if underway == nil {
@@ -74,11 +128,31 @@ func (w *Watchdog) pollFor(guard func(*findings)) *Stop {
 		}
 		<-underway.done
 		w.recorder.awaitSince(began, told)
+		w.mu.Lock()
+		found = w.lookFor(guard)
 	}
 }
 
+// calmAt reports that a look before a change would find nothing, and do nothing that the look after it does not. The
+// caller holds mu.
+func (w *Watchdog) calmAt(now time.Duration) bool {
+	return w.phase == running && w.more.calm() && w.quietAt(w.clock.sinceBase(now)) &&
+		(w.parent == nil || w.parent.Err() == nil) && w.caughtUp()
+}
+
+// calm reports that nothing stands on a ladder or waits to be recorded.
+func (x *extras) calm() bool { return x == nil || len(x.given)+len(x.pausing)+len(x.due) == 0 }
+
+// caughtUp reports that a poll which finds nothing has nothing else to do either. The caller holds mu.
+func (w *Watchdog) caughtUp() bool {
+	return w.trip == nil && !w.recorder.waiting() && !w.trace.waiting() && !w.covers()
+}
+
 // doFound does what a look found, and waits for the run's end if that is it. The caller has just unlocked mu.
-func (w *Watchdog) doFound(found findings) {
+func (w *Watchdog) doFound(found *findings) {
+	if found == nil {
+		return
+	}
 	w.askAside(found.inquiry)
 	if found.nothing() && len(found.retrials) == 0 && len(found.closed) == 0 {
 		return
@@ -94,7 +168,10 @@ func (w *Watchdog) doFound(found findings) {
 // begin begins with what a look found. It makes the caller, who has just unlocked mu, wait for the store and the host
 // only if there is no other goroutine: then for the store no longer than the timeout since began. Otherwise it returns
 // a channel that is closed when the host was told of a trip, nil if there is none.
-func (w *Watchdog) begin(found findings, began time.Time) (told <-chan struct{}) {
+func (w *Watchdog) begin(found *findings, began time.Time) (told <-chan struct{}) {
+	if found == nil {
+		return nil
+	}
 	found.endTries()
 	if w.pollOnly {
 		w.doHere(found, began)
@@ -112,7 +189,7 @@ func (w *Watchdog) begin(found findings, began time.Time) (told <-chan struct{})
 
 // doHere ends the run, records the rest in the time that is left, and tells the host last: its code may call the
 // watchdog, block, or end this goroutine. So may the store end it.
-func (w *Watchdog) doHere(found findings, began time.Time) {
+func (w *Watchdog) doHere(found *findings, began time.Time) {
 	n := &news{warnings: found.warnings, closed: found.closed}
 	defer w.tellHost(n)
 	defer func() { n.recorded(w, found) }()
@@ -126,38 +203,39 @@ func (w *Watchdog) doHere(found findings, began time.Time) {
 
 // look judges the run at this moment. It notes when the next poll has to, and returns how long the timer may wait. The
 // caller holds mu.
-func (w *Watchdog) look() (f findings, wait time.Duration) {
+func (w *Watchdog) look() (f *findings, wait time.Duration) {
 	if w.phase != running || w.endWithParent() {
-		f.closed = w.closeHolds()
-		return f, verdict.Never
+		return f.with(nil, w.closeHolds()), verdict.Never
 	}
 	if w.disabled {
 		w.beQuiet(w.clock.elapsed(), verdict.Never)
-		return f, verdict.Never
+		return nil, verdict.Never
 	}
 	for {
 		now := w.clock.elapsed()
 		w.takePulse(now)
 		w.countPauses()
 		w.resetLadders()
-		f.entries = append(f.entries, w.takeDue()...)
+		f = f.with(w.takeDue(), nil)
 		v := w.judge(now)
+		if v.Action == verdict.Continue {
+			w.beQuiet(now, v.Next)
+			return f, verdict.Until(v.Next, now)
+		}
+		f = f.made()
 		switch {
 		case w.mustAsk(v):
 			if f.inquiry = w.inquire(v); f.inquiry != nil {
 				return f, w.waitWhileAsking(now)
 			}
 			continue
-		case v.Action == verdict.Continue:
-			w.beQuiet(now, v.Next)
-			return f, verdict.Until(v.Next, now)
 		case v.Action == verdict.Warn:
-			w.warn(&f, v, now)
+			w.warn(f, v, now)
 		case v.Action == verdict.Cancel && !w.observeOnly:
 			f.trip = w.decide(v, reasonOf(v.Limit), now)
 			return f, verdict.Never
 		default:
-			w.ask(&f, v, reasonOf(v.Limit), now)
+			w.ask(f, v, reasonOf(v.Limit), now)
 		}
 		w.apply(v, now)
 		w.awaitSign(v)
@@ -203,7 +281,7 @@ func (w *Watchdog) ask(f *findings, v verdict.Verdict, reason string, now time.D
 }
 
 // endTries ends the work that is to be done again. The caller holds no lock.
-func (f findings) endTries() {
+func (f *findings) endTries() {
 	for _, r := range f.retrials {
 		r.carryOut()
 	}
@@ -219,10 +297,19 @@ func (w *Watchdog) beQuiet(now, next time.Duration) {
 // change makes a change that can bring a limit nearer, holding mu. It looks before, for what was exceeded by then, and
 // sets the timer afterwards.
 func (w *Watchdog) change(change func()) {
-	_ = w.poll()
 	w.mu.Lock()
+	w.clock.hold()
+	if !w.calmAt(w.clock.moment) {
+		if found, _ := w.look(); found != nil || !w.caughtUp() {
+			w.clock.release()
+			_ = w.unlockPolled(found, nil)
+			w.mu.Lock()
+			w.clock.hold()
+		}
+	}
 	change()
 	found := w.lookAndArm()
+	w.clock.release()
 	w.mu.Unlock()
 	w.settle(found)
 }
@@ -230,23 +317,34 @@ func (w *Watchdog) change(change func()) {
 // changeNow makes a change unless the run has ended. It is change for what must not wait for a stop that is being
 // recorded; the change counts if that is taken back.
 func (w *Watchdog) changeNow(change func()) {
+	var found *findings
 	w.mu.Lock()
-	found, _ := w.look()
+	w.clock.hold()
+	if !w.calmAt(w.clock.moment) {
+		found, _ = w.look()
+	}
 	if w.phase != ended {
 		change()
 	}
 	found = found.and(w.lookAndArm())
+	w.clock.release()
 	w.mu.Unlock()
 	w.settle(found)
 }
 
 // settle does what a look found, and tells the host what was traced on the goroutine of whoever gave the signal. The
 // caller has just unlocked mu.
-func (w *Watchdog) settle(found findings) { w.settleSince(found, clocks.Now(w.clock.other)) }
+func (w *Watchdog) settle(found *findings) {
+	if found == nil { // nearly always
+		w.deliverTrace()
+		return
+	}
+	w.settleSince(found, clocks.Now(w.clock.other))
+}
 
 // settleSince is settle for a caller that has waited since began.
-func (w *Watchdog) settleSince(found findings, began time.Time) {
+func (w *Watchdog) settleSince(found *findings, began time.Time) {
 	defer w.deliverTrace()
-	w.askAside(found.inquiry)
+	w.askAside(found.asked())
 	_ = w.begin(found, began)
 }

@@ -37,7 +37,7 @@ type groupKey struct {
 func newRing(began time.Time) *ring { return &ring{began: began, index: map[groupKey]*group{}} }
 
 // add has what was found of the run carried out, at the latest after the flush.
-func (r *ring) add(w *Watchdog, found findings) {
+func (r *ring) add(w *Watchdog, found *findings) {
 	one := &ringing{w: w, trip: found.trip}
 	if len(found.entries) > 0 && !one.takeEntries(found) {
 		w.deliver(found) // a task is under way, and this one is to come after it

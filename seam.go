@@ -17,7 +17,7 @@ import (
 // The packages beside the root reach what they need of a run through here, so that it need not be exported.
 func init() {
 	seam.Register(seam.Root{
-		Run: seamRunOf, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
+		Run: seamRunOf, Within: seamWithin, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
 		LoopState: seamLoopState, RestoreLoop: seamRestoreLoop,
 		Use:           func(amount any) verdict.Use { a := amount.(Amount); return a.use() },
 		ResumeInDoubt: seamResumeInDoubt,
@@ -36,6 +36,10 @@ func seamRunOf(ctx context.Context) seam.Run {
 		return seamRun{w}
 	}
 	return nil
+}
+
+func seamWithin(ctx context.Context, run any) seam.Work {
+	return &try{Context: ctx, w: run.(*Watchdog)}
 }
 
 func (r seamRun) ID() string           { return r.w.id }
@@ -104,7 +108,7 @@ func (s seamSigns) AliveAt(now time.Time) {
 
 func seamBegin(ctx context.Context, run, cfg any) (any, error) {
 	c := cfg.(Config)
-	return begin(ctx, run.(Run), &c, nil)
+	return begin(ctx, run.(Run), &c)
 }
 
 func seamLimits(budget any) (verdict.Limits, error) {

@@ -94,6 +94,9 @@ func (s *Spend) listed() iter.Seq[countedLimit] {
 				return
 			}
 		}
+		if len(s.Tools) == 0 {
+			return
+		}
 		for _, tool := range slices.Sorted(maps.Keys(s.Tools)) {
 			if !yield(countedLimit{"Tools", tool, verdict.KindToolCalls, s.Tools[tool], 0}) {
 				return
@@ -103,6 +106,9 @@ func (s *Spend) listed() iter.Seq[countedLimit] {
 }
 
 func (s *Spend) check() error {
+	if s.isZero() { // nearly always of a layer
+		return nil
+	}
 	for l := range s.listed() {
 		if err := l.check(); err != nil {
 			return err
@@ -161,8 +167,18 @@ func limitOf(limit int64) int64 {
 	return limit
 }
 
+// isZero reports whether nothing is set.
+func (s *Spend) isZero() bool {
+	numbers := s.InputTokens | s.OutputTokens | s.Tokens | s.CallInput | s.Requests | s.Turns | s.ToolCalls | s.Errors |
+		s.Retries
+	return numbers == 0 && s.Cost == Money{} && s.Reserve == Totals{} && len(s.Tools) == 0 && s.WarnAt == nil
+}
+
 // none reports whether nothing is limited.
 func (s *Spend) none() bool {
+	if s.isZero() {
+		return true
+	}
 	for l := range s.listed() {
 		if limitOf(l.max) != NoLimit {
 			return false

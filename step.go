@@ -95,7 +95,11 @@ func (w *Watchdog) looper() *looper {
 	defer w.mu.Unlock()
 	more := w.extras()
 	if more.looper == nil {
-		detector, _ := loop.New(w.loop) // the config was checked
+		var config loop.Config
+		if w.loop != nil {
+			config = *w.loop
+		}
+		detector, _ := loop.New(config) // it was checked
 		more.looper = &looper{detector: detector}
 		a.book.mu.Lock()
 		a.spend.AddLimits([]verdict.CountLimit{{CountID: verdict.CountID{Kind: verdict.KindLoop}, Max: verdict.Endless}})

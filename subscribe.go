@@ -288,7 +288,7 @@ func callLog(log func()) {
 }
 
 // deliver records what a look found, but for a trip, on another goroutine, and then tells the host.
-func (w *Watchdog) deliver(found findings) {
+func (w *Watchdog) deliver(found *findings) {
 	if len(found.entries) == 0 {
 		return
 	}
@@ -314,7 +314,7 @@ type news struct {
 }
 
 // recorded adds what is to be told of findings whose record was tried.
-func (n *news) recorded(w *Watchdog, found findings) {
+func (n *news) recorded(w *Watchdog, found *findings) {
 	n.asleep = append(n.asleep, w.enqueue(found.directives)...)
 	n.logs = append(n.logs, w.recorder.failures(found.entries)...)
 }

@@ -23,7 +23,7 @@ func ringAll(due []*Watchdog) {
 	r, s := newRing(time.Now()), &survey{}
 	for _, w := range due {
 		found := w.timerLook()
-		s.add(w, found.inquiry)
+		s.add(w, found.asked())
 		if !found.nothing() {
 			r.add(w, found)
 		}
@@ -35,6 +35,9 @@ func ringAll(due []*Watchdog) {
 // ring is the look of a run's own timer.
 func (w *Watchdog) ring() {
 	found := w.timerLook()
+	if found == nil {
+		return
+	}
 	w.askAside(found.inquiry)
 	if found.trip != nil {
 		go w.endAndTell(found.trip)
@@ -44,12 +47,15 @@ func (w *Watchdog) ring() {
 
 // timerLook is the timer's look. It returns what is left to record and to carry out. It does not block: what the host
 // traces is told on another goroutine.
-func (w *Watchdog) timerLook() findings {
+func (w *Watchdog) timerLook() *findings {
 	w.mu.Lock()
 	found := w.lookAndArm()
 	w.mu.Unlock()
 	if w.trace.waiting() {
 		go w.deliverTrace()
+	}
+	if found == nil {
+		return nil
 	}
 	found.endTries()
 	if len(found.closed) > 0 {
@@ -59,18 +65,19 @@ func (w *Watchdog) timerLook() findings {
 }
 
 // lookAndArm is the look of the timer, and the first. The caller holds mu.
-func (w *Watchdog) lookAndArm() findings {
+func (w *Watchdog) lookAndArm() *findings {
 	found, wait := w.look()
 	w.arm(wait)
 	return found
 }
 
-// arm sets the timer. The caller holds mu.
+// arm sets the timer. One that is set for an earlier time stays, and looks once in vain: what puts a limit off, such as
+// a hold, mostly comes again and again. The caller holds mu.
 func (w *Watchdog) arm(wait time.Duration) {
 	switch {
 	case w.pollOnly || w.disabled || wait == verdict.Never:
 	case w.clock.base.Machine():
-		alarms.Set(&w.item, wait)
+		alarms.Within(&w.item, wait)
 	case w.timer == nil:
 		w.timer = clocks.AfterFunc(w.clock.other, w.clock.patience(wait), w.ring)
 	default:
@@ -91,6 +98,9 @@ func (w *Watchdog) disarm() {
 		w.timer.Stop()
 	} else {
 		alarms.Remove(&w.item)
+	}
+	if w.outer != nil {
+		w.outer.layers.remove(w)
 	}
 	if w.stopParent != nil && !w.ownsAfterFunc() { // else it is the host's code, see closeHolds
 		w.stopParent()

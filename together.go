@@ -21,11 +21,11 @@ type ringing struct {
 
 // takeEntries has the ringing record the entries of what was found, in a task that Close waits for, unless another is
 // under way.
-func (one *ringing) takeEntries(found findings) bool {
+func (one *ringing) takeEntries(found *findings) bool {
 	if one.endTask = one.w.recorder.onlyTask(); one.endTask == nil {
 		return false
 	}
-	one.found, one.news.warnings = &found, found.warnings
+	one.found, one.news.warnings = found, found.warnings
 	return true
 }
 
@@ -50,7 +50,7 @@ func (one *ringing) record(limit time.Duration) {
 
 // recorded ends the task of entries whose record was tried.
 func (one *ringing) recorded() {
-	one.news.recorded(one.w, *one.found)
+	one.news.recorded(one.w, one.found)
 	one.w.wake(one.news.takeAsleep())
 	one.endTask()
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // Try runs the work once, under a context that belongs to the run and ends when the run asks for it to be done again or
@@ -25,38 +27,65 @@ func (w *Watchdog) Try(ctx context.Context, work func(context.Context) error) er
 	if w == nil {
 		return work(ctx)
 	}
-	ctx, t, err := w.openTry(ctx)
+	t, err := w.openTry(ctx)
 	if err != nil {
 		return fmt.Errorf("try in run %s: %w", w.id, err)
 	}
 	defer w.closeTry(t)
-	err = work(ctx)
-	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+	err = work(t)
+	if cause := context.Cause(t); err != nil && cause != nil && !errors.Is(err, cause) {
 		return fmt.Errorf("%w: %w", cause, err)
 	}
 	return err
 }
 
-// A try is work that a directive ends.
+// A try is work that a directive or the end of the run ends, and the context of it.
 type try struct {
-	cancel  context.CancelCauseFunc
-	stopRun func() bool
+	context.Context
+	w      *Watchdog
+	cancel context.CancelCauseFunc
+
+	next, before *try // in the tries of the run; guarded by its mu
 }
 
-func (w *Watchdog) openTry(ctx context.Context) (context.Context, *try, error) {
-	_ = w.poll() // a run that is late has ended
-	if FromContext(ctx) != w {
-		ctx = context.WithValue(ctx, runKey{}, w)
+// Value finds the run whose work it is, which has the signs of life that are none of a timer's inside.
+func (t *try) Value(key any) any {
+	if key == (runKey{}) {
+		return t.w
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	t := &try{cancel: cancel}
-	err := w.addTry(t)
-	if err != nil {
+	value := t.Context.Value(key)
+	if key == (seam.SignsKey{}) {
+		if _, timer := value.(seam.Timer); !timer {
+			return seamSigns{t.w}
+		}
+	}
+	return value
+}
+
+func (w *Watchdog) openTry(ctx context.Context) (*try, error) {
+	t := &try{w: w}
+	var cancel context.CancelCauseFunc
+	t.Context, cancel = context.WithCancelCause(ctx)
+	if err := t.Begin(cancel); err != nil {
 		cancel(err)
-		return nil, nil, err
+		return nil, err
 	}
-	t.stopRun = context.AfterFunc(w.Context(), func() { cancel(context.Cause(w.Context())) })
-	return ctx, t, nil
+	return t, nil
+}
+
+// Begin implements [seam.Work].
+func (t *try) Begin(cancel context.CancelCauseFunc) error {
+	t.cancel = cancel
+	_ = t.w.Stop() // a run that is late has ended
+	t.w.checkParent()
+	return t.w.addTry(t)
+}
+
+// End implements [seam.Work].
+func (t *try) End() {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	t.w.removeTry(t)
 }
 
 func (w *Watchdog) addTry(t *try) error {
@@ -65,20 +94,39 @@ func (w *Watchdog) addTry(t *try) error {
 	if w.phase == ended {
 		return fmt.Errorf("%w: %w", ErrEnded, w.cause())
 	}
-	more := w.extras()
-	if more.tries == nil {
-		more.tries = map[*try]struct{}{}
+	if t.next = w.tries; t.next != nil {
+		t.next.before = t
 	}
-	more.tries[t] = struct{}{}
+	w.tries = t
 	return nil
 }
 
 func (w *Watchdog) closeTry(t *try) {
-	t.stopRun()
-	w.mu.Lock()
-	delete(w.more.tries, t)
-	w.mu.Unlock()
+	t.End()
 	t.cancel(context.Canceled)
+}
+
+// removeTry does nothing for one that was removed. The caller holds mu.
+func (w *Watchdog) removeTry(t *try) {
+	switch {
+	case t.before != nil:
+		t.before.next = t.next
+	case w.tries == t:
+		w.tries = t.next
+	}
+	if t.next != nil {
+		t.next.before = t.before
+	}
+	t.next, t.before = nil, nil
+}
+
+// takeTries removes those that are open. The caller holds mu.
+func (w *Watchdog) takeTries() (all []*try) {
+	for w.tries != nil {
+		all = append(all, w.tries)
+		w.removeTry(w.tries)
+	}
+	return all
 }
 
 // A retrial is a directive and the work that it ends.
@@ -90,19 +138,22 @@ type retrial struct {
 // retrial is what the directive ends, nothing if it does not ask for that. The caller holds mu.
 func (w *Watchdog) retrial(d Directive) (r retrial) {
 	asks := d.Kind == DirectiveRetry || d.Kind == DirectiveUnstuck
-	if !asks || w.observeOnly || w.more == nil {
+	if !asks || w.observeOnly {
 		return r
 	}
-	r.directive = &d
-	for t := range w.more.tries {
-		r.tries = append(r.tries, t)
-	}
-	clear(w.more.tries)
-	return r
+	return retrial{&d, w.takeTries()}
 }
 
 func (r retrial) carryOut() {
 	for _, t := range r.tries {
 		t.cancel(r.directive)
+	}
+}
+
+// endTries ends the work with the run, on goroutines of its own: the caller holds mu, and a context of a type of the
+// host's can be asked when one inside it is cancelled.
+func (w *Watchdog) endTries(cause error) {
+	for _, t := range w.takeTries() {
+		go t.cancel(cause)
 	}
 }

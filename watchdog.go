@@ -86,6 +86,8 @@ type Watchdog struct {
 	byParent bool    // the parent ended it
 	trip     *trip   // while recording
 	more     *extras // nil if there is nothing in them
+	tries    *try    // the first of those that are open
+	layers   layers  // has a mutex of its own
 	stop     *Stop   // once fired
 	item     alarm.Item[Watchdog]
 	timer    clocks.Timer // in place of item if the clock is not the machine's
@@ -94,8 +96,7 @@ type Watchdog struct {
 // extras are what few runs have. The run's mutex guards them.
 type extras struct {
 	attempt Attempt
-	keeper  Keeper // that keeps the run
-	tries   map[*try]struct{}
+	keeper  Keeper        // that keeps the run
 	given   []given       // the directives that still stand on a ladder
 	pausing []pauseEvent  // those that the store may not have yet
 	left    []foldedPause // those of layers of a process that is gone
@@ -234,6 +235,11 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w == nil {
 		return NoLimit
 	}
+	return w.remainingAt(time.Now())
+}
+
+// remainingAt is Remaining for who has just read the machine's clock.
+func (w *Watchdog) remainingAt(now time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.phase != running {
@@ -243,7 +249,7 @@ func (w *Watchdog) Remaining() time.Duration {
 	if w.disabled {
 		return NoLimit
 	}
-	return verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsed())
+	return verdict.Remaining(w.limits.Limits, w.seen, w.clock.elapsedAt(now))
 }
 
 // Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is
@@ -252,6 +258,9 @@ func (w *Watchdog) Remaining() time.Duration {
 // the record timeout.
 func (w *Watchdog) Close() error {
 	if w == nil {
+		return nil
+	}
+	if w.closeAtOnce() {
 		return nil
 	}
 	began := clocks.Now(w.clock.other)
@@ -268,4 +277,19 @@ func (w *Watchdog) Close() error {
 	}
 	w.recorder.awaitSince(began, told)
 	return nil
+}
+
+// closeAtOnce ends a run that has nothing to wait for and nobody to tell, and reports whether it did.
+func (w *Watchdog) closeAtOnce() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	holds := w.seen.Signs != nil && w.seen.Signs.Holds.Len() > 0
+	if w.phase != running || holds || w.more != nil || w.stopParent != nil || w.trace != nil || w.account.Load() != nil {
+		return false
+	}
+	if !w.caughtUp() || w.recorder.underway() != nil || w.endWithParent() {
+		return false
+	}
+	w.end(ErrClosed)
+	return true
 }

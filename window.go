@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
@@ -25,7 +26,14 @@ type windowID struct {
 }
 
 // A lineage tells a run or window from others, where the run is a layer of another or the window is a fresh one.
-type lineage struct{ parentID, window string }
+type lineage struct {
+	parentID string
+	window   string // drawn when it is needed first: most layers end without an event
+	once     sync.Once
+	begins   bool // the window begins with its watchdog
+
+	next, before *Watchdog // of the layers of one run; guarded by their mu
+}
 
 // newLineage is that of a run in a session's window.
 func newLineage(parentID string) *lineage {
@@ -44,9 +52,10 @@ func (l *lineage) parent() string {
 
 // fresh is the name of a window that begins with its watchdog, empty for a session's.
 func (l *lineage) fresh() string {
-	if l == nil {
+	if l == nil || !l.begins {
 		return ""
 	}
+	l.once.Do(func() { l.window = record.NewWindow() })
 	return l.window
 }
 

@@ -20,9 +20,10 @@ import (
 type invocation struct {
 	context.Context
 	cancel    context.CancelCauseFunc
-	call      Call     // with the defaults in place
-	run       seam.Run // that the context belongs to, nil where there is none
-	onRecord  bool     // the run had not ended when the call began
+	call      Call      // with the defaults in place
+	run       seam.Run  // that the context belongs to, nil where there is none
+	work      seam.Work // that the run ends, nil for none
+	onRecord  bool      // the run had not ended when the call began
 	outer     *invocation
 	limitedBy string // the run whose remaining time is the limit
 	start     time.Time
@@ -69,12 +70,20 @@ func (*returnedCause) Error() string {
 // Unwrap returns [context.Canceled].
 func (*returnedCause) Unwrap() error { return context.Canceled }
 
-// arm makes the context and sets the timer: exceeded means more than.
-func (i *invocation) arm(ctx context.Context) {
+// arm makes the context and sets the timer: exceeded means more than. It fails if the run of a [seam.Work] has ended.
+func (i *invocation) arm(ctx context.Context) error {
 	i.Context, i.cancel = context.WithCancelCause(ctx)
+	if work, ok := ctx.(seam.Work); ok {
+		if err := work.Begin(i.cancel); err != nil {
+			i.cancel(err)
+			return err
+		}
+		i.work = work
+	}
 	if i.call.Limit != watchdog.NoLimit {
 		i.timer = clocks.AfterFunc(i.call.Clock, i.call.Limit+1, i.exceed)
 	}
+	return nil
 }
 
 // exceed ends the context for its limit. It stores the overrun first, so that whoever finds it as the cause can tell
@@ -135,6 +144,9 @@ func (i *invocation) wait() ending {
 		i.release() // what the call held is given back before its key is free
 	}
 	i.call.Calls.free(i)
+	if i.work != nil {
+		i.work.End()
+	}
 	return how
 }
 

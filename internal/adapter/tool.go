@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -84,16 +86,16 @@ func within[T any](
 ) (result T, ended *Ended, err error) {
 	limits := g.limits(call.Tool)
 	bounded := bound.Call{Limit: limits.Limit, Grace: limits.Grace, Logger: g.cfg.Logger}
-	p, err := g.open(ctx, wd, call.Tool, limits)
+	p, err := g.open(wd, call.Tool, limits)
 	if err != nil {
 		return result, nil, err
 	}
 	defer p.close()
-	var out bound.Outcome[T]
-	_ = p.layer.Try(ctx, func(ctx context.Context) error {
-		out = bound.Do(ctx, bounded, work)
-		return nil
-	})
+	inside := ctx
+	if p.layer != nil {
+		inside = seam.Within(ctx, p.layer)
+	}
+	out := bound.Do(inside, bounded, work)
 	if !out.Overran() && p.layer.Stop() == nil {
 		return out.Result, nil, because(ctx, nil, out.Err)
 	}
@@ -125,13 +127,14 @@ type part struct {
 	layer *watchdog.Watchdog
 }
 
-func (g *Guard) open(ctx context.Context, wd *watchdog.Watchdog, tool string, l Limits) (p part, err error) {
+func (g *Guard) open(wd *watchdog.Watchdog, tool string, l Limits) (p part, err error) {
 	if wd == nil {
 		return p, nil
 	}
-	name := fmt.Sprintf("%s-%d", plain(tool), g.calls.Add(1))
-	// The hold is open until the call has ended, and through its grace: it is no silence of the run.
-	if p.hold, err = wd.Hold(ctx, name, watchdog.HoldLimit{Cap: watchdog.NoLimit}); err != nil {
+	name := plain(tool) + "-" + strconv.FormatUint(g.calls.Add(1), 10)
+	// The hold is open until the call has ended, and through its grace: it is no silence of the run. So it does not end
+	// with ctx, after which a call may still need its grace.
+	if p.hold, err = wd.Hold(context.Background(), name, watchdog.HoldLimit{Cap: watchdog.NoLimit}); err != nil {
 		return p, err
 	}
 	p.layer, err = wd.Layer(name, watchdog.Budget{WallClock: l.Limit, WarnAt: []float64{}, Idle: l.Idle})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/idle"
 	"github.com/seed62658d38/watchdog/internal/adapter"
 	"github.com/seed62658d38/watchdog/loop"
 )
@@ -135,6 +136,43 @@ func TestToolLives(t *testing.T) {
 		require.NoError(t, err)
 		assert.Nil(t, ended)
 		assert.Nil(t, wd.Stop())
+	})
+}
+
+// TestToolGrace checks that the run is not idle while a call whose caller has gone has its grace.
+func TestToolGrace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd, gone := newRun(t, watchdog.Budget{Idle: time.Second}), errors.New("the client has gone")
+		ctx, cancel := context.WithCancelCause(wd.Context())
+		_, ended, err := use(ctx, adapter.New(limits), func(context.Context) (string, error) {
+			cancel(gone)
+			time.Sleep(4 * time.Second)
+			return "", nil
+		})
+		require.ErrorIs(t, err, gone)
+		assert.Nil(t, ended)
+		assert.Nil(t, wd.Stop())
+		time.Sleep(2 * time.Second)
+		assert.NotNil(t, wd.Stop(), "and then its silence counts again")
+	})
+}
+
+// TestToolSigns checks that what a tool reads is a sign of life of its call, and not of the run alone.
+func TestToolSigns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+		_, ended, err := use(wd.Context(), adapter.New(limits), func(ctx context.Context) (string, error) {
+			answer := idle.NewReader(ctx, strings.NewReader("a long answer"), nil)
+			for range 5 {
+				if _, err := answer.Read(make([]byte, 2)); err != nil {
+					return "", err
+				}
+				time.Sleep(50 * time.Second)
+			}
+			return "read", nil
+		})
+		require.NoError(t, err)
+		assert.Nil(t, ended)
 	})
 }
 

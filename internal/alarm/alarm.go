@@ -51,9 +51,28 @@ func (q *Queue[T]) Set(item *Item[T], d time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Since(q.base)
-	if item.due = now + d; item.due < now && d > 0 {
-		item.due = 1<<63 - 1
+	q.set(item, dueAfter(now, d), now)
+}
+
+// Within makes the item due after d at the latest: one that is due earlier stays as it is.
+func (q *Queue[T]) Within(item *Item[T], d time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Since(q.base)
+	if due := dueAfter(now, d); item.index == 0 || due < item.due {
+		q.set(item, due, now)
 	}
+}
+
+func dueAfter(now, d time.Duration) time.Duration {
+	if due := now + d; due >= now || d <= 0 {
+		return due
+	}
+	return 1<<63 - 1
+}
+
+func (q *Queue[T]) set(item *Item[T], due, now time.Duration) {
+	item.due = due
 	if item.index == 0 {
 		heap.Push(&q.items, item)
 	} else {

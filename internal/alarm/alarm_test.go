@@ -96,6 +96,19 @@ func TestQueue(t *testing.T) {
 			require.Equal(t, []firing{{1, time.Second}, {2, 2 * time.Minute}}, b.wait(time.Hour))
 		})
 	})
+	t.Run("within a time an item fires then at the latest, and keeps an earlier deadline", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
+			fresh, sooner, later := newOwner(1), newOwner(2), newOwner(3)
+			q.Within(&fresh.Item, time.Second)
+			q.Set(&sooner.Item, time.Hour)
+			q.Within(&sooner.Item, time.Minute)
+			q.Set(&later.Item, 2*time.Minute)
+			q.Within(&later.Item, time.Hour)
+			require.Equal(t, []firing{{1, time.Second}, {2, time.Minute}, {3, 2 * time.Minute}}, b.wait(2*time.Hour))
+			q.Within(&later.Item, time.Second)
+			require.Len(t, b.wait(time.Hour), 4, "one that has fired has no deadline")
+		})
+	})
 	t.Run("a removed item does not fire, and the timer of an empty queue is not set again", func(t *testing.T) {
 		inBubble(t, func(t *testing.T, q *alarm.Queue[owner], b *recorder) {
 			one, other := newOwner(1), newOwner(2)
@@ -147,7 +160,14 @@ func TestQueueModel(t *testing.T) {
 					delete(due, i)
 					continue
 				}
-				q.Set(&owners[i].Item, d)
+				if before, set := due[i]; rng.IntN(2) == 0 {
+					q.Within(&owners[i].Item, d)
+					if set {
+						d = min(d, before)
+					}
+				} else {
+					q.Set(&owners[i].Item, d)
+				}
 				due[i] = d
 			}
 			fired := b.wait(time.Second)

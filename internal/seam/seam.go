@@ -83,10 +83,26 @@ func SignsOf(ctx context.Context) Signs {
 	return s
 }
 
+// A Work is the context of work that ends with a run besides: whoever makes one of it that can be cancelled has the run
+// cancel that. It is used for one call.
+type Work interface {
+	context.Context
+	// Begin has the run call cancel, on a goroutine of its own, when it ends or asks for the work to be done again. The
+	// error says why the run has ended already. End takes that back.
+	Begin(cancel context.CancelCauseFunc) error
+	End()
+}
+
+// Within returns the context of work in a run, a *Watchdog of the root's, which ends with ctx, and with the run once
+// Begin was called. It costs less than a Try for whoever makes a context anyway.
+func Within(ctx context.Context, run any) Work { return root.Within(ctx, run) }
+
 // A Root is what the root registers.
 type Root struct {
 	// Run returns the innermost run of a context, nil where there is none.
 	Run func(ctx context.Context) Run
+	// Within returns the context of work in a run, see [Work].
+	Within func(ctx context.Context, run any) Work
 	// Limits are a budget of the root's as the decision takes it, or why it cannot be kept.
 	Limits func(budget any) (verdict.Limits, error)
 	// Use is an amount of the root's as the decision takes it.

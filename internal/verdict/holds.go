@@ -53,6 +53,9 @@ func (h *Holds) Len() int {
 	return len(h.caps.holds)
 }
 
+// large reports whether it has room for more holds than a run mostly has. What has is not kept for the next hold.
+func (h *Holds) large() bool { return cap(h.caps.holds) > 16 }
+
 // Find returns the hold, or nil if it is not open.
 func (h *Holds) Find(id HoldID) *OpenHold {
 	if h == nil {
@@ -137,7 +140,10 @@ func (h *Holds) setIdle(id HoldID, idle time.Duration) {
 
 // setRung moves a hold on its ladder. Its cap begins anew at the instant of the rung.
 func (h *Holds) setRung(id HoldID, r Rung) {
-	if open := h.Find(id); open != nil && r.Attempts > 0 {
+	if r.Attempts <= 0 {
+		return
+	}
+	if open := h.Find(id); open != nil {
 		open.Rung = r
 		heap.Fix(&h.caps, open.index[h.caps.place])
 	}

@@ -63,7 +63,18 @@ func TestHolds(t *testing.T) {
 			}
 		}
 	})
-	t.Run("without any the limits begin at the last one's close, and nothing is kept", func(t *testing.T) {
+	t.Run("of many that were open at once nothing is kept", func(t *testing.T) {
+		signs := &verdict.Signs{}
+		for serial := range 100 {
+			signs.Open(toolHold(serial), verdict.HoldLimits{Cap: 10}, 0)
+		}
+		for serial := range 100 {
+			require.NotNil(t, signs.Holds)
+			signs.Close(toolHold(serial), 5)
+		}
+		require.Nil(t, signs.Holds)
+	})
+	t.Run("without any the limits begin at the last one's close", func(t *testing.T) {
 		for name, end := range map[string]func(signs *verdict.Signs){
 			"closed one by one": func(signs *verdict.Signs) { signs.Close(toolHold(1), 5); signs.Close(toolHold(2), 7) },
 			"closed at once":    func(signs *verdict.Signs) { signs.CloseAll(7) },
@@ -72,7 +83,8 @@ func TestHolds(t *testing.T) {
 			seen.Signs.Open(toolHold(1), verdict.HoldLimits{Cap: 10}, 0)
 			seen.Signs.Open(toolHold(2), verdict.HoldLimits{Cap: 10}, 0)
 			end(seen.Signs)
-			require.Nil(t, seen.Signs.Holds, name)
+			require.Zero(t, seen.Signs.Holds.Len(), name)
+			require.Empty(t, seen.Signs.Holds.Owners(), name)
 			require.Equal(t, hour+8, verdict.Judge(limits, seen, 7).Next, name)
 		}
 	})

@@ -123,7 +123,7 @@ func (s *Signs) Close(id HoldID, now time.Duration) bool {
 	}
 	s.Holds.remove(open)
 	s.HoldsChanged = max(s.HoldsChanged, now)
-	if s.Holds.Len() == 0 {
+	if s.Holds.Len() == 0 && s.Holds.large() {
 		s.Holds = nil
 	}
 	return true
