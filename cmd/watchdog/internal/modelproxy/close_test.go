@@ -1,8 +1,10 @@
 package modelproxy_test
 
 import (
+	"net"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -20,18 +22,22 @@ func TestClose(t *testing.T) {
 		w.(http.Flusher).Flush()
 		<-req.Context().Done()
 	})
-	for range 20 {
+	began := func() {
 		resp, err := f.client.Post(f.proxy.URL(modelproxy.Anthropic)+"/v1/messages", "",
 			strings.NewReader(calls[modelproxy.Anthropic].body))
 		require.NoError(t, err)
-		defer resp.Body.Close()
+		t.Cleanup(func() { _ = resp.Body.Close() })
 		_, err = resp.Body.Read(make([]byte, 1))
 		require.NoError(t, err)
+	}
+	for range 20 {
+		began()
 	}
 	require.NoError(t, f.proxy.Close())
 	require.NoError(t, f.wd.Close())
 	assert.Zero(t, f.wd.Usage()[0].Admitted)
 	assert.EqualValues(t, 20*11, f.used(0), "they count with what they had said")
-	_, err := f.client.Post(f.proxy.URL(modelproxy.Anthropic)+"/v1/messages", "", http.NoBody)
-	assert.ErrorContains(t, err, "refused")
+	address, _, _ := strings.Cut(strings.TrimPrefix(f.proxy.URL(modelproxy.Anthropic), "http://"), "/")
+	_, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", address)
+	assert.ErrorIs(t, err, syscall.ECONNREFUSED)
 }
