@@ -246,9 +246,11 @@ func TestMeterCap(t *testing.T) {
 				t.Parallel()
 				f, m := newFixture(t), serveModels(t)
 				line := append(append([]string{"--meter"}, c.flags...), "--")
-				steps := append(slices.Repeat([]string{"ask:" + call}, 10), "stay")
+				// The command gets its SIGINT at once, and waits for its answers all the same.
+				steps := append([]string{"ignore:INT"}, append(slices.Repeat([]string{"ask:" + call}, 10), "obey:TERM:0")...)
+				line = append(line[:len(line)-1], "--grace-int", "1s", "--")
 				o := f.ended(f.at(m.URL, f.program(append(line, f.child(steps...)...)...))).must(t, 124)
-				assert.Regexp(t, "^watchdog: what it may spend is used up: "+c.says+": ended by SIGINT\n$", o.stderr)
+				assert.Regexp(t, "^watchdog: what it may spend is used up: "+c.says+": ended by SIGTERM\n$", o.stderr)
 				served := int(m.served.Load())
 				assert.Positive(t, served)
 				lines := strings.Split(strings.TrimSpace(o.stdout), "\n")
@@ -368,8 +370,7 @@ func TestMeterStored(t *testing.T) {
 				p := start(t, cmd)
 				eventually(t, "the row has it", func() bool {
 					var state session.State
-					used := json.Unmarshal(s.row(t, id).State, &state) == nil && len(state.Spent) == 1 && state.Spent[0].Used == tokensEach
-					return used || flags == "" // its row is not written again
+					return json.Unmarshal(s.row(t, id).State, &state) == nil && len(state.Spent) == 1 && state.Spent[0].Used == tokensEach
 				})
 				assert.Contains(t, s.swept(t).stdout, "0 cancelled", "a run that makes no calls is swept")
 				url, end := serve(t, "--store="+s.url, "--page")
@@ -393,6 +394,16 @@ func TestMeterStored(t *testing.T) {
 				require.Zero(t, s.program(t, "resume", id).status)
 				o = f.ended(f.at(m.URL, f.stored(s, "--meter --tokens 3000 --id "+id, f.child("ask:chat")...))).must(t, 0)
 				assert.Contains(t, o.stdout, "200 ")
+			}
+		})
+		t.Run("whose row has all that was spent when it is complete", func(t *testing.T) {
+			for _, flags := range []string{"", " --no-output 5m"} {
+				f, m := newFixture(t), serveModels(t)
+				id := "complete" + strings.Trim(flags, "- 5m")
+				f.ended(f.at(m.URL, f.stored(s, "--meter --tokens 3000 --id "+id+flags, f.child("ask:chat", "ask:chat")...))).must(t, 0)
+				row, reason, _ := s.end(t, id)
+				assert.Equal(t, []string{"finished", "complete"}, []string{string(row), reason})
+				assert.Contains(t, s.program(t, "why", id).stdout, "tokens: 100 of 3000 used")
 			}
 		})
 		t.Run("and holds after a kill, which ends the command, too", func(t *testing.T) {
