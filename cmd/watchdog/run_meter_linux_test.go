@@ -85,19 +85,22 @@ type models struct {
 	waiting       chan struct{}
 }
 
-func serveModels(t *testing.T, also ...func(*httptest.Server)) *models {
+func serveModels(t *testing.T, changes ...func(*models)) *models {
 	t.Helper()
 	m := &models{T: t, waiting: make(chan struct{}, 1000)}
 	m.Server = httptest.NewUnstartedServer(http.HandlerFunc(m.serve))
-	if len(also) == 0 {
-		m.Start()
+	for _, change := range changes {
+		change(m)
 	}
-	for _, change := range also {
-		change(m.Server)
+	if m.URL == "" {
+		m.Start()
 	}
 	t.Cleanup(func() { m.CloseClientConnections(); m.Close() })
 	return m
 }
+
+// waiting has each answer wait after its first event.
+func waiting(m *models) { m.wait = make(chan struct{}) }
 
 func (m *models) serve(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
@@ -186,7 +189,7 @@ func TestMeterClients(t *testing.T) {
 	t.Run("of an API that speaks HTTP/2", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		m := serveModels(t, func(s *httptest.Server) { s.EnableHTTP2 = true; s.StartTLS() })
+		m := serveModels(t, func(m *models) { m.EnableHTTP2 = true; m.StartTLS() })
 		cert := f.path("cert.pem")
 		require.NoError(t, os.WriteFile(cert, pemOf(m.Certificate()), 0o600))
 		cmd := f.metered(m, "--tokens 5000", "ask:anthropic+stream")
@@ -205,8 +208,7 @@ func TestMeterClients(t *testing.T) {
 	})
 	t.Run("that goes away in the middle of a stream is charged for what it saw", func(t *testing.T) {
 		t.Parallel()
-		f, m := newFixture(t), serveModels(t)
-		m.wait = make(chan struct{})
+		f, m := newFixture(t), serveModels(t, waiting)
 		o := f.ended(f.metered(m, "--tokens 5000 --json", "breakOff:anthropic+stream")).must(t, 0)
 		assert.Contains(t, o.stderr, `"spent":[{"run":`)
 		assert.Contains(t, o.stderr, `"used":31,"allowed":5000}]`)
@@ -334,8 +336,7 @@ func TestMeterTogether(t *testing.T) {
 	})
 	t.Run("two runs share nothing", func(t *testing.T) {
 		t.Parallel()
-		m := serveModels(t)
-		m.wait = make(chan struct{})
+		m := serveModels(t, waiting)
 		var runs []*exec.Cmd
 		var said []*strings.Builder
 		f := newFixture(t)
@@ -494,8 +495,7 @@ func TestMeterEnds(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGKILL} {
 		t.Run("by "+sig.String()+" in the middle of a stream", func(t *testing.T) {
 			t.Parallel()
-			f, m := newFixture(t), serveModels(t)
-			m.wait = make(chan struct{})
+			f, m := newFixture(t), serveModels(t, waiting)
 			p := start(t, f.metered(m, "--tokens 5000", "say:ready", "ask:anthropic+stream", "stay"))
 			<-m.waiting
 			p.signal(sig)
