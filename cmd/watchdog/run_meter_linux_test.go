@@ -293,6 +293,8 @@ func TestMeterCap(t *testing.T) {
 		assert.Regexp(t, "^402 false .*\n200  ", o.stdout)
 		assert.Regexp(t, "^watchdog: 1 of the command's calls were refused, the first because: call of run [0-9a-z-]+ refused: tokens: "+
 			"0 of 1310 used", o.stderr)
+		o = f.ended(f.metered(m, "--json --config "+settings, "ask:chat", "ask:chat")).must(t, 0)
+		assert.NotContains(t, o.stderr, "turns", "a proxy sees none")
 	})
 	t.Run("counts what does not say its most only with --model-max", func(t *testing.T) {
 		t.Parallel()
@@ -409,6 +411,17 @@ func TestMeterStored(t *testing.T) {
 				assert.Equal(t, []string{"finished", "complete"}, []string{string(row), reason})
 				assert.Contains(t, s.program(t, "why", id).stdout, "tokens: 100 of 3000 used")
 			}
+		})
+		t.Run("and what it had under way at its end is settled before that", func(t *testing.T) {
+			f, m := newFixture(t), serveModels(t, waiting)
+			p := start(t, f.at(m.URL, f.stored(s, "--meter --tokens 3000 --id settled", f.child("say:ready", "ask:anthropic+stream")...)))
+			<-m.waiting
+			p.signal(syscall.SIGTERM)
+			p.end().must(t, 128+int(syscall.SIGTERM))
+			var state session.State
+			require.NoError(t, json.Unmarshal(s.row(t, "settled").State, &state))
+			assert.LessOrEqual(t, state.Spent[0].Used, int64(31))
+			assert.Zero(t, state.Spent[0].Admitted)
 		})
 		t.Run("and holds after a kill, which ends the command, too", func(t *testing.T) {
 			f, m := newFixture(t), serveModels(t)
