@@ -88,11 +88,15 @@ func await(path string) error {
 	}
 }
 
-// leave starts a background process in a session of its own. A stubborn one obeys SIGKILL only.
+// leave starts a background process in a session of its own. A stubborn one obeys SIGKILL only, an asking one calls a
+// model.
 func startBackground(kind string) error {
 	steps := []string{os.Args[1], "stay"}
 	if kind == "stubborn" {
 		steps = []string{os.Args[1], "ignore:INT", "ignore:TERM", "stay"}
+	}
+	if kind == "asking" {
+		steps = []string{os.Args[1], "ask:anthropic+stream+quiet", "stay"}
 	}
 	cmd := exec.Command(os.Args[0], steps...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

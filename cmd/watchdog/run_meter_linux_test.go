@@ -414,10 +414,15 @@ func TestMeterStored(t *testing.T) {
 		})
 		t.Run("and what it had under way at its end is settled before that", func(t *testing.T) {
 			f, m := newFixture(t), serveModels(t, waiting)
-			p := start(t, f.at(m.URL, f.stored(s, "--meter --tokens 3000 --id settled", f.child("say:ready", "ask:anthropic+stream")...)))
+			p := start(t, f.at(m.URL, f.stored(s, "--meter --tokens 3000 --keep-background --id settled",
+				f.child("leave:asking", "say:ready", "await:"+f.path("go"))...)))
 			<-m.waiting
-			p.signal(syscall.SIGTERM)
-			p.end().must(t, 128+int(syscall.SIGTERM))
+			require.NoError(t, stepFuncs["touch"](f.path("go")))
+			p.end().must(t, 0)
+			for _, left := range escape.WithToken(f.token) {
+				require.NoError(t, syscall.Kill(left.PID, syscall.SIGKILL))
+			}
+			eventually(t, "it ends", func() bool { return len(escape.WithToken(f.token)) == 0 })
 			var state session.State
 			require.NoError(t, json.Unmarshal(s.row(t, "settled").State, &state))
 			assert.LessOrEqual(t, state.Spent[0].Used, int64(31))
