@@ -22,7 +22,7 @@ const (
 	// spentPace is the time from one look to the next.
 	spentPace = 2 * time.Second
 	// spentTimeout limits one write.
-	spentTimeout = time.Second
+	spentTimeout = 2 * time.Second
 )
 
 // showSpent keeps the row until the func that it returns is called, which writes it once more. While the keeper writes
@@ -61,7 +61,10 @@ func (s *spentRow) keep(ctx context.Context) {
 	}
 }
 
-// write writes what is new. What cannot be written is tried again at the next look.
+// mostTries is how often one write is tried: the keeper can write a later sign of life meanwhile, and then it is lost.
+const mostTries = 4
+
+// write writes what is new, until the row has it. What cannot be written is tried again at the next look.
 func (s *spentRow) write(ctx context.Context) {
 	used := s.run.Usage()
 	if slices.Equal(used, s.known) {
@@ -69,35 +72,47 @@ func (s *spentRow) write(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, spentTimeout)
 	defer cancel()
-	row, err := s.db.Session(ctx, s.run.ID())
-	if err != nil || row.Lease == "" {
-		return
+	for range mostTries {
+		if has, err := s.writeOnce(ctx, used); has || err != nil {
+			if has {
+				s.known = used
+			}
+			return
+		}
 	}
-	state, err := stateWith(row.State, used)
-	if err != nil {
-		return
+}
+
+// writeOnce reports whether the row has it already, and writes it if not.
+func (s *spentRow) writeOnce(ctx context.Context, used []watchdog.Usage) (has bool, err error) {
+	row, err := s.db.Session(ctx, s.run.ID())
+	if err != nil || row.Lease == "" { // it has ended
+		return row.Lease == "", err
+	}
+	state, changed, err := stateWith(row.State, used)
+	if err != nil || !changed {
+		return err == nil, err
 	}
 	_, err = s.db.Freshen(ctx, row.Lease, []session.Freshness{{
 		RunID: row.RunID, Attempt: row.Attempt, Activity: row.Activity, State: state,
 	}})
-	if err == nil {
-		s.known = used
-	}
+	return false, err
 }
 
-// stateWith is the state of a row with what is used now of the limits in it.
-func stateWith(text json.RawMessage, used []watchdog.Usage) (json.RawMessage, error) {
+// stateWith is the state of a row with what is used now of the limits in it, and whether that is new.
+func stateWith(text json.RawMessage, used []watchdog.Usage) (_ json.RawMessage, changed bool, err error) {
 	var state session.State
 	if err := json.Unmarshal(text, &state); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for i := range state.Spent {
 		spent := &state.Spent[i]
 		for _, u := range used {
 			if u.Limit == spent.Limit && u.Tool == spent.Tool && u.Scope == spent.Scope {
+				changed = changed || spent.Used != u.Used || spent.Admitted != u.Admitted || spent.Allowed != u.Allowed
 				spent.Used, spent.Admitted, spent.Allowed = u.Used, u.Admitted, u.Allowed
 			}
 		}
 	}
-	return json.Marshal(&state)
+	text, err = json.Marshal(&state)
+	return text, changed, err
 }
