@@ -153,16 +153,7 @@ func (w *Watchdog) openSpend(ctx context.Context, cfg *Config, found *window) er
 		return nil
 	}
 	a := w.accountOf()
-	if !cfg.forgets {
-		window := found.spendName()
-		a.addDraws(w.limits.Counts, 0, func(tool string) *pool {
-			name := record.EventID(w.id, window, "spend", record.Once+" "+tool)
-			return &pool{store: store, scope: name, currency: w.limits.currency}
-		})
-	}
-	for i := range cfg.Scopes {
-		a.addScope(store, &cfg.Scopes[i])
-	}
+	a.addPools(cfg, store, found)
 	w.restoreScopes(found)
 	ctx, cancel := clocks.WithTimeout(ctx, w.clock.other, w.recorder.timeout)
 	defer cancel()
@@ -174,7 +165,24 @@ func (w *Watchdog) openSpend(ctx context.Context, cfg *Config, found *window) er
 	return nil
 }
 
-// addDraws adds a pool for the limits that add up, and one for that of each tool.
+// addPools adds the pools of the limits. The run's keeper and its timer may look at them already.
+func (a *account) addPools(cfg *Config, store SpendStore, found *window) {
+	w := a.w
+	a.book.mu.Lock()
+	defer a.book.mu.Unlock()
+	if !cfg.forgets {
+		window := found.spendName()
+		a.addDraws(w.limits.Counts, 0, func(tool string) *pool {
+			name := record.EventID(w.id, window, "spend", record.Once+" "+tool)
+			return &pool{store: store, scope: name, currency: w.limits.currency}
+		})
+	}
+	for i := range cfg.Scopes {
+		a.addScope(store, &cfg.Scopes[i])
+	}
+}
+
+// addDraws adds a pool for the limits that add up, and one for that of each tool. The caller holds mu of the book.
 func (a *account) addDraws(limits []verdict.CountLimit, from int, open func(tool string) *pool) {
 	byTool := map[string]*draw{}
 	for i, l := range limits {
@@ -194,7 +202,7 @@ func (a *account) addDraws(limits []verdict.CountLimit, from int, open func(tool
 	}
 }
 
-// addScope adds the limits of a scope to those of the session.
+// addScope adds the limits of a scope to those of the session. The caller holds mu of the book.
 func (a *account) addScope(store SpendStore, s *SharedSpend) {
 	from, limits := len(a.spend.Limits), s.Spend.limits(s.Scope)
 	a.spend.AddLimits(limits)

@@ -42,6 +42,17 @@ func (m money) disable(c *Config)  { *m.micros(c) = 0 }
 // moneyForm has groups for the units, the decimals and the currency.
 var moneyForm = formOf(`^(0|[1-9][0-9]*)(?:\.([0-9]+))?(?: ([A-Z][A-Z0-9]{2,15}))?$`)
 
+// ParseMoney reads an amount of money as a file has it, such as 5.00 EUR; 0 needs no currency. The error says what is
+// wrong with it, and wraps [watchdog.ErrInvalid].
+func ParseMoney(text string) (watchdog.Money, error) {
+	v := fromText(strings.TrimSpace(text))
+	micros, currency, problem := parseMoney(v)
+	if problem != "" {
+		return watchdog.Money{}, fmt.Errorf("%w amount of money: %s %s", watchdog.ErrInvalid, v.show, problem)
+	}
+	return watchdog.Money{Micros: micros, Currency: currency}, nil
+}
+
 // microDigits is how many decimals a micro-unit has.
 const microDigits = 6
 

@@ -75,7 +75,7 @@ type charge interface {
 func (m *meter) RoundTrip(req *http.Request) (*http.Response, error) {
 	var to spender
 	route := usage.RouteOf(req.Method, req.URL.Path)
-	if route.API != usage.None || route.Unread != "" {
+	if isModel(route) {
 		to = m.spending(req.Context())
 	}
 	if to == nil {

@@ -12,6 +12,7 @@ import (
 
 type runCmd struct {
 	runFlags
+	meterFlags
 
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command and its arguments, after --."`
 }
@@ -20,8 +21,8 @@ type runCmd struct {
 func (runCmd) Help() string {
 	return `Runs a command with the standard files of this program. When the command is
 stuck, it is ended with every process that it started, and one line on standard
-error says why. Without --no-output, --wall-clock, --probe or --terminal it is
-never ended: only the background processes that it left are.
+error says why. Without --no-output, --wall-clock, --probe, --terminal or
+--meter it is never ended: only the background processes that it left are.
 
 Examples:
   watchdog run --no-output 5m -- make test
@@ -29,12 +30,15 @@ Examples:
   watchdog run --probe ./state.sh --probe-interval 30s -- ./deploy
   watchdog run --store sqlite:runs.db --id nightly --wall-clock 1h -- ./job
   watchdog why --store sqlite:runs.db nightly
+  watchdog run --meter --tokens 2000000 -- claude -p 'Fix the tests'
 
 Exit status, as of GNU timeout:
   the command's own    it ended by itself
-  124                  it was stuck, or its time was used up
+  124                  it was stuck, or its time or what it may spend was used
+                       up
   137                  the same, and it took SIGKILL to end it
-  125                  an error of this program, such as a wrong flag
+  125                  an error of this program, such as a wrong flag, or no
+                       call came through the meter of a command that succeeded
   126, 127             the command cannot be executed, or is not found
   128+N                signal N ended the command, or this program got it
 
@@ -49,6 +53,13 @@ this program is killed. A run whose command ended is complete: its --id starts n
 other command before watchdog resume. One that is live elsewhere is an error; to
 find out can take some seconds. If another process ends the run, with watchdog
 complete for one, the command is ended with status 124.
+
+The meter: a proxy on the loopback interface, which ends with the command. It
+is ANTHROPIC_BASE_URL, OPENAI_BASE_URL and GOOGLE_GEMINI_BASE_URL of the command,
+and forwards to what they were, or else to the API itself. A call that does not
+fit is refused, and ends the command. The limits of the spend block of --config
+count, too, but for those of turns and tools, and with --store its scopes. For a
+command that wants a flag: sh -c 'codex -c openai_base_url="$OPENAI_BASE_URL"'.
 
 Signals: SIGINT, SIGTERM and SIGHUP end the command as if it were stuck; a
 second one ends this program and the command at once. On a terminal Ctrl-C
@@ -65,25 +76,36 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	if len(words) == 0 {
 		return errors.New("the command is missing; write it after the flags: watchdog run --no-output 5m -- make test")
 	}
-	cfg, keeper, err := c.config(common, model)
+	g, err := c.config(common, model)
 	if err != nil {
 		return err
 	}
-	record, err := c.openRecord(ctx, p, common, &cfg, keeper)
+	record, err := c.openRecord(ctx, p, common, g)
 	if err != nil {
 		return err
+	}
+	meter, err := startMeter(g.plan, record)
+	if err != nil {
+		return errors.Join(err, record.close(&ending{}))
 	}
 	ctx, signals := receive(ctx, p.Stdin)
 	defer signals.stop()
+	cfg := &g.command
 	cfg.Forward = signals.forwarded
 	defer p.showTime(cfg.WallClock)()
-	ctx, guarded, leave := record.guard(ctx, cfg)
+	ctx, guarded, leave := record.guard(ctx, *cfg)
 	defer leave()
-	result, err := stall.Run(ctx, p.command(words), guarded)
+	cmd := p.command(words)
+	cmd.Env = meter.environ()
+	showLast := record.showSpent(g.plan, endsSilence(cfg))
+	result, err := stall.Run(ctx, cmd, guarded)
 	e := ending{
-		program: words[0], result: result, err: err, signal: signals.got(), record: record, common: common, cfg: &cfg,
+		program: words[0], result: result, err: err, signal: signals.got(), record: record, meter: meter, common: common,
+		cfg: cfg,
 	}
-	e.recordErr = record.close(&e)
+	meterErr := meter.close() // before the run: what is not settled when that is closed stays charged
+	showLast()
+	e.recordErr = errors.Join(meterErr, record.close(&e))
 	return p.report(&e)
 }
 

@@ -48,6 +48,10 @@ var stepFuncs = map[string]func(about string) error{
 	"leave":     startBackground,
 	"obey":      obey,
 	"answer":    echoLine,
+	"ask":       askModel,
+	"askAll":    askAll,
+	"breakOff":  breakOff,
+	"env":       func(name string) error { _, err := fmt.Println(name + "=" + os.Getenv(name)); return err },
 	"raw":       func(string) error { _, err := term.MakeRaw(0); return err },
 	"prompt":    func(text string) error { _, err := fmt.Print(text); return err },
 	"count":     countInterrupts,
@@ -84,11 +88,15 @@ func await(path string) error {
 	}
 }
 
-// leave starts a background process in a session of its own. A stubborn one obeys SIGKILL only.
+// leave starts a background process in a session of its own. A stubborn one obeys SIGKILL only, an asking one calls a
+// model.
 func startBackground(kind string) error {
 	steps := []string{os.Args[1], "stay"}
 	if kind == "stubborn" {
 		steps = []string{os.Args[1], "ignore:INT", "ignore:TERM", "stay"}
+	}
+	if kind == "asking" {
+		steps = []string{os.Args[1], "ask:anthropic+stream+quiet", "stay"}
 	}
 	cmd := exec.Command(os.Args[0], steps...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/config"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -17,41 +18,46 @@ import (
 // defaultStep names the command where nothing else does.
 const defaultStep = "command"
 
-// config returns when the command is stuck: as the configuration file and the environment say, and over them the
-// flags. It returns besides how they say that the run's row in a store is kept.
-func (c *runCmd) config(common *Common, model *kong.Application) (stall.Config, session.KeeperConfig, error) {
-	cfg, keeper, err := c.limits(common, model)
+// guards are what guards a command: as the configuration file and the environment say, and over them the flags.
+type guards struct {
+	command stall.Config         // when it is stuck
+	keeper  session.KeeperConfig // how the run's row in a store is kept
+	plan    *meterPlan           // nil if nothing is metered
+}
+
+// config returns what guards the command.
+func (c *runCmd) config(common *Common, model *kong.Application) (*guards, error) {
+	g, limits, err := c.limits(common, model)
 	if err != nil {
-		return cfg, keeper, err
+		return nil, err
 	}
-	if err := c.apply(&cfg); err != nil {
-		return cfg, keeper, err
+	if err := c.apply(&g.command); err != nil {
+		return nil, err
 	}
-	cfg.Logger = slog.New(slog.DiscardHandler) // the last line reports it
-	return cfg, keeper, nil
+	g.command.Logger = slog.New(slog.DiscardHandler) // the last line reports it
+	g.plan, err = c.plan(limits, common.Store != "")
+	return g, err
 }
 
 // limits returns what the configuration file and the environment say. Where neither says anything, nothing is read.
-func (c *runCmd) limits(common *Common, model *kong.Application) (
-	cfg stall.Config, keeper session.KeeperConfig, err error,
-) {
+func (c *runCmd) limits(common *Common, model *kong.Application) (*guards, *config.Config, error) {
 	if common.Config == "" && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
-		return cfg, keeper, nil
+		return &guards{}, nil, nil
 	}
 	limits, err := common.limits(model)
 	if err != nil {
-		return cfg, keeper, err
+		return nil, nil, err
 	}
-	cfg, keeper = limits.Stall, limits.Keeper
+	g := &guards{command: limits.Stall, keeper: limits.Keeper}
 	if steps := limits.Steps(); len(steps) > 0 && c.Step != "" {
 		if !slices.Contains(steps, c.Step) {
-			return cfg, keeper, fmt.Errorf("--step %q: %s has the steps %s; name one of them", c.Step, common.Config,
+			return nil, nil, fmt.Errorf("--step %q: %s has the steps %s; name one of them", c.Step, common.Config,
 				strings.Join(steps, ", "))
 		}
-		cfg = limits.Step(c.Step).Stall
+		g.command = limits.Step(c.Step).Stall
 	}
-	cfg.WallClock = max(limits.Budget.WallClock, 0) // one that is off is negative
-	return cfg, keeper, nil
+	g.command.WallClock = max(limits.Budget.WallClock, 0) // one that is off is negative
+	return g, limits, nil
 }
 
 // ofLimits returns a func that reports whether a variable may be one of config's, which are not the program's own.

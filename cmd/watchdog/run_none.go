@@ -51,6 +51,8 @@ func (e *ending) whyNone() string {
 	var flaw syscall.Errno
 	status := e.notStarted()
 	switch {
+	case e.overspent():
+		return spentText(e.meter.overspent()) + ", before the command started"
 	case e.elsewhere() != "":
 		return e.elsewhere() + ", before the command started"
 	case errors.As(e.err, &stop) && stop.Code == watchdog.WallClockExceeded:

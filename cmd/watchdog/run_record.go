@@ -16,9 +16,10 @@ import (
 
 // A runRecord is the run in the store that is named: its row among the sessions while it lives, and its events. The
 // command is a layer of it, whose events are there before the first signal; how the run itself ended follows when
-// nothing of the command is alive. A nil record keeps nothing.
+// nothing of the command is alive. A nil record keeps nothing, and the run of one without a store is in memory: it is
+// there for what a meter counts.
 type runRecord struct {
-	db   database
+	db   database // nil without a store
 	kept *runKeeper
 	run  *watchdog.Watchdog
 }
@@ -26,11 +27,12 @@ type runRecord struct {
 // openRecord opens the store, if one is named, before the command starts. It has the command's events kept there, or
 // else nowhere.
 func (c *runCmd) openRecord(
-	ctx context.Context, p Program, common *Common, cfg *stall.Config, keeper session.KeeperConfig,
+	ctx context.Context, p Program, common *Common, g *guards,
 ) (*runRecord, error) {
+	cfg := &g.command
 	if common.Store == "" {
 		cfg.Store = &watchdog.Memory{}
-		return nil, nil
+		return inMemory(ctx, cfg.RunID, g.plan)
 	}
 	if cfg.RunID == "" {
 		cfg.RunID = strings.ToLower(rand.Text()[:16])
@@ -45,7 +47,7 @@ func (c *runCmd) openRecord(
 	}
 	r := &runRecord{db: db}
 	if err == nil {
-		err = r.attach(ctx, cfg, keeper)
+		err = r.attach(ctx, g)
 	}
 	if err != nil {
 		return nil, errors.Join(againHint(cfg.RunID, err), r.shut())
@@ -53,18 +55,71 @@ func (c *runCmd) openRecord(
 	return r, nil
 }
 
+// inMemory begins the run of a meter without a store.
+func inMemory(ctx context.Context, id string, plan *meterPlan) (*runRecord, error) {
+	if plan == nil {
+		return nil, nil
+	}
+	run, err := watchdog.New(ctx, watchdog.Run{ID: id}, watchdog.Config{
+		Budget: plan.budget(), Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &runRecord{run: run}, nil
+}
+
+// budget is that of the run: a command has its times by itself.
+func (p *meterPlan) budget() watchdog.Budget {
+	budget := watchdog.Budget{WallClock: watchdog.NoLimit}
+	if p != nil {
+		budget.Spend, budget.Ladders = p.spend, p.ladders
+	}
+	return budget
+}
+
+// shared are the limits that the run has in common with others.
+func (p *meterPlan) shared() []watchdog.SharedSpend {
+	if p == nil {
+		return nil
+	}
+	return p.scopes
+}
+
 // attach begins the run and its row.
-func (r *runRecord) attach(ctx context.Context, cfg *stall.Config, keeper session.KeeperConfig) (err error) {
+func (r *runRecord) attach(ctx context.Context, g *guards) (err error) {
+	cfg, keeper := &g.command, g.keeper
 	began := time.Now().Truncate(time.Microsecond) // as the row has it
+	startedAt, err := r.windowStart(ctx, g, began)
+	if err != nil {
+		return err
+	}
 	keeper.Store = r.db
 	if r.kept, err = startKeeper(keeper, cfg, began); err != nil {
 		return err
 	}
-	r.run, err = watchdog.New(context.WithoutCancel(ctx), watchdog.Run{ID: cfg.RunID, StartedAt: began}, watchdog.Config{
-		Disabled: cfg.Disabled, Store: r.db, Keeper: r.kept, Budget: watchdog.Budget{WallClock: watchdog.NoLimit},
+	run := watchdog.Run{ID: cfg.RunID, StartedAt: startedAt}
+	r.run, err = watchdog.New(context.WithoutCancel(ctx), run, watchdog.Config{
+		Disabled: cfg.Disabled, Store: r.db, Keeper: r.kept, Budget: g.plan.budget(), Scopes: g.plan.shared(),
 		RecordTimeout: cfg.RecordTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
 	return err
+}
+
+// windowStart is when the run's window began. What a run may spend is of a window: one whose process was killed goes on
+// with it, and has not everything to spend once more.
+func (r *runRecord) windowStart(ctx context.Context, g *guards, began time.Time) (time.Time, error) {
+	if g.plan == nil {
+		return began, nil
+	}
+	row, err := r.db.Session(ctx, g.command.RunID)
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		return began, nil
+	case err != nil:
+		return began, err
+	}
+	return row.StartedAt, nil
 }
 
 // againHint says what to do about a run of this name that is over.
@@ -83,12 +138,15 @@ func (r *runRecord) guard(ctx context.Context, cfg stall.Config) (context.Contex
 		return ctx, cfg, func() {}
 	}
 	base, besides := ctx, r.run.Context()
-	if endsSilence(&cfg) {
+	if r.stored() && endsSilence(&cfg) {
 		base, besides = besides, base
 		cfg.Store, cfg.RunID = nil, "" // they are those of the run
 	}
 	both, cancel := context.WithCancelCause(base)
 	stop := context.AfterFunc(besides, func() { cancel(context.Cause(besides)) })
+	if besides.Err() != nil { // that func has a goroutine of its own, and the command starts meanwhile
+		cancel(context.Cause(besides))
+	}
 	return both, cfg, func() { stop(); cancel(nil) }
 }
 
@@ -107,15 +165,23 @@ func (r *runRecord) close(e *ending) error {
 	return nil
 }
 
+// stored reports whether the run is kept in a store.
+func (r *runRecord) stored() bool { return r != nil && r.db != nil }
+
 // shut ends what keeps the row, and closes the store.
-func (r *runRecord) shut() error { return errors.Join(r.kept.end(), r.db.Close()) }
+func (r *runRecord) shut() error {
+	if !r.stored() {
+		return nil
+	}
+	return errors.Join(r.kept.end(), r.db.Close())
+}
 
 // recordEnd records the one end of the run, unless another process ended it: a stop, an interrupt, or that it is
 // complete.
 func (r *runRecord) recordEnd(e *ending) error {
 	var stop *watchdog.Stop
 	switch {
-	case e.elsewhere() != "":
+	case e.overspent(), e.elsewhere() != "": // the run has ended already
 		return nil
 	case errors.As(e.err, &stop):
 		_, err := r.run.Cancel(watchdog.Cancellation{Reason: stop.Code, Elapsed: stop.Elapsed, Budget: stop.Budget})
@@ -123,6 +189,10 @@ func (r *runRecord) recordEnd(e *ending) error {
 	case e.interrupted():
 		return r.run.Interrupt(signalName(e.signal))
 	}
-	r.run.Note(e.ended())
+	note := e.ended()
+	if e.meter.noCall(e.result) != "" {
+		note += ", and " + noCallNote
+	}
+	r.run.Note(note)
 	return r.run.Complete()
 }

@@ -19,7 +19,8 @@ type ending struct {
 	err       error         // of stall.Run
 	signal    syscall.Signal
 	record    *runRecord
-	recordErr error
+	recordErr error // of the record or the meter
+	meter     *meter
 	common    *Common
 	cfg       *stall.Config
 }
@@ -35,6 +36,10 @@ type runReport struct {
 	Artifacts    string   `json:"artifacts,omitempty"`
 	Why          string   `json:"why,omitempty"`
 	Elapsed      float64  `json:"elapsed_seconds"`
+
+	// Of a command with a meter: how many calls of models it made, and how far each limit was used.
+	ModelCalls *int64           `json:"model_calls,omitempty"`
+	Spent      []watchdog.Usage `json:"spent,omitempty"`
 }
 
 // report says how the command ended, unless it did so by itself, and returns the exit status as an error.
@@ -64,6 +69,12 @@ func (p Program) sayFailures(e *ending) (lost bool) {
 			p.say(err.Error())
 		}
 	}
+	for _, remark := range e.meter.remarks() {
+		p.say(remark)
+	}
+	if !e.stopped() && !e.interrupted() && e.meter.noCall(e.result) != "" {
+		p.say(e.meter.noCall(e.result))
+	}
 	if probes := e.result.Probes; probes.BlindFor > 0 && e.reason() != "" {
 		p.say(fmt.Sprintf("the last %d of %d probes failed: %s", probes.BlindFor, probes.Count, probes.Why))
 	}
@@ -87,7 +98,7 @@ func (e *ending) beside() error {
 // stopped reports whether the command was ended because it was stuck, or because another process ended the run.
 func (e *ending) stopped() bool {
 	var stop *watchdog.Stop
-	return errors.As(e.err, &stop) || e.elsewhere() != ""
+	return errors.As(e.err, &stop) || e.overspent() || e.elsewhere() != ""
 }
 
 // elsewhere says how another process ended the run, and so the command; nothing if none did.
@@ -95,7 +106,9 @@ func (e *ending) elsewhere() string {
 	var stop *watchdog.Stop
 	var over *session.TakeoverError
 	switch {
-	case errors.As(e.err, &stop) && e.record != nil && stop.RunID == e.cfg.RunID: // the run has no limit of its own
+	case e.overspent():
+		return ""
+	case errors.As(e.err, &stop) && e.record.stored() && stop.RunID == e.cfg.RunID: // it has no other limit of its own
 		return fmt.Sprintf("%s was stopped by another process, with %s", e.name(), stop.Code)
 	case errors.As(e.err, &over):
 		return over.Error()
@@ -125,7 +138,7 @@ func (e *ending) status(lost bool) int {
 		return exitSignalled + int(e.signal)
 	case r.Signal != 0:
 		return exitSignalled + int(r.Signal)
-	case r.Finished && lost && r.ExitCode == 0, !r.Finished:
+	case r.Finished && lost && r.ExitCode == 0, !r.Finished, e.unmetered():
 		return exitError
 	}
 	return r.ExitCode
@@ -148,6 +161,8 @@ func (e *ending) story(s style) string {
 func (e *ending) reason() string {
 	var stop *watchdog.Stop
 	switch {
+	case e.overspent():
+		return spentText(e.meter.overspent())
 	case e.elsewhere() != "":
 		return e.elsewhere()
 	case e.stopped() && e.result.Trip != nil:
@@ -189,7 +204,7 @@ func (e *ending) ended() string {
 // why is the command line that says more, empty if there is nothing more.
 func (e *ending) why() string {
 	switch {
-	case e.record != nil:
+	case e.record.stored():
 		return e.common.whyRun(e.cfg.RunID)
 	case e.result.Artifacts != "":
 		return whyDir(e.result.Artifacts)
@@ -208,8 +223,12 @@ func (e *ending) report(status int) runReport {
 	if e.result.EndedBy != 0 {
 		r.EndedBy = signalName(e.result.EndedBy)
 	}
-	if r.Reason != "" || e.record != nil {
+	if r.Reason != "" || e.record.stored() {
 		r.Why = e.why()
+	}
+	if e.meter != nil {
+		calls := e.meter.proxy.Calls()
+		r.ModelCalls, r.Spent = &calls, e.meter.used()
 	}
 	return r
 }

@@ -12,9 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/seed62658d38/watchdog/watchdoghttp"
@@ -28,9 +26,10 @@ type Config struct {
 	// Prices and Models are those of a [watchdoghttp.Meter].
 	Prices *watchdoghttp.Prices
 	Models map[string]watchdoghttp.Maximum
-	// Base does the exchanges; nil means a transport of the proxy's own, without a proxy of the environment's host
-	// itself.
+	// Base does the exchanges; nil means a transport of the proxy's own.
 	Base http.RoundTripper
+	// Logger is told, once for each, what has no price and what is not read. Nil tells nobody.
+	Logger *slog.Logger
 }
 
 // A Proxy forwards the calls of one command. Its methods are safe for concurrent use.
@@ -39,9 +38,11 @@ type Proxy struct {
 	base   string // http://127.0.0.1:PORT/SECRET
 	secret string
 	to     map[API]*url.URL
-	calls  atomic.Int64
 	served chan struct{}
 	own    *http.Transport
+	end    context.CancelFunc // of the calls
+	under  under
+	tally  tally
 }
 
 // Start begins to serve. Calls are charged to the run of ctx, and end with ctx. The error says which variable is wrong,
@@ -65,6 +66,10 @@ func Start(ctx context.Context, cfg Config) (*Proxy, error) {
 		p.own.MaxIdleConnsPerHost = 100
 		cfg.Base = p.own
 	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	ctx, p.end = context.WithCancel(ctx)
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // a line of it could hold a URL
 	p.server = &http.Server{
 		Handler: p.handler(cfg), ErrorLog: quiet, ReadHeaderTimeout: time.Minute,
@@ -77,44 +82,17 @@ func Start(ctx context.Context, cfg Config) (*Proxy, error) {
 	return p, nil
 }
 
-// Environ returns the environment with the variables by which clients find the proxy.
-func (p *Proxy) Environ(env []string) []string {
-	env = slices.DeleteFunc(slices.Clone(env), func(pair string) bool {
-		name, _, _ := strings.Cut(pair, "=")
-		return slices.Contains(Variables(), name)
-	})
-	for _, c := range clients {
-		env = append(env, c.variable+"="+p.URL(c.api))
-	}
-	return direct(env)
-}
-
-// direct has clients reach the loopback interface without the proxy that their environment names.
-func direct(env []string) []string {
-	for _, name := range []string{"NO_PROXY", "no_proxy"} {
-		value := "127.0.0.1"
-		for _, pair := range slices.Backward(env) { // the last one counts
-			if before, found := strings.CutPrefix(pair, name+"="); found && before != "" {
-				value = before + "," + value
-				break
-			}
-		}
-		env = append(env, name+"="+value)
-	}
-	return env
-}
-
 // URL returns the base of the requests of an API, for a client that takes it as a flag. It holds what others must not
 // know.
 func (p *Proxy) URL(api API) string { return p.base + "/" + string(api) }
 
-// Calls returns how many calls came for a model API, also those that were refused.
-func (p *Proxy) Calls() int64 { return p.calls.Load() }
-
-// Close ends every call and waits until nothing serves any more.
+// Close ends every call, and waits until each is settled and nothing serves any more.
 func (p *Proxy) Close() error {
+	p.under.shut()
+	p.end()
 	err := p.server.Close()
 	<-p.served
+	p.under.all.Wait()
 	if p.own != nil {
 		p.own.CloseIdleConnections()
 	}
@@ -128,23 +106,24 @@ type apiKey struct{}
 
 func (p *Proxy) handler(cfg Config) http.Handler {
 	forward := &httputil.ReverseProxy{
-		Rewrite: p.rewrite, ErrorHandler: fail, FlushInterval: -1,
+		Rewrite: p.rewrite, ModifyResponse: stay, ErrorHandler: p.fail, FlushInterval: -1,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		Transport: &watchdoghttp.Meter{
-			Base: cfg.Base, Prices: cfg.Prices, Models: cfg.Models, Logger: slog.New(slog.DiscardHandler),
+			Base: cfg.Base, Prices: cfg.Prices, Models: cfg.Models, Logger: cfg.Logger,
 		},
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		api, rest, known := p.route(req.URL)
-		if !known {
+		if !known || !p.under.begin() {
 			http.NotFound(w, req)
 			return
 		}
-		if req.Method == http.MethodPost {
-			p.calls.Add(1)
+		defer p.under.all.Done()
+		if watchdoghttp.IsModelCall(req.Method, rest.Path) {
+			p.tally.calls.Add(1)
 		}
-		if why := unmetered(w, req); why != "" {
-			refusalOf(api, "watchdog: "+why).write(w)
+		if refusal, refused := unmetered(w, req, api); refused {
+			p.refuse(w, refusal)
 			return
 		}
 		req.URL = rest
@@ -185,35 +164,58 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 	}
 }
 
+// errRedirected keeps a client from following a redirect, around the meter and to a host that nobody named.
+var errRedirected = errors.New("the API answered with a redirect")
+
+// stay refuses redirects.
+func stay(resp *http.Response) error {
+	if resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" {
+		return errRedirected
+	}
+	return nil
+}
+
 // fail answers a call that has no response. What went wrong on the way to the API is the client's to try again.
-func fail(w http.ResponseWriter, req *http.Request, err error) {
+func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 	api, _ := req.Context().Value(apiKey{}).(API)
 	why := refused(err)
 	if cause := context.Cause(req.Context()); why == "" && cause != nil {
 		why = refused(cause)
 	}
-	if why != "" {
-		refusalOf(api, why).write(w)
-		return
+	switch {
+	case why != "":
+		p.refuse(w, refusalOf(api, why))
+	case errors.Is(err, errRedirected):
+		r := refusalOf(api, redirected)
+		r.status = http.StatusBadGateway
+		p.refuse(w, r)
+	default:
+		w.WriteHeader(http.StatusBadGateway)
 	}
-	w.WriteHeader(http.StatusBadGateway)
+}
+
+func (p *Proxy) refuse(w http.ResponseWriter, r refusal) {
+	p.tally.refuse(r.why)
+	r.write(w)
 }
 
 // longestBody is what the meter reads ahead at most.
 const longestBody = 32 << 20
 
-// unmetered returns why a request cannot be metered, empty if it can. It keeps the body, which the meter reads before
-// it is sent.
-func unmetered(w http.ResponseWriter, req *http.Request) (why string) {
+// unmetered returns the refusal of a request that cannot be metered. It keeps the body of any other, which the meter
+// reads before it is sent.
+func unmetered(w http.ResponseWriter, req *http.Request, api API) (r refusal, refused bool) {
 	if req.Header.Get("Upgrade") != "" {
-		return "a connection that is upgraded, such as a WebSocket, is not metered; have the client use plain requests"
+		r = refusalOf(api, upgraded)
+		r.status = http.StatusUpgradeRequired // clients of WebSockets go on with plain requests then
+		return r, true
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, req.Body, longestBody))
 	if err != nil {
-		return "the request is cut off, or too long to be metered"
+		return refusalOf(api, cutOff), true
 	}
 	req.ContentLength, req.TransferEncoding = int64(len(body)), nil
 	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 	req.Body, _ = req.GetBody()
-	return ""
+	return refusal{}, false
 }

@@ -181,6 +181,7 @@ func TestRefused(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 402, resp.StatusCode)
 		assert.Contains(t, string(text), "it has no maximum of output")
+		assert.Contains(t, string(text), "--model-max")
 	})
 	t.Run("one that would not be metered", func(t *testing.T) {
 		f := start(t, watchdog.Spend{Tokens: 50_000}, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
@@ -191,7 +192,25 @@ func TestRefused(t *testing.T) {
 		resp, err := f.client.Do(req)
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
-		assert.Equal(t, 402, resp.StatusCode)
+		assert.Equal(t, 426, resp.StatusCode, "after which a client goes on with plain requests")
+		assert.Zero(t, f.proxy.Calls(), "it is none of a model")
+		refused, first := f.proxy.Refused()
+		assert.EqualValues(t, 1, refused)
+		assert.Contains(t, first, "WebSocket")
+	})
+	t.Run("a redirect, which would lead around the meter", func(t *testing.T) {
+		f := start(t, watchdog.Spend{Tokens: 50_000}, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "https://elsewhere.example/v1/messages?key="+canary)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		})
+		for api := range calls {
+			got := f.call(api)
+			assert.Equal(t, 502, got.status)
+			assert.Empty(t, got.header.Get("Location"))
+			assert.Contains(t, got.text, "redirect")
+			assert.NotContains(t, got.text, canary)
+		}
+		assert.Zero(t, f.used(0))
 	})
 }
 
@@ -396,14 +415,4 @@ func TestSecrets(t *testing.T) {
 	require.Error(t, err)
 	assert.NotContains(t, err.Error(), canary)
 	assert.Contains(t, err.Error(), "ANTHROPIC_BASE_URL")
-}
-
-func TestEnviron(t *testing.T) {
-	f := start(t, watchdog.Spend{}, nil)
-	env := f.proxy.Environ([]string{"A=B", "OPENAI_BASE_URL=https://gateway", "no_proxy=x.example", "ANTHROPIC_BASE_URL="})
-	assert.Equal(t, []string{
-		"A=B", "no_proxy=x.example",
-		"ANTHROPIC_BASE_URL=" + f.proxy.URL(modelproxy.Anthropic), "OPENAI_BASE_URL=" + f.proxy.URL(modelproxy.OpenAI),
-		"GOOGLE_GEMINI_BASE_URL=" + f.proxy.URL(modelproxy.Gemini), "NO_PROXY=127.0.0.1", "no_proxy=x.example,127.0.0.1",
-	}, env)
 }

@@ -13,23 +13,32 @@ import (
 // which clients stop. Clients send 402 and 400 once; they try 429 again, and one waited out a Retry-After of an hour.
 type refusal struct {
 	status int
+	why    string
 	body   any
 }
+
+// Why a request is refused that no run refused.
+const (
+	upgraded = "watchdog: a connection that is upgraded, such as a WebSocket, is not metered; " +
+		"have the client use plain requests"
+	cutOff     = "watchdog: the request is cut off, or too long to be metered"
+	redirected = "watchdog: the API answered with a redirect, which leads around the meter; name its own address"
+)
 
 // refusalOf returns how an API says that there is no money left.
 func refusalOf(api API, why string) refusal {
 	const message = "message"
 	switch api {
 	case Anthropic:
-		return refusal{http.StatusPaymentRequired, map[string]any{
+		return refusal{http.StatusPaymentRequired, why, map[string]any{
 			"type": "error", "error": map[string]any{"type": "billing_error", message: why},
 		}}
 	case Gemini:
-		return refusal{http.StatusBadRequest, map[string]any{
+		return refusal{http.StatusBadRequest, why, map[string]any{
 			"error": map[string]any{"code": http.StatusBadRequest, message: why, "status": "FAILED_PRECONDITION"},
 		}}
 	default:
-		return refusal{http.StatusPaymentRequired, map[string]any{
+		return refusal{http.StatusPaymentRequired, why, map[string]any{
 			"error": map[string]any{"type": "insufficient_quota", "code": "insufficient_quota", message: why, "param": nil},
 		}}
 	}
@@ -50,8 +59,10 @@ func (r refusal) write(w http.ResponseWriter) {
 func refused(err error) string {
 	var stop *watchdog.Stop
 	switch {
-	case errors.As(err, new(*watchdog.Refused)), errors.Is(err, watchdoghttp.ErrUnbounded):
+	case errors.As(err, new(*watchdog.Refused)):
 		return "watchdog: " + err.Error()
+	case errors.Is(err, watchdoghttp.ErrUnbounded):
+		return "watchdog: " + err.Error() + ", with --model-max 'MODEL=INPUT:OUTPUT'"
 	case errors.As(err, &stop):
 		return "watchdog: the run has ended: " + string(stop.Code)
 	case errors.Is(err, watchdog.ErrEnded):

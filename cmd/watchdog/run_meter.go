@@ -1,0 +1,174 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/cmd/watchdog/internal/modelproxy"
+	"github.com/seed62658d38/watchdog/stall"
+)
+
+// A meter charges a command's calls of models to its run while the command runs. A nil meter counts nothing.
+type meter struct {
+	proxy *modelproxy.Proxy
+	run   *watchdog.Watchdog
+	notes *notes
+}
+
+// startMeter starts to listen for the calls of the record's command.
+func startMeter(plan *meterPlan, record *runRecord) (*meter, error) {
+	if plan == nil {
+		return nil, nil
+	}
+	m := &meter{run: record.run, notes: &notes{priced: plan.prices != nil}}
+	var err error
+	m.proxy, err = modelproxy.Start(m.run.Context(), modelproxy.Config{
+		Lookup: os.LookupEnv, Prices: plan.prices, Models: plan.models, Logger: slog.New(m.notes),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// environ is the environment of the command, nil for that of this program.
+func (m *meter) environ() []string {
+	if m == nil {
+		return nil
+	}
+	return m.proxy.Environ(os.Environ())
+}
+
+// close ends the calls that are under way, and settles them.
+func (m *meter) close() error {
+	if m == nil {
+		return nil
+	}
+	return m.proxy.Close()
+}
+
+// spendCodes are the stop codes of what a meter counts.
+var spendCodes = []watchdog.StopReason{
+	watchdog.TokensExceeded, watchdog.CallInputExceeded, watchdog.CostExceeded, watchdog.RequestsExceeded,
+	watchdog.TurnsExceeded, watchdog.ToolCallsExceeded, watchdog.ErrorsExceeded,
+}
+
+// overspent returns the stop of a run whose calls did not fit in what it may spend, nil for any other run.
+func (m *meter) overspent() *watchdog.Stop {
+	if m == nil {
+		return nil
+	}
+	if stop := m.run.Stop(); stop != nil && slices.Contains(spendCodes, stop.Code) {
+		return stop
+	}
+	return nil
+}
+
+// spentText says that the run may spend no more.
+func spentText(stop *watchdog.Stop) string {
+	if stop.Usage == nil {
+		return "what it may spend is used up: " + string(stop.Code)
+	}
+	return "what it may spend is used up: " + stop.Usage.String()
+}
+
+// noCall is what to say of a command that made no call through its meter, empty for any other.
+func (m *meter) noCall(result *stall.Result) string {
+	if m == nil || result == nil || m.proxy.Calls() > 0 {
+		return ""
+	}
+	return "no call of a model came through the meter, and so nothing was limited: does the command heed " +
+		strings.Join(modelproxy.Variables(), ", ") + "? For one that wants a flag write: sh -c 'codex -c " +
+		`openai_base_url="$OPENAI_BASE_URL"'`
+}
+
+// noCallNote is what the record of such a command says.
+const noCallNote = "no call of a model came through its meter"
+
+// remarks are what else there is to say about the calls, when they are over.
+func (m *meter) remarks() (all []string) {
+	if m == nil {
+		return nil
+	}
+	if n, first := m.proxy.Refused(); n > 0 && m.overspent() == nil {
+		all = append(all, fmt.Sprintf("%d of the command's calls were refused, the first because: %s", n,
+			strings.TrimPrefix(first, "watchdog: ")))
+	}
+	return append(all, m.notes.all()...)
+}
+
+// used is how far each limit was used.
+func (m *meter) used() []watchdog.Usage {
+	if m == nil {
+		return nil
+	}
+	return m.run.Usage()
+}
+
+// mostNotes is how many notes are kept.
+const mostNotes = 10
+
+// notes is the handler of a log for people who read it when the command has ended: its screen is not ours. What it
+// gets is about models without a price and responses that were not read, each once, and has no text of a call.
+type notes struct {
+	slog.Handler // nil: no logger of a meter has attributes or groups
+
+	priced bool // there are prices, and so a model can lack one
+
+	mu   sync.Mutex
+	said []string
+	more int
+}
+
+// Enabled implements [slog.Handler].
+func (*notes) Enabled(_ context.Context, level slog.Level) bool { return level >= slog.LevelWarn }
+
+// Handle implements [slog.Handler].
+func (n *notes) Handle(_ context.Context, r slog.Record) error {
+	text := r.Message
+	ofModel := false
+	r.Attrs(func(a slog.Attr) bool {
+		ofModel = ofModel || a.Key == "model"
+		text += fmt.Sprintf(", %s %q", a.Key, a.Value)
+		return true
+	})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	switch {
+	case ofModel && !n.priced:
+	case len(n.said) == mostNotes:
+		n.more++
+	default:
+		n.said = append(n.said, text)
+	}
+	return nil
+}
+
+func (n *notes) all() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	all := slices.Clone(n.said)
+	if n.more > 0 {
+		all = append(all, fmt.Sprintf("%d more of this kind", n.more))
+	}
+	return all
+}
+
+// overspent reports whether the run was stopped because it may spend no more.
+func (e *ending) overspent() bool { return e.meter.overspent() != nil }
+
+// endedByItself reports whether nobody ended the command.
+func (e *ending) endedByItself() bool {
+	return e.result != nil && e.result.Finished && !e.stopped() && !e.interrupted()
+}
+
+// unmetered reports whether the command ended well, and nothing of it was counted: that is an error of this program.
+func (e *ending) unmetered() bool {
+	return e.endedByItself() && e.result.ExitCode == 0 && e.meter.noCall(e.result) != ""
+}

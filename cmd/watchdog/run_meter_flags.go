@@ -1,0 +1,199 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/watchdoghttp"
+)
+
+// meterFlags are the flags of what a command may spend on calls of models.
+//
+//nolint:lll // a tag cannot be broken
+type meterFlags struct {
+	Meter    bool     `group:"What it may spend" help:"Experimental: count what the command's calls of models use, by a proxy that it finds in its environment."`
+	Tokens   *tokens  `group:"What it may spend" placeholder:"N" help:"End the command when a call does not fit in so many tokens, in and out."`
+	Cost     *amount  `group:"What it may spend" placeholder:"AMOUNT" help:"The same for money, such as '5.00 EUR'. It needs --prices."`
+	Prices   string   `group:"What it may spend" placeholder:"FILE" type:"path" help:"What models cost, as JSON."`
+	ModelMax []string `group:"What it may spend" placeholder:"MODEL=IN:OUT" sep:"none" help:"The most tokens of one call of a model, for calls that do not say it themselves: 0 for what they do, * for any characters, and a third number for requests of the API's own tools. Can be repeated."`
+}
+
+// tokens is a number of tokens on the command line.
+type tokens int64
+
+// UnmarshalText reads a number of tokens.
+func (n *tokens) UnmarshalText(text []byte) error {
+	read, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil || read < 1 || read == watchdog.NoLimit {
+		return fmt.Errorf("%q is no number of tokens; write a whole number from 1, such as 200000", text)
+	}
+	*n = tokens(read)
+	return nil
+}
+
+// amount is an amount of money on the command line.
+type amount watchdog.Money
+
+// UnmarshalText reads an amount of money as a configuration file has it.
+func (a *amount) UnmarshalText(text []byte) error {
+	money, err := config.ParseMoney(string(text))
+	switch {
+	case err != nil:
+		return err
+	case money.Micros == 0:
+		return errors.New("an amount of 0 lets no call be made; write one such as '5.00 EUR'")
+	}
+	*a = amount(money)
+	return nil
+}
+
+// A meterPlan says what the calls of a command are charged to, and what they cost.
+type meterPlan struct {
+	spend   watchdog.Spend
+	ladders watchdog.Ladders
+	scopes  []watchdog.SharedSpend
+	prices  *watchdoghttp.Prices
+	models  map[string]watchdoghttp.Maximum
+}
+
+// plan returns what the command may spend, as the configuration file and the environment say, and over them the flags.
+// Without --meter it is nil, and so it is where all guards are switched off.
+func (f *meterFlags) plan(from *config.Config, stored bool) (*meterPlan, error) {
+	if !f.Meter {
+		return nil, f.needMeter()
+	}
+	p := &meterPlan{}
+	if from != nil {
+		p.adopt(from)
+	}
+	set(&p.spend.Tokens, f.Tokens, func(n tokens) int64 { return int64(n) })
+	set(&p.spend.Cost, f.Cost, func(a amount) watchdog.Money { return watchdog.Money(a) })
+	if err := errors.Join(f.readPrices(p), f.readMaxima(p)); err != nil {
+		return nil, err
+	}
+	if from != nil && from.Disabled {
+		return nil, nil
+	}
+	return p, p.check(stored)
+}
+
+// needMeter refuses flags that nothing would heed.
+func (f *meterFlags) needMeter() error {
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{
+		{"--tokens", f.Tokens != nil}, {"--cost", f.Cost != nil}, {"--prices", f.Prices != ""},
+		{"--model-max", len(f.ModelMax) > 0},
+	} {
+		if flag.given {
+			return fmt.Errorf("%s needs --meter: without it, nothing counts the command's calls of models", flag.name)
+		}
+	}
+	return nil
+}
+
+// adopt takes over the limits of a run but those of turns and tools: a proxy sees none.
+func (p *meterPlan) adopt(from *config.Config) {
+	p.spend, p.ladders, p.scopes = from.Budget.Spend, from.Budget.Ladders, from.Scopes
+	s, l := &p.spend, &p.ladders
+	s.Turns, s.ToolCalls, s.Tools, s.Reserve.Turns, s.Reserve.ToolCalls = 0, 0, nil, 0, 0
+	*l = watchdog.Ladders{
+		Tokens: l.Tokens, CallInput: l.CallInput, Cost: l.Cost, Requests: l.Requests, Errors: l.Errors,
+	}
+}
+
+// check refuses a plan that could never end anything, or would cost nothing.
+func (p *meterPlan) check(stored bool) error {
+	switch {
+	case len(p.scopes) == 0 && !p.limits():
+		return errors.New("--meter has no limit: write --tokens N or --cost AMOUNT, " +
+			"or set one in the spend block of --config")
+	case len(p.scopes) > 0 && !stored:
+		return errors.New("runtime_controls.scopes are shared by a store: write --store, or --meter without them")
+	case p.currency() != "" && p.prices == nil:
+		return errors.New("a limit of cost needs --prices FILE: without it, every model costs nothing")
+	case p.currency() == "" && p.prices != nil:
+		return errors.New("--prices needs a limit of cost: write --cost AMOUNT")
+	}
+	return nil
+}
+
+// limits reports whether the run has a limit of its own that a proxy can count for.
+func (p *meterPlan) limits() bool {
+	s := &p.spend
+	for _, limit := range []int64{
+		s.InputTokens, s.OutputTokens, s.Tokens, s.CallInput, s.Cost.Micros, s.Requests, s.Errors, s.Retries,
+	} {
+		if limit != 0 && limit != watchdog.NoLimit {
+			return true
+		}
+	}
+	return false
+}
+
+// currency is that of the limits of cost, empty if there is none.
+func (p *meterPlan) currency() string {
+	currency := p.spend.Cost.Currency
+	for _, scope := range p.scopes {
+		currency = cmp.Or(currency, scope.Spend.Cost.Currency)
+	}
+	return currency
+}
+
+func (f *meterFlags) readPrices(p *meterPlan) error {
+	if f.Prices == "" {
+		return nil
+	}
+	text, err := os.ReadFile(f.Prices)
+	if err == nil {
+		p.prices, err = watchdoghttp.ReadPrices(text, p.currency())
+	}
+	if err != nil {
+		return fmt.Errorf("--prices: %w", err)
+	}
+	return nil
+}
+
+func (f *meterFlags) readMaxima(p *meterPlan) error {
+	p.models = make(map[string]watchdoghttp.Maximum, len(f.ModelMax))
+	for _, text := range f.ModelMax {
+		model, most, ok := readMaximum(text)
+		if !ok {
+			return fmt.Errorf("--model-max %q: write the model and the most tokens in and out of one call, "+
+				"such as 'some-model-*=200000:32000'", text)
+		}
+		if _, twice := p.models[model]; twice {
+			return fmt.Errorf("--model-max names %q twice", model)
+		}
+		p.models[model] = most
+	}
+	return nil
+}
+
+func readMaximum(text string) (model string, most watchdoghttp.Maximum, ok bool) {
+	at := strings.LastIndexByte(text, '=')
+	if at < 1 {
+		return "", most, false
+	}
+	numbers := strings.Split(text[at+1:], ":")
+	into := []*int64{&most.Input, &most.Output, &most.ToolRequests}
+	if len(numbers) < 2 || len(numbers) > len(into) {
+		return "", most, false
+	}
+	for i, number := range numbers {
+		n, err := strconv.ParseInt(number, 10, 64)
+		if err != nil || n < 0 {
+			return "", most, false
+		}
+		*into[i] = n
+	}
+	return text[:at], most, slices.ContainsFunc(into, func(n *int64) bool { return *n > 0 })
+}
