@@ -72,7 +72,7 @@ func rules() []rule {
 		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, endRules,
 		stalledRules, pageRules, silenceRules,
 		cancelRules, guardRules, signRules, claimRules, stoppedRules, storedEndRules, raceRules, togetherRules,
-		endedRules, historyRules, listRules, listenRules, contextRules,
+		endedRules, historyRules, listRules, listenRules, outboxRules, contextRules,
 	} {
 		all = append(all, some...)
 	}

@@ -1,0 +1,160 @@
+package sessiontest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/contract"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// withOutbox checks an empty outbox, if the store has one that is on.
+func withOutbox(ctx context.Context, store session.Store, check func(session.Outbox) error) error {
+	box, ok := store.(session.Outbox)
+	if !ok {
+		return fmt.Errorf("%w: the store is not a session.Outbox", errNotCheckable)
+	}
+	err := box.FinishNotices(ctx)
+	if errors.Is(err, session.ErrNoOutbox) {
+		return fmt.Errorf("%w: %w", errNotCheckable, err)
+	}
+	if err != nil {
+		return err
+	}
+	return check(box)
+}
+
+// withPut checks an outbox of so many alerts.
+func withPut(ctx context.Context, store session.Store, n int, check func(session.Outbox) error) error {
+	return withOutbox(ctx, store, func(box session.Outbox) error {
+		for i := range n {
+			if err := box.PutNotices(ctx, alertOf(fmt.Sprint("alert-", i))); err != nil {
+				return err
+			}
+		}
+		return check(box)
+	})
+}
+
+func alertOf(id string) session.Notice {
+	return session.Notice{ID: id, AggregateType: "sweeper", AggregateID: host, Type: "lease.lost"}
+}
+
+func claimNotices(
+	ctx context.Context, box session.Outbox, most int, lasts time.Duration,
+) ([]session.Notice, error) {
+	claimed, err := box.ClaimNotices(ctx, most, lasts)
+	if err != nil {
+		return nil, fmt.Errorf("claim at most %d notices: %w", most, err)
+	}
+	return claimed, nil
+}
+
+// claimsIDs claims all notices that are due for an hour, and checks their IDs.
+func claimsIDs(ctx context.Context, box session.Outbox, want ...string) error {
+	return claimsSome(ctx, box, 100, time.Hour, want...)
+}
+
+func claimsSome(ctx context.Context, box session.Outbox, most int, lasts time.Duration, want ...string) error {
+	claimed, err := claimNotices(ctx, box, most, lasts)
+	if ids := idsOf(claimed); err == nil && !slices.Equal(ids, want) {
+		err = fmt.Errorf("claimed are %q, want %q", ids, want)
+	}
+	return err
+}
+
+func idsOf(notices []session.Notice) (ids []string) {
+	for _, n := range notices {
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+func sorted(notices []session.Notice) []string { return slices.Sorted(slices.Values(idsOf(notices))) }
+
+// delays claims the next notice, and delays it.
+func delays(ctx context.Context, box session.Outbox, id string, lasts, pause time.Duration) error {
+	claimed, err := claimNotices(ctx, box, 1, lasts)
+	switch {
+	case err != nil:
+		return err
+	case len(claimed) != 1 || claimed[0].ID != id:
+		return fmt.Errorf("claimed are %q, want %q", idsOf(claimed), id)
+	}
+	return box.DelayNotice(ctx, claimed[0], pause)
+}
+
+// putNow puts a notice, claims it, compares it with what it should be, and finishes it.
+func putNow(
+	ctx context.Context, store session.Store, box session.Outbox, putIt func() error, want session.Notice,
+) error {
+	from, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	if err := putIt(); err != nil {
+		return err
+	}
+	to, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	got, err := claimNotices(ctx, box, 10, time.Hour)
+	if err != nil {
+		return err
+	}
+	if len(got) != 1 {
+		return fmt.Errorf("claimed are %+v, want one", got)
+	}
+	want.CreatedAt = got[0].CreatedAt
+	if got[0] != want {
+		return fmt.Errorf("the notice is\n\t%+v, want\n\t%+v", got[0], want)
+	}
+	return errors.Join(within("CreatedAt", want.CreatedAt, from, to), box.FinishNotices(ctx, got...))
+}
+
+// transacts stores events in a transaction.
+func transacts(ctx context.Context, store session.Store, events ...watchdog.Event) error {
+	transactional, ok := store.(watchdog.TransactionalStore)
+	if !ok {
+		return fmt.Errorf("%w: the store is not a watchdog.TransactionalStore", errNotCheckable)
+	}
+	return transactional.Transact(ctx, &watchdog.Exchange{
+		Selection: watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: events[0].AggregateID},
+		Decide:    func([]watchdog.Event) []watchdog.Event { return events },
+	})
+}
+
+// claimsAtOnce puts notices, and claims them from eight goroutines at once until nothing is due.
+func claimsAtOnce(ctx context.Context, box session.Outbox, round int) error {
+	const each = 5
+	var all []session.Notice
+	for i := range 4 * each {
+		all = append(all, alertOf(fmt.Sprintf("alert-%d-%d", round, i)))
+	}
+	if err := box.PutNotices(ctx, all...); err != nil {
+		return err
+	}
+	var mu sync.Mutex
+	var claimed []session.Notice
+	claim := func() (n int, err error) {
+		some, err := claimNotices(ctx, box, each, time.Hour)
+		mu.Lock()
+		defer mu.Unlock()
+		claimed = append(claimed, some...)
+		return len(some), err
+	}
+	err := contract.AtOnce(8, func(int) error { _, err := claim(); return err })
+	for n := 1; n > 0 && err == nil; { // what was locked by one of them that then took fewer
+		n, err = claim()
+	}
+	if ids := sorted(claimed); err == nil && !slices.Equal(ids, sorted(all)) {
+		err = fmt.Errorf("claimed are %q, want each of %d notices once", ids, len(all))
+	}
+	return err
+}
