@@ -296,6 +296,18 @@ var brokenOutboxes = []broken{
 		}),
 	},
 	{
+		"forgets how often it was claimed",
+		"of eight that claim, delay and finish at once no two have the same try of a notice, and each is finished",
+		claimsNoticesBut(func(_ *session.Memory, _ int, all []session.Notice) []session.Notice {
+			for i := range all {
+				if strings.HasPrefix(all[i].ID, "try-") {
+					all[i].Tries = 1
+				}
+			}
+			return all
+		}),
+	},
+	{
 		"claims for a caller that has gone",
 		"a call on the outbox with a done context changes nothing and returns the context's error",
 		claimsAsking(func(ctx *context.Context, _ *int, _ *time.Duration) { *ctx = context.WithoutCancel(*ctx) }),

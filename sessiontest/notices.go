@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/internal/contract"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -128,33 +126,4 @@ func transacts(ctx context.Context, store session.Store, events ...watchdog.Even
 		Selection: watchdog.Selection{AggregateType: watchdog.AggregateType, AggregateID: events[0].AggregateID},
 		Decide:    func([]watchdog.Event) []watchdog.Event { return events },
 	})
-}
-
-// claimsAtOnce puts notices, and claims them from eight goroutines at once until nothing is due.
-func claimsAtOnce(ctx context.Context, box session.Outbox, round int) error {
-	const each = 5
-	var all []session.Notice
-	for i := range 4 * each {
-		all = append(all, alertOf(fmt.Sprintf("alert-%d-%d", round, i)))
-	}
-	if err := box.PutNotices(ctx, all...); err != nil {
-		return err
-	}
-	var mu sync.Mutex
-	var claimed []session.Notice
-	claim := func() (n int, err error) {
-		some, err := claimNotices(ctx, box, each, time.Hour)
-		mu.Lock()
-		defer mu.Unlock()
-		claimed = append(claimed, some...)
-		return len(some), err
-	}
-	err := contract.AtOnce(8, func(int) error { _, err := claim(); return err })
-	for n := 1; n > 0 && err == nil; { // what was locked by one of them that then took fewer
-		n, err = claim()
-	}
-	if ids := sorted(claimed); err == nil && !slices.Equal(ids, sorted(all)) {
-		err = fmt.Errorf("claimed are %q, want each of %d notices once", ids, len(all))
-	}
-	return err
 }

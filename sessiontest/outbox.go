@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -314,47 +313,6 @@ var outboxRules = []rule{
 					return fmt.Errorf("the errors are %v, %v and %v", none, negative, before)
 				}
 				return claimsIDs(ctx, box, "alert-0")
-			})
-		},
-	},
-	{
-		"of eight that claim at once no two have the same notice, and no notice is left",
-		"each host of a fleet has its sender",
-		func(ctx context.Context, store session.Store) error {
-			return withOutbox(ctx, store, func(box session.Outbox) error {
-				for round := range rounds {
-					if err := claimsAtOnce(ctx, box, round); err != nil {
-						return fmt.Errorf("round %d: %w", round, err)
-					}
-				}
-				return nil
-			})
-		},
-	},
-	{
-		"of eight that put the same notices at once each is there once",
-		"the sweepers of a fleet find the reason of an alert in the same second",
-		func(ctx context.Context, store session.Store) error {
-			return withOutbox(ctx, store, func(box session.Outbox) error {
-				var all []session.Notice
-				for i := range 10 {
-					all = append(all, alertOf(fmt.Sprint("alert-", i)))
-				}
-				err := contract.AtOnce(8, func(caller int) error {
-					own := slices.Clone(all)
-					if caller%2 == 1 {
-						slices.Reverse(own)
-					}
-					return box.PutNotices(ctx, own...)
-				})
-				if err != nil {
-					return err
-				}
-				got, err := claimNotices(ctx, box, 100, time.Hour)
-				if ids := sorted(got); err == nil && !slices.Equal(ids, sorted(all)) {
-					err = fmt.Errorf("claimed are %q", ids)
-				}
-				return err
 			})
 		},
 	},
