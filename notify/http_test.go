@@ -138,4 +138,3 @@ func hijack(w http.ResponseWriter, text string) {
 		_ = conn.Close()
 	}
 }
-

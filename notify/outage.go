@@ -28,7 +28,7 @@ func (s *Sender) report(ctx context.Context, d Delivery, err error) {
 	}
 	is := s.outage
 	s.mu.Unlock()
-	attrs := []any{"delivered", d.Delivered, "skipped", d.Skipped, "delayed", d.Delayed, "dropped", d.Dropped}
+	attrs := []any{"delivered", d.Delivered, "unwanted", d.Unwanted, "delayed", d.Delayed, "dropped", d.Dropped}
 	switch {
 	case failing && is.reported != was.reported:
 		s.cfg.Logger.WarnContext(ctx, "notices could not be delivered, and are tried again",

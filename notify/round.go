@@ -60,7 +60,7 @@ func (s *Sender) round(ctx context.Context) (d Delivery, more bool, failed error
 		})
 	}
 	sends.Wait()
-	return d, len(notices) >= s.cfg.Parallel && d.Delivered+d.Skipped > 0, failed
+	return d, len(notices) >= s.cfg.Parallel && d.Delivered+d.Unwanted > 0, failed
 }
 
 // claimFor is longer than a claim, the read, the send and the note of how it ended can take.
@@ -78,7 +78,7 @@ func (s *Sender) one(ctx context.Context, n session.Notice) (Delivery, error) {
 	case err != nil:
 		return s.delay(ctx, n, pauseAfter(n.Tries), fmt.Errorf("notice %s: %w", n.ID, err))
 	case !s.wants(m):
-		return s.finish(ctx, n, Delivery{Skipped: 1})
+		return s.finish(ctx, n, Delivery{Unwanted: 1})
 	}
 	ctx = context.WithoutCancel(ctx)
 	a := s.post(ctx, m)

@@ -68,15 +68,15 @@ func (s *Sender) Run(ctx context.Context) error {
 
 // A Delivery says what became of notices.
 type Delivery struct {
-	// Delivered notices were taken by the receiver. Skipped ones are not to be told, see [Config].
-	Delivered, Skipped int
+	// Delivered notices were taken by the receiver. Unwanted ones are not to be told, see [Config].
+	Delivered, Unwanted int
 	// Delayed notices were not taken, or the store did not answer: they are tried again. Dropped ones never.
 	Delayed, Dropped int
 }
 
 func (d *Delivery) add(more Delivery) {
 	d.Delivered += more.Delivered
-	d.Skipped += more.Skipped
+	d.Unwanted += more.Unwanted
 	d.Delayed += more.Delayed
 	d.Dropped += more.Dropped
 }

@@ -55,7 +55,7 @@ func TestDeliver(t *testing.T) {
 				assert.Equal(t, notify.Delivery{Delivered: 3}, d)
 				assert.ElementsMatch(t, []string{complete, layer, stop}, r.ids())
 			} else {
-				assert.Equal(t, notify.Delivery{Delivered: 1, Skipped: 2}, d)
+				assert.Equal(t, notify.Delivery{Delivered: 1, Unwanted: 2}, d)
 				assert.Equal(t, []string{stop}, r.ids())
 			}
 			assert.Zero(t, b.left())
