@@ -10,7 +10,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/record"
 )
 
-// A Memory is a [Store], a [Listener], a [watchdog.TransactionalStore], a [watchdog.FeedStore] and a
+// A Memory is a [Store], a [Listener], an [Outbox], a [watchdog.TransactionalStore], a [watchdog.FeedStore] and a
 // [watchdog.SpendStore] that keeps its sessions and events in memory: for tests, and as the plain form of what the
 // other stores do. A call may look at every row. The zero value is ready for use. A Memory must not be copied after its
 // first use. It is safe for concurrent use.
@@ -20,6 +20,9 @@ type Memory struct {
 	// Locked tells whether another transaction has locked the row of a run; nil means that none is. It must not call the
 	// Memory. Set it before the first call.
 	Locked func(runID string) bool
+	// Outbox puts the end of each window into the [Outbox], where it stays until it is finished. False keeps none. Set it
+	// before the first call.
+	Outbox bool
 
 	mu            sync.Mutex
 	events        watchdog.Memory
@@ -28,6 +31,7 @@ type Memory struct {
 	leases        map[string]*Lease
 	endings       int
 	subscriptions map[*subscription]bool
+	outbox        memoryOutbox
 }
 
 type aggregate struct{ kind, id string }
@@ -60,12 +64,16 @@ func (m *Memory) append(ctx context.Context, events []watchdog.Event) error {
 	if err := m.events.Append(ctx, events...); err != nil {
 		return err
 	}
-	m.addAggregates(events)
+	m.noteStored(events)
 	return nil
 }
 
-// addAggregates notes where events are, for History.
-func (m *Memory) addAggregates(events []watchdog.Event) {
+// noteStored notes where events are, for History, and puts the ends among them into the outbox. The first event of an
+// ID is the one that is stored.
+func (m *Memory) noteStored(events []watchdog.Event) {
+	if m.Outbox {
+		m.outbox.add(m.now(), events)
+	}
 	if m.aggregates == nil {
 		m.aggregates = map[aggregate]bool{}
 	}

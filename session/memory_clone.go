@@ -5,13 +5,14 @@ import (
 	"maps"
 )
 
-// Clone returns a copy of the memory as it is now, with the same Clock and Locked and without who listens or follows:
-// for tests of what a process does whose database comes back older.
+// Clone returns a copy of the memory as it is now, with the same Clock, Locked and Outbox and without who listens or
+// follows: for tests of what a process does whose database comes back older.
 func (m *Memory) Clone() *Memory {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &Memory{
-		Clock: m.Clock, Locked: m.Locked, endings: m.endings, aggregates: maps.Clone(m.aggregates),
+		Clock: m.Clock, Locked: m.Locked, Outbox: m.Outbox, outbox: m.outbox.clone(),
+		endings: m.endings, aggregates: maps.Clone(m.aggregates),
 		rows: make(map[string]*memoryRow, len(m.rows)), leases: make(map[string]*Lease, len(m.leases)),
 	}
 	for runID, r := range m.rows {

@@ -18,6 +18,9 @@ func TestMemory(t *testing.T) {
 	t.Run("of sessions", func(t *testing.T) {
 		sessiontest.Run(t, func(*testing.T) session.Store { return new(session.Memory) })
 	})
+	t.Run("of sessions, with an outbox", func(t *testing.T) {
+		sessiontest.Run(t, func(*testing.T) session.Store { return &session.Memory{Outbox: true} })
+	})
 	t.Run("of events", func(t *testing.T) {
 		storetest.Run(t, func(*testing.T) watchdog.EventStore { return new(session.Memory) })
 	})

@@ -20,7 +20,7 @@ func (m *Memory) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) 
 		return err
 	}
 	for _, x := range exchanges {
-		m.addAggregates(x.Kept)
+		m.noteStored(x.Kept)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package sessiontest_test
 
 import (
 	"context"
+	"time"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
@@ -36,6 +37,12 @@ type altered struct {
 	observe  func(m *session.Memory, ctx context.Context, suspects []string) ([]session.Lease, error)
 	expire   func(m *session.Memory, ctx context.Context, l session.Lease) (expired bool, left int, err error)
 	sessions func(m *session.Memory, ctx context.Context, id string) ([]session.AttemptID, error)
+
+	append        func(m *session.Memory, ctx context.Context, events []watchdog.Event) error
+	putNotices    func(m *session.Memory, ctx context.Context, notices []session.Notice) error
+	claimNotices  func(m *session.Memory, ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error)
+	finishNotices func(m *session.Memory, ctx context.Context, notices []session.Notice) error
+	delayNotice   func(m *session.Memory, ctx context.Context, n session.Notice, pause time.Duration) error
 }
 
 // with returns a memory with some methods replaced.
@@ -170,4 +177,39 @@ func (a *altered) LeaseSessions(ctx context.Context, id string) ([]session.Attem
 		return a.sessions(a.Memory, ctx, id)
 	}
 	return a.Memory.LeaseSessions(ctx, id)
+}
+
+func (a *altered) Append(ctx context.Context, events ...watchdog.Event) error {
+	if a.append != nil {
+		return a.append(a.Memory, ctx, events)
+	}
+	return a.Memory.Append(ctx, events...)
+}
+
+func (a *altered) PutNotices(ctx context.Context, notices ...session.Notice) error {
+	if a.putNotices != nil {
+		return a.putNotices(a.Memory, ctx, notices)
+	}
+	return a.Memory.PutNotices(ctx, notices...)
+}
+
+func (a *altered) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
+	if a.claimNotices != nil {
+		return a.claimNotices(a.Memory, ctx, most, lasts)
+	}
+	return a.Memory.ClaimNotices(ctx, most, lasts)
+}
+
+func (a *altered) FinishNotices(ctx context.Context, notices ...session.Notice) error {
+	if a.finishNotices != nil {
+		return a.finishNotices(a.Memory, ctx, notices)
+	}
+	return a.Memory.FinishNotices(ctx, notices...)
+}
+
+func (a *altered) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
+	if a.delayNotice != nil {
+		return a.delayNotice(a.Memory, ctx, n, pause)
+	}
+	return a.Memory.DelayNotice(ctx, n, pause)
 }

@@ -21,14 +21,14 @@ func brokenStores() []broken {
 		brokenStalled, brokenPages, brokenSilences,
 		brokenCancels, brokenSigns, brokenClaims, brokenWarnings, brokenStops, brokenStoredEnds, brokenRaces,
 		brokenTogether,
-		brokenEnded, brokenHistories, brokenLists, brokenListens, brokenContexts,
+		brokenEnded, brokenHistories, brokenLists, brokenListens, brokenOutboxes, brokenContexts,
 	)
 }
 
-// frozen returns a memory whose clock stands still, so that rows can be exactly at a limit.
+// frozen returns a memory whose clock stands still, so that rows can be exactly at a limit, with an outbox.
 func frozen() *session.Memory {
 	now := time.Date(2026, 5, 6, 7, 8, 9, 123_000_000, time.UTC)
-	return &session.Memory{Clock: func() time.Time { return now }}
+	return &session.Memory{Clock: func() time.Time { return now }, Outbox: true}
 }
 
 // row returns the row of a run, or an empty one if there is none.

@@ -22,7 +22,8 @@ type Putter interface {
 }
 
 // Run checks every rule of [session.Store], each in a subtest. It skips the rules of [session.Listener],
-// [session.Lister] and [session.BatchCanceller] if the store is not one, and those that need a [Putter] if it is none.
+// [session.Lister], [session.BatchCanceller] and [session.Outbox] if the store is not one, those of an outbox also if it
+// is off ([session.ErrNoOutbox]), and those that need a [Putter] if it is none.
 // It calls open once per rule. open must return an empty store that nothing else uses; Run closes it afterwards if it
 // is an [io.Closer]. Rules run one after the other, but some call the store from many goroutines.
 func Run(t *testing.T, open func(t *testing.T) session.Store) {
@@ -72,7 +73,7 @@ func rules() []rule {
 		attachRules, takeoverRules, rowRules, leaseRules, freshRules, expireRules, endRules,
 		stalledRules, pageRules, silenceRules,
 		cancelRules, guardRules, signRules, claimRules, stoppedRules, storedEndRules, raceRules, togetherRules,
-		endedRules, historyRules, listRules, listenRules, contextRules,
+		endedRules, historyRules, listRules, listenRules, outboxRules, outboxRaceRules, contextRules,
 	} {
 		all = append(all, some...)
 	}

@@ -43,6 +43,12 @@ const (
 	SelectStored    = selectStored
 	SelectLayers    = selectLayers
 	SelectNew       = selectNew
+
+	PutNotice     = putNotice
+	SelectDue     = selectDue
+	ClaimDue      = claimDue
+	DeleteNotices = deleteNotices
+	DelayNotice   = delayNotice
 )
 
 // Connections returns how many connections are open.

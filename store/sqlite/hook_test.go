@@ -28,7 +28,12 @@ func openPlain(tb testing.TB, file string, pragmas ...string) *sql.DB {
 // newStore returns a store in a host's database, and closes it when the test ends.
 func newStore(tb testing.TB, db *sql.DB) *sqlite.Store {
 	tb.Helper()
-	s, err := sqlite.New(tb.Context(), db)
+	return newStoreWith(tb, db, sqlite.Config{})
+}
+
+func newStoreWith(tb testing.TB, db *sql.DB, cfg sqlite.Config) *sqlite.Store {
+	tb.Helper()
+	s, err := cfg.New(tb.Context(), db)
 	if err != nil {
 		tb.Fatal(err)
 	}

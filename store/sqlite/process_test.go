@@ -39,6 +39,10 @@ func runChild(job string) int {
 		err = spend(file, arguments[2])
 	case "open and append":
 		err = openAndAppend(file, arguments[2])
+	case "deliver until killed":
+		err = deliverUntilKilled(file)
+	case "claim and wait":
+		err = claimAndWait(file)
 	case "read only":
 		err = readOnly(file)
 	default:
@@ -250,7 +254,7 @@ func TestProcessesOpenAtOnce(t *testing.T) {
 			t.Errorf("stored are %q, want one event of each of %d processes", ids(events), processes)
 		}
 		db := openPlain(t, file)
-		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3", "4"}) {
+		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3", "4", "5"}) {
 			t.Errorf("the versions are %q", got)
 		}
 		if got := indexes(t, db); !slices.Equal(got, ownIndexes) {

@@ -27,7 +27,7 @@ func (p putter) hurried() putter {
 func (p putter) emptied(t *testing.T) putter {
 	t.Helper()
 	mustExec(t, p.other, "BEGIN; DELETE FROM events; DELETE FROM watchdog_sessions; DELETE FROM watchdog_leases; "+
-		"DELETE FROM watchdog_spend; DELETE FROM watchdog_slices; COMMIT")
+		"DELETE FROM watchdog_spend; DELETE FROM watchdog_slices; DELETE FROM watchdog_outbox; COMMIT")
 	p.kept = true
 	return p
 }

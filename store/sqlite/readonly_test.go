@@ -123,7 +123,11 @@ var writing = map[string]func(ctx context.Context, s *sqlite.Store) error{
 		_, err := s.Take(ctx, watchdog.Slice{ID: "slice", Scope: "scope"})
 		return err
 	},
-	"Return": func(ctx context.Context, s *sqlite.Store) error { return s.Return(ctx, "slice", watchdog.Totals{}) },
+	"Return":        func(ctx context.Context, s *sqlite.Store) error { return s.Return(ctx, "slice", watchdog.Totals{}) },
+	"PutNotices":    onOutbox["PutNotices"],
+	"ClaimNotices":  onOutbox["ClaimNotices"],
+	"FinishNotices": onOutbox["FinishNotices"],
+	"DelayNotice":   onOutbox["DelayNotice"],
 }
 
 // digests returns the digest of each file in the folder.

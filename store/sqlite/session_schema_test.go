@@ -78,7 +78,7 @@ func TestVersion1(t *testing.T) {
 		if got := ids(read(t, s)); !slices.Equal(got, []string{"old"}) {
 			t.Errorf("the events are %q", got)
 		}
-		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3", "4"}) {
+		if got := queryAll(t, db, "SELECT version FROM watchdog_schema"); !slices.Equal(got, []string{"1", "2", "3", "4", "5"}) {
 			t.Errorf("the versions are %q", got)
 		}
 	})
@@ -173,7 +173,7 @@ func TestMigration(t *testing.T) {
 			require.NoError(t, err)
 			old.Lease, old.Activity = "lease-1", 5
 			assert.Equal(t, old, rowOf(t, s, "run-2"))
-			assert.Equal(t, []string{"1", "NULL", "2", "NULL", "3", "3", "4", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
+			assert.Equal(t, []string{"1", "NULL", "2", "NULL", "3", "3", "4", "3", "5", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema"))
 			fresh := newFile(t)
 			openAt(t, fresh)
 			for _, kind := range []string{"index", "table", "trigger"} {
@@ -185,6 +185,7 @@ func TestMigration(t *testing.T) {
 	t.Run("is done again for what a host has dropped", func(t *testing.T) {
 		for _, drop := range []string{
 			"DROP TABLE watchdog_leases", "DROP TABLE watchdog_outbox", "DROP TABLE watchdog_spend", "DROP TABLE watchdog_slices", "ALTER TABLE watchdog_schema DROP COLUMN oldest_reader",
+			"ALTER TABLE watchdog_outbox DROP COLUMN tries",
 			"ALTER TABLE watchdog_sessions DROP COLUMN stop_failed", "DROP TRIGGER watchdog_leases_named",
 		} {
 			file := newFile(t)
@@ -196,10 +197,34 @@ func TestMigration(t *testing.T) {
 			attach(t, s, "run-1", l.ID, 0)
 			_, err := db.ExecContext(t.Context(), "DELETE FROM watchdog_leases")
 			require.ErrorContains(t, err, "active sessions name this lease", drop)
-			assert.Equal(t, []string{"3"}, queryAll(t, db, "SELECT oldest_reader FROM watchdog_schema WHERE version = 4"), drop)
+			assert.Equal(t, []string{"3"}, queryAll(t, db, "SELECT oldest_reader FROM watchdog_schema WHERE version = 5"), drop)
 			_, err = s.Take(t.Context(), sliceOf("slice-1", 1, 60))
 			require.NoError(t, err, drop)
+			require.NoError(t, s.Close())
+			s = openWith(t, file, withOutbox)
+			require.NoError(t, s.Append(t.Context(), numbered(1)), drop)
+			assert.Equal(t, []string{"event-1 1"}, claimAll(t, s, time.Hour), drop)
 		}
+	})
+	t.Run("from version 4 keeps what is in the outbox, and has it delivered", func(t *testing.T) {
+		file := newFile(t)
+		require.NoError(t, openAt(t, file).Close())
+		db := openPlain(t, file, "busy_timeout(10000)")
+		mustExec(t, db, "DROP TABLE watchdog_outbox", "DELETE FROM watchdog_schema WHERE version = 5",
+			`CREATE TABLE watchdog_outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, event_id VARCHAR(36) NOT NULL,
+				aggregate_type VARCHAR(100) NOT NULL, aggregate_id VARCHAR(255) NOT NULL, event_type VARCHAR(200) NOT NULL,
+				created_at TEXT NOT NULL)`,
+			putBefore("old-1"), putBefore("old-2"), putBefore("old-1"))
+		s := openWith(t, file, withOutbox)
+		mustExec(t, db, putBefore("old-3")) // a process of version 4 that goes on
+		assert.Equal(t, []string{"old-1 1", "old-2 1", "old-1 1", "old-3 1"}, claimAll(t, s, time.Hour))
+		assert.Equal(t, []string{"4", "3", "5", "3"}, queryAll(t, db, "SELECT * FROM watchdog_schema WHERE version > 3"))
+		fresh := newFile(t)
+		openAt(t, fresh)
+		const columns = "SELECT * FROM pragma_table_info('watchdog_outbox')"
+		assert.Equal(t, queryAll(t, openPlain(t, fresh), columns), queryAll(t, db, columns))
+		const indexes = "SELECT name, sql FROM sqlite_master WHERE type = 'index' ORDER BY name"
+		assert.Equal(t, queryAll(t, openPlain(t, fresh), indexes), queryAll(t, db, indexes))
 	})
 	t.Run("refuses a table of leases that is not ours", func(t *testing.T) {
 		file := newFile(t)
@@ -214,7 +239,7 @@ func TestMigration(t *testing.T) {
 		db := openPlain(t, file, "busy_timeout(10000)")
 		mustExec(t, db, "INSERT INTO watchdog_schema VALUES (9, 3)", "ALTER TABLE watchdog_sessions ADD COLUMN newer TEXT")
 		attach(t, openAt(t, file), "run-1", "", 0)
-		for _, oldest := range []string{"5", "NULL"} {
+		for _, oldest := range []string{"6", "NULL"} {
 			mustExec(t, db, "UPDATE watchdog_schema SET oldest_reader = "+oldest+" WHERE version = 9")
 			_, err := sqlite.Open(t.Context(), file)
 			require.ErrorIs(t, err, sqlite.ErrNewerSchema, oldest)

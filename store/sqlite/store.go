@@ -21,14 +21,16 @@ const lockWait = 4 * time.Second
 // A Config opens a store with settings. The zero value is what [Open] and [New] use.
 type Config struct {
 	// Outbox puts each end of a run's window, a [watchdog.EventCancel] or a [watchdog.EventComplete], into the table
-	// watchdog_outbox as well, in the transaction that stores the event. Something has to read that table, and delete
-	// what it has read.
+	// watchdog_outbox as well, in the transaction that stores the event, and has the calls of a [session.Outbox] work.
+	// Somebody has to claim what is there and finish it, in this process or another, or it stays. False puts none, and
+	// these calls return [session.ErrNoOutbox].
 	Outbox bool
 }
 
-// A Store is a [session.Store], a [session.Lister], a [watchdog.TransactionalStore], a [watchdog.FeedStore] and a
-// [watchdog.SpendStore] in an SQLite database; the package comment describes its tables. [Open], [New] and the methods
-// of [Config] return one. It is safe for concurrent use, and several processes may use one file.
+// A Store is a [session.Store], a [session.Lister], a [session.Outbox], a [watchdog.TransactionalStore], a
+// [watchdog.FeedStore] and a [watchdog.SpendStore] in an SQLite database; the package comment describes its tables.
+// [Open], [New] and the methods of [Config] return one. It is safe for concurrent use, and several processes may use
+// one file.
 type Store struct {
 	db          *sql.DB
 	file        string // for errors

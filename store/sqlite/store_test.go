@@ -39,14 +39,19 @@ var setups = map[string]struct {
 		s := openAt(t, file)
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
+	"opened from a path, with an outbox": {open: func(t *testing.T) putter {
+		file := newFile(t)
+		s := openWith(t, file, sqlite.Config{Outbox: true})
+		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
+	}},
 	"in a host's database": {open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
 		return putter{Store: newStore(t, db), other: db}
 	}},
-	"in a pool of one connection": {slow: true, open: func(t *testing.T) putter {
+	"in a pool of one connection, with an outbox": {slow: true, open: func(t *testing.T) putter {
 		db := openPlain(t, newFile(t), "busy_timeout(0)", "journal_mode(DELETE)")
 		db.SetMaxOpenConns(1)
-		return putter{Store: newStore(t, db), other: db}
+		return putter{Store: newStoreWith(t, db, sqlite.Config{Outbox: true}), other: db}
 	}},
 	"in a host's table": {slow: true, open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
@@ -204,7 +209,12 @@ func openNew(tb testing.TB) *sqlite.Store {
 
 func openAt(tb testing.TB, file string) *sqlite.Store {
 	tb.Helper()
-	s, err := sqlite.Open(tb.Context(), file)
+	return openWith(tb, file, sqlite.Config{})
+}
+
+func openWith(tb testing.TB, file string, cfg sqlite.Config) *sqlite.Store {
+	tb.Helper()
+	s, err := cfg.Open(tb.Context(), file)
 	if err != nil {
 		tb.Fatal(err)
 	}

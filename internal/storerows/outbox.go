@@ -1,0 +1,25 @@
+package storerows
+
+import (
+	"fmt"
+	"time"
+)
+
+// CheckClaim returns an error if a claim of notices is for fewer than one, or for less than no time.
+func CheckClaim(most int, lasts time.Duration) error {
+	switch {
+	case most < 1:
+		return fmt.Errorf("claim notices: at most %d were asked for; ask for at least 1", most)
+	case lasts < 0:
+		return fmt.Errorf("claim notices: the claim lasts %v; use a positive duration, or 0", lasts)
+	}
+	return nil
+}
+
+// CheckPause returns an error if a notice is to be due before now.
+func CheckPause(id string, pause time.Duration) error {
+	if pause < 0 {
+		return fmt.Errorf("delay notice %s: the pause is %v; use a positive duration, or 0", id, pause)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+const putNotice = `
+	INSERT INTO main.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at)
+	SELECT ?1, ?2, ?3, ?4, ` + databaseTime + `
+	WHERE NOT EXISTS (SELECT 1 FROM main.watchdog_outbox WHERE event_id = ?1)`
+
+// PutNotices implements [session.Outbox]. Like Append it shares a transaction with other writes and waits for its
+// commit, as the other calls of the outbox do.
+func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error {
+	for _, n := range notices {
+		if err := n.Validate(); err != nil {
+			return err
+		}
+	}
+	doing := fmt.Sprintf("put %d notices", len(notices))
+	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) error {
+		for _, n := range notices {
+			if err := t.run(putNotice, n.ID, n.AggregateType, n.AggregateID, n.Type); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// The transaction of both statements has the write lock, so that they find the same rows.
+const (
+	areDue = `FROM main.watchdog_outbox WHERE due_at <= ?1 ORDER BY due_at, id LIMIT ?2`
+
+	selectDue = `SELECT event_id, aggregate_type, aggregate_id, event_type, created_at, tries + 1 ` + areDue
+	claimDue  = `UPDATE main.watchdog_outbox SET due_at = ?3, tries = tries + 1 WHERE id IN (SELECT id ` + areDue + `)`
+)
+
+// ClaimNotices implements [session.Outbox]. If nothing is due it writes nothing.
+func (s *Store) ClaimNotices(
+	ctx context.Context, most int, lasts time.Duration,
+) (claimed []session.Notice, err error) {
+	if err := storerows.CheckClaim(most, lasts); err != nil {
+		return nil, err
+	}
+	err = s.changeOutbox(ctx, "claim notices", most, func(t *transaction) (err error) {
+		claimed, err = t.claimNotices(most, lasts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+func (t *transaction) claimNotices(most int, lasts time.Duration) ([]session.Notice, error) {
+	now, err := t.now()
+	if err != nil {
+		return nil, err
+	}
+	due, err := t.due(now, most)
+	if err != nil || len(due) == 0 {
+		return nil, err
+	}
+	return due, t.run(claimDue, formatTime(now), most, formatTime(now.Add(lasts)))
+}
+
+func (t *transaction) due(now time.Time, most int) (due []session.Notice, err error) {
+	prepared, err := t.prepare(selectDue) //nolint:sqlclosecheck // kept as long as the writer
+	if err != nil {
+		return nil, err
+	}
+	rows, err := prepared.QueryContext(context.Background(), formatTime(now), most)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = rows.Close() }() // rows.Err has the error
+	for rows.Next() {
+		n, err := scanNotice(rows)
+		if err != nil {
+			return nil, err
+		}
+		due = append(due, n)
+	}
+	return due, rows.Err()
+}
+
+// scanNotice reads a row. One of another program whose time has another form has none: it holds up no other.
+func scanNotice(rows *sql.Rows) (n session.Notice, err error) {
+	var created string
+	err = rows.Scan(&n.ID, &n.AggregateType, &n.AggregateID, &n.Type, &created, &n.Tries)
+	if at, parseErr := parseTime(created); parseErr == nil {
+		n.CreatedAt = at
+	}
+	return n, err
+}
+
+const deleteNotices = `
+	DELETE FROM main.watchdog_outbox WHERE event_id IN (SELECT value FROM json_each(?1))`
+
+// FinishNotices implements [session.Outbox].
+func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) error {
+	ids := make([]string, len(notices))
+	for i, n := range notices {
+		ids[i] = n.ID
+	}
+	doing := fmt.Sprintf("finish %d notices", len(notices))
+	return s.changeOutbox(ctx, doing, len(notices), func(t *transaction) error {
+		return t.run(deleteNotices, jsonArray(ids))
+	})
+}
+
+const delayNotice = `UPDATE main.watchdog_outbox SET due_at = ?3 WHERE event_id = ?1 AND tries = ?2`
+
+// DelayNotice implements [session.Outbox].
+func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
+	if err := storerows.CheckPause(n.ID, pause); err != nil {
+		return err
+	}
+	return s.changeOutbox(ctx, "delay notice "+n.ID, 1, func(t *transaction) error {
+		now, err := t.now()
+		if err != nil {
+			return err
+		}
+		return t.run(delayNotice, n.ID, n.Tries, formatTime(now.Add(pause)))
+	})
+}
+
+// changeOutbox is change for the outbox, if that is on.
+func (s *Store) changeOutbox(ctx context.Context, doing string, size int, write func(*transaction) error) error {
+	if !s.outbox && s.reader == nil && !s.queue.isClosed() {
+		return fmt.Errorf("%s: %w", doing, s.wrapError("write to", session.ErrNoOutbox))
+	}
+	return s.change(ctx, doing, size, write)
+}
