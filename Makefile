@@ -8,6 +8,12 @@ SOAK     ?= 5m
 modules = $(shell go list -m -f '{{.Dir}}')
 each    = @set -e; for dir in $(modules); do (echo "== $$dir"; cd "$$dir"; $(1)); done
 
+# The adapters for SDKs, and what is only for us, stand outside of go.work, so that what they require never meets what
+# the library requires.
+adapters = $(patsubst %/go.mod,%,$(wildcard watchdog*/go.mod))
+outside  = $(adapters) tools page/browsertest
+alone    = @set -e; for dir in $(1); do (echo "== $$dir"; cd "$$dir"; GOWORK=off $(2)); done
+
 # The modules require each other at a version that cannot be fetched before it is tagged. A target that needs them
 # without go.work runs tools/release, which works on a copy of the checkout and serves them at that version.
 release = cd tools && GOWORK=off go run ./release -root ..
@@ -24,7 +30,11 @@ test: ## run the tests of every module
 test-tools: ## run the tests of the tools
 	cd tools && GOWORK=off go test ./...
 
-# The tests in a browser are a module of their own, outside of go.work, as the tools are.
+.PHONY: test-adapters
+test-adapters: ## run the tests of the adapters for SDKs, under the race detector as well
+	$(call alone,$(adapters),go test ./...)
+	$(call alone,$(adapters),go test -race -vet=off ./...)
+
 .PHONY: test-browser
 test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots there
 	cd page/browsertest && GOWORK=off go test ./... $(if $(SHOTS),-shots '$(abspath $(SHOTS))')
@@ -50,6 +60,7 @@ sim: ## simulate SIM_SEEDS (20000) fleets of hosts and sweepers, from the seed S
 .PHONY: bench
 bench: ## run every benchmark six times, for bin/benchstat to compare
 	go test -run '^$$' -bench . -benchmem -count 6 work
+	$(call alone,$(adapters),go test -run '^$$' -bench . -benchmem -count 6 ./...)
 
 .PHONY: fuzz
 fuzz: ## run every fuzz target for FUZZTIME (30s)
@@ -76,14 +87,12 @@ format: ## say which files gofmt would change
 .PHONY: vet
 vet: ## run go vet on every module
 	go vet work
-	cd tools && GOWORK=off go vet ./...
-	cd page/browsertest && GOWORK=off go vet ./...
+	$(call alone,$(outside),go vet ./...)
 
 .PHONY: lint
 lint: bin/golangci-lint ## run the linters of .golangci.yml on every module
 	$(call each,"$(CURDIR)/bin/golangci-lint" run ./...)
-	cd tools && GOWORK=off ../bin/golangci-lint run ./...
-	cd page/browsertest && GOWORK=off ../../bin/golangci-lint run ./...
+	$(call alone,$(outside),"$(CURDIR)/bin/golangci-lint" run ./...)
 
 # There is no `go work sync` here: it would raise what the library requires to what the examples and benchmarks need.
 .PHONY: tidy

@@ -51,4 +51,9 @@ var sameMeaning = map[string]string{
 	"Page":     "a page: of a list, and for a browser",
 	"Sweeper":  "what sweeps, and what a page asks it",
 	"Pass":     "a pass of a sweeper, and the method that has it measured",
+
+	"Guard":     "what guards the calls of agents that are written with an SDK",
+	"Outbox":    "what is to be told to others; a store's setting has its ends be put there",
+	"Limits":    "what bounds: a call of a tool, a command in a file of settings",
+	"Transport": "what carries the messages of a protocol, in the word of its library",
 }

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/adk/v2/model"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/bound"
+	"github.com/seed62658d38/watchdog/internal/adapter"
 )
 
 // attempts are one call of a guarded model, which is made again if the run asks for that.
@@ -77,11 +77,8 @@ func (a *attempts) call(ctx context.Context, req *model.LLMRequest, to *pipe[*mo
 			end.panicked = r
 		}
 	}()
-	limits := bound.Call{Limit: watchdog.NoLimit, Grace: a.model.guard.grace, Logger: a.model.guard.logger}
-	end.err = watchdog.FromContext(ctx).Try(ctx, func(ctx context.Context) error {
-		return bound.Do(ctx, limits, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, a.responses(ctx, req, to)
-		}).Err
+	_, end.err = adapter.Attempt(ctx, a.model.guard.calls, func(ctx context.Context) (none struct{}, _ error) {
+		return none, a.responses(ctx, req, to)
 	})
 	return end
 }
@@ -96,5 +93,5 @@ func (a *attempts) responses(ctx context.Context, req *model.LLMRequest, to *pip
 			break
 		}
 	}
-	return nil // what is cut off by the end of ctx has ended with that, see bound.Outcome
+	return context.Cause(ctx) // a model that is cut off may say nothing of it
 }

@@ -21,7 +21,7 @@ import (
 
 // An agent whose tool hangs: the model is told, and goes on without it.
 func Example() {
-	guard := watchdogadk.New(watchdogadk.Config{Tools: watchdogadk.ToolLimits{Limit: 50 * time.Millisecond}})
+	guard := watchdogadk.New(watchdogadk.Config{Tools: watchdogadk.Limits{Limit: 50 * time.Millisecond}})
 	build, err := functiontool.New(functiontool.Config{Name: "build"},
 		func(ctx agent.Context, _ struct{}) (string, error) {
 			<-ctx.Done() // it hangs

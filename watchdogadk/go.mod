@@ -51,4 +51,4 @@ require (
 	rsc.io/ordered v1.1.1 // indirect
 )
 
-replace github.com/seed62658d38/watchdog v0.1.0 => ../
+replace github.com/seed62658d38/watchdog => ../

@@ -1,10 +1,8 @@
 package watchdogadk
 
 import (
-	"cmp"
 	"context"
 	"log/slog"
-	"time"
 
 	"google.golang.org/adk/v2/model"
 
@@ -19,15 +17,14 @@ const DefaultGrace = adapter.DefaultGrace
 // counts.
 type Config = adapter.Config
 
-// ToolLimits bound one call of a tool.
-type ToolLimits = adapter.Limits
+// Limits bound one call of a tool.
+type Limits = adapter.Limits
 
 // A Guard guards the calls of one or more agents: wrap the tools and models of all agents that work together with one
 // Guard, so that parallel calls are known to be one turn. It keeps nothing of a run that has ended. It is safe for
 // concurrent use.
 type Guard struct {
 	calls  *adapter.Guard
-	grace  time.Duration
 	logger *slog.Logger
 
 	handedOver
@@ -36,7 +33,7 @@ type Guard struct {
 // New returns a guard.
 func New(cfg Config) *Guard {
 	return &Guard{
-		calls: adapter.New(cfg), grace: cmp.Or(cfg.Tools.Grace, DefaultGrace), logger: cfg.Logger,
+		calls: adapter.New(cfg), logger: cfg.Logger,
 		handedOver: handedOver{requests: map[*model.LLMRequest]*planned{}, places: map[place]*planned{}},
 	}
 }

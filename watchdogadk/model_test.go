@@ -163,7 +163,7 @@ func TestModelWrapUp(t *testing.T) {
 		wd := newRun(t, watchdog.Budget{WallClock: time.Hour, Reserve: 10 * time.Minute})
 		m := scripted(calls("hang"), calls("look"))
 		s := newGuarded(t, watchdogadk.New(watchdogadk.Config{
-			Tools: watchdogadk.ToolLimits{Limit: 2 * time.Hour, Grace: time.Second},
+			Tools: watchdogadk.Limits{Limit: 2 * time.Hour, Grace: time.Second},
 		}), m, toolOf("hang", until), toolOf("look", ok))
 		began := time.Now()
 		last, err := s.ask(wd.Context(), "go")

@@ -18,7 +18,7 @@ import (
 )
 
 var limits = watchdogadk.Config{
-	Tools: watchdogadk.ToolLimits{Limit: 10 * time.Minute, Idle: time.Minute, Grace: 5 * time.Second},
+	Tools: watchdogadk.Limits{Limit: 10 * time.Minute, Idle: time.Minute, Grace: 5 * time.Second},
 }
 
 // TestTool checks what the model is told of a call, and after how long.

@@ -42,8 +42,8 @@ func (a *agent) work(ctx context.Context) error {
 			return errors.New("the run wraps up")
 		}
 		answer, err := a.api.ask(ctx, a.said, a.tools())
-		if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) && !a.wrapUp && a.asked(ctx) {
-			continue // it did not fit in what is not reserve: once more, to wrap up
+		if a.refused(ctx, err) {
+			continue
 		}
 		if err != nil {
 			return err
@@ -84,6 +84,12 @@ func (a *agent) heed() {
 		last := &a.said[len(a.said)-1] // the user's: a task, or results
 		last.Content = append(last.Content, block{Type: "text", Text: text})
 	}
+}
+
+// refused reports whether a call did not fit in what is not reserve, and is to be made once more, to wrap up.
+func (a *agent) refused(ctx context.Context, err error) bool {
+	var refused *watchdog.Refused
+	return a.lead && !a.wrapUp && errors.As(err, &refused) && a.asked(ctx)
 }
 
 // asked waits for the directive that a refused call brings.

@@ -61,7 +61,7 @@ func parse(args []string) (options, error) {
 func (o *options) flags() *flag.FlagSet {
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
 	flags.SetOutput(new(strings.Builder))
-	flags.StringVar(&o.baseURL, "base-url", "", "the `URL` of an API as Anthropic Messages; none is a model on this machine")
+	flags.StringVar(&o.baseURL, "base-url", "", "the `URL` of an API as Anthropic Messages; none is a model here")
 	flags.StringVar(&o.model, "model", "made-up", "the `name` of the model")
 	flags.String("prices", "", "a `file` with what models cost, see watchdoghttp.ReadPrices")
 	flags.String("cost", "0.50", "what the run may cost, with its sub-agents, in the currency of the prices")

@@ -25,7 +25,7 @@ type Limits struct {
 	// one with each piece. Zero and [watchdog.NoLimit] mean no limit.
 	Idle time.Duration
 	// Grace is how long a call has to return once its context has ended; then it is abandoned, and the model is answered
-	// without it. Zero means [DefaultGrace].
+	// without it. Zero means [DefaultGrace]. That of Tools in a [Config] is also the grace of a call of a model.
 	Grace time.Duration
 }
 
@@ -88,9 +88,27 @@ func (g *Guard) forget(wd *watchdog.Watchdog) {
 	delete(g.turns, wd)
 }
 
-// A turn collects the calls that a model asked for at once.
+// Turn tells a run of the turn that has ended, and returns what the detector of loops says of it.
+func (g *Guard) Turn(wd *watchdog.Watchdog) loop.Advice {
+	if steps := g.turn(wd).take(); len(steps) > 0 {
+		return wd.Step(steps...).Advice
+	}
+	return loop.Go
+}
+
+// TurnIfIdle is Turn for an adapter that sees no calls of a model: calls that overlap are a turn. It does nothing while
+// a call of the run is under way, unless the turn is long, and on a nil run.
+func (g *Guard) TurnIfIdle(wd *watchdog.Watchdog) loop.Advice {
+	if wd == nil || !g.turn(wd).over() {
+		return loop.Go
+	}
+	return g.Turn(wd)
+}
+
+// A turn collects the calls that a model asked for at once. A nil turn, which is one without a run, collects nothing.
 type turn struct {
 	mu    sync.Mutex
+	open  int // calls under way
 	steps []loop.Step
 	last  time.Time // when the turn before it was told
 }
@@ -99,9 +117,35 @@ func (t *turn) add(s loop.Step) {
 	if t == nil {
 		return
 	}
+	const most = 256 // where no call of a model takes them
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.steps = append(t.steps, s)
+	if len(t.steps) < most {
+		t.steps = append(t.steps, s)
+	}
+}
+
+// begin counts a call until the function that it returns is called.
+func (t *turn) begin() (end func()) {
+	if t == nil {
+		return func() {}
+	}
+	t.count(1)
+	return func() { t.count(-1) }
+}
+
+func (t *turn) count(calls int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.open += calls
+}
+
+// over reports whether nobody is to be waited for. A run that never has no call under way has turns all the same.
+func (t *turn) over() bool {
+	const long = 32
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open == 0 || len(t.steps) >= long
 }
 
 // take returns the calls of the turn that has ended.

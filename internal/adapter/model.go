@@ -3,11 +3,9 @@ package adapter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/seed62658d38/watchdog"
-	"github.com/seed62658d38/watchdog/loop"
 )
 
 // A ModelRequest is what a call of a model sends, in numbers.
@@ -44,11 +42,10 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 		return nil, nil, nil
 	}
 	wd.Activity()
-	steps := g.turn(wd).take()
-	if again := len(steps) > 0 && wd.Step(steps...).Advice != loop.Go; again || req.Again != nil {
+	if turn := g.Turn(wd); req.Again != nil {
 		messages, _ = messagesSoon(ctx, wd)
 	} else {
-		messages = Messages(wd)
+		messages = MessagesAfter(ctx, wd, turn)
 	}
 	if req.Again != nil && !slices.Contains(messages, Text(*req.Again)) { // another call of the run has read it
 		messages = append(messages, Text(*req.Again))
@@ -66,7 +63,7 @@ func (g *Guard) Model(ctx context.Context, req ModelRequest) (_ *ModelCall, mess
 	}
 	charge, err := wd.Admit(ctx, "", most)
 	if refused := (*watchdog.Refused)(nil); errors.As(err, &refused) {
-		soon, wrapUp := messagesSoon(ctx, wd)
+		soon, wrapUp := afterRefusal(ctx, wd, refused)
 		if messages = append(messages, soon...); wrapUp {
 			charge, err = wd.Admit(ctx, "", most)
 		}
@@ -119,55 +116,4 @@ func (c *ModelCall) End(u Usage) {
 		used.Result = watchdog.ResultError
 	}
 	_ = c.charge.Settle(used)
-}
-
-// Messages takes the directives that the run has pending and returns what they say to the model.
-func Messages(wd *watchdog.Watchdog) []string {
-	messages, _ := take(wd)
-	return messages
-}
-
-// take is Messages, and says whether one of them asks to wrap up.
-func take(wd *watchdog.Watchdog) (messages []string, wrapUp bool) {
-	for d := range wd.Pending() {
-		wrapUp = wrapUp || d.Kind == watchdog.DirectiveWrapUp
-		if text := Text(d); text != "" {
-			messages = append(messages, text)
-		}
-	}
-	return messages, wrapUp
-}
-
-// messagesSoon is take when the run is certain to be asked for something, or ended: it waits for that, which comes
-// once its record was tried, because the model should read it before it does the same again.
-func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string, wrapUp bool) {
-	ctx, cancel := context.WithTimeout(ctx, watchdog.DefaultRecordTimeout)
-	defer cancel()
-	defer wd.Subscribe(func(watchdog.Directive) { cancel() })()
-	if messages, wrapUp = take(wd); len(messages) > 0 {
-		return messages, wrapUp
-	}
-	select {
-	case <-ctx.Done():
-	case <-wd.Context().Done():
-	}
-	return take(wd)
-}
-
-// Text is what a directive says to the model, empty for one that asks nothing of it.
-func Text(d watchdog.Directive) string {
-	switch d.Kind {
-	case watchdog.DirectiveRetry:
-		return "The last step took too long or was cut off (" + string(d.Reason) + "). Do it again, in smaller parts."
-	case watchdog.DirectiveUnstuck:
-		if d.Reason == watchdog.LoopDetected {
-			return "You repeat the same calls and get the same answers. Stop that: say what you know, " +
-				"find out why it does not get further, and do something else."
-		}
-		return "You have not got further for a while (" + string(d.Reason) + "). Leave that and try another way."
-	case watchdog.DirectiveWrapUp:
-		return fmt.Sprintf("Only little is left of what this run may use (%s). Call no more tools: "+
-			"say now what is done, what is not, and how to go on.", d.Reason)
-	}
-	return ""
 }

@@ -19,6 +19,12 @@ type ToolCall struct {
 	Tool string
 	// Input is what the model sends it, as JSON or text.
 	Input []byte
+	// Paused reports whether an error of the work says that the call waits for somebody and is made again later, such as
+	// an interrupt. That is no error of the tool and no step, and counts as no call. Nil means that none does.
+	Paused func(error) bool
+	// Remote says that the tool runs elsewhere, such as on a server: the end of its context asks it to stop, and nobody
+	// learns whether it has.
+	Remote bool
 }
 
 // Do makes one call of a tool: in the run of ctx it opens a hold and a layer, counts as a call of the tool, and is a
@@ -44,10 +50,13 @@ func Do[T any](
 	}
 	used := watchdog.Amount{ToolCalls: 1, Tool: call.Tool, Result: watchdog.ResultError}
 	defer func() { _ = charge.Settle(used) }() // also after a panic
+	defer g.turn(wd).begin()()
 	result, ended, err = within(ctx, g, wd, call, work)
 	switch {
 	case ended != nil:
 		g.turn(wd).add(g.step(call, []byte(ended.Text()), true, false))
+	case err != nil && call.Paused != nil && call.Paused(err):
+		_ = charge.Void()
 	case err != nil:
 		g.turn(wd).add(g.step(call, []byte(err.Error()), true, false))
 	default:
@@ -91,7 +100,10 @@ func within[T any](
 	if _, fired := wd.Fired(); fired || ctx.Err() != nil { // perhaps at the same instant
 		return out.Result, nil, because(ctx, wd.Stop(), out.Err)
 	}
-	return result, &Ended{tool: call.Tool, limits: limits, stop: p.layer.Stop(), abandoned: out.Abandoned}, nil
+	ended = &Ended{
+		tool: call.Tool, limits: limits, stop: p.layer.Stop(), abandoned: out.Abandoned, remote: call.Remote,
+	}
+	return result, ended, nil
 }
 
 // because adds to the error of a call why its context or its run has ended.
@@ -159,6 +171,7 @@ type Ended struct {
 	limits    Limits
 	stop      *watchdog.Stop
 	abandoned bool
+	remote    bool
 	refused   *watchdog.Refused
 }
 
@@ -183,8 +196,11 @@ func (e *Ended) Text() string {
 		why = "the time of the run is nearly used up"
 	}
 	still := "Parts of it may have been done."
-	if e.abandoned {
+	switch {
+	case e.abandoned:
 		still = "It did not stop when it was told to and may still be running."
+	case e.remote:
+		still = "It was told to stop, but may still be running."
 	}
 	return fmt.Sprintf("The call of the tool %q was ended: %s. %s Look at what is there before you call it again, "+
 		"and then with less to do or in another way.", e.tool, why, still)

@@ -16,6 +16,7 @@ import (
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/bound"
 	"github.com/seed62658d38/watchdog/internal/adapter"
+	"github.com/seed62658d38/watchdog/loop"
 )
 
 // newRun begins a run that is kept in memory and closed with the test.
@@ -294,5 +295,76 @@ func TestSteps(t *testing.T) {
 		require.Len(t, told, 1)
 		assert.Contains(t, told[0], "3: You repeat the same calls", "in the third round")
 		assert.Equal(t, 5, rounds, "two rounds after it was told")
+	})
+}
+
+// TestToolRemote checks that of a tool that runs elsewhere nobody says that it has stopped.
+func TestToolRemote(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for remote, text := range map[bool]string{
+			false: "Parts of it may have been done.", true: "It was told to stop, but may still be running.",
+		} {
+			call := adapter.ToolCall{Tool: "search", Remote: remote}
+			_, ended, err := adapter.Do(t.Context(), adapter.New(limits), call, until, nil)
+			require.NoError(t, err)
+			assert.Contains(t, ended.Text(), text)
+		}
+	})
+}
+
+// TestTurnIfIdle checks that calls that overlap are one turn for an adapter that sees no calls of the model.
+func TestTurnIfIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{})
+		g := adapter.New(adapter.Config{})
+		assert.Equal(t, loop.Go, g.TurnIfIdle(nil))
+		sleep := func(n int) loop.Advice {
+			_, _, err := adapter.Do(wd.Context(), g, search(fmt.Sprintf(`{"n":%d}`, n)), func(context.Context) (string, error) {
+				time.Sleep(time.Duration(1+n%3) * time.Millisecond)
+				return "nothing", nil
+			}, func(s string) []byte { return []byte(s) })
+			assert.NoError(t, err)
+			return g.TurnIfIdle(wd)
+		}
+		for round := range 3 {
+			var all sync.WaitGroup
+			advice := make(chan loop.Advice, 3)
+			for i := range 3 {
+				all.Go(func() { advice <- sleep(i) })
+			}
+			all.Wait()
+			close(advice)
+			asked := 0
+			for a := range advice {
+				if a == loop.Ask {
+					asked++
+				}
+			}
+			assert.Equal(t, round == 2, asked == 1, "round %d", round)
+		}
+	})
+}
+
+// TestTurnIfIdleNever checks that a run with a call always under way has turns, too.
+func TestTurnIfIdleNever(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd := newRun(t, watchdog.Budget{})
+		g := adapter.New(adapter.Config{})
+		ctx, cancel := context.WithCancel(wd.Context())
+		ended := make(chan error)
+		go func() {
+			_, _, err := use(ctx, g, until)
+			ended <- err
+		}()
+		synctest.Wait()
+		calls := 0
+		for advice := loop.Go; advice == loop.Go && calls < 1000; calls++ {
+			_, _, err := use(wd.Context(), g, func(context.Context) (string, error) { return "nothing", nil })
+			require.NoError(t, err)
+			advice = g.TurnIfIdle(wd)
+		}
+		assert.Equal(t, 64, calls, "two turns of 32 calls")
+		cancel()
+		require.ErrorIs(t, <-ended, context.Canceled)
 	})
 }

@@ -30,17 +30,22 @@ func newCopy(t *testing.T, root string) (*release.Copy, *bytes.Buffer) {
 }
 
 func TestCheck(t *testing.T) {
-	files, out := newCopy(t, repository(t))
+	files, out := newCopy(t, repository(t, fourth))
 	require.NoError(t, files.Check(t.Context()), out)
 	require.Equal(t, `== example.com/m@v0.1.0: 1 libraries, 0 commands
 == example.com/m/store/disk@v0.1.0: 1 libraries, 0 commands
 == example.com/m/app@v0.1.0: 0 libraries, 1 commands
+== example.com/m/extra@v0.1.0: 1 libraries, 0 commands
 `, out.String())
 }
 
 func TestBuild(t *testing.T) {
 	for name, test := range map[string]struct{ files, says string }{
 		"modules in order": {},
+		"a module beside go.work that needs another": {
+			fourth + "-- extra/extra.go --\npackage extra\n\nimport _ \"example.com/m/store/disk\"\n",
+			"no required module provides package example.com/m/store/disk",
+		},
 		"an import that is not required": {
 			"-- store/disk/go.mod --\nmodule example.com/m/store/disk\n\ngo 1.25.0\n",
 			"no required module provides package example.com/m",
@@ -68,7 +73,8 @@ func TestBuild(t *testing.T) {
 
 func TestTidy(t *testing.T) {
 	for name, test := range map[string]struct{ files, says string }{
-		"modules in order": {},
+		"modules in order":        {},
+		"a module beside go.work": {files: fourth},
 		"a requirement that is not needed": {
 			"-- store/disk/disk.go --\npackage disk\n\nconst Name = \"disk\"\n",
 			"-require example.com/m v0.1.0",

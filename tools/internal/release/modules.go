@@ -8,6 +8,9 @@
 // that has one. In the checkout, go.work replaces the version by directories. [Modules.Version] fails where this is not
 // so.
 //
+// A module without commands may stand beside go.work, so that what it requires never meets what the others require: one
+// in a folder of the root that replaces the root's module, and nothing else, by "../".
+//
 // # The proof
 //
 // A [Copy] has the files of the checkout and a module proxy in a directory, which serves a zip of each module. The go
@@ -35,10 +38,11 @@ type Module struct {
 	Path string // the module path
 	Dir  string // relative to the root, with slashes; "." for the module in the root
 
-	file *modfile.File
+	file   *modfile.File
+	beside bool // go.work, which does not use it
 }
 
-// Modules are the modules of go.work.
+// Modules are the modules of go.work, and those beside it.
 type Modules struct {
 	All []*Module // each after those that it requires
 
@@ -46,7 +50,7 @@ type Modules struct {
 	work *modfile.WorkFile
 }
 
-// Open reads go.work in root and the go.mod of each module in it.
+// Open reads go.work in root, and the go.mod of each module in it and beside it.
 func Open(root string) (*Modules, error) {
 	root, err := filepath.Abs(root)
 	if err != nil {
@@ -69,10 +73,41 @@ func Open(root string) (*Modules, error) {
 		}
 		m.All = append(m.All, module)
 	}
+	if err := m.readBeside(); err != nil {
+		return nil, err
+	}
 	if err := m.checkPaths(); err != nil {
 		return nil, err
 	}
 	return m, m.sort()
+}
+
+// readBeside reads the modules that go.work does not use.
+func (m *Modules) readBeside() error {
+	files, err := filepath.Glob(filepath.Join(m.root, "*", "go.mod"))
+	if err != nil || m.main() == nil {
+		return err
+	}
+	for _, file := range files {
+		dir := filepath.Base(filepath.Dir(file))
+		if slices.ContainsFunc(m.All, func(used *Module) bool { return used.Dir == dir }) {
+			continue
+		}
+		module, err := m.read(dir)
+		if err != nil {
+			return err
+		}
+		if module.beside = m.replacesRoot(module); module.beside {
+			m.All = append(m.All, module)
+		}
+	}
+	return nil
+}
+
+// replacesRoot reports whether a module beside go.work replaces the root's, and no other of ours.
+func (m *Modules) replacesRoot(module *Module) bool {
+	replaced := m.replaced(module.file.Replace)
+	return len(replaced) == 1 && replaced[0].Old.Path == m.main().Path && path.Clean(replaced[0].New.Path) == ".."
 }
 
 func (m *Modules) read(dir string) (*Module, error) {

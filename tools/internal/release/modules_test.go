@@ -14,6 +14,11 @@ func TestOpen(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, []string{"v0.1.0", "store/disk/v0.1.0", "app/v0.1.0"}, modules.Tags("v0.1.0"))
 	})
+	t.Run("one that go.work does not use is one of them if it replaces the root's", func(t *testing.T) {
+		modules, err := release.Open(repository(t, fourth))
+		require.NoError(t, err)
+		require.Equal(t, []string{"v0.1.0", "store/disk/v0.1.0", "app/v0.1.0", "extra/v0.1.0"}, modules.Tags("v0.1.0"))
+	})
 
 	for name, test := range map[string]struct{ files, says string }{
 		"modules that require each other": {

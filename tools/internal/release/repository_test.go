@@ -78,6 +78,26 @@ import "example.com/m"
 const Name = m.Name + " on disk"
 `
 
+// fourth is a module beside the go.work of three.
+const fourth = `
+-- extra/go.mod --
+module example.com/m/extra
+
+go 1.25.0
+
+require example.com/m v0.1.0
+
+replace example.com/m => ../
+-- extra/extra.go --
+package extra
+
+import "example.com/m"
+
+const Name = m.Name
+-- tool/go.mod --
+module example.com/tool
+`
+
 // repository writes the files of three to a new git repository, and then the others over them.
 func repository(t *testing.T, others ...string) string {
 	t.Helper()

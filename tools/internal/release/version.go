@@ -33,6 +33,9 @@ func (m *Modules) Version() (string, error) {
 			}
 		}
 		for _, replace := range m.replaced(module.file.Replace) {
+			if module.beside {
+				continue
+			}
 			errs = append(errs, fmt.Errorf("%s replaces %s: only go.work may", module.file.Syntax.Name, replace.Old.Path))
 		}
 	}
@@ -63,7 +66,7 @@ func (m *Modules) checkWork() error {
 	}
 	var errs []error
 	for _, module := range m.All {
-		if dirs[module.Path] != module.Dir {
+		if !module.beside && dirs[module.Path] != module.Dir {
 			errs = append(errs, fmt.Errorf("%s does not replace %s by %s: run make release",
 				m.work.Syntax.Name, module.Path, module.Dir))
 		}
@@ -77,7 +80,7 @@ func (m *Modules) SetVersion(version string) error {
 		return err
 	}
 	for _, module := range m.All {
-		if err := m.setModule(module.file, version); err != nil {
+		if err := m.setModule(module, version); err != nil {
 			return err
 		}
 	}
@@ -91,7 +94,8 @@ func (m *Modules) checkVersion(version string) error {
 	return module.Check(m.main().Path, version) // from v2 on the path ends in the major version
 }
 
-func (m *Modules) setModule(file *modfile.File, version string) error {
+func (m *Modules) setModule(module *Module, version string) error {
+	file := module.file
 	for _, require := range file.Require {
 		if m.named(require.Mod.Path) == nil {
 			continue
@@ -101,6 +105,9 @@ func (m *Modules) setModule(file *modfile.File, version string) error {
 		}
 	}
 	for _, replace := range m.replaced(file.Replace) {
+		if module.beside {
+			continue
+		}
 		if err := file.DropReplace(replace.Old.Path, replace.Old.Version); err != nil {
 			return err
 		}
@@ -112,6 +119,9 @@ func (m *Modules) setModule(file *modfile.File, version string) error {
 func (m *Modules) setWork(version string) error {
 	before := m.replaced(m.work.Replace)
 	for _, module := range m.All {
+		if module.beside {
+			continue
+		}
 		dir := "./" + module.Dir
 		if module.Dir == "." {
 			dir = "."

@@ -21,6 +21,11 @@ func TestVersion(t *testing.T) {
 			"-- store/disk/go.mod --\nmodule example.com/m/store/disk\n\nrequire example.com/m v0.2.0\n",
 			"go.mod has example.com/m v0.1.0, others are at v0.2.0",
 		},
+		"a requirement of another version beside go.work": {
+			fourth + "-- extra/go.mod --\nmodule example.com/m/extra\n\nrequire example.com/m v0.2.0\n\n" +
+				"replace example.com/m => ../\n",
+			"go.mod has example.com/m v0.2.0, others are at v0.1.0",
+		},
 		"a module that replaces another": {
 			"-- store/disk/go.mod --\nmodule example.com/m/store/disk\n\nreplace example.com/m => ../..\n",
 			"go.mod replaces example.com/m",
@@ -48,11 +53,13 @@ func TestVersion(t *testing.T) {
 }
 
 func TestSetVersion(t *testing.T) {
-	root := repository(t)
+	root := repository(t, fourth)
 	modules, err := release.Open(root)
 	require.NoError(t, err)
 	require.NoError(t, modules.SetVersion("v1.2.3-rc.1"))
 
+	require.Equal(t, "module example.com/m/extra\n\ngo 1.25.0\n\nrequire example.com/m v1.2.3-rc.1\n\n"+
+		"replace example.com/m => ../\n", read(t, filepath.Join(root, "extra", "go.mod")))
 	require.Equal(t, "module example.com/m\n\ngo 1.25.0\n", read(t, filepath.Join(root, "go.mod")))
 	require.Equal(t, `module example.com/m/app
 

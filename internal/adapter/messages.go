@@ -1,0 +1,78 @@
+package adapter
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/loop"
+)
+
+// Messages takes the directives that the run has pending and returns what they say to the model.
+func Messages(wd *watchdog.Watchdog) []string {
+	messages, _ := take(wd)
+	return messages
+}
+
+// take is Messages, and says whether one of them asks to wrap up.
+func take(wd *watchdog.Watchdog) (messages []string, wrapUp bool) {
+	for d := range wd.Pending() {
+		wrapUp = wrapUp || d.Kind == watchdog.DirectiveWrapUp
+		if text := Text(d); text != "" {
+			messages = append(messages, text)
+		}
+	}
+	return messages, wrapUp
+}
+
+// MessagesAfter is Messages after a turn. If that asks the run to leave a loop, or ends it in one, it waits for that,
+// which comes once its record was tried, because the model should read it before it does the same again.
+func MessagesAfter(ctx context.Context, wd *watchdog.Watchdog, turn loop.Advice) []string {
+	if turn == loop.Go {
+		return Messages(wd)
+	}
+	messages, _ := messagesSoon(ctx, wd)
+	return messages
+}
+
+// afterRefusal is what is said after a refusal, and whether that is to wrap up. A run around this one is asked by
+// itself, for its own model to read, so that this one's model is told here.
+func afterRefusal(ctx context.Context, wd *watchdog.Watchdog, r *watchdog.Refused) (messages []string, wrapUp bool) {
+	if r.Run == wd.ID() {
+		return messagesSoon(ctx, wd)
+	}
+	return []string{Text(watchdog.Directive{Kind: watchdog.DirectiveWrapUp, Reason: r.Code()})}, true
+}
+
+// messagesSoon is take when the run is certain to be asked for something, or ended: it waits for that.
+func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string, wrapUp bool) {
+	ctx, cancel := context.WithTimeout(ctx, watchdog.DefaultRecordTimeout)
+	defer cancel()
+	defer wd.Subscribe(func(watchdog.Directive) { cancel() })()
+	if messages, wrapUp = take(wd); len(messages) > 0 {
+		return messages, wrapUp
+	}
+	select {
+	case <-ctx.Done():
+	case <-wd.Context().Done():
+	}
+	return take(wd)
+}
+
+// Text is what a directive says to the model, empty for one that asks nothing of it.
+func Text(d watchdog.Directive) string {
+	switch d.Kind {
+	case watchdog.DirectiveRetry:
+		return "The last step took too long or was cut off (" + string(d.Reason) + "). Do it again, in smaller parts."
+	case watchdog.DirectiveUnstuck:
+		if d.Reason == watchdog.LoopDetected {
+			return "You repeat the same calls and get the same answers. Stop that: say what you know, " +
+				"find out why it does not get further, and do something else."
+		}
+		return "You have not got further for a while (" + string(d.Reason) + "). Leave that and try another way."
+	case watchdog.DirectiveWrapUp:
+		return fmt.Sprintf("Only little is left of what this run may use (%s). Call no more tools: "+
+			"say now what is done, what is not, and how to go on.", d.Reason)
+	}
+	return ""
+}

@@ -1,0 +1,286 @@
+package watchdogeino_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/components/tool"
+	"github.com/cloudwego/eino/schema"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdogeino"
+)
+
+// TestParallel checks that the calls of one answer run side by side, each with its own limit.
+func TestParallel(t *testing.T) {
+	eachWay(t, func(t *testing.T, streaming bool) {
+		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+		cfg := limits
+		cfg.Tool = map[string]watchdogeino.Limits{"slow": {Limit: 20 * time.Minute}}
+		m := scripted(calls("hammer", "slow", "look", "hammer"), says("done"))
+		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
+		slow := streamable{"slow", func(ctx context.Context, _ func(string) bool) error { return until(ctx) }}
+		began := time.Now()
+		_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(cfg), m, kinds(until)["invokable"], slow, look), streaming)
+		require.NoError(t, err)
+		within(t, 20*time.Minute, time.Since(began))
+		read := m.sent(1)[2:]
+		require.Len(t, read, 4)
+		assert.Contains(t, textOf(read[0]), `"hammer" was ended: it did not finish within its limit of 10m0s`)
+		assert.Contains(t, textOf(read[1]), `"slow" was ended: it did not finish within its limit of 20m0s`)
+		assert.Equal(t, "nothing", textOf(read[2]))
+		assert.Contains(t, textOf(read[3]), `"hammer" was ended`)
+	})
+}
+
+// TestUnstuck checks that the calls of one answer are one turn, in any order, and that a model which gets nowhere with
+// them reads that in the third, and is ended two rounds later.
+func TestUnstuck(t *testing.T) {
+	eachWay(t, func(t *testing.T, streaming bool) {
+		wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
+		listen := streamable{"listen", func(_ context.Context, send func(string) bool) error { send("nothing"); return nil }}
+		m := scripted(calls("look", "listen", "look"))
+		_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, listen, look), streaming)
+		require.ErrorIs(t, err, watchdog.LoopDetected)
+		stopped(t, wd, watchdog.LoopDetected)
+		require.Equal(t, 5, m.calls())
+		for call := range 5 {
+			assert.Equal(t, call == 3, strings.HasPrefix(m.last(call), "You repeat the same calls"), "call %d", call)
+		}
+		assert.Contains(t, textOf(m.sent(4)[len(m.sent(3))-1]), "You repeat the same calls", "it stays in the history")
+	})
+}
+
+// TestGetsOn checks that the same calls which get something new are no loop.
+func TestGetsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wd, found := newRun(t, watchdog.Budget{}), 0
+		listen := streamable{"listen", func(_ context.Context, send func(string) bool) error {
+			found++
+			send("heard ")
+			send(strings.Repeat("word ", found))
+			return nil
+		}}
+		turns := slices.Repeat([]turn{calls("listen")}, 20)
+		m := scripted(append(turns, says("done"))...)
+		_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, listen), true)
+		require.NoError(t, err)
+		assert.Nil(t, wd.Stop())
+	})
+}
+
+// TestLate checks that what a tool answers after it was given up is in no answer, not in that of the call after it
+// either.
+func TestLate(t *testing.T) {
+	eachWay(t, func(t *testing.T, streaming bool) {
+		var made atomic.Int64
+		late := func(ctx context.Context) string {
+			n := made.Add(1)
+			if n == 1 {
+				time.Sleep(11 * time.Minute) // ignores its context, and ends in the second call
+			} else {
+				time.Sleep(5 * time.Minute)
+			}
+			return fmt.Sprintf("nail %d", n)
+		}
+		for _, hammer := range []tool.BaseTool{
+			invokable{"hammer", func(ctx context.Context, _ string) (string, error) { return late(ctx), nil }},
+			streamable{"hammer", func(ctx context.Context, send func(string) bool) error { send(late(ctx)); return nil }},
+		} {
+			made.Store(0)
+			wd := newRun(t, watchdog.Budget{Idle: time.Minute})
+			m := scripted(calls("hammer"), calls("hammer"), says("done"))
+			_, err := ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
+			require.NoError(t, err)
+			assert.Contains(t, m.last(1), "may still be running")
+			assert.NotContains(t, m.last(1), "nail")
+			assert.Equal(t, "nail 2", m.last(2))
+			assert.Nil(t, wd.Stop())
+		}
+	})
+}
+
+// TestSubAgent checks that an agent that is a tool is bounded as one, that its tools are, and that it spends the run's.
+func TestSubAgent(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		limit  time.Duration // of the sub-agent
+		took   time.Duration
+		reads  string // the sub-agent, of its tool
+		answer string // the agent, of the sub-agent
+		used   int64
+	}{
+		{
+			name: "a tool of it hangs", limit: time.Hour, took: 10*time.Minute + 5*time.Second,
+			reads: `"hammer" was ended`, answer: "no nails", used: 4 * 120,
+		},
+		{
+			name: "it hangs", limit: 5 * time.Minute, took: 5 * time.Minute,
+			answer: `The call of the tool "helper" was ended: it did not finish within its limit of 5m0s`, used: 3 * 120,
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			eachWay(t, func(t *testing.T, streaming bool) {
+				wd := newRun(t, watchdog.Budget{Idle: time.Minute, Spend: watchdog.Spend{Tokens: 100_000}})
+				cfg := limits
+				cfg.Tool = map[string]watchdogeino.Limits{"helper": {Limit: c.limit}}
+				guard := watchdogeino.New(cfg)
+				inner := scripted(costs(calls("hammer"), 100, 20), costs(says("no nails"), 100, 20))
+				sub := adk.NewAgentTool(t.Context(), newAgent(t, guard, inner, kinds(deaf)["invokable"]))
+				outer := scripted(costs(calls("helper"), 100, 20), costs(says("done"), 100, 20))
+				began := time.Now()
+				last, err := ask(wd.Context(), newAgent(t, guard, outer, sub), streaming)
+				require.NoError(t, err)
+				assert.Equal(t, "done", last)
+				took := time.Since(began)
+				assert.GreaterOrEqual(t, took, c.took)
+				assert.LessOrEqual(t, took, c.took+5*time.Second+time.Microsecond)
+				assert.Contains(t, inner.last(1), c.reads)
+				assert.Contains(t, outer.last(1), c.answer)
+				assert.Equal(t, c.used, wd.Usage()[0].Used)
+				assert.Zero(t, wd.Usage()[0].Admitted)
+				assert.Nil(t, wd.Stop())
+				time.Sleep(time.Hour)
+			})
+		})
+	}
+}
+
+// TestSubAgentWrapsUp checks that a sub-agent whose call does not fit in the run any more comes to an end, and so does
+// the agent that called it.
+func TestSubAgentWrapsUp(t *testing.T) {
+	eachWay(t, func(t *testing.T, streaming bool) {
+		wd := newRun(t, watchdog.Budget{Spend: watchdog.Spend{OutputTokens: 3000, Reserve: watchdog.Totals{OutputTokens: 1300}}})
+		guard := watchdogeino.New(watchdogeino.Config{MaxOutput: 600})
+		look := invokable{"look", func(context.Context, string) (string, error) { return "nothing", nil }}
+		inner := scripted(costs(calls("look"), 10, 600), costs(slowly(says("no more")), 10, 600))
+		sub := adk.NewAgentTool(t.Context(), newAgent(t, guard, inner, look))
+		outer := scripted(costs(calls("helper"), 10, 600), costs(says("done"), 10, 600))
+		last, err := ask(wd.Context(), newAgent(t, guard, outer, sub), streaming)
+		require.NoError(t, err)
+		assert.Equal(t, "done", last)
+		assert.Contains(t, inner.last(1), "Call no more tools")
+		assert.Contains(t, outer.last(1), "Call no more tools")
+		assert.Equal(t, "no more", textOf(outer.sent(1)[2]))
+		assert.Nil(t, wd.Stop())
+	})
+}
+
+// A severed store is that of a process which can be killed.
+type severed struct {
+	*watchdog.Memory
+	dead *atomic.Bool
+}
+
+var errDead = errors.New("the process is dead")
+
+func (s severed) Append(ctx context.Context, events ...watchdog.Event) error {
+	if s.dead.Load() {
+		return errDead
+	}
+	return s.Memory.Append(ctx, events...)
+}
+
+func (s severed) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	if s.dead.Load() {
+		return errDead
+	}
+	return s.Memory.Transact(ctx, exchanges...)
+}
+
+func (s severed) Return(ctx context.Context, id string, unused watchdog.Totals) error {
+	if s.dead.Load() {
+		return errDead
+	}
+	return s.Memory.Return(ctx, id, unused)
+}
+
+// TestResumed checks that an agent which goes on after its process was killed within a call of a tool has what is left
+// of the run's time and money, and no more.
+func TestResumed(t *testing.T) {
+	eachWay(t, func(t *testing.T, streaming bool) {
+		began, memory, dead := time.Now(), &watchdog.Memory{}, &atomic.Bool{}
+		run := watchdog.Run{ID: "s-1", StartedAt: began}
+		cfg := watchdog.Config{Store: severed{memory, dead}, Budget: watchdog.Budget{
+			WallClock: time.Hour, Idle: time.Minute, Spend: watchdog.Spend{Tokens: 30_000},
+		}}
+		first, err := watchdog.New(t.Context(), run, cfg)
+		require.NoError(t, err)
+		ctx, kill := context.WithCancel(first.Context())
+		time.AfterFunc(5*time.Minute, func() { dead.Store(true); kill() })
+		m := scripted(costs(calls("hammer"), 3000, 100), says("done"))
+		hammer := kinds(until)["streamable"]
+		_, err = ask(ctx, newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
+		require.Error(t, err)
+		time.Sleep(10 * time.Minute)
+
+		cfg.Store = memory
+		second, err := watchdog.New(t.Context(), run, cfg)
+		require.NoError(t, err)
+		within(t, 15*time.Minute, second.Elapsed())
+		assert.GreaterOrEqual(t, second.Usage()[0].Used+second.Usage()[0].Admitted, int64(3100), "what was used before")
+		m = scripted(costs(calls("hammer"), 1000, 100), costs(calls("hammer"), 1000, 100))
+		_, err = ask(second.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), streaming)
+		require.Error(t, err)
+		within(t, time.Hour, time.Since(began))
+		assert.Contains(t, []int{5, 6}, m.calls(), "at 15, 25, 35, 45 and 55 minutes, and perhaps at the very end")
+		time.Sleep(time.Millisecond)
+		stopped(t, second, watchdog.WallClockExceeded)
+		require.NoError(t, second.Close())
+		_ = first.Close()
+		time.Sleep(time.Minute)
+	})
+}
+
+// TestSecret checks that nothing of a prompt, an input or an output is in an event or in the log.
+func TestSecret(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const canary = "hunter2"
+		memory, logged := &watchdog.Memory{}, &bytes.Buffer{}
+		log := slog.New(slog.NewTextHandler(logged, &slog.HandlerOptions{Level: slog.LevelDebug}))
+		wd, err := watchdog.New(t.Context(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+			Store: memory, Budget: watchdog.Budget{Idle: time.Minute, WallClock: 3 * time.Hour}, Logger: log,
+		})
+		require.NoError(t, err)
+		hammer := invokable{"hammer", func(ctx context.Context, _ string) (string, error) { return canary, deaf(ctx) }}
+		asks := func(ctx context.Context, send func(*schema.Message)) error {
+			send(schema.AssistantMessage(canary, []schema.ToolCall{{
+				ID: canary, Function: schema.FunctionCall{Name: "hammer", Arguments: `"` + canary + `"`},
+			}}))
+			return nil
+		}
+		m := scripted(asks, asks, asks, asks, asks, stalls(until, canary))
+		_, err = ask(wd.Context(), newAgent(t, watchdogeino.New(limits), m, hammer), true)
+		require.Error(t, err)
+		require.NoError(t, wd.Close())
+		time.Sleep(time.Hour) // what was abandoned returns
+		synctest.Wait()
+		assert.Contains(t, logged.String(), "abandoned")
+		assert.NotContains(t, logged.String(), canary)
+		ids, err := memory.Layers(t.Context(), "s-1")
+		require.NoError(t, err)
+		require.NotEmpty(t, ids)
+		for _, id := range append(ids, "s-1") {
+			events, err := memory.Read(t.Context(), watchdog.AggregateType, id)
+			require.NoError(t, err)
+			require.NotEmpty(t, events)
+			text, err := json.Marshal(events)
+			require.NoError(t, err)
+			assert.NotContains(t, string(text), canary)
+		}
+	})
+}

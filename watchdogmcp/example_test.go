@@ -1,0 +1,79 @@
+package watchdogmcp_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+	"github.com/seed62658d38/watchdog/watchdogmcp"
+)
+
+// connectServer returns one end of a connection to a server with a tool that hangs.
+func connectServer(ctx context.Context) (mcp.Transport, error) {
+	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1"}, nil)
+	server.AddTool(&mcp.Tool{Name: "search", InputSchema: map[string]any{"type": "object"}},
+		func(ctx context.Context, _ *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+			<-ctx.Done() // the server is told
+			return nil, ctx.Err()
+		})
+	here, there := mcp.NewInMemoryTransports()
+	_, err := server.Connect(ctx, there, nil)
+	return here, err
+}
+
+// A tool that hangs ends at its limit, and the agent goes on with an answer that its model can act on.
+func ExampleGuard() {
+	agent := func(ctx context.Context, _ *watchdog.Watchdog) error {
+		client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
+		watchdogmcp.New(watchdogmcp.Config{Tools: watchdogmcp.Limits{Limit: 100 * time.Millisecond}}).Attach(client)
+		transport, err := connectServer(ctx)
+		if err != nil {
+			return err
+		}
+		session, err := client.Connect(ctx, transport, nil)
+		if err != nil {
+			return err
+		}
+		defer session.Close()
+		result, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "search"})
+		if err != nil {
+			return err
+		}
+		fmt.Println(result.IsError)
+		fmt.Println(result.Content[0].(*mcp.TextContent).Text)
+		return nil
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	err := watchdog.Do(context.Background(), watchdog.Run{}, watchdog.Config{Logger: quiet}, agent)
+	fmt.Println(err)
+	// Output:
+	// true
+	// The call of the tool "search" was ended: it did not finish within its limit of 100ms. It was told to stop, but may still be running. Look at what is there before you call it again, and then with less to do or in another way.
+	// <nil>
+}
+
+// A server over standard input and output, of which nothing is left after the Close of its session.
+func ExampleCommand() {
+	ctx := context.Background()
+	transport, err := watchdogmcp.Command(ctx, exec.Command("false"), stall.Config{Step: "files"}) // not much of a server
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
+	_, err = client.Connect(limited, transport, nil)
+	fmt.Println(err != nil)
+	result, err := transport.Close() // with a session, session.Close() does it
+	fmt.Println(result.Finished, err)
+	// Output:
+	// true
+	// true run step files: the command failed: exit status 1
+}

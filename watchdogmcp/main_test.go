@@ -1,0 +1,132 @@
+package watchdogmcp_test
+
+import (
+	"context"
+	"flag"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/watchdogmcp"
+)
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		if play := roles[os.Args[1]]; play != nil {
+			play(os.Args[2:])
+			os.Exit(0)
+		}
+	}
+	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every child process ends a second late
+	flag.Parse()
+	_ = flag.Set("test.parallel", "8") // most of the time the tests wait for other processes
+	goleak.VerifyTestMain(m)
+}
+
+// roles are what this program is as a child process of a test, by its first argument.
+var roles map[string]func(args []string)
+
+// protocols are those that tests are run with: the last one that begins a session, and the first one without.
+var protocols = []string{"2025-11-25", "2026-07-28"}
+
+// A tool is what a server does for a call.
+type tool func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error)
+
+// A fixture is a server in this process, and a guarded client.
+type fixture struct {
+	guard    watchdogmcp.Config
+	shared   *watchdogmcp.Guard // in place of one with guard
+	client   mcp.ClientOptions
+	protocol string
+	tools    map[string]tool
+
+	mu      sync.Mutex
+	arrived []string // the methods of what the server got
+	session *mcp.ClientSession
+}
+
+// connect connects both until the end of the test.
+func (f *fixture) connect(t *testing.T) *mcp.ClientSession {
+	t.Helper()
+	server := mcp.NewServer(&mcp.Implementation{Name: "files", Version: "1"}, nil)
+	for name, do := range f.tools {
+		server.AddTool(&mcp.Tool{Name: name, InputSchema: map[string]any{"type": "object"}}, mcp.ToolHandler(do))
+	}
+	server.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+		return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+			f.mu.Lock()
+			f.arrived = append(f.arrived, method)
+			f.mu.Unlock()
+			return next(ctx, method, req)
+		}
+	})
+	client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, &f.client)
+	if f.shared == nil {
+		f.shared = watchdogmcp.New(f.guard)
+	}
+	f.shared.Attach(client)
+	here, there := mcp.NewInMemoryTransports()
+	served, err := server.Connect(t.Context(), there, nil)
+	require.NoError(t, err)
+	session, err := client.Connect(t.Context(), here, &mcp.ClientSessionOptions{ProtocolVersion: f.protocol})
+	require.NoError(t, err)
+	if f.protocol != "" {
+		require.Equal(t, f.protocol, session.InitializeResult().ProtocolVersion)
+	}
+	t.Cleanup(func() {
+		assert.NoError(t, session.Close())
+		_ = served.Wait()
+	})
+	f.session = session
+	return session
+}
+
+// got returns how many messages with a method the server got.
+func (f *fixture) got(method string) (n int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, m := range f.arrived {
+		if m == method {
+			n++
+		}
+	}
+	return n
+}
+
+// use calls a tool.
+func (f *fixture) use(ctx context.Context, tool string) (*mcp.CallToolResult, error) {
+	return f.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"q": "x"}})
+}
+
+// newRun begins a run that is kept in memory and closed with the test.
+func newRun(t *testing.T, budget watchdog.Budget) *watchdog.Watchdog {
+	t.Helper()
+	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{Budget: budget})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, wd.Close()) })
+	return wd
+}
+
+func answer(text string) *mcp.CallToolResult {
+	return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: text}}}
+}
+
+// textOf returns the texts of a result, one on each line.
+func textOf(t *testing.T, result *mcp.CallToolResult) (text string) {
+	t.Helper()
+	require.NotNil(t, result)
+	for i, content := range result.Content {
+		if i > 0 {
+			text += "\n"
+		}
+		require.IsType(t, &mcp.TextContent{}, content)
+		text += content.(*mcp.TextContent).Text
+	}
+	return text
+}

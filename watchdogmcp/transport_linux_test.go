@@ -1,0 +1,326 @@
+package watchdogmcp_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/stall"
+	"github.com/seed62658d38/watchdog/watchdogmcp"
+)
+
+// The tests in this file use real time, because the servers are processes.
+
+// TestTransport checks that no process of a server is left after Close, and that Close says how it ended.
+func TestTransport(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args    []string
+		grace   time.Duration
+		endedBy syscall.Signal
+	}{
+		"a server that exits at the end of its input": {grace: slack},
+		"one that ignores it, and signals":            {args: []string{"stubborn"}, grace: time.Second, endedBy: syscall.SIGKILL},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, watchdogmcp.Config{}, c.grace, c.args...)
+			s.useGrandchild(t)
+			require.NoError(t, s.Close())
+			assert.Empty(t, processesOf(s.cmd))
+			result, err := s.transport.Close()
+			require.NoError(t, err)
+			assert.Equal(t, c.endedBy, result.EndedBy)
+			assert.Equal(t, c.endedBy == 0, result.Finished)
+			if c.endedBy == 0 {
+				assert.Equal(t, 1, result.LeftBehind, "the grandchild")
+			}
+			require.NoError(t, s.Wait(), "an end that was asked for is no error")
+			_, err = s.use(t, "answer")
+			require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+			require.ErrorIs(t, err, mcp.ErrConnectionClosed)
+		})
+	}
+}
+
+// TestTransportClosedInCall checks that Close waits for no call.
+func TestTransportClosedInCall(t *testing.T) {
+	t.Parallel()
+	s := start(t, watchdogmcp.Config{}, time.Second)
+	failed := make(chan error)
+	go func() {
+		_, err := s.CallTool(t.Context(), &mcp.CallToolParams{Name: "ignore"})
+		failed <- err
+	}()
+	time.Sleep(200 * time.Millisecond)
+	result, err := s.transport.Close()
+	require.NoError(t, err)
+	assert.True(t, result.Terminated)
+	err = <-failed
+	require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+	assert.Contains(t, err.Error(), `call the tool "ignore" of server "files": the MCP server is gone: connect again: `,
+		"and not that it ended by itself")
+	assert.Empty(t, processesOf(s.cmd))
+	require.NoError(t, s.Wait())
+}
+
+// TestTransportContext checks that a server ends with the context that it was made with.
+func TestTransportContext(t *testing.T) {
+	t.Parallel()
+	left := errors.New("the person has left")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cmd := command(t, "mcp-server")
+	transport, err := watchdogmcp.Command(ctx, cmd, quick)
+	require.NoError(t, err)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), transport, nil)
+	require.NoError(t, err)
+	cancel(left)
+	require.ErrorIs(t, session.Wait(), left)
+	assert.Empty(t, processesOf(cmd))
+}
+
+// TestCommandTransport shows why there is a Transport: that of the SDK leaves the grandchild alive, and a call does not
+// learn of the death of a server while that has its output open.
+func TestCommandTransport(t *testing.T) {
+	t.Parallel()
+	connect := func(t *testing.T) (*exec.Cmd, *mcp.ClientSession) {
+		t.Helper()
+		cmd := command(t, "mcp-server")
+		client := mcp.NewClient(&mcp.Implementation{Name: "agent", Version: "1"}, nil)
+		session, err := client.Connect(t.Context(), &mcp.CommandTransport{Command: cmd}, nil)
+		require.NoError(t, err)
+		return cmd, session
+	}
+	kill := func(t *testing.T, cmd *exec.Cmd) {
+		t.Helper()
+		left := processesOf(cmd)
+		require.Len(t, left, 1, "the grandchild")
+		require.NoError(t, syscall.Kill(left[0], syscall.SIGKILL))
+		awaitNone(t, cmd)
+	}
+	t.Run("after Close", func(t *testing.T) {
+		cmd, session := connect(t)
+		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "grandchild"})
+		require.NoError(t, err)
+		require.NoError(t, session.Close())
+		kill(t, cmd)
+	})
+	t.Run("when the server dies", func(t *testing.T) {
+		_, session := connect(t)
+		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "exit"})
+		require.EqualError(t, err, `calling "tools/call": EOF`)
+		_ = session.Close()
+	})
+	t.Run("when it dies and the grandchild has its output", func(t *testing.T) {
+		cmd, session := connect(t)
+		_, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "grandchild"})
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "exit"})
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		kill(t, cmd) // before the Close, which waits for the reader of the output
+		_ = session.Close()
+	})
+}
+
+func awaitNone(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	assert.Eventually(t, func() bool { return len(processesOf(cmd)) == 0 }, slack, 10*time.Millisecond)
+}
+
+// TestHostKilled checks that the server and what it started die with a host that is killed, and that they would not.
+func TestHostKilled(t *testing.T) {
+	t.Parallel()
+	for _, transport := range []string{"guarded", "plain"} {
+		t.Run(transport, func(t *testing.T) {
+			t.Parallel()
+			cmd := command(t, "mcp-host", transport)
+			out, err := cmd.StdoutPipe()
+			require.NoError(t, err)
+			require.NoError(t, cmd.Start())
+			line, err := bufio.NewReader(out).ReadString('\n')
+			require.NoError(t, err)
+			require.Equal(t, "ready\n", line)
+			require.GreaterOrEqual(t, len(processesOf(cmd)), 3)
+			require.NoError(t, cmd.Process.Kill())
+			require.Error(t, cmd.Wait())
+			if transport == "plain" {
+				assert.Eventually(t, func() bool { return len(processesOf(cmd)) == 1 }, slack, 10*time.Millisecond)
+				require.NoError(t, syscall.Kill(processesOf(cmd)[0], syscall.SIGKILL))
+			}
+			awaitNone(t, cmd)
+		})
+	}
+}
+
+// TestServerDies checks that the death of a server in the middle of a call is an error that names it and how it ended,
+// also if a process that it left behind has its output open.
+func TestServerDies(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		tool, says string
+		code       int
+		by         syscall.Signal
+	}{
+		{tool: "exit", says: `server "files": run step files: the command failed: exit status 3`, code: 3},
+		{tool: "panic", says: `server "files": run step files: the command failed: exit status 2`, code: 2},
+		{
+			tool: "kill", says: `server "files": run step files: the command was ended by a signal: killed`,
+			code: -1, by: syscall.SIGKILL,
+		},
+		{tool: "leave", says: `server "files" exited by itself with status 0`},
+	} {
+		for _, left := range []bool{false, true} {
+			name := c.tool
+			if left {
+				name += " with a grandchild"
+			}
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				s := start(t, watchdogmcp.Config{}, slack)
+				if left {
+					s.useGrandchild(t)
+				}
+				began := time.Now()
+				result, err := s.use(t, c.tool)
+				assert.Nil(t, result)
+				assert.Less(t, time.Since(began), slack)
+				require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+				assert.Equal(t, `call the tool "`+c.tool+`": calling "tools/call": the MCP server is gone: `+c.says, err.Error())
+				if c.code != 0 {
+					var exit *stall.ExitError
+					require.ErrorAs(t, err, &exit)
+					assert.Equal(t, c.code, exit.Code)
+					assert.Equal(t, c.by, exit.By)
+				}
+				require.ErrorIs(t, s.Wait(), watchdogmcp.ErrServerGone)
+				assert.Empty(t, processesOf(s.cmd))
+				_, err = s.use(t, "answer")
+				require.ErrorIs(t, err, watchdogmcp.ErrServerGone, "and so is that of the next call")
+				assert.Contains(t, err.Error(), c.says)
+				ended, err := s.transport.Close()
+				assert.True(t, ended.Finished)
+				assert.Equal(t, c.code != 0, err != nil)
+			})
+		}
+	}
+}
+
+// TestServerQuiet checks a server that closes its output and lives on.
+func TestServerQuiet(t *testing.T) {
+	t.Parallel()
+	s := start(t, watchdogmcp.Config{}, slack)
+	_, err := s.use(t, "quiet")
+	require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+	assert.Contains(t, err.Error(), `server "files" has closed its standard output, but not exited`)
+	require.ErrorIs(t, s.Wait(), watchdogmcp.ErrServerGone)
+	assert.Empty(t, processesOf(s.cmd), "it is of no use any more")
+}
+
+// TestServerBabbles checks a server whose output is no message.
+func TestServerBabbles(t *testing.T) {
+	t.Parallel()
+	s := start(t, watchdogmcp.Config{}, slack)
+	_, err := s.use(t, "babble")
+	require.ErrorIs(t, err, watchdogmcp.ErrServerGone)
+	assert.Contains(t, err.Error(), `of server "files": the MCP server is gone: connect again`)
+	require.Error(t, s.Wait())
+	assert.Empty(t, processesOf(s.cmd))
+}
+
+// TestServerStopped checks that a call is abandoned where the SDK does not return at the end of its context, which is
+// where a server does not read, and that Close ends what is left of it.
+func TestServerStopped(t *testing.T) {
+	t.Parallel()
+	s := start(t, watchdogmcp.Config{
+		Tools: watchdogmcp.Limits{Limit: 2 * time.Second, Grace: 200 * time.Millisecond},
+	}, time.Second)
+	result, err := s.use(t, "stop")
+	require.NoError(t, err)
+	assert.Contains(t, textOf(t, result), "It was told to stop, but may still be running.")
+	large := map[string]any{"text": strings.Repeat("x", 1<<20)} // more than a pipe holds
+	for range 2 {
+		began := time.Now()
+		result, err = s.CallTool(t.Context(), &mcp.CallToolParams{Name: "answer", Arguments: large})
+		require.NoError(t, err)
+		assert.True(t, result.IsError)
+		assert.Contains(t, textOf(t, result), "It did not stop when it was told to and may still be running.")
+		assert.Greater(t, time.Since(began), 2200*time.Millisecond)
+		assert.Less(t, time.Since(began), slack)
+	}
+	ended, err := s.transport.Close()
+	require.NoError(t, err)
+	assert.True(t, ended.Terminated)
+	assert.Empty(t, processesOf(s.cmd))
+	require.NoError(t, s.Close(), "which would wait for the calls without that")
+}
+
+// TestServerCalls checks calls of a real server: a limit, progress, and calls beside them.
+func TestServerCalls(t *testing.T) {
+	t.Parallel()
+	s := start(t, watchdogmcp.Config{Tools: watchdogmcp.Limits{Idle: 5 * time.Second, Limit: time.Minute}}, time.Second)
+	wd := newRun(t, watchdog.Budget{})
+	var all sync.WaitGroup
+	for _, tool := range []string{"hang", "ignore", "work", "answer"} {
+		all.Go(func() {
+			result, err := s.CallTool(wd.Context(), &mcp.CallToolParams{Name: tool})
+			assert.NoError(t, err)
+			assert.Equal(t, tool == "hang" || tool == "ignore", result.IsError, tool)
+		})
+	}
+	all.Wait()
+	assert.Nil(t, wd.Stop())
+	require.NoError(t, s.Close(), "although a tool is under way in the server, so that it does not exit by itself")
+	result, err := s.transport.Close()
+	require.NoError(t, err)
+	assert.True(t, result.Terminated)
+}
+
+func TestStandardError(t *testing.T) {
+	t.Parallel()
+	log := &journal{}
+	cmd := command(t, "mcp-server")
+	cmd.Stderr = log
+	transport, err := watchdogmcp.Command(t.Context(), cmd, quick)
+	require.NoError(t, err)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), transport, nil)
+	require.NoError(t, err)
+	require.NoError(t, session.Close())
+	assert.Equal(t, "the server is up\n", log.String())
+}
+
+// TestServerInRun checks that a server in a run is a layer of it: its messages are activity, and it ends with the run.
+func TestServerInRun(t *testing.T) {
+	t.Parallel()
+	wd, err := watchdog.New(t.Context(), watchdog.Run{}, watchdog.Config{})
+	require.NoError(t, err)
+	defer wd.Close()
+	cmd := command(t, "mcp-server")
+	transport, err := watchdogmcp.Command(wd.Context(), cmd, quick)
+	require.NoError(t, err)
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil).Connect(t.Context(), transport, nil)
+	require.NoError(t, err)
+	time.Sleep(200 * time.Millisecond)
+	began := time.Now()
+	_, err = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "answer"}) // outside of the run and its holds
+	require.NoError(t, err)
+	assert.Eventually(t, func() bool { return wd.SinceActivity() < time.Since(began) }, slack, time.Millisecond)
+	stop, err := wd.Cancel(watchdog.Cancellation{Reason: "operator_stop"})
+	require.NoError(t, err)
+	require.ErrorIs(t, session.Wait(), stop)
+	assert.Empty(t, processesOf(cmd))
+	_, err = transport.Close()
+	require.ErrorIs(t, err, stop)
+}
