@@ -70,15 +70,19 @@ func (c Config) withDefaults() Config {
 
 // flaw says what is wrong with a config that has its defaults.
 func (c Config) flaw() error {
+	flaw := ""
 	switch {
 	case c.KeepFor < LeastKeepFor:
-		return fmt.Errorf("KeepFor is %v; use at least %v, or 0 for %v", c.KeepFor, LeastKeepFor, DefaultKeepFor)
+		flaw = fmt.Sprintf("KeepFor is %v; use at least %v, or 0 for %v", c.KeepFor, LeastKeepFor, DefaultKeepFor)
 	case c.Poll < 0:
-		return fmt.Errorf("Poll is %v; use a positive duration, or 0 for %v", c.Poll, DefaultPoll)
+		flaw = fmt.Sprintf("Poll is %v; use a positive duration, or 0 for %v", c.Poll, DefaultPoll)
 	case c.Timeout < 0 || c.Timeout == watchdog.NoLimit:
-		return fmt.Errorf("Timeout is %v; use a positive duration, or 0 for %v", c.Timeout, DefaultTimeout)
+		flaw = fmt.Sprintf("Timeout is %v; use a positive duration, or 0 for %v", c.Timeout, DefaultTimeout)
 	case c.Parallel < 0 || c.Parallel > maxParallel:
-		return fmt.Errorf("Parallel is %d; use 1 to %d, or 0 for %d", c.Parallel, maxParallel, DefaultParallel)
+		flaw = fmt.Sprintf("Parallel is %d; use 1 to %d, or 0 for %d", c.Parallel, maxParallel, DefaultParallel)
+	}
+	if flaw != "" {
+		return errors.New(flaw)
 	}
 	return nil
 }

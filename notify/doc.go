@@ -12,10 +12,10 @@
 // # What is sent
 //
 // Each notice is one POST of a small JSON object: its type, its ID, the run and the run around it, the stop code, the
-// limit, and how long it took. It has no content of the run: no last note, hold, tool or scope, no text of the host. The
-// headers are those of the Standard Webhooks specification, webhook-id, webhook-timestamp and webhook-signature, so that
-// a receiver can use any of its libraries; one in Go can use [Verify]. A notice keeps its ID and its body at each try:
-// a receiver that may not act twice remembers IDs.
+// limit, and how long it took. It has no content of the run: no last note, hold, tool or scope, no text of the host.
+// The headers are those of the Standard Webhooks specification, webhook-id, webhook-timestamp and webhook-signature:
+// a receiver can use any of its libraries, and one in Go can use [Verify]. A notice keeps its ID and its body at each
+// try: a receiver that may not act twice remembers IDs.
 //
 // # When it is not taken
 //

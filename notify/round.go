@@ -72,9 +72,10 @@ func (s *Sender) one(ctx context.Context, n session.Notice) (Delivery, error) {
 		return s.finish(ctx, n, Delivery{})
 	}
 	m, err := s.read(ctx, n)
+	if ctx.Err() != nil {
+		return Delivery{}, nil //nolint:nilerr // nothing failed: it is due again when the claim ends
+	}
 	switch {
-	case ctx.Err() != nil: // it is due again when the claim ends
-		return Delivery{}, nil
 	case err != nil:
 		return s.delay(ctx, n, pauseAfter(n.Tries), fmt.Errorf("notice %s: %w", n.ID, err))
 	case !s.wants(m):

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -28,7 +29,7 @@ func (c Config) readKeys() ([][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read SecretFile: %w", err)
 		}
-		secrets = append(secrets[:len(secrets):len(secrets)], more...)
+		secrets = append(slices.Clip(secrets), more...)
 	}
 	if len(secrets) == 0 {
 		return nil, errors.New("there is no secret, and what is not signed can be sent by anybody; " + makeSecret)
