@@ -68,6 +68,16 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
+// Validate returns an error that wraps [watchdog.ErrInvalid] and says what is wrong with the config, but for its
+// secrets, which only [New] reads. It has no more of the URL than its host.
+func (c Config) Validate() error {
+	_, badURL := c.target()
+	if flaw := errors.Join(c.withDefaults().flaw(), badURL); flaw != nil {
+		return fmt.Errorf("%w sender config: %w", watchdog.ErrInvalid, flaw)
+	}
+	return nil
+}
+
 // flaw says what is wrong with a config that has its defaults.
 func (c Config) flaw() error {
 	flaw := ""
