@@ -17,7 +17,11 @@ func Validate[E interface{ Validate() error }](events []E) error {
 
 // RoundUp returns a duration in microseconds, rounded up, so that a minimum stays a minimum.
 func RoundUp(d time.Duration) (microseconds int64) {
-	return (d + time.Microsecond - 1).Microseconds()
+	microseconds = d.Microseconds()
+	if d%time.Microsecond > 0 {
+		microseconds++
+	}
+	return microseconds
 }
 
 // Nullable returns NULL for an empty text.

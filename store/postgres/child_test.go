@@ -21,6 +21,9 @@ func runChild(job string) int {
 	if spending, is := strings.CutPrefix(job, "spend "); is {
 		return runSpender(spending)
 	}
+	if dsn, is := strings.CutPrefix(job, "deliver "); is {
+		return fail(deliverUntilKilled(dsn))
+	}
 	var n int64
 	var dsn string
 	if _, err := fmt.Sscan(job, &n, &dsn); err != nil {

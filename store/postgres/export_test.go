@@ -80,6 +80,26 @@ func (s *Store) CancelStatement(judged session.Session) (statement string, argum
 	return s.qualify(cancelRow()), append(append(judgedArguments(judged, "pass"), columns[:]...), "reason", 0, false, s.channel())
 }
 
+// PutNoticesStatement returns the statement of PutNotices.
+func (s *Store) PutNoticesStatement(notices ...session.Notice) (statement string, arguments []any) {
+	return s.qualify(putNotices), noticeColumns(notices)
+}
+
+// ClaimNoticesStatement returns the statement of ClaimNotices.
+func (s *Store) ClaimNoticesStatement(most int) (statement string, arguments []any) {
+	return s.qualify(claimNotices), []any{int64(most), int64(1000)}
+}
+
+// FinishNoticesStatement returns the statement of FinishNotices.
+func (s *Store) FinishNoticesStatement(ids ...string) (statement string, arguments []any) {
+	return s.qualify(finishNotices), []any{ids}
+}
+
+// DelayNoticeStatement returns the statement of DelayNotice.
+func (s *Store) DelayNoticeStatement(id string) (statement string, arguments []any) {
+	return s.qualify(delayNotice), []any{id, int64(1), int64(1000)}
+}
+
 // AttachStatement returns the statement of Attach.
 func (s *Store) AttachStatement(run session.Session) (statement string, arguments []any) {
 	return s.qualify(attachRow), s.attachArguments(run)

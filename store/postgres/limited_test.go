@@ -44,7 +44,7 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 		c.MaxConns, c.ConnConfig.DefaultQueryExecMode = 1, mode
 		c.ConnConfig.RuntimeParams["lock_timeout"] = "1h"
 	})
-	calls := tableCalls(newStore(t, host))
+	calls := tableCalls(newStoreWith(t, host, withOutbox))
 	for i, name := range slices.Sorted(maps.Keys(calls)) {
 		if !chosen(i) {
 			delete(calls, name)
@@ -55,7 +55,7 @@ func refusesLocked(t *testing.T, mode pgx.QueryExecMode, chosen func(i int) bool
 		require.NoError(t, err)
 		defer tx.Rollback(context.WithoutCancel(t.Context()))
 		_, err = tx.Exec(t.Context(), `LOCK TABLE watchdog_sessions, watchdog_leases, events,
-			watchdog_spend, watchdog_slices`)
+			watchdog_spend, watchdog_slices, watchdog_outbox`)
 		require.NoError(t, err)
 		for name, call := range calls {
 			began := time.Now()

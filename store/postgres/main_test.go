@@ -89,7 +89,12 @@ func hostPool(tb testing.TB, dsn string, change ...func(*pgxpool.Config)) *pgxpo
 
 func newStore(tb testing.TB, pool *pgxpool.Pool) *postgres.Store {
 	tb.Helper()
-	s, err := postgres.New(tb.Context(), pool, postgres.Config{})
+	return newStoreWith(tb, pool, postgres.Config{})
+}
+
+func newStoreWith(tb testing.TB, pool *pgxpool.Pool, cfg postgres.Config) *postgres.Store {
+	tb.Helper()
+	s, err := postgres.New(tb.Context(), pool, cfg)
 	require.NoError(tb, err)
 	tb.Cleanup(func() { s.Close() })
 	return s

@@ -102,6 +102,10 @@ func TestOperations(t *testing.T) {
 			created_at = now() - interval '100 days', ended_at = ended_at - interval '100 days' * (run_id = 'old')::int`)
 		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 6)
 		mustExec(t, pool, documented(t, "operations-retention.md", "Retention")...)
+		outbox := documented(t, "operations-retention.md", "The outbox")
+		mustExec(t, pool, outbox[:len(outbox)-1]...)
+		assert.Len(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"), 6, "none is old")
+		mustExec(t, pool, outbox[len(outbox)-1])
 		assert.Empty(t, texts(t, pool, "SELECT event_id FROM watchdog_outbox"))
 		left := []string{"ended today", "mixed without a session", "old but active"}
 		assert.Equal(t, left, slices.Compact(texts(t, pool, `SELECT aggregate_id FROM events

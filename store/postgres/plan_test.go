@@ -74,7 +74,7 @@ func explain(tb testing.TB, pool *pgxpool.Pool, statement string, arguments []an
 var timestamp = regexp.MustCompile(`'(\d{4}-[^']*|1\d{15})'`)
 
 // fullScan is a scan of a large table. A search for stalled sessions looks at all leases.
-const fullScan = `Seq Scan on (watchdog_sessions|events|watchdog_spend|watchdog_slices)`
+const fullScan = `Seq Scan on (watchdog_sessions|events|watchdog_spend|watchdog_slices|watchdog_outbox)`
 
 // fillSpend writes a scope for each of a thousand tenants, with ten windows each, and many slices.
 func fillSpend(tb testing.TB, pool *pgxpool.Pool) {
@@ -88,7 +88,17 @@ func fillSpend(tb testing.TB, pool *pgxpool.Pool) {
 		FROM generate_series(1, 100000) AS n`, "VACUUM ANALYZE watchdog_spend", "VACUUM ANALYZE watchdog_slices")
 }
 
-// No statement scans the active sessions.
+// fillOutbox writes notices that are delayed, and some that are due.
+func fillOutbox(tb testing.TB, pool *pgxpool.Pool, delayed, due int) {
+	tb.Helper()
+	mustExec(tb, pool, fmt.Sprintf(`
+		INSERT INTO watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at, due_at, tries)
+		SELECT 'end-' || n, 'runtime_control', 'run-' || n, 'runtime.watchdog.cancel', now() - interval '1 hour',
+			CASE WHEN n > %[1]d THEN '-infinity' ELSE now() + (1 + n * 7919 %% 1000) * interval '1 minute' END, n %% 7
+		FROM generate_series(1, %[1]d + %[2]d) AS n`, delayed, due), "VACUUM ANALYZE watchdog_outbox")
+}
+
+// No statement scans the active sessions, or the outbox.
 func TestQueryPlans(t *testing.T) {
 	t.Parallel()
 	dsn := newDSN(t)
@@ -109,6 +119,7 @@ func TestQueryPlans(t *testing.T) {
 		SELECT n::text, 'runtime_control', 'run-' || n, 'x', '{}', now() FROM generate_series(1, 10000) AS n`,
 		"VACUUM ANALYZE events")
 	fillSpend(t, pool)
+	fillOutbox(t, pool, 50_000, 50_000)
 	page, err := s.Stalled(t.Context(), session.Query{Threshold: threshold, Limit: 1})
 	require.NoError(t, err)
 	ten := session.Query{Threshold: threshold, MinAge: minAge, Limit: 10}
@@ -156,6 +167,12 @@ func TestQueryPlans(t *testing.T) {
 		{name: "lock a scope and a window", of: func() (string, []any) { return s.LockSpendStatement("tenant-7", "day 3") }},
 		{name: "read a slice", of: func() (string, []any) { return s.SliceStatement("slice-77") }},
 		{name: "lock the window of a slice", of: func() (string, []any) { return s.LockWindowStatement("slice-77") }},
+		{name: "put notices", of: func() (string, []any) {
+			return s.PutNoticesStatement(alertOf("alert-1"), alertOf("alert-2"))
+		}},
+		{name: "claim notices", of: func() (string, []any) { return s.ClaimNoticesStatement(100) }},
+		{name: "finish notices", of: func() (string, []any) { return s.FinishNoticesStatement("end-7", "end-8") }},
+		{name: "delay a notice", of: func() (string, []any) { return s.DelayNoticeStatement("end-7") }},
 		{name: "read the events of one", of: func() (string, []any) {
 			return s.ReadStatement(watchdog.AggregateType, "stalled-1")
 		}},

@@ -59,7 +59,7 @@ func (p putter) Spoil(ctx context.Context, runID string) error {
 func (p putter) emptied(tb testing.TB) putter {
 	tb.Helper()
 	mustExec(tb, p.pool, "DELETE FROM events", "DELETE FROM watchdog_sessions", "DELETE FROM watchdog_leases",
-		"DELETE FROM watchdog_spend", "DELETE FROM watchdog_slices")
+		"DELETE FROM watchdog_spend", "DELETE FROM watchdog_slices", "DELETE FROM watchdog_outbox")
 	return p
 }
 
@@ -75,5 +75,10 @@ func hurried(s *postgres.Store, pool *pgxpool.Pool) putter {
 // newPutter opens a store, and a pool with direct connections to its database.
 func newPutter(tb testing.TB, dsn, direct string) putter {
 	tb.Helper()
-	return hurried(openAt(tb, dsn, postgres.Config{}), hostPool(tb, direct))
+	return newPutterWith(tb, dsn, direct, postgres.Config{})
+}
+
+func newPutterWith(tb testing.TB, dsn, direct string, cfg postgres.Config) putter {
+	tb.Helper()
+	return hurried(openAt(tb, dsn, cfg), hostPool(tb, direct))
 }

@@ -118,6 +118,9 @@ var writing = map[string]func(ctx context.Context, s *postgres.Store) error{
 		return err
 	},
 	"Return": func(ctx context.Context, s *postgres.Store) error { return s.Return(ctx, "slice-1", watchdog.Totals{}) },
+
+	"PutNotices": onOutbox["PutNotices"], "ClaimNotices": onOutbox["ClaimNotices"],
+	"FinishNotices": onOutbox["FinishNotices"], "DelayNotice": onOutbox["DelayNotice"],
 }
 
 // readsOnly expects a store to read an event and a session, and to refuse to write.

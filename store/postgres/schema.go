@@ -22,6 +22,7 @@ var migrations = []func(*transaction) error{
 	createSessions,
 	createLayersAndLeases,
 	createSpend,
+	createDelivery,
 }
 
 // oldestReader is the oldest version of a program that can use a database of the newest one.

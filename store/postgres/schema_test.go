@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,7 +29,7 @@ func TestNewSchema(t *testing.T) {
 	assert.Equal(t, []string{
 		"events_pkey", "watchdog_events_aggregate", "watchdog_events_parent", "watchdog_events_type",
 	}, indexes(t, dsn))
-	assert.Equal(t, []string{"1", "2", "3", "4"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+	assert.Equal(t, []string{"1", "2", "3", "4", "5"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 }
 
 func TestExistingDatabase(t *testing.T) {
@@ -73,10 +74,10 @@ func TestExistingDatabase(t *testing.T) {
 			assert.Equal(t, lease1, got.Lease)
 			assert.EqualValues(t, 7, got.Activity)
 			assert.Zero(t, got.Threshold)
-			assert.Equal(t, []string{"1", "2", "3", "4"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+			assert.Equal(t, []string{"1", "2", "3", "4", "5"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 		})
 	}
-	for reader, refused := range map[string]bool{"NULL": true, "5": true, "4": false, "3": false, "1": false} {
+	for reader, refused := range map[string]bool{"NULL": true, "6": true, "5": false, "4": false, "3": false, "1": false} {
 		t.Run("of a newer version for programs from version "+reader+" on", func(t *testing.T) {
 			dsn := newDSN(t)
 			pool := hostPool(t, dsn)
@@ -93,7 +94,7 @@ func TestExistingDatabase(t *testing.T) {
 			require.NoError(t, err)
 			attach(t, s, "run-1")
 			require.NoError(t, s.Close())
-			assert.Equal(t, []string{"1", "2", "3", "4", "98", "99"},
+			assert.Equal(t, []string{"1", "2", "3", "4", "5", "98", "99"},
 				texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
 		})
 	}
@@ -123,10 +124,42 @@ func TestExistingDatabase(t *testing.T) {
 			require.NoError(t, err)
 		})
 	}
+	t.Run("of version 4 keeps what is in the outbox, and has it delivered", func(t *testing.T) {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn)
+		require.NoError(t, openAt(t, dsn, postgres.Config{}).Close())
+		fresh := texts(t, pool, outboxDefinition)
+		mustExec(t, pool, "DELETE FROM watchdog_schema WHERE version = 5", "DROP TABLE watchdog_outbox",
+			`CREATE TABLE watchdog_outbox (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, event_id text NOT NULL,
+				aggregate_type text NOT NULL, aggregate_id text NOT NULL, event_type text NOT NULL, created_at timestamptz NOT NULL)`,
+			putBefore("old-1"), putBefore("old-2"), putBefore("old-1"))
+		s := openAt(t, dsn, withOutbox)
+		mustExec(t, pool, putBefore("old-3"), putBefore("old-2")) // a process of version 4 that goes on
+		assert.Equal(t, []string{"old-1 1", "old-2 1", "old-1 1", "old-3 1", "old-2 1"}, claimAll(t, s, time.Hour))
+		assert.Equal(t, fresh, texts(t, pool, outboxDefinition))
+		assert.Equal(t, []string{"1", "2", "3", "4", "5"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+	})
+	t.Run("whose columns of deliveries were dropped gets them again", func(t *testing.T) {
+		dsn := newDSN(t)
+		openAt(t, dsn, withOutbox)
+		mustExec(t, hostPool(t, dsn), "ALTER TABLE watchdog_outbox DROP COLUMN due_at, DROP COLUMN alert", putBefore("old"))
+		assert.Equal(t, []string{"old 1"}, claimAll(t, openAt(t, dsn, withOutbox), time.Hour))
+	})
+	t.Run("whose outbox others use is not migrated while they wait", func(t *testing.T) {
+		dsn := newDSN(t)
+		pool := hostPool(t, dsn)
+		openAt(t, dsn, withOutbox)
+		mustExec(t, pool, "ALTER TABLE watchdog_outbox DROP COLUMN due_at")
+		tx := lockNotice(t, pool, "any") // as a backup does
+		_, err := postgres.Open(t.Context(), dsn, withOutbox)
+		require.ErrorContains(t, err, "lock_timeout allows")
+		require.NoError(t, tx.Rollback(t.Context()))
+		openAt(t, dsn, withOutbox)
+	})
 	t.Run("can be used by programs from version 3 on", func(t *testing.T) {
 		dsn := newDSN(t)
 		openAt(t, dsn, postgres.Config{})
-		assert.Equal(t, []string{"1", "2", "3", "3"},
+		assert.Equal(t, []string{"1", "2", "3", "3", "3"},
 			texts(t, hostPool(t, dsn), "SELECT oldest_reader::text FROM watchdog_schema ORDER BY version"))
 	})
 	t.Run("with a table of slices that is not ours is refused", func(t *testing.T) {
@@ -138,6 +171,14 @@ func TestExistingDatabase(t *testing.T) {
 		require.ErrorContains(t, err, "watchdog_slices lacks scope")
 	})
 }
+
+// outboxDefinition lists the columns, indexes and settings of the outbox.
+const outboxDefinition = `
+	SELECT concat_ws(' ', a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, pg_get_expr(d.adbin, d.adrelid))
+	FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
+	WHERE a.attrelid = 'watchdog_outbox'::regclass AND a.attnum > 0 AND NOT a.attisdropped
+	UNION ALL SELECT indexdef FROM pg_indexes WHERE tablename = 'watchdog_outbox'
+	UNION ALL SELECT reloptions::text FROM pg_class WHERE relname = 'watchdog_outbox' ORDER BY 1`
 
 // withoutLeases makes a database as it was before leases.
 var withoutLeases = []string{
@@ -194,7 +235,7 @@ func TestStoresOpenAtOnce(t *testing.T) {
 			}
 			all.Wait()
 			versions := "SELECT version::text FROM " + schema + ".watchdog_schema ORDER BY version"
-			assert.Equal(t, []string{"1", "2", "3", "4"}, texts(t, hostPool(t, dsn), versions))
+			assert.Equal(t, []string{"1", "2", "3", "4", "5"}, texts(t, hostPool(t, dsn), versions))
 		})
 	}
 }

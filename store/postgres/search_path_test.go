@@ -101,5 +101,5 @@ func TestSearchPath(t *testing.T) {
 
 func openSchema(t *testing.T, dsn, schema string) *postgres.Store {
 	t.Helper()
-	return openAt(t, dsn, postgres.Config{Schema: schema})
+	return openAt(t, dsn, postgres.Config{Schema: schema, Outbox: true})
 }

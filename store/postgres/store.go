@@ -24,8 +24,9 @@ type Config struct {
 	// are independent of each other. Empty means the first schema of the connection's search_path.
 	Schema string
 	// Outbox has each transaction that stores the end of a run, a [watchdog.EventCancel] or a [watchdog.EventComplete],
-	// also write a row to the table watchdog_outbox, for a program that tells others of ends. The store never deletes
-	// such a row. False writes none.
+	// also write a row to the table watchdog_outbox, and has the calls of a [session.Outbox] work. Somebody has to claim
+	// what is there and finish it, in this process or another, or it stays. False writes none, and these calls return
+	// [session.ErrNoOutbox].
 	Outbox bool
 	// ReadOnly opens the database to read it: Open and New create and migrate nothing, each transaction is read-only, and
 	// every call that writes returns [ErrReadOnly]. It works with a standby, and for a role that may only SELECT. In a
@@ -38,9 +39,9 @@ type Config struct {
 }
 
 // A Store is a [watchdog.TransactionalStore], a [watchdog.FeedStore], a [watchdog.SpendStore], a [session.Store], a
-// [session.Listener], a [session.Lister] and a [session.BatchCanceller] in a PostgreSQL database; the package comment
-// describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several processes may use one
-// database.
+// [session.Listener], a [session.Lister], a [session.BatchCanceller] and a [session.Outbox] in a PostgreSQL database;
+// the package comment describes its tables. [Open] and [New] return one. It is safe for concurrent use, and several
+// processes may use one database.
 type Store struct {
 	pool  *pgxpool.Pool
 	owned bool // opened by Open, and so closed by Close
@@ -274,4 +275,5 @@ var (
 	_ session.Listener            = (*Store)(nil)
 	_ session.Lister              = (*Store)(nil)
 	_ session.BatchCanceller      = (*Store)(nil)
+	_ session.Outbox              = (*Store)(nil)
 )

@@ -27,7 +27,7 @@ var setups = map[string]func(t *testing.T) putter{
 	"in a host's table": func(t *testing.T) putter {
 		dsn := newDSN(t)
 		mustExec(t, hostPool(t, dsn), foreignTable)
-		return newPutter(t, dsn, dsn)
+		return newPutterWith(t, dsn, dsn, withOutbox)
 	},
 	"in a host's pool of one connection, without a cache, with German dates in another zone": func(t *testing.T) putter {
 		dsn := newDSN(t)
@@ -36,7 +36,7 @@ var setups = map[string]func(t *testing.T) putter{
 			c.ConnConfig.RuntimeParams["TimeZone"] = "Asia/Kolkata"
 			c.ConnConfig.RuntimeParams["DateStyle"] = "German"
 		})
-		return hurried(newStore(t, pool), hostPool(t, dsn))
+		return hurried(newStoreWith(t, pool, withOutbox), hostPool(t, dsn))
 	},
 	"under serializable transactions and German dates": func(t *testing.T) putter {
 		dsn := newDSN(t)
@@ -44,7 +44,7 @@ var setups = map[string]func(t *testing.T) putter{
 			c.ConnConfig.RuntimeParams["default_transaction_isolation"] = "serializable"
 			c.ConnConfig.RuntimeParams["DateStyle"] = "German"
 		})
-		return hurried(newStore(t, pool), hostPool(t, dsn))
+		return hurried(newStoreWith(t, pool, withOutbox), hostPool(t, dsn))
 	},
 }
 
@@ -93,13 +93,14 @@ func TestDurable(t *testing.T) {
 type withoutListener struct {
 	session.Store
 	sessiontest.Putter
+	session.Outbox
 }
 
 func TestTransactionPooler(t *testing.T) {
 	t.Parallel()
 	pooler := pgtest.StartPooler(t, server(t), pgtest.TransactionMode)
 	name := server(t).Database(t)
-	s := newPutter(t, pooler.DSN(name), server(t).DSN(name))
+	s := newPutterWith(t, pooler.DSN(name), server(t).DSN(name), withOutbox)
 	t.Run("keeps every rule of events", func(t *testing.T) {
 		storetest.Run(t, func(t *testing.T) watchdog.EventStore { return s.emptied(t) })
 	})
@@ -107,7 +108,7 @@ func TestTransactionPooler(t *testing.T) {
 		storetest.RunSpend(t, func(t *testing.T) watchdog.SpendStore { return s.emptied(t) })
 	})
 	t.Run("keeps every rule of sessions, except those of listening", func(t *testing.T) {
-		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s} })
+		sessiontest.Run(t, func(t *testing.T) session.Store { return withoutListener{s.emptied(t), s, s} })
 	})
 	t.Run("cannot listen, and says so", func(t *testing.T) {
 		began := time.Now()
@@ -161,6 +162,11 @@ func eachCall(ctx context.Context, s *postgres.Store) map[string]error {
 func tableCalls(s *postgres.Store) map[string]func(context.Context) error {
 	judged := session.Session{RunID: "run-1", Attempt: 1}
 	return map[string]func(context.Context) error{
+		"PutNotices":    func(ctx context.Context) error { return s.PutNotices(ctx, alertOf("alert-1")) },
+		"ClaimNotices":  func(ctx context.Context) error { return second(s.ClaimNotices(ctx, 1, time.Hour)) },
+		"FinishNotices": func(ctx context.Context) error { return s.FinishNotices(ctx, alertOf("alert-1")) },
+		"DelayNotice":   func(ctx context.Context) error { return s.DelayNotice(ctx, alertOf("alert-1"), time.Hour) },
+
 		"Append": func(ctx context.Context) error { return s.Append(ctx, numbered(1)) },
 		"Read":   func(ctx context.Context) error { return second(s.Read(ctx, watchdog.AggregateType, "run-1")) },
 		"Attach": func(ctx context.Context) error {

@@ -42,6 +42,10 @@ func (t *transaction) checkTables() (version int, err error) {
 	if err != nil || !spend {
 		return versionBeforeSpend, err
 	}
+	delivery, err := t.checkDelivery()
+	if err != nil || !delivery {
+		return versionBeforeDelivery, err
+	}
 	return len(migrations), nil
 }
 
@@ -51,6 +55,9 @@ const versionBeforeLeases = 2
 
 // versionBeforeSpend is the version of a database from which only the tables of shared limits are missing.
 const versionBeforeSpend = 3
+
+// versionBeforeDelivery is the version of a database from which only the columns of deliveries are missing.
+const versionBeforeDelivery = 4
 
 // checkLeases reports whether the tables and columns of version 3 exist. It fails if a table by such a name is not
 // ours.

@@ -65,10 +65,14 @@
 // SQLite locks no single row. [Store.Attach], [Store.Claim], [Store.Warn], [Store.Cancel] and [Store.ExpireLease] wrap
 // [session.ErrLocked] if another program keeps the write lock for too long; other calls only say so.
 //
-// With [Config].Outbox the end of each window is also a row of the table watchdog_outbox, from the same transaction:
+// With [Config].Outbox the end of each window is also a row of the table watchdog_outbox, from the same transaction,
+// until it is finished:
 //
 //	id INTEGER PRIMARY KEY, event_id VARCHAR(36), aggregate_type VARCHAR(100), aggregate_id VARCHAR(255),
-//	event_type VARCHAR(200), created_at TEXT
+//	event_type VARCHAR(200), created_at TEXT, due_at TEXT, tries INTEGER
+//
+// A row is due from due_at on, which is empty until it is claimed. Nothing makes event_id unique: programs of an earlier
+// version may put an end twice whose event was deleted meanwhile. Rows of one ID are finished together.
 //
 // # Shared limits
 //

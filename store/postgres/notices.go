@@ -1,0 +1,143 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/seed62658d38/watchdog/internal/storerows"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// putNotices takes the IDs in their order, as every insert of events does, so that two cannot deadlock.
+const putNotices = `
+	INSERT INTO SCHEMA.watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at, alert)
+	SELECT n.id, n.aggregate_type, n.aggregate_id, n.event_type, pg_catalog.statement_timestamp(), true
+	FROM unnest($1::pg_catalog.text[], $2::pg_catalog.text[], $3::pg_catalog.text[], $4::pg_catalog.text[])
+		WITH ORDINALITY AS n (id, aggregate_type, aggregate_id, event_type, place)
+	WHERE NOT EXISTS (SELECT FROM SCHEMA.watchdog_outbox AS o WHERE o.event_id {=} n.id)
+	ORDER BY n.id COLLATE pg_catalog."C", n.place ON CONFLICT (event_id) WHERE alert DO NOTHING`
+
+// PutNotices implements [session.Outbox], in one round trip. Those of one call are claimed in the order of their IDs.
+func (s *Store) PutNotices(ctx context.Context, notices ...session.Notice) error {
+	for _, n := range notices {
+		if err := n.Validate(); err != nil {
+			return err
+		}
+	}
+	return s.ofOutbox(ctx, fmt.Sprintf("put %d notices in", len(notices)), func(ctx context.Context) error {
+		if len(notices) == 0 {
+			return nil
+		}
+		_, err := s.exec(ctx, putNotices, noticeColumns(notices)...)
+		return err
+	})
+}
+
+func noticeColumns(notices []session.Notice) []any {
+	var columns [4][]string
+	for _, n := range notices {
+		for i, text := range []string{n.ID, n.AggregateType, n.AggregateID, n.Type} {
+			columns[i] = append(columns[i], text)
+		}
+	}
+	return []any{columns[0], columns[1], columns[2], columns[3]}
+}
+
+// claimNotices looks up the rows that it has locked by their key, whatever the planner assumes about their number: see
+// lockRows.
+const claimNotices = `
+	WITH due AS MATERIALIZED (
+		SELECT id, due_at FROM SCHEMA.watchdog_outbox WHERE due_at {<=} pg_catalog.statement_timestamp()
+		ORDER BY due_at, id LIMIT $1 FOR UPDATE SKIP LOCKED
+	), claimed AS (
+		UPDATE SCHEMA.watchdog_outbox AS o SET tries = o.tries {+} 1,
+			due_at = pg_catalog.statement_timestamp() {+} ($2::bigint {*} interval '1 microsecond')
+		WHERE o.id {=} ANY (ARRAY(SELECT id FROM due)) RETURNING o.*
+	)
+	SELECT o.event_id, o.aggregate_type, o.aggregate_id, o.event_type, pg_catalog.timestamptz_send(o.created_at), o.tries
+	FROM claimed AS o JOIN due ON due.id {=} o.id ORDER BY due.due_at, o.id`
+
+// ClaimNotices implements [session.Outbox], in one round trip. It waits for no row.
+func (s *Store) ClaimNotices(
+	ctx context.Context, most int, lasts time.Duration,
+) (claimed []session.Notice, err error) {
+	if err := storerows.CheckClaim(most, lasts); err != nil {
+		return nil, err
+	}
+	err = s.ofOutbox(ctx, "claim notices in", func(ctx context.Context) (err error) {
+		claimed, err = query(ctx, s, scanNotice, claimNotices, int64(most), storerows.RoundUp(lasts))
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return claimed, nil
+}
+
+func scanNotice(row pgx.CollectableRow) (n session.Notice, err error) {
+	var created instant
+	err = row.Scan(&n.ID, &n.AggregateType, &n.AggregateID, &n.Type, &created, &n.Tries)
+	n.CreatedAt = created.Time
+	return n, err
+}
+
+// finishNotices deletes the rows that nobody has locked, and returns what is left.
+const finishNotices = `
+	WITH free AS MATERIALIZED (
+		SELECT id FROM SCHEMA.watchdog_outbox WHERE event_id {=} ANY ($1::pg_catalog.text[])
+		ORDER BY id FOR UPDATE SKIP LOCKED
+	), finished AS (
+		DELETE FROM SCHEMA.watchdog_outbox AS o WHERE o.id {=} ANY (ARRAY(SELECT id FROM free)) RETURNING o.id
+	)
+	SELECT o.event_id FROM SCHEMA.watchdog_outbox AS o WHERE o.event_id {=} ANY ($1::pg_catalog.text[])
+		AND NOT EXISTS (SELECT FROM finished WHERE finished.id {=} o.id)`
+
+// FinishNotices implements [session.Outbox], in one round trip. If another transaction has locked some of the notices,
+// the others are finished, and it waits for these in one more, for at most [session.LockWait].
+func (s *Store) FinishNotices(ctx context.Context, notices ...session.Notice) error {
+	return s.ofOutbox(ctx, fmt.Sprintf("finish %d notices in", len(notices)), func(ctx context.Context) error {
+		if len(notices) == 0 {
+			return nil
+		}
+		ids := make([]string, len(notices))
+		for i, n := range notices {
+			ids[i] = n.ID
+		}
+		left, err := query(ctx, s, pgx.RowTo[string], finishNotices, ids)
+		if err == nil && len(left) > 0 {
+			_, err = query(ctx, s, pgx.RowTo[string], strings.Replace(finishNotices, " SKIP LOCKED", "", 1), left)
+		}
+		return err
+	})
+}
+
+const delayNotice = `
+	UPDATE SCHEMA.watchdog_outbox
+	SET due_at = pg_catalog.statement_timestamp() {+} ($3::bigint {*} interval '1 microsecond')
+	WHERE event_id {=} $1 AND tries {=} $2::bigint`
+
+// DelayNotice implements [session.Outbox], in one round trip. For a notice that another transaction has locked it waits
+// for at most [session.LockWait].
+func (s *Store) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
+	if err := storerows.CheckPause(n.ID, pause); err != nil {
+		return err
+	}
+	return s.ofOutbox(ctx, "delay notice "+n.ID+" in", func(ctx context.Context) error {
+		_, err := s.exec(ctx, delayNotice, n.ID, int64(n.Tries), storerows.RoundUp(pause))
+		return err
+	})
+}
+
+// ofOutbox is write for a call of the outbox, if that is on.
+func (s *Store) ofOutbox(ctx context.Context, doing string, call func(context.Context) error) error {
+	return s.write(ctx, doing, func(ctx context.Context) error {
+		if !s.outbox {
+			return session.ErrNoOutbox
+		}
+		return call(ctx)
+	})
+}
