@@ -35,13 +35,16 @@ func (c *runCmd) config(common *Common, model *kong.Application) (stall.Config, 
 func (c *runCmd) limits(common *Common, model *kong.Application) (
 	cfg stall.Config, keeper session.KeeperConfig, err error,
 ) {
-	if common.Config == "" && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
+	flags := c.variables()
+	if common.Config == "" && len(flags) == 0 && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
 		return cfg, keeper, nil
 	}
-	limits, err := common.limits(model)
+	limits, err := common.limits(model, flags...)
 	if err != nil {
 		return cfg, keeper, err
 	}
+	c.webhook = webhookOf(limits)
+	c.webhook.Timeout = brief
 	cfg, keeper = limits.Stall, limits.Keeper
 	if steps := limits.Steps(); len(steps) > 0 && c.Step != "" {
 		if !slices.Contains(steps, c.Step) {
