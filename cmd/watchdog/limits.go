@@ -10,8 +10,8 @@ import (
 	"github.com/seed62658d38/watchdog/config"
 )
 
-// limits reads the configuration file and the environment, in which the variables given, those of flags, win. The program's own variables, such as WATCHDOG_STORE, are no
-// limits, and not taken for misspelt ones.
+// limits reads the configuration file and the environment, in which the variables given, those of flags, win. The
+// program's own variables, such as WATCHDOG_STORE, are no limits, and not taken for misspelt ones.
 func (c *Common) limits(model *kong.Application, flags ...string) (*config.Config, error) {
 	left := ownVariables(model.Node)
 	for _, flag := range flags {

@@ -45,7 +45,11 @@ Exit status, as of GNU timeout:
 Configuration: the stall block of the --config file and the variables
 WATCHDOG_STALL_... are read as watchdog check explains them, and so is the wall
 clock of its sessions, if it is set, and with --store sweep.keeper and
-sweep.notify. Flags win. In a file with the steps of a workflow, --step names the step whose settings count.
+sweep.notify. Flags win. In a file with the steps of a workflow, --step names the
+step whose settings count.
+
+With a webhook, a stop of the run is told at its end, for a few seconds; if that
+fails, it stays in the store for watchdog notify, sweep or serve.
 
 Nothing is written but the files of --artifacts, and the run with --store: while
 it lives, watchdog sessions and the page show it, and a sweeper cancels it if
