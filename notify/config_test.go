@@ -62,6 +62,12 @@ func TestConfig(t *testing.T) {
 		require.ErrorContains(t, err, "URL is empty")
 		require.ErrorContains(t, err, "there is no secret")
 		require.ErrorContains(t, err, "Poll is -1ns")
+		err = notify.Config{Poll: -1}.Validate()
+		require.ErrorIs(t, err, watchdog.ErrInvalid)
+		require.ErrorContains(t, err, "URL is empty")
+		require.ErrorContains(t, err, "Poll is -1ns")
+		require.NotContains(t, err.Error(), "secret")
+		require.NoError(t, notify.Config{URL: hook}.Validate())
 	})
 	t.Run("there is no store", func(t *testing.T) {
 		_, err := notify.New(nil, &box{}, notify.Config{URL: hook, Secrets: []string{secret}})
