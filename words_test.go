@@ -49,6 +49,7 @@ var sameMeaning = map[string]string{
 	"Rule":     "what is to hold, and was broken: a store's, a run's",
 	"Refused":  "what was not let through: a call, a step of an agent",
 	"Page":     "a page: of a list, and for a browser",
+	"Outbox":   "where notices are until they are delivered, and the setting that a store has one",
 	"Sweeper":  "what sweeps, and what a page asks it",
 	"Pass":     "a pass of a sweeper, and the method that has it measured",
 

@@ -35,25 +35,25 @@ func (n Notice) Validate() error {
 }
 
 // An Outbox keeps notices until they are delivered. A store that has one puts the end of each window into it, a
-// [watchdog.EventCancel] or a [watchdog.EventComplete], in the transaction that stores the event: a notice is put if and
-// only if the event is stored, and once, however often that is tried. Several goroutines and processes use it at once,
-// and each notice is delivered at least once.
+// [watchdog.EventCancel] or a [watchdog.EventComplete], in the transaction that stores the event: a notice is put if
+// and only if the event is stored, and once, however often that is tried. Several goroutines and processes use it at
+// once, and each notice is delivered at least once.
 //
 // Every call of an outbox that is off wraps [ErrNoOutbox].
 type Outbox interface {
-	// PutNotices adds notices that are of no event: it takes ID, the aggregate and Type of each. A notice whose ID is there
-	// already is left as it is. If a notice is invalid ([Notice.Validate]), none is added.
+	// PutNotices adds notices that are of no event: it takes ID, the aggregate and Type of each. A notice whose ID is
+	// there already is left as it is. If a notice is invalid ([Notice.Validate]), none is added.
 	PutNotices(ctx context.Context, notices ...Notice) error
 	// ClaimNotices takes notices that are due, at most so many: first those that were never claimed, in the order in which
 	// they were put, and then those that were, the longest due first. No other call returns them for so long, by the
 	// database's clock. A notice that is neither finished nor delayed by then is due again. Notices that another
 	// transaction has locked are skipped. To ask for fewer than one, or for less than no time, is an error.
 	ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]Notice, error)
-	// FinishNotices removes notices that were delivered, or that nobody is to get any more, whoever has claimed them since.
-	// One that is not there is no error.
+	// FinishNotices removes notices that were delivered, or that nobody is to get any more, whoever has claimed them
+	// since. One that is not there is no error.
 	FinishNotices(ctx context.Context, notices ...Notice) error
-	// DelayNotice has a claimed notice be due again after a pause from now, if no other claim has taken it since: its Tries
-	// tells. A negative pause is an error.
+	// DelayNotice has a claimed notice be due again after a pause from now, if no other claim has taken it since: its
+	// Tries tells. A negative pause is an error.
 	DelayNotice(ctx context.Context, n Notice, pause time.Duration) error
 }
 

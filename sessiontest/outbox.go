@@ -310,7 +310,7 @@ var outboxRules = []rule{
 				_, negative := box.ClaimNotices(ctx, 1, -1)
 				before := box.DelayNotice(ctx, session.Notice{ID: "alert-0"}, -1)
 				if none == nil || negative == nil || before == nil {
-					return fmt.Errorf("the errors are %v, %v and %v", none, negative, before)
+					return fmt.Errorf("of these errors one is nil: %w, %w, %w", none, negative, before)
 				}
 				return claimsIDs(ctx, box, "alert-0")
 			})

@@ -95,7 +95,7 @@ func claimsAtOnce(ctx context.Context, box session.Outbox, round int) error {
 		return len(some), err
 	}
 	err := contract.AtOnce(8, func(int) error { _, err := claim(); return err })
-	for n := 1; n > 0 && err == nil; { // what was locked by one of them that then took fewer
+	for n := 1; n > 0 && err == nil && len(claimed) <= len(all); { // what was locked by one that then took fewer
 		n, err = claim()
 	}
 	if ids := sorted(claimed); err == nil && !slices.Equal(ids, sorted(all)) {

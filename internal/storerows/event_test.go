@@ -1,24 +1,20 @@
 package storerows_test
 
 import (
+	"math"
 	"testing"
+	"time"
 
-	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
-func TestWithoutRepeats(t *testing.T) {
-	for batch, parts := range map[string][]string{
-		"":       {""},
-		"abc":    {"abc"},
-		"aa":     {"a", "a"},
-		"abAcaB": {"ab", "Ac", "aB"}, // a key is the letter, whatever its case
+func TestRoundUp(t *testing.T) {
+	for d, want := range map[time.Duration]int64{
+		0: 0, 1: 1, time.Microsecond: 1, time.Microsecond + 1: 2, time.Second - 1: 1_000_000,
+		math.MaxInt64: math.MaxInt64/1000 + 1,
 	} {
-		var got []string
-		for _, part := range storerows.WithoutRepeats([]byte(batch), func(b byte) byte { return b | 0x20 }) {
-			got = append(got, string(part))
-		}
-		assert.Equal(t, parts, got, batch)
+		require.Equal(t, want, storerows.RoundUp(d), d)
 	}
 }

@@ -94,7 +94,7 @@ func fillOutbox(tb testing.TB, pool *pgxpool.Pool, delayed, due int) {
 	mustExec(tb, pool, fmt.Sprintf(`
 		INSERT INTO watchdog_outbox (event_id, aggregate_type, aggregate_id, event_type, created_at, due_at, tries)
 		SELECT 'end-' || n, 'runtime_control', 'run-' || n, 'runtime.watchdog.cancel', now() - interval '1 hour',
-			CASE WHEN n > %[1]d THEN '-infinity' ELSE now() + (1 + n * 7919 %% 1000) * interval '1 minute' END, n %% 7
+			CASE WHEN n > %[1]d THEN '-infinity' ELSE now() + (1 + n::bigint * 7919 %% 1000) * interval '1 minute' END, n %% 7
 		FROM generate_series(1, %[1]d + %[2]d) AS n`, delayed, due), "VACUUM ANALYZE watchdog_outbox")
 }
 

@@ -71,8 +71,8 @@
 //	id INTEGER PRIMARY KEY, event_id VARCHAR(36), aggregate_type VARCHAR(100), aggregate_id VARCHAR(255),
 //	event_type VARCHAR(200), created_at TEXT, due_at TEXT, tries INTEGER
 //
-// A row is due from due_at on, which is empty until it is claimed. Nothing makes event_id unique: programs of an earlier
-// version may put an end twice whose event was deleted meanwhile. Rows of one ID are finished together.
+// A row is due from due_at on, which is empty until it is claimed. Nothing makes event_id unique: programs of an
+// earlier version may put an end twice whose event was deleted meanwhile. Rows of one ID are finished together.
 //
 // # Shared limits
 //

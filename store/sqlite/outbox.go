@@ -35,9 +35,9 @@ var outboxDelivery = leaseTable{"watchdog_outbox", [][2]string{
 	{"tries", "INTEGER NOT NULL DEFAULT 0"},
 }}
 
-// outboxIndexes find what is due, in the order in which it was put, and the rows of an event. Rejected: a unique index of the events. Rows of earlier
-// versions may name one twice, for example after its event was deleted and stored again, and such a version could then
-// not store an end at all.
+// outboxIndexes find what is due, in the order in which it was put, and the rows of an event. Rejected: a unique index
+// of the events. Rows of earlier versions may name one twice, for example after its event was deleted and stored again,
+// and such a version could then not store an end at all.
 var outboxIndexes = []string{
 	`watchdog_outbox_due ON watchdog_outbox (due_at)`,
 	`watchdog_outbox_event ON watchdog_outbox (event_id)`,
