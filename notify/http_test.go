@@ -118,6 +118,35 @@ func TestServer(t *testing.T) {
 		require.ErrorContains(t, err, "connection refused")
 		assert.NotContains(t, err.Error(), "canary")
 	})
+	t.Run("no connection is left open", func(t *testing.T) {
+		var open atomic.Int64
+		server := serve(t, func(s *httptest.Server) {
+			s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+				switch state {
+				case http.StateNew:
+					open.Add(1)
+				case http.StateClosed:
+					open.Add(-1)
+				}
+			}
+			s.Start()
+		}, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
+		closed := func() bool { return open.Load() == 0 }
+		b := &box{}
+		b.stops(t, 3)
+		s := newSender(t, b, nil, func(c *notify.Config) { c.URL = server.URL })
+		_, err := s.Deliver(t.Context())
+		require.NoError(t, err)
+		require.Eventually(t, closed, 10*time.Second, time.Millisecond)
+		_, err = s.Test(t.Context())
+		require.NoError(t, err)
+		require.Eventually(t, closed, 10*time.Second, time.Millisecond)
+		b.stop(t, "again")
+		end := run(t, s)
+		require.Eventually(t, func() bool { return b.left() == 0 }, 10*time.Second, time.Millisecond)
+		end()
+		require.Eventually(t, closed, 10*time.Second, time.Millisecond)
+	})
 	t.Run("a test that is given up", func(t *testing.T) {
 		server := serve(t, (*httptest.Server).Start, func(_ http.ResponseWriter, r *http.Request) {
 			_, _ = io.Copy(io.Discard, r.Body)

@@ -138,14 +138,19 @@ func TestNoContent(t *testing.T) {
 func TestCorrected(t *testing.T) {
 	bubble(t, "a stop that was wrong is told as one", func(t *testing.T) {
 		b, r := &box{}, &receiver{}
-		id := b.put(t, golden(t, "cancel"))
+		id, other := b.put(t, golden(t, "cancel")), golden(t, "cancel")
+		other.ID = "c0ffee00-2565-5c3e-b33b-1add2a8e1405"
+		b.put(t, other)
 		require.NoError(t, b.Append(t.Context(), watchdog.Event{
 			ID: "fix", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCorrection,
 			Timestamp: time.Now(), Payload: fmt.Appendf(nil, `{"cancel_id":%q}`, id),
 		}))
 		_, err := newSender(t, b, r).Deliver(t.Context())
 		require.NoError(t, err)
-		assert.Contains(t, r.all()[0].body, `"corrected":true`)
+		require.Len(t, r.ids(), 2)
+		for _, g := range r.all() {
+			assert.Equal(t, g.id == id, strings.Contains(g.body, `"corrected":true`))
+		}
 	})
 }
 

@@ -116,7 +116,7 @@ func (s *Sender) wants(m message) bool {
 
 // finish removes a notice. If that fails it is claimed again, and sent again only by another sender.
 func (s *Sender) finish(ctx context.Context, n session.Notice, d Delivery) (Delivery, error) {
-	_, err := onStore(context.WithoutCancel(ctx), func(ctx context.Context) (struct{}, error) {
+	_, err := onStore(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.outbox.FinishNotices(ctx, n)
 	})
 	if err != nil {
@@ -128,7 +128,7 @@ func (s *Sender) finish(ctx context.Context, n session.Notice, d Delivery) (Deli
 
 // delay has a notice tried again later. If that fails it is due again when its claim ends.
 func (s *Sender) delay(ctx context.Context, n session.Notice, pause time.Duration, why error) (Delivery, error) {
-	_, err := onStore(context.WithoutCancel(ctx), func(ctx context.Context) (struct{}, error) {
+	_, err := onStore(ctx, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.outbox.DelayNotice(ctx, n, pause)
 	})
 	if err != nil {

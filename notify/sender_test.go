@@ -40,6 +40,15 @@ func TestDeliver(t *testing.T) {
 		}
 		assert.Zero(t, b.left())
 		assert.Equal(t, notify.DefaultParallel, r.peak)
+		assert.Equal(t, 3, b.calls, "the last round was not full")
+	})
+	bubble(t, "a round that delivers nothing is the last for now", func(t *testing.T) {
+		b, r := &box{}, &receiver{}
+		b.stops(t, 20)
+		r.answersWith(500)
+		d, err := newSender(t, b, r).Deliver(t.Context())
+		require.Error(t, err)
+		assert.Equal(t, notify.Delivery{Delayed: notify.DefaultParallel}, d)
 	})
 	bubble(t, "completions and layers are told on request only, and removed without it", func(t *testing.T) {
 		for _, wanted := range []bool{false, true} {
@@ -126,13 +135,17 @@ func TestPauses(t *testing.T) {
 		end := run(t, newSender(t, b, r, func(c *notify.Config) { c.Poll = 2 * time.Second }))
 		time.Sleep(6 * time.Hour)
 		end()
-		want := 5 * time.Second
+		want, shorter := 5*time.Second, 0
 		for i, g := range r.all()[1:] {
 			took := g.at.Sub(r.all()[i].at)
 			assert.LessOrEqual(t, took, want+2*time.Second, i)
 			assert.GreaterOrEqual(t, took, want*4/5, i)
+			if took < want*99/100 {
+				shorter++
+			}
 			want = min(2*want, time.Hour)
 		}
+		assert.Positive(t, shorter, "not all notices of an outage come back at one instant")
 		assert.Equal(t, time.Hour, want)
 	})
 	for value, least := range map[string]time.Duration{
@@ -155,6 +168,33 @@ func TestPauses(t *testing.T) {
 			}
 			assert.GreaterOrEqual(t, next.Sub(first), least)
 			assert.LessOrEqual(t, next.Sub(first), max(least+5*time.Second, 10*time.Second))
+		})
+	}
+}
+
+// TestRest has a receiver want nothing for a while.
+func TestRest(t *testing.T) {
+	for name, test := range map[string]struct {
+		status int
+		header string
+		rest   time.Duration
+	}{"429": {429, "1200", 20 * time.Minute}, "410": {410, "", time.Hour}} {
+		bubble(t, "after a "+name+" this sender sends nothing, and no other the same notice", func(t *testing.T) {
+			b, r, other := &box{}, &receiver{}, &receiver{}
+			first := b.stop(t, "first")
+			r.answersWith(test.status, "Retry-After", test.header)
+			end := run(t, newSender(t, b, r))
+			time.Sleep(time.Minute)
+			r.answersWith(0)
+			second := b.stop(t, "second")
+			time.Sleep(test.rest - 2*time.Minute)
+			assert.Len(t, r.all(), 1)
+			_, err := newSender(t, b, other).Deliver(t.Context())
+			require.NoError(t, err)
+			assert.Equal(t, []string{second}, other.ids())
+			time.Sleep(2 * time.Minute)
+			end()
+			assert.Equal(t, []string{first}, r.ids())
 		})
 	}
 }
@@ -255,6 +295,17 @@ func TestSlow(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, 1, d.Delivered)
 	})
+	bubble(t, "of an answer that goes on and on the beginning is enough", func(t *testing.T) {
+		b, r := &box{}, &receiver{}
+		b.stop(t, "r")
+		r.answers(func(*http.Request, string) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Body: endless{}}, nil
+		})
+		began := time.Now()
+		_, err := newSender(t, b, r).Deliver(t.Context())
+		require.NoError(t, err)
+		assert.Equal(t, 4*time.Second, time.Since(began))
+	})
 	bubble(t, "a send that is under way ends before Run does", func(t *testing.T) {
 		b, r := &box{}, &receiver{}
 		ids := b.stops(t, 30)
@@ -284,6 +335,12 @@ func TestSlow(t *testing.T) {
 		time.Sleep(time.Hour)
 	})
 }
+
+// An endless body has a KiB in each second.
+type endless struct{}
+
+func (endless) Read(p []byte) (int, error) { time.Sleep(time.Second); return min(len(p), 1<<10), nil }
+func (endless) Close() error               { return nil }
 
 func TestDatabaseDown(t *testing.T) {
 	for _, hangs := range []bool{false, true} {
