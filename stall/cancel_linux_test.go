@@ -72,7 +72,7 @@ func TestCancel(t *testing.T) {
 	t.Run("of its own wall clock", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.WallClock = 500 * time.Millisecond
+		f.cfg.WallClock = 2 * time.Second
 		began := time.Now()
 		_, err := f.run(command(t, "every:20ms:x"))
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
@@ -82,7 +82,7 @@ func TestCancel(t *testing.T) {
 	t.Run("of the run around it", func(t *testing.T) {
 		t.Parallel()
 		f := newInsideFixture(t)
-		_, ctx := outerRun(t, f.store, watchdog.Budget{WallClock: 500 * time.Millisecond}, false)
+		_, ctx := outerRun(t, f.store, watchdog.Budget{WallClock: 3 * time.Second}, false)
 		result, err := stall.Run(ctx, command(t, "every:20ms:x"), f.cfg)
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
 		require.True(t, result.Terminated)

@@ -95,10 +95,11 @@ func TestDisabled(t *testing.T) {
 	t.Run("it ends with the context, and nothing of it survives", func(t *testing.T) {
 		t.Parallel()
 		f, _ := disabled(t)
-		ctx, end := context.WithTimeout(t.Context(), time.Second)
-		defer end()
-		result, err := stall.Run(ctx, command(f, "child:stay", "stay"), f.cfg)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
+		ctx, end := context.WithCancelCause(t.Context())
+		cmd := command(f, "child:print:"+ready+";stay", "print:"+ready, "stay")
+		cmd.Stdout = &onFirstWrite{func() { end(errEnough) }}
+		result, err := stall.Run(ctx, cmd, f.cfg)
+		require.ErrorIs(t, err, errEnough)
 		require.Equal(t, syscall.SIGINT, result.EndedBy)
 		require.Nil(t, result.Trip)
 	})

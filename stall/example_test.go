@@ -88,7 +88,7 @@ func ExampleExitError() {
 func ExampleRun_insideARun() {
 	run := watchdog.Run{ID: "s-1", StartedAt: time.Now()}
 	wd, err := watchdog.New(context.Background(), run, watchdog.Config{
-		Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: 200 * time.Millisecond},
+		Store: &watchdog.Memory{}, Budget: watchdog.Budget{WallClock: time.Second},
 	})
 	if err != nil {
 		fmt.Println(err)

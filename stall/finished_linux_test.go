@@ -203,7 +203,7 @@ func endAtLimit(t *testing.T, limit time.Duration, n int) {
 func TestFinishedBeforeLateNews(t *testing.T) {
 	defer stall.SetKillBound(time.Millisecond)()
 	f := newFixture(t)
-	f.cfg.WallClock, f.cfg.Grace.Interrupt = 300*time.Millisecond, longTime
+	f.cfg.WallClock, f.cfg.Grace.Interrupt = 2*time.Second, longTime
 	file := t.TempDir() + "/end"
 	cmd := command(t, "await:"+file, "exit:0")
 	var guard int

@@ -49,14 +49,14 @@ func TestFingerprints(t *testing.T) {
 	t.Run("the command's own wall clock has one, and event.json", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		f.cfg.WallClock = 300 * time.Millisecond
+		f.cfg.WallClock = 2 * time.Second
 		result, err := f.run(command(t, "stay"))
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
 		require.Equal(t, stall.KindWallClock, result.Trip.Kind)
 		require.Equal(t, []string{"stall/wall_clock"}, result.Fingerprints())
 		r := f.record()
 		require.Equal(t, "wall_clock", r.Trigger.Kind)
-		require.Equal(t, "the wall clock of 300ms is used up", r.Trigger.Reason)
+		require.Equal(t, "the wall clock of 2s is used up", r.Trigger.Reason)
 		require.Equal(t, []string{"stall/wall_clock"}, r.Fingerprints)
 		require.NotEmpty(t, r.EventID)
 		require.True(t, r.Complete)
@@ -65,7 +65,7 @@ func TestFingerprints(t *testing.T) {
 	t.Run("the wall clock of the run around it is not the command's", func(t *testing.T) {
 		t.Parallel()
 		f := newInsideFixture(t)
-		_, ctx := outerRun(t, f.store, watchdog.Budget{WallClock: 300 * time.Millisecond}, false)
+		_, ctx := outerRun(t, f.store, watchdog.Budget{WallClock: 3 * time.Second}, false)
 		result, err := stall.Run(ctx, command(t, "stay"), f.cfg)
 		require.ErrorIs(t, err, watchdog.WallClockExceeded)
 		require.Nil(t, result.Trip)
