@@ -144,7 +144,8 @@ func elsewhere(name string) string {
 
 // shownValue returns the value of an unknown key for its error. It hides what may be the value of a secret key.
 func shownValue(block, meant string, content *yaml.Node) string {
-	if k, known := keyAt(block + "." + meant); known && !k.secret || !hides(block) {
+	k, known := keyAt(block + "." + meant)
+	if (known && !k.secret || !hides(block)) && !isAddress(content) {
 		return show(content)
 	}
 	return mask(content)

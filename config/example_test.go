@@ -115,6 +115,11 @@ func ExampleLoad() {
 	// sweep.keeper.pace                             1s               default
 	// sweep.keeper.poll                             2s               default
 	// sweep.keeper.host                             machine's        default
+	// sweep.notify.webhook                          none             default
+	// sweep.notify.secret_file                      none             default
+	// sweep.notify.completes                        false            default
+	// sweep.notify.layers                           false            default
+	// sweep.notify.keep_for                         168h0m0s         default
 	// worst time from the last sign of life to the cancel: 15m58s; for the last of 10,000 sessions: 83h30m58s
 }
 

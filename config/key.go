@@ -11,7 +11,7 @@ import (
 // keys lists all settings. A new one is a new row in the table of its block and a line in a page of
 // docs/configuration.md; the file, the environment, the errors and the output follow. A row comes after the rows that
 // it needs or must be below.
-var keys = slices.Concat(controlKeys, stallKeys, sweepKeys, keeperKeys)
+var keys = slices.Concat(controlKeys, stallKeys, sweepKeys, keeperKeys, notifyKeys)
 
 // A key is one setting: its names and its values.
 type key struct {
@@ -64,10 +64,16 @@ func (c *Config) length(k key) time.Duration { return k.kind.(durationKind).effe
 func (k key) path() string   { return k.block + "." + k.name }
 func (k key) allows() string { return "; allowed: " + k.allowed }
 
-// hides reports whether the value at a path may be the value of a secret key, or meant to be one.
+// hides reports whether the value at a path may be the value of a secret key, or meant to be one. An address shows what
+// it is by itself: only its own block hides it.
 func hides(path string) bool {
-	return slices.ContainsFunc(keys, func(k key) bool { return k.secret && strings.HasPrefix(k.path()+".", path+".") })
+	return slices.ContainsFunc(keys, func(k key) bool {
+		return k.secret && strings.HasPrefix(k.path()+".", path+".") && (k.block != notifyBlock || path != sweepBlock)
+	})
 }
+
+// isAddress reports whether a node is an address, whose path may be a secret.
+func isAddress(node *yaml.Node) bool { return strings.Contains(node.Value, "://") }
 
 func keyAt(path string) (k key, known bool) {
 	i := slices.IndexFunc(keys, func(k key) bool { return k.path() == path })

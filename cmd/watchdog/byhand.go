@@ -9,6 +9,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -24,7 +26,13 @@ type byHand struct {
 
 // changed opens the store to write to it, and finds a run in it. It first looks for the run without the right to write,
 // so that a store that has none is not made, nor changed.
-func changed(ctx context.Context, common *Common, id string, change func(*byHand) error) error {
+func changed(
+	ctx context.Context, common *Common, model *kong.Application, id string, change func(*byHand) error,
+) error {
+	outbox, err := common.hasWebhook(model)
+	if err != nil {
+		return err
+	}
 	reader, err := common.openReader(ctx)
 	if err != nil {
 		return err
@@ -33,7 +41,7 @@ func changed(ctx context.Context, common *Common, id string, change func(*byHand
 	if err = errors.Join(err, reader.Close()); err != nil {
 		return err
 	}
-	db, err := common.open(ctx)
+	db, err := common.open(ctx, outbox)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ type commandLine struct {
 	Resume     resumeCmd     `cmd:"" help:"Open a fresh window for a run that was cancelled."`
 	Sweep      sweepCmd      `cmd:"" help:"Cancel the sessions in a store that have stalled."`
 	Serve      serveCmd      `cmd:"" help:"Sweep a store, and serve a page of its runs."`
+	Notify     notifyCmd     `cmd:"" help:"Tell a webhook of the stops in a store, or test it."`
 	Check      checkCmd      `cmd:"" help:"Say which limits are in force, and where each comes from."`
 	Completion completionCmd `cmd:"" help:"Print the completions for a shell."`
 	Man        manCmd        `cmd:"" help:"Print the man page."`

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -30,8 +32,8 @@ Examples:
 }
 
 // Run records that the run is complete.
-func (c completeCmd) Run(ctx context.Context, p Program, common *Common) error {
-	return changed(ctx, common, c.RunID, func(r *byHand) error {
+func (c completeCmd) Run(ctx context.Context, p Program, common *Common, model *kong.Application) error {
+	return changed(ctx, common, model, c.RunID, func(r *byHand) error {
 		did, line, err := c.complete(ctx, r)
 		if err != nil {
 			return err

@@ -10,15 +10,23 @@ import (
 	"github.com/seed62658d38/watchdog/config"
 )
 
-// limits reads the configuration file and the environment. The program's own variables, such as WATCHDOG_STORE, are no
-// limits, and not taken for misspelt ones.
-func (c *Common) limits(model *kong.Application) (*config.Config, error) {
-	own := ownVariables(model.Node)
+// limits reads the configuration file and the environment, in which the variables given, those of flags, win. The
+// program's own variables, such as WATCHDOG_STORE, are no limits, and not taken for misspelt ones.
+func (c *Common) limits(model *kong.Application, flags ...string) (*config.Config, error) {
+	left := ownVariables(model.Node)
+	for _, flag := range flags {
+		left = append(left, nameOf(flag))
+	}
 	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool {
-		name, _, _ := strings.Cut(variable, "=")
-		return slices.Contains(own, name)
+		return slices.Contains(left, nameOf(variable))
 	})
-	return config.Loader{Environment: environment}.Load(c.Config)
+	return config.Loader{Environment: append(environment, flags...)}.Load(c.Config)
+}
+
+// nameOf is the name of a variable of the environment.
+func nameOf(variable string) string {
+	name, _, _ := strings.Cut(variable, "=")
+	return name
 }
 
 // ownVariables are the variables that stand for flags of a command and those below it.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/alecthomas/kong"
+
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -31,8 +33,8 @@ Examples:
 }
 
 // Run opens a fresh window.
-func (c resumeCmd) Run(ctx context.Context, p Program, common *Common) error {
-	return changed(ctx, common, c.RunID, func(r *byHand) error {
+func (c resumeCmd) Run(ctx context.Context, p Program, common *Common, model *kong.Application) error {
+	return changed(ctx, common, model, c.RunID, func(r *byHand) error {
 		did, line, err := r.resume(ctx)
 		if err != nil {
 			return err

@@ -7,12 +7,16 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/stall"
 )
 
 type runCmd struct {
 	runFlags
 	meterFlags
+	notifyFlags
+
+	webhook notify.Config // as configured; without a URL nobody is told
 
 	Command []string `arg:"" optional:"" passthrough:"partial" help:"The command and its arguments, after --."`
 }
@@ -44,8 +48,12 @@ Exit status, as of GNU timeout:
 
 Configuration: the stall block of the --config file and the variables
 WATCHDOG_STALL_... are read as watchdog check explains them, and so is the wall
-clock of its sessions, if it is set, and with --store sweep.keeper. Flags win. In
-a file with the steps of a workflow, --step names the step whose settings count.
+clock of its sessions, if it is set, and with --store sweep.keeper and
+sweep.notify. Flags win. In a file with the steps of a workflow, --step names the
+step whose settings count.
+
+With a webhook, a stop of the run is told at its end, for a few seconds; if that
+fails, it stays in the store for watchdog notify, sweep or serve.
 
 Nothing is written but the files of --artifacts, and the run with --store: while
 it lives, watchdog sessions and the page show it, and a sweeper cancels it if
@@ -78,6 +86,9 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	}
 	g, err := c.config(common, model)
 	if err != nil {
+		return err
+	}
+	if err := c.checkWebhook(p, common); err != nil {
 		return err
 	}
 	record, err := c.openRecord(ctx, p, common, g)

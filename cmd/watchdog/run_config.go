@@ -41,13 +41,16 @@ func (c *runCmd) config(common *Common, model *kong.Application) (*guards, error
 
 // limits returns what the configuration file and the environment say. Where neither says anything, nothing is read.
 func (c *runCmd) limits(common *Common, model *kong.Application) (*guards, *config.Config, error) {
-	if common.Config == "" && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
+	flags := c.variables()
+	if common.Config == "" && len(flags) == 0 && !slices.ContainsFunc(os.Environ(), ofLimits(model)) {
 		return &guards{}, nil, nil
 	}
-	limits, err := common.limits(model)
+	limits, err := common.limits(model, flags...)
 	if err != nil {
 		return nil, nil, err
 	}
+	c.webhook = webhookOf(limits)
+	c.webhook.Timeout = brief
 	g := &guards{command: limits.Stall, keeper: limits.Keeper}
 	if steps := limits.Steps(); len(steps) > 0 && c.Step != "" {
 		if !slices.Contains(steps, c.Step) {

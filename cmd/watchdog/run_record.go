@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
 )
@@ -22,6 +23,7 @@ type runRecord struct {
 	db   database // nil without a store
 	kept *runKeeper
 	run  *watchdog.Watchdog
+	told *notify.Sender // nil for nobody
 }
 
 // openRecord opens the store, if one is named, before the command starts. It has the command's events kept there, or
@@ -37,15 +39,16 @@ func (c *runCmd) openRecord(
 	if cfg.RunID == "" {
 		cfg.RunID = strings.ToLower(rand.Text()[:16])
 	}
-	db, err := common.open(ctx)
+	db, err := common.open(ctx, c.webhook.URL != "")
 	if err != nil {
 		return nil, err
 	}
 	cfg.Store = db
-	if c.ID != "" && !cfg.Disabled {
+	r := &runRecord{db: db}
+	r.told, err = p.sender(db, c.webhook, common.JSON)
+	if err == nil && c.ID != "" && !cfg.Disabled {
 		err = p.refuseLive(ctx, common, db, c.ID)
 	}
-	r := &runRecord{db: db}
 	if err == nil {
 		err = r.attach(ctx, g)
 	}
@@ -159,10 +162,13 @@ func (r *runRecord) close(e *ending) error {
 	if e.result != nil {
 		err = r.recordEnd(e)
 	}
-	if err := errors.Join(err, r.run.Close(), r.shut()); err != nil {
-		return fmt.Errorf("record the end: %w", err)
+	if err = errors.Join(err, r.run.Close(), r.kept.end()); err != nil {
+		err = fmt.Errorf("record the end: %w", err)
 	}
-	return nil
+	if told := tellBriefly(r.told); told != nil {
+		err = errors.Join(err, told)
+	}
+	return errors.Join(err, r.db.Close())
 }
 
 // stored reports whether the run is kept in a store.

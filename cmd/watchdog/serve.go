@@ -18,6 +18,8 @@ import (
 )
 
 type serveCmd struct {
+	notifyFlags
+
 	Listen string `default:"127.0.0.1:8080" placeholder:"ADDR" env:"WATCHDOG_LISTEN" help:"Where to serve (${default})."`
 	Page   bool   `help:"Serve the page only: sweep nothing and write nothing."`
 }
@@ -28,7 +30,8 @@ func (serveCmd) Help() string {
 the health of the sweeper at /healthz: 200, or 503 if the last pass failed or the
 next is late. With --page it only serves the page, and opens the store to read.
 Whoever reaches the address sees all sessions: put it behind what authenticates
-people, or leave it on this machine.
+people, or leave it on this machine. With a webhook it delivers notices as
+watchdog notify does.
 
 SIGINT and SIGTERM end it after the sessions in hand.
 
@@ -40,15 +43,24 @@ Examples:
 // Run serves until the context ends or a signal comes.
 func (c serveCmd) Run(ctx context.Context, p Program, common *Common, model *kong.Application) error {
 	limits := &config.Config{}
+	if c.Page && len(c.variables()) > 0 {
+		return errors.New("--page only shows, and delivers nothing: leave out --webhook and --webhook-secret-file")
+	}
 	if !c.Page {
 		var err error
-		if limits, err = common.sweeping(model, false); err != nil {
+		if limits, err = common.sweeping(model, false, c.variables()...); err != nil {
 			return p.failEach(err)
 		}
 	}
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	return common.withStore(ctx, c.Page || limits.Sweep.DryRun, func(db database) error {
+	w := p.writing(common, limits, c.Page || limits.Sweep.DryRun)
+	return common.withStore(ctx, w, func(db database) error {
+		sender, err := p.senderOf(db, w, limits, common)
+		if err != nil {
+			return err
+		}
+		defer beside(ctx, sender)()
 		return c.serve(ctx, p, common, db, limits)
 	})
 }

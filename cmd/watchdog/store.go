@@ -22,19 +22,20 @@ type database interface {
 	watchdog.FeedStore
 	session.Store
 	session.Lister
+	session.Outbox
 	Close() error
 }
 
-// open opens the store to write to it, and creates what is missing in it.
-func (c *Common) open(ctx context.Context) (database, error) {
+// open opens the store to write to it, and creates what is missing in it. With an outbox it keeps notices of ends.
+func (c *Common) open(ctx context.Context, outbox bool) (database, error) {
 	kind, path, err := c.kind()
 	switch {
 	case err != nil:
 		return nil, err
 	case kind == "sqlite":
-		return opened(sqlite.Open(ctx, path))
+		return opened(sqlite.Config{Outbox: outbox}.Open(ctx, path))
 	default:
-		return opened(postgres.Open(ctx, path, postgres.Config{}))
+		return opened(postgres.Open(ctx, path, postgres.Config{Outbox: outbox}))
 	}
 }
 

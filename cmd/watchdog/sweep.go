@@ -12,10 +12,13 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog/config"
+	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
 type sweepCmd struct {
+	notifyFlags
+
 	Once   bool `help:"Have one pass and exit. It takes about three promises of a host, half a minute, if one has died."`
 	DryRun bool `name:"dry-run" help:"Say what would be cancelled, and write nothing."`
 }
@@ -25,7 +28,8 @@ func (sweepCmd) Help() string {
 	return `Sweeps the store until it is ended: finds the sessions that have stalled, whoever
 ran them, and cancels them. The limits are those of the sweep block of --config
 and of the environment; watchdog check shows them. Any number of sweepers can
-sweep one store. SIGINT and SIGTERM end it after the sessions in hand.
+sweep one store. SIGINT and SIGTERM end it after the sessions in hand. With a
+webhook it delivers notices as watchdog notify does.
 
 It stops no agents and resumes no sessions: a host does that in package sweep.
 
@@ -36,29 +40,35 @@ Examples:
 
 // Run sweeps the store.
 func (c sweepCmd) Run(ctx context.Context, p Program, common *Common, model *kong.Application) error {
-	limits, err := common.sweeping(model, c.DryRun)
+	limits, err := common.sweeping(model, c.DryRun, c.variables()...)
 	if err != nil {
 		return p.failEach(err)
 	}
-	return common.withStore(ctx, limits.Sweep.DryRun, func(db database) error {
+	w := p.writing(common, limits, limits.Sweep.DryRun)
+	return common.withStore(ctx, w, func(db database) error {
+		sender, err := p.senderOf(db, w, limits, common)
+		if err != nil {
+			return err
+		}
 		s, err := p.sweeper(db, limits, common.JSON)
 		if err != nil {
 			return err
 		}
 		if c.Once {
 			_, err := s.Sweep(ctx)
-			return err
+			return errors.Join(err, tellBriefly(sender))
 		}
 		p.note(common, limits.WorstTime())
 		ctx, stop := signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
 		defer stop()
+		defer beside(ctx, sender)()
 		return s.Run(ctx)
 	})
 }
 
 // sweeping reads the limits of a sweeper.
-func (c *Common) sweeping(model *kong.Application, dryRun bool) (*config.Config, error) {
-	limits, err := c.limits(model)
+func (c *Common) sweeping(model *kong.Application, dryRun bool, flags ...string) (*config.Config, error) {
+	limits, err := c.limits(model, flags...)
 	if err != nil {
 		return nil, err
 	}
@@ -74,17 +84,39 @@ func (c *Common) sweeping(model *kong.Application, dryRun bool) (*config.Config,
 	return limits, nil
 }
 
-// withStore opens the store, to read only if that is enough, and closes it after the work.
-func (c *Common) withStore(ctx context.Context, readOnly bool, work func(database) error) error {
-	open := c.open
-	if readOnly {
-		open = c.openReader
+// A writing is what is written to a store: nothing, or all, with notices or without.
+type writing struct{ nothing, outbox bool }
+
+// writing says what a sweeper writes. It says so if nobody is told for it.
+func (p Program) writing(common *Common, limits *config.Config, nothing bool) writing {
+	if nothing && limits.Notify.URL != "" {
+		p.note(common, "the webhook is not told: nothing is written, and nothing delivered")
 	}
-	db, err := open(ctx)
+	return writing{nothing: nothing, outbox: limits.Notify.URL != "" && !nothing}
+}
+
+// senderOf makes the sender of a sweeper, if notices are written.
+func (p Program) senderOf(db database, w writing, limits *config.Config, common *Common) (*notify.Sender, error) {
+	if !w.outbox {
+		return nil, nil
+	}
+	return p.sender(db, webhookOf(limits), common.JSON)
+}
+
+// withStore opens the store, to read only if that is enough, and closes it after the work.
+func (c *Common) withStore(ctx context.Context, w writing, work func(database) error) error {
+	db, err := c.openFor(ctx, w)
 	if err != nil {
 		return err
 	}
 	return errors.Join(work(db), db.Close())
+}
+
+func (c *Common) openFor(ctx context.Context, w writing) (database, error) {
+	if w.nothing {
+		return c.openReader(ctx)
+	}
+	return c.open(ctx, w.outbox)
 }
 
 // sweeper makes the sweeper, which reports to standard output, and to those besides, and logs to standard error.
@@ -103,6 +135,13 @@ func (p Program) sweeper(
 		cfg.Alert.Func = reporter.alert
 	}
 	cfg.Logger = p.logger(asJSON)
+	if cfg.Alert.Within > 0 && limits.Notify.URL != "" {
+		put := notify.Alert(db, cfg.Alert.Within, cfg.Logger)
+		cfg.Alert.Func = func(ctx context.Context, cancels int) {
+			reporter.alert(ctx, cancels)
+			put(ctx, cancels)
+		}
+	}
 	return sweep.New(db, db, cfg)
 }
 

@@ -25,6 +25,7 @@ import (
 type fullStore interface {
 	session.Store
 	session.Lister
+	session.Outbox
 	watchdog.FeedStore
 	Close() error
 }

@@ -36,6 +36,7 @@ var packages = map[string]string{
 	"http":         "net/http",
 	"idle":         module + "/idle",
 	"io":           "io",
+	"notify":       module + "/notify",
 	"otelwatchdog": module + "/otelwatchdog",
 	"postgres":     module + "/store/postgres",
 	"redact":       module + "/redact",

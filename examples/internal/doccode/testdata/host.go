@@ -15,11 +15,20 @@ import (
 	"github.com/seed62658d38/watchdog/stall"
 )
 
+// A database is that of store/sqlite or store/postgres.
+type database interface {
+	session.Store // and so a watchdog.EventStore
+	session.Outbox
+}
+
+// A webhook has an address, and a secret that signs.
+var url, secret string
+
 var (
 	ctx      context.Context
 	cmd      *exec.Cmd
-	store    session.Store // and so a watchdog.EventStore
-	sessions session.Store
+	store    database
+	sessions database
 	keeper   *session.Keeper
 	wd       *watchdog.Watchdog
 	run      watchdog.Run

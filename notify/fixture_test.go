@@ -1,0 +1,347 @@
+package notify_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/notify"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const (
+	secret      = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
+	otherSecret = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
+	hook        = "https://hooks.example.com/path-canary"
+)
+
+var errDown = errors.New("database is down")
+
+// A box is an event store with an outbox, the plain form of what stores do.
+type box struct {
+	watchdog.Memory
+
+	mu      sync.Mutex
+	notices []*boxed
+	ahead   time.Duration                                // of the database's clock
+	hook    func(ctx context.Context, call string) error // before each call
+	after   func(call string) error                      // loses the answer of a call that was carried out
+	calls   int                                          // of ClaimNotices
+}
+
+type boxed struct {
+	session.Notice
+	due time.Time
+}
+
+func (b *box) called(ctx context.Context, call string) error {
+	b.mu.Lock()
+	on := b.hook
+	b.mu.Unlock()
+	if on == nil {
+		return ctx.Err()
+	}
+	return errors.Join(ctx.Err(), on(ctx, call))
+}
+
+func (b *box) answered(call string) error {
+	b.mu.Lock()
+	on := b.after
+	b.mu.Unlock()
+	if on == nil {
+		return nil
+	}
+	return on(call)
+}
+
+// onCall sets the hook of every call; nil removes it.
+func (b *box) onCall(on func(ctx context.Context, call string) error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.hook = on
+}
+
+func (b *box) clock() time.Time { return time.Now().Add(b.ahead) }
+
+func (b *box) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	if err := b.called(ctx, "read"); err != nil {
+		return nil, err
+	}
+	return b.Memory.Read(ctx, aggregateType, aggregateID)
+}
+
+func (b *box) PutNotices(ctx context.Context, notices ...session.Notice) error {
+	if err := b.called(ctx, "put"); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, n := range notices {
+		if !slices.ContainsFunc(b.notices, func(other *boxed) bool { return other.ID == n.ID }) {
+			n.CreatedAt, n.Tries = b.clock(), 0
+			b.notices = append(b.notices, &boxed{n, n.CreatedAt})
+		}
+	}
+	return nil
+}
+
+func (b *box) ClaimNotices(ctx context.Context, most int, lasts time.Duration) ([]session.Notice, error) {
+	if err := b.called(ctx, "claim"); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	var claimed []session.Notice
+	b.calls++
+	for _, n := range b.notices {
+		if len(claimed) < most && !n.due.After(b.clock()) {
+			n.due = b.clock().Add(lasts)
+			n.Tries++
+			claimed = append(claimed, n.Notice)
+		}
+	}
+	b.mu.Unlock()
+	return claimed, b.answered("claim")
+}
+
+func (b *box) FinishNotices(ctx context.Context, notices ...session.Notice) error {
+	if err := b.called(ctx, "finish"); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	b.notices = slices.DeleteFunc(b.notices, func(kept *boxed) bool {
+		return slices.ContainsFunc(notices, func(n session.Notice) bool { return n.ID == kept.ID })
+	})
+	b.mu.Unlock()
+	return b.answered("finish")
+}
+
+func (b *box) DelayNotice(ctx context.Context, n session.Notice, pause time.Duration) error {
+	if err := b.called(ctx, "delay"); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	for _, kept := range b.notices {
+		if kept.ID == n.ID && kept.Tries == n.Tries {
+			kept.due = b.clock().Add(pause)
+		}
+	}
+	b.mu.Unlock()
+	return b.answered("delay")
+}
+
+func (b *box) left() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.notices)
+}
+
+// put puts the notice of an event, as a store does in the event's transaction.
+func (b *box) put(t *testing.T, e watchdog.Event) string {
+	t.Helper()
+	require.NoError(t, b.Append(t.Context(), e))
+	b.putNotice(t, e)
+	return e.ID
+}
+
+func (b *box) putNotice(t *testing.T, e watchdog.Event) {
+	t.Helper()
+	require.NoError(t, b.PutNotices(t.Context(), session.Notice{
+		ID: e.ID, AggregateType: e.AggregateType, AggregateID: e.AggregateID, Type: e.Type,
+	}))
+}
+
+// stop puts the stop of a run, and returns its ID.
+func (b *box) stop(t *testing.T, run string) string {
+	t.Helper()
+	wd, err := watchdog.New(t.Context(), watchdog.Run{ID: run, StartedAt: time.Now()}, watchdog.Config{
+		Store: &b.Memory, Logger: slog.New(slog.DiscardHandler),
+	})
+	require.NoError(t, err)
+	wd.Note("note-canary")
+	_, err = wd.Cancel(watchdog.Cancellation{Reason: "quota_used", Elapsed: 90 * time.Second, Budget: time.Minute})
+	require.NoError(t, err)
+	require.NoError(t, wd.Close())
+	events, err := b.Memory.Read(t.Context(), watchdog.AggregateType, run)
+	require.NoError(t, err)
+	require.Len(t, events, 1)
+	b.putNotice(t, events[0])
+	return events[0].ID
+}
+
+// stops puts so many.
+func (b *box) stops(t *testing.T, n int) (ids []string) {
+	t.Helper()
+	for i := range n {
+		ids = append(ids, b.stop(t, "run-"+strconv.Itoa(i)))
+	}
+	return ids
+}
+
+// A receiver is a transport to a receiver that verifies what it gets. Without an answer it takes it.
+type receiver struct {
+	mu     sync.Mutex
+	answer func(r *http.Request, id string) (*http.Response, error)
+	got    []got
+	taken  map[string]int // by ID, those that were answered 204
+	now    int            // requests under way
+	peak   int
+}
+
+type got struct {
+	id     string
+	at     time.Time
+	header http.Header
+	body   string
+	err    error // of Verify
+}
+
+func (r *receiver) RoundTrip(request *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		return nil, err
+	}
+	id, err := notify.Verify(request.Header, body, secret)
+	r.mu.Lock()
+	r.got = append(r.got, got{id, time.Now(), request.Header, string(body), err})
+	r.now++
+	r.peak = max(r.peak, r.now)
+	answer := r.answer
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		r.now--
+		r.mu.Unlock()
+	}()
+	if answer != nil {
+		if response, err := answer(request, id); response != nil || err != nil {
+			return response, err
+		}
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.taken == nil {
+		r.taken = map[string]int{}
+	}
+	r.taken[id]++
+	return respond(http.StatusNoContent), nil
+}
+
+func (r *receiver) answers(answer func(request *http.Request, id string) (*http.Response, error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answer = answer
+}
+
+// answersWith has each request answered so; 0 is a delivery.
+func (r *receiver) answersWith(status int, header ...string) {
+	r.answers(func(*http.Request, string) (*http.Response, error) {
+		if status == 0 {
+			return nil, nil
+		}
+		return respond(status, header...), nil
+	})
+}
+
+func (r *receiver) all() []got {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.got)
+}
+
+func (r *receiver) ids() (ids []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for id := range r.taken {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func (r *receiver) times(id string) int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.taken[id]
+}
+
+func respond(status int, header ...string) *http.Response {
+	response := &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte("body-canary")))}
+	for i := 0; i+1 < len(header); i += 2 {
+		response.Header.Set(header[i], header[i+1])
+	}
+	return response
+}
+
+// hang waits until the request is given up.
+func hang(request *http.Request, _ string) (*http.Response, error) {
+	<-request.Context().Done()
+	return nil, request.Context().Err()
+}
+
+// A journal is a log that can be read while it is written.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+func (j *journal) logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(j, &slog.HandlerOptions{Level: slog.LevelInfo}))
+}
+
+// newSender makes a sender; set changes its config.
+func newSender(t *testing.T, b *box, r http.RoundTripper, set ...func(*notify.Config)) *notify.Sender {
+	t.Helper()
+	cfg := notify.Config{
+		URL: hook, Secrets: []string{secret}, Transport: r, Logger: slog.New(slog.DiscardHandler),
+	}
+	for _, s := range set {
+		s(&cfg)
+	}
+	sender, err := notify.New(b, b, cfg)
+	require.NoError(t, err)
+	return sender
+}
+
+// run runs senders until end is called, which waits for them.
+func run(t *testing.T, senders ...*notify.Sender) (end func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	for _, s := range senders {
+		running.Go(func() {
+			if err := s.Run(ctx); err != nil {
+				t.Error(fmt.Errorf("run: %w", err))
+			}
+		})
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}

@@ -1,0 +1,153 @@
+package notify
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/seam"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// The types of notice, as the body has them.
+const (
+	// TypeStop says that a limit, a guard or the host stopped a run.
+	TypeStop = "watchdog.stop"
+	// TypeSweeperCancel says that a sweeper cancelled a session whose process was dead or silent.
+	TypeSweeperCancel = "watchdog.sweeper_cancel"
+	// TypeComplete says that a run has done its work.
+	TypeComplete = "watchdog.complete"
+	// TypeAlert says that a sweeper cancelled many sessions, see [Alert].
+	TypeAlert = "watchdog.alert"
+	// TypeTest says that somebody tests the webhook, see [Sender.Test].
+	TypeTest = "watchdog.test"
+)
+
+// A message is the body of a notice. Fields are added and never renamed. Nothing in it is content of the run.
+type message struct {
+	Type      string       `json:"type"`
+	Timestamp record.Stamp `json:"timestamp"` // when it happened
+	Data      data         `json:"data"`
+}
+
+type data struct {
+	ID     string `json:"id"`
+	RunID  string `json:"run_id,omitempty"`
+	Parent string `json:"parent,omitempty"`
+	// Of a notice that neither a guard nor this package put.
+	AggregateType string `json:"aggregate_type,omitempty"`
+	AggregateID   string `json:"aggregate_id,omitempty"`
+
+	Reason         string         `json:"reason,omitempty"`
+	Limit          string         `json:"limit,omitempty"`
+	LimitSeconds   record.Seconds `json:"limit_seconds,omitempty"`
+	ElapsedSeconds record.Seconds `json:"elapsed_seconds,omitempty"`
+	StopFailed     bool           `json:"stop_failed,omitempty"`
+	Corrected      bool           `json:"corrected,omitempty"`
+
+	Cancels       int            `json:"cancels,omitempty"`
+	WithinSeconds record.Seconds `json:"within_seconds,omitempty"`
+
+	CreatedAt record.Stamp `json:"created_at"` // when it was put
+}
+
+func (m message) body() []byte { return record.JSON(m) }
+
+// messageOf returns what a notice says, with what the events of its aggregate add. The notice alone says it where its
+// event is there no more, or cannot be read.
+func messageOf(n session.Notice, events []watchdog.Event) message {
+	m := message{
+		Type: n.Type, Timestamp: record.Stamp(n.CreatedAt), Data: data{ID: n.ID, CreatedAt: record.Stamp(n.CreatedAt)},
+	}
+	switch {
+	case n.Type == TypeAlert:
+		m.alert(n.AggregateID)
+		return m
+	case !isEnd(n):
+		m.Data.AggregateType, m.Data.AggregateID = n.AggregateType, n.AggregateID
+		return m
+	}
+	m.Data.RunID = n.AggregateID
+	m.Type = TypeStop
+	if n.Type == watchdog.EventComplete {
+		m.Type, m.Data.Reason = TypeComplete, record.CompleteReason
+	}
+	for _, e := range events {
+		m.take(e)
+	}
+	return m
+}
+
+// isEnd reports whether a notice is of the end of a run.
+func isEnd(n session.Notice) bool {
+	return n.AggregateType == watchdog.AggregateType &&
+		(n.Type == watchdog.EventCancel || n.Type == watchdog.EventComplete)
+}
+
+// take takes what an event of the aggregate says of the notice: its own event, and a correction of that.
+func (m *message) take(e watchdog.Event) {
+	var corrected record.Correction
+	switch {
+	case e.ID == m.Data.ID && e.Type == watchdog.EventComplete:
+		m.complete(e)
+	case e.ID == m.Data.ID && e.Type == watchdog.EventCancel:
+		m.cancel(e)
+	case e.Type == watchdog.EventCorrection && json.Unmarshal(e.Payload, &corrected) == nil:
+		m.Data.Corrected = m.Data.Corrected || corrected.Cancel == m.Data.ID
+	}
+}
+
+func (m *message) complete(e watchdog.Event) {
+	m.Timestamp = record.Stamp(e.Timestamp)
+	var p record.Complete
+	if json.Unmarshal(e.Payload, &p) == nil {
+		m.Data.Parent, m.Data.ElapsedSeconds = p.Parent, p.ElapsedSeconds
+	}
+}
+
+func (m *message) cancel(e watchdog.Event) {
+	m.Timestamp = record.Stamp(e.Timestamp)
+	var p record.Cancel
+	if json.Unmarshal(e.Payload, &p) != nil {
+		return
+	}
+	code := watchdog.StopReason(seam.Code(p.Reason))
+	if p.Author != "" || code == watchdog.SessionIdleTimeout {
+		m.Type = TypeSweeperCancel
+	}
+	if isCode(code) {
+		m.Data.Reason = string(code)
+	}
+	if code.Own() {
+		m.Data.Limit = record.LimitOf(record.Reason(string(code)))
+	}
+	m.Data.Parent, m.Data.StopFailed = p.Parent, p.StopFailed
+	m.Data.ElapsedSeconds, m.Data.LimitSeconds = p.ElapsedSeconds, p.ConfiguredBudgetSeconds
+}
+
+// maxCode is the longest code that is told.
+const maxCode = 100
+
+// isCode reports whether a reason has the form of a stop code. What another writer stored there may be any text.
+func isCode(code watchdog.StopReason) bool {
+	for _, r := range code {
+		if r != '_' && (r < 'a' || r > 'z') && (r < '0' || r > '9') {
+			return false
+		}
+	}
+	return code != "" && len(code) <= maxCode
+}
+
+// alertFormat is the aggregate ID of an alert.
+const alertFormat = "%d cancels in %s"
+
+func (m *message) alert(aggregateID string) {
+	var within string
+	if _, err := fmt.Sscanf(aggregateID, alertFormat, &m.Data.Cancels, &within); err == nil {
+		if d, err := time.ParseDuration(within); err == nil {
+			m.Data.WithinSeconds = record.FloatSeconds(d)
+		}
+	}
+}

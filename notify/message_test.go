@@ -1,0 +1,172 @@
+package notify_test
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/notify"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden is an event of testdata/events.
+func golden(t *testing.T, name string) (e watchdog.Event) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "testdata", "events", name+".json"))
+	require.NoError(t, err)
+	require.NoError(t, json.Unmarshal(text, &e))
+	return e
+}
+
+func countOf(text, part string) int { return strings.Count(text, part) }
+
+// TestRequest compares whole requests with files: what receivers rely on.
+func TestRequest(t *testing.T) {
+	for _, name := range []string{
+		"cancel", "cancel_cost", "cancel_hold", "cancel_host", "cancel_idle_timeout", "cancel_layer", "cancel_no_output",
+		"cancel_paused", "cancel_tool", "complete",
+	} {
+		bubble(t, name, func(t *testing.T) {
+			b := &box{}
+			b.put(t, golden(t, name))
+			compare(t, name, request(t, b))
+		})
+	}
+	bubble(t, "alert", func(t *testing.T) {
+		b := &box{}
+		notify.Alert(b, 90*time.Minute, nil)(t.Context(), 12)
+		b.notices[0].ID = "PHRGBGRHGTPD37RD4PZOWPTMQO" // a drawn one
+		compare(t, "alert", request(t, b))
+	})
+	bubble(t, "of the host", func(t *testing.T) {
+		b := &box{}
+		require.NoError(t, b.PutNotices(t.Context(), session.Notice{
+			ID: "a.b\r\nwebhook-id: c", AggregateType: "order", AggregateID: "o-7", Type: "order.lost",
+		}))
+		compare(t, "host", request(t, b))
+	})
+	bubble(t, "an event that is there no more", func(t *testing.T) {
+		b := &box{}
+		b.putNotice(t, golden(t, "cancel"))
+		compare(t, "lost", request(t, b))
+	})
+}
+
+// request returns what a receiver gets.
+func request(t *testing.T, b *box) string {
+	t.Helper()
+	r := &receiver{}
+	_, err := newSender(t, b, r, func(c *notify.Config) { c.Completes, c.Layers = true, true }).Deliver(t.Context())
+	require.NoError(t, err)
+	require.Len(t, r.all(), 1)
+	require.NoError(t, r.all()[0].err)
+	var text strings.Builder
+	header := r.all()[0].header
+	for _, name := range slices.Sorted(func(yield func(string) bool) {
+		for name := range header {
+			if !yield(name) {
+				return
+			}
+		}
+	}) {
+		fmt.Fprintf(&text, "%s: %s\n", name, strings.Join(header[name], "|"))
+	}
+	return text.String() + "\n" + r.all()[0].body + "\n"
+}
+
+func compare(t *testing.T, name, text string) {
+	t.Helper()
+	path := filepath.Join("testdata", name+".golden")
+	if *update {
+		require.NoError(t, os.MkdirAll("testdata", 0o750))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), text)
+}
+
+// TestNoContent plants a canary in every text of a payload that a host can choose, but for names.
+func TestNoContent(t *testing.T) {
+	bubble(t, "nothing that a run noted, called or said is told", func(t *testing.T) {
+		b, r, log := &box{}, &receiver{}, &journal{}
+		const payload = `{"reason":%q,"session_started_at":"2026-05-01T12:00:00.000000Z","fired_at":"2026-05-01T16:00:00.000000Z",` +
+			`"elapsed_seconds":1,"configured_budget_seconds":1,"hold":"canary","note":"canary","attempt":2,"author":"canary",` +
+			`"last_event_at":"2026-05-01T16:00:00.000000Z","window":"canary","more":"canary","spend":{"limit":"canary",` +
+			`"tool":"canary","scope":"canary","currency":"canary","pattern":"canary","used":1,"allowed":2}}`
+		for i, reason := range []string{"tool_calls_exceeded", "Canary text", "canary " + strings.Repeat("a", 200), ""} {
+			b.put(t, watchdog.Event{
+				ID: fmt.Sprintf("id-%d", i), AggregateType: watchdog.AggregateType, AggregateID: fmt.Sprintf("run-%d", i),
+				Type: watchdog.EventCancel, Timestamp: time.Now(), Payload: fmt.Appendf(nil, payload, reason),
+			})
+		}
+		b.put(t, watchdog.Event{
+			ID: "foreign", AggregateType: watchdog.AggregateType, AggregateID: "run", Type: watchdog.EventCancel,
+			Timestamp: time.Now(), Payload: []byte(`{"reason":{"canary":1},"note":"canary"}`),
+		})
+		b.stop(t, "noted")
+		s := newSender(t, b, r, func(c *notify.Config) { c.Logger = log.logger() })
+		r.answersWith(500)
+		_, err := s.Deliver(t.Context())
+		require.Error(t, err)
+		r.answersWith(0)
+		end := run(t, s)
+		time.Sleep(time.Minute)
+		end()
+		assert.Len(t, r.ids(), 6)
+		assert.NotContains(t, err.Error()+log.String(), "canary")
+		for _, g := range r.all() {
+			assert.NotContains(t, strings.ToLower(g.body+fmt.Sprint(g.header)), "canary")
+		}
+	})
+}
+
+func TestCorrected(t *testing.T) {
+	bubble(t, "a stop that was wrong is told as one", func(t *testing.T) {
+		b, r := &box{}, &receiver{}
+		id, other := b.put(t, golden(t, "cancel")), golden(t, "cancel")
+		other.ID = "c0ffee00-2565-5c3e-b33b-1add2a8e1405"
+		b.put(t, other)
+		require.NoError(t, b.Append(t.Context(), watchdog.Event{
+			ID: "fix", AggregateType: watchdog.AggregateType, AggregateID: "s-1", Type: watchdog.EventCorrection,
+			Timestamp: time.Now(), Payload: fmt.Appendf(nil, `{"cancel_id":%q}`, id),
+		}))
+		_, err := newSender(t, b, r).Deliver(t.Context())
+		require.NoError(t, err)
+		require.Len(t, r.ids(), 2)
+		for _, g := range r.all() {
+			assert.Equal(t, g.id == id, strings.Contains(g.body, `"corrected":true`))
+		}
+	})
+}
+
+// TestStable has a notice tried again: what identifies it stays, what dates the try does not.
+func TestStable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b, r := &box{}, &receiver{}
+		b.stop(t, "r")
+		r.answersWith(http.StatusBadGateway)
+		end := run(t, newSender(t, b, r))
+		time.Sleep(time.Hour)
+		end()
+		first, last := r.all()[0], r.all()[len(r.all())-1]
+		assert.Equal(t, first.body, last.body)
+		assert.Equal(t, first.id, last.id)
+		assert.NotEqual(t, first.header.Get("Webhook-Timestamp"), last.header.Get("Webhook-Timestamp"))
+		assert.NotEqual(t, first.header.Get("Webhook-Signature"), last.header.Get("Webhook-Signature"))
+	})
+}

@@ -1,0 +1,183 @@
+package notify
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/session"
+)
+
+// storeTime is the longest that one call of the store takes.
+const storeTime = watchdog.DefaultRecordTimeout + bounded.Lateness
+
+// leastTries is how often a notice is tried before it is dropped for its age: a clock that jumps drops none.
+const leastTries = 10
+
+// maxTaken limits what is remembered of notices that the outbox could not be told of.
+const maxTaken = 10_000
+
+// deliver has rounds until nothing is due, or a round delivered nothing, or the receiver wants a rest.
+func (s *Sender) deliver(ctx context.Context) (all Delivery, failed error) {
+	for ctx.Err() == nil && !s.rests() {
+		d, more, err := s.round(ctx)
+		all.add(d)
+		if failed == nil {
+			failed = err
+		}
+		if !more {
+			break
+		}
+	}
+	return all, failed
+}
+
+// round claims notices and sends them all at once: one that is slow holds up others for as long as one may take.
+func (s *Sender) round(ctx context.Context) (d Delivery, more bool, failed error) {
+	notices, err := onStore(ctx, func(ctx context.Context) ([]session.Notice, error) {
+		return s.outbox.ClaimNotices(ctx, s.cfg.Parallel, s.claimFor())
+	})
+	if err != nil {
+		if ctx.Err() != nil {
+			return d, false, nil
+		}
+		return d, false, fmt.Errorf("claim notices: %w", err)
+	}
+	var mu sync.Mutex
+	var sends sync.WaitGroup
+	for _, n := range notices {
+		sends.Go(func() {
+			one, err := s.one(ctx, n)
+			mu.Lock()
+			defer mu.Unlock()
+			d.add(one)
+			if failed == nil {
+				failed = err
+			}
+		})
+	}
+	sends.Wait()
+	return d, len(notices) >= s.cfg.Parallel && d.Delivered+d.Unwanted > 0, failed
+}
+
+// claimFor is longer than a claim, the read, the send and the note of how it ended can take.
+func (s *Sender) claimFor() time.Duration { return s.cfg.Timeout + bounded.Lateness + 4*storeTime }
+
+// one delivers a notice that is claimed. A send that has begun goes on when ctx ends.
+func (s *Sender) one(ctx context.Context, n session.Notice) (Delivery, error) {
+	if s.wasTaken(n.ID) {
+		return s.finish(ctx, n, Delivery{})
+	}
+	m, err := s.read(ctx, n)
+	if ctx.Err() != nil {
+		return Delivery{}, nil //nolint:nilerr // nothing failed: it is due again when the claim ends
+	}
+	switch {
+	case err != nil:
+		return s.delay(ctx, n, pauseAfter(n.Tries), fmt.Errorf("notice %s: %w", n.ID, err))
+	case !s.wants(m):
+		return s.finish(ctx, n, Delivery{Unwanted: 1})
+	}
+	ctx = context.WithoutCancel(ctx)
+	a := s.post(ctx, m)
+	if a.err == nil {
+		s.setTaken(n.ID, true)
+		return s.finish(ctx, n, Delivery{Delivered: 1})
+	}
+	s.rest(a.rest)
+	a.err = fmt.Errorf("notice %s: %w", n.ID, a.err)
+	if time.Since(n.CreatedAt) > s.cfg.KeepFor && n.Tries >= leastTries {
+		return s.drop(ctx, n, m, a.err)
+	}
+	return s.delay(ctx, n, max(pauseAfter(n.Tries), a.rest), a.err)
+}
+
+// read returns what a notice says.
+func (s *Sender) read(ctx context.Context, n session.Notice) (message, error) {
+	if !isEnd(n) {
+		return messageOf(n, nil), nil
+	}
+	events, err := onStore(ctx, func(ctx context.Context) ([]watchdog.Event, error) {
+		return s.events.Read(ctx, n.AggregateType, n.AggregateID)
+	})
+	if err != nil {
+		return message{}, fmt.Errorf("read its event: %w", err)
+	}
+	return messageOf(n, events), nil
+}
+
+// wants reports whether the config asks for a message.
+func (s *Sender) wants(m message) bool {
+	return (m.Type != TypeComplete || s.cfg.Completes) && (m.Data.Parent == "" || s.cfg.Layers)
+}
+
+// finish removes a notice. If that fails it is claimed again, and sent again only by another sender.
+func (s *Sender) finish(ctx context.Context, n session.Notice, d Delivery) (Delivery, error) {
+	_, err := onStore(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.outbox.FinishNotices(ctx, n)
+	})
+	if err != nil {
+		return d, fmt.Errorf("notice %s: remove it from the outbox: %w", n.ID, err)
+	}
+	s.setTaken(n.ID, false)
+	return d, nil
+}
+
+// delay has a notice tried again later. If that fails it is due again when its claim ends.
+func (s *Sender) delay(ctx context.Context, n session.Notice, pause time.Duration, why error) (Delivery, error) {
+	_, err := onStore(ctx, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.outbox.DelayNotice(ctx, n, pause)
+	})
+	if err != nil {
+		why = fmt.Errorf("%w; and delay it: %w", why, err)
+	}
+	return Delivery{Delayed: 1}, why
+}
+
+// drop gives a notice up.
+func (s *Sender) drop(ctx context.Context, n session.Notice, m message, why error) (Delivery, error) {
+	d, err := s.finish(ctx, n, Delivery{Dropped: 1})
+	if err == nil {
+		s.cfg.Logger.ErrorContext(ctx, "a notice is given up, and nobody is told of it",
+			"notice", n.ID, "type", m.Type, "run_id", m.Data.RunID, "created_at", n.CreatedAt, "tries", n.Tries, "error", why)
+	}
+	return d, err
+}
+
+// rest keeps this sender from sending for a while.
+func (s *Sender) rest(d time.Duration) {
+	if d <= 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if until := time.Now().Add(d); until.After(s.restUntil) {
+		s.restUntil = until
+	}
+}
+
+func (s *Sender) rests() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Now().Before(s.restUntil)
+}
+
+func (s *Sender) wasTaken(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.taken[id]
+}
+
+func (s *Sender) setTaken(id string, taken bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case !taken:
+		delete(s.taken, id)
+	case len(s.taken) < maxTaken:
+		s.taken[id] = true
+	}
+}
