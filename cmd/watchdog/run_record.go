@@ -165,10 +165,10 @@ func (r *runRecord) close(e *ending) error {
 	if err = errors.Join(err, r.run.Close(), r.kept.end()); err != nil {
 		err = fmt.Errorf("record the end: %w", err)
 	}
-	if told := tellBriefly(r.told); told != nil {
-		err = errors.Join(err, told)
+	if !r.stored() {
+		return err
 	}
-	return errors.Join(err, r.db.Close())
+	return errors.Join(err, tellBriefly(r.told), r.db.Close())
 }
 
 // stored reports whether the run is kept in a store.
