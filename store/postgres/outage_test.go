@@ -16,7 +16,7 @@ import (
 
 func TestOutage(t *testing.T) {
 	own := pgtest.Start(t, pgtest.Options{})
-	s := openAt(t, own.DSN(own.Database(t)), postgres.Config{})
+	s := openAt(t, own.DSN(own.Database(t)), withOutbox)
 	judged := attach(t, s, "run-1")
 	for name, stop := range map[string]func(){
 		"that is stopped":         func() { own.Stop(false) },
