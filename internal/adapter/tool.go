@@ -90,10 +90,12 @@ func within[T any](
 	}
 	defer p.close()
 	var out bound.Outcome[T]
-	_ = p.layer.Try(ctx, func(ctx context.Context) error {
+	if failed := p.layer.Try(ctx, func(ctx context.Context) error {
 		out = bound.Do(ctx, bounded, work)
 		return nil
-	})
+	}); failed != nil {
+		out.Err = failed // the run was closed just now: the work was not begun
+	}
 	if !out.Overran() && p.layer.Stop() == nil {
 		return out.Result, nil, because(ctx, nil, out.Err)
 	}
@@ -129,19 +131,32 @@ func (g *Guard) open(ctx context.Context, wd *watchdog.Watchdog, tool string, l 
 	if wd == nil {
 		return p, nil
 	}
-	name := fmt.Sprintf("%s-%d", plain(tool), g.calls.Add(1))
+	var name string
 	// The hold is open until the call has ended, and through its grace: it is no silence of the run.
-	if p.hold, err = wd.Hold(ctx, name, watchdog.HoldLimit{Cap: watchdog.NoLimit}); err != nil {
+	if p.hold, name, err = g.hold(ctx, wd, tool); err != nil {
 		return p, err
 	}
 	p.layer, err = wd.Layer(name, watchdog.Budget{WallClock: l.Limit, WarnAt: []float64{}, Idle: l.Idle})
-	if errors.Is(err, watchdog.ErrInvalid) {
+	if errors.Is(err, watchdog.ErrInvalid) && l.Idle >= 0 {
 		return p, nil
 	}
 	if err != nil {
 		p.close()
 	}
 	return p, err
+}
+
+// hold opens a hold under a name that nobody else has, such as another guard with a tool of that name.
+func (g *Guard) hold(
+	ctx context.Context, wd *watchdog.Watchdog, tool string,
+) (h *watchdog.Hold, name string, err error) {
+	for {
+		name = fmt.Sprintf("%s-%d", plain(tool), g.calls.Add(1))
+		h, err = wd.Hold(ctx, name, watchdog.HoldLimit{Cap: watchdog.NoLimit})
+		if !errors.Is(err, watchdog.ErrHeld) {
+			return h, name, err
+		}
+	}
 }
 
 func (p part) close() {
