@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -161,12 +162,11 @@ func TestWrapUpOfTwoLimits(t *testing.T) {
 			Spend: watchdog.Spend{Requests: 6, Reserve: watchdog.Totals{Requests: 4}},
 		})
 		m := scripted(slices.Repeat([]turn{calls("slow")}, 4)...)
-		n := 0
+		var n atomic.Int64 // one of the calls is left behind when the time of the run is nearly used up
 		s := newGuarded(t, watchdogadk.New(watchdogadk.Config{}), m,
 			toolOf("slow", func(agent.Context, map[string]any) (map[string]any, error) {
 				time.Sleep(15 * time.Minute)
-				n++
-				return map[string]any{"n": n}, nil
+				return map[string]any{"n": n.Add(1)}, nil
 			}))
 		_, err := s.ask(wd.Context(), "go")
 		require.NoError(t, err)
@@ -223,6 +223,6 @@ func TestMany(t *testing.T) {
 		runtime.ReadMemStats(&m)
 		return int64(m.HeapAlloc)
 	}
-	before := agents(50)
-	assert.Less(t, agents(250)-before, int64(1<<20), "bytes after 5,000 calls")
+	before := agents(20)
+	assert.Less(t, agents(100)-before, int64(512<<10), "bytes after 2,000 calls")
 }

@@ -152,16 +152,28 @@ type failing struct {
 }
 
 func (s *failing) Append(ctx context.Context, events ...watchdog.Event) error {
-	if s.fail != nil {
-		if err := s.fail(ctx); err != nil {
-			return err
-		}
+	if err := s.first(ctx); err != nil {
+		return err
 	}
 	return s.Memory.Append(ctx, events...)
 }
 
-// TestStoreFails checks that a hung tool ends, and a quick one is quick, while the store fails or hangs: what is ended by
-// silence ends at most three record timeouts late, for the record before it and the last try at it.
+func (s *failing) Transact(ctx context.Context, exchanges ...*watchdog.Exchange) error {
+	if err := s.first(ctx); err != nil {
+		return err
+	}
+	return s.Memory.Transact(ctx, exchanges...)
+}
+
+func (s *failing) first(ctx context.Context) error {
+	if s.fail == nil {
+		return nil
+	}
+	return s.fail(ctx)
+}
+
+// TestStoreFails checks that a hung tool ends, and a quick one is quick, while the store fails or hangs: what is ended is
+// answered for at most three record timeouts late, for the record of its end and the last tries at that.
 func TestStoreFails(t *testing.T) {
 	late := 3 * watchdog.DefaultRecordTimeout
 	for name, c := range map[string]struct {
@@ -183,12 +195,14 @@ func TestStoreFails(t *testing.T) {
 				})
 				require.NoError(t, err)
 				store.fail = c.fail
-				g, began := adapter.New(limits), time.Now()
-				for range 3 {
-					_, ended, err := use(wd.Context(), g, until)
+				cfg, began := limits, time.Now()
+				cfg.Tool = map[string]adapter.Limits{"busy": {Limit: time.Minute, Idle: watchdog.NoLimit}}
+				g := adapter.New(cfg)
+				for _, tool := range []string{"search", "busy", "search", "busy"} {
+					_, ended, err := adapter.Do(wd.Context(), g, adapter.ToolCall{Tool: tool}, until, nil)
 					require.NoError(t, err)
 					require.NotNil(t, ended)
-					assert.LessOrEqual(t, time.Since(began), time.Minute+c.late+1)
+					assert.LessOrEqual(t, time.Since(began), time.Minute+c.late+1, tool)
 					began = time.Now()
 					result, _, err := use(wd.Context(), g, answers)
 					require.NoError(t, err)
