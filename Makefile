@@ -11,7 +11,8 @@ each    = @set -e; for dir in $(modules); do (echo "== $$dir"; cd "$$dir"; $(1))
 # The adapters for SDKs, and what is only for us, stand outside of go.work, so that what they require never meets what
 # the library requires.
 adapters = $(patsubst %/go.mod,%,$(wildcard watchdog*/go.mod))
-outside  = $(adapters) tools page/browsertest
+tested   = $(adapters) adaptertest
+outside  = $(tested) tools page/browsertest
 alone    = @set -e; for dir in $(1); do (echo "== $$dir"; cd "$$dir"; GOWORK=off $(2)); done
 
 # The modules require each other at a version that cannot be fetched before it is tagged. A target that needs them
@@ -32,8 +33,8 @@ test-tools: ## run the tests of the tools
 
 .PHONY: test-adapters
 test-adapters: ## run the tests of the adapters for SDKs, under the race detector as well
-	$(call alone,$(adapters),go test ./...)
-	$(call alone,$(adapters),go test -race -vet=off ./...)
+	$(call alone,$(tested),go test ./...)
+	$(call alone,$(tested),go test -race -vet=off ./...)
 
 .PHONY: test-browser
 test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots there
@@ -99,13 +100,13 @@ lint: bin/golangci-lint ## run the linters of .golangci.yml on every module
 tidy: ## tidy every go.mod and go.sum
 	@$(release) tidy
 	cd tools && GOWORK=off go mod tidy
-	cd page/browsertest && GOWORK=off go mod tidy
+	$(call alone,adaptertest page/browsertest,go mod tidy)
 
 .PHONY: tidy-check
 tidy-check: ## print what tidy would change, and fail if that is anything
 	@$(release) tidy -diff
 	cd tools && GOWORK=off go mod tidy -diff
-	cd page/browsertest && GOWORK=off go mod tidy -diff
+	$(call alone,adaptertest page/browsertest,go mod tidy -diff)
 
 .PHONY: build
 build: ## build and vet every module by itself, without go.work

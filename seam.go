@@ -20,8 +20,8 @@ func init() {
 		Run: seamRunOf, Within: seamWithin, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
 		LoopState: seamLoopState, RestoreLoop: seamRestoreLoop,
 		Use:           func(amount any) verdict.Use { a := amount.(Amount); return a.use() },
-		ResumeInDoubt: seamResumeInDoubt,
-		Recorded:      seamRecorded, InDoubt: seamInDoubt, State: seamState, Spend: seamSpend, End: seamEnd,
+		ResumeInDoubt: seamResumeInDoubt, Asked: seamAsked,
+		Recorded: seamRecorded, InDoubt: seamInDoubt, State: seamState, Spend: seamSpend, End: seamEnd,
 		Window: seamWindow,
 		Code:   func(reason string) string { return string(codeOf(reason)) },
 		Unwrap: seamUnwrap,
@@ -144,6 +144,20 @@ func seamResumeInDoubt(run any) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.more != nil && w.more.resumeInDoubt
+}
+
+func seamAsked(run any) bool {
+	w := run.(*Watchdog)
+	w.mu.Lock()
+	stops := w.phase == recording
+	w.mu.Unlock()
+	r := w.readers.Load()
+	if r == nil {
+		return stops
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return stops || len(r.outbox) > 0
 }
 
 func seamState(run any) seam.State {

@@ -279,6 +279,9 @@ func readAll(stream adk.MessageStream) (text string) {
 		if err != nil {
 			return text
 		}
+		if m == nil { // after a panic of its source, in the SDK's copy of a stream
+			return text
+		}
 		text += textOf(m)
 	}
 }

@@ -21,7 +21,8 @@ type Config = adapter.Config
 type Limits = adapter.Limits
 
 // A Middleware guards the agents that have it among their Handlers. Put it first there, so that what other middlewares
-// do in a call is a part of the call. It is safe for concurrent use; agents and runs can share one.
+// do in a call is a part of the call; and once, because each counts. It is safe for concurrent use; agents and runs can
+// share one. It needs no AfterAgent, which the SDK does not call after an error: what a call opens ends with the call.
 type Middleware struct {
 	*adk.BaseChatModelAgentMiddleware
 	guard *adapter.Guard

@@ -68,6 +68,23 @@ func progress(ctx context.Context, req *mcp.CallToolRequest, n int) error {
 	})
 }
 
+// workUntil tells its progress until another call was ended by its silence, and for a while longer.
+func workUntil(ctx context.Context, req *mcp.CallToolRequest, ended <-chan struct{}) (*mcp.CallToolResult, error) {
+	const more = 10
+	for n, after := 0, 0; after < more; n++ {
+		time.Sleep(50 * time.Millisecond)
+		if err := progress(ctx, req, n); err != nil {
+			return nil, err
+		}
+		select {
+		case <-ended:
+			after++
+		default:
+		}
+	}
+	return answer("done"), nil
+}
+
 func TestCall(t *testing.T) {
 	for _, c := range []struct {
 		tool    string

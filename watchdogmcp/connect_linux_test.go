@@ -19,6 +19,7 @@ import (
 
 // TestConnect checks servers with which no session begins.
 func TestConnect(t *testing.T) {
+	t.Parallel()
 	client := mcp.NewClient(&mcp.Implementation{Name: "agent"}, nil)
 	t.Run("one that never answers", func(t *testing.T) {
 		cmd := command(t, "mcp-mute")

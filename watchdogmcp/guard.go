@@ -27,7 +27,8 @@ type Config struct {
 	// the name that the server gave it, which tools of several servers may share.
 	Name func(session *mcp.ClientSession, tool string) string
 	// Class returns what a tool does, for the detector of loops. It gets the name of Name. Nil, and an unknown class,
-	// mean that it is not known.
+	// mean that it is not known. Both are called on the goroutine of the call: they must be quick, and a panic of them is
+	// one of the call.
 	Class func(tool string) loop.Class
 	// NoMessages leaves the results of servers as they are. Without it, what the run asks of the model is a text at their
 	// end. Set it if you read the directives of the run yourself, or if the results go to no model.

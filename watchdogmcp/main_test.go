@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	}
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every child process ends a second late
 	flag.Parse()
-	_ = flag.Set("test.parallel", "8") // most of the time the tests wait for other processes
+	_ = flag.Set("test.parallel", "16") // most of the time the tests wait for other processes
 	goleak.VerifyTestMain(m)
 }
 

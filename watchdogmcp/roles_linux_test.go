@@ -39,21 +39,21 @@ func serve(args []string) {
 	_ = server.Run(context.Background(), &mcp.StdioTransport{})
 }
 
+// hangEnded is closed when the call of "hang" has ended: a test makes one.
+var hangEnded = make(chan struct{})
+
 var serverTools = map[string]tool{
 	"answer": tools["answer"],
-	"hang":   tools["hang"],
+	"hang": func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		defer close(hangEnded)
+		return tools["hang"](ctx, req)
+	},
 	"ignore": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		stay()
 		return answer("too late"), nil
 	},
 	"work": func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-		for n := range 70 {
-			time.Sleep(100 * time.Millisecond)
-			if err := progress(ctx, req, n); err != nil {
-				return nil, err
-			}
-		}
-		return answer("done"), nil
+		return workUntil(ctx, req, hangEnded)
 	},
 	"exit":  func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { os.Exit(3); return nil, nil },
 	"leave": func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { os.Exit(0); return nil, nil },

@@ -54,6 +54,15 @@ func (s *server) close() (*stall.Result, error) {
 	return s.result, s.err
 }
 
+func (s *server) isDone() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}
+
 func (s *server) doneWithin(wait time.Duration) bool {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
@@ -102,11 +111,17 @@ func (o output) Close() error {
 // input is the server's standard input as a writer for one connection.
 type input struct{ *server }
 
-// Write returns why the server is gone in place of EPIPE.
+// Write returns why the server is gone in place of EPIPE. If no process of it is left, it takes what nobody reads any
+// more: the SDK closes a connection at the first error of a write, and would then not read from the output how the
+// server ended.
 func (i input) Write(b []byte) (int, error) {
 	n, err := i.in.Write(b)
-	if err != nil {
-		err = i.lost("input", err)
+	if err == nil {
+		return n, nil
+	}
+	err = i.lost("input", err)
+	if errors.Is(err, ErrServerGone) && i.isDone() {
+		return len(b), nil
 	}
 	return n, err
 }

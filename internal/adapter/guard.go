@@ -35,12 +35,14 @@ type Config struct {
 	Tools Limits
 	// Tool has the limits of single tools by name. A field that is zero there is that of Tools.
 	Tool map[string]Limits
-	// Class returns what a tool does, for the detector of loops. Nil, and an unknown class, mean that it is not known.
+	// Class returns what a tool does, for the detector of loops. Nil, and an unknown class, mean that it is not known. It
+	// is called when a call has ended, on its goroutine: it must be quick, and a panic of it is one of the call.
 	Class func(tool string) loop.Class
 	// MaxOutput is the most tokens of an answer of the model where its request names none. Zero means that such a call is
 	// admitted without its output, which counts when it is known.
 	MaxOutput int64
-	// Cost returns what a call of a model may cost at most, or has cost. Nil counts no cost.
+	// Cost returns what a call of a model may cost at most, or has cost. Nil counts no cost. As with Class it must be
+	// quick; if it panics when a call has ended, that has cost the most that it could.
 	Cost func(model string, used watchdog.Amount) watchdog.Money
 	// Logger gets what no caller is returned. Nil means that of the run, or [slog.Default].
 	Logger *slog.Logger

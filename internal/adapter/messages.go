@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/loop"
 )
 
@@ -44,12 +45,15 @@ func afterRefusal(ctx context.Context, wd *watchdog.Watchdog, r *watchdog.Refuse
 	return []string{Text(watchdog.Directive{Kind: watchdog.DirectiveWrapUp, Reason: r.Code()})}, true
 }
 
-// messagesSoon is take when the run is certain to be asked for something, or ended: it waits for that.
+// messagesSoon is take when the run may just have been asked for something, or ended: it waits for that. There is
+// nothing to wait for if another reader has it, or if what was found asks for nothing, such as in a run that is only
+// observed.
 func messagesSoon(ctx context.Context, wd *watchdog.Watchdog) (messages []string, wrapUp bool) {
 	ctx, cancel := context.WithTimeout(ctx, watchdog.DefaultRecordTimeout)
 	defer cancel()
 	defer wd.Subscribe(func(watchdog.Directive) { cancel() })()
-	if messages, wrapUp = take(wd); len(messages) > 0 {
+	asked := seam.Asked(wd)
+	if messages, wrapUp = take(wd); len(messages) > 0 || !asked {
 		return messages, wrapUp
 	}
 	select {

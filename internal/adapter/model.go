@@ -98,14 +98,17 @@ func (c *ModelCall) End(u Usage) {
 	if c == nil {
 		return
 	}
-	used := watchdog.Amount{InputTokens: u.Input, OutputTokens: u.Output, Requests: 1, Turns: 1}
+	used := c.most // also if Cost panics
+	defer func() { _ = c.charge.Settle(used) }()
 	switch {
 	case u.Input+u.Output > 0:
+		said := watchdog.Amount{InputTokens: u.Input, OutputTokens: u.Output, Requests: 1, Turns: 1}
 		if c.guard.cfg.Cost != nil {
-			used.Cost = c.guard.cfg.Cost(c.model, used)
+			said.Cost = c.guard.cfg.Cost(c.model, said)
 		}
-	case u.Err == nil || c.answered:
-		used = c.most
+		used = said
+	case u.Err != nil && !c.answered:
+		used = watchdog.Amount{Requests: 1, Turns: 1}
 	}
 	switch {
 	case u.Err == nil:
@@ -115,5 +118,4 @@ func (c *ModelCall) End(u Usage) {
 	default:
 		used.Result = watchdog.ResultError
 	}
-	_ = c.charge.Settle(used)
 }

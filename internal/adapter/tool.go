@@ -131,20 +131,30 @@ func (g *Guard) open(wd *watchdog.Watchdog, tool string, l Limits) (p part, err 
 	if wd == nil {
 		return p, nil
 	}
-	name := plain(tool) + "-" + strconv.FormatUint(g.calls.Add(1), 10)
-	// The hold is open until the call has ended, and through its grace: it is no silence of the run. So it does not end
-	// with ctx, after which a call may still need its grace.
-	if p.hold, err = wd.Hold(context.Background(), name, watchdog.HoldLimit{Cap: watchdog.NoLimit}); err != nil {
+	var name string
+	if p.hold, name, err = g.hold(wd, tool); err != nil {
 		return p, err
 	}
 	p.layer, err = wd.Layer(name, watchdog.Budget{WallClock: l.Limit, WarnAt: []float64{}, Idle: l.Idle})
-	if errors.Is(err, watchdog.ErrInvalid) {
+	if errors.Is(err, watchdog.ErrInvalid) && l.Idle >= 0 {
 		return p, nil
 	}
 	if err != nil {
 		p.close()
 	}
 	return p, err
+}
+
+// hold opens a hold under a name that nobody else has, such as another guard with a tool of that name. It is open until
+// the call has ended, and through its grace: it is no silence of the run. So it does not end with the call's context.
+func (g *Guard) hold(wd *watchdog.Watchdog, tool string) (h *watchdog.Hold, name string, err error) {
+	for {
+		name = plain(tool) + "-" + strconv.FormatUint(g.calls.Add(1), 10)
+		h, err = wd.Hold(context.Background(), name, watchdog.HoldLimit{Cap: watchdog.NoLimit})
+		if !errors.Is(err, watchdog.ErrHeld) {
+			return h, name, err
+		}
+	}
 }
 
 func (p part) close() {

@@ -123,6 +123,9 @@ type Root struct {
 	// ResumeInDoubt reports whether a run, a *Watchdog of the root's, is that of a Resume which failed, and whose window
 	// the store may have opened all the same.
 	ResumeInDoubt func(run any) bool
+	// Asked reports whether a directive or the stop of a run, a *Watchdog of the root's, was decided on and is not told
+	// yet, because its record is being tried.
+	Asked func(run any) bool
 	// State is what there is to show of a run, a *Watchdog of the root's.
 	State func(run any) State
 	// Spend is how far the counted limits of a run, a *Watchdog of the root's, are used; nil if it has none. What it
@@ -253,6 +256,10 @@ func InDoubt(run any) bool { return root.InDoubt(run) }
 // ResumeInDoubt reports whether a run of the root's is that of a Resume which failed, and whose window the store may
 // have opened all the same.
 func ResumeInDoubt(run any) bool { return root.ResumeInDoubt(run) }
+
+// Asked reports whether a directive or the stop of a run of the root's was decided on and is not told yet, because its
+// record is being tried.
+func Asked(run any) bool { return root.Asked(run) }
 
 // StateOf returns what there is to show of a run of the root's.
 func StateOf(run any) State { return root.State(run) }
