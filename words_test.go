@@ -54,7 +54,6 @@ var sameMeaning = map[string]string{
 	"Pass":     "a pass of a sweeper, and the method that has it measured",
 
 	"Guard":     "what guards the calls of agents that are written with an SDK",
-	"Outbox":    "what is to be told to others; a store's setting has its ends be put there",
 	"Limits":    "what bounds: a call of a tool, a command in a file of settings",
 	"Transport": "what carries the messages of a protocol, in the word of its library",
 }

@@ -253,14 +253,16 @@ func TestNotifyFollow(t *testing.T) {
 		variables := []string{
 			secretSet, "WATCHDOG_STORE=" + store, "WATCHDOG_NOTIFY_WEBHOOK=" + h.address(), "WATCHDOG_NOTIFY_COMPLETES=true",
 		}
+		db := openStore(t, store)
+		stopped(t, db, "other") // by a host without an outbox: nobody is told
+		require.NoError(t, db.Close())
 		cmd := programCmd(t, variables, "notify", "--follow")
 		var said safeText
 		cmd.Stderr = &said
 		require.NoError(t, cmd.Start())
 		t.Cleanup(func() { _ = cmd.Process.Kill() })
-		db := openStore(t, store)
-		stopped(t, db, "other") // by a host without an outbox: nobody is told
-		require.NoError(t, db.Close())
+		require.Eventually(t, func() bool { return strings.Contains(said.String(), "press Ctrl-C to end") }, waitBound,
+			10*time.Millisecond)
 		require.Zero(t, programIn(t, variables, "resume", "other").status)
 		o := programIn(t, variables, "complete", "other")
 		require.Zero(t, o.status, o.stderr)
