@@ -253,21 +253,44 @@ func TestNotifyFollow(t *testing.T) {
 		variables := []string{
 			secretSet, "WATCHDOG_STORE=" + store, "WATCHDOG_NOTIFY_WEBHOOK=" + h.address(), "WATCHDOG_NOTIFY_COMPLETES=true",
 		}
-		cmd := programCmd(t, variables, "notify", "--follow")
-		var said strings.Builder
-		cmd.Stderr = &said
-		require.NoError(t, cmd.Start())
 		db := openStore(t, store)
 		stopped(t, db, "other") // by a host without an outbox: nobody is told
 		require.NoError(t, db.Close())
+		cmd := programCmd(t, variables, "notify", "--follow")
+		var said safeText
+		cmd.Stderr = &said
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		require.Eventually(t, func() bool { return strings.Contains(said.String(), "press Ctrl-C to end") }, waitBound,
+			10*time.Millisecond)
 		require.Zero(t, programIn(t, variables, "resume", "other").status)
 		o := programIn(t, variables, "complete", "other")
 		require.Zero(t, o.status, o.stderr)
-		require.Eventually(t, func() bool { return len(h.told()) > 0 }, waitBound, 100*time.Millisecond)
+		if !assert.Eventually(t, func() bool { return len(h.told()) > 0 }, waitBound, 100*time.Millisecond) {
+			t.Log(said.String(), o)
+		}
 		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 		require.NoError(t, cmd.Wait(), said.String())
 		assert.Equal(t, []string{"watchdog.complete"}, h.types())
 		assert.Equal(t, "other", h.told()[0].Data.RunID)
 		assert.NotContains(t, said.String(), "canary")
 	})
+}
+
+// A safeText can be read while it is written.
+type safeText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *safeText) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(p)
+}
+
+func (s *safeText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
