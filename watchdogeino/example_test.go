@@ -7,12 +7,47 @@ import (
 	"time"
 
 	"github.com/cloudwego/eino/adk"
+	"github.com/cloudwego/eino/components/model"
 	"github.com/cloudwego/eino/components/tool"
 	"github.com/cloudwego/eino/compose"
+	"github.com/cloudwego/eino/schema"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdogeino"
 )
+
+// An exampleModel stands for the host's: it searches once, and then says what became of it.
+type exampleModel struct{}
+
+func (m exampleModel) WithTools([]*schema.ToolInfo) (model.ToolCallingChatModel, error) {
+	return m, nil
+}
+
+func (exampleModel) Generate(_ context.Context, in []*schema.Message, _ ...model.Option) (*schema.Message, error) {
+	if in[len(in)-1].Role == schema.Tool {
+		return schema.AssistantMessage("I could not search.", nil), nil
+	}
+	search := schema.ToolCall{ID: "1", Function: schema.FunctionCall{Name: "search", Arguments: `{}`}}
+	return schema.AssistantMessage("", []schema.ToolCall{search}), nil
+}
+
+func (m exampleModel) Stream(
+	ctx context.Context, in []*schema.Message, opts ...model.Option,
+) (*schema.StreamReader[*schema.Message], error) {
+	answer, err := m.Generate(ctx, in, opts...)
+	return schema.StreamReaderFromArray([]*schema.Message{answer}), err
+}
+
+type hangingSearch struct{}
+
+func (hangingSearch) Info(context.Context) (*schema.ToolInfo, error) {
+	return &schema.ToolInfo{Name: "search", Desc: "searches"}, nil
+}
+
+func (hangingSearch) InvokableRun(ctx context.Context, _ string, _ ...tool.Option) (string, error) {
+	<-ctx.Done()
+	return "", context.Cause(ctx)
+}
 
 // An agent calls a tool that hangs. The tool is ended at its limit, and the model goes on without it.
 func Example() {
@@ -27,11 +62,9 @@ func Example() {
 	}
 	defer wd.Close()
 
-	chat := scripted(calls("search"), says("I could not search.")) // the host's model
-	search := invokable{"search", func(ctx context.Context, _ string) (string, error) { return "", until(ctx) }}
 	agent, err := adk.NewChatModelAgent(ctx, &adk.ChatModelAgentConfig{
-		Name: "helper", Description: "helps", Model: chat,
-		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: []tool.BaseTool{search}}},
+		Name: "helper", Description: "helps", Model: exampleModel{},
+		ToolsConfig: adk.ToolsConfig{ToolsNodeConfig: compose.ToolsNodeConfig{Tools: []tool.BaseTool{hangingSearch{}}}},
 		Handlers: []adk.ChatModelAgentMiddleware{watchdogeino.New(watchdogeino.Config{
 			Tools: watchdogeino.Limits{Limit: 50 * time.Millisecond},
 		})},

@@ -1,4 +1,4 @@
-package doccode_test
+package documents_test
 
 import (
 	"os"

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/seed62658d38/watchdog/examples/internal/doccode"
+	"github.com/seed62658d38/watchdog/internal/doccode"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
