@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -20,7 +22,14 @@ func (c *Common) limits(model *kong.Application, flags ...string) (*config.Confi
 	environment := slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		return slices.Contains(left, nameOf(variable))
 	})
-	return config.Loader{Environment: append(environment, flags...)}.Load(c.Config)
+	limits, err := config.Loader{Environment: append(environment, flags...)}.Load(c.Config)
+	var wrong *config.Error
+	if errors.As(err, &wrong) && slices.ContainsFunc(flags, func(f string) bool { return nameOf(f) == wrong.Variable }) {
+		said := *wrong
+		said.Variable, said.Key = "", ""
+		return nil, fmt.Errorf("--%s: %w", webhookFlags[wrong.Variable], &said)
+	}
+	return limits, err
 }
 
 // nameOf is the name of a variable of the environment.

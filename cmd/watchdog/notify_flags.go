@@ -30,6 +30,11 @@ type notifyFlags struct {
 // program.
 const secretVariable = "WATCHDOG_NOTIFY_SECRET"
 
+// webhookFlags are the flags by the variables that they stand for.
+var webhookFlags = map[string]string{
+	"WATCHDOG_NOTIFY_WEBHOOK": "webhook", "WATCHDOG_NOTIFY_SECRET_FILE": "webhook-secret-file",
+}
+
 // variables are what the flags say, as the configuration reads it.
 func (f notifyFlags) variables() (all []string) {
 	if f.Webhook != "" {

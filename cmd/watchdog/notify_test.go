@@ -121,13 +121,13 @@ func TestNotifyTest(t *testing.T) {
 	t.Run("what is wrong is said", func(t *testing.T) {
 		const other = "WATCHDOG_NOTIFY_SECRET=whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD"
 		for want, test := range map[string]struct{ variable, line string }{
-			"answered 401 Unauthorized: see whether it has the same secret": {other, "--webhook " + h.address()},
-			"set WATCHDOG_NOTIFY_SECRET":                                    {"", "--webhook " + h.address()},
-			"secret 1 of 1 is no base64":                                    {"WATCHDOG_NOTIFY_SECRET=canary!", "--webhook " + h.address()},
-			"no webhook is named":                                           {secretSet, ""},
-			"--test sends one notice, and --follow goes on":                 {secretSet, "--follow --webhook " + h.address()},
-			"is http to hooks.example.com":                                  {secretSet, "--webhook http://hooks.example.com/canary"},
-			"connection refused":                                            {secretSet, "--webhook http://127.0.0.1:1/canary"},
+			"answered 401 Unauthorized: see whether it has the same secret":     {other, "--webhook " + h.address()},
+			"set WATCHDOG_NOTIFY_SECRET":                                        {"", "--webhook " + h.address()},
+			"secret 1 of 1 is no base64":                                        {"WATCHDOG_NOTIFY_SECRET=canary!", "--webhook " + h.address()},
+			"no webhook is named":                                               {secretSet, ""},
+			"--test sends one notice, and --follow goes on":                     {secretSet, "--follow --webhook " + h.address()},
+			"--webhook: a value that is not shown is http to hooks.example.com": {secretSet, "--webhook http://hooks.example.com/canary"},
+			"connection refused":                                                {secretSet, "--webhook http://127.0.0.1:1/canary"},
 		} {
 			o := quiet(t, programIn(t, []string{test.variable}, append([]string{"notify", "--test"}, strings.Fields(test.line)...)...))
 			assert.Equal(t, 125, o.status, want)
