@@ -13,31 +13,30 @@ import (
 	"github.com/seed62658d38/watchdog"
 )
 
-// readDatabase reads all rows, and the end events of all windows, without the library. It tries again for a while: a
-// server that crashed starts again by itself.
-func readDatabase(dsn string) (rows map[string]row, ends map[window][]end, err error) {
+// readDatabase reads all rows, and the end events and openings of all windows, without the library. It tries again for a
+// while: a server that crashed starts again by itself.
+func readDatabase(dsn string) (found stored, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	for {
-		rows, ends, err = readOnce(ctx, dsn)
+		found, err = readOnce(ctx, dsn)
 		if err == nil || ctx.Err() != nil {
-			return rows, ends, err
+			return found, err
 		}
 		pause(ctx, promise/10)
 	}
 }
 
-func readOnce(ctx context.Context, dsn string) (rows map[string]row, ends map[window][]end, err error) {
+func readOnce(ctx context.Context, dsn string) (found stored, err error) {
 	conn, err := pgx.Connect(ctx, dsn)
 	if err != nil {
-		return nil, nil, err
+		return found, err
 	}
 	defer conn.Close(ctx)
-	if rows, err = readRows(ctx, conn); err != nil {
-		return nil, nil, err
+	if found.rows, err = readRows(ctx, conn); err != nil {
+		return found, err
 	}
-	ends, err = readEnds(ctx, conn)
-	return rows, ends, err
+	return found, found.readEvents(ctx, conn)
 }
 
 func readRows(ctx context.Context, conn *pgx.Conn) (map[string]row, error) {
@@ -55,12 +54,13 @@ func readRows(ctx context.Context, conn *pgx.Conn) (map[string]row, error) {
 	return all, err
 }
 
-func readEnds(ctx context.Context, conn *pgx.Conn) (map[window][]end, error) {
-	all := map[window][]end{}
-	found, err := conn.Query(ctx, "SELECT aggregate_id, event_type, payload::text FROM events WHERE event_type IN ($1, $2)",
-		watchdog.EventCancel, watchdog.EventComplete)
+func (f *stored) readEvents(ctx context.Context, conn *pgx.Conn) error {
+	f.ends, f.resumed = map[window][]end{}, map[window]bool{}
+	found, err := conn.Query(ctx,
+		"SELECT aggregate_id, event_type, payload::text FROM events WHERE event_type IN ($1, $2, $3)",
+		watchdog.EventCancel, watchdog.EventComplete, watchdog.EventResume)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var run, kind, payload string
 	_, err = pgx.ForEachRow(found, []any{&run, &kind, &payload}, func() error {
@@ -72,13 +72,17 @@ func readEnds(ctx context.Context, conn *pgx.Conn) (map[window][]end, error) {
 			return fmt.Errorf("read an event of %s: %w", run, err)
 		}
 		w := windowOf(run, p.Start)
-		all[w] = append(all[w], end{kind == watchdog.EventComplete, codeOf(p.Reason), p.Author})
+		if kind == watchdog.EventResume {
+			f.resumed[w] = true
+			return nil
+		}
+		f.ends[w] = append(f.ends[w], end{kind == watchdog.EventComplete, codeOf(p.Reason), p.Author})
 		return nil
 	})
-	return all, err
+	return err
 }
 
-// dumpTables returns the rows of all tables of sessions, for a person to read.
+// dumpTables returns the rows of all tables of sessions, and the events, for a person to read.
 func dumpTables(dsn string) (map[string][]json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
@@ -89,7 +93,7 @@ func dumpTables(dsn string) (map[string][]json.RawMessage, error) {
 	defer conn.Close(ctx)
 	tables, err := ownTables(ctx, conn)
 	all := map[string][]json.RawMessage{}
-	for _, table := range tables {
+	for _, table := range append(tables, "events") {
 		rows, err := conn.Query(ctx, "SELECT row_to_json(one) FROM "+table+" AS one")
 		if err != nil {
 			return nil, err

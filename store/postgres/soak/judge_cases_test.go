@@ -56,6 +56,7 @@ type small struct {
 	row     row
 	noRow   bool
 	ends    []end
+	resumed bool // the window after the first is open in the store
 	outages []span
 }
 
@@ -63,7 +64,10 @@ type small struct {
 func (s small) complete() evidence {
 	e := evidence{
 		hosts: s.hosts, outages: s.outages,
-		rows: map[string]row{theRun: s.row}, ends: map[window][]end{theWindow: s.ends},
+		stored: stored{
+			rows: map[string]row{theRun: s.row}, ends: map[window][]end{theWindow: s.ends},
+			resumed: map[window]bool{windowOf(theRun, nextStart): s.resumed},
+		},
 	}
 	if s.noRow {
 		e.rows = nil
@@ -270,6 +274,14 @@ var judgeCases = []struct {
 		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)),
 		row:   row{session.Interrupted, "", nextStart}, ends: []end{ownEnd},
 	}, []string{disagree}},
+	{"the row is of a resume that is stored and was told to have failed, and is interrupted", small{
+		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)), resumed: true,
+		row: row{session.Interrupted, "", nextStart}, ends: []end{ownEnd},
+	}, nil},
+	{"the row is of such a resume, and says how the window before ended", small{
+		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)), resumed: true,
+		row: row{session.Cancelled, watchdog.WallClockExceeded, nextStart}, ends: []end{ownEnd},
+	}, nil},
 	{"the row of a run that was guarded is interrupted, and the event is its stop", small{
 		hosts: one(aHost(nil, guarded(1, aCohort)).killedAt(15 * time.Second)),
 		row:   row{session.Interrupted, "", theStart}, ends: []end{ownEnd},

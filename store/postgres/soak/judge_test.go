@@ -37,8 +37,14 @@ type evidence struct {
 	hosts    []*processRecord
 	sweepers []*processRecord
 	outages  []span // the database could not be read, or not by all
-	rows     map[string]row
-	ends     map[window][]end
+	stored
+}
+
+// stored is what the database has.
+type stored struct {
+	rows    map[string]row
+	ends    map[window][]end
+	resumed map[window]bool // that a stored resume has opened, also where its process never learned of it
 }
 
 // A window names a window of a run.
@@ -192,11 +198,12 @@ func (t *trial) judgeRow(run string) {
 }
 
 // endsOf returns the end events that a row has to agree with: those of its window. A row whose window never opened is of
-// a Resume that failed: the run has ended as before, with its latest window that has an end.
+// a Resume that failed: the run has ended as before, with its latest window that has an end. If that Resume is stored all
+// the same, the run can be interrupted, too.
 func (t *trial) endsOf(run string, r row) []end {
 	own := windowOf(run, r.started)
 	opened := slices.ContainsFunc(t.tenures[run], func(one *tenure) bool { return windowOf(run, one.window) == own })
-	if opened || len(t.ends[own]) > 0 {
+	if opened || len(t.ends[own]) > 0 || t.resumed[own] && r.status == session.Interrupted {
 		return t.ends[own]
 	}
 	before := window{run: run}

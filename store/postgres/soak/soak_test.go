@@ -104,7 +104,7 @@ func (s *storm) await(until time.Duration) judgement {
 
 // evidence reads the database first, so that a run that ends meanwhile is not taken for one that went on.
 func (s *storm) evidence() (e evidence, err error) {
-	if e.rows, e.ends, err = readDatabase(s.cluster.dsn()); err != nil {
+	if e.stored, err = readDatabase(s.cluster.dsn()); err != nil {
 		return e, err
 	}
 	var errHosts, errSweepers error
@@ -200,10 +200,10 @@ func (s *storm) leave() {
 		all.Go(func() { assert.NoError(s.t, m.process().leave()) })
 	}
 	all.Wait()
-	rows, _, err := readDatabase(s.cluster.dsn())
+	found, err := readDatabase(s.cluster.dsn())
 	require.NoError(s.t, err)
 	open := 0
-	for run, r := range rows {
+	for run, r := range found.rows {
 		if r.status == session.Active && !strings.HasPrefix(run, s.hosts[0].job.Host) {
 			open++
 		}
