@@ -119,7 +119,9 @@ func (w *Watchdog) open(key string, limit HoldLimit) (*Hold, error) {
 	if err != nil || taken != nil {
 		return taken, err
 	}
-	h.holdAround(w.id+"/"+key, limit)
+	if w.outer != nil {
+		h.holdAround(w.id+"/"+key, limit)
+	}
 	return h, nil
 }
 

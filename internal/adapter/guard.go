@@ -92,10 +92,13 @@ func (g *Guard) forget(wd *watchdog.Watchdog) {
 
 // Turn tells a run of the turn that has ended, and returns what the detector of loops says of it.
 func (g *Guard) Turn(wd *watchdog.Watchdog) loop.Advice {
-	if steps := g.turn(wd).take(); len(steps) > 0 {
-		return wd.Step(steps...).Advice
+	t := g.turn(wd)
+	steps := t.take()
+	if len(steps) == 0 {
+		return loop.Go
 	}
-	return loop.Go
+	defer t.reuse(steps)
+	return wd.Step(steps...).Advice
 }
 
 // TurnIfIdle is Turn for an adapter that sees no calls of a model: calls that overlap are a turn. It does nothing while
@@ -127,16 +130,15 @@ func (t *turn) add(s loop.Step) {
 	}
 }
 
-// begin counts a call until the function that it returns is called.
-func (t *turn) begin() (end func()) {
-	if t == nil {
-		return func() {}
-	}
-	t.count(1)
-	return func() { t.count(-1) }
-}
+// begin counts a call until end.
+func (t *turn) begin() { t.count(1) }
+
+func (t *turn) end() { t.count(-1) }
 
 func (t *turn) count(calls int) {
+	if t == nil {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.open += calls
@@ -154,12 +156,24 @@ func (t *turn) over() bool {
 func (t *turn) take() []loop.Step {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if len(t.steps) == 0 {
+		return nil
+	}
 	steps, now := t.steps, time.Now()
 	for i := range steps {
 		steps[i].Gap = now.Sub(t.last)
 	}
-	if t.steps = nil; len(steps) > 0 {
-		t.last = now
-	}
+	t.steps, t.last = nil, now
 	return steps
+}
+
+// reuse takes back the memory of steps that were told, unless there were many.
+func (t *turn) reuse(steps []loop.Step) {
+	const many = 32
+	clear(steps)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.steps == nil && cap(steps) <= many {
+		t.steps = steps[:0]
+	}
 }

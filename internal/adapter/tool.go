@@ -52,22 +52,24 @@ func Do[T any](
 	}
 	used := watchdog.Amount{ToolCalls: 1, Tool: call.Tool, Result: watchdog.ResultError}
 	defer func() { _ = charge.Settle(used) }() // also after a panic
-	defer g.turn(wd).begin()()
+	turn := g.turn(wd)
+	turn.begin()
+	defer turn.end()
 	result, ended, err = within(ctx, g, wd, call, work)
 	switch {
 	case ended != nil:
-		g.turn(wd).add(g.step(call, []byte(ended.Text()), true, false))
+		turn.add(g.step(call, []byte(ended.Text()), true, false))
 	case err != nil && call.Paused != nil && call.Paused(err):
 		_ = charge.Void()
 	case err != nil:
-		g.turn(wd).add(g.step(call, []byte(err.Error()), true, false))
+		turn.add(g.step(call, []byte(err.Error()), true, false))
 	default:
 		used.Result = watchdog.ResultOK
 		var outcome []byte
 		if text != nil {
 			outcome = text(result)
 		}
-		g.turn(wd).add(g.step(call, outcome, false, false))
+		turn.add(g.step(call, outcome, false, false))
 	}
 	return result, ended, err
 }
@@ -149,12 +151,17 @@ func (g *Guard) open(wd *watchdog.Watchdog, tool string, l Limits) (p part, err 
 // the call has ended, and through its grace: it is no silence of the run. So it does not end with the call's context.
 func (g *Guard) hold(wd *watchdog.Watchdog, tool string) (h *watchdog.Hold, name string, err error) {
 	for {
-		name = plain(tool) + "-" + strconv.FormatUint(g.calls.Add(1), 10)
+		name = g.name(tool)
 		h, err = wd.Hold(context.Background(), name, watchdog.HoldLimit{Cap: watchdog.NoLimit})
 		if !errors.Is(err, watchdog.ErrHeld) {
 			return h, name, err
 		}
 	}
+}
+
+func (g *Guard) name(tool string) string {
+	var digits [20]byte
+	return plain(tool) + "-" + string(strconv.AppendUint(digits[:0], g.calls.Add(1), 10))
 }
 
 func (p part) close() {
