@@ -2,7 +2,6 @@ package watchdogmcp
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"maps"
 
@@ -59,10 +58,10 @@ func (g *Guard) call(ctx context.Context, next mcp.MethodHandler, c call) (mcp.R
 		tool.Tool = g.cfg.Name(c.session, c.name)
 	}
 	if wd != nil {
-		tool.Input, _ = json.Marshal(c.input) // if that fails, so does the call
+		tool.Input = adapter.JSON(c.input) // if that fails, so does the call
 	}
 	result, ended, err := adapter.Do(ctx, g.guard, tool, func(ctx context.Context) (mcp.Result, error) {
-		defer g.tokens.follow(c, watchdog.FromContext(ctx))()
+		defer g.tokens.forget(g.tokens.follow(c, watchdog.FromContext(ctx)))
 		result, err := next(ctx, callTool, &mcp.ClientRequest[mcp.Params]{Session: c.session, Params: c.params})
 		if err != nil {
 			return nil, gone(c.session, tool.Tool, err)

@@ -4,8 +4,10 @@ package watchdogmcp
 func (g *Guard) Followed() (calls int) {
 	g.tokens.mu.RLock()
 	defer g.tokens.mu.RUnlock()
-	for _, layers := range g.tokens.calls {
-		calls += len(layers)
+	for _, f := range g.tokens.calls {
+		for ; f != nil; f = f.next {
+			calls++
+		}
 	}
 	return calls
 }

@@ -41,7 +41,7 @@ type tokens struct {
 	last   atomic.Uint64
 
 	mu    sync.RWMutex
-	calls map[token]map[*watchdog.Watchdog]bool // more than one only where a host gives a token twice
+	calls map[token]*followed
 }
 
 // A token is a progress token in its session. Its value is a string or a float64: JSON has no other numbers.
@@ -50,34 +50,60 @@ type token struct {
 	value   any
 }
 
+// A followed call has its progress taken for signs of life of its layer.
+type followed struct {
+	token
+	layer *watchdog.Watchdog // nil for one that is not followed
+	next  *followed          // with the same token: only where a host gives it twice
+}
+
 func newTokens(guard string) *tokens {
-	return &tokens{prefix: "watchdog-" + guard + "-", calls: map[token]map[*watchdog.Watchdog]bool{}}
+	return &tokens{prefix: "watchdog-" + guard + "-", calls: map[token]*followed{}}
 }
 
-// follow gives a call a token if it has none, and takes its progress for signs of life of its layer until the function
-// that it returns is called.
-func (t *tokens) follow(c call, layer *watchdog.Watchdog) (end func()) {
-	if c.params.GetProgressToken() == nil {
-		c.params.SetProgressToken(t.prefix + strconv.FormatUint(t.last.Add(1), 10))
+// follow gives a call a token if it has none, and follows the call until forget.
+func (t *tokens) follow(c call, layer *watchdog.Watchdog) *followed {
+	value := c.params.GetProgressToken()
+	if value == nil {
+		value = t.next()
+		c.params.SetProgressToken(value)
 	}
-	key := token{c.session, keyValue(c.params.GetProgressToken())}
-	if layer == nil || key.value == nil {
-		return func() {}
+	f := &followed{token: token{c.session, keyValue(value)}, layer: layer}
+	if f.value == nil {
+		f.layer = nil
+	}
+	if f.layer == nil {
+		return f
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.calls[key] == nil {
-		t.calls[key] = map[*watchdog.Watchdog]bool{}
-	}
-	t.calls[key][layer] = true
-	return func() { t.forget(key, layer) }
+	f.next = t.calls[f.token]
+	t.calls[f.token] = f
+	return f
 }
 
-func (t *tokens) forget(key token, layer *watchdog.Watchdog) {
+func (t *tokens) next() string {
+	var digits [20]byte
+	return t.prefix + string(strconv.AppendUint(digits[:0], t.last.Add(1), 10))
+}
+
+func (t *tokens) forget(f *followed) {
+	if f.layer == nil {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if delete(t.calls[key], layer); len(t.calls[key]) == 0 {
-		delete(t.calls, key)
+	first := t.calls[f.token]
+	switch {
+	case first != f:
+		for first.next != f {
+			first = first.next
+		}
+		first.next = f.next
+	case f.next == nil:
+		delete(t.calls, f.token)
+	default:
+		t.calls[f.token] = f.next
 	}
 }
 
@@ -85,8 +111,8 @@ func (t *tokens) alive(session *mcp.ClientSession, value any) {
 	key := token{session, keyValue(value)}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	for layer := range t.calls[key] {
-		layer.Activity() // never waits, and calls nothing of the host's
+	for f := t.calls[key]; f != nil; f = f.next {
+		f.layer.Activity() // never waits, and calls nothing of the host's
 	}
 }
 

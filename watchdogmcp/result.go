@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/seed62658d38/watchdog/internal/adapter"
 )
 
 // A failure is a result with IsError. It is an error where calls are counted, and a result for the caller.
@@ -30,8 +32,12 @@ func outcome(result mcp.Result) []byte {
 		return nil
 	}
 	if r.StructuredContent != nil {
-		text, _ := json.Marshal(r.StructuredContent)
-		return text
+		return adapter.JSON(r.StructuredContent)
+	}
+	if len(r.Content) == 1 {
+		if text, ok := r.Content[0].(*mcp.TextContent); ok {
+			return []byte(text.Text)
+		}
 	}
 	var all bytes.Buffer
 	for i, content := range r.Content {
