@@ -2,7 +2,6 @@ package watchdogadk
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -145,10 +144,7 @@ func defers(t tool.Tool) bool {
 }
 
 // text is what the detector of loops compares. What cannot be written as JSON is compared as one and the same.
-func text(v any) []byte {
-	b, _ := json.Marshal(v)
-	return b
-}
+func text(v any) []byte { return adapter.JSON(v) }
 
 // copied returns the arguments as a value of their own, since the runner reads them while an abandoned tool may write.
 func copied(args any) any {

@@ -15,14 +15,15 @@ import (
 // the tool has returned, and dropped with a tool that was abandoned: that may write into it for as long as it runs.
 type call struct {
 	outer   agent.Context
-	actions *session.EventActions
-	state   *callState
+	actions session.EventActions
+	state   callState
 	done    atomic.Bool
 }
 
 func newCall(outer agent.Context) *call {
-	actions := copiedActions(outer.Actions())
-	return &call{outer: outer, actions: actions, state: &callState{actions: actions, set: map[string]any{}}}
+	c := &call{outer: outer, actions: copiedActions(outer.Actions())}
+	c.state.actions = &c.actions
+	return c
 }
 
 // returned says that the tool writes no more.
@@ -34,29 +35,44 @@ func (c *call) merge() {
 	if !c.done.Load() {
 		return
 	}
-	c.state.apply(c.outer.State())
-	if outer := c.outer.Actions(); outer != nil && !reflect.DeepEqual(outer, c.actions) {
-		*outer = *copiedActions(c.actions)
+	c.state.apply(c.outer)
+	if outer := c.outer.Actions(); outer != nil && !same(outer, &c.actions) {
+		*outer = copiedActions(&c.actions)
 	}
 }
 
 // copiedActions are not nil, and neither are their maps. Values in the maps are shared.
-func copiedActions(from *session.EventActions) *session.EventActions {
-	own := session.EventActions{}
+func copiedActions(from *session.EventActions) (own session.EventActions) {
 	if from != nil {
 		own = *from
 	}
 	own.StateDelta, own.ArtifactDelta = orEmpty(own.StateDelta), orEmpty(own.ArtifactDelta)
 	own.RequestedToolConfirmations = maps.Clone(own.RequestedToolConfirmations)
-	return &own
+	return own
 }
 
 func orEmpty[V any](m map[string]V) map[string]V {
-	if m == nil {
+	if len(m) == 0 {
 		return map[string]V{}
 	}
 	return maps.Clone(m)
 }
+
+// allFields is whether actions have the fields that same compares, and no others of a newer SDK.
+var allFields = reflect.TypeFor[session.EventActions]().NumField() == 6
+
+// same is [reflect.DeepEqual], and quicker for what most calls have: actions without anything in their maps.
+func same(a, b *session.EventActions) bool {
+	if !allFields || len(a.StateDelta)+len(a.ArtifactDelta)+len(a.RequestedToolConfirmations) > 0 {
+		return reflect.DeepEqual(a, b)
+	}
+	return sameEmpty(a.StateDelta, b.StateDelta) && sameEmpty(a.ArtifactDelta, b.ArtifactDelta) &&
+		sameEmpty(a.RequestedToolConfirmations, b.RequestedToolConfirmations) &&
+		a.SkipSummarization == b.SkipSummarization && a.TransferToAgent == b.TransferToAgent && a.Escalate == b.Escalate
+}
+
+// sameEmpty compares with a map that is empty.
+func sameEmpty[V any](a, b map[string]V) bool { return len(b) == 0 && (a == nil) == (b == nil) }
 
 // context returns the tool's context, which ends with work and has the actions of the call.
 //
@@ -64,19 +80,29 @@ func orEmpty[V any](m map[string]V) map[string]V {
 // tool's context can be made. That is embedded, and not the outer one, because it makes the contexts that are derived
 // from it (WithAgentCancel, WithDelta) end with work and have the call's actions, too.
 func (c *call) context(work context.Context) agent.Context {
-	below := c.outer.WithDelta(&agent.CommonContextDelta{
-		InvocationContextDelta: &agent.InvocationContextDelta{Context: &work},
-	})
-	own := &toolContext{Context: c.outer, work: work, call: c, artifacts: c.outer.Artifacts()}
+	made := &struct { // all at once
+		toolContext
+		artifacts callArtifacts
+		common    agent.CommonContextDelta
+		delta     agent.InvocationContextDelta
+	}{}
+	own := &made.toolContext
+	own.Context, own.work, own.call = c.outer, work, c
+	made.delta.Context, made.common.InvocationContextDelta = &own.work, &made.delta
+	below := c.outer.WithDelta(&made.common)
 	if below == nil { // a context that is none of the SDK's
+		own.artifacts = c.outer.Artifacts()
 		return own
 	}
-	own.Context = agent.NewToolContext(below, c.outer.FunctionCallID(), c.actions, c.outer.ToolConfirmation())
+	own.Context = agent.NewToolContext(below, c.outer.FunctionCallID(), &c.actions, c.outer.ToolConfirmation())
 	if b, ok := below.(interface {
 		InvocationContext() agent.InvocationContext
 	}); ok {
-		own.artifacts = &callArtifacts{Artifacts: b.InvocationContext().Artifacts(), state: c.state}
+		made.artifacts = callArtifacts{Artifacts: b.InvocationContext().Artifacts(), state: &c.state}
+		own.artifacts = &made.artifacts
+		return own
 	}
+	own.artifacts = c.outer.Artifacts()
 	return own
 }
 
@@ -93,7 +119,7 @@ func (c *toolContext) Err() error                  { return c.work.Err() }
 func (c *toolContext) Deadline() (time.Time, bool) { return c.work.Deadline() }
 func (c *toolContext) Value(key any) any           { return c.work.Value(key) }
 
-func (c *toolContext) Actions() *session.EventActions { return c.call.actions }
+func (c *toolContext) Actions() *session.EventActions { return &c.call.actions }
 func (c *toolContext) State() session.State           { return c.call.state.over(c.Context) }
 func (c *toolContext) Artifacts() agent.Artifacts     { return c.artifacts }
 

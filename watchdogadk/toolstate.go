@@ -18,13 +18,17 @@ import (
 type callState struct {
 	mu      sync.Mutex
 	actions *session.EventActions
-	set     map[string]any
+	set     map[string]any // nil without changes
 }
 
-// apply makes the changes.
-func (s *callState) apply(state session.State) {
+// apply makes the changes in the state of ctx.
+func (s *callState) apply(ctx agent.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.set) == 0 {
+		return
+	}
+	state := ctx.State()
 	for key, value := range s.set {
 		_ = state.Set(key, value) // it fails only without a session, as it did for the tool
 	}
@@ -48,6 +52,9 @@ func (v *stateView) Get(key string) (any, error) {
 func (v *stateView) Set(key string, value any) error {
 	v.call.mu.Lock()
 	defer v.call.mu.Unlock()
+	if v.call.set == nil {
+		v.call.set = map[string]any{}
+	}
 	v.call.actions.StateDelta[key], v.call.set[key] = value, value
 	return nil
 }
