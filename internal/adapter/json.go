@@ -33,15 +33,19 @@ func appendJSON(b []byte, v any, depth int) (_ []byte, ok bool) {
 		if isPlain(v) {
 			return appendPlain(b, v), true
 		}
-	case []any:
-		if v != nil && depth < deep {
+	}
+	if depth < deep {
+		switch v := v.(type) {
+		case []any:
 			return appendList(b, v, depth)
-		}
-	case map[string]any:
-		if v != nil && depth < deep {
+		case map[string]any:
 			return appendMap(b, v, depth)
 		}
 	}
+	return appendOther(b, v)
+}
+
+func appendOther(b []byte, v any) (_ []byte, ok bool) {
 	other, err := json.Marshal(v)
 	return append(b, other...), err == nil
 }
@@ -68,6 +72,9 @@ func appendPlain(b []byte, text string) []byte {
 }
 
 func appendList(b []byte, list []any, depth int) (_ []byte, ok bool) {
+	if list == nil {
+		return appendOther(b, list)
+	}
 	b = append(b, '[')
 	for i, v := range list {
 		if i > 0 {
@@ -81,12 +88,14 @@ func appendList(b []byte, list []any, depth int) (_ []byte, ok bool) {
 }
 
 func appendMap(b []byte, m map[string]any, depth int) (_ []byte, ok bool) {
+	if m == nil {
+		return appendOther(b, m)
+	}
 	var few [8]string
 	keys := few[:0]
 	for key := range m {
 		if !isPlain(key) {
-			other, err := json.Marshal(m)
-			return append(b, other...), err == nil
+			return appendOther(b, m)
 		}
 		keys = append(keys, key)
 	}
