@@ -32,8 +32,7 @@ test-tools: ## run the tests of the tools
 	cd tools && GOWORK=off go test ./...
 
 .PHONY: test-adapters
-test-adapters: ## run the tests of the adapters for SDKs, under the race detector as well
-	$(call alone,$(tested),go test ./...)
+test-adapters: ## run the tests of the adapters for SDKs, under the race detector
 	$(call alone,$(tested),go test -race -vet=off ./...)
 
 .PHONY: test-browser

@@ -34,7 +34,7 @@ var setups = map[string]struct {
 	slow bool // under the race detector: it takes a minute, and runs the same Go code as the others
 	each bool // opens a store for each rule; else one is emptied, as creating tables takes longer than most rules
 }{
-	"opened from a path": {each: true, open: func(t *testing.T) putter {
+	"opened from a path": {slow: true, each: true, open: func(t *testing.T) putter {
 		file := newFile(t)
 		s := openAt(t, file)
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
