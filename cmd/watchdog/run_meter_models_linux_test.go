@@ -1,0 +1,155 @@
+package main_test
+
+import (
+	"compress/gzip"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/seed62658d38/watchdog/internal/escape"
+)
+
+// Each call of a model uses so many tokens.
+const (
+	tokensIn, tokensOut = 30, 20
+	tokensEach          = tokensIn + tokensOut
+)
+
+// answers are what the models say, whole and streamed.
+var answers = map[string][2]string{
+	"/v1/messages": {
+		`{"type":"message","model":"m","content":"ANSWER","usage":{"input_tokens":30,"output_tokens":20}}`,
+		`data: {"type":"message_start","message":{"model":"m","usage":{"input_tokens":30,"output_tokens":1}}}
+
+data: {"type":"content_block_delta","delta":{"type":"text_delta","text":"ANSWER"}}
+
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":20}}
+
+`,
+	},
+	"/v1/chat/completions": {
+		`{"model":"m","choices":[{"message":{"content":"ANSWER"}}],"usage":{"prompt_tokens":30,"completion_tokens":20}}`,
+		`data: {"model":"m","choices":[{"delta":{"content":"ANSWER"}}]}
+
+data: {"model":"m","choices":[],"usage":{"prompt_tokens":30,"completion_tokens":20}}
+
+data: [DONE]
+
+`,
+	},
+	"/v1/responses": {
+		`{"object":"response","status":"completed","model":"m","output":["ANSWER"],"usage":{"input_tokens":30,"output_tokens":20}}`,
+		`data: {"type":"response.output_text.delta","delta":"ANSWER"}
+
+data: {"type":"response.completed","response":{"status":"completed","model":"m","usage":{"input_tokens":30,"output_tokens":20}}}
+
+`,
+	},
+	"/v1beta/models/m:generateContent": {
+		`{"candidates":[{"content":"ANSWER"}],"usageMetadata":{"promptTokenCount":30,"candidatesTokenCount":20}}`,
+	},
+	"/v1beta/models/m:streamGenerateContent": {
+		"", `data: {"candidates":[{"content":"ANSWER","finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":30,"candidatesTokenCount":20}}
+
+`,
+	},
+}
+
+// A models is a server in the place of all model APIs.
+type models struct {
+	*httptest.Server
+	*testing.T
+
+	served, proto atomic.Int64
+	wait          chan struct{} // an answer ends when it is closed, if it is not nil
+	waiting       chan struct{}
+}
+
+func serveModels(t *testing.T, changes ...func(*models)) *models {
+	t.Helper()
+	m := &models{T: t, waiting: make(chan struct{}, 1000)}
+	m.Server = httptest.NewUnstartedServer(http.HandlerFunc(m.serve))
+	for _, change := range changes {
+		change(m)
+	}
+	if m.URL == "" {
+		m.Start()
+	}
+	t.Cleanup(func() { m.CloseClientConnections(); m.Close() })
+	return m
+}
+
+// waiting has each answer wait after its first event.
+func waiting(m *models) { m.wait = make(chan struct{}) }
+
+func (m *models) serve(w http.ResponseWriter, req *http.Request) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return // the run has ended meanwhile
+	}
+	said, known := answers[req.URL.Path]
+	if !known || !strings.Contains(string(body), promptCanary) || !strings.Contains(fmt.Sprint(req.Header), keyCanary) {
+		m.Errorf("a call of %s came with %v", req.URL, req.Header)
+	}
+	m.served.Add(1)
+	m.proto.Store(int64(req.ProtoMajor))
+	text := said[0]
+	if text == "" || strings.Contains(string(body), `"stream":true`) {
+		text = said[1]
+		w.Header().Set("Content-Type", "text/event-stream")
+	}
+	var out io.Writer = w
+	if req.Header.Get("Accept-Encoding") == "gzip" {
+		w.Header().Set("Content-Encoding", "gzip")
+		zipped := gzip.NewWriter(w)
+		defer zipped.Close()
+		out = zipped
+	}
+	for chunk := range strings.SplitAfterSeq(strings.ReplaceAll(text, "ANSWER", answerCanary), "\n\n") {
+		_, _ = io.WriteString(out, chunk)
+		w.(http.Flusher).Flush()
+		if m.wait != nil {
+			m.waiting <- struct{}{}
+			select {
+			case <-m.wait:
+			case <-req.Context().Done():
+				return
+			}
+		}
+	}
+}
+
+// metered returns run with a meter of the models, more flags, and a command of these steps.
+func (f *fixture) metered(m *models, flags string, steps ...string) *exec.Cmd {
+	f.Helper()
+	return f.at(m.URL, f.cmd("--meter "+flags, f.child(steps...)...))
+}
+
+// at has the program find the APIs at a server, and no proxy.
+func (f *fixture) at(url string, cmd *exec.Cmd) *exec.Cmd {
+	f.Helper()
+	cmd.Env = append(cmd.Env, "ANTHROPIC_BASE_URL="+url, "OPENAI_BASE_URL="+url+"/v1", "GOOGLE_GEMINI_BASE_URL="+url,
+		"HTTP_PROXY=", "HTTPS_PROXY=", "http_proxy=", "https_proxy=", "ALL_PROXY=", "all_proxy=", "NO_PROXY=", "no_proxy=")
+	return cmd
+}
+
+// ended runs a program to its end and checks that nothing of its command is alive.
+func (f *fixture) ended(cmd *exec.Cmd) outcome {
+	f.Helper()
+	o := finish(f.T, cmd)
+	assert.Empty(f, escape.WithToken(f.token), "a process outlives the program")
+	return o
+}
+
+func pemOf(cert *x509.Certificate) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw})
+}
