@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"path"
 	"strings"
 	"time"
 
@@ -122,6 +123,10 @@ func (p *Proxy) handler(cfg Config) http.Handler {
 		if watchdoghttp.IsModelCall(req.Method, rest.Path) {
 			p.tally.calls.Add(1)
 		}
+		if around(req.Method, rest.Path) {
+			p.refuse(w, refusalOf(api, misspelt))
+			return
+		}
 		if refusal, refused := unmetered(w, req, api); refused {
 			p.refuse(w, refusal)
 			return
@@ -131,17 +136,23 @@ func (p *Proxy) handler(cfg Config) http.Handler {
 	})
 }
 
+// around reports whether a server may take a path for a call of a model, and the meter does not.
+func around(method, name string) bool {
+	return !watchdoghttp.IsModelCall(method, name) &&
+		watchdoghttp.IsModelCall(method, strings.ToLower(path.Clean(name)))
+}
+
 // route returns the API of a request, and its URL below the API's base.
 func (p *Proxy) route(u *url.URL) (api API, rest *url.URL, known bool) {
-	path, found := strings.CutPrefix(u.EscapedPath(), "/"+p.secret+"/")
+	escaped, found := strings.CutPrefix(u.EscapedPath(), "/"+p.secret+"/")
 	if !found {
 		return "", nil, false
 	}
-	name, path, _ := strings.Cut(path, "/")
+	name, escaped, _ := strings.Cut(escaped, "/")
 	if p.to[API(name)] == nil {
 		return "", nil, false
 	}
-	rest, err := url.Parse("/" + path)
+	rest, err := url.Parse("/" + escaped)
 	if err != nil || rest.Host != "" {
 		return "", nil, false
 	}

@@ -198,6 +198,21 @@ func TestRefused(t *testing.T) {
 		assert.EqualValues(t, 1, refused)
 		assert.Contains(t, first, "WebSocket")
 	})
+	t.Run("one whose path servers and the meter may read in different ways", func(t *testing.T) {
+		f := start(t, watchdog.Spend{Tokens: 50_000}, func(http.ResponseWriter, *http.Request) { t.Error("it was sent") })
+		base, host := f.proxy.URL(modelproxy.Anthropic), strings.Split(f.proxy.URL(modelproxy.Anthropic), "/")[2]
+		_, base, _ = strings.Cut(base, host)
+		for _, path := range []string{
+			"/v1//messages", "/v1/messages/.", "/v1/messages/x/..", "/v1/./messages", "/V1/Messages", "/v1%2f%2fmessages",
+			"/v1/x/%2e%2e/messages", "/chat//completions", "/Responses",
+		} {
+			raw := "POST " + base + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}"
+			assert.Contains(t, send(t, host, raw), "402", path)
+		}
+		assert.Zero(t, f.used(0))
+		_, first := f.proxy.Refused()
+		assert.Contains(t, first, "not written as the API has it")
+	})
 	t.Run("a redirect, which would lead around the meter", func(t *testing.T) {
 		f := start(t, watchdog.Spend{Tokens: 50_000}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Location", "https://elsewhere.example/v1/messages?key="+canary)

@@ -22,6 +22,7 @@ const (
 	upgraded = "watchdog: a connection that is upgraded, such as a WebSocket, is not metered; " +
 		"have the client use plain requests"
 	cutOff     = "watchdog: the request is cut off, or too long to be metered"
+	misspelt   = "watchdog: the path is not written as the API has it, and would not be metered"
 	redirected = "watchdog: the API answered with a redirect, which leads around the meter; name its own address"
 )
 
