@@ -11,6 +11,12 @@ const (
 	secondLooks     = 2
 )
 
+// So many leases that are found dead together, and so large a part of all, seem to be a whole fleet.
+const (
+	fleet     = 3
+	partOfAll = 3
+)
+
 // RenewAfter returns the time from one renewal of a lease to the next.
 func RenewAfter(promise time.Duration) time.Duration { return promise / renewals }
 
@@ -55,4 +61,16 @@ func (l *Looks) Add(promise time.Duration, look Look) (expired bool) {
 	}
 	l.last = look.Ended
 	return look.Began-l.first >= promisesToDeath*promise
+}
+
+// Began returns when the first of the looks ended.
+func (l Looks) Began() time.Duration { return l.first }
+
+// Lasted returns how long the looks have found the same beat.
+func (l Looks) Lasted() time.Duration { return l.last - l.first }
+
+// FleetDied reports whether a whole fleet seems to have died with a lease: whether of all leases at least three, and at
+// least a third, were found dead while it was observed, or no other was renewed meanwhile. It may only be cut off.
+func FleetDied(dead, all int, renewed bool) bool {
+	return !renewed || dead >= fleet && partOfAll*dead >= all
 }

@@ -68,6 +68,29 @@ func TestLooks(t *testing.T) {
 	}
 }
 
+func TestLooksLasted(t *testing.T) {
+	var looks verdict.Looks
+	for i := range 3 {
+		at := time.Duration(5+2*i) * time.Second
+		looks.Add(2*time.Second, verdict.Look{Began: at, Ended: at, Sure: true, Beat: 1})
+	}
+	assert.Equal(t, 5*time.Second, looks.Began())
+	assert.Equal(t, 4*time.Second, looks.Lasted())
+}
+
+func TestFleetDied(t *testing.T) {
+	for _, test := range []struct {
+		dead, all     int
+		renewed, died bool
+	}{
+		{1, 1, false, true}, {1, 100, false, true},
+		{1, 2, true, false}, {2, 3, true, false}, {2, 6, true, false},
+		{3, 9, true, true}, {3, 10, true, false}, {34, 100, true, true}, {33, 100, true, false},
+	} {
+		assert.Equal(t, test.died, verdict.FleetDied(test.dead, test.all, test.renewed), "%+v", test)
+	}
+}
+
 func TestQuiet(t *testing.T) {
 	assert.False(t, verdict.Quiet(10*time.Minute, time.Minute-1))
 	assert.True(t, verdict.Quiet(10*time.Minute, time.Minute))

@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 )
@@ -16,6 +17,8 @@ type Pause struct {
 	// Released is when it ended; it counts once Closed is set.
 	Released time.Duration
 	Closed   bool
+	// Own says that this process opened it, took it over or ended it: it knows what became of it, whatever a store has.
+	Own bool
 }
 
 // end returns when the pause ends, if nothing releases it earlier.
@@ -55,6 +58,35 @@ func (p *Pauses) Set(pause Pause) bool {
 	}
 	p.unite()
 	return true
+}
+
+// TakeOver makes a pause that is known one of this process's own.
+func (p *Pauses) TakeOver(id string) {
+	if i, known := p.index[id]; known {
+		p.all[i].Own = true
+	}
+}
+
+// News returns what is news in what a store has, as [Pauses.Set] takes it: pauses of other processes, and their ends.
+// Of two ends the one that the store has counts.
+func (p *Pauses) News(stored []Pause) (news []Pause) {
+	for _, s := range stored {
+		known, opened := p.Find(s.ID)
+		if !opened || !known.Own && s.Closed && (!known.Closed || known.Released != s.Released) {
+			news = append(news, s)
+		}
+	}
+	return news
+}
+
+// With returns these pauses and the others.
+func (p *Pauses) With(others []Pause) *Pauses {
+	all := &Pauses{all: slices.Clone(p.all), index: maps.Clone(p.index)}
+	for _, other := range others {
+		all.Set(other)
+	}
+	all.unite()
+	return all
 }
 
 // Find returns what is known of a pause, and whether its opening is.

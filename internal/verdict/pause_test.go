@@ -165,6 +165,26 @@ func TestPauses(t *testing.T) {
 		require.True(t, p.Set(verdict.Pause{ID: "a", Released: 9, Closed: true}))
 		require.EqualValues(t, 4, p.Before(100))
 	})
+	t.Run("of other processes count as a store has them, one's own do not", func(t *testing.T) {
+		var p verdict.Pauses
+		p.Set(verdict.Pause{ID: "own", Opened: 0, Cap: 100})
+		p.TakeOver("own")
+		p.TakeOver("unknown")
+		p.Set(verdict.Pause{ID: "other", Opened: 200, Cap: 100})
+		closed := func(id string, from, to time.Duration) verdict.Pause {
+			return verdict.Pause{ID: id, Opened: from, Cap: 100, Released: to, Closed: true}
+		}
+		require.Empty(t, p.News([]verdict.Pause{{ID: "own", Cap: 100}, {ID: "other", Opened: 200, Cap: 100}}))
+		news := p.News([]verdict.Pause{closed("own", 0, 7), closed("other", 200, 210), {ID: "new", Opened: 400, Cap: 5}})
+		require.Equal(t, []verdict.Pause{closed("other", 200, 210), {ID: "new", Opened: 400, Cap: 5}}, news)
+		require.EqualValues(t, 115, p.With(news).Before(1000))
+		require.EqualValues(t, 200, p.Before(1000), "they are as they were")
+		p.Set(closed("own", 0, 50))
+		require.Empty(t, p.News([]verdict.Pause{{ID: "own", Cap: 100}, closed("own", 0, 7)}))
+		require.EqualValues(t, 65, p.With(news).Before(1000))
+		require.Len(t, p.With(news).News([]verdict.Pause{closed("other", 200, 220)}), 1, "of two ends that of the store counts")
+		require.Empty(t, p.With(news).News([]verdict.Pause{{ID: "other", Opened: 200, Cap: 100}}), "one that has ended has")
+	})
 	t.Run("of a run without any cost nothing", func(t *testing.T) {
 		var p *verdict.Pauses
 		require.Zero(t, p.Before(time.Hour))

@@ -65,6 +65,14 @@ func (s *Snapshot) start(limits *Limits) time.Duration {
 	return s.begun()
 }
 
+// KnownPauses returns the pauses as they are known now.
+func (s *Snapshot) KnownPauses() *Pauses {
+	if s.Signs == nil || len(s.Signs.Pauses.all) == 0 {
+		return &Pauses{}
+	}
+	return s.Signs.Pauses.With(nil)
+}
+
 func (s *Snapshot) begun() time.Duration { return max(s.Attached, s.Begun) }
 
 // Apply records what a verdict at the instant now gave: a warning, a step on a ladder, or a Cancel of an observe-only
