@@ -117,6 +117,19 @@ func TestEventGoldens(t *testing.T) {
 			b.pass(90*time.Second + 1234567*time.Nanosecond)
 			require.NoError(b.t, wd.Complete())
 		}},
+		"complete_command": {watchdog.EventComplete, func(b *fixture) {
+			b.run.ID, b.run.Parent = "s-1/job", "s-1"
+			wd := b.attach()
+			wd.Note("ended with status 3")
+			b.pass(90 * time.Second)
+			status := 3
+			require.NoError(b.t, seam.CompleteCommand(wd, seam.CommandEnd{Outcome: "failed", ExitStatus: &status}))
+		}},
+		"complete_command_killed": {watchdog.EventComplete, func(b *fixture) {
+			wd := b.attach()
+			b.pass(90 * time.Second)
+			require.NoError(b.t, seam.CompleteCommand(wd, seam.CommandEnd{Outcome: "failed", Signal: "SIGKILL"}))
+		}},
 		"hold":    {watchdog.EventHold, func(b *fixture) { approved(b) }},
 		"release": {watchdog.EventRelease, func(b *fixture) { approved(b).Close() }},
 		"progress": {watchdog.EventProgress, func(b *fixture) {

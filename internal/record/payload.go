@@ -153,6 +153,13 @@ type (
 		Note             string  `json:"note,omitempty"`
 		Parent           string  `json:"parent,omitempty"`
 		Window           string  `json:"window,omitempty"`
+		CommandEnd
+	}
+	// CommandEnd is how the command of a complete run ended. It is zero for a run that has no command.
+	CommandEnd struct {
+		Outcome    string `json:"outcome,omitempty"`     // Succeeded or Failed
+		ExitStatus *Count `json:"exit_status,omitempty"` // left out where it has none, or nobody saw it
+		Signal     string `json:"signal,omitempty"`      // that ended it
 	}
 	// Correction says that a cancel was wrong: what it cancelled had finished by itself.
 	Correction struct {
@@ -190,6 +197,12 @@ type (
 
 // CompleteReason is the reason of a complete event, and of the session row of a run that is complete.
 const CompleteReason = "complete"
+
+// The outcomes of a command.
+const (
+	Succeeded = "succeeded"
+	Failed    = "failed"
+)
 
 // JSON is the text of a payload. Payloads hold strings, numbers and times, so that it cannot fail; if it did, no store
 // would take the event.

@@ -115,6 +115,9 @@ type Root struct {
 	// Silence returns how long a run, a *Watchdog of the root's, has given no sign of life, and whether it has given one
 	// since its attach.
 	Silence func(run any) (silence time.Duration, signalled bool)
+	// Allowance returns how long a run, a *Watchdog of the root's, may give no sign of life until its own limits have
+	// ended it; 0 if none does.
+	Allowance func(run any) time.Duration
 	// Recorded reports whether the store has all events of a run, a *Watchdog of the root's. If it has not, and retry is
 	// true, it is tried again to append them, without waiting for that.
 	Recorded func(run any, retry bool) bool
@@ -139,6 +142,8 @@ type Root struct {
 	End func(run any, cause error)
 	// Window returns what events, a []Event of the root's, say of a run: see [WindowOf].
 	Window func(events any, of Lineage, hostStart time.Time) Window
+	// CompleteCommand completes a run, a *Watchdog of the root's, whose command ended.
+	CompleteCommand func(run any, end CommandEnd) error
 	// Unwrap returns the store inside a store, or nil.
 	Unwrap func(store any) any
 }
@@ -168,6 +173,15 @@ type State struct {
 	Paused                                       float64
 	Holds                                        int
 	Phase                                        string
+	Command                                      CommandEnd // of a run that is complete
+}
+
+// A CommandEnd is how the command of a complete run ended; zero for a run that has none. The outcomes are those of
+// package record.
+type CommandEnd struct {
+	Outcome    string
+	ExitStatus *int // nil where it has none, or nobody saw it
+	Signal     string
 }
 
 // A Spend is how far one counted limit is used: see the Usage of the root. Refused is how many calls did not fit, since
@@ -245,6 +259,10 @@ func Code(reason string) string { return root.Code(reason) }
 // attach: a signal or a hold.
 func Silence(run any) (silence time.Duration, signalled bool) { return root.Silence(run) }
 
+// Allowance returns how long a run of the root's may give no sign of life until its own limits have ended it, and that
+// is recorded; 0 if none does.
+func Allowance(run any) time.Duration { return root.Allowance(run) }
+
 // Recorded reports whether the store has all events of a run of the root's. If it has not, and retry is true, it is
 // tried again to append them, without waiting for that.
 func Recorded(run any, retry bool) bool { return root.Recorded(run, retry) }
@@ -275,6 +293,9 @@ func RestoreLoop(run any, state []byte) { root.RestoreLoop(run, state) }
 
 // End ends a run of the root's with a cause that nothing records. It does nothing if the run has ended.
 func End(run any, cause error) { root.End(run, cause) }
+
+// CompleteCommand completes a run of the root's, as its Complete does, and has the event say how its command ended.
+func CompleteCommand(run any, end CommandEnd) error { return root.CompleteCommand(run, end) }
 
 // WindowOf returns what events, a []Event of the root's, say of the window that a run is in, whose host says that it
 // began at hostStart; zero if no host does. Events that cannot be read say nothing.
