@@ -132,8 +132,14 @@ func keyFlaw(key string) string {
 }
 
 // Settle charges what the call has used in place of its admission. What it used beyond that is charged, too, and trips
-// the limit that it exceeds. The error wraps [ErrInvalid] for an amount that is negative or has another currency; then
-// the admission stays charged.
+// the limit that it exceeds. Until the run is closed it does not wait for a [SpendStore]: what that does not take is
+// tried again at polls, and at last by [Watchdog.Close], which returns the error. The error of Settle wraps
+// [ErrInvalid] for an amount that is negative or has another currency; then the admission stays charged.
+//
+// After Close it charges what was used beyond the admission, and waits for that at most the record timeout. If the
+// store does not take it, Settle returns its error and can be called again, as Close can: however often it is tried, it
+// counts once. In a window of a scope that is over by then it is charged nowhere. What was not used of the admission
+// stays charged if the rest of its slice was given back.
 func (c Charge) Settle(used Amount) error {
 	if c.book == nil {
 		return nil
@@ -151,14 +157,17 @@ func (c Charge) Settle(used Amount) error {
 	if did.look {
 		w.lookAround()
 	}
-	if did.owes {
+	switch {
+	case did.late:
+		return c.book.settleLate()
+	case did.owes:
 		w.cover()
 	}
 	return did.err
 }
 
 // Void takes the charge back. It is only for a call of which nothing was sent: what was sent may be billed. It never
-// fails.
+// fails. After [Watchdog.Close] the store can stay charged with it, see [Charge.Settle].
 func (c Charge) Void() error {
 	if c.book != nil {
 		c.book.void(c).traceCall(Signal{Kind: SignalVoid, Serial: c.serial()})

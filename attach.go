@@ -197,7 +197,7 @@ func (w *Watchdog) setUp(heeds, shares bool) {
 	if heeds {
 		w.heed()
 	}
-	w.item.Owner = w
+	w.item.Owner, w.recorder.run = w, w
 	if shares || len(w.limits.Counts) > 0 {
 		w.seen.Spend = w.accountOf().spend
 	}

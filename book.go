@@ -17,6 +17,7 @@ const maxSettled = 1024
 // and another that fits would be refused for it.
 type book struct {
 	mu       sync.Mutex
+	session  *account
 	currency string
 	charges  []charge
 	free     []int // the charges that are over
@@ -60,6 +61,7 @@ type account struct {
 type deed struct {
 	look    bool // at the run and those around it
 	owes    bool // more was used than was taken
+	late    bool // that of a run that is closed
 	fresh   bool // a charge was made
 	refused *Refused
 	missing *shortage
@@ -76,18 +78,10 @@ func (w *Watchdog) accountOf() *account {
 		a.outer = w.outer.accountOf()
 		a.book = a.outer.book
 	} else {
-		a.book = &book{currency: a.currency}
+		a.book = &book{currency: a.currency, session: a}
 	}
 	w.account.CompareAndSwap(nil, a)
 	return w.account.Load()
-}
-
-// session is the account of the outermost run.
-func (a *account) session() *account {
-	for a.outer != nil {
-		a = a.outer
-	}
-	return a
 }
 
 func (w *Watchdog) chargeKey(key string) chargeKey { return chargeKey{w.id, w.lineage.fresh(), key} }
@@ -240,6 +234,7 @@ func (b *book) settle(c Charge, used *Amount, use *verdict.Use, did *deed) (w *W
 	defer b.mu.Unlock()
 	one := b.find(c)
 	if one == nil {
+		did.late = b.session.closed && b.session.owing()
 		return nil
 	}
 	if did.err = b.pays(used); did.err != nil {
@@ -248,13 +243,10 @@ func (b *book) settle(c Charge, used *Amount, use *verdict.Use, did *deed) (w *W
 	if use.Tool == "" {
 		use.Tool = one.most.Tool
 	}
-	var session *account
 	for a := one.of; a != nil; a = a.outer {
-		session = a
 		did.look = a.spend.Settle(&one.most, use) || did.look
 	}
-	more, owes := session.replace(one, use)
-	did.look, did.owes = did.look || more, owes
+	b.session.replace(one, use, did)
 	w = one.of.w
 	if one.key != "" {
 		b.remember(w.chargeKey(one.key))
@@ -272,7 +264,7 @@ func (b *book) void(c Charge) (w *Watchdog) {
 		return nil
 	}
 	one.of.voidUpTo(nil, &one.most)
-	one.of.session().replace(one, &verdict.Use{Tool: one.most.Tool})
+	b.session.replace(one, &verdict.Use{Tool: one.most.Tool}, &deed{})
 	w = one.of.w
 	if one.key != "" {
 		delete(b.keys, w.chargeKey(one.key))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
 // Complete says that the run has done its work. It is recorded as [EventComplete], once, and then the run's context and
@@ -24,6 +25,22 @@ func (w *Watchdog) Complete() error {
 		return fmt.Errorf("complete run %s: %w", w.id, err)
 	}
 	return nil
+}
+
+// completeCommand is Complete for a run whose command ended.
+func (w *Watchdog) completeCommand(end seam.CommandEnd) error {
+	w.mu.Lock()
+	w.extras().command = end
+	w.mu.Unlock()
+	return w.Complete()
+}
+
+// commandEnd is how the run's command ended, as far as its host said so. The caller holds mu.
+func (w *Watchdog) commandEnd() seam.CommandEnd {
+	if w.more == nil {
+		return seam.CommandEnd{}
+	}
+	return w.more.command
 }
 
 func (w *Watchdog) completeRun() error {

@@ -105,8 +105,9 @@
 //
 // The watchdog appends the event first. Then it ends the context, with a [Stop] as its cause. It does so at the limit,
 // also while the host is stuck and nobody polls. A store that fails or hangs delays this by at most the record
-// timeout. An event that could not be recorded is appended again at each poll and by [Watchdog.Close], which returns
-// the error if that never succeeded.
+// timeout. An event that could not be recorded is appended again: by a timer, after a second and at last every half
+// minute, at each poll, and by [Watchdog.Close], which returns the error if that never succeeded. With PollOnly in the
+// [Config] there is no timer.
 //
 // # Other guards
 //

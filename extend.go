@@ -73,7 +73,6 @@ func (w *Watchdog) fits(d time.Duration) (time.Duration, error) {
 func (w *Watchdog) left() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.countPauses()
 	return verdict.Left(w.limits.Limits, w.seen, w.clock.elapsed())
 }
 

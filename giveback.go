@@ -1,9 +1,11 @@
 package watchdog
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
 	"github.com/seed62658d38/watchdog/internal/clocks"
@@ -14,7 +16,7 @@ import (
 const maxCovers = 8
 
 // cover has what was used beyond what was taken of the run's pools taken, so that others find it used, without waiting
-// for it if there is another goroutine. What the store does not take is tried again at the next poll.
+// for it if there is another goroutine. What the store does not take is tried again by a retrier and at the next poll.
 func (w *Watchdog) cover() {
 	if !w.covers() {
 		return
@@ -30,7 +32,7 @@ func (w *Watchdog) cover() {
 		switch {
 		case !d.pool.beginCover():
 		case r.inline || r.instantSpend(d.pool.store):
-			d.pool.coverOnce(ctx, r)
+			_ = d.pool.coverOnce(ctx, r)
 		default:
 			go d.pool.coverAside(r)
 		}
@@ -60,79 +62,121 @@ func (p *pool) beginCover() bool {
 func (p *pool) coverAside(r *recorder) {
 	ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, r.timeout)
 	defer cancel()
-	p.coverOnce(ctx, r)
+	if p.coverOnce(ctx, r) != nil {
+		r.tryLater()
+	}
 }
 
 // coverOnce covers what is owed, and ends what beginCover began.
-func (p *pool) coverOnce(ctx context.Context, r *recorder) {
+func (p *pool) coverOnce(ctx context.Context, r *recorder) error {
 	defer func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.covering = false
 	}()
-	p.settle(ctx, r)
+	return p.settle(ctx, r)
+}
+
+// coverNow is cover for a retrier, which waits: it returns an error if the store did not take something.
+func (w *Watchdog) coverNow() error {
+	r := &w.recorder
+	ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, r.timeout)
+	defer cancel()
+	for _, d := range w.ownDraws() {
+		if d.pool.beginCover() {
+			if err := d.pool.coverOnce(ctx, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// owesPools reports whether calls of the session used something that the store has not taken.
+func (w *Watchdog) owesPools() bool {
+	return slices.ContainsFunc(w.ownDraws(), func(d *draw) bool { return d.pool.owes() })
+}
+
+// ownDraws are those of a session; a layer has none.
+func (w *Watchdog) ownDraws() []*draw {
+	if a := w.account.Load(); a != nil {
+		return a.draws
+	}
+	return nil
 }
 
 // settle takes what is owed, and asks again for a slice whose answer was lost. What the store does not take, the next
-// call that takes a slice, the next poll or the end does.
-func (p *pool) settle(ctx context.Context, r *recorder) {
-	for range maxCovers {
-		p.mu.Lock()
-		owed, doubt := p.owed(), p.doubtful != nil
-		p.mu.Unlock()
-		if owed == (verdict.Counts{}) && !doubt {
-			return
-		}
-		if _, err := p.take(ctx, r, p.newSlice(&owed, &endless, true)); err != nil {
-			return
+// call that takes a slice, the next poll or the end does. It returns an error if what was owed when it was called may
+// not be charged.
+func (p *pool) settle(ctx context.Context, r *recorder) error {
+	for covered := 0; covered < maxCovers; {
+		t, mine, err := p.ask(ctx, r, nil)
+		switch {
+		case err != nil:
+			return p.unpaid(err)
+		case t == nil:
+			return nil
+		case !mine || t.again: // it may be of less
+		case !t.grant.Fits:
+			return p.unpaid(errNotForced)
+		default:
+			covered++
 		}
 	}
+	return nil
 }
 
-// closeSpend gives back what is left of the run's slices, and admits nothing any more. It returns a channel that is
-// closed when that is done, nil if there is nothing to give back.
+// closeSpend takes what is owed, gives back what is left of the run's slices, and admits nothing any more. It returns a
+// channel that is closed when that is done, nil if there is nothing to do.
 func (w *Watchdog) closeSpend() (done <-chan struct{}) {
 	a := w.account.Load()
 	if a == nil {
 		return nil
 	}
 	a.book.mu.Lock()
-	closed := a.closed
+	first := !a.closed
 	a.closed = true
+	toDo := first && len(a.draws) > 0 || a.owing()
 	a.book.mu.Unlock()
-	if closed || len(a.draws) == 0 {
+	switch {
+	case !toDo:
+		return nil
+	case w.recorder.inline:
+		a.giveBack(first)
 		return nil
 	}
-	if w.recorder.inline {
-		w.giveBack(a.draws)
-		return nil
-	}
-	return aside(func() { w.giveBack(a.draws) })
+	return aside(func() { a.giveBack(first) })
 }
 
-// giveBack gives back what nobody draws on any more, in one record timeout.
-func (w *Watchdog) giveBack(draws []*draw) {
+// giveBack takes what is owed and, once, gives back what nobody draws on any more, in one record timeout.
+func (a *account) giveBack(first bool) {
+	w := a.w
 	r := &w.recorder
 	ctx, cancel := clocks.WithTimeout(context.Background(), r.clock, r.timeout)
 	defer cancel()
-	each(draws, func(d *draw) {
-		if !closePool(d.pool) {
-			return
-		}
-		if err := d.pool.giveBackAll(ctx, r); err != nil {
-			callLog(func() {
-				w.log().Error("what a run did not spend stays charged", "run", w.id, "scope", d.pool.scope, "error", err)
-			})
+	each(a.draws, func(d *draw) {
+		switch {
+		case first && closePool(d.pool):
+			if err := d.pool.giveBackAll(ctx, r); err != nil {
+				callLog(func() {
+					w.log().Error("what a run did not spend stays charged", "run", w.id, "scope", d.pool.scope, "error", err)
+				})
+			}
+		case a.owes(d):
+			_ = d.pool.settle(ctx, r) // Close returns what is owed then
 		}
 	})
 }
 
 // giveBackAll takes what is owed and gives back what is left.
 func (p *pool) giveBackAll(ctx context.Context, r *recorder) error {
-	p.settle(ctx, r)
+	_ = p.settle(ctx, r) // Close returns what is owed then
 	p.mu.Lock()
 	p.close()
 	doubtful := p.doubtful
+	if p.owed() != (verdict.Counts{}) {
+		doubtful = nil // it is asked for again before what is owed
+	}
 	p.mu.Unlock()
 	err := p.giveBackOld(ctx, r)
 	if doubtful != nil {
@@ -142,11 +186,14 @@ func (p *pool) giveBackAll(ctx context.Context, r *recorder) error {
 	return err
 }
 
-// close leaves the window for good. The caller holds mu.
+// close leaves the window for good, and keeps what is owed of it. The caller holds mu.
 func (p *pool) close() {
-	if p.closed = true; p.current != nil {
-		p.leave()
+	p.closed = true
+	if p.current == nil {
+		return
 	}
+	p.debt, p.final = p.owed(), cmp.Or(p.final, p.current)
+	p.leave()
 }
 
 // giveBackLate gives back what the store granted after the end.

@@ -215,7 +215,7 @@ func (h *pastimes) pausesBeginNow(r *modelRun) bool {
 	now := r.elapsed.Truncate(time.Microsecond)
 	for _, p := range h.processes {
 		for _, g := range p.runs {
-			if slices.ContainsFunc(g.model.pausing, func(p modelPausing) bool { return p.of.opened == now }) {
+			if slices.ContainsFunc(g.model.pauses, func(p modelKnown) bool { return p.opened == now }) {
 				return true
 			}
 		}

@@ -91,7 +91,7 @@ func (r *modelRun) extend(d time.Duration) error {
 	}
 	before := r.extended
 	event := &modelFact{kind: "extend", apply: func(w *modelWindow) { w.extended += d }}
-	known, kept, err := r.transact(func(known modelNews) *modelFact {
+	known, kept, err := r.transact(nil, func(known modelNews) *modelFact {
 		if known.over() {
 			return nil
 		}
@@ -127,6 +127,7 @@ func (r *modelRun) layer(budget watchdog.Budget) (*modelRun, error) {
 	budget.WallClock = min(limitOf(budget.WallClock), left)
 	return &modelRun{
 		host: r.host, process: r.process, outer: r, budget: budget, digests: map[string]bool{},
+		ends:   map[*modelPause]*modelEntry{},
 		window: newModelWindow(r.host.now()), elapsed: r.host.clock.Now().Sub(r.host.now()),
 		attached: r.host.clock.Now().Sub(r.host.now()),
 	}, nil
@@ -151,7 +152,10 @@ func (r *modelRun) judgeParent() {
 func takeUp(p *process, w *modelWindow, budget watchdog.Budget) *modelRun {
 	host := p.host
 	at := max(host.clock.Now().Sub(w.start), 0)
-	r := &modelRun{host: host, process: p, window: w, budget: budget, digests: map[string]bool{}, elapsed: at, attached: at}
+	r := &modelRun{
+		host: host, process: p, window: w, budget: budget, digests: map[string]bool{}, elapsed: at, attached: at,
+		ends: map[*modelPause]*modelEntry{},
+	}
 	r.extended = w.extended
 	r.warned, r.wrapped = w.asked[modelAsk{"warning", r.allowed()}], w.asked[modelAsk{"wrap_up", r.allowed()}]
 	if stop := w.stop(); stop != nil {

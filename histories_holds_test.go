@@ -25,6 +25,7 @@ func (r *modelRun) hold(key string, limit watchdog.HoldLimit) (*modelHold, error
 			return nil, watchdog.ErrHeld
 		}
 		h.restored, h.idle = false, limit.Idle
+		r.known(h.pause).own = true
 		r.opened(limit)
 		return h, nil
 	}
@@ -72,11 +73,14 @@ func (r *modelRun) settle() {
 	}
 }
 
-// pause is a hold's that stops the wall clock: it counts once the store has it, from now on.
+// pause is a hold's that stops the wall clock, from now on.
 func (r *modelRun) pause(key string, layer bool, limit time.Duration) *modelPause {
 	p := &modelPause{key: key, layer: layer, opened: r.elapsed.Truncate(time.Microsecond), limit: limit}
-	e := r.record(&modelFact{kind: "hold", apply: func(w *modelWindow) { w.pauses = append(w.pauses, p) }})
-	r.pausing = append(r.pausing, modelPausing{entry: e, of: p})
+	e := &modelEntry{opens: p, facts: []*modelFact{
+		{kind: "hold", apply: func(w *modelWindow) { w.pauses = append(w.pauses, p) }},
+	}}
+	r.pend(e)
+	r.pauses = append(r.pauses, modelKnown{p, *p, true})
 	r.due = true
 	return p
 }
@@ -95,9 +99,10 @@ func (r *modelRun) unpause(p *modelPause, ended []*modelDirective) {
 			p.closed, p.released = true, at
 		}
 	}
-	e := r.record(f)
+	r.pend(&modelEntry{facts: []*modelFact{f}, closes: p})
 	if p != nil {
-		r.pausing = append(r.pausing, modelPausing{entry: e, of: p, ends: true, at: at})
+		known := r.known(p)
+		known.own, known.closed, known.released = true, true, at
 	}
 	r.due = true
 }
@@ -111,28 +116,6 @@ func (r *modelRun) known(p *modelPause) *modelKnown {
 	return nil
 }
 
-// countPauses lets what the store has by now count.
-func (r *modelRun) countPauses() {
-	if len(r.pausing) == 0 {
-		return
-	}
-	waits := map[*modelPause]bool{}
-	r.pausing = slices.DeleteFunc(r.pausing, func(p modelPausing) bool {
-		if !p.entry.stored && !p.entry.dropped || waits[p.of] {
-			waits[p.of] = true
-			return false
-		}
-		switch known := r.known(p.of); {
-		case p.entry.dropped:
-		case !p.ends && known == nil:
-			r.pauses = append(r.pauses, modelKnown{p.of, modelPause{opened: p.of.opened, limit: p.of.limit}})
-		case p.ends && known != nil && !known.closed:
-			known.closed, known.released = true, p.at
-		}
-		return true
-	})
-}
-
 // closed reports whether the store knows that a hold which another process left open was closed by that.
 func (n modelNews) closed(h *modelHold) bool {
 	if h == nil || !h.restored {
@@ -142,19 +125,31 @@ func (n modelNews) closed(h *modelHold) bool {
 	return i >= 0 && n.pauses[i].closed
 }
 
-// learnPauses counts what the store knows, and lets go of holds that the process which opened them has closed.
+// learnPauses counts what the store knows of other processes, and lets go of holds that the process which opened them
+// has closed.
 func (r *modelRun) learnPauses(news modelNews) {
-	for i, p := range news.pauses {
-		known := r.known(news.of[i])
-		if known == nil {
-			r.pauses = append(r.pauses, modelKnown{news.of[i], p})
-			continue
-		}
-		if p.closed && (!known.closed || known.released != p.released) {
-			known.closed, known.released = true, p.released
-			r.letGo(news.of[i])
+	before := slices.Clone(r.pauses)
+	r.pauses = r.pausesWith(news)
+	for i, now := range r.pauses[:len(before)] {
+		if now != before[i] {
+			r.letGo(now.of)
 		}
 	}
+}
+
+// pausesWith is what is known of the pauses with what the store knows of those of other processes.
+func (r *modelRun) pausesWith(news modelNews) []modelKnown {
+	all := slices.Clone(r.pauses)
+	for i, p := range news.pauses {
+		at := slices.IndexFunc(all, func(known modelKnown) bool { return known.of == news.of[i] })
+		switch {
+		case at < 0:
+			all = append(all, modelKnown{news.of[i], p, false})
+		case !all[at].own && p.closed:
+			all[at].modelPause = p
+		}
+	}
+	return all
 }
 
 func (r *modelRun) letGo(p *modelPause) {

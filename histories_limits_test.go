@@ -50,11 +50,15 @@ func pausedBefore(pauses []modelPause, now time.Duration) (paused time.Duration)
 }
 
 func (r *modelRun) paused(now time.Duration) time.Duration {
-	if len(r.pauses) == 0 {
+	return pausedIn(r.pauses, now)
+}
+
+func pausedIn(known []modelKnown, now time.Duration) time.Duration {
+	if len(known) == 0 {
 		return 0
 	}
 	var all []modelPause
-	for _, p := range r.pauses {
+	for _, p := range known {
 		all = append(all, p.modelPause)
 	}
 	return pausedBefore(all, now)
@@ -88,7 +92,6 @@ func (r *modelRun) remaining() time.Duration {
 
 // left is what is left with the reserve.
 func (r *modelRun) left() time.Duration {
-	r.countPauses()
 	if r.allowed() == watchdog.NoLimit {
 		return watchdog.NoLimit
 	}

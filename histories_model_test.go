@@ -97,10 +97,10 @@ type modelRun struct {
 	idle, noProgress        modelRung
 	holds                   []*modelHold // open, in the order of their opening
 	pauses                  []modelKnown
-	pausing                 []modelPausing
 	given                   []modelGiven
 	pending                 []*modelEntry
-	due                     bool // there is something to record that nobody tried
+	ends                    map[*modelPause]*modelEntry // of its own pauses
+	due                     bool                        // there is something to record that nobody tried
 	digests                 map[string]bool
 	mail                    []modelMail
 	mailed                  bool // that the run was cancelled
@@ -132,24 +132,20 @@ type (
 		restored      bool
 		outer         *modelHold
 	}
+	// A modelKnown pause is one as this process sees it. What becomes of its own it knows better than the store.
 	modelKnown struct {
 		of *modelPause
 		modelPause
-	}
-	// A modelPausing waits for the store to have its entry.
-	modelPausing struct {
-		entry *modelEntry
-		of    *modelPause
-		ends  bool
-		at    time.Duration
+		own bool
 	}
 	modelGiven struct {
 		*modelDirective
 		at time.Duration
 	}
 	modelEntry struct {
-		facts           []*modelFact
-		stored, dropped bool
+		facts         []*modelFact
+		stored, tried bool
+		opens, closes *modelPause
 	}
 	modelMail struct {
 		kind   watchdog.DirectiveKind
@@ -204,7 +200,6 @@ func (r *modelRun) judge() (recorded bool, trip *modelExcess) {
 		return false, nil
 	}
 	for {
-		r.countPauses()
 		r.resetLadders()
 		recorded = recorded || r.due
 		r.due = false

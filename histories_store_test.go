@@ -46,18 +46,33 @@ type modelNews struct {
 }
 
 // record has facts wait for the store.
-func (r *modelRun) record(facts ...*modelFact) *modelEntry {
-	e := &modelEntry{facts: facts}
-	r.pending = append(r.pending, e)
-	if len(r.pending) > 64 {
-		r.pending[0].dropped = true
-		r.pending = r.pending[1:]
+func (r *modelRun) record(facts ...*modelFact) { r.pend(&modelEntry{facts: facts}) }
+
+// pend has one more wait. Of more than 64 the oldest is dropped: a pause as a whole and not while it is open, or nobody
+// has tried to record its end, or the store has its opening.
+func (r *modelRun) pend(e *modelEntry) {
+	if r.pending = append(r.pending, e); e.closes != nil {
+		r.ends[e.closes] = e
 	}
-	return e
+	for len(r.pending) > 64 {
+		i := slices.IndexFunc(r.pending, func(old *modelEntry) bool {
+			end := r.ends[old.opens]
+			open := old.opens != nil && (end == nil || !end.stored && (end == e || !end.tried))
+			return old != e && !open && old.closes == nil
+		})
+		if i < 0 {
+			return
+		}
+		dropped, end := r.pending[i], r.ends[r.pending[i].opens]
+		r.pending = slices.DeleteFunc(r.pending, func(old *modelEntry) bool { return old == dropped || old == end })
+	}
 }
 
 // tryPending appends what the store does not have.
 func (r *modelRun) tryPending() {
+	for _, e := range r.pending {
+		e.tried = true
+	}
 	if !r.host.fault.writes() {
 		return
 	}
@@ -85,32 +100,60 @@ func (r *modelRun) read() modelNews {
 	return n
 }
 
-// transact asks what the store knows and tells it what is decided then. A store that does both at once and cannot is
-// told what is decided of nothing, as is one that cannot be read.
-func (r *modelRun) transact(decide func(modelNews) *modelFact) (known modelNews, kept *modelFact, err error) {
-	f := r.host.fault
-	if !f.reads() || !f.writes() && r.host.transactional {
-		return r.tell(modelNews{}, decide)
-	}
-	known, kept, err = r.tell(r.read(), decide)
-	if !f.says() && r.host.transactional { // in doubt it is told again
-		return r.tell(modelNews{}, decide)
+// transact asks what the store knows and tells it what is decided then, behind what it lacks before that. If it refuses
+// both together, it is told what is decided alone.
+func (r *modelRun) transact(
+	before []*modelEntry, decide func(modelNews) *modelFact,
+) (known modelNews, kept *modelFact, err error) {
+	known, kept, err = r.transactOnce(before, decide)
+	if err != nil && len(before) > 0 {
+		return r.transactOnce(nil, decide)
 	}
 	return known, kept, err
 }
 
-// tell tells the store what is decided of that.
-func (r *modelRun) tell(known modelNews, decide func(modelNews) *modelFact) (modelNews, *modelFact, error) {
+// transactOnce asks and tells. A store that does both at once and cannot is told what is decided of nothing, as is one
+// that cannot be read.
+func (r *modelRun) transactOnce(
+	before []*modelEntry, decide func(modelNews) *modelFact,
+) (known modelNews, kept *modelFact, err error) {
+	f := r.host.fault
+	if !f.reads() || r.host.transactional && (!f.writes() || r.refused(before)) {
+		return r.tell(modelNews{}, before, decide)
+	}
+	known, kept, err = r.tell(r.read(), before, decide)
+	if !f.says() && r.host.transactional { // in doubt it is told again
+		return r.tell(modelNews{}, before, decide)
+	}
+	return known, kept, err
+}
+
+func (r *modelRun) refused(entries []*modelEntry) bool {
+	return slices.ContainsFunc(entries, func(e *modelEntry) bool { return r.host.fault.refuses(e.facts[0].kind) })
+}
+
+// tell tells the store what is decided of that, behind what it lacks.
+func (r *modelRun) tell(
+	known modelNews, before []*modelEntry, decide func(modelNews) *modelFact,
+) (modelNews, *modelFact, error) {
 	f, kept := r.host.fault, decide(known)
 	if kept == nil {
 		return known, nil, nil
 	}
-	if f.writes() {
-		r.window.keep(kept)
-	}
-	if !f.writes() || !f.says() {
+	if !f.writes() || r.refused(before) {
 		return modelNews{}, nil, errDiskFull
 	}
+	for _, e := range before {
+		r.window.keep(e.facts...)
+	}
+	r.window.keep(kept)
+	if !f.says() {
+		return modelNews{}, nil, errDiskFull
+	}
+	r.pending = slices.DeleteFunc(r.pending, func(e *modelEntry) bool {
+		e.stored = e.stored || slices.Contains(before, e)
+		return e.stored
+	})
 	if f.reads() {
 		known = r.read()
 	}
@@ -130,8 +173,14 @@ func (r *modelRun) endFact(e *modelEnd) *modelFact {
 func (r *modelRun) carryOut(e *modelExcess) {
 	own := &modelEnd{code: e.reason(), hold: e.holdKey(), rung: e.rung, at: r.host.now()}
 	event := r.endFact(own)
-	known, kept, err := r.transact(func(known modelNews) *modelFact {
-		more := known.extended > r.extended || pausedBefore(known.pauses, r.elapsed) > r.paused(r.elapsed)
+	var pauses []*modelEntry // which the store does not have
+	for _, e := range r.pending {
+		if e.opens != nil || e.closes != nil {
+			pauses = append(pauses, e)
+		}
+	}
+	known, kept, err := r.transact(pauses, func(known modelNews) *modelFact {
+		more := known.extended > r.extended || pausedIn(r.pausesWith(known), r.elapsed) > r.paused(r.elapsed)
 		if known.over() || e.limit == "wall_clock" && more || known.closed(e.hold) {
 			return nil
 		}
@@ -170,7 +219,7 @@ func (r *modelRun) finish() error {
 		return r.finished()
 	}
 	event := r.endFact(&modelEnd{complete: true, at: r.host.now()})
-	known, kept, err := r.transact(func(known modelNews) *modelFact {
+	known, kept, err := r.transact(nil, func(known modelNews) *modelFact {
 		if known.complete {
 			return nil
 		}

@@ -97,8 +97,7 @@ func (c *connection) enter() error {
 func (c *connection) Append(_ context.Context, events ...watchdog.Event) error {
 	err := c.enter()
 	defer c.mu.Unlock()
-	refused := func(e watchdog.Event) bool { return c.fault.refuses(strings.TrimPrefix(e.Type, "runtime.watchdog.")) }
-	if err != nil || !c.fault.writes() || slices.ContainsFunc(events, refused) {
+	if err != nil || !c.fault.writes() || slices.ContainsFunc(events, c.refused) {
 		return cmp.Or(err, errDiskFull)
 	}
 	c.keep(events)
@@ -106,6 +105,10 @@ func (c *connection) Append(_ context.Context, events ...watchdog.Event) error {
 		return errDiskFull
 	}
 	return nil
+}
+
+func (c *connection) refused(e watchdog.Event) bool {
+	return c.fault.refuses(strings.TrimPrefix(e.Type, "runtime.watchdog."))
 }
 
 func (c *connection) Read(_ context.Context, _, id string) ([]watchdog.Event, error) {
@@ -137,6 +140,9 @@ func (c transactional) Transact(_ context.Context, exchanges ...*watchdog.Exchan
 	}
 	for _, x := range exchanges {
 		events := x.Decide(c.selected(x.Selection))
+		if slices.ContainsFunc(events, c.refused) {
+			return errDiskFull
+		}
 		c.keep(events)
 		x.Kept = nil
 		for _, e := range events {

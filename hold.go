@@ -20,8 +20,9 @@ type HoldLimit struct {
 	// [NoLimit] mean no limit: while such a hold is open, the run may be silent.
 	Idle time.Duration
 	// PausesWallClock has the wall clock stand still while the hold is open, for its Cap at most: for a person's approval.
-	// It needs a Cap. The pause is recorded, as [EventHold] and [EventRelease], and counts from the opening on once the
-	// store has it; what stops the run before that stands. A hold whose process is gone stays open, and allows any
+	// It needs a Cap. In its own process the pause counts from its opening to its release, at once, whatever the store
+	// says. Both are recorded, as [EventHold] and [EventRelease]; other processes, and a restart, count what the store
+	// has, and a stop that one of them stored before stands. A hold whose process is gone stays open, and allows any
 	// silence: whoever opens one with its key takes it over, with its first Cap and an Idle of their own. [Budget].Safety
 	// goes on.
 	PausesWallClock bool
@@ -158,6 +159,7 @@ func (w *Watchdog) takeOver(id verdict.HoldID, limit HoldLimit) *Hold {
 		return nil
 	}
 	h.restored = false
+	w.signs().Pauses.TakeOver(h.pause.ID)
 	w.signalTaken(Signal{Kind: SignalTakeOver, Key: id.Key, Serial: id.Serial, Idle: w.heedIdle(limit)})
 	return h
 }

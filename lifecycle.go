@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -34,7 +35,8 @@ import (
 //	    pool.mu        what this process holds of a limit that is kept in a store
 //	  readers.mu       who is to be told of directives
 //	  recorder.mu      what the store does not have yet
-//	  alarm.Queue.mu   the timer of all runs
+//	  retries.mu       which runs their stores are asked again for
+//	  alarm.Queue.mu   the timer of all runs, and that of retriers
 //	  trace.mu         what the host's OnSignal is still to be told
 //	  layers.mu        which layers are open, also of the run around a layer
 //	digests.mu         the digests of progress; alone
@@ -58,9 +60,11 @@ type trip struct {
 	at      time.Time
 	elapsed time.Duration // of the window
 	paused  time.Duration // of that
+	pauses  *verdict.Pauses
 	note    string
-	usage   *Usage // of a counted limit
-	left    string // the pause of a hold that another process left open and whose cap was exceeded
+	usage   *Usage          // of a counted limit
+	command seam.CommandEnd // of a run that is complete
+	left    string          // the pause of a hold that another process left open and whose cap was exceeded
 	// meanwhile is what was traced since, for when the run goes on: a trace ends where the run's end was decided.
 	meanwhile []Signal
 	// done is closed when the trip is over: the run has its end, or runs on because it was given more time.
@@ -122,8 +126,8 @@ func (w *Watchdog) beginTrip(elapsed time.Duration) *trip {
 	w.dropInquiry()
 	w.quietUntil.Store(0)
 	w.trip = &trip{
-		at: record.Truncate(w.clock.now()), elapsed: elapsed, paused: verdict.Paused(w.seen, elapsed), note: w.LastNote(),
-		done: make(chan struct{}),
+		at: record.Truncate(w.clock.now()), elapsed: elapsed, paused: verdict.Paused(w.seen, elapsed),
+		pauses: w.seen.KnownPauses(), note: w.LastNote(), done: make(chan struct{}),
 	}
 	return w.trip
 }
@@ -137,6 +141,7 @@ func (w *Watchdog) decideComplete(n *news, before int) (t *trip, err error) {
 			return
 		}
 		t = w.beginTrip(w.clock.elapsed())
+		t.command = w.commandEnd()
 	})
 	return t, err
 }
@@ -280,6 +285,7 @@ func (w *Watchdog) end(cause error) {
 	w.cancel(cause)
 	w.endTries(cause)
 	w.endLayers()
+	w.recorder.tryLater() // nobody looks any more for what is due
 }
 
 // hasEnded reports whether the run is over. A trip that is being recorded can still be taken back.

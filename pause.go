@@ -9,14 +9,7 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A pauseEvent is the opening or the close of a hold that stops the wall clock. It counts when the store has it, from
-// the moment at which it happened.
-type pauseEvent struct {
-	entry  *entry
-	signal Signal
-}
-
-// pauseClock has it recorded that a hold which stops the wall clock was opened just now, and returns the pause, in
+// pauseClock has the wall clock stand still for a hold that was opened just now, and has that recorded. The pause is in
 // whole microseconds as its event has it: what this process counts is what the store says. The caller holds mu.
 func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.Pause, *entry) {
 	p := &verdict.Pause{
@@ -24,7 +17,7 @@ func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.
 		Cap: limit.Truncate(time.Microsecond),
 	}
 	at := w.clock.now()
-	e := w.recordSoon(&entry{}, EventHold, func() Event {
+	opening := w.recordSoon(&entry{opens: true}, EventHold, func() Event {
 		event := w.newEvent(EventHold, at, "", record.Hold{
 			Hold: key, SessionStartedAt: record.Stamp(w.startedAt), OpenedAt: record.Stamp(at),
 			OpenedSeconds: record.ExactSeconds(p.Opened), CapSeconds: record.FloatSeconds(p.Cap), Layer: layer,
@@ -33,13 +26,13 @@ func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.
 		event.ID = p.ID
 		return event
 	})
-	w.more.pausing = append(w.more.pausing, pauseEvent{e, Signal{
-		Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap,
-	}})
-	return p, e
+	w.signalTaken(Signal{Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
+	w.signs().Pauses.TakeOver(p.ID)
+	return p, opening
 }
 
-// releaseEvent has it recorded that a hold was closed just now, if events tell of it. The caller holds mu.
+// releaseEvent ends the pause of a hold that was closed just now, and has that recorded, if events tell of it. The
+// caller holds mu.
 func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause, opening *entry) {
 	var resets []string
 	if w.more != nil {
@@ -57,69 +50,27 @@ func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause, opening
 	if pause != nil {
 		payload.Opening, name = pause.ID, pause.ID
 	}
-	e := w.recordSoon(&entry{unpauses: pause != nil, opening: opening, kept: w.lookAgain}, EventRelease, func() Event {
+	w.recordSoon(&entry{closes: pause != nil, opening: opening}, EventRelease, func() Event {
 		return w.newEvent(EventRelease, at, name, payload)
 	})
 	if pause != nil {
-		w.more.pausing = append(w.more.pausing, pauseEvent{e, Signal{Kind: SignalUnpause, Key: pause.ID, From: elapsed}})
+		w.signalTaken(Signal{Kind: SignalUnpause, Key: pause.ID, From: elapsed})
+		w.signs().Pauses.TakeOver(pause.ID)
 	}
 }
 
-// lookAgain has the run looked at: a pause that has ended brings its limit nearer than what the timer is set for.
-func (w *Watchdog) lookAgain() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.phase == running {
-		w.lookSoon()
-	}
-}
-
-// countPauses lets the openings and closes count that the store has by now, in their order. The caller holds mu.
-func (w *Watchdog) countPauses() {
-	if w.more == nil || len(w.more.pausing) == 0 {
+// learnPauses counts what the store has of the pauses of other processes, as it has it: otherwise a trip that yields to
+// it would do so for ever. The caller holds mu.
+func (w *Watchdog) learnPauses(stored []verdict.Pause) {
+	if len(stored) == 0 {
 		return
 	}
-	var waiting []string // the openings that the store does not have: it may have their closes
-	w.more.pausing = slices.DeleteFunc(w.more.pausing, func(p pauseEvent) bool {
-		stored, dropped := w.recorder.stateOf(p.entry)
-		if !stored && !dropped || slices.Contains(waiting, p.signal.Key) {
-			waiting = append(waiting, p.signal.Key)
-			return false
-		}
-		if stored && w.isNews(p.signal) {
-			w.signalTaken(p.signal)
-		}
-		return true
-	})
-}
-
-// isNews reports whether the signal opens a pause, or ends one that is open: the store may have given up its opening,
-// or another process's end of it.
-func (w *Watchdog) isNews(s Signal) bool {
-	known, opened := w.signs().Pauses.Find(s.Key)
-	return s.Kind == SignalPause || opened && !known.Closed
-}
-
-// stateOf reports whether the store has the entry, and whether it was given up.
-func (r *recorder) stateOf(e *entry) (stored, dropped bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return e.stored, e.dropped
-}
-
-// learnPauses counts what the store knows of pauses, as it knows it: otherwise a trip that yields to it would do so for
-// ever. The caller holds mu.
-func (w *Watchdog) learnPauses(known []verdict.Pause) {
-	if len(known) == 0 {
-		return
-	}
-	own := w.signs().Pauses
-	for _, p := range known {
-		mine, opened := own.Find(p.ID)
-		if !opened {
+	pauses := &w.signs().Pauses
+	for _, p := range pauses.News(stored) {
+		if _, opened := pauses.Find(p.ID); !opened {
 			w.signalTaken(Signal{Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
 		}
-		if p.Closed && (!mine.Closed || mine.Released != p.Released) { // another process may have closed it first
+		if p.Closed {
 			w.signalTaken(Signal{Kind: SignalUnpause, Key: p.ID, From: p.Released})
 			w.releaseRestored(p.ID)
 		}

@@ -26,8 +26,25 @@ func (s *slowStore) Append(ctx context.Context, events ...watchdog.Event) error 
 	return s.Memory.Append(ctx, events...)
 }
 
+// An ownWay is one process's way to a store that it shares with others.
+type ownWay struct {
+	flakyStore
+	to watchdog.EventStore
+}
+
+func (s *ownWay) Append(ctx context.Context, events ...watchdog.Event) error {
+	if err := s.flakyStore.Append(ctx); err != nil {
+		return err
+	}
+	return s.to.Append(ctx, events...)
+}
+
+func (s *ownWay) Read(ctx context.Context, aggregateType, aggregateID string) ([]watchdog.Event, error) {
+	return s.to.Read(ctx, aggregateType, aggregateID)
+}
+
 // TestPauseThatEnds has a run end at its limit, also while its host is stuck, after a hold was closed that stopped the
-// wall clock: when the hold is closed its event is not stored, so that the limit is as far away as the hold's cap.
+// wall clock: until then the limit is as far away as the hold's cap.
 func TestPauseThatEnds(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T, wd *watchdog.Watchdog) *watchdog.Hold{
 		"of the run's own": func(t *testing.T, wd *watchdog.Watchdog) *watchdog.Hold {
@@ -201,30 +218,76 @@ func TestPausedWallClock(t *testing.T) {
 			})
 		})
 	}
-	t.Run("it counts once the store has it, from the opening on", func(t *testing.T) {
+	t.Run("it counts at once in its own process, and for others once the store has it", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
-			wd := b.attach()
+			wd, other := b.attach(), b.attach()
 			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
-			_, err := wd.Hold(context.Background(), "approval", approval)
+			h, err := wd.Hold(context.Background(), "approval", approval)
 			require.NoError(b.t, err)
 			b.pass(30 * time.Minute)
-			require.Equal(b.t, 30*time.Minute, wd.Remaining())
+			require.Equal(b.t, time.Hour, wd.Remaining())
+			_, err = other.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Equal(b.t, 30*time.Minute, other.Remaining())
 			b.store.set(func(s *flakyStore) { s.fail = nil })
 			wd.Fired() // tries again
 			synctest.Wait()
-			require.Equal(b.t, time.Hour, wd.Remaining())
+			_, err = other.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Equal(b.t, time.Hour, other.Remaining())
+			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
+			require.True(b.t, h.Close())
+			b.pass(20 * time.Minute)
+			require.Equal(b.t, 40*time.Minute, wd.Remaining())
+			_, err = wd.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Equal(b.t, 40*time.Minute, wd.Remaining(), "what the store has of its own pause is older")
+			_, err = other.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Equal(b.t, time.Hour, other.Remaining())
 		})
 	})
-	t.Run("a stop before that stands", func(t *testing.T) {
+	t.Run("that another process took it over and closed it does not end it in its own", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
 			wd := b.attach()
-			b.store.set(func(s *flakyStore) { s.fail = errDiskFull })
 			_, err := wd.Hold(context.Background(), "approval", approval)
 			require.NoError(b.t, err)
+			synctest.Wait()
+			other := b.attach()
+			taken, err := other.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
+			b.pass(time.Minute)
+			require.True(b.t, taken.Close())
+			b.pass(30 * time.Minute)
+			for _, process := range []*watchdog.Watchdog{wd, other} {
+				_, err = process.Sync(b.t.Context())
+				require.NoError(b.t, err)
+			}
+			require.Equal(b.t, time.Hour, wd.Remaining())
+			require.Equal(b.t, 30*time.Minute, other.Remaining())
+		})
+	})
+	t.Run("a stop that another process stored before it had the pause stands", func(t *testing.T) {
+		inFixture(t, func(b *fixture) {
+			b.cfg.Budget = watchdog.Budget{WallClock: time.Hour}
+			own := &ownWay{to: b.store}
+			b.cfg.Store = own
+			wd := b.attach()
+			b.cfg.Store = b.store
+			other := b.attach()
+			own.set(func(s *flakyStore) { s.fail = errDiskFull })
+			h, err := wd.Hold(context.Background(), "approval", approval)
+			require.NoError(b.t, err)
 			b.pass(time.Hour + 1)
-			require.Equal(b.t, watchdog.WallClockExceeded, wd.Stop().Code)
+			require.Equal(b.t, watchdog.WallClockExceeded, other.Stop().Code)
+			b.live(wd)
+			h.Close()
+			own.set(func(s *flakyStore) { s.fail = nil })
+			b.pass(time.Hour)
+			require.Equal(b.t, other.Stop(), b.stopped(wd), "its own trip found it")
+			require.Len(b.t, b.events(watchdog.EventCancel), 1)
 		})
 	})
 	t.Run("another process's limit yields to it", func(t *testing.T) {
@@ -304,7 +367,7 @@ func TestPausedWallClock(t *testing.T) {
 			require.Equal(b.t, watchdog.WallClockExceeded, wd.Stop().Code)
 		})
 	})
-	t.Run("of two processes that close it the one that the store has first counts for both", func(t *testing.T) {
+	t.Run("of two processes that close it each counts its own close, and others what the store has first", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			b.cfg.Budget, b.cfg.PollOnly = watchdog.Budget{WallClock: time.Hour}, true
 			wd := b.attach()
@@ -319,10 +382,18 @@ func TestPausedWallClock(t *testing.T) {
 			b.pass(time.Minute)
 			b.store.set(func(s *flakyStore) { s.fail = nil })
 			taken.Close()
-			b.pass(time.Hour)
+			b.pass(59 * time.Minute)
+			third := b.attach()
+			require.Equal(b.t, time.Minute, third.Remaining())
+			require.Equal(b.t, time.Minute, other.Remaining())
 			b.live(wd)
 			b.pass(1)
-			require.Equal(b.t, 2*time.Minute, b.stopped(wd).Paused)
+			require.Equal(b.t, time.Minute, b.stopped(wd).Paused)
+			_, err = third.Sync(b.t.Context())
+			require.NoError(b.t, err)
+			require.Equal(b.t, wd.Stop(), third.Stop())
+			require.Len(b.t, b.events(watchdog.EventCancel), 1)
+			require.Len(b.t, b.events(watchdog.EventRelease), 1)
 		})
 	})
 	t.Run("it needs a cap", func(t *testing.T) {

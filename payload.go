@@ -42,10 +42,19 @@ func (w *Watchdog) completeEvent(t *trip) Event {
 	e := w.newEvent(EventComplete, t.at, record.Once, record.Complete{
 		Reason: record.CompleteReason, SessionStartedAt: record.Stamp(w.startedAt), CompletedAt: record.Stamp(t.at),
 		ElapsedSeconds: record.WholeSeconds(t.elapsed - t.paused), PausedSeconds: record.ExactSeconds(t.paused),
-		Note: t.note, Parent: w.lineage.parent(), Window: w.lineage.fresh(),
+		Note: t.note, Parent: w.lineage.parent(), Window: w.lineage.fresh(), CommandEnd: recordedEnd(t.command),
 	})
 	e.ID = record.EventID(w.id, w.windowName(w.startedAt), EventCancel, record.Once)
 	return e
+}
+
+func recordedEnd(end seam.CommandEnd) record.CommandEnd {
+	recorded := record.CommandEnd{Outcome: end.Outcome, Signal: end.Signal}
+	if end.ExitStatus != nil {
+		status := record.Count(*end.ExitStatus)
+		recorded.ExitStatus = &status
+	}
+	return recorded
 }
 
 // directiveEvents are the decision and the directive of one trip.

@@ -17,49 +17,80 @@ const maxPending = 64
 var errDropped = fmt.Errorf("more than %d wait for the event store: the oldest is dropped", maxPending)
 
 // An entry is what a run has to store of one decision, all of it or nothing: a stop, a directive, a warning. It waits
-// from the decision on until the store has it: it is appended again at every poll and at Close, so that a stop is never
-// lost silently. The host is told all the same.
+// from the decision on until the store has it: it is appended again by a retrier, at every poll and at Close, so that a
+// stop is never lost silently. The host is told all the same.
 type entry struct {
-	make     func() []Event // makes the events when they are needed first; nil if they are there
-	events   []Event
-	stored   bool
-	spare    bool        // dropped before the others: what became of a call
-	err      error       // of the last try
-	failed   func(error) // tells the log that the first try failed; nil if somebody else does
-	unpauses bool        // it ends a pause
-	opening  *entry      // of that pause; nil if another process opened it
-	dropped  bool        // too many waited
-	kept     func()      // called when the store has it, with no lock held; nil for nothing
+	make    func() []Event // makes the events when they are needed first; nil if they are there
+	events  []Event
+	stored  bool
+	spare   bool        // dropped before the others: what became of a call
+	err     error       // of the last try
+	failed  func(error) // tells the log that the first try failed; nil if somebody else does
+	opens   bool        // a pause
+	closes  bool        // one
+	opening *entry      // of the pause that it closes; nil if another process opened it
+	release *entry      // of the pause that it opens; nil while that is open
 }
 
-// put has an entry wait for the store. If too many do, the oldest that is not needed is dropped: a run's stop is its
-// last entry and so never is.
+// put has an entry wait for the store. If too many do, the oldest that can be dropped is: a run's stop is its last
+// entry and so never is.
 func (r *recorder) put(e *entry) *entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pending = append(r.pending, e)
+	if e.opening != nil {
+		e.opening.release = e
+	}
 	others := len(r.pending) - slices.IndexFunc(r.pending, func(other *entry) bool { return !other.spare })
-	for ; others > maxPending; others-- {
-		oldest := slices.IndexFunc(r.pending, func(other *entry) bool {
-			return !other.spare && !other.needed() && other != e
-		})
-		if oldest < 0 {
+	for others > maxPending {
+		dropped := r.oldest(e)
+		if len(dropped) == 0 {
 			break
 		}
-		r.pending[oldest].dropped, r.pending[oldest].err = true, errDropped
-		r.pending = slices.Delete(r.pending, oldest, oldest+1)
+		for _, old := range dropped {
+			old.err = errDropped
+		}
+		r.pending = slices.DeleteFunc(r.pending, func(other *entry) bool { return slices.Contains(dropped, other) })
+		others -= len(dropped)
 	}
 	return e
 }
 
-// needed reports that the entry must not be dropped: it ends a pause that the store has, or may get, and that would
-// else last until its cap. There are no more of those than holds were open. The caller holds mu of the recorder.
-func (e *entry) needed() bool {
-	return e.unpauses && (e.opening == nil || e.opening.stored || !e.opening.dropped)
+// oldest is what is dropped for a new entry, nothing if all are needed. The caller holds mu.
+func (r *recorder) oldest(than *entry) []*entry {
+	for _, e := range r.pending {
+		if dropped := e.droppedWith(than); dropped != nil {
+			return dropped
+		}
+	}
+	return nil
+}
+
+// droppedWith is the entry and what must be dropped with it for a new one, nil if it is needed. Of a pause the opening
+// and the release are dropped together: alone, the opening would have it last until its cap for others. That is why one
+// that is open is kept, and the release of one that the store has or may have. There are no more of those than holds
+// were open. The caller holds mu of the recorder.
+func (e *entry) droppedWith(newest *entry) []*entry {
+	switch {
+	case e.spare || e.closes || e == newest:
+		return nil
+	case !e.opens:
+		return []*entry{e}
+	case e.release == nil:
+		return nil
+	case e.release.stored:
+		return []*entry{e}
+	case e.release == newest || e.release.err == nil: // nobody has tried it
+		return nil
+	}
+	return []*entry{e, e.release}
 }
 
 // keep keeps events for another try.
-func (r *recorder) keep(err error, events ...Event) { r.put(&entry{events: events, err: err}) }
+func (r *recorder) keep(err error, events ...Event) {
+	r.put(&entry{events: events, err: err})
+	r.tryLater()
+}
 
 // retry appends again what is pending, unless that is being done. It holds up a poll only if there is no other
 // goroutine, for what is left of its timeout since began.
@@ -134,13 +165,8 @@ func (r *recorder) appendOnce(ctx context.Context, entries []*entry) error {
 // stored notes that the store has the entries.
 func (r *recorder) stored(entries []*entry) {
 	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.settle(entries)
-	r.mu.Unlock()
-	for _, e := range entries {
-		if e.kept != nil {
-			e.kept()
-		}
-	}
 }
 
 // settle takes entries that are stored from what is pending. The caller holds mu.
@@ -149,6 +175,9 @@ func (r *recorder) settle(stored []*entry) {
 		e.stored = true
 	}
 	r.pending = slices.DeleteFunc(r.pending, func(e *entry) bool { return e.stored })
+	if len(r.pending) == 0 {
+		r.tries = 0
+	}
 }
 
 // waiting reports whether the store does not have everything.
@@ -166,6 +195,18 @@ func (r *recorder) missing() []*entry {
 		e.made()
 	}
 	return slices.Clone(r.pending)
+}
+
+// missingPauses are the events of pauses that the store does not have, in their order.
+func (r *recorder) missingPauses() (events []Event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range r.pending {
+		if e.opens || e.closes {
+			events = append(events, e.made()...)
+		}
+	}
+	return events
 }
 
 // made returns the events of the entry. The caller holds mu of the recorder.
@@ -188,12 +229,14 @@ func (r *recorder) recorded(events ...Event) {
 	r.settle(nil)
 }
 
+// notStored notes why the store did not take the entries. They are tried again.
 func (r *recorder) notStored(err error, entries ...*entry) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	for _, e := range entries {
 		e.err = err
 	}
+	r.mu.Unlock()
+	r.tryLater()
 }
 
 // failures are what is to be logged of entries that were tried.

@@ -120,7 +120,8 @@ func TestPending(t *testing.T) {
 				store.set(func(s *flakyStore) { s.fail = errDiskFull })
 				after(10*minute + 1)
 				for range 5 {
-					tried := store.appends
+					tried := 0
+					store.set(func(s *flakyStore) { tried = s.appends })
 					after(2 * time.Second) // polls in between are quiet
 					wd.Fired()
 					synctest.Wait()

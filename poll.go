@@ -141,7 +141,7 @@ func (w *Watchdog) calmAt(now time.Duration) bool {
 }
 
 // calm reports that nothing stands on a ladder or waits to be recorded.
-func (x *extras) calm() bool { return x == nil || len(x.given)+len(x.pausing)+len(x.due) == 0 }
+func (x *extras) calm() bool { return x == nil || len(x.given)+len(x.due) == 0 }
 
 // caughtUp reports that a poll which finds nothing has nothing else to do either. The caller holds mu.
 func (w *Watchdog) caughtUp() bool {
@@ -214,7 +214,6 @@ func (w *Watchdog) look() (f *findings, wait time.Duration) {
 	for {
 		now := w.clock.elapsed()
 		w.takePulse(now)
-		w.countPauses()
 		w.resetLadders()
 		f = f.with(w.takeDue(), nil)
 		v := w.judge(now)

@@ -1,6 +1,7 @@
 package watchdog
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -27,6 +28,8 @@ type pool struct {
 	old      []*allotment   // of windows that are over, to be given back
 	covering bool           // a goroutine takes what is owed
 	closed   bool           // nobody draws on it any more
+	failed   error          // why the last try to take what is owed failed
+	final    *allotment     // the last one, once closed: the debt is of its window then
 }
 
 // An allotment is the slices of one window, drawn on together. The pool's mutex guards it.
@@ -61,6 +64,9 @@ func (a *allotment) remaining() time.Duration {
 	return a.lasts - a.clock.elapsed()
 }
 
+// isOver reports whether there is a window, and it is over.
+func (a *allotment) isOver() bool { return a != nil && a.lasts != NoLimit && a.remaining() <= 0 }
+
 // add adds a slice.
 func (a *allotment) add(id string, granted *verdict.Counts) {
 	if len(a.slices) == maxSlices {
@@ -78,6 +84,7 @@ type draw struct {
 	tool    string
 	limits  [len(verdict.Counts{})]int // -1 for a kind without a limit
 	windows int                        // of the pool, that were seen to end
+	owes    bool                       // a call of the session used more than was taken; the book's mutex guards it
 }
 
 // need is how much of a use the draw is for.
@@ -120,6 +127,7 @@ func (a *account) draw(parts []*allotment, use *verdict.Use, how *admission) (dr
 			a.undo(parts, use)
 			return parts[:0], a.shortage(d, use, &least, &limit, how)
 		}
+		d.owes = d.owes || how.owes
 		parts = append(parts, part)
 	}
 	return parts, nil
@@ -161,10 +169,13 @@ func (p *pool) draw(need, limit *verdict.Counts, owes, observed bool) (a *allotm
 	return p.current, least, false
 }
 
-// turn leaves a window that is over. The caller holds mu.
+// turn leaves a window that is over. What is owed of it after the end is charged nowhere. The caller holds mu.
 func (p *pool) turn() {
-	if p.current != nil && p.current.lasts != NoLimit && p.current.remaining() <= 0 {
+	if p.current.isOver() {
 		p.leave()
+	}
+	if p.final.isOver() {
+		p.debt = verdict.Counts{}
 	}
 }
 
@@ -201,16 +212,17 @@ func (p *pool) used() verdict.Counts {
 }
 
 // replace charges what was used in place of what was drawn. What was given back with the rest stays charged with what
-// was drawn. It reports whether more was used than was taken.
-func (p *pool) replace(from *allotment, before, after *verdict.Counts) (owes bool) {
+// was drawn. It reports whether more was used than was taken, and whether by this call.
+func (p *pool) replace(from *allotment, before, after *verdict.Counts) (owes, more bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if from == nil {
-		from = p.current
+		from = cmp.Or(p.current, p.final)
 	}
+	owed := p.owed()
 	switch {
 	case from != nil && from.closed:
-		return false
+		p.chargeLate(from, before, after)
 	case from == nil:
 		p.debt.Sub(before)
 		p.debt.Add(after)
@@ -218,7 +230,10 @@ func (p *pool) replace(from *allotment, before, after *verdict.Counts) (owes boo
 		from.left.Add(before)
 		from.left.Sub(after)
 	}
-	return p.owed() != verdict.Counts{}
+	for kind, n := range p.owed() {
+		owes, more = owes || n > 0, more || n > owed[kind]
+	}
+	return owes, more
 }
 
 // owed is what was used beyond what was taken. The caller holds mu.
@@ -229,19 +244,20 @@ func (p *pool) owed() (owed verdict.Counts) {
 	return owed
 }
 
-// replace charges what was used in place of what was drawn. It reports whether a shared limit is exceeded, and whether
+// replace charges what was used in place of what was drawn. It notes whether a shared limit is exceeded, and whether
 // more was used than was taken. The caller holds mu of the book.
-func (a *account) replace(one *charge, use *verdict.Use) (look, owes bool) {
+func (a *account) replace(one *charge, use *verdict.Use, did *deed) {
 	for i, d := range a.draws {
 		before, after := d.need(&one.most), d.need(use)
 		if before == (verdict.Counts{}) && after == (verdict.Counts{}) {
 			continue
 		}
-		owes = d.pool.replace(one.parts[i], &before, &after) || owes
-		look = a.learn(d) || look
-		look = a.exceeded(d) || look
+		owes, more := d.pool.replace(one.parts[i], &before, &after)
+		d.owes = d.owes || more
+		did.owes, did.late = did.owes || owes, did.late || more && a.closed
+		did.look = a.learn(d) || did.look
+		did.look = a.exceeded(d) || did.look
 	}
-	return look, owes
 }
 
 // exceeded notes the shared limits of which more was used than they allow.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/benbjohnson/clock"
@@ -29,11 +30,14 @@ type recorder struct {
 	clock   clock.Clock // the host's; nil is the machine's
 	inline  bool        // everything is done on the goroutine of the caller
 
-	spareDue bool // somebody is about to append what is spare; guarded by mu
+	spareDue bool  // somebody is about to append what is spare; guarded by mu
+	tries    uint8 // which the retrier made since the store had everything; guarded by mu
 	mu       sync.Mutex
+	marks    atomic.Uint32 // wasLeft, isClosed
 	gate     chan struct{} // held during an exchange
 	tasks    chan struct{} // closed when every task in the background has ended
 	pending  []*entry      // what the store does not have yet, oldest first
+	run      *Watchdog
 }
 
 func (r *recorder) configure(cfg *Config) {
@@ -255,9 +259,10 @@ func (w *Watchdog) append(events ...Event) error {
 }
 
 // recordTrip appends the cancel event, unless the store knows better, and returns what the store has then. What cannot
-// be read does not hold up the stop.
+// be read does not hold up the stop. What the store lacks of the run's pauses goes before the event: whoever reads that
+// finds why it came when it did.
 func (w *Watchdog) recordTrip(t *trip, event Event, own *Stop, limit time.Duration) (ruling, error) {
-	ruled, err := w.transact(w.storeContext(), limit, w.unlessKnown(t, &event))
+	ruled, err := w.transact(w.storeContext(), limit, w.recorder.missingPauses(), w.unlessKnown(t, &event))
 	return w.recordedTrip(ruled, err, event, own)
 }
 
@@ -279,13 +284,13 @@ func (w *Watchdog) recordedTrip(ruled transacted, err error, event Event, own *S
 	if ruled.kept == nil {
 		return ruled.known, nil
 	}
-	w.recorder.recorded(event)
+	w.recorder.recorded(append(ruled.before, event)...)
 	return w.keptEnd(*ruled.kept, event, own), nil
 }
 
 // recordComplete appends the event that the run is complete and returns what the store has then.
 func (w *Watchdog) recordComplete(event Event) (ruling, error) {
-	ruled, err := w.transact(w.storeContext(), w.recorder.timeout, func(known ruling) []Event {
+	ruled, err := w.transact(w.storeContext(), w.recorder.timeout, nil, func(known ruling) []Event {
 		if known.complete {
 			return nil
 		}
@@ -308,7 +313,7 @@ func (w *Watchdog) recordComplete(event Event) (ruling, error) {
 // does not hold up the extension.
 func (w *Watchdog) recordExtension(event Event, d time.Duration) (ruling, error) {
 	before := w.extension()
-	ruled, err := w.transact(w.storeContext(), w.recorder.timeout, func(known ruling) []Event {
+	ruled, err := w.transact(w.storeContext(), w.recorder.timeout, nil, func(known ruling) []Event {
 		if known.over() {
 			return nil
 		}

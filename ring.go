@@ -5,6 +5,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/benbjohnson/clock"
+
+	"github.com/seed62658d38/watchdog/internal/clocks"
 	"github.com/seed62658d38/watchdog/internal/seam"
 )
 
@@ -54,7 +57,7 @@ func (r *ring) groupOf(w *Watchdog) *group {
 	if canCompare && r.index[key] != nil {
 		return r.index[key]
 	}
-	g := newGroup(key, r.began)
+	g := newGroup(key, nil, r.began)
 	r.groups = append(r.groups, g)
 	if canCompare {
 		r.index[key] = g
@@ -72,6 +75,7 @@ func (r *ring) flush() {
 // A group is what one ring found of the runs of one store. Its workers take batches of it as long as there are any.
 type group struct {
 	groupKey
+	clock   clock.Clock // the host's; nil is the machine's
 	began   time.Time
 	able    TransactionalStore // nil if the store takes one run at a time
 	instant bool
@@ -84,8 +88,8 @@ type group struct {
 	working int
 }
 
-func newGroup(key groupKey, began time.Time) *group {
-	g := &group{groupKey: key, began: began, size: 1, workers: stepWorkers, instant: isInstant(key.store)}
+func newGroup(key groupKey, c clock.Clock, began time.Time) *group {
+	g := &group{groupKey: key, clock: c, began: began, size: 1, workers: stepWorkers, instant: isInstant(key.store)}
 	if able, ok := seam.StoreOf[TransactionalStore](key.store); ok {
 		g.able, g.size, g.workers = able, batchSize, batchWorkers
 	}
@@ -93,7 +97,7 @@ func newGroup(key groupKey, began time.Time) *group {
 }
 
 // left is what is left of the record timeout.
-func (g *group) left() time.Duration { return g.timeout - max(time.Since(g.began), 0) }
+func (g *group) left() time.Duration { return g.timeout - max(clocks.Since(g.clock, g.began), 0) }
 
 // add puts the run in line, and has a worker take a batch that is full.
 func (g *group) add(one *ringing) {

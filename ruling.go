@@ -23,13 +23,14 @@ type ruling struct {
 
 func (r ruling) over() bool { return r.stop != nil || r.complete }
 
-// yieldsTo reports whether the store knows better than the trip. An extension and a pause take back what they give more
-// of, the wall clock's end, and nothing else; that a hold was closed by its own process takes back its cap.
+// yieldsTo reports whether the store knows better than the trip. An extension and another process's pause take back
+// what they give more of, the wall clock's end, and nothing else; that a hold was closed by its own process takes back
+// its cap.
 func (t *trip) yieldsTo(known ruling, extended time.Duration, given int64) bool {
 	if t.usage != nil {
 		return known.over() || known.given[countKey(t.usage)] > given
 	}
-	more := known.extended > extended || verdict.PausedBefore(known.pauses, t.elapsed) > t.paused
+	more := known.extended > extended || t.pauses.With(t.pauses.News(known.pauses)).Before(t.elapsed) > t.paused
 	closed := slices.ContainsFunc(known.pauses, func(p verdict.Pause) bool { return p.Closed && p.ID == t.left })
 	return known.over() || t.verdict.Limit == verdict.WallClock && more || closed
 }
@@ -47,9 +48,11 @@ func (w *Watchdog) keptEnd(kept, event Event, own *Stop) ruling {
 }
 
 // A transacted is what an exchange about the window came to: what the store knew, and the event that it kept under the
-// ID of the one appended, nil if none was. Unread is why it is only taken for kept.
+// ID of the one appended, nil if none was. Before are those that were appended before it. Unread is why it is only
+// taken for kept.
 type transacted struct {
 	known  ruling
+	before []Event
 	kept   *Event
 	after  *windowExchange // what the store says after it; nil if that is known
 	unread error
@@ -64,27 +67,37 @@ func (w *Watchdog) rulingAfter(t transacted) ruling {
 }
 
 // transact asks the store what is known of the window, appends what is decided then, at most one event, and says what
-// the store kept: in one transaction if the store can. What cannot be read is taken for unknown.
-// It takes at most limit.
+// the store kept: in one transaction if the store can. If something is decided, the events before go before it, unless
+// the store refuses them. What cannot be read is taken for unknown. It takes at most limit.
 func (w *Watchdog) transact(
-	ctx context.Context, limit time.Duration, decide func(known ruling) []Event,
+	ctx context.Context, limit time.Duration, before []Event, decide func(known ruling) []Event,
 ) (transacted, error) {
 	return exchangeWithin(ctx, &w.recorder, limit, func(ctx context.Context) (transacted, error) {
-		if store, able := seam.StoreOf[TransactionalStore](w.recorder.store); able {
-			return w.transactOnce(ctx, store, decide)
+		t, err := w.transactWith(ctx, before, decide)
+		if err != nil && len(before) > 0 && ctx.Err() == nil { // one of them may be refused for good
+			t, err = w.transactWith(ctx, nil, decide)
 		}
-		return w.transactInSteps(ctx, decide)
+		return t, err
 	})
 }
 
+func (w *Watchdog) transactWith(
+	ctx context.Context, before []Event, decide func(known ruling) []Event,
+) (transacted, error) {
+	if store, able := seam.StoreOf[TransactionalStore](w.recorder.store); able {
+		return w.transactOnce(ctx, store, before, decide)
+	}
+	return w.transactInSteps(ctx, before, decide)
+}
+
 func (w *Watchdog) transactOnce(
-	ctx context.Context, store TransactionalStore, decide func(known ruling) []Event,
+	ctx context.Context, store TransactionalStore, before []Event, decide func(known ruling) []Event,
 ) (t transacted, err error) {
 	x := &windowExchange{}
-	x.prepare(w, w.onceIDs(w.startedAt), decide)
+	x.prepare(w, w.onceIDs(w.startedAt), before, decide)
 	err = store.Transact(ctx, &x.Exchange)
 	if err != nil && ctx.Err() == nil { // an event of the run may be unreadable
-		return w.appendUnread(ctx, err, decide)
+		return w.appendUnread(ctx, err, before, decide)
 	}
 	if err != nil {
 		return transacted{}, err
@@ -97,47 +110,61 @@ type windowExchange struct {
 	Exchange
 	selected []Event
 	known    ruling
+	before   []Event
 }
 
-// prepare makes it the exchange of the run whose window has these onceIDs.
-func (x *windowExchange) prepare(w *Watchdog, onceIDs []string, decide func(known ruling) []Event) {
+// prepare makes it the exchange of the run whose window has these onceIDs. The events before go before what is decided.
+func (x *windowExchange) prepare(
+	w *Watchdog, onceIDs []string, before []Event, decide func(known ruling) []Event,
+) {
+	x.before = before
 	x.Exchange = Exchange{Selection: w.selectionWith(w.startedAt, onceIDs), Decide: func(events []Event) []Event {
 		x.selected, x.known = events, w.rulingOf(events)
-		return decide(x.known)
+		return after(before, decide(x.known))
 	}}
+}
+
+// after returns what is decided, behind the events before it, or nothing.
+func after(before, decided []Event) []Event {
+	if len(decided) == 0 || len(before) == 0 {
+		return decided
+	}
+	return slices.Concat(before, decided)
 }
 
 // transacted is what an exchange that was carried out came to.
 func (x *windowExchange) transacted() transacted {
 	t := transacted{known: x.known}
-	if len(x.Kept) > 0 {
-		t.kept, t.after = &x.Kept[0], x
+	if n := len(x.Kept); n > 0 {
+		t.before, t.kept, t.after = x.before, &x.Kept[n-1], x
 	}
 	return t
 }
 
 // appendUnread appends what is decided of a window of which nothing can be read, because of that error.
 func (w *Watchdog) appendUnread(
-	ctx context.Context, unread error, decide func(known ruling) []Event,
+	ctx context.Context, unread error, before []Event, decide func(known ruling) []Event,
 ) (t transacted, err error) {
 	t.unread = unread
-	if events := decide(ruling{}); len(events) > 0 {
-		t.kept = &events[0]
+	if events := after(before, decide(ruling{})); len(events) > 0 {
+		t.before, t.kept = before, &events[len(events)-1]
 		err = w.recorder.store.Append(ctx, events...)
 	}
 	return t, err
 }
 
-func (w *Watchdog) transactInSteps(ctx context.Context, decide func(known ruling) []Event) (t transacted, err error) {
+func (w *Watchdog) transactInSteps(
+	ctx context.Context, before []Event, decide func(known ruling) []Event,
+) (t transacted, err error) {
 	t.known, _ = w.consult(ctx)
-	events := decide(t.known)
+	events := after(before, decide(t.known))
 	if len(events) == 0 {
 		return t, nil
 	}
 	if err := w.recorder.store.Append(ctx, events...); err != nil {
 		return transacted{}, err
 	}
-	t.kept = &events[0]
+	t.before, t.kept = before, &events[len(events)-1]
 	t.unread = w.readKept(ctx, &t)
 	return t, nil
 }

@@ -18,6 +18,7 @@ import (
 func init() {
 	seam.Register(seam.Root{
 		Run: seamRunOf, Within: seamWithin, Limits: seamLimits, Begin: seamBegin, Silence: seamSilence,
+		Allowance: seamAllowance,
 		LoopState: seamLoopState, RestoreLoop: seamRestoreLoop,
 		Use:           func(amount any) verdict.Use { a := amount.(Amount); return a.use() },
 		ResumeInDoubt: seamResumeInDoubt, Asked: seamAsked,
@@ -25,6 +26,9 @@ func init() {
 		Window: seamWindow,
 		Code:   func(reason string) string { return string(codeOf(reason)) },
 		Unwrap: seamUnwrap,
+		CompleteCommand: func(run any, end seam.CommandEnd) error {
+			return run.(*Watchdog).completeCommand(end)
+		},
 	})
 }
 
@@ -124,6 +128,15 @@ func seamLimits(budget any) (verdict.Limits, error) {
 
 func seamSilence(run any) (time.Duration, bool) { return run.(*Watchdog).silence() }
 
+// seamAllowance is 0 for a run that nothing ends. At each rung the host is asked, and the store has to answer.
+func seamAllowance(run any) time.Duration {
+	w := run.(*Watchdog)
+	if w.disabled || w.observeOnly {
+		return 0
+	}
+	return verdict.AllowedSilence(&w.limits.Limits, w.recorder.timeout+BusyTimeout)
+}
+
 func seamRecorded(run any, retry bool) bool {
 	w := run.(*Watchdog)
 	if retry && w.recorder.waiting() {
@@ -170,6 +183,9 @@ func seamState(run any) seam.State {
 		Idle: secondsOf(l.Idle), NoProgress: secondsOf(l.NoProgress), Reserve: secondsOf(l.Reserve),
 		Warned: w.seen.Warned, WrappedUp: w.seen.Wrapped, Phase: w.LastNote(),
 		Paused: secondsOf(verdict.Paused(w.seen, w.clock.elapsed()).Truncate(time.Second)),
+	}
+	if w.complete {
+		s.Command = w.commandEnd()
 	}
 	if w.seen.Signs != nil {
 		s.Holds = w.seen.Signs.Holds.Len()

@@ -4,7 +4,6 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -56,11 +55,9 @@ func TestSpendClosed(t *testing.T) {
 	})
 	t.Run("what is settled before the rest is given back goes back with it", func(t *testing.T) {
 		inSpendBubble(t, func(store *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
-			cfg := watchdog.Config{Scopes: hourlyTeam(6400), Budget: watchdog.Budget{WallClock: watchdog.NoLimit}}
-			before := attach("s-1", cfg)
-			time.Sleep(time.Hour)
-			wd := attach("s-2", cfg) // the slice of the hour before is to be given back first
-			require.NoError(t, before.Close())
+			scopes := append(hourlyTeam(6400), hourlyTeam(6400)...)
+			scopes[0].Scope = "given back first"
+			wd := attach("s-1", watchdog.Config{Scopes: scopes})
 			c := admit(t, wd, requests(50))
 			hang := make(chan struct{})
 			store.set(func(s *hangingSpend) { s.hang = hang })

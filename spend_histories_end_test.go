@@ -61,6 +61,7 @@ func (h *spendHistory) end() {
 		}
 		time.Sleep(time.Minute) // for what was late
 		synctest.Wait()
+		h.pay(p)
 		healed := !p.leaky && !p.connection.doubt && (h.strict() || !p.connection.faulty)
 		p.connection.each(func(w spendWindow, l *spendLedger) {
 			used, held := h.chargedBy(p, w), l.taken.minus(l.returned)

@@ -59,9 +59,10 @@ type spendConnection struct {
 	dead    bool
 	ledgers map[spendWindow]*spendLedger
 	slices  map[string]spendWindow
-	calls   int  // that are under way
-	doubt   bool // something could not be returned
-	faulty  bool // it was not always well
+	late    map[string]bool // scopes of which something is settled that no run of the process draws on
+	calls   int             // that are under way
+	doubt   bool            // something could not be returned
+	faulty  bool            // it was not always well
 }
 
 func (c *spendConnection) ledger(w spendWindow) *spendLedger {
@@ -98,7 +99,7 @@ func (c *spendConnection) set(change func()) {
 func (c *spendConnection) unwell() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.fault != spendWell && c.fault != spendSlow || c.calls > 0
+	return c.dead || c.fault != spendWell && c.fault != spendSlow || c.calls > 0
 }
 
 // begin is what happens to a call before it is carried out. Unless it fails, the caller has to unlock mu.
@@ -119,6 +120,9 @@ func (c *spendConnection) begin() (fault spendFault, err error) {
 }
 
 func (c *spendConnection) Take(ctx context.Context, s watchdog.Slice) (watchdog.Grant, error) {
+	c.mu.Lock()
+	late := c.late[s.Scope]
+	c.mu.Unlock()
 	fault, err := c.begin()
 	if err != nil {
 		return watchdog.Grant{}, err
@@ -140,6 +144,9 @@ func (c *spendConnection) Take(ctx context.Context, s watchdog.Slice) (watchdog.
 	}
 	if fault == spendLost {
 		return watchdog.Grant{}, errSpendStore
+	}
+	if late { // the runs that are there do not hear of it
+		return g, nil
 	}
 	if g.Fits {
 		l.answered = l.answered.plus(sumOf(g.Granted))

@@ -61,6 +61,7 @@ type spendHistory struct {
 	charges   []*modelCharge
 	dead      []*spendProcess
 	late      map[string]bool // windows of which something was settled when they were over
+	unpaid    []unpaidCall
 	began     time.Time
 	keys      int
 	runs      int

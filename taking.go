@@ -146,14 +146,22 @@ func (p *pool) newSlice(least, limit *verdict.Counts, force bool) Slice {
 }
 
 // take takes a slice and reports whether it fits. If one is being taken, it waits for that instead, and after a lost
-// answer it asks for that one again; the caller looks again then. It waits no longer than ctx lasts: a store that does
-// not heed that is not asked anything else until it answers.
+// answer it asks for that one again; the caller looks again then.
 func (p *pool) take(ctx context.Context, r *recorder, s Slice) (fits bool, err error) {
+	t, mine, err := p.ask(ctx, r, &s)
+	return err == nil && (!mine || t.again || t.grant.Fits), err
+}
+
+// ask is take for a slice, or nil for one of what is owed: then it returns nil if there is nothing to ask for. It waits
+// no longer than ctx lasts: a store that does not heed that is not asked anything else until it answers. The error is
+// that of the caller's own slice, or of ctx.
+func (p *pool) ask(ctx context.Context, r *recorder, s *Slice) (t *taking, mine bool, err error) {
 	if ctx.Err() != nil {
-		return false, fmt.Errorf("take a slice of %s: %w", p.scope, bounded.Cause(ctx))
+		return nil, false, fmt.Errorf("take a slice of %s: %w", p.scope, bounded.Cause(ctx))
 	}
-	t, mine := p.begin(r, s)
-	switch {
+	switch t, mine = p.begin(r, s); {
+	case t == nil:
+		return nil, false, nil
 	case mine && (r.inline || r.instantSpend(p.store)):
 		p.carryOut(ctx, r, t)
 	case mine:
@@ -162,24 +170,35 @@ func (p *pool) take(ctx context.Context, r *recorder, s Slice) (fits bool, err e
 	select {
 	case <-t.done:
 	case <-ctx.Done():
-		return false, fmt.Errorf("wait for a slice of %s: %w", p.scope, bounded.Cause(ctx))
+		return t, mine, fmt.Errorf("wait for a slice of %s: %w", p.scope, bounded.Cause(ctx))
 	}
-	if !mine {
-		return true, nil
+	if mine {
+		err = t.err
 	}
-	return t.grant.Fits || t.again, t.err
+	return t, mine, err
 }
 
-// begin makes the slice the one that is being taken, unless another one is.
-func (p *pool) begin(r *recorder, s Slice) (t *taking, mine bool) {
+// begin makes the slice the one that is being taken, unless another one is. What is owed is read here, so that it is
+// taken once, however many ask for it.
+func (p *pool) begin(r *recorder, s *Slice) (t *taking, mine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.taking != nil {
+	p.turn()
+	owed := p.owed()
+	switch {
+	case s == nil && owed == verdict.Counts{} && p.doubtful == nil:
+		return nil, false
+	case p.taking != nil:
 		return p.taking, false
 	}
-	p.taking = &taking{slice: s, began: clocks.Now(r.clock), done: make(chan struct{})}
-	if p.doubtful != nil {
+	p.taking = &taking{began: clocks.Now(r.clock), done: make(chan struct{})}
+	switch {
+	case p.doubtful != nil:
 		p.taking.slice, p.taking.again = *p.doubtful, true
+	case s != nil:
+		p.taking.slice = *s
+	default:
+		p.taking.slice = p.newSlice(&owed, &endless, true)
 	}
 	return p.taking, true
 }
@@ -205,7 +224,7 @@ func (p *pool) took(r *recorder, t *taking) {
 	defer close(t.done)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.taking, p.doubtful = nil, nil
+	p.taking, p.doubtful, p.failed = nil, nil, nil
 	if t.err == nil {
 		p.granted(r, t)
 		return
@@ -214,15 +233,17 @@ func (p *pool) took(r *recorder, t *taking) {
 		p.doubtful = &t.slice
 	}
 	t.err = fmt.Errorf("take a slice of %s: %w", p.scope, t.err)
+	p.failed = t.err
 }
 
 // granted adds a slice, or notes that it does not fit. One of a window that is over is to be given back. The caller
 // holds mu.
 func (p *pool) granted(r *recorder, t *taking) {
 	window, granted := newAllotment(r.clock, t.began, &t.grant), t.grant.Granted.counts()
-	if t.grant.Ends == 0 {
+	if t.grant.Ends == 0 || p.final != nil && p.final.window != window.window {
 		window.add(t.slice.ID, &granted)
 		p.old = append(p.old, window)
+		p.passed(&t.grant)
 		return
 	}
 	if p.turn(); p.current != nil && p.current.window != window.window {

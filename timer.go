@@ -9,13 +9,18 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// alarms is the one timer of all runs on the machine's clock.
-var alarms *alarm.Queue[Watchdog]
+// alarms is the one timer of all runs on the machine's clock, retryAlarms that of their retriers. It is set only while
+// something waits for a store.
+var (
+	alarms      *alarm.Queue[Watchdog]
+	retryAlarms *alarm.Queue[retrier]
+)
 
 // Set in init to break an initialization cycle: ringing sets alarms.
 func init() {
 	began := uptime.Start(time.Now())
-	alarms = alarm.New(ringAll, func() time.Duration { return began.Slept(time.Now()) })
+	slept := func() time.Duration { return began.Slept(time.Now()) }
+	alarms, retryAlarms = alarm.New(ringAll, slept), alarm.New(tryAll, slept)
 }
 
 // ringAll looks at every run that is due, and has what it finds carried out together. It does not block.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/bounded"
+	"github.com/seed62658d38/watchdog/internal/clocks"
 )
 
 // A ringing is what a ring found of one run: its trip, what is to be recorded besides, or both.
@@ -138,7 +139,8 @@ type ending struct {
 func (e *ending) prepare(one *ringing) {
 	e.ringing = one
 	e.event, e.own = one.w.cancelEvent(one.trip)
-	e.exchange.prepare(one.w, one.w.onceIDsWith(one.w.startedAt, e.event.ID), one.w.unlessKnown(one.trip, &e.event))
+	e.exchange.prepare(one.w, one.w.onceIDsWith(one.w.startedAt, e.event.ID), one.w.recorder.missingPauses(),
+		one.w.unlessKnown(one.trip, &e.event))
 }
 
 // over ends the run, whatever came of the exchange.
@@ -239,7 +241,7 @@ func converseTogether[T any](
 		value, err = storeErr(bounded.Here(func() (T, error) { return talk(shared) }))
 		return value, err != nil, err
 	}
-	ctx, cancel := context.WithDeadline(shared, g.began.Add(g.timeout))
+	ctx, cancel := clocks.WithTimeout(shared, g.clock, g.left())
 	defer cancel()
 	leave := func() {
 		for _, one := range b {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/seed62658d38/watchdog/internal/alarm"
 	"github.com/seed62658d38/watchdog/internal/clocks"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
@@ -98,7 +99,6 @@ type extras struct {
 	attempt Attempt
 	keeper  Keeper        // that keeps the run
 	given   []given       // the directives that still stand on a ladder
-	pausing []pauseEvent  // those that the store may not have yet
 	left    []foldedPause // those of layers of a process that is gone
 	due     []*entry      // what the next look has to record
 	failed  failedCompletes
@@ -106,6 +106,7 @@ type extras struct {
 	// resumeInDoubt tells that it was not resumed, and that the store may have the resume all the same.
 	resumeInDoubt bool
 	busy          busyness
+	command       seam.CommandEnd // that its host said
 }
 
 // extras are made at the first need. The caller holds mu.
@@ -245,7 +246,6 @@ func (w *Watchdog) remainingAt(now time.Time) time.Duration {
 	if w.phase != running {
 		return 0
 	}
-	w.countPauses()
 	if w.disabled {
 		return NoLimit
 	}
@@ -253,26 +253,38 @@ func (w *Watchdog) remainingAt(now time.Time) time.Duration {
 }
 
 // Close ends the watching. A run that has not ended otherwise ends by it, without an event; its context's cause is
-// [ErrClosed]. If an event of the run could not be recorded yet, Close tries once more and returns the error if that
-// fails; it can be called again to try again. Otherwise, and for a nil Watchdog, it returns nil. It waits at most twice
-// the record timeout.
+// [ErrClosed]. If an event of the run could not be recorded yet, or what a call used beyond its admission could not be
+// charged ([Charge.Settle]), Close tries once more and returns the error if that fails; it can be called again to try
+// again, and nothing else does any more. Otherwise, and for a nil Watchdog, it returns nil. It waits at most twice the
+// record timeout.
 func (w *Watchdog) Close() error {
 	if w == nil {
 		return nil
 	}
+	w.recorder.stopTries()
 	if w.closeAtOnce() {
 		return nil
 	}
-	began := clocks.Now(w.clock.other)
+	if err := w.close(clocks.Now(w.clock.other)); err != nil {
+		return fmt.Errorf("close watchdog of run %s: %w", w.id, err)
+	}
+	return nil
+}
+
+func (w *Watchdog) close(began time.Time) (err error) {
 	_, closed := w.endRunning(ErrClosed)
 	told := w.tellClosed(closed)
+	spending := clocks.Now(w.clock.other)
 	spent := w.closeSpend()
-	defer func() { w.recorder.awaitSince(began, spent) }()
+	defer func() {
+		w.recorder.awaitSince(spending, spent)
+		err = errors.Join(err, w.unpaid())
+	}()
 	w.recorder.awaitSince(began, w.recorder.underway())
 	defer w.tellKeeper(began)
 	if w.recorder.waiting() {
 		if err := w.recorder.flush(w.storeContext()); err != nil {
-			return fmt.Errorf("close watchdog of run %s: %w", w.id, err)
+			return err
 		}
 	}
 	w.recorder.awaitSince(began, told)

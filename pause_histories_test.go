@@ -1,0 +1,206 @@
+package watchdog_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/racing"
+	"github.com/seed62658d38/watchdog/replay"
+)
+
+// A pauseHistory is a run of an hour with a timer, whose holds stop the wall clock and whose store comes and goes. Beside
+// it are the pauses as one would count them: nothing of them depends on the store.
+type pauseHistory struct {
+	t     *testing.T
+	rng   *rand.Rand
+	begun time.Time
+	wd    *watchdog.Watchdog
+	store *awayStore
+	back  func() // nil while the store is there
+	hung  bool
+	holds map[string]*watchdog.Hold
+	open  map[string]int // into pauses
+	all   []modelPause
+	trace []watchdog.Signal
+}
+
+// TestPauseHistories has nobody poll while pauses begin and end and the store is away: the run ends in the moment that
+// its own pauses say, with one cancel, and when the store is back it has all of them, for others to count alike.
+func TestPauseHistories(t *testing.T) {
+	n := uint64(1000)
+	if racing.Enabled {
+		n = 50
+	}
+	for seed := range n {
+		if !t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := &pauseHistory{
+					t: t, rng: rand.New(rand.NewPCG(seed, 22)), begun: time.Now(), store: &awayStore{},
+					holds: map[string]*watchdog.Hold{}, open: map[string]int{},
+				}
+				h.live()
+			})
+		}) {
+			return
+		}
+	}
+}
+
+// record traces the run.
+func (h *pauseHistory) record(s watchdog.Signal) { h.trace = append(h.trace, s) }
+
+func (h *pauseHistory) attach(onSignal func(watchdog.Signal)) *watchdog.Watchdog {
+	cfg := watchdog.Config{
+		Store: h.store, Logger: quiet, Budget: watchdog.Budget{WallClock: time.Hour}, OnSignal: onSignal,
+	}
+	wd, err := watchdog.New(h.t.Context(), watchdog.Run{ID: "s-1", StartedAt: h.begun}, cfg)
+	require.NoError(h.t, err)
+	return wd
+}
+
+func (h *pauseHistory) live() {
+	h.wd = h.attach(h.record)
+	defer h.wd.Close()
+	defer h.comeBack()
+	ended := false
+	for range 40 {
+		if ended = h.step(); ended {
+			break
+		}
+	}
+	h.comeBack()
+	if !ended {
+		ended = h.pass(31 * time.Second)
+	}
+	time.Sleep(31 * time.Second)
+	h.compare(ended)
+	require.NoError(h.t, h.wd.Close())
+}
+
+func (h *pauseHistory) step() (ended bool) {
+	key := string(rune('a' + h.rng.IntN(3)))
+	switch n := h.rng.IntN(10); {
+	case n < 3 && h.holds[key] == nil:
+		h.begin(key)
+	case n < 5 && h.holds[key] != nil:
+		require.True(h.t, h.holds[key].Close())
+		i := h.open[key]
+		h.all[i].closed, h.all[i].released = true, time.Since(h.begun)
+		delete(h.holds, key)
+		delete(h.open, key)
+	case n < 7:
+		h.outage()
+	default:
+		most := 10 * time.Minute
+		if h.rng.IntN(2) == 0 {
+			most = 10 * time.Second
+		}
+		return h.pass(time.Duration(h.rng.Int64N(int64(most))).Truncate(time.Millisecond) + time.Millisecond)
+	}
+	return false
+}
+
+func (h *pauseHistory) begin(key string) {
+	limit := watchdog.HoldLimit{Cap: time.Duration(1+h.rng.IntN(60)) * time.Minute, PausesWallClock: true}
+	hold, err := h.wd.Hold(h.t.Context(), key, limit)
+	require.NoError(h.t, err)
+	h.open[key], h.holds[key] = len(h.all), hold
+	h.all = append(h.all, modelPause{key: key, opened: time.Since(h.begun), limit: limit.Cap})
+}
+
+func (h *pauseHistory) comeBack() {
+	if h.back != nil {
+		h.back()
+		h.back = nil
+	}
+}
+
+func (h *pauseHistory) outage() {
+	if h.back != nil {
+		h.comeBack()
+		return
+	}
+	h.hung = h.rng.IntN(2) == 0
+	ignores := h.rng.IntN(2) == 0
+	h.store.flaky.set(func(s *flakyStore) { s.ignoresContext = ignores })
+	h.back = h.store.leave(h.hung)
+}
+
+// ends is when the run ends if nothing happens before, and by what.
+func (h *pauseHistory) ends() (at time.Duration, code watchdog.StopReason) {
+	from, to := time.Duration(0), 1000*time.Hour
+	for from < to {
+		if middle := (from + to) / 2; middle-pausedBefore(h.all, middle) > time.Hour {
+			to = middle
+		} else {
+			from = middle + 1
+		}
+	}
+	at, code = from, watchdog.WallClockExceeded
+	for _, p := range h.all {
+		if over := p.opened + p.limit + 1; !p.closed && over < at {
+			at, code = over, watchdog.HoldExceeded
+		}
+	}
+	return at, code
+}
+
+// pass lets time pass, and looks at the run in the moment in which it is to end.
+func (h *pauseHistory) pass(d time.Duration) (ended bool) {
+	at, code := h.ends()
+	until := time.Since(h.begun) + d
+	if until < at {
+		time.Sleep(d)
+		synctest.Wait()
+		require.NoError(h.t, h.wd.Context().Err(), "at %v of %v", until, at)
+		return false
+	}
+	time.Sleep(at - 1 - time.Since(h.begun))
+	synctest.Wait()
+	require.NoError(h.t, h.wd.Context().Err(), "a nanosecond before %v", at)
+	time.Sleep(time.Nanosecond)
+	if h.back != nil && h.hung {
+		time.Sleep(watchdog.DefaultRecordTimeout)
+	}
+	synctest.Wait()
+	require.Equal(h.t, code, h.stop().Code)
+	require.Equal(h.t, pausedBefore(h.all, at).Truncate(time.Microsecond), h.stop().Paused)
+	decided, err := replay.Run(watchdog.Budget{WallClock: time.Hour}, h.trace, false)
+	require.NoError(h.t, err)
+	require.Equal(h.t, at, decided[len(decided)-1].At, "the trace of it")
+	require.Equal(h.t, code, decided[len(decided)-1].Reason)
+	return true
+}
+
+// stop is that of the run, which is not polled for it.
+func (h *pauseHistory) stop() (stop *watchdog.Stop) {
+	require.ErrorAs(h.t, context.Cause(h.wd.Context()), &stop)
+	return stop
+}
+
+// compare looks at what the store has after it was back for a while.
+func (h *pauseHistory) compare(ended bool) {
+	released := 0
+	for _, p := range h.all {
+		if p.closed {
+			released++
+		}
+	}
+	require.Equal(h.t, len(h.all), countEvents(h.t, h.store, watchdog.EventHold))
+	require.Equal(h.t, released, countEvents(h.t, h.store, watchdog.EventRelease))
+	other := h.attach(nil)
+	defer other.Close()
+	if ended {
+		require.Equal(h.t, 1, countEvents(h.t, h.store, watchdog.EventCancel))
+		require.Equal(h.t, h.stop(), other.Stop())
+	} else if h.wd.Context().Err() == nil {
+		require.Equal(h.t, h.wd.Remaining(), other.Remaining())
+	}
+}

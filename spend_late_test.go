@@ -1,0 +1,431 @@
+package watchdog_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+)
+
+// A talliedSpend notes what is taken by force, and can lose the answers of that.
+type talliedSpend struct {
+	*hangingSpend
+
+	mu     sync.Mutex
+	loses  bool
+	fails  int              // how many of the next takes by force fail
+	forced map[string]int64 // requests, by the IDs of the slices
+	tries  int
+}
+
+func (s *talliedSpend) Take(ctx context.Context, slice watchdog.Slice) (watchdog.Grant, error) {
+	if !slice.Force {
+		return s.hangingSpend.Take(ctx, slice)
+	}
+	s.mu.Lock()
+	s.tries++
+	s.forced[slice.ID] = slice.Least.Requests
+	loses := s.loses
+	fails := s.fails > 0
+	s.fails--
+	s.mu.Unlock()
+	if fails {
+		return watchdog.Grant{}, errDiskFull
+	}
+	g, err := s.hangingSpend.Take(ctx, slice)
+	if loses {
+		return watchdog.Grant{}, errDiskFull
+	}
+	return g, err
+}
+
+func (s *talliedSpend) tell(change func(s *talliedSpend)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s)
+}
+
+// requireOneSlice checks that all tries were of one slice.
+func (s *talliedSpend) requireOneSlice(t *testing.T, n int64) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	require.Len(t, s.forced, 1)
+	for _, forced := range s.forced {
+		require.Equal(t, n, forced)
+	}
+}
+
+// inLateBubble is inSpendBubble, with a timer and without one.
+func inLateBubble(t *testing.T, test func(t *testing.T, store *talliedSpend, attach func(id string, cfg watchdog.Config) *watchdog.Watchdog)) {
+	t.Helper()
+	for name, pollOnly := range map[string]bool{"with a timer": false, "without one": true} {
+		t.Run(name, func(t *testing.T) {
+			inSpendBubble(t, func(hanging *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
+				store := &talliedSpend{hangingSpend: hanging, forced: map[string]int64{}}
+				test(t, store, func(id string, cfg watchdog.Config) *watchdog.Watchdog {
+					cfg.PollOnly = pollOnly
+					if cfg.SpendStore == nil {
+						cfg.SpendStore = store
+					}
+					return attach(id, cfg)
+				})
+			})
+		})
+	}
+}
+
+type attachLate = func(id string, cfg watchdog.Config) *watchdog.Watchdog
+
+// requireRefused checks that the scope of 1,000 has no room left for a call.
+func requireRefused(t *testing.T, attach attachLate, id string, n int64) {
+	t.Helper()
+	require.EqualValues(t, 1000, refuse(t, attach(id, watchdog.Config{Scopes: teamOf(1000)}), requests(n)).Allowed)
+}
+
+// TestSettleLate protects the money of calls that are settled after their run was closed.
+func TestSettleLate(t *testing.T) {
+	cfg := watchdog.Config{Scopes: teamOf(1000)}
+	t.Run("what was used beyond the admission is charged", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+			wd := attach("s-1", cfg)
+			c := admit(t, wd, requests(100))
+			require.NoError(t, wd.Close())
+			require.NoError(t, c.Settle(requests(900)))
+			require.EqualValues(t, 900, store.charged(t, "team").Requests)
+			require.NoError(t, c.Settle(requests(950)), "a second Settle changes nothing")
+			require.NoError(t, c.Void())
+			require.EqualValues(t, 900, store.charged(t, "team").Requests)
+			requireRefused(t, attach, "s-2", 101)
+			store.requireOneSlice(t, 800)
+		})
+	})
+	t.Run("also in memory, of a tool, in a layer, and of a run that is only observed", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, _ *talliedSpend, attach attachLate) {
+			scopes, memory := teamOf(1000), &watchdog.Memory{}
+			scopes[0].Spend.Tools = map[string]int64{"rm": 100}
+			wd := attach("s-1", watchdog.Config{Scopes: scopes, SpendStore: memory, ObserveOnly: true})
+			layer, err := wd.Layer("in", watchdog.Budget{})
+			require.NoError(t, err)
+			c := admit(t, layer, watchdog.Amount{Requests: 1, ToolCalls: 1, Tool: "rm"})
+			require.NoError(t, wd.Close())
+			require.NoError(t, c.Settle(watchdog.Amount{Requests: 900, ToolCalls: 90, Tool: "rm"}))
+			for scope, want := range map[string]watchdog.Totals{"team": {Requests: 900}, "team/tool/rm": {ToolCalls: 90}} {
+				g, err := memory.Take(context.Background(), watchdog.Slice{ID: rand.Text(), Scope: scope})
+				require.NoError(t, err)
+				require.Equal(t, want, g.Charged, scope)
+			}
+		})
+	})
+	t.Run("also of the limits of a run that is kept, for who attaches to it next", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, _ *talliedSpend, attach attachLate) {
+			own := watchdog.Config{Budget: watchdog.Budget{Spend: watchdog.Spend{Requests: 1000, WarnAt: []float64{}}}}
+			wd := attach("s-1", own)
+			c := admit(t, wd, requests(100))
+			require.NoError(t, wd.Close())
+			require.NoError(t, c.Settle(requests(900)))
+			again := attach("s-1", own)
+			require.EqualValues(t, 900, again.Usage()[0].Used)
+			refuse(t, again, requests(101))
+		})
+	})
+	t.Run("also after Do has returned", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, store *talliedSpend, _ attachLate) {
+			var c watchdog.Charge
+			own := cfg
+			own.Logger, own.SpendStore = quiet, store
+			err := watchdog.Do(context.Background(), watchdog.Run{}, own, func(_ context.Context, wd *watchdog.Watchdog) error {
+				c = admit(t, wd, requests(100))
+				return nil
+			})
+			require.NoError(t, err)
+			require.NoError(t, c.Settle(requests(900)))
+			require.EqualValues(t, 900, store.charged(t, "team").Requests)
+		})
+	})
+	t.Run("what was not used of the admission stays charged", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+			wd := attach("s-1", cfg)
+			less, voided, more := admit(t, wd, requests(100)), admit(t, wd, requests(100)), admit(t, wd, requests(100))
+			require.NoError(t, wd.Close())
+			require.NoError(t, less.Settle(requests(10)))
+			require.NoError(t, voided.Void())
+			require.NoError(t, more.Settle(requests(150)))
+			require.EqualValues(t, 350, store.charged(t, "team").Requests)
+			require.NoError(t, less.Settle(requests(500)), "a second Settle changes nothing")
+			require.EqualValues(t, 350, store.charged(t, "team").Requests)
+		})
+	})
+	t.Run("while another run draws on the scope", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+			other, wd := attach("s-2", cfg), attach("s-1", cfg)
+			c := admit(t, wd, requests(100))
+			require.NoError(t, wd.Close())
+			store.set(func(s *hangingSpend) { s.fail = errDiskFull })
+			require.ErrorIs(t, c.Settle(requests(900)), errDiskFull)
+			_, err := other.Admit(context.Background(), "", requests(101))
+			require.Error(t, err, "what is not charged yet is used all the same")
+			store.set(func(s *hangingSpend) { s.fail = nil })
+			require.NoError(t, c.Settle(requests(900)))
+			refuse(t, other, requests(101))
+			require.NoError(t, other.Close())
+			require.EqualValues(t, 900, store.charged(t, "team").Requests)
+		})
+	})
+}
+
+// TestSettleLateFails protects a late charge from a store that does not take it: Settle says so, and can be called
+// again until it does.
+func TestSettleLateFails(t *testing.T) {
+	cfg := watchdog.Config{Scopes: teamOf(1000)}
+	for name, test := range map[string]func(t *testing.T, store *talliedSpend, late func() error){
+		"once": func(t *testing.T, store *talliedSpend, late func() error) {
+			store.tell(func(s *talliedSpend) { s.fails = 1 })
+			require.ErrorIs(t, late(), errDiskFull)
+		},
+		"for good": func(t *testing.T, store *talliedSpend, late func() error) {
+			store.set(func(s *hangingSpend) { s.fail = errDiskFull })
+			for range 20 {
+				require.ErrorIs(t, late(), errDiskFull)
+			}
+			require.EqualValues(t, 100, store.charged(t, "team").Requests)
+			store.set(func(s *hangingSpend) { s.fail = nil })
+		},
+		"and says so of what it has charged": func(t *testing.T, store *talliedSpend, late func() error) {
+			store.tell(func(s *talliedSpend) { s.loses = true })
+			for range 20 {
+				require.ErrorIs(t, late(), errDiskFull)
+				require.EqualValues(t, 900, store.charged(t, "team").Requests)
+			}
+			store.tell(func(s *talliedSpend) { s.loses = false })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+				wd := attach("s-1", cfg)
+				c := admit(t, wd, requests(100))
+				require.NoError(t, wd.Close())
+				late := func() error { return c.Settle(requests(900)) }
+				test(t, store, late)
+				require.NoError(t, late())
+				require.EqualValues(t, 900, store.charged(t, "team").Requests)
+				store.requireOneSlice(t, 800)
+				tries := store.tries
+				require.NoError(t, late())
+				require.NoError(t, wd.Close())
+				require.Equal(t, tries, store.tries, "nothing is left to try")
+			})
+		})
+	}
+	t.Run("because it hangs", func(t *testing.T) {
+		inSpendBubble(t, func(hanging *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
+			store, hang := &talliedSpend{hangingSpend: hanging, forced: map[string]int64{}}, make(chan struct{})
+			own := cfg
+			own.SpendStore = store
+			own.Scopes = append(own.Scopes, watchdog.SharedSpend{Scope: "day", Spend: watchdog.Spend{Requests: 1000}})
+			wd := attach("s-1", own)
+			c := admit(t, wd, requests(100))
+			require.NoError(t, wd.Close())
+			store.set(func(s *hangingSpend) { s.hang, s.most = hang, 0 })
+			for range 3 {
+				began := time.Now()
+				require.ErrorIs(t, c.Settle(requests(900)), context.DeadlineExceeded)
+				require.Equal(t, watchdog.DefaultRecordTimeout, time.Since(began), "for both scopes")
+				began = time.Now()
+				require.ErrorIs(t, wd.Close(), context.DeadlineExceeded)
+				require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout)
+			}
+			store.set(func(s *hangingSpend) { s.hang = nil })
+			require.Equal(t, 1, store.most, "a store that hangs is not asked again")
+			close(hang)
+			synctest.Wait()
+			require.NoError(t, c.Settle(requests(900)))
+			require.EqualValues(t, 900, store.charged(t, "team").Requests)
+			require.EqualValues(t, 900, store.charged(t, "day").Requests)
+		})
+	})
+	t.Run("and only who is not charged hears of it", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+			wd := attach("s-1", cfg)
+			more, all := admit(t, wd, requests(100)), admit(t, wd, requests(100))
+			require.NoError(t, wd.Close())
+			store.set(func(s *hangingSpend) { s.fail = errDiskFull })
+			require.ErrorContains(t, more.Settle(requests(900)), "not charged with 800 requests")
+			require.NoError(t, all.Settle(requests(100)))
+			store.set(func(s *hangingSpend) { s.fail = nil })
+			require.NoError(t, more.Settle(requests(900)))
+			require.EqualValues(t, 1000, store.charged(t, "team").Requests)
+		})
+	})
+}
+
+// TestSettleLateTogether protects late charges of many goroutines, under a store that fails now and then: each counts
+// once.
+func TestSettleLateTogether(t *testing.T) {
+	for name, attached := range map[string]bool{"of the last run of a scope": false, "beside another run": true} {
+		t.Run(name, func(t *testing.T) {
+			inSpendBubble(t, func(hanging *hangingSpend, attach func(string, watchdog.Config) *watchdog.Watchdog) {
+				store := &talliedSpend{hangingSpend: hanging, forced: map[string]int64{}}
+				cfg := watchdog.Config{Scopes: teamOf(1 << 40), SpendStore: store}
+				var other *watchdog.Watchdog
+				wd := attach("s-1", cfg)
+				if attached {
+					other = attach("s-2", cfg)
+				}
+				charges := make([]watchdog.Charge, 200)
+				for i := range charges {
+					charges[i] = admit(t, wd, requests(1))
+				}
+				var all sync.WaitGroup
+				all.Go(func() { _ = wd.Close() })
+				for i, c := range charges {
+					all.Go(func() {
+						store.tell(func(s *talliedSpend) { s.fails, s.loses = i%3, i%5 == 0 })
+						for c.Settle(requests(11)) != nil {
+							store.tell(func(s *talliedSpend) { s.loses = false })
+						}
+					})
+				}
+				all.Wait()
+				store.tell(func(s *talliedSpend) { s.fails, s.loses = 0, false })
+				require.NoError(t, wd.Close())
+				require.NoError(t, other.Close())
+				require.EqualValues(t, 2200, store.charged(t, "team").Requests)
+			})
+		})
+	}
+}
+
+// TestSettleLateWindow protects the window that is now from what was admitted in one that is over.
+func TestSettleLateWindow(t *testing.T) {
+	forever := watchdog.Budget{WallClock: watchdog.NoLimit}
+	hourly := watchdog.Config{Scopes: hourlyTeam(1000), Budget: forever}
+	t.Run("in its own window a charge counts", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+			wd := attach("s-1", hourly)
+			c := admit(t, wd, requests(100))
+			require.NoError(t, wd.Close())
+			time.Sleep(30 * time.Minute)
+			require.NoError(t, c.Settle(requests(900)))
+			require.EqualValues(t, 900, store.chargedInHour(t))
+		})
+	})
+	t.Run("after it nowhere, also if it was tried before", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+			wd := attach("s-1", hourly)
+			one, other, third := admit(t, wd, requests(100)), admit(t, wd, requests(100)), admit(t, wd, requests(0))
+			require.NoError(t, wd.Close())
+			store.tell(func(s *talliedSpend) { s.fails = 1 })
+			require.ErrorIs(t, one.Settle(requests(300)), errDiskFull)
+			time.Sleep(time.Hour)
+			require.NoError(t, one.Settle(requests(300)))
+			require.NoError(t, other.Settle(requests(300)))
+			require.NoError(t, third.Settle(requests(300)))
+			require.NoError(t, wd.Close())
+			require.Zero(t, store.chargedInHour(t))
+			require.Equal(t, 1, store.tries, "the store is not asked for what is over")
+		})
+	})
+	t.Run("nor where the store finds it over, whose clock is ahead", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, _ *talliedSpend, attach attachLate) {
+			store, own := &steppedSpend{}, hourly
+			own.SpendStore = store
+			wd := attach("s-1", own)
+			c := admit(t, wd, requests(100))
+			require.NoError(t, wd.Close())
+			store.ahead = time.Hour
+			require.NoError(t, c.Settle(requests(900)))
+			require.NoError(t, wd.Close())
+			synctest.Wait() // until what was taken there is given back
+			require.Zero(t, attach("s-2", own).Usage()[0].Used)
+		})
+	})
+}
+
+// TestCloseOwing protects what was settled before Close and not taken by the store: Close says so, until it is.
+func TestCloseOwing(t *testing.T) {
+	for name, shared := range map[string]bool{"the last run of a scope": false, "a run whose scope others draw on": true} {
+		t.Run(name, func(t *testing.T) {
+			inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+				cfg := watchdog.Config{Scopes: teamOf(1000)}
+				if shared {
+					attach("s-2", cfg)
+				}
+				wd := attach("s-1", cfg)
+				c := admit(t, wd, requests(100))
+				store.set(func(s *hangingSpend) { s.fail = errDiskFull })
+				require.NoError(t, c.Settle(requests(600)), "Close says so")
+				synctest.Wait()
+				for range 3 {
+					err := wd.Close()
+					require.ErrorIs(t, err, errDiskFull)
+					require.ErrorContains(t, err, "not charged with 500 requests")
+					require.ErrorIs(t, c.Settle(requests(600)), errDiskFull)
+				}
+				store.set(func(s *hangingSpend) { s.fail = nil })
+				require.NoError(t, wd.Close())
+				require.NoError(t, wd.Close())
+				require.NoError(t, c.Settle(requests(600)))
+				require.EqualValues(t, 600, store.charged(t, "team").Requests)
+				store.requireOneSlice(t, 500)
+			})
+		})
+	}
+	t.Run("a run that is only observed, and was admitted without the store", func(t *testing.T) {
+		inLateBubble(t, func(t *testing.T, store *talliedSpend, attach attachLate) {
+			wd := attach("s-1", watchdog.Config{Scopes: teamOf(1000), ObserveOnly: true})
+			store.set(func(s *hangingSpend) { s.fail = errDiskFull })
+			c := admit(t, wd, requests(100))
+			require.ErrorIs(t, wd.Close(), errDiskFull)
+			require.ErrorIs(t, c.Settle(requests(900)), errDiskFull)
+			store.set(func(s *hangingSpend) { s.fail = nil })
+			require.NoError(t, wd.Close())
+			require.NoError(t, c.Settle(requests(900)))
+			require.EqualValues(t, 900, store.charged(t, "team").Requests)
+		})
+	})
+	t.Run("the log tells nothing else", func(t *testing.T) {
+		inSpendBubble(t, func(store *hangingSpend, _ func(string, watchdog.Config) *watchdog.Watchdog) {
+			var log bytes.Buffer
+			wd, err := watchdog.New(context.Background(), watchdog.Run{}, watchdog.Config{
+				Logger: slog.New(slog.NewTextHandler(&log, nil)), SpendStore: store, Scopes: teamOf(1000), PollOnly: true,
+			})
+			require.NoError(t, err)
+			c := admit(t, wd, requests(100))
+			store.set(func(s *hangingSpend) { s.fail = errDiskFull })
+			require.NoError(t, c.Settle(requests(600)))
+			require.Error(t, wd.Close())
+			require.NotContains(t, log.String(), "stays charged")
+		})
+	})
+	t.Run("beside an event that is not recorded either", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			events, store := &flakyStore{}, &hangingSpend{}
+			wd, err := watchdog.New(context.Background(), watchdog.Run{ID: "s-1", StartedAt: time.Now()}, watchdog.Config{
+				Logger: quiet, Store: events, SpendStore: store, Scopes: teamOf(1000),
+				Budget: watchdog.Budget{WallClock: time.Minute},
+			})
+			require.NoError(t, err)
+			c := admit(t, wd, requests(100))
+			store.set(func(s *hangingSpend) { s.fail = errSpendStore })
+			events.set(func(s *flakyStore) { s.fail = errDiskFull })
+			require.NoError(t, c.Settle(requests(600)))
+			time.Sleep(time.Hour)
+			err = wd.Close()
+			require.True(t, errors.Is(err, errSpendStore) && errors.Is(err, errDiskFull), "%v", err)
+			store.set(func(s *hangingSpend) { s.fail = nil })
+			events.set(func(s *flakyStore) { s.fail = nil })
+			require.NoError(t, wd.Close())
+			require.EqualValues(t, 600, store.charged(t, "team").Requests)
+		})
+	})
+}
