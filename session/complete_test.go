@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/sweep"
 )
@@ -68,4 +69,54 @@ func TestComplete(t *testing.T) {
 			require.Equal(f, watchdog.StopReason("complete"), f.row("s-1").Reason)
 		})
 	})
+}
+
+func TestCommandEndInRow(t *testing.T) {
+	status := 7
+	failed := seam.CommandEnd{Outcome: "failed", ExitStatus: &status}
+	t.Run("the row of a run says with its end how its command ended", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			wd.Note("tests")
+			require.False(t, f.row("s-1").Failed())
+			require.NoError(t, seam.CompleteCommand(wd, failed))
+			require.True(t, f.row("s-1").Failed())
+			require.Equal(t, session.State{Phase: "tests", WallClock: f.state("s-1").WallClock, Outcome: "failed", ExitStatus: &status},
+				f.state("s-1"))
+		})
+	})
+	t.Run("a run that is complete without a command leaves the row's state alone", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			before := f.row("s-1").State
+			wd.Note("late")
+			require.NoError(t, wd.Complete())
+			require.Equal(t, before, f.row("s-1").State)
+			require.False(t, f.row("s-1").Failed())
+		})
+	})
+}
+
+func TestStoredState(t *testing.T) {
+	end := watchdog.Event{
+		Type: watchdog.EventComplete, Payload: []byte(`{"reason":"complete","outcome":"failed","exit_status":"7","later":1}`),
+	}
+	for state, want := range map[string]string{
+		"":                               `{"outcome":"failed","exit_status":7}`,
+		`{"phase":"x","later":[1,2.50]}`: `{"phase":"x","later":[1,2.50],"outcome":"failed","exit_status":7}`,
+		`{"outcome":"succeeded"}`:        `{"outcome":"failed","exit_status":7}`,
+	} {
+		require.JSONEq(t, want, string(session.StoredState([]byte(state), end)))
+	}
+	for _, state := range []string{`[1]`, `null`, `"text"`, `{`} {
+		require.Nil(t, session.StoredState([]byte(state), end), "the state of another program is left alone")
+	}
+	for _, payload := range []string{`{"reason":"complete"}`, `{"outcome":7}`, `[]`, ``} {
+		end.Payload = []byte(payload)
+		require.Nil(t, session.StoredState(nil, end), payload)
+	}
+	end.Type, end.Payload = watchdog.EventCancel, []byte(`{"outcome":"failed"}`)
+	require.Nil(t, session.StoredState(nil, end))
 }

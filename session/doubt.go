@@ -81,21 +81,36 @@ func (k *Keeper) asStored(ctx context.Context, e Ending, startedAt time.Time, ra
 	}
 	end := record.EventID(e.RunID, record.Stamp(startedAt).String(), watchdog.EventCancel, record.Once)
 	before, opened := e, ran
+	var last watchdog.Event
 	for _, event := range events {
 		switch {
 		case event.ID == end:
 			e.Status, e.Reason = StoredEnd(event)
-			return e, nil
+			return k.withStoredState(ctx, e, event)
 		case event.Type == watchdog.EventResume:
 			opened = opened || opens(event, startedAt)
 		case event.Type == watchdog.EventCancel || event.Type == watchdog.EventComplete:
 			before.Status, before.Reason = StoredEnd(event)
+			last = event
 		}
 	}
 	if opened {
 		return e, nil
 	}
-	return before, nil
+	return k.withStoredState(ctx, before, last)
+}
+
+// withStoredState has an ending say how the run's command ended, if the event of its end does.
+func (k *Keeper) withStoredState(ctx context.Context, e Ending, end watchdog.Event) (Ending, error) {
+	if StoredState(nil, end) == nil {
+		return e, nil
+	}
+	row, err := k.cfg.Store.Session(ctx, e.RunID)
+	if err != nil && !permanent(err) {
+		return e, fmt.Errorf("look up the row of run %s: %w", e.RunID, err)
+	}
+	e.State = StoredState(row.State, end)
+	return e, nil
 }
 
 // opens reports whether a resume opened the window that began then. Its ID is named by the window before.

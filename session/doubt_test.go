@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/seam"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -54,6 +55,23 @@ func TestCompleteInDoubt(t *testing.T) {
 			})
 		})
 	}
+	t.Run("a run whose command failed says so in its row", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.start()
+			wd := f.attach("s-1")
+			f.db.after = func(call string) error {
+				if call == "Transact" {
+					return context.DeadlineExceeded
+				}
+				return nil
+			}
+			require.ErrorIs(f, seam.CompleteCommand(wd, seam.CommandEnd{Outcome: "failed"}), context.DeadlineExceeded)
+			f.db.after = nil
+			require.NoError(f, wd.Close())
+			complete(f, "s-1")
+			require.True(f, f.row("s-1").Failed())
+		})
+	})
 	t.Run("a run whose limit is exceeded while the store is down is complete when it is up", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.start()

@@ -22,7 +22,7 @@ func (k *Keeper) Ended(ctx context.Context, w *watchdog.Watchdog) {
 	if r == nil || r.run != w || w.Context().Err() == nil || k.isDown() {
 		return
 	}
-	c := closing{r.ending(), make(chan struct{})}
+	c := closing{k.endOf(r), make(chan struct{})}
 	if c.end.Status == Cancelled && !seam.Recorded(w, false) {
 		return
 	}

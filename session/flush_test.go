@@ -182,5 +182,6 @@ func TestSignalsDoNotWait(t *testing.T) {
 		require.Equal(t, begun, time.Now())
 		calls, _ := f.db.takeCounts()
 		require.Empty(t, calls)
+		f.db.onCall(nil)
 	})
 }

@@ -48,7 +48,9 @@ type KeeperConfig struct {
 	// tenth of it behind its run for longer than Pace. Zero means [DefaultThreshold].
 	Threshold time.Duration
 	// RunThreshold returns the threshold that the row of a run carries, for sweepers to judge the run by instead of
-	// their own: a duration, [watchdog.NoLimit] for ever, or 0 for none. Nil means 0 for every run.
+	// their own: a duration, [watchdog.NoLimit] for ever, or 0 for none. Nil means 0 for every run. While this process
+	// lives, a run without one may be silent for as long as its own Idle and NoProgress allow, whatever the sweepers'
+	// threshold is: see [Session].Allowance. One that is shorter than that wins; the first is in the log.
 	RunThreshold func(runID string) time.Duration
 	// RunState adds to what the row of a run says what its watchdog does not know, such as limits that something else
 	// keeps. It is called for each write of a row: it must be quick. Nil adds nothing.
@@ -99,7 +101,10 @@ type Keeper struct {
 	toSync    map[string]bool       // the runs that are to read their events for a cancel
 	closing   []closing             // whose ends are to be written now
 	ending    bool                  // a goroutine writes them
+	toldShort bool                  // the log was told that a threshold of the host's is shorter than a run's limits
 	outage    outage
+
+	allowed func(w *watchdog.Watchdog) time.Duration // by the run's own limits of silence
 }
 
 // A keptRun is a run whose row is kept. The keeper's mutex guards what changes.
@@ -113,6 +118,8 @@ type keptRun struct {
 	quiet      bool
 	tried      time.Duration   // the latest activity that the row may show, because an answer was lost
 	dormant    bool            // it had nothing new for long, and there is no reason to look at it soon
+	own        time.Duration   // the threshold of the host's for this run, or 0
+	allowance  time.Duration   // that the row has
 	state      json.RawMessage // that the row has
 	recheck    bool            // the next flush writes the row, to learn whether it is still this attempt's
 	syncFailed bool            // at the last try
@@ -148,7 +155,7 @@ func NewKeeper(cfg KeeperConfig) (*Keeper, error) {
 		beginning: make(chan struct{}, 1),
 		own:       map[string]bool{}, runs: map[string]*keptRun{}, awake: map[*keptRun]struct{}{},
 		attaching: map[string]int{},
-		strays:    map[AttemptID]bool{}, toSync: map[string]bool{},
+		strays:    map[AttemptID]bool{}, toSync: map[string]bool{}, allowed: allowedBy,
 	}, nil
 }
 
@@ -170,21 +177,29 @@ func (k *Keeper) Keep(ctx context.Context, w *watchdog.Watchdog) (_ watchdog.Att
 	k.beginAttaching(w.ID())
 	defer func() { k.endAttaching(w.ID(), err != nil) }()
 	earlier := k.kept(w.ID())
-	before, after, made, err := k.attachPatiently(ctx, Session{
-		RunID: w.ID(), Parent: w.Parent(), Threshold: threshold, StartedAt: w.StartedAt(), Host: k.cfg.Host,
-		State: k.stateOf(w),
-	})
+	row := k.rowOf(w, threshold)
+	before, after, made, err := k.attachPatiently(ctx, row)
 	if err != nil {
 		return watchdog.Attempt{}, fmt.Errorf("begin an attempt of run %s: %w", w.ID(), err)
 	}
 	k.add(&keptRun{
-		run: w, attempt: after.Attempt, written: made.at, state: after.State,
+		run: w, attempt: after.Attempt, written: made.at, state: after.State, own: threshold, allowance: row.Allowance,
 		threshold: min(cmp.Or(threshold, k.cfg.Threshold), k.cfg.Threshold),
 	}, made.under)
 	restoreLoop(w, before)
+	k.warnOfThreshold(w, threshold)
 	lost := before.Attempt > 0 && before.Status == Active && (earlier == nil || earlier.attempt != before.Attempt)
 	stopped := before.Status == Cancelled || before.Status == Finished && before.Reason != ""
 	return watchdog.Attempt{Number: after.Attempt, Lost: lost, Stopped: stopped}, nil
+}
+
+// rowOf returns the row of a run that attaches.
+func (k *Keeper) rowOf(w *watchdog.Watchdog, threshold time.Duration) Session {
+	allowance := k.allowance(w, threshold)
+	return Session{
+		RunID: w.ID(), Parent: w.Parent(), Threshold: k.thresholdBeside(allowance, threshold), Allowance: allowance,
+		StartedAt: w.StartedAt(), Host: k.cfg.Host, State: k.stateOf(w),
+	}
 }
 
 func (k *Keeper) beginAttaching(runID string) {
@@ -305,24 +320,26 @@ func (k *Keeper) kept(runID string) *keptRun {
 // now returns the time since the keeper was made.
 func (k *Keeper) now() time.Duration { return time.Since(k.startedAt) }
 
-// Run keeps the lease and the rows until ctx ends. It then writes what there is once more, for at most twice the record
-// timeout, gives the lease up, and returns nil. End it after the watchdogs are closed, so that their rows say so. A
-// store that fails is called again at the next look; the log says when that starts and ends. Without Run the process is
-// taken for dead after three promises.
+// Run keeps the lease and the rows until ctx ends. It then writes what there is once more, tries that again while the
+// store fails, for at most twice the record timeout, and gives the lease up. End it after the watchdogs are closed, so
+// that their rows say so. If the rows of some do not say so by then, Run returns an error with their number: a sweeper
+// finds that their process is dead, cancels them, and may have them resumed, although their work was done. Otherwise it
+// returns nil. A store that fails before is called again at the next look; the log says when that starts and ends.
+// Without Run the process is taken for dead after three promises.
 func (k *Keeper) Run(ctx context.Context) error {
+	endRenewing := k.startRenewing(context.WithoutCancel(ctx))
+	defer endRenewing()
 	var own sync.WaitGroup
 	defer own.Wait()
 	own.Go(func() { k.watchCancels(ctx) })
 	own.Go(func() { k.syncLoop(ctx) })
-	own.Go(func() { k.renewLoop(ctx) })
 	tick, compare := time.NewTicker(k.cfg.Pace), time.NewTicker(verdict.CompareAfter(k.cfg.Promise))
 	defer tick.Stop()
 	defer compare.Stop()
 	for {
 		work := k.nextWork(ctx, tick.C, compare.C)
 		if ctx.Err() != nil {
-			k.flushLast(context.WithoutCancel(ctx))
-			return nil
+			return k.finish(context.WithoutCancel(ctx), endRenewing)
 		}
 		work(ctx)
 	}

@@ -235,13 +235,13 @@ func TestEnd(t *testing.T) {
 	})
 	t.Run("is not waited for long if the database does not answer any more", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
-			stop := f.run(f.keeper())
+			stop := f.stopped(f.keeper())
 			wd := f.attach("s-1")
 			f.advance(2 * time.Minute)
 			f.db.onCall(func(ctx context.Context, _ string) error { <-ctx.Done(); return context.Cause(ctx) })
 			require.NoError(t, wd.Close())
 			begun := time.Now()
-			stop()
+			require.ErrorContains(t, stop(), "the end of 1 run is not written")
 			require.LessOrEqual(t, time.Since(begun), 2*watchdog.DefaultRecordTimeout)
 			require.Equal(t, session.Active, f.row("s-1").Status)
 			require.Equal(t, 1, f.log.count("level=ERROR"))

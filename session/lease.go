@@ -1,11 +1,12 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
 // A Lease is the word of one process that it lives. A [Keeper] begins one, renews it several times in every promise,
@@ -26,10 +27,18 @@ type Lease struct {
 	Beat int64
 	// Clock is the keeper's clock at the renewal. All activity of its runs up to Vouched is in their rows.
 	Clock, Vouched time.Duration
+	// Covered is what Vouched would be without the rows that cannot be written now, which Behind names: all activity of
+	// the other runs up to it is in their rows. A lease vouches for each of those up to the later of Vouched and Covered,
+	// and for one that it names only up to its own instant. A keeper of an earlier version leaves both empty.
+	Covered time.Duration
+	Behind  []RowBehind
 	// RenewedAt is the time of the renewal by the database's clock. A store sets it.
 	RenewedAt time.Time
 	// Expired tells that a sweeper found the process dead. An expired lease never lives again. A store sets it.
 	Expired bool
+	// Lost is for ExpireLease: the process was observed to be dead while others lived, so that the sessions that it takes
+	// out of the lease become Lost as well. No lease that a store returns has it.
+	Lost bool
 	// Locked tells that the lease was not observed, because another transaction has locked it: see
 	// [Leases].ObserveLeases, which sets it.
 	Locked bool
@@ -57,8 +66,8 @@ type Leases interface {
 	// BeginLease makes a lease. It wraps [ErrLeaseExpired] if there is one with that ID that has expired. A lease that is
 	// invalid ([Lease.Validate]) is an error, and not made.
 	BeginLease(ctx context.Context, l Lease) error
-	// RenewLease writes the beat, the clock and the instant vouched for, none of which ever decreases. It wraps
-	// [ErrLeaseExpired], and then changes nothing.
+	// RenewLease writes the beat, the clock and the instants vouched for, none of which ever decreases, and the rows that
+	// are behind, all of them only with a higher beat. It wraps [ErrLeaseExpired], and then changes nothing.
 	RenewLease(ctx context.Context, l Lease) error
 	// ObserveLeases returns all leases, ordered by ID. Those among the suspects that live are locked and written to, so
 	// that a database that cannot be written to observes nothing; those that another transaction has locked are returned
@@ -66,7 +75,8 @@ type Leases interface {
 	ObserveLeases(ctx context.Context, suspects []string) ([]Lease, error)
 	// ExpireLease expires a lease if its beat is still the same; one that has expired already stays so. It then takes at
 	// most [ExpireBatch] of its active sessions out of it: their Threshold and LastEventAt count again, by the database's
-	// clock. Rows that others have locked are left. A lease without a session is deleted. ExpireLease reports whether the
+	// clock, and with [Lease].Lost they are [Session].Lost. Rows that others have locked are left. A lease without a
+	// session is deleted. ExpireLease reports whether the
 	// lease has expired, and how many active sessions still name it. If the lease is locked it wraps [ErrLocked]. That
 	// there is no such lease is no error: it has expired.
 	ExpireLease(ctx context.Context, l Lease) (expired bool, left int, err error)
@@ -83,6 +93,12 @@ func (s Session) sameSigns(judged Session) bool {
 		s.LastEventAt.Equal(judged.LastEventAt)
 }
 
+// stalledAs reports whether a session has the signs of life that it was judged by, and whether the limits of its run,
+// which may have been raised since, do not allow its silence.
+func (s Session) stalledAs(judged Session) bool {
+	return s.sameSigns(judged) && (judged.Silence <= 0 || judged.Silence > s.Allowance)
+}
+
 // SilentFor returns how long the session has had no event when the database's clock shows now. For a session with a
 // lease it is what the lease vouches for, whatever the clock shows.
 func (s Session) SilentFor(now time.Time) time.Duration {
@@ -92,5 +108,7 @@ func (s Session) SilentFor(now time.Time) time.Duration {
 	return now.Sub(s.SilentSince())
 }
 
-// limit returns the threshold of a session in nanoseconds: its own, or else the query's.
-func (q Query) limit(s Session) time.Duration { return cmp.Or(s.Threshold, q.Threshold) }
+// limit returns how long a session may be silent.
+func (q Query) limit(s Session) time.Duration {
+	return verdict.SessionThreshold(s.Threshold, q.Threshold, s.Allowance)
+}

@@ -5,19 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"sync"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A heldLease is the lease that a keeper has. The keeper's mutex guards beat and vouched.
+// A heldLease is the lease that a keeper has. The keeper's mutex guards what changes.
 type heldLease struct {
 	id    string
 	began time.Time
-	// beat is the number of the latest renewal that was tried. All activity up to vouched is in the rows.
-	beat    int64
-	vouched time.Duration
+	// beat is the number of the latest renewal that was tried, answered that of the latest one that the store answered.
+	beat, answered int64
+	// All activity up to vouched is in the rows, and up to covered in those that are not behind. Behind is replaced and
+	// never changed. Over tells that there are more.
+	vouched, covered time.Duration
+	behind           []RowBehind
+	over             bool
 }
 
 // now returns the time since the lease began.
@@ -37,7 +42,7 @@ func (k *Keeper) lease(ctx context.Context) (*heldLease, error) {
 	if l := k.current(); l != nil {
 		return l, nil
 	}
-	l := &heldLease{id: record.NewWindow(), began: time.Now(), beat: 1}
+	l := &heldLease{id: record.NewWindow(), began: time.Now(), beat: 1, answered: 1}
 	if err := k.cfg.Store.BeginLease(ctx, k.describe(l, 0, 0)); err != nil {
 		return nil, fmt.Errorf("begin a lease: %w", err)
 	}
@@ -59,7 +64,7 @@ func (k *Keeper) begun(l *heldLease) {
 	defer k.mu.Unlock()
 	k.held, k.own[l.id] = l, true
 	for _, r := range k.runs {
-		r.quiet, r.written, r.tried = false, 0, 0
+		r.quiet, r.written, r.tried, r.allowance = false, 0, 0, 0
 		k.recheck(r)
 	}
 }
@@ -101,6 +106,14 @@ func (k *Keeper) lost(l *heldLease, err error) error {
 	return err
 }
 
+// startRenewing renews the lease until the func is called, which waits for the last renewal.
+func (k *Keeper) startRenewing(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var renewing sync.WaitGroup
+	renewing.Go(func() { k.renewLoop(ctx) })
+	return func() { cancel(); renewing.Wait() }
+}
+
 // renewLoop renews the lease, several times in each promise, until ctx ends.
 func (k *Keeper) renewLoop(ctx context.Context) {
 	tick := time.NewTicker(verdict.RenewAfter(k.cfg.Promise))
@@ -136,8 +149,15 @@ func (k *Keeper) renewLease(ctx context.Context, l *heldLease) error {
 	k.mu.Lock()
 	l.beat++
 	renewed := k.describe(l, l.now(), l.vouched)
+	renewed.Covered, renewed.Behind = l.covered, l.behind
 	k.mu.Unlock()
-	return k.cfg.Store.RenewLease(ctx, renewed)
+	err := k.cfg.Store.RenewLease(ctx, renewed)
+	if err == nil {
+		k.mu.Lock()
+		l.answered = max(l.answered, renewed.Beat)
+		k.mu.Unlock()
+	}
+	return err
 }
 
 // endLease expires the lease of a keeper that stops, so that the sessions which it leaves behind are nobody's at once.
@@ -148,12 +168,12 @@ func (k *Keeper) endLease(ctx context.Context) {
 	}
 	k.mu.Lock()
 	k.held = nil
-	last := k.describe(l, 0, 0)
+	last, answered := k.describe(l, 0, 0), l.answered
 	k.mu.Unlock()
 	for before, cut := math.MaxInt, false; ; {
 		expired, left, err := k.cfg.Store.ExpireLease(ctx, last)
-		if err == nil && !expired && !cut { // the end of Run cut the last renewal short, so that it is not written
-			cut, last.Beat = true, last.Beat-1
+		if err == nil && !expired && !cut { // the renewals after it failed, or were cut short: they may not be written
+			cut, last.Beat = true, answered
 			continue
 		}
 		if err != nil || !expired || left == 0 || left >= before {

@@ -2,6 +2,7 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -258,6 +259,33 @@ func TestVouching(t *testing.T) {
 			})
 		})
 	}
+	for name, hold := range map[string]func(c *contended, runID string){
+		"locked":  func(c *contended, runID string) { c.locked[runID] = true },
+		"refused": func(c *contended, runID string) { c.refused[runID] = true },
+	} {
+		t.Run("rows of runs that woke up and are "+name+" hide no run that hangs", func(t *testing.T) {
+			inContention(t, func(f *fixture, c *contended) {
+				awake := f.attachSome("awake-", 3)
+				hung := f.attachSome("hung-", 20)
+				signal(awake)
+				signal(hung)
+				f.advance(9 * time.Minute)
+				for _, wd := range awake {
+					c.change(func() { hold(c, wd.ID()) })
+				}
+				busy(f, 2*time.Minute, awake...)
+				require.Len(t, f.stalled(), 20)
+				require.NotContains(t, f.stalled(), "awake-0")
+				busy(f, time.Hour, awake...)
+				require.Len(t, f.stalled(), 20)
+				c.change(func() { clear(c.locked); clear(c.refused) })
+				f.advance(2 * time.Minute)
+				require.Len(t, f.stalled(), 20)
+				f.advance(11 * time.Minute)
+				require.Len(t, f.stalled(), 23, "the others hang, too")
+			})
+		})
+	}
 	t.Run("a row of a run that was not quiet holds nothing back", func(t *testing.T) {
 		inContention(t, func(f *fixture, c *contended) {
 			wd, silent := f.attach("s-1"), f.attach("s-2")
@@ -355,4 +383,19 @@ func TestLeaseExpired(t *testing.T) {
 			require.Empty(t, f.stalled())
 		})
 	})
+}
+
+// attachSome makes watchdogs of runs with numbers.
+func (f *fixture) attachSome(prefix string, n int) (all []*watchdog.Watchdog) {
+	f.Helper()
+	for i := range n {
+		all = append(all, f.attach(fmt.Sprint(prefix, i)))
+	}
+	return all
+}
+
+func signal(all []*watchdog.Watchdog) {
+	for _, wd := range all {
+		wd.Activity()
+	}
 }

@@ -20,7 +20,8 @@ type Lister interface {
 type ListQuery struct {
 	// Live wants only sessions that are [Active], Ended only the others. With both, or neither, all are wanted.
 	Live, Ended bool
-	// Parent, Host and Reason are those of the session.
+	// Parent, Host and Reason are those of the session. [ReasonFailed] wants those that [Session.Failed], and "complete"
+	// wants those that are complete and have not.
 	Parent, Host string
 	Reason       watchdog.StopReason
 	// Limit is the largest number of sessions to return, at least 1. After is where the page begins: the

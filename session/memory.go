@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -172,6 +173,7 @@ func (m *Memory) attached(s, before Session) *memoryRow {
 	}}
 	if s.Lease != "" {
 		r.Activity = NoActivity
+		r.allow(s.Allowance)
 	}
 	if before.Attempt > 0 {
 		r.CreatedAt = before.CreatedAt
@@ -207,9 +209,15 @@ func (r *memoryRow) freshen(lease string, f Freshness) {
 	if r.Lease == lease && f.Activity < r.Activity {
 		return
 	}
-	r.Lease, r.Activity, r.quiet = lease, f.Activity, f.Quiet
-	if f.State != nil {
-		r.State = f.State
+	r.Lease, r.Lost, r.Activity, r.quiet = lease, false, f.Activity, f.Quiet
+	r.allow(f.Allowance)
+	r.tell(f.State)
+}
+
+// allow gives the row an allowance, 0 for none. Nobody who reads it knows none, and needs a threshold in its place.
+func (r *memoryRow) allow(allowance time.Duration) {
+	if r.Allowance = allowance; allowance > 0 {
+		r.Threshold = 0
 	}
 }
 
@@ -233,6 +241,7 @@ func (m *Memory) End(ctx context.Context, ends []Ending) (skipped Skipped, err e
 		default:
 			r.LastEventAt = latest(r.LastEventAt, record.Truncate(m.now().Add(-e.Age)))
 			m.end(r, e.Status, e.Reason)
+			r.tell(e.State)
 		}
 	}
 	return skipped, nil
@@ -241,7 +250,14 @@ func (m *Memory) End(ctx context.Context, ends []Ending) (skipped Skipped, err e
 func (m *Memory) end(r *memoryRow, status Status, reason watchdog.StopReason) {
 	m.endings++
 	r.leave(m.leases[r.Lease])
-	r.Status, r.Reason, r.ending = status, reason, m.endings
+	r.Status, r.Reason, r.EndedAt, r.ending = status, reason, m.now(), m.endings
+}
+
+// tell has the row say what its run's process does, unless that is nothing new.
+func (r *memoryRow) tell(state json.RawMessage) {
+	if state != nil {
+		r.State = state
+	}
 }
 
 // Session implements [Store].
@@ -264,7 +280,7 @@ func (m *Memory) read(r *memoryRow) (Session, error) {
 		return Session{}, fmt.Errorf("%w: run %s: it was spoiled", ErrUnreadable, r.RunID)
 	}
 	s := r.Session
-	s.Silence = r.silence(m.leases[s.Lease])
+	s.Silence, s.Behind = r.silence(m.leases[s.Lease])
 	if !r.warned.sameSigns(s) {
 		s.WarnedAt = time.Time{}
 	}

@@ -87,7 +87,7 @@ func (m *Memory) judged(ctx context.Context, judged Session, by string) (*memory
 	}
 	s, _ := m.read(r)
 	switch l := m.leases[s.Lease]; {
-	case !s.sameSigns(judged) || l != nil && l.Expired:
+	case !s.stalledAs(judged) || l != nil && (l.Expired || l.refutes(judged)):
 		return nil, Changed, nil
 	case m.now().Before(r.claimedUntil) && s.Claim != by:
 		return nil, Taken, nil
@@ -105,6 +105,7 @@ func (m *Memory) storedEnd(ctx context.Context, r *memoryRow, id string) (stored
 		if e.ID == id {
 			status, reason := StoredEnd(e)
 			m.end(r, status, reason)
+			r.tell(StoredState(r.State, e))
 			m.notify(r.RunID)
 			return true, nil
 		}

@@ -24,7 +24,7 @@ func (m *Memory) BeginLease(ctx context.Context, l Lease) error {
 	if m.leases == nil {
 		m.leases = map[string]*Lease{}
 	}
-	l.RenewedAt, l.Expired, l.Locked = m.now(), false, false
+	l.RenewedAt, l.Expired, l.Lost, l.Locked, l.Behind = m.now(), false, false, false, slices.Clone(l.Behind)
 	m.leases[l.ID] = &l
 	return nil
 }
@@ -42,7 +42,8 @@ func (m *Memory) RenewLease(ctx context.Context, l Lease) error {
 	}
 	if l.Beat > there.Beat {
 		there.Beat, there.Clock, there.RenewedAt = l.Beat, max(there.Clock, l.Clock), m.now()
-		there.Vouched = max(there.Vouched, l.Vouched)
+		there.Vouched, there.Covered = max(there.Vouched, l.Vouched), max(there.Covered, l.Covered)
+		there.Behind = slices.Clone(l.Behind)
 	}
 	return nil
 }
@@ -67,7 +68,9 @@ func (m *Memory) ObserveLeases(ctx context.Context, _ []string) ([]Lease, error)
 	}
 	var all []Lease
 	for _, id := range slices.Sorted(maps.Keys(m.leases)) {
-		all = append(all, *m.leases[id])
+		l := *m.leases[id]
+		l.Behind = slices.Clone(l.Behind)
+		all = append(all, l)
 	}
 	return all, nil
 }
@@ -91,6 +94,7 @@ func (m *Memory) ExpireLease(ctx context.Context, l Lease) (expired bool, left i
 	for _, runID := range slices.Sorted(maps.Keys(m.rows)) {
 		if r := m.rows[runID]; r.Status == Active && r.Lease == l.ID && taken < ExpireBatch && !m.locked(runID) {
 			r.leave(there)
+			r.Lost = l.Lost
 			taken++
 		}
 	}
@@ -122,7 +126,7 @@ func (r *memoryRow) leave(l *Lease) {
 	if r.Activity != NoActivity && l != nil {
 		r.LastEventAt = latest(r.LastEventAt, record.Truncate(l.RenewedAt.Add(r.Activity-l.Clock)))
 	}
-	r.Lease, r.Activity, r.quiet, r.Silence = "", 0, false, 0
+	r.Lease, r.Lost, r.Activity, r.quiet, r.Silence, r.Behind, r.Allowance = "", false, 0, false, 0, false, 0
 }
 
 func latest(a, b time.Time) time.Time {
@@ -132,10 +136,11 @@ func latest(a, b time.Time) time.Time {
 	return a
 }
 
-// silence returns how long the lease vouches that the row's run is silent.
-func (r *memoryRow) silence(l *Lease) time.Duration {
+// silence returns how long the lease vouches that the row's run is silent, and whether it names the row as behind.
+func (r *memoryRow) silence(l *Lease) (silence time.Duration, behind bool) {
 	if l == nil || !r.quiet || r.Activity == NoActivity {
-		return 0
+		return 0, false
 	}
-	return max(l.Vouched-r.Activity, 0)
+	upTo, behind := l.vouchedFor(AttemptID{r.RunID, r.Attempt})
+	return max(upTo-r.Activity, 0), behind
 }

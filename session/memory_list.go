@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 )
 
@@ -49,7 +50,15 @@ func (q ListQuery) wants(s Session) bool {
 	live := s.Status == Active
 	return (q.Live == q.Ended || q.Live == live) &&
 		(q.Parent == "" || q.Parent == s.Parent) && (q.Host == "" || q.Host == s.Host) &&
-		(q.Reason == "" || q.Reason == s.Reason)
+		(q.Reason == "" || q.Reason == s.listedReason())
+}
+
+// listedReason is the reason by which the session is listed.
+func (s Session) listedReason() watchdog.StopReason {
+	if s.Failed() {
+		return ReasonFailed
+	}
+	return s.Reason
 }
 
 var _ Lister = (*Memory)(nil)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -62,7 +63,8 @@ func (q Query) place(s Session, l *Lease) storerows.Place {
 	if l != nil {
 		silent = l.RenewedAt.Add(s.Activity - l.Clock)
 	}
-	return storerows.Place{Due: silent.Add(q.limit(s)).UnixMicro(), RunID: s.RunID}
+	due := cmp.Or(s.Allowance, s.Threshold, q.Threshold)
+	return storerows.Place{Due: silent.Add(due).UnixMicro(), RunID: s.RunID}
 }
 
 // Ended implements [Store].

@@ -77,6 +77,7 @@ func TestDatabaseDown(t *testing.T) {
 			f.advance(awake)
 			require.Equal(t, woke.UTC(), f.shown("s-1"))
 			require.Equal(t, 1, f.log.count("level=ERROR"))
+			f.db.onCall(nil)
 		})
 	})
 	t.Run("not down: a stop of the keeper in the middle of a call is no outage", func(t *testing.T) {

@@ -31,8 +31,15 @@ type Session struct {
 	// CreatedAt is when the row was made. LastEventAt is when the run had its last event; zero if it had none yet. That
 	// of an active session with a lease is when the run was attached; later signs of life are in Activity.
 	CreatedAt, LastEventAt time.Time
+	// EndedAt is when the row was made to say that the run ended. It is zero for an active session, and where another
+	// program wrote how it ended.
+	EndedAt time.Time
 	// Threshold is how long the run may have no event. Zero means the sweeper's threshold, [watchdog.NoLimit] for ever.
 	Threshold time.Duration
+	// Allowance is how long the run's own limits let it be silent, with the time that they take to end it; 0 for none.
+	// While its lease lives, a sweeper waits for that, or for its own threshold if that is longer. A row has it only with
+	// a Lease and without a Threshold. See [Store.Attach].
+	Allowance time.Duration
 	// StartedAt is the start of the run's window, as its watchdog has it.
 	StartedAt time.Time
 	// Host is where the latest attempt runs, Attempt its number, from 1.
@@ -47,11 +54,16 @@ type Session struct {
 	// Lease names the [Lease] of the process that runs an active session; empty for a row of another writer, and for one
 	// whose process was found dead.
 	Lease string
+	// Lost tells that a sweeper saw the process of an active session die while others lived: see [Lease].Lost. It is false
+	// again as soon as a process attaches to the run, or claims it back. A store sets it.
+	Lost bool
 	// Activity is the run's last activity by the clock of its lease, or [NoActivity]. It has a meaning only with a Lease.
 	Activity time.Duration
 	// Silence is how long the run has certainly been silent, as far as its lease vouches for it. It is 0 without a lease,
 	// and for a run that has had something new within a minute or has not signalled since its attach. A store sets it.
 	Silence time.Duration
+	// Behind tells that the lease names the row, because its process cannot write it: see [RowBehind]. A store sets it.
+	Behind bool
 	// WarnedAt is when a sweeper warned of the cancel; zero if none did, or if the run has given a sign of life since.
 	WarnedAt time.Time
 	// Claim names the pass of a sweeper that took the session last, to end it: see [Store.Claim] and [Store.Cancel].

@@ -123,36 +123,6 @@ func (k *Keeper) noteSkip(key AttemptID, became outcome, alone bool, refused err
 	}
 }
 
-// flushLast writes what there is once more, and then waits for the locked rows of runs that have ended: nobody else
-// knows how they ended. It takes at most twice the record timeout.
-func (k *Keeper) flushLast(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, 2*k.cfg.RecordTimeout)
-	defer cancel()
-	defer k.endLease(ctx)
-	k.endPauses()
-	k.flush(ctx)
-	for ctx.Err() == nil {
-		ends := k.changes(nil).ends
-		if len(ends) == 0 {
-			return
-		}
-		for _, e := range ends {
-			if k.end(ctx, []Ending{e}) != nil {
-				return
-			}
-		}
-	}
-}
-
-// endPauses has the next flush write the rows that were refused, too.
-func (k *Keeper) endPauses() {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, r := range k.runs {
-		r.skips.again = 0
-	}
-}
-
 // outcomes are what became of rows, by run.
 type outcomes map[string]outcome
 

@@ -101,7 +101,7 @@ func inContention(t *testing.T, test func(f *fixture, c *contended)) {
 		}
 		f.cfg.Store = c
 		f.start()
-		f.Cleanup(func() { clear(c.locked) }) // or the keeper's end waits for them without any time going by
+		f.Cleanup(func() { clear(c.locked); clear(c.refused) }) // or the keeper's end waits for them
 		test(f, c)
 	})
 }
@@ -187,11 +187,11 @@ func TestLockedRows(t *testing.T) {
 			}
 			f.cfg.Store = c
 			k := f.newKeeper("here")
-			stop := f.run(k)
+			stop := f.stopped(k)
 			for _, runID := range []string{"s-1", "s-2", "s-3", "s-4"} {
 				f.attachTo(k, runID).Close()
 			}
-			stop()
+			require.ErrorContains(t, stop(), "the end of 1 run is not written")
 			require.Equal(t, session.Finished, f.row("s-4").Status)
 			require.Equal(t, session.Finished, f.row("s-1").Status)
 			require.Equal(t, session.Finished, f.row("s-2").Status)
@@ -211,10 +211,10 @@ func TestLockedRows(t *testing.T) {
 			})
 			f.cfg.Store = c
 			k := f.newKeeper("here")
-			stop := f.run(k)
+			stop := f.stopped(k)
 			f.attachTo(k, "s-1").Close()
 			began := time.Now()
-			stop()
+			require.ErrorContains(t, stop(), "the end of 1 run is not written")
 			require.LessOrEqual(t, time.Since(began), 2*watchdog.DefaultRecordTimeout+3*time.Second, "three calls take no heed")
 			require.Equal(t, session.Active, f.row("s-1").Status)
 		})

@@ -32,6 +32,11 @@ type State struct {
 	MoreSpent int     `json:"more_spent,omitempty"`
 	// Loop is what [watchdog.Watchdog.Step] remembers, for the next attempt in the window: digests, at most 8 KiB.
 	Loop []byte `json:"loop,omitempty"`
+	// Outcome is "succeeded" or "failed" for a [Finished] run whose command ended, ExitStatus its exit status, and Signal
+	// the signal that ended it. Where nobody saw how it ended both are left out.
+	Outcome    string `json:"outcome,omitempty"`
+	ExitStatus *int   `json:"exit_status,omitempty"`
+	Signal     string `json:"signal,omitempty"`
 }
 
 // MaxSpent is how many counted limits a [State] has, so that a row stays small.
@@ -66,6 +71,7 @@ func (k *Keeper) stateOf(w *watchdog.Watchdog) json.RawMessage {
 	}
 	state.spend(seam.SpendOf(w))
 	state.Loop = seam.LoopState(w)
+	state.Outcome, state.ExitStatus, state.Signal = of.Command.Outcome, of.Command.ExitStatus, of.Command.Signal
 	if k.cfg.RunState != nil {
 		k.cfg.RunState(w, &state)
 	}

@@ -19,11 +19,12 @@ type Store interface {
 
 	// Attach begins an attempt of a run. It makes the row, or takes the one that is there, sets Status to [Active] and
 	// LastEventAt to now, and counts Attempt up. It takes RunID, Parent, Threshold, StartedAt, Host, Lease and State from
-	// its argument, leaves Resumes unchanged, and clears the other fields. It returns the row as it was before, with
-	// Attempt 0 if there was none, and as it is. If the row cannot be read, Attach changes nothing and wraps
-	// [ErrUnreadable]; if the lease does not live, it wraps [ErrLeaseExpired]; if another transaction has locked the row
-	// for longer than [LockWait], it wraps [ErrLocked]. If the row was Active, every [Listener] and Ended tell of the
-	// run, because the attempt before is over.
+	// its argument, leaves Resumes unchanged, and clears the other fields. With a Lease it takes Allowance, too: the
+	// Threshold beside that is for sweepers of earlier versions, which know no Allowance, and reads as 0. It returns the
+	// row as it was before, with Attempt 0 if there was none, and as it is. If the row cannot be read, Attach changes
+	// nothing and wraps [ErrUnreadable]; if the lease does not live, it wraps [ErrLeaseExpired]; if another transaction
+	// has locked the row for longer than [LockWait], it wraps [ErrLocked]. If the row was Active, every [Listener] and
+	// Ended tell of the run, because the attempt before is over.
 	//
 	// With an Attempt in its argument Attach makes a row again that was lost: it changes nothing if there is a row with
 	// that attempt or a later one, and else the row has exactly that one.
@@ -34,18 +35,19 @@ type Store interface {
 	// it is the only one: then for at most [LockWait]. If the lease does not live, Freshen changes nothing and wraps
 	// [ErrLeaseExpired].
 	Freshen(ctx context.Context, lease string, fresh []Freshness) (Skipped, error)
-	// End notes how attempts ended, and when they had their last event. It leaves a row alone that is not [Active] or has
-	// another Attempt, and treats locked rows as Freshen does.
+	// End notes how attempts ended, when they had their last event, and what State says then. It leaves a row alone that
+	// is not [Active] or has another Attempt, and treats locked rows as Freshen does.
 	End(ctx context.Context, ends []Ending) (Skipped, error)
 	// Session returns the row of a run. The error wraps [ErrNotFound] or [ErrUnreadable].
 	Session(ctx context.Context, runID string) (Session, error)
 
 	// Stalled returns the active sessions that have had no event for longer than they may: those without a lease by the
 	// database's clock, and those of a lease that has not expired by what it vouches for. A run that has not signalled
-	// since its attach is not silent while its lease lives. Those that exceeded their threshold first come first; run IDs
-	// order those that exceeded it at the same time. How long the call takes depends on how many sessions it returns and
-	// on how many leases there are, not on how many sessions are active. The first page has the rows that cannot be read
-	// in Unreadable, at most a hundred.
+	// since its attach is not silent while its lease lives. A session with an Allowance may be silent for that, and for
+	// the threshold of the query if that is longer. Those that exceeded their threshold, or their allowance, first come
+	// first; run IDs order those that exceeded it at the same time. How long the call takes depends on how many sessions
+	// it returns and on how many leases there are, not on how many sessions are active. The first page has the rows that
+	// cannot be read in Unreadable, at most a hundred.
 	Stalled(ctx context.Context, q Query) (Page, error)
 	// Claim takes a session for one sweeper, which stops its agents and then cancels it: only if the session is still as
 	// it was judged, [Session].Stopped too, and if no other claim on it lasts, by the database's clock. If the end of the
@@ -141,6 +143,9 @@ type Freshness struct {
 	Activity time.Duration
 	// Quiet tells that the run has had nothing new for so long that a sweeper may look at it: see [Session].Silence.
 	Quiet bool
+	// Allowance is that of the row from now on, 0 for none, and Threshold what sweepers of earlier versions take in its
+	// place: see [Store.Attach]. Without an Allowance the row keeps the Threshold that it has.
+	Allowance, Threshold time.Duration
 	// State is the new State of the row; nil leaves it as it is.
 	State json.RawMessage
 }
@@ -153,6 +158,8 @@ type Ending struct {
 	Reason  watchdog.StopReason
 	// Age is how long ago the run had its last event.
 	Age time.Duration
+	// State is the last State of the row; nil leaves it as it is.
+	State json.RawMessage
 }
 
 // Validate returns an error if no attempt ends with the status. The End of every store calls it.
@@ -168,7 +175,8 @@ func (e Ending) Validate() error {
 
 // A Query asks for stalled sessions.
 type Query struct {
-	// Threshold is for sessions without one of their own. A session is stalled after more than it.
+	// Threshold is for sessions without one of their own, and the least for those with an Allowance. A session is stalled
+	// after more than it.
 	Threshold time.Duration
 	// MinAge is the age from which a session can be stalled.
 	MinAge time.Duration

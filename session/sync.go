@@ -115,10 +115,9 @@ func (k *Keeper) makeAgain(ctx context.Context, r *keptRun) error {
 	if err != nil {
 		return err
 	}
-	_, after, made, err := k.attach(ctx, Session{
-		RunID: r.run.ID(), Parent: r.run.Parent(), Threshold: threshold, StartedAt: r.run.StartedAt(), Host: k.cfg.Host,
-		Attempt: r.attempt, State: k.stateOf(r.run),
-	})
+	row := k.rowOf(r.run, threshold)
+	row.Attempt = r.attempt
+	_, after, made, err := k.attach(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -127,7 +126,7 @@ func (k *Keeper) makeAgain(ctx context.Context, r *keptRun) error {
 		return nil
 	}
 	k.mu.Lock()
-	r.written, r.quiet = made.at, false
+	r.written, r.quiet, r.own, r.allowance = made.at, false, threshold, row.Allowance
 	k.recheck(r)
 	k.mu.Unlock()
 	k.logger().Warn("the row of a run was lost and is made again", "run", r.run.ID(), "attempt", r.attempt)

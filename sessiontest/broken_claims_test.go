@@ -188,6 +188,15 @@ var brokenStoredEnds = []broken{
 		}),
 	},
 	{
+		"forgets how the command of a stored end ended",
+		"a stored end that says how the run's command ended is in the row's state, with what that said",
+		looks(func(s *session.Session) {
+			if s.RunID == "failed by cancel" && s.Failed() {
+				s.State = []byte(`{"phase":"tests","later":[1]}`)
+			}
+		}),
+	},
+	{
 		"forgets the claim beside a stored end",
 		"a stored end that appears after the claim is written down by the cancel, with the claim",
 		with(func(a *altered) {

@@ -2,6 +2,7 @@ package sessiontest_test
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/seed62658d38/watchdog/session"
@@ -24,7 +25,19 @@ func endsWith(change func(m *session.Memory, e *session.Ending)) func() session.
 var brokenEnds = []broken{
 	{
 		"forgets the reason", "an attempt ends with the given status and reason",
-		endsWith(func(_ *session.Memory, e *session.Ending) { e.Reason = "" }),
+		endsWith(func(_ *session.Memory, e *session.Ending) {
+			if e.Status == session.Cancelled {
+				e.Reason = ""
+			}
+		}),
+	},
+	{
+		"drops the state of an end", "an end writes the state that it brings, and without one leaves the row's",
+		endsWith(func(_ *session.Memory, e *session.Ending) {
+			if strings.HasPrefix(e.RunID, "with") {
+				e.State = nil
+			}
+		}),
 	},
 	{
 		"does not compare the attempt of an end", "an end of another attempt than the row's changes nothing",
@@ -68,6 +81,11 @@ var brokenEnds = []broken{
 				return skipped, err
 			}
 		}),
+	},
+	{
+		"takes the last event of a session for its end",
+		"a session that has ended says when, by the clock of the store, however old its last event is",
+		looks(func(s *session.Session) { s.EndedAt = s.LastEventAt }),
 	},
 	{
 		"keeps the lease in the row of an ended session",

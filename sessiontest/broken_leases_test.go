@@ -296,6 +296,19 @@ var brokenExpires = []broken{
 		}),
 	},
 	{
+		"forgets that a process was lost", "a session is lost if its process was, until a process takes it up or it ends",
+		with(func(a *altered) {
+			a.expire = func(m *session.Memory, ctx context.Context, l session.Lease) (expired bool, left int, err error) {
+				l.Lost = false
+				return m.ExpireLease(ctx, l)
+			}
+		}),
+	},
+	{
+		"takes every process for lost", "a session that was not lost with its lease is not lost",
+		leaving(func(_ session.Lease, _ session.Session, s *session.Session) { s.Lost = s.Lost || s.RunID == "stopped" }),
+	},
+	{
 		"begins an expired lease again", "a lease that has expired never lives again",
 		with(func(a *altered) {
 			a.begin = func(m *session.Memory, ctx context.Context, l session.Lease) error {

@@ -33,6 +33,15 @@ func shows(change func(m *session.Memory, q session.ListQuery, page *session.Lis
 
 var brokenLists = []broken{
 	{
+		"takes each complete session for one whose command failed",
+		"sessions whose command failed are listed by that, and not as complete",
+		listsWith(func(q *session.ListQuery) {
+			if q.Reason == session.ReasonFailed {
+				q.Reason = "complete"
+			}
+		}),
+	},
+	{
 		"lists the oldest session first",
 		"sessions are listed in the order in which they were made, the newest first",
 		shows(func(_ *session.Memory, q session.ListQuery, page *session.ListPage) error {

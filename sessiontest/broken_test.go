@@ -18,7 +18,7 @@ type broken struct {
 func brokenStores() []broken {
 	return slices.Concat(
 		brokenAttaches, brokenTakeovers, brokenRows, brokenLeases, brokenFreshens, brokenExpires, brokenEnds,
-		brokenStalled, brokenPages, brokenSilences,
+		brokenStalled, brokenPages, brokenSilences, brokenBehinds, brokenAllowances,
 		brokenCancels, brokenSigns, brokenClaims, brokenWarnings, brokenStops, brokenStoredEnds, brokenRaces,
 		brokenTogether,
 		brokenEnded, brokenHistories, brokenLists, brokenListens, brokenOutboxes, brokenContexts,

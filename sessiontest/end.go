@@ -22,6 +22,28 @@ var endRules = []rule{
 		},
 	},
 	{
+		"an end writes the state that it brings, and without one leaves the row's",
+		"how a command ended, and how far its limits were used, is all that a page knows of a run that is over",
+		func(ctx context.Context, store session.Store) error {
+			for _, state := range []string{"", `{"outcome":"failed","exit_status":7,"phase":"<tests>"}`} {
+				s := newSession("with " + state)
+				s.State = []byte(`{"phase":"build"}`)
+				s, err := attach(ctx, store, s)
+				if err != nil {
+					return err
+				}
+				e := session.Ending{RunID: s.RunID, Attempt: s.Attempt, Status: session.Finished, Reason: "complete", Age: day}
+				if s.Status, s.Reason = e.Status, e.Reason; state != "" {
+					e.State, s.State = []byte(state), []byte(state)
+				}
+				if err := errors.Join(end(ctx, store, e), looksLike(ctx, store, s)); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	},
+	{
 		"an end of another attempt than the row's changes nothing",
 		"a host that returns and reports the end of its lost attempt would end the run that another host took over",
 		func(ctx context.Context, store session.Store) error {
@@ -54,6 +76,18 @@ var endRules = []rule{
 		},
 	},
 	{
+		"a session that has ended says when, by the clock of the store, however old its last event is",
+		"a run that was silent for an hour before it ended would seem to have taken no time",
+		func(ctx context.Context, store session.Store) error {
+			for name, ends := range waysToEnd(ctx, store) {
+				if err := saysWhenItEnded(ctx, store, name, ends); err != nil {
+					return fmt.Errorf("by %s: %w", name, err)
+				}
+			}
+			return nil
+		},
+	},
+	{
 		"an end never moves the last event back",
 		"two writes in the wrong order would make a session older than it is",
 		func(ctx context.Context, store session.Store) error {
@@ -66,17 +100,7 @@ var endRules = []rule{
 		"a session that ends leaves its lease, with the time of its last activity",
 		"the row of an ended session must not keep the lease of its process",
 		func(ctx context.Context, store session.Store) error {
-			for name, ends := range map[string]func(session.Session) error{
-				"end": func(s session.Session) error {
-					e := session.Ending{RunID: s.RunID, Attempt: 1, Status: session.Finished, Age: day}
-					return end(ctx, store, e)
-				},
-				"cancel": func(s session.Session) error { return cancels(ctx, store, s, session.Done) },
-				"stored end": func(s session.Session) error {
-					return errors.Join(store.Append(ctx, ownEnd(s.RunID, true)),
-						claims(ctx, store, s, by, session.EndStored))
-				},
-			} {
+			for name, ends := range waysToEnd(ctx, store) {
 				if err := endsInLease(ctx, store, name, ends); err != nil {
 					return fmt.Errorf("by %s: %w", name, err)
 				}
@@ -84,6 +108,48 @@ var endRules = []rule{
 			return nil
 		},
 	},
+}
+
+// waysToEnd are those of a session that was judged, with its attempt 1.
+func waysToEnd(ctx context.Context, store session.Store) map[string]func(session.Session) error {
+	return map[string]func(session.Session) error{
+		"end": func(s session.Session) error {
+			e := session.Ending{RunID: s.RunID, Attempt: 1, Status: session.Finished, Age: day}
+			return end(ctx, store, e)
+		},
+		"cancel": func(s session.Session) error { return cancels(ctx, store, s, session.Done) },
+		"stored end": func(s session.Session) error {
+			return errors.Join(store.Append(ctx, ownEnd(s.RunID, true)), claims(ctx, store, s, by, session.EndStored))
+		},
+	}
+}
+
+// saysWhenItEnded ends a session that was silent for a day, and then begins another attempt, which has not ended.
+func saysWhenItEnded(ctx context.Context, store session.Store, runID string, ends func(session.Session) error) error {
+	s, err := putSilent(ctx, store, runID, day)
+	if err != nil {
+		return err
+	}
+	from, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	if err := ends(s); err != nil {
+		return err
+	}
+	to, err := clockOf(ctx, store)
+	if err != nil {
+		return err
+	}
+	ended, err := look(ctx, store, runID)
+	if err != nil {
+		return err
+	}
+	next, nextErr := attach(ctx, store, newSession(runID))
+	if nextErr == nil && !next.EndedAt.IsZero() {
+		nextErr = fmt.Errorf("the attempt after it has ended at %v, before it began", next.EndedAt)
+	}
+	return errors.Join(err, nextErr, within("EndedAt", ended.EndedAt, from, to.Add(time.Second)))
 }
 
 // endsAfter ends a session that was silent for a time, whose host says that its last event was 90 minutes ago. It

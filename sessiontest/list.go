@@ -54,6 +54,33 @@ var listRules = []rule{
 		},
 	},
 	{
+		"sessions whose command failed are listed by that, and not as complete",
+		"who asks what failed in the night does not want to read all that went well",
+		func(ctx context.Context, store session.Store) error {
+			for runID, e := range map[string]session.Ending{
+				"1 done":      {Status: session.Finished, Reason: "complete"},
+				"2 succeeded": {Status: session.Finished, Reason: "complete", State: []byte(`{"outcome":"succeeded"}`)},
+				"3 failed":    {Status: session.Finished, Reason: "complete", State: []byte(`{"phase":"\"","outcome":"failed"}`)},
+				"4 foreign":   {Status: session.Finished, Reason: "complete", State: []byte(`["outcome","failed"]`)},
+				"5 stopped":   {Status: session.Cancelled, Reason: why, State: []byte(`{"outcome":"failed"}`)},
+				"6 closed":    {Status: session.Finished, State: []byte(`{"outcome":"failed"}`)},
+			} {
+				s, err := attach(ctx, store, newSession(runID))
+				if err != nil {
+					return err
+				}
+				e.RunID, e.Attempt = runID, s.Attempt
+				if err := end(ctx, store, e); err != nil {
+					return err
+				}
+			}
+			return errors.Join(
+				listsSet(ctx, store, session.ReasonFailed, "3 failed"),
+				listsSet(ctx, store, "complete", "1 done", "2 succeeded", "4 foreign"),
+			)
+		},
+	},
+	{
 		"the conditions of a list must all hold",
 		"with one of them only, a page of a host would show the runs of all",
 		func(ctx context.Context, store session.Store) error {
@@ -261,4 +288,17 @@ func listed(ctx context.Context, store session.Store, check func(all []string) e
 	}
 	slices.Reverse(rows)
 	return check(names(rows))
+}
+
+// listsSet expects the sessions with a reason, whichever was made first.
+func listsSet(ctx context.Context, store session.Store, reason watchdog.StopReason, want ...string) error {
+	page, err := list(ctx, store, session.ListQuery{Reason: reason})
+	if err != nil {
+		return err
+	}
+	got := slices.Sorted(slices.Values(names(page.Sessions)))
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("listed with the reason %s are %q, want %q", string(reason), got, want)
+	}
+	return nil
 }

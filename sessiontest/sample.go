@@ -66,6 +66,7 @@ func differs(got, want session.Session) error {
 }
 
 func comparison(s session.Session) session.Session {
+	s.EndedAt = time.Time{} // what a row is expected to be is read before it ends; rules of their own check it
 	for _, at := range []*time.Time{&s.CreatedAt, &s.LastEventAt, &s.StartedAt, &s.WarnedAt} {
 		*at = at.UTC()
 	}

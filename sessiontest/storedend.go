@@ -3,6 +3,7 @@ package sessiontest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/seed62658d38/watchdog"
@@ -50,6 +51,28 @@ var storedEndRules = []rule{
 				s.Status, s.Reason = session.StoredEnd(own)
 				return errors.Join(err, looksLike(ctx, store, s))
 			})
+		},
+	},
+	{
+		"a stored end that says how the run's command ended is in the row's state, with what that said",
+		"a run whose guard died before it wrote the row would seem to have done its work, and is not run again",
+		func(ctx context.Context, store session.Store) error {
+			for name, judge := range map[string]func(session.Session, watchdog.Event) error{
+				"claim": func(s session.Session, own watchdog.Event) error {
+					got, err := store.Claim(ctx, s, session.ClaimRequest{By: by, For: time.Hour, EndID: own.ID})
+					return came("claim", s.RunID, got, session.EndStored, err)
+				},
+				"cancel": func(s session.Session, own watchdog.Event) error {
+					c := cancelOf(s.RunID)
+					c.Events = []watchdog.Event{own}
+					return cancelsAs(ctx, store, s, c, session.EndStored)
+				},
+			} {
+				if err := failsStored(ctx, store, "failed by "+name, judge); err != nil {
+					return fmt.Errorf("by %s: %w", name, err)
+				}
+			}
+			return nil
 		},
 	},
 	{
@@ -115,6 +138,27 @@ func ownEnds(prefix string) []watchdog.Event {
 	}
 	ends[2].Payload = []byte(`{"Reason":"idle_timeout"}`) // a key of another name
 	return ends
+}
+
+// failsStored stores that the command of a run failed, and checks the row that judge has say that.
+func failsStored(
+	ctx context.Context, store session.Store, runID string, judge func(session.Session, watchdog.Event) error,
+) error {
+	s := newSession(runID)
+	s.State = []byte(`{"phase":"tests","later":[1]}`)
+	s, err := attach(ctx, store, s)
+	if err != nil {
+		return err
+	}
+	own := ownEnd(runID, true)
+	own.Payload = []byte(`{"reason":"complete","outcome":"failed","exit_status":7}`)
+	if err := store.Append(ctx, own); err != nil {
+		return err
+	}
+	err = judge(s, own)
+	s.Status, s.Reason = session.StoredEnd(own)
+	s.State = []byte(`{"phase":"tests","later":[1],"outcome":"failed","exit_status":7}`)
+	return errors.Join(err, looksLike(ctx, store, s))
 }
 
 // writesDown stores the end of a silent run, and checks that judge has the row say what that says.

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -12,8 +13,8 @@ import (
 
 // beginLease makes a lease, or finds one that lives and that a call before made, whose answer was lost.
 const beginLease = `
-	INSERT INTO SCHEMA.watchdog_leases AS l (id, host, promise, beat, clock, vouched, renewed_at)
-	VALUES ($1, $2, $3, $4, $5, $6, pg_catalog.statement_timestamp())
+	INSERT INTO SCHEMA.watchdog_leases AS l (id, host, promise, beat, clock, vouched, covered, behind, renewed_at)
+	VALUES ($1, $2, $3, $4, $5, $6, $7, $8::pg_catalog.text::pg_catalog.json, pg_catalog.statement_timestamp())
 	ON CONFLICT (id) DO UPDATE SET looks = l.looks WHERE l.expired IS NULL RETURNING true`
 
 // renewLease changes nothing but says that the lease lives if a later renewal overtook it.
@@ -22,6 +23,8 @@ const renewLease = `
 		beat = greatest(beat, $2::bigint),
 		clock = CASE WHEN $2::bigint {>} beat THEN greatest(clock, $3::bigint) ELSE clock END,
 		vouched = CASE WHEN $2::bigint {>} beat THEN greatest(vouched, $4::bigint) ELSE vouched END,
+		covered = CASE WHEN $2::bigint {>} beat THEN greatest(covered, $5::bigint) ELSE covered END,
+		behind = CASE WHEN $2::bigint {>} beat THEN $6::pg_catalog.text::pg_catalog.json ELSE behind END,
 		renewed_at = CASE WHEN $2::bigint {>} beat THEN pg_catalog.statement_timestamp() ELSE renewed_at END
 	WHERE id {=} $1 AND expired IS NULL RETURNING true`
 
@@ -31,12 +34,22 @@ func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
 		return err
 	}
 	return s.ofLiving(ctx, "begin", l.ID, beginLease,
-		l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched))
+		l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), rowsBehind(l))
 }
 
 // RenewLease implements [session.Leases], in one round trip.
 func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
-	return s.ofLiving(ctx, "renew", l.ID, renewLease, l.ID, l.Beat, int64(l.Clock), int64(l.Vouched))
+	return s.ofLiving(ctx, "renew", l.ID, renewLease,
+		l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), rowsBehind(l))
+}
+
+// rowsBehind returns the column behind; NULL if there are none.
+func rowsBehind(l session.Lease) *string {
+	if len(l.Behind) == 0 {
+		return nil
+	}
+	text, _ := json.Marshal(l.Behind) // cannot fail: it has strings and numbers only
+	return nullJSON(text)
 }
 
 // ofLiving runs a statement that returns a row if the lease lives.
@@ -58,8 +71,8 @@ func leaseExpired(id string) error {
 
 const (
 	selectLeases = `SELECT` + leaseFields + `, false FROM SCHEMA.watchdog_leases AS k ORDER BY k.id`
-	leaseFields  = ` k.id, k.host, k.promise, k.beat, k.clock, k.vouched, pg_catalog.timestamptz_send(k.renewed_at),
-		k.expired IS NOT NULL`
+	leaseFields  = ` k.id, k.host, k.promise, k.beat, k.clock, k.vouched, coalesce(k.covered, 0),
+		coalesce(k.behind::pg_catalog.text, 'null'), pg_catalog.timestamptz_send(k.renewed_at), k.expired IS NOT NULL`
 
 	// observeLeases takes what it wrote to from the rows that it locked, which can be newer than its snapshot.
 	observeLeases = `
@@ -97,12 +110,19 @@ func (s *Store) ObserveLeases(ctx context.Context, suspects []string) (all []ses
 
 // scanLease reads leaseFields, and whether the lease is locked.
 func scanLease(row pgx.CollectableRow) (l session.Lease, err error) {
-	var promise, clock, vouched int64
+	var promise, clock, vouched, covered int64
+	var behind string
 	var renewed instant
-	err = row.Scan(&l.ID, &l.Host, &promise, &l.Beat, &clock, &vouched, &renewed, &l.Expired, &l.Locked)
-	l.Promise, l.Clock, l.Vouched = time.Duration(promise), time.Duration(clock), time.Duration(vouched)
-	l.RenewedAt = renewed.Time
-	return l, err
+	err = row.Scan(&l.ID, &l.Host, &promise, &l.Beat, &clock, &vouched, &covered, &behind, &renewed, &l.Expired, &l.Locked)
+	if err != nil {
+		return l, err
+	}
+	l.Promise, l.Clock, l.RenewedAt = time.Duration(promise), time.Duration(clock), renewed.Time
+	l.Vouched, l.Covered = time.Duration(vouched), time.Duration(covered)
+	if err := json.Unmarshal([]byte(behind), &l.Behind); err != nil {
+		return l, fmt.Errorf("lease %s: column behind: %w", l.ID, err)
+	}
+	return l, nil
 }
 
 const (
@@ -120,14 +140,16 @@ const (
 		EXISTS (SELECT FROM marked) OR EXISTS (SELECT FROM held WHERE expired IS NOT NULL)`
 
 	// leaveRows takes rows out of an expired lease. Those that only name it, because a program that knows no leases took
-	// them over, are taken out as well.
+	// them over, are taken out as well. With $3 the others are lost until their next attempt: leased is the attempt with a
+	// minus.
 	leaveRows = `
 	WITH named AS MATERIALIZED (
 		SELECT run_id FROM SCHEMA.watchdog_sessions WHERE lease {=} $1
 		ORDER BY run_id LIMIT $2 FOR NO KEY UPDATE SKIP LOCKED
 	)
 	UPDATE SCHEMA.watchdog_sessions AS s
-	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLease + `
+	SET last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),` + leaveLeaseBut + `,
+		leased = CASE WHEN $3::boolean AND ` + isLeased + ` THEN 0 {-} s.attempt END
 	FROM named WHERE s.run_id {=} named.run_id AND s.lease {=} $1`
 
 	deleteLease = `
@@ -178,7 +200,7 @@ func (s *Store) expireLease(ctx context.Context, tx pgx.Tx, l session.Lease) (ex
 	counting := reading(s, &count, pgx.RowTo[int], countLeased, l.ID)
 	steps := []step{counting}
 	if found[0].Expired {
-		leaving := step{statement: s.qualify(leaveRows), arguments: []any{l.ID, session.ExpireBatch}}
+		leaving := step{statement: s.qualify(leaveRows), arguments: []any{l.ID, session.ExpireBatch, l.Lost}}
 		deleting := step{statement: s.qualify(deleteLease), arguments: []any{l.ID}}
 		steps = []step{leaving, counting, deleting}
 	}

@@ -18,6 +18,10 @@ const createLeaseTable = `
 		expired pg_catalog.timestamptz
 	) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02)`
 
+// addedLeaseColumns are the columns of watchdog_leases that programs before neither know nor change. Covered is as
+// vouched, without the rows that cannot be written now; behind names these.
+var addedLeaseColumns = [][2]string{{"covered", "bigint"}, {"behind", "pg_catalog.json"}}
+
 var leaseTableColumns = []string{
 	"id", "host", "promise", "beat", "clock", "vouched", "renewed_at", "looks", "expired",
 }
@@ -31,6 +35,10 @@ var leaseTableColumns = []string{
 // writing it is a HOT update. A row that is quiet has one of two columns: quiet_since, its activity, if it has no
 // threshold of its own, or else quiet_due, its activity and its threshold. Both are rounded up to microseconds, so that
 // the index has the order of the pages of stalled sessions.
+//
+// A row with an allowance has no threshold. Its own_threshold is for programs that know no allowance, and its quiet_due
+// has the allowance added. An allowance that allowed says is of an earlier attempt, which such a program followed, is
+// void.
 //
 // The columns of a warning beside its time are what the session was like when it was warned, or its agents were
 // stopped: after a sign of life warned_at and, of an active session, stop_failed are void.
@@ -50,6 +58,8 @@ var leaseColumns = [][2]string{
 	{"warned_beat", "bigint"}, // the activity
 	{"warned_last_event", "pg_catalog.timestamptz"},
 	{"stop_failed", "boolean"},
+	{"allowance", "bigint"},
+	{"allowed", "bigint"}, // the attempt that the allowance is for
 }
 
 // The indexes of leased rows, and those of lists. The first also finds the rows that still name a lease when it is
@@ -71,6 +81,10 @@ func createLeases(t *transaction) error {
 	for _, column := range leaseColumns {
 		statements = append(statements,
 			"ALTER TABLE SCHEMA.watchdog_sessions ADD COLUMN IF NOT EXISTS "+column[0]+" "+column[1])
+	}
+	for _, column := range addedLeaseColumns {
+		statements = append(statements,
+			"ALTER TABLE SCHEMA.watchdog_leases ADD COLUMN IF NOT EXISTS "+column[0]+" "+column[1])
 	}
 	for _, index := range leaseIndexes {
 		statements = append(statements,

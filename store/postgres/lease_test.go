@@ -225,6 +225,35 @@ const attachBeforeLeases = `
 	UPDATE watchdog_sessions SET parent = '', threshold = 0, started_at = now(), host = 'old', status = 'active',
 		reason = '', last_event_at = now() - interval '1 hour', attempt = attempt + 1 WHERE run_id = 'run-1'`
 
+// renewLeaseBefore is how a program renews a lease that knows only vouched.
+const renewLeaseBefore = `
+	UPDATE watchdog_leases SET beat = beat + 1, clock = greatest(clock, $1::bigint), vouched = greatest(vouched, $1::bigint)`
+
+// TestLeasesBeforeBehind checks that leases of programs which know only vouched get the columns for rows that are
+// behind, and that the programs go on.
+func TestLeasesBeforeBehind(t *testing.T) {
+	dsn := newDSN(t)
+	s, pool := openAt(t, dsn, postgres.Config{}), hostPool(t, dsn)
+	begin(t, s, lease1)
+	attachLeased(t, s, lease1, "run-1")
+	_, err := s.Freshen(t.Context(), lease1, []session.Freshness{{RunID: "run-1", Attempt: 1, Quiet: true}})
+	require.NoError(t, err)
+	mustExec(t, pool, "ALTER TABLE watchdog_leases DROP COLUMN covered, DROP COLUMN behind")
+	s = openAt(t, dsn, postgres.Config{})
+	_, err = pool.Exec(t.Context(), renewLeaseBefore, int64(time.Hour))
+	require.NoError(t, err)
+	page, err := s.Stalled(t.Context(), session.Query{Threshold: time.Minute, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, page.Sessions, 1)
+	assert.Equal(t, time.Hour, page.Sessions[0].Silence)
+	assert.False(t, page.Sessions[0].Behind)
+	all, err := s.ObserveLeases(t.Context(), []string{lease1})
+	require.NoError(t, err)
+	assert.Zero(t, all[0].Covered)
+	assert.Nil(t, all[0].Behind)
+	assert.Equal(t, []string{"1", "2", "3", "4", "5"}, texts(t, pool, "SELECT version::text FROM watchdog_schema ORDER BY version"))
+}
+
 // TestProgramWithoutLeases checks that a program that knows no leases takes over a row, and never finds one of a lease.
 func TestProgramWithoutLeases(t *testing.T) {
 	dsn := newDSN(t)

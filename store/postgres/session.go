@@ -16,20 +16,38 @@ import (
 
 // What the columns of a row s of watchdog_sessions mean.
 const (
-	isLeased    = `(s.lease IS NOT NULL AND coalesce(s.leased {=} s.attempt, false))`
-	isQuiet     = `(s.quiet_since IS NOT NULL OR s.quiet_due IS NOT NULL)`
-	ofLease     = `CASE WHEN ` + isLeased + ` THEN s.lease END`
-	ofActivity  = `CASE WHEN ` + isLeased + ` THEN s.activity END`
-	ofThreshold = `CASE WHEN ` + isLeased + ` THEN coalesce(s.own_threshold, 0) ELSE s.threshold END`
+	isLeased   = `(s.lease IS NOT NULL AND coalesce(s.leased {=} s.attempt, false))`
+	isQuiet    = `(s.quiet_since IS NOT NULL OR s.quiet_due IS NOT NULL)`
+	ofLease    = `CASE WHEN ` + isLeased + ` THEN s.lease END`
+	ofActivity = `CASE WHEN ` + isLeased + ` THEN s.activity END`
+	// ofThreshold is 0 for a row with an allowance: what stands beside it is for programs that know none.
+	ofThreshold = `CASE WHEN ` + ofAllowance + ` {>} 0 THEN 0 WHEN ` + isLeased + ` THEN coalesce(s.own_threshold, 0)
+		ELSE s.threshold END`
+	ofAllowance = `CASE WHEN ` + isLeased + ` AND s.allowed {=} s.attempt THEN coalesce(s.allowance, 0) ELSE 0 END`
 
+	// vouchedFor is the instant up to which a lease l vouches for all rows but those that it names as behind, ofBehind
+	// that of a row which it names, and ofVouched that of any row.
+	vouchedFor = `greatest(l.vouched, l.covered)`
+	ofBehind   = `CASE WHEN l.behind IS NOT NULL THEN (
+		SELECT least(b.written, ` + vouchedFor + `) FROM pg_catalog.json_to_recordset(l.behind)
+			AS b (run pg_catalog.text, attempt bigint, written bigint)
+		WHERE b.run {=} s.run_id AND b.attempt {=} s.attempt LIMIT 1) END`
+	ofVouched = `coalesce(` + ofBehind + `, ` + vouchedFor + `)`
 	// ofSilence is how long the lease vouches that the run is silent.
 	ofSilence = `CASE WHEN ` + isLeased + ` AND ` + isQuiet + ` THEN (
-		SELECT greatest(l.vouched {-} s.activity, 0) FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
+		SELECT greatest(` + ofVouched + ` {-} s.activity, 0)
+		FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
+	// isBehind is whether the lease names the row as behind.
+	isBehind = `CASE WHEN ` + isLeased + ` AND ` + isQuiet + ` THEN (
+		SELECT ` + ofBehind + ` IS NOT NULL FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
 	// ofLastSign is the activity by the database's clock.
 	ofLastSign = `CASE WHEN ` + isLeased + ` AND s.activity IS NOT NULL THEN (
 		SELECT l.renewed_at {+} (
 			pg_catalog.floor((s.activity {-} l.clock) {/} 1000.0)::bigint {*} interval '1 microsecond')
 		FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} s.lease) END`
+	// ofEnd is when the row ended, as far as Go can read it.
+	ofEnd = `CASE WHEN s.status {<>} 'active' AND s.ended_at {>=} '0001-01-01 00:00:00+00'
+		AND s.ended_at {<=} '9999-12-31 23:59:59.999999+00' THEN s.ended_at END`
 	// isNoted is whether the run has given no sign of life since it was warned, or its agents were stopped. noteSigns
 	// makes it so, in an UPDATE. Before that what was noted earlier is void, if it is.
 	isNoted = `coalesce(s.warned_attempt {=} s.attempt
@@ -42,8 +60,12 @@ const (
 	// NULL before that.
 	isStopped = `(s.stop_failed IS NOT NULL AND ` + isNoted + `)`
 	// leaveLease takes a row out of its lease, in an UPDATE: its times are by the database's clock again.
-	leaveLease = ` threshold = ` + ofThreshold + `, lease = NULL, leased = NULL, own_threshold = NULL, activity = NULL,
-		quiet_since = NULL, quiet_due = NULL`
+	leaveLease    = leaveLeaseBut + `, leased = NULL`
+	leaveLeaseBut = ` threshold = ` + ofThreshold + `, lease = NULL, own_threshold = NULL, activity = NULL,
+		quiet_since = NULL, quiet_due = NULL, allowance = NULL, allowed = NULL`
+	// isLost is whether the row left its lease because its process was seen to die: see leaveRows. It is no column of its
+	// own, so that every version which writes leases overwrites it.
+	isLost = `(s.status {=} 'active' AND s.lease IS NULL AND coalesce(s.leased {=} (0 {-} s.attempt), false))`
 )
 
 // sessionFields are the columns of a session s. Times of an unreadable row are NULL, because Go cannot read an infinite
@@ -54,22 +76,23 @@ const sessionFields = ` s.run_id, s.parent, s.status,
 	CASE WHEN s.readable THEN pg_catalog.timestamptz_send(s.started_at) END, s.host, s.attempt, s.resumes, s.reason,
 	s.readable, ` + ofLease + `, ` + ofActivity + `, ` + ofSilence + `,
 	CASE WHEN ` + isNoted + ` THEN pg_catalog.timestamptz_send(s.warned_at) END, s.claim,
+	pg_catalog.timestamptz_send(` + ofEnd + `),
 	CASE WHEN s.status {=} 'cancelled' OR s.status {=} 'active' AND ` + isNoted + ` THEN s.stop_failed END,
-	s.state::pg_catalog.text `
+	s.state::pg_catalog.text, ` + isBehind + `, ` + isLost + `, ` + ofAllowance + ` `
 
 // A sessionRow is a row of sessionFields. All fields are NULL if a join found no row.
 type sessionRow struct {
-	runID, parent, status, host, reason, lease, claim, state pgtype.Text
-	created, lastEvent, started, warned                      instant
-	threshold, attempt, resumes, activity, silence           pgtype.Int8
-	readable, stopFailed                                     pgtype.Bool
+	runID, parent, status, host, reason, lease, claim, state  pgtype.Text
+	created, lastEvent, started, warned, ended                instant
+	threshold, attempt, resumes, activity, silence, allowance pgtype.Int8
+	readable, stopFailed, behind, lost                        pgtype.Bool
 }
 
 // scanInto returns the destinations for scanning a row, after the first ones.
 func (r *sessionRow) scanInto(first ...any) []any {
 	return append(first, &r.runID, &r.parent, &r.status, &r.created, &r.lastEvent, &r.threshold, &r.started,
 		&r.host, &r.attempt, &r.resumes, &r.reason, &r.readable, &r.lease, &r.activity, &r.silence, &r.warned,
-		&r.claim, &r.stopFailed, &r.state)
+		&r.claim, &r.ended, &r.stopFailed, &r.state, &r.behind, &r.lost, &r.allowance)
 }
 
 // session parses the row. Its error wraps [session.ErrUnreadable].
@@ -80,9 +103,11 @@ func (r *sessionRow) session() (session.Session, error) {
 	s := session.Session{
 		RunID: r.runID.String, Parent: r.parent.String, Status: session.Status(r.status.String), Host: r.host.String,
 		CreatedAt: r.created.Time, LastEventAt: r.lastEvent.Time, StartedAt: r.started.Time, WarnedAt: r.warned.Time,
+		EndedAt:   r.ended.Time,
 		Threshold: time.Duration(r.threshold.Int64), Attempt: int(r.attempt.Int64), Resumes: int(r.resumes.Int64),
 		Reason: watchdog.StopReason(r.reason.String), Lease: r.lease.String, Claim: r.claim.String,
-		Silence: time.Duration(r.silence.Int64), StopFailed: r.stopFailed.Bool,
+		Silence: time.Duration(r.silence.Int64), StopFailed: r.stopFailed.Bool, Behind: r.behind.Bool, Lost: r.lost.Bool,
+		Allowance: time.Duration(r.allowance.Int64),
 	}
 	s.Stopped = s.Status == session.Active && r.stopFailed.Valid
 	if s.Lease != "" {

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
@@ -15,14 +16,17 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// lockJudged locks the row of a session that is still as it was judged, and whose lease has not expired: $1 to $5. It
-// is free if nobody but $6 has claimed it.
+// lockJudged locks the row of a session that is still as it was judged, and whose lease has not expired: $1 to $5. If
+// the lease names it as behind, it must have been silent for as long, $7, up to its own instant. That must be more than
+// its allowance. It is free if nobody but $6 has claimed it.
 const (
 	asJudged = `s.run_id {=} $1 AND s.attempt {=} $2 AND s.status {=} 'active' AND s.readable
 			AND coalesce(s.last_event_at {=} $3::pg_catalog.timestamptz, s.last_event_at IS NULL AND $3 IS NULL)
 			AND coalesce(` + ofLease + `, '') {=} $4::pg_catalog.text
+			AND ($7::bigint {<=} 0 OR (` + ofAllowance + `) {<} $7::bigint)
 			AND ($4::pg_catalog.text {=} '' OR coalesce(s.activity, -1) {=} $5::bigint AND NOT EXISTS (
-				SELECT FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} $4::pg_catalog.text AND l.expired IS NOT NULL))`
+				SELECT FROM SCHEMA.watchdog_leases AS l WHERE l.id {=} $4::pg_catalog.text AND (l.expired IS NOT NULL
+					OR $7::bigint {>} 0 AND ` + ofBehind + ` {-} s.activity {<} $7::bigint)))`
 
 	lockJudged = `
 	WITH judged AS MATERIALIZED (
@@ -38,16 +42,16 @@ const (
 	selectJudged = ` SELECT EXISTS (SELECT FROM judged), EXISTS (SELECT FROM locked), EXISTS (SELECT FROM free)`
 )
 
-// claimRow claims a session if its end is not stored. One whose agents were stopped is not as it was judged if $9 does
-// not say so. It notes whether that failed, $10, unless that is NULL.
+// claimRow claims a session if its end is not stored. One whose agents were stopped is not as it was judged if $10 does
+// not say so. It notes whether that failed, $11, unless that is NULL.
 const claimRow = lockJudged + `, done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET claim = $6::pg_catalog.text,
-			claimed_until = pg_catalog.statement_timestamp() {+} ($7::bigint {*} interval '1 microsecond'),
-			warned_at = ` + stillWarned + `, stop_failed = coalesce($10::boolean, ` + stillStopped + `),` + noteSigns + `
-		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free WHERE stopped {=} $9::boolean)
-			AND NOT EXISTS (SELECT FROM SCHEMA.events WHERE id {=} $8::pg_catalog.text)
+			claimed_until = pg_catalog.statement_timestamp() {+} ($8::bigint {*} interval '1 microsecond'),
+			warned_at = ` + stillWarned + `, stop_failed = coalesce($11::boolean, ` + stillStopped + `),` + noteSigns + `
+		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM free WHERE stopped {=} $10::boolean)
+			AND NOT EXISTS (SELECT FROM SCHEMA.events WHERE id {=} $9::pg_catalog.text)
 		RETURNING s.run_id
-	) SELECT EXISTS (SELECT FROM judged) AND NOT EXISTS (SELECT FROM locked WHERE stopped {<>} $9::boolean),
+	) SELECT EXISTS (SELECT FROM judged) AND NOT EXISTS (SELECT FROM locked WHERE stopped {<>} $10::boolean),
 		EXISTS (SELECT FROM locked), EXISTS (SELECT FROM free), EXISTS (SELECT FROM done)`
 
 // What was noted before noteSigns, unless it is void.
@@ -59,7 +63,7 @@ const (
 // warnRow notes what the session is like, so that any sign of life makes the warning void. It and the next two are put
 // together when they are used first, because every program that imports the package would wait for it as it starts.
 var warnRow = sync.OnceValue(func() string {
-	return lockJudged + `, recorded AS (` + shifted(insertRows, 6) +
+	return lockJudged + `, recorded AS (` + shifted(insertRows, 7) +
 		` WHERE EXISTS (SELECT FROM free)` + insertOrder + `), done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET warned_at = pg_catalog.statement_timestamp(),
 			stop_failed = ` + stillStopped + `,` + noteSigns + `
@@ -78,19 +82,19 @@ var (
 )
 
 func cancelWith(outboxed string) string {
-	insert := shifted(insertRows, 6)
+	insert := shifted(insertRows, 7)
 	return lockJudged + `, ended AS (` + insert +
-		` WHERE e.place {=} pg_catalog.cardinality($7::pg_catalog.text[]) AND EXISTS (SELECT FROM free)` +
+		` WHERE e.place {=} pg_catalog.cardinality($8::pg_catalog.text[]) AND EXISTS (SELECT FROM free)` +
 		insertOrder + returnForOutbox + `), recorded AS (` + insert +
-		` WHERE e.place {<} pg_catalog.cardinality($7::pg_catalog.text[]) AND EXISTS (SELECT FROM ended)` +
+		` WHERE e.place {<} pg_catalog.cardinality($8::pg_catalog.text[]) AND EXISTS (SELECT FROM ended)` +
 		insertOrder + `)` + outboxed + `, done AS (
-		UPDATE SCHEMA.watchdog_sessions AS s SET status = 'cancelled', reason = $14, resumes = $15, stop_failed = $16,
+		UPDATE SCHEMA.watchdog_sessions AS s SET status = 'cancelled', reason = $15, resumes = $16, stop_failed = $17,
 			claim = $6::pg_catalog.text, last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
 			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
 		WHERE s.run_id {=} $1 AND EXISTS (SELECT FROM ended)
 		RETURNING s.run_id
 	)` + selectJudged + `, EXISTS (SELECT FROM done),
-		(SELECT pg_catalog.pg_notify($17::pg_catalog.text, run_id) FROM done)::pg_catalog.text`
+		(SELECT pg_catalog.pg_notify($18::pg_catalog.text, run_id) FROM done)::pg_catalog.text`
 }
 
 // shifted returns a part of a statement with its parameters numbered from a later one on.
@@ -130,6 +134,7 @@ func (r judgedRow) outcome() (session.Outcome, error) {
 func judgedArguments(judged session.Session, by string) []any {
 	return []any{
 		judged.RunID, judged.Attempt, nullTime(judged.LastEventAt), judged.Lease, int64(judged.Activity), by,
+		int64(judged.Silence),
 	}
 }
 
@@ -227,6 +232,7 @@ const (
 	writeEnd = `
 	WITH done AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET status = $2, reason = $3, stop_failed = NULL,
+			state = coalesce($5::pg_catalog.text::pg_catalog.json, s.state),
 			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `),
 			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
 		WHERE s.run_id {=} $1 RETURNING s.run_id
@@ -254,8 +260,9 @@ func (s *Store) writeStoredEndIn(
 ) (session.Outcome, error) {
 	var rows []judgedRow
 	var ends []watchdog.Event
+	var found []sessionRow
 	err := s.send(ctx, tx, reading(s, &rows, scanJudged, lockOnly, judgedArguments(judged, by)...),
-		reading(s, &ends, scanWhole, selectEnd, endID))
+		reading(s, &ends, scanWhole, selectEnd, endID), reading(s, &found, scanSession, selectSession, judged.RunID))
 	if err != nil {
 		return "", err
 	}
@@ -263,8 +270,12 @@ func (s *Store) writeStoredEndIn(
 		return outcome, err
 	}
 	status, reason := session.StoredEnd(ends[0])
-	writing := step{
-		statement: s.qualify(writeEnd), arguments: []any{judged.RunID, string(status), string(reason), s.channel()},
+	var state json.RawMessage
+	if len(found) == 1 && found[0].state.Valid {
+		state = json.RawMessage(found[0].state.String)
 	}
+	writing := step{statement: s.qualify(writeEnd), arguments: []any{
+		judged.RunID, string(status), string(reason), s.channel(), nullJSON(session.StoredState(state, ends[0])),
+	}}
 	return session.EndStored, s.send(ctx, tx, writing)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/internal/storerows"
 	"github.com/seed62658d38/watchdog/session"
 )
@@ -44,6 +45,10 @@ func (s *Store) List(ctx context.Context, q session.ListQuery) (page session.Lis
 	return page, err
 }
 
+// hasFailed is what [session.Session.Failed] is.
+const hasFailed = `(s.status {=} 'finished' AND s.reason {=} 'complete'
+	AND coalesce((s.state {->>} 'outcome') {=} 'failed', false))`
+
 func listStatement(q session.ListQuery, last storerows.Place) (statement string, arguments []any) {
 	arguments = []any{min(q.Limit, math.MaxInt32) + 1} // one more, to know whether there is a next page
 	var conditions []string
@@ -70,14 +75,22 @@ func listStatement(q session.ListQuery, last storerows.Place) (statement string,
 	if q.Host != "" {
 		add(`s.host {=} $%d`, q.Host)
 	}
-	if q.Reason != "" {
-		add(`s.reason {=} $%d`, string(q.Reason))
-	}
+	addReason(add, q.Reason)
 	where := ""
 	if len(conditions) > 0 {
 		where = " WHERE " + strings.Join(conditions, " AND ")
 	}
 	return fmt.Sprintf(selectListed, where), arguments
+}
+
+func addReason(add func(condition string, values ...any), reason watchdog.StopReason) {
+	switch reason {
+	case "":
+	case session.ReasonFailed:
+		add(hasFailed)
+	default:
+		add(`s.reason {=} $%d AND NOT `+hasFailed, string(reason))
+	}
 }
 
 // The place of a row with an infinite time.

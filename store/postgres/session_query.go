@@ -56,7 +56,8 @@ const (
 
 	// livingLeases have the microsecond at which the clock of a lease was at zero, by the database's clock.
 	livingLeases = `(
-				SELECT id, vouched, (extract(epoch FROM renewed_at) {*} 1000000)::bigint {-} (clock {/} 1000) AS zero
+				SELECT id, vouched, covered, behind,
+					(extract(epoch FROM renewed_at) {*} 1000000)::bigint {-} (clock {/} 1000) AS zero
 				FROM SCHEMA.watchdog_leases WHERE expired IS NULL OFFSET 0
 			) AS l`
 	isLive = `s.status {=} 'active' AND s.readable AND ` + isLeased + ` AND s.created_at {<=} p.made_before`
@@ -77,15 +78,16 @@ const (
 		(SELECT l.zero {+} (q.quiet {/} 1000) {+} q.threshold AS place, q.run_id
 		FROM ` + livingLeases + ` CROSS JOIN LATERAL (
 			(SELECT s.quiet_since AS quiet, p.threshold, s.run_id FROM SCHEMA.watchdog_sessions AS s
-			WHERE s.lease {=} l.id AND s.quiet_since {<} (l.vouched {+} 1000 {-} p.nanoseconds)
+			WHERE s.lease {=} l.id AND s.quiet_since {<} (` + vouchedFor + ` {+} 1000 {-} p.nanoseconds)
 				AND (s.quiet_since, s.run_id) {>} ((p.silent_micros {-} l.zero) {*} 1000, p.after)
-				AND l.vouched {-} s.activity {>} p.nanoseconds AND ` + isLive + `
+				AND ` + ofVouched + ` {-} s.activity {>} p.nanoseconds AND ` + isLive + `
 			ORDER BY s.quiet_since, s.run_id LIMIT p.most)
 			UNION ALL
 			(SELECT s.quiet_due, 0::bigint, s.run_id FROM SCHEMA.watchdog_sessions AS s
-			WHERE s.lease {=} l.id AND s.quiet_due {<} (l.vouched {+} 1000)
+			WHERE s.lease {=} l.id AND s.quiet_due {<} (` + vouchedFor + ` {+} 1000)
 				AND (s.quiet_due, s.run_id) {>} ((p.due_micros {-} l.zero) {*} 1000, p.after)
-				AND l.vouched {-} s.activity {>} s.own_threshold AND ` + isLive + `
+				AND ` + ofVouched + ` {-} s.activity {>} CASE WHEN s.allowed {=} s.attempt
+					THEN greatest(s.allowance, p.nanoseconds) ELSE s.own_threshold END AND ` + isLive + `
 			ORDER BY s.quiet_due, s.run_id LIMIT p.most)
 		) AS q ORDER BY place, q.run_id LIMIT p.most)
 		LIMIT p.most {*} 3

@@ -26,9 +26,10 @@ const attachRow = `
 		SELECT * FROM SCHEMA.watchdog_sessions WHERE run_id {=} $1 AND EXISTS (SELECT FROM allowed) FOR UPDATE
 	), after AS (
 		INSERT INTO SCHEMA.watchdog_sessions AS s (run_id, parent, threshold, started_at, host, status, created_at, attempt,
-			last_event_at, lease, leased, own_threshold, state)
+			last_event_at, lease, leased, own_threshold, state, allowance, allowed)
 		SELECT $1, $2, $3::bigint, $4::pg_catalog.timestamptz, $5, 'active', now.at, greatest(1, $9::bigint), now.at,
-			$6, greatest(1, $9::bigint), $7::bigint, $8::pg_catalog.text::pg_catalog.json
+			$6, greatest(1, $9::bigint), $7::bigint, $8::pg_catalog.text::pg_catalog.json,
+			$11::bigint, CASE WHEN $11::bigint IS NOT NULL THEN greatest(1, $9::bigint) END
 		FROM (SELECT pg_catalog.statement_timestamp() AS at, pg_catalog.count(*) FROM before) AS now
 		WHERE EXISTS (SELECT FROM allowed)
 		ON CONFLICT (run_id) DO UPDATE SET
@@ -37,6 +38,8 @@ const attachRow = `
 			attempt = greatest(s.attempt {+} 1, $9::bigint), lease = excluded.lease,
 			leased = greatest(s.attempt {+} 1, $9::bigint), own_threshold = excluded.own_threshold, state = excluded.state,
 			activity = NULL, quiet_since = NULL, quiet_due = NULL, claim = NULL, claimed_until = NULL, stop_failed = NULL,
+			allowance = excluded.allowance,
+			allowed = CASE WHEN excluded.allowance IS NOT NULL THEN greatest(s.attempt {+} 1, $9::bigint) END,
 			warned_at = NULL, warned_attempt = NULL, warned_lease = NULL, warned_beat = NULL, warned_last_event = NULL,
 			ended = CASE WHEN s.status {=} 'active' THEN pg_catalog.pg_current_xact_id() ELSE s.ended END
 		WHERE s.readable AND EXISTS (SELECT FROM before) AND ($9::bigint {=} 0 OR s.attempt {<} $9::bigint)
@@ -107,9 +110,13 @@ func (s *Store) attach(ctx context.Context, run session.Session) (r attachedRow,
 
 func (s *Store) attachArguments(run session.Session) []any {
 	threshold, own := columnThreshold(run)
+	var allowance *int64
+	if run.Lease != "" && run.Allowance > 0 {
+		allowance = (*int64)(&run.Allowance)
+	}
 	return []any{
 		run.RunID, run.Parent, threshold, record.Truncate(run.StartedAt), run.Host, storerows.Nullable(run.Lease), own,
-		nullJSON(run.State), int64(run.Attempt), s.channel(),
+		nullJSON(run.State), int64(run.Attempt), s.channel(), allowance,
 	}
 }
 
@@ -138,28 +145,35 @@ const (
 	// isLate is whether the row has a later activity, of a statement that overtook this one.
 	isLate    = isLeased + ` AND s.lease {=} $1::pg_catalog.text AND coalesce(s.activity, -1) {>} f.activity`
 	isQuieted = `f.quiet AND f.activity {>=} 0`
-	// roundedUp is f.activity in whole microseconds, and roundedDue the sum of it and the row's own threshold.
+	// ownSilence is how long the run may be silent by itself: its allowance, or the row's own threshold.
+	ownSilence = `CASE WHEN f.allowance {>} 0 THEN f.allowance ELSE ` + ofThreshold + ` END`
+	// roundedUp is f.activity in whole microseconds, and roundedDue the sum of it and ownSilence.
 	roundedUp  = `(f.activity {+} 999) {/} 1000 {*} 1000`
-	roundedDue = `CASE WHEN ` + ofThreshold + ` {<} (9223372036854774000 {-} f.activity)
-		THEN (f.activity {+} ` + ofThreshold + ` {+} 999) {/} 1000 {*} 1000 ELSE 9223372036854775000 END`
+	roundedDue = `CASE WHEN (` + ownSilence + `) {<} (9223372036854774000 {-} f.activity)
+		THEN (f.activity {+} ` + ownSilence + ` {+} 999) {/} 1000 {*} 1000 ELSE 9223372036854775000 END`
 
 	freshenRows = `
 	WITH living AS MATERIALIZED (
 		SELECT id FROM SCHEMA.watchdog_leases WHERE id {=} $1::pg_catalog.text AND expired IS NULL FOR KEY SHARE
 	), wanted AS MATERIALIZED (
 		SELECT DISTINCT ON (run_id, attempt) *
-		FROM unnest($2::pg_catalog.text[], $3::bigint[], $4::bigint[], $5::boolean[], $6::pg_catalog.text[])
-			WITH ORDINALITY AS f (run_id, attempt, activity, quiet, state, place)
+		FROM unnest($2::pg_catalog.text[], $3::bigint[], $4::bigint[], $5::boolean[], $6::pg_catalog.text[],
+			$7::bigint[], $8::bigint[]) WITH ORDINALITY
+			AS f (run_id, attempt, activity, quiet, state, allowance, threshold, place)
 		WHERE EXISTS (SELECT FROM living)
 		ORDER BY run_id, attempt, activity DESC, place DESC
 	), ` + lockRows + `, kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s SET
-			lease = $1::pg_catalog.text, leased = s.attempt, threshold = ` + noLimit + `, own_threshold = ` + ofThreshold + `,
+			lease = $1::pg_catalog.text, leased = s.attempt, threshold = ` + noLimit + `,
+			own_threshold = CASE WHEN ` + isLate + ` THEN s.own_threshold WHEN f.allowance {>} 0 THEN f.threshold
+				ELSE ` + ofThreshold + ` END,
+			allowance = CASE WHEN ` + isLate + ` THEN s.allowance WHEN f.allowance {>} 0 THEN f.allowance END,
+			allowed = CASE WHEN ` + isLate + ` THEN s.allowed WHEN f.allowance {>} 0 THEN s.attempt END,
 			activity = CASE WHEN ` + isLate + ` THEN s.activity WHEN f.activity {>=} 0 THEN f.activity END,
 			quiet_since = CASE WHEN ` + isLate + ` THEN s.quiet_since
-				WHEN ` + isQuieted + ` AND ` + ofThreshold + ` {=} 0 THEN ` + roundedUp + ` END,
+				WHEN ` + isQuieted + ` AND (` + ownSilence + `) {=} 0 THEN ` + roundedUp + ` END,
 			quiet_due = CASE WHEN ` + isLate + ` THEN s.quiet_due
-				WHEN ` + isQuieted + ` AND ` + ofThreshold + ` {>} 0 THEN ` + roundedDue + ` END,
+				WHEN ` + isQuieted + ` AND (` + ownSilence + `) {>} 0 THEN ` + roundedDue + ` END,
 			state = CASE WHEN ` + isLate + ` OR f.state IS NULL THEN s.state ELSE f.state::pg_catalog.json END
 		FROM locked AS f WHERE s.run_id {=} f.run_id AND ` + isCurrent + `
 		RETURNING s.run_id, s.attempt
@@ -168,12 +182,12 @@ const (
 	endRows = `
 	WITH wanted AS MATERIALIZED (
 		SELECT DISTINCT ON (run_id, attempt) *
-		FROM unnest($1::pg_catalog.text[], $2::bigint[], $3::pg_catalog.text[], $4::pg_catalog.text[], $5::bigint[])
-			WITH ORDINALITY AS e (run_id, attempt, status, reason, age, place)
+		FROM unnest($1::pg_catalog.text[], $2::bigint[], $3::pg_catalog.text[], $4::pg_catalog.text[], $5::bigint[],
+			$6::pg_catalog.text[]) WITH ORDINALITY AS e (run_id, attempt, status, reason, age, state, place)
 		ORDER BY run_id, attempt, place
 	), ` + lockRows + `, kept AS (
 		UPDATE SCHEMA.watchdog_sessions AS s
-		SET status = f.status, reason = f.reason, stop_failed = NULL,
+		SET status = f.status, reason = f.reason, stop_failed = NULL, state = coalesce(f.state::pg_catalog.json, s.state),
 			last_event_at = greatest(s.last_event_at, ` + ofLastSign + `,
 				pg_catalog.statement_timestamp() {-} (f.age {*} interval '1 microsecond')),
 			ended_at = pg_catalog.statement_timestamp(), ended = pg_catalog.pg_current_xact_id(),` + leaveLease + `
@@ -210,11 +224,13 @@ func (s *Store) Freshen(
 func freshenArguments(lease string, fresh []session.Freshness) []any {
 	runIDs, attempts, activities := make([]string, len(fresh)), make([]int64, len(fresh)), make([]int64, len(fresh))
 	quiet, states := make([]bool, len(fresh)), make([]*string, len(fresh))
+	allowances, thresholds := make([]int64, len(fresh)), make([]int64, len(fresh))
 	for i, f := range fresh {
 		runIDs[i], attempts[i], activities[i] = f.RunID, int64(f.Attempt), int64(f.Activity)
 		quiet[i], states[i] = f.Quiet, nullJSON(f.State)
+		allowances[i], thresholds[i] = int64(f.Allowance), int64(f.Threshold)
 	}
-	return []any{lease, runIDs, attempts, activities, quiet, states}
+	return []any{lease, runIDs, attempts, activities, quiet, states, allowances, thresholds}
 }
 
 // End implements [session.Store], in one round trip unless a row is refused. If an ending is invalid
@@ -242,11 +258,12 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session
 func endArguments(ends []session.Ending) []any {
 	runIDs, attempts, ages := make([]string, len(ends)), make([]int64, len(ends)), make([]int64, len(ends))
 	statuses, reasons := make([]string, len(ends)), make([]string, len(ends))
+	states := make([]*string, len(ends))
 	for i, e := range ends {
 		runIDs[i], attempts[i], ages[i] = e.RunID, int64(e.Attempt), storerows.RoundUp(e.Age)
-		statuses[i], reasons[i] = string(e.Status), string(e.Reason)
+		statuses[i], reasons[i], states[i] = string(e.Status), string(e.Reason), nullJSON(e.State)
 	}
-	return []any{runIDs, attempts, statuses, reasons, ages}
+	return []any{runIDs, attempts, statuses, reasons, ages, states}
 }
 
 // A skippedRow is a row that was not written: it is locked, or else gone. One without a run says only whether the lease

@@ -70,8 +70,12 @@ func (t *transaction) checkLeases() (exist bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	leased, err := t.checkLeased()
-	return leases && outbox && leased, err
+	leased, err := t.hasColumns("watchdog_sessions", leaseColumns)
+	if err != nil {
+		return false, err
+	}
+	added, err := t.hasColumns("watchdog_leases", addedLeaseColumns)
+	return leases && outbox && leased && added, err
 }
 
 // checkEvents reports whether there is an events table. It fails if the table cannot be used in place.
@@ -114,11 +118,11 @@ func (t *transaction) checkOurs(table string, wanted []string) (exists bool, err
 	return true, nil
 }
 
-// checkLeased reports whether watchdog_sessions has all columns of leases.
-func (t *transaction) checkLeased() (bool, error) {
-	columns, err := t.columns("watchdog_sessions")
-	for _, wanted := range leaseColumns {
-		if !hasColumn(columns, wanted[0]) {
+// hasColumns reports whether a table has all of some columns.
+func (t *transaction) hasColumns(table string, wanted [][2]string) (bool, error) {
+	columns, err := t.columns(table)
+	for _, column := range wanted {
+		if !hasColumn(columns, column[0]) {
 			return false, err
 		}
 	}

@@ -24,13 +24,17 @@ func (s *Store) commitWaiting(running chan struct{}) {
 
 // commitNext writes the waiting requests in one transaction or, if that fails, each in a transaction of its own.
 func (s *Store) commitNext() {
+	if s.identity.gone != nil {
+		s.queue.fail(s.queue.pending(), s.identity.gone)
+		return
+	}
 	if s.commitOne() {
 		return
 	}
 	waiting := s.queue.pending()
 	t, err := s.begin(context.Background(), s.queue.hasWaiting)
 	if err != nil {
-		s.queue.fail(waiting, err)
+		s.queue.fail(waiting, s.answer(err))
 		return
 	}
 	taken := s.queue.take()
@@ -39,6 +43,7 @@ func (s *Store) commitNext() {
 		s.writeAlone(taken)
 		return
 	}
+	err = s.answer(err)
 	for _, r := range taken {
 		r.done <- err
 	}
@@ -65,7 +70,7 @@ func (s *Store) commitOne() (written bool) {
 		s.queue.putBack(r)
 		return false
 	}
-	r.done <- err
+	r.done <- s.answer(err)
 	return true
 }
 
@@ -87,6 +92,6 @@ func (s *Store) writeAlone(requests []*request) {
 		if err == nil {
 			err = s.write(t, []*request{r})
 		}
-		r.done <- err
+		r.done <- s.answer(err)
 	}
 }

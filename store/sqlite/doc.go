@@ -47,8 +47,8 @@
 // and these, each of which may be NULL:
 //
 //	lease TEXT, leased INTEGER, activity INTEGER, quiet_since INTEGER, quiet_due INTEGER, own_threshold INTEGER,
-//	state TEXT, claim TEXT, claimed_until TEXT, warned_at TEXT, warned_attempt INTEGER, warned_lease TEXT,
-//	warned_beat INTEGER, warned_last_event TEXT, stop_failed INTEGER
+//	allowance INTEGER, allowed INTEGER, state TEXT, claim TEXT, claimed_until TEXT, warned_at TEXT,
+//	warned_attempt INTEGER, warned_lease TEXT, warned_beat INTEGER, warned_last_event TEXT, stop_failed INTEGER
 //
 // Times have the form of an event's timestamp; a row with a time in another form is unreadable. The threshold is in
 // nanoseconds, and 0 means the sweeper's. The query for stalled sessions uses generated columns and partial indexes, so
@@ -58,9 +58,9 @@
 //
 // Leases are rows of a table named watchdog_leases. A row is in a lease if that is in the column lease and leased is
 // its attempt: a program of the version before, which attaches the run, takes the row out. In a lease the threshold is
-// the largest number, so that such a program never finds the row stalled, and own_threshold is the session's. Signs of
-// life of a busy run change no index. A trigger has every program fail that deletes a lease which active sessions name:
-// nobody would find out any more whether their process is dead.
+// the largest number, so that such a program never finds the row stalled, and own_threshold is the session's, or stands
+// for the allowance in programs that know none. Signs of life of a busy run change no index. A trigger has every program
+// fail that deletes a lease which active sessions name: nobody would find out any more whether their process is dead.
 //
 // SQLite locks no single row. [Store.Attach], [Store.Claim], [Store.Warn], [Store.Cancel] and [Store.ExpireLease] wrap
 // [session.ErrLocked] if another program keeps the write lock for too long; other calls only say so.
@@ -99,6 +99,10 @@
 // host's connection the store raises synchronous during its own transaction. Calls that arrive while a transaction is
 // being written share the next one, so many writers pay for one sync together; if one caller's write fails, the others
 // do not. Several processes may use one file; each waits for the write lock, four seconds at most.
+//
+// SQLite goes on writing to a file that somebody deletes, moves or replaces, and what it commits is in no file then. So
+// the store looks where the path leads after a commit, once a second at most, and when it is closed: [ErrFileGone]. A
+// store that only reads does not look, and nobody notices that the log (-wal) alone was deleted.
 //
 // [Store.Transact] reads, decides and appends in such a shared transaction. [Store.Follow] looks for new rows twice a
 // second, so that it finds those of other processes, too.

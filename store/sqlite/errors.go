@@ -18,6 +18,12 @@ var (
 	ErrNewerSchema = storerows.ErrNewerSchema
 	// ErrReadOnly says that the [Store] is of [OpenReadOnly]. Every call that writes wraps it, and changes nothing.
 	ErrReadOnly = storerows.ErrReadOnly
+	// ErrFileGone says that the file of the [Store] was deleted, moved or replaced while the store had it open. The store
+	// looks after a commit, once a second at most, and when it is closed. Every call wraps it from then on, those that
+	// read and Close as well: what was stored since the last look that was good, whose time the error has, may be in no
+	// file, and a store that is opened again has the file that is there. A database in memory has none, and a path that
+	// cannot be followed says nothing.
+	ErrFileGone = errors.New("the path no longer leads to the file that the store opened")
 	// ErrForeignTable says that the database has a table named events or watchdog_sessions, or another of this package's
 	// names, that it cannot use. [Open] and [New] wrap it. The error names the columns that are missing or in the way.
 	// Nothing was written.
@@ -29,6 +35,10 @@ var (
 // A host may use any driver, and each has its own error type. They have SQLite's own message in common, which has not
 // changed since version 3.0.
 var advice = []struct{ text, advice string }{
+	{
+		ErrFileGone.Error(),
+		"what was stored after that may be lost: put the file back or restore it, and open the store again",
+	},
 	{
 		"database is locked",
 		"another program is writing to it or has opened it exclusively: end its transaction, or try again",
@@ -77,6 +87,14 @@ func (s *Store) wrapError(doing string, err error) error {
 		return nil
 	}
 	return storerows.WrapError(doing, s.file, err, s.adviceFor(err))
+}
+
+// refusal is the error of a call that is not begun. That of a closed store names no database.
+func (s *Store) refusal(doing string, err error) error {
+	if errors.Is(err, ErrClosed) {
+		return err
+	}
+	return s.wrapError(doing, err)
 }
 
 // isBusy reports whether the same call may succeed when others release their locks.

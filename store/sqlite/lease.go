@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,8 +13,8 @@ import (
 )
 
 const insertLease = `
-	INSERT INTO main.watchdog_leases (id, host, promise, beat, clock, vouched, renewed_at)
-	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ` + databaseTime + `) ON CONFLICT (id) DO NOTHING`
+	INSERT INTO main.watchdog_leases (id, host, promise, beat, clock, vouched, covered, behind, renewed_at)
+	VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ` + databaseTime + `) ON CONFLICT (id) DO NOTHING`
 
 // BeginLease implements [session.Store].
 func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
@@ -21,7 +22,8 @@ func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
 		return err
 	}
 	return s.change(ctx, "begin lease "+l.ID, 1, func(t *transaction) error {
-		inserted, err := t.change(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched))
+		inserted, err := t.change(insertLease, l.ID, l.Host, int64(l.Promise), l.Beat, int64(l.Clock), int64(l.Vouched),
+			int64(l.Covered), rowsBehind(l))
 		if err != nil || inserted > 0 {
 			return err
 		}
@@ -31,18 +33,28 @@ func (s *Store) BeginLease(ctx context.Context, l session.Lease) error {
 
 const renewLease = `
 	UPDATE main.watchdog_leases
-	SET beat = ?2, clock = max(clock, ?3), vouched = max(vouched, ?4), renewed_at = ` + databaseTime + `
+	SET beat = ?2, clock = max(clock, ?3), vouched = max(vouched, ?4), covered = max(coalesce(covered, 0), ?5),
+		behind = ?6, renewed_at = ` + databaseTime + `
 	WHERE id = ?1 AND beat < ?2 AND expired IS NULL`
 
 // RenewLease implements [session.Store].
 func (s *Store) RenewLease(ctx context.Context, l session.Lease) error {
 	return s.changeOne(ctx, "renew lease "+l.ID, func(t *transaction) error {
-		renewed, err := t.change(renewLease, l.ID, l.Beat, int64(l.Clock), int64(l.Vouched))
+		renewed, err := t.change(renewLease, l.ID, l.Beat, int64(l.Clock), int64(l.Vouched), int64(l.Covered), rowsBehind(l))
 		if err != nil || renewed > 0 {
 			return err
 		}
 		return t.living(l.ID)
 	})
+}
+
+// rowsBehind returns the column behind; NULL if there are none.
+func rowsBehind(l session.Lease) any {
+	if len(l.Behind) == 0 {
+		return nil
+	}
+	text, _ := json.Marshal(l.Behind) // cannot fail: it has strings and numbers only
+	return string(text)
 }
 
 const selectExpired = `SELECT expired IS NOT NULL, beat FROM main.watchdog_leases WHERE id = ?1`
@@ -75,7 +87,9 @@ const (
 	WHERE id IN (SELECT value FROM json_each(?1)) AND expired IS NULL`
 
 	selectLeases = `
-	SELECT id, host, promise, beat, clock, vouched, renewed_at, expired IS NOT NULL FROM main.watchdog_leases ORDER BY id`
+	SELECT id, host, promise, beat, clock, vouched, coalesce(covered, 0), coalesce(behind, 'null'), renewed_at,
+		expired IS NOT NULL
+	FROM main.watchdog_leases ORDER BY id`
 )
 
 // ObserveLeases implements [session.Store]. Without suspects it only reads. No lease is locked by itself: if another
@@ -121,10 +135,13 @@ func scanLeases(rows *sql.Rows) (all []session.Lease, err error) {
 	defer func() { _ = rows.Close() }() // rows.Err has the error
 	for rows.Next() {
 		var l session.Lease
-		var renewed string
-		err := rows.Scan(&l.ID, &l.Host, &l.Promise, &l.Beat, &l.Clock, &l.Vouched, &renewed, &l.Expired)
+		var renewed, behind string
+		err := rows.Scan(&l.ID, &l.Host, &l.Promise, &l.Beat, &l.Clock, &l.Vouched, &l.Covered, &behind, &renewed, &l.Expired)
 		if err != nil {
 			return nil, err
+		}
+		if err := json.Unmarshal([]byte(behind), &l.Behind); err != nil {
+			return nil, fmt.Errorf("lease %s: column behind: %w", l.ID, err)
 		}
 		if l.RenewedAt, err = time.Parse(timeLayout, renewed); err != nil {
 			return nil, fmt.Errorf("lease %s: column renewed_at: %w", l.ID, err)
@@ -151,14 +168,17 @@ const (
 			FROM (SELECT (epoch + activity) / 1000 AS at FROM main.watchdog_leases WHERE id = lease)) END`
 
 	// leave takes a row out of its lease, if it is in one. Its last event is at least ?3.
-	leave = `
-		last_event_at = nullif(max(coalesce(last_event_at, ''), coalesce(` + leftAt + `, ''), ?3), ''),
-		threshold = ` + rowThreshold + `, own_threshold = NULL, lease = NULL, leased = NULL, activity = NULL,
-		quiet_since = NULL, quiet_due = NULL`
+	leave = leaveBut + `, leased = NULL`
 
-	// The + keeps SQLite from using an index of the status: it would prefer one to the primary key.
+	leaveBut = `
+		last_event_at = nullif(max(coalesce(last_event_at, ''), coalesce(` + leftAt + `, ''), ?3), ''),
+		threshold = ` + rowThreshold + `, own_threshold = NULL, lease = NULL, activity = NULL, quiet_since = NULL,
+		quiet_due = NULL, allowance = NULL, allowed = NULL`
+
+	// leaveRows makes rows lost if ?4 says so. The + keeps SQLite from using an index of the status: it would prefer one
+	// to the primary key.
 	leaveRows = `
-	UPDATE main.watchdog_sessions SET ` + leave + `
+	UPDATE main.watchdog_sessions SET ` + leaveBut + `, leased = CASE WHEN ?4 THEN -attempt END
 	WHERE run_id IN (SELECT value FROM json_each(?1)) AND +lease = ?2 AND leased = attempt AND +status = 'active'`
 )
 
@@ -180,7 +200,7 @@ func (s *Store) ExpireLease(ctx context.Context, l session.Lease) (expired bool,
 	_, err = storerows.WriteEach(runIDs, itself, func(part []string) error {
 		return s.change(ctx, fmt.Sprintf("take %d sessions out of lease %s", len(part), l.ID), len(part),
 			func(t *transaction) (err error) {
-				if err = t.run(leaveRows, jsonArray(part), l.ID, ""); err == nil {
+				if err = t.run(leaveRows, jsonArray(part), l.ID, "", l.Lost); err == nil {
 					left, err = t.dropLease(l.ID)
 				}
 				return err

@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// addedColumns are columns of version 3 that tables which programs before made lack.
+var addedColumns = []string{"covered", "behind", "oldest_reader"}
+
 // A leaseTable is one that version 3 makes, or gives more columns: a name and a type each.
 type leaseTable struct {
 	name    string
@@ -20,10 +23,13 @@ type leaseTable struct {
 // it stalled; own_threshold is the session's. quiet_since is the activity of a quiet session without a threshold of its
 // own. That of one with a threshold is in quiet_due, with the threshold added. Both are NULL for a session that is not
 // quiet: signs of life of a busy session change no index.
+//
+// A session with an allowance has no threshold. Its own_threshold is for versions that know no allowance, and its
+// quiet_due has the allowance added. One of an attempt before, of such a version, is not for this one.
 var leaseTables = []leaseTable{
 	{"watchdog_sessions", [][2]string{
 		{"lease", "TEXT"},
-		{"leased", "INTEGER"}, // the attempt that the lease is for
+		{"leased", "INTEGER"}, // the attempt that the lease is for, with a minus if that is lost
 		{"activity", "INTEGER"},
 		{"quiet_since", "INTEGER"},
 		{"quiet_due", "INTEGER"},
@@ -37,6 +43,8 @@ var leaseTables = []leaseTable{
 		{"warned_beat", "INTEGER"},
 		{"warned_last_event", "TEXT"},
 		{"stop_failed", "INTEGER"},
+		{"allowance", "INTEGER"}, // in nanoseconds
+		{"allowed", "INTEGER"},   // the attempt that the allowance is for
 	}},
 	{"watchdog_leases", [][2]string{
 		{"id", "TEXT NOT NULL PRIMARY KEY"},
@@ -48,6 +56,8 @@ var leaseTables = []leaseTable{
 		{"renewed_at", "TEXT NOT NULL"},
 		{"looks", "INTEGER NOT NULL DEFAULT 0"}, // how often it was observed: each observation is a write
 		{"expired", "TEXT"},                     // when it was found to have expired
+		{"covered", "INTEGER"},                  // as vouched, without the rows of behind
+		{"behind", "TEXT"},                      // the rows that cannot be written now, as JSON
 		// The time at which the lease's clock was at zero, in nanoseconds since 1970.
 		{"epoch", "INTEGER GENERATED ALWAYS AS ((" + microseconds("renewed_at") + ") * 1000 - clock) VIRTUAL"},
 	}},
@@ -156,7 +166,7 @@ func (t *transaction) lacksLeases() (lacks bool, err error) {
 		for _, column := range table.columns {
 			switch {
 			case slices.Contains(exist, column[0]):
-			case len(exist) == 0 || table.name == "watchdog_sessions" || column[0] == "oldest_reader":
+			case len(exist) == 0 || table.name == "watchdog_sessions" || slices.Contains(addedColumns, column[0]):
 				lacks = true
 			default:
 				return false, fmt.Errorf("%w (%s has no column %s)", ErrForeignTable, table.name, column[0])

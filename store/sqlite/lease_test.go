@@ -148,7 +148,7 @@ func TestObserveReadOnly(t *testing.T) {
 func TestLockedJudgement(t *testing.T) {
 	withLock(t, func(t *testing.T, s *sqlite.Store, unlock func()) {
 		defer unlock()
-		for _, name := range []string{"Attach", "Claim", "Warn", "Cancel", "ExpireLease"} {
+		for _, name := range []string{"Attach", "Claim", "Warn", "Cancel", "CancelAll", "ExpireLease"} {
 			err := calls[name](t.Context(), s)
 			if !errors.Is(err, session.ErrLocked) || !errorHas(err, "database is locked") {
 				t.Errorf("%s returned %v", name, err)

@@ -31,7 +31,7 @@ func (s *Store) commitRequest(ctx context.Context, r *request) error {
 		return s.wrapError("write to", ErrReadOnly)
 	}
 	if err := s.enqueue(r); err != nil {
-		return err
+		return s.refusal("write to", err)
 	}
 	select {
 	case err := <-r.done:
@@ -47,6 +47,7 @@ type queue struct {
 	mu      sync.Mutex
 	waiting []*request
 	closed  bool
+	gone    error         // why no call is begun any more
 	running chan struct{} // closed when the committer has ended; nil if there is none
 	refused error         // why the committer last failed to get the write lock; nil when it has it
 }
@@ -56,8 +57,8 @@ func (s *Store) enqueue(r *request) error {
 	q := &s.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.closed {
-		return ErrClosed
+	if err := q.usable(); err != nil {
+		return err
 	}
 	if r.size == 0 {
 		r.done <- nil
@@ -69,6 +70,21 @@ func (s *Store) enqueue(r *request) error {
 		go s.commitWaiting(q.running)
 	}
 	return nil
+}
+
+// usable returns why no call is begun any more. The caller holds the lock.
+func (q *queue) usable() error {
+	if q.closed {
+		return ErrClosed
+	}
+	return q.gone
+}
+
+// refuse has no call begin any more.
+func (q *queue) refuse(why error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.gone = why
 }
 
 // withdraw removes the request of a caller whose context is done, if no transaction has taken it yet.

@@ -105,6 +105,12 @@ var writing = map[string]func(ctx context.Context, s *sqlite.Store) error{
 		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{Events: []watchdog.Event{numbered(2)}})
 		return err
 	},
+	"CancelAll": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.CancelAll(ctx, []session.BatchedCancel{{
+			Judged: session.Session{RunID: "run-1"}, Request: session.CancelRequest{Events: []watchdog.Event{numbered(2)}},
+		}})
+		return err
+	},
 	"BeginLease": func(ctx context.Context, s *sqlite.Store) error {
 		return s.BeginLease(ctx, session.Lease{ID: "lease", Promise: time.Second})
 	},

@@ -172,15 +172,15 @@ func (s *Store) useWAL(ctx context.Context) error {
 	return err
 }
 
-// findFile looks up the file of a host's database, for errors.
-func (s *Store) findFile(ctx context.Context) error {
-	var file string
-	err := s.retryWhileLocked(ctx, func() error {
+// findFile looks up the file of a host's database. It returns its path, empty for a database in memory.
+func (s *Store) findFile(ctx context.Context) (path string, err error) {
+	err = s.retryWhileLocked(ctx, func() error {
 		return s.db.QueryRowContext(ctx, `
-			SELECT coalesce(file, '') FROM pragma_database_list WHERE name = 'main'`).Scan(&file)
+			SELECT coalesce(file, '') FROM pragma_database_list WHERE name = 'main'`).Scan(&path)
 	})
-	if err == nil && file != "" {
-		s.file = file
+	if err != nil || path == "" {
+		return "", err
 	}
-	return err
+	s.file = path
+	return path, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/seed62658d38/watchdog/session"
 )
 
-// A query returns each row as one text: scanning eighteen columns takes the driver longer than SQLite needs to find
+// A query returns each row as one text: scanning nineteen columns takes the driver longer than SQLite needs to find
 // them. readSession parses the text, so that another program's invalid value is an unreadable row and no failed query.
 const (
 	columnSeparator = "\x1f" // none of our columns contains it
@@ -20,16 +20,36 @@ const (
 )
 
 // A row is in a lease only if that is for its attempt: a version that knows nothing of leases counts the attempt up,
-// and so takes the row out.
+// and so takes the row out. A row that left its lease because its process was seen to die is lost until its next
+// attempt: leased is that attempt with a minus. It is no column of its own, so that every version which writes leases
+// overwrites it.
 const (
 	inLease   = `lease IS NOT NULL AND leased = attempt`
+	isLost    = `lease IS NULL AND leased = -attempt AND status = 'active'`
 	rowLease  = `CASE WHEN ` + inLease + ` THEN lease ELSE '' END`
 	rowActive = `CASE WHEN ` + inLease + ` THEN coalesce(activity, -1) ELSE 0 END`
 
 	// rowThreshold is negative if the column is: such a row is unreadable.
-	rowThreshold = `CASE WHEN ` + inLease + ` AND threshold >= 0 THEN coalesce(own_threshold, 0) ELSE threshold END`
-	rowSilence   = `CASE WHEN ` + inLease + ` AND activity IS NOT NULL AND coalesce(quiet_since, quiet_due) IS NOT NULL
-		THEN max(coalesce((SELECT vouched FROM main.watchdog_leases WHERE id = lease), 0) - activity, 0) ELSE 0 END`
+	rowThreshold = `CASE WHEN ` + inLease + ` AND threshold >= 0
+		THEN CASE WHEN ` + isAllowed + ` THEN 0 ELSE coalesce(own_threshold, 0) END ELSE threshold END`
+	isAllowed    = `allowance IS NOT NULL AND allowed = attempt`
+	rowAllowance = `CASE WHEN ` + inLease + ` AND ` + isAllowed + ` THEN allowance ELSE 0 END`
+	rowQuiet     = inLease + ` AND activity IS NOT NULL AND coalesce(quiet_since, quiet_due) IS NOT NULL`
+	rowSilence   = `CASE WHEN ` + rowQuiet + ` THEN max(coalesce((
+			SELECT ` + rowVouched + ` FROM main.watchdog_leases AS l WHERE l.id = lease), 0) - activity, 0) ELSE 0 END`
+	rowIsBehind = `CASE WHEN ` + rowQuiet + ` THEN coalesce((
+			SELECT ` + ofBehind + ` IS NOT NULL FROM main.watchdog_leases AS l WHERE l.id = lease), 0) ELSE 0 END`
+
+	// vouchedFor is the instant up to which a lease l vouches for all rows but those that it names as behind, ofBehind
+	// that of a row which it names, and rowVouched that of any row.
+	vouchedFor = `max(l.vouched, coalesce(l.covered, 0))`
+	ofBehind   = `CASE WHEN l.behind IS NOT NULL THEN (
+			SELECT min(json_extract(b.value, '$.written'), ` + vouchedFor + `) FROM json_each(l.behind) AS b
+			WHERE json_extract(b.value, '$.run') = run_id AND json_extract(b.value, '$.attempt') = attempt) END`
+	rowVouched = `coalesce(` + ofBehind + `, ` + vouchedFor + `)`
+
+	// rowEnded is the number of an ended row's end, which is its time: see nextEndNumber.
+	rowEnded = `CASE WHEN status <> 'active' AND typeof(ended) = 'integer' THEN max(ended, 0) ELSE 0 END`
 	// What was noted is void if the row is not as it was then. noteSigns notes how the row is.
 	isNoted = `coalesce(warned_attempt = attempt AND warned_lease = ` + rowLease + ` AND warned_beat = ` + rowActive + `
 		AND warned_last_event IS last_event_at, 0)`
@@ -46,11 +66,11 @@ const (
 // has none of them little.
 var sessionText = concatenated(
 	"run_id", "parent", "status", "created_at", "coalesce(last_event_at, '"+nullText+"')", rowThreshold, "started_at",
-	"host", "attempt", "resumes", "reason",
-	`CASE WHEN coalesce(lease, warned_at, claim, stop_failed, state) IS NULL
-		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", ""}, columnSeparator)+`' ELSE `+
+	"host", "attempt", "resumes", "reason", rowEnded,
+	`CASE WHEN coalesce(lease, leased, warned_at, claim, stop_failed, state) IS NULL
+		THEN '`+strings.Join([]string{"", "0", "0", nullText, "", "0", "", "0", "0", "0"}, columnSeparator)+`' ELSE `+
 		concatenated(rowLease, rowActive, rowSilence, rowWarned, "coalesce(claim, '')", rowStopped,
-			"coalesce(state, '')")+` END`,
+			"coalesce(state, '')", rowIsBehind, "coalesce("+isLost+", 0)", rowAllowance)+` END`,
 )
 
 func concatenated(columns ...string) string {
@@ -59,7 +79,8 @@ func concatenated(columns ...string) string {
 
 var sessionFields = []string{
 	"run_id", "parent", "status", "created_at", "last_event_at", "threshold", "started_at", "host", "attempt", "resumes",
-	"reason", "lease", "activity", "silence", "warned_at", "claim", "stop_failed", "state",
+	"reason", "ended", "lease", "activity", "silence", "warned_at", "claim", "stop_failed", "state", "behind", "leased",
+	"allowance",
 }
 
 // readSession parses a row. Its error wraps [session.ErrUnreadable].
@@ -73,11 +94,15 @@ func readSession(text string) (session.Session, error) {
 	s := session.Session{
 		RunID: f[0], Parent: f[1], Status: session.Status(f[2]), CreatedAt: r.moment(3), LastEventAt: r.moment(4),
 		Threshold: time.Duration(r.number(5, 0)), StartedAt: r.moment(6), Host: f[7], Attempt: int(r.number(8, 0)),
-		Resumes: int(r.number(9, 0)), Reason: watchdog.StopReason(f[10]), Lease: f[11],
-		Activity: time.Duration(r.number(12, -1)), Silence: time.Duration(r.number(13, 0)), WarnedAt: r.moment(14),
-		Claim: f[15], State: r.json(17),
+		Resumes: int(r.number(9, 0)), Reason: watchdog.StopReason(f[10]), Lease: f[12],
+		Activity: time.Duration(r.number(13, -1)), Silence: time.Duration(r.number(14, 0)), WarnedAt: r.moment(15),
+		Claim: f[16], State: r.json(18), Behind: r.number(19, 0) > 0, Lost: r.number(20, 0) == 1,
+		Allowance: time.Duration(r.number(21, 0)),
 	}
-	stopped := r.number(16, 0)
+	if ended := r.number(11, 0); ended > 0 {
+		s.EndedAt = time.UnixMicro(ended).UTC()
+	}
+	stopped := r.number(17, 0)
 	s.Stopped, s.StopFailed = stopped >= 2, stopped%2 != 0
 	switch s.Status {
 	case session.Active, session.Cancelled, session.Interrupted, session.Finished:
@@ -140,6 +165,14 @@ const (
 	databaseMicros = `CAST(strftime('%s', 'now') AS INTEGER) * 1000000 ` +
 		`+ CAST(substr(strftime('%f', 'now'), 4) AS INTEGER) * 1000`
 )
+
+// nullJSON returns NULL for no JSON.
+func nullJSON(text json.RawMessage) any {
+	if len(text) == 0 {
+		return nil
+	}
+	return string(text)
+}
 
 // nullTime returns NULL for a zero time.
 func nullTime(t time.Time) any {

@@ -106,6 +106,12 @@ var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 		_, err := s.Cancel(ctx, session.Session{RunID: "run-1"}, session.CancelRequest{Events: cancels(1)})
 		return err
 	},
+	"CancelAll": func(ctx context.Context, s *sqlite.Store) error {
+		_, err := s.CancelAll(ctx, []session.BatchedCancel{{
+			Judged: session.Session{RunID: "run-1"}, Request: session.CancelRequest{Events: cancels(1)},
+		}})
+		return err
+	},
 	"Claim": func(ctx context.Context, s *sqlite.Store) error {
 		_, err := s.Claim(ctx, session.Session{RunID: "run-1"}, session.ClaimRequest{By: "pass"})
 		return err
@@ -156,7 +162,8 @@ var calls = map[string]func(ctx context.Context, s *sqlite.Store) error{
 }
 
 var writes = []string{
-	"Attach", "Freshen", "End", "Cancel", "Claim", "Warn", "BeginLease", "RenewLease", "ObserveLeases", "ExpireLease",
+	"Attach", "Freshen", "End", "Cancel", "CancelAll", "Claim", "Warn", "BeginLease", "RenewLease", "ObserveLeases",
+	"ExpireLease",
 }
 
 // notExpired returns no error for a lease that does not live.

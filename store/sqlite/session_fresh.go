@@ -10,14 +10,15 @@ import (
 )
 
 // The rows to freshen are one JSON array of texts: the activity in twenty characters, whether the run is quiet, the
-// attempt in ten digits, the run ID. Cutting a text by position costs a third of what a JSON object costs. Few have a
+// attempt in ten digits, the allowance and the threshold beside it in nineteen digits each, the run ID. Cutting a text by position costs a third of what a JSON object costs. Few have a
 // state, so states are written by a statement of their own.
 //
 // The + in front of status keeps SQLite from using an index: it would prefer a host's index on the status to the
 // primary key.
 const (
 	freshTable = `(SELECT CAST(substr(value, 1, 20) AS INTEGER) AS activity, substr(value, 21, 1) = '1' AS quiet,
-		CAST(substr(value, 22, 10) AS INTEGER) AS attempt, substr(value, 32) AS run_id FROM json_each(?1))`
+		CAST(substr(value, 22, 10) AS INTEGER) AS attempt, CAST(substr(value, 32, 19) AS INTEGER) AS allowance,
+		CAST(substr(value, 51, 19) AS INTEGER) AS threshold, substr(value, 70) AS run_id FROM json_each(?1))`
 
 	stateTable = `(SELECT json_extract(value, '$[0]') AS run_id, json_extract(value, '$[1]') AS attempt,
 		json_extract(value, '$[2]') AS activity, json_extract(value, '$[3]') AS state FROM json_each(?1))`
@@ -34,26 +35,36 @@ const (
 		UPDATE main.watchdog_sessions AS s SET state = f.state FROM ` + stateTable + ` AS f
 		WHERE ` + isFreshRow + ` AND (` + outsideLease + ` OR ` + isLater + `)`
 
+	// sameAllowance is whether the row has the allowance of the run, or neither has any.
+	sameAllowance = `(s.allowance IS nullif(f.allowance, 0) AND (s.allowance IS NULL OR s.allowed = s.attempt))`
+
 	// freshenBusy writes the rows of busy runs that were busy before: it changes no index.
 	freshenBusy = `
 		UPDATE main.watchdog_sessions AS s SET activity = nullif(f.activity, -1) FROM ` + freshTable + ` AS f
-		WHERE ` + isFreshRow + ` AND ` + inThisLease + ` AND ` + isLater + ` AND NOT f.quiet AND NOT ` + rowIsQuiet
+		WHERE ` + isFreshRow + ` AND ` + inThisLease + ` AND ` + isLater + ` AND NOT f.quiet AND NOT ` + rowIsQuiet + `
+			AND ` + sameAllowance
 
-	ownThreshold = `CASE WHEN s.lease IS NOT NULL AND s.leased = s.attempt
-		THEN coalesce(s.own_threshold, 0) ELSE s.threshold END`
+	// ownThreshold is the threshold of the row, which one with an allowance does not have.
+	ownThreshold = `CASE WHEN f.allowance > 0 OR coalesce(s.allowance IS NOT NULL AND s.allowed = s.attempt, 0) THEN 0
+		WHEN s.lease IS NOT NULL AND s.leased = s.attempt THEN coalesce(s.own_threshold, 0) ELSE s.threshold END`
+	// ownSilence is how long the run may be silent by itself, 0 for as long as sweepers say.
+	ownSilence = `CASE WHEN f.allowance > 0 THEN f.allowance ELSE ` + ownThreshold + ` END`
 
 	// freshenOthers writes the rows that come into the lease, and those that are or were quiet. The sum of an activity and
 	// a threshold is at most the largest number.
 	freshenOthers = `
-		UPDATE main.watchdog_sessions AS s SET lease = ?2, leased = s.attempt, own_threshold = ` + ownThreshold + `,
+		UPDATE main.watchdog_sessions AS s SET lease = ?2, leased = s.attempt,
+			own_threshold = CASE WHEN f.allowance > 0 THEN f.threshold ELSE ` + ownThreshold + ` END,
+			allowance = nullif(f.allowance, 0), allowed = CASE WHEN f.allowance > 0 THEN s.attempt END,
 			threshold = CASE WHEN s.threshold < 0 THEN s.threshold ELSE ` + noLimit + ` END,
 			activity = nullif(f.activity, -1),
-			quiet_since = CASE WHEN f.quiet AND f.activity >= 0 AND ` + ownThreshold + ` = 0 THEN f.activity END,
-			quiet_due = CASE WHEN f.quiet AND f.activity >= 0 AND ` + ownThreshold + ` > 0
-				THEN f.activity + min(` + ownThreshold + `, ` + noLimit + ` - f.activity) END
+			quiet_since = CASE WHEN f.quiet AND f.activity >= 0 AND ` + ownSilence + ` = 0 THEN f.activity END,
+			quiet_due = CASE WHEN f.quiet AND f.activity >= 0 AND ` + ownSilence + ` > 0
+				THEN f.activity + min(` + ownSilence + `, ` + noLimit + ` - f.activity) END
 		FROM ` + freshTable + ` AS f
 		WHERE ` + isFreshRow + `
-			AND (` + outsideLease + ` OR ` + isLater + ` AND (f.quiet OR ` + rowIsQuiet + `))`
+			AND (` + outsideLease + ` OR ` + isLater + `
+				AND (f.quiet OR ` + rowIsQuiet + ` OR NOT ` + sameAllowance + `))`
 
 	selectGone = `
 		SELECT DISTINCT f.run_id FROM ` + freshTable + ` AS f
@@ -150,7 +161,8 @@ func freshJSON(fresh []session.Freshness) (list []string, states string) {
 		if f.Quiet {
 			quiet = 1
 		}
-		list[i] = fmt.Sprintf("%+020d%d%010d%s", int64(f.Activity), quiet, f.Attempt, f.RunID)
+		list[i] = fmt.Sprintf("%+020d%d%010d%019d%019d%s", int64(f.Activity), quiet, f.Attempt,
+			max(int64(f.Allowance), 0), max(int64(f.Threshold), 0), f.RunID)
 		if f.State != nil {
 			withState = append(withState, []any{f.RunID, f.Attempt, int64(f.Activity), string(f.State)})
 		}

@@ -12,13 +12,15 @@ import (
 )
 
 const (
-	// judgeRow finds the row of a session if it is as it was judged, and reports whether another than ?6 has claimed it
-	// now, at ?7.
+	// judgeRow finds the row of a session if it is as it was judged: if its lease names it as behind, it must have been
+	// silent for as long, ?8, up to its own instant, and that must be more than its allowance. It reports whether another
+	// than ?6 has claimed it now, at ?7.
 	judgeRow = `
 	SELECT coalesce(claim, '') <> ?6 AND coalesce(claimed_until, '') > ?7 FROM main.watchdog_sessions
 	WHERE run_id = ?1 AND attempt = ?2 AND last_event_at IS ?3 AND (` + rowLease + `) = ?4 AND (` + rowActive + `) = ?5
-		AND +status = 'active' AND ` + isReadable + `
-		AND NOT EXISTS (SELECT 1 FROM main.watchdog_leases WHERE id = ?4 AND expired IS NOT NULL)`
+		AND +status = 'active' AND ` + isReadable + ` AND (?8 <= 0 OR (` + rowAllowance + `) < ?8)
+		AND NOT EXISTS (SELECT 1 FROM main.watchdog_leases AS l WHERE l.id = ?4
+			AND (l.expired IS NOT NULL OR ?8 > 0 AND ` + ofBehind + ` - activity < ?8))`
 
 	// claimRow notes whether the agents could not be stopped, ?4, unless that is NULL.
 	claimRow = `
@@ -87,23 +89,38 @@ func (s *Store) Warn(ctx context.Context, judged session.Session, events []watch
 
 // Cancel implements [session.Store]. Like Append it shares a transaction with other writes and waits for its commit.
 func (s *Store) Cancel(ctx context.Context, judged session.Session, c session.CancelRequest) (session.Outcome, error) {
-	if len(c.Events) == 0 {
-		return "", fmt.Errorf("cancel session %s: there is no cancel event", judged.RunID)
-	}
-	rows, err := encode(c.Events)
+	rows, err := encodeCancel(judged, c)
 	if err != nil {
-		return "", fmt.Errorf("cancel session %s: %w", judged.RunID, err)
+		return "", err
 	}
-	end := c.Events[len(c.Events)-1].ID
 	return s.judged(ctx, "cancel", judged, c.By, 1+len(rows), func(t *transaction, _ time.Time) (session.Outcome, error) {
-		if stored, err := t.storedEnd(judged, end); stored || err != nil {
-			return session.EndStored, err
-		}
-		if err := t.cancel(judged, c); err != nil {
-			return "", err
-		}
-		return session.Done, t.insertEvents(rows)
+		return t.cancelJudged(judged, c, rows)
 	})
+}
+
+// encodeCancel returns the rows of the events of a cancel.
+func encodeCancel(judged session.Session, c session.CancelRequest) ([]row, error) {
+	rows, err := encode(c.Events)
+	if err == nil && len(rows) == 0 {
+		err = errors.New("there is no cancel event")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cancel session %s: %w", judged.RunID, err)
+	}
+	return rows, nil
+}
+
+// cancelJudged cancels a session that is as it was judged, unless its end is stored.
+func (t *transaction) cancelJudged(
+	judged session.Session, c session.CancelRequest, rows []row,
+) (session.Outcome, error) {
+	if stored, err := t.storedEnd(judged, c.Events[len(c.Events)-1].ID); stored || err != nil {
+		return session.EndStored, err
+	}
+	if err := t.cancel(judged, c); err != nil {
+		return "", err
+	}
+	return session.Done, t.insertEvents(rows)
 }
 
 func (t *transaction) cancel(judged session.Session, c session.CancelRequest) error {
@@ -144,7 +161,7 @@ func (t *transaction) judge(judged session.Session, by string, now time.Time) (s
 	}
 	var taken bool
 	err = prepared.QueryRowContext(context.Background(), judged.RunID, judged.Attempt, nullTime(judged.LastEventAt),
-		judged.Lease, int64(judged.Activity), by, formatTime(now)).Scan(&taken)
+		judged.Lease, int64(judged.Activity), by, formatTime(now), int64(judged.Silence)).Scan(&taken)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return session.Changed, nil
@@ -172,8 +189,14 @@ func (t *transaction) storedEnd(judged session.Session, id string) (stored bool,
 	if err != nil {
 		return false, err
 	}
-	status, reason := session.StoredEnd(watchdog.Event{Type: kind.String, Payload: stripVersion(payload.String)})
-	return true, t.run(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number)
+	end := watchdog.Event{Type: kind.String, Payload: stripVersion(payload.String)}
+	status, reason := session.StoredEnd(end)
+	row, err := t.session(judged.RunID)
+	if err != nil {
+		return false, err
+	}
+	return true, t.run(endRow, judged.RunID, judged.Attempt, "", string(status), string(reason), number,
+		nullJSON(session.StoredState(row.State, end)))
 }
 
 // lockedError wraps [session.ErrLocked], too, if the database was locked for too long.

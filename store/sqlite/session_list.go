@@ -78,6 +78,10 @@ func selectList(q session.ListQuery) string {
 		WHERE {conditions} AND created IS NULL LIMIT ?4 + 0)`)
 }
 
+// hasFailed is what [session.Session.Failed] is.
+const hasFailed = `(+status = 'finished' AND +reason = 'complete' AND coalesce(
+	CASE WHEN json_valid(state) THEN json_extract(state, '$.outcome') END = 'failed', 0))`
+
 // listIndex returns the index that leaves out most, and the conditions of a list.
 func listIndex(q session.ListQuery) (index, conditions string) {
 	index = "watchdog_sessions_created"
@@ -89,8 +93,12 @@ func listIndex(q session.ListQuery) (index, conditions string) {
 	default:
 		all = append(all, `+status <> 'active'`)
 	}
-	if q.Reason != "" {
-		all = append(all, `+reason = ?7`)
+	switch q.Reason {
+	case "":
+	case session.ReasonFailed:
+		all = append(all, hasFailed)
+	default:
+		all = append(all, `+reason = ?7`, `NOT `+hasFailed)
 	}
 	if q.Host != "" {
 		index, all = "watchdog_sessions_host", append(all, `host = ?6`)

@@ -78,7 +78,10 @@ func (p *pair) step() {
 	ctx := p.t.Context()
 	runID, lease, attempt := p.runID(), p.lease(), 1+p.rand.IntN(4)
 	beat, clock := int64(p.rand.IntN(40)), time.Duration(p.rand.IntN(40))*time.Second
-	l := session.Lease{ID: lease, Host: "host", Promise: time.Second, Beat: beat, Clock: clock, Vouched: clock / 2}
+	l := session.Lease{
+		ID: lease, Host: "host", Promise: time.Second, Beat: beat, Clock: clock, Vouched: clock / 2, Behind: p.behind(),
+		Covered: pick(p, 0, clock/2, clock*2/3),
+	}
 	switch p.rand.IntN(12) {
 	case 0:
 		p.both(fmt.Sprintf("BeginLease %+v", l), func(_ int, s session.Store) (any, error) { return nil, s.BeginLease(ctx, l) })
@@ -114,6 +117,16 @@ func (p *pair) step() {
 	default:
 		p.judge(runID)
 	}
+}
+
+// behind returns rows that a lease names, few or none.
+func (p *pair) behind() (all []session.RowBehind) {
+	for runID := range p.rand.IntN(12) - 6 {
+		all = append(all, session.RowBehind{
+			RunID: fmt.Sprint("run-", runID), Attempt: 1 + p.rand.IntN(4), Written: time.Duration(p.rand.IntN(20)) * time.Second,
+		})
+	}
+	return all
 }
 
 func (p *pair) state() json.RawMessage {
@@ -152,11 +165,14 @@ func (p *pair) event(runID, kind string) watchdog.Event {
 // judge claims, warns or cancels a session as it is now, or as it was with another activity.
 func (p *pair) judge(runID string) {
 	ctx := p.t.Context()
-	by, older := pick(p, "", "a", "b"), p.rand.IntN(5) == 0
+	by, older, more := pick(p, "", "a", "b"), p.rand.IntN(5) == 0, time.Duration(p.rand.IntN(5)/4)
 	judged := func(s session.Store) session.Session {
 		row, _ := s.Session(ctx, runID)
 		if older {
 			row.Activity--
+		}
+		if row.Lease != "" {
+			row.Silence += more // of a judgement before the lease named the row
 		}
 		return row
 	}
@@ -228,7 +244,7 @@ func timelessAll(sessions []session.Session) (all []string) {
 
 // timeless returns a session as text, with what the clock of the store does not decide.
 func timeless(s session.Session) string {
-	s.CreatedAt, s.LastEventAt = time.Time{}, time.Time{}
+	s.CreatedAt, s.LastEventAt, s.EndedAt = time.Time{}, time.Time{}, time.Time{}
 	if !s.WarnedAt.IsZero() {
 		s.WarnedAt = noon
 	}

@@ -51,26 +51,32 @@ var selectStalled = sync.OnceValue(func() string {
 })
 
 // selectStalledLeased is the part of selectStalled for sessions in leases: those whose number in the column, with the
-// threshold added, is less than what their lease vouches for. Their position is by the database's clock, as it was when
-// the lease was renewed.
+// threshold added, is less than what their lease vouches for them. Their position is by the database's clock, as it was
+// when the lease was renewed.
 //
 // It reads one range of the index for each lease, no further than the limit. The index is ordered by nanoseconds and
 // the page by microseconds, so the range goes on for a microsecond after the last row that the limit allows.
 func selectStalledLeased(index, condition, column, threshold string) string {
+	// Of a row that the lease names as behind the range has only the latest end that it can have.
+	upTo := `(l.behind IS NULL OR {column} < ` + rowVouched + ` - {threshold})`
+	if column == "quiet_due" { // with the allowance: the threshold may be more
+		upTo += ` AND (NOT coalesce(` + isAllowed + `, 0) OR ` + rowVouched + ` - activity > ?8)`
+	}
+	upTo = strings.NewReplacer("{column}", column, "{threshold}", threshold).Replace(upTo)
 	return strings.NewReplacer("{index}", index, "{condition}", condition, "{column}", column, "{threshold}", threshold,
-		"{most}", noLimit, "{row}", sessionText,
+		"{most}", noLimit, "{row}", sessionText, "{vouched}", vouchedFor, "{up to}", upTo,
 	).Replace(`UNION ALL SELECT 'stalled', q.due, {row} FROM (
 		SELECT (l.epoch + {column} + {threshold}) / 1000 AS due, i.run_id AS id
 		FROM main.watchdog_leases AS l CROSS JOIN main.watchdog_sessions AS i INDEXED BY {index}
 		WHERE l.expired IS NULL AND i.lease = l.id AND {condition}
 			AND {column} >= ?5 * 1000 - l.epoch - {threshold}
-			AND {column} < min(l.vouched - {threshold}, coalesce((
+			AND {column} < min({vouched} - {threshold}, coalesce((
 				SELECT {column} + 1000 FROM main.watchdog_sessions AS n INDEXED BY {index}
-				WHERE n.lease = l.id AND {condition} AND {column} < l.vouched - {threshold}
+				WHERE n.lease = l.id AND {condition} AND {column} < {vouched} - {threshold} AND {up to}
 					AND {column} >= ?5 * 1000 - l.epoch - {threshold}
 					AND ((l.epoch + {column} + {threshold}) / 1000, run_id) > (?5, ?6)
 					AND created <= (SELECT now FROM clock) - ?2
-				ORDER BY {column} LIMIT 1 OFFSET ?3 - 1), {most}))
+				ORDER BY {column} LIMIT 1 OFFSET ?3 - 1), {most})) AND {up to}
 			AND ((l.epoch + {column} + {threshold}) / 1000, run_id) > (?5, ?6)
 			AND created <= (SELECT now FROM clock) - ?2
 		ORDER BY 1, 2 LIMIT ?3 + 0) AS q CROSS JOIN main.watchdog_sessions ON run_id = q.id`)

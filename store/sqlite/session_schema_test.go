@@ -60,6 +60,8 @@ func TestNewSessions(t *testing.T) {
 		"warned_beat", "INTEGER", "0", "0",
 		"warned_last_event", "TEXT", "0", "0",
 		"stop_failed", "INTEGER", "0", "0",
+		"allowance", "INTEGER", "0", "0",
+		"allowed", "INTEGER", "0", "0",
 	}
 	if !slices.Equal(columns, want) {
 		t.Errorf("the columns are\n%q, want\n%q", columns, want)
@@ -96,6 +98,38 @@ func TestVersion1(t *testing.T) {
 			t.Errorf("the schema was %q and is %q", before, after)
 		}
 	})
+}
+
+// renewLeaseBefore is how a program renews a lease that knows only vouched.
+const renewLeaseBefore = `UPDATE watchdog_leases SET beat = beat + 1, clock = max(clock, ?1), vouched = max(vouched, ?1)`
+
+// Leases of programs that know only vouched get the columns for rows that are behind, and the programs go on.
+func TestLeasesBeforeBehind(t *testing.T) {
+	file := newFile(t)
+	s, db := openAt(t, file), openPlain(t, file, "busy_timeout(10000)")
+	beginLease(t, s, "lease-1")
+	attach(t, s, "run-1", "lease-1", 0)
+	freshen(t, s, "lease-1", session.Freshness{RunID: "run-1", Quiet: true})
+	require.NoError(t, s.Close())
+	mustExec(t, db, "ALTER TABLE watchdog_leases DROP COLUMN covered", "ALTER TABLE watchdog_leases DROP COLUMN behind")
+	reader := openReadOnly(t, file)
+	events, err := reader.Read(t.Context(), "runtime_control", "run-1")
+	require.NoError(t, err)
+	assert.Empty(t, events)
+
+	s = openAt(t, file)
+	_, err = db.ExecContext(t.Context(), renewLeaseBefore, int64(time.Hour))
+	require.NoError(t, err)
+	page, err := s.Stalled(t.Context(), session.Query{Threshold: time.Minute, Limit: 10})
+	require.NoError(t, err)
+	require.Len(t, page.Sessions, 1)
+	assert.Equal(t, time.Hour, page.Sessions[0].Silence)
+	assert.False(t, page.Sessions[0].Behind)
+	all, err := s.ObserveLeases(t.Context(), nil)
+	require.NoError(t, err)
+	assert.Zero(t, all[0].Covered)
+	assert.Nil(t, all[0].Behind)
+	assert.Equal(t, []string{"1", "2", "3", "4", "5"}, queryAll(t, db, "SELECT version FROM watchdog_schema"))
 }
 
 func TestExistingSessions(t *testing.T) {

@@ -16,12 +16,14 @@ import (
 const attachRow = `
 	INSERT INTO main.watchdog_sessions
 		(run_id, parent, threshold, started_at, host, status, created_at, last_event_at, attempt, lease, leased,
-		own_threshold, state)
-	VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?7, ?8, CASE WHEN ?8 IS NOT NULL THEN ?7 END, ?9, ?10)
+		own_threshold, state, allowance, allowed)
+	VALUES (?1, ?2, ?3, ?4, ?5, 'active', ?6, ?6, ?7, ?8, CASE WHEN ?8 IS NOT NULL THEN ?7 END, ?9, ?10,
+		?12, CASE WHEN ?12 IS NOT NULL THEN ?7 END)
 	ON CONFLICT (run_id) DO UPDATE SET parent = ?2, threshold = ?3, started_at = ?4, host = ?5,
 		status = 'active', reason = '', last_event_at = ?6, attempt = ?7, lease = ?8, leased = excluded.leased,
 		own_threshold = ?9, state = ?10, ended = coalesce(?11, ended), activity = NULL, quiet_since = NULL,
-		quiet_due = NULL, claim = NULL, claimed_until = NULL, warned_at = NULL, stop_failed = NULL`
+		quiet_due = NULL, claim = NULL, claimed_until = NULL, warned_at = NULL, stop_failed = NULL,
+		allowance = ?12, allowed = excluded.allowed`
 
 // Attach implements [session.Store]. If the row is unreadable, Attach leaves it as it is and returns an error that
 // wraps [session.ErrUnreadable].
@@ -61,7 +63,7 @@ func (t *transaction) attach(run session.Session) (before, after session.Session
 
 // writeAttempt writes the row of a new attempt. If the one before has not ended, it has now.
 func (t *transaction) writeAttempt(run, before session.Session, now time.Time) (err error) {
-	var ended, lease, own, state any
+	var ended, lease, own, allowance any
 	if before.Status == session.Active {
 		if ended, err = t.nextEndNumber(); err != nil {
 			return err
@@ -70,18 +72,19 @@ func (t *transaction) writeAttempt(run, before session.Session, now time.Time) (
 	threshold := int64(run.Threshold)
 	if run.Lease != "" {
 		lease, own, threshold = run.Lease, threshold, int64(watchdog.NoLimit)
-	}
-	if len(run.State) > 0 {
-		state = string(run.State)
+		if run.Allowance > 0 {
+			allowance = int64(run.Allowance)
+		}
 	}
 	return t.run(attachRow, run.RunID, run.Parent, threshold, formatTime(run.StartedAt), run.Host, formatTime(now),
-		max(before.Attempt+1, run.Attempt), lease, own, state, ended)
+		max(before.Attempt+1, run.Attempt), lease, own, nullJSON(run.State), ended, allowance)
 }
 
 // The + in front of status keeps SQLite from using an index: it would prefer a host's index on the status to the
 // primary key.
 const endRow = `
-	UPDATE main.watchdog_sessions SET ` + leave + `, status = ?4, reason = ?5, ended = ?6, stop_failed = NULL
+	UPDATE main.watchdog_sessions SET ` + leave + `, status = ?4, reason = ?5, ended = ?6, stop_failed = NULL,
+		state = coalesce(?7, state)
 	WHERE run_id = ?1 AND attempt = ?2 AND +status = 'active'`
 
 // End implements [session.Store]. If an ending is invalid ([session.Ending.Validate]), End writes nothing and returns
@@ -102,17 +105,18 @@ func (s *Store) End(ctx context.Context, ends []session.Ending) (skipped session
 // end writes some of the endings in one transaction.
 func (s *Store) end(ctx context.Context, part []session.Ending) error {
 	return s.change(ctx, fmt.Sprintf("end %d sessions", len(part)), len(part), func(t *transaction) error {
-		number, err := t.nextEndNumber()
+		now, err := t.now() // before the number, which is when they ended
 		if err != nil {
 			return err
 		}
-		now, err := t.now()
+		number, err := t.nextEndNumber()
 		if err != nil {
 			return err
 		}
 		for _, e := range part {
 			last := formatTime(now.Add(-e.Age))
-			if err := t.run(endRow, e.RunID, e.Attempt, last, string(e.Status), string(e.Reason), number); err != nil {
+			err := t.run(endRow, e.RunID, e.Attempt, last, string(e.Status), string(e.Reason), number, nullJSON(e.State))
+			if err != nil {
 				return err
 			}
 		}

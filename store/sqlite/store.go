@@ -39,6 +39,7 @@ type Store struct {
 	lockWait    time.Duration
 	followPause time.Duration
 	queue       queue
+	identity    identity
 	idleWriter  *writer // kept between commits if the store owns its database; only the committer uses it
 	reads       sync.WaitGroup
 	stalled     lazyStatement // selectStalled
@@ -73,6 +74,7 @@ func (c Config) Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(s.wrapError("open", err), s.Close())
 	}
+	s.identity = identify(file)
 	return s, nil
 }
 
@@ -87,13 +89,14 @@ func (c Config) New(ctx context.Context, db *sql.DB) (*Store, error) {
 		return nil, errors.New("open event database: the *sql.DB is nil")
 	}
 	s := &Store{db: db, file: "of the host", outbox: c.Outbox, lockWait: lockWait, followPause: followPause}
-	err := s.findFile(ctx)
+	path, err := s.findFile(ctx)
 	if err == nil {
 		err = s.migrate(ctx)
 	}
 	if err != nil {
 		return nil, s.wrapError("open", err)
 	}
+	s.identity = identify(path)
 	return s, nil
 }
 
@@ -135,7 +138,7 @@ func (s *Store) read(ctx context.Context, what string, query func() error) error
 		return fmt.Errorf("read %s: %w", what, err)
 	}
 	if err := s.startRead(); err != nil {
-		return fmt.Errorf("read %s: %w", what, err)
+		return fmt.Errorf("read %s: %w", what, s.refusal("use", err))
 	}
 	defer s.reads.Done()
 	locked := func() error { return s.retryWhileLocked(ctx, query) }
@@ -147,24 +150,29 @@ func (s *Store) read(ctx context.Context, what string, query func() error) error
 }
 
 // Close waits for the running appends and reads, and then closes the store; later calls return [ErrClosed]. It closes
-// the database of [Open], and not the one given to [New]. Closing again does nothing.
+// the database of [Open], and not the one given to [New]. If the file is gone it returns an error that wraps
+// [ErrFileGone], also of the last appends, which were not told. Closing again does nothing.
 func (s *Store) Close() error {
 	first := s.queue.close()
 	s.reads.Wait()
 	s.closeStatements()
-	if !first || !s.owned || s.db == nil {
+	if !first {
 		return nil
 	}
-	s.returnWriter()
-	return s.wrapError("close", s.db.Close())
+	err := s.identity.atLast()
+	if s.owned && s.db != nil {
+		s.returnWriter()
+		err = errors.Join(err, s.db.Close())
+	}
+	return s.wrapError("close", err)
 }
 
 // startRead counts a read, so that Close waits for it.
 func (s *Store) startRead() error {
 	s.queue.mu.Lock()
 	defer s.queue.mu.Unlock()
-	if s.queue.closed {
-		return ErrClosed
+	if err := s.queue.usable(); err != nil {
+		return err
 	}
 	s.reads.Add(1)
 	return nil

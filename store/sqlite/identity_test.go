@@ -1,0 +1,394 @@
+package sqlite_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/session"
+	"github.com/seed62658d38/watchdog/store/sqlite"
+)
+
+// The tests in this file run in synctest bubbles, whose clock begins at this time.
+const bubbleBegan = "2000-01-01T00:00:0"
+
+// goneBy are ways in which a path stops leading to the file of a store.
+var goneBy = map[string]struct {
+	says string
+	does func(t *testing.T, file string)
+}{
+	"deleted":                          {"nothing is there", remove},
+	"moved away":                       {"nothing is there", func(t *testing.T, file string) { rename(t, file, file+".old") }},
+	"in a folder that is renamed":      {"nothing is there", renameFolder},
+	"in a folder that is a file now":   {"nothing is there", func(t *testing.T, file string) { renameFolder(t, file); write(t, filepath.Dir(file)) }},
+	"replaced by a copy":               {"another file is there", replace},
+	"deleted and made anew":            {"another file is there", func(t *testing.T, file string) { remove(t, file); write(t, file) }},
+	"a link that leads elsewhere":      {"another file is there", func(t *testing.T, file string) { rename(t, file, file+".old"); replaceByLink(t, file) }},
+	"replaced by a folder of its name": {"another file is there", func(t *testing.T, file string) { remove(t, file); require.NoError(t, os.Mkdir(file, 0o700)) }},
+}
+
+// An append whose event is in no file of that name is an error, and so is each call from then on.
+func TestFileIsGone(t *testing.T) {
+	for name, gone := range goneBy {
+		t.Run(name, func(t *testing.T) {
+			inFolder(t, func(t *testing.T, file string) {
+				s, err := sqlite.Open(t.Context(), file)
+				require.NoError(t, err)
+				saysGone(t, s, file, gone.says, gone.does)
+			})
+		})
+	}
+	t.Run("from under a host's database", func(t *testing.T) {
+		inFolder(t, func(t *testing.T, file string) {
+			saysGone(t, newStore(t, hostDatabase(t, file)), file, "another file is there", replace)
+		})
+	})
+}
+
+func saysGone(t *testing.T, s *sqlite.Store, file, says string, goes func(t *testing.T, file string)) {
+	t.Helper()
+	time.Sleep(2 * time.Second)
+	require.NoError(t, s.Append(t.Context(), numbered(1)), "the last one while the file is there")
+	time.Sleep(time.Second)
+	goes(t, file)
+	isGone(t, s.Append(t.Context(), numbered(2)), file, says, bubbleBegan+"2Z")
+	for call, err := range everyCall(t, s) {
+		assert.ErrorIs(t, err, sqlite.ErrFileGone, call)
+		assert.True(t, errorHas(err, file, says, bubbleBegan+"2Z", "open the store again"), "%s: %v", call, err)
+	}
+	isGone(t, s.Close(), "close event database", file, says)
+	assert.NoError(t, s.Close(), "closed again")
+	_, err := s.Read(t.Context(), watchdog.AggregateType, "run-1")
+	assert.ErrorIs(t, err, sqlite.ErrClosed)
+}
+
+// inFolder runs a test in a bubble, with a file in a folder that the test may rename.
+func inFolder(t *testing.T, test func(t *testing.T, file string)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		folder := filepath.Join(t.TempDir(), "state")
+		require.NoError(t, os.Mkdir(folder, 0o700))
+		test(t, filepath.Join(folder, "events.db"))
+	})
+}
+
+func isGone(t *testing.T, err error, says ...string) {
+	t.Helper()
+	require.ErrorIs(t, err, sqlite.ErrFileGone)
+	require.True(t, errorHas(err, says...), "%v does not have each of %q", err, says)
+}
+
+// everyCall returns what calls of each kind return.
+func everyCall(t *testing.T, s *sqlite.Store) map[string]error {
+	t.Helper()
+	calls := map[string]error{}
+	ctx := t.Context()
+	calls["Append"] = s.Append(ctx, numbered(3))
+	calls["Append of nothing"] = s.Append(ctx)
+	calls["Transact"] = s.Transact(ctx, &watchdog.Exchange{Decide: func([]watchdog.Event) []watchdog.Event { return nil }})
+	calls["RenewLease"] = s.RenewLease(ctx, session.Lease{ID: "lease", Host: "host", Promise: time.Second, Beat: 2})
+	_, calls["Read"] = s.Read(ctx, watchdog.AggregateType, "run-1")
+	_, calls["Session"] = s.Session(ctx, "run-1")
+	_, calls["List"] = s.List(ctx, session.ListQuery{Limit: 1})
+	_, calls["ObserveLeases"] = s.ObserveLeases(ctx, nil)
+	calls["Follow"] = s.Follow(ctx, "run-1", func() {}, func(watchdog.Event) {})
+	return calls
+}
+
+// Appends that wait for a commit after which the file is gone are not written, and are told the same.
+func TestFileIsGoneForAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file, g := newFile(t), &gate{open: make(chan struct{})}
+		db := hookedDatabase(t, file, g.before)
+		mustExec(t, db, "PRAGMA journal_mode = WAL") // else SQLite's own look at the path fails what follows
+		s, err := sqlite.New(t.Context(), db)
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		g.commits.Store(0)
+		g.shut.Store(true)
+		var results []<-chan error
+		for n := range int64(3) {
+			results = append(results, appendLater(t.Context(), s, numbered(n)))
+			synctest.Wait()
+		}
+		remove(t, file)
+		g.release()
+		for _, result := range results {
+			assert.ErrorIs(t, <-result, sqlite.ErrFileGone)
+		}
+		assert.EqualValues(t, 1, g.commits.Load(), "commits")
+		assert.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
+	})
+}
+
+// Batches whose transaction failed are each told in the transaction of their own.
+func TestFileIsGoneForEach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file, commits, flaw := newFile(t), -100, errors.New("disk I/O error")
+		db := hookedDatabase(t, file, func(statement string) error {
+			if statement != "COMMIT" {
+				return nil
+			}
+			switch commits++; commits {
+			case 1:
+				time.Sleep(time.Second) // others arrive
+			case 2:
+				remove(t, file)
+				time.Sleep(time.Second)
+				return flaw
+			}
+			return nil
+		})
+		mustExec(t, db, "PRAGMA journal_mode = WAL")
+		s, err := sqlite.New(t.Context(), db)
+		require.NoError(t, err)
+		commits = 0
+		first := appendLater(t.Context(), s, numbered(0))
+		synctest.Wait()
+		second, third := appendLater(t.Context(), s, numbered(1)), appendLater(t.Context(), s, numbered(2))
+		require.NoError(t, <-first)
+		require.ErrorIs(t, <-second, sqlite.ErrFileGone)
+		require.ErrorIs(t, <-third, sqlite.ErrFileGone)
+		assert.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
+	})
+}
+
+// Calls of many goroutines all learn of it.
+func TestFileIsGoneForMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := newFile(t)
+		s, err := sqlite.Open(t.Context(), file)
+		require.NoError(t, err)
+		var all sync.WaitGroup
+		for n := range int64(8) {
+			all.Go(func() {
+				for err := error(nil); !errors.Is(err, sqlite.ErrFileGone); time.Sleep(100 * time.Millisecond) {
+					if err = s.Append(t.Context(), numbered(n)); n%2 == 0 {
+						_, err = s.Read(t.Context(), watchdog.AggregateType, "run-1")
+					}
+				}
+			})
+		}
+		time.Sleep(time.Second)
+		remove(t, file)
+		all.Wait() // 2.1 seconds at most, or for ever
+		assert.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
+	})
+}
+
+// The path is looked at once a second at most. Commits after the last look are checked when the store is closed.
+func TestFileIsLookedAtSeldom(t *testing.T) {
+	inFolder(t, func(t *testing.T, file string) {
+		s, err := sqlite.Open(t.Context(), file)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		remove(t, file)
+		time.Sleep(time.Second - 1)
+		assert.NoError(t, s.Append(t.Context(), numbered(2)), "less than a second after the last look")
+		isGone(t, s.Close(), "close event database", file, "nothing is there", bubbleBegan+"2Z")
+	})
+	inFolder(t, func(t *testing.T, file string) {
+		s, err := sqlite.Open(t.Context(), file)
+		require.NoError(t, err)
+		time.Sleep(2 * time.Second)
+		require.NoError(t, s.Append(t.Context(), numbered(1)))
+		remove(t, file)
+		assert.NoError(t, s.Close(), "all that was stored was in the file")
+	})
+}
+
+// A write of one statement has no transaction around it, and is looked after all the same.
+func TestFileIsGoneFromUnderALease(t *testing.T) {
+	inFolder(t, func(t *testing.T, file string) {
+		s, err := sqlite.Open(t.Context(), file)
+		require.NoError(t, err)
+		l := session.Lease{ID: "lease", Host: "host", Promise: time.Second, Beat: 1}
+		require.NoError(t, s.BeginLease(t.Context(), l))
+		remove(t, file)
+		time.Sleep(time.Second)
+		l.Beat++
+		isGone(t, s.RenewLease(t.Context(), l), "renew lease lease", file, "nothing is there")
+		assert.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
+	})
+}
+
+// A store that is opened on a file of the current schema writes nothing to it, and yet knows it from the opening on.
+func TestFileIsGoneBeforeTheFirstAppend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := newFile(t)
+		require.NoError(t, openAt(t, file).Close())
+		s, err := sqlite.Open(t.Context(), file)
+		require.NoError(t, err)
+		defer s.Close()
+		replace(t, file)
+		time.Sleep(time.Second)
+		isGone(t, s.Append(t.Context(), numbered(1)), "another file is there", bubbleBegan+"0Z")
+	})
+}
+
+// What else is done to the file ends nothing.
+func TestFileIsThere(t *testing.T) {
+	for name, does := range map[string]func(t *testing.T, file string){
+		"is moved away and back": func(t *testing.T, file string) {
+			rename(t, file, file+".old")
+			rename(t, file+".old", file)
+		},
+		"is in a folder that becomes a link": func(t *testing.T, file string) {
+			renameFolder(t, file)
+			require.NoError(t, os.Symlink(filepath.Dir(file)+".old", filepath.Dir(file)))
+		},
+		"gets another name beside its own": func(t *testing.T, file string) {
+			require.NoError(t, os.Link(file, file+".link"))
+		},
+		"is read-only":     func(t *testing.T, file string) { require.NoError(t, os.Chmod(file, 0o400)) },
+		"has another time": func(t *testing.T, file string) { require.NoError(t, os.Chtimes(file, noon, noon)) },
+		"is written by other": func(t *testing.T, file string) {
+			require.NoError(t, openAt(t, file).Append(t.Context(), numbered(9)))
+		},
+		"is vacuumed": func(t *testing.T, file string) {
+			mustExec(t, openPlain(t, file, "busy_timeout(10000)"), "VACUUM", "VACUUM INTO '"+file+".copy'")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inFolder(t, func(t *testing.T, file string) {
+				s := openAt(t, file)
+				require.NoError(t, s.Append(t.Context(), numbered(8)))
+				does(t, file)
+				for n := range int64(3) {
+					time.Sleep(time.Second)
+					assert.NoError(t, s.Append(t.Context(), numbered(n)))
+				}
+				assert.Subset(t, ids(read(t, s)), []string{"event-0", "event-1", "event-2"})
+				assert.NoError(t, s.Close())
+			})
+		})
+	}
+}
+
+// A relative path is looked for where it was when the store was opened.
+func TestFileIsLookedForWhereItWas(t *testing.T) {
+	for name, open := range map[string]func(t *testing.T) *sqlite.Store{
+		"opened":      func(t *testing.T) *sqlite.Store { return openAt(t, "events.db") },
+		"of the host": func(t *testing.T) *sqlite.Store { return newStore(t, hostDatabase(t, "events.db")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			first, second := t.TempDir(), t.TempDir()
+			synctest.Test(t, func(t *testing.T) {
+				t.Chdir(first)
+				s := open(t)
+				t.Chdir(second)
+				for n := range int64(2) {
+					time.Sleep(time.Second)
+					assert.NoError(t, s.Append(t.Context(), numbered(n)))
+				}
+				assert.NoError(t, s.Close())
+			})
+		})
+	}
+}
+
+// A path that cannot be followed says nothing of the file.
+func TestFileCannotBeLookedAt(t *testing.T) {
+	inFolder(t, func(t *testing.T, file string) {
+		s := openAt(t, file)
+		require.NoError(t, s.Append(t.Context(), numbered(0)))
+		folder := filepath.Dir(file)
+		renameFolder(t, file)
+		require.NoError(t, os.Symlink(folder, folder), "a link to itself")
+		for n := range int64(3) {
+			time.Sleep(time.Second)
+			assert.NoError(t, s.Append(t.Context(), numbered(1+n)))
+		}
+		require.NoError(t, os.Remove(folder))
+		rename(t, folder+".old", folder)
+		assert.Len(t, read(t, s), 4)
+		assert.NoError(t, s.Close())
+	})
+}
+
+// A database that is in no file has none that could go.
+func TestMemoryIsNotLookedFor(t *testing.T) {
+	for _, source := range []string{
+		":memory:", "file::memory:?cache=shared", "file:name?mode=memory&cache=shared", "file:/name?vfs=memdb", "",
+	} {
+		t.Run(source, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				db := openSource(t, source)
+				db.SetMaxOpenConns(1)
+				s := newStore(t, db)
+				for n := range int64(3) {
+					time.Sleep(time.Second)
+					require.NoError(t, s.Append(t.Context(), numbered(n)))
+				}
+				assert.Len(t, read(t, s), 3)
+			})
+		})
+	}
+}
+
+// A store that was opened again has the file that is there.
+func TestFileIsOpenedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := newFile(t)
+		s, err := sqlite.Open(t.Context(), file)
+		require.NoError(t, err)
+		remove(t, file)
+		time.Sleep(time.Second)
+		require.ErrorIs(t, s.Append(t.Context(), numbered(1)), sqlite.ErrFileGone)
+		again := openAt(t, file)
+		time.Sleep(time.Second)
+		require.NoError(t, again.Append(t.Context(), numbered(2)))
+		require.ErrorIs(t, s.Close(), sqlite.ErrFileGone)
+		time.Sleep(time.Second)
+		require.NoError(t, again.Append(t.Context(), numbered(3)))
+		assert.Equal(t, []string{"event-2", "event-3"}, ids(read(t, again)))
+	})
+}
+
+func remove(t *testing.T, file string) {
+	t.Helper()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(file + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+	}
+}
+
+func rename(t *testing.T, from, to string) {
+	t.Helper()
+	require.NoError(t, os.Rename(from, to))
+}
+
+func renameFolder(t *testing.T, file string) {
+	t.Helper()
+	rename(t, filepath.Dir(file), filepath.Dir(file)+".old")
+}
+
+func write(t *testing.T, file string) {
+	t.Helper()
+	require.NoError(t, os.WriteFile(file, []byte("of another program"), 0o600))
+}
+
+// replace puts a copy in the place of the file, as who restores a backup.
+func replace(t *testing.T, file string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(file+".new", content, 0o600))
+	rename(t, file+".new", file)
+}
+
+func replaceByLink(t *testing.T, file string) {
+	t.Helper()
+	write(t, file+".new")
+	require.NoError(t, os.Symlink(file+".new", file))
+}
