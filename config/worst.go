@@ -11,7 +11,7 @@ import (
 const manySessions = 10_000
 
 // WorstTime says, in one line for people, how long it takes at worst from the last sign of life of a session to its
-// cancel, for one session and for the last of 10,000 that stall at once, as when their host dies. It is what
+// cancel, for one session and for the last of 10,000 that only look stalled, all at once. It is what
 // [sweep.Config.WorstTime] returns for Sweep and Keeper, rounded up to seconds; "never" stands for no limit. What the
 // host adds, such as a StopHook, counts once it is there.
 func (c *Config) WorstTime() string {

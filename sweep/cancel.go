@@ -160,8 +160,13 @@ func (w *walk) stop(ctx context.Context, s session.Session) bool {
 // cancelled notes that this sweeper has cancelled a session.
 func (w *walk) cancelled(ctx context.Context, c Case, m pending) {
 	w.pending.drop(c.Session.RunID)
-	w.throttle.add(time.Now())
 	w.pass.Cancelled++
+	if w.counts(c.Session) {
+		w.throttle.add(time.Now())
+		w.counted++
+	} else {
+		w.pass.Lost++
+	}
 	w.logger().Warn("a stalled session was cancelled", c.attrs()...)
 	c.Resumed = m.used < w.cfg.Resume.Max && w.resume(ctx, c.Session)
 	w.addCase(c, CaseCancelled)

@@ -36,13 +36,17 @@ type Config struct {
 	// StartupDelay is how long Run waits before its first pass. Zero means [DefaultStartupDelay], [watchdog.None] no
 	// delay.
 	StartupDelay time.Duration
-	// MaxCancellationsPerRun is the largest number of sessions that a pass cancels, and that it warns. Zero means
-	// [DefaultMaxCancellations], [watchdog.NoLimit] no cap. The next pass goes on after the interval: at the defaults
-	// that is 2 a minute, and 83 hours for the 10,000 sessions of a dead host. See [Config.WorstTime].
+	// MaxCancellationsPerRun is the largest number of sessions that only look stalled which a pass cancels, and that it
+	// warns. Zero means [DefaultMaxCancellations], [watchdog.NoLimit] no cap. The next pass goes on after the interval: at
+	// the defaults that is 2 a minute, and 83 hours for 10,000 sessions. See [Config.WorstTime].
+	//
+	// Sessions that were lost with their process ([session.Session].Lost) do not count: a pass cancels all of them. They
+	// do count with a StopHook, or if they are started again, because the host's funcs stay limited. And no session is
+	// lost where a whole fleet seems to have died: see the package documentation.
 	MaxCancellationsPerRun int64
-	// MaxCancellationsPerMinute makes the cap a rate: this sweeper cancels at most so many sessions in any minute, and a
-	// pass that was full is followed by the next as soon as the rate allows it, spread over the minute, and not after the
-	// interval. No pass cancels more than MaxCancellationsPerRun all the same. Zero means no rate.
+	// MaxCancellationsPerMinute makes the cap a rate: this sweeper cancels at most so many sessions that count in any
+	// minute, and a pass that was full is followed by the next as soon as the rate allows it, spread over the minute, and
+	// not after the interval. No pass cancels more than MaxCancellationsPerRun all the same. Zero means no rate.
 	MaxCancellationsPerMinute int64
 	// Grace is the time from a warning event to the cancel, by the database's clock. A session that has an event in
 	// between is not cancelled. The [Canceller] must have the method Warn of a [session.Store], or Append: then only

@@ -26,21 +26,33 @@
 // renewed since it was seen last is looked at once in each of its promises. After three promises in which every look
 // succeeded and found the same beat it expires, and its sessions are without a lease. An outage of the database, a lock
 // or a slow answer starts the observation again. So a pass takes three promises more if a process has died, and a
-// sweeper that was just made takes one to see that the others live.
+// sweeper that was just made takes one to see that the others live. The sessions of a lease that expires are taken at
+// once, whatever other leases are still observed. A pass of [Sweeper.Run] waits only for leases of which five promises
+// fit into the interval; the others are observed by the passes that come when the next look at them is due.
+//
+// The sessions of such a process are lost: their silence is proven. No cap counts them, so that the next pass cancels
+// all that are stalled, however many they are. They are not lost, and the caps hold, where a whole fleet seems to have
+// died: if in one observation at least three leases and a third of all were found dead, or if no other lease was
+// renewed meanwhile. Then it is more likely that the hosts are cut off, and will be back. So a host that is alone is
+// always a whole fleet: while its process is dead and nobody else renews a lease, its sessions are cancelled at the
+// cap. They are lost if its process was started again before it was found dead, if a process of another host has runs,
+// or if the sweeper's own process has a [session.Keeper] with one. The row keeps the decision, for all sweepers, until
+// another process takes it up.
 //
 // # A pass
 //
 // At every interval the sweeper has one pass. It takes the stalled sessions one after the other, observes the leases
-// that are in doubt, and takes the sessions of those that have expired. It cancels at most
-// [Config].MaxCancellationsPerRun sessions; [Config].MaxCancellationsPerMinute makes that a rate, and
-// [Config].WorstTime says what follows from both.
+// that are in doubt, and takes the sessions of those that have expired. Of sessions that only look stalled it cancels
+// at most [Config].MaxCancellationsPerRun; [Config].MaxCancellationsPerMinute makes that a rate, and [Config].WorstTime
+// says what follows from both. A pass that has cancelled as many goes on for the lost ones alone.
 //
 //   - With a [Config].Grace it first writes a warning, with an event. It or another sweeper comes back after the grace.
 //     A session that has had an event by then is left alone.
 //   - The [Config].StopHook stops what works on the session, under a claim that keeps other sweepers from doing so too.
 //     If it fails, hangs or panics, that is counted and recorded, and the session is cancelled all the same.
 //   - The [Canceller] ends the session, with the events of a [StalledRun], if the session is still as it was judged.
-//     Without a hook and a ResumePolicy, a [session.BatchCanceller] ends the sessions of a page in one transaction.
+//     A [session.BatchCanceller] ends those of a page together that call no hook and are not started again, in one
+//     transaction. If it fails, it is tried in halves, and the last ten by themselves.
 //     A session that woke up, or that another sweeper cancelled first, is spared. If the end of the run is stored
 //     already, the row is made to say that one. A live run on another host sees the event and ends: see
 //     [session.Keeper].

@@ -41,11 +41,13 @@ type (
 		LeasesExpired       int         `json:"leases_expired"`
 		ClockSteps          int         `json:"clock_steps"`
 		LastClockStep       float64     `json:"last_clock_step_seconds,omitempty"`
+		Lost                int         `json:"lost,omitempty"`
 	}
 	healthPass struct {
 		StartedAt  time.Time `json:"started_at"`
 		DurationMS float64   `json:"duration_ms"`
 		Error      string    `json:"error,omitempty"`
+		FleetDied  bool      `json:"fleet_died,omitempty"`
 	}
 )
 
@@ -77,12 +79,12 @@ func (s Stats) health(now time.Time) health {
 		Warned: s.Warned, Deferred: s.Deferred, Resumed: s.Resumed, Errors: s.Errors,
 		ConsecutiveFailures: s.ConsecutiveFailures, Passing: s.Passing,
 		EndStored: s.EndStored, LeasesExpired: s.LeasesExpired,
-		ClockSteps: s.ClockSteps, LastClockStep: s.LastClockStep.Seconds(),
+		ClockSteps: s.ClockSteps, LastClockStep: s.LastClockStep.Seconds(), Lost: s.Lost,
 	}
 	if s.Passes > 0 {
 		page.LastPass = &healthPass{
 			StartedAt: s.Last.StartedAt.UTC(), DurationMS: float64(s.Last.Duration.Microseconds()) / 1000,
-			Error: kindOf(s.Last.Err),
+			Error: kindOf(s.Last.Err), FleetDied: s.Last.FleetDied,
 		}
 	}
 	if !s.Next.IsZero() {

@@ -20,11 +20,17 @@ type host struct {
 	runs     []string
 }
 
-// promise is that of every host here.
+// promise is that of every host of newHost.
 const promise = 10 * time.Second
 
 // newHost begins a lease and attaches runs, which have not signalled yet: host-000, host-001 and so on.
 func (f *fixture) newHost(name string, runs int) *host {
+	f.Helper()
+	return f.newHostOf(name, runs, promise)
+}
+
+// newHostOf is newHost with another promise.
+func (f *fixture) newHostOf(name string, runs int, promise time.Duration) *host {
 	f.Helper()
 	h := &host{fixture: f, began: time.Now(), lease: session.Lease{ID: name, Host: name, Promise: promise, Beat: 1}}
 	require.NoError(f, f.BeginLease(context.Background(), h.lease))
@@ -51,7 +57,7 @@ func (h *host) renew() {
 // live renews the lease until stop is called.
 func (h *host) live() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	tick := time.NewTicker(promise / 3)
+	tick := time.NewTicker(h.lease.Promise / 3)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

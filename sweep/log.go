@@ -64,11 +64,15 @@ func limit[T time.Duration | int64](value T, none bool) any {
 
 // attrs returns the counts for the log.
 func (t Tally) attrs() []any {
-	return []any{
+	all := []any{
 		"checked", t.Checked, "found", t.Found, "cancelled", t.Cancelled, "spared", t.Spared, "failed", t.Failed,
 		"warned", t.Warned, "deferred", t.Deferred, "resumed", t.Resumed, "errors", t.Errors,
 		"end_stored", t.EndStored, "leases_expired", t.LeasesExpired,
 	}
+	if t.Lost > 0 {
+		all = append(all, "lost", t.Lost)
+	}
+	return all
 }
 
 // attrs returns the pass for the log.

@@ -24,24 +24,39 @@ type observed struct {
 	livedAt       time.Duration //
 	looks         verdict.Looks
 	due           time.Duration // when the next look is
+	judged        bool          // this sweeper has found it dead
+	lost          bool          // and its sessions are, too
 }
 
 // promise returns the lease's promise, at least the shortest that there is.
 func (o *observed) promise() time.Duration { return max(o.Promise, session.ShortestPromise) }
 
-// isLong reports whether a keeper refuses the lease's promise because it is too long. No pass waits for it: each looks
-// at the lease once, if a promise has gone by since the look before. Rejected: taking a shorter promise for it, because
-// its process, which may live, renews it only so often.
-func (o *observed) isLong() bool { return o.Promise > session.LongestPromise }
+// waitsFor reports whether the pass waits until a lease is decided. For one whose promise is longer than a keeper may
+// give no pass does, and a pass of Run only if that takes no longer than the interval: until it ends, nobody else is
+// seen to die. Other passes look at the lease once, if a promise has gone by since the look before. Rejected: taking a
+// shorter promise for it, because its process, which may live, renews it only so often.
+func (w *walk) waitsFor(o *observed) bool {
+	return o.Promise <= session.LongestPromise && (w.whole || verdict.ObserveFor(o.promise()) <= w.cfg.Interval)
+}
 
-// sees notes how the lease was found, and reports whether its process has renewed it since.
+// sees notes how the lease was found, and reports whether its process has renewed it since. One that had expired and has
+// not any more is of a database that was replaced by an older copy: nothing is known of it.
 func (o *observed) sees(l session.Lease, now time.Duration) (lives bool) {
 	lives = l.Beat != o.Beat && !l.Expired
-	o.Lease = l
+	again := o.Expired && !l.Expired
+	if o.Lease = l; again {
+		o.startAgain()
+	}
 	if lives {
 		o.known, o.livedAt = true, now
 	}
 	return lives || o.known && now-o.livedAt < o.promise() && !l.Expired
+}
+
+// startAgain has a lease observed from the beginning, unless it has expired.
+func (o *observed) startAgain() {
+	o.looks = verdict.Looks{}
+	o.judged = o.judged && o.Expired
 }
 
 // listLeases lists the leases. Those that were not renewed since the sweeper saw them last are suspects. What expired
@@ -64,6 +79,9 @@ func (w *walk) listLeases(ctx context.Context) error {
 func (w *walk) noteLeases(all []session.Lease) {
 	now, there := w.clock(), map[string]*observed{}
 	for _, l := range all {
+		if !l.Expired {
+			w.pass.Behind += len(l.Behind)
+		}
 		o := w.leases[l.ID]
 		switch {
 		case o == nil:
@@ -75,14 +93,16 @@ func (w *walk) noteLeases(all []session.Lease) {
 		}
 	}
 	w.leases = there
+	w.forgetDeaths(now)
 }
 
-// finishExpired takes the sessions from leases that have expired already.
+// finishExpired takes the sessions from leases that have expired already. One that somebody else expired is observed
+// first: whoever expired it may be taking out its sessions, and knows whether they are lost.
 func (w *walk) finishExpired(ctx context.Context) {
 	errs := 0
 	for _, id := range slices.Sorted(maps.Keys(w.suspects)) {
 		o := w.leases[id]
-		if !o.Expired {
+		if !o.Expired || !o.judged {
 			continue
 		}
 		delete(w.suspects, id)
@@ -104,35 +124,42 @@ func (w *walk) observeLeases(ctx context.Context, suspects []string) ([]session.
 }
 
 // observe looks at the suspects, each once in its promise, until every one has turned out to live or to have expired.
-// What is undecided after a few promises, and when ctx ends, stays so until the next pass, as do leases whose promises
-// are too long to wait for. It reports whether a lease expired.
-func (w *walk) observe(ctx context.Context) (expired bool) {
+// When one has expired it goes through the pages at once: the others may take much longer. What is undecided after a
+// few promises, and when ctx ends, stays so until the next pass, as do leases that the pass does not wait for.
+func (w *walk) observe(ctx context.Context) error {
 	until := w.clock() + verdict.ObserveFor(w.longestPromise())
 	for len(w.suspects) > 0 {
 		due := w.nextLook()
 		if due > until || !sleep(ctx, due-w.clock()) {
 			break
 		}
-		expired = w.look(ctx) || expired
+		if !w.look(ctx) {
+			continue
+		}
+		began := w.clock()
+		if err := w.pages(ctx); err != nil {
+			return err
+		}
+		until += w.clock() - began // nobody was looked at meanwhile
 	}
-	return expired
+	return nil
 }
 
 // longestPromise returns the longest promise of a suspect that the pass waits for.
 func (w *walk) longestPromise() (longest time.Duration) {
 	for id := range w.suspects {
-		if o := w.leases[id]; !o.isLong() {
+		if o := w.leases[id]; w.waitsFor(o) {
 			longest = max(longest, o.promise())
 		}
 	}
 	return longest
 }
 
-// nextLongLook returns when a pass should look at a suspect again whose promise is too long to wait for, zero if there
-// is none.
-func (w *walk) nextLongLook() (next time.Time) {
+// nextPassLook returns when a pass should look at a suspect again that this one did not wait for, zero if there is
+// none.
+func (w *walk) nextPassLook() (next time.Time) {
 	for id := range w.suspects {
-		if o := w.leases[id]; o.isLong() && o.due > 0 {
+		if o := w.leases[id]; !w.waitsFor(o) && o.due > 0 {
 			next = earliest(next, time.Now().Add(o.due-w.clock()))
 		}
 	}
@@ -176,15 +203,18 @@ func (w *walk) look(ctx context.Context) (expired bool) {
 		found[l.ID] = l
 	}
 	ended := w.clock()
+	w.seeLeases(all, ended)
 	for _, id := range due {
 		l, there := found[id]
 		seen := verdict.Look{Began: began, Ended: ended, Sure: err == nil && !l.Locked, Beat: l.Beat}
 		switch {
+		case !w.suspects[id]: // it has just been renewed
 		case err != nil || there:
 			expired = w.decide(ctx, w.leases[id], l, seen, err != nil) || expired
 		default: // another sweeper found it expired, or its process ended it
 			delete(w.suspects, id)
 			delete(w.leases, id)
+			w.deaths = append(w.deaths, ended)
 			expired = true
 		}
 	}
@@ -212,12 +242,13 @@ func (w *walk) decide(
 	case !failed && o.sees(l, seen.Ended):
 		delete(w.suspects, o.ID)
 		return false
-	case !o.looks.Add(o.promise(), seen) && !o.Expired:
+	case !o.looks.Add(o.promise(), seen) && !o.judged:
 		return false
 	}
+	w.judgeLease(o)
 	expired, err := w.expire(ctx, o)
 	if err != nil {
-		o.looks = verdict.Looks{}
+		o.startAgain()
 		return false
 	}
 	delete(w.suspects, o.ID)
@@ -228,13 +259,15 @@ func (w *walk) decide(
 // reports false if the lease was renewed after all.
 func (w *walk) expire(ctx context.Context, o *observed) (expired bool, err error) {
 	for before := math.MaxInt; ctx.Err() == nil; {
-		found, left, err := w.expireSome(ctx, o.Lease)
+		l := o.Lease
+		l.Lost = o.lost
+		found, left, err := w.expireSome(ctx, l)
 		if err != nil {
 			w.reportExpire(o, err)
 			return false, err
 		}
 		if !found {
-			o.looks = verdict.Looks{}
+			o.startAgain()
 			return false, nil
 		}
 		w.expired(o)
@@ -255,6 +288,7 @@ func (w *walk) expired(o *observed) {
 		return
 	}
 	o.Expired = true
+	w.deaths = append(w.deaths, w.clock())
 	w.pass.LeasesExpired++
 	w.logger().Warn("a lease was not renewed and has expired: its process is dead or cut off", o.attrs()...)
 }

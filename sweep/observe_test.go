@@ -140,6 +140,74 @@ func TestObserve(t *testing.T) {
 			require.Equal(f, 1, f.sweeper().Stats().LeasesExpired)
 		})
 	})
+	t.Run("the sessions of a lease are cancelled when that is found dead, whatever others have promised", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.newHostOf("slow", 0, session.LongestPromise)
+			f.newHost("dead", 20)
+			f.advance(11 * time.Minute)
+			f.cfg.MaxCancellationsPerRun = watchdog.NoLimit
+			var at []time.Duration
+			began := time.Now()
+			f.onCancel = func(context.Context, session.Session) error { at = append(at, time.Since(began)); return nil }
+			require.Equal(f, 2, f.pass().LeasesExpired)
+			require.Len(f, at, 20)
+			require.Equal(f, 30*time.Second, slices.Max(at))
+			require.Equal(f, 15*time.Minute, time.Since(began), "a pass of Sweep observes the other to the end")
+		})
+	})
+	t.Run("and so are those of a process that dies while another lease is observed", func(t *testing.T) {
+		for _, slow := range []string{"lives", "is dead"} {
+			for _, interval := range []time.Duration{time.Second, 2 * time.Second, time.Minute, 5 * time.Minute} {
+				inBubble(t, func(f *fixture) {
+					other := f.newHostOf("slow", 1, session.LongestPromise)
+					f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.Interval = watchdog.None, watchdog.None, interval
+					f.cfg.StalledThreshold, f.cfg.MaxCancellationsPerRun = time.Second, watchdog.NoLimit
+					dying := f.newHostOf("dying", 20, time.Second)
+					dies := dying.live()
+					if slow == "lives" {
+						defer other.live()()
+					}
+					defer f.run()()
+					f.advance(20 * time.Second)
+					dies()
+					f.advance(2*interval + 5*time.Second)
+					require.Len(f, f.ended(), 20, "the other %s, an interval of %v", slow, interval)
+					require.LessOrEqual(f, f.sweeper().Stats().Passes, 40)
+					require.Zero(f, f.sweeper().Stats().ConsecutiveFailures)
+					f.advance(25 * time.Minute)
+					require.Equal(f, slow == "is dead", f.leaseOf("slow-000") == "")
+				})
+			}
+		}
+	})
+	t.Run("a process with a long promise is found dead after three of them, over many passes", func(t *testing.T) {
+		for _, interval := range []time.Duration{time.Second, 7 * time.Minute, time.Hour} {
+			inBubble(t, func(f *fixture) {
+				f.cfg.StartupDelay, f.cfg.MinAge, f.cfg.Interval = watchdog.None, watchdog.None, interval
+				f.newHostOf("slow", 0, session.LongestPromise)
+				began := time.Now()
+				defer f.run()()
+				f.advance(15*time.Minute - time.Nanosecond)
+				require.Zero(f, f.sweeper().Stats().LeasesExpired)
+				f.advance(2 * time.Second)
+				require.Equal(f, 1, f.sweeper().Stats().LeasesExpired)
+				require.Equal(f, seconds(0, 300, 600, 900), f.lookTimes(began))
+			})
+		}
+	})
+	t.Run("a hook that hangs at what is cancelled has the other lease observed anew, and not taken for dead", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.newHostOf("slow", 0, 12*time.Second)
+			f.newHost("dead", 5)
+			f.advance(11 * time.Minute)
+			f.cfg.StopHook = func(context.Context, session.Session) error { time.Sleep(20 * time.Second); return nil } // fake
+			p := f.pass()
+			require.Equal(f, 5, p.Cancelled)
+			require.Equal(f, 1, p.LeasesExpired)
+			require.GreaterOrEqual(f, p.Duration, 30*time.Second+5*20*time.Second+2*12*time.Second)
+			require.Equal(f, 1, f.pass().LeasesExpired)
+		})
+	})
 	t.Run("an expired lease has its sessions taken at the start of the next pass", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.newHost("dead", 3)
@@ -342,6 +410,38 @@ func TestSilenceUnderLease(t *testing.T) {
 			require.Equal(f, 10*time.Minute+1, p.Cases[0].Silence)
 		})
 	})
+}
+
+// TestRowBehind protects hung runs from a row of their process that cannot be written, and its run from sweepers.
+func TestRowBehind(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		f.cfg.Grace = time.Minute
+		h := f.newHost("live", 3)
+		for _, runID := range h.runs {
+			h.signal(true, runID)
+		}
+		defer h.live()()
+		f.advance(9 * time.Minute)
+		h.covered(8*time.Minute, session.RowBehind{RunID: "live-000", Attempt: 1, Written: 0})
+		require.Empty(f, f.pass().Cases)
+		require.Equal(f, 1, f.sweeper().Stats().Last.Behind)
+		h.covered(11*time.Minute, session.RowBehind{RunID: "live-000", Attempt: 1, Written: 0})
+		require.Equal(f, []string{"live-001 warned", "live-002 warned"}, outcomes(f.pass()))
+		f.advance(2 * time.Minute)
+		h.covered(13*time.Minute, session.RowBehind{RunID: "live-000", Attempt: 1}, session.RowBehind{RunID: "live-001", Attempt: 1})
+		p := f.pass()
+		require.Equal(f, []string{"live-002 cancelled"}, outcomes(p), "the other has woken up in its grace")
+		require.Equal(f, 2, p.Behind)
+	})
+}
+
+// covered renews the lease and vouches up to an instant for all rows but some.
+func (h *host) covered(at time.Duration, behind ...session.RowBehind) {
+	h.renewing.Lock()
+	defer h.renewing.Unlock()
+	h.lease.Beat++
+	h.lease.Clock, h.lease.Covered, h.lease.Behind = time.Since(h.began), at, behind
+	require.NoError(h, h.RenewLease(context.Background(), h.lease))
 }
 
 // renewTo renews the lease and vouches up to an instant.

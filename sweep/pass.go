@@ -27,6 +27,8 @@ type Tally struct {
 	EndStored int
 	// LeasesExpired is how many processes were found dead or cut off. Their sessions count as those without a process.
 	LeasesExpired int
+	// Lost is how many of the cancelled sessions no cap counts: see [Config].MaxCancellationsPerRun.
+	Lost int
 }
 
 func (t *Tally) add(other Tally) {
@@ -41,6 +43,7 @@ func (t *Tally) add(other Tally) {
 	t.Errors += other.Errors
 	t.EndStored += other.EndStored
 	t.LeasesExpired += other.LeasesExpired
+	t.Lost += other.Lost
 }
 
 // A Pass is the result of one pass. It must not be changed.
@@ -50,6 +53,11 @@ type Pass struct {
 	StartedAt time.Time
 	Duration  time.Duration
 	DryRun    bool
+	// Behind is how many rows the leases named as behind when the pass began: see [session.Lease].
+	Behind int
+	// FleetDied tells that a process was found dead with which a whole fleet seems to have died or to be cut off. The
+	// caps hold for its sessions.
+	FleetDied bool
 	// Cases are the sessions that the pass acted on, in that order: the longest stalled first.
 	Cases []Case
 	// Errs are the first 100 errors about single sessions. Each names its run.

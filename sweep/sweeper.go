@@ -42,6 +42,8 @@ type Sweeper struct {
 	pending     pendings
 	resumptions map[string]*resumption // by run ID
 	leases      map[string]*observed   // by ID, as they were seen last
+	deaths      []time.Duration        // when leases were found dead, by the sweeper's clock
+	searched    string                 // where the search for lost sessions behind the cap goes on
 	database    databaseClock
 	rate        rate
 	throttle    throttle
@@ -80,7 +82,7 @@ func New(finder Finder, canceller Canceller, cfg Config) (*Sweeper, error) {
 }
 
 // Run has a pass after the startup delay and then after every interval, or sooner if the grace of a session ends, or a
-// lease with a very long promise is to be looked at, until ctx ends. It then finishes the sessions in hand, starts no
+// lease with a long promise is to be looked at, until ctx ends. It then finishes the sessions in hand, starts no
 // other, and returns nil; that takes at most as long as the host's funcs and the canceller may take. A pass that fails
 // is in the log and in the [Stats]. The next pass comes a second later, and then after a wait that doubles with each
 // failure, up to the interval; the wait does not grow while single sessions fail slowly and others wait behind them. A
@@ -98,7 +100,7 @@ func (s *Sweeper) Run(ctx context.Context) error {
 	}
 	defer s.setNext(time.Time{})
 	for wait := max(s.cfg.StartupDelay, 0); s.wait(ctx, wait); wait = s.untilNext() {
-		if p, err := s.onePass(ctx); err == nil {
+		if p, err := s.onePass(ctx, false); err == nil {
 			s.log(ctx, p)
 		}
 	}
@@ -106,13 +108,15 @@ func (s *Sweeper) Run(ctx context.Context) error {
 }
 
 // Sweep has one pass now, beside Run or without it. It waits for a pass that is under way. It returns the pass, and
-// joins everything that went wrong in it. Sweep returns [ErrDisabled] if the sweeper is disabled, and wraps the cause
-// of ctx if that ends before the pass starts. If ctx ends later, the pass ends after the sessions in hand.
+// joins everything that went wrong in it. It observes each lease to the end, up to five of the longest promise, while
+// passes of Run do not wait for leases of which that is longer than the interval. Sweep returns [ErrDisabled] if the
+// sweeper is disabled, and wraps the cause of ctx if that ends before the pass starts. If ctx ends later, the pass ends
+// after the sessions in hand.
 func (s *Sweeper) Sweep(ctx context.Context) (Pass, error) {
 	if s.cfg.Disabled {
 		return Pass{}, ErrDisabled
 	}
-	p, err := s.onePass(ctx)
+	p, err := s.onePass(ctx, true)
 	if err != nil {
 		return Pass{}, err
 	}
@@ -125,7 +129,7 @@ func (s *Sweeper) Sweep(ctx context.Context) (Pass, error) {
 
 // onePass waits until no other pass is under way, and has a pass. It returns an error if ctx ends before the pass
 // starts.
-func (s *Sweeper) onePass(ctx context.Context) (Pass, error) {
+func (s *Sweeper) onePass(ctx context.Context, whole bool) (Pass, error) {
 	select {
 	case s.passing <- struct{}{}:
 	case <-ctx.Done():
@@ -135,7 +139,7 @@ func (s *Sweeper) onePass(ctx context.Context) (Pass, error) {
 	if ctx.Err() != nil {
 		return Pass{}, fmt.Errorf("begin a pass: %w", context.Cause(ctx))
 	}
-	p := s.walk(ctx)
+	p := s.walk(ctx, whole)
 	s.count(p, ctx.Err() != nil)
 	if s.cfg.OnPass != nil {
 		if err := s.callHost(ctx, func(context.Context) error { s.cfg.OnPass(p); return nil }); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/verdict"
@@ -17,28 +18,34 @@ const (
 	// stalePage is the age at which a page is read again. Its sessions may have woken up since, and the stop hook
 	// ends their agents without the check that guards the cancel.
 	stalePage = 10 * time.Second
+	// searchFor is how long a full pass goes on through pages in which no session is lost.
+	searchFor = 10 * time.Second
 )
 
 // A walk goes through the stalled sessions: it is a pass while it lasts.
 type walk struct {
 	*Sweeper
 	failures
-	number   int // of the pass, from 1
+	number   int  // of the pass, from 1
+	whole    bool // it observes the leases to the end, however long that takes
 	pass     Pass
-	most     int             // cancels, and warnings
+	most     int             // cancels, and warnings, of those that count
+	counted  int             // of the cancels
+	warned   int             // and of the warnings
 	suspects map[string]bool // leases to be observed
 	seen     map[string]bool
 	tryBegan time.Time // at the session in hand
 	planned  []planned // cancels that are not written yet
 	complete bool      // every stalled session was seen
+	lostAt   time.Time // of the last page that had lost sessions, or of the first that was read only for such
 }
 
 // walk has a pass and returns it.
-func (s *Sweeper) walk(ctx context.Context) Pass {
+func (s *Sweeper) walk(ctx context.Context, whole bool) Pass {
 	s.begin()
 	began := time.Now()
 	w := &walk{
-		Sweeper: s, number: s.Stats().Passes + 1, seen: map[string]bool{}, suspects: map[string]bool{},
+		Sweeper: s, number: s.Stats().Passes + 1, whole: whole, seen: map[string]bool{}, suspects: map[string]bool{},
 		pass: Pass{StartedAt: began, DryRun: s.cfg.DryRun},
 		most: min(s.cfg.maxCancellations(), s.throttle.room(began)),
 	}
@@ -51,8 +58,8 @@ func (s *Sweeper) walk(ctx context.Context) Pass {
 	} else {
 		w.pass.Errors++
 	}
-	s.planAgain(w.full(), max(w.pass.Cancelled, w.pass.Warned))
-	s.again = earliest(s.again, w.nextLongLook())
+	s.planAgain(w.full(), max(w.counted, w.warned))
+	s.again = earliest(s.again, w.nextPassLook())
 	s.goOn = w.goesOn()
 	w.pass.Duration = time.Since(began)
 	return w.pass
@@ -68,10 +75,8 @@ func (w *walk) steps(ctx context.Context) error {
 		return errors.Join(err, leasesErr)
 	}
 	w.setObserving(verdict.ObserveFor(w.longestPromise()))
-	if w.observe(ctx) {
-		if err := w.pages(ctx); err != nil {
-			return err
-		}
+	if err := w.observe(ctx); err != nil {
+		return err
 	}
 	switch {
 	case leasesErr != nil:
@@ -95,37 +100,63 @@ type page struct {
 // now returns the database's time: the time of the page and the time that went by since it came.
 func (p page) now() time.Time { return p.Now.Add(time.Since(p.came)) }
 
-// pages goes through the pages of stalled sessions. It reads a page again that has become stale, and skips the sessions
-// that it has seen.
+// pages goes through the pages of stalled sessions, and skips the sessions that it has seen. A pass that is full goes
+// on for the lost sessions alone.
 func (w *walk) pages(ctx context.Context) error {
-	after := ""
-	for !w.full() {
-		found, err := w.page(ctx, after)
+	after, searching := "", false
+	for {
+		if w.full() && !searching {
+			after, searching = w.search(after), true
+		}
+		if searching && time.Since(w.lostAt) > searchFor {
+			w.searched = after
+			return nil
+		}
+		next, err := w.onePage(ctx, after)
 		if err != nil {
 			return err
 		}
-		stale, err := w.sessions(ctx, found)
-		switch {
-		case err != nil:
-			return err
-		case stale:
-			continue
-		case w.full():
+		if next == "" {
+			w.complete = !searching && !w.full()
 			return nil
-		case found.Next == "":
-			w.complete = true
-			return nil
-		case found.Next == after:
-			return fmt.Errorf("ask for stalled sessions: the finder gave the page after %q twice", after)
 		}
-		after = found.Next
+		after = next
 	}
-	return nil
+}
+
+// onePage goes through a page, and returns where the next one begins. It reads a page again that has become stale.
+func (w *walk) onePage(ctx context.Context, after string) (next string, err error) {
+	for stale := true; stale; {
+		found, err := w.page(ctx, after)
+		if err != nil {
+			return "", err
+		}
+		stale, err = w.sessions(ctx, found)
+		if slices.ContainsFunc(found.Sessions, func(s session.Session) bool { return s.Lost }) {
+			w.lostAt = time.Now()
+		}
+		if err != nil {
+			return "", err
+		}
+		next = found.Next
+	}
+	if next != "" && next == after {
+		return "", fmt.Errorf("ask for stalled sessions: the finder gave the page after %q twice", after)
+	}
+	return next, nil
+}
+
+// search begins a search for lost sessions behind those that a full pass has to leave, or goes on where the pass before
+// had to stop.
+func (w *walk) search(after string) string {
+	from := cmp.Or(w.searched, after)
+	w.searched, w.lostAt = "", time.Now()
+	return from
 }
 
 func (w *walk) page(ctx context.Context, after string) (page, error) {
 	q := w.query
-	q.After, q.Limit = after, min(min(w.left(), maxPage)+len(w.pending), maxPage)
+	q.After, q.Limit = after, w.pageLimit()
 	began := w.clock()
 	found, err := limited(ctx, w.cfg.RecordTimeout, func(ctx context.Context) (session.Page, error) {
 		return w.finder.Stalled(ctx, q)
@@ -144,6 +175,14 @@ func (w *walk) page(ctx context.Context, after string) (page, error) {
 	return page{found, time.Now()}, nil
 }
 
+// pageLimit returns how many sessions to ask for: as many as may be cancelled, and those that may have to wait.
+func (w *walk) pageLimit() int {
+	if w.full() || !w.lostAt.IsZero() {
+		return maxPage
+	}
+	return min(min(w.left(), maxPage)+len(w.pending), maxPage)
+}
+
 // sessions goes through the sessions of a page. It stops and reports true when the page has become stale. It goes on
 // after the cancels that were planned, because not all of them may have been done.
 func (w *walk) sessions(ctx context.Context, found page) (stale bool, err error) {
@@ -158,15 +197,14 @@ func (w *walk) sessions(ctx context.Context, found page) (stale bool, err error)
 	return stale, err
 }
 
-// judgeAll judges the sessions of a page, until the pass is full or the page has become stale.
+// judgeAll judges the sessions of a page, until the page has become stale. When the pass is full it leaves those that
+// count.
 func (w *walk) judgeAll(ctx context.Context, found page) (stale bool, err error) {
 	for _, s := range found.Sessions {
 		switch {
 		case ctx.Err() != nil:
 			return false, stopped(ctx)
-		case w.full():
-			return false, nil
-		case w.seen["run "+s.RunID]:
+		case w.seen["run "+s.RunID] || w.full() && w.counts(s):
 			continue
 		case time.Since(found.came) > stalePage:
 			return true, nil
@@ -188,7 +226,7 @@ func (w *walk) judge(ctx context.Context, s session.Session, found page) error {
 	}
 	w.pass.Checked++
 	now := found.now()
-	c := Case{Session: s, Silence: s.SilentFor(now), Threshold: cmp.Or(s.Threshold, w.query.Threshold)}
+	c := Case{Session: s, Silence: s.SilentFor(now), Threshold: w.thresholdOf(s)}
 	limits, age := verdict.SessionLimits{Threshold: c.Threshold, MinAge: w.query.MinAge}, now.Sub(s.CreatedAt)
 	if s.Status != session.Active || !verdict.Stalled(limits, age, c.Silence) {
 		return nil
@@ -200,6 +238,11 @@ func (w *walk) judge(ctx context.Context, s session.Session, found page) error {
 	}
 	w.tryBegan = time.Now()
 	return w.act(ctx, c, now)
+}
+
+// thresholdOf returns how long a session may be silent.
+func (w *walk) thresholdOf(s session.Session) time.Duration {
+	return verdict.SessionThreshold(s.Threshold, w.query.Threshold, s.Allowance)
 }
 
 // rowFlaw says what makes a row unreadable, or returns "". Such a row is never cancelled.
@@ -220,6 +263,9 @@ func (w *walk) act(ctx context.Context, c Case, now time.Time) error {
 	m := w.pending.of(c.Session)
 	switch {
 	case w.pass.DryRun:
+		if w.counts(c.Session) {
+			w.counted++
+		}
 		w.addCase(c, CaseWouldCancel)
 		w.logger().Info("a stalled session would be cancelled", c.attrs()...)
 		return nil
@@ -230,15 +276,27 @@ func (w *walk) act(ctx context.Context, c Case, now time.Time) error {
 	if waits, err := w.inGrace(ctx, c, m, now); waits {
 		return err
 	}
-	if w.cancels() >= w.most {
+	if w.cancels() >= w.most && w.counts(c.Session) {
 		w.pass.Deferred++
 		return nil
 	}
-	if w.together() {
+	if w.together(c.Session) {
 		w.plan(c, m, now)
 		return nil
 	}
+	if err := w.cancelPlanned(ctx); err != nil { // they come before this session
+		return err
+	}
 	return w.cancel(ctx, c, m, now)
+}
+
+// counts reports whether a session counts toward the cap of a pass and the rate. One that was lost with its process
+// does not, unless its cancel has a func of the host called.
+func (w *walk) counts(s session.Session) bool { return !s.Lost || w.callsHost(s) }
+
+// callsHost reports whether the cancel of a session has it stopped, or started again.
+func (w *walk) callsHost(s session.Session) bool {
+	return w.cfg.StopHook != nil || w.resumesUsed(s) < w.cfg.Resume.Max
 }
 
 // remember keeps what is to be known of a session at its next try.
@@ -252,17 +310,24 @@ func (w *walk) left() int {
 	used, most := w.cancels(), w.most
 	switch {
 	case w.pass.DryRun:
-		used = len(w.pass.Cases)
-	case w.cfg.Grace > 0 && (w.pass.Warned < most || w.cancelDue()):
-		used = min(used, w.pass.Warned)
+	case w.cfg.Grace > 0 && (w.warned < most || w.cancelDue()):
+		used = min(used, w.warned)
 	case w.cfg.Grace > 0:
 		used = most
 	}
 	return most - used
 }
 
-// cancels returns how many sessions the pass has cancelled, or is about to.
-func (w *walk) cancels() int { return w.pass.Cancelled + len(w.planned) }
+// cancels returns how many sessions that count the pass has cancelled, or is about to.
+func (w *walk) cancels() int {
+	planned := 0
+	for _, p := range w.planned {
+		if w.counts(p.judged.Session) {
+			planned++
+		}
+	}
+	return w.counted + planned
+}
 
 // cancelDue reports whether the pass may still cancel, and a warned session that it has not seen yet is due.
 func (w *walk) cancelDue() bool {

@@ -20,7 +20,7 @@ func (w *walk) inGrace(ctx context.Context, c Case, m pending, now time.Time) (w
 		m.due = time.Now().Add(left)
 		w.remember(c, m)
 		w.pass.Deferred++
-	case w.pass.Warned >= w.most:
+	case w.warned >= w.most && w.counts(c.Session):
 		w.pass.Deferred++
 	default:
 		if err := w.cancelPlanned(ctx); err != nil { // they come before this session
@@ -58,6 +58,9 @@ func (w *walk) warn(ctx context.Context, c Case, m pending, now time.Time) error
 		m.failures, m.next, m.due = 0, time.Time{}, m.warnedAt.Add(w.cfg.Grace)
 		w.remember(c, m)
 		w.pass.Warned++
+		if w.counts(c.Session) {
+			w.warned++
+		}
 		w.addCase(c, CaseWarned)
 		w.logger().Warn("a session is stalled and was warned", append(c.attrs(), "grace", w.cfg.Grace)...)
 	case session.Taken:

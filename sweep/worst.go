@@ -10,8 +10,9 @@ import (
 )
 
 // WorstTime returns the longest time from the last sign of life of a session to its cancel, if so many sessions stall
-// at one moment, as all those of a host that dies. It is [watchdog.NoLimit] if they are never cancelled. It is the sum
-// of:
+// at one moment and count toward the cap: they only look stalled, or a whole fleet seems to have died. For those of a
+// host that dies while others live see [Config.WorstTimeLost]. It is [watchdog.NoLimit] if they are never cancelled. It
+// is the sum of:
 //
 //   - Until a pass finds the sessions. If the process lives, that is StalledThreshold, or MinAge if that is longer; the
 //     keeper's Pace and two thirds of its Promise, until its lease vouches for the silence; and the wait for a pass. If
@@ -40,6 +41,15 @@ func (c Config) WorstTime(k session.KeeperConfig, sessions int) time.Duration {
 	}
 	full := max(sessions-1, 0) / perPass
 	return sum(worst, times(sum(c.waitFull(perPass), times(c.hostTime(), perPass)), full), times(c.hostTime(), perPass))
+}
+
+// WorstTimeLost is WorstTime for the sessions of a host that dies while others live: its sessions are lost, and no cap
+// counts them. With a StopHook, or if sessions are started again, it is no shorter.
+func (c Config) WorstTimeLost(k session.KeeperConfig, sessions int) time.Duration {
+	if c.StopHook == nil && c.Resume.Max == 0 {
+		c.MaxCancellationsPerRun, c.MaxCancellationsPerMinute = watchdog.NoLimit, 0
+	}
+	return c.WorstTime(k, sessions)
 }
 
 // worstFound returns how long it takes until a pass finds a session. A wait is from one pass to the end of the next.

@@ -27,7 +27,7 @@ func TestWorstTime(t *testing.T) {
 		"none":         {sweep.Config{}, session.KeeperConfig{}, 0, 15*minute + vouched + observing},
 		"a full pass":  {sweep.Config{}, session.KeeperConfig{}, 10, 15*minute + vouched + observing},
 		"one too many": {sweep.Config{}, session.KeeperConfig{}, 11, 20*minute + vouched + observing},
-		"83 hours for a dead host of 10,000": {
+		"83 hours for 10,000 that only look stalled": {
 			sweep.Config{}, session.KeeperConfig{}, 10_000, 83*time.Hour + 15*minute + 15*minute + vouched + observing,
 		},
 		"1,000 a minute": {
@@ -67,6 +67,29 @@ func TestWorstTime(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, c.want, c.cfg.WorstTime(c.k, c.sessions)) })
 	}
+	t.Run("of lost sessions the last one takes no longer than the first", func(t *testing.T) {
+		for _, c := range []sweep.Config{
+			{}, {Grace: minute}, {MaxCancellationsPerMinute: 1}, {Interval: second}, {Disabled: true},
+		} {
+			require.Equal(t, c.WorstTime(session.KeeperConfig{}, 1), c.WorstTimeLost(session.KeeperConfig{}, 10_000))
+		}
+	})
+	t.Run("of lost sessions that are stopped or started again the caps count", func(t *testing.T) {
+		for _, c := range []sweep.Config{{StopHook: hook}, {Resume: sweep.ResumePolicy{Max: 1, Start: hook}}} {
+			require.Equal(t, c.WorstTime(session.KeeperConfig{}, 20), c.WorstTimeLost(session.KeeperConfig{}, 20))
+		}
+	})
+	t.Run("a dead host of ten times the cap is swept within it, beside one that lives", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			f.cfg.StartupDelay = watchdog.None
+			defer f.run()()
+			defer f.newHost("live", 1).live()()
+			h := f.newHost("dead", 100)
+			h.signal(false, h.runs...)
+			f.advance(f.cfg.WorstTimeLost(session.KeeperConfig{}, 100))
+			require.Len(f, f.ended(), 100)
+		})
+	})
 	t.Run("a dead host of a hundred is swept within it", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			f.cfg.StartupDelay = watchdog.None
