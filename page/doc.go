@@ -28,7 +28,8 @@
 //
 // # What it does not do
 //
-// It changes nothing, and asks nobody who they are. It requests nothing from any other server, and its
-// Content-Security-Policy has the browser refuse to. It shows what rows and events say, as text, whatever that is: IDs,
-// notes and reasons, but never output, arguments or prompts, which are in neither.
+// It changes nothing, and asks nobody who they are. It answers any name, unless [Config].Hosts has some. It requests
+// nothing from any other server, and its Content-Security-Policy has the browser refuse to. It shows what rows and
+// events say, as text, whatever that is: IDs, notes and reasons, but never output, arguments or prompts, which are in
+// neither.
 package page

@@ -146,11 +146,11 @@ func (p *Page) addRows(ctx context.Context, view *listView, q session.ListQuery)
 
 // reasons are those that a reader can choose, with the one that is chosen.
 func reasons(chosen string) []string {
-	all := []string{record.CompleteReason}
+	all := []string{record.CompleteReason, string(session.ReasonFailed)}
 	for _, code := range watchdog.StopReasons() {
 		all = append(all, string(code))
 	}
-	slices.SortStableFunc(all[1:], func(a, b string) int {
+	slices.SortStableFunc(all[2:], func(a, b string) int {
 		return cmp.Compare(strings.TrimPrefix(a, "watchdog_"), strings.TrimPrefix(b, "watchdog_"))
 	})
 	if chosen != "" && !slices.Contains(all, chosen) {

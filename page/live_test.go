@@ -301,6 +301,26 @@ func TestSilence(t *testing.T) {
 			require.Contains(t, got[1].Rows[0].HTML, "data-since")
 		})
 	})
+	t.Run("one that woke up and whose row cannot be written is told of", func(t *testing.T) {
+		inBubble(t, func(f *fixture) {
+			s := f.begin("s-1", "worker-1", 0, session.State{Idle: 3600})
+			_, err := f.db.Freshen(f.Context(), lease, []session.Freshness{{RunID: "s-1", Attempt: s.Attempt, Quiet: true}})
+			f.must(err)
+			r := f.join("")
+			defer r.leave()
+			const says = "its row cannot be written"
+			require.NotContains(t, f.shown(""), says)
+			f.must(f.db.RenewLease(f.Context(), session.Lease{
+				ID: lease, Beat: 2, Clock: time.Hour, Covered: time.Hour, Behind: []session.RowBehind{{RunID: "s-1", Attempt: s.Attempt}},
+			}))
+			time.Sleep(10 * time.Second)
+			got := r.events()
+			require.Len(t, got, 2)
+			require.Contains(t, got[1].Rows[0].HTML, says)
+			require.Contains(t, f.shown(""), says)
+			require.Contains(t, f.shown(runQuery("s-1")), "its process cannot write its row")
+		})
+	})
 	t.Run("nor is one without a lease told of while it is silent", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			begun := session.Session{RunID: "s-1", State: []byte(`{"idle_seconds":3600}`)}

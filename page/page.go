@@ -41,6 +41,13 @@ type Config struct {
 	// MaxReaders is how many readers the page keeps up to date at once. Others see it without updates until they reload
 	// it. Zero means [DefaultMaxReaders].
 	MaxReaders int
+	// Hosts are the names under which the page is asked for, such as "watchdog.example.com" or "::1". Every other gets
+	// 421 and nothing of a session, except for the address that the connection was made to. So a page in somebody's
+	// browser cannot read this one, whose name was pointed at this address. The port does not count, upper case and a
+	// dot at the end do not either, and X-Forwarded-Host is not read: a proxy in front has to pass the name on, or its
+	// own. A name that is not ASCII is written as browsers send it, "xn--...". None means any name, which is right only
+	// where something in front checks it, or asks people who they are.
+	Hosts []string
 	// Logger gets the errors of the stores, which no page shows. Nil means [slog.Default].
 	Logger *slog.Logger
 }
@@ -52,8 +59,9 @@ type Sweeper interface {
 
 // A Page is a handler. All methods are safe for concurrent use.
 type Page struct {
-	cfg  Config
-	live *live
+	cfg   Config
+	hosts hosts
+	live  *live
 }
 
 // New makes a page. It wraps [watchdog.ErrInvalid] if the config cannot be used. It starts no goroutine and asks no
@@ -69,10 +77,14 @@ func New(cfg Config) (*Page, error) {
 		return nil, fmt.Errorf("%w page config: MaxReaders is %d; use at least 1, or 0 for the default",
 			watchdog.ErrInvalid, cfg.MaxReaders)
 	}
+	hosts, err := newHosts(cfg.Hosts)
+	if err != nil {
+		return nil, err
+	}
 	cfg.Title = cmp.Or(cfg.Title, DefaultTitle)
 	cfg.Rows = cmp.Or(cfg.Rows, DefaultRows)
 	cfg.MaxReaders = cmp.Or(cfg.MaxReaders, DefaultMaxReaders)
-	p := &Page{cfg: cfg}
+	p := &Page{cfg: cfg, hosts: hosts}
 	p.live = newLive(p)
 	return p, nil
 }

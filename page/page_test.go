@@ -279,6 +279,36 @@ func TestFilters(t *testing.T) {
 	})
 }
 
+// TestEndedTimes ends runs that gave no sign of life for a while, and asks how long they lasted.
+func TestEndedTimes(t *testing.T) {
+	inBubble(t, func(f *fixture) {
+		quiet := f.begin("s-quiet", "worker-1", 0, session.State{})
+		time.Sleep(3 * time.Second)
+		_, err := f.db.End(f.Context(), []session.Ending{{
+			RunID: quiet.RunID, Attempt: quiet.Attempt, Status: session.Finished, Reason: "complete", Age: 3 * time.Second,
+		}})
+		f.must(err)
+		end := time.Now()
+		time.Sleep(time.Hour)
+		list := f.shown("")
+		assert.Contains(t, list, "<span>lasted 3s</span>")
+		assert.Contains(t, list, end.UTC().Format(time.RFC3339))
+		run := f.shown(runQuery("s-quiet"))
+		assert.Contains(t, run, "<dt>Lasted</dt><dd>3s</dd>")
+		assert.Contains(t, run, "<dt>Ended</dt>")
+		assert.NotContains(t, run, "Last sign of life")
+	})
+	inBubble(t, func(f *fixture) { // the row of another program, which does not say when the run ended
+		f.must(f.db.Put(f.Context(), session.Session{
+			RunID: "s-other", Status: session.Finished, CreatedAt: time.Now(), StartedAt: time.Now(), Attempt: 1,
+			LastEventAt: time.Now().Add(2 * time.Second),
+		}))
+		time.Sleep(time.Hour)
+		assert.Contains(t, f.shown(""), "<span>last sign after 2s</span>")
+		assert.Contains(t, f.shown(runQuery("s-other")), "<dt>Last sign of life</dt>")
+	})
+}
+
 func TestListPages(t *testing.T) {
 	named := regexp.MustCompile(`data-run="([^"]*)"`)
 	next := regexp.MustCompile(`rel="next" href="([^"]*)"`)

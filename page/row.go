@@ -22,11 +22,15 @@ type row struct {
 	Holds        int
 	// WrappedUp tells that the run was asked to return what it has, Warned that a sweeper is about to cancel it.
 	WrappedUp, Warned, StopFailed bool
-	Since, Until                  time.Time
-	Age                           time.Duration
-	Bars                          []bar
-	More                          int // counted limits that the session has besides
-	Version                       string
+	// Behind tells that the run has woken up, and that its process cannot write the row.
+	Behind bool
+	// Until is when it ended, or with LastSign its last sign of life, because the row does not say when it ended.
+	Since, Until time.Time
+	LastSign     bool
+	Age          time.Duration
+	Bars         []bar
+	More         int // counted limits that the session has besides
+	Version      string
 }
 
 // rowOf draws a session, at the database's time now.
@@ -43,16 +47,18 @@ func rowOf(s session.Session, now time.Time) row {
 		Status: string(s.Status), Said: string(told.State), Reason: string(s.Reason), Attempt: s.Attempt,
 		Since: since, StopFailed: s.StopFailed, Version: versionOf(s),
 	}
+	if told.State == story.Failed {
+		r.Reason = string(session.ReasonFailed)
+	}
 	if told.End != nil {
-		r.Why = told.End.Meaning
+		r.Why, r.Until, r.LastSign = told.End.Meaning, told.End.At, told.End.AtLastSign
 	}
 	if !r.Live {
-		r.Until = s.SilentSince()
 		r.Age = r.Until.Sub(since)
 		return r
 	}
 	r.Age, r.Bars, r.More = now.Sub(since), barsOf(s, state, now), state.MoreSpent
-	r.Holds, r.WrappedUp, r.Warned = state.Holds, state.WrappedUp, !s.WarnedAt.IsZero()
+	r.Holds, r.WrappedUp, r.Warned, r.Behind = state.Holds, state.WrappedUp, !s.WarnedAt.IsZero(), s.Behind
 	return r
 }
 
@@ -66,7 +72,7 @@ func versionOf(s session.Session) string {
 		_, _ = hash.Write([]byte{0})
 	}
 	flags := byte(0)
-	for i, set := range []bool{!s.WarnedAt.IsZero(), s.StopFailed, s.Silence > 0, s.Lease != ""} {
+	for i, set := range []bool{!s.WarnedAt.IsZero(), s.StopFailed, s.Silence > 0, s.Lease != "", s.Behind} {
 		if set {
 			flags |= 1 << i
 		}

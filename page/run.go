@@ -144,6 +144,9 @@ func entryOf(e watchdog.Event) entry {
 	if kind == "" {
 		kind = "other"
 	}
+	if story.OfFailure(e) {
+		kind = "failed"
+	}
 	return entry{At: e.Timestamp, Kind: kind, Said: story.Sentence(e)}
 }
 

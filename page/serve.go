@@ -28,6 +28,9 @@ func (e *httpError) Error() string { return e.text }
 // ServeHTTP serves the page that the query names: run for a run's, view=sweeper for the sweeper's, live for the stream
 // of updates, file for the script and the style, and else the list.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !p.hosts.answer(w, r) {
+		return
+	}
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")

@@ -2,6 +2,7 @@ package story
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -54,8 +55,14 @@ type End struct {
 	StopFailed bool `json:"stop_failed,omitempty"`
 	// CorrectedAt is when the stop was found to be wrong: what it ended had finished by itself.
 	CorrectedAt time.Time `json:"corrected_at,omitzero"`
-	// RowOnly says that no event tells of the end, only the session's row. At is then the run's last sign of life.
-	RowOnly bool `json:"row_only,omitempty"`
+	// RowOnly says that no event tells of the end, only the session's row. AtLastSign says that the row does not tell when
+	// that was, and At is the run's last sign of life.
+	RowOnly    bool `json:"row_only,omitempty"`
+	AtLastSign bool `json:"at_last_sign,omitempty"`
+	// Outcome is succeeded or failed for a command that ended by itself, ExitStatus its exit status; Signal is then what
+	// ended it.
+	Outcome    string `json:"outcome,omitempty"`
+	ExitStatus *int   `json:"exit_status,omitempty"`
 }
 
 // Meaning is why a run with the code ended. It is empty for a code that this version does not know.
@@ -112,13 +119,11 @@ func (t *teller) end() {
 		t.State, t.End = Finished, t.endOfStop(stop)
 		t.End.CorrectedAt, t.End.Meaning = corrected, "it had finished by itself, and the stop came too late"
 	case !t.current.CompletedAt.IsZero():
-		t.State = Complete
-		t.End = &End{
-			At: t.current.CompletedAt, Code: record.CompleteReason, Meaning: "it has done its work", By: ByHost, Noted: t.note,
-		}
+		t.End = &End{At: t.current.CompletedAt, By: ByHost, Noted: t.note}
+		t.endOfCommand(t.command)
 	case stop != nil:
 		t.State, t.End = Stopped, t.endOfStop(stop)
-	case t.row != nil:
+	case t.rowTells():
 		t.endOfRow()
 	case len(t.Interrupts) > 0 && !t.last.After(t.Interrupts[len(t.Interrupts)-1].At):
 		t.endOfInterrupt()
@@ -149,13 +154,18 @@ func meaningOf(code watchdog.StopReason) string {
 	return cmp.Or(Meaning(code), "its host or another guard stopped it")
 }
 
+// rowTells reports whether there is a row that is of the window, and not of the one before.
+func (t *teller) rowTells() bool {
+	return t.row != nil && (t.row.Status == session.Active || t.isCurrent(t.row.StartedAt))
+}
+
 // endOfRow is how the row says that the run ended.
 func (t *teller) endOfRow() {
 	row := t.row
 	switch row.Status {
 	case session.Active:
 		t.State, t.Silence = Running, Span(row.Silence)
-		t.Vouched, t.AgentsStopped = row.Lease != "", row.Stopped
+		t.Vouched, t.AgentsStopped, t.Behind = row.Lease != "", row.Stopped, row.Behind
 		return
 	case session.Cancelled:
 		t.State = Stopped
@@ -172,13 +182,34 @@ func (t *teller) endOfRow() {
 	case session.Finished:
 		t.State, t.End = Finished, &End{Meaning: "its host closed it", By: ByHost}
 		if row.Reason == record.CompleteReason {
-			t.State, t.End.Code, t.End.Meaning = Complete, row.Reason, "it has done its work"
+			t.endOfCommand(commandOf(row))
 		}
 	default:
 		t.State = Unknown
 		return
 	}
-	t.End.At, t.End.RowOnly = row.SilentSince(), true
+	t.End.At, t.End.RowOnly, t.End.AtLastSign = row.SilentSince(), true, row.EndedAt.IsZero()
+	if row.EndedAt.After(t.End.At) {
+		t.End.At = row.EndedAt
+	}
+}
+
+// endOfCommand tells the end of a complete run by that of its command, if it has one.
+func (t *teller) endOfCommand(end record.CommandEnd) {
+	t.State, t.End.Code, t.End.Meaning = Complete, record.CompleteReason, "it has done its work"
+	if t.End.Outcome = end.Outcome; end.ExitStatus != nil {
+		status := int(*end.ExitStatus)
+		t.End.ExitStatus = &status
+	}
+	if t.End.Signal = end.Signal; end.Outcome == record.Failed {
+		t.State, t.End.Code, t.End.Meaning = Failed, session.ReasonFailed, "its command failed"
+	}
+}
+
+// commandOf is how the command of a session ended, as its row has it.
+func commandOf(row *session.Session) (end record.CommandEnd) {
+	_ = json.Unmarshal(row.State, &end) // another program's state has no such fields
+	return end
 }
 
 func (t *teller) endOfInterrupt() {
@@ -193,10 +224,12 @@ func (t *teller) endOfInterrupt() {
 // String says who ended the run with what, and how far the limit was used.
 func (e End) String() string {
 	var parts []string
-	if e.Code != "" && e.Code != record.CompleteReason {
+	if e.ofStop() {
 		parts = append(parts, string(e.Code))
 	}
 	switch {
+	case e.Outcome == record.Failed:
+		return e.ofFailure()
 	case e.Usage != nil:
 		parts = append(parts, e.Usage.String())
 	case e.Allowed > 0 && time.Duration(e.Allowed) < watchdog.NoLimit:
@@ -216,6 +249,22 @@ func (e End) String() string {
 	return strings.Join(parts, ", ")
 }
 
+// ofFailure says how a command that failed ended, empty if nobody saw that.
+func (e End) ofFailure() string {
+	switch {
+	case e.Signal != "":
+		return "ended by " + e.Signal
+	case e.ExitStatus != nil:
+		return fmt.Sprintf("exit status %d", *e.ExitStatus)
+	}
+	return ""
+}
+
+// ofStop reports whether the code is that of a stop.
+func (e End) ofStop() bool {
+	return e.Code != "" && e.Code != record.CompleteReason && e.Code != session.ReasonFailed
+}
+
 func (e End) by() string {
 	switch e.By {
 	case BySweeper:
@@ -225,7 +274,7 @@ func (e End) by() string {
 	case BySignal:
 		return "by " + cmp.Or(e.Signal, "a signal")
 	case ByHost:
-		if e.Code != "" && e.Code != record.CompleteReason {
+		if e.ofStop() {
 			return "by its host"
 		}
 	case ByWatchdog, ByNobody:

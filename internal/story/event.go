@@ -33,6 +33,14 @@ func Sentence(e watchdog.Event) string {
 	return t.sentenceOfKind(e, w)
 }
 
+// OfFailure reports whether an event says that the command of a run failed.
+func OfFailure(e watchdog.Event) (failed bool) {
+	if e.Type == watchdog.EventComplete {
+		_ = with(e, func(p *record.Complete) { failed = p.Outcome == record.Failed })
+	}
+	return failed
+}
+
 // sentenceOfKind says an event that needs more than its payload.
 func (t *teller) sentenceOfKind(e watchdog.Event, w record.Window) string {
 	switch e.Type {

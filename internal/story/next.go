@@ -11,6 +11,8 @@ func (t *teller) next() Next {
 	switch t.State {
 	case Complete:
 		return Next{Advice: "nothing is left to do"}
+	case Failed:
+		return t.afterFailure()
 	case Finished:
 		return Next{Advice: "nothing is left to do: it finished, and its host can attach to it again"}
 	case Interrupted:
@@ -24,10 +26,24 @@ func (t *teller) next() Next {
 	return Next{Advice: "no row says whether it lives; ask its host"}
 }
 
+func (t *teller) afterFailure() Next {
+	if t.Parent != "" {
+		return t.ofLayer()
+	}
+	return Next{Advice: "run its command again: watchdog run with the same --id begins a fresh window"}
+}
+
+func (t *teller) ofLayer() Next {
+	top, _, _ := strings.Cut(t.Parent, "/")
+	return Next{Advice: "it is a layer; see the run around it", Command: command("why", top)}
+}
+
 func (t *teller) ofRunning() string {
 	switch {
 	case t.AgentsStopped:
 		return "a sweeper has stopped what works on it, and is about to cancel it"
+	case t.Behind:
+		return "it runs, but its process cannot write its row; find what locks or refuses it"
 	case !t.Vouched:
 		return "its row says that it runs, but no process vouches for it; watch it"
 	}
@@ -41,8 +57,7 @@ func (t *teller) afterStop() Next {
 	case t.End.By == BySentinel:
 		return Next{Advice: "run the command again when what blocked it is gone"}
 	case t.Parent != "":
-		top, _, _ := strings.Cut(t.Parent, "/")
-		return Next{Advice: "it is a layer; see the run around it", Command: command("why", top)}
+		return t.ofLayer()
 	}
 	return Next{Advice: advice(t.End.Code), Command: command("resume", t.RunID)}
 }

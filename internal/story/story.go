@@ -48,6 +48,8 @@ const (
 	Stopped State = "stopped"
 	// Complete is a run that has done its work.
 	Complete State = "complete"
+	// Failed is a run whose command ended by itself and failed.
+	Failed State = "failed"
 	// Finished is a run that its host closed, or whose command exited by itself.
 	Finished State = "finished"
 	// Interrupted is a run that was ended from outside, or whose process is gone.
@@ -85,6 +87,8 @@ type Story struct {
 	Silence Span `json:"silence_seconds,omitempty"`
 	// AgentsStopped says that a sweeper has stopped what works on a running run, or tried to, and could not cancel it yet.
 	AgentsStopped bool `json:"agents_stopped,omitempty"`
+	// Behind says that a running run was silent and has woken up, and that its process cannot write the row.
+	Behind bool `json:"behind,omitempty"`
 	// OpenHolds is how many holds the run had open when its process said so last.
 	OpenHolds int `json:"open_holds,omitempty"`
 	// Noted is the last thing that the run noted.

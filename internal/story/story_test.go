@@ -305,6 +305,45 @@ var stories = map[string]func() story.Record{
 		r.Reason = watchdog.IdleExceeded
 		return (&script{run: "s-1"}).record(r)
 	},
+	"failed": func() story.Record {
+		s := script{run: "s-1"}
+		status := record.Count(7)
+		first := record.Complete{
+			Reason: record.CompleteReason, SessionStartedAt: at(0), CompletedAt: at(time.Minute), Note: "ended with status 7",
+			CommandEnd: record.CommandEnd{Outcome: record.Failed, ExitStatus: &status},
+		}
+		s.add(time.Minute, watchdog.EventComplete, first)
+		s.add(time.Hour, watchdog.EventResume, record.Resume{SessionStartedAt: at(time.Hour), PreviousStartedAt: at(0)})
+		s.add(61*time.Minute, watchdog.EventComplete, record.Complete{
+			Reason: record.CompleteReason, SessionStartedAt: at(time.Hour), CompletedAt: at(61 * time.Minute), Note: "ended by SIGKILL",
+			CommandEnd: record.CommandEnd{Outcome: record.Failed, Signal: "SIGKILL"},
+		})
+		layer := script{run: "s-1/job"}
+		first.Parent, first.Window, first.SessionStartedAt = "s-1", "w-1", at(time.Hour)
+		layer.add(61*time.Minute, watchdog.EventComplete, first)
+		return s.record(nil, layer.record(nil))
+	},
+	"row_failed": func() story.Record {
+		status := 7
+		r := row("s-1", session.Finished, &session.State{Outcome: "failed", ExitStatus: &status})
+		r.Reason, r.EndedAt = record.CompleteReason, start.Add(3*time.Second)
+		return (&script{run: "s-1"}).record(r)
+	},
+	"row_before": func() story.Record { // of the window before the one that a person opened
+		s := script{run: "s-1"}
+		s.add(time.Minute, watchdog.EventComplete, record.Complete{
+			Reason: record.CompleteReason, SessionStartedAt: at(0), CompletedAt: at(time.Minute),
+		})
+		s.add(time.Hour, watchdog.EventResume, record.Resume{SessionStartedAt: at(time.Hour), PreviousStartedAt: at(0)})
+		r := row("s-1", session.Finished, nil)
+		r.Reason = record.CompleteReason
+		return s.record(r)
+	},
+	"row_ended": func() story.Record {
+		r := row("s-1", session.Finished, nil)
+		r.Reason, r.EndedAt = record.CompleteReason, start.Add(3*time.Second)
+		return (&script{run: "s-1"}).record(r)
+	},
 }
 
 func TestOf(t *testing.T) {

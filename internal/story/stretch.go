@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/session"
 )
 
 // A Stretch is a part of a run's life, for a picture of it.
@@ -75,6 +76,8 @@ func (w Window) state() State {
 	switch {
 	case w.Corrected:
 		return Finished
+	case w.Code == session.ReasonFailed:
+		return Failed
 	case w.Code == record.CompleteReason:
 		return Complete
 	case w.Code != "":

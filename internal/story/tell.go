@@ -48,7 +48,8 @@ type teller struct {
 	last    time.Time               // of the window's events
 	noted   string                  // by the latest request
 	cancel  *record.Cancel
-	note    string // of the complete
+	note    string            // of the complete
+	command record.CommandEnd // of that
 }
 
 func (t *teller) readRow() {
@@ -150,7 +151,7 @@ func (t *teller) take(e watchdog.Event) (problem string) {
 	case watchdog.EventCancel:
 		return with(e, t.takeCancel)
 	case watchdog.EventComplete:
-		return with(e, func(p *record.Complete) { t.note = p.Note })
+		return with(e, func(p *record.Complete) { t.note, t.command = p.Note, p.CommandEnd })
 	case watchdog.EventCorrection:
 		return with(e, func(p *record.Correction) { t.correct(t.StartedAt, time.Time(p.CorrectedAt), e) })
 	case watchdog.EventExtend:
@@ -255,7 +256,11 @@ func (t *teller) takeBefore(e watchdog.Event, start time.Time) (problem string) 
 	case watchdog.EventCancel:
 		return with(e, func(p *record.Cancel) { w.EndedAt, w.Code = e.Timestamp, codeOf(p.Reason) })
 	case watchdog.EventComplete:
-		return with(e, func(*record.Complete) { w.EndedAt, w.Code = e.Timestamp, record.CompleteReason })
+		return with(e, func(p *record.Complete) {
+			if w.EndedAt, w.Code = e.Timestamp, record.CompleteReason; p.Outcome == record.Failed {
+				w.Code = session.ReasonFailed
+			}
+		})
 	case watchdog.EventCorrection:
 		w.Corrected = true
 	case watchdog.EventHold:
@@ -352,7 +357,7 @@ func layerOf(s Story, events []watchdog.Event) Layer {
 // String says what became of the layer.
 func (l Layer) String() string {
 	text := fmt.Sprintf("%s %s", l.RunID, l.State)
-	if l.Code != "" && l.Code != record.CompleteReason {
+	if (End{Code: l.Code}).ofStop() {
 		text += fmt.Sprintf(" (%s)", l.Code)
 	}
 	if l.Elapsed > 0 {
