@@ -104,6 +104,9 @@ func (m *message) complete(e watchdog.Event) {
 	var p record.Complete
 	if json.Unmarshal(e.Payload, &p) == nil {
 		m.Data.Parent, m.Data.ElapsedSeconds = p.Parent, p.ElapsedSeconds
+		if p.Outcome == record.Failed {
+			m.Data.Reason = record.Failed
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func countOf(text, part string) int { return strings.Count(text, part) }
 func TestRequest(t *testing.T) {
 	for _, name := range []string{
 		"cancel", "cancel_cost", "cancel_hold", "cancel_host", "cancel_idle_timeout", "cancel_layer", "cancel_no_output",
-		"cancel_paused", "cancel_tool", "complete",
+		"cancel_paused", "cancel_tool", "complete", "complete_command",
 	} {
 		bubble(t, name, func(t *testing.T) {
 			b := &box{}

@@ -178,7 +178,7 @@ type changedRun struct {
 	Outcome string `json:"outcome"`
 	// StartedAt is the start of the run's window.
 	StartedAt *time.Time `json:"session_started_at,omitempty"`
-	// Before is why the window before ended: a stop code, or complete.
+	// Before is why the window before ended: a stop code, complete, or failed.
 	Before string `json:"before,omitempty"`
 	// LiveOn is the host that runs it.
 	LiveOn string `json:"live_on,omitempty"`

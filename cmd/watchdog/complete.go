@@ -50,6 +50,10 @@ func (c completeCmd) complete(ctx context.Context, r *byHand) (did changedRun, l
 	switch {
 	case errors.Is(err, watchdog.ErrComplete):
 		did.Outcome, line = "already_complete", fmt.Sprintf("run %s was complete already; nothing was recorded", name)
+		if r.completeOrFailed() == string(session.ReasonFailed) {
+			line = fmt.Sprintf("run %s has ended already, and its command failed; nothing was recorded: watchdog resume opens "+
+				"a fresh window, which can be completed", name)
+		}
 	case err != nil:
 		return did, "", err
 	default:

@@ -1,6 +1,15 @@
 package main
 
-import "github.com/alecthomas/kong"
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/seed62658d38/watchdog/stall"
+)
 
 // Main runs the program in the test binary.
 func Main() { main() }
@@ -14,6 +23,28 @@ var (
 	WithoutPassword = withoutPassword
 	Quoted          = quoted
 )
+
+// A Signals has what a run does at signals: how often it ends the command, and by which signals this program is killed.
+type Signals struct {
+	Ended  atomic.Int32
+	Killed atomic.Int32 // the last
+}
+
+// Heed heeds the signals until stopped ends.
+func (s *Signals) Heed(stopped context.Context, received <-chan os.Signal, shared bool) {
+	(&signals{came: make(chan struct{})}).heed(stopped, received, heard{shared: shared},
+		func(syscall.Signal) { s.Ended.Add(1) }, func(sig syscall.Signal) { s.Killed.Store(int32(sig)) })
+}
+
+// SignalOf returns the signal that is taken for the end of a command that ended by one, if this program gets what came
+// at received.
+func SignalOf(
+	stopped context.Context, received <-chan os.Signal, shared bool, ended syscall.Signal,
+) syscall.Signal {
+	s := &signals{shared: shared, came: make(chan struct{})}
+	go s.heed(stopped, received, heard{shared: shared}, func(syscall.Signal) {}, func(syscall.Signal) {})
+	return s.got(&stall.Result{Signal: ended})
+}
 
 // Ago is for tests of the text.
 var Ago = ago

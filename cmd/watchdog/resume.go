@@ -9,6 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/record"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -73,7 +75,7 @@ func (r *byHand) window(ctx context.Context) (did changedRun, err error) {
 	did = changedRun{RunID: r.id, Outcome: "open"}
 	wd, err := r.attach(ctx, watchdog.New)
 	if errors.Is(err, watchdog.ErrComplete) {
-		did.Before = "complete"
+		did.Before = r.completeOrFailed()
 		return did, nil
 	}
 	if err != nil {
@@ -85,6 +87,18 @@ func (r *byHand) window(ctx context.Context) (did changedRun, err error) {
 	started := wd.StartedAt()
 	did.StartedAt = &started
 	return did, wd.Close()
+}
+
+// completeOrFailed is why the window of a run ended whose host said that it is complete.
+func (r *byHand) completeOrFailed() string {
+	row := &r.row
+	if row.Attempt == 0 {
+		row = nil
+	}
+	if told := story.Of(story.Record{RunID: r.id, Events: r.events, Row: row}, time.Now()); told.State == story.Failed {
+		return string(session.ReasonFailed)
+	}
+	return record.CompleteReason
 }
 
 // refuseLive returns an error for a run that a host runs.
@@ -107,7 +121,7 @@ func (r *byHand) leave(ctx context.Context, before string) error {
 		return nil
 	}
 	kind := watchdog.EventCancel
-	if before == "complete" {
+	if before == record.CompleteReason || before == string(session.ReasonFailed) {
 		kind = watchdog.EventComplete
 	}
 	settled, err := r.settle(ctx, kind)

@@ -57,10 +57,11 @@ fails, it stays in the store for watchdog notify, sweep or serve.
 
 Nothing is written but the files of --artifacts, and the run with --store: while
 it lives, watchdog sessions and the page show it, and a sweeper cancels it if
-this program is killed. A run whose command ended is complete: its --id starts no
-other command before watchdog resume. One that is live elsewhere is an error; to
-find out can take some seconds. If another process ends the run, with watchdog
-complete for one, the command is ended with status 124.
+this program is killed. A run whose command succeeded is complete: its --id
+starts no other command before watchdog resume. One that failed or was stopped is
+resumed in a fresh window, which is said in one line. One that is live elsewhere
+is an error; to find out can take some seconds. If another process ends the run,
+with watchdog complete for one, the command is ended with status 124.
 
 The meter: a proxy on the loopback interface, which ends with the command. It
 is ANTHROPIC_BASE_URL, OPENAI_BASE_URL and GOOGLE_GEMINI_BASE_URL of the command,
@@ -111,7 +112,7 @@ func (c *runCmd) Run(ctx context.Context, p Program, common *Common, model *kong
 	showLast := record.showSpent(g.plan, endsSilence(cfg))
 	result, err := stall.Run(ctx, cmd, guarded)
 	e := ending{
-		program: words[0], result: result, err: err, signal: signals.got(), record: record, meter: meter, common: common,
+		program: words[0], result: result, err: err, signal: signals.got(result), record: record, meter: meter, common: common,
 		cfg: cfg,
 	}
 	meterErr := meter.close() // before the run: what is not settled when that is closed stays charged

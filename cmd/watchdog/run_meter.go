@@ -103,6 +103,19 @@ func (m *meter) remarks() (all []string) {
 	return append(all, m.notes.all()...)
 }
 
+// failures are what there is to say about calls that had no answer, empty if each had one.
+func (m *meter) failures() string {
+	if m == nil {
+		return ""
+	}
+	n, first := m.proxy.Unanswered()
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d of the command's calls failed, the first because: %s", n,
+		plain(strings.TrimPrefix(first, "watchdog: ")))
+}
+
 // used is how far each limit was used.
 func (m *meter) used() []watchdog.Usage {
 	if m == nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog"
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/notify"
 	"github.com/seed62658d38/watchdog/session"
 	"github.com/seed62658d38/watchdog/stall"
@@ -24,6 +25,11 @@ type runRecord struct {
 	kept *runKeeper
 	run  *watchdog.Watchdog
 	told *notify.Sender // nil for nobody
+	// before is the run that failed or was stopped, with which this one goes on; nil for none.
+	before *story.Story
+
+	note    func(string) // says one line, unless all that is said is JSON
+	waiting bool         // it was said that the end waits
 }
 
 // openRecord opens the store, if one is named, before the command starts. It has the command's events kept there, or
@@ -44,16 +50,21 @@ func (c *runCmd) openRecord(
 		return nil, err
 	}
 	cfg.Store = db
-	r := &runRecord{db: db}
+	r := &runRecord{db: db, note: func(text string) { p.note(common, "watchdog: "+text) }}
 	r.told, err = p.sender(db, c.webhook, common.JSON)
 	if err == nil && c.ID != "" && !cfg.Disabled {
-		err = p.refuseLive(ctx, common, db, c.ID)
+		if err = p.refuseLive(ctx, common, db, c.ID); err == nil {
+			r.before, err = unfinished(ctx, db, c.ID, g.plan)
+		}
 	}
 	if err == nil {
 		err = r.attach(ctx, g)
 	}
 	if err != nil {
 		return nil, errors.Join(againHint(cfg.RunID, err), r.shut())
+	}
+	if r.before != nil && !common.JSON {
+		p.sayResumed(r.before, g.plan)
 	}
 	return r, nil
 }
@@ -101,8 +112,11 @@ func (r *runRecord) attach(ctx context.Context, g *guards) (err error) {
 	if r.kept, err = startKeeper(keeper, cfg, began); err != nil {
 		return err
 	}
-	run := watchdog.Run{ID: cfg.RunID, StartedAt: startedAt}
-	r.run, err = watchdog.New(context.WithoutCancel(ctx), run, watchdog.Config{
+	run, begin := watchdog.Run{ID: cfg.RunID, StartedAt: startedAt}, watchdog.New
+	if r.before != nil {
+		run.StartedAt, begin = r.before.StartedAt, watchdog.Resume
+	}
+	r.run, err = begin(context.WithoutCancel(ctx), run, watchdog.Config{
 		Disabled: cfg.Disabled, Store: r.db, Keeper: r.kept, Budget: g.plan.budget(), Scopes: g.plan.shared(),
 		RecordTimeout: cfg.RecordTimeout, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -153,24 +167,6 @@ func (r *runRecord) guard(ctx context.Context, cfg stall.Config) (context.Contex
 	return both, cfg, func() { stop(); cancel(nil) }
 }
 
-// close records how the run ended, and closes the store. It returns what could not be recorded.
-func (r *runRecord) close(e *ending) error {
-	if r == nil {
-		return nil
-	}
-	var err error
-	if e.result != nil {
-		err = r.recordEnd(e)
-	}
-	if err = errors.Join(err, r.run.Close(), r.kept.end()); err != nil {
-		err = fmt.Errorf("record the end: %w", err)
-	}
-	if !r.stored() {
-		return err
-	}
-	return errors.Join(err, tellBriefly(r.told), r.db.Close())
-}
-
 // stored reports whether the run is kept in a store.
 func (r *runRecord) stored() bool { return r != nil && r.db != nil }
 
@@ -180,25 +176,4 @@ func (r *runRecord) shut() error {
 		return nil
 	}
 	return errors.Join(r.kept.end(), r.db.Close())
-}
-
-// recordEnd records the one end of the run, unless another process ended it: a stop, an interrupt, or that it is
-// complete.
-func (r *runRecord) recordEnd(e *ending) error {
-	var stop *watchdog.Stop
-	switch {
-	case e.overspent(), e.elsewhere() != "": // the run has ended already
-		return nil
-	case errors.As(e.err, &stop):
-		_, err := r.run.Cancel(watchdog.Cancellation{Reason: stop.Code, Elapsed: stop.Elapsed, Budget: stop.Budget})
-		return err
-	case e.interrupted():
-		return r.run.Interrupt(signalName(e.signal))
-	}
-	note := e.ended()
-	if e.meter.noCall(e.result) != "" {
-		note += ", and " + noCallNote
-	}
-	r.run.Note(note)
-	return r.run.Complete()
 }

@@ -40,6 +40,9 @@ type runReport struct {
 	// Of a command with a meter: how many calls of models it made, and how far each limit was used.
 	ModelCalls *int64           `json:"model_calls,omitempty"`
 	Spent      []watchdog.Usage `json:"spent,omitempty"`
+
+	// ResumedAfter is failed, or the code of the stop, of the run with which this one goes on in a fresh window.
+	ResumedAfter watchdog.StopReason `json:"resumed_after,omitempty"`
 }
 
 // report says how the command ended, unless it did so by itself, and returns the exit status as an error.
@@ -50,6 +53,9 @@ func (p Program) report(e *ending) error {
 	lost := p.sayFailures(e)
 	status := e.status(lost)
 	if e.common.JSON {
+		if failures := e.meter.failures(); failures != "" {
+			p.say(failures)
+		}
 		return errors.Join(json.NewEncoder(p.Stderr).Encode(e.report(status)), exitStatus(status))
 	}
 	if text := e.story(styleOf(p.Stderr)); text != "" {
@@ -144,13 +150,16 @@ func (e *ending) status(lost bool) int {
 	return r.ExitCode
 }
 
-// story is the last line, empty for a command that ended by itself.
+// story is the last line, empty for a command that ended by itself and whose calls all had an answer.
 func (e *ending) story(s style) string {
-	reason := e.reason()
+	reason, failures := e.reason(), e.meter.failures()
 	if reason == "" {
-		return ""
+		return failures
 	}
 	text := s.bold(reason) + ": " + e.ended()
+	if failures != "" {
+		text += "; " + failures
+	}
 	if why := e.why(); why != "" {
 		text += "; see: " + why
 	}
@@ -225,6 +234,9 @@ func (e *ending) report(status int) runReport {
 	}
 	if r.Reason != "" || e.record.stored() {
 		r.Why = e.why()
+	}
+	if e.record != nil && e.record.before != nil {
+		r.ResumedAfter = e.record.before.End.Code
 	}
 	if e.meter != nil {
 		calls := e.meter.proxy.Calls()

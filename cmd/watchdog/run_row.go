@@ -17,7 +17,7 @@ import (
 // A runKeeper keeps the row of a run while its command runs.
 type runKeeper struct {
 	*session.Keeper
-	stop func()
+	stop func() error // returns what could not be written
 }
 
 // startKeeper starts what keeps the row of a run that began at a time.
@@ -33,12 +33,9 @@ func startKeeper(cfg session.KeeperConfig, command *stall.Config, began time.Tim
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		_ = keeper.Run(ctx) // it returns no error
-	}()
-	return &runKeeper{keeper, func() { cancel(); <-ended }}, nil
+	ended := make(chan error, 1)
+	go func() { ended <- keeper.Run(ctx) }()
+	return &runKeeper{keeper, func() error { cancel(); return <-ended }}, nil
 }
 
 // end writes what the row does not say yet. It returns an error if that cannot be done. A nil keeper has no row.
@@ -46,13 +43,15 @@ func (k *runKeeper) end() error {
 	if k == nil {
 		return nil
 	}
-	k.stop()
-	if k.Live() > 0 {
-		return errors.New("the run's row among the sessions could not be written, and says that it runs until a sweeper " +
-			"looks at it")
+	if err := k.stop(); err != nil {
+		return fmt.Errorf("the run's row among the sessions could not be written, and says that it runs until a sweeper "+
+			"looks at it: %w", err)
 	}
 	return nil
 }
+
+// live reports whether the row does not say yet how the run ended.
+func (k *runKeeper) live() bool { return k != nil && k.Live() > 0 }
 
 // endsSilence reports whether the command is ended when it prints nothing for some time.
 func endsSilence(command *stall.Config) bool {

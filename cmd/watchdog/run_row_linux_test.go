@@ -105,6 +105,32 @@ func TestRunRow(t *testing.T) {
 			screen := onScreen(t, f.stored(s, "--id screen --wall-clock 1h", "sh", "-c", "test -t 1 && test -t 2 && exit 4"))
 			screen.end(4)
 		})
+		t.Run("has when the run began and ended, and not its last sign of life for its end", func(t *testing.T) {
+			f := newFixture(t)
+			finish(t, f.stored(s, "--id timed", "sleep", "1.2")).must(t, 0)
+			o := s.program(t, "sessions", "--json", "--reason", "complete")
+			var list struct {
+				Sessions []struct {
+					RunID     string    `json:"run_id"`
+					StartedAt time.Time `json:"started_at"`
+					EndedAt   time.Time `json:"ended_at"`
+					Lasted    float64   `json:"lasted_seconds"`
+				}
+			}
+			require.NoError(t, json.Unmarshal([]byte(o.stdout), &list))
+			for _, one := range list.Sessions {
+				if one.RunID == "timed" {
+					assert.GreaterOrEqual(t, one.Lasted, 1.2)
+					assert.InDelta(t, one.EndedAt.Sub(one.StartedAt).Seconds(), one.Lasted, 1e-3)
+				}
+			}
+			assert.Regexp(t, `(?m)^RUN .* AGE +LASTED +SIGN `, s.program(t, "sessions").stdout)
+			assert.Regexp(t, `(?m)^timed +finished .* \d+s +[1-9]\d*s +\d+s +complete$`, s.program(t, "sessions").stdout)
+			url, end := serve(t, "--store="+s.url, "--page")
+			_, page := get(t, url)
+			assert.Regexp(t, `(?s)data-run="timed".*<span>lasted [1-9]\d*s</span>.*</tr>`, page)
+			end()
+		})
 		t.Run("of a command that may be silent is no reason to cancel it while it lives", func(t *testing.T) {
 			f := newFixture(t)
 			p := start(t, f.stored(s, "--id calm --terminal ^never$", f.child("say:ready", "await:"+f.path("go"))...))
@@ -294,6 +320,13 @@ func (s testStore) cancel(t *testing.T, id string) {
 	require.Equal(t, session.Done, outcome)
 }
 
+// awayEnd is what is said of an end that the store does not take. Only a command that succeeded is completed by hand.
+func awayEnd(hint string) string {
+	return `^watchdog: waiting for the store to take how run job ended: .*\n` +
+		`watchdog: record the end: .*` + hint + `; ` +
+		`the run's row among the sessions could not be written.*: the end of 1 run is not written after 600ms: .*\n$`
+}
+
 func TestRunStoreAway(t *testing.T) {
 	t.Parallel()
 	t.Run("harms no command, and the end says what is missing, in SQLite", func(t *testing.T) {
@@ -305,7 +338,8 @@ func TestRunStoreAway(t *testing.T) {
 		require.NoError(t, stepFuncs["touch"](f.path("go")))
 		o := p.end().must(t, 5)
 		s.exec("ROLLBACK")
-		assert.Regexp(t, `^watchdog: record the end: .*the run's row among the sessions could not be written.*\n$`, o.stderr)
+		assert.Regexp(t, awayEnd(""), o.stderr)
+		assert.NotContains(t, o.stderr, "watchdog complete job")
 		assert.Equal(t, session.Active, s.row(t, "job").Status)
 	})
 	t.Run("harms no command, and the end says what is missing, in PostgreSQL", func(t *testing.T) {
@@ -313,11 +347,11 @@ func TestRunStoreAway(t *testing.T) {
 		server, s := ownServer(t)
 		f := newFixture(t)
 		p := start(t, f.stored(s, "--id job --no-output 5m --record-timeout 300ms",
-			f.child("say:ready", "await:"+f.path("go"), "exit:5")...))
+			f.child("say:ready", "await:"+f.path("go"))...))
 		server.Stop(true)
 		require.NoError(t, stepFuncs["touch"](f.path("go")))
-		o := p.end().must(t, 5)
-		assert.Regexp(t, `^watchdog: record the end: .*the run's row among the sessions could not be written.*\n$`, o.stderr)
+		o := p.end().must(t, 0)
+		assert.Regexp(t, awayEnd("; watchdog complete job records it when the store is back"), o.stderr)
 	})
 	t.Run("starts no command for a user who may not write sessions", func(t *testing.T) {
 		t.Parallel()

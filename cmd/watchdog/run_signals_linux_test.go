@@ -5,11 +5,13 @@ import (
 	"io"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/seed62658d38/watchdog/internal/escape"
 )
@@ -19,13 +21,31 @@ type live struct {
 	*testing.T
 	cmd    *exec.Cmd
 	lines  *bufio.Reader
-	stderr *strings.Builder
+	stderr *saidText
+}
+
+// A saidText can be read while a program prints it.
+type saidText struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (s *saidText) Write(text []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.Write(text)
+}
+
+func (s *saidText) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.text.String()
 }
 
 // start starts a program and waits until its command has printed ready.
 func start(t *testing.T, cmd *exec.Cmd) *live {
 	t.Helper()
-	p := &live{T: t, cmd: cmd, stderr: &strings.Builder{}}
+	p := &live{T: t, cmd: cmd, stderr: &saidText{}}
 	cmd.Stderr = p.stderr
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
@@ -71,15 +91,29 @@ func TestSignals(t *testing.T) {
 			assert.Empty(t, escape.WithToken(f.token))
 		})
 	}
-	t.Run("a second signal ends watchdog and every process of the command", func(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run("a second "+sig.String()+" ends watchdog and every process of the command", func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			p := start(t, f.cmd("--grace-int 5m", f.child("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
+			p.signal(sig)
+			eventually(t, "nothing is left, once it is no repeat any more", func() bool {
+				p.signal(sig)
+				return len(escape.WithToken(f.token)) == 0
+			})
+			p.end()
+			assert.Equal(t, sig, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
+		})
+	}
+	t.Run("another signal at once is a second one, too", func(t *testing.T) {
 		t.Parallel()
 		f := newFixture(t)
-		p := start(t, f.cmd("--grace-int 5m", f.child("leave", "ignore:INT", "ignore:TERM", "say:ready", "stay")...))
+		p := start(t, f.cmd("--grace-int 5m", f.child("ignore:INT", "ignore:TERM", "say:ready", "stay")...))
 		p.signal(syscall.SIGTERM)
-		eventually(t, "the obeying processes have ended", func() bool { return len(escape.WithToken(f.token)) == 1 })
-		p.signal(syscall.SIGTERM)
+		p.signal(syscall.SIGINT)
 		p.end()
-		assert.Equal(t, syscall.SIGTERM, p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())
+		died := p.cmd.ProcessState.Sys().(syscall.WaitStatus).Signal()
+		assert.Contains(t, []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}, died)
 		eventually(t, "nothing is left", func() bool { return len(escape.WithToken(f.token)) == 0 })
 	})
 	t.Run("SIGQUIT is passed on, and the command decides what it means", func(t *testing.T) {
@@ -99,15 +133,39 @@ func TestSignals(t *testing.T) {
 	})
 }
 
+// GNU timeout sends its signal to its child and then to its group: watchdog gets it twice in one instant. So it
+// does with a signal that it gets itself.
+func TestUnderTimeout(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("timeout"); err != nil {
+		t.Skip(err)
+	}
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
+		t.Run(sig.String()+" ends the command in its grace", func(t *testing.T) {
+			t.Parallel()
+			for range 20 {
+				f := newFixture(t)
+				p := start(t, under(f.cmd("", f.child("say:ready", "stay")...), "timeout", "1h"))
+				p.signal(sig)
+				says := `^watchdog: the command was interrupted after \d+s by ` + unix.SignalName(sig) + `: ended by SIGINT\n$`
+				assert.Regexp(t, says, p.end().stderr)
+			}
+		})
+	}
+}
+
+// under returns a command under another program.
+func under(cmd *exec.Cmd, program ...string) *exec.Cmd {
+	around := exec.Command(program[0], append(append(program[1:], cmd.Path), cmd.Args[1:]...)...)
+	around.Dir, around.Env = cmd.Dir, cmd.Env
+	return around
+}
+
 func TestNohup(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	nohup := func(cmd *exec.Cmd) *exec.Cmd {
-		under := exec.Command("nohup", append([]string{cmd.Path}, cmd.Args[1:]...)...)
-		under.Dir, under.Env = cmd.Dir, cmd.Env
-		return under
-	}
-	p := start(t, nohup(f.cmd("--no-output 5m", f.child("kill:HUP", "say:ready", "await:"+f.path("go"), "exit:4")...)))
+	command := f.child("kill:HUP", "say:ready", "await:"+f.path("go"), "exit:4")
+	p := start(t, under(f.cmd("--no-output 5m", command...), "nohup"))
 	p.signal(syscall.SIGHUP)
 	require.NoError(t, stepFuncs["touch"](f.path("go")))
 	o := p.end().must(t, 4)

@@ -94,6 +94,7 @@ func (s *spentRow) writeOnce(ctx context.Context, used []watchdog.Usage) (has bo
 	}
 	_, err = s.db.Freshen(ctx, row.Lease, []session.Freshness{{
 		RunID: row.RunID, Attempt: row.Attempt, Activity: row.Activity, State: state,
+		Allowance: row.Allowance, Threshold: row.Allowance,
 	}})
 	return false, err
 }

@@ -17,11 +17,13 @@ import (
 	"github.com/seed62658d38/watchdog/sweep"
 )
 
+//nolint:lll // a tag cannot be broken
 type serveCmd struct {
 	notifyFlags
 
-	Listen string `default:"127.0.0.1:8080" placeholder:"ADDR" env:"WATCHDOG_LISTEN" help:"Where to serve (${default})."`
-	Page   bool   `help:"Serve the page only: sweep nothing and write nothing."`
+	Listen string   `default:"127.0.0.1:8080" placeholder:"ADDR" env:"WATCHDOG_LISTEN" help:"Where to serve (${default})."`
+	Host   []string `placeholder:"NAME" sep:"none" help:"Answer this name, too, besides localhost and the address. Can be repeated."`
+	Page   bool     `help:"Serve the page only: sweep nothing and write nothing."`
 }
 
 // Help is the rest of the command's help.
@@ -32,6 +34,10 @@ next is late. With --page it only serves the page, and opens the store to read.
 Whoever reaches the address sees all sessions: put it behind what authenticates
 people, or leave it on this machine. With a webhook it delivers notices as
 watchdog notify does.
+
+It answers to localhost, to the name in --listen and to the address that it was
+reached at. Any other name, such as one that a proxy passes on, needs a --host
+and gets status 421 without.
 
 SIGINT and SIGTERM end it after the sessions in hand.
 
@@ -76,17 +82,18 @@ func (c serveCmd) serve(
 			return err
 		}
 	}
-	pages, err := p.pages(common, db, sweeper, passes)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, pages.Close()) }()
 	var listening net.ListenConfig
 	listener, err := listening.Listen(ctx, "tcp", c.Listen)
 	if err != nil {
 		return fmt.Errorf("--listen: %w; name a free address of this machine, such as 127.0.0.1:8081", err)
 	}
+	pages, err := p.pages(common, db, sweeper, passes, c.hosts(listener.Addr()))
+	if err != nil {
+		return errors.Join(fmt.Errorf("--host: %w", err), listener.Close())
+	}
+	defer func() { err = errors.Join(err, pages.Close()) }()
 	p.note(common, fmt.Sprintf("the page is at http://%s/; press Ctrl-C to end", listener.Addr()))
+	p.warnReachable(common, listener.Addr())
 	server := &http.Server{
 		Handler: handlerOf(pages, sweeper), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 	}

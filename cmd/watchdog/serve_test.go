@@ -2,8 +2,10 @@ package main_test
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,21 +24,29 @@ import (
 // serve begins to serve a store. To end it sends SIGINT, and expects the exit status 0.
 func serve(t *testing.T, args ...string) (url string, end func()) {
 	t.Helper()
-	cmd := programCmd(t, nil, append([]string{"serve", "--listen=127.0.0.1:0"}, args...)...)
-	said, err := cmd.StderrPipe()
+	url, _, end = serveAt(t, "127.0.0.1:0", args...)
+	return url, end
+}
+
+// serveAt is serve at an address. It returns what the server says after its first line, too.
+func serveAt(t *testing.T, listen string, args ...string) (url string, said *bufio.Reader, end func()) {
+	t.Helper()
+	cmd := programCmd(t, nil, append([]string{"serve", "--listen=" + listen}, args...)...)
+	stderr, err := cmd.StderrPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill() })
-	lines := bufio.NewReader(said)
+	lines := bufio.NewReader(stderr)
 	line, err := lines.ReadString('\n')
 	require.NoError(t, err)
 	_, after, found := strings.Cut(line, "the page is at ")
 	require.True(t, found, line)
 	url, _, _ = strings.Cut(after, ";")
-	return url, func() {
+	return url, lines, func() {
 		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
 		rest, _ := io.ReadAll(lines)
 		require.NoError(t, cmd.Wait(), string(rest))
+		lines.Reset(bytes.NewReader(rest))
 	}
 }
 
@@ -108,6 +118,111 @@ func TestServe(t *testing.T) {
 		assert.Contains(t, o.stderr, "name a free address of this machine")
 		end()
 	})
+}
+
+// TestServeHosts asks under names that a page in somebody's browser could have been given.
+func TestServeHosts(t *testing.T) {
+	t.Parallel()
+	store, _ := stalledStore(t)
+	statusFor := func(t *testing.T, url, host string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
+		require.NoError(t, err)
+		r.Host = host
+		r.Header.Set("X-Forwarded-Host", "localhost")
+		client := http.Client{Timeout: waitBound, Transport: &http.Transport{DisableKeepAlives: true}}
+		answer, err := client.Do(r)
+		require.NoError(t, err)
+		defer answer.Body.Close()
+		text, err := io.ReadAll(answer.Body)
+		require.NoError(t, err)
+		return answer.StatusCode, string(text)
+	}
+	t.Run("only its own and those of --host are answered, at every path", func(t *testing.T) {
+		url, end := serve(t, store, "--host", "dash.example", "--host=Other.Example")
+		for _, host := range []string{"127.0.0.1", "localhost:9", "LOCALHOST.", "[::1]:80", "dash.example", "other.example:443"} {
+			for _, path := range []string{"", "healthz", "?run=stalled"} {
+				status, text := statusFor(t, url+path, host)
+				assert.Equal(t, http.StatusOK, status, "%s of %s: %s", path, host, text)
+			}
+		}
+		for _, host := range []string{"evil.example", "evil.example:8080", "0.0.0.0", "192.0.2.1", "dash.example.evil.example"} {
+			for _, path := range []string{"", "healthz", "?run=stalled", "?live", "?file=style.css", "nothing"} {
+				status, text := statusFor(t, url+path, host)
+				assert.Equal(t, http.StatusMisdirectedRequest, status, "%s of %s", path, host)
+				assert.Contains(t, text, "watchdog serve --host NAME")
+				assert.NotContains(t, text, "stalled")
+			}
+		}
+		end()
+	})
+	t.Run("a request without a name is not answered", func(t *testing.T) {
+		url, end := serve(t, store, "--page")
+		conn, err := net.Dial("tcp", strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
+		require.NoError(t, err)
+		defer conn.Close()
+		_, err = io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n")
+		require.NoError(t, err)
+		text, err := io.ReadAll(conn)
+		require.NoError(t, err)
+		assert.True(t, strings.HasPrefix(string(text), "HTTP/1.0 421 "), "%s", text)
+		end()
+	})
+	t.Run("a server on all addresses says so, and answers each of them", func(t *testing.T) {
+		for _, listen := range []string{"0.0.0.0:0", ":0"} {
+			url, said, end := serveAt(t, listen, store, "--page")
+			line, err := said.ReadString('\n')
+			require.NoError(t, err)
+			assert.Contains(t, line, "other machines can reach this address, and whoever does sees all sessions")
+			_, port, err := net.SplitHostPort(strings.TrimSuffix(strings.TrimPrefix(url, "http://"), "/"))
+			require.NoError(t, err)
+			for _, own := range ownAddresses(t) {
+				at := "http://" + net.JoinHostPort(own, port) + "/"
+				status, _ := statusFor(t, at, "")
+				assert.Equal(t, http.StatusOK, status, at)
+				status, _ = statusFor(t, at, "evil.example")
+				assert.Equal(t, http.StatusMisdirectedRequest, status, at)
+			}
+			end()
+		}
+	})
+	t.Run("a server on this machine alone says nothing more", func(t *testing.T) {
+		_, said, end := serveAt(t, "localhost:0", store, "--page")
+		end()
+		rest, _ := io.ReadAll(said)
+		assert.Empty(t, string(rest))
+	})
+	t.Run("for programs it is a line of JSON", func(t *testing.T) {
+		cmd := programCmd(t, nil, "serve", "--json", "--listen=0.0.0.0:0", store, "--page")
+		said, err := cmd.StderrPipe()
+		require.NoError(t, err)
+		require.NoError(t, cmd.Start())
+		line, err := bufio.NewReader(said).ReadString('\n')
+		require.NoError(t, err)
+		assert.Contains(t, line, `"msg":"other machines can reach this address`)
+		require.NoError(t, cmd.Process.Signal(syscall.SIGINT))
+		require.NoError(t, cmd.Wait())
+	})
+	t.Run("a name that no browser sends", func(t *testing.T) {
+		o := program(t, "serve", store, "--page", "--listen=127.0.0.1:0", "--host=https://dash.example/")
+		assert.Equal(t, 125, o.status)
+		assert.Contains(t, o.stderr, "--host: ")
+		assert.Contains(t, o.stderr, `"https://dash.example/"; write a name as browsers send it`)
+	})
+}
+
+// ownAddresses are addresses of this machine over IPv4, without those that only one interface knows.
+func ownAddresses(t *testing.T) (all []string) {
+	t.Helper()
+	found, err := net.InterfaceAddrs()
+	require.NoError(t, err)
+	for _, a := range found {
+		if network, is := a.(*net.IPNet); is && network.IP.To4() != nil {
+			all = append(all, network.IP.String())
+		}
+	}
+	require.NotEmpty(t, all)
+	return all
 }
 
 // TestServeWritesNothing has the page show all that it has of a store to which nothing is written.

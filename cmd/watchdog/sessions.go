@@ -16,7 +16,7 @@ type sessionsCmd struct {
 	Live   bool   `help:"Only sessions that a process says it runs."`
 	Ended  bool   `help:"Only sessions that have ended."`
 	Host   string `placeholder:"NAME" help:"Only those whose latest attempt ran on this host."`
-	Reason string `placeholder:"CODE" help:"Only those with this reason, such as watchdog_wall_clock_exceeded or complete."`
+	Reason string `placeholder:"CODE" help:"Only those with this reason, such as watchdog_wall_clock_exceeded, failed or complete."`
 	Parent string `placeholder:"RUN"  help:"Only the layers of this run."`
 	Limit  int    `default:"50"       help:"List at most so many."`
 	After  string `placeholder:"MARK" help:"Go on where a list ended: the mark that it printed last."`
@@ -24,13 +24,18 @@ type sessionsCmd struct {
 
 // Help is the end of the command's help.
 func (sessionsCmd) Help() string {
-	return `The live sessions come first, then the others; of each the newest first. SIGN is
-how long ago the run gave its last sign of life.
+	return `The live sessions come first, then the others; of each the newest first. AGE is
+how long ago the run was made, LASTED how long one took that has ended, and SIGN
+how long ago it gave its last sign of life, or ended. A row is behind if its run
+was silent and is not any more, or ended, and its process cannot write that:
+something has locked the row or refuses it.
 
 With --json the list is one object: now, sessions, unreadable (texts), and next,
 the mark for --after, if there may be more. A session has run_id, parent, status,
 host, attempt, phase, created_at, age_seconds, last_sign_at, silent_seconds,
-reason and resumes; what is not known is left out.
+reason, resumes, started_at, ended_at, lasted_seconds, behind, and of a command
+outcome (succeeded or failed), exit_status and signal; what is not known is left
+out.
 
 Examples:
   watchdog sessions --store sqlite:state/sessions.db

@@ -6,6 +6,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/seed62658d38/watchdog/internal/story"
 	"github.com/seed62658d38/watchdog/session"
 )
 
@@ -19,19 +20,40 @@ func (l *sessionList) lastSign(s session.Session) time.Time {
 	return lease.RenewedAt.Add(s.Activity - lease.Clock)
 }
 
-// phaseOf returns what a run noted last.
-func phaseOf(s session.Session) string {
-	var state session.State
+// A span is a run's time from its start to its end.
+type span struct {
+	since  time.Time
+	until  time.Time // zero while it is live, and where its row does not say
+	lasted time.Duration
+}
+
+// spanOf returns the time of a run as its story has it.
+func (l *sessionList) spanOf(s session.Session) span {
+	told := story.Of(story.Record{RunID: s.RunID, Row: &s}, l.Now)
+	of := span{since: told.StartedAt}
+	if of.since.IsZero() {
+		of.since = s.CreatedAt
+	}
+	if told.End != nil && !told.End.AtLastSign {
+		of.until, of.lasted = told.End.At, max(told.End.At.Sub(of.since), 0)
+	}
+	return of
+}
+
+// stateOf returns what the process of a run says about it.
+func stateOf(s session.Session) (state session.State) {
 	_ = json.Unmarshal(s.State, &state) // of another writer it may be anything
-	return state.Phase
+	return state
 }
 
 // print prints the page as a table, and what is not in it on the standard error.
 func (l *sessionList) print(p Program) error {
-	rows := table{{"RUN", "STATUS", "HOST", "PHASE", "AGE", "SIGN", "REASON"}}
+	rows := table{{"RUN", "STATUS", "HOST", "PHASE", "AGE", "LASTED", "SIGN", "REASON"}}
 	for _, s := range l.Sessions {
+		of := l.spanOf(s)
 		rows = append(rows, []string{
-			s.RunID, string(s.Status), s.Host, phaseOf(s), ago(l.Now.Sub(s.CreatedAt)), l.signAgo(s), string(s.Reason),
+			s.RunID, rowStatus(s), s.Host, stateOf(s).Phase, ago(l.Now.Sub(s.CreatedAt)), of.String(), l.signAgo(s, of),
+			reasonOf(s),
 		})
 	}
 	if len(l.Sessions) > 0 {
@@ -51,8 +73,36 @@ func (l *sessionList) print(p Program) error {
 	return nil
 }
 
-func (l *sessionList) signAgo(s session.Session) string {
+// reasonOf is why a run ended, by which --reason finds it.
+func reasonOf(s session.Session) string {
+	if s.Failed() {
+		return string(session.ReasonFailed)
+	}
+	return string(s.Reason)
+}
+
+// String is how long the run lasted, empty while it is live.
+func (s span) String() string {
+	if s.until.IsZero() {
+		return ""
+	}
+	return ago(s.lasted)
+}
+
+// rowStatus returns the status, and whether the row is older than its run.
+func rowStatus(s session.Session) string {
+	if s.Behind {
+		return string(s.Status) + " (behind)"
+	}
+	return string(s.Status)
+}
+
+// signAgo is how long ago a run gave its last sign of life: that is its end, if it has one.
+func (l *sessionList) signAgo(s session.Session, of span) string {
 	at := l.lastSign(s)
+	if of.until.After(at) {
+		at = of.until
+	}
 	if at.IsZero() {
 		return "none"
 	}
@@ -88,6 +138,13 @@ type listedSession struct {
 	Silent    *float64   `json:"silent_seconds,omitempty"`
 	Reason    string     `json:"reason,omitempty"`
 	Resumes   int        `json:"resumes,omitempty"`
+	Behind    bool       `json:"behind,omitempty"`
+	StartedAt time.Time  `json:"started_at,omitzero"`
+	EndedAt   *time.Time `json:"ended_at,omitempty"`
+	Lasted    *float64   `json:"lasted_seconds,omitempty"`
+	Outcome   string     `json:"outcome,omitempty"`
+	Exit      *int       `json:"exit_status,omitempty"`
+	Signal    string     `json:"signal,omitempty"`
 }
 
 // A listedPage is a page as JSON.
@@ -111,8 +168,17 @@ func (l *sessionList) printJSON(out io.Writer) error {
 
 func (l *sessionList) listed(s session.Session) listedSession {
 	one := listedSession{
-		RunID: s.RunID, Parent: s.Parent, Status: string(s.Status), Host: s.Host, Attempt: s.Attempt, Phase: phaseOf(s),
-		CreatedAt: s.CreatedAt, Age: l.Now.Sub(s.CreatedAt).Seconds(), Reason: string(s.Reason), Resumes: s.Resumes,
+		RunID: s.RunID, Parent: s.Parent, Status: string(s.Status), Host: s.Host, Attempt: s.Attempt, Phase: stateOf(s).Phase,
+		CreatedAt: s.CreatedAt, Age: l.Now.Sub(s.CreatedAt).Seconds(), Reason: reasonOf(s), Resumes: s.Resumes,
+		Behind: s.Behind,
+	}
+	if state := stateOf(s); s.Status == session.Finished {
+		one.Outcome, one.Exit, one.Signal = state.Outcome, state.ExitStatus, state.Signal
+	}
+	of := l.spanOf(s)
+	if one.StartedAt = of.since; !of.until.IsZero() {
+		lasted := of.lasted.Seconds()
+		one.EndedAt, one.Lasted = &of.until, &lasted
 	}
 	if at := l.lastSign(s); !at.IsZero() {
 		silent := l.Now.Sub(at).Seconds()

@@ -174,6 +174,27 @@ func TestSessions(t *testing.T) {
 	})
 }
 
+// TestSessionBehind checks that a row which its process cannot write is said.
+func TestSessionBehind(t *testing.T) {
+	t.Parallel()
+	eachStore(t, func(t *testing.T, s testStore) {
+		someSessions(t, s)
+		_, err := s.Freshen(t.Context(), "lease-1",
+			[]session.Freshness{{RunID: "live-leased", Attempt: 1, Activity: 3 * time.Minute, Quiet: true}})
+		require.NoError(t, err)
+		require.NoError(t, s.RenewLease(t.Context(), session.Lease{
+			ID: "lease-1", Beat: 2, Clock: time.Hour, Covered: time.Hour,
+			Behind: []session.RowBehind{{RunID: "live-leased", Attempt: 1, Written: 3 * time.Minute}},
+		}))
+		o := s.program(t, "sessions")
+		assert.Equal(t, newestFirst, runs(o))
+		assert.Regexp(t, `live-leased +active \(behind\) `, o.stdout)
+		assert.Equal(t, 1, strings.Count(o.stdout, "behind"))
+		assert.Equal(t, 1, strings.Count(s.program(t, "sessions", "--json").stdout, `"behind": true`))
+		assert.Contains(t, s.program(t, "why", "live-leased").stdout, "its process cannot write its row")
+	})
+}
+
 func TestTable(t *testing.T) {
 	t.Parallel()
 	rows := func() [][]string {

@@ -7,8 +7,11 @@ import (
 	"runtime"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
+
+	"github.com/seed62658d38/watchdog/stall"
 )
 
 // A signalError is the cause of the context when this program gets a signal.
@@ -21,37 +24,130 @@ type signals struct {
 	// forwarded are those to pass on: Ctrl-\, with which many programs say what they do. On a terminal that the program
 	// shares with the command there are none: the command gets it itself.
 	forwarded <-chan os.Signal
+	shared    bool // the terminal, with the command
 	last      atomic.Int32
+	came      chan struct{} // closed at the first signal
 	stop      func()
 }
 
-// got returns the last signal that was to end the command, 0 for none.
-func (s *signals) got() syscall.Signal { return syscall.Signal(s.last.Load()) }
+// got returns the last signal that was to end the command, 0 for none. It waits a moment for the interrupt of a
+// terminal that ended the command: on a busy machine that may get here after the command's end.
+func (s *signals) got(result *stall.Result) syscall.Signal {
+	if s.shared && result != nil && result.Signal == syscall.SIGINT {
+		select {
+		case <-s.came:
+		case <-time.After(repeatsWithin(syscall.SIGINT)):
+		}
+	}
+	return syscall.Signal(s.last.Load())
+}
+
+// note notes a signal that was to end the command.
+func (s *signals) note(sig syscall.Signal) {
+	if s.last.Swap(int32(sig)) == 0 {
+		close(s.came)
+	}
+}
 
 // receive returns a context that ends at the first signal. The second one kills this program. A signal that it was
 // started to ignore stays ignored, for the command too.
 func receive(ctx context.Context, stdin *os.File) (context.Context, *signals) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	received := make(chan os.Signal, 1)
+	received := make(chan os.Signal, 8) // of one instant
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		if !signal.Ignored(sig) {
 			signal.Notify(received, sig)
 		}
 	}
 	forwarded, stopForward := forward(stdin)
-	s := &signals{forwarded: forwarded}
+	stopped, stop := context.WithCancel(context.WithoutCancel(ctx))
+	s := &signals{forwarded: forwarded, shared: sharesTerminal(stdin), came: make(chan struct{})}
 	s.stop = func() {
 		signal.Stop(received)
 		stopForward()
+		stop()
 		cancel(nil)
 	}
-	go func() {
-		if sig := s.first(ctx, received, sharesTerminal(stdin)); sig != 0 {
-			signal.Stop(received)
-			cancel(signalError{sig})
-		}
-	}()
+	end := func(sig syscall.Signal) { cancel(signalError{sig}) }
+	go s.heed(stopped, received, heard{shared: s.shared}, end, die)
 	return ctx, s
+}
+
+// heed does what the signals mean until stopped ends.
+func (s *signals) heed(
+	stopped context.Context, received <-chan os.Signal, h heard, end, kill func(syscall.Signal),
+) {
+	for {
+		select {
+		case <-stopped.Done():
+			return
+		case got := <-received:
+			sig := got.(syscall.Signal)
+			switch h.hear(sig, time.Now()) {
+			case noted:
+				s.note(sig)
+			case ends:
+				s.note(sig)
+				end(sig)
+			case kills:
+				kill(sig)
+			}
+		}
+	}
+}
+
+// A meaning is what a signal is for this program to do.
+type meaning int
+
+const (
+	repeats meaning = iota // nothing: it is the first one once more
+	noted                  // nothing: the command gets it itself
+	ends                   // end the command
+	kills                  // end this program, and with it the command, at once
+)
+
+// heard is what was heard of signals.
+type heard struct {
+	shared bool // the terminal, with the command: it gets interrupts itself
+	first  syscall.Signal
+	at     time.Time // of the first
+}
+
+// hear returns the meaning of a signal. GNU timeout sends its signal to its child and to the group of that, a closing
+// terminal and its shell may both hang up, and some programs pass on what their group got, too: a repeat in the same
+// instant is no second signal. A second Ctrl-C is a person, who is slower than any program.
+func (h *heard) hear(sig syscall.Signal, now time.Time) meaning {
+	switch {
+	case h.first == 0 && h.shared && sig == syscall.SIGINT:
+		return noted
+	case h.first == 0:
+		h.first, h.at = sig, now
+		return ends
+	case sig == h.first && now.Sub(h.at) <= repeatsWithin(sig):
+		return repeats
+	}
+	return kills
+}
+
+// repeatsWithin is how long after a signal another of its kind is the same one.
+func repeatsWithin(sig syscall.Signal) time.Duration {
+	if sig == syscall.SIGINT {
+		return 250 * time.Millisecond
+	}
+	return time.Second
+}
+
+// die ends this program by the signal, as if it were not caught.
+func die(sig syscall.Signal) {
+	signal.Reset(sig)
+	self, err := os.FindProcess(os.Getpid())
+	if err == nil {
+		err = self.Signal(sig)
+	}
+	if err == nil {
+		select {} // until it comes
+	}
+	os.Exit(exitSignalled + int(sig))
 }
 
 // forward returns the signals to pass on, and a function that stops listening.
@@ -66,23 +162,6 @@ func forward(stdin *os.File) (<-chan os.Signal, func()) {
 		return none, stop
 	}
 	return received, stop
-}
-
-// first returns the first signal for this program, 0 when the context has ended. On a terminal that it shares with the
-// command it only notes interrupts: the command gets them itself.
-func (s *signals) first(ctx context.Context, received <-chan os.Signal, shared bool) syscall.Signal {
-	for {
-		select {
-		case <-ctx.Done():
-			return 0
-		case got := <-received:
-			sig := got.(syscall.Signal)
-			s.last.Store(int32(sig))
-			if sig != syscall.SIGINT || !shared {
-				return sig
-			}
-		}
-	}
 }
 
 // sharesTerminal reports whether the command is in the process group of this program, so that a terminal interrupts

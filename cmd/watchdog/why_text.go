@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/story"
+	"github.com/seed62658d38/watchdog/session"
 )
 
 // A story is told in at most maxLines lines of maxColumns columns. What a section says comes after its label.
@@ -164,7 +165,7 @@ func stateText(s story.Story) string {
 
 func endedText(s story.Story) string {
 	text := fmt.Sprintf("%s %s UTC", s.State, s.End.At.Format(timeLayout))
-	if s.End.RowOnly {
+	if s.End.AtLastSign {
 		text = fmt.Sprintf("%s; its last sign of life was at %s UTC", s.State, s.End.At.Format(timeLayout))
 	}
 	if ago := s.ToldAt.Sub(s.End.At); ago > 0 {
@@ -202,7 +203,10 @@ func startedText(s story.Story) string {
 		return text
 	}
 	text += fmt.Sprintf(", window %d", n+1)
-	if last := s.Before[n-1]; last.Code != "" {
+	switch last := s.Before[n-1]; {
+	case last.Code == session.ReasonFailed:
+		text += fmt.Sprintf("; the one before began %s, and its command failed", last.StartedAt.Format(timeLayout))
+	case last.Code != "":
 		text += fmt.Sprintf("; the one before began %s and ended by %s", last.StartedAt.Format(timeLayout), last.Code)
 	}
 	return text

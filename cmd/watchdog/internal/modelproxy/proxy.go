@@ -22,14 +22,16 @@ import (
 // Config says what a proxy charges, and where it forwards to. The zero value counts tokens, and refuses calls whose
 // most is not known.
 type Config struct {
-	// Lookup is the command's environment: a variable that is set there says where its API is. Nil means that none is.
+	// Lookup is the command's environment: a variable that is set there says where its API is, or which certificates are
+	// trusted besides the machine's. Nil means that none is.
 	Lookup func(variable string) (string, bool)
 	// Prices and Models are those of a [watchdoghttp.Meter].
 	Prices *watchdoghttp.Prices
 	Models map[string]watchdoghttp.Maximum
 	// Base does the exchanges; nil means a transport of the proxy's own.
 	Base http.RoundTripper
-	// Logger is told, once for each, what has no price and what is not read. Nil tells nobody.
+	// Logger is told, once for each, what has no price, and which responses and certificates are not read. Nil tells
+	// nobody.
 	Logger *slog.Logger
 }
 
@@ -62,13 +64,12 @@ func Start(ctx context.Context, cfg Config) (*Proxy, error) {
 	}
 	p := &Proxy{secret: rand.Text(), to: to, served: make(chan struct{})}
 	p.base = "http://" + listener.Addr().String() + "/" + p.secret
-	if cfg.Base == nil {
-		p.own = http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // it is one
-		p.own.MaxIdleConnsPerHost = 100
-		cfg.Base = p.own
-	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Base == nil {
+		p.own = newTransport(cfg.Lookup, cfg.Logger)
+		cfg.Base = p.own
 	}
 	ctx, p.end = context.WithCancel(ctx)
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug) // a line of it could hold a URL
@@ -103,11 +104,14 @@ func (p *Proxy) Close() error {
 	return nil
 }
 
-type apiKey struct{}
+type (
+	apiKey  struct{}
+	callKey struct{} // of a call of a model
+)
 
 func (p *Proxy) handler(cfg Config) http.Handler {
 	forward := &httputil.ReverseProxy{
-		Rewrite: p.rewrite, ModifyResponse: stay, ErrorHandler: p.fail, FlushInterval: -1,
+		Rewrite: p.rewrite, ModifyResponse: p.answer, ErrorHandler: p.fail, FlushInterval: -1,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
 		Transport: &watchdoghttp.Meter{
 			Base: cfg.Base, Prices: cfg.Prices, Models: cfg.Models, Logger: cfg.Logger,
@@ -122,6 +126,7 @@ func (p *Proxy) handler(cfg Config) http.Handler {
 		defer p.under.all.Done()
 		if watchdoghttp.IsModelCall(req.Method, rest.Path) {
 			p.tally.calls.Add(1)
+			req = req.WithContext(context.WithValue(req.Context(), callKey{}, true))
 		}
 		if around(req.Method, rest.Path) {
 			p.refuse(w, refusalOf(api, misspelt))
@@ -178,6 +183,15 @@ func (p *Proxy) rewrite(r *httputil.ProxyRequest) {
 // errRedirected keeps a client from following a redirect, around the meter and to a host that nobody named.
 var errRedirected = errors.New("the API answered with a redirect")
 
+// answer counts the responses to calls of models.
+func (p *Proxy) answer(resp *http.Response) error {
+	err := stay(resp)
+	if err == nil && resp.Request.Context().Value(callKey{}) != nil {
+		p.tally.answered.Add(1)
+	}
+	return err
+}
+
 // stay refuses redirects.
 func stay(resp *http.Response) error {
 	if resp.StatusCode/100 == 3 && resp.Header.Get("Location") != "" {
@@ -201,12 +215,16 @@ func (p *Proxy) fail(w http.ResponseWriter, req *http.Request, err error) {
 		r.status = http.StatusBadGateway
 		p.refuse(w, r)
 	default:
-		w.WriteHeader(http.StatusBadGateway)
+		why = "watchdog: no answer from " + p.to[api].Host + ": " + causeOf(err)
+		if req.Context().Err() == nil { // the client is still there
+			p.tally.missing.add(why)
+		}
+		failureOf(api, why).write(w)
 	}
 }
 
 func (p *Proxy) refuse(w http.ResponseWriter, r refusal) {
-	p.tally.refuse(r.why)
+	p.tally.refused.add(r.why)
 	r.write(w)
 }
 

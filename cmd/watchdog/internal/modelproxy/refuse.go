@@ -1,9 +1,15 @@
 package modelproxy
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/seed62658d38/watchdog"
 	"github.com/seed62658d38/watchdog/watchdoghttp"
@@ -15,6 +21,7 @@ type refusal struct {
 	status int
 	why    string
 	body   any
+	again  bool // the client may try again
 }
 
 // Why a request is refused that no run refused.
@@ -31,18 +38,33 @@ func refusalOf(api API, why string) refusal {
 	const message = "message"
 	switch api {
 	case Anthropic:
-		return refusal{http.StatusPaymentRequired, why, map[string]any{
+		return refusal{status: http.StatusPaymentRequired, why: why, body: map[string]any{
 			"type": "error", "error": map[string]any{"type": "billing_error", message: why},
 		}}
 	case Gemini:
-		return refusal{http.StatusBadRequest, why, map[string]any{
+		return refusal{status: http.StatusBadRequest, why: why, body: map[string]any{
 			"error": map[string]any{"code": http.StatusBadRequest, message: why, "status": "FAILED_PRECONDITION"},
 		}}
 	default:
-		return refusal{http.StatusPaymentRequired, why, map[string]any{
+		return refusal{status: http.StatusPaymentRequired, why: why, body: map[string]any{
 			"error": map[string]any{"type": "insufficient_quota", "code": "insufficient_quota", message: why, "param": nil},
 		}}
 	}
+}
+
+// failureOf returns how an API says that something went wrong on the way to it.
+func failureOf(api API, why string) refusal {
+	const message, status = "message", http.StatusBadGateway
+	r := refusal{status: status, why: why, again: true}
+	switch api {
+	case Anthropic:
+		r.body = map[string]any{"type": "error", "error": map[string]any{"type": "api_error", message: why}}
+	case Gemini:
+		r.body = map[string]any{"error": map[string]any{"code": status, message: why, "status": "UNAVAILABLE"}}
+	default:
+		r.body = map[string]any{"error": map[string]any{"type": "server_error", "code": nil, message: why, "param": nil}}
+	}
+	return r
 }
 
 func (r refusal) write(w http.ResponseWriter) {
@@ -51,7 +73,9 @@ func (r refusal) write(w http.ResponseWriter) {
 		panic(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("X-Should-Retry", "false")
+	if !r.again {
+		w.Header().Set("X-Should-Retry", "false")
+	}
 	w.WriteHeader(r.status)
 	_, _ = w.Write(append(text, '\n'))
 }
@@ -70,4 +94,26 @@ func refused(err error) string {
 		return "watchdog: the run has ended"
 	}
 	return ""
+}
+
+// ownTexts begin the texts of errors that have no type, and no word of the other side.
+var ownTexts = []string{
+	"tls: ", "x509: ", "stream error: ", "connection error: ", "http2: Transport received ", "http2: client conn ",
+}
+
+// causeOf says why a call has no response. The text goes where no text of a call may be, so it is only repeated where
+// nothing in it was written by the API.
+func causeOf(err error) string {
+	text := err.Error()
+	own := func(begins string) bool { return strings.HasPrefix(text, begins) }
+	switch {
+	case errors.As(err, new(x509.UnknownAuthorityError)):
+		return text + "; if you trust it, name the file of its authority in NODE_EXTRA_CA_CERTS"
+	case errors.As(err, new(*proxyError)), errors.As(err, new(*tls.CertificateVerificationError)),
+		errors.As(err, new(net.Error)), errors.Is(err, http.ErrSchemeMismatch), slices.ContainsFunc(ownTexts, own):
+		return text
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return "the connection ended"
+	}
+	return "the connection broke"
 }

@@ -5,29 +5,44 @@ import (
 	"sync/atomic"
 )
 
-// A tally counts the calls of a proxy, and those that it refused.
+// A tally counts the calls of a proxy, those that it refused, and those that have no answer.
 type tally struct {
-	calls, refused atomic.Int64
-	first          atomic.Pointer[string]
+	calls, answered  atomic.Int64
+	refused, missing reasons
 }
 
-// refuse counts a refusal.
-func (t *tally) refuse(why string) {
-	t.refused.Add(1)
-	t.first.CompareAndSwap(nil, &why)
+// reasons counts calls that failed, and has the reason of the first.
+type reasons struct {
+	n     atomic.Int64
+	first atomic.Pointer[string]
+}
+
+func (r *reasons) add(why string) {
+	r.first.CompareAndSwap(nil, &why) // before it counts
+	r.n.Add(1)
+}
+
+func (r *reasons) all() (n int64, first string) {
+	n = r.n.Load()
+	if why := r.first.Load(); why != nil {
+		first = *why
+	}
+	return n, first
 }
 
 // Calls returns how many calls of models came, also those that were refused.
 func (p *Proxy) Calls() int64 { return p.tally.calls.Load() }
 
+// Answered returns how many of them got a response of their API, whatever it says.
+func (p *Proxy) Answered() int64 { return p.tally.answered.Load() }
+
 // Refused returns how many requests were refused, and why the first was: what its client was told, without any text of
 // the request but the name of a model or a field.
-func (p *Proxy) Refused() (n int64, first string) {
-	if why := p.tally.first.Load(); why != nil {
-		first = *why
-	}
-	return p.tally.refused.Load(), first
-}
+func (p *Proxy) Refused() (n int64, first string) { return p.tally.refused.all() }
+
+// Unanswered returns how many requests had no answer from their API while their client waited for it, and why the first
+// had none: what its client was told, without any text of a request or an answer.
+func (p *Proxy) Unanswered() (n int64, first string) { return p.tally.missing.all() }
 
 // under are the requests under way.
 type under struct {

@@ -1,0 +1,4 @@
+package modelproxy
+
+// Trusted is for tests of what is trusted.
+var Trusted = trusted
