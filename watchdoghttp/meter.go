@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"sync"
 
@@ -20,7 +19,8 @@ import (
 //
 // A call is admitted with the most that it can use before it is sent, and settled with the usage in its response: at
 // the body's end, when it is closed, or at once where the status says that nothing was billed. Where no usage was read
-// it is settled at its admission. What a call can use, and what it used, is in package usage.
+// it is settled at its admission, unless it was certainly not sent (see sending): then it is void. What a call can use,
+// and what it used, is in package usage.
 //
 // The response is read as it passes: every chunk is handed out at once and unchanged, and nothing is read ahead. The
 // request is read from the copy that its GetBody makes, so that what is sent stays as it is, but for includeUsage.
@@ -205,10 +205,15 @@ type metered struct {
 
 // roundTrip sends the request, and settles what needs no body.
 func (c *metered) roundTrip(req *http.Request) (*http.Response, error) {
-	resp, err := c.meter.transport().RoundTrip(req)
+	var way sending
+	sent := way.watch(req, c.meter.transport())
+	resp, err := c.meter.transport().RoundTrip(sent)
 	if err != nil {
-		c.failed(err)
+		c.failed(way.unsent(err))
 		return nil, err
+	}
+	if resp.Request == sent {
+		resp.Request = req
 	}
 	switch bill := usage.Billing(c.call.API, resp.StatusCode); {
 	case bill == usage.Void:
@@ -223,10 +228,9 @@ func (c *metered) roundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// failed ends a call without a response. Only one that was never connected was certainly not sent.
-func (c *metered) failed(err error) {
-	var dial *net.OpError
-	if errors.As(err, &dial) && dial.Op == "dial" {
+// failed ends a call without a response.
+func (c *metered) failed(unsent bool) {
+	if unsent {
 		c.report(c.charge.void())
 		return
 	}

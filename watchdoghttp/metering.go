@@ -30,6 +30,11 @@ var ErrUnbounded = usage.ErrUnbounded
 // output needs one if the request has none. A call without is refused with [ErrUnbounded], unless CountUnbounded is
 // set. Cost takes the dearest class of tokens before the call.
 //
+// A call is void, and costs nothing, if no connection was obtained for it, because a host, its certificate or a proxy
+// refused, or if HTTP/2 says that its stream was not processed. In doubt it is charged with the most. To know, the base
+// has to tell the request's [net/http/httptrace.ClientTrace] of connections, as [http.Transport] does; of any other
+// base only a dial that failed is certain.
+//
 // A response settles the call at its end, when its body is closed, or at once where its status says that nothing was
 // billed. One without usage, such as a stream of Chat Completions that does not ask for it, settles at the admission;
 // an answer that is cut off at what was seen. 429 and 5xx count as [watchdog.ResultRetry], other failures as
