@@ -55,6 +55,8 @@
 //	watchdog.sessions.warned    counter    {session}  stalled sessions that were warned first
 //	watchdog.sessions.resumed   counter    {session}  cancelled sessions that were started again
 //	watchdog.sessions.end_stored  counter  {session}  sessions that had ended before, which only their rows did not say
+//	watchdog.sessions.behind    gauge      {session}  sessions whose run woke up and whose row its process cannot write,
+//	                                                  at the last pass
 //	watchdog.leases.expired     counter    {lease}    processes that were found dead or cut off
 //	watchdog.errors.total       counter    {error}    errors in passes
 //	watchdog.duration.ms        histogram  ms         duration of a pass

@@ -363,7 +363,7 @@ func TestProviders(t *testing.T) {
 			"watchdog.runs.live", "watchdog.trips.total", "watchdog.lateness.ms", "watchdog.calls.abandoned",
 			"watchdog.calls.outstanding", "callback",
 			"watchdog.spend.used", "watchdog.spend.admitted", "watchdog.spend.allowed", "watchdog.spend.refused",
-			"watchdog.checks.total", "watchdog.sessions.canceled", "watchdog.duration.ms",
+			"watchdog.checks.total", "watchdog.sessions.canceled", "watchdog.duration.ms", "watchdog.sessions.behind",
 		} {
 			_, err := otelwatchdog.New(otelwatchdog.Config{MeterProvider: &refusingProvider{name: refused}})
 			require.ErrorIs(t, err, errRefused, refused)

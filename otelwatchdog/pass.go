@@ -16,6 +16,7 @@ var durations = []float64{1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_
 type passes struct {
 	checks   metric.Int64Counter
 	duration metric.Float64Histogram
+	behind   metric.Int64Gauge
 	// tallies are the counters of the outcome of passes.
 	tallies [len(tallies)]metric.Int64Counter
 }
@@ -53,10 +54,13 @@ func (i *Instrument) Pass(p sweep.Pass) {
 		i.passes.tallies[n].Add(ctx, int64(tally.of(p.Tally)))
 	}
 	i.passes.duration.Record(ctx, milliseconds(p.Duration))
+	if p.Err == nil { // else it may not have seen the leases
+		i.passes.behind.Record(ctx, int64(p.Behind))
+	}
 }
 
 func newPasses(meter metric.Meter) (p passes, err error) {
-	var errs [len(tallies) + 2]error
+	var errs [len(tallies) + 3]error
 	for n, tally := range tallies {
 		p.tallies[n], errs[n] = meter.Int64Counter(tally.name,
 			metric.WithUnit(tally.unit), metric.WithDescription(tally.description))
@@ -66,5 +70,7 @@ func newPasses(meter metric.Meter) (p passes, err error) {
 	p.duration, errs[len(tallies)+1] = meter.Float64Histogram("watchdog.duration.ms",
 		metric.WithUnit("ms"), metric.WithDescription("How long a pass took."),
 		metric.WithExplicitBucketBoundaries(durations...))
+	p.behind, errs[len(tallies)+2] = meter.Int64Gauge("watchdog.sessions.behind", metric.WithUnit("{session}"),
+		metric.WithDescription("Sessions whose run woke up, and whose row its process cannot write."))
 	return p, errors.Join(errs[:]...)
 }

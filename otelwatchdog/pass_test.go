@@ -56,6 +56,17 @@ func TestPass(t *testing.T) {
 		require.Contains(t, f.metrics(), "watchdog.sessions.canceled", "a rate needs a first zero")
 		require.Zero(t, f.count("watchdog.sessions.canceled"))
 	})
+	t.Run("rows that are behind are those of the last pass that saw the leases", func(t *testing.T) {
+		f := newFixture(t)
+		for _, behind := range []int{5, 3} {
+			f.instrument.Pass(sweep.Pass{Behind: behind})
+			require.EqualValues(t, behind, f.count("watchdog.sessions.behind"))
+		}
+		f.instrument.Pass(sweep.Pass{Err: errBroken})
+		require.EqualValues(t, 3, f.count("watchdog.sessions.behind"))
+		f.instrument.Pass(sweep.Pass{})
+		require.Zero(t, f.count("watchdog.sessions.behind"))
+	})
 	t.Run("a sweeper exports each of its passes", func(t *testing.T) {
 		inBubble(t, func(f *fixture) {
 			failing := brokenDatabase{}

@@ -48,6 +48,10 @@ func (r *refusingMeter) Float64Histogram(
 	return noop.Float64Histogram{}, r.refuse(name)
 }
 
+func (r *refusingMeter) Int64Gauge(name string, _ ...metric.Int64GaugeOption) (metric.Int64Gauge, error) {
+	return noop.Int64Gauge{}, r.refuse(name)
+}
+
 func (r *refusingMeter) Int64ObservableCounter(
 	name string, _ ...metric.Int64ObservableCounterOption,
 ) (metric.Int64ObservableCounter, error) {
