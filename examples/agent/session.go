@@ -122,12 +122,13 @@ func attach(
 	}
 	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var kept sync.WaitGroup
-	kept.Go(func() { _ = keeper.Run(running) })
+	var keptErr error
+	kept.Go(func() { keptErr = keeper.Run(running) })
 	return wd, func() error {
 		err := wd.Close() // while its row is still kept
 		stop()
 		kept.Wait()
-		return err
+		return errors.Join(err, keptErr)
 	}, nil
 }
 
@@ -136,7 +137,7 @@ func (o options) serve(ctx context.Context, store *sqlite.Store, people *console
 	if o.http == "" {
 		return func() {}, nil
 	}
-	pages, err := page.New(page.Config{Sessions: store, Events: store})
+	pages, err := page.New(page.Config{Sessions: store, Events: store, Hosts: []string{"localhost"}})
 	if err != nil {
 		return nil, err
 	}

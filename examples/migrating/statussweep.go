@@ -27,9 +27,13 @@ type Database struct {
 	Store session.Store
 }
 
-// begin attaches a run to the session. Its own limit of silence is longer than that of the sweep.
+// begin attaches a run to the session. One that is kept has no limit of silence of its own: a sweeper leaves a live run
+// to that, if it is longer. By hand there is one, because without it signs of life are not counted.
 func (s Session) begin(ctx context.Context, config watchdog.Config) (*watchdog.Watchdog, error) {
-	config.Budget = watchdog.Budget{WallClock: watchdog.NoLimit, Idle: 30 * 24 * time.Hour}
+	config.Budget = watchdog.Budget{WallClock: watchdog.NoLimit, Idle: watchdog.NoLimit}
+	if config.Keeper == nil {
+		config.Budget.Idle = 30 * 24 * time.Hour
+	}
 	run, err := watchdog.New(ctx, watchdog.Run{ID: s.ID, StartedAt: time.Now()}, config)
 	run.Activity() // one that never signals is not silent
 	return run, err

@@ -126,7 +126,10 @@ func sweepAll(ctx context.Context, opts options, stdout, stderr io.Writer) (err 
 		return errors.Join(err, table.history(ctx, db.store))
 	}
 	if opts.http != "" {
-		pages := page.Config{Sessions: db.store, Events: db.store, Sweeper: sweeper, PassLog: passes, Logger: cfg.Logger}
+		pages := page.Config{
+			Sessions: db.store, Events: db.store, Sweeper: sweeper, PassLog: passes, Hosts: []string{"localhost"},
+			Logger: cfg.Logger,
+		}
 		stop, err := serve(ctx, opts.http, sweeper, pages, stdout)
 		if err != nil {
 			return err

@@ -220,8 +220,8 @@ func TestStoreFails(t *testing.T) {
 func TestMemory(t *testing.T) {
 	wd := newRun(t, watchdog.Budget{Idle: time.Hour, Spend: watchdog.Spend{ToolCalls: 1 << 40}})
 	g := adapter.New(limits)
-	used := func(calls int) int64 {
-		for i := range calls {
+	calls := func() {
+		for i := range 4_000 {
 			_, _, err := use(wd.Context(), g, func(ctx context.Context) (string, error) {
 				_, _, err := use(ctx, g, answers)
 				return fmt.Sprint(i), err
@@ -233,12 +233,51 @@ func TestMemory(t *testing.T) {
 				call.End(adapter.Usage{Input: 1})
 			}
 		}
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return int64(m.HeapAlloc)
 	}
-	before := used(500)
-	assert.Less(t, used(4_000)-before, int64(128<<10), "bytes after 8,000 calls")
+	assert.Empty(t, kept(calls, 128<<10, 1_000), "after 8,000 calls each time")
+	t.Run("what is kept is found", func(t *testing.T) {
+		var large [][]byte
+		assert.Len(t, kept(func() { large = append(large, make([]byte, 144<<10)) }, 128<<10, 1_000), tries)
+		var small []*int
+		assert.Len(t, kept(func() {
+			for i := range 2_000 {
+				small = append(small, &i)
+			}
+		}, 128<<10, 1_000), tries)
+		runtime.KeepAlive(large)
+		runtime.KeepAlive(small)
+	})
+}
+
+// tries is how often what the work keeps is measured.
+const tries = 5
+
+// kept returns by how much the heap grows each time that the work is done: nothing if it once grows by less bytes and
+// objects than that. What the runtime and what is left of other tests add, they add once or shrink again; what the work
+// keeps is added each time. The objects tell also where the bytes shrink meanwhile.
+func kept(work func(), bytes, objects int64) (grown []string) {
+	work()
+	before := heap()
+	for range tries {
+		work()
+		now := heap()
+		if now.bytes-before.bytes < bytes && now.objects-before.objects < objects {
+			return nil
+		}
+		grown = append(grown, fmt.Sprintf("%d bytes in %d objects", now.bytes-before.bytes, now.objects-before.objects))
+		before = now
+	}
+	return grown
+}
+
+type heapSize struct{ bytes, objects int64 }
+
+// heap is what is in use, without what finalizers, cleanups and pools keep for a while.
+func heap() heapSize {
+	var m runtime.MemStats
+	for range 3 {
+		runtime.GC()
+	}
+	runtime.ReadMemStats(&m)
+	return heapSize{int64(m.HeapAlloc), int64(m.HeapObjects)}
 }

@@ -21,12 +21,12 @@
 // # What holds
 //
 // No run is ended by a sweeper whose process could write within every stretch of three promises, unless it was silent
-// for more than its threshold. No lease expires that was renewed, or that was not looked at for three promises, and
-// none that has expired is renewed or lives again. A process that has to begin another lease has its rows in it within
-// two promises, those that nobody holds up. No session stays active that nobody runs, and no run goes on whose row is
-// not its own. No two processes run one run. A window has one end, and the row says what that says. Budgets are kept
-// to the monotonic clock. Sweepers know of their cancels. What was acknowledged is stored. Calls return within their
-// bounds.
+// for more than its threshold, or its own idle limit where that is longer. No lease expires that was renewed, or that
+// was not looked at for three promises, and none that has expired is renewed or lives again. A process that has to
+// begin another lease has its rows in it within two promises, those that nobody holds up. No session stays active that
+// nobody runs, and no run goes on whose row is not its own. No two processes run one run. A window has one end, and the
+// row says what that says. Budgets are kept to the monotonic clock. Sweepers know of their cancels. What was
+// acknowledged is stored. Calls return within their bounds.
 //
 // # What the checks leave out
 //

@@ -123,7 +123,7 @@ func (w *world) attach(h *host, r *run, resume bool, mood int) {
 		began := time.Now()
 		cfg := watchdog.Config{
 			Store: h.link, Keeper: h.keeper, RecordTimeout: recordTimeout, Logger: w.logger(h.name),
-			Budget: watchdog.Budget{WallClock: budget},
+			Budget: watchdog.Budget{WallClock: budget, Idle: r.idle},
 		}
 		if h.clock != nil {
 			cfg.Clock = h.clock
@@ -187,7 +187,7 @@ func (a *attachment) shortestThreshold() time.Duration {
 	if a.run.threshold > 0 {
 		return a.run.threshold
 	}
-	return sweeperThreshold
+	return max(sweeperThreshold, a.run.idle)
 }
 
 // hold opens a hold, or closes the one that is open.

@@ -49,6 +49,9 @@ func (p *plan) newRun() bool {
 		threshold: []time.Duration{0, 0, 5 * time.Second, 20 * time.Second, watchdog.NoLimit}[p.w.rng.IntN(5)],
 		wallClock: []time.Duration{0, 0, 20 * time.Second, time.Minute}[p.w.rng.IntN(4)],
 	}
+	if len(p.w.runs)%3 == 2 {
+		r.idle = 25 * time.Second
+	}
 	p.w.mu.Lock()
 	p.w.runs = append(p.w.runs, r)
 	p.w.mu.Unlock()

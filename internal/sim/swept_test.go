@@ -44,7 +44,7 @@ func (w *world) maySweep(a *attachment, now time.Time) bool {
 	if a.signalled && len(a.holds) == 0 && now.Sub(a.lastSignal) > a.shortestThreshold() {
 		return true
 	}
-	if !a.wokeAt.IsZero() && (w.justWoke(a, now) || a.run.row.unwritten(a.wokeAt, now)) {
+	if !a.wokeAt.IsZero() && w.justWoke(a, now) {
 		return true
 	}
 	if w.leases.locked(a.host.lease) && !a.host.link.own.longBad.Before(a.at) {

@@ -74,6 +74,7 @@ type world struct {
 type run struct {
 	id        string
 	threshold time.Duration
+	idle      time.Duration // the run's own limit of silence
 	wallClock time.Duration
 	startedAt time.Time
 	attaches  int // that were tried

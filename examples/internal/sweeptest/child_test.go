@@ -1,9 +1,11 @@
 package sweeptest_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"sync"
@@ -20,12 +22,18 @@ type job struct {
 	// Interval is the time between passes, Cap the most cancels in a pass.
 	Interval time.Duration
 	Cap      int
+	// Threshold has sessions of any age swept that are silent for longer.
+	Threshold time.Duration
 
 	Run       string
 	StartedAt time.Time
 	Host      string
 	Resume    bool
 	Poll      time.Duration
+	// More is how many more runs the host has, and Mute has none of them give a sign of life: none is ever silent.
+	More    int
+	Mute    bool
+	Promise time.Duration
 }
 
 // A line is what a child prints.
@@ -78,7 +86,12 @@ func unlessEnded(ctx context.Context, err error) error {
 }
 
 func (j job) sweep(ctx context.Context, s store, lines *json.Encoder) error {
+	minAge := time.Duration(0)
+	if j.Threshold > 0 {
+		minAge = watchdog.None
+	}
 	sweeper, err := sweep.New(s, s, sweep.Config{
+		StalledThreshold: j.Threshold, MinAge: minAge,
 		Interval: j.Interval, StartupDelay: watchdog.None, MaxCancellationsPerRun: int64(j.Cap), Logger: quiet,
 		OnPass: func(p sweep.Pass) {
 			if said := (line{Cancelled: cancelledIn(p)}); said.Cancelled != nil {
@@ -121,7 +134,12 @@ func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	wd.Activity() // a run that never signals is not silent
+	if !j.Mute {
+		wd.Activity() // a run that never signals is not silent
+	}
+	if err := j.attachMore(cfg); err != nil {
+		return err
+	}
 	err = lines.Encode(line{Attempt: wd.Attempt()})
 	select {
 	case <-wd.Context().Done():
@@ -136,10 +154,25 @@ func (j job) host(ctx context.Context, s store, lines *json.Encoder) error {
 	return errors.Join(err, wd.Close())
 }
 
+// attachMore attaches to the other runs of the host.
+func (j job) attachMore(cfg watchdog.Config) error {
+	for i := range j.More {
+		run := watchdog.Run{ID: fmt.Sprintf("%s-%05d", j.Run, i), StartedAt: j.StartedAt}
+		wd, err := watchdog.New(context.Background(), run, cfg)
+		if err != nil {
+			return err
+		}
+		if !j.Mute {
+			wd.Activity()
+		}
+	}
+	return nil
+}
+
 // keeper says soon that a run is quiet: after a quarter of its threshold.
 func (j job) keeper(s session.Store) (*session.Keeper, error) {
 	return session.NewKeeper(session.KeeperConfig{
-		Store: s, Host: j.Host, Promise: session.ShortestPromise, Threshold: time.Second,
+		Store: s, Host: j.Host, Promise: cmp.Or(j.Promise, session.ShortestPromise), Threshold: time.Second,
 		Pace: 50 * time.Millisecond, Poll: j.Poll, Logger: quiet,
 	})
 }

@@ -40,6 +40,8 @@ var rules = []struct {
 	{"a session whose cancel always fails does not block the others", poisonedSession},
 	{"a cancel ends the run on another host, which can be resumed", liveRun},
 	{"a killed host leaves a stale row and a lost attempt", killedHost},
+	{"all sessions of a host that died beside one that lives are cancelled in one pass", deadHost},
+	{"sessions of a host that died do not wait for a lease with a promise of five minutes", longPromise},
 	{"a host with a wrong clock is not cancelled early", skewedHosts},
 }
 

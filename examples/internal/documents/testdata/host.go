@@ -37,7 +37,7 @@ var (
 	tracker  *converge.Tracker
 	trace    []watchdog.Signal
 	turn     []loops.Step // of the agent: the calls of tools that it made at once
-	body     io.Reader
+	body     io.ReadCloser
 	out      io.Writer
 )
 
