@@ -40,6 +40,7 @@ func spend(file, name string) error {
 	scope, run, _ := strings.Cut(name, " ")
 	wd, err := watchdog.New(context.Background(), watchdog.Run{ID: run, StartedAt: spendDay}, watchdog.Config{
 		Store: s, Logger: slog.New(slog.DiscardHandler),
+		RecordTimeout: time.Minute, // a busy machine is no outage
 		Budget: watchdog.Budget{
 			WallClock: watchdog.NoLimit, Spend: watchdog.Spend{Requests: sharedLimit * 3 / 4, WarnAt: []float64{}},
 		},
