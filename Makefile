@@ -41,7 +41,7 @@ test-browser: ## test the page in Chromium; SHOTS=folder writes screenshots ther
 
 .PHONY: race
 race: ## run them under the race detector
-	go test -race -vet=off work # vet has a target of its own
+	go test -race -vet=off -timeout 20m work # vet has a target of its own
 
 # Names only: WATCHDOG_LONG also lengthens tests that take minutes then.
 long = TestSpendHistories|TestSpendOfKilledProcesses|TestSimulation

@@ -44,7 +44,7 @@ var setups = map[string]struct {
 		s := openWith(t, file, sqlite.Config{Outbox: true})
 		return putter{Store: s, other: openPlain(t, file, "busy_timeout(10000)", "synchronous(OFF)")}
 	}},
-	"in a host's database": {open: func(t *testing.T) putter {
+	"in a host's database": {slow: true, open: func(t *testing.T) putter {
 		db := hostDatabase(t, newFile(t))
 		return putter{Store: newStore(t, db), other: db}
 	}},
