@@ -37,8 +37,8 @@ func attach(ctx context.Context, run Run, cfg *Config, resume bool) (*Watchdog, 
 	}
 	if opened, err := w.recordResumption(ctx, fresh); err != nil || !opened {
 		w.doubtResume(err)
-		_, closed := w.endRunning(fresh.before()) // no longer kept; for its keeper it has ended, as before
-		w.recorder.awaitSince(at, w.tellClosed(closed))
+		w.endRunning(fresh.before()) // no longer kept; for its keeper it has ended, as before
+		w.recorder.awaitSince(at, w.tellTrace())
 		_ = w.Close() // what else could not be recorded is tried once more; the error counts
 		if err != nil {
 			return nil, err
@@ -183,10 +183,15 @@ func newWatchdog(run Run, cfg *Config) (*Watchdog, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watchdog{
+	made := &struct {
+		Watchdog
+		tree
+	}{Watchdog: Watchdog{
 		id: run.ID, startedAt: record.Truncate(run.StartedAt), trace: newTrace(cfg.OnSignal),
 		clock: runClock{other: cfg.Clock}, settings: cfg.settings(classes),
-	}
+	}}
+	w := &made.Watchdog
+	w.mu = &made.tree
 	w.recorder.configure(cfg)
 	w.setUp(cfg.hasSignals(), len(cfg.Scopes) > 0)
 	return w, nil

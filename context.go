@@ -29,7 +29,12 @@ func (w *Watchdog) followParent() {
 		return
 	}
 	if w.outer != nil { // which looks at its layers when it ends
-		w.outer.layers.add(w)
+		w.mu.Lock()
+		if w.phase == running {
+			w.outer.addLayer(w)
+			w.pauseWithRun()
+		}
+		w.mu.Unlock()
 		return
 	}
 	stop := context.AfterFunc(w.parent, w.checkParent)
@@ -81,29 +86,34 @@ func (c *runContext) Done() <-chan struct{} {
 
 // Err implements [context.Context]. A run that its parent ended has the parent's error.
 func (c *runContext) Err() error {
-	(*Watchdog)(c).checkParent()
-	err := c.inner.Err()
-	if err != nil && (*Watchdog)(c).endedByParent() {
-		return c.parent.Err()
+	w := (*Watchdog)(c)
+	w.checkParent()
+	if w.inner.Err() == nil {
+		return nil
 	}
-	return err
+	for w.endedByParent() {
+		if w.outer == nil {
+			return w.parent.Err()
+		}
+		w = w.outer
+	}
+	return w.inner.Err()
 }
 
-// checkParent ends a running run whose parent has ended. Its holds are let go of and its trace is told on another
-// goroutine, because whoever looks at a context may hold locks, such as the mutex of a layer.
+// checkParent ends a running session whose parent has ended, with its layers. Its trace is told on another
+// goroutine, because whoever looks at a context may hold locks, such as that of another session.
 func (w *Watchdog) checkParent() {
-	// In this order a layer asks each run around it once. In the other, each asks those around it twice.
-	if w.parent == nil || w.inner.Err() != nil || w.parent.Err() == nil {
+	if w.inner.Err() != nil {
+		return
+	}
+	session := w.session()
+	if session.parent == nil || session.parent.Err() == nil {
 		return
 	}
 	w.mu.Lock()
 	w.endWithParent()
-	closed := w.closeHolds()
 	w.mu.Unlock()
-	if len(closed) > 0 || w.trace.waiting() {
-		go func() {
-			defer w.deliverTrace()
-			closed.letGo(w)
-		}()
+	if w.trace.waiting() {
+		go w.deliverTrace()
 	}
 }

@@ -7,8 +7,8 @@ import (
 // recordFinished ends a run whose work finished by itself. It waits for a stop that is being recorded. If the run has a
 // stop of its own, the work had finished before that could end it, and recordFinished records that and reports true.
 func (w *Watchdog) recordFinished() (corrected bool) {
-	_, closed := w.endRunning(ErrClosed)
-	w.tellClosed(closed)
+	w.endRunning(ErrClosed)
+	w.tellTrace()
 	stop, _ := w.ending()
 	if stop == nil || stop.RunID != w.id {
 		return false

@@ -22,7 +22,8 @@ type HoldLimit struct {
 	// PausesWallClock has the wall clock stand still while the hold is open, for its Cap at most: for a person's approval.
 	// It needs a Cap. In its own process the pause counts from its opening to its release, at once, whatever the store
 	// says. Both are recorded, as [EventHold] and [EventRelease]; other processes, and a restart, count what the store
-	// has, and a stop that one of them stored before stands. A hold whose process is gone stays open, and allows any
+	// has, and a stop that one of them stored before stands. All layers of the run stand still with it, whether they begin
+	// before or meanwhile, and whichever of them has the hold. A hold whose process is gone stays open, and allows any
 	// silence: whoever opens one with its key takes it over, with its first Cap and an Idle of their own. [Budget].Safety
 	// goes on.
 	PausesWallClock bool
@@ -53,14 +54,9 @@ type Hold struct {
 	pause   *verdict.Pause
 	opening *entry // of the pause; nil if another process opened it
 	// restored tells that a process which is gone opened it, and nobody has taken it over.
-	restored bool
-	closing
-}
-
-// A closing is what has to be let go of when a hold is closed, with no lock held.
-type closing struct {
-	outer       *Hold       // the same on the run around a layer
-	stopContext func() bool // the registration with the hold's context; it can be the host's code
+	restored    bool
+	outer       *Hold       // the same on the run around a layer; nil once it is closed
+	stopContext func() bool // the registration with its context, which can be the host's code; nil once it is closed
 }
 
 // Hold opens a hold under a key. [Hold.Close] closes it, or the end of the context or of the run, whichever comes
@@ -94,9 +90,9 @@ func (w *Watchdog) During(
 // with its run. It does not wait for a stop that is being recorded: if the run goes on after all, the hold is closed.
 // Closing a nil Hold does nothing.
 func (h *Hold) Close() bool {
-	left, closed := h.release()
-	if left.stopContext != nil {
-		left.stopContext()
+	stop, closed := h.release()
+	if stop != nil {
+		stop()
 	}
 	return closed
 }
@@ -116,20 +112,14 @@ func (w *Watchdog) open(key string, limit HoldLimit) (*Hold, error) {
 		return nil, fmt.Errorf("%w hold: %s", ErrInvalid, flaw)
 	}
 	h := &Hold{w: w}
-	taken, err := h.openOwn(verdict.HoldID{Key: key}, limit)
-	if err != nil || taken != nil {
-		return taken, err
-	}
-	if w.outer != nil {
-		h.holdAround(w.id+"/"+key, limit)
-	}
-	return h, nil
+	return h.openAll(verdict.HoldID{Key: key}, limit)
 }
 
-// openOwn opens the hold on its run, if it has not ended. It waits for a stop that is being recorded. If a process that
-// is gone left a hold with the key open, it returns that one.
-func (h *Hold) openOwn(id verdict.HoldID, limit HoldLimit) (taken *Hold, err error) {
+// openAll opens the hold on its run, if that has not ended, and on those around it. It waits for a stop that is being
+// recorded. If a process that is gone left a hold with the key open, it returns that one.
+func (h *Hold) openAll(id verdict.HoldID, limit HoldLimit) (opened *Hold, err error) {
 	w := h.w
+	var around looks
 	for decided := false; !decided; {
 		w.change(func() {
 			decided = w.phase != recording
@@ -137,19 +127,21 @@ func (h *Hold) openOwn(id verdict.HoldID, limit HoldLimit) (taken *Hold, err err
 			case w.phase == ended:
 				err = fmt.Errorf("%w: %w", ErrEnded, w.cause())
 			case decided && w.signs().Held(id):
-				if taken = w.takeOver(id, limit); taken != nil {
-					return
+				if opened = w.takeOver(id, limit); opened == nil {
+					err = fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
 				}
-				err = fmt.Errorf("%w: close the other hold first, or give each a key of its own", ErrHeld)
 			case decided:
+				opened = h
 				h.take(id, limit)
 				if limit.PausesWallClock {
 					h.pause, h.opening = w.pauseClock(id.Key, "", limit.Cap)
 				}
+				around = h.openAround(limit)
 			}
 		})
 	}
-	return taken, err
+	around.settle()
+	return opened, err
 }
 
 // takeOver returns the open hold if a process that is gone opened it, once. The caller holds mu.
@@ -174,28 +166,25 @@ func (w *Watchdog) heedIdle(limit HoldLimit) time.Duration {
 	return limit.Idle
 }
 
-// holdAround opens a hold on each of the runs around a layer that goes on. Each is a hold of its own, whatever the
-// others are called. It has no cap and allows any silence, because it ends with the one inside.
-func (h *Hold) holdAround(key string, limit HoldLimit) {
-	around := h.w.outer
-	if around == nil {
-		return
+// openAround opens a hold on each of the runs around a layer. Each is a hold of its own, whatever the others are called.
+// It has no cap and allows any silence, because it ends with the one inside. The caller holds mu.
+func (h *Hold) openAround(limit HoldLimit) (found looks) {
+	key := ""
+	for inside := h; inside.w.outer != nil; inside = inside.outer {
+		if key == "" {
+			key = h.w.id + "/" + h.id.Key
+		}
+		around := inside.w.outer
+		inside.outer = &Hold{w: around}
+		found.add(around, around.changeHeld(func() {
+			inside.outer.take(verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}, HoldLimit{Cap: NoLimit})
+			if limit.PausesWallClock {
+				around.takeLeft(key)
+				inside.outer.pause, inside.outer.opening = around.pauseClock(key, inside.w.id, limit.Cap)
+			}
+		}))
 	}
-	outer := &Hold{w: around, closed: true}
-	defer func() { // also if the host ends this goroutine
-		if !h.whileOpen(func() { h.outer = outer }) {
-			outer.release()
-		}
-	}()
-	defer outer.holdAround(key, limit)
-	around.changeNow(func() {
-		outer.closed = false
-		outer.take(verdict.HoldID{Key: key, Serial: around.signs().Holds.NextSerial()}, HoldLimit{Cap: NoLimit})
-		if limit.PausesWallClock {
-			around.takeLeft(key)
-			outer.pause, outer.opening = around.pauseClock(key, h.w.id, limit.Cap)
-		}
-	})
+	return found
 }
 
 // take opens the hold. The caller holds mu.
@@ -231,68 +220,54 @@ func (h *Hold) whileOpen(change func()) bool {
 	return true
 }
 
-// release closes the hold here and on the runs around, and reports whether it was open. The registration with its
-// context is left to the caller.
-func (h *Hold) release() (left closing, closed bool) {
+// release closes the hold here and on the runs around, and reports whether it was open. What ends the registration with
+// its context is left to the caller.
+func (h *Hold) release() (stop func() bool, closed bool) {
 	if h == nil {
-		return closing{}, false
+		return nil, false
 	}
-	defer func() { left.outer.release() }() // also if the host ends this goroutine
-	h.w.changeNow(func() {
-		if closed = !h.closed; closed {
-			h.w.signalTaken(Signal{Kind: SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
-			h.w.releaseEvent(h.id, h.pause, h.opening)
-			left = h.close()
-		}
-	})
-	return left, closed
+	var found looks
+	w := h.w
+	w.mu.Lock()
+	for ; h != nil && !h.closed; h = h.outer {
+		closed = true
+		found.add(h.w, h.w.changeHeld(func() {
+			h.closeOpen()
+			if h.stopContext != nil { // of the innermost
+				stop = h.stopContext
+			}
+		}))
+	}
+	w.mu.Unlock()
+	found.settle()
+	w.deliverTrace()
+	return stop, closed
 }
 
-// close makes the hold a closed one, and returns what it has to let go of. The caller holds mu.
-func (h *Hold) close() (left closing) {
-	left, h.closing = h.closing, closing{}
+// closeOpen closes an open hold of a run that goes on. The caller holds mu.
+func (h *Hold) closeOpen() {
 	h.closed = true
-	return left
+	h.w.signalTaken(Signal{Kind: SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
+	h.w.releaseEvent(h.id, h.pause, h.opening)
 }
 
-// A closings is what is left of the holds of a run that has ended. Whoever unlocks mu lets go of it.
-type closings []closing
-
-// closeHolds closes the holds of a run that has ended, so that nothing of them is kept, and lets go of a parent of the
-// host's own. The caller holds mu.
-func (w *Watchdog) closeHolds() (all closings) {
-	if w.phase != ended {
-		return nil
-	}
-	if w.stopParent != nil {
-		all, w.stopParent = append(all, closing{stopContext: w.stopParent}), nil
-	}
+// closeHolds closes the holds of a run that has ended, here and on the runs around, so that nothing of them is kept.
+// What is the host's code is left to whoever unlocks. The caller holds mu.
+func (w *Watchdog) closeHolds() {
+	w.mu.leave(w, w.stopParent) // of a type of the host's own
+	w.stopParent = nil
 	if w.seen.Signs == nil || w.seen.Signs.Holds == nil {
-		return all
+		return
 	}
 	for _, owner := range w.seen.Signs.Holds.Owners() {
-		all = append(all, owner.(*Hold).close())
+		h := owner.(*Hold)
+		h.closed = true
+		w.mu.leave(w, h.stopContext)
+		for around := h.outer; around != nil && !around.closed; around = around.outer {
+			around.closeOpen()
+			around.w.lookSoon()
+		}
+		h.outer, h.stopContext = nil, nil
 	}
 	w.seen.Signs.CloseAll(w.clock.elapsed())
-	return all
-}
-
-// letGo lets go of all of it, where nothing else is left to do.
-func (c closings) letGo(w *Watchdog) {
-	defer c.stop(w)
-	c.release()
-}
-
-// release closes the holds on the runs around. The caller holds no lock.
-func (c closings) release() {
-	each(c, func(left closing) { left.outer.release() })
-}
-
-// stop ends the registrations with the contexts of the holds. The caller holds no lock.
-func (c closings) stop(w *Watchdog) {
-	each(c, func(left closing) {
-		if left.stopContext != nil {
-			w.callHost("AfterFunc", func() { left.stopContext() })
-		}
-	})
 }

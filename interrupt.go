@@ -42,8 +42,8 @@ func (w *Watchdog) interrupt(signal string) error {
 		return fmt.Errorf("%w signal: it %s", ErrInvalid, flaw)
 	}
 	began := clocks.Now(w.clock.other)
-	ended, closed := w.endRunning(&Interruption{w.id, signal})
-	told := w.tellClosed(closed)
+	ended := w.endRunning(&Interruption{w.id, signal})
+	told := w.tellTrace()
 	defer func() { w.recorder.awaitSince(began, told) }()
 	if !ended {
 		return fmt.Errorf("%w: %w", ErrEnded, w.cause())

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/seed62658d38/watchdog/internal/clocks"
@@ -13,9 +12,10 @@ import (
 
 // Layer guards a part of the run, such as a phase, a step or a tool: a run of its own, "<run ID>/<name>", that begins
 // now, whatever ran under that name before, inside this one's context and with its store and clock. Its wall clock is
-// never more than what is left of this run less the reserve; a budget that names none gets all of that. Everything else
-// of the budget is the layer's own. What it signals are signals of this run too, and its holds hold this run as well.
-// Its end leaves this run as it is; a cause names the run that ended the work.
+// never more than what is left of this run less the reserve; a budget that names none gets all of that. It stands still
+// while a hold stops this run's. Everything else of the budget is the layer's own. What it signals are signals of this
+// run too, and its holds hold this run as well. Its end leaves this run as it is; a cause names the run that ended the
+// work.
 //
 // A layer is closed as any [Watchdog]. The error wraps [ErrInvalid] for a name that is empty, has a slash or a control
 // character, or makes the layer's run ID too long, and for the budget; or [ErrEnded] if nothing is left of this run to
@@ -97,7 +97,7 @@ func (w *Watchdog) beginLayer(id string, budget *Budget, at time.Time) (*Watchdo
 		lineage lineage
 	}{}
 	layer := &made.Watchdog
-	layer.id, layer.startedAt, layer.outer = id, record.Truncate(at), w
+	layer.id, layer.startedAt, layer.outer, layer.mu = id, record.Truncate(at), w, w.mu
 	layer.trace, layer.clock.other, layer.settings = w.trace, w.clock.other, w.with(budget)
 	layer.recorder.store, layer.recorder.timeout = w.recorder.store, w.recorder.timeout
 	layer.recorder.clock, layer.recorder.inline = w.recorder.clock, w.recorder.inline
@@ -105,57 +105,4 @@ func (w *Watchdog) beginLayer(id string, budget *Budget, at time.Time) (*Watchdo
 	made.lineage.parentID = w.id
 	layer.begun(ctx, &made.lineage, at)
 	return layer, nil
-}
-
-// layers are those of a run that are open, in a list that needs no memory and no registration with the run's context
-// for each. Its mutex is the last in the order of locks.
-type layers struct {
-	mu    sync.Mutex
-	first *Watchdog
-}
-
-func (l *layers) add(layer *Watchdog) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if layer.lineage.next = l.first; l.first != nil {
-		l.first.lineage.before = layer
-	}
-	l.first = layer
-}
-
-// remove does nothing for one that was removed.
-func (l *layers) remove(layer *Watchdog) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	at := layer.lineage
-	switch {
-	case at.before != nil:
-		at.before.lineage.next = at.next
-	case l.first == layer:
-		l.first = at.next
-	}
-	if at.next != nil {
-		at.next.lineage.before = at.before
-	}
-	at.next, at.before = nil, nil
-}
-
-func (l *layers) all() (all []*Watchdog) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for layer := l.first; layer != nil; layer = layer.lineage.next {
-		all = append(all, layer)
-	}
-	return all
-}
-
-// endLayers has the layers look at their run, which has ended, on a goroutine of their own: the caller holds mu.
-func (w *Watchdog) endLayers() {
-	if all := w.layers.all(); len(all) > 0 {
-		go func() {
-			for _, layer := range all {
-				layer.checkParent()
-			}
-		}()
-	}
 }

@@ -28,17 +28,16 @@ import (
 // The first cause wins: each arrow is taken under mu, once, and whoever looks afterwards sees the same stop or the same
 // cause. While a stop is recorded no lock is held; who wants to end the run meanwhile waits for trip.done.
 //
-// The order of the locks. Who holds one may take those below it, and none of another run:
+// The order of the locks. Who holds one may take those below it, and none of another session:
 //
-//	Watchdog.mu        where the run stands, its clock, what it has seen
-//	  book.mu          what the session and its layers have charged; that of the session, also under a layer's mu
+//	Watchdog.mu        where the session and its layers stand, their clocks, what they have seen
+//	  book.mu          what the session and its layers have charged
 //	    pool.mu        what this process holds of a limit that is kept in a store
 //	  readers.mu       who is to be told of directives
 //	  recorder.mu      what the store does not have yet
 //	  retries.mu       which runs their stores are asked again for
 //	  alarm.Queue.mu   the timer of all runs, and that of retriers
 //	  trace.mu         what the host's OnSignal is still to be told
-//	  layers.mu        which layers are open, also of the run around a layer
 //	digests.mu         the digests of progress; alone
 //	pools.mu           the pools of the scopes that runs of this process share; alone
 //
@@ -97,15 +96,6 @@ func (w *Watchdog) takeUp(found window, at time.Time) {
 	}
 }
 
-// unlock unlocks mu, and then lets go of the holds of a run that has ended and tells the host what was traced.
-func (w *Watchdog) unlock() {
-	closed := w.closeHolds()
-	w.mu.Unlock()
-	defer closed.stop(w)
-	defer w.deliverTrace()
-	closed.release()
-}
-
 // deliverTrace tells the host what was traced. The caller holds no lock.
 func (w *Watchdog) deliverTrace() {
 	if w.trace != nil {
@@ -135,7 +125,7 @@ func (w *Watchdog) beginTrip(elapsed time.Duration) *trip {
 // decideComplete makes it the run's end that its work is done, nil if it has ended. It waits for a stop that is being
 // recorded. If more tries have failed than before, it returns the error of the last.
 func (w *Watchdog) decideComplete(n *news, before int) (t *trip, err error) {
-	_, n.closed = w.whileRunning(func() {
+	w.whileRunning(func() {
 		if failed := w.failed(); failed.tries > before {
 			err = failed.err
 			return
@@ -153,7 +143,7 @@ func (w *Watchdog) carryOutComplete(t *trip, n *news) error {
 		if err != nil {
 			w.noteFailed(err)
 		}
-		n.asleep, n.closed = w.conclude(t, ruled)
+		n.asleep = w.conclude(t, ruled)
 		n.stop = ruled.stop
 	}()
 	ruled, err = w.recordComplete(w.completeEvent(t))
@@ -185,15 +175,13 @@ func (w *Watchdog) carriedOut(t *trip, event Event, own *Stop, ruled ruling, err
 		ruled = ruling{stop: own}
 		w.recorder.keep(err, event)
 	}
-	asleep, closed := w.conclude(t, ruled)
-	n.asleep, n.closed = append(n.asleep, asleep...), append(n.closed, closed...)
+	n.asleep = append(n.asleep, w.conclude(t, ruled)...)
 	n.stop, n.stopErr = ruled.stop, err
 }
 
-// conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop,
-// and what is left of the holds. Those, and what is traced meanwhile, are left to the caller: whoever waits for the
-// trip must not wait for the host.
-func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber, closed closings) {
+// conclude makes the ruling what every reader sees, at once. It returns the subscribers that are to be told of a stop.
+// They, and what is traced meanwhile, are left to the caller: whoever waits for the trip must not wait for the host.
+func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	defer close(t.done)
@@ -210,7 +198,7 @@ func (w *Watchdog) conclude(t *trip, ruled ruling) (asleep []*subscriber, closed
 		w.endWithParent() // which may have told of its end meanwhile, and tells nobody twice
 	}
 	w.trip = nil
-	return asleep, w.closeHolds()
+	return asleep
 }
 
 // endComplete ends the run as complete. The caller holds mu.
@@ -229,24 +217,22 @@ func (w *Watchdog) endStopped(stop *Stop) (asleep []*subscriber) {
 
 // endRunning ends the run with the cause unless it has ended, and reports whether it did. What the host is to be told
 // is left to the caller.
-func (w *Watchdog) endRunning(cause error) (ended bool, closed closings) {
+func (w *Watchdog) endRunning(cause error) (ended bool) {
 	return w.whileRunning(func() { w.end(cause) })
 }
 
 // whileRunning makes the change, holding mu, unless the run has ended. It waits for a stop that is being recorded. It
-// reports whether it made the change. What is left of the holds of a run that has ended, and what was traced, is left
-// to the caller.
-func (w *Watchdog) whileRunning(change func()) (open bool, closed closings) {
+// reports whether it made the change. What was traced is left to the caller.
+func (w *Watchdog) whileRunning(change func()) (open bool) {
 	for {
 		w.mu.Lock()
 		underway := w.trip
 		if open = w.phase == running && !w.endWithParent(); open {
 			change()
 		}
-		closed = append(closed, w.closeHolds()...)
 		w.mu.Unlock()
 		if underway == nil {
-			return open, closed
+			return open
 		}
 		<-underway.done
 	}
@@ -254,15 +240,40 @@ func (w *Watchdog) whileRunning(change func()) (open bool, closed closings) {
 
 // endWithParent reports whether the parent has ended, and ends a running run with it. The caller holds mu.
 func (w *Watchdog) endWithParent() bool {
-	if w.parent == nil || w.parent.Err() == nil {
+	switch {
+	case w.outer != nil:
+		w.outer.endWithParent()
+		return w.endWithOuter()
+	case w.parent == nil || w.parent.Err() == nil:
 		return false
-	}
-	if w.phase == running {
+	case w.phase == running:
 		w.byParent = true
 		w.end(context.Cause(w.parent))
 		if w.recordsParent {
 			w.recordParentEnd()
 		}
+	}
+	return true
+}
+
+// parentEnded reports whether the parent of the session has ended, or the run around a layer.
+func (w *Watchdog) parentEnded() bool {
+	if w.outer != nil && w.outer.phase == ended {
+		return true
+	}
+	session := w.session()
+	return session.parent != nil && session.parent.Err() != nil
+}
+
+// endWithOuter reports whether the run around the layer has ended, and ends a running layer with it. The caller holds
+// mu.
+func (w *Watchdog) endWithOuter() bool {
+	if w.outer.phase != ended {
+		return false
+	}
+	if w.phase == running {
+		w.byParent = true
+		w.end(w.outer.cause())
 	}
 	return true
 }
@@ -284,6 +295,7 @@ func (w *Watchdog) end(cause error) {
 	w.disarm()
 	w.cancel(cause)
 	w.endTries(cause)
+	w.closeHolds()
 	w.endLayers()
 	w.recorder.tryLater() // nobody looks any more for what is due
 }

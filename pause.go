@@ -28,7 +28,51 @@ func (w *Watchdog) pauseClock(key, layer string, limit time.Duration) (*verdict.
 	})
 	w.signalTaken(Signal{Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
 	w.signs().Pauses.TakeOver(p.ID)
+	w.pauseLayers(*p)
 	return p, opening
+}
+
+// pauseLayers has the layers of a session stand still with it: what is left of a layer is left of its run. A layer that
+// stands still for a hold of its own has both pauses, which overlap. A layer's pause is one of the session, too, which
+// does it for all. The caller holds mu.
+func (w *Watchdog) pauseLayers(p verdict.Pause) {
+	if w.outer == nil {
+		w.eachLayer(func(layer *Watchdog) { layer.pauseWith(p, w) })
+	}
+}
+
+// pauseWith has a layer stand still with a run around it, unless the pause is over by its beginning. The caller holds
+// mu.
+func (w *Watchdog) pauseWith(p verdict.Pause, around *Watchdog) {
+	began := around.clock.elapsed() - w.clock.elapsed()
+	from, to := max(p.Opened-began, w.seen.Attached), p.Opened+p.Cap-began
+	if from < to {
+		w.signalTaken(Signal{Kind: SignalPause, Key: p.ID, From: from, Length: to - from})
+	}
+}
+
+// releaseLayers ends a pause that layers have with their session, at an instant of that. The caller holds mu.
+func (w *Watchdog) releaseLayers(id string, at time.Duration) {
+	if w.outer != nil {
+		return
+	}
+	w.eachLayer(func(layer *Watchdog) {
+		if _, paused := layer.signs().Pauses.Find(id); paused {
+			began := w.clock.elapsed() - layer.clock.elapsed()
+			layer.signalTaken(Signal{Kind: SignalUnpause, Key: id, From: at - began})
+			layer.lookSoon()
+		}
+	})
+}
+
+// pauseWithRun has a layer that begins while the run around it stands still do so, too. The caller holds mu.
+func (w *Watchdog) pauseWithRun() {
+	if w.outer.seen.Signs == nil {
+		return
+	}
+	for _, p := range w.outer.seen.Signs.Pauses.Open(w.outer.clock.elapsed()) {
+		w.pauseWith(p, w.outer)
+	}
 }
 
 // releaseEvent ends the pause of a hold that was closed just now, and has that recorded, if events tell of it. The
@@ -56,6 +100,7 @@ func (w *Watchdog) releaseEvent(id verdict.HoldID, pause *verdict.Pause, opening
 	if pause != nil {
 		w.signalTaken(Signal{Kind: SignalUnpause, Key: pause.ID, From: elapsed})
 		w.signs().Pauses.TakeOver(pause.ID)
+		w.releaseLayers(pause.ID, elapsed)
 	}
 }
 
@@ -69,9 +114,11 @@ func (w *Watchdog) learnPauses(stored []verdict.Pause) {
 	for _, p := range pauses.News(stored) {
 		if _, opened := pauses.Find(p.ID); !opened {
 			w.signalTaken(Signal{Kind: SignalPause, Key: p.ID, From: p.Opened, Length: p.Cap})
+			w.pauseLayers(p)
 		}
 		if p.Closed {
 			w.signalTaken(Signal{Kind: SignalUnpause, Key: p.ID, From: p.Released})
+			w.releaseLayers(p.ID, p.Released)
 			w.releaseRestored(p.ID)
 		}
 	}
@@ -83,7 +130,7 @@ func (w *Watchdog) releaseRestored(pause string) {
 	for _, owner := range w.signs().Holds.Owners() {
 		if h := owner.(*Hold); h.restored && h.pause.ID == pause {
 			w.signalTaken(Signal{Kind: SignalRelease, Key: h.id.Key, Serial: h.id.Serial})
-			h.close() // it has nothing to let go of
+			h.closed = true
 		}
 	}
 }

@@ -15,7 +15,6 @@ type findings struct {
 	entries    []*entry // of the warnings and directives
 	retrials   []retrial
 	inquiry    *inquiry // that the host is to be asked
-	closed     closings // of a run that its parent has ended
 }
 
 // made returns findings that something can be added to.
@@ -26,13 +25,13 @@ func (f *findings) made() *findings {
 	return f
 }
 
-// with returns these findings and what is to be recorded and closed besides.
-func (f *findings) with(due []*entry, closed closings) *findings {
-	if len(due)+len(closed) == 0 {
+// with returns these findings and what is to be recorded besides.
+func (f *findings) with(due []*entry) *findings {
+	if len(due) == 0 {
 		return f
 	}
 	f = f.made()
-	f.entries, f.closed = append(f.entries, due...), append(f.closed, closed...)
+	f.entries = append(f.entries, due...)
 	return f
 }
 
@@ -48,7 +47,7 @@ func (f *findings) and(next *findings) *findings {
 	}
 	f.warnings, f.directives = append(f.warnings, next.warnings...), append(f.directives, next.directives...)
 	f.entries = append(f.entries, next.entries...)
-	f.retrials, f.closed = append(f.retrials, next.retrials...), append(f.closed, next.closed...)
+	f.retrials = append(f.retrials, next.retrials...)
 	if f.inquiry == nil {
 		f.inquiry = next.inquiry
 	}
@@ -137,7 +136,7 @@ func (w *Watchdog) unlockPolled(found *findings, guard func(*findings)) *Stop {
 // caller holds mu.
 func (w *Watchdog) calmAt(now time.Duration) bool {
 	return w.phase == running && w.more.calm() && w.quietAt(w.clock.sinceBase(now)) &&
-		(w.parent == nil || w.parent.Err() == nil) && w.caughtUp()
+		!w.parentEnded() && w.caughtUp()
 }
 
 // calm reports that nothing stands on a ladder or waits to be recorded.
@@ -154,7 +153,7 @@ func (w *Watchdog) doFound(found *findings) {
 		return
 	}
 	w.askAside(found.inquiry)
-	if found.nothing() && len(found.retrials) == 0 && len(found.closed) == 0 {
+	if found.nothing() && len(found.retrials) == 0 {
 		return
 	}
 	began := clocks.Now(w.clock.other)
@@ -181,16 +180,13 @@ func (w *Watchdog) begin(found *findings, began time.Time) (told <-chan struct{}
 		told = aside(func() { w.endAndTell(found.trip) })
 	}
 	w.deliver(found)
-	if len(found.closed) > 0 {
-		found.closed.letGo(w)
-	}
 	return told
 }
 
 // doHere ends the run, records the rest in the time that is left, and tells the host last: its code may call the
 // watchdog, block, or end this goroutine. So may the store end it.
 func (w *Watchdog) doHere(found *findings, began time.Time) {
-	n := &news{warnings: found.warnings, closed: found.closed}
+	n := &news{warnings: found.warnings}
 	defer w.tellHost(n)
 	defer func() { n.recorded(w, found) }()
 	if len(found.entries) > 0 {
@@ -205,7 +201,7 @@ func (w *Watchdog) doHere(found *findings, began time.Time) {
 // caller holds mu.
 func (w *Watchdog) look() (f *findings, wait time.Duration) {
 	if w.phase != running || w.endWithParent() {
-		return f.with(nil, w.closeHolds()), verdict.Never
+		return nil, verdict.Never
 	}
 	if w.disabled {
 		w.beQuiet(w.clock.elapsed(), verdict.Never)
@@ -215,7 +211,7 @@ func (w *Watchdog) look() (f *findings, wait time.Duration) {
 		now := w.clock.elapsed()
 		w.takePulse(now)
 		w.resetLadders()
-		f = f.with(w.takeDue(), nil)
+		f = f.with(w.takeDue())
 		v := w.judge(now)
 		if v.Action == verdict.Continue {
 			w.beQuiet(now, v.Next)
@@ -313,22 +309,45 @@ func (w *Watchdog) change(change func()) {
 	w.settle(found)
 }
 
-// changeNow makes a change unless the run has ended. It is change for what must not wait for a stop that is being
-// recorded; the change counts if that is taken back.
-func (w *Watchdog) changeNow(change func()) {
-	var found *findings
-	w.mu.Lock()
+// changeHeld makes a change unless the run has ended, and returns what the looks around it found. It is change for a
+// caller that holds mu, and for what must not wait for a stop that is being recorded; the change counts if that is
+// taken back.
+func (w *Watchdog) changeHeld(change func()) (found *findings) {
 	w.clock.hold()
+	defer w.clock.release()
 	if !w.calmAt(w.clock.moment) {
 		found, _ = w.look()
 	}
 	if w.phase != ended {
 		change()
 	}
-	found = found.and(w.lookAndArm())
-	w.clock.release()
-	w.mu.Unlock()
-	w.settle(found)
+	return found.and(w.lookAndArm())
+}
+
+// looks are what looks at several runs of a session found.
+type looks []struct {
+	w     *Watchdog
+	found *findings
+}
+
+func (l *looks) add(w *Watchdog, found *findings) {
+	if found != nil {
+		*l = append(*l, struct {
+			w     *Watchdog
+			found *findings
+		}{w, found})
+	}
+}
+
+// settle does what was found. The caller has just unlocked mu.
+func (l looks) settle() {
+	if len(l) == 0 { // nearly always
+		return
+	}
+	began := clocks.Now(l[0].w.clock.other)
+	for _, one := range l {
+		one.w.settleSince(one.found, began)
+	}
 }
 
 // settle does what a look found, and tells the host what was traced on the goroutine of whoever gave the signal. The

@@ -244,8 +244,8 @@ func secondsOf(d time.Duration) float64 {
 func seamEnd(run any, cause error) {
 	w := run.(*Watchdog)
 	began := clocks.Now(w.clock.other)
-	_, closed := w.endRunning(cause)
-	w.recorder.awaitSince(began, w.tellClosed(closed))
+	w.endRunning(cause)
+	w.recorder.awaitSince(began, w.tellTrace())
 }
 
 func seamLoopState(run any) []byte {

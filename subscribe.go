@@ -309,8 +309,7 @@ type news struct {
 	warnings []Warning
 	logs     []func()
 	stop     *Stop
-	stopErr  error    // why the stop is not recorded
-	closed   closings // what is left of the holds of a run that has ended
+	stopErr  error // why the stop is not recorded
 }
 
 // recorded adds what is to be told of findings whose record was tried.
@@ -334,23 +333,21 @@ func (w *Watchdog) tellHost(n *news) {
 		}
 	}()
 	defer each(n.logs, callLog)
-	defer n.closed.stop(w)
 	defer w.tell(n.warnings)
 	defer w.deliverTrace()
-	defer w.wake(n.takeAsleep())
-	n.closed.release()
+	w.wake(n.takeAsleep())
 }
 
 // tellSince tells the host. The caller, who has waited since began, waits for it no longer than the timeout in all,
 // unless there is no other goroutine.
 func (w *Watchdog) tellSince(began time.Time, n *news) { w.recorder.awaitSince(began, w.tellAside(n)) }
 
-// tellClosed is tellAside for a run that the host has ended itself.
-func (w *Watchdog) tellClosed(closed closings) (told <-chan struct{}) {
-	if len(closed) == 0 && !w.trace.waiting() {
+// tellTrace is tellAside for a run that the host has ended itself.
+func (w *Watchdog) tellTrace() (told <-chan struct{}) {
+	if !w.trace.waiting() {
 		return nil
 	}
-	return w.tellAside(&news{closed: closed})
+	return w.tellAside(&news{})
 }
 
 // tellAside tells the host on another goroutine, unless there is none. It returns a channel that is closed when that is
@@ -359,7 +356,7 @@ func (w *Watchdog) tellAside(n *news) (told <-chan struct{}) {
 	switch {
 	case w.pollOnly:
 		w.tellHost(n)
-	case n.stop != nil || len(n.asleep) > 0 || len(n.closed) > 0 || w.trace.waiting():
+	case n.stop != nil || len(n.asleep) > 0 || w.trace.waiting():
 		return aside(func() { w.tellHost(n) })
 	}
 	return nil

@@ -44,7 +44,7 @@ func (w *Watchdog) sync(ctx context.Context) (*Stop, error) {
 func (w *Watchdog) adopt(found ruling, began time.Time) (*Stop, error) {
 	n := &news{}
 	defer w.tellSince(began, n)
-	adopted, closed := w.whileRunning(func() {
+	adopted := w.whileRunning(func() {
 		switch {
 		case found.complete:
 			w.endComplete()
@@ -55,7 +55,6 @@ func (w *Watchdog) adopt(found ruling, began time.Time) (*Stop, error) {
 			w.takeExtensions(found)
 		}
 	})
-	n.closed = closed
 	if !adopted || found.complete {
 		return w.ending()
 	}

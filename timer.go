@@ -63,9 +63,6 @@ func (w *Watchdog) timerLook() *findings {
 		return nil
 	}
 	found.endTries()
-	if len(found.closed) > 0 {
-		go found.closed.letGo(w)
-	}
 	return found
 }
 
@@ -105,7 +102,7 @@ func (w *Watchdog) disarm() {
 		alarms.Remove(&w.item)
 	}
 	if w.outer != nil {
-		w.outer.layers.remove(w)
+		w.outer.removeLayer(w)
 	}
 	if w.stopParent != nil && !w.ownsAfterFunc() { // else it is the host's code, see closeHolds
 		w.stopParent()

@@ -286,5 +286,5 @@ func (b batch) tellHosts() {
 
 // callsBack reports whether more than a log is to be told.
 func (one *ringing) callsBack() bool {
-	return one.w.onWarning != nil && len(one.news.warnings) > 0 || len(one.news.closed) > 0 || one.w.trace.waiting()
+	return one.w.onWarning != nil && len(one.news.warnings) > 0 || one.w.trace.waiting()
 }

@@ -30,7 +30,7 @@ const (
 	// SignalTakeOver is when such a hold was opened again by its key.
 	SignalTakeOver = SignalKind(verdict.SignalTakeOver)
 	// SignalPause and SignalUnpause are when it began to count that a hold stops the wall clock, and that it does not any
-	// more.
+	// more. A layer has those of its run.
 	SignalPause   = SignalKind(verdict.SignalPause)
 	SignalUnpause = SignalKind(verdict.SignalUnpause)
 	// SignalRung is where a ladder stood when the run was attached.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -79,17 +78,17 @@ type Watchdog struct {
 	// quietUntil is when, in monotonic time since the clock's base, a poll has to look closely; 0 is always.
 	quietUntil atomic.Int64
 
-	mu       sync.Mutex // guards the rest; the order of locks is in lifecycle.go
+	mu       *tree // guards the rest; the order of locks is in lifecycle.go
 	clock    runClock
 	seen     verdict.Snapshot
 	phase    phase
-	complete bool    // once ended
-	byParent bool    // the parent ended it
-	trip     *trip   // while recording
-	more     *extras // nil if there is nothing in them
-	tries    *try    // the first of those that are open
-	layers   layers  // has a mutex of its own
-	stop     *Stop   // once fired
+	complete bool      // once ended
+	byParent bool      // the parent ended it
+	trip     *trip     // while recording
+	more     *extras   // nil if there is nothing in them
+	tries    *try      // the first of those that are open
+	layers   *Watchdog // the first of those that are open
+	stop     *Stop     // once fired
 	item     alarm.Item[Watchdog]
 	timer    clocks.Timer // in place of item if the clock is not the machine's
 }
@@ -272,8 +271,8 @@ func (w *Watchdog) Close() error {
 }
 
 func (w *Watchdog) close(began time.Time) (err error) {
-	_, closed := w.endRunning(ErrClosed)
-	told := w.tellClosed(closed)
+	w.endRunning(ErrClosed)
+	told := w.tellTrace()
 	spending := clocks.Now(w.clock.other)
 	spent := w.closeSpend()
 	defer func() {

@@ -98,6 +98,16 @@ func (p *Pauses) Find(id string) (known Pause, opened bool) {
 	return p.all[i], true
 }
 
+// Open returns the pauses that are open at the instant now.
+func (p *Pauses) Open(now time.Duration) (open []Pause) {
+	for _, pause := range p.all {
+		if !pause.Closed && pause.end() > now {
+			open = append(open, pause)
+		}
+	}
+	return open
+}
+
 // unite merges the pauses into stretches that do not overlap.
 func (p *Pauses) unite() {
 	p.union = p.union[:0]
