@@ -49,8 +49,25 @@ func pausedBefore(pauses []modelPause, now time.Duration) (paused time.Duration)
 	return paused
 }
 
-func (r *modelRun) paused(now time.Duration) time.Duration {
-	return pausedIn(r.pauses, now)
+func (r *modelRun) paused(now time.Duration) time.Duration { return pausedBefore(r.standstill(), now) }
+
+// standstill is when the wall clock does not run: in the run's own pauses, and in those of the runs around, as their
+// times are seen from inside.
+func (r *modelRun) standstill() (all []modelPause) {
+	for _, p := range r.pauses {
+		all = append(all, p.modelPause)
+	}
+	if r.outer == nil {
+		return all
+	}
+	began := r.outer.elapsed - r.elapsed
+	for _, p := range r.outer.standstill() {
+		end := p.opened + p.limit - began
+		p.opened, p.released = max(p.opened-began, r.attached), p.released-began
+		p.limit = end - p.opened
+		all = append(all, p)
+	}
+	return all
 }
 
 func pausedIn(known []modelKnown, now time.Duration) time.Duration {
