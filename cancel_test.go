@@ -283,13 +283,13 @@ func TestCancelFirstCause(t *testing.T) {
 	t.Run("but not an extension: it takes back the wall clock's end and no other", func(t *testing.T) {
 		inFixture(t, func(b *fixture) {
 			operator := b.attach()
-			var trace []watchdog.SignalKind
+			var trace []string
 			b.cfg.OnSignal = func(s watchdog.Signal) { trace = append(trace, s.Kind) }
 			wd := b.attach()
 			require.NoError(t, operator.Extend(time.Hour))
 			b.cancelled(wd, noOutput)
 			require.Len(t, b.events(watchdog.EventCancel), 1)
-			require.Equal(t, []watchdog.SignalKind{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
+			require.Equal(t, []string{watchdog.SignalAttach, watchdog.SignalEnd}, trace)
 		})
 	})
 	t.Run("nor the wall clock's end that an extension took back", func(t *testing.T) {

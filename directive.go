@@ -28,14 +28,9 @@ const (
 	DirectiveCancel = DirectiveKind(verdict.DirectCancel)
 )
 
-// Directives returns every kind, in the order of their force. The slice is the caller's.
-func Directives() []DirectiveKind {
-	return []DirectiveKind{DirectiveWait, DirectiveRetry, DirectiveUnstuck, DirectiveWrapUp, DirectiveCancel}
-}
-
-// ladderKinds are those that a ladder may have.
+// ladderKinds are those that a ladder may have, in the order of their force.
 func ladderKinds() []DirectiveKind {
-	return slices.DeleteFunc(Directives(), func(kind DirectiveKind) bool { return kind == DirectiveWrapUp })
+	return []DirectiveKind{DirectiveWait, DirectiveRetry, DirectiveUnstuck, DirectiveCancel}
 }
 
 // A Directive is what one trip of a limit asks of the host: exactly one for each trip. A *Directive is an error: the

@@ -81,12 +81,12 @@ func TestHoldClosedWhileRecording(t *testing.T) {
 			})
 		})
 		t.Run("its trace has the release if the run goes on, and ends with the decision if not"+mode, func(t *testing.T) {
-			for extended, want := range map[bool][]watchdog.SignalKind{
+			for extended, want := range map[bool][]string{
 				true:  {watchdog.SignalAttach, watchdog.SignalHold, watchdog.SignalRelease, watchdog.SignalExtend},
 				false: {watchdog.SignalAttach, watchdog.SignalHold, watchdog.SignalEnd},
 			} {
 				inFixture(t, func(b *fixture) {
-					var kinds []watchdog.SignalKind
+					var kinds []string
 					recording(b, extended, func(s watchdog.Signal) { kinds = append(kinds, s.Kind) }, own)
 					synctest.Wait()
 					require.Equal(t, want, kinds, "extended: %v", extended)

@@ -5,17 +5,14 @@ import (
 	"strings"
 )
 
-// A Class is what an event of the host's own means to the watchdog.
-type Class string
-
-// The classes.
+// The classes: what an event of the host's own means to the watchdog.
 const (
 	// ClassMaterial events are progress.
-	ClassMaterial Class = "material"
+	ClassMaterial = "material"
 	// ClassActivity events are activity.
-	ClassActivity Class = "activity"
+	ClassActivity = "activity"
 	// ClassIgnored events are no signal.
-	ClassIgnored Class = "ignored"
+	ClassIgnored = "ignored"
 )
 
 // Kinds classify the host's own kinds of event, once, so that its event stream can be fed to [Watchdog.Observe] and no
@@ -24,22 +21,22 @@ type Kinds struct {
 	// Material, Activity and Ignored are the kinds of each class, by their exact names.
 	Material, Activity, Ignored []string
 	// Unknown is the class of every other kind. Empty means [ClassIgnored].
-	Unknown Class
+	Unknown string
 }
 
 // classes are the kinds as they are looked up, nil where all are ignored.
 type classes struct {
-	of      map[string]Class
-	unknown Class
+	of      map[string]string
+	unknown string
 }
 
 func (k Kinds) classes() (*classes, error) {
 	if len(k.Material)+len(k.Activity)+len(k.Ignored) == 0 && k.Unknown == "" {
 		return nil, nil
 	}
-	c := &classes{map[string]Class{}, k.Unknown}
+	c := &classes{map[string]string{}, k.Unknown}
 	for _, set := range []struct {
-		class Class
+		class string
 		kinds []string
 	}{{ClassMaterial, k.Material}, {ClassActivity, k.Activity}, {ClassIgnored, k.Ignored}} {
 		for _, kind := range set.kinds {
@@ -57,7 +54,7 @@ func (k Kinds) classes() (*classes, error) {
 	return c, nil
 }
 
-func (c *classes) add(kind string, class Class) error {
+func (c *classes) add(kind string, class string) error {
 	switch before, twice := c.of[kind]; {
 	case strings.TrimSpace(kind) == "":
 		return fmt.Errorf("%w event kinds: an empty kind is %s", ErrInvalid, class)
@@ -72,7 +69,7 @@ func (c *classes) add(kind string, class Class) error {
 
 // Observe takes an event of the host's own, by its kind, for the signal that [Config].Kinds say it is, and returns its
 // class. The watchdog's own events are never a signal.
-func (w *Watchdog) Observe(kind string) Class {
+func (w *Watchdog) Observe(kind string) string {
 	class := w.classOf(kind)
 	switch class {
 	case ClassMaterial:
@@ -83,7 +80,7 @@ func (w *Watchdog) Observe(kind string) Class {
 	return class
 }
 
-func (w *Watchdog) classOf(kind string) Class {
+func (w *Watchdog) classOf(kind string) string {
 	if w == nil || w.classes == nil || strings.HasPrefix(kind, eventPrefix) {
 		return ClassIgnored
 	}

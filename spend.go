@@ -30,20 +30,17 @@ type Amount struct {
 	// Tool is the name of the tool that ToolCalls are of, for [Spend].Tools.
 	Tool string `json:"tool,omitempty"`
 	// Result is how the call ended, for [Spend].Errors and Retries. A call without one counts in neither row.
-	Result Result `json:"result,omitempty"`
+	Result string `json:"result,omitempty"`
 }
 
-// A Result is how a call ended.
-type Result string
-
-// The results of a call.
+// The results of a call: how it ended.
 const (
 	// ResultOK ends every row of errors and of retries.
-	ResultOK = Result(verdict.ResultOK)
+	ResultOK = string(verdict.ResultOK)
 	// ResultError is an error of the call, such as a tool that failed.
-	ResultError = Result(verdict.ResultError)
+	ResultError = string(verdict.ResultError)
 	// ResultRetry is a call that is to be made again, such as one that was answered by 429 or 503. It is no error.
-	ResultRetry = Result(verdict.ResultRetry)
+	ResultRetry = string(verdict.ResultRetry)
 )
 
 // Spend limits what a run may use besides time, in a window. A limit is exceeded when more than it was used. Zero and

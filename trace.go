@@ -7,47 +7,44 @@ import (
 	"github.com/seed62658d38/watchdog/internal/verdict"
 )
 
-// A SignalKind is a kind of [Signal].
-type SignalKind string
-
-// The kinds of signal.
+// The kinds of [Signal].
 const (
 	// SignalAttach is where the trace of an attach begins, SignalExtend more time for the window, SignalEnd where it ends:
 	// when the run's end was decided, by whatever limit, guard or call.
-	SignalAttach = SignalKind(verdict.SignalAttach)
-	SignalExtend = SignalKind(verdict.SignalExtend)
-	SignalEnd    = SignalKind(verdict.SignalEnd)
+	SignalAttach = string(verdict.SignalAttach)
+	SignalExtend = string(verdict.SignalExtend)
+	SignalEnd    = string(verdict.SignalEnd)
 	// SignalAttached is when an attach that took time was done. Silence counts from there.
-	SignalAttached = SignalKind(verdict.SignalAttached)
+	SignalAttached = string(verdict.SignalAttached)
 	// SignalActivity and SignalProgress are signs of life; a known digest is an activity.
-	SignalActivity = SignalKind(verdict.SignalActivity)
-	SignalProgress = SignalKind(verdict.SignalProgress)
+	SignalActivity = string(verdict.SignalActivity)
+	SignalProgress = string(verdict.SignalProgress)
 	// SignalHold opens a hold, SignalRelease closes it.
-	SignalHold    = SignalKind(verdict.SignalHold)
-	SignalRelease = SignalKind(verdict.SignalRelease)
+	SignalHold    = string(verdict.SignalHold)
+	SignalRelease = string(verdict.SignalRelease)
 	// SignalHeld is a hold that was open when the run was attached, opened by a process that is gone.
-	SignalHeld = SignalKind(verdict.SignalHeld)
+	SignalHeld = string(verdict.SignalHeld)
 	// SignalTakeOver is when such a hold was opened again by its key.
-	SignalTakeOver = SignalKind(verdict.SignalTakeOver)
+	SignalTakeOver = string(verdict.SignalTakeOver)
 	// SignalPause and SignalUnpause are when it began to count that a hold stops the wall clock, and that it does not any
 	// more. A layer has those of its run.
-	SignalPause   = SignalKind(verdict.SignalPause)
-	SignalUnpause = SignalKind(verdict.SignalUnpause)
+	SignalPause   = string(verdict.SignalPause)
+	SignalUnpause = string(verdict.SignalUnpause)
 	// SignalRung is where a ladder stood when the run was attached.
-	SignalRung = SignalKind(verdict.SignalRung)
+	SignalRung = string(verdict.SignalRung)
 	// SignalAdmit, SignalSettle and SignalVoid are a call that was admitted, settled and voided, see [Watchdog.Admit].
 	// Calls that are made at once may be traced in another order than they were counted.
-	SignalAdmit  = SignalKind(verdict.SignalAdmit)
-	SignalSettle = SignalKind(verdict.SignalSettle)
-	SignalVoid   = SignalKind(verdict.SignalVoid)
+	SignalAdmit  = string(verdict.SignalAdmit)
+	SignalSettle = string(verdict.SignalSettle)
+	SignalVoid   = string(verdict.SignalVoid)
 	// SignalSpent is how far a counted limit was used when the run was attached, or by others since.
-	SignalSpent = SignalKind(verdict.SignalSpent)
+	SignalSpent = string(verdict.SignalSpent)
 )
 
 // A Signal is one thing that the decision heeds, as [Config].OnSignal gets it and package replay takes it. Its JSON
 // form is the line of a recorded trace; durations are nanoseconds.
 type Signal struct {
-	Kind SignalKind `json:"kind"`
+	Kind string `json:"kind"`
 	// Run is the ID of the run whose signal it is.
 	Run string `json:"run,omitempty"`
 	// At is when it came: what had elapsed of the window.

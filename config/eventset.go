@@ -11,7 +11,7 @@ import (
 // eventSet is the kind of a list of the host's own kinds of event. It has no variable: the sets depend on the host's
 // program, not on its environment.
 type eventSet struct {
-	class watchdog.Class
+	class string
 	field func(*Config) *[]string
 }
 
@@ -47,7 +47,7 @@ func (e eventSet) set(c *Config, v value) *invalidValue {
 }
 
 // classOf returns the class of the set that has the kind already, or "".
-func classOf(c *Config, kind string) watchdog.Class {
+func classOf(c *Config, kind string) string {
 	for _, k := range keys {
 		if set, ok := k.kind.(eventSet); ok && slices.Contains(*set.field(c), kind) {
 			return set.class

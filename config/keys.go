@@ -121,10 +121,10 @@ var controlKeys = slices.Concat([]key{
 	{
 		block: eventsBlock, name: "unknown", variable: "WATCHDOG_EVENTS_UNKNOWN",
 		allowed: "material, activity or ignored",
-		kind: choice[watchdog.Class]{
-			field:    func(c *Config) *watchdog.Class { return &c.Kinds.Unknown },
+		kind: choice[string]{
+			field:    func(c *Config) *string { return &c.Kinds.Unknown },
 			what:     "a class",
-			known:    []watchdog.Class{watchdog.ClassMaterial, watchdog.ClassActivity, watchdog.ClassIgnored},
+			known:    []string{watchdog.ClassMaterial, watchdog.ClassActivity, watchdog.ClassIgnored},
 			fallback: watchdog.ClassIgnored,
 		},
 	},

@@ -42,6 +42,12 @@ func (l ladder) set(c *Config, v value) *invalidValue {
 	return nil
 }
 
+// directives are what a rung can be, and what it is taken for.
+var directives = []watchdog.DirectiveKind{
+	watchdog.DirectiveWait, watchdog.DirectiveRetry, watchdog.DirectiveUnstuck, watchdog.DirectiveWrapUp,
+	watchdog.DirectiveCancel,
+}
+
 func rungProblem(v value) string {
 	if problem := wordProblem(v); problem != "" {
 		return problem
@@ -49,7 +55,7 @@ func rungProblem(v value) string {
 	if v.text == string(watchdog.DirectiveWrapUp) {
 		return "is no rung: it comes by itself when only the reserve of a limit is left"
 	}
-	if known := words(watchdog.Directives()); !slices.Contains(known, v.text) {
+	if known := words(directives); !slices.Contains(known, v.text) {
 		return unknownWord(v.text, "a directive", known)
 	}
 	return ""

@@ -102,7 +102,7 @@ func callRandomly(rng *rand.Rand, wd *watchdog.Watchdog, open []watchdog.Charge)
 		_ = open[i].Void()
 		return slices.Delete(open, i, i+1)
 	default:
-		amount.Result = []watchdog.Result{"", watchdog.ResultOK, watchdog.ResultError, watchdog.ResultRetry}[rng.IntN(4)]
+		amount.Result = []string{"", watchdog.ResultOK, watchdog.ResultError, watchdog.ResultRetry}[rng.IntN(4)]
 		_ = open[i].Settle(amount)
 		return slices.Delete(open, i, i+1)
 	}

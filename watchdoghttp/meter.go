@@ -53,7 +53,7 @@ const longestRequest = 32 << 20
 // A spend is what a call uses: an admission, or what came of it. The cost is in millionths of the prices' currency.
 type spend struct {
 	input, output, cost, requests int64
-	result                        watchdog.Result
+	result                        string
 }
 
 // A spender is what calls are charged to: a run, with all that counts them.
@@ -310,7 +310,7 @@ func (c *metered) settle(used spend, status int) {
 }
 
 // resultOf says how a call ended: 429 and 5xx are to be tried again.
-func resultOf(status int) watchdog.Result {
+func resultOf(status int) string {
 	switch {
 	case status == http.StatusTooManyRequests || status >= http.StatusInternalServerError:
 		return watchdog.ResultRetry
